@@ -1,0 +1,73 @@
+// How long a collective takes alone, with which algorithm, protocol and channels NCCL would run it,
+// and which links it loads. Sharing between collectives is the engine's fluid layer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/units.hpp"
+#include "sim/provenance.hpp"
+#include "topology/cluster.hpp"
+#include "topology/router.hpp"
+#include "workloads/step_program.hpp"
+
+namespace stepcast::sim {
+
+enum class Algorithm : std::uint8_t {
+  ring,
+  tree,
+  nvls,
+  nvls_tree,
+  collnet_direct,
+  collnet_chain,
+  pat,
+  p2p
+};
+enum class Protocol : std::uint8_t { ll, ll128, simple };
+
+std::string_view name_of(Algorithm);
+std::string_view name_of(Protocol);
+
+/// How a group lies on the nodes; all that time depends on.
+struct GroupShape {
+  std::int64_t ranks = 1;
+  std::int64_t nodes = 1;
+  std::int64_t ranks_per_node = 1;  // the largest number on one node
+  std::int64_t node_stride = 1;     // distance between successive nodes of the group
+
+  friend auto operator<=>(const GroupShape&, const GroupShape&) = default;
+};
+
+GroupShape shape_of(const topology::Cluster&, const std::vector<std::int64_t>& ranks);
+
+struct CollectiveTime {
+  Duration duration{};  // alone on its links, from the arrival of the last member
+  Algorithm algorithm{};
+  Protocol protocol{};
+  std::int64_t channels = 1;
+  std::int64_t ctas = 1;            // SMs it holds on every member while it runs or waits
+  BytesPerSecond memory_traffic{};  // HBM traffic on every member while bytes move
+  BytesPerSecond algbw{}, busbw{};
+  Provenance provenance{};
+};
+
+/// Bytes over each link per byte of Collective::bytes; a link may appear once.
+struct LinkLoad {
+  topology::LinkId link = 0;
+  double bytes_per_byte = 0.0;
+};
+
+class NetworkModel {
+ public:
+  virtual ~NetworkModel() = default;
+  virtual CollectiveTime time_of(workloads::CollectiveKind, Bytes, workloads::Dtype,
+                                 const GroupShape&) const = 0;
+  /// Links that a collective of `kind` over these GPUs loads (ranks are GPU indexes, sender first
+  /// for send_receive).
+  virtual std::vector<LinkLoad> loads_of(workloads::CollectiveKind,
+                                         const std::vector<std::int64_t>& ranks) const = 0;
+};
+
+}  // namespace stepcast::sim

@@ -1,0 +1,56 @@
+// A run as a value: which model, which cluster, which plan. Read from TOML by scenario_file.hpp,
+// where every mistake is reported with file and line; here everything is resolved and checked.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "topology/specs.hpp"
+#include "workloads/plan.hpp"
+#include "workloads/software.hpp"
+#include "workloads/step_program.hpp"
+#include "workloads/transformer.hpp"
+
+namespace stepcast::sim {
+
+/// A [collective] table: one collective over all GPUs of the cluster instead of a training step.
+struct CollectiveQuery {
+  workloads::CollectiveKind kind{};
+  Bytes bytes{};
+  workloads::Dtype dtype = workloads::Dtype::bf16;
+};
+
+enum class Steps : std::uint8_t { steady, cold };
+
+struct RunOptions {
+  Steps steps = Steps::steady;
+  std::uint64_t seed = 1;
+  bool fold = true;            // run ranks that are provably alike once
+  bool check_fold = false;     // run both ways and fail on a difference
+  bool ignore_memory = false;  // go on although the plan does not fit
+};
+
+struct Scenario {
+  std::string title;
+  std::string origin;  // file:line or "--options", for errors about the whole
+  workloads::TransformerShape model;
+  topology::NodeSpec node;
+  std::int64_t nodes = 1;
+  std::int64_t gpus = 8;  // nodes x GPUs per node, or fewer on one node
+  topology::FabricSpec fabric;
+  std::string nccl = "2.20";
+  workloads::ParallelPlan plan;
+  bool best_tensor = false;  // plan.tensor = "best": the fastest degree that fits
+  bool best_pipeline = false;
+  workloads::Batch batch;
+  std::int64_t global_batch = 0;  // sequences per step over all replicas
+  workloads::Precision precision;
+  workloads::Software software;
+  std::vector<std::string> tables;  // calibration files, later ones win; "published" is shipped
+  std::optional<CollectiveQuery> collective;
+  RunOptions run;
+};
+
+}  // namespace stepcast::sim

@@ -1,0 +1,18 @@
+// Binds the two: a step program from workloads, a cluster from topology, times from the kernel and
+// network models, run by the engine. One call answers one scenario.
+#pragma once
+
+#include "sim/scenario.hpp"
+#include "sim/step_report.hpp"
+
+namespace stepcast::sim {
+
+/// Forecasts one step. Throws NoFeasiblePlan when a rank needs more memory than the GPU has (unless
+/// scenario.run.ignore_memory), naming the parts; InputError when the degrees do not fit the model
+/// or the cluster. scenario.best_tensor/best_pipeline must be resolved already (see sweep.hpp).
+StepReport simulate(const Scenario& scenario);
+
+/// Answers a scenario with a [collective] table.
+CollectiveReport simulate_collective(const Scenario& scenario);
+
+}  // namespace stepcast::sim

@@ -1,0 +1,56 @@
+// What one simulated step comes to. Times are the mean over ranks of disjoint wall time: they add
+// up to the step. Units are in the types; text, JSON and HDF5 are made elsewhere.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/units.hpp"
+#include "sim/network_model.hpp"
+#include "sim/provenance.hpp"
+#include "sim/scenario.hpp"
+#include "workloads/memory.hpp"
+
+namespace stepcast::sim {
+
+/// Share of the step's kernel and exposed-communication time that rests on each provenance; sums
+/// to 1.
+using ProvenanceShares = std::array<double, num_provenances>;
+
+struct ExposedCommunication {
+  Duration tensor{}, pipeline{}, data{};
+  Duration total() const { return tensor + pipeline + data; }
+};
+
+struct StepReport {
+  Scenario scenario;  // resolved: degrees chosen, batch filled in
+  Duration step_time{};
+  Duration compute{};            // kernels of the model run, interference included
+  Duration interference{};       // of it: what communication added to kernel times
+  ExposedCommunication exposed;  // bytes move and no compute kernel runs
+  Duration bubble{};             // waiting for a pipeline peer
+  Duration wait{};               // waiting for a group's last member
+  Duration host{};               // nothing launched
+  Duration communication{};      // span of collective kernels per rank, waiting included
+  double tokens_per_second = 0.0;
+  FlopsPerSecond model_flops_per_gpu{};  // workloads::model_flops over step time, per GPU
+  double mfu = 0.0;                      // of GpuSpec::tensor_peak
+  workloads::Memory memory;              // of the fullest stage
+  Watts power_per_gpu{};
+  Joules energy{};  // of all GPUs, one step
+  double tokens_per_joule = 0.0;
+  ProvenanceShares kernel_provenance{};   // share of compute time by origin
+  ProvenanceShares network_provenance{};  // share of collective time by origin
+  std::vector<std::string> warnings;
+  std::int64_t simulated_ranks = 0;  // after folding
+  std::int64_t events = 0;
+};
+
+struct CollectiveReport {
+  Scenario scenario;
+  CollectiveTime time;
+};
+
+}  // namespace stepcast::sim

@@ -1,0 +1,73 @@
+// The numbers of a machine's parts: GPU, node, fabric. Plain values; each comes from a catalogue
+// file (scenarios/gpus, nodes, fabrics) that states its source. Bandwidths are per direction.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/units.hpp"
+
+namespace stepcast::topology {
+
+enum class Architecture : std::uint8_t { volta, ampere, hopper, blackwell };
+
+struct GpuSpec {
+  std::string name;  // catalogue key: "v100-sxm2-32gb", "a100-sxm4-80gb", "h100-sxm5-80gb"
+  Architecture architecture{};
+  std::int64_t sms = 0;
+  FlopsPerSecond tensor_peak{};  // dense, the 16-bit type of training (fp16 on Volta, else bf16)
+  FlopsPerSecond tf32_peak{};
+  FlopsPerSecond fp8_peak{};
+  FlopsPerSecond fp32_peak{};
+  Bytes memory{};
+  BytesPerSecond memory_bandwidth{};
+  BytesPerSecond nvlink{};  // all links of one GPU, one direction
+  std::int64_t nvlink_links = 0;
+  Watts tdp{};
+  Watts idle{};
+
+  friend bool operator==(const GpuSpec&, const GpuSpec&) = default;
+};
+
+enum class NodeKind : std::uint8_t { hybrid_cube_mesh, nvswitch, pcie };
+
+struct NodeSpec {
+  std::string name;  // "dgx-1v", "dgx-a100", "dgx-h100"
+  NodeKind kind{};
+  GpuSpec gpu;
+  std::int64_t gpus = 8;
+  std::int64_t nvswitches = 0;
+  std::vector<std::vector<std::int64_t>> nvlinks;  // hybrid_cube_mesh: links between GPU i and j
+  BytesPerSecond nvlink_per_link{};
+  Duration nvlink_latency{};
+  std::int64_t nics = 0;
+  BytesPerSecond nic{};  // one NIC, one direction
+  Duration nic_latency{};
+  std::int64_t pcie_switches = 0;
+  BytesPerSecond pcie{};  // one x16 link, one direction
+  Duration pcie_latency{};
+  bool gpu_direct = true;  // NIC reads GPU memory through the PCIe switch, not the CPU
+  std::string cpu;         // "intel" or "amd": NCCL's net overhead depends on it
+
+  friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
+};
+
+enum class FabricKind : std::uint8_t { rail_optimized, fat_tree };
+
+/// A folded Clos network above the NICs. rail_optimized: NIC i of the nodes of one scalable unit
+/// meets leaf i; fat_tree: all NICs of a node meet one leaf.
+struct FabricSpec {
+  std::string name;
+  FabricKind kind{};
+  std::int64_t ports = 64;        // of a switch
+  std::int64_t tiers = 0;         // 0: as few as the size needs
+  double oversubscription = 1.0;  // down / up bandwidth at the leaf
+  BytesPerSecond link{};          // 0: as the NIC
+  Duration switch_latency{};
+  Duration cable_latency{};
+
+  friend bool operator==(const FabricSpec&, const FabricSpec&) = default;
+};
+
+}  // namespace stepcast::topology

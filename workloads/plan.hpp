@@ -1,0 +1,79 @@
+// How a training step is cut over ranks: degrees, data-parallel strategy, pipeline schedule, batch,
+// precision, recompute. Rank <-> coordinates and groups. Values only; knows no hardware.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace stepcast::workloads {
+
+enum class DataParallel : std::uint8_t { ddp, zero1, zero2, zero3 };
+enum class Schedule : std::uint8_t { gpipe, one_f_one_b };
+enum class Recompute : std::uint8_t { none, selective, full };
+enum class ReduceWhen : std::uint8_t { last, each };  // once per step, or for each micro-batch
+enum class Dtype : std::uint8_t { fp32, tf32, bf16, fp16, fp8 };
+
+std::int64_t bytes_per_element(Dtype);
+
+struct ParallelPlan {
+  DataParallel data = DataParallel::zero2;
+  std::int64_t data_degree = 1;
+  std::int64_t tensor = 1;
+  bool sequence_parallel = false;
+  std::int64_t pipeline = 1;
+  Schedule schedule = Schedule::one_f_one_b;
+  Recompute recompute = Recompute::none;
+  ReduceWhen reduce = ReduceWhen::last;
+  std::int64_t prefetch = 1;  // units gathered ahead of their use
+
+  std::int64_t ranks() const { return data_degree * tensor * pipeline; }
+  friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
+};
+
+/// Batch of one step, per data-parallel replica: micro_batches x micro_batch sequences.
+struct Batch {
+  std::int64_t micro_batch = 1;    // sequences per replica and micro-batch
+  std::int64_t micro_batches = 1;  // per step
+  std::int64_t sequence = 4096;    // tokens per sequence
+
+  friend bool operator==(const Batch&, const Batch&) = default;
+};
+
+struct Precision {
+  Dtype compute = Dtype::bf16;
+  Dtype gradient_reduce = Dtype::fp32;
+  bool loss_scaling = false;  // fp16: found-inf check
+
+  friend bool operator==(const Precision&, const Precision&) = default;
+};
+
+/// Where a rank stands. rank = (pipeline * data_degree + data) * tensor_degree + tensor.
+struct Coordinates {
+  std::int64_t tensor = 0, data = 0, pipeline = 0;
+  friend bool operator==(const Coordinates&, const Coordinates&) = default;
+};
+
+Coordinates coordinates_of(const ParallelPlan&, std::int64_t rank);
+std::int64_t rank_of(const ParallelPlan&, Coordinates);
+
+/// Who takes part in a collective. The pipeline kinds are pairs of neighbouring stages, one
+/// direction each: {sender, receiver}.
+enum class GroupKind : std::uint8_t {
+  tensor,
+  data,
+  world,              // all ranks: the norm of the gradients
+  pipeline_forward,   // activations: stage s -> s + 1
+  pipeline_backward,  // gradients: stage s + 1 -> s
+  embedding,          // first and last stage of a pipeline with tied embeddings
+};
+
+/// All groups of a kind, each with its ranks in ascending order (for the pipeline kinds: sender
+/// first); a rank may be in two pairs of one pipeline kind (as sender and as receiver).
+std::vector<std::vector<std::int64_t>> groups(const ParallelPlan&, GroupKind);
+
+/// Layers of the model that a stage holds; uneven when the degree does not divide them (the first
+/// stages take the remainder, as torch's equal split does).
+std::int64_t layers_of_stage(std::int64_t layers, std::int64_t stages, std::int64_t stage);
+
+}  // namespace stepcast::workloads

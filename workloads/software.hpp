@@ -1,0 +1,40 @@
+// Which kernels a framework issues and what its host thread pays for each call: the facts of
+// FRAMEWORKS that change a step. Values come from scenarios/software/*.toml.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/units.hpp"
+
+namespace stepcast::workloads {
+
+enum class Fusion : std::uint8_t { eager, compiled, fused };  // torch eager, torch.compile, TE/apex
+enum class OptimizerKernel : std::uint8_t { foreach, fused };
+enum class FlatParameters : std::uint8_t { fsdp1, fsdp2 };  // views, or copy-in / copy-out
+enum class AttentionKernel : std::uint8_t { flash2, flash3, cudnn, memory_efficient, unfused };
+
+struct Software {
+  std::string framework = "pytorch-fsdp2";
+  std::string version = "2.3";
+  Fusion fusion = Fusion::eager;
+  bool packed_projections = false;  // one GEMM for q,k,v and one for gate,up
+  OptimizerKernel optimizer = OptimizerKernel::foreach;
+  FlatParameters flat_parameters = FlatParameters::fsdp2;
+  AttentionKernel attention = AttentionKernel::flash2;
+  bool tensor_overlap = false;    // backward collectives of tensor parallelism under the wgrad GEMM
+  bool explicit_prefetch = true;  // the host issues the next unit's gather before this unit
+  bool pipeline_sync = false;     // the host waits for every pipeline exchange (Megatron default)
+  bool step_sync = true;          // the host reads the loss or the gradient norm once a step
+  std::int64_t ddp_bucket_bytes = 25 << 20;
+
+  Duration launch_kernel{};      // host time per kernel launch
+  Duration launch_collective{};  // host time per collective call
+  Duration event_call{};         // host time per record or wait
+  Duration unit_overhead{};      // host time per FSDP unit and pass (hooks)
+  Duration step_overhead{};      // host time per step outside the model (data loader, logging)
+
+  friend bool operator==(const Software&, const Software&) = default;
+};
+
+}  // namespace stepcast::workloads
