@@ -40,15 +40,19 @@ struct NodeSpec {
   std::int64_t nvswitches = 0;
   std::vector<std::vector<std::int64_t>> nvlinks;  // hybrid_cube_mesh: links between GPU i and j
   BytesPerSecond nvlink_per_link{};
-  Duration nvlink_latency{};
+  Duration nvlink_latency{};  // one link: GPU to GPU, or GPU to NVSwitch
   std::int64_t nics = 0;
-  BytesPerSecond nic{};  // one NIC, one direction
-  Duration nic_latency{};
+  BytesPerSecond nic{};    // one NIC, one direction
+  Duration nic_latency{};  // one pass through a NIC
   std::int64_t pcie_switches = 0;
   BytesPerSecond pcie{};  // one x16 link, one direction
   Duration pcie_latency{};
+  std::int64_t sockets = 2;
+  BytesPerSecond socket{};  // between two CPU sockets, one direction
+  Duration socket_latency{};
   bool gpu_direct = true;  // NIC reads GPU memory through the PCIe switch, not the CPU
   std::string cpu;         // "intel" or "amd": NCCL's net overhead depends on it
+  Watts max_power{};       // of the whole node, as its datasheet states; 0: not known
 
   friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
 };
