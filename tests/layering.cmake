@@ -1,0 +1,50 @@
+# Fails when a file includes a folder above its own, or a header of ours without its folder:
+#   cmake -DSOURCE_DIR=. -P tests/layering.cmake
+# topology and workloads stand side by side: neither knows the other.
+set(below_engine "")
+set(below_topology engine)
+set(below_workloads engine)
+set(below_sim engine topology workloads)
+set(below_calibrate engine topology workloads sim)
+set(below_validate engine topology workloads sim calibrate)
+set(folders engine topology workloads sim calibrate validate)
+
+set(num_files 0)
+set(broken "")
+foreach(folder ${folders})
+  file(GLOB_RECURSE files RELATIVE ${SOURCE_DIR} ${SOURCE_DIR}/${folder}/*.hpp
+    ${SOURCE_DIR}/${folder}/*.cpp ${SOURCE_DIR}/${folder}/*.cu ${SOURCE_DIR}/${folder}/*.cuh)
+  foreach(file ${files})
+    math(EXPR num_files "${num_files} + 1")
+    # Lines as a list: brackets and semicolons in code would upset CMake's list syntax.
+    file(READ ${SOURCE_DIR}/${file} text)
+    string(REGEX REPLACE "[][;]" " " text "${text}")
+    string(REPLACE "\n" ";" lines "${text}")
+    set(line_number 0)
+    foreach(line IN LISTS lines)
+      math(EXPR line_number "${line_number} + 1")
+      if(line MATCHES "^[ \t]*#[ \t]*include[ \t]*[<\"](([a-z_]+)/)?([^>\"]+)(.)")
+        set(target "${CMAKE_MATCH_2}")
+        set(header "${CMAKE_MATCH_1}${CMAKE_MATCH_3}")
+        set(quote "${CMAKE_MATCH_4}")
+        if(target IN_LIST folders)
+          if(NOT target STREQUAL folder AND NOT target IN_LIST below_${folder})
+            string(APPEND broken "${file}:${line_number}: ${folder} includes ${header}, "
+              "which is not below it\n")
+          endif()
+        elseif(quote STREQUAL "\"")
+          string(APPEND broken "${file}:${line_number}: includes \"${header}\", "
+            "write \"folder/file.hpp\" for ours and <...> for others\n")
+        endif()
+      endif()
+    endforeach()
+  endforeach()
+endforeach()
+
+if(num_files EQUAL 0)
+  message(FATAL_ERROR "layering: no source file under ${SOURCE_DIR}")
+elseif(broken)
+  message(NOTICE "${broken}")
+  message(FATAL_ERROR "layering is broken")
+endif()
+message("layering: ${num_files} files include only their own folder and those below")
