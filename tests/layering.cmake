@@ -1,6 +1,8 @@
 # Fails when a file includes a folder above its own, or a header of ours without its folder:
 #   cmake -DSOURCE_DIR=. -P tests/layering.cmake
 # topology and workloads stand side by side: neither knows the other.
+cmake_minimum_required(VERSION 3.25)
+get_filename_component(SOURCE_DIR ${SOURCE_DIR} ABSOLUTE)
 set(below_engine "")
 set(below_topology engine)
 set(below_workloads engine)
@@ -16,8 +18,9 @@ foreach(folder ${folders})
     ${SOURCE_DIR}/${folder}/*.cpp ${SOURCE_DIR}/${folder}/*.cu ${SOURCE_DIR}/${folder}/*.cuh)
   foreach(file ${files})
     math(EXPR num_files "${num_files} + 1")
-    # Lines as a list: brackets and semicolons in code would upset CMake's list syntax.
+    # Lines as a list: brackets, semicolons and backslashes would upset CMake's list syntax.
     file(READ ${SOURCE_DIR}/${file} text)
+    string(REPLACE "\\" " " text "${text}")
     string(REGEX REPLACE "[][;]" " " text "${text}")
     string(REPLACE "\n" ";" lines "${text}")
     set(line_number 0)
