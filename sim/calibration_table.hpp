@@ -1,9 +1,16 @@
 // The calibration table: measured kernel and collective times of one or more GPUs, and its HDF5
-// file, the contract between calibrate (writes) and sim (reads). One group per family, one dataset
-// per column, units as attributes, schema version 1. The schema stands in calibration_table.cpp.
+// file, the contract between calibrate (writes) and sim (reads).
+//
+// Schema version 1. Root attributes: format = "stepcast calibration", version = 1, title, created.
+// One group per family: /gemm /attention /elementwise /collectives /copies. One 1-D dataset per
+// column, all of a family equally long, each with an attribute `unit` ("1" for counts, "text" for
+// words, "ps", "B", "FLOP/s", "B/s"). Words are fixed-length UTF-8, padded with zeros. Columns are
+// the members below, in their order and by their names; RowSource gives source, reference and
+// confidence. Deflate and shuffle. A reader of version 1 refuses any other version.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,15 +22,20 @@ namespace stepcast::sim {
 struct RowSource {
   std::string source;      // "vidur profile Llama-2-7b TP1 ...", "stepcast-calibrate run ..."
   std::string reference;   // URL, repository path, or command line
-  std::string confidence;  // high, medium, low
+  std::string confidence;  // high, medium, low (read from memory or indirect: never scored)
+
+  friend bool operator==(const RowSource&, const RowSource&) = default;
 };
 
 struct GemmRow {
   std::string gpu;  // as the source names it: "H100-SXM5-80GB"
   std::string dtype;
   std::int64_t m = 0, n = 0, k = 0;
+  std::string data;  // what was multiplied: random, small (weights near zero), zeros, "" not stated
   FlopsPerSecond rate{};
   RowSource source;
+
+  friend bool operator==(const GemmRow&, const GemmRow&) = default;
 };
 
 struct AttentionRow {
@@ -31,36 +43,48 @@ struct AttentionRow {
   std::string pass;            // forward, backward, forward_backward
   std::string implementation;  // flash2, flash3, cudnn, memory_efficient, ...
   std::int64_t batch = 0, heads = 0, kv_heads = 0, sequence = 0, head_dim = 0;
-  bool causal = false;
+  std::string mask;       // causal, full, not_stated
   FlopsPerSecond rate{};  // FLOPs counted as the source does: causal halves them
   RowSource source;
+
+  friend bool operator==(const AttentionRow&, const AttentionRow&) = default;
 };
 
 struct ElementwiseRow {
   std::string gpu, dtype;
   std::string kind;            // rmsnorm, rope, silu_mul, residual_add, embedding, ...
   std::string implementation;  // vllm, eager, inductor, transformer_engine, own, ...
-  std::int64_t tokens = 0, width = 0;
-  Bytes bytes{};  // least HBM traffic
+  std::int64_t tokens = 0;
+  std::string shape;  // the rest of the shape: "model=Llama-2-7b;tp=1"
+  Bytes bytes{};      // least HBM traffic
   Duration duration{};
   RowSource source;
+
+  friend bool operator==(const ElementwiseRow&, const ElementwiseRow&) = default;
 };
 
 struct CollectiveRow {
   std::string gpu, dtype;
   std::string collective;  // allreduce, allgather, reducescatter, alltoall, sendrecv
-  std::int64_t ranks = 0, nodes = 0, gpus_per_node = 0;
-  Bytes bytes{};
-  Duration duration{};
-  std::string fabric, nccl, timing;
+  std::int64_t ranks = 0, nodes = 0, gpus_per_node = 0;  // 0: not stated ("multi")
+  Bytes bytes{};        // nccl-tests' size; 0: the source gives a peak bandwidth only
+  Duration duration{};  // 0 where bytes or ranks are not stated
+  std::string fabric, nccl, timing, processes;
   BytesPerSecond node_bandwidth{};  // of all NICs of a node, one direction; 0: not stated
+  BytesPerSecond busbw{};           // nccl-tests' bus bandwidth; 0 where it cannot be computed
   RowSource source;
+
+  friend bool operator==(const CollectiveRow&, const CollectiveRow&) = default;
 };
 
 struct CopyRow {
-  std::string gpu, kind;  // memory, nvlink, pcie
+  std::string gpu, kind;  // memory, nvlink, pcie, other
+  std::string what;       // the source's own words: "hbm d2d BabelStream Copy (read+write)"
+  std::int64_t gpus = 1;
   BytesPerSecond rate{};
   RowSource source;
+
+  friend bool operator==(const CopyRow&, const CopyRow&) = default;
 };
 
 struct CalibrationTable {
@@ -71,14 +95,26 @@ struct CalibrationTable {
   std::vector<ElementwiseRow> elementwise;
   std::vector<CollectiveRow> collectives;
   std::vector<CopyRow> copies;
+
+  friend bool operator==(const CalibrationTable&, const CalibrationTable&) = default;
 };
 
 /// Throws InputError on a file that is missing, truncated, not HDF5, of another schema version, or
 /// whose columns disagree.
 CalibrationTable read_calibration(const std::string& path);
+
+/// Writes beside `path` first and renames at the end: a file under this name is whole.
 void write_calibration(const std::string& path, const CalibrationTable&);
 
-/// Rows of `later` win over equal keys of `earlier`.
+/// Rows of `later` win over rows of `earlier` with an equal key (what was measured on what: all
+/// members but the result and the source).
 CalibrationTable merge(CalibrationTable earlier, const CalibrationTable& later);
+
+/// The table of a scenario's `calibration.tables`: files in order, later ones win; "published" is
+/// the table shipped beside the program.
+CalibrationTable read_calibrations(std::span<const std::string> tables);
+
+/// Where "published" lies: published.h5 in the folder of the running program.
+std::string published_calibration();
 
 }  // namespace stepcast::sim
