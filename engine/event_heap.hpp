@@ -1,0 +1,89 @@
+// A priority queue of numbered things by (time, sequence) whose times may change: an indexed heap
+// with four children a node (ENGINE of this kind: half the levels of a binary heap, and a node's
+// children share a cache line).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/check.hpp"
+#include "engine/units.hpp"
+
+namespace stepcast::engine {
+
+class EventHeap {
+ public:
+  struct Event {
+    std::int64_t time_ps;
+    std::uint32_t sequence;  // decides between equal times; unique
+    std::uint32_t id;
+  };
+
+  bool empty() const { return events_.empty(); }
+  std::size_t size() const { return events_.size(); }
+  const Event& top() const { return events_.front(); }
+
+  void push(Time time, std::uint32_t sequence, std::uint32_t id) {
+    if (id >= position_.size()) position_.resize(id + 1);
+    events_.emplace_back();
+    rise(events_.size() - 1, {time.time_since_epoch().count(), sequence, id});
+  }
+
+  void move(std::uint32_t id, Time time) {
+    const std::size_t at = position_[id];
+    Event event = events_[at];
+    const std::int64_t time_ps = time.time_since_epoch().count();
+    const bool earlier = time_ps < event.time_ps;
+    event.time_ps = time_ps;
+    if (earlier)
+      rise(at, event);
+    else
+      sink(at, event);
+  }
+
+  void pop() {
+    const Event last = events_.back();
+    events_.pop_back();
+    if (!events_.empty()) sink(0, last);
+  }
+
+ private:
+  static bool before(const Event& a, const Event& b) {
+    return a.time_ps < b.time_ps || (a.time_ps == b.time_ps && a.sequence < b.sequence);
+  }
+  void place(std::size_t at, const Event& event) {
+    events_[at] = event;
+    position_[event.id] = static_cast<std::uint32_t>(at);
+  }
+  /// Moves the hole at `at` towards the top until `event` fits.
+  void rise(std::size_t at, Event event) {
+    while (at > 0) {
+      const std::size_t parent = (at - 1) / 4;
+      if (!before(event, events_[parent])) break;
+      place(at, events_[parent]);
+      at = parent;
+    }
+    place(at, event);
+  }
+  /// Moves the hole at `at` towards the leaves until `event` fits.
+  void sink(std::size_t at, Event event) {
+    const std::size_t size = events_.size();
+    for (;;) {
+      const std::size_t first = 4 * at + 1;
+      if (first >= size) break;
+      const std::size_t last = first + 4 < size ? first + 4 : size;
+      std::size_t least = first;
+      for (std::size_t child = first + 1; child < last; ++child)
+        if (before(events_[child], events_[least])) least = child;
+      if (!before(events_[least], event)) break;
+      place(at, events_[least]);
+      at = least;
+    }
+    place(at, event);
+  }
+
+  std::vector<Event> events_;
+  std::vector<std::uint32_t> position_;  // by id
+};
+
+}  // namespace stepcast::engine

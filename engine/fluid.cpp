@@ -1,0 +1,289 @@
+#include "engine/fluid.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "engine/check.hpp"
+
+namespace stepcast::engine {
+namespace {
+
+/// Quanta are 1/64 byte/s and time is in picoseconds: bytes x this / quanta = picoseconds.
+constexpr double quanta_ps_per_byte = quanta_per_byte_per_second * 1e12;
+
+Duration drain_time(double bytes, Quanta rate) {
+  const double ps = std::ceil(bytes * quanta_ps_per_byte / static_cast<double>(rate));
+  expects(ps < 0x1p62, "a flow drains within 50 days");
+  return Duration(static_cast<std::int64_t>(ps));
+}
+
+/// The rate of a flow that has its links alone, and the most it can ever have.
+template <class CapacityOf>
+Quanta rate_alone(BytesPerSecond cap, std::span<const LinkLoad> loads, CapacityOf capacity_of) {
+  Quanta rate = to_quanta(cap);
+  for (const LinkLoad& load : loads) {
+    const FixedWeight weight = to_fixed(load.weight);
+    const Wide room = widen(capacity_of(load.link));
+    expects(weight > 0 && load.weight < 0x1p20, "a weight is positive");
+    if (static_cast<Wide>(weight) * rate > room) rate = share(room, weight);
+  }
+  expects(rate > 0, "a flow can advance by at least 1/64 byte/s");
+  return rate;
+}
+
+}  // namespace
+
+Time end_alone(Time start, double bytes, BytesPerSecond cap, std::span<const LinkLoad> loads,
+               std::span<const BytesPerSecond> capacities) {
+  const Quanta rate = rate_alone(
+      cap, loads, [&](std::uint32_t link) { return capacity_to_quanta(capacities[link]); });
+  return start + drain_time(bytes, rate);
+}
+
+Fluid::Fluid(std::span<const BytesPerSecond> capacities)
+    : more_users_(capacities.size()),
+      free_entries_(33),
+      solver_link_(capacities.size()),
+      solver_link_of_(capacities.size(), 0) {
+  links_.reserve(capacities.size());
+  for (BytesPerSecond c : capacities)
+    links_.push_back({capacity_to_quanta(c), 0, 0, {}, false, false});
+}
+
+Fluid::Flow Fluid::start(Time now, double bytes, BytesPerSecond cap,
+                         std::span<const LinkLoad> loads, std::uint64_t tag) {
+  expects(now >= now_ && (started_.empty() || now == now_), "time does not pass before settle()");
+  expects(bytes >= 0 && bytes < 0x1p60, "a flow's bytes");
+  now_ = now;
+  if (num_active_ == 0) next_sequence_ = 0;
+  expects(next_sequence_ != none, "fewer than 2^32 starts without a pause");
+
+  const Flow id = new_flow();
+  FlowState& flow = flows_[id];
+  flow.loads = loads.data();
+  flow.num_loads = static_cast<std::uint32_t>(loads.size());
+  flow.first_entry = new_entries(flow.num_loads);
+  flow.first_overloaded = none;
+  flow.sequence = next_sequence_++;
+  flow.tag = tag;
+  flow.cap = rate_alone(cap, loads, [&](std::uint32_t link) { return links_[link].capacity; });
+  flow.rate = 0;
+  flow.remaining = bytes;
+  flow.since = now;
+  for (std::uint32_t i = 0; i < flow.num_loads; ++i) attach(id, i);
+  started_.push_back(id);
+  ++num_active_;
+  ++counters_.starts;
+  return id;
+}
+
+Fluid::Flow Fluid::new_flow() {
+  if (free_flows_.empty()) {
+    flows_.emplace_back();
+    return static_cast<Flow>(flows_.size() - 1);
+  }
+  const Flow id = free_flows_.back();
+  free_flows_.pop_back();
+  return id;
+}
+
+/// Blocks have a power of two entries and are recycled by size.
+std::uint32_t Fluid::new_entries(std::uint32_t count) {
+  std::vector<std::uint32_t>& free = free_entries_[static_cast<std::size_t>(std::bit_width(count))];
+  if (free.empty()) {
+    const std::size_t first = entries_.size();
+    entries_.resize(first + std::bit_ceil(count + 1));
+    return static_cast<std::uint32_t>(first);
+  }
+  const std::uint32_t first = free.back();
+  free.pop_back();
+  return first;
+}
+
+Fluid::User& Fluid::user(std::uint32_t link, std::uint32_t position) {
+  return position == 0 ? links_[link].first : more_users_[link][position - 1];
+}
+
+void Fluid::touch(std::uint32_t link) {
+  if (links_[link].touched) return;
+  links_[link].touched = true;
+  touched_.push_back(link);
+}
+
+void Fluid::attach(Flow id, std::uint32_t index) {
+  const FlowState& flow = flows_[id];
+  const LinkLoad& load = flow.loads[index];
+  Link& link = links_[load.link];
+  const User user{id, flow.first_entry + index};
+  link.demand += usage(to_fixed(load.weight), flow.cap);
+  if (link.num_users == 0) {
+    link.first = user;
+  } else {
+    more_users_[load.link].push_back(user);
+    entries_[user.entry].position = link.num_users;
+  }
+  ++link.num_users;
+  if (link.overloaded) list_overloaded(user);
+  if (link.demand > link.capacity) touch(load.link);
+}
+
+/// The last user of the link takes the place of the one that leaves.
+void Fluid::detach(const FlowState& flow, std::uint32_t index) {
+  const LinkLoad& load = flow.loads[index];
+  const std::uint32_t entry = flow.first_entry + index;
+  Link& link = links_[load.link];
+  link.demand -= usage(to_fixed(load.weight), flow.cap);
+  if (link.overloaded) touch(load.link);
+  --link.num_users;
+  if (link.num_users == 0) return;
+  std::vector<User>& more = more_users_[load.link];
+  if (link.first.entry == entry) {
+    link.first = more.back();
+  } else {
+    const std::uint32_t position = entries_[entry].position;
+    more[position - 1] = more.back();
+    entries_[more.back().entry].position = position;
+  }
+  more.pop_back();
+}
+
+void Fluid::settle(Time now) {
+  expects(now >= now_, "time does not run backwards");
+  expects(ends_.empty() || ends_.top().time_ps >= now.time_since_epoch().count(),
+          "every end is taken at its instant");
+  expects(now == now_ || (started_.empty() && touched_.empty()), "settle at the instant itself");
+  now_ = now;
+  if (!touched_.empty()) {
+    refresh_overloads();
+    collect_component();
+    solver_.solve();
+    ++counters_.solves;
+    counters_.solved_flows += solver_.num_variables();
+    counters_.solved_loads += solver_.num_loads();
+    for (std::uint32_t v = 0; v < component_.size(); ++v)
+      apply_rate(component_[v], solver_.rate(v), now);
+    touched_.clear();
+  }
+  for (Flow flow : started_)
+    if (flows_[flow].rate == 0) apply_rate(flow, flows_[flow].cap, now);
+  started_.clear();
+}
+
+void Fluid::refresh_overloads() {
+  for (std::uint32_t l : touched_) {
+    Link& link = links_[l];
+    link.touched = false;
+    const bool overloaded = link.demand > link.capacity;
+    if (overloaded == link.overloaded) continue;
+    link.overloaded = overloaded;
+    for (std::uint32_t p = 0; p < link.num_users; ++p)
+      overloaded ? list_overloaded(user(l, p)) : unlist_overloaded(user(l, p));
+  }
+}
+
+void Fluid::list_overloaded(User user) {
+  std::uint32_t& first = flows_[user.flow].first_overloaded;
+  entries_[user.entry].previous = none;
+  entries_[user.entry].next = first;
+  if (first != none) entries_[first].previous = user.entry;
+  first = user.entry;
+}
+
+void Fluid::unlist_overloaded(User user) {
+  const Entry& entry = entries_[user.entry];
+  if (entry.next != none) entries_[entry.next].previous = entry.previous;
+  (entry.previous == none ? flows_[user.flow].first_overloaded : entries_[entry.previous].next) =
+      entry.next;
+}
+
+/// Everything that the touched links reach over overloaded links goes into the solver.
+void Fluid::collect_component() {
+  expects(++solve_ != 0, "fewer than 2^32 solves");
+  solver_.clear();
+  component_.clear();
+  frontier_.clear();
+  // A touched link that is no longer overloaded binds nobody, but its flows may now be faster.
+  for (std::uint32_t l : touched_) {
+    if (links_[l].overloaded) continue;
+    for (std::uint32_t p = 0; p < links_[l].num_users; ++p) collect_flow(user(l, p).flow);
+  }
+  for (std::uint32_t l : touched_) {
+    if (!links_[l].overloaded || solver_link_of_[l] == solve_) continue;
+    solver_link_of_[l] = solve_;
+    solver_link_[l] = solver_.add_link(links_[l].capacity);
+    frontier_.push_back(l);
+  }
+  while (!frontier_.empty()) {
+    const std::uint32_t l = frontier_.back();
+    frontier_.pop_back();
+    for (std::uint32_t p = 0; p < links_[l].num_users; ++p) collect_flow(user(l, p).flow);
+  }
+}
+
+void Fluid::collect_flow(Flow id) {
+  FlowState& flow = flows_[id];
+  if (flow.component == solve_) return;
+  flow.component = solve_;
+  component_.push_back(id);
+  solver_.add_variable(flow.cap);
+  for (std::uint32_t e = flow.first_overloaded; e != none; e = entries_[e].next) {
+    const LinkLoad& load = flow.loads[e - flow.first_entry];
+    if (solver_link_of_[load.link] != solve_) {
+      solver_link_of_[load.link] = solve_;
+      solver_link_[load.link] = solver_.add_link(links_[load.link].capacity);
+      frontier_.push_back(load.link);
+    }
+    solver_.add_load(solver_link_[load.link], to_fixed(load.weight));
+  }
+}
+
+void Fluid::apply_rate(Flow id, Quanta rate, Time now) {
+  FlowState& flow = flows_[id];
+  if (rate == flow.rate) return;
+  expects(rate > 0, "every flow advances by at least 1/64 byte/s");
+  const bool is_new = flow.rate == 0;
+  if (!is_new) {
+    if (flow.end == now) return;  // it has moved all its bytes and waits to be taken
+    const double elapsed_ps = static_cast<double>((now - flow.since).count());
+    const double moved = static_cast<double>(flow.rate) * elapsed_ps / quanta_ps_per_byte;
+    flow.remaining = std::max(0.0, flow.remaining - moved);
+    ++counters_.changed_rates;
+  }
+  flow.rate = rate;
+  flow.since = now;
+  flow.end = now + drain_time(flow.remaining, rate);
+  if (is_new)
+    ends_.push(flow.end, flow.sequence, id);
+  else
+    ends_.move(id, flow.end);
+}
+
+std::optional<Time> Fluid::next_end() const {
+  if (ends_.empty()) return std::nullopt;
+  return Time(Duration(ends_.top().time_ps));
+}
+
+void Fluid::take_ended(Time now, std::vector<std::uint64_t>& tags) {
+  expects(now >= now_ && (started_.empty() || now == now_), "time does not pass before settle()");
+  now_ = now;
+  const std::int64_t now_ps = now.time_since_epoch().count();
+  expects(ends_.empty() || ends_.top().time_ps >= now_ps, "every end is taken at its instant");
+  while (!ends_.empty() && ends_.top().time_ps == now_ps) {
+    const Flow id = ends_.top().id;
+    ends_.pop();
+    tags.push_back(flows_[id].tag);
+    remove(id);
+  }
+}
+
+void Fluid::remove(Flow id) {
+  const FlowState& flow = flows_[id];
+  for (std::uint32_t i = 0; i < flow.num_loads; ++i) detach(flow, i);
+  free_entries_[static_cast<std::size_t>(std::bit_width(flow.num_loads))].push_back(
+      flow.first_entry);
+  free_flows_.push_back(id);
+  --num_active_;
+}
+
+}  // namespace stepcast::engine
