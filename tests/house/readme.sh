@@ -28,7 +28,7 @@ while IFS= read -r line || [ -n "$line" ]; do
           exit 1
         fi
         rm -f "$output.err"
-        cat "$output" >>"$fresh"
+        awk 1 "$output" >>"$fresh"  # ends the last line if the program did not
         num_blocks=$((num_blocks + 1))
         in_block=replaced
         continue
