@@ -31,6 +31,7 @@ struct GemmRow {
   std::string gpu;  // as the source names it: "H100-SXM5-80GB"
   std::string dtype;
   std::int64_t m = 0, n = 0, k = 0;
+  std::string layout;  // opA and opB as BLAS names them: "NN", "TN", "NT", "" not stated
   std::string data;  // what was multiplied: random, small (weights near zero), zeros, "" not stated
   FlopsPerSecond rate{};
   RowSource source;

@@ -1,0 +1,14 @@
+// From a calibration table back to CSV, in the columns that import.hpp reads.
+#pragma once
+
+#include <string>
+
+#include "sim/calibration_table.hpp"
+
+namespace stepcast::calibrate {
+
+/// One header that serves all kinds; importing the text gives the same rows (rates to the last
+/// digit or two of a double).
+std::string export_csv(const sim::CalibrationTable& table);
+
+}  // namespace stepcast::calibrate

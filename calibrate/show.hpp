@@ -1,0 +1,12 @@
+// What a calibration table holds, for a reader at a terminal: rows per GPU and family, and sources.
+#pragma once
+
+#include <string>
+
+#include "sim/calibration_table.hpp"
+
+namespace stepcast::calibrate {
+
+std::string describe(const sim::CalibrationTable& table);
+
+}  // namespace stepcast::calibrate
