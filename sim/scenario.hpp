@@ -15,6 +15,12 @@
 
 namespace stepcast::sim {
 
+/// The micro-batches that were asked for; what is left open follows from the plan.
+struct MicroBatching {
+  std::optional<std::int64_t> micro_batch;    // sequences per replica and micro-batch
+  std::optional<std::int64_t> micro_batches;  // per step
+};
+
 /// A [collective] table: one collective over all GPUs of the cluster instead of a training step.
 struct CollectiveQuery {
   workloads::CollectiveKind kind{};
@@ -46,11 +52,22 @@ struct Scenario {
   bool best_pipeline = false;
   workloads::Batch batch;
   std::int64_t global_batch = 0;  // sequences per step over all replicas
+  MicroBatching micro;
   workloads::Precision precision;
   workloads::Software software;
   std::vector<std::string> tables;  // calibration files, later ones win; "published" is shipped
   std::optional<CollectiveQuery> collective;
   RunOptions run;
+  std::string plan_origin;   // where [plan] stands
+  std::string batch_origin;  // where [batch] stands
 };
+
+/// The same scenario with these degrees: the data degree and the micro-batches follow from GPUs and
+/// global batch. Throws InputError when they do not multiply to the GPUs or do not divide heads or
+/// batch.
+Scenario with_degrees(Scenario scenario, std::int64_t tensor, std::int64_t pipeline);
+
+/// Sequences per GPU and step, the study's "effective local batch"; may be a fraction.
+double local_batch(const Scenario& scenario);
 
 }  // namespace stepcast::sim

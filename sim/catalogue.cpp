@@ -1,0 +1,270 @@
+#include "sim/catalogue.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "engine/check.hpp"
+#include "sim/member_reader.hpp"
+#include "sim/members.hpp"
+#include "sim/suggest.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_file_name(const std::string& name) { return name.ends_with(".toml"); }
+
+/// The file that `where` ("dir/scenario.toml:7") stands in.
+fs::path file_of(const std::string& where) {
+  return where.substr(0, std::min(where.rfind(':'), where.size()));
+}
+
+/// Sources are for the reader of the file and for `show`; they are not part of the value.
+void read_sources(TableReader& table) {
+  for (const char* key : {"source", "sources", "date", "note", "notes", "title"}) table.value(key);
+}
+
+/// The unit of a singular word in messages: folder "gpus" holds a "gpu".
+std::string singular(const std::string& folder) {
+  return folder.ends_with('s') ? folder.substr(0, folder.size() - 1) : folder;
+}
+
+void add_notes(std::vector<SourceNote>& notes, const std::string& key, const TomlValue& value) {
+  if (const auto* text = value.text()) {
+    notes.push_back({key, *text});
+  } else if (const auto* table = value.table()) {
+    for (const TomlEntry& entry : *table)
+      add_notes(notes, key.empty() ? entry.key : key + "." + entry.key, entry.value);
+  } else if (const auto* items = value.array()) {
+    for (const TomlValue& item : *items) add_notes(notes, key, item);
+  }
+}
+
+}  // namespace
+
+Catalogue::Catalogue(std::string directory) : directory_(std::move(directory)) {}
+
+Catalogue Catalogue::standard() {
+  const char* chosen = std::getenv("STEPCAST_DATA");
+  return Catalogue(chosen != nullptr && *chosen != '\0' ? chosen : STEPCAST_DATA_DIRECTORY);
+}
+
+std::vector<std::string> Catalogue::names(const std::string& folder) const {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (const auto& file : fs::directory_iterator(fs::path(directory_) / folder, error))
+    if (file.path().extension() == ".toml") out.push_back(file.path().stem().string());
+  if (error)
+    throw InputError("catalogue", "there is no folder '" + folder + "'",
+                     "set STEPCAST_DATA to the folder 'scenarios' of stepcast");
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+TomlValue Catalogue::entry(const std::string& folder, const std::string& name,
+                           const std::string& where) const {
+  std::error_code error;
+  if (is_file_name(name)) {
+    const fs::path beside = file_of(where).parent_path() / name;
+    return read_toml_file(fs::exists(beside, error) ? beside.string() : name);
+  }
+  const std::vector<std::string> known = names(folder);
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    throw InputError(where, "unknown " + singular(folder) + " '" + name + "'",
+                     suggestion(name, known));
+  return read_toml_file((fs::path(directory_) / folder / (name + ".toml")).string());
+}
+
+std::vector<SourceNote> Catalogue::sources(const std::string& folder,
+                                           const std::string& name) const {
+  const TomlValue document = entry(folder, name, "catalogue");
+  std::vector<SourceNote> notes;
+  for (const char* key : {"source", "sources"})
+    if (const TomlValue* value = document.find(key)) add_notes(notes, "", *value);
+  return notes;
+}
+
+bool Catalogue::has(const std::string& folder, const std::string& name) const {
+  if (is_file_name(name)) return true;
+  const std::vector<std::string> known = names(folder);
+  return std::find(known.begin(), known.end(), name) != known.end();
+}
+
+namespace {
+
+/// How one kind of entry is read. `marker` is a member that every complete entry states.
+struct Kind {
+  const char* folder;
+  const char* table;
+  const char* marker;
+};
+constexpr Kind gpu_kind{"gpus", "cluster.node.gpu", "architecture"};
+constexpr Kind node_kind{"nodes", "cluster.node", "kind"};
+constexpr Kind fabric_kind{"fabrics", "cluster.fabric", "kind"};
+constexpr Kind model_kind{"models", "model", "layers"};
+
+template <class Spec, class Fill>
+Spec named_entry(const Catalogue& catalogue, const Kind& kind, const std::string& name,
+                 const std::string& where, Fill fill) {
+  const TomlValue document = catalogue.entry(kind.folder, name, where);
+  TableReader table(document, "");
+  Spec spec;
+  spec.name = table.text("name").value_or(fs::path(name).stem().string());
+  fill(spec, table, true);
+  read_sources(table);
+  table.finish();
+  return spec;
+}
+
+/// A table with `name` and the members that differ from the entry of that name; without a name,
+/// from `base`.
+template <class Spec, class Fill>
+Spec changed_entry(const Catalogue& catalogue, const Kind& kind, TableReader& table,
+                   const Spec* base, Fill fill) {
+  const auto name = table.text("name");
+  const bool complete =
+      table.value(kind.marker) != nullptr && !(name && catalogue.has(kind.folder, *name));
+  Spec spec;
+  if (!name && base != nullptr) {
+    spec = *base;
+  } else if (!complete) {
+    const std::string known = table.required("name", name);
+    spec = named_entry<Spec>(catalogue, kind, known, table.where("name"), fill);
+  } else {
+    spec.name = name.value_or("custom");
+  }
+  fill(spec, table, complete && (name || base == nullptr));
+  return spec;
+}
+
+template <class Spec, class Fill>
+Spec any_entry(const Catalogue& catalogue, const Kind& kind, const TomlValue& value,
+               const Spec* base, Fill fill) {
+  if (const auto* name = value.text())
+    return named_entry<Spec>(catalogue, kind, *name, value.where, fill);
+  TableReader table(value, kind.table);
+  Spec spec = changed_entry(catalogue, kind, table, base, fill);
+  read_sources(table);
+  table.finish();
+  return spec;
+}
+
+}  // namespace
+
+topology::GpuSpec Catalogue::gpu(const TomlValue& value, const topology::GpuSpec* base) const {
+  return any_entry<topology::GpuSpec>(*this, gpu_kind, value, base,
+                                      [](auto& gpu, TableReader& table, bool complete) {
+                                        visit_gpu(gpu, MemberReader(table, complete));
+                                      });
+}
+
+topology::NodeSpec Catalogue::node(const TomlValue& value) const {
+  return any_entry<topology::NodeSpec>(
+      *this, node_kind, value, nullptr, [this](auto& node, TableReader& table, bool complete) {
+        visit_node(node, MemberReader(table, complete));
+        const TomlValue* gpu_value = table.value("gpu");
+        if (complete) table.required("gpu", gpu_value);
+        if (gpu_value != nullptr) node.gpu = gpu(*gpu_value, complete ? nullptr : &node.gpu);
+      });
+}
+
+topology::FabricSpec Catalogue::fabric(const TomlValue& value) const {
+  return any_entry<topology::FabricSpec>(
+      *this, fabric_kind, value, nullptr, [](auto& fabric, TableReader& table, bool complete) {
+        visit_fabric(fabric, MemberReader(table, complete));
+        if (fabric.oversubscription < 1)
+          table.fail("oversubscription", "'oversubscription' is less than 1",
+                     "1 is a fabric without, 2 has half the uplinks");
+      });
+}
+
+workloads::TransformerShape Catalogue::model(TableReader& table) const {
+  workloads::TransformerShape shape = changed_entry<workloads::TransformerShape>(
+      *this, model_kind, table, nullptr, [](auto& model, TableReader& members, bool complete) {
+        visit_model(model, MemberReader(members, complete));
+      });
+  if (shape.kv_heads == 0) shape.kv_heads = shape.heads;
+  if (shape.head_dim == 0 && shape.hidden % shape.heads == 0)
+    shape.head_dim = shape.hidden / shape.heads;
+  check_shape(shape, table.where());
+  return shape;
+}
+
+void check_shape(const workloads::TransformerShape& shape, const std::string& where) {
+  const auto refuse = [&](const std::string& what, const std::string& hint) {
+    throw InputError(where, "model '" + shape.name + "': " + what, hint);
+  };
+  const auto text = [](std::int64_t n) { return std::to_string(n); };
+  if (shape.head_dim == 0)
+    refuse(text(shape.heads) + " heads do not divide hidden " + text(shape.hidden),
+           "state head_dim if the model has one of its own");
+  if (shape.heads % shape.kv_heads != 0)
+    refuse(text(shape.kv_heads) + " kv_heads do not divide " + text(shape.heads) + " heads",
+           "each key/value head serves equally many query heads");
+  // Beyond these no product of sizes overflows 63 bits, and no model is near.
+  if (shape.layers > 100'000 || shape.hidden > 10'000'000 || shape.heads > 1'000'000 ||
+      shape.head_dim > 1'000'000 || shape.ffn_hidden > 100'000'000 || shape.vocab > 100'000'000)
+    refuse("a size is too large", "the largest trained models have some hundred layers");
+}
+
+workloads::Software Catalogue::software(TableReader& table) const {
+  workloads::Software wanted;
+  const auto framework = table.text("framework");
+  const auto version = table.text("version");
+  if (framework) wanted.framework = *framework;
+
+  std::vector<std::string> frameworks, versions;
+  std::optional<workloads::Software> found;
+  for (const std::string& name : names("software")) {
+    const TomlValue document = entry("software", name, table.where());
+    TableReader members(document, "");
+    workloads::Software candidate;
+    candidate.framework = members.required("framework", members.text("framework"));
+    candidate.version = members.required("version", members.text("version"));
+    visit_software(candidate, MemberReader(members, true));
+    read_sources(members);
+    members.finish();
+    frameworks.push_back(candidate.framework);
+    if (candidate.framework != wanted.framework) continue;
+    versions.push_back(candidate.version);
+    const std::string chosen = version.value_or(framework ? candidate.version : wanted.version);
+    if (candidate.version == chosen) found = candidate;
+  }
+
+  const bool complete = !found && table.value("launch_kernel") != nullptr;
+  if (found)
+    wanted = *found;
+  else if (complete)
+    wanted.version = table.required("version", version);
+  else if (versions.empty())
+    throw InputError(table.where("framework"), "unknown framework '" + wanted.framework + "'",
+                     suggestion(wanted.framework, frameworks));
+  else
+    throw InputError(table.where("version"),
+                     "no data for " + wanted.framework + " " + version.value_or(wanted.version),
+                     suggestion(version.value_or(wanted.version), versions));
+  visit_software(wanted, MemberReader(table, complete));
+  return wanted;
+}
+
+std::string Catalogue::node_of_gpu(const std::string& gpu, const std::string& where) const {
+  std::vector<std::string> matching, known;
+  for (const std::string& name : names("nodes")) {
+    const std::string full = node(toml_text(name, where)).gpu.name;
+    known.push_back(full);
+    known.push_back(full.substr(0, full.find('-')));
+    if (full == gpu || full.starts_with(gpu + "-")) matching.push_back(name);
+  }
+  if (matching.empty()) {
+    std::sort(known.begin(), known.end());
+    known.erase(std::unique(known.begin(), known.end()), known.end());
+    throw InputError(where, "unknown GPU '" + gpu + "'", suggestion(gpu, known));
+  }
+  const auto dgx = std::find_if(matching.begin(), matching.end(),
+                                [](const std::string& name) { return name.starts_with("dgx-"); });
+  return dgx != matching.end() ? *dgx : matching.front();
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,58 @@
+// The catalogue: GPUs, nodes, fabrics, models and software by name, each a TOML file that states
+// its sources. A scenario names an entry, changes members of one, or brings its own file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/toml_table.hpp"
+#include "topology/specs.hpp"
+#include "workloads/software.hpp"
+#include "workloads/transformer.hpp"
+
+namespace stepcast::sim {
+
+/// One sentence of a catalogue file on where its numbers come from.
+struct SourceNote {
+  std::string key;  // empty: the whole entry
+  std::string text;
+};
+
+class Catalogue {
+ public:
+  /// `directory` holds gpus/, nodes/, fabrics/, models/ and software/.
+  explicit Catalogue(std::string directory);
+  /// Where STEPCAST_DATA points, else the folder that stepcast was built from.
+  static Catalogue standard();
+
+  const std::string& directory() const { return directory_; }
+  /// Entries of a folder, sorted. Throws InputError when there is no such folder.
+  std::vector<std::string> names(const std::string& folder) const;
+  std::vector<SourceNote> sources(const std::string& folder, const std::string& name) const;
+
+  bool has(const std::string& folder, const std::string& name) const;
+  /// The file of an entry: by name, or "my/node.toml" beside the file that `where` stands in.
+  TomlValue entry(const std::string& folder, const std::string& name,
+                  const std::string& where) const;
+
+  // Each reads a value of a scenario: the name of an entry, or a table with `name` and the members
+  // that differ; a name that the catalogue lacks needs a table with all members.
+  topology::NodeSpec node(const TomlValue& value) const;
+  topology::GpuSpec gpu(const TomlValue& value, const topology::GpuSpec* base = nullptr) const;
+  topology::FabricSpec fabric(const TomlValue& value) const;
+
+  // The tables [model] and [software]; keys that are not theirs stay unread in `table`.
+  workloads::TransformerShape model(TableReader& table) const;
+  workloads::Software software(TableReader& table) const;
+
+  /// The node that `--gpu h100` means: the DGX of that GPU, else the first node that holds it.
+  std::string node_of_gpu(const std::string& gpu, const std::string& where) const;
+
+ private:
+  std::string directory_;
+};
+
+/// Throws InputError unless the numbers of the shape agree with each other.
+void check_shape(const workloads::TransformerShape& shape, const std::string& where);
+
+}  // namespace stepcast::sim

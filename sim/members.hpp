@@ -1,0 +1,96 @@
+// The members of the catalogue's values, each with its key: listed once, used to read a file and to
+// write a resolved scenario. needs() is a member that an entry cannot do without.
+#pragma once
+
+#include "sim/names.hpp"
+
+namespace stepcast::sim {
+
+template <class Spec, class Visitor>
+void visit_gpu(Spec& gpu, Visitor&& visit) {
+  visit.needs("architecture", gpu.architecture, architecture_names);
+  visit.needs("sms", gpu.sms);
+  visit.needs("tensor_peak", gpu.tensor_peak);
+  visit.may("tf32_peak", gpu.tf32_peak);
+  visit.may("fp8_peak", gpu.fp8_peak);
+  visit.needs("fp32_peak", gpu.fp32_peak);
+  visit.needs("memory", gpu.memory);
+  visit.needs("memory_bandwidth", gpu.memory_bandwidth);
+  visit.may("nvlink", gpu.nvlink);
+  visit.may("nvlink_links", gpu.nvlink_links);
+  visit.needs("tdp", gpu.tdp);
+  visit.needs("idle", gpu.idle);
+}
+
+/// Without its GPU, which is an entry of its own.
+template <class Spec, class Visitor>
+void visit_node(Spec& node, Visitor&& visit) {
+  visit.needs("kind", node.kind, node_kind_names);
+  visit.needs("gpus", node.gpus);
+  visit.may("nvswitches", node.nvswitches);
+  visit.may("nvlinks", node.nvlinks);
+  visit.may("nvlink_per_link", node.nvlink_per_link);
+  visit.may("nvlink_latency", node.nvlink_latency);
+  visit.needs("nics", node.nics);
+  visit.needs("nic", node.nic);
+  visit.may("nic_latency", node.nic_latency);
+  visit.needs("pcie_switches", node.pcie_switches);
+  visit.needs("pcie", node.pcie);
+  visit.may("pcie_latency", node.pcie_latency);
+  visit.may("sockets", node.sockets);
+  visit.may("socket", node.socket);
+  visit.may("socket_latency", node.socket_latency);
+  visit.may("gpu_direct", node.gpu_direct);
+  visit.may("cpu", node.cpu);
+  visit.may("max_power", node.max_power);
+}
+
+template <class Spec, class Visitor>
+void visit_fabric(Spec& fabric, Visitor&& visit) {
+  visit.needs("kind", fabric.kind, fabric_kind_names);
+  visit.may("ports", fabric.ports);
+  visit.may("tiers", fabric.tiers);
+  visit.may("oversubscription", fabric.oversubscription);
+  visit.may("link", fabric.link);
+  visit.may("switch_latency", fabric.switch_latency);
+  visit.may("cable_latency", fabric.cable_latency);
+}
+
+template <class Spec, class Visitor>
+void visit_model(Spec& model, Visitor&& visit) {
+  visit.needs("layers", model.layers);
+  visit.needs("hidden", model.hidden);
+  visit.needs("heads", model.heads);
+  visit.may("kv_heads", model.kv_heads);
+  visit.may("head_dim", model.head_dim);
+  visit.needs("ffn_hidden", model.ffn_hidden);
+  visit.needs("vocab", model.vocab);
+  visit.may("norm", model.norm, norm_names);
+  visit.may("activation", model.activation, activation_names);
+  visit.may("biases", model.biases);
+  visit.may("rope", model.rope);
+  visit.may("max_positions", model.max_positions);
+  visit.may("tied_embeddings", model.tied_embeddings);
+}
+
+/// Without framework and version, which name the entry.
+template <class Spec, class Visitor>
+void visit_software(Spec& software, Visitor&& visit) {
+  visit.may("fusion", software.fusion, fusion_names);
+  visit.may("packed_projections", software.packed_projections);
+  visit.may("optimizer", software.optimizer, optimizer_names);
+  visit.may("flat_parameters", software.flat_parameters, flat_parameters_names);
+  visit.may("attention", software.attention, attention_names);
+  visit.may("tensor_overlap", software.tensor_overlap);
+  visit.may("explicit_prefetch", software.explicit_prefetch);
+  visit.may("pipeline_sync", software.pipeline_sync);
+  visit.may("step_sync", software.step_sync);
+  visit.may_bytes("ddp_bucket_bytes", software.ddp_bucket_bytes);
+  visit.needs("launch_kernel", software.launch_kernel);
+  visit.needs("launch_collective", software.launch_collective);
+  visit.may("event_call", software.event_call);
+  visit.may("unit_overhead", software.unit_overhead);
+  visit.may("step_overhead", software.step_overhead);
+}
+
+}  // namespace stepcast::sim

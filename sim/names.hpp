@@ -1,0 +1,108 @@
+// The words of a scenario file for the closed sets of the model: one table per enum, used to read
+// and to write.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "engine/check.hpp"
+#include "sim/scenario.hpp"
+
+namespace stepcast::sim {
+
+template <class E, std::size_t n>
+using Names = std::array<std::pair<std::string_view, E>, n>;
+
+inline constexpr Names<workloads::DataParallel, 4> data_parallel_names{{
+    {"ddp", workloads::DataParallel::ddp},
+    {"zero1", workloads::DataParallel::zero1},
+    {"zero2", workloads::DataParallel::zero2},
+    {"zero3", workloads::DataParallel::zero3},
+}};
+inline constexpr Names<workloads::Schedule, 2> schedule_names{{
+    {"gpipe", workloads::Schedule::gpipe},
+    {"1f1b", workloads::Schedule::one_f_one_b},
+}};
+inline constexpr Names<workloads::Recompute, 3> recompute_names{{
+    {"none", workloads::Recompute::none},
+    {"selective", workloads::Recompute::selective},
+    {"full", workloads::Recompute::full},
+}};
+inline constexpr Names<workloads::ReduceWhen, 2> reduce_names{{
+    {"last", workloads::ReduceWhen::last},
+    {"each", workloads::ReduceWhen::each},
+}};
+inline constexpr Names<workloads::Dtype, 5> dtype_names{{
+    {"fp32", workloads::Dtype::fp32},
+    {"tf32", workloads::Dtype::tf32},
+    {"bf16", workloads::Dtype::bf16},
+    {"fp16", workloads::Dtype::fp16},
+    {"fp8", workloads::Dtype::fp8},
+}};
+inline constexpr Names<workloads::CollectiveKind, 6> collective_names{{
+    {"all_reduce", workloads::CollectiveKind::all_reduce},
+    {"all_gather", workloads::CollectiveKind::all_gather},
+    {"reduce_scatter", workloads::CollectiveKind::reduce_scatter},
+    {"broadcast", workloads::CollectiveKind::broadcast},
+    {"all_to_all", workloads::CollectiveKind::all_to_all},
+    {"send_receive", workloads::CollectiveKind::send_receive},
+}};
+inline constexpr Names<workloads::Norm, 2> norm_names{{
+    {"rmsnorm", workloads::Norm::rmsnorm},
+    {"layernorm", workloads::Norm::layernorm},
+}};
+inline constexpr Names<workloads::Activation, 2> activation_names{{
+    {"swiglu", workloads::Activation::swiglu},
+    {"gelu", workloads::Activation::gelu},
+}};
+inline constexpr Names<workloads::Fusion, 3> fusion_names{{
+    {"eager", workloads::Fusion::eager},
+    {"compiled", workloads::Fusion::compiled},
+    {"fused", workloads::Fusion::fused},
+}};
+inline constexpr Names<workloads::OptimizerKernel, 2> optimizer_names{{
+    {"foreach", workloads::OptimizerKernel::foreach},
+    {"fused", workloads::OptimizerKernel::fused},
+}};
+inline constexpr Names<workloads::FlatParameters, 2> flat_parameters_names{{
+    {"fsdp1", workloads::FlatParameters::fsdp1},
+    {"fsdp2", workloads::FlatParameters::fsdp2},
+}};
+inline constexpr Names<workloads::AttentionKernel, 5> attention_names{{
+    {"flash2", workloads::AttentionKernel::flash2},
+    {"flash3", workloads::AttentionKernel::flash3},
+    {"cudnn", workloads::AttentionKernel::cudnn},
+    {"memory_efficient", workloads::AttentionKernel::memory_efficient},
+    {"unfused", workloads::AttentionKernel::unfused},
+}};
+inline constexpr Names<topology::Architecture, 4> architecture_names{{
+    {"volta", topology::Architecture::volta},
+    {"ampere", topology::Architecture::ampere},
+    {"hopper", topology::Architecture::hopper},
+    {"blackwell", topology::Architecture::blackwell},
+}};
+inline constexpr Names<topology::NodeKind, 3> node_kind_names{{
+    {"hybrid_cube_mesh", topology::NodeKind::hybrid_cube_mesh},
+    {"nvswitch", topology::NodeKind::nvswitch},
+    {"pcie", topology::NodeKind::pcie},
+}};
+inline constexpr Names<topology::FabricKind, 2> fabric_kind_names{{
+    {"rail_optimized", topology::FabricKind::rail_optimized},
+    {"fat_tree", topology::FabricKind::fat_tree},
+}};
+inline constexpr Names<Steps, 2> steps_names{{
+    {"steady", Steps::steady},
+    {"cold", Steps::cold},
+}};
+
+/// The word for a value of one of the tables above.
+template <class E, std::size_t n>
+std::string word_for(const Names<E, n>& names, E value) {
+  for (const auto& [name, meaning] : names)
+    if (meaning == value) return std::string(name);
+  throw BrokenPromise("an enum value without a name");
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,175 @@
+#include "sim/report_json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "engine/check.hpp"
+#include "sim/metrics.hpp"
+#include "sim/names.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json cluster_json(const Scenario& scenario) {
+  return {{"node", scenario.node.name},
+          {"nodes", scenario.nodes},
+          {"gpus_per_node", scenario.node.gpus},
+          {"fabric", scenario.fabric.name},
+          {"oversubscription", scenario.fabric.oversubscription},
+          {"nccl", scenario.nccl}};
+}
+
+Json plan_json(const Scenario& scenario) {
+  const workloads::ParallelPlan& plan = scenario.plan;
+  return {{"data", word_for(data_parallel_names, plan.data)},
+          {"data_degree", plan.data_degree},
+          {"tensor", plan.tensor},
+          {"sequence_parallel", plan.sequence_parallel},
+          {"pipeline", plan.pipeline},
+          {"schedule", word_for(schedule_names, plan.schedule)},
+          {"recompute", word_for(recompute_names, plan.recompute)},
+          {"reduce", word_for(reduce_names, plan.reduce)},
+          {"prefetch", plan.prefetch},
+          {"micro_batch", scenario.batch.micro_batch},
+          {"micro_batches", scenario.batch.micro_batches},
+          {"global_batch", scenario.global_batch},
+          {"local_batch", local_batch(scenario)},
+          {"sequence", scenario.batch.sequence},
+          {"compute", word_for(dtype_names, scenario.precision.compute)},
+          {"gradient_reduce", word_for(dtype_names, scenario.precision.gradient_reduce)},
+          {"framework", scenario.software.framework},
+          {"framework_version", scenario.software.version}};
+}
+
+Json shares_json(const ProvenanceShares& shares) {
+  Json out = Json::object();
+  for (std::size_t i = 0; i < shares.size(); ++i)
+    out[std::string(name_of(static_cast<Provenance>(i)))] = shares[i];
+  return out;
+}
+
+/// The numbers of metrics(), "a.b" as a member of object "a"; counts as integers.
+void add_numbers(Json& out, const Answer& answer) {
+  for (const Metric& metric : metrics()) {
+    const auto value = value_of(metric, answer);
+    if (!value) continue;
+    const bool count = metric.unit.empty() && metric.key != "mfu";
+    const Json number = count ? Json(static_cast<std::int64_t>(*value)) : Json(*value);
+    const std::string key(metric.key);
+    if (const std::size_t dot = key.find('.'); dot != std::string::npos)
+      out[key.substr(0, dot)][key.substr(dot + 1)] = number;
+    else
+      out[key] = number;
+    if (key == "mfu") out["mfu_convention"] = flop_convention();
+    if (key != "memory_gib_per_gpu") continue;
+    Json parts = Json::object();
+    for (const workloads::MemoryPart& part : std::get<StepReport>(answer).memory.parts)
+      parts[part.name] = static_cast<double>(part.bytes.value) / (1 << 30);
+    out["memory_parts_gib"] = parts;
+  }
+}
+
+Json step_json(const StepReport& report, const Answer& answer) {
+  Json out;
+  if (!report.scenario.title.empty()) out["title"] = report.scenario.title;
+  out["model"] = report.scenario.model.name;
+  out["gpu"] = report.scenario.node.gpu.name;
+  add_numbers(out, answer);
+  out["provenance"] = {{"kernels", shares_json(report.kernel_provenance)},
+                       {"network", shares_json(report.network_provenance)}};
+  out["plan"] = plan_json(report.scenario);
+  out["cluster"] = cluster_json(report.scenario);
+  out["simulated_ranks"] = report.simulated_ranks;
+  out["events"] = report.events;
+  out["warnings"] = report.warnings;
+  return out;
+}
+
+Json collective_json(const CollectiveReport& report, const Answer& answer) {
+  Json out;
+  if (!report.scenario.title.empty()) out["title"] = report.scenario.title;
+  expects(report.scenario.collective.has_value(), "a collective report has its query");
+  out["collective"] = word_for(collective_names, report.scenario.collective->kind);
+  out["bytes"] = report.scenario.collective->bytes.value;
+  out["dtype"] = word_for(dtype_names, report.scenario.collective->dtype);
+  out["gpu"] = report.scenario.node.gpu.name;
+  add_numbers(out, answer);
+  out["algorithm"] = name_of(report.time.algorithm);
+  out["protocol"] = name_of(report.time.protocol);
+  out["provenance"] = name_of(report.time.provenance);
+  out["cluster"] = cluster_json(report.scenario);
+  return out;
+}
+
+Json refused_json(const Refused& refused) {
+  Json out;
+  out["refused"] = refused.reason;
+  if (!refused.scenario.title.empty()) out["title"] = refused.scenario.title;
+  out["model"] = refused.scenario.model.name;
+  out["gpu"] = refused.scenario.node.gpu.name;
+  out["gpus"] = refused.scenario.gpus;
+  out["nodes"] = refused.scenario.nodes;
+  out["plan"] = plan_json(refused.scenario);
+  out["cluster"] = cluster_json(refused.scenario);
+  return out;
+}
+
+Json answer_json(const Answer& answer) {
+  if (const auto* step = std::get_if<StepReport>(&answer)) return step_json(*step, answer);
+  if (const auto* one = std::get_if<CollectiveReport>(&answer))
+    return collective_json(*one, answer);
+  return refused_json(std::get<Refused>(answer));
+}
+
+Json value_json(const TomlValue& value) {
+  if (const auto* text = value.text()) return *text;
+  if (const auto* integer = std::get_if<std::int64_t>(&value.data)) return *integer;
+  if (const auto* number = std::get_if<double>(&value.data)) return *number;
+  if (const auto* flag = std::get_if<bool>(&value.data)) return *flag;
+  return write_toml_value(value);
+}
+
+std::string text_of(const Json& json) {
+  // A byte that is no UTF-8 in a title must not end the program.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string to_json(const Answer& answer) { return text_of(answer_json(answer)); }
+
+std::string to_json(const Results& results) {
+  expects(results.answers.size() == results.study.points.size(), "one answer per point");
+  if (!results.study.is_sweep) {
+    expects(results.answers.size() == 1, "a single run has one point");
+    return results.answers[0] ? to_json(*results.answers[0]) : "{\"interrupted\": true}";
+  }
+  Json points = Json::array();
+  for (std::size_t i = 0; i < results.answers.size(); ++i) {
+    if (!results.answers[i]) continue;
+    Json point = answer_json(*results.answers[i]);
+    Json swept = Json::object();
+    for (const Setting& setting : results.study.points[i])
+      swept[setting.path] = value_json(setting.value);
+    point["sweep"] = swept;
+    points.push_back(std::move(point));
+  }
+  Json out;
+  if (const TomlValue* title = results.study.base.find("title"); title && title->text())
+    out["title"] = *title->text();
+  out["points"] = std::move(points);
+  if (results.interrupted) out["interrupted"] = true;
+  return text_of(out);
+}
+
+std::string error_json(int exit_code, const std::string& where, const std::string& message,
+                       const std::string& hint) {
+  Json error{{"code", exit_code}};
+  if (!where.empty()) error["where"] = where;
+  error["message"] = message;
+  if (!hint.empty()) error["hint"] = hint;
+  return text_of(Json{{"error", error}});
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,201 @@
+#include "sim/scenario_file.hpp"
+
+#include <cmath>
+#include <filesystem>
+
+#include "engine/check.hpp"
+#include "sim/member_reader.hpp"
+#include "sim/names.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+/// Largest cluster that the data structures are made for (ranks are counted in 32 bits elsewhere).
+constexpr std::int64_t max_gpus = 4'000'000;
+
+void read_cluster(TableReader& table, const Catalogue& catalogue, Scenario& scenario) {
+  scenario.node = catalogue.node(*table.required("node", table.value("node")));
+  scenario.nodes = table.integer("nodes").value_or(1);
+  const std::int64_t whole = scenario.nodes * scenario.node.gpus;
+  scenario.gpus = table.integer("gpus").value_or(whole);
+  const bool part_of_a_node = scenario.nodes == 1 && scenario.gpus < scenario.node.gpus;
+  if (scenario.gpus != whole && !part_of_a_node)
+    table.fail("gpus",
+               std::to_string(scenario.gpus) + " GPUs are not " + std::to_string(scenario.nodes) +
+                   " nodes of " + std::to_string(scenario.node.gpus),
+               "leave gpus out, or use fewer than a node's on one node");
+  if (scenario.gpus > max_gpus)
+    table.fail("nodes", "more than " + std::to_string(max_gpus) + " GPUs");
+  static const std::string usual = "rail-optimized";
+  const TomlValue* fabric = table.value("fabric");
+  scenario.fabric = catalogue.fabric(fabric != nullptr ? *fabric : toml_text(usual, table.where()));
+  if (const auto nccl = table.text("nccl")) scenario.nccl = *nccl;
+  table.finish();
+}
+
+/// A degree, or "best".
+std::int64_t read_degree(TableReader& table, const char* key, bool& best) {
+  const TomlValue* value = table.value(key);
+  best = value != nullptr && value->text() != nullptr && *value->text() == "best";
+  if (value != nullptr && value->text() != nullptr && !best)
+    table.fail(key, "'" + std::string(key) + "' must be a degree or \"best\"");
+  return best ? 1 : table.integer(key).value_or(1);
+}
+
+void read_plan(TableReader& table, Scenario& scenario) {
+  workloads::ParallelPlan& plan = scenario.plan;
+  plan.data = table.choice("data", data_parallel_names).value_or(plan.data);
+  plan.tensor = read_degree(table, "tensor", scenario.best_tensor);
+  plan.sequence_parallel = table.flag("sequence_parallel").value_or(false);
+  plan.pipeline = read_degree(table, "pipeline", scenario.best_pipeline);
+  plan.schedule = table.choice("schedule", schedule_names).value_or(plan.schedule);
+  plan.recompute = table.choice("recompute", recompute_names).value_or(plan.recompute);
+  plan.reduce = table.choice("reduce", reduce_names).value_or(plan.reduce);
+  plan.prefetch = table.integer("prefetch", 0).value_or(plan.prefetch);
+  scenario.plan_origin = table.where();
+  for (const char* key : {"pipeline", "tensor"})
+    if (table.value(key) != nullptr) scenario.plan_origin = table.where(key);
+  table.finish();
+}
+
+void read_batch(TableReader& table, Scenario& scenario) {
+  scenario.batch_origin = table.where();
+  const auto global = table.integer("global");
+  const auto local = table.number("local");
+  if (global && local)
+    table.fail("local", "both 'local' and 'global' in [batch]", "global = local x GPUs: give one");
+  if (!global && !local) table.missing("local");
+  if (local) {
+    const double sequences = *local * static_cast<double>(scenario.gpus);
+    scenario.global_batch = std::llround(sequences);
+    if (sequences > 1e12) table.fail("local", "'local' in [batch] is too large");
+    if (scenario.global_batch < 1 ||
+        std::abs(sequences - static_cast<double>(scenario.global_batch)) > 1e-9 * sequences)
+      table.fail("local", "'local' in [batch] x " + std::to_string(scenario.gpus) +
+                              " GPUs is no whole number of sequences");
+    scenario.batch_origin = table.where("local");
+  } else {
+    scenario.global_batch = *global;
+    scenario.batch_origin = table.where("global");
+  }
+  scenario.micro.micro_batch = table.integer("micro_batch");
+  scenario.micro.micro_batches = table.integer("micro_batches");
+  if (scenario.micro.micro_batch && scenario.micro.micro_batches)
+    table.fail("micro_batches", "both 'micro_batch' and 'micro_batches' in [batch]",
+               "one follows from the other: give at most one");
+  table.finish();
+}
+
+void read_precision(TableReader& table, Scenario& scenario) {
+  using workloads::Dtype;
+  workloads::Precision& precision = scenario.precision;
+  precision.compute = table.choice("compute", dtype_names).value_or(precision.compute);
+  precision.gradient_reduce =
+      table.choice("gradient_reduce", dtype_names).value_or(precision.gradient_reduce);
+  precision.loss_scaling = table.flag("loss_scaling").value_or(precision.compute == Dtype::fp16);
+  if (precision.gradient_reduce == Dtype::tf32 || precision.gradient_reduce == Dtype::fp8)
+    table.fail("gradient_reduce",
+               "gradients are not reduced in " + word_for(dtype_names, precision.gradient_reduce),
+               "use fp32, bf16 or fp16");
+  table.finish();
+}
+
+void read_calibration_table(TableReader& table, Scenario& scenario) {
+  namespace fs = std::filesystem;
+  const std::string where = table.where("tables");
+  const fs::path folder = fs::path(where.substr(0, where.rfind(':'))).parent_path();
+  if (const auto tables = table.texts("tables")) {
+    scenario.tables.clear();
+    for (const std::string& name : *tables) {
+      std::error_code error;
+      const fs::path beside = folder / name;
+      const bool is_beside = name != "published" && fs::exists(beside, error);
+      scenario.tables.push_back(is_beside ? beside.string() : name);
+    }
+    if (scenario.tables.empty())
+      table.fail("tables", "'tables' in [calibration] is empty", "e.g. [\"published\"]");
+  }
+  table.finish();
+}
+
+void read_run(TableReader& table, Scenario& scenario) {
+  scenario.run.steps = table.choice("steps", steps_names).value_or(Steps::steady);
+  scenario.run.seed = static_cast<std::uint64_t>(table.integer("seed", 0).value_or(1));
+  const auto jitter = table.text("jitter");
+  if (jitter && *jitter != "none")
+    table.fail("jitter", "jitter '" + *jitter + "' is not supported", "only \"none\" so far");
+  table.finish();
+}
+
+void read_collective(TableReader& table, Scenario& scenario) {
+  CollectiveQuery query;
+  query.kind = table.required("kind", table.choice("kind", collective_names));
+  query.bytes = table.required("bytes", table.quantity<Bytes>("bytes"));
+  query.dtype = table.choice("dtype", dtype_names).value_or(query.dtype);
+  if (query.dtype == workloads::Dtype::tf32)
+    table.fail("dtype", "nothing is sent as tf32", "use fp32");
+  scenario.collective = query;
+  table.finish();
+}
+
+/// Reads table `key` of the document, or an empty one where every key has a default.
+template <class Read>
+void read_part(TableReader& document, const char* key, Read read) {
+  const TomlValue empty = toml_table(document.where());
+  const TomlValue* value = document.table(key);
+  TableReader table(value != nullptr ? *value : empty, key);
+  read(table);
+}
+
+void read_model(TableReader& table, const Catalogue& catalogue, Scenario& scenario) {
+  scenario.batch.sequence = table.integer("sequence").value_or(4096);
+  if (scenario.batch.sequence > 100'000'000)
+    table.fail("sequence", "'sequence' in [model] is too large");
+  scenario.model = catalogue.model(table);
+  table.finish();
+}
+
+void read_step(TableReader& document, const Catalogue& catalogue, Scenario& scenario) {
+  read_part(document, "model", [&](auto& table) { read_model(table, catalogue, scenario); });
+  read_part(document, "plan", [&](auto& table) { read_plan(table, scenario); });
+  read_part(document, "batch", [&](auto& table) { read_batch(table, scenario); });
+  read_part(document, "precision", [&](auto& table) { read_precision(table, scenario); });
+  read_part(document, "software", [&](auto& table) {
+    scenario.software = catalogue.software(table);
+    table.finish();
+  });
+}
+
+}  // namespace
+
+Scenario read_scenario(const TomlValue& source, const Catalogue& catalogue) {
+  TableReader document(source, "");
+  Scenario scenario;
+  scenario.origin = source.where;
+  scenario.title = document.text("title").value_or("");
+  scenario.tables = {"published"};
+  // All top-level names are asked for first: a misspelt [modle] is an unknown key, not a missing
+  // one.
+  for (const char* key : {"model", "cluster", "plan", "batch", "precision", "software",
+                          "calibration", "run", "collective"})
+    document.table(key);
+  document.finish();
+  read_part(document, "cluster", [&](auto& table) { read_cluster(table, catalogue, scenario); });
+  read_part(document, "calibration", [&](auto& table) { read_calibration_table(table, scenario); });
+  read_part(document, "run", [&](auto& table) { read_run(table, scenario); });
+  if (const TomlValue* collective = document.table("collective")) {
+    TableReader table(*collective, "collective");
+    read_collective(table, scenario);
+    for (const char* key : {"model", "plan", "batch", "precision", "software"})
+      if (document.table(key) != nullptr)
+        document.fail(key, "[" + std::string(key) + "] beside [collective]",
+                      "a scenario asks for a training step or for one collective");
+    return scenario;
+  }
+  read_step(document, catalogue, scenario);
+  if (scenario.best_tensor || scenario.best_pipeline) return scenario;
+  const auto [tensor, pipeline] = std::pair(scenario.plan.tensor, scenario.plan.pipeline);
+  return with_degrees(std::move(scenario), tensor, pipeline);
+}
+
+}  // namespace stepcast::sim

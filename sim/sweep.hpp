@@ -1,0 +1,57 @@
+// A scenario file as a study: the points of its [sweep], in the order of the file, and the known
+// figures of its [[reference]] to print beside them. Knows no simulation.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/toml_value.hpp"
+
+namespace stepcast::sim {
+
+/// "cluster.nodes" = 16, with the place it was written.
+struct Setting {
+  std::string path;
+  TomlValue value;
+};
+
+/// What one point of the sweep sets; empty for a single run.
+using SweepPoint = std::vector<Setting>;
+
+/// Known figures of a metric at some points, from elsewhere.
+struct Reference {
+  struct Row {
+    SweepPoint at;
+    double value = 0.0;  // in the metric's unit, or in percent if `change_from` is set
+  };
+  std::string metric, source, note;
+  std::optional<SweepPoint>
+      change_from;  // values are changes from the point that has these settings
+  std::vector<Row> rows;
+};
+
+struct Study {
+  TomlValue base;  // the document without [sweep] and [[reference]]
+  bool is_sweep = false;
+  std::vector<std::string> keys;  // all swept keys, in the order of the file
+  std::vector<SweepPoint> points;
+  std::vector<Reference> references;
+
+  TomlValue document_of(const SweepPoint& point) const;  // the base with the point's settings
+};
+
+/// Splits a document. [sweep] holds arrays of values whose product is taken, first key slowest;
+/// [[sweep.point]] holds keys set together, and is combined with every member of the product.
+/// Throws InputError for a sweep with zero points.
+Study read_study(TomlValue document);
+
+/// The command line sets a key: a swept key is swept no more. Throws InputError when the key is
+/// part of [[sweep.point]].
+void override_key(TomlValue& document, const std::string& path, const TomlValue& value);
+
+/// Whether two values are written alike: 16 and 16, "1 MiB" and "1 MiB".
+bool same_value(const TomlValue& a, const TomlValue& b);
+
+}  // namespace stepcast::sim
