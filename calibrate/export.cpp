@@ -52,9 +52,11 @@ std::string stated(std::int64_t count) { return count == 0 ? "multi" : fmt::form
 std::string microseconds(Duration d) { return number(static_cast<double>(d.count()) / 1e6); }
 
 Cells cells_of(const sim::GemmRow& row) {
+  const std::string layout =
+      row.layout.empty() ? "" : fmt::format(";opA={};opB={}", row.layout[0], row.layout.substr(1));
   return {{"gpu", row.gpu},
           {"kind", "gemm"},
-          {"shape_or_bytes", fmt::format("m={};n={};k={}", row.m, row.n, row.k)},
+          {"shape_or_bytes", fmt::format("m={};n={};k={}", row.m, row.n, row.k) + layout},
           {"dtype", row.dtype},
           {"value", number(row.rate.value / 1e12)},
           {"unit", "TFLOP/s"},

@@ -23,8 +23,13 @@ FlopsPerSecond flop_rate(const Measurement& row) {
 Duration microseconds(const Measurement& row) { return to_duration(row.positive("value") * 1e-6); }
 
 void import_gemm(const Measurement& row, CalibrationTable& table) {
-  const auto shape = row.shape({"m", "n", "k"});
-  if (shape.size() != 3) row.fail("shape \"" + row.shape_text() + "\" is not m=;n=;k=");
+  const auto shape = row.shape({"m", "n", "k", "opA", "opB"});
+  const bool layout = shape.contains("opA") && shape.contains("opB");
+  if (shape.size() != (layout ? 5 : 3) || !shape.contains("m") || !shape.contains("n") ||
+      !shape.contains("k"))
+    row.fail("shape \"" + row.shape_text() + "\" is not m=;n=;k= (and opA=;opB=)");
+  for (const char* op : {"opA", "opB"})
+    if (layout && shape.at(op) != "N" && shape.at(op) != "T") row.fail("opA and opB are N or T");
   const std::string& data = row.text("data");
   if (data != "" && data != "random" && data != "small" && data != "zeros")
     row.fail("data \"" + data + "\" is none of random, small, zeros");
@@ -33,6 +38,7 @@ void import_gemm(const Measurement& row, CalibrationTable& table) {
                         .m = row.count_in("m", shape.at("m")),
                         .n = row.count_in("n", shape.at("n")),
                         .k = row.count_in("k", shape.at("k")),
+                        .layout = layout ? shape.at("opA") + shape.at("opB") : "",
                         .data = data,
                         .rate = flop_rate(row),
                         .source = row.source()});
@@ -96,7 +102,7 @@ double bus_factor(const std::string& collective, std::int64_t ranks) {
 }
 
 void import_collective(const Measurement& row, CalibrationTable& table) {
-  const bool peak = row.shape_text() == "max";
+  const bool peak = row.shape_text().starts_with("max");  // "max", "max(1G-4G)"
   const std::string& link = row.text("inter_node_gbps_per_node");
   sim::CollectiveRow out{.gpu = row.stated("gpu"),
                          .dtype = row.text("dtype"),
