@@ -18,7 +18,17 @@ namespace stepcast::topology {
 using DeviceId = std::uint32_t;
 using LinkId = std::uint32_t;
 
-enum class DeviceKind : std::uint8_t { gpu, nvswitch, pcie_switch, cpu, nic, leaf, spine, core };
+enum class DeviceKind : std::uint8_t {
+  gpu,
+  nvswitch,
+  pcie_switch,
+  cpu,
+  nic,
+  leaf,
+  spine,
+  core,
+  supercore  // fourth tier
+};
 enum class LinkKind : std::uint8_t { nvlink, pcie, socket, injection, fabric };
 
 struct Device {
@@ -29,7 +39,8 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-/// One direction of a cable, or a bundle of `count` equal parallel ones.
+/// One direction of a cable, or a bundle of `count` equal parallel ones. Links 2k and 2k+1 are the
+/// two directions of one cable.
 struct Link {
   DeviceId from = 0, to = 0;
   LinkKind kind{};
@@ -39,6 +50,10 @@ struct Link {
 
   friend bool operator==(const Link&, const Link&) = default;
 };
+
+constexpr LinkId reverse(LinkId link) { return link ^ 1U; }
+
+struct ClusterParts;  // cluster_parts.hpp: how ids are laid out, for this folder only
 
 class Cluster {
  public:
@@ -63,17 +78,41 @@ class Cluster {
   std::int64_t nic_of_gpu(
       std::int64_t gpu_in_node) const;  // the NIC closest to that GPU (its rail)
 
+  /// All NVLinks out of (into) a GPU: to every NVSwitch, or to its neighbours in a cube mesh.
+  std::vector<LinkId> nvlink_out(std::int64_t gpu_index) const;
+  std::vector<LinkId> nvlink_in(std::int64_t gpu_index) const;
+  /// The link of a NIC to (from) its leaf; a cluster of one node has none.
+  LinkId nic_up(std::int64_t node, std::int64_t nic_index) const;
+  LinkId nic_down(std::int64_t node, std::int64_t nic_index) const;
+  /// The one GPU that alone uses this link (NVLinks to an NVSwitch, its own PCIe link, a NIC that
+  /// no other GPU is closest to); none when several GPUs may load it.
+  std::optional<std::int64_t> private_gpu(LinkId) const;
+
+  /// Tiers of switches above the NICs; 0 for one node.
+  std::int64_t num_tiers() const;
+  /// Nodes that share a leaf: the scalable unit of a rail-optimised fabric.
+  std::int64_t nodes_per_unit() const;
+  /// Fabric switches between two NICs: 0 for the same NIC, else 1, 3, 5 or 7.
+  std::int64_t switches_between(std::int64_t node_a, std::int64_t nic_a, std::int64_t node_b,
+                                std::int64_t nic_b) const;
+
   /// Switch counts by tier, GPUs and NICs: what `stepcast show cluster` prints.
   std::int64_t count(DeviceKind) const;
-  /// Bandwidth that can cross any equal split of the nodes in the worst numbering-preserving cut
-  /// (first half against second half), one direction, by max-flow (push-relabel).
+  /// Bandwidth from the first half of the nodes to the second, one direction, by max-flow
+  /// (push-relabel); for one node, from the first half of its GPUs over NVLink (PCIe without it).
   BytesPerSecond bisection() const;
+  /// The picture in Graphviz's language: every device of a small cluster, one node and the tiers
+  /// with their counts of a large one.
   std::string graphviz() const;
 
+  const ClusterParts& parts() const { return *parts_; }
+
  private:
-  struct Graph;
-  Cluster();
-  std::unique_ptr<Graph> graph_;
+  explicit Cluster(std::unique_ptr<const ClusterParts>);
+  std::unique_ptr<const ClusterParts> parts_;
 };
+
+/// What `stepcast show cluster` prints: tiers, cables, links, injection, bisection (describe.cpp).
+std::string describe(const Cluster&);
 
 }  // namespace stepcast::topology

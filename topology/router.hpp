@@ -21,18 +21,28 @@ class Router {
 };
 
 /// Static routes over a cluster: NVLink inside a node where there is a link or a switch, else PCIe;
-/// between nodes NIC -> leaf -> spine (-> core) -> leaf -> NIC by destination-modulo.
+/// between nodes GPU -> PCIe -> NIC of its rail -> leaf -> spine (-> core) -> leaf -> NIC of the
+/// destination's rail -> PCIe -> GPU. Uplinks by destination-modulo: the digits of the
+/// destination's port number plus `flow_key`, so key 0 is InfiniBand's static routing and other
+/// keys are its other planes (also the NVSwitch that is used). Ends are GPUs, NICs, CPUs or PCIe
+/// switches. The cluster must outlive the router; moving the Cluster is allowed.
 class StaticRouter final : public Router {
  public:
   explicit StaticRouter(const Cluster& cluster);
+  ~StaticRouter() override;
   Path path(DeviceId from, DeviceId to, std::uint64_t flow_key) const override;
+
+  /// The same without an allocation of its own: appends to `path`.
+  void append_path(DeviceId from, DeviceId to, std::uint64_t flow_key, Path& path) const;
 
  private:
   struct Tables;
-  std::shared_ptr<const Tables> tables_;
+  std::unique_ptr<const Tables> tables_;
 };
 
 /// Latency of a path: the sum over its links.
 Duration latency_of(const Cluster&, const Path&);
+/// Fabric switches that a path crosses.
+std::int64_t switches_on(const Cluster&, const Path&);
 
 }  // namespace stepcast::topology

@@ -1,0 +1,205 @@
+#include "topology/cluster.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/check.hpp"
+#include "topology/cluster_parts.hpp"
+
+namespace stepcast::topology {
+namespace {
+
+constexpr std::int64_t max_nodes = std::int64_t{1} << 20;
+constexpr std::size_t max_links = std::size_t{1} << 31;
+
+/// Copies the node `nodes` times; ids shift by a constant from one copy to the next.
+void repeat_node(ClusterParts& parts) {
+  for (std::int64_t n = 0; n < parts.nodes; ++n) {
+    const auto offset = static_cast<DeviceId>(n) * parts.node_devices();
+    for (Device device : parts.node_layout.devices) {
+      device.node = n;
+      parts.devices.push_back(device);
+    }
+    for (Link link : parts.node_layout.links) {
+      link.from += offset;
+      link.to += offset;
+      parts.links.push_back(link);
+    }
+  }
+}
+
+void reserve(ClusterParts& parts) {
+  const auto nodes = static_cast<std::size_t>(parts.nodes);
+  std::size_t switches = 0, fabric_links = 2 * nodes * static_cast<std::size_t>(parts.node.nics);
+  for (std::size_t t = 0; t < parts.fabric_layout.tiers.size(); ++t) {
+    const auto heads = [&](const FabricTier& tier) {
+      return static_cast<std::size_t>(tier.blocks * tier.top);
+    };
+    const FabricTier& tier = parts.fabric_layout.tiers[t];
+    switches += heads(tier);
+    if (t > 0)
+      fabric_links +=
+          2 * heads(parts.fabric_layout.tiers[t - 1]) * static_cast<std::size_t>(tier.choices);
+  }
+  parts.devices.reserve(nodes * parts.node_layout.devices.size() + switches);
+  parts.links.reserve(nodes * parts.node_layout.links.size() + fabric_links);
+}
+
+std::string kind_name(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::gpu:
+      return "gpu";
+    case DeviceKind::nvswitch:
+      return "nvswitch";
+    case DeviceKind::pcie_switch:
+      return "pcie";
+    case DeviceKind::cpu:
+      return "cpu";
+    case DeviceKind::nic:
+      return "nic";
+    case DeviceKind::leaf:
+      return "leaf";
+    case DeviceKind::spine:
+      return "spine";
+    case DeviceKind::core:
+      return "core";
+    case DeviceKind::supercore:
+      return "supercore";
+  }
+  throw BrokenPromise("unknown device kind");
+}
+
+}  // namespace
+
+Cluster Cluster::build(const NodeSpec& node, std::int64_t nodes, const FabricSpec& fabric,
+                       const std::string& origin) {
+  if (nodes < 1 || nodes > max_nodes)
+    throw InputError(origin, fmt::format("{} nodes", nodes),
+                     fmt::format("give 1 to {} nodes", max_nodes));
+  auto parts = std::make_unique<ClusterParts>();
+  parts->node = node;
+  parts->fabric = fabric;
+  parts->nodes = nodes;
+  parts->node_layout = lay_out_node(node, origin);
+  parts->fabric_layout = lay_out_fabric(fabric, node, nodes, origin);
+  if (parts->node_layout.links.size() > max_links / static_cast<std::size_t>(nodes))
+    throw InputError(origin,
+                     fmt::format("{} nodes of {} links each are too many", nodes,
+                                 parts->node_layout.links.size()),
+                     "use fewer nodes");
+  reserve(*parts);
+  repeat_node(*parts);
+  add_fabric(*parts);
+  return Cluster(std::move(parts));
+}
+
+Cluster::Cluster(std::unique_ptr<const ClusterParts> parts) : parts_(std::move(parts)) {}
+Cluster::~Cluster() = default;
+Cluster::Cluster(Cluster&&) noexcept = default;
+Cluster& Cluster::operator=(Cluster&&) noexcept = default;
+
+const NodeSpec& Cluster::node() const { return parts_->node; }
+const FabricSpec& Cluster::fabric() const { return parts_->fabric; }
+std::int64_t Cluster::num_nodes() const { return parts_->nodes; }
+std::int64_t Cluster::num_gpus() const { return parts_->nodes * parts_->node.gpus; }
+std::span<const Device> Cluster::devices() const { return parts_->devices; }
+std::span<const Link> Cluster::links() const { return parts_->links; }
+
+std::string Cluster::name_of(DeviceId id) const {
+  expects(id < parts_->devices.size(), "device of this cluster");
+  const Device& device = parts_->devices[id];
+  const std::string name = kind_name(device.kind) + std::to_string(device.index);
+  return device.node < 0 ? name : fmt::format("node{}/{}", device.node, name);
+}
+
+DeviceId Cluster::gpu(std::int64_t gpu_index) const {
+  expects(gpu_index >= 0 && gpu_index < num_gpus(), "GPU of this cluster");
+  return static_cast<DeviceId>(gpu_index / parts_->node.gpus) * parts_->node_devices() +
+         static_cast<DeviceId>(gpu_index % parts_->node.gpus);
+}
+
+DeviceId Cluster::nic(std::int64_t node, std::int64_t nic_index) const {
+  expects(node >= 0 && node < parts_->nodes && nic_index >= 0 && nic_index < parts_->node.nics,
+          "NIC of this cluster");
+  return static_cast<DeviceId>(node) * parts_->node_devices() + parts_->node_layout.first_nic +
+         static_cast<DeviceId>(nic_index);
+}
+
+std::int64_t Cluster::nic_of_gpu(std::int64_t gpu_in_node) const {
+  expects(gpu_in_node >= 0 && gpu_in_node < parts_->node.gpus, "GPU of a node");
+  expects(parts_->node.nics > 0, "a node with NICs");
+  return place_of(gpu_in_node, parts_->node.gpus, parts_->node.nics);
+}
+
+std::vector<LinkId> Cluster::nvlink_out(std::int64_t gpu_index) const {
+  const auto local = static_cast<DeviceId>(gpu_index % parts_->node.gpus);
+  const LinkId offset = gpu(gpu_index) / parts_->node_devices() * parts_->node_links();
+  std::vector<LinkId> out;
+  for (LinkId id = 0; id < parts_->node_links(); ++id) {
+    const Link& link = parts_->node_layout.links[id];
+    if (link.kind == LinkKind::nvlink && link.from == local) out.push_back(offset + id);
+  }
+  return out;
+}
+
+std::vector<LinkId> Cluster::nvlink_in(std::int64_t gpu_index) const {
+  std::vector<LinkId> in = nvlink_out(gpu_index);
+  for (LinkId& link : in) link = reverse(link);
+  return in;
+}
+
+LinkId Cluster::nic_up(std::int64_t node, std::int64_t nic_index) const {
+  expects(num_tiers() > 0, "a cluster with a fabric");
+  expects(node >= 0 && node < parts_->nodes && nic_index >= 0 && nic_index < parts_->node.nics,
+          "NIC of this cluster");
+  return parts_->fabric_layout.injection_link(node, nic_index);
+}
+
+LinkId Cluster::nic_down(std::int64_t node, std::int64_t nic_index) const {
+  return reverse(nic_up(node, nic_index));
+}
+
+std::optional<std::int64_t> Cluster::private_gpu(LinkId id) const {
+  expects(id < parts_->links.size(), "link of this cluster");
+  const Link& link = parts_->links[id];
+  const Device* ends[] = {&parts_->devices[link.from], &parts_->devices[link.to]};
+  const std::int64_t gpus = parts_->node.gpus, nics = parts_->node.nics;
+  if (ends[0]->kind == DeviceKind::gpu && ends[1]->kind == DeviceKind::gpu) return std::nullopt;
+  for (const Device* end : ends) {
+    if (end->kind == DeviceKind::gpu) return end->node * gpus + end->index;
+    if (end->kind != DeviceKind::nic) continue;
+    // With fewer NICs than GPUs a NIC is private when the even spread gives it just one GPU.
+    const auto gpu =
+        nics >= gpus ? place_of(end->index, nics, gpus) : (end->index * gpus + nics - 1) / nics;
+    const bool shared = gpu + 1 < gpus && place_of(gpu + 1, gpus, nics) == end->index;
+    if (!shared) return end->node * gpus + gpu;
+  }
+  return std::nullopt;
+}
+
+std::int64_t Cluster::num_tiers() const { return parts_->fabric_layout.num_tiers(); }
+
+std::int64_t Cluster::nodes_per_unit() const {
+  return num_tiers() == 0 ? 1 : parts_->fabric_layout.unit_nodes;
+}
+
+std::int64_t Cluster::switches_between(std::int64_t node_a, std::int64_t nic_a, std::int64_t node_b,
+                                       std::int64_t nic_b) const {
+  if (nic(node_a, nic_a) == nic(node_b, nic_b)) return 0;
+  expects(num_tiers() > 0, "a cluster with a fabric");
+  const FabricLayout& fabric = parts_->fabric_layout;
+  std::int64_t a = fabric.leaf_of(node_a, nic_a), b = fabric.leaf_of(node_b, nic_b), tier = 1;
+  for (; a != b; ++tier) {
+    a = fabric.parent_block(tier, a);
+    b = fabric.parent_block(tier, b);
+  }
+  return 2 * tier - 1;
+}
+
+std::int64_t Cluster::count(DeviceKind kind) const {
+  return std::count_if(parts_->devices.begin(), parts_->devices.end(),
+                       [kind](const Device& device) { return device.kind == kind; });
+}
+
+}  // namespace stepcast::topology

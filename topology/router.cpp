@@ -1,0 +1,203 @@
+#include "topology/router.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/check.hpp"
+#include "topology/cluster_parts.hpp"
+#include "topology/mesh_routes.hpp"
+
+namespace stepcast::topology {
+namespace {
+
+constexpr LinkId no_link = ~LinkId{0};
+
+/// The PCIe side of a node is a tree under each socket, and sockets are joined directly.
+struct PcieTree {
+  std::vector<LinkId> parent_link;  // of GPU, NIC, PCIe switch; no_link of a CPU
+  std::vector<LinkId> socket_link;  // from socket a to b at a * sockets + b
+  DeviceId first_cpu = 0;
+  std::size_t sockets = 0;
+};
+
+PcieTree pcie_tree_of(const ClusterParts& parts) {
+  const NodeLayout& layout = parts.node_layout;
+  PcieTree tree;
+  tree.first_cpu = layout.first_cpu;
+  tree.sockets = static_cast<std::size_t>(parts.node.sockets);
+  tree.parent_link.assign(layout.devices.size(), no_link);
+  tree.socket_link.assign(tree.sockets * tree.sockets, no_link);
+  for (LinkId id = 0; id < layout.links.size(); ++id) {
+    const Link& link = layout.links[id];
+    // pcie_tree.cpp connects child to parent, so the first of the two directions leads up.
+    if (link.kind == LinkKind::pcie && id % 2 == 0) tree.parent_link[link.from] = id;
+    if (link.kind == LinkKind::socket)
+      tree.socket_link[(link.from - tree.first_cpu) * tree.sockets + link.to - tree.first_cpu] = id;
+  }
+  return tree;
+}
+
+}  // namespace
+
+struct StaticRouter::Tables {
+  const ClusterParts* parts = nullptr;
+  PcieTree tree;
+  MeshRoutes mesh;
+
+  void pcie(std::int64_t node, DeviceId from, DeviceId to, Path& path) const;
+  bool nvlink(std::int64_t node, DeviceId from, DeviceId to, std::uint64_t key, Path& path) const;
+  void fabric(const Device& from, const Device& to, std::uint64_t key, Path& path) const;
+  Device nic_at(const Device& end) const;
+  void within_node(std::int64_t node, DeviceId from, DeviceId to, std::uint64_t key,
+                   Path& path) const;
+
+  LinkId link_offset(std::int64_t node) const {
+    return static_cast<LinkId>(node) * parts->node_links();
+  }
+  DeviceId local(DeviceId id) const { return id % parts->node_devices(); }
+};
+
+/// Up from `from` to the first switch or socket that is also above `to`, then down; across the
+/// socket link where they hang on different sockets.
+void StaticRouter::Tables::pcie(std::int64_t node, DeviceId from, DeviceId to, Path& path) const {
+  const LinkId offset = link_offset(node);
+  const auto& links = parts->node_layout.links;
+  // A NIC that cannot read GPU memory goes through the CPU's memory.
+  const bool by_cpu = !parts->node.gpu_direct && (from >= tree.first_cpu + tree.sockets ||
+                                                  to >= tree.first_cpu + tree.sockets);
+  std::array<LinkId, 4> climb{};  // links from `to` up to its socket
+  std::size_t height = 0;
+  DeviceId top = to;
+  for (; tree.parent_link[top] != no_link; top = links[climb[height - 1]].to)
+    climb.at(height++) = tree.parent_link[top];
+
+  DeviceId here = from;
+  for (;;) {
+    std::size_t met = 0;  // how many links of the climb lie below `here`; none if it is not on it
+    while (met < height && links[climb[met]].from != here) ++met;
+    const bool on_climb = met < height || here == top;
+    if (on_climb && (!by_cpu || here == top)) {
+      for (std::size_t i = met; i > 0; --i) path.push_back(offset + reverse(climb[i - 1]));
+      return;
+    }
+    if (const LinkId up = tree.parent_link[here]; up != no_link) {
+      path.push_back(offset + up);
+      here = links[up].to;
+      continue;
+    }
+    path.push_back(offset +
+                   tree.socket_link[(here - tree.first_cpu) * tree.sockets + top - tree.first_cpu]);
+    here = top;
+  }
+}
+
+bool StaticRouter::Tables::nvlink(std::int64_t node, DeviceId from, DeviceId to, std::uint64_t key,
+                                  Path& path) const {
+  const LinkId offset = link_offset(node);
+  if (parts->node.kind == NodeKind::nvswitch) {
+    // nvswitch_node.cpp lays GPU g's cable to switch s at 2 (g S + s).
+    const auto switches = static_cast<LinkId>(parts->node.nvswitches);
+    const auto plane = static_cast<LinkId>(key % switches);
+    path.push_back(offset + 2 * (from * switches + plane));
+    path.push_back(offset + reverse(2 * (to * switches + plane)));
+    return true;
+  }
+  if (parts->node.kind == NodeKind::pcie) return false;
+  const auto route = mesh.route(from, to, key);
+  for (const LinkId link : route) path.push_back(offset + link);
+  return !route.empty();
+}
+
+void StaticRouter::Tables::within_node(std::int64_t node, DeviceId from, DeviceId to,
+                                       std::uint64_t key, Path& path) const {
+  const auto gpus = static_cast<DeviceId>(parts->node.gpus);
+  const bool both_gpus = from < gpus && to < gpus;
+  if (!(both_gpus && nvlink(node, from, to, key, path))) pcie(node, from, to, path);
+}
+
+/// Up and down through the same indices: at every tier the digit of the destination's port number
+/// picks the parent (Zahavi 2010, D-Mod-K: shift patterns do not collide in a full tree).
+void StaticRouter::Tables::fabric(const Device& from, const Device& to, std::uint64_t key,
+                                  Path& path) const {
+  const FabricLayout& layout = parts->fabric_layout;
+  path.push_back(layout.injection_link(from.node, from.index));
+  std::int64_t source = layout.leaf_of(from.node, from.index);
+  std::int64_t target = layout.leaf_of(to.node, to.index);
+  std::array<LinkId, max_tiers> down{};
+  std::size_t num_down = 0;
+  std::int64_t index = 0;  // of the switch within its block
+  std::uint64_t digits = static_cast<std::uint64_t>(layout.port_of(to.node, to.index)) + key;
+  for (std::int64_t tier = 1; source != target; ++tier) {
+    const auto choices =
+        static_cast<std::uint64_t>(layout.tiers[static_cast<std::size_t>(tier)].choices);
+    const auto choice = static_cast<std::int64_t>(digits % choices);
+    digits /= choices;
+    path.push_back(layout.up_link(tier, source, index, choice));
+    down.at(num_down++) = reverse(layout.up_link(tier, target, index, choice));
+    index = layout.parent_index(tier, index, choice);
+    source = layout.parent_block(tier, source);
+    target = layout.parent_block(tier, target);
+  }
+  while (num_down > 0) path.push_back(down[--num_down]);
+  path.push_back(reverse(layout.injection_link(to.node, to.index)));
+}
+
+Device StaticRouter::Tables::nic_at(const Device& end) const {
+  if (end.kind == DeviceKind::nic) return end;
+  expects(end.kind == DeviceKind::gpu, "ends on different nodes are GPUs or NICs");
+  return {.kind = DeviceKind::nic,
+          .node = end.node,
+          .index = place_of(end.index, parts->node.gpus, parts->node.nics)};
+}
+
+StaticRouter::StaticRouter(const Cluster& cluster) {
+  auto tables = std::make_unique<Tables>();
+  tables->parts = &cluster.parts();
+  tables->tree = pcie_tree_of(cluster.parts());
+  if (cluster.node().kind == NodeKind::hybrid_cube_mesh)
+    tables->mesh = MeshRoutes(cluster.parts().node_layout, cluster.node().gpus);
+  tables_ = std::move(tables);
+}
+
+StaticRouter::~StaticRouter() = default;
+
+void StaticRouter::append_path(DeviceId from, DeviceId to, std::uint64_t flow_key,
+                               Path& path) const {
+  const ClusterParts& parts = *tables_->parts;
+  expects(from < parts.first_fabric_device() && to < parts.first_fabric_device(),
+          "both ends of a path stand in nodes");
+  const Device &a = parts.devices[from], &b = parts.devices[to];
+  expects(a.kind != DeviceKind::nvswitch && b.kind != DeviceKind::nvswitch,
+          "no path ends at an NVSwitch");
+  const DeviceId local_from = tables_->local(from), local_to = tables_->local(to);
+  if (from == to) return;
+  if (a.node == b.node) return tables_->within_node(a.node, local_from, local_to, flow_key, path);
+
+  const Device nic_a = tables_->nic_at(a), nic_b = tables_->nic_at(b);
+  const DeviceId first_nic = parts.node_layout.first_nic;
+  const DeviceId local_a = first_nic + static_cast<DeviceId>(nic_a.index);
+  const DeviceId local_b = first_nic + static_cast<DeviceId>(nic_b.index);
+  if (a.kind == DeviceKind::gpu) tables_->pcie(a.node, local_from, local_a, path);
+  tables_->fabric(nic_a, nic_b, flow_key, path);
+  if (b.kind == DeviceKind::gpu) tables_->pcie(b.node, local_b, local_to, path);
+}
+
+Path StaticRouter::path(DeviceId from, DeviceId to, std::uint64_t flow_key) const {
+  Path path;
+  append_path(from, to, flow_key, path);
+  return path;
+}
+
+Duration latency_of(const Cluster& cluster, const Path& path) {
+  Duration sum{};
+  for (const LinkId link : path) sum += cluster.links()[link].latency;
+  return sum;
+}
+
+std::int64_t switches_on(const Cluster& cluster, const Path& path) {
+  return std::count_if(path.begin(), path.end(), [&](LinkId link) {
+    return cluster.devices()[cluster.links()[link].to].node < 0;
+  });
+}
+
+}  // namespace stepcast::topology
