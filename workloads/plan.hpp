@@ -4,7 +4,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
+
+#include "workloads/transformer.hpp"
 
 namespace stepcast::workloads {
 
@@ -71,6 +74,11 @@ enum class GroupKind : std::uint8_t {
 /// All groups of a kind, each with its ranks in ascending order (for the pipeline kinds: sender
 /// first); a rank may be in two pairs of one pipeline kind (as sender and as receiver).
 std::vector<std::vector<std::int64_t>> groups(const ParallelPlan&, GroupKind);
+
+/// Throws InputError at `where` when the plan cannot cut this model and batch: values below 1,
+/// degrees that do not divide heads, ffn_hidden, vocab or (sequence parallel) the sequence, more
+/// stages than layers. Whether it fits in memory is peak_memory()'s business.
+void check(const TransformerShape&, const ParallelPlan&, const Batch&, const std::string& where);
 
 /// Layers of the model that a stage holds; uneven when the degree does not divide them (the first
 /// stages take the remainder, as torch's equal split does).

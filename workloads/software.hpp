@@ -11,7 +11,10 @@ namespace stepcast::workloads {
 
 enum class Fusion : std::uint8_t { eager, compiled, fused };  // torch eager, torch.compile, TE/apex
 enum class OptimizerKernel : std::uint8_t { foreach, fused };
-enum class FlatParameters : std::uint8_t { fsdp1, fsdp2 };  // views, or copy-in / copy-out
+/// Where zero2 and zero3 keep parameters: fsdp1 shards with views, fsdp2 shards with copy-in and
+/// copy-out, buckets replicates them in 16 bits between steps and shards gradients and optimizer
+/// only (DeepSpeed stage 2, Megatron's distributed optimizer).
+enum class FlatParameters : std::uint8_t { fsdp1, fsdp2, buckets };
 enum class AttentionKernel : std::uint8_t { flash2, flash3, cudnn, memory_efficient, unfused };
 
 struct Software {
@@ -26,7 +29,12 @@ struct Software {
   bool explicit_prefetch = true;  // the host issues the next unit's gather before this unit
   bool pipeline_sync = false;     // the host waits for every pipeline exchange (Megatron default)
   bool step_sync = true;          // the host reads the loss or the gradient norm once a step
-  std::int64_t ddp_bucket_bytes = 25 << 20;
+  std::int64_t ddp_bucket_bytes = 25 << 20;  // of gradients; the first bucket of a step: 1 MiB
+  bool gradient_overlap = true;              // ddp, zero1: buckets are reduced while backward runs
+  bool reduce_scatter = true;                // zero1: reduce-scatter; false: all-reduce, then slice
+  bool reduce_copy_compute = false;  // FSDP2: reduce copy-in on the compute stream (not in 2.3)
+  bool autocast = false;             // ddp, zero1: fp32 weights, cast in every forward
+  bool clip_gradients = true;        // a norm over all ranks before the optimizer
 
   Duration launch_kernel{};      // host time per kernel launch
   Duration launch_collective{};  // host time per collective call

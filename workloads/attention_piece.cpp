@@ -1,0 +1,147 @@
+#include "workloads/attention_piece.hpp"
+
+namespace stepcast::workloads {
+namespace {
+
+using enum KernelFamily;
+
+std::int64_t q_heads(const PieceWriter& w) { return w.in().shape.heads / w.in().plan.tensor; }
+std::int64_t kv_heads(const PieceWriter& w) {
+  return kv_heads_of_rank(w.in().shape, w.in().plan.tensor);
+}
+bool flash(const PieceWriter& w) { return w.in().software.attention != AttentionKernel::unfused; }
+/// Eager code expands k and v to all q heads before the kernel (Llama reference, torchtitan).
+bool repeats_kv(const PieceWriter& w) { return w.eager() && kv_heads(w) < q_heads(w); }
+
+std::int64_t q_bytes(const PieceWriter& w) {
+  return w.sizes().element * w.sizes().tokens * w.sizes().query;
+}
+std::int64_t kv_bytes(const PieceWriter& w) {
+  return w.sizes().element * w.sizes().tokens * w.sizes().kv;
+}
+
+/// 4 b a s^2 d FLOPs forward (QK^T and PV), halved by the causal mask; backward 2.5 times that:
+/// five products of the same size (QK^T again, dP, dV, dQ, dK).
+Kernel attention_kernel(const PieceWriter& w, const std::string& name, KernelFamily family) {
+  const Batch& batch = w.in().batch;
+  Kernel kernel;
+  kernel.name = name;
+  kernel.family = family;
+  kernel.dtype = w.in().precision.compute;
+  kernel.batch = batch.micro_batch;
+  kernel.heads = q_heads(w);
+  kernel.kv_heads = repeats_kv(w) ? q_heads(w) : kv_heads(w);
+  kernel.sequence = batch.sequence;
+  kernel.head_dim = w.in().shape.head_dim;
+  const double forward = 2.0 * static_cast<double>(w.sizes().tokens) *
+                         static_cast<double>(batch.sequence) * static_cast<double>(w.sizes().query);
+  kernel.flops = Flops(family == attention_forward ? forward : 2.5 * forward);
+  return kernel;
+}
+
+/// The log-sum-exp of every row of scores: 4 b a s bytes.
+std::int64_t row_statistics_bytes(const PieceWriter& w) {
+  return 4 * w.sizes().tokens * q_heads(w);
+}
+
+/// One kernel: reads q, k, v, writes o and the row statistics.
+void flash_forward(PieceWriter& w) {
+  Kernel kernel = attention_kernel(w, "layer.attention.core.forward", attention_forward);
+  const std::int64_t kv = repeats_kv(w) ? q_bytes(w) : kv_bytes(w);
+  kernel.bytes = Bytes(2 * q_bytes(w) + 2 * kv + row_statistics_bytes(w));
+  w.kernel(std::move(kernel));
+}
+
+/// Three kernels (flash-attention v2.5.0 flash_bwd_launch_template.h:15-97): row dot of dO and O
+/// and clearing of the fp32 dQ; the main kernel (reads q, k, v, dO, statistics, adds to dQ in fp32,
+/// writes dK and dV for every q head); dQ converted. Grouped heads: dK, dV summed after.
+void flash_backward(PieceWriter& w) {
+  const std::int64_t fp32_q = 4 * w.sizes().tokens * w.sizes().query;
+  const std::int64_t kv_read = repeats_kv(w) ? q_bytes(w) : kv_bytes(w);
+  w.pass("layer.attention.core.backward.dot", reduction, 2 * q_bytes(w) + fp32_q);
+  Kernel kernel = attention_kernel(w, "layer.attention.core.backward", attention_backward);
+  kernel.bytes =
+      Bytes(2 * q_bytes(w) + 2 * kv_read + row_statistics_bytes(w) + 2 * fp32_q + 2 * q_bytes(w));
+  w.kernel(std::move(kernel));
+  w.pass("layer.attention.core.backward.convert", pointwise, fp32_q + q_bytes(w));
+  if (kv_heads(w) < q_heads(w))  // per group: read one per q head, write one
+    for (const char* name : {"k", "v"})
+      w.pass(std::string("layer.attention.core.backward.sum_") + name, reduction,
+             q_bytes(w) + kv_bytes(w));
+}
+
+std::int64_t score_bytes(const PieceWriter& w) {  // S = 2 b a s^2 / t
+  return w.sizes().element * q_heads(w) * w.sizes().tokens * w.in().batch.sequence;
+}
+
+/// QK^T, softmax, PV with the scores in memory. Fused scale-mask-softmax: 2S; eager: scale 2S, mask
+/// 2S, upcast and softmax and cast in one kernel 2S. The causal mask halves no product.
+void unfused_forward(PieceWriter& w) {
+  const Batch& batch = w.in().batch;
+  const std::int64_t s = batch.sequence, d = w.in().shape.head_dim;
+  const std::int64_t count = batch.micro_batch * q_heads(w);
+  w.batched_gemm("layer.attention.core.scores.forward", s, s, d, count);
+  if (w.eager()) {
+    w.pass("layer.attention.core.scale", pointwise, 2 * score_bytes(w));
+    w.pass("layer.attention.core.mask", pointwise, 2 * score_bytes(w));
+  }
+  w.pass("layer.attention.core.softmax", softmax, 2 * score_bytes(w));
+  w.batched_gemm("layer.attention.core.values.forward", s, d, s, count);
+  w.pass("layer.attention.core.contiguous", copy, 2 * q_bytes(w));
+}
+
+/// Two products for each of the two; softmax backward 3S; eager mask and scale 2S each.
+void unfused_backward(PieceWriter& w) {
+  const Batch& batch = w.in().batch;
+  const std::int64_t s = batch.sequence, d = w.in().shape.head_dim;
+  const std::int64_t count = batch.micro_batch * q_heads(w);
+  w.pass("layer.attention.core.contiguous.backward", copy, 2 * q_bytes(w));
+  w.batched_gemm("layer.attention.core.values.dgrad", s, s, d, count);
+  w.batched_gemm("layer.attention.core.values.vgrad", s, d, s, count);
+  w.pass("layer.attention.core.softmax.backward", softmax, 3 * score_bytes(w));
+  if (w.eager()) {
+    w.pass("layer.attention.core.mask.backward", pointwise, 2 * score_bytes(w));
+    w.pass("layer.attention.core.scale.backward", pointwise, 2 * score_bytes(w));
+  }
+  w.batched_gemm("layer.attention.core.scores.qgrad", s, d, s, count);
+  w.batched_gemm("layer.attention.core.scores.kgrad", s, d, s, count);
+}
+
+}  // namespace
+
+// Eager: upcast 2+4, complex multiply 4+4, cast 4+2 bytes an element, 3 kernels each for q and k.
+// Compiled, fused: one kernel each, 2+2.
+void write_rope(PieceWriter& w, const std::string& suffix) {
+  if (!w.in().shape.rope) return;
+  const std::int64_t e = w.sizes().element;
+  for (const auto& [name, width] : {std::pair{"q", w.sizes().query}, {"k", w.sizes().kv}}) {
+    const std::string prefix = std::string("layer.attention.rope.") + name + suffix;
+    const std::int64_t elements = w.sizes().tokens * width;
+    if (w.eager()) {
+      w.pass(prefix + ".upcast", rope, (e + 4) * elements);
+      w.pass_fp32(prefix + ".multiply", rope, 8 * elements);
+      w.pass(prefix + ".cast", rope, (4 + e) * elements);
+    } else {
+      w.pass(prefix, rope, 2 * e * elements);
+    }
+  }
+}
+
+void write_attention_core_forward(PieceWriter& w) {
+  if (repeats_kv(w))  // read one per group, write one per q head
+    for (const char* name : {"k", "v"})
+      w.pass(std::string("layer.attention.repeat_") + name, copy, kv_bytes(w) + q_bytes(w));
+  if (flash(w))
+    flash_forward(w);
+  else
+    unfused_forward(w);
+}
+
+void write_attention_core_backward(PieceWriter& w) {
+  if (flash(w))
+    flash_backward(w);
+  else
+    unfused_backward(w);
+}
+
+}  // namespace stepcast::workloads

@@ -1,0 +1,145 @@
+#include "workloads/ends_piece.hpp"
+
+#include <algorithm>
+
+#include "workloads/linear_piece.hpp"
+#include "workloads/norm_piece.hpp"
+
+namespace stepcast::workloads {
+namespace {
+
+using enum KernelFamily;
+
+bool learned_positions(const PieceWriter& w) { return !w.in().shape.rope; }
+
+bool has_tensor(const ParameterTensors& unit, const std::string& name) {
+  return std::any_of(unit.begin(), unit.end(),
+                     [&](const ParameterTensor& t) { return t.name == name; });
+}
+
+std::int64_t logits(const PieceWriter& w) { return w.sizes().tokens * w.sizes().vocab; }
+
+/// One number per token over the tensor group, fp32: the row maximum, the target's logit, the sum
+/// of exponentials (Megatron cross_entropy.py:130-157); the fused one joins the last two.
+void loss_collectives(PieceWriter& w) {
+  if (!w.split()) return;
+  const std::int64_t column = 4 * w.sizes().tokens;
+  w.collective("loss.max", CollectiveKind::all_reduce, Dtype::fp32, column);
+  if (w.in().software.fusion == Fusion::compiled) {
+    w.collective("loss.sums", CollectiveKind::all_reduce, Dtype::fp32, 2 * column);
+    return;
+  }
+  w.collective("loss.target", CollectiveKind::all_reduce, Dtype::fp32, column);
+  w.collective("loss.sum", CollectiveKind::all_reduce, Dtype::fp32, column);
+}
+
+/// Bytes a logit. Eager: cast 2+4, log-softmax 4+4, then the loss of T numbers. Compiled: two reads
+/// of the 16-bit logits (maximum and sum, then the target). Megatron (not its fused option): cast
+/// 2+4, maximum 4, subtract 4+4, exponential 4+4, sum 4, divide 4+4.
+void loss_forward(PieceWriter& w) {
+  const std::int64_t n = logits(w), e = w.sizes().element, row = w.sizes().tokens;
+  if (w.in().software.fusion == Fusion::compiled) {
+    w.pass("loss.forward", softmax, 2 * e * n);
+  } else {
+    w.pass("loss.upcast", pointwise, (e + 4) * n);
+    if (w.fused()) {
+      w.pass_fp32("loss.maximum", reduction, 4 * n);
+      w.pass_fp32("loss.subtract", pointwise, 8 * n);
+      w.pass_fp32("loss.exponential", pointwise, 8 * n);
+      w.pass_fp32("loss.sum", reduction, 4 * n);
+      w.pass_fp32("loss.divide", pointwise, 8 * n);
+    } else {
+      w.pass_fp32("loss.log_softmax", softmax, 8 * n);
+      w.pass_fp32("loss.nll", reduction, 16 * row);
+    }
+  }
+  loss_collectives(w);
+}
+
+/// Bytes a logit. Eager: zero fill 4 and scatter of T numbers, log-softmax backward 4+4+4, cast
+/// 4+2. Compiled: 2+2. Megatron: softmax minus target on T numbers, scale in place 4+4, cast 4+2.
+void loss_backward(PieceWriter& w) {
+  const std::int64_t n = logits(w), e = w.sizes().element, row = w.sizes().tokens;
+  if (w.in().software.fusion == Fusion::compiled)
+    return w.pass("loss.backward", softmax, 2 * e * n);
+  if (w.fused()) {
+    w.pass_fp32("loss.backward.target", pointwise, 12 * row);
+    w.pass_fp32("loss.backward.scale", pointwise, 8 * n);
+  } else {
+    w.pass_fp32("loss.backward.zero", pointwise, 4 * n);
+    w.pass_fp32("loss.backward.nll", pointwise, 16 * row);
+    w.pass_fp32("loss.backward.log_softmax", softmax, 12 * n);
+  }
+  w.pass("loss.backward.cast", pointwise, (4 + e) * n);
+}
+
+Linear head_linear(const PieceWriter& w) {
+  return {"head", "head", w.sizes().hidden, w.sizes().vocab, false};
+}
+
+}  // namespace
+
+Piece embedding_forward(const StepInputs& in, KernelTable& table) {
+  PieceWriter w(in, table);
+  const std::int64_t a = w.sizes().hidden_bytes(), row = w.sizes().tokens;
+  // Token numbers (8 bytes) and one row of the table read per token, one row written.
+  if (w.split()) w.pass("embedding.mask", pointwise, 3 * 8 * row);
+  w.pass("embedding.forward", embedding, 2 * a + 8 * row);
+  if (w.split()) w.pass("embedding.mask_rows", pointwise, 2 * a);  // rows of other ranks to zero
+  if (learned_positions(w)) w.pass("embedding.positions", pointwise, 3 * a);
+  if (w.sequence_parallel())
+    w.reduce_scatter_hidden("embedding.forward");
+  else if (w.split())
+    w.all_reduce_hidden("embedding.forward");
+  return w.take();
+}
+
+Piece embedding_backward(const StepInputs& in, KernelTable& table, const ParameterTensors& unit) {
+  PieceWriter w(in, table);
+  const std::int64_t a = w.sizes().hidden_bytes();
+  if (w.sequence_parallel()) w.all_gather_hidden("embedding.backward");
+  if (learned_positions(w)) {
+    // The sum over the batch of position rows: reads A, writes s h.
+    w.pass("embedding.positions.backward", reduction,
+           a + w.sizes().element * in.batch.sequence * w.sizes().hidden);
+    w.gradient(unit, "positions");
+  }
+  // torch: zero the dense gradient of V h / t, then read every row and add it (read and write).
+  w.pass("embedding.backward.zero", pointwise,
+         w.sizes().element * w.sizes().vocab * w.sizes().hidden);
+  w.pass("embedding.backward", embedding, 3 * a);
+  w.gradient(unit, "embedding");
+  return w.take();
+}
+
+Piece head_forward(const StepInputs& in, KernelTable& table) {
+  PieceWriter w(in, table);
+  write_norm_forward(w, "final_norm", false);
+  write_column_forward(w, "head", {head_linear(w)});
+  loss_forward(w);
+  return w.take();
+}
+
+Piece head_backward(const StepInputs& in, KernelTable& table, const ParameterTensors& unit) {
+  PieceWriter w(in, table);
+  loss_backward(w);
+  // Tied on one stage: the embedding's gradient is marked by the embedding; this GEMM's part is
+  // added to it there.
+  const bool tied = !has_tensor(unit, "head");
+  if (!tied) {
+    write_column_backward(w, "head", unit, {head_linear(w)});
+  } else {
+    const ParameterTensors marked{{"head", 0, true, false}};
+    PieceWriter head(in, table);
+    write_column_backward(head, "head", marked, {head_linear(w)});
+    Piece piece = head.take();
+    std::erase_if(piece, [](const Action& a) { return a.kind == Action::Kind::gradient; });
+    w.append(piece);
+    // Autograd sums the two gradients of the tied weight: read two, write one.
+    w.pass("head.tied_sum", pointwise, 3 * w.sizes().element * w.sizes().vocab * w.sizes().hidden);
+  }
+  write_norm_backward(w, "final_norm", unit, "final_norm", false);
+  return w.take();
+}
+
+}  // namespace stepcast::workloads

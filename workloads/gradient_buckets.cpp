@@ -1,0 +1,139 @@
+#include "workloads/gradient_buckets.hpp"
+
+#include <algorithm>
+
+namespace stepcast::workloads {
+namespace {
+
+using enum KernelFamily;
+
+constexpr std::int64_t first_bucket_bytes = 1 << 20;  // reducer.hpp kDefaultFirstBucketBytes
+
+/// Gradients live in fp32 where weights do (autocast) or in Megatron's main gradient buffer; else
+/// in the reduce dtype.
+Dtype gradient_dtype_of(const StepInputs& in) {
+  if (in.software.autocast) return Dtype::fp32;
+  return in.precision.gradient_reduce;
+}
+
+}  // namespace
+
+GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls& calls,
+                                 const StageParameters& stage)
+    : in_(in),
+      table_(table),
+      calls_(calls),
+      has_root_(!stage.root.empty()),
+      all_elements_(stage.elements()),
+      gradient_dtype_(gradient_dtype_of(in)),
+      root_(tensor_kernels("root", stage.root, table)),
+      layer_(tensor_kernels("layer", stage.layer, table)) {
+  // torch.autocast casts each weight once per forward: read 4, write 2.
+  if (in.software.autocast)
+    layer_cast_ =
+        table.pass("layer.autocast", pointwise, in.precision.compute,
+                   (4 + bytes_per_element(in.precision.compute)) * elements_of(stage.layer));
+}
+
+/// Gradients come out of backward in the compute dtype (e bytes) and live in g bytes. Megatron's
+/// GEMMs add to the buffer themselves; the other tensors are added (e + 2g). torch: cast to g if it
+/// differs (e + g), then added to what earlier micro-batches left (3g).
+std::vector<GradientBuckets::TensorKernels> GradientBuckets::tensor_kernels(
+    const std::string& name, const ParameterTensors& tensors, KernelTable& table) const {
+  const std::int64_t e = bytes_per_element(in_.precision.compute);
+  const std::int64_t g = bytes_per_element(gradient_dtype_);
+  std::vector<TensorKernels> out;
+  for (const ParameterTensor& t : tensors) {
+    TensorKernels k{.elements = t.elements, .widen = {}, .accumulate = {}};
+    const std::string prefix = name + "." + t.name;
+    if (megatron()) {
+      if (!t.matmul)
+        k.widen = table.pass(prefix + ".accumulate", pointwise, gradient_dtype_,
+                             (e + 2 * g) * t.elements);
+    } else {
+      if (e != g)
+        k.widen = table.pass(prefix + ".widen", pointwise, gradient_dtype_, (e + g) * t.elements);
+      k.accumulate =
+          table.pass(prefix + ".accumulate", pointwise, gradient_dtype_, 3 * g * t.elements);
+    }
+    out.push_back(k);
+  }
+  return out;
+}
+
+void GradientBuckets::start_forward(bool first) {
+  if (!first) return;
+  calls_.after(data_lane, compute);
+  if (megatron())  // the main gradients start from zero: write 4 bytes each
+    calls_.kernel(compute, table_.pass("gradients.zero", pointwise, gradient_dtype_,
+                                       bytes_per_element(gradient_dtype_) * all_elements_));
+}
+
+void GradientBuckets::before_forward(std::size_t unit) {
+  if (layer_cast_ && !is_root(unit)) calls_.kernel(compute, *layer_cast_);
+}
+
+void GradientBuckets::start_backward(bool first, bool last) {
+  first_backward_ = first;
+  reduces_ = last || in_.plan.reduce == ReduceWhen::each;
+  first_bucket_ = true;
+}
+
+void GradientBuckets::gradient(std::size_t unit, std::size_t tensor) {
+  const TensorKernels& k = is_root(unit) ? root_[tensor] : layer_[tensor];
+  if (k.widen) calls_.kernel(compute, *k.widen);
+  if (!first_backward_ && k.accumulate) calls_.kernel(compute, *k.accumulate);
+  if (!reduces_) return;
+  bucket_elements_ += k.elements;
+  const std::int64_t limit = first_bucket_
+                                 ? std::min(first_bucket_bytes, in_.software.ddp_bucket_bytes)
+                                 : in_.software.ddp_bucket_bytes;
+  const bool full = bucket_elements_ * bytes_per_element(gradient_dtype_) >= limit;
+  if (full && in_.software.gradient_overlap) reduce_bucket();
+}
+
+/// torch copies gradients into the bucket (read g, write g, divided on the way) and back after the
+/// reduction; Megatron's live in the bucket and are divided there (read g, write g).
+void GradientBuckets::reduce_bucket() {
+  if (bucket_elements_ == 0) return;
+  const std::int64_t bytes = bucket_elements_ * bytes_per_element(gradient_dtype_);
+  calls_.kernel(compute, table_.pass("bucket.copy_in", copy, gradient_dtype_, 2 * bytes));
+  if (in_.plan.data_degree > 1) {
+    calls_.after(data_lane, compute);
+    const bool scatter = in_.plan.data != DataParallel::ddp && in_.software.reduce_scatter;
+    const auto kind = scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+    calls_.join(data_lane, data_slot,
+                table_.index_of(Collective{"bucket.reduce", kind, GroupKind::data, gradient_dtype_,
+                                           Bytes(bytes)}));
+    reduced_ = calls_.record(data_lane);
+  }
+  if (!megatron())
+    copies_back_.push_back(table_.pass("bucket.copy_out", copy, gradient_dtype_, 2 * bytes));
+  bucket_elements_ = 0;
+  first_bucket_ = false;
+}
+
+void GradientBuckets::finish_backward() {
+  if (!reduces_) return;
+  reduce_bucket();
+  if (reduced_) calls_.wait(compute, *reduced_);
+  reduced_.reset();
+  for (const std::uint32_t copy_out : copies_back_) calls_.kernel(compute, copy_out);
+  copies_back_.clear();
+}
+
+void GradientBuckets::after_optimizer() {
+  if (in_.plan.data == DataParallel::ddp || in_.plan.data_degree == 1) return;
+  const std::int64_t e = bytes_per_element(in_.precision.compute);
+  const std::int64_t bucket =
+      std::max<std::int64_t>(1, in_.software.ddp_bucket_bytes / bytes_per_element(gradient_dtype_));
+  calls_.after(data_lane, compute);
+  for (std::int64_t left = all_elements_; left > 0; left -= bucket)
+    calls_.join(
+        data_lane, data_slot,
+        table_.index_of(Collective{"parameters.gather", CollectiveKind::all_gather, GroupKind::data,
+                                   in_.precision.compute, Bytes(e * std::min(left, bucket))}));
+  calls_.after(compute, data_lane);
+}
+
+}  // namespace stepcast::workloads
