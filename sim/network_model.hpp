@@ -8,27 +8,13 @@
 #include <vector>
 
 #include "engine/units.hpp"
+#include "sim/nccl_names.hpp"
 #include "sim/provenance.hpp"
 #include "topology/cluster.hpp"
 #include "topology/router.hpp"
 #include "workloads/step_program.hpp"
 
 namespace stepcast::sim {
-
-enum class Algorithm : std::uint8_t {
-  ring,
-  tree,
-  nvls,
-  nvls_tree,
-  collnet_direct,
-  collnet_chain,
-  pat,
-  p2p
-};
-enum class Protocol : std::uint8_t { ll, ll128, simple };
-
-std::string_view name_of(Algorithm);
-std::string_view name_of(Protocol);
 
 /// How a group lies on the nodes; all that time depends on.
 struct GroupShape {
@@ -51,6 +37,16 @@ struct CollectiveTime {
   BytesPerSecond memory_traffic{};  // HBM traffic on every member while bytes move
   BytesPerSecond algbw{}, busbw{};
   Provenance provenance{};
+
+  // What `duration` is made of; latency + transfer == duration exactly.
+  Duration latency{};     // start, hops and filling the pipeline: no link is busy for it
+  Duration transfer{};    // bytes / bandwidth, alone on the links
+  std::int64_t hops = 0;  // that follow one another: ring steps, or levels up and down a tree
+  std::int64_t network_hops = 0;  // of them between nodes
+  Duration hop_in_node{}, hop_between_nodes{};
+  Duration nccl_estimate{};  // by which NCCL chose: ranks, does not predict
+  double correction = 1.0;   // duration / model, where measurements of neighbours are known
+  std::string rests_on;      // source of the measured curve; empty for a model
 };
 
 /// Bytes over each link per byte of Collective::bytes; a link may appear once.

@@ -1,0 +1,41 @@
+// The channels that NCCL's search finds in a node, as far as time depends on them: how many, how
+// fast each is inside the node and between nodes. A restatement of the search's outcome for the
+// machines we know (NETWORK_AND_KERNELS.md 1.7), not of the search itself.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sim/network_model.hpp"
+#include "topology/specs.hpp"
+
+namespace stepcast::sim {
+
+/// `channels` rings, trees or NVLS heads, each at these speeds (planned payload, one direction).
+struct ChannelGraph {
+  std::int64_t channels = 1;
+  BytesPerSecond in_node{};
+  BytesPerSecond between_nodes{};
+  std::int64_t ctas = 1;  // kernel channels: one CTA each on every member
+
+  BytesPerSecond bus_in_node() const { return in_node * static_cast<double>(channels); }
+  BytesPerSecond bus_between_nodes() const { return between_nodes * static_cast<double>(channels); }
+};
+
+/// A group on its machine, as NCCL sees it.
+struct NcclMachine {
+  topology::NodeSpec node;
+  GroupShape shape;
+  ChannelGraph ring;                 // also of the trees
+  std::optional<ChannelGraph> nvls;  // NVLink SHARP: NVSwitch of Hopper and later
+  bool nvlink = true;                // every hop inside the node is NVLink
+  BytesPerSecond nic_bandwidth{};    // of all NICs that one node's members use, one direction
+};
+
+NcclMachine nccl_machine(const topology::NodeSpec&, const GroupShape&);
+
+/// NVLinks of one member to other members when the first `members` GPUs of a node form a group: the
+/// least over the members. 0 when a member has none.
+std::int64_t nvlinks_within(const topology::NodeSpec&, std::int64_t members);
+
+}  // namespace stepcast::sim
