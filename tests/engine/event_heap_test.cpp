@@ -31,7 +31,7 @@ TEST_CASE("a heap that moves events both ways agrees with an ordered set") {
   std::uint32_t sequence = 0;
   for (int i = 0; i < 50'000; ++i) {
     const auto id = static_cast<std::uint32_t>(random() % 64);
-    const std::int64_t time = random() % 100;
+    const auto time = static_cast<std::int64_t>(random() % 100);
     if (time_of[id] < 0) {
       sequence_of[id] = sequence++;
       heap.push(Time(Duration(time)), sequence_of[id], id);
