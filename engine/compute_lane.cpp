@@ -1,0 +1,235 @@
+// The compute lane: segments by their max-plus map while nothing interferes; cut and walked kernel
+// by kernel where a communication starts or ends under them. Also: where the time went.
+#include <algorithm>
+
+#include "engine/runner.hpp"
+
+namespace stepcast::engine {
+namespace {
+
+Duration scaled(Duration remaining, Duration from, Duration to) {
+  return to_duration(seconds(remaining) * (seconds(to) / seconds(from)));
+}
+
+Duration overlap(Time a_from, Time a_to, Time b_from, Time b_to) {
+  return std::max(Duration{}, std::min(a_to, b_to) - std::max(a_from, b_from));
+}
+
+}  // namespace
+
+/// Runs segment `i.arg`; false when its end depends on what others do.
+bool Runner::compute_segment(std::uint32_t rank, const LaneInstruction& i) {
+  RankState& state = ranks_[rank];
+  LaneState& lane = lane_of(rank, compute_lane);
+  const Time host = launch_time(rank, lane.step, i);
+  if (!state.side.empty())
+    std::erase_if(state.side, [&](const SideWork& s) { return s.to <= lane.clock; });
+  const SegmentMap& map = compiled_.map(i.arg, 0, state.speed);
+  counters_.works += static_cast<std::int64_t>(map.duration.size());
+  if (state.outstanding == 0 && state.side.empty() && options_.segments) {
+    const Time end = std::max(lane.clock + map.busy[0], host + map.launched[0]);
+    state.account.compute += map.busy[0];
+    state.account.host += end - lane.clock - map.busy[0];
+    lane.clock = end;
+    return true;
+  }
+  Flight& flight = state.flight;
+  flight = {
+      i.arg, 0,    0,   flight.version + 1, lane.clock, std::max(lane.clock, host), host, {}, {},
+      {},    true, true};
+  ++counters_.walked;
+  flight.state = state_at(rank, flight.at);
+  flight.remaining = compiled_.map(i.arg, flight.state, state.speed).duration[0];
+  return fly(rank);
+}
+
+/// Takes the flight as far as this rank alone decides; posts the next event when others have a say.
+bool Runner::fly(std::uint32_t rank) {
+  RankState& state = ranks_[rank];
+  Flight& flight = state.flight;
+  while (true) {
+    const Time end = predicted_end(rank);
+    const Time change = next_change(rank, flight.at);
+    if (state.outstanding > 0 || !options_.segments) {
+      queue_.push(std::min(end, change), rank, ++flight.version);
+      lane_of(rank, compute_lane).block = Block::flight;
+      return false;
+    }
+    if (end <= change) {
+      finish_flight(rank, end);
+      return true;
+    }
+    advance(rank, change);
+    set_state(rank, state_at(rank, change));
+  }
+}
+
+/// At the end of an instant: brings the flight up to `now` and looks again.
+void Runner::refresh(std::uint32_t rank, Time now) {
+  RankState& state = ranks_[rank];
+  Flight& flight = state.flight;
+  state.dirty = false;
+  if (!flight.active) return;
+  if (predicted_end(rank) <= now) {
+    finish_flight(rank, predicted_end(rank));
+  } else {
+    advance(rank, now);
+    set_state(rank, state_at(rank, std::max(now, flight.at)));
+    if (!fly(rank)) return;
+  }
+  LaneState& lane = lane_of(rank, compute_lane);
+  lane.block = Block::none;
+  ++lane.pc;
+  state.todo |= 1U;
+  list(rank);
+}
+
+Time Runner::predicted_end(std::uint32_t rank) {
+  const Flight& flight = ranks_[rank].flight;
+  const SegmentMap& map = compiled_.map(flight.segment, flight.state, ranks_[rank].speed);
+  Time begin = flight.at;
+  if (flight.whole)
+    begin = std::max(begin,
+                     flight.host + compiled_.segment(flight.segment).kernels[flight.kernel].launch);
+  const Time kernel_end = begin + flight.remaining;
+  return std::max(kernel_end + map.busy[flight.kernel + 1],
+                  flight.host + map.launched[flight.kernel + 1]);
+}
+
+/// Executes kernels up to `now`, which is before the predicted end.
+void Runner::advance(std::uint32_t rank, Time now) {
+  Flight& flight = ranks_[rank].flight;
+  if (now <= flight.at) return;
+  const SegmentMap& map = compiled_.map(flight.segment, flight.state, ranks_[rank].speed);
+  const SegmentMap& alone = compiled_.map(flight.segment, 0, ranks_[rank].speed);
+  const std::vector<SegmentKernel>& kernels = compiled_.segment(flight.segment).kernels;
+  while (true) {
+    const Time begin =
+        flight.whole ? std::max(flight.at, flight.host + kernels[flight.kernel].launch) : flight.at;
+    if (begin >= now) {
+      flight.at = now;
+      return;
+    }
+    const Time end = begin + flight.remaining;
+    if (end > now) {
+      flight.consumed += now - begin;
+      flight.remaining = end - now;
+      flight.whole = false;
+      flight.at = now;
+      return;
+    }
+    flight.consumed += flight.remaining;
+    flight.base += alone.duration[flight.kernel];
+    flight.at = end;
+    flight.whole = true;
+    flight.remaining = map.duration[++flight.kernel];
+  }
+}
+
+void Runner::set_state(std::uint32_t rank, std::uint32_t new_state) {
+  Flight& flight = ranks_[rank].flight;
+  if (new_state == flight.state) return;
+  const std::uint32_t speed = ranks_[rank].speed;
+  const Duration from = compiled_.map(flight.segment, flight.state, speed).duration[flight.kernel];
+  const Duration to = compiled_.map(flight.segment, new_state, speed).duration[flight.kernel];
+  flight.remaining = flight.whole ? to : scaled(flight.remaining, from, to);
+  flight.state = new_state;
+}
+
+void Runner::finish_flight(std::uint32_t rank, Time end) {
+  RankState& state = ranks_[rank];
+  Flight& flight = state.flight;
+  const SegmentMap& map = compiled_.map(flight.segment, flight.state, state.speed);
+  const SegmentMap& alone = compiled_.map(flight.segment, 0, state.speed);
+  flight.consumed += flight.remaining + map.busy[flight.kernel + 1];
+  flight.base += alone.busy[flight.kernel];
+  state.account.compute += flight.consumed;
+  state.account.interference += flight.consumed - flight.base;
+  state.account.host += end - flight.begin - flight.consumed;
+  flight.active = false;
+  lane_of(rank, compute_lane).clock = end;
+}
+
+/// Which classes of communication are there at `t`, as far as known now.
+std::uint32_t Runner::state_at(std::uint32_t rank, Time t) const {
+  const RankState& state = ranks_[rank];
+  std::array<std::uint32_t, num_classes> level{};
+  if (state.outstanding > 0)
+    for (std::uint8_t l = 1; l < max_lanes; ++l) {
+      const Membership& m = membership_of(rank, l);
+      if (!m.active || m.arrived > t) continue;
+      std::uint32_t& at = level[m.interference_class];
+      at = std::max(at, m.started <= t ? 2U : 1U);
+    }
+  for (const SideWork& s : state.side)
+    if (s.from <= t && t < s.to) level[side_work_class] = 2;
+  return level[0] + 3 * (level[1] + 3 * (level[2] + 3 * level[3]));
+}
+
+/// The next change of state after `t` that is known now.
+Time Runner::next_change(std::uint32_t rank, Time t) const {
+  const RankState& state = ranks_[rank];
+  Time next = never;
+  if (state.outstanding > 0)
+    for (std::uint8_t l = 1; l < max_lanes; ++l) {
+      const Membership& m = membership_of(rank, l);
+      if (m.active && m.arrived > t) next = std::min(next, m.arrived);
+    }
+  for (const SideWork& s : state.side) {
+    if (s.from > t) next = std::min(next, s.from);
+    if (s.to > t) next = std::min(next, s.to);
+  }
+  return next;
+}
+
+void Runner::remember(std::uint32_t rank, const Past& past) {
+  std::vector<Past>& known = ranks_[rank].past;
+  if (known.size() == known.capacity()) {
+    const Time done = lane_of(rank, compute_lane).clock;
+    std::erase_if(known, [&](const Past& p) { return p.ended <= done; });
+    if (known.size() > known.capacity() / 2) known.reserve(2 * known.capacity());
+  }
+  known.push_back(past);
+}
+
+/// The compute lane stood still over [from, to], waiting for `lane`: says why, from what that lane
+/// did meanwhile, then from side work of other lanes (a copy-in that the awaited gather waited
+/// for). What nothing explains is the host's.
+void Runner::account_gap(std::uint32_t rank, std::uint8_t lane, Time from, Time to) {
+  RankAccount& account = ranks_[rank].account;
+  Duration left = to - from;
+  const auto work = [&](const Past& past) {
+    const Duration d = std::min(overlap(past.started, past.ended, from, to), left);
+    account.compute += d;
+    left -= d;
+  };
+  for (const Past& past : ranks_[rank].past) {
+    if (past.lane != lane) continue;
+    if (past.traffic == num_traffic) {
+      work(past);
+      continue;
+    }
+    const Duration moving = overlap(past.started, past.ended, from, to);
+    const Duration waiting = overlap(past.arrived, past.started, from, to);
+    account.exposed[past.traffic] += moving;
+    (past.traffic == static_cast<std::uint8_t>(Traffic::pipeline) ? account.bubble
+                                                                  : account.wait) += waiting;
+    left -= moving + waiting;
+  }
+  for (const Past& past : ranks_[rank].past)
+    if (past.lane != lane && past.traffic == num_traffic) work(past);
+  account.host += left;
+}
+
+void Runner::cross_boundary(std::uint32_t rank, Time now) {
+  RankState& state = ranks_[rank];
+  const std::uint32_t step = lane_of(rank, compute_lane).step;
+  const std::size_t index = role_of(rank).mark.empty() || options_.cold ? step : step - 1;
+  if (boundaries_.size() <= index) boundaries_.resize(index + 1, std::vector<Time>(ranks_.size()));
+  boundaries_[index][rank] = now;
+  state.boundary = now;
+  state.last_account = state.account;
+  state.account = {};
+}
+
+}  // namespace stepcast::engine

@@ -1,0 +1,91 @@
+// A role's program seen from its lanes: the host-ordered calls sorted by lane, each with the host
+// time at which it is launched, and stretches of work between two sync points folded into segments.
+//
+// With h the host time at which the segment's first kernel is launched, r_i the launch of kernel i
+// after that, and d_i its duration, a lane free at c is free again at
+//   max(c + sum d_i, h + max_i(r_i + d_i + ... + d_n)):
+// one max-plus map of (c, h), computed once per segment and interference state.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/system.hpp"
+
+namespace stepcast::engine {
+
+struct SegmentKernel {
+  std::uint32_t work = 0;
+  Duration launch{};  // after the launch of the segment's first kernel
+};
+
+/// Suffix form of the max-plus map from every kernel on: busy[i] = d_i + ... + d_n and
+/// launched[i] = max_{j >= i}(launch_j + d_j + ... + d_n). One past the end: 0 and minimum.
+struct SegmentMap {
+  std::vector<Duration> duration, busy, launched;
+};
+
+struct Segment {
+  std::vector<SegmentKernel> kernels;
+};
+
+enum class LaneOp : std::uint8_t { segment, record, wait, join, mark };
+
+struct LaneInstruction {
+  LaneOp op{};
+  std::uint16_t epoch = 0;  // host epoch (number of host_waits passed) in which it is launched
+  std::uint32_t arg = 0;    // segment, event or transfer
+  std::uint32_t communicator = 0;  // slot
+  Duration launch{};               // after the start of its host epoch
+};
+
+/// The host blocks for `event` when it has been busy for `after` since the epoch began.
+struct HostWait {
+  std::uint32_t event = 0;
+  Duration after{};
+};
+
+struct RoleLanes {
+  std::vector<std::vector<LaneInstruction>> lanes;
+  std::vector<HostWait> host_waits;  // epoch e ends with host_waits[e]
+  Duration last_epoch{};             // host time from the last wait to the end of the step
+  std::uint32_t num_events = 0;
+  std::vector<std::uint8_t> event_lane;  // which lane records the event
+  std::vector<std::uint32_t> mark;  // per lane: first instruction after the mark; empty: no mark
+  std::uint16_t mark_epoch = 0;
+  std::vector<std::uint32_t> events_before_mark;
+  std::uint32_t num_epochs() const { return static_cast<std::uint32_t>(host_waits.size()) + 1; }
+};
+
+/// All roles of a system; equal segments are stored once. `single` makes every kernel its own
+/// segment (the reference).
+class Lanes {
+ public:
+  Lanes(const System& system, bool single);
+
+  const RoleLanes& role(std::uint32_t r) const { return roles_[r]; }
+  const Segment& segment(std::uint32_t s) const { return segments_[s]; }
+  /// The segment's map in `state` for ranks of speed class `speed`; computed at first use.
+  const SegmentMap& map(std::uint32_t s, std::uint32_t state, std::uint32_t speed) {
+    const std::unique_ptr<SegmentMap>& m =
+        maps_[(speed * segments_.size() + s) * num_states + state];
+    return m ? *m : compute_map(s, state, speed);
+  }
+  std::uint32_t speed_of(std::uint32_t rank) const { return speed_of_rank_[rank]; }
+
+ private:
+  void compile(const System& system, std::uint32_t role, bool single);
+  const SegmentMap& compute_map(std::uint32_t s, std::uint32_t state, std::uint32_t speed);
+  std::uint32_t intern(Segment segment);
+
+  const System& system_;
+  std::vector<RoleLanes> roles_;
+  std::vector<Segment> segments_;
+  std::vector<std::vector<std::uint32_t>> buckets_;  // segments by hash, to find equal ones
+  std::vector<std::unique_ptr<SegmentMap>> maps_;
+  std::vector<double> speeds_;
+  std::vector<std::uint32_t> speed_of_rank_;
+};
+
+}  // namespace stepcast::engine

@@ -1,0 +1,215 @@
+// Lanes of a rank: each runs until it meets something that is not known yet.
+#include <algorithm>
+#include <bit>
+
+#include "engine/runner.hpp"
+
+namespace stepcast::engine {
+
+void Runner::run_rank(std::uint32_t rank) {
+  RankState& state = ranks_[rank];
+  state.listed = false;
+  // Highest lane first: what the other lanes take part in must be known before the compute lane
+  // runs ahead.
+  while (state.todo != 0) {
+    const auto lane = static_cast<std::uint8_t>(std::bit_width(state.todo) - 1);
+    state.todo = static_cast<std::uint8_t>(state.todo & ~(1U << lane));
+    run_lane(rank, lane);
+  }
+}
+
+void Runner::run_lane(std::uint32_t rank, std::uint8_t lane_index) {
+  LaneState& lane = lane_of(rank, lane_index);
+  const std::vector<LaneInstruction>& program = role_of(rank).lanes[lane_index];
+  if (lane.block == Block::transfer || lane.block == Block::flight || lane.block == Block::stop)
+    return;
+  lane.block = Block::none;
+  while (true) {
+    if (lane.pc == program.size()) {
+      if (!wrap(rank, lane_index)) return;
+      continue;
+    }
+    const LaneInstruction& i = program[lane.pc];
+    if (!launched(rank, lane.step, i.epoch)) {
+      advance_host(rank);
+      if (!launched(rank, lane.step, i.epoch)) {
+        lane.block = Block::host;
+        return;
+      }
+    }
+    if (lane_index == compute_lane && ranks_[rank].todo != 0) {
+      ranks_[rank].todo |= 1U;  // others first
+      return;
+    }
+    if (!step_lane(rank, lane_index, i)) return;
+  }
+}
+
+/// Executes one instruction; false when the lane is blocked in it.
+bool Runner::step_lane(std::uint32_t rank, std::uint8_t lane_index, const LaneInstruction& i) {
+  LaneState& lane = lane_of(rank, lane_index);
+  switch (i.op) {
+    case LaneOp::segment:
+      if (lane_index != compute_lane)
+        side_segment(rank, lane_index, i);
+      else if (!compute_segment(rank, i))
+        return false;
+      break;
+    case LaneOp::record:
+      set_event(rank, i.arg, lane.step, std::max(lane.clock, launch_time(rank, lane.step, i)));
+      break;
+    case LaneOp::wait: {
+      if (!event_set(rank, i.arg, lane.step)) {
+        lane.block = Block::event;
+        lane.event = i.arg;
+        return false;
+      }
+      const Time when = event_time(rank, i.arg, lane.step);
+      if (when > lane.clock) {
+        if (lane_index == compute_lane)
+          account_gap(rank, role_of(rank).event_lane[i.arg], lane.clock, when);
+        lane.clock = when;
+      }
+      break;
+    }
+    case LaneOp::join:
+      lane.block = Block::transfer;
+      arrive(rank, lane_index, i, std::max(lane.clock, launch_time(rank, lane.step, i)));
+      return false;
+    case LaneOp::mark:
+      if (!options_.cold) cross_boundary(rank, lane.clock);
+      break;
+  }
+  ++lane.pc;
+  return true;
+}
+
+/// The lane has done its step: true when it goes on with the next.
+bool Runner::wrap(std::uint32_t rank, std::uint8_t lane_index) {
+  LaneState& lane = lane_of(rank, lane_index);
+  const bool idle = role_of(rank).lanes[lane_index].empty();
+  if (lane_index == compute_lane && (options_.cold || role_of(rank).mark.empty()))
+    cross_boundary(rank, lane.clock);
+  record_wrap(rank, lane_index, lane.step, lane.clock);
+  if (idle || lane.step == last_step_) {
+    lane.block = Block::stop;
+    advance_host(rank);
+    return false;
+  }
+  ++lane.step;
+  lane.pc = 0;
+  lane.entered = lane.clock;
+  advance_host(rank);
+  return true;
+}
+
+void Runner::record_wrap(std::uint32_t rank, std::size_t lane, std::uint32_t step, Time when) {
+  if (wraps_.size() <= step)
+    wraps_.resize(step + 1, std::vector<Duration>(ranks_.size() * (max_lanes + 1)));
+  wraps_[step][rank * (max_lanes + 1) + lane] = when.time_since_epoch();
+}
+
+/// When the last lane entered `step`; nothing while one is still in a step before it.
+std::optional<Time> Runner::all_lanes_in(std::uint32_t rank, std::uint32_t step) const {
+  const RoleLanes& role = role_of(rank);
+  Time last{};
+  for (std::uint8_t l = 0; l < role.lanes.size(); ++l) {
+    if (role.lanes[l].empty()) continue;
+    if (lane_of(rank, l).step < step) return std::nullopt;
+    last = std::max(last, lane_of(rank, l).entered);
+  }
+  return last;
+}
+
+void Runner::set_event(std::uint32_t rank, std::uint32_t event, std::uint32_t step, Time when) {
+  const std::size_t e = event_index(rank, event, step);
+  event_times_[e] = when;
+  event_steps_[e] = step + 1;
+  const RoleLanes& role = role_of(rank);
+  for (std::uint8_t l = 0; l < role.lanes.size(); ++l) {
+    const LaneState& lane = lane_of(rank, l);
+    if (lane.block == Block::event && lane.event == event && lane.step == step)
+      ranks_[rank].todo |= static_cast<std::uint8_t>(1U << l);
+  }
+  RankState& state = ranks_[rank];
+  if (state.host_step == step && state.host_epoch < role.host_waits.size() &&
+      role.host_waits[state.host_epoch].event == event)
+    advance_host(rank);
+}
+
+bool Runner::event_set(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const {
+  return event_steps_[event_index(rank, event, step)] == step + 1;
+}
+
+Time Runner::event_time(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const {
+  return event_times_[event_index(rank, event, step)];
+}
+
+bool Runner::launched(std::uint32_t rank, std::uint32_t step, std::uint32_t epoch) const {
+  const RankState& state = ranks_[rank];
+  return step < state.host_step || (step == state.host_step && epoch <= state.host_epoch);
+}
+
+Time Runner::launch_time(std::uint32_t rank, std::uint32_t step, const LaneInstruction& i) const {
+  const std::size_t epochs = role_of(rank).num_epochs();
+  return epoch_starts_[first_epoch_[rank] + (step & 1U) * epochs + i.epoch] + i.launch;
+}
+
+/// Lets the host thread go on as far as it can: to its next host_wait whose event is not known, and
+/// into the next step once every lane has entered this one (it runs at most one step ahead).
+void Runner::advance_host(std::uint32_t rank) {
+  RankState& state = ranks_[rank];
+  const RoleLanes& role = role_of(rank);
+  const std::size_t epochs = role.num_epochs();
+  bool moved = false;
+  while (true) {
+    Time* starts = &epoch_starts_[first_epoch_[rank]];
+    const Time start = starts[(state.host_step & 1U) * epochs + state.host_epoch];
+    if (state.host_epoch < role.host_waits.size()) {
+      const HostWait& wait = role.host_waits[state.host_epoch];
+      if (!event_set(rank, wait.event, state.host_step)) break;
+      ++state.host_epoch;
+      starts[(state.host_step & 1U) * epochs + state.host_epoch] =
+          std::max(start + wait.after, event_time(rank, wait.event, state.host_step));
+    } else {
+      record_wrap(rank, max_lanes, state.host_step, start + role.last_epoch);
+      if (state.host_step == last_step_) break;
+      const std::optional<Time> entered = all_lanes_in(rank, state.host_step);
+      if (!entered) break;
+      ++state.host_step;
+      state.host_epoch = 0;
+      starts[(state.host_step & 1U) * epochs] = std::max(start + role.last_epoch, *entered);
+    }
+    moved = true;
+  }
+  if (!moved) return;
+  for (std::uint8_t l = 0; l < role.lanes.size(); ++l)
+    if (lane_of(rank, l).block == Block::host) state.todo |= static_cast<std::uint8_t>(1U << l);
+}
+
+/// Work beside the compute lane (copies): runs as launched, and slows the compute lane meanwhile.
+void Runner::side_segment(std::uint32_t rank, std::uint8_t lane_index, const LaneInstruction& i) {
+  LaneState& lane = lane_of(rank, lane_index);
+  const SegmentMap& map = compiled_.map(i.arg, 0, ranks_[rank].speed);
+  const std::vector<SegmentKernel>& kernels = compiled_.segment(i.arg).kernels;
+  const Time host = launch_time(rank, lane.step, i);
+  const std::size_t known = ranks_[rank].side.size();
+  counters_.works += static_cast<std::int64_t>(kernels.size());
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    const Time begin = std::max(lane.clock, host + kernels[k].launch);
+    const Time end = begin + map.duration[k];
+    std::vector<SideWork>& side = ranks_[rank].side;
+    if (side.size() > known && side.back().to == begin)
+      side.back().to = end;
+    else
+      side.push_back({begin, end});
+    lane.clock = end;
+  }
+  for (std::size_t s = known; s < ranks_[rank].side.size(); ++s) {
+    const auto [from, to] = ranks_[rank].side[s];
+    remember(rank, {from, from, to, num_traffic, lane_index});
+  }
+  mark_dirty(rank);
+}
+
+}  // namespace stepcast::engine

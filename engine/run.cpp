@@ -1,0 +1,375 @@
+#include "engine/run.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "engine/runner.hpp"
+
+namespace stepcast::engine {
+namespace {
+
+// Queue entries carry a rank (a compute lane to look at) or a communicator (a transfer to start).
+constexpr std::uint32_t transfer_bit = std::uint32_t{1} << 31;
+
+}  // namespace
+
+Duration RankAccount::total() const {
+  Duration sum = compute + bubble + wait + host;
+  for (const Duration d : exposed) sum += d;
+  return sum;
+}
+
+Runner::Runner(const System& system, const RunOptions& options, std::uint32_t steps)
+    : system_(system),
+      options_(options),
+      last_step_(steps - 1),
+      compiled_(system, !options.segments),
+      fluid_(system.link_capacity) {
+  prepare_ranks();
+  prepare_communicators();
+}
+
+void Runner::prepare_ranks() {
+  const std::uint32_t n = system_.num_ranks();
+  ranks_.resize(n);
+  lanes_.resize(n * max_lanes);
+  memberships_.resize(n * max_lanes);
+  std::size_t events = 0, epochs = 0;
+  for (std::uint32_t r = 0; r < n; ++r) {
+    ranks_[r].role = system_.role_of_rank[r];
+    ranks_[r].speed = compiled_.speed_of(r);
+    const RoleLanes& role = role_of(r);
+    expects(role.lanes.size() <= max_lanes, "at most 8 lanes");
+    first_event_.push_back(events);
+    first_epoch_.push_back(epochs);
+    events += std::size_t{2} * role.num_events;
+    epochs += std::size_t{2} * role.num_epochs();
+    ranks_[r].todo = static_cast<std::uint8_t>((1U << role.lanes.size()) - 1);
+  }
+  event_times_.resize(events);
+  event_steps_.resize(events);
+  epoch_starts_.resize(epochs);
+  if (!options_.cold)
+    for (std::uint32_t r = 0; r < n; ++r) {
+      const RoleLanes& role = role_of(r);
+      if (role.mark.empty()) continue;
+      // Enter right after the mark, with all that the host had to launch already launched: checked
+      // afterwards, by comparing the state at the end of this step with that of the next.
+      for (std::uint8_t l = 0; l < role.lanes.size(); ++l) lane_of(r, l).pc = role.mark[l];
+      const bool last = role.mark_epoch + 1U == role.num_epochs();
+      const Duration length = last ? role.last_epoch : role.host_waits[role.mark_epoch].after;
+      ranks_[r].host_epoch = role.mark_epoch;
+      epoch_starts_[first_epoch_[r] + role.mark_epoch] = Time{} - length;
+      for (const std::uint32_t e : role.events_before_mark) event_steps_[event_index(r, e, 0)] = 1;
+    }
+}
+
+void Runner::prepare_communicators() {
+  const auto n = static_cast<std::uint32_t>(system_.communicators.size());
+  groups_.resize(n);
+  alone_bound_.assign(n, std::numeric_limits<double>::infinity());
+  runs_ahead_.assign(n, true);
+  first_member_.assign(std::size_t{n} + 1, 0);
+  std::vector<std::size_t> at(n);
+  for (std::uint32_t c = 0; c < n; ++c)
+    first_member_[c + 1] = first_member_[c] + system_.communicators[c].members.size();
+  members_.resize(first_member_[n]);
+  for (std::uint32_t c = 0; c < n; ++c)
+    for (std::size_t m = 0; m < system_.communicators[c].members.size(); ++m)
+      members_[first_member_[c] + m] = {system_.communicators[c].members[m], 0xff};
+
+  // The lane from which each role uses each slot.
+  std::vector<std::vector<std::uint8_t>> lane_of_slot(
+      system_.roles.size(), std::vector<std::uint8_t>(system_.communicator_of.size(), 0xff));
+  for (std::uint32_t role = 0; role < system_.roles.size(); ++role)
+    for (const Instruction& i : system_.roles[role].instructions)
+      if (i.op == Op::join) {
+        std::uint8_t& lane = lane_of_slot[role].at(i.communicator);
+        expects(lane == 0xff || lane == i.lane, "a communicator slot is used from one lane");
+        lane = i.lane;
+      }
+  for (std::size_t slot = 0; slot < system_.communicator_of.size(); ++slot)
+    for (std::uint32_t r = 0; r < system_.num_ranks(); ++r) {
+      const std::uint32_t c = system_.communicator_of[slot][r];
+      const std::uint8_t lane = lane_of_slot[ranks_[r].role][slot];
+      if (c == no_communicator || lane == 0xff) continue;
+      const auto first = members_.begin() + static_cast<std::ptrdiff_t>(first_member_[c]);
+      const auto last = members_.begin() + static_cast<std::ptrdiff_t>(first_member_[c + 1]);
+      const auto member = std::find_if(first + static_cast<std::ptrdiff_t>(at[c]), last,
+                                       [&](const Member& m) { return m.rank == r; });
+      const auto found =
+          member != last ? member
+                         : std::find_if(first, last, [&](const Member& m) { return m.rank == r; });
+      expects(found != last, "a rank's communicator has the rank as a member");
+      found->lane = lane;
+      at[c] = std::min(static_cast<std::size_t>(found - first) + 1,
+                       system_.communicators[c].members.size() - 1);
+    }
+
+  // A link is a member's own when every communicator that loads it has its owner as a member.
+  std::vector<bool> own(system_.link_capacity.size(), true);
+  std::vector<std::uint32_t> seen(system_.num_ranks(), no_communicator);
+  for (int pass = 0; pass < 2; ++pass)
+    for (std::uint32_t c = 0; c < n; ++c) {
+      for (const std::uint32_t r : system_.communicators[c].members) seen[r] = c;
+      for (const LinkLoad& load : system_.communicators[c].loads) {
+        const std::uint32_t owner = system_.link_owner[load.link];
+        const bool mine = owner != no_owner && seen[owner] == c;
+        if (pass == 0 && !mine) own[load.link] = false;
+        if (pass == 1 && !own[load.link]) runs_ahead_[c] = false;
+        if (pass == 1)
+          alone_bound_[c] =
+              std::min(alone_bound_[c], system_.link_capacity[load.link].value / load.weight);
+      }
+      if (pass == 1)
+        for (std::size_t m = first_member_[c]; m < first_member_[c + 1]; ++m)
+          if (members_[m].lane != compute_lane) runs_ahead_[c] = false;
+      for (const std::uint32_t r : system_.communicators[c].members) seen[r] = no_communicator;
+    }
+  if (!options_.closed_forms) runs_ahead_.assign(n, false);
+}
+
+RunResult Runner::run() {
+  for (std::uint32_t r = 0; r < ranks_.size(); ++r) list(r);
+  loop();
+  for (std::uint32_t r = 0; r < ranks_.size(); ++r)
+    for (std::uint8_t l = 0; l < role_of(r).lanes.size(); ++l)
+      if (lane_of(r, l).block != Block::stop) throw_stalled();
+  return result();
+}
+
+void Runner::loop() {
+  while (true) {
+    drain();
+    const std::optional<Time> flow_end = fluid_.next_end();
+    if (queue_.empty() && !flow_end) return;
+    Time next = flow_end.value_or(never);
+    if (!queue_.empty()) next = std::min(next, queue_.top().time);
+    ensures(next >= now_, "no event in the past");
+    now_ = next;
+    // Everything of this instant is one batch, then one solve.
+    while (true) {
+      bool more = false;
+      ended_.clear();
+      fluid_.take_ended(now_, ended_);
+      for (const std::uint64_t c : ended_) {
+        more = true;
+        complete(static_cast<std::uint32_t>(c), groups_[c].started, now_);
+      }
+      while (!queue_.empty() && queue_.top().time == now_) {
+        more = true;
+        const TimeQueue::Entry entry = queue_.top();
+        queue_.pop();
+        process(entry);
+      }
+      drain();
+      for (std::size_t i = 0; i < dirty_.size(); ++i) refresh(dirty_[i], now_);
+      if (!dirty_.empty()) more = true;
+      dirty_.clear();
+      if (!more) break;
+      drain();
+    }
+    fluid_.settle(now_);
+  }
+}
+
+void Runner::drain() {
+  while (work_head_ < worklist_.size()) {
+    std::uint32_t rank = 0;
+    if (options_.last_in_first_out) {
+      rank = worklist_.back();
+      worklist_.pop_back();
+    } else {
+      rank = worklist_[work_head_++];
+    }
+    run_rank(rank);
+  }
+  worklist_.clear();
+  work_head_ = 0;
+}
+
+void Runner::list(std::uint32_t rank) {
+  if (ranks_[rank].listed) return;
+  ranks_[rank].listed = true;
+  worklist_.push_back(rank);
+}
+
+void Runner::mark_dirty(std::uint32_t rank) {
+  if (!ranks_[rank].flight.active || ranks_[rank].dirty) return;
+  ranks_[rank].dirty = true;
+  dirty_.push_back(rank);
+}
+
+void Runner::process(const TimeQueue::Entry& entry) {
+  if (entry.id & transfer_bit) {
+    start(entry.id & ~transfer_bit, now_);
+    return;
+  }
+  const Flight& flight = ranks_[entry.id].flight;
+  if (flight.active && flight.version == entry.version) mark_dirty(entry.id);
+}
+
+const Transfer& Runner::transfer_of(std::uint32_t c) const {
+  return system_.transfers[std::size_t{groups_[c].transfer} * system_.num_patterns +
+                           system_.communicators[c].pattern];
+}
+
+void Runner::arrive(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i, Time when) {
+  const std::uint32_t c = system_.communicator_of[i.communicator][rank];
+  expects(c != no_communicator, "the rank has a communicator in this slot");
+  GroupState& group = groups_[c];
+  if (group.arrived == 0) {
+    group.transfer = i.arg;
+    group.latest = when;
+  }
+  expects(group.transfer == i.arg, "members of a communicator join the same transfer");
+  group.latest = std::max(group.latest, when);
+  ++group.arrived;
+  ++counters_.joins;
+  membership_of(rank, lane) = {when, never, true, transfer_of(c).interference_class};
+  if (lane != compute_lane) {
+    ++ranks_[rank].outstanding;
+    mark_dirty(rank);
+  }
+  if (group.arrived == system_.communicators[c].members.size()) resolve(c);
+}
+
+void Runner::resolve(std::uint32_t c) {
+  GroupState& group = groups_[c];
+  ++counters_.transfers;
+  bool alone = runs_ahead_[c];
+  for (std::size_t m = first_member_[c]; alone && m < first_member_[c + 1]; ++m)
+    alone = ranks_[members_[m].rank].outstanding == 0;
+  if (!alone) {
+    queue_.push(group.latest, c | transfer_bit, 0);
+    return;
+  }
+  const Transfer& transfer = transfer_of(c);
+  complete(c, group.latest,
+           end_alone(group.latest, transfer.bytes,
+                     BytesPerSecond(std::min(transfer.cap.value, alone_bound_[c])), {}, {}));
+}
+
+void Runner::start(std::uint32_t c, Time now) {
+  GroupState& group = groups_[c];
+  const Transfer& transfer = transfer_of(c);
+  group.started = now;
+  ++counters_.flows;
+  fluid_.start(now, transfer.bytes, BytesPerSecond(std::min(transfer.cap.value, alone_bound_[c])),
+               system_.communicators[c].loads, c);
+  for (std::size_t m = first_member_[c]; m < first_member_[c + 1]; ++m) {
+    membership_of(members_[m].rank, members_[m].lane).started = now;
+    if (members_[m].lane != compute_lane) mark_dirty(members_[m].rank);
+  }
+}
+
+void Runner::complete(std::uint32_t c, Time started, Time ended) {
+  const Transfer& transfer = transfer_of(c);
+  const auto traffic = static_cast<std::size_t>(transfer.traffic);
+  groups_[c].arrived = 0;
+  for (std::size_t m = first_member_[c]; m < first_member_[c + 1]; ++m) {
+    const auto [rank, lane_index] = members_[m];
+    RankState& state = ranks_[rank];
+    LaneState& lane = lane_of(rank, lane_index);
+    Membership& membership = membership_of(rank, lane_index);
+    membership.active = false;
+    state.account.communication[traffic] += ended - membership.arrived;
+    if (lane_index == compute_lane) {
+      state.account.host += membership.arrived - lane.clock;
+      (transfer.traffic == Traffic::pipeline ? state.account.bubble : state.account.wait) +=
+          started - membership.arrived;
+      state.account.exposed[traffic] += ended - started;
+    } else {
+      --state.outstanding;
+      remember(rank, {membership.arrived, started, ended, static_cast<std::uint8_t>(traffic),
+                      lane_index});
+      mark_dirty(rank);
+    }
+    lane.clock = ended;
+    lane.block = Block::none;
+    ++lane.pc;
+    state.todo |= static_cast<std::uint8_t>(1U << lane_index);
+    list(rank);
+  }
+}
+
+/// Whether every rank left the last two steps in the same state, relative to the steps' boundaries.
+bool Runner::steps_end_alike() const {
+  if (wraps_.size() < 2) return false;
+  const std::size_t last = wraps_.size() - 1;
+  const auto relative = [&](std::size_t step, std::size_t rank, std::size_t lane) {
+    const bool marked = !role_of(static_cast<std::uint32_t>(rank)).mark.empty();
+    Time boundary{};
+    if (!marked) boundary = boundaries_[step][rank];
+    if (marked && step > 0) boundary = boundaries_[step - 1][rank];
+    const Duration d = wraps_[step][rank * (max_lanes + 1) + lane] - boundary.time_since_epoch();
+    return lane == max_lanes ? d : std::max(d, Duration{});
+  };
+  for (std::size_t r = 0; r < ranks_.size(); ++r)
+    for (std::size_t l = 0; l <= max_lanes; ++l)
+      if (relative(last, r, l) != relative(last - 1, r, l)) return false;
+  return true;
+}
+
+RunResult Runner::result() {
+  RunResult out = counters_;
+  out.queued = queue_.pushed();
+  out.steps = static_cast<int>(last_step_) + 1;
+  for (const RankState& r : ranks_) out.ranks.push_back(r.last_account);
+  const auto last_of = [&](std::size_t step) {
+    return *std::ranges::max_element(boundaries_[step]);
+  };
+  const std::size_t n = boundaries_.size();
+  if (options_.cold) {
+    out.step = last_of(n - 1) - Time{};
+    for (std::size_t r = 0; r < out.ranks.size(); ++r)  // early finishers wait for the last
+      out.ranks[r].wait += out.step - out.ranks[r].total();
+    return out;
+  }
+  out.step = n > 1 ? last_of(n - 1) - last_of(n - 2) : last_of(n - 1) - Time{};
+  const bool same_state = steps_end_alike();
+  const bool same_period = n > 2 && out.step == last_of(n - 2) - last_of(n - 3);
+  out.steady = same_state || same_period;
+  return out;
+}
+
+void Runner::throw_stalled() const {
+  std::string text = "nothing can run:";
+  int named = 0;
+  for (std::uint32_t r = 0; r < ranks_.size() && named < 8; ++r)
+    for (std::uint8_t l = 0; l < role_of(r).lanes.size(); ++l) {
+      const LaneState& lane = lane_of(r, l);
+      if (lane.block == Block::stop) continue;
+      text += "\n  rank " + std::to_string(r) + " lane " + std::to_string(l) + " instruction " +
+              std::to_string(lane.pc) + " of step " + std::to_string(lane.step) + " waits for ";
+      if (lane.block == Block::event) {
+        text += "event " + std::to_string(lane.event);
+      } else if (lane.block == Block::host) {
+        text += "its host thread";
+      } else {
+        const LaneInstruction& i = role_of(r).lanes[l][lane.pc];
+        const std::uint32_t c = system_.communicator_of[i.communicator][r];
+        text += "transfer " + std::to_string(i.arg) + " of communicator " + std::to_string(c) +
+                " (" + std::to_string(groups_[c].arrived) + " of " +
+                std::to_string(system_.communicators[c].members.size()) + " members have come)";
+      }
+      if (++named == 8) break;
+    }
+  throw Stalled(text);
+}
+
+RunResult run(const System& system, const RunOptions& options) {
+  bool marked = !system.roles.empty();
+  for (const Program& program : system.roles)
+    marked = marked && std::ranges::any_of(program.instructions,
+                                           [](const Instruction& i) { return i.op == Op::mark; });
+  if (options.cold) return Runner(system, options, 1).run();
+  // With a mark, two entries to it (the second after one whole step) show one period; the state at
+  // the end of both decides whether it is the steady one. Without, three ends show two periods.
+  const RunResult first = Runner(system, options, marked ? 2 : 3).run();
+  if (first.steady) return first;
+  return Runner(system, options, static_cast<std::uint32_t>(std::max(options.max_steps, 3))).run();
+}
+
+}  // namespace stepcast::engine

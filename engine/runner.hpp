@@ -1,0 +1,199 @@
+// The state of one run(): lanes of every rank, groups that gather, the ordered queue and the fluid
+// layer. Split over three files: run.cpp (the event loop and transfers), rank_layer.cpp (lanes,
+// host, events) and compute_lane.cpp (segments, interference, where the time went). Private to
+// engine.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/fluid.hpp"
+#include "engine/lanes.hpp"
+#include "engine/run.hpp"
+#include "engine/system.hpp"
+#include "engine/time_queue.hpp"
+
+namespace stepcast::engine {
+
+inline constexpr Time never = Time::max();
+inline constexpr std::size_t max_lanes = 8;
+
+/// Why a lane does not go on.
+enum class Block : std::uint8_t { none, event, host, transfer, flight, stop };
+
+struct LaneState {
+  Time clock{};
+  Time entered{};  // its step
+  std::uint32_t pc = 0;
+  std::uint32_t step = 0;
+  std::uint32_t event = 0;  // awaited, when blocked on one
+  Block block = Block::none;
+};
+
+/// A transfer that a lane has joined and that has not ended.
+struct Membership {
+  Time arrived{};
+  Time started = never;
+  bool active = false;
+  std::uint8_t interference_class = 0;
+};
+
+/// A transfer or a piece of side work that a lane has behind it: explains idle compute lanes.
+struct Past {
+  Time arrived{}, started{}, ended{};
+  std::uint8_t traffic = 0;  // num_traffic: side work
+  std::uint8_t lane = 0;
+};
+
+/// The compute lane's segment under way, when it cannot run ahead: `kernel` has `remaining` to go
+/// in `state`, as of `at`.
+struct Flight {
+  std::uint32_t segment = 0;
+  std::uint32_t kernel = 0;
+  std::uint32_t state = 0;
+  std::uint32_t version = 0;
+  Time begin{}, at{}, host{};
+  Duration remaining{}, consumed{}, base{};
+  bool whole = true;  // the kernel has not begun
+  bool active = false;
+};
+
+struct SideWork {
+  Time from, to;
+};
+
+struct RankState {
+  std::uint32_t role = 0;
+  std::uint32_t speed = 0;
+  std::uint8_t todo = 0;         // lanes to look at
+  std::uint8_t outstanding = 0;  // transfers joined from other lanes than compute, not ended
+  bool listed = false;           // in the worklist
+  bool dirty = false;            // interference may have changed at this instant
+  std::uint32_t host_step = 0;   // the host thread's step and epoch
+  std::uint32_t host_epoch = 0;
+  Flight flight;
+  std::vector<SideWork> side;
+  std::vector<Past> past;  // what ended after the compute lane's clock, and some before
+  Time boundary{};         // end of the last accounted step
+  RankAccount account, last_account;
+};
+
+struct GroupState {
+  std::uint32_t arrived = 0;
+  std::uint32_t transfer = 0;
+  Time latest{};
+  Time started{};
+};
+
+struct Member {
+  std::uint32_t rank = 0;
+  std::uint8_t lane = 0;
+};
+
+class Runner {
+ public:
+  Runner(const System& system, const RunOptions& options, std::uint32_t steps);
+  RunResult run();
+
+ private:
+  // run.cpp: the event loop and transfers.
+  void prepare_communicators();
+  void prepare_ranks();
+  void loop();
+  void drain();
+  void process(const TimeQueue::Entry& entry);
+  void arrive(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i, Time when);
+  void resolve(std::uint32_t communicator);
+  void start(std::uint32_t communicator, Time now);
+  void complete(std::uint32_t communicator, Time started, Time ended);
+  const Transfer& transfer_of(std::uint32_t communicator) const;
+  void list(std::uint32_t rank);
+  void mark_dirty(std::uint32_t rank);
+  RunResult result();
+  bool steps_end_alike() const;
+  [[noreturn]] void throw_stalled() const;
+
+  // rank_layer.cpp: lanes, host thread, events.
+  void run_rank(std::uint32_t rank);
+  void run_lane(std::uint32_t rank, std::uint8_t lane);
+  bool step_lane(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i);
+  bool wrap(std::uint32_t rank, std::uint8_t lane);
+  void record_wrap(std::uint32_t rank, std::size_t lane, std::uint32_t step, Time when);
+  std::optional<Time> all_lanes_in(std::uint32_t rank, std::uint32_t step) const;
+  void set_event(std::uint32_t rank, std::uint32_t event, std::uint32_t step, Time when);
+  bool event_set(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const;
+  Time event_time(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const;
+  /// Lanes of a rank are at most one step apart, so two places per event are enough.
+  std::size_t event_index(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const {
+    return first_event_[rank] + 2 * std::size_t{event} + (step & 1U);
+  }
+  bool launched(std::uint32_t rank, std::uint32_t step, std::uint32_t epoch) const;
+  Time launch_time(std::uint32_t rank, std::uint32_t step, const LaneInstruction& i) const;
+  void advance_host(std::uint32_t rank);
+  void side_segment(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i);
+
+  // compute_lane.cpp: segments, interference, accounts.
+  bool compute_segment(std::uint32_t rank, const LaneInstruction& i);
+  bool fly(std::uint32_t rank);  // true when the segment has ended
+  void advance(std::uint32_t rank, Time now);
+  void set_state(std::uint32_t rank, std::uint32_t state);
+  Time predicted_end(std::uint32_t rank);
+  std::uint32_t state_at(std::uint32_t rank, Time t) const;
+  Time next_change(std::uint32_t rank, Time t) const;
+  void finish_flight(std::uint32_t rank, Time end);
+  void refresh(std::uint32_t rank, Time now);
+  void account_gap(std::uint32_t rank, std::uint8_t lane, Time from, Time to);
+  void cross_boundary(std::uint32_t rank, Time now);
+
+  LaneState& lane_of(std::uint32_t rank, std::uint8_t lane) {
+    return lanes_[rank * max_lanes + lane];
+  }
+  const LaneState& lane_of(std::uint32_t rank, std::uint8_t lane) const {
+    return lanes_[rank * max_lanes + lane];
+  }
+  Membership& membership_of(std::uint32_t rank, std::uint8_t lane) {
+    return memberships_[rank * max_lanes + lane];
+  }
+  const Membership& membership_of(std::uint32_t rank, std::uint8_t lane) const {
+    return memberships_[rank * max_lanes + lane];
+  }
+  void remember(std::uint32_t rank, const Past& past);
+  const RoleLanes& role_of(std::uint32_t rank) const { return compiled_.role(ranks_[rank].role); }
+
+  const System& system_;
+  const RunOptions options_;
+  const std::uint32_t last_step_;  // lanes stop at its end
+  Lanes compiled_;
+  Fluid fluid_;
+  TimeQueue queue_;
+  Time now_{};
+
+  std::vector<RankState> ranks_;
+  std::vector<LaneState> lanes_;
+  std::vector<Membership> memberships_;
+  std::vector<Time> event_times_;
+  std::vector<std::uint32_t> event_steps_;  // step + 1 in which the event was last recorded
+  std::vector<std::size_t> first_event_;    // per rank
+  std::vector<Time> epoch_starts_;          // [first_epoch + parity of step * epochs + epoch]
+  std::vector<std::size_t> first_epoch_;
+
+  std::vector<GroupState> groups_;
+  std::vector<Member> members_;
+  std::vector<std::size_t> first_member_;
+  std::vector<double> alone_bound_;  // B/s that the communicator's own links allow
+  std::vector<bool> runs_ahead_;     // only compute lanes meet, on links of their own
+
+  std::vector<std::uint32_t> worklist_;
+  std::size_t work_head_ = 0;
+  std::vector<std::uint32_t> dirty_;
+  std::vector<std::uint64_t> ended_;
+
+  // Per step: the state of every rank at the end of its program, relative to the step's boundary.
+  std::vector<std::vector<Duration>> wraps_;
+  std::vector<std::vector<Time>> boundaries_;  // [step][rank]
+  RunResult counters_;
+};
+
+}  // namespace stepcast::engine
