@@ -1,0 +1,261 @@
+#include "sim/attention_times.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "engine/check.hpp"
+#include "sim/gpu_names.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr double launch_floor = 3e-6;          // s, as for every kernel: 2-4 us
+constexpr double backward_over_forward = 2.5;  // FLOPs: five products against two
+
+// Backward rate over forward rate where no implementation has both measured at one shape.
+constexpr double usual_backward_ratio = 0.85;
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
+}
+
+double log_of(std::int64_t value) { return std::log(static_cast<double>(value)); }
+
+/// Rate at `sequence` on the straight lines between the points in log-log space. Longer: the last
+/// rate. Shorter: the first line goes on (blocks get too few to fill the pipeline).
+double on_curve(const std::map<std::int64_t, double>& curve, std::int64_t sequence) {
+  if (curve.size() == 1 || sequence >= curve.rbegin()->first) return curve.rbegin()->second;
+  auto right = curve.upper_bound(sequence);
+  if (right == curve.begin()) ++right;
+  const auto left = std::prev(right);
+  const double x =
+      (log_of(sequence) - log_of(left->first)) / (log_of(right->first) - log_of(left->first));
+  return left->second * std::pow(right->second / left->second, x);
+}
+
+}  // namespace
+
+double AttentionShape::flops() const {
+  const double s = static_cast<double>(sequence);
+  const double forward = 4.0 * static_cast<double>(batch * heads * head_dim) * s * s;
+  return forward * (causal ? 0.5 : 1.0) * (backward ? backward_over_forward : 1.0);
+}
+
+std::int64_t AttentionShape::blocks() const { return batch * heads * ((sequence + 127) / 128); }
+
+std::string_view implementation_name(workloads::AttentionKernel kernel) {
+  using enum workloads::AttentionKernel;
+  switch (kernel) {
+    case flash2:
+      return "flash2";
+    case flash3:
+      return "flash3";
+    case cudnn:
+      return "cudnn";
+    case memory_efficient:
+      return "memory_efficient";
+    case unfused:
+      return "unfused";
+  }
+  return "unknown";
+}
+
+AttentionTimes::AttentionTimes(const std::vector<AttentionRow>& rows, const topology::GpuSpec& gpu)
+    : gpu_(gpu) {
+  // All GPUs' rows first: ratios between passes and masks are taken from wherever both are known.
+  add_direct(rows);
+  add_split(rows);
+  add_backwards();
+  add_other_masks();
+  std::erase_if(points_,
+                [&](const Point& p) { return kinship(p.gpu, gpu_.name) == Kinship::foreign; });
+  for (Point& p : points_) {
+    p.sibling = kinship(p.gpu, gpu_.name) == Kinship::sibling;
+    const auto peak = tensor_peak_of(p.gpu);
+    if (p.sibling && peak) p.rate *= gpu_.tensor_peak / *peak;
+  }
+}
+
+void AttentionTimes::add_direct(const std::vector<AttentionRow>& rows) {
+  for (const AttentionRow& r : rows)
+    if (r.mask != "not_stated" && r.pass != "forward_backward")
+      points_.push_back({.gpu = r.gpu,
+                         .implementation = r.implementation,
+                         .backward = r.pass == "backward",
+                         .causal = r.mask == "causal",
+                         .batch = r.batch,
+                         .heads = r.heads,
+                         .sequence = r.sequence,
+                         .head_dim = r.head_dim,
+                         .rate = r.rate.value});
+}
+
+/// A figure r that times both passes together holds 3.5 F FLOPs: 3.5 / r = 1 / f + 2.5 / b. With
+/// the forward rate f measured at the same shape, b follows; else b = ratio x f.
+void AttentionTimes::add_split(const std::vector<AttentionRow>& rows) {
+  const std::vector<Point> direct = points_;
+  for (const AttentionRow& r : rows) {
+    if (r.mask == "not_stated" || r.pass != "forward_backward") continue;
+    Point p{.gpu = r.gpu,
+            .implementation = r.implementation,
+            .causal = r.mask == "causal",
+            .derived = true,
+            .batch = r.batch,
+            .heads = r.heads,
+            .sequence = r.sequence,
+            .head_dim = r.head_dim};
+    const double together = (1.0 + backward_over_forward) / r.rate.value;
+    const auto forward = std::find_if(direct.begin(), direct.end(), [&](const Point& q) {
+      return !q.backward && q.gpu == p.gpu && q.implementation == p.implementation &&
+             q.causal == p.causal && q.batch == p.batch && q.heads == p.heads &&
+             q.sequence == p.sequence && q.head_dim == p.head_dim;
+    });
+    const bool known = forward != direct.end() && together > 1.0 / forward->rate;
+    const double ratio = backward_ratio(p.implementation);
+    const double forward_rate =
+        known ? forward->rate : (1.0 + backward_over_forward / ratio) / together;
+    if (!known) {
+      p.rate = forward_rate;
+      points_.push_back(p);
+    }
+    p.backward = true;
+    p.rate = backward_over_forward / (together - 1.0 / forward_rate);
+    points_.push_back(std::move(p));
+  }
+}
+
+/// Backward from forward where a GPU has no backward rate of an implementation and head dimension.
+void AttentionTimes::add_backwards() {
+  std::vector<Point> added;
+  for (const Point& p : points_) {
+    const bool known = std::any_of(points_.begin(), points_.end(), [&](const Point& q) {
+      return q.backward && q.gpu == p.gpu && q.implementation == p.implementation &&
+             q.head_dim == p.head_dim;
+    });
+    if (p.backward || known) continue;
+    Point backward = p;
+    backward.backward = backward.derived = true;
+    backward.rate *= backward_ratio(p.implementation);
+    added.push_back(std::move(backward));
+  }
+  points_.insert(points_.end(), added.begin(), added.end());
+}
+
+/// Causal from full, and full from causal, where a GPU has only one of an implementation.
+void AttentionTimes::add_other_masks() {
+  std::vector<Point> added;
+  for (const Point& p : points_) {
+    const bool known = std::any_of(points_.begin(), points_.end(), [&](const Point& q) {
+      return q.causal != p.causal && q.gpu == p.gpu && q.implementation == p.implementation &&
+             q.head_dim == p.head_dim && q.backward == p.backward;
+    });
+    if (known) continue;
+    // A curve of one point would hide how the ratio grows with the length: give it every length.
+    for (const std::int64_t s : {512, 1024, 2048, 4096, 8192, 16384}) {
+      Point other = p;
+      other.derived = true;
+      other.causal = !p.causal;
+      other.sequence = s;
+      other.batch = other.heads = 0;  // of no shape that was measured
+      other.rate *= p.causal ? 1.0 / causal_ratio(s) : causal_ratio(s);
+      added.push_back(std::move(other));
+    }
+  }
+  points_.insert(points_.end(), added.begin(), added.end());
+}
+
+double AttentionTimes::backward_ratio(std::string_view implementation) const {
+  std::vector<double> ratios;
+  for (const Point& b : points_)
+    for (const Point& f : points_)
+      if (b.backward && !f.backward && !b.derived && !f.derived && f.gpu == b.gpu &&
+          f.implementation == implementation && b.implementation == implementation &&
+          f.causal == b.causal && f.batch == b.batch && f.heads == b.heads &&
+          f.sequence == b.sequence && f.head_dim == b.head_dim)
+        ratios.push_back(b.rate / f.rate);
+  return ratios.empty() ? usual_backward_ratio : median(std::move(ratios));
+}
+
+/// Rate under a causal mask over the rate without, at one length: blocks on the diagonal are half
+/// wasted, so it rises with the length. From FlashAttention-2's rows, the only implementation with
+/// both masks at every length on two GPUs.
+double AttentionTimes::causal_ratio(std::int64_t sequence) const {
+  std::map<std::int64_t, std::vector<double>> by_length;
+  for (const Point& c : points_)
+    for (const Point& f : points_)
+      if (c.causal && !f.causal && c.implementation == "flash2" && f.implementation == "flash2" &&
+          f.gpu == c.gpu && f.backward == c.backward && f.sequence == c.sequence &&
+          f.head_dim == c.head_dim && f.batch == c.batch && f.heads == c.heads)
+        by_length[c.sequence].push_back(c.rate / f.rate);
+  if (by_length.empty()) return 1.0;
+  std::map<std::int64_t, double> curve;
+  for (auto& [length, ratios] : by_length) curve[length] = median(std::move(ratios));
+  return on_curve(curve, sequence);
+}
+
+std::optional<AttentionTime> AttentionTimes::from(const Choice& choice,
+                                                  const AttentionShape& shape) const {
+  const auto serves = [&](const Point& p) {
+    return p.implementation == choice.implementation && p.sibling == choice.sibling &&
+           p.backward == shape.backward && p.causal == shape.causal;
+  };
+  // The nearest head dimension that is published.
+  std::optional<std::int64_t> dim;
+  for (const Point& p : points_)
+    if (serves(p) && (!dim || std::abs(log_of(p.head_dim) - log_of(shape.head_dim)) <
+                                  std::abs(log_of(*dim) - log_of(shape.head_dim))))
+      dim = p.head_dim;
+  if (!dim) return std::nullopt;
+
+  std::map<std::int64_t, std::vector<double>> rates;
+  std::vector<double> exact;
+  bool derived = false;
+  for (const Point& p : points_) {
+    if (!serves(p) || p.head_dim != *dim) continue;
+    rates[p.sequence].push_back(p.rate);
+    derived = derived || p.derived;
+    if (!p.derived && p.batch == shape.batch && p.heads == shape.heads &&
+        p.sequence == shape.sequence && p.head_dim == shape.head_dim)
+      exact.push_back(p.rate);
+  }
+  std::map<std::int64_t, double> curve;
+  for (auto& [length, at_length] : rates) curve[length] = median(std::move(at_length));
+
+  const bool inside = shape.sequence >= curve.begin()->first &&
+                      shape.sequence <= curve.rbegin()->first && *dim == shape.head_dim;
+  Provenance provenance = inside ? Provenance::interpolated : Provenance::extrapolated;
+  if (inside && derived) provenance = Provenance::derived;
+  if (choice.sibling) provenance = Provenance::extrapolated;
+  double rate = on_curve(curve, shape.sequence);
+  if (!exact.empty() && !choice.sibling) {
+    rate = median(std::move(exact));
+    provenance = Provenance::measured;
+  }
+  // Published shapes fill the GPU; fewer blocks than SMs leave the others idle.
+  const double idle =
+      std::max(1.0, static_cast<double>(gpu_.sms) / static_cast<double>(shape.blocks()));
+  return AttentionTime{to_duration(launch_floor + shape.flops() / rate * idle), provenance};
+}
+
+std::optional<AttentionTime> AttentionTimes::time_of(const AttentionShape& shape,
+                                                     workloads::AttentionKernel kernel) const {
+  expects(shape.batch > 0 && shape.heads > 0 && shape.sequence > 0 && shape.head_dim > 0,
+          "attention has sizes");
+  const std::string_view asked = implementation_name(kernel);
+  for (const bool sibling : {false, true})
+    if (const auto time = from({asked, sibling}, shape)) return time;
+  for (const std::string_view other : {"flash2", "cudnn", "memory_efficient", "flash3"})
+    for (const bool sibling : {false, true})
+      if (auto time = from({other, sibling}, shape)) {
+        time->provenance = Provenance::extrapolated;  // another kernel than the one asked for
+        return time;
+      }
+  return std::nullopt;
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,111 @@
+#include "sim/calibrated_kernels.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "engine/check.hpp"
+#include "sim/bandwidth_fractions.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using workloads::Kernel;
+using workloads::KernelFamily;
+
+// A kernel that moves next to nothing still takes 2-4 us on the device (FRAMEWORKS study 5.4).
+constexpr Duration shortest_kernel = 3_us;
+
+/// What a product must read and write: A and B once, C once, or twice in fp32 where it adds to
+/// fp32 gradients.
+Bytes least_bytes(const Kernel& k) {
+  const std::int64_t e = workloads::bytes_per_element(k.dtype);
+  const std::int64_t per_output = k.accumulate ? 8 : e;
+  return Bytes(k.batch * ((k.m * k.k + k.k * k.n) * e + k.m * k.n * per_output));
+}
+
+}  // namespace
+
+CalibratedKernels::CalibratedKernels(const CalibrationTable& table, const topology::GpuSpec& gpu,
+                                     const workloads::Software& software)
+    : gpu_(gpu),
+      software_(software),
+      gemms_(table.gemm, gpu),
+      attentions_(table.attention, gpu),
+      copy_fraction_(sim::copy_fraction(table.copies, gpu)) {
+  expects(gpu.memory_bandwidth.value > 0, "a GPU with memory bandwidth");
+}
+
+KernelTime CalibratedKernels::time_of(const Kernel& kernel) const {
+  using enum KernelFamily;
+  switch (kernel.family) {
+    case gemm:
+      return this->gemm(kernel);
+    case attention_forward:
+    case attention_backward:
+      return attention(kernel);
+    case pointwise:
+    case norm:
+    case norm_backward:
+    case rope:
+    case activation:
+    case reduction:
+    case softmax:
+    case embedding:
+    case copy:
+    case optimizer:
+      return bytes_moved(kernel);
+  }
+  expects(false, "a known kernel family");
+  return {};
+}
+
+KernelTime CalibratedKernels::gemm(const Kernel& kernel) const {
+  const GemmShape shape{kernel.m, kernel.n, kernel.k, kernel.batch};
+  const auto time = gemms_.time_of(shape, kernel.dtype);
+  expects(time.has_value(), "a GPU that has a peak for this dtype");
+  const Bytes bytes = std::max(least_bytes(kernel), kernel.bytes);
+  const Duration moved =
+      bytes / (gpu_.memory_bandwidth *
+               bandwidth_fraction(kernel.family, software_.fusion, gpu_.architecture));
+  KernelTime out{.duration = std::max(time->duration, moved),
+                 .provenance = moved > time->duration ? Provenance::derived : time->provenance,
+                 .tiles = time->tiles};
+  return finished(out, shape.flops(), bytes);
+}
+
+KernelTime CalibratedKernels::attention(const Kernel& kernel) const {
+  const AttentionShape shape{.batch = kernel.batch,
+                             .heads = kernel.heads,
+                             .sequence = kernel.sequence,
+                             .head_dim = kernel.head_dim,
+                             .causal = kernel.causal,
+                             .backward = kernel.family == KernelFamily::attention_backward};
+  KernelTime out{.tiles = shape.blocks()};
+  if (const auto time = attentions_.time_of(shape, software_.attention)) {
+    out.duration = time->duration;
+    out.provenance = time->provenance;
+  } else {
+    const Duration moved = kernel.bytes / gpu_.memory_bandwidth;
+    out.duration =
+        std::max({shortest_kernel, moved, to_duration(shape.flops() / gpu_.tensor_peak.value)});
+    out.provenance = Provenance::datasheet;
+  }
+  return finished(out, shape.flops(), kernel.bytes);
+}
+
+KernelTime CalibratedKernels::bytes_moved(const Kernel& kernel) const {
+  double fraction = bandwidth_fraction(kernel.family, software_.fusion, gpu_.architecture);
+  if (kernel.family == KernelFamily::copy) fraction = copy_fraction_.value_or(fraction);
+  const Duration moved = kernel.bytes / (gpu_.memory_bandwidth * fraction);
+  return finished({.duration = std::max(shortest_kernel, moved), .provenance = Provenance::derived},
+                  kernel.flops.value, kernel.bytes);
+}
+
+KernelTime CalibratedKernels::finished(KernelTime time, double flops, Bytes bytes) const {
+  time.memory_fraction = std::min(1.0, (bytes / time.duration) / gpu_.memory_bandwidth);
+  if (time.tiles > 0)
+    time.tensor_fraction = std::min(1.0, flops / seconds(time.duration) / gpu_.tensor_peak.value);
+  return time;
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,37 @@
+// Kernel times from calibration tables: products and attention from measured shapes, everything
+// else from the bytes it moves. The datasheet speaks only where nothing is measured.
+#pragma once
+
+#include <optional>
+
+#include "sim/attention_times.hpp"
+#include "sim/calibration_table.hpp"
+#include "sim/gemm_times.hpp"
+#include "sim/kernel_model.hpp"
+#include "workloads/software.hpp"
+
+namespace stepcast::sim {
+
+class CalibratedKernels final : public KernelModel {
+ public:
+  /// `table` is what merge() made of all tables. Of `software` it takes the attention kernel and
+  /// the fusion.
+  CalibratedKernels(const CalibrationTable& table, const topology::GpuSpec& gpu,
+                    const workloads::Software& software);
+
+  KernelTime time_of(const workloads::Kernel& kernel) const override;
+
+ private:
+  KernelTime gemm(const workloads::Kernel& kernel) const;
+  KernelTime attention(const workloads::Kernel& kernel) const;
+  KernelTime bytes_moved(const workloads::Kernel& kernel) const;
+  KernelTime finished(KernelTime time, double flops, Bytes bytes) const;
+
+  topology::GpuSpec gpu_;
+  workloads::Software software_;
+  GemmTimes gemms_;
+  AttentionTimes attentions_;
+  std::optional<double> copy_fraction_;
+};
+
+}  // namespace stepcast::sim

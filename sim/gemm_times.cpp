@@ -1,0 +1,179 @@
+#include "sim/gemm_times.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "engine/check.hpp"
+#include "sim/gpu_names.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+// The trend. A product is `tiles` of equal work over the SMs:
+//   t = launch_floor + w x tile_time,  tile_time = 2 TM TN k (1 + k_overhead / k) / (SM rate)
+// with w = tiles / SMs, rounded up to whole waves with the weight `quantised` (cuBLAS splits k and
+// picks other tiles to fill a last wave, so a sharp ceiling is too strict), and w^under_filled
+// below one wave (smaller tiles and split k; a GPU a quarter full is half as fast, not a quarter).
+// The five constants are global, chosen together by leave-one-out error over the published rows of
+// V100, A100 and H100 (2026-11; median 4.1, 4.2, 7.6 %); near them the error changes by < 0.5 %.
+constexpr double launch_floor = 3e-6;  // s: a kernel that does next to nothing, 2-4 us
+constexpr double k_overhead = 256;     // prologue and epilogue of a tile, in units of k
+constexpr double reachable = 0.75;     // of the tensor peak; deviations correct it
+constexpr double quantised = 0.25;
+constexpr double under_filled = 0.5;
+constexpr std::size_t neighbours = 8;
+
+// Beyond a factor of about two in one or two dimensions from any measured shape it is no longer
+// interpolation: distance in log space sqrt(2) ln 2.
+constexpr double comparable = 0.98;
+
+// vidur's rows were timed with weights near zero; an H100 then keeps a higher clock than on random
+// data: 0.92 from 1e11 FLOP on, where the kernel is long enough to meet the power limit (zeros
+// against random at 8192^3 on an H200: 894 and 788 TFLOP/s, measured 2026-10). A100 rows agree with
+// random data within their noise, so they stay.
+constexpr double small_data_correction = 0.92;
+constexpr double small_data_from = 1e11;  // FLOP
+
+double corrected_rate(const GemmRow& row) {
+  const double flops = GemmShape{row.m, row.n, row.k, 1}.flops();
+  const auto peak = tensor_peak_of(row.gpu);
+  const bool hopper = peak && kinship(row.gpu, "h100-sxm5-80gb") != Kinship::foreign;
+  const bool fast = row.data == "small" && hopper && flops >= small_data_from;
+  return row.rate.value * (fast ? small_data_correction : 1.0);
+}
+
+bool is_half(std::string_view dtype) {
+  return dtype.starts_with("fp16") || dtype.starts_with("bf16");  // one rate on all tensor cores
+}
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::pair<std::int64_t, std::int64_t> tile_of(topology::Architecture architecture) {
+  using enum topology::Architecture;
+  const bool wide = architecture == hopper || architecture == blackwell;
+  return {128, wide ? 256 : 128};
+}
+
+}  // namespace
+
+double GemmShape::flops() const {
+  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
+         static_cast<double>(batch);
+}
+
+std::int64_t gemm_tiles(const GemmShape& s, topology::Architecture architecture) {
+  const auto [a, b] = tile_of(architecture);
+  return s.batch *
+         std::min(ceil_div(s.m, a) * ceil_div(s.n, b), ceil_div(s.m, b) * ceil_div(s.n, a));
+}
+
+GemmTimes::GemmTimes(const std::vector<GemmRow>& rows, const topology::GpuSpec& gpu) : gpu_(gpu) {
+  expects(gpu.sms > 0 && gpu.tensor_peak.value > 0, "a GPU with SMs and a tensor peak");
+  half_.peak = gpu.tensor_peak;
+  eight_bit_.peak = gpu.fp8_peak;
+  add(half_, rows, false);
+  if (gpu.fp8_peak.value > 0) add(eight_bit_, rows, true);
+}
+
+void GemmTimes::add(Family& family, const std::vector<GemmRow>& rows, bool eight_bit) const {
+  const auto serves = [&](const GemmRow& row) {
+    return row.data != "zeros" && (eight_bit ? row.dtype == "fp8" : is_half(row.dtype));
+  };
+  const auto take = [&](const GemmRow& row, FlopsPerSecond peak, bool sibling) {
+    const GemmShape shape{row.m, row.n, row.k, 1};
+    const double measured = shape.flops() / corrected_rate(row);
+    const auto log = [](std::int64_t v) { return std::log(static_cast<double>(v)); };
+    family.points.push_back({log(row.m), log(row.n), log(row.k), shape, measured,
+                             std::log(measured / trend(shape, peak)), sibling});
+  };
+  for (const GemmRow& row : rows)
+    if (serves(row) && kinship(row.gpu, gpu_.name) <= Kinship::same_chip)
+      take(row, family.peak, false);
+  if (family.points.size() >= enough_rows) return;
+  for (const GemmRow& row : rows) {
+    const auto peak = tensor_peak_of(row.gpu);
+    if (serves(row) && peak && kinship(row.gpu, gpu_.name) == Kinship::sibling)
+      take(row, eight_bit ? *peak * 2.0 : *peak, true);  // fp8 runs at twice the 16-bit peak
+  }
+}
+
+double GemmTimes::trend(const GemmShape& shape, FlopsPerSecond peak) const {
+  const auto [a, b] = tile_of(gpu_.architecture);
+  const double sms = static_cast<double>(gpu_.sms);
+  const double k = static_cast<double>(shape.k);
+  const double tile_time =
+      2.0 * static_cast<double>(a * b) * (k + k_overhead) * sms / (peak.value * reachable);
+  const double w = static_cast<double>(gemm_tiles(shape, gpu_.architecture)) / sms;
+  const double waves = w < 1.0 ? std::pow(w, under_filled)
+                               : std::pow(w, 1.0 - quantised) * std::pow(std::ceil(w), quantised);
+  return launch_floor + waves * tile_time;
+}
+
+/// Inverse-distance weighting of the deviations of the nearest measured shapes (Franke and Little
+/// 1980: weights ((h - d) / (h d))^2, zero at the distance h of the first shape left out, so the
+/// surface is continuous). m and n change places freely.
+GemmTime GemmTimes::interpolate(const Family& family, const GemmShape& shape) const {
+  const double log_m = std::log(static_cast<double>(shape.m * shape.batch));
+  const double log_n = std::log(static_cast<double>(shape.n));
+  const double log_k = std::log(static_cast<double>(shape.k));
+  struct Near {
+    double distance;
+    const Point* point;
+  };
+  std::vector<Near> near;
+  near.reserve(family.points.size());
+  for (const Point& p : family.points) {
+    const double same = std::hypot(p.log_m - log_m, p.log_n - log_n);
+    const double turned = std::hypot(p.log_m - log_n, p.log_n - log_m);
+    near.push_back({std::hypot(std::min(same, turned), p.log_k - log_k), &p});
+  }
+  std::stable_sort(near.begin(), near.end(),
+                   [](const Near& a, const Near& b) { return a.distance < b.distance; });
+
+  double weights = 0, sum = 0;
+  std::int64_t exact = 0;
+  double exact_seconds = 0;
+  const std::size_t used = std::min(neighbours, near.size());
+  const double h = used < near.size() ? near[used].distance : near.back().distance * 2;
+  constexpr double nearest = 1e-6;  // keeps the weight of a measured shape finite
+  for (const Near& n : near) {
+    if (n.point->shape == shape && !n.point->sibling) {
+      ++exact;
+      exact_seconds += n.point->seconds;
+    }
+    if (n.distance >= h && h > 0) continue;
+    const double d = std::max(n.distance, nearest);
+    const double weight = h > d ? std::pow((h - d) / (h * d), 2) : 1.0;
+    weights += weight;
+    sum += weight * n.point->deviation;
+  }
+  const std::int64_t tiles = gemm_tiles(shape, gpu_.architecture);
+  if (exact > 0)
+    return {to_duration(exact_seconds / static_cast<double>(exact)), Provenance::measured, tiles};
+  const double deviation = weights > 0 ? sum / weights : near.front().point->deviation;
+  const bool inside = near.front().distance <= comparable && !near.front().point->sibling;
+  return {to_duration(trend(shape, family.peak) * std::exp(deviation)),
+          inside ? Provenance::interpolated : Provenance::extrapolated, tiles};
+}
+
+std::optional<GemmTime> GemmTimes::time_of(const GemmShape& shape, workloads::Dtype dtype) const {
+  using enum workloads::Dtype;
+  using enum topology::Architecture;
+  expects(shape.m > 0 && shape.n > 0 && shape.k > 0 && shape.batch > 0, "a product has sizes");
+  const bool half = dtype == fp16 || (dtype == bf16 && gpu_.architecture != volta);
+  if (half && !half_.points.empty()) return interpolate(half_, shape);
+  if (dtype == fp8 && !eight_bit_.points.empty()) return interpolate(eight_bit_, shape);
+
+  // Roofline: nothing is known but the peak. Volta has no bf16 and no tf32 tensor core.
+  FlopsPerSecond peak = gpu_.fp32_peak;
+  if (half) peak = gpu_.tensor_peak;
+  if (dtype == tf32 && gpu_.tf32_peak.value > 0) peak = gpu_.tf32_peak;
+  if (dtype == fp8) peak = gpu_.fp8_peak;
+  if (!(peak.value > 0)) return std::nullopt;
+  return GemmTime{to_duration(launch_floor + shape.flops() / peak.value), Provenance::datasheet,
+                  gemm_tiles(shape, gpu_.architecture)};
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,26 @@
+// Whether a measured GPU ("H100-SXM5-80GB", "A100") is the catalogue's GPU ("h100-sxm5-80gb"), a
+// relative whose times can be scaled, or another machine. Knows no measurement.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "engine/units.hpp"
+
+namespace stepcast::sim {
+
+enum class Kinship : std::uint8_t {
+  same,       // every word of the shorter name is in the longer: the same chip and memory
+  same_chip,  // the same chip in the same form, other memory: A100-SXM4-40GB and -80GB
+  sibling,    // the same generation of chip: H200, H800, H100-PCIe for H100-SXM5
+  foreign,
+};
+
+/// Letter case does not count; words are separated by '-'.
+Kinship kinship(std::string_view measured, std::string_view catalogue);
+
+/// The 16-bit tensor peak of a chip that rows are published for, to scale a sibling's times.
+std::optional<FlopsPerSecond> tensor_peak_of(std::string_view measured);
+
+}  // namespace stepcast::sim
