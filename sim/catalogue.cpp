@@ -229,7 +229,9 @@ workloads::Software Catalogue::software(TableReader& table) const {
     frameworks.push_back(candidate.framework);
     if (candidate.framework != wanted.framework) continue;
     versions.push_back(candidate.version);
-    const std::string chosen = version.value_or(framework ? candidate.version : wanted.version);
+    // Without a version: the study's for its framework, else the framework's newest.
+    const bool usual = wanted.framework == workloads::Software{}.framework;
+    const std::string chosen = version.value_or(usual ? wanted.version : candidate.version);
     if (candidate.version == chosen) found = candidate;
   }
 

@@ -6,6 +6,7 @@
 #include "engine/check.hpp"
 #include "sim/member_reader.hpp"
 #include "sim/names.hpp"
+#include "sim/nccl_tuning.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -30,6 +31,7 @@ void read_cluster(TableReader& table, const Catalogue& catalogue, Scenario& scen
   const TomlValue* fabric = table.value("fabric");
   scenario.fabric = catalogue.fabric(fabric != nullptr ? *fabric : toml_text(usual, table.where()));
   if (const auto nccl = table.text("nccl")) scenario.nccl = *nccl;
+  nccl_tuning_of(catalogue.directory() + "/nccl", scenario.nccl, table.where("nccl"));  // is known
   table.finish();
 }
 

@@ -144,6 +144,7 @@ TomlValue Study::document_of(const SweepPoint& point) const {
 
 Study read_study(TomlValue document) {
   Study study;
+  study.whole = document;
   study.points = {{}};
   if (const TomlValue* sweep = document.find("sweep")) read_sweep(*sweep, study);
   if (const TomlValue* references = document.find("reference")) {

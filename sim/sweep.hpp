@@ -33,7 +33,8 @@ struct Reference {
 };
 
 struct Study {
-  TomlValue base;  // the document without [sweep] and [[reference]]
+  TomlValue whole;  // the document as read
+  TomlValue base;   // without [sweep] and [[reference]]
   bool is_sweep = false;
   std::vector<std::string> keys;  // all swept keys, in the order of the file
   std::vector<SweepPoint> points;

@@ -1,0 +1,189 @@
+// stepcast run, sweep, collective: a scenario from a file, from options, or from both.
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+#include "engine/check.hpp"
+#include "sim/command_line.hpp"
+#include "sim/commands.hpp"
+#include "sim/interrupt.hpp"
+#include "sim/metrics.hpp"
+#include "sim/progress.hpp"
+#include "sim/report_json.hpp"
+#include "sim/report_text.hpp"
+#include "sim/results_file.hpp"
+#include "sim/scenario_file.hpp"
+#include "sim/toml_table.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr Option run_options[] = {
+    {"model", "NAME", "model.name", "model of the catalogue (stepcast show models)"},
+    {"sequence", "TOKENS", "model.sequence", "tokens per sequence"},
+    {"gpu", "NAME", "", "GPU, in its DGX node: h100, a100, v100"},
+    {"node", "NAME", "cluster.node", "node of the catalogue, or a file (stepcast show clusters)"},
+    {"nodes", "N", "cluster.nodes", "number of nodes"},
+    {"fabric", "NAME", "cluster.fabric", "fabric of the catalogue, or a file"},
+    {"nccl", "VERSION", "cluster.nccl", "NCCL version, as in 2.20"},
+    {"data", "KIND", "plan.data", "ddp, zero1, zero2, zero3"},
+    {"tensor", "N", "plan.tensor", "tensor-parallel degree, or best"},
+    {"pipeline", "N", "plan.pipeline", "pipeline stages, or best"},
+    {"sequence-parallel", "", "plan.sequence_parallel", "cut the sequence between tensor ranks"},
+    {"schedule", "KIND", "plan.schedule", "1f1b, gpipe"},
+    {"recompute", "KIND", "plan.recompute", "none, selective, full"},
+    {"local-batch", "N", "batch.local", "sequences per GPU and step"},
+    {"global-batch", "N", "batch.global", "sequences per step"},
+    {"micro-batch", "N", "batch.micro_batch", "sequences per replica and micro-batch"},
+    {"micro-batches", "N", "batch.micro_batches", "micro-batches per step"},
+    {"set", "KEY=VALUE", "", "set any key of the scenario; may be repeated"},
+    {"json", "", "", "print JSON"},
+    {"out", "DIR", "", "also write resolved scenario, JSON and HDF5 into DIR"},
+    {"no-fold", "", "", "simulate every rank"},
+    {"check-fold", "", "", "simulate folded and unfolded, fail on a difference"},
+    {"ignore-memory", "", "", "go on with a plan that does not fit in memory"},
+    {"threads", "N", "", "points of a sweep to run at once (default: all cores)"},
+    {"quiet", "", "", "no progress"},
+};
+constexpr Option collective_options[] = {
+    {"gpu", "NAME", "", "GPU, in its DGX node: h100, a100, v100"},
+    {"node", "NAME", "cluster.node", "node of the catalogue, or a file"},
+    {"nodes", "N", "cluster.nodes", "number of nodes"},
+    {"fabric", "NAME", "cluster.fabric", "fabric of the catalogue, or a file"},
+    {"nccl", "VERSION", "cluster.nccl", "NCCL version, as in 2.20"},
+    {"bytes", "SIZE", "collective.bytes", "message of nccl-tests: 64MiB"},
+    {"dtype", "TYPE", "collective.dtype", "bf16, fp16, fp32, fp8"},
+    {"set", "KEY=VALUE", "", "set any key of the scenario; may be repeated"},
+    {"json", "", "", "print JSON"},
+    {"out", "DIR", "", "also write resolved scenario, JSON and HDF5 into DIR"},
+    {"threads", "N", "", "points of a sweep to run at once (default: all cores)"},
+    {"quiet", "", "", "no progress"},
+};
+
+const Verb run_verb{
+    "run",
+    "[SCENARIO.toml]",
+    1,
+    "Forecasts one training step, or every point of a sweep.",
+    run_options,
+    "stepcast run --model llama2-7b --gpu h100 --nodes 16 --data zero2 --local-batch 2"};
+const Verb sweep_verb{"sweep",     "SCENARIO.toml",
+                      1,           "Runs every point of a scenario's [sweep].",
+                      run_options, "stepcast sweep scenarios/weak_scaling.toml --json"};
+const Verb collective_verb{"collective",
+                           "KIND",
+                           1,
+                           "Times one collective over all GPUs: all_reduce, all_gather, "
+                           "reduce_scatter, broadcast, all_to_all, send_receive.",
+                           collective_options,
+                           "stepcast collective all_reduce --gpu h100 --nodes 4 --bytes 64MiB"};
+
+void apply_options(TomlValue& document, const Verb& verb, const Arguments& arguments,
+                   const Catalogue& catalogue) {
+  if (arguments.has("gpu")) {
+    if (arguments.has("node")) throw UsageError("both --gpu and --node", "give one of them");
+    const std::string node = catalogue.node_of_gpu(arguments.get("gpu"), "--gpu");
+    override_key(document, "cluster.node", toml_text(node, "--gpu"));
+  }
+  for (const auto& [key, value] : settings_of(verb, arguments)) override_key(document, key, value);
+}
+
+void check_references(const Study& study) {
+  for (const Reference& reference : study.references)
+    if (find_metric(reference.metric) == nullptr) {
+      std::vector<std::string> known;
+      for (const Metric& metric : metrics()) known.emplace_back(metric.key);
+      throw InputError("[[reference]]", "unknown metric '" + reference.metric + "'",
+                       suggestion(reference.metric, known));
+    }
+}
+
+unsigned thread_count(const Arguments& arguments) {
+  const std::string text = arguments.get("threads");
+  if (text.empty()) return std::max(1U, std::thread::hardware_concurrency());
+  if (text.size() > 4 || text.find_first_not_of("0123456789") != std::string::npos || text == "0")
+    throw UsageError("'--threads " + text + "' is no number of threads");
+  return static_cast<unsigned>(std::stoul(text));
+}
+
+/// All points are read and checked before the first is simulated.
+std::vector<Scenario> read_points(const Study& study, const Arguments& arguments,
+                                  const Catalogue& catalogue) {
+  std::vector<Scenario> scenarios;
+  for (const SweepPoint& point : study.points) {
+    Scenario scenario = read_scenario(study.document_of(point), catalogue);
+    scenario.run.fold = !arguments.has("no-fold");
+    scenario.run.check_fold = arguments.has("check-fold");
+    scenario.run.ignore_memory = arguments.has("ignore-memory");
+    scenarios.push_back(std::move(scenario));
+  }
+  return scenarios;
+}
+
+int exit_code_of(const Results& results) {
+  if (results.interrupted) return exit_interrupted;
+  const bool all_refused =
+      std::all_of(results.answers.begin(), results.answers.end(),
+                  [](const auto& answer) { return std::holds_alternative<Refused>(*answer); });
+  return all_refused ? exit_no_feasible_plan : exit_ok;
+}
+
+int answer_document(TomlValue document, const Arguments& arguments, const Catalogue& catalogue) {
+  Results results{read_study(std::move(document)), {}, false};
+  check_references(results.study);
+  const unsigned threads = thread_count(arguments);
+  const std::vector<Scenario> scenarios = read_points(results.study, arguments, catalogue);
+  if (arguments.has("out")) prepare_output(arguments.get("out"));
+  {
+    Progress progress(scenarios.size(), Progress::style_for(arguments.has("quiet")));
+    Batched batch = answer_all(scenarios, standard_simulator(), threads, stop_requested(),
+                               [&](std::size_t done) { progress.show(done); });
+    results.answers = std::move(batch.answers);
+    results.interrupted = batch.interrupted;
+  }
+  if (arguments.has("out")) write_output(arguments.get("out"), results);
+  const std::string text = arguments.has("json") ? to_json(results) + "\n" : report_text(results);
+  std::fputs(text.c_str(), stdout);
+  return exit_code_of(results);
+}
+
+int run_with(const Verb& verb, const Words& words, bool needs_sweep) {
+  const Arguments arguments = parse_arguments(verb, words);
+  if (arguments.has("help")) {
+    std::fputs(help_text(verb).c_str(), stdout);
+    return exit_ok;
+  }
+  const bool has_file = !arguments.positional().empty();
+  if (!has_file && (needs_sweep || words.empty()))
+    throw UsageError("which scenario?", verb.example);
+  const Catalogue catalogue = Catalogue::standard();
+  TomlValue document =
+      has_file ? read_toml_file(arguments.positional()[0]) : toml_table("command line");
+  apply_options(document, verb, arguments, catalogue);
+  if (needs_sweep && document.find("sweep") == nullptr)
+    throw InputError(document.where, "has no [sweep]", "stepcast run answers a single scenario");
+  return answer_document(std::move(document), arguments, catalogue);
+}
+
+}  // namespace
+
+int command_run(const Words& words) { return run_with(run_verb, words, false); }
+
+int command_sweep(const Words& words) { return run_with(sweep_verb, words, true); }
+
+int command_collective(const Words& words) {
+  const Arguments arguments = parse_arguments(collective_verb, words);
+  if (arguments.has("help")) {
+    std::fputs(help_text(collective_verb).c_str(), stdout);
+    return exit_ok;
+  }
+  if (arguments.positional().empty())
+    throw UsageError("which collective?", collective_verb.example);
+  const Catalogue catalogue = Catalogue::standard();
+  TomlValue document = toml_table("command line");
+  set_path(document, "collective.kind", toml_text(arguments.positional()[0], "command line"));
+  apply_options(document, collective_verb, arguments, catalogue);
+  return answer_document(std::move(document), arguments, catalogue);
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,17 @@
+// Results as text: a readable page for one run, a table for a sweep, known figures beside the
+// simulated ones. Three significant digits, units everywhere.
+#pragma once
+
+#include <string>
+
+#include "sim/results.hpp"
+
+namespace stepcast::sim {
+
+std::string report_text(const Answer& answer);
+std::string report_text(const Results& results);
+
+/// The [[reference]] figures beside the simulated ones; empty when no point matches.
+std::string references_text(const Results& results);
+
+}  // namespace stepcast::sim
