@@ -66,4 +66,8 @@ class NetworkModel {
                                          const std::vector<std::int64_t>& ranks) const = 0;
 };
 
+/// Busbw of nccl-tests over algbw: 2(n-1)/n for AllReduce, (n-1)/n for AllGather, ReduceScatter and
+/// AlltoAll, 1 for the rest.
+double bus_factor(workloads::CollectiveKind, std::int64_t ranks);
+
 }  // namespace stepcast::sim

@@ -1,0 +1,167 @@
+#include "sim/collective_curves.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "engine/check.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using workloads::CollectiveKind;
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+std::optional<CollectiveKind> kind_of(const std::string& collective) {
+  if (collective == "allreduce") return CollectiveKind::all_reduce;
+  if (collective == "allgather") return CollectiveKind::all_gather;
+  if (collective == "reducescatter") return CollectiveKind::reduce_scatter;
+  if (collective == "broadcast") return CollectiveKind::broadcast;
+  if (collective == "alltoall") return CollectiveKind::all_to_all;
+  if (collective == "sendrecv") return CollectiveKind::send_receive;
+  return std::nullopt;
+}
+
+/// NCCL before 2.18 chose and ran otherwise; a row that states no version is taken.
+bool old_nccl(const std::string& version) {
+  int major = 0, minor = 0;
+  const std::size_t dot = version.find('.');
+  if (dot == std::string::npos) return false;
+  try {
+    major = std::stoi(version.substr(0, dot));
+    minor = std::stoi(version.substr(dot + 1));
+  } catch (const std::exception&) {
+    return false;
+  }
+  return major < 2 || (major == 2 && minor < 18);
+}
+
+bool applies(const CollectiveRow& row, const topology::NodeSpec& node) {
+  if (row.bytes <= Bytes(0) || row.duration <= Duration(0) || row.ranks < 2 || row.nodes < 1)
+    return false;
+  if (row.source.confidence != "high" && row.source.confidence != "medium") return false;
+  if (gpu_family(row.gpu) != gpu_family(node.gpu.name) || old_nccl(row.nccl)) return false;
+  if (row.nodes == 1) return row.fabric.empty() || row.fabric == "nvlink";
+  if (row.fabric != "infiniband") return false;
+  const double here = node.nic.value * static_cast<double>(node.nics);
+  return std::abs(row.node_bandwidth.value - here) <= 0.1 * here;
+}
+
+/// What one run of one benchmark has in common; vendors' prose differs from row to row.
+using RunKey = std::tuple<CollectiveKind, std::int64_t, std::int64_t, std::string, std::string,
+                          std::string, std::string>;
+
+RunKey key_of(const CollectiveRow& row, CollectiveKind kind) {
+  return {kind, row.ranks, row.nodes, lower(row.gpu), row.nccl, row.timing, row.source.reference};
+}
+
+void make_curve(CollectiveCurve& curve) {
+  std::sort(curve.points.begin(), curve.points.end(), [](const CurvePoint& a, const CurvePoint& b) {
+    return std::tie(a.bytes, a.duration) < std::tie(b.bytes, b.duration);
+  });
+  // Of two figures for one size the first in order, the shorter, stays.
+  const auto last =
+      std::unique(curve.points.begin(), curve.points.end(),
+                  [](const CurvePoint& a, const CurvePoint& b) { return a.bytes == b.bytes; });
+  curve.points.erase(last, curve.points.end());
+  Duration longest{};
+  for (CurvePoint& point : curve.points)
+    longest = point.duration = std::max(point.duration, longest);
+}
+
+/// A figure or two is no curve.
+bool is_curve(const CollectiveCurve& curve) {
+  return curve.points.size() >= 3 && curve.largest().value >= 4 * curve.smallest().value;
+}
+
+/// The better of two runs of one collective over one shape.
+bool better(const CollectiveCurve& a, const CollectiveCurve& b, const std::string& gpu) {
+  const bool a_same = lower(a.gpu) == gpu, b_same = lower(b.gpu) == gpu;
+  if (a_same != b_same) return a_same;
+  return a.points.size() > b.points.size();
+}
+
+}  // namespace
+
+std::string gpu_family(const std::string& gpu) {
+  const std::string name = lower(gpu);
+  const std::size_t first = name.find('-');
+  if (first == std::string::npos) return name;
+  if (name.compare(first + 1, 3, "sxm") == 0) return name.substr(0, first + 4);
+  return name.substr(0, name.find('-', first + 1));
+}
+
+bool CollectiveCurve::has_point(Bytes bytes) const {
+  return std::any_of(points.begin(), points.end(),
+                     [&](const CurvePoint& p) { return p.bytes == bytes; });
+}
+
+Duration CollectiveCurve::at(Bytes bytes) const {
+  expects(covers(bytes), "a size within the measured ones");
+  const auto above = std::lower_bound(points.begin(), points.end(), bytes,
+                                      [](const CurvePoint& p, Bytes b) { return p.bytes < b; });
+  if (above->bytes == bytes) return above->duration;
+  const CurvePoint& low = *(above - 1);
+  const double position = std::log(bytes / low.bytes) / std::log(above->bytes / low.bytes);
+  const double growth = seconds(above->duration) / seconds(low.duration);
+  return to_duration(seconds(low.duration) * std::pow(growth, position));
+}
+
+CollectiveCurves::CollectiveCurves(const std::vector<CollectiveRow>& rows,
+                                   const topology::NodeSpec& node) {
+  std::map<RunKey, CollectiveCurve> runs;
+  for (const CollectiveRow& row : rows) {
+    const auto kind = kind_of(row.collective);
+    if (!kind || !applies(row, node)) continue;
+    CollectiveCurve& curve = runs[key_of(row, *kind)];
+    curve.gpu = row.gpu;
+    curve.kind = *kind;
+    curve.ranks = row.ranks;
+    curve.nodes = row.nodes;
+    if (curve.source.empty()) curve.source = row.source.source;
+    curve.points.push_back({row.bytes, row.duration});
+  }
+  const std::string gpu = lower(node.gpu.name);
+  for (auto& [key, curve] : runs) {
+    make_curve(curve);
+    if (!is_curve(curve)) continue;
+    const auto rival = std::find_if(curves_.begin(), curves_.end(), [&](const CollectiveCurve& c) {
+      return c.kind == curve.kind && c.ranks == curve.ranks && c.nodes == curve.nodes;
+    });
+    if (rival == curves_.end())
+      curves_.push_back(std::move(curve));
+    else if (better(curve, *rival, gpu))
+      *rival = std::move(curve);
+  }
+}
+
+const CollectiveCurve* CollectiveCurves::find(CollectiveKind kind, const GroupShape& shape) const {
+  for (const CollectiveCurve& curve : curves_)
+    if (curve.kind == kind && curve.ranks == shape.ranks && curve.nodes == shape.nodes)
+      return &curve;
+  return nullptr;
+}
+
+CollectiveCurves::Neighbours CollectiveCurves::neighbours(CollectiveKind kind,
+                                                          const GroupShape& shape) const {
+  Neighbours found;
+  if (shape.nodes < 3) return found;
+  for (const CollectiveCurve& curve : curves_) {
+    if (curve.kind != kind || curve.nodes < 3) continue;
+    if (curve.ranks * shape.nodes != shape.ranks * curve.nodes) continue;
+    if (curve.nodes <= shape.nodes && (!found.fewer || curve.nodes > found.fewer->nodes))
+      found.fewer = &curve;
+    if (curve.nodes >= shape.nodes && (!found.more || curve.nodes < found.more->nodes))
+      found.more = &curve;
+  }
+  return found;
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,65 @@
+// Measured times of collectives by size, for groups that were measured: which published rows apply
+// to this machine, and what they say between their sizes. Knows no model.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/calibration_table.hpp"
+#include "sim/network_model.hpp"
+#include "topology/specs.hpp"
+#include "workloads/step_program.hpp"
+
+namespace stepcast::sim {
+
+struct CurvePoint {
+  Bytes bytes{};
+  Duration duration{};
+};
+
+/// One collective over one group shape, sizes ascending, times never falling (a dip in a
+/// measurement is noise: more bytes are never faster).
+struct CollectiveCurve {
+  std::string gpu;
+  workloads::CollectiveKind kind{};
+  std::int64_t ranks = 0;
+  std::int64_t nodes = 0;
+  std::string source;
+  std::vector<CurvePoint> points;
+
+  Bytes smallest() const { return points.front().bytes; }
+  Bytes largest() const { return points.back().bytes; }
+  bool covers(Bytes bytes) const { return smallest() <= bytes && bytes <= largest(); }
+  bool has_point(Bytes bytes) const;
+  /// Log-log between the points; the size must be covered.
+  Duration at(Bytes bytes) const;
+};
+
+class CollectiveCurves {
+ public:
+  CollectiveCurves() = default;
+  /// Keeps the rows of this GPU family, of confidence high or medium and, across nodes, measured on
+  /// InfiniBand (or nothing else stated) with this node's bandwidth. Later rows of a table win only
+  /// by being of the very GPU, or by more sizes.
+  CollectiveCurves(const std::vector<CollectiveRow>& rows, const topology::NodeSpec& node);
+
+  const CollectiveCurve* find(workloads::CollectiveKind, const GroupShape&) const;
+  /// Curves of the same collective and ranks per node with the next fewer and the next more nodes.
+  /// Only from 3 nodes on: two nodes follow another law (NETWORK_AND_KERNELS.md 1.9).
+  struct Neighbours {
+    const CollectiveCurve* fewer = nullptr;
+    const CollectiveCurve* more = nullptr;
+  };
+  Neighbours neighbours(workloads::CollectiveKind, const GroupShape&) const;
+
+  const std::vector<CollectiveCurve>& all() const { return curves_; }
+
+ private:
+  std::vector<CollectiveCurve> curves_;
+};
+
+/// "H100-SXM5-80GB" and "h100-sxm5-80gb" are both "h100-sxm"; a PCIe card is another family.
+std::string gpu_family(const std::string& gpu);
+
+}  // namespace stepcast::sim

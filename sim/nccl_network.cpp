@@ -1,0 +1,194 @@
+#include "sim/nccl_network.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "engine/check.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using workloads::CollectiveKind;
+
+bool has_choice(CollectiveKind kind) {
+  return kind != CollectiveKind::send_receive && kind != CollectiveKind::all_to_all;
+}
+
+/// Channels to one peer: two per NVLink of the path, a power of two up to 16; two per NIC
+/// (NETWORK_AND_KERNELS.md 1.8).
+std::int64_t point_to_point_channels(const NcclMachine& machine) {
+  if (machine.shape.nodes > 1) return 2;
+  const std::int64_t links = std::max<std::int64_t>(1, nvlinks_within(machine.node, 2));
+  return static_cast<std::int64_t>(
+      std::bit_floor(static_cast<std::uint64_t>(std::min<std::int64_t>(16, 2 * links))));
+}
+
+}  // namespace
+
+struct CollectiveTimes::Modelled {
+  NcclOption option;
+  NcclTime time;
+};
+
+CollectiveTimes::CollectiveTimes(topology::NodeSpec node, NcclTuning tuning,
+                                 const std::vector<CollectiveRow>& rows, NcclOverrides overrides)
+    : node_(std::move(node)),
+      tuning_(std::move(tuning)),
+      curves_(rows, node_),
+      overrides_(overrides) {}
+
+CollectiveTimes::Modelled CollectiveTimes::model(CollectiveKind kind, Bytes bytes,
+                                                 const NcclMachine& machine) const {
+  if (!has_choice(kind)) {
+    const NcclTime time = point_to_point_time(machine, kind, bytes);
+    return {{Algorithm::p2p, Protocol::simple, time.total(), time.bandwidth}, time};
+  }
+  const NcclOption option = nccl_choice(tuning_, machine, kind, bytes, overrides_);
+  return {option, nccl_time(tuning_, machine, kind, bytes, option)};
+}
+
+/// NCCL may leave an algorithm that we take for slower at some size. A longer message is then not
+/// faster than the last one before the change: the longest time just before any change below
+/// `bytes`.
+Duration CollectiveTimes::slowest_below(CollectiveKind kind, Bytes bytes,
+                                        const NcclMachine& machine) const {
+  const auto same = [](const NcclOption& a, const NcclOption& b) {
+    return a.algorithm == b.algorithm && a.protocol == b.protocol;
+  };
+  Duration longest{};
+  Modelled low = model(kind, Bytes(1), machine);
+  std::int64_t from = 1;
+  // Steps of half an octave: NCCL's estimates are straight lines between powers of two.
+  for (std::int64_t octave = 2; from < bytes.value; octave *= 2) {
+    for (const std::int64_t end : {octave / 2 * 3 / 2, octave}) {
+      const std::int64_t to = std::min(end, bytes.value);
+      if (to <= from) continue;
+      const Modelled high = model(kind, Bytes(to), machine);
+      if (!same(low.option, high.option)) {
+        std::int64_t before = from, after = to;
+        while (after - before > 1) {
+          const std::int64_t middle = before + (after - before) / 2;
+          const Modelled between = model(kind, Bytes(middle), machine);
+          (same(between.option, low.option) ? before : after) = middle;
+        }
+        longest = std::max(longest, model(kind, Bytes(before), machine).time.total());
+      }
+      if (to < bytes.value) longest = std::max(longest, high.time.total());
+      low = high;
+      from = to;
+    }
+  }
+  return longest;
+}
+
+CollectiveTime CollectiveTimes::time_of(CollectiveKind kind, Bytes bytes,
+                                        const GroupShape& shape) const {
+  expects(bytes >= Bytes(0), "a collective of at least no bytes");
+  CollectiveTime out;
+  out.provenance = Provenance::model;
+  if (shape.ranks < 2 || bytes == Bytes(0)) return out;
+  expects(shape.ranks_per_node <= node_.gpus, "no more members on a node than it has GPUs");
+  const NcclMachine machine = nccl_machine(node_, shape);
+  const Modelled modelled = model(kind, bytes, machine);
+  const NcclTime& time = modelled.time;
+  out.algorithm = modelled.option.algorithm;
+  out.protocol = modelled.option.protocol;
+  out.nccl_estimate = modelled.option.estimate;
+  out.ctas = has_choice(kind) ? nccl_channels(machine, out.algorithm, out.protocol, bytes)
+                              : point_to_point_channels(machine);
+  out.channels = out.ctas;
+  out.hops = time.hops;
+  out.network_hops = time.network_hops;
+  out.hop_in_node = time.hop_in_node;
+  out.hop_between_nodes = time.hop_between_nodes;
+  out.transfer = time.transfer;
+  out.duration = time.total();
+  if (has_choice(kind)) out.duration = std::max(out.duration, slowest_below(kind, bytes, machine));
+  correct(out, kind, bytes, shape);
+  out.latency = out.duration - out.transfer;
+  out.algbw = bytes / out.duration;
+  out.busbw = out.algbw * bus_factor(kind, shape.ranks);
+  out.memory_traffic = memory_traffic(kind, out.algorithm, shape.ranks, bytes) / out.duration;
+  return out;
+}
+
+/// How much longer the measured group takes than the model of it. Beyond its sizes the ratio at the
+/// end holds for longer messages (bandwidth) and fades within four octaves for shorter ones, where
+/// another protocol runs.
+double CollectiveTimes::measured_over_model(const CollectiveCurve& curve, Bytes bytes) const {
+  const std::int64_t per_node = curve.ranks / curve.nodes;
+  const NcclMachine machine = nccl_machine(node_, {curve.ranks, curve.nodes, per_node, 1});
+  const Bytes known = std::clamp(bytes, curve.smallest(), curve.largest());
+  const auto modelled = [&](Bytes size) {
+    const Duration alone = model(curve.kind, size, machine).time.total();
+    if (!has_choice(curve.kind)) return seconds(alone);
+    return seconds(std::max(alone, slowest_below(curve.kind, size, machine)));
+  };
+  const double ratio = seconds(curve.at(known)) / modelled(known);
+  if (bytes >= known) return ratio;
+  const double octaves = std::log2(known / bytes);
+  return std::pow(ratio, std::max(0.0, 1.0 - octaves / 4));
+}
+
+void CollectiveTimes::correct(CollectiveTime& out, CollectiveKind kind, Bytes bytes,
+                              const GroupShape& shape) const {
+  const Duration modelled = out.duration;
+  if (overrides_.algorithm || overrides_.protocol) return;  // curves were measured without
+  if (const CollectiveCurve* curve = curves_.find(kind, shape)) {
+    out.rests_on = curve->source;
+    if (curve->covers(bytes)) {
+      out.duration = curve->at(bytes);
+      out.provenance = curve->has_point(bytes) ? Provenance::measured : Provenance::interpolated;
+    } else {
+      out.duration = to_duration(seconds(modelled) * measured_over_model(*curve, bytes));
+      out.provenance = Provenance::extrapolated;
+    }
+  } else if (const auto [fewer, more] = curves_.neighbours(kind, shape); fewer || more) {
+    const CollectiveCurve& a = fewer ? *fewer : *more;
+    const CollectiveCurve& b = more ? *more : *fewer;
+    const double span = std::log(static_cast<double>(b.nodes) / static_cast<double>(a.nodes));
+    const double place = std::log(static_cast<double>(shape.nodes) / static_cast<double>(a.nodes));
+    const double at_a = measured_over_model(a, bytes);
+    const double at_b = &a == &b ? at_a : measured_over_model(b, bytes);
+    const double ratio = at_a * std::pow(at_b / at_a, span > 0 ? place / span : 0.0);
+    out.rests_on = a.source;
+    out.duration = to_duration(seconds(modelled) * ratio);
+  }
+  out.correction = seconds(out.duration) / seconds(modelled);
+  out.transfer = to_duration(seconds(out.transfer) * out.correction);
+}
+
+double bus_factor(CollectiveKind kind, std::int64_t ranks) {
+  const auto n = static_cast<double>(ranks);
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return 2 * (n - 1) / n;
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_to_all:
+      return (n - 1) / n;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::send_receive:
+      return 1.0;
+  }
+  throw BrokenPromise("a collective without a bus factor");
+}
+
+NcclNetwork::NcclNetwork(const topology::Cluster& cluster, const topology::Router& router,
+                         NcclTuning tuning, const std::vector<CollectiveRow>& rows,
+                         NcclOverrides overrides)
+    : times_(cluster.node(), std::move(tuning), rows, overrides), loads_(cluster, router) {}
+
+CollectiveTime NcclNetwork::time_of(CollectiveKind kind, Bytes bytes, workloads::Dtype,
+                                    const GroupShape& shape) const {
+  return times_.time_of(kind, bytes, shape);
+}
+
+std::vector<LinkLoad> NcclNetwork::loads_of(CollectiveKind kind,
+                                            const std::vector<std::int64_t>& ranks) const {
+  return loads_.of(kind, ranks);
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,55 @@
+// The network model of a cluster that runs NCCL: choice by version, time from measured curves where
+// they exist and from the physical model elsewhere, loads on the cluster's own links.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/calibration_table.hpp"
+#include "sim/collective_curves.hpp"
+#include "sim/link_loads.hpp"
+#include "sim/nccl_time.hpp"
+#include "sim/network_model.hpp"
+
+namespace stepcast::sim {
+
+/// Times of collectives over groups of any shape on nodes of one kind; needs no cluster.
+class CollectiveTimes {
+ public:
+  CollectiveTimes(topology::NodeSpec node, NcclTuning tuning,
+                  const std::vector<CollectiveRow>& rows = {}, NcclOverrides overrides = {});
+
+  CollectiveTime time_of(workloads::CollectiveKind, Bytes, const GroupShape&) const;
+  const CollectiveCurves& curves() const { return curves_; }
+
+ private:
+  struct Modelled;
+  Modelled model(workloads::CollectiveKind, Bytes, const NcclMachine&) const;
+  Duration slowest_below(workloads::CollectiveKind, Bytes, const NcclMachine&) const;
+  double measured_over_model(const CollectiveCurve&, Bytes) const;
+  void correct(CollectiveTime&, workloads::CollectiveKind, Bytes, const GroupShape&) const;
+
+  topology::NodeSpec node_;
+  NcclTuning tuning_;
+  CollectiveCurves curves_;
+  NcclOverrides overrides_;
+};
+
+/// `cluster` and `router` are borrowed.
+class NcclNetwork final : public NetworkModel {
+ public:
+  NcclNetwork(const topology::Cluster& cluster, const topology::Router& router, NcclTuning tuning,
+              const std::vector<CollectiveRow>& rows = {}, NcclOverrides overrides = {});
+
+  CollectiveTime time_of(workloads::CollectiveKind, Bytes, workloads::Dtype,
+                         const GroupShape&) const override;
+  std::vector<LinkLoad> loads_of(workloads::CollectiveKind,
+                                 const std::vector<std::int64_t>& ranks) const override;
+
+ private:
+  CollectiveTimes times_;
+  LinkLoads loads_;
+};
+
+}  // namespace stepcast::sim
