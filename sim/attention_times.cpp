@@ -65,12 +65,26 @@ std::string_view implementation_name(workloads::AttentionKernel kernel) {
   return "unknown";
 }
 
+bool AttentionTimes::same_but_pass(const Point& a, const Point& b) {
+  return a.sequence == b.sequence && a.head_dim == b.head_dim && a.batch == b.batch &&
+         a.heads == b.heads && a.causal == b.causal && a.implementation == b.implementation &&
+         a.gpu == b.gpu;
+}
+
+bool AttentionTimes::same_but_mask(const Point& a, const Point& b) {
+  return a.sequence == b.sequence && a.head_dim == b.head_dim && a.batch == b.batch &&
+         a.heads == b.heads && a.backward == b.backward && a.implementation == b.implementation &&
+         a.gpu == b.gpu;
+}
+
 AttentionTimes::AttentionTimes(const std::vector<AttentionRow>& rows, const topology::GpuSpec& gpu)
     : gpu_(gpu) {
   // All GPUs' rows first: ratios between passes and masks are taken from wherever both are known.
   add_direct(rows);
+  find_backward_ratios();
   add_split(rows);
   add_backwards();
+  find_causal_ratios();
   add_other_masks();
   std::erase_if(points_,
                 [&](const Point& p) { return kinship(p.gpu, gpu_.name) == Kinship::foreign; });
@@ -111,9 +125,7 @@ void AttentionTimes::add_split(const std::vector<AttentionRow>& rows) {
             .head_dim = r.head_dim};
     const double together = (1.0 + backward_over_forward) / r.rate.value;
     const auto forward = std::find_if(direct.begin(), direct.end(), [&](const Point& q) {
-      return !q.backward && q.gpu == p.gpu && q.implementation == p.implementation &&
-             q.causal == p.causal && q.batch == p.batch && q.heads == p.heads &&
-             q.sequence == p.sequence && q.head_dim == p.head_dim;
+      return !q.backward && same_but_pass(q, p);
     });
     const bool known = forward != direct.end() && together > 1.0 / forward->rate;
     const double ratio = backward_ratio(p.implementation);
@@ -169,33 +181,37 @@ void AttentionTimes::add_other_masks() {
   points_.insert(points_.end(), added.begin(), added.end());
 }
 
-double AttentionTimes::backward_ratio(std::string_view implementation) const {
-  std::vector<double> ratios;
+/// Backward rate over forward rate, the median over the shapes where both are measured.
+void AttentionTimes::find_backward_ratios() {
+  std::map<std::string, std::vector<double>> ratios;
   for (const Point& b : points_)
     for (const Point& f : points_)
-      if (b.backward && !f.backward && !b.derived && !f.derived && f.gpu == b.gpu &&
-          f.implementation == implementation && b.implementation == implementation &&
-          f.causal == b.causal && f.batch == b.batch && f.heads == b.heads &&
-          f.sequence == b.sequence && f.head_dim == b.head_dim)
-        ratios.push_back(b.rate / f.rate);
-  return ratios.empty() ? usual_backward_ratio : median(std::move(ratios));
+      if (b.backward && !f.backward && same_but_pass(b, f))
+        ratios[b.implementation].push_back(b.rate / f.rate);
+  for (auto& [implementation, values] : ratios)
+    backward_ratios_[implementation] = median(std::move(values));
+}
+
+double AttentionTimes::backward_ratio(const std::string& implementation) const {
+  const auto found = backward_ratios_.find(implementation);
+  return found == backward_ratios_.end() ? usual_backward_ratio : found->second;
 }
 
 /// Rate under a causal mask over the rate without, at one length: blocks on the diagonal are half
 /// wasted, so it rises with the length. From FlashAttention-2's rows, the only implementation with
 /// both masks at every length on two GPUs.
-double AttentionTimes::causal_ratio(std::int64_t sequence) const {
+void AttentionTimes::find_causal_ratios() {
   std::map<std::int64_t, std::vector<double>> by_length;
-  for (const Point& c : points_)
+  for (const Point& c : points_) {
+    if (!c.causal || c.implementation != "flash2") continue;
     for (const Point& f : points_)
-      if (c.causal && !f.causal && c.implementation == "flash2" && f.implementation == "flash2" &&
-          f.gpu == c.gpu && f.backward == c.backward && f.sequence == c.sequence &&
-          f.head_dim == c.head_dim && f.batch == c.batch && f.heads == c.heads)
-        by_length[c.sequence].push_back(c.rate / f.rate);
-  if (by_length.empty()) return 1.0;
-  std::map<std::int64_t, double> curve;
-  for (auto& [length, ratios] : by_length) curve[length] = median(std::move(ratios));
-  return on_curve(curve, sequence);
+      if (!f.causal && same_but_mask(c, f)) by_length[c.sequence].push_back(c.rate / f.rate);
+  }
+  for (auto& [length, ratios] : by_length) causal_ratios_[length] = median(std::move(ratios));
+}
+
+double AttentionTimes::causal_ratio(std::int64_t sequence) const {
+  return causal_ratios_.empty() ? 1.0 : on_curve(causal_ratios_, sequence);
 }
 
 std::optional<AttentionTime> AttentionTimes::from(const Choice& choice,

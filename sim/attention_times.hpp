@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -58,16 +59,22 @@ class AttentionTimes {
     bool sibling;
   };
 
+  static bool same_but_pass(const Point& a, const Point& b);
+  static bool same_but_mask(const Point& a, const Point& b);
   void add_direct(const std::vector<AttentionRow>& rows);
   void add_split(const std::vector<AttentionRow>& rows);
   void add_backwards();
   void add_other_masks();
-  double backward_ratio(std::string_view implementation) const;
+  double backward_ratio(const std::string& implementation) const;
   double causal_ratio(std::int64_t sequence) const;
+  void find_backward_ratios();
+  void find_causal_ratios();
   std::optional<AttentionTime> from(const Choice& choice, const AttentionShape& shape) const;
 
   topology::GpuSpec gpu_;
   std::vector<Point> points_;
+  std::map<std::string, double> backward_ratios_;  // by implementation
+  std::map<std::int64_t, double> causal_ratios_;   // by sequence length
 };
 
 }  // namespace stepcast::sim

@@ -79,14 +79,17 @@ GemmTimes::GemmTimes(const std::vector<GemmRow>& rows, const topology::GpuSpec& 
 
 void GemmTimes::add(Family& family, const std::vector<GemmRow>& rows, bool eight_bit) const {
   const auto serves = [&](const GemmRow& row) {
-    return row.data != "zeros" && (eight_bit ? row.dtype == "fp8" : is_half(row.dtype));
+    const bool usable = row.data != "zeros" && row.source.confidence != "low";
+    return usable && (eight_bit ? row.dtype == "fp8" : is_half(row.dtype));
   };
   const auto take = [&](const GemmRow& row, FlopsPerSecond peak, bool sibling) {
     const GemmShape shape{row.m, row.n, row.k, 1};
     const double measured = shape.flops() / corrected_rate(row);
     const auto log = [](std::int64_t v) { return std::log(static_cast<double>(v)); };
-    family.points.push_back({log(row.m), log(row.n), log(row.k), shape, measured,
-                             std::log(measured / trend(shape, peak)), sibling});
+    const double deviation = std::log(measured / trend(shape, peak));
+    family.points.push_back(
+        {log(row.m), log(row.n), log(row.k), shape, measured, deviation, sibling});
+    family.largest_deviation = std::max(family.largest_deviation, deviation);
   };
   for (const GemmRow& row : rows)
     if (serves(row) && kinship(row.gpu, gpu_.name) <= Kinship::same_chip)
@@ -114,48 +117,77 @@ double GemmTimes::trend(const GemmShape& shape, FlopsPerSecond peak) const {
 /// Inverse-distance weighting of the deviations of the nearest measured shapes (Franke and Little
 /// 1980: weights ((h - d) / (h d))^2, zero at the distance h of the first shape left out, so the
 /// surface is continuous). m and n change places freely.
-GemmTime GemmTimes::interpolate(const Family& family, const GemmShape& shape) const {
+GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmShape& shape) const {
   const double log_m = std::log(static_cast<double>(shape.m * shape.batch));
   const double log_n = std::log(static_cast<double>(shape.n));
   const double log_k = std::log(static_cast<double>(shape.k));
   struct Near {
-    double distance;
+    double squared;
     const Point* point;
   };
   std::vector<Near> near;
   near.reserve(family.points.size());
-  for (const Point& p : family.points) {
-    const double same = std::hypot(p.log_m - log_m, p.log_n - log_n);
-    const double turned = std::hypot(p.log_m - log_n, p.log_n - log_m);
-    near.push_back({std::hypot(std::min(same, turned), p.log_k - log_k), &p});
-  }
-  std::stable_sort(near.begin(), near.end(),
-                   [](const Near& a, const Near& b) { return a.distance < b.distance; });
-
-  double weights = 0, sum = 0;
+  const auto squared = [](double x, double y) { return x * x + y * y; };
   std::int64_t exact = 0;
   double exact_seconds = 0;
-  const std::size_t used = std::min(neighbours, near.size());
-  const double h = used < near.size() ? near[used].distance : near.back().distance * 2;
-  constexpr double nearest = 1e-6;  // keeps the weight of a measured shape finite
-  for (const Near& n : near) {
-    if (n.point->shape == shape && !n.point->sibling) {
+  for (const Point& p : family.points) {
+    const double same = squared(p.log_m - log_m, p.log_n - log_n);
+    const double turned = squared(p.log_m - log_n, p.log_n - log_m);
+    near.push_back({std::min(same, turned) + squared(p.log_k - log_k, 0), &p});
+    if (p.shape == shape && !p.sibling) {
       ++exact;
-      exact_seconds += n.point->seconds;
+      exact_seconds += p.seconds;
     }
-    if (n.distance >= h && h > 0) continue;
-    const double d = std::max(n.distance, nearest);
-    const double weight = h > d ? std::pow((h - d) / (h * d), 2) : 1.0;
-    weights += weight;
-    sum += weight * n.point->deviation;
   }
-  const std::int64_t tiles = gemm_tiles(shape, gpu_.architecture);
-  if (exact > 0)
-    return {to_duration(exact_seconds / static_cast<double>(exact)), Provenance::measured, tiles};
+  const std::size_t used = std::min(neighbours + 1, near.size());
+  std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(used), near.end(),
+                    [](const Near& a, const Near& b) {
+                      return a.squared != b.squared ? a.squared < b.squared : a.point < b.point;
+                    });
+
+  double weights = 0, sum = 0;
+  constexpr double nearest = 1e-6;  // keeps the weight of a measured shape finite
+  const double last = std::sqrt(near[used - 1].squared);
+  const double h = used > neighbours ? last : 2 * last + nearest;  // all rows count if they are few
+  for (std::size_t i = 0; i < used; ++i) {
+    const double d = std::max(std::sqrt(near[i].squared), nearest);
+    const double weight = h > d ? std::pow((h - d) / (h * d), 2) : 0.0;
+    weights += weight;
+    sum += weight * near[i].point->deviation;
+  }
+  if (exact > 0) return {exact_seconds / static_cast<double>(exact), Provenance::measured};
   const double deviation = weights > 0 ? sum / weights : near.front().point->deviation;
-  const bool inside = near.front().distance <= comparable && !near.front().point->sibling;
-  return {to_duration(trend(shape, family.peak) * std::exp(deviation)),
-          inside ? Provenance::interpolated : Provenance::extrapolated, tiles};
+  const bool inside =
+      near.front().squared <= comparable * comparable && !near.front().point->sibling;
+  return {trend(shape, family.peak) * std::exp(deviation),
+          inside ? Provenance::interpolated : Provenance::extrapolated};
+}
+
+/// The longest of `longest` and the estimates of the products that halving the even sizes of
+/// `shape` leads to. Halving shortens the trend, so a branch ends where even the largest deviation
+/// would not reach `longest`. Sizes before `dimension` are halved already.
+double GemmTimes::longest_part(const Family& family, const GemmShape& shape, int dimension,
+                               double longest) const {
+  for (int d = dimension; d < 4; ++d) {
+    GemmShape half = shape;
+    std::int64_t& size = d == 0 ? half.m : d == 1 ? half.n : d == 2 ? half.k : half.batch;
+    if (size % 2 != 0) continue;
+    size /= 2;
+    if (trend(half, family.peak) * std::exp(family.largest_deviation) <= longest) continue;
+    longest = std::max(longest, estimate(family, half).seconds);
+    longest = longest_part(family, half, d, longest);
+  }
+  return longest;
+}
+
+/// An estimate is never shorter than that of a product half as large: a measured shape that ran
+/// slowly would else make twice the work look faster. Measured shapes are told as measured.
+GemmTime GemmTimes::interpolate(const Family& family, const GemmShape& shape) const {
+  const Estimate own = estimate(family, shape);
+  const double seconds = own.provenance == Provenance::measured
+                             ? own.seconds
+                             : longest_part(family, shape, 0, own.seconds);
+  return {to_duration(seconds), own.provenance, gemm_tiles(shape, gpu_.architecture)};
 }
 
 std::optional<GemmTime> GemmTimes::time_of(const GemmShape& shape, workloads::Dtype dtype) const {

@@ -52,14 +52,22 @@ class GemmTimes {
     double deviation = 0;  // log(measured / trend)
     bool sibling = false;
   };
+  struct Estimate {
+    double seconds = 0;
+    Provenance provenance{};
+  };
   struct Family {
     FlopsPerSecond peak{};
     std::vector<Point> points;
+    double largest_deviation = 0;
   };
 
   void add(Family& family, const std::vector<GemmRow>& rows, bool eight_bit) const;
   double trend(const GemmShape& shape, FlopsPerSecond peak) const;
+  Estimate estimate(const Family& family, const GemmShape& shape) const;
   GemmTime interpolate(const Family& family, const GemmShape& shape) const;
+  double longest_part(const Family& family, const GemmShape& shape, int dimension,
+                      double longest) const;
 
   topology::GpuSpec gpu_;
   Family half_, eight_bit_;
