@@ -37,22 +37,25 @@ BoostGraph boost_graph_of(const Cluster& cluster) {
   return graph;
 }
 
-std::vector<std::int64_t> hops_from(const Cluster& cluster, DeviceId from,
-                                    const std::vector<LinkKind>& allowed) {
+std::vector<std::optional<std::int64_t>> hops_from(const Cluster& cluster, DeviceId from,
+                                                   const std::vector<LinkKind>& allowed) {
   expects(from < cluster.devices().size(), "device of this cluster");
   const BoostGraph graph = boost_graph_of(cluster);
   KindFilter filter{&graph, 0};
   for (const LinkKind kind : allowed) filter.allowed |= 1U << static_cast<unsigned>(kind);
   const boost::filtered_graph<BoostGraph, KindFilter> visible(graph, filter);
 
-  std::vector<std::int64_t> hops(cluster.devices().size(), -1);
-  hops[from] = 0;
+  std::vector<std::int64_t> hops(cluster.devices().size(), 0);
   const auto distance =
       boost::make_iterator_property_map(hops.begin(), get(boost::vertex_index, graph));
   boost::breadth_first_search(visible, from,
                               boost::visitor(boost::make_bfs_visitor(
                                   boost::record_distances(distance, boost::on_tree_edge()))));
-  return hops;
+  // Tree edges write a positive number everywhere but at the start and where nothing leads.
+  std::vector<std::optional<std::int64_t>> out(hops.size());
+  for (DeviceId id = 0; id < hops.size(); ++id)
+    if (hops[id] > 0 || id == from) out[id] = hops[id];
+  return out;
 }
 
 bool strongly_connected(const Cluster& cluster) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "topology/cluster.hpp"
@@ -10,9 +11,9 @@
 namespace stepcast::topology {
 
 /// Hops of a shortest path from one device to every other over links of these kinds
-/// (breadth-first search); -1 where there is no way.
-std::vector<std::int64_t> hops_from(const Cluster&, DeviceId from,
-                                    const std::vector<LinkKind>& allowed);
+/// (breadth-first search); none where there is no way.
+std::vector<std::optional<std::int64_t>> hops_from(const Cluster&, DeviceId from,
+                                                   const std::vector<LinkKind>& allowed);
 
 /// Whether every device reaches every other.
 bool strongly_connected(const Cluster&);

@@ -44,7 +44,7 @@ void check_all_pairs(const Cluster& cluster) {
   };
   std::vector<int64_t> to_rail;  // of every GPU
   for (int64_t g = 0; g < cluster.num_gpus(); ++g)
-    to_rail.push_back(hops_from(cluster, cluster.gpu(g), pcie_only)[rail_nic(g)]);
+    to_rail.push_back(hops_from(cluster, cluster.gpu(g), pcie_only)[rail_nic(g)].value());
 
   for (int64_t a = 0; a < cluster.num_gpus(); ++a) {
     const DeviceId from = cluster.gpu(a);
@@ -52,10 +52,10 @@ void check_all_pairs(const Cluster& cluster) {
     const auto to_nics = hops_from(cluster, from, pcie_only);
     const auto between = hops_from(cluster, rail_nic(a), fabric_only);
     for (int64_t b = 0; b < cluster.num_gpus(); ++b) {
-      const int64_t shortest = a / gpus == b / gpus
-                                   ? inside[cluster.gpu(b)]
-                                   : to_rail[static_cast<std::size_t>(a)] + between[rail_nic(b)] +
-                                         to_rail[static_cast<std::size_t>(b)];
+      const int64_t shortest = a / gpus == b / gpus ? inside[cluster.gpu(b)].value()
+                                                    : to_rail[static_cast<std::size_t>(a)] +
+                                                          between[rail_nic(b)].value() +
+                                                          to_rail[static_cast<std::size_t>(b)];
       for (const std::uint64_t key : {0u, 1u, 7u})
         REQUIRE(length(from, cluster.gpu(b), key) == shortest);
     }

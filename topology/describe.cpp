@@ -1,0 +1,149 @@
+// The text of `stepcast show cluster`. A large cluster is read off its layouts and its fabric
+// links, so that the picture of 131,072 GPUs costs little more than their bisection.
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "engine/check.hpp"
+#include "engine/units_text.hpp"
+#include "topology/cluster_parts.hpp"
+
+namespace stepcast::topology {
+namespace {
+
+std::string_view noun(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::gpu:
+      return "GPU";
+    case DeviceKind::nvswitch:
+      return "NVSwitch";
+    case DeviceKind::pcie_switch:
+      return "PCIe switch";
+    case DeviceKind::cpu:
+      return "CPU";
+    case DeviceKind::nic:
+      return "NIC";
+    case DeviceKind::leaf:
+      return "leaf";
+    case DeviceKind::spine:
+      return "spine";
+    case DeviceKind::core:
+      return "core";
+    case DeviceKind::supercore:
+      return "supercore";
+  }
+  throw BrokenPromise("unknown device kind");
+}
+
+std::string_view noun(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::nvlink:
+      return "NVLink";
+    case LinkKind::pcie:
+      return "PCIe";
+    case LinkKind::socket:
+      return "socket";
+    case LinkKind::injection:
+      return "injection";
+    case LinkKind::fabric:
+      return "fabric";
+  }
+  throw BrokenPromise("unknown link kind");
+}
+
+/// Connections that look the same, each of two directed links.
+struct Row {
+  DeviceKind from{}, to{};
+  Link link;
+  Duration back{};
+  std::int64_t connections = 0;
+};
+
+void count_link(std::vector<Row>& rows, const ClusterParts& parts, LinkId id, std::int64_t times) {
+  const Link &link = parts.links[id], &back = parts.links[reverse(id)];
+  const DeviceKind from = parts.devices[link.from].kind, to = parts.devices[link.to].kind;
+  const auto same = std::find_if(rows.begin(), rows.end(), [&](const Row& row) {
+    return row.from == from && row.to == to && row.link.count == link.count &&
+           row.link.bandwidth == link.bandwidth && row.link.latency == link.latency &&
+           row.back == back.latency;
+  });
+  if (same != rows.end())
+    same->connections += times;
+  else
+    rows.push_back({from, to, link, back.latency, times});
+}
+
+std::vector<Row> rows_of(const ClusterParts& parts) {
+  std::vector<Row> rows;
+  for (LinkId id = 0; id < parts.node_links(); id += 2) count_link(rows, parts, id, parts.nodes);
+  for (LinkId id = parts.first_fabric_link(); id < parts.links.size(); id += 2)
+    count_link(rows, parts, id, 1);
+  return rows;
+}
+
+std::string head(const ClusterParts& parts) {
+  const NodeSpec& node = parts.node;
+  std::string text =
+      fmt::format("{} x {}, each {} x {}: {} GPUs\n", parts.nodes, node.name, node.gpus,
+                  node.gpu.name.empty() ? "GPU" : node.gpu.name, parts.nodes * node.gpus);
+  const FabricLayout& fabric = parts.fabric_layout;
+  if (fabric.tiers.empty()) return text + "one node, no fabric\n";
+  text += fmt::format("fabric {}: {} tier{} of {}-port switches, oversubscription {:.3g}, {}\n",
+                      parts.fabric.name, fabric.num_tiers(), fabric.num_tiers() == 1 ? "" : "s",
+                      parts.fabric.ports, parts.fabric.oversubscription,
+                      fabric.rails ? fmt::format("{} rails", fabric.nics) : "no rails");
+  return text + fmt::format("scalable units: {} of up to {} nodes (one leaf{})\n", fabric.units,
+                            fabric.unit_nodes, fabric.rails ? " for each rail" : "");
+}
+
+std::string tier_table(const ClusterParts& parts) {
+  const auto& tiers = parts.fabric_layout.tiers;
+  if (tiers.empty()) return {};
+  std::string text =
+      fmt::format("\n{:<12}{:>10}{:>14}{:>12}\n", "tier", "switches", "cables down", "cables up");
+  std::int64_t down = parts.nodes * parts.node.nics;
+  for (std::size_t t = 0; t < tiers.size(); ++t) {
+    const std::int64_t switches = tiers[t].blocks * tiers[t].top;
+    const std::int64_t up =
+        t + 1 == tiers.size() ? 0 : switches * tiers[t + 1].choices * tiers[t + 1].cables;
+    text += fmt::format("{:<12}{:>10}{:>14}{:>12}\n",
+                        noun(switch_kind(static_cast<std::int64_t>(t) + 1)), switches, down, up);
+    down = up;
+  }
+  return text;
+}
+
+std::string link_table(const ClusterParts& parts) {
+  std::string text = fmt::format("\n{:<11}{:<24}{:>11}{:>9}{:>16}{:>20}\n", "link", "between",
+                                 "number", "cables", "per direction", "latency");
+  for (const Row& row : rows_of(parts)) {
+    const std::string latency =
+        row.link.latency == row.back
+            ? to_text(row.back)
+            : fmt::format("{} / {}", to_text(row.link.latency), to_text(row.back));
+    text += fmt::format("{:<11}{:<24}{:>11}{:>9}{:>16}{:>20}\n", noun(row.link.kind),
+                        fmt::format("{} - {}", noun(row.from), noun(row.to)), row.connections,
+                        row.link.count, to_text(row.link.bandwidth), latency);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe(const Cluster& cluster) {
+  const ClusterParts& parts = cluster.parts();
+  std::string text = head(parts) + tier_table(parts) + link_table(parts) + "\n";
+  const BytesPerSecond bisection = cluster.bisection();
+  if (parts.nodes == 1)
+    return text + fmt::format("bisection of the GPUs   {} per direction\n", to_text(bisection));
+  const BytesPerSecond injection =
+      cluster.links()[cluster.nic_up(0, 0)].bandwidth * static_cast<double>(parts.node.nics);
+  text += fmt::format("injection of a node     {} per direction, {} per GPU\n", to_text(injection),
+                      to_text(injection / static_cast<double>(parts.node.gpus)));
+  const BytesPerSecond full = injection * static_cast<double>(parts.nodes / 2);
+  return text + fmt::format("bisection of the nodes  {} per direction, {:.3g} % of non-blocking\n",
+                            to_text(bisection), 100.0 * (bisection / full));
+}
+
+}  // namespace stepcast::topology
