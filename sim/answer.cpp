@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "engine/check.hpp"
-#include "sim/simulate.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -66,8 +65,6 @@ Answer best_step(const Scenario& scenario, const Simulator& simulator) {
 const Scenario& scenario_of(const Answer& answer) {
   return std::visit([](const auto& a) -> const Scenario& { return a.scenario; }, answer);
 }
-
-Simulator standard_simulator() { return {simulate, simulate_collective}; }
 
 Answer answer(const Scenario& scenario, const Simulator& simulator) {
   if (scenario.collective) return simulator.collective(scenario);

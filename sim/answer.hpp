@@ -28,7 +28,6 @@ struct Simulator {
   std::function<StepReport(const Scenario&)> step;
   std::function<CollectiveReport(const Scenario&)> collective;
 };
-Simulator standard_simulator();
 
 /// Answers one scenario. "best" degrees are resolved: powers of two that divide heads and batch,
 /// the fastest step that fits in memory, the smaller degrees of equals.

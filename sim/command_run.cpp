@@ -13,6 +13,7 @@
 #include "sim/report_text.hpp"
 #include "sim/results_file.hpp"
 #include "sim/scenario_file.hpp"
+#include "sim/simulate.hpp"
 #include "sim/toml_table.hpp"
 
 namespace stepcast::sim {
@@ -136,8 +137,8 @@ int answer_document(TomlValue document, const Arguments& arguments, const Catalo
   if (arguments.has("out")) prepare_output(arguments.get("out"));
   {
     Progress progress(scenarios.size(), Progress::style_for(arguments.has("quiet")));
-    Batched batch = answer_all(scenarios, standard_simulator(), threads, stop_requested(),
-                               [&](std::size_t done) { progress.show(done); });
+    Batched batch = answer_all(scenarios, {simulate, simulate_collective}, threads,
+                               stop_requested(), [&](std::size_t done) { progress.show(done); });
     results.answers = std::move(batch.answers);
     results.interrupted = batch.interrupted;
   }
