@@ -18,9 +18,8 @@ Duration drain_time(double bytes, Quanta rate) {
   return Duration(static_cast<std::int64_t>(ps));
 }
 
-/// The rate of a flow that has its links alone, and the most it can ever have.
 template <class CapacityOf>
-Quanta rate_alone(BytesPerSecond cap, std::span<const LinkLoad> loads, CapacityOf capacity_of) {
+Quanta quanta_alone(BytesPerSecond cap, std::span<const LinkLoad> loads, CapacityOf capacity_of) {
   Quanta rate = to_quanta(cap);
   for (const LinkLoad& load : loads) {
     const FixedWeight weight = to_fixed(load.weight);
@@ -34,11 +33,15 @@ Quanta rate_alone(BytesPerSecond cap, std::span<const LinkLoad> loads, CapacityO
 
 }  // namespace
 
+BytesPerSecond rate_alone(BytesPerSecond cap, std::span<const LinkLoad> loads,
+                          std::span<const BytesPerSecond> capacities) {
+  return to_rate(quanta_alone(
+      cap, loads, [&](std::uint32_t link) { return capacity_to_quanta(capacities[link]); }));
+}
+
 Time end_alone(Time start, double bytes, BytesPerSecond cap, std::span<const LinkLoad> loads,
                std::span<const BytesPerSecond> capacities) {
-  const Quanta rate = rate_alone(
-      cap, loads, [&](std::uint32_t link) { return capacity_to_quanta(capacities[link]); });
-  return start + drain_time(bytes, rate);
+  return start + drain_time(bytes, to_quanta(rate_alone(cap, loads, capacities)));
 }
 
 Fluid::Fluid(std::span<const BytesPerSecond> capacities)
@@ -67,11 +70,14 @@ Fluid::Flow Fluid::start(Time now, double bytes, BytesPerSecond cap,
   flow.first_overloaded = none;
   flow.sequence = next_sequence_++;
   flow.tag = tag;
-  flow.cap = rate_alone(cap, loads, [&](std::uint32_t link) { return links_[link].capacity; });
   flow.rate = 0;
   flow.remaining = bytes;
   flow.since = now;
-  for (std::uint32_t i = 0; i < flow.num_loads; ++i) attach(id, i);
+  flow.cap = to_quanta(cap);
+  if (!attach(id)) {  // rare: the caller usually knows what its links can give
+    flow.cap = quanta_alone(cap, loads, [&](std::uint32_t link) { return links_[link].capacity; });
+    ensures(attach(id), "no link is overloaded by one flow");
+  }
   started_.push_back(id);
   ++num_active_;
   ++counters_.starts;
@@ -111,33 +117,57 @@ void Fluid::touch(std::uint32_t link) {
   touched_.push_back(link);
 }
 
-void Fluid::attach(Flow id, std::uint32_t index) {
-  const FlowState& flow = flows_[id];
-  const LinkLoad& load = flow.loads[index];
-  Link& link = links_[load.link];
-  const User user{id, flow.first_entry + index};
-  link.demand += usage(to_fixed(load.weight), flow.cap);
-  if (link.num_users == 0) {
-    link.first = user;
-  } else {
-    more_users_[load.link].push_back(user);
-    entries_[user.entry].position = link.num_users;
+/// Adds the flow to its links. False, and nothing is changed, if its cap is more than one of them
+/// can give it alone.
+bool Fluid::attach(Flow id) {
+  const FlowState flow = flows_[id];
+  expects(flow.cap > 0, "a flow can advance by at least 1/64 byte/s");
+  for (std::uint32_t i = 0; i < flow.num_loads; ++i) {
+    const LinkLoad& load = flow.loads[i];
+    Link& link = links_[load.link];
+    const Quanta used = usage(to_fixed(load.weight), flow.cap);
+    expects(load.weight > 0 && load.weight < 0x1p20, "a weight is positive");
+    if (used > link.capacity) {
+      while (i > 0) detach(flow, --i);
+      flows_[id].first_overloaded = none;
+      return false;
+    }
+    link.demand += used;
+    const User user{id, flow.first_entry + i};
+    if (link.num_users == 0 && !link.overloaded) {
+      link.num_users = 1;
+      link.first = user;
+    } else {
+      attach_to_shared(link, load.link, user);
+    }
   }
-  ++link.num_users;
+  return true;
+}
+
+/// Also for a link whose last user left in this instant and that still counts as overloaded.
+void Fluid::attach_to_shared(Link& link, std::uint32_t index, User user) {
+  if (link.num_users == 0)
+    link.first = user;
+  else
+    more_users_[index].push_back(user);
+  entries_[user.entry].position = link.num_users++;
   if (link.overloaded) list_overloaded(user);
-  if (link.demand > link.capacity) touch(load.link);
+  if (link.demand > link.capacity) touch(index);
 }
 
 /// The last user of the link takes the place of the one that leaves.
 void Fluid::detach(const FlowState& flow, std::uint32_t index) {
   const LinkLoad& load = flow.loads[index];
-  const std::uint32_t entry = flow.first_entry + index;
   Link& link = links_[load.link];
   link.demand -= usage(to_fixed(load.weight), flow.cap);
-  if (link.overloaded) touch(load.link);
-  --link.num_users;
+  if (--link.num_users > 0 || link.overloaded)
+    detach_from_shared(link, load.link, flow.first_entry + index);
+}
+
+void Fluid::detach_from_shared(Link& link, std::uint32_t index, std::uint32_t entry) {
+  if (link.overloaded) touch(index);
   if (link.num_users == 0) return;
-  std::vector<User>& more = more_users_[load.link];
+  std::vector<User>& more = more_users_[index];
   if (link.first.entry == entry) {
     link.first = more.back();
   } else {
@@ -278,7 +308,7 @@ void Fluid::take_ended(Time now, std::vector<std::uint64_t>& tags) {
 }
 
 void Fluid::remove(Flow id) {
-  const FlowState& flow = flows_[id];
+  const FlowState flow = flows_[id];
   for (std::uint32_t i = 0; i < flow.num_loads; ++i) detach(flow, i);
   free_entries_[static_cast<std::size_t>(std::bit_width(flow.num_loads))].push_back(
       flow.first_entry);

@@ -96,8 +96,10 @@ class Fluid {
   };
 
   Flow new_flow();
-  void attach(Flow flow, std::uint32_t index);
+  bool attach(Flow flow);
+  void attach_to_shared(Link& link, std::uint32_t index, User user);
   void detach(const FlowState& flow, std::uint32_t index);
+  void detach_from_shared(Link& link, std::uint32_t index, std::uint32_t entry);
   User& user(std::uint32_t link, std::uint32_t position);
   std::uint32_t new_entries(std::uint32_t count);
   void touch(std::uint32_t link);
@@ -131,6 +133,12 @@ class Fluid {
   MaxMinSolver solver_;
   Counters counters_;
 };
+
+/// The rate of a flow that has its links alone, and the most it can ever have. Given as the cap of
+/// start(), or with another cap through std::min, it changes no result and saves a pass over the
+/// links.
+BytesPerSecond rate_alone(BytesPerSecond cap, std::span<const LinkLoad> loads,
+                          std::span<const BytesPerSecond> capacities);
 
 /// When a flow ends that has its links alone; the same picosecond as through Fluid.
 Time end_alone(Time start, double bytes, BytesPerSecond cap, std::span<const LinkLoad> loads,

@@ -304,6 +304,8 @@ TEST_CASE("end_alone is the end through the fluid layer to the picosecond") {
       fluid.start(now, bytes, cap, loads, 0);
       fluid.settle(now);
       REQUIRE(*fluid.next_end() == alone);
+      const BytesPerSecond bound = rate_alone(unlimited, loads, world.capacities);
+      REQUIRE(end_alone(now, bytes, std::min(cap, bound), {}, {}) == alone);
       std::vector<std::uint64_t> tags;
       fluid.take_ended(alone, tags);
       now = alone;
