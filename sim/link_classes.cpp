@@ -1,0 +1,69 @@
+#include "sim/link_classes.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+#include <unordered_map>
+
+namespace stepcast::sim {
+
+LinkClasses::LinkClasses(const topology::Cluster& cluster) : cluster_(cluster) {}
+
+void LinkClasses::add(std::uint32_t communicator, const std::vector<LinkLoad>& loads,
+                      double fastest) {
+  for (const LinkLoad& load : loads) {
+    if (load.bytes_per_byte <= 0.0) continue;
+    // Alone, a transfer runs as fast as its time says: where the picture of its loads would exceed
+    // a link (in-switch reduction carries less than a ring), the load is what the link carries.
+    const double capacity = cluster_.links()[load.link].bandwidth.value;
+    const double weight = std::min(load.bytes_per_byte, capacity / fastest * (1 - 1e-9));
+    uses_.push_back({load.link, communicator, weight, weight * fastest});
+  }
+}
+
+void LinkClasses::build(engine::System& system) const {
+  std::vector<Use> uses = uses_;
+  std::ranges::stable_sort(uses, {}, &Use::link);
+  const auto same = [](std::span<const Use> a, std::span<const Use> b) {
+    return std::ranges::equal(a, b, [](const Use& x, const Use& y) {
+      return x.communicator == y.communicator && x.weight == y.weight;
+    });
+  };
+  struct Class {
+    std::span<const Use> uses;
+    std::uint32_t id;
+  };
+  std::unordered_multimap<std::uint64_t, Class> classes;  // looked up only, never walked
+  for (std::size_t first = 0; first < uses.size();) {
+    std::size_t last = first;
+    double demand = 0.0;
+    std::uint64_t hash = 1469598103934665603U;
+    for (; last < uses.size() && uses[last].link == uses[first].link; ++last) {
+      demand += uses[last].demand;
+      hash = (hash ^ uses[last].communicator) * 1099511628211U;
+      hash = (hash ^ std::bit_cast<std::uint64_t>(uses[last].weight)) * 1099511628211U;
+    }
+    const std::span<const Use> of_link(uses.data() + first, last - first);
+    const topology::LinkId link = of_link.front().link;
+    const BytesPerSecond capacity = cluster_.links()[link].bandwidth;
+    first = last;
+    // One communicator cannot overload a link alone, and its transfers run one after the other.
+    if (of_link.size() == 1 || demand <= capacity.value) continue;
+    auto [at, end] = classes.equal_range(hash);
+    at = std::find_if(at, end, [&](const auto& c) { return same(c.second.uses, of_link); });
+    if (at != end) {
+      BytesPerSecond& narrowest = system.link_capacity[at->second.id];
+      narrowest = std::min(narrowest, capacity);
+      continue;
+    }
+    const auto id = static_cast<std::uint32_t>(system.link_capacity.size());
+    classes.emplace(hash, Class{of_link, id});
+    system.link_capacity.push_back(capacity);
+    const std::optional<std::int64_t> owner = cluster_.private_gpu(link);
+    system.link_owner.push_back(owner ? static_cast<std::uint32_t>(*owner) : engine::no_owner);
+    for (const Use& use : of_link)
+      system.communicators[use.communicator].loads.push_back({id, use.weight});
+  }
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,16 @@
+#include "sim/power.hpp"
+
+#include <algorithm>
+
+namespace stepcast::sim {
+
+Watts mean_power(const topology::GpuSpec& gpu, const Utilization& utilization) {
+  constexpr double tensor_share = 0.80, memory_share = 0.20, communication_share = 0.125,
+                   context_share = 0.07;
+  const Watts busy = gpu.tdp * (context_share + tensor_share * utilization.tensor +
+                                memory_share * utilization.memory +
+                                communication_share * utilization.communication);
+  return std::min(gpu.tdp, gpu.idle + busy);
+}
+
+}  // namespace stepcast::sim

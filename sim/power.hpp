@@ -1,0 +1,23 @@
+// Mean power of one GPU over a step, from what its parts do. Knows utilisations, not kernels.
+#pragma once
+
+#include "engine/units.hpp"
+#include "topology/specs.hpp"
+
+namespace stepcast::sim {
+
+/// Shares of the step, each 0..1, mean over the GPUs.
+struct Utilization {
+  double tensor = 0.0;         // tensor-core peak reached
+  double memory = 0.0;         // HBM bandwidth used by kernels
+  double communication = 0.0;  // a collective is resident, moving or waiting
+};
+
+/// P = idle + tensor x 0.80 TDP + memory x 0.20 TDP + communication x 0.125 TDP, at most TDP:
+/// the middle of the range proposed in the notes on power (0.10 to 0.15 TDP for communication;
+/// engineering estimate of 2026-11, low confidence; no public figure of a GPU's power while it only
+/// communicates was found). `idle` is what a GPU draws with a context loaded: idle power of an
+/// empty card plus 7 % of TDP (112-122 W seen on H100, 65 W on A100, against 70 and 60 W empty).
+Watts mean_power(const topology::GpuSpec& gpu, const Utilization& utilization);
+
+}  // namespace stepcast::sim

@@ -1,0 +1,183 @@
+#include "sim/simulate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/fold.hpp"
+#include "engine/run.hpp"
+#include "engine/units_text.hpp"
+#include "sim/calibrated_kernels.hpp"
+#include "sim/calibration_table.hpp"
+#include "sim/catalogue.hpp"
+#include "sim/nccl_network.hpp"
+#include "sim/power.hpp"
+#include "sim/step_system.hpp"
+#include "topology/router.hpp"
+#include "workloads/memory.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+/// The machine of a scenario with the times that are known of it.
+class Machine {
+ public:
+  explicit Machine(const Scenario& scenario)
+      : cluster_(topology::Cluster::build(scenario.node, scenario.nodes, scenario.fabric,
+                                          scenario.origin)),
+        router_(cluster_),
+        table_(read_calibrations(scenario.tables)),
+        network_(cluster_, router_,
+                 nccl_tuning_of(Catalogue::standard().directory() + "/nccl", scenario.nccl,
+                                scenario.origin),
+                 table_.collectives) {}
+
+  const topology::Cluster& cluster() const { return cluster_; }
+  const CalibrationTable& table() const { return table_; }
+  const NetworkModel& network() const { return network_; }
+
+ private:
+  topology::Cluster cluster_;
+  topology::StaticRouter router_;
+  CalibrationTable table_;
+  NcclNetwork network_;
+};
+
+void check_memory(const Scenario& s, const workloads::Memory& memory,
+                  std::vector<std::string>& warnings) {
+  if (memory.total() <= s.node.gpu.memory) return;
+  std::string text = fmt::format("the plan needs {} per GPU, {} has {}:", to_text(memory.total()),
+                                 s.node.gpu.name, to_text(s.node.gpu.memory));
+  for (const workloads::MemoryPart& part : memory.parts)
+    if (part.bytes.value > 0) text += fmt::format(" {} {},", part.name, to_text(part.bytes));
+  text.pop_back();
+  if (!s.run.ignore_memory) throw NoFeasiblePlan(text);
+  warnings.push_back(text + " (ignored)");
+}
+
+/// Means over ranks; the parts of a rank add up to the step exactly, their means to a picosecond.
+void fill_times(StepReport& report, const engine::RunResult& result,
+                const std::vector<std::int64_t>& multiplicity) {
+  double n = 0.0;
+  const auto mean = [&](auto part) {
+    double sum = 0.0;
+    for (std::size_t r = 0; r < result.ranks.size(); ++r)
+      sum += static_cast<double>(multiplicity[r]) * seconds(part(result.ranks[r]));
+    return to_duration(sum / n);
+  };
+  for (const std::int64_t m : multiplicity) n += static_cast<double>(m);
+  const auto traffic = [&](engine::Traffic t) {
+    return mean([&](const engine::RankAccount& a) { return a.exposed[static_cast<int>(t)]; });
+  };
+  report.step_time = result.step;
+  report.compute = mean([](const auto& a) { return a.compute; });
+  report.interference = mean([](const auto& a) { return a.interference; });
+  report.exposed = {traffic(engine::Traffic::tensor), traffic(engine::Traffic::pipeline),
+                    traffic(engine::Traffic::data)};
+  report.bubble = mean([](const auto& a) { return a.bubble; });
+  report.wait = mean([](const auto& a) { return a.wait; });
+  report.host = report.step_time - report.compute - report.exposed.total() - report.bubble -
+                report.wait;  // the rest, so that the means add up
+  report.communication = mean([](const engine::RankAccount& a) {
+    return a.communication[0] + a.communication[1] + a.communication[2];
+  });
+}
+
+ProvenanceShares shares(const std::vector<RoleLoad>& loads,
+                        std::vector<double> RoleLoad::*seconds_by_origin) {
+  ProvenanceShares out{};
+  double total = 0.0;
+  for (const RoleLoad& load : loads)
+    for (std::size_t p = 0; p < out.size(); ++p) {
+      out[p] += (load.*seconds_by_origin)[p];
+      total += (load.*seconds_by_origin)[p];
+    }
+  if (total > 0.0)
+    for (double& share : out) share /= total;
+  return out;
+}
+
+void fill_rates(StepReport& report, const StepSystem& bound) {
+  const Scenario& s = report.scenario;
+  const double step = seconds(report.step_time);
+  const auto gpus = static_cast<double>(s.gpus);
+  const std::int64_t tokens = s.global_batch * s.batch.sequence;
+  report.tokens_per_second = static_cast<double>(tokens) / step;
+  report.model_flops_per_gpu =
+      workloads::model_flops(s.model, tokens, s.batch.sequence) / report.step_time / gpus;
+  report.mfu = report.model_flops_per_gpu / s.node.gpu.tensor_peak;
+  report.kernel_provenance = shares(bound.loads, &RoleLoad::compute_seconds);
+  report.network_provenance = shares(bound.loads, &RoleLoad::network_seconds);
+  Utilization utilization;
+  for (const RoleLoad& load : bound.loads) {
+    const double share = 1.0 / static_cast<double>(bound.loads.size()) / step;
+    utilization.tensor += load.tensor_seconds * share;
+    utilization.memory += load.memory_seconds * share;
+  }
+  utilization.communication = std::min(1.0, seconds(report.communication) / step);
+  report.power_per_gpu = mean_power(s.node.gpu, utilization);
+  report.energy = report.power_per_gpu * report.step_time * gpus;
+  report.tokens_per_joule = static_cast<double>(tokens) / report.energy.value;
+}
+
+engine::RunResult run_folded(const Scenario& s, const engine::System& system, StepReport& report,
+                             std::vector<std::int64_t>& multiplicity) {
+  const engine::RunOptions options{.cold = s.run.steps == Steps::cold};
+  if (s.run.fold) {
+    const engine::Fold fold = engine::fold(system);
+    engine::RunResult folded = engine::run(fold.system, options);
+    multiplicity = fold.multiplicity;
+    if (s.run.check_fold) {
+      const engine::RunResult whole = engine::run(system, options);
+      ensures(whole.step == folded.step, "folded and unfolded runs take the same time");
+      for (std::size_t r = 0; r < whole.ranks.size(); ++r)
+        ensures(whole.ranks[r] == folded.ranks[fold.representative[r]],
+                "a folded rank does what its representative does");
+      report.warnings.push_back(fmt::format("fold checked: {} ranks stand for {}, same picosecond",
+                                            fold.system.num_ranks(), system.num_ranks()));
+    }
+    return folded;
+  }
+  multiplicity.assign(system.num_ranks(), 1);
+  return engine::run(system, options);
+}
+
+}  // namespace
+
+StepReport simulate(const Scenario& scenario) {
+  StepReport report;
+  report.scenario = scenario;
+  const Scenario& s = report.scenario;
+  workloads::check(s.model, s.plan, s.batch, s.plan_origin);
+  report.memory = workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software);
+  check_memory(s, report.memory, report.warnings);
+
+  const Machine machine(s);
+  const CalibratedKernels kernels(machine.table(), s.node.gpu, s.software);
+  const workloads::StepProgram program =
+      workloads::make_step_program(s.model, s.plan, s.batch, s.precision, s.software);
+  const StepSystem bound =
+      make_step_system(s, program, machine.cluster(), kernels, machine.network());
+
+  std::vector<std::int64_t> multiplicity;
+  const engine::RunResult result = run_folded(s, bound.system, report, multiplicity);
+  if (!result.steady)
+    report.warnings.push_back(fmt::format(
+        "the step does not repeat within {} steps: the last one is shown", result.steps));
+  report.simulated_ranks = static_cast<std::int64_t>(result.ranks.size());
+  report.events = result.works + result.joins + result.transfers;
+  fill_times(report, result, multiplicity);
+  fill_rates(report, bound);
+  return report;
+}
+
+CollectiveReport simulate_collective(const Scenario& s) {
+  expects(s.collective.has_value(), "a scenario with a [collective] table");
+  const Machine machine(s);
+  std::vector<std::int64_t> ranks(static_cast<std::size_t>(s.gpus));
+  for (std::size_t r = 0; r < ranks.size(); ++r) ranks[r] = static_cast<std::int64_t>(r);
+  return {s, machine.network().time_of(s.collective->kind, s.collective->bytes, s.collective->dtype,
+                                       shape_of(machine.cluster(), ranks))};
+}
+
+}  // namespace stepcast::sim

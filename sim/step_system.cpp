@@ -1,0 +1,277 @@
+#include "sim/step_system.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "sim/link_classes.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using engine::Traffic;
+using workloads::GroupKind;
+
+constexpr std::uint8_t data_class = 0, tensor_class = 1, pipeline_class = 2;
+
+Traffic traffic_of(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::tensor:
+      return Traffic::tensor;
+    case GroupKind::pipeline_forward:
+    case GroupKind::pipeline_backward:
+      return Traffic::pipeline;
+    case GroupKind::data:
+    case GroupKind::world:
+    case GroupKind::embedding:
+      return Traffic::data;
+  }
+  throw BrokenPromise("unknown group kind");
+}
+
+std::uint8_t class_of(Traffic traffic) {
+  switch (traffic) {
+    case Traffic::tensor:
+      return tensor_class;
+    case Traffic::pipeline:
+      return pipeline_class;
+    case Traffic::data:
+      return data_class;
+  }
+  throw BrokenPromise("unknown traffic");
+}
+
+/// Slots that a group kind fills, and which members it fills them for (-1: all).
+struct SlotRule {
+  workloads::Slot slot;
+  GroupKind kind;
+  int member;
+};
+constexpr std::array<SlotRule, workloads::num_slots> slot_rules{{
+    {workloads::tensor_slot, GroupKind::tensor, -1},
+    {workloads::data_slot, GroupKind::data, -1},
+    {workloads::world_slot, GroupKind::world, -1},
+    {workloads::send_next_slot, GroupKind::pipeline_forward, 0},
+    {workloads::receive_previous_slot, GroupKind::pipeline_forward, 1},
+    {workloads::send_previous_slot, GroupKind::pipeline_backward, 0},
+    {workloads::receive_next_slot, GroupKind::pipeline_backward, 1},
+    {workloads::embedding_slot, GroupKind::embedding, -1},
+}};
+
+class Binder {
+ public:
+  Binder(const Scenario& scenario, const workloads::StepProgram& program,
+         const topology::Cluster& cluster, const KernelModel& kernels, const NetworkModel& network)
+      : scenario_(scenario),
+        program_(program),
+        cluster_(cluster),
+        kernels_(kernels),
+        network_(network) {}
+
+  StepSystem bind() {
+    engine::System& s = out_.system;
+    s.roles = program_.roles;
+    for (std::int64_t r = 0; r < scenario_.plan.ranks(); ++r)
+      s.role_of_rank.push_back(
+          static_cast<std::uint32_t>(coordinates_of(scenario_.plan, r).pipeline));
+    bind_host();
+    bind_communicators();
+    bind_transfers();
+    bind_links();
+    bind_works();
+    account_loads();
+    return std::move(out_);
+  }
+
+ private:
+  void bind_host() {
+    const workloads::Software& w = scenario_.software;
+    auto& costs = out_.system.host_costs;
+    costs.assign(workloads::num_host_costs, Duration{});
+    costs[workloads::kernel_call] = w.launch_kernel;
+    costs[workloads::collective_call] = w.launch_collective;
+    costs[workloads::event_call] = w.event_call;
+    costs[workloads::unit_call] = w.unit_overhead;
+    costs[workloads::step_call] = w.step_overhead;
+  }
+
+  bool used(GroupKind kind) const {
+    return std::ranges::any_of(program_.collectives,
+                               [&](const auto& c) { return c.group == kind; });
+  }
+
+  void bind_communicators() {
+    engine::System& s = out_.system;
+    s.communicator_of.assign(workloads::num_slots,
+                             std::vector<std::uint32_t>(s.num_ranks(), engine::no_communicator));
+    for (int k = 0; k <= static_cast<int>(GroupKind::embedding); ++k) {
+      const auto kind = static_cast<GroupKind>(k);
+      if (!used(kind)) continue;
+      for (const auto& ranks : groups(scenario_.plan, kind)) {
+        const auto id = static_cast<std::uint32_t>(s.communicators.size());
+        for (const SlotRule& rule : slot_rules) {
+          if (rule.kind != kind) continue;
+          for (std::size_t m = 0; m < ranks.size(); ++m)
+            if (rule.member < 0 || static_cast<std::size_t>(rule.member) == m)
+              s.communicator_of[rule.slot][static_cast<std::size_t>(ranks[m])] = id;
+        }
+        engine::Communicator communicator;
+        for (const std::int64_t r : ranks)
+          communicator.members.push_back(static_cast<std::uint32_t>(r));
+        communicator.pattern = pattern_of(shape_of(cluster_, ranks));
+        patterns_of_kind_[static_cast<std::size_t>(k)].insert(communicator.pattern);
+        s.communicators.push_back(std::move(communicator));
+        kind_of_communicator_.push_back(kind);
+      }
+    }
+    s.num_patterns = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(shapes_.size()));
+  }
+
+  std::uint32_t pattern_of(const GroupShape& shape) {
+    const auto [at, added] =
+        pattern_index_.try_emplace(shape, static_cast<std::uint32_t>(shapes_.size()));
+    if (added) shapes_.push_back(shape);
+    return at->second;
+  }
+
+  /// The kind whose link loads stand for all collectives of a group: ring AllGather, or Send/Recv.
+  static workloads::CollectiveKind load_kind(GroupKind kind) {
+    const Traffic traffic = traffic_of(kind);
+    return traffic == Traffic::pipeline ? workloads::CollectiveKind::send_receive
+                                        : workloads::CollectiveKind::all_gather;
+  }
+
+  /// Bytes over the busiest links relative to load_kind's: AllReduce is gather plus reduce.
+  static double load_factor(workloads::CollectiveKind kind) {
+    return kind == workloads::CollectiveKind::all_reduce ? 2.0 : 1.0;
+  }
+
+  void bind_transfers() {
+    engine::System& s = out_.system;
+    s.transfers.resize(program_.collectives.size() * s.num_patterns);
+    times_.resize(s.transfers.size());
+    for (std::size_t c = 0; c < program_.collectives.size(); ++c) {
+      const workloads::Collective& collective = program_.collectives[c];
+      const Traffic traffic = traffic_of(collective.group);
+      for (const std::uint32_t p : patterns_of_kind_[static_cast<std::size_t>(collective.group)]) {
+        const CollectiveTime time =
+            network_.time_of(collective.kind, collective.bytes, collective.dtype, shapes_[p]);
+        const double bytes =
+            static_cast<double>(collective.bytes.value) * load_factor(collective.kind);
+        s.transfers[c * s.num_patterns + p] = {
+            bytes, BytesPerSecond(bytes / seconds(time.duration)), traffic, class_of(traffic)};
+        times_[c * s.num_patterns + p] = time;
+        auto& [ctas, memory] = classes_[class_of(traffic)];
+        ctas = std::max(ctas, time.ctas);
+        memory = std::max(memory, time.memory_traffic);
+      }
+    }
+  }
+
+  /// The fastest a communicator's transfers ever drain, by kind and pattern.
+  double fastest(GroupKind kind, std::uint32_t pattern) const {
+    double cap = 0.0;
+    for (std::size_t c = 0; c < program_.collectives.size(); ++c)
+      if (program_.collectives[c].group == kind)
+        cap =
+            std::max(cap, out_.system.transfers[c * out_.system.num_patterns + pattern].cap.value);
+    return cap;
+  }
+
+  void bind_links() {
+    engine::System& s = out_.system;
+    LinkClasses classes(cluster_);
+    std::vector<std::int64_t> ranks;
+    for (std::size_t c = 0; c < s.communicators.size(); ++c) {
+      const GroupKind kind = kind_of_communicator_[c];
+      ranks.assign(s.communicators[c].members.begin(), s.communicators[c].members.end());
+      classes.add(static_cast<std::uint32_t>(c), network_.loads_of(load_kind(kind), ranks),
+                  fastest(kind, s.communicators[c].pattern));
+    }
+    classes.build(s);
+  }
+
+  void bind_works() {
+    engine::System& s = out_.system;
+    const topology::GpuSpec& gpu = scenario_.node.gpu;
+    classes_[engine::side_work_class] = {0, side_traffic()};
+    for (const workloads::Kernel& kernel : program_.kernels) {
+      const KernelTime time = kernels_.time_of(kernel);
+      kernel_times_.push_back(time);
+      s.works.push_back({time.duration, static_cast<std::uint32_t>(s.works.size())});
+      for (int state = 0; state < engine::num_states; ++state) {
+        std::int64_t ctas = 0;
+        BytesPerSecond memory{};
+        for (int c = 0, digits = state; c < engine::num_classes; ++c, digits /= 3) {
+          if (digits % 3 >= 1) ctas += classes_[static_cast<std::size_t>(c)].ctas;
+          if (digits % 3 == 2) memory += classes_[static_cast<std::size_t>(c)].memory;
+        }
+        s.stretch.push_back(state == 0 ? 1.0 : stretch(time, gpu, ctas, memory));
+      }
+    }
+  }
+
+  /// HBM traffic of a copy beside the compute lane: copies run at their achieved bandwidth.
+  BytesPerSecond side_traffic() const {
+    BytesPerSecond most{};
+    for (const workloads::Kernel& kernel : program_.kernels)
+      if (kernel.family == workloads::KernelFamily::copy)
+        most = std::max(
+            most, scenario_.node.gpu.memory_bandwidth * kernels_.time_of(kernel).memory_fraction);
+    return most;
+  }
+
+  void account_loads() {
+    const engine::System& s = out_.system;
+    for (const engine::Program& role : s.roles) {
+      RoleLoad load;
+      load.compute_seconds.assign(num_provenances, 0.0);
+      load.network_seconds.assign(num_provenances, 0.0);
+      for (const engine::Instruction& i : role.instructions) {
+        if (i.op == engine::Op::work) {
+          const KernelTime& time = kernel_times_[i.arg];
+          const double t = seconds(time.duration);
+          load.compute_seconds[static_cast<std::size_t>(time.provenance)] += t;
+          load.tensor_seconds += t * time.tensor_fraction;
+          load.memory_seconds += t * time.memory_fraction;
+        } else if (i.op == engine::Op::join) {
+          const auto kind = static_cast<std::size_t>(program_.collectives[i.arg].group);
+          const CollectiveTime& time =
+              times_[i.arg * s.num_patterns + *patterns_of_kind_[kind].begin()];
+          load.network_seconds[static_cast<std::size_t>(time.provenance)] += seconds(time.duration);
+        }
+      }
+      out_.loads.push_back(std::move(load));
+    }
+  }
+
+  struct ClassLoad {
+    std::int64_t ctas = 0;
+    BytesPerSecond memory{};
+  };
+
+  const Scenario& scenario_;
+  const workloads::StepProgram& program_;
+  const topology::Cluster& cluster_;
+  const KernelModel& kernels_;
+  const NetworkModel& network_;
+  StepSystem out_;
+  std::map<GroupShape, std::uint32_t> pattern_index_;
+  std::vector<GroupShape> shapes_;
+  std::array<std::set<std::uint32_t>, 6> patterns_of_kind_;
+  std::vector<GroupKind> kind_of_communicator_;
+  std::vector<CollectiveTime> times_;
+  std::vector<KernelTime> kernel_times_;
+  std::array<ClassLoad, engine::num_classes> classes_{};
+};
+
+}  // namespace
+
+StepSystem make_step_system(const Scenario& scenario, const workloads::StepProgram& program,
+                            const topology::Cluster& cluster, const KernelModel& kernels,
+                            const NetworkModel& network) {
+  return Binder(scenario, program, cluster, kernels, network).bind();
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,33 @@
+// Puts times and links on a step program: StepProgram + Cluster + KernelModel + NetworkModel become
+// an engine::System, with what the report needs to explain it.
+#pragma once
+
+#include <vector>
+
+#include "engine/system.hpp"
+#include "sim/kernel_model.hpp"
+#include "sim/network_model.hpp"
+#include "sim/scenario.hpp"
+#include "topology/cluster.hpp"
+#include "workloads/step_program.hpp"
+
+namespace stepcast::sim {
+
+/// What a rank of one role does in a step, for provenance and power.
+struct RoleLoad {
+  std::vector<double> compute_seconds;  // by Provenance, kernels alone
+  std::vector<double> network_seconds;  // by Provenance, collectives alone
+  double tensor_seconds = 0.0;          // sum of duration x tensor_fraction
+  double memory_seconds = 0.0;          // sum of duration x memory_fraction
+};
+
+struct StepSystem {
+  engine::System system;
+  std::vector<RoleLoad> loads;  // by role
+};
+
+StepSystem make_step_system(const Scenario& scenario, const workloads::StepProgram& program,
+                            const topology::Cluster& cluster, const KernelModel& kernels,
+                            const NetworkModel& network);
+
+}  // namespace stepcast::sim
