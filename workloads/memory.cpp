@@ -33,10 +33,7 @@ struct Rank {
         wide(bytes_per_element(in.precision.gradient_reduce)) {}
 
   bool zero3() const { return in.plan.data == DataParallel::zero3; }
-  bool sharded() const {
-    return zero3() || (in.plan.data == DataParallel::zero2 &&
-                       in.software.flat_parameters != FlatParameters::buckets);
-  }
+  bool sharded() const { return in.sharded(); }
   bool last_stage() const { return stage == in.plan.pipeline - 1; }
   /// Gradients of several micro-batches wait unsharded for one reduction.
   bool accumulates() const {

@@ -99,8 +99,7 @@ void Tail::clip() {
   pass({"gradients.scale", 8, 1});
 }
 
-/// Fused AdamW: read p, g, m, v, write p, m, v: 28 bytes; 16-bit weights kept beside the master are
-/// written as well (+2).
+/// Fused AdamW: read p, g, m, v, write p, m, v: 28 bytes.
 void Tail::update() {
   if (in_.software.optimizer == OptimizerKernel::foreach) {
     for (const Pass& p : foreach_adamw) pass(p);
@@ -124,10 +123,7 @@ void write_optimizer(const StepInputs& in, KernelTable& table, Calls& calls,
   tail.unscale();
   tail.clip();
   tail.update();
-  const bool replicated = in.plan.data == DataParallel::ddp ||
-                          in.plan.data == DataParallel::zero1 ||
-                          in.software.flat_parameters == FlatParameters::buckets;
-  if (!replicated || in.software.autocast) return;
+  if (in.sharded() || in.software.autocast) return;
   // 16-bit weights beside the fp32 master: read 4, write 2.
   const std::int64_t e = bytes_per_element(in.precision.compute);
   calls.kernel(compute, table.pass("adamw.cast", KernelFamily::pointwise, in.precision.compute,

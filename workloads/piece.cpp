@@ -24,6 +24,19 @@ Kernel gemm_kernel(const std::string& name, Dtype dtype, std::int64_t m, std::in
 
 }  // namespace
 
+bool StepInputs::sharded() const {
+  switch (plan.data) {
+    case DataParallel::ddp:
+    case DataParallel::zero1:
+      return false;
+    case DataParallel::zero2:
+      return software.flat_parameters != FlatParameters::buckets;
+    case DataParallel::zero3:
+      return true;
+  }
+  throw BrokenPromise("unknown data parallelism");
+}
+
 Sizes::Sizes(const StepInputs& in)
     : tokens(in.batch.micro_batch * in.batch.sequence),
       local_tokens(in.plan.sequence_parallel ? tokens / in.plan.tensor : tokens),
@@ -42,7 +55,7 @@ void PieceWriter::gemm(const std::string& name, std::int64_t m, std::int64_t n, 
 
 void PieceWriter::weight_gradient(const std::string& name, std::int64_t m, std::int64_t n,
                                   std::int64_t k) {
-  if (!fused()) return gemm(name, m, n, k);
+  if (!fused() || in_.sharded()) return gemm(name, m, n, k);
   Kernel kernel = gemm_kernel(name, in_.precision.compute, m, n, k);
   kernel.accumulate = true;
   kernel.bytes = Bytes(sizes_.element * (m * k + k * n) + 8 * m * n);

@@ -35,6 +35,9 @@ struct StepInputs {
   const Batch& batch;
   const Precision& precision;
   const Software& software;
+
+  /// Parameters are sharded between steps (FSDP), not replicated with gradients in buckets.
+  bool sharded() const;
 };
 
 /// Sizes of one micro-batch on one rank, in elements.
@@ -69,8 +72,8 @@ class PieceWriter {
 
   /// C[m,n] = A[m,k] B[k,n]: 2 m n k FLOPs; reads A and B, writes C once, each.
   void gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k);
-  /// A weight gradient C[m,n] over k tokens; with fusion it is added to an fp32 buffer inside the
-  /// GEMM (reads and writes 4 bytes an element of C).
+  /// A weight gradient C[m,n] over k tokens; in Megatron's buckets it is added to an fp32
+  /// buffer inside the GEMM (reads and writes 4 bytes an element of C).
   void weight_gradient(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k);
   /// `count` products of unfused attention, C[m,n] = A[m,k] B[k,n].
   void batched_gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k,

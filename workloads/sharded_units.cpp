@@ -118,7 +118,8 @@ void ShardedUnits::before_backward(std::size_t unit) {
     start_gather(unit);
     finish_gather(unit, false);
   }
-  const std::size_t depth = static_cast<std::size_t>(in_.plan.prefetch);
+  const std::size_t depth =
+      in_.software.explicit_prefetch ? static_cast<std::size_t>(in_.plan.prefetch) : 1;
   const std::size_t from = is_root(unit) ? num_units_ : unit;
   for (std::size_t i = 1; i <= depth && i <= from; ++i)
     if (!is_root(from - i)) start_gather(from - i);

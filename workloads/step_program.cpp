@@ -21,26 +21,6 @@ struct Pieces {
   Piece head_backward, layer_backward, embedding_backward;
 };
 
-bool sharded(const StepInputs& in) {
-  switch (in.plan.data) {
-    case DataParallel::ddp:
-    case DataParallel::zero1:
-      return false;
-    case DataParallel::zero2:
-      return in.software.flat_parameters != FlatParameters::buckets;
-    case DataParallel::zero3:
-      return true;
-  }
-  throw BrokenPromise("unknown data parallelism");
-}
-
-/// The four exchanges of a stage with its neighbours, each on its own lane (FRAMEWORKS 3.4).
-struct PipelineExchange {
-  Lane lane;
-  Slot slot;
-  std::uint32_t collective;
-};
-
 /// Writes the program of one pipeline stage.
 class StageWriter {
  public:
@@ -54,7 +34,7 @@ class StageWriter {
     std::visit(std::forward<F>(f), data_);
   }
   DataParallelCalls make_data_calls(KernelTable& table) {
-    if (sharded(in_)) return ShardedUnits(in_, table, calls_, parameters_);
+    if (in_.sharded()) return ShardedUnits(in_, table, calls_, parameters_);
     return GradientBuckets(in_, table, calls_, parameters_);
   }
 
@@ -202,7 +182,7 @@ void StageWriter::send(Lane lane, Slot slot, GroupKind group, const char* name) 
 /// (one flattened all-reduce over the tensor group, fp32), and tied embeddings on the first and the
 /// last stage (FRAMEWORKS 3.3). Sharded ones are reduced as shards.
 void StageWriter::sum_shared_gradients() {
-  const std::int64_t shards = sharded(in_) ? in_.plan.data_degree : 1;
+  const std::int64_t shards = in_.sharded() ? in_.plan.data_degree : 1;
   const auto fp32_all_reduce = [&](const char* name, GroupKind group, std::int64_t elements) {
     return table_.index_of(Collective{name, CollectiveKind::all_reduce, group, Dtype::fp32,
                                       Bytes(4 * ((elements + shards - 1) / shards))});
