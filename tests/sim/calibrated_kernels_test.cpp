@@ -1,0 +1,93 @@
+#include "sim/calibrated_kernels.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace stepcast;
+using namespace stepcast::literals;
+using sim::CalibratedKernels;
+using sim::Provenance;
+using workloads::Kernel;
+using workloads::KernelFamily;
+
+namespace {
+
+const topology::GpuSpec h100{.name = "h100-sxm5-80gb",
+                             .architecture = topology::Architecture::hopper,
+                             .sms = 132,
+                             .tensor_peak = 989_TFLOPps,
+                             .memory_bandwidth = 3350_GBps};
+
+Kernel pass(Bytes bytes, KernelFamily family = KernelFamily::pointwise) {
+  Kernel kernel;
+  kernel.family = family;
+  kernel.bytes = bytes;
+  return kernel;
+}
+
+Kernel product(std::int64_t m, std::int64_t n, std::int64_t k) {
+  Kernel kernel;
+  kernel.family = KernelFamily::gemm;
+  kernel.m = m;
+  kernel.n = n;
+  kernel.k = k;
+  return kernel;
+}
+
+}  // namespace
+
+TEST_CASE("a kernel that moves bytes takes bytes over the achieved share of the bandwidth") {
+  const CalibratedKernels kernels({}, h100, {});
+  // 2.8475 GB at 0.85 x 3350 GB/s = 1 ms
+  const auto time = kernels.time_of(pass(Bytes(2'847'500'000)));
+  CHECK(seconds(time.duration) == Approx(1e-3));
+  CHECK(time.provenance == Provenance::derived);
+  CHECK(time.memory_fraction == Approx(0.85));
+  CHECK(time.tiles == 0);
+}
+
+TEST_CASE("no kernel is shorter than 3 us") {
+  const CalibratedKernels kernels({}, h100, {});
+  CHECK(kernels.time_of(pass(16_B)).duration == 3_us);
+  CHECK(kernels.time_of(product(16, 16, 16)).duration >= 3_us);
+}
+
+TEST_CASE("vLLM's measured norms do not count for eager PyTorch") {
+  sim::CalibrationTable table;
+  table.elementwise.push_back({.gpu = "H100-SXM5-80GB",
+                               .dtype = "fp16",
+                               .kind = "rmsnorm",
+                               .implementation = "vllm",
+                               .tokens = 4096,
+                               .shape = "",
+                               .bytes = 64_MiB,
+                               .duration = 1_ms,
+                               .source = {}});
+  const Kernel norm = pass(64_MiB, KernelFamily::norm);
+  CHECK(CalibratedKernels(table, h100, {}).time_of(norm).duration ==
+        CalibratedKernels({}, h100, {}).time_of(norm).duration);
+}
+
+TEST_CASE("a product that adds to fp32 gradients reads and writes them where bytes bound it") {
+  const CalibratedKernels kernels({}, h100, {});
+  Kernel thin = product(16384, 16384, 16);
+  const auto plain = kernels.time_of(thin);
+  thin.accumulate = true;
+  const auto adding = kernels.time_of(thin);
+  // 2 B per output against 8 B, and little else: 16384^2 outputs, 2 x 16384 x 16 inputs of 2 B
+  CHECK(seconds(adding.duration) == Approx((8.0 * 16384 * 16384 + 1048576) / (0.85 * 3350e9)));
+  CHECK(adding.duration > plain.duration * 3);
+  CHECK(adding.provenance == Provenance::derived);
+}
+
+TEST_CASE("attention that nothing is known of falls back on the datasheet") {
+  Kernel attention;
+  attention.family = KernelFamily::attention_forward;
+  attention.batch = 2;
+  attention.heads = 32;
+  attention.sequence = 4096;
+  attention.head_dim = 128;
+  const auto time = CalibratedKernels({}, h100, {}).time_of(attention);
+  CHECK(time.provenance == Provenance::datasheet);
+  CHECK(time.tensor_fraction == Approx(1.0));
+  CHECK(time.tiles == 2 * 32 * 32);
+}

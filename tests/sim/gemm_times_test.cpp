@@ -1,0 +1,118 @@
+#include "sim/gemm_times.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "engine/units.hpp"
+
+using namespace stepcast;
+using namespace stepcast::literals;
+using sim::GemmRow;
+using sim::GemmShape;
+using sim::GemmTimes;
+using sim::Provenance;
+using workloads::Dtype;
+
+namespace {
+
+const topology::GpuSpec h100{.name = "h100-sxm5-80gb",
+                             .architecture = topology::Architecture::hopper,
+                             .sms = 132,
+                             .tensor_peak = 989_TFLOPps,
+                             .fp8_peak = 1979_TFLOPps,
+                             .memory_bandwidth = 3350_GBps};
+
+GemmRow row(std::int64_t m, std::int64_t n, std::int64_t k, double tflops,
+            const std::string& data = "random") {
+  return {.gpu = "H100-SXM5-80GB",
+          .dtype = "bf16",
+          .m = m,
+          .n = n,
+          .k = k,
+          .layout = "",
+          .data = data,
+          .rate = FlopsPerSecond(tflops * 1e12),
+          .source = {"a test", "here", "high"}};
+}
+
+double tflops(const GemmTimes& times, const GemmShape& shape, Dtype dtype = Dtype::bf16) {
+  return shape.flops() / seconds(times.time_of(shape, dtype)->duration) / 1e12;
+}
+
+}  // namespace
+
+TEST_CASE("a measured product takes what was measured, in both 16-bit types") {
+  const GemmTimes times({row(4096, 4096, 4096, 700)}, h100);
+  const auto time = times.time_of({4096, 4096, 4096, 1}, Dtype::bf16);
+  REQUIRE(time);
+  CHECK(time->provenance == Provenance::measured);
+  // 2 x 4096^3 FLOP / 700 TFLOP/s = 196.34 us
+  CHECK(seconds(time->duration) == Approx(196.34e-6).epsilon(1e-4));
+  CHECK(times.time_of({4096, 4096, 4096, 1}, Dtype::fp16)->duration == time->duration);
+}
+
+TEST_CASE("repeated measurements of one shape count as their mean time") {
+  const GemmTimes times({row(1024, 1024, 1024, 400), row(1024, 1024, 1024, 200)}, h100);
+  // 2^31 FLOP: 5.369 us and 10.737 us
+  CHECK(seconds(times.time_of({1024, 1024, 1024, 1}, Dtype::bf16)->duration) ==
+        Approx(8.053e-6).epsilon(1e-3));
+}
+
+TEST_CASE("between two measured shapes lies a rate between theirs") {
+  const GemmTimes times({row(4096, 4096, 4096, 700), row(4096, 16384, 4096, 760)}, h100);
+  const auto time = times.time_of({4096, 8192, 4096, 1}, Dtype::bf16);
+  CHECK(time->provenance == Provenance::interpolated);
+  CHECK(tflops(times, {4096, 8192, 4096, 1}) > 690);
+  CHECK(tflops(times, {4096, 8192, 4096, 1}) < 770);
+}
+
+TEST_CASE("far from every measured shape it is extrapolated") {
+  const GemmTimes times({row(4096, 4096, 4096, 700)}, h100);
+  CHECK(times.time_of({64, 64, 64, 1}, Dtype::bf16)->provenance == Provenance::extrapolated);
+}
+
+TEST_CASE("weights near zero make an H100 fast: such rows are corrected from 1e11 FLOP on") {
+  const GemmTimes times({row(8192, 8192, 8192, 867, "small"), row(512, 512, 512, 100, "small")},
+                        h100);
+  CHECK(tflops(times, {8192, 8192, 8192, 1}) == Approx(867 * 0.92).epsilon(1e-4));
+  CHECK(tflops(times, {512, 512, 512, 1}) == Approx(100).epsilon(1e-4));
+}
+
+TEST_CASE("products of zeros are not calibrated with") {
+  const GemmTimes times({row(8192, 8192, 8192, 894, "zeros")}, h100);
+  CHECK(times.time_of({8192, 8192, 8192, 1}, Dtype::bf16)->provenance == Provenance::datasheet);
+}
+
+TEST_CASE("a sibling's rows are scaled by the peak and called extrapolated") {
+  topology::GpuSpec card = h100;
+  card.name = "h100-pcie-80gb";
+  card.tensor_peak = 756_TFLOPps;
+  const GemmTimes times({row(8192, 8192, 8192, 800)}, card);
+  const auto time = times.time_of({8192, 8192, 8192, 1}, Dtype::bf16);
+  CHECK(time->provenance == Provenance::extrapolated);
+  CHECK(tflops(times, {8192, 8192, 8192, 1}) == Approx(800 * 756.0 / 989).epsilon(0.01));
+}
+
+TEST_CASE("where nothing is measured the datasheet's peak answers, and a missing one is told") {
+  topology::GpuSpec volta{.name = "v100-sxm2-32gb",
+                          .architecture = topology::Architecture::volta,
+                          .sms = 80,
+                          .tensor_peak = 125_TFLOPps,
+                          .fp32_peak = FlopsPerSecond(15.7e12),
+                          .memory_bandwidth = 900_GBps};
+  const GemmTimes times({}, volta);
+  const GemmShape shape{4096, 4096, 4096, 1};
+  CHECK(times.time_of(shape, Dtype::fp16)->provenance == Provenance::datasheet);
+  CHECK(tflops(times, shape, Dtype::fp16) == Approx(125).epsilon(0.01));
+  // Volta's tensor cores know no bf16: fp32 units do it.
+  CHECK(tflops(times, shape, Dtype::bf16) == Approx(15.7).epsilon(0.01));
+  CHECK_FALSE(times.time_of(shape, Dtype::fp8));
+}
+
+TEST_CASE("tiles are 128 x 256 on Hopper, turned the better way, and 128 x 128 before") {
+  using topology::Architecture;
+  CHECK(sim::gemm_tiles({4096, 4096, 4096, 1}, Architecture::hopper) == 32 * 16);
+  CHECK(sim::gemm_tiles({128, 512, 64, 3}, Architecture::hopper) == 3 * 2);
+  CHECK(sim::gemm_tiles({512, 128, 64, 3}, Architecture::hopper) == 3 * 2);
+  CHECK(sim::gemm_tiles({4096, 4096, 4096, 1}, Architecture::ampere) == 32 * 32);
+}
