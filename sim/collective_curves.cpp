@@ -1,23 +1,17 @@
 #include "sim/collective_curves.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <tuple>
 
 #include "engine/check.hpp"
+#include "sim/gpu_names.hpp"
 
 namespace stepcast::sim {
 namespace {
 
 using workloads::CollectiveKind;
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 std::optional<CollectiveKind> kind_of(const std::string& collective) {
   if (collective == "allreduce") return CollectiveKind::all_reduce;
@@ -47,7 +41,9 @@ bool applies(const CollectiveRow& row, const topology::NodeSpec& node) {
   if (row.bytes <= Bytes(0) || row.duration <= Duration(0) || row.ranks < 2 || row.nodes < 1)
     return false;
   if (row.source.confidence != "high" && row.source.confidence != "medium") return false;
-  if (gpu_family(row.gpu) != gpu_family(node.gpu.name) || old_nccl(row.nccl)) return false;
+  const Kinship kin = kinship(row.gpu, node.gpu.name);
+  if (kin != Kinship::same && kin != Kinship::same_chip) return false;
+  if (old_nccl(row.nccl)) return false;
   if (row.nodes == 1) return row.fabric.empty() || row.fabric == "nvlink";
   if (row.fabric != "infiniband") return false;
   const double here = node.nic.value * static_cast<double>(node.nics);
@@ -59,7 +55,7 @@ using RunKey = std::tuple<CollectiveKind, std::int64_t, std::int64_t, std::strin
                           std::string, std::string>;
 
 RunKey key_of(const CollectiveRow& row, CollectiveKind kind) {
-  return {kind, row.ranks, row.nodes, lower(row.gpu), row.nccl, row.timing, row.source.reference};
+  return {kind, row.ranks, row.nodes, row.gpu, row.nccl, row.timing, row.source.reference};
 }
 
 void make_curve(CollectiveCurve& curve) {
@@ -83,20 +79,13 @@ bool is_curve(const CollectiveCurve& curve) {
 
 /// The better of two runs of one collective over one shape.
 bool better(const CollectiveCurve& a, const CollectiveCurve& b, const std::string& gpu) {
-  const bool a_same = lower(a.gpu) == gpu, b_same = lower(b.gpu) == gpu;
+  const bool a_same = kinship(a.gpu, gpu) == Kinship::same;
+  const bool b_same = kinship(b.gpu, gpu) == Kinship::same;
   if (a_same != b_same) return a_same;
   return a.points.size() > b.points.size();
 }
 
 }  // namespace
-
-std::string gpu_family(const std::string& gpu) {
-  const std::string name = lower(gpu);
-  const std::size_t first = name.find('-');
-  if (first == std::string::npos) return name;
-  if (name.compare(first + 1, 3, "sxm") == 0) return name.substr(0, first + 4);
-  return name.substr(0, name.find('-', first + 1));
-}
 
 bool CollectiveCurve::has_point(Bytes bytes) const {
   return std::any_of(points.begin(), points.end(),
@@ -128,7 +117,6 @@ CollectiveCurves::CollectiveCurves(const std::vector<CollectiveRow>& rows,
     if (curve.source.empty()) curve.source = row.source.source;
     curve.points.push_back({row.bytes, row.duration});
   }
-  const std::string gpu = lower(node.gpu.name);
   for (auto& [key, curve] : runs) {
     make_curve(curve);
     if (!is_curve(curve)) continue;
@@ -137,7 +125,7 @@ CollectiveCurves::CollectiveCurves(const std::vector<CollectiveRow>& rows,
     });
     if (rival == curves_.end())
       curves_.push_back(std::move(curve));
-    else if (better(curve, *rival, gpu))
+    else if (better(curve, *rival, node.gpu.name))
       *rival = std::move(curve);
   }
 }

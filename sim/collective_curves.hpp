@@ -59,7 +59,4 @@ class CollectiveCurves {
   std::vector<CollectiveCurve> curves_;
 };
 
-/// "H100-SXM5-80GB" and "h100-sxm5-80gb" are both "h100-sxm"; a PCIe card is another family.
-std::string gpu_family(const std::string& gpu);
-
 }  // namespace stepcast::sim

@@ -41,8 +41,10 @@ constexpr double nvls_start = 25.0;  // NCCL's NVLS latency since 2.21, nothing 
 constexpr std::array<double, 3> ring_start{6.6, 14.0, 8.4};
 constexpr std::array<double, 3> tree_start{6.8, 14.0, 8.4};
 
-// A slot of the Simple protocol's buffer: 4 MiB in 8 steps (init.cc). A level of a pipeline passes
-// its first slot on only when it is there.
+// A slot of NCCL's buffer: 4 MiB in 8 steps (init.cc). A level of a tree passes a channel's first
+// slot on only when it is there, and all channels share the NICs; short messages fill less than
+// one. The mechanism is ours; the study's curves show it: NVLSTree on 4 to 256 nodes is 40-50 us a
+// level above the bandwidth line from 8 MiB on, 25 us at 1 MiB, for 20.9 us of NCCL's constant.
 constexpr double slot_bytes = 512.0 * 1024;
 
 /// Achieved over planned bandwidth.
@@ -56,7 +58,7 @@ Efficiency efficiency_of(Architecture architecture) {
     case Architecture::volta:  // 134.5 GB/s of 6 x 20 (vTrain nccl-tests table, 1 GiB)
       return {30.0, 1.12};
     case Architecture::ampere:  // 235 GB/s of 12 x 20 (superbenchmark log, 8 GiB)
-      return {30.0, 0.98};
+      return {25.0, 0.98};
     case Architecture::hopper:  // 370 GB/s of 12 x 30 (NVIDIA, expected ring figure)
     case Architecture::blackwell:
       return {10.0, 1.03};
@@ -143,6 +145,14 @@ std::int64_t levels_of(std::int64_t nodes) {
   return static_cast<std::int64_t>(std::floor(std::log2(static_cast<double>(nodes))));
 }
 
+/// Time for the first slots of all channels to pass `levels` levels over the NICs of a node.
+Duration tree_fill(const Terms& t, std::int64_t levels, std::int64_t channels) {
+  if (levels == 0) return {};
+  const auto count = static_cast<double>(channels);
+  const double slots = std::min(t.size() / count, slot_bytes) * count;
+  return to_duration(static_cast<double>(levels) * slots / t.machine.nic_bandwidth.value);
+}
+
 NcclTime tree_time(const Terms& t) {
   NcclTime time;
   time.start = us(tree_start[t.protocol()] + t.efficiency().start_us);
@@ -152,6 +162,7 @@ NcclTime tree_time(const Terms& t) {
   time.hop_between_nodes = us(tree_hop.net[t.protocol()]);
   const double planned = t.option.bandwidth.value / tree_step(t) * tree_share(t);
   transfer_at(time, t, planned * std::min(1.0, t.efficiency().in_node));
+  time.fill = tree_fill(t, time.network_hops, t.machine.ring.ctas);
   return time;
 }
 
@@ -182,9 +193,7 @@ NcclTime nvls_tree_time(const Terms& t) {
   const double network =
       t.nodes() == 2 ? nics * nic_efficiency : nics / 2 * nvls_tree_nic_efficiency;
   transfer_at(time, t, std::min(network, nvls_bandwidth(t).value));
-  const auto channels = static_cast<double>(t.machine.nvls->ctas);
-  const double slot = std::min(t.size() / channels, slot_bytes) * channels / nics;
-  time.fill = to_duration(static_cast<double>(time.hops) * slot);
+  time.fill = tree_fill(t, time.hops, t.machine.nvls->ctas);
   return time;
 }
 
