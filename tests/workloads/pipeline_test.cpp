@@ -42,8 +42,7 @@ std::int64_t makespan(Schedule schedule, std::int64_t p, std::int64_t m) {
       const auto mb = static_cast<std::size_t>(turn.micro_batch);
       std::int64_t ready = 0;
       if (turn.pass == Pass::forward && r > 0) ready = forward[r - 1][mb];
-      if (turn.pass == Pass::backward)
-        ready = r + 1 < count ? backward[r + 1][mb] : forward[r][mb];
+      if (turn.pass == Pass::backward) ready = r + 1 < count ? backward[r + 1][mb] : forward[r][mb];
       if (ready < 0) continue;
       clock[r] = std::max(clock[r], ready) + (turn.pass == Pass::forward ? 1 : 2);
       (turn.pass == Pass::forward ? forward : backward)[r][mb] = clock[r];

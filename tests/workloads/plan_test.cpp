@@ -94,7 +94,8 @@ TEST_CASE("a plan that cannot cut the model is refused with the reason") {
   const TransformerShape s = llama_7b();
   CHECK(refusal(s, plan_of(1, 8, 4), {}) == "accepted");
   CHECK(refusal(s, plan_of(1, 3, 1), {}) == "tensor degree 3 does not divide heads 32");
-  CHECK(refusal(s, plan_of(1, 1, 33), {}) == "pipeline degree 33 exceeds the 32 layers of the model");
+  CHECK(refusal(s, plan_of(1, 1, 33), {}) ==
+        "pipeline degree 33 exceeds the 32 layers of the model");
   CHECK(refusal(s, plan_of(0, 1, 1), {}) == "data degree is 0");
   CHECK(refusal(s, plan_of(1, -2, 1), {}) == "tensor degree is -2");
   CHECK(refusal(s, plan_of(1, 1, 1), {.micro_batch = 0}) == "micro_batch is 0");

@@ -20,15 +20,15 @@ TEST_CASE("the models have the parameters that their authors publish") {
 
 TEST_CASE("model FLOPs of Llama-2 7B at 4096 tokens are those of PaLM's formula") {
   // 6 (32 (4 4096^2 + 3 4096 11008) + 32000 4096) + 12 32 4096 4096 = 4.6088e10 per token.
-  const double per_token = 6.0 * (32.0 * (4 * 4096.0 * 4096 + 3 * 4096.0 * 11008) + 32000.0 * 4096) +
-                           12.0 * 32 * 4096 * 4096;
+  const double per_token =
+      6.0 * (32.0 * (4 * 4096.0 * 4096 + 3 * 4096.0 * 11008) + 32000.0 * 4096) +
+      12.0 * 32 * 4096 * 4096;
   CHECK(model_flops(llama_7b(), 1, 4096).value == Approx(per_token).epsilon(1e-12));
   CHECK(model_flops(llama_7b(), 8192, 4096).value == Approx(8192 * per_token).epsilon(1e-12));
 }
 
 TEST_CASE("the tensors of one rank without tensor parallelism are the whole model") {
-  for (const TransformerShape& s :
-       {llama_1b(), llama_7b(), llama_70b(), gpt(48, 1600, 25, 1024)}) {
+  for (const TransformerShape& s : {llama_1b(), llama_7b(), llama_70b(), gpt(48, 1600, 25, 1024)}) {
     for (const bool packed : {false, true}) {
       CHECK(elements_of(layer_tensors(s, 1, packed)) == layer_parameters(s));
       CHECK(elements_of(stage_parameters(s, {}, packed, 0).layer) == layer_parameters(s));
