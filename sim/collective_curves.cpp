@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <map>
+#include <string_view>
 #include <tuple>
 
 #include "engine/check.hpp"
@@ -35,6 +37,19 @@ bool old_nccl(const std::string& version) {
     return false;
   }
   return major < 2 || (major == 2 && minor < 18);
+}
+
+/// A figure read from a plot says how well in its source ("digitised +-3 GB/s"). Where that is more
+/// than 15 % of the bus bandwidth, the row says nothing that the model does not know better.
+bool readable(const CollectiveRow& row, CollectiveKind kind) {
+  constexpr std::string_view mark = "digitised +-";
+  const std::size_t at = row.source.source.find(mark);
+  if (at == std::string::npos) return true;
+  double gigabytes = 0.0;
+  if (std::sscanf(row.source.source.c_str() + at + mark.size(), "%lf GB/s", &gigabytes) != 1)
+    return true;
+  const double bus = (row.bytes / row.duration).value * bus_factor(kind, row.ranks);
+  return gigabytes * 1e9 <= 0.15 * bus;
 }
 
 bool applies(const CollectiveRow& row, const topology::NodeSpec& node) {
@@ -108,7 +123,7 @@ CollectiveCurves::CollectiveCurves(const std::vector<CollectiveRow>& rows,
   std::map<RunKey, CollectiveCurve> runs;
   for (const CollectiveRow& row : rows) {
     const auto kind = kind_of(row.collective);
-    if (!kind || !applies(row, node)) continue;
+    if (!kind || !applies(row, node) || !readable(row, *kind)) continue;
     CollectiveCurve& curve = runs[key_of(row, *kind)];
     curve.gpu = row.gpu;
     curve.kind = *kind;

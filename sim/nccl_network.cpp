@@ -60,9 +60,9 @@ Duration CollectiveTimes::slowest_below(CollectiveKind kind, Bytes bytes,
   Duration longest{};
   Modelled low = model(kind, Bytes(1), machine);
   std::int64_t from = 1;
-  // Steps of half an octave: NCCL's estimates are straight lines between powers of two.
+  // NCCL's estimates are straight lines between powers of two, where Tree's share jumps.
   for (std::int64_t octave = 2; from < bytes.value; octave *= 2) {
-    for (const std::int64_t end : {octave / 2 * 3 / 2, octave}) {
+    for (const std::int64_t end : {octave / 2 * 3 / 2, octave - 1, octave}) {
       const std::int64_t to = std::min(end, bytes.value);
       if (to <= from) continue;
       const Modelled high = model(kind, Bytes(to), machine);
@@ -104,8 +104,7 @@ CollectiveTime CollectiveTimes::time_of(CollectiveKind kind, Bytes bytes,
   out.hop_in_node = time.hop_in_node;
   out.hop_between_nodes = time.hop_between_nodes;
   out.transfer = time.transfer;
-  out.duration = time.total();
-  if (has_choice(kind)) out.duration = std::max(out.duration, slowest_below(kind, bytes, machine));
+  out.duration = monotone_model(kind, bytes, machine);
   correct(out, kind, bytes, shape);
   out.latency = out.duration - out.transfer;
   out.algbw = bytes / out.duration;
@@ -114,22 +113,49 @@ CollectiveTime CollectiveTimes::time_of(CollectiveKind kind, Bytes bytes,
   return out;
 }
 
-/// How much longer the measured group takes than the model of it. Beyond its sizes the ratio at the
-/// end holds for longer messages (bandwidth) and fades within four octaves for shorter ones, where
-/// another protocol runs.
-double CollectiveTimes::measured_over_model(const CollectiveCurve& curve, Bytes bytes) const {
-  const std::int64_t per_node = curve.ranks / curve.nodes;
-  const NcclMachine machine = nccl_machine(node_, {curve.ranks, curve.nodes, per_node, 1});
-  const Bytes known = std::clamp(bytes, curve.smallest(), curve.largest());
-  const auto modelled = [&](Bytes size) {
-    const Duration alone = model(curve.kind, size, machine).time.total();
-    if (!has_choice(curve.kind)) return seconds(alone);
-    return seconds(std::max(alone, slowest_below(curve.kind, size, machine)));
-  };
-  const double ratio = seconds(curve.at(known)) / modelled(known);
-  if (bytes >= known) return ratio;
-  const double octaves = std::log2(known / bytes);
-  return std::pow(ratio, std::max(0.0, 1.0 - octaves / 4));
+Duration CollectiveTimes::monotone_model(CollectiveKind kind, Bytes bytes,
+                                         const NcclMachine& machine) const {
+  const Duration alone = model(kind, bytes, machine).time.total();
+  return has_choice(kind) ? std::max(alone, slowest_below(kind, bytes, machine)) : alone;
+}
+
+/// The curve's own group. Beyond its sizes the model of it, times the ratio at the nearest end.
+Duration CollectiveTimes::extended(const CollectiveCurve& curve, Bytes bytes) const {
+  if (curve.covers(bytes)) return curve.at(bytes);
+  const NcclMachine machine =
+      nccl_machine(node_, {curve.ranks, curve.nodes, curve.ranks / curve.nodes, 1});
+  const Bytes end = std::clamp(bytes, curve.smallest(), curve.largest());
+  const double ratio = seconds(curve.at(end)) / seconds(monotone_model(curve.kind, end, machine));
+  return to_duration(seconds(monotone_model(curve.kind, bytes, machine)) * ratio);
+}
+
+/// Measured over model, the geometric mean over the sizes of a curve.
+double CollectiveTimes::mean_ratio(const CollectiveCurve& curve) const {
+  const NcclMachine machine =
+      nccl_machine(node_, {curve.ranks, curve.nodes, curve.ranks / curve.nodes, 1});
+  double sum = 0.0;
+  for (const CurvePoint& point : curve.points)
+    sum += std::log(seconds(point.duration) /
+                    seconds(monotone_model(curve.kind, point.bytes, machine)));
+  return std::exp(sum / static_cast<double>(curve.points.size()));
+}
+
+/// Between two measured node counts, log-log in nodes; outside them the model, corrected by the
+/// nearest curve as a whole, and on the right side of it. Both never fall with bytes or nodes.
+Duration CollectiveTimes::between_nodes(const CollectiveCurves::Neighbours& curves, Bytes bytes,
+                                        std::int64_t nodes, Duration modelled) const {
+  const auto& [fewer, more] = curves;
+  if (fewer && more) {
+    const double low = seconds(extended(*fewer, bytes)), high = seconds(extended(*more, bytes));
+    const double place =
+        std::log(static_cast<double>(nodes) / static_cast<double>(fewer->nodes)) /
+        std::log(static_cast<double>(more->nodes) / static_cast<double>(fewer->nodes));
+    return to_duration(low * std::pow(high / low, place));
+  }
+  const CollectiveCurve& nearest = fewer ? *fewer : *more;
+  const Duration corrected = to_duration(seconds(modelled) * mean_ratio(nearest));
+  const Duration beside = extended(nearest, bytes);
+  return fewer ? std::max(corrected, beside) : std::min(corrected, beside);
 }
 
 void CollectiveTimes::correct(CollectiveTime& out, CollectiveKind kind, Bytes bytes,
@@ -138,23 +164,16 @@ void CollectiveTimes::correct(CollectiveTime& out, CollectiveKind kind, Bytes by
   if (overrides_.algorithm || overrides_.protocol) return;  // curves were measured without
   if (const CollectiveCurve* curve = curves_.find(kind, shape)) {
     out.rests_on = curve->source;
-    if (curve->covers(bytes)) {
-      out.duration = curve->at(bytes);
-      out.provenance = curve->has_point(bytes) ? Provenance::measured : Provenance::interpolated;
-    } else {
-      out.duration = to_duration(seconds(modelled) * measured_over_model(*curve, bytes));
-      out.provenance = Provenance::extrapolated;
-    }
-  } else if (const auto [fewer, more] = curves_.neighbours(kind, shape); fewer || more) {
-    const CollectiveCurve& a = fewer ? *fewer : *more;
-    const CollectiveCurve& b = more ? *more : *fewer;
-    const double span = std::log(static_cast<double>(b.nodes) / static_cast<double>(a.nodes));
-    const double place = std::log(static_cast<double>(shape.nodes) / static_cast<double>(a.nodes));
-    const double at_a = measured_over_model(a, bytes);
-    const double at_b = &a == &b ? at_a : measured_over_model(b, bytes);
-    const double ratio = at_a * std::pow(at_b / at_a, span > 0 ? place / span : 0.0);
-    out.rests_on = a.source;
-    out.duration = to_duration(seconds(modelled) * ratio);
+    out.duration = extended(*curve, bytes);
+    out.provenance = !curve->covers(bytes)     ? Provenance::extrapolated
+                     : curve->has_point(bytes) ? Provenance::measured
+                                               : Provenance::interpolated;
+  } else if (const auto near = curves_.neighbours(kind, shape); near.fewer || near.more) {
+    const bool within =
+        near.fewer && near.more && near.fewer->covers(bytes) && near.more->covers(bytes);
+    out.rests_on = (near.fewer ? near.fewer : near.more)->source;
+    out.duration = between_nodes(near, bytes, shape.nodes, modelled);
+    out.provenance = within ? Provenance::interpolated : Provenance::model;
   }
   out.correction = seconds(out.duration) / seconds(modelled);
   out.transfer = to_duration(seconds(out.transfer) * out.correction);

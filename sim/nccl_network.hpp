@@ -27,7 +27,11 @@ class CollectiveTimes {
   struct Modelled;
   Modelled model(workloads::CollectiveKind, Bytes, const NcclMachine&) const;
   Duration slowest_below(workloads::CollectiveKind, Bytes, const NcclMachine&) const;
-  double measured_over_model(const CollectiveCurve&, Bytes) const;
+  Duration monotone_model(workloads::CollectiveKind, Bytes, const NcclMachine&) const;
+  Duration extended(const CollectiveCurve&, Bytes) const;
+  double mean_ratio(const CollectiveCurve&) const;
+  Duration between_nodes(const CollectiveCurves::Neighbours&, Bytes, std::int64_t nodes,
+                         Duration modelled) const;
   void correct(CollectiveTime&, workloads::CollectiveKind, Bytes, const GroupShape&) const;
 
   topology::NodeSpec node_;
