@@ -53,6 +53,8 @@ struct CollectiveTime {
 struct LinkLoad {
   topology::LinkId link = 0;
   double bytes_per_byte = 0.0;
+
+  friend bool operator==(const LinkLoad&, const LinkLoad&) = default;
 };
 
 class NetworkModel {
