@@ -4,19 +4,18 @@ set -eu
 cd "$(dirname "$0")/../.."
 
 scripts="dev .ci/run $(find tests -name '*.sh' -print | sort)"
+check=no
+command -v shellcheck >/dev/null 2>&1 && check=yes
 status=0
 for script in $scripts; do
   case $(head -n 1 "$script") in
-    *bash) shell=bash ;;
+    *bash) shell="bash" ;;
     *) shell="sh" ;;
   esac
   "$shell" -n "$script" || status=1
+  [ $check = no ] || shellcheck --severity=warning --shell="$shell" "$script" || status=1
 done
 for script in dev .ci/run; do
   [ -x "$script" ] || { echo "$script is not executable"; status=1; }
 done
-if command -v shellcheck >/dev/null 2>&1; then
-  # shellcheck disable=SC2086  # the list is split into names on purpose
-  shellcheck $scripts || status=1
-fi
 exit $status
