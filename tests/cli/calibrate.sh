@@ -1,0 +1,58 @@
+# stepcast-calibrate as a user calls it: results, messages and exit codes.
+# Usage: calibrate.sh FOLDER_OF_PROGRAMS SOURCE_FOLDER
+set -u
+program=$1/stepcast-calibrate
+source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+# expect CODE PATTERN ARGUMENT...: exit code and a pattern in what is printed
+expect() {
+  code=$1 pattern=$2
+  shift 2
+  output=$("$program" "$@" 2>&1)
+  got=$?
+  if [ $got -ne "$code" ] || ! printf "%s\n" "$output" | grep -q -e "$pattern"; then
+    echo "stepcast-calibrate $*: exit $got (wanted $code, with \"$pattern\"):"
+    printf '%s\n' "$output" | head -3
+    failures=$((failures + 1))
+  fi
+}
+
+expect 0 '' import "$source"/calibrate/published/*.csv --out "$work/p.h5" --title published
+expect 0 'H100-SXM5-80GB' show "$work/p.h5"
+"$program" export --csv "$work/p.h5" >"$work/p.csv"
+expect 0 '' import "$work/p.csv" --out "$work/again.h5"
+expect 0 '' merge "$work/p.h5" "$work/again.h5" --out "$work/merged.h5"
+expect 0 'published' show "$work/merged.h5"
+expect 0 'import FILE.csv' --help
+
+expect 2 'did you mean --title' import x.csv --tilte t
+expect 2 'did you mean import' imprt x.csv
+expect 2 'which command'
+expect 2 'needs' import x.csv
+expect 2 'unknown option --ou' import x.csv --ou y.h5  # no guessing of prefixes
+expect 3 'no such file' show "$work/none.h5"
+expect 3 'not an HDF5 file' show "$work/p.csv"
+head -c 20000 "$work/p.h5" >"$work/cut.h5"
+expect 3 'truncated' show "$work/cut.h5"
+printf 'gpu,kinds\n' >"$work/bad.csv"
+expect 3 'bad.csv:1' import "$work/bad.csv" --out "$work/bad.h5"
+expect 3 'cannot be written' import "$work/p.csv" --out "$work/nowhere/x.h5"
+[ ! -e "$work/bad.h5" ] || { echo "bad input left a table"; failures=$((failures + 1)); }
+
+# Readable by others: h5py where it is, else HDF5's own tool.
+if python3 -c 'import h5py' 2>/dev/null; then
+  python3 - "$work/p.h5" <<'PYTHON' || failures=$((failures + 1))
+import sys, h5py
+table = h5py.File(sys.argv[1])
+assert table.attrs["version"] == 1
+assert table["gemm/rate"].attrs["unit"] in ("FLOP/s", b"FLOP/s")
+assert len(table["gemm/m"]) == len(table["gemm/rate"]) == 362
+assert table["gemm/gpu"][0].decode().startswith("A100")
+PYTHON
+elif command -v h5dump >/dev/null; then
+  h5dump -d /gemm/rate "$work/p.h5" | grep -q 'FLOP/s' || failures=$((failures + 1))
+fi
+exit $((failures > 0))
