@@ -177,6 +177,14 @@ void check(const TransformerShape& shape, const ParallelPlan& plan, const Batch&
   check_tensor(shape, plan, batch, where);
 }
 
+void check(const Precision& precision, const std::string& where) {
+  if (precision.compute == Dtype::fp8)
+    throw InputError(where, "fp8 training is not modelled", "take bf16 or fp16");
+  if (precision.gradient_reduce == Dtype::fp8 || precision.gradient_reduce == Dtype::tf32)
+    throw InputError(where, "gradients cannot be reduced in this precision",
+                     "take fp32, bf16 or fp16");
+}
+
 std::int64_t layers_of_stage(std::int64_t layers, std::int64_t stages, std::int64_t stage) {
   expects(stage >= 0 && stage < stages && layers >= stages, "a stage of the pipeline");
   return layers / stages + (stage < layers % stages ? 1 : 0);

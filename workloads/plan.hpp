@@ -80,6 +80,10 @@ std::vector<std::vector<std::int64_t>> groups(const ParallelPlan&, GroupKind);
 /// stages than layers. Whether it fits in memory is peak_memory()'s business.
 void check(const TransformerShape&, const ParallelPlan&, const Batch&, const std::string& where);
 
+/// Throws InputError at `where` for precisions whose kernels are not modelled (fp8 casts and
+/// transposes) or that no framework reduces in.
+void check(const Precision&, const std::string& where);
+
 /// Layers of the model that a stage holds; uneven when the degree does not divide them (the first
 /// stages take the remainder, as torch's equal split does).
 std::int64_t layers_of_stage(std::int64_t layers, std::int64_t stages, std::int64_t stage);

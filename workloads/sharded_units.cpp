@@ -42,6 +42,11 @@ ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name,
   const std::int64_t g = accumulated ? r : e;
   Kernels k;
   if (e != 4) k.cast = table.pass(name + ".cast", pointwise, low, (4 + e) * shard);
+  // FSDP1 divides by about sqrt(N) before and after; FSDP2 lets NCCL average, but not in fp16.
+  if (ranks > 1 && (fsdp1() || wide == Dtype::fp16)) {
+    k.divide = table.pass(name + ".divide", pointwise, wide, 2 * r * full);
+    k.shard_divide = table.pass(name + ".shard_divide", pointwise, wide, 2 * r * shard);
+  }
   if (!fsdp1()) {
     k.copy_in = table.pass(name + ".copy_in", copy, low, 2 * e * shard);
     k.copy_out = table.pass(name + ".copy_out", copy, low, 2 * e * full);
@@ -49,7 +54,6 @@ ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name,
   } else {
     k.flat_gradient = table.pass(name + ".flat_gradient", copy, low, 2 * g * full);
     if (g != r) k.reduce_copy = table.pass(name + ".reduce_cast", pointwise, wide, (g + r) * full);
-    if (ranks > 1) k.divide = table.pass(name + ".divide", pointwise, wide, 2 * r * full);
   }
   if (ranks > 1) {
     k.gather = table.index_of(Collective{name + ".gather", CollectiveKind::all_gather,
@@ -199,6 +203,7 @@ void ShardedUnits::after_backward(std::size_t unit) {
   reduce_copy(unit);
   const Kernels& k = of(unit);
   if (k.reduce) calls_.join(data_lane, data_slot, *k.reduce);
+  run(data_lane, k.shard_divide);
   run(data_lane, k.shard_cast);
   if (!first_backward_) run(data_lane, k.shard_sum);
   reduced_ = calls_.record(data_lane);

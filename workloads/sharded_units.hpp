@@ -41,7 +41,8 @@ class ShardedUnits {
  private:
   struct Kernels {  // of one kind of unit; absent: the software does not need it
     std::optional<std::uint32_t> cast, copy_in, gather, copy_out;
-    std::optional<std::uint32_t> flat_gradient, reduce_copy, divide, reduce, shard_cast, shard_sum;
+    std::optional<std::uint32_t> flat_gradient, reduce_copy, divide, reduce, shard_divide,
+        shard_cast, shard_sum;
     std::vector<std::optional<std::uint32_t>> first_gradient, later_gradient;  // by tensor
   };
   struct State {

@@ -228,6 +228,7 @@ StepProgram make_step_program(const TransformerShape& shape, const ParallelPlan&
   expects(plan.tensor >= 1 && plan.pipeline >= 1 && plan.pipeline <= shape.layers &&
               shape.heads % plan.tensor == 0 && batch.micro_batches >= 1,
           "a plan that check() accepts");
+  expects(precision.compute != Dtype::fp8, "a precision that check() accepts");
   const StepInputs in{shape, plan, batch, precision, software};
   KernelTable table;
   StepProgram out;

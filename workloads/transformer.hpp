@@ -1,5 +1,6 @@
 // The shape of a decoder-only transformer: Llama-2 style (RMSNorm, SwiGLU, RoPE, GQA) or GPT style
-// (LayerNorm, GELU, biases, learned positions, tied embeddings). Knows no parallelism.
+// (LayerNorm, GELU, biases, learned positions, tied embeddings). Dropout is 0. Knows no
+// parallelism.
 #pragma once
 
 #include <cstdint>

@@ -112,3 +112,9 @@ TEST_CASE("a plan that cannot cut the model is refused with the reason") {
   empty.layers = 0;
   CHECK(refusal(empty, plan_of(1, 1, 1), {}) == "layers is 0");
 }
+
+TEST_CASE("fp8 is refused, not taken for something else") {
+  CHECK_NOTHROW(check(Precision{}, "a.toml:1"));
+  CHECK_THROWS_AS(check(Precision{.compute = Dtype::fp8}, "a.toml:1"), InputError);
+  CHECK_THROWS_AS(check(Precision{.gradient_reduce = Dtype::tf32}, "a.toml:1"), InputError);
+}

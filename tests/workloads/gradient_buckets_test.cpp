@@ -1,0 +1,63 @@
+#include "workloads/gradient_buckets.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "tests/workloads/step_reading.hpp"
+
+using namespace stepcast;
+using namespace stepcast::workloads;
+using namespace stepcast::workloads::test;
+using engine::Op;
+
+TEST_CASE("DDP all-reduces every gradient once in buckets no smaller than 25 MiB but the ends") {
+  const StepProgram step = step_of(llama_7b(), plan_of(DataParallel::ddp, 8));
+  std::vector<std::int64_t> buckets;
+  for (const auto& i : step.roles[0].instructions)
+    if (i.op == Op::join && i.lane == data_lane) {
+      CHECK(step.collectives[i.arg].kind == CollectiveKind::all_reduce);
+      buckets.push_back(step.collectives[i.arg].bytes.value);
+    }
+  std::int64_t sum = 0;
+  for (const std::int64_t b : buckets) sum += b;
+  CHECK(sum == 4 * 6'738'415'616);
+  REQUIRE(buckets.size() > 100);
+  CHECK(buckets.front() >= 1 << 20);
+  for (std::size_t i = 1; i + 1 < buckets.size(); ++i) CHECK(buckets[i] >= 25 << 20);
+}
+
+TEST_CASE("without overlap the buckets are one reduction after backward") {
+  Software software = fused();
+  software.gradient_overlap = false;
+  const auto bytes =
+      bytes_by_name(step_of(llama_7b(), plan_of(DataParallel::zero1, 8), two, software));
+  CHECK(bytes.at("bucket.reduce") == 4 * 6'738'415'616);
+  CHECK(bytes.at("parameters.gather") == 2 * 6'738'415'616);
+  const StepProgram step = step_of(llama_7b(), plan_of(DataParallel::zero1, 8), two, software);
+  CHECK(data_lane_order(step).front() == "bucket.reduce");
+  CHECK(data_lane_order(step)[1] == "parameters.gather");
+}
+
+TEST_CASE("zero1 reduce-scatters and gathers parameters, DeepSpeed all-reduces") {
+  Software software = fused();
+  const auto kinds = [&] {
+    std::set<CollectiveKind> out;
+    const StepProgram step = step_of(llama_7b(), plan_of(DataParallel::zero1, 8), two, software);
+    for (const Collective& c : step.collectives)
+      if (c.group == GroupKind::data) out.insert(c.kind);
+    return out;
+  };
+  using enum CollectiveKind;
+  CHECK(kinds() == std::set<CollectiveKind>{reduce_scatter, all_gather});
+  software.reduce_scatter = false;
+  CHECK(kinds() == std::set<CollectiveKind>{all_reduce, all_gather});
+}
+
+TEST_CASE("autocast casts each layer's weights in every forward") {
+  Software software = eager();
+  software.autocast = true;
+  const Batch three{.micro_batch = 1, .micro_batches = 3, .sequence = 4096};
+  const StepProgram step = step_of(llama_7b(), plan_of(DataParallel::ddp, 8), three, software);
+  CHECK(bytes_of_kernels(step, "layer.autocast") == 3 * 6 * 32 * std::int64_t{202'383'360});
+}
