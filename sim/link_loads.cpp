@@ -48,6 +48,15 @@ void merge(std::vector<LinkLoad>& loads) {
   loads.resize(kept);
 }
 
+/// The same for groups that touch a good part of all links: one pass over the links, no sorting.
+void merge_densely(std::vector<LinkLoad>& loads, std::size_t num_links) {
+  std::vector<double> sums(num_links, 0.0);
+  for (const LinkLoad& load : loads) sums[load.link] += load.bytes_per_byte;
+  loads.clear();
+  for (std::size_t link = 0; link < num_links; ++link)
+    if (sums[link] > 0) loads.push_back({static_cast<LinkId>(link), rounded_up(sums[link])});
+}
+
 /// NVLink SHARP serves AllReduce in a node from 5 members on (NCCL's choice on H200; on fewer the
 /// ring is as fast): see nccl_graph.hpp.
 bool in_switch(const topology::NodeSpec& node, std::int64_t members) {
@@ -88,23 +97,24 @@ LinkLoads::Group LinkLoads::group_of(const std::vector<std::int64_t>& ranks) con
   }
   if (group.nodes.size() < 2) return group;
 
-  std::vector<std::int64_t> nics;
-  std::vector<std::vector<std::int64_t>> speakers;
+  // Members that reach another NIC than those before them; a node with more rails than the others
+  // leaves some unused.
+  std::vector<std::int64_t> nics, speakers;
+  std::vector<std::size_t> first;
   group.rails = group.ranks.size();
   for (const Group::OnNode& on : group.nodes) {
     nics.clear();
-    auto& of_node = speakers.emplace_back();
+    first.push_back(speakers.size());
     for (std::size_t i = on.first; i < on.first + on.count; ++i) {
       const std::int64_t nic = cluster_.nic_of_gpu(group.ranks[i] % gpus_per_node_);
       if (std::find(nics.begin(), nics.end(), nic) != nics.end()) continue;
       nics.push_back(nic);
-      of_node.push_back(group.ranks[i]);
+      speakers.push_back(group.ranks[i]);
     }
-    group.rails = std::min(group.rails, of_node.size());
+    group.rails = std::min(group.rails, nics.size());
   }
-  for (const auto& of_node : speakers)
-    group.rail_ranks.insert(group.rail_ranks.end(), of_node.begin(),
-                            of_node.begin() + static_cast<std::ptrdiff_t>(group.rails));
+  for (const std::size_t f : first)
+    for (std::size_t r = 0; r < group.rails; ++r) group.rail_ranks.push_back(speakers[f + r]);
   return group;
 }
 
@@ -208,7 +218,9 @@ void LinkLoads::add_all_pairs(const Group& group, std::vector<LinkLoad>& loads) 
 /// Under one NVSwitch NCCL spreads a message over all NVLinks of both ends.
 void LinkLoads::add_pair(const std::vector<std::int64_t>& ranks,
                          std::vector<LinkLoad>& loads) const {
-  expects(ranks.size() == 2 && ranks[0] != ranks[1], "a sender and a receiver");
+  expects(ranks.size() == 2 && ranks[0] != ranks[1] && std::min(ranks[0], ranks[1]) >= 0 &&
+              std::max(ranks[0], ranks[1]) < cluster_.num_gpus(),
+          "a sender and a receiver, GPUs of this cluster");
   const bool one_node = ranks[0] / gpus_per_node_ == ranks[1] / gpus_per_node_;
   if (!one_node || cluster_.node().kind != NodeKind::nvswitch)
     return add_path(ranks[0], ranks[1], 1.0, 0, loads);
@@ -223,6 +235,7 @@ std::vector<LinkLoad> LinkLoads::of(CollectiveKind kind,
                                     const std::vector<std::int64_t>& ranks) const {
   std::vector<LinkLoad> loads;
   if (ranks.size() < 2) return loads;
+  loads.reserve(16 * ranks.size());  // NVLink ports out and in, one path over the fabric
   if (kind == CollectiveKind::send_receive) {
     add_pair(ranks, loads);
   } else {
@@ -235,7 +248,8 @@ std::vector<LinkLoad> LinkLoads::of(CollectiveKind kind,
       if (flow.network > 0) add_rails(group, flow.network, loads);
     }
   }
-  merge(loads);
+  const std::size_t num_links = cluster_.links().size();
+  loads.size() > num_links / 8 ? merge_densely(loads, num_links) : merge(loads);
   return loads;
 }
 
