@@ -77,8 +77,11 @@ void count_link(std::vector<Row>& rows, const ClusterParts& parts, LinkId id, st
 std::vector<Row> rows_of(const ClusterParts& parts) {
   std::vector<Row> rows;
   for (LinkId id = 0; id < parts.node_links(); id += 2) count_link(rows, parts, id, parts.nodes);
-  for (LinkId id = parts.first_fabric_link(); id < parts.links.size(); id += 2)
-    count_link(rows, parts, id, 1);
+  const auto& tiers = parts.fabric_layout.tiers;
+  for (std::size_t t = 0; t < tiers.size(); ++t)  // the links up to one tier are all alike
+    count_link(rows, parts, tiers[t].first_link,
+               t == 0 ? parts.nodes * parts.node.nics
+                      : tiers[t - 1].blocks * tiers[t - 1].top * tiers[t].choices);
   return rows;
 }
 
