@@ -77,6 +77,18 @@ Linear head_linear(const PieceWriter& w) {
   return {"head", "head", w.sizes().hidden, w.sizes().vocab, false};
 }
 
+/// Tied on one stage: the weight belongs to the embedding, which marks its gradient later. Autograd
+/// sums the two gradients: read two, write one.
+void write_tied_head_backward(PieceWriter& w, KernelTable& table) {
+  PieceWriter head(w.in(), table);
+  const ParameterTensors weight{{"head", w.sizes().vocab * w.sizes().hidden, true, false}};
+  write_column_backward(head, "head", weight, {head_linear(w)});
+  Piece piece = head.take();
+  std::erase_if(piece, [](const Action& a) { return a.kind == Action::Kind::gradient; });
+  w.append(piece);
+  w.pass("head.tied_sum", pointwise, 3 * w.sizes().element * weight[0].elements);
+}
+
 }  // namespace
 
 Piece embedding_forward(const StepInputs& in, KernelTable& table) {
@@ -123,20 +135,10 @@ Piece head_forward(const StepInputs& in, KernelTable& table) {
 Piece head_backward(const StepInputs& in, KernelTable& table, const ParameterTensors& unit) {
   PieceWriter w(in, table);
   loss_backward(w);
-  // Tied on one stage: the embedding's gradient is marked by the embedding; this GEMM's part is
-  // added to it there.
-  const bool tied = !has_tensor(unit, "head");
-  if (!tied) {
+  if (has_tensor(unit, "head")) {
     write_column_backward(w, "head", unit, {head_linear(w)});
   } else {
-    const ParameterTensors marked{{"head", 0, true, false}};
-    PieceWriter head(in, table);
-    write_column_backward(head, "head", marked, {head_linear(w)});
-    Piece piece = head.take();
-    std::erase_if(piece, [](const Action& a) { return a.kind == Action::Kind::gradient; });
-    w.append(piece);
-    // Autograd sums the two gradients of the tied weight: read two, write one.
-    w.pass("head.tied_sum", pointwise, 3 * w.sizes().element * w.sizes().vocab * w.sizes().hidden);
+    write_tied_head_backward(w, table);
   }
   write_norm_backward(w, "final_norm", unit, "final_norm", false);
   return w.take();

@@ -81,7 +81,8 @@ void Tail::unscale() {
 }
 
 /// Norm of every tensor (read 4), then of the norms, summed over all ranks; gradients scaled (read
-/// 4, write 4).
+/// 4, write 4). Replicated gradients need no sum over the data group: plain ddp has no collective
+/// here; with tensor or pipeline degrees its model-parallel groups are taken as the world's.
 void Tail::clip() {
   if (!in_.software.clip_gradients) return;
   pass({"gradients.norm", 4, 1});
