@@ -17,7 +17,7 @@ namespace {
 // picks other tiles to fill a last wave, so a sharp ceiling is too strict), and w^under_filled
 // below one wave (smaller tiles and split k; a GPU a quarter full is half as fast, not a quarter).
 // The five constants are global, chosen together by leave-one-out error over the published rows of
-// V100, A100 and H100 (2026-11; median 4.1, 4.2, 7.6 %); near them the error changes by < 0.5 %.
+// V100, A100 and H100 (2026-11; median 4.6, 4.3, 7.6 %); near them the error changes by < 0.5 %.
 constexpr double launch_floor = 3e-6;  // s: a kernel that does next to nothing, 2-4 us
 constexpr double k_overhead = 256;     // prologue and epilogue of a tile, in units of k
 constexpr double reachable = 0.75;     // of the tensor peak; deviations correct it
