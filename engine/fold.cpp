@@ -45,6 +45,12 @@ class Refinement {
     for (std::size_t l = 0; l < links_.size(); ++l)
       signature[l] = mix(2, std::bit_cast<std::uint64_t>(system.link_capacity[l].value));
     num_links_ = renumber(signature, links_);
+    // Groups that ranks know by different slots differ, although they may have the same members.
+    signature.assign(communicators_.size(), 0);
+    for (std::size_t slot = 0; slot < system.communicator_of.size(); ++slot)
+      for (const std::uint32_t c : system.communicator_of[slot])
+        if (c != no_communicator) signature[c] += mix(9, slot);
+    num_communicators_ = renumber(signature, communicators_);
     for (Colour before = 0; before != total(); refine()) before = total();
   }
 

@@ -51,6 +51,17 @@ TEST_CASE("a shared uplink keeps its load when the groups on it fold") {
   CHECK(run(fold(s).system, {.cold = true}).step == 40_us);
 }
 
+TEST_CASE("two groups with the same members stay two, as their slots tell them apart") {
+  // All four ranks meet on the compute lane in slot 0 and on another lane in slot 1.
+  ProgramBuilder b(2);
+  b.join(async_lane, 1, 0, no_cost);
+  b.join(compute_lane, 0, 0, no_cost);
+  System s = make_system(4, {b.take()}, {{{0, 1, 2, 3}}, {{0, 1, 2, 3}}});
+  s.transfers = {transfer(1e6, 100)};
+  CHECK(fold(s).system.communicators.size() == 2);
+  CHECK(run(fold(s).system, {.cold = true}).step == run(s, {.cold = true}).step);
+}
+
 TEST_CASE("folded and whole agree to the picosecond on random systems") {
   std::uint64_t folded = 0;
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
