@@ -19,7 +19,8 @@ struct HopLatency {
   std::array<double, 3> nvlink, pci, net;
 };
 
-// NCCL's own hop latencies (tuning.cc v2.28.9), corrected where something was measured:
+// NCCL's own hop latencies (tuning.cc v2.28.9, read 2026-11), corrected where something was
+// measured:
 // - across nodes a Simple hop takes 1.4 times NCCL's constant. NCCL applies that factor to
 // AllReduce
 //   alone ("plateau"); the study's AllReduce curves (arXiv 2411.13055, figure 2, NCCL 2.20,
