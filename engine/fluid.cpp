@@ -186,103 +186,29 @@ void Fluid::settle(Time now) {
   now_ = now;
   if (!touched_.empty()) {
     refresh_overloads();
-    collect_component();
-    solver_.solve();
-    ++counters_.solves;
-    counters_.solved_flows += solver_.num_variables();
-    counters_.solved_loads += solver_.num_loads();
-    for (std::uint32_t v = 0; v < component_.size(); ++v)
-      apply_rate(component_[v], solver_.rate(v), now);
+    if (!settle_locally()) settle_component();
     touched_.clear();
   }
   for (Flow flow : started_)
-    if (flows_[flow].rate == 0) apply_rate(flow, flows_[flow].cap, now);
+    if (flows_[flow].rate == 0) apply_rate(flow, flows_[flow].cap);
   started_.clear();
 }
 
-void Fluid::refresh_overloads() {
-  for (std::uint32_t l : touched_) {
-    Link& link = links_[l];
-    link.touched = false;
-    const bool overloaded = link.demand > link.capacity;
-    if (overloaded == link.overloaded) continue;
-    link.overloaded = overloaded;
-    for (std::uint32_t p = 0; p < link.num_users; ++p)
-      overloaded ? list_overloaded(user(l, p)) : unlist_overloaded(user(l, p));
-  }
-}
-
-void Fluid::list_overloaded(User user) {
-  std::uint32_t& first = flows_[user.flow].first_overloaded;
-  entries_[user.entry].previous = none;
-  entries_[user.entry].next = first;
-  if (first != none) entries_[first].previous = user.entry;
-  first = user.entry;
-}
-
-void Fluid::unlist_overloaded(User user) {
-  const Entry& entry = entries_[user.entry];
-  if (entry.next != none) entries_[entry.next].previous = entry.previous;
-  (entry.previous == none ? flows_[user.flow].first_overloaded : entries_[entry.previous].next) =
-      entry.next;
-}
-
-/// Everything that the touched links reach over overloaded links goes into the solver.
-void Fluid::collect_component() {
-  expects(++solve_ != 0, "fewer than 2^32 solves");
-  solver_.clear();
-  component_.clear();
-  frontier_.clear();
-  // A touched link that is no longer overloaded binds nobody, but its flows may now be faster.
-  for (std::uint32_t l : touched_) {
-    if (links_[l].overloaded) continue;
-    for (std::uint32_t p = 0; p < links_[l].num_users; ++p) collect_flow(user(l, p).flow);
-  }
-  for (std::uint32_t l : touched_) {
-    if (!links_[l].overloaded || solver_link_of_[l] == solve_) continue;
-    solver_link_of_[l] = solve_;
-    solver_link_[l] = solver_.add_link(links_[l].capacity);
-    frontier_.push_back(l);
-  }
-  while (!frontier_.empty()) {
-    const std::uint32_t l = frontier_.back();
-    frontier_.pop_back();
-    for (std::uint32_t p = 0; p < links_[l].num_users; ++p) collect_flow(user(l, p).flow);
-  }
-}
-
-void Fluid::collect_flow(Flow id) {
-  FlowState& flow = flows_[id];
-  if (flow.component == solve_) return;
-  flow.component = solve_;
-  component_.push_back(id);
-  solver_.add_variable(flow.cap);
-  for (std::uint32_t e = flow.first_overloaded; e != none; e = entries_[e].next) {
-    const LinkLoad& load = flow.loads[e - flow.first_entry];
-    if (solver_link_of_[load.link] != solve_) {
-      solver_link_of_[load.link] = solve_;
-      solver_link_[load.link] = solver_.add_link(links_[load.link].capacity);
-      frontier_.push_back(load.link);
-    }
-    solver_.add_load(solver_link_[load.link], to_fixed(load.weight));
-  }
-}
-
-void Fluid::apply_rate(Flow id, Quanta rate, Time now) {
+void Fluid::apply_rate(Flow id, Quanta rate) {
   FlowState& flow = flows_[id];
   if (rate == flow.rate) return;
   expects(rate > 0, "every flow advances by at least 1/64 byte/s");
   const bool is_new = flow.rate == 0;
   if (!is_new) {
-    if (flow.end == now) return;  // it has moved all its bytes and waits to be taken
-    const double elapsed_ps = static_cast<double>((now - flow.since).count());
+    const double elapsed_ps = static_cast<double>((now_ - flow.since).count());
     const double moved = static_cast<double>(flow.rate) * elapsed_ps / quanta_ps_per_byte;
-    flow.remaining = std::max(0.0, flow.remaining - moved);
+    // A flow that ends now has moved all its bytes, whatever rounding says.
+    flow.remaining = flow.end == now_ ? 0 : std::max(0.0, flow.remaining - moved);
     ++counters_.changed_rates;
   }
   flow.rate = rate;
-  flow.since = now;
-  flow.end = now + drain_time(flow.remaining, rate);
+  flow.since = now_;
+  flow.end = now_ + drain_time(flow.remaining, rate);
   if (is_new)
     ends_.push(flow.end, flow.sequence, id);
   else

@@ -42,13 +42,14 @@ std::uint32_t MaxMinSolver::add_link(Quanta capacity) {
 }
 
 std::uint32_t MaxMinSolver::add_variable(Quanta cap) {
-  variables_.push_back({cap, 0, static_cast<std::uint32_t>(loads_.size()), false});
+  variables_.push_back({cap, 0, static_cast<std::uint32_t>(loads_.size()), no_link, false});
   return static_cast<std::uint32_t>(variables_.size() - 1);
 }
 
 void MaxMinSolver::solve() {
   num_active_ = variables_.size();
-  variables_.push_back({0, 0, static_cast<std::uint32_t>(loads_.size()), true});  // ends the last
+  variables_.push_back(
+      {0, 0, static_cast<std::uint32_t>(loads_.size()), no_link, true});  // ends the last
   index_users();
   start_levels();
   while (num_active_ > 0) {
@@ -108,11 +109,12 @@ bool MaxMinSolver::refresh_lowest_level() {
   return false;
 }
 
-void MaxMinSolver::freeze(std::uint32_t variable, Quanta rate) {
+void MaxMinSolver::freeze(std::uint32_t variable, Quanta rate, std::uint32_t bottleneck) {
   ActiveVariable& v = variables_[variable];
   if (v.frozen) return;
   v.frozen = true;
   v.rate = rate;
+  v.bottleneck = bottleneck;
   --num_active_;
   for (std::uint32_t i = v.first_load; i < variables_[variable + 1].first_load; ++i) {
     ActiveLink& link = links_[loads_[i].link];
@@ -123,7 +125,7 @@ void MaxMinSolver::freeze(std::uint32_t variable, Quanta rate) {
 
 void MaxMinSolver::freeze_capped_at(Quanta level) {
   while (!caps_.empty() && caps_.front().value <= level) {
-    freeze(caps_.front().index, caps_.front().value);
+    freeze(caps_.front().index, caps_.front().value, no_link);
     std::pop_heap(caps_.begin(), caps_.end());
     caps_.pop_back();
   }
@@ -140,7 +142,7 @@ void MaxMinSolver::freeze_links_at(Quanta level) {
   }
   for (std::uint32_t l : tied_)
     for (std::uint32_t i = 0; i < links_[l].num_users; ++i)
-      freeze(users_[links_[l].first_user + i], level);
+      freeze(users_[links_[l].first_user + i], level, l);
 }
 
 std::vector<BytesPerSecond> max_min(std::span<const BytesPerSecond> capacities,

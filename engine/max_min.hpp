@@ -86,6 +86,9 @@ class MaxMinSolver {
   void add_load(std::uint32_t link, FixedWeight weight) { loads_.push_back({link, weight}); }
   void solve();
   Quanta rate(std::uint32_t variable) const { return variables_[variable].rate; }
+  /// One of the links at which the variable froze, or no_link if it is at its cap.
+  std::uint32_t bottleneck(std::uint32_t variable) const { return variables_[variable].bottleneck; }
+  static constexpr std::uint32_t no_link = 0xffff'ffff;
 
   std::size_t num_variables() const { return variables_.size(); }
   std::size_t num_loads() const { return loads_.size(); }
@@ -99,6 +102,7 @@ class MaxMinSolver {
     Quanta cap;
     Quanta rate;
     std::uint32_t first_load;
+    std::uint32_t bottleneck;
     bool frozen;
   };
   struct ActiveLink {
@@ -115,7 +119,7 @@ class MaxMinSolver {
   void index_users();
   void start_levels();
   bool refresh_lowest_level();
-  void freeze(std::uint32_t variable, Quanta rate);
+  void freeze(std::uint32_t variable, Quanta rate, std::uint32_t bottleneck);
   void freeze_capped_at(Quanta level);
   void freeze_links_at(Quanta level);
 
