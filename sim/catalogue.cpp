@@ -154,17 +154,17 @@ Spec any_entry(const Catalogue& catalogue, const Kind& kind, const TomlValue& va
 }  // namespace
 
 topology::GpuSpec Catalogue::gpu(const TomlValue& value, const topology::GpuSpec* base) const {
-  return any_entry<topology::GpuSpec>(*this, gpu_kind, value, base,
-                                      [](auto& gpu, TableReader& table, bool complete) {
-                                        visit_gpu(gpu, MemberReader(table, complete));
-                                      });
+  return any_entry<topology::GpuSpec>(
+      *this, gpu_kind, value, base, [](auto& gpu, TableReader& table, bool complete) {
+        read_members(table, complete, [&](auto&& visitor) { visit_gpu(gpu, visitor); });
+      });
 }
 
 topology::NodeSpec Catalogue::node(const TomlValue& value) const {
   return any_entry<topology::NodeSpec>(
       *this, node_kind, value, nullptr, [this](auto& node, TableReader& table, bool complete) {
-        visit_node(node, MemberReader(table, complete));
         const TomlValue* gpu_value = table.value("gpu");
+        read_members(table, complete, [&](auto&& visitor) { visit_node(node, visitor); });
         if (complete) table.required("gpu", gpu_value);
         if (gpu_value != nullptr) node.gpu = gpu(*gpu_value, complete ? nullptr : &node.gpu);
       });
@@ -173,7 +173,7 @@ topology::NodeSpec Catalogue::node(const TomlValue& value) const {
 topology::FabricSpec Catalogue::fabric(const TomlValue& value) const {
   return any_entry<topology::FabricSpec>(
       *this, fabric_kind, value, nullptr, [](auto& fabric, TableReader& table, bool complete) {
-        visit_fabric(fabric, MemberReader(table, complete));
+        read_members(table, complete, [&](auto&& visitor) { visit_fabric(fabric, visitor); });
         if (fabric.oversubscription < 1)
           table.fail("oversubscription", "'oversubscription' is less than 1",
                      "1 is a fabric without, 2 has half the uplinks");
@@ -183,7 +183,7 @@ topology::FabricSpec Catalogue::fabric(const TomlValue& value) const {
 workloads::TransformerShape Catalogue::model(TableReader& table) const {
   workloads::TransformerShape shape = changed_entry<workloads::TransformerShape>(
       *this, model_kind, table, nullptr, [](auto& model, TableReader& members, bool complete) {
-        visit_model(model, MemberReader(members, complete));
+        read_members(members, complete, [&](auto&& visitor) { visit_model(model, visitor); });
       });
   if (shape.kv_heads == 0) shape.kv_heads = shape.heads;
   if (shape.head_dim == 0 && shape.hidden % shape.heads == 0)
@@ -223,7 +223,7 @@ workloads::Software Catalogue::software(TableReader& table) const {
     workloads::Software candidate;
     candidate.framework = members.required("framework", members.text("framework"));
     candidate.version = members.required("version", members.text("version"));
-    visit_software(candidate, MemberReader(members, true));
+    read_members(members, true, [&](auto&& visitor) { visit_software(candidate, visitor); });
     read_sources(members);
     members.finish();
     frameworks.push_back(candidate.framework);
@@ -247,7 +247,7 @@ workloads::Software Catalogue::software(TableReader& table) const {
     throw InputError(table.where("version"),
                      "no data for " + wanted.framework + " " + version.value_or(wanted.version),
                      suggestion(version.value_or(wanted.version), versions));
-  visit_software(wanted, MemberReader(table, complete));
+  read_members(table, complete, [&](auto&& visitor) { visit_software(wanted, visitor); });
   return wanted;
 }
 

@@ -71,6 +71,12 @@ po::parsed_options parsed(const Verb& verb, const std::vector<std::string>& word
   }
 }
 
+/// A version is a word: 2.20 is not 2.2.
+TomlValue value_for(const std::string& key, const std::string& text, const std::string& where) {
+  const bool version = key.ends_with(".nccl") || key.ends_with(".version");
+  return version ? toml_text(text, where) : read_setting(text, where);
+}
+
 }  // namespace
 
 UsageError::UsageError(std::string problem, std::string hint)
@@ -132,14 +138,14 @@ std::vector<std::pair<std::string, TomlValue>> settings_of(const Verb& verb,
       if (*option.argument == '\0')
         out.emplace_back(option.key, TomlValue{true, where});
       else
-        out.emplace_back(option.key, read_setting(arguments.get(option.name), where));
+        out.emplace_back(option.key, value_for(option.key, arguments.get(option.name), where));
     }
   for (const std::string& setting : arguments.all("set")) {
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos || equals == 0)
       throw UsageError("'--set " + setting + "' is no setting", "write --set cluster.nodes=16");
     const std::string key = setting.substr(0, equals);
-    out.emplace_back(key, read_setting(setting.substr(equals + 1), "--set " + key));
+    out.emplace_back(key, value_for(key, setting.substr(equals + 1), "--set " + key));
   }
   return out;
 }

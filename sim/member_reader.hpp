@@ -69,4 +69,31 @@ class MemberReader {
   bool complete_;
 };
 
+/// Asks for every member without reading it, so that a missing one is not mistaken for a neighbour
+/// that has yet to be read (nic and nics).
+class MemberKeys {
+ public:
+  explicit MemberKeys(TableReader& table) : table_(table) {}
+
+  template <class T, class... Choices>
+  void needs(std::string_view key, T&, const Choices&...) {
+    table_.value(key);
+  }
+  template <class T, class... Choices>
+  void may(std::string_view key, T&, const Choices&...) {
+    table_.value(key);
+  }
+  void may_bytes(std::string_view key, std::int64_t&) { table_.value(key); }
+
+ private:
+  TableReader& table_;
+};
+
+/// `visit` calls one of members.hpp with the visitor that it is given.
+template <class Visit>
+void read_members(TableReader& table, bool complete, Visit visit) {
+  visit(MemberKeys(table));
+  visit(MemberReader(table, complete));
+}
+
 }  // namespace stepcast::sim

@@ -1,4 +1,4 @@
-// Sweeps as tables, and known figures beside the simulated ones.
+// Sweeps as tables.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,17 +10,17 @@
 #include "sim/text_table.hpp"
 
 namespace stepcast::sim {
-namespace {
 
-std::string last_word(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+std::string swept_heading(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
-/// A swept value as the user wrote it, without quotes; counts with separators.
-std::string cell_of(const TomlValue& value) {
+std::string swept_cell(const TomlValue& value) {
   if (const auto* text = value.text()) return *text;
   if (const auto* integer = std::get_if<std::int64_t>(&value.data)) return grouped(*integer);
   if (const auto* number = std::get_if<double>(&value.data)) return three_digits(*number);
   return write_toml_value(value);
 }
+
+namespace {
 
 const TomlValue* setting_of(const SweepPoint& point, const std::string& path) {
   for (const Setting& setting : point)
@@ -108,7 +108,7 @@ std::vector<ResultColumn> columns_of(const Results& results) {
 std::string sweep_table(const Results& results) {
   const std::vector<ResultColumn> columns = columns_of(results);
   TextTable table;
-  for (const std::string& key : results.study.keys) table.column(last_word(key));
+  for (const std::string& key : results.study.keys) table.column(swept_heading(key));
   for (const ResultColumn& column : columns) table.column(column.heading, column.unit);
 
   for (std::size_t i = 0; i < results.answers.size(); ++i) {
@@ -117,7 +117,7 @@ std::string sweep_table(const Results& results) {
     std::vector<std::string> cells;
     for (const std::string& key : results.study.keys) {
       const TomlValue* value = setting_of(results.study.points[i], key);
-      cells.push_back(value != nullptr ? cell_of(*value) : "-");
+      cells.push_back(value != nullptr ? swept_cell(*value) : "-");
     }
     if (const auto* refused = std::get_if<Refused>(&answer)) {
       table.sentence(std::move(cells), "refused: " + refused->reason);
@@ -151,77 +151,7 @@ std::string warnings_text(const Results& results) {
   return out;
 }
 
-/// The first finished answer whose point has all these settings; keys that the sweep does not have
-/// are looked up in the base document.
-const Answer* find_point(const Results& results, const SweepPoint& wanted) {
-  for (std::size_t i = 0; i < results.answers.size(); ++i) {
-    if (!results.answers[i]) continue;
-    const TomlValue document = results.study.document_of(results.study.points[i]);
-    const bool all = std::all_of(wanted.begin(), wanted.end(), [&](const Setting& setting) {
-      const TomlValue* value = &document;
-      std::string_view path = setting.path;
-      while (value != nullptr && !path.empty()) {
-        value = value->find(path.substr(0, path.find('.')));
-        path = path.find('.') == std::string_view::npos ? "" : path.substr(path.find('.') + 1);
-      }
-      return value != nullptr && same_value(*value, setting.value);
-    });
-    if (all) return &*results.answers[i];
-  }
-  return nullptr;
-}
-
-std::string reference_text(const Results& results, const Reference& reference,
-                           const Metric& metric) {
-  const Answer* from =
-      reference.change_from ? find_point(results, *reference.change_from) : nullptr;
-  if (reference.change_from && from == nullptr) return {};
-  const double start = from != nullptr ? value_of(metric, *from).value_or(0.0) : 0.0;
-  if (reference.change_from && start == 0) return {};
-  const bool change = reference.change_from.has_value();
-
-  TextTable table;
-  for (const Setting& setting : reference.rows.empty() ? SweepPoint{} : reference.rows[0].at)
-    table.column(last_word(setting.path));
-  const std::string unit = change ? "%" : std::string(metric.unit);
-  table.column("simulated", unit);
-  table.column("published", unit);
-  table.column("difference", change ? "points" : "%");
-  bool any = false;
-  for (const Reference::Row& row : reference.rows) {
-    const Answer* at = find_point(results, row.at);
-    const std::optional<double> simulated = at != nullptr ? value_of(metric, *at) : std::nullopt;
-    if (!simulated) continue;
-    const double ours = change ? 100 * (*simulated / start - 1) : *simulated;
-    const double difference = change ? ours - row.value : 100 * (ours / row.value - 1);
-    std::vector<std::string> cells;
-    for (const Setting& setting : row.at) cells.push_back(cell_of(setting.value));
-    cells.insert(cells.end(), {three_digits(ours), three_digits(row.value),
-                               (difference > 0 ? "+" : "") + three_digits(difference)});
-    table.row(std::move(cells));
-    any = true;
-  }
-  if (!any) return {};
-  std::string out =
-      fmt::format("\n{} beside published figures ({})\n", reference.metric, reference.source);
-  if (reference.change_from)
-    for (const Setting& setting : *reference.change_from)
-      out += fmt::format("change from {} = {}\n", setting.path, cell_of(setting.value));
-  if (!reference.note.empty()) out += reference.note + "\n";
-  return out + table.text();
-}
-
 }  // namespace
-
-std::string references_text(const Results& results) {
-  std::string out;
-  for (const Reference& reference : results.study.references) {
-    const Metric* metric = find_metric(reference.metric);
-    expects(metric != nullptr, "references are checked when they are read");
-    out += reference_text(results, reference, *metric);
-  }
-  return out;
-}
 
 std::string report_text(const Results& results) {
   std::string out;

@@ -13,7 +13,7 @@
 namespace stepcast::sim {
 namespace {
 
-constexpr int label_width = 20;
+constexpr int label_width = 22;
 
 std::string line(const std::string& label, const std::string& value) {
   return fmt::format("{:<{}}{}\n", label, label_width, value);
@@ -58,7 +58,7 @@ std::string shares_text(const ProvenanceShares& shares) {
 std::string breakdown_text(const StepReport& report) {
   const double step = seconds(report.step_time);
   const auto part = [&](const char* label, Duration span, const std::string& note = {}) {
-    return fmt::format("  {:<18}{:>9}  {:>7}{}\n", label, to_text(span),
+    return fmt::format("  {:<20}{:>9}  {:>7}{}\n", label, to_text(span),
                        percent(step > 0 ? seconds(span) / step : 0),
                        note.empty() ? "" : "  " + note);
   };
@@ -81,7 +81,7 @@ std::string memory_text(const StepReport& report) {
   std::string out = line("memory per GPU", to_text(report.memory.total()) + " of " +
                                                to_text(report.scenario.node.gpu.memory));
   for (const workloads::MemoryPart& part : report.memory.parts)
-    out += fmt::format("  {:<18}{:>9}\n", part.name, to_text(part.bytes));
+    out += fmt::format("  {:<20}{:>9}\n", part.name, to_text(part.bytes));
   return out;
 }
 

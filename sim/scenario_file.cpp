@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t max_gpus = 4'000'000;
 
 void read_cluster(TableReader& table, const Catalogue& catalogue, Scenario& scenario) {
+  for (const char* key : {"node", "nodes", "gpus", "fabric", "nccl"}) table.value(key);
   scenario.node = catalogue.node(*table.required("node", table.value("node")));
   scenario.nodes = table.integer("nodes").value_or(1);
   const std::int64_t whole = scenario.nodes * scenario.node.gpus;

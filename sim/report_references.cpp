@@ -1,0 +1,104 @@
+// Known figures beside the simulated ones.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/check.hpp"
+#include "sim/metrics.hpp"
+#include "sim/report_text.hpp"
+#include "sim/text_table.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+/// The first finished answer whose point has all these settings; keys that the sweep does not have
+/// are looked up in the base document.
+const Answer* find_point(const Results& results, const SweepPoint& wanted) {
+  for (std::size_t i = 0; i < results.answers.size(); ++i) {
+    if (!results.answers[i]) continue;
+    const TomlValue document = results.study.document_of(results.study.points[i]);
+    const bool all = std::all_of(wanted.begin(), wanted.end(), [&](const Setting& setting) {
+      const TomlValue* value = &document;
+      std::string_view path = setting.path;
+      while (value != nullptr && !path.empty()) {
+        value = value->find(path.substr(0, path.find('.')));
+        path = path.find('.') == std::string_view::npos ? "" : path.substr(path.find('.') + 1);
+      }
+      return value != nullptr && same_value(*value, setting.value);
+    });
+    if (all) return &*results.answers[i];
+  }
+  return nullptr;
+}
+
+/// "+1.2", "0.0", "-37.2"
+std::string signed_text(double value) {
+  const double rounded = std::round(value * 10) / 10;
+  return rounded == 0 ? "0.0" : fmt::format("{:+.1f}", rounded);
+}
+
+/// What a reference compares: a value, or its change from another point in percent.
+std::optional<double> compared(const Results& results, const Reference& reference,
+                               const Metric& metric, const Answer& at) {
+  const std::optional<double> value = value_of(metric, at);
+  if (!reference.change_from || !value) return value;
+  const Answer* from = find_point(results, *reference.change_from);
+  const double start = from != nullptr ? value_of(metric, *from).value_or(0.0) : 0.0;
+  if (start == 0) return std::nullopt;
+  return 100 * (*value / start - 1);
+}
+
+/// The rows whose points were simulated; none when there is no such point.
+std::optional<TextTable> reference_table(const Results& results, const Reference& reference,
+                                         const Metric& metric) {
+  const bool change = reference.change_from.has_value();
+  const bool collective = results.study.base.find("collective") != nullptr;
+  TextTable table;
+  for (const Setting& setting : reference.rows.empty() ? SweepPoint{} : reference.rows[0].at)
+    table.column(swept_heading(setting.path));
+  table.column("simulated", change ? "%" : std::string(metric.unit));
+  table.column("published", change ? "%" : std::string(metric.unit));
+  table.column("difference", change ? "points" : "%");
+  if (collective) table.column("provenance");  // measured: the figure itself is in the table
+  bool any = false;
+  for (const Reference::Row& row : reference.rows) {
+    const Answer* at = find_point(results, row.at);
+    const auto ours = at != nullptr ? compared(results, reference, metric, *at) : std::nullopt;
+    if (!ours) continue;
+    std::vector<std::string> cells;
+    for (const Setting& setting : row.at) cells.push_back(swept_cell(setting.value));
+    const double difference = change ? *ours - row.value : 100 * (*ours / row.value - 1);
+    cells.insert(cells.end(),
+                 {three_digits(*ours), three_digits(row.value), signed_text(difference)});
+    if (collective) cells.emplace_back(name_of(std::get<CollectiveReport>(*at).time.provenance));
+    table.row(std::move(cells));
+    any = true;
+  }
+  return any ? std::optional(std::move(table)) : std::nullopt;
+}
+
+std::string reference_text(const Results& results, const Reference& reference) {
+  const Metric* metric = find_metric(reference.metric);
+  expects(metric != nullptr, "references are checked when they are read");
+  const auto table = reference_table(results, reference, *metric);
+  if (!table) return {};
+  std::string out =
+      fmt::format("\n{} beside published figures ({})\n", reference.metric, reference.source);
+  if (reference.change_from)
+    for (const Setting& setting : *reference.change_from)
+      out += fmt::format("change from {} = {}\n", setting.path, swept_cell(setting.value));
+  if (!reference.note.empty()) out += reference.note + "\n";
+  return out + table->text();
+}
+
+}  // namespace
+
+std::string references_text(const Results& results) {
+  std::string out;
+  for (const Reference& reference : results.study.references)
+    out += reference_text(results, reference);
+  return out;
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,74 @@
+#!/bin/sh
+# The command as a user calls it: results, files, the same answer by every way.
+#   run.sh FOLDER_OF_PROGRAMS SOURCE
+set -eu
+stepcast=$1/stepcast
+source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+"$stepcast" --version | grep -q "^stepcast [0-9]"
+for verb in run sweep collective show explain; do
+  "$stepcast" "$verb" --help | grep -q "^usage: stepcast $verb"
+done
+"$stepcast" show gpus | grep -q "h100-sxm5-80gb"
+"$stepcast" show models | grep -q "llama2-7b"
+"$stepcast" show clusters | grep -q "rail-optimized"
+"$stepcast" show cluster --gpu h100 --nodes 4 --graphviz "$work/cluster.dot" | grep -q .
+grep -q "graph" "$work/cluster.dot"
+"$stepcast" show calibration | grep -q "gemm"
+"$stepcast" explain mfu | grep -q "formula"
+"$stepcast" collective all_reduce --gpu h100 --nodes 4 --bytes 64MiB --nccl 2.20 --json |
+  grep -q '"busbw_gb_per_s"'
+
+# Options, a file, and the resolved file of a run give the same numbers.
+"$stepcast" run --model llama2-7b --gpu h100 --nodes 2 --data zero2 --tensor 1 --pipeline 1 \
+  --local-batch 2 --sequence 4096 --json --out "$work/out" >"$work/options.json"
+cat >"$work/file.toml" <<END
+[model]
+name = "llama2-7b"
+[cluster]
+node = "dgx-h100"
+nodes = 2
+[batch]
+local = 2
+END
+"$stepcast" run "$work/file.toml" --json >"$work/file.json"
+"$stepcast" run "$work/out/scenario.toml" --json >"$work/resolved.json"
+cmp "$work/options.json" "$work/file.json"
+cmp "$work/options.json" "$work/resolved.json"
+cmp "$work/options.json" "$work/out/results.json"
+
+# A sweep on one thread and on several prints the same; standard output has nothing else.
+"$stepcast" sweep "$source/scenarios/weak_scaling.toml" --json --quiet \
+  --set 'sweep.cluster.nodes=[1, 2, 4]' --out "$work/sweep" >"$work/sweep.json"
+"$stepcast" sweep "$source/scenarios/weak_scaling.toml" --json --threads 1 \
+  --set 'sweep.cluster.nodes=[1, 2, 4]' >"$work/one_thread.json"
+cmp "$work/sweep.json" "$work/one_thread.json"
+[ "$(ls "$work/sweep/points" | wc -l)" -eq 3 ]
+"$stepcast" sweep "$work/sweep/scenario.toml" --json >"$work/again.json"
+cmp "$work/sweep.json" "$work/again.json"
+
+# The HDF5 file reads with h5py: columns of equal length, with units.
+if python3 -c 'import h5py' 2>/dev/null; then
+  python3 - "$work/sweep/results.h5" <<'END'
+import sys, h5py
+points = h5py.File(sys.argv[1])["points"]
+assert list(points["sweep.cluster.nodes"][()]) == [1, 2, 4]
+unit = points["step_time_s"].attrs["unit"]
+assert (unit.decode() if isinstance(unit, bytes) else unit) == "s"
+assert all(len(points[name]) == 3 for name in points)
+assert all(points["step_time_s"][()] > 0)
+END
+fi
+
+# Interrupted: what is finished is printed, exit code 130.
+"$stepcast" sweep "$source/scenarios/model_parallel_2048.toml" --json --threads 1 \
+  >"$work/interrupted.json" 2>/dev/null &
+pid=$!
+sleep 0.3
+kill -INT $pid 2>/dev/null || true
+code=0
+wait $pid || code=$?
+[ $code -eq 130 ] || [ $code -eq 0 ]
+grep -q '"points"' "$work/interrupted.json"

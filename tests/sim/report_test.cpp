@@ -1,0 +1,206 @@
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "made_up_answers.hpp"
+#include "sim/explain.hpp"
+#include "sim/metrics.hpp"
+#include "sim/progress.hpp"
+#include "sim/report_json.hpp"
+#include "sim/report_text.hpp"
+#include "sim/text_table.hpp"
+
+using namespace stepcast;
+using namespace stepcast::sim;
+using Catch::Matchers::Contains;
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* cluster = "[cluster]\nnode = \"dgx-h100\"\nnodes = 16\n";
+
+Results results_of(const std::string& text, const Simulator& simulator = made_up_simulator()) {
+  static const Catalogue catalogue(STEPCAST_SOURCE_DIR "/scenarios");
+  Results results{read_study(read_toml(text, "a.toml")), {}, false};
+  for (const SweepPoint& point : results.study.points)
+    results.answers.push_back(
+        answer(read_scenario(results.study.document_of(point), catalogue), simulator));
+  return results;
+}
+
+Results one_run() {
+  return results_of("[model]\nname = \"llama2-7b\"\n[batch]\nlocal = 2\n" + std::string(cluster));
+}
+
+Results one_collective() {
+  return results_of("[collective]\nkind = \"all_reduce\"\nbytes = \"64 MiB\"\n" +
+                    std::string(cluster));
+}
+
+void require_explained(const json& object, const std::string& prefix) {
+  for (const auto& [key, value] : object.items()) {
+    INFO(prefix + key);
+    CHECK(find_explanation(prefix + key) != nullptr);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the JSON of a run has the promised keys, and the parts add up to the step") {
+  const json run = json::parse(to_json(one_run()));
+  for (const char* key : {"gpu",
+                          "gpus",
+                          "nodes",
+                          "step_time_s",
+                          "tokens_per_s",
+                          "tokens_per_s_per_gpu",
+                          "model_tflops_per_gpu",
+                          "mfu",
+                          "memory_gib_per_gpu",
+                          "power_w_per_gpu",
+                          "energy_j",
+                          "tokens_per_joule",
+                          "provenance",
+                          "plan",
+                          "cluster",
+                          "warnings",
+                          "compute_s",
+                          "interference_s",
+                          "exposed_communication_s",
+                          "bubble_s",
+                          "wait_s",
+                          "host_s",
+                          "communication_s"}) {
+    INFO(key);
+    CHECK(run.contains(key));
+  }
+  CHECK(run["gpu"] == "h100-sxm5-80gb");
+  CHECK(run["gpus"] == 128);
+  CHECK(run["gpus"].is_number_integer());
+  CHECK(run["memory_gib_per_gpu"] == 40.0);
+  CHECK(run["memory_parts_gib"]["activations"] == 30.0);
+  CHECK(run["plan"]["data_degree"] == 128);
+  const json& exposed = run["exposed_communication_s"];
+  CHECK(exposed["total"].get<double>() ==
+        Approx(exposed["tensor"].get<double>() + exposed["pipeline"].get<double>() +
+               exposed["data"].get<double>()));
+  CHECK(run["step_time_s"].get<double>() ==
+        Approx(run["compute_s"].get<double>() + exposed["total"].get<double>() +
+               run["bubble_s"].get<double>() + run["wait_s"].get<double>() +
+               run["host_s"].get<double>()));
+}
+
+TEST_CASE("the JSON of a collective has the promised keys") {
+  const json one = json::parse(to_json(one_collective()));
+  for (const char* key : {"time_us", "algbw_gb_per_s", "busbw_gb_per_s", "algorithm", "protocol",
+                          "channels", "provenance"}) {
+    INFO(key);
+    CHECK(one.contains(key));
+  }
+  CHECK(one["time_us"] == 1500.0);
+  CHECK(one["channels"] == 16);
+}
+
+TEST_CASE("numbers in JSON keep full precision") {
+  Results results = one_run();
+  auto& report = std::get<StepReport>(*results.answers[0]);
+  report.step_time = Duration(1'234'567'890'123);
+  report.tokens_per_second = 1.0 / 3.0;
+  const json run = json::parse(to_json(results));
+  CHECK(run["step_time_s"].get<double>() == seconds(report.step_time));
+  CHECK(run["tokens_per_s"].get<double>() == 1.0 / 3.0);
+}
+
+TEST_CASE("a sweep prints one object per point, refused ones with their reason") {
+  const auto step = [](const Scenario& s) {
+    if (s.nodes == 2) throw NoFeasiblePlan("90 GiB needed, 80 GiB there");
+    return made_up_report(s);
+  };
+  const Results results = results_of(
+      "[model]\nname = \"llama2-7b\"\n[batch]\nlocal = 2\n[cluster]\nnode = "
+      "\"dgx-h100\"\n[sweep]\n\"cluster.nodes\" = [1, 2, 4]\n",
+      {step, made_up_collective});
+  const json sweep = json::parse(to_json(results));
+  REQUIRE(sweep["points"].size() == 3);
+  CHECK(sweep["points"][1]["refused"] == "90 GiB needed, 80 GiB there");
+  CHECK_FALSE(sweep["points"][0].contains("refused"));
+  CHECK(sweep["points"][2]["nodes"] == 4);
+  CHECK(sweep["points"][2]["sweep"]["cluster.nodes"] == 4);
+  CHECK_THAT(report_text(results), Contains("    2  refused: 90 GiB needed, 80 GiB there"));
+}
+
+TEST_CASE("every key of the JSON is explained") {
+  const json run = json::parse(to_json(one_run()));
+  require_explained(run, "");
+  require_explained(run["exposed_communication_s"], "exposed_communication_s.");
+  require_explained(json::parse(to_json(one_collective())), "");
+  for (const Metric& metric : metrics()) {
+    INFO(std::string(metric.key));
+    CHECK(find_explanation(metric.key) != nullptr);
+  }
+}
+
+TEST_CASE("the text of a run names units and the parts of the step") {
+  const std::string text = report_text(one_run());
+  for (const char* part :
+       {"128 x h100-sxm5-80gb", "step time             1.00 s", "MFU                   41.7 %",
+        "compute", "70.0 %", "exposed comm.", "10.0 %", "bubble", "6.00 %", "wait", "4.00 %",
+        "host", "activations", "30.0 GiB", "650 W", "75.0 % interpolated, 25.0 % derived",
+        "warning               made up"})
+    CHECK_THAT(text, Contains(part));
+}
+
+TEST_CASE("known figures stand beside the simulated ones") {
+  // Throughput per GPU is made up as constant, so the simulated change is 0 %.
+  const Results results = results_of(
+      "[model]\nname = \"llama2-7b\"\n[batch]\nlocal = 2\n[cluster]\nnode = \"dgx-h100\"\n"
+      "[sweep]\n\"cluster.nodes\" = [16, 256]\n[[reference]]\nmetric = \"tokens_per_s_per_gpu\"\n"
+      "source = \"the study\"\nchange_from = {\"cluster.nodes\" = 16}\nkeys = "
+      "[\"cluster.nodes\"]\nrows = [[256, -37.22]]\n"
+      "[[reference]]\nmetric = \"mfu\"\nsource = \"x\"\nkeys = [\"cluster.nodes\"]\n"
+      "rows = [[512, 0.3]]\n");
+  const std::string text = references_text(results);
+  CHECK_THAT(text, Contains("the study"));
+  CHECK_THAT(text, Contains("  256          0      -37.2       +37.2"));
+  CHECK_THAT(text, !Contains("mfu"));  // no such point was simulated
+}
+
+TEST_CASE("numbers have three significant digits") {
+  CHECK(three_digits(0.04213) == "0.0421");
+  CHECK(three_digits(38.249) == "38.2");
+  CHECK(three_digits(9184.3) == "9,180");
+  CHECK(three_digits(1294567) == "1,290,000");
+  CHECK(three_digits(9.996) == "10.0");
+  CHECK(three_digits(999.6) == "1,000");
+  CHECK(three_digits(0) == "0");
+  CHECK(three_digits(-37.22) == "-37.2");
+  CHECK(three_digits(-1234.0) == "-1,230");
+  CHECK(three_digits(3e-7) == "3.00e-07");
+  CHECK(grouped(2048) == "2,048");
+  CHECK(grouped(100) == "100");
+}
+
+TEST_CASE("tables align, and lines end without blanks") {
+  TextTable table;
+  table.column("name", "", TextTable::Align::left);
+  table.column("x", "GB/s");
+  table.row({"a", "1"});
+  table.row({"long one", "22.5"});
+  table.sentence({"b"}, "refused");
+  CHECK(table.text() ==
+        "name         x\n"
+        "          GB/s\n"
+        "a            1\n"
+        "long one  22.5\n"
+        "b         refused\n");
+}
+
+TEST_CASE("the progress bar is full only at the end") {
+  using std::chrono::seconds;
+  CHECK(Progress::bar_text(0, 4, seconds(0), false) ==
+        "[>                             ] 0 of 4 points");
+  CHECK(Progress::bar_text(2, 4, seconds(10), false) ==
+        "[===============>              ] 2 of 4 points, 10 s left");
+  CHECK(Progress::bar_text(4, 4, seconds(10), false) ==
+        "[==============================] 4 of 4 points");
+}
