@@ -46,6 +46,13 @@ TEST_CASE("a capped flow leaves the rest to the others") {
   CHECK(solve({60_GBps}, {{{0, 1}}, {{0, 1}}}, {30_GBps, 50_GBps}) == Rates{30_GBps, 30_GBps});
 }
 
+TEST_CASE("a cap at the fair share leaves the rounding step to the others") {
+  // 2 T + 1 steps of 1/64 byte/s: T for the capped flow, T + 1 for the other.
+  const BytesPerSecond step(1.0 / 64);
+  CHECK(solve({2_GBps + step}, {{{0, 1}}, {{0, 1}}}, {1_GBps}) == Rates{1_GBps, 1_GBps + step});
+  CHECK(solve({2_GBps + step}, {{{0, 1}}, {{0, 1}}}) == Rates{1_GBps, 1_GBps});
+}
+
 TEST_CASE("a flow without links runs at its cap") {
   CHECK(solve({60_GBps}, {{}, {{0, 1}}}, {7_GBps}) == Rates{7_GBps, 60_GBps});
 }
