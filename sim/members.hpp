@@ -86,6 +86,11 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may("pipeline_sync", software.pipeline_sync);
   visit.may("step_sync", software.step_sync);
   visit.may_bytes("ddp_bucket_bytes", software.ddp_bucket_bytes);
+  visit.may("gradient_overlap", software.gradient_overlap);
+  visit.may("reduce_scatter", software.reduce_scatter);
+  visit.may("reduce_copy_compute", software.reduce_copy_compute);
+  visit.may("autocast", software.autocast);
+  visit.may("clip_gradients", software.clip_gradients);
   visit.needs("launch_kernel", software.launch_kernel);
   visit.needs("launch_collective", software.launch_collective);
   visit.may("event_call", software.event_call);

@@ -66,9 +66,10 @@ inline constexpr Names<workloads::OptimizerKernel, 2> optimizer_names{{
     {"foreach", workloads::OptimizerKernel::foreach},
     {"fused", workloads::OptimizerKernel::fused},
 }};
-inline constexpr Names<workloads::FlatParameters, 2> flat_parameters_names{{
+inline constexpr Names<workloads::FlatParameters, 3> flat_parameters_names{{
     {"fsdp1", workloads::FlatParameters::fsdp1},
     {"fsdp2", workloads::FlatParameters::fsdp2},
+    {"buckets", workloads::FlatParameters::buckets},
 }};
 inline constexpr Names<workloads::AttentionKernel, 5> attention_names{{
     {"flash2", workloads::AttentionKernel::flash2},

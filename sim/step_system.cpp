@@ -157,10 +157,12 @@ class Binder {
       for (const std::uint32_t p : patterns_of_kind_[static_cast<std::size_t>(collective.group)]) {
         const CollectiveTime time =
             network_.time_of(collective.kind, collective.bytes, collective.dtype, shapes_[p]);
+        // A group of one, or nothing to move: over at once.
+        const double alone = std::max(seconds(time.duration), 1e-12);
         const double bytes =
             static_cast<double>(collective.bytes.value) * load_factor(collective.kind);
-        s.transfers[c * s.num_patterns + p] = {
-            bytes, BytesPerSecond(bytes / seconds(time.duration)), traffic, class_of(traffic)};
+        s.transfers[c * s.num_patterns + p] = {bytes, BytesPerSecond(bytes / alone), traffic,
+                                               class_of(traffic)};
         times_[c * s.num_patterns + p] = time;
         auto& [ctas, memory] = classes_[class_of(traffic)];
         ctas = std::max(ctas, time.ctas);
@@ -233,7 +235,7 @@ class Binder {
           const KernelTime& time = kernel_times_[i.arg];
           const double t = seconds(time.duration);
           load.compute_seconds[static_cast<std::size_t>(time.provenance)] += t;
-          load.tensor_seconds += t * time.tensor_fraction;
+          if (time.tensor_fraction > 0.0) load.tensor_seconds += t;
           load.memory_seconds += t * time.memory_fraction;
         } else if (i.op == engine::Op::join) {
           const auto kind = static_cast<std::size_t>(program_.collectives[i.arg].group);

@@ -17,7 +17,7 @@ namespace stepcast::sim {
 struct RoleLoad {
   std::vector<double> compute_seconds;  // by Provenance, kernels alone
   std::vector<double> network_seconds;  // by Provenance, collectives alone
-  double tensor_seconds = 0.0;          // sum of duration x tensor_fraction
+  double tensor_seconds = 0.0;          // of kernels that run on tensor cores
   double memory_seconds = 0.0;          // sum of duration x memory_fraction
 };
 

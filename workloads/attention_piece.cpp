@@ -52,18 +52,16 @@ void flash_forward(PieceWriter& w) {
   w.kernel(std::move(kernel));
 }
 
-/// Three kernels (flash-attention v2.5.0 flash_bwd_launch_template.h:15-97): row dot of dO and O
-/// and clearing of the fp32 dQ; the main kernel (reads q, k, v, dO, statistics, adds to dQ in fp32,
-/// writes dK and dV for every q head); dQ converted. Grouped heads: dK, dV summed after.
+/// One call of three kernels (flash-attention v2.5.0 flash_bwd_launch_template.h:15-97): row dot of
+/// dO and O and clearing of the fp32 dQ; the main kernel (reads q, k, v, dO, statistics, adds to dQ
+/// in fp32, writes dK and dV for every q head); dQ converted. Published times are of the whole
+/// call, so it is one kernel here, with the bytes of all three. Grouped heads: dK, dV summed after.
 void flash_backward(PieceWriter& w) {
   const std::int64_t fp32_q = 4 * w.sizes().tokens * w.sizes().query;
   const std::int64_t kv_read = repeats_kv(w) ? q_bytes(w) : kv_bytes(w);
-  w.pass("layer.attention.core.backward.dot", reduction, 2 * q_bytes(w) + fp32_q);
   Kernel kernel = attention_kernel(w, "layer.attention.core.backward", attention_backward);
-  kernel.bytes =
-      Bytes(2 * q_bytes(w) + 2 * kv_read + row_statistics_bytes(w) + 2 * fp32_q + 2 * q_bytes(w));
+  kernel.bytes = Bytes(7 * q_bytes(w) + 2 * kv_read + row_statistics_bytes(w) + 4 * fp32_q);
   w.kernel(std::move(kernel));
-  w.pass("layer.attention.core.backward.convert", pointwise, fp32_q + q_bytes(w));
   if (kv_heads(w) < q_heads(w))  // per group: read one per q head, write one
     for (const char* name : {"k", "v"})
       w.pass(std::string("layer.attention.core.backward.sum_") + name, reduction,
