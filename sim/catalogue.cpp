@@ -209,46 +209,57 @@ void check_shape(const workloads::TransformerShape& shape, const std::string& wh
     refuse("a size is too large", "the largest trained models have some hundred layers");
 }
 
+namespace {
+
+/// The text of a key, or nothing; without checking the rest of the file.
+std::string text_at(const TomlValue& document, std::string_view key) {
+  const TomlValue* value = document.find(key);
+  return value != nullptr && value->text() != nullptr ? *value->text() : std::string();
+}
+
+workloads::Software read_software(const TomlValue& document) {
+  TableReader table(document, "");
+  workloads::Software software;
+  software.framework = table.required("framework", table.text("framework"));
+  software.version = table.required("version", table.text("version"));
+  read_members(table, true, [&](auto&& visitor) { visit_software(software, visitor); });
+  read_sources(table);
+  table.finish();
+  return software;
+}
+
+}  // namespace
+
 workloads::Software Catalogue::software(TableReader& table) const {
-  workloads::Software wanted;
-  const auto framework = table.text("framework");
   const auto version = table.text("version");
-  if (framework) wanted.framework = *framework;
+  const workloads::Software usual;
+  const std::string framework = table.text("framework").value_or(usual.framework);
+  // Without a version: the study's for its framework, else the framework's newest.
+  const std::string wanted = version.value_or(framework == usual.framework ? usual.version : "");
 
   std::vector<std::string> frameworks, versions;
-  std::optional<workloads::Software> found;
+  std::optional<workloads::Software> software;
   for (const std::string& name : names("software")) {
     const TomlValue document = entry("software", name, table.where());
-    TableReader members(document, "");
-    workloads::Software candidate;
-    candidate.framework = members.required("framework", members.text("framework"));
-    candidate.version = members.required("version", members.text("version"));
-    read_members(members, true, [&](auto&& visitor) { visit_software(candidate, visitor); });
-    read_sources(members);
-    members.finish();
-    frameworks.push_back(candidate.framework);
-    if (candidate.framework != wanted.framework) continue;
-    versions.push_back(candidate.version);
-    // Without a version: the study's for its framework, else the framework's newest.
-    const bool usual = wanted.framework == workloads::Software{}.framework;
-    const std::string chosen = version.value_or(usual ? wanted.version : candidate.version);
-    if (candidate.version == chosen) found = candidate;
+    frameworks.push_back(text_at(document, "framework"));
+    if (frameworks.back() != framework) continue;
+    versions.push_back(text_at(document, "version"));
+    if (wanted.empty() || versions.back() == wanted) software = read_software(document);
   }
-
-  const bool complete = !found && table.value("launch_kernel") != nullptr;
-  if (found)
-    wanted = *found;
-  else if (complete)
-    wanted.version = table.required("version", version);
-  else if (versions.empty())
-    throw InputError(table.where("framework"), "unknown framework '" + wanted.framework + "'",
-                     suggestion(wanted.framework, frameworks));
-  else
-    throw InputError(table.where("version"),
-                     "no data for " + wanted.framework + " " + version.value_or(wanted.version),
-                     suggestion(version.value_or(wanted.version), versions));
-  read_members(table, complete, [&](auto&& visitor) { visit_software(wanted, visitor); });
-  return wanted;
+  const bool complete = !software && version && table.value("launch_kernel") != nullptr;
+  if (complete) {
+    software = usual;
+    software->framework = framework;
+    software->version = *version;
+  } else if (versions.empty()) {
+    throw InputError(table.where("framework"), "unknown framework '" + framework + "'",
+                     suggestion(framework, frameworks));
+  } else if (!software) {
+    throw InputError(table.where("version"), "no data for " + framework + " " + wanted,
+                     suggestion(wanted, versions));
+  }
+  read_members(table, complete, [&](auto&& visitor) { visit_software(*software, visitor); });
+  return *software;
 }
 
 std::string Catalogue::node_of_gpu(const std::string& gpu, const std::string& where) const {
