@@ -66,68 +66,65 @@ void Runner::prepare_ranks() {
 }
 
 void Runner::prepare_communicators() {
-  const auto n = static_cast<std::uint32_t>(system_.communicators.size());
-  groups_.resize(n);
-  alone_bound_.assign(n, std::numeric_limits<double>::infinity());
-  runs_ahead_.assign(n, true);
-  first_member_.assign(std::size_t{n} + 1, 0);
-  std::vector<std::size_t> at(n);
-  for (std::uint32_t c = 0; c < n; ++c)
-    first_member_[c + 1] = first_member_[c] + system_.communicators[c].members.size();
-  members_.resize(first_member_[n]);
-  for (std::uint32_t c = 0; c < n; ++c)
-    for (std::size_t m = 0; m < system_.communicators[c].members.size(); ++m)
-      members_[first_member_[c] + m] = {system_.communicators[c].members[m], 0xff};
+  groups_.resize(system_.communicators.size());
+  first_member_.push_back(0);
+  for (const Communicator& communicator : system_.communicators) {
+    for (const std::uint32_t r : communicator.members) members_.push_back({r, 0xff});
+    first_member_.push_back(members_.size());
+    alone_bound_.push_back(rate_alone(BytesPerSecond(std::numeric_limits<double>::infinity()),
+                                      communicator.loads, system_.link_capacity));
+  }
+  for (std::size_t slot = 0; slot < system_.communicator_of.size(); ++slot) prepare_slot(slot);
+  prepare_run_ahead();
+}
 
-  // The lane from which each role uses each slot.
-  std::vector<std::vector<std::uint8_t>> lane_of_slot(
-      system_.roles.size(), std::vector<std::uint8_t>(system_.communicator_of.size(), 0xff));
+/// Notes the lane from which every member joins the communicators of a slot.
+void Runner::prepare_slot(std::size_t slot) {
+  std::vector<std::uint8_t> lane_of_role(system_.roles.size(), 0xff);
   for (std::uint32_t role = 0; role < system_.roles.size(); ++role)
     for (const Instruction& i : system_.roles[role].instructions)
-      if (i.op == Op::join) {
-        std::uint8_t& lane = lane_of_slot[role].at(i.communicator);
+      if (i.op == Op::join && i.communicator == slot) {
+        std::uint8_t& lane = lane_of_role[role];
         expects(lane == 0xff || lane == i.lane, "a communicator slot is used from one lane");
         lane = i.lane;
       }
-  for (std::size_t slot = 0; slot < system_.communicator_of.size(); ++slot)
-    for (std::uint32_t r = 0; r < system_.num_ranks(); ++r) {
-      const std::uint32_t c = system_.communicator_of[slot][r];
-      const std::uint8_t lane = lane_of_slot[ranks_[r].role][slot];
-      if (c == no_communicator || lane == 0xff) continue;
-      const auto first = members_.begin() + static_cast<std::ptrdiff_t>(first_member_[c]);
-      const auto last = members_.begin() + static_cast<std::ptrdiff_t>(first_member_[c + 1]);
-      const auto member = std::find_if(first + static_cast<std::ptrdiff_t>(at[c]), last,
-                                       [&](const Member& m) { return m.rank == r; });
-      const auto found =
-          member != last ? member
-                         : std::find_if(first, last, [&](const Member& m) { return m.rank == r; });
-      expects(found != last, "a rank's communicator has the rank as a member");
-      found->lane = lane;
-      at[c] = std::min(static_cast<std::size_t>(found - first) + 1,
-                       system_.communicators[c].members.size() - 1);
-    }
+  // Members come in the order of ranks nearly always: look behind the last one found first.
+  std::vector<std::size_t> next(first_member_.begin(), first_member_.end() - 1);
+  for (std::uint32_t r = 0; r < system_.num_ranks(); ++r) {
+    const std::uint32_t c = system_.communicator_of[slot][r];
+    const std::uint8_t lane = lane_of_role[ranks_[r].role];
+    if (c == no_communicator || lane == 0xff) continue;
+    const auto is_rank = [r](const Member& m) { return m.rank == r; };
+    const auto begin = members_.begin();
+    const auto last = begin + static_cast<std::ptrdiff_t>(first_member_[c + 1]);
+    auto member = std::find_if(begin + static_cast<std::ptrdiff_t>(next[c]), last, is_rank);
+    if (member == last)
+      member = std::find_if(begin + static_cast<std::ptrdiff_t>(first_member_[c]), last, is_rank);
+    expects(member != last, "a rank's communicator has the rank as a member");
+    member->lane = lane;
+    next[c] = std::min(static_cast<std::size_t>(member - begin) + 1, first_member_[c + 1] - 1);
+  }
+}
 
-  // A link is a member's own when every communicator that loads it has its owner as a member.
+/// Finds the communicators that may run ahead: only compute lanes meet there, on links that every
+/// communicator over them shares a member (the link's owner) with.
+void Runner::prepare_run_ahead() {
+  runs_ahead_.assign(system_.communicators.size(), options_.closed_forms);
   std::vector<bool> own(system_.link_capacity.size(), true);
-  std::vector<std::uint32_t> seen(system_.num_ranks(), no_communicator);
-  for (int pass = 0; pass < 2; ++pass)
-    for (std::uint32_t c = 0; c < n; ++c) {
-      for (const std::uint32_t r : system_.communicators[c].members) seen[r] = c;
-      for (const LinkLoad& load : system_.communicators[c].loads) {
-        const std::uint32_t owner = system_.link_owner[load.link];
-        const bool mine = owner != no_owner && seen[owner] == c;
-        if (pass == 0 && !mine) own[load.link] = false;
-        if (pass == 1 && !own[load.link]) runs_ahead_[c] = false;
-        if (pass == 1)
-          alone_bound_[c] =
-              std::min(alone_bound_[c], system_.link_capacity[load.link].value / load.weight);
-      }
-      if (pass == 1)
-        for (std::size_t m = first_member_[c]; m < first_member_[c + 1]; ++m)
-          if (members_[m].lane != compute_lane) runs_ahead_[c] = false;
-      for (const std::uint32_t r : system_.communicators[c].members) seen[r] = no_communicator;
+  std::vector<std::uint32_t> member_of(system_.num_ranks(), no_communicator);
+  for (std::uint32_t c = 0; c < system_.communicators.size(); ++c) {
+    for (const std::uint32_t r : system_.communicators[c].members) member_of[r] = c;
+    for (const LinkLoad& load : system_.communicators[c].loads) {
+      const std::uint32_t owner = system_.link_owner[load.link];
+      if (owner == no_owner || member_of[owner] != c) own[load.link] = false;
     }
-  if (!options_.closed_forms) runs_ahead_.assign(n, false);
+  }
+  for (std::uint32_t c = 0; c < system_.communicators.size(); ++c) {
+    for (const LinkLoad& load : system_.communicators[c].loads)
+      if (!own[load.link]) runs_ahead_[c] = false;
+    for (std::size_t m = first_member_[c]; m < first_member_[c + 1]; ++m)
+      if (members_[m].lane != compute_lane) runs_ahead_[c] = false;
+  }
 }
 
 RunResult Runner::run() {
@@ -246,9 +243,9 @@ void Runner::resolve(std::uint32_t c) {
     return;
   }
   const Transfer& transfer = transfer_of(c);
-  complete(c, group.latest,
-           end_alone(group.latest, transfer.bytes,
-                     BytesPerSecond(std::min(transfer.cap.value, alone_bound_[c])), {}, {}));
+  complete(
+      c, group.latest,
+      end_alone(group.latest, transfer.bytes, std::min(transfer.cap, alone_bound_[c]), {}, {}));
 }
 
 void Runner::start(std::uint32_t c, Time now) {
@@ -256,7 +253,7 @@ void Runner::start(std::uint32_t c, Time now) {
   const Transfer& transfer = transfer_of(c);
   group.started = now;
   ++counters_.flows;
-  fluid_.start(now, transfer.bytes, BytesPerSecond(std::min(transfer.cap.value, alone_bound_[c])),
+  fluid_.start(now, transfer.bytes, std::min(transfer.cap, alone_bound_[c]),
                system_.communicators[c].loads, c);
   for (std::size_t m = first_member_[c]; m < first_member_[c + 1]; ++m) {
     membership_of(members_[m].rank, members_[m].lane).started = now;

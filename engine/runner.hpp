@@ -100,6 +100,8 @@ class Runner {
  private:
   // run.cpp: the event loop and transfers.
   void prepare_communicators();
+  void prepare_slot(std::size_t slot);
+  void prepare_run_ahead();
   void prepare_ranks();
   void loop();
   void drain();
@@ -182,8 +184,8 @@ class Runner {
   std::vector<GroupState> groups_;
   std::vector<Member> members_;
   std::vector<std::size_t> first_member_;
-  std::vector<double> alone_bound_;  // B/s that the communicator's own links allow
-  std::vector<bool> runs_ahead_;     // only compute lanes meet, on links of their own
+  std::vector<BytesPerSecond> alone_bound_;  // that the communicator's own links allow
+  std::vector<bool> runs_ahead_;             // only compute lanes meet, on links of their own
 
   std::vector<std::uint32_t> worklist_;
   std::size_t work_head_ = 0;
