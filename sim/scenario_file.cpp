@@ -67,7 +67,7 @@ void read_batch(TableReader& table, Scenario& scenario) {
   const auto local = table.number("local");
   if (global && local)
     table.fail("local", "both 'local' and 'global' in [batch]", "global = local x GPUs: give one");
-  if (!global && !local) table.missing("local");
+  if (!global && !local) table.missing("local", "or 'global': --local-batch, --global-batch");
   if (local) {
     const double sequences = *local * static_cast<double>(scenario.gpus);
     scenario.global_batch = std::llround(sequences);

@@ -108,14 +108,14 @@ void TableReader::unknown(const TomlEntry& entry) const {
                    suggestion(entry.key, asked_));
 }
 
-void TableReader::missing(std::string_view key) const {
+void TableReader::missing(std::string_view key, const std::string& hint) const {
   // A misspelt key is the likelier mistake than a forgotten one.
   const std::vector<std::string> wanted{std::string(key)};
   for (const TomlEntry& entry : *table_.table()) {
     const bool asked = std::find(asked_.begin(), asked_.end(), entry.key) != asked_.end();
     if (!asked && closest(entry.key, wanted)) unknown(entry);
   }
-  throw InputError(table_.where, "missing key " + label(key));
+  throw InputError(table_.where, "missing key " + label(key), hint);
 }
 
 void TableReader::fail(std::string_view key, const std::string& what,

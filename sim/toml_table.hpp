@@ -75,7 +75,7 @@ class TableReader {
   /// InputError at a key, or at the table when the key is not there.
   [[noreturn]] void fail(std::string_view key, const std::string& what,
                          const std::string& hint = {}) const;
-  [[noreturn]] void missing(std::string_view key) const;
+  [[noreturn]] void missing(std::string_view key, const std::string& hint = {}) const;
 
   const std::string& where() const { return table_.where; }
   std::string where(std::string_view key) const;
