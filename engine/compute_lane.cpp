@@ -227,7 +227,6 @@ void Runner::cross_boundary(std::uint32_t rank, Time now) {
   const std::size_t index = role_of(rank).mark.empty() || options_.cold ? step : step - 1;
   if (boundaries_.size() <= index) boundaries_.resize(index + 1, std::vector<Time>(ranks_.size()));
   boundaries_[index][rank] = now;
-  state.boundary = now;
   state.last_account = state.account;
   state.account = {};
 }

@@ -142,7 +142,7 @@ void Runner::loop() {
     const std::optional<Time> flow_end = fluid_.next_end();
     if (queue_.empty() && !flow_end) return;
     Time next = flow_end.value_or(never);
-    if (!queue_.empty()) next = std::min(next, queue_.top().time);
+    if (!queue_.empty()) next = std::min(next, queue_.next());
     ensures(next >= now_, "no event in the past");
     now_ = next;
     // Everything of this instant is one batch, then one solve.
@@ -154,12 +154,10 @@ void Runner::loop() {
         more = true;
         complete(static_cast<std::uint32_t>(c), groups_[c].started, now_);
       }
-      while (!queue_.empty() && queue_.top().time == now_) {
-        more = true;
-        const TimeQueue::Entry entry = queue_.top();
-        queue_.pop();
-        process(entry);
-      }
+      due_.clear();
+      if (!queue_.empty() && queue_.next() == now_) queue_.take(due_);
+      for (const TimeQueue::Entry& entry : due_) process(entry);
+      more = more || !due_.empty();
       drain();
       for (std::size_t i = 0; i < dirty_.size(); ++i) refresh(dirty_[i], now_);
       if (!dirty_.empty()) more = true;

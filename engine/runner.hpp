@@ -191,6 +191,7 @@ class Runner {
   std::size_t work_head_ = 0;
   std::vector<std::uint32_t> dirty_;
   std::vector<std::uint64_t> ended_;
+  std::vector<TimeQueue::Entry> due_;
 
   // Per step: the state of every rank at the end of its program, relative to the step's boundary.
   std::vector<std::vector<Duration>> wraps_;

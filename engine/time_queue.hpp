@@ -1,7 +1,10 @@
-// The ordered queue: a 4-ary heap of (time, sequence). Entries of the same instant leave in the
-// order in which they came. Stale entries are the caller's business (a version in the entry).
+// The ordered queue of instants. Ranks in lock step post thousands of entries for the same instant,
+// so entries are kept in buckets, one per instant, and only buckets are ordered: a 4-ary heap of
+// (time, sequence). Entries of an instant leave in the order in which they came. Stale entries are
+// the caller's business (a version in the entry).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -12,41 +15,89 @@ namespace stepcast::engine {
 class TimeQueue {
  public:
   struct Entry {
-    Time time;
-    std::uint32_t sequence = 0;
     std::uint32_t id = 0;
     std::uint32_t version = 0;
   };
 
+  TimeQueue() { recent_.fill(none); }
+
   bool empty() const { return heap_.empty(); }
-  const Entry& top() const { return heap_.front(); }
+  Time next() const { return heap_.front().time; }
   std::int64_t pushed() const { return pushed_; }
 
   void push(Time time, std::uint32_t id, std::uint32_t version) {
     ++pushed_;
-    Entry entry{time, next_sequence_++, id, version};
+    std::uint32_t& bucket = recent_[slot_of(time)];
+    if (bucket == none || times_[bucket] != time) bucket = open(time);
+    buckets_[bucket].push_back({id, version});
+  }
+
+  /// Removes the entries of the earliest instant and appends them to `out`. Instants pushed again
+  /// later come again.
+  void take(std::vector<Entry>& out) {
+    const Time now = next();
+    while (!heap_.empty() && next() == now) {
+      const std::uint32_t bucket = heap_.front().bucket;
+      pop();
+      out.insert(out.end(), buckets_[bucket].begin(), buckets_[bucket].end());
+      buckets_[bucket].clear();
+      free_.push_back(bucket);
+      std::uint32_t& recent = recent_[slot_of(now)];
+      if (recent == bucket) recent = none;
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  struct Instant {
+    Time time;
+    std::uint32_t sequence = 0;
+    std::uint32_t bucket = 0;
+  };
+
+  static std::size_t slot_of(Time time) {
+    const auto t = static_cast<std::uint64_t>(time.time_since_epoch().count());
+    return (t * 0x9e3779b97f4a7c15U) >> 56;
+  }
+  static bool before(const Instant& a, const Instant& b) {
+    return a.time != b.time ? a.time < b.time : a.sequence < b.sequence;
+  }
+
+  std::uint32_t open(Time time) {
+    std::uint32_t bucket = static_cast<std::uint32_t>(buckets_.size());
+    if (free_.empty()) {
+      buckets_.emplace_back();
+      times_.emplace_back();
+    } else {
+      bucket = free_.back();
+      free_.pop_back();
+    }
+    times_[bucket] = time;
+    sift_up({time, sequence_++, bucket});
+    return bucket;
+  }
+
+  void sift_up(Instant instant) {
     std::size_t i = heap_.size();
-    heap_.push_back(entry);
+    heap_.push_back(instant);
     while (i > 0) {
       const std::size_t parent = (i - 1) / 4;
-      if (!before(entry, heap_[parent])) break;
+      if (!before(instant, heap_[parent])) break;
       heap_[i] = heap_[parent];
       i = parent;
     }
-    heap_[i] = entry;
+    heap_[i] = instant;
   }
 
   void pop() {
-    const Entry last = heap_.back();
+    const Instant last = heap_.back();
     heap_.pop_back();
     if (heap_.empty()) {
-      next_sequence_ = 0;
+      sequence_ = 0;
       return;
     }
     std::size_t i = 0;
-    while (true) {
-      const std::size_t first = 4 * i + 1;
-      if (first >= heap_.size()) break;
+    for (std::size_t first = 1; first < heap_.size(); first = 4 * i + 1) {
       const std::size_t end = first + 4 < heap_.size() ? first + 4 : heap_.size();
       std::size_t least = first;
       for (std::size_t c = first + 1; c < end; ++c)
@@ -58,12 +109,12 @@ class TimeQueue {
     heap_[i] = last;
   }
 
- private:
-  static bool before(const Entry& a, const Entry& b) {
-    return a.time != b.time ? a.time < b.time : a.sequence < b.sequence;
-  }
-  std::vector<Entry> heap_;
-  std::uint32_t next_sequence_ = 0;
+  std::vector<Instant> heap_;
+  std::vector<std::vector<Entry>> buckets_;
+  std::vector<Time> times_;                // of the buckets
+  std::vector<std::uint32_t> free_;        // buckets
+  std::array<std::uint32_t, 256> recent_;  // open bucket by hash of its time
+  std::uint32_t sequence_ = 0;
   std::int64_t pushed_ = 0;
 };
 
