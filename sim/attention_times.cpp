@@ -89,7 +89,7 @@ AttentionTimes::AttentionTimes(const std::vector<AttentionRow>& rows, const topo
   std::erase_if(points_,
                 [&](const Point& p) { return kinship(p.gpu, gpu_.name) == Kinship::foreign; });
   for (Point& p : points_) {
-    p.sibling = kinship(p.gpu, gpu_.name) == Kinship::sibling;
+    p.sibling = kinship(p.gpu, gpu_.name) == Kinship::sibling || altered(p.gpu, gpu_.tensor_peak);
     const auto peak = tensor_peak_of(p.gpu);
     if (p.sibling && peak) p.rate *= gpu_.tensor_peak / *peak;
   }

@@ -92,8 +92,10 @@ void GemmTimes::add(Family& family, const std::vector<GemmRow>& rows, bool eight
     family.largest_deviation = std::max(family.largest_deviation, deviation);
   };
   for (const GemmRow& row : rows)
-    if (serves(row) && kinship(row.gpu, gpu_.name) <= Kinship::same_chip)
-      take(row, family.peak, false);
+    if (serves(row) && kinship(row.gpu, gpu_.name) <= Kinship::same_chip) {
+      const bool what_if = !eight_bit && altered(row.gpu, gpu_.tensor_peak);
+      take(row, what_if ? *tensor_peak_of(row.gpu) : family.peak, what_if);
+    }
   if (family.points.size() >= enough_rows) return;
   for (const GemmRow& row : rows) {
     const auto peak = tensor_peak_of(row.gpu);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,11 @@ std::optional<FlopsPerSecond> tensor_peak_of(std::string_view measured) {
   const double tflops =
       is_pcie(words) && chip->pcie_tflops > 0 ? chip->pcie_tflops : chip->tensor_tflops;
   return FlopsPerSecond(tflops * 1e12);
+}
+
+bool altered(std::string_view measured, FlopsPerSecond catalogue_peak) {
+  const auto peak = tensor_peak_of(measured);
+  return peak && std::abs(catalogue_peak / *peak - 1.0) > 0.005;
 }
 
 }  // namespace stepcast::sim
