@@ -1,0 +1,45 @@
+# stepcast-validate as a user calls it: results, messages and exit codes.
+# Usage: validate.sh FOLDER_OF_PROGRAMS SOURCE_FOLDER
+set -u
+program=$1/stepcast-validate
+published=$2/calibrate/published
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+# expect CODE PATTERN ARGUMENT...: exit code and a pattern in what is printed
+expect() {
+  code=$1 pattern=$2
+  shift 2
+  output=$("$program" "$@" 2>&1)
+  got=$?
+  if [ $got -ne "$code" ] || ! printf "%s\n" "$output" | grep -q -e "$pattern"; then
+    echo "stepcast-validate $*: exit $got (wanted $code, with \"$pattern\"):"
+    printf '%s\n' "$output" | head -3
+    failures=$((failures + 1))
+  fi
+}
+
+expect 0 'Leave-one-source-out' collectives "$published/collectives.csv"
+expect 0 'CIRCULAR' collectives "$published/collectives.csv" --with-curves
+expect 0 '"median_ape_from_1mib"' collectives "$published/collectives.csv" --json
+expect 0 'of other kinds' kernels "$published/kernels.csv"
+expect 0 'Leave-one-shape-out' kernels "$published/kernels.csv" --leave-out shape
+expect 0 'tokens_per_s_per_gpu beside published figures' study --quiet
+expect 0 'usage: stepcast validate collectives' collectives --help
+expect 5 'scored' collectives "$published/collectives.csv" --fail-above 0.1
+expect 0 'scored' collectives "$published/collectives.csv" --fail-above 1000
+
+expect 2 'collectives' # no verb
+expect 2 "did you mean 'collectives'" colectives
+expect 2 'which file' collectives
+expect 2 "unknown option '--jso'" collectives x.csv --jso # no guessing of prefixes
+expect 2 'no such number' collectives "$published/collectives.csv" --fail-above much
+expect 2 'neither source nor shape' kernels "$published/kernels.csv" --leave-out row
+expect 3 'cannot be read' collectives "$work/none.csv"
+printf 'gpu,kinds\n' >"$work/bad.csv"
+expect 3 'bad.csv:1' collectives "$work/bad.csv"
+expect 3 'holds no collective' collectives "$published/kernels.csv"
+head -2 "$published/collectives.csv" | sed 's/,10.11,/,fast,/' >"$work/word.csv"
+expect 3 'word.csv:2' collectives "$work/word.csv"
+exit $((failures > 0))

@@ -1,0 +1,21 @@
+// Small measurement files for the tests.
+#pragma once
+
+#include <string>
+
+#include "sim/catalogue.hpp"
+#include "validate/measurements.hpp"
+
+namespace stepcast::validate {
+
+inline sim::Catalogue catalogue() { return sim::Catalogue(STEPCAST_SOURCE_DIR "/scenarios"); }
+
+inline std::vector<MeasuredRow> rows_of(const std::string& text) {
+  return measured_rows(calibrate::parse_csv("x.csv", text));
+}
+
+inline const std::string collective_header =
+    "gpu,kind,shape_or_bytes,ranks,nodes,gpus_per_node,dtype,value,unit,source,url_or_repo_path,"
+    "confidence,fabric,inter_node_gbps_per_node,nccl\n";
+
+}  // namespace stepcast::validate
