@@ -12,6 +12,12 @@
 namespace stepcast::calibrate {
 namespace {
 
+/// A table that does not say whose kernel it timed is kept, and matches no implementation.
+std::string implementation_of(const Measurement& row) {
+  const std::string& text = row.text("implementation");
+  return text.empty() ? "unstated" : text;
+}
+
 using sim::CalibrationTable;
 
 FlopsPerSecond flop_rate(const Measurement& row) {
@@ -23,14 +29,16 @@ FlopsPerSecond flop_rate(const Measurement& row) {
 Duration microseconds(const Measurement& row) { return to_duration(row.positive("value") * 1e-6); }
 
 void import_gemm(const Measurement& row, CalibrationTable& table) {
-  const auto shape = row.shape({"m", "n", "k", "opA", "opB"});
+  auto shape = row.shape({"m", "n", "k", "opA", "opB", "data"});
+  // What the inputs held stands in a column of its own, or in the shape.
+  const std::string data = shape.contains("data") ? shape.at("data") : row.text("data");
+  shape.erase("data");
   const bool layout = shape.contains("opA") && shape.contains("opB");
   if (shape.size() != (layout ? 5 : 3) || !shape.contains("m") || !shape.contains("n") ||
       !shape.contains("k"))
     row.fail("shape \"" + row.shape_text() + "\" is not m=;n=;k= (and opA=;opB=)");
   for (const char* op : {"opA", "opB"})
     if (layout && shape.at(op) != "N" && shape.at(op) != "T") row.fail("opA and opB are N or T");
-  const std::string& data = row.text("data");
   if (data != "" && data != "random" && data != "small" && data != "zeros")
     row.fail("data \"" + data + "\" is none of random, small, zeros");
   table.gemm.push_back({.gpu = row.stated("gpu"),
@@ -66,7 +74,7 @@ void import_attention(const Measurement& row, CalibrationTable& table) {
   table.attention.push_back({.gpu = row.stated("gpu"),
                              .dtype = row.stated("dtype"),
                              .pass = passes.at(row.text("kind")),
-                             .implementation = row.stated("implementation"),
+                             .implementation = implementation_of(row),
                              .batch = number("b"),
                              .heads = heads,
                              .kv_heads = grouped ? number("hkv") : heads,
@@ -85,7 +93,7 @@ void import_elementwise(const Measurement& row, CalibrationTable& table) {
   table.elementwise.push_back({.gpu = row.stated("gpu"),
                                .dtype = row.stated("dtype"),
                                .kind = row.text("kind"),
-                               .implementation = row.stated("implementation"),
+                               .implementation = implementation_of(row),
                                .tokens = row.count_in("tokens", shape.at("tokens")),
                                .shape = "model=" + shape.at("model") + ";tp=" + shape.at("tp"),
                                .bytes = Bytes(row.count("min_bytes_moved")),

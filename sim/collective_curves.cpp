@@ -118,6 +118,16 @@ Duration CollectiveCurve::at(Bytes bytes) const {
   return to_duration(seconds(low.duration) * std::pow(growth, position));
 }
 
+std::optional<std::pair<CurvePoint, CurvePoint>> CollectiveCurve::hole_at(Bytes bytes) const {
+  constexpr double widest = 16.0;
+  if (!covers(bytes) || has_point(bytes)) return std::nullopt;
+  const auto above = std::upper_bound(points.begin(), points.end(), bytes,
+                                      [](Bytes b, const CurvePoint& p) { return b < p.bytes; });
+  const CurvePoint& low = *(above - 1);
+  if (above->bytes / low.bytes <= widest) return std::nullopt;
+  return std::pair{low, *above};
+}
+
 CollectiveCurves::CollectiveCurves(const std::vector<CollectiveRow>& rows,
                                    const topology::NodeSpec& node) {
   std::map<RunKey, CollectiveCurve> runs;

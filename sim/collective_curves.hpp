@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/calibration_table.hpp"
@@ -34,6 +35,9 @@ struct CollectiveCurve {
   bool has_point(Bytes bytes) const;
   /// Log-log between the points; the size must be covered.
   Duration at(Bytes bytes) const;
+  /// Neighbouring points that are more than 16 times apart with `bytes` between them: too far for
+  /// a straight line, as protocols change in between.
+  std::optional<std::pair<CurvePoint, CurvePoint>> hole_at(Bytes bytes) const;
 };
 
 class CollectiveCurves {

@@ -119,14 +119,23 @@ Duration CollectiveTimes::monotone_model(CollectiveKind kind, Bytes bytes,
   return has_choice(kind) ? std::max(alone, slowest_below(kind, bytes, machine)) : alone;
 }
 
-/// The curve's own group. Beyond its sizes the model of it, times the ratio at the nearest end.
+/// The curve's own group. Beyond its sizes the model of it, times the ratio at the nearest end; in
+/// a hole of it the model times a ratio that goes from one edge's to the other's.
 Duration CollectiveTimes::extended(const CollectiveCurve& curve, Bytes bytes) const {
-  if (curve.covers(bytes)) return curve.at(bytes);
   const NcclMachine machine =
       nccl_machine(node_, {curve.ranks, curve.nodes, curve.ranks / curve.nodes, 1});
+  const auto modelled = [&](Bytes b) { return seconds(monotone_model(curve.kind, b, machine)); };
+  if (const auto hole = curve.hole_at(bytes)) {
+    const auto& [low, high] = *hole;
+    const double place = std::log(bytes / low.bytes) / std::log(high.bytes / low.bytes);
+    const double first = seconds(low.duration) / modelled(low.bytes);
+    const double second = seconds(high.duration) / modelled(high.bytes);
+    const Duration between = to_duration(modelled(bytes) * first * std::pow(second / first, place));
+    return std::clamp(between, low.duration, high.duration);
+  }
+  if (curve.covers(bytes)) return curve.at(bytes);
   const Bytes end = std::clamp(bytes, curve.smallest(), curve.largest());
-  const double ratio = seconds(curve.at(end)) / seconds(monotone_model(curve.kind, end, machine));
-  return to_duration(seconds(monotone_model(curve.kind, bytes, machine)) * ratio);
+  return to_duration(modelled(bytes) * seconds(curve.at(end)) / modelled(end));
 }
 
 /// Measured over model, the geometric mean over the sizes of a curve.
@@ -165,7 +174,8 @@ void CollectiveTimes::correct(CollectiveTime& out, CollectiveKind kind, Bytes by
   if (const CollectiveCurve* curve = curves_.find(kind, shape)) {
     out.rests_on = curve->source;
     out.duration = extended(*curve, bytes);
-    out.provenance = !curve->covers(bytes)     ? Provenance::extrapolated
+    out.provenance = curve->hole_at(bytes)     ? Provenance::model
+                     : !curve->covers(bytes)   ? Provenance::extrapolated
                      : curve->has_point(bytes) ? Provenance::measured
                                                : Provenance::interpolated;
   } else if (const auto near = curves_.neighbours(kind, shape); near.fewer || near.more) {

@@ -3,7 +3,6 @@
 #   bad_input.sh FOLDER_OF_PROGRAMS SOURCE
 set -u
 stepcast=$1/stepcast
-source=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0

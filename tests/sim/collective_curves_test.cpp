@@ -131,3 +131,19 @@ TEST_CASE("neighbours are the nearest measured node counts with as many ranks a 
   CHECK(curves.neighbours(AR, {32, 32, 1, 1}).fewer == nullptr);
   CHECK(curves.neighbours(CollectiveKind::all_gather, {256, 32, 8, 1}).fewer == nullptr);
 }
+
+TEST_CASE("points more than 16 times apart leave a hole that a straight line does not cross") {
+  auto rows = three_rows();
+  const Bytes low = rows[1].bytes;
+  rows[2].bytes = low * 32;
+  const CollectiveCurves curves(rows, dgx(Architecture::hopper));
+  const CollectiveCurve& curve = *curves.find(AR, {32, 4, 8, 1});
+  CHECK(curve.hole_at(low * 4).has_value());
+  CHECK_FALSE(curve.hole_at(low).has_value());
+  CHECK_FALSE(curve.hole_at(curve.largest()).has_value());
+  rows[2].bytes = low * 16;
+  CHECK_FALSE(CollectiveCurves(rows, dgx(Architecture::hopper))
+                  .find(AR, {32, 4, 8, 1})
+                  ->hole_at(low * 4)
+                  .has_value());
+}
