@@ -59,7 +59,12 @@ bool applies(const CollectiveRow& row, const topology::NodeSpec& node) {
   const Kinship kin = kinship(row.gpu, node.gpu.name);
   if (kin != Kinship::same && kin != Kinship::same_chip) return false;
   if (old_nccl(row.nccl)) return false;
-  if (row.nodes == 1) return row.fabric.empty() || row.fabric == "nvlink";
+  if (row.nodes == 1) {
+    // A what-if node with other NVLinks is not the machine that was measured.
+    const auto nvlink = nvlink_of(row.gpu);
+    if (nvlink && std::abs(node.gpu.nvlink / *nvlink - 1.0) > 0.02) return false;
+    return row.fabric.empty() || row.fabric == "nvlink";
+  }
   if (row.fabric != "infiniband") return false;
   const double here = node.nic.value * static_cast<double>(node.nics);
   return std::abs(row.node_bandwidth.value - here) <= 0.1 * here;

@@ -29,15 +29,16 @@ struct Chip {
   int generation;
   double tensor_tflops;
   double pcie_tflops;  // of its PCIe card; 0: none published here
+  double nvlink;       // GB/s, all links of the SXM module, per direction
 };
-constexpr std::array<Chip, 8> chips = {{{"v100", 70, 125, 112},
-                                        {"a100", 80, 312, 312},
-                                        {"a800", 80, 312, 312},
-                                        {"h100", 90, 989, 756},
-                                        {"h200", 90, 989, 0},
-                                        {"h800", 90, 989, 756},
-                                        {"gh200", 90, 989, 0},
-                                        {"b200", 100, 2250, 0}}};
+constexpr std::array<Chip, 8> chips = {{{"v100", 70, 125, 112, 150},
+                                        {"a100", 80, 312, 312, 300},
+                                        {"a800", 80, 312, 312, 200},
+                                        {"h100", 90, 989, 756, 450},
+                                        {"h200", 90, 989, 0, 450},
+                                        {"h800", 90, 989, 756, 200},
+                                        {"gh200", 90, 989, 0, 450},
+                                        {"b200", 100, 2250, 0, 900}}};
 
 const Chip* chip_of(std::string_view word) {
   const auto* found =
@@ -75,6 +76,13 @@ std::optional<FlopsPerSecond> tensor_peak_of(std::string_view measured) {
   const double tflops =
       is_pcie(words) && chip->pcie_tflops > 0 ? chip->pcie_tflops : chip->tensor_tflops;
   return FlopsPerSecond(tflops * 1e12);
+}
+
+std::optional<BytesPerSecond> nvlink_of(std::string_view measured) {
+  const auto words = words_of(measured);
+  const Chip* chip = chip_of(words.front());
+  if (chip == nullptr || is_pcie(words)) return std::nullopt;
+  return BytesPerSecond(chip->nvlink * 1e9);
 }
 
 bool altered(std::string_view measured, FlopsPerSecond catalogue_peak) {

@@ -23,6 +23,9 @@ Kinship kinship(std::string_view measured, std::string_view catalogue);
 /// The 16-bit tensor peak of a chip that rows are published for, to scale a sibling's times.
 std::optional<FlopsPerSecond> tensor_peak_of(std::string_view measured);
 
+/// NVLink of a chip that rows are published for, all links of its module, one direction.
+std::optional<BytesPerSecond> nvlink_of(std::string_view measured);
+
 /// Whether a catalogue GPU has been given another 16-bit peak than the chip it is named after: a
 /// what-if, whose times are those of the chip scaled by the peaks. Within 0.5 % is no difference
 /// (989 and 989.4 TFLOP/s are both in use for H100).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <span>
 
@@ -31,6 +32,20 @@ constexpr double planned_nvlink(Architecture architecture) {
   throw BrokenPromise("a GPU generation without a planned NVLink speed");
 }
 
+/// One link as built, per direction, GB/s (HARDWARE 2: 25 up to NVLink 4, 50 for NVLink 5).
+constexpr double built_nvlink(Architecture architecture) {
+  return architecture == Architecture::blackwell ? 50.0 : 25.0;
+}
+
+/// How much faster the links of a what-if node are than those of its generation; 1 within 2 %.
+double nvlink_speedup(const NodeSpec& node) {
+  const double link = node.kind == NodeKind::nvswitch
+                          ? node.gpu.nvlink.value / static_cast<double>(node.gpu.nvlink_links)
+                          : node.nvlink_per_link.value;
+  const double ratio = link / giga / built_nvlink(node.gpu.architecture);
+  return std::abs(ratio - 1.0) < 0.02 ? 1.0 : ratio;
+}
+
 constexpr std::array in_node_before_hopper{40., 30., 20., 18., 15., 12., 10.,
                                            9.,  7.,  6.,  5.,  4.,  3.};
 constexpr std::array in_node_hopper{60., 50., 40., 30., 24., 20., 15., 12., 11., 6., 3.};
@@ -56,7 +71,7 @@ double fastest_within(std::span<const double> candidates, double limit) {
 double planned_port(const NodeSpec& node, std::int64_t members) {
   const std::int64_t links = nvlinks_within(node, members);
   if (links == 0) return 0.76 * node.pcie.value / giga;  // 12 of 15.75 GB/s on PCIe 3.0 x16
-  return planned_nvlink(node.gpu.architecture) * static_cast<double>(links);
+  return planned_nvlink(node.gpu.architecture) * nvlink_speedup(node) * static_cast<double>(links);
 }
 
 /// DGX-1V 6 x 20, DGX A100 12 x 20, DGX H100 12 x 30.

@@ -50,8 +50,11 @@ cmp "$work/sweep.json" "$work/one_thread.json"
 cmp "$work/sweep.json" "$work/again.json"
 
 # The HDF5 file reads with h5py: columns of equal length, with units.
-if python3 -c 'import h5py' 2>/dev/null; then
-  python3 - "$work/sweep/results.h5" <<'END'
+# Debian's package belongs to Debian's python, which need not be the first on PATH.
+python=python3
+"$python" -c 'import h5py' 2>/dev/null || python=/usr/bin/python3
+if "$python" -c 'import h5py' 2>/dev/null; then
+  "$python" - "$work/sweep/results.h5" <<'END'
 import sys, h5py
 points = h5py.File(sys.argv[1])["points"]
 assert list(points["sweep.cluster.nodes"][()]) == [1, 2, 4]

@@ -147,3 +147,12 @@ TEST_CASE("points more than 16 times apart leave a hole that a straight line doe
                   ->hole_at(low * 4)
                   .has_value());
 }
+
+TEST_CASE("curves of one node are not those of a what-if node with faster NVLinks") {
+  auto rows = three_rows();
+  for (CollectiveRow& row : rows) row.ranks = 8, row.nodes = 1, row.fabric = "nvlink";
+  topology::NodeSpec node = dgx(Architecture::hopper);
+  CHECK(CollectiveCurves(rows, node).all().size() == 1);
+  node.gpu.nvlink = node.gpu.nvlink * 2.0;
+  CHECK(CollectiveCurves(rows, node).all().empty());
+}
