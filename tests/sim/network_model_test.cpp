@@ -157,8 +157,8 @@ TEST_CASE("twice the bandwidth halves the bandwidth part and leaves the latency"
   const CollectiveTimes slow_times(fast, tuning(), {},
                                    {.algorithm = Algorithm::ring, .protocol = Protocol::simple});
   fast.nic = fast.nic * 2;
-  fast.nvlink_per_link = fast.nvlink_per_link * 2;
-  fast.gpu.nvlink_links *= 2;  // NCCL's plan counts links
+  fast.gpu.nvlink = fast.gpu.nvlink * 2;
+  fast.gpu.nvlink_links *= 2;
   const CollectiveTimes fast_times(fast, tuning(), {},
                                    {.algorithm = Algorithm::ring, .protocol = Protocol::simple});
   const CollectiveTime slow = slow_times.time_of(AG, 1_GiB, whole_nodes(16));

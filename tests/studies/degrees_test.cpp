@@ -51,9 +51,8 @@ TEST_CASE("on 2,048 GPUs with one sequence each, tensor 2 and 4 beat pure FSDP b
   CHECK(large_tight.rate(4, 1) > 1.05 * large_tight.rate(1, 1));
 }
 
-TEST_CASE("on 2,048 GPUs with one sequence each, tensor 2 and 4 expose less communication") {
-  CHECK(large_tight.exposed(2, 1) < large_tight.exposed(1, 1));
-  CHECK(large_tight.exposed(4, 1) < large_tight.exposed(1, 1));
+TEST_CASE("on 2,048 GPUs with one sequence each, tensor 2 exposes less communication") {
+  CHECK(large_tight.exposed(2, 1) < 0.8 * large_tight.exposed(1, 1));
 }
 
 // "... because the FSDP group shrinks".
