@@ -52,6 +52,30 @@ std::vector<std::string> names_of(const Verb& verb) {
   }
 }
 
+/// `--set a=1 b=2` means `--set a=1 --set b=2`: what follows a setting and has the form of one.
+std::vector<std::string> with_settings_apart(const std::vector<std::string>& words) {
+  const auto is_setting = [](const std::string& word) {
+    const std::size_t equals = word.find('=');
+    return equals != std::string::npos && equals > 0 && word.front() != '-' &&
+           word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.") == equals;
+  };
+  std::vector<std::string> out;
+  bool after_setting = false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--set" && i + 1 < words.size()) {
+      out.insert(out.end(), {words[i], words[i + 1]});
+      ++i;
+      after_setting = true;
+    } else if (after_setting && is_setting(words[i])) {
+      out.insert(out.end(), {"--set", words[i]});
+    } else {
+      out.push_back(words[i]);
+      after_setting = false;
+    }
+  }
+  return out;
+}
+
 po::parsed_options parsed(const Verb& verb, const std::vector<std::string>& words) {
   const po::options_description description = described(verb);
   po::options_description with_positional;
@@ -61,7 +85,7 @@ po::parsed_options parsed(const Verb& verb, const std::vector<std::string>& word
   positional.add("positional", -1);
   const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
   try {
-    return po::command_line_parser(words)
+    return po::command_line_parser(with_settings_apart(words))
         .options(with_positional)
         .positional(positional)
         .style(style)

@@ -72,3 +72,11 @@ TEST_CASE("a version on the command line stays a word: 2.20 is not 2.2") {
                                                "sweep.cluster.nccl=[\"2.18\", \"2.20\"]"}));
   CHECK(*settings[0].second.text() == "2.20");
 }
+
+TEST_CASE("one --set takes several settings, and leaves the file alone") {
+  const Arguments arguments =
+      parse_arguments(verb, {"--set", "cluster.nodes=8", "plan.data=zero3", "x.toml"});
+  CHECK(settings_of(verb, arguments).size() == 2);
+  REQUIRE(arguments.positional().size() == 1);
+  CHECK(arguments.positional()[0] == "x.toml");
+}
