@@ -9,7 +9,7 @@
 #include <map>
 
 #include "calibrate/import.hpp"
-#include "sim/calibrated_kernels.hpp"
+#include "sim/attention_times.hpp"
 #include "sim/calibration_table.hpp"
 #include "sim/gemm_times.hpp"
 #include "sim/gpu_names.hpp"
@@ -21,8 +21,6 @@ using sim::GemmTimes;
 using sim::Provenance;
 using workloads::AttentionKernel;
 using workloads::Dtype;
-using workloads::Kernel;
-using workloads::KernelFamily;
 
 namespace {
 
@@ -84,22 +82,11 @@ Errors held_out(const topology::GpuSpec& gpu) {
   return {errors[errors.size() / 2], errors[errors.size() * 9 / 10]};
 }
 
-Kernel attention(bool backward) {
-  Kernel kernel;
-  kernel.family = backward ? KernelFamily::attention_backward : KernelFamily::attention_forward;
-  kernel.batch = 2;
-  kernel.heads = kernel.kv_heads = 32;
-  kernel.sequence = 4096;
-  kernel.head_dim = 128;
-  return kernel;
-}
-
 double attention_tflops(const topology::GpuSpec& gpu, AttentionKernel kind, bool backward) {
-  workloads::Software software;
-  software.attention = kind;
-  const auto time = sim::CalibratedKernels(published(), gpu, software).time_of(attention(backward));
-  const double flops = 4.0 * 2 * 32 * 4096 * 4096 * 128 / 2 * (backward ? 2.5 : 1.0);
-  return flops / seconds(time.duration) / 1e12;
+  const sim::AttentionShape shape{
+      .batch = 2, .heads = 32, .sequence = 4096, .head_dim = 128, .backward = backward};
+  const auto time = sim::AttentionTimes(published().attention, gpu).time_of(shape, kind);
+  return shape.flops() / seconds(time->duration) / 1e12;
 }
 
 }  // namespace
