@@ -3,6 +3,7 @@
 
 #include "sim/calibrated_kernels.hpp"
 #include "sim/calibration_table.hpp"
+#include "sim/catalogue.hpp"
 #include "topology/cluster.hpp"
 
 namespace stepcast::bench {
@@ -15,20 +16,9 @@ void read_published(benchmark::State& state) {
 BENCHMARK(read_published)->Name("targeted/read the published table")->Unit(benchmark::kMillisecond);
 
 void build_cluster(benchmark::State& state) {
-  topology::NodeSpec node;
-  node.name = "bench";
-  node.kind = topology::NodeKind::nvswitch;
-  node.gpus = 8;
-  node.gpu.nvlink = 450_GBps;
-  node.gpu.nvlink_links = 18;
-  node.nvswitches = 4;
-  node.nvlink_per_link = 25_GBps;
-  node.nics = 8;
-  node.nic = 400_Gbps;
-  node.pcie_switches = 8;
-  node.pcie = 63_GBps;
-  topology::FabricSpec fabric;
-  fabric.kind = topology::FabricKind::rail_optimized;
+  const sim::Catalogue catalogue = sim::Catalogue::standard();
+  const topology::NodeSpec node = catalogue.node(sim::toml_text("dgx-h100", "bench"));
+  const topology::FabricSpec fabric = catalogue.fabric(sim::toml_text("rail-optimized", "bench"));
   for (auto _ : state)
     benchmark::DoNotOptimize(topology::Cluster::build(node, state.range(0), fabric));
 }
