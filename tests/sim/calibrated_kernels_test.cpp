@@ -88,7 +88,7 @@ TEST_CASE("attention that nothing is known of falls back on the datasheet") {
   attention.head_dim = 128;
   const auto time = CalibratedKernels({}, h100, {}).time_of(attention);
   CHECK(time.provenance == Provenance::datasheet);
-  CHECK(time.tensor_fraction == Approx(1.0));
+  CHECK(time.tensor_fraction == Approx(0.5));
   CHECK(time.tiles == 2 * 32 * 32);
 }
 

@@ -103,7 +103,9 @@ TEST_CASE("where nothing is measured the datasheet's peak answers, and a missing
   const GemmTimes times({}, volta);
   const GemmShape shape{4096, 4096, 4096, 1};
   CHECK(times.time_of(shape, Dtype::fp16)->provenance == Provenance::datasheet);
-  CHECK(tflops(times, shape, Dtype::fp16) == Approx(125).epsilon(0.01));
+  // No chip reaches its datasheet: three quarters of it, less what prologues and waves cost.
+  CHECK(tflops(times, shape, Dtype::fp16) < 0.75 * 125);
+  CHECK(tflops(times, shape, Dtype::fp16) > 0.65 * 125);
   // Volta's tensor cores know no bf16: fp32 units do it.
   CHECK(tflops(times, shape, Dtype::bf16) == Approx(15.7).epsilon(0.01));
   CHECK_FALSE(times.time_of(shape, Dtype::fp8));
