@@ -24,6 +24,7 @@ void Runner::run_lane(std::uint32_t rank, std::uint8_t lane_index) {
   if (lane.block == Block::transfer || lane.block == Block::flight || lane.block == Block::stop)
     return;
   lane.block = Block::none;
+  ranks_[rank].waiting &= static_cast<std::uint8_t>(~(1U << lane_index));
   while (true) {
     if (lane.pc == program.size()) {
       if (!wrap(rank, lane_index)) return;
@@ -62,6 +63,7 @@ bool Runner::step_lane(std::uint32_t rank, std::uint8_t lane_index, const LaneIn
       if (!event_set(rank, i.arg, lane.step)) {
         lane.block = Block::event;
         lane.event = i.arg;
+        ranks_[rank].waiting |= static_cast<std::uint8_t>(1U << lane_index);
         return false;
       }
       const Time when = event_time(rank, i.arg, lane.step);
@@ -126,12 +128,14 @@ void Runner::set_event(std::uint32_t rank, std::uint32_t event, std::uint32_t st
   event_times_[e] = when;
   event_steps_[e] = step + 1;
   const RoleLanes& role = role_of(rank);
-  for (std::uint8_t l = 0; l < role.lanes.size(); ++l) {
-    const LaneState& lane = lane_of(rank, l);
-    if (lane.block == Block::event && lane.event == event && lane.step == step)
-      ranks_[rank].todo |= static_cast<std::uint8_t>(1U << l);
-  }
   RankState& state = ranks_[rank];
+  for (unsigned left = state.waiting; left != 0; left &= left - 1) {
+    const auto l = static_cast<std::uint8_t>(std::countr_zero(left));
+    const LaneState& lane = lane_of(rank, l);
+    if (lane.event != event || lane.step != step) continue;
+    state.todo |= static_cast<std::uint8_t>(1U << l);
+    state.waiting &= static_cast<std::uint8_t>(~(1U << l));
+  }
   if (state.host_step == step && state.host_epoch < role.host_waits.size() &&
       role.host_waits[state.host_epoch].event == event)
     advance_host(rank);

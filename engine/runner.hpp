@@ -68,6 +68,7 @@ struct RankState {
   std::uint32_t role = 0;
   std::uint32_t speed = 0;
   std::uint8_t todo = 0;         // lanes to look at
+  std::uint8_t waiting = 0;      // lanes blocked on an event
   std::uint8_t outstanding = 0;  // transfers joined from other lanes than compute, not ended
   bool listed = false;           // in the worklist
   bool dirty = false;            // interference may have changed at this instant
