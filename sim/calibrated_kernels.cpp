@@ -25,10 +25,11 @@ constexpr double attention_reach = 0.5;
 // read off compute-bound training runs on H100, whose communication is hidden and whose
 // memory-bound kernels are few: MPT 13B, 30B and 70B with full recompute on 128 to 512 GPUs (9
 // rows, MosaicML llm-foundry 8c8dd48, 2023) take 7 to 13 % longer than with short-run rates;
-// Llama-2 under FSDP (pytorch.org and fms-fsdp, 2024), GPT-3 175B (JAX-Toolbox) and the MFU of
-// arXiv 2411.13055 miss in the same direction by 10 to 25 %. A100 needs none: LLaMA 13B on 32 A100
-// (arXiv 2311.05610, tensor and pipeline 1) is met within 1 %. Global for Hopper and for products
-// and attention alike; a table measured under sustained load will not need it. 2026-11.
+// Llama-2 7B to 70B under FSDP (pytorch.org and fms-fsdp, 2024) and the MFU of arXiv 2411.13055
+// miss in the same direction by 10 to 25 %. A100 needs none: LLaMA 13B on 32 A100 (arXiv
+// 2311.05610, tensor and pipeline 1) is met within 1 %. Global for Hopper and for products and
+// attention alike; a table measured under sustained load will not need it, and newer libraries may
+// reach more (2026-11).
 constexpr double hopper_sustained = 0.90;
 
 /// A tensor-core kernel's time within a training step, from its time in a short run.
