@@ -20,19 +20,19 @@ struct HopLatency {
 };
 
 // NCCL's own hop latencies (tuning.cc v2.28.9, read 2026-11), corrected where something was
-// measured:
-// - across nodes a Simple hop takes 1.4 times NCCL's constant. NCCL applies that factor to
-// AllReduce
-//   alone ("plateau"); the study's AllReduce curves (arXiv 2411.13055, figure 2, NCCL 2.20,
-//   digitised) confirm it: from 512 MiB on 4 nodes exceed the bandwidth line by 400-470 us over 62
-//   ring steps, 64 nodes by 4-7 ms over 1022 steps, that is 6.5 us a step on average, as 4.8 us in
-//   the node and 19.6 us between nodes give. An AllGather step does the same work, so it gets the
-//   same hop.
-// - LL and LL128 hops between nodes take Tree's constant, not Ring's shorter one: it is the same
-// wire
-//   and proxy, 256 A100 on HDR measure 63-71 us for an 8-byte AllReduce where Tree's give 65 us,
-//   and GPU to GPU over one NIC takes 3.9 us before NCCL's proxy adds its share (OSU, A100, RoCE).
-//   LL128 itself is not confirmed by any multi-node measurement: the least certain constant here.
+// measured.
+//
+// Across nodes a Simple hop takes 1.4 times NCCL's constant. NCCL applies that factor to AllReduce
+// alone ("plateau"); the study's AllReduce curves (arXiv 2411.13055, figure 2, NCCL 2.20,
+// digitised) confirm it: from 512 MiB on 4 nodes exceed the bandwidth line by 400-470 us over 62
+// ring steps, 64 nodes by 4-7 ms over 1022 steps, that is 6.5 us a step on average, as 4.8 us in
+// the node and 19.6 us between nodes give. An AllGather step does the same work, so it gets the
+// same hop.
+//
+// LL and LL128 hops between nodes take Tree's constant, not Ring's shorter one: it is the same wire
+// and proxy, 256 A100 on HDR measure 63-71 us for an 8-byte AllReduce where Tree's give 65 us, and
+// GPU to GPU over one NIC takes 3.9 us before NCCL's proxy adds its share (OSU, A100, RoCE). LL128
+// itself is not confirmed by any multi-node measurement: the least certain constant here.
 constexpr HopLatency ring_hop_one_node{{0.6, 1.9, 3.4}, {1.0, 2.5, 5.7}, {}};
 constexpr HopLatency ring_hop{{1.0, 1.9, 4.8}, {1.0, 2.5, 8.0}, {5.0, 8.5, 19.6}};
 constexpr HopLatency tree_hop{{0.6, 1.25, 4.0}, {1.0, 1.9, 4.0}, {5.0, 8.5, 14.0}};

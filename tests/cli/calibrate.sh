@@ -3,22 +3,7 @@
 set -u
 program=$1/stepcast-calibrate
 source=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-
-# expect CODE PATTERN ARGUMENT...: exit code and a pattern in what is printed
-expect() {
-  code=$1 pattern=$2
-  shift 2
-  output=$("$program" "$@" 2>&1)
-  got=$?
-  if [ $got -ne "$code" ] || ! printf "%s\n" "$output" | grep -q -e "$pattern"; then
-    echo "stepcast-calibrate $*: exit $got (wanted $code, with \"$pattern\"):"
-    printf '%s\n' "$output" | head -3
-    failures=$((failures + 1))
-  fi
-}
+. "$2/tests/cli/shared/expect.sh"
 
 expect 0 '' import "$source"/calibrate/published/*.csv --out "$work/p.h5" --title published
 expect 0 'H100-SXM5-80GB' show "$work/p.h5"

@@ -3,22 +3,7 @@
 set -u
 program=$1/stepcast-validate
 published=$2/calibrate/published
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-
-# expect CODE PATTERN ARGUMENT...: exit code and a pattern in what is printed
-expect() {
-  code=$1 pattern=$2
-  shift 2
-  output=$("$program" "$@" 2>&1)
-  got=$?
-  if [ $got -ne "$code" ] || ! printf "%s\n" "$output" | grep -q -e "$pattern"; then
-    echo "stepcast-validate $*: exit $got (wanted $code, with \"$pattern\"):"
-    printf '%s\n' "$output" | head -3
-    failures=$((failures + 1))
-  fi
-}
+. "$2/tests/cli/shared/expect.sh"
 
 expect 0 'Leave-one-source-out' collectives "$published/collectives.csv"
 expect 0 'CIRCULAR' collectives "$published/collectives.csv" --with-curves
