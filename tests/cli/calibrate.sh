@@ -3,6 +3,7 @@
 set -u
 program=$1/stepcast-calibrate
 source=$2
+# shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
 
 expect 0 '' import "$source"/calibrate/published/*.csv --out "$work/p.h5" --title published

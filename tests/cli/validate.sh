@@ -3,6 +3,7 @@
 set -u
 program=$1/stepcast-validate
 published=$2/calibrate/published
+# shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
 
 expect 0 'Leave-one-source-out' collectives "$published/collectives.csv"

@@ -1,4 +1,5 @@
 # For scripts that check what a program prints and how it ends; they set `program` and source this.
+: "${program:?the program to call}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
