@@ -20,6 +20,7 @@ std::optional<CollectiveKind> kind_of(const std::string& collective) {
   if (collective == "allgather") return CollectiveKind::all_gather;
   if (collective == "reducescatter") return CollectiveKind::reduce_scatter;
   if (collective == "broadcast") return CollectiveKind::broadcast;
+  if (collective == "reduce") return CollectiveKind::reduce;
   if (collective == "alltoall") return CollectiveKind::all_to_all;
   if (collective == "sendrecv") return CollectiveKind::send_receive;
   return std::nullopt;

@@ -75,7 +75,7 @@ const Verb collective_verb{"collective",
                            "KIND",
                            1,
                            "Times one collective over all GPUs: all_reduce, all_gather, "
-                           "reduce_scatter, broadcast, all_to_all, send_receive.",
+                           "reduce_scatter, broadcast, reduce, all_to_all, send_receive.",
                            collective_options,
                            "stepcast collective all_reduce --gpu h100 --nodes 4 --bytes 64MiB"};
 

@@ -109,7 +109,7 @@ constexpr std::array table{
                 "Bus bandwidth: algorithm bandwidth times a factor that makes it comparable with "
                 "the hardware for any number of ranks n.",
                 "algbw x 2(n-1)/n for all_reduce, x (n-1)/n for all_gather, reduce_scatter and "
-                "all_to_all, x 1 for broadcast and send_receive",
+                "all_to_all, x 1 for broadcast, reduce and send_receive",
                 "nccl-tests doc/PERFORMANCE.md"},
     Explanation{"algorithm", "The algorithm that NCCL of this version picks: ring, tree, nvls, ...",
                 "", "NCCL src/graph/tuning.cc"},

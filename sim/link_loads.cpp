@@ -127,7 +127,7 @@ LinkLoads::Flow LinkLoads::flow_of(CollectiveKind kind, const Group& group) cons
   const double p = n / static_cast<double>(nodes);
   double ring = (n - 1) / n;
   if (kind == CollectiveKind::all_reduce) ring *= 2;
-  if (kind == CollectiveKind::broadcast) ring = 1;
+  if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) ring = 1;
   Flow flow{.port = nodes == 1 ? ring : ring * (p - 1) / p, .network = nodes == 1 ? 0.0 : ring};
   if (kind == CollectiveKind::all_reduce &&
       in_switch(cluster_.node(), static_cast<std::int64_t>(p))) {

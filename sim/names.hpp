@@ -41,11 +41,12 @@ inline constexpr Names<workloads::Dtype, 5> dtype_names{{
     {"fp16", workloads::Dtype::fp16},
     {"fp8", workloads::Dtype::fp8},
 }};
-inline constexpr Names<workloads::CollectiveKind, 6> collective_names{{
+inline constexpr Names<workloads::CollectiveKind, 7> collective_names{{
     {"all_reduce", workloads::CollectiveKind::all_reduce},
     {"all_gather", workloads::CollectiveKind::all_gather},
     {"reduce_scatter", workloads::CollectiveKind::reduce_scatter},
     {"broadcast", workloads::CollectiveKind::broadcast},
+    {"reduce", workloads::CollectiveKind::reduce},
     {"all_to_all", workloads::CollectiveKind::all_to_all},
     {"send_receive", workloads::CollectiveKind::send_receive},
 }};

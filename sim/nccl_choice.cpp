@@ -31,6 +31,9 @@ struct Question {
   }
   double steps() const { return static_cast<double>(ring_steps(kind, machine.shape.ranks)); }
   double cap(const NcclCap& cap) const { return cap.row(machine.node.gpu.architecture)[row()]; }
+  bool to_or_from_root() const {
+    return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+  }
   bool ring_only() const { return machine.shape.ranks_per_node == 1; }
 
   /// Across nodes tuning.cc picks the row by CPU: AMD or mixed, and everything else.
@@ -45,7 +48,8 @@ double ring_bus(const Question& q, Protocol protocol) {
   const double bus = (q.nodes() <= 2 ? ring.bus_in_node() : ring.bus_between_nodes()).value / giga;
   switch (protocol) {
     case Protocol::ll: {
-      const bool one_node = q.nodes() == 1 && q.kind != CollectiveKind::all_reduce;
+      const bool one_node = q.nodes() == 1 && q.kind != CollectiveKind::all_reduce &&
+                            q.kind != CollectiveKind::reduce;
       return std::min(bus * (one_node ? q.tuning.ring_ll_one_node : q.tuning.ring_ll), q.ll_cap());
     }
     case Protocol::ll128: {
@@ -139,11 +143,11 @@ double ring_latency(const Question& q, Protocol protocol) {
   const NcclLatency& tree = q.tuning.latency[index_of(Algorithm::tree)];
   double inside = (q.machine.nvlink ? ring.nvlink : ring.pci)[p];
   if (q.nodes() == 1) {
-    if (q.kind == CollectiveKind::broadcast) return ring.base[p] + inside;
+    if (q.to_or_from_root()) return ring.base[p] + inside;
     return ring.base[p] + q.steps() * inside;
   }
   const double between = (q.ring_only() ? tree.net : ring.net)[p];
-  if (q.kind == CollectiveKind::broadcast) return ring.base[p] + between;
+  if (q.to_or_from_root()) return ring.base[p] + between;
   // A hop inside the node is never shorter than the work of posting to the network beside it.
   const double post =
       (q.machine.node.cpu == "amd" ? 2.0 : 1.0) * (protocol == Protocol::simple ? 3 : 1);
@@ -229,7 +233,7 @@ NcclOption option_of(const Question& q, Algorithm algorithm, Protocol protocol, 
 
 std::int64_t ring_steps(CollectiveKind kind, std::int64_t ranks) {
   if (kind == CollectiveKind::all_reduce) return 2 * (ranks - 1);
-  if (kind == CollectiveKind::broadcast) return ranks;
+  if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) return ranks;
   return ranks - 1;
 }
 

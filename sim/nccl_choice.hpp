@@ -40,7 +40,7 @@ NcclOption nccl_choice(const NcclTuning&, const NcclMachine&, workloads::Collect
 std::int64_t nccl_channels(const NcclMachine&, Algorithm, Protocol, Bytes);
 
 /// Ring steps of a collective over n ranks: 2(n-1) for AllReduce, n-1 for AllGather and
-/// ReduceScatter, n for Broadcast.
+/// ReduceScatter, n for Broadcast and Reduce.
 std::int64_t ring_steps(workloads::CollectiveKind, std::int64_t ranks);
 
 }  // namespace stepcast::sim

@@ -199,6 +199,7 @@ double bus_factor(CollectiveKind kind, std::int64_t ranks) {
     case CollectiveKind::all_to_all:
       return (n - 1) / n;
     case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
     case CollectiveKind::send_receive:
       return 1.0;
   }

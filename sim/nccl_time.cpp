@@ -112,7 +112,8 @@ NcclTime ring_time(const Terms& t) {
   NcclTime time;
   const HopLatency& hop = t.nodes() == 1 ? ring_hop_one_node : ring_hop;
   time.start = us(ring_start[t.protocol()] + t.efficiency().start_us);
-  time.hops = t.kind == CollectiveKind::broadcast ? 1 : ring_steps(t.kind, t.machine.shape.ranks);
+  const bool chain = t.kind == CollectiveKind::broadcast || t.kind == CollectiveKind::reduce;
+  time.hops = chain ? 1 : ring_steps(t.kind, t.machine.shape.ranks);
   // A ring of n ranks crosses between nodes N times a round; the path of a chunk meets them alike.
   if (t.nodes() > 1)
     time.network_hops =
@@ -286,8 +287,11 @@ Bytes memory_traffic(CollectiveKind kind, Algorithm algorithm, std::int64_t rank
     case CollectiveKind::all_reduce:  // a ReduceScatter and an AllGather
       return rounded(5 * ring);
     case CollectiveKind::broadcast:
+      return rounded(2 * whole);
+    case CollectiveKind::reduce:  // as a ReduceScatter's step, of the whole message
+      return rounded(3 * whole);
     case CollectiveKind::all_to_all:
-      return rounded(kind == CollectiveKind::broadcast ? 2 * whole : 2 * ring);
+      return rounded(2 * ring);
     case CollectiveKind::send_receive:  // read at the sender, written at the receiver
       return bytes;
   }

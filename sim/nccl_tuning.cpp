@@ -25,11 +25,12 @@ constexpr std::array<std::pair<std::string_view, bool>, 2> inter_step_names{{
     {"N", true},
     {"N-1", false},
 }};
-constexpr std::array<std::pair<std::string_view, CollectiveKind>, 4> served_kinds{{
+constexpr std::array<std::pair<std::string_view, CollectiveKind>, 5> served_kinds{{
     {"all_reduce", CollectiveKind::all_reduce},
     {"all_gather", CollectiveKind::all_gather},
     {"reduce_scatter", CollectiveKind::reduce_scatter},
     {"broadcast", CollectiveKind::broadcast},
+    {"reduce", CollectiveKind::reduce},
 }};
 
 double number_of(const TomlValue& item, std::string_view key) {

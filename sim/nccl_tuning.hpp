@@ -53,7 +53,8 @@ struct NcclTuning {
   double pat = 0;                         // share of the bus
   double nvls_efficiency = 0;
   std::array<std::vector<double>, num_protocols> tree_correction;  // by log2(bytes / 64)
-  std::array<std::vector<Algorithm>, 4> serves;  // AllReduce, AllGather, ReduceScatter, Broadcast
+  // AllReduce, AllGather, ReduceScatter, Broadcast, Reduce
+  std::array<std::vector<Algorithm>, 5> serves;
 
   bool serves_kind(workloads::CollectiveKind, Algorithm) const;
 };

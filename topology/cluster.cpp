@@ -40,7 +40,7 @@ void reserve(ClusterParts& parts) {
     switches += heads(tier);
     if (t > 0)
       fabric_links +=
-          2 * heads(parts.fabric_layout.tiers[t - 1]) * static_cast<std::size_t>(tier.choices);
+          2 * heads(parts.fabric_layout.tiers[t - 1]) * static_cast<std::size_t>(tier.links_up());
   }
   parts.devices.reserve(nodes * parts.node_layout.devices.size() + switches);
   parts.links.reserve(nodes * parts.node_layout.links.size() + fabric_links);

@@ -81,8 +81,20 @@ std::vector<Row> rows_of(const ClusterParts& parts) {
   for (std::size_t t = 0; t < tiers.size(); ++t)  // the links up to one tier are all alike
     count_link(rows, parts, tiers[t].first_link,
                t == 0 ? parts.nodes * parts.node.nics
-                      : tiers[t - 1].blocks * tiers[t - 1].top * tiers[t].choices);
+                      : tiers[t - 1].blocks * tiers[t - 1].top * tiers[t].links_up());
   return rows;
+}
+
+std::string routing_text(const FabricSpec& fabric) {
+  switch (fabric.routing) {
+    case Routing::destination:
+      return "by destination (static, destination-modulo)";
+    case Routing::ecmp:
+      return fmt::format("ECMP, flows hashed onto cables with seed {}", fabric.ecmp_seed);
+    case Routing::spray:
+      return "spray, packets evenly over all equal cables";
+  }
+  throw BrokenPromise("unknown routing");
 }
 
 std::string head(const ClusterParts& parts) {
@@ -96,6 +108,7 @@ std::string head(const ClusterParts& parts) {
                       parts.fabric.name, fabric.num_tiers(), fabric.num_tiers() == 1 ? "" : "s",
                       parts.fabric.ports, parts.fabric.oversubscription,
                       fabric.rails ? fmt::format("{} rails", fabric.nics) : "no rails");
+  text += fmt::format("routing: {}\n", routing_text(parts.fabric));
   return text + fmt::format("scalable units: {} of up to {} nodes (one leaf{})\n", fabric.units,
                             fabric.unit_nodes, fabric.rails ? " for each rail" : "");
 }

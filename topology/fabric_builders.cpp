@@ -62,15 +62,15 @@ void add_uplinks(ClusterParts& parts, std::int64_t tier) {
   const Duration into_switch = parts.fabric.cable_latency + parts.fabric.switch_latency;
   for (std::int64_t b = 0; b < below.blocks; ++b)
     for (std::int64_t i = 0; i < below.top; ++i)
-      for (std::int64_t c = 0; c < above.choices; ++c)
+      for (std::int64_t c = 0; c < above.links_up(); ++c)
         add_pair(parts.links,
                  {.from = layout.switch_id(tier, b, i),
                   .to = layout.switch_id(tier + 1, layout.parent_block(tier, b),
-                                         layout.parent_index(tier, i, c)),
+                                         layout.parent_index(tier, i, c / above.bundles)),
                   .kind = LinkKind::fabric,
-                  .bandwidth = cable_of(parts) * static_cast<double>(above.cables),
+                  .bandwidth = cable_of(parts) * static_cast<double>(above.cables / above.bundles),
                   .latency = into_switch,
-                  .count = above.cables},
+                  .count = above.cables / above.bundles},
                  into_switch);
 }
 

@@ -107,6 +107,7 @@ FabricLayout try_tiers(const FabricSpec& fabric, const NodeSpec& node, std::int6
   for (std::int64_t t = 2; fits && t <= num_tiers; ++t) {
     FabricTier& tier = layout.tiers[at(t)];
     fits = join(layout.tiers[at(t - 1)], tier, t == num_tiers ? fabric.ports : fabric.ports / 2);
+    if (fabric.routing == Routing::ecmp) tier.bundles = tier.cables;
     // No oversubscription above the leaf: as many cables up as down.
     if (t < num_tiers) tier.uplinks = tier.children * tier.group * tier.cables;
   }
@@ -162,6 +163,7 @@ void check(const FabricSpec& fabric, const NodeSpec& node, std::int64_t nodes,
   demand(std::isfinite(fabric.oversubscription) && fabric.oversubscription >= 1.0 / 64 &&
              fabric.oversubscription <= 4096.0,
          "oversubscription must be 1/64 to 4096", "1.0 is non-blocking, 2.0 halves the uplinks");
+  demand(fabric.ecmp_seed >= 0, "ecmp_seed must not be negative", "any other number will do");
   demand(fabric.link.value >= 0, "link must not be negative", "leave it out: as the NIC");
   demand(fabric.switch_latency.count() >= 0 && fabric.cable_latency.count() >= 0,
          "a latency is negative", "give it as e.g. \"130 ns\"");
@@ -214,10 +216,11 @@ LinkId FabricLayout::injection_link(std::int64_t node, std::int64_t nic) const {
 }
 
 LinkId FabricLayout::up_link(std::int64_t tier, std::int64_t block, std::int64_t index,
-                             std::int64_t choice) const {
+                             std::int64_t choice, std::int64_t bundle) const {
   const FabricTier& up = tiers[at(tier + 1)];
   const std::int64_t top_switch = block * tiers[at(tier)].top + index;
-  return up.first_link + static_cast<LinkId>(2 * (top_switch * up.choices + choice));
+  return up.first_link +
+         static_cast<LinkId>(2 * ((top_switch * up.choices + choice) * up.bundles + bundle));
 }
 
 }  // namespace stepcast::topology

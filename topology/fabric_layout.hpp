@@ -29,9 +29,13 @@ struct FabricTier {
   std::int64_t group = 1;     // top switches of a child that share their parents
   std::int64_t choices = 0;   // parents of a top switch of a child
   std::int64_t cables = 0;    // between a top switch of a child and one of its parents
-  std::int64_t uplinks = 0;   // cables upward of one top switch; 0 in the highest tier
+  std::int64_t bundles =
+      1;  // links that they count as: one, or each its own where flows are hashed
+  std::int64_t uplinks = 0;  // cables upward of one top switch; 0 in the highest tier
   DeviceId first_switch = 0;
   LinkId first_link = 0;  // of the links from the tier below up to this one (tier 1: injection)
+
+  std::int64_t links_up() const { return choices * bundles; }  // of a top switch of a child
 };
 
 struct FabricLayout {
@@ -55,8 +59,8 @@ struct FabricLayout {
   std::int64_t parent_index(std::int64_t tier, std::int64_t index, std::int64_t choice) const;
   DeviceId switch_id(std::int64_t tier, std::int64_t block, std::int64_t index) const;
   LinkId injection_link(std::int64_t node, std::int64_t nic) const;  // up; down is its ^ 1
-  LinkId up_link(std::int64_t tier, std::int64_t block, std::int64_t index,
-                 std::int64_t choice) const;  // from `tier` to `tier + 1`
+  LinkId up_link(std::int64_t tier, std::int64_t block, std::int64_t index, std::int64_t choice,
+                 std::int64_t bundle) const;  // from `tier` to `tier + 1`
 };
 
 /// The smallest fabric of this kind for so many nodes. Throws InputError, naming what would do.

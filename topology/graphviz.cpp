@@ -67,7 +67,7 @@ Picture one_node_and_tiers(const Cluster& cluster) {
     picture[devices + t] = {fmt::format("{} x {}", switches, name.substr(0, name.size() - 1)),
                             shape_of(first.kind)};
     if (t > 0) {
-      const std::int64_t bundles = tiers[t - 1].blocks * tiers[t - 1].top * tiers[t].choices;
+      const std::int64_t bundles = tiers[t - 1].blocks * tiers[t - 1].top * tiers[t].links_up();
       const Link& link = parts.links[tiers[t].first_link];
       add_edge(devices + t - 1, devices + t,
                Edge{fmt::format("{} cables of {}", bundles * link.count,

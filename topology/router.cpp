@@ -4,7 +4,7 @@
 #include <array>
 
 #include "engine/check.hpp"
-#include "topology/cluster_parts.hpp"
+#include "topology/fabric_routes.hpp"
 #include "topology/mesh_routes.hpp"
 
 namespace stepcast::topology {
@@ -46,15 +46,19 @@ struct StaticRouter::Tables {
 
   void pcie(std::int64_t node, DeviceId from, DeviceId to, Path& path) const;
   bool nvlink(std::int64_t node, DeviceId from, DeviceId to, std::uint64_t key, Path& path) const;
-  void fabric(const Device& from, const Device& to, std::uint64_t key, Path& path) const;
   Device nic_at(const Device& end) const;
   void within_node(std::int64_t node, DeviceId from, DeviceId to, std::uint64_t key,
                    Path& path) const;
+
+  void check_ends(DeviceId from, DeviceId to) const;
 
   LinkId link_offset(std::int64_t node) const {
     return static_cast<LinkId>(node) * parts->node_links();
   }
   DeviceId local(DeviceId id) const { return id % parts->node_devices(); }
+  DeviceId local_nic(const Device& nic) const {
+    return parts->node_layout.first_nic + static_cast<DeviceId>(nic.index);
+  }
 };
 
 /// Up from `from` to the first switch or socket that is also above `to`, then down; across the
@@ -115,39 +119,25 @@ void StaticRouter::Tables::within_node(std::int64_t node, DeviceId from, DeviceI
   if (!(both_gpus && nvlink(node, from, to, key, path))) pcie(node, from, to, path);
 }
 
-/// Up and down through the same indices: at every tier the digit of the destination's port number
-/// picks the parent (Zahavi 2010, D-Mod-K: shift patterns do not collide in a full tree).
-void StaticRouter::Tables::fabric(const Device& from, const Device& to, std::uint64_t key,
-                                  Path& path) const {
-  const FabricLayout& layout = parts->fabric_layout;
-  path.push_back(layout.injection_link(from.node, from.index));
-  std::int64_t source = layout.leaf_of(from.node, from.index);
-  std::int64_t target = layout.leaf_of(to.node, to.index);
-  std::array<LinkId, max_tiers> down{};
-  std::size_t num_down = 0;
-  std::int64_t index = 0;  // of the switch within its block
-  std::uint64_t digits = static_cast<std::uint64_t>(layout.port_of(to.node, to.index)) + key;
-  for (std::int64_t tier = 1; source != target; ++tier) {
-    const auto choices =
-        static_cast<std::uint64_t>(layout.tiers[static_cast<std::size_t>(tier)].choices);
-    const auto choice = static_cast<std::int64_t>(digits % choices);
-    digits /= choices;
-    path.push_back(layout.up_link(tier, source, index, choice));
-    down.at(num_down++) = reverse(layout.up_link(tier, target, index, choice));
-    index = layout.parent_index(tier, index, choice);
-    source = layout.parent_block(tier, source);
-    target = layout.parent_block(tier, target);
-  }
-  while (num_down > 0) path.push_back(down[--num_down]);
-  path.push_back(reverse(layout.injection_link(to.node, to.index)));
-}
-
 Device StaticRouter::Tables::nic_at(const Device& end) const {
   if (end.kind == DeviceKind::nic) return end;
   expects(end.kind == DeviceKind::gpu, "ends on different nodes are GPUs or NICs");
   return {.kind = DeviceKind::nic,
           .node = end.node,
           .index = place_of(end.index, parts->node.gpus, parts->node.nics)};
+}
+
+void StaticRouter::Tables::check_ends(DeviceId from, DeviceId to) const {
+  const DeviceId first = parts->first_fabric_device();
+  expects(from < first && to < first, "both ends of a path stand in nodes");
+  expects(parts->devices[from].kind != DeviceKind::nvswitch &&
+              parts->devices[to].kind != DeviceKind::nvswitch,
+          "no path ends at an NVSwitch");
+}
+
+void Router::append_shares(DeviceId from, DeviceId to, std::uint64_t flow_key,
+                           std::vector<LinkShare>& shares) const {
+  for (const LinkId link : path(from, to, flow_key)) shares.push_back({link, 1.0});
 }
 
 StaticRouter::StaticRouter(const Cluster& cluster) {
@@ -164,22 +154,35 @@ StaticRouter::~StaticRouter() = default;
 void StaticRouter::append_path(DeviceId from, DeviceId to, std::uint64_t flow_key,
                                Path& path) const {
   const ClusterParts& parts = *tables_->parts;
-  expects(from < parts.first_fabric_device() && to < parts.first_fabric_device(),
-          "both ends of a path stand in nodes");
+  tables_->check_ends(from, to);
   const Device &a = parts.devices[from], &b = parts.devices[to];
-  expects(a.kind != DeviceKind::nvswitch && b.kind != DeviceKind::nvswitch,
-          "no path ends at an NVSwitch");
   const DeviceId local_from = tables_->local(from), local_to = tables_->local(to);
   if (from == to) return;
   if (a.node == b.node) return tables_->within_node(a.node, local_from, local_to, flow_key, path);
-
   const Device nic_a = tables_->nic_at(a), nic_b = tables_->nic_at(b);
-  const DeviceId first_nic = parts.node_layout.first_nic;
-  const DeviceId local_a = first_nic + static_cast<DeviceId>(nic_a.index);
-  const DeviceId local_b = first_nic + static_cast<DeviceId>(nic_b.index);
-  if (a.kind == DeviceKind::gpu) tables_->pcie(a.node, local_from, local_a, path);
-  tables_->fabric(nic_a, nic_b, flow_key, path);
-  if (b.kind == DeviceKind::gpu) tables_->pcie(b.node, local_b, local_to, path);
+  if (a.kind == DeviceKind::gpu) tables_->pcie(a.node, local_from, tables_->local_nic(nic_a), path);
+  append_fabric_path(parts, nic_a, nic_b, {from, to, flow_key}, path);
+  if (b.kind == DeviceKind::gpu) tables_->pcie(b.node, tables_->local_nic(nic_b), local_to, path);
+}
+
+void StaticRouter::append_shares(DeviceId from, DeviceId to, std::uint64_t flow_key,
+                                 std::vector<LinkShare>& shares) const {
+  const ClusterParts& parts = *tables_->parts;
+  tables_->check_ends(from, to);
+  const Device &a = parts.devices[from], &b = parts.devices[to];
+  Path whole;  // links that all bytes take
+  whole.reserve(16);
+  if (parts.fabric.routing == Routing::spray && a.node != b.node) {
+    const Device nic_a = tables_->nic_at(a), nic_b = tables_->nic_at(b);
+    if (a.kind == DeviceKind::gpu)
+      tables_->pcie(a.node, tables_->local(from), tables_->local_nic(nic_a), whole);
+    append_sprayed_ways(parts, nic_a, nic_b, shares);
+    if (b.kind == DeviceKind::gpu)
+      tables_->pcie(b.node, tables_->local_nic(nic_b), tables_->local(to), whole);
+  } else {
+    append_path(from, to, flow_key, whole);
+  }
+  for (const LinkId link : whole) shares.push_back({link, 1.0});
 }
 
 Path StaticRouter::path(DeviceId from, DeviceId to, std::uint64_t flow_key) const {

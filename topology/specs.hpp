@@ -59,6 +59,12 @@ struct NodeSpec {
 
 enum class FabricKind : std::uint8_t { rail_optimized, fat_tree };
 
+/// Which of the equal uplinks a flow takes. destination: the digits of the destination's port
+/// number pick, as InfiniBand's static routes do. ecmp: every switch hashes the flow onto its
+/// cables, so that flows collide by chance, as on Ethernet. spray: packets go over all evenly, the
+/// best that adaptive routing can do.
+enum class Routing : std::uint8_t { destination, ecmp, spray };
+
 /// A folded Clos network above the NICs. rail_optimized: NIC i of the nodes of one scalable unit
 /// meets leaf i; fat_tree: all NICs of a node meet one leaf.
 struct FabricSpec {
@@ -70,6 +76,8 @@ struct FabricSpec {
   BytesPerSecond link{};          // 0: as the NIC
   Duration switch_latency{};
   Duration cable_latency{};
+  Routing routing = Routing::destination;
+  std::int64_t ecmp_seed = 1;  // another seed, other collisions
 
   friend bool operator==(const FabricSpec&, const FabricSpec&) = default;
 };

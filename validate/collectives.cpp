@@ -31,6 +31,8 @@ const std::map<std::string, CollectiveKind> kinds = {
     {"allreduce", CollectiveKind::all_reduce},
     {"allgather", CollectiveKind::all_gather},
     {"reducescatter", CollectiveKind::reduce_scatter},
+    {"broadcast", CollectiveKind::broadcast},
+    {"reduce", CollectiveKind::reduce},
     {"alltoall", CollectiveKind::all_to_all},
     {"sendrecv", CollectiveKind::send_receive}};
 

@@ -52,12 +52,13 @@ enum class CollectiveKind : std::uint8_t {
   all_gather,
   reduce_scatter,
   broadcast,
+  reduce,
   all_to_all,
   send_receive,
 };
 
 /// What a collective moves. `bytes` is nccl-tests' size: the full buffer of all ranks for AllGather
-/// and ReduceScatter, the message for AllReduce and send_receive.
+/// and ReduceScatter, the message for AllReduce, Broadcast, Reduce and send_receive.
 struct Collective {
   std::string name;  // "layer.gather", "tensor.forward", ...
   CollectiveKind kind{};

@@ -211,7 +211,7 @@ TEST_CASE("no collective asks a link for more than it carries while it runs alon
                               strided(0, 1, 16), strided(0, 1, 32), strided(0, 1, 128),
                               strided(0, 8, 16), strided(0, 4, 32), strided(0, 2, 64)})
       for (const auto kind : {AR, AG, CollectiveKind::reduce_scatter, CollectiveKind::broadcast,
-                              CollectiveKind::all_to_all, SR})
+                              CollectiveKind::reduce, CollectiveKind::all_to_all, SR})
         for (const Bytes bytes : {1_MiB, 64_MiB, 4_GiB}) {
           if ((kind == SR) != (group.size() == 2)) continue;
           const CollectiveTime t =

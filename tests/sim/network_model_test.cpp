@@ -25,6 +25,7 @@ constexpr CollectiveKind kinds[] = {AR,
                                     AG,
                                     RS,
                                     CollectiveKind::broadcast,
+                                    CollectiveKind::reduce,
                                     CollectiveKind::all_to_all,
                                     CollectiveKind::send_receive};
 
