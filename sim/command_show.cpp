@@ -116,11 +116,12 @@ std::string clusters_text(const Catalogue& catalogue) {
   fabrics.column("kind", "", Align::left);
   for (const char* heading : {"switch ports", "oversubscription", "per switch", "per cable"})
     fabrics.column(heading);
+  fabrics.column("routing", "", Align::left);
   for (const std::string& name : catalogue.names("fabrics")) {
     const topology::FabricSpec fabric = catalogue.fabric(toml_text(name, "catalogue"));
     fabrics.row({name, word_for(fabric_kind_names, fabric.kind), std::to_string(fabric.ports),
                  three_digits(fabric.oversubscription), to_text(fabric.switch_latency),
-                 to_text(fabric.cable_latency)});
+                 to_text(fabric.cable_latency), word_for(routing_names, fabric.routing)});
   }
   return nodes.text() + "\n" + fabrics.text();
 }

@@ -94,6 +94,11 @@ inline constexpr Names<topology::FabricKind, 2> fabric_kind_names{{
     {"rail_optimized", topology::FabricKind::rail_optimized},
     {"fat_tree", topology::FabricKind::fat_tree},
 }};
+inline constexpr Names<topology::Routing, 3> routing_names{{
+    {"destination", topology::Routing::destination},
+    {"ecmp", topology::Routing::ecmp},
+    {"spray", topology::Routing::spray},
+}};
 inline constexpr Names<Steps, 2> steps_names{{
     {"steady", Steps::steady},
     {"cold", Steps::cold},
