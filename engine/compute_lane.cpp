@@ -24,7 +24,8 @@ bool Runner::compute_segment(std::uint32_t rank, const LaneInstruction& i) {
   const Time host = launch_time(rank, lane.step, i);
   if (!state.side.empty())
     std::erase_if(state.side, [&](const SideWork& s) { return s.to <= lane.clock; });
-  const SegmentMap& map = compiled_.map(i.arg, 0, state.speed);
+  const SegmentMap& map =
+      has_own_segments() ? own_segment(rank, i.arg) : compiled_.map(i.arg, 0, state.speed);
   counters_.works += static_cast<std::int64_t>(map.duration.size());
   if (state.outstanding == 0 && state.side.empty() && options_.segments) {
     const Time end = std::max(lane.clock + map.busy[0], host + map.launched[0]);
@@ -34,12 +35,11 @@ bool Runner::compute_segment(std::uint32_t rank, const LaneInstruction& i) {
     return true;
   }
   Flight& flight = state.flight;
-  flight = {
-      i.arg, 0,    0,   flight.version + 1, lane.clock, std::max(lane.clock, host), host, {}, {},
-      {},    true, true};
+  flight = {i.arg, 0,  0,  flight.version + 1, lane.clock, std::max(lane.clock, host),
+            host,  {}, {}, map.busy[0],        true,       true};
   ++counters_.walked;
-  flight.state = state_at(rank, flight.at);
-  flight.remaining = compiled_.map(i.arg, flight.state, state.speed).duration[0];
+  set_state(rank, state_at(rank, flight.at));
+  flight.remaining = flight_map(rank).duration[0];
   return fly(rank);
 }
 
@@ -86,7 +86,7 @@ void Runner::refresh(std::uint32_t rank, Time now) {
 
 Time Runner::predicted_end(std::uint32_t rank) {
   const Flight& flight = ranks_[rank].flight;
-  const SegmentMap& map = compiled_.map(flight.segment, flight.state, ranks_[rank].speed);
+  const SegmentMap& map = flight_map(rank);
   Time begin = flight.at;
   if (flight.whole)
     begin = std::max(begin,
@@ -100,8 +100,7 @@ Time Runner::predicted_end(std::uint32_t rank) {
 void Runner::advance(std::uint32_t rank, Time now) {
   Flight& flight = ranks_[rank].flight;
   if (now <= flight.at) return;
-  const SegmentMap& map = compiled_.map(flight.segment, flight.state, ranks_[rank].speed);
-  const SegmentMap& alone = compiled_.map(flight.segment, 0, ranks_[rank].speed);
+  const SegmentMap& map = flight_map(rank);
   const std::vector<SegmentKernel>& kernels = compiled_.segment(flight.segment).kernels;
   while (true) {
     const Time begin =
@@ -119,7 +118,6 @@ void Runner::advance(std::uint32_t rank, Time now) {
       return;
     }
     flight.consumed += flight.remaining;
-    flight.base += alone.duration[flight.kernel];
     flight.at = end;
     flight.whole = true;
     flight.remaining = map.duration[++flight.kernel];
@@ -129,20 +127,17 @@ void Runner::advance(std::uint32_t rank, Time now) {
 void Runner::set_state(std::uint32_t rank, std::uint32_t new_state) {
   Flight& flight = ranks_[rank].flight;
   if (new_state == flight.state) return;
-  const std::uint32_t speed = ranks_[rank].speed;
-  const Duration from = compiled_.map(flight.segment, flight.state, speed).duration[flight.kernel];
-  const Duration to = compiled_.map(flight.segment, new_state, speed).duration[flight.kernel];
-  flight.remaining = flight.whole ? to : scaled(flight.remaining, from, to);
+  const Duration from = flight_map(rank).duration[flight.kernel];
   flight.state = new_state;
+  if (has_own_segments()) change_own_state(rank, flight.kernel);
+  const Duration to = flight_map(rank).duration[flight.kernel];
+  flight.remaining = flight.whole ? to : scaled(flight.remaining, from, to);
 }
 
 void Runner::finish_flight(std::uint32_t rank, Time end) {
   RankState& state = ranks_[rank];
   Flight& flight = state.flight;
-  const SegmentMap& map = compiled_.map(flight.segment, flight.state, state.speed);
-  const SegmentMap& alone = compiled_.map(flight.segment, 0, state.speed);
-  flight.consumed += flight.remaining + map.busy[flight.kernel + 1];
-  flight.base += alone.busy[flight.kernel];
+  flight.consumed += flight.remaining + flight_map(rank).busy[flight.kernel + 1];
   state.account.compute += flight.consumed;
   state.account.interference += flight.consumed - flight.base;
   state.account.host += end - flight.begin - flight.consumed;
@@ -227,7 +222,10 @@ void Runner::cross_boundary(std::uint32_t rank, Time now) {
   const std::size_t index = role_of(rank).mark.empty() || options_.cold ? step : step - 1;
   if (boundaries_.size() <= index) boundaries_.resize(index + 1, std::vector<Time>(ranks_.size()));
   boundaries_[index][rank] = now;
-  state.last_account = state.account;
+  if (options_.measured == 0)
+    state.last_account = state.account;
+  else if (index > 0)  // the first step warms up
+    state.last_account += state.account;
   state.account = {};
 }
 

@@ -5,6 +5,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "engine/check.hpp"
+
 namespace stepcast::engine {
 namespace {
 
@@ -100,6 +102,7 @@ class Refinement {
 }  // namespace
 
 Fold fold(const System& system) {
+  expects(!system.jitter.on(), "without jitter: it makes every rank different");
   const Refinement classes(system);
   Fold out;
   out.representative.assign(classes.ranks().begin(), classes.ranks().end());

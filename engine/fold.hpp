@@ -18,6 +18,7 @@ struct Fold {
   std::vector<std::int64_t> multiplicity;     // per rank of `system`: how many it stands for
 };
 
+/// `system` must be without jitter, which makes all ranks different.
 Fold fold(const System& system);
 
 }  // namespace stepcast::engine

@@ -8,6 +8,9 @@ namespace {
 
 constexpr std::size_t num_buckets = 4096;
 
+// Maps are kept per speed; with more speeds they would need more memory than they save time.
+constexpr std::size_t most_speeds = 8;
+
 std::size_t hash_of(const Segment& segment) {
   std::uint64_t h = 1469598103934665603U;  // FNV-1a
   const auto mix = [&](std::uint64_t v) { h = (h ^ v) * 1099511628211U; };
@@ -27,16 +30,25 @@ bool equal(const Segment& a, const Segment& b) {
 }  // namespace
 
 Lanes::Lanes(const System& system, bool single) : system_(system), buckets_(num_buckets) {
-  speed_of_rank_.assign(system.num_ranks(), 0);
-  speeds_ = {1.0};
-  for (std::size_t r = 0; r < system.slowness.size(); ++r) {
-    const auto at = std::ranges::find(speeds_, system.slowness[r]);
-    speed_of_rank_[r] = static_cast<std::uint32_t>(at - speeds_.begin());
-    if (at == speeds_.end()) speeds_.push_back(system.slowness[r]);
-  }
+  sort_speeds();
   roles_.resize(system.roles.size());
   for (std::uint32_t r = 0; r < roles_.size(); ++r) compile(system, r, single);
   maps_.resize(speeds_.size() * segments_.size() * num_states);
+}
+
+void Lanes::sort_speeds() {
+  speed_of_rank_.assign(system_.num_ranks(), 0);
+  speeds_ = {1.0};
+  for (std::size_t r = 0; r < system_.slowness.size(); ++r) {
+    const auto at = std::ranges::find(speeds_, system_.slowness[r]);
+    speed_of_rank_[r] = static_cast<std::uint32_t>(at - speeds_.begin());
+    if (at == speeds_.end()) speeds_.push_back(system_.slowness[r]);
+    if (speeds_.size() <= most_speeds) continue;
+    maps_know_speeds_ = false;
+    speed_of_rank_.assign(system_.num_ranks(), 0);
+    speeds_ = {1.0};
+    return;
+  }
 }
 
 void Lanes::compile(const System& system, std::uint32_t role_index, bool single) {

@@ -73,8 +73,11 @@ class Lanes {
     return m ? *m : compute_map(s, state, speed);
   }
   std::uint32_t speed_of(std::uint32_t rank) const { return speed_of_rank_[rank]; }
+  /// False when ranks have so many speeds that maps know none: the caller applies System::slowness.
+  bool maps_know_speeds() const { return maps_know_speeds_; }
 
  private:
+  void sort_speeds();
   void compile(const System& system, std::uint32_t role, bool single);
   const SegmentMap& compute_map(std::uint32_t s, std::uint32_t state, std::uint32_t speed);
   std::uint32_t intern(Segment segment);
@@ -86,6 +89,7 @@ class Lanes {
   std::vector<std::unique_ptr<SegmentMap>> maps_;
   std::vector<double> speeds_;
   std::vector<std::uint32_t> speed_of_rank_;
+  bool maps_know_speeds_ = true;
 };
 
 }  // namespace stepcast::engine

@@ -201,7 +201,10 @@ void Runner::side_segment(std::uint32_t rank, std::uint8_t lane_index, const Lan
   counters_.works += static_cast<std::int64_t>(kernels.size());
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     const Time begin = std::max(lane.clock, host + kernels[k].launch);
-    const Time end = begin + map.duration[k];
+    Duration duration = map.duration[k];
+    if (has_own_segments())
+      duration = to_duration(seconds(duration) * next_factor(rank, lane_index));
+    const Time end = begin + duration;
     std::vector<SideWork>& side = ranks_[rank].side;
     if (side.size() > known && side.back().to == begin)
       side.back().to = end;

@@ -1,7 +1,7 @@
 // The state of one run(): lanes of every rank, groups that gather, the ordered queue and the fluid
-// layer. Split over three files: run.cpp (the event loop and transfers), rank_layer.cpp (lanes,
-// host, events) and compute_lane.cpp (segments, interference, where the time went). Private to
-// engine.
+// layer. Split over five files: run.cpp (the event loop and transfers), rank_layer.cpp (lanes,
+// host, events), compute_lane.cpp (segments, interference, where the time went), own_segments.cpp
+// (ranks that differ kernel by kernel) and run_result.cpp. Private to engine.
 #pragma once
 
 #include <array>
@@ -60,6 +60,12 @@ struct Flight {
   bool active = false;
 };
 
+/// A rank's own durations of the segment under way, where ranks differ kernel by kernel.
+struct OwnSegment {
+  std::vector<double> factors;
+  SegmentMap map;
+};
+
 struct SideWork {
   Time from, to;
 };
@@ -115,6 +121,7 @@ class Runner {
   void list(std::uint32_t rank);
   void mark_dirty(std::uint32_t rank);
   RunResult result();
+  RunResult mean_of_measured(RunResult out) const;
   bool steps_end_alike() const;
   [[noreturn]] void throw_stalled() const;
 
@@ -149,6 +156,20 @@ class Runner {
   void refresh(std::uint32_t rank, Time now);
   void account_gap(std::uint32_t rank, std::uint8_t lane, Time from, Time to);
   void cross_boundary(std::uint32_t rank, Time now);
+
+  // own_segments.cpp: ranks that differ kernel by kernel (jitter, a speed of its own each).
+  void prepare_own_segments();
+  bool has_own_segments() const { return !own_.empty(); }
+  /// The next kernel's factor on its duration, of a lane of a rank.
+  double next_factor(std::uint32_t rank, std::uint8_t lane);
+  const SegmentMap& own_segment(std::uint32_t rank, std::uint32_t segment);
+  void change_own_state(std::uint32_t rank, std::uint32_t from);
+  /// Durations of the flight's segment in its state.
+  const SegmentMap& flight_map(std::uint32_t rank) {
+    const Flight& flight = ranks_[rank].flight;
+    return has_own_segments() ? own_[rank].map
+                              : compiled_.map(flight.segment, flight.state, ranks_[rank].speed);
+  }
 
   LaneState& lane_of(std::uint32_t rank, std::uint8_t lane) {
     return lanes_[rank * max_lanes + lane];
@@ -187,6 +208,10 @@ class Runner {
   std::vector<std::size_t> first_member_;
   std::vector<BytesPerSecond> alone_bound_;  // that the communicator's own links allow
   std::vector<bool> runs_ahead_;             // only compute lanes meet, on links of their own
+
+  JitterSource jitter_;
+  std::vector<OwnSegment> own_;       // per rank; empty: segments are the same for all
+  std::vector<std::uint64_t> drawn_;  // per rank and lane: kernels so far
 
   std::vector<std::uint32_t> worklist_;
   std::size_t work_head_ = 0;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/fluid.hpp"
+#include "engine/jitter.hpp"
 #include "engine/program.hpp"
 #include "engine/units.hpp"
 
@@ -62,6 +63,7 @@ struct System {
   std::vector<BytesPerSecond> link_capacity;
   std::vector<std::uint32_t> link_owner;  // the rank that alone uses the link, or no_owner
   std::vector<double> slowness;           // per rank: work takes that much longer; empty: 1
+  Jitter jitter;                          // of every kernel; steps then never repeat
 
   std::uint32_t num_ranks() const { return static_cast<std::uint32_t>(role_of_rank.size()); }
 };
@@ -79,6 +81,8 @@ struct RankAccount {
   Duration host{};                              // nothing launched
   std::array<Duration, num_traffic> communication{};  // span of transfers, from this rank's arrival
   Duration total() const;                             // of the disjoint parts: the step
+  RankAccount& operator+=(const RankAccount& other);
+  RankAccount divided_by(std::int64_t n) const;
 
   friend bool operator==(const RankAccount&, const RankAccount&) = default;
 };
@@ -89,12 +93,15 @@ struct RunOptions {
   bool last_in_first_out = false;  // order of the worklist; the result may not depend on it
   bool cold = false;               // one step from rest instead of the steady state
   int max_steps = 6;               // give up waiting for the steady state after that many
+  int measured = 0;  // > 0: that many steps after one to warm up, whether they repeat or not; the
+                     // result is their mean
 };
 
 struct RunResult {
   Duration step{};     // distance between the ends of successive steps (cold: the step's length)
   bool steady = true;  // false: did not repeat within max_steps
   int steps = 0;       // simulated
+  std::vector<Duration> measured;  // RunOptions::measured steps, one by one
   std::vector<RankAccount> ranks;
   std::int64_t works = 0;      // kernels executed
   std::int64_t joins = 0;      // memberships in transfers
