@@ -31,10 +31,18 @@ struct LinkLoads::Flow {
 
 namespace {
 
-/// Up to the next multiple of 1/1024. Products like 1/8 of 7/8 may miss theirs by a rounding error.
-double rounded_up(double weight) { return std::ceil(weight * 1024.0 - 1e-9) / 1024.0; }
+/// Weights are rounded up to multiples of 1 / this. Sprayed packets leave small parts on many
+/// links: 1/8 of a ring over 32 x 32 ways is 2^-13.
+double weight_units(topology::Routing routing) {
+  return routing == topology::Routing::spray ? 0x1p24 : 1024.0;
+}
 
-void merge(std::vector<LinkLoad>& loads) {
+/// Products like 1/8 of 7/8 may miss theirs by a rounding error.
+double rounded_up(double weight, double units) {
+  return std::ceil(weight * units - 1e-9 * units / 1024.0) / units;
+}
+
+void merge(std::vector<LinkLoad>& loads, double units) {
   std::sort(loads.begin(), loads.end(),
             [](const LinkLoad& a, const LinkLoad& b) { return a.link < b.link; });
   std::size_t kept = 0;
@@ -42,19 +50,19 @@ void merge(std::vector<LinkLoad>& loads) {
     LinkLoad sum = loads[i];
     for (++i; i < loads.size() && loads[i].link == sum.link; ++i)
       sum.bytes_per_byte += loads[i].bytes_per_byte;
-    sum.bytes_per_byte = rounded_up(sum.bytes_per_byte);
+    sum.bytes_per_byte = rounded_up(sum.bytes_per_byte, units);
     loads[kept++] = sum;
   }
   loads.resize(kept);
 }
 
 /// The same for groups that touch a good part of all links: one pass over the links, no sorting.
-void merge_densely(std::vector<LinkLoad>& loads, std::size_t num_links) {
+void merge_densely(std::vector<LinkLoad>& loads, std::size_t num_links, double units) {
   std::vector<double> sums(num_links, 0.0);
   for (const LinkLoad& load : loads) sums[load.link] += load.bytes_per_byte;
   loads.clear();
   for (std::size_t link = 0; link < num_links; ++link)
-    if (sums[link] > 0) loads.push_back({static_cast<LinkId>(link), rounded_up(sums[link])});
+    if (sums[link] > 0) loads.push_back({static_cast<LinkId>(link), rounded_up(sums[link], units)});
 }
 
 /// NVLink SHARP serves AllReduce in a node from 5 members on (NCCL's choice on H200; on fewer the
@@ -169,8 +177,11 @@ void LinkLoads::add_mesh(const std::int64_t* members, std::int64_t count, double
 
 void LinkLoads::add_path(std::int64_t from, std::int64_t to, double weight, std::uint64_t key,
                          std::vector<LinkLoad>& loads) const {
-  for (const LinkId link : router_.path(cluster_.gpu(from), cluster_.gpu(to), key))
-    loads.push_back({link, weight});
+  std::vector<topology::LinkShare> shares;
+  shares.reserve(16);
+  router_.append_shares(cluster_.gpu(from), cluster_.gpu(to), key, shares);
+  for (const topology::LinkShare& share : shares)
+    loads.push_back({share.link, weight * share.share});
 }
 
 void LinkLoads::add_inside(const Group& group, double weight, std::vector<LinkLoad>& loads) const {
@@ -249,7 +260,8 @@ std::vector<LinkLoad> LinkLoads::of(CollectiveKind kind,
     }
   }
   const std::size_t num_links = cluster_.links().size();
-  loads.size() > num_links / 8 ? merge_densely(loads, num_links) : merge(loads);
+  const double units = weight_units(cluster_.fabric().routing);
+  loads.size() > num_links / 8 ? merge_densely(loads, num_links, units) : merge(loads, units);
   return loads;
 }
 

@@ -1,6 +1,7 @@
 // Which links a collective over a group of GPUs loads, and how much: the symmetric picture of
 // NCCL's channels. Weights are bytes over the link per byte of Collective::bytes, rounded up to
-// multiples of 1/1024, so that sums of them are exact whatever their order.
+// multiples of 1/1024 (2^-24 where packets are sprayed), so that sums of them are exact whatever
+// their order.
 //
 // Inside a node every member's NVLink port carries the ring; between nodes each rail of the group
 // (a NIC that a member is closest to) carries an equal share from node to node, ring order being
