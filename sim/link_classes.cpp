@@ -9,14 +9,25 @@ namespace stepcast::sim {
 
 LinkClasses::LinkClasses(const topology::Cluster& cluster) : cluster_(cluster) {}
 
+/// Alone, a transfer runs as fast as its time says: where the picture of its loads would exceed a
+/// link of its ends (in-switch reduction carries less than a ring), the load is what the link
+/// carries. Uplinks are held to nothing: a collective that sends more over one than it carries,
+/// because leaves are oversubscribed or its own flows collide, is slower for it.
 void LinkClasses::add(std::uint32_t communicator, const std::vector<LinkLoad>& loads,
                       double fastest) {
+  const auto capacity = [&](const LinkLoad& load) {
+    return cluster_.links()[load.link].bandwidth.value / fastest * (1 - 1e-9);
+  };
+  double carried = 1.0;  // of the picture, by the NICs
+  for (const LinkLoad& load : loads)
+    if (load.bytes_per_byte > 0.0 &&
+        cluster_.links()[load.link].kind == topology::LinkKind::injection)
+      carried = std::min(carried, capacity(load) / load.bytes_per_byte);
   for (const LinkLoad& load : loads) {
     if (load.bytes_per_byte <= 0.0) continue;
-    // Alone, a transfer runs as fast as its time says: where the picture of its loads would exceed
-    // a link (in-switch reduction carries less than a ring), the load is what the link carries.
-    const double capacity = cluster_.links()[load.link].bandwidth.value;
-    const double weight = std::min(load.bytes_per_byte, capacity / fastest * (1 - 1e-9));
+    const bool uplink = cluster_.links()[load.link].kind == topology::LinkKind::fabric;
+    const double weight =
+        uplink ? load.bytes_per_byte * carried : std::min(load.bytes_per_byte, capacity(load));
     uses_.push_back({load.link, communicator, weight, weight * fastest});
   }
 }
@@ -47,8 +58,7 @@ void LinkClasses::build(engine::System& system) const {
     const topology::LinkId link = of_link.front().link;
     const BytesPerSecond capacity = cluster_.links()[link].bandwidth;
     first = last;
-    // One communicator cannot overload a link alone, and its transfers run one after the other.
-    if (of_link.size() == 1 || demand <= capacity.value) continue;
+    if (demand <= capacity.value) continue;
     auto [at, end] = classes.equal_range(hash);
     at = std::find_if(at, end, [&](const auto& c) { return same(c.second.uses, of_link); });
     if (at != end) {

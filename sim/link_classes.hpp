@@ -16,7 +16,8 @@ class LinkClasses {
  public:
   explicit LinkClasses(const topology::Cluster& cluster);
 
-  /// The communicator's loads, and the fastest rate (bytes/s of the load's byte) it ever has alone.
+  /// The communicator's loads, and the fastest rate (bytes/s of the load's byte) that its transfers
+  /// have by their ends alone; uplinks may allow less.
   void add(std::uint32_t communicator, const std::vector<LinkLoad>& loads, double fastest);
 
   /// Fills in capacities, owners and the communicators' loads.
