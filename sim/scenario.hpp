@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/ablation.hpp"
+#include "sim/noise.hpp"
 #include "topology/specs.hpp"
 #include "workloads/plan.hpp"
 #include "workloads/software.hpp"
@@ -36,6 +38,7 @@ struct RunOptions {
   bool fold = true;            // run ranks that are provably alike once
   bool check_fold = false;     // run both ways and fail on a difference
   bool ignore_memory = false;  // go on although the plan does not fit
+  Ablation without;            // effects to leave out
 };
 
 struct Scenario {
@@ -57,6 +60,7 @@ struct Scenario {
   workloads::Software software;
   std::vector<std::string> tables;  // calibration files, later ones win; "published" is shipped
   std::optional<CollectiveQuery> collective;
+  Noise noise;
   RunOptions run;
   std::string plan_origin;   // where [plan] stands
   std::string batch_origin;  // where [batch] stands

@@ -3,6 +3,7 @@
 
 #include "engine/units_text.hpp"
 #include "sim/members.hpp"
+#include "sim/noise_keys.hpp"
 #include "sim/scenario_file.hpp"
 
 namespace stepcast::sim {
@@ -148,7 +149,10 @@ TomlValue run_table(const Scenario& scenario) {
   TomlValue table = toml_table({});
   put(table, "steps", word_for(steps_names, scenario.run.steps));
   put(table, "seed", static_cast<std::int64_t>(scenario.run.seed));
-  put(table, "jitter", std::string("none"));
+  TomlValue::Array without;
+  for (const std::string& word : words_of(scenario.run.without))
+    without.push_back(toml_text(word, {}));
+  if (!without.empty()) put(table, "without", std::move(without));
   return table;
 }
 
@@ -165,6 +169,7 @@ TomlValue resolved_document(const Scenario& scenario) {
     document.set("batch", batch_table(scenario));
     document.set("precision", precision_table(scenario));
     document.set("software", software_table(scenario));
+    if (scenario.noise.on()) document.set("noise", noise_table(scenario.noise));
   }
   document.set("cluster", cluster_table(scenario));
   TomlValue calibration = toml_table({});

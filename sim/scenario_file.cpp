@@ -7,6 +7,7 @@
 #include "sim/member_reader.hpp"
 #include "sim/names.hpp"
 #include "sim/nccl_tuning.hpp"
+#include "sim/noise_keys.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -126,7 +127,12 @@ void read_run(TableReader& table, Scenario& scenario) {
   scenario.run.seed = static_cast<std::uint64_t>(table.integer("seed", 0).value_or(1));
   const auto jitter = table.text("jitter");
   if (jitter && *jitter != "none")
-    table.fail("jitter", "jitter '" + *jitter + "' is not supported", "only \"none\" so far");
+    table.fail("jitter", "'jitter' in [run] cannot be '" + *jitter + "'",
+               "[noise] says how kernels vary; \"none\" is the default");
+  if (jitter && scenario.noise.on())
+    table.fail("jitter", "'jitter' in [run] is \"none\" beside [noise]",
+               "--without jitter runs a scenario without its noise");
+  scenario.run.without = read_without(table);
   table.finish();
 }
 
@@ -180,16 +186,17 @@ Scenario read_scenario(const TomlValue& source, const Catalogue& catalogue) {
   // All top-level names are asked for first: a misspelt [modle] is an unknown key, not a missing
   // one.
   for (const char* key : {"model", "cluster", "plan", "batch", "precision", "software",
-                          "calibration", "run", "collective"})
+                          "calibration", "noise", "run", "collective"})
     document.table(key);
   document.finish();
   read_part(document, "cluster", [&](auto& table) { read_cluster(table, catalogue, scenario); });
   read_part(document, "calibration", [&](auto& table) { read_calibration_table(table, scenario); });
+  read_part(document, "noise", [&](auto& table) { read_noise(table, scenario); });
   read_part(document, "run", [&](auto& table) { read_run(table, scenario); });
   if (const TomlValue* collective = document.table("collective")) {
     TableReader table(*collective, "collective");
     read_collective(table, scenario);
-    for (const char* key : {"model", "plan", "batch", "precision", "software"})
+    for (const char* key : {"model", "plan", "batch", "precision", "software", "noise"})
       if (document.table(key) != nullptr)
         document.fail(key, "[" + std::string(key) + "] beside [collective]",
                       "a scenario asks for a training step or for one collective");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/fold.hpp"
 #include "engine/run.hpp"
@@ -30,17 +31,19 @@ class Machine {
         network_(cluster_, router_,
                  nccl_tuning_of(Catalogue::standard().directory() + "/nccl", scenario.nccl,
                                 scenario.origin),
-                 table_.collectives) {}
+                 table_.collectives),
+        ablated_(network_, scenario.run.without) {}
 
   const topology::Cluster& cluster() const { return cluster_; }
   const CalibrationTable& table() const { return table_; }
-  const NetworkModel& network() const { return network_; }
+  const NetworkModel& network() const { return ablated_; }
 
  private:
   topology::Cluster cluster_;
   topology::StaticRouter router_;
   CalibrationTable table_;
   NcclNetwork network_;
+  AblatedNetwork ablated_;
 };
 
 void check_memory(const Scenario& s, const workloads::Memory& memory,
@@ -53,6 +56,16 @@ void check_memory(const Scenario& s, const workloads::Memory& memory,
   text.pop_back();
   if (!s.run.ignore_memory) throw NoFeasiblePlan(text);
   warnings.push_back(text + " (ignored)");
+}
+
+/// Standard deviation of single steps; zero where there are fewer than two.
+Duration deviation_of(const std::vector<Duration>& steps) {
+  if (steps.size() < 2) return {};
+  const auto n = static_cast<double>(steps.size());
+  double mean = 0.0, squares = 0.0;
+  for (const Duration step : steps) mean += seconds(step) / n;
+  for (const Duration step : steps) squares += std::pow(seconds(step) - mean, 2.0);
+  return to_duration(std::sqrt(squares / (n - 1)));
 }
 
 /// Means over ranks; the parts of a rank add up to the step exactly, their means to a picosecond.
@@ -70,6 +83,7 @@ void fill_times(StepReport& report, const engine::RunResult& result,
     return mean([&](const engine::RankAccount& a) { return a.exposed[static_cast<int>(t)]; });
   };
   report.step_time = result.step;
+  report.step_deviation = deviation_of(result.measured);
   report.compute = mean([](const auto& a) { return a.compute; });
   report.interference = mean([](const auto& a) { return a.interference; });
   report.exposed = {traffic(engine::Traffic::tensor), traffic(engine::Traffic::pipeline),
@@ -122,8 +136,12 @@ void fill_rates(StepReport& report, const StepSystem& bound) {
 
 engine::RunResult run_folded(const Scenario& s, const engine::System& system, StepReport& report,
                              std::vector<std::int64_t>& multiplicity) {
-  const engine::RunOptions options{.cold = s.run.steps == Steps::cold};
-  if (s.run.fold) {
+  const bool jitter = system.jitter.on();
+  const engine::RunOptions options{.cold = s.run.steps == Steps::cold,
+                                   .measured = jitter ? static_cast<int>(s.noise.steps) : 0};
+  if (jitter && s.run.check_fold)
+    report.warnings.emplace_back("nothing to check: noise of kernels makes every rank different");
+  if (s.run.fold && !jitter) {
     const engine::Fold fold = engine::fold(system);
     engine::RunResult folded = engine::run(fold.system, options);
     multiplicity = fold.multiplicity;
@@ -157,8 +175,9 @@ StepReport simulate(const Scenario& scenario) {
   const CalibratedKernels kernels(machine.table(), s.node.gpu, s.software);
   const workloads::StepProgram program =
       workloads::make_step_program(s.model, s.plan, s.batch, s.precision, s.software);
-  const StepSystem bound =
-      make_step_system(s, program, machine.cluster(), kernels, machine.network());
+  StepSystem bound = make_step_system(s, program, machine.cluster(), kernels, machine.network());
+
+  if (!s.run.without.jitter) add_noise(s.noise, s.run.seed, s.node.gpus, bound.system);
 
   std::vector<std::int64_t> multiplicity;
   const engine::RunResult result = run_folded(s, bound.system, report, multiplicity);

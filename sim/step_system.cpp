@@ -209,7 +209,8 @@ class Binder {
           if (digits % 3 >= 1) ctas += classes_[static_cast<std::size_t>(c)].ctas;
           if (digits % 3 == 2) memory += classes_[static_cast<std::size_t>(c)].memory;
         }
-        s.stretch.push_back(state == 0 ? 1.0 : stretch(time, gpu, ctas, memory));
+        const bool alone = state == 0 || scenario_.run.without.interference;
+        s.stretch.push_back(alone ? 1.0 : stretch(time, gpu, ctas, memory));
       }
     }
   }

@@ -1,0 +1,31 @@
+#include "sim/noise.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace stepcast::sim {
+namespace {
+
+// A stream of its own: those of the kernels are numbered by rank and lane.
+constexpr std::uint64_t gpu_stream = std::numeric_limits<std::uint64_t>::max();
+
+}  // namespace
+
+void add_noise(const Noise& noise, std::uint64_t seed, std::int64_t gpus_per_node,
+               engine::System& system) {
+  if (noise.kernel_sigma > 0.0) system.jitter = {noise.distribution, noise.kernel_sigma, seed};
+  if (noise.gpu_sigma <= 0.0 && noise.stragglers.empty()) return;
+  system.slowness.assign(system.num_ranks(), 1.0);
+  const engine::JitterSource spread({noise.distribution, noise.gpu_sigma, seed});
+  if (noise.gpu_sigma > 0.0)
+    for (std::uint32_t r = 0; r < system.num_ranks(); ++r)
+      system.slowness[r] = spread.factor(gpu_stream, r);
+  for (const Straggler& straggler : noise.stragglers) {
+    const std::int64_t first = straggler.index * (straggler.node ? gpus_per_node : 1);
+    const std::int64_t last = first + (straggler.node ? gpus_per_node : 1);
+    for (std::int64_t r = first; r < std::min<std::int64_t>(last, system.num_ranks()); ++r)
+      system.slowness.at(static_cast<std::size_t>(r)) *= straggler.slowdown;
+  }
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,37 @@
+// Differences between ranks that do the same: noise of every kernel, GPUs that are not equally
+// fast, stragglers. Off by default.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/system.hpp"
+
+namespace stepcast::sim {
+
+/// GPUs that are slower than the others by a known factor, all the time.
+struct Straggler {
+  bool node = false;       // a whole node, or one rank
+  std::int64_t index = 0;  // of the node or the rank
+  double slowdown = 1.0;   // kernels take that much longer
+
+  friend bool operator==(const Straggler&, const Straggler&) = default;
+};
+
+struct Noise {
+  engine::Distribution distribution = engine::Distribution::lognormal;
+  double kernel_sigma = 0.0;  // every kernel of every rank: standard deviation over duration
+  double gpu_sigma = 0.0;     // GPUs among each other, drawn once: standard deviation over mean
+  std::int64_t steps = 5;     // with kernel_sigma: steps that the report is the mean of
+  std::vector<Straggler> stragglers;
+
+  bool on() const { return kernel_sigma > 0.0 || gpu_sigma > 0.0 || !stragglers.empty(); }
+  friend bool operator==(const Noise&, const Noise&) = default;
+};
+
+/// Gives the ranks of `system` their speeds and their noise; nodes hold `gpus_per_node` ranks.
+void add_noise(const Noise& noise, std::uint64_t seed, std::int64_t gpus_per_node,
+               engine::System& system);
+
+}  // namespace stepcast::sim
