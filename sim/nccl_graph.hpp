@@ -29,6 +29,7 @@ struct NcclMachine {
   ChannelGraph ring;                 // also of the trees
   std::optional<ChannelGraph> nvls;  // NVLink SHARP: NVSwitch of Hopper and later
   bool nvlink = true;                // every hop inside the node is NVLink
+  bool sharp = false;                // NCCL sums in the network's switches (CollNet)
   BytesPerSecond nic_bandwidth{};    // of all NICs that one node's members use, one direction
 };
 
