@@ -1,6 +1,5 @@
 // The channels that NCCL's search finds in a node, as far as time depends on them: how many, how
-// fast each is inside the node and between nodes. A restatement of the search's outcome for the
-// machines we know (NETWORK_AND_KERNELS.md 1.7), not of the search itself.
+// fast each is inside the node and between nodes. Their orders and links: nccl_channels.hpp.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +25,8 @@ struct ChannelGraph {
 struct NcclMachine {
   topology::NodeSpec node;
   GroupShape shape;
-  ChannelGraph ring;                 // also of the trees
+  ChannelGraph ring;
+  ChannelGraph tree;                 // the rings' count; may be faster inside the node
   std::optional<ChannelGraph> nvls;  // NVLink SHARP: NVSwitch of Hopper and later
   bool nvlink = true;                // every hop inside the node is NVLink
   bool sharp = false;                // NCCL sums in the network's switches (CollNet)
