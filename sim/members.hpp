@@ -34,6 +34,7 @@ void visit_node(Spec& node, Visitor&& visit) {
   visit.needs("nics", node.nics);
   visit.needs("nic", node.nic);
   visit.may("nic_latency", node.nic_latency);
+  visit.may("network", node.network, network_names);
   visit.needs("pcie_switches", node.pcie_switches);
   visit.needs("pcie", node.pcie);
   visit.may("pcie_latency", node.pcie_latency);

@@ -50,6 +50,12 @@ inline constexpr Names<workloads::CollectiveKind, 7> collective_names{{
     {"all_to_all", workloads::CollectiveKind::all_to_all},
     {"send_receive", workloads::CollectiveKind::send_receive},
 }};
+inline constexpr Names<topology::Network, 4> network_names{{
+    {"infiniband", topology::Network::infiniband},
+    {"roce", topology::Network::roce},
+    {"efa", topology::Network::efa},
+    {"ethernet", topology::Network::ethernet},
+}};
 inline constexpr Names<workloads::Norm, 2> norm_names{{
     {"rmsnorm", workloads::Norm::rmsnorm},
     {"layernorm", workloads::Norm::layernorm},

@@ -32,6 +32,10 @@ struct GpuSpec {
 
 enum class NodeKind : std::uint8_t { hybrid_cube_mesh, nvswitch, pcie };
 
+/// What the NICs speak: a hop costs more over some than over others. efa: AWS, SRD; ethernet: TCP.
+enum class Network : std::uint8_t { infiniband, roce, efa, ethernet };
+inline constexpr std::size_t num_networks = 4;
+
 struct NodeSpec {
   std::string name;  // "dgx-1v", "dgx-a100", "dgx-h100"
   NodeKind kind{};
@@ -44,6 +48,7 @@ struct NodeSpec {
   std::int64_t nics = 0;
   BytesPerSecond nic{};    // one NIC, one direction
   Duration nic_latency{};  // one pass through a NIC
+  Network network = Network::infiniband;
   std::int64_t pcie_switches = 0;
   BytesPerSecond pcie{};  // one x16 link, one direction
   Duration pcie_latency{};
