@@ -7,6 +7,18 @@
 
 namespace stepcast::sim {
 
+double busiest_end(const topology::Cluster& cluster, const std::vector<LinkLoad>& loads) {
+  double nic = 0.0, port = 0.0;
+  std::unordered_map<topology::DeviceId, double> ports;  // bytes out of a GPU; looked up only
+  for (const LinkLoad& load : loads) {
+    const topology::Link& link = cluster.links()[load.link];
+    if (link.kind == topology::LinkKind::injection) nic = std::max(nic, load.bytes_per_byte);
+    if (cluster.devices()[link.from].kind == topology::DeviceKind::gpu)
+      port = std::max(port, ports[link.from] += load.bytes_per_byte);
+  }
+  return nic > 0.0 ? nic : port > 0.0 ? port : 1.0;
+}
+
 LinkClasses::LinkClasses(const topology::Cluster& cluster) : cluster_(cluster) {}
 
 /// Alone, a transfer runs as fast as its time says: where the picture of its loads would exceed a

@@ -12,6 +12,10 @@
 
 namespace stepcast::sim {
 
+/// What a collective moves through its busiest end per byte: of all NICs, or of all GPUs' ports
+/// where no bytes leave the node. 1 without any load.
+double busiest_end(const topology::Cluster& cluster, const std::vector<LinkLoad>& loads);
+
 class LinkClasses {
  public:
   explicit LinkClasses(const topology::Cluster& cluster);
