@@ -1,0 +1,45 @@
+// A collective written out as chunk transfers between its members. Every transfer keeps the rate at
+// which the one-variable form moves its bytes (`transfer`), where the links let it; so the two
+// forms differ only by hops, by filling pipelines and by links that are shared.
+//
+//   ring      AllGather, ReduceScatter n-1 steps, AllReduce 2(n-1): in step s rank r sends on what
+//             it received in step s-1, S/n a step. Every rail has a ring of its own.
+//   chain     Broadcast from rank 0 and Reduce to rank 0, round the same ring, slot by slot.
+//   tree      AllReduce: two binary trees over the nodes for each rail, half of its bytes each
+//             (Sanders, Speck, Träff 2009); inside a node a chain; slot by slot up, and down again.
+//   nvls      the same with one sum in the NVSwitch instead of the chain; alone on one node.
+//   pat       n-1 chunks in ceil(log2 n) steps, twice as many in each (Bruck et al. 1997).
+//   AlltoAll  shifts: in step s rank r sends S/n to rank r+s; peers inside the node and outside
+//             have a queue each. Send/receive: every rank to the next one, as sendrecv_perf does.
+#pragma once
+
+#include "sim/network_model.hpp"
+#include "sim/stepped_layout.hpp"
+#include "sim/stepped_transfers.hpp"
+
+namespace stepcast::sim {
+
+struct SteppedTerms {
+  workloads::CollectiveKind kind{};
+  Algorithm algorithm{};
+  Protocol protocol{};
+  Bytes bytes{};
+  Duration transfer{};  // bytes / bandwidth of the one-variable form
+  Duration hop_in_node{}, hop_between_nodes{};
+  std::int64_t channels = 1;
+};
+
+/// Throws InputError for an algorithm that has no stepped form.
+TransferGraph expand(const SteppedLayout&, const SteppedTerms&);
+
+/// What a member passes on at once, of one channel: with LL the data of a warp's 32 lines of 8
+/// bytes, with LL128 15 of 16 bytes of a warp's 2 KiB, with Simple a slot of 512 KiB (device.h and
+/// init.cc v2.28.9) or less, as NCCL cuts it for trees and NVLS.
+double grain_bytes(const SteppedTerms&, const SteppedLayout&);
+
+/// Parents in NCCL's two binary trees over `nodes`, -1 of the root: every node has children in at
+/// most one of them if their number is even.
+std::vector<std::int64_t> binary_tree(std::int64_t nodes);
+std::vector<std::int64_t> second_binary_tree(std::int64_t nodes);
+
+}  // namespace stepcast::sim
