@@ -24,16 +24,23 @@ bool Runner::compute_segment(std::uint32_t rank, const LaneInstruction& i) {
   const Time host = launch_time(rank, lane.step, i);
   if (!state.side.empty())
     std::erase_if(state.side, [&](const SideWork& s) { return s.to <= lane.clock; });
-  const SegmentMap& map =
-      has_own_segments() ? own_segment(rank, i.arg) : compiled_.map(i.arg, 0, state.speed);
-  counters_.works += static_cast<std::int64_t>(map.duration.size());
+  const SegmentMap& common = compiled_.map(i.arg, 0, state.speed);
+  const std::size_t kernels = common.duration.size();
+  counters_.works += static_cast<std::int64_t>(kernels);
+  if (has_own_segments()) draw_factors(rank, compute_lane, kernels, own_[rank].factors);
   if (state.outstanding == 0 && state.side.empty() && options_.segments) {
-    const Time end = std::max(lane.clock + map.busy[0], host + map.launched[0]);
-    state.account.compute += map.busy[0];
-    state.account.host += end - lane.clock - map.busy[0];
+    if (has_own_segments()) {
+      lane.clock =
+          run_own_segment(rank, compiled_.segment(i.arg).kernels, common, lane.clock, host);
+      return true;
+    }
+    const Time end = std::max(lane.clock + common.busy[0], host + common.launched[0]);
+    state.account.compute += common.busy[0];
+    state.account.host += end - lane.clock - common.busy[0];
     lane.clock = end;
     return true;
   }
+  const SegmentMap& map = has_own_segments() ? own_map(rank, i.arg) : common;
   Flight& flight = state.flight;
   flight = {i.arg, 0,  0,  flight.version + 1, lane.clock, std::max(lane.clock, host),
             host,  {}, {}, map.busy[0],        true,       true};

@@ -199,12 +199,11 @@ void Runner::side_segment(std::uint32_t rank, std::uint8_t lane_index, const Lan
   const Time host = launch_time(rank, lane.step, i);
   const std::size_t known = ranks_[rank].side.size();
   counters_.works += static_cast<std::int64_t>(kernels.size());
+  if (has_own_segments()) draw_factors(rank, lane_index, kernels.size(), side_factors_);
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     const Time begin = std::max(lane.clock, host + kernels[k].launch);
-    Duration duration = map.duration[k];
-    if (has_own_segments())
-      duration = to_duration(seconds(duration) * next_factor(rank, lane_index));
-    const Time end = begin + duration;
+    const Time end =
+        begin + (has_own_segments() ? varied(map.duration[k], side_factors_[k]) : map.duration[k]);
     std::vector<SideWork>& side = ranks_[rank].side;
     if (side.size() > known && side.back().to == begin)
       side.back().to = end;

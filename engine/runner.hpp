@@ -66,6 +66,11 @@ struct OwnSegment {
   SegmentMap map;
 };
 
+/// A duration and the factor drawn for it: to the nearest picosecond.
+inline Duration varied(Duration d, double factor) {
+  return Duration(static_cast<std::int64_t>(static_cast<double>(d.count()) * factor + 0.5));
+}
+
 struct SideWork {
   Time from, to;
 };
@@ -160,9 +165,11 @@ class Runner {
   // own_segments.cpp: ranks that differ kernel by kernel (jitter, a speed of its own each).
   void prepare_own_segments();
   bool has_own_segments() const { return !own_.empty(); }
-  /// The next kernel's factor on its duration, of a lane of a rank.
-  double next_factor(std::uint32_t rank, std::uint8_t lane);
-  const SegmentMap& own_segment(std::uint32_t rank, std::uint32_t segment);
+  void draw_factors(std::uint32_t rank, std::uint8_t lane, std::size_t kernels,
+                    std::vector<double>& factors);
+  Time run_own_segment(std::uint32_t rank, const std::vector<SegmentKernel>& kernels,
+                       const SegmentMap& map, Time clock, Time host);
+  const SegmentMap& own_map(std::uint32_t rank, std::uint32_t segment);
   void change_own_state(std::uint32_t rank, std::uint32_t from);
   /// Durations of the flight's segment in its state.
   const SegmentMap& flight_map(std::uint32_t rank) {
@@ -211,6 +218,7 @@ class Runner {
 
   JitterSource jitter_;
   std::vector<OwnSegment> own_;       // per rank; empty: segments are the same for all
+  std::vector<double> side_factors_;  // of the side work that is being run
   std::vector<std::uint64_t> drawn_;  // per rank and lane: kernels so far
 
   std::vector<std::uint32_t> worklist_;

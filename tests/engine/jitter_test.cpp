@@ -83,8 +83,8 @@ TEST_CASE("a draw depends on seed, stream and number, and on nothing else") {
   CHECK(source.factor(3, 4) != other.factor(3, 4));
   CHECK(source.factor(3, 4) != source.factor(4, 3));
   // The very bits, so that another compiler or C library that rounds otherwise is noticed.
-  CHECK(source.factor(0, 0) == 0x1.f4ec4f9602aa5p-1);
-  CHECK(JitterSource({Distribution::exponential, 0.1, 1}).factor(0, 0) == 0x1.15715708023fep+0);
+  CHECK(source.factor(0, 0) == 0x1.000c163945fa7p+0);
+  CHECK(JitterSource({Distribution::exponential, 0.1, 1}).factor(0, 0) == 0x1.12d2b12e0677fp+0);
 }
 
 TEST_CASE("neighbouring streams and numbers are independent") {
