@@ -193,7 +193,7 @@ void ChannelAttempt::leave_by(NodeChannel& channel, std::int64_t nic) {
   if (terms_.exit != ChannelExit::same_nic_by_pxn) return;
   for (const std::int64_t gpu : members_) {
     if (finished() || gpu == last || !wires_.beside(gpu, nic)) continue;
-    const auto hop = wires_.between_gpus(last, gpu, HopReach::nvlink);
+    const auto hop = wires_.between_gpus(last, gpu, terms_.reach);
     if (!hop) continue;
     Way way = *hop;
     way.add(wires_.to_nic(gpu, nic));

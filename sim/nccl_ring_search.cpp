@@ -71,6 +71,10 @@ class Search {
       }
       if (!best.channels.empty()) break;
     }
+    // Far from all NICs but one: out through whoever is beside that, by PCIe.
+    for (const double speed : speeds())
+      if (best.channels.empty() && several_nodes_)
+        attempt(speed, HopReach::pcie, ChannelExit::same_nic_by_pxn, best);
     expects(!best.channels.empty(), "a node whose GPUs reach each other and the network");
     return best;
   }

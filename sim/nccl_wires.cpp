@@ -165,6 +165,7 @@ Way NodeWires::to_nic(std::int64_t gpu, std::int64_t nic) const {
 }
 
 bool NodeWires::beside(std::int64_t gpu, std::int64_t nic) const {
+  if (nic_of(gpu) == nic) return true;  // with fewer NICs than switches it may hang elsewhere
   const PcieEnd &g = gpu_ends_[static_cast<std::size_t>(gpu)],
                 &n = nic_ends_[static_cast<std::size_t>(nic)];
   return g.pcie_switch < 0 ? g.socket == n.socket : g.pcie_switch == n.pcie_switch;

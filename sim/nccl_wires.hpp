@@ -37,7 +37,7 @@ class NodeWires {
   Way from_nic(std::int64_t nic, std::int64_t gpu) const;
   Way to_nic(std::int64_t gpu, std::int64_t nic) const;
 
-  /// Under one PCIe switch; without PCIe switches, on one socket.
+  /// Under one PCIe switch (on one socket without PCIe switches), or the GPU's closest NIC.
   bool beside(std::int64_t gpu, std::int64_t nic) const;
   /// A channel can come in and go out there: two members are beside it, or there is but one member.
   bool two_beside(std::int64_t nic, const std::vector<std::int64_t>& members) const;
