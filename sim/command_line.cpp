@@ -127,7 +127,8 @@ Arguments parse_arguments(const Verb& verb, const std::vector<std::string>& word
       continue;
     }
     auto& values = out.values_[option.string_key];
-    if (option.string_key != "set" && !values.empty())
+    const bool repeats = option.string_key == "set" || option.string_key == "nccl-env";
+    if (!repeats && !values.empty())
       throw UsageError("option '--" + option.string_key + "' is given twice");
     values.insert(values.end(), option.value.begin(), option.value.end());
   }
@@ -164,6 +165,14 @@ std::vector<std::pair<std::string, TomlValue>> settings_of(const Verb& verb,
       else
         out.emplace_back(option.key, value_for(option.key, arguments.get(option.name), where));
     }
+  for (const std::string& variable : arguments.all("nccl-env")) {
+    const std::size_t equals = variable.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UsageError("'--nccl-env " + variable + "' sets no variable",
+                       "write --nccl-env NCCL_ALGO=Ring");
+    out.emplace_back("nccl." + variable.substr(0, equals),
+                     toml_text(variable.substr(equals + 1), "--nccl-env"));
+  }
   for (const std::string& setting : arguments.all("set")) {
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos || equals == 0)

@@ -55,6 +55,7 @@ void visit_fabric(Spec& fabric, Visitor&& visit) {
   visit.may("link", fabric.link);
   visit.may("switch_latency", fabric.switch_latency);
   visit.may("cable_latency", fabric.cable_latency);
+  visit.may("sharp", fabric.sharp);
   visit.may("routing", fabric.routing, routing_names);
   visit.may("ecmp_seed", fabric.ecmp_seed);
 }

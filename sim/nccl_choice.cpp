@@ -1,279 +1,216 @@
 #include "sim/nccl_choice.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 
 #include "engine/check.hpp"
+#include "sim/names.hpp"
 
 namespace stepcast::sim {
 namespace {
 
 using topology::Architecture;
+using topology::NodeKind;
 using workloads::CollectiveKind;
+using workloads::Dtype;
 
-constexpr double giga = 1e9;
+/// NVLink SHARP and CollNet have no sums of fp8; data that is only moved has no type.
+bool switches_sum(const NcclCall& call) { return call.dtype != Dtype::fp8 || !call.is_reduction(); }
 
-std::size_t index_of(Algorithm a) { return static_cast<std::size_t>(a); }
-std::size_t index_of(Protocol p) { return static_cast<std::size_t>(p); }
-
-/// One question to NCCL's model. Bandwidths in GB/s and latencies in us, as in its tables.
-struct Question {
-  const NcclTuning& tuning;
-  const NcclMachine& machine;
-  CollectiveKind kind;
-
-  std::int64_t nodes() const { return machine.shape.nodes; }
-  double ranks() const { return static_cast<double>(machine.shape.ranks); }
-  double per_node() const { return ranks() / static_cast<double>(nodes()); }
-  std::size_t row() const {
-    return static_cast<std::size_t>(std::min<std::int64_t>(nodes(), 3) - 1);
-  }
-  double steps() const { return static_cast<double>(ring_steps(kind, machine.shape.ranks)); }
-  double cap(const NcclCap& cap) const { return cap.row(machine.node.gpu.architecture)[row()]; }
-  bool to_or_from_root() const {
-    return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
-  }
-  bool ring_only() const { return machine.shape.ranks_per_node == 1; }
-
-  /// Across nodes tuning.cc picks the row by CPU: AMD or mixed, and everything else.
-  double ll_cap() const {
-    if (nodes() == 1) return cap(tuning.ll_bus);
-    return (machine.node.cpu == "amd" ? tuning.ll_bus.ampere : tuning.ll_bus.volta)[row()];
-  }
-};
-
-double ring_bus(const Question& q, Protocol protocol) {
-  const ChannelGraph& ring = q.machine.ring;
-  const double bus = (q.nodes() <= 2 ? ring.bus_in_node() : ring.bus_between_nodes()).value / giga;
-  switch (protocol) {
-    case Protocol::ll: {
-      const bool one_node = q.nodes() == 1 && q.kind != CollectiveKind::all_reduce &&
-                            q.kind != CollectiveKind::reduce;
-      return std::min(bus * (one_node ? q.tuning.ring_ll_one_node : q.tuning.ring_ll), q.ll_cap());
-    }
-    case Protocol::ll128: {
-      const double share =
-          q.ring_only() ? q.tuning.ring_ll128_one_rank_per_node : q.tuning.ring_ll128;
-      return std::min(bus * share,
-                      static_cast<double>(ring.channels) * q.cap(q.tuning.ring_ll128_cap));
-    }
-    case Protocol::simple:
-      return bus;
-  }
-  throw BrokenPromise("a protocol without a bandwidth");
+/// Every member of a node needs a NIC of its own when switches of the network gather.
+bool head_for_every_member(const NcclMachine& machine) {
+  return machine.shape.ranks_per_node <= network_heads(machine);
 }
 
-double tree_bus(const Question& q, Protocol protocol) {
-  const ChannelGraph& tree = q.machine.ring;
-  const auto channels = static_cast<double>(tree.channels);
-  double bus = (q.nodes() <= 2 ? tree.bus_in_node() : tree.bus_between_nodes()).value / giga;
-  bus = std::min(0.92 * bus, channels * q.cap(q.tuning.tree_cap));
-  if (protocol == Protocol::ll) return std::min(bus / 3.8, q.ll_cap());
-  if (protocol == Protocol::ll128)
-    return std::min(bus * (q.nodes() == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
-                    channels * q.cap(q.tuning.tree_ll128_cap));
-  return bus;
-}
-
-/// Bus bandwidth of NVLS and NVLSTree before the ratio. Until 2.27 the plain channel speed; since
-/// 2.28 what the switch reaches of it, (C-1)/C of the heads, both directions for AllReduce.
-double nvls_bus(const Question& q, Algorithm algorithm) {
-  const ChannelGraph& nvls = *q.machine.nvls;
-  const auto heads = static_cast<double>(nvls.channels);
-  double inside = nvls.in_node.value / giga;
-  double between = nvls.between_nodes.value / giga;
-  const bool since_2_28 = q.tuning.nvls_ratio == BusRatio::ring;
-  if (since_2_28) {
-    inside *= q.tuning.nvls_efficiency * (heads - 1) / heads;
-    if (q.kind == CollectiveKind::all_reduce) inside *= 2;
-  }
-  if (q.nodes() == 1) return heads * inside;
-  if (algorithm == Algorithm::nvls_tree && since_2_28 && q.nodes() <= 2) between *= 2;
-  if (algorithm == Algorithm::nvls_tree && q.tuning.nvls_tree_halves_network && q.nodes() > 2)
-    between /= 2;
-  double bw = std::min(inside, between);
-  if (const double cap = q.cap(q.tuning.nvls_tree_cap); cap > 0) bw = std::min(bw, cap);
-  return heads * bw;
-}
-
-double ratio_of(const Question& q, BusRatio ratio) {
-  switch (ratio) {
-    case BusRatio::three_quarters:
-      return 0.75;
-    case BusRatio::five_sixths:
-      return 5.0 / 6.0;
-    case BusRatio::seven_tenths_nodes: {
-      const auto n = static_cast<double>(q.nodes());
-      return n > 1 ? 0.7 * n / (2 * (n - 1)) : 0.7;
-    }
-    case BusRatio::ring:
-      return q.ranks() / q.steps();
-  }
-  throw BrokenPromise("a bus ratio without a rule");
-}
-
-/// Algorithm bandwidth, GB/s.
-double bandwidth_of(const Question& q, Algorithm algorithm, Protocol protocol) {
-  switch (algorithm) {
-    case Algorithm::ring:
-      return ring_bus(q, protocol) * q.ranks() / q.steps();
-    case Algorithm::tree:
-      return 0.5 * tree_bus(q, protocol);
-    case Algorithm::nvls:
-    case Algorithm::nvls_tree: {
-      const double bus = nvls_bus(q, algorithm);
-      if (q.kind != CollectiveKind::all_reduce) return bus;  // not converted
-      return bus * ratio_of(q, algorithm == Algorithm::nvls ? q.tuning.nvls_ratio
-                                                            : q.tuning.nvls_tree_ratio);
-    }
-    case Algorithm::pat:
-      return q.tuning.pat * ring_bus(q, Protocol::simple);
-    case Algorithm::collnet_direct:
-    case Algorithm::collnet_chain:
-    case Algorithm::p2p:
-      return 0.0;  // CollNet needs a SHARP fabric
-  }
-  throw BrokenPromise("an algorithm without a bandwidth");
-}
-
-double ring_latency(const Question& q, Protocol protocol) {
-  const std::size_t p = index_of(protocol);
-  const NcclLatency& ring = q.tuning.latency[index_of(Algorithm::ring)];
-  const NcclLatency& tree = q.tuning.latency[index_of(Algorithm::tree)];
-  double inside = (q.machine.nvlink ? ring.nvlink : ring.pci)[p];
-  if (q.nodes() == 1) {
-    if (q.to_or_from_root()) return ring.base[p] + inside;
-    return ring.base[p] + q.steps() * inside;
-  }
-  const double between = (q.ring_only() ? tree.net : ring.net)[p];
-  if (q.to_or_from_root()) return ring.base[p] + between;
-  // A hop inside the node is never shorter than the work of posting to the network beside it.
-  const double post =
-      (q.machine.node.cpu == "amd" ? 2.0 : 1.0) * (protocol == Protocol::simple ? 3 : 1);
-  inside = std::max(inside, post);
-  const auto n = static_cast<double>(q.nodes());
-  double crossings = n - 1;
-  if (q.kind == CollectiveKind::all_reduce)
-    crossings = q.tuning.all_reduce_counts_all_nodes ? 2 * n : 2 * (n - 1);
-  crossings = std::min(crossings, q.steps());
-  return ring.base[p] + (q.steps() - crossings) * inside + crossings * between;
-}
-
-double latency_of(const Question& q, Algorithm algorithm, Protocol protocol) {
-  const std::size_t p = index_of(protocol);
-  if (algorithm == Algorithm::ring) return ring_latency(q, protocol);
-  const NcclLatency& row = q.tuning.latency[index_of(algorithm)];
-  const double inside = (q.machine.nvlink ? row.nvlink : row.pci)[p];
-  const double levels = std::floor(std::log2(static_cast<double>(q.nodes())));
-  switch (algorithm) {
-    case Algorithm::tree:
-      return row.base[p] + 2 * ((q.per_node() - 1) * inside + levels * row.net[p]);
-    case Algorithm::nvls:
-      return row.base[p] + inside + (q.nodes() > 1 ? row.net[p] : 0.0);
-    case Algorithm::nvls_tree:
-      return row.base[p] + inside + 2 * levels * row.net[p];
-    case Algorithm::pat:
-      return row.base[p] + levels * row.net[p] / 3.5 + 2.8 * q.ranks();
-    default:
-      return row.base[p];
-  }
-}
-
-bool available(const Question& q, Algorithm algorithm, Protocol protocol) {
-  if (!q.tuning.serves_kind(q.kind, algorithm)) return false;
-  if (protocol == Protocol::ll128 && (!q.machine.nvlink || !q.machine.node.gpu_direct))
+/// LL128 stores 128 bytes at once and needs a path that keeps them together: NVLink inside, the NIC
+/// under the GPU's own PCIe switch between nodes.
+bool keeps_128_bytes_together(const NcclTuning& tuning, const NcclMachine& machine) {
+  if (machine.node.gpu.architecture == Architecture::blackwell && !tuning.ll128_on_blackwell)
     return false;
-  const bool all_protocols = algorithm == Algorithm::ring || algorithm == Algorithm::tree;
-  if (!all_protocols && protocol != Protocol::simple) return false;
+  return machine.nvlink && (machine.shape.nodes == 1 || machine.node.gpu_direct);
+}
+
+bool nvls_serves(const NcclTuning& tuning, const NcclMachine& machine, const NcclCall& call) {
+  if (!machine.nvls || machine.nvls->channels < 2 || !switches_sum(call)) return false;
+  if (machine.shape.nodes == 1) return true;
+  if (!machine.sharp) return false;
+  return !call.is_gather() || (tuning.nvls_gather_network > 0 && head_for_every_member(machine));
+}
+
+bool available(const NcclTuning& tuning, const NcclMachine& machine, const NcclCall& call,
+               Algorithm algorithm) {
+  if (!tuning.serves_kind(call.kind, algorithm)) return false;
+  const bool several_nodes = machine.shape.nodes > 1;
   switch (algorithm) {
     case Algorithm::ring:
-      return true;
     case Algorithm::tree:
-      return q.machine.shape.ranks > 1;
-    case Algorithm::nvls:  // on several nodes only with SHARP
-      return q.machine.nvls && q.nodes() == 1;
+      return true;
+    case Algorithm::nvls:
+      return nvls_serves(tuning, machine, call);
     case Algorithm::nvls_tree:
-      return q.machine.nvls && q.nodes() > 1;
+      return machine.nvls && machine.nvls->channels >= 2 && several_nodes && switches_sum(call);
+    case Algorithm::collnet_direct:  // its tree has seven children at most
+      return machine.sharp && machine.node.kind == NodeKind::nvswitch &&
+             machine.shape.ranks_per_node <= 8 && switches_sum(call) &&
+             (!call.is_gather() || head_for_every_member(machine));
+    case Algorithm::collnet_chain:
+      return machine.sharp && switches_sum(call);
     case Algorithm::pat:
-      return q.ring_only() && q.nodes() > 1;
-    default:
+      return several_nodes && machine.shape.ranks_per_node == 1;
+    case Algorithm::p2p:
+    case Algorithm::copy_engine:
       return false;
   }
+  throw BrokenPromise("an algorithm that nobody serves");
 }
 
-/// Tree reaches only a share of its bandwidth at medium sizes.
-double tree_share(const NcclTuning& tuning, Protocol protocol, Bytes bytes) {
-  const auto& shares = tuning.tree_correction[index_of(protocol)];
-  const auto units = static_cast<std::uint64_t>(std::max<std::int64_t>(1, bytes.value / 64));
-  const auto index = static_cast<std::size_t>(std::bit_width(units) - 1);
-  return index < shares.size() ? shares[index] : 1.0;
+bool has_protocol(const NcclTuning& tuning, const NcclMachine& machine, const NcclCall& call,
+                  Algorithm algorithm, Protocol protocol, const NcclOverrides& overrides) {
+  if (algorithm != Algorithm::ring && algorithm != Algorithm::tree)
+    return protocol == Protocol::simple;
+  return protocol != Protocol::ll128 || overrides.forces_ll128(call.kind) ||
+         keeps_128_bytes_together(tuning, machine);
 }
 
-/// Long Ring messages across nodes pay more per hop: "plateau" of tuning.cc.
-double ring_plateau(const Question& q, Protocol protocol, Bytes bytes) {
-  if (protocol != Protocol::simple || q.kind != CollectiveKind::all_reduce || q.nodes() == 1)
-    return 1;
-  const double per_chunk =
-      static_cast<double>(bytes.value) / (static_cast<double>(q.machine.ring.channels) * q.ranks());
-  if (per_chunk < 64) return 1;
-  return q.machine.node.gpu.architecture < Architecture::ampere ? 1.9 : 1.4;
+template <class Allows>
+std::vector<NcclOption> options_where(const NcclTuning& tuning, const NcclMachine& machine,
+                                      const NcclCall& call, const NcclOverrides& overrides,
+                                      Allows allows) {
+  std::vector<NcclOption> options;
+  for (std::size_t a = 0; a < num_algorithms; ++a) {
+    const Algorithm algorithm = algorithm_names[a].second;
+    if (!allows(algorithm) || !available(tuning, machine, call, algorithm)) continue;
+    for (const auto& [name, protocol] : protocol_names)
+      if (overrides.allows(call.kind, protocol) &&
+          has_protocol(tuning, machine, call, algorithm, protocol, overrides))
+        options.push_back(nccl_option(tuning, machine, call, algorithm, protocol));
+  }
+  return options;
 }
 
-NcclOption option_of(const Question& q, Algorithm algorithm, Protocol protocol, Bytes bytes) {
-  double bandwidth = bandwidth_of(q, algorithm, protocol);
-  double latency = latency_of(q, algorithm, protocol);
-  if (algorithm == Algorithm::tree) bandwidth *= tree_share(q.tuning, protocol, bytes);
-  if (algorithm == Algorithm::ring) latency *= ring_plateau(q, protocol, bytes);
-  const double estimate_us = latency + static_cast<double>(bytes.value) / (1000 * bandwidth);
-  return {algorithm, protocol, to_duration(estimate_us * 1e-6), BytesPerSecond(bandwidth * giga)};
+/// What NCCL before 2.24 runs when NCCL_ALGO leaves nothing.
+bool falls_back_to(const NcclCall& call, Algorithm algorithm, const NcclOverrides& overrides) {
+  if (algorithm == Algorithm::ring) return true;
+  const auto asked = [&](Algorithm a) { return overrides.allows(call.kind, a); };
+  const bool only_collnet = !asked(Algorithm::ring) && !asked(Algorithm::tree) &&
+                            !asked(Algorithm::nvls) && !asked(Algorithm::nvls_tree);
+  return algorithm == Algorithm::tree && only_collnet;
+}
+
+/// With CTAs to be spared and buffers registered, gathers go to NVLS where it needs no more than
+/// the fastest way does.
+const NcclOption* spares_ctas(const NcclTuning& tuning, const NcclMachine& machine,
+                              const NcclCall& call, const NcclOverrides& overrides,
+                              const std::vector<NcclOption>& options, const NcclOption& best) {
+  const bool known = tuning.cta_policies.size() > 1;
+  if (!known || overrides.cta_policy != CtaPolicy::efficiency || !overrides.registered_buffers ||
+      !call.is_gather())
+    return nullptr;
+  const auto channels = [&](const NcclOption& o) {
+    return nccl_channels(tuning, machine, call, o.algorithm, o.protocol, overrides);
+  };
+  for (const NcclOption& option : options)
+    if (option.algorithm == Algorithm::nvls && channels(option) <= channels(best)) return &option;
+  return nullptr;
+}
+
+/// CTAs that NVLS takes with registered buffers: enough for the heads of the node to keep the
+/// switch busy. Factors of nvls.cc at 2.28.9 (4-6 a node of 8 Hopper GPUs).
+std::int64_t registered_nvls_ctas(const NcclMachine& machine, const NcclCall& call) {
+  const bool blackwell = machine.node.gpu.architecture >= Architecture::blackwell;
+  std::int64_t factor = 6;
+  if (machine.shape.nodes > 1)
+    factor = blackwell && call.is_reduction() ? 7 : 6;
+  else if (call.kind == CollectiveKind::reduce_scatter)
+    factor = blackwell ? 6 : 5;
+  else if (call.kind == CollectiveKind::all_gather)
+    factor = 4;
+  else
+    factor = blackwell ? 8 : 4;
+  const std::int64_t heads = machine.nvls->channels;
+  return std::min(machine.nvls->ctas, (factor * 8 + heads - 1) / heads);
+}
+
+/// enqueue.cc: bytes that are worth one more channel, threads times bytes per thread.
+std::int64_t bytes_per_channel(const NcclMachine& machine, Algorithm algorithm, Protocol protocol) {
+  if (protocol == Protocol::ll128) return 640 * 8;
+  if (protocol == Protocol::ll)
+    return 512 * 8 * (algorithm == Algorithm::ring ? machine.shape.ranks : 1);
+  if (algorithm == Algorithm::collnet_chain) return 640 * 512;
+  if (algorithm == Algorithm::pat) return 640 * 64;
+  constexpr double pcie_bus = 12e9;  // rings as slow as that get by with half the threads
+  const bool slow = machine.ring.bus_in_node().value <= pcie_bus;
+  return (algorithm == Algorithm::ring && slow ? 256 : 512) * 64;
+}
+
+/// CollNetDirect gives channels up in steps, each with half the bytes asked for.
+std::int64_t collnet_direct_channels(const NcclMachine& machine, Bytes bytes) {
+  std::int64_t channels = machine.ring.ctas;
+  std::int64_t threshold = 512;
+  const std::int64_t heads = std::max<std::int64_t>(1, network_heads(machine));
+  for (std::int64_t step = 16; step >= 1; step /= 2)
+    while (bytes.value < channels * 640 * heads * threshold) {
+      if (channels <= step) break;
+      if (channels == step + step / 2) threshold /= 2;
+      --channels;
+    }
+  return channels;
+}
+
+/// Bytes that one member sends or sums, by which a launch spreads the call over channels.
+std::int64_t traffic_of(const NcclCall& call) {
+  return call.kind == CollectiveKind::all_reduce ? 2 * call.bytes.value : call.bytes.value;
 }
 
 }  // namespace
 
-std::int64_t ring_steps(CollectiveKind kind, std::int64_t ranks) {
-  if (kind == CollectiveKind::all_reduce) return 2 * (ranks - 1);
-  if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) return ranks;
-  return ranks - 1;
-}
-
 std::vector<NcclOption> nccl_options(const NcclTuning& tuning, const NcclMachine& machine,
-                                     CollectiveKind kind, Bytes bytes) {
+                                     const NcclCall& call, const NcclOverrides& overrides) {
   expects(machine.shape.ranks > 1, "a collective of one rank moves nothing");
-  const Question q{tuning, machine, kind};
-  std::vector<NcclOption> options;
-  for (const auto& [name, algorithm] : algorithm_names)
-    for (const auto& [protocol_name, protocol] : protocol_names)
-      if (available(q, algorithm, protocol))
-        options.push_back(option_of(q, algorithm, protocol, bytes));
-  return options;
+  std::vector<NcclOption> options =
+      options_where(tuning, machine, call, overrides, [&](Algorithm a) {
+        if (a == Algorithm::pat && !overrides.pat.value_or(true)) return false;
+        return overrides.allows(call.kind, a);
+      });
+  if (!options.empty() || tuning.nothing_left_is_an_error) return options;
+  return options_where(tuning, machine, call, overrides,
+                       [&](Algorithm a) { return falls_back_to(call, a, overrides); });
 }
 
-NcclOption nccl_choice(const NcclTuning& tuning, const NcclMachine& machine, CollectiveKind kind,
-                       Bytes bytes, const NcclOverrides& overrides) {
-  const std::vector<NcclOption> options = nccl_options(tuning, machine, kind, bytes);
-  expects(!options.empty(), "an algorithm for every collective that NCCL chooses for");
-  const NcclOption* best = nullptr;
-  const auto consider = [&](bool pinned) {
-    for (const NcclOption& option : options) {
-      if (pinned && overrides.algorithm && option.algorithm != *overrides.algorithm) continue;
-      if (pinned && overrides.protocol && option.protocol != *overrides.protocol) continue;
-      if (best == nullptr || option.estimate < best->estimate) best = &option;
-    }
-  };
-  consider(true);
-  if (best == nullptr) consider(false);
+NcclOption nccl_choice(const NcclTuning& tuning, const NcclMachine& machine, const NcclCall& call,
+                       const NcclOverrides& overrides) {
+  const std::vector<NcclOption> options = nccl_options(tuning, machine, call, overrides);
+  if (options.empty()) {
+    expects(overrides.pins_anything(), "an algorithm for every collective that NCCL chooses for");
+    throw InputError(overrides.where,
+                     "NCCL_ALGO and NCCL_PROTO leave no algorithm for " +
+                         word_for(collective_names, call.kind) + ": NCCL " + tuning.version +
+                         " stops with invalid usage",
+                     "limit them to a function: NCCL_ALGO = \"allreduce:tree\"");
+  }
+  const NcclOption* best = &options.front();
+  for (const NcclOption& option : options)
+    if (option.estimate < best->estimate) best = &option;
+  if (const NcclOption* spared = spares_ctas(tuning, machine, call, overrides, options, *best))
+    best = spared;
   return *best;
 }
 
-std::int64_t nccl_channels(const NcclMachine& machine, Algorithm algorithm, Protocol protocol,
-                           Bytes bytes) {
-  if (algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree) return machine.nvls->ctas;
-  // enqueue.cc: threads per channel times bytes per thread that are worth one channel.
-  const std::int64_t threads = protocol == Protocol::ll128 ? 640 : 512;
-  std::int64_t threshold = protocol == Protocol::simple ? 64 : 8;
-  if (protocol == Protocol::ll && algorithm == Algorithm::ring) threshold *= machine.shape.ranks;
-  return std::clamp<std::int64_t>(bytes.value / (threads * threshold), 1, machine.ring.ctas);
+std::int64_t nccl_channels(const NcclTuning& tuning, const NcclMachine& machine,
+                           const NcclCall& call, Algorithm algorithm, Protocol protocol,
+                           const NcclOverrides& overrides) {
+  if (algorithm == Algorithm::nvls_tree) return machine.nvls->ctas;
+  if (algorithm == Algorithm::nvls) {
+    if (overrides.registered_buffers) return registered_nvls_ctas(machine, call);
+    return machine.shape.nodes == 1 ? machine.nvls->ctas
+                                    : std::min(machine.nvls->ctas, machine.ring.ctas);
+  }
+  if (algorithm == Algorithm::collnet_direct) return collnet_direct_channels(machine, call.bytes);
+  const std::int64_t worth = bytes_per_channel(machine, algorithm, protocol);
+  std::int64_t channels = std::clamp<std::int64_t>(call.bytes.value / worth, 1, machine.ring.ctas);
+  const std::int64_t least = tuning.least_traffic_per_channel.value;
+  if (least > 0)
+    channels = std::clamp<std::int64_t>((traffic_of(call) + least - 1) / least, 1, channels);
+  return channels;
 }
 
 }  // namespace stepcast::sim

@@ -16,14 +16,15 @@ enum class Algorithm : std::uint8_t {
   collnet_direct,
   collnet_chain,
   pat,
-  p2p
+  p2p,
+  copy_engine
 };
 enum class Protocol : std::uint8_t { ll, ll128, simple };
 
-inline constexpr std::size_t num_algorithms = 7;  // without p2p, which NCCL does not choose
+inline constexpr std::size_t num_algorithms = 7;  // without p2p and copy_engine: no choice
 inline constexpr std::size_t num_protocols = 3;
 
-inline constexpr std::array<std::pair<std::string_view, Algorithm>, 8> algorithm_names{{
+inline constexpr std::array<std::pair<std::string_view, Algorithm>, 9> algorithm_names{{
     {"ring", Algorithm::ring},
     {"tree", Algorithm::tree},
     {"nvls", Algorithm::nvls},
@@ -32,6 +33,7 @@ inline constexpr std::array<std::pair<std::string_view, Algorithm>, 8> algorithm
     {"collnet_chain", Algorithm::collnet_chain},
     {"pat", Algorithm::pat},
     {"p2p", Algorithm::p2p},
+    {"copy_engine", Algorithm::copy_engine},
 }};
 inline constexpr std::array<std::pair<std::string_view, Protocol>, 3> protocol_names{{
     {"ll", Protocol::ll},

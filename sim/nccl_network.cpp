@@ -25,6 +25,12 @@ std::int64_t point_to_point_channels(const NcclMachine& machine) {
       std::bit_floor(static_cast<std::uint64_t>(std::min<std::int64_t>(16, 2 * links))));
 }
 
+std::int64_t point_to_point_ctas(const NcclMachine& machine, const NcclOverrides& overrides) {
+  const std::int64_t most = overrides.most_p2p_ctas;
+  return std::clamp(point_to_point_channels(machine), std::min(overrides.least_p2p_ctas, most),
+                    most);
+}
+
 }  // namespace
 
 struct CollectiveTimes::Modelled {
@@ -37,16 +43,39 @@ CollectiveTimes::CollectiveTimes(topology::NodeSpec node, NcclTuning tuning,
     : node_(std::move(node)),
       tuning_(std::move(tuning)),
       curves_(rows, node_),
-      overrides_(overrides) {}
+      overrides_(std::move(overrides)) {}
 
 CollectiveTimes::Modelled CollectiveTimes::model(CollectiveKind kind, Bytes bytes,
                                                  const NcclMachine& machine) const {
+  const NcclMachine limited = limited_machine(machine, tuning_, overrides_);
+  if (runs_on_copy_engines(tuning_, machine, kind, overrides_)) {
+    // Every member copies its share to every other one, in AllGather as in AlltoAll.
+    const NcclTime time = point_to_point_time(limited, CollectiveKind::all_to_all, bytes);
+    return {{Algorithm::copy_engine, Protocol::simple, time.total(), time.bandwidth}, time};
+  }
   if (!has_choice(kind)) {
-    const NcclTime time = point_to_point_time(machine, kind, bytes);
+    NcclTime time = point_to_point_time(limited, kind, bytes);
+    const double planned = static_cast<double>(point_to_point_channels(machine));
+    const double share = static_cast<double>(point_to_point_ctas(machine, overrides_)) / planned;
+    if (share < 1.0) {
+      time.transfer = to_duration(seconds(time.transfer) / share);
+      time.bandwidth = time.bandwidth * share;
+    }
     return {{Algorithm::p2p, Protocol::simple, time.total(), time.bandwidth}, time};
   }
-  const NcclOption option = nccl_choice(tuning_, machine, kind, bytes, overrides_);
-  return {option, nccl_time(tuning_, machine, kind, bytes, option)};
+  // NCCL plans with all channels that its search found, whatever limits the CTAs afterwards.
+  const NcclCall call{kind, bytes};
+  const NcclOption option = nccl_choice(tuning_, machine, call, overrides_);
+  const NcclOption running = nccl_option(tuning_, limited, call, option.algorithm, option.protocol);
+  return {option, nccl_time(tuning_, limited, kind, bytes, running)};
+}
+
+std::int64_t CollectiveTimes::ctas_of(CollectiveKind kind, Bytes bytes, const NcclMachine& machine,
+                                      const NcclOption& option) const {
+  if (option.algorithm == Algorithm::copy_engine) return 0;
+  if (!has_choice(kind)) return point_to_point_ctas(machine, overrides_);
+  return nccl_channels(tuning_, limited_machine(machine, tuning_, overrides_), {kind, bytes},
+                       option.algorithm, option.protocol, overrides_);
 }
 
 /// NCCL may leave an algorithm that we take for slower at some size. A longer message is then not
@@ -90,14 +119,13 @@ CollectiveTime CollectiveTimes::time_of(CollectiveKind kind, Bytes bytes,
   out.provenance = Provenance::model;
   if (shape.ranks < 2 || bytes == Bytes(0)) return out;
   expects(shape.ranks_per_node <= node_.gpus, "no more members on a node than it has GPUs");
-  const NcclMachine machine = nccl_machine(node_, shape);
+  const NcclMachine machine = planned_machine(node_, shape, overrides_);
   const Modelled modelled = model(kind, bytes, machine);
   const NcclTime& time = modelled.time;
   out.algorithm = modelled.option.algorithm;
   out.protocol = modelled.option.protocol;
   out.nccl_estimate = modelled.option.estimate;
-  out.ctas = has_choice(kind) ? nccl_channels(machine, out.algorithm, out.protocol, bytes)
-                              : point_to_point_channels(machine);
+  out.ctas = ctas_of(kind, bytes, machine, modelled.option);
   out.channels = out.ctas;
   out.hops = time.hops;
   out.network_hops = time.network_hops;
@@ -123,7 +151,7 @@ Duration CollectiveTimes::monotone_model(CollectiveKind kind, Bytes bytes,
 /// a hole of it the model times a ratio that goes from one edge's to the other's.
 Duration CollectiveTimes::extended(const CollectiveCurve& curve, Bytes bytes) const {
   const NcclMachine machine =
-      nccl_machine(node_, {curve.ranks, curve.nodes, curve.ranks / curve.nodes, 1});
+      planned_machine(node_, {curve.ranks, curve.nodes, curve.ranks / curve.nodes, 1}, overrides_);
   const auto modelled = [&](Bytes b) { return seconds(monotone_model(curve.kind, b, machine)); };
   if (const auto hole = curve.hole_at(bytes)) {
     const auto& [low, high] = *hole;
@@ -141,7 +169,7 @@ Duration CollectiveTimes::extended(const CollectiveCurve& curve, Bytes bytes) co
 /// Measured over model, the geometric mean over the sizes of a curve.
 double CollectiveTimes::mean_ratio(const CollectiveCurve& curve) const {
   const NcclMachine machine =
-      nccl_machine(node_, {curve.ranks, curve.nodes, curve.ranks / curve.nodes, 1});
+      planned_machine(node_, {curve.ranks, curve.nodes, curve.ranks / curve.nodes, 1}, overrides_);
   double sum = 0.0;
   for (const CurvePoint& point : curve.points)
     sum += std::log(seconds(point.duration) /
@@ -170,7 +198,7 @@ Duration CollectiveTimes::between_nodes(const CollectiveCurves::Neighbours& curv
 void CollectiveTimes::correct(CollectiveTime& out, CollectiveKind kind, Bytes bytes,
                               const GroupShape& shape) const {
   const Duration modelled = out.duration;
-  if (overrides_.algorithm || overrides_.protocol) return;  // curves were measured without
+  if (overrides_.pins_anything()) return;  // curves were measured without
   if (const CollectiveCurve* curve = curves_.find(kind, shape)) {
     out.rests_on = curve->source;
     out.duration = extended(*curve, bytes);
@@ -206,10 +234,20 @@ double bus_factor(CollectiveKind kind, std::int64_t ranks) {
   throw BrokenPromise("a collective without a bus factor");
 }
 
+namespace {
+
+NcclOverrides with_sharp(NcclOverrides overrides, const topology::Cluster& cluster) {
+  overrides.fabric_has_sharp = cluster.fabric().sharp;
+  return overrides;
+}
+
+}  // namespace
+
 NcclNetwork::NcclNetwork(const topology::Cluster& cluster, const topology::Router& router,
                          NcclTuning tuning, const std::vector<CollectiveRow>& rows,
                          NcclOverrides overrides)
-    : times_(cluster.node(), std::move(tuning), rows, overrides), loads_(cluster, router) {}
+    : times_(cluster.node(), std::move(tuning), rows, with_sharp(std::move(overrides), cluster)),
+      loads_(cluster, router) {}
 
 CollectiveTime NcclNetwork::time_of(CollectiveKind kind, Bytes bytes, workloads::Dtype,
                                     const GroupShape& shape) const {

@@ -26,6 +26,8 @@ class CollectiveTimes {
  private:
   struct Modelled;
   Modelled model(workloads::CollectiveKind, Bytes, const NcclMachine&) const;
+  std::int64_t ctas_of(workloads::CollectiveKind, Bytes, const NcclMachine&,
+                       const NcclOption&) const;
   Duration slowest_below(workloads::CollectiveKind, Bytes, const NcclMachine&) const;
   Duration monotone_model(workloads::CollectiveKind, Bytes, const NcclMachine&) const;
   Duration extended(const CollectiveCurve&, Bytes) const;

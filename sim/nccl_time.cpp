@@ -240,6 +240,7 @@ NcclTime nccl_time(const NcclTuning& tuning, const NcclMachine& machine, Collect
     case Algorithm::collnet_direct:
     case Algorithm::collnet_chain:
     case Algorithm::p2p:
+    case Algorithm::copy_engine:
       break;
   }
   throw BrokenPromise("an algorithm that was never offered");

@@ -25,7 +25,7 @@ constexpr std::array<std::pair<std::string_view, bool>, 2> inter_step_names{{
     {"N", true},
     {"N-1", false},
 }};
-constexpr std::array<std::pair<std::string_view, CollectiveKind>, 5> served_kinds{{
+constexpr std::array<std::pair<std::string_view, CollectiveKind>, num_choices> served_kinds{{
     {"all_reduce", CollectiveKind::all_reduce},
     {"all_gather", CollectiveKind::all_gather},
     {"reduce_scatter", CollectiveKind::reduce_scatter},
@@ -91,9 +91,36 @@ void read_caps(TableReader& root, NcclTuning& tuning) {
     cap->volta = triple_of(row, "volta");
     cap->ampere = triple_of(row, "ampere");
     cap->hopper = triple_of(row, "hopper");
+    cap->blackwell = triple_of(row, "blackwell");
     row.finish();
   }
   table.finish();
+}
+
+bool flag_of(TableReader& table, std::string_view key) {
+  return table.required(key, table.flag(key));
+}
+
+/// How AllGather and ReduceScatter differ from AllReduce, and one rank per node from several.
+void read_gather_rules(TableReader& rule, NcclTuning& tuning) {
+  tuning.lone_ranks_take_tree_network = flag_of(rule, "lone_ranks_take_tree_network");
+  tuning.gathers_are_converted = flag_of(rule, "gathers_are_converted");
+  tuning.nvls_gather_network =
+      rule.required("nvls_gather_network", rule.number("nvls_gather_network", Range::not_negative));
+  tuning.nvls_gather_skips_own_share = flag_of(rule, "nvls_gather_skips_own_share");
+  tuning.collnet_gather_network = rule.required(
+      "collnet_gather_network", rule.number("collnet_gather_network", Range::not_negative));
+}
+
+void read_blackwell_rules(TableReader& rule, NcclTuning& tuning) {
+  const std::vector<double> efficiency = numbers_of(rule, "nvls_efficiency");
+  if (efficiency.size() != tuning.nvls_efficiency.size())
+    rule.fail("nvls_efficiency", "nvls_efficiency needs one number per GPU generation");
+  std::copy(efficiency.begin(), efficiency.end(), tuning.nvls_efficiency.begin());
+  tuning.nvls_tree_corrected_on_blackwell = flag_of(rule, "nvls_tree_corrected_on_blackwell");
+  tuning.ll128_on_blackwell = flag_of(rule, "ll128_on_blackwell");
+  tuning.blackwell_most_ctas =
+      rule.required("blackwell_most_ctas", rule.integer("blackwell_most_ctas"));
 }
 
 void read_rules(TableReader& root, NcclTuning& tuning) {
@@ -114,8 +141,21 @@ void read_rules(TableReader& root, NcclTuning& tuning) {
   tuning.nvls_tree_halves_network =
       rule.required("nvls_tree_halves_network", rule.flag("nvls_tree_halves_network"));
   tuning.pat = share("pat");
-  tuning.nvls_efficiency = share("nvls_efficiency");
+  read_gather_rules(rule, tuning);
+  read_blackwell_rules(rule, tuning);
+  tuning.fp8_ring_factor = share("fp8_ring_factor");
+  tuning.least_traffic_per_channel =
+      rule.required("least_traffic_per_channel",
+                    rule.quantity<Bytes>("least_traffic_per_channel", Range::not_negative));
   rule.finish();
+}
+
+void read_variables(TableReader& root, NcclTuning& tuning) {
+  TableReader table = table_of(root, "variables");
+  tuning.lists_by_function = flag_of(table, "lists_by_function");
+  tuning.nothing_left_is_an_error = flag_of(table, "nothing_left_is_an_error");
+  tuning.cta_policies = table.required("cta_policies", table.texts("cta_policies"));
+  table.finish();
 }
 
 void read_corrections(TableReader& root, NcclTuning& tuning) {
@@ -136,7 +176,8 @@ void read_serves(TableReader& root, NcclTuning& tuning) {
     for (const std::string& name : table.required(key, table.texts(key))) {
       const auto found = std::find_if(algorithm_names.begin(), algorithm_names.end(),
                                       [&](const auto& known) { return known.first == name; });
-      if (found == algorithm_names.end() || found->second == Algorithm::p2p)
+      if (found == algorithm_names.end() ||
+          static_cast<std::size_t>(found->second) >= num_algorithms)
         table.fail(key, "unknown algorithm '" + name + "'");
       tuning.serves[k].push_back(found->second);
     }
@@ -180,17 +221,22 @@ const NodesGigabytes& NcclCap::row(topology::Architecture architecture) const {
     case topology::Architecture::ampere:
       return ampere;
     case topology::Architecture::hopper:
-    case topology::Architecture::blackwell:
       return hopper;
+    case topology::Architecture::blackwell:
+      return blackwell;
   }
   throw BrokenPromise("a GPU generation without a row");
 }
 
-bool NcclTuning::serves_kind(CollectiveKind kind, Algorithm algorithm) const {
+std::optional<std::size_t> choice_index(CollectiveKind kind) {
   for (std::size_t k = 0; k < served_kinds.size(); ++k)
-    if (served_kinds[k].second == kind)
-      return std::find(serves[k].begin(), serves[k].end(), algorithm) != serves[k].end();
-  return false;
+    if (served_kinds[k].second == kind) return k;
+  return std::nullopt;
+}
+
+bool NcclTuning::serves_kind(CollectiveKind kind, Algorithm algorithm) const {
+  const auto k = choice_index(kind);
+  return k && std::find(serves[*k].begin(), serves[*k].end(), algorithm) != serves[*k].end();
 }
 
 NcclTuning read_nccl_tuning(const std::string& path) {
@@ -203,6 +249,7 @@ NcclTuning read_nccl_tuning(const std::string& path) {
   read_latencies(root, tuning);
   read_caps(root, tuning);
   read_rules(root, tuning);
+  read_variables(root, tuning);
   read_corrections(root, tuning);
   read_serves(root, tuning);
   root.finish();

@@ -4,14 +4,20 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/units.hpp"
 #include "sim/nccl_names.hpp"
 #include "topology/specs.hpp"
 #include "workloads/step_program.hpp"
 
 namespace stepcast::sim {
+
+/// AllReduce, AllGather, ReduceScatter, Broadcast, Reduce: what NCCL chooses an algorithm for.
+inline constexpr std::size_t num_choices = 5;
+std::optional<std::size_t> choice_index(workloads::CollectiveKind);
 
 /// One latency per protocol: LL, LL128, Simple. Microseconds, as NCCL's own table.
 using ProtocolMicroseconds = std::array<double, num_protocols>;
@@ -23,11 +29,11 @@ struct NcclLatency {
   ProtocolMicroseconds base{}, nvlink{}, pci{}, net{};
 };
 
-/// [cap.<name>] has one row per GPU generation.
+/// [cap.<name>] has one row per GPU generation. NCCL has one for Blackwell since 2.25; the files of
+/// older versions repeat Hopper's there, which is what those versions take.
 struct NcclCap {
-  NodesGigabytes volta{}, ampere{}, hopper{};
+  NodesGigabytes volta{}, ampere{}, hopper{}, blackwell{};
 
-  /// Generations after Hopper use Hopper's row, as NCCL does where it has no newer one.
   const NodesGigabytes& row(topology::Architecture) const;
 };
 
@@ -49,12 +55,24 @@ struct NcclTuning {
   double ring_ll128 = 0, ring_ll128_one_rank_per_node = 0;
   bool all_reduce_counts_all_nodes = false;  // network steps of Ring: 2N, else 2(N-1)
   BusRatio nvls_ratio{}, nvls_tree_ratio{};
-  bool nvls_tree_halves_network = false;  // from 3 nodes on
-  double pat = 0;                         // share of the bus
-  double nvls_efficiency = 0;
+  bool nvls_tree_halves_network = false;          // from 3 nodes on
+  double pat = 0;                                 // share of the bus
+  std::array<double, 4> nvls_efficiency{};        // by generation, since 2.28
+  bool lone_ranks_take_tree_network = false;      // Ring's network latency, one rank per node
+  bool gathers_are_converted = false;             // NVLS AllGather, ReduceScatter: times nvls_ratio
+  double nvls_gather_network = 0;                 // share of the network; 0: inside one node only
+  bool nvls_gather_skips_own_share = false;       // (p-1)/p of the channel
+  double collnet_gather_network = 0;              // share of the network; 0: by the node alone
+  bool nvls_tree_corrected_on_blackwell = false;  // by tree_correction
+  bool ll128_on_blackwell = false;
+  double fp8_ring_factor = 1;         // on Ring's time beyond 8 ranks, where fp8 sums lose too much
+  Bytes least_traffic_per_channel{};  // a launch spreads no thinner
+  std::int64_t blackwell_most_ctas = 0;
+  bool lists_by_function = false;         // NCCL_ALGO = "allreduce:tree;allgather:ring"
+  bool nothing_left_is_an_error = false;  // of NCCL_ALGO and NCCL_PROTO; before: Ring
+  std::vector<std::string> cta_policies;  // that NCCL_CTA_POLICY knows
   std::array<std::vector<double>, num_protocols> tree_correction;  // by log2(bytes / 64)
-  // AllReduce, AllGather, ReduceScatter, Broadcast, Reduce
-  std::array<std::vector<Algorithm>, 5> serves;
+  std::array<std::vector<Algorithm>, num_choices> serves;          // by choice_index()
 
   bool serves_kind(workloads::CollectiveKind, Algorithm) const;
 };

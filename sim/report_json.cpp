@@ -70,6 +70,19 @@ void add_numbers(Json& out, const Answer& answer) {
   }
 }
 
+/// Noise and what was left out; nothing for an ordinary run.
+void add_conditions(Json& out, const StepReport& report) {
+  const Noise& noise = report.scenario.noise;
+  const Ablation& without = report.scenario.run.without;
+  if (noise.on() && !without.jitter)
+    out["noise"] = {{"kernel_sigma", noise.kernel_sigma},
+                    {"gpu_sigma", noise.gpu_sigma},
+                    {"stragglers", noise.stragglers.size()},
+                    {"seed", report.scenario.run.seed},
+                    {"step_deviation_s", seconds(report.step_deviation)}};
+  if (without.any()) out["without"] = words_of(without);
+}
+
 Json step_json(const StepReport& report, const Answer& answer) {
   Json out;
   if (!report.scenario.title.empty()) out["title"] = report.scenario.title;
@@ -80,6 +93,7 @@ Json step_json(const StepReport& report, const Answer& answer) {
                        {"network", shares_json(report.network_provenance)}};
   out["plan"] = plan_json(report.scenario);
   out["cluster"] = cluster_json(report.scenario);
+  add_conditions(out, report);
   out["simulated_ranks"] = report.simulated_ranks;
   out["events"] = report.events;
   out["warnings"] = report.warnings;
@@ -99,6 +113,7 @@ Json collective_json(const CollectiveReport& report, const Answer& answer) {
   out["protocol"] = name_of(report.time.protocol);
   out["provenance"] = name_of(report.time.provenance);
   out["cluster"] = cluster_json(report.scenario);
+  if (!report.warnings.empty()) out["warnings"] = report.warnings;
   return out;
 }
 

@@ -55,6 +55,30 @@ std::string shares_text(const ProvenanceShares& shares) {
   return out.empty() ? "nothing to time" : out;
 }
 
+/// Noise and what was left out; nothing for an ordinary run.
+std::string conditions_text(const StepReport& report) {
+  const Noise& noise = report.scenario.noise;
+  const Ablation& without = report.scenario.run.without;
+  std::string out;
+  if (noise.on() && !without.jitter) {
+    std::string text;
+    const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+    if (noise.kernel_sigma > 0.0) add("kernels +- " + percent(noise.kernel_sigma));
+    if (noise.gpu_sigma > 0.0) add("GPUs +- " + percent(noise.gpu_sigma));
+    for (const Straggler& s : noise.stragglers)
+      add(fmt::format("{} {} slower by {}", s.node ? "node" : "rank", s.index,
+                      percent(s.slowdown - 1)));
+    if (noise.kernel_sigma > 0.0 && report.scenario.run.steps == Steps::steady)
+      add(fmt::format("mean of {} steps, each +- {}", noise.steps, to_text(report.step_deviation)));
+    out += line("noise", fmt::format("{}; seed {}", text, report.scenario.run.seed));
+  }
+  std::string left_out;
+  for (const std::string& word : words_of(without))
+    left_out += (left_out.empty() ? "" : ", ") + word;
+  if (!left_out.empty()) out += line("left out", left_out);
+  return out;
+}
+
 std::string breakdown_text(const StepReport& report) {
   const double step = seconds(report.step_time);
   const auto part = [&](const char* label, Duration span, const std::string& note = {}) {
@@ -90,7 +114,7 @@ std::string step_text(const StepReport& report) {
   std::string out = report.scenario.title.empty() ? "" : report.scenario.title + "\n";
   out += line("model", report.scenario.model.name) +
          line("cluster", cluster_text(report.scenario)) + line("plan", plan_text(report.scenario)) +
-         "\n";
+         conditions_text(report) + "\n";
   out +=
       line("step time", to_text(report.step_time)) +
       line("throughput", three_digits(report.tokens_per_second) + " tokens/s, " +
@@ -126,6 +150,7 @@ std::string collective_text(const CollectiveReport& report) {
          line("NCCL runs", fmt::format("{}, {}, {} channels", name_of(time.algorithm),
                                        name_of(time.protocol), time.channels)) +
          line("provenance", std::string(name_of(time.provenance)));
+  for (const std::string& warning : report.warnings) out += line("warning", warning);
   return out;
 }
 

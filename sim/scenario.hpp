@@ -9,6 +9,7 @@
 
 #include "sim/ablation.hpp"
 #include "sim/noise.hpp"
+#include "sim/nccl_variables.hpp"
 #include "topology/specs.hpp"
 #include "workloads/plan.hpp"
 #include "workloads/software.hpp"
@@ -50,6 +51,8 @@ struct Scenario {
   std::int64_t gpus = 8;  // nodes x GPUs per node, or fewer on one node
   topology::FabricSpec fabric;
   std::string nccl = "2.20";
+  std::vector<NcclVariable> nccl_variables;  // [nccl], as written
+  NcclOverrides nccl_overrides;              // and as understood
   workloads::ParallelPlan plan;
   bool best_tensor = false;  // plan.tensor = "best": the fastest degree that fits
   bool best_pipeline = false;

@@ -172,6 +172,12 @@ TomlValue resolved_document(const Scenario& scenario) {
     if (scenario.noise.on()) document.set("noise", noise_table(scenario.noise));
   }
   document.set("cluster", cluster_table(scenario));
+  if (!scenario.nccl_variables.empty()) {
+    TomlValue nccl = toml_table({});
+    for (const NcclVariable& variable : scenario.nccl_variables)
+      put(nccl, variable.name.c_str(), variable.value);
+    document.set("nccl", std::move(nccl));
+  }
   TomlValue calibration = toml_table({});
   TomlValue::Array tables;
   for (const std::string& name : scenario.tables) tables.push_back(toml_text(name, {}));

@@ -37,6 +37,27 @@ void read_cluster(TableReader& table, const Catalogue& catalogue, Scenario& scen
   table.finish();
 }
 
+/// [nccl]: NCCL's own variables as keys, numbers with or without quotes.
+void read_nccl(const TomlValue* table, const Catalogue& catalogue, Scenario& scenario) {
+  if (table == nullptr) return;
+  for (const TomlEntry& entry : *table->table()) {
+    NcclVariable variable{entry.key, {}, entry.where};
+    if (const auto* text = entry.value.text())
+      variable.value = *text;
+    else if (const auto* number = std::get_if<std::int64_t>(&entry.value.data))
+      variable.value = std::to_string(*number);
+    else if (const auto* flag = std::get_if<bool>(&entry.value.data))
+      variable.value = *flag ? "true" : "false";
+    else
+      throw InputError(entry.where, "'" + entry.key + "' in [nccl] must be a string or a number",
+                       "e.g. NCCL_ALGO = \"Ring,Tree\"");
+    scenario.nccl_variables.push_back(std::move(variable));
+  }
+  scenario.nccl_overrides = nccl_overrides(scenario.nccl_variables);
+  check_nccl_variables(scenario.nccl_variables,
+                       nccl_tuning_of(catalogue.directory() + "/nccl", scenario.nccl));
+}
+
 /// A degree, or "best".
 std::int64_t read_degree(TableReader& table, const char* key, bool& best) {
   const TomlValue* value = table.value(key);
@@ -185,11 +206,12 @@ Scenario read_scenario(const TomlValue& source, const Catalogue& catalogue) {
   scenario.tables = {"published"};
   // All top-level names are asked for first: a misspelt [modle] is an unknown key, not a missing
   // one.
-  for (const char* key : {"model", "cluster", "plan", "batch", "precision", "software",
+  for (const char* key : {"model", "cluster", "nccl", "plan", "batch", "precision", "software",
                           "calibration", "noise", "run", "collective"})
     document.table(key);
   document.finish();
   read_part(document, "cluster", [&](auto& table) { read_cluster(table, catalogue, scenario); });
+  read_nccl(document.table("nccl"), catalogue, scenario);
   read_part(document, "calibration", [&](auto& table) { read_calibration_table(table, scenario); });
   read_part(document, "noise", [&](auto& table) { read_noise(table, scenario); });
   read_part(document, "run", [&](auto& table) { read_run(table, scenario); });

@@ -31,7 +31,7 @@ class Machine {
         network_(cluster_, router_,
                  nccl_tuning_of(Catalogue::standard().directory() + "/nccl", scenario.nccl,
                                 scenario.origin),
-                 table_.collectives),
+                 table_.collectives, scenario.nccl_overrides),
         ablated_(network_, scenario.run.without) {}
 
   const topology::Cluster& cluster() const { return cluster_; }
@@ -45,6 +45,14 @@ class Machine {
   NcclNetwork network_;
   AblatedNetwork ablated_;
 };
+
+/// What the user's NCCL variables do not do here.
+std::vector<std::string> warnings_of_nccl(const Scenario& s) {
+  NcclOverrides overrides = s.nccl_overrides;
+  overrides.fabric_has_sharp = s.fabric.sharp;
+  const std::string directory = Catalogue::standard().directory() + "/nccl";
+  return nccl_warnings(nccl_tuning_of(directory, s.nccl, s.origin), s.node, s.nodes, overrides);
+}
 
 void check_memory(const Scenario& s, const workloads::Memory& memory,
                   std::vector<std::string>& warnings) {
@@ -170,6 +178,7 @@ StepReport simulate(const Scenario& scenario) {
   workloads::check(s.precision, s.origin);
   report.memory = workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software);
   check_memory(s, report.memory, report.warnings);
+  for (const std::string& warning : warnings_of_nccl(s)) report.warnings.push_back(warning);
 
   const Machine machine(s);
   const CalibratedKernels kernels(machine.table(), s.node.gpu, s.software);
@@ -197,7 +206,8 @@ CollectiveReport simulate_collective(const Scenario& s) {
   std::vector<std::int64_t> ranks(static_cast<std::size_t>(s.gpus));
   for (std::size_t r = 0; r < ranks.size(); ++r) ranks[r] = static_cast<std::int64_t>(r);
   return {s, machine.network().time_of(s.collective->kind, s.collective->bytes, s.collective->dtype,
-                                       shape_of(machine.cluster(), ranks))};
+                                       shape_of(machine.cluster(), ranks)),
+          warnings_of_nccl(s)};
 }
 
 }  // namespace stepcast::sim

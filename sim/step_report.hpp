@@ -52,6 +52,7 @@ struct StepReport {
 struct CollectiveReport {
   Scenario scenario;
   CollectiveTime time;
+  std::vector<std::string> warnings{};
 };
 
 }  // namespace stepcast::sim

@@ -81,6 +81,7 @@ struct FabricSpec {
   BytesPerSecond link{};          // 0: as the NIC
   Duration switch_latency{};
   Duration cable_latency{};
+  bool sharp = false;  // switches sum on the way (InfiniBand SHARP); NCCL's CollNet
   Routing routing = Routing::destination;
   std::int64_t ecmp_seed = 1;  // another seed, other collisions
 

@@ -12,6 +12,7 @@ constexpr Option options[] = {
     {"node", "NAME", "cluster.node", "the node"},
     {"sequence-parallel", "", "plan.sequence_parallel", "a switch with a key"},
     {"json", "", "", "a switch"},
+    {"nccl-env", "NAME=VALUE", "", "a variable of NCCL"},
     {"set", "KEY=VALUE", "", "any key"},
 };
 const Verb verb{"run", "[FILE]", 1, "Runs.", options, "stepcast run x.toml"};
@@ -79,4 +80,15 @@ TEST_CASE("one --set takes several settings, and leaves the file alone") {
   CHECK(settings_of(verb, arguments).size() == 2);
   REQUIRE(arguments.positional().size() == 1);
   CHECK(arguments.positional()[0] == "x.toml");
+}
+
+TEST_CASE("--nccl-env may be repeated, and each sets a key of [nccl] as it is written") {
+  const auto settings = settings_of(verb, parse_arguments(verb, {"--nccl-env", "NCCL_ALGO=Ring",
+                                                                 "--nccl-env", "NCCL_MAX_CTAS=8"}));
+  REQUIRE(settings.size() == 2);
+  CHECK(settings[0].first == "nccl.NCCL_ALGO");
+  CHECK(*settings[0].second.text() == "Ring");
+  CHECK(*settings[1].second.text() == "8");
+  CHECK_THROWS_AS(settings_of(verb, parse_arguments(verb, {"--nccl-env", "NCCL_ALGO"})),
+                  UsageError);
 }

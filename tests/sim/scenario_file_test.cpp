@@ -327,3 +327,19 @@ TEST_CASE("random scenarios end as a Scenario or an InputError, nothing else") {
   }
   CHECK(read_well > 300);  // the generator does reach the far side
 }
+
+TEST_CASE("[nccl] holds NCCL's variables, read back from a resolved scenario as they were") {
+  const Scenario s = read(good + "[nccl]\nNCCL_ALGO = \"Ring,Tree\"\nNCCL_NVLS_ENABLE = 0\n");
+  CHECK(s.nccl_overrides.nvls == false);
+  CHECK_FALSE(s.nccl_overrides.allows(workloads::CollectiveKind::all_reduce, Algorithm::nvls));
+  const Scenario again = read_scenario(resolved_document(s), catalogue());
+  REQUIRE(again.nccl_variables.size() == 2);
+  CHECK(again.nccl_variables[0].value == "Ring,Tree");
+  CHECK(again.nccl_overrides.algorithms == s.nccl_overrides.algorithms);
+}
+
+TEST_CASE("a bad variable in [nccl] is named with its line") {
+  CHECK_THAT(refusal(good + "[nccl]\nNCCL_ALGO = \"Rign\"\n"),
+             Contains("a.toml:") && Contains("did you mean 'Ring'"));
+  CHECK_THAT(refusal(good + "[nccl]\nNCCL_ALGO = [\"Ring\"]\n"), Contains("must be a string"));
+}
