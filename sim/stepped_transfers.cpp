@@ -58,6 +58,15 @@ TransferGraph::Id TransferGraph::add(std::uint32_t way, double bytes, std::uint3
   return static_cast<Id>(transfers_.size() - 1);
 }
 
+void TransferGraph::take_hops_from_links(std::span<const topology::Link> links, Duration extra) {
+  for (Way& way : ways_) {
+    double latency = 0.0;  // parallel links carry a part of the bytes each
+    for (const engine::LinkLoad& load : way.loads)
+      latency += load.weight * seconds(links[load.link].latency);
+    way.hop = to_duration(latency) + extra;
+  }
+}
+
 std::vector<double> TransferGraph::bytes_on_links(std::size_t num_links) const {
   std::vector<double> by_way(ways_.size(), 0.0), by_link(num_links, 0.0);
   for (const Transfer& transfer : transfers_) by_way[transfer.way] += transfer.bytes;

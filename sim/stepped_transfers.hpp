@@ -35,6 +35,8 @@ class TransferGraph {
   std::uint32_t add_way(Way way);
   /// Throws InputError when there are too many of them for an answer within seconds.
   Id add(std::uint32_t way, double bytes, std::uint32_t step);
+  /// Every hop becomes the latency of the way's links, and `extra`.
+  void take_hops_from_links(std::span<const topology::Link> links, Duration extra = {});
   /// `later` passes on what `earlier` brings.
   void pass_on(Id later, Id earlier) { data_.push_back({earlier, later}); }
   /// `later` leaves after `earlier` has left.
