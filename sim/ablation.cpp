@@ -26,10 +26,10 @@ CollectiveTime AblatedNetwork::time_of(workloads::CollectiveKind kind, Bytes byt
   return out;
 }
 
-std::vector<LinkLoad> AblatedNetwork::loads_of(workloads::CollectiveKind kind,
+std::vector<LinkLoad> AblatedNetwork::loads_of(workloads::CollectiveKind kind, Algorithm algorithm,
                                                const std::vector<std::int64_t>& ranks) const {
   if (without_.sharing || without_.bandwidth) return {};
-  return whole_.loads_of(kind, ranks);
+  return whole_.loads_of(kind, algorithm, ranks);
 }
 
 }  // namespace stepcast::sim

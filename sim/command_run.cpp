@@ -59,6 +59,7 @@ constexpr Option collective_options[] = {
     {"nccl-env", "NAME=VALUE", "", "NCCL's own variable, NCCL_ALGO=Ring; may be repeated"},
     {"bytes", "SIZE", "collective.bytes", "message of nccl-tests: 64MiB"},
     {"dtype", "TYPE", "collective.dtype", "bf16, fp16, fp32, fp8"},
+    {"explain", "", "", "also channels, terms of the time, busiest link, NCCL's estimates"},
     {"set", "KEY=VALUE", "", "set any key of the scenario; more may follow, or be repeated"},
     {"json", "", "", "print JSON"},
     {"out", "DIR", "", "also write resolved scenario, JSON and HDF5 into DIR"},
@@ -121,6 +122,7 @@ std::vector<Scenario> read_points(const Study& study, const Arguments& arguments
     scenario.run.fold = !arguments.has("no-fold");
     scenario.run.check_fold = arguments.has("check-fold");
     scenario.run.ignore_memory = arguments.has("ignore-memory");
+    scenario.run.explain = arguments.has("explain");
     scenarios.push_back(std::move(scenario));
   }
   return scenarios;

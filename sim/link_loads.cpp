@@ -1,7 +1,7 @@
 #include "sim/link_loads.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <map>
 
 #include "engine/check.hpp"
 
@@ -11,258 +11,307 @@ using topology::LinkId;
 using topology::NodeKind;
 using workloads::CollectiveKind;
 
-/// The ranks in ring order, cut into nodes; and the members that speak for the rails.
-struct LinkLoads::Group {
-  struct OnNode {
-    std::int64_t node = 0;
-    std::size_t first = 0, count = 0;  // within ranks
-  };
-  std::vector<std::int64_t> ranks;
-  std::vector<OnNode> nodes;
-  std::size_t rails = 0;                 // NICs that every node offers
-  std::vector<std::int64_t> rail_ranks;  // of node i and rail r at i * rails + r
-};
-
-/// Bytes per byte of the collective: through every member's port, and from node to node.
-struct LinkLoads::Flow {
-  double port = 0.0;
-  double network = 0.0;
-};
-
 namespace {
 
-/// Weights are rounded up to multiples of 1 / this. Sprayed packets leave small parts on many
-/// links: 1/8 of a ring over 32 x 32 ways is 2^-13.
+/// Kernel channels of a searched channel: its copies, each doubled by connect.cc.
+std::vector<std::uint64_t> flows_of(const ChannelPlan& plan, std::size_t channel) {
+  std::vector<std::uint64_t> keys;
+  const auto copies = static_cast<std::uint64_t>(plan.nodes().front().group->channels.copies);
+  for (std::uint64_t k = 0; k < 2 * copies; ++k)
+    keys.push_back(channel + k * static_cast<std::uint64_t>(plan.num_channels()));
+  return keys;
+}
+
+/// Weights are rounded up to multiples of 1 / this. Sprayed packets and hashed flows leave small
+/// parts on many links: 1/8 of a ring over 32 x 32 ways is 2^-13.
 double weight_units(topology::Routing routing) {
-  return routing == topology::Routing::spray ? 0x1p24 : 1024.0;
+  return routing == topology::Routing::destination ? 1024.0 : 0x1p24;
 }
 
-/// Products like 1/8 of 7/8 may miss theirs by a rounding error.
-double rounded_up(double weight, double units) {
-  return std::ceil(weight * units - 1e-9 * units / 1024.0) / units;
-}
-
-void merge(std::vector<LinkLoad>& loads, double units) {
-  std::sort(loads.begin(), loads.end(),
-            [](const LinkLoad& a, const LinkLoad& b) { return a.link < b.link; });
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < loads.size();) {
-    LinkLoad sum = loads[i];
-    for (++i; i < loads.size() && loads[i].link == sum.link; ++i)
-      sum.bytes_per_byte += loads[i].bytes_per_byte;
-    sum.bytes_per_byte = rounded_up(sum.bytes_per_byte, units);
-    loads[kept++] = sum;
+/// A ring moves (n-1)/n of the buffer over each of its edges, AllReduce twice that; Broadcast and
+/// Reduce all of it over all edges but one.
+double bytes_per_ring_edge(CollectiveKind kind, std::int64_t ranks) {
+  const auto n = static_cast<double>(ranks);
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return 2 * (n - 1) / n;
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+      return (n - 1) / n;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+      return 1.0;
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::send_receive:
+      break;
   }
-  loads.resize(kept);
+  throw BrokenPromise("a collective that no ring serves");
 }
 
-/// The same for groups that touch a good part of all links: one pass over the links, no sorting.
-void merge_densely(std::vector<LinkLoad>& loads, std::size_t num_links, double units) {
-  std::vector<double> sums(num_links, 0.0);
-  for (const LinkLoad& load : loads) sums[load.link] += load.bytes_per_byte;
-  loads.clear();
-  for (std::size_t link = 0; link < num_links; ++link)
-    if (sums[link] > 0) loads.push_back({static_cast<LinkId>(link), rounded_up(sums[link], units)});
-}
-
-/// NVLink SHARP serves AllReduce in a node from 5 members on (NCCL's choice on H200; on fewer the
-/// ring is as fast): see nccl_graph.hpp.
-bool in_switch(const topology::NodeSpec& node, std::int64_t members) {
-  return node.kind == NodeKind::nvswitch &&
-         node.gpu.architecture >= topology::Architecture::hopper && members >= 5;
+bool has_root(CollectiveKind kind) {
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
 }
 
 }  // namespace
 
 LinkLoads::LinkLoads(const topology::Cluster& cluster, const topology::Router& router)
-    : cluster_(cluster), router_(router), gpus_per_node_(cluster.node().gpus) {
-  for (std::int64_t g = 0; g < gpus_per_node_; ++g) {
-    auto& port = ports_.emplace_back();
-    double total = 0.0;
-    for (const LinkId id : cluster.nvlink_out(g)) {
-      const topology::Link& link = cluster.links()[id];
-      const topology::Device& to = cluster.devices()[link.to];
-      port.push_back({.link = id,
-                      .peer = to.kind == topology::DeviceKind::gpu ? to.index : -1,
-                      .share = link.bandwidth.value});
-      total += link.bandwidth.value;
+    : cluster_(cluster),
+      router_(router),
+      hops_(cluster, router),
+      planner_(cluster.node()),
+      gpus_per_node_(cluster.node().gpus) {}
+
+void LinkLoads::on_every_node(const ChannelPlan& plan, LinkLoadSum& sum,
+                              const std::function<void(std::size_t at, LinkLoadSum&)>& fill) const {
+  std::map<const NodeGroup*, std::vector<LinkLoad>> known;
+  for (std::size_t at = 0; at < plan.nodes().size(); ++at) {
+    const OnNode& on = plan.nodes()[at];
+    const auto offset = static_cast<LinkId>(on.node) * hops_.links_per_node();
+    const auto [entry, first] = known.try_emplace(on.group);
+    if (first) {
+      LinkLoadSum local(sum.num_links());
+      fill(at, local);
+      entry->second = local.take();
+      for (LinkLoad& load : entry->second) load.link -= offset;
     }
-    for (PortLink& link : port) link.share /= total;
+    for (const LinkLoad& load : entry->second) sum.add(offset + load.link, load.bytes_per_byte);
   }
-  if (cluster.num_nodes() > 1 && !ports_.front().empty())
-    links_per_node_ = cluster.nvlink_out(gpus_per_node_).front() - ports_.front().front().link;
 }
 
-LinkLoads::Group LinkLoads::group_of(const std::vector<std::int64_t>& ranks) const {
-  Group group;
-  group.ranks = ranks;
-  std::sort(group.ranks.begin(), group.ranks.end());
-  for (std::size_t i = 0; i < group.ranks.size(); ++i) {
-    expects(group.ranks[i] >= 0 && group.ranks[i] < cluster_.num_gpus(), "GPUs of this cluster");
-    const std::int64_t node = group.ranks[i] / gpus_per_node_;
-    if (group.nodes.empty() || group.nodes.back().node != node) group.nodes.push_back({node, i, 0});
-    ++group.nodes.back().count;
-  }
-  if (group.nodes.size() < 2) return group;
+/// The edge that leaves the GPU at `place` of the channel on node `at`.
+void LinkLoads::add_ring_edge(const ChannelPlan& plan, std::size_t channel, std::size_t at,
+                              std::size_t place, double weight, LinkLoadSum& sum) const {
+  const NodeChannel& ring = plan.ring_on(at, channel);
+  const std::int64_t node = plan.nodes()[at].node, gpu = ring.gpus[place];
+  if (place + 1 < ring.gpus.size())
+    return hops_.between_gpus(node, gpu, ring.gpus[place + 1], weight, sum);
+  if (!plan.several_nodes()) return hops_.between_gpus(node, gpu, ring.gpus[0], weight, sum);
+  if (ring.by_pxn()) hops_.between_gpus(node, gpu, ring.out_gpu, weight, sum);
+  const std::size_t next = (at + 1) % plan.nodes().size();
+  const NodeChannel& other = plan.ring_on(next, channel);
+  const NodeNic out{node, ring.nic_out}, in{plan.nodes()[next].node, other.nic_in};
+  hops_.to_nic(ring.out_gpu, out, weight, sum);
+  hops_.between_nics(out, in, flows_of(plan, channel), weight, sum);
+  hops_.from_nic(in, other.gpus.front(), weight, sum);
+}
 
-  // Members that reach another NIC than those before them; a node with more rails than the others
-  // leaves some unused.
-  std::vector<std::int64_t> nics, speakers;
-  std::vector<std::size_t> first;
-  group.rails = group.ranks.size();
-  for (const Group::OnNode& on : group.nodes) {
-    nics.clear();
-    first.push_back(speakers.size());
-    for (std::size_t i = on.first; i < on.first + on.count; ++i) {
-      const std::int64_t nic = cluster_.nic_of_gpu(group.ranks[i] % gpus_per_node_);
-      if (std::find(nics.begin(), nics.end(), nic) != nics.end()) continue;
-      nics.push_back(nic);
-      speakers.push_back(group.ranks[i]);
+void LinkLoads::add_ring(CollectiveKind kind, const ChannelPlan& plan, std::int64_t root,
+                         LinkLoadSum& sum) const {
+  const std::size_t channels = plan.num_channels();
+  const double weight = bytes_per_ring_edge(kind, plan.num_ranks()) / static_cast<double>(channels);
+  on_every_node(plan, sum, [&](std::size_t at, LinkLoadSum& local) {
+    const std::int64_t node = plan.nodes()[at].node;
+    for (std::size_t c = 0; c < channels; ++c) {
+      const NodeChannel& ring = plan.ring_on(at, c);
+      for (std::size_t i = 0; i + 1 < ring.gpus.size(); ++i)
+        hops_.between_gpus(node, ring.gpus[i], ring.gpus[i + 1], weight, local);
+      if (!plan.several_nodes()) {
+        hops_.between_gpus(node, ring.gpus.back(), ring.gpus.front(), weight, local);
+        continue;
+      }
+      if (ring.by_pxn()) hops_.between_gpus(node, ring.gpus.back(), ring.out_gpu, weight, local);
+      hops_.to_nic(ring.out_gpu, {node, ring.nic_out}, weight, local);
+      hops_.from_nic({node, ring.nic_in}, ring.gpus.front(), weight, local);
     }
-    group.rails = std::min(group.rails, nics.size());
-  }
-  for (const std::size_t f : first)
-    for (std::size_t r = 0; r < group.rails; ++r) group.rail_ranks.push_back(speakers[f + r]);
-  return group;
-}
-
-/// A ring moves (n-1)/n of the buffer over each of its edges, AllReduce twice that; of a node's p
-/// edges one leaves the node. NVLink SHARP instead: every member sends its buffer into the switch
-/// once and one p-th of the sum back to all, and takes in the same. Two nodes swap the sum once.
-LinkLoads::Flow LinkLoads::flow_of(CollectiveKind kind, const Group& group) const {
-  const auto n = static_cast<double>(group.ranks.size());
-  const auto nodes = group.nodes.size();
-  const double p = n / static_cast<double>(nodes);
-  double ring = (n - 1) / n;
-  if (kind == CollectiveKind::all_reduce) ring *= 2;
-  if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) ring = 1;
-  Flow flow{.port = nodes == 1 ? ring : ring * (p - 1) / p, .network = nodes == 1 ? 0.0 : ring};
-  if (kind == CollectiveKind::all_reduce &&
-      in_switch(cluster_.node(), static_cast<std::int64_t>(p))) {
-    flow.port = 1 + 1 / p;
-    if (nodes == 2) flow.network = 1;
-  }
-  return flow;
-}
-
-/// The bundle of all NVLinks of a GPU to its switches, out and in.
-void LinkLoads::add_port(std::int64_t gpu, double weight, std::vector<LinkLoad>& loads) const {
-  const auto offset = static_cast<LinkId>(gpu / gpus_per_node_) * links_per_node_;
-  for (const PortLink& link : ports_[static_cast<std::size_t>(gpu % gpus_per_node_)]) {
-    loads.push_back({offset + link.link, weight * link.share});
-    loads.push_back({topology::reverse(offset + link.link), weight * link.share});
-  }
-}
-
-/// Direct NVLinks: the rings together use a member's links to other members evenly.
-void LinkLoads::add_mesh(const std::int64_t* members, std::int64_t count, double weight,
-                         std::vector<LinkLoad>& loads) const {
-  const std::int64_t node = members[0] / gpus_per_node_;
-  const auto offset = static_cast<LinkId>(node) * links_per_node_;
-  const auto is_member = [&](std::int64_t peer) {
-    return std::find(members, members + count, node * gpus_per_node_ + peer) != members + count;
-  };
-  for (std::int64_t m = 0; m < count; ++m) {
-    const auto& port = ports_[static_cast<std::size_t>(members[m] % gpus_per_node_)];
-    double inside = 0.0;
-    for (const PortLink& link : port) inside += is_member(link.peer) ? link.share : 0.0;
-    if (inside == 0.0) {
-      add_path(members[m], members[(m + 1) % count], weight, 0, loads);
-      continue;
-    }
-    for (const PortLink& link : port)
-      if (is_member(link.peer)) loads.push_back({offset + link.link, weight * link.share / inside});
-  }
-}
-
-void LinkLoads::add_path(std::int64_t from, std::int64_t to, double weight, std::uint64_t key,
-                         std::vector<LinkLoad>& loads) const {
-  std::vector<topology::LinkShare> shares;
-  shares.reserve(16);
-  router_.append_shares(cluster_.gpu(from), cluster_.gpu(to), key, shares);
-  for (const topology::LinkShare& share : shares)
-    loads.push_back({share.link, weight * share.share});
-}
-
-void LinkLoads::add_inside(const Group& group, double weight, std::vector<LinkLoad>& loads) const {
-  for (const Group::OnNode& on : group.nodes) {
-    if (on.count < 2) continue;
-    const std::int64_t* members = group.ranks.data() + on.first;
-    const auto count = static_cast<std::int64_t>(on.count);
-    switch (cluster_.node().kind) {
-      case NodeKind::nvswitch:
-        for (std::int64_t m = 0; m < count; ++m) add_port(members[m], weight, loads);
-        break;
-      case NodeKind::hybrid_cube_mesh:
-        add_mesh(members, count, weight, loads);
-        break;
-      case NodeKind::pcie:
-        for (std::int64_t m = 0; m < count; ++m)
-          add_path(members[m], members[(m + 1) % count], weight, 0, loads);
-        break;
+  });
+  for (std::size_t c = 0; plan.several_nodes() && c < channels; ++c) {
+    const std::vector<std::uint64_t> flows = flows_of(plan, c);
+    for (std::size_t at = 0; at < plan.nodes().size(); ++at) {
+      const std::size_t next = (at + 1) % plan.nodes().size();
+      hops_.between_nics({plan.nodes()[at].node, plan.ring_on(at, c).nic_out},
+                         {plan.nodes()[next].node, plan.ring_on(next, c).nic_in}, flows, weight,
+                         sum);
     }
   }
+  if (has_root(kind)) leave_out(kind, plan, root, weight, sum);
 }
 
-void LinkLoads::add_rails(const Group& group, double weight, std::vector<LinkLoad>& loads) const {
-  const double share = weight / static_cast<double>(group.rails);
-  const std::size_t nodes = group.nodes.size();
-  for (std::size_t i = 0; i < nodes; ++i)
-    for (std::size_t r = 0; r < group.rails; ++r)
-      add_path(group.rail_ranks[i * group.rails + r],
-               group.rail_ranks[(i + 1) % nodes * group.rails + r], share, 0, loads);
+/// Nothing enters the root of a Broadcast or leaves that of a Reduce.
+void LinkLoads::leave_out(CollectiveKind kind, const ChannelPlan& plan, std::int64_t root,
+                          double weight, LinkLoadSum& sum) const {
+  const auto& nodes = plan.nodes();
+  std::size_t at = 0;
+  while (nodes[at].node != root / gpus_per_node_) ++at;
+  for (std::size_t c = 0; c < plan.num_channels(); ++c) {
+    const auto& gpus = plan.ring_on(at, c).gpus;
+    auto place = static_cast<std::size_t>(
+        std::find(gpus.begin(), gpus.end(), root % gpus_per_node_) - gpus.begin());
+    std::size_t from = at;
+    if (kind == CollectiveKind::broadcast) {
+      if (place == 0) from = (at + nodes.size() - 1) % nodes.size();
+      place = (place == 0 ? plan.ring_on(from, c).gpus.size() : place) - 1;
+    }
+    add_ring_edge(plan, c, from, place, -weight, sum);
+  }
 }
 
-/// AlltoAll: every member sends 1/n of its buffer to each other one, over its own rail.
-void LinkLoads::add_all_pairs(const Group& group, std::vector<LinkLoad>& loads) const {
-  const auto n = static_cast<double>(group.ranks.size());
-  const double p = n / static_cast<double>(group.nodes.size());
-  add_inside(group, (p - 1) / n, loads);
-  const double share = p * p / n / static_cast<double>(std::max<std::size_t>(1, group.rails));
-  for (std::size_t i = 0; i < group.nodes.size(); ++i)
-    for (std::size_t j = 0; j < group.nodes.size(); ++j)
-      for (std::size_t r = 0; i != j && r < group.rails; ++r)
-        add_path(group.rail_ranks[i * group.rails + r], group.rail_ranks[j * group.rails + r],
-                 share, 0, loads);
+/// Up and down the chain of every channel.
+void LinkLoads::add_chains(const ChannelPlan& plan, LinkLoadSum& sum) const {
+  const double weight = 1.0 / static_cast<double>(plan.num_channels());
+  on_every_node(plan, sum, [&](std::size_t at, LinkLoadSum& local) {
+    for (std::size_t c = 0; c < plan.num_channels(); ++c) {
+      const std::vector<std::int64_t>& chain = plan.chain_on(at, c).gpus;
+      for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
+        hops_.between_gpus(plan.nodes()[at].node, chain[i], chain[i + 1], weight, local);
+        hops_.between_gpus(plan.nodes()[at].node, chain[i + 1], chain[i], weight, local);
+      }
+    }
+  });
+}
+
+/// Both ways between the GPUs that a channel has beside its NICs on two nodes.
+void LinkLoads::add_between_heads(const ChannelPlan& plan, std::size_t from, std::size_t to,
+                                  std::size_t channel, std::int64_t from_gpu, std::int64_t to_gpu,
+                                  double weight, LinkLoadSum& sum) const {
+  const NodeNic a{plan.nodes()[from].node, nic_of(from_gpu)};
+  const NodeNic b{plan.nodes()[to].node, nic_of(to_gpu)};
+  hops_.to_nic(from_gpu, a, weight, sum);
+  hops_.between_nics(a, b, {channel}, weight, sum);
+  hops_.from_nic(b, to_gpu, weight, sum);
+  hops_.to_nic(to_gpu, b, weight, sum);
+  hops_.between_nics(b, a, {channel}, weight, sum);
+  hops_.from_nic(a, from_gpu, weight, sum);
+}
+
+/// Every node but the root sends the sum of what is below it to its parent and gets the whole sum
+/// back, half of the bytes in each of the two trees.
+void LinkLoads::add_tree(const ChannelPlan& plan, LinkLoadSum& sum) const {
+  add_chains(plan, sum);
+  const std::size_t nodes = plan.nodes().size(), channels = plan.num_channels();
+  const double weight = 0.5 / static_cast<double>(channels);
+  for (int tree = 0; tree < 2 && nodes > 1; ++tree)
+    for (std::size_t at = 0; at < nodes; ++at) {
+      const std::int64_t parent =
+          tree_place(static_cast<std::int64_t>(nodes), static_cast<std::int64_t>(at), tree).parent;
+      if (parent < 0) continue;
+      const auto to = static_cast<std::size_t>(parent);
+      for (std::size_t c = 0; c < channels; ++c)
+        add_between_heads(plan, at, to, c + static_cast<std::size_t>(tree) * channels,
+                          plan.chain_on(at, c).gpus.front(), plan.chain_on(to, c).gpus.front(),
+                          weight, sum);
+    }
+}
+
+/// NVLink SHARP. AllReduce: every member's buffer goes into the switch once, and out of it comes
+/// one p-th of the sum, which that head then multicasts to all. AllGather and ReduceScatter are
+/// halves.
+void LinkLoads::add_in_switches(CollectiveKind kind, const ChannelPlan& plan,
+                                LinkLoadSum& sum) const {
+  on_every_node(plan, sum, [&](std::size_t at, LinkLoadSum& local) {
+    const auto& members = plan.nodes()[at].group->members;
+    const double share = 1.0 / static_cast<double>(members.size());
+    const bool reduces = kind != CollectiveKind::all_gather;
+    const bool spreads = kind != CollectiveKind::reduce_scatter;
+    if (members.size() < 2) return;
+    for (const std::int64_t gpu : members)
+      hops_.port(plan.nodes()[at].node, gpu, (reduces ? 1.0 : 0.0) + (spreads ? share : 0.0),
+                 (reduces ? share : 0.0) + (spreads ? 1.0 : 0.0), local);
+  });
+}
+
+/// NVLSTree: one double tree over the nodes for every head, which has one p-th of the bytes.
+void LinkLoads::add_head_trees(const ChannelPlan& plan, LinkLoadSum& sum) const {
+  std::size_t heads = plan.nodes().front().group->members.size();
+  for (const OnNode& on : plan.nodes()) heads = std::min(heads, on.group->members.size());
+  const std::size_t nodes = plan.nodes().size();
+  const double weight = 0.5 / static_cast<double>(heads);
+  for (int tree = 0; tree < 2; ++tree)
+    for (std::size_t at = 0; at < nodes; ++at) {
+      const std::int64_t parent =
+          tree_place(static_cast<std::int64_t>(nodes), static_cast<std::int64_t>(at), tree).parent;
+      if (parent < 0) continue;
+      const auto to = static_cast<std::size_t>(parent);
+      for (std::size_t h = 0; h < heads; ++h)
+        add_between_heads(plan, at, to, h + static_cast<std::size_t>(tree) * heads,
+                          plan.nodes()[at].group->members[h], plan.nodes()[to].group->members[h],
+                          weight, sum);
+    }
+}
+
+/// PAT: rounds of distance 1, 2, 4, ..., in which every rank passes on all it has (AllGather); the
+/// last round only what is missing. ReduceScatter runs backwards.
+void LinkLoads::add_pat(CollectiveKind kind, const ChannelPlan& plan, LinkLoadSum& sum) const {
+  const std::size_t n = plan.nodes().size();
+  expects(static_cast<std::int64_t>(n) == plan.num_ranks(), "PAT has one rank on every node");
+  for (std::size_t distance = 1; distance < n; distance *= 2) {
+    const double weight =
+        static_cast<double>(std::min(distance, n - distance)) / static_cast<double>(n);
+    for (std::size_t r = 0; r < n; ++r) {
+      std::size_t from = r, to = (r + distance) % n;
+      if (kind == CollectiveKind::reduce_scatter) std::swap(from, to);
+      const auto gpu = [&](std::size_t at) {
+        return plan.nodes()[at].node * gpus_per_node_ + plan.nodes()[at].group->members.front();
+      };
+      hops_.between_any(gpu(from), gpu(to), weight, sum);
+    }
+  }
+}
+
+/// Copy engines write every shard to every other member of an NVLink domain.
+void LinkLoads::add_copies(const ChannelPlan& plan, LinkLoadSum& sum) const {
+  expects(!plan.several_nodes(), "copy engines reach one node's GPUs");
+  const auto& members = plan.nodes().front().group->members;
+  const double weight = 1.0 / static_cast<double>(members.size());
+  for (const std::int64_t from : members)
+    for (const std::int64_t to : members)
+      if (from != to) hops_.between_gpus(plan.nodes().front().node, from, to, weight, sum);
 }
 
 /// Under one NVSwitch NCCL spreads a message over all NVLinks of both ends.
-void LinkLoads::add_pair(const std::vector<std::int64_t>& ranks,
-                         std::vector<LinkLoad>& loads) const {
+void LinkLoads::add_pair(const std::vector<std::int64_t>& ranks, LinkLoadSum& sum) const {
   expects(ranks.size() == 2 && ranks[0] != ranks[1] && std::min(ranks[0], ranks[1]) >= 0 &&
               std::max(ranks[0], ranks[1]) < cluster_.num_gpus(),
           "a sender and a receiver, GPUs of this cluster");
-  const bool one_node = ranks[0] / gpus_per_node_ == ranks[1] / gpus_per_node_;
-  if (!one_node || cluster_.node().kind != NodeKind::nvswitch)
-    return add_path(ranks[0], ranks[1], 1.0, 0, loads);
-  const auto offset = static_cast<LinkId>(ranks[0] / gpus_per_node_) * links_per_node_;
-  for (const PortLink& link : ports_[static_cast<std::size_t>(ranks[0] % gpus_per_node_)])
-    loads.push_back({offset + link.link, link.share});
-  for (const PortLink& link : ports_[static_cast<std::size_t>(ranks[1] % gpus_per_node_)])
-    loads.push_back({topology::reverse(offset + link.link), link.share});
+  const std::int64_t node = ranks[0] / gpus_per_node_;
+  if (node == ranks[1] / gpus_per_node_)
+    return hops_.between_gpus(node, ranks[0] % gpus_per_node_, ranks[1] % gpus_per_node_, 1.0, sum);
+  hops_.between_any(ranks[0], ranks[1], 1.0, sum);
 }
 
-std::vector<LinkLoad> LinkLoads::of(CollectiveKind kind,
+std::vector<LinkLoad> LinkLoads::of(CollectiveKind kind, Algorithm algorithm,
                                     const std::vector<std::int64_t>& ranks) const {
-  std::vector<LinkLoad> loads;
-  if (ranks.size() < 2) return loads;
-  loads.reserve(16 * ranks.size());  // NVLink ports out and in, one path over the fabric
+  if (ranks.size() < 2) return {};
+  LinkLoadSum sum(cluster_.links().size());
+  sum.reserve(32 * ranks.size());
   if (kind == CollectiveKind::send_receive) {
-    add_pair(ranks, loads);
-  } else {
-    const Group group = group_of(ranks);
-    if (kind == CollectiveKind::all_to_all) {
-      add_all_pairs(group, loads);
-    } else {
-      const Flow flow = flow_of(kind, group);
-      add_inside(group, flow.port, loads);
-      if (flow.network > 0) add_rails(group, flow.network, loads);
-    }
+    add_pair(ranks, sum);
+    return sum.take_rounded(weight_units(cluster_.fabric().routing));
   }
-  const std::size_t num_links = cluster_.links().size();
-  const double units = weight_units(cluster_.fabric().routing);
-  loads.size() > num_links / 8 ? merge_densely(loads, num_links, units) : merge(loads, units);
-  return loads;
+  for (const std::int64_t rank : ranks)
+    expects(rank >= 0 && rank < cluster_.num_gpus(), "GPUs of this cluster");
+  const ChannelPlan plan = planner_.plan(ranks);
+  switch (algorithm) {
+    case Algorithm::ring:
+      add_ring(kind, plan, ranks.front(), sum);
+      break;
+    case Algorithm::tree:
+      add_tree(plan, sum);
+      break;
+    case Algorithm::nvls:
+    case Algorithm::nvls_tree:
+      add_in_switches(kind, plan, sum);
+      if (algorithm == Algorithm::nvls_tree && plan.several_nodes()) add_head_trees(plan, sum);
+      if (algorithm == Algorithm::nvls && plan.several_nodes())
+        add_network_sum(kind, plan, heads_by_member(plan), sum);
+      break;
+    case Algorithm::collnet_direct:
+      add_collnet_direct(kind, plan, sum);
+      break;
+    case Algorithm::collnet_chain:
+      add_chains(plan, sum);
+      add_network_sum(kind, plan, heads_by_channel(plan), sum);
+      break;
+    case Algorithm::pat:
+      add_pat(kind, plan, sum);
+      break;
+    case Algorithm::p2p:
+      add_all_pairs(plan, sum);
+      break;
+    case Algorithm::copy_engine:
+      add_copies(plan, sum);
+      break;
+  }
+  return sum.take_rounded(weight_units(cluster_.fabric().routing));
 }
 
 GroupShape shape_of(const topology::Cluster& cluster, const std::vector<std::int64_t>& ranks) {

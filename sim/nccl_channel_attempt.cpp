@@ -16,7 +16,7 @@ std::vector<NodeChannel> ChannelAttempt::run() {
   return best_;
 }
 
-bool ChannelAttempt::take(const Way& way, double speed) {
+bool ChannelAttempt::take(const WireRoute& way, double speed) {
   for (std::size_t i = 0; i < way.count; ++i) {
     left_[way.wires[i]] -= speed;
     if (left_[way.wires[i]] >= -1e-3 * speed) continue;
@@ -26,7 +26,7 @@ bool ChannelAttempt::take(const Way& way, double speed) {
   return true;
 }
 
-void ChannelAttempt::give(const Way& way, double speed) {
+void ChannelAttempt::give(const WireRoute& way, double speed) {
   for (std::size_t i = 0; i < way.count; ++i) left_[way.wires[i]] += speed;
 }
 
@@ -55,7 +55,7 @@ void ChannelAttempt::close_in_node() {
 }
 
 void ChannelAttempt::replay(std::vector<std::int64_t> order) {
-  std::vector<Way> taken;
+  std::vector<WireRoute> taken;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::size_t next = (i + 1) % order.size();
     if (next == 0 && terms_.exit != ChannelExit::closes) break;
@@ -69,7 +69,7 @@ void ChannelAttempt::replay(std::vector<std::int64_t> order) {
   NodeChannel channel;
   channel.gpus = std::move(order);
   if (!channel.gpus.empty()) complete(channel);
-  for (const Way& way : taken) give(way, terms_.speed);
+  for (const WireRoute& way : taken) give(way, terms_.speed);
 }
 
 /// NICs in turn, from the one after the last channel's; the second of a crossing pair comes in
@@ -84,7 +84,7 @@ void ChannelAttempt::enter_from_network() {
       for (const std::int64_t gpu : members_) {
         if ((wires_.nic_of(gpu) == nic) != own) continue;
         if (!own && !wires_.beside(gpu, nic)) continue;
-        const Way in = wires_.from_nic(nic, gpu);
+        const WireRoute in = wires_.from_nic(nic, gpu);
         if (!take(in, terms_.nic_speed)) continue;
         NodeChannel channel;
         channel.nic_in = nic;
@@ -182,7 +182,7 @@ void ChannelAttempt::leave(NodeChannel& channel) {
 
 void ChannelAttempt::leave_by(NodeChannel& channel, std::int64_t nic) {
   const std::int64_t last = channel.gpus.back();
-  const auto leave_from = [&](std::int64_t gpu, const Way& way) {
+  const auto leave_from = [&](std::int64_t gpu, const WireRoute& way) {
     if (!take(way, terms_.nic_speed)) return;
     channel.nic_out = nic;
     channel.out_gpu = gpu;
@@ -195,7 +195,7 @@ void ChannelAttempt::leave_by(NodeChannel& channel, std::int64_t nic) {
     if (finished() || gpu == last || !wires_.beside(gpu, nic)) continue;
     const auto hop = wires_.between_gpus(last, gpu, terms_.reach);
     if (!hop) continue;
-    Way way = *hop;
+    WireRoute way = *hop;
     way.add(wires_.to_nic(gpu, nic));
     leave_from(gpu, way);
   }

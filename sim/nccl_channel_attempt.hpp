@@ -44,8 +44,8 @@ class ChannelAttempt {
   void complete(const NodeChannel& channel);
   std::vector<std::int64_t> next_gpus(const NodeChannel& channel) const;
   double left_between(std::int64_t from, std::int64_t to) const;
-  bool take(const Way& way, double speed);
-  void give(const Way& way, double speed);
+  bool take(const WireRoute& way, double speed);
+  void give(const WireRoute& way, double speed);
   bool finished() const { return best_.size() >= terms_.want || steps_ <= 0; }
 
   const NodeWires& wires_;

@@ -131,6 +131,7 @@ CollectiveTime CollectiveTimes::time_of(CollectiveKind kind, Bytes bytes,
   out.network_hops = time.network_hops;
   out.hop_in_node = time.hop_in_node;
   out.hop_between_nodes = time.hop_between_nodes;
+  out.fill = time.fill;
   out.transfer = time.transfer;
   out.duration = monotone_model(kind, bytes, machine);
   correct(out, kind, bytes, shape);
@@ -254,9 +255,9 @@ CollectiveTime NcclNetwork::time_of(CollectiveKind kind, Bytes bytes, workloads:
   return times_.time_of(kind, bytes, shape);
 }
 
-std::vector<LinkLoad> NcclNetwork::loads_of(CollectiveKind kind,
+std::vector<LinkLoad> NcclNetwork::loads_of(CollectiveKind kind, Algorithm algorithm,
                                             const std::vector<std::int64_t>& ranks) const {
-  return loads_.of(kind, ranks);
+  return loads_.of(kind, algorithm, ranks);
 }
 
 }  // namespace stepcast::sim

@@ -50,7 +50,7 @@ class NcclNetwork final : public NetworkModel {
 
   CollectiveTime time_of(workloads::CollectiveKind, Bytes, workloads::Dtype,
                          const GroupShape&) const override;
-  std::vector<LinkLoad> loads_of(workloads::CollectiveKind,
+  std::vector<LinkLoad> loads_of(workloads::CollectiveKind, Algorithm,
                                  const std::vector<std::int64_t>& ranks) const override;
 
  private:

@@ -105,8 +105,8 @@ double NodeWires::direct(std::int64_t from, std::int64_t to) const {
   return planned_[mesh_[static_cast<std::size_t>(from * gpus_ + to)]];
 }
 
-Way NodeWires::pcie(const PcieEnd& from, const PcieEnd& to) const {
-  Way way;
+WireRoute NodeWires::pcie(const PcieEnd& from, const PcieEnd& to) const {
+  WireRoute way;
   way.add(from.up);
   if (from.pcie_switch < 0 || from.pcie_switch != to.pcie_switch) {
     if (from.pcie_switch >= 0) way.add(switches_[static_cast<std::size_t>(from.pcie_switch)].up);
@@ -118,9 +118,9 @@ Way NodeWires::pcie(const PcieEnd& from, const PcieEnd& to) const {
   return way;
 }
 
-std::optional<Way> NodeWires::between_gpus(std::int64_t from, std::int64_t to,
-                                           HopReach reach) const {
-  Way way;
+std::optional<WireRoute> NodeWires::between_gpus(std::int64_t from, std::int64_t to,
+                                                 HopReach reach) const {
+  WireRoute way;
   const auto a = static_cast<std::size_t>(from), b = static_cast<std::size_t>(to);
   if (reach == HopReach::pcie) return pcie(gpu_ends_[a], gpu_ends_[b]);
   if (kind_ == NodeKind::pcie) return std::nullopt;
@@ -149,17 +149,17 @@ std::optional<Way> NodeWires::between_gpus(std::int64_t from, std::int64_t to,
   return way;
 }
 
-Way NodeWires::from_nic(std::int64_t nic, std::int64_t gpu) const {
+WireRoute NodeWires::from_nic(std::int64_t nic, std::int64_t gpu) const {
   const auto n = static_cast<std::size_t>(nic);
-  Way way;
+  WireRoute way;
   way.add(nic_in_[n]);
   way.add(pcie(nic_ends_[n], gpu_ends_[static_cast<std::size_t>(gpu)]));
   return way;
 }
 
-Way NodeWires::to_nic(std::int64_t gpu, std::int64_t nic) const {
+WireRoute NodeWires::to_nic(std::int64_t gpu, std::int64_t nic) const {
   const auto n = static_cast<std::size_t>(nic);
-  Way way = pcie(gpu_ends_[static_cast<std::size_t>(gpu)], nic_ends_[n]);
+  WireRoute way = pcie(gpu_ends_[static_cast<std::size_t>(gpu)], nic_ends_[n]);
   way.add(nic_out_[n]);
   return way;
 }

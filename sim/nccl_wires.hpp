@@ -15,12 +15,12 @@ namespace stepcast::sim {
 enum class HopReach : std::uint8_t { nvlink, nvlink_through_gpu, pcie };
 
 /// The wires that one hop takes, in order.
-struct Way {
+struct WireRoute {
   std::array<std::uint16_t, 10> wires{};
   std::size_t count = 0;
 
   void add(std::size_t wire) { wires.at(count++) = static_cast<std::uint16_t>(wire); }
-  void add(const Way& other) {
+  void add(const WireRoute& other) {
     for (std::size_t i = 0; i < other.count; ++i) add(other.wires[i]);
   }
 };
@@ -33,9 +33,9 @@ class NodeWires {
   const std::vector<double>& planned() const { return planned_; }
 
   /// Nothing where there is no such way.
-  std::optional<Way> between_gpus(std::int64_t from, std::int64_t to, HopReach reach) const;
-  Way from_nic(std::int64_t nic, std::int64_t gpu) const;
-  Way to_nic(std::int64_t gpu, std::int64_t nic) const;
+  std::optional<WireRoute> between_gpus(std::int64_t from, std::int64_t to, HopReach reach) const;
+  WireRoute from_nic(std::int64_t nic, std::int64_t gpu) const;
+  WireRoute to_nic(std::int64_t gpu, std::int64_t nic) const;
 
   /// Under one PCIe switch (on one socket without PCIe switches), or the GPU's closest NIC.
   bool beside(std::int64_t gpu, std::int64_t nic) const;
@@ -55,7 +55,7 @@ class NodeWires {
     std::int64_t pcie_switch = -1, socket = 0;
   };
   std::size_t wire(double bandwidth);
-  Way pcie(const PcieEnd& from, const PcieEnd& to) const;
+  WireRoute pcie(const PcieEnd& from, const PcieEnd& to) const;
   double direct(std::int64_t from, std::int64_t to) const;
 
   topology::NodeKind kind_;

@@ -40,6 +40,7 @@ struct CollectiveTime {
 
   // What `duration` is made of; latency + transfer == duration exactly.
   Duration latency{};     // start, hops and filling the pipeline: no link is busy for it
+  Duration fill{};        // of latency, before `correction`: filling the pipeline
   Duration transfer{};    // bytes / bandwidth, alone on the links
   std::int64_t hops = 0;  // that follow one another: ring steps, or levels up and down a tree
   std::int64_t network_hops = 0;  // of them between nodes
@@ -63,8 +64,8 @@ class NetworkModel {
   virtual CollectiveTime time_of(workloads::CollectiveKind, Bytes, workloads::Dtype,
                                  const GroupShape&) const = 0;
   /// Links that a collective of `kind` over these GPUs loads (ranks are GPU indexes, sender first
-  /// for send_receive).
-  virtual std::vector<LinkLoad> loads_of(workloads::CollectiveKind,
+  /// for send_receive, root first for Broadcast and Reduce).
+  virtual std::vector<LinkLoad> loads_of(workloads::CollectiveKind, Algorithm,
                                          const std::vector<std::int64_t>& ranks) const = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/check.hpp"
+#include "sim/explanation_report.hpp"
 #include "sim/metrics.hpp"
 #include "sim/names.hpp"
 
@@ -114,6 +115,7 @@ Json collective_json(const CollectiveReport& report, const Answer& answer) {
   out["provenance"] = name_of(report.time.provenance);
   out["cluster"] = cluster_json(report.scenario);
   if (!report.warnings.empty()) out["warnings"] = report.warnings;
+  if (report.explanation) out["explanation"] = explanation_json(report);
   return out;
 }
 

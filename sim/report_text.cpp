@@ -6,6 +6,7 @@
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
+#include "sim/explanation_report.hpp"
 #include "sim/metrics.hpp"
 #include "sim/names.hpp"
 #include "sim/text_table.hpp"
@@ -151,6 +152,7 @@ std::string collective_text(const CollectiveReport& report) {
                                        name_of(time.protocol), time.channels)) +
          line("provenance", std::string(name_of(time.provenance)));
   for (const std::string& warning : report.warnings) out += line("warning", warning);
+  if (report.explanation) out += explanation_text(report);
   return out;
 }
 

@@ -39,6 +39,7 @@ struct RunOptions {
   bool fold = true;            // run ranks that are provably alike once
   bool check_fold = false;     // run both ways and fail on a difference
   bool ignore_memory = false;  // go on although the plan does not fit
+  bool explain = false;        // a collective: also why it takes so long
   Ablation without;            // effects to leave out
 };
 

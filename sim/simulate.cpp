@@ -35,6 +35,7 @@ class Machine {
         ablated_(network_, scenario.run.without) {}
 
   const topology::Cluster& cluster() const { return cluster_; }
+  const topology::Router& router() const { return router_; }
   const CalibrationTable& table() const { return table_; }
   const NetworkModel& network() const { return ablated_; }
 
@@ -205,9 +206,14 @@ CollectiveReport simulate_collective(const Scenario& s) {
   const Machine machine(s);
   std::vector<std::int64_t> ranks(static_cast<std::size_t>(s.gpus));
   for (std::size_t r = 0; r < ranks.size(); ++r) ranks[r] = static_cast<std::int64_t>(r);
-  return {s, machine.network().time_of(s.collective->kind, s.collective->bytes, s.collective->dtype,
-                                       shape_of(machine.cluster(), ranks)),
-          warnings_of_nccl(s)};
+  const auto& [kind, bytes, dtype] = *s.collective;
+  CollectiveReport report{
+      s, machine.network().time_of(kind, bytes, dtype, shape_of(machine.cluster(), ranks)),
+      warnings_of_nccl(s)};
+  if (s.run.explain)
+    report.explanation =
+        explain_collective(s, machine.cluster(), machine.router(), report.time, ranks);
+  return report;
 }
 
 }  // namespace stepcast::sim

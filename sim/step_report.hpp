@@ -4,10 +4,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/units.hpp"
+#include "sim/collective_explanation.hpp"
 #include "sim/network_model.hpp"
 #include "sim/provenance.hpp"
 #include "sim/scenario.hpp"
@@ -53,6 +55,7 @@ struct CollectiveReport {
   Scenario scenario;
   CollectiveTime time;
   std::vector<std::string> warnings{};
+  std::optional<CollectiveExplanation> explanation{};  // where it was asked for
 };
 
 }  // namespace stepcast::sim

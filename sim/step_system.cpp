@@ -135,18 +135,6 @@ class Binder {
     return at->second;
   }
 
-  /// The kind whose link loads stand for all collectives of a group: ring AllGather, or Send/Recv.
-  static workloads::CollectiveKind load_kind(GroupKind kind) {
-    const Traffic traffic = traffic_of(kind);
-    return traffic == Traffic::pipeline ? workloads::CollectiveKind::send_receive
-                                        : workloads::CollectiveKind::all_gather;
-  }
-
-  /// Bytes over the busiest links relative to load_kind's: AllReduce is gather plus reduce.
-  static double load_factor(workloads::CollectiveKind kind) {
-    return kind == workloads::CollectiveKind::all_reduce ? 2.0 : 1.0;
-  }
-
   void bind_transfers() {
     engine::System& s = out_.system;
     s.transfers.resize(program_.collectives.size() * s.num_patterns);
@@ -159,8 +147,7 @@ class Binder {
             network_.time_of(collective.kind, collective.bytes, collective.dtype, shapes_[p]);
         // A group of one, or nothing to move: over at once.
         const double alone = std::max(seconds(time.duration), 1e-12);
-        const double bytes =
-            static_cast<double>(collective.bytes.value) * load_factor(collective.kind);
+        const auto bytes = static_cast<double>(collective.bytes.value);
         s.transfers[c * s.num_patterns + p] = {bytes, BytesPerSecond(bytes / alone), traffic,
                                                class_of(traffic)};
         times_[c * s.num_patterns + p] = time;
@@ -169,6 +156,55 @@ class Binder {
         memory = std::max(memory, time.memory_traffic);
       }
     }
+  }
+
+  /// Times that each collective is joined, in the role that does so most often.
+  std::vector<double> count_joins() const {
+    std::vector<double> most(program_.collectives.size(), 0.0);
+    for (const engine::Program& role : program_.roles) {
+      std::vector<double> joins(most.size(), 0.0);
+      for (const engine::Instruction& i : role.instructions)
+        if (i.op == engine::Op::join) joins[i.arg] += 1.0;
+      for (std::size_t c = 0; c < most.size(); ++c) most[c] = std::max(most[c], joins[c]);
+    }
+    return most;
+  }
+
+  /// The loads that stand for all collectives of a group, and the bytes of one flow per byte.
+  struct LoadSet {
+    workloads::CollectiveKind kind{};
+    Algorithm algorithm{};
+    double unit = 1.0;
+    double bytes = -1.0;  // that it moves in a step
+  };
+
+  /// Transfers count the bytes of one flow, of which `unit` move per byte of the collective. Links
+  /// are shared fairly by flows: a ring over eight rails and a message on one of them each get half
+  /// of that NIC, although only an eighth of the ring's bytes cross it. A communicator has one set
+  /// of loads: that of the kind and algorithm by which it moves most bytes.
+  LoadSet count_by_flow(GroupKind kind, std::uint32_t pattern,
+                        const std::vector<std::int64_t>& ranks) {
+    engine::System& s = out_.system;
+    const std::vector<double> joins = count_joins();
+    std::map<std::pair<workloads::CollectiveKind, Algorithm>, LoadSet> sets;
+    for (std::size_t c = 0; c < program_.collectives.size(); ++c) {
+      const workloads::Collective& collective = program_.collectives[c];
+      if (collective.group != kind) continue;
+      const Algorithm algorithm = times_[c * s.num_patterns + pattern].algorithm;
+      const auto [set, first] = sets.try_emplace({collective.kind, algorithm});
+      if (first)
+        set->second = {collective.kind, algorithm,
+                       busiest_end(cluster_, network_.loads_of(collective.kind, algorithm, ranks)),
+                       0.0};
+      engine::Transfer& transfer = s.transfers[c * s.num_patterns + pattern];
+      transfer.bytes *= set->second.unit;
+      transfer.cap = transfer.cap * set->second.unit;
+      set->second.bytes += transfer.bytes * joins[c];
+    }
+    LoadSet heaviest;
+    for (const auto& [key, set] : sets)
+      if (set.bytes > heaviest.bytes) heaviest = set;
+    return heaviest;
   }
 
   /// The fastest a communicator's transfers ever drain, by kind and pattern.
@@ -184,12 +220,18 @@ class Binder {
   void bind_links() {
     engine::System& s = out_.system;
     LinkClasses classes(cluster_);
+    std::map<std::pair<GroupKind, std::uint32_t>, LoadSet> sets;
     std::vector<std::int64_t> ranks;
     for (std::size_t c = 0; c < s.communicators.size(); ++c) {
       const GroupKind kind = kind_of_communicator_[c];
       ranks.assign(s.communicators[c].members.begin(), s.communicators[c].members.end());
-      classes.add(static_cast<std::uint32_t>(c), network_.loads_of(load_kind(kind), ranks),
-                  fastest(kind, s.communicators[c].pattern));
+      const std::uint32_t pattern = s.communicators[c].pattern;
+      const auto [set, first] = sets.try_emplace({kind, pattern});
+      if (first) set->second = count_by_flow(kind, pattern, ranks);
+      std::vector<LinkLoad> loads =
+          network_.loads_of(set->second.kind, set->second.algorithm, ranks);
+      for (LinkLoad& load : loads) load.bytes_per_byte /= set->second.unit;
+      classes.add(static_cast<std::uint32_t>(c), loads, fastest(kind, pattern));
     }
     classes.build(s);
   }

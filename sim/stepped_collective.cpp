@@ -34,6 +34,8 @@ Duration through_links(const CollectiveTime& time, Bytes bytes, const std::vecto
 
 Duration scaled(Duration d, double factor) { return to_duration(seconds(d) * factor); }
 
+Duration filling_of(const CollectiveTime& time) { return scaled(time.fill, time.correction); }
+
 /// The hops of the one-variable form. A measured curve stretches all its terms alike.
 Duration hops_of(const CollectiveTime& time) {
   return (time.hops - time.network_hops) * scaled(time.hop_in_node, time.correction) +
@@ -63,7 +65,7 @@ std::vector<SteppedTerm> terms_of(const SteppedCollective& both, CollectiveKind 
                                   Duration with_hops) {
   const CollectiveTime& time = both.alone;
   const Duration hops = hops_of(time);
-  const Duration start = time.latency - hops;
+  const Duration start = both.transfers_start;
   std::vector<SteppedTerm> out{
       {"start", start, start, ""},
       {"hops", hops, with_hops - bare, reason_for_hops(time, kind)},
@@ -93,7 +95,8 @@ SteppedCollective step_collective(const topology::Cluster& cluster, const topolo
   const bool many_pairs = kind == CollectiveKind::send_receive && ranks.size() > 2;
   out.one_variable =
       many_pairs ? out.alone.duration
-                 : through_links(out.alone, bytes, network.loads_of(kind, ranks), capacities);
+                 : through_links(out.alone, bytes,
+                                 network.loads_of(kind, out.alone.algorithm, ranks), capacities);
 
   const SteppedLayout layout(cluster, router, ranks);
   const TransferGraph graph = expand(
@@ -104,17 +107,20 @@ SteppedCollective step_collective(const topology::Cluster& cluster, const topolo
                .transfer = out.alone.transfer,
                .hop_in_node = scaled(out.alone.hop_in_node, out.alone.correction),
                .hop_between_nodes = scaled(out.alone.hop_between_nodes, out.alone.correction),
-               .channels = out.alone.channels});
+               .channels = out.alone.channels,
+               .hops = out.alone.hops});
   const Duration bare =
       makespan(run_transfers(graph, capacities, {.share_links = false, .hops = false}));
   const Duration with_hops = makespan(run_transfers(graph, capacities, {.share_links = false}));
   out.step_ends = run_transfers(graph, capacities);
   const Duration moving = makespan(out.step_ends);
-  const Duration start = out.alone.latency - hops_of(out.alone);
-  out.stepped = start + moving;
-  for (Duration& end : out.step_ends) end += start;
+  out.transfers_start = out.alone.latency - hops_of(out.alone) - filling_of(out.alone);
+  out.stepped = out.transfers_start + moving;
+  for (Duration& end : out.step_ends) end += out.transfers_start;
   out.transfers = static_cast<std::int64_t>(graph.size());
   find_busiest(out, graph, capacities, moving);
+  const topology::Link& busiest = cluster.links()[out.busiest];
+  out.busiest_name = cluster.name_of(busiest.from) + " > " + cluster.name_of(busiest.to);
   out.terms = terms_of(out, kind, bare, with_hops);
   return out;
 }

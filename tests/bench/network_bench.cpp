@@ -48,7 +48,7 @@ void all_gather(benchmark::State& state) {
   for (auto _ : state) {
     benchmark::DoNotOptimize(network.time_of(kind, Bytes(404'000'000), workloads::Dtype::bf16,
                                              sim::shape_of(cluster, ranks)));
-    const auto loads = network.loads_of(kind, ranks);
+    const auto loads = network.loads_of(kind, sim::Algorithm::ring, ranks);
     state.counters["links"] = static_cast<double>(loads.size());
   }
 }

@@ -45,7 +45,7 @@ topology::NodeSpec pcie_node() {
 std::vector<double> used(const NodeWires& wires, const NodeChannels& channels) {
   std::vector<double> sums(wires.planned().size(), 0.0);
   const double speed = gb(channels.ring_speed) * static_cast<double>(channels.copies);
-  const auto take = [&](const Way& way) {
+  const auto take = [&](const WireRoute& way) {
     for (std::size_t i = 0; i < way.count; ++i) sums[way.wires[i]] += speed;
   };
   for (const NodeChannel& ring : channels.rings) {
