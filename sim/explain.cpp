@@ -115,7 +115,9 @@ constexpr std::array table{
                 "", "NCCL src/graph/tuning.cc"},
     Explanation{"protocol", "The protocol that NCCL of this version picks: ll, ll128, simple.", "",
                 "NCCL src/graph/tuning.cc"},
-    Explanation{"channels", "Channels that NCCL uses; each holds an SM on every member, but for copy_engine.", "", ""},
+    Explanation{"channels",
+                "Channels that NCCL uses; each holds an SM on every member, but for copy_engine.",
+                "", ""},
     Explanation{"collective", "The kind of the collective.", "", ""},
     Explanation{"bytes",
                 "Size as in nccl-tests: the full buffer of all ranks for all_gather and "

@@ -140,6 +140,16 @@ bool flag_of(const NcclVariable& variable) {
   return variable.value == "true";
 }
 
+void read_algorithms(const NcclVariable& v, NcclOverrides& o) {
+  read_lists(v, algorithm_words, o.algorithms, o.by_function);
+  o.where = v.where;
+}
+
+void read_protocols(const NcclVariable& v, NcclOverrides& o) {
+  read_lists(v, protocol_words, o.protocols, o.by_function);
+  o.where = v.where;
+}
+
 using Reader = std::function<void(const NcclVariable&, NcclOverrides&)>;
 
 const std::map<std::string, Reader>& readers() {
@@ -154,16 +164,8 @@ const std::map<std::string, Reader>& readers() {
     };
   };
   static const std::map<std::string, Reader> all = {
-      {"NCCL_ALGO",
-       [](const NcclVariable& v, NcclOverrides& o) {
-         read_lists(v, algorithm_words, o.algorithms, o.by_function);
-         o.where = v.where;
-       }},
-      {"NCCL_PROTO",
-       [](const NcclVariable& v, NcclOverrides& o) {
-         read_lists(v, protocol_words, o.protocols, o.by_function);
-         o.where = v.where;
-       }},
+      {"NCCL_ALGO", read_algorithms},
+      {"NCCL_PROTO", read_protocols},
       {"NCCL_MIN_NCHANNELS", at_least(&NcclOverrides::least_ctas)},
       {"NCCL_MAX_NCHANNELS", at_most(&NcclOverrides::most_ctas)},
       {"NCCL_MIN_CTAS", at_least(&NcclOverrides::least_ctas)},
