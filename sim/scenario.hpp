@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "sim/ablation.hpp"
-#include "sim/noise.hpp"
 #include "sim/nccl_variables.hpp"
+#include "sim/noise.hpp"
 #include "topology/specs.hpp"
 #include "workloads/plan.hpp"
 #include "workloads/software.hpp"
