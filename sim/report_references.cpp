@@ -38,12 +38,22 @@ std::string signed_text(double value) {
   return rounded == 0 ? "0.0" : fmt::format("{:+.1f}", rounded);
 }
 
+/// `point` with other settings where `settings` has them.
+SweepPoint changed(SweepPoint point, const SweepPoint& settings) {
+  std::erase_if(point, [&](const Setting& old) {
+    return std::ranges::any_of(settings, [&](const Setting& s) { return s.path == old.path; });
+  });
+  point.insert(point.end(), settings.begin(), settings.end());
+  return point;
+}
+
 /// What a reference compares: a value, or its change from another point in percent.
 std::optional<double> compared(const Results& results, const Reference& reference,
-                               const Metric& metric, const Answer& at) {
-  const std::optional<double> value = value_of(metric, at);
+                               const Metric& metric, const SweepPoint& point) {
+  const Answer* at = find_point(results, point);
+  const std::optional<double> value = at != nullptr ? value_of(metric, *at) : std::nullopt;
   if (!reference.change_from || !value) return value;
-  const Answer* from = find_point(results, *reference.change_from);
+  const Answer* from = find_point(results, changed(point, *reference.change_from));
   const double start = from != nullptr ? value_of(metric, *from).value_or(0.0) : 0.0;
   if (start == 0) return std::nullopt;
   return 100 * (*value / start - 1);
@@ -63,15 +73,20 @@ std::optional<TextTable> reference_table(const Results& results, const Reference
   if (collective) table.column("provenance");  // measured: the figure itself is in the table
   bool any = false;
   for (const Reference::Row& row : reference.rows) {
-    const Answer* at = find_point(results, row.at);
-    const auto ours = at != nullptr ? compared(results, reference, metric, *at) : std::nullopt;
+    const auto ours = compared(results, reference, metric, row.at);
     if (!ours) continue;
     std::vector<std::string> cells;
     for (const Setting& setting : row.at) cells.push_back(swept_cell(setting.value));
-    const double difference = change ? *ours - row.value : 100 * (*ours / row.value - 1);
-    cells.insert(cells.end(),
-                 {three_digits(*ours), three_digits(row.value), signed_text(difference)});
-    if (collective) cells.emplace_back(name_of(std::get<CollectiveReport>(*at).time.provenance));
+    cells.push_back(three_digits(*ours));
+    if (row.value) {
+      const double difference = change ? *ours - *row.value : 100 * (*ours / *row.value - 1);
+      cells.insert(cells.end(), {three_digits(*row.value), signed_text(difference)});
+    } else {
+      cells.insert(cells.end(), {"-", "-"});
+    }
+    if (collective)
+      cells.emplace_back(
+          name_of(std::get<CollectiveReport>(*find_point(results, row.at)).time.provenance));
     table.row(std::move(cells));
     any = true;
   }

@@ -91,7 +91,8 @@ void read_sweep(const TomlValue& sweep, Study& study) {
   study.points = std::move(points);
 }
 
-/// rows = [[16, "1 MiB", 73.0], ...]: one value per key of `keys`, then the figure.
+/// rows = [[16, "1 MiB", 73.0], ...]: one value per key of `keys`, then the figure, if one is
+/// known.
 void read_rows(TableReader& table, const std::vector<std::string>& keys, const SweepPoint& fixed,
                Reference& reference) {
   const TomlValue* rows = table.required("rows", table.value("rows"));
@@ -99,17 +100,19 @@ void read_rows(TableReader& table, const std::vector<std::string>& keys, const S
                             std::to_string(keys.size()) + " values and the figure";
   if (rows->array() == nullptr) table.fail("rows", shape);
   for (const TomlValue& row : *rows->array()) {
-    if (row.array() == nullptr || row.array()->size() != keys.size() + 1)
-      throw InputError(row.where, shape);
-    Reference::Row out{fixed, 0.0};
+    const std::size_t cells = row.array() == nullptr ? 0 : row.array()->size();
+    if (cells != keys.size() && cells != keys.size() + 1) throw InputError(row.where, shape);
+    Reference::Row out{fixed, std::nullopt};
     for (std::size_t i = 0; i < keys.size(); ++i) out.at.push_back({keys[i], (*row.array())[i]});
-    const TomlValue& figure = row.array()->back();
-    if (const auto* real = std::get_if<double>(&figure.data))
-      out.value = *real;
-    else if (const auto* integer = std::get_if<std::int64_t>(&figure.data))
-      out.value = static_cast<double>(*integer);
-    else
-      throw InputError(row.where, shape);
+    if (cells > keys.size()) {
+      const TomlValue& figure = row.array()->back();
+      if (const auto* real = std::get_if<double>(&figure.data))
+        out.value = *real;
+      else if (const auto* integer = std::get_if<std::int64_t>(&figure.data))
+        out.value = static_cast<double>(*integer);
+      else
+        throw InputError(row.where, shape);
+    }
     reference.rows.push_back(std::move(out));
   }
 }

@@ -24,11 +24,12 @@ using SweepPoint = std::vector<Setting>;
 struct Reference {
   struct Row {
     SweepPoint at;
-    double value = 0.0;  // in the metric's unit, or in percent if `change_from` is set
+    std::optional<double> value;  // in the metric's unit, or in percent with `change_from`; none:
+                                  // no figure is known, the simulated one is printed alone
   };
   std::string metric, source, note;
   std::optional<SweepPoint>
-      change_from;  // values are changes from the point that has these settings
+      change_from;  // values are changes from the same point but for these settings
   std::vector<Row> rows;
 };
 

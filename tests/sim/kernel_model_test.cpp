@@ -49,6 +49,14 @@ TEST_CASE("a product slows by traffic only when its own bytes no longer fit besi
   CHECK(stretch(kernel, h100, 0, 2680_GBps) == Approx(0.3 / 0.2));  // 0.2 left
 }
 
+TEST_CASE("a collective on copy engines takes no SMs, only the bandwidth that its bytes need") {
+  const KernelTime product{.duration = 100_us, .tiles = 132, .memory_fraction = 0.3};
+  const KernelTime stream{.duration = 50_us, .memory_fraction = 0.85};
+  CHECK(stretch(product, h100, 0, 335_GBps) == 1.0);
+  CHECK(stretch(product, h100, 1, 335_GBps) == 2.0);  // one SM held: a second wave
+  CHECK(stretch(stream, h100, 0, 335_GBps) == Approx(1.0 / 0.9));
+}
+
 TEST_CASE("stretch is at least 1 and grows with the SMs held and the traffic") {
   for (const std::int64_t tiles : {0, 1, 60, 132, 133, 500, 4000})
     for (const double memory : {0.0, 0.4, 0.9}) {

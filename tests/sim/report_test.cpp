@@ -165,6 +165,49 @@ TEST_CASE("known figures stand beside the simulated ones") {
   CHECK_THAT(text, !Contains("mfu"));  // no such point was simulated
 }
 
+TEST_CASE("a change is from the same point but for the settings it starts from") {
+  // Made up: with fp16 everything takes 1 s, with bf16 on 256 nodes 2 s.
+  Simulator simulator = made_up_simulator();
+  simulator.step = [](const Scenario& s) {
+    StepReport report = made_up_report(s);
+    if (s.nodes == 256 && s.precision.compute == workloads::Dtype::bf16)
+      report.tokens_per_second /= 2;
+    return report;
+  };
+  const Results results = results_of(
+      "[model]\nname = \"llama2-7b\"\n[batch]\nlocal = 2\n[cluster]\nnode = \"dgx-h100\"\n"
+      "[sweep]\n\"cluster.nodes\" = [16, 256]\n\"precision.compute\" = [\"bf16\", \"fp16\"]\n"
+      "[[reference]]\nmetric = \"tokens_per_s_per_gpu\"\nsource = \"the study\"\n"
+      "change_from = {\"cluster.nodes\" = 16}\nkeys = [\"precision.compute\", \"cluster.nodes\"]\n"
+      "rows = [[\"bf16\", 256, -40], [\"fp16\", 256]]\n",
+      simulator);
+  const std::string text = references_text(results);
+  CHECK_THAT(text, Contains("bf16    256      -50.0      -40.0       -10.0"));
+  CHECK_THAT(text,
+             Contains("fp16    256          0          -           -"));  // no figure known
+}
+
+TEST_CASE("noise and what was left out are said, in text and JSON") {
+  const auto results = [](const std::string& more) {
+    return results_of("[model]\nname = \"llama2-7b\"\n[batch]\nlocal = 2\n" + std::string(cluster) +
+                      more);
+  };
+  const std::string noise =
+      "[noise]\nkernel_sigma = 0.02\n[[noise.straggler]]\nnode = 3\nslowdown = 1.25\n";
+  const Results both = results(noise + "[run]\nseed = 4\nwithout = \"latency\"\n");
+  CHECK_THAT(report_text(both), Contains("kernels +- 2.00 %, node 3 slower by 25.0 %, mean of 5") &&
+                                    Contains("seed 4") &&
+                                    Contains("left out              latency"));
+  const json run = json::parse(to_json(both));
+  CHECK(run["noise"]["kernel_sigma"] == 0.02);
+  CHECK(run["without"] == json::array({"latency"}));
+  const std::string plain = report_text(results(""));
+  CHECK_THAT(plain, !Contains("noise") && !Contains("left out"));
+  const Results off = results(noise + "[run]\nwithout = \"jitter\"\n");
+  CHECK_THAT(report_text(off), !Contains("kernels +-") && Contains("left out              jitter"));
+  CHECK_FALSE(json::parse(to_json(off)).contains("noise"));
+}
+
 TEST_CASE("numbers have three significant digits") {
   CHECK(three_digits(0.04213) == "0.0421");
   CHECK(three_digits(38.249) == "38.2");

@@ -230,9 +230,9 @@ TEST_CASE("a resolved scenario needs no catalogue entry") {
 }
 
 TEST_CASE("every scenario of the study reads, point by point") {
-  for (const char* name :
-       {"weak_scaling", "strong_scaling", "model_parallel_256", "model_parallel_2048",
-        "hardware_generations", "model_sizes", "context_lengths", "collectives"}) {
+  for (const char* name : {"weak_scaling", "weak_scaling_shares", "strong_scaling",
+                           "model_parallel_256", "model_parallel_2048", "hardware_generations",
+                           "model_sizes", "context_lengths", "collectives"}) {
     INFO(name);
     const Study study =
         read_study(read_toml_file(std::string(STEPCAST_SOURCE_DIR "/scenarios/") + name + ".toml"));

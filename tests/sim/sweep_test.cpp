@@ -106,13 +106,14 @@ TEST_CASE("a key set on the command line is swept no more") {
 TEST_CASE("known figures are read with their points") {
   const Study s = study(
       "[[reference]]\nmetric = \"mfu\"\nsource = \"x\"\nkeys = [\"a.x\"]\nat = {b.y = 2}\n"
-      "change_from = {a.x = 1}\nrows = [[1, 0.5], [2, 3]]\n");
+      "change_from = {a.x = 1}\nrows = [[1, 0.5], [2, 3], [3]]\n");
   REQUIRE(s.references.size() == 1);
-  REQUIRE(s.references[0].rows.size() == 2);
+  REQUIRE(s.references[0].rows.size() == 3);
   CHECK(s.references[0].rows[1].at.size() == 2);
   CHECK(s.references[0].rows[1].value == 3.0);
+  CHECK_FALSE(s.references[0].rows[2].value.has_value());  // no figure is known
   CHECK_THAT(
-      refusal("[[reference]]\nmetric = \"mfu\"\nsource = \"x\"\nkeys = [\"a\"]\nrows = [[1]]\n"),
+      refusal("[[reference]]\nmetric = \"mfu\"\nsource = \"x\"\nkeys = [\"a\"]\nrows = [[]]\n"),
       Contains("a.toml:5"));
   CHECK_THAT(refusal("[[reference]]\nmetric = \"mfu\"\nkeys = [\"a\"]\nrows = []\n"),
              Contains("missing key 'source'"));
