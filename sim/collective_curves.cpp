@@ -2,29 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
-#include <string_view>
 #include <tuple>
 
 #include "engine/check.hpp"
 #include "sim/gpu_names.hpp"
+#include "sim/measured_time.hpp"
+#include "sim/names.hpp"
 
 namespace stepcast::sim {
 namespace {
 
 using workloads::CollectiveKind;
-
-std::optional<CollectiveKind> kind_of(const std::string& collective) {
-  if (collective == "allreduce") return CollectiveKind::all_reduce;
-  if (collective == "allgather") return CollectiveKind::all_gather;
-  if (collective == "reducescatter") return CollectiveKind::reduce_scatter;
-  if (collective == "broadcast") return CollectiveKind::broadcast;
-  if (collective == "reduce") return CollectiveKind::reduce;
-  if (collective == "alltoall") return CollectiveKind::all_to_all;
-  if (collective == "sendrecv") return CollectiveKind::send_receive;
-  return std::nullopt;
-}
 
 /// NCCL before 2.18 chose and ran otherwise; a row that states no version is taken.
 bool old_nccl(const std::string& version) {
@@ -43,14 +32,15 @@ bool old_nccl(const std::string& version) {
 /// A figure read from a plot says how well in its source ("digitised +-3 GB/s"). Where that is more
 /// than 15 % of the bus bandwidth, the row says nothing that the model does not know better.
 bool readable(const CollectiveRow& row, CollectiveKind kind) {
-  constexpr std::string_view mark = "digitised +-";
-  const std::size_t at = row.source.source.find(mark);
-  if (at == std::string::npos) return true;
-  double gigabytes = 0.0;
-  if (std::sscanf(row.source.source.c_str() + at + mark.size(), "%lf GB/s", &gigabytes) != 1)
-    return true;
   const double bus = (row.bytes / row.duration).value * bus_factor(kind, row.ranks);
-  return gigabytes * 1e9 <= 0.15 * bus;
+  return reading_error(row).value <= 0.15 * bus;
+}
+
+/// The row's nodes are joined by the same kind of network.
+bool same_network(const CollectiveRow& row, topology::Network network) {
+  for (const auto& [name, kind] : network_names)
+    if (row.fabric == name) return kind == network;
+  return false;
 }
 
 bool applies(const CollectiveRow& row, const topology::NodeSpec& node) {
@@ -66,7 +56,7 @@ bool applies(const CollectiveRow& row, const topology::NodeSpec& node) {
     if (nvlink && std::abs(node.gpu.nvlink / *nvlink - 1.0) > 0.02) return false;
     return row.fabric.empty() || row.fabric == "nvlink";
   }
-  if (row.fabric != "infiniband") return false;
+  if (!same_network(row, node.network)) return false;
   const double here = node.nic.value * static_cast<double>(node.nics);
   return std::abs(row.node_bandwidth.value - here) <= 0.1 * here;
 }
@@ -138,15 +128,17 @@ CollectiveCurves::CollectiveCurves(const std::vector<CollectiveRow>& rows,
                                    const topology::NodeSpec& node) {
   std::map<RunKey, CollectiveCurve> runs;
   for (const CollectiveRow& row : rows) {
-    const auto kind = kind_of(row.collective);
+    const auto kind = collective_kind(row);
     if (!kind || !applies(row, node) || !readable(row, *kind)) continue;
+    const auto duration = device_time(row, network_constants().measurement);
+    if (!duration) continue;
     CollectiveCurve& curve = runs[key_of(row, *kind)];
     curve.gpu = row.gpu;
     curve.kind = *kind;
     curve.ranks = row.ranks;
     curve.nodes = row.nodes;
     if (curve.source.empty()) curve.source = row.source.source;
-    curve.points.push_back({row.bytes, row.duration});
+    curve.points.push_back({row.bytes, *duration});
   }
   for (auto& [key, curve] : runs) {
     make_curve(curve);

@@ -44,7 +44,7 @@ class CollectiveCurves {
  public:
   CollectiveCurves() = default;
   /// Keeps the rows of this GPU family, of confidence high or medium and, across nodes, measured on
-  /// InfiniBand (or nothing else stated) with this node's bandwidth. Later rows of a table win only
+  /// this node's kind of network with its bandwidth, less what the way of measuring adds. Later rows of a table win only
   /// by being of the very GPU, or by more sizes.
   CollectiveCurves(const std::vector<CollectiveRow>& rows, const topology::NodeSpec& node);
 

@@ -3,77 +3,29 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "engine/check.hpp"
+#include "sim/nccl_chunks.hpp"
 
 namespace stepcast::sim {
 namespace {
 
-using topology::Architecture;
 using workloads::CollectiveKind;
 
-constexpr double micro = 1e-6;
+/// Microseconds per protocol (LL, LL128, Simple).
+using PerProtocol = std::array<double, num_protocols>;
 
-/// Microseconds of one hop per protocol (LL, LL128, Simple), by the kind of wire.
-struct HopLatency {
-  std::array<double, 3> nvlink, pci, net;
-};
-
-// NCCL's own hop latencies (tuning.cc v2.28.9, read 2026-11), corrected where something was
-// measured.
-//
-// Across nodes a Simple hop takes 1.4 times NCCL's constant. NCCL applies that factor to AllReduce
-// alone ("plateau"); the study's AllReduce curves (arXiv 2411.13055, figure 2, NCCL 2.20,
-// digitised) confirm it: from 512 MiB on 4 nodes exceed the bandwidth line by 400-470 us over 62
-// ring steps, 64 nodes by 4-7 ms over 1022 steps, that is 6.5 us a step on average, as 4.8 us in
-// the node and 19.6 us between nodes give. An AllGather step does the same work, so it gets the
-// same hop.
-//
-// LL and LL128 hops between nodes take Tree's constant, not Ring's shorter one: it is the same wire
-// and proxy, 256 A100 on HDR measure 63-71 us for an 8-byte AllReduce where Tree's give 65 us, and
-// GPU to GPU over one NIC takes 3.9 us before NCCL's proxy adds its share (OSU, A100, RoCE). LL128
-// itself is not confirmed by any multi-node measurement: the least certain constant here.
-constexpr HopLatency ring_hop_one_node{{0.6, 1.9, 3.4}, {1.0, 2.5, 5.7}, {}};
-constexpr HopLatency ring_hop{{1.0, 1.9, 4.8}, {1.0, 2.5, 8.0}, {5.0, 8.5, 19.6}};
-constexpr HopLatency tree_hop{{0.6, 1.25, 4.0}, {1.0, 1.9, 4.0}, {5.0, 8.5, 14.0}};
-// One level of NVLSTree: NCCL 2.28.9's constant (14 until 2.28.3 was too short by its own finding).
-constexpr double nvls_tree_level = 20.9;
-constexpr double nvls_start = 25.0;  // NCCL's NVLS latency since 2.21, nothing else at the start
-constexpr std::array<double, 3> ring_start{6.6, 14.0, 8.4};
-constexpr std::array<double, 3> tree_start{6.8, 14.0, 8.4};
-
-// A slot of NCCL's buffer: 4 MiB in 8 steps (init.cc). A level of a tree passes a channel's first
-// slot on only when it is there, and all channels share the NICs; short messages fill less than
-// one. The mechanism is ours; the study's curves show it: NVLSTree on 4 to 256 nodes is 40-50 us a
-// level above the bandwidth line from 8 MiB on, 25 us at 1 MiB, for 20.9 us of NCCL's constant.
-constexpr double slot_bytes = 512.0 * 1024;
-
-/// Achieved over planned bandwidth.
-struct Efficiency {
-  double start_us;  // of the kernel beyond NCCL's base constant
-  double in_node;   // ring: bus bandwidth in a node over NCCL's plan
-};
-
-Efficiency efficiency_of(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::volta:  // 134.5 GB/s of 6 x 20 (vTrain nccl-tests table, 1 GiB)
-      return {30.0, 1.12};
-    case Architecture::ampere:  // 235 GB/s of 12 x 20 (superbenchmark log, 8 GiB)
-      return {25.0, 0.98};
-    case Architecture::hopper:  // 370 GB/s of 12 x 30 (NVIDIA, expected ring figure)
-    case Architecture::blackwell:
-      return {10.0, 1.03};
-  }
-  throw BrokenPromise("a GPU generation without network constants");
-}
-
-// Of the NICs' line rate: a ring reaches 374 of 400 GB/s (study, 16 GiB, 4 nodes; NVIDIA: 380 on
-// H100, 192 of 200 on A100 nodes). A tree's algorithm bandwidth is at most half its NICs; NVLSTree
-// reaches 169 of 200 GB/s (study, 64 nodes, slope from 256 MiB to 4 GiB).
-constexpr double nic_efficiency = 0.935;
-constexpr double nvls_tree_nic_efficiency = 0.845;
-// NVLS AllReduce: 478 GB/s bus = 273 GB/s of the 8 x 40 planned (8 x H100, 476-480 reported).
-constexpr double nvls_efficiency = 0.853;
+// NCCL's own base and hop latencies (tuning.cc v2.28.9, read 2026-11). Hops of Ring and Simple in a
+// node are fitted instead (GenerationConstants::ring_step). Between nodes LL and LL128 take Tree's
+// constant, not Ring's shorter one: it is the same wire and proxy, and 256 A100 on HDR measure
+// 63-71 us for an AllReduce of 8 bytes where Tree's give 65 us.
+constexpr PerProtocol ring_base{6.6, 14.0, 8.4}, tree_base{6.8, 14.0, 8.4};
+constexpr PerProtocol ring_nvlink{0.6, 1.9, 3.4}, ring_pcie{1.0, 2.5, 5.7};
+constexpr PerProtocol tree_nvlink{0.6, 1.25, 4.0}, tree_pcie{1.0, 1.9, 4.0};
+constexpr PerProtocol network_hop{5.0, 8.5, 14.0};
+// Ring, Simple, between nodes: NCCL's "plateau" of AllReduce. An AllGather step does the same work.
+constexpr double plateau = 1.4;
 
 struct Terms {
   const NcclTuning& tuning;
@@ -81,151 +33,226 @@ struct Terms {
   CollectiveKind kind;
   Bytes bytes;
   NcclOption option;
+  const NetworkConstants& constants;
 
   std::size_t protocol() const { return static_cast<std::size_t>(option.protocol); }
+  bool simple() const { return option.protocol == Protocol::simple; }
   double size() const { return static_cast<double>(bytes.value); }
-  double ranks() const { return static_cast<double>(machine.shape.ranks); }
   std::int64_t nodes() const { return machine.shape.nodes; }
-  Efficiency efficiency() const { return efficiency_of(machine.node.gpu.architecture); }
+  double per_node() const { return static_cast<double>(machine.shape.ranks_per_node); }
+  const GenerationConstants& generation() const {
+    return constants.of(machine.node.gpu.architecture);
+  }
+  Duration extra_hop() const {
+    return constants.extra_hop(machine.node.network, machine.node.gpu.architecture);
+  }
+  /// What the NICs of a node carry at `share` of their line rate.
+  double nics(double share) const {
+    return machine.nic_bandwidth.value * share * constants.of(machine.node.network).bandwidth;
+  }
 };
 
-Duration us(double value) { return to_duration(value * micro); }
+Duration us(double value) { return to_duration(value * 1e-6); }
+Duration us(const PerProtocol& row, const Terms& t) { return us(row[t.protocol()]); }
 
-/// NCCL's plan of the ring's bus, in whose terms option.bandwidth is.
-BytesPerSecond planned_bus(const NcclMachine& machine) {
-  return machine.shape.nodes <= 2 ? machine.ring.bus_in_node() : machine.ring.bus_between_nodes();
-}
-
-/// What the ring's links carry: NVLink in a node, the NICs between nodes.
-BytesPerSecond achieved_bus(const Terms& t) {
-  const BytesPerSecond inside = t.machine.ring.bus_in_node() * t.efficiency().in_node;
-  if (t.nodes() == 1) return inside;
-  return std::min(inside, t.machine.nic_bandwidth * nic_efficiency);
-}
-
-void transfer_at(NcclTime& time, const Terms& t, double bandwidth) {
-  time.bandwidth = BytesPerSecond(bandwidth);
-  time.transfer = to_duration(t.size() / bandwidth);
-}
-
-NcclTime ring_time(const Terms& t) {
-  NcclTime time;
-  const HopLatency& hop = t.nodes() == 1 ? ring_hop_one_node : ring_hop;
-  time.start = us(ring_start[t.protocol()] + t.efficiency().start_us);
-  const bool chain = t.kind == CollectiveKind::broadcast || t.kind == CollectiveKind::reduce;
-  time.hops = chain ? 1 : ring_steps(t.kind, t.machine.shape.ranks);
-  // A ring of n ranks crosses between nodes N times a round; the path of a chunk meets them alike.
-  if (t.nodes() > 1)
-    time.network_hops =
-        t.machine.shape.ranks_per_node == 1
-            ? time.hops
-            : (time.hops * t.nodes() + t.machine.shape.ranks - 1) / t.machine.shape.ranks;
-  time.hop_in_node = us((t.machine.nvlink ? hop.nvlink : hop.pci)[t.protocol()]);
-  time.hop_between_nodes = us(hop.net[t.protocol()]);
-  transfer_at(time, t, t.option.bandwidth.value * (achieved_bus(t) / planned_bus(t.machine)));
-  return time;
-}
-
-/// Tree's share of its bandwidth by size, between NCCL's steps of a factor of two.
-double tree_share(const Terms& t) {
-  const auto& shares = t.tuning.tree_correction[t.protocol()];
-  const double position = std::max(0.0, std::log2(t.size() / 64) - 0.5);
-  const auto index = static_cast<std::size_t>(position);
-  const auto share = [&](std::size_t i) { return i < shares.size() ? shares[i] : shares.back(); };
-  return std::lerp(share(index), share(index + 1), position - std::floor(position));
-}
-
-/// The step that option.bandwidth has already taken.
-double tree_step(const Terms& t) {
-  const auto& shares = t.tuning.tree_correction[t.protocol()];
-  const double position = std::floor(std::log2(std::max(1.0, std::floor(t.size() / 64))));
-  const auto index = static_cast<std::size_t>(position);
-  return index < shares.size() ? shares[index] : 1.0;
+void transfer_at(NcclTime& time, const Terms& t, double bandwidth, double stretched = 1.0) {
+  time.bandwidth = BytesPerSecond(bandwidth / stretched);
+  time.transfer = to_duration(t.size() * stretched / bandwidth);
 }
 
 std::int64_t levels_of(std::int64_t nodes) {
   return static_cast<std::int64_t>(std::floor(std::log2(static_cast<double>(nodes))));
 }
 
-/// Time for the first slots of all channels to pass `levels` levels over the NICs of a node.
-Duration tree_fill(const Terms& t, std::int64_t levels, std::int64_t channels) {
-  if (levels == 0) return {};
-  const auto count = static_cast<double>(channels);
-  const double slots = std::min(t.size() / count, slot_bytes) * count;
-  return to_duration(static_cast<double>(levels) * slots / t.machine.nic_bandwidth.value);
+/// `rounds` of one chunk on every channel, at the speed of the whole.
+Duration fill_of(double rounds, double round_bytes, double bandwidth) {
+  return to_duration(rounds * round_bytes / bandwidth);
+}
+
+double ring_share(const Terms& t) {
+  const GenerationConstants& g = t.generation();
+  return std::array{g.ring_ll, g.ring_ll128, g.ring_simple}[t.protocol()];
+}
+
+/// Bus bandwidth: NVLink in a node, the NICs between nodes.
+double ring_bus(const Terms& t) {
+  const double share = ring_share(t);
+  if (t.nodes() == 1) return t.machine.ring.bus_in_node().value * share;
+  const SharedConstants& s = t.constants.shared;
+  const double nics = t.nics(std::array{s.nic_ll, s.nic_ll128, s.nic_ring}[t.protocol()]);
+  if (t.machine.shape.ranks_per_node == 1) return nics;
+  return std::min(nics, t.machine.tree.bus_in_node().value * share);
+}
+
+/// A ring of n ranks crosses between nodes N times a round; the path of a chunk meets them alike.
+std::int64_t crossings(const Terms& t, std::int64_t steps) {
+  if (t.nodes() == 1) return 0;
+  if (t.machine.shape.ranks_per_node == 1) return steps;
+  const std::int64_t n = t.machine.shape.ranks;
+  return std::min(steps, (steps * t.nodes() + n - 1) / n);
+}
+
+Duration ring_hop_in_node(const Terms& t) {
+  if (!t.machine.nvlink) return us(ring_pcie, t);
+  if (!t.simple()) return us(ring_nvlink, t);
+  const Duration step = t.generation().ring_step;
+  return t.nodes() == 1 ? step : to_duration(seconds(step) * plateau);
+}
+
+void ring_loops(NcclTime& time, const Terms& t) {
+  const auto n = static_cast<double>(t.machine.shape.ranks);
+  const double loop = static_cast<double>(t.machine.ring.ctas) * n * ring_chunk_bytes;
+  const double loops = std::max(1.0, t.size() / loop);
+  time.hops = static_cast<std::int64_t>(std::llround(static_cast<double>(time.hops) * loops));
+}
+
+/// Broadcast and Reduce pass every chunk along the whole ring.
+bool is_chain(CollectiveKind kind) {
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+}
+
+NcclTime ring_time(const Terms& t) {
+  NcclTime time;
+  const std::int64_t ranks = t.machine.shape.ranks;
+  const std::int64_t steps = is_chain(t.kind) ? ranks - 1 : ring_steps(t.kind, ranks);
+  time.start = us(ring_base, t) + t.generation().start;
+  time.hops = steps;
+  time.network_hops = crossings(t, steps);
+  time.hop_in_node = ring_hop_in_node(t);
+  if (t.nodes() > 1)
+    time.hop_between_nodes =
+        us(network_hop[t.protocol()] * (t.simple() ? plateau : 1.0)) + t.extra_hop();
+  const double bus = ring_bus(t);
+  const double algorithm = bus / bus_factor(t.kind, ranks);
+  if (is_chain(t.kind)) {
+    const double chunks = round_of(t.bytes, t.machine.ring.ctas, slot_bytes);
+    time.fill = fill_of(static_cast<double>(steps - 1), chunks, bus);
+    transfer_at(time, t, algorithm);
+  } else if (t.nodes() == 1 && t.simple()) {
+    ring_loops(time, t);
+    transfer_at(time, t, algorithm, 1.0 + t.generation().ring_drain / static_cast<double>(steps));
+  } else {
+    transfer_at(time, t, algorithm);
+  }
+  return time;
+}
+
+/// Bytes that pass a node's NICs each way per byte of a tree's AllReduce.
+double tree_load(const Terms& t) { return t.nodes() == 2 ? 1.0 : 2.0; }
+
+/// A member passes the sum up to the next one and the result down to the one before.
+double tree_bandwidth(const Terms& t) {
+  const SharedConstants& s = t.constants.shared;
+  double bandwidth = std::numeric_limits<double>::infinity();
+  if (t.nodes() > 1)
+    bandwidth = t.nics(std::array{s.nic_ll, s.nic_ll128, s.nic_tree}[t.protocol()]) / tree_load(t);
+  if (t.per_node() < 2) return bandwidth;
+  const double load = 2 * (t.per_node() - 1) / t.per_node();
+  const double share = t.simple() ? 1.0 : ring_share(t) / t.generation().ring_simple;
+  return std::min(bandwidth, t.machine.tree.bus_in_node().value * s.nvlink_tree * share / load);
 }
 
 NcclTime tree_time(const Terms& t) {
   NcclTime time;
-  time.start = us(tree_start[t.protocol()] + t.efficiency().start_us);
-  time.network_hops = 2 * levels_of(t.nodes());
-  time.hops = time.network_hops + 2 * (t.machine.shape.ranks_per_node - 1);
-  time.hop_in_node = us((t.machine.nvlink ? tree_hop.nvlink : tree_hop.pci)[t.protocol()]);
-  time.hop_between_nodes = us(tree_hop.net[t.protocol()]);
-  const double planned = t.option.bandwidth.value / tree_step(t) * tree_share(t);
-  transfer_at(time, t, planned * std::min(1.0, t.efficiency().in_node));
-  time.fill = tree_fill(t, time.network_hops, t.machine.ring.ctas);
+  const std::int64_t levels = levels_of(t.nodes());
+  const std::int64_t chain = t.machine.shape.ranks_per_node - 1;
+  time.start = us(tree_base, t) + t.generation().start;
+  time.network_hops = 2 * levels;
+  time.hops = time.network_hops + 2 * chain;
+  time.hop_in_node = us(t.machine.nvlink ? tree_nvlink : tree_pcie, t);
+  if (levels > 0) time.hop_between_nodes = us(network_hop, t) + t.extra_hop();
+  const double bandwidth = tree_bandwidth(t);
+  // A chain in the node passes slices on while it takes others in: half a round each.
+  const double rounds = static_cast<double>(2 * levels) + 0.5 * static_cast<double>(chain);
+  const double round =
+      round_of(t.bytes, t.machine.tree.ctas, tree_chunk(t.bytes, t.machine, t.option.protocol));
+  time.fill = fill_of(t.constants.shared.tree_fill * rounds, round, bandwidth);
+  transfer_at(time, t, bandwidth);
   return time;
 }
 
-BytesPerSecond nvls_bandwidth(const Terms& t) {
-  return t.machine.nvls->bus_in_node() * nvls_efficiency;
+/// AllReduce: a member sends its buffer into the switch and one p-th of the sum back to all.
+/// AllGather and ReduceScatter: it takes in, or sends, what the others have.
+double nvls_bandwidth(const Terms& t) {
+  const GenerationConstants& g = t.generation();
+  const double port = t.machine.node.gpu.nvlink.value;
+  if (t.kind == CollectiveKind::all_reduce) {
+    const bool tree = t.option.algorithm == Algorithm::nvls_tree;
+    return port * (tree ? g.nvls_tree : g.nvls_reduce) / (1 + 1 / t.per_node());
+  }
+  return port * g.nvls_gather / bus_factor(t.kind, t.machine.shape.ranks);
+}
+
+/// Bandwidth that fewer CTAs than NCCL's 16 leave.
+double nvls_ctas(const Terms& t) {
+  return std::min(1.0, static_cast<double>(t.machine.nvls->ctas) / nvls_channels);
 }
 
 NcclTime nvls_time(const Terms& t) {
   NcclTime time;
-  time.start = us(nvls_start);
-  const double bandwidth =
-      t.kind == CollectiveKind::all_reduce ? nvls_bandwidth(t).value : t.option.bandwidth.value;
+  time.start = t.generation().nvls_start;
+  double bandwidth = nvls_bandwidth(t) * nvls_ctas(t);
+  if (t.nodes() > 1) {  // with SHARP: in through the NICs once, out once
+    time.hops = time.network_hops = 1;
+    time.hop_between_nodes = us(t.tuning.latency[2].net[2]) + t.extra_hop();
+    bandwidth = std::min(bandwidth, t.nics(t.constants.shared.nic_nvls_tree));
+  }
   transfer_at(time, t, bandwidth);
-  const auto channels = static_cast<double>(t.machine.nvls->ctas);
-  time.fill = to_duration(std::min(t.size() / channels, slot_bytes) * channels / bandwidth);
+  time.fill = fill_of(t.generation().nvls_fill, nvls_round(t.bytes, t.machine, false), bandwidth);
   return time;
 }
 
-/// Up and down a tree of nodes, NVLS inside each. Its first slots queue for the NICs at each level.
+/// Up and down a tree of nodes, NVLS inside each.
 NcclTime nvls_tree_time(const Terms& t) {
   NcclTime time;
-  time.start = us(nvls_start);
-  time.hops = time.network_hops = 2 * levels_of(t.nodes());
-  time.hop_between_nodes = us(nvls_tree_level);
-  const double nics = t.machine.nic_bandwidth.value;
-  // Two nodes send S to each other once; in a larger tree a node takes in S from below and S from
-  // above.
-  const double network =
-      t.nodes() == 2 ? nics * nic_efficiency : nics / 2 * nvls_tree_nic_efficiency;
-  transfer_at(time, t, std::min(network, nvls_bandwidth(t).value));
-  time.fill = tree_fill(t, time.hops, t.machine.nvls->ctas);
+  const std::int64_t levels = levels_of(t.nodes());
+  const SharedConstants& s = t.constants.shared;
+  time.start = t.generation().nvls_start;
+  time.hops = time.network_hops = 2 * levels;
+  time.hop_between_nodes = s.nvls_tree_level + t.extra_hop();
+  const double bandwidth =
+      std::min(t.nics(s.nic_nvls_tree) / tree_load(t), nvls_bandwidth(t) * nvls_ctas(t));
+  transfer_at(time, t, bandwidth);
+  const double rounds = t.generation().nvls_fill + s.nvls_tree_fill * static_cast<double>(levels);
+  time.fill = fill_of(rounds, nvls_round(t.bytes, t.machine, true), bandwidth);
   return time;
 }
 
+/// Recursive doubling over ranks on nodes of their own; its kernels move chunks like Ring's.
 NcclTime pat_time(const Terms& t) {
   NcclTime time;
-  time.start = us(ring_start[t.protocol()] + t.efficiency().start_us);
-  time.hops = time.network_hops = static_cast<std::int64_t>(std::ceil(std::log2(t.ranks())));
-  time.hop_between_nodes = us(ring_hop.net[t.protocol()]);
-  transfer_at(time, t, t.option.bandwidth.value * (achieved_bus(t) / planned_bus(t.machine)));
+  time.start = us(ring_base, t) + t.generation().start;
+  time.hops = time.network_hops =
+      static_cast<std::int64_t>(std::ceil(std::log2(static_cast<double>(t.machine.shape.ranks))));
+  time.hop_between_nodes = us(network_hop, t) + t.extra_hop();
+  transfer_at(time, t, ring_bus(t) * t.tuning.pat / bus_factor(t.kind, t.machine.shape.ranks));
   return time;
 }
 
-// Send/receive, NETWORK_AND_KERNELS.md 1.8: 5 us on NVLink and 17 us across nodes at 2 KB (vidur
-// H100, CUPTI; the latter of low confidence); one H100 NIC carries 36 of 50 GB/s at 64 MiB.
-constexpr double p2p_start_nvlink = 7.0;
-constexpr double p2p_start_net = 17.0;
-constexpr double p2p_nic_efficiency = 0.72;
-constexpr double p2p_nvlink_efficiency = 0.81;  // 365 of 450 GB/s (sendrecv_perf, H100, 8 GiB)
-
-BytesPerSecond nvlink_of_pair(const topology::NodeSpec& node) {
-  if (nvlinks_within(node, 2) == 0) return node.pcie * 0.76;
-  if (node.kind == topology::NodeKind::nvswitch) return node.gpu.nvlink * p2p_nvlink_efficiency;
-  return node.nvlink_per_link * 0.9;  // neighbours of a cube mesh share one link at least
+/// The network's switches sum: up once, down once, whatever the number of nodes. Nothing measured
+/// is at hand: NCCL's own latencies, and the trees' shares of the wires.
+NcclTime collnet_time(const Terms& t) {
+  NcclTime time;
+  const auto row = static_cast<std::size_t>(t.option.algorithm);
+  const NcclLatency& latency = t.tuning.latency[row];
+  const bool direct = t.option.algorithm == Algorithm::collnet_direct;
+  const std::int64_t inside = direct ? std::min<std::int64_t>(1, t.machine.shape.ranks_per_node - 1)
+                                     : t.machine.shape.ranks_per_node - 1;
+  time.start = us(ring_base[2]) + t.generation().start;
+  time.network_hops = 1;
+  time.hops = 1 + 2 * inside;
+  time.hop_in_node = us((t.machine.nvlink ? latency.nvlink : latency.pci)[2]);
+  time.hop_between_nodes = us(latency.net[2]) + t.extra_hop();
+  const double once = t.nics(t.constants.shared.nic_tree);
+  transfer_at(time, t, std::min(once, tree_bandwidth(t) * tree_load(t)));
+  return time;
 }
 
 }  // namespace
 
 NcclTime nccl_time(const NcclTuning& tuning, const NcclMachine& machine, CollectiveKind kind,
-                   Bytes bytes, const NcclOption& option) {
-  const Terms terms{tuning, machine, kind, bytes, option};
+                   Bytes bytes, const NcclOption& option, const NetworkConstants& constants) {
+  const Terms terms{tuning, machine, kind, bytes, option, constants};
   switch (option.algorithm) {
     case Algorithm::ring:
       return ring_time(terms);
@@ -239,64 +266,12 @@ NcclTime nccl_time(const NcclTuning& tuning, const NcclMachine& machine, Collect
       return pat_time(terms);
     case Algorithm::collnet_direct:
     case Algorithm::collnet_chain:
+      return collnet_time(terms);
     case Algorithm::p2p:
     case Algorithm::copy_engine:
       break;
   }
-  throw BrokenPromise("an algorithm that was never offered");
-}
-
-NcclTime point_to_point_time(const NcclMachine& machine, CollectiveKind kind, Bytes bytes) {
-  const auto n = static_cast<double>(machine.shape.ranks);
-  const auto p = static_cast<double>(machine.shape.ranks_per_node);
-  const double size = static_cast<double>(bytes.value);
-  // AlltoAll: every member sends 1/n of its share to each other one, S/n in all but for its own.
-  const bool pair = kind == CollectiveKind::send_receive;
-  const double inside = pair ? size : size / n * (p - 1);
-  const double outside = pair ? size : size / n * (n - p);
-  NcclTime time;
-  const bool crosses = machine.shape.nodes > 1;
-  time.start = us(crosses ? p2p_start_net : p2p_start_nvlink);
-  time.hops = 1;
-  time.network_hops = crosses ? 1 : 0;
-  const BytesPerSecond nvlink = pair || machine.node.kind != topology::NodeKind::nvswitch
-                                    ? nvlink_of_pair(machine.node)
-                                    : machine.node.gpu.nvlink * p2p_nvlink_efficiency;
-  double seconds = crosses && pair ? 0.0 : inside / nvlink.value;
-  if (crosses) {
-    const double nic = machine.nic_bandwidth.value / p * p2p_nic_efficiency;
-    seconds = std::max(seconds, outside / nic);
-  }
-  time.transfer = to_duration(seconds);
-  time.bandwidth = BytesPerSecond(seconds > 0 ? size / seconds : nvlink.value);
-  return time;
-}
-
-Bytes memory_traffic(CollectiveKind kind, Algorithm algorithm, std::int64_t ranks, Bytes bytes) {
-  const auto n = static_cast<double>(ranks);
-  const double ring = static_cast<double>(bytes.value) * (n - 1) / n;
-  const auto whole = static_cast<double>(bytes.value);
-  const auto rounded = [](double b) { return Bytes(static_cast<std::int64_t>(std::llround(b))); };
-  // In the switch: every member is read once and written once.
-  if (algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree) return rounded(2 * whole);
-  switch (kind) {
-    case CollectiveKind::all_gather:  // each shard is read to be sent on and written on arrival
-      return rounded(2 * ring);
-    case CollectiveKind::reduce_scatter:  // read what came in and the own part, write the sum
-                                          // onwards
-      return rounded(3 * ring);
-    case CollectiveKind::all_reduce:  // a ReduceScatter and an AllGather
-      return rounded(5 * ring);
-    case CollectiveKind::broadcast:
-      return rounded(2 * whole);
-    case CollectiveKind::reduce:  // as a ReduceScatter's step, of the whole message
-      return rounded(3 * whole);
-    case CollectiveKind::all_to_all:
-      return rounded(2 * ring);
-    case CollectiveKind::send_receive:  // read at the sender, written at the receiver
-      return bytes;
-  }
-  throw BrokenPromise("a collective without memory traffic");
+  throw BrokenPromise("an algorithm that NCCL never chooses");
 }
 
 }  // namespace stepcast::sim

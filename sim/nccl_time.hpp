@@ -1,9 +1,23 @@
 // How long a collective takes alone, in physical terms: a start, hops that follow one another, the
-// filling of the pipeline, bytes over bandwidth. Few constants, per GPU generation, none per row of
-// measurement; NCCL's version only decides what runs (nccl_choice.hpp).
+// filling of the pipeline, bytes over bandwidth. NCCL's version only decides what runs
+// (nccl_choice.hpp); the constants are of the hardware (network_constants.hpp).
+//
+//   Ring       start + loops x steps x step + bytes x bus factor x (1 + drain/steps) / bus
+//              A loop moves one chunk of at most 2 MiB per channel and rank. Simple pays a step's
+//              waiting and announcing in every loop, and at a loop's end the links idle for
+//              `drain` of a step: a rank that awaits its last chunk sends nothing. Between nodes
+//              the NICs are the slower part and hide both.
+//   Tree       start + 2 levels x hop + 2 (p-1) x hop in the node + fill + bytes / bandwidth
+//              A node of p members sends its half up each of two trees and passes both down: its
+//              NICs carry twice the bytes each way, once on two nodes, which swap.
+//   NVLS       start + fill + bytes / bandwidth: the NVSwitch sums, and sends the sum to all.
+//   NVLSTree   NVLS with a tree between the nodes.
+//   fill       a level passes a chunk on only when it is there; chunks shrink with the message as
+//              NCCL's do (NETWORK_AND_KERNELS.md 1.8).
 #pragma once
 
 #include "sim/nccl_choice.hpp"
+#include "sim/network_constants.hpp"
 
 namespace stepcast::sim {
 
@@ -25,10 +39,11 @@ struct NcclTime {
 
 /// Of a collective that NCCL chooses an algorithm for.
 NcclTime nccl_time(const NcclTuning&, const NcclMachine&, workloads::CollectiveKind, Bytes,
-                   const NcclOption&);
+                   const NcclOption&, const NetworkConstants& = network_constants());
 
 /// Send/receive and AlltoAll, which have no choice.
-NcclTime point_to_point_time(const NcclMachine&, workloads::CollectiveKind, Bytes);
+NcclTime point_to_point_time(const NcclMachine&, workloads::CollectiveKind, Bytes,
+                             const NetworkConstants& = network_constants());
 
 /// HBM traffic of one member during the whole collective, reads and writes.
 Bytes memory_traffic(workloads::CollectiveKind, Algorithm, std::int64_t ranks, Bytes);

@@ -2,39 +2,24 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <cmath>
 #include <map>
-#include <optional>
 #include <tuple>
 
+#include "calibrate/collective_case.hpp"
+#include "calibrate/source_key.hpp"
 #include "engine/check.hpp"
-#include "sim/gpu_names.hpp"
+#include "sim/measured_time.hpp"
 #include "sim/nccl_network.hpp"
 #include "sim/nccl_tuning.hpp"
 #include "sim/provenance.hpp"
-#include "sim/toml_value.hpp"
-#include "validate/source_key.hpp"
 
 namespace stepcast::validate {
 namespace {
 
+using calibrate::CollectiveCase;
+using calibrate::Unpredictable;
 using sim::CollectiveRow;
 using workloads::CollectiveKind;
-
-/// Why a row cannot be predicted.
-struct Unpredictable {
-  std::string reason;
-};
-
-const std::map<std::string, CollectiveKind> kinds = {
-    {"allreduce", CollectiveKind::all_reduce},
-    {"allgather", CollectiveKind::all_gather},
-    {"reducescatter", CollectiveKind::reduce_scatter},
-    {"broadcast", CollectiveKind::broadcast},
-    {"reduce", CollectiveKind::reduce},
-    {"alltoall", CollectiveKind::all_to_all},
-    {"sendrecv", CollectiveKind::send_receive}};
 
 std::string band_of(Bytes bytes) {
   constexpr std::int64_t kib = 1024, mib = 1024 * kib;
@@ -65,29 +50,20 @@ std::string size_text(Bytes bytes) {
   return fmt::format("{} B", bytes.value);
 }
 
-/// What the columns cannot say and the source's own words do.
-std::optional<std::string> not_nccl(const CollectiveRow& row) {
-  const auto says = [&](const char* words) {
-    return row.source.source.find(words) != std::string::npos;
-  };
-  if (says("osu_bw") || says("osu_latency") || says("MPI/UCX")) return "times MPI, not NCCL";
-  if (says("P2P dis")) return "NVLink was switched off";
-  return std::nullopt;
-}
-
 class Predictor {
  public:
   Predictor(const sim::CalibrationTable& pool, const sim::Catalogue& catalogue,
             const CollectiveOptions& options)
-      : pool_(pool), nccl_directory_(catalogue.directory() + "/nccl"), options_(options) {
-    for (const std::string& name : catalogue.names("nodes"))
-      nodes_.push_back(catalogue.node(sim::toml_text(name, "nodes")));
-  }
+      : pool_(pool),
+        nccl_directory_(catalogue.directory() + "/nccl"),
+        options_(options),
+        cases_(catalogue) {}
 
   ComparedRow compare(const CollectiveRow& row) {
     ComparedRow out;
     out.gpu = row.gpu;
     out.kind = row.collective;
+    out.source = calibrate::source_key(row.source);
     out.bytes = row.bytes;
     out.measured = row.duration;
     out.what = fmt::format("{} on {} GPUs, {} nodes", size_text(row.bytes), row.ranks, row.nodes);
@@ -102,63 +78,32 @@ class Predictor {
 
  private:
   void predict(const CollectiveRow& row, ComparedRow& out) {
-    if (row.bytes <= Bytes(0)) throw Unpredictable{"a peak without a size (max)"};
-    if (row.nodes < 1) throw Unpredictable{"number of nodes not stated (multi)"};
-    if (row.fabric.empty()) throw Unpredictable{"fabric not stated"};
-    if (const auto other = not_nccl(row)) throw Unpredictable{*other};
-    const topology::NodeSpec node = machine_of(row);
-    const CollectiveKind kind = kinds.at(row.collective);
-    const sim::GroupShape shape{row.ranks, row.nodes, row.ranks / row.nodes, 1};
-    const sim::CollectiveTime time = times_of(row, node).time_of(kind, row.bytes, shape);
-    out.group = {generation_name(node.gpu.architecture), row.collective, row.fabric,
+    const CollectiveCase question = cases_.case_of(row);
+    const CollectiveKind kind = question.kind;
+    const sim::CollectiveTime time =
+        times_of(row, question.node).time_of(kind, row.bytes, question.shape);
+    out.group = {generation_name(question.node.gpu.architecture), row.collective, row.fabric,
                  band_of(row.bytes)};
-    out.predicted = time.duration;
+    out.predicted = sim::as_measured(time.duration, row, sim::network_constants().measurement);
+    out.within_reading_error = calibrate::error_of(*out.predicted, row, kind) == 0.0;
     if (kind != CollectiveKind::all_to_all && kind != CollectiveKind::send_receive)
       out.nccl_estimate = time.nccl_estimate;
     out.provenance = sim::name_of(time.provenance);
     out.rests_on = time.rests_on;
-  }
-
-  /// The catalogue's node of this GPU, with the NICs that the row states.
-  topology::NodeSpec machine_of(const CollectiveRow& row) const {
-    const topology::NodeSpec* found = nullptr;
-    for (const topology::NodeSpec& node : nodes_)
-      if (found == nullptr && sim::kinship(row.gpu, node.gpu.name) == sim::Kinship::same)
-        found = &node;
-    if (found == nullptr) throw Unpredictable{"no node with " + row.gpu + " in the catalogue"};
-    topology::NodeSpec node = *found;
-    if (row.ranks % row.nodes != 0 || row.ranks / row.nodes > node.gpus)
-      throw Unpredictable{fmt::format("{} ranks on {} nodes", row.ranks, row.nodes)};
-    // The column holds the GPUs of a node, or only those that take part.
-    const std::int64_t gpus = row.gpus_per_node;
-    if (gpus > 0 && gpus != node.gpus && gpus != row.ranks / row.nodes)
-      throw Unpredictable{
-          fmt::format("a node of {} GPUs, the catalogue's has {}", gpus, node.gpus)};
-    if (row.nodes == 1) {
-      if (row.fabric != "nvlink") throw Unpredictable{"one node on " + row.fabric};
-      return node;
-    }
-    set_nics(node, row);
-    return node;
-  }
-
-  /// As many NICs of the node's own speed as the stated bandwidth holds, else one of just that.
-  static void set_nics(topology::NodeSpec& node, const CollectiveRow& row) {
-    if (!(row.node_bandwidth.value > 0)) throw Unpredictable{"network bandwidth not stated"};
-    const double count = row.node_bandwidth / node.nic;
-    const bool whole = count >= 0.99 && std::abs(count - std::round(count)) < 0.01 * count;
-    node.nics = whole ? static_cast<std::int64_t>(std::llround(count)) : 1;
-    if (!whole) node.nic = row.node_bandwidth;
+    if (question.assumed) out.what += ", NICs assumed";
   }
 
   const sim::CollectiveTimes& times_of(const CollectiveRow& row, const topology::NodeSpec& node) {
     const std::string version = row.nccl.empty() ? options_.nccl : row.nccl;
-    const std::string left_out = options_.with_curves ? "" : source_key(row.source);
+    const std::string left_out =
+        options_.curves == Curves::all ? "" : calibrate::source_key(row.source);
     const Key key{left_out, version, node.name, node.nics, node.nic.value};
     const auto known = times_.find(key);
     if (known != times_.end()) return known->second;
-    const auto rows =
-        options_.with_curves ? pool_.collectives : without_source(pool_.collectives, left_out);
+    std::vector<CollectiveRow> rows;
+    if (options_.curves != Curves::none)
+      rows = left_out.empty() ? pool_.collectives
+                              : calibrate::without_source(pool_.collectives, left_out);
     return times_.emplace(key, sim::CollectiveTimes(node, tuning_of(version, row), rows))
         .first->second;
   }
@@ -177,9 +122,21 @@ class Predictor {
   const sim::CalibrationTable& pool_;
   std::string nccl_directory_;
   CollectiveOptions options_;
-  std::vector<topology::NodeSpec> nodes_;
+  calibrate::CollectiveCases cases_;
   std::map<Key, sim::CollectiveTimes> times_;
 };
+
+std::string note_of(Curves curves) {
+  switch (curves) {
+    case Curves::all:
+      return "CIRCULAR (--with-curves): a row may be predicted from itself.";
+    case Curves::none:
+      return "The model alone (--model-only): no measured curve is used.";
+    case Curves::other_sources:
+      return "Measured curves of other sources are used, none of a row's own, none of this file.";
+  }
+  throw BrokenPromise("a use of curves without a note");
+}
 
 }  // namespace
 
@@ -192,15 +149,13 @@ Comparison compare_collectives(const std::string& file, const std::vector<Measur
                  .notes = {},
                  .group_headings = {"GPUs", "collective", "network", "size"},
                  .rows = {}};
-  out.left_out = options.with_curves ? "nothing" : "source";
-  out.notes = {options.with_curves
-                   ? "CIRCULAR (--with-curves): a row may be predicted from itself."
-                   : "Leave-one-source-out: no row is predicted from measured curves of its own "
-                     "source.",
-               "The model's constants are not refitted: some were chosen with published rows in "
-               "view.",
-               "NCCL " + options.nccl + " where a row states no version."};
-  const sim::CalibrationTable pool = pool_of(known, rows);
+  out.left_out = options.curves == Curves::all ? "nothing" : "source";
+  out.notes = {
+      note_of(options.curves),
+      "The model's constants are fitted on published rows (scenarios/network/fitted.toml).",
+      "A reading error that a row states counts as none.",
+      "NCCL " + options.nccl + " where a row states no version."};
+  const sim::CalibrationTable pool = options.curves == Curves::all ? pool_of(known, rows) : known;
   Predictor predictor(pool, catalogue, options);
   for (const MeasuredRow& row : rows) {
     if (row.table.collectives.empty()) {

@@ -17,15 +17,19 @@ struct ComparedRow {
   std::string kind, what;
   std::vector<std::string> group;  // cells under Comparison::group_headings
   Bytes bytes{};                   // of a collective
+  std::string source;              // of a collective: the document or repository
   Duration measured{};             // 0: the row states no time
   std::optional<Duration> predicted;
   std::optional<Duration> nccl_estimate;  // by which NCCL itself would choose
   std::string provenance, rests_on;       // of the prediction
   std::string not_scored;                 // why; empty: the row counts
+  bool within_reading_error = false;      // of its source: counts as no error
 
   bool scored() const { return not_scored.empty(); }
   /// predicted / measured - 1; both must be there.
-  double error() const { return seconds(*predicted) / seconds(measured) - 1; }
+  double error() const {
+    return within_reading_error ? 0.0 : seconds(*predicted) / seconds(measured) - 1;
+  }
 };
 
 struct Comparison {

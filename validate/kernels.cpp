@@ -6,13 +6,13 @@
 #include <map>
 #include <optional>
 
+#include "calibrate/source_key.hpp"
 #include "engine/check.hpp"
 #include "sim/attention_times.hpp"
 #include "sim/gemm_times.hpp"
 #include "sim/gpu_names.hpp"
 #include "sim/provenance.hpp"
 #include "sim/toml_value.hpp"
-#include "validate/source_key.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -65,7 +65,7 @@ template <class Row>
 Visible<Row> visible_to(const Row& row, const std::vector<Row>& pool, const std::string& gpu,
                         LeaveOut leave_out) {
   if (leave_out == LeaveOut::source) {
-    Visible<Row> out{without_source(pool, source_key(row.source)), true};
+    Visible<Row> out{calibrate::without_source(pool, calibrate::source_key(row.source)), true};
     const auto serves = [&](const Row& other) {
       return other.source.confidence != "low" &&
              sim::kinship(other.gpu, gpu) <= sim::Kinship::same_chip;

@@ -31,6 +31,7 @@ constexpr int exit_too_inaccurate = 5;
 constexpr sim::Option collective_options[] = {
     {"nccl", "VERSION", "", "NCCL of rows that state none (default 2.20)"},
     {"with-curves", "", "", "circular: also use the curves of the row's own source"},
+    {"model-only", "", "", "use no measured curve at all"},
     {"fail-above", "PERCENT", "", "exit code 5 when the median error is larger"},
     {"json", "", "", "print JSON"},
 };
@@ -102,7 +103,10 @@ int collectives(const Arguments& arguments) {
   const auto rows = validate::measured_rows(calibrate::read_csv(file));
   validate::CollectiveOptions options;
   options.nccl = arguments.get("nccl", options.nccl);
-  options.with_curves = arguments.has("with-curves");
+  if (arguments.has("with-curves") && arguments.has("model-only"))
+    throw UsageError("--with-curves and --model-only exclude each other");
+  if (arguments.has("with-curves")) options.curves = validate::Curves::all;
+  if (arguments.has("model-only")) options.curves = validate::Curves::none;
   return print(
       validate::compare_collectives(file, rows, published(), sim::Catalogue::standard(), options),
       arguments);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "sim/text_table.hpp"
 
@@ -27,15 +29,20 @@ struct Totals {
 };
 
 /// Of the rows that count; those without bytes are in neither half.
-Totals totals_of(const Comparison& comparison) {
+template <class Chosen>
+Totals totals_of(const Comparison& comparison, Chosen chosen) {
   Totals out;
   for (const ComparedRow& row : comparison.rows) {
-    if (!row.scored()) continue;
+    if (!row.scored() || !chosen(row)) continue;
     out.all.add(row);
     if (row.bytes > Bytes(0))
       (row.bytes >= Bytes(1 << 20) ? out.from_1mib : out.below_1mib).add(row);
   }
   return out;
+}
+
+Totals totals_of(const Comparison& comparison) {
+  return totals_of(comparison, [](const ComparedRow&) { return true; });
 }
 
 /// "+4.1 %"
@@ -98,6 +105,48 @@ std::string group_table(const Comparison& comparison) {
     table.row(std::move(cells));
   }
   return table.text();
+}
+
+/// Halves of each GPU generation, where rows have sizes.
+std::string generation_table(const Comparison& comparison) {
+  std::set<std::string> names;
+  for (const ComparedRow& row : comparison.rows)
+    if (row.scored() && row.bytes > Bytes(0)) names.insert(row.group.front());
+  if (names.empty()) return "";
+  sim::TextTable table;
+  table.column("GPUs", "", sim::TextTable::Align::left);
+  table.column("size", "", sim::TextTable::Align::left);
+  for (const char* heading : {"rows", "median", "mean", "bias", "NCCL's median"})
+    table.column(heading);
+  for (const std::string& name : names) {
+    const Totals totals =
+        totals_of(comparison, [&](const ComparedRow& row) { return row.group.front() == name; });
+    for (const auto& [size, errors] :
+         {std::pair{"below 1 MiB", &totals.below_1mib}, {"from 1 MiB", &totals.from_1mib}}) {
+      if (errors->ours.empty()) continue;
+      std::vector<std::string> cells{name, size};
+      for (std::string& cell : score_cells(*errors)) cells.push_back(std::move(cell));
+      table.row(std::move(cells));
+    }
+  }
+  return "\n" + table.text();
+}
+
+std::string source_table(const Comparison& comparison) {
+  std::map<std::string, Errors> sources;
+  for (const ComparedRow& row : comparison.rows)
+    if (row.scored() && !row.source.empty()) sources[row.source].add(row);
+  if (sources.empty()) return "";
+  sim::TextTable table;
+  table.column("source", "", sim::TextTable::Align::left);
+  for (const char* heading : {"rows", "median", "mean", "bias", "NCCL's median"})
+    table.column(heading);
+  for (const auto& [source, errors] : sources) {
+    std::vector<std::string> cells{source};
+    for (std::string& cell : score_cells(errors)) cells.push_back(std::move(cell));
+    table.row(std::move(cells));
+  }
+  return "\n" + table.text();
 }
 
 std::string worst_table(const Comparison& comparison) {
@@ -173,7 +222,8 @@ std::string report_text(const Comparison& comparison) {
       comparison.other_kinds > 0 ? fmt::format("; {} of other kinds", comparison.other_kinds) : "");
   for (const std::string& note : comparison.notes) out += note + "\n";
   out += "Errors of time: median and mean of |predicted / measured - 1|, bias with its sign.\n\n";
-  return out + group_table(comparison) + worst_table(comparison) + not_scored_table(comparison);
+  return out + group_table(comparison) + generation_table(comparison) + source_table(comparison) +
+         worst_table(comparison) + not_scored_table(comparison);
 }
 
 }  // namespace stepcast::validate

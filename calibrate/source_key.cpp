@@ -1,6 +1,6 @@
-#include "validate/source_key.hpp"
+#include "calibrate/source_key.hpp"
 
-namespace stepcast::validate {
+namespace stepcast::calibrate {
 
 std::string source_key(const sim::RowSource& source) {
   const std::string first = source.reference.substr(0, source.reference.find(' '));
@@ -9,4 +9,4 @@ std::string source_key(const sim::RowSource& source) {
   return first.substr(0, first.find_first_of("@#"));
 }
 
-}  // namespace stepcast::validate
+}  // namespace stepcast::calibrate

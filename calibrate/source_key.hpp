@@ -6,7 +6,7 @@
 
 #include "sim/calibration_table.hpp"
 
-namespace stepcast::validate {
+namespace stepcast::calibrate {
 
 /// The repository, page or document of a reference, without the path inside it or its version:
 /// "github:NVIDIA/cudnn-frontend@v1.5.0 benchmark/x.csv" and "... other.csv" are one source. One
@@ -21,4 +21,4 @@ std::vector<Row> without_source(const std::vector<Row>& rows, const std::string&
   return out;
 }
 
-}  // namespace stepcast::validate
+}  // namespace stepcast::calibrate

@@ -1,4 +1,4 @@
-#include "validate/source_key.hpp"
+#include "calibrate/source_key.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -7,7 +7,7 @@ using namespace stepcast;
 namespace {
 
 std::string key(const std::string& reference) {
-  return validate::source_key({"", reference, "high"});
+  return calibrate::source_key({"", reference, "high"});
 }
 
 }  // namespace
