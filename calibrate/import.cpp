@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "calibrate/measurement.hpp"
+#include "calibrate/nccl_tests.hpp"
 #include "engine/check.hpp"
 #include "sim/suggest.hpp"
 
@@ -101,14 +102,6 @@ void import_elementwise(const Measurement& row, CalibrationTable& table) {
                                .source = row.source()});
 }
 
-/// busbw = S / t x factor (nccl-tests doc/PERFORMANCE.md): 2(n-1)/n for AllReduce, (n-1)/n for
-/// AllGather, ReduceScatter and AlltoAll, 1 for SendRecv.
-double bus_factor(const std::string& collective, std::int64_t ranks) {
-  const double n = static_cast<double>(ranks);
-  if (collective == "sendrecv") return 1.0;
-  return (collective == "allreduce" ? 2.0 : 1.0) * (n - 1.0) / n;
-}
-
 void import_collective(const Measurement& row, CalibrationTable& table) {
   const bool peak = row.shape_text().starts_with("max");  // "max", "max(1G-4G)"
   const std::string& link = row.text("inter_node_gbps_per_node");
@@ -177,6 +170,8 @@ const std::map<std::string, Importer>& importers() {
                                                       {"allgather", import_collective},
                                                       {"reducescatter", import_collective},
                                                       {"alltoall", import_collective},
+                                                      {"broadcast", import_collective},
+                                                      {"reduce", import_collective},
                                                       {"sendrecv", import_collective},
                                                       {"copy", import_copy}};
   return all;
@@ -202,22 +197,6 @@ CalibrationTable import_csv(const CsvFile& file) {
     importer->second(row, table);
   }
   return table;
-}
-
-CalibrationTable import_files(std::span<const std::string> paths) {
-  CalibrationTable all;
-  const auto append = [](auto& to, const auto& from) {
-    to.insert(to.end(), from.begin(), from.end());
-  };
-  for (const std::string& path : paths) {
-    const CalibrationTable table = import_csv(read_csv(path));
-    append(all.gemm, table.gemm);
-    append(all.attention, table.attention);
-    append(all.elementwise, table.elementwise);
-    append(all.collectives, table.collectives);
-    append(all.copies, table.copies);
-  }
-  return all;
 }
 
 }  // namespace stepcast::calibrate

@@ -3,9 +3,6 @@
 // error with file and line. Knows no HDF5.
 #pragma once
 
-#include <span>
-#include <string>
-
 #include "calibrate/csv.hpp"
 #include "sim/calibration_table.hpp"
 
@@ -16,11 +13,8 @@ namespace stepcast::calibrate {
 /// inter_node_gbps_per_node, nccl, processes, timing (collectives), implementation (attention,
 /// element-wise), data (gemm), min_bytes_moved (element-wise); implied_GB_per_s is read over.
 /// Kinds and their units: gemm, attention_fwd, attention_bwd, attention_fwd_bwd in TFLOP/s;
-/// allreduce, allgather, reducescatter, alltoall, sendrecv in us or "GB/s busbw"; copy in GB/s;
-/// rmsnorm, rope, silu_mul, residual_add, embedding in us.
+/// allreduce, allgather, reducescatter, alltoall, sendrecv, broadcast, reduce in us or "GB/s
+/// busbw"; copy in GB/s; rmsnorm, rope, silu_mul, residual_add, embedding in us.
 sim::CalibrationTable import_csv(const CsvFile& file);
-
-/// Imports files in order; all rows are kept, also repeated ones.
-sim::CalibrationTable import_files(std::span<const std::string> paths);
 
 }  // namespace stepcast::calibrate

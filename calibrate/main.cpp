@@ -1,18 +1,27 @@
 // stepcast-calibrate: makes, shows, exports and merges calibration tables.
 // Exit codes: 0 ok, 1 internal, 2 usage, 3 bad input.
 #include <boost/program_options.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <exception>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "calibrate/cluster_facts.hpp"
 #include "calibrate/export.hpp"
-#include "calibrate/import.hpp"
+#include "calibrate/fit_network.hpp"
+#include "calibrate/import_files.hpp"
+#include "calibrate/node_topology.hpp"
 #include "calibrate/show.hpp"
+#include "calibrate/text_lines.hpp"
 #include "engine/check.hpp"
+#include "engine/units_text.hpp"
 #include "sim/calibration_table.hpp"
+#include "sim/catalogue.hpp"
 #include "sim/suggest.hpp"
 
 namespace {
@@ -23,11 +32,21 @@ namespace sim = stepcast::sim;
 
 constexpr const char* usage =
     "stepcast-calibrate: calibration tables (HDF5) from measurements\n\n"
-    "  stepcast-calibrate import FILE.csv ... --out FILE.h5 [--title TITLE]\n"
+    "  stepcast-calibrate import FILE ... --out FILE.h5 [--title TITLE]\n"
+    "      FILE: CSV, nccl-tests (text, or -J), NCCL's log (NCCL_DEBUG_SUBSYS=INIT,TUNING)\n"
+    "      what a log does not say: --gpu NAME, --nccl 2.20.5, --collective all_reduce,\n"
+    "      --fabric infiniband|roce|efa|ethernet|nvlink|pcie, --node-bandwidth \"3200 Gbit/s\",\n"
+    "      --ranks N, --nodes N\n"
+    "  stepcast-calibrate import-node FILE --name NAME [--out NODE.toml] [--gpu NAME]\n"
+    "      [--node-bandwidth \"3200 Gbit/s\"]   a node from NCCL_TOPO_DUMP_FILE's XML or from\n"
+    "      nvidia-smi topo -m, for stepcast run --node NODE.toml\n"
     "  stepcast-calibrate show FILE.h5\n"
     "  stepcast-calibrate export --csv FILE.h5        writes CSV to standard output\n"
     "  stepcast-calibrate merge A.h5 B.h5 ... --out C.h5 [--title TITLE]\n"
-    "                                                 later files win over equal keys\n";
+    "                                                 later files win over equal keys\n"
+    "  stepcast-calibrate fit-network FILE.csv|FILE.h5 ... [--from FILE.toml] [--out FILE.toml]\n"
+    "      [--cross-validate]\n"
+    "      fits the constants of the network model on measured collectives; prints what it found\n";
 
 /// The command line itself is wrong: exit code 2.
 class UsageError : public std::runtime_error {
@@ -38,12 +57,21 @@ class UsageError : public std::runtime_error {
 struct Arguments {
   std::string command;
   std::vector<std::string> files;
-  std::string out, title, csv;
-  bool help = false;
+  std::string out, title, csv, from;
+  std::string name, gpu, fabric, node_bandwidth, nccl, collective;
+  std::int64_t ranks = 0, nodes = 0;
+  bool help = false, cross_validate = false;
 };
 
-const std::vector<std::string> commands = {"import", "show", "export", "merge"};
-const std::vector<std::string> options = {"--out", "--title", "--csv", "--help"};
+const std::vector<std::string> commands = {"import", "import-node", "show",
+                                           "export", "merge",       "fit-network"};
+const std::vector<std::string> options = {"--cross-validate", "--name",
+                                          "--from",           "--out",
+                                          "--title",          "--csv",
+                                          "--help",           "--gpu",
+                                          "--fabric",         "--node-bandwidth",
+                                          "--nccl",           "--collective",
+                                          "--ranks",          "--nodes"};
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& words) {
   const auto near = sim::closest(word, words);
@@ -53,8 +81,14 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
   po::options_description named;
-  named.add_options()("out", po::value(&arguments.out))("title", po::value(&arguments.title))(
-      "csv", po::value(&arguments.csv))("help,h", po::bool_switch(&arguments.help))(
+  named.add_options()("cross-validate", po::bool_switch(&arguments.cross_validate))(
+      "name", po::value(&arguments.name))("from", po::value(&arguments.from))(
+      "out", po::value(&arguments.out))("title", po::value(&arguments.title))(
+      "csv", po::value(&arguments.csv))("gpu", po::value(&arguments.gpu))(
+      "fabric", po::value(&arguments.fabric))(
+      "node-bandwidth", po::value(&arguments.node_bandwidth))("nccl", po::value(&arguments.nccl))(
+      "collective", po::value(&arguments.collective))("ranks", po::value(&arguments.ranks))(
+      "nodes", po::value(&arguments.nodes))("help,h", po::bool_switch(&arguments.help))(
       "command", po::value(&arguments.command))("file", po::value(&arguments.files));
   po::positional_options_description positional;
   positional.add("command", 1).add("file", -1);
@@ -68,6 +102,10 @@ Arguments parse(int argc, char** argv) {
             .run(),
         values);
     po::notify(values);
+    for (const auto& [option, count] :
+         {std::pair("ranks", arguments.ranks), std::pair("nodes", arguments.nodes)})
+      if (values.count(option) > 0 && count < 1)
+        throw UsageError(std::string("--") + option + " is a positive number");
   } catch (const po::unknown_option& error) {
     const std::string option = error.get_option_name();
     throw UsageError("unknown option " + option + did_you_mean(option, options));
@@ -90,15 +128,102 @@ void need(bool condition, const char* what) {
   if (!condition) throw UsageError(what);
 }
 
+/// The options that say what logs do not.
+calibrate::ClusterFacts facts_of(const Arguments& arguments) {
+  using stepcast::InputError;
+  calibrate::ClusterFacts facts;
+  if (!arguments.fabric.empty()) calibrate::check_fabric(facts.fabric = arguments.fabric);
+  if (!arguments.node_bandwidth.empty())
+    facts.node_bandwidth =
+        stepcast::parse<stepcast::BytesPerSecond>(arguments.node_bandwidth, "--node-bandwidth");
+  if (!arguments.gpu.empty()) {
+    const auto gpu = calibrate::gpu_named(arguments.gpu);
+    if (!gpu)
+      throw InputError("--gpu", "unknown GPU '" + arguments.gpu + "'", "e.g. h100-sxm5-80gb");
+    facts.gpu = *gpu;
+  }
+  if (!arguments.collective.empty()) {
+    const auto collective = calibrate::collective_named(arguments.collective);
+    if (!collective)
+      throw InputError("--collective", "unknown collective '" + arguments.collective + "'",
+                       "e.g. all_reduce");
+    facts.collective = *collective;
+  }
+  facts.nccl = arguments.nccl;
+  if (arguments.ranks > 0) facts.ranks = arguments.ranks;
+  if (arguments.nodes > 0) facts.nodes = arguments.nodes;
+  return facts;
+}
+
+void import(const Arguments& arguments) {
+  need(!arguments.files.empty() && !arguments.out.empty(), "import needs FILE ... --out FILE.h5");
+  calibrate::Import import = calibrate::import_files(arguments.files, facts_of(arguments));
+  import.table.title = arguments.title.empty() ? arguments.out : arguments.title;
+  import.table.created = today();
+  sim::write_calibration(arguments.out, import.table);
+  std::fputs(import.report.c_str(), stdout);
+}
+
+bool is_table(const std::string& path) { return path.ends_with(".h5") || path == "published"; }
+
+/// Everything that the files measured, CSV and tables alike.
+std::vector<sim::CollectiveRow> collectives_of(const std::vector<std::string>& files) {
+  std::vector<sim::CollectiveRow> rows;
+  for (const std::string& path : files) {
+    const auto table = is_table(path) ? sim::read_calibrations(std::vector{path})
+                                      : calibrate::import_files(std::vector{path}).table;
+    rows.insert(rows.end(), table.collectives.begin(), table.collectives.end());
+  }
+  return rows;
+}
+
+void fit_network(const Arguments& arguments) {
+  need(!arguments.files.empty(), "fit-network needs FILE.csv or FILE.h5");
+  const sim::Catalogue catalogue = sim::Catalogue::standard();
+  const auto start = arguments.from.empty() ? sim::network_constants()
+                                            : sim::read_network_constants(arguments.from);
+  const std::vector<sim::CollectiveRow> rows = collectives_of(arguments.files);
+  const calibrate::NetworkFit fit = calibrate::fit_network(rows, catalogue, start);
+  std::fputs(calibrate::to_text(fit).c_str(), stdout);
+  if (arguments.cross_validate)
+    std::fputs(("\nmedian errors by source, in the fit and left out of it\n" +
+                calibrate::to_text(calibrate::cross_validate(rows, catalogue, start)))
+                   .c_str(),
+               stdout);
+  if (arguments.out.empty()) return;
+  std::string source = "stepcast-calibrate fit-network, " + today() + ", on";
+  for (const std::string& path : arguments.files)
+    source += " " + std::filesystem::path(path).filename().string();
+  calibrate::write_text(arguments.out, calibrate::to_toml(fit, source));
+}
+
+void import_node(const Arguments& arguments) {
+  need(arguments.files.size() == 1 && !arguments.name.empty(),
+       "import-node needs one FILE and --name NAME");
+  const std::string& path = arguments.files[0];
+  calibrate::Ignored ignored;
+  calibrate::NodeImport wanted{
+      .name = arguments.name, .gpu = arguments.gpu, .date = today(), .node_bandwidth = {}};
+  wanted.node_bandwidth = facts_of(arguments).node_bandwidth;
+  const auto topology = calibrate::read_topology(path, ignored);
+  const std::string toml =
+      calibrate::node_toml(topology, wanted, sim::Catalogue::standard(), ignored);
+  if (arguments.out.empty())
+    std::fputs(toml.c_str(), stdout);
+  else
+    calibrate::write_bytes(arguments.out, toml);
+  std::fputs(ignored.text(path).c_str(), arguments.out.empty() ? stderr : stdout);
+}
+
 void run(const Arguments& arguments) {
   const std::string& command = arguments.command;
   const auto& files = arguments.files;
   if (command == "import") {
-    need(!files.empty() && !arguments.out.empty(), "import needs FILE.csv ... --out FILE.h5");
-    sim::CalibrationTable table = calibrate::import_files(files);
-    table.title = arguments.title.empty() ? arguments.out : arguments.title;
-    table.created = today();
-    sim::write_calibration(arguments.out, table);
+    import(arguments);
+  } else if (command == "fit-network") {
+    fit_network(arguments);
+  } else if (command == "import-node") {
+    import_node(arguments);
   } else if (command == "show") {
     need(files.size() == 1, "show needs one FILE.h5");
     std::fputs(calibrate::describe(sim::read_calibration(files[0])).c_str(), stdout);

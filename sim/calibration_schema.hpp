@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "sim/calibration_table.hpp"
 
@@ -106,6 +107,42 @@ void list_columns(Column& column, const CopyRow*) {
   source_columns<Row>(column);
 }
 
+template <class Column>
+void list_columns(Column& column, const NcclTuningRow*) {
+  using Row = NcclTuningRow;
+  column("gpu", &Row::gpu);
+  column("nccl", &Row::nccl);
+  column("collective", &Row::collective);
+  column("algorithm", &Row::algorithm);
+  column("protocol", &Row::protocol);
+  column("ranks", &Row::ranks);
+  column("nodes", &Row::nodes);
+  column("latency", &Row::latency);
+  column("bandwidth", &Row::bandwidth);
+  source_columns<Row>(column);
+}
+
+template <class Column>
+void list_columns(Column& column, const NcclChoiceRow*) {
+  using Row = NcclChoiceRow;
+  column("gpu", &Row::gpu);
+  column("nccl", &Row::nccl);
+  column("collective", &Row::collective);
+  column("ranks", &Row::ranks);
+  column("nodes", &Row::nodes);
+  column("bytes", &Row::bytes);
+  column("algorithm", &Row::algorithm);
+  column("protocol", &Row::protocol);
+  column("channels", &Row::channels);
+  column("estimate", &Row::estimate);
+  source_columns<Row>(column);
+}
+
+/// Families that came after the first files of this version: a file without the group has no rows.
+inline bool may_lack(std::string_view group) {
+  return group == "/nccl_tuning" || group == "/nccl_choices";
+}
+
 /// `family(group, rows)` is called for each of the table's vectors.
 template <class Table, class Family>
 void list_families(Table& table, Family&& family) {
@@ -114,6 +151,8 @@ void list_families(Table& table, Family&& family) {
   family("/elementwise", table.elementwise);
   family("/collectives", table.collectives);
   family("/copies", table.copies);
+  family("/nccl_tuning", table.nccl_tuning);
+  family("/nccl_choices", table.nccl_choices);
 }
 
 }  // namespace stepcast::sim::detail

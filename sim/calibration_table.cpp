@@ -124,6 +124,13 @@ bool good(const CollectiveRow& r) {
          std::isfinite(r.node_bandwidth.value) && r.node_bandwidth.value >= 0;
 }
 bool good(const CopyRow& r) { return positive(r.rate.value); }
+bool good(const NcclTuningRow& r) {
+  return positive(r.bandwidth.value) && r.latency >= Duration(0) && r.ranks > 0 && r.nodes > 0;
+}
+bool good(const NcclChoiceRow& r) {
+  return r.bytes.value > 0 && r.channels >= 0 && r.estimate >= Duration(0) && r.ranks > 0 &&
+         r.nodes > 0;
+}
 
 }  // namespace
 
@@ -147,6 +154,7 @@ CalibrationTable read_calibration(const std::string& path) {
   table.title = file.text_attribute("/", "title");
   table.created = file.text_attribute("/", "created");
   detail::list_families(table, [&]<class Row>(const char* group, std::vector<Row>& rows) {
+    if (detail::may_lack(group) && !file.has(group)) return;
     ColumnReader<Row> reader(file, group, rows);
     detail::list_columns(reader, static_cast<const Row*>(nullptr));
     for (std::size_t i = 0; i < rows.size(); ++i)

@@ -2,11 +2,12 @@
 // file, the contract between calibrate (writes) and sim (reads).
 //
 // Schema version 1. Root attributes: format = "stepcast calibration", version = 1, title, created.
-// One group per family: /gemm /attention /elementwise /collectives /copies. One 1-D dataset per
-// column, all of a family equally long, each with an attribute `unit` ("1" for counts, "text" for
-// words, "ps", "B", "FLOP/s", "B/s"). Words are fixed-length UTF-8, padded with zeros. Columns are
-// the members below, in their order and by their names; RowSource gives source, reference and
-// confidence. Deflate and shuffle. A reader of version 1 refuses any other version.
+// One group per family: /gemm /attention /elementwise /collectives /copies, and, which older files
+// lack, /nccl_tuning /nccl_choices. One 1-D dataset per column, all of a family equally long, each
+// with an attribute `unit` ("1" for counts, "text" for words, "ps", "B", "FLOP/s", "B/s"). Words
+// are fixed-length UTF-8, padded with zeros. Columns are the members below, in their order and by
+// their names; RowSource gives source, reference and confidence. Deflate and shuffle. A reader of
+// version 1 refuses any other version.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +67,8 @@ struct ElementwiseRow {
 
 struct CollectiveRow {
   std::string gpu, dtype;
-  std::string collective;  // allreduce, allgather, reducescatter, alltoall, sendrecv
+  std::string collective;  // allreduce, allgather, reducescatter, alltoall, sendrecv, broadcast,
+                           // reduce
   std::int64_t ranks = 0, nodes = 0, gpus_per_node = 0;  // 0: not stated ("multi")
   Bytes bytes{};        // nccl-tests' size; 0: the source gives a peak bandwidth only
   Duration duration{};  // 0 where bytes or ranks are not stated
@@ -88,6 +90,34 @@ struct CopyRow {
   friend bool operator==(const CopyRow&, const CopyRow&) = default;
 };
 
+/// What NCCL takes one algorithm and protocol for when it chooses (NCCL_DEBUG_SUBSYS=TUNING): no
+/// measurement. Its time is latency + bytes / bandwidth.
+struct NcclTuningRow {
+  std::string gpu, nccl;
+  std::string collective;           // as in CollectiveRow
+  std::string algorithm, protocol;  // our names: ring, nvls_tree, ...; ll, ll128, simple
+  std::int64_t ranks = 0, nodes = 0;
+  Duration latency{};
+  BytesPerSecond bandwidth{};  // algorithm bandwidth
+  RowSource source;
+
+  friend bool operator==(const NcclTuningRow&, const NcclTuningRow&) = default;
+};
+
+/// What NCCL ran one call with, by the same log.
+struct NcclChoiceRow {
+  std::string gpu, nccl;
+  std::string collective;
+  std::int64_t ranks = 0, nodes = 0;
+  Bytes bytes{};
+  std::string algorithm, protocol;
+  std::int64_t channels = 0;  // 0: not said
+  Duration estimate{};        // NCCL's own; 0: not said
+  RowSource source;
+
+  friend bool operator==(const NcclChoiceRow&, const NcclChoiceRow&) = default;
+};
+
 struct CalibrationTable {
   std::string title;    // "published", "dgx-h100 node17 2026-11-21"
   std::string created;  // ISO date
@@ -96,6 +126,8 @@ struct CalibrationTable {
   std::vector<ElementwiseRow> elementwise;
   std::vector<CollectiveRow> collectives;
   std::vector<CopyRow> copies;
+  std::vector<NcclTuningRow> nccl_tuning;
+  std::vector<NcclChoiceRow> nccl_choices;
 
   friend bool operator==(const CalibrationTable&, const CalibrationTable&) = default;
 };
@@ -108,7 +140,9 @@ CalibrationTable read_calibration(const std::string& path);
 void write_calibration(const std::string& path, const CalibrationTable&);
 
 /// Rows of `later` win over rows of `earlier` with an equal key (what was measured on what: all
-/// members but the result and the source).
+/// members but the result and the source). A collective of one GPU, ranks, nodes and wire that
+/// `later` has at three sizes or more is a curve of its own: it replaces all that `earlier` knows
+/// of it, so that a user's own log stands alone against published ones of the same shape.
 CalibrationTable merge(CalibrationTable earlier, const CalibrationTable& later);
 
 /// The table of a scenario's `calibration.tables`: files in order, later ones win; "published" is

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <map>
 
-#include "calibrate/import.hpp"
+#include "calibrate/import_files.hpp"
 #include "sim/attention_times.hpp"
 #include "sim/calibration_table.hpp"
 #include "sim/gemm_times.hpp"
@@ -47,7 +47,7 @@ const sim::CalibrationTable& published() {
     const std::string folder = std::string(STEPCAST_SOURCE_DIR) + "/calibrate/published/";
     const std::vector<std::string> files = {folder + "collectives.csv", folder + "elementwise.csv",
                                             folder + "kernels.csv"};
-    return calibrate::import_files(files);
+    return calibrate::import_files(files).table;
   }();
   return table;
 }

@@ -1,0 +1,113 @@
+#include "calibrate/cluster_facts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "calibrate/numbers.hpp"
+#include "engine/check.hpp"
+#include "sim/gpu_names.hpp"
+#include "sim/toml_table.hpp"
+
+namespace stepcast::calibrate {
+namespace {
+
+/// Small letters and digits alone: "All_Reduce" -> "allreduce".
+std::string plain(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+// The longer names first: "reduce" is part of two others.
+constexpr std::array<std::string_view, 7> collectives = {
+    "allreduce", "allgather", "reducescatter", "alltoall", "sendrecv", "broadcast", "reduce"};
+
+/// CUDA's names (cudaDeviceProp.name, as nccl-tests logs show them; collected 2026-11) without
+/// "NVIDIA" and "Tesla".
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> cuda_names = {
+    {{"H100 80GB HBM3", "H100-SXM5-80GB"},
+     {"H100 PCIe", "H100-PCIe"},
+     {"H100", "H100-SXM5-80GB"},
+     {"H200", "H200-SXM-141GB"},
+     {"H800", "H800-SXM"},
+     {"GH200 480GB", "GH200-900W"},
+     {"B200", "B200-SXM"},
+     {"A100 80GB PCIe", "A100-PCIe"},
+     {"A100-PCIE-40GB", "A100-PCIe"},
+     {"A100-SXM-80GB", "A100-SXM4-80GB"},
+     {"A800-SXM4-80GB", "A800-SXM4-80GB"}}};
+
+std::string upper(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return out;
+}
+
+}  // namespace
+
+void check_fabric(const std::string& fabric) {
+  const std::vector<std::string> known = {"infiniband", "roce",   "efa",
+                                          "ethernet",   "nvlink", "pcie"};
+  if (std::find(known.begin(), known.end(), fabric) == known.end())
+    throw InputError("--fabric", "unknown fabric '" + fabric + "'", sim::suggestion(fabric, known));
+}
+
+std::optional<std::string> collective_named(std::string_view name) {
+  std::string word = plain(std::filesystem::path(name).filename().string());
+  for (const std::string_view tail : {"mpi", "perf"})
+    if (word.ends_with(tail)) word.resize(word.size() - tail.size());
+  const auto* found = std::find(collectives.begin(), collectives.end(), word);
+  if (found == collectives.end()) return std::nullopt;
+  return std::string(*found);
+}
+
+std::optional<std::string> collective_in_file_name(std::string_view name) {
+  const std::string word = plain(std::filesystem::path(name).filename().string());
+  for (const std::string_view collective : collectives)
+    if (word.find(collective) != std::string::npos) return std::string(collective);
+  return std::nullopt;
+}
+
+std::optional<std::string> gpu_named(std::string_view name) {
+  for (const std::string_view maker : {"NVIDIA ", "Tesla "})
+    if (name.starts_with(maker)) name.remove_prefix(maker.size());
+  for (const auto& [cuda, ours] : cuda_names)
+    if (name == cuda) return std::string(ours);
+  // "V100-SXM2-32GB" and the catalogue's "h100-sxm5-80gb" say it themselves.
+  const std::string word = upper(name);
+  if (word.find(' ') != std::string::npos || !sim::tensor_peak_of(word)) return std::nullopt;
+  return word;
+}
+
+bool is_module(std::string_view gpu) { return sim::nvlink_of(gpu).has_value(); }
+
+std::optional<std::string> nccl_of_code(std::int64_t code) {
+  // nccl.h: NCCL_VERSION(X,Y,Z) has X*1000 up to 2.8 and X*10000 since 2.9.
+  if (code < 2000 || code > 99999) return std::nullopt;
+  const std::int64_t major = code < 10000 ? 1000 : 10000;
+  return std::to_string(code / major) + "." + std::to_string(code % major / 100) + "." +
+         std::to_string(code % 100);
+}
+
+std::optional<std::string> nccl_in_text(std::string_view text) {
+  constexpr std::string_view mark = "NCCL version ";
+  const std::size_t at = text.find(mark);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + mark.size());
+  std::size_t end = 0;
+  while (end < text.size() && (std::isdigit(static_cast<unsigned char>(text[end])) != 0 ||
+                               (text[end] == '.' && end > 0)))
+    ++end;
+  while (end > 0 && text[end - 1] == '.') --end;
+  const std::string version(text.substr(0, end));
+  return version.find('.') == std::string::npos ? std::nullopt : std::optional(version);
+}
+
+}  // namespace stepcast::calibrate

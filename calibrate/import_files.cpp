@@ -1,0 +1,95 @@
+#include "calibrate/import_files.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "calibrate/csv.hpp"
+#include "calibrate/import.hpp"
+#include "calibrate/nccl_debug_log.hpp"
+#include "calibrate/nccl_tests.hpp"
+#include "calibrate/nccl_tests_json.hpp"
+#include "calibrate/nccl_tests_log.hpp"
+#include "calibrate/text_lines.hpp"
+#include "engine/check.hpp"
+
+namespace stepcast::calibrate {
+namespace {
+
+template <class Row>
+void append(std::vector<Row>& to, const std::vector<Row>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+void append(sim::CalibrationTable& to, const sim::CalibrationTable& from) {
+  append(to.gemm, from.gemm);
+  append(to.attention, from.attention);
+  append(to.elementwise, from.elementwise);
+  append(to.collectives, from.collectives);
+  append(to.copies, from.copies);
+}
+
+std::string summary(const std::string& path, const std::vector<sim::CollectiveRow>& rows) {
+  const sim::CollectiveRow& row = rows.front();
+  return fmt::format("{}: {} rows of {}, {} ranks on {} nodes of {}, {}{}\n", path, rows.size(),
+                     row.collective, row.ranks, row.nodes, row.gpu, row.fabric,
+                     row.nccl.empty() ? "" : ", NCCL " + row.nccl);
+}
+
+void add_run(Import& import, const NcclTestsRun& run, const ClusterFacts& facts, Ignored& ignored) {
+  const auto rows = collective_rows(run, facts, ignored);
+  import.report += summary(run.path, rows);
+  append(import.table.collectives, rows);
+}
+
+/// A log may hold both: nccl-tests with NCCL_DEBUG set. What its header says then completes NCCL's
+/// own lines.
+void import_log(Import& import, const TextFile& file, const ClusterFacts& facts, Ignored& ignored) {
+  ClusterFacts known = facts;
+  const bool tests = is_nccl_tests_log(file), debug = is_nccl_debug_log(file);
+  if (!tests && !debug)
+    throw InputError(file.path + ":1", "is no log that is understood",
+                     "CSV with a header, nccl-tests (text or -J) and NCCL_DEBUG_SUBSYS=TUNING are");
+  if (tests) {
+    for (const NcclTestsRun& run : parse_nccl_tests_log(file, ignored)) {
+      add_run(import, run, facts, ignored);
+      const sim::CollectiveRow& row = import.table.collectives.back();
+      known.gpu = row.gpu;
+      known.nccl = row.nccl;
+      known.ranks = row.ranks;
+      known.nodes = row.nodes;
+      known.collective = row.collective;
+    }
+  }
+  if (debug) {
+    ignored.forget(nccl_line);
+    const NcclDebugTables tables = parse_nccl_debug_log(file, known, ignored);
+    import.report += fmt::format("{}: {} figures of NCCL's tuning table, {} choices\n", file.path,
+                                 tables.tuning.size(), tables.choices.size());
+    append(import.table.nccl_tuning, tables.tuning);
+    append(import.table.nccl_choices, tables.choices);
+  }
+}
+
+void import_one(Import& import, const std::string& path, const ClusterFacts& facts) {
+  if (path.ends_with(".csv")) return append(import.table, import_csv(read_csv(path)));
+  const std::string text = read_bytes(path);
+  Ignored ignored;
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && text[first] == '{')
+    add_run(import, parse_nccl_tests_json(path, text, ignored), facts, ignored);
+  else
+    import_log(import, parse_text(path, text), facts, ignored);
+  import.report += ignored.text(path);
+}
+
+}  // namespace
+
+Import import_files(std::span<const std::string> paths, const ClusterFacts& facts) {
+  Import import;
+  for (const std::string& path : paths) import_one(import, path, facts);
+  return import;
+}
+
+}  // namespace stepcast::calibrate

@@ -1,0 +1,124 @@
+#include "calibrate/text_lines.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "engine/check.hpp"
+
+namespace stepcast::calibrate {
+namespace {
+
+constexpr std::size_t largest_file = std::size_t{64} << 20;
+
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+/// Without the escape sequences that colour a terminal: ESC [ ... letter.
+std::string without_colours(std::string_view line) {
+  std::string out;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\x1b' && i + 1 < line.size() && line[i + 1] == '[') {
+      for (i += 2; i < line.size() && (line[i] < '@' || line[i] > '~');) ++i;
+    } else if (line[i] != '\r') {
+      out += line[i];
+    }
+  }
+  return out;
+}
+
+std::size_t digits_from(std::string_view line, std::size_t at) {
+  while (at < line.size() && is_digit(line[at])) ++at;
+  return at;
+}
+
+/// The length of "[1,0]<stdout>:" (mpirun --tag-output) or "12: " (srun --label), else 0.
+std::size_t launcher_prefix(std::string_view line) {
+  if (line.starts_with('[')) {
+    const std::size_t comma = digits_from(line, 1);
+    if (comma == 1 || comma >= line.size() || line[comma] != ',') return 0;
+    const std::size_t end = digits_from(line, comma + 1);
+    for (const std::string_view tag : {"]<stdout>:", "]<stderr>:"})
+      if (line.substr(end).starts_with(tag)) return end + tag.size();
+    return 0;
+  }
+  const std::size_t colon = digits_from(line, 0);
+  return colon > 0 && line.substr(colon).starts_with(": ") ? colon + 2 : 0;
+}
+
+}  // namespace
+
+std::string TextFile::name() const { return std::filesystem::path(path).filename().string(); }
+
+void TextFile::fail(std::int64_t line, const std::string& what, const std::string& hint) const {
+  throw InputError(path + ":" + std::to_string(line), what, hint);
+}
+
+TextFile parse_text(std::string path, std::string_view text) {
+  TextFile file;
+  file.path = std::move(path);
+  std::int64_t number = 0;
+  while (!text.empty()) {
+    const std::string_view raw = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), raw.size() + 1));
+    ++number;
+    if (raw.find('\0') != std::string_view::npos)
+      file.fail(number, "a byte that is no text", "is this a log?");
+    std::string line = without_colours(raw);
+    line.erase(0, launcher_prefix(line));
+    file.lines.push_back({number, std::move(line)});
+  }
+  return file;
+}
+
+std::string read_bytes(const std::string& path) {
+  std::error_code failed;
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream || std::filesystem::is_directory(path, failed))
+    throw InputError(path, "cannot be read", "does the file exist?");
+  const auto size = std::filesystem::file_size(path, failed);
+  if (!failed && size > largest_file)
+    throw InputError(path, "is larger than 64 MiB", "cut out the part that is meant");
+  std::ostringstream bytes;
+  bytes << stream.rdbuf();
+  return std::move(bytes).str();
+}
+
+TextFile read_text(const std::string& path) { return parse_text(path, read_bytes(path)); }
+
+void write_bytes(const std::string& path, const std::string& bytes) {
+  std::ofstream stream(path, std::ios::binary);
+  stream << bytes;
+  stream.close();
+  if (!stream) throw InputError(path, "cannot be written", "does its folder exist?");
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  std::istringstream stream{std::string(text)};
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+void Ignored::add(const std::string& what, std::int64_t line) {
+  Reason& reason = reasons_[what];
+  if (reason.count++ == 0) reason.first_line = line;
+}
+
+void Ignored::note(const std::string& sentence, std::int64_t line) {
+  reasons_[sentence] = {.first_line = line, .count = 1, .note = true};
+}
+
+std::string Ignored::text(const std::string& path) const {
+  std::string out;
+  for (const auto& [what, reason] : reasons_) {
+    out += path + ":" + std::to_string(reason.first_line) + (reason.note ? ": " : ": ignored ");
+    if (reason.count > 1) out += std::to_string(reason.count) + " x ";
+    out += what + "\n";
+  }
+  return out;
+}
+
+}  // namespace stepcast::calibrate
