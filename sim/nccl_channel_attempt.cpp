@@ -5,6 +5,13 @@
 
 namespace stepcast::sim {
 
+bool takes_both_ends(const NodeWires& wires, const std::vector<std::int64_t>& members,
+                     std::int64_t nic, bool far_nics) {
+  const auto num = std::count_if(members.begin(), members.end(),
+                                 [&](std::int64_t gpu) { return near(wires, gpu, nic, far_nics); });
+  return num > 1 || members.size() == 1;
+}
+
 ChannelAttempt::ChannelAttempt(const NodeWires& wires, const std::vector<std::int64_t>& members,
                                const std::vector<std::int64_t>& nics, const Terms& terms)
     : wires_(wires), members_(members), nics_(nics), terms_(terms), left_(wires.planned()) {
@@ -79,11 +86,13 @@ void ChannelAttempt::enter_from_network() {
   for (std::size_t i = 0; i < nics_.size(); ++i) {
     const std::int64_t nic = nics_[(channels_.size() + i) % nics_.size()];
     if (crossing && channels_.size() % 2 == 1 && nic != channels_.back().nic_out) continue;
-    if (terms_.exit == ChannelExit::same_nic && !wires_.two_beside(nic, members_)) continue;
+    if (terms_.exit == ChannelExit::same_nic &&
+        !takes_both_ends(wires_, members_, nic, terms_.far_nics))
+      continue;
     for (const bool own : {true, false}) {  // the GPUs that this NIC is closest to come first
       for (const std::int64_t gpu : members_) {
         if ((wires_.nic_of(gpu) == nic) != own) continue;
-        if (!own && !wires_.beside(gpu, nic)) continue;
+        if (!own && !near(wires_, gpu, nic, terms_.far_nics)) continue;
         const WireRoute in = wires_.from_nic(nic, gpu);
         if (!take(in, terms_.nic_speed)) continue;
         NodeChannel channel;
@@ -129,7 +138,7 @@ std::vector<std::int64_t> ChannelAttempt::next_gpus(const NodeChannel& channel) 
     if (visited_[static_cast<std::size_t>(gpu)] != 0) continue;
     const double left = left_between(channel.gpus.back(), gpu);
     if (left < terms_.speed * 0.999) continue;
-    const bool ends = end_nic >= 0 && wires_.beside(gpu, end_nic);
+    const bool ends = end_nic >= 0 && near(wires_, gpu, end_nic, terms_.far_nics);
     candidates.push_back({ends, left, gpu});
   }
   std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
@@ -189,10 +198,10 @@ void ChannelAttempt::leave_by(NodeChannel& channel, std::int64_t nic) {
     complete(channel);
     give(way, terms_.nic_speed);
   };
-  if (wires_.beside(last, nic)) return leave_from(last, wires_.to_nic(last, nic));
+  if (near(wires_, last, nic, terms_.far_nics)) return leave_from(last, wires_.to_nic(last, nic));
   if (terms_.exit != ChannelExit::same_nic_by_pxn) return;
   for (const std::int64_t gpu : members_) {
-    if (finished() || gpu == last || !wires_.beside(gpu, nic)) continue;
+    if (finished() || gpu == last || !near(wires_, gpu, nic, terms_.far_nics)) continue;
     const auto hop = wires_.between_gpus(last, gpu, terms_.reach);
     if (!hop) continue;
     WireRoute way = *hop;

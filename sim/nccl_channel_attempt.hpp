@@ -17,6 +17,15 @@ enum class ChannelExit : std::uint8_t {
   none,             // a chain of a tree
 };
 
+/// The GPU may speak to the NIC.
+inline bool near(const NodeWires& wires, std::int64_t gpu, std::int64_t nic, bool far_nics) {
+  return wires.beside(gpu, nic) || (far_nics && wires.nic_of(gpu) == nic);
+}
+
+/// A channel can come in and go out there: two members are near, or there is but one member.
+bool takes_both_ends(const NodeWires& wires, const std::vector<std::int64_t>& members,
+                     std::int64_t nic, bool far_nics);
+
 class ChannelAttempt {
  public:
   struct Terms {
@@ -24,7 +33,8 @@ class ChannelAttempt {
     double nic_speed = 0.0;  // of a hop between nodes
     HopReach reach = HopReach::nvlink;
     ChannelExit exit = ChannelExit::closes;
-    std::size_t want = 1;  // stop there
+    std::size_t want = 1;   // stop there
+    bool far_nics = false;  // a GPU may use its closest NIC although other hops lie between
   };
   /// All but the terms are borrowed.
   ChannelAttempt(const NodeWires& wires, const std::vector<std::int64_t>& members,

@@ -61,22 +61,19 @@ class Search {
 
   /// Largest channels x speed; the faster of equals. Slower channels are tried while one more step
   /// down the table could still be made up for by twice as many of them.
-  Found rings() const {
+  Found rings() {
     Found best;
-    for (const HopReach reach : reaches()) {
-      for (const double speed : speeds()) {
-        if (!best.channels.empty() && speed / best.speed <= 0.49) break;
-        for (const ChannelExit exit : exits(reach)) attempt(speed, reach, exit, best);
-        if (best.total() >= port_) break;
-      }
-      if (!best.channels.empty()) break;
+    for (const bool far : {false, true}) {
+      far_nics_ = far;
+      for (const HopReach reach : reaches())
+        if (best.channels.empty()) best = fastest(reach);
+      // Far from all NICs but one: out through whoever is near that, by PCIe.
+      for (const double speed : speeds())
+        if (best.channels.empty() && several_nodes_)
+          attempt(speed, HopReach::pcie, ChannelExit::same_nic_by_pxn, best);
+      if (!best.channels.empty()) return best;
     }
-    // Far from all NICs but one: out through whoever is beside that, by PCIe.
-    for (const double speed : speeds())
-      if (best.channels.empty() && several_nodes_)
-        attempt(speed, HopReach::pcie, ChannelExit::same_nic_by_pxn, best);
-    expects(!best.channels.empty(), "a node whose GPUs reach each other and the network");
-    return best;
+    throw BrokenPromise("a node whose GPUs reach neither each other nor the network");
   }
 
   /// As many chains as there are rings, as fast as the node carries them.
@@ -99,6 +96,16 @@ class Search {
   }
 
  private:
+  Found fastest(HopReach reach) const {
+    Found best;
+    for (const double speed : speeds()) {
+      if (!best.channels.empty() && speed / best.speed <= 0.49) break;
+      for (const ChannelExit exit : exits(reach)) attempt(speed, reach, exit, best);
+      if (best.total() >= port_) break;
+    }
+    return best;
+  }
+
   std::vector<HopReach> reaches() const {
     return {HopReach::nvlink, HopReach::nvlink_through_gpu, HopReach::pcie};
   }
@@ -129,7 +136,7 @@ class Search {
     double most = static_cast<double>(most_rings);
     if (several_nodes_ && exit != ChannelExit::none) {
       const auto usable = std::count_if(nics_.begin(), nics_.end(), [&](std::int64_t nic) {
-        return exit != ChannelExit::same_nic || wires_.two_beside(nic, members_);
+        return exit != ChannelExit::same_nic || takes_both_ends(wires_, members_, nic, far_nics_);
       });
       most = std::min(
           most, static_cast<double>(usable) * std::floor(wires_.nic_bandwidth() / speed * 1.001));
@@ -146,9 +153,13 @@ class Search {
 
   std::vector<NodeChannel> run(double speed, HopReach reach, ChannelExit exit, std::size_t want,
                                double nic_speed) const {
-    return ChannelAttempt(
-               wires_, members_, nics_,
-               {.speed = speed, .nic_speed = nic_speed, .reach = reach, .exit = exit, .want = want})
+    return ChannelAttempt(wires_, members_, nics_,
+                          {.speed = speed,
+                           .nic_speed = nic_speed,
+                           .reach = reach,
+                           .exit = exit,
+                           .want = want,
+                           .far_nics = far_nics_})
         .run();
   }
 
@@ -165,6 +176,7 @@ class Search {
   NodeWires wires_;
   std::vector<std::int64_t> nics_;
   double port_ = std::numeric_limits<double>::infinity();
+  bool far_nics_ = false;
 };
 
 /// search.cc: channels of 25 GB/s and more run twice, but on Hopper and later not those below 50
@@ -181,7 +193,7 @@ NodeChannels search_channels(const NodeSpec& node, const std::vector<std::int64_
   expects(!members.empty() && (several_nodes || members.size() > 1),
           "channels have two ends at least");
   expects(!several_nodes || node.nics > 0, "a group over several nodes needs NICs");
-  const Search search(node, members, several_nodes);
+  Search search(node, members, several_nodes);
   Found rings = search.rings();
   Found chains = search.chains(rings);
   NodeChannels out;

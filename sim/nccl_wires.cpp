@@ -165,19 +165,12 @@ WireRoute NodeWires::to_nic(std::int64_t gpu, std::int64_t nic) const {
 }
 
 bool NodeWires::beside(std::int64_t gpu, std::int64_t nic) const {
-  if (nic_of(gpu) == nic) return true;  // with fewer NICs than switches it may hang elsewhere
   const PcieEnd &g = gpu_ends_[static_cast<std::size_t>(gpu)],
                 &n = nic_ends_[static_cast<std::size_t>(nic)];
   return g.pcie_switch < 0 ? g.socket == n.socket : g.pcie_switch == n.pcie_switch;
 }
 
 std::int64_t NodeWires::nic_of(std::int64_t gpu) const { return place_of(gpu, gpus_, nics_); }
-
-bool NodeWires::two_beside(std::int64_t nic, const std::vector<std::int64_t>& members) const {
-  const auto num = std::count_if(members.begin(), members.end(),
-                                 [&](std::int64_t gpu) { return beside(gpu, nic); });
-  return num > 1 || members.size() == 1;
-}
 
 double NodeWires::port(std::int64_t gpu, const std::vector<std::int64_t>& members) const {
   if (kind_ == NodeKind::nvswitch) return planned_[port_out_[static_cast<std::size_t>(gpu)]];

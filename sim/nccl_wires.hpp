@@ -37,10 +37,8 @@ class NodeWires {
   WireRoute from_nic(std::int64_t nic, std::int64_t gpu) const;
   WireRoute to_nic(std::int64_t gpu, std::int64_t nic) const;
 
-  /// Under one PCIe switch (on one socket without PCIe switches), or the GPU's closest NIC.
+  /// Under one PCIe switch, or on one socket without PCIe switches.
   bool beside(std::int64_t gpu, std::int64_t nic) const;
-  /// A channel can come in and go out there: two members are beside it, or there is but one member.
-  bool two_beside(std::int64_t nic, const std::vector<std::int64_t>& members) const;
   std::int64_t nic_of(std::int64_t gpu) const;
   /// Planned bandwidth of all NVLinks of a GPU to `members`; of its PCIe link without NVLink.
   double port(std::int64_t gpu, const std::vector<std::int64_t>& members) const;
