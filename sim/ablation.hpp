@@ -17,7 +17,7 @@ struct Ablation {
   bool latency = false;       // collectives and sends take their transfer part only
   bool bandwidth = false;     // ... their latency part only, and load no link
   bool jitter = false;        // no noise, no spread between GPUs, no stragglers
-  bool sharing = false;       // every transfer has its links alone
+  bool sharing = false;       // links are never shared: a transfer takes its time alone
 
   bool any() const { return interference || latency || bandwidth || jitter || sharing; }
   friend bool operator==(const Ablation&, const Ablation&) = default;

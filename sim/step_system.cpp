@@ -135,6 +135,17 @@ class Binder {
     return at->second;
   }
 
+  /// Copy engines hold no SM, so their collectives need a class without kernels of NCCL: one that
+  /// this plan leaves unused. Where it uses all three, they are taken for kernels.
+  std::uint8_t copy_engine_class(Traffic traffic) const {
+    std::array<bool, engine::num_classes> taken{};
+    for (const workloads::Collective& collective : program_.collectives)
+      taken[class_of(traffic_of(collective.group))] = true;
+    for (const std::uint8_t c : {data_class, tensor_class, pipeline_class})
+      if (!taken[c]) return c;
+    return class_of(traffic);
+  }
+
   void bind_transfers() {
     engine::System& s = out_.system;
     s.transfers.resize(program_.collectives.size() * s.num_patterns);
@@ -148,10 +159,13 @@ class Binder {
         // A group of one, or nothing to move: over at once.
         const double alone = std::max(seconds(time.duration), 1e-12);
         const auto bytes = static_cast<double>(collective.bytes.value);
+        const std::uint8_t interference = time.algorithm == Algorithm::copy_engine
+                                              ? copy_engine_class(traffic)
+                                              : class_of(traffic);
         s.transfers[c * s.num_patterns + p] = {bytes, BytesPerSecond(bytes / alone), traffic,
-                                               class_of(traffic)};
+                                               interference};
         times_[c * s.num_patterns + p] = time;
-        auto& [ctas, memory] = classes_[class_of(traffic)];
+        auto& [ctas, memory] = classes_[interference];
         ctas = std::max(ctas, time.ctas);
         memory = std::max(memory, time.memory_traffic);
       }

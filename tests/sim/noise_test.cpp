@@ -169,3 +169,13 @@ TEST_CASE("leaving an effect out never slows the step, and each takes away what 
   CHECK(seconds(none.exposed.total()) < 1e-2 * seconds(all.exposed.total()));
   CHECK(all.exposed.total() > Duration{});
 }
+
+TEST_CASE("gathers on copy engines take no SMs from the step's kernels") {
+  const auto with = [](const std::string& policy) {
+    return step("nccl = \"2.28.9\"\n[nccl]\nNCCL_CTA_POLICY = \"" + policy + "\"\n", 1);
+  };
+  const StepReport kernels = with("DEFAULT"), copies = with("ZERO");
+  CHECK(kernels.interference > Duration{});
+  // What is left: reductions, which no copy engine does, and the bytes' share of the memory.
+  CHECK(seconds(copies.interference) < 0.9 * seconds(kernels.interference));
+}
