@@ -59,6 +59,7 @@ constexpr Option collective_options[] = {
     {"nccl-env", "NAME=VALUE", "", "NCCL's own variable, NCCL_ALGO=Ring; may be repeated"},
     {"bytes", "SIZE", "collective.bytes", "message of nccl-tests: 64MiB"},
     {"dtype", "TYPE", "collective.dtype", "bf16, fp16, fp32, fp8"},
+    {"stepped", "", "", "also chunk by chunk over the links, and why that differs"},
     {"explain", "", "", "also channels, terms of the time, busiest link, NCCL's estimates"},
     {"set", "KEY=VALUE", "", "set any key of the scenario; more may follow, or be repeated"},
     {"json", "", "", "print JSON"},
@@ -123,6 +124,7 @@ std::vector<Scenario> read_points(const Study& study, const Arguments& arguments
     scenario.run.check_fold = arguments.has("check-fold");
     scenario.run.ignore_memory = arguments.has("ignore-memory");
     scenario.run.explain = arguments.has("explain");
+    scenario.run.stepped = arguments.has("stepped");
     scenarios.push_back(std::move(scenario));
   }
   return scenarios;

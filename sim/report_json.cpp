@@ -6,6 +6,7 @@
 #include "sim/explanation_report.hpp"
 #include "sim/metrics.hpp"
 #include "sim/names.hpp"
+#include "sim/stepped_report.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -116,6 +117,7 @@ Json collective_json(const CollectiveReport& report, const Answer& answer) {
   out["cluster"] = cluster_json(report.scenario);
   if (!report.warnings.empty()) out["warnings"] = report.warnings;
   if (report.explanation) out["explanation"] = explanation_json(report);
+  if (report.stepped) out["stepped"] = stepped_json(*report.stepped);
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "sim/explanation_report.hpp"
 #include "sim/metrics.hpp"
 #include "sim/names.hpp"
+#include "sim/stepped_report.hpp"
 #include "sim/text_table.hpp"
 
 namespace stepcast::sim {
@@ -153,6 +154,7 @@ std::string collective_text(const CollectiveReport& report) {
          line("provenance", std::string(name_of(time.provenance)));
   for (const std::string& warning : report.warnings) out += line("warning", warning);
   if (report.explanation) out += explanation_text(report);
+  if (report.stepped) out += stepped_text(*report.stepped);
   return out;
 }
 

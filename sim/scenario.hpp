@@ -40,6 +40,7 @@ struct RunOptions {
   bool check_fold = false;     // run both ways and fail on a difference
   bool ignore_memory = false;  // go on although the plan does not fit
   bool explain = false;        // a collective: also why it takes so long
+  bool stepped = false;        // a collective: also chunk by chunk over the links
   Ablation without;            // effects to leave out
 };
 

@@ -213,6 +213,9 @@ CollectiveReport simulate_collective(const Scenario& s) {
   if (s.run.explain)
     report.explanation =
         explain_collective(s, machine.cluster(), machine.router(), report.time, ranks);
+  if (s.run.stepped)
+    report.stepped = step_collective(machine.cluster(), machine.router(), machine.network(), kind,
+                                     bytes, dtype, ranks);
   return report;
 }
 

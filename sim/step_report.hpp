@@ -13,6 +13,7 @@
 #include "sim/network_model.hpp"
 #include "sim/provenance.hpp"
 #include "sim/scenario.hpp"
+#include "sim/stepped_collective.hpp"
 #include "workloads/memory.hpp"
 
 namespace stepcast::sim {
@@ -56,6 +57,7 @@ struct CollectiveReport {
   CollectiveTime time;
   std::vector<std::string> warnings{};
   std::optional<CollectiveExplanation> explanation{};  // where it was asked for
+  std::optional<SteppedCollective> stepped{};          // likewise
 };
 
 }  // namespace stepcast::sim

@@ -34,7 +34,11 @@ Duration through_links(const CollectiveTime& time, Bytes bytes, const std::vecto
 
 Duration scaled(Duration d, double factor) { return to_duration(seconds(d) * factor); }
 
-Duration filling_of(const CollectiveTime& time) { return scaled(time.fill, time.correction); }
+/// What the one-variable form counts for a pipeline that is written out chunk by chunk here. The
+/// ramp of a single message is part of its start in both.
+Duration filling_of(const CollectiveTime& time) {
+  return time.algorithm == Algorithm::p2p ? Duration{} : scaled(time.fill, time.correction);
+}
 
 /// The hops of the one-variable form. A measured curve stretches all its terms alike.
 Duration hops_of(const CollectiveTime& time) {
@@ -70,10 +74,8 @@ std::vector<SteppedTerm> terms_of(const SteppedCollective& both, CollectiveKind 
       {"start", start, start, ""},
       {"hops", hops, with_hops - bare, reason_for_hops(time, kind)},
       {"bytes", time.transfer, time.transfer, ""},
-      {"filling",
-       {},
-       bare - time.transfer,
-       "the last member's first chunk comes after the others have passed it on"},
+      {"filling", filling_of(time), bare - time.transfer,
+       "chunk by chunk through every member; one variable counts rounds of all channels"},
       {"shared links", both.one_variable - time.duration, both.stepped - start - with_hops,
        "bytes wait for shared links while hops run; one variable hides its latency in its rate"}};
   for (SteppedTerm& term : out) {

@@ -24,8 +24,10 @@ struct SteppedCollective {
   Duration one_variable{};  // over the links it loads
   Duration stepped{};
   std::int64_t transfers = 0;
+  Duration transfers_start{};       // the kernel's start comes before the first transfer
   std::vector<Duration> step_ends;  // from the start of the collective
   topology::LinkId busiest{};
+  std::string busiest_name;  // "node0/nic3 > leaf3"
   double busiest_use = 0.0;  // bytes over capacity x time
   std::vector<SteppedTerm> terms;
 

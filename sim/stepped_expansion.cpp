@@ -34,15 +34,18 @@ namespace {
 void expand_rings(SteppedDraft& draft) {
   const std::size_t n = draft.ranks(), rails = draft.layout.num_rails();
   const std::size_t steps = draft.terms.kind == CollectiveKind::all_reduce ? 2 * (n - 1) : n - 1;
-  const double chunk = draft.size() / static_cast<double>(rails * n);
-  const double through = static_cast<double>(steps) * chunk;
+  const auto hops = static_cast<std::size_t>(draft.terms.hops);
+  const std::size_t rounds = std::max<std::size_t>(1, (hops + steps - 1) / steps) * steps;
+  const double chunk = draft.size() / static_cast<double>(rails * n) * static_cast<double>(steps) /
+                       static_cast<double>(rounds);
+  const double through = static_cast<double>(rounds) * chunk;
   for (std::size_t rail = 0; rail < rails; ++rail) {
     const auto order = draft.layout.ring(rail);
     std::vector<std::uint32_t> ways;
     for (std::size_t i = 0; i < n; ++i)
       ways.push_back(draft.edge(order[i], order[(i + 1) % n], rail, through));
     std::vector<Id> before(n), now(n);
-    for (std::size_t s = 0; s < steps; ++s) {
+    for (std::size_t s = 0; s < rounds; ++s) {
       for (std::size_t i = 0; i < n; ++i) {
         now[i] = draft.graph.add(ways[i], chunk, static_cast<std::uint32_t>(s));
         if (s == 0) continue;
@@ -216,8 +219,13 @@ double switch_chunk(const SteppedTerms& terms, const SteppedLayout& layout) {
 }  // namespace
 
 double grain_bytes(const SteppedTerms& terms, const SteppedLayout& layout) {
-  if (terms.protocol == Protocol::ll) return 32 * 8;
-  if (terms.protocol == Protocol::ll128) return 32 * 8 * 8 * 15.0 / 16;
+  if (terms.protocol != Protocol::simple) {
+    const double warp = terms.protocol == Protocol::ll ? 32 * 8 : 32 * 8 * 8 * 15.0 / 16;
+    const double pass = warp * (terms.protocol == Protocol::ll ? 16 : 20);  // of all its warps
+    const double channel =
+        static_cast<double>(terms.bytes.value) / static_cast<double>(terms.channels);
+    return std::clamp(channel / 64, warp, pass);
+  }
   if (terms.algorithm == Algorithm::tree) return tree_chunk(terms, layout);
   if (terms.algorithm == Algorithm::nvls || terms.algorithm == Algorithm::nvls_tree)
     return switch_chunk(terms, layout);

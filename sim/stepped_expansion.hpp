@@ -3,7 +3,8 @@
 // forms differ only by hops, by filling pipelines and by links that are shared.
 //
 //   ring      AllGather, ReduceScatter n-1 steps, AllReduce 2(n-1): in step s rank r sends on what
-//             it received in step s-1, S/n a step. Every rail has a ring of its own.
+//             it received in step s-1, S/n a step. Every rail has a ring of its own. A long message
+//             makes several such loops, each when a rank has all of the one before.
 //   chain     Broadcast from rank 0 and Reduce to rank 0, round the same ring, slot by slot.
 //   tree      AllReduce: two binary trees over the nodes for each rail, half of its bytes each
 //             (Sanders, Speck, Träff 2009); inside a node a chain; slot by slot up, and down again.
@@ -27,14 +28,17 @@ struct SteppedTerms {
   Duration transfer{};  // bytes / bandwidth of the one-variable form
   Duration hop_in_node{}, hop_between_nodes{};
   std::int64_t channels = 1;
+  std::int64_t hops = 0;  // of the one-variable form: a ring of several loops has several rounds
 };
 
 /// Throws InputError for an algorithm that has no stepped form.
 TransferGraph expand(const SteppedLayout&, const SteppedTerms&);
 
-/// What a member passes on at once, of one channel: with LL the data of a warp's 32 lines of 8
-/// bytes, with LL128 15 of 16 bytes of a warp's 2 KiB, with Simple a slot of 512 KiB (device.h and
-/// init.cc v2.28.9) or less, as NCCL cuts it for trees and NVLS.
+/// What a member passes on at once, of one channel. With LL and LL128 a kernel's warps pass on what
+/// they read line by line: 256 or 1,920 bytes of a warp at least, one pass of 16 or 20 warps at
+/// most. With Simple a slot of 512 KiB, or less, as NCCL cuts it for trees and NVLS (device.h,
+/// init.cc, enqueue.cc v2.28.9). Network proxies, which wait for a slot of any protocol, are left
+/// out.
 double grain_bytes(const SteppedTerms&, const SteppedLayout&);
 
 /// Parents in NCCL's two binary trees over `nodes`, -1 of the root: every node has children in at
