@@ -32,6 +32,11 @@ std::string path_text(const NodeChannel& channel, bool hierarchical) {
                      pxn);
 }
 
+std::string more_text(std::size_t count, const char* what) {
+  return fmt::format("{} more {}{} like these", grouped(static_cast<std::int64_t>(count)), what,
+                     count == 1 ? "" : "s");
+}
+
 std::string channels_text(const CollectiveExplanation& why) {
   if (why.channels.empty()) return "";
   const std::string crossing = why.crosses_nics ? ", crossing NICs in pairs" : "";
@@ -46,12 +51,10 @@ std::string channels_text(const CollectiveExplanation& why) {
                   fmt::format("node {}: {}", nodes[at].node,
                               path_text(nodes[at].channel, why.hierarchical)));
     if (nodes.size() > nodes_in_full)
-      out +=
-          line("", fmt::format("{} more nodes like these",
-                               grouped(static_cast<std::int64_t>(nodes.size() - nodes_in_full))));
+      out += line("", more_text(nodes.size() - nodes_in_full, "node"));
   }
   if (const std::size_t more = why.channels.size() - shown; more > 0)
-    out += line("", fmt::format("{} more channels like these", more));
+    out += line("", more_text(more, "channel"));
   return out;
 }
 

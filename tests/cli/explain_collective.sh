@@ -11,7 +11,7 @@ expect 0 "nic0 > 0 7 6 5 4 3 2 1 > nic1" collective all_gather --gpu h100 --node
 expect 0 "crossing NICs in pairs" collective all_gather --gpu h100 --nodes 4 --bytes 1GiB --explain
 expect 0 "node 1: nic1 > 1 7 6 5 4 3 2 0 > nic0" collective all_gather --gpu h100 --nodes 4 \
   --bytes 1GiB --explain
-expect 0 "1 more nodes like these" collective all_gather --gpu h100 --nodes 4 --bytes 1GiB --explain
+expect 0 "1 more node like these" collective all_gather --gpu h100 --nodes 4 --bytes 1GiB --explain
 expect 0 "0 3 2 1 5 6 7 4 > 0" collective all_reduce --gpu v100 --nodes 1 --bytes 64MiB --explain
 expect 0 "tree 0 .*root 0" collective all_reduce --gpu h100 --nodes 4 --bytes 64MiB --nccl 2.20 \
   --explain
