@@ -158,7 +158,7 @@ TEST_CASE("every bad input has one message with its place") {
   CHECK_THAT(refusal(with("local = 2", "local = 1e17")), Contains("too large"));
   CHECK_THAT(refusal(with("local = 2", "local = -1")), Contains("negative"));
   CHECK_THAT(refusal(with("local = 2", "global = 100")), Contains("does not divide over"));
-  CHECK_THAT(refusal(good + "[run]\njitter = \"lognormal\"\n"), Contains("only \"none\" so far"));
+  CHECK_THAT(refusal(good + "[run]\njitter = \"lognormal\"\n"), Contains("[noise] says how"));
   CHECK_THAT(refusal(good + "[software]\nframework = \"pytorch-fsdp\"\n"),
              Contains("unknown framework 'pytorch-fsdp', did you mean 'pytorch-fsdp"));
   CHECK_THAT(refusal(good + "[software]\nversion = \"9.9\"\n"),
