@@ -75,7 +75,13 @@ NcclMachine nccl_machine(const NodeSpec& node, const GroupShape& shape) {
   machine.nvlink = shape.ranks_per_node == 1 || found.reach != HopReach::pcie;
   machine.ring = {found.count(), found.ring_speed, found.ring_speed, ctas};
   machine.tree = {found.count(), found.chain_speed, found.ring_speed, ctas};
-  if (several_nodes) machine.nic_bandwidth = node.nic * static_cast<double>(nics_used(found));
+  machine.in_node_bus = machine.ring.bus_in_node();
+  if (several_nodes && members > 1) {
+    const NodeChannels alone = search_channels(node, gpus, false);
+    machine.in_node_bus = alone.ring_speed * static_cast<double>(alone.count());
+  }
+  if (several_nodes)  // a NIC takes in no more than its PCIe link gives
+    machine.nic_bandwidth = std::min(node.nic, node.pcie) * static_cast<double>(nics_used(found));
   if (node.kind == NodeKind::nvswitch && hopper_or_later(node) && shape.ranks_per_node > 1)
     machine.nvls = nvls_graph(node, shape, machine.ring);
   return machine;

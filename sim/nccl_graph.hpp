@@ -31,6 +31,7 @@ struct NcclMachine {
   bool nvlink = true;                // every hop inside the node is NVLink
   bool sharp = false;                // NCCL sums in the network's switches (CollNet)
   BytesPerSecond nic_bandwidth{};    // of all NICs that one node's members use, one direction
+  BytesPerSecond in_node_bus{};      // of rings in one node alone: its wires, whatever the NICs
 };
 
 NcclMachine nccl_machine(const topology::NodeSpec&, const GroupShape&);

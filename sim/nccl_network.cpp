@@ -184,7 +184,8 @@ Duration CollectiveTimes::between_nodes(const CollectiveCurves::Neighbours& curv
                                         std::int64_t nodes, Duration modelled) const {
   const auto& [fewer, more] = curves;
   if (fewer && more) {
-    const double low = seconds(extended(*fewer, bytes)), high = seconds(extended(*more, bytes));
+    const double low = seconds(extended(*fewer, bytes));
+    const double high = std::max(low, seconds(extended(*more, bytes)));
     const double place =
         std::log(static_cast<double>(nodes) / static_cast<double>(fewer->nodes)) /
         std::log(static_cast<double>(more->nodes) / static_cast<double>(fewer->nodes));
@@ -193,7 +194,19 @@ Duration CollectiveTimes::between_nodes(const CollectiveCurves::Neighbours& curv
   const CollectiveCurve& nearest = fewer ? *fewer : *more;
   const Duration corrected = to_duration(seconds(modelled) * mean_ratio(nearest));
   const Duration beside = extended(nearest, bytes);
-  return fewer ? std::max(corrected, beside) : std::min(corrected, beside);
+  return fewer ? std::max({corrected, beside, longest_of_fewer(nearest, bytes)})
+               : std::min(corrected, beside);
+}
+
+/// What curves of fewer nodes say of a size that this one does not cover: more nodes are not
+/// faster.
+Duration CollectiveTimes::longest_of_fewer(const CollectiveCurve& curve, Bytes bytes) const {
+  Duration longest{};
+  for (const CollectiveCurve& other : curves_.all())
+    if (other.kind == curve.kind && other.nodes >= 3 && other.nodes < curve.nodes &&
+        other.ranks / other.nodes == curve.ranks / curve.nodes)
+      longest = std::max(longest, extended(other, bytes));
+  return longest;
 }
 
 void CollectiveTimes::correct(CollectiveTime& out, CollectiveKind kind, Bytes bytes,
@@ -203,6 +216,8 @@ void CollectiveTimes::correct(CollectiveTime& out, CollectiveKind kind, Bytes by
   if (const CollectiveCurve* curve = curves_.find(kind, shape)) {
     out.rests_on = curve->source;
     out.duration = extended(*curve, bytes);
+    if (!curve->covers(bytes))
+      out.duration = std::max(out.duration, longest_of_fewer(*curve, bytes));
     out.provenance = curve->hole_at(bytes)     ? Provenance::model
                      : !curve->covers(bytes)   ? Provenance::extrapolated
                      : curve->has_point(bytes) ? Provenance::measured

@@ -32,6 +32,7 @@ class CollectiveTimes {
   Duration monotone_model(workloads::CollectiveKind, Bytes, const NcclMachine&) const;
   Duration extended(const CollectiveCurve&, Bytes) const;
   double mean_ratio(const CollectiveCurve&) const;
+  Duration longest_of_fewer(const CollectiveCurve&, Bytes) const;
   Duration between_nodes(const CollectiveCurves::Neighbours&, Bytes, std::int64_t nodes,
                          Duration modelled) const;
   void correct(CollectiveTime&, workloads::CollectiveKind, Bytes, const GroupShape&) const;

@@ -122,10 +122,11 @@ NcclMachine limited_machine(NcclMachine machine, const NcclTuning& tuning,
   limit(machine.ring, overrides.least_ctas, overrides.most_ctas);
   limit(machine.tree, overrides.least_ctas, overrides.most_ctas);
   if (machine.nvls) limit(*machine.nvls, overrides.least_ctas, overrides.most_ctas);
-  // Every channel has its share of the NICs.
-  machine.nic_bandwidth =
-      machine.nic_bandwidth *
+  // Every channel has its share of the NICs and of the wires in the node.
+  const double share =
       std::min(1.0, static_cast<double>(machine.ring.ctas) / static_cast<double>(planned));
+  machine.nic_bandwidth = machine.nic_bandwidth * share;
+  machine.in_node_bus = machine.in_node_bus * share;
   return machine;
 }
 

@@ -77,11 +77,11 @@ double ring_share(const Terms& t) {
 /// Bus bandwidth: NVLink in a node, the NICs between nodes.
 double ring_bus(const Terms& t) {
   const double share = ring_share(t);
-  if (t.nodes() == 1) return t.machine.ring.bus_in_node().value * share;
+  if (t.nodes() == 1) return t.machine.in_node_bus.value * share;
   const SharedConstants& s = t.constants.shared;
   const double nics = t.nics(std::array{s.nic_ll, s.nic_ll128, s.nic_ring}[t.protocol()]);
   if (t.machine.shape.ranks_per_node == 1) return nics;
-  return std::min(nics, t.machine.tree.bus_in_node().value * share);
+  return std::min(nics, t.machine.in_node_bus.value * share);
 }
 
 /// A ring of n ranks crosses between nodes N times a round; the path of a chunk meets them alike.
@@ -149,7 +149,7 @@ double tree_bandwidth(const Terms& t) {
   if (t.per_node() < 2) return bandwidth;
   const double load = 2 * (t.per_node() - 1) / t.per_node();
   const double share = t.simple() ? 1.0 : ring_share(t) / t.generation().ring_simple;
-  return std::min(bandwidth, t.machine.tree.bus_in_node().value * s.nvlink_tree * share / load);
+  return std::min(bandwidth, t.machine.in_node_bus.value * s.nvlink_tree * share / load);
 }
 
 NcclTime tree_time(const Terms& t) {

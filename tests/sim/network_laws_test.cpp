@@ -179,6 +179,9 @@ TEST_CASE("law: no slower link or longer latency speeds anything up") {
         break;
     }
     if (!Draws::runs(slow)) continue;
+    // Wires that make NCCL's search find other channels make another machine.
+    if (nccl_machine(slow.node, d.shape).ring.ctas != nccl_machine(d.node, d.shape).ring.ctas)
+      continue;
     INFO(d.text() << "; " << what << " slower by " << factor);
     CHECK(no_faster(slow.time(), d.time()));
   }
