@@ -80,11 +80,15 @@ std::vector<CollectiveExplanation::Term> terms_of(const CollectiveTime& time) {
   std::vector<CollectiveExplanation::Term> terms;
   const std::int64_t in_node = time.hops - time.network_hops;
   const Duration hops = in_node * time.hop_in_node + time.network_hops * time.hop_between_nodes;
-  terms.push_back({"start and filling", 1, time.latency - hops});
+  terms.push_back({"start", 1, time.start});
   if (in_node > 0) terms.push_back({"hops in nodes", in_node, time.hop_in_node});
   if (time.network_hops > 0)
     terms.push_back({"hops between nodes", time.network_hops, time.hop_between_nodes});
+  if (time.fill > Duration(0)) terms.push_back({"filling the pipeline", 1, time.fill});
   terms.push_back({"transfer", 1, time.transfer});
+  // The transfer is already scaled to the measurement; the rest of the difference stands alone.
+  const Duration rest = time.latency - time.start - hops - time.fill;
+  if (rest != Duration(0)) terms.push_back({"measured, not explained", 1, rest});
   return terms;
 }
 

@@ -129,9 +129,10 @@ CollectiveTime CollectiveTimes::time_of(CollectiveKind kind, Bytes bytes,
   out.channels = out.ctas;
   out.hops = time.hops;
   out.network_hops = time.network_hops;
+  out.start = time.start;
+  out.fill = time.fill;
   out.hop_in_node = time.hop_in_node;
   out.hop_between_nodes = time.hop_between_nodes;
-  out.fill = time.fill;
   out.transfer = time.transfer;
   out.duration = monotone_model(kind, bytes, machine);
   correct(out, kind, bytes, shape);
