@@ -1,6 +1,8 @@
 // stepcast-calibrate: makes, shows, exports and merges calibration tables.
 // Exit codes: 0 ok, 1 internal, 2 usage, 3 bad input.
+#include <algorithm>
 #include <boost/program_options.hpp>
+#include <cctype>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
@@ -15,6 +17,7 @@
 #include "calibrate/export.hpp"
 #include "calibrate/fit_network.hpp"
 #include "calibrate/import_files.hpp"
+#include "calibrate/nccl_comparison.hpp"
 #include "calibrate/node_topology.hpp"
 #include "calibrate/show.hpp"
 #include "calibrate/text_lines.hpp"
@@ -40,6 +43,8 @@ constexpr const char* usage =
     "  stepcast-calibrate import-node FILE --name NAME [--out NODE.toml] [--gpu NAME]\n"
     "      [--node-bandwidth \"3200 Gbit/s\"]   a node from NCCL_TOPO_DUMP_FILE's XML or from\n"
     "      nvidia-smi topo -m, for stepcast run --node NODE.toml\n"
+    "  stepcast-calibrate tuning FILE ... [--node NODE] [--gpu NAME] [--ranks N --nodes N]\n"
+    "      NCCL's own latencies, bandwidths and choices (its log, or a table) beside ours\n"
     "  stepcast-calibrate show FILE.h5\n"
     "  stepcast-calibrate export --csv FILE.h5        writes CSV to standard output\n"
     "  stepcast-calibrate merge A.h5 B.h5 ... --out C.h5 [--title TITLE]\n"
@@ -58,12 +63,12 @@ struct Arguments {
   std::string command;
   std::vector<std::string> files;
   std::string out, title, csv, from;
-  std::string name, gpu, fabric, node_bandwidth, nccl, collective;
+  std::string name, node, gpu, fabric, node_bandwidth, nccl, collective;
   std::int64_t ranks = 0, nodes = 0;
   bool help = false, cross_validate = false;
 };
 
-const std::vector<std::string> commands = {"import", "import-node", "show",
+const std::vector<std::string> commands = {"import", "import-node", "tuning",     "show",
                                            "export", "merge",       "fit-network"};
 const std::vector<std::string> options = {"--cross-validate", "--name",
                                           "--from",           "--out",
@@ -81,7 +86,8 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
   po::options_description named;
-  named.add_options()("cross-validate", po::bool_switch(&arguments.cross_validate))(
+  named.add_options()("node", po::value(&arguments.node))(
+      "cross-validate", po::bool_switch(&arguments.cross_validate))(
       "name", po::value(&arguments.name))("from", po::value(&arguments.from))(
       "out", po::value(&arguments.out))("title", po::value(&arguments.title))(
       "csv", po::value(&arguments.csv))("gpu", po::value(&arguments.gpu))(
@@ -215,6 +221,31 @@ void import_node(const Arguments& arguments) {
   std::fputs(ignored.text(path).c_str(), arguments.out.empty() ? stderr : stdout);
 }
 
+void compare_tuning(const Arguments& arguments) {
+  need(!arguments.files.empty(), "tuning needs a log of NCCL or FILE.h5");
+  sim::CalibrationTable table;
+  for (const std::string& path : arguments.files)
+    table = sim::merge(std::move(table),
+                       is_table(path)
+                           ? sim::read_calibrations(std::vector{path})
+                           : calibrate::import_files(std::vector{path}, facts_of(arguments)).table);
+  if (table.nccl_tuning.empty() && table.nccl_choices.empty())
+    throw stepcast::InputError(arguments.files[0], "holds neither NCCL's table nor its choices",
+                               "log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,TUNING");
+  const sim::Catalogue catalogue = sim::Catalogue::standard();
+  std::string node = arguments.node;
+  if (node.empty()) {
+    std::string gpu =
+        table.nccl_tuning.empty() ? table.nccl_choices[0].gpu : table.nccl_tuning[0].gpu;
+    std::transform(gpu.begin(), gpu.end(), gpu.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    node = catalogue.node_of_gpu(gpu, "--gpu");
+  }
+  for (const auto& comparison : calibrate::compare_tuning(
+           table, catalogue.node(sim::toml_text(node, "--node")), catalogue.directory() + "/nccl"))
+    std::fputs(calibrate::to_text(comparison).c_str(), stdout);
+}
+
 void run(const Arguments& arguments) {
   const std::string& command = arguments.command;
   const auto& files = arguments.files;
@@ -224,6 +255,8 @@ void run(const Arguments& arguments) {
     fit_network(arguments);
   } else if (command == "import-node") {
     import_node(arguments);
+  } else if (command == "tuning") {
+    compare_tuning(arguments);
   } else if (command == "show") {
     need(files.size() == 1, "show needs one FILE.h5");
     std::fputs(calibrate::describe(sim::read_calibration(files[0])).c_str(), stdout);

@@ -228,7 +228,8 @@ std::vector<sim::CollectiveRow> collective_rows(const NcclTestsRun& run, const C
       rows.back().duration = to_duration((*figure)->time_us * 1e-6);
       rows.back().busbw =
           BytesPerSecond(static_cast<double>(row.bytes) * factor / ((*figure)->time_us * 1e-6));
-      rows.back().source = {std::string("nccl-tests, ") + place, file_name(run.path), "high"};
+      rows.back().source = {file_name(run.path) + " (nccl-tests, " + place + ")",
+                            file_name(run.path), "high"};
     }
   }
   if (rows.empty()) run.fail(run.line, "holds no measurement", "was the log cut?");

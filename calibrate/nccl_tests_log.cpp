@@ -194,7 +194,8 @@ class LogReader {
       const std::string& word = words[first + column];
       const auto value = number_in<double>(word);
       if (!value || *value < 0)
-        file_.fail(line, measures_[column] + " '" + word + "' is no number");
+        file_.fail(line, measures_[column] + " '" + word + "' is no number",
+                   "was the line edited or cut?");
       return *value;
     };
     NcclTestsFigure figure;

@@ -12,7 +12,7 @@ expect 0 'H100-SXM5-80GB' show "$work/p.h5"
 expect 0 '' import "$work/p.csv" --out "$work/again.h5"
 expect 0 '' merge "$work/p.h5" "$work/again.h5" --out "$work/merged.h5"
 expect 0 'published' show "$work/merged.h5"
-expect 0 'import FILE.csv' --help
+expect 0 'import FILE' --help
 
 expect 2 'did you mean --title' import x.csv --tilte t
 expect 2 'did you mean import' imprt x.csv

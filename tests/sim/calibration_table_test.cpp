@@ -3,8 +3,11 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <type_traits>
 
 #include "engine/check.hpp"
+#include "sim/calibration_schema.hpp"
 #include "sim/hdf5_file.hpp"
 
 using namespace stepcast;
@@ -84,8 +87,48 @@ CalibrationTable one_of_each() {
                    .gpus = 1,
                    .rate = 2900_GBps,
                    .source = {"b", "u", "high"}}};
+  table.nccl_tuning = {{.gpu = "H100",
+                        .nccl = "2.20.5",
+                        .collective = "allreduce",
+                        .algorithm = "nvls_tree",
+                        .protocol = "simple",
+                        .ranks = 16,
+                        .nodes = 2,
+                        .latency = 67_us,
+                        .bandwidth = 384_GBps,
+                        .source = {"table", "log", "high"}}};
+  table.nccl_choices = {{.gpu = "H100",
+                         .nccl = "2.20.5",
+                         .collective = "allreduce",
+                         .ranks = 16,
+                         .nodes = 2,
+                         .bytes = 1_MiB,
+                         .algorithm = "tree",
+                         .protocol = "ll128",
+                         .channels = 16,
+                         .estimate = 60_us,
+                         .source = {"choice", "log", "high"}}};
   return table;
 }
+
+/// Writes the columns of a family without rows.
+template <class Row>
+struct EmptyColumns {
+  Hdf5Writer& file;
+  std::string group;
+
+  template <class Member>
+  void operator()(const char* name, Member member) {
+    using Value = std::decay_t<std::invoke_result_t<Member, const Row&>>;
+    const std::string unit = sim::detail::unit_of(Value{}), path = group + "/" + name;
+    if (unit == "text")
+      file.column(path, std::vector<std::string>{}, unit);
+    else if (unit == "1" || unit == "B" || unit == "ps")
+      file.column(path, std::vector<std::int64_t>{}, unit);
+    else
+      file.column(path, std::vector<double>{}, unit);
+  }
+};
 
 /// Root attributes of a table, as another program would write them.
 void write_header(Hdf5Writer& file, std::int64_t version) {
@@ -173,6 +216,46 @@ TEST_CASE("missing groups and columns, other units and unequal lengths are told 
     writer.finish();
   }
   CHECK_THROWS_WITH(read_calibration(file.path), Catch::Contains("the unit text"));
+}
+
+TEST_CASE("a file from before NCCL's figures had a place has none") {
+  const Scratch file("older.h5");
+  {
+    Hdf5Writer writer(file.path);
+    write_header(writer, 1);
+    const CalibrationTable empty;
+    sim::detail::list_families(empty, [&]<class Row>(const char* group, const std::vector<Row>&) {
+      if (sim::detail::may_lack(group)) return;
+      writer.group(group);
+      EmptyColumns<Row> columns{writer, group};
+      sim::detail::list_columns(columns, static_cast<const Row*>(nullptr));
+    });
+    writer.finish();
+  }
+  CHECK(read_calibration(file.path).nccl_tuning.empty());
+}
+
+TEST_CASE("a curve of one's own replaces all that is published of its shape") {
+  const auto at = [](std::int64_t bytes, const char* nccl, std::int64_t nodes) {
+    auto row = one_of_each().collectives[0];
+    row.bytes = Bytes(bytes);
+    row.nccl = nccl;
+    row.nodes = nodes;
+    return row;
+  };
+  CalibrationTable published, mine;
+  for (const std::int64_t bytes : {8, 16, 32, 64}) {
+    published.collectives.push_back(at(bytes, "2.18", 2));
+    published.collectives.push_back(at(bytes, "2.18", 4));
+  }
+  mine.collectives = {at(8, "2.21", 2), at(16, "2.21", 2)};
+  CHECK(sim::merge(published, mine).collectives.size() == 10);  // two sizes are no curve
+  mine.collectives.push_back(at(128, "2.21", 2));
+  const auto both = sim::merge(published, mine).collectives;
+  CHECK(both.size() == 7);  // 4 of 4 nodes, and our 3 of 2 nodes
+  auto elsewhere = mine;
+  for (auto& row : elsewhere.collectives) row.fabric = "roce";
+  CHECK(sim::merge(published, elsewhere).collectives.size() == 11);  // another wire
 }
 
 TEST_CASE("a rate that is no positive number is refused") {

@@ -1,0 +1,202 @@
+#include "calibrate/nccl_tests.hpp"
+
+#include "calibrate/import_files.hpp"
+#include "calibrate/nccl_tests_json.hpp"
+#include "calibrate/nccl_tests_log.hpp"
+#include "sim/catalogue.hpp"
+#include "sim/nccl_network.hpp"
+#include "tests/calibrate/mutations.hpp"
+
+using namespace stepcast;
+using namespace stepcast::calibrate;
+using namespace stepcast::literals;
+using Catch::Contains;
+
+namespace {
+
+ClusterFacts infiniband() {
+  ClusterFacts facts;
+  facts.fabric = "infiniband";
+  facts.node_bandwidth = 3200_Gbps;
+  return facts;
+}
+
+std::vector<sim::CollectiveRow> rows_of(const std::string& name, const ClusterFacts& facts = {}) {
+  return import_files(std::vector{fixture(name)}, facts).table.collectives;
+}
+
+std::vector<sim::CollectiveRow> rows_in(const std::string& text, const ClusterFacts& facts = {}) {
+  Ignored ignored;
+  std::vector<sim::CollectiveRow> rows;
+  for (const auto& run : parse_nccl_tests_log(parse_text("damaged", text), ignored))
+    for (auto& row : collective_rows(run, facts, ignored)) rows.push_back(row);
+  return rows;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+TEST_CASE("a log of two nodes says ranks, nodes, GPU, version and both columns") {
+  const auto rows = rows_of("all_gather_h100_2x8.log", infiniband());
+  REQUIRE(rows.size() == 12);
+  const auto& row = rows[2];  // 4 MiB out of place
+  CHECK(row.collective == "allgather");
+  CHECK(row.gpu == "H100-SXM5-80GB");
+  CHECK((row.ranks == 16 && row.nodes == 2 && row.gpus_per_node == 8));
+  CHECK(row.nccl == "2.20.5");
+  CHECK(row.dtype == "fp32");
+  CHECK(row.bytes == 4_MiB);
+  CHECK(row.duration == to_duration(130.63e-6));
+  // 4 MiB / 130.63 us x 15/16
+  CHECK(row.busbw.value == Approx(30.10e9).epsilon(1e-3));
+  CHECK((row.fabric == "infiniband" && row.node_bandwidth == 3200_Gbps));
+  CHECK((row.timing == "wall" && row.processes == "8 per node"));
+  CHECK(row.source.source == "all_gather_h100_2x8.log (nccl-tests, out-of-place)");
+  CHECK(row.source.reference == "all_gather_h100_2x8.log");
+  CHECK(rows[3].source.source == "all_gather_h100_2x8.log (nccl-tests, in-place)");
+}
+
+TEST_CASE("one process on one node needs no options, and rows of no bytes are named") {
+  const auto import = import_files(std::vector{fixture("all_reduce_a100_8.log")});
+  REQUIRE(import.table.collectives.size() == 12);
+  const auto& row = import.table.collectives[0];
+  CHECK(row.collective == "allreduce");  // from the file's name: this version does not say
+  CHECK((row.ranks == 8 && row.nodes == 1 && row.fabric == "nvlink" && row.processes == "1"));
+  CHECK((row.nccl == "2.18.5" && row.gpu == "A100-SXM4-80GB"));
+  CHECK_THAT(import.report, Contains("ignored a row of no bytes"));
+}
+
+TEST_CASE("logs of the oldest layout are read, their collective has to be named") {
+  CHECK_THROWS_WITH(rows_of("v100_old.log"),
+                    Contains("v100_old.log:1") && Contains("--collective"));
+  ClusterFacts facts;
+  facts.collective = "allreduce";
+  const auto rows = rows_of("v100_old.log", facts);
+  CHECK(rows.size() == 12);
+  CHECK(rows[0].gpu == "V100-SXM2-32GB");
+}
+
+TEST_CASE("prefixes of mpirun, per-iteration columns and timestamps do not disturb") {
+  const auto rows = rows_of("sendrecv_h200_2x1.log", infiniband());
+  REQUIRE(rows.size() == 12);
+  CHECK((rows[0].collective == "sendrecv" && rows[0].ranks == 2 && rows[0].nodes == 2));
+  CHECK((rows[0].gpu == "H200-SXM-141GB" && rows[0].nccl == "2.28.9"));
+  CHECK(rows[0].busbw.value == Approx(1048576.0 / seconds(rows[0].duration)));
+}
+
+TEST_CASE("JSON gives the same rows as text would, without the environment") {
+  const auto import = import_files(std::vector{fixture("reduce_scatter_h100_8.json")});
+  REQUIRE(import.table.collectives.size() == 12);
+  const auto& row = import.table.collectives[0];
+  CHECK((row.collective == "reducescatter" && row.dtype == "bf16" && row.ranks == 8));
+  CHECK((row.nccl == "2.23.4" && row.processes == "8 per node"));
+  CHECK_THAT(import.report, Contains("json:11: ignored the environment"));
+  CHECK_THAT(import.report, !Contains("EXAMPLE_SETTING"));
+}
+
+TEST_CASE("a process with several GPUs lists its first one only in JSON") {
+  const std::string text = R"({"version": 3, "args": ["x/all_reduce_perf"], "nccl_version": 22000,
+    "config": {"nthreads": 1, "ngpus": 4, "devices": [
+      {"rank": 0, "pid": 7, "hostname": "a", "device_info": "NVIDIA H200"},
+      {"rank": 4, "pid": 7, "hostname": "b", "device_info": "NVIDIA H200"}]},
+    "results": [{"size": 8000000, "type": "float",
+      "out_of_place": {"time": 100.0, "alg_bw": 80.0, "bus_bw": 140.0, "nwrong": null}}]})";
+  Ignored ignored;
+  const auto rows =
+      collective_rows(parse_nccl_tests_json("damaged", text, ignored), infiniband(), ignored);
+  REQUIRE(rows.size() == 1);
+  CHECK((rows[0].ranks == 8 && rows[0].nodes == 2 && rows[0].processes == "1 per node"));
+}
+
+TEST_CASE("what a log does not say is asked by the name of the option") {
+  ClusterFacts facts;
+  CHECK_THROWS_WITH(rows_of("all_gather_h100_2x8.log", facts), Contains("--fabric"));
+  facts.fabric = "infiniband";
+  CHECK_THROWS_WITH(rows_of("all_gather_h100_2x8.log", facts), Contains("--node-bandwidth"));
+  facts = infiniband();
+  facts.collective = "allreduce";
+  CHECK_THROWS_WITH(rows_of("all_gather_h100_2x8.log", facts), Contains("--collective: allreduce"));
+  facts = infiniband();
+  facts.ranks = 8;
+  CHECK_THROWS_WITH(rows_of("all_gather_h100_2x8.log", facts), Contains("--ranks: 8"));
+  facts = infiniband();
+  facts.gpu = "A100-SXM4-80GB";
+  CHECK_THROWS_WITH(rows_of("all_gather_h100_2x8.log", facts), Contains("--gpu"));
+  facts = infiniband();
+  facts.nccl = "2.18.1";
+  CHECK_THROWS_WITH(rows_of("all_gather_h100_2x8.log", facts), Contains("--nccl"));
+}
+
+TEST_CASE("a log that contradicts itself or was cut is refused with its line") {
+  const std::string log = read_bytes(fixture("all_reduce_a100_8.log"));
+  ClusterFacts facts;
+  facts.collective = "allreduce";
+  CHECK(rows_in(log, facts).size() == 12);
+  const std::string row = "sum      -1    47.91   21.89   38.30       0";
+  CHECK_THROWS_WITH(
+      rows_in(replaced(log, row, "sum      -1    47.91   21.89   38.30       3"), facts),
+      Contains("damaged:18: wrong results"));
+  CHECK_THROWS_WITH(
+      rows_in(replaced(log, row, "sum      -1    41.91   21.89   38.30       0"), facts),
+      Contains("damaged:18") && Contains("contradict"));
+  CHECK_THROWS_WITH(rows_in(replaced(log, row, "sum      -1    47.91   21.89"), facts),
+                    Contains("damaged:18") && Contains("'sum' is no number"));
+  facts.collective = "allgather";
+  CHECK_THROWS_WITH(rows_in(log, facts), Contains("damaged:18") && Contains("busbw"));
+  facts.collective = "allreduce";
+  CHECK_THROWS_WITH(rows_in(log.substr(0, log.find("# Out of")), facts), Contains("cut"));
+  CHECK_THROWS_WITH(rows_in(replaced(log, "values : 0 OK", "values : 4 FAILED"), facts),
+                    Contains("wrong results"));
+  CHECK_THROWS_WITH(rows_in(replaced(log, "#  Rank  3", "#  Rank  2"), facts), Contains("twice"));
+  CHECK_THROWS_WITH(rows_in(replaced(log, "A100-SXM4-80GB", "Graphics Device"), facts),
+                    Contains("damaged:4") && Contains("--gpu"));
+  CHECK_THROWS_WITH(rows_in(replaced(log, "time   algbw", "cputime   algbw"), facts),
+                    Contains("-C"));
+  CHECK_THROWS_WITH(import_files(std::vector{fixture("dgx-h100.topo")}), Contains("is no log"));
+}
+
+TEST_CASE("an imported log is the measured curve of its shape, also against published ones") {
+  topology::NodeSpec node = sim::Catalogue::standard().node(sim::toml_text("dgx-h100", "test"));
+  sim::CalibrationTable mine;
+  mine.collectives = rows_of("all_gather_h100_2x8.log", infiniband());
+  sim::CalibrationTable published =
+      import_files(
+          std::vector{std::string(STEPCAST_SOURCE_DIR) + "/calibrate/published/collectives.csv"})
+          .table;
+  auto rival = mine.collectives;  // somebody else's, twice as slow and at more sizes
+  for (auto& row : rival) {
+    row.duration = row.duration * 2;
+    row.nccl = "2.21.5";
+    row.source.reference = "elsewhere";
+    published.collectives.push_back(row);
+    row.bytes = row.bytes * 2;
+    published.collectives.push_back(row);
+  }
+  const auto both = sim::merge(published, mine);
+  const sim::CollectiveCurves curves(both.collectives, node);
+  const auto* curve = curves.find(workloads::CollectiveKind::all_gather,
+                                  {.ranks = 16, .nodes = 2, .ranks_per_node = 8});
+  REQUIRE(curve != nullptr);
+  CHECK(curve->source == "all_gather_h100_2x8.log (nccl-tests, out-of-place)");
+  CHECK(curve->points.size() == 6);
+  CHECK(both.collectives.size() < published.collectives.size() + mine.collectives.size());
+}
+
+TEST_CASE("damaged logs are refused, never a crash") {
+  ClusterFacts facts = infiniband();
+  facts.collective = "allreduce";
+  survives_damage(read_bytes(fixture("all_reduce_a100_8.log")),
+                  [&](const std::string& text) { rows_in(text, facts); });
+  facts.collective = {};
+  survives_damage(read_bytes(fixture("sendrecv_h200_2x1.log")),
+                  [&](const std::string& text) { rows_in(text, facts); });
+  survives_damage(read_bytes(fixture("reduce_scatter_h100_8.json")), [&](const std::string& text) {
+    Ignored ignored;
+    collective_rows(parse_nccl_tests_json("damaged", text, ignored), facts, ignored);
+  });
+}

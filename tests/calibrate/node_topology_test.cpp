@@ -1,0 +1,153 @@
+#include "calibrate/node_topology.hpp"
+
+#include <algorithm>
+
+#include "calibrate/topology_matrix.hpp"
+#include "calibrate/topology_xml.hpp"
+#include "sim/nccl_graph.hpp"
+#include "tests/calibrate/mutations.hpp"
+
+using namespace stepcast;
+using namespace stepcast::calibrate;
+using namespace stepcast::literals;
+using Catch::Contains;
+
+namespace {
+
+const sim::Catalogue& catalogue() {
+  static const sim::Catalogue all = sim::Catalogue::standard();
+  return all;
+}
+
+std::string toml_of(const NodeTopology& topology, const std::string& gpu, Ignored& ignored) {
+  const NodeImport import{.name = "mine", .gpu = gpu, .date = "2026-11-21", .node_bandwidth = {}};
+  return node_toml(topology, import, catalogue(), ignored);
+}
+
+topology::NodeSpec node_of(const NodeTopology& topology, const std::string& gpu = {}) {
+  Ignored ignored;
+  const std::string path = std::string(STEPCAST_BINARY_DIR) + "/imported-node.toml";
+  write_bytes(path, toml_of(topology, gpu, ignored));
+  return catalogue().node(sim::toml_text(path, "test"));
+}
+
+topology::NodeSpec imported(const std::string& name, const std::string& gpu = {}) {
+  Ignored ignored;
+  return node_of(read_topology(fixture(name), ignored), gpu);
+}
+
+topology::NodeSpec known(const std::string& name) {
+  topology::NodeSpec node = catalogue().node(sim::toml_text(name, "test"));
+  node.name = "mine";
+  return node;
+}
+
+NodeTopology xml(const std::string& text) {
+  Ignored ignored;
+  return parse_topology_xml("damaged", text, ignored);
+}
+
+NodeTopology matrix(const std::string& text) {
+  Ignored ignored;
+  return parse_topology_matrix(parse_text("damaged", text), ignored);
+}
+
+std::string all_replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("NCCL's topology of a DGX is the catalogue's node, and NCCL's graph on it") {
+  for (const char* name : {"dgx-1v", "dgx-a100", "dgx-h100"}) {
+    INFO(name);
+    const auto mine = imported(std::string(name) + ".xml"), theirs = known(name);
+    CHECK(mine == theirs);
+    const sim::GroupShape four_nodes{.ranks = 32, .nodes = 4, .ranks_per_node = 8};
+    const auto a = sim::nccl_machine(mine, four_nodes), b = sim::nccl_machine(theirs, four_nodes);
+    CHECK(a.ring.channels == b.ring.channels);
+    CHECK(a.ring.between_nodes == b.ring.between_nodes);
+    CHECK(a.nic_bandwidth == b.nic_bandwidth);
+  }
+}
+
+TEST_CASE("nvidia-smi's matrix of a DGX and the GPU's name are the catalogue's node") {
+  CHECK(imported("dgx-1v.topo", "v100-sxm2-32gb") == known("dgx-1v"));
+  CHECK(imported("dgx-a100.topo", "a100-sxm4-80gb") == known("dgx-a100"));
+  CHECK(imported("dgx-h100.topo", "h100") == known("dgx-h100"));
+  CHECK_THROWS_WITH(imported("dgx-h100.topo"), Contains("dgx-h100.topo:1") && Contains("--gpu"));
+}
+
+TEST_CASE("a virtual machine hides the switches: how many is the catalogue's") {
+  const auto node = imported("hgx-h200-vm.xml");
+  CHECK(node.nvswitches == 4);
+  CHECK(node.gpu.name == "h200-sxm-141gb");
+  CHECK(node.nics == 8);
+}
+
+TEST_CASE("a chip with fewer NVLinks is slower by them") {
+  // Every GPU shows NV8 instead of NV12: 8 x 25 GB/s.
+  const auto text = all_replaced(read_bytes(fixture("dgx-a100.topo")), "NV12", "NV8");
+  const auto node = node_of(matrix(text), "a100-sxm4-80gb");
+  CHECK(node.kind == topology::NodeKind::nvswitch);
+  CHECK(node.gpu.nvlink_links == 8);
+  CHECK(node.gpu.nvlink == 200_GBps);
+}
+
+TEST_CASE("four GPUs that are joined directly are a mesh, none joined a PCIe node") {
+  const std::string four =
+      "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\n"
+      "GPU0\t X \tNV4\tNV4\tNV4\t0\nGPU1\tNV4\t X \tNV4\tNV4\t0\n"
+      "GPU2\tNV4\tNV4\t X \tNV4\t0\nGPU3\tNV4\tNV4\tNV4\t X \t0\n";
+  const auto mesh = node_of(matrix(four), "a100-sxm4-40gb");
+  CHECK(mesh.kind == topology::NodeKind::hybrid_cube_mesh);
+  CHECK((mesh.gpus == 4 && mesh.nvlinks[0][3] == 4));
+  const auto pcie = node_of(matrix(all_replaced(four, "NV4", "PHB")), "a100-sxm4-40gb");
+  CHECK(pcie.kind == topology::NodeKind::pcie);
+}
+
+TEST_CASE("every key of an imported node says where it comes from") {
+  Ignored ignored;
+  const auto text = toml_of(read_topology(fixture("dgx-a100.xml"), ignored), "", ignored);
+  CHECK_THAT(text, Contains("nics = \"imported from dgx-a100.xml (NCCL topology), 2026-11-21\""));
+  CHECK_THAT(text, Contains("nic_latency = \"not in dgx-a100.xml; as node dgx-a100 of the catal"));
+  CHECK_THAT(ignored.text("f"), Contains("f:5: ignored a NIC that shares no PCIe switch"));
+}
+
+TEST_CASE("a topology that contradicts itself or the GPU is refused with its line") {
+  const std::string mesh = read_bytes(fixture("dgx-1v.xml"));
+  const auto swapped = [](std::string text, const std::string& from, const std::string& to) {
+    return text.replace(text.find(from), from.size(), to);
+  };
+  CHECK_THROWS_WITH(xml(swapped(mesh, "count=\"1\"", "count=\"2\"")), Contains("disagree"));
+  CHECK_THROWS_WITH(xml(swapped(mesh, "count=\"1\"", "count=\"x\"")), Contains("damaged:6"));
+  CHECK_THROWS_WITH(xml(swapped(mesh, "target=\"0000:21", "target=\"0000:99")),
+                    Contains("where no other GPU is"));
+  CHECK_THROWS_WITH(xml(mesh.substr(0, 900)), Contains("damaged:") && Contains("not XML"));
+  CHECK_THROWS_WITH(xml("<graphs version=\"1\"/>"), Contains("damaged:1: is no NCCL topology"));
+  CHECK_THROWS_WITH(xml(swapped(mesh, "version=\"1\"", "version=\"7\"")), Contains("version '7'"));
+  CHECK_THROWS_WITH(node_of(xml(mesh), "a100-sxm4-80gb"), Contains("--gpu"));
+
+  const std::string table = read_bytes(fixture("dgx-1v.topo"));
+  CHECK_THROWS_WITH(matrix(swapped(table, "NV2", "NV1")), Contains("back it is"));
+  CHECK_THROWS_WITH(matrix(swapped(table, "NV2", "NVX")), Contains("damaged:3: unknown cell"));
+  CHECK_THROWS_WITH(matrix(table.substr(0, table.find("GPU5\tSYS"))), Contains("GPU5 is missing"));
+  CHECK_THROWS_WITH(node_of(matrix(all_replaced(table, "NV2", "NV4")), "v100-sxm2-32gb"),
+                    Contains("NVLinks at a GPU"));
+}
+
+TEST_CASE("damaged topologies are refused, never a crash") {
+  for (const char* name : {"dgx-1v.xml", "dgx-h100.xml"})
+    survives_damage(read_bytes(fixture(name)), [](const std::string& text) {
+      Ignored ignored;
+      toml_of(xml(text), "", ignored);
+    });
+  for (const char* name : {"dgx-1v.topo", "dgx-a100.topo"})
+    survives_damage(read_bytes(fixture(name)), [&](const std::string& text) {
+      Ignored ignored;
+      toml_of(matrix(text),
+              std::string(name) == "dgx-1v.topo" ? "v100-sxm2-32gb" : "a100-sxm4-80gb", ignored);
+    });
+}
