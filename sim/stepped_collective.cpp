@@ -77,7 +77,8 @@ std::vector<SteppedTerm> terms_of(const SteppedCollective& both, CollectiveKind 
       {"filling", filling_of(time), bare - time.transfer,
        "chunk by chunk through every member; one variable counts rounds of all channels"},
       {"shared links", both.one_variable - time.duration, both.stepped - start - with_hops,
-       "bytes wait for shared links while hops run; one variable hides its latency in its rate"}};
+       "transfers meet on links that cannot carry them at once; one variable counts a link's mean "
+       "load"}};
   for (SteppedTerm& term : out) {
     const Duration difference = term.stepped - term.one_variable;
     if (std::abs(seconds(difference)) < 1e-4 * seconds(both.one_variable)) term.reason.clear();

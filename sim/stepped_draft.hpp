@@ -16,8 +16,8 @@ struct SteppedDraft {
 
   /// A way over which `through` bytes go in all, at the pace of the one-variable form.
   std::uint32_t way(SteppedLayout::Loads loads, double through, Duration hop);
-  /// From member to member, by the NICs of this rail if they are on two nodes.
-  std::uint32_t edge(std::int64_t a, std::int64_t b, std::size_t rail, double through);
+  /// The same from member to member, with the hop of the one-variable form.
+  std::uint32_t edge(std::int64_t a, std::int64_t b, SteppedLayout::Loads loads, double through);
   /// Into how many grains a channel's bytes are cut.
   std::uint32_t num_chunks() const;
 };

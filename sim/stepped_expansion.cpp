@@ -18,8 +18,9 @@ std::uint32_t SteppedDraft::way(SteppedLayout::Loads loads, double through, Dura
   return graph.add_way({std::move(loads), BytesPerSecond(cap), hop});
 }
 
-std::uint32_t SteppedDraft::edge(std::int64_t a, std::int64_t b, std::size_t rail, double through) {
-  return way(layout.between(a, b, rail), through,
+std::uint32_t SteppedDraft::edge(std::int64_t a, std::int64_t b, SteppedLayout::Loads loads,
+                                 double through) {
+  return way(std::move(loads), through,
              layout.same_node(a, b) ? terms.hop_in_node : terms.hop_between_nodes);
 }
 
@@ -31,19 +32,26 @@ std::uint32_t SteppedDraft::num_chunks() const {
 
 namespace {
 
+/// Of ring(channel)[i] to the next one.
+std::vector<std::uint32_t> ring_ways(SteppedDraft& draft, std::size_t channel, double through) {
+  const auto order = draft.layout.ring(channel);
+  std::vector<std::uint32_t> ways;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    ways.push_back(draft.edge(order[i], order[(i + 1) % order.size()],
+                              draft.layout.ring_edge(channel, i), through));
+  return ways;
+}
+
 void expand_rings(SteppedDraft& draft) {
-  const std::size_t n = draft.ranks(), rails = draft.layout.num_rails();
+  const std::size_t n = draft.ranks(), channels = draft.layout.num_channels();
   const std::size_t steps = draft.terms.kind == CollectiveKind::all_reduce ? 2 * (n - 1) : n - 1;
   const auto hops = static_cast<std::size_t>(draft.terms.hops);
   const std::size_t rounds = std::max<std::size_t>(1, (hops + steps - 1) / steps) * steps;
-  const double chunk = draft.size() / static_cast<double>(rails * n) * static_cast<double>(steps) /
-                       static_cast<double>(rounds);
+  const double chunk = draft.size() / static_cast<double>(channels * n) *
+                       static_cast<double>(steps) / static_cast<double>(rounds);
   const double through = static_cast<double>(rounds) * chunk;
-  for (std::size_t rail = 0; rail < rails; ++rail) {
-    const auto order = draft.layout.ring(rail);
-    std::vector<std::uint32_t> ways;
-    for (std::size_t i = 0; i < n; ++i)
-      ways.push_back(draft.edge(order[i], order[(i + 1) % n], rail, through));
+  for (std::size_t c = 0; c < channels; ++c) {
+    std::vector<std::uint32_t> ways = ring_ways(draft, c, through);
     std::vector<Id> before(n), now(n);
     for (std::size_t s = 0; s < rounds; ++s) {
       for (std::size_t i = 0; i < n; ++i) {
@@ -58,17 +66,15 @@ void expand_rings(SteppedDraft& draft) {
 }
 
 void expand_chains(SteppedDraft& draft) {
-  const std::size_t n = draft.ranks(), rails = draft.layout.num_rails();
-  const double share = draft.size() / static_cast<double>(rails);
+  const std::size_t n = draft.ranks(), channels = draft.layout.num_channels();
+  const double share = draft.size() / static_cast<double>(channels);
   const std::uint32_t chunks = draft.num_chunks();
-  for (std::size_t rail = 0; rail < rails; ++rail) {
-    auto order = draft.layout.ring(rail);
-    auto first = std::find(order.begin(), order.end(), draft.layout.ranks().front());
-    if (draft.terms.kind == CollectiveKind::reduce) ++first;  // the root comes last
-    std::rotate(order.begin(), first, order.end());
-    std::vector<std::uint32_t> ways;
-    for (std::size_t i = 0; i + 1 < n; ++i)
-      ways.push_back(draft.edge(order[i], order[i + 1], rail, share));
+  for (std::size_t c = 0; c < channels; ++c) {
+    const auto order = draft.layout.ring(c);
+    auto root = std::find(order.begin(), order.end(), draft.layout.ranks().front());
+    if (draft.terms.kind == CollectiveKind::reduce) ++root;  // the root comes last
+    std::vector<std::uint32_t> ways = ring_ways(draft, c, share);
+    std::rotate(ways.begin(), ways.begin() + (root - order.begin()), ways.end());
     std::vector<Id> before(n - 1);
     for (std::uint32_t k = 0; k < chunks; ++k)
       for (std::uint32_t i = 0; i + 1 < n; ++i) {
@@ -95,7 +101,8 @@ void expand_pat(SteppedDraft& draft) {
     const std::size_t d = distances[s];
     const double bytes = static_cast<double>(std::min(d, n - d)) * chunk;
     for (std::size_t i = 0; i < n; ++i) {
-      const std::uint32_t over = draft.edge(ranks[i], ranks[(i + d) % n], 0, through);
+      const std::int64_t from = ranks[i], to = ranks[(i + d) % n];
+      const std::uint32_t over = draft.edge(from, to, draft.layout.between_pair(from, to), through);
       now[i] = draft.graph.add(over, bytes, static_cast<std::uint32_t>(s));
       if (s == 0) continue;
       draft.graph.pass_on(now[i], before[(i + n - distances[s - 1]) % n]);
@@ -110,12 +117,12 @@ void expand_pat(SteppedDraft& draft) {
 /// same one at once.
 std::vector<std::int64_t> peers_in_order(const SteppedLayout& layout, std::int64_t self) {
   const std::size_t here = layout.node_of(self);
-  const auto own = layout.members(here, 0);
+  const auto own = layout.members(here);
   const auto place =
       static_cast<std::size_t>(std::find(own.begin(), own.end(), self) - own.begin());
   std::vector<std::int64_t> out;
   for (std::size_t shift = 0; shift < layout.num_nodes(); ++shift) {
-    const auto there = layout.members((here + shift) % layout.num_nodes(), 0);
+    const auto there = layout.members((here + shift) % layout.num_nodes());
     for (std::size_t i = 0; i < there.size(); ++i)
       if (const std::int64_t peer = there[(place + i) % there.size()]; peer != self)
         out.push_back(peer);
@@ -136,8 +143,8 @@ void expand_all_to_all(SteppedDraft& draft) {
     Id before{};
     for (std::size_t s = 0; s < peers.size(); ++s) {
       const bool same = layout.same_node(self, peers[s]);
-      const std::uint32_t over =
-          draft.edge(self, peers[s], layout.rail_of(peers[s]), same ? by_nvlink : by_nic);
+      const std::uint32_t over = draft.edge(self, peers[s], layout.between_peers(self, peers[s]),
+                                            same ? by_nvlink : by_nic);
       const Id id = draft.graph.add(over, chunk, static_cast<std::uint32_t>(s));
       const bool first = s == 0 || s == static_cast<std::size_t>(inside);  // of its queue
       if (!first) draft.graph.queue(id, before);
@@ -151,9 +158,8 @@ void expand_pairs(SteppedDraft& draft) {
   const std::size_t n = draft.ranks();
   for (std::size_t i = 0; i < n; ++i) {
     const std::int64_t a = layout.ranks()[i], b = layout.ranks()[(i + 1) % n];
-    const Duration hop =
-        layout.same_node(a, b) ? draft.terms.hop_in_node : draft.terms.hop_between_nodes;
-    draft.graph.add(draft.way(layout.direct(a, b), draft.size(), hop), draft.size(), 0);
+    const std::uint32_t over = draft.edge(a, b, layout.between_pair(a, b), draft.size());
+    draft.graph.add(over, draft.size(), 0);
   }
 }
 
@@ -193,7 +199,7 @@ bool expand_into(SteppedDraft& draft) {
 double tree_chunk(const SteppedTerms& terms, const SteppedLayout& layout) {
   const auto nodes = static_cast<double>(layout.num_nodes());
   const double depth =
-      static_cast<double>(layout.members(0, 0).size()) - 1 + std::floor(std::log2(nodes));
+      static_cast<double>(layout.members(0).size()) - 1 + std::floor(std::log2(nodes));
   const double channel =
       static_cast<double>(terms.bytes.value) / static_cast<double>(terms.channels);
   double chunk = 512.0 * 1024;
@@ -205,7 +211,7 @@ double tree_chunk(const SteppedTerms& terms, const SteppedLayout& layout) {
 
 /// The same source: 128 KiB of each head and channel, less for shorter messages.
 double switch_chunk(const SteppedTerms& terms, const SteppedLayout& layout) {
-  const double heads = layout.num_nodes() > 1 ? static_cast<double>(layout.num_rails())
+  const double heads = layout.num_nodes() > 1 ? static_cast<double>(layout.num_heads())
                                               : static_cast<double>(layout.num_ranks());
   const double loops =
       static_cast<double>(terms.bytes.value) / (static_cast<double>(terms.channels) * heads * 1024);

@@ -3,13 +3,13 @@
 // forms differ only by hops, by filling pipelines and by links that are shared.
 //
 //   ring      AllGather, ReduceScatter n-1 steps, AllReduce 2(n-1): in step s rank r sends on what
-//             it received in step s-1, S/n a step. Every rail has a ring of its own. A long message
-//             makes several such loops, each when a rank has all of the one before.
+//             it received in step s-1, S/n a step. Every channel has a ring of its own. A long
+//             message makes several such loops, each when a rank has all of the one before.
 //   chain     Broadcast from rank 0 and Reduce to rank 0, round the same ring, slot by slot.
-//   tree      AllReduce: two binary trees over the nodes for each rail, half of its bytes each
+//   tree      AllReduce: two binary trees over the nodes for each channel, half of its bytes each
 //             (Sanders, Speck, Träff 2009); inside a node a chain; slot by slot up, and down again.
-//   nvls      the same with one sum in the NVSwitch instead of the chain; alone on one node.
-//   pat       n-1 chunks in ceil(log2 n) steps, twice as many in each (Bruck et al. 1997).
+//   nvls      the same for each head, with sums in the NVSwitch instead of chains; alone on one
+//   node. pat       n-1 chunks in ceil(log2 n) steps, twice as many in each (Bruck et al. 1997).
 //   AlltoAll  shifts: in step s rank r sends S/n to rank r+s; peers inside the node and outside
 //             have a queue each. Send/receive: every rank to the next one, as sendrecv_perf does.
 #pragma once
@@ -40,10 +40,5 @@ TransferGraph expand(const SteppedLayout&, const SteppedTerms&);
 /// init.cc, enqueue.cc v2.28.9). Network proxies, which wait for a slot of any protocol, are left
 /// out.
 double grain_bytes(const SteppedTerms&, const SteppedLayout&);
-
-/// Parents in NCCL's two binary trees over `nodes`, -1 of the root: every node has children in at
-/// most one of them if their number is even.
-std::vector<std::int64_t> binary_tree(std::int64_t nodes);
-std::vector<std::int64_t> second_binary_tree(std::int64_t nodes);
 
 }  // namespace stepcast::sim

@@ -5,153 +5,149 @@
 #include "engine/check.hpp"
 
 namespace stepcast::sim {
+namespace {
 
-using topology::DeviceId;
-using topology::LinkId;
-using topology::NodeKind;
+std::vector<std::int64_t> sorted(std::vector<std::int64_t> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+SteppedLayout::Loads taken(LinkLoadSum& sum) {
+  SteppedLayout::Loads loads;
+  for (const LinkLoad& load : sum.take()) loads.push_back({load.link, load.bytes_per_byte});
+  return loads;
+}
+
+}  // namespace
 
 SteppedLayout::SteppedLayout(const topology::Cluster& cluster, const topology::Router& router,
                              std::vector<std::int64_t> ranks)
     : cluster_(cluster),
-      router_(router),
+      hops_(cluster, router),
+      planner_(cluster.node()),
       gpus_per_node_(cluster.node().gpus),
-      ranks_(std::move(ranks)) {
-  std::sort(ranks_.begin(), ranks_.end());
-  for (const std::int64_t rank : ranks_) {
-    expects(rank >= 0 && rank < cluster_.num_gpus(), "GPUs of this cluster");
-    const std::int64_t node = rank / gpus_per_node_;
-    if (nodes_.empty() || nodes_.back().node != node) nodes_.push_back({node, {}, {}});
-    nodes_.back().members.push_back(rank);
-  }
-  if (nodes_.size() < 2) return;
-  num_rails_ = ranks_.size();
-  for (OnNode& on : nodes_) {
-    find_speakers(on);
-    num_rails_ = std::min(num_rails_, on.speakers.size());
-  }
+      ranks_(sorted(std::move(ranks))),
+      plan_(planner_.plan(ranks_)) {
+  expects(ranks_.front() >= 0 && ranks_.back() < cluster_.num_gpus(), "GPUs of this cluster");
 }
 
-/// Members that reach another NIC than those before them.
-void SteppedLayout::find_speakers(OnNode& on) const {
-  std::vector<std::int64_t> nics;
-  for (const std::int64_t member : on.members) {
-    const std::int64_t nic = cluster_.nic_of_gpu(in_node(member));
-    if (std::find(nics.begin(), nics.end(), nic) != nics.end()) continue;
-    nics.push_back(nic);
-    on.speakers.push_back(member);
-  }
+std::size_t SteppedLayout::num_heads() const {
+  std::size_t heads = ranks_.size();
+  for (const ChannelPlan::OnNode& on : plan_.nodes())
+    heads = std::min(heads, on.group->members.size());
+  return heads;
+}
+
+std::vector<std::int64_t> SteppedLayout::members(std::size_t node) const {
+  std::vector<std::int64_t> out;
+  for (const std::int64_t gpu : plan_.nodes()[node].group->members)
+    out.push_back(plan_.nodes()[node].node * gpus_per_node_ + gpu);
+  return out;
 }
 
 std::size_t SteppedLayout::node_of(std::int64_t gpu) const {
-  const auto at = std::lower_bound(nodes_.begin(), nodes_.end(), gpu / gpus_per_node_,
-                                   [](const OnNode& on, std::int64_t n) { return on.node < n; });
-  return static_cast<std::size_t>(at - nodes_.begin());
+  const auto at = std::find_if(plan_.nodes().begin(), plan_.nodes().end(),
+                               [&](const auto& on) { return on.node == gpu / gpus_per_node_; });
+  return static_cast<std::size_t>(at - plan_.nodes().begin());
 }
 
 bool SteppedLayout::same_node(std::int64_t a, std::int64_t b) const {
   return a / gpus_per_node_ == b / gpus_per_node_;
 }
 
-std::size_t SteppedLayout::rail_of(std::int64_t gpu) const {
-  const OnNode& on = nodes_[node_of(gpu)];
-  const std::int64_t nic = cluster_.nic_of_gpu(in_node(gpu));
-  for (std::size_t rail = 0; rail < on.speakers.size(); ++rail)
-    if (cluster_.nic_of_gpu(in_node(on.speakers[rail])) == nic) return rail % num_rails_;
-  return 0;
+/// From the last GPU of the channel on a node to the first one on the next node.
+void SteppedLayout::add_ring_exit(std::size_t node, std::size_t channel, LinkLoadSum& sum) const {
+  const NodeChannel& ring = plan_.ring_on(node, channel);
+  const std::size_t next = (node + 1) % num_nodes();
+  const NodeChannel& other = plan_.ring_on(next, channel);
+  const NodeNic out{plan_.nodes()[node].node, ring.nic_out};
+  const NodeNic in{plan_.nodes()[next].node, other.nic_in};
+  if (ring.by_pxn()) hops_.between_gpus(out.node, ring.gpus.back(), ring.out_gpu, 1.0, sum);
+  hops_.to_nic(ring.out_gpu, out, 1.0, sum);
+  std::vector<std::uint64_t> flows;  // connect.cc doubles every copy of a channel
+  const auto copies = static_cast<std::size_t>(plan_.nodes().front().group->channels.copies);
+  for (std::size_t k = 0; k < 2 * copies; ++k) flows.push_back(channel + k * num_channels());
+  hops_.between_nics(out, in, flows, 1.0, sum);
+  hops_.from_nic(in, other.gpus.front(), 1.0, sum);
 }
 
-std::vector<std::int64_t> SteppedLayout::members(std::size_t node, std::size_t rail) const {
-  std::vector<std::int64_t> out = nodes_[node].members;
-  const auto& speakers = nodes_[node].speakers;
-  const std::int64_t first = rail < speakers.size() ? speakers[rail] : out[rail % out.size()];
-  std::rotate(out.begin(), std::find(out.begin(), out.end(), first), out.end());
-  return out;
+SteppedLayout::Loads SteppedLayout::ring_edge(std::size_t channel, std::size_t place) const {
+  const auto order = ring(channel);
+  const std::int64_t from = order[place], to = order[(place + 1) % order.size()];
+  LinkLoadSum sum(cluster_.links().size());
+  if (same_node(from, to))
+    hops_.between_gpus(from / gpus_per_node_, in_node(from), in_node(to), 1.0, sum);
+  else
+    add_ring_exit(node_of(from), channel, sum);
+  return taken(sum);
 }
 
-std::vector<std::int64_t> SteppedLayout::ring(std::size_t rail) const {
+std::vector<std::int64_t> SteppedLayout::chain(std::size_t node, std::size_t channel) const {
   std::vector<std::int64_t> out;
-  for (std::size_t node = 0; node < nodes_.size(); ++node) {
-    const auto here = members(node, rail);
-    out.insert(out.end(), here.begin(), here.end());
-  }
+  for (const std::int64_t gpu : plan_.chain_on(node, channel).gpus)
+    out.push_back(plan_.nodes()[node].node * gpus_per_node_ + gpu);
   return out;
 }
 
-void SteppedLayout::add_path(DeviceId from, DeviceId to, std::uint64_t key, Loads& loads) const {
-  std::vector<topology::LinkShare> shares;
-  router_.append_shares(from, to, key, shares);
-  for (const topology::LinkShare& share : shares) loads.push_back({share.link, share.share});
+SteppedLayout::Loads SteppedLayout::inside(std::int64_t a, std::int64_t b) const {
+  expects(same_node(a, b), "two members of a node");
+  LinkLoadSum sum(cluster_.links().size());
+  hops_.between_gpus(a / gpus_per_node_, in_node(a), in_node(b), 1.0, sum);
+  return taken(sum);
+}
+
+SteppedLayout::Loads SteppedLayout::between_heads(std::int64_t a, std::int64_t b,
+                                                  std::uint64_t key) const {
+  LinkLoadSum sum(cluster_.links().size());
+  hops_.to_nic(in_node(a), own_nic(a), 1.0, sum);
+  hops_.between_nics(own_nic(a), own_nic(b), {key}, 1.0, sum);
+  hops_.from_nic(own_nic(b), in_node(b), 1.0, sum);
+  return taken(sum);
+}
+
+SteppedLayout::Loads SteppedLayout::between_peers(std::int64_t a, std::int64_t b) const {
+  if (same_node(a, b)) return inside(a, b);
+  std::int64_t out = a;
+  if (cluster_.node().kind == topology::NodeKind::nvswitch && nic_of(a) != nic_of(b))
+    for (const std::int64_t gpu : members(node_of(a)))
+      if (nic_of(gpu) == nic_of(b)) {
+        out = gpu;
+        break;
+      }
+  LinkLoadSum sum(cluster_.links().size());
+  if (out != a) hops_.between_gpus(a / gpus_per_node_, in_node(a), in_node(out), 1.0, sum);
+  hops_.to_nic(in_node(out), own_nic(out), 1.0, sum);
+  hops_.between_nics(own_nic(out), own_nic(b), {0, 1}, 1.0, sum);
+  hops_.from_nic(own_nic(b), in_node(b), 1.0, sum);
+  return taken(sum);
+}
+
+SteppedLayout::Loads SteppedLayout::between_pair(std::int64_t a, std::int64_t b) const {
+  if (same_node(a, b)) return inside(a, b);
+  LinkLoadSum sum(cluster_.links().size());
+  hops_.between_any(a, b, 1.0, sum);
+  return taken(sum);
+}
+
+SteppedLayout::Loads SteppedLayout::into_switch(std::size_t node, std::int64_t head) const {
+  LinkLoadSum sum(cluster_.links().size());
+  for (const std::int64_t member : members(node))
+    hops_.port(plan_.nodes()[node].node, in_node(member), 1.0, member == head ? 1.0 : 0.0, sum);
+  return taken(sum);
+}
+
+SteppedLayout::Loads SteppedLayout::out_of_switch(std::size_t node, std::int64_t head) const {
+  LinkLoadSum sum(cluster_.links().size());
+  for (const std::int64_t member : members(node))
+    hops_.port(plan_.nodes()[node].node, in_node(member), member == head ? 1.0 : 0.0, 1.0, sum);
+  return taken(sum);
 }
 
 BytesPerSecond SteppedLayout::port() const {
   BytesPerSecond out{};
-  for (const LinkId link : cluster_.nvlink_out(0)) out += cluster_.links()[link].bandwidth;
+  for (const topology::LinkId link : cluster_.nvlink_out(0))
+    out += cluster_.links()[link].bandwidth;
   return out;
-}
-
-/// NCCL spreads a message over all NVLinks of a GPU to its switches.
-void SteppedLayout::add_port(const std::vector<LinkId>& links, Loads& loads) const {
-  double total = 0.0;
-  for (const LinkId link : links) total += cluster_.links()[link].bandwidth.value;
-  for (const LinkId link : links)
-    loads.push_back({link, cluster_.links()[link].bandwidth.value / total});
-}
-
-void SteppedLayout::add_inside(std::int64_t a, std::int64_t b, std::size_t rail,
-                               Loads& loads) const {
-  if (cluster_.node().kind != NodeKind::nvswitch)
-    return add_path(cluster_.gpu(a), cluster_.gpu(b), rail, loads);
-  add_port(cluster_.nvlink_out(a), loads);
-  add_port(cluster_.nvlink_in(b), loads);
-}
-
-SteppedLayout::Loads SteppedLayout::between(std::int64_t a, std::int64_t b,
-                                            std::size_t rail) const {
-  Loads loads;
-  if (same_node(a, b)) {
-    add_inside(a, b, rail, loads);
-    return loads;
-  }
-  const std::int64_t from = nodes_[node_of(a)].speakers[rail];
-  const std::int64_t to = nodes_[node_of(b)].speakers[rail];
-  if (cluster_.node().kind == NodeKind::nvswitch) {
-    if (a != from) add_inside(a, from, rail, loads);
-    add_path(cluster_.gpu(from), cluster_.gpu(to), rail, loads);
-    if (to != b) add_inside(to, b, rail, loads);
-    return loads;
-  }
-  const auto nic = [&](std::int64_t gpu) {
-    return cluster_.nic(gpu / gpus_per_node_, cluster_.nic_of_gpu(in_node(gpu)));
-  };
-  add_path(cluster_.gpu(a), nic(from), rail, loads);
-  add_path(nic(from), nic(to), rail, loads);
-  add_path(nic(to), cluster_.gpu(b), rail, loads);
-  return loads;
-}
-
-SteppedLayout::Loads SteppedLayout::direct(std::int64_t a, std::int64_t b) const {
-  Loads loads;
-  if (same_node(a, b))
-    add_inside(a, b, 0, loads);
-  else
-    add_path(cluster_.gpu(a), cluster_.gpu(b), 0, loads);
-  return loads;
-}
-
-SteppedLayout::Loads SteppedLayout::into_switch(std::size_t node, std::int64_t head) const {
-  Loads loads;
-  for (const std::int64_t member : nodes_[node].members)
-    add_port(cluster_.nvlink_out(member), loads);
-  add_port(cluster_.nvlink_in(head), loads);
-  return loads;
-}
-
-SteppedLayout::Loads SteppedLayout::out_of_switch(std::size_t node, std::int64_t head) const {
-  Loads loads;
-  add_port(cluster_.nvlink_out(head), loads);
-  for (const std::int64_t member : nodes_[node].members)
-    add_port(cluster_.nvlink_in(member), loads);
-  return loads;
 }
 
 }  // namespace stepcast::sim

@@ -1,5 +1,4 @@
-#include <algorithm>
-
+#include "sim/nccl_trees.hpp"
 #include "sim/stepped_draft.hpp"
 
 namespace stepcast::sim {
@@ -13,8 +12,9 @@ using Ids = std::vector<Id>;
 struct NodeTree {
   std::vector<std::int64_t> parent;
   double share = 1.0;
-  std::size_t rail = 0;
+  std::size_t channel = 0;  // or head, in the switch
   bool in_switch = false;
+  std::uint64_t flow = 0;  // of the network
 };
 
 /// Sums on the way up, copies on the way down: of ways, or of the transfers of one chunk. By node;
@@ -50,6 +50,7 @@ class TreeExpansion {
     return static_cast<std::size_t>(tree_.parent[node]);
   }
 
+  std::vector<std::int64_t> members(std::size_t node) const;
   UpAndDown ways();
   std::uint32_t switch_way(SteppedLayout::Loads loads);
   UpAndDown chunk(const UpAndDown& ways, double bytes, std::uint32_t k);
@@ -62,30 +63,36 @@ class TreeExpansion {
 
 /// The switch sums faster than the NICs carry: a port's rate, with room for all its heads.
 std::uint32_t TreeExpansion::switch_way(SteppedLayout::Loads loads) {
-  const double heads = static_cast<double>(draft_.layout.num_rails());
+  const double heads = static_cast<double>(draft_.layout.num_heads());
   const BytesPerSecond cap = draft_.layout.port() * (tree_.share / (1 + 1 / heads));
   return draft_.graph.add_way({std::move(loads), cap, {}});
+}
+
+/// First the one that speaks to other nodes.
+std::vector<std::int64_t> TreeExpansion::members(std::size_t node) const {
+  if (!tree_.in_switch) return draft_.layout.chain(node, tree_.channel);
+  return {draft_.layout.members(node)[tree_.channel]};
 }
 
 UpAndDown TreeExpansion::ways() {
   const SteppedLayout& layout = draft_.layout;
   const double through = draft_.size() * tree_.share;
-  const std::size_t rail = tree_.rail;
   UpAndDown out(nodes());
   for (std::size_t node = 0; node < nodes(); ++node) {
-    const auto members = layout.members(node, rail);
-    if (tree_.in_switch && members.size() > 1) {
-      out.up_inside[node] = {switch_way(layout.into_switch(node, members[0]))};
-      out.down_inside[node] = {switch_way(layout.out_of_switch(node, members[0]))};
+    const auto chain = members(node);
+    if (tree_.in_switch && layout.members(node).size() > 1) {
+      out.up_inside[node] = {switch_way(layout.into_switch(node, chain[0]))};
+      out.down_inside[node] = {switch_way(layout.out_of_switch(node, chain[0]))};
     }
-    for (std::size_t j = 1; j < members.size() && !tree_.in_switch; ++j) {
-      out.up_inside[node].push_back(draft_.edge(members[j], members[j - 1], rail, through));
-      out.down_inside[node].push_back(draft_.edge(members[j - 1], members[j], rail, through));
+    for (std::size_t j = 1; j < chain.size(); ++j) {
+      const std::int64_t a = chain[j], b = chain[j - 1];
+      out.up_inside[node].push_back(draft_.edge(a, b, layout.inside(a, b), through));
+      out.down_inside[node].push_back(draft_.edge(b, a, layout.inside(b, a), through));
     }
     if (is_root(node)) continue;
-    const std::int64_t above = layout.members(parent(node), rail).front();
-    out.up[node] = draft_.edge(members[0], above, rail, through);
-    out.down[node] = draft_.edge(above, members[0], rail, through);
+    const std::int64_t a = chain[0], b = members(parent(node)).front();
+    out.up[node] = draft_.edge(a, b, layout.between_heads(a, b, tree_.flow), through);
+    out.down[node] = draft_.edge(b, a, layout.between_heads(b, a, tree_.flow), through);
   }
   return out;
 }
@@ -141,19 +148,27 @@ void TreeExpansion::queue(const UpAndDown& later, const UpAndDown& earlier) {
   }
 }
 
+/// Over nodes, -1 of the root.
+std::vector<std::int64_t> parents(std::int64_t nodes, int tree) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t node = 0; node < nodes; ++node)
+    out.push_back(tree_place(nodes, node, tree).parent);
+  return out;
+}
+
 }  // namespace
 
 void expand_trees(SteppedDraft& draft, bool in_switch) {
   const auto nodes = static_cast<std::int64_t>(draft.layout.num_nodes());
-  const std::size_t rails = draft.layout.num_rails();
-  const double share = 1 / static_cast<double>(rails);
-  for (std::size_t rail = 0; rail < rails; ++rail) {
+  const std::size_t count = in_switch ? draft.layout.num_heads() : draft.layout.num_channels();
+  const double share = 1 / static_cast<double>(count);
+  for (std::size_t c = 0; c < count; ++c) {
     if (nodes == 1) {
-      TreeExpansion(draft, {{-1}, share, rail, in_switch}).expand();
+      TreeExpansion(draft, {{-1}, share, c, in_switch, c}).expand();
       continue;
     }
-    TreeExpansion(draft, {binary_tree(nodes), share / 2, rail, in_switch}).expand();
-    TreeExpansion(draft, {second_binary_tree(nodes), share / 2, rail, in_switch}).expand();
+    TreeExpansion(draft, {parents(nodes, 0), share / 2, c, in_switch, c}).expand();
+    TreeExpansion(draft, {parents(nodes, 1), share / 2, c, in_switch, count + c}).expand();
   }
 }
 
@@ -176,36 +191,6 @@ void expand_switch(SteppedDraft& draft) {
       if (copies && k > 0) draft.graph.queue(copy, copy_before);
     }
   }
-}
-
-/// Node i hangs below the node with i's lowest bit cleared and the next one set, or, where there is
-/// none such, below the one with the lowest bit cleared. 0 is the root:
-///      0 ─ 8 ┬ 4 ┬ 2 ┬ 1
-///            │   │   └ 3
-///            │   └ 6 ...
-///            └ 12 ...
-std::vector<std::int64_t> binary_tree(std::int64_t nodes) {
-  std::vector<std::int64_t> parent(static_cast<std::size_t>(nodes), -1);
-  for (std::int64_t node = 1; node < nodes; ++node) {
-    const std::int64_t bit = node & -node;
-    const std::int64_t up = (node ^ bit) | (bit << 1);
-    parent[static_cast<std::size_t>(node)] = up < nodes ? up : node ^ bit;
-  }
-  return parent;
-}
-
-/// The first one with its nodes mirrored if their number is even, else moved on by one.
-std::vector<std::int64_t> second_binary_tree(std::int64_t nodes) {
-  const auto renamed = [&](std::int64_t node) {
-    return nodes % 2 == 0 ? nodes - 1 - node : (node + 1) % nodes;
-  };
-  const auto first = binary_tree(nodes);
-  std::vector<std::int64_t> parent(first.size(), -1);
-  for (std::int64_t node = 0; node < nodes; ++node) {
-    const std::int64_t up = first[static_cast<std::size_t>(node)];
-    parent[static_cast<std::size_t>(renamed(node))] = up < 0 ? -1 : renamed(up);
-  }
-  return parent;
 }
 
 }  // namespace stepcast::sim

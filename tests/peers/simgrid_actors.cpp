@@ -13,19 +13,19 @@ using s4u::Mailbox;
 double simgrid_ring(const topology::Cluster& cluster, const sim::SteppedLayout& layout,
                     std::size_t steps, const Talk& talk) {
   Simulation simulation(cluster, layout, talk);
-  const std::size_t n = layout.num_ranks(), rails = layout.num_rails();
-  const double chunk = talk.bytes / static_cast<double>(n * rails);
+  const std::size_t n = layout.num_ranks(), channels = layout.num_channels();
+  const double chunk = talk.bytes / static_cast<double>(n * channels);
   const double rate = simulation.rate(chunk * static_cast<double>(steps));
-  for (std::size_t rail = 0; rail < rails; ++rail) {
-    const auto order = layout.ring(rail);
+  for (std::size_t channel = 0; channel < channels; ++channel) {
+    const auto order = layout.ring(channel);
     for (std::size_t i = 0; i < n; ++i) {
       const std::int64_t self = order[i], next = order[(i + 1) % n];
-      simulation.machine->connect(self, next, rail);
-      const auto name = [rail](std::int64_t gpu) {
-        return "ring" + std::to_string(rail) + "." + std::to_string(gpu);
+      simulation.machine->connect(self, next, channel, layout.ring_edge(channel, i));
+      const auto name = [channel](std::int64_t gpu) {
+        return "ring" + std::to_string(channel) + "." + std::to_string(gpu);
       };
       const double hop = simulation.hop(self, next);
-      s4u::Actor::create(name(self), simulation.machine->host(self), [=] {
+      s4u::Actor::create(name(self), simulation.machine->host(self, channel), [=] {
         Mailbox* from = inbox(name(self));
         Outbox to(Mailbox::by_name(name(next)), chunk, rate);
         double arrived = 0.0;
@@ -50,11 +50,11 @@ double simgrid_all_to_all(const topology::Cluster& cluster, const sim::SteppedLa
   const double chunk = talk.bytes / static_cast<double>(layout.num_ranks());
   const auto nodes = layout.num_nodes();
   for (std::size_t node = 0; node < nodes; ++node) {
-    const auto own = layout.members(node, 0);
+    const auto own = layout.members(node);
     for (std::size_t place = 0; place < own.size(); ++place) {
       std::vector<std::int64_t> near, far;
       for (std::size_t shift = 0; shift < nodes; ++shift) {
-        const auto there = layout.members((node + shift) % nodes, 0);
+        const auto there = layout.members((node + shift) % nodes);
         for (std::size_t i = 0; i < there.size(); ++i) {
           const std::int64_t peer = there[(place + i) % there.size()];
           if (peer != own[place]) (shift == 0 ? near : far).push_back(peer);
@@ -63,12 +63,12 @@ double simgrid_all_to_all(const topology::Cluster& cluster, const sim::SteppedLa
       for (const auto& peers : {near, far}) {
         if (peers.empty()) continue;
         for (const std::int64_t peer : peers)
-          simulation.machine->connect(own[place], peer, layout.rail_of(peer));
+          simulation.machine->connect(own[place], peer, 0, layout.between_peers(own[place], peer));
         const double rate = simulation.rate(chunk * static_cast<double>(peers.size()));
         const double hop = simulation.hop(own[place], peers.front());
-        s4u::Host* self = simulation.machine->host(own[place]);
+        s4u::Host* self = simulation.machine->host(own[place], 0);
         std::vector<s4u::Host*> hosts;
-        for (const std::int64_t peer : peers) hosts.push_back(simulation.machine->host(peer));
+        for (const std::int64_t peer : peers) hosts.push_back(simulation.machine->host(peer, 0));
         s4u::Actor::create("sender", self, [=] {
           s4u::this_actor::sleep_for(hop);
           for (s4u::Host* peer : hosts) {

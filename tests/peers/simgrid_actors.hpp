@@ -16,7 +16,7 @@ struct Talk {
 
 double simgrid_ring(const topology::Cluster&, const sim::SteppedLayout&, std::size_t steps,
                     const Talk&);
-/// Pipelined AllReduce over the two trees of every rail.
+/// Pipelined AllReduce over the two trees of every channel.
 double simgrid_trees(const topology::Cluster&, const sim::SteppedLayout&, std::uint32_t chunks,
                      const Talk&);
 /// Every member sends to all others of its node and, beside it, to those of the other nodes.

@@ -17,14 +17,15 @@ void configure(s4u::Engine& engine) {
   engine.set_config("contexts/stack-size:128");
 }
 
-SimGridMachine::SimGridMachine(const topology::Cluster& cluster, const sim::SteppedLayout& layout,
-                               bool latencies)
-    : cluster_(cluster),
-      layout_(layout),
-      latencies_(latencies),
-      zone_(s4u::create_full_zone("cluster")) {
-  for (const std::int64_t gpu : layout.ranks())
-    hosts_[gpu] = zone_->create_host("gpu" + std::to_string(gpu), 1e9)->seal();
+SimGridMachine::SimGridMachine(const topology::Cluster& cluster, bool latencies)
+    : cluster_(cluster), latencies_(latencies), zone_(s4u::create_full_zone("cluster")) {}
+
+s4u::Host* SimGridMachine::host(std::int64_t gpu, std::size_t channel) {
+  s4u::Host*& host = hosts_[{gpu, channel}];
+  if (host == nullptr)
+    host = zone_->create_host("gpu" + std::to_string(gpu) + "." + std::to_string(channel), 1e9)
+               ->seal();
+  return host;
 }
 
 const s4u::Link* SimGridMachine::make(const std::string& name, double bandwidth, Duration latency) {
@@ -52,14 +53,15 @@ const s4u::Link* SimGridMachine::link(const engine::LinkLoad& load) {
   return make((out ? "out" : "in") + std::to_string(end), bandwidth, link.latency);
 }
 
-void SimGridMachine::connect(std::int64_t a, std::int64_t b, std::size_t rail) {
-  if (!routes_.insert({a, b}).second) return;
+void SimGridMachine::connect(std::int64_t a, std::int64_t b, std::size_t channel,
+                             const sim::SteppedLayout::Loads& loads) {
+  s4u::Host *from = host(a, channel), *to = host(b, channel);
+  if (!routes_.insert({from, to}).second) return;
   std::vector<s4u::LinkInRoute> route;
   std::set<const s4u::Link*> taken;
-  for (const engine::LinkLoad& load : layout_.between(a, b, rail))
+  for (const engine::LinkLoad& load : loads)
     if (const s4u::Link* next = link(load); taken.insert(next).second) route.emplace_back(next);
-  zone_->add_route(host(a)->get_netpoint(), host(b)->get_netpoint(), nullptr, nullptr, route,
-                   false);
+  zone_->add_route(from->get_netpoint(), to->get_netpoint(), nullptr, nullptr, route, false);
 }
 
 }  // namespace stepcast::peers

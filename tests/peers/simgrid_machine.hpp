@@ -1,6 +1,7 @@
-// A stepcast cluster as a SimGrid platform: a host for every GPU, a link for every directed link,
-// routes from our router. All NVLinks of a GPU to its switches are one link per direction, because
-// a SimGrid route takes each of its links whole.
+// A stepcast cluster as a SimGrid platform: a host for every GPU and channel (a pair of hosts has
+// one route, a pair of GPUs one for each channel), a link for every directed link, routes as laid
+// out. All NVLinks of a GPU to its switches are one link per direction, because a SimGrid route
+// takes each of its links whole.
 #pragma once
 
 #include <simgrid/s4u.hpp>
@@ -20,11 +21,12 @@ void configure(simgrid::s4u::Engine&);
 class SimGridMachine {
  public:
   /// With `latencies` every link keeps its own, else links have none.
-  SimGridMachine(const topology::Cluster&, const sim::SteppedLayout&, bool latencies);
+  SimGridMachine(const topology::Cluster&, bool latencies);
 
-  simgrid::s4u::Host* host(std::int64_t gpu) const { return hosts_.at(gpu); }
-  /// Lays the route for messages from a to b by this rail; one per pair.
-  void connect(std::int64_t a, std::int64_t b, std::size_t rail);
+  simgrid::s4u::Host* host(std::int64_t gpu, std::size_t channel);
+  /// Lays the route for messages from a to b in this channel, once.
+  void connect(std::int64_t a, std::int64_t b, std::size_t channel,
+               const sim::SteppedLayout::Loads& loads);
   void seal() { zone_->seal(); }
 
  private:
@@ -32,12 +34,11 @@ class SimGridMachine {
   const simgrid::s4u::Link* make(const std::string& name, double bandwidth, Duration latency);
 
   const topology::Cluster& cluster_;
-  const sim::SteppedLayout& layout_;
   bool latencies_;
   simgrid::s4u::NetZone* zone_;
-  std::map<std::int64_t, simgrid::s4u::Host*> hosts_;
+  std::map<std::pair<std::int64_t, std::size_t>, simgrid::s4u::Host*> hosts_;
   std::map<std::string, const simgrid::s4u::Link*> links_;
-  std::set<std::pair<std::int64_t, std::int64_t>> routes_;
+  std::set<std::pair<simgrid::s4u::Host*, simgrid::s4u::Host*>> routes_;
 };
 
 }  // namespace stepcast::peers

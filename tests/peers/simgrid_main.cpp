@@ -19,13 +19,8 @@ using namespace stepcast;
 using namespace stepcast::peers;
 using workloads::CollectiveKind;
 
-constexpr double same_model = 1e-5;  // what remains is rounding
-/// CM02 divides a link in inverse proportion to its flows' latencies (TCP's unfairness), we by
-/// max-min alone. Where an in-node message (0.6 us) meets one between nodes (2.9 us) on a PCIe or
-/// NVLink port, the two differ; the row before, without latencies, shows that nothing else does.
-constexpr double latency_weights = 0.01;
-constexpr double heavy_latency_weights = 0.08;  // where in-node messages lie on most shared links
-constexpr double fluid_tolerance = 5e-7;        // 6 digits
+constexpr double same_model = 1e-5;       // what remains is rounding
+constexpr double fluid_tolerance = 5e-7;  // 6 digits
 
 enum class Pace : std::uint8_t {
   nccl,       // edges at a rate of NCCL's, hops of NCCL's before a message is passed on
@@ -101,8 +96,7 @@ double simgrid(const Bench& bench, const Case& c, const Talk& talk, std::uint32_
   return simgrid_ring(bench.cluster, bench.layout, steps, talk);
 }
 
-void compare(PeerTable& table, const Case& c, const std::string& label,
-             double tolerance = same_model) {
+void compare(PeerTable& table, const Case& c, const std::string& label) {
   const Bench bench(c);
   Talk talk{.bytes = static_cast<double>(c.bytes.value), .latencies = c.pace == Pace::latencies};
   if (c.pace != Pace::latencies) {
@@ -112,10 +106,10 @@ void compare(PeerTable& table, const Case& c, const std::string& label,
   if (c.pace == Pace::nccl) {
     // Edges at 90 % of the NICs: rings carry all bytes on them, trees twice as much.
     const double nics =
-        static_cast<double>(bench.layout.num_rails()) * bench.cluster.node().nic.value;
+        static_cast<double>(bench.cluster.node().nics) * bench.cluster.node().nic.value;
     talk.transfer = talk.bytes * (c.algorithm == sim::Algorithm::ring ? 1.0 : 2.0) / (0.9 * nics);
   }
-  const std::int64_t channels = 2 * static_cast<std::int64_t>(bench.layout.num_rails());
+  const std::int64_t channels = 2 * static_cast<std::int64_t>(bench.layout.num_channels());
   const sim::SteppedTerms terms{.kind = c.kind,
                                 .algorithm = c.algorithm,
                                 .protocol = sim::Protocol::simple,
@@ -124,7 +118,7 @@ void compare(PeerTable& table, const Case& c, const std::string& label,
   const auto chunks = static_cast<std::uint32_t>(
       std::ceil(talk.bytes / static_cast<double>(channels) / grain_bytes(terms, bench.layout)));
   const double peer = in_own_process([&] { return simgrid(bench, c, talk, chunks); });
-  table.add(label, peer, ours(bench, c, talk, channels), tolerance);
+  table.add(label, peer, ours(bench, c, talk, channels), same_model);
 }
 
 void compare_concurrent_rings(PeerTable& table, std::uint32_t hosts, std::uint32_t spines) {
@@ -144,11 +138,11 @@ void compare_all(PeerTable& table) {
   compare(table, {"dgx-a100", 2, AG, Algorithm::ring, 64_MiB, Pace::raw, false},
           "ring AllGather, 2 x DGX A100, links' own rates");
   compare(table, {"dgx-a100", 2, AG, Algorithm::ring, 64_MiB, Pace::latencies, false},
-          "the same, latencies of links: CM02 shares by 1/latency", heavy_latency_weights);
+          "the same, latencies of links");
   compare(table, {"dgx-h100", 8, AG, Algorithm::ring, 64_MiB, Pace::latencies, false},
-          "ring AllGather, 8 x DGX H100, latencies of links", latency_weights);
+          "ring AllGather, 8 x DGX H100, latencies of links");
   compare(table, {"dgx-h100", 8, AG, Algorithm::ring, 64_MiB, Pace::latencies, true},
-          "the same under 2:1 oversubscribed leaves", latency_weights);
+          "the same under 2:1 oversubscribed leaves");
   compare(table, {"dgx-h100", 8, AG, Algorithm::ring, 64_MiB, Pace::nccl, false},
           "ring AllGather, 8 x DGX H100, NCCL's hops");
   compare(table, {"dgx-h100", 4, AR, Algorithm::ring, 1_MiB, Pace::nccl, false},

@@ -18,7 +18,7 @@ struct Simulation {
   Simulation(const topology::Cluster& cluster, const sim::SteppedLayout& members, const Talk& talk)
       : layout(members), words(talk), engine(s4u::Engine::get_instance()) {
     configure(*engine);
-    machine.emplace(cluster, layout, words.latencies);
+    machine.emplace(cluster, words.latencies);
   }
   /// Seconds before a received message leaves for `to`.
   double hop(std::int64_t from, std::int64_t to) const {

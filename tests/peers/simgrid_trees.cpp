@@ -15,17 +15,17 @@ struct TreePlace {
 };
 
 /// In a node a chain behind its first member; between nodes the binary tree of first members.
-std::vector<TreePlace> places(const sim::SteppedLayout& layout, std::size_t rail,
+std::vector<TreePlace> places(const sim::SteppedLayout& layout, std::size_t channel,
                               const std::vector<std::int64_t>& parents) {
   std::vector<TreePlace> out;
   std::map<std::int64_t, std::vector<std::int64_t>> children;
   for (std::size_t node = 0; node < layout.num_nodes(); ++node) {
-    const auto members = layout.members(node, rail);
+    const auto members = layout.chain(node, channel);
     for (std::size_t j = 0; j < members.size(); ++j) {
       TreePlace place{members[j], std::nullopt, {}};
       if (j > 0) place.parent = members[j - 1];
       if (j == 0 && parents[node] >= 0)
-        place.parent = layout.members(static_cast<std::size_t>(parents[node]), rail).front();
+        place.parent = layout.chain(static_cast<std::size_t>(parents[node]), channel).front();
       if (place.parent) children[*place.parent].push_back(place.self);
       out.push_back(place);
     }
@@ -51,15 +51,15 @@ struct Relay {
   }
 };
 
-void create_member(const Simulation& simulation, const std::string& tree, const TreePlace& place,
-                   double bytes, double rate, std::uint32_t chunks) {
+void create_member(Simulation& simulation, std::size_t channel, const std::string& tree,
+                   const TreePlace& place, double bytes, double rate, std::uint32_t chunks) {
   const auto up_box = [&](std::int64_t from, std::int64_t to) {
     return tree + "up" + std::to_string(from) + "." + std::to_string(to);
   };
   const auto down_box = [&](std::int64_t from, std::int64_t to) {
     return tree + "down" + std::to_string(from) + "." + std::to_string(to);
   };
-  s4u::Host* host = simulation.machine->host(place.self);
+  s4u::Host* host = simulation.machine->host(place.self, channel);
   const auto own = tree + std::to_string(place.self);
   auto summed = std::make_shared<std::vector<double>>();  // when a chunk's sum was complete here
   auto whole = std::make_shared<std::vector<double>>();   // when the whole sum was here
@@ -120,16 +120,21 @@ double simgrid_trees(const topology::Cluster& cluster, const sim::SteppedLayout&
     first[static_cast<std::size_t>(node)] = up;
     second[static_cast<std::size_t>(nodes - 1 - node)] = nodes - 1 - up;
   }
-  const double share = talk.bytes / 2 / static_cast<double>(layout.num_rails());
-  for (std::size_t rail = 0; rail < layout.num_rails(); ++rail)
+  const double share = talk.bytes / 2 / static_cast<double>(layout.num_channels());
+  for (std::size_t channel = 0; channel < layout.num_channels(); ++channel)
     for (const auto& [label, parents] : {std::pair("a", &first), std::pair("b", &second)})
-      for (const TreePlace& place : places(layout, rail, *parents)) {
+      for (const TreePlace& place : places(layout, channel, *parents)) {
         if (place.parent) {
-          simulation.machine->connect(place.self, *place.parent, rail);
-          simulation.machine->connect(*place.parent, place.self, rail);
+          const auto between = [&](std::int64_t a, std::int64_t b) {
+            return layout.same_node(a, b) ? layout.inside(a, b)
+                                          : layout.between_heads(a, b, channel);
+          };
+          const std::int64_t a = place.self, b = *place.parent;
+          simulation.machine->connect(a, b, channel, between(a, b));
+          simulation.machine->connect(b, a, channel, between(b, a));
         }
-        create_member(simulation, label + std::to_string(rail) + ".", place, share / chunks,
-                      simulation.rate(share), chunks);
+        create_member(simulation, channel, label + std::to_string(channel) + ".", place,
+                      share / chunks, simulation.rate(share), chunks);
       }
   simulation.machine->seal();
   return simulation.run();

@@ -1,7 +1,6 @@
 #include "sim/stepped_expansion.hpp"
 
 #include <catch2/catch.hpp>
-#include <cmath>
 
 #include "engine/check.hpp"
 #include "stepped_machine.hpp"
@@ -86,32 +85,6 @@ TEST_CASE("PAT doubles what it sends: log2 n steps, n-1 chunks") {
   CHECK(graph.num_steps() == 4);
   CHECK(graph.size() == 16 * 4);
   CHECK(NicBytes(machine, terms(AG, Algorithm::pat, 16_MiB)).most == Approx(15.0 * (1 << 20)));
-}
-
-TEST_CASE("both trees reach every node, and have their inner nodes apart") {
-  for (std::int64_t nodes = 2; nodes <= 65; ++nodes) {
-    INFO(nodes);
-    std::vector<int> inner(static_cast<std::size_t>(nodes), 0);
-    for (const auto& parent : {binary_tree(nodes), second_binary_tree(nodes)}) {
-      std::vector<int> children(parent.size(), 0);
-      for (std::int64_t node = 0; node < nodes; ++node) {
-        std::int64_t depth = 0;
-        for (std::int64_t at = node; parent[static_cast<std::size_t>(at)] >= 0; ++depth) {
-          at = parent[static_cast<std::size_t>(at)];
-          REQUIRE(depth <= nodes);
-        }
-        CHECK(static_cast<double>(depth) <= std::log2(static_cast<double>(nodes)) + 1);
-        if (parent[static_cast<std::size_t>(node)] >= 0)
-          ++children[static_cast<std::size_t>(parent[static_cast<std::size_t>(node)])];
-      }
-      for (std::size_t node = 0; node < children.size(); ++node) {
-        CHECK(children[node] <= 2);
-        inner[node] += children[node] > 0 ? 1 : 0;
-      }
-    }
-    if (nodes % 2 == 0)
-      for (const int trees : inner) CHECK(trees <= 1);
-  }
 }
 
 TEST_CASE("what has no stepped form, or too large a one, is refused with a hint") {
