@@ -62,7 +62,8 @@ const char* reason_for_hops(const CollectiveTime& time, CollectiveKind kind) {
     return "the chain's hops one after another";
   if (time.algorithm == Algorithm::tree || time.algorithm == Algorithm::nvls_tree)
     return "levels of the trees as built; one variable counts log2 of the nodes, rounded down";
-  return "steps in which another rank's hop is longer";
+  if (time.network_hops == 0) return "a last loop that is not full has as many steps as the others";
+  return "the dearest way of a chunk crosses between nodes once more or less than the mean";
 }
 
 std::vector<SteppedTerm> terms_of(const SteppedCollective& both, CollectiveKind kind, Duration bare,
