@@ -1,8 +1,6 @@
 #include "calibrate/nccl_debug_log.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,42 +8,12 @@
 #include <tuple>
 #include <utility>
 
+#include "calibrate/nccl_log_words.hpp"
 #include "calibrate/numbers.hpp"
 #include "sim/nccl_names.hpp"
 
 namespace stepcast::calibrate {
 namespace {
-
-/// Small letters without blanks and underscores: "NVLS_TREE" and "NVLSTree" are one.
-std::string plain(std::string_view text) {
-  std::string out;
-  for (const char c : text)
-    if (c != ' ' && c != '_') out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
-/// Our name of one of NCCL's, or of its number in NCCL's own order (src/include/nccl_tuner.h).
-template <class Names, std::size_t N>
-std::optional<std::string> name_of(std::string_view word, const Names& names,
-                                   const std::array<std::string_view, N>& by_number) {
-  if (const auto number = number_in<std::size_t>(word))
-    return *number < N ? std::optional(std::string(by_number[*number])) : std::nullopt;
-  for (const auto& entry : names)
-    if (plain(entry.first) == plain(word)) return std::string(entry.first);
-  return std::nullopt;
-}
-
-std::optional<std::string> algorithm_named(std::string_view word) {
-  constexpr std::array<std::string_view, 7> by_number = {
-      "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
-  if (plain(word) == "collnet") return "collnet_direct";  // before 2.14 there was one of them
-  return name_of(word, sim::algorithm_names, by_number);
-}
-
-std::optional<std::string> protocol_named(std::string_view word) {
-  constexpr std::array<std::string_view, 3> by_number = {"ll", "ll128", "simple"};
-  return name_of(word, sim::protocol_names, by_number);
-}
 
 std::vector<std::string> cells_of(std::string_view text) {
   std::vector<std::string> cells;
@@ -71,21 +39,6 @@ struct Shape {
   std::int64_t ranks = 0, nodes = 0;  // 0: not said
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
-
-/// "host:pid" of "host:pid:tid [0] NCCL INFO"; "" where a log came without it.
-std::string process_in(std::string_view prefix) {
-  for (const std::string& word : words_of(prefix)) {
-    const std::size_t last = word.rfind(':');
-    if (last == std::string::npos || last == 0) continue;
-    const std::size_t middle = word.rfind(':', last - 1);
-    const auto digits = [&](std::size_t from, std::size_t to) {
-      return number_in<std::int64_t>(std::string_view(word).substr(from, to - from)).has_value();
-    };
-    if (middle != std::string::npos && digits(middle + 1, last) && digits(last + 1, word.size()))
-      return word.substr(0, last);
-  }
-  return {};
-}
 
 class DebugReader {
  public:
@@ -328,24 +281,16 @@ class DebugReader {
   void details(std::int64_t line, const std::vector<std::string>& words, std::size_t from,
                sim::NcclChoiceRow& row) const {
     for (std::size_t i = from; i < words.size(); ++i) {
-      constexpr std::string_view channels = "channel{Lo..Hi}={";
       if (words[i] == "time" && i + 1 < words.size()) {
         const auto time = number_in<double>(words[++i]);
         if (!time || *time < 0 || *time > 1e12)
           file_.fail(line, "time '" + words[i] + "' is no time");
         row.estimate = to_duration(*time * 1e-6);
-      } else if (words[i].starts_with(channels)) {
-        const std::string_view range = std::string_view(words[i]).substr(channels.size());
-        const std::size_t dots = range.find("..");
-        const auto low = number_in<std::int64_t>(range.substr(0, dots));
-        const auto high =
-            dots == std::string_view::npos
-                ? std::nullopt
-                : number_in<std::int64_t>(range.substr(
-                      dots + 2, range.find('}') - std::min(range.find('}'), dots + 2)));
-        if (!low || !high || *low < 0 || *high < *low || *high > 1024)
+      } else if (words[i].starts_with("channel{")) {
+        const auto channels = channels_in(words[i]);
+        if (!channels)
           file_.fail(line, "'" + words[i] + "' is no range of channels", "was the line cut?");
-        row.channels = *high - *low + 1;
+        row.channels = *channels;
       }
     }
   }
