@@ -60,8 +60,9 @@ void transfer_at(NcclTime& time, const Terms& t, double bandwidth, double stretc
   time.transfer = to_duration(t.size() * stretched / bandwidth);
 }
 
+/// Depth of a double binary tree over nodes (nccl_trees.hpp); NCCL's own ranking rounds down.
 std::int64_t levels_of(std::int64_t nodes) {
-  return static_cast<std::int64_t>(std::floor(std::log2(static_cast<double>(nodes))));
+  return static_cast<std::int64_t>(std::ceil(std::log2(static_cast<double>(nodes))));
 }
 
 /// `rounds` of one chunk on every channel, at the speed of the whole.
@@ -125,7 +126,8 @@ NcclTime ring_time(const Terms& t) {
   const double bus = ring_bus(t);
   const double algorithm = bus / bus_factor(t.kind, ranks);
   if (is_chain(t.kind)) {
-    const double chunks = round_of(t.bytes, t.machine.ring.ctas, slot_bytes);
+    // LL and LL128 pass lines on as they come; Simple waits for a slot.
+    const double chunks = round_of(t.bytes, t.machine.ring.ctas, t.simple() ? slot_bytes : 0.0);
     time.fill = fill_of(static_cast<double>(steps - 1), chunks, bus);
     transfer_at(time, t, algorithm);
   } else if (t.nodes() == 1 && t.simple()) {

@@ -11,6 +11,7 @@
 #include "sim/calibrated_kernels.hpp"
 #include "sim/calibration_table.hpp"
 #include "sim/catalogue.hpp"
+#include "sim/fabric_bound.hpp"
 #include "sim/nccl_network.hpp"
 #include "sim/power.hpp"
 #include "sim/step_system.hpp"
@@ -207,9 +208,13 @@ CollectiveReport simulate_collective(const Scenario& s) {
   std::vector<std::int64_t> ranks(static_cast<std::size_t>(s.gpus));
   for (std::size_t r = 0; r < ranks.size(); ++r) ranks[r] = static_cast<std::int64_t>(r);
   const auto& [kind, bytes, dtype] = *s.collective;
-  CollectiveReport report{
-      s, machine.network().time_of(kind, bytes, dtype, shape_of(machine.cluster(), ranks)),
-      warnings_of_nccl(s)};
+  CollectiveTime time =
+      machine.network().time_of(kind, bytes, dtype, shape_of(machine.cluster(), ranks));
+  if (ranks.size() > 1 && kind != workloads::CollectiveKind::send_receive)
+    time =
+        bound_by_fabric(time, kind, bytes, s.gpus,
+                        machine.network().loads_of(kind, time.algorithm, ranks), machine.cluster());
+  CollectiveReport report{s, time, warnings_of_nccl(s)};
   if (s.run.explain)
     report.explanation =
         explain_collective(s, machine.cluster(), machine.router(), report.time, ranks);

@@ -30,7 +30,7 @@ TEST_CASE("all rows of a source go, and no other") {
   rows[0].source.reference = "github:a/b one.csv";
   rows[1].source.reference = "github:a/c one.csv";
   rows[2].source.reference = "github:a/b two.csv";
-  const auto left = validate::without_source(rows, "github:a/b");
+  const auto left = calibrate::without_source(rows, "github:a/b");
   REQUIRE(left.size() == 1);
   CHECK(left[0] == rows[1]);
 }

@@ -118,7 +118,7 @@ struct EmptyColumns {
   std::string group;
 
   template <class Member>
-  void operator()(const char* name, Member member) {
+  void operator()(const char* name, [[maybe_unused]] Member member) {
     using Value = std::decay_t<std::invoke_result_t<Member, const Row&>>;
     const std::string unit = sim::detail::unit_of(Value{}), path = group + "/" + name;
     if (unit == "text")
