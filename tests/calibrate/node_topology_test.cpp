@@ -87,6 +87,19 @@ TEST_CASE("a virtual machine hides the switches: how many is the catalogue's") {
   CHECK(node.nics == 8);
 }
 
+TEST_CASE("a cloud's own file shows no NVLinks and no speeds: those are the catalogue's") {
+  const std::string cloud = R"(<system version="1"><cpu numaid="0" vendor="GenuineIntel">
+    <pci busid="ffff:ff:01.0" class="0x060400">
+      <pci busid="0001:00:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"/>
+      <pci busid="0101:00:00.0" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16"/>
+    </pci></cpu></system>)";
+  const auto node = node_of(xml(cloud), "h100");
+  CHECK((node.gpus == 1 && node.nics == 1 && node.pcie_switches == 1 && node.sockets == 1));
+  CHECK(node.kind == topology::NodeKind::nvswitch);
+  CHECK(node.nic == 400_Gbps);
+  CHECK_THROWS_WITH(node_of(xml(cloud)), Contains("--gpu"));
+}
+
 TEST_CASE("a chip with fewer NVLinks is slower by them") {
   // Every GPU shows NV8 instead of NV12: 8 x 25 GB/s.
   const auto text = all_replaced(read_bytes(fixture("dgx-a100.topo")), "NV12", "NV8");
