@@ -10,27 +10,53 @@
 namespace stepcast::sim::detail {
 
 inline constexpr const char* format_name = "stepcast calibration";
-inline constexpr std::int64_t schema_version = 1;
+inline constexpr std::int64_t schema_version = 2;
+inline constexpr std::int64_t oldest_version = 1;
 
 inline const char* unit_of(const std::string&) { return "text"; }
 inline const char* unit_of(std::int64_t) { return "1"; }
+inline const char* unit_of(bool) { return "1"; }
+inline const char* unit_of(double) { return "1"; }
+inline const char* unit_of(Watts) { return "W"; }
 inline const char* unit_of(Bytes) { return "B"; }
 inline const char* unit_of(Duration) { return "ps"; }
 inline const char* unit_of(FlopsPerSecond) { return "FLOP/s"; }
 inline const char* unit_of(BytesPerSecond) { return "B/s"; }
 
-/// `column(name, member)` is called for each; `member` is a pointer to a member or a function of
-/// the row, for std::invoke.
-template <class Row, class Column>
-void source_columns(Column& column) {
-  column(
-      "source", [](auto& row) -> auto& { return row.source.source; });
-  column(
-      "reference", [](auto& row) -> auto& { return row.source.reference; });
-  column(
-      "confidence", [](auto& row) -> auto& { return row.source.confidence; });
+/// A row of the group /sources.
+template <class Column>
+void list_columns(Column& column, const RowSource*) {
+  using Row = RowSource;
+  const auto on = [](auto member) {
+    return [member](auto& row) -> auto& { return row.on.*member; };
+  };
+  column("source", &Row::source);
+  column("reference", &Row::reference);
+  column("confidence", &Row::confidence);
+  column("device", on(&MeasuredOn::device));
+  column("driver", on(&MeasuredOn::driver));
+  column("runtime", on(&MeasuredOn::runtime));
+  column("gemm_library", on(&MeasuredOn::gemm_library));
+  column("collective_library", on(&MeasuredOn::collective_library));
+  column("clocks", on(&MeasuredOn::clocks));
+  column("date", on(&MeasuredOn::date));
+  column("command", on(&MeasuredOn::command));
 }
 
+template <class Column>
+void quality_columns(Column& column) {
+  const auto quality = [](auto member) {
+    return [member](auto& row) -> auto& { return row.quality.*member; };
+  };
+  column("spread", quality(&Quality::spread), 2);
+  column("samples", quality(&Quality::samples), 2);
+  column("throttled", quality(&Quality::throttled), 2);
+  column("error", quality(&Quality::error), 2);
+}
+
+/// `column(name, member, since)` is called for each column of a family but its source: `member` is
+/// a pointer to a member or a function of the row, for std::invoke; `since` is the version of the
+/// schema that brought the column, 1 if left out.
 template <class Column>
 void list_columns(Column& column, const GemmRow*) {
   using Row = GemmRow;
@@ -42,7 +68,10 @@ void list_columns(Column& column, const GemmRow*) {
   column("layout", &Row::layout);
   column("data", &Row::data);
   column("rate", &Row::rate);
-  source_columns<Row>(column);
+  column("accumulate", &Row::accumulate, 2);
+  column("choice", &Row::choice, 2);
+  column("cache", &Row::cache, 2);
+  quality_columns(column);
 }
 
 template <class Column>
@@ -59,7 +88,8 @@ void list_columns(Column& column, const AttentionRow*) {
   column("head_dim", &Row::head_dim);
   column("mask", &Row::mask);
   column("rate", &Row::rate);
-  source_columns<Row>(column);
+  column("cache", &Row::cache, 2);
+  quality_columns(column);
 }
 
 template <class Column>
@@ -73,7 +103,10 @@ void list_columns(Column& column, const ElementwiseRow*) {
   column("shape", &Row::shape);
   column("bytes", &Row::bytes);
   column("duration", &Row::duration);
-  source_columns<Row>(column);
+  column("width", &Row::width, 2);
+  column("pass", &Row::pass, 2);
+  column("cache", &Row::cache, 2);
+  quality_columns(column);
 }
 
 template <class Column>
@@ -93,7 +126,9 @@ void list_columns(Column& column, const CollectiveRow*) {
   column("processes", &Row::processes);
   column("node_bandwidth", &Row::node_bandwidth);
   column("busbw", &Row::busbw);
-  source_columns<Row>(column);
+  column("algorithm", &Row::algorithm, 2);
+  column("protocol", &Row::protocol, 2);
+  quality_columns(column);
 }
 
 template <class Column>
@@ -104,7 +139,9 @@ void list_columns(Column& column, const CopyRow*) {
   column("what", &Row::what);
   column("gpus", &Row::gpus);
   column("rate", &Row::rate);
-  source_columns<Row>(column);
+  column("bytes", &Row::bytes, 2);
+  column("cache", &Row::cache, 2);
+  quality_columns(column);
 }
 
 template <class Column>
@@ -119,7 +156,6 @@ void list_columns(Column& column, const NcclTuningRow*) {
   column("nodes", &Row::nodes);
   column("latency", &Row::latency);
   column("bandwidth", &Row::bandwidth);
-  source_columns<Row>(column);
 }
 
 template <class Column>
@@ -135,12 +171,46 @@ void list_columns(Column& column, const NcclChoiceRow*) {
   column("protocol", &Row::protocol);
   column("channels", &Row::channels);
   column("estimate", &Row::estimate);
-  source_columns<Row>(column);
 }
 
-/// Families that came after the first files of this version: a file without the group has no rows.
-inline bool may_lack(std::string_view group) {
-  return group == "/nccl_tuning" || group == "/nccl_choices";
+template <class Column>
+void list_columns(Column& column, const LaunchRow*) {
+  using Row = LaunchRow;
+  column("gpu", &Row::gpu);
+  column("what", &Row::what);
+  column("duration", &Row::duration);
+  quality_columns(column);
+}
+
+template <class Column>
+void list_columns(Column& column, const OverlapRow*) {
+  using Row = OverlapRow;
+  column("gpu", &Row::gpu);
+  column("kernel", &Row::kernel);
+  column("collective", &Row::collective);
+  column("ranks", &Row::ranks);
+  column("nodes", &Row::nodes);
+  column("bytes", &Row::bytes);
+  column("kernel_alone", &Row::kernel_alone);
+  column("kernel_beside", &Row::kernel_beside);
+  column("collective_alone", &Row::collective_alone);
+  column("collective_beside", &Row::collective_beside);
+  quality_columns(column);
+}
+
+template <class Column>
+void list_columns(Column& column, const PowerRow*) {
+  using Row = PowerRow;
+  column("gpu", &Row::gpu);
+  column("load", &Row::load);
+  column("power", &Row::power);
+}
+
+/// Families that came after the first files: a file without the group has no rows.
+inline bool may_lack(std::string_view group, std::int64_t version) {
+  const bool nccl = group == "/nccl_tuning" || group == "/nccl_choices";
+  const bool second = group == "/launches" || group == "/overlaps" || group == "/powers";
+  return version == 1 && (nccl || second);
 }
 
 /// `family(group, rows)` is called for each of the table's vectors.
@@ -153,6 +223,9 @@ void list_families(Table& table, Family&& family) {
   family("/copies", table.copies);
   family("/nccl_tuning", table.nccl_tuning);
   family("/nccl_choices", table.nccl_choices);
+  family("/launches", table.launches);
+  family("/overlaps", table.overlaps);
+  family("/powers", table.powers);
 }
 
 }  // namespace stepcast::sim::detail

@@ -1,7 +1,11 @@
 #include "sim/calibration_table.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <initializer_list>
+#include <map>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -21,6 +25,9 @@ std::int64_t stored(Bytes bytes) { return bytes.value; }
 std::int64_t stored(Duration duration) { return duration.count(); }
 double stored(FlopsPerSecond rate) { return rate.value; }
 double stored(BytesPerSecond rate) { return rate.value; }
+double stored(Watts power) { return power.value; }
+double stored(double number) { return number; }
+std::int64_t stored(bool flag) { return flag ? 1 : 0; }
 
 template <class Row>
 class ColumnWriter {
@@ -30,7 +37,7 @@ class ColumnWriter {
     file_.group(group_);
   }
   template <class Member>
-  void operator()(const char* name, Member member) {
+  void operator()(const char* name, Member member, std::int64_t = 1) {
     using Value = std::decay_t<std::invoke_result_t<Member, const Row&>>;
     std::vector<std::decay_t<decltype(stored(std::declval<Value>()))>> values;
     values.reserve(rows_.size());
@@ -47,22 +54,41 @@ class ColumnWriter {
 template <class Row>
 class ColumnReader {
  public:
-  ColumnReader(const Hdf5Reader& file, std::string group, std::vector<Row>& rows)
-      : file_(file), group_(std::move(group)), rows_(rows) {
+  ColumnReader(const Hdf5Reader& file, std::string group, std::vector<Row>& rows,
+               std::int64_t version)
+      : file_(file), group_(std::move(group)), rows_(rows), version_(version) {
     if (!file_.has(group_)) throw InputError(file_.path(), "lacks the group " + group_, hint);
   }
   template <class Member>
-  void operator()(const char* name, Member member) {
+  void operator()(const char* name, Member member, std::int64_t since = 1) {
+    if (version_ < since) return;
     using Value = std::decay_t<std::invoke_result_t<Member, Row&>>;
     using Stored = std::decay_t<decltype(stored(std::declval<Value>()))>;
+    read<Stored>(name, detail::unit_of(Value{}), [&](Row& row, Stored&& value) {
+      auto& cell = std::invoke(member, row);
+      cell = std::decay_t<decltype(cell)>(std::move(value));
+    });
+  }
+
+  /// Hands every row the value of one column; the first column sets the number of rows.
+  template <class Stored, class Take>
+  void read(const char* name, const std::string& unit, Take&& take) {
     const std::string column = group_ + "/" + name;
-    check_unit(column, detail::unit_of(Value{}));
+    check_unit(column, unit);
+    std::vector<Stored> values;
     if constexpr (std::is_same_v<Stored, std::string>)
-      scatter(column, file_.texts(column), member);
+      values = file_.texts(column);
     else if constexpr (std::is_same_v<Stored, std::int64_t>)
-      scatter(column, file_.integers(column), member);
+      values = file_.integers(column);
     else
-      scatter(column, file_.doubles(column), member);
+      values = file_.doubles(column);
+    if (std::exchange(first_, false)) rows_.resize(values.size());
+    if (values.size() != rows_.size())
+      throw InputError(file_.path(),
+                       "column " + column + " has " + std::to_string(values.size()) +
+                           " rows, the others of its group " + std::to_string(rows_.size()),
+                       hint);
+    for (std::size_t i = 0; i < values.size(); ++i) take(rows_[i], std::move(values[i]));
   }
 
  private:
@@ -72,58 +98,112 @@ class ColumnReader {
       throw InputError(file_.path(), "column " + column + " must have the unit " + unit, hint);
   }
 
-  template <class Stored, class Member>
-  void scatter(const std::string& column, std::vector<Stored> values, Member member) {
-    if (std::exchange(first_, false)) rows_.resize(values.size());
-    if (values.size() != rows_.size())
-      throw InputError(file_.path(),
-                       "column " + column + " has " + std::to_string(values.size()) +
-                           " rows, the others of its group " + std::to_string(rows_.size()),
-                       hint);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      auto& cell = std::invoke(member, rows_[i]);
-      cell = std::decay_t<decltype(cell)>(std::move(values[i]));
-    }
-  }
-
   const Hdf5Reader& file_;
   std::string group_;
   std::vector<Row>& rows_;
+  std::int64_t version_;
   bool first_ = true;
 };
 
-void check_header(const Hdf5Reader& file) {
+/// Every source once; rows name it by its place.
+class SourceList {
+ public:
+  std::int64_t index_of(const RowSource& source) {
+    const auto [at, added] = index_.try_emplace(source, static_cast<std::int64_t>(list_.size()));
+    if (added) list_.push_back(source);
+    return at->second;
+  }
+  const std::vector<RowSource>& list() const { return list_; }
+
+ private:
+  std::map<RowSource, std::int64_t> index_;
+  std::vector<RowSource> list_;
+};
+
+template <class Row>
+void write_family(Hdf5Writer& file, const char* group, const std::vector<Row>& rows,
+                  SourceList& sources) {
+  ColumnWriter<Row> writer(file, group, rows);
+  detail::list_columns(writer, static_cast<const Row*>(nullptr));
+  writer("source", [&](const Row& row) { return sources.index_of(row.source); });
+}
+
+template <class Row>
+void read_family(const Hdf5Reader& file, const char* group, std::vector<Row>& rows,
+                 const std::vector<RowSource>& sources, std::int64_t version) {
+  ColumnReader<Row> reader(file, group, rows, version);
+  detail::list_columns(reader, static_cast<const Row*>(nullptr));
+  if (version == 1) {  // each row with its own words
+    reader(
+        "source", [](Row & row) -> auto& { return row.source.source; });
+    reader(
+        "reference", [](Row & row) -> auto& { return row.source.reference; });
+    reader(
+        "confidence", [](Row & row) -> auto& { return row.source.confidence; });
+    return;
+  }
+  reader.template read<std::int64_t>("source", "1", [&](Row& row, std::int64_t index) {
+    if (index < 0 || index >= static_cast<std::int64_t>(sources.size()))
+      throw InputError(file.path(),
+                       std::string(group) + " names source " + std::to_string(index) + " of " +
+                           std::to_string(sources.size()),
+                       hint);
+    row.source = sources[static_cast<std::size_t>(index)];
+  });
+}
+
+std::int64_t version_of(const Hdf5Reader& file) {
   if (!file.has_attribute("/", "format") ||
       file.text_attribute("/", "format") != detail::format_name)
     throw InputError(file.path(), "is HDF5 but no calibration table",
                      "make one with stepcast-calibrate import");
   const std::int64_t version = file.integer_attribute("/", "version");
-  if (version != detail::schema_version)
+  if (version < detail::oldest_version || version > detail::schema_version)
     throw InputError(file.path(),
                      "is a calibration table of version " + std::to_string(version) +
-                         ", this program reads version " + std::to_string(detail::schema_version),
+                         ", this program reads versions 1 to " +
+                         std::to_string(detail::schema_version),
                      "write it again with the stepcast-calibrate of this program");
+  return version;
 }
 
 [[noreturn]] void refuse_row(const std::string& path, const char* family, std::size_t row) {
   throw InputError(path,
                    "row " + std::to_string(row) + " of " + family +
-                       " holds a number that is not positive or not finite",
+                       " holds a number that is not positive or not finite, or an unknown word",
                    hint);
 }
 
 bool positive(double value) { return std::isfinite(value) && value > 0; }
-bool good(const GemmRow& r) { return positive(r.rate.value) && r.m > 0 && r.n > 0 && r.k > 0; }
+bool not_negative(double value) { return std::isfinite(value) && value >= 0; }
+bool one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+bool good_cache(const std::string& cache) { return one_of(cache, {"", "cold", "hot"}); }
+bool good(const Quality& q) {
+  return not_negative(q.spread) && not_negative(q.error) && q.samples >= 0 && q.throttled >= 0;
+}
+bool good(const GemmRow& r) {
+  return positive(r.rate.value) && r.m > 0 && r.n > 0 && r.k > 0 && r.layout.size() <= 2 &&
+         r.layout.size() != 1 && good_cache(r.cache) && good(r.quality);
+}
 bool good(const AttentionRow& r) {
-  return positive(r.rate.value) && r.sequence > 0 && r.head_dim > 0 && r.batch >= 0 && r.heads >= 0;
+  return positive(r.rate.value) && r.sequence > 0 && r.head_dim > 0 && r.batch >= 0 &&
+         r.heads >= 0 && r.kv_heads >= 0 && good_cache(r.cache) && good(r.quality) &&
+         one_of(r.pass, {"forward", "backward", "forward_backward"}) &&
+         one_of(r.mask, {"causal", "full", "not_stated"});
 }
-bool good(const ElementwiseRow& r) { return r.duration > Duration(0) && r.bytes.value > 0; }
+bool good(const ElementwiseRow& r) {
+  return r.duration > Duration(0) && r.bytes.value > 0 && r.tokens >= 0 && r.width >= 0 &&
+         one_of(r.pass, {"", "forward", "backward"}) && good_cache(r.cache) && good(r.quality);
+}
 bool good(const CollectiveRow& r) {
-  return r.duration >= Duration(0) && r.bytes.value >= 0 && r.ranks >= 0 &&
-         std::isfinite(r.busbw.value) && r.busbw.value >= 0 &&
-         std::isfinite(r.node_bandwidth.value) && r.node_bandwidth.value >= 0;
+  return r.duration >= Duration(0) && r.bytes.value >= 0 && r.ranks >= 0 && r.nodes >= 0 &&
+         not_negative(r.busbw.value) && not_negative(r.node_bandwidth.value) && good(r.quality);
 }
-bool good(const CopyRow& r) { return positive(r.rate.value); }
+bool good(const CopyRow& r) {
+  return positive(r.rate.value) && r.bytes.value >= 0 && good_cache(r.cache) && good(r.quality);
+}
 bool good(const NcclTuningRow& r) {
   return positive(r.bandwidth.value) && r.latency >= Duration(0) && r.ranks > 0 && r.nodes > 0;
 }
@@ -131,8 +211,22 @@ bool good(const NcclChoiceRow& r) {
   return r.bytes.value > 0 && r.channels >= 0 && r.estimate >= Duration(0) && r.ranks > 0 &&
          r.nodes > 0;
 }
+bool good(const LaunchRow& r) { return r.duration > Duration(0) && good(r.quality); }
+bool good(const OverlapRow& r) {
+  const Duration shortest =
+      std::min({r.kernel_alone, r.kernel_beside, r.collective_alone, r.collective_beside});
+  return shortest > Duration(0) && r.bytes.value >= 0 && r.ranks > 0 && r.nodes > 0 &&
+         good(r.quality);
+}
+bool good(const PowerRow& r) { return positive(r.power.value); }
 
 }  // namespace
+
+std::size_t num_rows(const CalibrationTable& table) {
+  std::size_t rows = 0;
+  detail::list_families(table, [&](const char*, const auto& family) { rows += family.size(); });
+  return rows;
+}
 
 void write_calibration(const std::string& path, const CalibrationTable& table) {
   Hdf5Writer file(path);
@@ -140,23 +234,29 @@ void write_calibration(const std::string& path, const CalibrationTable& table) {
   file.attribute("/", "version", detail::schema_version);
   file.attribute("/", "title", table.title);
   file.attribute("/", "created", table.created);
-  detail::list_families(table, [&]<class Row>(const char* group, const std::vector<Row>& rows) {
-    ColumnWriter<Row> writer(file, group, rows);
-    detail::list_columns(writer, static_cast<const Row*>(nullptr));
+  SourceList sources;
+  detail::list_families(table, [&](const char* group, const auto& rows) {
+    write_family(file, group, rows, sources);
   });
+  ColumnWriter<RowSource> writer(file, "/sources", sources.list());
+  detail::list_columns(writer, static_cast<const RowSource*>(nullptr));
   file.finish();
 }
 
 CalibrationTable read_calibration(const std::string& path) {
   const Hdf5Reader file(path);
-  check_header(file);
+  const std::int64_t version = version_of(file);
   CalibrationTable table;
   table.title = file.text_attribute("/", "title");
   table.created = file.text_attribute("/", "created");
-  detail::list_families(table, [&]<class Row>(const char* group, std::vector<Row>& rows) {
-    if (detail::may_lack(group) && !file.has(group)) return;
-    ColumnReader<Row> reader(file, group, rows);
-    detail::list_columns(reader, static_cast<const Row*>(nullptr));
+  std::vector<RowSource> sources;
+  if (version > 1) {
+    ColumnReader<RowSource> reader(file, "/sources", sources, version);
+    detail::list_columns(reader, static_cast<const RowSource*>(nullptr));
+  }
+  detail::list_families(table, [&](const char* group, auto& rows) {
+    if (detail::may_lack(group, version) && !file.has(group)) return;
+    read_family(file, group, rows, sources, version);
     for (std::size_t i = 0; i < rows.size(); ++i)
       if (!good(rows[i])) refuse_row(path, group, i);
   });

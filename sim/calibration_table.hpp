@@ -1,13 +1,9 @@
 // The calibration table: measured kernel and collective times of one or more GPUs, and its HDF5
 // file, the contract between calibrate (writes) and sim (reads).
 //
-// Schema version 1. Root attributes: format = "stepcast calibration", version = 1, title, created.
-// One group per family: /gemm /attention /elementwise /collectives /copies, and, which older files
-// lack, /nccl_tuning /nccl_choices. One 1-D dataset per column, all of a family equally long, each
-// with an attribute `unit` ("1" for counts, "text" for words, "ps", "B", "FLOP/s", "B/s"). Words
-// are fixed-length UTF-8, padded with zeros. Columns are the members below, in their order and by
-// their names; RowSource gives source, reference and confidence. Deflate and shuffle. A reader of
-// version 1 refuses any other version.
+// Schema version 2, written down in calibrate/TABLE.md: one group per family, one 1-D dataset per
+// column, which are the members below by their names; rows point into the group /sources. Files of
+// version 1 are read: what they lack is empty or zero.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +15,35 @@
 
 namespace stepcast::sim {
 
+/// The machine that stepcast-calibrate measured, and how it was called; empty for what was read
+/// elsewhere.
+struct MeasuredOn {
+  std::string device, driver, runtime, gemm_library, collective_library, clocks;
+  std::string date, command;
+
+  friend bool operator==(const MeasuredOn&, const MeasuredOn&) = default;
+  friend auto operator<=>(const MeasuredOn&, const MeasuredOn&) = default;
+};
+
 /// Where a row was read or measured.
 struct RowSource {
   std::string source;      // "vidur profile Llama-2-7b TP1 ...", "stepcast-calibrate run ..."
-  std::string reference;   // URL, repository path, or command line
+  std::string reference;   // URL, repository path, or the machine and its libraries
   std::string confidence;  // high, medium, low (read from memory or indirect: never scored)
+  MeasuredOn on{};
 
   friend bool operator==(const RowSource&, const RowSource&) = default;
+  friend auto operator<=>(const RowSource&, const RowSource&) = default;
+};
+
+/// How well a row's median is known; samples = 0 where the source does not say.
+struct Quality {
+  double spread = 0.0;         // (third - first quartile) / median of the samples
+  std::int64_t samples = 0;    // batches that count
+  std::int64_t throttled = 0;  // batches thrown away because the clocks fell
+  double error = 0.0;  // of the result against float64: largest difference / largest reference
+
+  friend bool operator==(const Quality&, const Quality&) = default;
 };
 
 struct GemmRow {
@@ -36,6 +54,10 @@ struct GemmRow {
   std::string data;  // what was multiplied: random, small (weights near zero), zeros, "" not stated
   FlopsPerSecond rate{};
   RowSource source;
+  bool accumulate = false;  // C += in fp32
+  std::string choice;       // of the library's proposals: heuristic, best_of_8, "" not stated
+  std::string cache;        // operands: cold, hot, "" not stated
+  Quality quality{};
 
   friend bool operator==(const GemmRow&, const GemmRow&) = default;
 };
@@ -48,6 +70,8 @@ struct AttentionRow {
   std::string mask;       // causal, full, not_stated
   FlopsPerSecond rate{};  // FLOPs counted as the source does: causal halves them
   RowSource source;
+  std::string cache;
+  Quality quality{};
 
   friend bool operator==(const AttentionRow&, const AttentionRow&) = default;
 };
@@ -61,6 +85,10 @@ struct ElementwiseRow {
   Bytes bytes{};      // least HBM traffic
   Duration duration{};
   RowSource source;
+  std::int64_t width = 0;  // columns: tokens x width elements; 0: see shape
+  std::string pass;        // forward, backward, "" not stated
+  std::string cache;
+  Quality quality{};
 
   friend bool operator==(const ElementwiseRow&, const ElementwiseRow&) = default;
 };
@@ -76,6 +104,8 @@ struct CollectiveRow {
   BytesPerSecond node_bandwidth{};  // of all NICs of a node, one direction; 0: not stated
   BytesPerSecond busbw{};           // nccl-tests' bus bandwidth; 0 where it cannot be computed
   RowSource source;
+  std::string algorithm, protocol;  // forced: ring, simple, ...; "" the library's choice
+  Quality quality{};
 
   friend bool operator==(const CollectiveRow&, const CollectiveRow&) = default;
 };
@@ -86,8 +116,47 @@ struct CopyRow {
   std::int64_t gpus = 1;
   BytesPerSecond rate{};
   RowSource source;
+  Bytes bytes{};  // that one copy moves; 0: not stated
+  std::string cache;
+  Quality quality{};
 
   friend bool operator==(const CopyRow&, const CopyRow&) = default;
+};
+
+/// What the host pays to start something on the device.
+struct LaunchRow {
+  std::string gpu;
+  std::string what;  // kernel
+  Duration duration{};
+  RowSource source;
+  Quality quality{};
+
+  friend bool operator==(const LaunchRow&, const LaunchRow&) = default;
+};
+
+/// A kernel and a collective, each alone and beside the other.
+struct OverlapRow {
+  std::string gpu;
+  std::string kernel;  // "gemm bf16 4096x4096x4096 NT"
+  std::string collective;
+  std::int64_t ranks = 0, nodes = 0;
+  Bytes bytes{};  // of the collective
+  Duration kernel_alone{}, kernel_beside{};
+  Duration collective_alone{}, collective_beside{};
+  RowSource source;
+  Quality quality{};  // of kernel_beside
+
+  friend bool operator==(const OverlapRow&, const OverlapRow&) = default;
+};
+
+/// Mean power of the device while one kernel runs again and again.
+struct PowerRow {
+  std::string gpu;
+  std::string load;  // "idle", or the kernel: "gemm bf16 8192x8192x8192 NT"
+  Watts power{};
+  RowSource source;
+
+  friend bool operator==(const PowerRow&, const PowerRow&) = default;
 };
 
 /// What NCCL takes one algorithm and protocol for when it chooses (NCCL_DEBUG_SUBSYS=TUNING): no
@@ -128,6 +197,9 @@ struct CalibrationTable {
   std::vector<CopyRow> copies;
   std::vector<NcclTuningRow> nccl_tuning;
   std::vector<NcclChoiceRow> nccl_choices;
+  std::vector<LaunchRow> launches;
+  std::vector<OverlapRow> overlaps;
+  std::vector<PowerRow> powers;
 
   friend bool operator==(const CalibrationTable&, const CalibrationTable&) = default;
 };
@@ -135,6 +207,9 @@ struct CalibrationTable {
 /// Throws InputError on a file that is missing, truncated, not HDF5, of another schema version, or
 /// whose columns disagree.
 CalibrationTable read_calibration(const std::string& path);
+
+/// Rows of a table, all families.
+std::size_t num_rows(const CalibrationTable&);
 
 /// Writes beside `path` first and renames at the end: a file under this name is whole.
 void write_calibration(const std::string& path, const CalibrationTable&);

@@ -4,36 +4,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <set>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "sim/calibration_keys.hpp"
 #include "sim/calibration_table.hpp"
 #include "sim/gpu_names.hpp"
 
 namespace stepcast::sim {
 namespace {
-
-// What makes two rows the same measurement: what was measured, on what.
-auto key(const GemmRow& r) { return std::tie(r.gpu, r.dtype, r.m, r.n, r.k, r.layout, r.data); }
-auto key(const AttentionRow& r) {
-  return std::tie(r.gpu, r.dtype, r.pass, r.implementation, r.batch, r.heads, r.kv_heads,
-                  r.sequence, r.head_dim, r.mask);
-}
-auto key(const ElementwiseRow& r) {
-  return std::tie(r.gpu, r.dtype, r.kind, r.implementation, r.tokens, r.shape);
-}
-auto key(const CollectiveRow& r) {
-  return std::tie(r.gpu, r.dtype, r.collective, r.ranks, r.nodes, r.gpus_per_node, r.bytes.value,
-                  r.fabric, r.nccl, r.timing, r.processes, r.node_bandwidth.value);
-}
-auto key(const CopyRow& r) { return std::tie(r.gpu, r.kind, r.what, r.gpus); }
-auto key(const NcclTuningRow& r) {
-  return std::tie(r.gpu, r.nccl, r.collective, r.algorithm, r.protocol, r.ranks, r.nodes);
-}
-auto key(const NcclChoiceRow& r) {
-  return std::tie(r.gpu, r.nccl, r.collective, r.ranks, r.nodes, r.bytes.value);
-}
 
 /// Sizes of one collective over one group on one kind of wire, as far as measured.
 struct Curve {
@@ -41,7 +20,8 @@ struct Curve {
   std::set<std::int64_t> sizes;
 
   bool holds(const CollectiveRow& row) const {
-    return row.bytes.value > 0 && row.collective == first->collective &&
+    return row.bytes.value > 0 && row.algorithm == first->algorithm &&
+           row.protocol == first->protocol && row.collective == first->collective &&
            row.ranks == first->ranks && row.nodes == first->nodes && row.fabric == first->fabric &&
            std::abs(row.node_bandwidth.value - first->node_bandwidth.value) <=
                0.1 * first->node_bandwidth.value &&
@@ -75,9 +55,9 @@ void drop_replaced(std::vector<CollectiveRow>& earlier, const std::vector<Collec
 /// table stay: they are repeated measurements.
 template <class Row>
 void merge_rows(std::vector<Row>& earlier, const std::vector<Row>& later) {
-  std::set<decltype(key(std::declval<const Row&>()))> known;
-  for (const Row& row : later) known.insert(key(row));
-  std::erase_if(earlier, [&](const Row& row) { return known.contains(key(row)); });
+  std::set<decltype(key_of(std::declval<const Row&>()))> known;
+  for (const Row& row : later) known.insert(key_of(row));
+  std::erase_if(earlier, [&](const Row& row) { return known.contains(key_of(row)); });
   earlier.insert(earlier.end(), later.begin(), later.end());
 }
 
@@ -92,6 +72,9 @@ CalibrationTable merge(CalibrationTable earlier, const CalibrationTable& later) 
   merge_rows(earlier.copies, later.copies);
   merge_rows(earlier.nccl_tuning, later.nccl_tuning);
   merge_rows(earlier.nccl_choices, later.nccl_choices);
+  merge_rows(earlier.launches, later.launches);
+  merge_rows(earlier.overlaps, later.overlaps);
+  merge_rows(earlier.powers, later.powers);
   if (earlier.title.empty())
     earlier.title = later.title;
   else if (!later.title.empty())
