@@ -67,9 +67,6 @@ std::string to_text(const std::vector<LeftOut>& sources);
 /// The file of constants, with residuals.
 std::string to_toml(const NetworkFit& fit, const std::string& source);
 
-/// InputError when the file cannot be written.
-void write_text(const std::string& path, const std::string& text);
-
 /// Constants and residuals as a table for people.
 std::string to_text(const NetworkFit& fit);
 

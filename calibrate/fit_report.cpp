@@ -1,10 +1,7 @@
 // What fit_network() found, as the file of constants and as a table.
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include "calibrate/fit_network.hpp"
-#include "engine/check.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -70,13 +67,6 @@ std::string to_text(const std::vector<LeftOut>& sources) {
     out += fmt::format("{:>5} {:>7.1f}% {:>7.1f}%  {}\n", s.rows, 100 * s.median_seen,
                        100 * s.median_unseen, s.source);
   return out;
-}
-
-void write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) throw InputError(path, "cannot be written");
 }
 
 }  // namespace stepcast::calibrate

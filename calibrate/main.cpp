@@ -200,7 +200,7 @@ void fit_network(const Arguments& arguments) {
   std::string source = "stepcast-calibrate fit-network, " + today() + ", on";
   for (const std::string& path : arguments.files)
     source += " " + std::filesystem::path(path).filename().string();
-  calibrate::write_text(arguments.out, calibrate::to_toml(fit, source));
+  calibrate::write_bytes(arguments.out, calibrate::to_toml(fit, source));
 }
 
 void import_node(const Arguments& arguments) {

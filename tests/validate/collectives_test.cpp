@@ -50,7 +50,7 @@ TEST_CASE("a row is not predicted from the curve of its own source") {
 }
 
 TEST_CASE("with curves a row is predicted from itself") {
-  const Comparison out = compare(slow_curve("github:a/b x", 5000), {"2.20", true});
+  const Comparison out = compare(slow_curve("github:a/b x", 5000), {"2.20", Curves::all});
   CHECK(out.left_out == "nothing");
   for (const ComparedRow& row : out.rows) {
     CHECK(row.error() == Approx(0).margin(1e-9));
@@ -58,13 +58,37 @@ TEST_CASE("with curves a row is predicted from itself") {
   }
 }
 
-TEST_CASE("a row is predicted from the curve of another source") {
+TEST_CASE("a row is predicted from a known curve of another source") {
+  const sim::CalibrationTable known =
+      pool_of({}, rows_of(collective_header + slow_curve("github:c/d x", 8000)));
+  const auto rows = rows_of(collective_header + slow_curve("github:a/b x", 5000));
+  const Comparison out = compare_collectives("x.csv", rows, known, catalogue());
+  REQUIRE(out.rows.size() == 4);
+  // What the other source measured: 8/5 of this one's figures.
+  CHECK(out.rows[0].error() == Approx(0.6));
+  const Comparison alone =
+      compare_collectives("x.csv", rows, known, catalogue(), {"2.20", Curves::none});
+  CHECK(*alone.rows[0].predicted == model_alone(alone.rows[0].bytes));
+}
+
+TEST_CASE("the rows of a file say nothing about each other") {
   const Comparison out =
       compare(slow_curve("github:a/b x", 5000) + slow_curve("github:c/d x", 8000));
   REQUIRE(out.rows.size() == 8);
-  // What one source measured is predicted for the other: 5/8 and 8/5 of its own figures.
-  CHECK(out.rows[0].error() == Approx(0.6));
-  CHECK(out.rows[4].error() == Approx(-0.375));
+  for (const ComparedRow& row : out.rows) CHECK(*row.predicted == model_alone(row.bytes));
+}
+
+TEST_CASE("an error within what can be read off a plot is none") {
+  const double bus = 1048576 * 1.75 / seconds(model_alone(1_MiB)) / 1e9;
+  const auto error = [&](double off, const char* source) {
+    return compare("H100-SXM5-80GB,allreduce,1048576,8,1,8,fp32," + std::to_string(bus + off) +
+                   ",GB/s busbw,\"" + source + "\",r,high,nvlink,,\n")
+        .rows.front()
+        .error();
+  };
+  CHECK(error(2.9, "Fig. 2, digitised +-3 GB/s") == 0.0);
+  CHECK(error(3.1, "Fig. 2, digitised +-3 GB/s") != 0.0);
+  CHECK(error(2.9, "a table") != 0.0);
 }
 
 TEST_CASE("rows that do not count are kept with their reason") {
@@ -75,14 +99,21 @@ TEST_CASE("rows that do not count are kept with their reason") {
   CHECK(reason(start + "1048576,16,multi,8,fp32" + end + "infiniband,3200,") ==
         "number of nodes not stated (multi)");
   CHECK(reason(start + "1048576,8,1,8,fp32" + end + ",,") == "fabric not stated");
-  CHECK(reason(start + "1048576,16,2,8,fp32" + end + "infiniband,,") ==
-        "network bandwidth not stated");
+  CHECK(reason(start + "1048576,16,2,8,fp32" + end + "token-ring,3200,") ==
+        "nodes joined by token-ring");
   CHECK(reason(start + "1048576,8,1,8,fp32" + end + "nvlink,,2.4.8") ==
         "NCCL 2.4.8 has no choice table");
   CHECK(reason(start + "1048576,2,1,4,fp32" + end + "nvlink,,") ==
         "a node of 4 GPUs, the catalogue's has 8");
   CHECK(reason("any,allreduce,1048576,8,1,8,fp32" + end + "nvlink,,") ==
         "no node with any in the catalogue");
+}
+
+TEST_CASE("a row that does not state its NICs gets the node's own") {
+  const Comparison out =
+      compare("H100-SXM5-80GB,allreduce,1048576,16,2,8,fp32,100,us,s,r,high,infiniband,,\n");
+  CHECK(out.rows.front().scored());
+  CHECK_THAT(out.rows.front().what, Catch::Contains("NICs assumed"));
 }
 
 TEST_CASE("a row of low confidence is predicted and not scored") {
@@ -105,5 +136,5 @@ TEST_CASE("a node has the NICs that the row states") {
 
 TEST_CASE("a file without collectives and a version that nobody knows are bad input") {
   CHECK_THROWS_AS(rows_of(collective_header), InputError);
-  CHECK_THROWS_AS(compare(slow_curve("r", 1), {"1.0", false}), InputError);
+  CHECK_THROWS_AS(compare(slow_curve("r", 1), {"1.0", Curves::other_sources}), InputError);
 }
