@@ -40,6 +40,15 @@ else()
     enable_language(CUDA)
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    set(CMAKE_CUDA_EXTENSIONS OFF)
+    if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know nvcc's C++20
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+    endif()
+    # Kernels are compiled alike in every build type: a debug build that measures other kernels
+    # would measure nothing, and a compiler cache serves all of them.
+    set(CMAKE_CUDA_FLAGS_DEBUG "-O3 -DNDEBUG")
+    set(CMAKE_CUDA_FLAGS_RELWITHDEBINFO "-O3 -DNDEBUG")
     find_package(CUDAToolkit REQUIRED)
     set(STEPCAST_HAS_CUDA ON)
     message(STATUS "CUDA parts: ${num_cuda_sources} files with CUDA ${toolkit} "
