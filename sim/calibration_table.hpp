@@ -55,8 +55,8 @@ struct GemmRow {
   FlopsPerSecond rate{};
   RowSource source;
   bool accumulate = false;  // C += in fp32
-  std::string choice;       // of the library's proposals: heuristic, best_of_8, "" not stated
-  std::string cache;        // operands: cold, hot, "" not stated
+  std::string choice{};     // of the library's proposals: heuristic, best_of_8, "" not stated
+  std::string cache{};      // operands: cold, hot, "" not stated
   Quality quality{};
 
   friend bool operator==(const GemmRow&, const GemmRow&) = default;
@@ -70,7 +70,7 @@ struct AttentionRow {
   std::string mask;       // causal, full, not_stated
   FlopsPerSecond rate{};  // FLOPs counted as the source does: causal halves them
   RowSource source;
-  std::string cache;
+  std::string cache{};
   Quality quality{};
 
   friend bool operator==(const AttentionRow&, const AttentionRow&) = default;
@@ -86,8 +86,8 @@ struct ElementwiseRow {
   Duration duration{};
   RowSource source;
   std::int64_t width = 0;  // columns: tokens x width elements; 0: see shape
-  std::string pass;        // forward, backward, "" not stated
-  std::string cache;
+  std::string pass{};      // forward, backward, "" not stated
+  std::string cache{};
   Quality quality{};
 
   friend bool operator==(const ElementwiseRow&, const ElementwiseRow&) = default;
@@ -104,7 +104,7 @@ struct CollectiveRow {
   BytesPerSecond node_bandwidth{};  // of all NICs of a node, one direction; 0: not stated
   BytesPerSecond busbw{};           // nccl-tests' bus bandwidth; 0 where it cannot be computed
   RowSource source;
-  std::string algorithm, protocol;  // forced: ring, simple, ...; "" the library's choice
+  std::string algorithm{}, protocol{};  // forced: ring, simple, ...; "" the library's choice
   Quality quality{};
 
   friend bool operator==(const CollectiveRow&, const CollectiveRow&) = default;
@@ -117,7 +117,7 @@ struct CopyRow {
   BytesPerSecond rate{};
   RowSource source;
   Bytes bytes{};  // that one copy moves; 0: not stated
-  std::string cache;
+  std::string cache{};
   Quality quality{};
 
   friend bool operator==(const CopyRow&, const CopyRow&) = default;
