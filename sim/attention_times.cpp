@@ -97,7 +97,7 @@ AttentionTimes::AttentionTimes(const std::vector<AttentionRow>& rows, const topo
 
 void AttentionTimes::add_direct(const std::vector<AttentionRow>& rows) {
   for (const AttentionRow& r : rows)
-    if (r.mask != "not_stated" && r.pass != "forward_backward")
+    if (r.mask != "not_stated" && r.pass != "forward_backward" && r.cache != "hot")
       points_.push_back({.gpu = r.gpu,
                          .implementation = r.implementation,
                          .backward = r.pass == "backward",
@@ -263,9 +263,12 @@ std::optional<AttentionTime> AttentionTimes::time_of(const AttentionShape& shape
   expects(shape.batch > 0 && shape.heads > 0 && shape.sequence > 0 && shape.head_dim > 0,
           "attention has sizes");
   const std::string_view asked = implementation_name(kernel);
+  // A machine's cores have one implementation, whatever a GPU would run.
+  if (const auto time = from({"host", false}, shape)) return time;
   for (const bool sibling : {false, true})
     if (const auto time = from({asked, sibling}, shape)) return time;
-  for (const std::string_view other : {"flash2", "cudnn", "memory_efficient", "flash3"})
+  for (const std::string_view other :
+       {"flash2", "cudnn", "memory_efficient", "flash3", "own_flash"})
     for (const bool sibling : {false, true})
       if (auto time = from({other, sibling}, shape)) {
         time->provenance = Provenance::extrapolated;  // another kernel than the one asked for

@@ -26,6 +26,9 @@ constexpr double adam = 0.84;                  // fused and multi-tensor: 0.80-0
 constexpr double embedding_ampere = 0.15;
 constexpr double embedding_hopper = 0.17;
 
+// A smaller copy shows its launch.
+constexpr Bytes least_bytes(64 << 20);
+
 }  // namespace
 
 double bandwidth_fraction(workloads::KernelFamily family, workloads::Fusion fusion,
@@ -67,7 +70,9 @@ std::optional<double> copy_fraction(const std::vector<CopyRow>& rows,
                                     const topology::GpuSpec& gpu) {
   std::vector<double> fractions;
   for (const CopyRow& row : rows)
-    if (row.kind == "memory" && kinship(row.gpu, gpu.name) == Kinship::same)
+    if (row.kind == "memory" && row.cache != "hot" &&
+        (row.bytes.value == 0 || row.bytes >= least_bytes) &&
+        kinship(row.gpu, gpu.name) == Kinship::same)
       fractions.push_back(std::min(1.0, row.rate / gpu.memory_bandwidth));
   if (fractions.empty()) return std::nullopt;
   std::sort(fractions.begin(), fractions.end());

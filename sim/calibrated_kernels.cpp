@@ -5,6 +5,7 @@
 
 #include "engine/check.hpp"
 #include "sim/bandwidth_fractions.hpp"
+#include "sim/kernel_names.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -60,6 +61,7 @@ CalibratedKernels::CalibratedKernels(const CalibrationTable& table, const topolo
       software_(software),
       gemms_(table.gemm, gpu),
       attentions_(table.attention, gpu),
+      elementwise_(table.elementwise, gpu),
       copy_fraction_(sim::copy_fraction(table.copies, gpu)) {
   expects(gpu.memory_bandwidth.value > 0, "a GPU with memory bandwidth");
 }
@@ -90,12 +92,17 @@ KernelTime CalibratedKernels::time_of(const Kernel& kernel) const {
 
 KernelTime CalibratedKernels::gemm(const Kernel& kernel) const {
   const GemmShape shape{kernel.m, kernel.n, kernel.k, kernel.batch};
-  const auto time = gemms_.time_of(shape, kernel.dtype);
+  const auto time = gemms_.time_of(shape, kernel.dtype, {gemm_layout(kernel), kernel.accumulate});
   expects(time.has_value(), "a GPU that has a peak for this dtype");
   const Bytes bytes = std::max(least_bytes(kernel), kernel.bytes);
   const Duration moved =
       bytes / (gpu_.memory_bandwidth *
                bandwidth_fraction(kernel.family, software_.fusion, gpu_.architecture));
+  if (time->this_call)  // measured as it is called, memory and all
+    return finished({.duration = sustained(time->duration, gpu_.architecture),
+                     .provenance = corrected(time->provenance, gpu_.architecture),
+                     .tiles = time->tiles},
+                    shape.flops(), bytes);
   const bool known = time->provenance != Provenance::datasheet;
   const Duration computed = known ? sustained(time->duration, gpu_.architecture) : time->duration;
   KernelTime out{.duration = std::max(computed, moved),
@@ -127,6 +134,9 @@ KernelTime CalibratedKernels::attention(const Kernel& kernel) const {
 }
 
 KernelTime CalibratedKernels::bytes_moved(const Kernel& kernel) const {
+  if (const auto time = elementwise_.time_of(kernel))
+    return finished({.duration = time->duration, .provenance = time->provenance},
+                    kernel.flops.value, kernel.bytes);
   double fraction = bandwidth_fraction(kernel.family, software_.fusion, gpu_.architecture);
   if (kernel.family == KernelFamily::copy) fraction = copy_fraction_.value_or(fraction);
   const Duration moved = kernel.bytes / (gpu_.memory_bandwidth * fraction);

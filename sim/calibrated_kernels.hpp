@@ -1,11 +1,13 @@
 // Kernel times from calibration tables: products and attention from measured shapes, everything
-// else from the bytes it moves. The datasheet speaks only where nothing is measured.
+// else from what was measured of its kind, or from the bytes it moves. The datasheet speaks only
+// where nothing is measured.
 #pragma once
 
 #include <optional>
 
 #include "sim/attention_times.hpp"
 #include "sim/calibration_table.hpp"
+#include "sim/elementwise_times.hpp"
 #include "sim/gemm_times.hpp"
 #include "sim/kernel_model.hpp"
 #include "workloads/software.hpp"
@@ -31,6 +33,7 @@ class CalibratedKernels final : public KernelModel {
   workloads::Software software_;
   GemmTimes gemms_;
   AttentionTimes attentions_;
+  ElementwiseTimes elementwise_;
   std::optional<double> copy_fraction_;
 };
 

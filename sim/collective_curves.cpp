@@ -50,6 +50,7 @@ bool applies(const CollectiveRow& row, const topology::NodeSpec& node) {
   const Kinship kin = kinship(row.gpu, node.gpu.name);
   if (kin != Kinship::same && kin != Kinship::same_chip) return false;
   if (old_nccl(row.nccl)) return false;
+  if (!row.algorithm.empty() || !row.protocol.empty()) return false;  // forced: not what NCCL does
   if (row.nodes == 1) {
     // A what-if node with other NVLinks is not the machine that was measured.
     const auto nvlink = nvlink_of(row.gpu);

@@ -7,6 +7,7 @@
 
 #include "engine/check.hpp"
 #include "sim/gpu_names.hpp"
+#include "sim/names.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -71,32 +72,58 @@ std::int64_t gemm_tiles(const GemmShape& s, topology::Architecture architecture)
 
 GemmTimes::GemmTimes(const std::vector<GemmRow>& rows, const topology::GpuSpec& gpu) : gpu_(gpu) {
   expects(gpu.sms > 0 && gpu.tensor_peak.value > 0, "a GPU with SMs and a tensor peak");
+  using enum workloads::Dtype;
   half_.peak = gpu.tensor_peak;
   eight_bit_.peak = gpu.fp8_peak;
-  add(half_, rows, false);
-  if (gpu.fp8_peak.value > 0) add(eight_bit_, rows, true);
+  tf32_.peak = gpu.tf32_peak;
+  single_.peak = gpu.fp32_peak;
+  add(half_, rows, bf16);
+  if (gpu.fp8_peak.value > 0) add(eight_bit_, rows, fp8);
+  if (gpu.tf32_peak.value > 0) add(tf32_, rows, tf32);
+  if (gpu.fp32_peak.value > 0) add(single_, rows, fp32);
+  for (Family* family : {&half_, &eight_bit_, &tf32_, &single_}) part_by_call(*family);
 }
 
-void GemmTimes::add(Family& family, const std::vector<GemmRow>& rows, bool eight_bit) const {
+const GemmTimes::Points& GemmTimes::Family::of(const GemmCall& call) const {
+  const auto found = by_call.find(std::string(call.layout) + (call.accumulate ? "+" : ""));
+  return found == by_call.end() ? points : found->second;
+}
+
+/// Products of one layout that we measured ourselves answer for it alone, if they are enough for
+/// the neighbours of any shape.
+void GemmTimes::part_by_call(Family& family) const {
+  std::map<std::string, Points> parts;
+  for (const Point& p : family.points)
+    if (!p.layout.empty() && !p.sibling) parts[p.layout + (p.accumulate ? "+" : "")].push_back(p);
+  for (auto& [call, points] : parts)
+    if (points.size() >= neighbours) family.by_call[call] = std::move(points);
+}
+
+void GemmTimes::add(Family& family, const std::vector<GemmRow>& rows,
+                    workloads::Dtype dtype) const {
+  const bool half = dtype == workloads::Dtype::bf16, eight_bit = dtype == workloads::Dtype::fp8;
   const auto serves = [&](const GemmRow& row) {
-    const bool usable = row.data != "zeros" && row.source.confidence != "low";
-    return usable && (eight_bit ? row.dtype == "fp8" : is_half(row.dtype));
+    // A step finds its weights cold, and a trainer takes the library's first proposal.
+    const bool usable = row.data != "zeros" && row.source.confidence != "low" &&
+                        row.cache != "hot" && row.choice != "best_of_8";
+    return usable && (half ? is_half(row.dtype) : row.dtype == word_for(dtype_names, dtype));
   };
   const auto take = [&](const GemmRow& row, FlopsPerSecond peak, bool sibling) {
     const GemmShape shape{row.m, row.n, row.k, 1};
     const double measured = shape.flops() / corrected_rate(row);
     const auto log = [](std::int64_t v) { return std::log(static_cast<double>(v)); };
     const double deviation = std::log(measured / trend(shape, peak));
-    family.points.push_back(
-        {log(row.m), log(row.n), log(row.k), shape, measured, deviation, sibling});
+    const bool own = row.quality.samples > 0;
+    family.points.push_back({log(row.m), log(row.n), log(row.k), shape, measured, deviation,
+                             sibling, own ? row.layout : "", own && row.accumulate});
     family.largest_deviation = std::max(family.largest_deviation, deviation);
   };
   for (const GemmRow& row : rows)
     if (serves(row) && kinship(row.gpu, gpu_.name) <= Kinship::same_chip) {
-      const bool what_if = !eight_bit && altered(row.gpu, gpu_.tensor_peak);
+      const bool what_if = half && altered(row.gpu, gpu_.tensor_peak);
       take(row, what_if ? *tensor_peak_of(row.gpu) : family.peak, what_if);
     }
-  if (family.points.size() >= enough_rows) return;
+  if (family.points.size() >= enough_rows || !(half || eight_bit)) return;
   for (const GemmRow& row : rows) {
     const auto peak = tensor_peak_of(row.gpu);
     if (serves(row) && peak && kinship(row.gpu, gpu_.name) == Kinship::sibling)
@@ -119,7 +146,9 @@ double GemmTimes::trend(const GemmShape& shape, FlopsPerSecond peak) const {
 /// Inverse-distance weighting of the deviations of the nearest measured shapes (Franke and Little
 /// 1980: weights ((h - d) / (h d))^2, zero at the distance h of the first shape left out, so the
 /// surface is continuous). m and n change places freely.
-GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmShape& shape) const {
+GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmCall& call,
+                                        const GemmShape& shape) const {
+  const Points& points = family.of(call);
   const double log_m = std::log(static_cast<double>(shape.m * shape.batch));
   const double log_n = std::log(static_cast<double>(shape.n));
   const double log_k = std::log(static_cast<double>(shape.k));
@@ -128,17 +157,21 @@ GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmShape& s
     const Point* point;
   };
   std::vector<Near> near;
-  near.reserve(family.points.size());
+  near.reserve(points.size());
   const auto squared = [](double x, double y) { return x * x + y * y; };
-  std::int64_t exact = 0;
-  double exact_seconds = 0;
-  for (const Point& p : family.points) {
+  std::int64_t exact = 0, this_call = 0;
+  double exact_seconds = 0, call_seconds = 0;
+  for (const Point& p : points) {
     const double same = squared(p.log_m - log_m, p.log_n - log_n);
     const double turned = squared(p.log_m - log_n, p.log_n - log_m);
     near.push_back({std::min(same, turned) + squared(p.log_k - log_k, 0), &p});
     if (p.shape == shape && !p.sibling) {
       ++exact;
       exact_seconds += p.seconds;
+      if (!p.layout.empty() && p.layout == call.layout && p.accumulate == call.accumulate) {
+        ++this_call;
+        call_seconds += p.seconds;
+      }
     }
   }
   const std::size_t used = std::min(neighbours + 1, near.size());
@@ -157,6 +190,8 @@ GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmShape& s
     weights += weight;
     sum += weight * near[i].point->deviation;
   }
+  if (this_call > 0)
+    return {call_seconds / static_cast<double>(this_call), Provenance::measured, true};
   if (exact > 0) return {exact_seconds / static_cast<double>(exact), Provenance::measured};
   const double deviation = weights > 0 ? sum / weights : near.front().point->deviation;
   const bool inside =
@@ -168,37 +203,42 @@ GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmShape& s
 /// The longest of `longest` and the estimates of the products that halving the even sizes of
 /// `shape` leads to. Halving shortens the trend, so a branch ends where even the largest deviation
 /// would not reach `longest`. Sizes before `dimension` are halved already.
-double GemmTimes::longest_part(const Family& family, const GemmShape& shape, int dimension,
-                               double longest) const {
+double GemmTimes::longest_part(const Family& family, const GemmCall& call, const GemmShape& shape,
+                               int dimension, double longest) const {
   for (int d = dimension; d < 4; ++d) {
     GemmShape half = shape;
     std::int64_t& size = d == 0 ? half.m : d == 1 ? half.n : d == 2 ? half.k : half.batch;
     if (size % 2 != 0) continue;
     size /= 2;
     if (trend(half, family.peak) * std::exp(family.largest_deviation) <= longest) continue;
-    longest = std::max(longest, estimate(family, half).seconds);
-    longest = longest_part(family, half, d, longest);
+    longest = std::max(longest, estimate(family, call, half).seconds);
+    longest = longest_part(family, call, half, d, longest);
   }
   return longest;
 }
 
 /// An estimate is never shorter than that of a product half as large: a measured shape that ran
 /// slowly would else make twice the work look faster. Measured shapes are told as measured.
-GemmTime GemmTimes::interpolate(const Family& family, const GemmShape& shape) const {
-  const Estimate own = estimate(family, shape);
+GemmTime GemmTimes::interpolate(const Family& family, const GemmCall& call,
+                                const GemmShape& shape) const {
+  const Estimate own = estimate(family, call, shape);
   const double seconds = own.provenance == Provenance::measured
                              ? own.seconds
-                             : longest_part(family, shape, 0, own.seconds);
-  return {to_duration(seconds), own.provenance, gemm_tiles(shape, gpu_.architecture)};
+                             : longest_part(family, call, shape, 0, own.seconds);
+  return {to_duration(seconds), own.provenance, gemm_tiles(shape, gpu_.architecture),
+          own.this_call};
 }
 
-std::optional<GemmTime> GemmTimes::time_of(const GemmShape& shape, workloads::Dtype dtype) const {
+std::optional<GemmTime> GemmTimes::time_of(const GemmShape& shape, workloads::Dtype dtype,
+                                           const GemmCall& call) const {
   using enum workloads::Dtype;
   using enum topology::Architecture;
   expects(shape.m > 0 && shape.n > 0 && shape.k > 0 && shape.batch > 0, "a product has sizes");
   const bool half = dtype == fp16 || (dtype == bf16 && gpu_.architecture != volta);
-  if (half && !half_.points.empty()) return interpolate(half_, shape);
-  if (dtype == fp8 && !eight_bit_.points.empty()) return interpolate(eight_bit_, shape);
+  if (half && !half_.points.empty()) return interpolate(half_, call, shape);
+  if (dtype == fp8 && !eight_bit_.points.empty()) return interpolate(eight_bit_, call, shape);
+  if (dtype == tf32 && !tf32_.points.empty()) return interpolate(tf32_, call, shape);
+  if (dtype == fp32 && !single_.points.empty()) return interpolate(single_, call, shape);
 
   // Nothing is known but the peak. On tensor cores the trend of the measured generations holds: no
   // chip reaches its datasheet (0.73 to 0.87 of it at best from A100 to B300: "MAMF" of
