@@ -89,8 +89,7 @@ class Prepared {
   virtual double relative_error() = 0;
   /// Largest error that is no fault: the dtype's own.
   virtual double tolerance() const = 0;
-  /// Runs it back to back and waits for the end. Where several ranks take part, all call this alike
-  /// and all get the same answer, the slowest rank's: they must decide alike how long to go on.
+  /// Runs it back to back and waits for the end.
   virtual Batch run(std::int64_t repetitions, Cache cache) = 0;
   virtual double flops() const { return 0.0; }  // of one repetition
   virtual Bytes bytes() const { return {}; }    // least memory traffic of one repetition
@@ -103,7 +102,6 @@ struct DeviceFacts {
   std::string gemm_library, collective_library;
   std::string clocks;                 // "SM 1980 MHz, memory 2619 MHz"
   std::int64_t ranks = 1, nodes = 1;  // that take part in collectives
-  std::int64_t rank = 0;              // this process; 0 writes the table
   Bytes cache{};                      // last-level cache, for cold batches
 };
 

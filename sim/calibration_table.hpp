@@ -220,6 +220,13 @@ void write_calibration(const std::string& path, const CalibrationTable&);
 /// of it, so that a user's own log stands alone against published ones of the same shape.
 CalibrationTable merge(CalibrationTable earlier, const CalibrationTable& later);
 
+/// As merge(), but row by row: a curve of `later` replaces only its own sizes. For measurements of
+/// one machine that are taken bit by bit.
+CalibrationTable update(CalibrationTable earlier, const CalibrationTable& later);
+
+/// Whether `table` has a row with the key of every row of `rows`.
+bool covers(const CalibrationTable& table, const CalibrationTable& rows);
+
 /// The table of a scenario's `calibration.tables`: files in order, later ones win; "published" is
 /// the table shipped beside the program.
 CalibrationTable read_calibrations(std::span<const std::string> tables);

@@ -61,13 +61,20 @@ void merge_rows(std::vector<Row>& earlier, const std::vector<Row>& later) {
   earlier.insert(earlier.end(), later.begin(), later.end());
 }
 
+template <class Row>
+bool covers_rows(const std::vector<Row>& table, const std::vector<Row>& rows) {
+  return std::all_of(rows.begin(), rows.end(), [&](const Row& wanted) {
+    return std::any_of(table.begin(), table.end(),
+                       [&](const Row& row) { return key_of(row) == key_of(wanted); });
+  });
+}
+
 }  // namespace
 
-CalibrationTable merge(CalibrationTable earlier, const CalibrationTable& later) {
+CalibrationTable update(CalibrationTable earlier, const CalibrationTable& later) {
   merge_rows(earlier.gemm, later.gemm);
   merge_rows(earlier.attention, later.attention);
   merge_rows(earlier.elementwise, later.elementwise);
-  drop_replaced(earlier.collectives, later.collectives);
   merge_rows(earlier.collectives, later.collectives);
   merge_rows(earlier.copies, later.copies);
   merge_rows(earlier.nccl_tuning, later.nccl_tuning);
@@ -75,12 +82,29 @@ CalibrationTable merge(CalibrationTable earlier, const CalibrationTable& later) 
   merge_rows(earlier.launches, later.launches);
   merge_rows(earlier.overlaps, later.overlaps);
   merge_rows(earlier.powers, later.powers);
-  if (earlier.title.empty())
-    earlier.title = later.title;
-  else if (!later.title.empty())
-    earlier.title += " + " + later.title;
+  if (earlier.title.empty()) earlier.title = later.title;
   earlier.created = std::max(earlier.created, later.created);
   return earlier;
+}
+
+CalibrationTable merge(CalibrationTable earlier, const CalibrationTable& later) {
+  drop_replaced(earlier.collectives, later.collectives);
+  const std::string title = earlier.title.empty() || later.title.empty()
+                                ? earlier.title + later.title
+                                : earlier.title + " + " + later.title;
+  earlier = update(std::move(earlier), later);
+  earlier.title = title;
+  return earlier;
+}
+
+bool covers(const CalibrationTable& table, const CalibrationTable& rows) {
+  return covers_rows(table.gemm, rows.gemm) && covers_rows(table.attention, rows.attention) &&
+         covers_rows(table.elementwise, rows.elementwise) &&
+         covers_rows(table.collectives, rows.collectives) &&
+         covers_rows(table.copies, rows.copies) && covers_rows(table.launches, rows.launches) &&
+         covers_rows(table.overlaps, rows.overlaps) && covers_rows(table.powers, rows.powers) &&
+         covers_rows(table.nccl_tuning, rows.nccl_tuning) &&
+         covers_rows(table.nccl_choices, rows.nccl_choices);
 }
 
 CalibrationTable read_calibrations(std::span<const std::string> tables) {
