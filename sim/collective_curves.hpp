@@ -44,8 +44,8 @@ class CollectiveCurves {
  public:
   CollectiveCurves() = default;
   /// Keeps the rows of this GPU family, of confidence high or medium and, across nodes, measured on
-  /// this node's kind of network with its bandwidth, less what the way of measuring adds. Later rows of a table win only
-  /// by being of the very GPU, or by more sizes.
+  /// this node's kind of network with its bandwidth, less what the way of measuring adds. Later
+  /// rows of a table win only by being of the very GPU, or by more sizes.
   CollectiveCurves(const std::vector<CollectiveRow>& rows, const topology::NodeSpec& node);
 
   const CollectiveCurve* find(workloads::CollectiveKind, const GroupShape&) const;

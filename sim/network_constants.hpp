@@ -41,10 +41,10 @@ struct TransportConstants {
 struct SharedConstants {
   double nic_ll = 1.0, nic_ll128 = 1.0;   // shares of line rate, Ring and Tree
   double nic_ring = 1.0, nic_tree = 1.0;  // the same with Simple
-  double nvlink_tree = 1.0;     // share of NVLink's bandwidth
-  double tree_fill = 0.0;       // rounds of chunks per level until data flows
-  double nic_nvls_tree = 1.0;   // share of line rate
-  Duration nvls_tree_level{};   // one level of a tree between NVLS domains
+  double nvlink_tree = 1.0;               // share of NVLink's bandwidth
+  double tree_fill = 0.0;                 // rounds of chunks per level until data flows
+  double nic_nvls_tree = 1.0;             // share of line rate
+  Duration nvls_tree_level{};             // one level of a tree between NVLS domains
   double nvls_tree_fill = 0.0;  // rounds of chunks per level, beside GenerationConstants::nvls_fill
   Duration p2p_network_start{};  // of a send and its receive between nodes
   double nic_p2p = 1.0;          // share of line rate of one NIC

@@ -2,7 +2,11 @@
 // the file, to write it and to fit.
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
+
+#include "sim/network_constants.hpp"
 
 namespace stepcast::sim {
 

@@ -28,9 +28,9 @@ struct ExposedCommunication {
 };
 
 struct StepReport {
-  Scenario scenario;  // resolved: degrees chosen, batch filled in
-  Duration step_time{};           // with noise of kernels: the mean of scenario.noise.steps
-  Duration step_deviation{};      // ... and the standard deviation of a step from it
+  Scenario scenario;             // resolved: degrees chosen, batch filled in
+  Duration step_time{};          // with noise of kernels: the mean of scenario.noise.steps
+  Duration step_deviation{};     // ... and the standard deviation of a step from it
   Duration compute{};            // kernels of the model run, interference included
   Duration interference{};       // of it: what communication added to kernel times
   ExposedCommunication exposed;  // bytes move and no compute kernel runs

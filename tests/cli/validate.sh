@@ -6,14 +6,16 @@ published=$2/calibrate/published
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
 
-expect 0 'Leave-one-source-out' collectives "$published/collectives.csv"
+expect 0 'none of a row' collectives "$published/collectives.csv"
+expect 0 'no measured curve is used' collectives "$published/collectives.csv" --model-only
+expect 2 'exclude each other' collectives "$published/collectives.csv" --model-only --with-curves
 expect 0 'CIRCULAR' collectives "$published/collectives.csv" --with-curves
 expect 0 '"median_ape_from_1mib"' collectives "$published/collectives.csv" --json
 expect 0 'of other kinds' kernels "$published/kernels.csv"
 expect 0 'Leave-one-shape-out' kernels "$published/kernels.csv" --leave-out shape
 expect 0 'tokens_per_s_per_gpu beside published figures' study --quiet
 expect 0 'usage: stepcast validate collectives' collectives --help
-expect 5 'scored' collectives "$published/collectives.csv" --fail-above 0.1
+expect 5 'scored' collectives "$published/collectives.csv" --fail-above 0.01
 expect 0 'scored' collectives "$published/collectives.csv" --fail-above 1000
 
 expect 2 'collectives' # no verb
