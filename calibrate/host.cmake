@@ -1,0 +1,26 @@
+# The host device: kernels compiled for this machine, OpenBLAS and MPI found, not required.
+# STEPCAST_HOST_ARCH=native compiles the kernels for the processor they are built on; empty: for any.
+set(STEPCAST_HOST_ARCH native CACHE STRING "Processor of the host kernels (-march), empty: any")
+set(host_kernel_options -O3 -fno-math-errno -ffp-contract=fast)
+if(STEPCAST_HOST_ARCH)
+  list(APPEND host_kernel_options -march=${STEPCAST_HOST_ARCH})
+endif()
+set_source_files_properties(host_kernels.cpp host_kernels_exp.cpp host_attention.cpp
+  PROPERTIES COMPILE_OPTIONS "${host_kernel_options}")
+
+pkg_check_modules(OPENBLAS QUIET IMPORTED_TARGET openblas)
+if(OPENBLAS_FOUND)
+  message(STATUS "Host device: OpenBLAS ${OPENBLAS_VERSION}")
+  target_link_libraries(stepcast_calibrate PRIVATE PkgConfig::OPENBLAS)
+  set_source_files_properties(host_gemm.cpp PROPERTIES COMPILE_DEFINITIONS STEPCAST_HAS_OPENBLAS)
+else()
+  message(STATUS "Host device: left out (no OpenBLAS; Debian: libopenblas-dev)")
+endif()
+
+# The ranks of the host's collectives; the only program of calibrate that knows MPI.
+if(STEPCAST_HAS_MPI)
+  add_executable(stepcast-host-ranks host_ranks_main.cpp)
+  target_compile_options(stepcast-host-ranks PRIVATE -Wall -Wextra -Wshadow -Wconversion -Werror)
+  target_include_directories(stepcast-host-ranks SYSTEM PRIVATE ${MPI_CXX_INCLUDE_DIRS})
+  target_link_libraries(stepcast-host-ranks PRIVATE ${MPI_CXX_LIBRARIES} Threads::Threads)
+endif()
