@@ -33,11 +33,12 @@ __host__ __device__ __nv_fp8_e4m3 rounded<__nv_fp8_e4m3>(float value) {
 }
 
 template <class T>
-__global__ void fill(T* tensor, std::int64_t count, std::uint64_t seed) {
+__global__ void fill(T* tensor, std::int64_t count, std::uint64_t seed, Range range) {
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
        i += stride)
-    tensor[i] = rounded<T>(random_value(seed, static_cast<std::uint64_t>(i)));
+    tensor[i] =
+        rounded<T>(range.middle + range.half * random_value(seed, static_cast<std::uint64_t>(i)));
 }
 
 /// Calls `use` with a value of the type that stands for the element.
@@ -87,14 +88,14 @@ double read_element(const void* tensor, std::int64_t index, Element element) {
 }
 
 void fill_random(void* tensor, Element element, std::int64_t count, std::uint64_t seed,
-                 cudaStream_t stream) {
+                 cudaStream_t stream, Range range) {
   if (count == 0) return;
   constexpr int threads = 256;
   const auto blocks =
       static_cast<unsigned>(std::min<std::int64_t>((count + threads - 1) / threads, 4096));
   with_type(element, [&](auto like) {
     using T = decltype(like);
-    fill<T><<<blocks, threads, 0, stream>>>(static_cast<T*>(tensor), count, seed);
+    fill<T><<<blocks, threads, 0, stream>>>(static_cast<T*>(tensor), count, seed, range);
   });
   CUDA_TRY(cudaGetLastError());
 }

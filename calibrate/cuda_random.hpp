@@ -30,7 +30,12 @@ double stored_value(std::uint64_t seed, std::uint64_t index, Element);
 /// Element `index` of a tensor of that type, in host memory, as a number.
 double read_element(const void* tensor, std::int64_t index, Element);
 
-/// tensor[i] = random_value(seed, i) for i < count.
-void fill_random(void* tensor, Element, std::int64_t count, std::uint64_t seed, cudaStream_t);
+/// What is in a tensor: uniform in middle -+ half.
+struct Range {
+  float middle = 0, half = 1;
+};
+/// tensor[i] = middle + half * random_value(seed, i) for i < count.
+void fill_random(void* tensor, Element, std::int64_t count, std::uint64_t seed, cudaStream_t,
+                 Range range = {});
 
 }  // namespace stepcast::calibrate

@@ -1,0 +1,184 @@
+#include "calibrate/cuda_device.hpp"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "calibrate/cuda_check.hpp"
+#include "calibrate/cuda_collective.hpp"
+#include "calibrate/cuda_copy.hpp"
+#include "calibrate/cuda_gemm.hpp"
+#include "calibrate/cuda_kernel_task.hpp"
+#include "calibrate/cuda_kernels.hpp"
+
+namespace stepcast::calibrate {
+namespace {
+
+std::string cuda_version(int version) {  // 13000: 13.0
+  return version == 0 ? "" : fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+std::int64_t num_gpus() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(CudaOptions options)
+      : context_(options.gpu), collectives_(complete(std::move(options.team))) {
+    if (!context_.nvml) fmt::print(stderr, "warning: {}\n", context_.nvml_missing);
+  }
+
+  DeviceFacts facts() const override;
+  std::unique_ptr<Prepared> prepare(const Task& task, std::uint64_t seed) override;
+  double watts_of(Prepared& task, double seconds) override;
+
+ private:
+  static TeamOptions complete(TeamOptions team) {
+    if (team.gpus == 0) team.gpus = num_gpus();
+    return team;
+  }
+
+  std::unique_ptr<Prepared> make(const GemmTask& task, std::uint64_t seed) {
+    return make_cuda_gemm(context_, task, seed);
+  }
+  std::unique_ptr<Prepared> make(const AttentionTask& task, std::uint64_t seed) {
+    return make_cuda_attention(context_, task, seed);
+  }
+  std::unique_ptr<Prepared> make(const ElementwiseTask& task, std::uint64_t seed) {
+    return make_cuda_elementwise(context_, task, seed);
+  }
+  std::unique_ptr<Prepared> make(const CopyTask& task, std::uint64_t seed) {
+    return make_cuda_copy(context_, task, seed);
+  }
+  std::unique_ptr<Prepared> make(const LaunchTask&, std::uint64_t) {
+    return make_cuda_launches(context_);
+  }
+  std::unique_ptr<Prepared> make(const CollectiveTask& task, std::uint64_t seed) {
+    return collectives_.make(task, seed);
+  }
+  std::unique_ptr<Prepared> make(const OverlapTask& task, std::uint64_t seed) {
+    return collectives_.make(task, seed);
+  }
+
+  CudaContext context_;
+  Collectives collectives_;
+};
+
+DeviceFacts CudaDevice::facts() const {
+  cudaDeviceProp properties{};
+  CUDA_TRY(cudaGetDeviceProperties(&properties, context_.gpu));
+  int runtime = 0, driver = 0;
+  CUDA_TRY(cudaRuntimeGetVersion(&runtime));
+  CUDA_TRY(cudaDriverGetVersion(&driver));
+  const auto& nvml = context_.nvml;
+  DeviceFacts facts;
+  facts.name =
+      published_name(properties.name, Bytes(static_cast<std::int64_t>(properties.totalGlobalMem)));
+  facts.driver = fmt::format("{}{}CUDA {}", nvml ? nvml->driver_version() : "", nvml ? ", " : "",
+                             cuda_version(driver));
+  facts.runtime = "CUDA " + cuda_version(runtime);
+  facts.gemm_library = cublas_version();
+  facts.collective_library = collectives_.library();
+  int memory_khz = 0;
+  CUDA_TRY(cudaDeviceGetAttribute(&memory_khz, cudaDevAttrMemoryClockRate, context_.gpu));
+  facts.clocks = fmt::format("SM {:.0f} MHz, memory {:.0f} MHz", context_.default_mhz,
+                             static_cast<double>(memory_khz) * 1e-3);
+  facts.ranks = collectives_.num_ranks();
+  facts.nodes = collectives_.num_nodes();
+  facts.cache = context_.cache;
+  return facts;
+}
+
+std::unique_ptr<Prepared> CudaDevice::prepare(const Task& task, std::uint64_t seed) {
+  CUDA_TRY(cudaSetDevice(context_.gpu));  // of this thread
+  try {
+    return std::visit([&](const auto& one) { return make(one, seed); }, task);
+  } catch (const cuda_kernels::LaunchError& error) {
+    throw InputError(to_text(task), error.what());
+  } catch (const InputError& error) {
+    throw InputError(to_text(task), error.what());
+  }
+}
+
+/// The driver's energy counter where there is one (since Volta), else the mean of its power
+/// readings. A tenth of the time goes first, so that power has risen.
+double CudaDevice::watts_of(Prepared& task, double wanted) {
+  if (!context_.nvml) return -1;
+  using Clock = std::chrono::steady_clock;
+  const auto seconds_since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  const double one = std::max(seconds(task.run(10, Cache::cold).total) / 10, 1e-7);
+  const auto repetitions = static_cast<std::int64_t>(std::clamp(0.05 / one, 1.0, 1e5));
+  for (const auto start = Clock::now(); seconds_since(start) < 0.1 * wanted;)
+    task.run(repetitions, Cache::cold);
+  double sum = 0;
+  std::int64_t readings = 0;
+  const auto before = context_.nvml->energy();
+  const auto start = Clock::now();
+  while (seconds_since(start) < wanted) {
+    task.run(repetitions, Cache::cold);
+    if (const auto power = context_.nvml->power()) {
+      sum += power->value;
+      ++readings;
+    }
+  }
+  const double elapsed = seconds_since(start);
+  const auto after = context_.nvml->energy();
+  if (before && after && *after > *before) return (*after - *before).value / elapsed;
+  return readings > 0 ? sum / static_cast<double>(readings) : -1;
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    if (c == ' ' || c == '-')
+      words.emplace_back();
+    else
+      words.back() += c;
+  }
+  return words;
+}
+
+}  // namespace
+
+/// NVIDIA's names of data-centre cards leave out what rows need: "NVIDIA H100 80GB HBM3" is the SXM
+/// module ("NVIDIA H100 PCIe" is not), "NVIDIA H200" has 141 GB.
+std::string published_name(const std::string& nvidia_name, Bytes memory) {
+  std::vector<std::string> words = words_of(nvidia_name);
+  std::erase_if(words, [](const std::string& word) {
+    return word.empty() || word == "NVIDIA" || word == "Tesla" || word.starts_with("HBM");
+  });
+  if (words.empty()) return nvidia_name;
+  const std::string chip = words.front();
+  const auto is_form = [](const std::string& word) {
+    return word.starts_with("SXM") || word == "PCIe" || word == "PCIE" || word == "NVL";
+  };
+  const auto is_size = [](const std::string& word) { return word.ends_with("GB"); };
+  const bool has_form = std::any_of(words.begin(), words.end(), is_form);
+  const bool has_size = std::any_of(words.begin(), words.end(), is_size);
+  if (!has_form && (chip == "H100" || chip == "H800")) words.insert(words.begin() + 1, "SXM5");
+  if (!has_form && chip == "H200") words.insert(words.begin() + 1, "SXM");
+  if (!has_size && chip == "H200") {
+    words.emplace_back("141GB");
+  } else if (!has_size) {
+    const std::int64_t gib = (memory.value + (1 << 29)) >> 30;
+    words.push_back(std::to_string(gib > 64 && gib < 81 ? 80 : gib) + "GB");
+  }
+  std::string name;
+  for (const auto& word : words) name += (name.empty() ? "" : "-") + word;
+  return name;
+}
+
+std::unique_ptr<Device> make_cuda_device(const CudaOptions& options) {
+  return std::make_unique<CudaDevice>(options);
+}
+
+}  // namespace stepcast::calibrate

@@ -1,0 +1,23 @@
+// A GPU as a device that can be measured, and the GPUs of this and other nodes for collectives. No
+// CUDA header is needed to use it.
+#pragma once
+
+#include <memory>
+
+#include "calibrate/device.hpp"
+#include "calibrate/worker_team.hpp"
+
+namespace stepcast::calibrate {
+
+struct CudaOptions {
+  int gpu = 0;       // measured alone
+  TeamOptions team;  // that takes part in collectives
+};
+
+/// Throws InputError where there is no GPU.
+std::unique_ptr<Device> make_cuda_device(const CudaOptions& options);
+
+/// The name that published rows have for it: "H100-SXM5-80GB" for NVIDIA's "NVIDIA H100 80GB HBM3".
+std::string published_name(const std::string& nvidia_name, Bytes memory);
+
+}  // namespace stepcast::calibrate
