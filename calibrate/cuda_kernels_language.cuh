@@ -4,13 +4,17 @@
 // (tests/calibrate/emulated_cuda.hpp).
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <string>
+#include <utility>
+
 #ifndef STEPCAST_CUDA_LANGUAGE
 #define STEPCAST_CUDA_LANGUAGE
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
-
-#include <string>
 
 #include "calibrate/cuda_kernels.hpp"
 
@@ -114,25 +118,40 @@ __device__ void store(T* to, const Pack<T, kSize>& pack) {
 
 constexpr int kWarpSize = 32;
 
-__device__ inline float warp_sum(float x) {
+struct Add {
+  static constexpr float kNothing = 0.0F;
+  __device__ static float of(float a, float b) { return a + b; }
+};
+struct Largest {
+  static constexpr float kNothing = -INFINITY;
+  __device__ static float of(float a, float b) { return fmaxf(a, b); }
+};
+
+/// Of the 32 lanes, in every lane.
+template <class Join>
+__device__ float warp_reduce(float x) {
 #pragma unroll
   for (int distance = kWarpSize / 2; distance > 0; distance /= 2)
-    x += __shfl_xor_sync(0xffffffffU, x, distance);
+    x = Join::of(x, __shfl_xor_sync(0xffffffffU, x, distance));
   return x;
 }
 
-/// Sum over the block, in every thread. All threads call it; whole warps.
-__device__ inline float block_sum(float x) {
+/// Of the block, in every thread. All threads call it; whole warps.
+template <class Join>
+__device__ float block_reduce(float x) {
   __shared__ float of_warp[kWarpSize];
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
   const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
   const int num_warps = static_cast<int>(blockDim.x) / kWarpSize;
-  x = warp_sum(x);
-  __syncthreads();  // an earlier sum has been read
+  x = warp_reduce<Join>(x);
+  __syncthreads();  // an earlier result has been read
   if (lane == 0) of_warp[warp] = x;
   __syncthreads();
-  return warp_sum(lane < num_warps ? of_warp[lane] : 0.0F);
+  return warp_reduce<Join>(lane < num_warps ? of_warp[lane] : Join::kNothing);
 }
+
+__device__ inline float warp_sum(float x) { return warp_reduce<Add>(x); }
+__device__ inline float block_sum(float x) { return block_reduce<Add>(x); }
 
 /// Calls f with a value of the element type's C++ type.
 template <class F>
