@@ -1,5 +1,6 @@
-// stepcast-calibrate: makes, shows, exports and merges calibration tables.
-// Exit codes: 0 ok, 1 internal, 2 usage, 3 bad input.
+// stepcast-calibrate: measures a device; makes, shows, compares, exports and merges tables.
+// Exit codes: 0 ok, 1 internal, 2 usage, 3 bad input, 5 a kernel computed something wrong (all
+// others are in the table), 130 interrupted.
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <cctype>
@@ -19,6 +20,7 @@
 #include "calibrate/import_files.hpp"
 #include "calibrate/nccl_comparison.hpp"
 #include "calibrate/node_topology.hpp"
+#include "calibrate/run_command.hpp"
 #include "calibrate/show.hpp"
 #include "calibrate/text_lines.hpp"
 #include "engine/check.hpp"
@@ -35,6 +37,11 @@ namespace sim = stepcast::sim;
 
 constexpr const char* usage =
     "stepcast-calibrate: calibration tables (HDF5) from measurements\n\n"
+    "  stepcast-calibrate run [--device host|cuda] [--for SCENARIO.toml ...] [--quick]\n"
+    "      [--out FILE.h5] [--resume] [--seed N] [--ranks N] [--fabric NAME]\n"
+    "      [--node-bandwidth RATE] [--rendezvous HOST:PORT|FILE --nodes N]\n"
+    "      measures what the scenarios need, or a grid for Llama-like models; an interrupt keeps\n"
+    "      what was measured, --resume goes on, a further run replaces what it measures anew\n"
     "  stepcast-calibrate import FILE ... --out FILE.h5 [--title TITLE]\n"
     "      FILE: CSV, nccl-tests (text, or -J), NCCL's log (NCCL_DEBUG_SUBSYS=INIT,TUNING)\n"
     "      what a log does not say: --gpu NAME, --nccl 2.20.5, --collective all_reduce,\n"
@@ -65,18 +72,35 @@ struct Arguments {
   std::string out, title, csv, from;
   std::string name, node, gpu, fabric, node_bandwidth, nccl, collective;
   std::int64_t ranks = 0, nodes = 0;
-  bool help = false, cross_validate = false;
+  std::string device, rendezvous, command_line;
+  std::vector<std::string> scenarios;
+  std::int64_t seed = 1, gpu_index = 0;
+  bool help = false, cross_validate = false, quick = false, resume = false;
 };
 
-const std::vector<std::string> commands = {"import", "import-node", "tuning",     "show",
-                                           "export", "merge",       "fit-network"};
-const std::vector<std::string> options = {"--cross-validate", "--name",
-                                          "--from",           "--out",
-                                          "--title",          "--csv",
-                                          "--help",           "--gpu",
-                                          "--fabric",         "--node-bandwidth",
-                                          "--nccl",           "--collective",
-                                          "--ranks",          "--nodes"};
+const std::vector<std::string> commands = {"run",  "diff",   "import", "import-node", "tuning",
+                                           "show", "export", "merge",  "fit-network"};
+const std::vector<std::string> options = {"--device",
+                                          "--for",
+                                          "--quick",
+                                          "--resume",
+                                          "--seed",
+                                          "--rendezvous",
+                                          "--gpu-index",
+                                          "--cross-validate",
+                                          "--name",
+                                          "--from",
+                                          "--out",
+                                          "--title",
+                                          "--csv",
+                                          "--help",
+                                          "--gpu",
+                                          "--fabric",
+                                          "--node-bandwidth",
+                                          "--nccl",
+                                          "--collective",
+                                          "--ranks",
+                                          "--nodes"};
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& words) {
   const auto near = sim::closest(word, words);
@@ -95,7 +119,12 @@ Arguments parse(int argc, char** argv) {
       "node-bandwidth", po::value(&arguments.node_bandwidth))("nccl", po::value(&arguments.nccl))(
       "collective", po::value(&arguments.collective))("ranks", po::value(&arguments.ranks))(
       "nodes", po::value(&arguments.nodes))("help,h", po::bool_switch(&arguments.help))(
-      "command", po::value(&arguments.command))("file", po::value(&arguments.files));
+      "device", po::value(&arguments.device))(
+      "for", po::value(&arguments.scenarios)->multitoken()->composing())(
+      "quick", po::bool_switch(&arguments.quick))("resume", po::bool_switch(&arguments.resume))(
+      "seed", po::value(&arguments.seed))("rendezvous", po::value(&arguments.rendezvous))(
+      "gpu-index", po::value(&arguments.gpu_index))("command", po::value(&arguments.command))(
+      "file", po::value(&arguments.files));
   po::positional_options_description positional;
   positional.add("command", 1).add("file", -1);
   try {
@@ -112,6 +141,7 @@ Arguments parse(int argc, char** argv) {
          {std::pair("ranks", arguments.ranks), std::pair("nodes", arguments.nodes)})
       if (values.count(option) > 0 && count < 1)
         throw UsageError(std::string("--") + option + " is a positive number");
+    for (int i = 1; i < argc; ++i) arguments.command_line.append(" ").append(argv[i]);
   } catch (const po::unknown_option& error) {
     const std::string option = error.get_option_name();
     throw UsageError("unknown option " + option + did_you_mean(option, options));
@@ -246,9 +276,29 @@ void compare_tuning(const Arguments& arguments) {
     std::fputs(calibrate::to_text(comparison).c_str(), stdout);
 }
 
-void run(const Arguments& arguments) {
+int measure_device(const Arguments& arguments) {
+  need(arguments.files.empty(), "run needs --for before the names of scenarios");
+  calibrate::RunRequest request;
+  request.device = arguments.device;
+  request.options.ranks = arguments.ranks;
+  request.options.gpu = arguments.gpu_index;
+  request.options.nodes = std::max<std::int64_t>(1, arguments.nodes);
+  request.options.rendezvous = arguments.rendezvous;
+  request.scenarios = arguments.scenarios;
+  request.quick = arguments.quick;
+  request.resume = arguments.resume;
+  request.out = arguments.out.empty() ? "calibration.h5" : arguments.out;
+  request.seed = static_cast<std::uint64_t>(arguments.seed);
+  request.date = today();
+  request.command = "stepcast-calibrate" + arguments.command_line;
+  request.facts = facts_of(arguments);
+  return calibrate::run_calibration(request);
+}
+
+int run(const Arguments& arguments) {
   const std::string& command = arguments.command;
   const auto& files = arguments.files;
+  if (command == "run") return measure_device(arguments);
   if (command == "import") {
     import(arguments);
   } else if (command == "fit-network") {
@@ -271,6 +321,7 @@ void run(const Arguments& arguments) {
   } else {
     throw UsageError("unknown command " + command + did_you_mean(command, commands));
   }
+  return 0;
 }
 
 }  // namespace
@@ -280,8 +331,7 @@ int main(int argc, char** argv) {
     const Arguments arguments = parse(argc, argv);
     if (arguments.help) return std::fputs(usage, stdout) < 0 ? 1 : 0;
     if (arguments.command.empty()) throw UsageError("which command?");
-    run(arguments);
-    return 0;
+    return run(arguments);
   } catch (const UsageError& error) {
     std::fprintf(stderr, "stepcast-calibrate: %s\n\n%s", error.what(), usage);
     return 2;

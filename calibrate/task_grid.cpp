@@ -107,7 +107,7 @@ void GridList::attention(const TransformerShape& model, std::int64_t tensor) {
                                    .sequence = sequence,
                                    .head_dim = head_dim,
                                    .causal = causal,
-                                   .implementation = bench_.attention};
+                                   .implementation = bench_.attention()};
           const double flops = 10.0 * static_cast<double>(task.heads * task.head_dim) *
                                static_cast<double>(sequence) * static_cast<double>(sequence);
           if (flops <= grid_.most_flops) job(task);
@@ -141,6 +141,7 @@ void GridList::copies() {
   job(LaunchTask{});
   for (const Bytes bytes : copy_sizes())
     if (grid_.thorough || bytes <= Bytes(64 << 20)) job(CopyTask{"memory", bytes});
+  if (!bench_.gpu) return;
   for (const char* kind : {"host_to_device", "device_to_host"})
     job(CopyTask{kind, Bytes(grid_.thorough ? 256 << 20 : 16 << 20)});
 }
@@ -171,7 +172,7 @@ void GridList::collectives() {
 
 /// A large product and attention beside an AllReduce and an AllGather of 64 MiB.
 void GridList::overlaps() {
-  if (bench_.ranks < 2) return;
+  if (bench_.ranks < 2 || !bench_.gpu) return;
   const std::int64_t tokens = grid_.tokens;
   const GemmTask gemm{.dtype = grid_.dtype, .m = tokens, .n = tokens, .k = tokens};
   const AttentionTask attention{.dtype = grid_.dtype,
@@ -180,7 +181,7 @@ void GridList::overlaps() {
                                 .kv_heads = 32,
                                 .sequence = tokens,
                                 .head_dim = 128,
-                                .implementation = bench_.attention};
+                                .implementation = bench_.attention()};
   const std::int64_t bytes = grid_.thorough ? 64 << 20 : 4 << 20;
   for (const char* collective : {"allreduce", "allgather"}) {
     job(OverlapTask{gemm, CollectiveTask{collective, Bytes(bytes), {}, {}}});

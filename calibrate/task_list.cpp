@@ -93,7 +93,7 @@ void Collector::add_attention(const Kernel& kernel) {
                     .sequence = kernel.sequence,
                     .head_dim = kernel.head_dim,
                     .causal = kernel.causal,
-                    .implementation = bench_.attention});
+                    .implementation = bench_.attention()});
 }
 
 void Collector::add_elementwise(const Kernel& kernel, const sim::Scenario& scenario) {
@@ -180,6 +180,7 @@ JobList Collector::take() {
   job(LaunchTask{});
   for (const Bytes bytes : copy_sizes()) job(CopyTask{"memory", bytes});
   for (const CollectiveTask& task : sizes_.tasks(bench_.ranks)) job(task);
+  if (!bench_.gpu) return std::move(list_);
   std::vector<OverlapTask> overlaps;
   const auto* gemm = largest<GemmTask>(list_.jobs, [](const GemmTask& t) {
     return static_cast<double>(t.m) * static_cast<double>(t.n) * static_cast<double>(t.k);

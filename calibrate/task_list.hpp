@@ -26,8 +26,10 @@ struct JobList {
 
 /// What the tasks must know of the device.
 struct Bench {
-  std::string attention = "own_flash";  // implementation: own_flash, host
-  std::int64_t ranks = 1;               // that take part in collectives
+  bool gpu = true;         // false: this machine's cores, where nothing runs beside a collective
+  std::int64_t ranks = 1;  // that take part in collectives
+
+  const char* attention() const { return gpu ? "own_flash" : "host"; }
 };
 
 /// Every point of the files' sweeps; degrees that are "best" as all that divide. Throws InputError.
