@@ -181,13 +181,21 @@ double upper_bound(const std::string& name) {
   return key == "nvls_fill" || key == "tree_fill" || key == "nvls_tree_fill" ? 8.0 : 150.0;
 }
 
+/// A share of nothing would take for ever; times and fillings may vanish.
+double lower_bound(const std::string& name) {
+  const std::string key = name.substr(name.find('.') + 1);
+  const bool may_vanish = upper_bound(name) > 1.25 || key == "ring_drain";
+  return may_vanish ? 0.0 : 0.02;
+}
+
 void minimise(Search& search, const std::vector<std::string>& names, std::int64_t evaluations) {
   const auto n = static_cast<unsigned>(search.free.size());
-  std::vector<double> x, lower(n, 0.0), upper, step;
+  std::vector<double> x, lower, upper, step;
   for (unsigned i = 0; i < n; ++i) {
     const double now = constant(search.constants, search.free[i], nullptr, nullptr);
     search.scale.push_back(std::max(now, names[i].find("hop_") != std::string::npos ? 5.0 : 0.2));
     x.push_back(now / search.scale.back());
+    lower.push_back(lower_bound(names[i]) / search.scale.back());
     upper.push_back(upper_bound(names[i]) / search.scale.back());
     step.push_back(0.1);
   }
