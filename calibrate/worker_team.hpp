@@ -25,7 +25,7 @@ struct TeamOptions {
   /// Where the other nodes find this one: "host:port", or a file that all can read and in which
   /// the leader writes that.
   std::string rendezvous{};
-  std::string program;         // of the workers; "": stepcast-nccl-worker beside this program
+  std::string program{};       // of the workers; "": stepcast-nccl-worker beside this program
   double start_seconds = 120;  // until all workers are connected; NCCL's start takes 10 s at scale
 };
 
