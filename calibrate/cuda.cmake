@@ -5,7 +5,7 @@ if(NOT STEPCAST_HAS_CUDA)
 endif()
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS cuda_*.cu cuda_*.cpp)
-list(FILTER cuda_sources EXCLUDE REGEX "cuda_(nccl|overlap|cudnn)[^/]*$")
+list(FILTER cuda_sources EXCLUDE REGEX "cuda_(nccl|overlap|cudnn|reference)[^/]*$")
 target_sources(stepcast_calibrate PRIVATE ${cuda_sources})
 target_compile_definitions(stepcast_calibrate PUBLIC STEPCAST_HAS_CUDA)
 target_compile_options(stepcast_calibrate PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
