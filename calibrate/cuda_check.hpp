@@ -27,12 +27,12 @@ namespace stepcast::calibrate {
                                          cudaGetErrorString(result_of_call)); \
   } while (false)
 
-#define CUBLAS_TRY(call)                                                         \
-  do {                                                                           \
-    const cublasStatus_t result_of_call = (call);                                \
-    if (result_of_call != CUBLAS_STATUS_SUCCESS)                                 \
-      ::stepcast::calibrate::cuda_failed(__FILE__, __LINE__, #call,              \
-                                         cublasGetStatusString(result_of_call)); \
+#define CUBLAS_TRY(call)                                                           \
+  do {                                                                             \
+    const cublasStatus_t result_of_call = (call);                                  \
+    if (result_of_call != CUBLAS_STATUS_SUCCESS)                                   \
+      ::stepcast::calibrate::cuda_failed(__FILE__, __LINE__, #call,                \
+                                         cublasLtGetStatusString(result_of_call)); \
   } while (false)
 
 #define NCCL_TRY(call)                                                        \
