@@ -21,10 +21,15 @@ constexpr std::size_t longest_text = 1 << 16;  // likewise
 constexpr hsize_t chunk_rows = 1U << 18;       // 256k: ECOSYSTEM measurements of h5py readers
 constexpr unsigned deflate_level = 1;          // level 4 costs half as much again and gains nothing
 
+/// What HDF5 cannot close, because the file is damaged, it tries again when the program ends, and
+/// complains on stderr. We close what we open; before the library's first call only.
+void leave_exit_alone() { H5dont_atexit(); }
+
 /// HDF5 prints its error stack to stderr unless told otherwise; we speak for it.
 class Silence {
  public:
   Silence() {
+    leave_exit_alone();
     H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   }

@@ -108,6 +108,39 @@ CalibrationTable one_of_each() {
                          .channels = 16,
                          .estimate = 60_us,
                          .source = {"choice", "log", "high"}}};
+  const sim::Quality quality{.spread = 0.003, .samples = 250, .throttled = 2, .error = 4e-3};
+  const sim::RowSource measured{"run",
+                                "machine",
+                                "high",
+                                {"H100", "550.1", "CUDA 13.0", "cuBLAS 13.1", "NCCL 2.28.9",
+                                 "SM 1980 MHz", "2026-11-21", "stepcast-calibrate run"}};
+  table.launches = {
+      {.gpu = "H100", .what = "kernel", .duration = 2_us, .source = measured, .quality = quality}};
+  table.overlaps = {{.gpu = "H100",
+                     .kernel = "gemm bf16 4096x4096x4096 NT",
+                     .collective = "allreduce",
+                     .ranks = 8,
+                     .nodes = 1,
+                     .bytes = 64_MiB,
+                     .kernel_alone = 200_us,
+                     .kernel_beside = 260_us,
+                     .collective_alone = 400_us,
+                     .collective_beside = 450_us,
+                     .source = measured,
+                     .quality = quality}};
+  table.powers = {{.gpu = "H100", .load = "idle", .power = Watts(72.5), .source = measured}};
+  table.gemm.push_back(gemm(1024, 500));
+  table.gemm[1].accumulate = true;
+  table.gemm[1].choice = "heuristic";
+  table.gemm[1].cache = "cold";
+  table.gemm[1].quality = quality;
+  table.gemm[1].source = measured;
+  table.attention[0].cache = "hot";
+  table.elementwise[0].width = 4096;
+  table.elementwise[0].pass = "backward";
+  table.collectives[0].algorithm = "ring";
+  table.collectives[0].protocol = "ll128";
+  table.copies[0].bytes = 1_GiB;
   return table;
 }
 
@@ -116,14 +149,16 @@ template <class Row>
 struct EmptyColumns {
   Hdf5Writer& file;
   std::string group;
+  std::int64_t version = 1;
 
   template <class Member>
-  void operator()(const char* name, [[maybe_unused]] Member member) {
+  void operator()(const char* name, [[maybe_unused]] Member member, std::int64_t since = 1) {
+    if (since > version) return;
     using Value = std::decay_t<std::invoke_result_t<Member, const Row&>>;
     const std::string unit = sim::detail::unit_of(Value{}), path = group + "/" + name;
     if (unit == "text")
       file.column(path, std::vector<std::string>{}, unit);
-    else if (unit == "1" || unit == "B" || unit == "ps")
+    else if (!std::is_same_v<Value, double> && (unit == "1" || unit == "B" || unit == "ps"))
       file.column(path, std::vector<std::int64_t>{}, unit);
     else
       file.column(path, std::vector<double>{}, unit);
@@ -167,11 +202,11 @@ TEST_CASE("a file cut anywhere is refused, never half read") {
 TEST_CASE("a file of a newer version names both versions") {
   const Scratch file("newer.h5");
   Hdf5Writer writer(file.path);
-  write_header(writer, 2);
+  write_header(writer, 3);
   writer.finish();
   CHECK_THROWS_WITH(read_calibration(file.path), Catch::Contains(file.path) &&
-                                                     Catch::Contains("version 2") &&
-                                                     Catch::Contains("version 1"));
+                                                     Catch::Contains("version 3") &&
+                                                     Catch::Contains("versions 1 to 2"));
 }
 
 TEST_CASE("an HDF5 file of another program is no calibration table") {
@@ -225,10 +260,12 @@ TEST_CASE("a file from before NCCL's figures had a place has none") {
     write_header(writer, 1);
     const CalibrationTable empty;
     sim::detail::list_families(empty, [&]<class Row>(const char* group, const std::vector<Row>&) {
-      if (sim::detail::may_lack(group)) return;
+      if (sim::detail::may_lack(group, 1)) return;
       writer.group(group);
       EmptyColumns<Row> columns{writer, group};
       sim::detail::list_columns(columns, static_cast<const Row*>(nullptr));
+      for (const char* words : {"source", "reference", "confidence"})
+        writer.column(std::string(group) + "/" + words, std::vector<std::string>{});
     });
     writer.finish();
   }
@@ -290,4 +327,113 @@ TEST_CASE("tables are read in order, later files win") {
   const auto both = sim::read_calibrations(std::vector<std::string>{first.path, second.path});
   REQUIRE(both.gemm.size() == 1);
   CHECK(both.gemm[0].rate == 350_TFLOPps);
+}
+
+TEST_CASE("a file of version 1 is read, what it lacks is empty") {
+  const CalibrationTable table =
+      read_calibration(std::string(STEPCAST_SOURCE_DIR) + "/tests/sim/fixtures/calibration_v1.h5");
+  REQUIRE(table.gemm.size() == 2);
+  CHECK(table.gemm[0].m == 4096);
+  CHECK(table.gemm[0].data == "small");
+  CHECK(table.gemm[0].rate.value == Approx(217.2e12));
+  CHECK(table.gemm[0].cache.empty());
+  CHECK(table.gemm[0].quality == sim::Quality{});
+  CHECK(table.gemm[0].source.reference ==
+        "github:microsoft/vidur data/profiling/compute/a100/meta-llama/Llama-2-7b-hf/mlp.csv");
+  CHECK(table.gemm[0].source.on == sim::MeasuredOn{});
+  CHECK(table.attention.size() == 6);
+  CHECK(table.nccl_tuning.size() + table.nccl_choices.size() == 24);
+  CHECK(table.launches.empty());
+  CHECK(sim::num_rows(table) == 38);
+}
+
+TEST_CASE("a file of version 1 written again is one of version 2 with the same rows") {
+  const Scratch file("again.h5");
+  const CalibrationTable table =
+      read_calibration(std::string(STEPCAST_SOURCE_DIR) + "/tests/sim/fixtures/calibration_v1.h5");
+  sim::write_calibration(file.path, table);
+  CHECK(sim::Hdf5Reader(file.path).integer_attribute("/", "version") == 2);
+  CHECK(read_calibration(file.path) == table);
+}
+
+TEST_CASE("rows of one source share one row of /sources") {
+  const Scratch file("sources.h5");
+  CalibrationTable table;
+  table.gemm = {gemm(512, 300), gemm(1024, 400), gemm(2048, 500)};
+  table.gemm[1].source.source = "another";
+  sim::write_calibration(file.path, table);
+  const sim::Hdf5Reader reader(file.path);
+  CHECK(reader.texts("/sources/source") == std::vector<std::string>{"who", "another"});
+  CHECK(reader.integers("/gemm/source") == std::vector<std::int64_t>{0, 1, 0});
+}
+
+namespace {
+
+/// A table of version 2 with one product whose source and layout are as told.
+void write_with(const std::string& path, std::int64_t source, const std::string& layout) {
+  Hdf5Writer file(path);
+  write_header(file, 2);
+  CalibrationTable table;
+  table.gemm = {gemm(512, 300)};
+  sim::detail::list_families(
+      table, [&]<class Row>(const char* group, const std::vector<Row>& rows) {
+        file.group(group);
+        if (rows.empty()) {
+          EmptyColumns<Row> columns{file, group, 2};
+          sim::detail::list_columns(columns, static_cast<const Row*>(nullptr));
+          file.column(std::string(group) + "/source", std::vector<std::int64_t>{}, "1");
+        }
+      });
+  file.column("/gemm/gpu", std::vector<std::string>{"H100"});
+  file.column("/gemm/dtype", std::vector<std::string>{"bf16"});
+  for (const char* size : {"m", "n", "k"})
+    file.column(std::string("/gemm/") + size, std::vector<std::int64_t>{512}, "1");
+  file.column("/gemm/layout", std::vector<std::string>{layout});
+  file.column("/gemm/data", std::vector<std::string>{"random"});
+  file.column("/gemm/rate", std::vector<double>{3e14}, "FLOP/s");
+  file.column("/gemm/accumulate", std::vector<std::int64_t>{0}, "1");
+  for (const char* word : {"choice", "cache"})
+    file.column(std::string("/gemm/") + word, std::vector<std::string>{""});
+  for (const char* number : {"spread", "error"})
+    file.column(std::string("/gemm/") + number, std::vector<double>{0.0}, "1");
+  for (const char* count : {"samples", "throttled"})
+    file.column(std::string("/gemm/") + count, std::vector<std::int64_t>{0}, "1");
+  file.column("/gemm/source", std::vector<std::int64_t>{source}, "1");
+  file.group("/sources");
+  for (const char* word : {"source", "reference", "confidence", "device", "driver", "runtime",
+                           "gemm_library", "collective_library", "clocks", "date", "command"})
+    file.column(std::string("/sources/") + word, std::vector<std::string>{"x"});
+  file.finish();
+}
+
+}  // namespace
+
+TEST_CASE("a row that names a source that is not there is refused") {
+  const Scratch file("dangling.h5");
+  write_with(file.path, 0, "NT");
+  CHECK(read_calibration(file.path).gemm.size() == 1);
+  write_with(file.path, 1, "NT");
+  CHECK_THROWS_WITH(read_calibration(file.path), Catch::Contains("source 1 of 1"));
+  write_with(file.path, -1, "NT");
+  CHECK_THROWS_AS(read_calibration(file.path), InputError);
+  write_with(file.path, 0, "N");
+  CHECK_THROWS_WITH(read_calibration(file.path), Catch::Contains("unknown word"));
+}
+
+TEST_CASE("update replaces row by row where merge takes a curve as a whole") {
+  CalibrationTable earlier, later;
+  auto row = one_of_each().collectives[0];
+  for (const std::int64_t bytes : {8, 16, 32, 64}) {
+    row.bytes = Bytes(bytes);
+    earlier.collectives.push_back(row);
+  }
+  for (const std::int64_t bytes : {64, 128, 256}) {
+    row.bytes = Bytes(bytes);
+    row.duration = 9_ms;
+    later.collectives.push_back(row);
+  }
+  CHECK(sim::merge(earlier, later).collectives.size() == 3);
+  CHECK(sim::update(earlier, later).collectives.size() == 6);
+  CHECK(sim::covers(sim::update(earlier, later), earlier));
+  CHECK_FALSE(sim::covers(earlier, later));
 }
