@@ -45,7 +45,7 @@ struct CollectiveTime {
   std::int64_t hops = 0;  // that follow one another: ring steps, or levels up and down a tree
   std::int64_t network_hops = 0;  // of them between nodes
   Duration hop_in_node{}, hop_between_nodes{};
-  Duration start{};  // of the kernel, by the model
+  Duration start{};          // of the kernel, by the model
   Duration nccl_estimate{};  // by which NCCL chose: ranks, does not predict
   double correction = 1.0;   // duration / model, where measurements of neighbours are known
   std::string rests_on;      // source of the measured curve; empty for a model
