@@ -100,12 +100,12 @@ class HostDevice final : public Device {
   }
 
   DeviceFacts facts() const override {
-    return {.name = "host-core " + host::processor_name(),
+    return {.name = "host-core",
             .driver = host::system_name(),
             .runtime = fmt::format("{} busy ranks of one thread", options_.busy_ranks),
             .gemm_library = host::gemm_library(),
             .collective_library = host::ranks_library(),
-            .clocks = host::clocks(),
+            .clocks = host::processor_name() + ", " + host::clocks(),
             .ranks = options_.ranks,
             .nodes = 1,
             .cache = host::last_level_cache()};

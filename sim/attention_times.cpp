@@ -255,7 +255,9 @@ std::optional<AttentionTime> AttentionTimes::from(const Choice& choice,
   // Published shapes fill the GPU; fewer blocks than SMs leave the others idle.
   const double idle =
       std::max(1.0, static_cast<double>(gpu_.sms) / static_cast<double>(shape.blocks()));
-  return AttentionTime{to_duration(launch_floor + shape.flops() / rate * idle), provenance};
+  const bool launched = gpu_.architecture != topology::Architecture::host;  // else it is called
+  return AttentionTime{to_duration((launched ? launch_floor : 0.0) + shape.flops() / rate * idle),
+                       provenance};
 }
 
 std::optional<AttentionTime> AttentionTimes::time_of(const AttentionShape& shape,

@@ -5,6 +5,7 @@
 
 #include "engine/check.hpp"
 #include "sim/bandwidth_fractions.hpp"
+#include "sim/host_network.hpp"
 #include "sim/kernel_names.hpp"
 
 namespace stepcast::sim {
@@ -90,9 +91,16 @@ KernelTime CalibratedKernels::time_of(const Kernel& kernel) const {
   return {};
 }
 
+/// A processor core has no published rows and no peak that a guess could rest on.
+void CalibratedKernels::refuse_on_host(const Kernel& kernel) const {
+  if (gpu_.architecture == topology::Architecture::host)
+    throw not_measured("kernel " + kernel.name, "it on " + gpu_.name);
+}
+
 KernelTime CalibratedKernels::gemm(const Kernel& kernel) const {
   const GemmShape shape{kernel.m, kernel.n, kernel.k, kernel.batch};
   const auto time = gemms_.time_of(shape, kernel.dtype, {gemm_layout(kernel), kernel.accumulate});
+  if (!time || time->provenance == Provenance::datasheet) refuse_on_host(kernel);
   expects(time.has_value(), "a GPU that has a peak for this dtype");
   const Bytes bytes = std::max(least_bytes(kernel), kernel.bytes);
   const Duration moved =
@@ -124,6 +132,7 @@ KernelTime CalibratedKernels::attention(const Kernel& kernel) const {
     out.duration = sustained(time->duration, gpu_.architecture);
     out.provenance = corrected(time->provenance, gpu_.architecture);
   } else {
+    refuse_on_host(kernel);
     const Duration moved = kernel.bytes / gpu_.memory_bandwidth;
     out.duration =
         std::max({shortest_kernel, moved,
@@ -137,6 +146,7 @@ KernelTime CalibratedKernels::bytes_moved(const Kernel& kernel) const {
   if (const auto time = elementwise_.time_of(kernel))
     return finished({.duration = time->duration, .provenance = time->provenance},
                     kernel.flops.value, kernel.bytes);
+  refuse_on_host(kernel);
   double fraction = bandwidth_fraction(kernel.family, software_.fusion, gpu_.architecture);
   if (kernel.family == KernelFamily::copy) fraction = copy_fraction_.value_or(fraction);
   const Duration moved = kernel.bytes / (gpu_.memory_bandwidth * fraction);

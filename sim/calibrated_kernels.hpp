@@ -27,6 +27,7 @@ class CalibratedKernels final : public KernelModel {
   KernelTime gemm(const workloads::Kernel& kernel) const;
   KernelTime attention(const workloads::Kernel& kernel) const;
   KernelTime bytes_moved(const workloads::Kernel& kernel) const;
+  void refuse_on_host(const workloads::Kernel& kernel) const;
   KernelTime finished(KernelTime time, double flops, Bytes bytes) const;
 
   topology::GpuSpec gpu_;

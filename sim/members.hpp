@@ -95,6 +95,7 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may("reduce_copy_compute", software.reduce_copy_compute);
   visit.may("autocast", software.autocast);
   visit.may("clip_gradients", software.clip_gradients);
+  visit.may("collectives_hold_core", software.collectives_hold_core);
   visit.needs("launch_kernel", software.launch_kernel);
   visit.needs("launch_collective", software.launch_collective);
   visit.may("event_call", software.event_call);

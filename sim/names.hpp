@@ -85,11 +85,12 @@ inline constexpr Names<workloads::AttentionKernel, 5> attention_names{{
     {"memory_efficient", workloads::AttentionKernel::memory_efficient},
     {"unfused", workloads::AttentionKernel::unfused},
 }};
-inline constexpr Names<topology::Architecture, 4> architecture_names{{
+inline constexpr Names<topology::Architecture, 5> architecture_names{{
     {"volta", topology::Architecture::volta},
     {"ampere", topology::Architecture::ampere},
     {"hopper", topology::Architecture::hopper},
     {"blackwell", topology::Architecture::blackwell},
+    {"host", topology::Architecture::host},
 }};
 inline constexpr Names<topology::NodeKind, 3> node_kind_names{{
     {"hybrid_cube_mesh", topology::NodeKind::hybrid_cube_mesh},

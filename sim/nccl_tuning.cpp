@@ -224,6 +224,8 @@ const NodesGigabytes& NcclCap::row(topology::Architecture architecture) const {
       return hopper;
     case topology::Architecture::blackwell:
       return blackwell;
+    case topology::Architecture::host:
+      break;  // has no NCCL
   }
   throw BrokenPromise("a GPU generation without a row");
 }

@@ -24,6 +24,8 @@ double nvlink_of_generation(Architecture architecture) {
       return 20.6;
     case Architecture::blackwell:
       return 40.1;
+    case Architecture::host:
+      break;  // has no NVLink
   }
   throw BrokenPromise("a GPU generation without a planned NVLink speed");
 }

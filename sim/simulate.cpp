@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "engine/fold.hpp"
 #include "engine/run.hpp"
@@ -12,6 +13,7 @@
 #include "sim/calibration_table.hpp"
 #include "sim/catalogue.hpp"
 #include "sim/fabric_bound.hpp"
+#include "sim/host_network.hpp"
 #include "sim/nccl_network.hpp"
 #include "sim/power.hpp"
 #include "sim/step_system.hpp"
@@ -29,11 +31,8 @@ class Machine {
                                           scenario.origin)),
         router_(cluster_),
         table_(read_calibrations(scenario.tables)),
-        network_(cluster_, router_,
-                 nccl_tuning_of(Catalogue::standard().directory() + "/nccl", scenario.nccl,
-                                scenario.origin),
-                 table_.collectives, scenario.nccl_overrides),
-        ablated_(network_, scenario.run.without) {}
+        network_(network_of(scenario)),
+        ablated_(*network_, scenario.run.without) {}
 
   const topology::Cluster& cluster() const { return cluster_; }
   const topology::Router& router() const { return router_; }
@@ -41,15 +40,25 @@ class Machine {
   const NetworkModel& network() const { return ablated_; }
 
  private:
+  std::unique_ptr<NetworkModel> network_of(const Scenario& s) const {
+    if (s.node.gpu.architecture == topology::Architecture::host)
+      return std::make_unique<HostNetwork>(s.node.gpu, table_.collectives, s.origin);
+    return std::make_unique<NcclNetwork>(
+        cluster_, router_,
+        nccl_tuning_of(Catalogue::standard().directory() + "/nccl", s.nccl, s.origin),
+        table_.collectives, s.nccl_overrides);
+  }
+
   topology::Cluster cluster_;
   topology::StaticRouter router_;
   CalibrationTable table_;
-  NcclNetwork network_;
+  std::unique_ptr<NetworkModel> network_;
   AblatedNetwork ablated_;
 };
 
 /// What the user's NCCL variables do not do here.
 std::vector<std::string> warnings_of_nccl(const Scenario& s) {
+  if (s.node.gpu.architecture == topology::Architecture::host) return {};
   NcclOverrides overrides = s.nccl_overrides;
   overrides.fabric_has_sharp = s.fabric.sharp;
   const std::string directory = Catalogue::standard().directory() + "/nccl";

@@ -10,7 +10,8 @@
 
 namespace stepcast::topology {
 
-enum class Architecture : std::uint8_t { volta, ampere, hopper, blackwell };
+/// host: a core of this machine in a GPU's place; all its times are measured (stepcast-calibrate).
+enum class Architecture : std::uint8_t { volta, ampere, hopper, blackwell, host };
 
 struct GpuSpec {
   std::string name;  // catalogue key: "v100-sxm2-32gb", "a100-sxm4-80gb", "h100-sxm5-80gb"

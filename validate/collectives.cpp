@@ -39,6 +39,8 @@ std::string generation_name(topology::Architecture architecture) {
       return "Hopper";
     case topology::Architecture::blackwell:
       return "Blackwell";
+    case topology::Architecture::host:
+      return "Host";
   }
   throw BrokenPromise("a GPU generation without a name");
 }

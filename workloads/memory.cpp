@@ -87,7 +87,7 @@ std::int64_t gradient_bytes(const Rank& r, Moment moment) {
 /// ddp.
 std::int64_t optimizer_bytes(const Rank& r, Moment moment) {
   const std::int64_t elements = r.in.plan.data == DataParallel::ddp ? r.all : r.shard;
-  const bool master = !r.sharded() && !r.in.software.autocast;
+  const bool master = !r.sharded() && !r.in.software.autocast && r.low < 4;
   // foreach AdamW keeps the roots of the second moments of all tensors: 4 more while it runs.
   const bool roots =
       moment == Moment::optimizer && r.in.software.optimizer == OptimizerKernel::foreach;

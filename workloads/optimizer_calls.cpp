@@ -124,7 +124,7 @@ void write_optimizer(const StepInputs& in, KernelTable& table, Calls& calls,
   tail.unscale();
   tail.clip();
   tail.update();
-  if (in.sharded() || in.software.autocast) return;
+  if (in.sharded() || in.software.autocast || in.precision.compute == Dtype::fp32) return;
   // 16-bit weights beside the fp32 master: read 4, write 2.
   const std::int64_t e = bytes_per_element(in.precision.compute);
   calls.kernel(compute, table.pass("adamw.cast", KernelFamily::pointwise, in.precision.compute,

@@ -35,6 +35,7 @@ struct Software {
   bool reduce_copy_compute = false;  // FSDP2: reduce copy-in on the compute stream (not in 2.3)
   bool autocast = false;             // ddp, zero1: fp32 weights, cast in every forward
   bool clip_gradients = true;        // a norm over all ranks before the optimizer
+  bool collectives_hold_core = false;  // no overlap: collectives and copies run on compute's lane
 
   Duration launch_kernel{};      // host time per kernel launch
   Duration launch_collective{};  // host time per collective call

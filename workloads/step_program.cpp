@@ -21,6 +21,13 @@ struct Pieces {
   Piece head_backward, layer_backward, embedding_backward;
 };
 
+/// A processor has no streams: what would run beside compute runs in its place, in the order of the
+/// calls. Messages between stages stay beside it: two blocking sends would wait for each other.
+void keep_on_one_lane(engine::Program& program) {
+  for (engine::Instruction& i : program.instructions)
+    if (i.lane == tensor_lane || i.lane == data_lane || i.lane == copy_lane) i.lane = compute;
+}
+
 /// Writes the program of one pipeline stage.
 class StageWriter {
  public:
@@ -217,7 +224,9 @@ engine::Program StageWriter::write() {
       backward();
   }
   tail();
-  return calls_.take();
+  engine::Program program = calls_.take();
+  if (in_.software.collectives_hold_core) keep_on_one_lane(program);
+  return program;
 }
 
 }  // namespace

@@ -273,6 +273,7 @@ inline topology::NodeSpec dgx(topology::Architecture architecture) {
       node.pcie = 31.5_GBps;
       node.cpu = "amd";
       break;
+    case topology::Architecture::host:  // never asked for
     case topology::Architecture::hopper:
     case topology::Architecture::blackwell:
       node.gpu.name = "h100-sxm5-80gb";
