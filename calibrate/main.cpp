@@ -15,8 +15,10 @@
 #include <vector>
 
 #include "calibrate/cluster_facts.hpp"
+#include "calibrate/diff.hpp"
 #include "calibrate/export.hpp"
 #include "calibrate/fit_network.hpp"
+#include "calibrate/gpu_report.hpp"
 #include "calibrate/import_files.hpp"
 #include "calibrate/nccl_comparison.hpp"
 #include "calibrate/node_topology.hpp"
@@ -53,6 +55,8 @@ constexpr const char* usage =
     "  stepcast-calibrate tuning FILE ... [--node NODE] [--gpu NAME] [--ranks N --nodes N]\n"
     "      NCCL's own latencies, bandwidths and choices (its log, or a table) beside ours\n"
     "  stepcast-calibrate show FILE.h5\n"
+    "  stepcast-calibrate report FILE.h5    a measured GPU beside what is published of it\n"
+    "  stepcast-calibrate diff A.h5 B.h5              rows of one alone; times of B over A\n"
     "  stepcast-calibrate export --csv FILE.h5        writes CSV to standard output\n"
     "  stepcast-calibrate merge A.h5 B.h5 ... --out C.h5 [--title TITLE]\n"
     "                                                 later files win over equal keys\n"
@@ -78,8 +82,9 @@ struct Arguments {
   bool help = false, cross_validate = false, quick = false, resume = false;
 };
 
-const std::vector<std::string> commands = {"run",  "diff",   "import", "import-node", "tuning",
-                                           "show", "export", "merge",  "fit-network"};
+const std::vector<std::string> commands = {"run",    "diff",       "import", "import-node",
+                                           "tuning", "show",       "report", "export",
+                                           "merge",  "fit-network"};
 const std::vector<std::string> options = {"--device",
                                           "--for",
                                           "--quick",
@@ -310,6 +315,18 @@ int run(const Arguments& arguments) {
   } else if (command == "show") {
     need(files.size() == 1, "show needs one FILE.h5");
     std::fputs(calibrate::describe(sim::read_calibration(files[0])).c_str(), stdout);
+  } else if (command == "report") {
+    need(files.size() == 1, "report needs one FILE.h5");
+    std::fputs(calibrate::gpu_report(sim::read_calibration(files[0]),
+                                     sim::read_calibration(sim::published_calibration()))
+                   .c_str(),
+               stdout);
+  } else if (command == "diff") {
+    need(files.size() == 2, "diff needs A.h5 B.h5");
+    std::fputs(calibrate::to_text(calibrate::diff(sim::read_calibrations(std::vector{files[0]}),
+                                                  sim::read_calibrations(std::vector{files[1]})))
+                   .c_str(),
+               stdout);
   } else if (command == "export") {
     need(files.empty() && !arguments.csv.empty(), "export needs --csv FILE.h5");
     std::fputs(calibrate::export_csv(sim::read_calibration(arguments.csv)).c_str(), stdout);

@@ -1,4 +1,5 @@
-// What a calibration table holds, for a reader at a terminal: rows per GPU and family, and sources.
+// What a calibration table holds, for a reader at a terminal: rows per GPU and family, sources, how
+// well the rows are known, and on which machines they were measured.
 #pragma once
 
 #include <string>
