@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
-scripts="dev .ci/run $(find tests -name '*.sh' -print | sort)"
+scripts="dev .ci/run $(find calibrate tests -name '*.sh' -print | sort)"
 check=no
 command -v shellcheck >/dev/null 2>&1 && check=yes
 status=0

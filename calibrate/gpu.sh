@@ -1,0 +1,140 @@
+#!/bin/sh
+# Measures the GPU of this machine in one call, for `./dev gpu`:
+#   ./dev gpu [OUT]       builds (or takes what `./dev gpu pack` has packed), runs the tests that
+#                         need a GPU, calibrates, and writes OUT/<gpu>_<date>.h5, .csv and .txt
+#   ./dev gpu pack        builds here and packs build/gpu.tar.xz, with the libraries that a machine
+#                         without packages lacks; CUDA's own must be there
+# STEPCAST_GPU_SECONDS (540) bounds the whole call; what was measured until then is kept.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+started=$(date +%s)
+budget=${STEPCAST_GPU_SECONDS:-540}
+left() { echo $((started + budget - $(date +%s))); }
+say() { printf 'gpu: %s (%d s left)\n' "$*" "$(left)"; }
+missing=0
+lacks() {
+  echo "gpu: missing: $*" >&2
+  missing=1
+}
+
+[ -d /usr/local/cuda/bin ] && PATH=$PATH:/usr/local/cuda/bin
+programs="stepcast-calibrate stepcast-nccl-worker test_hardware"
+
+# One architecture compiles several times faster than all of them.
+build() {
+  command -v nvcc >/dev/null 2>&1 || lacks "nvcc (CUDA toolkit) on PATH"
+  command -v cmake >/dev/null 2>&1 || lacks "cmake, 3.25 or later"
+  command -v ninja >/dev/null 2>&1 || lacks "ninja"
+  [ $missing = 0 ] || return 1
+  cmake --preset cuda -DBUILD_TESTING=ON ${1:+"-DCMAKE_CUDA_ARCHITECTURES=$1"} >build/gpu.log 2>&1 || {
+    grep -E -A4 'Could NOT find|CMake Error|not found' build/gpu.log | head -n 20 >&2
+    lacks "a package that CMake asks for (above; build/gpu.log)"
+    return 1
+  }
+  # shellcheck disable=SC2086  # a list of targets
+  cmake --build build/cuda --target $programs published_table >>build/gpu.log 2>&1 || {
+    tail -n 20 build/gpu.log >&2
+    echo "gpu: the build failed (build/gpu.log)" >&2
+    return 1
+  }
+}
+
+# The C library's family and CUDA's are the machine's own.
+pack() {
+  build "" || exit 1
+  rm -rf build/gpu && mkdir -p build/gpu/lib
+  for file in $programs published.h5; do cp "build/cuda/$file" build/gpu/ || exit 1; done
+  for program in $programs; do
+    ldd "build/cuda/$program" | awk '$3 ~ /^\// {print $3}'
+  done | sort -u |
+    grep -Ev '/(libc|libm|libdl|librt|libpthread|libresolv|libstdc\+\+|libgcc_s|libcuda|libcublas|libcublasLt|libnccl|libcudnn)[._-]' |
+    while read -r library; do cp -L "$library" build/gpu/lib/; done
+  tar -C build -cJf build/gpu.tar.xz gpu || exit 1
+  ls -l build/gpu.tar.xz
+}
+
+if [ "${1:-}" = pack ]; then
+  mkdir -p build
+  pack
+  exit 0
+fi
+
+out=${1:-build/gpu_results}
+mkdir -p "$out" build || exit 1
+out=$(cd "$out" && pwd)
+command -v nvidia-smi >/dev/null 2>&1 ||
+  echo "gpu: warning: no nvidia-smi, compiling for all architectures" >&2
+ls /dev/nvidia[0-9]* >/dev/null 2>&1 || lacks "a GPU: no /dev/nvidia0"
+[ $missing = 0 ] || exit 77
+
+folder=build/cuda
+if [ -f build/gpu.tar.xz ]; then
+  say "unpacking what was packed"
+  tar -C build -xJf build/gpu.tar.xz || exit 1
+  folder=build/gpu
+else
+  capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .)
+  say "building${capability:+ for sm_$capability}"
+  build "${capability:+$capability-real}" || exit 1
+fi
+
+# CUDA's libraries: where ld.so looks, beside nvcc, or in Python's wheels.
+libraries=$PWD/$folder/lib:/usr/local/cuda/lib64
+if command -v python3 >/dev/null 2>&1; then
+  wheels=$(python3 -c 'import glob, sysconfig
+print(":".join(glob.glob(sysconfig.get_paths()["purelib"] + "/nvidia/*/lib")))' 2>/dev/null)
+  libraries=$libraries${wheels:+:$wheels}
+fi
+LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$libraries
+STEPCAST_DATA=$PWD/scenarios
+export LD_LIBRARY_PATH STEPCAST_DATA
+for program in $programs; do
+  for library in $(ldd "$folder/$program" 2>&1 | awk '/not found/ {print $1}'); do
+    lacks "$library, which $program needs"
+  done
+done
+[ $missing = 0 ] || exit 1
+
+failed=0
+say "tests that need a GPU"
+timeout 120 "$folder/test_hardware" >"$out/hardware_tests.txt" 2>&1 || failed=1
+tail -n 3 "$out/hardware_tests.txt"
+
+day=$(date +%F)
+draft=$out/measured.h5
+say "calibrating"
+timeout --signal=INT --kill-after=20 "$(($(left) - 60))" \
+  "$folder/stepcast-calibrate" run --device cuda --out "$draft" >"$out/run.txt" 2>"$out/progress.txt"
+code=$?
+case $code in
+  0) ;;
+  124 | 130) say "time is up: what was measured is kept" ;;
+  *)
+    failed=1
+    tail -n 5 "$out/progress.txt" >&2
+    ;;
+esac
+[ -f "$draft" ] || {
+  echo "gpu: nothing was measured, see $out/progress.txt" >&2
+  exit 1
+}
+"$folder/stepcast-calibrate" export --csv "$draft" >"$out/measured.csv" || failed=1
+gpu=$(awk -F, 'NR == 2 {print tolower($1)}' "$out/measured.csv" | tr '-' '_')
+name=${gpu:-gpu}_$day
+mv "$draft" "$out/$name.h5"
+mv "$out/measured.csv" "$out/$name.csv"
+
+{
+  echo "$name, by ./dev gpu"
+  "$folder/stepcast-calibrate" report "$out/$name.h5"
+  echo
+  cat "$out/run.txt"
+  echo
+  echo "NCCL, two ranks on one GPU over loopback sockets: that it works, no measure of a network"
+  timeout "$(($(left) > 20 ? $(left) - 5 : 15))" "$folder/stepcast-nccl-worker" table 2 2>&1
+  echo
+  nvidia-smi 2>/dev/null
+} >"$out/$name.txt" || failed=1
+cat "$out/$name.txt"
+say "written: $out/$name.h5, .csv, .txt"
+exit $failed
