@@ -1,5 +1,6 @@
-// Attention on one core, exact, a query row at a time: scores of a row never leave the first-level
-// cache. Grouped heads: query head a reads key head a heads_kv / heads. For float and double.
+// Attention on one core, exact, in blocks of query rows: the scores of a block stay in the
+// second-level cache, and under a causal mask blocks right of the diagonal are not computed.
+// Grouped heads: query head a reads key head a kv_heads / heads. For float and double.
 #pragma once
 
 #include <cstdint>

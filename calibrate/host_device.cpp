@@ -154,7 +154,7 @@ class HostDevice final : public Device {
 
 }  // namespace
 
-bool host_device_available() { return host::has_gemm(); }
+bool host_device_available() { return host::has_openblas(); }
 
 std::unique_ptr<Device> make_host_device(const HostOptions& options) {
   return std::make_unique<HostDevice>(options);

@@ -81,12 +81,10 @@ void layernorm_backward(std::span<T> dx, std::span<T> dw, std::span<T> db, std::
     const T dot =
         sum_in_lanes<T>(width, [=](std::size_t h) { return weight[h] * up[h] * (in[h] - m) * r; }) /
         n;
-    for (std::size_t h = 0; h < width; ++h) {
-      const T normed = (in[h] - m) * r;
-      out[h] = r * (weight[h] * up[h] - sum - normed * dot);
-      weight_gradient[h] += up[h] * normed;
-      bias_gradient[h] += up[h];
-    }
+    for (std::size_t h = 0; h < width; ++h)
+      out[h] = r * (weight[h] * up[h] - sum - (in[h] - m) * r * dot);
+    for (std::size_t h = 0; h < width; ++h) weight_gradient[h] += up[h] * (in[h] - m) * r;
+    for (std::size_t h = 0; h < width; ++h) bias_gradient[h] += up[h];
   }
 }
 

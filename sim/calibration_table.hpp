@@ -208,6 +208,9 @@ struct CalibrationTable {
 /// whose columns disagree.
 CalibrationTable read_calibration(const std::string& path);
 
+/// InputError at `where` for a row that no measurement can be: a rate of zero, an unknown word.
+void check_rows(const CalibrationTable& table, const std::string& where);
+
 /// Rows of a table, all families.
 std::size_t num_rows(const CalibrationTable&);
 
@@ -228,7 +231,7 @@ CalibrationTable update(CalibrationTable earlier, const CalibrationTable& later)
 bool covers(const CalibrationTable& table, const CalibrationTable& rows);
 
 /// The table of a scenario's `calibration.tables`: files in order, later ones win; "published" is
-/// the table shipped beside the program.
+/// the table shipped beside the program, "host" the one that `./dev run` measures beside it.
 CalibrationTable read_calibrations(std::span<const std::string> tables);
 
 /// Where "published" lies: published.h5 in the folder of the running program.

@@ -69,6 +69,25 @@ bool covers_rows(const std::vector<Row>& table, const std::vector<Row>& rows) {
   });
 }
 
+std::string beside_program(const std::string& file) {
+  std::error_code failed;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  return failed ? file : (program.parent_path() / file).string();
+}
+
+/// "published" is shipped; "host" is what was measured on this machine's cores.
+std::string file_of(const std::string& table) {
+  if (table == "published") return published_calibration();
+  if (table != "host") return table;
+  std::string file = beside_program("host.h5");
+  std::error_code failed;
+  if (!std::filesystem::exists(file, failed))
+    throw InputError(
+        "calibration table 'host'", "this machine is not measured: no " + file,
+        "stepcast-calibrate run --device host --for SCENARIO.toml --quick --out " + file);
+  return file;
+}
+
 }  // namespace
 
 CalibrationTable update(CalibrationTable earlier, const CalibrationTable& later) {
@@ -110,16 +129,10 @@ bool covers(const CalibrationTable& table, const CalibrationTable& rows) {
 CalibrationTable read_calibrations(std::span<const std::string> tables) {
   CalibrationTable all;
   for (const std::string& table : tables)
-    all = merge(std::move(all),
-                read_calibration(table == "published" ? published_calibration() : table));
+    all = merge(std::move(all), read_calibration(file_of(table)));
   return all;
 }
 
-std::string published_calibration() {
-  std::error_code failed;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
-  if (failed) return "published.h5";
-  return (program.parent_path() / "published.h5").string();
-}
+std::string published_calibration() { return beside_program("published.h5"); }
 
 }  // namespace stepcast::sim

@@ -134,7 +134,7 @@ void read_calibration_table(TableReader& table, Scenario& scenario) {
     for (const std::string& name : *tables) {
       std::error_code error;
       const fs::path beside = folder / name;
-      const bool is_beside = name != "published" && fs::exists(beside, error);
+      const bool is_beside = name != "published" && name != "host" && fs::exists(beside, error);
       scenario.tables.push_back(is_beside ? beside.string() : name);
     }
     if (scenario.tables.empty())
