@@ -109,6 +109,7 @@ Duration Session::alone(const Task& task, Cache cache) {
 void Session::add(const Job& job, const Measured& measured) {
   sim::CalibrationTable rows;
   add_row(rows, job, frame_, measured);
+  sim::check_rows(rows, to_text(job));  // one bad row would make the whole file unreadable
   table_ = sim::update(std::move(table_), rows);
   unsaved_ = true;
   ++report_.measured;

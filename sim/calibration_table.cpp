@@ -222,6 +222,13 @@ bool good(const PowerRow& r) { return positive(r.power.value); }
 
 }  // namespace
 
+void check_rows(const CalibrationTable& table, const std::string& where) {
+  detail::list_families(table, [&](const char* group, const auto& rows) {
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (!good(rows[i])) refuse_row(where, group, i);
+  });
+}
+
 std::size_t num_rows(const CalibrationTable& table) {
   std::size_t rows = 0;
   detail::list_families(table, [&](const char*, const auto& family) { rows += family.size(); });
@@ -257,9 +264,8 @@ CalibrationTable read_calibration(const std::string& path) {
   detail::list_families(table, [&](const char* group, auto& rows) {
     if (detail::may_lack(group, version) && !file.has(group)) return;
     read_family(file, group, rows, sources, version);
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      if (!good(rows[i])) refuse_row(path, group, i);
   });
+  check_rows(table, path);
   return table;
 }
 
