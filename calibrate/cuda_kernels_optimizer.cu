@@ -70,7 +70,8 @@ AdamWFactors factors_of(const AdamW& settings) {
 
 constexpr int kSquaresThreads = 512, kSquaresBlocks = 1024;
 
-/// Each block leaves one partial sum; always as many blocks and the same order: the same bits.
+/// Each block leaves one partial sum; as many elements always take as many blocks and the same
+/// order: the same bits.
 template <int kSize, class Element>
 __global__ void __launch_bounds__(kSquaresThreads)
     partial_squares(std::int64_t elements, const Element* x, float* partial) {
@@ -173,21 +174,22 @@ std::size_t sum_of_squares_workspace_bytes() { return kSquaresBlocks * sizeof(fl
 
 void sum_of_squares(ElementType type, std::int64_t elements, const void* x, float* workspace,
                     float* result, cudaStream_t stream) {
-  const LaunchShape many{.grid = dim3(kSquaresBlocks),
-                         .block = dim3(kSquaresThreads),
-                         .shared_bytes = 0,
-                         .stream = stream};
-  LaunchShape one = many;
-  one.grid = dim3(1);
   with_type(type, [&](auto kind) {
     using Element = decltype(kind);
     constexpr int size = 16 / sizeof(Element);
+    const std::int64_t blocks = std::clamp<std::int64_t>(
+        ceil_div(elements, std::int64_t{kSquaresThreads} * size), 1, kSquaresBlocks);
+    LaunchShape blocks_of{.grid = dim3(static_cast<unsigned>(blocks)),
+                          .block = dim3(kSquaresThreads),
+                          .shared_bytes = 0,
+                          .stream = stream};
     launch("sum_of_squares",
-           aligned({x}) ? partial_squares<size, Element> : partial_squares<1, Element>, many,
+           aligned({x}) ? partial_squares<size, Element> : partial_squares<1, Element>, blocks_of,
            elements, static_cast<const Element*>(x), workspace);
+    blocks_of.grid = dim3(1);
+    launch("sum_of_squares", sum_partials, blocks_of, static_cast<int>(blocks),
+           static_cast<const float*>(workspace), result);
   });
-  launch("sum_of_squares", sum_partials, one, kSquaresBlocks, static_cast<const float*>(workspace),
-         result);
 }
 
 std::int64_t number_blocks(std::vector<FlatPiece>& pieces) {
