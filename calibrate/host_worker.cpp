@@ -14,15 +14,18 @@ constexpr std::size_t line = 16;  // floats: 64 bytes, so that no two pieces sha
 /// Random floats are drawn once and repeated: a prime count, so that no two rows are alike.
 constexpr std::size_t pattern = 65537;
 
+constexpr std::size_t usual_capacity = (std::size_t{1} << 30U) / sizeof(float);
+
 std::size_t whole_lines(std::size_t floats) { return (floats + line - 1) / line * line; }
 
 }  // namespace
 
 std::span<float> Arena::first(std::size_t count) {
   if (count > capacity_) {
-    // Not value-initialised: untouched pages stay unmapped.
-    floats_.reset(new float[count]);
-    capacity_ = count;
+    // Not value-initialised: untouched pages stay unmapped, so room to grow is free, and growing
+    // later would fill all anew.
+    capacity_ = std::max({count, 2 * capacity_, usual_capacity});
+    floats_.reset(new float[capacity_]);
     filled_ = 0;
   }
   if (count > filled_) {
