@@ -54,6 +54,14 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
   return *this;
 }
 
+bool ChildProcess::running() {
+  if (process_ == 0) return false;
+  int status = 0;
+  if (waitpid(process_, &status, WNOHANG) == 0) return true;
+  process_ = 0;
+  return false;
+}
+
 ChildProcess::~ChildProcess() {
   if (process_ == 0) return;
   kill(process_, SIGKILL);

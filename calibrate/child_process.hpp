@@ -19,6 +19,7 @@ class ChildProcess {
   ChildProcess(ChildProcess&& other) noexcept : process_(other.process_) { other.process_ = 0; }
   ChildProcess& operator=(ChildProcess&& other) noexcept;
   ~ChildProcess();
+  bool running();
 
  private:
   pid_t process_ = 0;

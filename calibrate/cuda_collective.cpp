@@ -177,24 +177,4 @@ std::unique_ptr<Prepared> Collectives::make(const OverlapTask& task, std::uint64
   });
 }
 
-Forced spelled_for_nccl(const std::string& algorithm, const std::string& protocol) {
-  static const std::map<std::string, std::string> algorithms = {{"ring", "Ring"},
-                                                                {"tree", "Tree"},
-                                                                {"nvls", "NVLS"},
-                                                                {"nvls_tree", "NVLSTree"},
-                                                                {"nvlstree", "NVLSTree"},
-                                                                {"collnet_direct", "CollNetDirect"},
-                                                                {"collnetdirect", "CollNetDirect"},
-                                                                {"collnet_chain", "CollNetChain"},
-                                                                {"collnetchain", "CollNetChain"},
-                                                                {"pat", "PAT"}};
-  static const std::map<std::string, std::string> protocols = {
-      {"ll", "LL"}, {"ll128", "LL128"}, {"simple", "Simple"}};
-  const auto spelled = [](const auto& words, const std::string& word) {
-    const auto found = words.find(word);
-    return found == words.end() ? word : found->second;
-  };
-  return {spelled(algorithms, algorithm), spelled(protocols, protocol)};
-}
-
 }  // namespace stepcast::calibrate

@@ -38,7 +38,4 @@ class Collectives {
   std::map<Forced, std::string> broken_;  // and why
 };
 
-/// NCCL's own spelling of "ring", "tree", "ll128", ...; any other word as it is.
-Forced spelled_for_nccl(const std::string& algorithm, const std::string& protocol);
-
 }  // namespace stepcast::calibrate

@@ -17,7 +17,4 @@ struct CudaOptions {
 /// Throws InputError where there is no GPU.
 std::unique_ptr<Device> make_cuda_device(const CudaOptions& options);
 
-/// The name that published rows have for it: "H100-SXM5-80GB" for NVIDIA's "NVIDIA H100 80GB HBM3".
-std::string published_name(const std::string& nvidia_name, Bytes memory);
-
 }  // namespace stepcast::calibrate

@@ -178,6 +178,7 @@ void CudaGemm::describe() {
   const std::array<float, 2> scales = {0.5F, 2.0F};  // per tensor; their product is 1
   scales_ = allocate_device(Bytes(sizeof(scales)));
   CUDA_TRY(cudaMemcpy(scales_.get(), scales.data(), sizeof(scales), cudaMemcpyHostToDevice));
+  CUDA_TRY(cudaDeviceSynchronize());  // the copy is on another stream
   const void* second_scale = scales_.get() + sizeof(float);
   set(description_, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(scales_.get()));
   set(description_, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, second_scale);
@@ -214,11 +215,14 @@ void CudaGemm::take_fastest(const std::vector<cublasLtMatmulAlgo_t>& proposed) {
   cublasLtMatmulAlgo_t fastest = proposed.front();
   for (const auto& proposal : proposed) {
     algorithm_ = proposal;
-    warm_up();
-    const Duration taken = run(repetitions, Cache::cold).total;
-    if (taken < least) {
+    try {
+      warm_up();
+      const Duration taken = run(repetitions, Cache::cold).total;
+      if (taken >= least) continue;
       least = taken;
       fastest = proposal;
+    } catch (const InputError&) {
+      // A proposal that refuses to run is none; the first has run already.
     }
   }
   algorithm_ = fastest;

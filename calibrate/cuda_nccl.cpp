@@ -42,6 +42,7 @@ NcclRank::NcclRank(const std::string& id, int rank, int num_ranks, cudaStream_t 
   NCCL_TRY(ncclCommInitRank(&communicator, num_ranks, id_from(id), rank));
   communicator_.reset(communicator);
   CUDA_TRY(cudaMemset(one_.get(), 0, 8));
+  CUDA_TRY(cudaDeviceSynchronize());  // the memory is set on another stream
   barrier();
 }
 

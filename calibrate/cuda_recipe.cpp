@@ -167,6 +167,7 @@ std::int64_t Tensor::size() const {
 
 void upload(std::byte* device, const void* host, std::size_t size) {
   CUDA_TRY(cudaMemcpy(device, host, size, cudaMemcpyHostToDevice));
+  CUDA_TRY(cudaDeviceSynchronize());  // the copy may still be on its way, and on another stream
 }
 
 double tolerance_of(Element element) {

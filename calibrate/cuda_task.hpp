@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "calibrate/cuda_memory.hpp"
-#include "calibrate/cuda_nvml.hpp"
+#include "calibrate/nvml.hpp"
 #include "calibrate/cuda_timer.hpp"
 #include "calibrate/device.hpp"
 

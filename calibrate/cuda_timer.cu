@@ -72,6 +72,7 @@ Duration CudaTimer::time(std::int64_t repetitions, const std::function<void(std:
       CUDA_TRY(cudaEventRecord(stop_.get(), stream_));
     } catch (...) {
       release();
+      cudaStreamSynchronize(stream_);  // its word must not change under the waiting kernel
       throw;
     }
     release();

@@ -20,6 +20,10 @@ lacks() {
 [ -d /usr/local/cuda/bin ] && PATH=$PATH:/usr/local/cuda/bin
 programs="stepcast-calibrate stepcast-nccl-worker test_hardware"
 
+if command -v ccache >/dev/null 2>&1; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
+fi
+
 # One architecture compiles several times faster than all of them.
 build() {
   command -v nvcc >/dev/null 2>&1 || lacks "nvcc (CUDA toolkit) on PATH"

@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -53,6 +54,26 @@ std::string or_dash(const std::string& word) { return word.empty() ? "-" : word;
 std::string from_dash(const std::string& word) { return word == "-" ? "" : word; }
 
 }  // namespace
+
+Forced spelled_for_nccl(const std::string& algorithm, const std::string& protocol) {
+  static const std::map<std::string, std::string> algorithms = {{"ring", "Ring"},
+                                                                {"tree", "Tree"},
+                                                                {"nvls", "NVLS"},
+                                                                {"nvls_tree", "NVLSTree"},
+                                                                {"nvlstree", "NVLSTree"},
+                                                                {"collnet_direct", "CollNetDirect"},
+                                                                {"collnetdirect", "CollNetDirect"},
+                                                                {"collnet_chain", "CollNetChain"},
+                                                                {"collnetchain", "CollNetChain"},
+                                                                {"pat", "PAT"}};
+  static const std::map<std::string, std::string> protocols = {
+      {"ll", "LL"}, {"ll128", "LL128"}, {"simple", "Simple"}};
+  const auto spelled = [](const auto& words, const std::string& word) {
+    const auto found = words.find(word);
+    return found == words.end() ? word : found->second;
+  };
+  return {spelled(algorithms, algorithm), spelled(protocols, protocol)};
+}
 
 std::string LocalWorkers::to_line() const {
   return "start " + std::to_string(first_rank) + " " + std::to_string(count) + " " +
@@ -151,7 +172,7 @@ WorkerTeam::WorkerTeam(Nodes& nodes, const Forced& forced) {
     }
     const Deadline deadline = in_seconds(options.start_seconds);
     for (std::size_t connected = 0; connected < workers_.size();) {
-      LineChannel channel = nodes.listener_.accept(deadline);
+      LineChannel channel = accept_one(nodes.listener_, deadline);
       std::istringstream words(channel.receive(deadline));
       std::string verb;
       std::size_t rank = 0;
@@ -167,6 +188,21 @@ WorkerTeam::WorkerTeam(Nodes& nodes, const Forced& forced) {
   }
   const std::string id = ask_first("id", options.start_seconds);
   ask("init " + id + " " + std::to_string(num_ranks()), options.start_seconds);
+}
+
+/// The next connection, unless a worker of this node has ended before it came.
+LineChannel WorkerTeam::accept_one(Listener& listener, Deadline deadline) {
+  while (true) {
+    const Deadline soon = std::min(deadline, in_seconds(0.5));
+    try {
+      return listener.accept(soon);
+    } catch (const ChannelBroken&) {
+      if (soon == deadline) throw;
+    }
+    const bool all_run = std::all_of(children_.begin(), children_.end(),
+                                     [](ChildProcess& child) { return child.running(); });
+    if (!all_run) throw ChannelBroken("one has ended at once");
+  }
 }
 
 /// Workers leave when their line is cut; those of this node are killed if they do not.

@@ -35,6 +35,9 @@ struct Forced {
   friend auto operator<=>(const Forced&, const Forced&) = default;
 };
 
+/// NCCL's own spelling of "ring", "tree", "ll128", ...; any other word as it is.
+Forced spelled_for_nccl(const std::string& algorithm, const std::string& protocol);
+
 /// Some workers of one node, as its leader or its `join` starts them.
 struct LocalWorkers {
   std::int64_t first_rank = 0, count = 0, ranks_per_gpu = 1;
@@ -80,6 +83,7 @@ class WorkerTeam {
   std::string ask_first(const std::string& line, double seconds);
 
  private:
+  LineChannel accept_one(Listener& listener, Deadline deadline);
   std::string answer_of(std::size_t rank, Deadline deadline);
   void check_alive() const;
   void stop();

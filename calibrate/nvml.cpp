@@ -1,4 +1,4 @@
-#include "calibrate/cuda_nvml.hpp"
+#include "calibrate/nvml.hpp"
 
 #include <dlfcn.h>
 

@@ -1,0 +1,37 @@
+#include "calibrate/nvml.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "calibrate/published_name.hpp"
+
+using namespace stepcast;
+using namespace stepcast::calibrate;
+
+TEST_CASE("NVML's bits: a power limit is no fault of the hardware") {
+  CHECK(reasons_of(0x4).power_cap);
+  CHECK_FALSE(reasons_of(0x4).hardware);
+  for (const std::uint64_t bit : {0x8U, 0x40U, 0x80U}) CHECK(reasons_of(bit).hardware);
+  for (const std::uint64_t bit : {0x0U, 0x1U, 0x2U, 0x10U, 0x100U}) {
+    CHECK_FALSE(reasons_of(bit).hardware);
+    CHECK_FALSE(reasons_of(bit).power_cap);
+  }
+}
+
+TEST_CASE("times count unless the clock is low for another reason than power") {
+  CHECK_FALSE(throttled(1980, 1980, {}));
+  CHECK_FALSE(throttled(1486, 1980, {}));  // 75.05 %
+  CHECK(throttled(1484, 1980, {}));        // 74.95 %
+  CHECK_FALSE(throttled(1300, 1980, {.power_cap = true}));
+  CHECK(throttled(1980, 1980, {.hardware = true}));
+  CHECK(throttled(1980, 1980, {.power_cap = true, .hardware = true}));
+}
+
+TEST_CASE("GPUs are called as published rows call them") {
+  CHECK(published_name("NVIDIA H100 80GB HBM3", Bytes(85'520'809'984)) == "H100-SXM5-80GB");
+  CHECK(published_name("NVIDIA H100 PCIe", Bytes(85'031'714'816)) == "H100-PCIe-80GB");
+  CHECK(published_name("NVIDIA H200", Bytes(150'754'820'096)) == "H200-SXM-141GB");
+  CHECK(published_name("NVIDIA A100-SXM4-80GB", Bytes(85'031'714'816)) == "A100-SXM4-80GB");
+  CHECK(published_name("NVIDIA A100-SXM4-40GB", Bytes(42'405'855'232)) == "A100-SXM4-40GB");
+  CHECK(published_name("Tesla V100-SXM2-32GB", Bytes(34'079'899'648)) == "V100-SXM2-32GB");
+  CHECK(published_name("NVIDIA L4", Bytes(23'796'318'208)) == "L4-22GB");
+}
