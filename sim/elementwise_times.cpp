@@ -22,34 +22,24 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
 }
 
-struct Read {
-  double seconds = 0.0;
-  Provenance provenance{};
-};
-
 /// On straight lines in log-log space; longer than measured: at the last bandwidth; shorter: no
 /// faster than in proportion, no slower than the smallest.
-Read on_curve(const std::map<double, double>& curve, double bytes) {
+double seconds_at(const std::map<double, double>& curve, double bytes) {
   const auto right = curve.lower_bound(bytes);
-  const auto near = [&](double measured) { return std::abs(bytes / measured - 1.0) <= same_bytes; };
-  if (right != curve.end() && near(right->first))
-    return {right->second * bytes / right->first, Provenance::measured};
-  if (right != curve.begin() && near(std::prev(right)->first))
-    return {std::prev(right)->second * bytes / std::prev(right)->first, Provenance::measured};
-  if (right == curve.end()) {
-    const auto& [last, seconds] = *curve.rbegin();
-    return {seconds * bytes / last,
-            bytes <= comparable * last ? Provenance::interpolated : Provenance::extrapolated};
-  }
-  if (right == curve.begin()) {
-    // A launch costs a kernel of any size something: half of the way to proportion.
-    const double share = std::sqrt(bytes / right->first);
-    return {right->second * share, bytes * comparable >= right->first ? Provenance::interpolated
-                                                                      : Provenance::extrapolated};
-  }
+  if (right == curve.end()) return curve.rbegin()->second * bytes / curve.rbegin()->first;
+  // A launch costs a kernel of any size something: half of the way to proportion.
+  if (right == curve.begin()) return right->second * std::sqrt(bytes / right->first);
   const auto left = std::prev(right);
   const double x = std::log(bytes / left->first) / std::log(right->first / left->first);
-  return {left->second * std::pow(right->second / left->second, x), Provenance::interpolated};
+  return left->second * std::pow(right->second / left->second, x);
+}
+
+Provenance origin_at(const std::map<double, double>& curve, double bytes) {
+  for (const auto& [measured, seconds] : curve)
+    if (std::abs(bytes / measured - 1.0) <= same_bytes) return Provenance::measured;
+  const bool inside =
+      bytes * comparable >= curve.begin()->first && bytes <= comparable * curve.rbegin()->first;
+  return inside ? Provenance::interpolated : Provenance::extrapolated;
 }
 
 }  // namespace
@@ -83,8 +73,9 @@ std::optional<ElementwiseTime> ElementwiseTimes::time_of(const workloads::Kernel
     exact = false;
   }
   if (curve == nullptr) return std::nullopt;
-  const Read read = on_curve(*curve, static_cast<double>(kernel.bytes.value));
-  return ElementwiseTime{to_duration(read.seconds), exact ? read.provenance : Provenance::derived};
+  const auto bytes = static_cast<double>(kernel.bytes.value);
+  return ElementwiseTime{to_duration(seconds_at(*curve, bytes)),
+                         exact ? origin_at(*curve, bytes) : Provenance::derived};
 }
 
 }  // namespace stepcast::sim

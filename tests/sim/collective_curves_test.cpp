@@ -71,6 +71,12 @@ TEST_CASE("rows of another machine, fabric or doubtful source do not count") {
   CHECK_FALSE(used(with([](CollectiveRow& r) { r.bytes = {}; })));
 }
 
+TEST_CASE("a collective whose algorithm or protocol was forced is not what NCCL would run") {
+  CHECK_FALSE(used(with([](CollectiveRow& r) { r.algorithm = "ring"; })));
+  CHECK_FALSE(used(with([](CollectiveRow& r) { r.protocol = "ll"; })));
+  CHECK(used(with([](CollectiveRow& r) { r.timing = "event"; })));
+}
+
 TEST_CASE("a slower fabric than the one measured gets no curve") {
   auto node = dgx(Architecture::hopper);
   node.nic = 200_Gbps;

@@ -2,6 +2,9 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine/units.hpp"
 
@@ -117,4 +120,98 @@ TEST_CASE("tiles are 128 x 256 on Hopper, turned the better way, and 128 x 128 b
   CHECK(sim::gemm_tiles({128, 512, 64, 3}, Architecture::hopper) == 3 * 2);
   CHECK(sim::gemm_tiles({512, 128, 64, 3}, Architecture::hopper) == 3 * 2);
   CHECK(sim::gemm_tiles({4096, 4096, 4096, 1}, Architecture::ampere) == 32 * 32);
+}
+
+namespace {
+
+/// As stepcast-calibrate writes it.
+GemmRow own(std::int64_t m, std::int64_t n, std::int64_t k, double tflops,
+            const std::string& layout) {
+  GemmRow out = row(m, n, k, tflops);
+  out.layout = layout;
+  out.choice = "heuristic";
+  out.cache = "cold";
+  out.quality.samples = 100;
+  return out;
+}
+
+/// Eight shapes in one layout, all at one rate.
+std::vector<GemmRow> family_of(double tflops, const std::string& layout) {
+  std::vector<GemmRow> rows;
+  for (const std::int64_t m : {2048, 4096})
+    for (const std::int64_t n : {4096, 8192})
+      for (const std::int64_t k : {2048, 4096}) rows.push_back(own(m, n, k, tflops, layout));
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("a product measured in the layout of its call answers for that layout") {
+  const GemmTimes times({own(4096, 4096, 4096, 700, "NT"), own(4096, 4096, 4096, 500, "TN")}, h100);
+  const GemmShape shape{4096, 4096, 4096, 1};
+  const auto rate = [&](std::string_view layout) {
+    const auto time = times.time_of(shape, Dtype::bf16, {layout, false});
+    CHECK(time->provenance == Provenance::measured);
+    return shape.flops() / seconds(time->duration) / 1e12;
+  };
+  CHECK(rate("NT") == Approx(700));
+  CHECK(rate("TN") == Approx(500));
+  CHECK(times.time_of(shape, Dtype::bf16, {"TN", false})->this_call);
+  CHECK_FALSE(times.time_of(shape, Dtype::bf16, {"TN", true})->this_call);  // that one accumulates
+}
+
+TEST_CASE("between measured shapes the rows of the same layout decide") {
+  std::vector<GemmRow> rows = family_of(700, "NT");
+  for (const GemmRow& slower : family_of(350, "TN")) rows.push_back(slower);
+  const GemmTimes times(rows, h100);
+  const GemmShape between{3072, 6144, 3072, 1};
+  const auto rate = [&](std::string_view layout) {
+    const auto time = times.time_of(between, Dtype::bf16, {layout, false});
+    CHECK(time->provenance == Provenance::interpolated);
+    return between.flops() / seconds(time->duration) / 1e12;
+  };
+  CHECK(rate("TN") == Approx(rate("NT") / 2).epsilon(0.02));
+}
+
+TEST_CASE("published rows know no layout that counts: they answer every call alike") {
+  std::vector<GemmRow> rows = family_of(700, "NT");
+  for (GemmRow& published : rows) published.quality = {};
+  const GemmTimes times(rows, h100);
+  const GemmShape shape{3072, 6144, 3072, 1};
+  CHECK(times.time_of(shape, Dtype::bf16, {"TN", true})->duration ==
+        times.time_of(shape, Dtype::bf16)->duration);
+}
+
+TEST_CASE("hot operands and the best of eight are not what a step gets") {
+  GemmRow hot = own(4096, 4096, 4096, 900, "NT"), best = hot;
+  hot.cache = "hot";
+  best.choice = "best_of_8";
+  const GemmTimes times({own(4096, 4096, 4096, 700, "NT"), hot, best}, h100);
+  CHECK(tflops(times, {4096, 4096, 4096, 1}) == Approx(700));
+}
+
+TEST_CASE("beyond the measured shapes of a layout the answer is marked extrapolated") {
+  const GemmTimes times(family_of(700, "NT"), h100);
+  const auto origin = [&](const GemmShape& shape) {
+    return times.time_of(shape, Dtype::bf16, {"NT", false})->provenance;
+  };
+  CHECK(origin({4096, 8192, 4096, 1}) == Provenance::measured);
+  CHECK(origin({4096, 8192, 6144, 1}) == Provenance::interpolated);   // half as deep again
+  CHECK(origin({4096, 8192, 16384, 1}) == Provenance::extrapolated);  // four times
+  CHECK(origin({128, 128, 4096, 1}) == Provenance::extrapolated);
+}
+
+TEST_CASE("fp32 and tf32 products are measured apart from the 16-bit ones") {
+  topology::GpuSpec gpu = h100;
+  gpu.fp32_peak = 67_TFLOPps;
+  gpu.tf32_peak = 495_TFLOPps;
+  GemmRow single = own(4096, 4096, 4096, 50, "NT"), tf32 = single;
+  single.dtype = "fp32";
+  tf32.dtype = "tf32";
+  tf32.rate = 400_TFLOPps;
+  const GemmTimes times({own(4096, 4096, 4096, 700, "NT"), single, tf32}, gpu);
+  const GemmShape shape{4096, 4096, 4096, 1};
+  CHECK(tflops(times, shape, Dtype::bf16) == Approx(700));
+  CHECK(tflops(times, shape, Dtype::fp32) == Approx(50));
+  CHECK(tflops(times, shape, Dtype::tf32) == Approx(400));
 }
