@@ -32,9 +32,9 @@ struct Software {
   std::int64_t ddp_bucket_bytes = 25 << 20;  // of gradients; the first bucket of a step: 1 MiB
   bool gradient_overlap = true;              // ddp, zero1: buckets are reduced while backward runs
   bool reduce_scatter = true;                // zero1: reduce-scatter; false: all-reduce, then slice
-  bool reduce_copy_compute = false;  // FSDP2: reduce copy-in on the compute stream (not in 2.3)
-  bool autocast = false;             // ddp, zero1: fp32 weights, cast in every forward
-  bool clip_gradients = true;        // a norm over all ranks before the optimizer
+  bool reduce_copy_compute = false;    // FSDP2: reduce copy-in on the compute stream (not in 2.3)
+  bool autocast = false;               // ddp, zero1: fp32 weights, cast in every forward
+  bool clip_gradients = true;          // a norm over all ranks before the optimizer
   bool collectives_hold_core = false;  // no overlap: collectives and copies run on compute's lane
 
   Duration launch_kernel{};      // host time per kernel launch
