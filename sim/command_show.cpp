@@ -6,6 +6,8 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
@@ -32,8 +34,8 @@ constexpr Option options[] = {
     {"sources", "", "", "gpus, models, clusters: where the numbers come from"},
 };
 const Verb verb{"show",
-                "gpus|models|clusters|cluster|calibration [NAME | FILE]",
-                2,
+                "gpus|models|clusters|cluster|calibration [NAME | FILE ...]",
+                16,
                 "Prints the catalogue, a cluster (of a scenario or by options), or what a "
                 "calibration table holds.",
                 options,
@@ -169,22 +171,69 @@ void add_family(TextTable& table, const char* family, const std::vector<Row>& ro
                grouped(static_cast<std::int64_t>(found.second.size()))});
 }
 
+/// Who stands behind the rows, most rows first: a machine that was measured, or a publication.
+class SourceCount {
+ public:
+  template <class Row>
+  void add(const char* family, const std::vector<Row>& rows) {
+    for (const Row& row : rows) {
+      const MeasuredOn& on = row.source.on;
+      const bool measured = !on.device.empty();
+      auto& [count, families, confidence] =
+          sources_[measured ? "measured on " + on.device + ", " + on.date : row.source.reference];
+      ++count;
+      families.insert(family);
+      confidence.insert(row.source.confidence);
+    }
+  }
+
+  std::string text() const {
+    std::vector<std::pair<std::string, Count>> sorted(sources_.begin(), sources_.end());
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+      return std::get<0>(a.second) > std::get<0>(b.second);
+    });
+    TextTable table;
+    table.column("rows");
+    for (const char* heading : {"families", "confidence", "source"})
+      table.column(heading, "", Align::left);
+    for (const auto& [source, found] : sorted) {
+      const auto& [count, families, confidence] = found;
+      table.row({grouped(count), fmt::format("{}", fmt::join(families, ", ")),
+                 fmt::format("{}", fmt::join(confidence, ", ")), source});
+    }
+    return table.text();
+  }
+
+ private:
+  using Count = std::tuple<std::int64_t, std::set<std::string>, std::set<std::string>>;
+  std::map<std::string, Count> sources_;
+};
+
+/// The tables as a scenario would merge them.
 std::string show_calibration(const Arguments& arguments) {
-  const bool named = arguments.positional().size() > 1;
-  const std::string name = named ? arguments.positional()[1] : "published";
-  const std::vector<std::string> tables{name};
+  std::vector<std::string> tables(arguments.positional().begin() + 1, arguments.positional().end());
+  if (tables.empty()) tables.emplace_back("published");
   const CalibrationTable calibration = read_calibrations(tables);
   TextTable table;
   table.column("family", "", Align::left);
   table.column("GPU as measured", "", Align::left);
   table.column("rows");
   table.column("sources");
-  add_family(table, "gemm", calibration.gemm);
-  add_family(table, "attention", calibration.attention);
-  add_family(table, "elementwise", calibration.elementwise);
-  add_family(table, "collective", calibration.collectives);
-  add_family(table, "copy", calibration.copies);
-  return fmt::format("{}, {}\n\n", calibration.title, calibration.created) + table.text();
+  SourceCount sources;
+  const auto add = [&](const char* family, const auto& rows) {
+    add_family(table, family, rows);
+    sources.add(family, rows);
+  };
+  add("gemm", calibration.gemm);
+  add("attention", calibration.attention);
+  add("elementwise", calibration.elementwise);
+  add("collective", calibration.collectives);
+  add("copy", calibration.copies);
+  add("launch", calibration.launches);
+  add("overlap", calibration.overlaps);
+  add("power", calibration.powers);
+  return fmt::format("{}, {}\n\n", calibration.title, calibration.created) + table.text() + "\n" +
+         sources.text();
 }
 
 }  // namespace
@@ -198,6 +247,8 @@ int command_show(const Words& words) {
   const std::vector<std::string> known{"gpus", "models", "clusters", "cluster", "calibration"};
   if (arguments.positional().empty()) throw UsageError("show what?", suggestion("", known));
   const std::string& what = arguments.positional()[0];
+  if (what != "calibration" && arguments.positional().size() > 2)
+    throw UsageError("'" + arguments.positional()[2] + "' is one argument too many");
   const Catalogue catalogue = Catalogue::standard();
   std::string text;
   if (what == "gpus")
