@@ -107,3 +107,26 @@ TEST_CASE("a plan that check() refuses is a broken promise") {
   CHECK_THROWS_AS(step_of(llama_7b(), plan_of(DataParallel::zero2, 1, 3)), BrokenPromise);
   CHECK_THROWS_AS(step_of(llama_7b(), plan_of(DataParallel::zero2, 1, 1, 40)), BrokenPromise);
 }
+
+TEST_CASE("where collectives hold the core, the same calls run on one lane in the same order") {
+  Software one_lane = compiled();
+  one_lane.collectives_hold_core = true;
+  for (const DataParallel kind : {DataParallel::ddp, DataParallel::zero2, DataParallel::zero3}) {
+    const auto lanes = step_of(llama_7b(), plan_of(kind, 8), two, compiled()).roles[0].instructions;
+    const auto one = step_of(llama_7b(), plan_of(kind, 8), two, one_lane).roles[0].instructions;
+    REQUIRE(lanes.size() == one.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      REQUIRE(one[i].lane == compute);
+      REQUIRE(one[i].op == lanes[i].op);
+      REQUIRE(one[i].arg == lanes[i].arg);
+    }
+    CHECK(std::any_of(lanes.begin(), lanes.end(), [](const auto& i) { return i.lane != compute; }));
+  }
+}
+
+TEST_CASE("fp32 weights are their own master") {
+  Precision fp32{.compute = Dtype::fp32, .gradient_reduce = Dtype::fp32};
+  const StepProgram step =
+      make_step_program(llama_7b(), plan_of(DataParallel::ddp, 8), two, fp32, fused());
+  CHECK(bytes_of_kernels(step, "adamw.cast") == 0);
+}
