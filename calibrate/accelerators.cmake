@@ -50,9 +50,15 @@ else()
     set(CMAKE_CUDA_FLAGS_DEBUG "-O3 -DNDEBUG")
     set(CMAKE_CUDA_FLAGS_RELWITHDEBINFO "-O3 -DNDEBUG")
     find_package(CUDAToolkit REQUIRED)
-    set(STEPCAST_HAS_CUDA ON)
-    message(STATUS "CUDA parts: ${num_cuda_sources} files with CUDA ${toolkit} "
-      "for ${CMAKE_CUDA_ARCHITECTURES}")
+    if(TARGET CUDA::cublasLt)
+      set(STEPCAST_HAS_CUDA ON)
+      message(STATUS "CUDA parts: ${num_cuda_sources} files with CUDA ${toolkit} "
+        "for ${CMAKE_CUDA_ARCHITECTURES}")
+    elseif(STEPCAST_CUDA STREQUAL "ON")
+      message(FATAL_ERROR "STEPCAST_CUDA=ON, but no cuBLASLt beside nvcc: install cuBLAS")
+    else()
+      message(STATUS "CUDA parts: left out (no cuBLASLt beside nvcc)")
+    endif()
   elseif(STEPCAST_CUDA STREQUAL "ON")
     message(FATAL_ERROR "STEPCAST_CUDA=ON, but no nvcc on PATH: install the CUDA toolkit "
       "or configure with -DSTEPCAST_CUDA=AUTO")

@@ -5,28 +5,13 @@ if(NOT STEPCAST_HAS_CUDA)
 endif()
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS cuda_*.cu cuda_*.cpp)
-list(FILTER cuda_sources EXCLUDE REGEX "cuda_(nccl|overlap|cudnn|reference)[^/]*$")
+list(FILTER cuda_sources EXCLUDE REGEX "cuda_(nccl|overlap|reference)[^/]*$")
 target_sources(stepcast_calibrate PRIVATE ${cuda_sources})
 target_compile_definitions(stepcast_calibrate PUBLIC STEPCAST_HAS_CUDA)
 target_compile_options(stepcast_calibrate PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
   --expt-relaxed-constexpr -Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Wno-unused-parameter>)
 target_link_libraries(stepcast_calibrate PUBLIC CUDA::cudart_static PRIVATE CUDA::cublasLt
   ${CMAKE_DL_LIBS})
-
-# Debian packages no cuDNN: taken where its header lies beside CUDA's.
-find_path(CUDNN_INCLUDE cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR})
-if(CUDNN_INCLUDE AND CUDNN_LIBRARY)
-  file(GLOB cudnn_sources CONFIGURE_DEPENDS cuda_cudnn*.cpp)
-  if(cudnn_sources)
-    target_sources(stepcast_calibrate PRIVATE ${cudnn_sources})
-    target_compile_definitions(stepcast_calibrate PRIVATE STEPCAST_HAS_CUDNN)
-    target_include_directories(stepcast_calibrate SYSTEM PRIVATE ${CUDNN_INCLUDE})
-    target_link_libraries(stepcast_calibrate PRIVATE ${CMAKE_DL_LIBS})
-  endif()
-else()
-  message(STATUS "cuDNN: not found, attention is measured with our own kernels alone")
-endif()
 
 find_path(NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})

@@ -73,7 +73,7 @@ ls /dev/nvidia[0-9]* >/dev/null 2>&1 || lacks "a GPU: no /dev/nvidia0"
 
 folder=build/cuda
 if [ -f build/gpu.tar.xz ]; then
-  say "unpacking what was packed"
+  say "taking what was packed on $(date -r build/gpu.tar.xz "+%F %H:%M")"
   tar -C build -xJf build/gpu.tar.xz || exit 1
   folder=build/gpu
 else
