@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "calibrate/cuda_memory.hpp"
-#include "calibrate/nvml.hpp"
 #include "calibrate/cuda_timer.hpp"
 #include "calibrate/device.hpp"
+#include "calibrate/nvml.hpp"
 
 namespace stepcast::calibrate {
 
