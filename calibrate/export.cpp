@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "calibrate/csv.hpp"
@@ -32,19 +34,47 @@ const std::vector<std::string> header = {"gpu",
                                          "data",
                                          "min_bytes_moved"};
 
+// What only rows of stepcast-calibrate run say.
+const std::vector<std::string> measured_header = {"pass",       "width",     "cache",    "choice",
+                                                  "accumulate", "algorithm", "protocol", "spread",
+                                                  "samples",    "throttled", "error"};
+
 using Cells = std::map<std::string_view, std::string>;
 
-void append(std::string& text, const Cells& cells, const sim::RowSource& source) {
-  Cells all = cells;
+class Lines {
+ public:
+  explicit Lines(bool measured) : columns_(header) {
+    if (measured) columns_.insert(columns_.end(), measured_header.begin(), measured_header.end());
+    text_ = fmt::format("{}\n", fmt::join(columns_, ","));
+  }
+
+  void append(Cells all, const sim::RowSource& source);
+  void append(Cells all, const sim::RowSource& source, const sim::Quality& quality) {
+    if (quality.samples > 0) {
+      all["spread"] = fmt::format("{}", quality.spread);
+      all["samples"] = fmt::format("{}", quality.samples);
+      all["throttled"] = fmt::format("{}", quality.throttled);
+      all["error"] = fmt::format("{}", quality.error);
+    }
+    append(std::move(all), source);
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::vector<std::string> columns_;
+  std::string text_;
+};
+
+void Lines::append(Cells all, const sim::RowSource& source) {
   all["source"] = source.source;
   all["url_or_repo_path"] = source.reference;
   all["confidence"] = source.confidence;
-  for (std::size_t i = 0; i < header.size(); ++i) {
-    if (i > 0) text += ',';
-    const auto cell = all.find(header[i]);
-    if (cell != all.end()) text += csv_cell(cell->second);
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (i > 0) text_ += ',';
+    const auto cell = all.find(columns_[i]);
+    if (cell != all.end()) text_ += csv_cell(cell->second);
   }
-  text += '\n';
+  text_ += '\n';
 }
 
 std::string number(double value) { return fmt::format("{}", value); }
@@ -60,7 +90,10 @@ Cells cells_of(const sim::GemmRow& row) {
           {"dtype", row.dtype},
           {"value", number(row.rate.value / 1e12)},
           {"unit", "TFLOP/s"},
-          {"data", row.data}};
+          {"data", row.data},
+          {"cache", row.cache},
+          {"choice", row.choice},
+          {"accumulate", row.accumulate ? "1" : "0"}};
 }
 
 Cells cells_of(const sim::AttentionRow& row) {
@@ -81,7 +114,8 @@ Cells cells_of(const sim::AttentionRow& row) {
           {"dtype", row.dtype},
           {"value", number(row.rate.value / 1e12)},
           {"unit", "TFLOP/s"},
-          {"implementation", row.implementation}};
+          {"implementation", row.implementation},
+          {"cache", row.cache}};
 }
 
 Cells cells_of(const sim::ElementwiseRow& row) {
@@ -92,7 +126,10 @@ Cells cells_of(const sim::ElementwiseRow& row) {
           {"value", microseconds(row.duration)},
           {"unit", "us"},
           {"implementation", row.implementation},
-          {"min_bytes_moved", fmt::format("{}", row.bytes.value)}};
+          {"min_bytes_moved", fmt::format("{}", row.bytes.value)},
+          {"pass", row.pass},
+          {"width", fmt::format("{}", row.width)},
+          {"cache", row.cache}};
 }
 
 Cells cells_of(const sim::CollectiveRow& row) {
@@ -109,7 +146,9 @@ Cells cells_of(const sim::CollectiveRow& row) {
                  {"fabric", row.fabric},
                  {"nccl", row.nccl},
                  {"processes", row.processes},
-                 {"timing", row.timing}};
+                 {"timing", row.timing},
+                 {"algorithm", row.algorithm},
+                 {"protocol", row.protocol}};
   if (row.node_bandwidth.value > 0)
     cells["inter_node_gbps_per_node"] = number(row.node_bandwidth.value * 8 / 1e9);
   return cells;
@@ -122,19 +161,65 @@ Cells cells_of(const sim::CopyRow& row) {
           {"ranks", fmt::format("{}", row.gpus)},
           {"dtype", "n/a"},
           {"value", number(row.rate.value / 1e9)},
-          {"unit", "GB/s"}};
+          {"unit", "GB/s"},
+          {"min_bytes_moved", row.bytes.value > 0 ? fmt::format("{}", row.bytes.value) : ""},
+          {"cache", row.cache}};
+}
+
+Cells cells_of(const sim::LaunchRow& row) {
+  return {{"gpu", row.gpu},
+          {"kind", "launch"},
+          {"shape_or_bytes", row.what},
+          {"dtype", "n/a"},
+          {"value", microseconds(row.duration)},
+          {"unit", "us"}};
+}
+
+Cells cells_of(const sim::PowerRow& row) {
+  return {{"gpu", row.gpu},
+          {"kind", "power"},
+          {"shape_or_bytes", row.load},
+          {"dtype", "n/a"},
+          {"value", number(row.power.value)},
+          {"unit", "W"}};
+}
+
+Cells cells_of(const sim::OverlapRow& row) {
+  return {{"gpu", row.gpu},
+          {"kind", "overlap"},
+          {"shape_or_bytes",
+           fmt::format("{} beside {} {}", row.kernel, row.collective, row.bytes.value)},
+          {"ranks", fmt::format("{}", row.ranks)},
+          {"nodes", fmt::format("{}", row.nodes)},
+          {"dtype", "n/a"},
+          {"value", microseconds(row.kernel_beside)},
+          {"unit", "us"}};
+}
+
+template <class Row>
+bool any_measured(const std::vector<Row>& rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const Row& row) { return row.quality.samples > 0; });
 }
 
 }  // namespace
 
 std::string export_csv(const sim::CalibrationTable& table) {
-  std::string text = fmt::format("{}\n", fmt::join(header, ","));
-  for (const auto& row : table.gemm) append(text, cells_of(row), row.source);
-  for (const auto& row : table.attention) append(text, cells_of(row), row.source);
-  for (const auto& row : table.elementwise) append(text, cells_of(row), row.source);
-  for (const auto& row : table.collectives) append(text, cells_of(row), row.source);
-  for (const auto& row : table.copies) append(text, cells_of(row), row.source);
-  return text;
+  Lines lines(any_measured(table.gemm) || any_measured(table.attention) ||
+              any_measured(table.elementwise) || any_measured(table.collectives) ||
+              any_measured(table.copies) || any_measured(table.launches));
+  const auto append = [&](const auto& rows) {
+    for (const auto& row : rows) lines.append(cells_of(row), row.source, row.quality);
+  };
+  append(table.gemm);
+  append(table.attention);
+  append(table.elementwise);
+  append(table.collectives);
+  append(table.copies);
+  append(table.launches);
+  append(table.overlaps);
+  for (const auto& row : table.powers) lines.append(cells_of(row), row.source);
+  return lines.take();
 }
 
 }  // namespace stepcast::calibrate
