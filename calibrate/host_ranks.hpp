@@ -25,7 +25,7 @@ class Ranks {
 
   /// Relative error of one collective on random floats of this seed.
   double check(const CollectiveTask& task, std::uint64_t seed);
-  /// Of all repetitions back to back, the slowest rank's.
+  /// Of all repetitions back to back, by the slowest rank's median.
   Duration time(const CollectiveTask& task, std::int64_t repetitions);
 
  private:
