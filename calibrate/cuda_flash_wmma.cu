@@ -28,7 +28,7 @@ struct Block {
       const int row = i / (kColumns / 8), column = i % (kColumns / 8) * 8;
       Pack<__half, 8> pack{};
       if (row < rows_left) pack = load<8>(first + std::int64_t{row} * row_stride + column);
-      store(at(row, column), pack);
+      *reinterpret_cast<Pack<__half, 8>*>(at(row, column)) = pack;
     }
   }
 };

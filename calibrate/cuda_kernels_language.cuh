@@ -70,6 +70,16 @@ __device__ inline unsigned pack(float low, float high, __nv_bfloat16) {
   return *reinterpret_cast<const unsigned*>(&both);
 }
 
+/// 16 bytes to global memory. In assembly, since nvcc takes packs of 16-bit elements apart and
+/// stores them one or two at a time.
+__device__ inline void store_16_bytes(void* global, const void* from) {
+  uint4 words;
+  memcpy(&words, from, sizeof(words));
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(global), "r"(words.x), "r"(words.y),
+               "r"(words.z), "r"(words.w)
+               : "memory");
+}
+
 /// 2^x to about 2 units in the last place; denormal results are 0.
 __device__ inline float fast_exp2(float x) {
   float y;
@@ -111,9 +121,16 @@ __device__ Pack<T, kSize> load(const T* from) {
   return *reinterpret_cast<const Pack<T, kSize>*>(from);
 }
 
+/// To global memory.
 template <int kSize, class T>
 __device__ void store(T* to, const Pack<T, kSize>& pack) {
-  *reinterpret_cast<Pack<T, kSize>*>(to) = pack;
+  if constexpr (sizeof(pack) % 16 == 0) {
+#pragma unroll
+    for (std::size_t i = 0; i < sizeof(pack); i += 16)
+      store_16_bytes(reinterpret_cast<char*>(to) + i, reinterpret_cast<const char*>(&pack) + i);
+  } else {
+    *reinterpret_cast<Pack<T, kSize>*>(to) = pack;
+  }
 }
 
 constexpr int kWarpSize = 32;

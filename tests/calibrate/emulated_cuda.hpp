@@ -151,6 +151,8 @@ inline unsigned pack(float low, float high, __nv_bfloat16) {
   return __float2bfloat16_rn(low).bits | unsigned{__float2bfloat16_rn(high).bits} << 16;
 }
 
+inline void store_16_bytes(void* global, const void* from) { std::memcpy(global, from, 16); }
+
 inline float fast_exp2(float x) {
   const float y = std::exp2(x);
   return y < std::numeric_limits<float>::min() ? 0.0F : y;
