@@ -18,7 +18,7 @@ std::vector<sim::CollectiveRow> made_with(const sim::NetworkConstants& truth, do
   const CollectiveCases cases(catalogue);
   const sim::NcclTuning tuning = sim::nccl_tuning_of(catalogue.directory() + "/nccl", "2.20");
   std::mt19937_64 random(7);
-  std::normal_distribution<double> normal(0.0, noise);
+  std::normal_distribution<double> normal(0.0, 1.0);
   std::vector<sim::CollectiveRow> rows;
   for (const char* collective : {"allreduce", "allgather"})
     for (const std::int64_t ranks : {2, 4, 8})
@@ -36,7 +36,7 @@ std::vector<sim::CollectiveRow> made_with(const sim::NetworkConstants& truth, do
         const auto option = sim::nccl_choice(tuning, machine, {question.kind, row.bytes});
         const Duration time =
             sim::nccl_time(tuning, machine, question.kind, row.bytes, option, truth).total();
-        row.duration = to_duration(seconds(time) * std::exp(normal(random)));
+        row.duration = to_duration(seconds(time) * std::exp(noise * normal(random)));
         rows.push_back(row);
       }
   return rows;
