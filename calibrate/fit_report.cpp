@@ -15,7 +15,8 @@ std::string value_text(double member) { return fmt::format("{:.4g}", member); }
 std::string note_of(const NetworkFit& fit, const std::string& name) {
   for (const FittedConstant& c : fit.fitted)
     if (c.name == name)
-      return c.held ? fmt::format("held: moves {} rows", c.rows) : fmt::format("{} rows", c.rows);
+      return c.held ? fmt::format("held, an estimate: moves {} rows", c.rows)
+                    : fmt::format("{} rows", c.rows);
   return {};
 }
 
