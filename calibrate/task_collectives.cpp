@@ -46,12 +46,19 @@ std::int64_t group_size(const workloads::ParallelPlan& plan, GroupKind kind) {
     case GroupKind::tensor:
       return plan.tensor;
     case GroupKind::data:
-      return plan.data_degree;
+      return plan.copies();
+    case GroupKind::shard:
+      return plan.shards();
+    case GroupKind::replica:
+      return plan.shard_replicas();
+    case GroupKind::context:
+      return plan.context;
     case GroupKind::world:
       return plan.ranks();
     case GroupKind::pipeline_forward:
     case GroupKind::pipeline_backward:
     case GroupKind::embedding:
+    case GroupKind::context_ring:
       return 2;
   }
   expects(false, "a known group");

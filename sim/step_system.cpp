@@ -18,11 +18,15 @@ constexpr std::uint8_t data_class = 0, tensor_class = 1, pipeline_class = 2;
 Traffic traffic_of(GroupKind kind) {
   switch (kind) {
     case GroupKind::tensor:
-      return Traffic::tensor;
+    case GroupKind::context:
+    case GroupKind::context_ring:
+      return Traffic::tensor;  // inside a layer
     case GroupKind::pipeline_forward:
     case GroupKind::pipeline_backward:
       return Traffic::pipeline;
     case GroupKind::data:
+    case GroupKind::shard:
+    case GroupKind::replica:
     case GroupKind::world:
     case GroupKind::embedding:
       return Traffic::data;
@@ -57,6 +61,11 @@ constexpr std::array<SlotRule, workloads::num_slots> slot_rules{{
     {workloads::send_previous_slot, GroupKind::pipeline_backward, 0},
     {workloads::receive_next_slot, GroupKind::pipeline_backward, 1},
     {workloads::embedding_slot, GroupKind::embedding, -1},
+    {workloads::shard_slot, GroupKind::shard, -1},
+    {workloads::replica_slot, GroupKind::replica, -1},
+    {workloads::context_slot, GroupKind::context, -1},
+    {workloads::context_send_slot, GroupKind::context_ring, 0},
+    {workloads::context_receive_slot, GroupKind::context_ring, 1},
 }};
 
 class Binder {
@@ -105,7 +114,7 @@ class Binder {
     engine::System& s = out_.system;
     s.communicator_of.assign(workloads::num_slots,
                              std::vector<std::uint32_t>(s.num_ranks(), engine::no_communicator));
-    for (int k = 0; k <= static_cast<int>(GroupKind::embedding); ++k) {
+    for (int k = 0; k < workloads::num_group_kinds; ++k) {
       const auto kind = static_cast<GroupKind>(k);
       if (!used(kind)) continue;
       for (const auto& ranks : groups(scenario_.plan, kind)) {
@@ -318,7 +327,7 @@ class Binder {
   StepSystem out_;
   std::map<GroupShape, std::uint32_t> pattern_index_;
   std::vector<GroupShape> shapes_;
-  std::array<std::set<std::uint32_t>, 6> patterns_of_kind_;
+  std::array<std::set<std::uint32_t>, workloads::num_group_kinds> patterns_of_kind_;
   std::vector<GroupKind> kind_of_communicator_;
   std::vector<CollectiveTime> times_;
   std::vector<KernelTime> kernel_times_;

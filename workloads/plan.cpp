@@ -58,7 +58,76 @@ void check_tensor(const TransformerShape& s, const ParallelPlan& p, const Batch&
   check_divides("tensor degree", p.tensor, "ffn_hidden", s.ffn_hidden, where);
   check_divides("tensor degree", p.tensor, "vocab", s.vocab, where);
   if (p.sequence_parallel)
-    check_divides("tensor degree (sequence parallel)", p.tensor, "sequence", b.sequence, where);
+    check_divides("tensor degree (sequence parallel)", p.tensor, "tokens of a context rank",
+                  b.sequence / p.context, where);
+}
+
+/// Causal attention is balanced by giving every rank two chunks of the sequence, one from each end.
+void check_context(const ParallelPlan& p, const Batch& b, const std::string& where) {
+  if (p.context == 1) return;
+  if (b.sequence % (2 * p.context) != 0)
+    throw InputError(
+        where,
+        "sequence " + text(b.sequence) + " is no multiple of 2 x context degree " + text(p.context),
+        "each rank holds two chunks of the sequence");
+}
+
+/// hsdp: the ranks that share a copy divide all copies.
+void check_shards(const ParallelPlan& p, const std::string& where) {
+  if (p.shard_degree == 0) return;
+  if (p.data == DataParallel::ddp)
+    throw InputError(where, "shard_degree " + text(p.shard_degree) + " with data = \"ddp\"",
+                     "ddp shards nothing: take zero1, zero2 or zero3");
+  check_positive("shard_degree", p.shard_degree, where);
+  check_divides("shard_degree", p.shard_degree, "data x context degree", p.copies(), where);
+}
+
+void check_stage_layers(const TransformerShape& s, const ParallelPlan& p,
+                        const std::string& where) {
+  const std::string numbers = "pipeline " + text(p.pipeline) + " x virtual_stages " +
+                              text(p.virtual_stages) + " = " + text(p.parts());
+  if (std::ssize(p.stage_layers) != p.parts())
+    throw InputError(where, "stage_layers has " + text(std::ssize(p.stage_layers)) + " numbers",
+                     "one for each part of the model: " + numbers);
+  for (std::size_t k = 0; k < p.stage_layers.size(); ++k) {
+    const bool end = p.parts() > 1 && (k == 0 || k + 1 == p.stage_layers.size());
+    if (p.stage_layers[k] < (end ? 0 : 1))
+      throw InputError(where,
+                       "stage_layers gives part " + text(static_cast<std::int64_t>(k)) +
+                           " of the model " + text(p.stage_layers[k]) + " layers",
+                       "only the first and the last part may hold none");
+  }
+  const std::int64_t sum =
+      std::accumulate(p.stage_layers.begin(), p.stage_layers.end(), std::int64_t{0});
+  if (sum != s.layers)
+    throw InputError(where, "stage_layers add up to " + text(sum),
+                     "the model has " + text(s.layers) + " layers");
+}
+
+void check_pipeline(const TransformerShape& s, const ParallelPlan& p, const Batch& b,
+                    const std::string& where) {
+  if (p.virtual_stages > 1) {
+    if (p.pipeline == 1)
+      throw InputError(where, "virtual_stages " + text(p.virtual_stages) + " without a pipeline",
+                       "interleaving needs at least 2 stages");
+    if (p.schedule != Schedule::one_f_one_b)
+      throw InputError(where, "virtual_stages " + text(p.virtual_stages) + " with gpipe",
+                       "only 1f1b is interleaved");
+    const std::int64_t rounds = std::max<std::int64_t>(1, b.micro_batches / p.pipeline);
+    if (b.micro_batches % rounds != 0)
+      throw InputError(where,
+                       "interleaved 1f1b cannot run " + text(b.micro_batches) +
+                           " micro-batches on " + text(p.pipeline) + " stages",
+                       "take a multiple of the pipeline degree");
+  }
+  if (!p.stage_layers.empty()) return check_stage_layers(s, p, where);
+  if (p.parts() > s.layers)
+    throw InputError(
+        where,
+        (p.virtual_stages > 1 ? "pipeline degree x virtual_stages " + text(p.parts()) + " exceeds"
+                              : "pipeline degree " + text(p.pipeline) + " exceeds") +
+            " the " + text(s.layers) + " layers of the model",
+        "a stage needs at least one layer");
 }
 
 Group ranks_where(const ParallelPlan& plan, Coordinates at, std::int64_t Coordinates::*along,
@@ -82,21 +151,46 @@ std::vector<Group> along(const ParallelPlan& plan, std::int64_t Coordinates::*ax
   return all;
 }
 
-/// {rank of `from(s)`, rank of `to(s)`} for every neighbouring pair of stages and every replica.
+/// {sender, receiver} for every neighbouring pair of stages and every replica; with virtual stages
+/// also for the last and the first stage.
 std::vector<Group> neighbours(const ParallelPlan& plan, bool forward) {
   std::vector<Group> all;
-  const std::int64_t per_stage = plan.data_degree * plan.tensor;
-  for (std::int64_t lower = 0; lower + per_stage < plan.ranks(); ++lower) {
-    const std::int64_t upper = lower + per_stage;
+  const std::int64_t per_stage = plan.copies() * plan.tensor;
+  const bool wraps = plan.virtual_stages > 1;
+  for (std::int64_t lower = 0; lower < plan.ranks(); ++lower) {
+    if (lower + per_stage >= plan.ranks() && !wraps) break;
+    const std::int64_t upper = (lower + per_stage) % plan.ranks();
     all.push_back(forward ? Group{lower, upper} : Group{upper, lower});
   }
+  return all;
+}
+
+/// Runs of `count` copies, `stride` apart in the order data, context.
+std::vector<Group> copies_apart(const ParallelPlan& plan, std::int64_t count, std::int64_t stride) {
+  std::vector<Group> all;
+  for (std::int64_t rank = 0; rank < plan.ranks(); ++rank) {
+    if (rank / plan.tensor % plan.copies() / stride % count != 0) continue;
+    Group group;
+    for (std::int64_t i = 0; i < count; ++i) group.push_back(rank + i * stride * plan.tensor);
+    all.push_back(std::move(group));
+  }
+  return all;
+}
+
+/// Every rank of a context group to the next, the last to the first.
+std::vector<Group> rings(const ParallelPlan& plan) {
+  std::vector<Group> all;
+  if (plan.context < 2) return all;
+  for (const Group& group : along(plan, &Coordinates::context, plan.context))
+    for (std::size_t i = 0; i < group.size(); ++i)
+      all.push_back({group[i], group[(i + 1) % group.size()]});
   return all;
 }
 
 std::vector<Group> first_and_last(const ParallelPlan& plan) {
   std::vector<Group> all;
   if (plan.pipeline < 2) return all;
-  const std::int64_t per_stage = plan.data_degree * plan.tensor;
+  const std::int64_t per_stage = plan.copies() * plan.tensor;
   for (std::int64_t rank = 0; rank < per_stage; ++rank)
     all.push_back({rank, rank + (plan.pipeline - 1) * per_stage});
   return all;
@@ -120,14 +214,16 @@ std::int64_t bytes_per_element(Dtype dtype) {
 
 Coordinates coordinates_of(const ParallelPlan& plan, std::int64_t rank) {
   expects(rank >= 0 && rank < plan.ranks(), "rank of the plan");
-  const std::int64_t replica = rank / plan.tensor;
+  const std::int64_t copy = rank / plan.tensor, replica = copy / plan.context;
   return {.tensor = rank % plan.tensor,
+          .context = copy % plan.context,
           .data = replica % plan.data_degree,
           .pipeline = replica / plan.data_degree};
 }
 
 std::int64_t rank_of(const ParallelPlan& plan, Coordinates at) {
-  return (at.pipeline * plan.data_degree + at.data) * plan.tensor + at.tensor;
+  const std::int64_t replica = at.pipeline * plan.data_degree + at.data;
+  return (replica * plan.context + at.context) * plan.tensor + at.tensor;
 }
 
 std::vector<std::vector<std::int64_t>> groups(const ParallelPlan& plan, GroupKind kind) {
@@ -135,7 +231,7 @@ std::vector<std::vector<std::int64_t>> groups(const ParallelPlan& plan, GroupKin
     case GroupKind::tensor:
       return along(plan, &Coordinates::tensor, plan.tensor);
     case GroupKind::data:
-      return along(plan, &Coordinates::data, plan.data_degree);
+      return copies_apart(plan, plan.copies(), 1);
     case GroupKind::world: {
       Group world(static_cast<std::size_t>(plan.ranks()));
       std::iota(world.begin(), world.end(), 0);
@@ -147,6 +243,14 @@ std::vector<std::vector<std::int64_t>> groups(const ParallelPlan& plan, GroupKin
       return neighbours(plan, false);
     case GroupKind::embedding:
       return first_and_last(plan);
+    case GroupKind::shard:
+      return copies_apart(plan, plan.shards(), 1);
+    case GroupKind::replica:
+      return copies_apart(plan, plan.shard_replicas(), plan.shards());
+    case GroupKind::context:
+      return along(plan, &Coordinates::context, plan.context);
+    case GroupKind::context_ring:
+      return rings(plan);
   }
   throw BrokenPromise("unknown kind of group");
 }
@@ -158,6 +262,8 @@ void check(const TransformerShape& shape, const ParallelPlan& plan, const Batch&
        {std::pair<std::string_view, std::int64_t>{"data degree", plan.data_degree},
         {"tensor degree", plan.tensor},
         {"pipeline degree", plan.pipeline},
+        {"context degree", plan.context},
+        {"virtual_stages", plan.virtual_stages},
         {"micro_batch", batch.micro_batch},
         {"micro_batches", batch.micro_batches},
         {"sequence", batch.sequence}})
@@ -169,11 +275,9 @@ void check(const TransformerShape& shape, const ParallelPlan& plan, const Batch&
                      "sequence " + text(batch.sequence) + " is longer than the model's " +
                          text(shape.max_positions) + " positions",
                      "shorten model.sequence or raise max_positions");
-  if (plan.pipeline > shape.layers)
-    throw InputError(where,
-                     "pipeline degree " + text(plan.pipeline) + " exceeds the " +
-                         text(shape.layers) + " layers of the model",
-                     "a stage needs at least one layer");
+  check_pipeline(shape, plan, batch, where);
+  check_context(plan, batch, where);
+  check_shards(plan, where);
   check_tensor(shape, plan, batch, where);
 }
 
@@ -185,9 +289,22 @@ void check(const Precision& precision, const std::string& where) {
                      "take fp32, bf16 or fp16");
 }
 
-std::int64_t layers_of_stage(std::int64_t layers, std::int64_t stages, std::int64_t stage) {
-  expects(stage >= 0 && stage < stages && layers >= stages, "a stage of the pipeline");
-  return layers / stages + (stage < layers % stages ? 1 : 0);
+std::int64_t layers_of_stage(std::int64_t layers, std::int64_t parts, std::int64_t part) {
+  expects(part >= 0 && part < parts && layers >= parts, "a part of the model");
+  return layers / parts + (part < layers % parts ? 1 : 0);
+}
+
+std::int64_t layers_of_part(std::int64_t layers, const ParallelPlan& plan, std::int64_t part) {
+  if (plan.stage_layers.empty()) return layers_of_stage(layers, plan.parts(), part);
+  return plan.stage_layers.at(static_cast<std::size_t>(part));
+}
+
+std::vector<std::int64_t> layers_with_ends(std::int64_t layers, std::int64_t parts) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t k = 0; k < parts; ++k)
+    out.push_back(layers_of_stage(layers + 2, parts, k) - (k == 0 ? 1 : 0) -
+                  (k == parts - 1 ? 1 : 0));
+  return out;
 }
 
 }  // namespace stepcast::workloads

@@ -21,16 +21,27 @@ std::int64_t bytes_per_element(Dtype);
 
 struct ParallelPlan {
   DataParallel data = DataParallel::zero2;
-  std::int64_t data_degree = 1;
+  std::int64_t data_degree = 1;   // replicas that work on sequences of their own
+  std::int64_t shard_degree = 0;  // ranks that share one copy of the sharded state; 0: all copies()
   std::int64_t tensor = 1;
+  std::int64_t context = 1;  // ranks that share each sequence: s / context tokens on each
   bool sequence_parallel = false;
   std::int64_t pipeline = 1;
+  std::int64_t virtual_stages = 1;         // model chunks per stage (interleaved 1F1B)
+  std::vector<std::int64_t> stage_layers;  // of each part in model order; empty: equal
   Schedule schedule = Schedule::one_f_one_b;
   Recompute recompute = Recompute::none;
   ReduceWhen reduce = ReduceWhen::last;
   std::int64_t prefetch = 1;  // units gathered ahead of their use
 
-  std::int64_t ranks() const { return data_degree * tensor * pipeline; }
+  std::int64_t ranks() const { return data_degree * context * tensor * pipeline; }
+  /// Ranks with the same parameters, over which gradients are summed.
+  std::int64_t copies() const { return data_degree * context; }
+  std::int64_t shards() const { return shard_degree == 0 ? copies() : shard_degree; }
+  /// Copies of the sharded state (hsdp); 1: sharded over all.
+  std::int64_t shard_replicas() const { return copies() / shards(); }
+  /// Parts of the model between which activations are sent; part k lies on stage k % pipeline.
+  std::int64_t parts() const { return pipeline * virtual_stages; }
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
 };
 
@@ -51,41 +62,56 @@ struct Precision {
   friend bool operator==(const Precision&, const Precision&) = default;
 };
 
-/// Where a rank stands. rank = (pipeline * data_degree + data) * tensor_degree + tensor.
+/// Where a rank stands: tensor fastest, then context, data, pipeline.
+/// rank = ((pipeline * data_degree + data) * context_degree + context) * tensor_degree + tensor.
 struct Coordinates {
-  std::int64_t tensor = 0, data = 0, pipeline = 0;
+  std::int64_t tensor = 0, context = 0, data = 0, pipeline = 0;
   friend bool operator==(const Coordinates&, const Coordinates&) = default;
 };
 
 Coordinates coordinates_of(const ParallelPlan&, std::int64_t rank);
 std::int64_t rank_of(const ParallelPlan&, Coordinates);
 
-/// Who takes part in a collective. The pipeline kinds are pairs of neighbouring stages, one
+/// Who takes part in a collective. The pipeline kinds and context_ring are pairs of neighbours, one
 /// direction each: {sender, receiver}.
 enum class GroupKind : std::uint8_t {
   tensor,
-  data,
+  data,               // all copies of the parameters: data x context
   world,              // all ranks: the norm of the gradients
   pipeline_forward,   // activations: stage s -> s + 1
   pipeline_backward,  // gradients: stage s + 1 -> s
   embedding,          // first and last stage of a pipeline with tied embeddings
+  shard,              // hsdp: ranks that share one copy of the sharded state, neighbours in `data`
+  replica,            // hsdp: ranks with the same shard of different copies
+  context,            // ranks that share a sequence
+  context_ring,       // of them, each to the next and the last to the first
 };
+inline constexpr int num_group_kinds = 10;
 
-/// All groups of a kind, each with its ranks in ascending order (for the pipeline kinds: sender
-/// first); a rank may be in two pairs of one pipeline kind (as sender and as receiver).
+/// All groups of a kind, each with its ranks in ascending order (for pairs: sender first); a rank
+/// may be in two pairs of one kind (as sender and as receiver). With virtual stages the last
+/// stage also sends to the first, forward, and the first to the last, backward.
 std::vector<std::vector<std::int64_t>> groups(const ParallelPlan&, GroupKind);
 
 /// Throws InputError at `where` when the plan cannot cut this model and batch: values below 1,
-/// degrees that do not divide heads, ffn_hidden, vocab or (sequence parallel) the sequence, more
-/// stages than layers. Whether it fits in memory is peak_memory()'s business.
+/// degrees that do not divide heads, ffn_hidden, vocab or (sequence or context parallel) the
+/// sequence, more parts than layers, stage_layers that do not add up. Whether it fits in memory is
+/// peak_memory()'s business.
 void check(const TransformerShape&, const ParallelPlan&, const Batch&, const std::string& where);
 
 /// Throws InputError at `where` for precisions whose kernels are not modelled (fp8 casts and
 /// transposes) or that no framework reduces in.
 void check(const Precision&, const std::string& where);
 
-/// Layers of the model that a stage holds; uneven when the degree does not divide them (the first
-/// stages take the remainder, as torch's equal split does).
-std::int64_t layers_of_stage(std::int64_t layers, std::int64_t stages, std::int64_t stage);
+/// Layers of the model in part `part` of `parts`; uneven when the number does not divide them (the
+/// first parts take the remainder, as torch's equal split does).
+std::int64_t layers_of_stage(std::int64_t layers, std::int64_t parts, std::int64_t part);
+
+/// The same for a plan: stage_layers where they are given. Part = chunk * pipeline + stage.
+std::int64_t layers_of_part(std::int64_t layers, const ParallelPlan&, std::int64_t part);
+
+/// stage_layers of a split that counts the embedding and the loss as a layer each (Megatron's
+/// account_for_embedding_in_pipeline_split and _loss_): the first and the last part hold one less.
+std::vector<std::int64_t> layers_with_ends(std::int64_t layers, std::int64_t parts);
 
 }  // namespace stepcast::workloads

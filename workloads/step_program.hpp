@@ -74,12 +74,15 @@ struct Collective {
 enum Lane : std::uint8_t {
   compute = engine::compute_lane,
   tensor_lane,  // tensor-parallel collectives that overlap compute (software.tensor_overlap)
-  data_lane,    // gathers and reductions of the data-parallel group
+  data_lane,    // gathers and reductions of the data-parallel or the shard group
   copy_lane,    // FSDP's casts and copy-in beside the compute stream
   send_next_lane,
   receive_previous_lane,
   send_previous_lane,
   receive_next_lane,
+  replica_lane,       // hsdp: shards summed over the replicas
+  context_send_lane,  // keys and values on their way round the context ring
+  context_receive_lane,
   num_lanes,
 };
 
@@ -94,8 +97,8 @@ enum HostCost : std::uint8_t {
   num_host_costs
 };
 
-/// Communicator slots of a rank: which group of it an instruction means. The pipeline kinds have
-/// two slots each, as sender and as receiver.
+/// Communicator slots of a rank: which group of it an instruction means. Pairs have two
+/// slots each, as sender and as receiver.
 enum Slot : std::uint32_t {
   tensor_slot,
   data_slot,
@@ -105,6 +108,11 @@ enum Slot : std::uint32_t {
   send_previous_slot,
   receive_next_slot,
   embedding_slot,
+  shard_slot,
+  replica_slot,
+  context_slot,
+  context_send_slot,
+  context_receive_slot,
   num_slots,
 };
 

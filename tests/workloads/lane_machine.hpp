@@ -29,6 +29,10 @@ class LaneMachine {
     add_groups(plan, GroupKind::pipeline_forward, send_next_slot, receive_previous_slot);
     add_groups(plan, GroupKind::pipeline_backward, send_previous_slot, receive_next_slot);
     add_groups(plan, GroupKind::embedding, embedding_slot, embedding_slot);
+    add_groups(plan, GroupKind::shard, shard_slot, shard_slot);
+    add_groups(plan, GroupKind::replica, replica_slot, replica_slot);
+    add_groups(plan, GroupKind::context, context_slot, context_slot);
+    add_groups(plan, GroupKind::context_ring, context_send_slot, context_receive_slot);
   }
 
   /// Empty when every instruction of every rank happened; else what went wrong.
