@@ -204,8 +204,8 @@ std::string scatter_svg(const std::vector<FigurePoint>& points, const FigureText
       path += mark_path(scale.x(p->x), scale.y(p->y), mark);
     out += marks(path, i);
   }
-  return out + "</g>\n<g fill=\"" + std::string(ink) + "\">\n" + legend(groups, band) +
-         "</g>\n</svg>\n";
+  return out + "</g>\n<g stroke-linecap=\"round\" fill=\"" + std::string(ink) + "\">\n" +
+         legend(groups, band) + "</g>\n</svg>\n";
 }
 
 }  // namespace stepcast::validate

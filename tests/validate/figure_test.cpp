@@ -41,7 +41,7 @@ bool has(const std::vector<std::string>& all, const std::string& one) {
 std::vector<std::pair<double, double>> dots(const std::string& svg) {
   const pugi::xml_document document = parsed(svg);
   const std::string path =
-      document.select_node("//g[@stroke-linecap]/path").node().attribute("d").value();
+      document.select_node("//g[@stroke-opacity]/path").node().attribute("d").value();
   std::vector<std::pair<double, double>> out;
   for (std::size_t at = path.find('M'); at != std::string::npos; at = path.find('M', at + 1)) {
     std::size_t used = 0;
@@ -116,7 +116,7 @@ TEST_CASE("a thousand points of thirty sources stay below 40 kB, no two sources 
   CHECK(svg.size() < 40000);
   const pugi::xml_document document = parsed(svg);
   std::vector<std::string> looks;
-  for (const pugi::xpath_node& node : document.select_nodes("//g[@stroke-linecap]/path")) {
+  for (const pugi::xpath_node& node : document.select_nodes("//g[@stroke-opacity]/path")) {
     const std::string path = node.node().attribute("d").value();
     const std::size_t shape = path.find_first_of("hl");
     looks.push_back(path.substr(shape, path.find('M', 1) - shape) +
@@ -125,6 +125,7 @@ TEST_CASE("a thousand points of thirty sources stay below 40 kB, no two sources 
   CHECK(looks.size() == 30);
   std::sort(looks.begin(), looks.end());
   CHECK(std::adjacent_find(looks.begin(), looks.end()) == looks.end());
+  CHECK(document.select_nodes("//g[@stroke-linecap='round'][text]/path").size() == 30);  // legend
 }
 
 TEST_CASE("no point is an empty figure, an impossible one a broken promise") {
