@@ -51,6 +51,8 @@ std::int64_t AttentionShape::blocks() const { return batch * heads * ((sequence 
 std::string_view implementation_name(workloads::AttentionKernel kernel) {
   using enum workloads::AttentionKernel;
   switch (kernel) {
+    case flash1:
+      return "flash1";
     case flash2:
       return "flash2";
     case flash3:
@@ -59,6 +61,8 @@ std::string_view implementation_name(workloads::AttentionKernel kernel) {
       return "cudnn";
     case memory_efficient:
       return "memory_efficient";
+    case fused_softmax:
+      return "fused_softmax";
     case unfused:
       return "unfused";
   }

@@ -73,8 +73,11 @@ void visit_model(Spec& model, Visitor&& visit) {
   visit.may("activation", model.activation, activation_names);
   visit.may("biases", model.biases);
   visit.may("rope", model.rope);
+  visit.may("alibi", model.alibi);
   visit.may("max_positions", model.max_positions);
   visit.may("tied_embeddings", model.tied_embeddings);
+  visit.may("dropout", model.dropout);
+  visit.may("objective", model.objective, objective_names);
 }
 
 /// Without framework and version, which name the entry.
@@ -82,6 +85,8 @@ template <class Spec, class Visitor>
 void visit_software(Spec& software, Visitor&& visit) {
   visit.may("fusion", software.fusion, fusion_names);
   visit.may("packed_projections", software.packed_projections);
+  visit.may("fused_norm", software.fused_norm);
+  visit.may("accumulation_fusion", software.accumulation_fusion);
   visit.may("optimizer", software.optimizer, optimizer_names);
   visit.may("flat_parameters", software.flat_parameters, flat_parameters_names);
   visit.may("attention", software.attention, attention_names);

@@ -69,20 +69,28 @@ inline constexpr Names<workloads::Fusion, 3> fusion_names{{
     {"compiled", workloads::Fusion::compiled},
     {"fused", workloads::Fusion::fused},
 }};
-inline constexpr Names<workloads::OptimizerKernel, 2> optimizer_names{{
+inline constexpr Names<workloads::Objective, 2> objective_names{{
+    {"next_token", workloads::Objective::next_token},
+    {"masked", workloads::Objective::masked},
+}};
+inline constexpr Names<workloads::OptimizerKernel, 4> optimizer_names{{
     {"foreach", workloads::OptimizerKernel::foreach},
     {"fused", workloads::OptimizerKernel::fused},
+    {"per_tensor", workloads::OptimizerKernel::per_tensor},
+    {"lamb", workloads::OptimizerKernel::lamb},
 }};
 inline constexpr Names<workloads::FlatParameters, 3> flat_parameters_names{{
     {"fsdp1", workloads::FlatParameters::fsdp1},
     {"fsdp2", workloads::FlatParameters::fsdp2},
     {"buckets", workloads::FlatParameters::buckets},
 }};
-inline constexpr Names<workloads::AttentionKernel, 5> attention_names{{
+inline constexpr Names<workloads::AttentionKernel, 7> attention_names{{
+    {"flash1", workloads::AttentionKernel::flash1},
     {"flash2", workloads::AttentionKernel::flash2},
     {"flash3", workloads::AttentionKernel::flash3},
     {"cudnn", workloads::AttentionKernel::cudnn},
     {"memory_efficient", workloads::AttentionKernel::memory_efficient},
+    {"fused_softmax", workloads::AttentionKernel::fused_softmax},
     {"unfused", workloads::AttentionKernel::unfused},
 }};
 inline constexpr Names<topology::Architecture, 5> architecture_names{{

@@ -25,7 +25,7 @@ std::int64_t ActivationMemory::attention() const {
 }
 
 std::int64_t ActivationMemory::scores() const {
-  if (in_.software.attention != AttentionKernel::unfused) return 0;
+  if (!keeps_scores(in_.software.attention)) return 0;
   const std::int64_t heads = in_.shape.heads / in_.plan.tensor;
   return sizes_.element * heads * sizes_.tokens * in_.batch.sequence;
 }

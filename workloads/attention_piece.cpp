@@ -9,7 +9,7 @@ std::int64_t q_heads(const PieceWriter& w) { return w.in().shape.heads / w.in().
 std::int64_t kv_heads(const PieceWriter& w) {
   return kv_heads_of_rank(w.in().shape, w.in().plan.tensor);
 }
-bool flash(const PieceWriter& w) { return w.in().software.attention != AttentionKernel::unfused; }
+bool flash(const PieceWriter& w) { return !keeps_scores(w.in().software.attention); }
 /// Eager code expands k and v to all q heads before the kernel (Llama reference, torchtitan).
 bool repeats_kv(const PieceWriter& w) { return w.eager() && kv_heads(w) < q_heads(w); }
 

@@ -10,25 +10,53 @@
 namespace stepcast::workloads {
 
 enum class Fusion : std::uint8_t { eager, compiled, fused };  // torch eager, torch.compile, TE/apex
-enum class OptimizerKernel : std::uint8_t { foreach, fused };
+/// AdamW as torch's foreach passes, as one multi-tensor kernel, or as a loop over the tensors (the
+/// decoupled AdamW of Composer); LAMB as apex's multi-tensor kernels.
+enum class OptimizerKernel : std::uint8_t { foreach, fused, per_tensor, lamb };
 /// Where zero2 and zero3 keep parameters: fsdp1 shards with views, fsdp2 shards with copy-in and
 /// copy-out, buckets replicates them in 16 bits between steps and shards gradients and optimizer
 /// only (DeepSpeed stage 2, Megatron's distributed optimizer).
 enum class FlatParameters : std::uint8_t { fsdp1, fsdp2, buckets };
-enum class AttentionKernel : std::uint8_t { flash2, flash3, cudnn, memory_efficient, unfused };
+/// The last two keep the scores in memory: fused_softmax scales, masks and normalises them in one
+/// kernel (Megatron), unfused in separate ones where the rest of the code is eager.
+enum class AttentionKernel : std::uint8_t {
+  flash1,
+  flash2,
+  flash3,
+  cudnn,
+  memory_efficient,
+  fused_softmax,
+  unfused
+};
+
+/// Whether the matrix of scores goes through memory and is kept for backward.
+constexpr bool keeps_scores(AttentionKernel kernel) {
+  return kernel == AttentionKernel::unfused || kernel == AttentionKernel::fused_softmax;
+}
+
+/// How context ranks come by the keys and values of the others: in c - 1 steps round a ring under
+/// the attention of the part at hand, gathered before it, or as all of the sequence for 1/c of the
+/// heads.
+enum class ContextExchange : std::uint8_t { ring, all_gather, all_to_all };
 
 struct Software {
   std::string framework = "pytorch-fsdp2";
   std::string version = "2.3";
   Fusion fusion = Fusion::eager;
   bool packed_projections = false;  // one GEMM for q,k,v and one for gate,up
+  bool fused_norm = false;          // eager code with a norm of one kernel
+  bool accumulation_fusion = true;  // fused: weight gradients are added to the buffer by their GEMM
   OptimizerKernel optimizer = OptimizerKernel::foreach;
   FlatParameters flat_parameters = FlatParameters::fsdp2;
   AttentionKernel attention = AttentionKernel::flash2;
   bool tensor_overlap = false;    // backward collectives of tensor parallelism under the wgrad GEMM
   bool explicit_prefetch = true;  // the host issues the next unit's gather before this unit
   bool pipeline_sync = false;     // the host waits for every pipeline exchange (Megatron default)
-  bool step_sync = true;          // the host reads the loss or the gradient norm once a step
+  bool interleaved_overlap =
+      true;  // virtual stages: exchanges run beside compute (Megatron 2023-10)
+  bool scatter_gather_p2p = false;  // tensor ranks send 1/t each and gather it (Megatron 2021-2022)
+  ContextExchange context_exchange = ContextExchange::ring;
+  bool step_sync = true;  // the host reads the loss or the gradient norm once a step
   std::int64_t ddp_bucket_bytes = 25 << 20;  // of gradients; the first bucket of a step: 1 MiB
   bool gradient_overlap = true;              // ddp, zero1: buckets are reduced while backward runs
   bool reduce_scatter = true;                // zero1: reduce-scatter; false: all-reduce, then slice

@@ -1,6 +1,6 @@
-// The shape of a decoder-only transformer: Llama-2 style (RMSNorm, SwiGLU, RoPE, GQA) or GPT style
-// (LayerNorm, GELU, biases, learned positions, tied embeddings). Dropout is 0. Knows no
-// parallelism.
+// The shape of a transformer of one stack: Llama-2 style (RMSNorm, SwiGLU, RoPE, GQA), GPT style
+// (LayerNorm, GELU, biases, learned positions, tied embeddings) or BERT (the same, trained on
+// masked positions). Knows no parallelism.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,9 @@ namespace stepcast::workloads {
 
 enum class Norm : std::uint8_t { rmsnorm, layernorm };
 enum class Activation : std::uint8_t { swiglu, gelu };
+/// next_token: causal attention, every position is predicted. masked: BERT, attention in both
+/// directions, 5 of 32 positions are predicted, and whether two segments follow each other.
+enum class Objective : std::uint8_t { next_token, masked };
 
 struct TransformerShape {
   std::string name;
@@ -25,9 +28,12 @@ struct TransformerShape {
   Norm norm = Norm::rmsnorm;
   Activation activation = Activation::swiglu;
   bool biases = false;
-  bool rope = true;  // false: learned positions, `max_positions` of them
+  bool rope = true;  // false: learned positions, `max_positions` of them, unless ALiBi
+  bool alibi = false;
   std::int64_t max_positions = 0;
   bool tied_embeddings = false;
+  bool dropout = false;  // of embedding, attention probabilities and both residual branches
+  Objective objective = Objective::next_token;
 
   friend bool operator==(const TransformerShape&, const TransformerShape&) = default;
 };
