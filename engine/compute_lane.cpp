@@ -149,7 +149,11 @@ void Runner::finish_flight(std::uint32_t rank, Time end) {
   state.account.interference += flight.consumed - flight.base;
   state.account.host += end - flight.begin - flight.consumed;
   flight.active = false;
-  lane_of(rank, compute_lane).clock = end;
+  LaneState& lane = lane_of(rank, compute_lane);
+  lane.clock = end;
+  if (timeline_ != nullptr && lane.step == last_step_)
+    timeline_->work(rank, compute_lane, compiled_.segment(flight.segment).kernels[0].work,
+                    end - flight.consumed, end);
 }
 
 /// Which classes of communication are there at `t`, as far as known now.

@@ -210,6 +210,8 @@ void Runner::side_segment(std::uint32_t rank, std::uint8_t lane_index, const Lan
     else
       side.push_back({begin, end});
     lane.clock = end;
+    if (timeline_ != nullptr && lane.step == last_step_)
+      timeline_->work(rank, lane_index, kernels[k].work, begin, end);
   }
   for (std::size_t s = known; s < ranks_[rank].side.size(); ++s) {
     const auto [from, to] = ranks_[rank].side[s];

@@ -14,10 +14,12 @@ constexpr std::uint32_t transfer_bit = std::uint32_t{1} << 31;
 
 }  // namespace
 
-Runner::Runner(const System& system, const RunOptions& options, std::uint32_t steps)
+Runner::Runner(const System& system, const RunOptions& options, std::uint32_t steps,
+               TimelineSink* timeline)
     : system_(system),
       options_(options),
       last_step_(steps - 1),
+      timeline_(timeline),
       compiled_(system, !options.segments),
       fluid_(system.link_capacity),
       jitter_(system.jitter) {
@@ -124,6 +126,8 @@ void Runner::prepare_run_ahead() {
 }
 
 RunResult Runner::run() {
+  expects(timeline_ == nullptr || !options_.segments, "a timeline is told kernel by kernel");
+  if (timeline_ != nullptr) timeline_->start();
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) list(r);
   loop();
   for (std::uint32_t r = 0; r < ranks_.size(); ++r)
@@ -266,6 +270,9 @@ void Runner::complete(std::uint32_t c, Time started, Time ended) {
     Membership& membership = membership_of(rank, lane_index);
     membership.active = false;
     state.account.communication[traffic] += ended - membership.arrived;
+    if (timeline_ != nullptr && lane.step == last_step_)
+      timeline_->transfer(rank, lane_index, groups_[c].transfer, membership.arrived, started,
+                          ended);
     if (lane_index == compute_lane) {
       state.account.host += membership.arrived - lane.clock;
       (transfer.traffic == Traffic::pipeline ? state.account.bubble : state.account.wait) +=
@@ -310,20 +317,25 @@ void Runner::throw_stalled() const {
   throw Stalled(text);
 }
 
-RunResult run(const System& system, const RunOptions& options) {
+RunResult run(const System& system, const RunOptions& asked, TimelineSink* timeline) {
+  RunOptions options = asked;
+  options.segments = asked.segments && timeline == nullptr;
   bool marked = !system.roles.empty();
   for (const Program& program : system.roles)
     marked = marked && std::ranges::any_of(program.instructions,
                                            [](const Instruction& i) { return i.op == Op::mark; });
-  if (options.cold) return Runner(system, options, 1).run();
+  if (options.cold) return Runner(system, options, 1, timeline).run();
   if (options.measured > 0)  // a mark is first met in the second step
-    return Runner(system, options, static_cast<std::uint32_t>(options.measured) + (marked ? 2 : 1))
+    return Runner(system, options, static_cast<std::uint32_t>(options.measured) + (marked ? 2 : 1),
+                  timeline)
         .run();
   // With a mark, two entries to it (the second after one whole step) show one period; the state at
   // the end of both decides whether it is the steady one. Without, three ends show two periods.
-  const RunResult first = Runner(system, options, marked ? 2 : 3).run();
+  const RunResult first = Runner(system, options, marked ? 2 : 3, timeline).run();
   if (first.steady) return first;
-  return Runner(system, options, static_cast<std::uint32_t>(std::max(options.max_steps, 3))).run();
+  return Runner(system, options, static_cast<std::uint32_t>(std::max(options.max_steps, 3)),
+                timeline)
+      .run();
 }
 
 }  // namespace stepcast::engine

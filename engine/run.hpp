@@ -4,10 +4,14 @@
 #pragma once
 
 #include "engine/system.hpp"
+#include "engine/timeline.hpp"
 
 namespace stepcast::engine {
 
 /// Throws Stalled when ranks wait for each other for ever, BrokenPromise on a malformed System.
-RunResult run(const System& system, const RunOptions& options = {});
+/// With `timeline` every kernel is an event of its own, and the last step is told there: same
+/// picosecond, slower.
+RunResult run(const System& system, const RunOptions& options = {},
+              TimelineSink* timeline = nullptr);
 
 }  // namespace stepcast::engine

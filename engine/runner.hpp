@@ -106,7 +106,8 @@ struct Member {
 
 class Runner {
  public:
-  Runner(const System& system, const RunOptions& options, std::uint32_t steps);
+  Runner(const System& system, const RunOptions& options, std::uint32_t steps,
+         TimelineSink* timeline = nullptr);
   RunResult run();
 
  private:
@@ -196,6 +197,7 @@ class Runner {
   const System& system_;
   const RunOptions options_;
   const std::uint32_t last_step_;  // lanes stop at its end
+  TimelineSink* const timeline_;   // null: nobody looks
   Lanes compiled_;
   Fluid fluid_;
   TimeQueue queue_;

@@ -44,6 +44,7 @@ constexpr Option run_options[] = {
     {"set", "KEY=VALUE", "", "set any key of the scenario; more may follow, or be repeated"},
     {"json", "", "", "print JSON"},
     {"out", "DIR", "", "also write resolved scenario, JSON and HDF5 into DIR"},
+    {"timeline", "FILE", "", "also write the step as Chrome trace events (Perfetto shows them)"},
     {"no-fold", "", "", "simulate every rank"},
     {"check-fold", "", "", "simulate folded and unfolded, fail on a difference"},
     {"ignore-memory", "", "", "go on with a plan that does not fit in memory"},
@@ -138,6 +139,15 @@ int exit_code_of(const Results& results) {
   return all_refused ? exit_no_feasible_plan : exit_ok;
 }
 
+/// Simulated once more, kernel by kernel.
+void write_step(const std::string& path, const std::vector<Scenario>& scenarios) {
+  if (scenarios.size() != 1 || scenarios[0].collective)
+    throw UsageError("--timeline shows one step", "give a scenario without [sweep]");
+  Timeline timeline;
+  simulate_timeline(scenarios[0], timeline);
+  write_timelines(path, {&timeline, 1});
+}
+
 int answer_document(TomlValue document, const Arguments& arguments, const Catalogue& catalogue) {
   Results results{read_study(std::move(document)), {}, false};
   check_references(results.study);
@@ -152,6 +162,7 @@ int answer_document(TomlValue document, const Arguments& arguments, const Catalo
     results.interrupted = batch.interrupted;
   }
   if (arguments.has("out")) write_output(arguments.get("out"), results);
+  if (arguments.has("timeline")) write_step(arguments.get("timeline"), scenarios);
   const std::string text = arguments.has("json") ? to_json(results) + "\n" : report_text(results);
   std::fputs(text.c_str(), stdout);
   return exit_code_of(results);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "engine/fold.hpp"
 #include "engine/run.hpp"
@@ -153,8 +154,20 @@ void fill_rates(StepReport& report, const StepSystem& bound) {
   report.tokens_per_joule = static_cast<double>(tokens) / report.energy.value;
 }
 
+/// The first rank of each class in place of the class, and how many are alike.
+void name_ranks(Timeline& timeline, const engine::Fold& fold) {
+  std::vector<std::int64_t> first(fold.multiplicity.size(), -1);
+  for (std::size_t rank = 0; rank < fold.representative.size(); ++rank) {
+    const std::uint32_t folded = fold.representative[rank];
+    if (first[folded] < 0) first[folded] = static_cast<std::int64_t>(rank);
+  }
+  for (TimelineEvent& e : timeline.events) e.rank = first[static_cast<std::size_t>(e.rank)];
+  for (std::size_t folded = 0; folded < first.size(); ++folded)
+    timeline.ranks[first[folded]] = fold.multiplicity[folded];
+}
+
 engine::RunResult run_folded(const Scenario& s, const engine::System& system, StepReport& report,
-                             std::vector<std::int64_t>& multiplicity) {
+                             std::vector<std::int64_t>& multiplicity, TimelineRecorder* recorder) {
   const bool jitter = system.jitter.on();
   const engine::RunOptions options{.cold = s.run.steps == Steps::cold,
                                    .measured = jitter ? static_cast<int>(s.noise.steps) : 0};
@@ -162,7 +175,8 @@ engine::RunResult run_folded(const Scenario& s, const engine::System& system, St
     report.warnings.emplace_back("nothing to check: noise of kernels makes every rank different");
   if (s.run.fold && !jitter) {
     const engine::Fold fold = engine::fold(system);
-    engine::RunResult folded = engine::run(fold.system, options);
+    engine::RunResult folded = engine::run(fold.system, options, recorder);
+    if (recorder != nullptr) name_ranks(recorder->timeline(), fold);
     multiplicity = fold.multiplicity;
     if (s.run.check_fold) {
       const engine::RunResult whole = engine::run(system, options);
@@ -176,12 +190,13 @@ engine::RunResult run_folded(const Scenario& s, const engine::System& system, St
     return folded;
   }
   multiplicity.assign(system.num_ranks(), 1);
-  return engine::run(system, options);
+  if (recorder != nullptr)
+    for (std::uint32_t rank = 0; rank < system.num_ranks(); ++rank)
+      recorder->timeline().ranks[rank] = 1;
+  return engine::run(system, options, recorder);
 }
 
-}  // namespace
-
-StepReport simulate(const Scenario& scenario) {
+StepReport answer(const Scenario& scenario, Timeline* timeline) {
   StepReport report;
   report.scenario = scenario;
   const Scenario& s = report.scenario;
@@ -200,7 +215,11 @@ StepReport simulate(const Scenario& scenario) {
   if (!s.run.without.jitter) add_noise(s.noise, s.run.seed, s.node.gpus, bound.system);
 
   std::vector<std::int64_t> multiplicity;
-  const engine::RunResult result = run_folded(s, bound.system, report, multiplicity);
+  std::optional<TimelineRecorder> recorder;
+  if (timeline != nullptr) recorder.emplace(program, *timeline);
+  const engine::RunResult result =
+      run_folded(s, bound.system, report, multiplicity, recorder ? &*recorder : nullptr);
+  if (timeline != nullptr) settle(*timeline);
   if (!result.steady)
     report.warnings.push_back(fmt::format(
         "the step does not repeat within {} steps: the last one is shown", result.steps));
@@ -209,6 +228,15 @@ StepReport simulate(const Scenario& scenario) {
   fill_times(report, result, multiplicity);
   fill_rates(report, bound);
   return report;
+}
+
+}  // namespace
+
+StepReport simulate(const Scenario& scenario) { return answer(scenario, nullptr); }
+
+StepReport simulate_timeline(const Scenario& scenario, Timeline& timeline) {
+  timeline = {"simulated"};
+  return answer(scenario, &timeline);
 }
 
 CollectiveReport simulate_collective(const Scenario& s) {

@@ -4,6 +4,7 @@
 
 #include "sim/scenario.hpp"
 #include "sim/step_report.hpp"
+#include "sim/timeline.hpp"
 
 namespace stepcast::sim {
 
@@ -11,6 +12,9 @@ namespace stepcast::sim {
 /// scenario.run.ignore_memory), naming the parts; InputError when the degrees do not fit the model
 /// or the cluster. scenario.best_tensor/best_pipeline must be resolved already (see sweep.hpp).
 StepReport simulate(const Scenario& scenario);
+
+/// The same, and what every rank did when; of ranks that are provably alike, the first.
+StepReport simulate_timeline(const Scenario& scenario, Timeline& timeline);
 
 /// Answers a scenario with a [collective] table.
 CollectiveReport simulate_collective(const Scenario& scenario);
