@@ -98,19 +98,31 @@ void GradientBuckets::reduce_bucket() {
   if (bucket_elements_ == 0) return;
   const std::int64_t bytes = bucket_elements_ * bytes_per_element(gradient_dtype_);
   calls_.kernel(compute, table_.pass("bucket.copy_in", copy, gradient_dtype_, 2 * bytes));
-  if (in_.plan.data_degree > 1) {
+  if (in_.plan.copies() > 1) {
     calls_.after(data_lane, compute);
     const bool scatter = in_.plan.data != DataParallel::ddp && in_.software.reduce_scatter;
     const auto kind = scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-    calls_.join(data_lane, data_slot,
-                table_.index_of(Collective{"bucket.reduce", kind, GroupKind::data, gradient_dtype_,
-                                           Bytes(bytes)}));
-    reduced_ = calls_.record(data_lane);
+    const bool replicas = scatter && in_.plan.shard_replicas() > 1;
+    calls_.join(data_lane, replicas ? shard_slot : data_slot,
+                table_.index_of(Collective{"bucket.reduce", kind,
+                                           replicas ? GroupKind::shard : GroupKind::data,
+                                           gradient_dtype_, Bytes(bytes)}));
+    if (replicas) sum_replicas(bytes / in_.plan.shards());
+    reduced_ = calls_.record(replicas ? replica_lane : data_lane);
   }
   if (!megatron())
     copies_back_.push_back(table_.pass("bucket.copy_out", copy, gradient_dtype_, 2 * bytes));
   bucket_elements_ = 0;
   first_bucket_ = false;
+}
+
+/// Several instances of the distributed optimizer: each sums its shard with the others'.
+void GradientBuckets::sum_replicas(std::int64_t bytes) {
+  calls_.after(replica_lane, data_lane);
+  calls_.join(replica_lane, replica_slot,
+              table_.index_of(Collective{"bucket.sum_replicas", CollectiveKind::all_reduce,
+                                         GroupKind::replica, gradient_dtype_,
+                                         Bytes(std::max<std::int64_t>(1, bytes))}));
 }
 
 void GradientBuckets::finish_backward() {
@@ -123,15 +135,17 @@ void GradientBuckets::finish_backward() {
 }
 
 void GradientBuckets::after_optimizer() {
-  if (in_.plan.data == DataParallel::ddp || in_.plan.data_degree == 1) return;
+  if (in_.plan.data == DataParallel::ddp || in_.plan.shards() == 1) return;
   const std::int64_t e = bytes_per_element(in_.precision.compute);
   const std::int64_t bucket =
       std::max<std::int64_t>(1, in_.software.ddp_bucket_bytes / bytes_per_element(gradient_dtype_));
+  const bool replicas = in_.plan.shard_replicas() > 1;
   calls_.after(data_lane, compute);
   for (std::int64_t left = all_elements_; left > 0; left -= bucket)
     calls_.join(
-        data_lane, data_slot,
-        table_.index_of(Collective{"parameters.gather", CollectiveKind::all_gather, GroupKind::data,
+        data_lane, replicas ? shard_slot : data_slot,
+        table_.index_of(Collective{"parameters.gather", CollectiveKind::all_gather,
+                                   replicas ? GroupKind::shard : GroupKind::data,
                                    in_.precision.compute, Bytes(e * std::min(left, bucket))}));
   calls_.after(compute, data_lane);
 }

@@ -41,6 +41,7 @@ class GradientBuckets {
   bool is_root(std::size_t unit) const { return has_root_ && unit == 0; }
   bool megatron() const { return in_.software.fusion == Fusion::fused; }
   void reduce_bucket();
+  void sum_replicas(std::int64_t bytes);
 
   const StepInputs in_;
   KernelTable& table_;

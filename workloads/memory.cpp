@@ -28,7 +28,9 @@ struct Rank {
         all(parameters.elements()),
         unit(elements_of(parameters.layer)),
         root(elements_of(parameters.root)),
-        shard(share(all, in.plan.data_degree)),
+        shard(share(all, in.plan.shards())),
+        schedule{in.plan.schedule, in.plan.pipeline, in.batch.micro_batches,
+                 in.plan.virtual_stages},
         low(bytes_per_element(in.precision.compute)),
         wide(bytes_per_element(in.precision.gradient_reduce)) {}
 
@@ -45,7 +47,8 @@ struct Rank {
   std::int64_t stage;
   StageParameters parameters;
   std::int64_t all, unit, root, shard;  // elements of the stage, a layer, the root, a shard of all
-  std::int64_t low, wide;               // bytes of the compute and of the reduce dtype
+  PipelineShape schedule;
+  std::int64_t low, wide;  // bytes of the compute and of the reduce dtype
 };
 
 /// Between steps: FSDP an fp32 shard 4P/N; autocast fp32 weights 4P; otherwise 16-bit weights 2P
@@ -106,14 +109,16 @@ std::int64_t communication_bytes(const Rank& r, Moment moment) {
   return std::min(r.in.software.ddp_bucket_bytes, r.wide * r.all);
 }
 
-/// Activations of all micro-batches in flight; with full recompute, of one layer beside them.
+/// Activations of all micro-batches in flight, chunk by chunk; with full recompute, of one layer
+/// beside them. The embedding's output is kept with the first chunk.
 std::int64_t activation_bytes(const Rank& r, Moment moment) {
   if (moment == Moment::optimizer) return 0;
   const ActivationMemory kept(r.in);
-  const std::int64_t in_flight =
-      peak_in_flight(r.in.plan.schedule, r.in.plan.pipeline, r.stage, r.in.batch.micro_batches);
-  std::int64_t bytes =
-      in_flight * (r.parameters.layers * kept.layer() + (r.stage == 0 ? r.sizes.local_bytes() : 0));
+  std::vector<std::int64_t> of_chunk;
+  for (const std::int64_t layers : r.parameters.chunk_layers)
+    of_chunk.push_back(layers * kept.layer());
+  if (r.stage == 0) of_chunk.front() += r.sizes.local_bytes();
+  std::int64_t bytes = peak_in_flight(r.schedule, r.stage, of_chunk);
   if (moment == Moment::backward && r.in.plan.recompute == Recompute::full)
     bytes += kept.layer_without_recompute();
   if (moment == Moment::backward && r.in.plan.recompute == Recompute::selective)
@@ -126,8 +131,9 @@ std::int64_t activation_bytes(const Rank& r, Moment moment) {
 std::int64_t logits_bytes(const Rank& r, Moment moment) {
   if (!r.last_stage() || moment == Moment::optimizer) return 0;
   const ActivationMemory kept(r.in);
-  const std::int64_t in_flight =
-      peak_in_flight(r.in.plan.schedule, r.in.plan.pipeline, r.stage, r.in.batch.micro_batches);
+  std::vector<std::int64_t> in_last_chunk(r.parameters.chunk_layers.size(), 0);
+  in_last_chunk.back() = 1;
+  const std::int64_t in_flight = peak_in_flight(r.schedule, r.stage, in_last_chunk);
   if (moment == Moment::loss) return in_flight * kept.head() + kept.loss_work();
   return (in_flight - 1) * kept.head();
 }
@@ -143,10 +149,15 @@ std::int64_t fixed_bytes(const Rank& r) {
     if (ranks > 1) communicators += ranks > 2 ? 0.67 : 0.53;
   };
   add(p.tensor);
-  add(p.data_degree);
-  if (p.ranks() != p.data_degree && p.ranks() != p.tensor) add(p.ranks());
+  add(p.copies());
+  if (p.shard_replicas() > 1) {
+    add(p.shards());
+    add(p.shard_replicas());
+  }
+  add(p.context);
+  if (p.ranks() != p.copies() && p.ranks() != p.tensor) add(p.ranks());
   if (p.pipeline > 1) {
-    const bool inner = r.stage > 0 && !r.last_stage();
+    const bool inner = (r.stage > 0 && !r.last_stage()) || p.virtual_stages > 1;
     add(2);
     if (inner) add(2);
   }

@@ -113,7 +113,7 @@ void Tail::update() {
 
 std::int64_t optimizer_elements(const StepInputs& in, const StageParameters& stage) {
   if (in.plan.data == DataParallel::ddp) return stage.elements();
-  const std::int64_t n = in.plan.data_degree;
+  const std::int64_t n = in.plan.shards();
   return stage.layers * ceil_div(elements_of(stage.layer), n) +
          ceil_div(elements_of(stage.root), n);
 }

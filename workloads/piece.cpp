@@ -38,7 +38,7 @@ bool StepInputs::sharded() const {
 }
 
 Sizes::Sizes(const StepInputs& in)
-    : tokens(in.batch.micro_batch * in.batch.sequence),
+    : tokens(in.batch.micro_batch * in.batch.sequence / in.plan.context),
       local_tokens(in.plan.sequence_parallel ? tokens / in.plan.tensor : tokens),
       hidden(in.shape.hidden),
       query(in.shape.heads / in.plan.tensor * in.shape.head_dim),

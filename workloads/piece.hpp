@@ -44,7 +44,7 @@ struct StepInputs {
 struct Sizes {
   explicit Sizes(const StepInputs&);
 
-  std::int64_t tokens;        // T = b s: of the whole micro-batch
+  std::int64_t tokens;        // T = b s / c: of the micro-batch on a context rank
   std::int64_t local_tokens;  // T / t with sequence parallel, else T: norms, residuals
   std::int64_t hidden;        // h
   std::int64_t query;         // q heads of this rank x head_dim

@@ -58,7 +58,8 @@ void check_tensor(const TransformerShape& s, const ParallelPlan& p, const Batch&
   check_divides("tensor degree", p.tensor, "ffn_hidden", s.ffn_hidden, where);
   check_divides("tensor degree", p.tensor, "vocab", s.vocab, where);
   if (p.sequence_parallel)
-    check_divides("tensor degree (sequence parallel)", p.tensor, "tokens of a context rank",
+    check_divides("tensor degree (sequence parallel)", p.tensor,
+                  p.context == 1 ? "sequence" : "the sequence on a context rank,",
                   b.sequence / p.context, where);
 }
 
@@ -79,6 +80,8 @@ void check_shards(const ParallelPlan& p, const std::string& where) {
     throw InputError(where, "shard_degree " + text(p.shard_degree) + " with data = \"ddp\"",
                      "ddp shards nothing: take zero1, zero2 or zero3");
   check_positive("shard_degree", p.shard_degree, where);
+  if (p.shard_degree == 1 && p.copies() > 1)
+    throw InputError(where, "shard_degree is 1", "whole copies everywhere are data = \"ddp\"");
   check_divides("shard_degree", p.shard_degree, "data x context degree", p.copies(), where);
 }
 
@@ -299,11 +302,12 @@ std::int64_t layers_of_part(std::int64_t layers, const ParallelPlan& plan, std::
   return plan.stage_layers.at(static_cast<std::size_t>(part));
 }
 
-std::vector<std::int64_t> layers_with_ends(std::int64_t layers, std::int64_t parts) {
+std::vector<std::int64_t> layers_with_ends(std::int64_t layers, std::int64_t parts,
+                                           std::int64_t before, std::int64_t after) {
   std::vector<std::int64_t> out;
   for (std::int64_t k = 0; k < parts; ++k)
-    out.push_back(layers_of_stage(layers + 2, parts, k) - (k == 0 ? 1 : 0) -
-                  (k == parts - 1 ? 1 : 0));
+    out.push_back(layers_of_stage(before + layers + after, parts, k) - (k == 0 ? before : 0) -
+                  (k == parts - 1 ? after : 0));
   return out;
 }
 

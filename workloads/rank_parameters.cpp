@@ -17,6 +17,18 @@ void add_linear(ParameterTensors& out, const TransformerShape& s, const std::str
   if (s.biases) out.push_back({name + ".bias", out_width, false, row_parallel});
 }
 
+/// BERT's: transform and its norm, bias of the logits, pooler, next-sentence classes.
+void add_masked_head(ParameterTensors& out, const TransformerShape& s, std::int64_t tensor) {
+  for (const char* dense : {"head.transform", "pooler"}) {
+    out.push_back({dense, s.hidden * s.hidden, true, true});
+    out.push_back({dense + std::string(".bias"), s.hidden, false, true});
+  }
+  add_norm(out, s, "head.norm");
+  out.push_back({"head.bias", s.vocab / tensor, false, false});
+  out.push_back({"next_sentence", 2 * s.hidden, true, true});
+  out.push_back({"next_sentence.bias", 2, false, true});
+}
+
 }  // namespace
 
 std::int64_t kv_heads_of_rank(const TransformerShape& s, std::int64_t tensor) {
@@ -52,13 +64,20 @@ ParameterTensors layer_tensors(const TransformerShape& s, std::int64_t tensor, b
 
 ParameterTensors embedding_tensors(const TransformerShape& s, std::int64_t tensor) {
   ParameterTensors out{{"embedding", s.vocab / tensor * s.hidden, false, false}};
-  if (!s.rope) out.push_back({"positions", s.max_positions * s.hidden, false, true});
+  if (learned_positions(s)) out.push_back({"positions", s.max_positions * s.hidden, false, true});
+  if (masked(s)) {
+    out.push_back({"segments", 2 * s.hidden, false, true});
+    add_norm(out, s, "embedding.norm");
+  }
   return out;
 }
 
 ParameterTensors head_tensors(const TransformerShape& s, std::int64_t tensor, bool own_copy) {
   ParameterTensors out;
-  add_norm(out, s, "final_norm");
+  if (masked(s))
+    add_masked_head(out, s, tensor);
+  else
+    add_norm(out, s, "final_norm");
   if (!s.tied_embeddings || own_copy)
     out.push_back({"head", s.vocab / tensor * s.hidden, true, false});
   return out;
@@ -83,7 +102,10 @@ std::int64_t StageParameters::tensors() const {
 StageParameters stage_parameters(const TransformerShape& s, const ParallelPlan& plan, bool packed,
                                  std::int64_t stage) {
   StageParameters out;
-  out.layers = layers_of_stage(s.layers, plan.pipeline, stage);
+  for (std::int64_t chunk = 0; chunk < plan.virtual_stages; ++chunk) {
+    out.chunk_layers.push_back(layers_of_part(s.layers, plan, chunk * plan.pipeline + stage));
+    out.layers += out.chunk_layers.back();
+  }
   out.layer = layer_tensors(s, plan.tensor, packed);
   const bool first = stage == 0, last = stage == plan.pipeline - 1;
   if (first) out.root = embedding_tensors(s, plan.tensor);

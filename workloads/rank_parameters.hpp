@@ -35,9 +35,10 @@ std::int64_t replicated_elements_of(const ParameterTensors&);
 
 /// What a pipeline stage holds.
 struct StageParameters {
-  std::int64_t layers = 0;
-  ParameterTensors layer;  // of each layer
-  ParameterTensors root;   // embedding on the first stage, final norm and head on the last
+  std::int64_t layers = 0;                 // of all its chunks
+  std::vector<std::int64_t> chunk_layers;  // of each model chunk
+  ParameterTensors layer;                  // of each layer
+  ParameterTensors root;  // embedding on the first stage, final norm and head on the last
   std::int64_t elements() const { return layers * elements_of(layer) + elements_of(root); }
   std::int64_t tensors() const;
 };

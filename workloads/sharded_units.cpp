@@ -7,6 +7,14 @@ namespace {
 
 using enum KernelFamily;
 
+/// The group that shares one copy.
+GroupKind shard_group(const ParallelPlan& plan) {
+  return plan.shard_replicas() > 1 ? GroupKind::shard : GroupKind::data;
+}
+Slot shard_group_slot(const ParallelPlan& plan) {
+  return plan.shard_replicas() > 1 ? shard_slot : data_slot;
+}
+
 /// Elements of a rank's shard; the gathered buffer is padded to shard x ranks.
 std::int64_t shard_elements(std::int64_t elements, std::int64_t ranks) {
   return (elements + ranks - 1) / ranks;
@@ -34,7 +42,7 @@ ShardedUnits::ShardedUnits(const StepInputs& in, KernelTable& table, Calls& call
 ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name,
                                                  const ParameterTensors& tensors,
                                                  KernelTable& table) const {
-  const std::int64_t ranks = in_.plan.data_degree;
+  const std::int64_t ranks = in_.plan.shards();
   const std::int64_t shard = shard_elements(elements_of(tensors), ranks), full = shard * ranks;
   const Dtype low = in_.precision.compute, wide = in_.precision.gradient_reduce;
   const std::int64_t e = bytes_per_element(low), r = bytes_per_element(wide);
@@ -57,10 +65,13 @@ ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name,
   }
   if (ranks > 1) {
     k.gather = table.index_of(Collective{name + ".gather", CollectiveKind::all_gather,
-                                         GroupKind::data, low, Bytes(e * full)});
+                                         shard_group(in_.plan), low, Bytes(e * full)});
     k.reduce = table.index_of(Collective{name + ".reduce", CollectiveKind::reduce_scatter,
-                                         GroupKind::data, wide, Bytes(r * full)});
+                                         shard_group(in_.plan), wide, Bytes(r * full)});
   }
+  if (in_.plan.shard_replicas() > 1)  // the reduced shard, in the reduce dtype
+    k.sum_replicas = table.index_of(Collective{name + ".sum_replicas", CollectiveKind::all_reduce,
+                                               GroupKind::replica, wide, Bytes(r * shard)});
   if (r != 4) k.shard_cast = table.pass(name + ".shard_cast", pointwise, wide, (r + 4) * shard);
   if (in_.plan.reduce == ReduceWhen::each && in_.batch.micro_batches > 1)
     k.shard_sum = table.pass(name + ".shard_sum", pointwise, Dtype::fp32, 12 * shard);
@@ -101,7 +112,8 @@ void ShardedUnits::before_forward(std::size_t unit) {
   finish_gather(unit, true);
   if (!in_.software.explicit_prefetch) return;
   const std::size_t depth = static_cast<std::size_t>(in_.plan.prefetch);
-  for (std::size_t next = unit + 1; next < num_units_ && next <= unit + depth; ++next)
+  const std::size_t first = is_root(unit) ? chunk_.begin : unit + 1;
+  for (std::size_t next = first; next < chunk_.end && next < first + depth; ++next)
     start_gather(next);
 }
 
@@ -124,9 +136,8 @@ void ShardedUnits::before_backward(std::size_t unit) {
   }
   const std::size_t depth =
       in_.software.explicit_prefetch ? static_cast<std::size_t>(in_.plan.prefetch) : 1;
-  const std::size_t from = is_root(unit) ? num_units_ : unit;
-  for (std::size_t i = 1; i <= depth && i <= from; ++i)
-    if (!is_root(from - i)) start_gather(from - i);
+  const std::size_t from = is_root(unit) ? chunk_.end : unit;
+  for (std::size_t i = 1; i <= depth && chunk_.begin + i <= from; ++i) start_gather(from - i);
 }
 
 void ShardedUnits::gradient(std::size_t unit, std::size_t tensor) {
@@ -143,7 +154,7 @@ void ShardedUnits::start_gather(std::size_t unit) {
   state.gathered = calls_.record(copy_lane);
   if (!k.gather) return;
   calls_.wait(data_lane, *state.gathered);
-  calls_.join(data_lane, data_slot, *k.gather);
+  calls_.join(data_lane, shard_group_slot(in_.plan), *k.gather);
   state.gathered = calls_.record(data_lane);
 }
 
@@ -201,18 +212,31 @@ void ShardedUnits::after_backward(std::size_t unit) {
   if (!keeps && !is_root(unit)) reshard(unit);
   if (!reduces_) return;
   reduce_copy(unit);
+  reduce(unit);
+}
+
+/// FSDP1 sums over the replicas in the stream of its reductions, so the next one waits; FSDP2 in a
+/// stream of its own (FRAMEWORKS 1.1).
+void ShardedUnits::reduce(std::size_t unit) {
   const Kernels& k = of(unit);
-  if (k.reduce) calls_.join(data_lane, data_slot, *k.reduce);
-  run(data_lane, k.shard_divide);
-  run(data_lane, k.shard_cast);
-  if (!first_backward_) run(data_lane, k.shard_sum);
-  reduced_ = calls_.record(data_lane);
+  if (k.sum_replicas && fsdp1() && summed_) calls_.wait(data_lane, *summed_);
+  if (k.reduce) calls_.join(data_lane, shard_group_slot(in_.plan), *k.reduce);
+  const Lane lane = k.sum_replicas ? replica_lane : data_lane;
+  if (k.sum_replicas) {
+    reduced_ = calls_.after(replica_lane, data_lane);
+    calls_.join(replica_lane, replica_slot, *k.sum_replicas);
+  }
+  run(lane, k.shard_divide);
+  run(lane, k.shard_cast);
+  if (!first_backward_) run(lane, k.shard_sum);
+  summed_ = calls_.record(lane);
+  if (!k.sum_replicas) reduced_ = summed_;
 }
 
 void ShardedUnits::finish_backward() {
   const bool keeps = in_.plan.data == DataParallel::zero2 && in_.plan.reduce == ReduceWhen::last;
   if (!keeps && has_root_) reshard(0);
-  if (reduced_) calls_.wait(compute, *reduced_);
+  if (summed_) calls_.wait(compute, *summed_);
 }
 
 }  // namespace stepcast::workloads

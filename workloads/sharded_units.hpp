@@ -5,7 +5,9 @@
 //   data lane            AllGather (k+1)                        ReduceScatter (k)
 //   compute lane   copy-out (k) forward (k) ...   backward (k)
 //
-// FSDP2 copies shards in and units out; FSDP1 gathers into views and joins gradients flat.
+// FSDP2 copies shards in and units out; FSDP1 gathers into views and joins gradients flat. hsdp
+// (shard_degree): all this inside a shard group, then shards are summed over the replicas on a lane
+// of their own.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +21,20 @@
 
 namespace stepcast::workloads {
 
+/// Units [begin, end) of one model chunk, without the root.
+struct UnitRange {
+  std::size_t begin = 0, end = 0;
+};
+
 /// Units of a stage in forward order: the root first (if the stage has one), then the layers.
 class ShardedUnits {
  public:
   ShardedUnits(const StepInputs&, KernelTable&, Calls&, const StageParameters&);
 
-  /// `first` and `last` tell the step's first forward and last backward from the others.
+  /// The chunk whose turn it is: nothing is gathered ahead beyond it.
+  void enter(UnitRange chunk) { chunk_ = chunk; }
+  /// `first` and `last` tell the step's first forward, and the first and the last backward of the
+  /// chunk, from the others.
   void start_forward(bool first);
   void before_forward(std::size_t unit);
   void after_forward(std::size_t unit);
@@ -41,8 +51,8 @@ class ShardedUnits {
  private:
   struct Kernels {  // of one kind of unit; absent: the software does not need it
     std::optional<std::uint32_t> cast, copy_in, gather, copy_out;
-    std::optional<std::uint32_t> flat_gradient, reduce_copy, divide, reduce, shard_divide,
-        shard_cast, shard_sum;
+    std::optional<std::uint32_t> flat_gradient, reduce_copy, divide, reduce, sum_replicas,
+        shard_divide, shard_cast, shard_sum;
     std::vector<std::optional<std::uint32_t>> first_gradient, later_gradient;  // by tensor
   };
   struct State {
@@ -60,6 +70,7 @@ class ShardedUnits {
   void finish_gather(std::size_t unit, bool forward);
   void limit_gathers();
   void reshard(std::size_t unit);
+  void reduce(std::size_t unit);
   void reduce_copy(std::size_t unit);
   void run(Lane lane, const std::optional<std::uint32_t>& kernel) {
     if (kernel) calls_.kernel(lane, *kernel);
@@ -69,11 +80,13 @@ class ShardedUnits {
   Calls& calls_;
   bool has_root_;
   std::size_t num_units_;
+  UnitRange chunk_;
   Kernels root_, layer_;
   std::vector<State> states_;
   bool first_backward_ = true, reduces_ = true;
   std::optional<Event> copied_out_;  // of the unit gathered before
-  std::optional<Event> reduced_;     // of the unit reduced before
+  std::optional<Event> reduced_;     // of the unit reduced before: its buffer is free
+  std::optional<Event> summed_;      // its shard is complete
   std::deque<Event> freed_;          // FSDP1's limiter: units resharded, oldest first
 };
 

@@ -1,6 +1,6 @@
 #include "workloads/step_program.hpp"
 
-#include <optional>
+#include <numeric>
 #include <utility>
 #include <variant>
 
@@ -9,7 +9,7 @@
 #include "workloads/gradient_buckets.hpp"
 #include "workloads/layer_piece.hpp"
 #include "workloads/optimizer_calls.hpp"
-#include "workloads/pipeline.hpp"
+#include "workloads/pipeline_exchange.hpp"
 #include "workloads/sharded_units.hpp"
 
 namespace stepcast::workloads {
@@ -47,16 +47,15 @@ class StageWriter {
 
   bool first_stage() const { return stage_ == 0; }
   bool last_stage() const { return stage_ == in_.plan.pipeline - 1; }
-  std::size_t num_layers() const { return static_cast<std::size_t>(parameters_.layers); }
-  std::size_t layer_unit(std::size_t layer) const { return layer + (has_root_ ? 1 : 0); }
 
   void make_pieces();
   void replay(const Piece& piece, std::size_t unit);
-  void forward();
-  void backward();
-  void receive(Lane lane, Slot slot, GroupKind group, const char* name);
-  void send(Lane lane, Slot slot, GroupKind group, const char* name);
-  std::uint32_t exchange_collective(GroupKind group, const char* name);
+  void forward(std::size_t turn);
+  void backward(std::size_t turn);
+  void enter(const Turn& turn);
+  bool has_root(const Turn& turn) const {
+    return exchange_.first_part(turn) || exchange_.last_part(turn);
+  }
   void sum_shared_gradients();
   void tail();
 
@@ -64,12 +63,13 @@ class StageWriter {
   KernelTable& table_;
   std::int64_t stage_;
   StageParameters parameters_;
-  bool has_root_;
   Calls calls_;
   DataParallelCalls data_;
+  PipelineExchange exchange_;
   Pieces pieces_;
+  UnitRange units_;  // of the chunk whose turn it is
   std::int64_t forwards_ = 0, backwards_ = 0;
-  std::optional<Event> sent_;  // pipeline_sync: the host waits for it after the next receive
+  std::vector<std::int64_t> backwards_of_chunk_;
 };
 
 StageWriter::StageWriter(const StepInputs& in, KernelTable& table, std::int64_t stage)
@@ -77,9 +77,10 @@ StageWriter::StageWriter(const StepInputs& in, KernelTable& table, std::int64_t 
       table_(table),
       stage_(stage),
       parameters_(stage_parameters(in.shape, in.plan, in.software.packed_projections, stage)),
-      has_root_(!parameters_.root.empty()),
       calls_(in.software.tensor_overlap && in.plan.tensor > 1),
-      data_(make_data_calls(table)) {
+      data_(make_data_calls(table)),
+      exchange_(in_, table, calls_, stage),
+      backwards_of_chunk_(parameters_.chunk_layers.size(), 0) {
   make_pieces();
 }
 
@@ -116,80 +117,57 @@ void StageWriter::replay(const Piece& piece, std::size_t unit) {
     }
 }
 
-void StageWriter::forward() {
+/// The units of a stage are its root, if it has one, then the layers chunk by chunk.
+void StageWriter::enter(const Turn& turn) {
+  const auto chunk = parameters_.chunk_layers.begin() + turn.chunk;
+  const std::int64_t root = parameters_.root.empty() ? 0 : 1;
+  const std::int64_t before = std::accumulate(parameters_.chunk_layers.begin(), chunk, root);
+  units_ = {static_cast<std::size_t>(before), static_cast<std::size_t>(before + *chunk)};
+  if (auto* sharded = std::get_if<ShardedUnits>(&data_)) sharded->enter(units_);
+}
+
+void StageWriter::forward(std::size_t turn) {
+  const Turn& now = exchange_.turns()[turn];
+  enter(now);
   const bool first = forwards_++ == 0;
   data([&](auto& d) { d.start_forward(first); });
-  if (!first_stage())
-    receive(receive_previous_lane, receive_previous_slot, GroupKind::pipeline_forward,
-            "pipeline.forward");
-  if (has_root_) data([&](auto& d) { d.before_forward(0); });
-  if (first_stage()) replay(pieces_.embedding_forward, 0);
-  for (std::size_t layer = 0; layer < num_layers(); ++layer) {
-    const std::size_t unit = layer_unit(layer);
+  exchange_.before(turn);
+  if (has_root(now)) data([&](auto& d) { d.before_forward(0); });
+  if (exchange_.first_part(now)) replay(pieces_.embedding_forward, 0);
+  for (std::size_t unit = units_.begin; unit < units_.end; ++unit) {
     data([&](auto& d) { d.before_forward(unit); });
     replay(pieces_.layer_forward, unit);
     data([&](auto& d) { d.after_forward(unit); });
   }
-  if (last_stage())
-    replay(pieces_.head_forward, 0);
-  else
-    send(send_next_lane, send_next_slot, GroupKind::pipeline_forward, "pipeline.forward");
+  if (exchange_.last_part(now)) replay(pieces_.head_forward, 0);
+  exchange_.after(turn);
 }
 
-void StageWriter::backward() {
-  const bool first = backwards_++ == 0;
-  const bool last = backwards_ == in_.batch.micro_batches;
-  data([&](auto& d) { d.start_backward(first, last); });
-  if (!last_stage())
-    receive(receive_next_lane, receive_next_slot, GroupKind::pipeline_backward,
-            "pipeline.backward");
-  if (has_root_) data([&](auto& d) { d.before_backward(0); });
-  if (last_stage()) replay(pieces_.head_backward, 0);
-  for (std::size_t layer = num_layers(); layer-- > 0;) {
-    const std::size_t unit = layer_unit(layer);
+void StageWriter::backward(std::size_t turn) {
+  const Turn& now = exchange_.turns()[turn];
+  enter(now);
+  const std::int64_t of_chunk = ++backwards_of_chunk_[static_cast<std::size_t>(now.chunk)];
+  const bool last = ++backwards_ == in_.batch.micro_batches * in_.plan.virtual_stages;
+  data([&](auto& d) { d.start_backward(of_chunk == 1, of_chunk == in_.batch.micro_batches); });
+  exchange_.before(turn);
+  if (has_root(now)) data([&](auto& d) { d.before_backward(0); });
+  if (exchange_.last_part(now)) replay(pieces_.head_backward, 0);
+  for (std::size_t unit = units_.end; unit-- > units_.begin;) {
     data([&](auto& d) { d.before_backward(unit); });
     replay(pieces_.layer_backward, unit);
     data([&](auto& d) { d.after_backward(unit); });
   }
-  if (first_stage())
-    replay(pieces_.embedding_backward, 0);
-  else
-    send(send_previous_lane, send_previous_slot, GroupKind::pipeline_backward, "pipeline.backward");
-  if (has_root_) data([&](auto& d) { d.after_backward(0); });
+  if (exchange_.first_part(now)) replay(pieces_.embedding_backward, 0);
+  exchange_.after(turn);
+  if (has_root(now)) data([&](auto& d) { d.after_backward(0); });
   if (last || in_.plan.reduce == ReduceWhen::each) data([](auto& d) { d.finish_backward(); });
-}
-
-/// One hidden tensor A between stages, cut by t with sequence parallel (core_v0.12.0 schedules.py
-/// get_tensor_shapes).
-std::uint32_t StageWriter::exchange_collective(GroupKind group, const char* name) {
-  return table_.index_of(Collective{name, CollectiveKind::send_receive, group,
-                                    in_.precision.compute, Bytes(Sizes(in_).local_bytes())});
-}
-
-/// Posted when the host gets here: the lane starts where compute stands, as torch's irecv does.
-void StageWriter::receive(Lane lane, Slot slot, GroupKind group, const char* name) {
-  calls_.after(lane, compute);
-  calls_.join(lane, slot, exchange_collective(group, name));
-  const Event received = calls_.after(compute, lane);
-  if (!in_.software.pipeline_sync) return;
-  // Megatron synchronises after an exchange. A send is waited for only here, after the receive
-  // that the neighbour may need first (its exchanges are batched: send and receive at once).
-  calls_.host_wait(received);
-  if (sent_) calls_.host_wait(*sent_);
-  sent_.reset();
-}
-
-void StageWriter::send(Lane lane, Slot slot, GroupKind group, const char* name) {
-  calls_.after(lane, compute);
-  calls_.join(lane, slot, exchange_collective(group, name));
-  if (in_.software.pipeline_sync) sent_ = calls_.record(lane);
 }
 
 /// Gradients that more ranks share than the data-parallel group: norms under sequence parallel
 /// (one flattened all-reduce over the tensor group, fp32), and tied embeddings on the first and the
 /// last stage (FRAMEWORKS 3.3). Sharded ones are reduced as shards.
 void StageWriter::sum_shared_gradients() {
-  const std::int64_t shards = in_.sharded() ? in_.plan.data_degree : 1;
+  const std::int64_t shards = in_.sharded() ? in_.plan.shards() : 1;
   const auto fp32_all_reduce = [&](const char* name, GroupKind group, std::int64_t elements) {
     return table_.index_of(Collective{name, CollectiveKind::all_reduce, group, Dtype::fp32,
                                       Bytes(4 * ((elements + shards - 1) / shards))});
@@ -216,12 +194,11 @@ void StageWriter::tail() {
 
 engine::Program StageWriter::write() {
   calls_.host_work(step_call);
-  for (const Turn& turn :
-       turns_of_stage(in_.plan.schedule, in_.plan.pipeline, stage_, in_.batch.micro_batches)) {
-    if (turn.pass == Pass::forward)
-      forward();
+  for (std::size_t turn = 0; turn < exchange_.turns().size(); ++turn) {
+    if (exchange_.turns()[turn].pass == Pass::forward)
+      forward(turn);
     else
-      backward();
+      backward(turn);
   }
   tail();
   engine::Program program = calls_.take();
@@ -234,7 +211,7 @@ engine::Program StageWriter::write() {
 StepProgram make_step_program(const TransformerShape& shape, const ParallelPlan& plan,
                               const Batch& batch, const Precision& precision,
                               const Software& software) {
-  expects(plan.tensor >= 1 && plan.pipeline >= 1 && plan.pipeline <= shape.layers &&
+  expects(plan.tensor >= 1 && plan.pipeline >= 1 && plan.context >= 1 &&
               shape.heads % plan.tensor == 0 && batch.micro_batches >= 1,
           "a plan that check() accepts");
   expects(precision.compute != Dtype::fp8, "a precision that check() accepts");

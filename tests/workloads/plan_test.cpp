@@ -60,7 +60,7 @@ TEST_CASE("a pipeline pair is a sender and the next stage of the same replica") 
   REQUIRE(backward.size() == forward.size());
   for (const auto& pair : forward) {
     const Coordinates from = coordinates_of(plan, pair[0]), to = coordinates_of(plan, pair[1]);
-    CHECK(to == Coordinates{from.tensor, from.data, from.pipeline + 1});
+    CHECK(to == Coordinates{from.tensor, from.context, from.data, from.pipeline + 1});
     CHECK(std::find(backward.begin(), backward.end(),
                     std::vector<std::int64_t>{pair[1], pair[0]}) != backward.end());
   }

@@ -35,15 +35,18 @@ struct RandomStep {
     shape.tied_embeddings = pick(true, false);
     plan.data =
         pick(DataParallel::ddp, DataParallel::zero1, DataParallel::zero2, DataParallel::zero3);
-    plan.data_degree = pick(1, 2, 3);
+    plan.data_degree = pick(1, 2, 3, 4);
     plan.tensor = pick(1, 2, 4);
+    plan.context = pick(1, 1, 2);
     plan.pipeline = pick(1, 2, 3);
+    if (plan.data != DataParallel::ddp && plan.copies() % 2 == 0) plan.shard_degree = pick(0, 2);
     plan.sequence_parallel = pick(true, false);
     plan.schedule = pick(Schedule::gpipe, Schedule::one_f_one_b);
     plan.recompute = pick(Recompute::none, Recompute::selective, Recompute::full);
     plan.reduce = pick(ReduceWhen::last, ReduceWhen::each);
     plan.prefetch = pick(0, 1, 2, 9);
     batch = {.micro_batch = pick(1, 2), .micro_batches = pick(1, 2, 5), .sequence = 128};
+    if (pick(true, false)) interleave(pick(2, 3), pick(1, 2));
     precision.gradient_reduce = pick(Dtype::fp32, Dtype::bf16);
     precision.loss_scaling = pick(true, false);
     software.fusion = pick(Fusion::eager, Fusion::compiled, Fusion::fused);
@@ -55,12 +58,29 @@ struct RandomStep {
     software.tensor_overlap = pick(true, false);
     software.explicit_prefetch = pick(true, false);
     software.pipeline_sync = pick(true, false);
+    software.interleaved_overlap = pick(true, false);
+    software.scatter_gather_p2p = pick(true, false);
+    software.context_exchange =
+        pick(ContextExchange::ring, ContextExchange::all_gather, ContextExchange::all_to_all);
     software.step_sync = pick(true, false);
     software.gradient_overlap = pick(true, false);
     software.reduce_scatter = pick(true, false);
     software.reduce_copy_compute = pick(true, false);
     software.autocast = pick(true, false);
     software.clip_gradients = pick(true, false);
+  }
+
+  /// v chunks a stage, of one layer each but for the last, in rounds of as many micro-batches as
+  /// stages.
+  void interleave(std::int64_t v, std::int64_t rounds) {
+    if (plan.pipeline == 1) return;
+    plan.schedule = Schedule::one_f_one_b;
+    plan.virtual_stages = v;
+    batch.micro_batches = rounds * plan.pipeline;
+    plan.stage_layers.assign(static_cast<std::size_t>(plan.parts()), 1);
+    plan.stage_layers.back() = 0;
+    plan.stage_layers[1] = 2;
+    shape.layers = plan.parts();
   }
 
   StepProgram make() const {
