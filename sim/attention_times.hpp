@@ -65,6 +65,7 @@ class AttentionTimes {
   void add_split(const std::vector<AttentionRow>& rows);
   void add_backwards();
   void add_other_masks();
+  void add_first_flash();
   double backward_ratio(const std::string& implementation) const;
   double causal_ratio(std::int64_t sequence) const;
   void find_backward_ratios();

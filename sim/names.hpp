@@ -64,10 +64,11 @@ inline constexpr Names<workloads::Activation, 2> activation_names{{
     {"swiglu", workloads::Activation::swiglu},
     {"gelu", workloads::Activation::gelu},
 }};
-inline constexpr Names<workloads::Fusion, 3> fusion_names{{
+inline constexpr Names<workloads::Fusion, 4> fusion_names{{
     {"eager", workloads::Fusion::eager},
     {"compiled", workloads::Fusion::compiled},
     {"fused", workloads::Fusion::fused},
+    {"own", workloads::Fusion::own},
 }};
 inline constexpr Names<workloads::Objective, 2> objective_names{{
     {"next_token", workloads::Objective::next_token},

@@ -7,13 +7,18 @@ namespace stepcast::workloads {
 /// What a norm keeps: its input, 2 bytes an element; eager RMSNorm keeps the fp32 copy and the
 /// normalised 16-bit tensor instead, 4 + 2.
 std::int64_t ActivationMemory::norm_input() const {
-  const bool composite = in_.software.fusion == Fusion::eager && in_.shape.norm == Norm::rmsnorm;
+  const bool composite = in_.software.fusion == Fusion::eager && !in_.software.fused_norm &&
+                         in_.shape.norm == Norm::rmsnorm;
   const std::int64_t elements = sizes_.local_tokens * sizes_.hidden;
   return (composite ? 4 + sizes_.element : sizes_.element) * elements;
 }
 
-/// Two norms and what they feed: inputs of q,k,v and of the MLP.
-std::int64_t ActivationMemory::norms() const { return 2 * (norm_input() + gathered_input()); }
+/// Two norms and what they feed: inputs of q,k,v and of the MLP; a byte mask of each residual
+/// branch's dropout.
+std::int64_t ActivationMemory::norms() const {
+  const std::int64_t masks = in_.shape.dropout ? 2 * sizes_.local_elements() : 0;
+  return 2 * (norm_input() + gathered_input()) + masks;
+}
 
 /// q, k, v, o and 4 bytes a row and head of softmax statistics. Eager code keeps k and v repeated
 /// for every q head.
@@ -27,7 +32,9 @@ std::int64_t ActivationMemory::attention() const {
 std::int64_t ActivationMemory::scores() const {
   if (!keeps_scores(in_.software.attention)) return 0;
   const std::int64_t heads = in_.shape.heads / in_.plan.tensor;
-  return sizes_.element * heads * sizes_.tokens * in_.batch.sequence;
+  const std::int64_t scores = heads * sizes_.tokens * in_.batch.sequence;
+  // Dropout keeps the softmax's output, the mask and what it leaves.
+  return (in_.shape.dropout ? 2 * sizes_.element + 1 : sizes_.element) * scores;
 }
 
 /// GELU: its input and output, 4f. SwiGLU: gate, up, product 6f; eager also silu(gate), 8f;
@@ -41,6 +48,7 @@ std::int64_t ActivationMemory::mlp() const {
     case Fusion::compiled:
       return 2 * f;
     case Fusion::fused:
+    case Fusion::own:
       return 3 * f;
   }
   throw BrokenPromise("unknown fusion");
@@ -61,17 +69,23 @@ std::int64_t ActivationMemory::layer() const {
 /// Final norm and its output; bytes a logit: 16-bit logits 2 and log-softmax 4 (eager; Megatron's
 /// softmax 4 in the place of the fp32 copy), 2 when compiled.
 std::int64_t ActivationMemory::head() const {
-  const std::int64_t logits = sizes_.tokens * sizes_.vocab;
   const std::int64_t each =
-      in_.software.fusion == Fusion::compiled ? sizes_.element : sizes_.element + 4;
-  return norm_input() + gathered_input() + each * logits;
+      in_.software.fusion == Fusion::compiled || in_.software.fusion == Fusion::own
+          ? sizes_.element
+          : sizes_.element + 4;
+  return norm_input() + gathered_input() + each * logits();
 }
 
 /// Bytes a logit at the peak of the loss: eager two fp32 gradients 4 + 4; Megatron works in place
 /// and casts 2; compiled writes the 16-bit gradient 2.
 std::int64_t ActivationMemory::loss_work() const {
-  const std::int64_t logits = sizes_.tokens * sizes_.vocab;
-  return (in_.software.fusion == Fusion::eager ? 8 : sizes_.element) * logits;
+  if (in_.software.fusion == Fusion::own) return 0;  // in place
+  return (in_.software.fusion == Fusion::eager ? 8 : sizes_.element) * logits();
+}
+
+std::int64_t ActivationMemory::logits() const {
+  return predicted_positions(in_.shape, in_.batch.sequence) * sizes_.tokens / in_.batch.sequence *
+         sizes_.vocab;
 }
 
 /// Three tensors of the MLP's width (gradients of gate, up and product) and four of the hidden

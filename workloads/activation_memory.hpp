@@ -15,7 +15,8 @@ class ActivationMemory {
   /// Kept per layer under the plan's recompute.
   std::int64_t layer() const;
   std::int64_t layer_without_recompute() const { return norms() + attention() + scores() + mlp(); }
-  /// The score matrix of unfused attention, S = 2 b a s^2 / t; 0 for flash kernels.
+  /// The score matrix of unfused attention, S = 2 b a s^2 / t, 2.5 S with dropout; 0 for flash
+  /// kernels.
   std::int64_t scores() const;
   /// Kept for the final norm, head and loss.
   std::int64_t head() const;
@@ -25,6 +26,7 @@ class ActivationMemory {
   std::int64_t layer_work() const;
 
  private:
+  std::int64_t logits() const;
   std::int64_t norm_input() const;
   std::int64_t norms() const;
   std::int64_t attention() const;

@@ -20,7 +20,7 @@ std::int64_t kv_bytes(const PieceWriter& w) {
   return w.sizes().element * w.sizes().tokens * w.sizes().kv;
 }
 
-/// 4 b a s^2 d FLOPs forward (QK^T and PV), halved by the causal mask; backward 2.5 times that:
+/// 4 b a s^2 d FLOPs forward (QK^T and PV), halved by a causal mask; backward 2.5 times that:
 /// five products of the same size (QK^T again, dP, dV, dQ, dK).
 Kernel attention_kernel(const PieceWriter& w, const std::string& name, KernelFamily family) {
   const Batch& batch = w.in().batch;
@@ -33,7 +33,9 @@ Kernel attention_kernel(const PieceWriter& w, const std::string& name, KernelFam
   kernel.kv_heads = repeats_kv(w) ? q_heads(w) : kv_heads(w);
   kernel.sequence = batch.sequence;
   kernel.head_dim = w.in().shape.head_dim;
-  const double forward = 2.0 * static_cast<double>(w.sizes().tokens) *
+  kernel.causal = !masked(w.in().shape);
+  const double products = kernel.causal ? 2.0 : 4.0;
+  const double forward = products * static_cast<double>(w.sizes().tokens) *
                          static_cast<double>(batch.sequence) * static_cast<double>(w.sizes().query);
   kernel.flops = Flops(family == attention_forward ? forward : 2.5 * forward);
   return kernel;
@@ -60,6 +62,10 @@ void flash_backward(PieceWriter& w) {
   const std::int64_t fp32_q = 4 * w.sizes().tokens * w.sizes().query;
   const std::int64_t kv_read = repeats_kv(w) ? q_bytes(w) : kv_bytes(w);
   Kernel kernel = attention_kernel(w, "layer.attention.core.backward", attention_backward);
+  if (w.own()) {  // reads q, k, v, o, dO and the statistics, writes dQ, dK, dV, groups summed
+    kernel.bytes = Bytes(4 * q_bytes(w) + 4 * kv_bytes(w) + row_statistics_bytes(w));
+    return w.kernel(std::move(kernel));
+  }
   kernel.bytes = Bytes(7 * q_bytes(w) + 2 * kv_read + row_statistics_bytes(w) + 4 * fp32_q);
   w.kernel(std::move(kernel));
   if (kv_heads(w) < q_heads(w))  // per group: read one per q head, write one
@@ -72,23 +78,54 @@ std::int64_t score_bytes(const PieceWriter& w) {  // S = 2 b a s^2 / t
   return w.sizes().element * q_heads(w) * w.sizes().tokens * w.in().batch.sequence;
 }
 
-/// QK^T, softmax, PV with the scores in memory. Fused scale-mask-softmax: 2S; eager: scale 2S, mask
-/// 2S, upcast and softmax and cast in one kernel 2S. The causal mask halves no product.
+/// Whether scale and mask are kernels of their own.
+bool separate_softmax(const PieceWriter& w) {
+  return w.eager() && w.in().software.attention == AttentionKernel::unfused;
+}
+bool compiled(const PieceWriter& w) { return w.in().software.fusion == Fusion::compiled; }
+
+/// Fused scale-mask-softmax: 2S; eager: scale 2S, mask 2S, upcast and softmax and cast in one
+/// kernel 2S. Dropout: reads S, writes S and a byte mask, 2.5S; a compiler makes it in the
+/// softmax's kernel, which then writes both: 3.5S.
+void softmax_forward(PieceWriter& w) {
+  const std::int64_t s = score_bytes(w);
+  const bool dropout = w.in().shape.dropout;
+  if (separate_softmax(w)) {
+    w.pass("layer.attention.core.scale", pointwise, 2 * s);
+    w.pass("layer.attention.core.mask", pointwise, 2 * s);
+  }
+  if (dropout && compiled(w)) return w.pass("layer.attention.core.softmax", softmax, 7 * s / 2);
+  w.pass("layer.attention.core.softmax", softmax, 2 * s);
+  if (dropout) w.pass("layer.attention.core.dropout", pointwise, 5 * s / 2);
+}
+
+/// Softmax backward 3S; dropout backward 2.5S before it, compiled 3.5S together; eager mask and
+/// scale 2S each.
+void softmax_backward(PieceWriter& w) {
+  const std::int64_t s = score_bytes(w);
+  const bool dropout = w.in().shape.dropout;
+  if (dropout && compiled(w))
+    return w.pass("layer.attention.core.softmax.backward", softmax, 7 * s / 2);
+  if (dropout) w.pass("layer.attention.core.dropout.backward", pointwise, 5 * s / 2);
+  w.pass("layer.attention.core.softmax.backward", softmax, 3 * s);
+  if (separate_softmax(w)) {
+    w.pass("layer.attention.core.mask.backward", pointwise, 2 * s);
+    w.pass("layer.attention.core.scale.backward", pointwise, 2 * s);
+  }
+}
+
+/// QK^T, softmax, PV with the scores in memory. The causal mask halves no product.
 void unfused_forward(PieceWriter& w) {
   const Batch& batch = w.in().batch;
   const std::int64_t s = batch.sequence, d = w.in().shape.head_dim;
   const std::int64_t count = batch.micro_batch * q_heads(w);
   w.batched_gemm("layer.attention.core.scores.forward", s, s, d, count);
-  if (w.eager()) {
-    w.pass("layer.attention.core.scale", pointwise, 2 * score_bytes(w));
-    w.pass("layer.attention.core.mask", pointwise, 2 * score_bytes(w));
-  }
-  w.pass("layer.attention.core.softmax", softmax, 2 * score_bytes(w));
+  softmax_forward(w);
   w.batched_gemm("layer.attention.core.values.forward", s, d, s, count);
   w.pass("layer.attention.core.contiguous", copy, 2 * q_bytes(w));
 }
 
-/// Two products for each of the two; softmax backward 3S; eager mask and scale 2S each.
+/// Two products for each of the two.
 void unfused_backward(PieceWriter& w) {
   const Batch& batch = w.in().batch;
   const std::int64_t s = batch.sequence, d = w.in().shape.head_dim;
@@ -96,11 +133,7 @@ void unfused_backward(PieceWriter& w) {
   w.pass("layer.attention.core.contiguous.backward", copy, 2 * q_bytes(w));
   w.batched_gemm("layer.attention.core.values.dgrad", s, s, d, count);
   w.batched_gemm("layer.attention.core.values.vgrad", s, d, s, count);
-  w.pass("layer.attention.core.softmax.backward", softmax, 3 * score_bytes(w));
-  if (w.eager()) {
-    w.pass("layer.attention.core.mask.backward", pointwise, 2 * score_bytes(w));
-    w.pass("layer.attention.core.scale.backward", pointwise, 2 * score_bytes(w));
-  }
+  softmax_backward(w);
   w.batched_gemm("layer.attention.core.scores.qgrad", s, d, s, count);
   w.batched_gemm("layer.attention.core.scores.kgrad", s, d, s, count);
 }

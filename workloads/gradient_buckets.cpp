@@ -47,7 +47,7 @@ std::vector<GradientBuckets::TensorKernels> GradientBuckets::tensor_kernels(
     TensorKernels k{.elements = t.elements, .widen = {}, .accumulate = {}};
     const std::string prefix = name + "." + t.name;
     if (megatron()) {
-      if (!t.matmul)
+      if (!t.matmul || !in_.software.accumulation_fusion)
         k.widen = table.pass(prefix + ".accumulate", pointwise, gradient_dtype_,
                              (e + 2 * g) * t.elements);
     } else {
@@ -93,11 +93,13 @@ void GradientBuckets::gradient(std::size_t unit, std::size_t tensor) {
 }
 
 /// torch copies gradients into the bucket (read g, write g, divided on the way) and back after the
-/// reduction; Megatron's live in the bucket and are divided there (read g, write g).
+/// reduction; Megatron's live in the bucket and are divided there (read g, write g). The trainer's
+/// live in the bucket, and its loss is divided.
 void GradientBuckets::reduce_bucket() {
   if (bucket_elements_ == 0) return;
   const std::int64_t bytes = bucket_elements_ * bytes_per_element(gradient_dtype_);
-  calls_.kernel(compute, table_.pass("bucket.copy_in", copy, gradient_dtype_, 2 * bytes));
+  if (in_.software.fusion != Fusion::own)
+    calls_.kernel(compute, table_.pass("bucket.copy_in", copy, gradient_dtype_, 2 * bytes));
   if (in_.plan.copies() > 1) {
     calls_.after(data_lane, compute);
     const bool scatter = in_.plan.data != DataParallel::ddp && in_.software.reduce_scatter;
@@ -110,7 +112,7 @@ void GradientBuckets::reduce_bucket() {
     if (replicas) sum_replicas(bytes / in_.plan.shards());
     reduced_ = calls_.record(replicas ? replica_lane : data_lane);
   }
-  if (!megatron())
+  if (!megatron() && in_.software.fusion != Fusion::own)
     copies_back_.push_back(table_.pass("bucket.copy_out", copy, gradient_dtype_, 2 * bytes));
   bucket_elements_ = 0;
   first_bucket_ = false;

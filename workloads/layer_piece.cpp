@@ -34,9 +34,23 @@ Linear output(const PieceWriter& w) {
 }
 Linear down(const PieceWriter& w) { return linear(w, "mlp.down", w.sizes().ffn, w.sizes().hidden); }
 
-/// Residual sum: read two, write one, 3A. The compiled kernel of the next norm may hold it.
+bool compiled(const PieceWriter& w) { return w.in().software.fusion == Fusion::compiled; }
+
+/// Residual sum: read two, write one, 3A. The compiled kernel of the next norm may hold it. Dropout
+/// of the branch: eager 2.5A more (read, write, a byte mask); in one kernel with the sum the mask
+/// alone, 0.5A.
 void residual(PieceWriter& w, const std::string& name) {
-  w.pass(name, pointwise, 3 * w.sizes().local_bytes());
+  const std::int64_t a = w.sizes().local_bytes(), mask = w.sizes().local_elements();
+  if (!w.in().shape.dropout) return w.pass(name, pointwise, 3 * a);
+  if (!w.eager()) return w.pass(name, pointwise, 3 * a + mask);
+  w.pass(name + ".dropout", pointwise, 2 * a + mask);
+  w.pass(name, pointwise, 3 * a);
+}
+
+/// Gradient of a branch: read, mask, write, 2.5A.
+void dropout_backward(PieceWriter& w, const std::string& name) {
+  if (!w.in().shape.dropout) return;
+  w.pass(name, pointwise, 2 * w.sizes().local_bytes() + w.sizes().local_elements());
 }
 
 void attention_half_forward(PieceWriter& w) {
@@ -45,7 +59,7 @@ void attention_half_forward(PieceWriter& w) {
   write_rope(w, ".forward");
   write_attention_core_forward(w);
   write_row_forward(w, output(w));
-  if (w.in().software.fusion != Fusion::compiled) residual(w, "layer.attention.residual");
+  if (!compiled(w)) residual(w, "layer.attention.residual");
 }
 
 /// SwiGLU: eager silu 2F and multiply 3F, otherwise one kernel 3F. GELU: 2F.
@@ -68,7 +82,7 @@ void activation_backward(PieceWriter& w) {
 }
 
 void mlp_half_forward(PieceWriter& w) {
-  write_norm_forward(w, "layer.norm2", w.in().software.fusion == Fusion::compiled);
+  write_norm_forward(w, "layer.norm2", compiled(w));
   write_column_forward(w, "layer.mlp.up", up_projections(w));
   activation_forward(w);
   write_row_forward(w, down(w));
@@ -81,6 +95,7 @@ void join_packed_gradients(PieceWriter& w, const std::string& name, std::int64_t
 }
 
 void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
+  dropout_backward(w, "layer.mlp.dropout.backward");
   write_row_backward(w, unit, down(w));
   activation_backward(w);
   if (swiglu(w)) join_packed_gradients(w, "layer.mlp.gate_up.concatenate", 2 * w.sizes().ffn);
@@ -89,6 +104,7 @@ void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
 }
 
 void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
+  dropout_backward(w, "layer.attention.dropout.backward");
   write_row_backward(w, unit, output(w));
   if (w.in().plan.recompute == Recompute::selective) write_attention_core_forward(w);
   write_attention_core_backward(w);

@@ -8,9 +8,12 @@ void forward(PieceWriter& w, const Linear& l) {
   w.gemm(l.name + ".forward", w.sizes().tokens, l.out, l.in);
 }
 
-/// GEMM (T, in, out).
-void input_gradient(PieceWriter& w, const Linear& l) {
-  w.gemm(l.name + ".dgrad", w.sizes().tokens, l.in, l.out);
+/// GEMM (T, in, out). The trainer's own adds to that of the earlier products of the same input.
+void input_gradient(PieceWriter& w, const Linear& l, bool first) {
+  if (w.own() && !first)
+    w.accumulating_gemm(l.name + ".dgrad", w.sizes().tokens, l.in, l.out);
+  else
+    w.gemm(l.name + ".dgrad", w.sizes().tokens, l.in, l.out);
 }
 
 /// GEMM (out, in, T); a bias gradient sums the output gradient over the tokens (reads T x out).
@@ -27,7 +30,7 @@ void weight_gradient(PieceWriter& w, const ParameterTensors& unit, const Linear&
 /// one kernel that reads all and writes one.
 void sum_input_gradients(PieceWriter& w, const std::string& name, const Linears& linears) {
   const auto count = static_cast<std::int64_t>(linears.size());
-  if (count < 2) return;
+  if (count < 2 || w.own()) return;
   const std::int64_t a = w.sizes().hidden_bytes();
   if (w.eager())
     for (std::int64_t i = 1; i < count; ++i)
@@ -45,7 +48,7 @@ void overlapped_backward(PieceWriter& w, const std::string& name, const Paramete
                          const Linears& linears) {
   const bool regather = gathers_input_again(w);
   if (regather) w.begin_hidden(name + ".regather", CollectiveKind::all_gather);
-  for (const Linear& l : linears) input_gradient(w, l);
+  for (const Linear& l : linears) input_gradient(w, l, &l == &linears.front());
   sum_input_gradients(w, name, linears);
   if (regather) w.end();
   w.begin_hidden(name + ".backward", w.sequence_parallel() ? CollectiveKind::reduce_scatter
@@ -67,7 +70,7 @@ void write_column_backward(PieceWriter& w, const std::string& name, const Parame
     return overlapped_backward(w, name, unit, linears);
   if (gathers_input_again(w)) w.all_gather_hidden(name + ".regather");
   for (const Linear& l : linears) {
-    input_gradient(w, l);
+    input_gradient(w, l, &l == &linears.front());
     weight_gradient(w, unit, l);
   }
   sum_input_gradients(w, name, linears);
@@ -87,7 +90,7 @@ void write_row_forward(PieceWriter& w, const Linear& l) {
 
 void write_row_backward(PieceWriter& w, const ParameterTensors& unit, const Linear& l) {
   if (w.sequence_parallel()) w.all_gather_hidden(l.name + ".backward");
-  input_gradient(w, l);
+  input_gradient(w, l, true);
   weight_gradient(w, unit, l);
 }
 

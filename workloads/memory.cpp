@@ -105,7 +105,8 @@ std::int64_t communication_bytes(const Rank& r, Moment moment) {
   if (r.sharded())
     return (r.wide + (r.in.software.flat_parameters == FlatParameters::fsdp1 ? r.low : 0)) * r.unit;
   if (r.in.software.autocast) return 4 * r.all;
-  if (r.in.software.fusion == Fusion::fused) return 0;  // gradients live in the buckets
+  // gradients live in the buckets
+  if (r.in.software.fusion == Fusion::fused || r.in.software.fusion == Fusion::own) return 0;
   return std::min(r.in.software.ddp_bucket_bytes, r.wide * r.all);
 }
 

@@ -5,6 +5,11 @@ namespace {
 
 using enum KernelFamily;
 
+/// Eager code writes RMSNorm out of torch's operators, unless it brings a kernel of its own.
+bool composite(const PieceWriter& w) {
+  return w.eager() && w.in().shape.norm == Norm::rmsnorm && !w.in().software.fused_norm;
+}
+
 /// x * rsqrt(mean(x^2) + eps) in fp32, then cast and weight: 7 kernels. Bytes an element of a
 /// 2-byte tensor: upcast 2+4, square 4+4, mean 4, (rsqrt on T numbers), multiply 4+4, cast 4+2,
 /// weight 2+2 = 36, i.e. 18A.
@@ -57,25 +62,26 @@ void finalize(PieceWriter& w, const std::string& name) {
 
 void write_norm_forward(PieceWriter& w, const std::string& name, bool residual_before) {
   const std::int64_t a = w.sizes().local_bytes();
-  if (w.eager() && w.in().shape.norm == Norm::rmsnorm)
-    return eager_rmsnorm_forward(w, name + ".forward");
+  if (composite(w)) return eager_rmsnorm_forward(w, name + ".forward");
   // One kernel (torch's own LayerNorm too): read and write 2A; with the residual, read two tensors
-  // and write the sum as well 4A.
-  w.pass(name + ".forward", norm, (residual_before ? 4 : 2) * a);
+  // and write the sum as well 4A, and read the mask of its dropout.
+  const bool dropout = residual_before && w.in().shape.dropout;
+  w.pass(name + ".forward", norm,
+         (residual_before ? 4 : 2) * a + (dropout ? w.sizes().local_elements() : 0));
 }
 
 void write_norm_backward(PieceWriter& w, const std::string& name, const ParameterTensors& unit,
                          const std::string& tensor, bool residual) {
   const std::int64_t a = w.sizes().local_bytes();
-  if (w.eager() && w.in().shape.norm == Norm::rmsnorm) {
+  if (composite(w)) {
     eager_rmsnorm_backward(w, name + ".backward");
   } else {
     // Read the gradient and x, write dx: 3A; Inductor adds the residual's gradient, 4A.
     const bool adds_residual = w.in().software.fusion == Fusion::compiled && residual;
     w.pass(name + ".backward", norm_backward, (adds_residual ? 4 : 3) * a);
-    if (w.eager())
+    if (w.eager() && !w.in().software.fused_norm)
       w.pass(name + ".backward.weight", reduction, 2 * a);  // torch: a second pass over both
-    else
+    else if (!w.own())  // which counts the sum as part of the kernel
       finalize(w, name + ".backward");
   }
   norm_gradients(w, unit, tensor);

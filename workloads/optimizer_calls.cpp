@@ -36,6 +36,44 @@ constexpr std::array<Pass, 8> foreach_adamw{{
     {"adamw.parameter", 16, 3},  // p += step m / root: read p, m, root, write p
 }};
 
+/// AdamW as a loop over the tensors, each pass a kernel (Composer's DecoupledAdamW, from memory):
+/// 88 bytes a parameter.
+constexpr std::array<Pass, 9> per_tensor_adamw{{
+    {"adamw.decay", 8, 1},
+    {"adamw.moment1.scale", 8, 1},
+    {"adamw.moment1", 12, 2},
+    {"adamw.moment2.scale", 8, 1},
+    {"adamw.moment2", 12, 2},
+    {"adamw.root", 8, 2},
+    {"adamw.correct", 8, 2},
+    {"adamw.epsilon", 8, 1},
+    {"adamw.parameter", 16, 3},
+}};
+
+/// LAMB in apex (csrc/multi_tensor_lamb.cu, from memory): norm of every parameter tensor; the
+/// update from p, g, m, v, written over g, with m and v; norm of every update; the parameter from
+/// both. 48 bytes a parameter; the norm of all gradients comes before (clip()).
+constexpr std::array<Pass, 4> fused_lamb{{
+    {"lamb.parameter_norm", 4, 1},
+    {"lamb.update", 28, 4},
+    {"lamb.update_norm", 4, 1},
+    {"lamb.parameter", 12, 2},
+}};
+
+/// Tensors that a rank's optimizer walks over. FSDP1 gives it a run of the unit's flat parameter,
+/// which few of the tensors touch, and a loop leaves out the others; elsewhere every tensor has a
+/// part on every rank.
+std::int64_t optimizer_tensors(const StepInputs& in, const StageParameters& stage) {
+  if (in.software.fusion == Fusion::fused) return 1;
+  const bool few = in.sharded() && in.software.flat_parameters == FlatParameters::fsdp1 &&
+                   in.software.optimizer == OptimizerKernel::per_tensor;
+  if (!few) return stage.tensors();
+  const auto touched = [&](const ParameterTensors& unit) {
+    return unit.empty() ? 0 : 1 + (static_cast<std::int64_t>(unit.size()) - 1) / in.plan.shards();
+  };
+  return stage.layers * touched(stage.layer) + touched(stage.root);
+}
+
 class Tail {
  public:
   Tail(const StepInputs& in, KernelTable& table, Calls& calls, const StageParameters& stage)
@@ -43,18 +81,25 @@ class Tail {
         table_(table),
         calls_(calls),
         elements_(optimizer_elements(in, stage)),
-        tensors_(in.software.fusion == Fusion::fused ? 1 : stage.tensors()) {}
+        tensors_(optimizer_tensors(in, stage)) {}
 
+  bool lamb() const { return in_.software.optimizer == OptimizerKernel::lamb; }
   void unscale();
   void clip();
   void update();
 
  private:
   void pass(const Pass& p) {
-    const std::int64_t n = launches(elements_, tensors_, p.lists);
+    const bool flat = in_.software.fusion == Fusion::own;  // one buffer, one launch
+    const std::int64_t n = flat ? 1 : launches(elements_, tensors_, p.lists);
     const std::uint32_t index =
         table_.pass(p.name, KernelFamily::optimizer, Dtype::fp32, ceil_div(p.bytes * elements_, n));
     for (std::int64_t i = 0; i < n; ++i) calls_.kernel(compute, index);
+  }
+  /// One kernel for every tensor, of an average one's size.
+  void each_tensor(const Pass& p) {
+    calls_.kernel(compute, table_.pass(p.name, KernelFamily::optimizer, Dtype::fp32,
+                                       ceil_div(p.bytes * elements_, tensors_)));
   }
   void small(const char* name) {  // on one number, or one per tensor
     calls_.kernel(compute, table_.pass(name, KernelFamily::optimizer, Dtype::fp32, 8 * tensors_));
@@ -77,14 +122,15 @@ void Tail::unscale() {
   if (!in_.precision.loss_scaling) return;
   pass({"gradients.unscale", 8, 1});
   world_all_reduce("gradients.found_inf");
-  calls_.host_wait(calls_.record(compute));
+  // FusedLAMBAMP reads flag and scale on the device (DeepLearningExamples 729963d lamb_amp_opt).
+  if (!lamb()) calls_.host_wait(calls_.record(compute));
 }
 
 /// Norm of every tensor (read 4), then of the norms, summed over all ranks; gradients scaled (read
 /// 4, write 4). Replicated gradients need no sum over the data group: plain ddp has no collective
 /// here; with tensor or pipeline degrees its model-parallel groups are taken as the world's.
 void Tail::clip() {
-  if (!in_.software.clip_gradients) return;
+  if (!in_.software.clip_gradients && !lamb()) return;
   pass({"gradients.norm", 4, 1});
   small("gradients.norm.total");
   const bool whole_on_every_rank =
@@ -97,16 +143,26 @@ void Tail::clip() {
   if (in_.software.fusion == Fusion::fused && in_.software.step_sync)
     calls_.host_wait(calls_.record(compute));
   small("gradients.norm.factor");
-  pass({"gradients.scale", 8, 1});
+  if (!lamb()) pass({"gradients.scale", 8, 1});  // LAMB's update divides by it
 }
 
 /// Fused AdamW: read p, g, m, v, write p, m, v: 28 bytes.
 void Tail::update() {
-  if (in_.software.optimizer == OptimizerKernel::foreach) {
-    for (const Pass& p : foreach_adamw) pass(p);
-    return;
+  switch (in_.software.optimizer) {
+    case OptimizerKernel::foreach:
+      for (const Pass& p : foreach_adamw) pass(p);
+      return;
+    case OptimizerKernel::fused:
+      return pass({"adamw.fused", 28, 4});
+    case OptimizerKernel::per_tensor:
+      for (std::int64_t t = 0; t < tensors_; ++t)
+        for (const Pass& p : per_tensor_adamw) each_tensor(p);
+      return;
+    case OptimizerKernel::lamb:
+      for (const Pass& p : fused_lamb) pass(p);
+      return;
   }
-  pass({"adamw.fused", 28, 4});
+  throw BrokenPromise("unknown optimizer");
 }
 
 }  // namespace

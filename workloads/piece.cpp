@@ -37,6 +37,12 @@ bool StepInputs::sharded() const {
   throw BrokenPromise("unknown data parallelism");
 }
 
+Batch predicted_batch(const StepInputs& in) {
+  Batch batch = in.batch;
+  batch.sequence = predicted_positions(in.shape, batch.sequence);
+  return batch;
+}
+
 Sizes::Sizes(const StepInputs& in)
     : tokens(in.batch.micro_batch * in.batch.sequence / in.plan.context),
       local_tokens(in.plan.sequence_parallel ? tokens / in.plan.tensor : tokens),
@@ -53,9 +59,17 @@ void PieceWriter::gemm(const std::string& name, std::int64_t m, std::int64_t n, 
   this->kernel(std::move(kernel));
 }
 
+void PieceWriter::accumulating_gemm(const std::string& name, std::int64_t m, std::int64_t n,
+                                    std::int64_t k) {
+  Kernel kernel = gemm_kernel(name, in_.precision.compute, m, n, k);
+  kernel.accumulate = true;
+  kernel.bytes = Bytes(sizes_.element * (m * k + k * n + 2 * m * n));
+  this->kernel(std::move(kernel));
+}
+
 void PieceWriter::weight_gradient(const std::string& name, std::int64_t m, std::int64_t n,
                                   std::int64_t k) {
-  if (!fused() || in_.sharded()) return gemm(name, m, n, k);
+  if (!fused() || in_.sharded() || !in_.software.accumulation_fusion) return gemm(name, m, n, k);
   Kernel kernel = gemm_kernel(name, in_.precision.compute, m, n, k);
   kernel.accumulate = true;
   kernel.bytes = Bytes(sizes_.element * (m * k + k * n) + 8 * m * n);

@@ -40,6 +40,9 @@ struct StepInputs {
   bool sharded() const;
 };
 
+/// A micro-batch of the positions that the vocabulary's logits are made for, and no others.
+Batch predicted_batch(const StepInputs&);
+
 /// Sizes of one micro-batch on one rank, in elements.
 struct Sizes {
   explicit Sizes(const StepInputs&);
@@ -53,7 +56,8 @@ struct Sizes {
   std::int64_t vocab;         // V / t
   std::int64_t element;       // bytes of an activation
   std::int64_t hidden_bytes() const { return element * tokens * hidden; }  // A
-  std::int64_t local_bytes() const { return element * local_tokens * hidden; }
+  std::int64_t local_elements() const { return local_tokens * hidden; }
+  std::int64_t local_bytes() const { return element * local_elements(); }
   std::int64_t ffn_bytes() const { return element * tokens * ffn; }  // F
 };
 
@@ -66,12 +70,15 @@ class PieceWriter {
   const Sizes& sizes() const { return sizes_; }
   bool eager() const { return in_.software.fusion == Fusion::eager; }
   bool fused() const { return in_.software.fusion == Fusion::fused; }
+  bool own() const { return in_.software.fusion == Fusion::own; }
   bool packed() const { return in_.software.packed_projections; }
   bool split() const { return in_.plan.tensor > 1; }
   bool sequence_parallel() const { return split() && in_.plan.sequence_parallel; }
 
   /// C[m,n] = A[m,k] B[k,n]: 2 m n k FLOPs; reads A and B, writes C once, each.
   void gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k);
+  /// C += A B: also reads C.
+  void accumulating_gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k);
   /// A weight gradient C[m,n] over k tokens; in Megatron's buckets it is added to an fp32
   /// buffer inside the GEMM (reads and writes 4 bytes an element of C).
   void weight_gradient(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k);

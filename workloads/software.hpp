@@ -9,7 +9,10 @@
 
 namespace stepcast::workloads {
 
-enum class Fusion : std::uint8_t { eager, compiled, fused };  // torch eager, torch.compile, TE/apex
+/// torch eager, torch.compile, TE/apex, stepcast's own trainer: one kernel for each of norm, rope,
+/// SwiGLU, attention, loss; input gradients of products are added by their GEMM; gradients live in
+/// the bucket.
+enum class Fusion : std::uint8_t { eager, compiled, fused, own };
 /// AdamW as torch's foreach passes, as one multi-tensor kernel, or as a loop over the tensors (the
 /// decoupled AdamW of Composer); LAMB as apex's multi-tensor kernels.
 enum class OptimizerKernel : std::uint8_t { foreach, fused, per_tensor, lamb };

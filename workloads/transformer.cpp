@@ -1,5 +1,7 @@
 #include "workloads/transformer.hpp"
 
+#include <algorithm>
+
 namespace stepcast::workloads {
 namespace {
 
@@ -28,12 +30,20 @@ std::int64_t layer_parameters(const TransformerShape& s) {
   return layer_matmul_parameters(s) + layer_biases(s) + 2 * norm_parameters(s);
 }
 
+std::int64_t predicted_positions(const TransformerShape& s, std::int64_t sequence) {
+  return masked(s) ? std::max<std::int64_t>(1, sequence * 5 / 32) : sequence;
+}
+
 std::int64_t embedding_parameters(const TransformerShape& s) {
-  return s.vocab * s.hidden + (s.rope ? 0 : s.max_positions * s.hidden);
+  const std::int64_t segments = masked(s) ? 2 * s.hidden + norm_parameters(s) : 0;
+  return s.vocab * s.hidden + (learned_positions(s) ? s.max_positions * s.hidden : 0) + segments;
 }
 
 std::int64_t head_parameters(const TransformerShape& s) {
-  return norm_parameters(s) + (s.tied_embeddings ? 0 : s.vocab * s.hidden);
+  const std::int64_t own = norm_parameters(s) + (s.tied_embeddings ? 0 : s.vocab * s.hidden);
+  if (!masked(s)) return own;
+  const std::int64_t dense = s.hidden * s.hidden + s.hidden;  // transform, pooler
+  return own + 2 * dense + s.vocab + 2 * s.hidden + 2;
 }
 
 std::int64_t parameters(const TransformerShape& s) {
@@ -41,8 +51,11 @@ std::int64_t parameters(const TransformerShape& s) {
 }
 
 Flops model_flops(const TransformerShape& s, std::int64_t tokens, std::int64_t sequence) {
-  const auto matmul =
-      static_cast<double>(s.layers * layer_matmul_parameters(s) + s.vocab * s.hidden);
+  const double predicted =
+      static_cast<double>(predicted_positions(s, sequence)) / static_cast<double>(sequence);
+  const std::int64_t head = (s.vocab + (masked(s) ? s.hidden : 0)) * s.hidden;
+  const double matmul = static_cast<double>(s.layers * layer_matmul_parameters(s)) +
+                        predicted * static_cast<double>(head);
   const auto attention = static_cast<double>(s.layers * query_width(s) * sequence);
   return Flops((6.0 * matmul + 12.0 * attention) * static_cast<double>(tokens));
 }

@@ -38,10 +38,19 @@ struct TransformerShape {
   friend bool operator==(const TransformerShape&, const TransformerShape&) = default;
 };
 
-/// Parameters of one decoder layer, of the embedding, of the final norm and head, and in total.
+inline bool masked(const TransformerShape& s) { return s.objective == Objective::masked; }
+inline bool learned_positions(const TransformerShape& s) { return !s.rope && !s.alibi; }
+
+/// Positions of a sequence that the vocabulary's logits are made for: all, or BERT's
+/// max_predictions_per_seq (20 of 128, 80 of 512).
+std::int64_t predicted_positions(const TransformerShape&, std::int64_t sequence);
+
+/// Parameters of one layer, of the embedding, of the final norm and head, and in total.
 std::int64_t layer_parameters(const TransformerShape&);
 std::int64_t embedding_parameters(const TransformerShape&);
-std::int64_t head_parameters(const TransformerShape&);  // final norm + head (0 head if tied)
+/// Final norm and head (nothing if tied). BERT: a transform with its norm, the bias of the logits,
+/// the pooler and its classes; no final norm.
+std::int64_t head_parameters(const TransformerShape&);
 std::int64_t parameters(const TransformerShape&);
 
 /// FLOPs of one optimizer step over `tokens` tokens, for MFU: 6 N_matmul tokens + 12 L h s tokens

@@ -108,6 +108,20 @@ TEST_CASE("a kernel of another implementation stands in, but is called extrapola
   CHECK_FALSE(AttentionTimes({}, h100).time_of(shape(4096), AttentionKernel::flash2));
 }
 
+TEST_CASE("FlashAttention 1 has half the rate of 2 where it was not measured") {
+  const std::vector<AttentionRow> rows{row("forward", 2048, 400), row("backward", 2048, 300)};
+  const AttentionTimes times(rows, h100);
+  const auto second = times.time_of(shape(2048), AttentionKernel::flash2);
+  const auto first = times.time_of(shape(2048), AttentionKernel::flash1);
+  REQUIRE((first && second));
+  CHECK(seconds(first->duration) - 3e-6 ==
+        Approx(2 * (seconds(second->duration) - 3e-6)).epsilon(1e-6));
+  CHECK(first->provenance == Provenance::derived);
+  CHECK(
+      tflops(AttentionTimes({row("forward", 2048, 400), row("forward", 2048, 250, "flash1")}, h100),
+             shape(2048), AttentionKernel::flash1) == Approx(250).epsilon(0.02));
+}
+
 TEST_CASE("fewer blocks than SMs leave the others idle") {
   const AttentionTimes times({row("forward", 1024, 200)}, h100);
   const AttentionShape small{.batch = 1, .heads = 1, .sequence = 1024, .head_dim = 128};

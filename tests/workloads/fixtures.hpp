@@ -35,6 +35,14 @@ inline TransformerShape gpt(std::int64_t layers, std::int64_t hidden, std::int64
   return s;
 }
 
+inline TransformerShape bert_large() {
+  TransformerShape s = gpt(24, 1024, 16, 512);
+  s.vocab = 30522;
+  s.objective = Objective::masked;
+  s.dropout = true;
+  return s;
+}
+
 inline Software eager() { return {}; }
 inline Software compiled() {
   Software s;

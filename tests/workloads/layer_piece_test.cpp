@@ -227,6 +227,75 @@ TEST_CASE("unfused attention moves its score matrix") {
   CHECK(softmax_bytes == 2 * (2.0 * 16 * 2048 * 2048 / 8));  // 2S, S = 2 b a s^2 / t
 }
 
+namespace {
+
+/// Bytes that the element-wise kernels of the attention core move.
+double core_bytes(const Case& c, bool backward) {
+  KernelTable table;
+  const Precision precision;
+  const StepInputs in{c.shape, c.plan, c.batch, precision, c.software};
+  if (backward)
+    layer_backward(in, table, layer_tensors(c.shape, c.plan.tensor, c.software.packed_projections));
+  else
+    layer_forward(in, table);
+  double sum = 0;
+  for (const Kernel& k : table.kernels())
+    if (is_attention(k) && k.family != KernelFamily::gemm)
+      sum += static_cast<double>(k.bytes.value);
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("Megatron's GPT block of 2021 moves what its kernels read and write") {
+  Case c{.shape = gpt(2, 2048, 16, 2048),
+         .batch = {.micro_batch = 1, .micro_batches = 1, .sequence = 2048},
+         .software = fused()};
+  c.shape.dropout = true;
+  c.plan.tensor = 8;
+  c.software.attention = AttentionKernel::fused_softmax;
+  const double a = c.a(), f = c.f() / 8, s = 2.0 * 16 * 2048 * 2048 / 8;
+  // LayerNorm 2A each, bias and dropout and residual 3.5A each, bias and GELU 2F.
+  CHECK(c.forward().other_bytes == 11 * a + 2 * f);
+  CHECK(core_bytes(c, false) == 4.5 * s + 2 * a / 8);  // softmax 2S, dropout 2.5S, contiguous
+  // LayerNorm 3A and the sum with the residual's gradient 3A each, dropout 2.5A each, bias sums of
+  // o and down A each, of q, k, v 3A/t and of up F, GELU 3F; the norms' partial weight gradients.
+  const double partial = 4.0 * 264 * 2048;
+  CHECK(c.backward().other_bytes == 19 * a + 3 * a / 8 + 4 * f + 2 * partial);
+  CHECK(core_bytes(c, true) == 5.5 * s + 2 * a / 8);
+}
+
+TEST_CASE("eager code without a fused softmax scales, masks and normalises one by one") {
+  Case c{.shape = gpt(2, 2048, 16, 2048)};
+  const double s = 2.0 * 2 * 16 * 4096 * 4096, copies = 2 * c.a();
+  c.software.attention = AttentionKernel::unfused;
+  CHECK(core_bytes(c, false) == 6 * s + copies);
+  CHECK(core_bytes(c, true) == 7 * s + copies);
+  c.software.attention = AttentionKernel::fused_softmax;
+  CHECK(core_bytes(c, false) == 2 * s + copies);
+  CHECK(core_bytes(c, true) == 3 * s + copies);
+  c.shape.dropout = true;
+  CHECK(core_bytes(c, false) == 4.5 * s + copies);
+  c.software.fusion = Fusion::compiled;  // softmax and dropout in one kernel
+  CHECK(core_bytes(c, false) == 3.5 * s + copies);
+  CHECK(core_bytes(c, true) == 3.5 * s + copies);
+}
+
+TEST_CASE("attention in both directions does twice the work of causal attention") {
+  Case c{.shape = bert_large()};
+  const double both = c.forward().flops;
+  c.shape.objective = Objective::next_token;
+  CHECK(both - c.forward().flops == Approx(c.tokens() * 2 * 4096 * 1024));
+}
+
+TEST_CASE("eager code with a norm kernel moves what torch's LayerNorm does") {
+  Case c{};
+  c.software.fused_norm = true;
+  const double plain = Case{}.forward().other_bytes;
+  CHECK(plain - c.forward().other_bytes == Approx(2 * 16 * c.a()).epsilon(1e-3));  // 18A to 2A
+  CHECK(c.backward().others < Case{}.backward().others - 20);  // 13 kernels to 2 each
+}
+
 TEST_CASE("the same kernel of another layer has the same index") {
   KernelTable table;
   const Case c{};

@@ -142,6 +142,23 @@ TEST_CASE("activations of a GPT block follow Korthikanti's formula without dropo
         Approx(12 * (sbh * (32 + 2 * 96 * 2048.0 / 12288) + statistics)).epsilon(1e-9));
 }
 
+TEST_CASE("with dropout they follow Korthikanti's formula, scores before dropout left out") {
+  // s b h / t (34 + 5 a s / h): softmax output, mask and what dropout leaves are 5 a s / h, two
+  // masks 2.
+  Software software = fused();
+  software.attention = AttentionKernel::fused_softmax;
+  ParallelPlan plan = plan_of(DataParallel::zero1, 1, 8, 8);
+  plan.sequence_parallel = true;
+  const Batch batch{.micro_batch = 1, .micro_batches = 64, .sequence = 2048};
+  TransformerShape shape = gpt(96, 12288, 96, 2048);
+  shape.dropout = true;
+  const Memory m = memory_of_stage(shape, plan, batch, {}, software, 7);
+  const double sbh = 2048.0 * 12288 / 8;
+  const double statistics = 4 * 2048.0 * 96 / 8;
+  CHECK(part(m, "activations") ==
+        Approx(12 * (sbh * (34 + 5 * 96 * 2048.0 / 12288) + statistics)).epsilon(1e-9));
+}
+
 TEST_CASE("the fullest stage is the peak") {
   const ParallelPlan plan = plan_of(DataParallel::zero2, 4, 2, 4);
   const Batch batch{.micro_batch = 1, .micro_batches = 8, .sequence = 4096};

@@ -16,6 +16,26 @@ TEST_CASE("the models have the parameters that their authors publish") {
   CHECK(parameters(llama_70b()) == 68'976'648'192);
   CHECK(parameters(gpt(48, 1600, 25, 1024)) == 1'557'611'200);     // GPT-2 XL
   CHECK(parameters(gpt(96, 12288, 96, 2048)) == 174'604'259'328);  // GPT-3
+  // BertForPreTraining of google-bert/bert-large-uncased.
+  CHECK(parameters(bert_large()) == 336'226'108);
+}
+
+TEST_CASE("ALiBi leaves out the table of positions") {
+  TransformerShape s = gpt(2, 1024, 16, 2048);
+  const std::int64_t learned = parameters(s);
+  s.alibi = true;
+  CHECK(learned - parameters(s) == 2048 * 1024);
+}
+
+TEST_CASE("BERT predicts 20 of 128 positions and 80 of 512") {
+  CHECK(predicted_positions(bert_large(), 128) == 20);
+  CHECK(predicted_positions(bert_large(), 512) == 80);
+  CHECK(predicted_positions(llama_7b(), 512) == 512);
+  // Per token: 24 layers of 12 h^2, 12 L h s for attention, 5/32 of transform and logits.
+  const double h2 = 1024.0 * 1024;
+  const double per_token =
+      6 * (24 * 12 * h2 + 5.0 / 32 * (h2 + 30522 * 1024.0)) + 12 * 24 * 1024 * 512.0;
+  CHECK(model_flops(bert_large(), 1, 512).value == Approx(per_token).epsilon(1e-12));
 }
 
 TEST_CASE("model FLOPs of Llama-2 7B at 4096 tokens are those of PaLM's formula") {
@@ -28,7 +48,8 @@ TEST_CASE("model FLOPs of Llama-2 7B at 4096 tokens are those of PaLM's formula"
 }
 
 TEST_CASE("the tensors of one rank without tensor parallelism are the whole model") {
-  for (const TransformerShape& s : {llama_1b(), llama_7b(), llama_70b(), gpt(48, 1600, 25, 1024)}) {
+  for (const TransformerShape& s :
+       {llama_1b(), llama_7b(), llama_70b(), gpt(48, 1600, 25, 1024), bert_large()}) {
     for (const bool packed : {false, true}) {
       CHECK(elements_of(layer_tensors(s, 1, packed)) == layer_parameters(s));
       CHECK(elements_of(stage_parameters(s, {}, packed, 0).layer) == layer_parameters(s));
