@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/catalogue.hpp"
 #include "sim/toml_value.hpp"
 #include "validate/published_row.hpp"
 #include "workloads/plan.hpp"
@@ -47,6 +48,9 @@ struct FrameworkDefaults {
   std::optional<std::int64_t> micro_batch;  // where blank; none: the largest that fits
   std::string optimizer;                    // "adamw", "lamb", "sgd"
   std::int64_t vocab_multiple = 1;          // the vocabulary is padded to this x tp
+  // How stages share the layers: embedding and head count as that many layers
+  // (workloads::layers_with_ends); 0 and 0: they do not count.
+  std::int64_t layers_before = 0, layers_after = 0;
 };
 
 /// The machine behind a row: values of [cluster].
@@ -65,9 +69,9 @@ class PublishedDefaults {
   /// `directory` holds published_frameworks.toml and published_clusters.toml. Throws InputError
   /// with file:line: unknown key, unknown name, unreadable pattern or date, a list without a rule
   /// for everything else.
-  explicit PublishedDefaults(const std::string& directory);
+  PublishedDefaults(const std::string& directory, const sim::Catalogue& catalogue);
   /// The folder validate/ beside the catalogue.
-  static PublishedDefaults standard();
+  static PublishedDefaults standard(const sim::Catalogue& catalogue = sim::Catalogue::standard());
 
   FrameworkDefaults framework(const PublishedRow& row) const;
   ClusterDefaults cluster(const PublishedRow& row) const;
