@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/hdf5_elements.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -18,6 +21,7 @@ static_assert(std::is_same_v<herr_t, int>);
 
 constexpr hsize_t most_rows = 1U << 28;        // beyond it a header is taken for damaged
 constexpr std::size_t longest_text = 1 << 16;  // likewise
+constexpr std::size_t longest_number = 16;     // likewise
 constexpr hsize_t chunk_rows = 1U << 18;       // 256k: ECOSYSTEM measurements of h5py readers
 constexpr unsigned deflate_level = 1;          // level 4 costs half as much again and gains nothing
 
@@ -85,8 +89,12 @@ void Hdf5Handle::reset() {
 
 Hdf5Writer::Hdf5Writer(std::string path) : path_(std::move(path)), partial_(path_ + ".partial") {
   const Silence silence;
+  // From this format on HDF5 keeps a checksum of everything but the elements, so that its decoders
+  // never see damaged headers: they trust the sizes in them (1.10.8).
+  const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
   file_ =
-      Hdf5Handle(H5Fcreate(partial_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
+      Hdf5Handle(H5Fcreate(partial_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose);
   if (!file_)
     throw InputError(path_, "cannot be written", "does its folder exist, and may you write there?");
 }
@@ -248,26 +256,40 @@ Hdf5Handle Hdf5Reader::open_column(const std::string& dataset, int type_class,
   return opened;
 }
 
-std::vector<double> Hdf5Reader::doubles(const std::string& dataset) const {
+/// The elements of a column as they lie in the file.
+std::string Hdf5Reader::elements(const std::string& dataset, std::int64_t column, std::size_t rows,
+                                 std::size_t element) const {
+  try {
+    return hdf5_elements(column, rows, element);
+  } catch (const std::runtime_error& reason) {
+    fail("column " + dataset + " " + reason.what());
+  }
+}
+
+template <class Number>
+std::vector<Number> Hdf5Reader::numbers(const std::string& dataset, int type_class,
+                                        std::int64_t native) const {
   const Silence silence;
   std::size_t rows = 0;
-  const Hdf5Handle column = open_column(dataset, H5T_FLOAT, rows);
-  std::vector<double> values(rows);
-  if (rows > 0 &&
-      H5Dread(column.get(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0)
+  const Hdf5Handle column = open_column(dataset, type_class, rows);
+  const Hdf5Handle type(H5Dget_type(column.get()), H5Tclose);
+  const std::size_t element = H5Tget_size(type.get());
+  if (element == 0 || element > longest_number) fail("column " + dataset + " is damaged");
+  std::string cells = elements(dataset, column.get(), rows, element);
+  cells.resize(rows * std::max(element, sizeof(Number)));  // converted in place
+  if (rows > 0 && H5Tconvert(type.get(), native, rows, cells.data(), nullptr, H5P_DEFAULT) < 0)
     fail("column " + dataset + " is damaged");
+  std::vector<Number> values(rows);
+  if (rows > 0) std::memcpy(values.data(), cells.data(), rows * sizeof(Number));
   return values;
 }
 
+std::vector<double> Hdf5Reader::doubles(const std::string& dataset) const {
+  return numbers<double>(dataset, H5T_FLOAT, H5T_NATIVE_DOUBLE);
+}
+
 std::vector<std::int64_t> Hdf5Reader::integers(const std::string& dataset) const {
-  const Silence silence;
-  std::size_t rows = 0;
-  const Hdf5Handle column = open_column(dataset, H5T_INTEGER, rows);
-  std::vector<std::int64_t> values(rows);
-  if (rows > 0 &&
-      H5Dread(column.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0)
-    fail("column " + dataset + " is damaged");
-  return values;
+  return numbers<std::int64_t>(dataset, H5T_INTEGER, H5T_NATIVE_INT64);
 }
 
 std::vector<std::string> Hdf5Reader::texts(const std::string& dataset) const {
@@ -280,10 +302,7 @@ std::vector<std::string> Hdf5Reader::texts(const std::string& dataset) const {
                      "write them with a fixed length");
   const std::size_t length = H5Tget_size(type.get());
   if (length == 0 || length > longest_text) fail("column " + dataset + " is damaged");
-  std::string cells(rows * length, '\0');
-  if (rows > 0 &&
-      H5Dread(column.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, cells.data()) < 0)
-    fail("column " + dataset + " is damaged");
+  const std::string cells = elements(dataset, column.get(), rows, length);
   std::vector<std::string> values;
   values.reserve(rows);
   for (std::size_t i = 0; i < rows; ++i)

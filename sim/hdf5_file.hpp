@@ -75,6 +75,11 @@ class Hdf5Reader {
  private:
   [[noreturn]] void fail(const std::string& what) const;
   Hdf5Handle open_column(const std::string& dataset, int type_class, std::size_t& rows) const;
+  std::string elements(const std::string& dataset, std::int64_t column, std::size_t rows,
+                       std::size_t element) const;
+  template <class Number>
+  std::vector<Number> numbers(const std::string& dataset, int type_class,
+                              std::int64_t native) const;
 
   std::string path_;
   Hdf5Handle file_;

@@ -10,6 +10,10 @@
 #include <random>
 #include <string>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
 #include "engine/check.hpp"
 #include "sim/calibration_table.hpp"
 
@@ -88,10 +92,7 @@ Outcome read_damaged(const std::string& whole, const std::string& scratch, std::
 
 TEST_CASE("thousands of damaged tables are read or refused, in silence") {
 #ifdef __SANITIZE_ADDRESS__
-  // Where damage enlarges the element of a column, HDF5 1.10.8 itself copies past the end of a
-  // chunk (H5VM_memcpyvv, a heap over-read inside the library) before it reports anything.
-  WARN("skipped under ASan: a fault of HDF5 itself");
-  return;
+  const __lsan::ScopedDisabler library;  // HDF5 does not free all that it had of a refused file
 #endif
   const auto folder = std::filesystem::temp_directory_path();
   const std::string scratch = (folder / "stepcast_damaged.h5").string();
@@ -108,12 +109,15 @@ TEST_CASE("thousands of damaged tables are read or refused, in silence") {
   sim::write_calibration(scratch, table);
   const std::string present = bytes_of(scratch);
   Captured captured(errors);
-  const Outcome first = read_damaged(old, scratch, 1000);
-  const Outcome second = read_damaged(present, scratch, 2000);
+  const Outcome now = read_damaged(present, scratch, 2000);
+#ifndef __SANITIZE_ADDRESS__
+  // The headers of old files have no checksum, and HDF5 1.10.8 itself reads past their ends.
+  const Outcome before = read_damaged(old, scratch, 1000);
+  CHECK(before.refused > 50);
+#endif
   CHECK(captured.text().empty());
-  CHECK(first.refused > 50);  // the damage is real ...
-  CHECK(second.refused > 100);
-  CHECK(second.read > 100);  // ... and not everywhere fatal
+  CHECK(now.refused > 1000);  // whatever the damage hits has a checksum, or is one of our sizes ...
+  CHECK(now.read > 0);        // ... and harmless in padding
   std::filesystem::remove(scratch);
   std::filesystem::remove(errors);
 }
