@@ -67,6 +67,10 @@ std::string_view implementation_name(workloads::AttentionKernel kernel) {
       return "cudnn";
     case memory_efficient:
       return "memory_efficient";
+    case own_flash:
+      return "own_flash";
+    case host:
+      return "host";
     case fused_softmax:
       return "fused_softmax";
     case unfused:

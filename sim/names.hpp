@@ -85,12 +85,14 @@ inline constexpr Names<workloads::FlatParameters, 3> flat_parameters_names{{
     {"fsdp2", workloads::FlatParameters::fsdp2},
     {"buckets", workloads::FlatParameters::buckets},
 }};
-inline constexpr Names<workloads::AttentionKernel, 7> attention_names{{
+inline constexpr Names<workloads::AttentionKernel, 9> attention_names{{
     {"flash1", workloads::AttentionKernel::flash1},
     {"flash2", workloads::AttentionKernel::flash2},
     {"flash3", workloads::AttentionKernel::flash3},
     {"cudnn", workloads::AttentionKernel::cudnn},
     {"memory_efficient", workloads::AttentionKernel::memory_efficient},
+    {"own_flash", workloads::AttentionKernel::own_flash},
+    {"host", workloads::AttentionKernel::host},
     {"fused_softmax", workloads::AttentionKernel::fused_softmax},
     {"unfused", workloads::AttentionKernel::unfused},
 }};

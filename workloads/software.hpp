@@ -20,14 +20,17 @@ enum class OptimizerKernel : std::uint8_t { foreach, fused, per_tensor, lamb };
 /// copy-out, buckets replicates them in 16 bits between steps and shards gradients and optimizer
 /// only (DeepSpeed stage 2, Megatron's distributed optimizer).
 enum class FlatParameters : std::uint8_t { fsdp1, fsdp2, buckets };
-/// The last two keep the scores in memory: fused_softmax scales, masks and normalises them in one
-/// kernel (Megatron), unfused in separate ones where the rest of the code is eager.
+/// own_flash and host are our trainer's, on GPUs and on processor cores. The last two keep the
+/// scores in memory: fused_softmax scales, masks and normalises them in one kernel (Megatron),
+/// unfused in separate ones where the rest of the code is eager.
 enum class AttentionKernel : std::uint8_t {
   flash1,
   flash2,
   flash3,
   cudnn,
   memory_efficient,
+  own_flash,
+  host,
   fused_softmax,
   unfused
 };
