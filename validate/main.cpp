@@ -18,6 +18,7 @@
 #include "validate/kernels.hpp"
 #include "validate/report.hpp"
 #include "validate/study.hpp"
+#include "validate/trace_command.hpp"
 
 namespace {
 
@@ -148,7 +149,8 @@ struct Command {
 
 const Command commands[] = {{"collectives", collectives_verb, collectives},
                             {"kernels", kernels_verb, kernels},
-                            {"study", study_verb, study}};
+                            {"study", study_verb, study},
+                            {"trace", validate::trace_verb, validate::run_trace}};
 
 std::string usage() {
   std::string out = "usage: stepcast-validate VERB [arguments]\n\n";
