@@ -18,33 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string_view word_for(workloads::GroupKind kind) {
-  using workloads::GroupKind;
-  switch (kind) {
-    case GroupKind::tensor:
-      return "tensor";
-    case GroupKind::data:
-      return "data";
-    case GroupKind::world:
-      return "world";
-    case GroupKind::pipeline_forward:
-      return "pipeline_forward";
-    case GroupKind::pipeline_backward:
-      return "pipeline_backward";
-    case GroupKind::embedding:
-      return "embedding";
-    case GroupKind::shard:
-      return "shard";
-    case GroupKind::replica:
-      return "replica";
-    case GroupKind::context:
-      return "context";
-    case GroupKind::context_ring:
-      return "context_ring";
-  }
-  throw BrokenPromise("unknown kind of group");
-}
-
 /// Microseconds to the picosecond.
 std::string in_us(Duration d) {
   const std::int64_t ps = d.count();
@@ -116,6 +89,33 @@ std::vector<Timeline> timelines_of(const Json& file) {
 }
 
 }  // namespace
+
+std::string_view word_for(workloads::GroupKind kind) {
+  using workloads::GroupKind;
+  switch (kind) {
+    case GroupKind::tensor:
+      return "tensor";
+    case GroupKind::data:
+      return "data";
+    case GroupKind::world:
+      return "world";
+    case GroupKind::pipeline_forward:
+      return "pipeline_forward";
+    case GroupKind::pipeline_backward:
+      return "pipeline_backward";
+    case GroupKind::embedding:
+      return "embedding";
+    case GroupKind::shard:
+      return "shard";
+    case GroupKind::replica:
+      return "replica";
+    case GroupKind::context:
+      return "context";
+    case GroupKind::context_ring:
+      return "context_ring";
+  }
+  throw BrokenPromise("unknown kind of group");
+}
 
 TimelineEvent described(const workloads::Kernel& kernel) {
   using workloads::KernelFamily;

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/timeline.hpp"
@@ -36,6 +37,9 @@ struct Timeline {
   std::vector<TimelineEvent> events{};
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
+
+/// "tensor", "data", "pipeline_forward", ...
+std::string_view word_for(workloads::GroupKind kind);
 
 /// What a kernel or collective of a step program is, without its times.
 TimelineEvent described(const workloads::Kernel& kernel);

@@ -1,0 +1,121 @@
+#include "validate/trainer_checkpoint.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "engine/check.hpp"
+#include "sim/hdf5_file.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t schema_version = 1;
+
+fs::path folder_of(const std::string& folder, std::int64_t step) {
+  return fs::path(folder) / fmt::format("step-{:08}", step);
+}
+
+std::string file_of(const std::string& folder, std::int64_t step, const Communicator& world) {
+  const auto name = fmt::format("rank-{:04}-of-{:04}.h5", world.rank(), world.size());
+  return (folder_of(folder, step) / name).string();
+}
+
+void make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw InputError(path.string(), "cannot be made: " + error.message());
+}
+
+/// Every float is a double: exact, and the upper zeros compress away.
+void write_column(sim::Hdf5Writer& file, const std::string& name, std::span<const float> values) {
+  const std::vector<double> wide(values.begin(), values.end());
+  file.column(name, std::span<const double>(wide), "1");
+}
+
+void read_column(const sim::Hdf5Reader& file, const std::string& name, std::span<float> values) {
+  const std::vector<double> wide = file.doubles(name);
+  if (wide.size() != values.size())
+    throw InputError(file.path(), fmt::format("{} has {} values, {} are expected", name,
+                                              wide.size(), values.size()));
+  std::ranges::transform(wide, values.begin(), [](double v) { return static_cast<float>(v); });
+}
+
+/// Names the step in one rename, so that `latest` is never half written.
+void write_latest(const std::string& folder, std::int64_t step) {
+  const fs::path path = fs::path(folder) / "latest", partial = path.string() + ".partial";
+  std::ofstream file(partial);
+  file << step << '\n';
+  file.close();
+  std::error_code error;
+  if (file) fs::rename(partial, path, error);
+  if (!file || error) throw InputError(path.string(), "cannot be written");
+}
+
+std::int64_t read_latest(const std::string& folder) {
+  const std::string path = (fs::path(folder) / "latest").string();
+  std::ifstream file(path);
+  std::int64_t step = -1;
+  if (!(file >> step) || step < 0)
+    throw InputError(path, "names no saved step", "start without --resume");
+  return step;
+}
+
+void remove_other_steps(const std::string& folder, std::int64_t step) {
+  std::error_code error;  // what cannot be removed stays
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.path().filename().string().starts_with("step-") &&
+        entry.path() != folder_of(folder, step))
+      fs::remove_all(entry.path(), error);
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& folder, const std::string& job, std::int64_t step,
+                     const KeptState& state, Communicator& world) {
+  make_folder(folder_of(folder, step));
+  sim::Hdf5Writer file(file_of(folder, step, world));
+  file.attribute("/", "schema_version", schema_version);
+  file.attribute("/", "job", job);
+  file.attribute("/", "step", step);
+  write_column(file, "/weights", state.weights);
+  write_column(file, "/first_moments", state.first_moments);
+  write_column(file, "/second_moments", state.second_moments);
+  file.finish();
+  world.barrier();  // all have written
+  if (world.rank() == 0) {
+    write_latest(folder, step);
+    remove_other_steps(folder, step);
+  }
+  world.barrier();
+}
+
+std::int64_t load_checkpoint(const std::string& folder, const std::string& job, KeptState state,
+                             Communicator& world) {
+  const std::int64_t step = read_latest(folder);
+  const std::string path = file_of(folder, step, world);
+  if (!fs::exists(path))
+    throw InputError(
+        path, fmt::format("is missing: the checkpoint is not one of {} ranks", world.size()));
+  const sim::Hdf5Reader file(path);
+  if (file.integer_attribute("/", "schema_version") != schema_version)
+    throw InputError(path, "was written by another version of stepcast-trainer");
+  if (file.text_attribute("/", "job") != job)
+    throw InputError(path, "is a checkpoint of another model or plan",
+                     "it was: " + file.text_attribute("/", "job"));
+  if (file.integer_attribute("/", "step") != step)
+    throw InputError(path, "is of another step than 'latest' names");
+  read_column(file, "/weights", state.weights);
+  read_column(file, "/first_moments", state.first_moments);
+  read_column(file, "/second_moments", state.second_moments);
+  world.barrier();
+  return step;
+}
+
+}  // namespace stepcast::validate

@@ -1,0 +1,71 @@
+// stepcast-trainer: a genuine distributed trainer on this machine's cores, to be measured beside
+// what stepcast forecasts. Starts its ranks itself (mpirun), and is each of them. The way through
+// the program: main -> trainer_command.cpp -> trainer_process.cpp (the ranks) -> trainer_run.cpp ->
+// trainer_step.cpp (one step).
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/check.hpp"
+#include "sim/command_line.hpp"
+#include "validate/trainer_command.hpp"
+#include "validate/trainer_process.hpp"
+#ifdef STEPCAST_HAS_MPI
+#include "validate/trainer_mpi.hpp"
+#endif
+
+namespace {
+
+using namespace stepcast;
+
+validate::MpiRank mpi_rank() {
+#ifdef STEPCAST_HAS_MPI
+  return [](Duration patience, const auto& body) {
+    validate::MpiSession session(patience, validate::exit_rank_lost);
+    body(session.world());
+  };
+#else
+  return {};
+#endif
+}
+
+/// One line, "stepcast-trainer: where: what, hint": of a rank, the launcher passes it on.
+int report_error(int code, const std::string& where, const std::string& what,
+                 const std::string& hint) {
+  std::fprintf(stderr, "stepcast-trainer: %s%s%s%s\n", (where.empty() ? "" : where + ": ").c_str(),
+               what.c_str(), hint.empty() ? "" : ", ", hint.c_str());
+  return code;
+}
+
+int run(const std::vector<std::string>& words) {
+  try {
+    const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
+    return validate::command_trainer(words, self, mpi_rank());
+  } catch (const sim::UsageError& error) {
+    return report_error(sim::exit_usage, "", error.problem(), error.hint());
+  } catch (const InputError& error) {
+    return report_error(sim::exit_bad_input, error.where(), error.problem(), error.hint());
+  } catch (const validate::PeerLost& error) {
+    return report_error(validate::exit_rank_lost, "", error.what(), "");
+  } catch (const std::exception& error) {
+    return report_error(sim::exit_internal, "", std::string("internal error: ") + error.what(),
+                        "please report it");
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int code = run({argv + 1, argv + argc});
+  // A rank that fails leaves MPI without its farewell, for which the others would be waited for.
+  if (code != 0 && validate::started_by_mpirun()) {
+    std::fflush(nullptr);
+    _exit(code);
+  }
+  return code;
+}

@@ -1,0 +1,41 @@
+// The ranks as processes: this program under mpirun, watched. Whatever ends one of them ends all,
+// and none outlives the program that started them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/units.hpp"
+
+namespace stepcast::validate {
+
+/// Beside sim::ExitCode: a rank ended or did not answer.
+inline constexpr int exit_rank_lost = 6;
+
+struct RankLaunch {
+  std::int64_t ranks = 2;
+  std::string program;                 // what each rank runs
+  std::vector<std::string> arguments;  // and with what
+  Duration silence{};                  // no rank said anything for so long: all are ended
+  bool quiet = true;                   // do not pass the ranks' progress on
+};
+
+/// Starts them and waits for their end; their standard output is this program's. Returns their exit
+/// code (exit_rank_lost where one was killed or hung, after a line that says so), 130 after Ctrl-C.
+/// Throws InputError where there is no mpirun.
+int run_under_mpi(const RankLaunch& launch);
+
+/// Runs a program to its end, its standard output to nowhere; its exit code, 130 after Ctrl-C. It
+/// ends with this one.
+int run_program(const std::string& program, const std::vector<std::string>& arguments);
+
+/// Whether mpirun started this process: it is a rank.
+bool started_by_mpirun();
+/// In a rank that run_under_mpi() started: end with the parent, and say lines of progress.
+bool started_by_launcher();
+void end_with_parent();
+/// A line for the launcher, which takes it as a sign of life.
+void say_progress(const std::string& line);
+
+}  // namespace stepcast::validate
