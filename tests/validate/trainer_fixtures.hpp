@@ -1,0 +1,118 @@
+// A small Llama, its data, and a run of it under any plan on threads of this process.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "validate/trainer_step.hpp"
+#include "validate/trainer_text.hpp"
+
+namespace stepcast::validate {
+
+/// What scenarios/software/stepcast-trainer.toml says; a test holds the two together.
+inline workloads::Software trainer_software() {
+  workloads::Software s;
+  s.framework = "stepcast-trainer";
+  s.version = "host";
+  s.fusion = workloads::Fusion::own;
+  s.optimizer = workloads::OptimizerKernel::fused;
+  s.explicit_prefetch = false;
+  s.step_sync = false;
+  s.ddp_bucket_bytes = std::int64_t{1} << 30;
+  s.gradient_overlap = false;
+  s.collectives_hold_core = true;
+  return s;
+}
+
+inline TrainerJob small_job() {
+  TrainerJob job;
+  job.model = {.name = "small",
+               .layers = 4,
+               .hidden = 16,
+               .heads = 4,
+               .kv_heads = 2,
+               .head_dim = 4,
+               .ffn_hidden = 24,
+               .vocab = 32};
+  job.plan.data = workloads::DataParallel::ddp;
+  job.batch = {.micro_batch = 1, .micro_batches = 4, .sequence = 8};
+  job.precision = {.compute = workloads::Dtype::fp32, .gradient_reduce = workloads::Dtype::fp32};
+  job.software = trainer_software();
+  job.learning.initial_spread = 0.3;  // losses that move in few steps
+  return job;
+}
+
+/// What the tests vary of a plan.
+struct Cut {
+  workloads::DataParallel data = workloads::DataParallel::ddp;
+  std::int64_t data_degree = 1, tensor = 1;
+  bool sequence_parallel = false;
+  std::int64_t pipeline = 1;
+  workloads::Schedule schedule = workloads::Schedule::one_f_one_b;
+  workloads::Recompute recompute = workloads::Recompute::none;
+  bool tied = false;
+  std::int64_t micro_batches = 4;
+};
+
+inline TrainerJob small_job(const Cut& cut) {
+  TrainerJob job = small_job();
+  job.plan.data = cut.data;
+  job.plan.data_degree = cut.data_degree;
+  job.plan.tensor = cut.tensor;
+  job.plan.sequence_parallel = cut.sequence_parallel;
+  job.plan.pipeline = cut.pipeline;
+  job.plan.schedule = cut.schedule;
+  job.plan.recompute = cut.recompute;
+  job.model.tied_embeddings = cut.tied;
+  job.batch.micro_batches = cut.micro_batches;
+  return job;
+}
+
+/// The same sequences per step on one process.
+inline TrainerJob on_one_rank(TrainerJob job) {
+  job.batch.micro_batches *= job.plan.data_degree;
+  const auto software = job.software;
+  job.plan = {};
+  job.plan.data = workloads::DataParallel::ddp;
+  job.software = software;
+  return job;
+}
+
+/// Calls body(trainer, data) on every rank, data(step) being the data of a step.
+template <class Real, class Body>
+void on_ranks(const TrainerJob& job, Body body) {
+  check(job, "the test");
+  const Text text = text_of(generated_text(1 << 14), job.model.vocab);
+  run_ranks(job.plan.ranks(), [&](std::unique_ptr<Communicator> world) {
+    Trainer<Real> trainer(job, make_groups(std::move(world), job.plan),
+                          make_host_kernels<Real>(job.batch.sequence, job.model.head_dim));
+    const auto data = [&](std::int64_t step) {
+      return [&, step](std::int64_t micro_batch) {
+        return samples_of(text, job.batch, step, trainer.share().at.data, micro_batch);
+      };
+    };
+    body(trainer, data);
+  });
+}
+
+/// The loss of each step, averaged over the replicas.
+template <class Real>
+std::vector<double> losses(const TrainerJob& job, std::int64_t steps) {
+  std::vector<double> sums(static_cast<std::size_t>(steps), 0.0);
+  std::mutex mutex;
+  on_ranks<Real>(job, [&](Trainer<Real>& trainer, const auto& data) {
+    for (std::int64_t i = 0; i < steps; ++i) {
+      const StepResult result = trainer.step(data(i));
+      if (!result.loss || trainer.share().at.tensor != 0) continue;
+      const std::lock_guard lock(mutex);
+      sums[static_cast<std::size_t>(i)] += *result.loss / static_cast<double>(job.plan.data_degree);
+    }
+  });
+  return sums;
+}
+
+}  // namespace stepcast::validate

@@ -1,0 +1,134 @@
+#include "validate/trainer_ends.hpp"
+
+#include <cmath>
+
+#include "engine/check.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+using workloads::GroupKind;
+
+std::int64_t count(std::size_t elements) { return static_cast<std::int64_t>(elements); }
+
+}  // namespace
+
+template <class Real>
+HeadActivations<Real> make_head_activations(Kernels<Real>& kernels, const RankShare& s) {
+  return {.rstd = kernels.allocate(s.local_tokens),
+          .head_input = kernels.allocate(s.tokens * s.hidden),
+          .logits = kernels.allocate(s.tokens * static_cast<std::size_t>(s.vocab.size)),
+          .lse = kernels.allocate(s.tokens),
+          .targets = {}};
+}
+
+template <class Real>
+Ends<Real>::Ends(const TrainerJob& job, const RankShare& share, StepCalls<Real>& calls,
+                 Parameters<Real>& parameters, Workspace<Real>& work)
+    : share_(share),
+      calls_(calls),
+      parameters_(parameters),
+      work_(work),
+      tied_here_(job.model.tied_embeddings && share.first_stage && share.last_stage) {
+  if (share.first_stage) embedding_ = tensor("embedding");
+  if (!share.last_stage) return;
+  final_norm_ = tensor("final_norm");
+  head_ = tensor(tied_here_ ? "embedding" : "head");
+  target_ = calls.kernels().allocate(share.tokens);
+  if (share.split) maximum_ = calls.kernels().allocate(share.tokens);
+  if (share.split) sums_ = calls.kernels().allocate(2 * share.tokens);
+}
+
+template <class Real>
+std::size_t Ends<Real>::tensor(const char* name) const {
+  for (std::size_t i = 0; i < share_.parameters.root.size(); ++i)
+    if (share_.parameters.root[i].name == name) return i;
+  expects(false, "a tensor of the root");
+  return 0;
+}
+
+// Each tensor rank has some rows of the table; the others' come out as zeros, and are summed.
+template <class Real>
+void Ends<Real>::embedding_forward(Tokens tokens, Out x) {
+  const Out rows = share_.sequence_parallel ? work_.whole.all() : x;
+  calls_.embedding_forward(rows, parameters_.weight(root, embedding_), tokens, share_.vocab);
+  if (share_.sequence_parallel)
+    calls_.reduce_scatter("embedding.forward", GroupKind::tensor, rows, x);
+  else if (share_.split)
+    calls_.all_reduce("embedding.forward", GroupKind::tensor, x);
+}
+
+template <class Real>
+void Ends<Real>::embedding_backward(Tokens tokens, In gradient) {
+  In dy = gradient;
+  if (share_.sequence_parallel) {
+    calls_.all_gather("embedding.backward", GroupKind::tensor, gradient, work_.whole.all());
+    dy = work_.whole.all();
+  }
+  const Out dtable = parameters_.gradient(root, embedding_);
+  if (!tied_here_) calls_.embedding_zero(dtable);  // else the head's gradient is in it
+  calls_.embedding_backward(dtable, dy, tokens, share_.vocab);
+  parameters_.complete(root, embedding_);
+}
+
+template <class Real>
+double Ends<Real>::head_forward(In x, HeadActivations<Real>& kept) {
+  const Out y = share_.sequence_parallel ? work_.local.all() : kept.head_input.all();
+  calls_.rmsnorm_forward("final_norm.forward", y, kept.rstd.all(), x,
+                         parameters_.weight(root, final_norm_));
+  if (share_.sequence_parallel)
+    calls_.all_gather("head.forward", GroupKind::tensor, y, kept.head_input.all());
+  calls_.gemm("head.forward", Layout::nt, kept.logits.all(), kept.head_input.all(), head_weight(),
+              {.m = count(share_.tokens), .n = share_.vocab.size, .k = count(share_.hidden)});
+  calls_.loss_forward(kept.lse.all(), target_.all(), kept.logits.all(), kept.targets, share_.vocab);
+  if (share_.split) join_columns(kept.lse.all(), target_.all());
+  double sum = 0.0;
+  for (std::size_t t = 0; t < share_.tokens; ++t)
+    sum += static_cast<double>(kept.lse.all()[t]) - static_cast<double>(target_.all()[t]);
+  return sum;
+}
+
+// With m the largest lse of the ranks: lse = m + log sum exp(lse_r - m).
+template <class Real>
+void Ends<Real>::join_columns(Out lse, Out target) {
+  const Out most = maximum_.all(), sums = sums_.all();
+  const std::size_t n = share_.tokens;
+  calls_.kernels().copy(most, lse);
+  calls_.all_reduce("loss.max", GroupKind::tensor, most, Reduction::max);
+  for (std::size_t t = 0; t < n; ++t) sums[t] = std::exp(lse[t] - most[t]);
+  calls_.kernels().copy(sums.subspan(n, n), target);
+  calls_.all_reduce("loss.sums", GroupKind::tensor, sums);
+  for (std::size_t t = 0; t < n; ++t) lse[t] = most[t] + std::log(sums[t]);
+  calls_.kernels().copy(target, sums.subspan(n, n));
+}
+
+template <class Real>
+void Ends<Real>::head_backward(In x, HeadActivations<Real>& kept, double scale, Out gradient) {
+  const Out dlogits = kept.logits.all();  // in place
+  calls_.loss_backward(dlogits, kept.lse.all(), kept.targets, share_.vocab,
+                       static_cast<Real>(scale));
+  const Out dx = work_.whole.all();
+  calls_.gemm("head.dgrad", Layout::nn, dx, dlogits, head_weight(),
+              {.m = count(share_.tokens), .n = count(share_.hidden), .k = share_.vocab.size});
+  calls_.gemm("head.wgrad", Layout::tn, parameters_.gradient(root, head_), dlogits,
+              kept.head_input.all(),
+              {.m = share_.vocab.size, .n = count(share_.hidden), .k = count(share_.tokens)});
+  if (!tied_here_) parameters_.complete(root, head_);
+  Out dy = dx;
+  if (share_.sequence_parallel) {
+    dy = work_.local.all();
+    calls_.reduce_scatter("head.backward", GroupKind::tensor, dx, dy);
+  } else if (share_.split) {
+    calls_.all_reduce("head.backward", GroupKind::tensor, dx);
+  }
+  calls_.rmsnorm_backward("final_norm.backward", gradient, parameters_.gradient(root, final_norm_),
+                          dy, x, parameters_.weight(root, final_norm_), kept.rstd.all());
+  parameters_.complete(root, final_norm_);
+}
+
+template HeadActivations<float> make_head_activations(Kernels<float>&, const RankShare&);
+template HeadActivations<double> make_head_activations(Kernels<double>&, const RankShare&);
+template class Ends<float>;
+template class Ends<double>;
+
+}  // namespace stepcast::validate

@@ -1,0 +1,92 @@
+// One rank of the trainer: its part of the model through the micro-batches of a step in the order
+// of the plan's schedule, then the optimizer. In the spirit of llm.c: nothing is inferred from a
+// graph, forward and backward are written out (trainer_layer.hpp, trainer_ends.hpp).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "validate/trainer_communicator.hpp"
+#include "validate/trainer_ends.hpp"
+#include "validate/trainer_layer.hpp"
+#include "validate/trainer_operations.hpp"
+#include "validate/trainer_optimizer.hpp"
+#include "validate/trainer_plan.hpp"
+#include "validate/trainer_text.hpp"
+
+namespace stepcast::validate {
+
+/// What a step of this rank says of its data.
+struct StepResult {
+  /// Mean loss over the tokens of this replica, before the update; only on the last stage.
+  std::optional<double> loss;
+  double gradient_norm = 0.0;  // of the whole model
+};
+
+/// All that a rank must keep to go on later, in its own memory.
+template <class Real>
+struct TrainerState {
+  std::span<Real> weights, first_moments, second_moments;
+  std::int64_t& steps;
+};
+
+template <class Real>
+class Trainer {
+ public:
+  /// This replica's sequences of a micro-batch.
+  using Data = std::function<Samples(std::int64_t micro_batch)>;
+
+  /// `groups` of make_groups() under the job's plan. check(job) has passed.
+  Trainer(const TrainerJob& job, Groups groups, std::unique_ptr<Kernels<Real>> kernels);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  /// One optimizer step. `log`, where given, is started and filled.
+  StepResult step(const Data& data, OperationLog* log = nullptr);
+  /// The same without the optimizer: gradients stay as they are before clipping.
+  StepResult forward_and_backward(const Data& data);
+
+  TrainerState<Real> state();
+  Parameters<Real>& parameters() { return *parameters_; }
+  const RankShare& share() const { return share_; }
+  const Groups& groups() const { return groups_; }
+  Bytes allocated() const { return kernels_->allocated(); }
+
+ private:
+  struct Slot {  // of a micro-batch between its forward and its backward
+    std::vector<Token> tokens;
+    std::vector<Buffer<Real>> inputs;  // (L,H) of each layer, and of the head
+    std::vector<LayerActivations<Real>> kept;
+    std::optional<HeadActivations<Real>> head;
+  };
+
+  Slot make_slot();
+  LayerActivations<Real>& kept(Slot& slot, std::size_t layer);
+  void forward(std::int64_t micro_batch, const Data& data);
+  void backward(std::int64_t micro_batch);
+  Slot& slot_of(std::int64_t micro_batch) {
+    return slots_[static_cast<std::size_t>(micro_batch) % slots_.size()];
+  }
+
+  TrainerJob job_;
+  Groups groups_;
+  RankShare share_;
+  std::unique_ptr<Kernels<Real>> kernels_;
+  StepCalls<Real> calls_;
+  std::unique_ptr<Parameters<Real>> parameters_;
+  Workspace<Real> work_;
+  Layer<Real> layer_;
+  Ends<Real> ends_;
+  Optimizer<Real> optimizer_;
+  std::vector<Slot> slots_;
+  std::optional<LayerActivations<Real>> again_;  // full recompute: of the layer at hand
+  Buffer<Real> gradient_;                        // (L,H), on its way down
+  std::int64_t backwards_ = 0;
+  double loss_ = 0.0;
+};
+
+}  // namespace stepcast::validate
