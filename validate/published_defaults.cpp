@@ -29,9 +29,8 @@ PublishedDefaults PublishedDefaults::standard(const sim::Catalogue& catalogue) {
 }
 
 FrameworkDefaults PublishedDefaults::framework(const PublishedRow& row) const {
-  const auto stated = stated_date(row, files_->frameworks.releases);
   const GpuRule& gpu = files_->clusters.gpu_of(row);
-  return files_->frameworks.of(row, stated.value_or(gpu.date), stated.has_value(), gpu.gpu);
+  return files_->frameworks.of(row, gpu.gpu, gpu.date);
 }
 
 ClusterDefaults PublishedDefaults::cluster(const PublishedRow& row) const {

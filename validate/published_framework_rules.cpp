@@ -92,6 +92,14 @@ DataRule read_data_rule(const TomlValue& table) {
   return rule;
 }
 
+EarliestDate read_earliest(const TomlValue& table) {
+  TableReader reader(table, "earliest");
+  const Condition when(*reader.required("when", reader.table("when")));
+  const std::string date = reader.required("date", reader.text("date"));
+  reader.finish();
+  return {when, date_of(date, reader.where("date"))};
+}
+
 Release read_release(const TomlValue& table) {
   TableReader reader(table, "release");
   const std::string text = reader.required("words", reader.text("words"));
@@ -190,6 +198,8 @@ FrameworkFile read_framework_file(const std::string& path) {
   FrameworkFile file;
   for (const TomlValue* table : tables_of(document, "release"))
     file.releases.push_back(read_release(*table));
+  for (const TomlValue* table : tables_of(document, "earliest"))
+    file.earliest.push_back(read_earliest(*table));
   for (const TomlValue* table : tables_of(document, "nccl")) file.nccl.push_back(read_nccl(*table));
   for (const TomlValue* table : tables_of(document, "data_parallel"))
     file.data.push_back(read_data_rule(*table));
@@ -202,8 +212,13 @@ FrameworkFile read_framework_file(const std::string& path) {
   return file;
 }
 
-FrameworkDefaults FrameworkFile::of(const PublishedRow& row, YearMonth date, bool stated,
-                                    const std::string& gpu) const {
+FrameworkDefaults FrameworkFile::of(const PublishedRow& row, const std::string& gpu,
+                                    YearMonth usual) const {
+  const auto stated = stated_date(row, releases);
+  YearMonth date = stated.value_or(usual);
+  if (!stated)
+    for (const EarliestDate& each : earliest)
+      if (each.when.holds({row, usual, gpu})) date = std::max(date, each.date);
   const RowFacts facts{row, date, gpu};
   const auto rule = std::find_if(frameworks.begin(), frameworks.end(),
                                  [&](const FrameworkRule& each) { return each.when.holds(facts); });
@@ -218,10 +233,8 @@ FrameworkDefaults FrameworkFile::of(const PublishedRow& row, YearMonth date, boo
   FrameworkDefaults out = defaults_of(values, row);
   out.rule = name;
   out.date = date;
-  out.date_stated = stated;
-  for (const NcclOfDate& entry : nccl)  // ascending: the last one that was out
-    if (entry.packaging == values.packaging.value_or("wheel") && entry.from <= date)
-      out.nccl = entry.version;
+  out.date_stated = stated.has_value();
+  out.nccl = nccl_of(values.packaging.value_or("wheel"), date);
   const auto meaning = std::find_if(data.begin(), data.end(),
                                     [&](const DataRule& each) { return each.when.holds(facts); });
   if (meaning == data.end()) {
@@ -231,6 +244,13 @@ FrameworkDefaults FrameworkFile::of(const PublishedRow& row, YearMonth date, boo
     out.shards_in_node = meaning->shards_in_node;
   }
   return out;
+}
+
+std::string FrameworkFile::nccl_of(const std::string& packaging, YearMonth date) const {
+  std::string version;
+  for (const NcclOfDate& entry : nccl)  // ascending: the last one that was out
+    if (entry.packaging == packaging && entry.from <= date) version = entry.version;
+  return version;
 }
 
 }  // namespace stepcast::validate

@@ -46,15 +46,23 @@ struct NcclOfDate {
   std::string version;
 };
 
+/// What did not exist before a month: a model, a kernel, a framework.
+struct EarliestDate {
+  Condition when;
+  YearMonth date;
+};
+
 struct FrameworkFile {
   std::vector<Release> releases;
+  std::vector<EarliestDate> earliest;
   std::vector<NcclOfDate> nccl;
   std::vector<DataRule> data;
   std::vector<FrameworkRule> frameworks;  // the first that holds
   std::vector<FrameworkRule> details;     // all that hold, later ones win
 
-  FrameworkDefaults of(const PublishedRow& row, YearMonth date, bool stated,
-                       const std::string& gpu) const;
+  /// `usual`: the month for a row that states none and has nothing in it that is younger.
+  FrameworkDefaults of(const PublishedRow& row, const std::string& gpu, YearMonth usual) const;
+  std::string nccl_of(const std::string& packaging, YearMonth date) const;
 };
 
 FrameworkFile read_framework_file(const std::string& path);

@@ -38,6 +38,7 @@ class Condition {
   std::vector<std::string> gpus_;
   std::vector<std::int64_t> gpus_per_node_;
   std::optional<YearMonth> from_, until_;         // from <= date < until
+  std::optional<double> least_params_b_;          // 1e9; a row that states none does not fit
   std::optional<double> least_gbps_, most_gbps_;  // of a node; a row that states none does not fit
   std::optional<bool> several_nodes_;             // more GPUs than one node holds
   std::optional<bool> model_parallel_;            // tensor or pipeline parallel
