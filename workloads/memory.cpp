@@ -7,6 +7,7 @@
 #include "workloads/piece.hpp"
 #include "workloads/pipeline.hpp"
 #include "workloads/rank_parameters.hpp"
+#include "workloads/trainer_memory.hpp"
 
 namespace stepcast::workloads {
 namespace {
@@ -105,8 +106,7 @@ std::int64_t communication_bytes(const Rank& r, Moment moment) {
   if (r.sharded())
     return (r.wide + (r.in.software.flat_parameters == FlatParameters::fsdp1 ? r.low : 0)) * r.unit;
   if (r.in.software.autocast) return 4 * r.all;
-  // gradients live in the buckets
-  if (r.in.software.fusion == Fusion::fused || r.in.software.fusion == Fusion::own) return 0;
+  if (r.in.software.fusion == Fusion::fused) return 0;  // gradients live in the buckets
   return std::min(r.in.software.ddp_bucket_bytes, r.wide * r.all);
 }
 
@@ -198,6 +198,12 @@ Memory memory_of_stage(const TransformerShape& shape, const ParallelPlan& plan, 
   expects(stage >= 0 && stage < plan.pipeline, "a stage of the pipeline");
   const StepInputs in{shape, plan, batch, precision, software};
   const Rank rank(in, stage);
+  if (software.fusion == Fusion::own) {
+    Memory memory = trainer_memory(in, stage);
+    if (!software.collectives_hold_core)
+      memory.parts.push_back({"fixed", Bytes(fixed_bytes(rank))});
+    return memory;
+  }
   Memory most = memory_at(rank, Moment::backward);
   for (const Moment moment : {Moment::loss, Moment::optimizer}) {
     Memory candidate = memory_at(rank, moment);

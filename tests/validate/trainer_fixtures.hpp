@@ -19,6 +19,7 @@ inline workloads::Software trainer_software() {
   s.framework = "stepcast-trainer";
   s.version = "host";
   s.fusion = workloads::Fusion::own;
+  s.attention = workloads::AttentionKernel::host;
   s.optimizer = workloads::OptimizerKernel::fused;
   s.explicit_prefetch = false;
   s.step_sync = false;
@@ -56,6 +57,7 @@ struct Cut {
   workloads::Recompute recompute = workloads::Recompute::none;
   bool tied = false;
   std::int64_t micro_batches = 4;
+  std::vector<std::int64_t> stage_layers{};
 };
 
 inline TrainerJob small_job(const Cut& cut) {
@@ -67,6 +69,7 @@ inline TrainerJob small_job(const Cut& cut) {
   job.plan.pipeline = cut.pipeline;
   job.plan.schedule = cut.schedule;
   job.plan.recompute = cut.recompute;
+  job.plan.stage_layers = cut.stage_layers;
   job.model.tied_embeddings = cut.tied;
   job.batch.micro_batches = cut.micro_batches;
   return job;

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/validate/trainer_fixtures.hpp"
+#include "workloads/memory.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -38,6 +39,7 @@ const std::vector<Case> cases{
      {.pipeline = 4, .recompute = Recompute::selective, .tied = true}},
     {"1f1b, zero2, tied", {.data = zero2, .data_degree = 2, .pipeline = 2, .tied = true}},
     {"1f1b, zero3", {.data = zero3, .data_degree = 2, .pipeline = 2}},
+    {"1f1b of 3, uneven", {.pipeline = 3, .recompute = Recompute::full, .stage_layers = {2, 1, 1}}},
     {"3D, ddp", {.data_degree = 2, .tensor = 2, .pipeline = 2}},
     {"3D, zero3, sequence, recompute, tied",
      {.data = zero3,
@@ -87,6 +89,23 @@ TEST_CASE("clipping sees the norm of the whole model under every plan") {
     on_ranks<double>(job, [&](Trainer<double>& trainer, const auto& data) {
       if (std::abs(trainer.step(data(0)).gradient_norm / norm - 1.0) > 1e-10)
         throw std::runtime_error("another norm");
+    });
+  }
+}
+
+TEST_CASE("a rank allocates what the simulator says, to the byte") {
+  for (const Case& c : cases) {
+    const TrainerJob job = small_job(c.cut);
+    std::mutex mutex;
+    on_ranks<float>(job, [&](Trainer<float>& trainer, const auto& data) {
+      trainer.step(data(0));
+      trainer.step(data(1));
+      const Bytes told = workloads::memory_of_stage(job.model, job.plan, job.batch, job.precision,
+                                                    job.software, trainer.share().at.pipeline)
+                             .total();
+      const std::lock_guard lock(mutex);
+      INFO(c.name << ", stage " << trainer.share().at.pipeline);
+      CHECK(trainer.allocated() == told);
     });
   }
 }
