@@ -84,7 +84,7 @@ constexpr std::array table{
                 "rate), model (NCCL's own terms, corrected), datasheet (peaks only).",
                 "", ""},
     Explanation{"plan", "The parallel plan and the batch that were run, every choice resolved.",
-                "gpus = data_degree x tensor x pipeline", ""},
+                "gpus = data_degree x context x tensor x pipeline", ""},
     Explanation{"cluster", "The machine: node, number of nodes, fabric and NCCL version.", "", ""},
     Explanation{"warnings", "What to know before trusting the numbers, such as extrapolation.", "",
                 ""},

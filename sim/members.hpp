@@ -93,6 +93,9 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may("tensor_overlap", software.tensor_overlap);
   visit.may("explicit_prefetch", software.explicit_prefetch);
   visit.may("pipeline_sync", software.pipeline_sync);
+  visit.may("interleaved_overlap", software.interleaved_overlap);
+  visit.may("scatter_gather_p2p", software.scatter_gather_p2p);
+  visit.may("context_exchange", software.context_exchange, context_exchange_names);
   visit.may("step_sync", software.step_sync);
   visit.may_bytes("ddp_bucket_bytes", software.ddp_bucket_bytes);
   visit.may("gradient_overlap", software.gradient_overlap);

@@ -96,6 +96,11 @@ inline constexpr Names<workloads::AttentionKernel, 9> attention_names{{
     {"fused_softmax", workloads::AttentionKernel::fused_softmax},
     {"unfused", workloads::AttentionKernel::unfused},
 }};
+inline constexpr Names<workloads::ContextExchange, 3> context_exchange_names{{
+    {"ring", workloads::ContextExchange::ring},
+    {"all_gather", workloads::ContextExchange::all_gather},
+    {"all_to_all", workloads::ContextExchange::all_to_all},
+}};
 inline constexpr Names<topology::Architecture, 5> architecture_names{{
     {"volta", topology::Architecture::volta},
     {"ampere", topology::Architecture::ampere},

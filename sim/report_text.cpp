@@ -30,9 +30,13 @@ std::string cluster_text(const Scenario& scenario) {
 std::string plan_text(const Scenario& scenario) {
   const workloads::ParallelPlan& plan = scenario.plan;
   std::string out =
-      fmt::format("{} {} x tensor {} x pipeline {}", word_for(data_parallel_names, plan.data),
-                  grouped(plan.data_degree), plan.tensor, plan.pipeline);
-  if (plan.pipeline > 1) out += fmt::format(" ({})", word_for(schedule_names, plan.schedule));
+      fmt::format("{} {}", word_for(data_parallel_names, plan.data), grouped(plan.data_degree));
+  if (plan.shard_replicas() > 1) out += fmt::format(" (shards of {})", grouped(plan.shards()));
+  if (plan.context > 1) out += fmt::format(" x context {}", plan.context);
+  out += fmt::format(" x tensor {} x pipeline {}", plan.tensor, plan.pipeline);
+  if (plan.pipeline > 1) out += fmt::format(" ({}", word_for(schedule_names, plan.schedule));
+  if (plan.virtual_stages > 1) out += fmt::format(", {} chunks a stage", plan.virtual_stages);
+  if (plan.pipeline > 1) out += ")";
   out += fmt::format("; {} sequences of {} tokens in {} micro-batch{} of {}; {}, reduced in {}",
                      grouped(scenario.global_batch), grouped(scenario.batch.sequence),
                      scenario.batch.micro_batches, scenario.batch.micro_batches == 1 ? "" : "es",

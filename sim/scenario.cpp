@@ -45,15 +45,19 @@ void set_batch(Scenario& scenario) {
 }  // namespace
 
 Scenario with_degrees(Scenario scenario, std::int64_t tensor, std::int64_t pipeline) {
-  if (tensor < 1 || pipeline < 1 || tensor > scenario.gpus || pipeline > scenario.gpus ||
-      scenario.gpus % (tensor * pipeline) != 0)
+  const std::int64_t context = scenario.plan.context;
+  const auto fits = [&](std::int64_t degree) { return degree >= 1 && degree <= scenario.gpus; };
+  if (!fits(tensor) || !fits(pipeline) || !fits(context) ||
+      scenario.gpus % (tensor * pipeline * context) != 0)
     throw InputError(scenario.plan_origin,
                      "tensor " + text(tensor) + " x pipeline " + text(pipeline) +
+                         (context > 1 ? " x context " + text(context) : "") +
                          " does not divide the " + text(scenario.gpus) + " GPUs",
-                     "tensor x pipeline x data degree = GPUs");
+                     context > 1 ? "tensor x context x pipeline x data degree = GPUs"
+                                 : "tensor x pipeline x data degree = GPUs");
   scenario.plan.tensor = tensor;
   scenario.plan.pipeline = pipeline;
-  scenario.plan.data_degree = scenario.gpus / (tensor * pipeline);
+  scenario.plan.data_degree = scenario.gpus / (tensor * pipeline * context);
   set_batch(scenario);
   workloads::check(scenario.model, scenario.plan, scenario.batch, scenario.plan_origin);
   scenario.best_tensor = scenario.best_pipeline = false;

@@ -106,6 +106,12 @@ TomlValue plan_table(const Scenario& scenario) {
     put(table, "pipeline", best);
   else
     put(table, "pipeline", plan.pipeline);
+  if (plan.context > 1) put(table, "context", plan.context);
+  if (plan.shard_degree > 0) put(table, "shard_degree", plan.shard_degree);
+  if (plan.virtual_stages > 1) put(table, "virtual_stages", plan.virtual_stages);
+  TomlValue::Array layers;
+  for (const std::int64_t n : plan.stage_layers) layers.push_back({n, {}});
+  if (!layers.empty()) put(table, "stage_layers", std::move(layers));
   put(table, "schedule", word_for(schedule_names, plan.schedule));
   put(table, "recompute", word_for(recompute_names, plan.recompute));
   put(table, "reduce", word_for(reduce_names, plan.reduce));

@@ -67,18 +67,41 @@ std::int64_t read_degree(TableReader& table, const char* key, bool& best) {
   return best ? 1 : table.integer(key).value_or(1);
 }
 
+/// Layers of each part of the model, in model order.
+std::vector<std::int64_t> read_stage_layers(TableReader& table) {
+  std::vector<std::int64_t> out;
+  const TomlValue* value = table.value("stage_layers");
+  if (value == nullptr) return out;
+  const auto refuse = [&] {
+    table.fail("stage_layers", "'stage_layers' in [plan] must be an array of whole numbers",
+               "layers of each pipeline stage, e.g. [7, 8, 8, 7]");
+  };
+  if (value->array() == nullptr) refuse();
+  for (const TomlValue& item : *value->array()) {
+    const auto* layers = std::get_if<std::int64_t>(&item.data);
+    if (layers == nullptr) refuse();
+    out.push_back(*layers);
+  }
+  return out;
+}
+
 void read_plan(TableReader& table, Scenario& scenario) {
   workloads::ParallelPlan& plan = scenario.plan;
   plan.data = table.choice("data", data_parallel_names).value_or(plan.data);
   plan.tensor = read_degree(table, "tensor", scenario.best_tensor);
   plan.sequence_parallel = table.flag("sequence_parallel").value_or(false);
+  plan.context = table.integer("context").value_or(1);
+  plan.shard_degree = table.integer("shard_degree").value_or(0);
+  plan.virtual_stages = table.integer("virtual_stages").value_or(1);
+  plan.stage_layers = read_stage_layers(table);
   plan.pipeline = read_degree(table, "pipeline", scenario.best_pipeline);
   plan.schedule = table.choice("schedule", schedule_names).value_or(plan.schedule);
   plan.recompute = table.choice("recompute", recompute_names).value_or(plan.recompute);
   plan.reduce = table.choice("reduce", reduce_names).value_or(plan.reduce);
   plan.prefetch = table.integer("prefetch", 0).value_or(plan.prefetch);
   scenario.plan_origin = table.where();
-  for (const char* key : {"pipeline", "tensor"})
+  for (const char* key :
+       {"pipeline", "tensor", "context", "shard_degree", "virtual_stages", "stage_layers"})
     if (table.value(key) != nullptr) scenario.plan_origin = table.where(key);
   table.finish();
 }

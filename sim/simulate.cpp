@@ -201,6 +201,7 @@ StepReport answer(const Scenario& scenario, Timeline* timeline) {
   report.scenario = scenario;
   const Scenario& s = report.scenario;
   workloads::check(s.model, s.plan, s.batch, s.plan_origin);
+  workloads::check(s.model, s.plan, s.software, s.plan_origin);
   workloads::check(s.precision, s.origin);
   report.memory = workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software);
   check_memory(s, report.memory, report.warnings);

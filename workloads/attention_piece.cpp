@@ -1,5 +1,7 @@
 #include "workloads/attention_piece.hpp"
 
+#include "workloads/context_piece.hpp"
+
 namespace stepcast::workloads {
 namespace {
 
@@ -9,7 +11,6 @@ std::int64_t q_heads(const PieceWriter& w) { return w.in().shape.heads / w.in().
 std::int64_t kv_heads(const PieceWriter& w) {
   return kv_heads_of_rank(w.in().shape, w.in().plan.tensor);
 }
-bool flash(const PieceWriter& w) { return !keeps_scores(w.in().software.attention); }
 /// Eager code expands k and v to all q heads before the kernel (Llama reference, torchtitan).
 bool repeats_kv(const PieceWriter& w) { return w.eager() && kv_heads(w) < q_heads(w); }
 
@@ -22,21 +23,22 @@ std::int64_t kv_bytes(const PieceWriter& w) {
 
 /// 4 b a s^2 d FLOPs forward (QK^T and PV), halved by a causal mask; backward 2.5 times that:
 /// five products of the same size (QK^T again, dP, dV, dQ, dK).
-Kernel attention_kernel(const PieceWriter& w, const std::string& name, KernelFamily family) {
-  const Batch& batch = w.in().batch;
+Kernel attention_kernel(const PieceWriter& w, const std::string& name, KernelFamily family,
+                        const AttentionPart& part) {
   Kernel kernel;
   kernel.name = name;
   kernel.family = family;
   kernel.dtype = w.in().precision.compute;
-  kernel.batch = batch.micro_batch;
-  kernel.heads = q_heads(w);
-  kernel.kv_heads = repeats_kv(w) ? q_heads(w) : kv_heads(w);
-  kernel.sequence = batch.sequence;
+  kernel.batch = part.batch;
+  kernel.heads = part.heads;
+  kernel.kv_heads = part.kv_heads;
+  kernel.sequence = part.sequence;
   kernel.head_dim = w.in().shape.head_dim;
-  kernel.causal = !masked(w.in().shape);
+  kernel.causal = part.causal;
   const double products = kernel.causal ? 2.0 : 4.0;
-  const double forward = products * static_cast<double>(w.sizes().tokens) *
-                         static_cast<double>(batch.sequence) * static_cast<double>(w.sizes().query);
+  const double forward = products * static_cast<double>(part.batch * part.rows) *
+                         static_cast<double>(part.sequence) *
+                         static_cast<double>(part.heads * kernel.head_dim);
   kernel.flops = Flops(family == attention_forward ? forward : 2.5 * forward);
   return kernel;
 }
@@ -47,8 +49,8 @@ std::int64_t row_statistics_bytes(const PieceWriter& w) {
 }
 
 /// One kernel: reads q, k, v, writes o and the row statistics.
-void flash_forward(PieceWriter& w) {
-  Kernel kernel = attention_kernel(w, "layer.attention.core.forward", attention_forward);
+void flash_forward(PieceWriter& w, const AttentionPart& part) {
+  Kernel kernel = attention_kernel(w, "layer.attention.core.forward", attention_forward, part);
   const std::int64_t kv = repeats_kv(w) ? q_bytes(w) : kv_bytes(w);
   kernel.bytes = Bytes(2 * q_bytes(w) + 2 * kv + row_statistics_bytes(w));
   w.kernel(std::move(kernel));
@@ -58,10 +60,10 @@ void flash_forward(PieceWriter& w) {
 /// dO and O and clearing of the fp32 dQ; the main kernel (reads q, k, v, dO, statistics, adds to dQ
 /// in fp32, writes dK and dV for every q head); dQ converted. Published times are of the whole
 /// call, so it is one kernel here, with the bytes of all three. Grouped heads: dK, dV summed after.
-void flash_backward(PieceWriter& w) {
+void flash_backward(PieceWriter& w, const AttentionPart& part) {
   const std::int64_t fp32_q = 4 * w.sizes().tokens * w.sizes().query;
   const std::int64_t kv_read = repeats_kv(w) ? q_bytes(w) : kv_bytes(w);
-  Kernel kernel = attention_kernel(w, "layer.attention.core.backward", attention_backward);
+  Kernel kernel = attention_kernel(w, "layer.attention.core.backward", attention_backward, part);
   if (w.own()) {  // reads q, k, v, o, dO and the statistics, writes dQ, dK, dV, groups summed
     kernel.bytes = Bytes(4 * q_bytes(w) + 4 * kv_bytes(w) + row_statistics_bytes(w));
     return w.kernel(std::move(kernel));
@@ -115,30 +117,56 @@ void softmax_backward(PieceWriter& w) {
 }
 
 /// QK^T, softmax, PV with the scores in memory. The causal mask halves no product.
-void unfused_forward(PieceWriter& w) {
-  const Batch& batch = w.in().batch;
-  const std::int64_t s = batch.sequence, d = w.in().shape.head_dim;
-  const std::int64_t count = batch.micro_batch * q_heads(w);
-  w.batched_gemm("layer.attention.core.scores.forward", s, s, d, count);
+void unfused_forward(PieceWriter& w, const AttentionPart& part) {
+  const std::int64_t r = part.rows, s = part.sequence, d = w.in().shape.head_dim;
+  const std::int64_t count = part.batch * part.heads;
+  w.batched_gemm("layer.attention.core.scores.forward", r, s, d, count);
   softmax_forward(w);
-  w.batched_gemm("layer.attention.core.values.forward", s, d, s, count);
+  w.batched_gemm("layer.attention.core.values.forward", r, d, s, count);
   w.pass("layer.attention.core.contiguous", copy, 2 * q_bytes(w));
 }
 
 /// Two products for each of the two.
-void unfused_backward(PieceWriter& w) {
-  const Batch& batch = w.in().batch;
-  const std::int64_t s = batch.sequence, d = w.in().shape.head_dim;
-  const std::int64_t count = batch.micro_batch * q_heads(w);
+void unfused_backward(PieceWriter& w, const AttentionPart& part) {
+  const std::int64_t r = part.rows, s = part.sequence, d = w.in().shape.head_dim;
+  const std::int64_t count = part.batch * part.heads;
   w.pass("layer.attention.core.contiguous.backward", copy, 2 * q_bytes(w));
-  w.batched_gemm("layer.attention.core.values.dgrad", s, s, d, count);
-  w.batched_gemm("layer.attention.core.values.vgrad", s, d, s, count);
+  w.batched_gemm("layer.attention.core.values.dgrad", r, s, d, count);
+  w.batched_gemm("layer.attention.core.values.vgrad", s, d, r, count);
   softmax_backward(w);
-  w.batched_gemm("layer.attention.core.scores.qgrad", s, d, s, count);
-  w.batched_gemm("layer.attention.core.scores.kgrad", s, d, s, count);
+  w.batched_gemm("layer.attention.core.scores.qgrad", r, d, s, count);
+  w.batched_gemm("layer.attention.core.scores.kgrad", s, d, r, count);
 }
 
 }  // namespace
+
+bool keeps_scores(const PieceWriter& w) { return keeps_scores(w.in().software.attention); }
+std::int64_t query_bytes(const PieceWriter& w) { return q_bytes(w); }
+std::int64_t key_bytes(const PieceWriter& w) { return repeats_kv(w) ? q_bytes(w) : kv_bytes(w); }
+
+AttentionPart whole_attention(const PieceWriter& w) {
+  const std::int64_t s = w.in().batch.sequence;
+  return {.batch = w.in().batch.micro_batch,
+          .heads = q_heads(w),
+          .kv_heads = repeats_kv(w) ? q_heads(w) : kv_heads(w),
+          .rows = s,
+          .sequence = s,
+          .causal = !masked(w.in().shape)};
+}
+
+void write_attention_part_forward(PieceWriter& w, const AttentionPart& part) {
+  if (keeps_scores(w))
+    unfused_forward(w, part);
+  else
+    flash_forward(w, part);
+}
+
+void write_attention_part_backward(PieceWriter& w, const AttentionPart& part) {
+  if (keeps_scores(w))
+    unfused_backward(w, part);
+  else
+    flash_backward(w, part);
+}
 
 // Eager: upcast 2+4, complex multiply 4+4, cast 4+2 bytes an element, 3 kernels each for q and k.
 // Compiled, fused: one kernel each, 2+2.
@@ -162,17 +190,13 @@ void write_attention_core_forward(PieceWriter& w) {
   if (repeats_kv(w))  // read one per group, write one per q head
     for (const char* name : {"k", "v"})
       w.pass(std::string("layer.attention.repeat_") + name, copy, kv_bytes(w) + q_bytes(w));
-  if (flash(w))
-    flash_forward(w);
-  else
-    unfused_forward(w);
+  if (w.in().plan.context > 1) return write_context_attention_forward(w);
+  write_attention_part_forward(w, whole_attention(w));
 }
 
 void write_attention_core_backward(PieceWriter& w) {
-  if (flash(w))
-    flash_backward(w);
-  else
-    unfused_backward(w);
+  if (w.in().plan.context > 1) return write_context_attention_backward(w);
+  write_attention_part_backward(w, whole_attention(w));
 }
 
 }  // namespace stepcast::workloads

@@ -40,12 +40,17 @@ class Calls {
   void begin_tensor_collective(std::uint32_t collective);
   void end_tensor_collective();
 
+  /// Each context rank sends to the next and receives from the one before, beside compute.
+  void start_ring(std::uint32_t collective);
+  void wait_ring();
+
   engine::Program take() { return builder_.take(); }
 
  private:
   engine::ProgramBuilder builder_;
   bool tensor_overlap_;
   Event tensor_done_ = 0;
+  Event ring_sent_ = 0, ring_received_ = 0;
 };
 
 }  // namespace stepcast::workloads

@@ -110,6 +110,23 @@ std::int64_t communication_bytes(const Rank& r, Moment moment) {
   return std::min(r.in.software.ddp_bucket_bytes, r.wide * r.all);
 }
 
+/// K and V of other context ranks. Ring: those in use and those on their way, with their gradients
+/// as many again. Gathered: of all ranks, and their gradients. all_to_all: q, k, v, o of the heads.
+std::int64_t context_bytes(const Rank& r, Moment moment) {
+  const std::int64_t c = r.in.plan.context;
+  if (c == 1 || moment != Moment::backward) return 0;
+  const std::int64_t row = r.sizes.element * r.sizes.tokens;
+  switch (r.in.software.context_exchange) {
+    case ContextExchange::ring:
+      return 8 * row * r.sizes.kv;
+    case ContextExchange::all_gather:
+      return 4 * c * row * r.sizes.kv;
+    case ContextExchange::all_to_all:
+      return row * (2 * r.sizes.query + 2 * r.sizes.kv);
+  }
+  throw BrokenPromise("unknown exchange");
+}
+
 /// Activations of all micro-batches in flight, chunk by chunk; with full recompute, of one layer
 /// beside them. The embedding's output is kept with the first chunk.
 std::int64_t activation_bytes(const Rank& r, Moment moment) {
@@ -169,14 +186,15 @@ Memory memory_at(const Rank& r, Moment moment) {
   const ActivationMemory kept(r.in);
   const std::int64_t work = moment == Moment::backward ? kept.layer_work() : 0;
   Memory memory;
-  memory.parts = {{"parameters", Bytes(parameter_bytes(r))},
-                  {"gathered parameters", Bytes(gathered_bytes(r, moment))},
-                  {"gradients", Bytes(gradient_bytes(r, moment))},
-                  {"optimizer", Bytes(optimizer_bytes(r, moment))},
-                  {"activations", Bytes(activation_bytes(r, moment))},
-                  {"logits", Bytes(logits_bytes(r, moment))},
-                  {"communication", Bytes(communication_bytes(r, moment))},
-                  {"work", Bytes(work)}};
+  memory.parts = {
+      {"parameters", Bytes(parameter_bytes(r))},
+      {"gathered parameters", Bytes(gathered_bytes(r, moment))},
+      {"gradients", Bytes(gradient_bytes(r, moment))},
+      {"optimizer", Bytes(optimizer_bytes(r, moment))},
+      {"activations", Bytes(activation_bytes(r, moment))},
+      {"logits", Bytes(logits_bytes(r, moment))},
+      {"communication", Bytes(communication_bytes(r, moment) + context_bytes(r, moment))},
+      {"work", Bytes(work)}};
   // Reserved over allocated: 36.5 / 36.2 GB for ZeRO-2 with static shapes (OpenTau PR 273). More is
   // common, but the allocator gives cached blocks back before it fails.
   const std::int64_t allocated = memory.total().value;

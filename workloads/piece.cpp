@@ -120,6 +120,18 @@ void PieceWriter::begin_hidden(const std::string& name, CollectiveKind kind) {
   push(Action::Kind::begin, hidden_collective(name, kind));
 }
 
+void PieceWriter::start_ring(const std::string& name, std::int64_t bytes) {
+  push(Action::Kind::ring_start,
+       table_.index_of(Collective{name, CollectiveKind::send_receive, GroupKind::context_ring,
+                                  in_.precision.compute, Bytes(bytes)}));
+}
+
+void PieceWriter::context_collective(const std::string& name, CollectiveKind kind,
+                                     std::int64_t bytes) {
+  push(Action::Kind::context, table_.index_of(Collective{name, kind, GroupKind::context,
+                                                         in_.precision.compute, Bytes(bytes)}));
+}
+
 void PieceWriter::gradient(const ParameterTensors& unit, const std::string& name) {
   for (std::uint32_t i = 0; i < unit.size(); ++i)
     if (unit[i].name == name) return push(Action::Kind::gradient, i);

@@ -20,6 +20,9 @@ struct Action {
     collective,  // tensor collective `index`, compute waits for it
     begin,       // tensor collective `index` starts; compute goes on
     end,         // compute waits for the one that began last
+    ring_start,  // every context rank sends `index` to the next; compute goes on
+    ring_wait,   // compute waits for what the rank before has sent
+    context,     // collective `index` of the context group, compute waits for it
     gradient,    // the gradient of tensor `index` of the piece's unit is complete
   };
   Kind kind{};
@@ -98,6 +101,11 @@ class PieceWriter {
   /// The same, running beside compute until end().
   void begin_hidden(const std::string& name, CollectiveKind kind);
   void end() { push(Action::Kind::end, 0); }
+
+  /// Exchanges of the context group: from each rank to the next, until wait_ring(), or of all.
+  void start_ring(const std::string& name, std::int64_t bytes);
+  void wait_ring() { push(Action::Kind::ring_wait, 0); }
+  void context_collective(const std::string& name, CollectiveKind kind, std::int64_t bytes);
 
   /// Marks the gradient of the tensor called `name` of `unit` complete.
   void gradient(const ParameterTensors& unit, const std::string& name);

@@ -122,6 +122,10 @@ struct StepProgram {
   std::vector<engine::Program> roles;   // one per pipeline stage
 };
 
+/// Throws InputError at `where` when the software cannot run the plan: heads that all_to_all cannot
+/// spread over the context group.
+void check(const TransformerShape&, const ParallelPlan&, const Software&, const std::string& where);
+
 /// Writes the step of `shape` under `plan`. Throws BrokenPromise on a plan that check() refuses.
 StepProgram make_step_program(const TransformerShape& shape, const ParallelPlan& plan,
                               const Batch& batch, const Precision& precision,

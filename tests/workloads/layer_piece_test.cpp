@@ -43,11 +43,14 @@ Layer sum_of(const Piece& piece, KernelTable& table) {
         break;
       case Action::Kind::collective:
       case Action::Kind::begin:
+      case Action::Kind::ring_start:
+      case Action::Kind::context:
         ++layer.collectives[collectives[action.index].kind];
         layer.collective_bytes[collectives[action.index].kind] +=
             collectives[action.index].bytes.value;
         break;
       case Action::Kind::end:
+      case Action::Kind::ring_wait:
         break;
       case Action::Kind::gradient:
         ++layer.gradients;

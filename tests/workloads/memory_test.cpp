@@ -178,3 +178,33 @@ TEST_CASE("a V100 holds 7B at 4096 tokens only with model parallelism") {
   plan.sequence_parallel = true;
   CHECK(total_gib(llama_7b(), plan, one) < v100_gib);
 }
+
+TEST_CASE("interleaving keeps 1 + (p-1)/(pv) times the activations of the first stage") {
+  const Batch batch{.micro_batch = 1, .micro_batches = 32, .sequence = 4096};
+  const auto activations = [&](std::int64_t v) {
+    ParallelPlan plan;
+    plan.data = DataParallel::ddp;
+    plan.pipeline = 4;
+    plan.virtual_stages = v;
+    for (const MemoryPart& part : memory_of_stage(llama_7b(), plan, batch, {}, eager(), 1).parts)
+      if (part.name == "activations") return static_cast<double>(part.bytes.value);
+    return -1.0;
+  };
+  // Stage 1 of 4 has no embedding: p - r = 3 stages in flight, (2(p-1-r) + (v-1)p + 1) / v chunks.
+  CHECK(activations(2) / activations(1) == Approx((2 * 2 + 4 + 1) / 2.0 / 3.0));
+  CHECK(activations(4) / activations(1) == Approx((2 * 2 + 12 + 1) / 4.0 / 3.0));
+}
+
+TEST_CASE("hsdp keeps a shard of the smaller group") {
+  const auto optimizer = [](std::int64_t degree) {
+    ParallelPlan plan;
+    plan.data = DataParallel::zero3;
+    plan.data_degree = 64;
+    plan.shard_degree = degree;
+    for (const MemoryPart& part : memory_of_stage(llama_7b(), plan, {}, {}, compiled(), 0).parts)
+      if (part.name == "optimizer") return static_cast<double>(part.bytes.value);
+    return -1.0;
+  };
+  CHECK(optimizer(8) / optimizer(0) == Approx(8.0).epsilon(1e-6));
+  CHECK(optimizer(64) == optimizer(0));
+}

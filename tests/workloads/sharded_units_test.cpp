@@ -149,3 +149,29 @@ TEST_CASE("fp16 reductions are divided before and after, fp32 ones by NCCL") {
   precision.compute = precision.gradient_reduce = Dtype::fp16;
   CHECK(divides() == 4 * 32 * layer_7b);
 }
+
+TEST_CASE("hsdp moves shards between the ranks of a copy and sums them over the copies") {
+  ParallelPlan plan = plan_of(DataParallel::zero3, 16);
+  const auto whole = bytes_by_name(step_of(llama_7b(), plan));
+  plan.shard_degree = 8;
+  for (const FlatParameters layout : {FlatParameters::fsdp1, FlatParameters::fsdp2}) {
+    Software software = eager();
+    software.flat_parameters = layout;
+    const StepProgram step = step_of(llama_7b(), plan, two, software);
+    const auto bytes = bytes_by_name(step);
+    CHECK(bytes.at("layer.gather") == whole.at("layer.gather"));
+    CHECK(bytes.at("layer.reduce") == whole.at("layer.reduce"));
+    CHECK(bytes.at("layer.sum_replicas") * 8 == bytes.at("layer.reduce"));
+    for (const Collective& c : step.collectives) {
+      if (c.name == "layer.gather" || c.name == "layer.reduce") CHECK(c.group == GroupKind::shard);
+      if (c.name == "layer.sum_replicas") CHECK(c.group == GroupKind::replica);
+    }
+  }
+}
+
+TEST_CASE("a shard degree of all ranks is zero3 itself") {
+  ParallelPlan plan = plan_of(DataParallel::zero3, 8);
+  const StepProgram whole = step_of(llama_7b(), plan);
+  plan.shard_degree = 8;
+  CHECK(step_of(llama_7b(), plan).roles == whole.roles);
+}

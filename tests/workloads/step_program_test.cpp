@@ -130,3 +130,54 @@ TEST_CASE("fp32 weights are their own master") {
       make_step_program(llama_7b(), plan_of(DataParallel::ddp, 8), two, fp32, fused());
   CHECK(bytes_of_kernels(step, "adamw.cast") == 0);
 }
+
+TEST_CASE("virtual stages send v times as often, and once round the corner less at the ends") {
+  const Batch batch{.micro_batch = 1, .micro_batches = 8, .sequence = 4096};
+  ParallelPlan plan = plan_of(DataParallel::ddp, 1, 1, 4);
+  const std::int64_t message = 2 * 4096 * 4096;
+  for (const std::int64_t v : {1, 2, 4}) {
+    plan.virtual_stages = v;
+    const StepProgram step = step_of(llama_7b(), plan, batch, fused());
+    for (std::size_t stage = 0; stage < 4; ++stage) {
+      const bool end = stage == 0 || stage == 3;
+      // As sender and as receiver, one end has one neighbour less.
+      CHECK(bytes_by_name(step, stage).at("pipeline.forward") ==
+            (2 * v - (end ? 1 : 0)) * 8 * message);
+      CHECK(bytes_by_name(step, stage).at("pipeline.backward") ==
+            (2 * v - (end ? 1 : 0)) * 8 * message);
+    }
+  }
+}
+
+TEST_CASE("chunks compute the layers that their stage holds, no more and no less") {
+  const Batch batch{.micro_batch = 1, .micro_batches = 4, .sequence = 4096};
+  ParallelPlan plan = plan_of(DataParallel::zero3, 2, 1, 4);
+  const auto layer_flops = [&](std::size_t stage) {
+    const StepProgram step = step_of(llama_7b(), plan, batch);
+    double sum = 0.0;
+    for (const auto& i : step.roles[stage].instructions)
+      if (i.op == engine::Op::work && step.kernels[i.arg].name.starts_with("layer."))
+        sum += step.kernels[i.arg].flops.value;
+    return sum;
+  };
+  const double even = layer_flops(1);
+  plan.virtual_stages = 2;
+  CHECK(layer_flops(1) == Approx(even));
+  plan.stage_layers = {1, 5, 5, 4, 5, 5, 4, 3};
+  CHECK(layer_flops(0) == Approx(even * 6 / 8));
+  CHECK(layer_flops(1) == Approx(even * 10 / 8));
+}
+
+TEST_CASE("scatter-gather sends 1/t between stages and gathers it over the tensor group") {
+  const Batch batch{.micro_batch = 1, .micro_batches = 4, .sequence = 4096};
+  ParallelPlan plan = plan_of(DataParallel::ddp, 1, 8, 2);
+  Software software = fused();
+  const auto whole = bytes_by_name(step_of(llama_7b(), plan, batch, software));
+  software.scatter_gather_p2p = true;
+  const auto parts = bytes_by_name(step_of(llama_7b(), plan, batch, software));
+  CHECK(parts.at("pipeline.forward") * 8 == whole.at("pipeline.forward"));
+  // Backward of the first stage: one message for each micro-batch, gathered to its full size.
+  CHECK(parts.at("pipeline.gather") == whole.at("pipeline.backward"));
+  plan.sequence_parallel = true;  // cut already
+  CHECK(!bytes_by_name(step_of(llama_7b(), plan, batch, software)).contains("pipeline.gather"));
+}
