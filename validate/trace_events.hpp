@@ -14,12 +14,12 @@ namespace stepcast::validate {
 
 /// What the profiler says of a collective's kernel, as far as it does.
 struct CollectiveFacts {
-  std::string collective;          // "_allgather_base"
-  std::string group;               // the process group's name, the same on all its ranks
-  std::string members;             // "[0, 1, 2, 3]"
+  std::string collective{};        // "_allgather_base"
+  std::string group{};             // the process group's name, the same on all its ranks
+  std::string members{};           // "[0, 1, 2, 3]"
   std::int64_t group_size = 0;     // 0: not stated
   std::int64_t in = -1, out = -1;  // elements; -1: not stated
-  std::string dtype;               // "BFloat16"
+  std::string dtype{};             // "BFloat16"
   std::int64_t source = -1, destination = -1;  // of a message
 
   friend bool operator==(const CollectiveFacts&, const CollectiveFacts&) = default;
