@@ -13,7 +13,7 @@ void Runner::run_rank(std::uint32_t rank) {
   // runs ahead.
   while (state.todo != 0) {
     const auto lane = static_cast<std::uint8_t>(std::bit_width(state.todo) - 1);
-    state.todo = static_cast<std::uint8_t>(state.todo & ~(1U << lane));
+    state.todo = static_cast<LaneSet>(state.todo & ~(1U << lane));
     run_lane(rank, lane);
   }
 }
@@ -24,7 +24,7 @@ void Runner::run_lane(std::uint32_t rank, std::uint8_t lane_index) {
   if (lane.block == Block::transfer || lane.block == Block::flight || lane.block == Block::stop)
     return;
   lane.block = Block::none;
-  ranks_[rank].waiting &= static_cast<std::uint8_t>(~(1U << lane_index));
+  ranks_[rank].waiting &= static_cast<LaneSet>(~(1U << lane_index));
   while (true) {
     if (lane.pc == program.size()) {
       if (!wrap(rank, lane_index)) return;
@@ -63,7 +63,7 @@ bool Runner::step_lane(std::uint32_t rank, std::uint8_t lane_index, const LaneIn
       if (!event_set(rank, i.arg, lane.step)) {
         lane.block = Block::event;
         lane.event = i.arg;
-        ranks_[rank].waiting |= static_cast<std::uint8_t>(1U << lane_index);
+        ranks_[rank].waiting |= static_cast<LaneSet>(1U << lane_index);
         return false;
       }
       const Time when = event_time(rank, i.arg, lane.step);
@@ -133,8 +133,8 @@ void Runner::set_event(std::uint32_t rank, std::uint32_t event, std::uint32_t st
     const auto l = static_cast<std::uint8_t>(std::countr_zero(left));
     const LaneState& lane = lane_of(rank, l);
     if (lane.event != event || lane.step != step) continue;
-    state.todo |= static_cast<std::uint8_t>(1U << l);
-    state.waiting &= static_cast<std::uint8_t>(~(1U << l));
+    state.todo |= static_cast<LaneSet>(1U << l);
+    state.waiting &= static_cast<LaneSet>(~(1U << l));
   }
   if (state.host_step == step && state.host_epoch < role.host_waits.size() &&
       role.host_waits[state.host_epoch].event == event)
@@ -188,7 +188,7 @@ void Runner::advance_host(std::uint32_t rank) {
   }
   if (!moved) return;
   for (std::uint8_t l = 0; l < role.lanes.size(); ++l)
-    if (lane_of(rank, l).block == Block::host) state.todo |= static_cast<std::uint8_t>(1U << l);
+    if (lane_of(rank, l).block == Block::host) state.todo |= static_cast<LaneSet>(1U << l);
 }
 
 /// Work beside the compute lane (copies): runs as launched, and slows the compute lane meanwhile.

@@ -38,12 +38,12 @@ void Runner::prepare_ranks() {
     ranks_[r].role = system_.role_of_rank[r];
     ranks_[r].speed = compiled_.speed_of(r);
     const RoleLanes& role = role_of(r);
-    expects(role.lanes.size() <= max_lanes, "at most 8 lanes");
+    expects(role.lanes.size() <= max_lanes, "lanes that the engine has room for");
     first_event_.push_back(events);
     first_epoch_.push_back(epochs);
     events += std::size_t{2} * role.num_events;
     epochs += std::size_t{2} * role.num_epochs();
-    ranks_[r].todo = static_cast<std::uint8_t>((1U << role.lanes.size()) - 1);
+    ranks_[r].todo = static_cast<LaneSet>((1U << role.lanes.size()) - 1);
   }
   event_times_.resize(events);
   event_steps_.resize(events);
@@ -287,7 +287,7 @@ void Runner::complete(std::uint32_t c, Time started, Time ended) {
     lane.clock = ended;
     lane.block = Block::none;
     ++lane.pc;
-    state.todo |= static_cast<std::uint8_t>(1U << lane_index);
+    state.todo |= static_cast<LaneSet>(1U << lane_index);
     list(rank);
   }
 }

@@ -18,7 +18,8 @@
 namespace stepcast::engine {
 
 inline constexpr Time never = Time::max();
-inline constexpr std::size_t max_lanes = 8;
+inline constexpr std::size_t max_lanes = 12;
+using LaneSet = std::uint16_t;  // a bit for each lane
 
 /// Why a lane does not go on.
 enum class Block : std::uint8_t { none, event, host, transfer, flight, stop };
@@ -78,8 +79,8 @@ struct SideWork {
 struct RankState {
   std::uint32_t role = 0;
   std::uint32_t speed = 0;
-  std::uint8_t todo = 0;         // lanes to look at
-  std::uint8_t waiting = 0;      // lanes blocked on an event
+  LaneSet todo = 0;              // lanes to look at
+  LaneSet waiting = 0;           // lanes blocked on an event
   std::uint8_t outstanding = 0;  // transfers joined from other lanes than compute, not ended
   bool listed = false;           // in the worklist
   bool dirty = false;            // interference may have changed at this instant
