@@ -80,11 +80,22 @@ std::int64_t score_bytes(const PieceWriter& w) {  // S = 2 b a s^2 / t
   return w.sizes().element * q_heads(w) * w.sizes().tokens * w.in().batch.sequence;
 }
 
-/// Whether scale and mask are kernels of their own.
-bool separate_softmax(const PieceWriter& w) {
-  return w.eager() && w.in().software.attention == AttentionKernel::unfused;
-}
 bool compiled(const PieceWriter& w) { return w.in().software.fusion == Fusion::compiled; }
+/// Attention out of a framework's own operators.
+bool plain(const PieceWriter& w) { return w.in().software.attention == AttentionKernel::unfused; }
+/// Whether scale and mask are kernels of their own.
+bool separate_softmax(const PieceWriter& w) { return plain(w) && !compiled(w); }
+
+/// torch.matmul takes batches of one stride alone: heads are copied out of q, k and v, and their
+/// gradients back (ATen matmul: expand, reshape, bmm; TensorFlow transposes). Megatron lays q, k
+/// and v out so that no copy is needed.
+void copy_heads(PieceWriter& w, const std::string& suffix) {
+  if (!plain(w)) return;
+  const std::int64_t kv = repeats_kv(w) ? q_bytes(w) : kv_bytes(w);
+  w.pass("layer.attention.core.heads_q" + suffix, copy, 2 * q_bytes(w));
+  for (const char* name : {"k", "v"})
+    w.pass(std::string("layer.attention.core.heads_") + name + suffix, copy, 2 * kv);
+}
 
 /// Fused scale-mask-softmax: 2S; eager: scale 2S, mask 2S, upcast and softmax and cast in one
 /// kernel 2S. Dropout: reads S, writes S and a byte mask, 2.5S; a compiler makes it in the
@@ -120,6 +131,7 @@ void softmax_backward(PieceWriter& w) {
 void unfused_forward(PieceWriter& w, const AttentionPart& part) {
   const std::int64_t r = part.rows, s = part.sequence, d = w.in().shape.head_dim;
   const std::int64_t count = part.batch * part.heads;
+  copy_heads(w, "");
   w.batched_gemm("layer.attention.core.scores.forward", r, s, d, count);
   softmax_forward(w);
   w.batched_gemm("layer.attention.core.values.forward", r, d, s, count);
@@ -136,6 +148,7 @@ void unfused_backward(PieceWriter& w, const AttentionPart& part) {
   softmax_backward(w);
   w.batched_gemm("layer.attention.core.scores.qgrad", r, d, s, count);
   w.batched_gemm("layer.attention.core.scores.kgrad", s, d, r, count);
+  copy_heads(w, ".backward");
 }
 
 }  // namespace

@@ -52,13 +52,18 @@ constexpr std::array<Pass, 9> per_tensor_adamw{{
 
 /// LAMB in apex (csrc/multi_tensor_lamb.cu, from memory): norm of every parameter tensor; the
 /// update from p, g, m, v, written over g, with m and v; norm of every update; the parameter from
-/// both. 48 bytes a parameter; the norm of all gradients comes before (clip()).
-constexpr std::array<Pass, 4> fused_lamb{{
+/// both (12, and 2 for its copy in 16 bits). 48 or 50 bytes a parameter; the norm of all gradients
+/// comes before (clip()).
+constexpr std::array<Pass, 3> fused_lamb{{
     {"lamb.parameter_norm", 4, 1},
     {"lamb.update", 28, 4},
     {"lamb.update_norm", 4, 1},
-    {"lamb.parameter", 12, 2},
 }};
+
+/// Whether weights are kept in 16 bits beside an fp32 master.
+bool keeps_copy(const StepInputs& in) {
+  return !in.sharded() && !in.software.autocast && in.precision.compute != Dtype::fp32;
+}
 
 /// Tensors that a rank's optimizer walks over. FSDP1 gives it a run of the unit's flat parameter,
 /// which few of the tensors touch, and a loop leaves out the others; elsewhere every tensor has a
@@ -160,7 +165,7 @@ void Tail::update() {
       return;
     case OptimizerKernel::lamb:
       for (const Pass& p : fused_lamb) pass(p);
-      return;
+      return pass({"lamb.parameter", keeps_copy(in_) ? 14 : 12, 2});
   }
   throw BrokenPromise("unknown optimizer");
 }
@@ -180,8 +185,9 @@ void write_optimizer(const StepInputs& in, KernelTable& table, Calls& calls,
   tail.unscale();
   tail.clip();
   tail.update();
-  if (in.sharded() || in.software.autocast || in.precision.compute == Dtype::fp32) return;
-  // 16-bit weights beside the fp32 master: read 4, write 2.
+  if (!keeps_copy(in)) return;
+  // 16-bit weights beside the fp32 master: read 4, write 2. apex writes them in LAMB's last kernel.
+  if (in.software.optimizer == OptimizerKernel::lamb) return;
   const std::int64_t e = bytes_per_element(in.precision.compute);
   calls.kernel(compute, table.pass("adamw.cast", KernelFamily::pointwise, in.precision.compute,
                                    (4 + e) * optimizer_elements(in, stage)));

@@ -22,7 +22,7 @@ enum class OptimizerKernel : std::uint8_t { foreach, fused, per_tensor, lamb };
 enum class FlatParameters : std::uint8_t { fsdp1, fsdp2, buckets };
 /// own_flash and host are our trainer's, on GPUs and on processor cores. The last two keep the
 /// scores in memory: fused_softmax scales, masks and normalises them in one kernel (Megatron),
-/// unfused in separate ones where the rest of the code is eager.
+/// unfused in the framework's own operators, unless a compiler fuses them.
 enum class AttentionKernel : std::uint8_t {
   flash1,
   flash2,

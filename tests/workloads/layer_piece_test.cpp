@@ -222,7 +222,7 @@ TEST_CASE("unfused attention moves its score matrix") {
   c.plan.tensor = 8;
   KernelTable table;
   const Precision precision;
-  c.software.attention = AttentionKernel::unfused;
+  c.software.attention = AttentionKernel::fused_softmax;
   layer_forward({c.shape, c.plan, c.batch, precision, c.software}, table);
   double softmax_bytes = 0;
   for (const Kernel& k : table.kernels())
@@ -268,20 +268,23 @@ TEST_CASE("Megatron's GPT block of 2021 moves what its kernels read and write") 
   CHECK(core_bytes(c, true) == 5.5 * s + 2 * a / 8);
 }
 
-TEST_CASE("eager code without a fused softmax scales, masks and normalises one by one") {
+TEST_CASE("without a fused softmax scores are scaled, masked and normalised one by one") {
   Case c{.shape = gpt(2, 2048, 16, 2048)};
-  const double s = 2.0 * 2 * 16 * 4096 * 4096, copies = 2 * c.a();
+  const double s = 2.0 * 2 * 16 * 4096 * 4096, out = 2 * c.a(), heads = 6 * c.a();  // q, k, v
   c.software.attention = AttentionKernel::unfused;
-  CHECK(core_bytes(c, false) == 6 * s + copies);
-  CHECK(core_bytes(c, true) == 7 * s + copies);
-  c.software.attention = AttentionKernel::fused_softmax;
-  CHECK(core_bytes(c, false) == 2 * s + copies);
-  CHECK(core_bytes(c, true) == 3 * s + copies);
+  CHECK(core_bytes(c, false) == 6 * s + out + heads);
+  CHECK(core_bytes(c, true) == 7 * s + out + heads);
   c.shape.dropout = true;
-  CHECK(core_bytes(c, false) == 4.5 * s + copies);
-  c.software.fusion = Fusion::compiled;  // softmax and dropout in one kernel
-  CHECK(core_bytes(c, false) == 3.5 * s + copies);
-  CHECK(core_bytes(c, true) == 3.5 * s + copies);
+  CHECK(core_bytes(c, false) == 8.5 * s + out + heads);
+  c.software.fusion = Fusion::compiled;  // all of it in one kernel
+  CHECK(core_bytes(c, false) == 3.5 * s + out + heads);
+  CHECK(core_bytes(c, true) == 3.5 * s + out + heads);
+  c.software = eager();
+  c.software.attention = AttentionKernel::fused_softmax;
+  CHECK(core_bytes(c, false) == 4.5 * s + out);
+  c.shape.dropout = false;
+  CHECK(core_bytes(c, false) == 2 * s + out);
+  CHECK(core_bytes(c, true) == 3 * s + out);
 }
 
 TEST_CASE("attention in both directions does twice the work of causal attention") {
