@@ -1,5 +1,6 @@
 #include "workloads/step_program.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 #include <variant>
@@ -26,6 +27,13 @@ struct Pieces {
 void keep_on_one_lane(engine::Program& program) {
   for (engine::Instruction& i : program.instructions)
     if (i.lane == tensor_lane || i.lane == data_lane || i.lane == copy_lane) i.lane = compute;
+}
+
+/// Lanes beyond the last used one cost the engine room in every rank.
+std::uint8_t lanes_of(const engine::Program& program) {
+  std::uint8_t last = 0;
+  for (const engine::Instruction& i : program.instructions) last = std::max(last, i.lane);
+  return static_cast<std::uint8_t>(last + 1);
 }
 
 /// Writes the program of one pipeline stage.
@@ -212,6 +220,7 @@ engine::Program StageWriter::write() {
   tail();
   engine::Program program = calls_.take();
   if (in_.software.collectives_hold_core) keep_on_one_lane(program);
+  program.num_lanes = lanes_of(program);
   return program;
 }
 
