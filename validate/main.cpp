@@ -16,7 +16,9 @@
 #include "sim/toml_table.hpp"
 #include "validate/collectives.hpp"
 #include "validate/kernels.hpp"
+#include "validate/published_command.hpp"
 #include "validate/report.hpp"
+#include "validate/run_command.hpp"
 #include "validate/study.hpp"
 #include "validate/trace_command.hpp"
 
@@ -149,6 +151,8 @@ struct Command {
 
 const Command commands[] = {{"collectives", collectives_verb, collectives},
                             {"kernels", kernels_verb, kernels},
+                            {"published", validate::published_verb, validate::run_published},
+                            {"run", validate::run_verb, validate::command_run},
                             {"study", study_verb, study},
                             {"trace", validate::trace_verb, validate::run_trace}};
 

@@ -1,0 +1,287 @@
+#include "validate/published_scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "engine/check.hpp"
+#include "sim/names.hpp"
+#include "sim/scenario_file.hpp"
+#include "workloads/memory.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+using sim::Scenario;
+using sim::TomlValue;
+using workloads::Recompute;
+
+struct Refused {
+  std::string why;
+};
+
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+bool has(const std::string& text, std::initializer_list<const char*> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](const char* word) { return text.find(word) != std::string::npos; });
+}
+
+/// A table of the scenario in the making.
+class Table {
+ public:
+  explicit Table(const std::string& where) : value_(sim::toml_table(where)) {}
+  Table(TomlValue value, const std::string& where) : value_(std::move(value)) {
+    value_.where = where;
+  }
+  void put(const char* key, const std::string& text) {
+    value_.set(key, sim::toml_text(text, value_.where));
+  }
+  void put(const char* key, std::int64_t number) { value_.set(key, {number, value_.where}); }
+  void put_flag(const char* key, bool flag) { value_.set(key, {flag, value_.where}); }
+  void put(const char* key, TomlValue value) { value_.set(key, std::move(value)); }
+  TomlValue take() { return std::move(value_); }
+
+ private:
+  TomlValue value_;
+};
+
+/// The training type, or none where the row does not say; throws Refused for what is not modelled.
+std::optional<workloads::Dtype> stated_precision(const PublishedRow& row) {
+  const std::string text = lower(row.precision);
+  if (text.empty()) return std::nullopt;
+  for (const char* word : {"fp8", "fp4", "int8", "mxfp", "float8"})
+    if (text.find(word) != std::string::npos) throw Refused{"precision " + std::string(word)};
+  if (has(text, {"bf16", "bfloat16"})) return workloads::Dtype::bf16;
+  if (has(text, {"fp16", "float16", "amp", "mixed", "half"})) return workloads::Dtype::fp16;
+  throw Refused{"precision " + text};
+}
+
+/// none: not stated, or in words that say nothing known.
+std::optional<Recompute> stated_recompute(const PublishedRow& row) {
+  const std::string text = lower(row.activation_checkpointing);
+  if (has(text, {"select", "op", "core", "attn", "attention", "mlp", "norm"}))
+    return Recompute::selective;
+  if (has(text, {"full", "yes", "all", "every", "block", "uniform", "true"}))
+    return Recompute::full;
+  if (has(text, {"none", "no", "off", "false"})) return Recompute::none;
+  return std::nullopt;
+}
+
+void demand_sizes(const PublishedRow& row) {
+  if (!row.gpus || *row.gpus < 1) throw Refused{"the number of GPUs is not stated"};
+  if (!row.seq_len || *row.seq_len < 1) throw Refused{"the sequence length is not stated"};
+  if (!row.global_batch_seqs || *row.global_batch_seqs < 1)
+    throw Refused{"the global batch is not stated"};
+}
+
+std::int64_t degree(const std::optional<std::int64_t>& stated) {
+  return std::max<std::int64_t>(1, stated.value_or(1));
+}
+
+TomlValue cluster_table(const PublishedRow& row, const ClusterDefaults& cluster,
+                        const std::string& nccl, std::int64_t gpus_per_node,
+                        const std::string& where) {
+  Table table(where);
+  table.put("node", cluster.node);
+  if (cluster.fabric.text() != nullptr || cluster.fabric.table() != nullptr)
+    table.put("fabric", cluster.fabric);
+  const std::int64_t nodes = (*row.gpus + gpus_per_node - 1) / gpus_per_node;
+  if (nodes > 1 && *row.gpus % gpus_per_node != 0)
+    throw Refused{fmt::format("{} GPUs are no whole nodes of {}", *row.gpus, gpus_per_node)};
+  table.put("nodes", nodes);
+  if (*row.gpus < gpus_per_node) table.put("gpus", *row.gpus);
+  table.put("nccl", nccl);
+  return table.take();
+}
+
+/// Layers of each part where embedding and head count as that many layers and the sum is cut
+/// evenly, the first parts taking what is left over (DeepSpeed's partition_uniform). Empty: no room
+/// for it.
+std::vector<std::int64_t> layers_beside_ends(std::int64_t layers, std::int64_t parts,
+                                             std::int64_t before, std::int64_t after) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t part = 0; part < parts; ++part)
+    out.push_back(workloads::layers_of_stage(before + layers + after, parts, part));
+  out.front() -= before;
+  out.back() -= after;
+  const bool room = *std::min_element(out.begin(), out.end()) > 0;
+  return room ? out : std::vector<std::int64_t>{};
+}
+
+TomlValue plan_table(const PublishedRow& row, const FrameworkDefaults& framework,
+                     std::int64_t gpus_per_node, std::int64_t data_degree,
+                     const std::string& where) {
+  Table plan(where);
+  plan.put("data", sim::word_for(sim::data_parallel_names, framework.data));
+  plan.put("tensor", degree(row.tp));
+  plan.put("pipeline", degree(row.pp));
+  plan.put("schedule", sim::word_for(sim::schedule_names, framework.schedule));
+  if (degree(row.virtual_pp) > 1 && degree(row.pp) > 1) plan.put("virtual_stages", *row.virtual_pp);
+  if (degree(row.cp) > 1) plan.put("context", *row.cp);
+  const std::int64_t parts = degree(row.pp) * degree(row.virtual_pp);
+  if (degree(row.pp) > 1 && framework.layers_before + framework.layers_after > 0) {
+    TomlValue::Array layers;
+    for (const std::int64_t n :
+         layers_beside_ends(*row.layers, parts, framework.layers_before, framework.layers_after))
+      layers.push_back({n, where});
+    if (!layers.empty()) plan.put("stage_layers", TomlValue{std::move(layers), where});
+  }
+  const std::int64_t in_node = gpus_per_node / std::min(gpus_per_node, degree(row.tp));
+  if (framework.shards_in_node && in_node > 1 && data_degree > in_node)
+    plan.put("shard_degree", in_node);
+  const std::string sp = lower(row.sp);
+  const bool sequence =
+      has(sp, {"yes", "true", "on"}) || (sp.empty() && framework.sequence_parallel);
+  plan.put_flag("sequence_parallel", sequence && degree(row.tp) > 1);
+  return plan.take();
+}
+
+std::int64_t sequences_of_a_replica(const PublishedRow& row, std::int64_t data_degree) {
+  if (*row.global_batch_seqs % data_degree != 0)
+    throw Refused{"the global batch does not divide over the replicas"};
+  return *row.global_batch_seqs / data_degree;
+}
+
+/// Stated, or from the accumulation steps; none: open.
+std::optional<std::int64_t> stated_micro_batch(const PublishedRow& row, std::int64_t sequences) {
+  if (row.micro_batch_seqs && *row.micro_batch_seqs > 0) return row.micro_batch_seqs;
+  if (row.grad_accum && *row.grad_accum > 0 && sequences % *row.grad_accum == 0)
+    return sequences / *row.grad_accum;
+  return std::nullopt;
+}
+
+bool fits(Scenario scenario) {
+  return workloads::peak_memory(scenario.model, scenario.plan, scenario.batch, scenario.precision,
+                                scenario.software)
+             .total() <= scenario.node.gpu.memory;
+}
+
+Scenario with(const Scenario& scenario, Recompute recompute, std::int64_t micro_batch) {
+  Scenario out = scenario;
+  out.plan.recompute = recompute;
+  out.micro.micro_batch = micro_batch;
+  return sim::with_degrees(out, out.plan.tensor, out.plan.pipeline);
+}
+
+/// What the row leaves open is chosen as its users would: the least recompute that fits, then the
+/// largest micro-batch that fits.
+void choose(Scenario& scenario, std::optional<Recompute> recompute,
+            std::optional<std::int64_t> micro_batch, std::int64_t sequences,
+            std::vector<std::string>& assumed) {
+  constexpr std::array<Recompute, 3> by_cost = {Recompute::none, Recompute::selective,
+                                                Recompute::full};
+  if (!recompute) {
+    recompute = Recompute::full;
+    for (const Recompute candidate : by_cost)
+      if (fits(with(scenario, candidate, micro_batch.value_or(1)))) {
+        recompute = candidate;
+        break;
+      }
+    assumed.push_back(fmt::format("recompute {}, the least that fits",
+                                  sim::word_for(sim::recompute_names, *recompute)));
+  }
+  if (!micro_batch) {
+    micro_batch = 1;
+    for (std::int64_t size = 2; size <= sequences; ++size)
+      if (sequences % size == 0) {
+        if (!fits(with(scenario, *recompute, size))) break;
+        micro_batch = size;
+      }
+    assumed.push_back(fmt::format("micro-batch {}, the largest that fits", *micro_batch));
+  }
+  scenario = with(scenario, *recompute, *micro_batch);
+}
+
+}  // namespace
+
+RowScope scope_of(const PublishedRow& row) {
+  RowScope out{row.gpu};
+  const std::string gpu = lower(row.gpu);
+  bool known = false;
+  for (const auto& [word, kind] : {std::pair{"v100", "V100"}, {"a100", "A100"}, {"h100", "H100"}})
+    if (gpu.find(word) != std::string::npos) out.gpu_kind = kind, known = true;
+  if (gpu.find("h200") != std::string::npos && gpu.find("gh200") == std::string::npos)
+    out.gpu_kind = "H200", known = true;
+  bool sixteen_bits = false;
+  try {
+    sixteen_bits = stated_precision(row).has_value();
+  } catch (const Refused&) {
+  }
+  out.in_scope = known && sixteen_bits && row.ep.value_or(1) <= 1;
+  return out;
+}
+
+ScenarioMaker::ScenarioMaker(const sim::Catalogue& catalogue)
+    : catalogue_(catalogue),
+      defaults_(PublishedDefaults::standard()),
+      models_(catalogue.directory() + "/../validate/published_models.toml") {}
+
+RowScenario ScenarioMaker::scenario_of(const PublishedRow& row, const std::string& where) const {
+  RowScenario out;
+  try {
+    make(row, where, out);
+  } catch (const Refused& refused) {
+    out.refused = refused.why;
+  } catch (const InputError& error) {
+    out.refused = error.problem();
+  }
+  return out;
+}
+
+void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
+                         RowScenario& out) const {
+  const auto precision = stated_precision(row);
+  const FrameworkDefaults framework = defaults_.framework(row);
+  if (!framework.refused.empty()) throw Refused{framework.refused};
+  PublishedModel model = models_.of(row, framework.vocab_multiple * degree(row.tp));
+  if (!model.refused.empty()) throw Refused{model.refused};
+  demand_sizes(row);
+  const ClusterDefaults cluster = defaults_.cluster(row);
+  if (!cluster.refused.empty()) throw Refused{cluster.refused};
+  out.assumed = model.assumed;
+  if (!cluster.assumption.empty()) out.assumed.push_back(cluster.assumption);
+
+  const std::int64_t gpus_per_node = catalogue_.node(cluster.node).gpus;
+  const std::int64_t model_ranks = degree(row.tp) * degree(row.pp) * degree(row.cp);
+  if (*row.gpus % model_ranks != 0)
+    throw Refused{"tensor x pipeline x context do not divide the GPUs"};
+  const std::int64_t data_degree = *row.gpus / model_ranks;
+  const std::int64_t sequences = sequences_of_a_replica(row, data_degree);
+
+  TomlValue document = sim::toml_table(where);
+  document.set("title", sim::toml_text(row.id + " " + row.model, where));
+  model.table.set("sequence", {*row.seq_len, where});
+  document.set("model", model.table);
+  document.set("cluster", cluster_table(row, cluster, framework.nccl, gpus_per_node, where));
+  document.set("plan", plan_table(row, framework, gpus_per_node, data_degree, where));
+  Table batch(where);
+  batch.put("global", *row.global_batch_seqs);
+  const auto micro_batch = stated_micro_batch(row, sequences);
+  batch.put("micro_batch", micro_batch.value_or(framework.micro_batch.value_or(1)));
+  document.set("batch", batch.take());
+  Table types(where);
+  const bool volta = has(lower(row.gpu), {"v100"});
+  const auto compute = precision.value_or(volta ? workloads::Dtype::fp16 : workloads::Dtype::bf16);
+  if (!precision) out.assumed.push_back("precision " + sim::word_for(sim::dtype_names, compute));
+  types.put("compute", sim::word_for(sim::dtype_names, compute));
+  types.put("gradient_reduce", sim::word_for(sim::dtype_names, framework.gradient_reduce));
+  document.set("precision", types.take());
+  Table software(framework.software, where);
+  if (framework.optimizer == "lamb") software.put("optimizer", framework.optimizer);
+  document.set("software", software.take());
+
+  Scenario scenario = sim::read_scenario(document, catalogue_);
+  choose(scenario, stated_recompute(row) ? stated_recompute(row) : framework.recompute,
+         micro_batch ? micro_batch : framework.micro_batch, sequences, out.assumed);
+  scenario.run.ignore_memory = true;
+  out.document = sim::resolved_document(scenario);
+  out.scenario = std::move(scenario);
+}
+
+}  // namespace stepcast::validate
