@@ -1,7 +1,5 @@
 #include "validate/trainer_ends.hpp"
 
-#include <cmath>
-
 #include "engine/check.hpp"
 
 namespace stepcast::validate {
@@ -82,24 +80,21 @@ double Ends<Real>::head_forward(In x, HeadActivations<Real>& kept) {
               {.m = count(share_.tokens), .n = share_.vocab.size, .k = count(share_.hidden)});
   calls_.loss_forward(kept.lse.all(), target_.all(), kept.logits.all(), kept.targets, share_.vocab);
   if (share_.split) join_columns(kept.lse.all(), target_.all());
-  double sum = 0.0;
-  for (std::size_t t = 0; t < share_.tokens; ++t)
-    sum += static_cast<double>(kept.lse.all()[t]) - static_cast<double>(target_.all()[t]);
-  return sum;
+  return calls_.kernels().total_loss(kept.lse.all(), target_.all());
 }
 
-// With m the largest lse of the ranks: lse = m + log sum exp(lse_r - m).
 template <class Real>
 void Ends<Real>::join_columns(Out lse, Out target) {
+  Kernels<Real>& kernels = calls_.kernels();
   const Out most = maximum_.all(), sums = sums_.all();
   const std::size_t n = share_.tokens;
-  calls_.kernels().copy(most, lse);
+  kernels.copy(most, lse);
   calls_.all_reduce("loss.max", GroupKind::tensor, most, Reduction::max);
-  for (std::size_t t = 0; t < n; ++t) sums[t] = std::exp(lse[t] - most[t]);
-  calls_.kernels().copy(sums.subspan(n, n), target);
+  kernels.lse_to_sums(sums.first(n), lse, most);
+  kernels.copy(sums.last(n), target);
   calls_.all_reduce("loss.sums", GroupKind::tensor, sums);
-  for (std::size_t t = 0; t < n; ++t) lse[t] = most[t] + std::log(sums[t]);
-  calls_.kernels().copy(target, sums.subspan(n, n));
+  kernels.sums_to_lse(lse, most, sums.first(n));
+  kernels.copy(target, sums.last(n));
 }
 
 template <class Real>

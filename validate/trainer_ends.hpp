@@ -51,7 +51,6 @@ class Ends {
   bool tied_here_;  // the head is the embedding of this stage
   std::size_t embedding_ = 0, final_norm_ = 0, head_ = 0;
   Buffer<Real> target_, maximum_, sums_;  // (T), (T), (2,T)
-  std::vector<Real> host_;
 };
 
 }  // namespace stepcast::validate

@@ -83,6 +83,12 @@ class Kernels {
   /// lse[t] over this rank's columns; target[t]: the target's logit, 0 where another rank has it.
   virtual void loss_forward(Out lse, Out target, In logits, Tokens targets,
                             const VocabularyPart& part) = 0;
+  /// Rows cut over ranks, `most` being the largest lse of a row's parts: sums = exp(lse - most); of
+  /// their sum over ranks lse = most + log sums.
+  virtual void lse_to_sums(Out sums, In lse, In most) = 0;
+  virtual void sums_to_lse(Out lse, In most, In sums) = 0;
+  /// Of all tokens: sum of lse - target.
+  virtual double total_loss(In lse, In target) = 0;
   /// logits become scale (softmax - one_hot(target)), lse being that of the whole row.
   virtual void loss_backward(Out logits, In lse, Tokens targets, const VocabularyPart& part,
                              Real scale) = 0;

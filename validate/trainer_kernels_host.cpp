@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "validate/trainer_kernels.hpp"
 
@@ -59,6 +60,18 @@ class HostKernels final : public Kernels<Real> {
   void embedding_backward(Out dtable, In dy, Tokens ids, const VocabularyPart& part) override;
   void loss_forward(Out lse, Out target, In logits, Tokens targets,
                     const VocabularyPart& part) override;
+  void lse_to_sums(Out sums, In lse, In most) override {
+    for (std::size_t t = 0; t < lse.size(); ++t) sums[t] = std::exp(lse[t] - most[t]);
+  }
+  void sums_to_lse(Out lse, In most, In sums) override {
+    for (std::size_t t = 0; t < lse.size(); ++t) lse[t] = most[t] + std::log(sums[t]);
+  }
+  double total_loss(In lse, In target) override {
+    double sum = 0.0;
+    for (std::size_t t = 0; t < lse.size(); ++t)
+      sum += static_cast<double>(lse[t]) - static_cast<double>(target[t]);
+    return sum;
+  }
   void loss_backward(Out logits, In lse, Tokens targets, const VocabularyPart& part,
                      Real scale) override;
 

@@ -75,9 +75,11 @@ double Optimizer<Real>::world_squares() {
       total += squares[i] / (whole_on_every_rank ? 1.0 : owned_[i].copies);
   });
   if (whole_on_every_rank) return total;
-  sum_.all()[0] = static_cast<Real>(total);
+  Real sum = static_cast<Real>(total);
+  calls_.kernels().upload(sum_.all(), {&sum, 1});
   calls_.all_reduce("gradients.norm.reduce", GroupKind::world, sum_.all());
-  return static_cast<double>(sum_.all()[0]);
+  calls_.kernels().download({&sum, 1}, sum_.all());
+  return static_cast<double>(sum);
 }
 
 template <class Real>
