@@ -98,14 +98,18 @@ void add_sentence(std::string& text, const std::string& sentence) {
 
 /// A node with another number of GPUs than the catalogue's: a part of it, its NICs in proportion.
 void resize(ClusterDefaults& out, const topology::NodeSpec& node, std::int64_t gpus) {
+  const bool mesh = node.kind == topology::NodeKind::hybrid_cube_mesh;
+  if (gpus < 1 || (mesh && gpus > node.gpus)) {
+    out.refused = fmt::format("no node of {} such GPUs is known", gpus);
+    return;
+  }
   out.node.set("gpus", integer(gpus));
   const auto share = [&](std::int64_t all) {
     return std::max<std::int64_t>(1, all * gpus / node.gpus);
   };
   out.node.set("nics", integer(share(node.nics)));
   out.node.set("pcie_switches", integer(share(node.pcie_switches)));
-  if (node.kind == topology::NodeKind::hybrid_cube_mesh && gpus < node.gpus)
-    out.node.set("nvlinks", corner(node.nvlinks, gpus));
+  if (mesh) out.node.set("nvlinks", corner(node.nvlinks, gpus));
   add_sentence(out.assumption,
                fmt::format("{} GPUs per node: taken as a part of {}", gpus, node.name));
 }

@@ -23,7 +23,7 @@ constexpr std::pair<const char*, Text> columns[] = {
 };
 
 /// Patterns look at this much of a text: std::regex recurses with its length.
-constexpr std::size_t longest_text = 4000;
+constexpr std::size_t longest_text = 1500;
 
 std::string all_words(const PublishedRow& row) {
   std::string out;
