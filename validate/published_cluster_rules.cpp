@@ -118,6 +118,16 @@ double gbps_of(const topology::NodeSpec& node) {
   return static_cast<double>(node.nics) * node.nic.value * 8e-9;
 }
 
+/// A node of `per_node` GPUs with `stated` Gbit/s, unless the catalogue's has just that.
+void cut_into_ports(ClusterDefaults& out, const topology::NodeSpec& node, double stated,
+                    std::int64_t per_node, std::int64_t ports) {
+  if (per_node == node.gpus && std::abs(stated / gbps_of(node) - 1.0) <= 0.01) return;
+  const std::string rate = fmt::format("{:g} Gbit/s", stated / static_cast<double>(ports));
+  out.node.set("nics", integer(ports));
+  out.node.set("nic", sim::toml_text(rate, "defaults"));
+  add_sentence(out.assumption, fmt::format("{:g} Gbit/s taken as {} NICs", stated, ports));
+}
+
 }  // namespace
 
 const GpuRule& ClusterFile::gpu_of(const PublishedRow& row) const {
@@ -157,17 +167,10 @@ ClusterDefaults ClusterFile::of(const PublishedRow& row, YearMonth date) const {
                                           : network->fabric.table() != nullptr)
       out.fabric = network->fabric;
   }
-  const auto stated = row.inter_node_gbps_per_node;
-  if (!stated || *stated <= 0) {
+  if (row.inter_node_gbps_per_node.value_or(0) > 0)
+    cut_into_ports(out, node, *row.inter_node_gbps_per_node, per_node, first(nics)->nics);
+  else
     add_sentence(out.assumption, rule->assumption);
-  } else if (per_node != node.gpus || std::abs(*stated / gbps_of(node) - 1.0) > 0.01) {
-    const std::int64_t ports = first(nics)->nics;
-    out.node.set("nics", integer(ports));
-    out.node.set("nic",
-                 sim::toml_text(fmt::format("{:g} Gbit/s", *stated / static_cast<double>(ports)),
-                                "defaults"));
-    add_sentence(out.assumption, fmt::format("{:g} Gbit/s taken as {} NICs", *stated, ports));
-  }
   return out;
 }
 
