@@ -117,6 +117,7 @@ void AttentionTimes::add_direct(const std::vector<AttentionRow>& rows) {
                          .implementation = r.implementation,
                          .backward = r.pass == "backward",
                          .causal = r.mask == "causal",
+                         .own = r.quality.samples > 0,
                          .batch = r.batch,
                          .heads = r.heads,
                          .sequence = r.sequence,
@@ -134,6 +135,7 @@ void AttentionTimes::add_split(const std::vector<AttentionRow>& rows) {
             .implementation = r.implementation,
             .causal = r.mask == "causal",
             .derived = true,
+            .own = r.quality.samples > 0,
             .batch = r.batch,
             .heads = r.heads,
             .sequence = r.sequence,
@@ -261,13 +263,18 @@ std::optional<AttentionTime> AttentionTimes::from(const Choice& choice,
   std::map<std::int64_t, std::vector<double>> rates;
   std::vector<double> exact;
   bool derived = false;
+  double rows = 0, published = 0, exact_published = 0;
   for (const Point& p : points_) {
     if (!serves(p) || p.head_dim != *dim) continue;
     rates[p.sequence].push_back(p.rate);
     derived = derived || p.derived;
+    ++rows;
+    if (!p.own) ++published;
     if (!p.derived && p.batch == shape.batch && p.heads == shape.heads &&
-        p.sequence == shape.sequence && p.head_dim == shape.head_dim)
+        p.sequence == shape.sequence && p.head_dim == shape.head_dim) {
       exact.push_back(p.rate);
+      if (!p.own) ++exact_published;
+    }
   }
   std::map<std::int64_t, double> curve;
   for (auto& [length, at_length] : rates) curve[length] = median(std::move(at_length));
@@ -278,7 +285,9 @@ std::optional<AttentionTime> AttentionTimes::from(const Choice& choice,
   if (inside && derived) provenance = Provenance::derived;
   if (choice.sibling) provenance = Provenance::extrapolated;
   double rate = on_curve(curve, shape.sequence);
+  double short_run = published / rows;
   if (!exact.empty() && !choice.sibling) {
+    short_run = exact_published / static_cast<double>(exact.size());
     rate = median(std::move(exact));
     provenance = Provenance::measured;
   }
@@ -287,7 +296,7 @@ std::optional<AttentionTime> AttentionTimes::from(const Choice& choice,
       std::max(1.0, static_cast<double>(gpu_.sms) / static_cast<double>(shape.blocks()));
   const bool launched = gpu_.architecture != topology::Architecture::host;  // else it is called
   return AttentionTime{to_duration((launched ? launch_floor : 0.0) + shape.flops() / rate * idle),
-                       provenance};
+                       provenance, short_run};
 }
 
 std::optional<AttentionTime> AttentionTimes::time_of(const AttentionShape& shape,

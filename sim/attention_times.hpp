@@ -32,6 +32,7 @@ struct AttentionShape {
 struct AttentionTime {
   Duration duration{};
   Provenance provenance{};
+  double short_run = 1.0;  // share that rests on rows that stepcast-calibrate did not measure
 };
 
 /// "flash2", "memory_efficient", ...: as calibration rows call it.
@@ -41,7 +42,7 @@ class AttentionTimes {
  public:
   AttentionTimes(const std::vector<AttentionRow>& rows, const topology::GpuSpec& gpu);
 
-  /// From the best that is published, in this order: this implementation on this GPU; on a sibling
+  /// From the best that is known, in this order: this implementation on this GPU; on a sibling
   /// GPU, scaled by the tensor peak; another implementation on this GPU. None: nothing known.
   std::optional<AttentionTime> time_of(const AttentionShape& shape,
                                        workloads::AttentionKernel kernel) const;
@@ -51,6 +52,7 @@ class AttentionTimes {
     std::string gpu, implementation;
     bool backward = false, causal = false, sibling = false;
     bool derived = false;  // split from a combined figure, or carried over by a ratio
+    bool own = false;      // measured by stepcast-calibrate, not published
     std::int64_t batch = 0, heads = 0, sequence = 0, head_dim = 0;
     double rate = 0;  // FLOP/s
   };

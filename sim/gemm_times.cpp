@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -18,24 +19,37 @@ namespace {
 // picks other tiles to fill a last wave, so a sharp ceiling is too strict), and w^under_filled
 // below one wave (smaller tiles and split k; a GPU a quarter full is half as fast, not a quarter).
 // The five constants are global, chosen together by leave-one-out error over the published rows of
-// V100, A100 and H100 (2026-11; median 4.6, 4.3, 7.6 %); near them the error changes by < 0.5 %.
+// V100, A100 and H100 (2026-11); near them the error changes by < 0.5 %.
 constexpr double launch_floor = 3e-6;  // s: a kernel that does next to nothing, 2-4 us
 constexpr double k_overhead = 256;     // prologue and epilogue of a tile, in units of k
 constexpr double reachable = 0.75;     // of the tensor peak; deviations correct it
 constexpr double quantised = 0.25;
 constexpr double under_filled = 0.5;
-constexpr std::size_t neighbours = 8;
+constexpr std::size_t enough_of_a_layout = 8;  // to answer for it alone
+
+// What makes two shapes alike. The library picks its kernel (tile, split, order of tiles) by m and
+// n above all, and a deeper product runs the same loop longer: a factor in k counts a third of one
+// in m or n. The transposed product has as many tiles, but other kernels. And as the choice jumps
+// from shape to shape, the nearest row knows little more than the next ones: rows nearer than
+// `jump` count alike. Chosen together as above: median error left out 3.4 % V100, 4.4 % A100, 4.8 %
+// H100 (5.6, 4.3, 7.5 % with isotropic distances, eight neighbours, and no jump).
+constexpr std::size_t neighbours = 12;
+constexpr double depth_counts = 0.35;
+constexpr double turned = 0.5;  // distance of a product from its transpose
+constexpr double jump = 0.2;
 
 // Beyond a factor of about two in one or two dimensions from any measured shape it is no longer
 // interpolation: distance in log space sqrt(2) ln 2.
 constexpr double comparable = 0.98;
 
-// vidur's rows were timed with weights near zero; an H100 then keeps a higher clock than on random
-// data: 0.92 from 1e11 FLOP on, where the kernel is long enough to meet the power limit (zeros
-// against random at 8192^3 on an H200: 894 and 788 TFLOP/s, measured 2026-10). A100 rows agree with
-// random data within their noise, so they stay.
-constexpr double small_data_correction = 0.92;
-constexpr double small_data_from = 1e11;  // FLOP
+// Rows that say "small" multiplied activations that had underflowed to zero: vidur's down
+// projections, whose weights are +-1e-3 and whose input is a product of two such layers' outputs
+// (vidur/profiling/mlp, e26eb8f). Zeros draw less power and an H100 then keeps a higher clock: 788
+// against 894 TFLOP/s at 8192^3 on an H200 (measured 2026-10). Next to vidur's other products,
+// whose bits are random, those rows are 15 to 18 % faster from 4e10 FLOP on (about 50 us) and no
+// faster below; on an A100 they are not faster at all.
+constexpr double small_data_correction = 788.0 / 894.0;
+constexpr double small_data_from = 4e10;  // FLOP
 
 double corrected_rate(const GemmRow& row) {
   const double flops = GemmShape{row.m, row.n, row.k, 1}.flops();
@@ -96,7 +110,7 @@ void GemmTimes::part_by_call(Family& family) const {
   for (const Point& p : family.points)
     if (!p.layout.empty() && !p.sibling) parts[p.layout + (p.accumulate ? "+" : "")].push_back(p);
   for (auto& [call, points] : parts)
-    if (points.size() >= neighbours) family.by_call[call] = std::move(points);
+    if (points.size() >= enough_of_a_layout) family.by_call[call] = std::move(points);
 }
 
 void GemmTimes::add(Family& family, const std::vector<GemmRow>& rows,
@@ -115,7 +129,7 @@ void GemmTimes::add(Family& family, const std::vector<GemmRow>& rows,
     const double deviation = std::log(measured / trend(shape, peak));
     const bool own = row.quality.samples > 0;
     family.points.push_back({log(row.m), log(row.n), log(row.k), shape, measured, deviation,
-                             sibling, own ? row.layout : "", own && row.accumulate});
+                             sibling, own, own ? row.layout : "", own && row.accumulate});
     family.largest_deviation = std::max(family.largest_deviation, deviation);
   };
   for (const GemmRow& row : rows)
@@ -145,7 +159,7 @@ double GemmTimes::trend(const GemmShape& shape, FlopsPerSecond peak) const {
 
 /// Inverse-distance weighting of the deviations of the nearest measured shapes (Franke and Little
 /// 1980: weights ((h - d) / (h d))^2, zero at the distance h of the first shape left out, so the
-/// surface is continuous). m and n change places freely.
+/// surface is continuous), with distances that start at `jump`.
 GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmCall& call,
                                         const GemmShape& shape) const {
   const Points& points = family.of(call);
@@ -156,17 +170,23 @@ GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmCall& ca
     double squared;
     const Point* point;
   };
+  double nearest_shape = std::numeric_limits<double>::infinity();  // all sizes alike
   std::vector<Near> near;
   near.reserve(points.size());
   const auto squared = [](double x, double y) { return x * x + y * y; };
-  std::int64_t exact = 0, this_call = 0;
+  std::int64_t exact = 0, exact_published = 0, this_call = 0;
   double exact_seconds = 0, call_seconds = 0;
   for (const Point& p : points) {
     const double same = squared(p.log_m - log_m, p.log_n - log_n);
-    const double turned = squared(p.log_m - log_n, p.log_n - log_m);
-    near.push_back({std::min(same, turned) + squared(p.log_k - log_k, 0), &p});
+    const double transposed = squared(p.log_m - log_n, p.log_n - log_m);
+    const double deeper = squared(p.log_k - log_k, 0);
+    near.push_back({std::min(same, transposed + squared(turned, 0)) +
+                        squared(depth_counts, 0) * deeper + squared(jump, 0),
+                    &p});
+    if (!p.sibling) nearest_shape = std::min(nearest_shape, std::min(same, transposed) + deeper);
     if (p.shape == shape && !p.sibling) {
       ++exact;
+      if (!p.own) ++exact_published;
       exact_seconds += p.seconds;
       if (!p.layout.empty() && p.layout == call.layout && p.accumulate == call.accumulate) {
         ++this_call;
@@ -180,24 +200,28 @@ GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmCall& ca
                       return a.squared != b.squared ? a.squared < b.squared : a.point < b.point;
                     });
 
-  double weights = 0, sum = 0;
-  constexpr double nearest = 1e-6;  // keeps the weight of a measured shape finite
+  double weights = 0, sum = 0, published = 0;
   const double last = std::sqrt(near[used - 1].squared);
-  const double h = used > neighbours ? last : 2 * last + nearest;  // all rows count if they are few
+  const double h = used > neighbours ? last : 2 * last;  // all rows count if they are few
   for (std::size_t i = 0; i < used; ++i) {
-    const double d = std::max(std::sqrt(near[i].squared), nearest);
+    const double d = std::sqrt(near[i].squared);
     const double weight = h > d ? std::pow((h - d) / (h * d), 2) : 0.0;
     weights += weight;
     sum += weight * near[i].point->deviation;
+    if (!near[i].point->own) published += weight;
   }
   if (this_call > 0)
-    return {call_seconds / static_cast<double>(this_call), Provenance::measured, true};
-  if (exact > 0) return {exact_seconds / static_cast<double>(exact), Provenance::measured};
+    return {call_seconds / static_cast<double>(this_call), Provenance::measured, true, 0.0};
+  if (exact > 0) {
+    const double rows = static_cast<double>(exact);
+    return {exact_seconds / rows, Provenance::measured, false,
+            static_cast<double>(exact_published) / rows};
+  }
   const double deviation = weights > 0 ? sum / weights : near.front().point->deviation;
-  const bool inside =
-      near.front().squared <= comparable * comparable && !near.front().point->sibling;
+  const bool inside = nearest_shape <= comparable * comparable && !near.front().point->sibling;
   return {trend(shape, family.peak) * std::exp(deviation),
-          inside ? Provenance::interpolated : Provenance::extrapolated};
+          inside ? Provenance::interpolated : Provenance::extrapolated, false,
+          weights > 0 ? published / weights : 1.0};
 }
 
 /// The longest of `longest` and the estimates of the products that halving the even sizes of
@@ -225,8 +249,8 @@ GemmTime GemmTimes::interpolate(const Family& family, const GemmCall& call,
   const double seconds = own.provenance == Provenance::measured
                              ? own.seconds
                              : longest_part(family, call, shape, 0, own.seconds);
-  return {to_duration(seconds), own.provenance, gemm_tiles(shape, gpu_.architecture),
-          own.this_call};
+  return {to_duration(seconds), own.provenance, gemm_tiles(shape, gpu_.architecture), own.this_call,
+          own.short_run};
 }
 
 std::optional<GemmTime> GemmTimes::time_of(const GemmShape& shape, workloads::Dtype dtype,

@@ -38,6 +38,7 @@ struct GemmTime {
   Provenance provenance{};
   std::int64_t tiles = 0;
   bool this_call = false;  // measured in this very shape, layout and accumulation
+  double short_run = 1.0;  // share of it that rests on rows that stepcast-calibrate did not measure
 };
 
 /// Thread blocks of a product: 128 x 256 outputs each on Hopper and later, 128 x 128 before, the
@@ -63,6 +64,7 @@ class GemmTimes {
     double seconds = 0;    // measured, corrected, not scaled
     double deviation = 0;  // log(measured / trend)
     bool sibling = false;
+    bool own = false;      // measured by stepcast-calibrate, not published
     std::string layout{};  // of rows of our own; "" of published ones
     bool accumulate = false;
   };
@@ -71,6 +73,7 @@ class GemmTimes {
     double seconds = 0;
     Provenance provenance{};
     bool this_call = false;
+    double short_run = 1.0;
   };
   /// Rows of one dtype; where enough of one layout are our own, they stand alone for it.
   struct Family {

@@ -92,7 +92,7 @@ TEST_CASE("attention that nothing is known of falls back on the datasheet") {
   CHECK(time.tiles == 2 * 32 * 32);
 }
 
-TEST_CASE("within a step, Hopper's tensor cores run at 0.90 of their short-run rate") {
+TEST_CASE("within a step, Hopper's tensor cores run at 0.86 of their short-run rate") {
   // Measured in a short run: 4096 x 4096 x 4096 at 700 TFLOP/s. A100 keeps its rate.
   sim::CalibrationTable table;
   const auto row = [](const char* gpu, double tflops) {
@@ -115,8 +115,64 @@ TEST_CASE("within a step, Hopper's tensor cores run at 0.90 of their short-run r
   const double flops = 2.0 * 4096 * 4096 * 4096;
   const auto hopper = CalibratedKernels(table, h100, {}).time_of(product(4096, 4096, 4096));
   const auto ampere = CalibratedKernels(table, a100, {}).time_of(product(4096, 4096, 4096));
-  CHECK(seconds(hopper.duration) == Approx(flops / 700e12 / 0.90));
+  CHECK(seconds(hopper.duration) == Approx(flops / 700e12 / 0.86));
   CHECK(hopper.provenance == Provenance::interpolated);  // corrected: not the measured figure
   CHECK(seconds(ampere.duration) == Approx(flops / 250e12));
   CHECK(ampere.provenance == Provenance::measured);
+}
+
+TEST_CASE("what stepcast-calibrate measured is at the power limit already and stays as it is") {
+  sim::GemmRow row{.gpu = "H100-SXM5-80GB",
+                   .dtype = "bf16",
+                   .m = 4096,
+                   .n = 4096,
+                   .k = 4096,
+                   .layout = "NT",
+                   .data = "random",
+                   .rate = 600_TFLOPps,
+                   .source = {.source = "", .reference = "", .confidence = "high"},
+                   .cache = "cold"};
+  row.quality.samples = 100;
+  sim::CalibrationTable table;
+  table.gemm = {row};
+  const auto measured = CalibratedKernels(table, h100, {}).time_of(product(4096, 4096, 4096));
+  CHECK(seconds(measured.duration) == Approx(2.0 * 4096 * 4096 * 4096 / 600e12));
+  CHECK(measured.provenance == Provenance::measured);
+
+  // A published row of the same shape beside it: half of the time rests on a short run.
+  row.quality.samples = 0;
+  table.gemm.push_back(row);
+  const auto mixed = CalibratedKernels(table, h100, {}).time_of(product(4096, 4096, 4096));
+  CHECK(mixed.duration > measured.duration);
+  CHECK(seconds(mixed.duration) < seconds(measured.duration) / 0.86);
+  CHECK(mixed.provenance == Provenance::interpolated);
+}
+
+TEST_CASE("attention that stepcast-calibrate measured is not slowed down either") {
+  sim::AttentionRow row{.gpu = "H100-SXM5-80GB",
+                        .dtype = "bf16",
+                        .pass = "forward",
+                        .implementation = "flash2",
+                        .batch = 2,
+                        .heads = 32,
+                        .kv_heads = 32,
+                        .sequence = 4096,
+                        .head_dim = 128,
+                        .mask = "causal",
+                        .rate = 300_TFLOPps,
+                        .source = {.source = "", .reference = "", .confidence = "high"}};
+  Kernel attention;
+  attention.family = KernelFamily::attention_forward;
+  attention.batch = 2;
+  attention.heads = 32;
+  attention.sequence = 4096;
+  attention.head_dim = 128;
+  attention.causal = true;
+  const auto time = [&](std::int64_t samples) {
+    row.quality.samples = samples;
+    sim::CalibrationTable table;
+    table.attention = {row};
+    return CalibratedKernels(table, h100, {}).time_of(attention).duration;
+  };
+  CHECK(seconds(time(0)) == Approx(seconds(time(100)) / 0.86));
 }

@@ -74,10 +74,10 @@ TEST_CASE("far from every measured shape it is extrapolated") {
   CHECK(times.time_of({64, 64, 64, 1}, Dtype::bf16)->provenance == Provenance::extrapolated);
 }
 
-TEST_CASE("weights near zero make an H100 fast: such rows are corrected from 1e11 FLOP on") {
+TEST_CASE("operands near zero make an H100 fast: such rows are corrected from 4e10 FLOP on") {
   const GemmTimes times({row(8192, 8192, 8192, 867, "small"), row(512, 512, 512, 100, "small")},
                         h100);
-  CHECK(tflops(times, {8192, 8192, 8192, 1}) == Approx(867 * 0.92).epsilon(1e-4));
+  CHECK(tflops(times, {8192, 8192, 8192, 1}) == Approx(867 * 788.0 / 894).epsilon(1e-4));
   CHECK(tflops(times, {512, 512, 512, 1}) == Approx(100).epsilon(1e-4));
 }
 
@@ -214,4 +214,31 @@ TEST_CASE("fp32 and tf32 products are measured apart from the 16-bit ones") {
   CHECK(tflops(times, shape, Dtype::bf16) == Approx(700));
   CHECK(tflops(times, shape, Dtype::fp32) == Approx(50));
   CHECK(tflops(times, shape, Dtype::tf32) == Approx(400));
+}
+
+TEST_CASE("a deeper product is nearer to a shape than a wider one by the same factor") {
+  // Two rows, a factor of two away in k and in n: the library picks its kernel by m and n.
+  GemmRow deep = row(4096, 4096, 8192, 800), wide = row(4096, 8192, 4096, 500);
+  const GemmTimes times({deep, wide}, h100);
+  CHECK(tflops(times, {4096, 4096, 4096, 1}) > 650);
+}
+
+TEST_CASE("a product stands for its transpose where nothing nearer is measured") {
+  const GemmTimes times({row(2048, 16384, 4096, 500)}, h100);
+  const auto time = times.time_of({16384, 2048, 4096, 1}, Dtype::bf16);
+  CHECK(time->provenance == Provenance::interpolated);
+  CHECK(tflops(times, {16384, 2048, 4096, 1}) == Approx(500).epsilon(1e-6));
+}
+
+TEST_CASE("a time says how much of it rests on short runs") {
+  const GemmShape shape{4096, 4096, 4096, 1};
+  const auto share = [&](const std::vector<GemmRow>& rows, const GemmShape& wanted) {
+    return GemmTimes(rows, h100).time_of(wanted, Dtype::bf16, {"NT", false})->short_run;
+  };
+  CHECK(share({row(4096, 4096, 4096, 700)}, shape) == 1.0);
+  CHECK(share({own(4096, 4096, 4096, 700, "NT")}, shape) == 0.0);
+  CHECK(share(family_of(700, "NT"), {3072, 6144, 3072, 1}) == 0.0);
+  const double mixed = share({row(2048, 4096, 4096, 700), own(8192, 4096, 4096, 700, "NN")}, shape);
+  CHECK(mixed > 0.0);
+  CHECK(mixed < 1.0);
 }
