@@ -13,6 +13,9 @@ struct Utilization {
   double communication = 0.0;  // a collective is resident, moving or waiting
 };
 
+/// What a loaded context adds to the power of an empty card.
+Watts context_power(const topology::GpuSpec& gpu);
+
 /// A kernel on tensor cores draws its full share whatever rate it reaches: GEMM loops sit at TDP at
 /// 65 to 80 % of peak (700 W in NVIDIA/cutlass's GEMM measurement guideline; training reaches or
 /// passes TDP while it computes, arXiv 2308.12908), and NVML shows the limit, not the rate.

@@ -64,6 +64,7 @@ struct Scenario {
   workloads::Precision precision;
   workloads::Software software;
   std::vector<std::string> tables;  // calibration files, later ones win; "published" is shipped
+  bool measured_launch = false;     // the tables' cost of a launch instead of the software's
   std::optional<CollectiveQuery> collective;
   Noise noise;
   RunOptions run;

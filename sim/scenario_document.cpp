@@ -188,6 +188,7 @@ TomlValue resolved_document(const Scenario& scenario) {
   TomlValue::Array tables;
   for (const std::string& name : scenario.tables) tables.push_back(toml_text(name, {}));
   put(calibration, "tables", std::move(tables));
+  if (scenario.measured_launch) put(calibration, "launch", std::string("measured"));
   document.set("calibration", std::move(calibration));
   document.set("run", run_table(scenario));
   return document;

@@ -163,6 +163,12 @@ void read_calibration_table(TableReader& table, Scenario& scenario) {
     if (scenario.tables.empty())
       table.fail("tables", "'tables' in [calibration] is empty", "e.g. [\"published\"]");
   }
+  if (const auto launch = table.text("launch")) {
+    if (*launch != "software" && *launch != "measured")
+      table.fail("launch", "'launch' in [calibration] cannot be '" + *launch + "'",
+                 "\"software\" (its own launch_kernel) or \"measured\" (the tables')");
+    scenario.measured_launch = *launch == "measured";
+  }
   table.finish();
 }
 

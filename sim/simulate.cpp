@@ -15,6 +15,7 @@
 #include "sim/catalogue.hpp"
 #include "sim/fabric_bound.hpp"
 #include "sim/host_network.hpp"
+#include "sim/measured_machine.hpp"
 #include "sim/nccl_network.hpp"
 #include "sim/power.hpp"
 #include "sim/step_system.hpp"
@@ -208,6 +209,7 @@ StepReport answer(const Scenario& scenario, Timeline* timeline) {
   for (const std::string& warning : warnings_of_nccl(s)) report.warnings.push_back(warning);
 
   const Machine machine(s);
+  use_measurements(report.scenario, machine.table());
   const CalibratedKernels kernels(machine.table(), s.node.gpu, s.software);
   const workloads::StepProgram program =
       workloads::make_step_program(s.model, s.plan, s.batch, s.precision, s.software);
