@@ -35,9 +35,31 @@ const std::vector<std::string> header = {"gpu",
                                          "min_bytes_moved"};
 
 // What only rows of stepcast-calibrate run say.
-const std::vector<std::string> measured_header = {"pass",       "width",     "cache",    "choice",
-                                                  "accumulate", "algorithm", "protocol", "spread",
-                                                  "samples",    "throttled", "error"};
+const std::vector<std::string> measured_header = {"pass",
+                                                  "width",
+                                                  "cache",
+                                                  "choice",
+                                                  "accumulate",
+                                                  "algorithm",
+                                                  "protocol",
+                                                  "spread",
+                                                  "samples",
+                                                  "throttled",
+                                                  "error",
+                                                  "kernel",
+                                                  "collective",
+                                                  "kernel_alone",
+                                                  "kernel_beside",
+                                                  "collective_alone",
+                                                  "collective_beside",
+                                                  "device",
+                                                  "driver",
+                                                  "runtime",
+                                                  "gemm_library",
+                                                  "collective_library",
+                                                  "clocks",
+                                                  "date",
+                                                  "command"};
 
 using Cells = std::map<std::string_view, std::string>;
 
@@ -69,6 +91,14 @@ void Lines::append(Cells all, const sim::RowSource& source) {
   all["source"] = source.source;
   all["url_or_repo_path"] = source.reference;
   all["confidence"] = source.confidence;
+  all["device"] = source.on.device;
+  all["driver"] = source.on.driver;
+  all["runtime"] = source.on.runtime;
+  all["gemm_library"] = source.on.gemm_library;
+  all["collective_library"] = source.on.collective_library;
+  all["clocks"] = source.on.clocks;
+  all["date"] = source.on.date;
+  all["command"] = source.on.command;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     if (i > 0) text_ += ',';
     const auto cell = all.find(columns_[i]);
@@ -121,7 +151,8 @@ Cells cells_of(const sim::AttentionRow& row) {
 Cells cells_of(const sim::ElementwiseRow& row) {
   return {{"gpu", row.gpu},
           {"kind", row.kind},
-          {"shape_or_bytes", fmt::format("tokens={};{}", row.tokens, row.shape)},
+          {"shape_or_bytes",
+           fmt::format("tokens={}{}{}", row.tokens, row.shape.empty() ? "" : ";", row.shape)},
           {"dtype", row.dtype},
           {"value", microseconds(row.duration)},
           {"unit", "us"},
@@ -187,13 +218,18 @@ Cells cells_of(const sim::PowerRow& row) {
 Cells cells_of(const sim::OverlapRow& row) {
   return {{"gpu", row.gpu},
           {"kind", "overlap"},
-          {"shape_or_bytes",
-           fmt::format("{} beside {} {}", row.kernel, row.collective, row.bytes.value)},
+          {"shape_or_bytes", fmt::format("{}", row.bytes.value)},
           {"ranks", fmt::format("{}", row.ranks)},
           {"nodes", fmt::format("{}", row.nodes)},
           {"dtype", "n/a"},
           {"value", microseconds(row.kernel_beside)},
-          {"unit", "us"}};
+          {"unit", "us"},
+          {"kernel", row.kernel},
+          {"collective", row.collective},
+          {"kernel_alone", microseconds(row.kernel_alone)},
+          {"kernel_beside", microseconds(row.kernel_beside)},
+          {"collective_alone", microseconds(row.collective_alone)},
+          {"collective_beside", microseconds(row.collective_beside)}};
 }
 
 template <class Row>
@@ -207,7 +243,8 @@ bool any_measured(const std::vector<Row>& rows) {
 std::string export_csv(const sim::CalibrationTable& table) {
   Lines lines(any_measured(table.gemm) || any_measured(table.attention) ||
               any_measured(table.elementwise) || any_measured(table.collectives) ||
-              any_measured(table.copies) || any_measured(table.launches));
+              any_measured(table.copies) || any_measured(table.launches) ||
+              !table.overlaps.empty() || !table.powers.empty());
   const auto append = [&](const auto& rows) {
     for (const auto& row : rows) lines.append(cells_of(row), row.source, row.quality);
   };

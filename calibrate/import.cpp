@@ -27,6 +27,18 @@ FlopsPerSecond flop_rate(const Measurement& row) {
   return FlopsPerSecond(row.positive("value") * 1e12);
 }
 
+bool flag(const Measurement& row, const char* column) {
+  const std::string& text = row.text(column);
+  if (text != "" && text != "0" && text != "1") row.fail(std::string(column) + " is 0 or 1");
+  return text == "1";
+}
+
+std::string cache_of(const Measurement& row) {
+  const std::string& text = row.text("cache");
+  if (text != "" && text != "cold" && text != "hot") row.fail("cache is cold or hot");
+  return text;
+}
+
 Duration microseconds(const Measurement& row) { return to_duration(row.positive("value") * 1e-6); }
 
 void import_gemm(const Measurement& row, CalibrationTable& table) {
@@ -50,7 +62,11 @@ void import_gemm(const Measurement& row, CalibrationTable& table) {
                         .layout = layout ? shape.at("opA") + shape.at("opB") : "",
                         .data = data,
                         .rate = flop_rate(row),
-                        .source = row.source()});
+                        .source = row.source(),
+                        .accumulate = flag(row, "accumulate"),
+                        .choice = row.text("choice"),
+                        .cache = cache_of(row),
+                        .quality = row.quality()});
 }
 
 void import_attention(const Measurement& row, CalibrationTable& table) {
@@ -83,23 +99,32 @@ void import_attention(const Measurement& row, CalibrationTable& table) {
                              .head_dim = number("d"),
                              .mask = mask->second,
                              .rate = flop_rate(row),
-                             .source = row.source()});
+                             .source = row.source(),
+                             .cache = cache_of(row),
+                             .quality = row.quality()});
 }
 
 void import_elementwise(const Measurement& row, CalibrationTable& table) {
   if (row.stated("unit") != "us")
     row.fail("unit \"" + row.text("unit") + "\" of a " + row.text("kind"), "write us");
   const auto shape = row.shape({"tokens", "model", "tp"});
-  if (shape.size() != 3) row.fail("shape \"" + row.shape_text() + "\" is not tokens=;model=;tp=");
-  table.elementwise.push_back({.gpu = row.stated("gpu"),
-                               .dtype = row.stated("dtype"),
-                               .kind = row.text("kind"),
-                               .implementation = implementation_of(row),
-                               .tokens = row.count_in("tokens", shape.at("tokens")),
-                               .shape = "model=" + shape.at("model") + ";tp=" + shape.at("tp"),
-                               .bytes = Bytes(row.count("min_bytes_moved")),
-                               .duration = microseconds(row),
-                               .source = row.source()});
+  const bool columns = row.count_or_zero("width") > 0;  // the whole shape of what we measured
+  if (shape.size() != (columns ? 1 : 3) || !shape.contains("tokens"))
+    row.fail("shape \"" + row.shape_text() + "\" is not tokens=;model=;tp= (or tokens= and width)");
+  table.elementwise.push_back(
+      {.gpu = row.stated("gpu"),
+       .dtype = row.stated("dtype"),
+       .kind = row.text("kind"),
+       .implementation = implementation_of(row),
+       .tokens = row.count_in("tokens", shape.at("tokens")),
+       .shape = columns ? "" : "model=" + shape.at("model") + ";tp=" + shape.at("tp"),
+       .bytes = Bytes(row.count("min_bytes_moved")),
+       .duration = microseconds(row),
+       .source = row.source(),
+       .width = row.count_or_zero("width"),
+       .pass = row.text("pass"),
+       .cache = cache_of(row),
+       .quality = row.quality()});
 }
 
 void import_collective(const Measurement& row, CalibrationTable& table) {
@@ -116,7 +141,10 @@ void import_collective(const Measurement& row, CalibrationTable& table) {
                          .nccl = row.text("nccl"),
                          .timing = row.text("timing"),
                          .processes = row.text("processes"),
-                         .source = row.source()};
+                         .source = row.source(),
+                         .algorithm = row.text("algorithm"),
+                         .protocol = row.text("protocol"),
+                         .quality = row.quality()};
   if (!link.empty())
     out.node_bandwidth = BytesPerSecond(row.positive("inter_node_gbps_per_node") * 1e9 / 8);
   if (!peak && out.ranks < 2) row.fail("a collective of " + row.text("ranks") + " ranks");
@@ -140,17 +168,60 @@ void import_copy(const Measurement& row, CalibrationTable& table) {
   const std::string& what = row.shape_text();
   const auto says = [&](const char* word) { return what.find(word) != std::string::npos; };
   std::string kind = "other";
-  if (says("(read+write)"))
+  if (says("(read+write)") || says("(read and write)"))
     kind = "memory";  // bytes counted in both directions, as kernels' HBM traffic is
   else if (says("p2p NVLink unidirectional"))
     kind = "nvlink";
-  else if (says("host-to-device") || says("device-to-host"))
+  else if (says("host-to-device") || says("device-to-host") || says("host_to_device") ||
+           says("device_to_host"))
     kind = "pcie";
   table.copies.push_back({.gpu = row.stated("gpu"),
                           .kind = kind,
                           .what = what,
                           .gpus = row.count("ranks"),
                           .rate = BytesPerSecond(row.positive("value") * 1e9),
+                          .source = row.source(),
+                          .bytes = Bytes(row.count_or_zero("min_bytes_moved")),
+                          .cache = cache_of(row),
+                          .quality = row.quality()});
+}
+
+void need_unit(const Measurement& row, const std::string& unit) {
+  if (row.stated("unit") != unit)
+    row.fail("unit \"" + row.text("unit") + "\" of a " + row.text("kind"), "write " + unit);
+}
+
+void import_launch(const Measurement& row, CalibrationTable& table) {
+  need_unit(row, "us");
+  table.launches.push_back({.gpu = row.stated("gpu"),
+                            .what = row.shape_text(),
+                            .duration = microseconds(row),
+                            .source = row.source(),
+                            .quality = row.quality()});
+}
+
+void import_overlap(const Measurement& row, CalibrationTable& table) {
+  need_unit(row, "us");
+  const auto time = [&](const char* column) { return to_duration(row.positive(column) * 1e-6); };
+  table.overlaps.push_back({.gpu = row.stated("gpu"),
+                            .kernel = row.stated("kernel"),
+                            .collective = row.stated("collective"),
+                            .ranks = row.count("ranks"),
+                            .nodes = row.count("nodes"),
+                            .bytes = Bytes(row.count_in("bytes", row.shape_text())),
+                            .kernel_alone = time("kernel_alone"),
+                            .kernel_beside = time("kernel_beside"),
+                            .collective_alone = time("collective_alone"),
+                            .collective_beside = time("collective_beside"),
+                            .source = row.source(),
+                            .quality = row.quality()});
+}
+
+void import_power(const Measurement& row, CalibrationTable& table) {
+  need_unit(row, "W");
+  table.powers.push_back({.gpu = row.stated("gpu"),
+                          .load = row.shape_text(),
+                          .power = Watts(row.positive("value")),
                           .source = row.source()});
 }
 
@@ -166,6 +237,17 @@ const std::map<std::string, Importer>& importers() {
                                                       {"silu_mul", import_elementwise},
                                                       {"residual_add", import_elementwise},
                                                       {"embedding", import_elementwise},
+                                                      {"layernorm", import_elementwise},
+                                                      {"gelu", import_elementwise},
+                                                      {"cross_entropy", import_elementwise},
+                                                      {"cast", import_elementwise},
+                                                      {"adamw", import_elementwise},
+                                                      {"grad_norm", import_elementwise},
+                                                      {"copy_in", import_elementwise},
+                                                      {"copy_out", import_elementwise},
+                                                      {"launch", import_launch},
+                                                      {"overlap", import_overlap},
+                                                      {"power", import_power},
                                                       {"allreduce", import_collective},
                                                       {"allgather", import_collective},
                                                       {"reducescatter", import_collective},

@@ -14,7 +14,9 @@ namespace stepcast::calibrate {
 /// element-wise), data (gemm), min_bytes_moved (element-wise); implied_GB_per_s is read over.
 /// Kinds and their units: gemm, attention_fwd, attention_bwd, attention_fwd_bwd in TFLOP/s;
 /// allreduce, allgather, reducescatter, alltoall, sendrecv, broadcast, reduce in us or "GB/s
-/// busbw"; copy in GB/s; rmsnorm, rope, silu_mul, residual_add, embedding in us.
+/// busbw"; copy in GB/s; the kinds of sim/kernel_names.hpp in us; launch in us; overlap in us, with
+/// kernel, collective and the four times in columns of their own; power in W. What `export --csv`
+/// writes of a measured table comes back whole: its columns say layout, cache, quality and machine.
 sim::CalibrationTable import_csv(const CsvFile& file);
 
 }  // namespace stepcast::calibrate

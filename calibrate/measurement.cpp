@@ -34,7 +34,32 @@ const std::vector<std::string> known_columns = {"gpu",
                                                 "implementation",
                                                 "data",
                                                 "min_bytes_moved",
-                                                "implied_GB_per_s"};
+                                                "implied_GB_per_s",
+                                                "pass",
+                                                "width",
+                                                "cache",
+                                                "choice",
+                                                "accumulate",
+                                                "algorithm",
+                                                "protocol",
+                                                "spread",
+                                                "samples",
+                                                "throttled",
+                                                "error",
+                                                "kernel",
+                                                "collective",
+                                                "kernel_alone",
+                                                "kernel_beside",
+                                                "collective_alone",
+                                                "collective_beside",
+                                                "device",
+                                                "driver",
+                                                "runtime",
+                                                "gemm_library",
+                                                "collective_library",
+                                                "clocks",
+                                                "date",
+                                                "command"};
 
 template <class Number>
 std::optional<Number> whole_number(std::string_view text) {
@@ -99,6 +124,23 @@ std::int64_t Measurement::count_if_stated(std::string_view column) const {
   return cell.empty() || cell == "multi" ? 0 : count_in(column, cell);
 }
 
+std::int64_t Measurement::count_or_zero(std::string_view column) const {
+  const std::string& cell = text(column);
+  return cell.empty() || cell == "0" ? 0 : count_in(column, cell);
+}
+
+double Measurement::not_negative(std::string_view column) const {
+  const std::string& cell = text(column);
+  return cell.empty() || cell == "0" ? 0.0 : positive(column);
+}
+
+sim::Quality Measurement::quality() const {
+  return {.spread = not_negative("spread"),
+          .samples = count_or_zero("samples"),
+          .throttled = count_or_zero("throttled"),
+          .error = not_negative("error")};
+}
+
 const std::string& Measurement::shape_text() const {
   return stated(columns_.has("shape") ? "shape" : "shape_or_bytes");
 }
@@ -125,7 +167,17 @@ sim::RowSource Measurement::source() const {
   const std::string& confidence = stated("confidence");
   if (confidence != "high" && confidence != "medium" && confidence != "low")
     fail("confidence \"" + confidence + "\" is none of high, medium, low");
-  return {stated("source"), stated("url_or_repo_path"), confidence};
+  return {.source = stated("source"),
+          .reference = stated("url_or_repo_path"),
+          .confidence = confidence,
+          .on = {.device = text("device"),
+                 .driver = text("driver"),
+                 .runtime = text("runtime"),
+                 .gemm_library = text("gemm_library"),
+                 .collective_library = text("collective_library"),
+                 .clocks = text("clocks"),
+                 .date = text("date"),
+                 .command = text("command")}};
 }
 
 void Measurement::fail(const std::string& what, const std::string& hint) const {

@@ -39,6 +39,12 @@ class Measurement {
   std::int64_t count(std::string_view column) const;
   /// A count, or 0 where the cell is empty or says "multi".
   std::int64_t count_if_stated(std::string_view column) const;
+  /// A whole number from 0 on; 0 where the cell is empty.
+  std::int64_t count_or_zero(std::string_view column) const;
+  /// A number from 0 on; 0 where the cell is empty.
+  double not_negative(std::string_view column) const;
+  /// How well the row is known, and nothing where it does not say.
+  sim::Quality quality() const;
   /// "m=4096;n=512" as a map; keys must be exactly among `keys`, in any order.
   std::map<std::string, std::string> shape(const std::vector<std::string>& keys) const;
   std::int64_t count_in(std::string_view name, std::string_view text) const;
