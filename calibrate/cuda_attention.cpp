@@ -1,8 +1,11 @@
-// Attention by our own kernels as a recipe. The reference computes whole matrices of probabilities
-// and so sees a shorter sequence and fewer heads, with the same head size, mask and grouping.
+// Attention by our own kernels, or by cuDNN's, as a recipe. The reference computes whole matrices
+// of probabilities and so sees a shorter sequence and fewer heads, with the same head size, mask
+// and grouping.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
+#include "calibrate/cuda_cudnn.hpp"
 #include "calibrate/cuda_kernel_task.hpp"
 #include "calibrate/cuda_recipes.hpp"
 #include "calibrate/host_reference.hpp"
@@ -98,6 +101,38 @@ Recipe backward(const AttentionTask& task) {
   return recipe;
 }
 
+/// The same tensors and results by cuDNN's kernel; behind them its workspace.
+Recipe by_cudnn(const AttentionTask& task) {
+  if (task.causal) throw Unsupported("cuDNN's attention is measured without a mask alone");
+  CudnnAttentionShape wanted{.batch = task.batch,
+                             .sequence = task.sequence,
+                             .heads = task.heads,
+                             .kv_heads = task.kv_heads,
+                             .head_dim = task.head_dim,
+                             .bf16 = element_of(task.dtype) == Element::bf16,
+                             .scale = shape_of(task).scale};
+  const auto plan = [&](bool backward) {
+    wanted.backward = backward;
+    return std::make_shared<CudnnAttention>(wanted);
+  };
+  const auto forward_plan = plan(false);
+  const auto backward_plan = task.backward ? plan(true) : nullptr;
+  Recipe recipe = task.backward ? backward(task) : forward(task);
+  std::size_t workspace = forward_plan->workspace_bytes();
+  if (task.backward) workspace = std::max(workspace, backward_plan->workspace_bytes());
+  const std::size_t last = task.backward ? 9 : 5;
+  if (task.backward) recipe.tensors.pop_back();  // our own kernel's
+  recipe.tensors.push_back(scratch(workspace));
+  const auto launch = [last](const std::shared_ptr<CudnnAttention>& attention) {
+    return [attention, last](Pointers t, cudaStream_t stream) {
+      attention->launch(t, t[last], stream);
+    };
+  };
+  recipe.launch = launch(task.backward ? backward_plan : forward_plan);
+  if (task.backward) recipe.prepare = launch(forward_plan);
+  return recipe;
+}
+
 /// Two groups of query heads, or as many as there are.
 AttentionTask checked_part(AttentionTask task) {
   const std::int64_t group = task.heads / task.kv_heads;
@@ -109,6 +144,7 @@ AttentionTask checked_part(AttentionTask task) {
 }
 
 Recipe recipe_of(const AttentionTask& task) {
+  if (task.implementation == "cudnn") return by_cudnn(task);
   return task.backward ? backward(task) : forward(task);
 }
 
@@ -116,14 +152,14 @@ Recipe recipe_of(const AttentionTask& task) {
 
 std::unique_ptr<CudaTask> make_cuda_attention(CudaContext& context, const AttentionTask& task,
                                               std::uint64_t seed) {
-  if (task.implementation != "own_flash")
+  if (task.implementation != "own_flash" && task.implementation != "cudnn")
     throw Unsupported("no attention called " + task.implementation + " here");
   if (task.batch < 1 || task.heads < 1 || task.kv_heads < 1 || task.sequence < 1 ||
       task.heads % task.kv_heads != 0)
     throw Unsupported("no attention of that shape");
   const auto pass = task.backward ? Pass::backward : Pass::forward;
-  if (const auto obstacle = cuda_kernels::attention_obstacle(shape_of(task), pass))
-    throw Unsupported(*obstacle);
+  const auto obstacle = cuda_kernels::attention_obstacle(shape_of(task), pass);
+  if (obstacle && task.implementation == "own_flash") throw Unsupported(*obstacle);
   Recipe timed = recipe_of(task);
   const Counts counts(task);
   // 4 B H S^2 d forward, half of it under the mask; 2.5 times that backward.

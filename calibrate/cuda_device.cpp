@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <thread>
 #include <utility>
 
 #include "calibrate/cuda_check.hpp"
@@ -37,6 +39,7 @@ class CudaDevice final : public Device {
   DeviceFacts facts() const override;
   std::unique_ptr<Prepared> prepare(const Task& task, std::uint64_t seed) override;
   double watts_of(Prepared& task, double seconds) override;
+  double idle_watts(double seconds) override;
 
  private:
   static TeamOptions complete(TeamOptions team) {
@@ -106,33 +109,46 @@ std::unique_ptr<Prepared> CudaDevice::prepare(const Task& task, std::uint64_t se
   }
 }
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 /// The driver's energy counter where there is one (since Volta), else the mean of its power
-/// readings. A tenth of the time goes first, so that power has risen.
-double CudaDevice::watts_of(Prepared& task, double wanted) {
-  if (!context_.nvml) return -1;
-  using Clock = std::chrono::steady_clock;
-  const auto seconds_since = [](Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  };
-  const double one = std::max(seconds(task.run(10, Cache::cold).total) / 10, 1e-7);
-  const auto repetitions = static_cast<std::int64_t>(std::clamp(0.05 / one, 1.0, 1e5));
-  for (const auto start = Clock::now(); seconds_since(start) < 0.1 * wanted;)
-    task.run(repetitions, Cache::cold);
+/// readings, while `work` runs again and again.
+double mean_watts(const Nvml& nvml, double wanted, const std::function<void()>& work) {
   double sum = 0;
   std::int64_t readings = 0;
-  const auto before = context_.nvml->energy();
-  const auto start = Clock::now();
+  const auto before = nvml.energy();
+  const auto start = std::chrono::steady_clock::now();
   while (seconds_since(start) < wanted) {
-    task.run(repetitions, Cache::cold);
-    if (const auto power = context_.nvml->power()) {
+    work();
+    if (const auto power = nvml.power()) {
       sum += power->value;
       ++readings;
     }
   }
   const double elapsed = seconds_since(start);
-  const auto after = context_.nvml->energy();
+  const auto after = nvml.energy();
   if (before && after && *after > *before) return (*after - *before).value / elapsed;
   return readings > 0 ? sum / static_cast<double>(readings) : -1;
+}
+
+/// A tenth of the time goes first, so that power has risen.
+double CudaDevice::watts_of(Prepared& task, double wanted) {
+  if (!context_.nvml) return -1;
+  const double one = std::max(seconds(task.run(10, Cache::cold).total) / 10, 1e-7);
+  const auto repetitions = static_cast<std::int64_t>(std::clamp(0.05 / one, 1.0, 1e5));
+  const auto run = [&] { task.run(repetitions, Cache::cold); };
+  mean_watts(*context_.nvml, 0.1 * wanted, run);
+  return mean_watts(*context_.nvml, wanted, run);
+}
+
+/// With a context, as a training process has one. Clocks and power take some seconds to fall.
+double CudaDevice::idle_watts(double wanted) {
+  if (!context_.nvml) return -1;
+  const auto wait = [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); };
+  mean_watts(*context_.nvml, 1.5 * wanted, wait);
+  return mean_watts(*context_.nvml, wanted, wait);
 }
 
 }  // namespace

@@ -119,6 +119,11 @@ class Device {
   virtual std::unique_ptr<Prepared> prepare(const Task& task, std::uint64_t seed) = 0;
   /// Mean watts of the device while a prepared task runs for about `seconds`; negative: unknown.
   virtual double watts_of(Prepared& task, double seconds) = 0;
+  /// Mean watts of the device while it waits for about `seconds`; negative: unknown.
+  virtual double idle_watts(double seconds) {
+    static_cast<void>(seconds);
+    return -1.0;
+  }
 };
 
 /// "gemm bf16 4096x4096x4096 NT"

@@ -9,7 +9,10 @@
 #include <tuple>
 #include <vector>
 
+#include "calibrate/overlap_check.hpp"
+#include "sim/catalogue.hpp"
 #include "sim/gpu_names.hpp"
+#include "sim/toml_value.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -172,22 +175,40 @@ std::string memory_bound(const CalibrationTable& measured) {
   return text;
 }
 
+/// "pytorch-fsdp2 4.5 us, ...": what each software of the catalogue pays for a launch, Python and
+/// all, beside which the driver's own share is small.
+std::string software_launches() {
+  const sim::Catalogue catalogue = sim::Catalogue::standard();
+  std::string text;
+  for (const std::string& name : catalogue.names("software")) {
+    const sim::TomlValue document = catalogue.entry("software", name, "report");
+    const sim::TomlValue* launch = document.find("launch_kernel");
+    if (launch == nullptr || launch->text() == nullptr) continue;
+    text += (text.empty() ? "" : ", ") + name + " " + *launch->text();
+  }
+  return text;
+}
+
 std::string rest(const CalibrationTable& measured) {
   std::string text;
   for (const auto& row : measured.copies)
     text += fmt::format("\ncopy {} {:.0f} MiB: {:.4g} GB/s", row.what,
                         static_cast<double>(row.bytes.value) / (1 << 20), row.rate.value * 1e-9);
   for (const auto& row : measured.launches)
-    text += fmt::format("\nlaunch of a {}: {:.3g} us", row.what, seconds(row.duration) * 1e6);
+    text += fmt::format("\nlaunch of a {}: {:.3g} us; the host's work for it {}", row.what,
+                        seconds(row.duration) * 1e6, software_launches());
   for (const auto& row : measured.powers)
     text += fmt::format("\npower, {}: {:.0f} W", row.load, row.power.value);
-  for (const auto& row : measured.overlaps)
+  for (const auto& row : measured.overlaps) {
+    const auto modelled = modelled_stretch(row);
     text += fmt::format(
-        "\n{} beside {} of {} MiB on {} ranks: {:.3f} times as long, the "
+        "\n{} beside {} of {} MiB on {} ranks: {:.3f} times as long{}, the "
         "collective {:.3f} times",
         row.kernel, row.collective, row.bytes.value >> 20, row.ranks,
         seconds(row.kernel_beside) / seconds(row.kernel_alone),
+        modelled ? fmt::format(" (the simulator's stretch: {:.3f})", *modelled) : "",
         seconds(row.collective_beside) / seconds(row.collective_alone));
+  }
   return text.empty() ? "" : text + "\n";
 }
 

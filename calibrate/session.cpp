@@ -46,6 +46,7 @@ class Session {
   Duration alone(const Task& task, Cache cache);
   void add(const Job& job, const Measured& measured);
   void power_of(const Task& task);
+  void add_power(const std::string& load, double watts);
 
   Device& device_;
   const SessionOptions& options_;
@@ -164,20 +165,23 @@ void Session::warm_up(const std::vector<Job>& jobs) {
 void Session::power_of(const Task& task) {
   try {
     const auto prepared = device_.prepare(task, next_seed());
-    const double watts = device_.watts_of(*prepared, seconds(options_.power_time));
-    if (watts <= 0.0) {
-      if (!std::exchange(no_power_, true))
-        report_.warnings.emplace_back("the device does not tell its power: none is in the table");
-      return;
-    }
-    sim::CalibrationTable rows;
-    rows.powers.push_back({frame_.gpu, to_text(task), Watts(watts), frame_.source});
-    table_ = sim::update(std::move(table_), rows);
-    unsaved_ = true;
+    add_power(to_text(task), device_.watts_of(*prepared, seconds(options_.power_time)));
   } catch (const Unsupported&) {  // told among the tasks
   } catch (const InputError& reason) {
     report_.failed.push_back({"power of " + to_text(task), reason.what()});
   }
+}
+
+void Session::add_power(const std::string& load, double watts) {
+  if (watts <= 0.0) {
+    if (!std::exchange(no_power_, true))
+      report_.warnings.emplace_back("the device does not tell its power: none is in the table");
+    return;
+  }
+  sim::CalibrationTable rows;
+  rows.powers.push_back({frame_.gpu, load, Watts(watts), frame_.source});
+  table_ = sim::update(std::move(table_), rows);
+  unsaved_ = true;
 }
 
 /// The last task of a kind with the most to do.
@@ -190,9 +194,10 @@ std::optional<Task> heaviest(const std::vector<Job>& jobs, Amount&& amount) {
   return best == nullptr ? std::nullopt : std::optional<Task>(*best);
 }
 
-/// Of the heaviest product, attention and copy.
+/// At rest, and of the heaviest product, attention and copy.
 void Session::measure_power(const std::vector<Job>& jobs, const std::atomic<bool>& stop) {
-  if (options_.power_time <= Duration(0)) return;
+  if (options_.power_time <= Duration(0) || stop) return;
+  add_power("idle", device_.idle_watts(seconds(options_.power_time)));
   const auto real = [](std::int64_t n) { return static_cast<double>(n); };
   const std::optional<Task> loads[] = {
       heaviest<GemmTask>(jobs,

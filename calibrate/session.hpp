@@ -23,7 +23,7 @@ struct SessionOptions {
   std::string command;   // as it was called
   std::string fabric{};  // between the nodes that take part
   BytesPerSecond node_bandwidth{};
-  std::string collective_timing = "event";  // wall, event: how the device times collectives
+  std::string collective_timing = "wall";  // wall, event: how the device times collectives
   Duration save_every = std::chrono::seconds(20);
   Duration power_time = std::chrono::seconds(2);  // per load; 0: no power
   Duration warm_up = std::chrono::seconds(3);     // of the device, before the first task: clocks

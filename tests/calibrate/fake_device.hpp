@@ -1,6 +1,7 @@
 // A device whose times are a formula: what a session does with a device, without one.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -11,6 +12,7 @@
 
 #include "calibrate/device.hpp"
 #include "calibrate/measure.hpp"
+#include "engine/check.hpp"
 
 namespace stepcast::calibrate {
 
@@ -25,11 +27,17 @@ struct FakeTime {
 /// Products at 1 TFLOP/s, all else at 100 GB/s; hot twice as fast.
 class FakePrepared : public Prepared {
  public:
-  FakePrepared(FakeTime& time, double flops, Bytes bytes, double error)
-      : time_(time), flops_(flops), bytes_(bytes), error_(error) {}
+  FakePrepared(FakeTime& time, double flops, Bytes bytes, double error, int& alive)
+      : time_(time), flops_(flops), bytes_(bytes), error_(error), alive_(alive) {
+    ++alive_;
+  }
+  ~FakePrepared() override { --alive_; }
+  FakePrepared(const FakePrepared&) = delete;
+  FakePrepared& operator=(const FakePrepared&) = delete;
   double relative_error() override { return error_; }
   double tolerance() const override { return 1e-2; }
   Batch run(std::int64_t repetitions, Cache cache) override {
+    if (fails) throw InputError("NCCL, rank 1", "its process has ended");
     const double once = 1e-6 + flops_ / 1e12 + static_cast<double>(bytes_.value) / 1e11;
     Batch batch;
     batch.total =
@@ -41,13 +49,14 @@ class FakePrepared : public Prepared {
   }
   double flops() const override { return flops_; }
   Bytes bytes() const override { return bytes_; }
-  bool throttled = false;
+  bool throttled = false, fails = false;
 
  private:
   FakeTime& time_;
   double flops_;
   Bytes bytes_;
   double error_;
+  int& alive_;
 };
 
 class FakeDevice : public Device {
@@ -70,16 +79,21 @@ class FakeDevice : public Device {
     if (before) before(task);
     auto made = std::make_unique<FakePrepared>(
         time_, flops_of(task), bytes_of(task),
-        to_text(task).find(wrong) == std::string::npos || wrong.empty() ? 1e-3 : 0.5);
+        to_text(task).find(wrong) == std::string::npos || wrong.empty() ? 1e-3 : 0.5, alive);
+    most_alive = std::max(most_alive, alive);
+    made->fails = !failing.empty() && to_text(task).find(failing) == 0;
     made->throttled = !throttles.empty() && to_text(task).find(throttles) != std::string::npos;
     return made;
   }
   double watts_of(Prepared&, double) override { return watts; }
+  double idle_watts(double) override { return watts / 10; }
 
   std::int64_t ranks = 1;
   double watts = 650.0;
-  bool mute = false;             // does not say what an element-wise kernel moves
-  std::string wrong, throttles;  // tasks with this word
+  bool mute = false;              // does not say what an element-wise kernel moves
+  std::string wrong, throttles;   // tasks with this word
+  std::string failing;            // tasks that begin with it break while they run
+  int alive = 0, most_alive = 0;  // prepared at once
   std::function<void(const Task&)> before;
   std::vector<std::string> prepared;
   std::vector<std::uint64_t> seeds;

@@ -80,3 +80,33 @@ TEST_CASE("memory-bound kernels are set against the fastest copy, by their large
 TEST_CASE("an empty table has an empty report, not a division by zero") {
   CHECK_THAT(gpu_report({}, {}), Contains("no published row"));
 }
+
+TEST_CASE("a launch stands beside what the catalogue's software pays for one") {
+  sim::CalibrationTable measured;
+  measured.launches = {{"H100-SXM5-80GB", "kernel", Duration(2'500'000), {}, {}}};
+  CHECK_THAT(
+      gpu_report(measured, {}),
+      Contains("launch of a kernel: 2.5 us; the host's work for it") && Contains("pytorch-fsdp2 "));
+}
+
+TEST_CASE("a measured overlap stands beside the simulator's stretch") {
+  // 2,048 tiles on 132 SMs are 16 waves. Eight H100 reduce over NVLink with 16 or 24 blocks: on the
+  // SMs that are left they are 18 or 19.
+  sim::OverlapRow row;
+  row.gpu = "H100-SXM5-80GB";
+  row.kernel = "gemm bf16 8192x8192x8192 NT";
+  row.collective = "allreduce";
+  row.ranks = 8;
+  row.nodes = 1;
+  row.bytes = Bytes(64 << 20);
+  row.kernel_alone = Duration(1'400'000'000);
+  row.kernel_beside = Duration(1'600'000'000);
+  row.collective_alone = row.collective_beside = Duration(300'000'000);
+  sim::CalibrationTable measured;
+  measured.overlaps = {row};
+  const std::string text = gpu_report(measured, {});
+  CHECK_THAT(text, Contains("1.143 times as long") &&
+                       (Contains("stretch: 1.125)") || Contains("stretch: 1.188)")));
+  measured.overlaps[0].gpu = "Unheard-Of";
+  CHECK(gpu_report(measured, {}).find("stretch") == std::string::npos);
+}

@@ -89,7 +89,27 @@ TEST_CASE("every task becomes a row with its time, quality and machine") {
   CHECK(table.elementwise[0].bytes == Bytes(6 * 1024 * 4096));
   REQUIRE(table.copies.size() == 1);
   CHECK(table.copies[0].rate.value == Approx(1e11).epsilon(0.01));  // read and written
-  CHECK(table.powers.size() == 3);  // of product, attention and copy
+  REQUIRE(table.powers.size() == 4);  // at rest, of product, attention and copy
+  CHECK(table.powers[0].load == "idle");
+  CHECK(table.powers[0].power == Watts(65));
+}
+
+TEST_CASE("a collective that breaks while it runs is listed as failed, and the next task goes on") {
+  Bed bed;
+  bed.device.ranks = 2;
+  const CollectiveTask first{"allreduce", Bytes(1 << 20), {}, {}},
+      next{"allgather", Bytes(1 << 20), {}, {}};
+  const GemmTask gemm{.dtype = "bf16", .m = 512, .n = 512, .k = 512};
+  bed.device.failing = "allreduce";
+  const SessionReport report =
+      bed.run({{first, Cache::cold}, {next, Cache::cold}, {OverlapTask{gemm, next}, Cache::cold}});
+  REQUIRE(report.failed.size() == 1);
+  CHECK(report.failed[0].why.find("its process has ended") != std::string::npos);
+  CHECK(report.measured == 2);
+  CHECK(bed.table().collectives.size() == 1);
+  CHECK(bed.table().collectives[0].timing == "wall");
+  CHECK(bed.table().overlaps.size() == 1);
+  CHECK(bed.device.most_alive == 1);  // a team of workers holds one collective at a time
 }
 
 TEST_CASE("a task that computes something wrong is not timed, the others are kept") {
