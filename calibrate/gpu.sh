@@ -1,7 +1,8 @@
 #!/bin/sh
 # Measures the GPU of this machine in one call, for `./dev gpu`:
 #   ./dev gpu [OUT]       builds (or takes what `./dev gpu pack` has packed), runs the tests that
-#                         need a GPU, calibrates, and writes OUT/<gpu>_<date>.h5, .csv and .txt
+#                         need a GPU, calibrates, and writes OUT/<gpu>_<date>.h5, .csv and .txt;
+#                         the report ends with the studies on the published and on this table
 #   ./dev gpu pack        builds here and packs build/gpu.tar.xz, with the libraries that a machine
 #                         without packages lacks; CUDA's own must be there
 # STEPCAST_GPU_SECONDS (540) bounds the whole call; what was measured until then is kept.
@@ -18,7 +19,7 @@ lacks() {
 }
 
 [ -d /usr/local/cuda/bin ] && PATH=$PATH:/usr/local/cuda/bin
-programs="stepcast-calibrate stepcast-nccl-worker test_hardware"
+programs="stepcast stepcast-calibrate stepcast-nccl-worker test_hardware"
 
 if command -v ccache >/dev/null 2>&1; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
@@ -133,6 +134,8 @@ mv "$out/measured.csv" "$out/$name.csv"
   "$folder/stepcast-calibrate" report "$out/$name.h5"
   echo
   cat "$out/run.txt"
+  echo
+  sh calibrate/study_difference.sh "$folder" "$PWD" "$out/$name.h5" 2>&1 || failed=1
   echo
   echo "NCCL, two ranks on one GPU over loopback sockets: that it works, no measure of a network"
   timeout "$(($(left) > 20 ? $(left) - 5 : 15))" "$folder/stepcast-nccl-worker" table 2 2>&1
