@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "sim/link_classes.hpp"
 
@@ -64,8 +65,7 @@ constexpr std::array<SlotRule, workloads::num_slots> slot_rules{{
     {workloads::shard_slot, GroupKind::shard, -1},
     {workloads::replica_slot, GroupKind::replica, -1},
     {workloads::context_slot, GroupKind::context, -1},
-    {workloads::context_send_slot, GroupKind::context_ring, 0},
-    {workloads::context_receive_slot, GroupKind::context_ring, 1},
+    {workloads::context_ring_slot, GroupKind::context_ring, -1},
 }};
 
 class Binder {
@@ -128,13 +128,38 @@ class Binder {
         engine::Communicator communicator;
         for (const std::int64_t r : ranks)
           communicator.members.push_back(static_cast<std::uint32_t>(r));
-        communicator.pattern = pattern_of(shape_of(cluster_, ranks));
+        communicator.pattern = pattern_of(shape_of_group(kind, ranks));
         patterns_of_kind_[static_cast<std::size_t>(k)].insert(communicator.pattern);
         s.communicators.push_back(std::move(communicator));
         kind_of_communicator_.push_back(kind);
       }
     }
     s.num_patterns = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(shapes_.size()));
+  }
+
+  /// A ring of messages takes as long as its slowest pair: one of two nodes, if there is one.
+  GroupShape shape_of_group(GroupKind kind, const std::vector<std::int64_t>& ranks) const {
+    if (kind != GroupKind::context_ring) return shape_of(cluster_, ranks);
+    GroupShape slowest;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const GroupShape pair = shape_of(cluster_, {ranks[i], ranks[(i + 1) % ranks.size()]});
+      if (std::tie(pair.nodes, pair) > std::tie(slowest.nodes, slowest)) slowest = pair;
+    }
+    return slowest;
+  }
+
+  std::vector<LinkLoad> loads_of_group(GroupKind kind, workloads::CollectiveKind collective,
+                                       Algorithm algorithm,
+                                       const std::vector<std::int64_t>& ranks) const {
+    if (kind != GroupKind::context_ring) return network_.loads_of(collective, algorithm, ranks);
+    std::map<topology::LinkId, double> sum;
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      for (const LinkLoad& load :
+           network_.loads_of(collective, algorithm, {ranks[i], ranks[(i + 1) % ranks.size()]}))
+        sum[load.link] += load.bytes_per_byte;
+    std::vector<LinkLoad> out;
+    for (const auto& [link, bytes] : sum) out.push_back({link, bytes});
+    return out;
   }
 
   std::uint32_t pattern_of(const GroupShape& shape) {
@@ -216,9 +241,9 @@ class Binder {
       const Algorithm algorithm = times_[c * s.num_patterns + pattern].algorithm;
       const auto [set, first] = sets.try_emplace({collective.kind, algorithm});
       if (first)
-        set->second = {collective.kind, algorithm,
-                       busiest_end(cluster_, network_.loads_of(collective.kind, algorithm, ranks)),
-                       0.0};
+        set->second = {
+            collective.kind, algorithm,
+            busiest_end(cluster_, loads_of_group(kind, collective.kind, algorithm, ranks)), 0.0};
       engine::Transfer& transfer = s.transfers[c * s.num_patterns + pattern];
       transfer.bytes *= set->second.unit;
       transfer.cap = transfer.cap * set->second.unit;
@@ -252,7 +277,7 @@ class Binder {
       const auto [set, first] = sets.try_emplace({kind, pattern});
       if (first) set->second = count_by_flow(kind, pattern, ranks);
       std::vector<LinkLoad> loads =
-          network_.loads_of(set->second.kind, set->second.algorithm, ranks);
+          loads_of_group(kind, set->second.kind, set->second.algorithm, ranks);
       for (LinkLoad& load : loads) load.bytes_per_byte /= set->second.unit;
       classes.add(static_cast<std::uint32_t>(c), loads, fastest(kind, pattern));
     }

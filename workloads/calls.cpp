@@ -15,19 +15,12 @@ void Calls::begin_tensor_collective(std::uint32_t collective) {
 }
 
 void Calls::start_ring(std::uint32_t collective) {
-  const Event ready = record(compute);
-  wait(context_send_lane, ready);
-  wait(context_receive_lane, ready);
-  join(context_send_lane, context_send_slot, collective);
-  join(context_receive_lane, context_receive_slot, collective);
-  ring_sent_ = record(context_send_lane);
-  ring_received_ = record(context_receive_lane);
+  after(context_lane, compute);
+  join(context_lane, context_ring_slot, collective);
+  ring_done_ = record(context_lane);
 }
 
-void Calls::wait_ring() {
-  wait(compute, ring_sent_);
-  wait(compute, ring_received_);
-}
+void Calls::wait_ring() { wait(compute, ring_done_); }
 
 void Calls::end_tensor_collective() { wait(compute, tensor_done_); }
 

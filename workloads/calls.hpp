@@ -50,7 +50,7 @@ class Calls {
   engine::ProgramBuilder builder_;
   bool tensor_overlap_;
   Event tensor_done_ = 0;
-  Event ring_sent_ = 0, ring_received_ = 0;
+  Event ring_done_ = 0;
 };
 
 }  // namespace stepcast::workloads

@@ -180,16 +180,6 @@ std::vector<Group> copies_apart(const ParallelPlan& plan, std::int64_t count, st
   return all;
 }
 
-/// Every rank of a context group to the next, the last to the first.
-std::vector<Group> rings(const ParallelPlan& plan) {
-  std::vector<Group> all;
-  if (plan.context < 2) return all;
-  for (const Group& group : along(plan, &Coordinates::context, plan.context))
-    for (std::size_t i = 0; i < group.size(); ++i)
-      all.push_back({group[i], group[(i + 1) % group.size()]});
-  return all;
-}
-
 std::vector<Group> first_and_last(const ParallelPlan& plan) {
   std::vector<Group> all;
   if (plan.pipeline < 2) return all;
@@ -251,9 +241,8 @@ std::vector<std::vector<std::int64_t>> groups(const ParallelPlan& plan, GroupKin
     case GroupKind::replica:
       return copies_apart(plan, plan.shard_replicas(), plan.shards());
     case GroupKind::context:
-      return along(plan, &Coordinates::context, plan.context);
     case GroupKind::context_ring:
-      return rings(plan);
+      return along(plan, &Coordinates::context, plan.context);
   }
   throw BrokenPromise("unknown kind of group");
 }

@@ -72,7 +72,7 @@ struct Coordinates {
 Coordinates coordinates_of(const ParallelPlan&, std::int64_t rank);
 std::int64_t rank_of(const ParallelPlan&, Coordinates);
 
-/// Who takes part in a collective. The pipeline kinds and context_ring are pairs of neighbours, one
+/// Who takes part in a collective. The pipeline kinds are pairs of neighbouring stages, one
 /// direction each: {sender, receiver}.
 enum class GroupKind : std::uint8_t {
   tensor,
@@ -84,7 +84,7 @@ enum class GroupKind : std::uint8_t {
   shard,              // hsdp: ranks that share one copy of the sharded state, neighbours in `data`
   replica,            // hsdp: ranks with the same shard of different copies
   context,            // ranks that share a sequence
-  context_ring,       // of them, each to the next and the last to the first
+  context_ring,       // the same: each sends to the next, and the last to the first
 };
 inline constexpr int num_group_kinds = 10;
 

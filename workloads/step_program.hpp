@@ -80,9 +80,8 @@ enum Lane : std::uint8_t {
   receive_previous_lane,
   send_previous_lane,
   receive_next_lane,
-  replica_lane,       // hsdp: shards summed over the replicas
-  context_send_lane,  // keys and values on their way round the context ring
-  context_receive_lane,
+  replica_lane,  // hsdp: shards summed over the replicas
+  context_lane,  // keys and values on their way round the context ring
   num_lanes,
 };
 
@@ -111,8 +110,7 @@ enum Slot : std::uint32_t {
   shard_slot,
   replica_slot,
   context_slot,
-  context_send_slot,
-  context_receive_slot,
+  context_ring_slot,
   num_slots,
 };
 

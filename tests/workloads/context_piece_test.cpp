@@ -80,9 +80,9 @@ TEST_CASE("everything else of a layer works on s / c tokens") {
 TEST_CASE("the ring sends K and V c - 1 times forward, with gradients 2 (c - 1) times backward") {
   for (const std::int64_t c : {2, 4}) {
     const auto bytes = bytes_by_name(step_with(c, ContextExchange::ring));
-    // Each rank joins as sender and as receiver; a message is one rank's K and V.
-    CHECK(bytes.at("context.forward") == 2 * layers * (c - 1) * 2 * keys / c);
-    CHECK(bytes.at("context.backward") == 2 * layers * 2 * (c - 1) * 2 * keys / c);
+    // A message is one rank's K and V.
+    CHECK(bytes.at("context.forward") == layers * (c - 1) * 2 * keys / c);
+    CHECK(bytes.at("context.backward") == layers * 2 * (c - 1) * 2 * keys / c);
   }
 }
 

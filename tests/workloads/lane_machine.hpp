@@ -32,7 +32,7 @@ class LaneMachine {
     add_groups(plan, GroupKind::shard, shard_slot, shard_slot);
     add_groups(plan, GroupKind::replica, replica_slot, replica_slot);
     add_groups(plan, GroupKind::context, context_slot, context_slot);
-    add_groups(plan, GroupKind::context_ring, context_send_slot, context_receive_slot);
+    add_groups(plan, GroupKind::context_ring, context_ring_slot, context_ring_slot);
   }
 
   /// Empty when every instruction of every rank happened; else what went wrong.
