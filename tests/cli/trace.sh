@@ -1,0 +1,82 @@
+# stepcast-validate trace as a user calls it: results, messages and exit codes.
+# Usage: trace.sh FOLDER_OF_PROGRAMS SOURCE_FOLDER
+set -u
+program=$1/stepcast-validate
+# shellcheck source=tests/cli/shared/expect.sh
+. "$2/tests/cli/shared/expect.sh"
+
+cat >"$work/run.toml" <<'TOML'
+[model]
+name = "llama2-1b"
+[cluster]
+node = "dgx-h100"
+nodes = 1
+[batch]
+local = 1
+TOML
+
+# trace RANK LATE: four steps of 100 ms; the all-reduce starts LATE ms after the first product.
+trace() {
+  awk -v rank="$1" -v late="$2" 'BEGIN {
+    printf "{\"deviceProperties\": [{\"name\": \"NVIDIA A100-SXM4-80GB\"}],"
+    printf "\"distributedInfo\": {\"rank\": %d, \"world_size\": 2}, \"traceEvents\": [{}", rank
+    for (step = 0; step < 4; ++step) {
+      at = 100000 * step
+      gpu = "\"ph\": \"X\", \"pid\": 0"
+      printf ",\n{%s, \"cat\": \"gpu_user_annotation\", \"name\": \"ProfilerStep#%d\", ", gpu, step
+      printf "\"ts\": %d, \"dur\": 90000}", at
+      printf ",\n{%s, \"cat\": \"kernel\", \"name\": \"nvjet_hsh\", ", gpu
+      printf "\"ts\": %d, \"dur\": %d}", at, 30000 + 1000 * late
+      printf ",\n{%s, \"cat\": \"kernel\", \"name\": \"ncclDevKernel_AllReduce_Sum\", ", gpu
+      printf "\"ts\": %d, \"dur\": %d, \"args\": ", at + 30000 + 1000 * late, 40000 - 1000 * late
+      printf "{\"Process Group Name\": \"0\", \"In msg nelems\": 8, \"dtype\": \"Float\"}}"
+    }
+    print "]}"
+  }'
+}
+trace 0 0 >"$work/rank0.json"
+trace 1 10 >"$work/rank1.json"
+gzip -k "$work/rank1.json"
+
+run="--scenario $work/run.toml"
+# shellcheck disable=SC2086  # two words
+{
+  expect 0 'Traces of 2 ranks, 2 steps each' trace "$work/rank0.json" "$work/rank1.json.gz" $run
+  expect 0 'of it waiting for peers *ms *5.00' trace "$work/rank0.json" "$work/rank1.json.gz" $run
+  expect 0 'Warning: the trace is of 2 ranks, the scenario of 8' trace "$work/rank0.json" $run
+  expect 0 'Warning: the trace is of NVIDIA A100' trace "$work/rank0.json" $run
+  expect 0 '"measured_step_time_s": 0.\(1,\|09999\)' trace "$work/rank0.json" $run --json
+  expect 5 'error' trace "$work/rank0.json" $run --fail-above 0.001
+  expect 0 'error' trace "$work/rank0.json" $run --fail-above 1e9
+
+  for i in 1 2 3 4; do
+    echo " iteration $i/ 9 | elapsed time per iteration (ms): ${i}00.0 | global batch size: 8 |"
+  done >"$work/megatron.log"
+  expect 0 'Log of Megatron-LM: median of 3 printed steps' trace "$work/megatron.log" $run
+  expect 0 '"measured_step_time_s": 0.\(3,\|3000\|2999\)' trace "$work/megatron.log" "$work/rank0.json" $run --json
+  printf 'step: 1  loss: 2.0  memory: 40.10GiB(42.1%%)  tps: 40,960\n' >"$work/titan.log"
+  expect 0 '"measured_step_time_s": 0.\(1,\|09999\)' trace "$work/titan.log" $run --json
+
+  head -c 900 "$work/rank0.json" >"$work/short.json"
+  expect 3 'short.json:byte .*too early, the profiler may still' trace "$work/short.json" $run
+  head -c 90 "$work/rank1.json.gz" >"$work/short.json.gz"
+  expect 3 'gzip data ends too early' trace "$work/short.json.gz" $run
+  echo '{"steps": []}' >"$work/other.json"
+  expect 3 'has no traceEvents' trace "$work/other.json" $run
+  printf '{"traceEvents": "\377\376"}' >"$work/latin.json"
+  expect 3 'latin.json:byte 18: is not UTF-8' trace "$work/latin.json" $run
+  : >"$work/empty.json"
+  expect 3 'is empty' trace "$work/empty.json" $run
+  expect 3 'cannot be read' trace "$work/none.json" $run
+  expect 3 'is a directory' trace "$work" $run
+  expect 3 'no step of a known framework' trace "$2/README.md" $run
+  expect 3 'is of rank 0, as is' trace "$work/rank0.json" "$work/rank0.json" $run
+  expect 3 'second log' trace "$work/titan.log" "$work/megatron.log" $run
+  expect 3 'lower --skip' trace "$work/rank0.json" $run --skip 3
+  expect 2 'no number of steps' trace "$work/rank0.json" $run --skip some
+}
+expect 3 'is a sweep of' trace "$work/rank0.json" --scenario "$2/scenarios/model_parallel_256.toml"
+expect 2 'which scenario' trace "$work/rank0.json"
+expect 2 'which files' trace
+expect 0 'usage: stepcast validate trace FILE' trace --help
+exit $((failures > 0))
