@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -44,7 +45,9 @@ sim::CalibrationTable calibrated(calibrate::Device& device, const std::string& o
 
 void host_agreement(benchmark::State& state) {
   if (!calibrate::host_device_available()) return state.SkipWithError("built without OpenBLAS");
-  const auto device = calibrate::make_host_device({.ranks = 1, .busy_ranks = 1});
+  calibrate::HostOptions one_core;
+  one_core.ranks = one_core.busy_ranks = 1;
+  const auto device = calibrate::make_host_device(one_core);
   const std::string out =
       (std::filesystem::temp_directory_path() / "stepcast_host_agreement.h5").string();
   for (auto _ : state) {
