@@ -2,25 +2,23 @@
 
 #include <catch2/catch.hpp>
 
+#include "calibrate/task_list.hpp"
 #include "engine/check.hpp"
-#include "sim/catalogue.hpp"
-#include "sim/scenario_file.hpp"
-#include "sim/toml_parse.hpp"
 #include "tests/validate/trainer_fixtures.hpp"
 
 namespace stepcast::validate {
 namespace {
 
 TEST_CASE("the tests train with the software that the catalogue describes") {
-  const sim::Catalogue catalogue = sim::Catalogue::standard();
-  const sim::Scenario scenario = sim::read_scenario(
-      sim::read_toml_file(std::string(STEPCAST_SOURCE_DIR) + "/scenarios/host_circle.toml"),
-      catalogue);
-  workloads::Software told = scenario.software;
+  const auto scenarios =
+      calibrate::scenarios_in({std::string(STEPCAST_SOURCE_DIR) + "/scenarios/host_circle.toml"});
+  REQUIRE(!scenarios.empty());
+  workloads::Software told = scenarios.front().software;
   told.launch_kernel = told.launch_collective = told.event_call = Duration{};
   told.unit_overhead = told.step_overhead = Duration{};
   CHECK(told == trainer_software());
-  CHECK_NOTHROW(check(job_of(scenario), "scenario"));
+  for (const sim::Scenario& scenario : scenarios)
+    CHECK_NOTHROW(check(job_of(scenario), "scenario"));
 }
 
 TEST_CASE("what the trainer cannot train is refused with what it can") {
