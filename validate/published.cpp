@@ -37,6 +37,9 @@ void predict(const ScenarioMaker& maker, PublishedResult& result, const std::str
     result.warnings = report.warnings;
   } catch (const InputError& error) {
     result.refused = error.problem();
+  } catch (const std::exception& error) {  // ours; the other rows are not lost to it
+    const std::string what = error.what();
+    result.refused = "internal error: " + what.substr(0, what.find('\n'));
   }
 }
 

@@ -47,7 +47,9 @@ struct FrameworkDefaults {
   workloads::Schedule schedule = workloads::Schedule::one_f_one_b;
   std::optional<std::int64_t> micro_batch;  // where blank; none: the largest that fits
   std::string optimizer;                    // "adamw", "lamb", "sgd"
-  std::int64_t vocab_multiple = 1;          // the vocabulary is padded to this x tp
+  bool dropout = false;  // of embedding, attention and residual branches, beside the model's
+  bool removes_padding = false;     // of sentences shorter than the sequence (BERT)
+  std::int64_t vocab_multiple = 1;  // the vocabulary is padded to this x tp
   // How stages share the layers: embedding and head count as that many layers
   // (workloads::layers_with_ends); 0 and 0: they do not count.
   std::int64_t layers_before = 0, layers_after = 0;

@@ -46,6 +46,8 @@ FrameworkValues read_values(TableReader& rule) {
   values.schedule = rule.choice("schedule", sim::schedule_names);
   values.micro_batch = rule.integer("micro_batch");
   values.optimizer = choice_of(rule, "optimizer", {"adamw", "lamb", "sgd", "adafactor", "lion"});
+  values.dropout = rule.flag("dropout");
+  values.removes_padding = rule.flag("removes_padding");
   values.vocab_multiple = rule.integer("vocab_multiple");
   values.layers_before = rule.integer("layers_before", 0);
   values.layers_after = rule.integer("layers_after", 0);
@@ -155,6 +157,8 @@ FrameworkDefaults defaults_of(const FrameworkValues& values, const PublishedRow&
   out.schedule = values.schedule.value_or(workloads::Schedule::one_f_one_b);
   out.micro_batch = values.micro_batch;
   out.optimizer = values.optimizer.value_or("adamw");
+  out.dropout = values.dropout.value_or(false);
+  out.removes_padding = values.removes_padding.value_or(false);
   out.vocab_multiple = values.vocab_multiple.value_or(1);
   out.layers_before = values.layers_before.value_or(0);
   out.layers_after = values.layers_after.value_or(0);
@@ -174,6 +178,8 @@ void FrameworkValues::overlay(const FrameworkValues& other) {
   take(schedule, other.schedule);
   take(micro_batch, other.micro_batch);
   take(optimizer, other.optimizer);
+  take(dropout, other.dropout);
+  take(removes_padding, other.removes_padding);
   take(vocab_multiple, other.vocab_multiple);
   take(layers_before, other.layers_before);
   take(layers_after, other.layers_after);

@@ -21,6 +21,7 @@ struct FrameworkValues {
   std::optional<workloads::Schedule> schedule;
   std::optional<std::int64_t> micro_batch;
   std::optional<std::string> optimizer;
+  std::optional<bool> dropout, removes_padding;
   std::optional<std::int64_t> vocab_multiple, layers_before, layers_after;
 
   void overlay(const FrameworkValues& other);

@@ -75,17 +75,17 @@ PublishedModels::PublishedModels(const std::string& file) {
     }
     families_.push_back(std::move(family));
   }
-  const bool all = !families_.empty() && families_.back().match == std::vector<std::string>{""};
+  const bool all = !families_.empty() && families_.back().match == std::vector<std::string>{"*"};
   if (!all)
     throw InputError(document.where, "the last [[family]] must match every model",
-                     "match = [\"\"]");
+                     "match = [\"*\"]");
 }
 
 const PublishedModels::Family& PublishedModels::family_of(const PublishedRow& row) const {
   const std::string name = lower(row.model);
   for (const Family& family : families_)
     for (const std::string& word : family.match)
-      if (name.find(word) != std::string::npos) return family;
+      if (word == "*" || name.find(word) != std::string::npos) return family;
   throw BrokenPromise("the last family matches every model");
 }
 
@@ -139,9 +139,14 @@ PublishedModel PublishedModels::of(const PublishedRow& row, std::int64_t vocab_m
   put(out.table, "kv_heads", row.kv_heads.value_or(*row.heads));
   put(out.table, "ffn_hidden", ffn);
   put(out.table, "vocab", padded);
-  if (const TomlValue* positions = out.table.find("max_positions"))
-    put(out.table, "max_positions",
-        std::max(std::get<std::int64_t>(positions->data), row.seq_len.value_or(0)));
+  const TomlValue* rope = out.table.find("rope");
+  const TomlValue* alibi = out.table.find("alibi");
+  const bool rotary = rope == nullptr || std::get<bool>(rope->data);
+  if (!rotary && (alibi == nullptr || !std::get<bool>(alibi->data))) {
+    const TomlValue* positions = out.table.find("max_positions");
+    const std::int64_t usual = positions == nullptr ? 0 : std::get<std::int64_t>(positions->data);
+    put(out.table, "max_positions", std::max(usual, row.seq_len.value_or(0)));
+  }
   return out;
 }
 

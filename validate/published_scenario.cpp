@@ -8,6 +8,7 @@
 #include "engine/check.hpp"
 #include "sim/names.hpp"
 #include "sim/scenario_file.hpp"
+#include "sim/simulate.hpp"
 #include "workloads/memory.hpp"
 
 namespace stepcast::validate {
@@ -148,6 +149,17 @@ std::int64_t sequences_of_a_replica(const PublishedRow& row, std::int64_t data_d
   return *row.global_batch_seqs / data_degree;
 }
 
+/// Tokens of a sequence that are computed. Half of the positions of 512 hold no token in BERT's
+/// Wikipedia sentences (arXiv 2107.02027, 2021), of 128 few; code that removes padding skips them.
+std::int64_t sequence_of(const PublishedRow& row, const FrameworkDefaults& framework,
+                         std::vector<std::string>& assumed) {
+  constexpr std::int64_t long_sequence = 512;
+  constexpr double filled = 0.5;
+  if (!framework.removes_padding || *row.seq_len < long_sequence) return *row.seq_len;
+  assumed.emplace_back("padding removed: half of the positions hold a token");
+  return static_cast<std::int64_t>(filled * static_cast<double>(*row.seq_len));
+}
+
 /// Stated, or from the accumulation steps; none: open.
 std::optional<std::int64_t> stated_micro_batch(const PublishedRow& row, std::int64_t sequences) {
   if (row.micro_batch_seqs && *row.micro_batch_seqs > 0) return row.micro_batch_seqs;
@@ -169,6 +181,33 @@ Scenario with(const Scenario& scenario, Recompute recompute, std::int64_t micro_
   return sim::with_degrees(out, out.plan.tensor, out.plan.pipeline);
 }
 
+/// With a pipeline the largest micro-batch has the largest bubble: the fastest one that fits.
+std::int64_t fastest_micro_batch(const Scenario& scenario, Recompute recompute,
+                                 std::int64_t sequences) {
+  std::int64_t best = 1;
+  Duration least{};
+  for (const std::int64_t size : {1, 2, 4, 8}) {
+    if (sequences % size != 0) break;
+    Scenario candidate = with(scenario, recompute, size);
+    if (size > 1 && !fits(candidate)) break;
+    candidate.run.ignore_memory = true;
+    const Duration step = sim::simulate(candidate).step_time;
+    if (size == 1 || step < least) best = size, least = step;
+  }
+  return best;
+}
+
+std::int64_t largest_micro_batch(const Scenario& scenario, Recompute recompute,
+                                 std::int64_t sequences) {
+  std::int64_t best = 1;
+  for (std::int64_t size = 2; size <= sequences; ++size)
+    if (sequences % size == 0) {
+      if (!fits(with(scenario, recompute, size))) break;
+      best = size;
+    }
+  return best;
+}
+
 /// What the row leaves open is chosen as its users would: the least recompute that fits, then the
 /// largest micro-batch that fits.
 void choose(Scenario& scenario, std::optional<Recompute> recompute,
@@ -187,13 +226,11 @@ void choose(Scenario& scenario, std::optional<Recompute> recompute,
                                   sim::word_for(sim::recompute_names, *recompute)));
   }
   if (!micro_batch) {
-    micro_batch = 1;
-    for (std::int64_t size = 2; size <= sequences; ++size)
-      if (sequences % size == 0) {
-        if (!fits(with(scenario, *recompute, size))) break;
-        micro_batch = size;
-      }
-    assumed.push_back(fmt::format("micro-batch {}, the largest that fits", *micro_batch));
+    const bool pipeline = scenario.plan.pipeline > 1;
+    micro_batch = pipeline ? fastest_micro_batch(scenario, *recompute, sequences)
+                           : largest_micro_batch(scenario, *recompute, sequences);
+    assumed.push_back(fmt::format("micro-batch {}, the {} that fits", *micro_batch,
+                                  pipeline ? "fastest" : "largest"));
   }
   scenario = with(scenario, *recompute, *micro_batch);
 }
@@ -256,7 +293,8 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
 
   TomlValue document = sim::toml_table(where);
   document.set("title", sim::toml_text(row.id + " " + row.model, where));
-  model.table.set("sequence", {*row.seq_len, where});
+  model.table.set("sequence", {sequence_of(row, framework, out.assumed), where});
+  if (framework.dropout) model.table.set("dropout", {true, where});
   document.set("model", model.table);
   document.set("cluster", cluster_table(row, cluster, framework.nccl, gpus_per_node, where));
   document.set("plan", plan_table(row, framework, gpus_per_node, data_degree, where));
