@@ -33,6 +33,12 @@ std::int64_t ActivationMemory::scores() const {
   if (!keeps_scores(in_.software.attention)) return 0;
   const std::int64_t heads = in_.shape.heads / in_.plan.tensor;
   const std::int64_t scores = heads * sizes_.tokens * in_.batch.sequence;
+  // Llama code keeps the softmax's output in fp32 as well (attention_piece.cpp).
+  const Fusion fusion = in_.software.fusion;
+  const bool fp32 = in_.software.attention == AttentionKernel::unfused &&
+                    fusion != Fusion::compiled && in_.shape.norm == Norm::rmsnorm &&
+                    sizes_.element < 4;
+  if (fp32 && !in_.shape.dropout) return (sizes_.element + 4) * scores;
   // Dropout keeps the softmax's output, the mask and what it leaves.
   return (in_.shape.dropout ? 2 * sizes_.element + 1 : sizes_.element) * scores;
 }

@@ -86,6 +86,15 @@ bool plain(const PieceWriter& w) { return w.in().software.attention == Attention
 /// Whether scale and mask are kernels of their own.
 bool separate_softmax(const PieceWriter& w) { return plain(w) && !compiled(w); }
 
+/// Llama code takes the softmax in fp32 and casts its result (Hugging Face modeling_llama.py, Meta
+/// llama model.py, 2023); GPT and BERT code leaves it in 16 bits.
+bool softmax_in_fp32(const PieceWriter& w) {
+  return separate_softmax(w) && w.in().shape.norm == Norm::rmsnorm && w.sizes().element < 4;
+}
+std::int64_t cast_bytes(const PieceWriter& w) {  // one of S to fp32 or back
+  return score_bytes(w) / w.sizes().element * (w.sizes().element + 4);
+}
+
 /// torch.matmul takes batches of one stride alone: heads are copied out of q, k and v, and their
 /// gradients back (ATen matmul: expand, reshape, bmm; TensorFlow transposes). Megatron lays q, k
 /// and v out so that no copy is needed.
@@ -108,7 +117,12 @@ void softmax_forward(PieceWriter& w) {
     w.pass("layer.attention.core.mask", pointwise, 2 * s);
   }
   if (dropout && compiled(w)) return w.pass("layer.attention.core.softmax", softmax, 7 * s / 2);
-  w.pass("layer.attention.core.softmax", softmax, 2 * s);
+  if (softmax_in_fp32(w)) {  // reads e, writes 4 bytes an element; cast 4 + e
+    w.pass("layer.attention.core.softmax", softmax, cast_bytes(w));
+    w.pass("layer.attention.core.softmax.cast", pointwise, cast_bytes(w));
+  } else {
+    w.pass("layer.attention.core.softmax", softmax, 2 * s);
+  }
   if (dropout) w.pass("layer.attention.core.dropout", pointwise, 5 * s / 2);
 }
 
@@ -120,7 +134,12 @@ void softmax_backward(PieceWriter& w) {
   if (dropout && compiled(w))
     return w.pass("layer.attention.core.softmax.backward", softmax, 7 * s / 2);
   if (dropout) w.pass("layer.attention.core.dropout.backward", pointwise, 5 * s / 2);
-  w.pass("layer.attention.core.softmax.backward", softmax, 3 * s);
+  if (softmax_in_fp32(w)) {  // cast e + 4; reads gradient and result in fp32, writes e
+    w.pass("layer.attention.core.softmax.cast.backward", pointwise, cast_bytes(w));
+    w.pass("layer.attention.core.softmax.backward", softmax, 2 * cast_bytes(w) - s);
+  } else {
+    w.pass("layer.attention.core.softmax.backward", softmax, 3 * s);
+  }
   if (separate_softmax(w)) {
     w.pass("layer.attention.core.mask.backward", pointwise, 2 * s);
     w.pass("layer.attention.core.scale.backward", pointwise, 2 * s);

@@ -287,6 +287,16 @@ TEST_CASE("without a fused softmax scores are scaled, masked and normalised one 
   CHECK(core_bytes(c, true) == 3 * s + out);
 }
 
+TEST_CASE("Llama code takes its softmax in fp32 where nothing is fused") {
+  Case c{};
+  const double s = 2.0 * 2 * 32 * 4096 * 4096, copies = 8 * c.a();
+  c.software.attention = AttentionKernel::unfused;
+  CHECK(core_bytes(c, false) == 10 * s + copies);  // scale 2S, mask 2S, softmax 3S, cast 3S
+  CHECK(core_bytes(c, true) == 12 * s + copies);   // cast 3S, softmax 5S, mask 2S, scale 2S
+  c.software.attention = AttentionKernel::fused_softmax;
+  CHECK(core_bytes(c, false) == 2 * s + 2 * c.a());
+}
+
 TEST_CASE("attention in both directions does twice the work of causal attention") {
   Case c{.shape = bert_large()};
   const double both = c.forward().flops;
