@@ -176,6 +176,8 @@ std::string today() {
 
 void write_report(const Arguments& arguments, const std::vector<RunComparison>& points) {
   const fs::path scenario = arguments.positional()[0];
+  std::error_code error;  // shows when the file is written
+  fs::create_directories(arguments.get("report"), error);
   const fs::path path = fs::path(arguments.get("report")) /
                         fmt::format("{}_{}.md", scenario.stem().string(), today());
   std::string text = fmt::format(

@@ -144,8 +144,8 @@ int launch(const TrainerCommand& command, const std::vector<std::string>& words,
   return run_under_mpi({.ranks = command.scenario.plan.ranks(),
                         .program = program,
                         .arguments = words,
-                        // A rank that hangs is noticed by its peers first.
-                        .silence = command.patience * 2,
+                        // A rank that hangs is noticed by its peers first; starting takes seconds.
+                        .silence = command.patience * 2 + to_duration(10.0),
                         .quiet = command.quiet || isatty(2) == 0});
 }
 

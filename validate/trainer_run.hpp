@@ -33,7 +33,7 @@ using OnStep = std::function<void(std::int64_t step, Duration time, std::optiona
 struct TrainerResults {
   std::int64_t ranks = 0, first_step = 0, warm_up = 0;
   std::vector<double> losses;        // of every step, mean over replicas
-  std::vector<Duration> step_times;  // of every step after warm-up, mean over ranks
+  std::vector<Duration> step_times;  // of up to 1000 steps after warm-up, mean over ranks
   Duration step_time{};              // their median
   Bytes buffers{};                   // that the fullest rank allocated for the device
   Bytes resident{};                  // largest resident set of a rank's process
