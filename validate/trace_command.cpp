@@ -116,7 +116,9 @@ std::optional<double> limit_of(const sim::Arguments& arguments) {
   const std::string text = arguments.get("fail-above");
   if (text.empty()) return std::nullopt;
   const auto value = leading_number(text);
-  if (!value || *value < 0) throw sim::UsageError("'--fail-above " + text + "' is no percentage");
+  const bool digits = text.find_first_not_of("0123456789.eE+-") == std::string::npos;
+  if (!value || !digits || *value < 0)
+    throw sim::UsageError("'--fail-above " + text + "' is no percentage");
   return *value / 100;
 }
 
