@@ -88,6 +88,7 @@ class Tail {
         elements_(optimizer_elements(in, stage)),
         tensors_(optimizer_tensors(in, stage)) {}
 
+  void widen();
   bool lamb() const { return in_.software.optimizer == OptimizerKernel::lamb; }
   void unscale();
   void clip();
@@ -121,6 +122,16 @@ class Tail {
   Calls& calls_;
   std::int64_t elements_, tensors_;
 };
+
+/// Gradients that were reduced in 16 bits become the fp32 ones of the master weights: read 2, write
+/// 4 (Megatron v2.6 optimizer.py, DeepSpeed stage_1_and_2.py). apex's LAMB reads them as they are.
+void Tail::widen() {
+  const bool narrow = bytes_per_element(in_.precision.gradient_reduce) < 4;
+  if (!keeps_copy(in_) || !narrow || lamb() || in_.software.fusion == Fusion::own) return;
+  const std::int64_t e = bytes_per_element(in_.precision.gradient_reduce);
+  calls_.kernel(compute, table_.pass("gradients.widen", KernelFamily::pointwise, Dtype::fp32,
+                                     (e + 4) * elements_));
+}
 
 /// fp16: gradients are unscaled in place (read 4, write 4) and checked; the host reads the flag.
 void Tail::unscale() {
@@ -182,6 +193,7 @@ std::int64_t optimizer_elements(const StepInputs& in, const StageParameters& sta
 void write_optimizer(const StepInputs& in, KernelTable& table, Calls& calls,
                      const StageParameters& stage) {
   Tail tail(in, table, calls, stage);
+  tail.widen();
   tail.unscale();
   tail.clip();
   tail.update();

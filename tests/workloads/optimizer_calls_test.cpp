@@ -50,3 +50,20 @@ TEST_CASE("an optimizer of single tensors launches nine kernels for each") {
   CHECK(calls_of(flat, "adamw.") == 9 * (4 + 1));  // a run of each unit touches one tensor
   CHECK(static_cast<double>(bytes_of_kernels(flat, "adamw.")) == Approx(88 * p / 64).epsilon(1e-3));
 }
+
+TEST_CASE("gradients of 16 bits are widened for the master weights") {
+  const TransformerShape shape = gpt(4, 1024, 16, 2048);
+  const ParallelPlan plan = plan_of(DataParallel::ddp, 8);
+  const Precision narrow{.compute = Dtype::bf16, .gradient_reduce = Dtype::bf16};
+  const auto widened = [&](const Software& software, const Precision& precision) {
+    return bytes_of_kernels(step_of(shape, plan, two, software, precision), "gradients.widen");
+  };
+  CHECK(widened(fused(), narrow) == 6 * parameters(shape));
+  CHECK(widened(fused(), {}) == 0);  // reduced in fp32
+  Software autocast = eager();
+  autocast.autocast = true;  // weights and gradients are fp32
+  CHECK(widened(autocast, narrow) == 0);
+  Software lamb = fused();
+  lamb.optimizer = OptimizerKernel::lamb;
+  CHECK(widened(lamb, narrow) == 0);
+}
