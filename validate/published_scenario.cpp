@@ -215,6 +215,11 @@ void choose(Scenario& scenario, std::optional<Recompute> recompute,
             std::vector<std::string>& assumed) {
   constexpr std::array<Recompute, 3> by_cost = {Recompute::none, Recompute::selective,
                                                 Recompute::full};
+  if (recompute == Recompute::selective &&
+      !fits(with(scenario, Recompute::selective, micro_batch.value_or(1)))) {
+    recompute = Recompute::full;
+    assumed.emplace_back("recompute full: of attention alone it would not fit");
+  }
   if (!recompute) {
     recompute = Recompute::full;
     for (const Recompute candidate : by_cost)
