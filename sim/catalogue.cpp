@@ -203,6 +203,7 @@ void check_shape(const workloads::TransformerShape& shape, const std::string& wh
   if (shape.heads % shape.kv_heads != 0)
     refuse(text(shape.kv_heads) + " kv_heads do not divide " + text(shape.heads) + " heads",
            "each key/value head serves equally many query heads");
+  if (shape.rope && shape.alibi) refuse("both rope and alibi", "state rope = false for ALiBi");
   // Beyond these no product of sizes overflows 63 bits, and no model is near.
   if (shape.layers > 100'000 || shape.hidden > 10'000'000 || shape.heads > 1'000'000 ||
       shape.head_dim > 1'000'000 || shape.ffn_hidden > 100'000'000 || shape.vocab > 100'000'000)

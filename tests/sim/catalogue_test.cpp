@@ -45,6 +45,16 @@ TEST_CASE("the shapes of the study have the published parameter counts") {
         std::tuple(2048, 22, 32, 4, 5632));
 }
 
+TEST_CASE("BERT is trained on masked positions, and positions are told in one way alone") {
+  const workloads::TransformerShape bert = model("bert-large");
+  CHECK(workloads::parameters(bert) == 336'226'108);
+  CHECK(bert.objective == workloads::Objective::masked);
+  CHECK(bert.dropout);
+  const TomlValue document = read_toml("name = \"gpt2-xl\"\nrope = true\nalibi = true", "a.toml");
+  TableReader table(document, "model");
+  CHECK_THROWS_WITH(catalogue.model(table), Contains("both rope and alibi"));
+}
+
 TEST_CASE("a GPU means its DGX node") {
   CHECK(catalogue.node_of_gpu("h100", "--gpu") == "dgx-h100");
   CHECK(catalogue.node_of_gpu("a100", "--gpu") == "dgx-a100");
