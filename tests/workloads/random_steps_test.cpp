@@ -33,6 +33,9 @@ struct RandomStep {
     shape = llama_style ? llama(pick(3, 4, 5), 256, 8, pick(2, 8), 512) : gpt(4, 256, 8, 512);
     shape.vocab = 1024;
     shape.tied_embeddings = pick(true, false);
+    shape.dropout = pick(true, false);
+    if (!llama_style) shape.alibi = pick(true, false);
+    if (!llama_style) shape.objective = pick(Objective::next_token, Objective::masked);
     plan.data =
         pick(DataParallel::ddp, DataParallel::zero1, DataParallel::zero2, DataParallel::zero3);
     plan.data_degree = pick(1, 2, 3, 4);
@@ -49,12 +52,16 @@ struct RandomStep {
     if (pick(true, false)) interleave(pick(2, 3), pick(1, 2));
     precision.gradient_reduce = pick(Dtype::fp32, Dtype::bf16);
     precision.loss_scaling = pick(true, false);
-    software.fusion = pick(Fusion::eager, Fusion::compiled, Fusion::fused);
+    software.fusion = pick(Fusion::eager, Fusion::compiled, Fusion::fused, Fusion::own);
     software.packed_projections = pick(true, false);
-    software.optimizer = pick(OptimizerKernel::foreach, OptimizerKernel::fused);
+    software.optimizer = pick(OptimizerKernel::foreach, OptimizerKernel::fused,
+                              OptimizerKernel::per_tensor, OptimizerKernel::lamb);
     software.flat_parameters =
         pick(FlatParameters::fsdp1, FlatParameters::fsdp2, FlatParameters::buckets);
-    software.attention = pick(AttentionKernel::flash2, AttentionKernel::unfused);
+    software.attention =
+        pick(AttentionKernel::flash2, AttentionKernel::unfused, AttentionKernel::fused_softmax);
+    software.fused_norm = pick(true, false);
+    software.accumulation_fusion = pick(true, false);
     software.tensor_overlap = pick(true, false);
     software.explicit_prefetch = pick(true, false);
     software.pipeline_sync = pick(true, false);
