@@ -216,7 +216,7 @@ Memory memory_of_stage(const TransformerShape& shape, const ParallelPlan& plan, 
   expects(stage >= 0 && stage < plan.pipeline, "a stage of the pipeline");
   const StepInputs in{shape, plan, batch, precision, software};
   const Rank rank(in, stage);
-  if (software.fusion == Fusion::own) {
+  if (software.fusion == Fusion::own && trainer_has(plan)) {
     Memory memory = trainer_memory(in, stage);
     if (!software.collectives_hold_core)
       memory.parts.push_back({"fixed", Bytes(fixed_bytes(rank))});
