@@ -114,13 +114,13 @@ TEST_CASE("the study's AllReduce table is among the collectives") {
   }
 }
 
-TEST_CASE("products that were held out are predicted within 8 % in the median") {
+TEST_CASE("products that were held out are predicted within 5 % in the median") {
   for (const auto& gpu : {v100, a100, h100}) {
     const Errors errors = held_out(gpu);
     std::printf("leave-one-out GEMM error %s: median %.1f %%, p90 %.1f %%\n", gpu.name.c_str(),
                 100 * errors.median, 100 * errors.p90);
-    CHECK(errors.median < 0.08);
-    CHECK(errors.p90 < 0.20);
+    CHECK(errors.median < 0.05);
+    CHECK(errors.p90 < 0.15);
   }
 }
 
@@ -174,4 +174,11 @@ TEST_CASE("attention of Llama-2 7B runs at the rates that were published") {
   // V100, xformers: 67 TFLOP/s without a mask; diagonal blocks cost the causal rate some of it.
   CHECK(attention_tflops(v100, memory_efficient, false) < 67);
   CHECK(attention_tflops(v100, memory_efficient, false) > 50);
+}
+
+TEST_CASE("only the rows whose operand is nearly zero are taken slower than they are published") {
+  // vidur's 4096 x 4096 x 11008 down projection at 843 TFLOP/s and 4096 x 14336 x 8192 at 710.
+  const GemmTimes times(published().gemm, h100);
+  CHECK(tflops(times, {4096, 4096, 11008, 1}) == Approx(843.4 * 788 / 894).epsilon(2e-3));
+  CHECK(tflops(times, {4096, 14336, 8192, 1}) == Approx(710.3).epsilon(2e-3));
 }

@@ -145,7 +145,7 @@ TEST_CASE("a row that no reader would take is not written") {
   const SessionReport report = bed.run(some_jobs());
   REQUIRE(report.failed.size() == 1);
   CHECK(report.failed[0].task.find("rmsnorm") == 0);
-  CHECK(sim::num_rows(bed.table()) == 6 + 3);  // and three of power
+  CHECK(sim::num_rows(bed.table()) == 6 + 4);  // and four of power
 }
 
 TEST_CASE("a device that is gone ends the session after five failures in a row") {
