@@ -87,6 +87,7 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may("packed_projections", software.packed_projections);
   visit.may("fused_norm", software.fused_norm);
   visit.may("accumulation_fusion", software.accumulation_fusion);
+  visit.may("recompute_stops", software.recompute_stops);
   visit.may("optimizer", software.optimizer, optimizer_names);
   visit.may("flat_parameters", software.flat_parameters, flat_parameters_names);
   visit.may("attention", software.attention, attention_names);

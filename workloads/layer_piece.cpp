@@ -81,10 +81,14 @@ void activation_backward(PieceWriter& w) {
   w.pass("layer.mlp.silu.backward", pointwise, 3 * f);
 }
 
-void mlp_half_forward(PieceWriter& w) {
+void mlp_inner_forward(PieceWriter& w) {
   write_norm_forward(w, "layer.norm2", compiled(w));
   write_column_forward(w, "layer.mlp.up", up_projections(w));
   activation_forward(w);
+}
+
+void mlp_half_forward(PieceWriter& w) {
+  mlp_inner_forward(w);
   write_row_forward(w, down(w));
   residual(w, "layer.mlp.residual");
 }
@@ -114,6 +118,17 @@ void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
   write_norm_backward(w, "layer.norm1", unit, "norm1", true);
 }
 
+/// What full recompute runs again. torch's non-reentrant checkpoint ends as soon as backward has
+/// all that it needs (torch.utils.checkpoint set_checkpoint_early_stop, on since torch 2.1,
+/// 2023-10): backward needs the input of the last product, not its output.
+Piece layer_again(const StepInputs& in, KernelTable& table) {
+  if (!in.software.recompute_stops) return layer_forward(in, table);
+  PieceWriter w(in, table);
+  attention_half_forward(w);
+  mlp_inner_forward(w);
+  return w.take();
+}
+
 }  // namespace
 
 Piece layer_forward(const StepInputs& in, KernelTable& table) {
@@ -125,7 +140,7 @@ Piece layer_forward(const StepInputs& in, KernelTable& table) {
 
 Piece layer_backward(const StepInputs& in, KernelTable& table, const ParameterTensors& unit) {
   PieceWriter w(in, table);
-  if (in.plan.recompute == Recompute::full) w.append(layer_forward(in, table));
+  if (in.plan.recompute == Recompute::full) w.append(layer_again(in, table));
   mlp_half_backward(w, unit);
   attention_half_backward(w, unit);
   return w.take();

@@ -7,7 +7,8 @@ namespace stepcast::workloads {
 
 Piece layer_forward(const StepInputs&, KernelTable&);
 /// Gradient marks are indexes into `unit` (layer_tensors). Recompute selective reruns the attention
-/// core, full the whole layer with its collectives (Megatron reruns the last GEMM too).
+/// core, full the whole layer with its collectives (Megatron reruns the last GEMM too, torch 2.1
+/// does not).
 Piece layer_backward(const StepInputs&, KernelTable&, const ParameterTensors& unit);
 
 }  // namespace stepcast::workloads

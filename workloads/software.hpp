@@ -52,6 +52,7 @@ struct Software {
   bool packed_projections = false;  // one GEMM for q,k,v and one for gate,up
   bool fused_norm = false;          // eager code with a norm of one kernel
   bool accumulation_fusion = true;  // fused: weight gradients are added to the buffer by their GEMM
+  bool recompute_stops = false;  // full recompute ends before the layer's last product (torch 2.1)
   OptimizerKernel optimizer = OptimizerKernel::foreach;
   FlatParameters flat_parameters = FlatParameters::fsdp2;
   AttentionKernel attention = AttentionKernel::flash2;

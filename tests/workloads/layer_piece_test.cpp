@@ -211,6 +211,10 @@ TEST_CASE("full recompute adds one forward, selective the attention core") {
   const double plain = c.backward().flops;
   c.plan.recompute = Recompute::full;
   CHECK(c.backward().flops - plain == Approx(c.forward().flops));
+  c.software.recompute_stops = true;  // all of it but the last product and the residual sum
+  const double last = c.tokens() * 2 * 4096 * 11008;
+  CHECK(c.backward().flops - plain == Approx(c.forward().flops - last));
+  CHECK(c.backward().others == Case{}.backward().others + c.forward().others - 1);
   c.plan.recompute = Recompute::selective;
   CHECK(c.backward().flops - plain == Approx(c.tokens() * 2 * 4096 * 4096));
 }
