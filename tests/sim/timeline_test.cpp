@@ -51,7 +51,7 @@ TEST_CASE("telling a step does not change it, and shows each lane doing one thin
 
 TEST_CASE("the kernels shown add up to the compute that is reported") {
   // One lane alone: no kernel runs beside compute, so the report's compute is these kernels.
-  const Scenario scenario = scenario_of("[plan]\ntensor = 8\n");
+  const Scenario scenario = scenario_of("[plan]\ndata = \"ddp\"\ntensor = 8\n");
   Timeline timeline;
   const StepReport report = simulate_timeline(scenario, timeline);
   Duration compute{}, exposed{};
