@@ -156,15 +156,35 @@ int train(const Arguments& arguments, const Point& point) {
   return run_sister("stepcast-trainer", std::move(words));
 }
 
-RunComparison compare_point(const Point& point) {
+struct Simulated {
+  sim::StepReport report;
+  sim::Timeline timeline;
+};
+
+RunComparison compare_point(const Point& point, Simulated simulated) {
   const TrainerResults measured = read_results(point.file(".results.json"));
   std::vector<sim::Timeline> both = sim::read_timelines(point.file(".measured.json"));
   if (both.size() != 1) throw InputError(point.file(".measured.json"), "has more than one step");
-  sim::Timeline simulated;
-  const sim::StepReport report = sim::simulate_timeline(point.scenario, simulated);
-  both.push_back(std::move(simulated));
+  both.push_back(std::move(simulated.timeline));
   sim::write_timelines(point.file(".timeline.json"), both);
-  return compare_run(point.label, measured, both[0], report, both[1]);
+  return compare_run(point.label, measured, both[0], simulated.report, both[1]);
+}
+
+/// Trains and compares point by point until one fails, whose exit code it returns; what is done is
+/// kept in `comparisons`. Simulates first: a time that is not known shows before minutes of
+/// training.
+int run_points(const Arguments& arguments, const std::vector<Point>& points, const fs::path& folder,
+               std::vector<RunComparison>& comparisons) {
+  for (const Point& point : points) {
+    std::fprintf(stderr, "%zu of %zu: %s\n", comparisons.size() + 1, points.size(),
+                 point.label.c_str());
+    Simulated simulated;
+    simulated.report = sim::simulate_timeline(point.scenario, simulated.timeline);
+    if (const int code = train(arguments, point); code != sim::exit_ok) return code;
+    comparisons.push_back(compare_point(point, std::move(simulated)));
+    write_file(folder / "comparison.json", json_of(comparisons) + "\n");
+  }
+  return sim::exit_ok;
 }
 
 std::string today() {
@@ -223,16 +243,12 @@ int command_run(const Arguments& arguments) {
     write_file(point.file(".toml"), sim::write_toml(sim::resolved_document(point.scenario)));
   if (const int code = calibrate_points(arguments, points); code != sim::exit_ok) return code;
   std::vector<RunComparison> comparisons;
-  for (const Point& point : points) {
-    std::fprintf(stderr, "%zu of %zu: %s\n", comparisons.size() + 1, points.size(),
-                 point.label.c_str());
-    if (const int code = train(arguments, point); code != sim::exit_ok) return code;
-    comparisons.push_back(compare_point(point));
-    write_file(folder.path() / "comparison.json", json_of(comparisons) + "\n");
-  }
+  const int code = run_points(arguments, points, folder.path(), comparisons);
+  if (comparisons.empty()) return code;
   std::fputs((arguments.has("json") ? json_of(comparisons) + "\n" : text_of(comparisons)).c_str(),
              stdout);
   if (arguments.has("report")) write_report(arguments, comparisons);
+  if (code != sim::exit_ok) return code;
   const bool within = !arguments.has("tolerance") || worst_error(comparisons) <= tolerance;
   return within ? sim::exit_ok : exit_too_inaccurate;
 }
