@@ -144,19 +144,28 @@ void Layer<Real>::attention_forward(std::size_t unit, In input, LayerActivations
 }
 
 template <class Real>
-void Layer<Real>::mlp_forward(std::size_t unit, LayerActivations<Real>& kept, Out output) {
+void Layer<Real>::mlp_inner_forward(std::size_t unit, LayerActivations<Real>& kept) {
   norm_forward("layer.norm2", unit, norm2, kept.middle.all(), kept.rstd2, kept.mlp_input);
   product_forward(linear(unit, mlp_gate), kept.gate.all(), kept.mlp_input.all());
   product_forward(linear(unit, mlp_up), kept.up.all(), kept.mlp_input.all());
   calls_.swiglu_forward(kept.product.all(), kept.gate.all(), kept.up.all());
+}
+
+template <class Real>
+void Layer<Real>::mlp_forward(std::size_t unit, LayerActivations<Real>& kept, Out output) {
+  mlp_inner_forward(unit, kept);
   product_forward(linear(unit, mlp_down), work_.whole.all(), kept.product.all());
   const Out sum = reduced("layer.mlp.down.forward", work_.whole.all());
   calls_.add("layer.mlp.residual", output, kept.middle.all(), sum);
 }
 
+// Again: all that backward reads; it does not read what the last product makes.
 template <class Real>
 void Layer<Real>::backward(std::size_t unit, In input, LayerActivations<Real>& kept, Out gradient) {
-  if (job_.plan.recompute == Recompute::full) forward(unit, input, kept, work_.local.all());
+  if (job_.plan.recompute == Recompute::full) {
+    attention_forward(unit, input, kept);
+    mlp_inner_forward(unit, kept);
+  }
   mlp_backward(unit, kept, gradient);
   attention_backward(unit, input, kept, gradient);
 }

@@ -66,6 +66,8 @@ class Layer {
   Linear linear(std::size_t unit, LayerTensor tensor) const;
 
   void attention_forward(std::size_t unit, In input, LayerActivations<Real>& kept);
+  void mlp_inner_forward(std::size_t unit,
+                         LayerActivations<Real>& kept);  // all but the last product
   void mlp_forward(std::size_t unit, LayerActivations<Real>& kept, Out output);
   void mlp_backward(std::size_t unit, const LayerActivations<Real>& kept, Out gradient);
   void attention_backward(std::size_t unit, In input, LayerActivations<Real>& kept, Out gradient);

@@ -42,7 +42,7 @@ void check_plan(const TrainerJob& job, const std::string& where) {
 
 void check_software(const TrainerJob& job, const std::string& where) {
   const workloads::Software& s = job.software;
-  refuse(s.fusion != workloads::Fusion::own || s.packed_projections ||
+  refuse(s.fusion != workloads::Fusion::own || s.packed_projections || !s.recompute_stops ||
              s.flat_parameters != workloads::FlatParameters::fsdp2 ||
              s.optimizer != workloads::OptimizerKernel::fused || s.tensor_overlap ||
              !s.collectives_hold_core || s.autocast || s.gradient_overlap,

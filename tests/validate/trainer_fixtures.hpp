@@ -19,6 +19,7 @@ inline workloads::Software trainer_software() {
   s.framework = "stepcast-trainer";
   s.version = "host";
   s.fusion = workloads::Fusion::own;
+  s.recompute_stops = true;
   s.attention = workloads::AttentionKernel::host;
   s.optimizer = workloads::OptimizerKernel::fused;
   s.explicit_prefetch = false;
