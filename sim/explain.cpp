@@ -44,7 +44,9 @@ constexpr std::array table{
     Explanation{"exposed_communication_s.total", "All exposed communication.",
                 "tensor + pipeline + data", ""},
     Explanation{"exposed_communication_s.tensor",
-                "Exposed collectives of tensor-parallel groups (activations).", "", ""},
+                "Exposed collectives inside layers: of tensor-parallel groups (activations) and "
+                "of context-parallel ones (keys and values).",
+                "", ""},
     Explanation{"exposed_communication_s.pipeline", "Exposed transfers between pipeline stages.",
                 "", ""},
     Explanation{"exposed_communication_s.data",

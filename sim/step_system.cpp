@@ -4,8 +4,8 @@
 #include <array>
 #include <map>
 #include <set>
-#include <tuple>
 
+#include "sim/group_links.hpp"
 #include "sim/link_classes.hpp"
 
 namespace stepcast::sim {
@@ -128,38 +128,13 @@ class Binder {
         engine::Communicator communicator;
         for (const std::int64_t r : ranks)
           communicator.members.push_back(static_cast<std::uint32_t>(r));
-        communicator.pattern = pattern_of(shape_of_group(kind, ranks));
+        communicator.pattern = pattern_of(shape_of(cluster_, kind, ranks));
         patterns_of_kind_[static_cast<std::size_t>(k)].insert(communicator.pattern);
         s.communicators.push_back(std::move(communicator));
         kind_of_communicator_.push_back(kind);
       }
     }
     s.num_patterns = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(shapes_.size()));
-  }
-
-  /// A ring of messages takes as long as its slowest pair: one of two nodes, if there is one.
-  GroupShape shape_of_group(GroupKind kind, const std::vector<std::int64_t>& ranks) const {
-    if (kind != GroupKind::context_ring) return shape_of(cluster_, ranks);
-    GroupShape slowest;
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      const GroupShape pair = shape_of(cluster_, {ranks[i], ranks[(i + 1) % ranks.size()]});
-      if (std::tie(pair.nodes, pair) > std::tie(slowest.nodes, slowest)) slowest = pair;
-    }
-    return slowest;
-  }
-
-  std::vector<LinkLoad> loads_of_group(GroupKind kind, workloads::CollectiveKind collective,
-                                       Algorithm algorithm,
-                                       const std::vector<std::int64_t>& ranks) const {
-    if (kind != GroupKind::context_ring) return network_.loads_of(collective, algorithm, ranks);
-    std::map<topology::LinkId, double> sum;
-    for (std::size_t i = 0; i < ranks.size(); ++i)
-      for (const LinkLoad& load :
-           network_.loads_of(collective, algorithm, {ranks[i], ranks[(i + 1) % ranks.size()]}))
-        sum[load.link] += load.bytes_per_byte;
-    std::vector<LinkLoad> out;
-    for (const auto& [link, bytes] : sum) out.push_back({link, bytes});
-    return out;
   }
 
   std::uint32_t pattern_of(const GroupShape& shape) {
@@ -243,7 +218,8 @@ class Binder {
       if (first)
         set->second = {
             collective.kind, algorithm,
-            busiest_end(cluster_, loads_of_group(kind, collective.kind, algorithm, ranks)), 0.0};
+            busiest_end(cluster_, loads_of(network_, kind, collective.kind, algorithm, ranks)),
+            0.0};
       engine::Transfer& transfer = s.transfers[c * s.num_patterns + pattern];
       transfer.bytes *= set->second.unit;
       transfer.cap = transfer.cap * set->second.unit;
@@ -277,7 +253,7 @@ class Binder {
       const auto [set, first] = sets.try_emplace({kind, pattern});
       if (first) set->second = count_by_flow(kind, pattern, ranks);
       std::vector<LinkLoad> loads =
-          loads_of_group(kind, set->second.kind, set->second.algorithm, ranks);
+          loads_of(network_, kind, set->second.kind, set->second.algorithm, ranks);
       for (LinkLoad& load : loads) load.bytes_per_byte /= set->second.unit;
       classes.add(static_cast<std::uint32_t>(c), loads, fastest(kind, pattern));
     }
