@@ -50,6 +50,11 @@ std::optional<double> limit_of(const sim::Arguments& arguments) {
   return value / 100;
 }
 
+std::string shipped_file(const sim::Catalogue& catalogue) {
+  const std::filesystem::path folder = catalogue.directory();
+  return (folder.parent_path() / "validate" / "published" / "training.csv").string();
+}
+
 void write(const std::filesystem::path& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary);
   out << text;
@@ -99,18 +104,18 @@ int show(const std::string& file, const std::vector<PublishedRow>& rows, const s
 
 const sim::Verb published_verb{
     "validate published",
-    "FILE.csv",
+    "[FILE.csv]",
     1,
-    "Published training runs beside the simulation: every row a scenario, no tuning by row or "
-    "source; beside it the best that one constant MFU per GPU can do.",
+    "Published training runs (without a file: those that are shipped) beside the simulation: every "
+    "row a scenario, no tuning by row or source; beside it the best of one constant MFU per GPU.",
     options,
-    "stepcast validate published ../shared/data/training_measurements.csv"};
+    "stepcast validate published --out report"};
 
 int run_published(const sim::Arguments& arguments) {
-  if (arguments.positional().empty()) throw sim::UsageError("which file?", published_verb.example);
-  const std::string& file = arguments.positional()[0];
-  const std::vector<PublishedRow> rows = published_rows(calibrate::read_csv(file));
   const sim::Catalogue catalogue = sim::Catalogue::standard();
+  const auto& files = arguments.positional();
+  const std::string file = files.empty() ? shipped_file(catalogue) : files[0];
+  const std::vector<PublishedRow> rows = published_rows(calibrate::read_csv(file));
   if (const std::string id = arguments.get("show"); !id.empty())
     return show(file, rows, id, catalogue);
   const auto limit = limit_of(arguments);
@@ -120,11 +125,12 @@ int run_published(const sim::Arguments& arguments) {
   wanted.only = arguments.get("only");
   sim::Progress progress(rows.size(), sim::Progress::style_for(arguments.has("quiet")));
   wanted.progress = [&](std::size_t done, std::size_t) { progress.show(done); };
+  const std::string name = files.empty() ? "the shipped table" : file;
   std::vector<PublishedResult> results = predict_published(file, rows, catalogue, wanted);
   add_baseline(results);
-  if (const std::string out = arguments.get("out"); !out.empty()) write_reports(out, file, results);
+  if (const std::string out = arguments.get("out"); !out.empty()) write_reports(out, name, results);
   const std::string text =
-      arguments.has("json") ? published_json(file, results) + "\n" : published_text(file, results);
+      arguments.has("json") ? published_json(name, results) + "\n" : published_text(name, results);
   std::fputs(text.c_str(), stdout);
   if (sim::stop_requested()) return sim::exit_interrupted;
   if (!limit) return sim::exit_ok;

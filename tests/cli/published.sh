@@ -1,0 +1,54 @@
+#!/bin/sh
+# validate published: a few rows of the shipped table through the whole program.
+#   published.sh PROGRAMS
+set -eu
+programs=$1
+root=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+fail() {
+  echo "published.sh: $1"
+  exit 1
+}
+
+table=$root/validate/published/training.csv
+{ head -1 "$table"; grep -E '^(FMSF|JAXT|MISC)-' "$table"; grep -m 2 '^MZOO-' "$table"; } >rows.csv
+"$programs/stepcast-validate" published rows.csv --quiet --out report >text
+grep -q 'step-time error' text || fail "no table of errors"
+grep -q 'mixture of experts' text || fail "the refused rows are not told"
+for file in rows.csv report.json report.md figure.svg; do
+  [ -s "report/$file" ] || fail "no report/$file"
+done
+
+"$programs/stepcast-validate" published rows.csv --quiet --json >report.json
+python3 - <<'EOF' || fail "the JSON is not as documented"
+import json
+report = json.load(open("report.json"))
+assert set(report) == {"summary", "sources", "rows"}
+keys = {"id", "measured_step_time_s", "predicted_step_time_s", "error", "memory_gib_per_gpu", "refused"}
+predicted = 0
+for row in report["rows"]:
+    assert keys <= set(row), row
+    if row["predicted_step_time_s"] is None:
+        assert row["refused"], row
+        continue
+    predicted += 1
+    error = row["predicted_step_time_s"] / row["measured_step_time_s"] - 1
+    assert abs(error - row["error"]) < 1e-9, row
+assert predicted > 8 and report["summary"]["predicted"] > 8
+assert 0 < report["summary"]["mean_source_median"] < 1
+EOF
+
+"$programs/stepcast-validate" published rows.csv --show JAXT-0011 >row.toml
+"$programs/stepcast" run row.toml --ignore-memory >/dev/null || fail "the scenario of a row does not run"
+
+sed 's/^FMSF-0001/FMSF-0002/' rows.csv >twice.csv
+code=0
+"$programs/stepcast-validate" published twice.csv 2>error || code=$?
+[ "$code" = 3 ] || fail "a doubled id gives exit code $code"
+grep -q '^twice.csv:[0-9]*: id FMSF-0002 stands twice' error || fail "no file and line: $(cat error)"
+code=0
+"$programs/stepcast-validate" published rows.csv --quiet --fail-above 0.01 >/dev/null || code=$?
+[ "$code" = 5 ] || fail "--fail-above gives exit code $code"
