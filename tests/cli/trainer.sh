@@ -98,19 +98,20 @@ done
 expect 0 'in step 3' "$tiny" $short --checkpoint "$work/mpi" --resume
 expect 3 'cannot be written' "$tiny" $short --out /dev/full
 
-# Starts a run that would take minutes; sets `launcher`, `mpirun` and `ranks` (process ids).
+# Starts a run that would take minutes and waits until it trains; sets `launcher`, `mpirun` and
+# `ranks` (process ids).
 start() {
-  "$program" "$tiny" --steps 1000000 "$@" >"$work/said" 2>&1 &
+  rm -rf "$work/alive"
+  "$program" "$tiny" --steps 1000000 --checkpoint "$work/alive" --save-every 50 "$@" \
+    >"$work/said" 2>&1 &
   launcher=$!
-  for _ in $(seq 100); do
-    mpirun=$(ps -o pid= --ppid $launcher | tr -d ' ')
-    ranks=
-    [ -n "$mpirun" ] && ranks=$(ps -o pid=,comm= --ppid "$mpirun" |
-      awk '/stepcast-train/ {print $1}' | tr '\n' ' ')
-    [ "$(echo $ranks | wc -w)" -eq 2 ] && break
+  for _ in $(seq 150); do
+    [ -e "$work/alive/latest" ] && break
     sleep 0.2
   done
-  sleep 2 # into the steps
+  mpirun=$(ps -o pid= --ppid $launcher | tr -d ' ')
+  ranks=$(ps -o pid=,comm= --ppid "$mpirun" | awk '/stepcast-train/ {print $1}' | tr '\n' ' ')
+  [ "$(echo "$ranks" | wc -w)" -eq 2 ] || fail "no two ranks train: $(head -3 "$work/said")"
 }
 
 # ended CODE PATTERN WHAT: the run is over within 30 seconds and nothing of it is left.
