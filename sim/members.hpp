@@ -86,6 +86,7 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may("fusion", software.fusion, fusion_names);
   visit.may("packed_projections", software.packed_projections);
   visit.may("fused_norm", software.fused_norm);
+  visit.may("gathered_logits", software.gathered_logits);
   visit.may("accumulation_fusion", software.accumulation_fusion);
   visit.may("recompute_stops", software.recompute_stops);
   visit.may("optimizer", software.optimizer, optimizer_names);

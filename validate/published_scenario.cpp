@@ -101,20 +101,6 @@ TomlValue cluster_table(const PublishedRow& row, const ClusterDefaults& cluster,
   return table.take();
 }
 
-/// Layers of each part where embedding and head count as that many layers and the sum is cut
-/// evenly, the first parts taking what is left over (DeepSpeed's partition_uniform). Empty: no room
-/// for it.
-std::vector<std::int64_t> layers_beside_ends(std::int64_t layers, std::int64_t parts,
-                                             std::int64_t before, std::int64_t after) {
-  std::vector<std::int64_t> out;
-  for (std::int64_t part = 0; part < parts; ++part)
-    out.push_back(workloads::layers_of_stage(before + layers + after, parts, part));
-  out.front() -= before;
-  out.back() -= after;
-  const bool room = *std::min_element(out.begin(), out.end()) > 0;
-  return room ? out : std::vector<std::int64_t>{};
-}
-
 TomlValue plan_table(const PublishedRow& row, const FrameworkDefaults& framework,
                      std::int64_t gpus_per_node, std::int64_t data_degree,
                      const std::string& where) {
@@ -127,11 +113,12 @@ TomlValue plan_table(const PublishedRow& row, const FrameworkDefaults& framework
   if (degree(row.cp) > 1) plan.put("context", *row.cp);
   const std::int64_t parts = degree(row.pp) * degree(row.virtual_pp);
   if (degree(row.pp) > 1 && framework.layers_before + framework.layers_after > 0) {
-    TomlValue::Array layers;
-    for (const std::int64_t n :
-         layers_beside_ends(*row.layers, parts, framework.layers_before, framework.layers_after))
-      layers.push_back({n, where});
-    if (!layers.empty()) plan.put("stage_layers", TomlValue{std::move(layers), where});
+    const std::vector<std::int64_t> layers = workloads::layers_with_ends(
+        *row.layers, parts, framework.layers_before, framework.layers_after);
+    const bool room = *std::min_element(layers.begin(), layers.end()) > 0;
+    TomlValue::Array list;
+    for (const std::int64_t n : layers) list.push_back({n, where});
+    if (room) plan.put("stage_layers", TomlValue{std::move(list), where});
   }
   const std::int64_t in_node = gpus_per_node / std::min(gpus_per_node, degree(row.tp));
   if (framework.shards_in_node && in_node > 1 && data_degree > in_node)

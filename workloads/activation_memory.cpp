@@ -91,7 +91,7 @@ std::int64_t ActivationMemory::loss_work() const {
 
 std::int64_t ActivationMemory::logits() const {
   return predicted_positions(in_.shape, in_.batch.sequence) * sizes_.tokens / in_.batch.sequence *
-         sizes_.vocab;
+         (in_.software.gathered_logits ? in_.shape.vocab : sizes_.vocab);
 }
 
 /// Three tensors of the MLP's width (gradients of gate, up and product) and four of the hidden

@@ -16,7 +16,12 @@ bool has_tensor(const ParameterTensors& unit, const std::string& name) {
                      [&](const ParameterTensor& t) { return t.name == name; });
 }
 
-std::int64_t logits(const PieceWriter& w) { return w.sizes().tokens * w.sizes().vocab; }
+/// The tensor ranks put their logits together and compute the same loss each.
+bool gathers_logits(const PieceWriter& w) { return w.split() && w.in().software.gathered_logits; }
+
+std::int64_t logits(const PieceWriter& w) {
+  return w.sizes().tokens * (gathers_logits(w) ? w.in().shape.vocab : w.sizes().vocab);
+}
 
 /// Forward and backward are one kernel each, in the compute dtype.
 bool loss_is_one_kernel(const PieceWriter& w) {
@@ -26,7 +31,7 @@ bool loss_is_one_kernel(const PieceWriter& w) {
 /// One number per token over the tensor group, fp32: the row maximum, the target's logit, the sum
 /// of exponentials (Megatron cross_entropy.py:130-157); the fused one joins the last two.
 void loss_collectives(PieceWriter& w) {
-  if (!w.split()) return;
+  if (!w.split() || gathers_logits(w)) return;
   const std::int64_t column = 4 * w.sizes().tokens;
   w.collective("loss.max", CollectiveKind::all_reduce, Dtype::fp32, column);
   if (loss_is_one_kernel(w)) {
@@ -42,6 +47,10 @@ void loss_collectives(PieceWriter& w) {
 /// 2+4, maximum 4, subtract 4+4, exponential 4+4, sum 4, divide 4+4.
 void loss_forward(PieceWriter& w) {
   const std::int64_t n = logits(w), e = w.sizes().element, row = w.sizes().tokens;
+  if (gathers_logits(w)) {  // rank by rank, then side by side: read and written once more
+    w.collective("loss.gather", CollectiveKind::all_gather, w.in().precision.compute, e * n);
+    w.pass("loss.gather.concatenate", copy, 2 * e * n);
+  }
   if (loss_is_one_kernel(w)) {
     w.pass("loss.forward", softmax, 2 * e * n);
   } else {
@@ -74,6 +83,8 @@ void loss_backward(PieceWriter& w) {
     w.pass_fp32("loss.backward.log_softmax", softmax, 12 * n);
   }
   w.pass("loss.backward.cast", pointwise, (4 + e) * n);
+  if (gathers_logits(w))  // the rank's own columns
+    w.pass("loss.gather.backward", copy, 2 * e * w.sizes().tokens * w.sizes().vocab);
 }
 
 Linear head_linear(const PieceWriter& w) {

@@ -51,6 +51,7 @@ struct Software {
   Fusion fusion = Fusion::eager;
   bool packed_projections = false;  // one GEMM for q,k,v and one for gate,up
   bool fused_norm = false;          // eager code with a norm of one kernel
+  bool gathered_logits = false;     // tensor ranks compute the loss on whole, gathered logits
   bool accumulation_fusion = true;  // fused: weight gradients are added to the buffer by their GEMM
   bool recompute_stops = false;  // full recompute ends before the layer's last product (torch 2.1)
   OptimizerKernel optimizer = OptimizerKernel::foreach;

@@ -54,6 +54,7 @@ struct RandomStep {
     precision.loss_scaling = pick(true, false);
     software.fusion = pick(Fusion::eager, Fusion::compiled, Fusion::fused, Fusion::own);
     software.packed_projections = pick(true, false);
+    software.gathered_logits = pick(true, false);
     software.optimizer = pick(OptimizerKernel::foreach, OptimizerKernel::fused,
                               OptimizerKernel::per_tensor, OptimizerKernel::lamb);
     software.flat_parameters =
