@@ -153,6 +153,9 @@ int train(const Arguments& arguments, const Point& point) {
       words.push_back(std::string("--") + option);
       words.push_back(arguments.get(option));
     }
+  const int code = run_sister("stepcast-trainer", words);
+  if (code != exit_rank_lost) return code;
+  std::fprintf(stderr, "once more: the other points are worth a second try\n");
   return run_sister("stepcast-trainer", std::move(words));
 }
 

@@ -101,6 +101,7 @@ class Ranks {
       if (const std::optional<int> status = ended()) return code_of(*status);
       if (Clock::now() - last_word_ > silence) {
         end();
+        for (const std::string& line : said_) std::fprintf(stderr, "%s\n", line.c_str());
         complain(
             fmt::format("the ranks said nothing for {:.0f} s and were ended", silence.count()));
         return exit_rank_lost;
