@@ -67,9 +67,9 @@ TEST_CASE("two pipeline stages expose less communication than pure FSDP on 2,048
 }
 
 // With two sequences per GPU this model still hides nearly all of FSDP's communication on 2,048
-// GPUs (the miss of weak scaling), so tensor 2 has little to win: it loses 3 %.
+// GPUs (the miss of weak scaling), so tensor 2 has little to win: it loses 5 %.
 TEST_CASE("on 2,048 GPUs with two sequences each, tensor 2 comes close to pure FSDP") {
-  CHECK(large_roomy.rate(2, 1) >= 0.96 * large_roomy.rate(1, 1));
+  CHECK(large_roomy.rate(2, 1) >= 0.94 * large_roomy.rate(1, 1));
 }
 
 TEST_CASE("on 2,048 GPUs with two sequences each, tensor 2 beats pure FSDP by over 5 %",
