@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "calibrate/csv.hpp"
 #include "sim/text_table.hpp"
 
@@ -11,7 +13,10 @@ namespace {
 using sim::percent;
 using Align = sim::TextTable::Align;
 
-std::string signed_percent(double share) { return (share > 0 ? "+" : "") + percent(share); }
+std::string signed_percent(double share) {
+  if (std::abs(share) < 5e-7) return percent(0.0);  // a median's own rounding
+  return (share > 0 ? "+" : "") + percent(share);
+}
 std::string count(std::size_t n) { return sim::grouped(static_cast<std::int64_t>(n)); }
 std::string correlation(const std::optional<double>& value) {
   return value ? fmt::format("{:.2f}", *value) : "-";
@@ -27,6 +32,7 @@ std::string sources_table(const PublishedSummary& summary) {
     table.column(heading);
   table.column("worst rows", "", Align::left);
   for (const SourceScore& s : summary.by_source) {
+    if (s.in_scope == 0) continue;
     std::vector<std::string> cells = {s.key, count(s.in_scope), count(s.predicted)};
     if (!s.ours) {
       cells.insert(cells.end(), 5, "-");
