@@ -64,7 +64,7 @@ constexpr std::pair<const char*, Number> numbers[] = {
 };
 
 /// Everything a count can be in this table; larger ones are mistakes and would overflow products.
-constexpr std::int64_t largest_count = 1'000'000'000;
+constexpr double largest_count = 1e9;
 
 [[noreturn]] void fail(const std::string& where, const std::string& column, std::string_view cell,
                        const char* hint) {
@@ -74,12 +74,12 @@ constexpr std::int64_t largest_count = 1'000'000'000;
 
 std::int64_t read_count(const std::string& where, const std::string& column,
                         std::string_view cell) {
-  std::int64_t value = 0;
+  double value = 0;  // some tables write 8.0
   const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (error != std::errc{} || end != cell.data() + cell.size() || value < 0 ||
-      value > largest_count)
+  if (error != std::errc{} || end != cell.data() + cell.size() || !(value >= 0) ||
+      value > largest_count || value != std::floor(value))
     fail(where, column, cell, "a whole number, or blank where the source does not say");
-  return value;
+  return static_cast<std::int64_t>(value);
 }
 
 double read_number(const std::string& where, const std::string& column, std::string_view cell) {

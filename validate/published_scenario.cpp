@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "engine/check.hpp"
 #include "sim/names.hpp"
@@ -130,10 +131,20 @@ TomlValue plan_table(const PublishedRow& row, const FrameworkDefaults& framework
   return plan.take();
 }
 
-std::int64_t sequences_of_a_replica(const PublishedRow& row, std::int64_t data_degree) {
-  if (*row.global_batch_seqs % data_degree != 0)
+/// A batch that does not divide (trainers that let the last micro-batch be smaller) is the nearest
+/// that does, if that is near.
+std::int64_t sequences_of_a_replica(const PublishedRow& row, std::int64_t data_degree,
+                                    std::vector<std::string>& assumed) {
+  constexpr double near = 0.05;
+  const double exact =
+      static_cast<double>(*row.global_batch_seqs) / static_cast<double>(data_degree);
+  const std::int64_t whole = std::max<std::int64_t>(1, std::llround(exact));
+  if (std::abs(static_cast<double>(whole) - exact) > near * exact)
     throw Refused{"the global batch does not divide over the replicas"};
-  return *row.global_batch_seqs / data_degree;
+  if (whole * data_degree != *row.global_batch_seqs)
+    assumed.push_back(fmt::format("global batch {}, the nearest that divides over the replicas",
+                                  whole * data_degree));
+  return whole;
 }
 
 /// Tokens of a sequence that are computed. Half of the positions of 512 hold no token in BERT's
@@ -151,7 +162,11 @@ std::int64_t sequence_of(const PublishedRow& row, const FrameworkDefaults& frame
 
 /// Stated, or from the accumulation steps; none: open.
 std::optional<std::int64_t> stated_micro_batch(const PublishedRow& row, std::int64_t sequences) {
-  if (row.micro_batch_seqs && *row.micro_batch_seqs > 0) return row.micro_batch_seqs;
+  if (row.micro_batch_seqs && *row.micro_batch_seqs > 0) {
+    std::int64_t size = std::min(*row.micro_batch_seqs, sequences);
+    while (sequences % size != 0) --size;  // the last one of a step is smaller there
+    return size;
+  }
   if (row.grad_accum && *row.grad_accum > 0 && sequences % *row.grad_accum == 0)
     return sequences / *row.grad_accum;
   return std::nullopt;
@@ -283,7 +298,7 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   if (*row.gpus % model_ranks != 0)
     throw Refused{"tensor x pipeline x context do not divide the GPUs"};
   const std::int64_t data_degree = *row.gpus / model_ranks;
-  const std::int64_t sequences = sequences_of_a_replica(row, data_degree);
+  const std::int64_t sequences = sequences_of_a_replica(row, data_degree, out.assumed);
 
   TomlValue document = sim::toml_table(where);
   document.set("title", sim::toml_text(row.id + " " + row.model, where));
@@ -293,7 +308,7 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   document.set("cluster", cluster_table(row, cluster, framework.nccl, gpus_per_node, where));
   document.set("plan", plan_table(row, framework, gpus_per_node, data_degree, where));
   Table batch(where);
-  batch.put("global", *row.global_batch_seqs);
+  batch.put("global", sequences * data_degree);
   const auto micro_batch = stated_micro_batch(row, sequences);
   batch.put("micro_batch", micro_batch.value_or(framework.micro_batch.value_or(1)));
   document.set("batch", batch.take());

@@ -56,6 +56,9 @@ TEST_CASE("a blank cell stays a blank") {
 TEST_CASE("an unreadable row says where and why") {
   CHECK(error_of(header + row("ABCD-1", "many", "1")) ==
         "rows.csv:2: 'many' in column gpus is unreadable");
+  CHECK(error_of(header + row("ABCD-1", "8.5", "1")) ==
+        "rows.csv:2: '8.5' in column gpus is unreadable");
+  CHECK(error_of(header + row("ABCD-1", "8.0", "1")).empty());
   CHECK(error_of(header + row("ABCD-1", "-8", "1")) ==
         "rows.csv:2: '-8' in column gpus is unreadable");
   CHECK(error_of(header + row("ABCD-1", "8", "nan")) ==

@@ -123,10 +123,21 @@ TEST_CASE("a row that cannot be simulated says why") {
         "the shape does not give the parameters that the row states");
   CHECK(refusal([](auto& row) { row.layers.reset(); }) ==
         "the row does not state the model's shape");
-  CHECK(refusal([](auto& row) { row.global_batch_seqs = 33; }) ==
+  CHECK(refusal([](auto& row) { row.global_batch_seqs = 24; }) ==
         "the global batch does not divide over the replicas");
   CHECK(refusal([](auto& row) { row.gpus = 12; }) != "");
   CHECK(refusal([](auto& row) { row.gpu = "an abacus"; }) != "");
+}
+
+TEST_CASE("a batch that nearly divides is the nearest that does") {
+  PublishedRow row = llama_row();
+  row.global_batch_seqs = 1000;  // 62.5 on each of 16
+  row.micro_batch_seqs = 11;
+  const RowScenario out = made(row);
+  REQUIRE(out.refused == "");
+  CHECK(out.scenario->global_batch == 1008);
+  CHECK(out.scenario->batch.micro_batch == 9);
+  CHECK(out.scenario->batch.micro_batches == 7);
 }
 
 TEST_CASE("an unknown model is gated where its parameters say so") {
