@@ -47,12 +47,7 @@ class Refinement {
     for (std::size_t l = 0; l < links_.size(); ++l)
       signature[l] = mix(2, std::bit_cast<std::uint64_t>(system.link_capacity[l].value));
     num_links_ = renumber(signature, links_);
-    // Groups that ranks know by different slots differ, although they may have the same members.
-    signature.assign(communicators_.size(), 0);
-    for (std::size_t slot = 0; slot < system.communicator_of.size(); ++slot)
-      for (const std::uint32_t c : system.communicator_of[slot])
-        if (c != no_communicator) signature[c] += mix(9, slot);
-    num_communicators_ = renumber(signature, communicators_);
+    num_communicators_ = renumber(by_slot(), communicators_);
     for (Colour before = 0; before != total(); refine()) before = total();
   }
 
@@ -66,13 +61,25 @@ class Refinement {
  private:
   Colour total() const { return num_ranks_ + num_communicators_ + num_links_; }
 
+  /// Of each communicator: its members, each with the slot by which it knows it. Groups that ranks
+  /// know by different slots differ, although they may have the same members: of two stages that
+  /// send to each other, each is the sender of one pair.
+  std::vector<std::uint64_t> by_slot() const {
+    std::vector<std::uint64_t> out(communicators_.size(), 0);
+    for (std::size_t slot = 0; slot < system_.communicator_of.size(); ++slot)
+      for (std::size_t r = 0; r < ranks_.size(); ++r)
+        if (const std::uint32_t c = system_.communicator_of[slot][r]; c != no_communicator)
+          out[c] += mix(mix(9, slot), ranks_[r]);
+    return out;
+  }
+
   // Sums of mixed values are multiset hashes: the order of members and loads does not matter.
   void refine() {
-    std::vector<std::uint64_t> signature(communicators_.size());
+    std::vector<std::uint64_t> signature = by_slot();
     std::vector<std::uint64_t> on_link(links_.size());
     for (std::size_t c = 0; c < communicators_.size(); ++c) {
       const Communicator& communicator = system_.communicators[c];
-      std::uint64_t members = 0, loads = 0;
+      std::uint64_t members = signature[c], loads = 0;
       for (const std::uint32_t r : communicator.members) members += mix(3, ranks_[r]);
       for (const LinkLoad& load : communicator.loads)
         loads += mix(mix(4, links_[load.link]), std::bit_cast<std::uint64_t>(load.weight));

@@ -40,7 +40,7 @@ void check_shape(const TransformerShape& s, const std::string& where) {
                                     {"ffn_hidden", s.ffn_hidden},
                                     {"vocab", s.vocab}})
     check_positive(name, value, where);
-  if (!s.rope) check_positive("max_positions", s.max_positions, where);
+  if (learned_positions(s)) check_positive("max_positions", s.max_positions, where);
   check_divides("kv_heads", s.kv_heads, "heads", s.heads, where);
 }
 
@@ -262,7 +262,7 @@ void check(const TransformerShape& shape, const ParallelPlan& plan, const Batch&
     check_positive(name, value, where);
   if (plan.prefetch < 0)
     throw InputError(where, "prefetch is " + text(plan.prefetch), "it must be at least 0");
-  if (!shape.rope && batch.sequence > shape.max_positions)
+  if (learned_positions(shape) && batch.sequence > shape.max_positions)
     throw InputError(where,
                      "sequence " + text(batch.sequence) + " is longer than the model's " +
                          text(shape.max_positions) + " positions",

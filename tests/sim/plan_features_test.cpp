@@ -105,6 +105,8 @@ TEST_CASE("ranks fold under every new kind of group, to the same picosecond") {
   for (const std::string& plan :
        {pipeline + "virtual_stages = 4\n", pipeline + "context = 2\n",
         pipeline + "context = 2\nvirtual_stages = 2\nsequence_parallel = true\n",
+        // Two stages send to each other: each is the sender of one pair with the same members.
+        std::string("data = \"zero1\"\ntensor = 2\npipeline = 2\nvirtual_stages = 2\n"),
         std::string("data = \"zero3\"\nshard_degree = 8\n"),
         std::string("data = \"zero2\"\nshard_degree = 2\ncontext = 4\n"),
         std::string("data = \"zero1\"\nshard_degree = 4\ntensor = 2\n")}) {

@@ -168,6 +168,16 @@ TEST_CASE("layers are given part by part, or counted with the ends") {
   CHECK(parts.back() == 1);
 }
 
+TEST_CASE("only learned positions limit the sequence") {
+  TransformerShape shape = gpt(4, 64, 4, 128);
+  const ParallelPlan plan;
+  const Batch batch{.micro_batch = 1, .micro_batches = 1, .sequence = 256};
+  CHECK_THROWS_AS(check(shape, plan, batch, "a.toml:1"), InputError);
+  shape.max_positions = 0;
+  shape.alibi = true;
+  CHECK_NOTHROW(check(shape, plan, batch, "a.toml:1"));
+}
+
 TEST_CASE("plans that interleave, shard or share what they cannot are refused with the reason") {
   const TransformerShape s = llama_7b();
   const auto refused = [&](auto change,
