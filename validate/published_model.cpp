@@ -38,6 +38,14 @@ double parameters(const PublishedRow& row, std::int64_t ffn_matrices, std::int64
          h * static_cast<double>(vocab);
 }
 
+/// 4 h; with a gate two thirds of it, up to the next multiple of 256 (arXiv 2302.13971 and Meta's
+/// llama model.py: 11008 for 4096).
+std::int64_t usual_ffn(std::int64_t hidden, bool gated) {
+  constexpr std::int64_t multiple = 256;
+  if (!gated) return 4 * hidden;
+  return (8 * hidden / 3 + multiple - 1) / multiple * multiple;
+}
+
 const char* missing_size(const PublishedRow& row) {
   if (!row.layers || !row.hidden || !row.heads) return "the row does not state the model's shape";
   if (*row.layers < 1 || *row.hidden < 1 || *row.heads < 1) return "a model of size 0";
@@ -110,9 +118,8 @@ PublishedModel PublishedModels::of(const PublishedRow& row, std::int64_t vocab_m
     gated = *activation->text() == "swiglu";
   std::int64_t ffn = row.ffn_hidden.value_or(0);
   if (ffn == 0) {
-    if (gated) return out.refused = "the row does not state the width of the gated MLP", out;
-    ffn = 4 * *row.hidden;
-    out.assumed.emplace_back("MLP 4 x hidden");
+    ffn = usual_ffn(*row.hidden, gated);
+    out.assumed.push_back(fmt::format("MLP of width {}", ffn));
   }
   const double stated = row.params_b.value_or(0.0) * 1e9;
   if (family.activation_from_parameters) {
