@@ -44,6 +44,7 @@ std::string plan_text(const Scenario& scenario) {
                      word_for(dtype_names, scenario.precision.gradient_reduce));
   if (plan.recompute != workloads::Recompute::none)
     out += fmt::format("; recompute {}", word_for(recompute_names, plan.recompute));
+  if (plan.recompute_every > 1) out += fmt::format(" of 1 layer in {}", plan.recompute_every);
   return out;
 }
 

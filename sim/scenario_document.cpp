@@ -114,6 +114,7 @@ TomlValue plan_table(const Scenario& scenario) {
   if (!layers.empty()) put(table, "stage_layers", std::move(layers));
   put(table, "schedule", word_for(schedule_names, plan.schedule));
   put(table, "recompute", word_for(recompute_names, plan.recompute));
+  if (plan.recompute_every > 1) put(table, "recompute_every", plan.recompute_every);
   put(table, "reduce", word_for(reduce_names, plan.reduce));
   put(table, "prefetch", plan.prefetch);
   return table;

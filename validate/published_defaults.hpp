@@ -47,6 +47,7 @@ struct FrameworkDefaults {
   workloads::Schedule schedule = workloads::Schedule::one_f_one_b;
   std::optional<std::int64_t> micro_batch;  // where blank; none: the largest that fits
   std::string optimizer;                    // "adamw", "lamb", "sgd"
+  std::int64_t selective_every = 0;  // "selective" recomputes every n-th layer; 0: attention alone
   bool dropout = false;  // of embedding, attention and residual branches, beside the model's
   bool removes_padding = false;     // of sentences shorter than the sequence (BERT)
   std::int64_t vocab_multiple = 1;  // the vocabulary is padded to this x tp

@@ -181,6 +181,7 @@ bool fits(Scenario scenario) {
 Scenario with(const Scenario& scenario, Recompute recompute, std::int64_t micro_batch) {
   Scenario out = scenario;
   out.plan.recompute = recompute;
+  if (recompute != Recompute::full) out.plan.recompute_every = 1;
   out.micro.micro_batch = micro_batch;
   return sim::with_degrees(out, out.plan.tensor, out.plan.pipeline);
 }
@@ -214,11 +215,20 @@ std::int64_t largest_micro_batch(const Scenario& scenario, Recompute recompute,
 
 /// What the row leaves open is chosen as its users would: the least recompute that fits, then the
 /// largest micro-batch that fits.
-void choose(Scenario& scenario, std::optional<Recompute> recompute,
+void choose(Scenario& scenario, std::optional<Recompute> recompute, std::int64_t selective_every,
             std::optional<std::int64_t> micro_batch, std::int64_t sequences,
             std::vector<std::string>& assumed) {
   constexpr std::array<Recompute, 3> by_cost = {Recompute::none, Recompute::selective,
                                                 Recompute::full};
+  if (recompute == Recompute::selective && selective_every > 1) {
+    Scenario some = scenario;
+    some.plan.recompute_every = selective_every;
+    if (fits(with(some, Recompute::full, micro_batch.value_or(1)))) {
+      recompute = Recompute::full;
+      scenario.plan.recompute_every = selective_every;
+      assumed.push_back(fmt::format("recompute of 1 layer in {}", selective_every));
+    }
+  }
   if (recompute == Recompute::selective &&
       !fits(with(scenario, Recompute::selective, micro_batch.value_or(1)))) {
     recompute = Recompute::full;
@@ -325,7 +335,8 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
 
   Scenario scenario = sim::read_scenario(document, catalogue_);
   choose(scenario, stated_recompute(row) ? stated_recompute(row) : framework.recompute,
-         micro_batch ? micro_batch : framework.micro_batch, sequences, out.assumed);
+         framework.selective_every, micro_batch ? micro_batch : framework.micro_batch, sequences,
+         out.assumed);
   scenario.run.ignore_memory = true;
   out.document = sim::resolved_document(scenario);
   out.scenario = std::move(scenario);

@@ -42,6 +42,8 @@ void check_plan(const TrainerJob& job, const std::string& where) {
 
 void check_software(const TrainerJob& job, const std::string& where) {
   const workloads::Software& s = job.software;
+  refuse(job.plan.recompute_every != 1, where, "recomputes every layer or none",
+         "leave recompute_every out");
   refuse(s.fusion != workloads::Fusion::own || s.packed_projections || !s.recompute_stops ||
              s.flat_parameters != workloads::FlatParameters::fsdp2 ||
              s.optimizer != workloads::OptimizerKernel::fused || s.tensor_overlap ||

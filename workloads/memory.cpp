@@ -133,8 +133,10 @@ std::int64_t activation_bytes(const Rank& r, Moment moment) {
   if (moment == Moment::optimizer) return 0;
   const ActivationMemory kept(r.in);
   std::vector<std::int64_t> of_chunk;
-  for (const std::int64_t layers : r.parameters.chunk_layers)
-    of_chunk.push_back(layers * kept.layer());
+  for (const std::int64_t layers : r.parameters.chunk_layers) {
+    const std::int64_t again = (layers + r.in.plan.recompute_every - 1) / r.in.plan.recompute_every;
+    of_chunk.push_back(again * kept.layer() + (layers - again) * kept.layer_without_recompute());
+  }
   if (r.stage == 0) of_chunk.front() += r.sizes.local_bytes();
   std::int64_t bytes = peak_in_flight(r.schedule, r.stage, of_chunk);
   if (moment == Moment::backward && r.in.plan.recompute == Recompute::full)

@@ -260,6 +260,11 @@ void check(const TransformerShape& shape, const ParallelPlan& plan, const Batch&
         {"micro_batches", batch.micro_batches},
         {"sequence", batch.sequence}})
     check_positive(name, value, where);
+  check_positive("recompute_every", plan.recompute_every, where);
+  if (plan.recompute_every > 1 && plan.recompute != Recompute::full)
+    throw InputError(where,
+                     "recompute_every is " + text(plan.recompute_every) + " without full recompute",
+                     "only whole layers are recomputed or kept one by one");
   if (plan.prefetch < 0)
     throw InputError(where, "prefetch is " + text(plan.prefetch), "it must be at least 0");
   if (learned_positions(shape) && batch.sequence > shape.max_positions)

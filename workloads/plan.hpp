@@ -31,6 +31,7 @@ struct ParallelPlan {
   std::vector<std::int64_t> stage_layers;  // of each part in model order; empty: equal
   Schedule schedule = Schedule::one_f_one_b;
   Recompute recompute = Recompute::none;
+  std::int64_t recompute_every = 1;  // full: of each part's layers only every n-th, from the first
   ReduceWhen reduce = ReduceWhen::last;
   std::int64_t prefetch = 1;  // units gathered ahead of their use
 

@@ -20,6 +20,7 @@ namespace {
 struct Pieces {
   Piece embedding_forward, layer_forward, head_forward;
   Piece head_backward, layer_backward, embedding_backward;
+  Piece kept_layer_backward;  // of a layer whose activations were kept although others' were not
 };
 
 /// A processor has no streams: what would run beside compute runs in its place, in the order of the
@@ -95,6 +96,12 @@ StageWriter::StageWriter(const StepInputs& in, KernelTable& table, std::int64_t 
 void StageWriter::make_pieces() {
   pieces_.layer_forward = layer_forward(in_, table_);
   pieces_.layer_backward = layer_backward(in_, table_, parameters_.layer);
+  if (in_.plan.recompute_every > 1) {
+    ParallelPlan keeping = in_.plan;
+    keeping.recompute = Recompute::none;
+    pieces_.kept_layer_backward = layer_backward(
+        {in_.shape, keeping, in_.batch, in_.precision, in_.software}, table_, parameters_.layer);
+  }
   if (first_stage()) {
     pieces_.embedding_forward = embedding_forward(in_, table_);
     pieces_.embedding_backward = embedding_backward(in_, table_, parameters_.root);
@@ -171,7 +178,9 @@ void StageWriter::backward(std::size_t turn) {
   if (exchange_.last_part(now)) replay(pieces_.head_backward, 0);
   for (std::size_t unit = units_.end; unit-- > units_.begin;) {
     data([&](auto& d) { d.before_backward(unit); });
-    replay(pieces_.layer_backward, unit);
+    const auto of_part = static_cast<std::int64_t>(unit - units_.begin);
+    const bool again = of_part % in_.plan.recompute_every == 0;
+    replay(again ? pieces_.layer_backward : pieces_.kept_layer_backward, unit);
     data([&](auto& d) { d.after_backward(unit); });
   }
   if (exchange_.first_part(now)) replay(pieces_.embedding_backward, 0);

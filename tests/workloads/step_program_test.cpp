@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tests/workloads/step_reading.hpp"
+#include "workloads/memory.hpp"
 
 using namespace stepcast;
 using namespace stepcast::workloads;
@@ -29,6 +30,28 @@ TEST_CASE("all ranks of a 3D plan together do the FLOPs of one") {
   double sum = 0;
   for (std::size_t role = 0; role < 3; ++role) sum += 4 * flops_of(cut, role);
   CHECK(sum == Approx(flops_of(whole, 0)).epsilon(1e-12));
+}
+
+TEST_CASE("recompute of every second layer is that of half of them, in FLOPs and in memory") {
+  TransformerShape shape = llama_1b();
+  shape.layers = 5;  // the first, third and fifth are recomputed
+  const auto with = [](Recompute recompute, std::int64_t every) {
+    ParallelPlan plan;
+    plan.data = DataParallel::ddp;
+    plan.recompute = recompute;
+    plan.recompute_every = every;
+    return plan;
+  };
+  const ParallelPlan none = with(Recompute::none, 1), all = with(Recompute::full, 1),
+                     some = with(Recompute::full, 2);
+  const auto flops = [&](const ParallelPlan& plan) { return flops_of(step_of(shape, plan), 0); };
+  CHECK(flops(some) == Approx(0.4 * flops(none) + 0.6 * flops(all)).epsilon(1e-12));
+  const auto memory = [&](const ParallelPlan& plan) {
+    return peak_memory(shape, plan, two, {}, eager()).total();
+  };
+  CHECK(memory(some) < memory(none));
+  CHECK(memory(some) > memory(all));
+  CHECK_THROWS_AS(check(shape, with(Recompute::none, 2), two, "a.toml:1"), InputError);
 }
 
 TEST_CASE("one data rank copies but has no data collectives") {
