@@ -122,8 +122,9 @@ std::int64_t batch_size(const Sampler& run, const StoppingRule& rule, const Cloc
     const double per_batch = std::max(seconds(total), 1e-9);
     const double wanted =
         static_cast<double>(repetitions) * seconds(rule.shortest_batch) / per_batch;
-    repetitions = std::clamp(static_cast<std::int64_t>(std::ceil(1.1 * wanted)), 2 * repetitions,
-                             std::min(100 * repetitions, most));
+    const std::int64_t limit = std::min(100 * repetitions, most);
+    repetitions = std::clamp(static_cast<std::int64_t>(std::ceil(1.1 * wanted)),
+                             std::min(2 * repetitions, limit), limit);
     repetitions = std::max(repetitions, rule.smallest_batch);
   }
   return repetitions;

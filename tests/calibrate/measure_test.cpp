@@ -159,6 +159,15 @@ TEST_CASE("short kernels run in batches long enough for the clock") {
   CHECK(middling.measured().repetitions == 10);  // at least ten
 }
 
+TEST_CASE("a kernel that gets faster while batches grow ends at the largest batch") {
+  const StoppingRule rule;
+  // 66,000 repetitions are chosen, and then are too short by two thirds.
+  MadeUp device([&](std::int64_t batch) {
+    return seconds(rule.shortest_batch) / (batch < 4 ? 60'000 : 200'000);
+  });
+  CHECK(device.measured(rule).repetitions == 100'000);
+}
+
 TEST_CASE("a quick look is bounded by samples") {
   const Timing timing = MadeUp(gaussian(0.3)).measured(quick_rule());
   CHECK(timing.stop == Stop::max_samples);
