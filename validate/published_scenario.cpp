@@ -149,7 +149,8 @@ std::int64_t sequences_of_a_replica(const PublishedRow& row, std::int64_t data_d
 
 /// Tokens of a sequence that are computed. Half of the positions of 512 hold no token in BERT's
 /// Wikipedia sentences (arXiv 2107.02027, 2021), of 128 few; code that removes padding sorts
-/// sequences into bins of 64 (NVIDIA's LDDL) and fills up half a bin on average.
+/// sequences into bins of 64 (NVIDIA's LDDL; that 21.11 does so is inferred, 2026-11) and fills up
+/// half a bin on average.
 std::int64_t sequence_of(const PublishedRow& row, const FrameworkDefaults& framework,
                          std::vector<std::string>& assumed) {
   constexpr std::int64_t long_sequence = 512;
