@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calibrate/csv.hpp"
+#include "calibrate/measurement.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -34,39 +35,12 @@ const std::vector<std::string> header = {"gpu",
                                          "data",
                                          "min_bytes_moved"};
 
-// What only rows of stepcast-calibrate run say.
-const std::vector<std::string> measured_header = {"pass",
-                                                  "width",
-                                                  "cache",
-                                                  "choice",
-                                                  "accumulate",
-                                                  "algorithm",
-                                                  "protocol",
-                                                  "spread",
-                                                  "samples",
-                                                  "throttled",
-                                                  "error",
-                                                  "kernel",
-                                                  "collective",
-                                                  "kernel_alone",
-                                                  "kernel_beside",
-                                                  "collective_alone",
-                                                  "collective_beside",
-                                                  "device",
-                                                  "driver",
-                                                  "runtime",
-                                                  "gemm_library",
-                                                  "collective_library",
-                                                  "clocks",
-                                                  "date",
-                                                  "command"};
-
 using Cells = std::map<std::string_view, std::string>;
 
 class Lines {
  public:
   explicit Lines(bool measured) : columns_(header) {
-    if (measured) columns_.insert(columns_.end(), measured_header.begin(), measured_header.end());
+    if (measured) columns_.insert(columns_.end(), columns_of_run().begin(), columns_of_run().end());
     text_ = fmt::format("{}\n", fmt::join(columns_, ","));
   }
 

@@ -34,32 +34,7 @@ const std::vector<std::string> known_columns = {"gpu",
                                                 "implementation",
                                                 "data",
                                                 "min_bytes_moved",
-                                                "implied_GB_per_s",
-                                                "pass",
-                                                "width",
-                                                "cache",
-                                                "choice",
-                                                "accumulate",
-                                                "algorithm",
-                                                "protocol",
-                                                "spread",
-                                                "samples",
-                                                "throttled",
-                                                "error",
-                                                "kernel",
-                                                "collective",
-                                                "kernel_alone",
-                                                "kernel_beside",
-                                                "collective_alone",
-                                                "collective_beside",
-                                                "device",
-                                                "driver",
-                                                "runtime",
-                                                "gemm_library",
-                                                "collective_library",
-                                                "clocks",
-                                                "date",
-                                                "command"};
+                                                "implied_GB_per_s"};
 
 template <class Number>
 std::optional<Number> whole_number(std::string_view text) {
@@ -71,12 +46,43 @@ std::optional<Number> whole_number(std::string_view text) {
 
 }  // namespace
 
+const std::vector<std::string>& columns_of_run() {
+  static const std::vector<std::string> columns = {"pass",
+                                                   "width",
+                                                   "cache",
+                                                   "choice",
+                                                   "accumulate",
+                                                   "algorithm",
+                                                   "protocol",
+                                                   "spread",
+                                                   "samples",
+                                                   "throttled",
+                                                   "error",
+                                                   "kernel",
+                                                   "collective",
+                                                   "kernel_alone",
+                                                   "kernel_beside",
+                                                   "collective_alone",
+                                                   "collective_beside",
+                                                   "device",
+                                                   "driver",
+                                                   "runtime",
+                                                   "gemm_library",
+                                                   "collective_library",
+                                                   "clocks",
+                                                   "date",
+                                                   "command"};
+  return columns;
+}
+
 Columns::Columns(const CsvFile& file) {
   const std::string where = file.path + ":1";
+  std::vector<std::string> known = known_columns;
+  known.insert(known.end(), columns_of_run().begin(), columns_of_run().end());
   for (std::size_t i = 0; i < file.header.size(); ++i) {
     const std::string& name = file.header[i];
-    if (std::find(known_columns.begin(), known_columns.end(), name) == known_columns.end()) {
-      const auto near = sim::closest(name, known_columns);
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      const auto near = sim::closest(name, known);
       throw InputError(where, "unknown column \"" + name + "\"",
                        near ? "did you mean \"" + *near + "\"?" : "see calibrate/import.hpp");
     }

@@ -13,6 +13,9 @@
 
 namespace stepcast::calibrate {
 
+/// The columns that only rows of stepcast-calibrate run fill, in the order of an export.
+const std::vector<std::string>& columns_of_run();
+
 /// Where each known column stands in a file's header.
 class Columns {
  public:
