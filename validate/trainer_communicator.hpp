@@ -1,6 +1,6 @@
 // Who a rank of the trainer talks to: collectives and messages of one group of ranks, over threads
-// of this process (trainer_threads.hpp) or MPI (trainer_mpi.hpp). Blocking calls in program order,
-// as a processor core has no streams. Knows no model and no plan but the groups it cuts.
+// of this process (trainer_threads.cpp), MPI (trainer_mpi.hpp), sockets (trainer_sockets.hpp) or
+// NCCL (trainer_nccl.hpp). Calls in program order; all but NCCL's are done on return. Knows no model and no plan but the groups it cuts.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +11,35 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "engine/units.hpp"
+#include "validate/trainer_numbers.hpp"
 #include "workloads/plan.hpp"
 
 namespace stepcast::validate {
 
 enum class Reduction : std::uint8_t { sum, max };
-enum class Scalar : std::uint8_t { float32, float64 };
+enum class Scalar : std::uint8_t { float32, float64, bfloat16, float16 };
+
+template <class Real>
+inline constexpr Scalar scalar_of = Scalar::float32;
+template <>
+inline constexpr Scalar scalar_of<double> = Scalar::float64;
+template <>
+inline constexpr Scalar scalar_of<Bfloat16> = Scalar::bfloat16;
+template <>
+inline constexpr Scalar scalar_of<Half> = Scalar::float16;
 
 /// A peer is gone, or did not answer in time: the step cannot go on, and this rank is to end.
 struct PeerLost : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// All ranks of a group call the same collectives in the same order with equal lengths. Overloads
-/// for double serve the float64 checks.
+/// All ranks of a group call the same collectives in the same order with equal lengths. Values are
+/// spans or vectors of numbers, in the memory of the ranks' device; on a GPU a call goes onto the
+/// lane at hand (trainer_lanes.hpp) and needs not be done on return.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -35,54 +48,64 @@ class Communicator {
   virtual std::int64_t size() const = 0;
 
   /// In place, over all ranks.
-  void all_reduce(std::span<float> values, Reduction how = Reduction::sum) {
-    reduce_bytes(std::as_writable_bytes(values), Scalar::float32, how);
-  }
-  void all_reduce(std::span<double> values, Reduction how = Reduction::sum) {
-    reduce_bytes(std::as_writable_bytes(values), Scalar::float64, how);
+  template <class Values>
+  void all_reduce(Values&& values, Reduction how = Reduction::sum) {
+    reduce_bytes(written(values), scalar(values), how);
   }
   /// all = the ranks' `mine`, by rank: all.size() == size() * mine.size(). They may not overlap.
-  void all_gather(std::span<const float> mine, std::span<float> all) {
-    gather_bytes(std::as_bytes(mine), std::as_writable_bytes(all), Scalar::float32);
-  }
-  void all_gather(std::span<const double> mine, std::span<double> all) {
-    gather_bytes(std::as_bytes(mine), std::as_writable_bytes(all), Scalar::float64);
+  template <class Mine, class All>
+  void all_gather(const Mine& mine, All&& all) {
+    static_assert(std::is_same_v<Number<Mine>, Number<All>>);
+    gather_bytes(read(mine), written(all), scalar(mine));
   }
   /// mine = this rank's part of the sum over ranks of `all`. They may not overlap.
-  void reduce_scatter(std::span<const float> all, std::span<float> mine) {
-    scatter_bytes(std::as_bytes(all), std::as_writable_bytes(mine), Scalar::float32);
+  template <class All, class Mine>
+  void reduce_scatter(const All& all, Mine&& mine) {
+    static_assert(std::is_same_v<Number<Mine>, Number<All>>);
+    scatter_bytes(read(all), written(mine), scalar(all));
   }
-  void reduce_scatter(std::span<const double> all, std::span<double> mine) {
-    scatter_bytes(std::as_bytes(all), std::as_writable_bytes(mine), Scalar::float64);
+  template <class Values>
+  void broadcast(Values&& values, std::int64_t root) {
+    broadcast_bytes(written(values), root);
   }
-  void broadcast(std::span<float> values, std::int64_t root) {
-    broadcast_bytes(std::as_writable_bytes(values), root);
+  /// `values` may be changed once the lane at hand is done; where there are no lanes, on return: the
+  /// message travels behind, so that two stages that send to each other do not wait for each other.
+  /// Messages between two ranks keep their order.
+  template <class Values>
+  void send(const Values& values, std::int64_t peer) {
+    send_bytes(read(values), peer);
   }
-  void broadcast(std::span<double> values, std::int64_t root) {
-    broadcast_bytes(std::as_writable_bytes(values), root);
-  }
-  /// Returns as soon as `values` may be changed; the message travels behind, so that two stages
-  /// that send to each other do not wait for each other. Messages between two ranks keep their
-  /// order.
-  void send(std::span<const float> values, std::int64_t peer) {
-    send_bytes(std::as_bytes(values), peer);
-  }
-  void send(std::span<const double> values, std::int64_t peer) {
-    send_bytes(std::as_bytes(values), peer);
-  }
-  void receive(std::span<float> values, std::int64_t peer) {
-    receive_bytes(std::as_writable_bytes(values), peer);
-  }
-  void receive(std::span<double> values, std::int64_t peer) {
-    receive_bytes(std::as_writable_bytes(values), peer);
+  template <class Values>
+  void receive(Values&& values, std::int64_t peer) {
+    receive_bytes(written(values), peer);
   }
   virtual void barrier() = 0;
+
+  /// Before the first send() or receive(): collective over the group, whose neighbours by rank are
+  /// those that will talk to each other.
+  virtual void connect_neighbours() {}
 
   /// The ranks of this group that give the same color, in the order of this group; null for a rank
   /// without one. A collective call of the whole group.
   virtual std::unique_ptr<Communicator> split(std::optional<std::int64_t> color) = 0;
 
  private:
+  template <class Values>
+  using Number = std::remove_const_t<
+      std::remove_reference_t<decltype(*std::data(std::declval<Values&>()))>>;
+  template <class Values>
+  static std::span<const std::byte> read(const Values& values) {
+    return std::as_bytes(std::span(values));
+  }
+  template <class Values>
+  static std::span<std::byte> written(Values& values) {
+    return std::as_writable_bytes(std::span(values));
+  }
+  template <class Values>
+  static Scalar scalar(const Values&) {
+    return scalar_of<Number<Values>>;
+  }
+
   virtual void reduce_bytes(std::span<std::byte> values, Scalar, Reduction) = 0;
   virtual void gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all, Scalar) = 0;
   virtual void scatter_bytes(std::span<const std::byte> all, std::span<std::byte> mine, Scalar) = 0;
