@@ -16,7 +16,6 @@ constexpr std::int64_t most_checked = 1 << 18;
 
 Recipe recipe_of(const ElementwiseTask& task, const Shape& s) {
   const bool back = task.backward;
-  using Direction = cuda_kernels::FlatDirection;
   const std::map<std::string, std::function<Recipe()>> kinds{
       {"rmsnorm", [&] { return back ? rmsnorm_gradient(s) : rmsnorm(s); }},
       {"layernorm", [&] { return back ? layernorm_gradient(s) : layernorm(s); }},
@@ -29,8 +28,8 @@ Recipe recipe_of(const ElementwiseTask& task, const Shape& s) {
       {"cast", [&] { return cast(s); }},
       {"adamw", [&] { return adamw(s); }},
       {"grad_norm", [&] { return grad_norm(s); }},
-      {"copy_in", [&] { return flat_copy(s, Direction::copy_in); }},
-      {"copy_out", [&] { return flat_copy(s, Direction::copy_out); }},
+      {"copy_in", [&] { return flat_copy(s, true); }},
+      {"copy_out", [&] { return flat_copy(s, false); }},
   };
   const auto found = kinds.find(task.kind);
   if (found == kinds.end()) throw Unsupported("no kernel of ours is called " + task.kind);

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 struct CUstream_st;
 typedef struct CUstream_st* cudaStream_t;  // as cuda_runtime_api.h declares it
@@ -84,10 +84,21 @@ void layernorm_backward(const Rows& shape, const NormBackward& tensors, cudaStre
 
 // ---- Element by element (cuda_kernels_pointwise.cu).
 
-/// gate_up [rows, 2 width]: gate, then up. y [rows, width] = silu(gate) * up.
-void swiglu_forward(const Rows& shape, const void* gate_up, void* y, cudaStream_t stream);
-void swiglu_backward(const Rows& shape, const void* gate_up, const void* dy, void* d_gate_up,
-                     cudaStream_t stream);
+/// The two inputs of SwiGLU, or their gradients: rows of `width` elements that begin `stride`
+/// elements apart.
+template <class Pointer>
+struct GateUp {
+  Pointer gate = nullptr, up = nullptr;
+  std::int64_t stride = 0;
+};
+/// Side by side in rows of 2 width: gate, then up.
+GateUp<const void*> side_by_side(const Rows& shape, const void* gate_up);
+GateUp<void*> side_by_side(const Rows& shape, void* gate_up);
+
+/// y [rows, width] = silu(gate) * up.
+void swiglu_forward(const Rows& shape, const GateUp<const void*>& x, void* y, cudaStream_t stream);
+void swiglu_backward(const Rows& shape, const GateUp<const void*>& x, const void* dy,
+                     const GateUp<void*>& dx, cudaStream_t stream);
 /// GELU by tanh, as GPT-2 has it.
 void gelu_forward(ElementType type, std::int64_t elements, const void* x, void* y,
                   cudaStream_t stream);
@@ -98,6 +109,13 @@ void residual_add(ElementType type, std::int64_t elements, const void* a, const 
                   cudaStream_t stream);
 void cast(ElementType from, ElementType to, std::int64_t elements, const void* x, void* y,
           cudaStream_t stream);
+/// sum += x, in fp32.
+void accumulate(ElementType type, std::int64_t elements, const void* x, float* sum,
+                cudaStream_t stream);
+/// x *= factor[0], in fp32; `factor` lies on the device.
+void scale_by(std::int64_t elements, const float* factor, float* x, cudaStream_t stream);
+/// x *= factor, in fp32; found[0] = 1 where a product is not finite.
+void unscale(std::int64_t elements, float factor, float* x, float* found, cudaStream_t stream);
 void fill(ElementType type, std::int64_t elements, float value, void* y, cudaStream_t stream);
 void copy(std::size_t bytes, const void* from, void* to, cudaStream_t stream);
 
@@ -113,18 +131,38 @@ void rope_table(std::int64_t sequence, std::int64_t head_dim, float base, float*
 void rope(const RopeShape& shape, Pass pass, const void* x, const float* cosines,
           const float* sines, void* y, cudaStream_t stream);
 
-// ---- Vocabulary (cuda_kernels_vocabulary.cu).
+// ---- Vocabulary (cuda_kernels_vocabulary.cu). Ranks may have a part of it each: rows of tables,
+// columns of logits.
 
-/// y[token] = table[ids[token]], table [vocabulary, width]; Rows: tokens and width.
-void embedding_forward(const Rows& shape, const void* table, const std::int64_t* ids, void* y,
-                       cudaStream_t stream);
-/// d_table[ids[token]] += dy[token], fp32 atomics; the caller zeroes d_table.
-void embedding_backward(const Rows& shape, const std::int64_t* ids, const void* dy, float* d_table,
-                        cudaStream_t stream);
-/// losses[row] = ln sum exp(logits[row]) - logits[row][target], and at once d_logits =
-/// gradient * (softmax - one at the target). d_logits may be logits; null: losses alone.
-void cross_entropy(const Rows& shape, const void* logits, const std::int64_t* targets,
-                   float gradient, float* losses, void* d_logits, cudaStream_t stream);
+struct VocabularyPart {
+  std::int64_t first = 0, size = 0;
+};
+
+/// y[token] = table[ids[token] - first], zeros where another rank has the row. table [size, width];
+/// Rows: tokens and width.
+void embedding_forward(const Rows& shape, const VocabularyPart& part, const void* table,
+                       const std::int32_t* ids, void* y, cudaStream_t stream);
+/// d_table[ids[token] - first] += dy[token]: summed in fp32 by token, rounded once, the same bits
+/// on every run. At most 2^30 tokens.
+void embedding_backward(const Rows& shape, const VocabularyPart& part, const std::int32_t* ids,
+                        const void* dy, void* d_table, cudaStream_t stream);
+
+/// Of logits [rows, width], Rows: lse[row] = ln sum exp(logits[row]); target[row] = the logit of
+/// column targets[row] - first, 0 where another rank has it.
+void loss_forward(const Rows& shape, std::int64_t first, const void* logits,
+                  const std::int32_t* targets, float* lse, float* target, cudaStream_t stream);
+/// logits become scale * (exp(logits - lse) - one at the target), lse being that of the whole row.
+void loss_backward(const Rows& shape, std::int64_t first, void* logits, const std::int32_t* targets,
+                   const float* lse, float scale, cudaStream_t stream);
+/// Rows cut over ranks, `most` being the largest lse of a row's parts: sums = exp(lse - most), and
+/// of their sums over ranks lse = most + ln sums.
+void lse_to_sums(std::int64_t rows, const float* lse, const float* most, float* sums,
+                 cudaStream_t stream);
+void sums_to_lse(std::int64_t rows, const float* most, const float* sums, float* lse,
+                 cudaStream_t stream);
+/// sum[0] += sum of lse - target, the same bits on every run.
+void add_loss(std::int64_t rows, const float* lse, const float* target, float* sum,
+              cudaStream_t stream);
 
 // ---- Optimizer and sharding (cuda_kernels_optimizer.cu).
 
@@ -143,23 +181,40 @@ struct AdamWTensors {
 void adamw(const AdamW& settings, const AdamWTensors& tensors, std::int64_t elements,
            cudaStream_t stream);
 
-/// result = sum of x^2, the same bits on every run. Workspace: sum_of_squares_workspace_bytes().
-std::size_t sum_of_squares_workspace_bytes();
-void sum_of_squares(ElementType type, std::int64_t elements, const void* x, float* workspace,
-                    float* result, cudaStream_t stream);
-
-/// One tensor of a flat buffer, as FSDP gathers them.
-struct FlatPiece {
-  void* tensor = nullptr;
-  std::int64_t offset = 0, bytes = 0;  // in the flat buffer
-  std::int64_t first_block = 0;        // of the kernel; number_blocks fills it
+/// Work on many tensors that one kernel does: a table of pieces on the device. A block has a part
+/// of one piece.
+struct SquaresPiece {
+  const void* tensor = nullptr;
+  std::int64_t elements = 0;
+  std::int64_t first_block = 0;  // of the kernel; number_blocks fills it
 };
-enum class FlatDirection : std::uint8_t { copy_in, copy_out };  // into the flat buffer, out of it
+struct CopyPiece {
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::int64_t elements = 0;
+  std::int64_t first_block = 0;  // of the kernel; number_blocks fills it
+};
 /// Fills first_block; returns how many blocks there are. Before the table goes to the device.
-std::int64_t number_blocks(std::vector<FlatPiece>& pieces);
-/// `pieces` lies on the device.
-void flat_copy(FlatDirection direction, const FlatPiece* pieces, std::int64_t num_pieces,
-               std::int64_t num_blocks, void* flat, cudaStream_t stream);
+std::int64_t number_blocks(std::span<SquaresPiece> pieces);
+std::int64_t number_blocks(std::span<CopyPiece> pieces);
+
+/// A table of pieces, numbered, on the device.
+template <class Piece>
+struct Pieces {
+  const Piece* pieces = nullptr;
+  std::int64_t count = 0, num_blocks = 0;
+};
+/// results[i] = sum of x^2 of tensor i, the same bits on every run. `partial`: a float a block.
+void sums_of_squares(ElementType type, const Pieces<SquaresPiece>& tensors, float* partial,
+                     float* results, cudaStream_t stream);
+/// result[0] = sum of values * weights, in order of the threads of one block.
+void weighted_sum(std::int64_t count, const float* values, const float* weights, float* result,
+                  cudaStream_t stream);
+/// factor[0] = min(1, largest / (sqrt(squares[0]) + 1e-6)), as torch.nn.utils.clip_grad_norm_.
+void clip_factor(const float* squares, float largest, float* factor, cudaStream_t stream);
+
+/// to = from, for every piece; between tensors, parameters and flat buffers, as FSDP gathers them.
+void copies(ElementType from, ElementType to, const Pieces<CopyPiece>& pieces, cudaStream_t stream);
 
 /// Does nothing: the cost of a launch.
 void empty_kernel(cudaStream_t stream);

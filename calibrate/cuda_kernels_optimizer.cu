@@ -1,5 +1,4 @@
-// The optimizer's step, the gradient's norm, FSDP's copies in and out of a flat buffer, and the
-// empty kernel.
+// The optimizer's step, the gradient's norm, copies of many pieces, and the empty kernel.
 #include "calibrate/cuda_kernels_language.cuh"
 
 namespace stepcast::calibrate::cuda_kernels {
@@ -62,86 +61,126 @@ AdamWFactors factors_of(const AdamW& settings) {
   return {.beta1 = settings.beta1,
           .beta2 = settings.beta2,
           .epsilon = settings.epsilon,
-          .decay = 1.0F - settings.learning_rate * settings.weight_decay,
+          .decay = static_cast<float>(1.0 - static_cast<double>(settings.learning_rate) *
+                                                static_cast<double>(settings.weight_decay)),
           .rate = static_cast<float>(settings.learning_rate / correction1),
           .inverse_correction2 = static_cast<float>(1.0 / correction2),
           .gradient_scale = settings.gradient_scale};
 }
 
-constexpr int kSquaresThreads = 512, kSquaresBlocks = 1024;
+/// The piece of a block: the last that begins at or before it, by halving.
+template <class Piece>
+__device__ Piece piece_of(const Pieces<Piece>& table, std::int64_t block) {
+  std::int64_t low = 0, high = table.count;  // pieces[low].first_block <= block
+  while (high - low > 1) {
+    const std::int64_t middle = (low + high) / 2;
+    (table.pieces[middle].first_block <= block ? low : high) = middle;
+  }
+  return table.pieces[low];
+}
+
+constexpr int kSquaresThreads = 512;
+constexpr std::int64_t kSquaresElements = 64 * 1024;  // of one block
+
+template <class Element>
+__device__ float square(Element x) {
+  const float value = to_float(x);
+  return value * value;
+}
 
 /// Each block leaves one partial sum; as many elements always take as many blocks and the same
 /// order: the same bits.
-template <int kSize, class Element>
+template <class Element>
 __global__ void __launch_bounds__(kSquaresThreads)
-    partial_squares(std::int64_t elements, const Element* x, float* partial) {
-  const std::int64_t thread = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
-  const std::int64_t packs = elements / kSize;
+    partial_squares(Pieces<SquaresPiece> table, float* partial) {
+  constexpr int kSize = 16 / sizeof(Element);
+  const SquaresPiece piece = piece_of(table, blockIdx.x);
+  const std::int64_t begin = (blockIdx.x - piece.first_block) * kSquaresElements;
+  const std::int64_t elements = min(kSquaresElements, piece.elements - begin);
+  const Element* x = static_cast<const Element*>(piece.tensor) + begin;
+  const bool wide = reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
+  const std::int64_t packed = wide ? elements / kSize * kSize : 0;
+  const std::int64_t thread = threadIdx.x, threads = blockDim.x;
   float sum = 0;
-  for (std::int64_t p = thread; p < packs; p += stride) {
-    const auto pack = load<kSize>(x + p * kSize);
+  for (std::int64_t i = thread * kSize; i < packed; i += threads * kSize) {
+    const auto pack = load<kSize>(x + i);
 #pragma unroll
-    for (int j = 0; j < kSize; ++j) {
-      const float value = to_float(pack.element[j]);
-      sum += value * value;
-    }
+    for (int j = 0; j < kSize; ++j) sum += square(pack.element[j]);
   }
-  for (std::int64_t i = packs * kSize + thread; i < elements; i += stride) {
-    const float value = to_float(x[i]);
-    sum += value * value;
-  }
+  for (std::int64_t i = packed + thread; i < elements; i += threads) sum += square(x[i]);
   sum = block_sum(sum);
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
+/// One block a tensor.
 __global__ void __launch_bounds__(kSquaresThreads)
-    sum_partials(int count, const float* partial, float* result) {
+    sum_partials(Pieces<SquaresPiece> table, const float* partial, float* results) {
+  const std::int64_t piece = blockIdx.x;
+  const std::int64_t end =
+      piece + 1 < table.count ? table.pieces[piece + 1].first_block : table.num_blocks;
   float sum = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x))
+  for (std::int64_t i = table.pieces[piece].first_block + threadIdx.x; i < end; i += blockDim.x)
     sum += partial[i];
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) results[piece] = sum;
+}
+
+/// One block.
+__global__ void __launch_bounds__(kSquaresThreads)
+    sum_products(std::int64_t count, const float* values, const float* weights, float* result) {
+  float sum = 0;
+  for (std::int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += values[i] * weights[i];
   sum = block_sum(sum);
   if (threadIdx.x == 0) *result = sum;
 }
 
-constexpr std::int64_t kFlatBytes = 16 * 1024;  // of one block
+__global__ void factor_of(const float* squares, float largest, float* factor) {
+  *factor = fminf(1.0F, largest / (sqrtf(*squares) + 1e-6F));
+}
 
-/// The piece of a block: the last that begins at or before it, by halving.
-__device__ const FlatPiece& piece_of(const FlatPiece* pieces, std::int64_t num_pieces,
-                                     std::int64_t block) {
-  std::int64_t low = 0, high = num_pieces;  // pieces[low].first_block <= block
-  while (high - low > 1) {
-    const std::int64_t middle = (low + high) / 2;
-    (pieces[middle].first_block <= block ? low : high) = middle;
+constexpr std::int64_t kCopyElements = 8 * 1024;  // of one block
+
+template <int kSize, class From, class To>
+__device__ void copy_pack(const From* from, To* to) {
+  const auto pack = load<kSize>(from);
+  if constexpr (std::is_same_v<From, To>) {
+    store(to, pack);  // the same bits, of NaN too
+  } else {
+    Pack<To, kSize> result;
+#pragma unroll
+    for (int j = 0; j < kSize; ++j) assign(result.element[j], to_float(pack.element[j]));
+    store(to, result);
   }
-  return pieces[low];
 }
 
-/// By the whole block; `Word` is what both addresses are aligned to.
-template <class Word>
-__device__ std::int64_t copy_words(const unsigned char* from, unsigned char* to,
-                                   std::int64_t bytes) {
-  const std::int64_t words = bytes / static_cast<std::int64_t>(sizeof(Word));
-  for (std::int64_t i = threadIdx.x; i < words; i += blockDim.x)
-    reinterpret_cast<Word*>(to)[i] = reinterpret_cast<const Word*>(from)[i];
-  return words * static_cast<std::int64_t>(sizeof(Word));
-}
-
-__global__ void __launch_bounds__(kThreads)
-    flat_copy_blocks(bool into_flat, const FlatPiece* pieces, std::int64_t num_pieces,
-                     unsigned char* flat) {
-  using Word = Pack<unsigned char, 16>;
-  const FlatPiece piece = piece_of(pieces, num_pieces, blockIdx.x);
-  const std::int64_t begin = (blockIdx.x - piece.first_block) * kFlatBytes;
-  const std::int64_t bytes = min(kFlatBytes, piece.bytes - begin);
-  unsigned char* tensor = static_cast<unsigned char*>(piece.tensor) + begin;
-  unsigned char* in_flat = flat + piece.offset + begin;
-  const unsigned char* from = into_flat ? tensor : in_flat;
-  unsigned char* to = into_flat ? in_flat : tensor;
+template <class From, class To>
+__global__ void __launch_bounds__(kThreads) copy_pieces(Pieces<CopyPiece> table) {
+  constexpr int kSize =
+      16 / static_cast<int>(sizeof(From) < sizeof(To) ? sizeof(From) : sizeof(To));
+  const CopyPiece piece = piece_of(table, blockIdx.x);
+  const std::int64_t begin = (blockIdx.x - piece.first_block) * kCopyElements;
+  const std::int64_t elements = min(kCopyElements, piece.elements - begin);
+  const From* from = static_cast<const From*>(piece.from) + begin;
+  To* to = static_cast<To*>(piece.to) + begin;
   const bool wide = (reinterpret_cast<std::uintptr_t>(from) % 16 == 0) &&
                     (reinterpret_cast<std::uintptr_t>(to) % 16 == 0);
-  const std::int64_t done = wide ? copy_words<Word>(from, to, bytes) : 0;
-  copy_words<unsigned char>(from + done, to + done, bytes - done);
+  const std::int64_t packed = wide ? elements / kSize * kSize : 0;
+  const std::int64_t thread = threadIdx.x, threads = blockDim.x;
+  for (std::int64_t i = thread * kSize; i < packed; i += threads * kSize)
+    copy_pack<kSize>(from + i, to + i);
+  for (std::int64_t i = packed + thread; i < elements; i += threads) copy_pack<1>(from + i, to + i);
+}
+
+/// An empty piece has no block, and the search must not find it: it takes the next one's number and
+/// comes before it, so the last of equal numbers, the one with elements, is found.
+template <class Piece>
+std::int64_t number(std::span<Piece> pieces, std::int64_t elements_of_block) {
+  std::int64_t next = 0;
+  for (Piece& piece : pieces) {
+    piece.first_block = next;
+    next += ceil_div(piece.elements, elements_of_block);
+  }
+  return next;
 }
 
 __global__ void nothing() {}
@@ -170,48 +209,50 @@ void adamw(const AdamW& settings, const AdamWTensors& t, std::int64_t elements,
   });
 }
 
-std::size_t sum_of_squares_workspace_bytes() { return kSquaresBlocks * sizeof(float); }
+std::int64_t number_blocks(std::span<SquaresPiece> pieces) {
+  return number(pieces, kSquaresElements);
+}
+std::int64_t number_blocks(std::span<CopyPiece> pieces) { return number(pieces, kCopyElements); }
 
-void sum_of_squares(ElementType type, std::int64_t elements, const void* x, float* workspace,
-                    float* result, cudaStream_t stream) {
+void sums_of_squares(ElementType type, const Pieces<SquaresPiece>& tensors, float* partial,
+                     float* results, cudaStream_t stream) {
+  LaunchShape blocks{.grid = dim3(static_cast<unsigned>(tensors.num_blocks)),
+                     .block = dim3(kSquaresThreads),
+                     .shared_bytes = 0,
+                     .stream = stream};
   with_type(type, [&](auto kind) {
-    using Element = decltype(kind);
-    constexpr int size = 16 / sizeof(Element);
-    const std::int64_t blocks = std::clamp<std::int64_t>(
-        ceil_div(elements, std::int64_t{kSquaresThreads} * size), 1, kSquaresBlocks);
-    LaunchShape blocks_of{.grid = dim3(static_cast<unsigned>(blocks)),
-                          .block = dim3(kSquaresThreads),
-                          .shared_bytes = 0,
-                          .stream = stream};
-    launch("sum_of_squares",
-           aligned({x}) ? partial_squares<size, Element> : partial_squares<1, Element>, blocks_of,
-           elements, static_cast<const Element*>(x), workspace);
-    blocks_of.grid = dim3(1);
-    launch("sum_of_squares", sum_partials, blocks_of, static_cast<int>(blocks),
-           static_cast<const float*>(workspace), result);
+    launch("sums_of_squares", partial_squares<decltype(kind)>, blocks, tensors, partial);
   });
+  blocks.grid = dim3(static_cast<unsigned>(tensors.count));
+  launch("sums_of_squares", sum_partials, blocks, tensors, static_cast<const float*>(partial),
+         results);
 }
 
-std::int64_t number_blocks(std::vector<FlatPiece>& pieces) {
-  // An empty piece has no block, and the search must not find it: it takes the next one's number
-  // and comes before it, so the last of equal numbers, the one with bytes, is found.
-  std::int64_t next = 0;
-  for (FlatPiece& piece : pieces) {
-    piece.first_block = next;
-    next += ceil_div(piece.bytes, kFlatBytes);
-  }
-  return next;
+void weighted_sum(std::int64_t count, const float* values, const float* weights, float* result,
+                  cudaStream_t stream) {
+  launch("weighted_sum", sum_products,
+         {.grid = dim3(1), .block = dim3(kSquaresThreads), .shared_bytes = 0, .stream = stream},
+         count, values, weights, result);
 }
 
-void flat_copy(FlatDirection direction, const FlatPiece* pieces, std::int64_t num_pieces,
-               std::int64_t num_blocks, void* flat, cudaStream_t stream) {
-  launch("flat_copy", flat_copy_blocks,
-         {.grid = dim3(static_cast<unsigned>(num_blocks)),
-          .block = dim3(kThreads),
-          .shared_bytes = 0,
-          .stream = stream},
-         direction == FlatDirection::copy_in, pieces, num_pieces,
-         static_cast<unsigned char*>(flat));
+void clip_factor(const float* squares, float largest, float* factor, cudaStream_t stream) {
+  launch("clip_factor", factor_of,
+         {.grid = dim3(1), .block = dim3(1), .shared_bytes = 0, .stream = stream}, squares, largest,
+         factor);
+}
+
+void copies(ElementType from, ElementType to, const Pieces<CopyPiece>& pieces,
+            cudaStream_t stream) {
+  with_type(from, [&](auto source) {
+    with_type(to, [&](auto target) {
+      launch("copies", copy_pieces<decltype(source), decltype(target)>,
+             {.grid = dim3(static_cast<unsigned>(pieces.num_blocks)),
+              .block = dim3(kThreads),
+              .shared_bytes = 0,
+              .stream = stream},
+             pieces);
+    });
+  });
 }
 
 void empty_kernel(cudaStream_t stream) {

@@ -44,14 +44,16 @@ struct Unary {
   }
 };
 
-template <class F, class Element>
+template <class F, class First, class Second = First>
 struct Binary {
-  const Element *a, *b;
-  Element* y;
+  const First* a;
+  const Second* b;
+  First* y;
   template <int kSize>
   __device__ void at(std::int64_t i) const {
-    const auto first = load<kSize>(a + i), second = load<kSize>(b + i);
-    Pack<Element, kSize> result;
+    const auto first = load<kSize>(a + i);
+    const auto second = load<kSize>(b + i);
+    Pack<First, kSize> result;
 #pragma unroll
     for (int j = 0; j < kSize; ++j)
       assign(result.element[j], F::of(to_float(first.element[j]), to_float(second.element[j])));
@@ -117,6 +119,36 @@ struct Fill {
   }
 };
 
+struct ScaleBy {
+  const float* factor;
+  float* x;
+  template <int kSize>
+  __device__ void at(std::int64_t i) const {
+    const float by = *factor;
+    auto pack = load<kSize>(x + i);
+#pragma unroll
+    for (int j = 0; j < kSize; ++j) pack.element[j] *= by;
+    store(x + i, pack);
+  }
+};
+
+struct Unscale {
+  float factor;
+  float *x, *found;
+  template <int kSize>
+  __device__ void at(std::int64_t i) const {
+    auto pack = load<kSize>(x + i);
+    bool finite = true;
+#pragma unroll
+    for (int j = 0; j < kSize; ++j) {
+      pack.element[j] *= factor;
+      finite &= fabsf(pack.element[j]) < INFINITY;  // false for NaN as well
+    }
+    store(x + i, pack);
+    if (!finite) *found = 1;
+  }
+};
+
 struct CopyBytes {
   const unsigned char* from;
   unsigned char* to;
@@ -129,22 +161,22 @@ struct CopyBytes {
 /// silu(x) = x / (1 + exp(-x)).
 __device__ float sigmoid(float x) { return 1.0F / (1.0F + __expf(-x)); }
 
-/// Element i of y is at row i / width; gate and up of it lie in a row of 2 width. In packs, width
-/// is a multiple of the pack.
+/// Element i of y is at row i / width, where rows of gate and up begin `stride` apart. In packs,
+/// width and stride are multiples of the pack.
 template <class Element>
 struct Swiglu {
-  std::int64_t width;
-  const Element* gate_up;
+  std::int64_t width, stride;
+  const Element *gate, *up;
   Element* y;
   template <int kSize>
   __device__ void at(std::int64_t i) const {
-    const Element* from = gate_up + i + i / width * width;
-    const auto gate = load<kSize>(from), up = load<kSize>(from + width);
+    const std::int64_t place = i + i / width * (stride - width);
+    const auto gates = load<kSize>(gate + place), ups = load<kSize>(up + place);
     Pack<Element, kSize> result;
 #pragma unroll
     for (int j = 0; j < kSize; ++j) {
-      const float x = to_float(gate.element[j]);
-      assign(result.element[j], x * sigmoid(x) * to_float(up.element[j]));
+      const float x = to_float(gates.element[j]);
+      assign(result.element[j], x * sigmoid(x) * to_float(ups.element[j]));
     }
     store(y + i, result);
   }
@@ -153,23 +185,26 @@ struct Swiglu {
 /// d silu(x) = s (1 + x (1 - s)), s = sigmoid(x).
 template <class Element>
 struct SwigluGradient {
-  std::int64_t width;
-  const Element *gate_up, *dy;
-  Element* d_gate_up;
+  std::int64_t width, stride, gradient_stride;
+  const Element *gate, *up, *dy;
+  Element *d_gate, *d_up;
   template <int kSize>
   __device__ void at(std::int64_t i) const {
-    const std::int64_t first = i + i / width * width;
-    const auto gate = load<kSize>(gate_up + first), up = load<kSize>(gate_up + first + width);
+    const std::int64_t row = i / width;
+    const std::int64_t from = i + row * (stride - width);
+    const std::int64_t to = i + row * (gradient_stride - width);
+    const auto gates = load<kSize>(gate + from), ups = load<kSize>(up + from);
     const auto gradient = load<kSize>(dy + i);
-    Pack<Element, kSize> d_gate, d_up;
+    Pack<Element, kSize> of_gate, of_up;
 #pragma unroll
     for (int j = 0; j < kSize; ++j) {
-      const float x = to_float(gate.element[j]), s = sigmoid(x), dy = to_float(gradient.element[j]);
-      assign(d_gate.element[j], dy * to_float(up.element[j]) * s * (1.0F + x * (1.0F - s)));
-      assign(d_up.element[j], dy * x * s);
+      const float x = to_float(gates.element[j]), s = sigmoid(x);
+      const float slope = to_float(gradient.element[j]);
+      assign(of_gate.element[j], slope * to_float(ups.element[j]) * s * (1.0F + x * (1.0F - s)));
+      assign(of_up.element[j], slope * x * s);
     }
-    store(d_gate_up + first, d_gate);
-    store(d_gate_up + first + width, d_up);
+    store(d_gate + to, of_gate);
+    store(d_up + to, of_up);
   }
 };
 
@@ -219,27 +254,40 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void swiglu_forward(const Rows& shape, const void* gate_up, void* y, cudaStream_t stream) {
+GateUp<const void*> side_by_side(const Rows& shape, const void* gate_up) {
+  const auto bytes = static_cast<std::int64_t>(bytes_of(shape.type)) * shape.width;
+  return {gate_up, static_cast<const char*>(gate_up) + bytes, 2 * shape.width};
+}
+GateUp<void*> side_by_side(const Rows& shape, void* gate_up) {
+  const auto bytes = static_cast<std::int64_t>(bytes_of(shape.type)) * shape.width;
+  return {gate_up, static_cast<char*>(gate_up) + bytes, 2 * shape.width};
+}
+
+void swiglu_forward(const Rows& shape, const GateUp<const void*>& x, void* y, cudaStream_t stream) {
   with_type(shape.type, [&](auto kind) {
     using Element = decltype(kind);
     constexpr int size = 16 / sizeof(Element);
+    const bool wide = shape.width % size == 0 && x.stride % size == 0 && aligned({x.gate, x.up, y});
     launch_map<size>("swiglu_forward", shape.rows * shape.width,
-                     Swiglu<Element>{shape.width, static_cast<const Element*>(gate_up),
-                                     static_cast<Element*>(y)},
-                     shape.width % size == 0 && aligned({gate_up, y}), stream);
+                     Swiglu<Element>{shape.width, x.stride, static_cast<const Element*>(x.gate),
+                                     static_cast<const Element*>(x.up), static_cast<Element*>(y)},
+                     wide, stream);
   });
 }
 
-void swiglu_backward(const Rows& shape, const void* gate_up, const void* dy, void* d_gate_up,
-                     cudaStream_t stream) {
+void swiglu_backward(const Rows& shape, const GateUp<const void*>& x, const void* dy,
+                     const GateUp<void*>& dx, cudaStream_t stream) {
   with_type(shape.type, [&](auto kind) {
     using Element = decltype(kind);
     constexpr int size = 16 / sizeof(Element);
-    launch_map<size>(
-        "swiglu_backward", shape.rows * shape.width,
-        SwigluGradient<Element>{shape.width, static_cast<const Element*>(gate_up),
-                                static_cast<const Element*>(dy), static_cast<Element*>(d_gate_up)},
-        shape.width % size == 0 && aligned({gate_up, dy, d_gate_up}), stream);
+    const bool wide = shape.width % size == 0 && x.stride % size == 0 && dx.stride % size == 0 &&
+                      aligned({x.gate, x.up, dy, dx.gate, dx.up});
+    launch_map<size>("swiglu_backward", shape.rows * shape.width,
+                     SwigluGradient<Element>{
+                         shape.width, x.stride, dx.stride, static_cast<const Element*>(x.gate),
+                         static_cast<const Element*>(x.up), static_cast<const Element*>(dy),
+                         static_cast<Element*>(dx.gate), static_cast<Element*>(dx.up)},
+                     wide, stream);
   });
 }
 
@@ -268,6 +316,25 @@ void cast(ElementType from, ElementType to, std::int64_t elements, const void* x
       launch_unary<Identity, decltype(source), decltype(target)>("cast", elements, x, y, stream);
     });
   });
+}
+
+void accumulate(ElementType type, std::int64_t elements, const void* x, float* sum,
+                cudaStream_t stream) {
+  with_type(type, [&](auto kind) {
+    using Element = decltype(kind);
+    launch_map<16 / sizeof(Element)>(
+        "accumulate", elements,
+        Binary<Sum, float, Element>{sum, static_cast<const Element*>(x), sum}, aligned({x, sum}),
+        stream);
+  });
+}
+
+void scale_by(std::int64_t elements, const float* factor, float* x, cudaStream_t stream) {
+  launch_map<4>("scale_by", elements, ScaleBy{factor, x}, aligned({x}), stream);
+}
+
+void unscale(std::int64_t elements, float factor, float* x, float* found, cudaStream_t stream) {
+  launch_map<4>("unscale", elements, Unscale{factor, x, found}, aligned({x}), stream);
 }
 
 void fill(ElementType type, std::int64_t elements, float value, void* y, cudaStream_t stream) {

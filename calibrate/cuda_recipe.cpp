@@ -12,14 +12,14 @@ namespace stepcast::calibrate {
 namespace {
 
 std::vector<std::byte> random_ids(const Tensor& tensor, std::uint64_t seed) {
-  std::vector<std::int64_t> ids;
+  std::vector<std::int32_t> ids;
   for (std::int64_t i = 0; i < tensor.count; ++i) {
     const double unit =
         0.5 + 0.5 * static_cast<double>(random_value(seed, static_cast<std::uint64_t>(i)));
-    ids.push_back(std::min(tensor.num_ids - 1,
-                           static_cast<std::int64_t>(unit * static_cast<double>(tensor.num_ids))));
+    const auto id = static_cast<std::int64_t>(unit * static_cast<double>(tensor.num_ids));
+    ids.push_back(static_cast<std::int32_t>(std::min(tensor.num_ids - 1, id)));
   }
-  std::vector<std::byte> raw(ids.size() * sizeof(std::int64_t));
+  std::vector<std::byte> raw(ids.size() * sizeof(std::int32_t));
   std::memcpy(raw.data(), ids.data(), raw.size());
   return raw;
 }
@@ -54,8 +54,8 @@ Doubles read(const Tensor& tensor, const std::byte* memory) {
       values.push_back(read_element(raw.data(), i, tensor.element));
       continue;
     }
-    std::int64_t id = 0;
-    std::memcpy(&id, raw.data() + i * 8, 8);
+    std::int32_t id = 0;
+    std::memcpy(&id, raw.data() + i * 4, sizeof(id));
     values.push_back(static_cast<double>(id));
   }
   return values;
@@ -162,7 +162,7 @@ double CudaRecipe::relative_error() {
 
 std::int64_t Tensor::size() const {
   if (content == Content::bytes) return static_cast<std::int64_t>(raw.size());
-  return count * (content == Content::ids ? 8 : size_of(element));
+  return count * (content == Content::ids ? 4 : size_of(element));
 }
 
 void upload(std::byte* device, const void* host, std::size_t size) {

@@ -18,7 +18,7 @@ struct Tensor {
   enum class Content : std::uint8_t {
     random,    // in [-1, 1)
     positive,  // in (0, 1): second moments
-    ids,       // int64 below `num_ids`
+    ids,       // int32 below `num_ids`
     bytes,     // `raw` as it stands
     result,    // poisoned
   };

@@ -43,8 +43,8 @@ inline Tensor floats(std::int64_t count, Content content = Content::result) {
 inline Tensor scratch(std::size_t size) { return floats(static_cast<std::int64_t>(size) / 4 + 1); }
 
 inline float* as_floats(std::byte* memory) { return reinterpret_cast<float*>(memory); }
-inline const std::int64_t* as_ids(const std::byte* memory) {
-  return reinterpret_cast<const std::int64_t*>(memory);
+inline const std::int32_t* as_ids(const std::byte* memory) {
+  return reinterpret_cast<const std::int32_t*>(memory);
 }
 Recipe rmsnorm(const Shape&);
 Recipe rmsnorm_gradient(const Shape&);
@@ -60,7 +60,7 @@ Recipe embedding(const Shape&, bool backward);
 Recipe cross_entropy(const Shape&, bool backward);
 Recipe adamw(const Shape&);
 Recipe grad_norm(const Shape&);
-/// FSDP's copies between a layer's tensors and its flat buffer.
-Recipe flat_copy(const Shape&, cuda_kernels::FlatDirection);
+/// FSDP's copies between a layer's tensors and its flat buffer: into it or out of it.
+Recipe flat_copy(const Shape&, bool in);
 
 }  // namespace stepcast::calibrate::recipes

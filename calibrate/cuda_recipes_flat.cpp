@@ -44,13 +44,13 @@ Recipe cast(const Shape& s) {
 
 /// tensors: table, ids, y; or dy, ids, gradient of the table
 Recipe embedding(const Shape& s, bool backward) {
-  Tensor table = backward ? floats(s.vocabulary * s.width) : s.input(s.vocabulary * s.width);
+  Tensor table = s.input(s.vocabulary * s.width);  // backward added to: any start will do
   table.shared = true;
-  if (backward) table.content = Content::random;  // added to: any start will do
   const Tensor ids{.element = Element::fp32,
                    .count = s.tokens,
                    .content = Content::ids,
                    .num_ids = s.vocabulary};
+  const cuda_kernels::VocabularyPart all{0, s.vocabulary};
   const auto at = [s](const Values& v, std::size_t token) {
     return static_cast<std::size_t>(v[1][token]) * static_cast<std::size_t>(s.width);
   };
@@ -58,8 +58,8 @@ Recipe embedding(const Shape& s, bool backward) {
   if (!backward)
     return {.tensors = {table, ids, s.result(s.size())},
             .launch =
-                [s](Pointers t, cudaStream_t stream) {
-                  cuda_kernels::embedding_forward(s.rows(), t[0], as_ids(t[1]), t[2], stream);
+                [=](Pointers t, cudaStream_t stream) {
+                  cuda_kernels::embedding_forward(s.rows(), all, t[0], as_ids(t[1]), t[2], stream);
                 },
             .reference = [=](const Values& v) -> std::vector<Wanted> {
               Doubles y;
@@ -69,9 +69,8 @@ Recipe embedding(const Shape& s, bool backward) {
             }};
   return {.tensors = {s.input(s.size()), ids, table},
           .launch =
-              [s](Pointers t, cudaStream_t stream) {
-                cuda_kernels::embedding_backward(s.rows(), as_ids(t[1]), t[0], as_floats(t[2]),
-                                                 stream);
+              [=](Pointers t, cudaStream_t stream) {
+                cuda_kernels::embedding_backward(s.rows(), all, as_ids(t[1]), t[0], t[2], stream);
               },
           .reference = [=](const Values& v) -> std::vector<Wanted> {
             Doubles gradient = v[2];
@@ -82,26 +81,39 @@ Recipe embedding(const Shape& s, bool backward) {
           }};
 }
 
-/// tensors: logits, targets, losses, gradient
+/// tensors: logits, targets, lse, target's logit; backward in place, from lse.
 Recipe cross_entropy(const Shape& s, bool backward) {
   const float scale = 1.0F / static_cast<float>(s.tokens);
   Recipe recipe;
   recipe.tensors = {
       s.input(s.size()),
       {.element = Element::fp32, .count = s.tokens, .content = Content::ids, .num_ids = s.width},
+      floats(s.tokens),
       floats(s.tokens)};
-  if (backward) recipe.tensors.push_back(s.result(s.size()));
-  recipe.launch = [=](Pointers t, cudaStream_t stream) {
-    cuda_kernels::cross_entropy(s.rows(), t[0], as_ids(t[1]), scale, as_floats(t[2]),
-                                backward ? t[3] : nullptr, stream);
+  const auto forward = [=](Pointers t, cudaStream_t stream) {
+    cuda_kernels::loss_forward(s.rows(), 0, t[0], as_ids(t[1]), as_floats(t[2]), as_floats(t[3]),
+                               stream);
   };
-  recipe.reference = [=](const Values& v) {
-    const host::Ids targets = to_ids(v[1]);
-    std::vector<Wanted> wanted = {{2, host::reference_cross_entropy(v[0], targets)}};
-    if (backward)
-      wanted.push_back(
-          {3, host::reference_cross_entropy_backward(v[0], targets, static_cast<double>(scale))});
-    return wanted;
+  if (!backward) {
+    recipe.launch = forward;
+    recipe.reference = [=](const Values& v) -> std::vector<Wanted> {
+      Doubles lse = host::reference_cross_entropy(v[0], to_ids(v[1])), target;
+      for (std::size_t token = 0; token < lse.size(); ++token) {
+        const auto column = static_cast<std::size_t>(v[1][token]);
+        target.push_back(v[0][token * static_cast<std::size_t>(s.width) + column]);
+        lse[token] += target.back();
+      }
+      return {{2, lse}, {3, target}};
+    };
+    return recipe;
+  }
+  recipe.prepare = forward;
+  recipe.launch = [=](Pointers t, cudaStream_t stream) {
+    cuda_kernels::loss_backward(s.rows(), 0, t[0], as_ids(t[1]), as_floats(t[2]), scale, stream);
+  };
+  recipe.reference = [=](const Values& v) -> std::vector<Wanted> {
+    return {{0, host::reference_cross_entropy_backward(v[0], to_ids(v[1]),
+                                                       static_cast<double>(scale))}};
   };
   return recipe;
 }
@@ -139,14 +151,36 @@ Recipe adamw(const Shape& s) {
   return recipe;
 }
 
-/// tensors: x, scratch, result
+template <class Piece>
+Tensor table_of(std::size_t pieces) {
+  Tensor table{.content = Content::bytes};
+  table.raw.resize(pieces * sizeof(Piece));
+  return table;
+}
+
+/// A table holds pointers, so it is written once the tensors lie somewhere.
+template <class Piece>
+void write_table(std::byte* table, const std::vector<Piece>& pieces) {
+  upload(table, pieces.data(), pieces.size() * sizeof(Piece));
+}
+
+/// tensors: x, scratch, result, table
 Recipe grad_norm(const Shape& s) {
-  return {.tensors = {s.input(s.size()), scratch(cuda_kernels::sum_of_squares_workspace_bytes()),
-                      floats(1)},
+  using Piece = cuda_kernels::SquaresPiece;
+  std::vector<Piece> whole{{.elements = s.size()}};
+  const std::int64_t blocks = cuda_kernels::number_blocks(std::span(whole));
+  return {.tensors = {s.input(s.size()), floats(blocks), floats(1), table_of<Piece>(1)},
+          .prepare =
+              [whole](Pointers t, cudaStream_t) {
+                auto placed = whole;
+                placed[0].tensor = t[0];
+                write_table(t[3], placed);
+              },
           .launch =
-              [s](Pointers t, cudaStream_t stream) {
-                cuda_kernels::sum_of_squares(s.type(), s.size(), t[0], as_floats(t[1]),
-                                             as_floats(t[2]), stream);
+              [s, blocks](Pointers t, cudaStream_t stream) {
+                cuda_kernels::sums_of_squares(s.type(),
+                                              {reinterpret_cast<const Piece*>(t[3]), 1, blocks},
+                                              as_floats(t[1]), as_floats(t[2]), stream);
               },
           .reference = [](const Values& v) -> std::vector<Wanted> {
             double sum = 0;
@@ -156,31 +190,32 @@ Recipe grad_norm(const Shape& s) {
 }
 
 /// FSDP's copies between a layer's tensors and its flat buffer; a Llama layer has nine tensors.
-/// The table of pieces holds pointers, so it is written once the tensors lie somewhere.
 /// tensors: the pieces' memory, the flat buffer, the table
-Recipe flat_copy(const Shape& s, cuda_kernels::FlatDirection direction) {
+Recipe flat_copy(const Shape& s, bool in) {
+  using Piece = cuda_kernels::CopyPiece;
   constexpr std::int64_t num_pieces = 9;
-  const std::int64_t size = s.size() * size_of(s.element);
-  const std::int64_t each = (size / num_pieces + 15) / 16 * 16;
-  std::vector<cuda_kernels::FlatPiece> pieces;
-  for (std::int64_t offset = 0; offset < size; offset += each)
-    pieces.push_back({.offset = offset, .bytes = std::min(each, size - offset)});
-  const std::int64_t num_blocks = cuda_kernels::number_blocks(pieces);
-  const bool in = direction == cuda_kernels::FlatDirection::copy_in;
-  Tensor table{.content = Content::bytes};
-  table.raw.resize(pieces.size() * sizeof(cuda_kernels::FlatPiece));
+  const std::int64_t each = (s.size() / num_pieces + 8) / 8 * 8;  // 16 bytes or more
+  std::vector<Piece> pieces;
+  for (std::int64_t first = 0; first < s.size(); first += each)
+    pieces.push_back({.elements = std::min(each, s.size() - first)});
+  const std::int64_t num_blocks = cuda_kernels::number_blocks(std::span(pieces));
+  const auto num = static_cast<std::int64_t>(pieces.size());
   Recipe recipe;
   recipe.tensors = {in ? s.input(s.size()) : s.result(s.size()),
-                    in ? s.result(s.size()) : s.input(s.size()), table};
-  recipe.prepare = [pieces](Pointers t, cudaStream_t) {
+                    in ? s.result(s.size()) : s.input(s.size()), table_of<Piece>(pieces.size())};
+  recipe.prepare = [=](Pointers t, cudaStream_t) {
     auto placed = pieces;
-    for (auto& piece : placed) piece.tensor = t[0] + piece.offset;
-    upload(t[2], placed.data(), placed.size() * sizeof(placed[0]));
+    std::int64_t offset = 0;
+    for (Piece& piece : placed) {
+      piece.to = t[in ? 1 : 0] + offset;
+      piece.from = t[in ? 0 : 1] + offset;
+      offset += piece.elements * size_of(s.element);
+    }
+    write_table(t[2], placed);
   };
-  recipe.launch = [=, count = static_cast<std::int64_t>(pieces.size())](Pointers t,
-                                                                        cudaStream_t stream) {
-    cuda_kernels::flat_copy(direction, reinterpret_cast<const cuda_kernels::FlatPiece*>(t[2]),
-                            count, num_blocks, t[1], stream);
+  recipe.launch = [=](Pointers t, cudaStream_t stream) {
+    cuda_kernels::copies(s.type(), s.type(),
+                         {reinterpret_cast<const Piece*>(t[2]), num, num_blocks}, stream);
   };
   recipe.reference = [in](const Values& v) -> std::vector<Wanted> {
     return {{in ? 1U : 0U, v[in ? 0 : 1]}};

@@ -152,6 +152,10 @@ Doubles side_by_side(const Doubles& a, const Doubles& b, std::size_t width) {
   return both;
 }
 
+cuda_kernels::GateUp<const void*> inputs(const Shape& s, const void* gate_up) {
+  return cuda_kernels::side_by_side(s.rows(), gate_up);
+}
+
 }  // namespace
 
 /// tensors: gate and up, y
@@ -159,7 +163,7 @@ Recipe silu_mul(const Shape& s) {
   return {.tensors = {s.input(2 * s.size()), s.result(s.size())},
           .launch =
               [s](Pointers t, cudaStream_t stream) {
-                cuda_kernels::swiglu_forward(s.rows(), t[0], t[1], stream);
+                cuda_kernels::swiglu_forward(s.rows(), inputs(s, t[0]), t[1], stream);
               },
           .reference = [s](const Values& v) -> std::vector<Wanted> {
             const auto w = static_cast<std::size_t>(s.width);
@@ -172,7 +176,9 @@ Recipe silu_mul_gradient(const Shape& s) {
   return {.tensors = {s.input(2 * s.size()), s.input(s.size()), s.result(2 * s.size())},
           .launch =
               [s](Pointers t, cudaStream_t stream) {
-                cuda_kernels::swiglu_backward(s.rows(), t[0], t[1], t[2], stream);
+                cuda_kernels::swiglu_backward(
+                    s.rows(), inputs(s, t[0]), t[1],
+                    cuda_kernels::side_by_side(s.rows(), static_cast<void*>(t[2])), stream);
               },
           .reference = [s](const Values& v) -> std::vector<Wanted> {
             const auto w = static_cast<std::size_t>(s.width);

@@ -232,7 +232,7 @@ CrossEntropy cross_entropy(View logits, std::int64_t target) {
   return result;
 }
 
-Row embedding_gradient(std::span<const std::int64_t> ids, View dy, std::int64_t width,
+Row embedding_gradient(std::span<const std::int32_t> ids, View dy, std::int64_t width,
                        std::int64_t id) {
   const auto columns = static_cast<std::size_t>(width);
   Row gradient(columns, 0.0);

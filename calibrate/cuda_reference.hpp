@@ -86,7 +86,7 @@ struct CrossEntropy {
 CrossEntropy cross_entropy(View logits, std::int64_t target);
 
 /// Row `id` of the table's gradient; dy is [tokens, width].
-Row embedding_gradient(std::span<const std::int64_t> ids, View dy, std::int64_t width,
+Row embedding_gradient(std::span<const std::int32_t> ids, View dy, std::int64_t width,
                        std::int64_t id);
 
 struct AdamWSettings {

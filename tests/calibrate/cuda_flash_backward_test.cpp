@@ -1,8 +1,7 @@
 #include "tests/calibrate/emulated_cuda.hpp"
-// It comes first: it stands for what the kernels include.
+// It comes first: it gives the names of CUDA.
 #include <catch2/catch.hpp>
 
-#include "calibrate/cuda_flash_backward.cu"
 #include "tests/calibrate/attention_check.hpp"
 
 using namespace stepcast::calibrate;

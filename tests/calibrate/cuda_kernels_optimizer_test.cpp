@@ -1,8 +1,7 @@
 #include "tests/calibrate/emulated_cuda.hpp"
-// It comes first: it stands for what the kernels include.
+// It comes first: it gives the names of CUDA.
 #include <catch2/catch.hpp>
 
-#include "calibrate/cuda_kernels_optimizer.cu"
 #include "tests/calibrate/kernel_tensor.hpp"
 
 using namespace stepcast::calibrate;
@@ -55,42 +54,56 @@ TEST_CASE("AdamW agrees with the reference") {
   if (rounded) CHECK(relative_error(parameters.values(), want_w) < tolerance_of(ElementType::bf16));
 }
 
-TEST_CASE("the sum of squares takes every element once") {
+TEST_CASE("the sums of squares take every element of their tensors once") {
   emulated::device = {};
   emulated::device.last_warp_first = GENERATE(false, true);
-  const std::int64_t n = GENERATE(3, 20011);
   const bool misaligned = GENERATE(false, true);
-  Tensor x = Tensor::random(ElementType::bf16, n, 1, misaligned), result(ElementType::fp32, 1);
-  Tensor workspace(ElementType::fp32,
-                   static_cast<std::int64_t>(sum_of_squares_workspace_bytes() / 4));
-  sum_of_squares(ElementType::bf16, n, x.data(), workspace.floats(), result.floats(), nullptr);
-  CHECK(result.values()[0] == Approx(reference::sum_of_squares(x.values())).epsilon(1e-5));
+  const ElementType type = GENERATE(ElementType::bf16, ElementType::fp32);
+  std::vector<Tensor> tensors;
+  std::vector<SquaresPiece> pieces;
+  for (const std::int64_t n : {0, 3, 65536 + 20011, 0, 65536, 8}) {
+    tensors.push_back(Tensor::random(type, n, pieces.size() + 1, misaligned));
+    pieces.push_back({.tensor = tensors.back().data(), .elements = n});
+  }
+  const std::int64_t blocks = number_blocks(std::span(pieces));
+  CHECK(blocks == 0 + 1 + 2 + 0 + 1 + 1);
+  Tensor partial(ElementType::fp32, blocks), results(ElementType::fp32, 6);
+  sums_of_squares(type, {pieces.data(), 6, blocks}, partial.floats(), results.floats(), nullptr);
+  for (std::size_t i = 0; i < 6; ++i)
+    CHECK(results.values()[i] ==
+          Approx(reference::sum_of_squares(tensors[i].values())).epsilon(1e-5));
 }
 
-TEST_CASE("tensors go into a flat buffer and come back, whatever their size and place") {
+TEST_CASE("tensors go into a flat buffer and come back, whatever their size, type and place") {
   emulated::device = {};
-  const std::vector<std::int64_t> sizes{0, 40000, 2, 0, 16384, 33, 0};
-  std::vector<std::vector<unsigned char>> tensors;
-  std::vector<FlatPiece> pieces;
-  std::int64_t offset = 0;
-  for (const std::int64_t size : sizes) {
-    tensors.emplace_back(static_cast<std::size_t>(size));
-    for (std::size_t i = 0; i < tensors.back().size(); ++i)
-      tensors.back()[i] = static_cast<unsigned char>(i * 7 + tensors.size());
-    pieces.push_back({.tensor = tensors.back().data(), .offset = offset, .bytes = size});
-    offset += size;
+  const auto [kind, flat_kind] = GENERATE(std::pair{ElementType::fp16, ElementType::fp16},
+                                          std::pair{ElementType::fp32, ElementType::fp32},
+                                          std::pair{ElementType::bf16, ElementType::fp32});
+  std::vector<Tensor> tensors;
+  Row joined;
+  for (const std::int64_t n : {0, 20000, 1, 0, 8192, 33, 0}) {
+    tensors.push_back(Tensor::random(kind, n, tensors.size() + 1));
+    const Row values = tensors.back().values();
+    joined.insert(joined.end(), values.begin(), values.end());
   }
-  const auto before = tensors;
-  std::vector<unsigned char> flat(static_cast<std::size_t>(offset));
-  const std::int64_t blocks = number_blocks(pieces);
+  const auto size = static_cast<std::int64_t>(joined.size());
+  Tensor flat(flat_kind, size), back(kind, size);
+  std::vector<CopyPiece> in, out;
+  std::int64_t first = 0;
+  for (Tensor& tensor : tensors) {
+    const auto n = static_cast<std::int64_t>(tensor.values().size());
+    const auto place = [&](Tensor& of, ElementType type) {
+      return static_cast<char*>(of.data()) + first * static_cast<std::int64_t>(bytes_of(type));
+    };
+    in.push_back({.to = place(flat, flat_kind), .from = tensor.data(), .elements = n});
+    out.push_back({.to = place(back, kind), .from = place(flat, flat_kind), .elements = n});
+    first += n;
+  }
+  const std::int64_t blocks = number_blocks(std::span(in));
   CHECK(blocks == 3 + 1 + 1 + 1);
-  const auto num_pieces = static_cast<std::int64_t>(pieces.size());
-  flat_copy(FlatDirection::copy_in, pieces.data(), num_pieces, blocks, flat.data(), nullptr);
-  std::vector<unsigned char> joined;
-  for (const auto& tensor : before) joined.insert(joined.end(), tensor.begin(), tensor.end());
-  CHECK(flat == joined);
-  for (auto& tensor : tensors)
-    std::fill(tensor.begin(), tensor.end(), static_cast<unsigned char>(0));
-  flat_copy(FlatDirection::copy_out, pieces.data(), num_pieces, blocks, flat.data(), nullptr);
-  CHECK(tensors == before);
+  number_blocks(std::span(out));
+  copies(kind, flat_kind, {in.data(), 7, blocks}, nullptr);
+  CHECK(flat.values() == joined);
+  copies(flat_kind, kind, {out.data(), 7, blocks}, nullptr);
+  CHECK(back.values() == joined);
 }

@@ -1,8 +1,7 @@
 #include "tests/calibrate/emulated_cuda.hpp"
-// It comes first: it stands for what the kernels include.
+// It comes first: it gives the names of CUDA.
 #include <catch2/catch.hpp>
 
-#include "calibrate/cuda_kernels_pointwise.cu"
 #include "tests/calibrate/kernel_tensor.hpp"
 
 using namespace stepcast::calibrate;
@@ -61,15 +60,17 @@ TEST_CASE("a copy moves every byte and none beside it") {
   }
 }
 
-TEST_CASE("SwiGLU agrees with the reference") {
+TEST_CASE("SwiGLU agrees with the reference, of rows side by side and apart") {
   emulated::device = {};
   const Rows shape = GENERATE(Rows{ElementType::bf16, 5, 72}, Rows{ElementType::fp16, 3, 31},
                               Rows{ElementType::fp32, 7, 20});
   const std::int64_t n = shape.rows * shape.width;
   Tensor gate_up = Tensor::random(shape.type, 2 * n, 1), dy = Tensor::random(shape.type, n, 2);
   Tensor y(shape.type, n), d_gate_up(shape.type, 2 * n);
-  swiglu_forward(shape, gate_up.data(), y.data(), nullptr);
-  swiglu_backward(shape, gate_up.data(), dy.data(), d_gate_up.data(), nullptr);
+  const GateUp<const void*> x = side_by_side(shape, static_cast<const void*>(gate_up.data()));
+  const GateUp<void*> dx = side_by_side(shape, d_gate_up.data());
+  swiglu_forward(shape, x, y.data(), nullptr);
+  swiglu_backward(shape, x, dy.data(), dx, nullptr);
   const Row in = gate_up.values(), dys = dy.values();
   Row want, want_gradient(in.size());
   for (std::size_t r = 0; r < static_cast<std::size_t>(shape.rows); ++r)
@@ -83,6 +84,41 @@ TEST_CASE("SwiGLU agrees with the reference") {
     }
   CHECK(relative_error(y.values(), want) < tolerance_of(shape.type));
   CHECK(relative_error(d_gate_up.values(), want_gradient) < tolerance_of(shape.type));
+
+  const auto half = [&](const Row& rows, std::int64_t which) {
+    Row result;
+    for (std::int64_t i = 0; i < n; ++i)
+      result.push_back(rows[static_cast<std::size_t>(i + (i / shape.width + which) * shape.width)]);
+    return result;
+  };
+  Tensor gate = Tensor::of(shape.type, half(in, 0)), up = Tensor::of(shape.type, half(in, 1));
+  Tensor apart(shape.type, n), d_gate(shape.type, n), d_up(shape.type, n);
+  swiglu_forward(shape, {gate.data(), up.data(), shape.width}, apart.data(), nullptr);
+  swiglu_backward(shape, {gate.data(), up.data(), shape.width}, dy.data(),
+                  {d_gate.data(), d_up.data(), shape.width}, nullptr);
+  CHECK(apart.values() == y.values());
+  CHECK(d_gate.values() == half(d_gate_up.values(), 0));
+  CHECK(d_up.values() == half(d_gate_up.values(), 1));
+}
+
+TEST_CASE("gradients add up and are scaled in fp32, and what is not finite is found") {
+  emulated::device = {};
+  const bool misaligned = GENERATE(false, true);
+  const std::int64_t n = 1027;
+  Tensor x = Tensor::random(ElementType::bf16, n, 1, misaligned);
+  Tensor sum = Tensor::random(ElementType::fp32, n, 2, misaligned);
+  Row want = sum.values();
+  const Row more = x.values();
+  for (std::size_t i = 0; i < want.size(); ++i) want[i] = 0.25 * (want[i] + more[i]);
+  accumulate(ElementType::bf16, n, x.data(), sum.floats(), nullptr);
+  float half = 0.5F, found = 0;
+  scale_by(n, &half, sum.floats(), nullptr);
+  unscale(n, 0.5F, sum.floats(), &found, nullptr);
+  CHECK(relative_error(sum.values(), want) < 1e-6);
+  CHECK(found == 0);
+  sum.floats()[n - 1] = GENERATE(INFINITY, -INFINITY, NAN);
+  unscale(n, 0.5F, sum.floats(), &found, nullptr);
+  CHECK(found == 1);
 }
 
 TEST_CASE("RoPE agrees with the reference, also within a wider token") {

@@ -184,7 +184,7 @@ TEST_CASE("the loss' gradient is its slope, and sums to nothing") {
 }
 
 TEST_CASE("an embedding row's gradient sums the tokens that used it") {
-  const std::vector<std::int64_t> ids{3, 1, 3};
+  const std::vector<std::int32_t> ids{3, 1, 3};
   const Row dy{1, 2, 10, 20, 100, 200};
   CHECK(embedding_gradient(ids, dy, 2, 3) == Row{101, 202});
   CHECK(embedding_gradient(ids, dy, 2, 0) == Row{0, 0});

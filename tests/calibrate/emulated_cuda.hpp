@@ -1,5 +1,6 @@
 // Runs the GPU kernels' own source on the host, to test it where no GPU is. Included before a .cu
-// file, it stands for calibrate/cuda_kernels_language.cuh and the warp instructions. A block's
+// file by the compiler (library emulated_kernels), it stands for the first part of
+// calibrate/cuda_kernels_language.cuh and the warp instructions. One launch at a time. A block's
 // threads are fibers; one runs until it meets a barrier or a warp instruction, as far ahead of the
 // others as the source allows, in either order: a missing barrier shows as a wrong result.
 // Fragments follow the PTX ISA, asynchronous copies land when they are waited for, unwritten shared
@@ -92,6 +93,16 @@ inline float __shfl_xor_sync(unsigned, float x, int distance) {
   emulated::exchange(x, [&](auto of) { result = of(emulated::lane() ^ distance); });
   return result;
 }
+
+inline unsigned __ballot_sync(unsigned, int predicate) {
+  unsigned bits = 0;
+  emulated::exchange(predicate != 0, [&](auto of) {
+    for (int i = 0; i < emulated::kWarp; ++i) bits |= unsigned{of(i)} << i;
+  });
+  return bits;
+}
+inline int __syncthreads_or(int predicate) { return emulated::vote(predicate != 0); }
+inline int __ffs(int x) { return std::countr_zero(static_cast<unsigned>(x)) + 1; }  // x is not 0
 
 inline float atomicAdd(float* to, float x) {
   const float before = *to;

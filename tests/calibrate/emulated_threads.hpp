@@ -5,6 +5,7 @@
 #include <ucontext.h>
 
 #include <memory>
+#include <mutex>
 
 namespace emulated {
 
@@ -34,7 +35,7 @@ struct Fiber {
   dim3 index;
   State state;
   std::vector<Copy> copies;
-  int exchanges;
+  int exchanges, votes;
 };
 
 /// Of two exchanges in turn, what each lane gave: a lane is at most one exchange ahead.
@@ -47,6 +48,7 @@ struct Block {
   std::vector<Fiber> fibers;  // kept from block to block
   std::vector<Slots> slots;   // of each warp
   std::vector<unsigned char> shared;
+  bool voted[3];  // of three votes in turn: being cast, being counted, cleared
   std::size_t num_threads = 0, current = 0;
   const std::function<void()>* kernel = nullptr;
 };
@@ -78,6 +80,15 @@ inline void meet_warp() {
 }
 
 inline void meet_block() { meet(State::at_block, 0, block.num_threads); }
+
+/// Whether any thread of the block says so.
+inline bool vote(bool yes) {
+  const int turn = self().votes++ % 3;
+  if (yes) block.voted[turn] = true;
+  meet_block();
+  block.voted[(turn + 2) % 3] = false;  // all have read the last one
+  return block.voted[turn];
+}
 
 inline void* shared_memory() {
   void* begin = block.shared.data();
@@ -121,7 +132,7 @@ inline void fiber_main() {
 
 inline void start_fiber(std::size_t i) {
   Fiber& fiber = block.fibers[i];
-  if (!fiber.stack) fiber.stack = std::make_unique<char[]>(kStackBytes);
+  if (!fiber.stack) fiber.stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
   getcontext(&fiber.context);
   fiber.context.uc_stack.ss_sp = fiber.stack.get();
   fiber.context.uc_stack.ss_size = kStackBytes;
@@ -131,7 +142,7 @@ inline void start_fiber(std::size_t i) {
   fiber.index = {x % blockDim.x, x / blockDim.x % blockDim.y, x / blockDim.x / blockDim.y};
   fiber.state = State::ready;
   fiber.copies.clear();
-  fiber.exchanges = 0;
+  fiber.exchanges = fiber.votes = 0;
 }
 
 /// Always the first ready fiber in the order of warps: one warp gets as far ahead as it can.
@@ -149,6 +160,7 @@ inline bool run_one_fiber() {
 
 inline void run_block(std::size_t shared_bytes) {
   block.shared.assign(shared_bytes + 256, 0xff);
+  std::fill(std::begin(block.voted), std::end(block.voted), false);
   for (std::size_t i = 0; i < block.num_threads; ++i) start_fiber(i);
   while (run_one_fiber()) {
   }
@@ -157,8 +169,11 @@ inline void run_block(std::size_t shared_bytes) {
       throw std::logic_error("threads wait for others that left or wait elsewhere");
 }
 
+inline std::mutex mutex;  // of `block` and of the indices of threads
+
 inline void run(dim3 grid, dim3 threads, std::size_t shared_bytes,
                 const std::function<void()>& kernel) {
+  const std::lock_guard lock(mutex);
   gridDim = grid;
   blockDim = threads;
   block.kernel = &kernel;
