@@ -1,5 +1,6 @@
 #include "calibrate/line_channel.hpp"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -135,22 +136,46 @@ Listener::Listener(const std::string& address) : socket_(open_socket()) {
 
 LineChannel Listener::accept(Deadline deadline) {
   wait_readable(socket_, deadline);
-  Descriptor connection(accept4(socket_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+  Descriptor connection = accept_now();
   if (connection.number() < 0) throw ChannelBroken(std::strerror(errno));
-  keep_alive(connection);
   return LineChannel(std::move(connection));
+}
+
+Descriptor Listener::accept_now() {
+  Descriptor connection(accept4(socket_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (connection.number() >= 0) keep_alive(connection);
+  return connection;
+}
+
+Descriptor open_connection(const std::string& address, Deadline deadline) {
+  const auto addresses = resolve(address);
+  Descriptor made = open_socket();
+  const int flags = fcntl(made.number(), F_GETFL);
+  fcntl(made.number(), F_SETFL, flags | O_NONBLOCK);
+  int error = connect(made.number(), addresses->ai_addr, addresses->ai_addrlen) == 0 ? 0 : errno;
+  if (error == EINPROGRESS) {
+    pollfd waiting{.fd = made.number(), .events = POLLOUT, .revents = 0};
+    int ready = 0;
+    while ((ready = poll(&waiting, 1, milliseconds_until(deadline))) < 0 && errno == EINTR) {
+    }
+    socklen_t size = sizeof(error);
+    if (ready <= 0 || getsockopt(made.number(), SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+      error = ETIMEDOUT;
+  }
+  if (error == ECONNREFUSED) throw ChannelBroken("nobody listens on " + address);
+  if (error != 0) throw ChannelBroken(address + ": " + std::strerror(error));
+  fcntl(made.number(), F_SETFL, flags);
+  keep_alive(made);
+  return made;
 }
 
 LineChannel connect_to(const std::string& address, Deadline deadline) {
   while (true) {
-    const auto addresses = resolve(address);
-    Descriptor made = open_socket();
-    if (connect(made.number(), addresses->ai_addr, addresses->ai_addrlen) == 0) {
-      keep_alive(made);
-      return LineChannel(std::move(made));
+    try {
+      return LineChannel(open_connection(address, deadline));
+    } catch (const ChannelBroken&) {
+      if (std::chrono::steady_clock::now() >= deadline) throw;
     }
-    if (std::chrono::steady_clock::now() >= deadline)
-      throw ChannelBroken("nobody listens on " + address);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
 }

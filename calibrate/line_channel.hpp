@@ -48,14 +48,22 @@ class Listener {
  public:
   /// "host:port"; port 0: any free one. Throws InputError where that is not ours to listen on.
   explicit Listener(const std::string& address);
+  /// A socket that listens already, of a parent process.
+  Listener(Descriptor socket, std::string address)
+      : socket_(std::move(socket)), address_(std::move(address)) {}
   const std::string& address() const { return address_; }
   LineChannel accept(Deadline deadline);
+  /// To be polled; then the connection itself, -1 where the caller has gone again.
+  int number() const { return socket_.number(); }
+  Descriptor accept_now();
 
  private:
   Descriptor socket_;
   std::string address_;
 };
 
+/// One attempt. Throws ChannelBroken where nobody answers there until then.
+Descriptor open_connection(const std::string& address, Deadline deadline);
 /// Tries until somebody listens there.
 LineChannel connect_to(const std::string& address, Deadline deadline);
 

@@ -80,6 +80,8 @@ class Communicator {
     receive_bytes(written(values), peer);
   }
   virtual void barrier() = 0;
+  /// Throws PeerLost where a peer is known to be gone; does not wait.
+  virtual void check_peers() {}
 
   /// Before the first send() or receive(): collective over the group, whose neighbours by rank are
   /// those that will talk to each other.
