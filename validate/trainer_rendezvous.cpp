@@ -30,6 +30,7 @@ using Clock = std::chrono::steady_clock;
 using Connections = std::vector<Descriptor>;
 
 constexpr double answer_s = 5.0;  // rank 0 answers at once; a stranger may not answer at all
+constexpr auto after_rank_0 = std::chrono::seconds(2);
 constexpr auto pause = std::chrono::milliseconds(100);
 constexpr const char* same_host = "-";  // of an address: the host of rank 0, as you know it
 
@@ -289,7 +290,8 @@ class Visitor {
     answer >> verb >> token;
     if (verb == "refused") refused(answer.str().substr(verb.size() + 1));
     if (verb != "hello" || token.empty()) throw ChannelBroken("something else answers there");
-    std::istringstream addresses(leader.line(deadline_));
+    // Rank 0 is to give up first: it knows who is missing.
+    std::istringstream addresses(leader.line(deadline_ + after_rank_0));
     addresses >> verb;
     if (verb != "welcome") throw ChannelBroken("something else answers there");
     return meet_peers(leader.release(), host_in(place.address), addresses, token);
