@@ -50,12 +50,12 @@ struct __nv_bfloat16 {
   std::uint16_t bits;
 };
 
+/// The bits of fp16 at their place in fp32 are 2^-112 of the number.
 inline float __half2float(__half h) {
-  const int exponent = h.bits >> 10 & 31, fraction = h.bits & 1023;
-  const float sign = h.bits >> 15 ? -1.0F : 1.0F;
-  if (exponent == 31) return fraction ? NAN : sign * INFINITY;
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(fraction), -24);
-  return sign * std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+  const std::uint32_t size = h.bits & 0x7fffU, sign = std::uint32_t{h.bits & 0x8000U} << 16;
+  const float value = size >= 0x7c00 ? std::bit_cast<float>(0x7f800000 | size << 13)
+                                     : std::bit_cast<float>(size << 13) * 0x1p112F;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | sign);
 }
 
 /// To the nearest, to even between two: of float's 24 bits of fraction 11 are kept, fewer below

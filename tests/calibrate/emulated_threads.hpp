@@ -2,10 +2,13 @@
 // which alone includes this.
 #pragma once
 
+#include <setjmp.h>
 #include <ucontext.h>
 
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 
 namespace emulated {
 
@@ -27,13 +30,30 @@ struct Copy {
   bool valid;
 };
 
-enum class State { ready, at_warp, at_block, left };
+/// Where a fiber or the host's thread goes on. ucontext starts a fiber; jumps, which leave the
+/// signal mask alone, change between them later, but AddressSanitizer follows ucontext alone.
+struct Context {
+  ucontext_t start;
+  jmp_buf here;
+  bool has_run = false;
+};
+
+[[gnu::noinline]] inline void go(Context& from, Context& to) {
+#ifdef __SANITIZE_ADDRESS__
+  swapcontext(&from.start, &to.start);
+#else
+  if (_setjmp(from.here) != 0) return;
+  from.has_run = true;
+  if (to.has_run) _longjmp(to.here, 1);
+  setcontext(&to.start);
+#endif
+}
+
+enum class State : unsigned char { ready, at_warp, at_block, left };
 
 struct Fiber {
-  ucontext_t context;
+  Context context;
   std::unique_ptr<char[]> stack;
-  dim3 index;
-  State state;
   std::vector<Copy> copies;
   int exchanges, votes;
 };
@@ -41,45 +61,64 @@ struct Fiber {
 /// Of two exchanges in turn, what each lane gave: a lane is at most one exchange ahead.
 struct alignas(16) Slots {
   unsigned char value[2][kWarp][kSlotBytes];
+  int waiting;  // lanes of the warp
 };
 
 struct Block {
-  ucontext_t scheduler;
-  std::vector<Fiber> fibers;  // kept from block to block
+  Context scheduler;
+  std::deque<Fiber> fibers;   // kept from block to block
+  std::vector<State> states;  // of them
   std::vector<Slots> slots;   // of each warp
   std::vector<unsigned char> shared;
   bool voted[3];  // of three votes in turn: being cast, being counted, cleared
   std::size_t num_threads = 0, current = 0;
+  std::size_t waiting = 0, num_left = 0;  // at the block's barrier
+  std::size_t first_ready = 0;            // none before it is, in the order in which they run
   const std::function<void()>* kernel = nullptr;
 };
 inline Block block;
 
 inline Fiber& self() { return block.fibers[block.current]; }
 inline int lane() { return static_cast<int>(block.current % kWarp); }
-
-/// All of [first, last) stand there, or have left (a block's barrier counts who is there): go on.
-inline void release_if_complete(State there, std::size_t first, std::size_t last) {
-  for (std::size_t i = first; i < last; ++i) {
-    const State state = block.fibers[i].state;
-    if (state != there && !(there == State::at_block && state == State::left)) return;
-  }
-  for (std::size_t i = first; i < last; ++i)
-    if (block.fibers[i].state == there) block.fibers[i].state = State::ready;
+/// The nth to be looked at; its own inverse.
+inline std::size_t in_order(std::size_t n) {
+  return device.last_warp_first ? block.num_threads - 1 - n : n;
 }
 
-inline void meet(State there, std::size_t first, std::size_t last) {
-  Fiber& fiber = self();
-  fiber.state = there;
-  release_if_complete(there, first, last);
-  if (fiber.state != State::ready) swapcontext(&fiber.context, &block.scheduler);
+/// All of [first, last) that wait there go on.
+inline void release(State there, std::size_t first, std::size_t last) {
+  for (std::size_t i = first; i < last; ++i)
+    if (block.states[i] == there) block.states[i] = State::ready;
+  block.first_ready = std::min({block.first_ready, in_order(first), in_order(last - 1)});
+}
+
+inline void wait_unless_ready() {
+  if (block.states[block.current] != State::ready) go(self().context, block.scheduler);
 }
 
 inline void meet_warp() {
-  const std::size_t first = block.current / kWarp * kWarp;
-  meet(State::at_warp, first, first + kWarp);
+  const std::size_t warp = block.current / kWarp;
+  block.states[block.current] = State::at_warp;
+  if (++block.slots[warp].waiting == kWarp) {
+    block.slots[warp].waiting = 0;
+    release(State::at_warp, warp * kWarp, (warp + 1) * kWarp);
+  }
+  wait_unless_ready();
 }
 
-inline void meet_block() { meet(State::at_block, 0, block.num_threads); }
+/// Those that have left count as there.
+inline void release_block_if_complete() {
+  if (block.waiting == 0 || block.waiting + block.num_left < block.num_threads) return;
+  block.waiting = 0;
+  release(State::at_block, 0, block.num_threads);
+}
+
+inline void meet_block() {
+  block.states[block.current] = State::at_block;
+  ++block.waiting;
+  release_block_if_complete();
+  wait_unless_ready();
+}
 
 /// Whether any thread of the block says so.
 inline bool vote(bool yes) {
@@ -125,34 +164,40 @@ void exchange(const T& mine, F f) {
 }
 
 inline void fiber_main() {
-  (*block.kernel)();
-  self().state = State::left;
-  release_if_complete(State::at_block, 0, block.num_threads);
+  while (true) {
+    (*block.kernel)();
+    block.states[block.current] = State::left;
+    ++block.num_left;
+    release_block_if_complete();
+    go(self().context, block.scheduler);
+  }
 }
 
-inline void start_fiber(std::size_t i) {
-  Fiber& fiber = block.fibers[i];
-  if (!fiber.stack) fiber.stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
-  getcontext(&fiber.context);
-  fiber.context.uc_stack.ss_sp = fiber.stack.get();
-  fiber.context.uc_stack.ss_size = kStackBytes;
-  fiber.context.uc_link = &block.scheduler;
-  makecontext(&fiber.context, fiber_main, 0);
-  const auto x = static_cast<unsigned>(i);
-  fiber.index = {x % blockDim.x, x / blockDim.x % blockDim.y, x / blockDim.x / blockDim.y};
-  fiber.state = State::ready;
+inline void prepare_fiber(Fiber& fiber) {
   fiber.copies.clear();
   fiber.exchanges = fiber.votes = 0;
+  if (fiber.stack) return;  // it waits at the end of the last block
+  fiber.stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
+  getcontext(&fiber.context.start);
+  fiber.context.start.uc_stack.ss_sp = fiber.stack.get();
+  fiber.context.start.uc_stack.ss_size = kStackBytes;
+  fiber.context.start.uc_link = nullptr;
+  makecontext(&fiber.context.start, fiber_main, 0);
+}
+
+inline dim3 index_of(std::size_t thread) {
+  const auto x = static_cast<unsigned>(thread);
+  return {x % blockDim.x, x / blockDim.x % blockDim.y, x / blockDim.x / blockDim.y};
 }
 
 /// Always the first ready fiber in the order of warps: one warp gets as far ahead as it can.
 inline bool run_one_fiber() {
-  for (std::size_t n = 0; n < block.num_threads; ++n) {
-    const std::size_t i = device.last_warp_first ? block.num_threads - 1 - n : n;
-    if (block.fibers[i].state != State::ready) continue;
+  for (; block.first_ready < block.num_threads; ++block.first_ready) {
+    const std::size_t i = in_order(block.first_ready);
+    if (block.states[i] != State::ready) continue;
     block.current = i;
-    threadIdx = block.fibers[i].index;
-    swapcontext(&block.scheduler, &block.fibers[i].context);
+    threadIdx = index_of(i);
+    go(block.scheduler, block.fibers[i].context);
     return true;
   }
   return false;
@@ -161,12 +206,15 @@ inline bool run_one_fiber() {
 inline void run_block(std::size_t shared_bytes) {
   block.shared.assign(shared_bytes + 256, 0xff);
   std::fill(std::begin(block.voted), std::end(block.voted), false);
-  for (std::size_t i = 0; i < block.num_threads; ++i) start_fiber(i);
+  block.states.assign(block.num_threads, State::ready);
+  block.waiting = block.num_left = block.first_ready = 0;
+  for (Slots& of_warp : block.slots) of_warp.waiting = 0;
+  for (std::size_t i = 0; i < block.num_threads; ++i) prepare_fiber(block.fibers[i]);
   while (run_one_fiber()) {
   }
-  for (std::size_t i = 0; i < block.num_threads; ++i)
-    if (block.fibers[i].state != State::left)
-      throw std::logic_error("threads wait for others that left or wait elsewhere");
+  if (block.num_left == block.num_threads) return;
+  block.fibers.clear();  // those that wait never go on
+  throw std::logic_error("threads wait for others that left or wait elsewhere");
 }
 
 inline std::mutex mutex;  // of `block` and of the indices of threads
@@ -178,7 +226,7 @@ inline void run(dim3 grid, dim3 threads, std::size_t shared_bytes,
   blockDim = threads;
   block.kernel = &kernel;
   block.num_threads = std::size_t{threads.x} * threads.y * threads.z;
-  if (block.fibers.size() < block.num_threads) block.fibers.resize(block.num_threads);
+  while (block.fibers.size() < block.num_threads) block.fibers.emplace_back();
   block.slots.resize((block.num_threads + kWarp - 1) / kWarp);
   for (unsigned z = 0; z < grid.z; ++z)
     for (unsigned y = 0; y < grid.y; ++y)
