@@ -15,6 +15,7 @@
 #include "calibrate/cuda_gemm.hpp"
 #include "calibrate/cuda_kernel_task.hpp"
 #include "calibrate/cuda_kernels.hpp"
+#include "calibrate/cuda_matmul.hpp"
 #include "calibrate/published_name.hpp"
 
 namespace stepcast::calibrate {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "calibrate/cuda_task.hpp"
 
@@ -11,8 +10,5 @@ namespace stepcast::calibrate {
 
 /// Throws Unsupported where the GPU has not that dtype or cuBLASLt no kernel for the shape.
 std::unique_ptr<CudaTask> make_cuda_gemm(CudaContext&, const GemmTask&, std::uint64_t seed);
-
-/// "cuBLASLt 13.1.0"
-std::string cublas_version();
 
 }  // namespace stepcast::calibrate

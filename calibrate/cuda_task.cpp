@@ -5,6 +5,7 @@
 #include <string>
 
 #include "calibrate/cuda_check.hpp"
+#include "calibrate/cuda_matmul.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -37,7 +38,7 @@ CudaContext::CudaContext(int gpu_index)
       default_mhz(attribute(cudaDevAttrClockRate, gpu) * 1e-3),
       stream(make_stream()),
       timer(stream.get()),
-      workspace(allocate_device(workspace_size)) {
+      workspace(allocate_device(matmul_workspace)) {
   std::array<char, 32> address{};
   CUDA_TRY(cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()), gpu));
   try {

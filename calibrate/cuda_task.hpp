@@ -24,14 +24,11 @@ struct CudaContext {
   std::string nvml_missing;    // why
   Stream stream;
   CudaTimer timer;
-  DeviceMemory workspace;  // of cuBLASLt
+  DeviceMemory workspace;  // of products (cuda_matmul.hpp)
 
   /// Clocks now are so low that times are to be discarded; false where nothing is known.
   bool throttled_now() const;
 };
-
-/// 32 MiB, what PyTorch gives cuBLASLt on Hopper.
-constexpr Bytes workspace_size = 32_MiB;
 
 /// A task whose operands lie in `num_sets` sets of buffers, for cold batches.
 class CudaTask : public Prepared {

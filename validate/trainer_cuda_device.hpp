@@ -25,7 +25,7 @@ class CudaDevice {
 
   /// Onto the stream at hand; `host` may be changed on return.
   virtual void upload(std::byte* device, const std::byte* host, std::size_t bytes) = 0;
-  /// Waits for the stream at hand.
+  /// Waits for the stream at hand, if not for all.
   virtual void download(std::byte* host, const std::byte* device, std::size_t bytes) = 0;
   virtual void clear(std::byte* device, std::size_t bytes) = 0;
 
@@ -36,6 +36,11 @@ class CudaDevice {
   /// Of the lane that was taken last.
   virtual cudaStream_t stream() const = 0;
 };
+
+class CudaLanes;  // trainer_cuda_lanes.hpp: Lanes with the stream() of the lane that was taken last
+
+/// That GPU, which becomes the calling thread's. `lanes` outlive it.
+std::unique_ptr<CudaDevice> make_cuda_device(int gpu, CudaLanes& lanes);
 
 /// Real is Bfloat16 or Half.
 template <class Real>
