@@ -1,7 +1,7 @@
-// stepcast-trainer: a genuine distributed trainer on this machine's cores, to be measured beside
-// what stepcast forecasts. Starts its ranks itself (mpirun), and is each of them. The way through
-// the program: main -> trainer_command.cpp -> trainer_process.cpp (the ranks) -> trainer_run.cpp ->
-// trainer_step.cpp (one step).
+// stepcast-trainer: a genuine distributed trainer on this machine's cores or on GPUs, to be
+// measured beside what stepcast forecasts. Starts its ranks itself, and is each of them. The way
+// through the program: main -> trainer_command.cpp -> trainer_process.cpp (the ranks) ->
+// trainer_run.cpp -> trainer_step.cpp (one step).
 #include <unistd.h>
 
 #include <cstdio>
@@ -14,7 +14,11 @@
 #include "engine/check.hpp"
 #include "sim/command_line.hpp"
 #include "validate/trainer_command.hpp"
+#include "validate/trainer_place.hpp"
 #include "validate/trainer_process.hpp"
+#ifdef STEPCAST_HAS_NCCL
+#include "validate/trainer_gpu.hpp"
+#endif
 #ifdef STEPCAST_HAS_MPI
 #include "validate/trainer_mpi.hpp"
 #endif
@@ -23,15 +27,19 @@ namespace {
 
 using namespace stepcast;
 
-validate::MpiRank mpi_rank() {
+validate::Machinery machinery() {
+  validate::Machinery machinery;
 #ifdef STEPCAST_HAS_MPI
-  return [](Duration patience, const auto& body) {
+  machinery.mpi_rank = [](Duration patience, const auto& body) {
     validate::MpiSession session(patience, validate::exit_rank_lost);
     body(session.world());
   };
-#else
-  return {};
 #endif
+#ifdef STEPCAST_HAS_NCCL
+  machinery.num_gpus = validate::num_gpus;
+  machinery.gpu_makers = validate::gpu_makers;
+#endif
+  return machinery;
 }
 
 /// One line, "stepcast-trainer: where: what, hint": of a rank, the launcher passes it on.
@@ -45,7 +53,7 @@ int report_error(int code, const std::string& where, const std::string& what,
 int run(const std::vector<std::string>& words) {
   try {
     const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
-    return validate::command_trainer(words, self, mpi_rank());
+    return validate::command_trainer(words, self, machinery());
   } catch (const sim::UsageError& error) {
     return report_error(sim::exit_usage, "", error.problem(), error.hint());
   } catch (const InputError& error) {

@@ -1,31 +1,23 @@
 #include "validate/trainer_mpi.hpp"
 
 #include <mpi.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <cstdio>
 #include <deque>
 #include <exception>
 #include <limits>
-#include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "engine/check.hpp"
+#include "validate/trainer_overdue.hpp"
+#include "validate/trainer_reduction.hpp"
 
 namespace stepcast::validate {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr auto starting = std::chrono::seconds(30);  // of processes on a busy machine
+const Duration starting = to_duration(30.0);  // of processes on a busy machine
 
 MPI_Datatype type_of(Scalar scalar) { return scalar == Scalar::float32 ? MPI_FLOAT : MPI_DOUBLE; }
-std::size_t size_of(Scalar scalar) { return scalar == Scalar::float32 ? 4 : 8; }
 
 /// Elements as MPI counts them.
 int count_of(std::size_t bytes, std::size_t element = 1) {
@@ -37,55 +29,18 @@ int count_of(std::size_t bytes, std::size_t element = 1) {
 
 }  // namespace
 
-/// A thread that looks twice a second whether the call under way is overdue.
 class MpiSession::Watch {
  public:
-  Watch(Duration limit, int exit_code)
-      : limit_(std::chrono::duration_cast<Clock::duration>(
-            std::chrono::duration<double>(seconds(limit)))),
-        exit_code_(exit_code),
-        thread_([this] { look(); }) {}
-  ~Watch() {
-    {
-      const std::lock_guard lock(mutex_);
-      done_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
+  Watch(Duration limit, int exit_code) : overdue(limit, exit_code) {}
 
-  /// `allowance`: what the call may take beyond the limit.
   template <class Call>
-  void during(const char* what, Call&& call, Clock::duration allowance = {}) {
-    call_ = what;
-    since_ = (Clock::now() + allowance).time_since_epoch().count();
+  void during(const char* what, Call&& call, Duration allowance = {}) {
+    overdue.begin(what, allowance);
     call();
-    since_ = 0;
+    overdue.end();
   }
 
-  std::atomic<int> rank{0};
-
- private:
-  void look() {
-    std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, std::chrono::milliseconds(500), [this] { return done_; })) {
-      const Clock::rep since = since_;
-      const Clock::duration waited = Clock::now().time_since_epoch() - Clock::duration(since);
-      if (since == 0 || waited < limit_) continue;
-      std::fprintf(stderr, "stepcast-trainer: rank %d waited %.0f s for its peers in %s\n",
-                   rank.load(), std::chrono::duration<double>(waited).count(), call_.load());
-      _exit(exit_code_);  // no cleaning up: the call never returns
-    }
-  }
-
-  const Clock::duration limit_;
-  const int exit_code_;
-  std::atomic<const char*> call_{""};
-  std::atomic<Clock::rep> since_{0};  // 0: no call under way
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = false;
-  std::thread thread_;  // last: it uses the others
+  Overdue overdue;
 };
 
 class MpiCommunicator final : public Communicator {
@@ -196,7 +151,7 @@ MpiSession::MpiSession(Duration limit, int exit_code)
       starting);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  watch_->rank = rank;
+  watch_->overdue.rank = rank;
 }
 
 MpiSession::~MpiSession() {

@@ -17,12 +17,17 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <optional>
 #include <thread>
+#include <utility>
 
+#include "calibrate/line_channel.hpp"
 #include "engine/check.hpp"
 #include "sim/command_line.hpp"
 #include "sim/interrupt.hpp"
+#include "validate/trainer_place.hpp"
+#include "validate/trainer_rendezvous.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -32,8 +37,10 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* launched_variable = "STEPCAST_TRAINER_LAUNCHED";
 constexpr const char* progress_mark = "progress: ";
 constexpr const char* own_mark = "stepcast-trainer: ";
+constexpr const char* warning_mark = "stepcast-trainer: warning: ";
 constexpr auto look_again = std::chrono::milliseconds(100);
-constexpr auto grace = std::chrono::seconds(2);  // between asking and killing
+constexpr auto grace = std::chrono::seconds(2);            // between asking and killing
+constexpr auto settling = std::chrono::milliseconds(500);  // until all have noticed a failure
 
 /// As calibrate starts its ranks (calibrate/host_ranks.cpp), so that both measure the same MPI.
 std::vector<std::string> command_line(const RankLaunch& launch) {
@@ -52,40 +59,126 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
+/// What a child is, before it is started.
+struct Plan {
+  std::vector<std::string> words;  // program and arguments
+  std::map<std::string, std::string> environment{};
+  int socket = -1;  // that it inherits
+};
+
 /// The child: a process group of its own, so that Ctrl-C reaches the launcher alone, which then
 /// ends the ranks in order.
-[[noreturn]] void become(std::vector<std::string>& words, int errors) {
+[[noreturn]] void become(Plan& plan, int errors, pid_t parent) {
   setpgid(0, 0);
   end_with_parent();
+  if (getppid() != parent) _exit(exit_rank_lost);  // it has ended just now
   const int nothing = open("/dev/null", O_RDONLY);
   dup2(nothing, STDIN_FILENO);
   dup2(errors, STDERR_FILENO);
+  if (plan.socket >= 0) fcntl(plan.socket, F_SETFD, 0);
   setenv(launched_variable, "1", 1);
-  const std::vector<char*> arguments = pointers_to(words);
+  for (const auto& [name, value] : plan.environment) setenv(name.c_str(), value.c_str(), 1);
+  const std::vector<char*> arguments = pointers_to(plan.words);
   execvp(arguments[0], arguments.data());
   _exit(127);
 }
 
-/// mpirun and what it says.
-class Ranks {
+/// One of the processes, and what it says.
+class Child {
  public:
-  explicit Ranks(const RankLaunch& launch) : launch_(launch) {
-    std::vector<std::string> words = command_line(launch);
+  explicit Child(Plan plan) {
     std::array<int, 2> errors{};
     if (pipe2(errors.data(), O_CLOEXEC) != 0)
-      throw InputError("mpirun", std::string("no pipe: ") + std::strerror(errno));
+      throw InputError(plan.words[0], std::string("no pipe: ") + std::strerror(errno));
+    const pid_t parent = getpid();
     process_ = fork();
-    if (process_ == 0) become(words, errors[1]);
+    if (process_ == 0) become(plan, errors[1], parent);
     close(errors[1]);
-    from_ = errors[0];
+    from_ = calibrate::Descriptor(errors[0]);
     if (process_ < 0)
-      throw InputError("mpirun", std::string("no process: ") + std::strerror(errno));
+      throw InputError(plan.words[0], std::string("no process: ") + std::strerror(errno));
+  }
+  Child(Child&& other) noexcept
+      : from_(std::move(other.from_)), process_(std::exchange(other.process_, -1)) {}
+  ~Child() {
+    if (running()) kill_now();
+  }
+
+  int from() const { return from_.number(); }
+  bool running() {
+    if (process_ <= 0) return false;
+    int status = 0;
+    if (waitpid(process_, &status, WNOHANG) == 0) return true;
+    process_ = -1;
+    status_ = status;
+    return false;
+  }
+  /// Of waitpid(), once it has ended by itself.
+  std::optional<int> status() const { return status_; }
+  bool failed() const { return status_ && *status_ != 0; }
+
+  void ask_to_end() const {
+    if (process_ > 0) kill(process_, SIGTERM);
+  }
+  void kill_now() {
+    if (process_ <= 0) return;
+    kill(-process_, SIGKILL);  // with what it has started
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+    process_ = -1;
+  }
+
+  /// Reads what is there; false where there is nothing, or no more.
+  bool listen(bool quiet) {
+    std::array<char, 4096> buffer{};
+    const ssize_t got = from() < 0 ? 0 : read(from(), buffer.data(), buffer.size());
+    if (got <= 0) {
+      from_ = calibrate::Descriptor();
+      return false;
+    }
+    unread_.append(buffer.data(), static_cast<std::size_t>(got));
+    for (auto end = unread_.find('\n'); end != std::string::npos; end = unread_.find('\n')) {
+      take(unread_.substr(0, end), quiet);
+      unread_.erase(0, end + 1);
+    }
+    return true;
+  }
+
+  std::deque<std::string> said;        // that was neither progress nor a message of ours
+  std::vector<std::string> explained;  // messages of ours
+
+ private:
+  void take(const std::string& line, bool quiet) {
+    if (line.starts_with(progress_mark)) {
+      if (!quiet) std::fprintf(stderr, "%s\n", line.c_str() + std::strlen(progress_mark));
+    } else if (line.starts_with(warning_mark)) {
+      std::fprintf(stderr, "%s\n", line.c_str());
+    } else if (line.starts_with(own_mark)) {
+      if (std::ranges::find(explained, line) == explained.end())  // said by many ranks alike
+        explained.push_back(line);
+    } else {
+      said.push_back(line);
+      if (said.size() > 40) said.pop_front();
+    }
+  }
+
+  calibrate::Descriptor from_;
+  pid_t process_ = -1;
+  std::optional<int> status_;
+  std::string unread_;
+};
+
+void complain(const std::string& what) { std::fprintf(stderr, "%s%s\n", own_mark, what.c_str()); }
+
+/// The ranks of this node, or mpirun.
+class Ranks {
+ public:
+  Ranks(const RankLaunch& launch, std::vector<Plan> plans, std::int64_t first_rank, bool by_mpirun)
+      : launch_(launch), first_rank_(first_rank), by_mpirun_(by_mpirun) {
+    for (Plan& plan : plans) children_.emplace_back(std::move(plan));
     last_word_ = Clock::now();
   }
-  ~Ranks() {
-    end();
-    close(from_);
-  }
+  ~Ranks() { end(); }
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
@@ -93,15 +186,17 @@ class Ranks {
   int wait() {
     const auto silence = std::chrono::duration<double>(seconds(launch_.silence));
     for (;;) {
-      listen();
+      listen(look_again);
+      const std::size_t left = num_running();
       if (stop_) {
         end();
         return sim::exit_interrupted;
       }
-      if (const std::optional<int> status = ended()) return code_of(*status);
+      if (std::ranges::any_of(children_, &Child::failed)) return failure();
+      if (left == 0) return drain(), sim::exit_ok;
       if (Clock::now() - last_word_ > silence) {
         end();
-        for (const std::string& line : said_) std::fprintf(stderr, "%s\n", line.c_str());
+        for (const Child& child : children_) print_said(child);
         complain(
             fmt::format("the ranks said nothing for {:.0f} s and were ended", silence.count()));
         return exit_rank_lost;
@@ -110,111 +205,144 @@ class Ranks {
   }
 
  private:
-  std::optional<int> ended() {
-    int status = 0;
-    if (process_ <= 0 || waitpid(process_, &status, WNOHANG) == 0) return std::nullopt;
-    process_ = -1;
-    while (listen()) {
-    }
-    return status;
+  std::size_t num_running() {
+    return static_cast<std::size_t>(std::ranges::count_if(children_, &Child::running));
   }
 
-  /// Asks mpirun to end its ranks, then kills it; the ranks die with it (end_with_parent).
+  /// Reads what they say for a moment.
+  void listen(std::chrono::milliseconds moment) {
+    std::vector<pollfd> waiting;
+    for (const Child& child : children_) waiting.push_back({child.from(), POLLIN, 0});
+    const bool any = std::ranges::any_of(waiting, [](const pollfd& one) { return one.fd >= 0; });
+    if (!any) std::this_thread::sleep_for(look_again / 10);  // all closed, but not ended yet
+    if (!any || poll(waiting.data(), waiting.size(), static_cast<int>(moment.count())) <= 0) return;
+    for (std::size_t i = 0; i < children_.size(); ++i)
+      if (waiting[i].revents != 0 && children_[i].listen(launch_.quiet)) last_word_ = Clock::now();
+  }
+
+  /// The last words of those that have ended.
+  void drain() {
+    for (Child& child : children_) {
+      pollfd ready{child.from(), POLLIN, 0};
+      while (child.from() >= 0 && poll(&ready, 1, 0) > 0)
+        if (!child.listen(launch_.quiet)) break;
+    }
+  }
+
+  /// Asks them to end, then kills them; mpirun's ranks die with it (end_with_parent).
   void end() {
-    if (process_ <= 0) return;
-    kill(process_, SIGTERM);
-    for (const auto deadline = Clock::now() + grace; Clock::now() < deadline;) {
-      if (waitpid(process_, nullptr, WNOHANG) != 0) {
-        process_ = -1;
-        return;
-      }
+    for (const Child& child : children_) child.ask_to_end();
+    for (const auto deadline = Clock::now() + grace; num_running() > 0;) {
+      if (Clock::now() >= deadline) break;
       std::this_thread::sleep_for(look_again / 10);
     }
-    kill(-process_, SIGKILL);
-    waitpid(process_, nullptr, 0);
-    process_ = -1;
+    for (Child& child : children_) child.kill_now();
   }
 
-  /// Reads what they say for a moment; false at the end of it.
-  bool listen() {
-    pollfd ready{from_, POLLIN, 0};
-    if (poll(&ready, 1, static_cast<int>(look_again.count())) <= 0) return false;
-    std::array<char, 4096> buffer{};
-    const ssize_t got = read(from_, buffer.data(), buffer.size());
-    if (got <= 0) {
-      std::this_thread::sleep_for(look_again / 10);  // closed, but not ended yet
-      return false;
-    }
-    last_word_ = Clock::now();
-    unread_.append(buffer.data(), static_cast<std::size_t>(got));
-    for (auto end = unread_.find('\n'); end != std::string::npos; end = unread_.find('\n')) {
-      take(unread_.substr(0, end));
-      unread_.erase(0, end + 1);
-    }
-    return true;
-  }
-
-  void take(const std::string& line) {
-    if (line.starts_with(progress_mark)) {
-      if (!launch_.quiet) std::fprintf(stderr, "%s\n", line.c_str() + std::strlen(progress_mark));
-      return;
-    }
-    if (line.starts_with(own_mark)) {
-      if (std::ranges::find(explained_, line) == explained_.end())  // said by many ranks alike
-        std::fprintf(stderr, "%s\n", line.c_str());
-      explained_.push_back(line);
-      return;
-    }
-    said_.push_back(line);
-    if (said_.size() > 40) said_.pop_front();
+  /// One has failed. Its peers may have noticed before this process did: who failed of himself is
+  /// the cause, and speaks for all.
+  int failure() {
+    for (const auto until = Clock::now() + settling; num_running() > 0 && Clock::now() < until;)
+      listen(look_again / 10);
+    std::vector<Child*> failed;
+    for (Child& child : children_)
+      if (child.failed()) failed.push_back(&child);
+    end();
+    drain();
+    const auto cause = std::ranges::min_element(failed, {}, [](const Child* child) {
+      const int status = *child->status();
+      return WIFSIGNALED(status) ? 0 : WEXITSTATUS(status) != exit_rank_lost ? 1 : 2;
+    });
+    return code_of(**cause);
   }
 
   /// "mpirun noticed that process rank 1 with PID 4711 on node x exited on signal 9 (Killed)."
-  bool explain_signal() {
-    for (const std::string& line : said_) {
+  static bool explain_mpirun_signal(const Child& child) {
+    for (const std::string& line : child.said) {
       int rank = 0, signal = 0;
       const auto at = line.find("process rank "), on = line.find("exited on signal ");
       if (at == std::string::npos || on == std::string::npos) continue;
       if (std::sscanf(line.c_str() + at, "process rank %d", &rank) != 1 ||
           std::sscanf(line.c_str() + on, "exited on signal %d", &signal) != 1)
         continue;
-      complain(fmt::format("rank {} was ended by signal {} ({}); the others were ended with it",
-                           rank, signal, strsignal(signal)));
+      complain_of_signal(rank, signal);
       return true;
     }
     return false;
   }
 
-  int code_of(int status) {
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return sim::exit_ok;
+  static void complain_of_signal(std::int64_t rank, int signal) {
+    complain(fmt::format("rank {} was ended by signal {} ({}); the others were ended with it", rank,
+                         signal, strsignal(signal)));
+  }
+
+  static void print_said(const Child& child) {
+    for (const std::string& line : child.said) std::fprintf(stderr, "%s\n", line.c_str());
+  }
+
+  int code_of(const Child& child) const {
+    const int status = *child.status();
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-      throw InputError("mpirun", "cannot be started: it is not on PATH", "or take --ranks threads");
-    if (explain_signal()) return exit_rank_lost;
-    if (explained_.empty()) {
-      for (const std::string& line : said_) std::fprintf(stderr, "%s\n", line.c_str());
+      throw InputError(by_mpirun_ ? "mpirun" : launch_.program,
+                       by_mpirun_ ? "cannot be started: it is not on PATH" : "cannot be started",
+                       by_mpirun_ ? "or take --ranks processes" : "");
+    if (by_mpirun_ && explain_mpirun_signal(child)) return exit_rank_lost;
+    for (const std::string& line : child.explained) std::fprintf(stderr, "%s\n", line.c_str());
+    if (!by_mpirun_ && WIFSIGNALED(status)) {
+      print_said(child);
+      complain_of_signal(first_rank_ + (&child - children_.data()), WTERMSIG(status));
+      return exit_rank_lost;
+    }
+    if (child.explained.empty()) {
+      print_said(child);
       complain("the ranks ended without a reason");
     }
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : exit_rank_lost;
     return code <= exit_rank_lost ? code : exit_rank_lost;
   }
 
-  static void complain(const std::string& what) {
-    std::fprintf(stderr, "%s%s\n", own_mark, what.c_str());
-  }
-
   const RankLaunch& launch_;
+  const std::int64_t first_rank_;
+  const bool by_mpirun_;
   const std::atomic<bool>& stop_ = sim::stop_requested();  // Ctrl-C
-  pid_t process_ = -1;
-  int from_ = -1;
-  std::string unread_;
-  std::deque<std::string> said_;        // that was neither progress nor a message of ours
-  std::vector<std::string> explained_;  // messages of ours
+  std::vector<Child> children_;
   Clock::time_point last_word_;
 };
 
+/// One for each rank of this node. Those of a run on one node meet where this process listens
+/// already, so that no port is ever somebody else's.
+std::vector<Plan> plans_of(const RankLaunch& launch, const NodeShare& share,
+                           const calibrate::Listener* listener) {
+  std::vector<Plan> plans;
+  const std::string token = share.token.empty() && listener != nullptr ? make_token() : share.token;
+  for (std::int64_t i = 0; i < share.count; ++i) {
+    RankPlace place{.rank = share.first_rank + i,
+                    .ranks = launch.ranks,
+                    .rendezvous = listener != nullptr ? listener->address() : share.rendezvous,
+                    .token = token};
+    if (listener != nullptr && place.rank == 0) place.listening = listener->number();
+    Plan plan{.words = {launch.program}, .socket = place.listening};
+    plan.words.insert(plan.words.end(), launch.arguments.begin(), launch.arguments.end());
+    plan.environment = environment_of(place);
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
 }  // namespace
 
-int run_under_mpi(const RankLaunch& launch) { return Ranks(launch).wait(); }
+int run_under_mpi(const RankLaunch& launch) {
+  return Ranks(launch, {{.words = command_line(launch)}}, 0, true).wait();
+}
+
+int run_as_processes(const RankLaunch& launch, const NodeShare& share) {
+  std::optional<calibrate::Listener> listener;
+  if (share.rendezvous.empty()) listener.emplace("127.0.0.1:0");
+  Ranks ranks(launch, plans_of(launch, share, listener ? &*listener : nullptr), share.first_rank,
+              false);
+  listener.reset();  // it is rank 0's now
+  return ranks.wait();
+}
 
 int run_program(const std::string& program, const std::vector<std::string>& arguments) {
   std::vector<std::string> words{program};
@@ -238,8 +366,6 @@ int run_program(const std::string& program, const std::vector<std::string>& argu
                strsignal(WTERMSIG(status)));
   return exit_rank_lost;
 }
-
-bool started_by_mpirun() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
 
 bool started_by_launcher() { return std::getenv(launched_variable) != nullptr; }
 

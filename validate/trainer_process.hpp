@@ -1,5 +1,5 @@
-// The ranks as processes: this program under mpirun, watched. Whatever ends one of them ends all,
-// and none outlives the program that started them.
+// The ranks as processes of this program, watched: under mpirun, or started here. Whatever ends one
+// of them ends all, and none outlives the program that started them.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,25 @@ struct RankLaunch {
   bool quiet = true;                   // do not pass the ranks' progress on
 };
 
+/// The ranks that this node has, and where all nodes' ranks meet.
+struct NodeShare {
+  std::int64_t first_rank = 0, count = 0;
+  std::string rendezvous;  // "host:port" or a file; empty: all ranks are of this node
+  std::string token;       // of the run; empty: the nodes' launchers do not know it
+};
+
 /// Starts them and waits for their end; their standard output is this program's. Returns their exit
 /// code (exit_rank_lost where one was killed or hung, after a line that says so), 130 after Ctrl-C.
 /// Throws InputError where there is no mpirun.
 int run_under_mpi(const RankLaunch& launch);
+/// Each finds its place in its environment (trainer_place.hpp).
+int run_as_processes(const RankLaunch& launch, const NodeShare& share);
 
 /// Runs a program to its end, its standard output to nowhere; its exit code, 130 after Ctrl-C. It
 /// ends with this one.
 int run_program(const std::string& program, const std::vector<std::string>& arguments);
 
-/// Whether mpirun started this process: it is a rank.
-bool started_by_mpirun();
-/// In a rank that run_under_mpi() started: end with the parent, and say lines of progress.
+/// In a rank that was started by one of these: end with the parent, and say lines of progress.
 bool started_by_launcher();
 void end_with_parent();
 /// A line for the launcher, which takes it as a sign of life.
