@@ -284,6 +284,16 @@ void check_copies(MakeKernels<Real> make) {
     CHECK(gpu.read(wide_to) == x);
   }
   gpu->copies({});
+
+  const Floats other = as_rounded<Real>(uniform(total, 3));  // to the same place
+  const Buffer<Real> elsewhere = gpu.numbers(other);
+  first = 0;
+  for (CopyPiece<Real, Real>& piece : narrow) {
+    piece.from = elsewhere.all().subspan(first, piece.to.size());
+    first += piece.to.size();
+  }
+  gpu->copies(narrow);
+  CHECK(gpu.read(std::span<const Real>(to.part(1, total))) == other);
 }
 
 /// Rows of others are zeros and get no gradient; ids repeat, and their sum is rounded once.
@@ -298,19 +308,28 @@ void check_embedding(MakeKernels<Real> make, std::size_t tokens, std::size_t wid
   const Floats table = as_rounded<Real>(uniform(rows * width, 1));
   const Floats dy = as_rounded<Real>(uniform(tokens * width, 2));
   Floats y(dy.size()), dtable = as_rounded<Real>(uniform(table.size(), 3));
-  Buffer<Real> gy = gpu.numbers(uniform(dy.size(), 4)), gdtable = gpu.numbers(dtable);
+  Floats between = dtable;  // and a row before and after it that nobody may touch
+  between.insert(between.begin(), width, 7.0F);
+  between.insert(between.end(), width, 7.0F);
+  Buffer<Real> gy = gpu.numbers(uniform(dy.size(), 4)), gdtable = gpu.numbers(between);
   Buffer<Real> again = gpu.numbers(dtable);
   const Buffer<Token> gids = gpu.tokens(ids);
   const Buffer<Real> gdy = gpu.numbers(dy);
   gpu->embedding_forward(gy.all(), gpu.numbers(table).all(), gids.all(), part);
-  gpu->embedding_backward(gdtable.all(), gdy.all(), gids.all(), part);
+  gpu->embedding_backward(gdtable.part(width, dtable.size()), gdy.all(), gids.all(), part);
   gpu->embedding_backward(again.all(), gdy.all(), gids.all(), part);
   host->embedding_forward(y, table, ids, part);
   host->embedding_backward(dtable, dy, ids, part);
   INFO(tokens << " tokens of " << width << ", rows from " << part.first);
   CHECK(gpu.read(gy) == y);
-  CHECK(relative_error(gpu.read(gdtable), dtable) < 0.51 * unit_of<Real>);
-  CHECK(gpu.read(again) == gpu.read(gdtable));
+  const Floats all = gpu.read(gdtable);
+  const Floats rows_of_part(all.begin() + static_cast<std::ptrdiff_t>(width),
+                            all.end() - static_cast<std::ptrdiff_t>(width));
+  CHECK(relative_error(rows_of_part, dtable) < 0.51 * unit_of<Real>);
+  CHECK(gpu.read(again) == rows_of_part);
+  CHECK(Floats(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(width)) ==
+        Floats(width, 7.0F));
+  CHECK(Floats(all.end() - static_cast<std::ptrdiff_t>(width), all.end()) == Floats(width, 7.0F));
 }
 
 /// The vocabulary whole, and in two parts whose statistics are put together.
