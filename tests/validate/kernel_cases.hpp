@@ -414,6 +414,11 @@ void check_norm_of_gradients(MakeKernels<Real> make) {
     CHECK(relative_error(gpu.read(gsquares), squares) < 1e-6);
     CHECK(relative_error(gpu.read(gsum), sum) < 1e-6);
   }
+  there_spans[3] = there_spans[4].first(64);  // as many elements of another tensor
+  spans[3] = spans[4].first(64);
+  gpu->sums_of_squares(gsquares.all(), there_spans);
+  host->sums_of_squares(squares, spans);
+  CHECK(relative_error(gpu.read(gsquares), squares) < 1e-6);
   for (const float largest : {1.0F, 1e3F}) {  // clipped, and not
     host->clip_factor(factor, sum, largest);
     gpu->clip_factor(gfactor.all(), gsum.all(), largest);
