@@ -3,10 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <cstring>
-#include <limits>
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -458,6 +458,70 @@ void check_adamw(MakeKernels<Real> make) {
     CHECK(relative_error(gpu.read(gm), m) < 1e-6);
     CHECK(relative_error(gpu.read(gv), v) < 1e-6);
   }
+}
+
+/// What was uploaded may be changed at once; large tensors travel in pieces.
+template <class Real>
+void check_uploads(MakeKernels<Real> make) {
+  OnDevice<Real> gpu(make(8, 64));
+  const Floats x = uniform(1'300'001, 1);
+  Buffer<float> there = gpu->allocate_wide(x.size());
+  Floats host = x;
+  gpu->upload(there.all(), host);
+  host.assign(host.size(), 0.0F);
+  CHECK((gpu.read(there) == x));
+}
+
+template <class Real>
+struct KernelCase {
+  const char* claim;
+  std::function<void(MakeKernels<Real>)> check;
+};
+
+template <class Real>
+std::vector<KernelCase<Real>> kernel_cases() {
+  using Make = MakeKernels<Real>;
+  return {{"numbers travel and are rounded to nearest even", check_numbers<Real>},
+          {"what is uploaded may be changed at once", check_uploads<Real>},
+          {"memory is counted as it is handed out", check_memory<Real>},
+          {"products", check_products<Real>},
+          {"attention",
+           [](Make make) {
+             for (const AttentionCase& c :
+                  {AttentionCase{1, 130, 2, 1, 64, true}, AttentionCase{2, 33, 2, 2, 128, true},
+                   AttentionCase{1, 70, 4, 2, 64, false}, AttentionCase{3, 16, 1, 1, 64, true}})
+               check_attention<Real>(make, c);
+           }},
+          {"norms",
+           [](Make make) {
+             check_norm<Real>(make, 9, 64);
+             check_norm<Real>(make, 5, 100);
+             check_norm<Real>(make, 33, 31);
+           }},
+          {"sums and SwiGLU",
+           [](Make make) {
+             check_elements<Real>(make, 5 * 72, 0);
+             check_elements<Real>(make, 2051, 0);
+             check_elements<Real>(make, 100, 1);
+           }},
+          {"rotary positions", check_rope<Real>},
+          {"copies of pieces, whatever their sizes, types and places", check_copies<Real>},
+          {"the embedding and its gradient, also of a part of the rows",
+           [](Make make) {
+             for (const VocabularyPart& part : {VocabularyPart{0, 11}, VocabularyPart{4, 5}}) {
+               check_embedding<Real>(make, 5, 64, part);
+               check_embedding<Real>(make, 290, 33, part);
+               check_embedding<Real>(make, 40, 2072, part);
+             }
+           }},
+          {"the loss and its gradient, also of cut rows",
+           [](Make make) {
+             check_loss<Real>(make, 5, 64);
+             check_loss<Real>(make, 37, 301);
+           }},
+          {"the norm of many gradients, its clipping and scaling", check_norm_of_gradients<Real>},
+          {"gradients that are not finite are found", check_unscale<Real>},
+          {"AdamW", check_adamw<Real>}};
 }
 
 }  // namespace stepcast::validate
