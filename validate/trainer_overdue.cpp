@@ -27,6 +27,10 @@ void Overdue::begin(const char* what, Duration allowance) {
                .count();
 }
 
+void Overdue::touch() {
+  if (since_ != 0) since_ = Clock::now().time_since_epoch().count();
+}
+
 void Overdue::look() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, std::chrono::milliseconds(500), [this] { return done_; })) {

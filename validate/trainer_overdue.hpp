@@ -24,6 +24,8 @@ class Overdue {
   /// From now on, or anew. `allowance`: what it may take beyond the limit.
   void begin(const char* what, Duration allowance = {});
   void end() { since_ = 0; }
+  /// A sign of life: what is under way, if anything is, counts from now.
+  void touch();
 
   std::atomic<int> rank{0};  // for the message
 

@@ -1,0 +1,16 @@
+# The CUDA parts of stepcast-trainer, where nvcc and NCCL are. It and stepcast-nccl-worker are the
+# programs that load NCCL.
+if(NOT STEPCAST_HAS_CUDA OR NOT NCCL_INCLUDE OR NOT NCCL_LIBRARY)
+  message(STATUS "stepcast-trainer: on the host's cores alone (no CUDA or no NCCL)")
+  return()
+endif()
+
+# A library of its own: the hardware tests link it as well.
+file(GLOB gpu_sources CONFIGURE_DEPENDS trainer_cuda_*.cpp trainer_nccl*.cpp)
+add_library(stepcast_trainer_gpu STATIC ${gpu_sources} trainer_gpu.cpp trainer_kernels_cuda.cpp)
+target_include_directories(stepcast_trainer_gpu SYSTEM PUBLIC ${NCCL_INCLUDE})
+target_link_libraries(stepcast_trainer_gpu PUBLIC stepcast::validate CUDA::cudart_static
+  CUDA::cublasLt ${NCCL_LIBRARY} PRIVATE fmt::fmt)
+
+target_compile_definitions(stepcast-trainer PRIVATE STEPCAST_HAS_NCCL)
+target_link_libraries(stepcast-trainer PRIVATE stepcast_trainer_gpu)
