@@ -213,17 +213,31 @@ void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b
   struct Operands {
     unsigned a[4], b[2];
   };
+  struct Product {
+    float of[16][8];
+  };
   const Operands mine{{a[0], a[1], a[2], a[3]}, {b0, b1}};
-  emulated::exchange(mine, [&](auto of) {
-    for (int i = 0; i < 4; ++i) {
-      const int row = emulated::lane() / 4 + i / 2 * 8, column = emulated::lane() % 4 * 2 + i % 2;
-      for (int k = 0; k < 16; ++k) {
-        const unsigned left = of(row % 8 * 4 + k % 8 / 2).a[row / 8 + k / 8 * 2];
-        const unsigned right = of(column * 4 + k % 8 / 2).b[k / 8];
-        c[i] += half_of(left, k % 2, kind) * half_of(right, k % 2, kind);
+  const auto multiply = [kind](auto of) {
+    float left[16][16], right[16][8];
+    for (int lane = 0; lane < 32; ++lane) {
+      const Operands from = of(lane);
+      for (int i = 0; i < 8; ++i) {  // register i / 2, half i % 2
+        const int k = lane % 4 * 2 + i % 2 + i / 4 * 8, row = lane / 4 + i / 2 % 2 * 8;
+        left[row][k] = half_of(from.a[i / 2], i % 2, kind);
       }
+      for (int i = 0; i < 4; ++i)
+        right[lane % 4 * 2 + i % 2 + i / 2 * 8][lane / 4] = half_of(from.b[i / 2], i % 2, kind);
     }
-  });
+    Product product{};
+    for (int row = 0; row < 16; ++row)
+      for (int k = 0; k < 16; ++k)
+        for (int column = 0; column < 8; ++column)
+          product.of[row][column] += left[row][k] * right[k][column];
+    return product;
+  };
+  const Product& product = emulated::joined<Product>(mine, multiply);
+  for (int i = 0; i < 4; ++i)
+    c[i] += product.of[emulated::lane() / 4 + i / 2 * 8][emulated::lane() % 4 * 2 + i % 2];
 }
 
 }  // namespace stepcast::calibrate::cuda_kernels

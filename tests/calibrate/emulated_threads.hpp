@@ -13,7 +13,7 @@
 namespace emulated {
 
 constexpr int kWarp = 32;
-constexpr std::size_t kStackBytes = 256 * 1024, kSlotBytes = 64;
+constexpr std::size_t kStackBytes = 256 * 1024, kSlotBytes = 64, kJoinedBytes = 512;
 
 /// What the kernels ask about the GPU, and how it runs.
 struct Device {
@@ -61,6 +61,8 @@ struct Fiber {
 /// Of two exchanges in turn, what each lane gave: a lane is at most one exchange ahead.
 struct alignas(16) Slots {
   unsigned char value[2][kWarp][kSlotBytes];
+  unsigned char joined[2][kJoinedBytes];  // what one lane worked out for all
+  bool is_joined[2];
   int waiting;  // lanes of the warp
 };
 
@@ -149,18 +151,46 @@ inline void finish_copies() {
   self().copies.clear();
 }
 
+/// Every lane gives a value; returns the turn that the warp has it in once all have.
+template <class T>
+int give(const T& mine) {
+  static_assert(sizeof(T) <= kSlotBytes && std::is_trivially_copyable_v<T>);
+  const int turn = self().exchanges++ % 2;
+  Slots& slots = block.slots[block.current / kWarp];
+  std::memcpy(slots.value[turn][lane()], &mine, sizeof(T));
+  slots.is_joined[turn] = false;
+  meet_warp();
+  return turn;
+}
+
+/// Reads what the lanes of this warp gave.
+template <class T>
+auto values_of(int turn) {
+  return [turn, &slots = block.slots[block.current / kWarp]](int other) {
+    T value;
+    std::memcpy(&value, slots.value[turn][other], sizeof(T));
+    return value;
+  };
+}
+
 /// Every lane gives a value, then f gets what reads those of its warp by lane.
 template <class T, class F>
 void exchange(const T& mine, F f) {
-  static_assert(sizeof(T) <= kSlotBytes && std::is_trivially_copyable_v<T>);
-  auto& values = block.slots[block.current / kWarp].value[self().exchanges++ % 2];
-  std::memcpy(values[lane()], &mine, sizeof(T));
-  meet_warp();
-  f([&values](int other) {
-    T value;
-    std::memcpy(&value, values[other], sizeof(T));
-    return value;
-  });
+  f(values_of<T>(give(mine)));
+}
+
+/// Every lane gives a value; join makes one of all, which every lane gets.
+template <class Joined, class T, class Join>
+const Joined& joined(const T& mine, Join join) {
+  static_assert(sizeof(Joined) <= kJoinedBytes && std::is_trivially_copyable_v<Joined>);
+  const int turn = give(mine);
+  Slots& slots = block.slots[block.current / kWarp];
+  if (!slots.is_joined[turn]) {
+    const Joined result = join(values_of<T>(turn));
+    std::memcpy(slots.joined[turn], &result, sizeof(result));
+    slots.is_joined[turn] = true;
+  }
+  return *reinterpret_cast<const Joined*>(slots.joined[turn]);
 }
 
 inline void fiber_main() {
