@@ -260,6 +260,8 @@ int command_trainer(const std::vector<std::string>& words, const std::string& pr
   const Arguments arguments = sim::parse_arguments(trainer_verb, words);
   if (arguments.has("help")) return std::fputs(help_text(trainer_verb).c_str(), stdout), 0;
   const TrainerCommand command = command_of(arguments);
+  if (trains_on_gpus(command.scenario) && !machinery.gpu_program.empty())
+    become_program(machinery.gpu_program, words);
   const RankBody body(command, machinery);
   const Duration patience = command.run.patience;
   const RankKind kind = kind_of(command, machinery);

@@ -40,6 +40,8 @@ struct Machinery {
   /// `most`: GPUs of a node that may be used, so that several ranks may share one; none: each rank
   /// has its own.
   std::function<GpuMakers(std::optional<std::int64_t> most)> gpu_makers;
+  /// The trainer that has GPUs, where this program does without; empty: there is none.
+  std::string gpu_program{};
 };
 
 /// The whole program: `words` are its arguments. Throws what main() prints.

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/child_process.hpp"
 #include "engine/check.hpp"
 #include "sim/command_line.hpp"
 #include "validate/trainer_command.hpp"
@@ -38,6 +39,9 @@ validate::Machinery machinery() {
 #ifdef STEPCAST_HAS_NCCL
   machinery.num_gpus = validate::num_gpus;
   machinery.gpu_makers = validate::gpu_makers;
+#else
+  const std::string other = calibrate::program_beside("stepcast-trainer-cuda");
+  if (access(other.c_str(), X_OK) == 0) machinery.gpu_program = other;
 #endif
   return machinery;
 }

@@ -9,15 +9,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <map>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -26,6 +23,7 @@
 #include "engine/check.hpp"
 #include "sim/command_line.hpp"
 #include "sim/interrupt.hpp"
+#include "validate/trainer_child.hpp"
 #include "validate/trainer_place.hpp"
 #include "validate/trainer_rendezvous.hpp"
 
@@ -34,10 +32,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* launched_variable = "STEPCAST_TRAINER_LAUNCHED";
-constexpr const char* progress_mark = "progress: ";
-constexpr const char* own_mark = "stepcast-trainer: ";
-constexpr const char* warning_mark = "stepcast-trainer: warning: ";
 constexpr auto look_again = std::chrono::milliseconds(100);
 constexpr auto grace = std::chrono::seconds(2);            // between asking and killing
 constexpr auto settling = std::chrono::milliseconds(500);  // until all have noticed a failure
@@ -52,130 +46,22 @@ std::vector<std::string> command_line(const RankLaunch& launch) {
   return words;
 }
 
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
+std::vector<std::string> words_of(const std::string& program,
+                                  const std::vector<std::string>& arguments) {
+  std::vector<std::string> words{program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
 }
-
-/// What a child is, before it is started.
-struct Plan {
-  std::vector<std::string> words;  // program and arguments
-  std::map<std::string, std::string> environment{};
-  int socket = -1;  // that it inherits
-};
-
-/// The child: a process group of its own, so that Ctrl-C reaches the launcher alone, which then
-/// ends the ranks in order.
-[[noreturn]] void become(Plan& plan, int errors, pid_t parent) {
-  setpgid(0, 0);
-  end_with_parent();
-  if (getppid() != parent) _exit(exit_rank_lost);  // it has ended just now
-  const int nothing = open("/dev/null", O_RDONLY);
-  dup2(nothing, STDIN_FILENO);
-  dup2(errors, STDERR_FILENO);
-  if (plan.socket >= 0) fcntl(plan.socket, F_SETFD, 0);
-  setenv(launched_variable, "1", 1);
-  for (const auto& [name, value] : plan.environment) setenv(name.c_str(), value.c_str(), 1);
-  const std::vector<char*> arguments = pointers_to(plan.words);
-  execvp(arguments[0], arguments.data());
-  _exit(127);
-}
-
-/// One of the processes, and what it says.
-class Child {
- public:
-  explicit Child(Plan plan) {
-    std::array<int, 2> errors{};
-    if (pipe2(errors.data(), O_CLOEXEC) != 0)
-      throw InputError(plan.words[0], std::string("no pipe: ") + std::strerror(errno));
-    const pid_t parent = getpid();
-    process_ = fork();
-    if (process_ == 0) become(plan, errors[1], parent);
-    close(errors[1]);
-    from_ = calibrate::Descriptor(errors[0]);
-    if (process_ < 0)
-      throw InputError(plan.words[0], std::string("no process: ") + std::strerror(errno));
-  }
-  Child(Child&& other) noexcept
-      : from_(std::move(other.from_)), process_(std::exchange(other.process_, -1)) {}
-  ~Child() {
-    if (running()) kill_now();
-  }
-
-  int from() const { return from_.number(); }
-  bool running() {
-    if (process_ <= 0) return false;
-    int status = 0;
-    if (waitpid(process_, &status, WNOHANG) == 0) return true;
-    process_ = -1;
-    status_ = status;
-    return false;
-  }
-  /// Of waitpid(), once it has ended by itself.
-  std::optional<int> status() const { return status_; }
-  bool failed() const { return status_ && *status_ != 0; }
-
-  void ask_to_end() const {
-    if (process_ > 0) kill(process_, SIGTERM);
-  }
-  void kill_now() {
-    if (process_ <= 0) return;
-    kill(-process_, SIGKILL);  // with what it has started
-    kill(process_, SIGKILL);
-    waitpid(process_, nullptr, 0);
-    process_ = -1;
-  }
-
-  /// Reads what is there; false where there is nothing, or no more.
-  bool listen(bool quiet) {
-    std::array<char, 4096> buffer{};
-    const ssize_t got = from() < 0 ? 0 : read(from(), buffer.data(), buffer.size());
-    if (got <= 0) {
-      from_ = calibrate::Descriptor();
-      return false;
-    }
-    unread_.append(buffer.data(), static_cast<std::size_t>(got));
-    for (auto end = unread_.find('\n'); end != std::string::npos; end = unread_.find('\n')) {
-      take(unread_.substr(0, end), quiet);
-      unread_.erase(0, end + 1);
-    }
-    return true;
-  }
-
-  std::deque<std::string> said;        // that was neither progress nor a message of ours
-  std::vector<std::string> explained;  // messages of ours
-
- private:
-  void take(const std::string& line, bool quiet) {
-    if (line.starts_with(progress_mark)) {
-      if (!quiet) std::fprintf(stderr, "%s\n", line.c_str() + std::strlen(progress_mark));
-    } else if (line.starts_with(warning_mark)) {
-      std::fprintf(stderr, "%s\n", line.c_str());
-    } else if (line.starts_with(own_mark)) {
-      if (std::ranges::find(explained, line) == explained.end())  // said by many ranks alike
-        explained.push_back(line);
-    } else {
-      said.push_back(line);
-      if (said.size() > 40) said.pop_front();
-    }
-  }
-
-  calibrate::Descriptor from_;
-  pid_t process_ = -1;
-  std::optional<int> status_;
-  std::string unread_;
-};
 
 void complain(const std::string& what) { std::fprintf(stderr, "%s%s\n", own_mark, what.c_str()); }
 
 /// The ranks of this node, or mpirun.
 class Ranks {
  public:
-  Ranks(const RankLaunch& launch, std::vector<Plan> plans, std::int64_t first_rank, bool by_mpirun)
+  Ranks(const RankLaunch& launch, std::vector<ChildPlan> plans, std::int64_t first_rank,
+        bool by_mpirun)
       : launch_(launch), first_rank_(first_rank), by_mpirun_(by_mpirun) {
-    for (Plan& plan : plans) children_.emplace_back(std::move(plan));
+    for (ChildPlan& plan : plans) children_.emplace_back(std::move(plan));
     last_word_ = Clock::now();
   }
   ~Ranks() { end(); }
@@ -311,9 +197,9 @@ class Ranks {
 
 /// One for each rank of this node. Those of a run on one node meet where this process listens
 /// already, so that no port is ever somebody else's.
-std::vector<Plan> plans_of(const RankLaunch& launch, const NodeShare& share,
-                           const calibrate::Listener* listener) {
-  std::vector<Plan> plans;
+std::vector<ChildPlan> plans_of(const RankLaunch& launch, const NodeShare& share,
+                                const calibrate::Listener* listener) {
+  std::vector<ChildPlan> plans;
   const std::string token = share.token.empty() && listener != nullptr ? make_token() : share.token;
   for (std::int64_t i = 0; i < share.count; ++i) {
     RankPlace place{.rank = share.first_rank + i,
@@ -321,10 +207,9 @@ std::vector<Plan> plans_of(const RankLaunch& launch, const NodeShare& share,
                     .rendezvous = listener != nullptr ? listener->address() : share.rendezvous,
                     .token = token};
     if (listener != nullptr && place.rank == 0) place.listening = listener->number();
-    Plan plan{.words = {launch.program}, .socket = place.listening};
-    plan.words.insert(plan.words.end(), launch.arguments.begin(), launch.arguments.end());
-    plan.environment = environment_of(place);
-    plans.push_back(std::move(plan));
+    plans.push_back({.words = words_of(launch.program, launch.arguments),
+                     .environment = environment_of(place),
+                     .socket = place.listening});
   }
   return plans;
 }
@@ -344,9 +229,14 @@ int run_as_processes(const RankLaunch& launch, const NodeShare& share) {
   return ranks.wait();
 }
 
+void become_program(const std::string& program, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = words_of(program, arguments);
+  execv(program.c_str(), pointers_to(words).data());
+  throw InputError(program, std::string("cannot be started: ") + std::strerror(errno));
+}
+
 int run_program(const std::string& program, const std::vector<std::string>& arguments) {
-  std::vector<std::string> words{program};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<std::string> words = words_of(program, arguments);
   const std::vector<char*> pointers = pointers_to(words);
   const pid_t process = fork();
   if (process < 0) throw InputError(program, std::string("no process: ") + std::strerror(errno));

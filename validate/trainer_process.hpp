@@ -39,6 +39,10 @@ int run_as_processes(const RankLaunch& launch, const NodeShare& share);
 /// ends with this one.
 int run_program(const std::string& program, const std::vector<std::string>& arguments);
 
+/// Goes on as another program.
+[[noreturn]] void become_program(const std::string& program,
+                                 const std::vector<std::string>& arguments);
+
 /// In a rank that was started by one of these: end with the parent, and say lines of progress.
 bool started_by_launcher();
 void end_with_parent();
