@@ -70,7 +70,8 @@ struct Block {
   Context scheduler;
   std::deque<Fiber> fibers;   // kept from block to block
   std::vector<State> states;  // of them
-  std::vector<Slots> slots;   // of each warp
+  std::vector<dim3> indices;
+  std::vector<Slots> slots;  // of each warp
   std::vector<unsigned char> shared;
   bool voted[3];  // of three votes in turn: being cast, being counted, cleared
   std::size_t num_threads = 0, current = 0;
@@ -226,7 +227,7 @@ inline bool run_one_fiber() {
     const std::size_t i = in_order(block.first_ready);
     if (block.states[i] != State::ready) continue;
     block.current = i;
-    threadIdx = index_of(i);
+    threadIdx = block.indices[i];
     go(block.scheduler, block.fibers[i].context);
     return true;
   }
@@ -258,6 +259,8 @@ inline void run(dim3 grid, dim3 threads, std::size_t shared_bytes,
   block.num_threads = std::size_t{threads.x} * threads.y * threads.z;
   while (block.fibers.size() < block.num_threads) block.fibers.emplace_back();
   block.slots.resize((block.num_threads + kWarp - 1) / kWarp);
+  block.indices.clear();
+  for (std::size_t i = 0; i < block.num_threads; ++i) block.indices.push_back(index_of(i));
   for (unsigned z = 0; z < grid.z; ++z)
     for (unsigned y = 0; y < grid.y; ++y)
       for (unsigned x = 0; x < grid.x; ++x) {
