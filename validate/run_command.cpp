@@ -37,12 +37,12 @@ constexpr sim::Option options[] = {
     {"tolerance", "PERCENT", "", "exit code 5 when a step time is further off"},
     {"out", "DIR", "", "keep results and timelines there (default: a temporary folder)"},
     {"report", "DIR", "", "write a dated report into this folder"},
-    {"table", "FILE.h5", "", "the calibration (default: the scenario's own, or host.h5)"},
+    {"table", "FILE.h5", "", "the calibration (default: the scenario's own, or host.h5, gpu.h5)"},
     {"as-calibrated", "", "", "measure nothing anew: the table is whole"},
     {"quick", "", "", "calibrate with few samples"},
     {"steps", "N", "", "steps to train at each point (default 60)"},
     {"warm-up", "N", "", "the first of them, not counted (default 10)"},
-    {"ranks", "KIND", "", "mpi (default) or threads"},
+    {"ranks", "KIND", "", "what the ranks are: see stepcast-trainer --help"},
     {"set", "KEY=VALUE", "", "set any key of the scenario; more may follow, or be repeated"},
     {"json", "", "", "print JSON"},
 };
@@ -101,7 +101,7 @@ std::string table_of(const Arguments& arguments, const sim::Scenario& scenario) 
   std::string table = arguments.get("table");
   for (const std::string& name : scenario.tables)
     if (arguments.get("table").empty() && name != "published") table = name;
-  if (table.empty()) table = "host";
+  if (table.empty()) table = trains_on_gpus(scenario) ? "gpu" : "host";
   return fs::path(table).has_extension() ? fs::absolute(table).string()
                                          : calibrate::program_beside(table + ".h5");
 }
@@ -135,8 +135,9 @@ int run_sister(const std::string& name, std::vector<std::string> words) {
 
 int calibrate_points(const Arguments& arguments, const std::vector<Point>& points) {
   if (arguments.has("as-calibrated")) return sim::exit_ok;
+  const char* device = trains_on_gpus(points.front().scenario) ? "cuda" : "host";
   std::vector<std::string> words{
-      "run", "--device", "host", "--out", points.front().scenario.tables.front(), "--resume"};
+      "run", "--device", device, "--out", points.front().scenario.tables.front(), "--resume"};
   if (arguments.has("quick")) words.emplace_back("--quick");
   for (const Point& point : points) {
     words.emplace_back("--for");
@@ -205,11 +206,10 @@ void write_report(const Arguments& arguments, const std::vector<RunComparison>& 
                         fmt::format("{}_{}.md", scenario.stem().string(), today());
   std::string text = fmt::format(
       "# Measured beside simulated: {}\n\nMeasured {} (UTC) by `stepcast validate run {}` on {} "
-      "({}, kernel {}), one thread a rank, ranks under MPI.\n`error` is simulated over measured "
+      "(host: {}, kernel {}).\n`error` is simulated over measured "
       "less one; `+-` is how much the measured steps vary.\n\n```\n{}```\n",
-      scenario.filename().string(), today(), scenario.filename().string(),
-      calibrate::host::processor_name(), calibrate::host::clocks(), calibrate::host::system_name(),
-      table_of(points));
+      scenario.filename().string(), today(), scenario.filename().string(), points.front().device,
+      calibrate::host::clocks(), calibrate::host::system_name(), table_of(points));
   for (const RunComparison& c : points) text += "\n```\n" + text_of(c) + "```\n";
   write_file(path, text);
 }

@@ -94,6 +94,7 @@ RunComparison compare_run(const std::string& point, const TrainerResults& measur
   RunComparison c;
   c.point = point;
   c.ranks = measured.ranks;
+  c.device = measured.device;
   c.step.measured = measured.step_time;
   c.step.simulated = report.step_time;
   // The parts of the step that the timeline shows: the median one.
@@ -111,7 +112,9 @@ RunComparison compare_run(const std::string& point, const TrainerResults& measur
   const std::vector<PartTime> times = times_by_name(simulated);
   c.kinds = rows_by_label(measured.parts, times, false);
   c.collectives = rows_by_label(measured.parts, times, true);
-  c.measured_memory = measured.buffers;
+  const auto& told = report.memory.parts;
+  const bool whole = std::ranges::any_of(told, [](const auto& p) { return p.name == "fixed"; });
+  c.measured_memory = whole ? measured.resident : measured.buffers;
   c.simulated_memory = report.memory.total();
   c.spread = spread_of(measured.step_times);
   return c;

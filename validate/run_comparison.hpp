@@ -23,10 +23,12 @@ struct MeasuredAndSimulated {
 struct RunComparison {
   std::string point;  // "plan.data = zero2, batch.local = 4"
   std::int64_t ranks = 0;
+  std::string device;  // of rank 0
   MeasuredAndSimulated step{"step time"};
   std::vector<MeasuredAndSimulated> parts;  // compute, exposed communication, waiting, the rest
   std::vector<MeasuredAndSimulated> kinds;  // of kernels
   std::vector<MeasuredAndSimulated> collectives;
+  /// Buffers of the fullest rank; on a GPU all that is in use there.
   Bytes measured_memory{}, simulated_memory{};
   double memory_error() const;
   double spread = 0.0;  // of measured steps: half the middle 80 % over their median

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -87,6 +88,11 @@ void save_checkpoint(const std::string& folder, const std::string& job, std::int
   write_column(file, "/weights", state.weights);
   write_column(file, "/first_moments", state.first_moments);
   write_column(file, "/second_moments", state.second_moments);
+  if (state.scale != nullptr) {
+    // A power of two, always.
+    file.attribute("/", "loss_scale_log2", std::int64_t{std::ilogb(state.scale->value)});
+    file.attribute("/", "good_steps", state.scale->good_steps);
+  }
   file.finish();
   world.barrier();  // all have written
   if (world.rank() == 0) {
@@ -114,6 +120,12 @@ std::int64_t load_checkpoint(const std::string& folder, const std::string& job, 
   read_column(file, "/weights", state.weights);
   read_column(file, "/first_moments", state.first_moments);
   read_column(file, "/second_moments", state.second_moments);
+  if (state.scale != nullptr) {
+    const std::int64_t exponent = file.integer_attribute("/", "loss_scale_log2");
+    state.scale->value =
+        std::ldexp(1.0, static_cast<int>(std::clamp<std::int64_t>(exponent, -64, 64)));
+    state.scale->good_steps = file.integer_attribute("/", "good_steps");
+  }
   world.barrier();
   return step;
 }

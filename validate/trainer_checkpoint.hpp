@@ -8,12 +8,14 @@
 #include <string>
 
 #include "validate/trainer_communicator.hpp"
+#include "validate/trainer_optimizer.hpp"
 
 namespace stepcast::validate {
 
-/// A rank's state, in its own memory.
+/// A rank's state, in the host's memory.
 struct KeptState {
   std::span<float> weights, first_moments, second_moments;
+  LossScale* scale = nullptr;
 };
 
 /// Collective: all ranks write, then the step before is removed. `job` says what is trained how; a

@@ -29,6 +29,7 @@ Groups make_groups(std::unique_ptr<Communicator> world, const workloads::Paralle
   at.pipeline = 0;
   const std::int64_t column = workloads::rank_of(plan, at);
   groups.pipeline = world->split(column);
+  if (plan.pipeline > 1) groups.pipeline->connect_neighbours();
   groups.embedding = world->split(plan.pipeline > 1 && end ? std::optional(column) : std::nullopt);
   groups.world = std::move(world);
   return groups;

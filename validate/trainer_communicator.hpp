@@ -1,6 +1,7 @@
 // Who a rank of the trainer talks to: collectives and messages of one group of ranks, over threads
 // of this process (trainer_threads.cpp), MPI (trainer_mpi.hpp), sockets (trainer_sockets.hpp) or
-// NCCL (trainer_nccl.hpp). Calls in program order; all but NCCL's are done on return. Knows no model and no plan but the groups it cuts.
+// NCCL (trainer_nccl.hpp). Calls in program order; all but NCCL's are done on return. Knows no
+// model and no plan but the groups it cuts.
 #pragma once
 
 #include <cstddef>
@@ -68,9 +69,9 @@ class Communicator {
   void broadcast(Values&& values, std::int64_t root) {
     broadcast_bytes(written(values), root);
   }
-  /// `values` may be changed once the lane at hand is done; where there are no lanes, on return: the
-  /// message travels behind, so that two stages that send to each other do not wait for each other.
-  /// Messages between two ranks keep their order.
+  /// `values` may be changed once the lane at hand is done; where there are no lanes, on return:
+  /// the message travels behind, so that two stages that send to each other do not wait for each
+  /// other. Messages between two ranks keep their order.
   template <class Values>
   void send(const Values& values, std::int64_t peer) {
     send_bytes(read(values), peer);
@@ -93,8 +94,8 @@ class Communicator {
 
  private:
   template <class Values>
-  using Number = std::remove_const_t<
-      std::remove_reference_t<decltype(*std::data(std::declval<Values&>()))>>;
+  using Number =
+      std::remove_const_t<std::remove_reference_t<decltype(*std::data(std::declval<Values&>()))>>;
   template <class Values>
   static std::span<const std::byte> read(const Values& values) {
     return std::as_bytes(std::span(values));

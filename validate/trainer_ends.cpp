@@ -13,11 +13,11 @@ std::int64_t count(std::size_t elements) { return static_cast<std::int64_t>(elem
 
 template <class Real>
 HeadActivations<Real> make_head_activations(Kernels<Real>& kernels, const RankShare& s) {
-  return {.rstd = kernels.allocate(s.local_tokens),
+  return {.rstd = kernels.allocate_wide(s.local_tokens),
+          .lse = kernels.allocate_wide(s.tokens),
           .head_input = kernels.allocate(s.tokens * s.hidden),
           .logits = kernels.allocate(s.tokens * static_cast<std::size_t>(s.vocab.size)),
-          .lse = kernels.allocate(s.tokens),
-          .targets = {}};
+          .targets = kernels.allocate_tokens(s.tokens)};
 }
 
 template <class Real>
@@ -32,9 +32,10 @@ Ends<Real>::Ends(const TrainerJob& job, const RankShare& share, StepCalls<Real>&
   if (!share.last_stage) return;
   final_norm_ = tensor("final_norm");
   head_ = tensor(tied_here_ ? "embedding" : "head");
-  target_ = calls.kernels().allocate(share.tokens);
-  if (share.split) maximum_ = calls.kernels().allocate(share.tokens);
-  if (share.split) sums_ = calls.kernels().allocate(2 * share.tokens);
+  loss_ = calls.kernels().allocate_wide(1);
+  target_ = calls.kernels().allocate_wide(share.tokens);
+  if (share.split) maximum_ = calls.kernels().allocate_wide(share.tokens);
+  if (share.split) sums_ = calls.kernels().allocate_wide(2 * share.tokens);
 }
 
 template <class Real>
@@ -70,7 +71,7 @@ void Ends<Real>::embedding_backward(Tokens tokens, In gradient) {
 }
 
 template <class Real>
-double Ends<Real>::head_forward(In x, HeadActivations<Real>& kept) {
+void Ends<Real>::head_forward(In x, HeadActivations<Real>& kept) {
   const Out y = share_.sequence_parallel ? work_.local.all() : kept.head_input.all();
   calls_.rmsnorm_forward("final_norm.forward", y, kept.rstd.all(), x,
                          parameters_.weight(root, final_norm_));
@@ -78,30 +79,49 @@ double Ends<Real>::head_forward(In x, HeadActivations<Real>& kept) {
     calls_.all_gather("head.forward", GroupKind::tensor, y, kept.head_input.all());
   calls_.gemm("head.forward", Layout::nt, kept.logits.all(), kept.head_input.all(), head_weight(),
               {.m = count(share_.tokens), .n = share_.vocab.size, .k = count(share_.hidden)});
-  calls_.loss_forward(kept.lse.all(), target_.all(), kept.logits.all(), kept.targets, share_.vocab);
+  calls_.loss_forward(kept.lse.all(), target_.all(), kept.logits.all(), kept.targets.all(),
+                      share_.vocab);
   if (share_.split) join_columns(kept.lse.all(), target_.all());
-  return calls_.kernels().total_loss(kept.lse.all(), target_.all());
+  calls_.kernels().add_loss(loss_.all(), kept.lse.all(), target_.all());
 }
 
 template <class Real>
-void Ends<Real>::join_columns(Out lse, Out target) {
+void Ends<Real>::start_step() {
+  const Wide<Real> none = 0;
+  if (loss_.size() > 0) calls_.kernels().upload(loss_.all(), {&none, 1});
+}
+
+template <class Real>
+double Ends<Real>::loss() {
+  Wide<Real> sum = 0;
+  calls_.kernels().download({&sum, 1}, loss_.all());
+  return static_cast<double>(sum);
+}
+
+template <class Real>
+void Ends<Real>::join_columns(WideOut lse, WideOut target) {
+  using WideCopy = CopyPiece<Wide<Real>, Wide<Real>>;
   Kernels<Real>& kernels = calls_.kernels();
-  const Out most = maximum_.all(), sums = sums_.all();
+  const WideOut most = maximum_.all(), sums = sums_.all();
   const std::size_t n = share_.tokens;
-  kernels.copy(most, lse);
-  calls_.all_reduce("loss.max", GroupKind::tensor, most, Reduction::max);
+  const auto copy = [&](WideOut to, WideOut from) {
+    const WideCopy piece{to, from};
+    kernels.copies_wide({&piece, 1});
+  };
+  copy(most, lse);
+  calls_.all_reduce_wide("loss.max", GroupKind::tensor, most, Reduction::max);
   kernels.lse_to_sums(sums.first(n), lse, most);
-  kernels.copy(sums.last(n), target);
-  calls_.all_reduce("loss.sums", GroupKind::tensor, sums);
+  copy(sums.last(n), target);
+  calls_.all_reduce_wide("loss.sums", GroupKind::tensor, sums);
   kernels.sums_to_lse(lse, most, sums.first(n));
-  kernels.copy(target, sums.last(n));
+  copy(target, sums.last(n));
 }
 
 template <class Real>
 void Ends<Real>::head_backward(In x, HeadActivations<Real>& kept, double scale, Out gradient) {
   const Out dlogits = kept.logits.all();  // in place
-  calls_.loss_backward(dlogits, kept.lse.all(), kept.targets, share_.vocab,
-                       static_cast<Real>(scale));
+  calls_.loss_backward(dlogits, kept.lse.all(), kept.targets.all(), share_.vocab,
+                       static_cast<Wide<Real>>(scale));
   const Out dx = work_.whole.all();
   calls_.gemm("head.dgrad", Layout::nn, dx, dlogits, head_weight(),
               {.m = count(share_.tokens), .n = count(share_.hidden), .k = share_.vocab.size});
@@ -123,7 +143,11 @@ void Ends<Real>::head_backward(In x, HeadActivations<Real>& kept, double scale, 
 
 template HeadActivations<float> make_head_activations(Kernels<float>&, const RankShare&);
 template HeadActivations<double> make_head_activations(Kernels<double>&, const RankShare&);
+template HeadActivations<Bfloat16> make_head_activations(Kernels<Bfloat16>&, const RankShare&);
+template HeadActivations<Half> make_head_activations(Kernels<Half>&, const RankShare&);
 template class Ends<float>;
 template class Ends<double>;
+template class Ends<Bfloat16>;
+template class Ends<Half>;
 
 }  // namespace stepcast::validate

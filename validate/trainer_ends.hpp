@@ -12,9 +12,9 @@ namespace stepcast::validate {
 /// What the head's forward leaves for its backward.
 template <class Real>
 struct HeadActivations {
-  Buffer<Real> rstd, head_input;  // (L), (T,H)
-  Buffer<Real> logits, lse;       // (T,V), (T); logits become their gradients
-  std::vector<Token> targets;     // (T)
+  Buffer<Wide<Real>> rstd, lse;     // (L), (T)
+  Buffer<Real> head_input, logits;  // (T,H), (T,V); logits become their gradients
+  Buffer<Token> targets;            // (T)
 };
 
 template <class Real>
@@ -25,6 +25,7 @@ class Ends {
  public:
   using Out = std::span<Real>;
   using In = std::span<const Real>;
+  using WideOut = std::span<Wide<Real>>;
   using Tokens = std::span<const Token>;
 
   Ends(const TrainerJob& job, const RankShare& share, StepCalls<Real>& calls,
@@ -32,17 +33,20 @@ class Ends {
 
   void embedding_forward(Tokens tokens, Out x);         // x (L,H)
   void embedding_backward(Tokens tokens, In gradient);  // of x
-  /// The loss of every token, summed.
-  double head_forward(In x, HeadActivations<Real>& kept);
-  /// gradient (L,H) of x, of `scale` times that sum.
+  /// The loss of every token is added to loss().
+  void head_forward(In x, HeadActivations<Real>& kept);
+  /// gradient (L,H) of x, of `scale` times the sum over tokens.
   void head_backward(In x, HeadActivations<Real>& kept, double scale, Out gradient);
+  /// On the last stage: what the losses of the tokens come to since start_step(); waits for it.
+  void start_step();
+  double loss();
 
  private:
   static constexpr std::size_t root = 0;  // the unit
   std::size_t tensor(const char* name) const;
   In head_weight() const { return parameters_.weight(root, head_); }
   /// Sums over the tensor group what each rank knows of its columns: lse of the whole rows.
-  void join_columns(Out lse, Out target);
+  void join_columns(WideOut lse, WideOut target);
 
   const RankShare& share_;
   StepCalls<Real>& calls_;
@@ -50,7 +54,7 @@ class Ends {
   Workspace<Real>& work_;
   bool tied_here_;  // the head is the embedding of this stage
   std::size_t embedding_ = 0, final_norm_ = 0, head_ = 0;
-  Buffer<Real> target_, maximum_, sums_;  // (T), (T), (2,T)
+  Buffer<Wide<Real>> target_, maximum_, sums_, loss_;  // (T), (T), (2,T), (1)
 };
 
 }  // namespace stepcast::validate

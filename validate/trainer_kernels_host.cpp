@@ -14,16 +14,20 @@ class HostKernels final : public Kernels<Real> {
   using Out = std::span<Real>;
   using In = std::span<const Real>;
   using Tokens = std::span<const Token>;
+  using Piece = CopyPiece<Real, Real>;
+  static_assert(!is_mixed<Real>);  // wide numbers are Real ones
 
   HostKernels(std::int64_t sequence, std::int64_t head_dim)
       : table_(host::make_rope_table<Real>(sequence, head_dim)) {}
 
-  Buffer<Real> allocate(std::size_t size) override {
-    allocated_ += Bytes(static_cast<std::int64_t>(size * sizeof(Real)));
-    return {new Real[size](), size, [](Real* data) { delete[] data; }};
-  }
+  Buffer<Real> allocate(std::size_t size) override { return zeros<Real>(size); }
+  Buffer<Real> allocate_wide(std::size_t size) override { return zeros<Real>(size); }
+  Buffer<Token> allocate_tokens(std::size_t size) override { return zeros<Token>(size); }
   Bytes allocated() const override { return allocated_; }
   void upload(Out device, In from) override { host::copy<Real>(device, from); }
+  void upload_tokens(std::span<Token> device, Tokens from) override {
+    std::ranges::copy(from, device.begin());
+  }
   void download(Out to, In device) override { host::copy<Real>(to, device); }
 
   void gemm(Out c, In a, In b, const GemmSizes& sizes) override { host::gemm(c, a, b, sizes); }
@@ -52,9 +56,16 @@ class HostKernels final : public Kernels<Real> {
     host::silu_mul_backward<Real>(dgate, dup, dy, gate, up);
   }
   void add(Out y, In a, In b) override { host::residual_add<Real>(y, a, b); }
-  void copy(Out to, In from) override { host::copy<Real>(to, from); }
   void zero(Out x) override { host::zero<Real>(x); }
-  void scale(Out x, Real factor) override { host::scale<Real>(x, factor); }
+
+  void copies(std::span<const Piece> pieces) override {
+    for (const Piece& piece : pieces) host::copy<Real>(piece.to, piece.from);
+  }
+  void copies_wide(std::span<const Piece> pieces) override { copies(pieces); }
+  void copies_widening(std::span<const Piece> pieces) override { copies(pieces); }
+  void narrow(Out to, In from) override { host::copy<Real>(to, from); }
+  void widen(Out to, In from) override { host::copy<Real>(to, from); }
+  void accumulate(Out sum, In more) override { host::residual_add<Real>(sum, sum, more); }
 
   void embedding_forward(Out y, In table, Tokens ids, const VocabularyPart& part) override;
   void embedding_backward(Out dtable, In dy, Tokens ids, const VocabularyPart& part) override;
@@ -66,22 +77,47 @@ class HostKernels final : public Kernels<Real> {
   void sums_to_lse(Out lse, In most, In sums) override {
     for (std::size_t t = 0; t < lse.size(); ++t) lse[t] = most[t] + std::log(sums[t]);
   }
-  double total_loss(In lse, In target) override {
-    double sum = 0.0;
+  void add_loss(Out sum, In lse, In target) override {
+    double all = 0.0;
     for (std::size_t t = 0; t < lse.size(); ++t)
-      sum += static_cast<double>(lse[t]) - static_cast<double>(target[t]);
-    return sum;
+      all += static_cast<double>(lse[t]) - static_cast<double>(target[t]);
+    sum[0] += static_cast<Real>(all);
   }
   void loss_backward(Out logits, In lse, Tokens targets, const VocabularyPart& part,
                      Real scale) override;
 
-  double sum_of_squares(In x) override { return host::sum_of_squares<Real>(x); }
+  void sums_of_squares(Out result, std::span<const In> tensors) override {
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      result[i] = static_cast<Real>(host::sum_of_squares<Real>(tensors[i]));
+  }
+  void weighted_sum(Out result, In values, In weights) override {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      sum += static_cast<double>(values[i]) * static_cast<double>(weights[i]);
+    result[0] = static_cast<Real>(sum);
+  }
+  void clip_factor(Out factor, In squares, Real largest) override {
+    factor[0] = std::min(Real(1), largest / (std::sqrt(squares[0]) + Real(1e-6)));
+  }
+  void scale_by(Out x, In factor) override { host::scale<Real>(x, factor[0]); }
+  void unscale(Out x, Real factor, Out found) override {
+    for (Real& value : x) {
+      value *= factor;
+      if (!std::isfinite(value)) found[0] = Real(1);
+    }
+  }
   void adamw(Out p, Out m, Out v, In g, const AdamW& how) override {
     host::adamw<Real>(p, m, v, g, how);
   }
 
  private:
   static constexpr Real epsilon = Real(1e-5);  // Llama 2's
+
+  template <class T>
+  Buffer<T> zeros(std::size_t size) {
+    allocated_ += Bytes(static_cast<std::int64_t>(size * sizeof(T)));
+    return {new T[size](), size, [](void* data) { delete[] static_cast<T*>(data); }};
+  }
 
   /// Rows within the part; row 0 for tokens of other ranks.
   Tokens local(Tokens ids, const VocabularyPart& part) {

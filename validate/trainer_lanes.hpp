@@ -1,6 +1,7 @@
-// The lanes of a rank's device (workloads::Lane), as the host thread fills them: what is called runs
-// on the lane that was taken last, in order there, beside what runs on the others. CUDA streams and
-// events on a GPU; a processor core does everything at once, so that nothing is left to wait for.
+// The lanes of a rank's device (workloads::Lane), as the host thread fills them: what is called
+// runs on the lane that was taken last, in order there, beside what runs on the others. CUDA
+// streams and events on a GPU; a processor core does everything at once, so that nothing is left to
+// wait for.
 #pragma once
 
 #include <cstdint>

@@ -14,15 +14,15 @@ template <class Real>
 LayerActivations<Real> make_activations(Kernels<Real>& kernels, const RankShare& s) {
   const auto rows = [&](std::size_t width) { return kernels.allocate(s.tokens * width); };
   const auto heads = static_cast<std::size_t>(s.attention.heads);
-  return {.rstd1 = kernels.allocate(s.local_tokens),
+  return {.rstd1 = kernels.allocate_wide(s.local_tokens),
+          .rstd2 = kernels.allocate_wide(s.local_tokens),
+          .lse = kernels.allocate_wide(s.tokens * heads),
           .attention_input = rows(s.hidden),
           .q = rows(s.query),
           .k = rows(s.kv),
           .v = rows(s.kv),
           .o = rows(s.query),
-          .lse = rows(heads),
           .middle = kernels.allocate(s.local_tokens * s.hidden),
-          .rstd2 = kernels.allocate(s.local_tokens),
           .mlp_input = rows(s.hidden),
           .gate = rows(s.ffn),
           .up = rows(s.ffn),
@@ -89,7 +89,7 @@ void Layer<Real>::product_backward(const Linear& l, Out dx, In dy, In x, bool ac
 // The input of column-parallel products: every tensor rank needs all tokens.
 template <class Real>
 void Layer<Real>::norm_forward(const char* name, std::size_t unit, LayerTensor tensor, In x,
-                               Buffer<Real>& rstd, Buffer<Real>& gathered) {
+                               Buffer<Wide<Real>>& rstd, Buffer<Real>& gathered) {
   const Out y = share_.sequence_parallel ? work_.local.all() : gathered.all();
   calls_.rmsnorm_forward(Name(name, ".forward"), y, rstd.all(), x,
                          parameters_.weight(unit, tensor));
@@ -173,7 +173,7 @@ void Layer<Real>::backward(std::size_t unit, In input, LayerActivations<Real>& k
 // The gradient of the norm's output lies in whole (partial sums); that of the residual is added.
 template <class Real>
 void Layer<Real>::norm_backward(const char* name, std::size_t unit, LayerTensor tensor, In x,
-                                const Buffer<Real>& rstd, Out gradient) {
+                                const Buffer<Wide<Real>>& rstd, Out gradient) {
   const char* products = tensor == norm1 ? "layer.attention.qkv" : "layer.mlp.up";
   const Out dy = reduced(Name(products, ".backward"), work_.whole.all());
   const Out dx = work_.whole2.part(0, dy.size());
@@ -215,9 +215,15 @@ void Layer<Real>::attention_backward(std::size_t unit, In input, LayerActivation
 
 template LayerActivations<float> make_activations(Kernels<float>&, const RankShare&);
 template LayerActivations<double> make_activations(Kernels<double>&, const RankShare&);
+template LayerActivations<Bfloat16> make_activations(Kernels<Bfloat16>&, const RankShare&);
+template LayerActivations<Half> make_activations(Kernels<Half>&, const RankShare&);
 template struct Workspace<float>;
 template struct Workspace<double>;
+template struct Workspace<Bfloat16>;
+template struct Workspace<Half>;
 template class Layer<float>;
 template class Layer<double>;
+template class Layer<Bfloat16>;
+template class Layer<Half>;
 
 }  // namespace stepcast::validate

@@ -19,10 +19,10 @@ namespace stepcast::validate {
 /// What forward leaves for backward, beside the layer's input.
 template <class Real>
 struct LayerActivations {
-  Buffer<Real> rstd1, attention_input;    // (L), (T,H)
-  Buffer<Real> q, k, v, o, lse;           // (T,Q), (T,K), (T,K), (T,Q), (heads,T)
-  Buffer<Real> middle, rstd2, mlp_input;  // (L,H), (L), (T,H)
-  Buffer<Real> gate, up, product;         // (T,F)
+  Buffer<Wide<Real>> rstd1, rstd2, lse;      // (L), (L), (heads,T)
+  Buffer<Real> attention_input, q, k, v, o;  // (T,H), (T,Q), (T,K), (T,K), (T,Q)
+  Buffer<Real> middle, mlp_input;            // (L,H), (T,H)
+  Buffer<Real> gate, up, product;            // (T,F)
 };
 
 template <class Real>
@@ -73,9 +73,9 @@ class Layer {
   void attention_backward(std::size_t unit, In input, LayerActivations<Real>& kept, Out gradient);
   void core_forward(LayerActivations<Real>& kept);
   void norm_forward(const char* name, std::size_t unit, LayerTensor tensor, In x,
-                    Buffer<Real>& rstd, Buffer<Real>& gathered);
+                    Buffer<Wide<Real>>& rstd, Buffer<Real>& gathered);
   void norm_backward(const char* name, std::size_t unit, LayerTensor tensor, In x,
-                     const Buffer<Real>& rstd, Out gradient);
+                     const Buffer<Wide<Real>>& rstd, Out gradient);
   void product_forward(const Linear& l, Out y, In x);
   /// The layer's output gradient, whole on every tensor rank.
   In gathered(const char* name, In gradient);

@@ -2,7 +2,6 @@
 // in order, with times. And what the simulator's program says it should have done, for comparison.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "engine/units.hpp"
+#include "validate/trainer_lanes.hpp"
 #include "workloads/step_program.hpp"
 
 namespace stepcast::validate {
@@ -18,32 +18,37 @@ namespace stepcast::validate {
 struct Operation {
   workloads::Lane lane{};
   std::variant<workloads::Kernel, workloads::Collective> what;
-  Duration start{}, end{};  // since the log was started
+  Duration start{}, end{};  // since the step began
 };
 
+/// Fills up while the host thread fills the lanes; the times are read once the lanes are empty.
 class OperationLog {
  public:
-  using Clock = std::chrono::steady_clock;
-
-  /// Forgets everything; times count from here.
   void start() {
     operations_.clear();
-    start_ = Clock::now();
+    marks_.clear();
   }
 
   template <class What, class Work>
-  void run(workloads::Lane lane, What what, Work&& work) {
-    const Clock::time_point begin = Clock::now();
+  void run(Lanes& lanes, workloads::Lane lane, What what, Work&& work) {
+    const Lanes::Mark begin = lanes.mark();
     work();
-    const Clock::time_point end = Clock::now();
-    operations_.push_back({lane, std::move(what), begin - start_, end - start_});
+    marks_.emplace_back(begin, lanes.mark());
+    operations_.push_back({lane, std::move(what), {}, {}});
+  }
+
+  void read_times(Lanes& lanes) {
+    for (std::size_t i = 0; i < operations_.size(); ++i) {
+      operations_[i].start = lanes.time_of(marks_[i].first);
+      operations_[i].end = lanes.time_of(marks_[i].second);
+    }
   }
 
   const std::vector<Operation>& operations() const { return operations_; }
 
  private:
   std::vector<Operation> operations_;
-  Clock::time_point start_ = Clock::now();
+  std::vector<std::pair<Lanes::Mark, Lanes::Mark>> marks_;
 };
 
 /// The operations of one pipeline stage in the order of the host's calls, without times.

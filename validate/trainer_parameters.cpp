@@ -17,5 +17,9 @@ template std::unique_ptr<Parameters<float>> make_parameters(const TrainerJob&, c
                                                             StepCalls<float>&);
 template std::unique_ptr<Parameters<double>> make_parameters(const TrainerJob&, const RankShare&,
                                                              StepCalls<double>&);
+template std::unique_ptr<Parameters<Bfloat16>> make_parameters(const TrainerJob&, const RankShare&,
+                                                               StepCalls<Bfloat16>&);
+template std::unique_ptr<Parameters<Half>> make_parameters(const TrainerJob&, const RankShare&,
+                                                           StepCalls<Half>&);
 
 }  // namespace stepcast::validate

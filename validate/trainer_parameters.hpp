@@ -1,7 +1,7 @@
 // The parameters of one rank and where they lie between and during steps: whole with gradients in
 // one buffer (ddp), or sharded in units that are gathered before use and reduced after it (zero2,
 // zero3; every tensor cut in equal shards, as FSDP2 does). Units as in the simulator: the root
-// first where the stage has one, then the layers.
+// first where the stage has one, then the layers. Masters and their gradients are wide.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +48,7 @@ class Parameters {
  public:
   using Out = std::span<Real>;
   using In = std::span<const Real>;
+  using WideOut = std::span<Wide<Real>>;
 
   virtual ~Parameters() = default;
 
@@ -67,10 +68,12 @@ class Parameters {
   virtual void finish_backward() = 0;  // after the last one: gradients are reduced
 
   /// What the optimizer of this rank updates: all of it or its shards.
-  virtual Out own_weights() = 0;
-  virtual Out own_gradients() = 0;
+  virtual WideOut own_weights() = 0;
+  virtual WideOut own_gradients() = 0;
   /// The part of own_gradients() that belongs to a tensor.
-  virtual Out own_gradient(std::size_t unit, std::size_t tensor) = 0;
+  virtual WideOut own_gradient(std::size_t unit, std::size_t tensor) = 0;
+  /// own_weights() have changed.
+  virtual void after_update() = 0;
 };
 
 /// First weights depend on the seed and on the element's place in the whole model alone.

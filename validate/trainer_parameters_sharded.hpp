@@ -1,10 +1,13 @@
 // Parameters sharded over the data-parallel group (zero2, zero3), unit by unit. A unit is gathered
-// (shard copied in, AllGather, copied out tensor by tensor) before it is used, and its gradients
-// are cut into shards and reduce-scattered after its last backward. zero3 frees layers after each
-// use and gathers the next one ahead; zero2 keeps them until the step ends.
+// (shard narrowed, copied in, AllGather, copied out tensor by tensor) before it is used, and its
+// gradients are cut into shards and reduce-scattered after its last backward. zero3 frees layers
+// after each use and gathers the next one ahead; zero2 keeps them until the step ends. Lanes and
+// the waits between them are those of workloads::ShardedUnits.
 #pragma once
 
-#include <utility>
+#include <optional>
+#include <string_view>
+#include <vector>
 
 #include "validate/trainer_parameters.hpp"
 #include "validate/trainer_parameters_layout.hpp"
@@ -16,6 +19,7 @@ class ShardedParameters final : public Parameters<Real> {
  public:
   using Out = std::span<Real>;
   using In = std::span<const Real>;
+  using WideOut = std::span<Wide<Real>>;
 
   ShardedParameters(const TrainerJob& job, const RankShare& share, StepCalls<Real>& calls);
 
@@ -31,13 +35,14 @@ class ShardedParameters final : public Parameters<Real> {
   void after_backward(std::size_t unit) override;
   void finish_backward() override;
 
-  Out own_weights() override { return weights_.all(); }
-  Out own_gradients() override { return gradients_.all(); }
-  Out own_gradient(std::size_t unit, std::size_t tensor) override;
+  WideOut own_weights() override { return masters_.all(); }
+  WideOut own_gradients() override { return gradients_.all(); }
+  WideOut own_gradient(std::size_t unit, std::size_t tensor) override;
+  void after_update() override {}
 
  private:
   enum class State : std::uint8_t { sharded, gathering, whole };
-  using Copies = std::vector<std::pair<Out, In>>;
+  using Mark = Lanes::Mark;
 
   void fill(const TrainerJob& job);
   bool is_root(std::size_t unit) const { return has_root_ && unit == 0; }
@@ -46,26 +51,50 @@ class ShardedParameters final : public Parameters<Real> {
   }
   std::size_t shard(std::size_t unit) const { return units_[unit].size() / ranks_; }
   void start_gather(std::size_t unit);
-  void finish_gather(std::size_t unit);
+  void copy_in(std::size_t unit, Out to);
+  void finish_gather(std::size_t unit, bool forward);
+  void hold_gathers();
   void reshard(std::size_t unit);
   void reduce(std::size_t unit);
-  Copies shard_copies(std::size_t unit, Out by_rank, Out by_tensor, bool to_tensors) const;
-  Buffer<Real> take_buffer(std::size_t size);
+  void chunk_cat(std::size_t unit, WideOut by_rank);
+  std::size_t kept_gradients_of(std::size_t unit) const;
+  /// Between [rank][tensor's shard] and [tensor][rank]: calls f(by_rank's, by_tensor's) piece.
+  template <class RankSpan, class TensorSpan, class F>
+  void each_piece(std::size_t unit, RankSpan by_rank, TensorSpan by_tensor, F f) const;
+
+  /// Buffers that are taken again and again. Only for work on one lane, or behind a mark.
+  struct Pool {
+    Buffer<Real> take(std::size_t size, Kernels<Real>& kernels);
+    void put(Buffer<Real>& buffer);
+    std::vector<Buffer<Real>> free;
+  };
+  /// On one lane everything follows in order, and all buffers are alike.
+  Pool& gather_pool() { return calls_.one_lane() ? whole_pool_ : gather_pool_; }
 
   StepCalls<Real>& calls_;
   std::vector<UnitLayout> units_;
   std::vector<std::size_t> starts_;  // of the units' shards
   std::size_t ranks_, rank_, prefetch_;
-  bool has_root_, frees_layers_, keeps_gradients_, explicit_prefetch_;
+  bool has_root_, frees_layers_, accumulates_, explicit_prefetch_;
   bool first_backward_ = true, last_backward_ = true;
-  Buffer<Real> weights_, gradients_;     // shards of all units
-  Buffer<Real> shard_copy_, to_reduce_;  // of one unit
+  Buffer<Wide<Real>> masters_, gradients_;  // shards of all units
+  Buffer<Real> shard_copy_;                 // of one unit, narrow, to be copied or gathered
+  Buffer<Wide<Real>> to_reduce_;            // of one unit
   std::vector<State> states_;
-  std::vector<Buffer<Real>> whole_;            // weights by unit, while it is whole
-  std::vector<Buffer<Real>> gathered_;         // by rank, while a gather is under way
-  std::vector<Buffer<Real>> free_;             // to be taken again
-  std::vector<Buffer<Real>> whole_gradients_;  // by unit, or of the root and of any layer
-  Buffer<Real> scratch_;                       // gradients of later micro-batches
+  std::vector<Buffer<Real>> whole_;     // weights by unit, while it is whole
+  std::vector<Buffer<Real>> gathered_;  // by rank, while a gather is under way
+  std::vector<Mark> gather_done_;       // by unit
+  Pool whole_pool_, gather_pool_;
+  Buffer<Real> being_copied_out_;  // the gather before
+  std::optional<Mark> copied_out_;
+  // Gradients. Of several micro-batches they wait here by unit, each adding its own from
+  // `scratch_`; else they stay narrow until they are reduced, the layers' in turns in the buffers
+  // after the root's, so that one can be reduced while the next is computed.
+  std::vector<Buffer<Wide<Real>>> waiting_;
+  std::vector<Buffer<Real>> narrow_;
+  std::vector<std::optional<Mark>> narrow_read_;
+  Buffer<Real> scratch_;
+  std::optional<Mark> reduced_;
   std::size_t root_size_ = 0;
 };
 

@@ -14,10 +14,11 @@ WholeParameters<Real>::WholeParameters(const TrainerJob& job, const RankShare& s
     const bool root = share.has_root && u == 0;
     (root ? root_scratch_ : largest_layer) = units_[u].size();
   }
-  weights_ = calls.kernels().allocate(size);
-  gradients_ = calls.kernels().allocate(size);
+  masters_ = calls.kernels().allocate_wide(size);
+  gradients_ = calls.kernels().allocate_wide(size);
   has_root_ = share.has_root;
-  if (job.batch.micro_batches > 1)
+  if (is_mixed<Real>) weights_ = calls.kernels().allocate(size);
+  if (is_mixed<Real> || job.batch.micro_batches > 1)
     scratch_ = calls.kernels().allocate(root_scratch_ + largest_layer);
   fill(job);
 }
@@ -28,20 +29,26 @@ void WholeParameters<Real>::fill(const TrainerJob& job) {
     for (std::size_t i = 0; i < units_[u].tensors.size(); ++i) {
       std::vector<double> values(units_[u].tensors[i].elements());
       first_weights(values, units_[u].tensors[i], 0, job.learning, job.model.layers);
-      const std::vector<Real> narrow(values.begin(), values.end());
-      calls_.kernels().upload(weights_.part(at(u, i), narrow.size()), narrow);
+      const std::vector<Wide<Real>> masters(values.begin(), values.end());
+      calls_.kernels().upload(masters_.part(at(u, i), masters.size()), masters);
     }
+  after_update();
 }
 
 template <class Real>
 std::span<const Real> WholeParameters<Real>::weight(std::size_t unit, std::size_t tensor) const {
-  return weights_.all().subspan(at(unit, tensor), units_[unit].tensors[tensor].elements());
+  const std::size_t from = at(unit, tensor), count = units_[unit].tensors[tensor].elements();
+  if constexpr (is_mixed<Real>)
+    return weights_.all().subspan(from, count);
+  else
+    return masters_.all().subspan(from, count);
 }
 
 template <class Real>
 std::span<Real> WholeParameters<Real>::gradient(std::size_t unit, std::size_t tensor) {
   const UnitLayout& layout = units_[unit];
-  if (first_backward_) return own_gradient(unit, tensor);
+  if constexpr (!is_mixed<Real>)
+    if (first_backward_) return own_gradient(unit, tensor);
   const bool root = has_root_ && unit == 0;
   return scratch_.part((root ? 0 : root_scratch_) + layout.offsets[tensor],
                        layout.tensors[tensor].elements());
@@ -49,22 +56,36 @@ std::span<Real> WholeParameters<Real>::gradient(std::size_t unit, std::size_t te
 
 template <class Real>
 void WholeParameters<Real>::complete(std::size_t unit, std::size_t tensor) {
-  if (first_backward_) return;
-  const auto sum = own_gradient(unit, tensor);
-  calls_.add(Name(units_[unit].names[tensor], ".accumulate"), sum, sum, gradient(unit, tensor));
+  const std::string& name = units_[unit].names[tensor];
+  const WideOut sum = own_gradient(unit, tensor);
+  if (!first_backward_)
+    calls_.accumulate(Name(name, ".accumulate"), sum, gradient(unit, tensor));
+  else if constexpr (is_mixed<Real>)
+    calls_.widen(Name(name, ".widen"), sum, gradient(unit, tensor));
 }
 
 template <class Real>
 void WholeParameters<Real>::finish_backward() {
-  calls_.all_reduce("bucket.reduce", workloads::GroupKind::data, gradients_.all());
+  if (calls_.groups().data->size() == 1) return;
+  calls_.after(workloads::data_lane, workloads::compute);
+  calls_.all_reduce_wide("bucket.reduce", workloads::GroupKind::data, gradients_.all());
+  calls_.after(workloads::compute, workloads::data_lane);
 }
 
 template <class Real>
-std::span<Real> WholeParameters<Real>::own_gradient(std::size_t unit, std::size_t tensor) {
+auto WholeParameters<Real>::own_gradient(std::size_t unit, std::size_t tensor) -> WideOut {
   return gradients_.part(at(unit, tensor), units_[unit].tensors[tensor].elements());
+}
+
+template <class Real>
+void WholeParameters<Real>::after_update() {
+  if constexpr (is_mixed<Real>)
+    calls_.narrow(workloads::compute, "adamw.cast", weights_.all(), masters_.all());
 }
 
 template class WholeParameters<float>;
 template class WholeParameters<double>;
+template class WholeParameters<Bfloat16>;
+template class WholeParameters<Half>;
 
 }  // namespace stepcast::validate

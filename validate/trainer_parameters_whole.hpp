@@ -11,6 +11,7 @@ class WholeParameters final : public Parameters<Real> {
  public:
   using Out = std::span<Real>;
   using In = std::span<const Real>;
+  using WideOut = std::span<Wide<Real>>;
 
   WholeParameters(const TrainerJob& job, const RankShare& share, StepCalls<Real>& calls);
 
@@ -26,9 +27,10 @@ class WholeParameters final : public Parameters<Real> {
   void after_backward(std::size_t) override {}
   void finish_backward() override;
 
-  Out own_weights() override { return weights_.all(); }
-  Out own_gradients() override { return gradients_.all(); }
-  Out own_gradient(std::size_t unit, std::size_t tensor) override;
+  WideOut own_weights() override { return masters_.all(); }
+  WideOut own_gradients() override { return gradients_.all(); }
+  WideOut own_gradient(std::size_t unit, std::size_t tensor) override;
+  void after_update() override;
 
  private:
   void fill(const TrainerJob& job);
@@ -39,8 +41,9 @@ class WholeParameters final : public Parameters<Real> {
   StepCalls<Real>& calls_;
   std::vector<UnitLayout> units_;
   std::vector<std::size_t> starts_;
-  Buffer<Real> weights_, gradients_;
-  Buffer<Real> scratch_;  // gradients of later micro-batches: of the root, then of one layer
+  Buffer<Wide<Real>> masters_, gradients_;
+  Buffer<Real> weights_;  // the masters' narrow copy; none where they are as wide
+  Buffer<Real> scratch_;  // gradients to be added to others or widened: the root's, one layer's
   std::size_t root_scratch_ = 0;
   bool has_root_ = false, first_backward_ = true;
 };

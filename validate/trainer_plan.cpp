@@ -45,14 +45,18 @@ void check_software(const TrainerJob& job, const std::string& where) {
   refuse(job.plan.recompute_every != 1, where, "recomputes every layer or none",
          "leave recompute_every out");
   refuse(s.fusion != workloads::Fusion::own || s.packed_projections || !s.recompute_stops ||
-             s.flat_parameters != workloads::FlatParameters::fsdp2 ||
+             s.flat_parameters != workloads::FlatParameters::fsdp2 || s.reduce_copy_compute ||
              s.optimizer != workloads::OptimizerKernel::fused || s.tensor_overlap ||
-             !s.collectives_hold_core || s.autocast || s.gradient_overlap,
-         where, "does what software \"stepcast-trainer\" says",
+             s.pipeline_sync || s.autocast || s.gradient_overlap,
+         where, "does what software \"stepcast-trainer\" or \"stepcast-trainer-cuda\" says",
          "leave the values of that software");
-  refuse(job.precision.compute != workloads::Dtype::fp32 ||
-             job.precision.gradient_reduce != workloads::Dtype::fp32,
-         where, "computes in fp32 on the host", "compute = \"fp32\", gradient_reduce = \"fp32\"");
+  const workloads::Precision& p = job.precision;
+  refuse(p.compute == workloads::Dtype::tf32 || p.compute == workloads::Dtype::fp8, where,
+         "computes in fp32 on the host, in bf16 or fp16 on a GPU", "change precision.compute");
+  refuse(p.gradient_reduce != workloads::Dtype::fp32, where, "sums gradients in fp32",
+         "gradient_reduce = \"fp32\"");
+  refuse(p.loss_scaling != (p.compute == workloads::Dtype::fp16), where,
+         "scales the loss for fp16 alone", "leave loss_scaling out");
 }
 
 }  // namespace

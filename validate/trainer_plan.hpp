@@ -36,7 +36,7 @@ struct TrainerJob {
 TrainerJob job_of(const sim::Scenario& scenario);
 
 /// Throws InputError at `where` for what the trainer cannot train: models that are not Llama-like,
-/// other precisions than fp32, plans and software that it does not know.
+/// precisions, plans and software that it does not know.
 void check(const TrainerJob& job, const std::string& where);
 
 /// One rank's share. In elements; T = micro_batch x sequence.

@@ -32,7 +32,7 @@ std::vector<double> mean_over_ranks(const std::vector<Duration>& times, Communic
   return mean;
 }
 
-/// What an operation takes as a rule: its median over the counted steps.
+/// What an operation takes as a rule: its median over the logged steps.
 std::vector<Duration> typical_durations(const RankReport& report) {
   std::vector<Duration> typical;
   for (std::size_t i = 0; i < report.operations.size(); ++i) {
@@ -80,15 +80,20 @@ std::vector<double> mean_of_known(const std::vector<Json>& ranks, const char* ke
 
 }  // namespace
 
-void RankReport::add_step(const std::vector<Operation>& done, Duration origin) {
-  expects(operations.empty() || operations.size() == done.size(), "steps issue the same");
+void RankReport::add_log(const std::vector<Operation>& done, Duration origin, Duration time) {
+  if (done.size() < operations.size()) return;
+  if (done.size() > operations.size()) {  // those before had left the update out
+    spans.clear();
+    logged_times.clear();
+  }
   operations = done;
+  logged_times.push_back(time);
   auto& step = spans.emplace_back();
   for (const Operation& o : done) step.emplace_back(origin + o.start, origin + o.end);
 }
 
 std::size_t typical_step(const RankReport& mine, Communicator& world) {
-  const std::vector<double> times = mean_over_ranks(mine.step_times, world);
+  const std::vector<double> times = mean_over_ranks(mine.logged_times, world);
   return static_cast<std::size_t>(std::ranges::find(times, median(times)) - times.begin());
 }
 
@@ -97,6 +102,7 @@ std::string to_text(const RankReport& report, std::size_t typical) {
             {"first_step", report.first_step},
             {"buffers", report.buffers.value},
             {"resident", report.resident.value},
+            {"device", report.device},
             {"losses", Json::array()},
             {"step_times", Json::array()},
             {"events", Json::array()}};
@@ -144,6 +150,7 @@ TrainerResults combined(const std::vector<std::string>& texts,
   TrainerResults results;
   results.ranks = static_cast<std::int64_t>(ranks.size());
   results.first_step = ranks[0]["first_step"];
+  results.device = ranks[0]["device"];
   results.losses = mean_of_known(ranks, "losses");
   for (const double time : mean_of_known(ranks, "step_times"))
     results.step_times.push_back(to_duration(time));

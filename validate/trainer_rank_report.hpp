@@ -17,18 +17,21 @@
 namespace stepcast::validate {
 
 struct RankReport {
-  /// The log of a counted step that began at `origin`. Every step issues the same operations.
-  void add_step(const std::vector<Operation>& operations, Duration origin);
+  /// The log of a step that began at `origin`. Every step issues the same operations, but for those
+  /// that leave the update out, which are forgotten beside whole ones.
+  void add_log(const std::vector<Operation>& operations, Duration origin, Duration time);
 
   std::int64_t rank = 0, first_step = 0;
   std::vector<std::optional<double>> losses;  // of every step; only on the last stage
   std::vector<Duration> step_times;           // of counted steps
   Bytes buffers{}, resident{};
-  std::vector<Operation> operations;                              // of the last step
-  std::vector<std::vector<std::pair<Duration, Duration>>> spans;  // [counted step][operation]
+  std::string device;
+  std::vector<Operation> operations;                              // of the last logged step
+  std::vector<std::vector<std::pair<Duration, Duration>>> spans;  // [logged step][operation]
+  std::vector<Duration> logged_times;                             // of logged steps
 };
 
-/// The counted step whose time, mean over ranks, is the median. Collective.
+/// The logged step whose time, mean over ranks, is the median. Collective.
 std::size_t typical_step(const RankReport& mine, Communicator& world);
 
 /// With the timeline of the typical step and each operation's median over steps.

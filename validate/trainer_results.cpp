@@ -37,6 +37,7 @@ Json json_of(const TrainerResults& results) {
   Json json{{"format", format_name},
             {"version", format_version},
             {"ranks", results.ranks},
+            {"device", results.device},
             {"first_step", results.first_step},
             {"warm_up", results.warm_up},
             {"step_time_s", seconds(results.step_time)},
@@ -53,6 +54,7 @@ Json json_of(const TrainerResults& results) {
 TrainerResults results_of(const Json& json) {
   TrainerResults results;
   results.ranks = json.at("ranks").get<std::int64_t>();
+  results.device = json.at("device").get<std::string>();
   results.first_step = json.at("first_step").get<std::int64_t>();
   results.warm_up = json.at("warm_up").get<std::int64_t>();
   results.step_time = to_duration(json.at("step_time_s").get<double>());

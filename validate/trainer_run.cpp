@@ -18,7 +18,7 @@
 namespace stepcast::validate {
 namespace {
 
-using Clock = OperationLog::Clock;
+using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t generated_bytes = 200000;
 constexpr std::size_t most_counted = 1000;  // steps whose times are kept: training may be long
@@ -56,104 +56,173 @@ Bytes largest_resident() {
 }
 
 /// One rank's training from its first step to its last.
+template <class Real>
 class RankRun {
  public:
-  RankRun(const sim::Scenario& scenario, const RunSettings& settings,
-          std::unique_ptr<Communicator> world)
+  RankRun(const sim::Scenario& scenario, const RunSettings& settings, Communicator& world,
+          RankDevice<Real> device)
       : settings_(settings),
         job_(job_of(scenario)),
         job_text_(text_of_job(job_)),
         text_(text_for(scenario, settings)),
-        trainer_(job_, make_groups(std::move(world), job_.plan),
-                 make_host_kernels<float>(job_.batch.sequence, job_.model.head_dim)) {}
-
-  Communicator& world() { return *trainer_.groups().world; }
+        world_(world),
+        log_every_(device.lanes->timing_costs() ? 10 : 1),
+        trainer_(job_, std::move(device)) {}
 
   RankReport run(const OnStep& on_step) {
     load();
     RankReport report;
-    report.rank = world().rank();
+    report.rank = world_.rank();
     report.first_step = trainer_.state().steps;
-    world().barrier();
-    origin_ = common_origin(world());
-    Clock::time_point last = Clock::now();
+    report.device = trainer_.device().name;
+    world_.barrier();
+    origin_ = common_origin(world_);
     for (std::int64_t s = 0; s < settings_.steps; ++s) {
-      const bool counts = s >= settings_.warm_up && report.step_times.size() < most_counted;
-      const std::optional<double> loss = step(report, counts);
-      const Clock::time_point now = Clock::now();
-      if (counts) report.step_times.push_back(now - last);
+      const Clock::time_point begin = Clock::now();
+      const std::optional<double> loss = step(report, s - settings_.warm_up);
       report.losses.push_back(loss);
-      if (on_step && report.rank == 0) on_step(s, now - last, loss);
+      if (on_step && report.rank == 0) on_step(s, Clock::now() - begin, loss);
       save_if_due(s + 1);
-      last = Clock::now();
     }
     report.buffers = trainer_.allocated();
-    report.resident = largest_resident();
+    report.resident = trainer_.device().in_use ? trainer_.device().in_use() : largest_resident();
     return report;
   }
 
  private:
-  KeptState kept() {
-    const TrainerState<float> state = trainer_.state();
-    return {state.weights, state.first_moments, state.second_moments};
+  /// Timed from outside, from inside, or both where that costs nothing. `counted`: from 0 after the
+  /// warm-up.
+  std::optional<double> step(RankReport& report, std::int64_t counted) {
+    const auto data = [&, at = steps_done_++](std::int64_t micro_batch) {
+      return samples_of(text_, job_.batch, at, trainer_.share().at.data, micro_batch);
+    };
+    const bool logged = counted >= 0 && counted % log_every_ == 0;
+    const Clock::time_point begin = Clock::now();
+    const StepResult result = trainer_.step(data, logged ? &log_ : nullptr);
+    const Duration time = Clock::now() - begin;
+    if (logged && report.logged_times.size() < most_counted)
+      report.add_log(log_.operations(), begin - origin_, time);
+    const bool only_logged = logged && log_every_ > 1 && settings_.steps - settings_.warm_up > 1;
+    if (counted >= 0 && !only_logged && report.step_times.size() < most_counted)
+      report.step_times.push_back(time);
+    return result.loss;
+  }
+
+  /// The rank's state on its way between device and files.
+  struct Kept {
+    std::vector<Wide<Real>> weights, first_moments, second_moments;
+  };
+  Kept kept() {
+    Kept out;
+    const TrainerState<Real> state = trainer_.state();
+    const auto fetch = [&](std::vector<Wide<Real>>& to, std::span<const Wide<Real>> from) {
+      to.resize(from.size());
+      trainer_.kernels().download(to, from);
+    };
+    fetch(out.weights, state.weights);
+    fetch(out.first_moments, state.first_moments);
+    fetch(out.second_moments, state.second_moments);
+    return out;
+  }
+  KeptState in_host_memory(Kept& kept) {
+    return {kept.weights, kept.first_moments, kept.second_moments,
+            job_.precision.loss_scaling ? &trainer_.state().scale : nullptr};
   }
 
   void load() {
     if (!settings_.resume) return;
-    trainer_.state().steps = load_checkpoint(settings_.checkpoint, job_text_, kept(), world());
-  }
-
-  std::optional<double> step(RankReport& report, bool counts) {
-    const auto data = [&, at = trainer_.state().steps](std::int64_t micro_batch) {
-      return samples_of(text_, job_.batch, at, trainer_.share().at.data, micro_batch);
-    };
-    const Clock::time_point begin = Clock::now();
-    const StepResult result = trainer_.step(data, &log_);
-    if (counts) report.add_step(log_.operations(), begin - origin_);
-    return result.loss;
+    Kept from = kept();
+    TrainerState<Real> state = trainer_.state();
+    steps_done_ = load_checkpoint(settings_.checkpoint, job_text_, in_host_memory(from), world_);
+    state.steps = steps_done_;
+    Kernels<Real>& kernels = trainer_.kernels();
+    kernels.upload(state.weights, from.weights);
+    kernels.upload(state.first_moments, from.first_moments);
+    kernels.upload(state.second_moments, from.second_moments);
+    trainer_.after_load();
   }
 
   void save_if_due(std::int64_t done) {
     if (settings_.checkpoint.empty()) return;
     const bool last = done == settings_.steps;
-    if (last || (settings_.save_every > 0 && done % settings_.save_every == 0))
-      save_checkpoint(settings_.checkpoint, job_text_, trainer_.state().steps, kept(), world());
+    if (!last && (settings_.save_every <= 0 || done % settings_.save_every != 0)) return;
+    Kept to = kept();
+    save_checkpoint(settings_.checkpoint, job_text_, steps_done_, in_host_memory(to), world_);
   }
 
   const RunSettings settings_;
   const TrainerJob job_;
   const std::string job_text_;
   const Text text_;
-  Trainer<float> trainer_;
+  Communicator& world_;
+  const std::int64_t log_every_;
+  Trainer<Real> trainer_;
   OperationLog log_;
   Clock::time_point origin_;
+  std::int64_t steps_done_ = 0;
 };
 
+template <class Real>
+RankReport report_of_run(const sim::Scenario& scenario, const RunSettings& settings,
+                         Communicator& world, RankDevice<Real> device, const OnStep& on_step) {
+  return RankRun<Real>(scenario, settings, world, std::move(device)).run(on_step);
+}
+
+template <class Real>
+RankReport report_on_gpu(const sim::Scenario& scenario, const RunSettings& settings,
+                         Communicator& world, const MakeGpu<Real>& make_gpu,
+                         const OnStep& on_step) {
+  if (!make_gpu)
+    throw InputError(
+        scenario.origin,
+        "is for " + scenario.node.gpu.name + ": this program was built without CUDA or NCCL",
+        "build it where nvcc and nccl.h are, or take node = \"host\"");
+  return report_of_run(scenario, settings, world,
+                       make_gpu(job_of(scenario), world, settings.patience), on_step);
+}
+
 }  // namespace
+
+bool trains_on_gpus(const sim::Scenario& scenario) {
+  return scenario.node.gpu.architecture != topology::Architecture::host;
+}
 
 void check_trainable(const sim::Scenario& scenario) {
   if (scenario.collective)
     throw InputError(scenario.origin, "is a collective, not a model to train");
-  if (scenario.node.gpu.architecture != topology::Architecture::host)
-    throw InputError(scenario.origin,
-                     "is for " + scenario.node.gpu.name +
-                         ": the trainer of this build runs on the cores of this machine",
-                     "take node = \"host\"");
   workloads::check(scenario.model, scenario.plan, scenario.batch, scenario.plan_origin);
   check(job_of(scenario), scenario.origin);
+  const bool on_gpus = trains_on_gpus(scenario);
+  if (on_gpus != (scenario.precision.compute != workloads::Dtype::fp32))
+    throw InputError(scenario.origin,
+                     on_gpus ? "computes in 16 bits on a GPU" : "computes in fp32 on the host",
+                     on_gpus ? "compute = \"bf16\", or \"fp16\" on V100" : "compute = \"fp32\"");
+  if (on_gpus == scenario.software.collectives_hold_core)
+    throw InputError(
+        scenario.origin,
+        on_gpus ? "says that collectives hold their core, on a GPU"
+                : "says that collectives run beside compute, on one core",
+        on_gpus ? "framework = \"stepcast-trainer-cuda\"" : "framework = \"stepcast-trainer\"");
 }
 
 std::optional<TrainerResults> run_trainer(const sim::Scenario& scenario,
                                           const RunSettings& settings,
                                           std::unique_ptr<Communicator> world,
-                                          const OnStep& on_step) {
+                                          const GpuMakers& gpus, const OnStep& on_step) {
   check_trainable(scenario);
   expects(settings.steps > settings.warm_up && settings.warm_up >= 0, "steps after the warm-up");
-  RankRun run(scenario, settings, std::move(world));
-  RankReport mine = run.run(on_step);
-  const std::size_t typical = typical_step(mine, run.world());
-  const std::vector<std::string> all = gather_texts(run.world(), to_text(mine, typical));
-  if (run.world().rank() != 0) return std::nullopt;
+  const TrainerJob job = job_of(scenario);
+  const RankReport mine = [&] {
+    if (!trains_on_gpus(scenario))
+      return report_of_run(scenario, settings, *world, make_host_device<float>(job, *world),
+                           on_step);
+    return job.precision.compute == workloads::Dtype::bf16
+               ? report_on_gpu(scenario, settings, *world, gpus.bfloat16, on_step)
+               : report_on_gpu(scenario, settings, *world, gpus.half, on_step);
+  }();
+  const std::size_t typical = typical_step(mine, *world);
+  const std::vector<std::string> all = gather_texts(*world, to_text(mine, typical));
+  if (world->rank() != 0) return std::nullopt;
   TrainerResults results = combined(all, scenario.plan);
   results.warm_up = settings.warm_up;
   return results;

@@ -1,5 +1,5 @@
 // One run of the trainer: every rank trains, times itself and hands in; rank 0 has the whole. Knows
-// neither MPI nor processes.
+// neither MPI nor processes, nor CUDA.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "sim/scenario.hpp"
 #include "sim/timeline.hpp"
 #include "validate/trainer_communicator.hpp"
+#include "validate/trainer_rank_device.hpp"
 #include "validate/trainer_timeline.hpp"
 
 namespace stepcast::validate {
@@ -24,6 +25,7 @@ struct RunSettings {
   std::string checkpoint;       // folder; empty: none
   std::int64_t save_every = 0;  // steps; 0: at the end
   bool resume = false;
+  Duration patience = to_duration(60.0);  // with a rank that lets its peers wait
 };
 
 /// Called on rank 0 after each step.
@@ -33,19 +35,24 @@ using OnStep = std::function<void(std::int64_t step, Duration time, std::optiona
 struct TrainerResults {
   std::int64_t ranks = 0, first_step = 0, warm_up = 0;
   std::vector<double> losses;        // of every step, mean over replicas
-  std::vector<Duration> step_times;  // of up to 1000 steps after warm-up, mean over ranks
+  std::vector<Duration> step_times;  // of up to 1000 steps after warm-up, mean over ranks; where
+                                     // timing costs, of those that are not timed inside
   Duration step_time{};              // their median
+  std::string device;                // of rank 0
   Bytes buffers{};                   // that the fullest rank allocated for the device
-  Bytes resident{};                  // largest resident set of a rank's process
-  sim::Timeline timeline;            // of the step whose time is the median
-  std::vector<PartTime> parts;       // by name: of each call the median over steps
+  Bytes resident{};             // largest resident set of a rank's process, or in use on its GPU
+  sim::Timeline timeline;       // of the step timed inside whose time is the median
+  std::vector<PartTime> parts;  // by name: of each call the median over steps
 };
 
 /// Collective over `world`; whole on rank 0, empty on the others.
 std::optional<TrainerResults> run_trainer(const sim::Scenario& scenario,
                                           const RunSettings& settings,
                                           std::unique_ptr<Communicator> world,
-                                          const OnStep& on_step = {});
+                                          const GpuMakers& gpus = {}, const OnStep& on_step = {});
+
+/// Whether the ranks run on GPUs and not on this machine's cores.
+bool trains_on_gpus(const sim::Scenario& scenario);
 
 /// Throws InputError for a scenario that the trainer cannot run.
 void check_trainable(const sim::Scenario& scenario);

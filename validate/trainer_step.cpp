@@ -24,33 +24,33 @@ std::size_t peak_slots(const TrainerJob& job, std::int64_t stage) {
 }  // namespace
 
 template <class Real>
-Trainer<Real>::Trainer(const TrainerJob& job, Groups groups, std::unique_ptr<Kernels<Real>> kernels)
+Trainer<Real>::Trainer(const TrainerJob& job, RankDevice<Real> device)
     : job_(job),
-      groups_(std::move(groups)),
-      share_(job_, groups_.world->rank()),
-      kernels_(std::move(kernels)),
-      calls_(*kernels_, groups_),
+      device_(std::move(device)),
+      share_(job_, device_.groups.world->rank()),
+      calls_(*device_.kernels, *device_.lanes, device_.groups, job_.software.collectives_hold_core),
       parameters_(make_parameters<Real>(job_, share_, calls_)),
-      work_(*kernels_, share_),
+      work_(*device_.kernels, share_),
       layer_(job_, share_, calls_, *parameters_, work_),
       ends_(job_, share_, calls_, *parameters_, work_),
-      optimizer_(job_, share_, calls_, *parameters_),
-      gradient_(kernels_->allocate(share_.local_tokens * share_.hidden)) {
+      optimizer_(job_, share_, calls_, *parameters_) {
   const std::size_t count = peak_slots(job_, share_.at.pipeline);
   while (slots_.size() < count) slots_.push_back(make_slot());
-  if (job_.plan.recompute == Recompute::full) again_ = make_activations(*kernels_, share_);
+  if (job_.plan.recompute == Recompute::full) again_ = make_activations(*device_.kernels, share_);
 }
 
 template <class Real>
 auto Trainer<Real>::make_slot() -> Slot {
   Slot slot;
+  Kernels<Real>& kernels = *device_.kernels;
+  slot.gradient = kernels.allocate(share_.local_tokens * share_.hidden);
+  if (share_.first_stage) slot.tokens = kernels.allocate_tokens(share_.tokens);
   const auto layers = static_cast<std::size_t>(share_.layers);
   for (std::size_t i = 0; i <= layers; ++i)
-    slot.inputs.push_back(kernels_->allocate(share_.local_tokens * share_.hidden));
+    slot.inputs.push_back(kernels.allocate(share_.local_tokens * share_.hidden));
   if (job_.plan.recompute != Recompute::full)
-    for (std::size_t i = 0; i < layers; ++i)
-      slot.kept.push_back(make_activations(*kernels_, share_));
-  if (share_.last_stage) slot.head = make_head_activations(*kernels_, share_);
+    for (std::size_t i = 0; i < layers; ++i) slot.kept.push_back(make_activations(kernels, share_));
+  if (share_.last_stage) slot.head = make_head_activations(kernels, share_);
   return slot;
 }
 
@@ -60,16 +60,19 @@ LayerActivations<Real>& Trainer<Real>::kept(Slot& slot, std::size_t layer) {
 }
 
 template <class Real>
+void Trainer<Real>::read(Slot& slot, const Samples& samples) {
+  if (share_.first_stage) calls_.kernels().upload_tokens(slot.tokens.all(), samples.inputs);
+  if (slot.head) calls_.kernels().upload_tokens(slot.head->targets.all(), samples.targets);
+}
+
+template <class Real>
 void Trainer<Real>::forward(std::int64_t micro_batch, const Data& data) {
   Slot& slot = slot_of(micro_batch);
-  if (share_.has_root) {
-    Samples samples = data(micro_batch);
-    slot.tokens = std::move(samples.inputs);
-    if (slot.head) slot.head->targets = std::move(samples.targets);
-  }
+  if (slot.sent_up) calls_.wait(workloads::compute, *slot.sent_up);
+  if (share_.has_root) read(slot, data(micro_batch));
   if (!share_.first_stage) calls_.receive_forward(slot.inputs.front().all());
   if (share_.has_root) parameters_->before_forward(0);
-  if (share_.first_stage) ends_.embedding_forward(slot.tokens, slot.inputs.front().all());
+  if (share_.first_stage) ends_.embedding_forward(slot.tokens.all(), slot.inputs.front().all());
   for (std::size_t i = 0; i < static_cast<std::size_t>(share_.layers); ++i) {
     const std::size_t unit = share_.unit_of_layer(i);
     parameters_->before_forward(unit);
@@ -77,9 +80,9 @@ void Trainer<Real>::forward(std::int64_t micro_batch, const Data& data) {
     parameters_->after_forward(unit);
   }
   if (share_.last_stage)
-    loss_ += ends_.head_forward(slot.inputs.back().all(), *slot.head);
+    ends_.head_forward(slot.inputs.back().all(), *slot.head);
   else
-    calls_.send_forward(slot.inputs.back().all());
+    slot.sent_up = calls_.send_forward(slot.inputs.back().all());
 }
 
 template <class Real>
@@ -87,13 +90,16 @@ void Trainer<Real>::backward(std::int64_t micro_batch) {
   Slot& slot = slot_of(micro_batch);
   const bool first = backwards_++ == 0, last = backwards_ == job_.batch.micro_batches;
   parameters_->start_backward(first, last);
-  const auto gradient = gradient_.all();
+  const auto gradient = slot.gradient.all();
+  if (slot.sent_down) calls_.wait(workloads::compute, *slot.sent_down);
   if (!share_.last_stage) calls_.receive_backward(gradient);
   if (share_.has_root) parameters_->before_backward(0);
   // The mean over all tokens of all replicas: with it in the loss, gradients need only be summed.
-  const double scale = 1.0 / static_cast<double>(static_cast<std::int64_t>(share_.tokens) *
-                                                 job_.batch.micro_batches * job_.plan.data_degree);
-  if (share_.last_stage) ends_.head_backward(slot.inputs.back().all(), *slot.head, scale, gradient);
+  const double tokens = static_cast<double>(static_cast<std::int64_t>(share_.tokens) *
+                                            job_.batch.micro_batches * job_.plan.data_degree);
+  if (share_.last_stage)
+    ends_.head_backward(slot.inputs.back().all(), *slot.head, optimizer_.loss_scale() / tokens,
+                        gradient);
   for (std::size_t i = static_cast<std::size_t>(share_.layers); i-- > 0;) {
     const std::size_t unit = share_.unit_of_layer(i);
     parameters_->before_backward(unit);
@@ -101,17 +107,19 @@ void Trainer<Real>::backward(std::int64_t micro_batch) {
     parameters_->after_backward(unit);
   }
   if (share_.first_stage)
-    ends_.embedding_backward(slot.tokens, gradient);
+    ends_.embedding_backward(slot.tokens.all(), gradient);
   else
-    calls_.send_backward(gradient);
+    slot.sent_down = calls_.send_backward(gradient);
   if (share_.has_root) parameters_->after_backward(0);
   if (last) parameters_->finish_backward();
 }
 
 template <class Real>
-StepResult Trainer<Real>::forward_and_backward(const Data& data) {
+StepResult Trainer<Real>::put_forward_and_backward(const Data& data) {
   backwards_ = 0;
-  loss_ = 0.0;
+  device_.lanes->start();
+  for (Slot& slot : slots_) slot.sent_up = slot.sent_down = std::nullopt;
+  ends_.start_step();
   parameters_->start_step();
   for (const Turn& turn : workloads::turns_of_stage(pipeline_of(job_), share_.at.pipeline)) {
     if (turn.pass == Pass::forward)
@@ -121,30 +129,48 @@ StepResult Trainer<Real>::forward_and_backward(const Data& data) {
   }
   optimizer_.sum_shared_gradients();
   StepResult result;
-  if (share_.last_stage)
-    result.loss = loss_ / static_cast<double>(static_cast<std::int64_t>(share_.tokens) *
-                                              job_.batch.micro_batches);
+  if (share_.last_stage) result.loss = 0.0;
   return result;
+}
+
+/// Mean over this replica's tokens; read when everything is on its way.
+template <class Real>
+void Trainer<Real>::finish(StepResult& result) {
+  device_.lanes->synchronize();
+  if (!result.loss) return;
+  result.loss = ends_.loss() / static_cast<double>(static_cast<std::int64_t>(share_.tokens) *
+                                                   job_.batch.micro_batches);
 }
 
 template <class Real>
 StepResult Trainer<Real>::step(const Data& data, OperationLog* log) {
   if (log != nullptr) log->start();
   calls_.log_to(log);
-  StepResult result = forward_and_backward(data);
+  StepResult result = put_forward_and_backward(data);
   optimizer_.update();
   calls_.log_to(nullptr);
+  finish(result);
+  if (log != nullptr) log->read_times(*device_.lanes);
   result.gradient_norm = optimizer_.gradient_norm();
+  return result;
+}
+
+template <class Real>
+StepResult Trainer<Real>::forward_and_backward(const Data& data) {
+  StepResult result = put_forward_and_backward(data);
+  finish(result);
   return result;
 }
 
 template <class Real>
 TrainerState<Real> Trainer<Real>::state() {
   return {parameters_->own_weights(), optimizer_.first_moments().all(),
-          optimizer_.second_moments().all(), optimizer_.steps()};
+          optimizer_.second_moments().all(), optimizer_.steps(), optimizer_.scale()};
 }
 
 template class Trainer<float>;
 template class Trainer<double>;
+template class Trainer<Bfloat16>;
+template class Trainer<Half>;
 
 }  // namespace stepcast::validate

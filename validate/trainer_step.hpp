@@ -16,6 +16,7 @@
 #include "validate/trainer_operations.hpp"
 #include "validate/trainer_optimizer.hpp"
 #include "validate/trainer_plan.hpp"
+#include "validate/trainer_rank_device.hpp"
 #include "validate/trainer_text.hpp"
 
 namespace stepcast::validate {
@@ -27,11 +28,12 @@ struct StepResult {
   double gradient_norm = 0.0;  // of the whole model
 };
 
-/// All that a rank must keep to go on later, in its own memory.
+/// All that a rank must keep to go on later, in its device's memory.
 template <class Real>
 struct TrainerState {
-  std::span<Real> weights, first_moments, second_moments;
+  std::span<Wide<Real>> weights, first_moments, second_moments;
   std::int64_t& steps;
+  LossScale& scale;
 };
 
 template <class Real>
@@ -40,8 +42,8 @@ class Trainer {
   /// This replica's sequences of a micro-batch.
   using Data = std::function<Samples(std::int64_t micro_batch)>;
 
-  /// `groups` of make_groups() under the job's plan. check(job) has passed.
-  Trainer(const TrainerJob& job, Groups groups, std::unique_ptr<Kernels<Real>> kernels);
+  /// The device's groups are cut by the job's plan. check(job) has passed.
+  Trainer(const TrainerJob& job, RankDevice<Real> device);
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
@@ -51,31 +53,39 @@ class Trainer {
   StepResult forward_and_backward(const Data& data);
 
   TrainerState<Real> state();
+  /// The weights have been set from outside.
+  void after_load() { parameters_->after_update(); }
   Parameters<Real>& parameters() { return *parameters_; }
   const RankShare& share() const { return share_; }
-  const Groups& groups() const { return groups_; }
-  Bytes allocated() const { return kernels_->allocated(); }
+  const Groups& groups() const { return device_.groups; }
+  const RankDevice<Real>& device() const { return device_; }
+  Kernels<Real>& kernels() { return calls_.kernels(); }
+  Bytes allocated() const { return device_.kernels->allocated(); }
 
  private:
-  struct Slot {  // of a micro-batch between its forward and its backward
-    std::vector<Token> tokens;
+  struct Slot {                        // of a micro-batch between its forward and its backward
+    Buffer<Token> tokens;              // (T), on the first stage
     std::vector<Buffer<Real>> inputs;  // (L,H) of each layer, and of the head
     std::vector<LayerActivations<Real>> kept;
     std::optional<HeadActivations<Real>> head;
+    Buffer<Real> gradient;                          // (L,H), on its way down
+    std::optional<Lanes::Mark> sent_up, sent_down;  // the last input, the gradient
   };
 
   Slot make_slot();
   LayerActivations<Real>& kept(Slot& slot, std::size_t layer);
+  void read(Slot& slot, const Samples& samples);
   void forward(std::int64_t micro_batch, const Data& data);
   void backward(std::int64_t micro_batch);
+  StepResult put_forward_and_backward(const Data& data);
+  void finish(StepResult& result);
   Slot& slot_of(std::int64_t micro_batch) {
     return slots_[static_cast<std::size_t>(micro_batch) % slots_.size()];
   }
 
   TrainerJob job_;
-  Groups groups_;
+  RankDevice<Real> device_;
   RankShare share_;
-  std::unique_ptr<Kernels<Real>> kernels_;
   StepCalls<Real> calls_;
   std::unique_ptr<Parameters<Real>> parameters_;
   Workspace<Real> work_;
@@ -84,9 +94,7 @@ class Trainer {
   Optimizer<Real> optimizer_;
   std::vector<Slot> slots_;
   std::optional<LayerActivations<Real>> again_;  // full recompute: of the layer at hand
-  Buffer<Real> gradient_;                        // (L,H), on its way down
   std::int64_t backwards_ = 0;
-  double loss_ = 0.0;
 };
 
 }  // namespace stepcast::validate

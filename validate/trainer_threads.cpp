@@ -52,10 +52,9 @@ struct World {
   }
 };
 
-template <class Real>
-void combine(std::span<Real> into, std::span<const Real> more, Reduction how) {
-  for (std::size_t i = 0; i < into.size(); ++i)
-    into[i] = how == Reduction::sum ? into[i] + more[i] : std::max(into[i], more[i]);
+template <class Wide>
+Wide combined(Wide a, Wide b, Reduction how) {
+  return how == Reduction::sum ? a + b : std::max(a, b);
 }
 
 /// The same bytes as numbers: they came from a span of them.
@@ -123,22 +122,37 @@ class ThreadCommunicator final : public Communicator {
     barrier();
   }
 
-  /// Sums in the order of ranks, so that all ranks hold the same bits.
+  /// Sums in the order of ranks, so that all ranks hold the same bits; of 16 bits in fp32.
   template <class Real>
-  void reduce(std::span<Real> into, std::size_t offset, Reduction how) {
-    for (std::size_t r = 0; r < team_.size; ++r) {
-      const auto from = numbers<Real>(team_.shown[r]).subspan(offset, into.size());
-      if (r == 0)
-        std::ranges::copy(from, into.begin());
+  void reduce(std::span<std::byte> bytes, std::size_t offset, Reduction how) {
+    const std::span<Real> into = numbers<Real>(bytes);
+    const auto shown = [&](std::size_t rank, std::size_t i) {
+      const Real x = numbers<Real>(team_.shown[rank])[offset / sizeof(Real) + i];
+      if constexpr (is_mixed<Real>)
+        return to_float(x);
       else
-        combine(into, std::span<const Real>(from), how);
+        return x;
+    };
+    for (std::size_t i = 0; i < into.size(); ++i) {
+      auto sum = shown(0, i);
+      for (std::size_t r = 1; r < team_.size; ++r) sum = combined(sum, shown(r, i), how);
+      if constexpr (is_mixed<Real>)
+        into[i] = rounded<Real>(sum);
+      else
+        into[i] = sum;
     }
   }
   void reduce_any(std::span<std::byte> into, std::size_t offset, Scalar scalar, Reduction how) {
-    if (scalar == Scalar::float32)
-      reduce(numbers<float>(into), offset / sizeof(float), how);
-    else
-      reduce(numbers<double>(into), offset / sizeof(double), how);
+    switch (scalar) {
+      case Scalar::float32:
+        return reduce<float>(into, offset, how);
+      case Scalar::float64:
+        return reduce<double>(into, offset, how);
+      case Scalar::bfloat16:
+        return reduce<Bfloat16>(into, offset, how);
+      case Scalar::float16:
+        return reduce<Half>(into, offset, how);
+    }
   }
 
   void reduce_bytes(std::span<std::byte> values, Scalar scalar, Reduction how) override {

@@ -37,7 +37,8 @@ GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls
 
 /// Gradients come out of backward in the compute dtype (e bytes) and live in g bytes. Megatron's
 /// GEMMs add to the buffer themselves; the other tensors are added (e + 2g). torch: cast to g if it
-/// differs (e + g), then added to what earlier micro-batches left (3g).
+/// differs (e + g), then added to what earlier micro-batches left (3g). Our trainer adds in one go
+/// (e + 2g), the first micro-batch's are cast (e + g).
 std::vector<GradientBuckets::TensorKernels> GradientBuckets::tensor_kernels(
     const std::string& name, const ParameterTensors& tensors, KernelTable& table) const {
   const std::int64_t e = bytes_per_element(in_.precision.compute);
@@ -53,8 +54,8 @@ std::vector<GradientBuckets::TensorKernels> GradientBuckets::tensor_kernels(
     } else {
       if (e != g)
         k.widen = table.pass(prefix + ".widen", pointwise, gradient_dtype_, (e + g) * t.elements);
-      k.accumulate =
-          table.pass(prefix + ".accumulate", pointwise, gradient_dtype_, 3 * g * t.elements);
+      k.accumulate = table.pass(prefix + ".accumulate", pointwise, gradient_dtype_,
+                                ((own() ? e : g) + 2 * g) * t.elements);
     }
     out.push_back(k);
   }
@@ -81,7 +82,7 @@ void GradientBuckets::start_backward(bool first, bool last) {
 
 void GradientBuckets::gradient(std::size_t unit, std::size_t tensor) {
   const TensorKernels& k = is_root(unit) ? root_[tensor] : layer_[tensor];
-  if (k.widen) calls_.kernel(compute, *k.widen);
+  if (k.widen && (first_backward_ || !own())) calls_.kernel(compute, *k.widen);
   if (!first_backward_ && k.accumulate) calls_.kernel(compute, *k.accumulate);
   if (!reduces_) return;
   bucket_elements_ += k.elements;
@@ -98,7 +99,7 @@ void GradientBuckets::gradient(std::size_t unit, std::size_t tensor) {
 void GradientBuckets::reduce_bucket() {
   if (bucket_elements_ == 0) return;
   const std::int64_t bytes = bucket_elements_ * bytes_per_element(gradient_dtype_);
-  if (in_.software.fusion != Fusion::own)
+  if (!own())
     calls_.kernel(compute, table_.pass("bucket.copy_in", copy, gradient_dtype_, 2 * bytes));
   if (in_.plan.copies() > 1) {
     calls_.after(data_lane, compute);
@@ -112,7 +113,7 @@ void GradientBuckets::reduce_bucket() {
     if (replicas) sum_replicas(bytes / in_.plan.shards());
     reduced_ = calls_.record(replicas ? replica_lane : data_lane);
   }
-  if (!megatron() && in_.software.fusion != Fusion::own)
+  if (!megatron() && !own())
     copies_back_.push_back(table_.pass("bucket.copy_out", copy, gradient_dtype_, 2 * bytes));
   bucket_elements_ = 0;
   first_bucket_ = false;

@@ -40,6 +40,7 @@ class GradientBuckets {
                                             KernelTable&) const;
   bool is_root(std::size_t unit) const { return has_root_ && unit == 0; }
   bool megatron() const { return in_.software.fusion == Fusion::fused; }
+  bool own() const { return in_.software.fusion == Fusion::own; }
   void reduce_bucket();
   void sum_replicas(std::int64_t bytes);
 

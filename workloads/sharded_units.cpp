@@ -46,8 +46,7 @@ ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name,
   const std::int64_t shard = shard_elements(elements_of(tensors), ranks), full = shard * ranks;
   const Dtype low = in_.precision.compute, wide = in_.precision.gradient_reduce;
   const std::int64_t e = bytes_per_element(low), r = bytes_per_element(wide);
-  const bool accumulated = in_.batch.micro_batches > 1 && in_.plan.reduce == ReduceWhen::last;
-  const std::int64_t g = accumulated ? r : e;
+  const std::int64_t g = accumulates() ? r : e;
   Kernels k;
   if (e != 4) k.cast = table.pass(name + ".cast", pointwise, low, (4 + e) * shard);
   // FSDP1 divides by about sqrt(N) before and after; FSDP2 lets NCCL average, but not in fp16.
@@ -86,7 +85,7 @@ void ShardedUnits::make_gradient_kernels(Kernels& k, const std::string& name,
                                          KernelTable& table) const {
   k.first_gradient.resize(tensors.size());
   k.later_gradient.resize(tensors.size());
-  if (in_.batch.micro_batches == 1 || in_.plan.reduce == ReduceWhen::each) return;
+  if (!accumulates()) return;
   const Dtype wide = in_.precision.gradient_reduce;
   const std::int64_t e = bytes_per_element(in_.precision.compute), r = bytes_per_element(wide);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -138,6 +137,15 @@ void ShardedUnits::before_backward(std::size_t unit) {
       in_.software.explicit_prefetch ? static_cast<std::size_t>(in_.plan.prefetch) : 1;
   const std::size_t from = is_root(unit) ? chunk_.end : unit;
   for (std::size_t i = 1; i <= depth && chunk_.begin + i <= from; ++i) start_gather(from - i);
+  hold_gradients(unit);
+}
+
+/// Our trainer computes the gradients of layers in two buffers by turns: compute waits until those
+/// of the layer before the last are copied.
+void ShardedUnits::hold_gradients(std::size_t unit) {
+  if (in_.software.fusion != Fusion::own || is_root(unit) || copied_gradients_.size() < 2) return;
+  calls_.wait(compute, copied_gradients_.front());
+  copied_gradients_.pop_front();
 }
 
 void ShardedUnits::gradient(std::size_t unit, std::size_t tensor) {
@@ -204,7 +212,9 @@ void ShardedUnits::reduce_copy(std::size_t unit) {
   if (reduced_ && !fsdp1()) calls_.wait(lane, *reduced_);
   run(lane, k.reduce_copy);
   run(lane, k.divide);
-  calls_.after(data_lane, lane);
+  const Event copied = calls_.after(data_lane, lane);
+  const bool own = in_.software.fusion == Fusion::own;
+  if (own && !is_root(unit) && !accumulates()) copied_gradients_.push_back(copied);
 }
 
 void ShardedUnits::after_backward(std::size_t unit) {

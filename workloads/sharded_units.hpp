@@ -69,6 +69,10 @@ class ShardedUnits {
   void start_gather(std::size_t unit);
   void finish_gather(std::size_t unit, bool forward);
   void limit_gathers();
+  void hold_gradients(std::size_t unit);
+  bool accumulates() const {
+    return in_.batch.micro_batches > 1 && in_.plan.reduce == ReduceWhen::last;
+  }
   void reshard(std::size_t unit);
   void reduce(std::size_t unit);
   void reduce_copy(std::size_t unit);
@@ -84,10 +88,11 @@ class ShardedUnits {
   Kernels root_, layer_;
   std::vector<State> states_;
   bool first_backward_ = true, reduces_ = true;
-  std::optional<Event> copied_out_;  // of the unit gathered before
-  std::optional<Event> reduced_;     // of the unit reduced before: its buffer is free
-  std::optional<Event> summed_;      // its shard is complete
-  std::deque<Event> freed_;          // FSDP1's limiter: units resharded, oldest first
+  std::optional<Event> copied_out_;     // of the unit gathered before
+  std::optional<Event> reduced_;        // of the unit reduced before: its buffer is free
+  std::optional<Event> summed_;         // its shard is complete
+  std::deque<Event> freed_;             // FSDP1's limiter: units resharded, oldest first
+  std::deque<Event> copied_gradients_;  // our trainer: of layers, oldest first
 };
 
 }  // namespace stepcast::workloads

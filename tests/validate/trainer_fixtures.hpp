@@ -30,6 +30,19 @@ inline workloads::Software trainer_software() {
   return s;
 }
 
+/// Likewise scenarios/software/stepcast-trainer-cuda.toml, but for what calls cost.
+inline workloads::Software gpu_trainer_software() {
+  workloads::Software s = trainer_software();
+  s.framework = "stepcast-trainer-cuda";
+  s.version = "cuda";
+  s.attention = workloads::AttentionKernel::own_flash;
+  s.explicit_prefetch = true;
+  s.step_sync = true;
+  s.ddp_bucket_bytes = 1'000'000'000'000;
+  s.collectives_hold_core = false;
+  return s;
+}
+
 inline TrainerJob small_job() {
   TrainerJob job;
   job.model = {.name = "small",
@@ -86,14 +99,17 @@ inline TrainerJob on_one_rank(TrainerJob job) {
   return job;
 }
 
+/// What a rank trains on, given its communicator.
+template <class Real>
+using MakeDevice = std::function<RankDevice<Real>(const TrainerJob&, Communicator&)>;
+
 /// Calls body(trainer, data) on every rank, data(step) being the data of a step.
 template <class Real, class Body>
-void on_ranks(const TrainerJob& job, Body body) {
+void on_ranks(const TrainerJob& job, const MakeDevice<Real>& make_device, Body body) {
   check(job, "the test");
   const Text text = text_of(generated_text(1 << 14), job.model.vocab);
   run_ranks(job.plan.ranks(), [&](std::unique_ptr<Communicator> world) {
-    Trainer<Real> trainer(job, make_groups(std::move(world), job.plan),
-                          make_host_kernels<Real>(job.batch.sequence, job.model.head_dim));
+    Trainer<Real> trainer(job, make_device(job, *world));
     const auto data = [&](std::int64_t step) {
       return [&, step](std::int64_t micro_batch) {
         return samples_of(text, job.batch, step, trainer.share().at.data, micro_batch);
@@ -103,12 +119,18 @@ void on_ranks(const TrainerJob& job, Body body) {
   });
 }
 
+template <class Real, class Body>
+void on_ranks(const TrainerJob& job, Body body) {
+  on_ranks<Real>(job, make_host_device<Real>, body);
+}
+
 /// The loss of each step, averaged over the replicas.
 template <class Real>
-std::vector<double> losses(const TrainerJob& job, std::int64_t steps) {
+std::vector<double> losses(const TrainerJob& job, std::int64_t steps,
+                           const MakeDevice<Real>& make_device) {
   std::vector<double> sums(static_cast<std::size_t>(steps), 0.0);
   std::mutex mutex;
-  on_ranks<Real>(job, [&](Trainer<Real>& trainer, const auto& data) {
+  on_ranks<Real>(job, make_device, [&](Trainer<Real>& trainer, const auto& data) {
     for (std::int64_t i = 0; i < steps; ++i) {
       const StepResult result = trainer.step(data(i));
       if (!result.loss || trainer.share().at.tensor != 0) continue;
@@ -117,6 +139,11 @@ std::vector<double> losses(const TrainerJob& job, std::int64_t steps) {
     }
   });
   return sums;
+}
+
+template <class Real>
+std::vector<double> losses(const TrainerJob& job, std::int64_t steps) {
+  return losses<Real>(job, steps, make_host_device<Real>);
 }
 
 }  // namespace stepcast::validate

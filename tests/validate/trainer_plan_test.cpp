@@ -5,20 +5,40 @@
 #include "calibrate/task_list.hpp"
 #include "engine/check.hpp"
 #include "tests/validate/trainer_fixtures.hpp"
+#include "validate/trainer_run.hpp"
 
 namespace stepcast::validate {
 namespace {
 
 TEST_CASE("the tests train with the software that the catalogue describes") {
-  const auto scenarios =
-      calibrate::scenarios_in({std::string(STEPCAST_SOURCE_DIR) + "/scenarios/host_circle.toml"});
-  REQUIRE(!scenarios.empty());
-  workloads::Software told = scenarios.front().software;
-  told.launch_kernel = told.launch_collective = told.event_call = Duration{};
-  told.unit_overhead = told.step_overhead = Duration{};
-  CHECK(told == trainer_software());
-  for (const sim::Scenario& scenario : scenarios)
-    CHECK_NOTHROW(check(job_of(scenario), "scenario"));
+  const std::string folder = std::string(STEPCAST_SOURCE_DIR) + "/scenarios/";
+  const auto check_file = [&](const std::string& name, const workloads::Software& ours) {
+    const auto scenarios = calibrate::scenarios_in({folder + name});
+    REQUIRE(!scenarios.empty());
+    workloads::Software told = scenarios.front().software;
+    told.launch_kernel = told.launch_collective = told.event_call = Duration{};
+    told.unit_overhead = told.step_overhead = Duration{};
+    CHECK(told == ours);
+    for (const sim::Scenario& scenario : scenarios) CHECK_NOTHROW(check_trainable(scenario));
+  };
+  check_file("host_circle.toml", trainer_software());
+  check_file("h100_validation.toml", gpu_trainer_software());
+}
+
+TEST_CASE("a device trains with its own software and precision, and no other") {
+  const std::string folder = std::string(STEPCAST_SOURCE_DIR) + "/scenarios/";
+  sim::Scenario host = calibrate::scenarios_in({folder + "host_circle.toml"}).front();
+  sim::Scenario gpu = calibrate::scenarios_in({folder + "h100_validation.toml"}).front();
+  const auto refused = [](sim::Scenario scenario) {
+    CHECK_THROWS_AS(check_trainable(scenario), InputError);
+  };
+  std::swap(host.software, gpu.software);
+  refused(host);
+  refused(gpu);
+  std::swap(host.software, gpu.software);
+  std::swap(host.precision, gpu.precision);
+  refused(host);
+  refused(gpu);
 }
 
 TEST_CASE("what the trainer cannot train is refused with what it can") {
@@ -30,7 +50,9 @@ TEST_CASE("what the trainer cannot train is refused with what it can") {
   CHECK_NOTHROW(check(small_job(), "scenario.toml:3"));
   refused([](TrainerJob& j) { j.model.norm = workloads::Norm::layernorm; });
   refused([](TrainerJob& j) { j.model.rope = false; });
-  refused([](TrainerJob& j) { j.precision.compute = workloads::Dtype::bf16; });
+  refused([](TrainerJob& j) { j.precision.compute = workloads::Dtype::tf32; });
+  refused([](TrainerJob& j) { j.precision.gradient_reduce = workloads::Dtype::bf16; });
+  refused([](TrainerJob& j) { j.precision.loss_scaling = true; });  // without fp16
   refused([](TrainerJob& j) { j.plan.data = workloads::DataParallel::zero1; });
   refused([](TrainerJob& j) { j.plan.reduce = workloads::ReduceWhen::each; });
   refused([](TrainerJob& j) { j.plan.tensor = 4; });  // two kv heads

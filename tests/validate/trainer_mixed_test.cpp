@@ -1,0 +1,158 @@
+// Training in 16 bits with fp32 masters on lanes that run beside each other, without a GPU.
+#include <catch2/catch.hpp>
+
+#include "tests/validate/deferred_device.hpp"
+#include "tests/validate/trainer_fixtures.hpp"
+#include "validate/trainer_operations.hpp"
+#include "workloads/memory.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+using enum workloads::DataParallel;
+using workloads::Recompute;
+using workloads::Schedule;
+
+const std::vector<Cut> cuts{
+    {},
+    {.tied = true, .micro_batches = 1},
+    {.data_degree = 2},
+    {.data = zero2, .data_degree = 2},
+    {.data = zero2, .data_degree = 2, .tied = true, .micro_batches = 1},
+    {.data = zero3, .data_degree = 1, .micro_batches = 1},
+    {.data = zero3, .data_degree = 2, .micro_batches = 1},
+    {.data = zero3, .data_degree = 4, .recompute = Recompute::full, .tied = true},
+    {.tensor = 2, .recompute = Recompute::selective},
+    {.tensor = 2, .sequence_parallel = true, .tied = true},
+    {.pipeline = 2, .schedule = Schedule::gpipe},
+    {.pipeline = 4, .tied = true},
+    {.data = zero3, .data_degree = 2, .pipeline = 2, .micro_batches = 1},
+    {.data = zero2, .data_degree = 2, .tensor = 2, .sequence_parallel = true, .pipeline = 2}};
+
+TrainerJob gpu_job(const Cut& cut, workloads::Dtype compute = workloads::Dtype::bf16) {
+  TrainerJob job = small_job(cut);
+  job.software = gpu_trainer_software();
+  job.precision.compute = compute;
+  job.precision.loss_scaling = compute == workloads::Dtype::fp16;
+  return job;
+}
+
+template <class Real>
+MakeDevice<Real> deferred(std::uint32_t seed) {
+  return [seed](const TrainerJob& job, Communicator& processes) {
+    return make_deferred_device<Real>(job, processes, seed);
+  };
+}
+
+/// The same kernels, each done as it is called.
+template <class Real>
+RankDevice<Real> make_immediate_device(const TrainerJob& job, Communicator& processes) {
+  return {.groups = make_groups(processes.split(0), job.plan),
+          .lanes = make_host_lanes(),
+          .kernels = std::make_unique<RoundedKernels<Real>>(job.batch.sequence, job.model.head_dim),
+          .name = "immediate"};
+}
+
+template <class Real>
+std::vector<std::string> differences(const TrainerJob& job) {
+  const workloads::StepProgram program =
+      workloads::make_step_program(job.model, job.plan, job.batch, job.precision, job.software);
+  std::vector<std::string> found;
+  std::mutex mutex;
+  on_ranks<Real>(job, make_immediate_device<Real>, [&](Trainer<Real>& trainer, const auto& data) {
+    OperationLog log;
+    trainer.step(data(0));
+    trainer.step(data(1), &log);
+    const auto planned = operations_of(program, trainer.share().at.pipeline);
+    const std::lock_guard lock(mutex);
+    if (const auto difference = first_difference(log.operations(), planned))
+      found.push_back(*difference);
+  });
+  return found;
+}
+
+TEST_CASE("a step in 16 bits does what the simulator's program says, lane by lane") {
+  for (const Cut& cut : cuts) {
+    INFO(&cut - cuts.data());
+    CHECK(differences<Bfloat16>(gpu_job(cut)) == std::vector<std::string>{});
+    TrainerJob half = gpu_job(cut, workloads::Dtype::fp16);
+    half.learning.initial_spread = 0.02;
+    CHECK(differences<Half>(half) == std::vector<std::string>{});
+  }
+}
+
+TEST_CASE("no order of the lanes that their waits allow changes a bit of the loss") {
+  for (const Cut& cut : cuts) {
+    const TrainerJob job = gpu_job(cut);
+    const auto in_order = losses<Bfloat16>(job, 4, make_immediate_device<Bfloat16>);
+    INFO(&cut - cuts.data());
+    for (const std::uint32_t seed : {1U, 2U, 3U, 4U, 5U})
+      CHECK(losses<Bfloat16>(job, 4, deferred<Bfloat16>(seed)) == in_order);
+  }
+}
+
+TEST_CASE("every plan learns in bf16 as one process does in fp32") {
+  for (const Cut& cut : cuts) {
+    const TrainerJob job = gpu_job(cut);
+    const auto wide = losses<float>(on_one_rank(small_job(cut)), 20);
+    const auto narrow = losses<Bfloat16>(job, 20, make_immediate_device<Bfloat16>);
+    INFO(&cut - cuts.data());
+    for (std::size_t step = 0; step < wide.size(); ++step)
+      CHECK(narrow[step] == Approx(wide[step]).epsilon(0.03));
+    CHECK(narrow.back() < 0.98 * narrow.front());
+  }
+}
+
+TEST_CASE("a rank in 16 bits allocates what the simulator says, to the byte") {
+  for (const Cut& cut : cuts)
+    for (const std::int64_t vocab : {32, 256}) {
+      TrainerJob job = gpu_job(cut);
+      job.model.vocab = vocab;  // a root smaller and larger than a layer
+      std::mutex mutex;
+      const auto told = [&](std::int64_t stage) {
+        Bytes sum{};
+        for (const workloads::MemoryPart& part :
+             workloads::memory_of_stage(job.model, job.plan, job.batch, job.precision, job.software,
+                                        stage)
+                 .parts)
+          if (part.name != "fixed") sum += part.bytes;
+        return sum;
+      };
+      on_ranks<Bfloat16>(job, deferred<Bfloat16>(7),
+                         [&](Trainer<Bfloat16>& trainer, const auto& data) {
+                           trainer.step(data(0));
+                           trainer.step(data(1));
+                           const std::lock_guard lock(mutex);
+                           INFO(&cut - cuts.data() << ", vocabulary " << vocab);
+                           CHECK(trainer.allocated() == told(trainer.share().at.pipeline));
+                         });
+    }
+}
+
+TEST_CASE("a step whose scaled gradients are not finite is left out, and the scale is halved") {
+  TrainerJob job = gpu_job({.data_degree = 2, .micro_batches = 1}, workloads::Dtype::fp16);
+  on_ranks<Half>(job, make_immediate_device<Half>, [&](Trainer<Half>& trainer, const auto& data) {
+    TrainerState<Half> state = trainer.state();
+    state.scale.value = 0x1p40;  // beyond fp16's range
+    const std::vector<float> before(state.weights.begin(), state.weights.end());
+    trainer.step(data(0));
+    const bool left_out = std::ranges::equal(before, state.weights) && state.steps == 0 &&
+                          state.scale.value == 0x1p39;
+    state.scale.value = 0x1p8;
+    trainer.step(data(0));
+    const bool updated = !std::ranges::equal(before, state.weights) && state.steps == 1 &&
+                         state.scale.good_steps == 1;
+    if (!left_out || !updated) throw std::runtime_error("the scale is not kept");
+  });
+}
+
+TEST_CASE("fp16 with a scaled loss learns as fp32 does") {
+  TrainerJob job = gpu_job({.data = zero3, .data_degree = 2}, workloads::Dtype::fp16);
+  TrainerJob wide = small_job({.data = zero3, .data_degree = 2});
+  job.learning.initial_spread = wide.learning.initial_spread = 0.1;
+  const auto narrow = losses<Half>(job, 40, make_immediate_device<Half>);
+  CHECK(narrow.back() == Approx(losses<float>(wide, 40).back()).epsilon(0.1));  // steps left out
+}
+
+}  // namespace
+}  // namespace stepcast::validate
