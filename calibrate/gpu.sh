@@ -3,6 +3,10 @@
 #   ./dev gpu [OUT]       builds (or takes what `./dev gpu pack` has packed), runs the tests that
 #                         need a GPU, calibrates, and writes OUT/<gpu>_<date>.h5, .csv and .txt;
 #                         the report ends with the studies on the published and on this table
+#   ./dev gpu validate [OUT]
+#                         measured beside simulated: calibrates what the trainer needs, trains a
+#                         Llama of 1.1 billion parameters in ten ways (OUT/h100_validation_<date>.md),
+#                         and sees whether two ranks on one GPU learn alike under every plan
 #   ./dev gpu pack        builds here and packs build/gpu.tar.xz, with the libraries that a machine
 #                         without packages lacks; CUDA's own must be there
 # STEPCAST_GPU_SECONDS (540) bounds the whole call; what was measured until then is kept.
@@ -19,7 +23,8 @@ lacks() {
 }
 
 [ -d /usr/local/cuda/bin ] && PATH=$PATH:/usr/local/cuda/bin
-programs="stepcast stepcast-calibrate stepcast-nccl-worker test_hardware"
+programs="stepcast stepcast-calibrate stepcast-validate stepcast-trainer stepcast-trainer-cuda
+  stepcast-nccl-worker test_hardware"
 
 if command -v ccache >/dev/null 2>&1; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
@@ -64,6 +69,11 @@ if [ "${1:-}" = pack ]; then
   exit 0
 fi
 
+part=calibrate
+if [ "${1:-}" = validate ]; then
+  part=validate
+  shift
+fi
 out=${1:-build/gpu_results}
 mkdir -p "$out" build || exit 1
 out=$(cd "$out" && pwd)
@@ -101,6 +111,50 @@ done
 [ $missing = 0 ] || exit 1
 
 failed=0
+
+# Two ranks on this GPU, plan by plan, against one rank on the same data. bf16 keeps 8 bits: losses
+# agree to a hundredth.
+learn_alike() {
+  one=
+  for plan in cluster.gpus=1 plan.data=ddp plan.data=zero2 plan.data=zero3,plan.recompute=full \
+    plan.tensor=2 plan.tensor=2,plan.sequence_parallel=true \
+    plan.pipeline=2,plan.schedule=1f1b,batch.micro_batch=2 \
+    plan.pipeline=2,plan.schedule=gpipe,batch.micro_batch=2; do
+    # shellcheck disable=SC2046  # one word a setting
+    timeout 60 "$folder/stepcast-trainer" scenarios/gpu_ranks.toml --gpus 1 --steps 20 --quiet \
+      $(echo ",$plan" | sed 's/,/ --set /g') >"$out/ranks.txt" 2>"$out/ranks.log"
+    code=$?
+    if [ $code != 0 ]; then
+      echo "$plan: FAILED, exit code $code: $(tail -n 1 "$out/ranks.log")"
+      continue
+    fi
+    loss=$(awk '/^loss/ {print $(NF - 3)}' "$out/ranks.txt")
+    one=${one:-$loss}
+    awk -v a="$loss" -v b="$one" -v plan="$plan" 'BEGIN {
+      far = a > 1.01 * b || a < 0.99 * b
+      printf "%-60s loss %s after 20 steps, one rank %s%s\n", plan, a, b, far ? ": FAILED" : "" }'
+  done
+}
+
+if [ $part = validate ]; then
+  ranks=$out/ranks_$(date +%F).txt
+  echo "Two ranks of the trainer on one GPU, over NCCL" >"$ranks"
+  learn_alike >>"$ranks"
+  cat "$ranks"
+  if grep -q FAILED "$ranks"; then failed=1; fi
+  say "measured beside simulated"
+  timeout --signal=INT --kill-after=20 "$(($(left) - 20))" \
+    "$folder/stepcast-validate" run scenarios/h100_validation.toml --quick \
+    --table "$out/validation.h5" --out "$out/points" --report "$out" 2>"$out/validate.log" |
+    tee "$out/validate.txt"
+  ls "$out"/*_validation_*.md >/dev/null 2>&1 || {
+    tail -n 5 "$out/validate.log" >&2
+    failed=1
+  }
+  say "written: $out"
+  exit $failed
+fi
+
 say "tests that need a GPU"
 timeout 120 "$folder/test_hardware" >"$out/hardware_tests.txt" 2>&1 || failed=1
 tail -n 3 "$out/hardware_tests.txt"
