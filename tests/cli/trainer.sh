@@ -1,5 +1,5 @@
-# stepcast-trainer as a user calls it: ranks under MPI, and what happens when one of them, the disk or
-# the caller fails. 77: skipped, with the reason.
+# stepcast-trainer as a user calls it: ranks as processes and under MPI, and what happens when one of
+# them, the disk or the caller fails. 77: skipped, with the reason.
 # Usage: trainer.sh FOLDER_OF_PROGRAMS SOURCE_FOLDER
 set -u
 programs=$1
@@ -53,8 +53,16 @@ expect 3 'nowhere.toml' "$work/nowhere.toml"
 sed 's/hidden = 32/hidden = "many"/' "$tiny" >"$work/bad.toml"
 expect 3 'bad.toml:4' "$work/bad.toml"
 expect 3 'cannot be read' "$tiny" --text "$work/nowhere.txt"
-sed 's/"host"/"dgx-h100"/' "$tiny" >"$work/gpu.toml"
-expect 3 'cores of this machine' "$work/gpu.toml"
+expect 2 'is none of mpi' "$tiny" --ranks many
+expect 2 'is for a scenario of GPUs' "$tiny" --gpus 1
+
+# On a GPU, where there is none.
+if ! command -v nvidia-smi >/dev/null 2>&1; then
+  sed -e 's/"host"/"dgx-h100"/' -e 's/compute = "fp32"/compute = "bf16"/' -e 's/"stepcast-trainer"/"stepcast-trainer-cuda"/' \
+    "$tiny" >"$work/gpu.toml"
+  expect 3 'no GPU here\|built without CUDA' "$work/gpu.toml" $short
+  expect 3 'no GPU here\|built without CUDA' "$work/gpu.toml" $short --set plan.tensor=2
+fi
 
 # Threads for ranks, real text, results, timeline.
 expect 0 'step time' "$tiny" --ranks threads $short --text "$2/README.md" --out "$work/r.json" \
@@ -81,37 +89,50 @@ expect 3 'another model or plan' "$tiny" $checkpoint --resume $short --set plan.
 echo rubbish >"$work/kept/latest"
 expect 3 'names no saved step' "$tiny" $checkpoint --resume $short
 
-if ! command -v mpirun >/dev/null 2>&1; then
-  [ $failures -eq 0 ] && echo "skipped: no mpirun on PATH" && exit 77
-  exit 1
+# ---- Ranks as processes: with MPI and without.
+
+kinds=processes
+if command -v mpirun >/dev/null 2>&1 && ! "$program" "$tiny" --ranks mpi $short 2>&1 |
+  grep -q 'built without MPI'; then
+  kinds="processes mpi"
 fi
-if "$program" "$tiny" $short 2>&1 | grep -q 'built without MPI'; then
-  [ $failures -eq 0 ] && echo "skipped: built without MPI" && exit 77
-  exit 1
-fi
+losses() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["losses"])' "$1"; }
 
 for plan in plan.data=ddp plan.data=zero3 plan.tensor=2 plan.pipeline=2; do
-  expect 0 'step time' "$tiny" $short --set "$plan"
+  expect 0 'step time' "$tiny" $short --ranks threads --set "$plan" --out "$work/threads.json"
+  losses "$work/threads.json" >"$work/losses" || fail "no losses"
+  for kind in $kinds; do
+    expect 0 'step time' "$tiny" $short --ranks $kind --set "$plan" --out "$work/$kind.json"
+    losses "$work/$kind.json" | cmp -s - "$work/losses" ||
+      fail "$plan: other losses under $kind than under threads"
+  done
 done
-"$program" "$tiny" $short --checkpoint "$work/mpi" >/dev/null 2>&1 ||
-  fail "no checkpoint of two processes"
-expect 0 'in step 3' "$tiny" $short --checkpoint "$work/mpi" --resume
-expect 3 'cannot be written' "$tiny" $short --out /dev/full
+for kind in $kinds; do
+  checkpoint="--ranks $kind --checkpoint $work/$kind"
+  "$program" "$tiny" $short $checkpoint >/dev/null 2>&1 || fail "no checkpoint of $kind"
+  expect 0 'in step 3' "$tiny" $short $checkpoint --resume
+  expect 3 'cannot be written' "$tiny" $short --ranks $kind --out /dev/full
+done
 
-# Starts a run that would take minutes and waits until it trains; sets `launcher`, `mpirun` and
-# `ranks` (process ids).
+# Starts a run that would take minutes and waits until it trains; sets `launcher` and `children`
+# (process ids): the ranks, and mpirun.
 start() {
+  kind=$1
+  shift
   rm -rf "$work/alive"
-  "$program" "$tiny" --steps 1000000 --checkpoint "$work/alive" --save-every 50 "$@" \
-    >"$work/said" 2>&1 &
+  "$program" "$tiny" --steps 1000000 --checkpoint "$work/alive" --save-every 50 --ranks "$kind" \
+    "$@" >"$work/said" 2>&1 &
   launcher=$!
   for _ in $(seq 150); do
     [ -e "$work/alive/latest" ] && break
     sleep 0.2
   done
-  mpirun=$(ps -o pid= --ppid $launcher | tr -d ' ')
-  ranks=$(ps -o pid=,comm= --ppid "$mpirun" | awk '/stepcast-train/ {print $1}' | tr '\n' ' ')
-  [ "$(echo "$ranks" | wc -w)" -eq 2 ] || fail "no two ranks train: $(head -3 "$work/said")"
+  parent=$launcher
+  [ "$kind" = mpi ] && parent=$(ps -o pid= --ppid $launcher | tr -d ' ')
+  ranks=$(ps -o pid=,comm= --ppid "$parent" | awk '/stepcast-train/ {print $1}' | tr '\n' ' ')
+  children="$ranks $([ "$kind" = mpi ] && echo "$parent")"
+  [ "$(echo "$ranks" | wc -w)" -eq 2 ] ||
+    fail "$kind: no two ranks train: $(head -3 "$work/said")"
 }
 
 # ended CODE PATTERN WHAT: the run is over within 30 seconds and nothing of it is left.
@@ -120,47 +141,119 @@ ended() {
     kill -0 $launcher 2>/dev/null || break
     sleep 0.2
   done
-  kill -0 $launcher 2>/dev/null && fail "$3: still running" && kill -9 $launcher
+  kill -0 $launcher 2>/dev/null && fail "$kind: $3: still running" && kill -9 $launcher
   wait $launcher
   got=$?
-  [ $got -eq "$1" ] || fail "$3: exit $got (wanted $1): $(head -3 "$work/said")"
-  [ -z "$2" ] || grep -q -e "$2" "$work/said" || fail "$3: no \"$2\" in: $(head -3 "$work/said")"
+  [ $got -eq "$1" ] || fail "$kind: $3: exit $got (wanted $1): $(head -3 "$work/said")"
+  [ -z "$2" ] || grep -q -e "$2" "$work/said" ||
+    fail "$kind: $3: no \"$2\" in: $(head -3 "$work/said")"
   sleep 1
-  for process in $mpirun $ranks; do
+  for process in $children; do
     case $(ps -o stat= -p "$process") in
       '' | Z*) ;; # gone, or ended and its new parent has not looked yet
-      *) fail "$3: process $process is left" ;;
+      *) fail "$kind: $3: process $process is left" ;;
     esac
   done
 }
 
-start
-kill -9 "${ranks%% *}"
-ended 6 'was ended by signal 9' "a rank that is killed"
+for kind in $kinds; do
+  start $kind
+  kill -9 "${ranks%% *}"
+  ended 6 'was ended by signal 9' "a rank that is killed"
 
-start --patience "3 s"
-kill -STOP "${ranks%% *}"
-ended 6 'waited . s for its peers' "a rank that hangs"
+  start $kind --patience "3 s"
+  kill -STOP "${ranks%% *}"
+  ended 6 'waited . s for its peers' "a rank that hangs"
 
-start --patience "1 s"
-# shellcheck disable=SC2086  # the list of ranks
-kill -STOP $ranks
-ended 6 'said nothing' "a run that hangs altogether"
+  start $kind --patience "1 s"
+  # shellcheck disable=SC2086  # the list of ranks
+  kill -STOP $ranks
+  ended 6 'said nothing' "a run that hangs altogether"
 
-start
-kill -INT $launcher
-ended 130 '' "an interrupted run"
+  start $kind
+  kill -INT $launcher
+  ended 130 '' "an interrupted run"
 
-start
-kill -9 $launcher
-ended 137 '' "a launcher that is killed"
+  start $kind
+  kill -9 $launcher
+  ended 137 '' "a launcher that is killed"
+done
 
-# No mpirun.
-mkdir "$work/bin"
-printf '#!/bin/sh\necho something broke >&2\nexit 1\n' >"$work/bin/mpirun"
-chmod +x "$work/bin/mpirun"
-saved_path=$PATH
-PATH=$work/bin:$PATH
-expect 1 'something broke' "$tiny" $short
-PATH=$saved_path
+# ---- Several nodes: a command on each, here all on this one.
+
+expect 2 'go together' "$tiny" --nodes 2 --rendezvous "$work/run"
+expect 2 'needs --rendezvous' "$tiny" --nodes 2 --node 0
+expect 3 'do not go evenly' "$tiny" --nodes 3 --node 0 --rendezvous "$work/run" $short
+
+# node I ARGUMENT...: one node's command, in the background; sets `process`.
+node() {
+  number=$1
+  shift
+  "$program" "$tiny" --nodes 2 --node "$number" "$@" >"$work/node$number" 2>&1 &
+  process=$!
+}
+
+# meet PLACE: both nodes train together.
+meet() {
+  node 1 --rendezvous "$1" $short --out "$work/nodes.json"
+  expect 0 'step time' "$tiny" --nodes 2 --node 0 --rendezvous "$1" $short --out "$work/nodes.json"
+  wait $process || fail "node 1 of $1: $(head -3 "$work/node1")"
+  losses "$work/nodes.json" | cmp -s - "$work/ddp" || fail "other losses over two nodes"
+}
+"$program" "$tiny" $short --ranks threads --out "$work/ddp.json" >/dev/null 2>&1
+losses "$work/ddp.json" >"$work/ddp"
+meet "$work/run"
+[ -e "$work/run" ] && fail "the rendezvous file is left"
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+meet "localhost:$port"
+
+# One node alone: ends when its patience does.
+expect 6 'has not appeared' "$tiny" --nodes 2 --node 1 --rendezvous "$work/run" --patience "1 s"
+expect 6 '1 of 2 ranks came' "$tiny" --nodes 2 --node 0 --rendezvous "$work/run" --patience "1 s"
+[ -e "$work/run" ] && fail "the rendezvous file of a run that did not begin is left"
+
+# A run that lives keeps its file; killed, it leaves one that the next run does not fall for. A node
+# whose peers are gone ends.
+long="--steps 1000000 --rendezvous $work/run"
+rm -rf "$work/alive"
+node 1 $long --checkpoint "$work/alive" --save-every 50
+second=$process
+node 0 $long --checkpoint "$work/alive" --save-every 50
+first=$process
+for _ in $(seq 150); do
+  [ -e "$work/alive/latest" ] && break
+  sleep 0.2
+done
+expect 3 'still alive' "$tiny" --nodes 2 --node 0 --rendezvous "$work/run" $short
+kill -9 $first
+wait $first
+wait $second
+got=$?
+[ $got -eq 6 ] || fail "a node whose peers are gone: exit $got: $(head -3 "$work/node1")"
+grep -q 'lost rank 0' "$work/node1" || fail "no 'lost rank 0' in: $(head -3 "$work/node1")"
+[ -e "$work/run" ] || fail "no stale file to try"
+meet "$work/run"
+
+# Under another launcher: its processes are the ranks.
+case $kinds in
+  *mpi*)
+    root=$([ "$(id -u)" -eq 0 ] && echo --allow-run-as-root)
+    for more in "" "--ranks processes --rendezvous $work/run"; do
+      output=$(mpirun -n 2 --oversubscribe $root "$program" "$tiny" $short $more 2>&1) ||
+        fail "under mpirun $more: $(echo "$output" | head -3)"
+    done
+    output=$(mpirun -n 2 --oversubscribe $root "$program" "$tiny" $short --ranks processes 2>&1) &&
+      fail "under mpirun without a rendezvous: exit 0"
+    echo "$output" | grep -q 'where do they meet' || fail "no hint: $(echo "$output" | head -3)"
+
+    # An mpirun that does not work.
+    mkdir "$work/bin"
+    printf '#!/bin/sh\necho something broke >&2\nexit 1\n' >"$work/bin/mpirun"
+    chmod +x "$work/bin/mpirun"
+    saved_path=$PATH
+    PATH=$work/bin:$PATH
+    expect 1 'something broke' "$tiny" $short --ranks mpi
+    PATH=$saved_path
+    ;;
+esac
 exit $((failures > 0))
