@@ -102,6 +102,7 @@ void NcclRanks::check_processes() {
 }
 
 void NcclRanks::give_up() {
+  given_up_ = true;
   for (const ncclComm_t communicator : std::exchange(communicators_, {}))
     ncclCommAbort(communicator);
 }
@@ -152,7 +153,7 @@ class NcclCommunicator final : public Communicator {
 
   /// What this rank has sent is its network's when its own kernel is done, not yet its peer's.
   ~NcclCommunicator() override {
-    if (std::uncaught_exceptions() > 0) return;
+    if (std::uncaught_exceptions() > 0 || ranks_->given_up()) return;
     try {
       processes_->barrier();
     } catch (const PeerLost&) {

@@ -38,6 +38,7 @@ class NcclRanks {
   void check();
   /// Ends what NCCL has running on the GPU.
   void give_up();
+  bool given_up() const { return given_up_; }
 
  private:
   void check_processes();
@@ -46,6 +47,7 @@ class NcclRanks {
   Communicator& processes_;
   const std::chrono::duration<double> patience_;
   std::vector<ncclComm_t> communicators_;
+  bool given_up_ = false;
 };
 
 /// All ranks of `processes`, on the stream of `lanes`. Collective. Both outlive it, but for the
