@@ -34,9 +34,9 @@ bool can_run() {
 
 TEMPLATE_TEST_CASE("the GPU's kernels do what the host's do", "", Bfloat16, Half) {
   if (!can_run<TestType>()) return;
-  for (const auto& c : kernel_cases<TestType>()) DYNAMIC_SECTION(c.claim) {
-      c.check(on_gpu<TestType>);
-    }
+  for (const auto& c : kernel_cases<TestType>()) {
+    DYNAMIC_SECTION(c.claim) { c.check(on_gpu<TestType>); }
+  }
 }
 
 TEMPLATE_TEST_CASE("what one lane wrote another reads after its wait", "", Bfloat16, Half) {

@@ -1,3 +1,5 @@
+#include "tests/calibrate/emulated_cuda.hpp"
+// It comes first: it gives the names of CUDA.
 #include "tests/validate/emulated_device.hpp"
 
 #include <algorithm>
@@ -62,6 +64,13 @@ class EmulatedDevice final : public CudaDevice {
 template <class Real>
 std::unique_ptr<Kernels<Real>> make_emulated_kernels(std::int64_t sequence, std::int64_t head_dim) {
   return make_cuda_kernels<Real>(std::make_unique<EmulatedDevice>(), sequence, head_dim);
+}
+
+void emulate(EmulatedGpu gpu) {
+  emulated::device = {};
+  if (gpu == EmulatedGpu::h100) return;
+  emulated::device.capability_major = 7;
+  emulated::device.shared_bytes_of_block = 96 * 1024;
 }
 
 template std::unique_ptr<Kernels<Bfloat16>> make_emulated_kernels(std::int64_t, std::int64_t);

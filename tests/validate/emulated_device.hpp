@@ -14,4 +14,8 @@ namespace stepcast::validate {
 template <class Real>
 std::unique_ptr<Kernels<Real>> make_emulated_kernels(std::int64_t sequence, std::int64_t head_dim);
 
+/// What GPU it is from here on: a V100 (sm_70) or, as at first, an H100 (sm_90).
+enum class EmulatedGpu : std::uint8_t { v100, h100 };
+void emulate(EmulatedGpu gpu);
+
 }  // namespace stepcast::validate
