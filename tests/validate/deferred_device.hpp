@@ -292,9 +292,8 @@ class DeferredCommunicator final : public Communicator {
 /// `processes` stays usable beside it.
 template <class Real>
 RankDevice<Real> make_deferred_device(const TrainerJob& job, Communicator& processes,
-                                      std::uint32_t seed) {
+                                      std::unique_ptr<Kernels<Real>> kernels, std::uint32_t seed) {
   auto lanes = std::make_unique<DeferredLanes>(seed);
-  auto kernels = std::make_unique<RoundedKernels<Real>>(job.batch.sequence, job.model.head_dim);
   RankDevice<Real> device;
   device.groups = make_groups(
       std::make_unique<DeferredCommunicator>(processes.split(0), *lanes, job.plan.pipeline > 1),

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/validate/deferred_device.hpp"
+#include "tests/validate/emulated_device.hpp"
 #include "tests/validate/trainer_fixtures.hpp"
 #include "validate/trainer_operations.hpp"
 #include "workloads/memory.hpp"
@@ -38,9 +39,21 @@ TrainerJob gpu_job(const Cut& cut, workloads::Dtype compute = workloads::Dtype::
 }
 
 template <class Real>
-MakeDevice<Real> deferred(std::uint32_t seed) {
-  return [seed](const TrainerJob& job, Communicator& processes) {
-    return make_deferred_device<Real>(job, processes, seed);
+std::unique_ptr<Kernels<Real>> rounded_kernels(const TrainerJob& job) {
+  return std::make_unique<RoundedKernels<Real>>(job.batch.sequence, job.model.head_dim);
+}
+template <class Real>
+std::unique_ptr<Kernels<Real>> emulated_kernels(const TrainerJob& job) {
+  return make_emulated_kernels<Real>(job.batch.sequence, job.model.head_dim);
+}
+template <class Real>
+using MakeKernels = std::unique_ptr<Kernels<Real>> (*)(const TrainerJob&);
+
+template <class Real>
+MakeDevice<Real> deferred(std::uint32_t seed,
+                          MakeKernels<Real> make_kernels = rounded_kernels<Real>) {
+  return [=](const TrainerJob& job, Communicator& processes) {
+    return make_deferred_device<Real>(job, processes, make_kernels(job), seed);
   };
 }
 
@@ -49,7 +62,7 @@ template <class Real>
 RankDevice<Real> make_immediate_device(const TrainerJob& job, Communicator& processes) {
   return {.groups = make_groups(processes.split(0), job.plan),
           .lanes = make_host_lanes(),
-          .kernels = std::make_unique<RoundedKernels<Real>>(job.batch.sequence, job.model.head_dim),
+          .kernels = rounded_kernels<Real>(job),
           .name = "immediate"};
 }
 
@@ -152,6 +165,47 @@ TEST_CASE("fp16 with a scaled loss learns as fp32 does") {
   job.learning.initial_spread = wide.learning.initial_spread = 0.1;
   const auto narrow = losses<Half>(job, 40, make_immediate_device<Half>);
   CHECK(narrow.back() == Approx(losses<float>(wide, 40).back()).epsilon(0.1));  // steps left out
+}
+
+/// Large enough for the GPU's attention, whose heads have 64 elements.
+TrainerJob on_gpu_kernels(TrainerJob job) {
+  job.model.layers = 2;
+  job.model.hidden = 96;
+  job.model.heads = 2;
+  job.model.kv_heads = 2;
+  job.model.head_dim = 64;
+  job.model.ffn_hidden = 80;
+  job.model.vocab = 72;
+  job.batch.sequence = 24;
+  job.batch.micro_batches = 2;
+  job.learning.initial_spread = 0.1;
+  return job;
+}
+
+TEST_CASE("the GPU's kernels, emulated, learn as the host does under every kind of plan") {
+  const std::vector<Cut> kinds{{},
+                               {.data = zero3, .data_degree = 2},
+                               {.tensor = 2, .sequence_parallel = true, .tied = true},
+                               {.pipeline = 2, .recompute = Recompute::full}};
+  for (const Cut& cut : kinds) {
+    const auto wide = losses<float>(on_one_rank(on_gpu_kernels(small_job(cut))), 5);
+    const auto narrow = losses<Bfloat16>(on_gpu_kernels(gpu_job(cut)), 5,
+                                         deferred<Bfloat16>(3, emulated_kernels<Bfloat16>));
+    INFO(&cut - kinds.data());
+    for (std::size_t step = 0; step < wide.size(); ++step)
+      CHECK(narrow[step] == Approx(wide[step]).epsilon(0.02));
+  }
+}
+
+TEST_CASE("a V100's kernels, emulated, learn in fp16 with a scaled loss") {
+  emulate(EmulatedGpu::v100);
+  const Cut cut{.data = zero2, .data_degree = 2};
+  TrainerJob job = on_gpu_kernels(gpu_job(cut, workloads::Dtype::fp16));
+  const auto wide = losses<float>(on_one_rank(on_gpu_kernels(small_job(cut))), 5);
+  const auto narrow = losses<Half>(job, 5, deferred<Half>(4, emulated_kernels<Half>));
+  emulate(EmulatedGpu::h100);
+  for (std::size_t step = 0; step < wide.size(); ++step)
+    CHECK(narrow[step] == Approx(wide[step]).epsilon(0.02));
 }
 
 }  // namespace
