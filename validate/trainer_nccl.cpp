@@ -18,6 +18,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto look_every = std::chrono::microseconds(100);
+/// A call that only launches is through that early: NCCL does it on a thread of its own.
+constexpr auto soon = std::chrono::milliseconds(1);
 
 ncclDataType_t type_of(Scalar scalar) {
   switch (scalar) {
@@ -64,11 +66,16 @@ void NcclRanks::leave(ncclComm_t communicator) {
 void NcclRanks::finish(ncclResult_t result, ncclComm_t communicator, const char* what) {
   if (communicator == nullptr && result == ncclInProgress) result = ncclInternalError;
   for (const Clock::time_point start = Clock::now(); result == ncclInProgress;) {
-    check_processes();
-    if (Clock::now() - start >= patience_)
+    const auto waited = Clock::now() - start;
+    if (waited >= patience_)
       lose(fmt::format("rank {} waited {:.0f} s for its peers in {}", processes_.rank(),
                        patience_.count(), what));
-    std::this_thread::sleep_for(look_every);
+    if (waited < soon) {
+      std::this_thread::yield();
+    } else {
+      check_processes();
+      std::this_thread::sleep_for(look_every);
+    }
     const ncclResult_t asked = ncclCommGetAsyncError(communicator, &result);
     if (asked != ncclSuccess) result = asked;
   }
