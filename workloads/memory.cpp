@@ -184,6 +184,14 @@ std::int64_t fixed_bytes(const Rank& r) {
   return gib(0.4 + 32.0 / 1024.0 + communicators);
 }
 
+/// Our attention's backward sums dQ in fp32, beside one number per row, and has dK and dV of every
+/// query head before it sums those of a group (calibrate/cuda_flash.cu).
+std::int64_t attention_scratch_bytes(const StepInputs& in) {
+  const Sizes sizes(in);
+  const std::int64_t per_head = sizes.query == sizes.kv ? 0 : 2 * sizes.element * sizes.query;
+  return sizes.tokens * (4 * sizes.query + per_head + 4 * (in.shape.heads / in.plan.tensor));
+}
+
 Memory memory_at(const Rank& r, Moment moment) {
   const ActivationMemory kept(r.in);
   const std::int64_t work = moment == Moment::backward ? kept.layer_work() : 0;
@@ -220,8 +228,8 @@ Memory memory_of_stage(const TransformerShape& shape, const ParallelPlan& plan, 
   const Rank rank(in, stage);
   if (software.fusion == Fusion::own && trainer_has(plan)) {
     Memory memory = trainer_memory(in, stage);
-    if (!software.collectives_hold_core)
-      memory.parts.push_back({"fixed", Bytes(fixed_bytes(rank))});
+    if (software.collectives_hold_core) return memory;
+    memory.parts.push_back({"fixed", Bytes(fixed_bytes(rank) + attention_scratch_bytes(in))});
     return memory;
   }
   Memory most = memory_at(rank, Moment::backward);
