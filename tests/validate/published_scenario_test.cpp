@@ -108,6 +108,20 @@ TEST_CASE("selective recompute that does not fit is recompute of blocks") {
   CHECK(made(row).scenario->plan.recompute == workloads::Recompute::full);
 }
 
+TEST_CASE("no recompute beside scores that cannot be kept is recompute of the scores") {
+  PublishedRow row = llama_row();
+  row.activation_checkpointing = "none";
+  row.framework = "Megatron-LM";
+  row.dp_mode = "zero1";
+  row.tp = 8;
+  row.attention_kernel = "fused softmax";
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
+  row.micro_batch_seqs = 16;  // 32 layers of 4 heads x 4096^2 scores, 4 bytes each, 16 times
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::selective);
+  row.attention_kernel = "flash attention 2";
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
+}
+
 TEST_CASE("a row that cannot be simulated says why") {
   const auto refusal = [](auto change) {
     PublishedRow row = llama_row();
