@@ -244,7 +244,7 @@ void choose(Scenario& scenario, std::optional<Recompute> recompute, std::int64_t
     }
   }
   if (recompute == Recompute::selective &&
-      !may_fit(with(scenario, Recompute::selective, micro_batch.value_or(1)))) {
+      !fits(with(scenario, Recompute::selective, micro_batch.value_or(1)))) {
     recompute = Recompute::full;
     assumed.emplace_back("recompute full: of attention alone it would not fit");
   }
