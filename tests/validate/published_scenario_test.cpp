@@ -122,6 +122,14 @@ TEST_CASE("no recompute beside scores that cannot be kept is recompute of the sc
   CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
 }
 
+TEST_CASE("a published run goes at the pace of its slowest GPU") {
+  const sim::Scenario s = *made(llama_row()).scenario;
+  CHECK(s.noise.pace_sigma == 0.015);
+  sim::Scenario alike = s;
+  alike.noise = {};
+  CHECK(sim::simulate(s).step_time > sim::simulate(alike).step_time);
+}
+
 TEST_CASE("a row that cannot be simulated says why") {
   const auto refusal = [](auto change) {
     PublishedRow row = llama_row();
