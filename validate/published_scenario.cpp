@@ -272,6 +272,16 @@ void choose(Scenario& scenario, std::optional<Recompute> recompute, std::int64_t
   scenario = with(scenario, *recompute, *micro_batch);
 }
 
+/// Stated, or the framework's; open where that could not have run.
+std::optional<Recompute> recompute_of(const PublishedRow& row, const FrameworkDefaults& framework,
+                                      const Scenario& scenario, std::int64_t micro_batch) {
+  if (const auto stated = stated_recompute(row)) return stated;
+  if (framework.recompute == Recompute::none &&
+      !may_fit(with(scenario, Recompute::none, micro_batch)))
+    return std::nullopt;
+  return framework.recompute;
+}
+
 /// Equal GPUs of five clusters lie 8 % apart between the whiskers, 5.4 standard deviations of a
 /// normal distribution: 1.5 % (Sinha et al., SC 2022, arXiv 2208.11035). A run waits for its
 /// slowest.
@@ -362,7 +372,7 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   document.set("noise", noise_of_fleets(where));
 
   Scenario scenario = sim::read_scenario(document, catalogue_);
-  choose(scenario, stated_recompute(row) ? stated_recompute(row) : framework.recompute,
+  choose(scenario, recompute_of(row, framework, scenario, micro_batch.value_or(1)),
          framework.selective_every, micro_batch ? micro_batch : framework.micro_batch, sequences,
          out.assumed);
   scenario.run.ignore_memory = true;

@@ -122,6 +122,19 @@ TEST_CASE("no recompute beside scores that cannot be kept is recompute of the sc
   CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
 }
 
+TEST_CASE("a framework that recomputes nothing does so where it fits") {
+  PublishedRow row = llama_row();
+  row.framework = "NeMo AutoModel";
+  row.source = "a report of 2025-12";
+  row.activation_checkpointing.clear();
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
+  row.micro_batch_seqs = 16;
+  row.global_batch_seqs = 256;
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::full);
+  row.activation_checkpointing = "none";  // the row knows better
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
+}
+
 TEST_CASE("a published run goes at the pace of its slowest GPU") {
   const sim::Scenario s = *made(llama_row()).scenario;
   CHECK(s.noise.pace_sigma == 0.015);
