@@ -1,6 +1,8 @@
 #include "sim/calibrated_kernels.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <string>
 
 #include "engine/check.hpp"
@@ -37,19 +39,56 @@ constexpr double attention_reach = 0.5;
 // power limit. Newer libraries may reach more (2026-11).
 constexpr double hopper_sustained = 0.86;
 
+// The part of each generation that its rows were measured on: what a step holds of their rate at
+// its power limit, the limit of an SM, the peak of an SM.
+struct PowerReference {
+  double sustained;
+  double watts_per_sm;
+  double peak_per_sm;
+};
+
+std::optional<PowerReference> power_reference(topology::Architecture architecture) {
+  switch (architecture) {
+    case topology::Architecture::volta:
+      return PowerReference{1.0, 300.0 / 80, 125e12 / 80};
+    case topology::Architecture::ampere:
+      return PowerReference{1.0, 400.0 / 108, 312e12 / 108};
+    case topology::Architecture::hopper:
+      return PowerReference{hopper_sustained, 700.0 / 132, 989.4e12 / 132};
+    case topology::Architecture::blackwell:
+    case topology::Architecture::host:
+      return std::nullopt;
+  }
+  throw BrokenPromise("unknown architecture");
+}
+
+/// What is left of the short-run rate of tensor cores at a part's own power limit. Near it, power
+/// is clock x voltage^2 and voltage follows the clock, so the clock follows the cube root of the
+/// watts of an SM. Measured: a V100 (compute-bound image model) at 175, 200, 250 W runs 1 : 1.05
+/// : 1.13 (bradrlaw/ai-server PR 32, 2026), the cube root 1 : 1.05 : 1.13; an A100 PCIe of 250 W
+/// loses a third of an SXM's rate in CUTLASS (NVIDIA/cutlass issue 956, 2023). A part whose peak is
+/// stated at a lower clock has given that already.
+double sustained_share(const topology::GpuSpec& gpu) {
+  const auto reference = power_reference(gpu.architecture);
+  if (!reference) return 1.0;
+  if (gpu.tdp.value <= 0.0) return reference->sustained;
+  const auto sms = static_cast<double>(gpu.sms);
+  const double watts = gpu.tdp.value / sms / reference->watts_per_sm;
+  const double clock = std::min(1.0, gpu.tensor_peak.value / sms / reference->peak_per_sm);
+  return std::min(1.0, reference->sustained * std::cbrt(watts) / clock);
+}
+
 /// A tensor-core kernel's time within a training step, from the time that its rows say; `Time` is
 /// that of a product or of attention.
 template <class Time>
-Duration sustained(const Time& time, topology::Architecture architecture) {
-  if (architecture != topology::Architecture::hopper) return time.duration;
-  return to_duration(seconds(time.duration) *
-                     (1.0 + time.short_run * (1.0 / hopper_sustained - 1.0)));
+Duration sustained(const Time& time, double share) {
+  return to_duration(seconds(time.duration) * (1.0 + time.short_run * (1.0 / share - 1.0)));
 }
 
 /// A time that was corrected is not the measured one any more.
 template <class Time>
-Provenance corrected(const Time& time, topology::Architecture architecture) {
-  const bool touched = architecture == topology::Architecture::hopper && time.short_run > 0;
+Provenance corrected(const Time& time, double share) {
+  const bool touched = share < 1.0 && time.short_run > 0;
   return time.provenance == Provenance::measured && touched ? Provenance::interpolated
                                                             : time.provenance;
 }
@@ -71,7 +110,8 @@ CalibratedKernels::CalibratedKernels(const CalibrationTable& table, const topolo
       gemms_(table.gemm, gpu),
       attentions_(table.attention, gpu),
       elementwise_(table.elementwise, gpu),
-      copy_fraction_(sim::copy_fraction(table.copies, gpu)) {
+      copy_fraction_(sim::copy_fraction(table.copies, gpu)),
+      sustained_share_(sustained_share(gpu)) {
   expects(gpu.memory_bandwidth.value > 0, "a GPU with memory bandwidth");
 }
 
@@ -115,15 +155,15 @@ KernelTime CalibratedKernels::gemm(const Kernel& kernel) const {
       bytes / (gpu_.memory_bandwidth *
                bandwidth_fraction(kernel.family, software_.fusion, gpu_.architecture));
   if (time->this_call)  // measured as it is called, memory and all
-    return finished({.duration = sustained(*time, gpu_.architecture),
-                     .provenance = corrected(*time, gpu_.architecture),
+    return finished({.duration = sustained(*time, sustained_share_),
+                     .provenance = corrected(*time, sustained_share_),
                      .tiles = time->tiles},
                     shape.flops(), bytes);
   const bool known = time->provenance != Provenance::datasheet;
-  const Duration computed = known ? sustained(*time, gpu_.architecture) : time->duration;
+  const Duration computed = known ? sustained(*time, sustained_share_) : time->duration;
   KernelTime out{
       .duration = std::max(computed, moved),
-      .provenance = moved > computed ? Provenance::derived : corrected(*time, gpu_.architecture),
+      .provenance = moved > computed ? Provenance::derived : corrected(*time, sustained_share_),
       .tiles = time->tiles};
   return finished(out, shape.flops(), bytes);
 }
@@ -137,8 +177,8 @@ KernelTime CalibratedKernels::attention(const Kernel& kernel) const {
                              .backward = kernel.family == KernelFamily::attention_backward};
   KernelTime out{.tiles = shape.blocks()};
   if (const auto time = attentions_.time_of(shape, software_.attention)) {
-    out.duration = sustained(*time, gpu_.architecture);
-    out.provenance = corrected(*time, gpu_.architecture);
+    out.duration = sustained(*time, sustained_share_);
+    out.provenance = corrected(*time, sustained_share_);
   } else {
     refuse_on_host(kernel);
     const Duration moved = kernel.bytes / gpu_.memory_bandwidth;

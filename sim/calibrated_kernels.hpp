@@ -36,6 +36,7 @@ class CalibratedKernels final : public KernelModel {
   AttentionTimes attentions_;
   ElementwiseTimes elementwise_;
   std::optional<double> copy_fraction_;
+  double sustained_share_ = 1.0;  // of tensor cores' short-run rate within a step
 };
 
 }  // namespace stepcast::sim

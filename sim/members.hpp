@@ -86,6 +86,7 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may("fusion", software.fusion, fusion_names);
   visit.may("packed_projections", software.packed_projections);
   visit.may("fused_norm", software.fused_norm);
+  visit.may("composite_blocks", software.composite_blocks);
   visit.may("gathered_logits", software.gathered_logits);
   visit.may("accumulation_fusion", software.accumulation_fusion);
   visit.may("recompute_stops", software.recompute_stops);
@@ -104,7 +105,9 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may("reduce_scatter", software.reduce_scatter);
   visit.may("reduce_copy_compute", software.reduce_copy_compute);
   visit.may("autocast", software.autocast);
+  visit.may("widened_reduction", software.widened_reduction);
   visit.may("clip_gradients", software.clip_gradients);
+  visit.may("clips_each_micro_batch", software.clips_each_micro_batch);
   visit.may("collectives_hold_core", software.collectives_hold_core);
   visit.needs("launch_kernel", software.launch_kernel);
   visit.needs("launch_collective", software.launch_collective);

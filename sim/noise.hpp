@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/system.hpp"
+#include "topology/specs.hpp"
 
 namespace stepcast::sim {
 
@@ -23,12 +24,24 @@ struct Noise {
   engine::Distribution distribution = engine::Distribution::lognormal;
   double kernel_sigma = 0.0;  // every kernel of every rank: standard deviation over duration
   double gpu_sigma = 0.0;     // GPUs among each other, drawn once: standard deviation over mean
+  double pace_sigma = 0.0;    // the same, but all go at the pace expected of the slowest of them
   std::int64_t steps = 5;     // with kernel_sigma: steps that the report is the mean of
   std::vector<Straggler> stragglers;
 
-  bool on() const { return kernel_sigma > 0.0 || gpu_sigma > 0.0 || !stragglers.empty(); }
+  bool on() const {
+    return kernel_sigma > 0.0 || gpu_sigma > 0.0 || pace_sigma > 0.0 || !stragglers.empty();
+  }
   friend bool operator==(const Noise&, const Noise&) = default;
 };
+
+/// The mean of the largest of n draws of a standard normal distribution.
+double expected_largest(std::int64_t n);
+
+/// How much longer products and attention take where GPUs wait for the slowest of them in every
+/// step, while none of them is known: 1 + sigma x expected_largest(n). Equal GPUs differ in their
+/// clocks under load, so in tensor-core kernels, not in their memory. Hopper's sustained rate was
+/// read off runs on 128 to 512 GPUs (calibrated_kernels.cpp) and has the slowest of 256 in it.
+double pace(const Noise& noise, std::int64_t gpus, topology::Architecture architecture);
 
 /// Gives the ranks of `system` their speeds and their noise; nodes hold `gpus_per_node` ranks.
 void add_noise(const Noise& noise, std::uint64_t seed, std::int64_t gpus_per_node,

@@ -47,13 +47,15 @@ Straggler read_straggler(const TomlValue& value, const Scenario& scenario) {
 }  // namespace
 
 void read_noise(TableReader& table, Scenario& scenario) {
-  for (const char* key : {"distribution", "kernel_sigma", "gpu_sigma", "steps", "straggler"})
+  for (const char* key :
+       {"distribution", "kernel_sigma", "gpu_sigma", "pace_sigma", "steps", "straggler"})
     table.value(key);
   Noise noise;
   noise.distribution =
       table.choice("distribution", distribution_names).value_or(engine::Distribution::lognormal);
   noise.kernel_sigma = read_sigma(table, "kernel_sigma");
   noise.gpu_sigma = read_sigma(table, "gpu_sigma");
+  noise.pace_sigma = read_sigma(table, "pace_sigma");
   noise.steps = table.integer("steps").value_or(noise.steps);
   if (noise.steps > 100'000) table.fail("steps", "'steps' in [noise] is too large");
   if (const TomlValue* list = table.value("straggler")) {
@@ -100,6 +102,7 @@ TomlValue noise_table(const Noise& noise) {
   table.set("distribution", toml_text(word_for(distribution_names, noise.distribution), {}));
   table.set("kernel_sigma", {noise.kernel_sigma, {}});
   table.set("gpu_sigma", {noise.gpu_sigma, {}});
+  if (noise.pace_sigma > 0.0) table.set("pace_sigma", {noise.pace_sigma, {}});
   table.set("steps", {noise.steps, {}});
   TomlValue::Array list;
   for (const Straggler& straggler : noise.stragglers) {

@@ -81,11 +81,10 @@ void add_conditions(Json& out, const StepReport& report) {
   const Noise& noise = report.scenario.noise;
   const Ablation& without = report.scenario.run.without;
   if (noise.on() && !without.jitter)
-    out["noise"] = {{"kernel_sigma", noise.kernel_sigma},
-                    {"gpu_sigma", noise.gpu_sigma},
-                    {"stragglers", noise.stragglers.size()},
-                    {"seed", report.scenario.run.seed},
-                    {"step_deviation_s", seconds(report.step_deviation)}};
+    out["noise"] = {
+        {"kernel_sigma", noise.kernel_sigma}, {"gpu_sigma", noise.gpu_sigma},
+        {"pace_sigma", noise.pace_sigma},     {"stragglers", noise.stragglers.size()},
+        {"seed", report.scenario.run.seed},   {"step_deviation_s", seconds(report.step_deviation)}};
   if (without.any()) out["without"] = words_of(without);
 }
 

@@ -72,6 +72,7 @@ std::string conditions_text(const StepReport& report) {
     const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
     if (noise.kernel_sigma > 0.0) add("kernels +- " + percent(noise.kernel_sigma));
     if (noise.gpu_sigma > 0.0) add("GPUs +- " + percent(noise.gpu_sigma));
+    if (noise.pace_sigma > 0.0) add("pace of the slowest of GPUs +- " + percent(noise.pace_sigma));
     for (const Straggler& s : noise.stragglers)
       add(fmt::format("{} {} slower by {}", s.node ? "node" : "rank", s.index,
                       percent(s.slowdown - 1)));

@@ -7,6 +7,7 @@
 
 #include "sim/group_links.hpp"
 #include "sim/link_classes.hpp"
+#include "sim/noise.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -260,12 +261,24 @@ class Binder {
     classes.build(s);
   }
 
+  static bool on_tensor_cores(const workloads::Kernel& kernel) {
+    using enum workloads::KernelFamily;
+    return kernel.family == gemm || kernel.family == attention_forward ||
+           kernel.family == attention_backward;
+  }
+
   void bind_works() {
     engine::System& s = out_.system;
     const topology::GpuSpec& gpu = scenario_.node.gpu;
     classes_[engine::side_work_class] = {0, side_traffic()};
+    const Noise& noise = scenario_.noise;
+    const double slower = noise.pace_sigma > 0.0 && !scenario_.run.without.jitter
+                              ? pace(noise, scenario_.gpus, gpu.architecture)
+                              : 1.0;
     for (const workloads::Kernel& kernel : program_.kernels) {
-      const KernelTime time = kernels_.time_of(kernel);
+      KernelTime time = kernels_.time_of(kernel);
+      if (slower != 1.0 && on_tensor_cores(kernel))
+        time.duration = to_duration(seconds(time.duration) * slower);
       kernel_times_.push_back(time);
       s.works.push_back({time.duration, static_cast<std::uint32_t>(s.works.size())});
       for (int state = 0; state < engine::num_states; ++state) {

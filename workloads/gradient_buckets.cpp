@@ -9,13 +9,6 @@ using enum KernelFamily;
 
 constexpr std::int64_t first_bucket_bytes = 1 << 20;  // reducer.hpp kDefaultFirstBucketBytes
 
-/// Gradients live in fp32 where weights do (autocast) or in Megatron's main gradient buffer; else
-/// in the reduce dtype.
-Dtype gradient_dtype_of(const StepInputs& in) {
-  if (in.software.autocast) return Dtype::fp32;
-  return in.precision.gradient_reduce;
-}
-
 }  // namespace
 
 GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls& calls,
@@ -25,7 +18,9 @@ GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls
       calls_(calls),
       has_root_(!stage.root.empty()),
       all_elements_(stage.elements()),
-      gradient_dtype_(gradient_dtype_of(in)),
+      parameters_layers_(stage.layers),
+      gradient_dtype_(in.gradient_dtype()),
+      reduce_dtype_(in.software.widened_reduction ? in.precision.gradient_reduce : gradient_dtype_),
       root_(tensor_kernels("root", stage.root, table)),
       layer_(tensor_kernels("layer", stage.layer, table)) {
   // torch.autocast casts each weight once per forward: read 4, write 2.
@@ -95,12 +90,12 @@ void GradientBuckets::gradient(std::size_t unit, std::size_t tensor) {
 
 /// torch copies gradients into the bucket (read g, write g, divided on the way) and back after the
 /// reduction; Megatron's live in the bucket and are divided there (read g, write g). The trainer's
-/// live in the bucket, and its loss is divided.
+/// live in the bucket, and its loss is divided. Widened ones: read g, write r, and back.
 void GradientBuckets::reduce_bucket() {
   if (bucket_elements_ == 0) return;
-  const std::int64_t bytes = bucket_elements_ * bytes_per_element(gradient_dtype_);
-  if (!own())
-    calls_.kernel(compute, table_.pass("bucket.copy_in", copy, gradient_dtype_, 2 * bytes));
+  const std::int64_t bytes = bucket_elements_ * bytes_per_element(reduce_dtype_);
+  const std::int64_t copied = bytes + bucket_elements_ * bytes_per_element(gradient_dtype_);
+  if (!own()) calls_.kernel(compute, table_.pass("bucket.copy_in", copy, reduce_dtype_, copied));
   if (in_.plan.copies() > 1) {
     calls_.after(data_lane, compute);
     const bool scatter = in_.plan.data != DataParallel::ddp && in_.software.reduce_scatter;
@@ -109,12 +104,12 @@ void GradientBuckets::reduce_bucket() {
     calls_.join(data_lane, replicas ? shard_slot : data_slot,
                 table_.index_of(Collective{"bucket.reduce", kind,
                                            replicas ? GroupKind::shard : GroupKind::data,
-                                           gradient_dtype_, Bytes(bytes)}));
+                                           reduce_dtype_, Bytes(bytes)}));
     if (replicas) sum_replicas(bytes / in_.plan.shards());
     reduced_ = calls_.record(replicas ? replica_lane : data_lane);
   }
   if (!megatron() && !own())
-    copies_back_.push_back(table_.pass("bucket.copy_out", copy, gradient_dtype_, 2 * bytes));
+    copies_back_.push_back(table_.pass("bucket.copy_out", copy, gradient_dtype_, copied));
   bucket_elements_ = 0;
   first_bucket_ = false;
 }
@@ -124,8 +119,29 @@ void GradientBuckets::sum_replicas(std::int64_t bytes) {
   calls_.after(replica_lane, data_lane);
   calls_.join(replica_lane, replica_slot,
               table_.index_of(Collective{"bucket.sum_replicas", CollectiveKind::all_reduce,
-                                         GroupKind::replica, gradient_dtype_,
+                                         GroupKind::replica, reduce_dtype_,
                                          Bytes(std::max<std::int64_t>(1, bytes))}));
+}
+
+/// NVIDIA's TensorFlow BERT (DeepLearningExamples optimization.py, num_accumulation_steps) unscales
+/// each micro-batch's gradients (read 4, write 4), checks that they are finite (4), takes their
+/// norm (4) and clips them (4 + 4), tensor by tensor, before they are added; both branches on the
+/// result are taken by the host, and the run of the session ends with the loss on the host.
+void GradientBuckets::after_micro_batch() {
+  if (!in_.software.clips_each_micro_batch) return;
+  const auto tensors = static_cast<std::int64_t>(
+      root_.size() + layer_.size() * static_cast<std::size_t>(parameters_layers_));
+  const auto each_tensor = [&](const char* name, std::int64_t bytes) {
+    const std::uint32_t index =
+        table_.pass(name, pointwise, Dtype::fp32, bytes * all_elements_ / tensors);
+    for (std::int64_t t = 0; t < tensors; ++t) calls_.kernel(compute, index);
+  };
+  each_tensor("micro_batch.unscale", 8);
+  each_tensor("micro_batch.finite", 4);
+  calls_.host_wait(calls_.record(compute));
+  each_tensor("micro_batch.norm", 4);
+  each_tensor("micro_batch.clip", 8);
+  calls_.host_wait(calls_.record(compute));
 }
 
 void GradientBuckets::finish_backward() {

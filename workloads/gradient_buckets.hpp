@@ -24,6 +24,8 @@ class GradientBuckets {
   void before_backward(std::size_t) {}
   void gradient(std::size_t unit, std::size_t tensor);
   void after_backward(std::size_t) {}
+  /// Of each micro-batch, when all its gradients are there.
+  void after_micro_batch();
   void finish_backward();
   /// zero1: every rank has updated its shard; all gather all of it.
   void after_optimizer();
@@ -48,8 +50,8 @@ class GradientBuckets {
   KernelTable& table_;
   Calls& calls_;
   bool has_root_;
-  std::int64_t all_elements_;
-  Dtype gradient_dtype_;
+  std::int64_t all_elements_, parameters_layers_;
+  Dtype gradient_dtype_, reduce_dtype_;
   std::optional<std::uint32_t> layer_cast_;
   std::vector<TensorKernels> root_, layer_;
   std::int64_t bucket_elements_ = 0;

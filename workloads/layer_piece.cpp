@@ -62,18 +62,34 @@ void attention_half_forward(PieceWriter& w) {
   if (!compiled(w)) residual(w, "layer.attention.residual");
 }
 
+/// GELU as x (1 + tanh(c (x + b x^3))) / 2 in TensorFlow 1, in fp32 as x^3 is denied fp16; XLA
+/// joins all but the functions it deems expensive, power and tanh, whose results it keeps for
+/// backward (xla/service/instruction_fusion.cc). Bytes an element: power reads e, writes 4; tanh e
+/// + 4 and 4; product e + 4 and e.
+void composite_gelu_forward(PieceWriter& w) {
+  const std::int64_t n = w.sizes().tokens * w.sizes().ffn, e = w.sizes().element;
+  w.pass_fp32("layer.mlp.gelu.power", activation, (e + 4) * n);
+  w.pass_fp32("layer.mlp.gelu.tanh", activation, (e + 8) * n);
+  w.pass("layer.mlp.gelu.product", activation, (2 * e + 4) * n);
+}
+
 /// SwiGLU: eager silu 2F and multiply 3F, otherwise one kernel 3F. GELU: 2F.
 void activation_forward(PieceWriter& w) {
   const std::int64_t f = w.sizes().ffn_bytes();
+  if (!swiglu(w) && w.in().software.composite_blocks) return composite_gelu_forward(w);
   if (!swiglu(w)) return w.pass("layer.mlp.gelu", activation, 2 * f);
   if (!w.eager()) return w.pass("layer.mlp.swiglu", activation, 3 * f);
   w.pass("layer.mlp.silu", pointwise, 2 * f);
   w.pass("layer.mlp.multiply", pointwise, 3 * f);
 }
 
-/// SwiGLU: eager d(up) 3F, d(silu) 3F, silu backward 3F; otherwise one kernel 5F. GELU: 3F.
+/// SwiGLU: eager d(up) 3F, d(silu) 3F, silu backward 3F; otherwise one kernel 5F. GELU: 3F; of
+/// operators it reads power and tanh, 4 bytes an element each, as well.
 void activation_backward(PieceWriter& w) {
   const std::int64_t f = w.sizes().ffn_bytes();
+  if (!swiglu(w) && w.in().software.composite_blocks)
+    return w.pass("layer.mlp.gelu.backward", activation,
+                  3 * f + 8 * w.sizes().tokens * w.sizes().ffn);
   if (!swiglu(w)) return w.pass("layer.mlp.gelu.backward", activation, 3 * f);
   if (!w.eager()) return w.pass("layer.mlp.swiglu.backward", activation, 5 * f);
   w.pass("layer.mlp.multiply.backward_up", pointwise, 3 * f);

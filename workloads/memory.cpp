@@ -77,8 +77,8 @@ std::int64_t gathered_bytes(const Rank& r, Moment moment) {
 /// (fp32 for autocast, else the reduce dtype), sharded for zero2.
 std::int64_t gradient_bytes(const Rank& r, Moment moment) {
   if (!r.sharded()) {
-    const std::int64_t width = r.in.software.autocast ? 4 : r.wide;
-    return width * (r.in.plan.data == DataParallel::zero2 ? r.shard : r.all);
+    return bytes_per_element(r.in.gradient_dtype()) *
+           (r.in.plan.data == DataParallel::zero2 ? r.shard : r.all);
   }
   const std::int64_t shard = 4 * r.shard;
   if (moment == Moment::optimizer) return shard;

@@ -46,6 +46,26 @@ void eager_rmsnorm_backward(PieceWriter& w, const std::string& name) {
   w.pass(name + ".upcast.backward", pointwise, (4 + e) * n);
 }
 
+/// TensorFlow 1's layer norm is made of operators, and automatic mixed precision keeps all after a
+/// mean in fp32 until the next product (auto_mixed_precision_lists.h: Mean, Sum, Pow are denied
+/// fp16). XLA joins what lies between two reductions. Bytes an element: mean reads 4, variance 4;
+/// the result reads 4, writes 4 for the residual and e for the product.
+void composite_forward(PieceWriter& w, const std::string& name) {
+  const std::int64_t n = w.sizes().local_elements(), row = w.sizes().local_tokens;
+  w.pass_fp32(name + ".mean", reduction, 4 * n + 4 * row);
+  w.pass_fp32(name + ".variance", reduction, 4 * n + 4 * row);
+  w.pass_fp32(name + ".result", pointwise, (8 + w.sizes().element) * n);
+}
+
+/// Of gradient and normalised input, 4 each: their sums over tokens, their sums over rows, then the
+/// gradient of the input, which takes the residual's 4 and writes 4 and, for the product, e.
+void composite_backward(PieceWriter& w, const std::string& name) {
+  const std::int64_t n = w.sizes().local_elements(), row = w.sizes().local_tokens;
+  w.pass_fp32(name + ".weight", reduction, 8 * n);
+  w.pass_fp32(name + ".rows", reduction, 8 * n + 8 * row);
+  w.pass_fp32(name + ".input", pointwise, (16 + w.sizes().element) * n);
+}
+
 void norm_gradients(PieceWriter& w, const ParameterTensors& unit, const std::string& tensor) {
   w.gradient(unit, tensor);
   if (w.in().shape.norm == Norm::layernorm) w.gradient(unit, tensor + ".bias");
@@ -63,6 +83,7 @@ void finalize(PieceWriter& w, const std::string& name) {
 void write_norm_forward(PieceWriter& w, const std::string& name, bool residual_before) {
   const std::int64_t a = w.sizes().local_bytes();
   if (composite(w)) return eager_rmsnorm_forward(w, name + ".forward");
+  if (w.in().software.composite_blocks) return composite_forward(w, name + ".forward");
   // One kernel (torch's own LayerNorm too): read and write 2A; with the residual, read two tensors
   // and write the sum as well 4A, and read the mask of its dropout.
   const bool dropout = residual_before && w.in().shape.dropout;
@@ -73,6 +94,10 @@ void write_norm_forward(PieceWriter& w, const std::string& name, bool residual_b
 void write_norm_backward(PieceWriter& w, const std::string& name, const ParameterTensors& unit,
                          const std::string& tensor, bool residual) {
   const std::int64_t a = w.sizes().local_bytes();
+  if (w.in().software.composite_blocks && !composite(w)) {
+    composite_backward(w, name + ".backward");
+    return norm_gradients(w, unit, tensor);
+  }
   if (composite(w)) {
     eager_rmsnorm_backward(w, name + ".backward");
   } else {

@@ -126,9 +126,8 @@ class Tail {
 /// Gradients that were reduced in 16 bits become the fp32 ones of the master weights: read 2, write
 /// 4 (Megatron v2.6 optimizer.py, DeepSpeed stage_1_and_2.py). apex's LAMB reads them as they are.
 void Tail::widen() {
-  const bool narrow = bytes_per_element(in_.precision.gradient_reduce) < 4;
-  if (!keeps_copy(in_) || !narrow || lamb() || in_.software.fusion == Fusion::own) return;
-  const std::int64_t e = bytes_per_element(in_.precision.gradient_reduce);
+  const std::int64_t e = bytes_per_element(in_.gradient_dtype());
+  if (!keeps_copy(in_) || e >= 4 || lamb() || in_.software.fusion == Fusion::own) return;
   calls_.kernel(compute, table_.pass("gradients.widen", KernelFamily::pointwise, Dtype::fp32,
                                      (e + 4) * elements_));
 }

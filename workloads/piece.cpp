@@ -37,6 +37,11 @@ bool StepInputs::sharded() const {
   throw BrokenPromise("unknown data parallelism");
 }
 
+Dtype StepInputs::gradient_dtype() const {
+  if (software.autocast) return Dtype::fp32;
+  return software.widened_reduction ? precision.compute : precision.gradient_reduce;
+}
+
 Batch predicted_batch(const StepInputs& in) {
   Batch batch = in.batch;
   batch.sequence = predicted_positions(in.shape, batch.sequence);

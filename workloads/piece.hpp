@@ -41,6 +41,9 @@ struct StepInputs {
 
   /// Parameters are sharded between steps (FSDP), not replicated with gradients in buckets.
   bool sharded() const;
+  /// In which replicated gradients wait: fp32 where weights are kept so (autocast), else that of
+  /// the reduction, unless they are widened for it alone.
+  Dtype gradient_dtype() const;
 };
 
 /// A micro-batch of the positions that the vocabulary's logits are made for, and no others.

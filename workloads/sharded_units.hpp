@@ -43,6 +43,7 @@ class ShardedUnits {
   void gradient(std::size_t unit, std::size_t tensor);
   void after_backward(std::size_t unit);
   /// Compute waits for the last reduction of the pass.
+  void after_micro_batch() {}
   void finish_backward();
   void after_optimizer() {}
 

@@ -51,6 +51,7 @@ struct Software {
   Fusion fusion = Fusion::eager;
   bool packed_projections = false;  // one GEMM for q,k,v and one for gate,up
   bool fused_norm = false;          // eager code with a norm of one kernel
+  bool composite_blocks = false;    // layer norm and GELU of operators in fp32, joined by XLA alone
   bool gathered_logits = false;     // tensor ranks compute the loss on whole, gathered logits
   bool accumulation_fusion = true;  // fused: weight gradients are added to the buffer by their GEMM
   bool recompute_stops = false;  // full recompute ends before the layer's last product (torch 2.1)
@@ -68,10 +69,12 @@ struct Software {
   std::int64_t ddp_bucket_bytes = 25 << 20;  // of gradients; the first bucket of a step: 1 MiB
   bool gradient_overlap = true;              // ddp, zero1: buckets are reduced while backward runs
   bool reduce_scatter = true;                // zero1: reduce-scatter; false: all-reduce, then slice
-  bool reduce_copy_compute = false;    // FSDP2: reduce copy-in on the compute stream (not in 2.3)
-  bool autocast = false;               // ddp, zero1: fp32 weights, cast in every forward
-  bool clip_gradients = true;          // a norm over all ranks before the optimizer
-  bool collectives_hold_core = false;  // no overlap: collectives and copies run on compute's lane
+  bool reduce_copy_compute = false;     // FSDP2: reduce copy-in on the compute stream (not in 2.3)
+  bool autocast = false;                // ddp, zero1: fp32 weights, cast in every forward
+  bool widened_reduction = false;       // gradients stay in 16 bits, are widened to be reduced
+  bool clip_gradients = true;           // a norm over all ranks before the optimizer
+  bool clips_each_micro_batch = false;  // before its gradients are added to the others'
+  bool collectives_hold_core = false;   // no overlap: collectives and copies run on compute's lane
 
   Duration launch_kernel{};      // host time per kernel launch
   Duration launch_collective{};  // host time per collective call

@@ -186,6 +186,7 @@ void StageWriter::backward(std::size_t turn) {
   if (exchange_.first_part(now)) replay(pieces_.embedding_backward, 0);
   exchange_.after(turn);
   if (has_root(now)) data([&](auto& d) { d.after_backward(0); });
+  data([](auto& d) { d.after_micro_batch(); });
   if (last || in_.plan.reduce == ReduceWhen::each) data([](auto& d) { d.finish_backward(); });
 }
 

@@ -1,6 +1,7 @@
 #include "sim/calibrated_kernels.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 using namespace stepcast;
 using namespace stepcast::literals;
@@ -119,6 +120,28 @@ TEST_CASE("within a step, Hopper's tensor cores run at 0.86 of their short-run r
   CHECK(hopper.provenance == Provenance::interpolated);  // corrected: not the measured figure
   CHECK(seconds(ampere.duration) == Approx(flops / 250e12));
   CHECK(ampere.provenance == Provenance::measured);
+}
+
+TEST_CASE("a part with a lower power limit holds the cube root of its watts") {
+  sim::CalibrationTable table;
+  table.gemm = {sim::GemmRow{.gpu = "H100-SXM5-80GB",
+                             .dtype = "bf16",
+                             .m = 4096,
+                             .n = 4096,
+                             .k = 4096,
+                             .layout = "",
+                             .data = "random",
+                             .rate = 700_TFLOPps,
+                             .source = {.source = "", .reference = "", .confidence = "high"}}};
+  const auto time_at = [&](double watts) {
+    topology::GpuSpec gpu = h100;
+    gpu.tdp = Watts(watts);
+    return seconds(CalibratedKernels(table, gpu, {}).time_of(product(4096, 4096, 4096)).duration);
+  };
+  const double whole = time_at(700);
+  CHECK(time_at(500) / whole == Approx(std::cbrt(700.0 / 500.0)));
+  CHECK(time_at(350) / whole == Approx(std::cbrt(2.0)));
+  CHECK(time_at(2000) / whole == Approx(0.86).epsilon(1e-3));  // never above the short-run rate
 }
 
 TEST_CASE("what stepcast-calibrate measured is at the power limit already and stays as it is") {

@@ -179,3 +179,29 @@ TEST_CASE("gathers on copy engines take no SMs from the step's kernels") {
   // What is left: reductions, which no copy engine does, and the bytes' share of the memory.
   CHECK(seconds(copies.interference) < 0.9 * seconds(kernels.interference));
 }
+
+TEST_CASE("the largest of n normal draws lies where tables have it") {
+  // Harter 1961: 0, 0.56419, 1.42360, 2.50759 for n = 1, 2, 8, 100.
+  CHECK(expected_largest(1) == 0.0);
+  CHECK(expected_largest(2) == Approx(0.56419).epsilon(0.05));
+  CHECK(expected_largest(8) == Approx(1.42360).epsilon(0.01));
+  CHECK(expected_largest(100) == Approx(2.50759).epsilon(0.005));
+}
+
+TEST_CASE("all GPUs at the pace of the slowest are as slow as they are many, and fold still") {
+  using topology::Architecture;
+  Noise noise;
+  noise.pace_sigma = 0.015;
+  CHECK(pace(noise, 1, Architecture::ampere) == 1.0);
+  CHECK(pace(noise, 8, Architecture::ampere) == Approx(1.0 + 0.015 * 1.4236).epsilon(1e-3));
+  CHECK(pace(noise, 256, Architecture::hopper) == 1.0);  // in its sustained rate already
+  CHECK(pace(noise, 8, Architecture::hopper) < 1.0);
+
+  const StepReport quiet = step(""), slow = step("[noise]\npace_sigma = 0.03\n");
+  const StepReport left_out = step("[noise]\npace_sigma = 0.03\n" + without("\"jitter\""));
+  CHECK(slow.simulated_ranks == quiet.simulated_ranks);
+  CHECK(slow.step_time < quiet.step_time);  // 16 Hopper GPUs beside the 256 of the constant
+  CHECK(left_out.step_time == quiet.step_time);
+  CHECK(read("[noise]\npace_sigma = 0.03\n").noise.pace_sigma == 0.03);
+  CHECK_THAT(refusal("[noise]\npace_sigma = 3\n"), Contains("more than 1"));
+}

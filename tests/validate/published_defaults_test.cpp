@@ -263,6 +263,26 @@ TEST_CASE("gradients are reduced in the type that framework and precision give")
   CHECK(defaults().framework(row).gradient_reduce == workloads::Dtype::fp16);
 }
 
+TEST_CASE("torchtitan compiles where the row says so") {
+  PublishedRow row = row_of("torchtitan FSDP2");
+  row.source = "a report of 2024-12";
+  CHECK(software_of(defaults().framework(row)).fusion == workloads::Fusion::eager);
+  row.framework = "torchtitan FSDP2 without torch.compile";
+  CHECK(software_of(defaults().framework(row)).fusion == workloads::Fusion::eager);
+  row.framework = "torchtitan FSDP2 + torch.compile";
+  CHECK(software_of(defaults().framework(row)).fusion == workloads::Fusion::compiled);
+}
+
+TEST_CASE("DeepSpeed's BF16 optimizer reduces fp32, its fp16 one does not") {
+  PublishedRow row = row_of("Megatron-DeepSpeed");
+  row.source = "a paper of 2022-11";
+  row.dp_mode = "zero1";
+  row.precision = "bf16";
+  CHECK(defaults().framework(row).gradient_reduce == workloads::Dtype::fp32);
+  row.precision = "fp16";
+  CHECK(defaults().framework(row).gradient_reduce == workloads::Dtype::fp16);
+}
+
 TEST_CASE("a stated bandwidth is kept to the bit, cut into ports") {
   for (const double stated : {10.0, 25.0, 100.0, 200.0, 400.0, 800.0, 1600.0, 3200.0})
     for (const char* gpu : {"V100-SXM2-32GB", "A100-SXM4-80GB", "H100-SXM5-80GB", "H200"}) {
@@ -287,6 +307,10 @@ TEST_CASE("the words of a row name its cloud") {
   PublishedRow row = row_of("FSDP", "A100-SXM4-40GB");
   row.notes = "AWS p4d.24xlarge";
   CHECK(node_of(row).network == topology::Network::efa);
+  CHECK(gbps(node_of(row)) == Approx(400));
+  row = row_of("GPT-NeoX", "A100-SXM4-40GB");
+  CHECK(gbps(node_of(row)) == Approx(1600));
+  row.model = "Pythia-1B";
   CHECK(gbps(node_of(row)) == Approx(400));
   row = row_of("FSDP", "V100-SXM2-16GB (p3.16xlarge)");
   CHECK(gbps(node_of(row)) == Approx(25));

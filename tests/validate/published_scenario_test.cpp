@@ -108,6 +108,41 @@ TEST_CASE("selective recompute that does not fit is recompute of blocks") {
   CHECK(made(row).scenario->plan.recompute == workloads::Recompute::full);
 }
 
+TEST_CASE("no recompute beside scores that cannot be kept is recompute of the scores") {
+  PublishedRow row = llama_row();
+  row.activation_checkpointing = "none";
+  row.framework = "Megatron-LM";
+  row.dp_mode = "zero1";
+  row.tp = 8;
+  row.attention_kernel = "fused softmax";
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
+  row.micro_batch_seqs = 16;  // 32 layers of 4 heads x 4096^2 scores, 4 bytes each, 16 times
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::selective);
+  row.attention_kernel = "flash attention 2";
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
+}
+
+TEST_CASE("a framework that recomputes nothing does so where it fits") {
+  PublishedRow row = llama_row();
+  row.framework = "NeMo AutoModel";
+  row.source = "a report of 2025-12";
+  row.activation_checkpointing.clear();
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
+  row.micro_batch_seqs = 16;
+  row.global_batch_seqs = 256;
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::full);
+  row.activation_checkpointing = "none";  // the row knows better
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
+}
+
+TEST_CASE("a published run goes at the pace of its slowest GPU") {
+  const sim::Scenario s = *made(llama_row()).scenario;
+  CHECK(s.noise.pace_sigma == 0.015);
+  sim::Scenario alike = s;
+  alike.noise = {};
+  CHECK(sim::simulate(s).step_time > sim::simulate(alike).step_time);
+}
+
 TEST_CASE("a row that cannot be simulated says why") {
   const auto refusal = [](auto change) {
     PublishedRow row = llama_row();

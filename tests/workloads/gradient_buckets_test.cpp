@@ -61,3 +61,37 @@ TEST_CASE("autocast casts each layer's weights in every forward") {
   const StepProgram step = step_of(llama_7b(), plan_of(DataParallel::ddp, 8), three, software);
   CHECK(bytes_of_kernels(step, "layer.autocast") == 3 * 6 * 32 * std::int64_t{202'383'360});
 }
+
+TEST_CASE("gradients kept in 16 bits are widened for their reduction alone") {
+  Software software = eager();
+  software.flat_parameters = FlatParameters::buckets;
+  software.reduce_scatter = false;
+  const Batch three{.micro_batch = 1, .micro_batches = 3, .sequence = 4096};
+  const std::int64_t parameters = 6'738'415'616;
+  const auto plan = plan_of(DataParallel::zero1, 8);
+  const StepProgram wide = step_of(llama_7b(), plan, three, software);
+  software.widened_reduction = true;
+  const StepProgram narrow = step_of(llama_7b(), plan, three, software);
+  for (const StepProgram& step : {wide, narrow})  // 4 bytes a parameter on the wire, once
+    CHECK(bytes_by_name(step).at("bucket.reduce") == 4 * parameters);
+  CHECK(bytes_of_kernels(narrow, "bucket.copy_in") == 6 * parameters);
+  CHECK(bytes_of_kernels(narrow, "bucket.copy_out") == 6 * parameters);
+  // Sums of micro-batches in 16 bits: read two, write one, 6 bytes instead of 12.
+  CHECK(2 * bytes_of_kernels(narrow, "layer.mlp.up.accumulate") ==
+        bytes_of_kernels(wide, "layer.mlp.up.accumulate"));
+  CHECK(bytes_of_kernels(narrow, "layer.mlp.up.widen") == 0);
+  CHECK(bytes_of_kernels(narrow, "gradients.widen") > 0);
+}
+
+TEST_CASE("a framework that clips each micro-batch passes over all gradients 24 bytes more") {
+  Software software = eager();
+  software.autocast = true;
+  const Batch three{.micro_batch = 1, .micro_batches = 3, .sequence = 512};
+  const auto plan = plan_of(DataParallel::ddp, 8);
+  CHECK(bytes_of_kernels(step_of(bert_large(), plan, three, software), "micro_batch.") == 0);
+  software.clips_each_micro_batch = true;
+  const StepProgram step = step_of(bert_large(), plan, three, software);
+  const double parameters = static_cast<double>(workloads::parameters(bert_large()));
+  CHECK(static_cast<double>(bytes_of_kernels(step, "micro_batch.")) ==
+        Approx(3 * 24 * parameters).epsilon(1e-4));
+}

@@ -328,3 +328,14 @@ TEST_CASE("the same kernel of another layer has the same index") {
   REQUIRE(one.size() == two.size());
   for (std::size_t i = 0; i < one.size(); ++i) CHECK(one[i].index == two[i].index);
 }
+
+TEST_CASE("TensorFlow's layer norm and GELU pass over fp32") {
+  Case c{.shape = bert_large()};
+  c.batch.sequence = 512;
+  const double forward = c.forward().other_bytes, backward = c.backward().other_bytes;
+  c.software.composite_blocks = true;
+  // Each norm: 18 bytes an element for 4. GELU: 24 for 4.
+  CHECK(c.forward().other_bytes - forward == Approx(2 * 7 * c.a() + 10 * c.f()).epsilon(1e-3));
+  // Each norm with the residual's gradient: 34 bytes for 16. GELU: 8 more.
+  CHECK(c.backward().other_bytes - backward == Approx(2 * 9 * c.a() + 4 * c.f()).epsilon(1e-3));
+}
