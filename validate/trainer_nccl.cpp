@@ -180,7 +180,9 @@ class NcclCommunicator final : public Communicator {
   }
 
   /// Pairs that begin at an even rank first: each rank then waits for one neighbour at a time, and
-  /// nobody in a circle.
+  /// nobody in a circle. NCCL connects two ranks when both have called it for the first time, and
+  /// the host waits for that: done here, since in a step stages post receives long before anybody
+  /// sends.
   void connect_neighbours() override {
     for (std::int64_t parity = 0; parity < 2; ++parity)
       for (std::int64_t first = parity; first + 1 < size(); first += 2) {
@@ -188,10 +190,13 @@ class NcclCommunicator final : public Communicator {
                                                                              : std::nullopt);
         if (!pair) continue;
         Membership forward(*ranks_, *pair), backward(*ranks_, *pair);
+        const int place = rank() == first ? 1 : 0;  // of the other
+        try_out(forward, rank() == first, place);
+        try_out(backward, rank() != first, place);
         if (rank() == first)
-          next_ = {std::move(forward), std::move(backward), 1};
+          next_ = {std::move(forward), std::move(backward), place};
         else
-          previous_ = {std::move(backward), std::move(forward), 0};
+          previous_ = {std::move(backward), std::move(forward), place};
       }
   }
 
@@ -245,6 +250,16 @@ class NcclCommunicator final : public Communicator {
     });
   }
 
+  /// A first message between the two ranks of a communicator.
+  void try_out(const Membership& way, bool is_sender, int place) {
+    if (!scratch_) scratch_ = calibrate::allocate_device(Bytes(1));
+    const ncclComm_t pair = way.get();
+    const ncclResult_t result = is_sender
+                                    ? ncclSend(scratch_.get(), 1, ncclInt8, place, pair, stream())
+                                    : ncclRecv(scratch_.get(), 1, ncclInt8, place, pair, stream());
+    ranks_->finish(result, pair, "the connection to a neighbour");
+  }
+
   const Neighbour& neighbour(std::int64_t peer) const {
     const Neighbour& one = peer == rank() + 1 ? next_ : previous_;
     expects((peer == rank() + 1 || peer == rank() - 1) && one.out.get() != nullptr,
@@ -271,6 +286,7 @@ class NcclCommunicator final : public Communicator {
   const std::unique_ptr<Communicator> processes_;  // the same group, over the host
   Membership all_;
   Neighbour next_, previous_;
+  calibrate::DeviceMemory scratch_;
 };
 
 }  // namespace
