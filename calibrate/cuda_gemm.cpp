@@ -14,9 +14,9 @@
 namespace stepcast::calibrate {
 namespace {
 
-/// fp8 products leave as bf16, and a gradient is added up in fp32.
+/// fp8 products leave as bf16; a weight's gradient is added up in fp32, an input's in its own type.
 Element output_of(const GemmTask& task, Element input) {
-  if (task.accumulate) return Element::fp32;
+  if (task.accumulate && (task.layout == "TN" || input == Element::fp8)) return Element::fp32;
   return input == Element::fp8 ? Element::bf16 : input;
 }
 
