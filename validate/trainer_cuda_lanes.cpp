@@ -114,6 +114,8 @@ void CudaLanes::start() {
   synchronize();
   used_ = 0;
   CUDA_TRY(cudaEventRecord(base_.get(), streams_[workloads::compute].get()));
+  for (const auto& stream : streams_)  // no mark before it
+    CUDA_TRY(cudaStreamWaitEvent(stream.get(), base_.get(), 0));
 }
 
 Duration CudaLanes::time_of(Mark mark) {
