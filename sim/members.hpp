@@ -101,7 +101,9 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may("context_exchange", software.context_exchange, context_exchange_names);
   visit.may("step_sync", software.step_sync);
   visit.may_bytes("ddp_bucket_bytes", software.ddp_bucket_bytes);
+  visit.may_bytes("ddp_bucket_bytes_per_rank", software.ddp_bucket_bytes_per_rank);
   visit.may("gradient_overlap", software.gradient_overlap);
+  visit.may("gather_overlap", software.gather_overlap);
   visit.may("reduce_scatter", software.reduce_scatter);
   visit.may("reduce_copy_compute", software.reduce_copy_compute);
   visit.may("autocast", software.autocast);

@@ -60,12 +60,17 @@ std::vector<GradientBuckets::TensorKernels> GradientBuckets::tensor_kernels(
 void GradientBuckets::start_forward(bool first) {
   if (!first) return;
   calls_.after(data_lane, compute);
+  if (gathers() && in_.software.gather_overlap) gather_for_forward();
   if (megatron())  // the main gradients start from zero: write 4 bytes each
     calls_.kernel(compute, table_.pass("gradients.zero", pointwise, gradient_dtype_,
                                        bytes_per_element(gradient_dtype_) * all_elements_));
 }
 
 void GradientBuckets::before_forward(std::size_t unit) {
+  if (unit < gathered_.size() && gathered_[unit]) {
+    calls_.wait(compute, *gathered_[unit]);
+    gathered_[unit].reset();
+  }
   if (layer_cast_ && !is_root(unit)) calls_.kernel(compute, *layer_cast_);
 }
 
@@ -81,9 +86,8 @@ void GradientBuckets::gradient(std::size_t unit, std::size_t tensor) {
   if (!first_backward_ && k.accumulate) calls_.kernel(compute, *k.accumulate);
   if (!reduces_) return;
   bucket_elements_ += k.elements;
-  const std::int64_t limit = first_bucket_
-                                 ? std::min(first_bucket_bytes, in_.software.ddp_bucket_bytes)
-                                 : in_.software.ddp_bucket_bytes;
+  const std::int64_t limit =
+      first_bucket_ ? std::min(first_bucket_bytes, bucket_bytes()) : bucket_bytes();
   const bool full = bucket_elements_ * bytes_per_element(gradient_dtype_) >= limit;
   if (full && in_.software.gradient_overlap) reduce_bucket();
 }
@@ -153,19 +157,50 @@ void GradientBuckets::finish_backward() {
   copies_back_.clear();
 }
 
-void GradientBuckets::after_optimizer() {
-  if (in_.plan.data == DataParallel::ddp || in_.plan.shards() == 1) return;
-  const std::int64_t e = bytes_per_element(in_.precision.compute);
-  const std::int64_t bucket =
-      std::max<std::int64_t>(1, in_.software.ddp_bucket_bytes / bytes_per_element(gradient_dtype_));
+bool GradientBuckets::gathers() const {
+  return in_.plan.data != DataParallel::ddp && in_.plan.shards() > 1;
+}
+
+void GradientBuckets::gather(std::int64_t elements) {
   const bool replicas = in_.plan.shard_replicas() > 1;
+  calls_.join(data_lane, replicas ? shard_slot : data_slot,
+              table_.index_of(
+                  Collective{"parameters.gather", CollectiveKind::all_gather,
+                             replicas ? GroupKind::shard : GroupKind::data, in_.precision.compute,
+                             Bytes(bytes_per_element(in_.precision.compute) * elements)}));
+}
+
+/// Bytes of a bucket of gradients, and its elements.
+std::int64_t GradientBuckets::bucket_bytes() const {
+  return std::max(in_.software.ddp_bucket_bytes,
+                  in_.software.ddp_bucket_bytes_per_rank * in_.plan.copies());
+}
+std::int64_t GradientBuckets::bucket() const {
+  return std::max<std::int64_t>(1, bucket_bytes() / bytes_per_element(gradient_dtype_));
+}
+
+/// Units in the order of forward, a bucket when it is full; each unit waits for that of its last
+/// element (Megatron core param_and_grad_buffer.py: bucket i + 1 is dispatched when bucket i is
+/// first needed; here all are queued, and run one after the other).
+void GradientBuckets::gather_for_forward() {
+  const std::size_t units = (has_root_ ? 1 : 0) + static_cast<std::size_t>(parameters_layers_);
+  gathered_.assign(units, std::nullopt);
+  std::int64_t waiting = 0;
+  std::size_t first = 0;
+  for (std::size_t unit = 0; unit < units; ++unit) {
+    for (const TensorKernels& tensor : is_root(unit) ? root_ : layer_) waiting += tensor.elements;
+    if (waiting < bucket() && unit + 1 < units) continue;
+    for (; waiting > 0; waiting -= std::min(waiting, bucket())) gather(std::min(waiting, bucket()));
+    const Event done = calls_.record(data_lane);
+    for (; first <= unit; ++first) gathered_[first] = done;
+  }
+}
+
+void GradientBuckets::after_optimizer() {
+  if (!gathers() || in_.software.gather_overlap) return;
   calls_.after(data_lane, compute);
-  for (std::int64_t left = all_elements_; left > 0; left -= bucket)
-    calls_.join(
-        data_lane, replicas ? shard_slot : data_slot,
-        table_.index_of(Collective{"parameters.gather", CollectiveKind::all_gather,
-                                   replicas ? GroupKind::shard : GroupKind::data,
-                                   in_.precision.compute, Bytes(e * std::min(left, bucket))}));
+  for (std::int64_t left = all_elements_; left > 0; left -= bucket())
+    gather(std::min(left, bucket()));
   calls_.after(compute, data_lane);
 }
 

@@ -27,7 +27,7 @@ class GradientBuckets {
   /// Of each micro-batch, when all its gradients are there.
   void after_micro_batch();
   void finish_backward();
-  /// zero1: every rank has updated its shard; all gather all of it.
+  /// zero1: every rank has updated its shard; all gather all of it, now or under the next forward.
   void after_optimizer();
 
   bool has_root() const { return has_root_; }
@@ -43,6 +43,11 @@ class GradientBuckets {
   bool is_root(std::size_t unit) const { return has_root_ && unit == 0; }
   bool megatron() const { return in_.software.fusion == Fusion::fused; }
   bool own() const { return in_.software.fusion == Fusion::own; }
+  std::int64_t bucket_bytes() const;
+  bool gathers() const;
+  std::int64_t bucket() const;
+  void gather(std::int64_t elements);
+  void gather_for_forward();
   void reduce_bucket();
   void sum_replicas(std::int64_t bytes);
 
@@ -58,6 +63,7 @@ class GradientBuckets {
   bool first_bucket_ = true;
   bool first_backward_ = true, reduces_ = true;
   std::optional<Event> reduced_;
+  std::vector<std::optional<Event>> gathered_;  // by unit: parameters the step has not used yet
   std::vector<std::uint32_t> copies_back_;
 };
 

@@ -66,13 +66,15 @@ struct Software {
   bool scatter_gather_p2p = false;  // tensor ranks send 1/t each and gather it (Megatron 2021-2022)
   ContextExchange context_exchange = ContextExchange::ring;
   bool step_sync = true;  // the host reads the loss or the gradient norm once a step
-  std::int64_t ddp_bucket_bytes = 25 << 20;  // of gradients; the first bucket of a step: 1 MiB
-  bool gradient_overlap = true;              // ddp, zero1: buckets are reduced while backward runs
-  bool reduce_scatter = true;                // zero1: reduce-scatter; false: all-reduce, then slice
-  bool reduce_copy_compute = false;     // FSDP2: reduce copy-in on the compute stream (not in 2.3)
-  bool autocast = false;                // ddp, zero1: fp32 weights, cast in every forward
-  bool widened_reduction = false;       // gradients stay in 16 bits, are widened to be reduced
-  bool clip_gradients = true;           // a norm over all ranks before the optimizer
+  std::int64_t ddp_bucket_bytes = 25 << 20;    // of gradients; the first bucket of a step: 1 MiB
+  std::int64_t ddp_bucket_bytes_per_rank = 1;  // at least that times the ranks that share it
+  bool gradient_overlap = true;      // ddp, zero1: buckets are reduced while backward runs
+  bool gather_overlap = false;       // zero1: parameters are gathered while the next forward runs
+  bool reduce_scatter = true;        // zero1: reduce-scatter; false: all-reduce, then slice
+  bool reduce_copy_compute = false;  // FSDP2: reduce copy-in on the compute stream (not in 2.3)
+  bool autocast = false;             // ddp, zero1: fp32 weights, cast in every forward
+  bool widened_reduction = false;    // gradients stay in 16 bits, are widened to be reduced
+  bool clip_gradients = true;        // a norm over all ranks before the optimizer
   bool clips_each_micro_batch = false;  // before its gradients are added to the others'
   bool collectives_hold_core = false;   // no overlap: collectives and copies run on compute's lane
 

@@ -95,3 +95,38 @@ TEST_CASE("a framework that clips each micro-batch passes over all gradients 24 
   CHECK(static_cast<double>(bytes_of_kernels(step, "micro_batch.")) ==
         Approx(3 * 24 * parameters).epsilon(1e-4));
 }
+
+TEST_CASE("parameters gathered under the next forward are the same bytes, before their layers") {
+  Software software = fused();
+  const auto plan = plan_of(DataParallel::zero1, 8);
+  const StepProgram after = step_of(llama_7b(), plan, two, software);
+  software.gather_overlap = true;
+  const StepProgram under = step_of(llama_7b(), plan, two, software);
+  CHECK(bytes_by_name(under).at("parameters.gather") ==
+        bytes_by_name(after).at("parameters.gather"));
+  CHECK(data_lane_order(after).front() == "bucket.reduce");
+  CHECK(data_lane_order(under).front() == "parameters.gather");
+  // The first product of the last layer comes after a wait for the last gather, and no gather is
+  // left for the end of the step.
+  CHECK(data_lane_order(under).back() == "bucket.reduce");
+  const auto waits = [](const StepProgram& step) {
+    return std::ranges::count_if(step.roles[0].instructions, [](const auto& i) {
+      return i.op == Op::wait && i.lane == compute;
+    });
+  };
+  CHECK(waits(under) > waits(after));
+}
+
+TEST_CASE("buckets grow with the ranks that share them where the software says so") {
+  Software software = fused();
+  software.ddp_bucket_bytes = 100'000'000;
+  software.ddp_bucket_bytes_per_rank = 50'000'000;
+  const auto buckets = [&](std::int64_t ranks) {
+    const auto order =
+        data_lane_order(step_of(llama_7b(), plan_of(DataParallel::zero1, ranks), two, software));
+    return std::ranges::count(order, "bucket.reduce");
+  };
+  // Head, embedding, and per layer down 180 MB, gate and up 361 MB, o and q, k, v 268 MB.
+  CHECK(buckets(2) == 2 + 3 * 32);
+  CHECK(buckets(64) < 12);  // in 3.2 GB
+}
