@@ -19,7 +19,7 @@ struct GemmTask {
   std::string dtype;  // of A and B: bf16, fp16, tf32, fp8, fp32
   std::int64_t m = 0, n = 0, k = 0;
   std::string layout = "NT";
-  bool accumulate = false;  // C += in fp32: wgrad into the main gradient
+  bool accumulate = false;  // C +=: TN (wgrad) and fp8 in fp32, else in the type of A and B
   bool best_of_8 = false;   // the fastest of the library's first eight proposals, else its first
   friend bool operator==(const GemmTask&, const GemmTask&) = default;
 };

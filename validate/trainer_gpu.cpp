@@ -158,9 +158,11 @@ RankDevice<Real> make_gpu(const TrainerJob& job, Communicator& processes, Durati
 }  // namespace
 
 /// Lanes are not to share a hardware queue, in which one that waits for a peer would hold up
-/// another; the driver reads this when it starts.
+/// another, nor a kernel that is loaded at its first launch to wait for NCCL's that waits for a
+/// peer; the driver reads this when it starts.
 std::int64_t num_gpus() {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   int count = 0;
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
