@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "validate/trainer_operations.hpp"
 #include "validate/trainer_step.hpp"
 #include "validate/trainer_text.hpp"
 
@@ -122,6 +123,25 @@ void on_ranks(const TrainerJob& job, const MakeDevice<Real>& make_device, Body b
 template <class Real, class Body>
 void on_ranks(const TrainerJob& job, Body body) {
   on_ranks<Real>(job, make_host_device<Real>, body);
+}
+
+/// Differences between what each rank of a real step did and what its stage's program says.
+template <class Real>
+std::vector<std::string> differences(const TrainerJob& job, const MakeDevice<Real>& make_device) {
+  const workloads::StepProgram program =
+      workloads::make_step_program(job.model, job.plan, job.batch, job.precision, job.software);
+  std::vector<std::string> found;
+  std::mutex mutex;
+  on_ranks<Real>(job, make_device, [&](Trainer<Real>& trainer, const auto& data) {
+    OperationLog log;
+    trainer.step(data(0));
+    trainer.step(data(1), &log);
+    const auto planned = operations_of(program, trainer.share().at.pipeline);
+    const std::lock_guard lock(mutex);
+    if (const auto difference = first_difference(log.operations(), planned))
+      found.push_back(*difference);
+  });
+  return found;
 }
 
 /// The loss of each step, averaged over the replicas.

@@ -4,7 +4,6 @@
 #include "tests/validate/deferred_device.hpp"
 #include "tests/validate/emulated_device.hpp"
 #include "tests/validate/trainer_fixtures.hpp"
-#include "validate/trainer_operations.hpp"
 #include "workloads/memory.hpp"
 
 namespace stepcast::validate {
@@ -66,31 +65,14 @@ RankDevice<Real> make_immediate_device(const TrainerJob& job, Communicator& proc
           .name = "immediate"};
 }
 
-template <class Real>
-std::vector<std::string> differences(const TrainerJob& job) {
-  const workloads::StepProgram program =
-      workloads::make_step_program(job.model, job.plan, job.batch, job.precision, job.software);
-  std::vector<std::string> found;
-  std::mutex mutex;
-  on_ranks<Real>(job, make_immediate_device<Real>, [&](Trainer<Real>& trainer, const auto& data) {
-    OperationLog log;
-    trainer.step(data(0));
-    trainer.step(data(1), &log);
-    const auto planned = operations_of(program, trainer.share().at.pipeline);
-    const std::lock_guard lock(mutex);
-    if (const auto difference = first_difference(log.operations(), planned))
-      found.push_back(*difference);
-  });
-  return found;
-}
-
 TEST_CASE("a step in 16 bits does what the simulator's program says, lane by lane") {
   for (const Cut& cut : cuts) {
     INFO(&cut - cuts.data());
-    CHECK(differences<Bfloat16>(gpu_job(cut)) == std::vector<std::string>{});
+    CHECK(differences<Bfloat16>(gpu_job(cut), make_immediate_device<Bfloat16>) ==
+          std::vector<std::string>{});
     TrainerJob half = gpu_job(cut, workloads::Dtype::fp16);
     half.learning.initial_spread = 0.02;
-    CHECK(differences<Half>(half) == std::vector<std::string>{});
+    CHECK(differences<Half>(half, make_immediate_device<Half>) == std::vector<std::string>{});
   }
 }
 

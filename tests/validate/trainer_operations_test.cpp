@@ -11,24 +11,6 @@ using enum workloads::DataParallel;
 using workloads::Recompute;
 using workloads::Schedule;
 
-/// Differences between what each rank of a real step did and what its stage's program says.
-std::vector<std::string> differences(const TrainerJob& job) {
-  const workloads::StepProgram program =
-      workloads::make_step_program(job.model, job.plan, job.batch, job.precision, job.software);
-  std::vector<std::string> found;
-  std::mutex mutex;
-  on_ranks<float>(job, [&](Trainer<float>& trainer, const auto& data) {
-    OperationLog log;
-    trainer.step(data(0));
-    trainer.step(data(1), &log);
-    const auto planned = operations_of(program, trainer.share().at.pipeline);
-    const std::lock_guard lock(mutex);
-    if (const auto difference = first_difference(log.operations(), planned))
-      found.push_back(*difference);
-  });
-  return found;
-}
-
 std::string text_of(const Cut& cut) {
   return "data " + std::to_string(static_cast<int>(cut.data)) + " of " +
          std::to_string(cut.data_degree) + ", tensor " + std::to_string(cut.tensor) +
@@ -66,7 +48,8 @@ TEST_CASE("a real step does what the simulator's program says, lane by lane") {
   for (const Cut& base : bases)
     for (const Cut& cut : cuts_of(base)) {
       INFO(text_of(cut));
-      CHECK(differences(small_job(cut)) == std::vector<std::string>{});
+      CHECK(differences<float>(small_job(cut), make_host_device<float>) ==
+            std::vector<std::string>{});
     }
 }
 
