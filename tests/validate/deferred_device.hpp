@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <utility>
 #include <vector>
@@ -20,7 +21,12 @@ namespace stepcast::validate {
 
 class DeferredLanes final : public Lanes {
  public:
-  explicit DeferredLanes(std::uint32_t seed) : draw_(seed) {}
+  /// Odd seeds draw an order of the lanes, and a lane does all that it may before the next has its
+  /// turn: one runs far ahead of the others. Even ones draw a lane for each piece of work.
+  explicit DeferredLanes(std::uint32_t seed) : runs_ahead_(seed % 2 == 1), draw_(seed) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::ranges::shuffle(order_, draw_);
+  }
 
   /// Work that waits for another rank (a message) is done when there is no other, in the order of
   /// the calls: a core waits with all its lanes.
@@ -62,7 +68,8 @@ class DeferredLanes final : public Lanes {
   Queue* next() {
     std::vector<Queue*> ready, waiting;
     bool empty = true;
-    for (Queue& queue : queues_) {
+    for (const std::size_t lane : order_) {
+      Queue& queue = queues_[lane];
       empty &= queue.empty();
       if (queue.empty()) continue;
       const Entry& first = queue.front();
@@ -72,13 +79,15 @@ class DeferredLanes final : public Lanes {
         ready.push_back(&queue);
     }
     if (empty) return nullptr;
-    if (!ready.empty()) return ready[draw_() % ready.size()];
+    if (!ready.empty()) return ready[runs_ahead_ ? 0 : draw_() % ready.size()];
     if (waiting.empty()) throw BrokenPromise("lanes wait for each other in a circle");
     return *std::ranges::min_element(waiting, {},
                                      [](const Queue* queue) { return queue->front().number; });
   }
 
   std::array<Queue, workloads::num_lanes> queues_;
+  std::array<std::size_t, workloads::num_lanes> order_{};
+  bool runs_ahead_;
   std::vector<bool> passed_;
   workloads::Lane taken_ = workloads::compute;
   std::int64_t count_ = 0;

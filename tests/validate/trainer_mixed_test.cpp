@@ -81,7 +81,7 @@ TEST_CASE("no order of the lanes that their waits allow changes a bit of the los
     const TrainerJob job = gpu_job(cut);
     const auto in_order = losses<Bfloat16>(job, 4, make_immediate_device<Bfloat16>);
     INFO(&cut - cuts.data());
-    for (const std::uint32_t seed : {1U, 2U, 3U, 4U, 5U})
+    for (std::uint32_t seed = 1; seed <= 9; ++seed)
       CHECK(losses<Bfloat16>(job, 4, deferred<Bfloat16>(seed)) == in_order);
   }
 }
