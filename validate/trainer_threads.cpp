@@ -11,6 +11,7 @@
 
 #include "engine/check.hpp"
 #include "validate/trainer_communicator.hpp"
+#include "validate/trainer_reduction.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -51,17 +52,6 @@ struct World {
     throw PeerLost(in_time ? "another rank has ended" : "a peer did not come in time");
   }
 };
-
-template <class Wide>
-Wide combined(Wide a, Wide b, Reduction how) {
-  return how == Reduction::sum ? a + b : std::max(a, b);
-}
-
-/// The same bytes as numbers: they came from a span of them.
-template <class Real>
-std::span<Real> numbers(std::span<std::byte> bytes) {
-  return {reinterpret_cast<Real*>(bytes.data()), bytes.size() / sizeof(Real)};
-}
 
 void copy(std::span<const std::byte> from, std::span<std::byte> to) {
   expects(from.size() == to.size(), "ranks call a collective with equal lengths");
@@ -122,43 +112,19 @@ class ThreadCommunicator final : public Communicator {
     barrier();
   }
 
-  /// Sums in the order of ranks, so that all ranks hold the same bits; of 16 bits in fp32.
-  template <class Real>
-  void reduce(std::span<std::byte> bytes, std::size_t offset, Reduction how) {
-    const std::span<Real> into = numbers<Real>(bytes);
-    const auto shown = [&](std::size_t rank, std::size_t i) {
-      const Real x = numbers<Real>(team_.shown[rank])[offset / sizeof(Real) + i];
-      if constexpr (is_mixed<Real>)
-        return to_float(x);
-      else
-        return x;
-    };
-    for (std::size_t i = 0; i < into.size(); ++i) {
-      auto sum = shown(0, i);
-      for (std::size_t r = 1; r < team_.size; ++r) sum = combined(sum, shown(r, i), how);
-      if constexpr (is_mixed<Real>)
-        into[i] = rounded<Real>(sum);
-      else
-        into[i] = sum;
-    }
-  }
-  void reduce_any(std::span<std::byte> into, std::size_t offset, Scalar scalar, Reduction how) {
-    switch (scalar) {
-      case Scalar::float32:
-        return reduce<float>(into, offset, how);
-      case Scalar::float64:
-        return reduce<double>(into, offset, how);
-      case Scalar::bfloat16:
-        return reduce<Bfloat16>(into, offset, how);
-      case Scalar::float16:
-        return reduce<Half>(into, offset, how);
-    }
+  /// `into` = the ranks' bytes from `offset` on, combined in the order of ranks, so that all ranks
+  /// hold the same bits.
+  void reduce_shown(std::span<std::byte> into, std::size_t offset, Scalar scalar, Reduction how) {
+    std::vector<std::span<const std::byte>> parts;
+    for (const Message& shown : team_.shown)
+      parts.push_back(std::span<const std::byte>(shown).subspan(offset, into.size()));
+    reduce(parts, into, scalar, how);
   }
 
   void reduce_bytes(std::span<std::byte> values, Scalar scalar, Reduction how) override {
     meet(values, [&](const auto& all) {
       for (const auto& other : all) expects(other.size() == values.size(), "equal lengths");
-      reduce_any(values, 0, scalar, how);
+      reduce_shown(values, 0, scalar, how);
     });
   }
 
@@ -175,7 +141,7 @@ class ThreadCommunicator final : public Communicator {
     meet(all, [&](const auto& parts) {
       for (const auto& part : parts)
         expects(part.size() == mine.size() * team_.size, "one part for each rank");
-      reduce_any(mine, rank_ * mine.size(), scalar, Reduction::sum);
+      reduce_shown(mine, rank_ * mine.size(), scalar, Reduction::sum);
     });
   }
 
