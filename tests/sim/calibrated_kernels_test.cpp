@@ -93,21 +93,23 @@ TEST_CASE("attention that nothing is known of falls back on the datasheet") {
   CHECK(time.tiles == 2 * 32 * 32);
 }
 
+/// A product of 4096 in every direction.
+sim::GemmRow cube_on(const char* gpu, FlopsPerSecond rate) {
+  return {.gpu = gpu,
+          .dtype = "bf16",
+          .m = 4096,
+          .n = 4096,
+          .k = 4096,
+          .layout = "",
+          .data = "random",
+          .rate = rate,
+          .source = {.source = "", .reference = "", .confidence = "high"}};
+}
+
 TEST_CASE("within a step, Hopper's tensor cores run at 0.86 of their short-run rate") {
   // Measured in a short run: 4096 x 4096 x 4096 at 700 TFLOP/s. A100 keeps its rate.
   sim::CalibrationTable table;
-  const auto row = [](const char* gpu, double tflops) {
-    return sim::GemmRow{.gpu = gpu,
-                        .dtype = "bf16",
-                        .m = 4096,
-                        .n = 4096,
-                        .k = 4096,
-                        .layout = "",
-                        .data = "random",
-                        .rate = FlopsPerSecond(tflops * 1e12),
-                        .source = {.source = "", .reference = "", .confidence = "high"}};
-  };
-  table.gemm = {row("H100-SXM5-80GB", 700), row("A100-SXM4-80GB", 250)};
+  table.gemm = {cube_on("H100-SXM5-80GB", 700_TFLOPps), cube_on("A100-SXM4-80GB", 250_TFLOPps)};
   const topology::GpuSpec a100{.name = "a100-sxm4-80gb",
                                .architecture = topology::Architecture::ampere,
                                .sms = 108,
@@ -124,15 +126,7 @@ TEST_CASE("within a step, Hopper's tensor cores run at 0.86 of their short-run r
 
 TEST_CASE("a part with a lower power limit holds the cube root of its watts") {
   sim::CalibrationTable table;
-  table.gemm = {sim::GemmRow{.gpu = "H100-SXM5-80GB",
-                             .dtype = "bf16",
-                             .m = 4096,
-                             .n = 4096,
-                             .k = 4096,
-                             .layout = "",
-                             .data = "random",
-                             .rate = 700_TFLOPps,
-                             .source = {.source = "", .reference = "", .confidence = "high"}}};
+  table.gemm = {cube_on("H100-SXM5-80GB", 700_TFLOPps)};
   const auto time_at = [&](double watts) {
     topology::GpuSpec gpu = h100;
     gpu.tdp = Watts(watts);
@@ -145,16 +139,9 @@ TEST_CASE("a part with a lower power limit holds the cube root of its watts") {
 }
 
 TEST_CASE("what stepcast-calibrate measured is at the power limit already and stays as it is") {
-  sim::GemmRow row{.gpu = "H100-SXM5-80GB",
-                   .dtype = "bf16",
-                   .m = 4096,
-                   .n = 4096,
-                   .k = 4096,
-                   .layout = "NT",
-                   .data = "random",
-                   .rate = 600_TFLOPps,
-                   .source = {.source = "", .reference = "", .confidence = "high"},
-                   .cache = "cold"};
+  sim::GemmRow row = cube_on("H100-SXM5-80GB", 600_TFLOPps);
+  row.layout = "NT";
+  row.cache = "cold";
   row.quality.samples = 100;
   sim::CalibrationTable table;
   table.gemm = {row};
