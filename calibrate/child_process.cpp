@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include "engine/check.hpp"
@@ -67,10 +66,6 @@ ChildProcess::~ChildProcess() {
   kill(process_, SIGKILL);
   int status = 0;
   waitpid(process_, &status, 0);
-}
-
-std::string program_beside(const std::string& name) {
-  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
 }
 
 }  // namespace stepcast::calibrate

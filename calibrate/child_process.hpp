@@ -25,7 +25,4 @@ class ChildProcess {
   pid_t process_ = 0;
 };
 
-/// The program of that name in the folder of the running one.
-std::string program_beside(const std::string& name);
-
 }  // namespace stepcast::calibrate

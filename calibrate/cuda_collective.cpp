@@ -11,6 +11,7 @@
 
 #include "calibrate/task_line.hpp"
 #include "engine/check.hpp"
+#include "sim/installation.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 constexpr double patience_s = 200;
 
 std::string worker_program(const TeamOptions& options) {
-  return options.program.empty() ? program_beside("stepcast-nccl-worker") : options.program;
+  return options.program.empty() ? sim::beside_program("stepcast-nccl-worker") : options.program;
 }
 
 std::string nccl_version(const std::string& program) {

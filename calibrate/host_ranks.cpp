@@ -17,17 +17,12 @@
 #include <vector>
 
 #include "engine/check.hpp"
+#include "sim/installation.hpp"
 
 namespace stepcast::calibrate::host {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string beside_this_program() {
-  std::error_code error;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (self.parent_path() / "stepcast-host-ranks").string();
-}
 
 std::vector<std::string> command_line(std::int64_t count, const std::string& program) {
   std::vector<std::string> words{"mpirun",          "-n",        std::to_string(count),
@@ -65,7 +60,7 @@ std::string ranks_library() {
 
 Ranks::Ranks(std::int64_t count, std::string program, Duration limit)
     : count_(count), limit_(limit) {
-  if (program.empty()) program = beside_this_program();
+  if (program.empty()) program = sim::beside_program("stepcast-host-ranks");
   std::error_code error;
   if (!std::filesystem::exists(program, error))
     throw Unsupported("built without MPI: there is no " + program);

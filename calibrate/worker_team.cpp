@@ -12,6 +12,7 @@
 
 #include "calibrate/device.hpp"
 #include "engine/check.hpp"
+#include "sim/installation.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -47,7 +48,7 @@ Listener listen_for(const TeamOptions& options) {
 }
 
 std::string worker_program(const std::string& given) {
-  return given.empty() ? program_beside("stepcast-nccl-worker") : given;
+  return given.empty() ? sim::beside_program("stepcast-nccl-worker") : given;
 }
 
 std::string or_dash(const std::string& word) { return word.empty() ? "-" : word; }

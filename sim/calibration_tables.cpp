@@ -10,6 +10,7 @@
 #include "sim/calibration_keys.hpp"
 #include "sim/calibration_table.hpp"
 #include "sim/gpu_names.hpp"
+#include "sim/installation.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -67,12 +68,6 @@ bool covers_rows(const std::vector<Row>& table, const std::vector<Row>& rows) {
     return std::any_of(table.begin(), table.end(),
                        [&](const Row& row) { return key_of(row) == key_of(wanted); });
   });
-}
-
-std::string beside_program(const std::string& file) {
-  std::error_code failed;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
-  return failed ? file : (program.parent_path() / file).string();
 }
 
 /// "published" is shipped; "host" is what was measured on this machine's cores.
@@ -133,6 +128,6 @@ CalibrationTable read_calibrations(std::span<const std::string> tables) {
   return all;
 }
 
-std::string published_calibration() { return beside_program("published.h5"); }
+std::string published_calibration() { return shipped_file("published.h5"); }
 
 }  // namespace stepcast::sim

@@ -1,10 +1,10 @@
 #include "sim/catalogue.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "engine/check.hpp"
+#include "sim/installation.hpp"
 #include "sim/member_reader.hpp"
 #include "sim/members.hpp"
 #include "sim/suggest.hpp"
@@ -46,10 +46,7 @@ void add_notes(std::vector<SourceNote>& notes, const std::string& key, const Tom
 
 Catalogue::Catalogue(std::string directory) : directory_(std::move(directory)) {}
 
-Catalogue Catalogue::standard() {
-  const char* chosen = std::getenv("STEPCAST_DATA");
-  return Catalogue(chosen != nullptr && *chosen != '\0' ? chosen : STEPCAST_DATA_DIRECTORY);
-}
+Catalogue Catalogue::standard() { return Catalogue(catalogue_directory()); }
 
 std::vector<std::string> Catalogue::names(const std::string& folder) const {
   std::vector<std::string> out;

@@ -22,7 +22,7 @@ class Catalogue {
  public:
   /// `directory` holds gpus/, nodes/, fabrics/, models/ and software/.
   explicit Catalogue(std::string directory);
-  /// Where STEPCAST_DATA points, else the folder that stepcast was built from.
+  /// The one of sim/installation.hpp.
   static Catalogue standard();
 
   const std::string& directory() const { return directory_; }

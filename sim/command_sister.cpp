@@ -1,17 +1,13 @@
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "engine/check.hpp"
 #include "sim/commands.hpp"
+#include "sim/installation.hpp"
 
 namespace stepcast::sim {
 
 int command_sister(const std::string& name, const Words& words) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  const std::string program = (self.parent_path() / ("stepcast-" + name)).string();
+  const std::string program = beside_program("stepcast-" + name);
   std::vector<char*> arguments{const_cast<char*>(program.c_str())};
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);

@@ -16,6 +16,7 @@
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/catalogue.hpp"
+#include "sim/installation.hpp"
 #include "sim/scenario_file.hpp"
 #include "sim/simulate.hpp"
 #include "sim/sweep.hpp"
@@ -103,7 +104,7 @@ std::string table_of(const Arguments& arguments, const sim::Scenario& scenario) 
     if (arguments.get("table").empty() && name != "published") table = name;
   if (table.empty()) table = trains_on_gpus(scenario) ? "gpu" : "host";
   return fs::path(table).has_extension() ? fs::absolute(table).string()
-                                         : calibrate::program_beside(table + ".h5");
+                                         : sim::beside_program(table + ".h5");
 }
 
 std::vector<Point> points_of(const Arguments& arguments, const fs::path& folder) {
@@ -128,7 +129,7 @@ std::vector<Point> points_of(const Arguments& arguments, const fs::path& folder)
 
 /// Runs a program of ours beside this one; its exit code.
 int run_sister(const std::string& name, std::vector<std::string> words) {
-  const std::string program = calibrate::program_beside(name);
+  const std::string program = sim::beside_program(name);
   if (!fs::exists(program)) throw InputError(program, "is missing");
   return run_program(program, words);
 }

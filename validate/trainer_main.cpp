@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/child_process.hpp"
 #include "engine/check.hpp"
 #include "sim/command_line.hpp"
+#include "sim/installation.hpp"
 #include "validate/trainer_command.hpp"
 #include "validate/trainer_place.hpp"
 #include "validate/trainer_process.hpp"
@@ -40,7 +40,7 @@ validate::Machinery machinery() {
   machinery.num_gpus = validate::num_gpus;
   machinery.gpu_makers = validate::gpu_makers;
 #else
-  const std::string other = calibrate::program_beside("stepcast-trainer-cuda");
+  const std::string other = sim::beside_program("stepcast-trainer-cuda");
   if (access(other.c_str(), X_OK) == 0) machinery.gpu_program = other;
 #endif
   return machinery;
