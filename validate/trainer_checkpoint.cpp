@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <utility>
 #include <vector>
 
@@ -68,12 +69,30 @@ std::int64_t read_latest(const std::string& folder) {
   return step;
 }
 
+/// Whether a name is what this file would call it: "step-" or "rank-", digits, and the rest.
+bool is_ours(const fs::path& path, const char* pattern) {
+  return std::regex_match(path.filename().string(), std::regex(pattern));
+}
+
+/// Removes the steps that were saved before: folders of exactly our name, and in them files of
+/// exactly our name. Anything else in them is the user's, and stays with its folder; links are not
+/// followed.
 void remove_other_steps(const std::string& folder, std::int64_t step) {
   std::error_code error;  // what cannot be removed stays
+  std::vector<fs::path> steps;
   for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.path().filename().string().starts_with("step-") &&
-        entry.path() != folder_of(folder, step))
-      fs::remove_all(entry.path(), error);
+    if (entry.symlink_status(error).type() == fs::file_type::directory &&
+        is_ours(entry.path(), "step-[0-9]{8,}") && entry.path() != folder_of(folder, step))
+      steps.push_back(entry.path());
+  for (const fs::path& old : steps) {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(old, error))
+      if (entry.symlink_status(error).type() == fs::file_type::regular &&
+          is_ours(entry.path(), "rank-[0-9]{4,}-of-[0-9]{4,}\\.h5(\\.partial)?"))
+        files.push_back(entry.path());
+    for (const fs::path& file : files) fs::remove(file, error);
+    fs::remove(old, error);  // an empty folder only
+  }
 }
 
 }  // namespace

@@ -55,6 +55,35 @@ void load(const Folder& folder, std::int64_t ranks = 2, const std::string& job =
 
 }  // namespace
 
+TEST_CASE("a checkpoint removes the steps that the trainer wrote, and nothing of the user's") {
+  const Folder folder;
+  save(folder, 3);
+  const auto write = [&](const fs::path& file) {
+    fs::create_directories((folder.path / file).parent_path());
+    std::ofstream(folder.path / file) << "mine";
+  };
+  write("step-notes/diary.txt");    // begins like ours
+  write("step-00000002/mine.txt");  // a folder of our name with a file that is not ours
+  write("step-00000001-copy/rank-0000-of-0002.h5");
+  write("elsewhere/rank-0000-of-0002.h5");
+  fs::create_directory_symlink(folder.path / "elsewhere", folder.path / "step-00000001");
+  write("step-00000002/rank-0000-of-0002.h5");
+  fs::create_symlink(folder.path / "elsewhere/rank-0000-of-0002.h5",
+                     folder.path / "step-00000002/rank-0001-of-0002.h5");
+
+  save(folder, 7);
+
+  CHECK_FALSE(fs::exists(folder.path / "step-00000003"));
+  CHECK_FALSE(fs::exists(folder.path / "step-00000002/rank-0000-of-0002.h5"));
+  CHECK(fs::exists(folder.path / "step-notes/diary.txt"));
+  CHECK(fs::exists(folder.path / "step-00000002/mine.txt"));
+  CHECK(fs::exists(folder.path / "step-00000001-copy/rank-0000-of-0002.h5"));
+  CHECK(fs::exists(folder.path / "elsewhere/rank-0000-of-0002.h5"));
+  CHECK(fs::is_symlink(folder.path / "step-00000001"));
+  CHECK(fs::is_symlink(folder.path / "step-00000002/rank-0001-of-0002.h5"));
+  load(folder);
+}
+
 TEST_CASE("every rank finds its state again, bit by bit, of the last step alone") {
   const Folder folder;
   save(folder, 3);
