@@ -98,7 +98,7 @@ void read_plan(TableReader& table, Scenario& scenario) {
   plan.schedule = table.choice("schedule", schedule_names).value_or(plan.schedule);
   plan.recompute = table.choice("recompute", recompute_names).value_or(plan.recompute);
   plan.recompute_every = table.integer("recompute_every").value_or(1);
-  plan.reduce = table.choice("reduce", reduce_names).value_or(plan.reduce);
+  scenario.reduce = table.choice("reduce", reduce_names);
   plan.prefetch = table.integer("prefetch", 0).value_or(plan.prefetch);
   scenario.plan_origin = table.where();
   for (const char* key :
