@@ -2,7 +2,10 @@
 // say keeps its value, unless the entry is new and cannot do without.
 #pragma once
 
+#include <algorithm>
+
 #include "sim/toml_table.hpp"
+#include "workloads/plan.hpp"
 
 namespace stepcast::sim {
 
@@ -32,6 +35,22 @@ class MemberReader {
   template <class E, class Choices>
   std::optional<E> read(std::string_view key, const E&, Range, const Choices& choices) {
     return table_.choice(key, choices);
+  }
+  template <class Choices>
+  std::optional<workloads::DataKinds> read(std::string_view key, const workloads::DataKinds&, Range,
+                                           const Choices& choices) {
+    const auto words = table_.texts(key);
+    if (!words) return std::nullopt;
+    workloads::DataKinds out;
+    for (const std::string& word : *words) {
+      const auto known = std::find_if(choices.begin(), choices.end(),
+                                      [&](const auto& choice) { return choice.first == word; });
+      if (known == choices.end())
+        table_.fail(key, "'" + word + "' in '" + std::string(key) + "' is no kind of data",
+                    "ddp, zero1, zero2, zero3");
+      out.add(known->second);
+    }
+    return out;
   }
   template <class Q>
   std::optional<Q> read(std::string_view key, const Q&, Range range) {

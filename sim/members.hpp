@@ -20,6 +20,7 @@ void visit_gpu(Spec& gpu, Visitor&& visit) {
   visit.may("nvlink_links", gpu.nvlink_links);
   visit.needs("tdp", gpu.tdp);
   visit.needs("idle", gpu.idle);
+  visit.may("nccl_since", gpu.nccl_since);
 }
 
 /// Without its GPU, which is an entry of its own.
@@ -83,6 +84,13 @@ void visit_model(Spec& model, Visitor&& visit) {
 /// Without framework and version, which name the entry.
 template <class Spec, class Visitor>
 void visit_software(Spec& software, Visitor&& visit) {
+  visit.may("nccl", software.nccl);
+  visit.may("data_kinds", software.data_kinds, data_parallel_names);
+  visit.may("pipeline_data_kinds", software.pipeline_data_kinds, data_parallel_names);
+  visit.may("cuts_layers", software.cuts_layers);
+  visit.may("use_megatron_fsdp", software.use_megatron_fsdp);
+  visit.may("reduce_each", software.reduce_each, data_parallel_names);
+  visit.may("reduce_each_in_pipeline", software.reduce_each_in_pipeline);
   visit.may("fusion", software.fusion, fusion_names);
   visit.may("packed_projections", software.packed_projections);
   visit.may("fused_norm", software.fused_norm);

@@ -16,10 +16,10 @@ template <class E, std::size_t n>
 using Names = std::array<std::pair<std::string_view, E>, n>;
 
 inline constexpr Names<workloads::DataParallel, 4> data_parallel_names{{
-    {"ddp", workloads::DataParallel::ddp},
-    {"zero1", workloads::DataParallel::zero1},
-    {"zero2", workloads::DataParallel::zero2},
-    {"zero3", workloads::DataParallel::zero3},
+    {name_of(workloads::DataParallel::ddp), workloads::DataParallel::ddp},
+    {name_of(workloads::DataParallel::zero1), workloads::DataParallel::zero1},
+    {name_of(workloads::DataParallel::zero2), workloads::DataParallel::zero2},
+    {name_of(workloads::DataParallel::zero3), workloads::DataParallel::zero3},
 }};
 inline constexpr Names<workloads::Schedule, 2> schedule_names{{
     {"gpipe", workloads::Schedule::gpipe},

@@ -140,6 +140,9 @@ bool runs_on_copy_engines(const NcclTuning& tuning, const NcclMachine& machine, 
 std::vector<std::string> nccl_warnings(const NcclTuning& tuning, const topology::NodeSpec& node,
                                        std::int64_t nodes, const NcclOverrides& overrides) {
   std::vector<std::string> warnings;
+  if (nccl_before(tuning.version, node.gpu.nccl_since))
+    warnings.push_back("NCCL " + tuning.version + " does not know " + node.gpu.name +
+                       ": it needs " + node.gpu.nccl_since + " or later");
   warn_of_sharp(overrides, nodes, warnings);
   warn_of_policy(tuning, overrides, warnings);
   warn_of_fallback(tuning, overrides, warnings);

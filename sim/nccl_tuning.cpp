@@ -270,6 +270,11 @@ std::vector<std::string> nccl_versions(const std::string& directory) {
   return keys;
 }
 
+bool nccl_before(const std::string& version, const std::string& other) {
+  const auto mine = version_of(version);
+  return mine && version_of(other) && *mine < first_of(other);
+}
+
 NcclTuning nccl_tuning_of(const std::string& directory, const std::string& version,
                           const std::string& where) {
   const auto wanted = version_of(version);

@@ -85,6 +85,9 @@ NcclTuning read_nccl_tuning(const std::string& path);
 NcclTuning nccl_tuning_of(const std::string& directory, const std::string& version,
                           const std::string& where = "nccl");
 
+/// Whether `version` came before the first of the line of `other`; nothing is before "".
+bool nccl_before(const std::string& version, const std::string& other);
+
 /// Keys found in `directory`, oldest first.
 std::vector<std::string> nccl_versions(const std::string& directory);
 

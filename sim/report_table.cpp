@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/check.hpp"
+#include "sim/default_software.hpp"
 #include "sim/metrics.hpp"
 #include "sim/names.hpp"
 #include "sim/report_text.hpp"
@@ -129,6 +130,16 @@ std::string sweep_table(const Results& results) {
   return table.text();
 }
 
+/// The framework of all points, if the file names none.
+std::string framework_text(const Results& results) {
+  const std::string why = framework_by_default(results.study.base);
+  const auto first = std::find_if(results.answers.begin(), results.answers.end(),
+                                  [](const auto& answer) { return answer.has_value(); });
+  if (why.empty() || first == results.answers.end()) return {};
+  const workloads::Software& software = scenario_of(**first).software;
+  return fmt::format("framework: {} {}, {}\n", software.framework, software.version, why);
+}
+
 /// Warnings of all points, each once, with how many points it concerns.
 std::string warnings_text(const Results& results) {
   std::vector<std::pair<std::string, int>> counted;
@@ -161,7 +172,7 @@ std::string report_text(const Results& results) {
   } else {
     if (const TomlValue* title = results.study.base.find("title"); title && title->text())
       out = *title->text() + "\n\n";
-    out += sweep_table(results) + warnings_text(results);
+    out += sweep_table(results) + framework_text(results) + warnings_text(results);
     if (results.interrupted)
       out += "interrupted: the points above are finished, others are missing\n";
   }

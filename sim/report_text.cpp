@@ -48,6 +48,12 @@ std::string plan_text(const Scenario& scenario) {
   return out;
 }
 
+std::string software_text(const Scenario& scenario) {
+  std::string out = scenario.software.framework + " " + scenario.software.version;
+  if (!scenario.software_by_default.empty()) out += ", " + scenario.software_by_default;
+  return out;
+}
+
 /// "62.0 % interpolated, 38.0 % derived", largest first.
 std::string shares_text(const ProvenanceShares& shares) {
   std::vector<std::size_t> order;
@@ -122,7 +128,7 @@ std::string step_text(const StepReport& report) {
   std::string out = report.scenario.title.empty() ? "" : report.scenario.title + "\n";
   out += line("model", report.scenario.model.name) +
          line("cluster", cluster_text(report.scenario)) + line("plan", plan_text(report.scenario)) +
-         conditions_text(report) + "\n";
+         line("framework", software_text(report.scenario)) + conditions_text(report) + "\n";
   out +=
       line("step time", to_text(report.step_time)) +
       line("throughput", three_digits(report.tokens_per_second) + " tokens/s, " +
@@ -167,7 +173,8 @@ std::string collective_text(const CollectiveReport& report) {
 std::string refused_text(const Refused& refused) {
   return line("model", refused.scenario.model.name) +
          line("cluster", cluster_text(refused.scenario)) +
-         line("plan", plan_text(refused.scenario)) + line("refused", refused.reason);
+         line("plan", plan_text(refused.scenario)) +
+         line("framework", software_text(refused.scenario)) + line("refused", refused.reason);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "sim/scenario.hpp"
 
 #include "engine/check.hpp"
+#include "workloads/framework_rules.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -58,8 +59,11 @@ Scenario with_degrees(Scenario scenario, std::int64_t tensor, std::int64_t pipel
   scenario.plan.tensor = tensor;
   scenario.plan.pipeline = pipeline;
   scenario.plan.data_degree = scenario.gpus / (tensor * pipeline * context);
+  scenario.plan.reduce =
+      scenario.reduce.value_or(workloads::usual_reduction(scenario.plan, scenario.software));
   set_batch(scenario);
   workloads::check(scenario.model, scenario.plan, scenario.batch, scenario.plan_origin);
+  workloads::check(scenario.model, scenario.plan, scenario.software, scenario.plan_origin);
   scenario.best_tensor = scenario.best_pipeline = false;
   return scenario;
 }

@@ -56,6 +56,7 @@ struct Scenario {
   std::vector<NcclVariable> nccl_variables;  // [nccl], as written
   NcclOverrides nccl_overrides;              // and as understood
   workloads::ParallelPlan plan;
+  std::optional<workloads::ReduceWhen> reduce;  // as asked for; none: plan.reduce is the software's
   bool best_tensor = false;  // plan.tensor = "best": the fastest degree that fits
   bool best_pipeline = false;
   workloads::Batch batch;
@@ -63,6 +64,7 @@ struct Scenario {
   MicroBatching micro;
   workloads::Precision precision;
   workloads::Software software;
+  std::string software_by_default;  // why it was chosen; empty: the user named it
   std::vector<std::string> tables;  // calibration files, later ones win; "published" is shipped
   bool measured_launch = false;     // the tables' cost of a launch instead of the software's
   std::optional<CollectiveQuery> collective;

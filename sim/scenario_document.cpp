@@ -29,6 +29,13 @@ class MemberWriter {
   void write(std::string_view key, const E& member, const Choices& choices) {
     put(key, word_for(choices, member));
   }
+  template <class Choices>
+  void write(std::string_view key, const workloads::DataKinds& kinds, const Choices& choices) {
+    TomlValue::Array words;
+    for (const auto& [name, kind] : choices)
+      if (kinds.has(kind)) words.push_back(toml_text(std::string(name), {}));
+    put(key, std::move(words));
+  }
   template <class Q>
   void write(std::string_view key, const Q& member) {
     put(key, to_exact_text(member));
@@ -115,7 +122,9 @@ TomlValue plan_table(const Scenario& scenario) {
   put(table, "schedule", word_for(schedule_names, plan.schedule));
   put(table, "recompute", word_for(recompute_names, plan.recompute));
   if (plan.recompute_every > 1) put(table, "recompute_every", plan.recompute_every);
-  put(table, "reduce", word_for(reduce_names, plan.reduce));
+  const bool open = scenario.best_tensor || scenario.best_pipeline;  // so is who reduces when
+  if (!open || scenario.reduce)
+    put(table, "reduce", word_for(reduce_names, scenario.reduce.value_or(plan.reduce)));
   put(table, "prefetch", plan.prefetch);
   return table;
 }

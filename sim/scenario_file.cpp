@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "engine/check.hpp"
+#include "sim/default_software.hpp"
 #include "sim/member_reader.hpp"
 #include "sim/names.hpp"
 #include "sim/nccl_tuning.hpp"
@@ -32,8 +33,10 @@ void read_cluster(TableReader& table, const Catalogue& catalogue, Scenario& scen
   static const std::string usual = "rail-optimized";
   const TomlValue* fabric = table.value("fabric");
   scenario.fabric = catalogue.fabric(fabric != nullptr ? *fabric : toml_text(usual, table.where()));
-  if (const auto nccl = table.text("nccl")) scenario.nccl = *nccl;
-  nccl_tuning_of(catalogue.directory() + "/nccl", scenario.nccl, table.where("nccl"));  // is known
+  const auto nccl = table.text("nccl");
+  if (nccl)
+    nccl_tuning_of(catalogue.directory() + "/nccl", *nccl, table.where("nccl"));  // is known
+  scenario.nccl = nccl.value_or("");
   table.finish();
 }
 
@@ -98,7 +101,7 @@ void read_plan(TableReader& table, Scenario& scenario) {
   plan.schedule = table.choice("schedule", schedule_names).value_or(plan.schedule);
   plan.recompute = table.choice("recompute", recompute_names).value_or(plan.recompute);
   plan.recompute_every = table.integer("recompute_every").value_or(1);
-  plan.reduce = table.choice("reduce", reduce_names).value_or(plan.reduce);
+  scenario.reduce = table.choice("reduce", reduce_names);
   plan.prefetch = table.integer("prefetch", 0).value_or(plan.prefetch);
   scenario.plan_origin = table.where();
   for (const char* key :
@@ -228,9 +231,11 @@ void read_step(TableReader& document, const Catalogue& catalogue, Scenario& scen
 
 }  // namespace
 
-Scenario read_scenario(const TomlValue& source, const Catalogue& catalogue) {
+Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
+  const TomlValue source = with_framework(written);
   TableReader document(source, "");
   Scenario scenario;
+  scenario.software_by_default = framework_by_default(source);
   scenario.origin = source.where;
   scenario.title = document.text("title").value_or("");
   scenario.tables = {"published"};
@@ -241,7 +246,6 @@ Scenario read_scenario(const TomlValue& source, const Catalogue& catalogue) {
     document.table(key);
   document.finish();
   read_part(document, "cluster", [&](auto& table) { read_cluster(table, catalogue, scenario); });
-  read_nccl(document.table("nccl"), catalogue, scenario);
   read_part(document, "calibration", [&](auto& table) { read_calibration_table(table, scenario); });
   read_part(document, "noise", [&](auto& table) { read_noise(table, scenario); });
   read_part(document, "run", [&](auto& table) { read_run(table, scenario); });
@@ -252,9 +256,15 @@ Scenario read_scenario(const TomlValue& source, const Catalogue& catalogue) {
       if (document.table(key) != nullptr)
         document.fail(key, "[" + std::string(key) + "] beside [collective]",
                       "a scenario asks for a training step or for one collective");
-    return scenario;
+  } else {
+    read_step(document, catalogue, scenario);
   }
-  read_step(document, catalogue, scenario);
+  if (scenario.nccl.empty()) {
+    scenario.nccl = default_nccl(scenario.software, scenario.node.gpu);
+    nccl_tuning_of(catalogue.directory() + "/nccl", scenario.nccl, scenario.origin);  // is known
+  }
+  read_nccl(document.table("nccl"), catalogue, scenario);
+  if (scenario.collective) return scenario;
   if (scenario.best_tensor || scenario.best_pipeline) return scenario;
   const auto [tensor, pipeline] = std::pair(scenario.plan.tensor, scenario.plan.pipeline);
   return with_degrees(std::move(scenario), tensor, pipeline);

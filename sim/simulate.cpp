@@ -16,6 +16,7 @@
 #include "sim/fabric_bound.hpp"
 #include "sim/host_network.hpp"
 #include "sim/measured_machine.hpp"
+#include "sim/memory_advice.hpp"
 #include "sim/nccl_network.hpp"
 #include "sim/power.hpp"
 #include "sim/step_system.hpp"
@@ -75,7 +76,7 @@ void check_memory(const Scenario& s, const workloads::Memory& memory,
   for (const workloads::MemoryPart& part : memory.parts)
     if (part.bytes.value > 0) text += fmt::format(" {} {},", part.name, to_text(part.bytes));
   text.pop_back();
-  if (!s.run.ignore_memory) throw NoFeasiblePlan(text);
+  if (!s.run.ignore_memory) throw NoFeasiblePlan(text + memory_advice(s));
   warnings.push_back(text + " (ignored)");
 }
 
@@ -206,6 +207,7 @@ StepReport answer(const Scenario& scenario, Timeline* timeline) {
   workloads::check(s.precision, s.origin);
   report.memory = workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software);
   check_memory(s, report.memory, report.warnings);
+  for (const std::string& warning : memory_warnings(s)) report.warnings.push_back(warning);
   for (const std::string& warning : warnings_of_nccl(s)) report.warnings.push_back(warning);
 
   const Machine machine(s);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/check.hpp"
+#include "sim/default_software.hpp"
 #include "sim/toml_table.hpp"
 
 namespace stepcast::sim {
@@ -146,6 +147,7 @@ TomlValue Study::document_of(const SweepPoint& point) const {
 }
 
 Study read_study(TomlValue document) {
+  document = with_framework(std::move(document));
   Study study;
   study.whole = document;
   study.points = {{}};

@@ -83,7 +83,7 @@ void GradientBuckets::start_backward(bool first, bool last) {
 void GradientBuckets::gradient(std::size_t unit, std::size_t tensor) {
   const TensorKernels& k = is_root(unit) ? root_[tensor] : layer_[tensor];
   if (k.widen && (first_backward_ || !own())) calls_.kernel(compute, *k.widen);
-  if (!first_backward_ && k.accumulate) calls_.kernel(compute, *k.accumulate);
+  if (!first_backward_ && k.accumulate && !sums_shards()) calls_.kernel(compute, *k.accumulate);
   if (!reduces_) return;
   bucket_elements_ += k.elements;
   const std::int64_t limit =
@@ -112,10 +112,22 @@ void GradientBuckets::reduce_bucket() {
     if (replicas) sum_replicas(bytes / in_.plan.shards());
     reduced_ = calls_.record(replicas ? replica_lane : data_lane);
   }
-  if (!megatron() && !own())
+  if (sums_shards())
+    copies_back_.push_back(
+        table_.pass("bucket.shard_sum", pointwise, gradient_dtype_,
+                    3 * bytes_per_element(gradient_dtype_) * bucket_elements_ / in_.plan.shards()));
+  else if (!megatron() && !own())
     copies_back_.push_back(table_.pass("bucket.copy_out", copy, gradient_dtype_, copied));
   bucket_elements_ = 0;
   first_bucket_ = false;
+}
+
+/// zero2, reduced with each micro-batch: a rank adds its shard to what earlier ones left (3g), and
+/// the next micro-batch's gradients are new (DeepSpeed stage_1_and_2.py,
+/// copy_grads_in_partition and average_tensor).
+bool GradientBuckets::sums_shards() const {
+  return in_.plan.data == DataParallel::zero2 && in_.plan.reduce == ReduceWhen::each &&
+         in_.batch.micro_batches > 1;
 }
 
 /// Several instances of the distributed optimizer: each sums its shard with the others'.

@@ -45,6 +45,7 @@ class GradientBuckets {
   bool own() const { return in_.software.fusion == Fusion::own; }
   std::int64_t bucket_bytes() const;
   bool gathers() const;
+  bool sums_shards() const;
   std::int64_t bucket() const;
   void gather(std::int64_t elements);
   void gather_for_forward();

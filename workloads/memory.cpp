@@ -74,11 +74,11 @@ std::int64_t gathered_bytes(const Rank& r, Moment moment) {
 
 /// FSDP: fp32 shard 4P/N, and in backward the gradients that wait: all of them when micro-batches
 /// accumulate (in the reduce dtype), else one unit and the head. Buckets: where gradients live
-/// (fp32 for autocast, else the reduce dtype), sharded for zero2.
+/// (fp32 for autocast, else the reduce dtype), sharded for zero2 unless they wait as well.
 std::int64_t gradient_bytes(const Rank& r, Moment moment) {
   if (!r.sharded()) {
-    return bytes_per_element(r.in.gradient_dtype()) *
-           (r.in.plan.data == DataParallel::zero2 ? r.shard : r.all);
+    const bool shards = r.in.plan.data == DataParallel::zero2 && !r.accumulates();
+    return bytes_per_element(r.in.gradient_dtype()) * (shards ? r.shard : r.all);
   }
   const std::int64_t shard = 4 * r.shard;
   if (moment == Moment::optimizer) return shard;

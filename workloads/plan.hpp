@@ -2,9 +2,12 @@
 // precision, recompute. Rank <-> coordinates and groups. Values only; knows no hardware.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "workloads/transformer.hpp"
@@ -12,6 +15,28 @@
 namespace stepcast::workloads {
 
 enum class DataParallel : std::uint8_t { ddp, zero1, zero2, zero3 };
+constexpr std::string_view name_of(DataParallel kind) {
+  constexpr std::string_view names[] = {"ddp", "zero1", "zero2", "zero3"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+/// A set of them.
+class DataKinds {
+ public:
+  constexpr DataKinds() = default;
+  constexpr DataKinds(std::initializer_list<DataParallel> kinds) {
+    for (const DataParallel kind : kinds) add(kind);
+  }
+  constexpr void add(DataParallel kind) { bits_ |= bit(kind); }
+  constexpr bool has(DataParallel kind) const { return (bits_ & bit(kind)) != 0; }
+  constexpr bool empty() const { return bits_ == 0; }
+  friend bool operator==(const DataKinds&, const DataKinds&) = default;
+
+ private:
+  static constexpr unsigned bit(DataParallel kind) { return 1U << static_cast<unsigned>(kind); }
+  unsigned bits_ = 0;
+};
+
 enum class Schedule : std::uint8_t { gpipe, one_f_one_b };
 enum class Recompute : std::uint8_t { none, selective, full };
 enum class ReduceWhen : std::uint8_t { last, each };  // once per step, or for each micro-batch

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/units.hpp"
+#include "workloads/plan.hpp"
 
 namespace stepcast::workloads {
 
@@ -45,9 +46,20 @@ constexpr bool keeps_scores(AttentionKernel kernel) {
 /// heads.
 enum class ContextExchange : std::uint8_t { ring, all_gather, all_to_all };
 
+inline constexpr DataKinds all_data_kinds{DataParallel::ddp, DataParallel::zero1,
+                                          DataParallel::zero2, DataParallel::zero3};
+
 struct Software {
   std::string framework = "pytorch-fsdp2";
   std::string version = "2.3";
+  std::string nccl = "2.20.5";  // that users of this version run; empty: not known
+  // What it can run, and how it takes part in data parallelism: see framework_rules.hpp.
+  DataKinds data_kinds = all_data_kinds;
+  DataKinds pipeline_data_kinds = all_data_kinds;  // of them, with pipeline stages
+  bool cuts_layers = true;                         // has tensor and context parallelism
+  bool use_megatron_fsdp = false;                  // Megatron's flag: zero2 and zero3 as well
+  DataKinds reduce_each{DataParallel::zero2, DataParallel::zero3};  // for each micro-batch, unasked
+  bool reduce_each_in_pipeline = false;                             // ... with stages as well
   Fusion fusion = Fusion::eager;
   bool packed_projections = false;  // one GEMM for q,k,v and one for gate,up
   bool fused_norm = false;          // eager code with a norm of one kernel

@@ -236,17 +236,6 @@ engine::Program StageWriter::write() {
 
 }  // namespace
 
-void check(const TransformerShape& shape, const ParallelPlan& plan, const Software& software,
-           const std::string& where) {
-  if (plan.context == 1 || software.context_exchange != ContextExchange::all_to_all) return;
-  const std::int64_t heads = shape.heads / plan.tensor;
-  if (heads % plan.context != 0)
-    throw InputError(where,
-                     "context degree " + std::to_string(plan.context) + " does not divide the " +
-                         std::to_string(heads) + " heads of a tensor rank",
-                     "context_exchange = \"all_to_all\" gives each rank a part of the heads");
-}
-
 StepProgram make_step_program(const TransformerShape& shape, const ParallelPlan& plan,
                               const Batch& batch, const Precision& precision,
                               const Software& software) {

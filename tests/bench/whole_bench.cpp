@@ -20,7 +20,7 @@ sim::Scenario scenario(const std::string& model, int nodes, int global, const st
       "\"\nsequence = 4096\n[cluster]\nnode = \"dgx-h100\"\nnodes = " + std::to_string(nodes) +
       "\nfabric = \"rail-optimized\"\n[plan]\n" + plan +
       "\n[batch]\nglobal = " + std::to_string(global) +
-      "\n[software]\nframework = \"pytorch-fsdp2\"\n";
+      "\n[software]\nframework = \"pytorch-fsdp2\"\nversion = \"2.3\"\n";
   sim::Scenario s =
       sim::read_scenario(sim::read_toml(text, "bench.toml"), sim::Catalogue::standard());
   s.run.ignore_memory = true;

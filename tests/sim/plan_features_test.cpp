@@ -16,7 +16,8 @@ Scenario scenario_of(const std::string& plan, const std::string& software = "") 
   const std::string text =
       "[model]\nname = \"llama2-1b\"\nlayers = 16\nvocab = 128\n"
       "[cluster]\nnode = \"dgx-h100\"\nnodes = 2\n"
-      "[batch]\nglobal = 32\nmicro_batch = 1\n[software]\nframework = \"megatron-core\"\n" +
+      "[batch]\nglobal = 32\nmicro_batch = 1\n[software]\nframework = "
+      "\"megatron-core\"\nuse_megatron_fsdp = true\n" +
       software + "[plan]\n" + plan;
   return read_scenario(read_toml(text, "a.toml"), Catalogue::standard());
 }

@@ -274,7 +274,7 @@ TEST_CASE("random scenarios end as a Scenario or an InputError, nothing else") {
                                          "'''x'''"};
   const std::string base = good +
                            "micro_batch = 1\n[precision]\ncompute = \"bf16\"\n[software]\n"
-                           "framework = \"megatron-core\"\n[run]\nseed = 3\n";
+                           "framework = \"torchtitan\"\n[run]\nseed = 3\n";
   std::mt19937 random(20261121);
   const auto below = [&](std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);

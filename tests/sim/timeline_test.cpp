@@ -16,7 +16,7 @@ namespace {
 Scenario scenario_of(const std::string& more) {
   const std::string text =
       "[model]\nname = \"llama2-1b\"\nlayers = 3\n[cluster]\nnode = \"dgx-h100\"\n[batch]\nlocal = "
-      "2\n";
+      "2\n[software]\nframework = \"pytorch-fsdp2\"\nversion = \"2.3\"\n";
   return read_scenario(read_toml(text + more, "a.toml"), Catalogue::standard());
 }
 

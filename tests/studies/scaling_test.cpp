@@ -148,7 +148,7 @@ TEST_CASE("FSDP is communication-bound beyond 128 GPUs: over 10 % exposed", "[!s
 TEST_CASE("one sequence at a time, gathered and reduced each, loses over 15 % on 2,048 GPUs") {
   CHECK(fall_of([](Scenario& s) {
           s.micro.micro_batch = 1;
-          s.plan.reduce = workloads::ReduceWhen::each;
+          s.reduce = workloads::ReduceWhen::each;
         }) < -15);
 }
 

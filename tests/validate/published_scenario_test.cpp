@@ -135,6 +135,24 @@ TEST_CASE("a framework that recomputes nothing does so where it fits") {
   CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
 }
 
+TEST_CASE("a row that states Megatron with FSDP is predicted with Megatron-FSDP") {
+  PublishedRow row = llama_row();
+  row.framework = "Megatron-LM core 0.12";
+  row.source = "a report of 2025-06";
+  for (const char* mode : {"fsdp", "zero3", "hsdp"}) {
+    row.dp_mode = mode;
+    const RowScenario out = made(row);
+    INFO(mode);
+    REQUIRE(out.refused == "");
+    CHECK(out.scenario->software.framework == "megatron-core");
+    CHECK(out.scenario->software.use_megatron_fsdp);
+    CHECK(out.scenario->plan.reduce == workloads::ReduceWhen::each);
+  }
+  row.framework = "llm.c";
+  row.dp_mode = "zero3";
+  CHECK(made(row).refused == "llm-c 2024 cannot run data = \"zero3\"");
+}
+
 TEST_CASE("a published run goes at the pace of its slowest GPU") {
   const sim::Scenario s = *made(llama_row()).scenario;
   CHECK(s.noise.pace_sigma == 0.015);

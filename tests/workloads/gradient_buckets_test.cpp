@@ -83,6 +83,30 @@ TEST_CASE("gradients kept in 16 bits are widened for their reduction alone") {
   CHECK(bytes_of_kernels(narrow, "gradients.widen") > 0);
 }
 
+TEST_CASE("zero2 that reduces with each micro-batch adds shards, not whole gradients") {
+  Software software;
+  software.flat_parameters = FlatParameters::buckets;
+  ParallelPlan plan = plan_of(DataParallel::zero2, 8);
+  const Batch four{.micro_batch = 1, .micro_batches = 4, .sequence = 4096};
+  const std::int64_t all = 4 * 6'738'415'616;  // in fp32
+  const auto accumulated = [](const StepProgram& step) {
+    return std::any_of(
+        step.roles[0].instructions.begin(), step.roles[0].instructions.end(), [&](const auto& i) {
+          return i.op == Op::work && step.kernels[i.arg].name.ends_with(".accumulate");
+        });
+  };
+  plan.reduce = ReduceWhen::last;
+  const StepProgram last = step_of(llama_7b(), plan, four, software);
+  CHECK(bytes_by_name(last).at("bucket.reduce") == all);
+  CHECK(accumulated(last));
+  plan.reduce = ReduceWhen::each;
+  const StepProgram each = step_of(llama_7b(), plan, four, software);
+  CHECK(bytes_by_name(each).at("bucket.reduce") == 4 * all);
+  CHECK(bytes_of_kernels(each, "bucket.shard_sum") ==
+        Approx(4.0 * 3.0 * static_cast<double>(all) / 8).epsilon(1e-6));
+  CHECK_FALSE(accumulated(each));
+}
+
 TEST_CASE("a framework that clips each micro-batch passes over all gradients 24 bytes more") {
   Software software = eager();
   software.autocast = true;
