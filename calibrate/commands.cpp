@@ -3,37 +3,27 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <utility>
 
 #include "calibrate/cluster_facts.hpp"
 #include "calibrate/diff.hpp"
-#include "calibrate/export.hpp"
 #include "calibrate/fit_network.hpp"
 #include "calibrate/gpu_report.hpp"
 #include "calibrate/import_files.hpp"
 #include "calibrate/nccl_comparison.hpp"
 #include "calibrate/node_topology.hpp"
 #include "calibrate/run_command.hpp"
-#include "calibrate/show.hpp"
 #include "calibrate/text_lines.hpp"
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
-#include "sim/calibration_table.hpp"
+#include "sim/calibration_csv.hpp"
+#include "sim/calibration_text.hpp"
 #include "sim/catalogue.hpp"
+#include "sim/today.hpp"
 
 namespace stepcast::calibrate {
 namespace {
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[sizeof "2026-11-21"];
-  std::strftime(text, sizeof text, "%Y-%m-%d", &utc);
-  return text;
-}
 
 void need(bool condition, const char* what) {
   if (!condition) throw UsageError(what);
@@ -69,7 +59,7 @@ void import_command(const Arguments& arguments) {
   need(!arguments.files.empty() && !arguments.out.empty(), "import needs FILE ... --out FILE.h5");
   Import import = import_files(arguments.files, facts_of(arguments));
   import.table.title = arguments.title.empty() ? arguments.out : arguments.title;
-  import.table.created = today();
+  import.table.created = sim::today();
   sim::write_calibration(arguments.out, import.table);
   std::fputs(import.report.c_str(), stdout);
 }
@@ -101,7 +91,7 @@ void fit_command(const Arguments& arguments) {
                    .c_str(),
                stdout);
   if (arguments.out.empty()) return;
-  std::string source = "stepcast-calibrate fit-network, " + today() + ", on";
+  std::string source = "stepcast-calibrate fit-network, " + sim::today() + ", on";
   for (const std::string& path : arguments.files)
     source += " " + std::filesystem::path(path).filename().string();
   write_bytes(arguments.out, to_toml(fit, source));
@@ -113,7 +103,7 @@ void import_node_command(const Arguments& arguments) {
   const std::string& path = arguments.files[0];
   Ignored ignored;
   NodeImport wanted{
-      .name = arguments.name, .gpu = arguments.gpu, .date = today(), .node_bandwidth = {}};
+      .name = arguments.name, .gpu = arguments.gpu, .date = sim::today(), .node_bandwidth = {}};
   wanted.node_bandwidth = facts_of(arguments).node_bandwidth;
   const auto topology = read_topology(path, ignored);
   const std::string toml = node_toml(topology, wanted, sim::Catalogue::standard(), ignored);
@@ -161,7 +151,7 @@ int measure_device(const Arguments& arguments) {
   request.resume = arguments.resume;
   request.out = arguments.out.empty() ? "calibration.h5" : arguments.out;
   request.seed = static_cast<std::uint64_t>(arguments.seed);
-  request.date = today();
+  request.date = sim::today();
   request.command = "stepcast-calibrate" + arguments.command_line;
   request.facts = facts_of(arguments);
   return run_calibration(request);
@@ -183,7 +173,7 @@ int run_command(const Arguments& arguments) {
     tuning_command(arguments);
   } else if (command == "show") {
     need(files.size() == 1, "show needs one FILE.h5");
-    std::fputs(describe(sim::read_calibration(files[0])).c_str(), stdout);
+    std::fputs(sim::describe(sim::read_calibration(files[0])).c_str(), stdout);
   } else if (command == "report") {
     need(files.size() == 1, "report needs one FILE.h5");
     std::fputs(gpu_report(sim::read_calibration(files[0]),
@@ -198,7 +188,7 @@ int run_command(const Arguments& arguments) {
                stdout);
   } else if (command == "export") {
     need(files.empty() && !arguments.csv.empty(), "export needs --csv FILE.h5");
-    std::fputs(export_csv(sim::read_calibration(arguments.csv)).c_str(), stdout);
+    std::fputs(sim::export_csv(sim::read_calibration(arguments.csv)).c_str(), stdout);
   } else if (command == "merge") {
     need(files.size() >= 2 && !arguments.out.empty(), "merge needs A.h5 B.h5 ... --out C.h5");
     sim::CalibrationTable table = sim::read_calibrations(files);

@@ -5,52 +5,44 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
-#include "engine/units_text.hpp"
-#include "sim/calibration_keys.hpp"
+#include "sim/calibration_columns.hpp"
 #include "sim/text_table.hpp"
 
 namespace stepcast::calibrate {
 namespace {
 
-// What a row's figure is as a time, up to a factor that rows of one key share; 0: none.
-double inverse(double rate) { return rate > 0.0 ? 1.0 / rate : 0.0; }
-double time_of(const sim::GemmRow& row) { return inverse(row.rate.value); }
-double time_of(const sim::AttentionRow& row) { return inverse(row.rate.value); }
-double time_of(const sim::ElementwiseRow& row) { return seconds(row.duration); }
-double time_of(const sim::CollectiveRow& row) {
-  return row.duration > Duration(0) ? seconds(row.duration) : inverse(row.busbw.value);
-}
-double time_of(const sim::CopyRow& row) { return inverse(row.rate.value); }
-double time_of(const sim::LaunchRow& row) { return seconds(row.duration); }
-double time_of(const sim::OverlapRow& row) { return seconds(row.kernel_beside); }
-double time_of(const sim::PowerRow& row) { return inverse(row.power.value); }
-double time_of(const sim::NcclTuningRow& row) { return seconds(row.latency); }
+using sim::CalibrationTable;
+using sim::Family;
 
-std::string name_of(const sim::GemmRow& r) {
-  return fmt::format("{} {}x{}x{} {}{}", r.dtype, r.m, r.n, r.k, r.layout,
-                     r.cache == "hot" ? " hot" : "");
+/// A row's figure as a time, up to a factor that rows of one key share; 0: none.
+double time_of(const Family& family, const CalibrationTable& table, std::size_t row) {
+  for (const sim::Column& column : family.columns) {
+    const sim::Cell cell = column.get(table, row);
+    if (column.role != sim::Role::figure || !sim::says_something(cell)) continue;
+    if (const auto* duration = std::get_if<std::int64_t>(&cell))
+      return 1e-12 * static_cast<double>(*duration);
+    return 1.0 / std::get<double>(cell);
+  }
+  return 0.0;
 }
-std::string name_of(const sim::AttentionRow& r) {
-  return fmt::format("{} {} s={} d={} h={}", r.implementation, r.pass, r.sequence, r.head_dim,
-                     r.heads);
+
+/// What a row measured: its key without the GPU.
+std::string name_of(const Family& family, const CalibrationTable& table, std::size_t row) {
+  std::string name;
+  for (const sim::Column& column : family.columns) {
+    const sim::Cell cell = column.get(table, row);
+    const bool is_gpu = &column == family.columns.data();
+    if (is_gpu || column.role != sim::Role::key || !sim::says_something(cell)) continue;
+    if (!name.empty()) name += ' ';
+    if (column.stored != sim::Stored::text) name += fmt::format("{}=", column.name);
+    name += sim::readable_text(column, cell);
+  }
+  return name;
 }
-std::string name_of(const sim::ElementwiseRow& r) {
-  return fmt::format("{} {} {}x{}", r.kind, r.pass, r.tokens, r.width);
-}
-std::string name_of(const sim::CollectiveRow& r) {
-  return fmt::format("{} {} of {}", r.collective, to_text(r.bytes), r.ranks);
-}
-std::string name_of(const sim::CopyRow& r) {
-  return fmt::format("{} {}", r.what, to_text(r.bytes));
-}
-std::string name_of(const sim::LaunchRow& r) { return r.what; }
-std::string name_of(const sim::OverlapRow& r) { return r.kernel + " beside " + r.collective; }
-std::string name_of(const sim::PowerRow& r) { return r.load; }
-std::string name_of(const sim::NcclTuningRow& r) { return r.algorithm + " " + r.protocol; }
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -58,38 +50,31 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
 }
 
+/// Rows of one key in both tables.
+struct Pair {
+  double times[2] = {0.0, 0.0};
+  int counts[2] = {0, 0};
+  std::string name;
+};
+
 /// Repeated measurements of one key count as their mean.
-template <class Row>
-FamilyDiff diff_rows(const char* family, const std::vector<Row>& first,
-                     const std::vector<Row>& second) {
-  struct Known {
-    double times[2] = {0.0, 0.0};
-    int counts[2] = {0, 0};
-    const Row* row = nullptr;
-  };
-  std::map<decltype(sim::key_of(std::declval<const Row&>())), Known> known;
-  for (const auto& [rows, side] : {std::pair{&first, 0}, {&second, 1}})
-    for (const Row& row : *rows) {
-      Known& entry = known[sim::key_of(row)];
-      entry.row = &row;
-      entry.times[side] += time_of(row);
-      ++entry.counts[side];
-    }
-  FamilyDiff out{.family = family, .worst = {}};
+FamilyDiff compare(const Family& family, const std::map<std::vector<sim::Cell>, Pair>& pairs) {
+  FamilyDiff out{.family = family.name, .worst = {}};
   std::vector<double> ratios, distances;
-  for (const auto& [key, entry] : known) {
-    if (entry.counts[0] == 0) ++out.only_second;
-    if (entry.counts[1] == 0) ++out.only_first;
-    if (entry.counts[0] == 0 || entry.counts[1] == 0) continue;
+  for (const auto& [key, pair] : pairs) {
+    if (pair.counts[0] == 0) ++out.only_second;
+    if (pair.counts[1] == 0) ++out.only_first;
+    if (pair.counts[0] == 0 || pair.counts[1] == 0) continue;
     ++out.both;
-    if (!(entry.times[0] > 0.0 && entry.times[1] > 0.0)) continue;
-    const double ratio = entry.times[1] / entry.counts[1] / (entry.times[0] / entry.counts[0]);
+    if (!(pair.times[0] > 0.0 && pair.times[1] > 0.0)) continue;
+    const double ratio = pair.times[1] / pair.counts[1] / (pair.times[0] / pair.counts[0]);
     ratios.push_back(ratio);
     distances.push_back(std::abs(ratio - 1.0));
     if (std::abs(std::log(ratio)) <= std::abs(std::log(out.worst_ratio))) continue;
     out.worst_ratio = ratio;
-    out.worst = name_of(*entry.row);
+    out.worst = pair.name;
   }
+  out.timed = ratios.size();
   if (ratios.empty()) return out;
   out.median_ratio = median(ratios);
   out.median_distance = median(distances);
@@ -98,17 +83,20 @@ FamilyDiff diff_rows(const char* family, const std::vector<Row>& first,
 
 }  // namespace
 
-std::vector<FamilyDiff> diff(const sim::CalibrationTable& first,
-                             const sim::CalibrationTable& second) {
-  return {diff_rows("gemm", first.gemm, second.gemm),
-          diff_rows("attention", first.attention, second.attention),
-          diff_rows("elementwise", first.elementwise, second.elementwise),
-          diff_rows("collectives", first.collectives, second.collectives),
-          diff_rows("copies", first.copies, second.copies),
-          diff_rows("launches", first.launches, second.launches),
-          diff_rows("overlaps", first.overlaps, second.overlaps),
-          diff_rows("powers", first.powers, second.powers),
-          diff_rows("nccl_tuning", first.nccl_tuning, second.nccl_tuning)};
+std::vector<FamilyDiff> diff(const CalibrationTable& first, const CalibrationTable& second) {
+  std::vector<FamilyDiff> out;
+  for (const Family& family : sim::families()) {
+    std::map<std::vector<sim::Cell>, Pair> pairs;
+    for (const auto& [table, side] : {std::pair{&first, 0}, {&second, 1}})
+      for (std::size_t row = 0; row < family.size(*table); ++row) {
+        Pair& pair = pairs[sim::key_of(family, *table, row)];
+        pair.times[side] += time_of(family, *table, row);
+        ++pair.counts[side];
+        pair.name = name_of(family, *table, row);
+      }
+    out.push_back(compare(family, pairs));
+  }
+  return out;
 }
 
 std::string to_text(const std::vector<FamilyDiff>& families) {
@@ -121,7 +109,7 @@ std::string to_text(const std::vector<FamilyDiff>& families) {
   table.column("which", "", sim::TextTable::Align::left);
   for (const FamilyDiff& f : families) {
     if (f.both + f.only_first + f.only_second == 0) continue;
-    const bool known = f.both > 0;
+    const bool known = f.timed > 0;
     table.row({f.family, std::to_string(f.both), std::to_string(f.only_first),
                std::to_string(f.only_second), known ? fmt::format("{:.3f}", f.median_ratio) : "-",
                known ? fmt::format("{:.1f}", 100.0 * f.median_distance) : "-",

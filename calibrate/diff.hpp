@@ -13,7 +13,8 @@ namespace stepcast::calibrate {
 struct FamilyDiff {
   std::string family;
   std::size_t both = 0, only_first = 0, only_second = 0;
-  double median_ratio = 1.0;     // of those in both
+  std::size_t timed = 0;         // of those in both, such with a figure on both sides
+  double median_ratio = 1.0;     // of these
   double median_distance = 0.0;  // of |ratio - 1|
   double worst_ratio = 1.0;      // furthest from 1
   std::string worst;             // what that row is

@@ -5,14 +5,13 @@
 #include <utility>
 #include <vector>
 
-#include "calibrate/csv.hpp"
-#include "calibrate/import.hpp"
 #include "calibrate/nccl_debug_log.hpp"
 #include "calibrate/nccl_tests.hpp"
 #include "calibrate/nccl_tests_json.hpp"
 #include "calibrate/nccl_tests_log.hpp"
 #include "calibrate/text_lines.hpp"
 #include "engine/check.hpp"
+#include "sim/calibration_csv.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -20,14 +19,6 @@ namespace {
 template <class Row>
 void append(std::vector<Row>& to, const std::vector<Row>& from) {
   to.insert(to.end(), from.begin(), from.end());
-}
-
-void append(sim::CalibrationTable& to, const sim::CalibrationTable& from) {
-  append(to.gemm, from.gemm);
-  append(to.attention, from.attention);
-  append(to.elementwise, from.elementwise);
-  append(to.collectives, from.collectives);
-  append(to.copies, from.copies);
 }
 
 std::string summary(const std::string& path, const std::vector<sim::CollectiveRow>& rows) {
@@ -73,7 +64,8 @@ void import_log(Import& import, const TextFile& file, const ClusterFacts& facts,
 }
 
 void import_one(Import& import, const std::string& path, const ClusterFacts& facts) {
-  if (path.ends_with(".csv")) return append(import.table, import_csv(read_csv(path)));
+  if (path.ends_with(".csv"))
+    return sim::append(import.table, sim::import_csv(sim::read_csv(path)));
   const std::string text = read_bytes(path);
   Ignored ignored;
   const std::size_t first = text.find_first_not_of(" \t\r\n");

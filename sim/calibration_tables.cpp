@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/calibration_keys.hpp"
-#include "sim/calibration_table.hpp"
+#include "sim/calibration_columns.hpp"
 #include "sim/gpu_names.hpp"
 #include "sim/installation.hpp"
 
@@ -52,22 +51,25 @@ void drop_replaced(std::vector<CollectiveRow>& earlier, const std::vector<Collec
   });
 }
 
-/// Drops the earlier rows that `later` measures again, then appends `later`. Equal keys within one
-/// table stay: they are repeated measurements.
-template <class Row>
-void merge_rows(std::vector<Row>& earlier, const std::vector<Row>& later) {
-  std::set<decltype(key_of(std::declval<const Row&>()))> known;
-  for (const Row& row : later) known.insert(key_of(row));
-  std::erase_if(earlier, [&](const Row& row) { return known.contains(key_of(row)); });
-  earlier.insert(earlier.end(), later.begin(), later.end());
+using Keys = std::set<std::vector<Cell>>;
+
+Keys keys_of(const Family& family, const CalibrationTable& table) {
+  Keys keys;
+  for (std::size_t row = 0; row < family.size(table); ++row)
+    keys.insert(key_of(family, table, row));
+  return keys;
 }
 
-template <class Row>
-bool covers_rows(const std::vector<Row>& table, const std::vector<Row>& rows) {
-  return std::all_of(rows.begin(), rows.end(), [&](const Row& wanted) {
-    return std::any_of(table.begin(), table.end(),
-                       [&](const Row& row) { return key_of(row) == key_of(wanted); });
-  });
+/// Drops the earlier rows that `later` measures again. Equal keys within one table stay: they are
+/// repeated measurements.
+void drop_measured_again(const Family& family, CalibrationTable& earlier,
+                         const CalibrationTable& later) {
+  if (family.size(earlier) == 0 || family.size(later) == 0) return;
+  const Keys known = keys_of(family, later);
+  std::vector<bool> gone(family.size(earlier));
+  for (std::size_t row = 0; row < gone.size(); ++row)
+    gone[row] = known.contains(key_of(family, earlier, row));
+  family.erase(earlier, gone);
 }
 
 /// "published" is shipped; "host" is what was measured on this machine's cores.
@@ -85,17 +87,19 @@ std::string file_of(const std::string& table) {
 
 }  // namespace
 
+void append(CalibrationTable& to, const CalibrationTable& from) {
+  for (const Family& family : families()) family.append(to, from);
+}
+
+std::size_t num_rows(const CalibrationTable& table) {
+  std::size_t rows = 0;
+  for (const Family& family : families()) rows += family.size(table);
+  return rows;
+}
+
 CalibrationTable update(CalibrationTable earlier, const CalibrationTable& later) {
-  merge_rows(earlier.gemm, later.gemm);
-  merge_rows(earlier.attention, later.attention);
-  merge_rows(earlier.elementwise, later.elementwise);
-  merge_rows(earlier.collectives, later.collectives);
-  merge_rows(earlier.copies, later.copies);
-  merge_rows(earlier.nccl_tuning, later.nccl_tuning);
-  merge_rows(earlier.nccl_choices, later.nccl_choices);
-  merge_rows(earlier.launches, later.launches);
-  merge_rows(earlier.overlaps, later.overlaps);
-  merge_rows(earlier.powers, later.powers);
+  for (const Family& family : families()) drop_measured_again(family, earlier, later);
+  append(earlier, later);
   if (earlier.title.empty()) earlier.title = later.title;
   earlier.created = std::max(earlier.created, later.created);
   return earlier;
@@ -112,13 +116,11 @@ CalibrationTable merge(CalibrationTable earlier, const CalibrationTable& later) 
 }
 
 bool covers(const CalibrationTable& table, const CalibrationTable& rows) {
-  return covers_rows(table.gemm, rows.gemm) && covers_rows(table.attention, rows.attention) &&
-         covers_rows(table.elementwise, rows.elementwise) &&
-         covers_rows(table.collectives, rows.collectives) &&
-         covers_rows(table.copies, rows.copies) && covers_rows(table.launches, rows.launches) &&
-         covers_rows(table.overlaps, rows.overlaps) && covers_rows(table.powers, rows.powers) &&
-         covers_rows(table.nccl_tuning, rows.nccl_tuning) &&
-         covers_rows(table.nccl_choices, rows.nccl_choices);
+  for (const Family& family : families()) {
+    const Keys known = keys_of(family, table), wanted = keys_of(family, rows);
+    if (!std::includes(known.begin(), known.end(), wanted.begin(), wanted.end())) return false;
+  }
+  return true;
 }
 
 CalibrationTable read_calibrations(std::span<const std::string> tables) {

@@ -4,14 +4,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <map>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
-#include "sim/calibration_table.hpp"
+#include "sim/calibration_text.hpp"
 #include "sim/command_line.hpp"
 #include "sim/commands.hpp"
 #include "sim/names.hpp"
@@ -157,83 +154,11 @@ std::string show_cluster(const Catalogue& catalogue, const Arguments& arguments)
   return topology::describe(cluster);
 }
 
-/// Rows of one family by GPU, with the number of sources.
-template <class Row>
-void add_family(TextTable& table, const char* family, const std::vector<Row>& rows) {
-  std::map<std::string, std::pair<std::int64_t, std::set<std::string>>> by_gpu;
-  for (const Row& row : rows) {
-    auto& [count, sources] = by_gpu[row.gpu];
-    ++count;
-    sources.insert(row.source.source);
-  }
-  for (const auto& [gpu, found] : by_gpu)
-    table.row({family, gpu, grouped(found.first),
-               grouped(static_cast<std::int64_t>(found.second.size()))});
-}
-
-/// Who stands behind the rows, most rows first: a machine that was measured, or a publication.
-class SourceCount {
- public:
-  template <class Row>
-  void add(const char* family, const std::vector<Row>& rows) {
-    for (const Row& row : rows) {
-      const MeasuredOn& on = row.source.on;
-      const bool measured = !on.device.empty();
-      auto& [count, families, confidence] =
-          sources_[measured ? "measured on " + on.device + ", " + on.date : row.source.reference];
-      ++count;
-      families.insert(family);
-      confidence.insert(row.source.confidence);
-    }
-  }
-
-  std::string text() const {
-    std::vector<std::pair<std::string, Count>> sorted(sources_.begin(), sources_.end());
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-      return std::get<0>(a.second) > std::get<0>(b.second);
-    });
-    TextTable table;
-    table.column("rows");
-    for (const char* heading : {"families", "confidence", "source"})
-      table.column(heading, "", Align::left);
-    for (const auto& [source, found] : sorted) {
-      const auto& [count, families, confidence] = found;
-      table.row({grouped(count), fmt::format("{}", fmt::join(families, ", ")),
-                 fmt::format("{}", fmt::join(confidence, ", ")), source});
-    }
-    return table.text();
-  }
-
- private:
-  using Count = std::tuple<std::int64_t, std::set<std::string>, std::set<std::string>>;
-  std::map<std::string, Count> sources_;
-};
-
 /// The tables as a scenario would merge them.
 std::string show_calibration(const Arguments& arguments) {
   std::vector<std::string> tables(arguments.positional().begin() + 1, arguments.positional().end());
   if (tables.empty()) tables.emplace_back("published");
-  const CalibrationTable calibration = read_calibrations(tables);
-  TextTable table;
-  table.column("family", "", Align::left);
-  table.column("GPU as measured", "", Align::left);
-  table.column("rows");
-  table.column("sources");
-  SourceCount sources;
-  const auto add = [&](const char* family, const auto& rows) {
-    add_family(table, family, rows);
-    sources.add(family, rows);
-  };
-  add("gemm", calibration.gemm);
-  add("attention", calibration.attention);
-  add("elementwise", calibration.elementwise);
-  add("collective", calibration.collectives);
-  add("copy", calibration.copies);
-  add("launch", calibration.launches);
-  add("overlap", calibration.overlaps);
-  add("power", calibration.powers);
-  return fmt::format("{}, {}\n\n", calibration.title, calibration.created) + table.text() + "\n" +
-         sources.text();
+  return describe(read_calibrations(tables));
 }
 
 }  // namespace

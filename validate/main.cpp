@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "calibrate/csv.hpp"
+#include "sim/csv.hpp"
 #include "engine/check.hpp"
 #include "sim/command_line.hpp"
 #include "sim/report_json.hpp"
@@ -103,7 +103,7 @@ int print(const validate::Comparison& comparison, const Arguments& arguments) {
 
 int collectives(const Arguments& arguments) {
   const std::string file = file_of(arguments, collectives_verb);
-  const auto rows = validate::measured_rows(calibrate::read_csv(file));
+  const auto rows = validate::measured_rows(sim::read_csv(file));
   validate::CollectiveOptions options;
   options.nccl = arguments.get("nccl", options.nccl);
   if (arguments.has("with-curves") && arguments.has("model-only"))
@@ -120,7 +120,7 @@ int kernels(const Arguments& arguments) {
   const std::string what = arguments.get("leave-out", "source");
   if (what != "source" && what != "shape")
     throw UsageError("'--leave-out " + what + "' is neither source nor shape");
-  const auto rows = validate::measured_rows(calibrate::read_csv(file));
+  const auto rows = validate::measured_rows(sim::read_csv(file));
   const auto leave_out = what == "source" ? validate::LeaveOut::source : validate::LeaveOut::shape;
   return print(
       validate::compare_kernels(file, rows, published(), sim::Catalogue::standard(), leave_out),

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "calibrate/import.hpp"
 #include "engine/check.hpp"
+#include "sim/calibration_csv.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -16,12 +16,14 @@ void add_missing(std::vector<Row>& to, const std::vector<Row>& from) {
 
 }  // namespace
 
-std::vector<MeasuredRow> measured_rows(const calibrate::CsvFile& file) {
+std::vector<MeasuredRow> measured_rows(const sim::CsvFile& file) {
   std::vector<MeasuredRow> out;
-  const auto kind = std::find(file.header.begin(), file.header.end(), "kind");
-  for (const calibrate::CsvRow& row : file.rows) {
+  // Tables exported as CSV name the family of a row, publications its kind.
+  auto kind = std::find(file.header.begin(), file.header.end(), "family");
+  if (kind == file.header.end()) kind = std::find(file.header.begin(), file.header.end(), "kind");
+  for (const sim::CsvRow& row : file.rows) {
     MeasuredRow measured{.line = row.line, .kind = {}, .table = {}};
-    measured.table = calibrate::import_csv({file.path, file.header, {row}});
+    measured.table = sim::import_csv({file.path, file.header, {row}});
     measured.kind = row.cells[static_cast<std::size_t>(kind - file.header.begin())];
     out.push_back(std::move(measured));
   }

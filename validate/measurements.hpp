@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/csv.hpp"
+#include "sim/csv.hpp"
 #include "sim/calibration_table.hpp"
 
 namespace stepcast::validate {
@@ -18,8 +18,8 @@ struct MeasuredRow {
   sim::CalibrationTable table;
 };
 
-/// Throws InputError (file:line) on what calibrate/import.hpp refuses.
-std::vector<MeasuredRow> measured_rows(const calibrate::CsvFile& file);
+/// Throws InputError (file:line) on what sim/calibration_csv.hpp refuses.
+std::vector<MeasuredRow> measured_rows(const sim::CsvFile& file);
 
 /// `known` and those of `rows` that it does not hold already.
 sim::CalibrationTable pool_of(sim::CalibrationTable known, const std::vector<MeasuredRow>& rows);

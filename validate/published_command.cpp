@@ -7,7 +7,7 @@
 #include <optional>
 #include <thread>
 
-#include "calibrate/csv.hpp"
+#include "sim/csv.hpp"
 #include "engine/check.hpp"
 #include "sim/interrupt.hpp"
 #include "sim/progress.hpp"
@@ -115,7 +115,7 @@ int run_published(const sim::Arguments& arguments) {
   const sim::Catalogue catalogue = sim::Catalogue::standard();
   const auto& files = arguments.positional();
   const std::string file = files.empty() ? shipped_file(catalogue) : files[0];
-  const std::vector<PublishedRow> rows = published_rows(calibrate::read_csv(file));
+  const std::vector<PublishedRow> rows = published_rows(sim::read_csv(file));
   if (const std::string id = arguments.get("show"); !id.empty())
     return show(file, rows, id, catalogue);
   const auto limit = limit_of(arguments);

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "calibrate/csv.hpp"
+#include "sim/csv.hpp"
 #include "sim/text_table.hpp"
 
 namespace stepcast::validate {
@@ -105,7 +105,7 @@ std::string published_csv(const std::vector<PublishedResult>& results) {
       "measured_tokens_per_s_per_gpu,predicted_tokens_per_s_per_gpu,memory_gib_per_gpu,in_scope,"
       "refused,assumed,warnings\n";
   for (const PublishedResult& r : results) {
-    const auto cell = [](const auto& text) { return calibrate::csv_cell(text); };
+    const auto cell = [](const auto& text) { return sim::csv_cell(text); };
     const double tokens = static_cast<double>(r.row.global_batch_seqs.value_or(0)) *
                           static_cast<double>(r.row.seq_len.value_or(0)) /
                           static_cast<double>(r.row.gpus.value_or(1));

@@ -117,7 +117,7 @@ Setter setter_of(const std::string& column) {
   return {};
 }
 
-std::vector<Setter> setters_of(const calibrate::CsvFile& file) {
+std::vector<Setter> setters_of(const sim::CsvFile& file) {
   const std::string where = file.path + ":1";
   std::vector<Setter> out;
   std::set<std::string> seen;
@@ -143,11 +143,11 @@ std::vector<Setter> setters_of(const calibrate::CsvFile& file) {
 
 }  // namespace
 
-std::vector<PublishedRow> published_rows(const calibrate::CsvFile& file) {
+std::vector<PublishedRow> published_rows(const sim::CsvFile& file) {
   const std::vector<Setter> setters = setters_of(file);
   std::vector<PublishedRow> rows;
   std::set<std::string> ids;
-  for (const calibrate::CsvRow& cells : file.rows) {
+  for (const sim::CsvRow& cells : file.rows) {
     PublishedRow row;
     row.line = cells.line;
     const std::string where = file.path + ":" + std::to_string(cells.line);

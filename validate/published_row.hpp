@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/csv.hpp"
+#include "sim/csv.hpp"
 
 namespace stepcast::validate {
 
@@ -32,6 +32,6 @@ struct PublishedRow {
 
 /// Reads rows of exactly the documented columns, in any order. Throws InputError with file:line: a
 /// missing, unknown or doubled column, a cell that is no such number, an id that is empty or twice.
-std::vector<PublishedRow> published_rows(const calibrate::CsvFile& file);
+std::vector<PublishedRow> published_rows(const sim::CsvFile& file);
 
 }  // namespace stepcast::validate

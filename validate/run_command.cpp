@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -20,6 +18,7 @@
 #include "sim/scenario_file.hpp"
 #include "sim/simulate.hpp"
 #include "sim/sweep.hpp"
+#include "sim/today.hpp"
 #include "sim/toml_table.hpp"
 #include "validate/run_comparison.hpp"
 #include "validate/trainer_process.hpp"
@@ -192,25 +191,19 @@ int run_points(const Arguments& arguments, const std::vector<Point>& points, con
   return sim::exit_ok;
 }
 
-std::string today() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
-}
-
 void write_report(const Arguments& arguments, const std::vector<RunComparison>& points) {
   const fs::path scenario = arguments.positional()[0];
   std::error_code error;  // shows when the file is written
   fs::create_directories(arguments.get("report"), error);
   const fs::path path = fs::path(arguments.get("report")) /
-                        fmt::format("{}_{}.md", scenario.stem().string(), today());
+                        fmt::format("{}_{}.md", scenario.stem().string(), sim::today());
   std::string text = fmt::format(
       "# Measured beside simulated: {}\n\nMeasured {} (UTC) by `stepcast validate run {}` on {} "
       "(host: {}, kernel {}).\n`error` is simulated over measured "
       "less one; `+-` is how much the measured steps vary.\n\n```\n{}```\n",
-      scenario.filename().string(), today(), scenario.filename().string(), points.front().device,
-      calibrate::host::clocks(), calibrate::host::system_name(), table_of(points));
+      scenario.filename().string(), sim::today(), scenario.filename().string(),
+      points.front().device, calibrate::host::clocks(), calibrate::host::system_name(),
+      table_of(points));
   for (const RunComparison& c : points) text += "\n```\n" + text_of(c) + "```\n";
   write_file(path, text);
 }

@@ -11,7 +11,7 @@ namespace stepcast::validate {
 inline sim::Catalogue catalogue() { return sim::Catalogue(STEPCAST_SOURCE_DIR "/scenarios"); }
 
 inline std::vector<MeasuredRow> rows_of(const std::string& text) {
-  return measured_rows(calibrate::parse_csv("x.csv", text));
+  return measured_rows(sim::parse_csv("x.csv", text));
 }
 
 inline const std::string collective_header =

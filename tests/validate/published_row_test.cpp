@@ -26,7 +26,7 @@ std::string row(const std::string& id, const std::string& gpus, const std::strin
 }
 
 std::vector<PublishedRow> read(const std::string& text) {
-  return published_rows(calibrate::parse_csv("rows.csv", text));
+  return published_rows(sim::parse_csv("rows.csv", text));
 }
 
 std::string error_of(const std::string& text) {

@@ -1,15 +1,15 @@
-#include "calibrate/import.hpp"
+#include "sim/published_csv.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "calibrate/export.hpp"
 #include "engine/check.hpp"
+#include "sim/calibration_csv.hpp"
 
 using namespace stepcast;
 using namespace stepcast::literals;
-using calibrate::import_csv;
-using calibrate::parse_csv;
 using Catch::Contains;
+using sim::import_csv;
+using sim::parse_csv;
 
 namespace {
 
@@ -94,82 +94,31 @@ TEST_CASE("a header is checked before its rows") {
                     Contains("did you mean \"kind\"?"));
 }
 
-TEST_CASE("what is exported imports as the same rows") {
-  const auto table = import_csv(parse_csv(
-      "f.csv",
-      header + gemm("m=8;n=16;k=32;opA=N;opB=T", "1.5", "TFLOP/s") +
-          "\nA100,attention_fwd,b=4;h=16;s=4096;d=128;causal=0,1,1,1,fp16,196,TFLOP/s,\"a, "
-          "b\",url,low,,,,,,flash2,\n"
-          "H100,allreduce,1048576,8,1,8,fp32,50,us,src,url,high,nvlink,3200,2.20,1,wall,,\n"
-          "H100,sendrecv,max,multi,multi,8,fp32,40,GB/s busbw,src,url,high,,,,,,,\n"
-          "H100,copy,hbm d2d (read+write),1,1,1,n/a,2900,GB/s,src,url,high,,,,,,,\n"));
-  const auto again = import_csv(parse_csv("g.csv", calibrate::export_csv(table)));
-  CHECK(again == table);
-}
-
-TEST_CASE("a measured table exported as CSV comes back whole") {
-  const sim::RowSource source{
-      "stepcast-calibrate on X, 2026-11-21",
-      "measured: X, \"quoted\"",
-      "high",
-      {"X", "580", "CUDA 13.0", "cuBLAS 13.0", "NCCL 2.28.9", "SM 1980 MHz", "2026-11-21", "run"}};
-  const sim::Quality quality{0.004, 120, 3, 0.001};
-  sim::CalibrationTable table;
-  table.gemm = {{"X", "bf16", 4096, 8192, 512, "TN", "random", 700_TFLOPps, source, true,
-                 "heuristic", "cold", quality}};
-  table.attention = {{"X", "bf16", "backward", "own_flash", 2, 32, 8, 4096, 128, "causal",
-                      300_TFLOPps, source, "hot", quality}};
-  table.elementwise = {{"X", "bf16", "adamw", "own", 1, "", 28_MiB, 20_us, source, 1 << 20,
-                        "forward", "cold", quality}};
-  table.collectives = {{"X",
-                        "fp32",
-                        "allreduce",
-                        8,
-                        1,
-                        8,
-                        1_MiB,
-                        100_us,
-                        "nvlink",
-                        "2.28.9",
-                        "event",
-                        "8 per node",
-                        {},
-                        BytesPerSecond(1048576 * 1.75 / 100e-6),
-                        source,
-                        "ring",
-                        "ll128",
-                        quality}};
-  table.copies = {
-      {"X", "memory", "copy (read and write)", 1, 3000_GBps, source, 1_GiB, "cold", quality},
-      {"X", "pcie", "host_to_device", 1, 50_GBps, source, 64_MiB, "cold", quality}};
-  table.launches = {{"X", "kernel", 2500_ns, source, quality}};
-  table.overlaps = {{"X", "gemm bf16 4096x4096x4096 NT", "allreduce", 8, 1, 64_MiB, 200_us, 260_us,
-                     400_us, 500_us, source, quality}};
-  table.powers = {{"X", "idle", Watts(70), source}};
-  const auto again = import_csv(parse_csv("x.csv", calibrate::export_csv(table)));
-  CHECK(again.gemm == table.gemm);
-  CHECK(again.attention == table.attention);
-  CHECK(again.elementwise == table.elementwise);
-  REQUIRE(again.collectives.size() == 1);
-  CHECK(again.collectives[0].busbw.value == Approx(table.collectives[0].busbw.value));
-  table.collectives[0].busbw = again.collectives[0].busbw;
-  CHECK(again.collectives == table.collectives);
-  CHECK(again.copies == table.copies);
-  CHECK(again.launches == table.launches);
-  table.overlaps[0].quality = again.overlaps.at(0).quality;
-  CHECK(again.overlaps == table.overlaps);
-  CHECK(again.overlaps[0].quality == quality);
-  CHECK(again.powers == table.powers);
-}
-
 TEST_CASE("a flag, a cache or a unit that is none is an error of its line") {
   const std::string more = "gpu,kind,shape,dtype,value,unit,source,url_or_repo_path,confidence,";
   const auto with = [&](const std::string& column, const std::string& row) {
     return import_csv(parse_csv("rows.csv", more + column + "\n" + row + "\n"));
   };
   CHECK_THROWS_WITH(with("accumulate", "X,gemm,m=1;n=1;k=1,bf16,1,TFLOP/s,s,u,high,yes"),
-                    Contains("rows.csv:2") && Contains("accumulate is 0 or 1"));
+                    Contains("rows.csv:2") && Contains("accumulate \"yes\" is not 0 or 1"));
   CHECK_THROWS_WITH(with("cache", "X,gemm,m=1;n=1;k=1,bf16,1,TFLOP/s,s,u,high,warm"),
-                    Contains("cache is cold or hot"));
+                    Contains("cache \"warm\" is none of cold, hot"));
   CHECK_THROWS_WITH(with("cache", "X,power,idle,n/a,70,us,s,u,high,"), Contains("write W"));
+}
+
+TEST_CASE("what was measured beside kernels comes in the columns of its kind") {
+  const auto table = import_csv(parse_csv(
+      "f.csv",
+      "gpu,kind,shape,ranks,nodes,dtype,value,unit,source,url_or_repo_path,confidence,kernel,"
+      "collective,kernel_alone,kernel_beside,collective_alone,collective_beside,samples,device\n"
+      "X,launch,kernel,,,n/a,2.5,us,s,r,high,,,,,,,120,X\n"
+      "X,overlap,67108864,8,1,n/a,260,us,s,r,high,gemm,allreduce,200,260,400,500,50,X\n"
+      "X,power,idle,,,n/a,70,W,s,r,high,,,,,,,,X\n"));
+  CHECK(table.launches.at(0).duration == 2500_ns);
+  CHECK(table.launches.at(0).quality.samples == 120);
+  CHECK(table.overlaps.at(0).bytes == 64_MiB);
+  CHECK(table.overlaps.at(0).kernel_beside == 260_us);
+  CHECK(table.overlaps.at(0).collective_alone == 400_us);
+  CHECK(table.powers.at(0).power == Watts(70));
+  CHECK(table.powers.at(0).source.on.device == "X");
 }

@@ -1,11 +1,11 @@
-#include "calibrate/csv.hpp"
+#include "sim/csv.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "engine/check.hpp"
 
-using stepcast::calibrate::csv_cell;
-using stepcast::calibrate::parse_csv;
+using stepcast::sim::csv_cell;
+using stepcast::sim::parse_csv;
 
 TEST_CASE("cells are separated by commas, quotes keep commas and line ends inside") {
   const auto file = parse_csv("f.csv", "a,b\r\n1,\"x, \"\"y\"\"\nz\"\n\n,last");

@@ -1,4 +1,6 @@
-#include "calibrate/csv.hpp"
+#include "sim/csv.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -7,8 +9,9 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/suggest.hpp"
 
-namespace stepcast::calibrate {
+namespace stepcast::sim {
 namespace {
 
 /// Reads one row after the other and counts lines.
@@ -115,6 +118,38 @@ CsvFile read_csv(const std::string& path) {
   return parse_csv(path, std::move(text).str());
 }
 
+CsvColumns columns_of(const CsvFile& file, std::span<const std::string> known) {
+  const std::string where = file.path + ":1";
+  CsvColumns columns;
+  for (const std::string& name : file.header) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      const auto near = closest(name, known);
+      throw InputError(where, "unknown column \"" + name + "\"",
+                       near ? "did you mean \"" + *near + "\"?"
+                            : fmt::format("known: {}", fmt::join(known, ", ")));
+    }
+    if (!columns.emplace(name, columns.size()).second)
+      throw InputError(where, "column \"" + name + "\" twice");
+  }
+  return columns;
+}
+
+const std::string& CsvLine::text(std::string_view column) const {
+  static const std::string nothing;
+  const auto found = columns_.find(column);
+  return found == columns_.end() ? nothing : row_.cells[found->second];
+}
+
+const std::string& CsvLine::stated(std::string_view column) const {
+  const std::string& cell = text(column);
+  if (cell.empty()) fail("the column \"" + std::string(column) + "\" is empty");
+  return cell;
+}
+
+void CsvLine::fail(const std::string& what, const std::string& hint) const {
+  throw InputError(file_.path + ":" + std::to_string(row_.line), what, hint);
+}
+
 std::string csv_cell(std::string_view text) {
   if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
   std::string cell = "\"";
@@ -125,4 +160,4 @@ std::string csv_cell(std::string_view text) {
   return cell + '"';
 }
 
-}  // namespace stepcast::calibrate
+}  // namespace stepcast::sim

@@ -3,10 +3,10 @@
 // error with file and line. Knows no HDF5.
 #pragma once
 
-#include "calibrate/csv.hpp"
 #include "sim/calibration_table.hpp"
+#include "sim/csv.hpp"
 
-namespace stepcast::calibrate {
+namespace stepcast::sim {
 
 /// Columns: gpu, kind, shape_or_bytes (or shape), dtype, value, unit, source, url_or_repo_path,
 /// confidence; and as the kind needs them ranks, nodes, gpus_per_node, fabric,
@@ -15,8 +15,8 @@ namespace stepcast::calibrate {
 /// Kinds and their units: gemm, attention_fwd, attention_bwd, attention_fwd_bwd in TFLOP/s;
 /// allreduce, allgather, reducescatter, alltoall, sendrecv, broadcast, reduce in us or "GB/s
 /// busbw"; copy in GB/s; the kinds of sim/kernel_names.hpp in us; launch in us; overlap in us, with
-/// kernel, collective and the four times in columns of their own; power in W. What `export --csv`
-/// writes of a measured table comes back whole: its columns say layout, cache, quality and machine.
-sim::CalibrationTable import_csv(const CsvFile& file);
+/// kernel, collective and the four times in columns of their own; power in W. Other columns
+/// (layout, cache, quality, machine) are named as in calibration_columns.hpp.
+CalibrationTable import_published_csv(const CsvFile& file);
 
-}  // namespace stepcast::calibrate
+}  // namespace stepcast::sim

@@ -1,0 +1,61 @@
+// Comma-separated files with a header line, quotes as in RFC 4180, each row with its line number.
+// Knows no column.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepcast::sim {
+
+struct CsvRow {
+  std::int64_t line = 0;  // where the row begins, counted from 1
+  std::vector<std::string> cells;
+};
+
+struct CsvFile {
+  std::string path;
+  std::vector<std::string> header;
+  std::vector<CsvRow> rows;
+};
+
+/// Throws InputError with file:line: no header, an open quote, text after a closing quote, a row
+/// with more or fewer cells than the header, a byte that is no text.
+CsvFile parse_csv(std::string path, std::string_view text);
+
+/// Reads a file and parses it.
+CsvFile read_csv(const std::string& path);
+
+/// Where each column stands in a header.
+using CsvColumns = std::map<std::string, std::size_t, std::less<>>;
+
+/// Throws InputError on a column that is not `known` (with a suggestion) or stands twice.
+CsvColumns columns_of(const CsvFile& file, std::span<const std::string> known);
+
+/// A row with its cells by the names of their columns. Every complaint names file and line.
+class CsvLine {
+ public:
+  CsvLine(const CsvFile& file, const CsvColumns& columns, const CsvRow& row)
+      : file_(file), columns_(columns), row_(row) {}
+
+  /// The cell under `column`; "" where the file has no such column.
+  const std::string& text(std::string_view column) const;
+  /// Likewise, but an empty cell is an error.
+  const std::string& stated(std::string_view column) const;
+  [[noreturn]] void fail(const std::string& what, const std::string& hint = {}) const;
+
+ private:
+  const CsvFile& file_;
+  const CsvColumns& columns_;
+  const CsvRow& row_;
+};
+
+/// A cell, in quotes where it needs them.
+std::string csv_cell(std::string_view text);
+
+}  // namespace stepcast::sim

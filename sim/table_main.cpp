@@ -1,0 +1,31 @@
+// stepcast-table: measurements kept as CSV to a calibration table. The build makes the published
+// table with it, so that `stepcast` needs no calibrate; users have stepcast-calibrate import.
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "engine/check.hpp"
+#include "sim/calibration_csv.hpp"
+#include "sim/today.hpp"
+
+int main(int argc, char** argv) {
+  using namespace stepcast;
+  if (argc < 4) {
+    std::fputs("usage: stepcast-table OUT.h5 TITLE FILE.csv ...\n", stderr);
+    return 2;
+  }
+  try {
+    sim::CalibrationTable table;
+    for (int i = 3; i < argc; ++i) sim::append(table, sim::import_csv(sim::read_csv(argv[i])));
+    table.title = argv[2];
+    table.created = sim::today();
+    sim::write_calibration(argv[1], table);
+    return 0;
+  } catch (const InputError& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 3;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "stepcast-table: internal error: %s\n", error.what());
+    return 1;
+  }
+}
