@@ -27,7 +27,7 @@ struct GpuSpec {
   std::int64_t nvlink_links = 0;
   Watts tdp{};
   Watts idle{};
-  std::string nccl_since;  // the first NCCL that knows it, as in 2.25; empty: all of the catalogue
+  std::string nccl_since{};  // the first NCCL that knows it, as in 2.25; empty: all known ones
 
   friend bool operator==(const GpuSpec&, const GpuSpec&) = default;
 };

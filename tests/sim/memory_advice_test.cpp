@@ -3,6 +3,7 @@
 #include <rapidcheck.h>
 
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include "engine/units_text.hpp"
 #include "sim/catalogue.hpp"
@@ -65,12 +66,15 @@ TEST_CASE("a plan that does not fit is told what would, with the memory of the c
 }
 
 TEST_CASE("only what the framework can run is advised") {
-  const std::string megatron = "[software]\nframework = \"megatron-core\"\n";
-  const std::string plan = "data = \"zero1\"\ntensor = 2\n", batch = "global = 256\n";
-  CHECK_THAT(memory_advice(scenario_of(with(plan, batch) + megatron)), !Contains("zero3"));
-  CHECK_THAT(
-      memory_advice(scenario_of(with(plan, batch) + megatron + "use_megatron_fsdp = true\n")),
-      Contains("data = "));
+  const auto advice = [](const std::string& flag) {
+    return memory_advice(scenario_of(
+        "[model]\nname = \"llama2-70b\"\n[cluster]\nnode = \"dgx-h100\"\nnodes = 4\n[plan]\n"
+        "data = \"zero1\"\ntensor = 8\nsequence_parallel = true\n[batch]\nglobal = 4\n[software]\n"
+        "framework = \"megatron-core\"\n" +
+        flag));
+  };
+  CHECK_THAT(advice(""), !Contains("data = "));
+  CHECK_THAT(advice("use_megatron_fsdp = true\n"), Contains("data = \"zero2\""));
 }
 
 TEST_CASE("changes that are too little by themselves are tried together") {
@@ -120,13 +124,16 @@ TEST_CASE("gradients that are kept whole because the scenario says so are named"
   CHECK(warnings("data = \"zero1\"\nreduce = \"last\"\n").empty());
 }
 
+// Where whole gradients wait by the framework's habit (no_sync, pipeline stages), zero2 may need
+// more than zero1, which keeps them in its buckets; zero3 still needs no more than zero2. Not for
+// toy models, whose ends and single layers outweigh the shards.
 TEST_CASE("memory falls from ddp to zero3 over the kinds that a framework runs, as it reduces") {
   const std::vector<workloads::Software> frameworks = all_software();
   CHECK(rc::check([&] {
     const workloads::Software software = *rc::gen::elementOf(frameworks);
     workloads::TransformerShape shape = scenario_of(with("", "local = 1\n")).model;
-    shape.layers = *rc::gen::inRange<std::int64_t>(8, 64);
-    shape.hidden = 1024 * *rc::gen::inRange<std::int64_t>(1, 9);
+    shape.layers = *rc::gen::inRange<std::int64_t>(24, 96);
+    shape.hidden = 1024 * *rc::gen::inRange<std::int64_t>(4, 13);
     shape.heads = shape.kv_heads = shape.hidden / 128;
     shape.ffn_hidden = 4 * shape.hidden;
     workloads::ParallelPlan plan;
@@ -135,7 +142,8 @@ TEST_CASE("memory falls from ddp to zero3 over the kinds that a framework runs, 
     const workloads::Batch batch{.micro_batch = *rc::gen::inRange<std::int64_t>(1, 3),
                                  .micro_batches = *rc::gen::inRange<std::int64_t>(1, 9),
                                  .sequence = 2048};
-    std::optional<Bytes> before;
+    Bytes before(std::numeric_limits<std::int64_t>::max());
+    bool waited = false;
     for (const auto& [name, kind] : data_parallel_names) {
       if (!workloads::runnable_kinds(software, plan.pipeline > 1).has(kind)) continue;
       plan.data = kind;
@@ -143,7 +151,10 @@ TEST_CASE("memory falls from ddp to zero3 over the kinds that a framework runs, 
       const Bytes needed = workloads::peak_memory(shape, plan, batch, {}, software).total();
       RC_LOG() << software.framework << " " << software.version << " " << name << " "
                << to_text(needed) << "\n";
-      RC_ASSERT(!before || needed <= *before);
+      const bool waits = plan.reduce == ReduceWhen::last && batch.micro_batches > 1 &&
+                         (kind == DataParallel::zero2 || kind == DataParallel::zero3);
+      if (waits == waited) RC_ASSERT(needed <= before);
+      waited = waits;
       before = needed;
     }
   }));
