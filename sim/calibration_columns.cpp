@@ -98,8 +98,8 @@ Column positive(Column column) {
   column.positive = true;
   return column;
 }
-Column words(std::vector<std::string_view> words, Column column) {
-  column.words = std::move(words);
+Column words(std::span<const std::string_view> words, Column column) {
+  column.words = words;
   return column;
 }
 template <class Listed>  // a column or a family
@@ -152,7 +152,13 @@ Family Of<rows>::family(const char* name, std::vector<Column> columns) {
   };
 }
 
-Column cache(Column column) { return since(2, words({"", "cold", "hot"}, std::move(column))); }
+constexpr std::string_view layouts[] = {"", "NN", "NT", "TN", "TT"};
+constexpr std::string_view contents[] = {"", "random", "small", "zeros"};
+constexpr std::string_view passes[] = {"", "forward", "backward"};
+constexpr std::string_view attention_passes[] = {"forward", "backward", "forward_backward"};
+constexpr std::string_view masks[] = {"causal", "full", "not_stated"};
+constexpr std::string_view caches[] = {"", "cold", "hot"};
+Column cache(Column column) { return since(2, words(caches, column)); }
 
 Family gemm() {
   using Row = GemmRow;
@@ -161,10 +167,10 @@ Family gemm() {
       "gemm",
       {Of::key<&Row::gpu>("gpu"), Of::key<&Row::dtype>("dtype"), positive(Of::key<&Row::m>("m")),
        positive(Of::key<&Row::n>("n")), positive(Of::key<&Row::k>("k")),
-       words({"", "NN", "NT", "TN", "TT"}, Of::key<&Row::layout>("layout")),
-       words({"", "random", "small", "zeros"}, Of::key<&Row::data>("data")),
-       positive(Of::figure<&Row::rate>("rate")), since(2, Of::key<&Row::accumulate>("accumulate")),
-       since(2, Of::key<&Row::choice>("choice")), cache(Of::key<&Row::cache>("cache"))});
+       words(layouts, Of::key<&Row::layout>("layout")),
+       words(contents, Of::key<&Row::data>("data")), positive(Of::figure<&Row::rate>("rate")),
+       since(2, Of::key<&Row::accumulate>("accumulate")), since(2, Of::key<&Row::choice>("choice")),
+       cache(Of::key<&Row::cache>("cache"))});
 }
 
 Family attention() {
@@ -173,12 +179,12 @@ Family attention() {
   return Of::family(
       "attention",
       {Of::key<&Row::gpu>("gpu"), Of::key<&Row::dtype>("dtype"),
-       words({"forward", "backward", "forward_backward"}, Of::key<&Row::pass>("pass")),
+       words(attention_passes, Of::key<&Row::pass>("pass")),
        Of::key<&Row::implementation>("implementation"), Of::key<&Row::batch>("batch"),
        Of::key<&Row::heads>("heads"), Of::key<&Row::kv_heads>("kv_heads"),
        positive(Of::key<&Row::sequence>("sequence")), positive(Of::key<&Row::head_dim>("head_dim")),
-       words({"causal", "full", "not_stated"}, Of::key<&Row::mask>("mask")),
-       positive(Of::figure<&Row::rate>("rate")), cache(Of::key<&Row::cache>("cache"))});
+       words(masks, Of::key<&Row::mask>("mask")), positive(Of::figure<&Row::rate>("rate")),
+       cache(Of::key<&Row::cache>("cache"))});
 }
 
 Family elementwise() {
@@ -190,8 +196,7 @@ Family elementwise() {
        Of::key<&Row::implementation>("implementation"), Of::key<&Row::tokens>("tokens"),
        Of::key<&Row::shape>("shape"), positive(Of::note<&Row::bytes>("bytes")),
        positive(Of::figure<&Row::duration>("duration")), since(2, Of::key<&Row::width>("width")),
-       since(2, words({"", "forward", "backward"}, Of::key<&Row::pass>("pass"))),
-       cache(Of::key<&Row::cache>("cache"))});
+       since(2, words(passes, Of::key<&Row::pass>("pass"))), cache(Of::key<&Row::cache>("cache"))});
 }
 
 Family collectives() {

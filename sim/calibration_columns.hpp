@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -29,9 +30,9 @@ struct Column {
   Role role;
   Cell (*get)(const CalibrationTable&, std::size_t row);  // text is a view into the table
   void (*set)(CalibrationTable&, std::size_t row, const Cell&);
-  bool positive = false;                  // other numbers may be zero, none is negative
-  std::vector<std::string_view> words{};  // what a text may be; none: any
-  std::int64_t since = 1;                 // version of the file that brought it
+  bool positive = false;                      // other numbers may be zero, none is negative
+  std::span<const std::string_view> words{};  // what a text may be; none: any
+  std::int64_t since = 1;                     // version of the file that brought it
 };
 
 struct Family {

@@ -166,8 +166,10 @@ std::string rows_text(const Family& family, const CalibrationTable& table) {
       }
   for (std::size_t row = 0; row < family.size(table); ++row) {
     std::vector<std::string> cells;
-    for (const Column* column : shown)
-      cells.push_back(readable_text(*column, column->get(table, row)));
+    for (const Column* column : shown) {
+      const Cell cell = column->get(table, row);
+      cells.push_back(says_something(cell) ? readable_text(*column, cell) : "-");
+    }
     out.row(std::move(cells));
   }
   return fmt::format("\n{}\n{}", family.name, out.text());

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/csv.hpp"
 #include "sim/calibration_table.hpp"
+#include "sim/csv.hpp"
 
 namespace stepcast::validate {
 

@@ -56,7 +56,7 @@ differ "$work/shown" "$work/shown_again" "an exported table shows otherwise"
 
 # What a cell cannot be, in either form, is told with its file and line.
 sed 's/70.5/seventy/' "$work/all.csv" >"$work/bad.csv"
-expect 3 '^[^ ]*bad.csv:9: value "seventy" is not a positive number' \
+expect 3 'bad.csv:9: value "seventy" is not a positive number' \
   import "$work/bad.csv" --out "$work/bad.h5"
 sed 's/70.5/seventy/' "$work/out.csv" >"$work/bad.csv"
 expect 3 'bad.csv:33: power "seventy" is not a number' import "$work/bad.csv" --out "$work/bad.h5"

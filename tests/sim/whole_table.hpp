@@ -31,7 +31,9 @@ inline void fill(CalibrationTable& table, const Family& family, std::size_t row)
 }
 
 inline CalibrationTable whole_table() {
-  CalibrationTable table{.title = "whole", .created = "2026-11-22"};
+  CalibrationTable table;
+  table.title = "whole";
+  table.created = "2026-11-22";
   for (const Family& family : families()) {
     family.resize(table, 2);
     for (std::size_t row = 0; row < 2; ++row) fill(table, family, row);
