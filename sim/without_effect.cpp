@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "topology/fabric_layout.hpp"
 #include "workloads/piece.hpp"
 
 namespace stepcast::sim {
@@ -19,6 +20,7 @@ struct Rule {
 bool collective(S s) { return s.collective.has_value(); }
 bool one_node(S s) { return s.nodes == 1; }
 bool one_stage(S s) { return !collective(s) && s.plan.pipeline == 1; }
+bool one_turn(S s) { return one_stage(s) && s.batch.micro_batches == 1; }
 bool one_tensor_rank(S s) { return !collective(s) && s.plan.tensor == 1; }
 bool sharded(S s) {
   return workloads::StepInputs{s.model, s.plan, s.batch, s.precision, s.software}.sharded();
@@ -26,6 +28,13 @@ bool sharded(S s) {
 bool units(S s) { return !collective(s) && sharded(s); }
 bool no_units(S s) { return !collective(s) && !sharded(s); }
 bool ddp(S s) { return s.plan.data == workloads::DataParallel::ddp; }
+bool no_buckets(S s) {
+  return units(s) ||
+         (!collective(s) && !s.software.gradient_overlap && (ddp(s) || s.plan.shards() == 1));
+}
+bool one_tier(S s) {
+  return topology::lay_out_fabric(s.fabric, s.node, s.nodes, s.origin).num_tiers() <= 1;
+}
 bool eager(S s) { return s.software.fusion == workloads::Fusion::eager; }
 bool fused(S s) { return s.software.fusion == workloads::Fusion::fused; }
 bool rmsnorm(S s) { return s.model.norm == workloads::Norm::rmsnorm; }
@@ -39,7 +48,7 @@ constexpr Rule rules[] = {
      "the model has no learned positions"},
 
     {"plan.sequence_parallel", one_tensor_rank, "there is one tensor rank"},
-    {"plan.schedule", one_stage, "there is one pipeline stage"},
+    {"plan.schedule", one_turn, "there is one pipeline stage and one micro-batch"},
     {"plan.reduce", [](S s) { return s.batch.micro_batches == 1; }, "there is one micro-batch"},
     {"plan.prefetch", no_units, "no parameters are gathered unit by unit (zero2, zero3)"},
 
@@ -74,8 +83,8 @@ constexpr Rule rules[] = {
      "it is about tensor ranks with whole activations between pipeline stages"},
     {"software.context_exchange", [](S s) { return s.plan.context == 1; },
      "there is one context rank"},
-    {"software.ddp_bucket_bytes", units, "gradients are reduced unit by unit"},
-    {"software.ddp_bucket_bytes_per_rank", units, "gradients are reduced unit by unit"},
+    {"software.ddp_bucket_bytes", no_buckets, "gradients are reduced unit by unit, or all at once"},
+    {"software.ddp_bucket_bytes_per_rank", no_buckets, "gradients are reduced unit by unit, or all at once"},
     {"software.gradient_overlap", units, "gradients are reduced unit by unit"},
     {"software.autocast", units, "parameters are sharded in fp32 and gathered in 16 bits"},
     {"software.clips_each_micro_batch", units, "gradients are reduced unit by unit"},
@@ -96,6 +105,8 @@ constexpr Rule rules[] = {
     {"cluster.fabric.", one_node, "one node needs no fabric"},
     {"cluster.fabric.ecmp_seed",
      [](S s) { return s.fabric.routing != topology::Routing::ecmp; }, "routing is not ecmp"},
+    {"cluster.fabric.oversubscription", one_tier, "no switch has uplinks"},
+    {"cluster.fabric.routing", one_tier, "no switch has uplinks"},
     {"cluster.node.network", one_node, "one node needs no NIC"},
     {"cluster.node.nvlinks",
      [](S s) { return s.node.kind != topology::NodeKind::hybrid_cube_mesh; },
