@@ -23,9 +23,10 @@ class MemberReader : public MemberVisitor<MemberReader> {
     else if (bound == Bound::needed && complete_)
       table_.missing(key.name);
   }
-  template <class T>
-  void member(const Key& key, Bound bound, std::optional<T>& value) {
-    if (auto found = read(key.name, T{}, range_of(bound))) take(key, value, std::move(found));
+  template <class T, class... Choices>
+  void member(const Key& key, Bound bound, std::optional<T>& value, const Choices&... choices) {
+    if (auto found = read(key.name, T{}, range_of(bound), choices...))
+      take(key, value, std::move(found));
   }
   /// A degree, or "best".
   void degree(const Key& key, std::int64_t& value, bool& best) {
