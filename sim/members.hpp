@@ -221,8 +221,9 @@ void visit_plan(Scenario& scenario, Visitor&& visit) {
   visit.may({"recompute", "", "recompute", "KIND"}, plan.recompute, recompute_names);
   visit.positive({"recompute_every", "full: of each part's layers only every n-th"},
                  plan.recompute_every);
-  visit.may({"reduce", "gradients: once per step, or for each micro-batch; default: the software's"},
-            scenario.reduce, reduce_names);
+  visit.may(
+      {"reduce", "gradients: once per step, or for each micro-batch; default: the software's"},
+      scenario.reduce, reduce_names);
   visit.may({"prefetch", "units gathered ahead of their use"}, plan.prefetch);
 }
 

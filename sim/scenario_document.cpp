@@ -50,7 +50,7 @@ void add_step(TomlValue& document, const Scenario& scenario) {
   document.set("model", model_table(scenario));
   document.set("plan", written(empty, [&](auto&& visit) { visit_plan(scenario, visit); }));
   const bool open = scenario.best_tensor || scenario.best_pipeline;  // so is who reduces when
-  if (!open)
+  if (!open && !scenario.reduce)
     document.find("plan")->set("reduce", {word_for(reduce_names, scenario.plan.reduce), {}});
   const BatchKeys batch{scenario.global_batch, {}, scenario.micro};
   document.set("batch", written(empty, [&](auto&& visit) { visit_batch(batch, visit); }));

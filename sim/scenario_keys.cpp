@@ -66,13 +66,18 @@ class KeyLister : public MemberVisitor<KeyLister> {
   std::vector<ScenarioKey>& out_;
 };
 
-/// What is not written holds as the entry of the catalogue says.
-bool of_an_entry(const std::string& path) {
-  for (const char* own : {"model.name", "model.sequence", "software.framework", "software.version"})
-    if (path == own) return false;
+/// What holds where a key is not written: as the entry of the catalogue says, or what follows from
+/// other keys.
+std::string usual_of(const ScenarioKey& key) {
+  for (const auto& [path, usual] : {std::pair{"model.name", ""},
+                                    {"software.framework", "by [plan]"},
+                                    {"software.version", "the newest"},
+                                    {"cluster.nccl", "the software's"}})
+    if (key.path == path) return usual;
+  if (key.path == "model.sequence") return key.usual;
   for (const char* table : {"model.", "cluster.node.", "cluster.fabric.", "software."})
-    if (path.starts_with(table)) return true;
-  return false;
+    if (key.path.starts_with(table)) return "the entry's";
+  return key.usual;
 }
 
 std::vector<ScenarioKey> listed() {
@@ -81,8 +86,7 @@ std::vector<ScenarioKey> listed() {
   const CollectiveQuery query;
   std::vector<ScenarioKey> out{{"title", "text", "", {"title", "printed above the results"}}};
   visit_scenario(usual, batch, query, [&](const char* table) { return KeyLister(table, out); });
-  for (ScenarioKey& key : out)
-    if (of_an_entry(key.path)) key.usual = "the entry's";
+  for (ScenarioKey& key : out) key.usual = usual_of(key);
   constexpr Key name{"name", "the entry; other keys change it"};
   for (const char* entry : {"cluster.node.name", "cluster.node.gpu.name", "cluster.fabric.name"})
     out.push_back({entry, "text", "", name});

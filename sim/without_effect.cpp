@@ -1,8 +1,10 @@
 #include "sim/without_effect.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 #include "topology/fabric_layout.hpp"
+#include "workloads/framework_rules.hpp"
 #include "workloads/piece.hpp"
 
 namespace stepcast::sim {
@@ -49,8 +51,18 @@ constexpr Rule rules[] = {
 
     {"plan.sequence_parallel", one_tensor_rank, "there is one tensor rank"},
     {"plan.schedule", one_turn, "there is one pipeline stage and one micro-batch"},
-    {"plan.reduce", [](S s) { return s.batch.micro_batches == 1; }, "there is one micro-batch"},
+    {"plan.reduce",
+     [](S s) { return s.batch.micro_batches == 1 && s.plan.reduce != workloads::usual_reduction(s.plan, s.software); },
+     "there is one micro-batch"},
     {"plan.prefetch", no_units, "no parameters are gathered unit by unit (zero2, zero3)"},
+
+    {"software.nccl", [](S s) { return std::ranges::count(s.changed, "cluster.nccl") > 0; },
+     "cluster.nccl says which"},
+    {"software.reduce_each", [](S s) { return s.reduce.has_value() || s.batch.micro_batches == 1; },
+     "plan.reduce says when, or there is one micro-batch"},
+    {"software.reduce_each_in_pipeline",
+     [](S s) { return s.reduce.has_value() || s.plan.pipeline == 1 || s.batch.micro_batches == 1; },
+     "plan.reduce says when, or there is one pipeline stage or micro-batch"},
 
     {"software.fused_norm",
      [](S s) { return !eager(s) || (s.software.composite_blocks && !rmsnorm(s)); },
@@ -101,7 +113,6 @@ constexpr Rule rules[] = {
     {"software.launch_kernel", [](S s) { return s.measured_launch; },
      "the launch is measured ([calibration] launch)"},
 
-    {"cluster.nccl", [](S s) { return s.gpus == 1; }, "there is one GPU"},
     {"cluster.fabric.", one_node, "one node needs no fabric"},
     {"cluster.fabric.ecmp_seed",
      [](S s) { return s.fabric.routing != topology::Routing::ecmp; }, "routing is not ecmp"},

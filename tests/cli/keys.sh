@@ -38,7 +38,7 @@ sequence = 512
 [cluster]
 node = "dgx-h100"
 [batch]
-global = 8
+global = 16
 [software]
 framework = "pytorch-fsdp2"
 version = "2.3"
