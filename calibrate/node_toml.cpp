@@ -25,28 +25,28 @@ std::string quoted(const std::string& text) {
 }
 
 /// Collects "key = value" lines of a node's members, in the order of the catalogue.
-class KeyWriter {
+class KeyWriter : public sim::MemberVisitor<KeyWriter> {
  public:
   std::vector<std::pair<std::string, std::string>> lines;
 
-  template <class T, class... Choices>
-  void needs(std::string_view key, const T& member, const Choices&... choices) {
-    may(key, member, choices...);
-  }
   template <class E, class Choices>
-  void may(std::string_view key, const E& member, const Choices& choices) {
-    put(key, quoted(std::string(sim::word_for(choices, member))));
+  void member(const sim::Key& key, sim::Bound, const E& value, const Choices& choices) {
+    put(key, quoted(sim::word_for(choices, value)));
   }
   template <class Q>
-  void may(std::string_view key, const Q& member) {
-    put(key, quoted(to_exact_text(member)));
+  void member(const sim::Key& key, sim::Bound, const Q& value) {
+    put(key, quoted(to_exact_text(value)));
   }
-  void may(std::string_view key, const std::int64_t& member) { put(key, std::to_string(member)); }
-  void may(std::string_view key, const bool& member) { put(key, member ? "true" : "false"); }
-  void may(std::string_view key, const std::string& member) {
-    if (!member.empty()) put(key, quoted(member));
+  void member(const sim::Key& key, sim::Bound, const std::int64_t& value) {
+    put(key, std::to_string(value));
   }
-  void may(std::string_view key, const std::vector<std::vector<std::int64_t>>& rows) {
+  void member(const sim::Key& key, sim::Bound, const bool& value) {
+    put(key, value ? "true" : "false");
+  }
+  void member(const sim::Key& key, sim::Bound, const std::string& value) {
+    if (!value.empty()) put(key, quoted(value));
+  }
+  void member(const sim::Key& key, sim::Bound, const std::vector<std::vector<std::int64_t>>& rows) {
     if (rows.empty()) return;
     std::string text = "[\n";
     for (const auto& row : rows) text += fmt::format("  [{}],\n", fmt::join(row, ", "));
@@ -54,8 +54,8 @@ class KeyWriter {
   }
 
  private:
-  void put(std::string_view key, std::string value) {
-    lines.emplace_back(std::string(key), std::move(value));
+  void put(const sim::Key& key, std::string value) {
+    lines.emplace_back(key.name, std::move(value));
   }
 };
 

@@ -138,38 +138,44 @@ Spec changed_entry(const Catalogue& catalogue, const Kind& kind, TableReader& ta
 
 template <class Spec, class Fill>
 Spec any_entry(const Catalogue& catalogue, const Kind& kind, const TomlValue& value,
-               const Spec* base, Fill fill) {
+               const Spec* base, Catalogue::Changes* changed, Fill fill) {
   if (const auto* name = value.text())
     return named_entry<Spec>(catalogue, kind, *name, value.where, fill);
   TableReader table(value, kind.table);
   Spec spec = changed_entry(catalogue, kind, table, base, fill);
   read_sources(table);
   table.finish();
+  if (changed != nullptr)
+    changed->insert(changed->end(), table.changes().begin(), table.changes().end());
   return spec;
 }
 
 }  // namespace
 
-topology::GpuSpec Catalogue::gpu(const TomlValue& value, const topology::GpuSpec* base) const {
+topology::GpuSpec Catalogue::gpu(const TomlValue& value, const topology::GpuSpec* base,
+                                 Changes* changed) const {
   return any_entry<topology::GpuSpec>(
-      *this, gpu_kind, value, base, [](auto& gpu, TableReader& table, bool complete) {
+      *this, gpu_kind, value, base, changed, [](auto& gpu, TableReader& table, bool complete) {
         read_members(table, complete, [&](auto&& visitor) { visit_gpu(gpu, visitor); });
       });
 }
 
-topology::NodeSpec Catalogue::node(const TomlValue& value) const {
+topology::NodeSpec Catalogue::node(const TomlValue& value, Changes* changed) const {
   return any_entry<topology::NodeSpec>(
-      *this, node_kind, value, nullptr, [this](auto& node, TableReader& table, bool complete) {
+      *this, node_kind, value, nullptr, changed,
+      [&](auto& node, TableReader& table, bool complete) {
         const TomlValue* gpu_value = table.value("gpu");
         read_members(table, complete, [&](auto&& visitor) { visit_node(node, visitor); });
         if (complete) table.required("gpu", gpu_value);
-        if (gpu_value != nullptr) node.gpu = gpu(*gpu_value, complete ? nullptr : &node.gpu);
+        if (gpu_value != nullptr)
+          node.gpu = gpu(*gpu_value, complete ? nullptr : &node.gpu, changed);
       });
 }
 
-topology::FabricSpec Catalogue::fabric(const TomlValue& value) const {
+topology::FabricSpec Catalogue::fabric(const TomlValue& value, Changes* changed) const {
   return any_entry<topology::FabricSpec>(
-      *this, fabric_kind, value, nullptr, [](auto& fabric, TableReader& table, bool complete) {
+      *this, fabric_kind, value, nullptr, changed,
+      [](auto& fabric, TableReader& table, bool complete) {
         read_members(table, complete, [&](auto&& visitor) { visit_fabric(fabric, visitor); });
         if (fabric.oversubscription < 1)
           table.fail("oversubscription", "'oversubscription' is less than 1",

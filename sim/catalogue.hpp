@@ -20,6 +20,8 @@ struct SourceNote {
 
 class Catalogue {
  public:
+  using Changes = std::vector<std::string>;
+
   /// `directory` holds gpus/, nodes/, fabrics/, models/ and software/.
   explicit Catalogue(std::string directory);
   /// The one of sim/installation.hpp.
@@ -37,9 +39,11 @@ class Catalogue {
 
   // Each reads a value of a scenario: the name of an entry, or a table with `name` and the members
   // that differ; a name that the catalogue lacks needs a table with all members.
-  topology::NodeSpec node(const TomlValue& value) const;
-  topology::GpuSpec gpu(const TomlValue& value, const topology::GpuSpec* base = nullptr) const;
-  topology::FabricSpec fabric(const TomlValue& value) const;
+  // `changed` is appended the keys that differ from the entry's.
+  topology::NodeSpec node(const TomlValue& value, Changes* changed = nullptr) const;
+  topology::GpuSpec gpu(const TomlValue& value, const topology::GpuSpec* base = nullptr,
+                        Changes* changed = nullptr) const;
+  topology::FabricSpec fabric(const TomlValue& value, Changes* changed = nullptr) const;
 
   // The tables [model] and [software]; keys that are not theirs stay unread in `table`.
   workloads::TransformerShape model(TableReader& table) const;

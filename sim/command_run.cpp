@@ -13,82 +13,97 @@
 #include "sim/report_text.hpp"
 #include "sim/results_file.hpp"
 #include "sim/scenario_file.hpp"
+#include "sim/scenario_keys.hpp"
 #include "sim/simulate.hpp"
 #include "sim/toml_table.hpp"
 
 namespace stepcast::sim {
 namespace {
 
-constexpr Option run_options[] = {
-    {"model", "NAME", "model.name", "model of the catalogue (stepcast show models)"},
-    {"sequence", "TOKENS", "model.sequence", "tokens per sequence"},
-    {"gpu", "NAME", "", "GPU, in its DGX node: h100, a100, v100"},
-    {"node", "NAME", "cluster.node", "node of the catalogue, or a file (stepcast show clusters)"},
-    {"nodes", "N", "cluster.nodes", "number of nodes"},
-    {"fabric", "NAME", "cluster.fabric", "fabric of the catalogue, or a file"},
-    {"nccl", "VERSION", "cluster.nccl", "NCCL version, as in 2.20"},
-    {"nccl-env", "NAME=VALUE", "", "NCCL's own variable, NCCL_ALGO=Ring; may be repeated"},
-    {"data", "KIND", "plan.data", "ddp, zero1, zero2, zero3"},
-    {"tensor", "N", "plan.tensor", "tensor-parallel degree, or best"},
-    {"pipeline", "N", "plan.pipeline", "pipeline stages, or best"},
-    {"sequence-parallel", "", "plan.sequence_parallel", "cut the sequence between tensor ranks"},
-    {"schedule", "KIND", "plan.schedule", "1f1b, gpipe"},
-    {"virtual-stages", "N", "plan.virtual_stages", "model chunks per stage (interleaved 1f1b)"},
-    {"context", "N", "plan.context", "context-parallel degree: ranks that share each sequence"},
-    {"shard-degree", "N", "plan.shard_degree", "ranks that share one copy (hsdp)"},
-    {"recompute", "KIND", "plan.recompute", "none, selective, full"},
-    {"local-batch", "N", "batch.local", "sequences per GPU and step"},
-    {"global-batch", "N", "batch.global", "sequences per step"},
-    {"micro-batch", "N", "batch.micro_batch", "sequences per replica and micro-batch"},
-    {"micro-batches", "N", "batch.micro_batches", "micro-batches per step"},
-    {"seed", "N", "run.seed", "of [noise]: the same seed gives the same picosecond"},
-    {"without", "WHAT[,WHAT]", "run.without",
-     "leave out interference, latency, bandwidth, jitter, sharing"},
-    {"set", "KEY=VALUE", "", "set any key of the scenario; more may follow, or be repeated"},
-    {"json", "", "", "print JSON"},
-    {"out", "DIR", "", "also write resolved scenario, JSON and HDF5 into DIR"},
+constexpr Option gpu_option{"gpu", "NAME", "", "GPU, in its DGX node: h100, a100, v100"};
+constexpr Option framework_option{"framework", "NAME[@VERSION]", "",
+                                  "framework of the catalogue, its newest version without one"};
+constexpr Option nccl_option{"nccl-env", "NAME=VALUE", "",
+                             "NCCL's own variable, NCCL_ALGO=Ring; may be repeated"};
+constexpr Option stepped_option{"stepped", "", "",
+                                "also chunk by chunk over the links, and why that differs"};
+constexpr Option explain_option{"explain", "", "",
+                                "also channels, terms of the time, busiest link, NCCL's estimates"};
+constexpr Option step_options[] = {
     {"timeline", "FILE", "", "also write the step as Chrome trace events (Perfetto shows them)"},
     {"no-fold", "", "", "simulate every rank"},
     {"check-fold", "", "", "simulate folded and unfolded, fail on a difference"},
     {"ignore-memory", "", "", "go on with a plan that does not fit in memory"},
-    {"threads", "N", "", "points of a sweep to run at once (default: all cores)"},
-    {"quiet", "", "", "no progress"},
 };
-constexpr Option collective_options[] = {
-    {"gpu", "NAME", "", "GPU, in its DGX node: h100, a100, v100"},
-    {"node", "NAME", "cluster.node", "node of the catalogue, or a file"},
-    {"nodes", "N", "cluster.nodes", "number of nodes"},
-    {"fabric", "NAME", "cluster.fabric", "fabric of the catalogue, or a file"},
-    {"nccl", "VERSION", "cluster.nccl", "NCCL version, as in 2.20"},
-    {"nccl-env", "NAME=VALUE", "", "NCCL's own variable, NCCL_ALGO=Ring; may be repeated"},
-    {"bytes", "SIZE", "collective.bytes", "message of nccl-tests: 64MiB"},
-    {"dtype", "TYPE", "collective.dtype", "bf16, fp16, fp32, fp8"},
-    {"stepped", "", "", "also chunk by chunk over the links, and why that differs"},
-    {"explain", "", "", "also channels, terms of the time, busiest link, NCCL's estimates"},
-    {"set", "KEY=VALUE", "", "set any key of the scenario; more may follow, or be repeated"},
+constexpr Option common_options[] = {
+    {"set", "KEY=VALUE", "", "set any key (stepcast show keys); more may follow, or be repeated"},
     {"json", "", "", "print JSON"},
     {"out", "DIR", "", "also write resolved scenario, JSON and HDF5 into DIR"},
     {"threads", "N", "", "points of a sweep to run at once (default: all cores)"},
     {"quiet", "", "", "no progress"},
 };
 
-const Verb run_verb{
-    "run",
-    "[SCENARIO.toml]",
-    1,
-    "Forecasts one training step, or every point of a sweep.",
-    run_options,
-    "stepcast run --model llama2-7b --gpu h100 --nodes 16 --data zero2 --local-batch 2"};
-const Verb sweep_verb{"sweep",     "SCENARIO.toml",
-                      1,           "Runs every point of a scenario's [sweep].",
-                      run_options, "stepcast sweep scenarios/weak_scaling.toml --json"};
-const Verb collective_verb{"collective",
-                           "KIND",
-                           1,
-                           "Times one collective over all GPUs: all_reduce, all_gather, "
-                           "reduce_scatter, broadcast, reduce, all_to_all, send_receive.",
-                           collective_options,
-                           "stepcast collective all_reduce --gpu h100 --nodes 4 --bytes 64MiB"};
+/// Options that set keys of a scenario, and the others.
+const std::vector<Option>& run_options() {
+  static const std::vector<Option> options = [] {
+    std::vector<Option> out{gpu_option};
+    for (const Option& option : key_options({"model", "cluster", "plan", "batch", "run"}))
+      out.push_back(option);
+    out.insert(out.end(), {framework_option, nccl_option});
+    out.insert(out.end(), std::begin(common_options), std::end(common_options));
+    out.insert(out.end(), std::begin(step_options), std::end(step_options));
+    return out;
+  }();
+  return options;
+}
+
+const std::vector<Option>& collective_options() {
+  static const std::vector<Option> options = [] {
+    std::vector<Option> out{gpu_option};
+    for (const Option& option : key_options({"cluster", "collective"})) out.push_back(option);
+    out.insert(out.end(), {nccl_option, stepped_option, explain_option});
+    out.insert(out.end(), std::begin(common_options), std::end(common_options));
+    return out;
+  }();
+  return options;
+}
+
+Verb run_verb() {
+  return {"run",
+          "[SCENARIO.toml]",
+          1,
+          "Forecasts one training step, or every point of a sweep.",
+          run_options(),
+          "stepcast run --model llama2-7b --gpu h100 --nodes 16 --data zero2 --local-batch 2"};
+}
+Verb sweep_verb() {
+  return {"sweep",
+          "SCENARIO.toml",
+          1,
+          "Runs every point of a scenario's [sweep].",
+          run_options(),
+          "stepcast sweep scenarios/weak_scaling.toml --json"};
+}
+Verb collective_verb() {
+  return {"collective",
+          "KIND",
+          1,
+          "Times one collective over all GPUs: all_reduce, all_gather, "
+          "reduce_scatter, broadcast, reduce, all_to_all, send_receive.",
+          collective_options(),
+          "stepcast collective all_reduce --gpu h100 --nodes 4 --bytes 64MiB"};
+}
+
+/// --framework NAME[@VERSION]. Without a version that of the file does not hold: it is another's.
+void choose_framework(TomlValue& document, const std::string& choice) {
+  constexpr const char* where = "--framework";
+  const std::size_t at = choice.find('@');
+  override_key(document, "software.framework", toml_text(choice.substr(0, at), where));
+  if (at != std::string::npos)
+    override_key(document, "software.version", toml_text(choice.substr(at + 1), where));
+  else
+    document.find("software")->erase("version");
+}
 
 void apply_options(TomlValue& document, const Verb& verb, const Arguments& arguments,
                    const Catalogue& catalogue) {
@@ -97,7 +112,11 @@ void apply_options(TomlValue& document, const Verb& verb, const Arguments& argum
     const std::string node = catalogue.node_of_gpu(arguments.get("gpu"), "--gpu");
     override_key(document, "cluster.node", toml_text(node, "--gpu"));
   }
-  for (const auto& [key, value] : settings_of(verb, arguments)) override_key(document, key, value);
+  if (arguments.has("framework")) choose_framework(document, arguments.get("framework"));
+  for (const auto& [key, value] : settings_of(verb, arguments)) {
+    check_known(key, value.where);
+    override_key(document, key, value);
+  }
 }
 
 void check_references(const Study& study) {
@@ -191,22 +210,22 @@ int run_with(const Verb& verb, const Words& words, bool needs_sweep) {
 
 }  // namespace
 
-int command_run(const Words& words) { return run_with(run_verb, words, false); }
+int command_run(const Words& words) { return run_with(run_verb(), words, false); }
 
-int command_sweep(const Words& words) { return run_with(sweep_verb, words, true); }
+int command_sweep(const Words& words) { return run_with(sweep_verb(), words, true); }
 
 int command_collective(const Words& words) {
-  const Arguments arguments = parse_arguments(collective_verb, words);
+  const Verb verb = collective_verb();
+  const Arguments arguments = parse_arguments(verb, words);
   if (arguments.has("help")) {
-    std::fputs(help_text(collective_verb).c_str(), stdout);
+    std::fputs(help_text(verb).c_str(), stdout);
     return exit_ok;
   }
-  if (arguments.positional().empty())
-    throw UsageError("which collective?", collective_verb.example);
+  if (arguments.positional().empty()) throw UsageError("which collective?", verb.example);
   const Catalogue catalogue = Catalogue::standard();
   TomlValue document = toml_table("command line");
   set_path(document, "collective.kind", toml_text(arguments.positional()[0], "command line"));
-  apply_options(document, collective_verb, arguments, catalogue);
+  apply_options(document, verb, arguments, catalogue);
   return answer_document(std::move(document), arguments, catalogue);
 }
 

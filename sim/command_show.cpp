@@ -13,6 +13,7 @@
 #include "sim/commands.hpp"
 #include "sim/names.hpp"
 #include "sim/scenario_file.hpp"
+#include "sim/scenario_keys.hpp"
 #include "sim/sweep.hpp"
 #include "sim/text_table.hpp"
 #include "sim/toml_table.hpp"
@@ -31,10 +32,10 @@ constexpr Option options[] = {
     {"sources", "", "", "gpus, models, clusters: where the numbers come from"},
 };
 const Verb verb{"show",
-                "gpus|models|clusters|cluster|calibration [NAME | FILE ...]",
+                "gpus|models|clusters|cluster|calibration|keys [NAME | FILE ...]",
                 16,
-                "Prints the catalogue, a cluster (of a scenario or by options), or what a "
-                "calibration table holds.",
+                "Prints the catalogue, a cluster (of a scenario or by options), what a "
+                "calibration table holds, or every key of a scenario.",
                 options,
                 "stepcast show cluster --gpu h100 --nodes 16"};
 
@@ -169,7 +170,8 @@ int command_show(const Words& words) {
     std::fputs(help_text(verb).c_str(), stdout);
     return exit_ok;
   }
-  const std::vector<std::string> known{"gpus", "models", "clusters", "cluster", "calibration"};
+  const std::vector<std::string> known{"gpus",    "models",      "clusters",
+                                       "cluster", "calibration", "keys"};
   if (arguments.positional().empty()) throw UsageError("show what?", suggestion("", known));
   const std::string& what = arguments.positional()[0];
   if (what != "calibration" && arguments.positional().size() > 2)
@@ -186,6 +188,8 @@ int command_show(const Words& words) {
     text = show_cluster(catalogue, arguments);
   else if (what == "calibration")
     text = show_calibration(arguments);
+  else if (what == "keys")
+    text = keys_text();
   else
     throw UsageError("cannot show '" + what + "'", suggestion(what, known));
   if (arguments.has("sources")) {

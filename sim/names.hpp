@@ -126,6 +126,12 @@ inline constexpr Names<Steps, 2> steps_names{{
     {"steady", Steps::steady},
     {"cold", Steps::cold},
 }};
+inline constexpr Names<engine::Distribution, 2> distribution_names{{
+    {"lognormal", engine::Distribution::lognormal},
+    {"exponential", engine::Distribution::exponential},
+}};
+/// Whose host time of a launch: the software's own, or the tables' (Scenario::measured_launch).
+inline constexpr Names<bool, 2> launch_names{{{"software", false}, {"measured", true}}};
 
 /// The word for a value of one of the tables above.
 template <class E, std::size_t n>

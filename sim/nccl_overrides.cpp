@@ -34,7 +34,8 @@ void warn_of_sharp(const NcclOverrides& overrides, std::int64_t nodes,
   if (asked && !overrides.fabric_has_sharp)
     warnings.push_back("NCCL_COLLNET_ENABLE=1 changes nothing: the fabric has no SHARP");
   if (!asked && overrides.fabric_has_sharp && nodes > 1)
-    warnings.push_back("the fabric has SHARP, which NCCL uses only with NCCL_COLLNET_ENABLE=1");
+    warnings.push_back(
+        "cluster.fabric.sharp has no effect here: NCCL uses it only with NCCL_COLLNET_ENABLE=1");
 }
 
 void warn_of_policy(const NcclTuning& tuning, const NcclOverrides& overrides,

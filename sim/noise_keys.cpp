@@ -3,24 +3,9 @@
 #include <algorithm>
 
 #include "engine/check.hpp"
-#include "sim/names.hpp"
 
 namespace stepcast::sim {
 namespace {
-
-constexpr Names<engine::Distribution, 2> distribution_names{{
-    {"lognormal", engine::Distribution::lognormal},
-    {"exponential", engine::Distribution::exponential},
-}};
-
-/// A standard deviation as a share: 0.02.
-double read_sigma(TableReader& table, const char* key) {
-  const double sigma = table.number(key, Range::not_negative).value_or(0.0);
-  if (sigma > 1.0)
-    table.fail(key, "'" + std::string(key) + "' in [noise] is more than 1",
-               "it is a share of the duration: 0.02 is two percent");
-  return sigma;
-}
 
 Straggler read_straggler(const TomlValue& value, const Scenario& scenario) {
   TableReader table(value, "noise.straggler");
@@ -46,26 +31,13 @@ Straggler read_straggler(const TomlValue& value, const Scenario& scenario) {
 
 }  // namespace
 
-void read_noise(TableReader& table, Scenario& scenario) {
-  for (const char* key :
-       {"distribution", "kernel_sigma", "gpu_sigma", "pace_sigma", "steps", "straggler"})
-    table.value(key);
-  Noise noise;
-  noise.distribution =
-      table.choice("distribution", distribution_names).value_or(engine::Distribution::lognormal);
-  noise.kernel_sigma = read_sigma(table, "kernel_sigma");
-  noise.gpu_sigma = read_sigma(table, "gpu_sigma");
-  noise.pace_sigma = read_sigma(table, "pace_sigma");
-  noise.steps = table.integer("steps").value_or(noise.steps);
-  if (noise.steps > 100'000) table.fail("steps", "'steps' in [noise] is too large");
-  if (const TomlValue* list = table.value("straggler")) {
-    if (list->array() == nullptr)
-      table.fail("straggler", "'straggler' in [noise] must be written [[noise.straggler]]");
-    for (const TomlValue& item : *list->array())
-      noise.stragglers.push_back(read_straggler(item, scenario));
-  }
-  scenario.noise = std::move(noise);
-  table.finish();
+void read_stragglers(TableReader& table, Scenario& scenario) {
+  const TomlValue* list = table.value("straggler");
+  if (list == nullptr) return;
+  if (list->array() == nullptr)
+    table.fail("straggler", "'straggler' in [noise] must be written [[noise.straggler]]");
+  for (const TomlValue& item : *list->array())
+    scenario.noise.stragglers.push_back(read_straggler(item, scenario));
 }
 
 Ablation read_without(TableReader& run) {
@@ -97,13 +69,7 @@ Ablation read_without(TableReader& run) {
   return out;
 }
 
-TomlValue noise_table(const Noise& noise) {
-  TomlValue table = toml_table({});
-  table.set("distribution", toml_text(word_for(distribution_names, noise.distribution), {}));
-  table.set("kernel_sigma", {noise.kernel_sigma, {}});
-  table.set("gpu_sigma", {noise.gpu_sigma, {}});
-  if (noise.pace_sigma > 0.0) table.set("pace_sigma", {noise.pace_sigma, {}});
-  table.set("steps", {noise.steps, {}});
+TomlValue stragglers_list(const Noise& noise) {
   TomlValue::Array list;
   for (const Straggler& straggler : noise.stragglers) {
     TomlValue item = toml_table({});
@@ -111,8 +77,7 @@ TomlValue noise_table(const Noise& noise) {
     item.set("slowdown", {straggler.slowdown, {}});
     list.push_back(std::move(item));
   }
-  if (!list.empty()) table.set("straggler", {std::move(list), {}});
-  return table;
+  return {std::move(list), {}};
 }
 
 }  // namespace stepcast::sim

@@ -1,4 +1,4 @@
-// The keys of [noise] and run.without: TOML to values, strictly, and back.
+// Keys of a form of their own, [[noise.straggler]] and run.without: TOML to values, and back.
 #pragma once
 
 #include "sim/scenario.hpp"
@@ -6,12 +6,13 @@
 
 namespace stepcast::sim {
 
-/// Reads [noise]; the cluster of `scenario` is known already, so that stragglers exist.
-void read_noise(TableReader& table, Scenario& scenario);
+/// Reads [[noise.straggler]]; the cluster of `scenario` is known already, so that they exist.
+void read_stragglers(TableReader& noise, Scenario& scenario);
 
 /// "latency", "latency, sharing", ["latency", "sharing"]; "none" leaves nothing out.
 Ablation read_without(TableReader& run);
 
-TomlValue noise_table(const Noise& noise);
+/// [[noise.straggler]].
+TomlValue stragglers_list(const Noise& noise);
 
 }  // namespace stepcast::sim

@@ -1,11 +1,13 @@
 #include "sim/report_json.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "engine/check.hpp"
 #include "sim/explanation_report.hpp"
 #include "sim/metrics.hpp"
 #include "sim/names.hpp"
+#include "sim/scenario_file.hpp"
 #include "sim/stepped_report.hpp"
 
 namespace stepcast::sim {
@@ -22,30 +24,25 @@ Json cluster_json(const Scenario& scenario) {
           {"nccl", scenario.nccl}};
 }
 
+Json value_json(const TomlValue& value) {
+  if (const auto* text = value.text()) return *text;
+  if (const auto* integer = std::get_if<std::int64_t>(&value.data)) return *integer;
+  if (const auto* number = std::get_if<double>(&value.data)) return *number;
+  if (const auto* flag = std::get_if<bool>(&value.data)) return *flag;
+  if (const auto* items = value.array()) {
+    Json out = Json::array();
+    for (const TomlValue& item : *items) out.push_back(value_json(item));
+    return out;
+  }
+  Json out = Json::object();
+  for (const TomlEntry& entry : *value.table()) out[entry.key] = value_json(entry.value);
+  return out;
+}
+
 Json plan_json(const Scenario& scenario) {
-  const workloads::ParallelPlan& plan = scenario.plan;
-  return {{"data", word_for(data_parallel_names, plan.data)},
-          {"data_degree", plan.data_degree},
-          {"tensor", plan.tensor},
-          {"sequence_parallel", plan.sequence_parallel},
-          {"context", plan.context},
-          {"pipeline", plan.pipeline},
-          {"virtual_stages", plan.virtual_stages},
-          {"stage_layers", plan.stage_layers},
-          {"shard_degree", plan.data == workloads::DataParallel::ddp ? 1 : plan.shards()},
-          {"schedule", word_for(schedule_names, plan.schedule)},
-          {"recompute", word_for(recompute_names, plan.recompute)},
-          {"reduce", word_for(reduce_names, plan.reduce)},
-          {"prefetch", plan.prefetch},
-          {"micro_batch", scenario.batch.micro_batch},
-          {"micro_batches", scenario.batch.micro_batches},
-          {"global_batch", scenario.global_batch},
-          {"local_batch", local_batch(scenario)},
-          {"sequence", scenario.batch.sequence},
-          {"compute", word_for(dtype_names, scenario.precision.compute)},
-          {"gradient_reduce", word_for(dtype_names, scenario.precision.gradient_reduce)},
-          {"framework", scenario.software.framework},
-          {"framework_version", scenario.software.version}};
+  Json out = value_json(plan_document(scenario));
+  out["stage_layers"] = scenario.plan.stage_layers;  // also where they are not given
+  return out;
 }
 
 Json shares_json(const ProvenanceShares& shares) {
@@ -76,6 +73,35 @@ void add_numbers(Json& out, const Answer& answer) {
   }
 }
 
+/// Of the keys that were changed those that neither "plan" nor "cluster" shows.
+std::vector<std::string> shown_nowhere_else(const Scenario& scenario) {
+  constexpr std::string_view tables[] = {"model.",          "software.", "cluster.node.",
+                                         "cluster.fabric.", "noise.",    "run."};
+  std::vector<std::string> out;
+  for (const std::string& path : scenario.changed)
+    if (path != "model.sequence" && std::ranges::any_of(tables, [&](std::string_view table) {
+          return path.starts_with(table);
+        }))
+      out.push_back(path);
+  return out;
+}
+
+/// What the scenario says other than the catalogue and the defaults.
+void add_changes(Json& out, const Scenario& scenario) {
+  const std::vector<std::string> paths = shown_nowhere_else(scenario);
+  if (paths.empty()) return;
+  const TomlValue document = resolved_document(scenario);
+  for (const std::string& path : paths) {
+    const TomlValue* value = &document;
+    for (std::size_t from = 0, dot = 0; value != nullptr && dot != std::string::npos;
+         from = dot + 1) {
+      dot = path.find('.', from);
+      value = value->find(path.substr(from, dot - from));
+    }
+    if (value != nullptr) out["changed"][path] = value_json(*value);
+  }
+}
+
 /// Noise and what was left out; nothing for an ordinary run.
 void add_conditions(Json& out, const StepReport& report) {
   const Noise& noise = report.scenario.noise;
@@ -98,6 +124,7 @@ Json step_json(const StepReport& report, const Answer& answer) {
                        {"network", shares_json(report.network_provenance)}};
   out["plan"] = plan_json(report.scenario);
   out["cluster"] = cluster_json(report.scenario);
+  add_changes(out, report.scenario);
   add_conditions(out, report);
   out["simulated_ranks"] = report.simulated_ranks;
   out["events"] = report.events;
@@ -118,6 +145,7 @@ Json collective_json(const CollectiveReport& report, const Answer& answer) {
   out["protocol"] = name_of(report.time.protocol);
   out["provenance"] = name_of(report.time.provenance);
   out["cluster"] = cluster_json(report.scenario);
+  add_changes(out, report.scenario);
   if (!report.warnings.empty()) out["warnings"] = report.warnings;
   if (report.explanation) out["explanation"] = explanation_json(report);
   if (report.stepped) out["stepped"] = stepped_json(*report.stepped);
@@ -134,6 +162,7 @@ Json refused_json(const Refused& refused) {
   out["nodes"] = refused.scenario.nodes;
   out["plan"] = plan_json(refused.scenario);
   out["cluster"] = cluster_json(refused.scenario);
+  add_changes(out, refused.scenario);
   return out;
 }
 
@@ -142,14 +171,6 @@ Json answer_json(const Answer& answer) {
   if (const auto* one = std::get_if<CollectiveReport>(&answer))
     return collective_json(*one, answer);
   return refused_json(std::get<Refused>(answer));
-}
-
-Json value_json(const TomlValue& value) {
-  if (const auto* text = value.text()) return *text;
-  if (const auto* integer = std::get_if<std::int64_t>(&value.data)) return *integer;
-  if (const auto* number = std::get_if<double>(&value.data)) return *number;
-  if (const auto* flag = std::get_if<bool>(&value.data)) return *flag;
-  return write_toml_value(value);
 }
 
 std::string text_of(const Json& json) {

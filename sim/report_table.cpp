@@ -130,14 +130,23 @@ std::string sweep_table(const Results& results) {
   return table.text();
 }
 
-/// The framework of all points, if the file names none.
-std::string framework_text(const Results& results) {
+/// "pytorch-fsdp2 2.3; NCCL 2.20": what all points ran with, each once, and why if nobody said.
+std::string software_line(const Results& results) {
+  std::vector<std::string> frameworks, nccl;
+  const auto add = [](std::vector<std::string>& words, const std::string& word) {
+    if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+  };
+  for (const auto& answer : results.answers) {
+    if (!answer) continue;
+    const Scenario& s = scenario_of(*answer);
+    if (!s.collective) add(frameworks, s.software.framework + " " + s.software.version);
+    add(nccl, s.nccl);
+  }
+  if (nccl.empty()) return {};
   const std::string why = framework_by_default(results.study.base);
-  const auto first = std::find_if(results.answers.begin(), results.answers.end(),
-                                  [](const auto& answer) { return answer.has_value(); });
-  if (why.empty() || first == results.answers.end()) return {};
-  const workloads::Software& software = scenario_of(**first).software;
-  return fmt::format("framework: {} {}, {}\n", software.framework, software.version, why);
+  return fmt::format("{}{}{}NCCL {}\n\n", fmt::join(frameworks, ", "),
+                     why.empty() ? "" : ", " + why, frameworks.empty() ? "" : "; ",
+                     fmt::join(nccl, ", "));
 }
 
 /// Warnings of all points, each once, with how many points it concerns.
@@ -171,8 +180,8 @@ std::string report_text(const Results& results) {
     out = results.answers[0] ? report_text(*results.answers[0]) : "interrupted\n";
   } else {
     if (const TomlValue* title = results.study.base.find("title"); title && title->text())
-      out = *title->text() + "\n\n";
-    out += sweep_table(results) + framework_text(results) + warnings_text(results);
+      out = *title->text() + "\n";
+    out += software_line(results) + sweep_table(results) + warnings_text(results);
     if (results.interrupted)
       out += "interrupted: the points above are finished, others are missing\n";
   }

@@ -70,8 +70,9 @@ struct Scenario {
   std::optional<CollectiveQuery> collective;
   Noise noise;
   RunOptions run;
-  std::string plan_origin;   // where [plan] stands
-  std::string batch_origin;  // where [batch] stands
+  std::string plan_origin;           // where [plan] stands
+  std::string batch_origin;          // where [batch] stands
+  std::vector<std::string> changed;  // keys that say something else than what holds without them
 };
 
 /// The same scenario with these degrees: the data degree and the micro-batches follow from GPUs and

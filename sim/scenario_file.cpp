@@ -6,7 +6,6 @@
 #include "engine/check.hpp"
 #include "sim/default_software.hpp"
 #include "sim/member_reader.hpp"
-#include "sim/names.hpp"
 #include "sim/nccl_tuning.hpp"
 #include "sim/noise_keys.hpp"
 
@@ -17,11 +16,11 @@ namespace {
 constexpr std::int64_t max_gpus = 4'000'000;
 
 void read_cluster(TableReader& table, const Catalogue& catalogue, Scenario& scenario) {
-  for (const char* key : {"node", "nodes", "gpus", "fabric", "nccl"}) table.value(key);
-  scenario.node = catalogue.node(*table.required("node", table.value("node")));
-  scenario.nodes = table.integer("nodes").value_or(1);
+  scenario.nccl.clear();  // follows from framework and GPU where it is not written
+  read_members(table, false, [&](auto&& visit) { visit_cluster(scenario, visit); });
+  scenario.node = catalogue.node(*table.required("node", table.value("node")), &scenario.changed);
   const std::int64_t whole = scenario.nodes * scenario.node.gpus;
-  scenario.gpus = table.integer("gpus").value_or(whole);
+  if (table.value("gpus") == nullptr) scenario.gpus = whole;
   const bool part_of_a_node = scenario.nodes == 1 && scenario.gpus < scenario.node.gpus;
   if (scenario.gpus != whole && !part_of_a_node)
     table.fail("gpus",
@@ -32,11 +31,10 @@ void read_cluster(TableReader& table, const Catalogue& catalogue, Scenario& scen
     table.fail("nodes", "more than " + std::to_string(max_gpus) + " GPUs");
   static const std::string usual = "rail-optimized";
   const TomlValue* fabric = table.value("fabric");
-  scenario.fabric = catalogue.fabric(fabric != nullptr ? *fabric : toml_text(usual, table.where()));
-  const auto nccl = table.text("nccl");
-  if (nccl)
-    nccl_tuning_of(catalogue.directory() + "/nccl", *nccl, table.where("nccl"));  // is known
-  scenario.nccl = nccl.value_or("");
+  scenario.fabric = catalogue.fabric(fabric != nullptr ? *fabric : toml_text(usual, table.where()),
+                                     &scenario.changed);
+  if (!scenario.nccl.empty())
+    nccl_tuning_of(catalogue.directory() + "/nccl", scenario.nccl, table.where("nccl"));  // is known
   table.finish();
 }
 
@@ -61,48 +59,8 @@ void read_nccl(const TomlValue* table, const Catalogue& catalogue, Scenario& sce
                        nccl_tuning_of(catalogue.directory() + "/nccl", scenario.nccl));
 }
 
-/// A degree, or "best".
-std::int64_t read_degree(TableReader& table, const char* key, bool& best) {
-  const TomlValue* value = table.value(key);
-  best = value != nullptr && value->text() != nullptr && *value->text() == "best";
-  if (value != nullptr && value->text() != nullptr && !best)
-    table.fail(key, "'" + std::string(key) + "' must be a degree or \"best\"");
-  return best ? 1 : table.integer(key).value_or(1);
-}
-
-/// Layers of each part of the model, in model order.
-std::vector<std::int64_t> read_stage_layers(TableReader& table) {
-  std::vector<std::int64_t> out;
-  const TomlValue* value = table.value("stage_layers");
-  if (value == nullptr) return out;
-  const auto refuse = [&] {
-    table.fail("stage_layers", "'stage_layers' in [plan] must be an array of whole numbers",
-               "layers of each pipeline stage, e.g. [7, 8, 8, 7]");
-  };
-  if (value->array() == nullptr) refuse();
-  for (const TomlValue& item : *value->array()) {
-    const auto* layers = std::get_if<std::int64_t>(&item.data);
-    if (layers == nullptr) refuse();
-    out.push_back(*layers);
-  }
-  return out;
-}
-
 void read_plan(TableReader& table, Scenario& scenario) {
-  workloads::ParallelPlan& plan = scenario.plan;
-  plan.data = table.choice("data", data_parallel_names).value_or(plan.data);
-  plan.tensor = read_degree(table, "tensor", scenario.best_tensor);
-  plan.sequence_parallel = table.flag("sequence_parallel").value_or(false);
-  plan.context = table.integer("context").value_or(1);
-  plan.shard_degree = table.integer("shard_degree").value_or(0);
-  plan.virtual_stages = table.integer("virtual_stages").value_or(1);
-  plan.stage_layers = read_stage_layers(table);
-  plan.pipeline = read_degree(table, "pipeline", scenario.best_pipeline);
-  plan.schedule = table.choice("schedule", schedule_names).value_or(plan.schedule);
-  plan.recompute = table.choice("recompute", recompute_names).value_or(plan.recompute);
-  plan.recompute_every = table.integer("recompute_every").value_or(1);
-  scenario.reduce = table.choice("reduce", reduce_names);
-  plan.prefetch = table.integer("prefetch", 0).value_or(plan.prefetch);
+  read_members(table, false, [&](auto&& visit) { visit_plan(scenario, visit); });
   scenario.plan_origin = table.where();
   for (const char* key :
        {"pipeline", "tensor", "context", "shard_degree", "virtual_stages", "stage_layers"})
@@ -112,8 +70,9 @@ void read_plan(TableReader& table, Scenario& scenario) {
 
 void read_batch(TableReader& table, Scenario& scenario) {
   scenario.batch_origin = table.where();
-  const auto global = table.integer("global");
-  const auto local = table.number("local");
+  BatchKeys batch;
+  read_members(table, false, [&](auto&& visit) { visit_batch(batch, visit); });
+  const auto& [global, local, micro] = batch;
   if (global && local)
     table.fail("local", "both 'local' and 'global' in [batch]", "global = local x GPUs: give one");
   if (!global && !local) table.missing("local", "or 'global': --local-batch, --global-batch");
@@ -130,9 +89,8 @@ void read_batch(TableReader& table, Scenario& scenario) {
     scenario.global_batch = *global;
     scenario.batch_origin = table.where("global");
   }
-  scenario.micro.micro_batch = table.integer("micro_batch");
-  scenario.micro.micro_batches = table.integer("micro_batches");
-  if (scenario.micro.micro_batch && scenario.micro.micro_batches)
+  scenario.micro = micro;
+  if (micro.micro_batch && micro.micro_batches)
     table.fail("micro_batches", "both 'micro_batch' and 'micro_batches' in [batch]",
                "one follows from the other: give at most one");
   table.finish();
@@ -141,10 +99,9 @@ void read_batch(TableReader& table, Scenario& scenario) {
 void read_precision(TableReader& table, Scenario& scenario) {
   using workloads::Dtype;
   workloads::Precision& precision = scenario.precision;
-  precision.compute = table.choice("compute", dtype_names).value_or(precision.compute);
-  precision.gradient_reduce =
-      table.choice("gradient_reduce", dtype_names).value_or(precision.gradient_reduce);
-  precision.loss_scaling = table.flag("loss_scaling").value_or(precision.compute == Dtype::fp16);
+  read_members(table, false, [&](auto&& visit) { visit_precision(precision, visit); });
+  if (table.value("loss_scaling") == nullptr)
+    precision.loss_scaling = precision.compute == Dtype::fp16;
   if (precision.gradient_reduce == Dtype::tf32 || precision.gradient_reduce == Dtype::fp8)
     table.fail("gradient_reduce",
                "gradients are not reduced in " + word_for(dtype_names, precision.gradient_reduce),
@@ -156,29 +113,33 @@ void read_calibration_table(TableReader& table, Scenario& scenario) {
   namespace fs = std::filesystem;
   const std::string where = table.where("tables");
   const fs::path folder = fs::path(where.substr(0, where.rfind(':'))).parent_path();
-  if (const auto tables = table.texts("tables")) {
-    scenario.tables.clear();
-    for (const std::string& name : *tables) {
-      std::error_code error;
-      const fs::path beside = folder / name;
-      const bool is_beside = name != "published" && name != "host" && fs::exists(beside, error);
-      scenario.tables.push_back(is_beside ? beside.string() : name);
-    }
-    if (scenario.tables.empty())
-      table.fail("tables", "'tables' in [calibration] is empty", "e.g. [\"published\"]");
+  read_members(table, false, [&](auto&& visit) { visit_calibration(scenario, visit); });
+  for (std::string& name : scenario.tables) {
+    std::error_code error;
+    const fs::path beside = folder / name;
+    if (name != "published" && name != "host" && fs::exists(beside, error)) name = beside.string();
   }
-  if (const auto launch = table.text("launch")) {
-    if (*launch != "software" && *launch != "measured")
-      table.fail("launch", "'launch' in [calibration] cannot be '" + *launch + "'",
-                 "\"software\" (its own launch_kernel) or \"measured\" (the tables')");
-    scenario.measured_launch = *launch == "measured";
-  }
+  if (scenario.tables.empty())
+    table.fail("tables", "'tables' in [calibration] is empty", "e.g. [\"published\"]");
+  table.finish();
+}
+
+void read_noise(TableReader& table, Scenario& scenario) {
+  read_members(table, false, [&](auto&& visit) { visit_noise(scenario.noise, visit); });
+  const Noise& noise = scenario.noise;
+  for (const auto& [key, sigma] : {std::pair{"kernel_sigma", noise.kernel_sigma},
+                                   {"gpu_sigma", noise.gpu_sigma},
+                                   {"pace_sigma", noise.pace_sigma}})
+    if (sigma > 1.0)
+      table.fail(key, "'" + std::string(key) + "' in [noise] is more than 1",
+                 "it is a share of the duration: 0.02 is two percent");
+  if (noise.steps > 100'000) table.fail("steps", "'steps' in [noise] is too large");
+  read_stragglers(table, scenario);
   table.finish();
 }
 
 void read_run(TableReader& table, Scenario& scenario) {
-  scenario.run.steps = table.choice("steps", steps_names).value_or(Steps::steady);
-  scenario.run.seed = static_cast<std::uint64_t>(table.integer("seed", 0).value_or(1));
+  read_members(table, false, [&](auto&& visit) { visit_run(scenario.run, visit); });
   const auto jitter = table.text("jitter");
   if (jitter && *jitter != "none")
     table.fail("jitter", "'jitter' in [run] cannot be '" + *jitter + "'",
@@ -186,15 +147,12 @@ void read_run(TableReader& table, Scenario& scenario) {
   if (jitter && scenario.noise.on())
     table.fail("jitter", "'jitter' in [run] is \"none\" beside [noise]",
                "--without jitter runs a scenario without its noise");
-  scenario.run.without = read_without(table);
   table.finish();
 }
 
 void read_collective(TableReader& table, Scenario& scenario) {
   CollectiveQuery query;
-  query.kind = table.required("kind", table.choice("kind", collective_names));
-  query.bytes = table.required("bytes", table.quantity<Bytes>("bytes"));
-  query.dtype = table.choice("dtype", dtype_names).value_or(query.dtype);
+  read_members(table, true, [&](auto&& visit) { visit_collective(query, visit); });
   if (query.dtype == workloads::Dtype::tf32)
     table.fail("dtype", "nothing is sent as tf32", "use fp32");
   scenario.collective = query;
@@ -203,15 +161,16 @@ void read_collective(TableReader& table, Scenario& scenario) {
 
 /// Reads table `key` of the document, or an empty one where every key has a default.
 template <class Read>
-void read_part(TableReader& document, const char* key, Read read) {
+void read_part(TableReader& document, const char* key, Scenario& scenario, Read read) {
   const TomlValue empty = toml_table(document.where());
   const TomlValue* value = document.table(key);
   TableReader table(value != nullptr ? *value : empty, key);
   read(table);
+  scenario.changed.insert(scenario.changed.end(), table.changes().begin(), table.changes().end());
 }
 
 void read_model(TableReader& table, const Catalogue& catalogue, Scenario& scenario) {
-  scenario.batch.sequence = table.integer("sequence").value_or(4096);
+  read_members(table, false, [&](auto&& visit) { visit_model_use(scenario, visit); });
   if (scenario.batch.sequence > 100'000'000)
     table.fail("sequence", "'sequence' in [model] is too large");
   scenario.model = catalogue.model(table);
@@ -219,11 +178,12 @@ void read_model(TableReader& table, const Catalogue& catalogue, Scenario& scenar
 }
 
 void read_step(TableReader& document, const Catalogue& catalogue, Scenario& scenario) {
-  read_part(document, "model", [&](auto& table) { read_model(table, catalogue, scenario); });
-  read_part(document, "plan", [&](auto& table) { read_plan(table, scenario); });
-  read_part(document, "batch", [&](auto& table) { read_batch(table, scenario); });
-  read_part(document, "precision", [&](auto& table) { read_precision(table, scenario); });
-  read_part(document, "software", [&](auto& table) {
+  read_part(document, "model", scenario,
+            [&](auto& table) { read_model(table, catalogue, scenario); });
+  read_part(document, "plan", scenario, [&](auto& table) { read_plan(table, scenario); });
+  read_part(document, "batch", scenario, [&](auto& table) { read_batch(table, scenario); });
+  read_part(document, "precision", scenario, [&](auto& table) { read_precision(table, scenario); });
+  read_part(document, "software", scenario, [&](auto& table) {
     scenario.software = catalogue.software(table);
     table.finish();
   });
@@ -245,10 +205,12 @@ Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
                           "calibration", "noise", "run", "collective"})
     document.table(key);
   document.finish();
-  read_part(document, "cluster", [&](auto& table) { read_cluster(table, catalogue, scenario); });
-  read_part(document, "calibration", [&](auto& table) { read_calibration_table(table, scenario); });
-  read_part(document, "noise", [&](auto& table) { read_noise(table, scenario); });
-  read_part(document, "run", [&](auto& table) { read_run(table, scenario); });
+  read_part(document, "cluster", scenario,
+            [&](auto& table) { read_cluster(table, catalogue, scenario); });
+  read_part(document, "calibration", scenario,
+            [&](auto& table) { read_calibration_table(table, scenario); });
+  read_part(document, "noise", scenario, [&](auto& table) { read_noise(table, scenario); });
+  read_part(document, "run", scenario, [&](auto& table) { read_run(table, scenario); });
   if (const TomlValue* collective = document.table("collective")) {
     TableReader table(*collective, "collective");
     read_collective(table, scenario);

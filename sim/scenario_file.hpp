@@ -18,4 +18,8 @@ Scenario read_scenario(const TomlValue& document, const Catalogue& catalogue);
 /// whatever the defaults and the catalogue become.
 TomlValue resolved_document(const Scenario& scenario);
 
+/// Plan, batch and precision of a step as it was run, every choice resolved, in one table: the keys
+/// of [plan], [batch] and [precision], with global_batch, local_batch and framework_version.
+TomlValue plan_document(const Scenario& scenario);
+
 }  // namespace stepcast::sim

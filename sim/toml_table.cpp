@@ -21,7 +21,9 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& kn
   if (const auto close = closest(word, known)) return "did you mean '" + *close + "'?";
   if (known.empty()) return {};
   std::string out = "known:";
-  for (const std::string& name : known) out += (&name == &known.front() ? " " : ", ") + name;
+  for (auto name = known.begin(); name != known.end(); ++name)
+    if (std::find(known.begin(), name, *name) == name)
+      out += (name == known.begin() ? " " : ", ") + *name;
   return out;
 }
 

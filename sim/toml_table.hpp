@@ -77,18 +77,23 @@ class TableReader {
                          const std::string& hint = {}) const;
   [[noreturn]] void missing(std::string_view key, const std::string& hint = {}) const;
 
+  /// A key that says something else than what holds without it.
+  void note_change(std::string_view key) { changes_.push_back(name_ + "." + std::string(key)); }
+  const std::vector<std::string>& changes() const { return changes_; }
+
   const std::string& where() const { return table_.where; }
   std::string where(std::string_view key) const;
   const std::string& name() const { return name_; }
+  /// "'tensor' in [plan]".
+  std::string label(std::string_view key) const;
 
- private:
   static std::string_view example_of(Bytes) { return "64 MiB"; }
   static std::string_view example_of(Duration) { return "1.5 us"; }
   static std::string_view example_of(BytesPerSecond) { return "50 GB/s"; }
   static std::string_view example_of(FlopsPerSecond) { return "312 TFLOP/s"; }
   static std::string_view example_of(Watts) { return "700 W"; }
 
-  std::string label(std::string_view key) const;
+ private:
   std::string text_of(const TomlValue& found, std::string_view key) const;
   std::string quantity_text(const TomlValue& found, std::string_view key,
                             std::string_view example) const;
@@ -103,10 +108,11 @@ class TableReader {
 
   const TomlValue& table_;
   std::string name_;
-  std::vector<std::string> asked_;
+  std::vector<std::string> asked_, changes_;
 };
 
-/// "did you mean 'x'?" or, without a close word, "known: a, b, c"; for every refused name.
+/// "did you mean 'x'?" or, without a close word, "known: a, b, c", each once; for every refused
+/// name.
 std::string suggestion(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace stepcast::sim
