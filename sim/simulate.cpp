@@ -13,6 +13,7 @@
 #include "sim/calibrated_kernels.hpp"
 #include "sim/calibration_table.hpp"
 #include "sim/catalogue.hpp"
+#include "sim/cluster_warnings.hpp"
 #include "sim/fabric_bound.hpp"
 #include "sim/host_network.hpp"
 #include "sim/measured_machine.hpp"
@@ -59,13 +60,17 @@ class Machine {
   AblatedNetwork ablated_;
 };
 
-/// What the user's NCCL variables do not do here.
-std::vector<std::string> warnings_of_nccl(const Scenario& s) {
-  if (s.node.gpu.architecture == topology::Architecture::host) return {};
+/// What the user's NCCL variables do not do here, and what there is to say of the machine.
+std::vector<std::string> warnings_of_machine(const Scenario& s) {
+  std::vector<std::string> out = cluster_warnings(s);
+  if (s.node.gpu.architecture == topology::Architecture::host) return out;
   NcclOverrides overrides = s.nccl_overrides;
   overrides.fabric_has_sharp = s.fabric.sharp;
   const std::string directory = Catalogue::standard().directory() + "/nccl";
-  return nccl_warnings(nccl_tuning_of(directory, s.nccl, s.origin), s.node, s.nodes, overrides);
+  for (std::string& warning :
+       nccl_warnings(nccl_tuning_of(directory, s.nccl, s.origin), s.node, s.nodes, overrides))
+    out.push_back(std::move(warning));
+  return out;
 }
 
 void check_memory(const Scenario& s, const workloads::Memory& memory,
@@ -208,7 +213,7 @@ StepReport answer(const Scenario& scenario, Timeline* timeline) {
   report.memory = workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software);
   check_memory(s, report.memory, report.warnings);
   for (const std::string& warning : memory_warnings(s)) report.warnings.push_back(warning);
-  for (const std::string& warning : warnings_of_nccl(s)) report.warnings.push_back(warning);
+  for (const std::string& warning : warnings_of_machine(s)) report.warnings.push_back(warning);
 
   const Machine machine(s);
   use_measurements(report.scenario, machine.table());
@@ -256,7 +261,7 @@ CollectiveReport simulate_collective(const Scenario& s) {
     time =
         bound_by_fabric(time, kind, bytes, s.gpus,
                         machine.network().loads_of(kind, time.algorithm, ranks), machine.cluster());
-  CollectiveReport report{s, time, warnings_of_nccl(s)};
+  CollectiveReport report{s, time, warnings_of_machine(s)};
   if (s.run.explain)
     report.explanation =
         explain_collective(s, machine.cluster(), machine.router(), report.time, ranks);
