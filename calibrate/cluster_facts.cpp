@@ -9,24 +9,12 @@
 
 #include "calibrate/numbers.hpp"
 #include "engine/check.hpp"
+#include "sim/collective_words.hpp"
 #include "sim/gpu_names.hpp"
 #include "sim/toml_table.hpp"
 
 namespace stepcast::calibrate {
 namespace {
-
-/// Small letters and digits alone: "All_Reduce" -> "allreduce".
-std::string plain(std::string_view text) {
-  std::string out;
-  for (const char c : text)
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
-      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
-// The longer names first: "reduce" is part of two others.
-constexpr std::array<std::string_view, 7> collectives = {
-    "allreduce", "allgather", "reducescatter", "alltoall", "sendrecv", "broadcast", "reduce"};
 
 /// CUDA's names (cudaDeviceProp.name, as nccl-tests logs show them; collected 2026-11) without
 /// "NVIDIA" and "Tesla".
@@ -60,19 +48,16 @@ void check_fabric(const std::string& fabric) {
 }
 
 std::optional<std::string> collective_named(std::string_view name) {
-  std::string word = plain(std::filesystem::path(name).filename().string());
+  std::string word = sim::plain_word(std::filesystem::path(name).filename().string());
   for (const std::string_view tail : {"mpi", "perf"})
     if (word.ends_with(tail)) word.resize(word.size() - tail.size());
-  const auto* found = std::find(collectives.begin(), collectives.end(), word);
-  if (found == collectives.end()) return std::nullopt;
-  return std::string(*found);
+  const auto kind = sim::collective_named(word);
+  return kind ? std::optional(sim::row_word(*kind)) : std::nullopt;
 }
 
 std::optional<std::string> collective_in_file_name(std::string_view name) {
-  const std::string word = plain(std::filesystem::path(name).filename().string());
-  for (const std::string_view collective : collectives)
-    if (word.find(collective) != std::string::npos) return std::string(collective);
-  return std::nullopt;
+  const auto kind = sim::collective_within(std::filesystem::path(name).filename().string());
+  return kind ? std::optional(sim::row_word(*kind)) : std::nullopt;
 }
 
 std::optional<std::string> gpu_named(std::string_view name) {

@@ -15,6 +15,7 @@
 #include "calibrate/cuda_check.hpp"
 #include "calibrate/cuda_nccl_worker.hpp"
 #include "calibrate/worker_team.hpp"
+#include "sim/collective_words.hpp"
 
 namespace {
 
@@ -79,12 +80,6 @@ int lead(const std::string& rendezvous, char** command) {
   return 0;
 }
 
-/// nccl-tests' factor from algorithm to bus bandwidth (doc/PERFORMANCE.md).
-double bus_factor(const std::string& collective, double n) {
-  if (collective == "allreduce") return 2 * (n - 1) / n;
-  return collective == "sendrecv" ? 1 : (n - 1) / n;
-}
-
 int table(std::int64_t ranks_per_gpu) {
   calibrate::TeamOptions options{.gpus = num_gpus(), .ranks_per_gpu = ranks_per_gpu};
   if (options.gpus * ranks_per_gpu < 2)
@@ -107,7 +102,8 @@ int table(std::int64_t ranks_per_gpu) {
         ps += std::stod(answer) / repetitions / n;
       const double rate = static_cast<double>(size) / ps * 1e3;  // GB/s
       fmt::print("{:<14}{:>12}{:>12.2f}{:>14.3f}{:>14.3f}{:>12.1e}\n", collective, size, ps * 1e-6,
-                 rate, rate * bus_factor(collective, n), error);
+                 rate, rate * sim::bus_factor(*sim::collective_named(collective), team.num_ranks()),
+                 error);
       std::fflush(stdout);
       worst = std::max(worst, error);
     }

@@ -10,14 +10,6 @@
 namespace stepcast::calibrate {
 namespace {
 
-/// Small letters without blanks and underscores: "NVLS_TREE" and "NVLSTree" are one.
-std::string plain(std::string_view text) {
-  std::string out;
-  for (const char c : text)
-    if (c != ' ' && c != '_') out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 /// Our name of one of NCCL's, or of its number in NCCL's own order (src/include/nccl_tuner.h).
 template <class Names, std::size_t N>
 std::optional<std::string> name_of(std::string_view word, const Names& names,
@@ -25,7 +17,7 @@ std::optional<std::string> name_of(std::string_view word, const Names& names,
   if (const auto number = number_in<std::size_t>(word))
     return *number < N ? std::optional(std::string(by_number[*number])) : std::nullopt;
   for (const auto& entry : names)
-    if (plain(entry.first) == plain(word)) return std::string(entry.first);
+    if (sim::same_word(entry.first, word)) return std::string(entry.first);
   return std::nullopt;
 }
 
@@ -34,7 +26,8 @@ std::optional<std::string> name_of(std::string_view word, const Names& names,
 std::optional<std::string> algorithm_named(std::string_view word) {
   constexpr std::array<std::string_view, 7> by_number = {
       "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
-  if (plain(word) == "collnet") return "collnet_direct";  // before 2.14 there was one of them
+  if (sim::same_word(word, "collnet"))
+    return "collnet_direct";  // before 2.14 there was one of them
   return name_of(word, sim::algorithm_names, by_number);
 }
 

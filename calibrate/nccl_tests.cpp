@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/collective_words.hpp"
 #include "sim/gpu_names.hpp"
+#include "sim/names.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -154,11 +156,12 @@ Wire wire_of(const NcclTestsRun& run, const ClusterFacts& facts, std::int64_t no
 }
 
 std::string dtype_of(const NcclTestsRun& run, const NcclTestsRow& row) {
+  if (const auto dtype = sim::dtype_named(row.type)) return sim::word_for(sim::dtype_names, *dtype);
+  // Types that training does not send.
   static const std::map<std::string, std::string> names = {
-      {"float", "fp32"},   {"half", "fp16"},         {"bfloat16", "bf16"}, {"double", "fp64"},
-      {"int8", "int8"},    {"uint8", "uint8"},       {"int32", "int32"},   {"uint32", "uint32"},
-      {"int64", "int64"},  {"uint64", "uint64"},     {"int", "int32"},     {"char", "int8"},
-      {"fp8_e4m3", "fp8"}, {"fp8_e5m2", "fp8_e5m2"}, {"f8e4m3", "fp8"},    {"f8e5m2", "fp8_e5m2"}};
+      {"double", "fp64"},   {"int8", "int8"},         {"uint8", "uint8"},    {"int32", "int32"},
+      {"uint32", "uint32"}, {"int64", "int64"},       {"uint64", "uint64"},  {"int", "int32"},
+      {"char", "int8"},     {"fp8_e5m2", "fp8_e5m2"}, {"f8e5m2", "fp8_e5m2"}};
   const auto found = names.find(row.type);
   if (found == names.end()) run.fail(row.line, "unknown type '" + row.type + "'");
   return found->second;
@@ -187,9 +190,7 @@ void NcclTestsRun::fail(std::int64_t at_line, const std::string& what,
 }
 
 double bus_factor(const std::string& collective, std::int64_t ranks) {
-  const double n = static_cast<double>(ranks);
-  if (collective == "sendrecv" || collective == "broadcast" || collective == "reduce") return 1.0;
-  return (collective == "allreduce" ? 2.0 : 1.0) * (n - 1.0) / n;
+  return sim::bus_factor(*sim::collective_named(collective), ranks);
 }
 
 std::vector<sim::CollectiveRow> collective_rows(const NcclTestsRun& run, const ClusterFacts& facts,

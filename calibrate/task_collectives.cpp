@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/check.hpp"
+#include "sim/collective_words.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -19,27 +20,6 @@ std::int64_t divisible(CollectiveKind kind, std::int64_t bytes, std::int64_t ran
 }
 
 }  // namespace
-
-std::string nccl_tests_name(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-      return "allreduce";
-    case CollectiveKind::all_gather:
-      return "allgather";
-    case CollectiveKind::reduce_scatter:
-      return "reducescatter";
-    case CollectiveKind::broadcast:
-      return "broadcast";
-    case CollectiveKind::reduce:
-      return "reduce";
-    case CollectiveKind::all_to_all:
-      return "alltoall";
-    case CollectiveKind::send_receive:
-      return "sendrecv";
-  }
-  expects(false, "a known collective");
-  return {};
-}
 
 std::int64_t group_size(const workloads::ParallelPlan& plan, GroupKind kind) {
   switch (kind) {
@@ -76,8 +56,7 @@ std::vector<CollectiveTask> CollectiveSizes::tasks(std::int64_t ranks) const {
     if (all.size() < 3 || largest < 4 * smallest)
       for (const std::int64_t bytes : {smallest / 4, largest * 2, largest * 4})
         all.insert(divisible(kind, bytes, ranks));
-    for (const std::int64_t bytes : all)
-      out.push_back({nccl_tests_name(kind), Bytes(bytes), {}, {}});
+    for (const std::int64_t bytes : all) out.push_back({sim::row_word(kind), Bytes(bytes), {}, {}});
   }
   return out;
 }
@@ -85,7 +64,7 @@ std::vector<CollectiveTask> CollectiveSizes::tasks(std::int64_t ranks) const {
 std::vector<CollectiveTask> CollectiveSizes::largest(std::int64_t ranks) const {
   std::vector<CollectiveTask> out;
   for (const auto& [kind, sizes] : sizes_)
-    out.push_back({nccl_tests_name(kind), Bytes(divisible(kind, *sizes.rbegin(), ranks)), {}, {}});
+    out.push_back({sim::row_word(kind), Bytes(divisible(kind, *sizes.rbegin(), ranks)), {}, {}});
   return out;
 }
 

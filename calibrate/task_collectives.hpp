@@ -13,9 +13,6 @@
 
 namespace stepcast::calibrate {
 
-/// "allreduce" of all_reduce.
-std::string nccl_tests_name(workloads::CollectiveKind kind);
-
 /// Ranks of one group of this kind.
 std::int64_t group_size(const workloads::ParallelPlan& plan, workloads::GroupKind kind);
 

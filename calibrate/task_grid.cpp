@@ -8,6 +8,7 @@
 #include "calibrate/task_list.hpp"
 #include "engine/check.hpp"
 #include "sim/catalogue.hpp"
+#include "sim/collective_words.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -177,7 +178,7 @@ void GridList::collectives() {
        {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
         CollectiveKind::all_to_all, CollectiveKind::send_receive})
     for (const std::int64_t bytes : collective_sizes())
-      job(CollectiveTask{nccl_tests_name(kind), Bytes(bytes), {}, {}});
+      job(CollectiveTask{sim::row_word(kind), Bytes(bytes), {}, {}});
   if (!grid_.thorough) return;
   for (const char* algorithm : {"ring", "tree"})
     for (const char* protocol : {"ll", "ll128", "simple"})

@@ -13,6 +13,7 @@
 #include "calibrate/task_collectives.hpp"
 #include "engine/check.hpp"
 #include "sim/catalogue.hpp"
+#include "sim/collective_words.hpp"
 #include "sim/kernel_names.hpp"
 #include "sim/names.hpp"
 #include "sim/scenario_file.hpp"
@@ -143,7 +144,7 @@ void Collector::add(const Kernel& kernel, const sim::Scenario& scenario) {
 void Collector::add(const workloads::Collective& collective, const sim::Scenario& scenario) {
   const std::int64_t ranks = group_size(scenario.plan, collective.group);
   if (ranks == bench_.ranks) return sizes_.add(collective.kind, collective.bytes);
-  not_here(fmt::format("{} of {} ranks: {} take part here", nccl_tests_name(collective.kind), ranks,
+  not_here(fmt::format("{} of {} ranks: {} take part here", sim::row_word(collective.kind), ranks,
                        bench_.ranks));
 }
 
@@ -155,7 +156,7 @@ void Collector::add(const sim::Scenario& scenario) {
     if (scenario.gpus == bench_.ranks)
       sizes_.add(asked.kind, asked.bytes);
     else
-      not_here(fmt::format("{} of {} ranks: {} take part here", nccl_tests_name(asked.kind),
+      not_here(fmt::format("{} of {} ranks: {} take part here", sim::row_word(asked.kind),
                            scenario.gpus, bench_.ranks));
     return;
   }

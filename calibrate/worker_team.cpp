@@ -13,6 +13,7 @@
 #include "calibrate/device.hpp"
 #include "engine/check.hpp"
 #include "sim/installation.hpp"
+#include "sim/nccl_names.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -57,23 +58,12 @@ std::string from_dash(const std::string& word) { return word == "-" ? "" : word;
 }  // namespace
 
 Forced spelled_for_nccl(const std::string& algorithm, const std::string& protocol) {
-  static const std::map<std::string, std::string> algorithms = {{"ring", "Ring"},
-                                                                {"tree", "Tree"},
-                                                                {"nvls", "NVLS"},
-                                                                {"nvls_tree", "NVLSTree"},
-                                                                {"nvlstree", "NVLSTree"},
-                                                                {"collnet_direct", "CollNetDirect"},
-                                                                {"collnetdirect", "CollNetDirect"},
-                                                                {"collnet_chain", "CollNetChain"},
-                                                                {"collnetchain", "CollNetChain"},
-                                                                {"pat", "PAT"}};
-  static const std::map<std::string, std::string> protocols = {
-      {"ll", "LL"}, {"ll128", "LL128"}, {"simple", "Simple"}};
   const auto spelled = [](const auto& words, const std::string& word) {
-    const auto found = words.find(word);
-    return found == words.end() ? word : found->second;
+    for (const auto& known : words)
+      if (!known.nccl.empty() && sim::same_word(word, known.name)) return std::string(known.nccl);
+    return word;
   };
-  return {spelled(algorithms, algorithm), spelled(protocols, protocol)};
+  return {spelled(sim::algorithm_words, algorithm), spelled(sim::protocol_words, protocol)};
 }
 
 std::string LocalWorkers::to_line() const {

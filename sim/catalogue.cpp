@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "engine/check.hpp"
+#include "sim/catalogue_reference.hpp"
 #include "sim/installation.hpp"
 #include "sim/member_reader.hpp"
 #include "sim/members.hpp"
@@ -169,14 +170,17 @@ topology::NodeSpec Catalogue::node(const TomlValue& value, Changes* changed) con
         if (complete) table.required("gpu", gpu_value);
         if (gpu_value != nullptr)
           node.gpu = gpu(*gpu_value, complete ? nullptr : &node.gpu, changed);
+        agree_on_nvlink(node, table, gpu_value);
+        if (complete) refer(*this, node, table);
       });
 }
 
 topology::FabricSpec Catalogue::fabric(const TomlValue& value, Changes* changed) const {
   return any_entry<topology::FabricSpec>(
       *this, fabric_kind, value, nullptr, changed,
-      [](auto& fabric, TableReader& table, bool complete) {
+      [this](auto& fabric, TableReader& table, bool complete) {
         read_members(table, complete, [&](auto&& visitor) { visit_fabric(fabric, visitor); });
+        if (complete) refer(*this, fabric, table);
         if (fabric.oversubscription < 1)
           table.fail("oversubscription", "'oversubscription' is less than 1",
                      "1 is a fabric without, 2 has half the uplinks");

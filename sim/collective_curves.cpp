@@ -9,6 +9,7 @@
 #include "sim/gpu_names.hpp"
 #include "sim/measured_time.hpp"
 #include "sim/names.hpp"
+#include "sim/nccl_estimate.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -43,6 +44,19 @@ bool same_network(const CollectiveRow& row, topology::Network network) {
   return false;
 }
 
+/// A what-if node with other NVLinks is not the machine that was measured.
+bool same_nvlink(const CollectiveRow& row, const topology::NodeSpec& node) {
+  const auto nvlink = nvlink_of(row.gpu);
+  return !nvlink || std::abs(node.gpu.nvlink / *nvlink - 1.0) <= 0.02;
+}
+
+/// By which share the NICs of a node carry more or less than those of the row. A NIC takes in no
+/// more than its PCIe link gives.
+double off_by(const CollectiveRow& row, const topology::NodeSpec& node) {
+  const double here = std::min(node.nic, node.pcie).value * static_cast<double>(node.nics);
+  return std::abs(row.node_bandwidth.value / here - 1.0);
+}
+
 bool applies(const CollectiveRow& row, const topology::NodeSpec& node) {
   if (row.bytes <= Bytes(0) || row.duration <= Duration(0) || row.ranks < 2 || row.nodes < 1)
     return false;
@@ -52,22 +66,31 @@ bool applies(const CollectiveRow& row, const topology::NodeSpec& node) {
   if (old_nccl(row.nccl)) return false;
   if (!row.algorithm.empty() || !row.protocol.empty()) return false;  // forced: not what NCCL does
   if (row.nodes == 1) {
-    // A what-if node with other NVLinks is not the machine that was measured.
-    const auto nvlink = nvlink_of(row.gpu);
-    if (nvlink && std::abs(node.gpu.nvlink / *nvlink - 1.0) > 0.02) return false;
+    if (!same_nvlink(row, node)) return false;
     return row.fabric.empty() || row.fabric == "nvlink";
   }
   if (!same_network(row, node.network)) return false;
-  const double here = node.nic.value * static_cast<double>(node.nics);
-  return std::abs(row.node_bandwidth.value - here) <= 0.1 * here;
+  return off_by(row, node) <= 0.1;
+}
+
+/// The very GPU with its NVLinks and, between nodes, the very bandwidth.
+bool measured_here(const CollectiveRow& row, const topology::NodeSpec& node) {
+  return kinship(row.gpu, node.gpu.name) == Kinship::same && same_nvlink(row, node) &&
+         (row.nodes == 1 || off_by(row, node) <= 0.01);
+}
+
+bool sums_fp8(const CollectiveRow& row, CollectiveKind kind) {
+  return row.dtype.starts_with("fp8") &&
+         NcclCall{.kind = kind, .dtype = workloads::Dtype::fp8}.sums_fp8();
 }
 
 /// What one run of one benchmark has in common; vendors' prose differs from row to row.
-using RunKey = std::tuple<CollectiveKind, std::int64_t, std::int64_t, std::string, std::string,
-                          std::string, std::string>;
+using RunKey = std::tuple<CollectiveKind, bool, std::int64_t, std::int64_t, std::string,
+                          std::string, std::string, std::string>;
 
 RunKey key_of(const CollectiveRow& row, CollectiveKind kind) {
-  return {kind, row.ranks, row.nodes, row.gpu, row.nccl, row.timing, row.source.reference};
+  return {kind,     sums_fp8(row, kind), row.ranks,           row.nodes, row.gpu,
+          row.nccl, row.timing,          row.source.reference};
 }
 
 void make_curve(CollectiveCurve& curve) {
@@ -140,12 +163,15 @@ CollectiveCurves::CollectiveCurves(const std::vector<CollectiveRow>& rows,
     curve.nodes = row.nodes;
     if (curve.source.empty()) curve.source = row.source.source;
     curve.points.push_back({row.bytes, *duration});
+    curve.fp8_sums = sums_fp8(row, *kind);
+    curve.here = curve.here && measured_here(row, node);
   }
   for (auto& [key, curve] : runs) {
     make_curve(curve);
     if (!is_curve(curve)) continue;
     const auto rival = std::find_if(curves_.begin(), curves_.end(), [&](const CollectiveCurve& c) {
-      return c.kind == curve.kind && c.ranks == curve.ranks && c.nodes == curve.nodes;
+      return c.kind == curve.kind && c.fp8_sums == curve.fp8_sums && c.ranks == curve.ranks &&
+             c.nodes == curve.nodes;
     });
     if (rival == curves_.end())
       curves_.push_back(std::move(curve));
@@ -154,19 +180,22 @@ CollectiveCurves::CollectiveCurves(const std::vector<CollectiveRow>& rows,
   }
 }
 
-const CollectiveCurve* CollectiveCurves::find(CollectiveKind kind, const GroupShape& shape) const {
+const CollectiveCurve* CollectiveCurves::find(CollectiveKind kind, const GroupShape& shape,
+                                              bool fp8_sums) const {
   for (const CollectiveCurve& curve : curves_)
-    if (curve.kind == kind && curve.ranks == shape.ranks && curve.nodes == shape.nodes)
+    if (curve.kind == kind && curve.fp8_sums == fp8_sums && curve.ranks == shape.ranks &&
+        curve.nodes == shape.nodes)
       return &curve;
   return nullptr;
 }
 
 CollectiveCurves::Neighbours CollectiveCurves::neighbours(CollectiveKind kind,
-                                                          const GroupShape& shape) const {
+                                                          const GroupShape& shape,
+                                                          bool fp8_sums) const {
   Neighbours found;
   if (shape.nodes < 3) return found;
   for (const CollectiveCurve& curve : curves_) {
-    if (curve.kind != kind || curve.nodes < 3) continue;
+    if (curve.kind != kind || curve.fp8_sums != fp8_sums || curve.nodes < 3) continue;
     if (curve.ranks * shape.nodes != shape.ranks * curve.nodes) continue;
     if (curve.nodes <= shape.nodes && (!found.fewer || curve.nodes > found.fewer->nodes))
       found.fewer = &curve;

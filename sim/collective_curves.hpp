@@ -28,6 +28,8 @@ struct CollectiveCurve {
   std::int64_t nodes = 0;
   std::string source;
   std::vector<CurvePoint> points;
+  bool fp8_sums = false;  // NCCL serves them otherwise than all wider types
+  bool here = true;       // measured on this very GPU, with this bandwidth between nodes
 
   Bytes smallest() const { return points.front().bytes; }
   Bytes largest() const { return points.back().bytes; }
@@ -48,14 +50,15 @@ class CollectiveCurves {
   /// rows of a table win only by being of the very GPU, or by more sizes.
   CollectiveCurves(const std::vector<CollectiveRow>& rows, const topology::NodeSpec& node);
 
-  const CollectiveCurve* find(workloads::CollectiveKind, const GroupShape&) const;
+  const CollectiveCurve* find(workloads::CollectiveKind, const GroupShape&,
+                              bool fp8_sums = false) const;
   /// Curves of the same collective and ranks per node with the next fewer and the next more nodes.
   /// Only from 3 nodes on: two nodes follow another law (NETWORK_AND_KERNELS.md 1.9).
   struct Neighbours {
     const CollectiveCurve* fewer = nullptr;
     const CollectiveCurve* more = nullptr;
   };
-  Neighbours neighbours(workloads::CollectiveKind, const GroupShape&) const;
+  Neighbours neighbours(workloads::CollectiveKind, const GroupShape&, bool fp8_sums = false) const;
 
   const std::vector<CollectiveCurve>& all() const { return curves_; }
 

@@ -84,10 +84,16 @@ std::vector<CollectiveExplanation::Term> terms_of(const CollectiveTime& time) {
   if (in_node > 0) terms.push_back({"hops in nodes", in_node, time.hop_in_node});
   if (time.network_hops > 0)
     terms.push_back({"hops between nodes", time.network_hops, time.hop_between_nodes});
+  if (time.path_in_node != Duration(0))
+    terms.push_back({"wires in nodes", time.path_hops_in_node, time.path_in_node});
+  if (time.path_between_nodes != Duration(0))
+    terms.push_back({"wires between nodes", time.network_hops, time.path_between_nodes});
   if (time.fill > Duration(0)) terms.push_back({"pipeline filling", 1, time.fill});
   terms.push_back({"transfer", 1, time.transfer});
   // The transfer is already scaled to the measurement; the rest of the difference stands alone.
-  const Duration rest = time.latency - time.start - hops - time.fill;
+  const Duration wires =
+      time.path_hops_in_node * time.path_in_node + time.network_hops * time.path_between_nodes;
+  const Duration rest = time.latency - time.start - hops - wires - time.fill;
   if (rest != Duration(0)) terms.push_back({"beyond the model", 1, rest});
   return terms;
 }

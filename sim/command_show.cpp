@@ -28,7 +28,8 @@ constexpr Option options[] = {
     {"nodes", "N", "cluster.nodes", "cluster: number of nodes"},
     {"fabric", "NAME", "cluster.fabric", "cluster: fabric of the catalogue, or a file"},
     {"set", "KEY=VALUE", "", "cluster: set any key of [cluster]"},
-    {"graphviz", "FILE", "", "cluster: also write it in Graphviz's language"},
+    {"graphviz", "FILE", "", "cluster: also write it in Graphviz's language, as a sketch"},
+    {"all", "", "", "every GPU in that picture"},
     {"sources", "", "", "gpus, models, clusters: where the numbers come from"},
 };
 const Verb verb{"show",
@@ -144,11 +145,13 @@ topology::Cluster cluster_of(const Catalogue& catalogue, const Arguments& argume
 }
 
 std::string show_cluster(const Catalogue& catalogue, const Arguments& arguments) {
+  if (arguments.has("all") && !arguments.has("graphviz"))
+    throw UsageError("--all without --graphviz", "it is about the picture: --graphviz FILE --all");
   const topology::Cluster cluster = cluster_of(catalogue, arguments);
   if (arguments.has("graphviz")) {
     const std::string path = arguments.get("graphviz");
     std::ofstream file(path, std::ios::binary);
-    file << cluster.graphviz();
+    file << cluster.graphviz(arguments.has("all"));
     file.close();
     if (!file) throw InputError("--graphviz", "cannot write '" + path + "'");
   }

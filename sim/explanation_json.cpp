@@ -36,6 +36,7 @@ Json options_json(const CollectiveExplanation& why) {
     out.push_back({{"algorithm", name_of(option.algorithm)},
                    {"protocol", name_of(option.protocol)},
                    {"estimate_us", microseconds(option.estimate)},
+                   {"handicap", option.handicap},
                    {"bandwidth_gb_per_s", gigabytes(option.bandwidth)}});
   return out;
 }

@@ -113,8 +113,13 @@ std::string options_text(const CollectiveReport& report) {
   for (const NcclOption& option : report.explanation->options) {
     const bool chosen = option.algorithm == time.algorithm && option.protocol == time.protocol;
     out += line(out.empty() ? "NCCL estimated" : "",
-                fmt::format("{:<16}{:<9}{}{}", name_of(option.algorithm), name_of(option.protocol),
-                            to_text(option.estimate), chosen ? ", taken" : ""));
+                fmt::format("{:<16}{:<9}{}{}{}", name_of(option.algorithm),
+                            name_of(option.protocol), to_text(option.estimate),
+                            option.handicap > 1.0
+                                ? fmt::format(", kept for last (x {:g}): fp8 sums lose in a ring",
+                                              option.handicap)
+                                : "",
+                            chosen ? ", taken" : ""));
   }
   return out;
 }

@@ -11,6 +11,7 @@
 #include "sim/gpu_names.hpp"
 #include "sim/measured_time.hpp"
 #include "sim/names.hpp"
+#include "sim/nccl_estimate.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -48,11 +49,13 @@ InputError not_measured(const std::string& where, const std::string& what) {
 HostNetwork::HostNetwork(const topology::GpuSpec& core, const std::vector<CollectiveRow>& rows,
                          std::string origin)
     : core_(core.name), origin_(std::move(origin)) {
-  std::map<std::tuple<CollectiveKind, std::int64_t>, std::map<Bytes, Duration>> measured;
+  std::map<std::tuple<CollectiveKind, std::int64_t, std::string>, std::map<Bytes, Duration>>
+      measured;
   for (const CollectiveRow& row : rows) {
     const auto kind = collective_kind(row);
     if (kind && row.bytes.value > 0 && kinship(row.gpu, core_) == Kinship::same)
-      measured[{*kind, row.ranks}][row.bytes] = row.duration;  // later rows win
+      measured[{*kind, row.ranks, is_reduction(*kind) ? row.dtype : ""}][row.bytes] =
+          row.duration;  // later rows win
   }
   for (const auto& [key, points] : measured) {
     CollectiveCurve curve{core_, std::get<0>(key), std::get<1>(key), 1, "this machine", {}};
@@ -61,11 +64,24 @@ HostNetwork::HostNetwork(const topology::GpuSpec& core, const std::vector<Collec
       longest = std::max(longest, duration);  // a dip is noise
       curve.points.push_back({bytes, longest});
     }
-    curves_.push_back(std::move(curve));
+    curves_.push_back({std::move(curve), std::get<2>(key)});
   }
 }
 
-CollectiveTime HostNetwork::time_of(CollectiveKind kind, Bytes bytes, workloads::Dtype,
+/// Of this type, else of another.
+const HostNetwork::Measured& HostNetwork::measured(CollectiveKind kind, std::int64_t ranks,
+                                                   const std::string& dtype) const {
+  const Measured* found = nullptr;
+  for (const Measured& one : curves_)
+    if (one.curve.kind == kind && one.curve.ranks == ranks &&
+        (found == nullptr || one.dtype == dtype))
+      found = &one;
+  if (found != nullptr) return *found;
+  throw not_measured(origin_, fmt::format("{} over {} ranks of {}",
+                                          word_for(collective_names, kind), ranks, core_));
+}
+
+CollectiveTime HostNetwork::time_of(CollectiveKind kind, Bytes bytes, workloads::Dtype dtype,
                                     const GroupShape& shape) const {
   CollectiveTime time;
   time.algorithm = Algorithm::p2p;
@@ -73,15 +89,14 @@ CollectiveTime HostNetwork::time_of(CollectiveKind kind, Bytes bytes, workloads:
   time.channels = time.ctas = 0;
   time.provenance = Provenance::measured;
   if (shape.ranks < 2 || bytes.value == 0) return time;
-  const auto curve = std::ranges::find_if(
-      curves_, [&](const auto& c) { return c.kind == kind && c.ranks == shape.ranks; });
-  if (curve == curves_.end())
-    throw not_measured(origin_, fmt::format("{} over {} ranks of {}",
-                                            word_for(collective_names, kind), shape.ranks, core_));
-  const Read found = read(*curve, bytes);
+  const std::string type = is_reduction(kind) ? word_for(dtype_names, dtype) : "";
+  const auto& [curve, measured_type] = measured(kind, shape.ranks, type);
+  const Read found = read(curve, bytes);
   time.duration = time.transfer = found.duration;
-  time.provenance = found.provenance;
-  time.rests_on = curve->source;
+  // A core takes another time to sum other numbers.
+  time.provenance =
+      measured_type == type ? found.provenance : without_measurements_of_its_own(found.provenance);
+  time.rests_on = curve.source;
   if (found.duration > Duration{}) {
     time.algbw = bytes / found.duration;
     time.busbw = time.algbw * bus_factor(kind, shape.ranks);

@@ -26,8 +26,15 @@ class HostNetwork final : public NetworkModel {
                                  const std::vector<std::int64_t>& ranks) const override;
 
  private:
+  struct Measured {
+    CollectiveCurve curve;
+    std::string dtype;  // of sums; empty: bytes that are only moved
+  };
+  const Measured& measured(workloads::CollectiveKind, std::int64_t ranks,
+                           const std::string& dtype) const;
+
   std::string core_, origin_;
-  std::vector<CollectiveCurve> curves_;
+  std::vector<Measured> curves_;
 };
 
 /// The error of a time that the tables do not hold and nothing else can tell for a host.

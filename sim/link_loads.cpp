@@ -28,26 +28,6 @@ double weight_units(topology::Routing routing) {
   return routing == topology::Routing::destination ? 1024.0 : 0x1p24;
 }
 
-/// A ring moves (n-1)/n of the buffer over each of its edges, AllReduce twice that; Broadcast and
-/// Reduce all of it over all edges but one.
-double bytes_per_ring_edge(CollectiveKind kind, std::int64_t ranks) {
-  const auto n = static_cast<double>(ranks);
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-      return 2 * (n - 1) / n;
-    case CollectiveKind::all_gather:
-    case CollectiveKind::reduce_scatter:
-      return (n - 1) / n;
-    case CollectiveKind::broadcast:
-    case CollectiveKind::reduce:
-      return 1.0;
-    case CollectiveKind::all_to_all:
-    case CollectiveKind::send_receive:
-      break;
-  }
-  throw BrokenPromise("a collective that no ring serves");
-}
-
 bool has_root(CollectiveKind kind) {
   return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
 }
@@ -98,7 +78,9 @@ void LinkLoads::add_ring_edge(const ChannelPlan& plan, std::size_t channel, std:
 void LinkLoads::add_ring(CollectiveKind kind, const ChannelPlan& plan, std::int64_t root,
                          LinkLoadSum& sum) const {
   const std::size_t channels = plan.num_channels();
-  const double weight = bytes_per_ring_edge(kind, plan.num_ranks()) / static_cast<double>(channels);
+  // What passes each edge of the ring: (n-1)/n of the buffer, twice that for AllReduce; Broadcast
+  // and Reduce send all of it over all edges but one.
+  const double weight = bus_factor(kind, plan.num_ranks()) / static_cast<double>(channels);
   on_every_node(plan, sum, [&](std::size_t at, LinkLoadSum& local) {
     const std::int64_t node = plan.nodes()[at].node;
     for (std::size_t c = 0; c < channels; ++c) {

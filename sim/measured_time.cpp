@@ -1,25 +1,15 @@
 #include "sim/measured_time.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <string_view>
-#include <utility>
+
+#include "sim/collective_words.hpp"
 
 namespace stepcast::sim {
 namespace {
 
 using workloads::CollectiveKind;
-
-constexpr std::array<std::pair<std::string_view, CollectiveKind>, 7> kinds{{
-    {"allreduce", CollectiveKind::all_reduce},
-    {"allgather", CollectiveKind::all_gather},
-    {"reducescatter", CollectiveKind::reduce_scatter},
-    {"broadcast", CollectiveKind::broadcast},
-    {"reduce", CollectiveKind::reduce},
-    {"alltoall", CollectiveKind::all_to_all},
-    {"sendrecv", CollectiveKind::send_receive},
-}};
 
 bool one_process(const CollectiveRow& row) {
   return row.processes == "1" && row.timing != "kernel" && row.ranks > 1;
@@ -40,9 +30,7 @@ Duration launches_of(const CollectiveRow& row, const MeasurementConstants& const
 }  // namespace
 
 std::optional<CollectiveKind> collective_kind(const CollectiveRow& row) {
-  for (const auto& [name, kind] : kinds)
-    if (row.collective == name) return kind;
-  return std::nullopt;
+  return collective_named(row.collective);
 }
 
 Duration as_measured(Duration device, const CollectiveRow& row,

@@ -8,12 +8,10 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/collective_words.hpp"
 #include "sim/scenario.hpp"
 
 namespace stepcast::sim {
-
-template <class E, std::size_t n>
-using Names = std::array<std::pair<std::string_view, E>, n>;
 
 inline constexpr Names<workloads::DataParallel, 4> data_parallel_names{{
     {name_of(workloads::DataParallel::ddp), workloads::DataParallel::ddp},
@@ -33,22 +31,6 @@ inline constexpr Names<workloads::Recompute, 3> recompute_names{{
 inline constexpr Names<workloads::ReduceWhen, 2> reduce_names{{
     {"last", workloads::ReduceWhen::last},
     {"each", workloads::ReduceWhen::each},
-}};
-inline constexpr Names<workloads::Dtype, 5> dtype_names{{
-    {"fp32", workloads::Dtype::fp32},
-    {"tf32", workloads::Dtype::tf32},
-    {"bf16", workloads::Dtype::bf16},
-    {"fp16", workloads::Dtype::fp16},
-    {"fp8", workloads::Dtype::fp8},
-}};
-inline constexpr Names<workloads::CollectiveKind, 7> collective_names{{
-    {"all_reduce", workloads::CollectiveKind::all_reduce},
-    {"all_gather", workloads::CollectiveKind::all_gather},
-    {"reduce_scatter", workloads::CollectiveKind::reduce_scatter},
-    {"broadcast", workloads::CollectiveKind::broadcast},
-    {"reduce", workloads::CollectiveKind::reduce},
-    {"all_to_all", workloads::CollectiveKind::all_to_all},
-    {"send_receive", workloads::CollectiveKind::send_receive},
 }};
 inline constexpr Names<topology::Network, 4> network_names{{
     {"infiniband", topology::Network::infiniband},

@@ -11,10 +11,11 @@ namespace {
 using topology::Architecture;
 using topology::NodeKind;
 using workloads::CollectiveKind;
-using workloads::Dtype;
 
-/// NVLink SHARP and CollNet have no sums of fp8; data that is only moved has no type.
-bool switches_sum(const NcclCall& call) { return call.dtype != Dtype::fp8 || !call.is_reduction(); }
+/// NVLink SHARP sums integers of 32 and 64 bits, fp16, bf16, fp32 and fp64 (ncclNvlsSupported in
+/// NCCL's src/include/device.h, the same from 2.19 to 2.28), the SHARP plug-in of the network no
+/// fp8 either (nccl-rdma-sharp-plugins, src/sharp_plugin.c; both read 2026-11).
+bool switches_sum(const NcclCall& call) { return !call.sums_fp8(); }
 
 /// Every member of a node needs a NIC of its own when switches of the network gather.
 bool head_for_every_member(const NcclMachine& machine) {
@@ -176,8 +177,22 @@ std::vector<NcclOption> nccl_options(const NcclTuning& tuning, const NcclMachine
                        [&](Algorithm a) { return falls_back_to(call, a, overrides); });
 }
 
+void check_type(const NcclTuning& tuning, const topology::GpuSpec& gpu, const NcclCall& call) {
+  if (!call.sums_fp8()) return;
+  const std::string where = "collective.dtype";  // no step sums fp8
+  const std::string what = word_for(collective_names, call.kind) + " of fp8: ";
+  if (!tuning.fp8_sums)
+    throw InputError(where,
+                     what + "NCCL has sums of fp8 since 2.24, and PyTorch refuses them before",
+                     "take bf16, or nccl = \"2.24\" or newer");
+  if (gpu.architecture < Architecture::hopper)
+    throw InputError(where, what + "NCCL sums fp8 on Hopper and later, not on " + gpu.name,
+                     "take bf16");
+}
+
 NcclOption nccl_choice(const NcclTuning& tuning, const NcclMachine& machine, const NcclCall& call,
                        const NcclOverrides& overrides) {
+  check_type(tuning, machine.node.gpu, call);
   const std::vector<NcclOption> options = nccl_options(tuning, machine, call, overrides);
   if (options.empty()) {
     expects(overrides.pins_anything(), "an algorithm for every collective that NCCL chooses for");
@@ -189,7 +204,7 @@ NcclOption nccl_choice(const NcclTuning& tuning, const NcclMachine& machine, con
   }
   const NcclOption* best = &options.front();
   for (const NcclOption& option : options)
-    if (option.estimate < best->estimate) best = &option;
+    if (option.weighed() < best->weighed()) best = &option;
   if (const NcclOption* spared = spares_ctas(tuning, machine, call, overrides, options, *best))
     best = spared;
   return *best;

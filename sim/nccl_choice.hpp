@@ -19,8 +19,14 @@ namespace stepcast::sim {
 std::vector<NcclOption> nccl_options(const NcclTuning&, const NcclMachine&, const NcclCall&,
                                      const NcclOverrides& = {});
 
-/// The one with the least estimate; the first of equals. Throws InputError where overrides leave
-/// nothing and the version calls that an error.
+/// Throws InputError for sums of a type that this NCCL does not have on this GPU: fp8
+/// before 2.24, and before Hopper ("FP8 reduction support begins with sm90", src/enqueue.cc;
+/// PyTorch's ProcessGroupNCCL.cpp refuses Float8 there as well; read 2026-11). Data that is only
+/// moved goes as bytes.
+void check_type(const NcclTuning&, const topology::GpuSpec&, const NcclCall&);
+
+/// The one with the least estimate, handicaps counted; the first of equals. Throws InputError where
+/// overrides leave nothing and the version calls that an error.
 NcclOption nccl_choice(const NcclTuning&, const NcclMachine&, const NcclCall&,
                        const NcclOverrides& = {});
 

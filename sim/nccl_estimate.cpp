@@ -275,9 +275,8 @@ double latency_count(const Question& q, Algorithm algorithm) {
 }
 
 /// fp8 sums along a ring of more than 8 ranks lose too much: NCCL keeps it for last.
-double fp8_factor(const Question& q, Algorithm algorithm) {
-  const bool lossy = q.call.dtype == workloads::Dtype::fp8 && q.call.is_reduction() &&
-                     algorithm == Algorithm::ring && q.machine.shape.ranks > 8;
+double handicap_of(const Question& q, Algorithm algorithm) {
+  const bool lossy = q.call.sums_fp8() && algorithm == Algorithm::ring && q.machine.shape.ranks > 8;
   return lossy ? q.tuning.fp8_ring_factor : 1.0;
 }
 
@@ -287,7 +286,7 @@ bool NcclCall::is_gather() const {
   return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
 }
 
-bool NcclCall::is_reduction() const {
+bool is_reduction(CollectiveKind kind) {
   return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
          kind == CollectiveKind::reduce;
 }
@@ -309,10 +308,12 @@ NcclOption nccl_option(const NcclTuning& tuning, const NcclMachine& machine, con
       bandwidth_of(q, algorithm, protocol) * tree_share(q, algorithm, protocol);
   const double latency = latency_of(q, algorithm, protocol) * ring_plateau(q, algorithm, protocol) *
                          latency_count(q, algorithm);
-  const double estimate_us =
-      (latency + static_cast<double>(call.bytes.value) / (1000 * bandwidth)) *
-      fp8_factor(q, algorithm);
-  return {algorithm, protocol, to_duration(estimate_us * 1e-6), BytesPerSecond(bandwidth * giga)};
+  const double estimate_us = latency + static_cast<double>(call.bytes.value) / (1000 * bandwidth);
+  return {.algorithm = algorithm,
+          .protocol = protocol,
+          .estimate = to_duration(estimate_us * 1e-6),
+          .bandwidth = BytesPerSecond(bandwidth * giga),
+          .handicap = handicap_of(q, algorithm)};
 }
 
 }  // namespace stepcast::sim

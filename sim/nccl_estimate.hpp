@@ -10,6 +10,9 @@
 
 namespace stepcast::sim {
 
+/// Whether the collective sums: then the type of its numbers matters, else they are bytes.
+bool is_reduction(workloads::CollectiveKind);
+
 /// One call, or `grouped` alike between ncclGroupStart and ncclGroupEnd that NCCL launches at once.
 /// `bytes` is that of all of them, as NCCL adds them up.
 struct NcclCall {
@@ -18,9 +21,11 @@ struct NcclCall {
   workloads::Dtype dtype = workloads::Dtype::bf16;
   std::int64_t grouped = 1;
 
-  bool is_reduction() const;
+  bool is_reduction() const { return sim::is_reduction(kind); }
   /// AllGather and ReduceScatter, which NCCL treats alike.
   bool is_gather() const;
+  /// Data that is only moved has no type, and sums of 16 and 32 bits are all served alike.
+  bool sums_fp8() const { return dtype == workloads::Dtype::fp8 && is_reduction(); }
 };
 
 struct NcclOption {
@@ -28,6 +33,9 @@ struct NcclOption {
   Protocol protocol{};
   Duration estimate{};         // NCCL's own
   BytesPerSecond bandwidth{};  // algorithm bandwidth that NCCL takes it for, at this size
+  double handicap = 1.0;       // by which NCCL multiplies the estimate to take it last
+
+  double weighed() const { return seconds(estimate) * handicap; }
 
   friend bool operator==(const NcclOption&, const NcclOption&) = default;
 };

@@ -11,6 +11,7 @@
 #include "sim/link_loads.hpp"
 #include "sim/nccl_time.hpp"
 #include "sim/network_model.hpp"
+#include "sim/path_latency.hpp"
 
 namespace stepcast::sim {
 
@@ -20,22 +21,25 @@ class CollectiveTimes {
   CollectiveTimes(topology::NodeSpec node, NcclTuning tuning,
                   const std::vector<CollectiveRow>& rows = {}, NcclOverrides overrides = {});
 
-  CollectiveTime time_of(workloads::CollectiveKind, Bytes, const GroupShape&) const;
+  CollectiveTime time_of(const NcclCall&, const GroupShape&) const;
+  CollectiveTime time_of(workloads::CollectiveKind kind, Bytes bytes,
+                         const GroupShape& shape) const {
+    return time_of({.kind = kind, .bytes = bytes}, shape);
+  }
   const CollectiveCurves& curves() const { return curves_; }
 
  private:
   struct Modelled;
-  Modelled model(workloads::CollectiveKind, Bytes, const NcclMachine&) const;
-  std::int64_t ctas_of(workloads::CollectiveKind, Bytes, const NcclMachine&,
-                       const NcclOption&) const;
-  Duration slowest_below(workloads::CollectiveKind, Bytes, const NcclMachine&) const;
-  Duration monotone_model(workloads::CollectiveKind, Bytes, const NcclMachine&) const;
+  Modelled model(const NcclCall&, const NcclMachine&) const;
+  std::int64_t ctas_of(const NcclCall&, const NcclMachine&, const NcclOption&) const;
+  Duration slowest_below(NcclCall, const NcclMachine&) const;
+  Duration monotone_model(const NcclCall&, const NcclMachine&) const;
   Duration extended(const CollectiveCurve&, Bytes) const;
   double mean_ratio(const CollectiveCurve&) const;
   Duration longest_of_fewer(const CollectiveCurve&, Bytes) const;
   Duration between_nodes(const CollectiveCurves::Neighbours&, Bytes, std::int64_t nodes,
                          Duration modelled) const;
-  void correct(CollectiveTime&, workloads::CollectiveKind, Bytes, const GroupShape&) const;
+  void correct(CollectiveTime&, const NcclCall&, const GroupShape&) const;
 
   topology::NodeSpec node_;
   NcclTuning tuning_;
@@ -56,6 +60,7 @@ class NcclNetwork final : public NetworkModel {
 
  private:
   CollectiveTimes times_;
+  PathLatency paths_;
   LinkLoads loads_;
 };
 

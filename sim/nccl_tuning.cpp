@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "engine/check.hpp"
+#include "sim/collective_words.hpp"
 #include "sim/toml_table.hpp"
 
 namespace stepcast::sim {
@@ -24,13 +25,6 @@ constexpr std::array<std::pair<std::string_view, BusRatio>, 4> ratio_names{{
 constexpr std::array<std::pair<std::string_view, bool>, 2> inter_step_names{{
     {"N", true},
     {"N-1", false},
-}};
-constexpr std::array<std::pair<std::string_view, CollectiveKind>, num_choices> served_kinds{{
-    {"all_reduce", CollectiveKind::all_reduce},
-    {"all_gather", CollectiveKind::all_gather},
-    {"reduce_scatter", CollectiveKind::reduce_scatter},
-    {"broadcast", CollectiveKind::broadcast},
-    {"reduce", CollectiveKind::reduce},
 }};
 
 double number_of(const TomlValue& item, std::string_view key) {
@@ -143,6 +137,7 @@ void read_rules(TableReader& root, NcclTuning& tuning) {
   tuning.pat = share("pat");
   read_gather_rules(rule, tuning);
   read_blackwell_rules(rule, tuning);
+  tuning.fp8_sums = flag_of(rule, "fp8_sums");
   tuning.fp8_ring_factor = share("fp8_ring_factor");
   tuning.least_traffic_per_channel =
       rule.required("least_traffic_per_channel",
@@ -171,8 +166,8 @@ void read_corrections(TableReader& root, NcclTuning& tuning) {
 
 void read_serves(TableReader& root, NcclTuning& tuning) {
   TableReader table = table_of(root, "serves");
-  for (std::size_t k = 0; k < served_kinds.size(); ++k) {
-    const std::string_view key = served_kinds[k].first;
+  for (std::size_t k = 0; k < num_choices; ++k) {
+    const std::string_view key = collective_names[k].first;
     for (const std::string& name : table.required(key, table.texts(key))) {
       const auto found = std::find_if(algorithm_names.begin(), algorithm_names.end(),
                                       [&](const auto& known) { return known.first == name; });
@@ -231,9 +226,8 @@ const NodesGigabytes& NcclCap::row(topology::Architecture architecture) const {
 }
 
 std::optional<std::size_t> choice_index(CollectiveKind kind) {
-  for (std::size_t k = 0; k < served_kinds.size(); ++k)
-    if (served_kinds[k].second == kind) return k;
-  return std::nullopt;
+  const auto k = static_cast<std::size_t>(kind);  // those of choice are listed first
+  return k < num_choices ? std::optional(k) : std::nullopt;
 }
 
 bool NcclTuning::serves_kind(CollectiveKind kind, Algorithm algorithm) const {

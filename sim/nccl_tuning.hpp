@@ -65,6 +65,7 @@ struct NcclTuning {
   double collnet_gather_network = 0;              // share of the network; 0: by the node alone
   bool nvls_tree_corrected_on_blackwell = false;  // by tree_correction
   bool ll128_on_blackwell = false;
+  bool fp8_sums = false;              // of any algorithm
   double fp8_ring_factor = 1;         // on Ring's time beyond 8 ranks, where fp8 sums lose too much
   Bytes least_traffic_per_channel{};  // a launch spreads no thinner
   std::int64_t blackwell_most_ctas = 0;

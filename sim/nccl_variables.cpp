@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/collective_words.hpp"
 #include "sim/toml_table.hpp"
 
 namespace stepcast::sim {
@@ -14,33 +15,11 @@ namespace {
 
 using workloads::CollectiveKind;
 
-template <class Meaning, std::size_t n>
-using Spelling = std::array<std::pair<std::string_view, Meaning>, n>;
-
-// NCCL's own spelling (src/graph/tuning.cc and nccl_common.h, 2.28.9); it ignores the case.
-constexpr Spelling<Algorithm, num_algorithms> algorithm_words{{
-    {"Ring", Algorithm::ring},
-    {"Tree", Algorithm::tree},
-    {"CollnetDirect", Algorithm::collnet_direct},
-    {"CollnetChain", Algorithm::collnet_chain},
-    {"NVLS", Algorithm::nvls},
-    {"NVLSTree", Algorithm::nvls_tree},
-    {"PAT", Algorithm::pat},
-}};
-constexpr Spelling<Protocol, num_protocols> protocol_words{{
-    {"LL", Protocol::ll},
-    {"LL128", Protocol::ll128},
-    {"Simple", Protocol::simple},
-}};
-constexpr Spelling<CollectiveKind, num_choices> function_words{{
-    {"AllReduce", CollectiveKind::all_reduce},
-    {"AllGather", CollectiveKind::all_gather},
-    {"ReduceScatter", CollectiveKind::reduce_scatter},
-    {"Broadcast", CollectiveKind::broadcast},
-    {"Reduce", CollectiveKind::reduce},
-}};
+constexpr auto algorithm_spellings = nccl_names_of<num_algorithms>(algorithm_words);
+constexpr auto protocol_spellings = nccl_names_of<num_protocols>(protocol_words);
+constexpr auto function_words = nccl_names_of<num_choices>(collective_words);
 // nccl.h writes the policies as numbers; the variable takes both.
-constexpr Spelling<CtaPolicy, 6> policy_words{{
+constexpr Names<CtaPolicy, 6> policy_words{{
     {"DEFAULT", CtaPolicy::usual},
     {"EFFICIENCY", CtaPolicy::efficiency},
     {"ZERO", CtaPolicy::zero},
@@ -141,12 +120,12 @@ bool flag_of(const NcclVariable& variable) {
 }
 
 void read_algorithms(const NcclVariable& v, NcclOverrides& o) {
-  read_lists(v, algorithm_words, o.algorithms, o.by_function);
+  read_lists(v, algorithm_spellings, o.algorithms, o.by_function);
   o.where = v.where;
 }
 
 void read_protocols(const NcclVariable& v, NcclOverrides& o) {
-  read_lists(v, protocol_words, o.protocols, o.by_function);
+  read_lists(v, protocol_spellings, o.protocols, o.by_function);
   o.where = v.where;
 }
 

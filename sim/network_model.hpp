@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/units.hpp"
-#include "sim/nccl_names.hpp"
+#include "sim/collective_words.hpp"
 #include "sim/provenance.hpp"
 #include "topology/cluster.hpp"
 #include "topology/router.hpp"
@@ -46,6 +46,10 @@ struct CollectiveTime {
   std::int64_t network_hops = 0;  // of them between nodes
   Duration hop_in_node{}, hop_between_nodes{};
   Duration start{};          // of the kernel, by the model
+  // Of latency: what the wires add to each hop beside the catalogue's (path_latency.hpp). In a node
+  // it counts passes of an NVSwitch as well.
+  std::int64_t path_hops_in_node = 0;
+  Duration path_in_node{}, path_between_nodes{};
   Duration nccl_estimate{};  // by which NCCL chose: ranks, does not predict
   double correction = 1.0;   // duration / model, where measurements of neighbours are known
   std::string rests_on;      // source of the measured curve; empty for a model
@@ -69,9 +73,5 @@ class NetworkModel {
   virtual std::vector<LinkLoad> loads_of(workloads::CollectiveKind, Algorithm,
                                          const std::vector<std::int64_t>& ranks) const = 0;
 };
-
-/// Busbw of nccl-tests over algbw: 2(n-1)/n for AllReduce, (n-1)/n for AllGather, ReduceScatter and
-/// AlltoAll, 1 for the rest.
-double bus_factor(workloads::CollectiveKind, std::int64_t ranks);
 
 }  // namespace stepcast::sim

@@ -19,4 +19,10 @@ inline constexpr int num_provenances = 6;
 
 std::string_view name_of(Provenance);
 
+/// What is left of it where the machine is not the one that was measured: nothing of it is measured
+/// here, so it is derived. Models stay models.
+constexpr Provenance without_measurements_of_its_own(Provenance provenance) {
+  return provenance < Provenance::derived ? Provenance::derived : provenance;
+}
+
 }  // namespace stepcast::sim

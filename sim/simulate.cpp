@@ -13,6 +13,7 @@
 #include "sim/calibrated_kernels.hpp"
 #include "sim/calibration_table.hpp"
 #include "sim/catalogue.hpp"
+#include "sim/cluster_warnings.hpp"
 #include "sim/fabric_bound.hpp"
 #include "sim/host_network.hpp"
 #include "sim/measured_machine.hpp"
@@ -60,9 +61,10 @@ class Machine {
   AblatedNetwork ablated_;
 };
 
-/// What the user's keys and NCCL variables do not do here.
+/// What the user's keys and NCCL variables do not do here, and what there is to say of the machine.
 std::vector<std::string> warnings_of(const Scenario& s) {
   std::vector<std::string> out = without_effect(s);
+  for (std::string& warning : cluster_warnings(s)) out.push_back(std::move(warning));
   if (s.node.gpu.architecture == topology::Architecture::host) return out;
   NcclOverrides overrides = s.nccl_overrides;
   overrides.fabric_has_sharp = s.fabric.sharp;

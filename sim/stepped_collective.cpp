@@ -40,10 +40,18 @@ Duration filling_of(const CollectiveTime& time) {
   return time.algorithm == Algorithm::p2p ? Duration{} : scaled(time.fill, time.correction);
 }
 
-/// The hops of the one-variable form. A measured curve stretches all its terms alike.
+/// A measured curve stretches all its terms alike; wires beside the catalogue's stay as long.
+Duration hop_in_node(const CollectiveTime& time) {
+  return scaled(time.hop_in_node, time.correction) + time.path_in_node;
+}
+Duration hop_between_nodes(const CollectiveTime& time) {
+  return scaled(time.hop_between_nodes, time.correction) + time.path_between_nodes;
+}
+
+/// The hops of the one-variable form.
 Duration hops_of(const CollectiveTime& time) {
-  return (time.hops - time.network_hops) * scaled(time.hop_in_node, time.correction) +
-         time.network_hops * scaled(time.hop_between_nodes, time.correction);
+  return (time.hops - time.network_hops) * hop_in_node(time) +
+         time.network_hops * hop_between_nodes(time);
 }
 
 void find_busiest(SteppedCollective& out, const TransferGraph& graph,
@@ -103,16 +111,15 @@ SteppedCollective step_collective(const topology::Cluster& cluster, const topolo
                                  network.loads_of(kind, out.alone.algorithm, ranks), capacities);
 
   const SteppedLayout layout(cluster, router, ranks);
-  const TransferGraph graph = expand(
-      layout, {.kind = kind,
-               .algorithm = out.alone.algorithm,
-               .protocol = out.alone.protocol,
-               .bytes = bytes,
-               .transfer = out.alone.transfer,
-               .hop_in_node = scaled(out.alone.hop_in_node, out.alone.correction),
-               .hop_between_nodes = scaled(out.alone.hop_between_nodes, out.alone.correction),
-               .channels = out.alone.channels,
-               .hops = out.alone.hops});
+  const TransferGraph graph = expand(layout, {.kind = kind,
+                                              .algorithm = out.alone.algorithm,
+                                              .protocol = out.alone.protocol,
+                                              .bytes = bytes,
+                                              .transfer = out.alone.transfer,
+                                              .hop_in_node = hop_in_node(out.alone),
+                                              .hop_between_nodes = hop_between_nodes(out.alone),
+                                              .channels = out.alone.channels,
+                                              .hops = out.alone.hops});
   const Duration bare =
       makespan(run_transfers(graph, capacities, {.share_links = false, .hops = false}));
   const Duration with_hops = makespan(run_transfers(graph, capacities, {.share_links = false}));

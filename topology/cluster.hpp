@@ -101,9 +101,9 @@ class Cluster {
   /// Bandwidth from the first half of the nodes to the second, one direction, by max-flow
   /// (push-relabel); for one node, from the first half of its GPUs over NVLink (PCIe without it).
   BytesPerSecond bisection() const;
-  /// The picture in Graphviz's language: every device of a small cluster, one node and the tiers
-  /// with their counts of a large one.
-  std::string graphviz() const;
+  /// The picture in Graphviz's language, nodes and tiers as clusters: every device of a small
+  /// cluster, or if asked for; of a large one at most 40 boxes, the rest as counts.
+  std::string graphviz(bool every_device = false) const;
 
   const ClusterParts& parts() const { return *parts_; }
 

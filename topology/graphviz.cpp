@@ -1,10 +1,10 @@
-// The cluster in Graphviz's language. Up to some hundred devices every device is drawn; beyond, a
-// quotient picture: one node in full and every tier of switches as one box with its count.
-#include <sstream>
+// The cluster in Graphviz's language, its nodes and tiers of switches as clusters. A picture stays
+// readable up to some forty boxes: beyond, other nodes and whole tiers are one box each with their
+// count, and a large node's devices one box for each kind.
+#include <map>
+#include <tuple>
 
 #include <fmt/format.h>
-#include <boost/graph/adjacency_list.hpp>
-#include <boost/graph/graphviz.hpp>
 
 #include "engine/units_text.hpp"
 #include "topology/cluster_parts.hpp"
@@ -12,92 +12,115 @@
 namespace stepcast::topology {
 namespace {
 
-constexpr std::size_t most_devices_drawn = 300;
+constexpr std::size_t most_boxes = 40;
 
-/// A connection is drawn once, without arrows; the label says what one direction carries.
-struct Vertex {
-  std::string name;
-  std::string shape;
-};
-struct Edge {
-  std::string label;
-};
-using Picture = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, Vertex, Edge>;
+/// How much is one box: nothing, all nodes but the first and every tier, or also every kind of
+/// device of the first node.
+enum class Detail : std::uint8_t { every_device, one_node, kinds };
 
-std::string shape_of(DeviceKind kind) {
+struct Box {
+  std::string cluster;  // that it is drawn in; empty: none
+  std::string name;     // of one device, or of the kind of several
+  const char* shape = "box";
+  std::int64_t devices = 0;
+};
+
+const char* shape_of(DeviceKind kind) {
   if (kind == DeviceKind::gpu) return "box";
   if (kind == DeviceKind::nic || kind == DeviceKind::cpu) return "component";
   return "ellipse";
 }
 
-std::string label_of(const Link& link) {
-  return link.count == 1 ? to_text(link.bandwidth)
-                         : fmt::format("{} x {}", link.count,
-                                       to_text(link.bandwidth / static_cast<double>(link.count)));
-}
-
-Picture every_device(const Cluster& cluster) {
-  Picture picture(cluster.devices().size());
-  for (DeviceId id = 0; id < cluster.devices().size(); ++id)
-    picture[id] = {cluster.name_of(id), shape_of(cluster.devices()[id].kind)};
-  for (LinkId id = 0; id < cluster.links().size(); id += 2) {
-    const Link& link = cluster.links()[id];
-    add_edge(link.from, link.to, Edge{label_of(link)}, picture);
+class Picture {
+ public:
+  Picture(const Cluster& cluster, Detail detail) : cluster_(cluster), detail_(detail) {
+    for (DeviceId id = 0; id < cluster.devices().size(); ++id) put(id);
+    for (LinkId id = 0; id < cluster.links().size(); id += 2) join(cluster.links()[id]);
   }
-  return picture;
-}
 
-/// Node 0 as it is, then one vertex per tier; cables between tiers are summed.
-Picture one_node_and_tiers(const Cluster& cluster) {
-  const ClusterParts& parts = cluster.parts();
-  const auto& tiers = parts.fabric_layout.tiers;
-  const std::size_t devices = parts.node_devices();
-  Picture picture(devices + tiers.size());
-  for (DeviceId id = 0; id < devices; ++id)
-    picture[id] = {cluster.name_of(id), shape_of(parts.devices[id].kind)};
-  for (LinkId id = 0; id < parts.node_links(); id += 2)
-    add_edge(parts.links[id].from, parts.links[id].to, Edge{label_of(parts.links[id])}, picture);
-  for (std::int64_t j = 0; j < parts.node.nics; ++j)
-    add_edge(cluster.nic(0, j), devices, Edge{label_of(parts.links[cluster.nic_up(0, j)])},
-             picture);
-  for (std::size_t t = 0; t < tiers.size(); ++t) {
-    const std::int64_t switches = tiers[t].blocks * tiers[t].top;
-    const Device first = parts.devices[tiers[t].first_switch];
-    const std::string name = cluster.name_of(tiers[t].first_switch);
-    picture[devices + t] = {fmt::format("{} x {}", switches, name.substr(0, name.size() - 1)),
-                            shape_of(first.kind)};
-    if (t > 0) {
-      const std::int64_t bundles = tiers[t - 1].blocks * tiers[t - 1].top * tiers[t].links_up();
-      const Link& link = parts.links[tiers[t].first_link];
-      add_edge(devices + t - 1, devices + t,
-               Edge{fmt::format("{} cables of {}", bundles * link.count,
-                                to_text(link.bandwidth / static_cast<double>(link.count)))},
-               picture);
-    }
+  std::size_t size() const { return boxes_.size(); }
+
+  std::string text() const {
+    const ClusterParts& parts = cluster_.parts();
+    std::string out = fmt::format("graph cluster {{\nlabel=\"{} x {}\";\nlayout=dot;\n",
+                                  parts.nodes, parts.node.name);
+    std::map<std::string, std::string> inside;  // by cluster
+    for (std::size_t b = 0; b < boxes_.size(); ++b)
+      inside[boxes_[b].cluster] +=
+          fmt::format("{} [label=\"{}\", shape={}];\n", b, label_of(boxes_[b]), boxes_[b].shape);
+    std::size_t number = 0;
+    for (const auto& [name, lines] : inside)
+      out += name.empty() ? lines
+                          : fmt::format("subgraph cluster_{} {{\nlabel=\"{}\";\n{}}}\n", number++,
+                                        name, lines);
+    for (const auto& [edge, bundles] : edges_) out += line_of(edge, bundles);
+    return out + "}\n";
   }
-  return picture;
-}
+
+ private:
+  using Edge = std::tuple<std::size_t, std::size_t, double, std::int64_t>;  // bandwidth, cables
+
+  std::string kind_of(DeviceId id) const {
+    const std::string name = cluster_.name_of(id).substr(cluster_.name_of(id).find('/') + 1);
+    return name.substr(0, name.find_last_not_of("0123456789") + 1);
+  }
+
+  void put(DeviceId id) {
+    const Device& device = cluster_.devices()[id];
+    const bool in_fabric = device.node < 0;
+    const bool other_node = device.node > 0 && detail_ != Detail::every_device;
+    const bool one =
+        !in_fabric && !other_node ? detail_ != Detail::kinds : detail_ == Detail::every_device;
+    Box box{.cluster = in_fabric ? "tier of " + kind_of(id) + " switches"
+                                 : fmt::format("node{}", device.node),
+            .name = one ? cluster_.name_of(id) : kind_of(id),
+            .shape = shape_of(device.kind)};
+    if (other_node) box = {.cluster = "", .name = cluster_.node().name, .shape = "box3d"};
+    const std::string key = box.cluster + "/" + box.name;
+    const auto [at, is_new] = box_named_.try_emplace(key, boxes_.size());
+    if (is_new) boxes_.push_back(std::move(box));
+    // Of another node its first GPU stands for it.
+    if (!other_node || (device.kind == DeviceKind::gpu && device.index == 0))
+      ++boxes_[at->second].devices;
+    box_of_.push_back(at->second);
+  }
+
+  void join(const Link& link) {
+    const std::size_t from = box_of_[link.from], to = box_of_[link.to];
+    if (from != to) ++edges_[{from, to, link.bandwidth.value, link.count}];
+  }
+
+  static std::string label_of(const Box& box) {
+    return box.devices > 1 ? fmt::format("{} x {}", box.devices, box.name) : box.name;
+  }
+
+  /// A connection is drawn once, without arrows; the label says what one direction carries.
+  static std::string line_of(const Edge& edge, std::int64_t bundles) {
+    const auto& [from, to, bandwidth, count] = edge;
+    const std::int64_t cables = bundles * count;
+    const std::string each = to_text(BytesPerSecond(bandwidth / static_cast<double>(count)));
+    return fmt::format("{} -- {} [label=\"{}\"];\n", from, to,
+                       cables == 1 ? each : fmt::format("{} x {}", cables, each));
+  }
+
+  const Cluster& cluster_;
+  Detail detail_;
+  std::vector<Box> boxes_;
+  std::vector<std::size_t> box_of_;  // by device
+  std::map<std::string, std::size_t> box_named_;
+  std::map<Edge, std::int64_t> edges_;  // how many bundles look the same
+};
 
 }  // namespace
 
-std::string Cluster::graphviz() const {
-  const bool all = parts_->devices.size() <= most_devices_drawn;
-  const Picture picture = all ? every_device(*this) : one_node_and_tiers(*this);
-  std::ostringstream out;
-  boost::write_graphviz(
-      out, picture,
-      [&](std::ostream& text, std::size_t vertex) {
-        text << fmt::format("[label=\"{}\", shape={}]", picture[vertex].name,
-                            picture[vertex].shape);
-      },
-      [&](std::ostream& text, const Picture::edge_descriptor& edge) {
-        text << fmt::format("[label=\"{}\"]", picture[edge].label);
-      },
-      [&](std::ostream& text) {
-        text << fmt::format("label=\"{} x {}{}\";\nlayout=dot;\n", parts_->nodes, parts_->node.name,
-                            all ? "" : ": one node and the tiers above");
-      });
-  return out.str();
+std::string Cluster::graphviz(bool every_device) const {
+  for (const Detail detail : {Detail::every_device, Detail::one_node}) {
+    const bool small = detail == Detail::one_node || devices().size() <= most_boxes;
+    if (!every_device && !small) continue;
+    const Picture picture(*this, detail);
+    if (every_device || picture.size() <= most_boxes) return picture.text();
+  }
+  return Picture(*this, Detail::kinds).text();
 }
 
 }  // namespace stepcast::topology

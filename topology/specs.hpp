@@ -38,6 +38,20 @@ enum class NodeKind : std::uint8_t { hybrid_cube_mesh, nvswitch, pcie };
 enum class Network : std::uint8_t { infiniband, roce, efa, ethernet };
 inline constexpr std::size_t num_networks = 4;
 
+/// The catalogue's entry that a node is a copy of, with the values that it changes. The constants
+/// of the network model hold the share of these latencies already: only a difference from them
+/// counts.
+struct NodeReference {
+  std::string name;      // empty: nothing to compare with, and no difference
+  bool nearest = false;  // no copy: the entry most like it
+  Duration nvlink_latency{}, nic_latency{}, pcie_latency{}, socket_latency{};
+  std::int64_t nvswitches = 0;
+  BytesPerSecond nic{}, pcie{}, socket{};
+  Watts max_power{};
+
+  friend bool operator==(const NodeReference&, const NodeReference&) = default;
+};
+
 struct NodeSpec {
   std::string name;  // "dgx-1v", "dgx-a100", "dgx-h100"
   NodeKind kind{};
@@ -60,6 +74,7 @@ struct NodeSpec {
   bool gpu_direct = true;  // NIC reads GPU memory through the PCIe switch, not the CPU
   std::string cpu;         // "intel" or "amd": NCCL's net overhead depends on it
   Watts max_power{};       // of the whole node, as its datasheet states; 0: not known
+  NodeReference reference{};
 
   friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
 };
@@ -71,6 +86,16 @@ enum class FabricKind : std::uint8_t { rail_optimized, fat_tree };
 /// cables, so that flows collide by chance, as on Ethernet. spray: packets go over all evenly, the
 /// best that adaptive routing can do.
 enum class Routing : std::uint8_t { destination, ecmp, spray };
+
+/// As NodeReference.
+struct FabricReference {
+  std::string name;
+  bool nearest = false;
+  Duration switch_latency{}, cable_latency{};
+  std::int64_t ports = 0;
+
+  friend bool operator==(const FabricReference&, const FabricReference&) = default;
+};
 
 /// A folded Clos network above the NICs. rail_optimized: NIC i of the nodes of one scalable unit
 /// meets leaf i; fat_tree: all NICs of a node meet one leaf.
@@ -86,6 +111,7 @@ struct FabricSpec {
   bool sharp = false;  // switches sum on the way (InfiniBand SHARP); NCCL's CollNet
   Routing routing = Routing::destination;
   std::int64_t ecmp_seed = 1;  // another seed, other collisions
+  FabricReference reference{};
 
   friend bool operator==(const FabricSpec&, const FabricSpec&) = default;
 };

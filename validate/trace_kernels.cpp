@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/check.hpp"
+#include "sim/collective_words.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -195,22 +196,10 @@ bool is_communication(std::string_view name) {
 }
 
 std::optional<CollectiveKind> collective_of(std::string_view name) {
-  struct Word {
-    std::string_view part;
-    CollectiveKind kind;
-  };
-  constexpr std::array<Word, 8> words{{{"allreduce", CollectiveKind::all_reduce},
-                                       {"allgather", CollectiveKind::all_gather},
-                                       {"reducescatter", CollectiveKind::reduce_scatter},
-                                       {"alltoall", CollectiveKind::all_to_all},
-                                       {"broadcast", CollectiveKind::broadcast},
-                                       {"send", CollectiveKind::send_receive},
-                                       {"recv", CollectiveKind::send_receive},
-                                       {"reduce", CollectiveKind::reduce}}};
   const std::string text = letters(name.substr(0, name.find('(')));
-  for (const Word& word : words)
-    if (has(text, word.part)) return word.kind;
-  return std::nullopt;
+  if (const auto kind = sim::collective_within(text)) return kind;
+  const bool pair = has(text, "send") || has(text, "recv");
+  return pair ? std::optional(CollectiveKind::send_receive) : std::nullopt;
 }
 
 }  // namespace stepcast::validate

@@ -71,6 +71,32 @@ TEST_CASE("rows of another machine, fabric or doubtful source do not count") {
   CHECK_FALSE(used(with([](CollectiveRow& r) { r.bytes = {}; })));
 }
 
+TEST_CASE("sums of fp8 have curves of their own: NCCL serves no other type as it serves them") {
+  const auto narrow = with([](CollectiveRow& r) { r.dtype = "fp8"; });
+  const CollectiveCurves curves(narrow, dgx(Architecture::hopper));
+  CHECK(curves.find(AR, {32, 4, 8, 1}) == nullptr);
+  CHECK(curves.find(AR, {32, 4, 8, 1}, true) != nullptr);
+  CHECK(curves.neighbours(AR, {64, 8, 8, 1}).fewer == nullptr);
+  CHECK(curves.neighbours(AR, {64, 8, 8, 1}, true).fewer != nullptr);
+  // Bytes that only move have no type.
+  const auto gathered = with([](CollectiveRow& r) { r.dtype = "fp8", r.collective = "allgather"; });
+  CHECK(CollectiveCurves(gathered, dgx(Architecture::hopper))
+            .find(CollectiveKind::all_gather, {32, 4, 8, 1}) != nullptr);
+}
+
+TEST_CASE("a curve knows whether it was measured on this very GPU and bandwidth") {
+  const auto here = [](const std::vector<CollectiveRow>& rows) {
+    return CollectiveCurves(rows, dgx(Architecture::hopper)).all().front().here;
+  };
+  CHECK(here(three_rows()));
+  CHECK_FALSE(here(with([](CollectiveRow& r) { r.gpu = "H100-SXM-64GB"; })));
+  CHECK_FALSE(here(with([](CollectiveRow& r) { r.node_bandwidth = 390_GBps; })));
+  // NICs that their PCIe links cap are not the ones that were measured.
+  topology::NodeSpec capped = dgx(Architecture::hopper);
+  capped.pcie = 25_GBps;
+  CHECK(CollectiveCurves(three_rows(), capped).all().empty());
+}
+
 TEST_CASE("a collective whose algorithm or protocol was forced is not what NCCL would run") {
   CHECK_FALSE(used(with([](CollectiveRow& r) { r.algorithm = "ring"; })));
   CHECK_FALSE(used(with([](CollectiveRow& r) { r.protocol = "ll"; })));

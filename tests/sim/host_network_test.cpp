@@ -48,6 +48,20 @@ TEST_CASE("a collective between cores takes what was measured, and holds no SM")
   CHECK(time.duration == time.latency + time.transfer);
 }
 
+TEST_CASE("a sum of numbers of another type than measured is derived, bytes that move are not") {
+  auto wide = rows, narrow = rows;
+  for (CollectiveRow& r : narrow) r.dtype = "bf16", r.duration = r.duration / 2;
+  wide.insert(wide.end(), narrow.begin(), narrow.end());
+  CHECK(time_of(wide, 4_KiB).duration == 20_us);  // fp32, as asked for
+  CHECK(time_of(narrow, 4_KiB).duration == 10_us);
+  CHECK(time_of(narrow, 4_KiB).provenance == Provenance::derived);
+  for (CollectiveRow& r : narrow) r.collective = "allgather";
+  const auto gathered =
+      HostNetwork(core, narrow, "test.toml:1")
+          .time_of(CollectiveKind::all_gather, 4_KiB, workloads::Dtype::fp32, {2, 1, 2, 1});
+  CHECK(gathered.provenance == Provenance::measured);
+}
+
 TEST_CASE("between measured sizes a collective is interpolated, far beyond extrapolated") {
   CHECK(time_of(rows, 8_KiB).provenance == Provenance::interpolated);
   CHECK(seconds(time_of(rows, 8_KiB).duration) == Approx(40e-6));

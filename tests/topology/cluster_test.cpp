@@ -128,22 +128,38 @@ int64_t lines_with(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST_CASE("graphviz draws every device and cable of a small cluster once") {
-  const auto cluster = Cluster::build(dgx_h100(), 4, rail_optimized());
-  const std::string text = cluster.graphviz();
-  CHECK(lines_with(text, "shape=") == static_cast<int64_t>(cluster.devices().size()));
-  CHECK(lines_with(text, "--") == static_cast<int64_t>(cluster.links().size() / 2));
-  CHECK(lines_with(text, "\"node3/gpu7\"") == 1);
-  CHECK(lines_with(text, "5 x 25.0 GB/s") == 4 * 8 * 2);
+TEST_CASE("graphviz draws every device and cable of one node, and of a cluster when asked") {
+  for (const int64_t nodes : {1, 4}) {
+    const auto cluster = Cluster::build(dgx_h100(), nodes, rail_optimized());
+    const std::string text = cluster.graphviz(nodes > 1);
+    CHECK(lines_with(text, "shape=") == static_cast<int64_t>(cluster.devices().size()));
+    CHECK(lines_with(text, "--") == static_cast<int64_t>(cluster.links().size() / 2));
+    CHECK(lines_with(text, "5 x 25.0 GB/s") == nodes * 8 * 2);
+    CHECK(lines_with(text, "subgraph cluster_") == (nodes == 1 ? 1 : nodes + 2));  // leaf, spine
+  }
 }
 
-TEST_CASE("graphviz draws one node and the tiers of a large cluster") {
+TEST_CASE("graphviz draws one node of a large cluster, and the others and its tiers as counts") {
   const auto cluster = Cluster::build(dgx_h100(), 512, rail_optimized());
   const std::string text = cluster.graphviz();
-  CHECK(lines_with(text, "shape=") == 30 + 3);  // 8 + 4 + 8 + 2 + 8 devices, leaf, spine, core
+  // 8 + 4 + 8 + 2 + 8 devices, the other nodes, leaf, spine, core
+  CHECK(lines_with(text, "shape=") == 30 + 1 + 3);
+  CHECK(lines_with(text, "\"511 x dgx-h100\"") == 1);
   CHECK(lines_with(text, "\"128 x leaf\"") == 1);
   CHECK(lines_with(text, "\"64 x core\"") == 1);
-  CHECK(lines_with(text, "4096 cables of 50.0 GB/s") == 2);
+  CHECK(lines_with(text, "\"4096 x 50.0 GB/s\"") == 2);
+  CHECK(lines_with(text, "subgraph cluster_") == 1 + 3);
+}
+
+TEST_CASE("graphviz never draws more than 40 boxes unasked") {
+  NodeSpec wide = dgx_h100();
+  wide.gpus = 16, wide.nics = 16, wide.pcie_switches = 16;
+  for (const int64_t nodes : {1, 2, 300}) {
+    const std::string text = Cluster::build(wide, nodes, rail_optimized()).graphviz();
+    INFO(text);
+    CHECK(lines_with(text, "shape=") <= 40);
+    CHECK(lines_with(text, "\"16 x gpu\"") == 1);
+  }
 }
 
 TEST_CASE("describe shows tiers, cables, links, injection and bisection with units") {
