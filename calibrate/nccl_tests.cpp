@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "engine/check.hpp"
-#include "sim/gpu_names.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -100,7 +99,7 @@ std::string collective_of(const NcclTestsRun& run, const ClusterFacts& facts) {
 std::string gpu_of(const NcclTestsRun& run, const ClusterFacts& facts) {
   std::string found;
   for (const NcclTestsDevice& device : run.devices) {
-    const auto named = gpu_named(device.gpu);
+    const auto named = gpu_named(device.gpu, facts.gpus);
     if (!named) {
       if (facts.gpu.empty())
         run.fail(device.line, "unknown GPU '" + device.gpu + "'", "name it with --gpu");
@@ -114,7 +113,9 @@ std::string gpu_of(const NcclTestsRun& run, const ClusterFacts& facts) {
   if (facts.gpu.empty() && found.empty())
     run.fail(run.line, "does not say which GPU it ran on", "name it with --gpu");
   if (facts.gpu.empty()) return found;
-  if (!found.empty() && sim::kinship(found, facts.gpu) == sim::Kinship::foreign)
+  const auto* listed = facts.gpus.nearest(found);
+  const auto* given = facts.gpus.nearest(facts.gpu);
+  if (listed != nullptr && given != nullptr && listed->generation != given->generation)
     throw InputError("--gpu", facts.gpu + " is given, " + run.path + " lists " + found);
   return facts.gpu;
 }
@@ -134,10 +135,11 @@ struct Wire {
 
 Wire wire_of(const NcclTestsRun& run, const ClusterFacts& facts, std::int64_t nodes,
              const std::string& gpu) {
+  const sim::GpuIdentity* known = facts.gpus.nearest(gpu);
   Wire wire{.fabric = facts.fabric};
   if (nodes == 1) {
     // The option speaks of the cluster; inside a node NVLink carries the bytes.
-    if (is_module(gpu)) wire.fabric = "nvlink";
+    if (known != nullptr && known->gpu.nvlink.value > 0) wire.fabric = "nvlink";
     if (wire.fabric.empty())
       run.fail(run.line, gpu + " may have NVLink or not", "give --fabric nvlink or --fabric pcie");
     return wire;

@@ -65,11 +65,14 @@ class NodeMaker {
   NodeMaker(const NodeTopology& file, const NodeImport& import, const sim::Catalogue& catalogue,
             Ignored& ignored)
       : file_(file), import_(import), ignored_(ignored) {
-    base_name_ = catalogue.node_of_gpu(wanted_gpu(), import.gpu.empty() ? file.path : "--gpu");
-    node_ = catalogue.node(sim::toml_text(base_name_, "catalogue"));
+    const auto base = catalogue.node_of_gpu(wanted_gpu(catalogue.gpus()),
+                                            import.gpu.empty() ? file.path : "--gpu");
+    base_name_ = base.node;
+    node_ = catalogue.node(base.value("catalogue"));
+    if (base.put_in) ignored.note(base.note(), 1);
     for (const sim::SourceNote& note : catalogue.sources("nodes", base_name_))
       base_sources_[note.key] = note.text;
-    check_gpu();
+    check_gpu(catalogue.gpus());
   }
 
   std::string make() {
@@ -92,25 +95,36 @@ class NodeMaker {
     from_file_.insert(key);
   }
 
-  std::string wanted_gpu() const {
+  /// The chip that the file names, where the catalogue has it.
+  const sim::GpuIdentity* chip_in_file(const sim::GpuIdentities& gpus) const {
+    const sim::GpuIdentity* found = nullptr;
+    for (const PciDevice& chip : file_.chips) {
+      const sim::GpuIdentity* gpu = gpus.by_pci_id(chip.id);
+      if (gpu != nullptr && found != nullptr && gpu != found)
+        file_.fail(chip.line, "a " + gpu->gpu.name + " beside a " + found->gpu.name,
+                   "only nodes of one kind are understood");
+      if (gpu != nullptr) found = gpu;
+    }
+    return found;
+  }
+
+  std::string wanted_gpu(const sim::GpuIdentities& gpus) const {
     if (!import_.gpu.empty()) return import_.gpu;
-    if (file_.gpu) return *file_.gpu;
-    file_.fail(1, "does not say which GPU it holds, or one that the catalogue lacks",
+    if (const auto* chip = chip_in_file(gpus)) return chip->gpu.name;
+    file_.fail(1,
+               file_.chips.empty() ? "does not say which GPU it holds"
+                                   : "holds a GPU of PCI device " + file_.chips[0].id +
+                                         ", which the catalogue lacks",
                "name it with --gpu, e.g. --gpu h100-sxm5-80gb");
   }
 
-  void check_gpu() const {
-    static const std::map<std::int64_t, topology::Architecture> generations = {
-        {70, topology::Architecture::volta},
-        {80, topology::Architecture::ampere},
-        {90, topology::Architecture::hopper},
-        {100, topology::Architecture::blackwell}};
+  void check_gpu(const sim::GpuIdentities& gpus) const {
     const std::string& gpu = node_.gpu.name;
-    if (file_.gpu && *file_.gpu != gpu)
-      throw InputError("--gpu", gpu + " is given, " + file_.path + " shows " + *file_.gpu);
-    if (!file_.compute_capability) return;
-    const auto found = generations.find(*file_.compute_capability);
-    if (found == generations.end() || found->second != node_.gpu.architecture)
+    if (const auto* chip = chip_in_file(gpus); chip != nullptr && chip->gpu.name != gpu)
+      throw InputError("--gpu", gpu + " is given, " + file_.path + " shows " + chip->gpu.name);
+    const auto* wanted = gpus.find(gpu);
+    if (!file_.compute_capability || wanted == nullptr || wanted->compute_capability == 0) return;
+    if (wanted->compute_capability != *file_.compute_capability)
       throw InputError("--gpu", gpu + " is not of compute capability " +
                                     std::to_string(*file_.compute_capability) + ", which " +
                                     file_.path + " shows");

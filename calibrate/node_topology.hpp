@@ -23,10 +23,15 @@ struct ImportedNic {
   bool near_gpu = false;                     // shares a PCIe switch with a GPU
 };
 
+struct PciDevice {
+  std::string id;  // "0x2330"
+  std::int64_t line = 0;
+};
+
 struct NodeTopology {
   std::string path, format;  // "NCCL topology", "nvidia-smi topo -m"
   std::int64_t gpus = 0;
-  std::optional<std::string> gpu;  // in the catalogue's words, where the file names the chip
+  std::vector<PciDevice> chips;  // PCI device ids of the GPUs, each once, where the file has them
   std::optional<std::int64_t> compute_capability;  // 90
   // NVLinks: between GPUs i and j, or of every GPU to NVSwitches. All empty: none, unless unseen.
   bool nvlinks_seen = true;  // false: a file that cannot show them

@@ -16,16 +16,6 @@ namespace {
 
 using topology::Network;
 
-/// PCI device ids of the catalogue's chips (pci.ids; dumps in NVIDIA/nccl issues 671 and 1505;
-/// collected 2026-11).
-const std::map<std::string, std::string>& gpu_by_device() {
-  static const std::map<std::string, std::string> all = {
-      {"0x1db1", "v100-sxm2-16gb"}, {"0x1db5", "v100-sxm2-32gb"}, {"0x20b0", "a100-sxm4-40gb"},
-      {"0x20b2", "a100-sxm4-80gb"}, {"0x2330", "h100-sxm5-80gb"}, {"0x2335", "h200-sxm-141gb"},
-      {"0x2901", "b200-sxm"}};
-  return all;
-}
-
 /// One NVLink attribute line; the two ends are checked against each other at the end.
 struct NvLink {
   std::string target;
@@ -187,12 +177,10 @@ class XmlReader {
   }
 
   void read_chip(const pugi::xml_node& pci) {
-    const auto found = gpu_by_device().find(attribute(pci, "device"));
-    if (found == gpu_by_device().end()) return;
-    if (out_.gpu && *out_.gpu != found->second)
-      out_.fail(line_of(pci), "a " + found->second + " beside a " + *out_.gpu,
-                "only nodes of one kind are understood");
-    out_.gpu = found->second;
+    const std::string id = attribute(pci, "device");
+    const bool known = std::any_of(out_.chips.begin(), out_.chips.end(),
+                                   [&](const PciDevice& chip) { return chip.id == id; });
+    if (!id.empty() && !known) out_.chips.push_back({id, line_of(pci)});
   }
 
   /// "32.0 GT/s PCIe" x 16. A virtual machine may hide the width (0).

@@ -53,7 +53,7 @@ bool applies(const CollectiveRow& row, const topology::NodeSpec& node) {
   if (!row.algorithm.empty() || !row.protocol.empty()) return false;  // forced: not what NCCL does
   if (row.nodes == 1) {
     // A what-if node with other NVLinks is not the machine that was measured.
-    const auto nvlink = nvlink_of(row.gpu);
+    const auto nvlink = nvlink_of(row.gpu, node.gpu);
     if (nvlink && std::abs(node.gpu.nvlink / *nvlink - 1.0) > 0.02) return false;
     return row.fabric.empty() || row.fabric == "nvlink";
   }

@@ -22,7 +22,7 @@ namespace {
 constexpr Option run_options[] = {
     {"model", "NAME", "model.name", "model of the catalogue (stepcast show models)"},
     {"sequence", "TOKENS", "model.sequence", "tokens per sequence"},
-    {"gpu", "NAME", "", "GPU, in its DGX node: h100, a100, v100"},
+    {"gpu", "NAME", "", "GPU of stepcast show gpus, in its usual node: h100, a100"},
     {"node", "NAME", "cluster.node", "node of the catalogue, or a file (stepcast show clusters)"},
     {"nodes", "N", "cluster.nodes", "number of nodes"},
     {"fabric", "NAME", "cluster.fabric", "fabric of the catalogue, or a file"},
@@ -94,8 +94,9 @@ void apply_options(TomlValue& document, const Verb& verb, const Arguments& argum
                    const Catalogue& catalogue) {
   if (arguments.has("gpu")) {
     if (arguments.has("node")) throw UsageError("both --gpu and --node", "give one of them");
-    const std::string node = catalogue.node_of_gpu(arguments.get("gpu"), "--gpu");
-    override_key(document, "cluster.node", toml_text(node, "--gpu"));
+    const NodeOfGpu found = catalogue.node_of_gpu(arguments.get("gpu"), "--gpu");
+    if (found.put_in) std::fprintf(stderr, "stepcast: %s\n", found.note().c_str());
+    override_key(document, "cluster.node", found.value("--gpu"));
   }
   for (const auto& [key, value] : settings_of(verb, arguments)) override_key(document, key, value);
 }

@@ -5,6 +5,7 @@
 #include "calibrate/nccl_tests_log.hpp"
 #include "sim/catalogue.hpp"
 #include "sim/nccl_network.hpp"
+#include "tests/calibrate/catalogue_gpus.hpp"
 #include "tests/calibrate/mutations.hpp"
 
 using namespace stepcast;
@@ -15,17 +16,19 @@ using Catch::Contains;
 namespace {
 
 ClusterFacts infiniband() {
-  ClusterFacts facts;
+  ClusterFacts facts = nothing_given();
   facts.fabric = "infiniband";
   facts.node_bandwidth = 3200_Gbps;
   return facts;
 }
 
-std::vector<sim::CollectiveRow> rows_of(const std::string& name, const ClusterFacts& facts = {}) {
+std::vector<sim::CollectiveRow> rows_of(const std::string& name,
+                                        const ClusterFacts& facts = nothing_given()) {
   return import_files(std::vector{fixture(name)}, facts).table.collectives;
 }
 
-std::vector<sim::CollectiveRow> rows_in(const std::string& text, const ClusterFacts& facts = {}) {
+std::vector<sim::CollectiveRow> rows_in(const std::string& text,
+                                        const ClusterFacts& facts = nothing_given()) {
   Ignored ignored;
   std::vector<sim::CollectiveRow> rows;
   for (const auto& run : parse_nccl_tests_log(parse_text("damaged", text), ignored))
@@ -62,7 +65,7 @@ TEST_CASE("a log of two nodes says ranks, nodes, GPU, version and both columns")
 }
 
 TEST_CASE("one process on one node needs no options, and rows of no bytes are named") {
-  const auto import = import_files(std::vector{fixture("all_reduce_a100_8.log")});
+  const auto import = import_files(std::vector{fixture("all_reduce_a100_8.log")}, nothing_given());
   REQUIRE(import.table.collectives.size() == 12);
   const auto& row = import.table.collectives[0];
   CHECK(row.collective == "allreduce");  // from the file's name: this version does not say
@@ -74,7 +77,7 @@ TEST_CASE("one process on one node needs no options, and rows of no bytes are na
 TEST_CASE("logs of the oldest layout are read, their collective has to be named") {
   CHECK_THROWS_WITH(rows_of("v100_old.log"),
                     Contains("v100_old.log:1") && Contains("--collective"));
-  ClusterFacts facts;
+  ClusterFacts facts = nothing_given();
   facts.collective = "allreduce";
   const auto rows = rows_of("v100_old.log", facts);
   CHECK(rows.size() == 12);
@@ -90,7 +93,8 @@ TEST_CASE("prefixes of mpirun, per-iteration columns and timestamps do not distu
 }
 
 TEST_CASE("JSON gives the same rows as text would, without the environment") {
-  const auto import = import_files(std::vector{fixture("reduce_scatter_h100_8.json")});
+  const auto import =
+      import_files(std::vector{fixture("reduce_scatter_h100_8.json")}, nothing_given());
   REQUIRE(import.table.collectives.size() == 12);
   const auto& row = import.table.collectives[0];
   CHECK((row.collective == "reducescatter" && row.dtype == "bf16" && row.ranks == 8));
@@ -114,7 +118,7 @@ TEST_CASE("a process with several GPUs lists its first one only in JSON") {
 }
 
 TEST_CASE("what a log does not say is asked by the name of the option") {
-  ClusterFacts facts;
+  ClusterFacts facts = nothing_given();
   CHECK_THROWS_WITH(rows_of("all_gather_h100_2x8.log", facts), Contains("--fabric"));
   facts.fabric = "infiniband";
   CHECK_THROWS_WITH(rows_of("all_gather_h100_2x8.log", facts), Contains("--node-bandwidth"));
@@ -134,7 +138,7 @@ TEST_CASE("what a log does not say is asked by the name of the option") {
 
 TEST_CASE("a log that contradicts itself or was cut is refused with its line") {
   const std::string log = read_bytes(fixture("all_reduce_a100_8.log"));
-  ClusterFacts facts;
+  ClusterFacts facts = nothing_given();
   facts.collective = "allreduce";
   CHECK(rows_in(log, facts).size() == 12);
   const std::string row = "sum      -1    47.91   21.89   38.30       0";
