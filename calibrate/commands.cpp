@@ -56,12 +56,20 @@ ClusterFacts facts_of(const Arguments& arguments, const sim::Catalogue& catalogu
 }
 
 void import_command(const Arguments& arguments, const sim::Catalogue& catalogue) {
-  need(!arguments.files.empty() && !arguments.out.empty(), "import needs FILE ... --out FILE.h5");
+  need(!arguments.files.empty(), "import needs FILE ... --out FILE.h5");
   Import import = import_files(arguments.files, facts_of(arguments, catalogue));
+  const bool empty = import.table == sim::CalibrationTable{};
+  std::fputs(import.report.c_str(), stdout);
+  if (arguments.out.empty()) {
+    std::fputs("nothing written: --out FILE.h5 names the table\n", stdout);
+    return;
+  }
+  if (empty)
+    throw InputError(arguments.files[0], "holds no figure that a table could take",
+                     "nccl-tests and NCCL_DEBUG_SUBSYS=INIT,TUNING print some");
   import.table.title = arguments.title.empty() ? arguments.out : arguments.title;
   import.table.created = sim::today();
   sim::write_calibration(arguments.out, import.table);
-  std::fputs(import.report.c_str(), stdout);
 }
 
 bool is_table(const std::string& path) { return path.ends_with(".h5") || path == "published"; }
