@@ -108,6 +108,12 @@ class NodeMaker {
     return found;
   }
 
+  template <class T>
+  void assume(T& member, const T& value, const char* key, const std::string& why) {
+    member = value;
+    sources_[key] = "not in " + file_name() + "; assumed, as " + why;
+  }
+
   std::string wanted_gpu(const sim::GpuIdentities& gpus) const {
     if (!import_.gpu.empty()) return import_.gpu;
     if (const auto* chip = chip_in_file(gpus)) return chip->gpu.name;
@@ -226,7 +232,7 @@ class NodeMaker {
   void nics() {
     const auto chosen = training_nics();
     const auto speed = usual_speed(chosen);
-    std::int64_t count = 0;
+    std::vector<const ImportedNic*> used;
     for (const ImportedNic& nic : file_.nics) {
       const bool serves = std::find(chosen.begin(), chosen.end(), &nic) != chosen.end();
       if (!serves)
@@ -234,27 +240,56 @@ class NodeMaker {
       else if (speed && nic.speed && *nic.speed != *speed)
         ignored_.add("a NIC of another speed than most", nic.line);
       else
-        network(nic), ++count;
+        used.push_back(&nic);
     }
-    if (count == 0) return ignored_.note("shows no NICs: they are as in node " + base_name_, 1);
-    set(node_.nics, count, "nics");
-    if (import_.node_bandwidth) {
-      node_.nic = *import_.node_bandwidth / static_cast<double>(count);
-      nic_from_option_ = true;
-    } else if (speed) {
-      set(node_.nic, *speed, "nic");
-    }
+    if (used.empty()) return ignored_.note("shows no NICs: they are as in node " + base_name_, 1);
+    set(node_.nics, static_cast<std::int64_t>(used.size()), "nics");
+    network(used);
+    nic_speed(speed, used);
   }
 
-  void network(const ImportedNic& nic) {
-    if (nic.network) set(node_.network, *nic.network, "network");
+  /// The one that most of the NICs speak, as far as they say.
+  void network(const std::vector<const ImportedNic*>& nics) {
+    std::map<topology::Network, int> votes;
+    for (const ImportedNic* nic : nics)
+      if (nic->network) ++votes[*nic->network];
+    const auto most =
+        std::max_element(votes.begin(), votes.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (most != votes.end()) return set(node_.network, most->first, "network");
+    const bool ethernet = nics.front()->ethernet;
+    if (ethernet && node_.network == topology::Network::infiniband)
+      assume(node_.network, topology::Network::roce, "network", "the NICs are Ethernet");
+    ignored_.note(fmt::format("does not say what its {} NICs speak: {} is assumed, {}; efa on AWS",
+                              nics.size(), sim::word_for(sim::network_names, node_.network),
+                              ethernet ? "as they are Ethernet" : "as in node " + base_name_),
+                  nics.front()->line);
+  }
+
+  void nic_speed(const std::optional<BytesPerSecond>& shown,
+                 const std::vector<const ImportedNic*>& nics) {
+    // A port of EFA: 100 Gbit/s from p3dn to p5, 200 in p5en (aws-samples/
+    // awsome-distributed-training, 1.architectures/efa-cheatsheet.md, collected 2026).
+    constexpr BytesPerSecond efa_port(100e9 / 8);
+    if (import_.node_bandwidth) {
+      node_.nic = *import_.node_bandwidth / static_cast<double>(nics.size());
+      sources_["nic"] = "--node-bandwidth over the NICs, imported " + import_.date;
+      return;
+    }
+    if (shown) return set(node_.nic, *shown, "nic");
+    const bool efa = from_file_.contains("network") && node_.network == topology::Network::efa;
+    if (efa) assume(node_.nic, efa_port, "nic", "a port of EFA");
+    ignored_.note(fmt::format("shows no speed of its {} NICs: {} each is assumed, {}; else give "
+                              "--node-bandwidth",
+                              nics.size(), to_text(node_.nic),
+                              efa ? "as a port of EFA" : "as in node " + base_name_),
+                  nics.front()->line);
   }
 
   // --- the file ---
 
   std::string source_of(const std::string& key) const {
-    if (key == "nic" && nic_from_option_)
-      return "--node-bandwidth over the NICs, imported " + import_.date;
+    if (const auto own = sources_.find(key); own != sources_.end()) return own->second;
     if (from_file_.contains(key))
       return fmt::format("imported from {} ({}), {}", file_name(), file_.format, import_.date);
     const auto base = base_sources_.find(key);
@@ -302,7 +337,8 @@ class NodeMaker {
   std::map<std::string, std::string> base_sources_;
   NodeSpec node_;
   std::set<std::string> from_file_;
-  bool fewer_links_ = false, nic_from_option_ = false;
+  std::map<std::string, std::string> sources_;  // of what is neither in the file nor in the node
+  bool fewer_links_ = false;
 };
 
 }  // namespace

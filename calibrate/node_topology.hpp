@@ -21,7 +21,16 @@ struct ImportedNic {
   std::optional<BytesPerSecond> speed;       // one direction
   std::optional<topology::Network> network;  // what it speaks
   bool near_gpu = false;                     // shares a PCIe switch with a GPU
+  bool ethernet = false;  // its PCI class says Ethernet: whatever it speaks is no InfiniBand
 };
+
+/// What a NIC speaks: by AWS's PCI vendor, the names that rdma-core gives ("rocep23s0", "ibp5s0"),
+/// its PCI class, drivers' names. Any may be empty.
+std::optional<topology::Network> network_of_nic(const std::string& name,
+                                                const std::string& pci_class,
+                                                const std::string& pci_vendor);
+
+inline constexpr const char* amazon_vendor = "0x1d0f";  // of EFA; pci-ids.ucw.cz, 2026-11
 
 struct PciDevice {
   std::string id;  // "0x2330"
