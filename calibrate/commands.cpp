@@ -1,5 +1,6 @@
 #include "calibrate/commands.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <utility>
@@ -56,7 +57,11 @@ ClusterFacts facts_of(const Arguments& arguments, const sim::Catalogue& catalogu
 }
 
 void import_command(const Arguments& arguments, const sim::Catalogue& catalogue) {
-  need(!arguments.files.empty(), "import needs FILE ... --out FILE.h5");
+  // A log is told of also without a table to write; a CSV has nothing to tell.
+  const bool tells = std::none_of(arguments.files.begin(), arguments.files.end(),
+                                  [](const std::string& path) { return path.ends_with(".csv"); });
+  need(!arguments.files.empty() && (tells || !arguments.out.empty()),
+       "import needs FILE ... --out FILE.h5");
   Import import = import_files(arguments.files, facts_of(arguments, catalogue));
   const bool empty = import.table == sim::CalibrationTable{};
   std::fputs(import.report.c_str(), stdout);

@@ -316,18 +316,25 @@ std::optional<std::string> Catalogue::own_node(const GpuIdentity& gpu) const {
   return found;
 }
 
+std::optional<std::string> Catalogue::node_like(const GpuIdentity& wanted) const {
+  std::optional<std::string> found;
+  int best = -1;
+  for (const GpuIdentity& other : gpus().all()) {
+    const auto node = own_node(other);
+    if (!node || (other.gpu.nvlink.value > 0) != (wanted.gpu.nvlink.value > 0)) continue;
+    const int fit = (other.gpu.architecture == wanted.gpu.architecture ? 2 : 0) +
+                    (node->starts_with("dgx-") ? 1 : 0);
+    if (fit > best) best = fit, found = node;
+  }
+  return found;
+}
+
 NodeOfGpu Catalogue::node_of_gpu(const std::string& gpu, const std::string& where) const {
   const GpuIdentity* wanted = gpus().find(gpu);
   if (wanted == nullptr)
     throw InputError(where, "unknown GPU '" + gpu + "'", suggestion(gpu, gpus().known()));
   auto name = own_node(*wanted);
-  for (const bool same_architecture : {true, false})
-    for (const GpuIdentity& other : gpus().all()) {
-      if (name) break;
-      const bool same_form = (other.gpu.nvlink.value > 0) == (wanted->gpu.nvlink.value > 0);
-      const bool same = other.gpu.architecture == wanted->gpu.architecture;
-      if (same_form && (same || !same_architecture)) name = own_node(other);
-    }
+  if (!name) name = node_like(*wanted);
   if (!name)
     throw InputError(where, "no node of the catalogue could hold " + wanted->gpu.name,
                      "name one in its file: node = \"dgx-h100\"");

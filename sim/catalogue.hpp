@@ -61,12 +61,13 @@ class Catalogue {
   /// All GPUs, read at the first question.
   const GpuIdentities& gpus() const;
   /// The node that the GPU's file names; else a DGX, else any node that holds it; else the node of
-  /// the first GPU of the same architecture and form (with NVLink or without), or of the same form.
+  /// another GPU of its form (with NVLink or without), best of its architecture and a DGX.
   NodeOfGpu node_of_gpu(const std::string& gpu, const std::string& where) const;
 
  private:
   struct Gpus;
   std::optional<std::string> own_node(const GpuIdentity& gpu) const;
+  std::optional<std::string> node_like(const GpuIdentity& wanted) const;
 
   std::string directory_;
   std::shared_ptr<Gpus> gpus_;

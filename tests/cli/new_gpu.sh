@@ -58,7 +58,7 @@ sed 's/device="0x2330"/device="0x9999"/; s/sm="90"/sm="97"/' \
 expect 0 'gpu = "inv-sxm-120gb"' import-node "$work/inv.xml" --name inv-node
 expect 0 'gpu = "inv-sxm-120gb"' import-node "$2/tests/calibrate/fixtures/dgx-h100.topo" \
   --name inv-node --gpu inv
-expect 3 'is not of compute capability 90' import-node "$2/tests/calibrate/fixtures/dgx-h100.xml" \
+expect 3 'inv-sxm-120gb is given, .* shows h100-sxm5-80gb' import-node "$2/tests/calibrate/fixtures/dgx-h100.xml" \
   --name inv-node --gpu inv
 columns=gpu,kind,shape_or_bytes,ranks,nodes,gpus_per_node,dtype,value,unit,source,url_or_repo_path
 columns=$columns,confidence,fabric,inter_node_gbps_per_node
@@ -80,6 +80,6 @@ program=$programs/stepcast
 expect 0 'provenance *measured' collective all_gather --gpu inv --nodes 2 --bytes 64MiB \
   --set "calibration.tables=[\"$work/collectives.h5\"]"
 program=$programs/stepcast-validate
-expect 0 'inv-sxm-120gb' kernels "$work/gemm.csv" --json
-expect 0 'all_reduce' collectives "$work/collectives.csv" --json
+expect 0 'inv-sxm-120gb *gemm .* 3 ' kernels "$work/gemm.csv"
+expect 0 '3 rows, 3 scored' collectives "$work/collectives.csv"
 exit $((failures > 0))
