@@ -4,7 +4,6 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
-#include <utility>
 #include <vector>
 
 #include "calibrate/numbers.hpp"
@@ -15,28 +14,6 @@
 
 namespace stepcast::calibrate {
 namespace {
-
-/// CUDA's names (cudaDeviceProp.name, as nccl-tests logs show them; collected 2026-11) without
-/// "NVIDIA" and "Tesla".
-constexpr std::array<std::pair<std::string_view, std::string_view>, 11> cuda_names = {
-    {{"H100 80GB HBM3", "H100-SXM5-80GB"},
-     {"H100 PCIe", "H100-PCIe"},
-     {"H100", "H100-SXM5-80GB"},
-     {"H200", "H200-SXM-141GB"},
-     {"H800", "H800-SXM"},
-     {"GH200 480GB", "GH200-900W"},
-     {"B200", "B200-SXM"},
-     {"A100 80GB PCIe", "A100-PCIe"},
-     {"A100-PCIE-40GB", "A100-PCIe"},
-     {"A100-SXM-80GB", "A100-SXM4-80GB"},
-     {"A800-SXM4-80GB", "A800-SXM4-80GB"}}};
-
-std::string upper(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return out;
-}
 
 }  // namespace
 
@@ -60,18 +37,13 @@ std::optional<std::string> collective_in_file_name(std::string_view name) {
   return kind ? std::optional(sim::row_word(*kind)) : std::nullopt;
 }
 
-std::optional<std::string> gpu_named(std::string_view name) {
-  for (const std::string_view maker : {"NVIDIA ", "Tesla "})
-    if (name.starts_with(maker)) name.remove_prefix(maker.size());
-  for (const auto& [cuda, ours] : cuda_names)
-    if (name == cuda) return std::string(ours);
-  // "V100-SXM2-32GB" and the catalogue's "h100-sxm5-80gb" say it themselves.
-  const std::string word = upper(name);
-  if (word.find(' ') != std::string::npos || !sim::tensor_peak_of(word)) return std::nullopt;
-  return word;
+std::optional<std::string> gpu_named(std::string_view name, const sim::GpuIdentities& gpus) {
+  if (const auto* found = gpus.by_cuda_name(name)) return sim::table_name(found->gpu.name);
+  name = sim::without_maker(name);
+  if (name.find(' ') != std::string_view::npos || gpus.nearest(name) == nullptr)
+    return std::nullopt;
+  return sim::table_name(name);
 }
-
-bool is_module(std::string_view gpu) { return sim::nvlink_of(gpu).has_value(); }
 
 std::optional<std::string> nccl_of_code(std::int64_t code) {
   // nccl.h: NCCL_VERSION(X,Y,Z) has X*1000 up to 2.8 and X*10000 since 2.9.

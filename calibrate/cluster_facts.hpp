@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "engine/units.hpp"
+#include "sim/gpu_identity.hpp"
 
 namespace stepcast::calibrate {
 
@@ -18,6 +19,7 @@ struct ClusterFacts {
   std::string nccl;                              // "2.20.5"
   std::string collective;                        // in the table's words: "allreduce"
   std::optional<std::int64_t> ranks, nodes;
+  sim::GpuIdentities gpus;  // of the catalogue, to know a GPU by the name that a log gives it
 };
 
 /// InputError at `--fabric` for a word that is none of the above.
@@ -31,9 +33,7 @@ std::optional<std::string> collective_in_file_name(std::string_view name);
 
 /// The table's name of a GPU: of CUDA's "NVIDIA H100 80GB HBM3", or of the catalogue's
 /// "h100-sxm5-80gb". None for a name that says too little ("NVIDIA Graphics Device").
-std::optional<std::string> gpu_named(std::string_view name);
-/// Whether it is a module with NVLink (SXM), not a card.
-bool is_module(std::string_view gpu);
+std::optional<std::string> gpu_named(std::string_view name, const sim::GpuIdentities& gpus);
 
 /// "2.28.7" of NCCL's version code 22807, "2.8.4" of 2804.
 std::optional<std::string> nccl_of_code(std::int64_t code);

@@ -65,6 +65,9 @@ void set_nics(NodeSpec& node, BytesPerSecond stated) {
 CollectiveCases::CollectiveCases(const sim::Catalogue& catalogue) {
   for (const std::string& name : catalogue.names("nodes"))
     nodes_.push_back(catalogue.node(sim::toml_text(name, "nodes")));
+  for (const sim::GpuIdentity& one : catalogue.gpus().all())
+    if (const auto found = catalogue.node_of_gpu(one.gpu.name, "gpus"); found.put_in)
+      nodes_.push_back(catalogue.node(found.value("gpus")));
 }
 
 NodeSpec CollectiveCases::node_of(const CollectiveRow& row) const {

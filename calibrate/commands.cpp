@@ -1,7 +1,6 @@
 #include "calibrate/commands.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <utility>
@@ -30,16 +29,18 @@ void need(bool condition, const char* what) {
 }
 
 /// The options that say what logs do not.
-ClusterFacts facts_of(const Arguments& arguments) {
+ClusterFacts facts_of(const Arguments& arguments, const sim::Catalogue& catalogue) {
   ClusterFacts facts;
+  facts.gpus = catalogue.gpus();
   if (!arguments.fabric.empty()) check_fabric(facts.fabric = arguments.fabric);
   if (!arguments.node_bandwidth.empty())
     facts.node_bandwidth =
         stepcast::parse<BytesPerSecond>(arguments.node_bandwidth, "--node-bandwidth");
   if (!arguments.gpu.empty()) {
-    const auto gpu = gpu_named(arguments.gpu);
+    const auto gpu = gpu_named(arguments.gpu, facts.gpus);
     if (!gpu)
-      throw InputError("--gpu", "unknown GPU '" + arguments.gpu + "'", "e.g. h100-sxm5-80gb");
+      throw InputError("--gpu", "unknown GPU '" + arguments.gpu + "'",
+                       sim::suggestion(arguments.gpu, facts.gpus.known()));
     facts.gpu = *gpu;
   }
   if (!arguments.collective.empty()) {
@@ -55,34 +56,48 @@ ClusterFacts facts_of(const Arguments& arguments) {
   return facts;
 }
 
-void import_command(const Arguments& arguments) {
-  need(!arguments.files.empty() && !arguments.out.empty(), "import needs FILE ... --out FILE.h5");
-  Import import = import_files(arguments.files, facts_of(arguments));
+void import_command(const Arguments& arguments, const sim::Catalogue& catalogue) {
+  // A log is told of also without a table to write; a CSV has nothing to tell.
+  const bool tells = std::none_of(arguments.files.begin(), arguments.files.end(),
+                                  [](const std::string& path) { return path.ends_with(".csv"); });
+  need(!arguments.files.empty() && (tells || !arguments.out.empty()),
+       "import needs FILE ... --out FILE.h5");
+  Import import = import_files(arguments.files, facts_of(arguments, catalogue));
+  const bool empty = import.table == sim::CalibrationTable{};
+  std::fputs(import.report.c_str(), stdout);
+  if (arguments.out.empty()) {
+    std::fputs("nothing written: --out FILE.h5 names the table\n", stdout);
+    return;
+  }
+  if (empty)
+    throw InputError(arguments.files[0], "holds no figure that a table could take",
+                     "nccl-tests and NCCL_DEBUG_SUBSYS=INIT,TUNING print some");
   import.table.title = arguments.title.empty() ? arguments.out : arguments.title;
   import.table.created = sim::today();
   sim::write_calibration(arguments.out, import.table);
-  std::fputs(import.report.c_str(), stdout);
 }
 
 bool is_table(const std::string& path) { return path.ends_with(".h5") || path == "published"; }
 
 /// Everything that the files measured, CSV and tables alike.
-std::vector<sim::CollectiveRow> collectives_of(const std::vector<std::string>& files) {
+std::vector<sim::CollectiveRow> collectives_of(const std::vector<std::string>& files,
+                                               const sim::Catalogue& catalogue) {
+  ClusterFacts facts;
+  facts.gpus = catalogue.gpus();
   std::vector<sim::CollectiveRow> rows;
   for (const std::string& path : files) {
     const auto table = is_table(path) ? sim::read_calibrations(std::vector{path})
-                                      : import_files(std::vector{path}).table;
+                                      : import_files(std::vector{path}, facts).table;
     rows.insert(rows.end(), table.collectives.begin(), table.collectives.end());
   }
   return rows;
 }
 
-void fit_command(const Arguments& arguments) {
+void fit_command(const Arguments& arguments, const sim::Catalogue& catalogue) {
   need(!arguments.files.empty(), "fit-network needs FILE.csv or FILE.h5");
-  const sim::Catalogue catalogue = sim::Catalogue::standard();
   const auto start = arguments.from.empty() ? sim::network_constants()
                                             : sim::read_network_constants(arguments.from);
-  const std::vector<sim::CollectiveRow> rows = collectives_of(arguments.files);
+  const std::vector<sim::CollectiveRow> rows = collectives_of(arguments.files, catalogue);
   const NetworkFit fit = fit_network(rows, catalogue, start);
   std::fputs(to_text(fit).c_str(), stdout);
   if (arguments.cross_validate)
@@ -97,16 +112,16 @@ void fit_command(const Arguments& arguments) {
   write_bytes(arguments.out, to_toml(fit, source));
 }
 
-void import_node_command(const Arguments& arguments) {
+void import_node_command(const Arguments& arguments, const sim::Catalogue& catalogue) {
   need(arguments.files.size() == 1 && !arguments.name.empty(),
        "import-node needs one FILE and --name NAME");
   const std::string& path = arguments.files[0];
   Ignored ignored;
   NodeImport wanted{
       .name = arguments.name, .gpu = arguments.gpu, .date = sim::today(), .node_bandwidth = {}};
-  wanted.node_bandwidth = facts_of(arguments).node_bandwidth;
+  wanted.node_bandwidth = facts_of(arguments, catalogue).node_bandwidth;
   const auto topology = read_topology(path, ignored);
-  const std::string toml = node_toml(topology, wanted, sim::Catalogue::standard(), ignored);
+  const std::string toml = node_toml(topology, wanted, catalogue, ignored);
   if (arguments.out.empty())
     std::fputs(toml.c_str(), stdout);
   else
@@ -114,31 +129,28 @@ void import_node_command(const Arguments& arguments) {
   std::fputs(ignored.text(path).c_str(), arguments.out.empty() ? stderr : stdout);
 }
 
-void tuning_command(const Arguments& arguments) {
+void tuning_command(const Arguments& arguments, const sim::Catalogue& catalogue) {
   need(!arguments.files.empty(), "tuning needs a log of NCCL or FILE.h5");
   sim::CalibrationTable table;
   for (const std::string& path : arguments.files)
     table = sim::merge(std::move(table),
-                       is_table(path) ? sim::read_calibrations(std::vector{path})
-                                      : import_files(std::vector{path}, facts_of(arguments)).table);
+                       is_table(path)
+                           ? sim::read_calibrations(std::vector{path})
+                           : import_files(std::vector{path}, facts_of(arguments, catalogue)).table);
   if (table.nccl_tuning.empty() && table.nccl_choices.empty())
     throw InputError(arguments.files[0], "holds neither NCCL's table nor its choices",
                      "log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,TUNING");
-  const sim::Catalogue catalogue = sim::Catalogue::standard();
-  std::string node = arguments.node;
-  if (node.empty()) {
-    std::string gpu =
-        table.nccl_tuning.empty() ? table.nccl_choices[0].gpu : table.nccl_tuning[0].gpu;
-    std::transform(gpu.begin(), gpu.end(), gpu.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    node = catalogue.node_of_gpu(gpu, "--gpu");
-  }
-  for (const auto& comparison : compare_tuning(
-           table, catalogue.node(sim::toml_text(node, "--node")), catalogue.directory() + "/nccl"))
+  const std::string& gpu =
+      table.nccl_tuning.empty() ? table.nccl_choices[0].gpu : table.nccl_tuning[0].gpu;
+  const sim::TomlValue node = arguments.node.empty()
+                                  ? catalogue.node_of_gpu(gpu, "--gpu").value("--gpu")
+                                  : sim::toml_text(arguments.node, "--node");
+  for (const auto& comparison :
+       compare_tuning(table, catalogue.node(node), catalogue.directory() + "/nccl"))
     std::fputs(to_text(comparison).c_str(), stdout);
 }
 
-int measure_device(const Arguments& arguments) {
+int measure_device(const Arguments& arguments, const sim::Catalogue& catalogue) {
   need(arguments.files.empty(), "run needs --for before the names of scenarios");
   RunRequest request;
   request.device = arguments.device;
@@ -153,7 +165,7 @@ int measure_device(const Arguments& arguments) {
   request.seed = static_cast<std::uint64_t>(arguments.seed);
   request.date = sim::today();
   request.command = "stepcast-calibrate" + arguments.command_line;
-  request.facts = facts_of(arguments);
+  request.facts = facts_of(arguments, catalogue);
   return run_calibration(request);
 }
 
@@ -162,15 +174,16 @@ int measure_device(const Arguments& arguments) {
 int run_command(const Arguments& arguments) {
   const std::string& command = arguments.command;
   const auto& files = arguments.files;
-  if (command == "run") return measure_device(arguments);
+  const sim::Catalogue catalogue = sim::Catalogue::standard();
+  if (command == "run") return measure_device(arguments, catalogue);
   if (command == "import") {
-    import_command(arguments);
+    import_command(arguments, catalogue);
   } else if (command == "fit-network") {
-    fit_command(arguments);
+    fit_command(arguments, catalogue);
   } else if (command == "import-node") {
-    import_node_command(arguments);
+    import_node_command(arguments, catalogue);
   } else if (command == "tuning") {
-    tuning_command(arguments);
+    tuning_command(arguments, catalogue);
   } else if (command == "show") {
     need(files.size() == 1, "show needs one FILE.h5");
     std::fputs(sim::describe(sim::read_calibration(files[0])).c_str(), stdout);

@@ -16,7 +16,6 @@
 #include "calibrate/cuda_kernel_task.hpp"
 #include "calibrate/cuda_kernels.hpp"
 #include "calibrate/cuda_matmul.hpp"
-#include "calibrate/published_name.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -82,8 +81,7 @@ DeviceFacts CudaDevice::facts() const {
   CUDA_TRY(cudaDriverGetVersion(&driver));
   const auto& nvml = context_.nvml;
   DeviceFacts facts;
-  facts.name =
-      published_name(properties.name, Bytes(static_cast<std::int64_t>(properties.totalGlobalMem)));
+  facts.name = properties.name;
   facts.driver = fmt::format("{}{}CUDA {}", nvml ? nvml->driver_version() : "", nvml ? ", " : "",
                              cuda_version(driver));
   facts.runtime = "CUDA " + cuda_version(runtime);

@@ -96,7 +96,7 @@ class Prepared {
 };
 
 struct DeviceFacts {
-  std::string name;     // "H100-SXM5-80GB", "host AMD EPYC 7B13"
+  std::string name;     // "NVIDIA H100 80GB HBM3", "host-core AMD EPYC 7B13"
   std::string driver;   // versions, empty where there is none
   std::string runtime;  // CUDA, OpenBLAS
   std::string gemm_library, collective_library;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "calibrate/nccl_debug_log.hpp"
+#include "calibrate/nccl_init_log.hpp"
 #include "calibrate/nccl_tests.hpp"
 #include "calibrate/nccl_tests_json.hpp"
 #include "calibrate/nccl_tests_log.hpp"
@@ -34,17 +35,29 @@ void add_run(Import& import, const NcclTestsRun& run, const ClusterFacts& facts,
   append(import.table.collectives, rows);
 }
 
-/// A log may hold both: nccl-tests with NCCL_DEBUG set. What its header says then completes NCCL's
-/// own lines.
+/// What a run of nccl-tests leaves open, as far as NCCL's lines beside it say.
+ClusterFacts facts_for(const NcclTestsRun& run, const ClusterFacts& facts, NcclInit init) {
+  if (!run.devices.empty()) init.ranks = init.nodes = std::nullopt;
+  if (!run.nccl.empty()) init.nccl.clear();
+  if (init.nodes == 1) init.fabric.clear();  // inside a node NVLink or PCIe carries the bytes
+  return completed(facts, init);
+}
+
+/// A log may hold all three: nccl-tests with NCCL_DEBUG set. What the header of the one and NCCL's
+/// start say completes the others.
 void import_log(Import& import, const TextFile& file, const ClusterFacts& facts, Ignored& ignored) {
-  ClusterFacts known = facts;
+  const NcclInit init = nccl_init_of(file);
   const bool tests = is_nccl_tests_log(file), debug = is_nccl_debug_log(file);
-  if (!tests && !debug)
+  const bool start = says_something(init);
+  if (!tests && !debug && !start)
     throw InputError(file.path + ":1", "is no log that is understood",
-                     "CSV with a header, nccl-tests (text or -J) and NCCL_DEBUG_SUBSYS=TUNING are");
+                     "CSV with a header, nccl-tests (text or -J) and NCCL_DEBUG=INFO are");
+  if (start && !(tests && to_text(init) == "NCCL " + init.nccl))
+    import.report += fmt::format("{}: {}\n", file.path, to_text(init));
+  ClusterFacts known = facts;
   if (tests) {
     for (const NcclTestsRun& run : parse_nccl_tests_log(file, ignored)) {
-      add_run(import, run, facts, ignored);
+      add_run(import, run, facts_for(run, facts, init), ignored);
       const sim::CollectiveRow& row = import.table.collectives.back();
       known.gpu = row.gpu;
       known.nccl = row.nccl;
@@ -53,14 +66,13 @@ void import_log(Import& import, const TextFile& file, const ClusterFacts& facts,
       known.collective = row.collective;
     }
   }
-  if (debug) {
-    ignored.forget(nccl_line);
-    const NcclDebugTables tables = parse_nccl_debug_log(file, known, ignored);
-    import.report += fmt::format("{}: {} figures of NCCL's tuning table, {} choices\n", file.path,
-                                 tables.tuning.size(), tables.choices.size());
-    append(import.table.nccl_tuning, tables.tuning);
-    append(import.table.nccl_choices, tables.choices);
-  }
+  if (debug || start) ignored.forget(nccl_line);
+  if (!debug) return;
+  const NcclDebugTables tables = parse_nccl_debug_log(file, known, ignored);
+  import.report += fmt::format("{}: {} figures of NCCL's tuning table, {} choices\n", file.path,
+                               tables.tuning.size(), tables.choices.size());
+  append(import.table.nccl_tuning, tables.tuning);
+  append(import.table.nccl_choices, tables.choices);
 }
 
 void import_one(Import& import, const std::string& path, const ClusterFacts& facts) {

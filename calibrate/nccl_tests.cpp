@@ -1,15 +1,16 @@
 #include "calibrate/nccl_tests.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "engine/check.hpp"
 #include "sim/collective_words.hpp"
-#include "sim/gpu_names.hpp"
 #include "sim/names.hpp"
 
 namespace stepcast::calibrate {
@@ -62,20 +63,105 @@ Group group_of(const NcclTestsRun& run) {
   return group;
 }
 
-Group group_of(const NcclTestsRun& run, const ClusterFacts& facts) {
+/// The numbers of ranks that the figures of a run leave open; all of a table say the same.
+struct RankRange {
+  double low = 2, high = std::numeric_limits<double>::infinity();
+
+  bool holds(std::int64_t ranks) const {
+    return low <= static_cast<double>(ranks) && static_cast<double>(ranks) <= high;
+  }
+  std::optional<std::int64_t> only() const {
+    return low == high ? std::optional(static_cast<std::int64_t>(low)) : std::nullopt;
+  }
+  std::string text() const {
+    if (low > high) return "no number of ranks";
+    if (low == high) return fmt::format("{:.0f} ranks", low);
+    if (std::isinf(high)) return fmt::format("{:.0f} ranks or more", low);
+    return fmt::format("{:.0f} to {:.0f} ranks", low, high);
+  }
+};
+
+/// Bytes over time in GB/s, from the least to the most that the printed figures leave open.
+struct Bounds {
+  double low = 0, high = 0;
+};
+
+Bounds around(const NcclTestsNumber& number) {
+  return {std::max(0.0, number.value - number.rounding), number.value + number.rounding};
+}
+
+/// Of the printed algbw, and of the size over the printed time, what both allow.
+Bounds algbw_of(const NcclTestsRun& run, const NcclTestsRow& row, const NcclTestsFigure& figure) {
+  constexpr double slack = 1e-3;  // JSON's figures are of one more division than we make
+  const Bounds time = around(figure.time_us), printed = around(figure.algbw);
+  const double kilobytes = static_cast<double>(row.bytes) * 1e-3;
+  const Bounds counted{kilobytes / time.high * (1 - slack),
+                       kilobytes / std::max(time.low, 0.5 * time.high) * (1 + slack)};
+  const Bounds both{std::max(counted.low, printed.low), std::min(counted.high, printed.high)};
+  if (both.low > both.high)
+    run.fail(row.line, "size, time and algbw contradict each other", "was the line edited or cut?");
+  return both;
+}
+
+/// busbw / algbw is c (n - 1) / n (bus_factor), so n = c / (c - busbw / algbw).
+RankRange ranks_of(const NcclTestsRun& run, const NcclTestsRow& row, const NcclTestsFigure& figure,
+                   const std::string& collective) {
+  const Bounds alg = algbw_of(run, row, figure), bus = around(figure.busbw);
+  const double least = bus.low / alg.high;
+  const double most = alg.low > 0 ? bus.high / alg.low : std::numeric_limits<double>::infinity();
+  const double limit = bus_factor(collective, std::numeric_limits<std::int64_t>::max());
+  const bool told = bus_factor(collective, 2) < limit;  // sendrecv and its like say nothing of n
+  RankRange range;
+  if (told && least > limit * 0.5) range.low = std::ceil(limit / (limit - least) - 1e-6);
+  if (told && most < limit) range.high = std::floor(limit / (limit - most) + 1e-6);
+  const bool beyond = told ? least >= limit : least > limit;
+  if (beyond || most < bus_factor(collective, 2) || range.low > range.high)
+    run.fail(row.line, "algbw and busbw are not those of " + collective + " among any ranks",
+             "check --collective");
+  return range;
+}
+
+RankRange ranks_of(const NcclTestsRun& run, const std::string& collective) {
+  RankRange all;
+  for (const NcclTestsRow& row : run.rows)
+    for (const auto* figure : {&row.out_of_place, &row.in_place}) {
+      if (row.bytes == 0 || !*figure) continue;
+      const RankRange one = ranks_of(run, row, **figure, collective);
+      all = {std::max(all.low, one.low), std::min(all.high, one.high)};
+      if (all.low > all.high)
+        run.fail(row.line, "algbw and busbw say " + one.text() + ", earlier rows another number",
+                 "are these rows of one run?");
+    }
+  return all;
+}
+
+Group group_of(const NcclTestsRun& run, const ClusterFacts& facts, const std::string& collective,
+               Ignored& ignored) {
   Group group;
   if (!run.devices.empty()) group = group_of(run);
+  const RankRange solved = ranks_of(run, collective);
   const auto settle = [&](std::int64_t& found, const std::optional<std::int64_t>& said,
                           const char* option) {
     if (said && found != 0 && *said != found)
       throw InputError(option, text_of(*said) + " is given, " + run.path + " lists " +
                                    text_of(found) + " of them");
     if (said) found = *said;
-    if (found == 0) run.fail(run.line, "lists no devices", std::string("give ") + option + " N");
   };
   settle(group.ranks, facts.ranks, "--ranks");
   settle(group.nodes, facts.nodes, "--nodes");
+  if (group.ranks == 0 && solved.only()) {
+    group.ranks = *solved.only();
+    ignored.note("lists no devices: busbw over algbw says " + solved.text(), run.line);
+  }
+  if (group.ranks == 0)
+    run.fail(run.line, "lists no devices", "give --ranks N; its rows say " + solved.text());
+  if (group.nodes == 0) run.fail(run.line, "lists no devices", "give --nodes N");
   if (group.ranks < 2) run.fail(run.line, "a collective of one rank", "nothing to learn from it");
+  if (!solved.holds(group.ranks))
+    run.fail(run.line,
+             "algbw and busbw are those of " + solved.text() + " in " + collective + ", not of " +
+                 text_of(group.ranks),
+             "check --collective and --ranks");
   if (group.ranks % group.nodes != 0)
     throw InputError("--nodes", text_of(group.ranks) + " ranks are not spread evenly over " +
                                     text_of(group.nodes) + " nodes");
@@ -102,7 +188,7 @@ std::string collective_of(const NcclTestsRun& run, const ClusterFacts& facts) {
 std::string gpu_of(const NcclTestsRun& run, const ClusterFacts& facts) {
   std::string found;
   for (const NcclTestsDevice& device : run.devices) {
-    const auto named = gpu_named(device.gpu);
+    const auto named = gpu_named(device.gpu, facts.gpus);
     if (!named) {
       if (facts.gpu.empty())
         run.fail(device.line, "unknown GPU '" + device.gpu + "'", "name it with --gpu");
@@ -116,7 +202,9 @@ std::string gpu_of(const NcclTestsRun& run, const ClusterFacts& facts) {
   if (facts.gpu.empty() && found.empty())
     run.fail(run.line, "does not say which GPU it ran on", "name it with --gpu");
   if (facts.gpu.empty()) return found;
-  if (!found.empty() && sim::kinship(found, facts.gpu) == sim::Kinship::foreign)
+  const auto* listed = facts.gpus.nearest(found);
+  const auto* given = facts.gpus.nearest(facts.gpu);
+  if (listed != nullptr && given != nullptr && listed->generation != given->generation)
     throw InputError("--gpu", facts.gpu + " is given, " + run.path + " lists " + found);
   return facts.gpu;
 }
@@ -136,10 +224,11 @@ struct Wire {
 
 Wire wire_of(const NcclTestsRun& run, const ClusterFacts& facts, std::int64_t nodes,
              const std::string& gpu) {
+  const sim::GpuIdentity* known = facts.gpus.nearest(gpu);
   Wire wire{.fabric = facts.fabric};
   if (nodes == 1) {
     // The option speaks of the cluster; inside a node NVLink carries the bytes.
-    if (is_module(gpu)) wire.fabric = "nvlink";
+    if (known != nullptr && known->gpu.nvlink.value > 0) wire.fabric = "nvlink";
     if (wire.fabric.empty())
       run.fail(run.line, gpu + " may have NVLink or not", "give --fabric nvlink or --fabric pcie");
     return wire;
@@ -167,21 +256,6 @@ std::string dtype_of(const NcclTestsRun& run, const NcclTestsRow& row) {
   return found->second;
 }
 
-/// Printed figures agree within their rounding: two decimals, and three digits of the time.
-bool agree(double a, double b) { return std::abs(a - b) <= 0.0101 + 0.02 * std::max(a, b); }
-
-void check(const NcclTestsRun& run, const NcclTestsRow& row, const NcclTestsFigure& figure,
-           double factor) {
-  if (figure.wrong > 0)
-    run.fail(row.line, "wrong results", "a run that computes wrongly measures nothing");
-  const double gigabytes = static_cast<double>(row.bytes) / figure.time_us * 1e-3;
-  if (!agree(gigabytes, figure.algbw))
-    run.fail(row.line, "size, time and algbw contradict each other", "was the line edited or cut?");
-  if (!agree(figure.algbw * factor, figure.busbw))
-    run.fail(row.line, "algbw and busbw are not those of this collective and number of ranks",
-             "check --collective and --ranks");
-}
-
 }  // namespace
 
 void NcclTestsRun::fail(std::int64_t at_line, const std::string& what,
@@ -195,12 +269,13 @@ double bus_factor(const std::string& collective, std::int64_t ranks) {
 
 std::vector<sim::CollectiveRow> collective_rows(const NcclTestsRun& run, const ClusterFacts& facts,
                                                 Ignored& ignored) {
-  const Group group = group_of(run, facts);
+  const std::string collective = collective_of(run, facts);
+  const Group group = group_of(run, facts, collective, ignored);
   const std::string gpu = gpu_of(run, facts);
   const Wire wire = wire_of(run, facts, group.nodes, gpu);
   sim::CollectiveRow common;
   common.gpu = gpu;
-  common.collective = collective_of(run, facts);
+  common.collective = collective;
   common.ranks = group.ranks;
   common.nodes = group.nodes;
   common.gpus_per_node = group.ranks / group.nodes;
@@ -222,13 +297,14 @@ std::vector<sim::CollectiveRow> collective_rows(const NcclTestsRun& run, const C
     for (const auto& [figure, place] :
          {std::pair(&row.out_of_place, "out-of-place"), std::pair(&row.in_place, "in-place")}) {
       if (!*figure) continue;
-      check(run, row, **figure, factor);
+      if ((*figure)->wrong > 0)
+        run.fail(row.line, "wrong results", "a run that computes wrongly measures nothing");
       rows.push_back(common);
       rows.back().dtype = dtype_of(run, row);
       rows.back().bytes = Bytes(row.bytes);
-      rows.back().duration = to_duration((*figure)->time_us * 1e-6);
-      rows.back().busbw =
-          BytesPerSecond(static_cast<double>(row.bytes) * factor / ((*figure)->time_us * 1e-6));
+      rows.back().duration = to_duration((*figure)->time_us.value * 1e-6);
+      rows.back().busbw = BytesPerSecond(static_cast<double>(row.bytes) * factor /
+                                         ((*figure)->time_us.value * 1e-6));
       rows.back().source = {file_name(run.path) + " (nccl-tests, " + place + ")",
                             file_name(run.path), "high"};
     }

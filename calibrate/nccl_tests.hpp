@@ -22,11 +22,16 @@ struct NcclTestsDevice {
   std::string gpu;  // CUDA's name
 };
 
-/// One measurement. nccl-tests rounds the bandwidths to hundredths of GB/s.
+/// What was printed stands for any value within `rounding` of it.
+struct NcclTestsNumber {
+  double value = 0, rounding = 0;
+};
+
+/// One measurement.
 struct NcclTestsFigure {
-  double time_us = 0;
-  double algbw = 0, busbw = 0;  // GB/s
-  double wrong = 0;             // values that were not as expected
+  NcclTestsNumber time_us;
+  NcclTestsNumber algbw, busbw;  // GB/s
+  double wrong = 0;              // values that were not as expected
 };
 
 struct NcclTestsRow {
@@ -50,8 +55,9 @@ struct NcclTestsRun {
 };
 
 /// Throws InputError (file:line, or the option that is needed) on wrong results, on figures that
-/// contradict each other, on devices that are not one whole group, and where neither the run nor
-/// `facts` says what a row must say. Both columns become rows; times are of the host's clock.
+/// contradict each other or the number of ranks, on devices that are not one whole group, and where
+/// neither the run nor `facts` says what a row must say. Ranks that nothing states are solved from
+/// the rows where those leave one number. Both columns become rows; times are of the host's clock.
 std::vector<sim::CollectiveRow> collective_rows(const NcclTestsRun& run, const ClusterFacts& facts,
                                                 Ignored& ignored);
 

@@ -65,11 +65,14 @@ class NodeMaker {
   NodeMaker(const NodeTopology& file, const NodeImport& import, const sim::Catalogue& catalogue,
             Ignored& ignored)
       : file_(file), import_(import), ignored_(ignored) {
-    base_name_ = catalogue.node_of_gpu(wanted_gpu(), import.gpu.empty() ? file.path : "--gpu");
-    node_ = catalogue.node(sim::toml_text(base_name_, "catalogue"));
+    const auto base = catalogue.node_of_gpu(wanted_gpu(catalogue.gpus()),
+                                            import.gpu.empty() ? file.path : "--gpu");
+    base_name_ = base.node;
+    node_ = catalogue.node(base.value("catalogue"));
+    if (base.put_in) ignored.note(base.note(), 1);
     for (const sim::SourceNote& note : catalogue.sources("nodes", base_name_))
       base_sources_[note.key] = note.text;
-    check_gpu();
+    check_gpu(catalogue.gpus());
   }
 
   std::string make() {
@@ -92,25 +95,42 @@ class NodeMaker {
     from_file_.insert(key);
   }
 
-  std::string wanted_gpu() const {
+  /// The chip that the file names, where the catalogue has it.
+  const sim::GpuIdentity* chip_in_file(const sim::GpuIdentities& gpus) const {
+    const sim::GpuIdentity* found = nullptr;
+    for (const PciDevice& chip : file_.chips) {
+      const sim::GpuIdentity* gpu = gpus.by_pci_id(chip.id);
+      if (gpu != nullptr && found != nullptr && gpu != found)
+        file_.fail(chip.line, "a " + gpu->gpu.name + " beside a " + found->gpu.name,
+                   "only nodes of one kind are understood");
+      if (gpu != nullptr) found = gpu;
+    }
+    return found;
+  }
+
+  template <class T>
+  void assume(T& member, const T& value, const char* key, const std::string& why) {
+    member = value;
+    sources_[key] = "not in " + file_name() + "; assumed, as " + why;
+  }
+
+  std::string wanted_gpu(const sim::GpuIdentities& gpus) const {
     if (!import_.gpu.empty()) return import_.gpu;
-    if (file_.gpu) return *file_.gpu;
-    file_.fail(1, "does not say which GPU it holds, or one that the catalogue lacks",
+    if (const auto* chip = chip_in_file(gpus)) return chip->gpu.name;
+    file_.fail(1,
+               file_.chips.empty() ? "does not say which GPU it holds"
+                                   : "holds a GPU of PCI device " + file_.chips[0].id +
+                                         ", which the catalogue lacks",
                "name it with --gpu, e.g. --gpu h100-sxm5-80gb");
   }
 
-  void check_gpu() const {
-    static const std::map<std::int64_t, topology::Architecture> generations = {
-        {70, topology::Architecture::volta},
-        {80, topology::Architecture::ampere},
-        {90, topology::Architecture::hopper},
-        {100, topology::Architecture::blackwell}};
+  void check_gpu(const sim::GpuIdentities& gpus) const {
     const std::string& gpu = node_.gpu.name;
-    if (file_.gpu && *file_.gpu != gpu)
-      throw InputError("--gpu", gpu + " is given, " + file_.path + " shows " + *file_.gpu);
-    if (!file_.compute_capability) return;
-    const auto found = generations.find(*file_.compute_capability);
-    if (found == generations.end() || found->second != node_.gpu.architecture)
+    if (const auto* chip = chip_in_file(gpus); chip != nullptr && chip->gpu.name != gpu)
+      throw InputError("--gpu", gpu + " is given, " + file_.path + " shows " + chip->gpu.name);
+    const auto* wanted = gpus.find(gpu);
+    if (!file_.compute_capability || wanted == nullptr || wanted->compute_capability == 0) return;
+    if (wanted->compute_capability != *file_.compute_capability)
       throw InputError("--gpu", gpu + " is not of compute capability " +
                                     std::to_string(*file_.compute_capability) + ", which " +
                                     file_.path + " shows");
@@ -212,7 +232,7 @@ class NodeMaker {
   void nics() {
     const auto chosen = training_nics();
     const auto speed = usual_speed(chosen);
-    std::int64_t count = 0;
+    std::vector<const ImportedNic*> used;
     for (const ImportedNic& nic : file_.nics) {
       const bool serves = std::find(chosen.begin(), chosen.end(), &nic) != chosen.end();
       if (!serves)
@@ -220,27 +240,56 @@ class NodeMaker {
       else if (speed && nic.speed && *nic.speed != *speed)
         ignored_.add("a NIC of another speed than most", nic.line);
       else
-        network(nic), ++count;
+        used.push_back(&nic);
     }
-    if (count == 0) return ignored_.note("shows no NICs: they are as in node " + base_name_, 1);
-    set(node_.nics, count, "nics");
-    if (import_.node_bandwidth) {
-      node_.nic = *import_.node_bandwidth / static_cast<double>(count);
-      nic_from_option_ = true;
-    } else if (speed) {
-      set(node_.nic, *speed, "nic");
-    }
+    if (used.empty()) return ignored_.note("shows no NICs: they are as in node " + base_name_, 1);
+    set(node_.nics, static_cast<std::int64_t>(used.size()), "nics");
+    network(used);
+    nic_speed(speed, used);
   }
 
-  void network(const ImportedNic& nic) {
-    if (nic.network) set(node_.network, *nic.network, "network");
+  /// The one that most of the NICs speak, as far as they say.
+  void network(const std::vector<const ImportedNic*>& nics) {
+    std::map<topology::Network, int> votes;
+    for (const ImportedNic* nic : nics)
+      if (nic->network) ++votes[*nic->network];
+    const auto most =
+        std::max_element(votes.begin(), votes.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (most != votes.end()) return set(node_.network, most->first, "network");
+    const bool ethernet = nics.front()->ethernet;
+    if (ethernet && node_.network == topology::Network::infiniband)
+      assume(node_.network, topology::Network::roce, "network", "the NICs are Ethernet");
+    ignored_.note(fmt::format("does not say what its {} NICs speak: {} is assumed, {}; efa on AWS",
+                              nics.size(), sim::word_for(sim::network_names, node_.network),
+                              ethernet ? "as they are Ethernet" : "as in node " + base_name_),
+                  nics.front()->line);
+  }
+
+  void nic_speed(const std::optional<BytesPerSecond>& shown,
+                 const std::vector<const ImportedNic*>& nics) {
+    // A port of EFA: 100 Gbit/s from p3dn to p5, 200 in p5en (aws-samples/
+    // awsome-distributed-training, 1.architectures/efa-cheatsheet.md, collected 2026).
+    constexpr BytesPerSecond efa_port(100e9 / 8);
+    if (import_.node_bandwidth) {
+      node_.nic = *import_.node_bandwidth / static_cast<double>(nics.size());
+      sources_["nic"] = "--node-bandwidth over the NICs, imported " + import_.date;
+      return;
+    }
+    if (shown) return set(node_.nic, *shown, "nic");
+    const bool efa = from_file_.contains("network") && node_.network == topology::Network::efa;
+    if (efa) assume(node_.nic, efa_port, "nic", "a port of EFA");
+    ignored_.note(fmt::format("shows no speed of its {} NICs: {} each is assumed, {}; else give "
+                              "--node-bandwidth",
+                              nics.size(), to_text(node_.nic),
+                              efa ? "as a port of EFA" : "as in node " + base_name_),
+                  nics.front()->line);
   }
 
   // --- the file ---
 
   std::string source_of(const std::string& key) const {
-    if (key == "nic" && nic_from_option_)
-      return "--node-bandwidth over the NICs, imported " + import_.date;
+    if (const auto own = sources_.find(key); own != sources_.end()) return own->second;
     if (from_file_.contains(key))
       return fmt::format("imported from {} ({}), {}", file_name(), file_.format, import_.date);
     const auto base = base_sources_.find(key);
@@ -288,7 +337,8 @@ class NodeMaker {
   std::map<std::string, std::string> base_sources_;
   NodeSpec node_;
   std::set<std::string> from_file_;
-  bool fewer_links_ = false, nic_from_option_ = false;
+  std::map<std::string, std::string> sources_;  // of what is neither in the file nor in the node
+  bool fewer_links_ = false;
 };
 
 }  // namespace

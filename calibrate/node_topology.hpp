@@ -21,12 +21,26 @@ struct ImportedNic {
   std::optional<BytesPerSecond> speed;       // one direction
   std::optional<topology::Network> network;  // what it speaks
   bool near_gpu = false;                     // shares a PCIe switch with a GPU
+  bool ethernet = false;  // its PCI class says Ethernet: whatever it speaks is no InfiniBand
+};
+
+/// What a NIC speaks: by AWS's PCI vendor, the names that rdma-core gives ("rocep23s0", "ibp5s0"),
+/// its PCI class, drivers' names. Any may be empty.
+std::optional<topology::Network> network_of_nic(const std::string& name,
+                                                const std::string& pci_class,
+                                                const std::string& pci_vendor);
+
+inline constexpr const char* amazon_vendor = "0x1d0f";  // of EFA; pci-ids.ucw.cz, 2026-11
+
+struct PciDevice {
+  std::string id;  // "0x2330"
+  std::int64_t line = 0;
 };
 
 struct NodeTopology {
   std::string path, format;  // "NCCL topology", "nvidia-smi topo -m"
   std::int64_t gpus = 0;
-  std::optional<std::string> gpu;  // in the catalogue's words, where the file names the chip
+  std::vector<PciDevice> chips;  // PCI device ids of the GPUs, each once, where the file has them
   std::optional<std::int64_t> compute_capability;  // 90
   // NVLinks: between GPUs i and j, or of every GPU to NVSwitches. All empty: none, unless unseen.
   bool nvlinks_seen = true;  // false: a file that cannot show them

@@ -62,8 +62,7 @@ std::optional<double> modelled_stretch(const sim::OverlapRow& row) {
   if (!gpu || !kind) return std::nullopt;
   const auto kernel = kernel_of(row.kernel, row.kernel_alone, *gpu);
   if (!kernel) return std::nullopt;
-  const auto node =
-      catalogue.node(sim::toml_text(catalogue.node_of_gpu(gpu->name, "report"), "report"));
+  const auto node = catalogue.node(catalogue.node_of_gpu(gpu->name, "report").value("report"));
   const std::int64_t in_node = row.ranks / std::max<std::int64_t>(1, row.nodes);
   if (in_node < 1 || in_node > node.gpus) return std::nullopt;
   const auto cluster = topology::Cluster::build(

@@ -61,6 +61,7 @@ SessionOptions session_options(const RunRequest& request, const std::string& kin
   options.resume = request.resume;
   options.date = request.date;
   options.command = request.command;
+  options.gpus = request.facts.gpus;
   options.fabric = request.facts.fabric;
   if (request.facts.node_bandwidth) options.node_bandwidth = *request.facts.node_bandwidth;
   options.collective_timing = "wall";  // as nccl-tests: each rank's own clock round its calls

@@ -79,8 +79,10 @@ sim::RowSource source_of(const DeviceFacts& facts, const SessionOptions& options
 
 Session::Session(Device& device, const SessionOptions& options, const Clock& clock)
     : device_(device), options_(options), clock_(clock), last_save_(clock.now()) {
-  const DeviceFacts facts = device.facts();
-  frame_ = {.gpu = gpu_name(facts),
+  DeviceFacts facts = device.facts();
+  const std::string gpu = gpu_name(facts, options.gpus);
+  if (options.gpus.by_cuda_name(facts.name) != nullptr) facts.name = gpu;  // as sources tell it
+  frame_ = {.gpu = gpu,
             .facts = facts,
             .fabric = options.fabric,
             .node_bandwidth = options.node_bandwidth,

@@ -11,17 +11,19 @@
 #include "calibrate/measure.hpp"
 #include "calibrate/task_list.hpp"
 #include "sim/calibration_table.hpp"
+#include "sim/gpu_identity.hpp"
 
 namespace stepcast::calibrate {
 
 struct SessionOptions {
   StoppingRule rule;
   std::uint64_t seed = 1;
-  std::string out;       // the table; rows that are there already are kept, newer ones win
-  bool resume = false;   // tasks that the table has are not measured again
-  std::string date;      // "2026-11-21"
-  std::string command;   // as it was called
-  std::string fabric{};  // between the nodes that take part
+  std::string out;            // the table; rows that are there already are kept, newer ones win
+  bool resume = false;        // tasks that the table has are not measured again
+  std::string date;           // "2026-11-21"
+  std::string command;        // as it was called
+  sim::GpuIdentities gpus{};  // of the catalogue, for the table's name of the device
+  std::string fabric{};       // between the nodes that take part
   BytesPerSecond node_bandwidth{};
   std::string collective_timing = "wall";  // wall, event: how the device times collectives
   Duration save_every = std::chrono::seconds(20);

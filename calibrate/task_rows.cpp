@@ -158,10 +158,10 @@ class RowWriter {
 
 }  // namespace
 
-std::string gpu_name(const DeviceFacts& facts) {
-  if (const auto published = gpu_named(facts.name)) return *published;
+std::string gpu_name(const DeviceFacts& facts, const sim::GpuIdentities& gpus) {
+  if (const auto known = gpu_named(facts.name, gpus)) return *known;
   std::string name;
-  for (const char c : facts.name) {
+  for (const char c : sim::without_maker(facts.name)) {
     const bool gap = c == ' ' || c == '(' || c == ')' || c == '@';
     if (!gap)
       name += c;

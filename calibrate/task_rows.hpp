@@ -6,6 +6,7 @@
 #include "calibrate/measure.hpp"
 #include "calibrate/task_list.hpp"
 #include "sim/calibration_table.hpp"
+#include "sim/gpu_identity.hpp"
 
 namespace stepcast::calibrate {
 
@@ -29,7 +30,7 @@ struct RowFrame {
 };
 
 /// The table's name of the device: words joined by '-', or as published rows spell it.
-std::string gpu_name(const DeviceFacts& facts);
+std::string gpu_name(const DeviceFacts& facts, const sim::GpuIdentities& gpus);
 
 void add_row(sim::CalibrationTable& table, const Job& job, const RowFrame& frame,
              const Measured& measured);

@@ -34,16 +34,37 @@ std::size_t digits_from(std::string_view line, std::size_t at) {
   return at;
 }
 
-/// The length of "[1,0]<stdout>:" (mpirun --tag-output) or "12: " (srun --label), else 0.
+/// Whether `line` has from `at` on the form, whose 'd' stand for digits: "dddd-dd-dd".
+bool has_form(std::string_view line, std::size_t at, std::string_view form) {
+  if (line.size() < at + form.size()) return false;
+  for (std::size_t i = 0; i < form.size(); ++i)
+    if (form[i] == 'd' ? !is_digit(line[at + i]) : line[at + i] != form[i]) return false;
+  return true;
+}
+
+/// The length of "2026-11-22T16:29:33.120Z ", also "[2026-11-22 16:29:33] "; else 0.
+std::size_t timestamp_prefix(std::string_view line) {
+  std::size_t at = line.starts_with('[') ? 1 : 0;
+  const bool date =
+      has_form(line, at, "dddd-dd-ddTdd:dd:dd") || has_form(line, at, "dddd-dd-dd dd:dd:dd");
+  if (!date) return 0;
+  at += std::string_view("dddd-dd-dd dd:dd:dd").size();
+  if (at < line.size() && (line[at] == '.' || line[at] == ',')) at = digits_from(line, at + 1);
+  if (at < line.size() && line[at] == 'Z') ++at;
+  if (has_form(line, at, "+dd:dd") || has_form(line, at, "-dd:dd")) at += 6;
+  if (at < line.size() && line[at] == ']') ++at;
+  if (at < line.size() && line[at] == ':') ++at;
+  return at < line.size() && line[at] == ' ' ? at + 1 : at == line.size() ? at : 0;
+}
+
+/// The length of what launchers put before a line: "[1,0]<stdout>:" (mpirun --tag-output, whose
+/// newer versions name the job in the brackets), "12: " (srun --label), a timestamp; else 0.
 std::size_t launcher_prefix(std::string_view line) {
-  if (line.starts_with('[')) {
-    const std::size_t comma = digits_from(line, 1);
-    if (comma == 1 || comma >= line.size() || line[comma] != ',') return 0;
-    const std::size_t end = digits_from(line, comma + 1);
-    for (const std::string_view tag : {"]<stdout>:", "]<stderr>:"})
-      if (line.substr(end).starts_with(tag)) return end + tag.size();
-    return 0;
-  }
+  constexpr std::size_t longest_tag = 120;
+  for (const std::string_view tag : {"]<stdout>:", "]<stderr>:"})
+    if (const std::size_t at = line.substr(0, longest_tag).find(tag); at != std::string_view::npos)
+      return at + tag.size();
+  if (const std::size_t end = timestamp_prefix(line); end > 0) return end;
   const std::size_t colon = digits_from(line, 0);
   return colon > 0 && line.substr(colon).starts_with(": ") ? colon + 2 : 0;
 }
@@ -67,7 +88,7 @@ TextFile parse_text(std::string path, std::string_view text) {
     if (raw.find('\0') != std::string_view::npos)
       file.fail(number, "a byte that is no text", "is this a log?");
     std::string line = without_colours(raw);
-    line.erase(0, launcher_prefix(line));
+    while (const std::size_t prefix = launcher_prefix(line)) line.erase(0, prefix);
     file.lines.push_back({number, std::move(line)});
   }
   return file;

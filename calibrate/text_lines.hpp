@@ -25,8 +25,8 @@ struct TextFile {
                          const std::string& hint = {}) const;
 };
 
-/// Colours, carriage returns and the rank prefixes of Open MPI ("[1,0]<stdout>:") and srun ("0: ")
-/// are taken off. Throws InputError on a byte that is no text.
+/// Colours, carriage returns, timestamps and the rank prefixes of Open MPI ("[1,0]<stdout>:") and
+/// srun ("0: ") are taken off. Throws InputError on a byte that is no text.
 TextFile parse_text(std::string path, std::string_view text);
 
 /// The bytes of a file of at most 64 MiB; InputError when it cannot be read.

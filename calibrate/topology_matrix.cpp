@@ -145,10 +145,11 @@ class MatrixReader {
       const auto known = legend_.find(names_[n]);
       const bool near = std::any_of(gpus.begin(), gpus.end(),
                                     [&](std::size_t g) { return behind_one_switch(n, g); });
-      out_.nics.push_back({.name = known == legend_.end() ? names_[n] : known->second,
+      const std::string& name = known == legend_.end() ? names_[n] : known->second;
+      out_.nics.push_back({.name = name,
                            .line = rows_.at(names_[n]).line,
                            .speed = {},
-                           .network = {},
+                           .network = network_of_nic(name, "", ""),
                            .near_gpu = near});
     }
     count_switches(gpus);

@@ -14,18 +14,6 @@
 namespace stepcast::calibrate {
 namespace {
 
-using topology::Network;
-
-/// PCI device ids of the catalogue's chips (pci.ids; dumps in NVIDIA/nccl issues 671 and 1505;
-/// collected 2026-11).
-const std::map<std::string, std::string>& gpu_by_device() {
-  static const std::map<std::string, std::string> all = {
-      {"0x1db1", "v100-sxm2-16gb"}, {"0x1db5", "v100-sxm2-32gb"}, {"0x20b0", "a100-sxm4-40gb"},
-      {"0x20b2", "a100-sxm4-80gb"}, {"0x2330", "h100-sxm5-80gb"}, {"0x2335", "h200-sxm-141gb"},
-      {"0x2901", "b200-sxm"}};
-  return all;
-}
-
 /// One NVLink attribute line; the two ends are checked against each other at the end.
 struct NvLink {
   std::string target;
@@ -140,14 +128,10 @@ class XmlReader {
       if (kind.starts_with("0x0302") || kind.starts_with("0x0300")) read_gpu(node);
       for (const pugi::xml_node& child : node.children())
         if (std::string(child.name()) != "gpu") read_device(child, node, depth + 1);
-      const bool silent_nic = kind.starts_with("0x02") && !node.child("nic");
-      if (silent_nic)
-        out_.nics.push_back({.name = attribute(node, "busid"),
-                             .line = line_of(node),
-                             .speed = {},
-                             .network = network_of("", kind)});
+      if (kind.starts_with("0x02") && !node.child("nic"))
+        add_nic(node, attribute(node, "busid"), "");
     } else if (name == "nic") {
-      for (const pugi::xml_node& net : node.children("net")) read_net(net, attribute(pci, "class"));
+      for (const pugi::xml_node& net : node.children("net")) read_net(net, pci);
     } else if (name != "pcilink") {
       ignored_.add("an element <" + name + ">", line_of(node));
       return false;
@@ -187,12 +171,10 @@ class XmlReader {
   }
 
   void read_chip(const pugi::xml_node& pci) {
-    const auto found = gpu_by_device().find(attribute(pci, "device"));
-    if (found == gpu_by_device().end()) return;
-    if (out_.gpu && *out_.gpu != found->second)
-      out_.fail(line_of(pci), "a " + found->second + " beside a " + *out_.gpu,
-                "only nodes of one kind are understood");
-    out_.gpu = found->second;
+    const std::string id = attribute(pci, "device");
+    const bool known = std::any_of(out_.chips.begin(), out_.chips.end(),
+                                   [&](const PciDevice& chip) { return chip.id == id; });
+    if (!id.empty() && !known) out_.chips.push_back({id, line_of(pci)});
   }
 
   /// "32.0 GT/s PCIe" x 16. A virtual machine may hide the width (0).
@@ -257,7 +239,11 @@ class XmlReader {
     for (std::size_t i = 0; i < gpus_.size(); ++i) {
       for (const NvLink& link : gpus_[i].to_gpus) {
         const auto target = index.find(link.target);
-        if (target == index.end() || target->second == i)
+        if (target != index.end() && target->second == i) {
+          ignored_.add("an NVLink of a GPU to itself, which NCCL gives no path either", link.line);
+          continue;
+        }
+        if (target == index.end())
           out_.fail(link.line, "an NVLink to " + link.target + ", where no other GPU is",
                     "was the file cut, or the job not given all GPUs?");
         table[i][target->second] += link.count;
@@ -274,21 +260,24 @@ class XmlReader {
 
   // --- NICs ---
 
-  static std::optional<Network> network_of(const std::string& name, const std::string& kind) {
-    if (name.starts_with("rdmap") || name.starts_with("efa")) return Network::efa;
-    if (kind.starts_with("0x0207")) return Network::infiniband;
-    if (name.starts_with("mlx5") || name.starts_with("bnxt")) return Network::roce;
-    if (name.starts_with("eth") || name.starts_with("en")) return Network::ethernet;
-    return std::nullopt;
-  }
-
-  void read_net(const pugi::xml_node& net, const std::string& kind) {
-    ImportedNic nic{
-        .name = attribute(net, "name"), .line = line_of(net), .speed = {}, .network = {}};
-    nic.network = network_of(nic.name, kind);
+  void read_net(const pugi::xml_node& net, const pugi::xml_node& pci) {
+    const std::string name = attribute(net, "name");
+    ImportedNic& nic = add_nic(pci, name, name);
+    nic.line = line_of(net);
     const std::int64_t megabits = count(net, "speed", 100'000'000);
     if (megabits > 0) nic.speed = BytesPerSecond(static_cast<double>(megabits) * 1e6 / 8);
-    out_.nics.push_back(std::move(nic));
+  }
+
+  /// `driver` is the name that a driver gave it; the element alone has none.
+  ImportedNic& add_nic(const pugi::xml_node& pci, const std::string& name,
+                       const std::string& driver) {
+    const std::string kind = attribute(pci, "class");
+    out_.nics.push_back({.name = name, .line = line_of(pci), .speed = {}, .network = {}});
+    // 0xec20 and its like are AWS's Ethernet adapter ENA beside EFA (0xefa0; pci-ids.ucw.cz).
+    const bool ena = attribute(pci, "device").starts_with("0xec");
+    out_.nics.back().network = network_of_nic(driver, kind, ena ? "" : attribute(pci, "vendor"));
+    out_.nics.back().ethernet = kind.starts_with("0x0200");
+    return out_.nics.back();
   }
 
   std::string_view text_;

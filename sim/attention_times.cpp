@@ -101,11 +101,10 @@ AttentionTimes::AttentionTimes(const std::vector<AttentionRow>& rows, const topo
   find_causal_ratios();
   add_other_masks();
   add_first_flash();
-  std::erase_if(points_,
-                [&](const Point& p) { return kinship(p.gpu, gpu_.name) == Kinship::foreign; });
+  std::erase_if(points_, [&](const Point& p) { return kinship(p.gpu, gpu_) == Kinship::foreign; });
   for (Point& p : points_) {
-    p.sibling = kinship(p.gpu, gpu_.name) == Kinship::sibling || altered(p.gpu, gpu_.tensor_peak);
-    const auto peak = tensor_peak_of(p.gpu);
+    p.sibling = kinship(p.gpu, gpu_) == Kinship::sibling || altered(p.gpu, gpu_);
+    const auto peak = tensor_peak_of(p.gpu, gpu_);
     if (p.sibling && peak) p.rate *= gpu_.tensor_peak / *peak;
   }
 }

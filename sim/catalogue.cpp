@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <mutex>
 
 #include "engine/check.hpp"
 #include "sim/catalogue_reference.hpp"
@@ -45,7 +46,13 @@ void add_notes(std::vector<SourceNote>& notes, const std::string& key, const Tom
 
 }  // namespace
 
-Catalogue::Catalogue(std::string directory) : directory_(std::move(directory)) {}
+struct Catalogue::Gpus {
+  std::once_flag once;
+  GpuIdentities all;
+};
+
+Catalogue::Catalogue(std::string directory)
+    : directory_(std::move(directory)), gpus_(std::make_shared<Gpus>()) {}
 
 Catalogue Catalogue::standard() { return Catalogue(catalogue_directory()); }
 
@@ -103,17 +110,24 @@ constexpr Kind node_kind{"nodes", "cluster.node", "kind"};
 constexpr Kind fabric_kind{"fabrics", "cluster.fabric", "kind"};
 constexpr Kind model_kind{"models", "model", "layers"};
 
+/// A file of the catalogue; `name` where it does not say its own.
 template <class Spec, class Fill>
-Spec named_entry(const Catalogue& catalogue, const Kind& kind, const std::string& name,
-                 const std::string& where, Fill fill) {
-  const TomlValue document = catalogue.entry(kind.folder, name, where);
+Spec whole_entry(const Kind& kind, const TomlValue& document, const std::string& name, Fill fill) {
   TableReader table(document, "");
   Spec spec;
   spec.name = table.text("name").value_or(fs::path(name).stem().string());
   fill(spec, table, true);
+  if (kind.folder == gpu_kind.folder)
+    for (const char* key : identity_keys) table.value(key);  // read_identity reads them
   read_sources(table);
   table.finish();
   return spec;
+}
+
+template <class Spec, class Fill>
+Spec named_entry(const Catalogue& catalogue, const Kind& kind, const std::string& name,
+                 const std::string& where, Fill fill) {
+  return whole_entry<Spec>(kind, catalogue.entry(kind.folder, name, where), name, fill);
 }
 
 /// A table with `name` and the members that differ from the entry of that name; without a name,
@@ -153,12 +167,32 @@ Spec any_entry(const Catalogue& catalogue, const Kind& kind, const TomlValue& va
 
 }  // namespace
 
+namespace {
+
+constexpr auto fill_gpu = [](topology::GpuSpec& gpu, TableReader& table, bool complete) {
+  read_members(table, complete, [&](auto&& visitor) { visit_gpu(gpu, visitor); });
+};
+
+}  // namespace
+
 topology::GpuSpec Catalogue::gpu(const TomlValue& value, const topology::GpuSpec* base,
                                  Changes* changed) const {
-  return any_entry<topology::GpuSpec>(
-      *this, gpu_kind, value, base, changed, [](auto& gpu, TableReader& table, bool complete) {
-        read_members(table, complete, [&](auto&& visitor) { visit_gpu(gpu, visitor); });
-      });
+  auto gpu = any_entry<topology::GpuSpec>(*this, gpu_kind, value, base, changed, fill_gpu);
+  gpu.relatives = gpus().relatives_of(gpu.name);
+  return gpu;
+}
+
+const GpuIdentities& Catalogue::gpus() const {
+  std::call_once(gpus_->once, [this] {
+    std::vector<GpuIdentity> all;
+    for (const std::string& name : names(gpu_kind.folder)) {
+      const TomlValue document = entry(gpu_kind.folder, name, "catalogue");
+      all.push_back(read_identity(
+          document, whole_entry<topology::GpuSpec>(gpu_kind, document, name, fill_gpu)));
+    }
+    gpus_->all = GpuIdentities(std::move(all));
+  });
+  return gpus_->all;
 }
 
 topology::NodeSpec Catalogue::node(const TomlValue& value, Changes* changed) const {
@@ -270,22 +304,52 @@ workloads::Software Catalogue::software(TableReader& table) const {
   return *software;
 }
 
-std::string Catalogue::node_of_gpu(const std::string& gpu, const std::string& where) const {
-  std::vector<std::string> matching, known;
+TomlValue NodeOfGpu::value(const std::string& where) const {
+  if (!put_in) return toml_text(node, where);
+  TomlValue table = toml_table(where);
+  table.set("name", toml_text(node, where));
+  table.set("gpu", toml_text(gpu, where));
+  return table;
+}
+
+std::string NodeOfGpu::note() const {
+  return put_in ? "no node of the catalogue holds " + gpu + ": it is put into " + node : "";
+}
+
+std::optional<std::string> Catalogue::own_node(const GpuIdentity& gpu) const {
+  if (!gpu.node.empty()) return gpu.node;
+  std::optional<std::string> found;
   for (const std::string& name : names("nodes")) {
-    const std::string full = node(toml_text(name, where)).gpu.name;
-    known.push_back(full);
-    known.push_back(full.substr(0, full.find('-')));
-    if (full == gpu || full.starts_with(gpu + "-")) matching.push_back(name);
+    if (node(toml_text(name, "catalogue")).gpu.name != gpu.gpu.name) continue;
+    if (!found || (name.starts_with("dgx-") && !found->starts_with("dgx-"))) found = name;
   }
-  if (matching.empty()) {
-    std::sort(known.begin(), known.end());
-    known.erase(std::unique(known.begin(), known.end()), known.end());
-    throw InputError(where, "unknown GPU '" + gpu + "'", suggestion(gpu, known));
+  return found;
+}
+
+std::optional<std::string> Catalogue::node_like(const GpuIdentity& wanted) const {
+  std::optional<std::string> found;
+  int best = -1;
+  for (const GpuIdentity& other : gpus().all()) {
+    const auto node = own_node(other);
+    if (!node || (other.gpu.nvlink.value > 0) != (wanted.gpu.nvlink.value > 0)) continue;
+    const int fit = (other.gpu.architecture == wanted.gpu.architecture ? 2 : 0) +
+                    (node->starts_with("dgx-") ? 1 : 0);
+    if (fit > best) best = fit, found = node;
   }
-  const auto dgx = std::find_if(matching.begin(), matching.end(),
-                                [](const std::string& name) { return name.starts_with("dgx-"); });
-  return dgx != matching.end() ? *dgx : matching.front();
+  return found;
+}
+
+NodeOfGpu Catalogue::node_of_gpu(const std::string& gpu, const std::string& where) const {
+  const GpuIdentity* wanted = gpus().find(gpu);
+  if (wanted == nullptr)
+    throw InputError(where, "unknown GPU '" + gpu + "'", suggestion(gpu, gpus().known()));
+  auto name = own_node(*wanted);
+  if (!name) name = node_like(*wanted);
+  if (!name)
+    throw InputError(where, "no node of the catalogue could hold " + wanted->gpu.name,
+                     "name one in its file: node = \"dgx-h100\"");
+  const auto held = node(toml_text(*name, wanted->gpu.name + ".toml")).gpu.name;
+  return {*name, wanted->gpu.name, held != wanted->gpu.name};
 }
 
 }  // namespace stepcast::sim

@@ -2,9 +2,11 @@
 // its sources. A scenario names an entry, changes members of one, or brings its own file.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "sim/gpu_identity.hpp"
 #include "sim/toml_table.hpp"
 #include "topology/specs.hpp"
 #include "workloads/software.hpp"
@@ -16,6 +18,17 @@ namespace stepcast::sim {
 struct SourceNote {
   std::string key;  // empty: the whole entry
   std::string text;
+};
+
+/// The node that `--gpu h100` means.
+struct NodeOfGpu {
+  std::string node, gpu;  // entries of the catalogue
+  bool put_in = false;    // the node is another GPU's, this one takes its place
+
+  /// What `cluster.node` would say.
+  TomlValue value(const std::string& where) const;
+  /// A sentence for the user where the GPU was put in, else "".
+  std::string note() const;
 };
 
 class Catalogue {
@@ -49,11 +62,19 @@ class Catalogue {
   workloads::TransformerShape model(TableReader& table) const;
   workloads::Software software(TableReader& table) const;
 
-  /// The node that `--gpu h100` means: the DGX of that GPU, else the first node that holds it.
-  std::string node_of_gpu(const std::string& gpu, const std::string& where) const;
+  /// All GPUs, read at the first question.
+  const GpuIdentities& gpus() const;
+  /// The node that the GPU's file names; else a DGX, else any node that holds it; else the node of
+  /// another GPU of its form (with NVLink or without), best of its architecture and a DGX.
+  NodeOfGpu node_of_gpu(const std::string& gpu, const std::string& where) const;
 
  private:
+  struct Gpus;
+  std::optional<std::string> own_node(const GpuIdentity& gpu) const;
+  std::optional<std::string> node_like(const GpuIdentity& wanted) const;
+
   std::string directory_;
+  std::shared_ptr<Gpus> gpus_;
 };
 
 /// Throws InputError unless the numbers of the shape agree with each other.

@@ -20,7 +20,7 @@
 namespace stepcast::sim {
 namespace {
 
-constexpr Option gpu_option{"gpu", "NAME", "", "GPU, in its DGX node: h100, a100, v100"};
+constexpr Option gpu_option{"gpu", "NAME", "", "GPU of stepcast show gpus, in its usual node: h100, a100"};
 constexpr Option framework_option{"framework", "NAME[@VERSION]", "",
                                   "framework of the catalogue, its newest version without one"};
 constexpr Option nccl_option{"nccl-env", "NAME=VALUE", "",
@@ -109,8 +109,9 @@ void apply_options(TomlValue& document, const Verb& verb, const Arguments& argum
                    const Catalogue& catalogue) {
   if (arguments.has("gpu")) {
     if (arguments.has("node")) throw UsageError("both --gpu and --node", "give one of them");
-    const std::string node = catalogue.node_of_gpu(arguments.get("gpu"), "--gpu");
-    override_key(document, "cluster.node", toml_text(node, "--gpu"));
+    const NodeOfGpu found = catalogue.node_of_gpu(arguments.get("gpu"), "--gpu");
+    if (found.put_in) std::fprintf(stderr, "stepcast: %s\n", found.note().c_str());
+    override_key(document, "cluster.node", found.value("--gpu"));
   }
   if (arguments.has("framework")) choose_framework(document, arguments.get("framework"));
   for (const auto& [key, value] : settings_of(verb, arguments)) {

@@ -133,9 +133,11 @@ topology::Cluster cluster_of(const Catalogue& catalogue, const Arguments& argume
   if (arguments.positional().size() > 1) source = read_toml_file(arguments.positional()[1]);
   TomlValue document = toml_table(source.where);
   if (const TomlValue* cluster = source.find("cluster")) document.set("cluster", *cluster);
-  if (arguments.has("gpu"))
-    set_path(document, "cluster.node",
-             toml_text(catalogue.node_of_gpu(arguments.get("gpu"), "--gpu"), "--gpu"));
+  if (arguments.has("gpu")) {
+    const NodeOfGpu found = catalogue.node_of_gpu(arguments.get("gpu"), "--gpu");
+    if (found.put_in) fmt::print(stderr, "stepcast: {}\n", found.note());
+    set_path(document, "cluster.node", found.value("--gpu"));
+  }
   for (const auto& [key, value] : settings_of(verb, arguments)) set_path(document, key, value);
   // Any collective makes the cluster a whole scenario.
   set_path(document, "collective.kind", toml_text("all_reduce", "show"));

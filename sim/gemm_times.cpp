@@ -51,10 +51,10 @@ constexpr double comparable = 0.98;
 constexpr double small_data_correction = 788.0 / 894.0;
 constexpr double small_data_from = 4e10;  // FLOP
 
-double corrected_rate(const GemmRow& row) {
+/// `architecture` is that of the GPU that the row is used for, of the same generation.
+double corrected_rate(const GemmRow& row, topology::Architecture architecture) {
   const double flops = GemmShape{row.m, row.n, row.k, 1}.flops();
-  const auto peak = tensor_peak_of(row.gpu);
-  const bool hopper = peak && kinship(row.gpu, "h100-sxm5-80gb") != Kinship::foreign;
+  const bool hopper = architecture == topology::Architecture::hopper;
   const bool fast = row.data == "small" && hopper && flops >= small_data_from;
   return row.rate.value * (fast ? small_data_correction : 1.0);
 }
@@ -124,7 +124,7 @@ void GemmTimes::add(Family& family, const std::vector<GemmRow>& rows,
   };
   const auto take = [&](const GemmRow& row, FlopsPerSecond peak, bool sibling) {
     const GemmShape shape{row.m, row.n, row.k, 1};
-    const double measured = shape.flops() / corrected_rate(row);
+    const double measured = shape.flops() / corrected_rate(row, gpu_.architecture);
     const auto log = [](std::int64_t v) { return std::log(static_cast<double>(v)); };
     const double deviation = std::log(measured / trend(shape, peak));
     const bool own = row.quality.samples > 0;
@@ -133,14 +133,14 @@ void GemmTimes::add(Family& family, const std::vector<GemmRow>& rows,
     family.largest_deviation = std::max(family.largest_deviation, deviation);
   };
   for (const GemmRow& row : rows)
-    if (serves(row) && kinship(row.gpu, gpu_.name) <= Kinship::same_chip) {
-      const bool what_if = half && altered(row.gpu, gpu_.tensor_peak);
-      take(row, what_if ? *tensor_peak_of(row.gpu) : family.peak, what_if);
+    if (serves(row) && kinship(row.gpu, gpu_) <= Kinship::same_chip) {
+      const bool what_if = half && altered(row.gpu, gpu_);
+      take(row, what_if ? *tensor_peak_of(row.gpu, gpu_) : family.peak, what_if);
     }
   if (family.points.size() >= enough_rows || !(half || eight_bit)) return;
   for (const GemmRow& row : rows) {
-    const auto peak = tensor_peak_of(row.gpu);
-    if (serves(row) && peak && kinship(row.gpu, gpu_.name) == Kinship::sibling)
+    const auto peak = tensor_peak_of(row.gpu, gpu_);
+    if (serves(row) && peak && kinship(row.gpu, gpu_) == Kinship::sibling)
       take(row, eight_bit ? *peak * 2.0 : *peak, true);  // fp8 runs at twice the 16-bit peak
   }
 }

@@ -1,12 +1,15 @@
 // Whether a measured GPU ("H100-SXM5-80GB", "A100") is the catalogue's GPU ("h100-sxm5-80gb"), a
-// relative whose times can be scaled, or another machine. Knows no measurement.
+// relative whose times can be scaled, or another machine. Knows no measurement and no GPU: what the
+// relatives are comes with the GPU from the catalogue (gpu_identity.hpp).
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "engine/units.hpp"
+#include "topology/specs.hpp"
 
 namespace stepcast::sim {
 
@@ -17,18 +20,30 @@ enum class Kinship : std::uint8_t {
   foreign,
 };
 
-/// Letter case does not count; words are separated by '-'.
+/// By the names alone, which tell no generation: chips of other names are foreign. Letter case does
+/// not count; words are separated by '-'.
 Kinship kinship(std::string_view measured, std::string_view catalogue);
+/// Also by generation.
+Kinship kinship(std::string_view measured, const topology::GpuSpec& gpu);
 
-/// The 16-bit tensor peak of a chip that rows are published for, to scale a sibling's times.
-std::optional<FlopsPerSecond> tensor_peak_of(std::string_view measured);
+/// How well a name fits a GPU of the catalogue, 0 for another chip. Beyond `fits_chip` every word
+/// of the name is the GPU's: of two such the one in the same form (card or module) is better.
+inline constexpr int fits_chip = 2;
+int fitness(std::string_view name, std::string_view catalogue);
 
-/// NVLink of a chip that rows are published for, all links of its module, one direction.
-std::optional<BytesPerSecond> nvlink_of(std::string_view measured);
+/// The 16-bit tensor peak of a relative of `gpu`, to scale its times; none for a foreign chip.
+/// Three digits, as datasheets print it: 989 and 989.4 TFLOP/s are both in use for H100.
+std::optional<FlopsPerSecond> tensor_peak_of(std::string_view measured,
+                                             const topology::GpuSpec& gpu);
 
-/// Whether a catalogue GPU has been given another 16-bit peak than the chip it is named after: a
-/// what-if, whose times are those of the chip scaled by the peaks. Within 0.5 % is no difference
-/// (989 and 989.4 TFLOP/s are both in use for H100).
-bool altered(std::string_view measured, FlopsPerSecond catalogue_peak);
+/// NVLink of a relative of `gpu` as the catalogue has it, all links of its module, one direction.
+std::optional<BytesPerSecond> nvlink_of(std::string_view measured, const topology::GpuSpec& gpu);
+
+/// Whether `gpu` has been given another 16-bit peak than the chip it is named after: a what-if,
+/// whose times are those of the chip scaled by the peaks. Within 0.5 % is no difference.
+bool altered(std::string_view measured, const topology::GpuSpec& gpu);
+
+/// "h100-sxm5-80gb" as tables spell it: "H100-SXM5-80GB".
+std::string table_name(std::string_view catalogue);
 
 }  // namespace stepcast::sim

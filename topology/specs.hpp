@@ -13,6 +13,15 @@ namespace stepcast::topology {
 /// host: a core of this machine in a GPU's place; all its times are measured (stepcast-calibrate).
 enum class Architecture : std::uint8_t { volta, ampere, hopper, blackwell, host };
 
+/// A GPU of the catalogue whose measured times say something of another of its generation.
+struct GpuRelative {
+  std::string name;  // catalogue key
+  FlopsPerSecond tensor_peak{};
+  BytesPerSecond nvlink{};  // 0: a card without
+
+  friend bool operator==(const GpuRelative&, const GpuRelative&) = default;
+};
+
 struct GpuSpec {
   std::string name;  // catalogue key: "v100-sxm2-32gb", "a100-sxm4-80gb", "h100-sxm5-80gb"
   Architecture architecture{};
@@ -28,6 +37,8 @@ struct GpuSpec {
   Watts tdp{};
   Watts idle{};
   std::string nccl_since{};  // the first NCCL that knows it, as in 2.25; empty: all known ones
+  // What the catalogue has of its generation, itself included. Of a chip's forms the usual first.
+  std::vector<GpuRelative> relatives{};
 
   friend bool operator==(const GpuSpec&, const GpuSpec&) = default;
 };

@@ -129,6 +129,90 @@ TEST_CASE("every key of an imported node says where it comes from") {
   CHECK_THAT(ignored.text("f"), Contains("f:5: ignored a NIC that shares no PCIe switch"));
 }
 
+namespace {
+
+/// A GPU and a NIC under one switch; `nic` are the attributes and children of the NIC.
+std::string small_node(const std::string& nic) {
+  return R"(<system version="1"><cpu numaid="0" vendor="GenuineIntel">
+    <pci busid="ffff:ff:01.0" class="0x060400">
+      <pci busid="0001:00:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"/>
+      <pci busid="0101:00:00.0" )" +
+         nic + "</pci></pci></cpu></system>";
+}
+
+struct Imported {
+  topology::NodeSpec node;
+  std::string notes, text;
+};
+
+Imported with_nic(const std::string& nic, const std::string& gpu = "a100-sxm4-80gb") {
+  Ignored ignored;
+  Imported out;
+  const NodeTopology topology = xml(small_node(nic));
+  out.text = toml_of(topology, gpu, ignored);
+  out.notes = ignored.text("f");
+  out.node = node_of(topology, gpu);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("an NVLink of a GPU to itself is left aside") {
+  const std::string mesh = read_bytes(fixture("dgx-1v.xml"));
+  const std::size_t link = mesh.find("<nvlink");
+  const std::string busid = "0000:20:00.0";  // of the first GPU
+  REQUIRE(mesh.find("busid=\"" + busid) < link);
+  Ignored ignored;
+  const std::string with_loop = mesh.substr(0, link) + "<nvlink target=\"" + busid +
+                                "\" count=\"2\" tclass=\"0x030200\"/>" + mesh.substr(link);
+  const auto topology = parse_topology_xml("damaged", with_loop, ignored);
+  CHECK(node_of(topology) == known("dgx-1v"));
+  CHECK_THAT(ignored.text("f"), Contains("an NVLink of a GPU to itself"));
+}
+
+TEST_CASE("AWS's PCI vendor is EFA, 100 Gbit/s a port where the file shows no speed") {
+  const auto efa = with_nic(R"(class="0x020000" vendor="0x1d0f" device="0xefa0">)");
+  CHECK(efa.node.network == topology::Network::efa);
+  CHECK(efa.node.nic == 100_Gbps);
+  CHECK_THAT(efa.notes, Contains("12.5 GB/s each is assumed, as a port of EFA"));
+  CHECK_THAT(efa.text, Contains("nic = \"not in damaged; assumed, as a port of EFA\""));
+  const auto named = with_nic(R"(class="0x020000" vendor="0x1d0f" device="0xefa1"><nic>
+      <net name="rdmap82s0" dev="0" speed="400000"/></nic>)");
+  CHECK((named.node.network == topology::Network::efa && named.node.nic == 400_Gbps));
+  CHECK_THAT(named.notes, !Contains("assumed"));
+}
+
+TEST_CASE("a NIC of a RoCE name or on an Ethernet port is no InfiniBand") {
+  for (const char* name : {"rocep23s0f0", "mlx5_bond_0", "bnxt_re0", "mlx5_3"}) {
+    INFO(name);
+    const auto roce = with_nic(R"(class="0x020000"><nic><net name=")" + std::string(name) +
+                               R"(" dev="0" speed="200000"/></nic>)");
+    CHECK(roce.node.network == topology::Network::roce);
+    CHECK_THAT(roce.notes, !Contains("assumed"));
+  }
+  const auto silent = with_nic(R"(class="0x020000">)");
+  CHECK(silent.node.network == topology::Network::roce);
+  CHECK_THAT(silent.notes, Contains("roce is assumed, as they are Ethernet; efa on AWS"));
+  CHECK_THAT(silent.notes, Contains("25.0 GB/s each is assumed, as in node dgx-a100"));
+  CHECK(with_nic(R"(class="0x020700">)").node.network == topology::Network::infiniband);
+}
+
+TEST_CASE("nvidia-smi's matrix knows its NICs by rdma-core's names, and says what it assumes") {
+  const std::string table = all_replaced(read_bytes(fixture("dgx-a100.topo")), "mlx5_", "rocep5s");
+  CHECK(node_of(matrix(table), "a100-sxm4-80gb").network == topology::Network::roce);
+  Ignored ignored;
+  toml_of(read_topology(fixture("dgx-a100.topo"), ignored), "a100-sxm4-80gb", ignored);
+  CHECK_THAT(ignored.text("f"), Contains("NICs speak: infiniband is assumed, as in node dgx-a100"));
+}
+
+TEST_CASE("a GPU that no node of the catalogue holds is put into its usual one") {
+  Ignored ignored;
+  const auto text =
+      toml_of(read_topology(fixture("dgx-h100.topo"), ignored), "h100-sxm-96gb-hbm2e", ignored);
+  CHECK_THAT(text, Contains("gpu = \"h100-sxm-96gb-hbm2e\""));
+  CHECK_THAT(ignored.text("f"), Contains("it is put into dgx-h100"));
+}
+
 TEST_CASE("a topology that contradicts itself or the GPU is refused with its line") {
   const std::string mesh = read_bytes(fixture("dgx-1v.xml"));
   const auto swapped = [](std::string text, const std::string& from, const std::string& to) {

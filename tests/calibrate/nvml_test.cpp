@@ -2,8 +2,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "calibrate/published_name.hpp"
-
 using namespace stepcast;
 using namespace stepcast::calibrate;
 
@@ -24,14 +22,4 @@ TEST_CASE("times count unless the clock is low for another reason than power") {
   CHECK_FALSE(throttled(1300, 1980, {.power_cap = true}));
   CHECK(throttled(1980, 1980, {.hardware = true}));
   CHECK(throttled(1980, 1980, {.power_cap = true, .hardware = true}));
-}
-
-TEST_CASE("GPUs are called as published rows call them") {
-  CHECK(published_name("NVIDIA H100 80GB HBM3", Bytes(85'520'809'984)) == "H100-SXM5-80GB");
-  CHECK(published_name("NVIDIA H100 PCIe", Bytes(85'031'714'816)) == "H100-PCIe-80GB");
-  CHECK(published_name("NVIDIA H200", Bytes(150'754'820'096)) == "H200-SXM-141GB");
-  CHECK(published_name("NVIDIA A100-SXM4-80GB", Bytes(85'031'714'816)) == "A100-SXM4-80GB");
-  CHECK(published_name("NVIDIA A100-SXM4-40GB", Bytes(42'405'855'232)) == "A100-SXM4-40GB");
-  CHECK(published_name("Tesla V100-SXM2-32GB", Bytes(34'079'899'648)) == "V100-SXM2-32GB");
-  CHECK(published_name("NVIDIA L4", Bytes(23'796'318'208)) == "L4-22GB");
 }

@@ -8,6 +8,7 @@
 #include "calibrate/diff.hpp"
 #include "calibrate/task_rows.hpp"
 #include "engine/check.hpp"
+#include "tests/calibrate/catalogue_gpus.hpp"
 #include "tests/calibrate/fake_device.hpp"
 
 using namespace stepcast;
@@ -41,6 +42,7 @@ struct Bed {
     options.out = (folder / "table.h5").string();
     options.date = "2026-11-21";
     options.command = "stepcast-calibrate run";
+    options.gpus = gpus_of_the_catalogue();
   }
   ~Bed() { std::filesystem::remove_all(folder); }
   Bed(const Bed&) = delete;
@@ -279,10 +281,17 @@ TEST_CASE("the same seed fills the same buffers") {
 
 TEST_CASE("a device's name is written as published rows write it, or in one word") {
   DeviceFacts facts;
-  facts.name = "NVIDIA H100 80GB HBM3";
-  CHECK(gpu_name(facts) == "H100-SXM5-80GB");
-  facts.name = "host-core Intel(R) Xeon(R) Processor";
-  CHECK(gpu_name(facts) == "host-core-Intel-R-Xeon-R-Processor");
+  const auto name = [&](const std::string& given) {
+    facts.name = given;
+    return gpu_name(facts, gpus_of_the_catalogue());
+  };
+  CHECK(name("NVIDIA H100 80GB HBM3") == "H100-SXM5-80GB");
+  CHECK(name("NVIDIA H100 PCIe") == "H100-PCIE-80GB");
+  CHECK(name("NVIDIA H200") == "H200-SXM-141GB");
+  CHECK(name("NVIDIA A100-SXM4-40GB") == "A100-SXM4-40GB");
+  CHECK(name("Tesla V100-SXM2-32GB") == "V100-SXM2-32GB");
+  CHECK(name("NVIDIA L4") == "L4");
+  CHECK(name("host-core Intel(R) Xeon(R) Processor") == "host-core-Intel-R-Xeon-R-Processor");
 }
 
 TEST_CASE("two tables that differ in one time differ in one row") {

@@ -24,6 +24,23 @@ head -n 25 "$log" >"$work/cut.log"
 expect 3 'cut.log:25: .*was the log cut' import "$work/cut.log" --out "$work/none.h5"
 [ ! -e "$work/none.h5" ] || { echo "a refused log left a table"; failures=$((failures + 1)); }
 
+# Tables as they are pasted: the head is gone, its facts come from options; ranks from the rows.
+sed -n '/#       size/,$p' "$log" | sed 's/^/> /' >"$work/pasted.log"
+expect 3 'does not say which GPU' import "$work/pasted.log" --nodes 2 --collective all_gather \
+  --fabric infiniband --node-bandwidth '3200 Gbit/s' --out "$work/none.h5"
+expect 0 '12 rows of allgather, 16 ranks on 2 nodes of H100, infiniband' import "$work/pasted.log" \
+  --nodes 2 --collective all_gather --gpu h100 --fabric infiniband \
+  --node-bandwidth '3200 Gbit/s' --out "$work/pasted.h5"
+expect 3 'busbw are those of 16 ranks' import "$work/pasted.log" --nodes 2 --ranks 32 \
+  --collective all_gather --gpu h100 --fabric infiniband --node-bandwidth '3200 Gbit/s' \
+  --out "$work/none.h5"
+# NCCL's start alone holds facts, and nothing for a table.
+expect 0 'NCCL 2.21.5, 16 ranks on 2 nodes, 8 NICs of roce, 400 GB/s in all, 16 channels' \
+  import "$fixtures/nccl-info-2x8.log"
+expect 3 'holds no figure that a table could take' import "$fixtures/nccl-info-2x8.log" \
+  --out "$work/none.h5"
+[ ! -e "$work/none.h5" ] || { echo "a log without figures left a table"; failures=$((failures + 1)); }
+
 # It is what the prediction rests on, alone and against what is published.
 program=$1/stepcast
 for tables in "\"$work/mine.h5\"" "\"published\", \"$work/mine.h5\""; do

@@ -55,13 +55,29 @@ TEST_CASE("BERT is trained on masked positions, and positions are told in one wa
   CHECK_THROWS_WITH(catalogue.model(table), Contains("both rope and alibi"));
 }
 
-TEST_CASE("a GPU means its DGX node") {
-  CHECK(catalogue.node_of_gpu("h100", "--gpu") == "dgx-h100");
-  CHECK(catalogue.node_of_gpu("a100", "--gpu") == "dgx-a100");
-  CHECK(catalogue.node_of_gpu("v100", "--gpu") == "dgx-1v");
-  CHECK(catalogue.node_of_gpu("h100-sxm5-80gb", "--gpu") == "dgx-h100");
-  CHECK_THROWS_WITH(catalogue.node_of_gpu("h10", "--gpu"),
-                    Contains("--gpu: unknown GPU 'h10', did you mean 'h100'?"));
+TEST_CASE("a GPU means its usual node") {
+  const auto node = [](const std::string& gpu) { return catalogue.node_of_gpu(gpu, "--gpu").node; };
+  CHECK(node("h100") == "dgx-h100");
+  CHECK(node("a100") == "dgx-a100");
+  CHECK(node("a100-sxm4") == "dgx-a100");
+  CHECK(node("a100-sxm4-40gb") == "dgx-a100-40gb");
+  CHECK(node("a100-pcie") == "pcie4-8");
+  CHECK(node("v100") == "dgx-1v");
+  CHECK(node("h100-sxm5-80gb") == "dgx-h100");
+  CHECK(node("host") == "host");
+  CHECK_THROWS_WITH(node("h10"), Contains("--gpu: unknown GPU 'h10', did you mean 'h100'?"));
+}
+
+TEST_CASE("every GPU of the catalogue has a node, into which it is put where none holds it") {
+  for (const std::string& name : catalogue.names("gpus")) {
+    INFO(name);
+    const NodeOfGpu found = catalogue.node_of_gpu(name, "--gpu");
+    CHECK(catalogue.node(found.value("--gpu")).gpu.name == name);
+    CHECK(found.put_in == !found.note().empty());
+  }
+  const NodeOfGpu a800 = catalogue.node_of_gpu("a800", "--gpu");
+  CHECK((a800.put_in && a800.node == "dgx-a100"));
+  CHECK(catalogue.node(a800.value("--gpu")).gpu.nvlink.value == 200e9);
 }
 
 TEST_CASE("a catalogue that is not there says what to do") {

@@ -184,6 +184,7 @@ TEST_CASE("curves of one node are not those of a what-if node with faster NVLink
   auto rows = three_rows();
   for (CollectiveRow& row : rows) row.ranks = 8, row.nodes = 1, row.fabric = "nvlink";
   topology::NodeSpec node = dgx(Architecture::hopper);
+  node.gpu.relatives = {{node.gpu.name, node.gpu.tensor_peak, node.gpu.nvlink}};
   CHECK(CollectiveCurves(rows, node).all().size() == 1);
   node.gpu.nvlink = node.gpu.nvlink * 2.0;
   CHECK(CollectiveCurves(rows, node).all().empty());

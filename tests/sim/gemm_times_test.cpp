@@ -90,6 +90,7 @@ TEST_CASE("a sibling's rows are scaled by the peak and called extrapolated") {
   topology::GpuSpec card = h100;
   card.name = "h100-pcie-80gb";
   card.tensor_peak = 756_TFLOPps;
+  card.relatives = {{h100.name, h100.tensor_peak, {}}, {card.name, card.tensor_peak, {}}};
   const GemmTimes times({row(8192, 8192, 8192, 800)}, card);
   const auto time = times.time_of({8192, 8192, 8192, 1}, Dtype::bf16);
   CHECK(time->provenance == Provenance::extrapolated);

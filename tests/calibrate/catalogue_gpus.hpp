@@ -1,0 +1,20 @@
+// The GPUs of the catalogue, as the program hands them to what reads names of GPUs.
+#pragma once
+
+#include "calibrate/cluster_facts.hpp"
+#include "sim/catalogue.hpp"
+
+namespace stepcast::calibrate {
+
+inline const sim::GpuIdentities& gpus_of_the_catalogue() {
+  static const sim::Catalogue catalogue(STEPCAST_SOURCE_DIR "/scenarios");
+  return catalogue.gpus();
+}
+
+inline ClusterFacts nothing_given() {
+  ClusterFacts facts;
+  facts.gpus = gpus_of_the_catalogue();
+  return facts;
+}
+
+}  // namespace stepcast::calibrate
