@@ -42,9 +42,7 @@ std::string usage() {
     name.resize(12, ' ');
     out += "  " + name + command.summary + "\n";
   }
-  return out + "\nstepcast VERB --help says more; stepcast --version\n" +
-         "exit codes: 0 ok, 1 internal error, 2 usage, 3 bad input, 4 no plan fits, 130 "
-         "interrupted\n";
+  return out + "\nstepcast VERB --help says more; stepcast --version\n" + sim::exit_codes_text();
 }
 
 int dispatch(const Words& words) {

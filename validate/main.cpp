@@ -1,6 +1,4 @@
 // stepcast-validate: measured beside predicted.
-// Exit codes: 0 ok, 1 internal, 2 usage, 3 bad input, 5 less accurate than --fail-above allows, 130
-// interrupted.
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -28,8 +26,6 @@ using namespace stepcast;
 using sim::Arguments;
 using sim::UsageError;
 using Words = std::vector<std::string>;
-
-constexpr int exit_too_inaccurate = 5;
 
 constexpr sim::Option collective_options[] = {
     {"nccl", "VERSION", "", "NCCL of rows that state none (default 2.20)"},
@@ -98,7 +94,7 @@ int print(const validate::Comparison& comparison, const Arguments& arguments) {
   std::fputs(text.c_str(), stdout);
   if (limit.empty()) return sim::exit_ok;
   const auto score = validate::summary_of(comparison).all;
-  return score && score->median_ape <= share ? sim::exit_ok : exit_too_inaccurate;
+  return score && score->median_ape <= share ? sim::exit_ok : sim::exit_too_inaccurate;
 }
 
 int collectives(const Arguments& arguments) {
@@ -163,10 +159,7 @@ std::string usage() {
     name.resize(12, ' ');
     out += "  " + name + command.verb.summary + "\n";
   }
-  return out +
-         "\nstepcast-validate VERB --help says more\n"
-         "exit codes: 0 ok, 1 internal error, 2 usage, 3 bad input, 5 above --fail-above, 130 "
-         "interrupted\n";
+  return out + "\nstepcast-validate VERB --help says more\n" + sim::exit_codes_text();
 }
 
 int dispatch(const Words& words) {

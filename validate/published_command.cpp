@@ -18,8 +18,6 @@
 namespace stepcast::validate {
 namespace {
 
-constexpr int exit_too_inaccurate = 5;
-
 constexpr sim::Option options[] = {
     {"out", "DIR", "", "also write rows.csv, report.json, report.md and figure.svg there"},
     {"only", "ID", "", "only rows whose id begins so"},
@@ -135,7 +133,8 @@ int run_published(const sim::Arguments& arguments) {
   if (sim::stop_requested()) return sim::exit_interrupted;
   if (!limit) return sim::exit_ok;
   const PublishedSummary summary = summary_of(results);
-  return summary.ours && summary.mean_source_median <= *limit ? sim::exit_ok : exit_too_inaccurate;
+  return summary.ours && summary.mean_source_median <= *limit ? sim::exit_ok
+                                                              : sim::exit_too_inaccurate;
 }
 
 }  // namespace stepcast::validate

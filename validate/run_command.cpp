@@ -31,8 +31,6 @@ namespace fs = std::filesystem;
 using sim::Arguments;
 using sim::UsageError;
 
-constexpr int exit_too_inaccurate = 5;
-
 constexpr sim::Option options[] = {
     {"tolerance", "PERCENT", "", "exit code 5 when a step time is further off"},
     {"out", "DIR", "", "keep results and timelines there (default: a temporary folder)"},
@@ -155,7 +153,7 @@ int train(const Arguments& arguments, const Point& point) {
       words.push_back(arguments.get(option));
     }
   const int code = run_sister("stepcast-trainer", words);
-  if (code != exit_rank_lost) return code;
+  if (code != sim::exit_rank_lost) return code;
   std::fprintf(stderr, "once more: the other points are worth a second try\n");
   return run_sister("stepcast-trainer", std::move(words));
 }
@@ -247,7 +245,7 @@ int command_run(const Arguments& arguments) {
   if (arguments.has("report")) write_report(arguments, comparisons);
   if (code != sim::exit_ok) return code;
   const bool within = !arguments.has("tolerance") || worst_error(comparisons) <= tolerance;
-  return within ? sim::exit_ok : exit_too_inaccurate;
+  return within ? sim::exit_ok : sim::exit_too_inaccurate;
 }
 
 }  // namespace stepcast::validate

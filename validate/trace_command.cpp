@@ -21,8 +21,6 @@
 namespace stepcast::validate {
 namespace {
 
-constexpr int exit_too_inaccurate = 5;
-
 constexpr sim::Option options[] = {
     {"scenario", "FILE.toml", "", "what was run, as for stepcast run; one point, no sweep"},
     {"skip", "N", "", "steps to leave out at the start (default: 1 of a trace, 10 % of a log)"},
@@ -166,7 +164,7 @@ int run_trace(const sim::Arguments& arguments) {
       (arguments.has("json") ? trace_json(comparison) + "\n" : trace_text(comparison)).c_str(),
       stdout);
   const auto error = step_error(comparison);
-  return limit && !(error && std::abs(*error) <= *limit) ? exit_too_inaccurate : sim::exit_ok;
+  return limit && !(error && std::abs(*error) <= *limit) ? sim::exit_too_inaccurate : sim::exit_ok;
 }
 
 }  // namespace stepcast::validate

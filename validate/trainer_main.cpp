@@ -32,7 +32,7 @@ validate::Machinery machinery() {
   validate::Machinery machinery;
 #ifdef STEPCAST_HAS_MPI
   machinery.mpi_rank = [](Duration patience, const auto& body) {
-    validate::MpiSession session(patience, validate::exit_rank_lost);
+    validate::MpiSession session(patience, sim::exit_rank_lost);
     body(session.world());
   };
 #endif
@@ -63,7 +63,7 @@ int run(const std::vector<std::string>& words) {
   } catch (const InputError& error) {
     return report_error(sim::exit_bad_input, error.where(), error.problem(), error.hint());
   } catch (const validate::PeerLost& error) {
-    return report_error(validate::exit_rank_lost, "", error.what(), "");
+    return report_error(sim::exit_rank_lost, "", error.what(), "");
   } catch (const std::exception& error) {
     return report_error(sim::exit_internal, "", std::string("internal error: ") + error.what(),
                         "please report it");
