@@ -6,6 +6,7 @@
 #include "calibrate/commands.hpp"
 #include "engine/check.hpp"
 #include "sim/exit_codes.hpp"
+#include "sim/whole_file.hpp"
 
 namespace calibrate = stepcast::calibrate;
 namespace sim = stepcast::sim;
@@ -18,10 +19,16 @@ int main(int argc, char** argv) {
       return sim::exit_ok;
     }
     if (arguments.command.empty()) throw calibrate::UsageError("which command?");
-    return calibrate::run_command(arguments);
+    const int code = calibrate::run_command(arguments);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    std::fputs("stepcast-calibrate: standard output cannot be written\n", stderr);
+    return sim::exit_unwritten;
   } catch (const calibrate::UsageError& error) {
     std::fprintf(stderr, "stepcast-calibrate: %s\n\n%s", error.what(), calibrate::usage());
     return sim::exit_usage;
+  } catch (const sim::OutputError& error) {
+    std::fprintf(stderr, "stepcast-calibrate: %s\n", error.what());
+    return sim::exit_unwritten;
   } catch (const stepcast::InputError& error) {
     std::fprintf(stderr, "stepcast-calibrate: %s\n", error.what());
     return sim::exit_bad_input;

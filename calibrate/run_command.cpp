@@ -99,7 +99,7 @@ int run_calibration(const RunRequest& request) {
   }
   if (report.saved_to.empty() && report.measured + report.known > 0)
     fmt::print("table: {}\n", request.out);
-  if (report.interrupted) return sim::exit_interrupted;
+  if (report.interrupted) return sim::stop_code();
   return report.wrong.empty() ? sim::exit_ok : sim::exit_wrong_kernel;
 }
 

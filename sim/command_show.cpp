@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <utility>
 
 #include "engine/check.hpp"
@@ -16,6 +15,7 @@
 #include "sim/sweep.hpp"
 #include "sim/text_table.hpp"
 #include "sim/toml_table.hpp"
+#include "sim/whole_file.hpp"
 #include "topology/cluster.hpp"
 
 namespace stepcast::sim {
@@ -144,13 +144,7 @@ topology::Cluster cluster_of(const Catalogue& catalogue, const Arguments& argume
 
 std::string show_cluster(const Catalogue& catalogue, const Arguments& arguments) {
   const topology::Cluster cluster = cluster_of(catalogue, arguments);
-  if (arguments.has("graphviz")) {
-    const std::string path = arguments.get("graphviz");
-    std::ofstream file(path, std::ios::binary);
-    file << cluster.graphviz();
-    file.close();
-    if (!file) throw InputError("--graphviz", "cannot write '" + path + "'");
-  }
+  if (arguments.has("graphviz")) write_whole(arguments.get("graphviz"), cluster.graphviz());
   return topology::describe(cluster);
 }
 

@@ -10,8 +10,10 @@
 #include "sim/csv.hpp"
 #include "engine/check.hpp"
 #include "sim/command_line.hpp"
+#include "sim/interrupt.hpp"
 #include "sim/report_json.hpp"
 #include "sim/toml_table.hpp"
+#include "sim/whole_file.hpp"
 #include "validate/collectives.hpp"
 #include "validate/kernels.hpp"
 #include "validate/published_command.hpp"
@@ -132,7 +134,7 @@ int study(const Arguments& arguments) {
     const sim::Results results =
         validate::run_study(file, catalogue, threads, arguments.has("quiet"));
     std::fputs((validate::study_text(results) + "\n").c_str(), stdout);
-    if (results.interrupted) return sim::exit_interrupted;
+    if (results.interrupted) return sim::stop_code();
   }
   std::fputs("`measured` figures are circular; validate collectives leaves their own curves out.\n",
              stdout);
@@ -196,10 +198,13 @@ int main(int argc, char** argv) {
   const Words words(argv + 1, argv + argc);
   try {
     const int code = dispatch(words);
-    if (std::fflush(stdout) != 0) return report_error({}, 1, "", "standard output is closed", "");
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      return report_error({}, sim::exit_unwritten, "", "standard output cannot be written", "");
     return code;
   } catch (const UsageError& error) {
     return report_error(words, sim::exit_usage, "", error.problem(), error.hint());
+  } catch (const sim::OutputError& error) {
+    return report_error(words, sim::exit_unwritten, error.where(), error.problem(), error.hint());
   } catch (const InputError& error) {
     return report_error(words, sim::exit_bad_input, error.where(), error.problem(), error.hint());
   } catch (const std::exception& error) {

@@ -14,6 +14,7 @@
 #include "engine/check.hpp"
 #include "sim/command_line.hpp"
 #include "sim/installation.hpp"
+#include "sim/whole_file.hpp"
 #include "validate/trainer_command.hpp"
 #include "validate/trainer_place.hpp"
 #include "validate/trainer_process.hpp"
@@ -60,6 +61,8 @@ int run(const std::vector<std::string>& words) {
     return validate::command_trainer(words, self, machinery());
   } catch (const sim::UsageError& error) {
     return report_error(sim::exit_usage, "", error.problem(), error.hint());
+  } catch (const sim::OutputError& error) {
+    return report_error(sim::exit_unwritten, error.where(), error.problem(), error.hint());
   } catch (const InputError& error) {
     return report_error(sim::exit_bad_input, error.where(), error.problem(), error.hint());
   } catch (const validate::PeerLost& error) {

@@ -76,7 +76,7 @@ class Ranks {
       const std::size_t left = num_running();
       if (stop_) {
         end();
-        return sim::exit_interrupted;
+        return sim::stop_code();
       }
       if (std::ranges::any_of(children_, &Child::failed)) return failure();
       if (left == 0) return drain(), sim::exit_ok;
