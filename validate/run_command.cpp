@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "calibrate/child_process.hpp"
@@ -20,6 +19,7 @@
 #include "sim/sweep.hpp"
 #include "sim/today.hpp"
 #include "sim/toml_table.hpp"
+#include "sim/whole_file.hpp"
 #include "validate/run_comparison.hpp"
 #include "validate/trainer_process.hpp"
 #include "validate/trainer_run.hpp"
@@ -78,13 +78,6 @@ class Folder {
   bool temporary_;
 };
 
-void write_file(const fs::path& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) throw InputError(path.string(), "cannot be written");
-}
-
 std::string label_of(const sim::SweepPoint& point) {
   std::string label;
   for (const sim::Setting& setting : point)
@@ -113,7 +106,8 @@ std::vector<Point> points_of(const Arguments& arguments, const fs::path& folder)
   const sim::Study study = sim::read_study(std::move(document));
   const sim::Catalogue catalogue = sim::Catalogue::standard();
   std::vector<Point> points;
-  for (const sim::SweepPoint& at : study.points) {
+  for (std::size_t i = 0; i < study.num_points(); ++i) {
+    const sim::SweepPoint at = study.point(i);
     Point point{label_of(at), sim::read_scenario(study.document_of(at), catalogue),
                 folder / "points" / fmt::format("{:04}", points.size() + 1)};
     check_trainable(point.scenario);
@@ -184,7 +178,7 @@ int run_points(const Arguments& arguments, const std::vector<Point>& points, con
     simulated.report = sim::simulate_timeline(point.scenario, simulated.timeline);
     if (const int code = train(arguments, point); code != sim::exit_ok) return code;
     comparisons.push_back(compare_point(point, std::move(simulated)));
-    write_file(folder / "comparison.json", json_of(comparisons) + "\n");
+    sim::write_whole(folder / "comparison.json", json_of(comparisons) + "\n");
   }
   return sim::exit_ok;
 }
@@ -203,7 +197,7 @@ void write_report(const Arguments& arguments, const std::vector<RunComparison>& 
       points.front().device, calibrate::host::clocks(), calibrate::host::system_name(),
       table_of(points));
   for (const RunComparison& c : points) text += "\n```\n" + text_of(c) + "```\n";
-  write_file(path, text);
+  sim::write_whole(path, text);
 }
 
 std::string text_of(const std::vector<RunComparison>& points) {
@@ -235,7 +229,7 @@ int command_run(const Arguments& arguments) {
   const Folder folder(arguments.get("out"));
   const std::vector<Point> points = points_of(arguments, folder.path());
   for (const Point& point : points)
-    write_file(point.file(".toml"), sim::write_toml(sim::resolved_document(point.scenario)));
+    sim::write_whole(point.file(".toml"), sim::write_toml(sim::resolved_document(point.scenario)));
   if (const int code = calibrate_points(arguments, points); code != sim::exit_ok) return code;
   std::vector<RunComparison> comparisons;
   const int code = run_points(arguments, points, folder.path(), comparisons);

@@ -51,10 +51,10 @@ Inputs read_inputs(const std::vector<std::string>& files) {
 
 sim::Scenario scenario_of(const std::string& path) {
   const sim::Study study = sim::read_study(sim::read_toml_file(path));
-  if (study.points.size() != 1)
-    throw InputError(path, fmt::format("is a sweep of {} points", study.points.size()),
+  if (study.num_points() != 1)
+    throw InputError(path, fmt::format("is a sweep of {} points", study.num_points()),
                      "a trace is of one run: write its scenario");
-  return sim::read_scenario(study.document_of(study.points[0]), sim::Catalogue::standard());
+  return sim::read_scenario(study.document_of(study.point(0)), sim::Catalogue::standard());
 }
 
 /// "NVIDIA H100 80GB HBM3" as "NVIDIA-H100-80GB-HBM3": names of the catalogue have words too.
