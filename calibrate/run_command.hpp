@@ -21,7 +21,8 @@ struct RunRequest {
   ClusterFacts facts;  // fabric and bandwidth between nodes
 };
 
-/// Returns the exit code (sim::exit_wrong_kernel when all else went well); prints the report on standard output, progress on standard error.
+/// Returns the exit code (sim::exit_wrong_kernel when all else went well); prints the report on
+/// standard output, progress on standard error.
 int run_calibration(const RunRequest& request);
 
 }  // namespace stepcast::calibrate

@@ -52,11 +52,22 @@ bool wait_for_shards(int file) {
   return false;
 }
 
+/// The program, and the constants of its network model.
+std::string constants_of(const std::string& catalogue) {
+  std::string out = version_text() + id_of_file(catalogue + "/network/fitted.toml");
+  std::set<fs::path> versions;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(catalogue + "/nccl", error))
+    versions.insert(entry.path());
+  for (const fs::path& path : versions) out += id_of_file(path);
+  return out;
+}
+
 }  // namespace
 
 OutputFolder::OutputFolder(OutputRequest request, const Study& study, const std::string& catalogue)
     : request_(std::move(request)),
-      catalogue_(catalogue),
+      constants_id_(constants_of(catalogue)),
       study_id_(id_of_text(write_toml(study.whole))),
       is_sweep_(study.is_sweep) {
   const std::string& folder = request_.folder;
@@ -163,20 +174,10 @@ std::string OutputFolder::content_id(const std::string& path) {
   return id;
 }
 
-std::string OutputFolder::data_id(const std::vector<std::string>& tables) {
-  std::string out = version_text() + content_id(catalogue_ + "/network/fitted.toml");
-  std::set<std::string> versions;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(catalogue_ + "/nccl", error))
-    versions.insert(entry.path().string());
-  for (const std::string& path : versions) out += content_id(path);
-  for (const std::string& table : tables) out += content_id(calibration_file(table));
-  return out;
-}
-
 PointId OutputFolder::id_of(const Scenario& scenario, const SweepPoint& point) {
   const RunOptions& run = scenario.run;
-  std::string text = data_id(scenario.tables) + write_toml(resolved_document(scenario));
+  std::string text = constants_id_ + write_toml(resolved_document(scenario));
+  for (const std::string& table : scenario.tables) text += content_id(calibration_file(table));
   for (const bool flag : {run.fold, run.check_fold, run.ignore_memory, run.explain, run.stepped})
     text += flag ? '1' : '0';
   for (const Setting& setting : point)

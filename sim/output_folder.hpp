@@ -73,11 +73,10 @@ class OutputFolder {
   void open_log();
   void read_lines(const std::string& path, int how);
   std::string content_id(const std::string& path);
-  std::string data_id(const std::vector<std::string>& tables);
   std::string log_name() const;
 
   OutputRequest request_;
-  std::string catalogue_, study_id_, place_;
+  std::string constants_id_, study_id_, place_;
   bool is_sweep_ = false;
   int lock_ = -1;
   std::vector<std::unique_ptr<RowFile>> files_;  // the last one is this program's own

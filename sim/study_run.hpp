@@ -34,9 +34,9 @@ struct StudyRun {
 std::size_t num_points(const Study& study, const Shard& shard);
 
 /// Answers every point. In a sweep, what a point's values do not allow is its row `refused`, an
-/// exception its row `failed`; a mistake that all points share (`wrong in every point`: the first
-/// and others have the same) is thrown as it is, before any is simulated where reading shows it.
-/// Without [sweep] every error is thrown.
+/// exception its row `failed`. A mistake is the document's, and thrown as it is, where no point can
+/// be read and all say the same (tried on a thousand spread over the sweep, before anything runs),
+/// or where all were answered with it. Without [sweep] every error is thrown.
 Results run_study(Study study, const StudyRun& run);
 
 }  // namespace stepcast::sim

@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "sim/csv.hpp"
 #include "engine/check.hpp"
 #include "sim/command_line.hpp"
+#include "sim/csv.hpp"
 #include "sim/interrupt.hpp"
 #include "sim/report_json.hpp"
 #include "sim/toml_table.hpp"

@@ -6,8 +6,8 @@
 #include <optional>
 #include <thread>
 
-#include "sim/csv.hpp"
 #include "engine/check.hpp"
+#include "sim/csv.hpp"
 #include "sim/interrupt.hpp"
 #include "sim/progress.hpp"
 #include "sim/whole_file.hpp"

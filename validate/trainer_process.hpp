@@ -26,8 +26,8 @@ struct NodeShare {
 };
 
 /// Starts them and waits for their end; their standard output is this program's. Returns their exit
-/// code (sim::exit_rank_lost where one was killed or hung, after a line that says so), 130 after Ctrl-C.
-/// Throws InputError where there is no mpirun.
+/// code (sim::exit_rank_lost where one was killed or hung, after a line that says so), after Ctrl-C
+/// sim::stop_code(). Throws InputError where there is no mpirun.
 int run_under_mpi(const RankLaunch& launch);
 /// Each finds its place in its environment (trainer_place.hpp).
 int run_as_processes(const RankLaunch& launch, const NodeShare& share);
