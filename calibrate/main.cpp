@@ -1,29 +1,39 @@
 // stepcast-calibrate: measures a device; makes, shows, compares, exports and merges tables.
-// Exit codes: 0 ok, 1 internal, 2 usage, 3 bad input, 5 a kernel computed something wrong (all
-// others are in the table), 130 interrupted.
 #include <cstdio>
 #include <exception>
 
 #include "calibrate/arguments.hpp"
 #include "calibrate/commands.hpp"
 #include "engine/check.hpp"
+#include "sim/exit_codes.hpp"
+#include "sim/whole_file.hpp"
 
 namespace calibrate = stepcast::calibrate;
+namespace sim = stepcast::sim;
 
 int main(int argc, char** argv) {
   try {
     const calibrate::Arguments arguments = calibrate::parse(argc, argv);
-    if (arguments.help) return std::fputs(calibrate::usage(), stdout) < 0 ? 1 : 0;
+    if (arguments.help) {
+      std::printf("%s\n%s", calibrate::usage(), sim::exit_codes_text().c_str());
+      return sim::exit_ok;
+    }
     if (arguments.command.empty()) throw calibrate::UsageError("which command?");
-    return calibrate::run_command(arguments);
+    const int code = calibrate::run_command(arguments);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    std::fputs("stepcast-calibrate: standard output cannot be written\n", stderr);
+    return sim::exit_unwritten;
   } catch (const calibrate::UsageError& error) {
     std::fprintf(stderr, "stepcast-calibrate: %s\n\n%s", error.what(), calibrate::usage());
-    return 2;
+    return sim::exit_usage;
+  } catch (const sim::OutputError& error) {
+    std::fprintf(stderr, "stepcast-calibrate: %s\n", error.what());
+    return sim::exit_unwritten;
   } catch (const stepcast::InputError& error) {
     std::fprintf(stderr, "stepcast-calibrate: %s\n", error.what());
-    return 3;
+    return sim::exit_bad_input;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "stepcast-calibrate: internal error: %s\n", error.what());
-    return 1;
+    return sim::exit_internal;
   }
 }

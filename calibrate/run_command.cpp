@@ -10,6 +10,7 @@
 #include "calibrate/session.hpp"
 #include "calibrate/task_list.hpp"
 #include "engine/check.hpp"
+#include "sim/exit_codes.hpp"
 #include "sim/interrupt.hpp"
 
 namespace stepcast::calibrate {
@@ -99,8 +100,8 @@ int run_calibration(const RunRequest& request) {
   }
   if (report.saved_to.empty() && report.measured + report.known > 0)
     fmt::print("table: {}\n", request.out);
-  if (report.interrupted) return exit_interrupted;
-  return report.wrong.empty() ? 0 : exit_wrong_kernel;
+  if (report.interrupted) return sim::stop_code();
+  return report.wrong.empty() ? sim::exit_ok : sim::exit_wrong_kernel;
 }
 
 }  // namespace stepcast::calibrate

@@ -21,11 +21,8 @@ struct RunRequest {
   ClusterFacts facts;  // fabric and bandwidth between nodes
 };
 
-/// A kernel of the device computed something wrong: the exit code when all else went well.
-inline constexpr int exit_wrong_kernel = 5;
-inline constexpr int exit_interrupted = 130;
-
-/// Returns the exit code; prints the report on standard output, progress on standard error.
+/// Returns the exit code (sim::exit_wrong_kernel when all else went well); prints the report on
+/// standard output, progress on standard error.
 int run_calibration(const RunRequest& request);
 
 }  // namespace stepcast::calibrate

@@ -222,9 +222,9 @@ std::vector<sim::Scenario> scenarios_in(const std::vector<std::string>& files) {
   std::vector<sim::Scenario> scenarios;
   for (const std::string& file : files) {
     const sim::Study study = sim::read_study(sim::read_toml_file(file));
-    for (const sim::SweepPoint& point : study.points)
+    for (std::size_t i = 0; i < study.num_points(); ++i)
       for (sim::Scenario& s :
-           with_all_degrees(sim::read_scenario(study.document_of(point), catalogue)))
+           with_all_degrees(sim::read_scenario(study.document_of(study.point(i)), catalogue)))
         scenarios.push_back(std::move(s));
   }
   return scenarios;

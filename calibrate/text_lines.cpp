@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/whole_file.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -110,10 +111,7 @@ std::string read_bytes(const std::string& path) {
 TextFile read_text(const std::string& path) { return parse_text(path, read_bytes(path)); }
 
 void write_bytes(const std::string& path, const std::string& bytes) {
-  std::ofstream stream(path, std::ios::binary);
-  stream << bytes;
-  stream.close();
-  if (!stream) throw InputError(path, "cannot be written", "does its folder exist?");
+  sim::write_whole(path, bytes);
 }
 
 std::vector<std::string> words_of(std::string_view text) {

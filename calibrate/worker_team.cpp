@@ -14,6 +14,7 @@
 #include "engine/check.hpp"
 #include "sim/installation.hpp"
 #include "sim/nccl_names.hpp"
+#include "sim/whole_file.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -29,22 +30,11 @@ std::string host_name() {
   return name.data();
 }
 
-/// A file that appears whole: written beside, then renamed.
-void write_address(const std::string& file, const std::string& address) {
-  const std::string draft = file + ".part";
-  {
-    std::ofstream out(draft);
-    out << address << "\n";
-    if (!out) throw InputError("--rendezvous", "cannot write " + draft);
-  }
-  std::filesystem::rename(draft, file);
-}
-
 Listener listen_for(const TeamOptions& options) {
   if (options.rendezvous.empty()) return Listener("127.0.0.1:0");
   if (is_address(options.rendezvous)) return Listener(options.rendezvous);
   Listener listener(host_name() + ":0");
-  write_address(options.rendezvous, listener.address());
+  sim::write_whole(options.rendezvous, listener.address() + "\n");
   return listener;
 }
 

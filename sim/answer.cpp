@@ -1,9 +1,7 @@
 #include "sim/answer.hpp"
 
-#include <algorithm>
-#include <exception>
-#include <mutex>
-#include <thread>
+#include <optional>
+#include <vector>
 
 #include "engine/check.hpp"
 
@@ -74,44 +72,6 @@ Answer answer(const Scenario& scenario, const Simulator& simulator) {
   } catch (const NoFeasiblePlan& error) {
     return Refused{scenario, error.what()};
   }
-}
-
-Batched answer_all(const std::vector<Scenario>& scenarios, const Simulator& simulator,
-                   unsigned threads, const std::atomic<bool>& stop,
-                   const std::function<void(std::size_t)>& finished) {
-  Batched out;
-  out.answers.resize(scenarios.size());
-  std::vector<std::exception_ptr> failures(scenarios.size());
-  std::atomic<std::size_t> next = 0;
-  std::atomic<bool> failed = false;
-  std::mutex reporting;
-  std::size_t done = 0;
-
-  const auto work = [&] {
-    while (!stop && !failed) {
-      const std::size_t i = next++;
-      if (i >= scenarios.size()) return;
-      try {
-        out.answers[i] = answer(scenarios[i], simulator);
-        const std::lock_guard lock(reporting);
-        finished(++done);
-      } catch (...) {
-        failures[i] = std::current_exception();
-        failed = true;
-      }
-    }
-  };
-  std::vector<std::jthread> helpers;
-  const auto wanted = std::min<std::size_t>(std::max(1U, threads), scenarios.size());
-  for (std::size_t i = 1; i < wanted; ++i) helpers.emplace_back(work);
-  work();
-  helpers.clear();  // joins
-
-  for (const std::exception_ptr& failure : failures)
-    if (failure) std::rethrow_exception(failure);
-  out.interrupted = std::any_of(out.answers.begin(), out.answers.end(),
-                                [](const auto& answer) { return !answer.has_value(); });
-  return out;
 }
 
 }  // namespace stepcast::sim

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/calibration_columns.hpp"
+#include "sim/calibration_file.hpp"
 #include "sim/gpu_names.hpp"
 #include "sim/installation.hpp"
 
@@ -72,8 +73,10 @@ void drop_measured_again(const Family& family, CalibrationTable& earlier,
   family.erase(earlier, gone);
 }
 
-/// "published" is shipped; "host" is what was measured on this machine's cores.
-std::string file_of(const std::string& table) {
+}  // namespace
+
+// "published" is shipped; "host" is what was measured on this machine's cores.
+std::string calibration_file(const std::string& table) {
   if (table == "published") return published_calibration();
   if (table != "host") return table;
   std::string file = beside_program("host.h5");
@@ -84,8 +87,6 @@ std::string file_of(const std::string& table) {
         "stepcast-calibrate run --device host --for SCENARIO.toml --quick --out " + file);
   return file;
 }
-
-}  // namespace
 
 void append(CalibrationTable& to, const CalibrationTable& from) {
   for (const Family& family : families()) family.append(to, from);
@@ -126,7 +127,7 @@ bool covers(const CalibrationTable& table, const CalibrationTable& rows) {
 CalibrationTable read_calibrations(std::span<const std::string> tables) {
   CalibrationTable all;
   for (const std::string& table : tables)
-    all = merge(std::move(all), read_calibration(file_of(table)));
+    all = merge(std::move(all), read_calibration(calibration_file(table)));
   return all;
 }
 

@@ -149,7 +149,7 @@ std::string help_text(const Verb& verb) {
         fmt::format("--{}{}{}", option.name, *option.argument == '\0' ? "" : " ", option.argument),
         option.help);
   if (*verb.example != '\0') out += fmt::format("\nexample: {}\n", verb.example);
-  return out;
+  return out + "\n" + exit_codes_text();
 }
 
 std::string version_text() { return "stepcast " STEPCAST_VERSION "\n"; }

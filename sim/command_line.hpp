@@ -9,18 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "sim/exit_codes.hpp"
 #include "sim/toml_value.hpp"
 
 namespace stepcast::sim {
-
-enum ExitCode : int {
-  exit_ok = 0,
-  exit_internal = 1,
-  exit_usage = 2,
-  exit_bad_input = 3,
-  exit_no_feasible_plan = 4,
-  exit_interrupted = 130,
-};
 
 /// A command line that means nothing: exit code 2.
 class UsageError : public std::runtime_error {

@@ -1,6 +1,9 @@
 // stepcast run, sweep, collective: a scenario from a file, from options, or from both.
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <memory>
+#include <optional>
 #include <thread>
 
 #include "engine/check.hpp"
@@ -8,13 +11,14 @@
 #include "sim/commands.hpp"
 #include "sim/interrupt.hpp"
 #include "sim/metrics.hpp"
+#include "sim/output_folder.hpp"
 #include "sim/progress.hpp"
 #include "sim/report_json.hpp"
 #include "sim/report_text.hpp"
-#include "sim/results_file.hpp"
 #include "sim/scenario_file.hpp"
 #include "sim/scenario_keys.hpp"
 #include "sim/simulate.hpp"
+#include "sim/study_run.hpp"
 #include "sim/toml_table.hpp"
 
 namespace stepcast::sim {
@@ -30,6 +34,8 @@ constexpr Option stepped_option{"stepped", "", "",
 constexpr Option explain_option{"explain", "", "",
                                 "also channels, terms of the time, busiest link, NCCL's estimates"};
 constexpr Option step_options[] = {
+    {"resume", "", "", "of a sweep: go on with the finished points in --out DIR"},
+    {"shard", "I/N", "", "of a sweep: every N-th point only; --resume makes one of all shards"},
     {"timeline", "FILE", "", "also write the step as Chrome trace events (Perfetto shows them)"},
     {"no-fold", "", "", "simulate every rank"},
     {"check-fold", "", "", "simulate folded and unfolded, fail on a difference"},
@@ -138,57 +144,103 @@ unsigned thread_count(const Arguments& arguments) {
   return static_cast<unsigned>(std::stoul(text));
 }
 
-/// All points are read and checked before the first is simulated.
-std::vector<Scenario> read_points(const Study& study, const Arguments& arguments,
-                                  const Catalogue& catalogue) {
-  std::vector<Scenario> scenarios;
-  for (const SweepPoint& point : study.points) {
-    Scenario scenario = read_scenario(study.document_of(point), catalogue);
-    scenario.run.fold = !arguments.has("no-fold");
-    scenario.run.check_fold = arguments.has("check-fold");
-    scenario.run.ignore_memory = arguments.has("ignore-memory");
-    scenario.run.explain = arguments.has("explain");
-    scenario.run.stepped = arguments.has("stepped");
-    scenarios.push_back(std::move(scenario));
-  }
-  return scenarios;
+Scenario read_point(const TomlValue& document, const Arguments& arguments,
+                    const Catalogue& catalogue) {
+  Scenario scenario = read_scenario(document, catalogue);
+  scenario.run.fold = !arguments.has("no-fold");
+  scenario.run.check_fold = arguments.has("check-fold");
+  scenario.run.ignore_memory = arguments.has("ignore-memory");
+  scenario.run.explain = arguments.has("explain");
+  scenario.run.stepped = arguments.has("stepped");
+  return scenario;
 }
 
 int exit_code_of(const Results& results) {
-  if (results.interrupted) return exit_interrupted;
-  const bool all_refused =
-      std::all_of(results.answers.begin(), results.answers.end(),
-                  [](const auto& answer) { return std::holds_alternative<Refused>(*answer); });
-  return all_refused ? exit_no_feasible_plan : exit_ok;
+  using State = PointRows::State;
+  const PointRows& rows = results.rows;
+  if (results.interrupted) return stop_code();
+  if (const std::size_t failed = rows.count(State::failed); failed > 0) {
+    std::fprintf(stderr, "stepcast: %zu points failed with an internal error, please report it\n",
+                 failed);
+    return exit_internal;
+  }
+  const bool answered = rows.count(State::answered) > 0;
+  return rows.count(State::refused) > 0 && !answered ? exit_no_feasible_plan : exit_ok;
 }
 
-/// Simulated once more, kernel by kernel.
-void write_step(const std::string& path, const std::vector<Scenario>& scenarios) {
-  if (scenarios.size() != 1 || scenarios[0].collective)
-    throw UsageError("--timeline shows one step", "give a scenario without [sweep]");
+/// Simulated once more, kernel by kernel; nothing where the plan does not fit.
+void write_step(const std::string& path, const Results& results) {
+  if (!results.single || std::holds_alternative<Refused>(*results.single)) return;
   Timeline timeline;
-  simulate_timeline(scenarios[0], timeline);
+  simulate_timeline(scenario_of(*results.single), timeline);
   write_timelines(path, {&timeline, 1});
 }
 
-int answer_document(TomlValue document, const Arguments& arguments, const Catalogue& catalogue) {
-  Results results{read_study(std::move(document)), {}, false};
-  check_references(results.study);
-  const unsigned threads = thread_count(arguments);
-  const std::vector<Scenario> scenarios = read_points(results.study, arguments, catalogue);
-  if (arguments.has("out")) prepare_output(arguments.get("out"));
-  {
-    Progress progress(scenarios.size(), Progress::style_for(arguments.has("quiet")));
-    Batched batch = answer_all(scenarios, {simulate, simulate_collective}, threads,
-                               stop_requested(), [&](std::size_t done) { progress.show(done); });
-    results.answers = std::move(batch.answers);
-    results.interrupted = batch.interrupted;
+/// What can be asked for of one point, or of many, alone.
+void check_options(const Study& study, const Arguments& arguments) {
+  if (arguments.has("timeline") && (study.is_sweep || study.base.find("collective") != nullptr))
+    throw UsageError("--timeline shows one step", "give a scenario without [sweep]");
+  for (const char* option : {"resume", "shard"})
+    if (arguments.has(option) && !(study.is_sweep && arguments.has("out")))
+      throw UsageError("--" + std::string(option) + " is for the points of a [sweep] in --out DIR");
+}
+
+std::unique_ptr<OutputFolder> folder_of(const Study& study, const Arguments& arguments,
+                                        const Catalogue& catalogue) {
+  if (!arguments.has("out")) return nullptr;
+  OutputRequest request{arguments.get("out"), arguments.has("resume")};
+  if (arguments.has("shard")) request.shard = read_shard(arguments.get("shard"));
+  return std::make_unique<OutputFolder>(std::move(request), study, catalogue.directory());
+}
+
+/// Writes what is asked for. The answer is printed whatever becomes of it: false after a message.
+bool write_files(const Results& results, const Arguments& arguments, OutputFolder* folder) {
+  try {
+    if (folder != nullptr) folder->finish(results);
+    if (folder != nullptr && results.interrupted && results.study.is_sweep)
+      std::fprintf(stderr, "stepcast: what is finished is in '%s': --resume goes on\n",
+                   folder->place().c_str());
+    if (arguments.has("timeline")) write_step(arguments.get("timeline"), results);
+    return true;
+  } catch (const OutputError& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return false;
   }
-  if (arguments.has("out")) write_output(arguments.get("out"), results);
-  if (arguments.has("timeline")) write_step(arguments.get("timeline"), scenarios);
-  const std::string text = arguments.has("json") ? to_json(results) + "\n" : report_text(results);
-  std::fputs(text.c_str(), stdout);
-  return exit_code_of(results);
+}
+
+void print_results(const Results& results, bool json) {
+  if (!json) {
+    std::fputs(report_text(results).c_str(), stdout);
+    return;
+  }
+  write_json(results,
+             [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); });
+  std::fputs("\n", stdout);
+}
+
+int answer_document(TomlValue document, const Arguments& arguments, const Catalogue& catalogue) {
+  const std::atomic<bool>& stop = stop_requested();
+  Study study = read_study(std::move(document));
+  check_references(study);
+  check_options(study, arguments);
+  const unsigned threads = thread_count(arguments);
+  const auto folder = folder_of(study, arguments, catalogue);
+  const Shard shard = arguments.has("shard") ? read_shard(arguments.get("shard")) : Shard{};
+  const auto read = [&](const TomlValue& point) { return read_point(point, arguments, catalogue); };
+  std::optional<Progress> progress(std::in_place, num_points(study, shard),
+                                   Progress::style_for(arguments.has("quiet")));
+  const Results results =
+      run_study(std::move(study), {.read = read,
+                                   .simulator = {simulate, simulate_collective},
+                                   .threads = threads,
+                                   .stop = stop,
+                                   .shard = shard,
+                                   .folder = folder.get(),
+                                   .finished = [&](std::size_t done) { progress->show(done); }});
+  progress.reset();
+  const bool written = write_files(results, arguments, folder.get());
+  print_results(results, arguments.has("json"));
+  return written ? exit_code_of(results) : exit_unwritten;
 }
 
 int run_with(const Verb& verb, const Words& words, bool needs_sweep) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <utility>
 
 #include "engine/check.hpp"
@@ -17,6 +16,7 @@
 #include "sim/sweep.hpp"
 #include "sim/text_table.hpp"
 #include "sim/toml_table.hpp"
+#include "sim/whole_file.hpp"
 #include "topology/cluster.hpp"
 
 namespace stepcast::sim {
@@ -150,13 +150,8 @@ std::string show_cluster(const Catalogue& catalogue, const Arguments& arguments)
   if (arguments.has("all") && !arguments.has("graphviz"))
     throw UsageError("--all without --graphviz", "it is about the picture: --graphviz FILE --all");
   const topology::Cluster cluster = cluster_of(catalogue, arguments);
-  if (arguments.has("graphviz")) {
-    const std::string path = arguments.get("graphviz");
-    std::ofstream file(path, std::ios::binary);
-    file << cluster.graphviz(arguments.has("all"));
-    file.close();
-    if (!file) throw InputError("--graphviz", "cannot write '" + path + "'");
-  }
+  if (arguments.has("graphviz"))
+    write_whole(arguments.get("graphviz"), cluster.graphviz(arguments.has("all")));
   return topology::describe(cluster);
 }
 

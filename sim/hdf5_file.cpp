@@ -87,22 +87,17 @@ void Hdf5Handle::reset() {
   if (id_ >= 0) close_(std::exchange(id_, -1));
 }
 
-Hdf5Writer::Hdf5Writer(std::string path) : path_(std::move(path)), partial_(path_ + ".partial") {
+Hdf5Writer::Hdf5Writer(const std::string& path) : path_(path), whole_(path) {
   const Silence silence;
   // From this format on HDF5 keeps a checksum of everything but the elements, so that its decoders
   // never see damaged headers: they trust the sizes in them (1.10.8).
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
-  file_ =
-      Hdf5Handle(H5Fcreate(partial_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose);
+  file_ = Hdf5Handle(H5Fcreate(whole_.partial().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()),
+                     H5Fclose);
   if (!file_)
-    throw InputError(path_, "cannot be written", "does its folder exist, and may you write there?");
-}
-
-Hdf5Writer::~Hdf5Writer() {
-  if (!file_) return;
-  file_.reset();
-  std::remove(partial_.c_str());
+    throw OutputError(path_, "cannot be written",
+                      "does its folder exist, and may you write there?");
 }
 
 void Hdf5Writer::group(const std::string& name) {
@@ -139,7 +134,7 @@ void Hdf5Writer::write(const std::string& dataset, std::size_t rows, std::int64_
   expects(static_cast<bool>(made), "dataset created once, in a group that exists");
   const Silence silence;
   if (rows > 0 && H5Dwrite(made.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
-    throw InputError(path_, "cannot write " + dataset, "is the disk full?");
+    throw OutputError(path_, "cannot write " + dataset, "is the disk full?");
   made.reset();
   attribute(dataset, "unit", unit);
 }
@@ -164,16 +159,18 @@ void Hdf5Writer::column(const std::string& dataset, std::span<const std::string>
   write(dataset, values.size(), text_type(length).get(), cells.data(), unit);
 }
 
-void Hdf5Writer::finish() {
+void Hdf5Writer::seal() {
   const Silence silence;
-  const bool whole = H5Fflush(file_.get(), H5F_SCOPE_LOCAL) >= 0;
+  const bool flushed = H5Fflush(file_.get(), H5F_SCOPE_LOCAL) >= 0;
   file_.reset();
-  std::error_code failed;
-  if (whole) std::filesystem::rename(partial_, path_, failed);
-  if (!whole || failed) {
-    std::remove(partial_.c_str());
-    throw InputError(path_, "cannot be written", "is the disk full, or is this a folder?");
-  }
+  if (!flushed)
+    throw OutputError(path_, "cannot be written", "is the disk full, or is this a folder?");
+  whole_.seal();
+}
+
+void Hdf5Writer::finish() {
+  seal();
+  keep();
 }
 
 Hdf5Reader::Hdf5Reader(std::string path) : path_(std::move(path)) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/whole_file.hpp"
+
 namespace stepcast::sim {
 
 /// An open HDF5 identifier and how to close it. Ids are hid_t, which is a 64-bit integer.
@@ -29,12 +31,11 @@ class Hdf5Handle {
   Close close_ = nullptr;
 };
 
-/// Writes a file under a temporary name; finish() renames it, so that a file under its own name is
-/// whole. Throws InputError when the folder cannot be written. Parents ("/", "/gemm") must exist.
+/// Writes a file that appears whole with finish(). Throws OutputError when it cannot be written.
+/// Parents ("/", "/gemm") must exist.
 class Hdf5Writer {
  public:
-  explicit Hdf5Writer(std::string path);
-  ~Hdf5Writer();  // removes what was not finished
+  explicit Hdf5Writer(const std::string& path);
   Hdf5Writer(const Hdf5Writer&) = delete;
   Hdf5Writer& operator=(const Hdf5Writer&) = delete;
 
@@ -48,12 +49,16 @@ class Hdf5Writer {
   void column(const std::string& dataset, std::span<const std::string> values,
               const std::string& unit = "text");
   void finish();
+  /// finish() in two steps, for several files of which all must be there: seal(), then keep().
+  void seal();
+  void keep() { whole_.keep(); }
 
  private:
   void write(const std::string& dataset, std::size_t rows, std::int64_t type, const void* values,
              const std::string& unit);
 
-  std::string path_, partial_;
+  std::string path_;
+  WholeFile whole_;
   Hdf5Handle file_;
 };
 

@@ -11,6 +11,7 @@
 #include "sim/commands.hpp"
 #include "sim/report_json.hpp"
 #include "sim/toml_table.hpp"
+#include "sim/whole_file.hpp"
 
 namespace {
 
@@ -42,9 +43,7 @@ std::string usage() {
     name.resize(12, ' ');
     out += "  " + name + command.summary + "\n";
   }
-  return out + "\nstepcast VERB --help says more; stepcast --version\n" +
-         "exit codes: 0 ok, 1 internal error, 2 usage, 3 bad input, 4 no plan fits, 130 "
-         "interrupted\n";
+  return out + "\nstepcast VERB --help says more; stepcast --version\n" + sim::exit_codes_text();
 }
 
 int dispatch(const Words& words) {
@@ -83,10 +82,13 @@ int main(int argc, char** argv) {
   const Words words(argv + 1, argv + argc);
   try {
     const int code = dispatch(words);
-    if (std::fflush(stdout) != 0) return report_error({}, 1, "", "standard output is closed", "");
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      return report_error({}, sim::exit_unwritten, "", "standard output cannot be written", "");
     return code;
   } catch (const sim::UsageError& error) {
     return report_error(words, sim::exit_usage, "", error.problem(), error.hint());
+  } catch (const sim::OutputError& error) {
+    return report_error(words, sim::exit_unwritten, error.where(), error.problem(), error.hint());
   } catch (const InputError& error) {
     return report_error(words, sim::exit_bad_input, error.where(), error.problem(), error.hint());
   } catch (const NoFeasiblePlan& error) {

@@ -89,6 +89,10 @@ std::optional<double> value_of(const Metric& metric, const Answer& answer) {
   return std::nullopt;
 }
 
+std::optional<double> value_of(const Metric& metric, const PointRow& row) {
+  return row.unanswered() ? std::nullopt : row.number(metric.key);
+}
+
 std::string_view flop_convention() {
   return "6 N T + 12 L h s T: full attention, recompute not counted; peak is dense, 16 bit";
 }

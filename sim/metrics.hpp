@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "sim/answer.hpp"
+#include "sim/point_row.hpp"
 
 namespace stepcast::sim {
 
@@ -24,6 +25,7 @@ const Metric* find_metric(std::string_view key);
 
 /// None for a refused plan and for a metric that such an answer does not have.
 std::optional<double> value_of(const Metric& metric, const Answer& answer);
+std::optional<double> value_of(const Metric& metric, const PointRow& row);
 
 /// The name of the FLOP convention behind model_tflops_per_gpu and mfu.
 std::string_view flop_convention();

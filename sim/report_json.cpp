@@ -182,28 +182,62 @@ std::string text_of(const Json& json) {
 
 std::string to_json(const Answer& answer) { return text_of(answer_json(answer)); }
 
-std::string to_json(const Results& results) {
-  expects(results.answers.size() == results.study.points.size(), "one answer per point");
-  if (!results.study.is_sweep) {
-    expects(results.answers.size() == 1, "a single run has one point");
-    return results.answers[0] ? to_json(*results.answers[0]) : "{\"interrupted\": true}";
-  }
-  Json points = Json::array();
-  for (std::size_t i = 0; i < results.answers.size(); ++i) {
-    if (!results.answers[i]) continue;
-    Json point = answer_json(*results.answers[i]);
+namespace {
+
+std::string line_of(Json json, const SweepPoint& point) {
+  if (!point.empty()) {
     Json swept = Json::object();
-    for (const Setting& setting : results.study.points[i])
-      swept[setting.path] = value_json(setting.value);
-    point["sweep"] = swept;
-    points.push_back(std::move(point));
+    for (const Setting& setting : point) swept[setting.path] = value_json(setting.value);
+    json["sweep"] = swept;
   }
-  Json out;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// The text of an object as it stands `depth` blanks deep in another.
+std::string indented(const std::string& line, std::size_t depth) {
+  std::string out;
+  for (const char c : text_of(Json::parse(line))) {
+    out += c;
+    if (c == '\n') out.append(depth, ' ');
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string point_json(const Answer& answer, const SweepPoint& point) {
+  return line_of(answer_json(answer), point);
+}
+
+std::string unanswered_json(const char* word, const std::string& reason, const SweepPoint& point) {
+  return line_of(Json{{word, reason}}, point);
+}
+
+void write_json(const Results& results, const std::function<void(std::string_view)>& write) {
+  const PointRows& rows = results.rows;
+  if (!results.study.is_sweep) {
+    expects(rows.size() == 1, "a single run has one point");
+    write(rows.has(0) ? indented(rows.json(0), 0) : "{\"interrupted\": true}");
+    return;
+  }
+  write("{\n");
   if (const TomlValue* title = results.study.base.find("title"); title && title->text())
-    out["title"] = *title->text();
-  out["points"] = std::move(points);
-  if (results.interrupted) out["interrupted"] = true;
-  return text_of(out);
+    write("  \"title\": " + text_of(*title->text()) + ",\n");
+  write("  \"points\": [");
+  bool any = false;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!rows.has(i)) continue;
+    write((any ? ",\n    " : "\n    ") + indented(rows.json(i), 4));
+    any = true;
+  }
+  write(any ? "\n  ]" : "]");
+  write(results.interrupted ? ",\n  \"interrupted\": true\n}" : "\n}");
+}
+
+std::string to_json(const Results& results) {
+  std::string out;
+  write_json(results, [&](std::string_view text) { out += text; });
+  return out;
 }
 
 std::string error_json(int exit_code, const std::string& where, const std::string& message,

@@ -12,12 +12,12 @@
 namespace stepcast::sim {
 namespace {
 
-/// The first finished answer whose point has all these settings; keys that the sweep does not have
+/// The first finished point whose point has all these settings; keys that the sweep does not have
 /// are looked up in the base document.
-const Answer* find_point(const Results& results, const SweepPoint& wanted) {
-  for (std::size_t i = 0; i < results.answers.size(); ++i) {
-    if (!results.answers[i]) continue;
-    const TomlValue document = results.study.document_of(results.study.points[i]);
+std::optional<PointRow> find_point(const Results& results, const SweepPoint& wanted) {
+  for (std::size_t i = 0; i < results.rows.size(); ++i) {
+    if (!results.rows.has(i)) continue;
+    const TomlValue document = results.study.document_of(results.study.point(i));
     const bool all = std::all_of(wanted.begin(), wanted.end(), [&](const Setting& setting) {
       const TomlValue* value = &document;
       std::string_view path = setting.path;
@@ -27,9 +27,9 @@ const Answer* find_point(const Results& results, const SweepPoint& wanted) {
       }
       return value != nullptr && same_value(*value, setting.value);
     });
-    if (all) return &*results.answers[i];
+    if (all) return results.rows.row(i);
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 /// "+1.2", "0.0", "-37.2"
@@ -50,11 +50,11 @@ SweepPoint changed(SweepPoint point, const SweepPoint& settings) {
 /// What a reference compares: a value, or its change from another point in percent.
 std::optional<double> compared(const Results& results, const Reference& reference,
                                const Metric& metric, const SweepPoint& point) {
-  const Answer* at = find_point(results, point);
-  const std::optional<double> value = at != nullptr ? value_of(metric, *at) : std::nullopt;
+  const auto at = find_point(results, point);
+  const std::optional<double> value = at ? value_of(metric, *at) : std::nullopt;
   if (!reference.change_from || !value) return value;
-  const Answer* from = find_point(results, changed(point, *reference.change_from));
-  const double start = from != nullptr ? value_of(metric, *from).value_or(0.0) : 0.0;
+  const auto from = find_point(results, changed(point, *reference.change_from));
+  const double start = from ? value_of(metric, *from).value_or(0.0) : 0.0;
   if (start == 0) return std::nullopt;
   return 100 * (*value / start - 1);
 }
@@ -84,9 +84,7 @@ std::optional<TextTable> reference_table(const Results& results, const Reference
     } else {
       cells.insert(cells.end(), {"-", "-"});
     }
-    if (collective)
-      cells.emplace_back(
-          name_of(std::get<CollectiveReport>(*find_point(results, row.at)).time.provenance));
+    if (collective) cells.push_back(find_point(results, row.at)->text("provenance").value_or("-"));
     table.row(std::move(cells));
     any = true;
   }

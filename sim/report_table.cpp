@@ -23,76 +23,79 @@ std::string swept_cell(const TomlValue& value) {
 
 namespace {
 
-const TomlValue* setting_of(const SweepPoint& point, const std::string& path) {
-  for (const Setting& setting : point)
-    if (setting.path == path) return &setting.value;
-  return nullptr;
-}
-
 struct ResultColumn {
   std::string heading, unit;
-  std::string (*cell)(const Answer&);
+  std::string (*cell)(const PointRow&);
 };
 
-const StepReport& step_of(const Answer& answer) { return std::get<StepReport>(answer); }
-const CollectiveTime& time_of(const Answer& answer) {
-  return std::get<CollectiveReport>(answer).time;
-}
-
 /// A part of the step in percent of it.
-std::string share(const Answer& answer, Duration part) {
-  return three_digits(100 * seconds(part) / seconds(step_of(answer).step_time));
+std::string share(const PointRow& row, std::string_view part) {
+  return three_digits(100 * row.number(part).value_or(0.0) /
+                      row.number("step_time_s").value_or(0.0));
 }
 
-std::string number(const Answer& answer, std::string_view key, double scale = 1.0) {
-  const Metric* metric = find_metric(key);
-  expects(metric != nullptr, "columns name metrics");
-  return three_digits(value_of(*metric, answer).value_or(0.0) * scale);
+std::string number(const PointRow& row, std::string_view key, double scale = 1.0) {
+  return three_digits(row.number(key).value_or(0.0) * scale);
 }
 
-using A = const Answer&;
+std::string count(const PointRow& row, std::string_view key) {
+  return grouped(static_cast<std::int64_t>(row.number(key).value_or(0.0)));
+}
+
+std::string word(const PointRow& row, std::string_view key) { return row.text(key).value_or("-"); }
+
+using A = const PointRow&;
 
 // clang-format off
 const ResultColumn step_columns[] = {
-    {"GPUs", "", [](A a) { return grouped(step_of(a).scenario.gpus); }},
+    {"GPUs", "", [](A a) { return count(a, "gpus"); }},
     {"step", "s", [](A a) { return number(a, "step_time_s"); }},
     {"tokens/s", "per GPU", [](A a) { return number(a, "tokens_per_s_per_gpu"); }},
     {"TFLOP/s", "per GPU", [](A a) { return number(a, "model_tflops_per_gpu"); }},
     {"MFU", "%", [](A a) { return number(a, "mfu", 100.0); }},
-    {"compute", "% of step", [](A a) { return share(a, step_of(a).compute); }},
-    {"exposed", "%", [](A a) { return share(a, step_of(a).exposed.total()); }},
-    {"bubble", "%", [](A a) { return share(a, step_of(a).bubble); }},
-    {"wait", "%", [](A a) { return share(a, step_of(a).wait); }},
-    {"host", "%", [](A a) { return share(a, step_of(a).host); }},
+    {"compute", "% of step", [](A a) { return share(a, "compute_s"); }},
+    {"exposed", "%", [](A a) { return share(a, "exposed_communication_s.total"); }},
+    {"bubble", "%", [](A a) { return share(a, "bubble_s"); }},
+    {"wait", "%", [](A a) { return share(a, "wait_s"); }},
+    {"host", "%", [](A a) { return share(a, "host_s"); }},
     {"memory", "GiB", [](A a) { return number(a, "memory_gib_per_gpu"); }},
     {"power", "W/GPU", [](A a) { return number(a, "power_w_per_gpu"); }},
     {"tokens/J", "", [](A a) { return number(a, "tokens_per_joule"); }},
 };
 const ResultColumn degree_columns[] = {
-    {"tensor", "chosen", [](A a) { return grouped(step_of(a).scenario.plan.tensor); }},
-    {"pipeline", "chosen", [](A a) { return grouped(step_of(a).scenario.plan.pipeline); }},
+    {"tensor", "chosen", [](A a) { return count(a, "plan.tensor"); }},
+    {"pipeline", "chosen", [](A a) { return count(a, "plan.pipeline"); }},
 };
 const ResultColumn collective_columns[] = {
     {"time", "us", [](A a) { return number(a, "time_us"); }},
     {"algbw", "GB/s", [](A a) { return number(a, "algbw_gb_per_s"); }},
     {"busbw", "GB/s", [](A a) { return number(a, "busbw_gb_per_s"); }},
-    {"algorithm", "", [](A a) { return std::string(name_of(time_of(a).algorithm)); }},
-    {"protocol", "", [](A a) { return std::string(name_of(time_of(a).protocol)); }},
-    {"channels", "", [](A a) { return grouped(time_of(a).channels); }},
-    {"provenance", "", [](A a) { return std::string(name_of(time_of(a).provenance)); }},
+    {"algorithm", "", [](A a) { return word(a, "algorithm"); }},
+    {"protocol", "", [](A a) { return word(a, "protocol"); }},
+    {"channels", "", [](A a) { return count(a, "channels"); }},
+    {"provenance", "", [](A a) { return word(a, "provenance"); }},
 };
 // clang-format on
 
+bool asks_for_best(const TomlValue& document) {
+  const TomlValue* plan = document.find("plan");
+  if (plan == nullptr) return false;
+  for (const char* key : {"tensor", "pipeline"})
+    if (const TomlValue* degree = plan->find(key); degree != nullptr && degree->text() != nullptr)
+      return true;
+  return false;
+}
+
 /// "best" anywhere in the file: the table shows what was chosen.
 bool chooses_degrees(const Study& study) {
-  return std::any_of(study.points.begin(), study.points.end(), [&](const SweepPoint& point) {
-    const TomlValue document = study.document_of(point);
-    const TomlValue* plan = document.find("plan");
-    if (plan == nullptr) return false;
-    for (const char* key : {"tensor", "pipeline"})
-      if (const TomlValue* degree = plan->find(key); degree != nullptr && degree->text() != nullptr)
-        return true;
-    return false;
+  const auto sets_best = [&](const SweepPoint& point) {
+    return asks_for_best(study.document_of(point));
+  };
+  if (std::ranges::any_of(study.joint, sets_best)) return true;
+  return std::ranges::any_of(study.axes, [&](const Setting& axis) {
+    return std::ranges::any_of(*axis.value.array(), [&](const TomlValue& value) {
+      return sets_best({{axis.path, value}});
+    });
   });
 }
 
@@ -112,19 +115,20 @@ std::string sweep_table(const Results& results) {
   for (const std::string& key : results.study.keys) table.column(swept_heading(key));
   for (const ResultColumn& column : columns) table.column(column.heading, column.unit);
 
-  for (std::size_t i = 0; i < results.answers.size(); ++i) {
-    if (!results.answers[i]) continue;
-    const Answer& answer = *results.answers[i];
+  for (std::size_t i = 0; i < results.rows.size(); ++i) {
+    if (!results.rows.has(i)) continue;
+    const PointRow row = results.rows.row(i);
+    const SweepPoint point = results.study.point(i);
     std::vector<std::string> cells;
     for (const std::string& key : results.study.keys) {
-      const TomlValue* value = setting_of(results.study.points[i], key);
+      const TomlValue* value = setting_of(point, key);
       cells.push_back(value != nullptr ? swept_cell(*value) : "-");
     }
-    if (const auto* refused = std::get_if<Refused>(&answer)) {
-      table.sentence(std::move(cells), "refused: " + refused->reason);
+    if (auto reason = row.unanswered()) {
+      table.sentence(std::move(cells), *std::move(reason));
       continue;
     }
-    for (const ResultColumn& column : columns) cells.push_back(column.cell(answer));
+    for (const ResultColumn& column : columns) cells.push_back(column.cell(row));
     table.row(std::move(cells));
   }
   return table.text();
@@ -136,11 +140,12 @@ std::string software_line(const Results& results) {
   const auto add = [](std::vector<std::string>& words, const std::string& word) {
     if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
   };
-  for (const auto& answer : results.answers) {
-    if (!answer) continue;
-    const Scenario& s = scenario_of(*answer);
-    if (!s.collective) add(frameworks, s.software.framework + " " + s.software.version);
-    add(nccl, s.nccl);
+  for (std::size_t i = 0; i < results.rows.size(); ++i) {
+    if (results.rows.state(i) != PointRows::State::answered) continue;
+    const PointRow row = results.rows.row(i);
+    if (const auto framework = row.text("plan.framework"))
+      add(frameworks, *framework + " " + word(row, "plan.framework_version"));
+    if (const auto version = row.text("cluster.nccl")) add(nccl, *version);
   }
   if (nccl.empty()) return {};
   const std::string why = framework_by_default(results.study.base);
@@ -152,10 +157,9 @@ std::string software_line(const Results& results) {
 /// Warnings of all points, each once, with how many points it concerns.
 std::string warnings_text(const Results& results) {
   std::vector<std::pair<std::string, int>> counted;
-  for (const auto& answer : results.answers) {
-    const auto* step = answer ? std::get_if<StepReport>(&*answer) : nullptr;
-    if (step == nullptr) continue;
-    for (const std::string& warning : step->warnings) {
+  for (std::size_t i = 0; i < results.rows.size(); ++i) {
+    if (results.rows.state(i) != PointRows::State::answered) continue;
+    for (const std::string& warning : results.rows.row(i).texts("warnings")) {
       const auto found = std::find_if(counted.begin(), counted.end(),
                                       [&](const auto& entry) { return entry.first == warning; });
       if (found == counted.end())
@@ -176,8 +180,7 @@ std::string warnings_text(const Results& results) {
 std::string report_text(const Results& results) {
   std::string out;
   if (!results.study.is_sweep) {
-    expects(results.answers.size() == 1, "a single run has one point");
-    out = results.answers[0] ? report_text(*results.answers[0]) : "interrupted\n";
+    out = results.single ? report_text(*results.single) : "interrupted\n";
   } else {
     if (const TomlValue* title = results.study.base.find("title"); title && title->text())
       out = *title->text() + "\n";

@@ -1,17 +1,20 @@
-// What a command has to show: a study and the answers to its points, and where they go.
+// What a command has to show: a study and what became of its points.
 #pragma once
 
-#include <string>
-#include <vector>
+#include <optional>
 
 #include "sim/answer.hpp"
+#include "sim/point_row.hpp"
 #include "sim/sweep.hpp"
 
 namespace stepcast::sim {
 
 struct Results {
+  explicit Results(Study asked) : study(std::move(asked)), rows(study.num_points()) {}
+
   Study study;
-  std::vector<std::optional<Answer>> answers;  // one per point; empty where stopped before
+  PointRows rows;                // one per finished point
+  std::optional<Answer> single;  // in full where there is no [sweep]
   bool interrupted = false;
 };
 

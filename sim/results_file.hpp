@@ -1,4 +1,5 @@
-// The output folder of --out: the resolved scenario, and the results as JSON and HDF5.
+// The reports in the folder of --out: the resolved scenario, and the results as JSON and HDF5.
+// Whose the folder is, and what else lies there: output_folder.hpp.
 #pragma once
 
 #include <string>
@@ -7,15 +8,10 @@
 
 namespace stepcast::sim {
 
-/// Makes the folder and proves that it can be written. Throws InputError (where: --out).
-void prepare_output(const std::string& directory);
-
-/// scenario.toml (reads back to the same scenario, or to the same sweep), results.json, results.h5,
-/// and for a sweep points/0001.toml ... with every point resolved.
-void write_output(const std::string& directory, const Results& results);
-
-/// One group /points with one dataset per swept key and metric, units as attributes; readable with
-/// h5py. Refused points have NaN and their reason in the column `refused`.
-void write_hdf5(const std::string& path, const Results& results);
+/// scenario.toml (reads back to the same scenario, or to the same sweep), results.json, results.h5:
+/// all of them or none. results.h5 has one group /points with one dataset per swept key and metric,
+/// units as attributes; readable with h5py. Points without an answer have NaN, and their reason in
+/// the column `refused` or `failed`. Throws OutputError.
+void write_reports(const std::string& folder, const std::string& study_id, const Results& results);
 
 }  // namespace stepcast::sim

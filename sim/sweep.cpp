@@ -48,8 +48,7 @@ std::vector<SweepPoint> read_joint_points(const TomlValue& value, std::vector<st
   return out;
 }
 
-/// Every point of `points` with each of the values of one more key; the new key runs fastest.
-std::vector<SweepPoint> times(const std::vector<SweepPoint>& points, const Setting& axis) {
+void check_axis(const Setting& axis) {
   const auto* values = axis.value.array();
   if (values == nullptr)
     throw InputError(axis.value.where, "'" + axis.path + "' in [sweep] must be an array of values",
@@ -57,39 +56,29 @@ std::vector<SweepPoint> times(const std::vector<SweepPoint>& points, const Setti
   if (values->empty())
     throw InputError(axis.value.where, "'" + axis.path + "' in [sweep] is empty",
                      "a sweep with zero points has no result");
-  if (points.size() * values->size() > max_points)
-    throw InputError(axis.value.where, "a sweep of more than a million points");
-  std::vector<SweepPoint> out;
-  for (const SweepPoint& point : points)
-    for (const TomlValue& value : *values) {
-      out.push_back(point);
-      out.back().push_back({axis.path, value});
-    }
-  return out;
 }
 
 void read_sweep(const TomlValue& sweep, Study& study) {
   if (sweep.table() == nullptr) throw InputError(sweep.where, "[sweep] must be a table");
-  std::vector<SweepPoint> points{{}};
-  std::vector<Setting> axes;
   for (const TomlEntry& entry : *sweep.table()) {
     if (entry.key == "point") {
-      points = read_joint_points(entry.value, study.keys);
+      study.joint = read_joint_points(entry.value, study.keys);
       continue;
     }
     TomlValue one = toml_table(entry.where);
     one.set(entry.key, entry.value);
-    for (Setting& axis : flatten(one, "")) axes.push_back(std::move(axis));
+    for (Setting& axis : flatten(one, "")) study.axes.push_back(std::move(axis));
   }
-  for (const Setting& axis : axes) {
+  for (const Setting& axis : study.axes) {
+    check_axis(axis);
     study.keys.push_back(axis.path);
-    points = times(points, axis);
   }
+  if (study.num_points() > max_points)
+    throw InputError(sweep.where, "a sweep of more than a million points");
   if (study.keys.empty())
     throw InputError(sweep.where, "[sweep] is empty", "a sweep with zero points has no result");
   refuse_duplicates(study.keys, sweep.where);
   study.is_sweep = true;
-  study.points = std::move(points);
 }
 
 /// rows = [[16, "1 MiB", 73.0], ...]: one value per key of `keys`, then the figure, if one is
@@ -136,8 +125,35 @@ Reference read_reference(const TomlValue& value) {
 
 }  // namespace
 
+const TomlValue* setting_of(const SweepPoint& point, const std::string& path) {
+  for (const Setting& setting : point)
+    if (setting.path == path) return &setting.value;
+  return nullptr;
+}
+
 bool same_value(const TomlValue& a, const TomlValue& b) {
   return write_toml_value(a) == write_toml_value(b);
+}
+
+std::size_t Study::num_points() const {
+  std::size_t points = joint.size();
+  for (const Setting& axis : axes) {
+    points *= axis.value.array()->size();
+    if (points > max_points) break;  // read_sweep refuses it before it can overflow
+  }
+  return points;
+}
+
+SweepPoint Study::point(std::size_t index) const {
+  SweepPoint swept;
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    const TomlValue::Array& values = *axis->value.array();
+    swept.push_back({axis->path, values[index % values.size()]});
+    index /= values.size();
+  }
+  SweepPoint out = joint.at(index);
+  out.insert(out.end(), swept.rbegin(), swept.rend());
+  return out;
 }
 
 TomlValue Study::document_of(const SweepPoint& point) const {
@@ -150,7 +166,6 @@ Study read_study(TomlValue document) {
   document = with_framework(std::move(document));
   Study study;
   study.whole = document;
-  study.points = {{}};
   if (const TomlValue* sweep = document.find("sweep")) read_sweep(*sweep, study);
   if (const TomlValue* references = document.find("reference")) {
     if (references->array() == nullptr)

@@ -20,6 +20,9 @@ struct Setting {
 /// What one point of the sweep sets; empty for a single run.
 using SweepPoint = std::vector<Setting>;
 
+/// Null where the point does not set it.
+const TomlValue* setting_of(const SweepPoint& point, const std::string& path);
+
 /// Known figures of a metric at some points, from elsewhere.
 struct Reference {
   struct Row {
@@ -37,10 +40,14 @@ struct Study {
   TomlValue whole;  // the document as read
   TomlValue base;   // without [sweep] and [[reference]]
   bool is_sweep = false;
-  std::vector<std::string> keys;  // all swept keys, in the order of the file
-  std::vector<SweepPoint> points;
+  std::vector<std::string> keys;                // all swept keys, in the order of the file
+  std::vector<SweepPoint> joint{SweepPoint{}};  // [[sweep.point]]: keys set together, slowest
+  std::vector<Setting> axes;                    // keys with arrays of values, the first slowest
   std::vector<Reference> references;
 
+  /// Points are made as they are asked for: a million of them take no memory.
+  std::size_t num_points() const;
+  SweepPoint point(std::size_t index) const;
   TomlValue document_of(const SweepPoint& point) const;  // the base with the point's settings
 };
 

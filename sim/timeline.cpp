@@ -12,6 +12,7 @@
 #include "engine/check.hpp"
 #include "sim/kernel_names.hpp"
 #include "sim/names.hpp"
+#include "sim/whole_file.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -183,7 +184,7 @@ void write_timelines(const std::string& path, std::span<const Timeline> timeline
   }
   file << "\n]}\n";
   file.close();
-  if (!file) throw InputError(path, "the timeline cannot be written");
+  if (!file) throw OutputError(path, "the timeline cannot be written");
 }
 
 std::vector<Timeline> read_timelines(const std::string& path) {

@@ -1,6 +1,4 @@
 // stepcast-validate: measured beside predicted.
-// Exit codes: 0 ok, 1 internal, 2 usage, 3 bad input, 5 less accurate than --fail-above allows, 130
-// interrupted.
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -12,8 +10,10 @@
 #include "engine/check.hpp"
 #include "sim/command_line.hpp"
 #include "sim/csv.hpp"
+#include "sim/interrupt.hpp"
 #include "sim/report_json.hpp"
 #include "sim/toml_table.hpp"
+#include "sim/whole_file.hpp"
 #include "validate/collectives.hpp"
 #include "validate/kernels.hpp"
 #include "validate/published_command.hpp"
@@ -28,8 +28,6 @@ using namespace stepcast;
 using sim::Arguments;
 using sim::UsageError;
 using Words = std::vector<std::string>;
-
-constexpr int exit_too_inaccurate = 5;
 
 constexpr sim::Option collective_options[] = {
     {"nccl", "VERSION", "", "NCCL of rows that state none (default 2.20)"},
@@ -98,7 +96,7 @@ int print(const validate::Comparison& comparison, const Arguments& arguments) {
   std::fputs(text.c_str(), stdout);
   if (limit.empty()) return sim::exit_ok;
   const auto score = validate::summary_of(comparison).all;
-  return score && score->median_ape <= share ? sim::exit_ok : exit_too_inaccurate;
+  return score && score->median_ape <= share ? sim::exit_ok : sim::exit_too_inaccurate;
 }
 
 int collectives(const Arguments& arguments) {
@@ -136,7 +134,7 @@ int study(const Arguments& arguments) {
     const sim::Results results =
         validate::run_study(file, catalogue, threads, arguments.has("quiet"));
     std::fputs((validate::study_text(results) + "\n").c_str(), stdout);
-    if (results.interrupted) return sim::exit_interrupted;
+    if (results.interrupted) return sim::stop_code();
   }
   std::fputs("`measured` figures are circular; validate collectives leaves their own curves out.\n",
              stdout);
@@ -163,10 +161,7 @@ std::string usage() {
     name.resize(12, ' ');
     out += "  " + name + command.verb.summary + "\n";
   }
-  return out +
-         "\nstepcast-validate VERB --help says more\n"
-         "exit codes: 0 ok, 1 internal error, 2 usage, 3 bad input, 5 above --fail-above, 130 "
-         "interrupted\n";
+  return out + "\nstepcast-validate VERB --help says more\n" + sim::exit_codes_text();
 }
 
 int dispatch(const Words& words) {
@@ -203,10 +198,13 @@ int main(int argc, char** argv) {
   const Words words(argv + 1, argv + argc);
   try {
     const int code = dispatch(words);
-    if (std::fflush(stdout) != 0) return report_error({}, 1, "", "standard output is closed", "");
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      return report_error({}, sim::exit_unwritten, "", "standard output cannot be written", "");
     return code;
   } catch (const UsageError& error) {
     return report_error(words, sim::exit_usage, "", error.problem(), error.hint());
+  } catch (const sim::OutputError& error) {
+    return report_error(words, sim::exit_unwritten, error.where(), error.problem(), error.hint());
   } catch (const InputError& error) {
     return report_error(words, sim::exit_bad_input, error.where(), error.problem(), error.hint());
   } catch (const std::exception& error) {

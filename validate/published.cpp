@@ -1,12 +1,10 @@
 #include "validate/published.hpp"
 
-#include <algorithm>
-#include <atomic>
 #include <mutex>
-#include <thread>
 
 #include "engine/check.hpp"
 #include "sim/interrupt.hpp"
+#include "sim/parallel.hpp"
 #include "sim/simulate.hpp"
 #include "validate/published_scenario.hpp"
 
@@ -60,23 +58,14 @@ std::vector<PublishedResult> predict_published(const std::string& file,
     result.in_scope = scope.in_scope;
     result.measured_s = measured_step(row);
   }
-  std::atomic<std::size_t> next{0}, done{0};
+  for (PublishedResult& result : results) result.refused = "interrupted";  // until it is predicted
   std::mutex shown;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < results.size(); i = next++) {
-      if (sim::stop_requested())
-        results[i].refused = "interrupted";
-      else
-        predict(maker, results[i], file);
-      const std::lock_guard lock(shown);
-      ++done;
-      if (options.progress) options.progress(done, results.size());
-    }
-  };
-  std::vector<std::thread> threads;
-  for (unsigned t = 1; t < options.threads; ++t) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
+  std::size_t done = 0;
+  sim::for_each_index(results.size(), options.threads, sim::stop_requested(), [&](std::size_t i) {
+    predict(maker, results[i], file);
+    const std::lock_guard lock(shown);
+    if (options.progress) options.progress(++done, results.size());
+  });
   return results;
 }
 

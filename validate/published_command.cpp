@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <thread>
 
@@ -11,14 +10,13 @@
 #include "sim/csv.hpp"
 #include "sim/interrupt.hpp"
 #include "sim/progress.hpp"
+#include "sim/whole_file.hpp"
 #include "validate/figure.hpp"
 #include "validate/published_report.hpp"
 #include "validate/published_scenario.hpp"
 
 namespace stepcast::validate {
 namespace {
-
-constexpr int exit_too_inaccurate = 5;
 
 constexpr sim::Option options[] = {
     {"out", "DIR", "", "also write rows.csv, report.json, report.md and figure.svg there"},
@@ -55,13 +53,6 @@ std::string shipped_file(const sim::Catalogue& catalogue) {
   return (folder.parent_path() / "validate" / "published" / "training.csv").string();
 }
 
-void write(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) throw InputError(path.string(), "cannot be written", "is the disk full?");
-}
-
 std::string figure_of(const std::vector<PublishedResult>& results) {
   std::vector<FigurePoint> points;
   for (const PublishedResult& r : results)
@@ -79,10 +70,10 @@ void write_reports(const std::string& directory, const std::string& file,
   fs::create_directories(directory, error);
   if (error) throw InputError(directory, "cannot be made: " + error.message());
   const fs::path folder(directory);
-  write(folder / "rows.csv", published_csv(results));
-  write(folder / "report.json", published_json(file, results) + "\n");
-  write(folder / "report.md", published_markdown(results));
-  write(folder / "figure.svg", figure_of(results));
+  sim::write_whole(folder / "rows.csv", published_csv(results));
+  sim::write_whole(folder / "report.json", published_json(file, results) + "\n");
+  sim::write_whole(folder / "report.md", published_markdown(results));
+  sim::write_whole(folder / "figure.svg", figure_of(results));
 }
 
 int show(const std::string& file, const std::vector<PublishedRow>& rows, const std::string& id,
@@ -132,10 +123,11 @@ int run_published(const sim::Arguments& arguments) {
   const std::string text =
       arguments.has("json") ? published_json(name, results) + "\n" : published_text(name, results);
   std::fputs(text.c_str(), stdout);
-  if (sim::stop_requested()) return sim::exit_interrupted;
+  if (sim::stop_requested()) return sim::stop_code();
   if (!limit) return sim::exit_ok;
   const PublishedSummary summary = summary_of(results);
-  return summary.ours && summary.mean_source_median <= *limit ? sim::exit_ok : exit_too_inaccurate;
+  return summary.ours && summary.mean_source_median <= *limit ? sim::exit_ok
+                                                              : sim::exit_too_inaccurate;
 }
 
 }  // namespace stepcast::validate

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "calibrate/child_process.hpp"
@@ -20,6 +19,7 @@
 #include "sim/sweep.hpp"
 #include "sim/today.hpp"
 #include "sim/toml_table.hpp"
+#include "sim/whole_file.hpp"
 #include "validate/run_comparison.hpp"
 #include "validate/trainer_process.hpp"
 #include "validate/trainer_run.hpp"
@@ -30,8 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 using sim::Arguments;
 using sim::UsageError;
-
-constexpr int exit_too_inaccurate = 5;
 
 constexpr sim::Option options[] = {
     {"tolerance", "PERCENT", "", "exit code 5 when a step time is further off"},
@@ -80,13 +78,6 @@ class Folder {
   bool temporary_;
 };
 
-void write_file(const fs::path& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) throw InputError(path.string(), "cannot be written");
-}
-
 std::string label_of(const sim::SweepPoint& point) {
   std::string label;
   for (const sim::Setting& setting : point)
@@ -115,7 +106,8 @@ std::vector<Point> points_of(const Arguments& arguments, const fs::path& folder)
   const sim::Study study = sim::read_study(std::move(document));
   const sim::Catalogue catalogue = sim::Catalogue::standard();
   std::vector<Point> points;
-  for (const sim::SweepPoint& at : study.points) {
+  for (std::size_t i = 0; i < study.num_points(); ++i) {
+    const sim::SweepPoint at = study.point(i);
     Point point{label_of(at), sim::read_scenario(study.document_of(at), catalogue),
                 folder / "points" / fmt::format("{:04}", points.size() + 1)};
     check_trainable(point.scenario);
@@ -155,7 +147,7 @@ int train(const Arguments& arguments, const Point& point) {
       words.push_back(arguments.get(option));
     }
   const int code = run_sister("stepcast-trainer", words);
-  if (code != exit_rank_lost) return code;
+  if (code != sim::exit_rank_lost) return code;
   std::fprintf(stderr, "once more: the other points are worth a second try\n");
   return run_sister("stepcast-trainer", std::move(words));
 }
@@ -186,7 +178,7 @@ int run_points(const Arguments& arguments, const std::vector<Point>& points, con
     simulated.report = sim::simulate_timeline(point.scenario, simulated.timeline);
     if (const int code = train(arguments, point); code != sim::exit_ok) return code;
     comparisons.push_back(compare_point(point, std::move(simulated)));
-    write_file(folder / "comparison.json", json_of(comparisons) + "\n");
+    sim::write_whole(folder / "comparison.json", json_of(comparisons) + "\n");
   }
   return sim::exit_ok;
 }
@@ -205,7 +197,7 @@ void write_report(const Arguments& arguments, const std::vector<RunComparison>& 
       points.front().device, calibrate::host::clocks(), calibrate::host::system_name(),
       table_of(points));
   for (const RunComparison& c : points) text += "\n```\n" + text_of(c) + "```\n";
-  write_file(path, text);
+  sim::write_whole(path, text);
 }
 
 std::string text_of(const std::vector<RunComparison>& points) {
@@ -237,7 +229,7 @@ int command_run(const Arguments& arguments) {
   const Folder folder(arguments.get("out"));
   const std::vector<Point> points = points_of(arguments, folder.path());
   for (const Point& point : points)
-    write_file(point.file(".toml"), sim::write_toml(sim::resolved_document(point.scenario)));
+    sim::write_whole(point.file(".toml"), sim::write_toml(sim::resolved_document(point.scenario)));
   if (const int code = calibrate_points(arguments, points); code != sim::exit_ok) return code;
   std::vector<RunComparison> comparisons;
   const int code = run_points(arguments, points, folder.path(), comparisons);
@@ -247,7 +239,7 @@ int command_run(const Arguments& arguments) {
   if (arguments.has("report")) write_report(arguments, comparisons);
   if (code != sim::exit_ok) return code;
   const bool within = !arguments.has("tolerance") || worst_error(comparisons) <= tolerance;
-  return within ? sim::exit_ok : exit_too_inaccurate;
+  return within ? sim::exit_ok : sim::exit_too_inaccurate;
 }
 
 }  // namespace stepcast::validate

@@ -7,6 +7,7 @@
 #include "sim/report_text.hpp"
 #include "sim/scenario_file.hpp"
 #include "sim/simulate.hpp"
+#include "sim/study_run.hpp"
 
 namespace stepcast::validate {
 
@@ -17,17 +18,16 @@ std::vector<std::string> study_files(const sim::Catalogue& catalogue) {
 
 sim::Results run_study(const std::string& path, const sim::Catalogue& catalogue, unsigned threads,
                        bool quiet) {
-  sim::Results results{sim::read_study(sim::read_toml_file(path)), {}, false};
-  std::vector<sim::Scenario> scenarios;
-  for (const sim::SweepPoint& point : results.study.points)
-    scenarios.push_back(sim::read_scenario(results.study.document_of(point), catalogue));
-  sim::Progress progress(scenarios.size(), sim::Progress::style_for(quiet));
-  sim::Batched batch =
-      sim::answer_all(scenarios, {sim::simulate, sim::simulate_collective}, threads,
-                      sim::stop_requested(), [&](std::size_t done) { progress.show(done); });
-  results.answers = std::move(batch.answers);
-  results.interrupted = batch.interrupted;
-  return results;
+  sim::Study study = sim::read_study(sim::read_toml_file(path));
+  sim::Progress progress(study.num_points(), sim::Progress::style_for(quiet));
+  const auto read = [&](const sim::TomlValue& point) {
+    return sim::read_scenario(point, catalogue);
+  };
+  return sim::run_study(std::move(study), {.read = read,
+                                           .simulator = {sim::simulate, sim::simulate_collective},
+                                           .threads = threads,
+                                           .stop = sim::stop_requested(),
+                                           .finished = [&](std::size_t d) { progress.show(d); }});
 }
 
 std::string study_text(const sim::Results& results) {

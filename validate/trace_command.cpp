@@ -21,8 +21,6 @@
 namespace stepcast::validate {
 namespace {
 
-constexpr int exit_too_inaccurate = 5;
-
 constexpr sim::Option options[] = {
     {"scenario", "FILE.toml", "", "what was run, as for stepcast run; one point, no sweep"},
     {"skip", "N", "", "steps to leave out at the start (default: 1 of a trace, 10 % of a log)"},
@@ -53,10 +51,10 @@ Inputs read_inputs(const std::vector<std::string>& files) {
 
 sim::Scenario scenario_of(const std::string& path) {
   const sim::Study study = sim::read_study(sim::read_toml_file(path));
-  if (study.points.size() != 1)
-    throw InputError(path, fmt::format("is a sweep of {} points", study.points.size()),
+  if (study.num_points() != 1)
+    throw InputError(path, fmt::format("is a sweep of {} points", study.num_points()),
                      "a trace is of one run: write its scenario");
-  return sim::read_scenario(study.document_of(study.points[0]), sim::Catalogue::standard());
+  return sim::read_scenario(study.document_of(study.point(0)), sim::Catalogue::standard());
 }
 
 /// "NVIDIA H100 80GB HBM3" as "NVIDIA-H100-80GB-HBM3": names of the catalogue have words too.
@@ -166,7 +164,7 @@ int run_trace(const sim::Arguments& arguments) {
       (arguments.has("json") ? trace_json(comparison) + "\n" : trace_text(comparison)).c_str(),
       stdout);
   const auto error = step_error(comparison);
-  return limit && !(error && std::abs(*error) <= *limit) ? exit_too_inaccurate : sim::exit_ok;
+  return limit && !(error && std::abs(*error) <= *limit) ? sim::exit_too_inaccurate : sim::exit_ok;
 }
 
 }  // namespace stepcast::validate

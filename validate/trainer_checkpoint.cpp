@@ -12,6 +12,7 @@
 
 #include "engine/check.hpp"
 #include "sim/hdf5_file.hpp"
+#include "sim/whole_file.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -47,17 +48,6 @@ void read_column(const sim::Hdf5Reader& file, const std::string& name, std::span
     throw InputError(file.path(), fmt::format("{} has {} values, {} are expected", name,
                                               wide.size(), values.size()));
   std::ranges::transform(wide, values.begin(), [](double v) { return static_cast<float>(v); });
-}
-
-/// Names the step in one rename, so that `latest` is never half written.
-void write_latest(const std::string& folder, std::int64_t step) {
-  const fs::path path = fs::path(folder) / "latest", partial = path.string() + ".partial";
-  std::ofstream file(partial);
-  file << step << '\n';
-  file.close();
-  std::error_code error;
-  if (file) fs::rename(partial, path, error);
-  if (!file || error) throw InputError(path.string(), "cannot be written");
 }
 
 std::int64_t read_latest(const std::string& folder) {
@@ -115,7 +105,7 @@ void save_checkpoint(const std::string& folder, const std::string& job, std::int
   file.finish();
   world.barrier();  // all have written
   if (world.rank() == 0) {
-    write_latest(folder, step);
+    sim::write_whole((fs::path(folder) / "latest").string(), std::to_string(step) + "\n");
     remove_other_steps(folder, step);
   }
   world.barrier();

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/exit_codes.hpp"
 #include "validate/trainer_process.hpp"
 
 namespace stepcast::validate {
@@ -24,7 +25,7 @@ namespace {
 [[noreturn]] void become(ChildPlan& plan, int errors, pid_t parent) {
   setpgid(0, 0);
   end_with_parent();
-  if (getppid() != parent) _exit(exit_rank_lost);  // it has ended just now
+  if (getppid() != parent) _exit(sim::exit_rank_lost);  // it has ended just now
   const int nothing = open("/dev/null", O_RDONLY);
   dup2(nothing, STDIN_FILENO);
   dup2(errors, STDERR_FILENO);

@@ -73,10 +73,10 @@ sim::Scenario scenario_of(const Arguments& arguments) {
   for (const auto& [key, value] : sim::settings_of(trainer_verb, arguments))
     sim::override_key(document, key, value);
   const sim::Study study = sim::read_study(std::move(document));
-  if (study.points.size() != 1)
+  if (study.num_points() != 1)
     throw InputError(arguments.positional()[0], "has a [sweep]: one run trains one plan",
                      "choose by --set " + study.keys.front() + "=...");
-  return sim::read_scenario(study.document_of(study.points[0]), sim::Catalogue::standard());
+  return sim::read_scenario(study.document_of(study.point(0)), sim::Catalogue::standard());
 }
 
 std::optional<RankKind> rank_kind_of(const Arguments& arguments) {

@@ -7,6 +7,7 @@
 
 #include "calibrate/cuda_check.hpp"
 #include "engine/check.hpp"
+#include "sim/exit_codes.hpp"
 #include "validate/trainer_communicator.hpp"
 #include "validate/trainer_process.hpp"
 
@@ -50,7 +51,7 @@ CudaLanes::CudaLanes(std::int64_t rank, Duration patience)
     : rank_(rank),
       patience_(patience),
       base_(calibrate::make_event()),
-      overdue_(patience + last_resort, exit_rank_lost) {
+      overdue_(patience + last_resort, sim::exit_rank_lost) {
   overdue_.rank = static_cast<int>(rank);
   for (std::size_t lane = 0; lane < streams_.size(); ++lane) streams_[lane] = stream_for(lane);
 }

@@ -14,6 +14,7 @@
 #include "engine/check.hpp"
 #include "sim/command_line.hpp"
 #include "sim/installation.hpp"
+#include "sim/whole_file.hpp"
 #include "validate/trainer_command.hpp"
 #include "validate/trainer_place.hpp"
 #include "validate/trainer_process.hpp"
@@ -32,7 +33,7 @@ validate::Machinery machinery() {
   validate::Machinery machinery;
 #ifdef STEPCAST_HAS_MPI
   machinery.mpi_rank = [](Duration patience, const auto& body) {
-    validate::MpiSession session(patience, validate::exit_rank_lost);
+    validate::MpiSession session(patience, sim::exit_rank_lost);
     body(session.world());
   };
 #endif
@@ -60,10 +61,12 @@ int run(const std::vector<std::string>& words) {
     return validate::command_trainer(words, self, machinery());
   } catch (const sim::UsageError& error) {
     return report_error(sim::exit_usage, "", error.problem(), error.hint());
+  } catch (const sim::OutputError& error) {
+    return report_error(sim::exit_unwritten, error.where(), error.problem(), error.hint());
   } catch (const InputError& error) {
     return report_error(sim::exit_bad_input, error.where(), error.problem(), error.hint());
   } catch (const validate::PeerLost& error) {
-    return report_error(validate::exit_rank_lost, "", error.what(), "");
+    return report_error(sim::exit_rank_lost, "", error.what(), "");
   } catch (const std::exception& error) {
     return report_error(sim::exit_internal, "", std::string("internal error: ") + error.what(),
                         "please report it");

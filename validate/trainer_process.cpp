@@ -76,7 +76,7 @@ class Ranks {
       const std::size_t left = num_running();
       if (stop_) {
         end();
-        return sim::exit_interrupted;
+        return sim::stop_code();
       }
       if (std::ranges::any_of(children_, &Child::failed)) return failure();
       if (left == 0) return drain(), sim::exit_ok;
@@ -85,7 +85,7 @@ class Ranks {
         for (const Child& child : children_) print_said(child);
         complain(
             fmt::format("the ranks said nothing for {:.0f} s and were ended", silence.count()));
-        return exit_rank_lost;
+        return sim::exit_rank_lost;
       }
     }
   }
@@ -137,7 +137,7 @@ class Ranks {
     drain();
     const auto cause = std::ranges::min_element(failed, {}, [](const Child* child) {
       const int status = *child->status();
-      return WIFSIGNALED(status) ? 0 : WEXITSTATUS(status) != exit_rank_lost ? 1 : 2;
+      return WIFSIGNALED(status) ? 0 : WEXITSTATUS(status) != sim::exit_rank_lost ? 1 : 2;
     });
     return code_of(**cause);
   }
@@ -172,19 +172,19 @@ class Ranks {
       throw InputError(by_mpirun_ ? "mpirun" : launch_.program,
                        by_mpirun_ ? "cannot be started: it is not on PATH" : "cannot be started",
                        by_mpirun_ ? "or take --ranks processes" : "");
-    if (by_mpirun_ && explain_mpirun_signal(child)) return exit_rank_lost;
+    if (by_mpirun_ && explain_mpirun_signal(child)) return sim::exit_rank_lost;
     for (const std::string& line : child.explained) std::fprintf(stderr, "%s\n", line.c_str());
     if (!by_mpirun_ && WIFSIGNALED(status)) {
       print_said(child);
       complain_of_signal(first_rank_ + (&child - children_.data()), WTERMSIG(status));
-      return exit_rank_lost;
+      return sim::exit_rank_lost;
     }
     if (child.explained.empty()) {
       print_said(child);
       complain("the ranks ended without a reason");
     }
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : exit_rank_lost;
-    return code <= exit_rank_lost ? code : exit_rank_lost;
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : sim::exit_rank_lost;
+    return code <= sim::exit_unwritten ? code : sim::exit_rank_lost;
   }
 
   const RankLaunch& launch_;
@@ -254,7 +254,7 @@ int run_program(const std::string& program, const std::vector<std::string>& argu
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   std::fprintf(stderr, "%s was ended by signal %d (%s)\n", program.c_str(), WTERMSIG(status),
                strsignal(WTERMSIG(status)));
-  return exit_rank_lost;
+  return sim::exit_rank_lost;
 }
 
 bool started_by_launcher() { return std::getenv(launched_variable) != nullptr; }

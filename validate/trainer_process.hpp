@@ -10,9 +10,6 @@
 
 namespace stepcast::validate {
 
-/// Beside sim::ExitCode: a rank ended or did not answer.
-inline constexpr int exit_rank_lost = 6;
-
 struct RankLaunch {
   std::int64_t ranks = 2;
   std::string program;                 // what each rank runs
@@ -29,8 +26,8 @@ struct NodeShare {
 };
 
 /// Starts them and waits for their end; their standard output is this program's. Returns their exit
-/// code (exit_rank_lost where one was killed or hung, after a line that says so), 130 after Ctrl-C.
-/// Throws InputError where there is no mpirun.
+/// code (sim::exit_rank_lost where one was killed or hung, after a line that says so), after Ctrl-C
+/// sim::stop_code(). Throws InputError where there is no mpirun.
 int run_under_mpi(const RankLaunch& launch);
 /// Each finds its place in its environment (trainer_place.hpp).
 int run_as_processes(const RankLaunch& launch, const NodeShare& share);

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/whole_file.hpp"
 #include "validate/trainer_rendezvous_words.hpp"
 
 namespace stepcast::validate {
@@ -41,14 +41,6 @@ Descriptor opened(const std::string& file) {
   Descriptor made(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (made.number() < 0) refuse(file, std::string("cannot be written: ") + std::strerror(errno));
   return made;
-}
-
-void write_all(const Descriptor& descriptor, const std::string& file, const std::string& text) {
-  if (write(descriptor.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      fsync(descriptor.number()) != 0) {
-    unlink(file.c_str());
-    refuse(file, std::string("cannot be written: ") + std::strerror(errno));
-  }
 }
 
 bool is_empty(const std::string& file) {
@@ -80,7 +72,6 @@ std::optional<RendezvousFile::Words> words_in(const std::string& file) {
 }
 
 RendezvousFile::RendezvousFile(std::string file, const Words& words) : file_(std::move(file)) {
-  const std::string draft = file_ + "." + std::to_string(getpid());
   for (;;) {
     const Descriptor before = opened(file_);
     if (!locked(before))
@@ -89,16 +80,13 @@ RendezvousFile::RendezvousFile(std::string file, const Words& words) : file_(std
     if (!is_empty(file_) && !words_in(file_))
       refuse(file_, "is something else than a rendezvous", "take a file that does not exist");
     // Written beside and renamed, so that nobody reads half of it; both are locked meanwhile.
-    Descriptor after = opened(draft);
+    sim::WholeFile whole(file_);
+    whole.write(std::string(protocol_name) + " " + protocol_version + " " + words.address + " " +
+                words.token + " " + std::to_string(words.ranks) + " end\n");
+    whole.seal();
+    Descriptor after = opened(whole.partial());
     locked(after);
-    write_all(after, draft,
-              std::string(protocol_name) + " " + protocol_version + " " + words.address + " " +
-                  words.token + " " + std::to_string(words.ranks) + " end\n");
-    if (std::rename(draft.c_str(), file_.c_str()) != 0) {
-      const int error = errno;
-      unlink(draft.c_str());
-      refuse(file_, std::string("cannot be written: ") + std::strerror(error));
-    }
+    whole.keep();
     locked_ = std::move(after);
     return;
   }

@@ -8,6 +8,7 @@
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
+#include "sim/whole_file.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -70,10 +71,7 @@ TrainerResults results_of(const Json& json) {
 }  // namespace
 
 void write_results(const std::string& path, const TrainerResults& results) {
-  std::ofstream file(path);
-  file << json_of(results).dump(1) << '\n';
-  file.close();
-  if (!file) throw InputError(path, "the results cannot be written");
+  sim::write_whole(path, json_of(results).dump(1) + "\n");
 }
 
 TrainerResults read_results(const std::string& path) {

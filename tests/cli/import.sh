@@ -70,7 +70,7 @@ expect 0 'kind = "hybrid_cube_mesh"' \
   import-node "$fixtures/dgx-1v.topo" --name mesh --gpu v100-sxm2-32gb
 expect 3 'dgx-h100.topo:1: .*--gpu' import-node "$fixtures/dgx-h100.topo" --name x
 expect 3 'is no topology that is understood' import-node "$log" --name x
-expect 3 'cannot be written' \
+expect 7 'cannot be written' \
   import-node "$fixtures/dgx-a100.xml" --name x --out "$work/nowhere/x.toml"
 
 program=$1/stepcast

@@ -71,8 +71,8 @@ grep -q '"step_time_s"' "$work/r.json" || fail "no results"
 grep -q 'measured rank 1' "$work/t.json" || fail "no rank 1 in the timeline"
 
 # A full disk.
-expect 3 'cannot be written' "$tiny" --ranks threads $short --out /dev/full
-expect 3 'cannot be written' "$tiny" --ranks threads $short --timeline /dev/full
+expect 7 'cannot be written' "$tiny" --ranks threads $short --out /dev/full
+expect 7 'cannot be written' "$tiny" --ranks threads $short --timeline /dev/full
 
 # A disk that fills while a checkpoint is written: told, and the one before is whole.
 checkpoint="--ranks threads --checkpoint $work/kept"
@@ -111,7 +111,7 @@ for kind in $kinds; do
   checkpoint="--ranks $kind --checkpoint $work/$kind"
   "$program" "$tiny" $short $checkpoint >/dev/null 2>&1 || fail "no checkpoint of $kind"
   expect 0 'in step 3' "$tiny" $short $checkpoint --resume
-  expect 3 'cannot be written' "$tiny" $short --ranks $kind --out /dev/full
+  expect 7 'cannot be written' "$tiny" $short --ranks $kind --out /dev/full
 done
 
 # Starts a run that would take minutes and waits until it trains; sets `launcher` and `children`

@@ -70,7 +70,7 @@ expect 3 'no such file' run "$work/tiny.toml" --as-calibrated --table "$work/non
 # The simulator alone writes the same kind of timeline.
 program=$programs/stepcast
 expect 0 'step time' run "$work/out/points/0001.toml" --timeline "$work/simulated.json"
-expect 3 'cannot be written' run "$work/out/points/0001.toml" --timeline /dev/full
+expect 7 'cannot be written' run "$work/out/points/0001.toml" --timeline /dev/full
 
 python3 - "$work/out" "$work/simulated.json" <<'PYTHON' || failures=$((failures + 1))
 import json, sys

@@ -63,6 +63,7 @@ TEST_CASE("options and --set become keys of the scenario, --set last") {
 
 TEST_CASE("the help names every option") {
   const std::string help = help_text(verb);
+  CHECK(help.ends_with("143  ended by SIGTERM, what was finished is kept\n"));
   for (const Option& option : options) CHECK_THAT(help, Contains("--" + std::string(option.name)));
   CHECK_THAT(help, Contains("stepcast run x.toml"));
 }

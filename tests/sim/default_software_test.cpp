@@ -32,7 +32,8 @@ std::string framework_of(const std::string& plan) {
 std::vector<std::string> frameworks(const std::string& more) {
   const Study study = read_study(read_toml(head + more, "a.toml"));
   std::vector<std::string> out;
-  for (const SweepPoint& point : study.points) {
+  for (std::size_t i = 0; i < study.num_points(); ++i) {
+    const SweepPoint point = study.point(i);
     const Scenario s = read_scenario(study.document_of(point), catalogue());
     if (out.empty() || out.back() != s.software.framework) out.push_back(s.software.framework);
   }

@@ -4,6 +4,7 @@
 #include "engine/check.hpp"
 #include "sim/answer.hpp"
 #include "sim/scenario_file.hpp"
+#include "sim/study_run.hpp"
 
 namespace stepcast::sim {
 
@@ -49,5 +50,22 @@ inline CollectiveReport made_up_collective(const Scenario& scenario) {
 }
 
 inline Simulator made_up_simulator() { return {made_up_report, made_up_collective}; }
+
+inline const Catalogue& shipped_catalogue() {
+  static const Catalogue shipped(STEPCAST_SOURCE_DIR "/scenarios");
+  return shipped;
+}
+
+inline Scenario read_shipped(const TomlValue& document) {
+  return read_scenario(document, shipped_catalogue());
+}
+
+/// Every point of a scenario file's text.
+inline Results results_of(const std::string& text,
+                          const Simulator& simulator = made_up_simulator()) {
+  static const std::atomic<bool> stop = false;
+  return run_study(read_study(read_toml(text, "a.toml")),
+                   {.read = read_shipped, .simulator = simulator, .stop = stop});
+}
 
 }  // namespace stepcast::sim

@@ -19,17 +19,9 @@ namespace {
 
 constexpr const char* cluster = "[cluster]\nnode = \"dgx-h100\"\nnodes = 16\n";
 
-Results results_of(const std::string& text, const Simulator& simulator = made_up_simulator()) {
-  static const Catalogue catalogue(STEPCAST_SOURCE_DIR "/scenarios");
-  Results results{read_study(read_toml(text, "a.toml")), {}, false};
-  for (const SweepPoint& point : results.study.points)
-    results.answers.push_back(
-        answer(read_scenario(results.study.document_of(point), catalogue), simulator));
-  return results;
-}
-
-Results one_run() {
-  return results_of("[model]\nname = \"llama2-7b\"\n[batch]\nlocal = 2\n" + std::string(cluster));
+Results one_run(const Simulator& simulator = made_up_simulator()) {
+  return results_of("[model]\nname = \"llama2-7b\"\n[batch]\nlocal = 2\n" + std::string(cluster),
+                    simulator);
 }
 
 Results one_collective() {
@@ -102,12 +94,16 @@ TEST_CASE("the JSON of a collective has the promised keys") {
 }
 
 TEST_CASE("numbers in JSON keep full precision") {
-  Results results = one_run();
-  auto& report = std::get<StepReport>(*results.answers[0]);
-  report.step_time = Duration(1'234'567'890'123);
-  report.tokens_per_second = 1.0 / 3.0;
-  const json run = json::parse(to_json(results));
-  CHECK(run["step_time_s"].get<double>() == seconds(report.step_time));
+  constexpr Duration step_time(1'234'567'890'123);
+  Simulator simulator = made_up_simulator();
+  simulator.step = [&](const Scenario& s) {
+    StepReport report = made_up_report(s);
+    report.step_time = step_time;
+    report.tokens_per_second = 1.0 / 3.0;
+    return report;
+  };
+  const json run = json::parse(to_json(one_run(simulator)));
+  CHECK(run["step_time_s"].get<double>() == seconds(step_time));
   CHECK(run["tokens_per_s"].get<double>() == 1.0 / 3.0);
 }
 

@@ -10,6 +10,7 @@
 
 #include "made_up_answers.hpp"
 #include "sim/hdf5_file.hpp"
+#include "sim/output_folder.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;
@@ -32,20 +33,20 @@ class Folder {
   fs::path path_;
 };
 
-const Catalogue& catalogue() {
-  static const Catalogue shipped(STEPCAST_SOURCE_DIR "/scenarios");
-  return shipped;
-}
-
-Results results_of(const std::string& text) {
+/// Runs the scenario as `stepcast run --out` does.
+Results written(const std::string& path, const std::string& text) {
+  static const std::atomic<bool> stop = false;
+  Study study = read_study(read_toml(text, "a.toml"));
+  OutputFolder folder({path}, study, shipped_catalogue().directory());
   const auto step = [](const Scenario& s) {
     if (s.nodes == 2) throw NoFeasiblePlan("does not fit");
     return made_up_report(s);
   };
-  Results results{read_study(read_toml(text, "a.toml")), {}, false};
-  for (const SweepPoint& point : results.study.points)
-    results.answers.push_back(answer(read_scenario(results.study.document_of(point), catalogue()),
-                                     {step, made_up_collective}));
+  Results results = run_study(std::move(study), {.read = read_shipped,
+                                                 .simulator = {step, made_up_collective},
+                                                 .stop = stop,
+                                                 .folder = &folder});
+  folder.finish(results);
   return results;
 }
 
@@ -57,8 +58,7 @@ const std::string base =
 
 TEST_CASE("--out writes columns with units, and NaN for refused points") {
   const Folder folder;
-  prepare_output(folder.path());
-  write_output(folder.path(), results_of(base + "[sweep]\n\"cluster.nodes\" = [1, 2, 4]\n"));
+  written(folder.path(), base + "[sweep]\n\"cluster.nodes\" = [1, 2, 4]\n");
 
   const Hdf5Reader file(folder.path("results.h5"));
   CHECK(file.integers("/points/sweep.cluster.nodes") == std::vector<std::int64_t>{1, 2, 4});
@@ -76,31 +76,28 @@ TEST_CASE("--out writes columns with units, and NaN for refused points") {
 
 TEST_CASE("the written scenario reads back to the same study and the same points") {
   const Folder folder;
-  prepare_output(folder.path());
-  const Results sweep = results_of(base + "[sweep]\n\"cluster.nodes\" = [1, 4]\n");
-  write_output(folder.path(), sweep);
+  written(folder.path(), base + "[sweep]\n\"cluster.nodes\" = [1, 4]\n");
   const Study again = read_study(read_toml_file(folder.path("scenario.toml")));
-  REQUIRE(again.points.size() == 2);
+  REQUIRE(again.num_points() == 2);
   for (std::size_t i = 0; i < 2; ++i) {
-    const Scenario first = read_scenario(again.document_of(again.points[i]), catalogue());
-    const Scenario resolved = read_scenario(
-        read_toml_file(folder.path("points/000" + std::to_string(i + 1) + ".toml")), catalogue());
+    const Scenario first = read_shipped(again.document_of(again.point(i)));
+    const Scenario resolved =
+        read_shipped(read_toml_file(folder.path("points/000" + std::to_string(i + 1) + ".toml")));
     CHECK(write_toml(resolved_document(first)) == write_toml(resolved_document(resolved)));
-    CHECK(first.nodes == scenario_of(*sweep.answers[i]).nodes);
+    CHECK(first.nodes == (i == 0 ? 1 : 4));
   }
 }
 
 TEST_CASE("a single run writes its resolved scenario") {
   const Folder folder;
-  prepare_output(folder.path());
-  const Results one = results_of(base);
-  write_output(folder.path(), one);
-  const Scenario read = read_scenario(read_toml_file(folder.path("scenario.toml")), catalogue());
+  const Results one = written(folder.path(), base);
+  const Scenario read = read_shipped(read_toml_file(folder.path("scenario.toml")));
   CHECK(write_toml(resolved_document(read)) ==
-        write_toml(resolved_document(scenario_of(*one.answers[0]))));
+        write_toml(resolved_document(scenario_of(*one.single))));
 }
 
 TEST_CASE("an output folder that cannot be made is an input error") {
-  CHECK_THROWS_AS(prepare_output("/proc/stepcast"), InputError);
-  CHECK_THROWS_AS(prepare_output("/dev/null/x"), InputError);
+  const Study study = read_study(read_toml(base, "a.toml"));
+  for (const char* path : {"/proc/stepcast", "/dev/null/x"})
+    CHECK_THROWS_AS(OutputFolder({path}, study, shipped_catalogue().directory()), InputError);
 }

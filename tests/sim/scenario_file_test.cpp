@@ -237,8 +237,8 @@ TEST_CASE("every scenario of the study reads, point by point") {
     const Study study =
         read_study(read_toml_file(std::string(STEPCAST_SOURCE_DIR "/scenarios/") + name + ".toml"));
     CHECK(study.is_sweep);
-    for (const SweepPoint& point : study.points)
-      CHECK_NOTHROW(read_scenario(study.document_of(point), catalogue()));
+    for (std::size_t i = 0; i < study.num_points(); ++i)
+      CHECK_NOTHROW(read_scenario(study.document_of(study.point(i)), catalogue()));
   }
 }
 

@@ -1,12 +1,15 @@
 #include "sim/sweep.hpp"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <string>
-#include <thread>
 
 #include "engine/check.hpp"
 #include "made_up_answers.hpp"
 #include "sim/answer.hpp"
+#include "sim/command_line.hpp"
+#include "sim/report_json.hpp"
+#include "sim/report_text.hpp"
 #include "sim/scenario_file.hpp"
 
 using namespace stepcast;
@@ -29,7 +32,8 @@ std::string refusal(const std::string& text) {
 /// "nodes=1 tensor=2 | nodes=1 tensor=4 | ..."
 std::string points_of(const Study& s) {
   std::string out;
-  for (const SweepPoint& point : s.points) {
+  for (std::size_t i = 0; i < s.num_points(); ++i) {
+    const SweepPoint point = s.point(i);
     out += out.empty() ? "" : " | ";
     for (const Setting& setting : point)
       out += (&setting == &point.front() ? "" : " ") + setting.path + "=" +
@@ -67,8 +71,8 @@ TEST_CASE("keys set together are combined with the product") {
 TEST_CASE("without a sweep there is one point that sets nothing") {
   const Study s = study("title = \"x\"\n");
   CHECK_FALSE(s.is_sweep);
-  REQUIRE(s.points.size() == 1);
-  CHECK(s.points[0].empty());
+  REQUIRE(s.num_points() == 1);
+  CHECK(s.point(0).empty());
 }
 
 TEST_CASE("a sweep with zero points is an error, and so is a key swept twice") {
@@ -157,37 +161,105 @@ TEST_CASE("a plan that does not fit is refused with its reason, also when it is 
   CHECK_THAT(std::get<Refused>(best).reason, Contains("90 GiB of 80"));
 }
 
+TEST_CASE("a million points take no memory until they are asked for") {
+  std::string thousand = "1";
+  for (int i = 2; i <= 1000; ++i) thousand += ", " + std::to_string(i);
+  const Study s = study("[sweep]\n\"a.x\" = [" + thousand + "]\n\"a.y\" = [" + thousand + "]\n");
+  CHECK(s.num_points() == 1'000'000);
+  const SweepPoint point = s.point(123'456);
+  CHECK(std::get<std::int64_t>(point[0].value.data) == 124);
+  CHECK(std::get<std::int64_t>(point[1].value.data) == 457);
+}
+
+namespace {
+
+Study steps(const std::string& plan, const std::string& sweep) {
+  return study(
+      "[model]\nname = \"llama2-7b\"\n[cluster]\nnode = \"dgx-h100\"\nnodes = 4\n[plan]\n" + plan +
+      "\n[batch]\nlocal = 1\n[sweep]\n" + sweep + "\n");
+}
+
+Results run(Study s, const Simulator& simulator = made_up_simulator(), unsigned threads = 1) {
+  static const std::atomic<bool> stop = false;
+  return run_study(
+      std::move(s),
+      {.read = read_shipped, .simulator = simulator, .threads = threads, .stop = stop});
+}
+
+using State = PointRows::State;
+
+}  // namespace
+
 TEST_CASE("points are answered in order, the same on one thread and on four") {
-  std::vector<Scenario> scenarios;
-  for (std::int64_t nodes = 1; nodes <= 12; ++nodes)
-    scenarios.push_back(scenario("tensor = 1", nodes));
-  const std::atomic<bool> stop = false;
-  for (const unsigned threads : {1U, 4U}) {
-    std::size_t calls = 0, last = 0;
-    const Batched batch = answer_all(scenarios, made_up_simulator(), threads, stop,
-                                     [&](std::size_t done) { ++calls, last = done; });
-    CHECK(calls == 12);
-    CHECK(last == 12);
-    CHECK_FALSE(batch.interrupted);
-    for (std::size_t i = 0; i < scenarios.size(); ++i)
-      CHECK(scenario_of(*batch.answers[i]).nodes == static_cast<std::int64_t>(i) + 1);
-  }
+  const Study s =
+      steps("tensor = 1", "\"cluster.nodes\" = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]");
+  const Results one = run(s), four = run(s, made_up_simulator(), 4);
+  CHECK_FALSE(one.interrupted);
+  CHECK(to_json(one) == to_json(four));
+  for (std::size_t i = 0; i < 12; ++i)
+    CHECK(four.rows.row(i).number("nodes") == static_cast<double>(i) + 1);
 }
 
 TEST_CASE("an interrupt keeps the finished points") {
-  std::vector<Scenario> scenarios(5, scenario("tensor = 1"));
   std::atomic<bool> stop = false;
-  const Batched batch = answer_all(scenarios, made_up_simulator(), 1, stop,
-                                   [&](std::size_t done) { stop = done == 2; });
-  CHECK(batch.interrupted);
-  CHECK(batch.answers[1].has_value());
-  CHECK_FALSE(batch.answers[2].has_value());
+  const Results results = run_study(steps("tensor = 1", "\"cluster.nodes\" = [1, 2, 3, 4, 5]"),
+                                    {.read = read_shipped,
+                                     .simulator = made_up_simulator(),
+                                     .stop = stop,
+                                     .finished = [&](std::size_t done) { stop = done == 2; }});
+  CHECK(results.interrupted);
+  CHECK(results.rows.has(1));
+  CHECK_FALSE(results.rows.has(2));
 }
 
-TEST_CASE("an error of one point ends the whole") {
-  std::vector<Scenario> scenarios(5, scenario("tensor = 1"));
+TEST_CASE("what a point's values do not allow is its row, and the others are kept") {
+  const Results results = run(steps("",
+                                    "\"plan.tensor\" = [3, 2, 5]\n\"model.name\" = "
+                                    "[\"llama2-7b\", \"lama\"]"));
+  CHECK(results.rows.count(State::refused) == 5);
+  CHECK(results.rows.count(State::answered) == 1);
+  CHECK_THAT(*results.rows.row(0).unanswered(), Contains("refused: a.toml:"));
+  CHECK_THAT(*results.rows.row(1).unanswered(), Contains("lama"));
+  CHECK_THAT(report_text(results), Contains("refused: a.toml:"));
+}
+
+TEST_CASE("an exception of one point is its row, and the others are kept") {
+  const auto broken = [](const Scenario& s) -> StepReport {
+    if (s.nodes == 2) throw BrokenPromise("no such link");
+    return made_up_report(s);
+  };
+  const Results results =
+      run(steps("tensor = 1", "\"cluster.nodes\" = [1, 2, 4]"), {broken, made_up_collective}, 2);
+  CHECK(results.rows.count(State::answered) == 2);
+  CHECK(results.rows.row(1).unanswered() == "failed: no such link");
+  CHECK_THAT(to_json(results), Contains("\"failed\": \"no such link\""));
+}
+
+TEST_CASE("a mistake that all points share is the document's") {
+  const auto never = [](const Scenario&) -> StepReport { throw BrokenPromise("was simulated"); };
+  const std::string nodes = "\"cluster.nodes\" = [1, 2, 4]";
+  CHECK_THROWS_WITH(run(steps("tensr = 2", nodes), {never, made_up_collective}),
+                    Contains("a.toml:7") && Contains("tensr"));
+  CHECK_THROWS_AS(run(steps("", "\"cluster.nodez\" = [1, 2]")), InputError);
+  const auto damaged = [](const Scenario&) -> StepReport { throw InputError("x.h5", "truncated"); };
+  CHECK_THROWS_WITH(run(steps("", nodes), {damaged, made_up_collective}), Contains("x.h5"));
+}
+
+TEST_CASE("shards share the points among them") {
+  const Study s = steps("tensor = 1", "\"cluster.nodes\" = [1, 2, 3, 4, 5]");
   const std::atomic<bool> stop = false;
-  const auto broken = [](const Scenario&) -> StepReport { throw InputError("x.h5", "truncated"); };
-  CHECK_THROWS_AS(answer_all(scenarios, {broken, made_up_collective}, 2, stop, [](std::size_t) {}),
-                  InputError);
+  std::size_t all = 0;
+  for (std::size_t index = 1; index <= 3; ++index) {
+    const Results results = run_study(s, {.read = read_shipped,
+                                          .simulator = made_up_simulator(),
+                                          .stop = stop,
+                                          .shard = {index, 3}});
+    CHECK(results.rows.has(index - 1));
+    CHECK(results.rows.count(State::answered) == num_points(s, {index, 3}));
+    all += results.rows.count(State::answered);
+  }
+  CHECK(all == 5);
+  CHECK(read_shard("2/8").index == 2);
+  for (const char* wrong : {"", "2", "0/4", "5/4", "1/", "/2", "1/2/3", "-1/2", "x/2"})
+    CHECK_THROWS_AS(read_shard(wrong), UsageError);
 }

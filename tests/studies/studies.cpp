@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
+#include "sim/parallel.hpp"
 #include "sim/scenario_file.hpp"
 #include "sim/simulate.hpp"
 #include "sim/sweep.hpp"
@@ -15,14 +17,14 @@ namespace stepcast::sim {
 StudyResults::StudyResults(const std::string& name) : name_(name) {
   const Catalogue catalogue(STEPCAST_SOURCE_DIR "/scenarios");
   const Study study = read_study(read_toml_file(catalogue.directory() + "/" + name + ".toml"));
-  std::vector<Scenario> scenarios;
-  for (const SweepPoint& point : study.points)
-    scenarios.push_back(read_scenario(study.document_of(point), catalogue));
   const std::atomic<bool> stop = false;
-  Batched batch =
-      answer_all(scenarios, {simulate, simulate_collective},
-                 std::max(1U, std::thread::hardware_concurrency()), stop, [](std::size_t) {});
-  for (auto& answer : batch.answers) answers_.push_back(std::move(*answer));
+  std::vector<std::optional<Answer>> answers(study.num_points());
+  for_each_index(answers.size(), std::max(1U, std::thread::hardware_concurrency()), stop,
+                 [&](std::size_t i) {
+                   answers[i] = answer(read_scenario(study.document_of(study.point(i)), catalogue),
+                                       {simulate, simulate_collective});
+                 });
+  for (auto& answer : answers) answers_.push_back(std::move(*answer));
 }
 
 const StepReport& StudyResults::step(const Choose& choose) const {

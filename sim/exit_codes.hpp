@@ -1,0 +1,28 @@
+// How a program of stepcast ends: one number and one meaning for all of them, printed by --help and
+// in README.
+#pragma once
+
+#include <string>
+
+namespace stepcast::sim {
+
+enum ExitCode : int {
+  exit_ok = 0,
+  exit_internal = 1,
+  exit_usage = 2,
+  exit_bad_input = 3,
+  exit_no_feasible_plan = 4,
+  exit_too_inaccurate = 5,
+  exit_wrong_kernel = 5,
+  exit_rank_lost = 6,
+  exit_unwritten = 7,
+  exit_skipped = 77,
+  exit_hung_up = 129,
+  exit_interrupted = 130,
+  exit_terminated = 143,
+};
+
+/// One line per code: "exit codes\n    0  ok\n    1  ...".
+std::string exit_codes_text();
+
+}  // namespace stepcast::sim

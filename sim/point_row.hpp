@@ -1,0 +1,88 @@
+// What became of one point of a study, as the JSON object that --json prints for it: what a sweep
+// keeps of a point, in memory or in a file, and makes its tables from. Knows no scenario.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepcast::sim {
+
+/// Reads one such object.
+class PointRow {
+ public:
+  explicit PointRow(std::string_view json);
+  ~PointRow();
+  PointRow(PointRow&&) noexcept;
+
+  /// Members by path: "step_time_s", "plan.tensor". None where there is no such number or text.
+  std::optional<double> number(std::string_view path) const;
+  std::optional<std::string> text(std::string_view path) const;
+  /// An array of texts; empty where there is none.
+  std::vector<std::string> texts(std::string_view path) const;
+  /// "refused: reason" or "failed: reason"; none where the point was answered.
+  std::optional<std::string> unanswered() const;
+
+ private:
+  const nlohmann::ordered_json* find(std::string_view path) const;
+
+  std::unique_ptr<const nlohmann::ordered_json> json_;
+};
+
+/// Lines of rows in a file, read by place.
+class RowFile {
+ public:
+  explicit RowFile(int descriptor) : descriptor_(descriptor) {}
+  ~RowFile();
+  RowFile(RowFile&& other) noexcept;
+  RowFile(const RowFile&) = delete;
+  RowFile& operator=(const RowFile&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  std::string read(std::int64_t offset, std::size_t length) const;
+
+ private:
+  int descriptor_;
+};
+
+/// Where a row stands.
+struct RowPlace {
+  const RowFile* file = nullptr;
+  std::int64_t offset = 0;
+  std::uint32_t length = 0;
+};
+
+/// The rows of a study by point. Those in files are not held in memory.
+class PointRows {
+ public:
+  enum class State : std::uint8_t { missing, answered, refused, failed };
+
+  explicit PointRows(std::size_t points) : entries_(points) {}
+
+  void set(std::size_t point, std::string json);
+  void set(std::size_t point, const RowPlace& place, State state);
+  /// The reason comes first in the object of a point without an answer.
+  static State state_of(std::string_view json);
+
+  std::size_t size() const { return entries_.size(); }
+  State state(std::size_t point) const { return entries_[point].state; }
+  bool has(std::size_t point) const { return state(point) != State::missing; }
+  std::size_t count(State state) const;
+  std::string json(std::size_t point) const;
+  PointRow row(std::size_t point) const { return PointRow(json(point)); }
+
+ private:
+  struct Entry {
+    State state = State::missing;
+    RowPlace place;  // without a file: `offset` counts texts_
+  };
+  std::vector<Entry> entries_;
+  std::deque<std::string> texts_;
+};
+
+}  // namespace stepcast::sim

@@ -1,0 +1,48 @@
+// Files that appear whole or not at all: written under a name beside their own, synced, renamed.
+// What was there before stays until then. Knows no content.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "engine/check.hpp"
+
+namespace stepcast::sim {
+
+/// Output that could not be written, a disk full or closed: exit code 7.
+class OutputError : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+/// Call seal(), then keep(); without keep() nothing is left of it. What is no file of its own (a
+/// pipe, a device) is written as it is, and a link is followed.
+class WholeFile {
+ public:
+  explicit WholeFile(const std::string& path);
+  ~WholeFile();
+  WholeFile(const WholeFile&) = delete;
+  WholeFile& operator=(const WholeFile&) = delete;
+
+  /// Where to write what another library writes.
+  const std::string& partial() const { return partial_; }
+  /// Appends. A failure is remembered for seal().
+  void write(std::string_view text);
+  /// All of it is on the disk, not yet under its name. Throws OutputError.
+  void seal();
+  /// Under its name. Throws OutputError.
+  void keep();
+
+ private:
+  [[noreturn]] void fail() const;
+
+  std::string path_, partial_;
+  std::FILE* file_ = nullptr;
+  bool failed_ = false, kept_ = false;
+};
+
+/// A small file in one go. Throws OutputError.
+void write_whole(const std::string& path, std::string_view text);
+
+}  // namespace stepcast::sim
