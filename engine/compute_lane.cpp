@@ -21,7 +21,7 @@ Duration overlap(Time a_from, Time a_to, Time b_from, Time b_to) {
 bool Runner::compute_segment(std::uint32_t rank, const LaneInstruction& i) {
   RankState& state = ranks_[rank];
   LaneState& lane = lane_of(rank, compute_lane);
-  const Time host = launch_time(rank, lane.step, i);
+  const Time host = launch_time(rank, lane, i);
   if (!state.side.empty())
     std::erase_if(state.side, [&](const SideWork& s) { return s.to <= lane.clock; });
   const SegmentMap& common = compiled_.map(i.arg, 0, state.speed);
@@ -34,12 +34,15 @@ bool Runner::compute_segment(std::uint32_t rank, const LaneInstruction& i) {
           run_own_segment(rank, compiled_.segment(i.arg).kernels, common, lane.clock, host);
       return true;
     }
-    const Time end = std::max(lane.clock + common.busy[0], host + common.launched[0]);
+    const Time end =
+        launched_at_least(rank, lane.clock + common.busy[0], host + common.launched[0]);
     state.account.compute += common.busy[0];
     state.account.host += end - lane.clock - common.busy[0];
     lane.clock = end;
     return true;
   }
+  // Slowed kernels only begin later than these: what is not late alone is not late at all.
+  launched_at_least(rank, lane.clock + common.busy[0], host + common.launched[0]);
   const SegmentMap& map = has_own_segments() ? own_map(rank, i.arg) : common;
   Flight& flight = state.flight;
   flight = {i.arg, 0,  0,  flight.version + 1, lane.clock, std::max(lane.clock, host),

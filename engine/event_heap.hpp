@@ -22,6 +22,7 @@ class EventHeap {
   bool empty() const { return events_.empty(); }
   std::size_t size() const { return events_.size(); }
   const Event& top() const { return events_.front(); }
+  const std::vector<Event>& events() const { return events_; }
 
   void push(Time time, std::uint32_t sequence, std::uint32_t id) {
     if (id >= position_.size()) position_.resize(id + 1);
@@ -39,6 +40,11 @@ class EventHeap {
       rise(at, event);
     else
       sink(at, event);
+  }
+
+  /// All later by `by`.
+  void shift(Duration by) {
+    for (Event& event : events_) event.time_ps += by.count();
   }
 
   void pop() {

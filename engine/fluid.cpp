@@ -242,4 +242,23 @@ void Fluid::remove(Flow id) {
   --num_active_;
 }
 
+std::vector<Fluid::Active> Fluid::settled() const {
+  std::vector<Active> out;
+  for (const EventHeap::Event& event : ends_.events()) {
+    const FlowState& flow = flows_[event.id];
+    out.push_back({flow.tag, flow.remaining, flow.since, flow.end});
+  }
+  std::ranges::sort(out, {}, &Active::tag);
+  return out;
+}
+
+void Fluid::shift(Duration by) {
+  for (FlowState& flow : flows_) {
+    flow.since += by;
+    flow.end += by;
+  }
+  ends_.shift(by);
+  now_ += by;
+}
+
 }  // namespace stepcast::engine

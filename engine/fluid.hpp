@@ -56,6 +56,17 @@ class Fluid {
   /// starts.
   void take_ended(Time now, std::vector<std::uint64_t>& tags);
 
+  /// What the future of a settled flow depends on.
+  struct Active {
+    std::uint64_t tag;
+    double remaining;  // bytes at `since`
+    Time since, end;
+  };
+  /// Settled flows by their tags.
+  std::vector<Active> settled() const;
+  /// All later by `by`.
+  void shift(Duration by);
+
   std::size_t active() const { return num_active_; }
   BytesPerSecond rate_of(Flow flow) const { return to_rate(flows_[flow].rate); }
   /// The end as settled last.

@@ -51,12 +51,10 @@ class Refinement {
     for (Colour before = 0; before != total(); refine()) before = total();
   }
 
-  const Colours& ranks() const { return ranks_; }
-  const Colours& communicators() const { return communicators_; }
-  const Colours& links() const { return links_; }
-  Colour num_ranks() const { return num_ranks_; }
-  Colour num_communicators() const { return num_communicators_; }
-  Colour num_links() const { return num_links_; }
+  Classes take() {
+    return {std::move(ranks_), std::move(communicators_), std::move(links_),
+            num_ranks_,        num_communicators_,        num_links_};
+  }
 
  private:
   Colour total() const { return num_ranks_ + num_communicators_ + num_links_; }
@@ -106,15 +104,77 @@ class Refinement {
   Colour num_ranks_ = 0, num_communicators_ = 0, num_links_ = 0;
 };
 
+/// Hashes a system for likeness_of().
+class Digest {
+ public:
+  void add(std::uint64_t value) {
+    out_.first = mix(out_.first, value);
+    out_.second = (out_.second + value) * 0xd6e8feb86659fd93U;
+    out_.second ^= out_.second >> 32;
+  }
+  template <class T>
+  void add_all(const std::vector<T>& values) {
+    add(values.size());
+    for (const T& value : values) add(value);
+  }
+  Likeness take() const { return out_; }
+
+ private:
+  Likeness out_{1, 2};
+};
+
+/// Numbers of values, equal ones the same, in the order in which they first come.
+class Numbers {
+ public:
+  Colour of(double value) {
+    const auto bits = std::bit_cast<std::uint64_t>(value);
+    if (last_ == nullptr || last_->first != bits)
+      last_ = &*numbers_.try_emplace(bits, static_cast<Colour>(numbers_.size())).first;
+    return last_->second;
+  }
+
+ private:
+  std::unordered_map<std::uint64_t, Colour> numbers_;  // looked up only, never walked
+  const std::pair<const std::uint64_t, Colour>* last_ = nullptr;
+};
+
 }  // namespace
 
-Fold fold(const System& system) {
+Classes classes_of(const System& system) {
   expects(!system.jitter.on(), "without jitter: it makes every rank different");
-  const Refinement classes(system);
+  return Refinement(system).take();
+}
+
+Likeness likeness_of(const System& system) {
+  Digest digest;
+  Numbers speeds, capacities, weights;
+  digest.add_all(system.role_of_rank);
+  for (const double slowness : system.slowness) digest.add(speeds.of(slowness));
+  digest.add(system.link_capacity.size());
+  for (const BytesPerSecond c : system.link_capacity) digest.add(capacities.of(c.value));
+  for (const auto& slot : system.communicator_of) digest.add_all(slot);
+  digest.add(system.communicators.size());
+  for (const Communicator& c : system.communicators) {
+    digest.add(c.pattern);
+    digest.add_all(c.members);
+    digest.add(c.loads.size());
+    for (const LinkLoad& load : c.loads) {
+      digest.add(load.link);
+      digest.add(weights.of(load.weight));
+    }
+  }
+  return digest.take();
+}
+
+Fold fold(const System& system, const Classes& classes) {
+  expects(classes.ranks.size() == system.num_ranks() &&
+              classes.communicators.size() == system.communicators.size() &&
+              classes.links.size() == system.link_capacity.size(),
+          "classes of this system");
   Fold out;
-  out.representative.assign(classes.ranks().begin(), classes.ranks().end());
-  out.multiplicity.assign(classes.num_ranks(), 0);
-  for (const Colour c : classes.ranks()) ++out.multiplicity[c];
+  out.representative.assign(classes.ranks.begin(), classes.ranks.end());
+  out.multiplicity.assign(classes.num_ranks, 0);
+  for (const Colour c : classes.ranks) ++out.multiplicity[c];
 
   System& s = out.system;
   s.roles = system.roles;
@@ -123,44 +183,44 @@ Fold fold(const System& system) {
   s.host_costs = system.host_costs;
   s.num_patterns = system.num_patterns;
   s.transfers = system.transfers;
-  s.role_of_rank.resize(classes.num_ranks());
-  if (!system.slowness.empty()) s.slowness.resize(classes.num_ranks());
+  s.role_of_rank.resize(classes.num_ranks);
+  if (!system.slowness.empty()) s.slowness.resize(classes.num_ranks);
   s.communicator_of.assign(system.communicator_of.size(),
-                           std::vector<std::uint32_t>(classes.num_ranks(), no_communicator));
+                           std::vector<std::uint32_t>(classes.num_ranks, no_communicator));
   for (std::size_t r = 0; r < system.num_ranks(); ++r) {
-    const Colour c = classes.ranks()[r];
+    const Colour c = classes.ranks[r];
     s.role_of_rank[c] = system.role_of_rank[r];
     if (!system.slowness.empty()) s.slowness[c] = system.slowness[r];
     for (std::size_t slot = 0; slot < system.communicator_of.size(); ++slot)
       if (system.communicator_of[slot][r] != no_communicator)
-        s.communicator_of[slot][c] = classes.communicators()[system.communicator_of[slot][r]];
+        s.communicator_of[slot][c] = classes.communicators[system.communicator_of[slot][r]];
   }
-  s.link_capacity.resize(classes.num_links());
-  s.link_owner.assign(classes.num_links(), no_owner);
-  std::vector<std::uint32_t> link_of(classes.num_links(), ~std::uint32_t{0});
+  s.link_capacity.resize(classes.num_links);
+  s.link_owner.assign(classes.num_links, no_owner);
+  std::vector<std::uint32_t> link_of(classes.num_links, ~std::uint32_t{0});
   for (std::size_t l = 0; l < system.link_capacity.size(); ++l) {
-    const Colour c = classes.links()[l];
+    const Colour c = classes.links[l];
     if (link_of[c] != ~std::uint32_t{0}) continue;
     link_of[c] = static_cast<std::uint32_t>(l);
     s.link_capacity[c] = system.link_capacity[l];
-    if (system.link_owner[l] != no_owner) s.link_owner[c] = classes.ranks()[system.link_owner[l]];
+    if (system.link_owner[l] != no_owner) s.link_owner[c] = classes.ranks[system.link_owner[l]];
   }
   // A class of communicators joins its members' classes once each, and puts on a class of links
   // what all its communicators put on one link of it.
-  s.communicators.resize(classes.num_communicators());
-  std::vector<bool> made(classes.num_communicators());
-  std::vector<std::map<Colour, double>> on_link(classes.num_communicators());
+  s.communicators.resize(classes.num_communicators);
+  std::vector<bool> made(classes.num_communicators);
+  std::vector<std::map<Colour, double>> on_link(classes.num_communicators);
   for (std::size_t c = 0; c < system.communicators.size(); ++c) {
-    const Colour colour = classes.communicators()[c];
+    const Colour colour = classes.communicators[c];
     for (const LinkLoad& load : system.communicators[c].loads)
-      if (link_of[classes.links()[load.link]] == load.link)
-        on_link[colour][classes.links()[load.link]] += load.weight;
+      if (link_of[classes.links[load.link]] == load.link)
+        on_link[colour][classes.links[load.link]] += load.weight;
     if (made[colour]) continue;
     made[colour] = true;
     Communicator& folded = s.communicators[colour];
     folded.pattern = system.communicators[c].pattern;
     for (const std::uint32_t r : system.communicators[c].members)
-      folded.members.push_back(classes.ranks()[r]);
+      folded.members.push_back(classes.ranks[r]);
     std::ranges::sort(folded.members);
     folded.members.erase(std::ranges::unique(folded.members).begin(), folded.members.end());
   }

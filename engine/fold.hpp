@@ -18,7 +18,26 @@ struct Fold {
   std::vector<std::int64_t> multiplicity;     // per rank of `system`: how many it stands for
 };
 
+/// The coarsest stable colouring: of each rank, communicator and link its class, numbered in the
+/// order of their first members.
+struct Classes {
+  std::vector<std::uint32_t> ranks, communicators, links;
+  std::uint32_t num_ranks = 0, num_communicators = 0, num_links = 0;
+};
+
 /// `system` must be without jitter, which makes all ranks different.
-Fold fold(const System& system);
+Classes classes_of(const System& system);
+
+/// What classes_of() depends on: systems with the same likeness have the same classes. Weights,
+/// capacities and speeds count by which of them are equal, so that steps of other sizes over the
+/// same groups and links are alike. A hash of 128 bits.
+struct Likeness {
+  std::uint64_t first = 0, second = 0;
+  friend bool operator==(const Likeness&, const Likeness&) = default;
+};
+Likeness likeness_of(const System& system);
+
+Fold fold(const System& system, const Classes& classes);
+inline Fold fold(const System& system) { return fold(system, classes_of(system)); }
 
 }  // namespace stepcast::engine

@@ -34,7 +34,7 @@ enum class LaneOp : std::uint8_t { segment, record, wait, join, mark };
 
 struct LaneInstruction {
   LaneOp op{};
-  std::uint16_t epoch = 0;  // host epoch (number of host_waits passed) in which it is launched
+  std::uint16_t epoch = 0;  // host epoch (host_waits passed) in which it is launched, first turn
   std::uint32_t arg = 0;    // segment, event or transfer
   std::uint32_t communicator = 0;  // slot
   Duration launch{};               // after the start of its host epoch
@@ -46,16 +46,36 @@ struct HostWait {
   Duration after{};
 };
 
+/// The program is a row of stretches: one that runs once, then a repeat, and so on. In its n-th
+/// turn a repeat's events, epochs and launches are n times as much later as said here.
+struct Stretch {
+  std::uint32_t turns = 1;
+  std::uint32_t first_event = 0, events = 0;  // of the first turn; new in each
+  std::uint32_t first_epoch = 0, epochs = 0;  // in which the first turn begins; passed in each
+  Duration host{};                            // busy for a turn, where no epoch passes
+  std::uint32_t reach = 0;  // turns between an event of the repeat and a wait for it, at most
+};
+
 struct RoleLanes {
+  std::vector<Stretch> stretches;
   std::vector<std::vector<LaneInstruction>> lanes;
-  std::vector<HostWait> host_waits;  // epoch e ends with host_waits[e]
-  Duration last_epoch{};             // host time from the last wait to the end of the step
-  std::uint32_t num_events = 0;
+  std::vector<std::vector<std::uint32_t>> ends;  // [lane][stretch]: one past its last instruction
+  std::vector<HostWait> host_waits;              // each ends an epoch; repeats stand once
+  std::vector<std::uint32_t> host_ends;          // by stretch: one past its last wait
+  Duration last_epoch{};  // host time from the last wait to the end of the step
+  std::uint32_t num_events = 0, num_epochs = 1;
   std::vector<std::uint8_t> event_lane;  // which lane records the event
   std::vector<std::uint32_t> mark;  // per lane: first instruction after the mark; empty: no mark
-  std::uint16_t mark_epoch = 0;
-  std::vector<std::uint32_t> events_before_mark;
-  std::uint32_t num_epochs() const { return static_cast<std::uint32_t>(host_waits.size()) + 1; }
+  std::uint32_t mark_stretch = 0, mark_epoch = 0, mark_wait = 0;  // mark_wait: the host's next
+  std::vector<std::uint32_t> events_before_mark;                  // those that are awaited after it
+
+  std::uint32_t begin(std::size_t lane, std::uint32_t stretch) const {
+    return stretch == 0 ? 0 : ends[lane][stretch - 1];
+  }
+  std::uint32_t host_begin(std::uint32_t stretch) const {
+    return stretch == 0 ? 0 : host_ends[stretch - 1];
+  }
+  bool repeats() const { return stretches.size() > 1; }
 };
 
 /// All roles of a system; equal segments are stored once. `single` makes every kernel its own
@@ -78,7 +98,7 @@ class Lanes {
 
  private:
   void sort_speeds();
-  void compile(const System& system, std::uint32_t role, bool single);
+  friend class RoleCompiler;
   const SegmentMap& compute_map(std::uint32_t s, std::uint32_t state, std::uint32_t speed);
   std::uint32_t intern(Segment segment);
 

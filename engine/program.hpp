@@ -37,14 +37,39 @@ struct Instruction {
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 
+/// Instructions [first, end) of a program, which run `count` times in a row but stand there once.
+/// The events that they record and await are those of the first time; each time `events` higher.
+struct Repeat {
+  std::uint32_t first = 0, end = 0;
+  std::uint32_t count = 1;
+  std::uint32_t events = 0;
+
+  friend bool operator==(const Repeat&, const Repeat&) = default;
+};
+
 /// The host-ordered calls of one role for one step. Events are recorded at most once per step.
 struct Program {
   std::vector<Instruction> instructions;
+  std::vector<Repeat> repeats;  // in order, apart
   std::uint32_t num_events = 0;
   std::uint8_t num_lanes = 1;
 
   friend bool operator==(const Program&, const Program&) = default;
 };
+
+/// Calls f(instruction, times) for every instruction with how often a step runs it.
+template <class F>
+void each_call(const Program& program, F&& f) {
+  auto repeat = program.repeats.begin();
+  for (std::uint32_t i = 0; i < program.instructions.size(); ++i) {
+    if (repeat != program.repeats.end() && i == repeat->end) ++repeat;
+    const bool repeated = repeat != program.repeats.end() && i >= repeat->first;
+    f(program.instructions[i], repeated ? std::int64_t{repeat->count} : std::int64_t{1});
+  }
+}
+
+/// The same program with every instruction as often as it runs.
+Program unrolled(const Program& program);
 
 /// Writes a Program call by call, as the framework's host thread would.
 class ProgramBuilder {
@@ -73,6 +98,15 @@ class ProgramBuilder {
   }
   void host_work(std::uint8_t host_cost) { push({Op::host_work, 0, host_cost, 0, 0}); }
   void mark() { push({Op::mark, 0, 0, 0, 0}); }
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(program_.instructions.size()); }
+  std::uint32_t num_events() const { return program_.num_events; }
+  const std::vector<Instruction>& instructions() const { return program_.instructions; }
+  /// What was written since `first` runs `more` times again; `events` of it were new.
+  void repeat(std::uint32_t first, std::uint32_t more, std::uint32_t events) {
+    program_.repeats.push_back({first, size(), 1 + more, events});
+    program_.num_events += more * events;
+  }
 
   Program take() { return std::move(program_); }
 

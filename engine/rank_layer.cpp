@@ -21,19 +21,20 @@ void Runner::run_rank(std::uint32_t rank) {
 void Runner::run_lane(std::uint32_t rank, std::uint8_t lane_index) {
   LaneState& lane = lane_of(rank, lane_index);
   const std::vector<LaneInstruction>& program = role_of(rank).lanes[lane_index];
-  if (lane.block == Block::transfer || lane.block == Block::flight || lane.block == Block::stop)
+  if (lane.block == Block::transfer || lane.block == Block::flight || lane.block == Block::turn ||
+      lane.block == Block::stop)
     return;
   lane.block = Block::none;
   ranks_[rank].waiting &= static_cast<LaneSet>(~(1U << lane_index));
   while (true) {
-    if (lane.pc == program.size()) {
-      if (!wrap(rank, lane_index)) return;
+    if (lane.pc == lane.end) {
+      if (!next_turn(rank, lane_index)) return;
       continue;
     }
     const LaneInstruction& i = program[lane.pc];
-    if (!launched(rank, lane.step, i.epoch)) {
+    if (!launched(rank, lane.step, i.epoch + lane.epochs)) {
       advance_host(rank);
-      if (!launched(rank, lane.step, i.epoch)) {
+      if (!launched(rank, lane.step, i.epoch + lane.epochs)) {
         lane.block = Block::host;
         return;
       }
@@ -57,26 +58,28 @@ bool Runner::step_lane(std::uint32_t rank, std::uint8_t lane_index, const LaneIn
         return false;
       break;
     case LaneOp::record:
-      set_event(rank, i.arg, lane.step, std::max(lane.clock, launch_time(rank, lane.step, i)));
+      set_event(rank, i.arg + lane.events, lane.step,
+                launched_at_least(rank, lane.clock, launch_time(rank, lane, i)));
       break;
     case LaneOp::wait: {
-      if (!event_set(rank, i.arg, lane.step)) {
+      const std::uint32_t event = i.arg + lane.events;
+      if (!event_set(rank, event, lane.step)) {
         lane.block = Block::event;
-        lane.event = i.arg;
+        lane.event = event;
         ranks_[rank].waiting |= static_cast<LaneSet>(1U << lane_index);
         return false;
       }
-      const Time when = event_time(rank, i.arg, lane.step);
+      const Time when = event_time(rank, event, lane.step);
       if (when > lane.clock) {
         if (lane_index == compute_lane)
-          account_gap(rank, role_of(rank).event_lane[i.arg], lane.clock, when);
+          account_gap(rank, role_of(rank).event_lane[event], lane.clock, when);
         lane.clock = when;
       }
       break;
     }
     case LaneOp::join:
       lane.block = Block::transfer;
-      arrive(rank, lane_index, i, std::max(lane.clock, launch_time(rank, lane.step, i)));
+      arrive(rank, lane_index, i, launched_at_least(rank, lane.clock, launch_time(rank, lane, i)));
       return false;
     case LaneOp::mark:
       if (!options_.cold) cross_boundary(rank, lane.clock);
@@ -84,6 +87,39 @@ bool Runner::step_lane(std::uint32_t rank, std::uint8_t lane_index, const LaneIn
   }
   ++lane.pc;
   return true;
+}
+
+/// The lane has come to the end of its stretch: true when it goes on with the next turn of it, with
+/// the next stretch, or with the next step. Where turns may be skipped, the compute lane enters a
+/// turn when its time has come: ranks that run ahead would never be seen side by side.
+bool Runner::next_turn(std::uint32_t rank, std::uint8_t lane_index) {
+  LaneState& lane = lane_of(rank, lane_index);
+  const RoleLanes& role = role_of(rank);
+  const Stretch& stretch = role.stretches[lane.stretch];
+  const std::uint32_t begin = role.begin(lane_index, lane.stretch);
+  if (lane.turn + 1 == stretch.turns || begin == lane.end) {
+    if (lane.stretch + 1 == role.stretches.size()) return wrap(rank, lane_index);
+    enter(rank, lane_index, lane.stretch + 1);
+    return true;
+  }
+  ++lane.turn;
+  lane.pc = begin;
+  lane.events += stretch.events;
+  lane.epochs += stretch.epochs;
+  lane.launch += stretch.host;
+  if (!may_skip_ || lane_index != compute_lane || lane.clock <= now_) return true;
+  queue_.push(lane.clock, rank | turn_bit, 0);
+  lane.block = Block::turn;
+  return false;
+}
+
+void Runner::enter(std::uint32_t rank, std::uint8_t lane_index, std::uint32_t stretch) {
+  LaneState& lane = lane_of(rank, lane_index);
+  lane.stretch = stretch;
+  lane.turn = lane.events = lane.epochs = 0;
+  lane.launch = Duration{};
+  lane.pc = role_of(rank).begin(lane_index, stretch);
+  lane.end = role_of(rank).ends[lane_index][stretch];
 }
 
 /// The lane has done its step: true when it goes on with the next.
@@ -99,7 +135,7 @@ bool Runner::wrap(std::uint32_t rank, std::uint8_t lane_index) {
     return false;
   }
   ++lane.step;
-  lane.pc = 0;
+  enter(rank, lane_index, 0);
   lane.entered = lane.clock;
   advance_host(rank);
   return true;
@@ -127,7 +163,6 @@ void Runner::set_event(std::uint32_t rank, std::uint32_t event, std::uint32_t st
   const std::size_t e = event_index(rank, event, step);
   event_times_[e] = when;
   event_steps_[e] = step + 1;
-  const RoleLanes& role = role_of(rank);
   RankState& state = ranks_[rank];
   for (unsigned left = state.waiting; left != 0; left &= left - 1) {
     const auto l = static_cast<std::uint8_t>(std::countr_zero(left));
@@ -136,9 +171,28 @@ void Runner::set_event(std::uint32_t rank, std::uint32_t event, std::uint32_t st
     state.todo |= static_cast<LaneSet>(1U << l);
     state.waiting &= static_cast<LaneSet>(~(1U << l));
   }
-  if (state.host_step == step && state.host_epoch < role.host_waits.size() &&
-      role.host_waits[state.host_epoch].event == event)
-    advance_host(rank);
+  if (state.host_step != step) return;
+  const HostWait* wait = next_host_wait(rank);
+  if (wait != nullptr && wait->event + host_events(rank) == event) advance_host(rank);
+}
+
+/// Null: the host waits no more in this step.
+const HostWait* Runner::next_host_wait(std::uint32_t rank) {
+  const RoleLanes& role = role_of(rank);
+  HostPlace& place = ranks_[rank].host_place;
+  while (place.wait == role.host_ends[place.stretch]) {
+    const std::uint32_t begin = role.host_begin(place.stretch);
+    if (begin < place.wait && place.turn + 1 < role.stretches[place.stretch].turns) {
+      ++place.turn;
+      place.wait = begin;
+    } else if (place.stretch + 1 < role.stretches.size()) {
+      ++place.stretch;
+      place.turn = 0;
+    } else {
+      return nullptr;
+    }
+  }
+  return &role.host_waits[place.wait];
 }
 
 bool Runner::event_set(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const {
@@ -154,9 +208,18 @@ bool Runner::launched(std::uint32_t rank, std::uint32_t step, std::uint32_t epoc
   return step < state.host_step || (step == state.host_step && epoch <= state.host_epoch);
 }
 
-Time Runner::launch_time(std::uint32_t rank, std::uint32_t step, const LaneInstruction& i) const {
-  const std::size_t epochs = role_of(rank).num_epochs();
-  return epoch_starts_[first_epoch_[rank] + (step & 1U) * epochs + i.epoch] + i.launch;
+Time Runner::launch_time(std::uint32_t rank, const LaneState& lane,
+                         const LaneInstruction& i) const {
+  const std::size_t epochs = role_of(rank).num_epochs;
+  const std::size_t first = first_epoch_[rank] + (lane.step & 1U) * epochs;
+  return epoch_starts_[first + i.epoch + lane.epochs] + i.launch + lane.launch;
+}
+
+/// The later of the two; notes where that is the launch.
+Time Runner::launched_at_least(std::uint32_t rank, Time ready, Time launch) {
+  if (launch <= ready) return ready;
+  ++ranks_[rank].launches_late;
+  return launch;
 }
 
 /// Lets the host thread go on as far as it can: to its next host_wait whose event is not known, and
@@ -164,17 +227,18 @@ Time Runner::launch_time(std::uint32_t rank, std::uint32_t step, const LaneInstr
 void Runner::advance_host(std::uint32_t rank) {
   RankState& state = ranks_[rank];
   const RoleLanes& role = role_of(rank);
-  const std::size_t epochs = role.num_epochs();
+  const std::size_t epochs = role.num_epochs;
   bool moved = false;
   while (true) {
     Time* starts = &epoch_starts_[first_epoch_[rank]];
     const Time start = starts[(state.host_step & 1U) * epochs + state.host_epoch];
-    if (state.host_epoch < role.host_waits.size()) {
-      const HostWait& wait = role.host_waits[state.host_epoch];
-      if (!event_set(rank, wait.event, state.host_step)) break;
+    if (const HostWait* wait = next_host_wait(rank)) {
+      const std::uint32_t event = wait->event + host_events(rank);
+      if (!event_set(rank, event, state.host_step)) break;
       ++state.host_epoch;
+      ++state.host_place.wait;
       starts[(state.host_step & 1U) * epochs + state.host_epoch] =
-          std::max(start + wait.after, event_time(rank, wait.event, state.host_step));
+          std::max(start + wait->after, event_time(rank, event, state.host_step));
     } else {
       record_wrap(rank, max_lanes, state.host_step, start + role.last_epoch);
       if (state.host_step == last_step_) break;
@@ -182,6 +246,7 @@ void Runner::advance_host(std::uint32_t rank) {
       if (!entered) break;
       ++state.host_step;
       state.host_epoch = 0;
+      state.host_place = {};
       starts[(state.host_step & 1U) * epochs] = std::max(start + role.last_epoch, *entered);
     }
     moved = true;
@@ -196,12 +261,12 @@ void Runner::side_segment(std::uint32_t rank, std::uint8_t lane_index, const Lan
   LaneState& lane = lane_of(rank, lane_index);
   const SegmentMap& map = compiled_.map(i.arg, 0, ranks_[rank].speed);
   const std::vector<SegmentKernel>& kernels = compiled_.segment(i.arg).kernels;
-  const Time host = launch_time(rank, lane.step, i);
+  const Time host = launch_time(rank, lane, i);
   const std::size_t known = ranks_[rank].side.size();
   counters_.works += static_cast<std::int64_t>(kernels.size());
   if (has_own_segments()) draw_factors(rank, lane_index, kernels.size(), side_factors_);
   for (std::size_t k = 0; k < kernels.size(); ++k) {
-    const Time begin = std::max(lane.clock, host + kernels[k].launch);
+    const Time begin = launched_at_least(rank, lane.clock, host + kernels[k].launch);
     const Time end =
         begin + (has_own_segments() ? varied(map.duration[k], side_factors_[k]) : map.duration[k]);
     std::vector<SideWork>& side = ranks_[rank].side;

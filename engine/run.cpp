@@ -7,12 +7,6 @@
 #include "engine/runner.hpp"
 
 namespace stepcast::engine {
-namespace {
-
-// Queue entries carry a rank (a compute lane to look at) or a communicator (a transfer to start).
-constexpr std::uint32_t transfer_bit = std::uint32_t{1} << 31;
-
-}  // namespace
 
 Runner::Runner(const System& system, const RunOptions& options, std::uint32_t steps,
                TimelineSink* timeline)
@@ -26,6 +20,7 @@ Runner::Runner(const System& system, const RunOptions& options, std::uint32_t st
   prepare_ranks();
   prepare_own_segments();
   prepare_communicators();
+  prepare_turns();
 }
 
 void Runner::prepare_ranks() {
@@ -42,8 +37,9 @@ void Runner::prepare_ranks() {
     first_event_.push_back(events);
     first_epoch_.push_back(epochs);
     events += std::size_t{2} * role.num_events;
-    epochs += std::size_t{2} * role.num_epochs();
+    epochs += std::size_t{2} * role.num_epochs;
     ranks_[r].todo = static_cast<LaneSet>((1U << role.lanes.size()) - 1);
+    for (std::uint8_t l = 0; l < role.lanes.size(); ++l) enter(r, l, 0);
   }
   event_times_.resize(events);
   event_steps_.resize(events);
@@ -54,10 +50,14 @@ void Runner::prepare_ranks() {
       if (role.mark.empty()) continue;
       // Enter right after the mark, with all that the host had to launch already launched: checked
       // afterwards, by comparing the state at the end of this step with that of the next.
-      for (std::uint8_t l = 0; l < role.lanes.size(); ++l) lane_of(r, l).pc = role.mark[l];
-      const bool last = role.mark_epoch + 1U == role.num_epochs();
-      const Duration length = last ? role.last_epoch : role.host_waits[role.mark_epoch].after;
+      for (std::uint8_t l = 0; l < role.lanes.size(); ++l) {
+        enter(r, l, role.mark_stretch);
+        lane_of(r, l).pc = role.mark[l];
+      }
       ranks_[r].host_epoch = role.mark_epoch;
+      ranks_[r].host_place = {role.mark_wait, role.mark_stretch, 0};
+      const HostWait* next = next_host_wait(r);
+      const Duration length = next == nullptr ? role.last_epoch : next->after;
       epoch_starts_[first_epoch_[r] + role.mark_epoch] = Time{} - length;
       for (const std::uint32_t e : role.events_before_mark) event_steps_[event_index(r, e, 0)] = 1;
     }
@@ -72,20 +72,27 @@ void Runner::prepare_communicators() {
     alone_bound_.push_back(rate_alone(BytesPerSecond(std::numeric_limits<double>::infinity()),
                                       communicator.loads, system_.link_capacity));
   }
-  for (std::size_t slot = 0; slot < system_.communicator_of.size(); ++slot) prepare_slot(slot);
+  const std::vector<std::vector<std::uint8_t>> lanes = lanes_of_slots();
+  for (std::size_t slot = 0; slot < lanes.size(); ++slot) prepare_slot(slot, lanes[slot]);
   prepare_run_ahead();
 }
 
-/// Notes the lane from which every member joins the communicators of a slot.
-void Runner::prepare_slot(std::size_t slot) {
-  std::vector<std::uint8_t> lane_of_role(system_.roles.size(), 0xff);
+/// By slot and role: the lane from which the role joins the slot's communicators; 0xff: from none.
+std::vector<std::vector<std::uint8_t>> Runner::lanes_of_slots() const {
+  std::vector<std::vector<std::uint8_t>> lanes(
+      system_.communicator_of.size(), std::vector<std::uint8_t>(system_.roles.size(), 0xff));
   for (std::uint32_t role = 0; role < system_.roles.size(); ++role)
-    for (const Instruction& i : system_.roles[role].instructions)
-      if (i.op == Op::join && i.communicator == slot) {
-        std::uint8_t& lane = lane_of_role[role];
-        expects(lane == 0xff || lane == i.lane, "a communicator slot is used from one lane");
-        lane = i.lane;
-      }
+    for (const Instruction& i : system_.roles[role].instructions) {
+      if (i.op != Op::join) continue;
+      std::uint8_t& lane = lanes.at(i.communicator)[role];
+      expects(lane == 0xff || lane == i.lane, "a communicator slot is used from one lane");
+      lane = i.lane;
+    }
+  return lanes;
+}
+
+/// Notes the lane from which every member joins the communicators of a slot.
+void Runner::prepare_slot(std::size_t slot, const std::vector<std::uint8_t>& lane_of_role) {
   // Members come in the order of ranks nearly always: look behind the last one found first.
   std::vector<std::size_t> next(first_member_.begin(), first_member_.end() - 1);
   for (std::uint32_t r = 0; r < system_.num_ranks(); ++r) {
@@ -139,6 +146,7 @@ RunResult Runner::run() {
 void Runner::loop() {
   while (true) {
     drain();
+    if (may_skip_) skip_turns();
     const std::optional<Time> flow_end = fluid_.next_end();
     if (queue_.empty() && !flow_end) return;
     Time next = flow_end.value_or(never);
@@ -199,6 +207,13 @@ void Runner::mark_dirty(std::uint32_t rank) {
 void Runner::process(const TimeQueue::Entry& entry) {
   if (entry.id & transfer_bit) {
     start(entry.id & ~transfer_bit, now_);
+    return;
+  }
+  if (entry.id & turn_bit) {
+    const std::uint32_t rank = entry.id & ~turn_bit;
+    lane_of(rank, compute_lane).block = Block::none;
+    ranks_[rank].todo |= 1U;
+    list(rank);
     return;
   }
   const Flight& flight = ranks_[entry.id].flight;

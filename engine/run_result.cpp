@@ -24,6 +24,19 @@ RankAccount& RankAccount::operator+=(const RankAccount& other) {
   return *this;
 }
 
+void RankAccount::repeat_since(const RankAccount& before, std::int64_t n) {
+  const auto repeat = [n](Duration& now, Duration then) { now += n * (now - then); };
+  repeat(compute, before.compute);
+  repeat(interference, before.interference);
+  repeat(bubble, before.bubble);
+  repeat(wait, before.wait);
+  repeat(host, before.host);
+  for (std::size_t t = 0; t < exposed.size(); ++t) {
+    repeat(exposed[t], before.exposed[t]);
+    repeat(communication[t], before.communication[t]);
+  }
+}
+
 RankAccount RankAccount::divided_by(std::int64_t n) const {
   RankAccount out = *this;
   out.compute /= n;

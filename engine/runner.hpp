@@ -1,12 +1,14 @@
 // The state of one run(): lanes of every rank, groups that gather, the ordered queue and the fluid
-// layer. Split over five files: run.cpp (the event loop and transfers), rank_layer.cpp (lanes,
+// layer. Split over six files: run.cpp (the event loop and transfers), rank_layer.cpp (lanes,
 // host, events), compute_lane.cpp (segments, interference, where the time went), own_segments.cpp
-// (ranks that differ kernel by kernel) and run_result.cpp. Private to engine.
+// (ranks that differ kernel by kernel), turns.cpp (turns of a repeat that are like those before)
+// and run_result.cpp. Private to engine.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/fluid.hpp"
@@ -19,18 +21,34 @@ namespace stepcast::engine {
 
 inline constexpr Time never = Time::max();
 inline constexpr std::size_t max_lanes = 12;
+
+// Queue entries carry a rank (a compute lane to look at, or one that enters a turn) or a
+// communicator (a transfer to start).
+inline constexpr std::uint32_t transfer_bit = std::uint32_t{1} << 31;
+inline constexpr std::uint32_t turn_bit = std::uint32_t{1} << 30;
+
 using LaneSet = std::uint16_t;  // a bit for each lane
 
 /// Why a lane does not go on.
-enum class Block : std::uint8_t { none, event, host, transfer, flight, stop };
+enum class Block : std::uint8_t { none, event, host, transfer, flight, turn, stop };
 
 struct LaneState {
   Time clock{};
   Time entered{};  // its step
   std::uint32_t pc = 0;
+  std::uint32_t end = 0;  // of its stretch
+  std::uint32_t stretch = 0, turn = 0;
+  std::uint32_t events = 0, epochs = 0;  // of the turns before: what its instructions do not say
+  Duration launch{};
   std::uint32_t step = 0;
   std::uint32_t event = 0;  // awaited, when blocked on one
   Block block = Block::none;
+};
+
+/// The host thread's next host_wait.
+struct HostPlace {
+  std::uint32_t wait = 0, stretch = 0, turn = 0;
+  friend bool operator==(const HostPlace&, const HostPlace&) = default;
 };
 
 /// A transfer that a lane has joined and that has not ended.
@@ -86,6 +104,8 @@ struct RankState {
   bool dirty = false;            // interference may have changed at this instant
   std::uint32_t host_step = 0;   // the host thread's step and epoch
   std::uint32_t host_epoch = 0;
+  HostPlace host_place;
+  std::uint32_t launches_late = 0;  // times that a launch decided when something began
   Flight flight;
   std::vector<SideWork> side;
   std::vector<Past> past;  // what ended after the compute lane's clock, and some before
@@ -105,6 +125,28 @@ struct Member {
   std::uint8_t lane = 0;
 };
 
+/// All that the future of a run depends on, relative to an instant and to the turn of each rank:
+/// two instants with the same photograph have the same future, as long as the turns last.
+struct Photograph {
+  Time now;
+  std::uint32_t step = 0, stretch = 0, turn = 0;  // of rank 0's compute lane
+  std::uint64_t first = 0, second = 0;            // a hash
+  std::uint32_t room = 0;                         // turns that every lane has left
+  std::vector<RankAccount> accounts{};            // by rank
+  std::vector<Duration>
+      hosts{};  // by rank: launches against `now`, where no epoch passes in a turn
+  std::vector<std::uint32_t> launches_late{};  // by rank
+  RunResult counters{};
+
+  void add(std::uint64_t value);
+  void add(Time time) { add(static_cast<std::uint64_t>((time - now).count())); }
+  void add(Duration d) { add(static_cast<std::uint64_t>(d.count())); }
+  bool alike(const Photograph& other) const {
+    return first == other.first && second == other.second && step == other.step &&
+           stretch == other.stretch;
+  }
+};
+
 class Runner {
  public:
   Runner(const System& system, const RunOptions& options, std::uint32_t steps,
@@ -114,7 +156,8 @@ class Runner {
  private:
   // run.cpp: the event loop and transfers.
   void prepare_communicators();
-  void prepare_slot(std::size_t slot);
+  std::vector<std::vector<std::uint8_t>> lanes_of_slots() const;
+  void prepare_slot(std::size_t slot, const std::vector<std::uint8_t>& lane_of_role);
   void prepare_run_ahead();
   void prepare_ranks();
   void loop();
@@ -132,11 +175,35 @@ class Runner {
   bool steps_end_alike() const;
   [[noreturn]] void throw_stalled() const;
 
+  // turns.cpp: turns of a repeat that are like those before.
+  void prepare_turns();
+  void skip_turns();
+  bool in_repeat(std::uint32_t rank, std::uint8_t lane) const;
+  std::pair<std::uint32_t, std::uint32_t> turns_of(std::uint32_t rank) const;
+  bool photograph(Photograph& p) const;
+  bool add_rank(Photograph& p, std::uint32_t rank) const;
+  bool add_host(Photograph& p, std::uint32_t rank, std::uint32_t low) const;
+  bool add_lane(Photograph& p, std::uint32_t rank, std::uint8_t lane) const;
+  void add_flight(Photograph& p, std::uint32_t rank) const;
+  void add_transfers(Photograph& p) const;
+  std::int64_t alike_periods(const Photograph& before, const Photograph& now) const;
+  void skip(const Photograph& before, const Photograph& now, std::int64_t periods);
+  void skip_events(std::uint32_t rank, std::uint32_t turns, Duration time);
+  void skip_rank(std::uint32_t rank, std::uint32_t turns, Duration time);
+
   // rank_layer.cpp: lanes, host thread, events.
   void run_rank(std::uint32_t rank);
   void run_lane(std::uint32_t rank, std::uint8_t lane);
   bool step_lane(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i);
+  bool next_turn(std::uint32_t rank, std::uint8_t lane);
+  void enter(std::uint32_t rank, std::uint8_t lane, std::uint32_t stretch);
   bool wrap(std::uint32_t rank, std::uint8_t lane);
+  const HostWait* next_host_wait(std::uint32_t rank);
+  /// Of the turns before the host's: what its host_waits do not say.
+  std::uint32_t host_events(std::uint32_t rank) const {
+    const HostPlace& place = ranks_[rank].host_place;
+    return place.turn * role_of(rank).stretches[place.stretch].events;
+  }
   void record_wrap(std::uint32_t rank, std::size_t lane, std::uint32_t step, Time when);
   std::optional<Time> all_lanes_in(std::uint32_t rank, std::uint32_t step) const;
   void set_event(std::uint32_t rank, std::uint32_t event, std::uint32_t step, Time when);
@@ -147,7 +214,8 @@ class Runner {
     return first_event_[rank] + 2 * std::size_t{event} + (step & 1U);
   }
   bool launched(std::uint32_t rank, std::uint32_t step, std::uint32_t epoch) const;
-  Time launch_time(std::uint32_t rank, std::uint32_t step, const LaneInstruction& i) const;
+  Time launch_time(std::uint32_t rank, const LaneState& lane, const LaneInstruction& i) const;
+  Time launched_at_least(std::uint32_t rank, Time ready, Time launch);
   void advance_host(std::uint32_t rank);
   void side_segment(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i);
 
@@ -229,6 +297,9 @@ class Runner {
   std::vector<std::uint32_t> dirty_;
   std::vector<std::uint64_t> ended_;
   std::vector<TimeQueue::Entry> due_;
+
+  std::vector<Photograph> photographs_;  // of the turns before, the last ones; see turns.cpp
+  bool may_skip_ = false;
 
   // Per step: the state of every rank at the end of its program, relative to the step's boundary.
   std::vector<std::vector<Duration>> wraps_;

@@ -83,13 +83,16 @@ struct RankAccount {
   Duration total() const;                             // of the disjoint parts: the step
   RankAccount& operator+=(const RankAccount& other);
   RankAccount divided_by(std::int64_t n) const;
+  /// Adds n times what has come since it was `before`.
+  void repeat_since(const RankAccount& before, std::int64_t n);
 
   friend bool operator==(const RankAccount&, const RankAccount&) = default;
 };
 
 struct RunOptions {
-  bool segments = true;            // false: every kernel is an event of its own (the reference)
-  bool closed_forms = true;        // false: every transfer goes through the fluid layer
+  bool segments = true;      // false: every kernel is an event of its own (the reference)
+  bool closed_forms = true;  // false: every transfer goes through the fluid layer
+  bool skip_turns = true;    // false: every turn of a repeat is run, also where they are alike
   bool last_in_first_out = false;  // order of the worklist; the result may not depend on it
   bool cold = false;               // one step from rest instead of the steady state
   int max_steps = 6;               // give up waiting for the steady state after that many
@@ -103,11 +106,12 @@ struct RunResult {
   int steps = 0;       // simulated
   std::vector<Duration> measured;  // RunOptions::measured steps, one by one
   std::vector<RankAccount> ranks;
-  std::int64_t works = 0;      // kernels executed
+  std::int64_t works = 0;      // kernels executed, also in the turns skipped; so the next two
   std::int64_t joins = 0;      // memberships in transfers
   std::int64_t transfers = 0;  // transfers executed
   std::int64_t queued = 0;     // events of the ordered queue
   std::int64_t walked = 0;     // segments cut and walked kernel by kernel
+  std::int64_t skipped = 0;    // turns of repeats that were like those before, by rank
   std::int64_t flows = 0;      // transfers of the fluid layer
 };
 

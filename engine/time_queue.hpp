@@ -32,6 +32,13 @@ class TimeQueue {
     buckets_[bucket].push_back({id, version});
   }
 
+  /// All later by `by`.
+  void shift(Duration by) {
+    for (Instant& instant : heap_) instant.time += by;
+    for (Time& time : times_) time += by;
+    recent_.fill(none);
+  }
+
   /// Removes the entries of the earliest instant and appends them to `out`. Instants pushed again
   /// later come again.
   void take(std::vector<Entry>& out) {

@@ -37,12 +37,14 @@ class Machine {
         router_(cluster_),
         table_(read_calibrations(scenario.tables)),
         network_(network_of(scenario)),
-        ablated_(*network_, scenario.run.without) {}
+        ablated_(*network_, scenario.run.without),
+        layouts_(cluster_, ablated_) {}
 
   const topology::Cluster& cluster() const { return cluster_; }
   const topology::Router& router() const { return router_; }
   const CalibrationTable& table() const { return table_; }
   const NetworkModel& network() const { return ablated_; }
+  const Layouts& layouts() const { return layouts_; }
 
  private:
   std::unique_ptr<NetworkModel> network_of(const Scenario& s) const {
@@ -59,6 +61,7 @@ class Machine {
   CalibrationTable table_;
   std::unique_ptr<NetworkModel> network_;
   AblatedNetwork ablated_;
+  Layouts layouts_;
 };
 
 /// What the user's keys and NCCL variables do not do here, and what there is to say of the machine.
@@ -175,15 +178,16 @@ void name_ranks(Timeline& timeline, const engine::Fold& fold) {
     timeline.ranks[first[folded]] = fold.multiplicity[folded];
 }
 
-engine::RunResult run_folded(const Scenario& s, const engine::System& system, StepReport& report,
+engine::RunResult run_folded(const Scenario& s, const StepSystem& bound, StepReport& report,
                              std::vector<std::int64_t>& multiplicity, TimelineRecorder* recorder) {
+  const engine::System& system = bound.system;
   const bool jitter = system.jitter.on();
   const engine::RunOptions options{.cold = s.run.steps == Steps::cold,
                                    .measured = jitter ? static_cast<int>(s.noise.steps) : 0};
   if (jitter && s.run.check_fold)
     report.warnings.emplace_back("nothing to check: noise of kernels makes every rank different");
   if (s.run.fold && !jitter) {
-    const engine::Fold fold = engine::fold(system);
+    const engine::Fold fold = engine::fold(system, *bound.layout->classes_of(system));
     engine::RunResult folded = engine::run(fold.system, options, recorder);
     if (recorder != nullptr) name_ranks(recorder->timeline(), fold);
     multiplicity = fold.multiplicity;
@@ -221,8 +225,8 @@ StepReport answer(const Scenario& scenario, Timeline* timeline) {
   use_measurements(report.scenario, machine.table());
   const CalibratedKernels kernels(machine.table(), s.node.gpu, s.software);
   const workloads::StepProgram program =
-      workloads::make_step_program(s.model, s.plan, s.batch, s.precision, s.software);
-  StepSystem bound = make_step_system(s, program, machine.cluster(), kernels, machine.network());
+      workloads::make_repeating_program(s.model, s.plan, s.batch, s.precision, s.software);
+  StepSystem bound = make_step_system(s, program, machine.layouts(), kernels, machine.network());
 
   if (!s.run.without.jitter) add_noise(s.noise, s.run.seed, s.node.gpus, bound.system);
 
@@ -230,7 +234,7 @@ StepReport answer(const Scenario& scenario, Timeline* timeline) {
   std::optional<TimelineRecorder> recorder;
   if (timeline != nullptr) recorder.emplace(program, *timeline);
   const engine::RunResult result =
-      run_folded(s, bound.system, report, multiplicity, recorder ? &*recorder : nullptr);
+      run_folded(s, bound, report, multiplicity, recorder ? &*recorder : nullptr);
   if (timeline != nullptr) settle(*timeline);
   if (!result.steady)
     report.warnings.push_back(fmt::format(

@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 
-#include "sim/group_links.hpp"
-#include "sim/link_classes.hpp"
 #include "sim/noise.hpp"
 
 namespace stepcast::sim {
@@ -48,45 +45,22 @@ std::uint8_t class_of(Traffic traffic) {
   throw BrokenPromise("unknown traffic");
 }
 
-/// Slots that a group kind fills, and which members it fills them for (-1: all).
-struct SlotRule {
-  workloads::Slot slot;
-  GroupKind kind;
-  int member;
-};
-constexpr std::array<SlotRule, workloads::num_slots> slot_rules{{
-    {workloads::tensor_slot, GroupKind::tensor, -1},
-    {workloads::data_slot, GroupKind::data, -1},
-    {workloads::world_slot, GroupKind::world, -1},
-    {workloads::send_next_slot, GroupKind::pipeline_forward, 0},
-    {workloads::receive_previous_slot, GroupKind::pipeline_forward, 1},
-    {workloads::send_previous_slot, GroupKind::pipeline_backward, 0},
-    {workloads::receive_next_slot, GroupKind::pipeline_backward, 1},
-    {workloads::embedding_slot, GroupKind::embedding, -1},
-    {workloads::shard_slot, GroupKind::shard, -1},
-    {workloads::replica_slot, GroupKind::replica, -1},
-    {workloads::context_slot, GroupKind::context, -1},
-    {workloads::context_ring_slot, GroupKind::context_ring, -1},
-}};
-
 class Binder {
  public:
-  Binder(const Scenario& scenario, const workloads::StepProgram& program,
-         const topology::Cluster& cluster, const KernelModel& kernels, const NetworkModel& network)
+  Binder(const Scenario& scenario, const workloads::StepProgram& program, const Layouts& layouts,
+         const KernelModel& kernels, const NetworkModel& network)
       : scenario_(scenario),
         program_(program),
-        cluster_(cluster),
+        layout_(layouts.of(layout_key(scenario.plan, program))),
         kernels_(kernels),
         network_(network) {}
 
   StepSystem bind() {
-    engine::System& s = out_.system;
-    s.roles = program_.roles;
-    for (std::int64_t r = 0; r < scenario_.plan.ranks(); ++r)
-      s.role_of_rank.push_back(
-          static_cast<std::uint32_t>(coordinates_of(scenario_.plan, r).pipeline));
+    out_.layout = layout_;
+    out_.system = layout_->groups();
+    out_.system.roles = program_.roles;
     bind_host();
-    bind_communicators();
+    count_calls();
     bind_transfers();
     bind_links();
     bind_works();
@@ -106,43 +80,17 @@ class Binder {
     costs[workloads::step_call] = w.step_overhead;
   }
 
-  bool used(GroupKind kind) const {
-    return std::ranges::any_of(program_.collectives,
-                               [&](const auto& c) { return c.group == kind; });
-  }
-
-  void bind_communicators() {
-    engine::System& s = out_.system;
-    s.communicator_of.assign(workloads::num_slots,
-                             std::vector<std::uint32_t>(s.num_ranks(), engine::no_communicator));
-    for (int k = 0; k < workloads::num_group_kinds; ++k) {
-      const auto kind = static_cast<GroupKind>(k);
-      if (!used(kind)) continue;
-      for (const auto& ranks : groups(scenario_.plan, kind)) {
-        const auto id = static_cast<std::uint32_t>(s.communicators.size());
-        for (const SlotRule& rule : slot_rules) {
-          if (rule.kind != kind) continue;
-          for (std::size_t m = 0; m < ranks.size(); ++m)
-            if (rule.member < 0 || static_cast<std::size_t>(rule.member) == m)
-              s.communicator_of[rule.slot][static_cast<std::size_t>(ranks[m])] = id;
-        }
-        engine::Communicator communicator;
-        for (const std::int64_t r : ranks)
-          communicator.members.push_back(static_cast<std::uint32_t>(r));
-        communicator.pattern = pattern_of(shape_of(cluster_, kind, ranks));
-        patterns_of_kind_[static_cast<std::size_t>(k)].insert(communicator.pattern);
-        s.communicators.push_back(std::move(communicator));
-        kind_of_communicator_.push_back(kind);
-      }
+  /// Times that each role runs each kernel and joins each collective.
+  void count_calls() {
+    for (const engine::Program& role : program_.roles) {
+      RoleCalls& calls = calls_.emplace_back();
+      calls.works.resize(program_.kernels.size());
+      calls.joins.resize(program_.collectives.size());
+      engine::each_call(role, [&](const engine::Instruction& i, std::int64_t times) {
+        if (i.op == engine::Op::work) calls.works[i.arg] += static_cast<double>(times);
+        if (i.op == engine::Op::join) calls.joins[i.arg] += static_cast<double>(times);
+      });
     }
-    s.num_patterns = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(shapes_.size()));
-  }
-
-  std::uint32_t pattern_of(const GroupShape& shape) {
-    const auto [at, added] =
-        pattern_index_.try_emplace(shape, static_cast<std::uint32_t>(shapes_.size()));
-    if (added) shapes_.push_back(shape);
-    return at->second;
   }
 
   /// Copy engines hold no SM, so their collectives need a class without kernels of NCCL: one that
@@ -163,9 +111,9 @@ class Binder {
     for (std::size_t c = 0; c < program_.collectives.size(); ++c) {
       const workloads::Collective& collective = program_.collectives[c];
       const Traffic traffic = traffic_of(collective.group);
-      for (const std::uint32_t p : patterns_of_kind_[static_cast<std::size_t>(collective.group)]) {
-        const CollectiveTime time =
-            network_.time_of(collective.kind, collective.bytes, collective.dtype, shapes_[p]);
+      for (const std::uint32_t p : layout_->patterns_of(collective.group)) {
+        const CollectiveTime time = network_.time_of(collective.kind, collective.bytes,
+                                                     collective.dtype, layout_->shapes()[p]);
         // A group of one, or nothing to move: over at once.
         const double alone = std::max(seconds(time.duration), 1e-12);
         const auto bytes = static_cast<double>(collective.bytes.value);
@@ -182,54 +130,33 @@ class Binder {
     }
   }
 
-  /// Times that each collective is joined, in the role that does so most often.
-  std::vector<double> count_joins() const {
-    std::vector<double> most(program_.collectives.size(), 0.0);
-    for (const engine::Program& role : program_.roles) {
-      std::vector<double> joins(most.size(), 0.0);
-      for (const engine::Instruction& i : role.instructions)
-        if (i.op == engine::Op::join) joins[i.arg] += 1.0;
-      for (std::size_t c = 0; c < most.size(); ++c) most[c] = std::max(most[c], joins[c]);
-    }
+  /// Times that a collective is joined, in the role that does so most often.
+  double most_joins(std::size_t collective) const {
+    double most = 0.0;
+    for (const RoleCalls& role : calls_) most = std::max(most, role.joins[collective]);
     return most;
   }
-
-  /// The loads that stand for all collectives of a group, and the bytes of one flow per byte.
-  struct LoadSet {
-    workloads::CollectiveKind kind{};
-    Algorithm algorithm{};
-    double unit = 1.0;
-    double bytes = -1.0;  // that it moves in a step
-  };
 
   /// Transfers count the bytes of one flow, of which `unit` move per byte of the collective. Links
   /// are shared fairly by flows: a ring over eight rails and a message on one of them each get half
   /// of that NIC, although only an eighth of the ring's bytes cross it. A communicator has one set
   /// of loads: that of the kind and algorithm by which it moves most bytes.
-  LoadSet count_by_flow(GroupKind kind, std::uint32_t pattern,
-                        const std::vector<std::int64_t>& ranks) {
+  Movement count_by_flow(GroupKind kind, std::uint32_t pattern) {
     engine::System& s = out_.system;
-    const std::vector<double> joins = count_joins();
-    std::map<std::pair<workloads::CollectiveKind, Algorithm>, LoadSet> sets;
+    std::map<std::pair<workloads::CollectiveKind, Algorithm>, double> bytes;  // moved in a step
     for (std::size_t c = 0; c < program_.collectives.size(); ++c) {
       const workloads::Collective& collective = program_.collectives[c];
       if (collective.group != kind) continue;
       const Algorithm algorithm = times_[c * s.num_patterns + pattern].algorithm;
-      const auto [set, first] = sets.try_emplace({collective.kind, algorithm});
-      if (first)
-        set->second = {
-            collective.kind, algorithm,
-            busiest_end(cluster_, loads_of(network_, kind, collective.kind, algorithm, ranks)),
-            0.0};
+      const double unit = layout_->unit_of({kind, pattern, collective.kind, algorithm});
       engine::Transfer& transfer = s.transfers[c * s.num_patterns + pattern];
-      transfer.bytes *= set->second.unit;
-      transfer.cap = transfer.cap * set->second.unit;
-      set->second.bytes += transfer.bytes * joins[c];
+      transfer.bytes *= unit;
+      transfer.cap = transfer.cap * unit;
+      bytes[{collective.kind, algorithm}] += transfer.bytes * most_joins(c);
     }
-    LoadSet heaviest;
-    for (const auto& [key, set] : sets)
-      if (set.bytes > heaviest.bytes) heaviest = set;
-    return heaviest;
+    const auto heaviest =
+        std::ranges::max_element(bytes, {}, [](const auto& b) { return b.second; });
+    return {kind, pattern, heaviest->first.first, heaviest->first.second};
   }
 
   /// The fastest a communicator's transfers ever drain, by kind and pattern.
@@ -244,21 +171,19 @@ class Binder {
 
   void bind_links() {
     engine::System& s = out_.system;
-    LinkClasses classes(cluster_);
-    std::map<std::pair<GroupKind, std::uint32_t>, LoadSet> sets;
-    std::vector<std::int64_t> ranks;
-    for (std::size_t c = 0; c < s.communicators.size(); ++c) {
-      const GroupKind kind = kind_of_communicator_[c];
-      ranks.assign(s.communicators[c].members.begin(), s.communicators[c].members.end());
-      const std::uint32_t pattern = s.communicators[c].pattern;
-      const auto [set, first] = sets.try_emplace({kind, pattern});
-      if (first) set->second = count_by_flow(kind, pattern, ranks);
-      std::vector<LinkLoad> loads =
-          loads_of(network_, kind, set->second.kind, set->second.algorithm, ranks);
-      for (LinkLoad& load : loads) load.bytes_per_byte /= set->second.unit;
-      classes.add(static_cast<std::uint32_t>(c), loads, fastest(kind, pattern));
+    std::vector<Movement> movements;
+    std::map<std::pair<GroupKind, std::uint32_t>, double> fastest_of;
+    for (int k = 0; k < workloads::num_group_kinds; ++k) {
+      const auto kind = static_cast<GroupKind>(k);
+      for (const std::uint32_t pattern : layout_->patterns_of(kind)) {
+        movements.push_back(count_by_flow(kind, pattern));
+        fastest_of[{kind, pattern}] = fastest(kind, pattern);
+      }
     }
-    classes.build(s);
+    std::vector<double> fastest;
+    for (std::size_t c = 0; c < s.communicators.size(); ++c)
+      fastest.push_back(fastest_of.at({layout_->kind_of(c), s.communicators[c].pattern}));
+    layout_->picture_of(movements)->put_on(s, fastest);
   }
 
   static bool on_tensor_cores(const workloads::Kernel& kernel) {
@@ -305,29 +230,30 @@ class Binder {
   }
 
   void account_loads() {
-    const engine::System& s = out_.system;
-    for (const engine::Program& role : s.roles) {
+    for (const RoleCalls& calls : calls_) {
       RoleLoad load;
       load.compute_seconds.assign(num_provenances, 0.0);
       load.network_seconds.assign(num_provenances, 0.0);
-      for (const engine::Instruction& i : role.instructions) {
-        if (i.op == engine::Op::work) {
-          const KernelTime& time = kernel_times_[i.arg];
-          const double t = seconds(time.duration);
-          load.compute_seconds[static_cast<std::size_t>(time.provenance)] += t;
-          if (time.tensor_fraction > 0.0) load.tensor_seconds += t;
-          load.memory_seconds += t * time.memory_fraction;
-        } else if (i.op == engine::Op::join) {
-          const auto kind = static_cast<std::size_t>(program_.collectives[i.arg].group);
-          const CollectiveTime& time =
-              times_[i.arg * s.num_patterns + *patterns_of_kind_[kind].begin()];
-          load.network_seconds[static_cast<std::size_t>(time.provenance)] += seconds(time.duration);
-        }
+      for (std::size_t w = 0; w < calls.works.size(); ++w) {
+        const KernelTime& time = kernel_times_[w];
+        const double t = calls.works[w] * seconds(time.duration);
+        load.compute_seconds[static_cast<std::size_t>(time.provenance)] += t;
+        if (time.tensor_fraction > 0.0) load.tensor_seconds += t;
+        load.memory_seconds += t * time.memory_fraction;
+      }
+      for (std::size_t c = 0; c < calls.joins.size(); ++c) {
+        const std::uint32_t first = layout_->patterns_of(program_.collectives[c].group).front();
+        const CollectiveTime& time = times_[c * out_.system.num_patterns + first];
+        load.network_seconds[static_cast<std::size_t>(time.provenance)] +=
+            calls.joins[c] * seconds(time.duration);
       }
       out_.loads.push_back(std::move(load));
     }
   }
 
+  struct RoleCalls {
+    std::vector<double> works, joins;
+  };
   struct ClassLoad {
     std::int64_t ctas = 0;
     BytesPerSecond memory{};
@@ -335,14 +261,11 @@ class Binder {
 
   const Scenario& scenario_;
   const workloads::StepProgram& program_;
-  const topology::Cluster& cluster_;
+  const std::shared_ptr<const Layout> layout_;
   const KernelModel& kernels_;
   const NetworkModel& network_;
   StepSystem out_;
-  std::map<GroupShape, std::uint32_t> pattern_index_;
-  std::vector<GroupShape> shapes_;
-  std::array<std::set<std::uint32_t>, workloads::num_group_kinds> patterns_of_kind_;
-  std::vector<GroupKind> kind_of_communicator_;
+  std::vector<RoleCalls> calls_;  // by role
   std::vector<CollectiveTime> times_;
   std::vector<KernelTime> kernel_times_;
   std::array<ClassLoad, engine::num_classes> classes_{};
@@ -351,9 +274,9 @@ class Binder {
 }  // namespace
 
 StepSystem make_step_system(const Scenario& scenario, const workloads::StepProgram& program,
-                            const topology::Cluster& cluster, const KernelModel& kernels,
+                            const Layouts& layouts, const KernelModel& kernels,
                             const NetworkModel& network) {
-  return Binder(scenario, program, cluster, kernels, network).bind();
+  return Binder(scenario, program, layouts, kernels, network).bind();
 }
 
 }  // namespace stepcast::sim

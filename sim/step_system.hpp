@@ -1,14 +1,15 @@
-// Puts times and links on a step program: StepProgram + Cluster + KernelModel + NetworkModel become
+// Puts times and links on a step program: StepProgram + Layout + KernelModel + NetworkModel become
 // an engine::System, with what the report needs to explain it.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "engine/system.hpp"
 #include "sim/kernel_model.hpp"
+#include "sim/layout.hpp"
 #include "sim/network_model.hpp"
 #include "sim/scenario.hpp"
-#include "topology/cluster.hpp"
 #include "workloads/step_program.hpp"
 
 namespace stepcast::sim {
@@ -24,10 +25,11 @@ struct RoleLoad {
 struct StepSystem {
   engine::System system;
   std::vector<RoleLoad> loads;  // by role
+  std::shared_ptr<const Layout> layout;
 };
 
 StepSystem make_step_system(const Scenario& scenario, const workloads::StepProgram& program,
-                            const topology::Cluster& cluster, const KernelModel& kernels,
+                            const Layouts& layouts, const KernelModel& kernels,
                             const NetworkModel& network);
 
 }  // namespace stepcast::sim

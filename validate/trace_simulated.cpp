@@ -42,7 +42,9 @@ Bound bind(const sim::Scenario& s) {
   const sim::CalibratedKernels kernels(table, s.node.gpu, s.software);
   Bound out;
   out.program = workloads::make_step_program(s.model, s.plan, s.batch, s.precision, s.software);
-  out.system = sim::make_step_system(s, out.program, cluster, kernels, *network).system;
+  out.system =
+      sim::make_step_system(s, out.program, sim::Layouts(cluster, *network), kernels, *network)
+          .system;
   return out;
 }
 

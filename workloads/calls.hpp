@@ -7,11 +7,9 @@
 #include "engine/program.hpp"
 #include "workloads/piece.hpp"
 #include "workloads/step_program.hpp"
+#include "workloads/writer_state.hpp"
 
 namespace stepcast::workloads {
-
-/// An event between lanes, as engine numbers them.
-using Event = std::uint32_t;
 
 class Calls {
  public:
@@ -43,6 +41,16 @@ class Calls {
   /// Each context rank sends to the next and receives from the one before, beside compute.
   void start_ring(std::uint32_t collective);
   void wait_ring();
+
+  /// What was called since `first` is called `more` times again; `events` of it were recorded.
+  void repeat(std::uint32_t first, std::uint32_t more, std::uint32_t events) {
+    builder_.repeat(first, more, events);
+  }
+  const engine::ProgramBuilder& builder() const { return builder_; }
+  void visit(WriterState& state) {
+    state.event(tensor_done_);
+    state.event(ring_done_);
+  }
 
   engine::Program take() { return builder_.take(); }
 

@@ -216,4 +216,12 @@ void GradientBuckets::after_optimizer() {
   calls_.after(compute, data_lane);
 }
 
+void GradientBuckets::visit(WriterState& state) {
+  for (const std::int64_t v : {bucket_elements_, std::int64_t{first_bucket_},
+                               static_cast<std::int64_t>(copies_back_.size())})
+    state.value(v);
+  state.event(reduced_);
+  state.all(gathered_);
+}
+
 }  // namespace stepcast::workloads

@@ -31,6 +31,7 @@ class GradientBuckets {
   void after_optimizer();
 
   bool has_root() const { return has_root_; }
+  void visit(WriterState& state);
 
  private:
   struct TensorKernels {

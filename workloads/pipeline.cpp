@@ -52,6 +52,24 @@ std::vector<Turn> turns_of_stage(const PipelineShape& p, std::int64_t stage) {
   return turns;
 }
 
+AlikeTurns alike_turns(const std::vector<Turn>& turns, const PipelineShape& p, std::size_t first) {
+  AlikeTurns best;
+  const auto round = static_cast<std::size_t>(group_of(p) * p.chunks);
+  std::vector<std::size_t> periods{1, 2};  // of GPipe's passes, of 1F1B
+  if (p.chunks > 1) periods = {round, 2 * round};
+  for (const std::size_t period : periods) {
+    std::size_t end = first;  // turns before it are like those a period later
+    while (end + period < turns.size() && turns[end].pass == turns[end + period].pass &&
+           turns[end].chunk == turns[end + period].chunk)
+      ++end;
+    // A writer looks a turn or two ahead, and does other things in a chunk's last backward, which
+    // is among the last period: that and two turns more are left out.
+    const std::size_t blocks = end > first + 2 ? (end - 2 - first) / period : 0;
+    if (blocks * period > best.blocks * best.period) best = {period, blocks};
+  }
+  return best;
+}
+
 std::int64_t peak_in_flight(const PipelineShape& p, std::int64_t stage,
                             const std::vector<std::int64_t>& weight_of_chunk) {
   std::int64_t alive = 0, peak = 0;

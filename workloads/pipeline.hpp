@@ -2,6 +2,7 @@
 // FRAMEWORKS 9. Knows no times and no communication.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -33,6 +34,15 @@ struct PipelineShape {
 /// the other, backwards mirrored, w = min(2(p-1-r) + (v-1)g, mv); g = p as in Megatron, m divided
 /// by rounds of at least p where p does not divide m, as in torch. FRAMEWORKS 9.
 std::vector<Turn> turns_of_stage(const PipelineShape&, std::int64_t stage);
+
+/// Turns [first, first + blocks x period) of a schedule that do the same, but for the micro-batch,
+/// in every period. Neither a chunk's last backward nor its surroundings are among them.
+struct AlikeTurns {
+  std::size_t period = 0, blocks = 0;
+};
+
+/// The alike turns from `first` on, those that cover most; none: no blocks.
+AlikeTurns alike_turns(const std::vector<Turn>& turns, const PipelineShape&, std::size_t first);
 
 /// Most of `weight_of_chunk` that forwards have brought and no backward has taken away: what a
 /// stage holds at once. With weight 1 and one chunk: m for GPipe, min(p-r, m) for 1F1B; interleaved

@@ -1,6 +1,7 @@
 #include "workloads/pipeline_exchange.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace stepcast::workloads {
 namespace {
@@ -135,6 +136,19 @@ void PipelineExchange::exchange(std::size_t turn) {
     if (ends_exchange(next)) break;
   }
   for (const Event event : all) calls_.host_wait(event);
+}
+
+void PipelineExchange::visit(WriterState& state, std::size_t next, std::size_t ahead) {
+  state.event(sent_);
+  state.value(exchanged_ == 0 ? 0 : static_cast<std::int64_t>(next - exchanged_));
+  for (std::size_t turn = next; turn < next + ahead; ++turn) state.event(received_.at(turn));
+}
+
+void PipelineExchange::pass(std::size_t next, std::size_t turns) {
+  if (exchanged_ > 0) exchanged_ += turns;
+  // Receives that were posted ahead of `next` are now ahead of the turn that comes.
+  for (std::size_t turn = received_.size(); turn-- > next + turns;)
+    received_[turn] = std::exchange(received_[turn - turns], std::nullopt);
 }
 
 }  // namespace stepcast::workloads

@@ -27,6 +27,11 @@ class PipelineExchange {
   /// Hands on its output.
   void after(std::size_t turn);
 
+  /// The state before turn `next`, as far as `ahead` turns behind it.
+  void visit(WriterState& state, std::size_t next, std::size_t ahead);
+  /// Turns [next, next + turns) are done as those before; `next` + turns is the next one.
+  void pass(std::size_t next, std::size_t turns);
+
   bool first_part(const Turn& turn) const { return stage_ == 0 && turn.chunk == 0; }
   bool last_part(const Turn& turn) const {
     return stage_ == in_.plan.pipeline - 1 && turn.chunk == in_.plan.virtual_stages - 1;

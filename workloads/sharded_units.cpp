@@ -249,4 +249,13 @@ void ShardedUnits::finish_backward() {
   if (summed_) calls_.wait(compute, *summed_);
 }
 
+void ShardedUnits::visit(WriterState& state) {
+  for (State& unit : states_) {
+    state.value(unit.unsharded ? 1 : 0);
+    state.event(unit.gathered);
+  }
+  for (auto* event : {&copied_out_, &reduced_, &summed_}) state.event(*event);
+  for (auto* events : {&freed_, &copied_gradients_}) state.all(*events);
+}
+
 }  // namespace stepcast::workloads

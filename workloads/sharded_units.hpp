@@ -48,6 +48,7 @@ class ShardedUnits {
   void after_optimizer() {}
 
   bool has_root() const { return has_root_; }
+  void visit(WriterState& state);
 
  private:
   struct Kernels {  // of one kind of unit; absent: the software does not need it

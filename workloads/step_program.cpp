@@ -41,7 +41,7 @@ std::uint8_t lanes_of(const engine::Program& program) {
 class StageWriter {
  public:
   StageWriter(const StepInputs& in, KernelTable& table, std::int64_t stage);
-  engine::Program write();
+  engine::Program write(bool repeating);
 
  private:
   using DataParallelCalls = std::variant<ShardedUnits, GradientBuckets>;
@@ -65,6 +65,12 @@ class StageWriter {
   bool has_root(const Turn& turn) const {
     return exchange_.first_part(turn) || exchange_.last_part(turn);
   }
+  void write_turn(std::size_t turn);
+  std::size_t write_alike(std::size_t turn, const AlikeTurns& alike);
+  bool same_calls(std::uint32_t first, std::uint32_t middle, std::uint32_t events) const;
+  void visit(WriterState& state, std::size_t next, std::size_t ahead);
+  bool any_first_backward(std::size_t first, std::size_t end) const;
+  void count_turns(std::size_t first, std::size_t turns);
   void sum_shared_gradients();
   void tail();
 
@@ -219,13 +225,98 @@ void StageWriter::tail() {
     calls_.host_wait(calls_.record(compute));  // loss.item()
 }
 
-engine::Program StageWriter::write() {
+void StageWriter::write_turn(std::size_t turn) {
+  if (exchange_.turns()[turn].pass == Pass::forward)
+    forward(turn);
+  else
+    backward(turn);
+}
+
+void StageWriter::visit(WriterState& state, std::size_t next, std::size_t ahead) {
+  calls_.visit(state);
+  data([&](auto& d) { d.visit(state); });
+  exchange_.visit(state, next, ahead);
+}
+
+/// Whether the calls from `middle` on are those from `first` to there again, with events that are
+/// `events` later.
+bool StageWriter::same_calls(std::uint32_t first, std::uint32_t middle,
+                             std::uint32_t events) const {
+  const std::vector<engine::Instruction>& all = calls_.builder().instructions();
+  if (all.size() - middle != middle - first) return false;
+  return std::equal(
+      all.begin() + first, all.begin() + middle, all.begin() + middle,
+      [events](engine::Instruction a, const engine::Instruction& b) {
+        if (a.op == engine::Op::record || a.op == engine::Op::wait || a.op == engine::Op::host_wait)
+          a.arg += events;
+        return a == b;
+      });
+}
+
+/// Whether a chunk has its first backward among turns [first, end), which come next.
+bool StageWriter::any_first_backward(std::size_t first, std::size_t end) const {
+  const auto turns = exchange_.turns().begin();
+  return std::any_of(turns + static_cast<std::ptrdiff_t>(first),
+                     turns + static_cast<std::ptrdiff_t>(end), [&](const Turn& turn) {
+                       return turn.pass == Pass::backward &&
+                              backwards_of_chunk_[static_cast<std::size_t>(turn.chunk)] == 0;
+                     });
+}
+
+/// Writes alike turns until a block of them equals the one before in its calls and in what the
+/// writer remembers: all others are its repeats, as what follows depends on nothing else. Returns
+/// the next turn.
+std::size_t StageWriter::write_alike(std::size_t turn, const AlikeTurns& alike) {
+  const std::size_t ahead = alike.period + 1;
+  std::uint32_t previous = 0;
+  for (std::size_t block = 0; block < alike.blocks; ++block, turn += alike.period) {
+    const std::uint32_t first = calls_.builder().size(), events = calls_.builder().num_events();
+    WriterState before;
+    visit(before, turn, ahead);
+    const bool first_backward = any_first_backward(turn, turn + alike.period);
+    for (std::size_t t = turn; t < turn + alike.period; ++t) write_turn(t);
+    const std::uint32_t each = calls_.builder().num_events() - events;
+    const std::size_t next = turn + alike.period, left = alike.blocks - block - 1;
+    WriterState after;
+    visit(after, next, ahead);
+    const bool again = block > 0 && left > 0 && !first_backward && after.follows(before, each) &&
+                       same_calls(previous, first, each);
+    previous = first;
+    if (!again) continue;
+    const auto more = static_cast<std::uint32_t>(left);
+    calls_.repeat(first, more, each);
+    WriterState carried(before, each, more);
+    visit(carried, next, ahead);
+    exchange_.pass(next, left * alike.period);
+    count_turns(next, left * alike.period);
+    return next + left * alike.period;
+  }
+  return turn;
+}
+
+/// Counts turns [first, first + turns) as written.
+void StageWriter::count_turns(std::size_t first, std::size_t turns) {
+  for (std::size_t t = first; t < first + turns; ++t) {
+    const Turn& turn = exchange_.turns()[t];
+    if (turn.pass == Pass::forward) {
+      ++forwards_;
+    } else {
+      ++backwards_;
+      ++backwards_of_chunk_[static_cast<std::size_t>(turn.chunk)];
+    }
+  }
+}
+
+engine::Program StageWriter::write(bool repeating) {
   calls_.host_work(step_call);
-  for (std::size_t turn = 0; turn < exchange_.turns().size(); ++turn) {
-    if (exchange_.turns()[turn].pass == Pass::forward)
-      forward(turn);
+  const PipelineShape shape{in_.plan.schedule, in_.plan.pipeline, in_.batch.micro_batches,
+                            in_.plan.virtual_stages};
+  for (std::size_t turn = 0; turn < exchange_.turns().size();) {
+    const AlikeTurns alike = repeating ? alike_turns(exchange_.turns(), shape, turn) : AlikeTurns{};
+    if (alike.blocks > 2)
+      turn = write_alike(turn, alike);
     else
-      backward(turn);
+      write_turn(turn++);
   }
   tail();
   engine::Program program = calls_.take();
@@ -234,23 +325,32 @@ engine::Program StageWriter::write() {
   return program;
 }
 
+StepProgram make_program(const StepInputs& in, bool repeating) {
+  expects(in.plan.tensor >= 1 && in.plan.pipeline >= 1 && in.plan.context >= 1 &&
+              in.shape.heads % in.plan.tensor == 0 && in.batch.micro_batches >= 1,
+          "a plan that check() accepts");
+  expects(in.precision.compute != Dtype::fp8, "a precision that check() accepts");
+  KernelTable table;
+  StepProgram out;
+  for (std::int64_t stage = 0; stage < in.plan.pipeline; ++stage)
+    out.roles.push_back(StageWriter(in, table, stage).write(repeating));
+  out.kernels = table.take_kernels();
+  out.collectives = table.take_collectives();
+  return out;
+}
+
 }  // namespace
 
 StepProgram make_step_program(const TransformerShape& shape, const ParallelPlan& plan,
                               const Batch& batch, const Precision& precision,
                               const Software& software) {
-  expects(plan.tensor >= 1 && plan.pipeline >= 1 && plan.context >= 1 &&
-              shape.heads % plan.tensor == 0 && batch.micro_batches >= 1,
-          "a plan that check() accepts");
-  expects(precision.compute != Dtype::fp8, "a precision that check() accepts");
-  const StepInputs in{shape, plan, batch, precision, software};
-  KernelTable table;
-  StepProgram out;
-  for (std::int64_t stage = 0; stage < plan.pipeline; ++stage)
-    out.roles.push_back(StageWriter(in, table, stage).write());
-  out.kernels = table.take_kernels();
-  out.collectives = table.take_collectives();
-  return out;
+  return make_program({shape, plan, batch, precision, software}, false);
+}
+
+StepProgram make_repeating_program(const TransformerShape& shape, const ParallelPlan& plan,
+                                   const Batch& batch, const Precision& precision,
+                                   const Software& software) {
+  return make_program({shape, plan, batch, precision, software}, true);
 }
 
 }  // namespace stepcast::workloads

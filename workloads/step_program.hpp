@@ -124,6 +124,11 @@ struct StepProgram {
 /// is broken.
 void check(const TransformerShape&, const ParallelPlan&, const Software&, const std::string& where);
 
+/// The same step with micro-batches that do the same as engine::Repeats, each written once.
+StepProgram make_repeating_program(const TransformerShape& shape, const ParallelPlan& plan,
+                                   const Batch& batch, const Precision& precision,
+                                   const Software& software);
+
 /// Writes the step of `shape` under `plan`. Throws BrokenPromise on a plan that check() refuses.
 StepProgram make_step_program(const TransformerShape& shape, const ParallelPlan& plan,
                               const Batch& batch, const Precision& precision,

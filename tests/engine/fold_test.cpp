@@ -78,3 +78,19 @@ TEST_CASE("folded and whole agree to the picosecond on random systems") {
   }
   CHECK(folded > 500);
 }
+
+TEST_CASE("systems are alike when the same of their weights, capacities and speeds are equal") {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    const System s = random_system(seed, false);
+    System scaled = s;
+    for (BytesPerSecond& c : scaled.link_capacity) c = c * 3.0;
+    for (Communicator& c : scaled.communicators)
+      for (LinkLoad& load : c.loads) load.weight *= 0.75;
+    INFO("seed " << seed);
+    REQUIRE(likeness_of(scaled) == likeness_of(s));
+    REQUIRE(classes_of(scaled).ranks == classes_of(s).ranks);
+    REQUIRE(classes_of(scaled).links == classes_of(s).links);
+    scaled.communicators.front().loads.front().weight *= 2;
+    REQUIRE_FALSE(likeness_of(scaled) == likeness_of(s));
+  }
+}

@@ -9,8 +9,8 @@
 #include "collective_rows.hpp"
 #include "engine/run.hpp"
 #include "sim/catalogue.hpp"
-#include "sim/link_classes.hpp"
 #include "sim/link_loads.hpp"
+#include "sim/link_picture.hpp"
 #include "sim/scenario_file.hpp"
 #include "sim/simulate.hpp"
 #include "sim/toml_value.hpp"
@@ -81,7 +81,7 @@ class Machine {
     s.communicator_of.assign(2, std::vector<std::uint32_t>(ranks, engine::no_communicator));
     s.num_patterns = static_cast<std::uint32_t>(jobs.size());
     s.transfers.resize(2 * jobs.size());
-    LinkClasses classes(cluster_);
+    std::vector<std::vector<LinkLoad>> loads_of_job;
     for (std::uint32_t j = 0; j < jobs.size(); ++j) {
       const std::uint32_t slot = jobs[j].kind == SR ? 1 : 0;
       engine::Communicator communicator{.members = {}, .pattern = j, .loads = {}};
@@ -95,9 +95,10 @@ class Machine {
       auto loads = loads_of(jobs[j]);
       const double unit = busiest_end(cluster_, loads);
       for (LinkLoad& load : loads) load.bytes_per_byte /= unit;
-      classes.add(j, loads, cluster_.node().nic.value);
+      loads_of_job.push_back(std::move(loads));
     }
-    classes.build(s);
+    const std::vector<double> fastest(jobs.size(), cluster_.node().nic.value);
+    LinkPicture(cluster_, loads_of_job).put_on(s, fastest);
     add_roles(s);
     return s;
   }

@@ -157,3 +157,25 @@ TEST_CASE("two steps in a row do not tangle: the second starts where the first e
     REQUIRE(LaneMachine(step, made.plan).run() == "");
   }
 }
+
+TEST_CASE("a step with repeats is the same step, call by call") {
+  std::size_t repeats = 0;
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    std::mt19937 random(seed);
+    RandomStep made(random);
+    made.batch.micro_batches *= 1 + seed % 8;
+    check(made.shape, made.plan, made.batch, "random");
+    INFO("seed " << seed);
+    const StepProgram whole = made.make();
+    const StepProgram repeating =
+        make_repeating_program(made.shape, made.plan, made.batch, made.precision, made.software);
+    REQUIRE(repeating.kernels == whole.kernels);
+    REQUIRE(repeating.collectives == whole.collectives);
+    REQUIRE(repeating.roles.size() == whole.roles.size());
+    for (std::size_t role = 0; role < whole.roles.size(); ++role) {
+      REQUIRE(engine::unrolled(repeating.roles[role]) == whole.roles[role]);
+      repeats += repeating.roles[role].repeats.size();
+    }
+  }
+  CHECK(repeats > 200);
+}
