@@ -20,10 +20,13 @@ class MemberWriter : public MemberVisitor<MemberWriter> {
   void member(const Key& key, Bound, const E& value, const Choices& choices) {
     put(key, word_for(choices, value));
   }
-  template <class T, class... Choices>
-  void member(const Key& key, Bound bound, const std::optional<T>& value,
-              const Choices&... choices) {
-    if (value) member(key, bound, *value, choices...);
+  template <class T>
+  void member(const Key& key, Bound bound, const std::optional<T>& value) {
+    if (value) member(key, bound, *value);
+  }
+  template <class E, class Choices>
+  void member(const Key& key, Bound bound, const std::optional<E>& value, const Choices& choices) {
+    if (value) member(key, bound, *value, choices);
   }
   template <class Choices>
   void member(const Key& key, Bound, const workloads::DataKinds& kinds, const Choices& choices) {

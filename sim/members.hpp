@@ -55,57 +55,57 @@ class MemberVisitor {
 
 template <class Spec, class Visitor>
 void visit_gpu(Spec& gpu, Visitor&& visit) {
-  visit.needs("architecture", gpu.architecture, architecture_names);
-  visit.needs("sms", gpu.sms);
-  visit.needs("tensor_peak", gpu.tensor_peak);
-  visit.may("tf32_peak", gpu.tf32_peak);
-  visit.may("fp8_peak", gpu.fp8_peak);
-  visit.needs("fp32_peak", gpu.fp32_peak);
-  visit.needs("memory", gpu.memory);
-  visit.needs("memory_bandwidth", gpu.memory_bandwidth);
-  visit.may("nvlink", gpu.nvlink);
-  visit.may("nvlink_links", gpu.nvlink_links);
-  visit.needs("tdp", gpu.tdp);
-  visit.needs("idle", gpu.idle);
-  visit.may("nccl_since", gpu.nccl_since);
+  visit.needs({"architecture", "generation"}, gpu.architecture, architecture_names);
+  visit.needs({"sms", "streaming multiprocessors"}, gpu.sms);
+  visit.needs({"tensor_peak", "dense, the 16-bit type of training"}, gpu.tensor_peak);
+  visit.may({"tf32_peak", "dense"}, gpu.tf32_peak);
+  visit.may({"fp8_peak", "dense"}, gpu.fp8_peak);
+  visit.needs({"fp32_peak", "outside tensor cores"}, gpu.fp32_peak);
+  visit.needs({"memory", "of one GPU"}, gpu.memory);
+  visit.needs({"memory_bandwidth", "of its memory"}, gpu.memory_bandwidth);
+  visit.may({"nvlink", "all links, one direction"}, gpu.nvlink);
+  visit.may({"nvlink_links", "of one GPU"}, gpu.nvlink_links);
+  visit.needs({"tdp", "power under full load"}, gpu.tdp);
+  visit.needs({"idle", "power of an empty card"}, gpu.idle);
+  visit.may({"nccl_since", "first NCCL that knows it"}, gpu.nccl_since);
 }
 
 /// Without its GPU, which is an entry of its own.
 template <class Spec, class Visitor>
 void visit_node(Spec& node, Visitor&& visit) {
-  visit.needs("kind", node.kind, node_kind_names);
-  visit.needs("gpus", node.gpus);
+  visit.needs({"kind", "how GPUs are joined inside"}, node.kind, node_kind_names);
+  visit.needs({"gpus", "of one node"}, node.gpus);
   visit.may("nvswitches", node.nvswitches);
-  visit.may("nvlinks", node.nvlinks);
-  visit.may("nvlink_per_link", node.nvlink_per_link);
-  visit.may("nvlink_latency", node.nvlink_latency);
-  visit.needs("nics", node.nics);
-  visit.needs("nic", node.nic);
-  visit.may("nic_latency", node.nic_latency);
-  visit.may("network", node.network, network_names);
+  visit.may({"nvlinks", "hybrid_cube_mesh: links between GPU i and j"}, node.nvlinks);
+  visit.may({"nvlink_per_link", "one direction"}, node.nvlink_per_link);
+  visit.may({"nvlink_latency", "one link: GPU to GPU, or to an NVSwitch"}, node.nvlink_latency);
+  visit.needs({"nics", "of one node"}, node.nics);
+  visit.needs({"nic", "one NIC, one direction"}, node.nic);
+  visit.may({"nic_latency", "one pass through a NIC"}, node.nic_latency);
+  visit.may({"network", "what the NICs speak"}, node.network, network_names);
   visit.needs("pcie_switches", node.pcie_switches);
-  visit.needs("pcie", node.pcie);
-  visit.may("pcie_latency", node.pcie_latency);
-  visit.may("sockets", node.sockets);
-  visit.may("socket", node.socket);
-  visit.may("socket_latency", node.socket_latency);
-  visit.may("gpu_direct", node.gpu_direct);
-  visit.may("cpu", node.cpu);
-  visit.may("max_power", node.max_power);
+  visit.needs({"pcie", "one x16 link, one direction"}, node.pcie);
+  visit.may({"pcie_latency", "one link"}, node.pcie_latency);
+  visit.may({"sockets", "processors"}, node.sockets);
+  visit.may({"socket", "between two of them, one direction"}, node.socket);
+  visit.may({"socket_latency", "between two of them"}, node.socket_latency);
+  visit.may({"gpu_direct", "NICs read GPU memory past the CPU"}, node.gpu_direct);
+  visit.may({"cpu", "intel or amd"}, node.cpu);
+  visit.may({"max_power", "of the node; 0: not known"}, node.max_power);
 }
 
 template <class Spec, class Visitor>
 void visit_fabric(Spec& fabric, Visitor&& visit) {
-  visit.needs("kind", fabric.kind, fabric_kind_names);
-  visit.may("ports", fabric.ports);
-  visit.may("tiers", fabric.tiers);
-  visit.may("oversubscription", fabric.oversubscription);
-  visit.may("link", fabric.link);
-  visit.may("switch_latency", fabric.switch_latency);
-  visit.may("cable_latency", fabric.cable_latency);
-  visit.may("sharp", fabric.sharp);
-  visit.may("routing", fabric.routing, routing_names);
-  visit.may("ecmp_seed", fabric.ecmp_seed);
+  visit.needs({"kind", "what the NICs of a node meet"}, fabric.kind, fabric_kind_names);
+  visit.may({"ports", "of a switch"}, fabric.ports);
+  visit.may({"tiers", "0: as few as it takes"}, fabric.tiers);
+  visit.may({"oversubscription", "down over up at a leaf"}, fabric.oversubscription);
+  visit.may({"link", "one cable; 0: as the NIC"}, fabric.link);
+  visit.may({"switch_latency", "one switch"}, fabric.switch_latency);
+  visit.may({"cable_latency", "one cable"}, fabric.cable_latency);
+  visit.may({"sharp", "switches sum on the way"}, fabric.sharp);
+  visit.may({"routing", "which of equal uplinks"}, fabric.routing, routing_names);
+  visit.may({"ecmp_seed", "another seed, other collisions"}, fabric.ecmp_seed);
 }
 
 template <class Spec, class Visitor>
@@ -113,64 +113,79 @@ void visit_model(Spec& model, Visitor&& visit) {
   visit.needs("layers", model.layers);
   visit.needs("hidden", model.hidden);
   visit.needs("heads", model.heads);
-  visit.may("kv_heads", model.kv_heads);
-  visit.may("head_dim", model.head_dim);
-  visit.needs("ffn_hidden", model.ffn_hidden);
+  visit.may({"kv_heads", "0: as heads"}, model.kv_heads);
+  visit.may({"head_dim", "0: hidden / heads"}, model.head_dim);
+  visit.needs({"ffn_hidden", "width inside the MLP"}, model.ffn_hidden);
   visit.needs("vocab", model.vocab);
   visit.may("norm", model.norm, norm_names);
   visit.may("activation", model.activation, activation_names);
-  visit.may("biases", model.biases);
-  visit.may("rope", model.rope);
-  visit.may("alibi", model.alibi);
-  visit.may("max_positions", model.max_positions);
-  visit.may("tied_embeddings", model.tied_embeddings);
-  visit.may("dropout", model.dropout);
-  visit.may("objective", model.objective, objective_names);
+  visit.may({"biases", "of products"}, model.biases);
+  visit.may({"rope", "rotary positions; else learned ones"}, model.rope);
+  visit.may({"alibi", "instead of positions"}, model.alibi);
+  visit.may({"max_positions", "learned ones"}, model.max_positions);
+  visit.may({"tied_embeddings", "embedding and head are one"}, model.tied_embeddings);
+  visit.may({"dropout", "of embedding, attention and residuals"}, model.dropout);
+  visit.may({"objective", "what is predicted"}, model.objective, objective_names);
 }
 
 /// Without framework and version, which name the entry.
 template <class Spec, class Visitor>
 void visit_software(Spec& software, Visitor&& visit) {
-  visit.may("nccl", software.nccl);
-  visit.may("data_kinds", software.data_kinds, data_parallel_names);
-  visit.may("pipeline_data_kinds", software.pipeline_data_kinds, data_parallel_names);
-  visit.may("cuts_layers", software.cuts_layers);
-  visit.may("use_megatron_fsdp", software.use_megatron_fsdp);
-  visit.may("reduce_each", software.reduce_each, data_parallel_names);
-  visit.may("reduce_each_in_pipeline", software.reduce_each_in_pipeline);
-  visit.may("fusion", software.fusion, fusion_names);
-  visit.may("packed_projections", software.packed_projections);
-  visit.may("fused_norm", software.fused_norm);
-  visit.may("composite_blocks", software.composite_blocks);
-  visit.may("gathered_logits", software.gathered_logits);
-  visit.may("accumulation_fusion", software.accumulation_fusion);
-  visit.may("recompute_stops", software.recompute_stops);
+  visit.may({"nccl", "that users of this version run"}, software.nccl);
+  visit.may({"data_kinds", "what it can run"}, software.data_kinds, data_parallel_names);
+  visit.may({"pipeline_data_kinds", "of them, with pipeline stages"}, software.pipeline_data_kinds,
+            data_parallel_names);
+  visit.may({"cuts_layers", "has tensor and context parallelism"}, software.cuts_layers);
+  visit.may({"use_megatron_fsdp", "Megatron's flag: zero2 and zero3 as well"},
+            software.use_megatron_fsdp);
+  visit.may({"reduce_each", "kinds that reduce each micro-batch unasked"}, software.reduce_each,
+            data_parallel_names);
+  visit.may({"reduce_each_in_pipeline", "... with stages as well"},
+            software.reduce_each_in_pipeline);
+  visit.may({"fusion", "kernels: eager, torch.compile, fused, own"}, software.fusion, fusion_names);
+  visit.may({"packed_projections", "one GEMM for q,k,v, one for gate,up"},
+            software.packed_projections);
+  visit.may({"fused_norm", "eager code with a norm of one kernel"}, software.fused_norm);
+  visit.may({"composite_blocks", "layer norm and GELU of operators in fp32"},
+            software.composite_blocks);
+  visit.may({"gathered_logits", "the loss sees whole logits"}, software.gathered_logits);
+  visit.may({"accumulation_fusion", "GEMMs add weight gradients to the buffer"},
+            software.accumulation_fusion);
+  visit.may({"recompute_stops", "before the layer's last product"}, software.recompute_stops);
   visit.may("optimizer", software.optimizer, optimizer_names);
-  visit.may("flat_parameters", software.flat_parameters, flat_parameters_names);
+  visit.may({"flat_parameters", "where zero2 and zero3 keep parameters"}, software.flat_parameters,
+            flat_parameters_names);
   visit.may("attention", software.attention, attention_names);
-  visit.may("tensor_overlap", software.tensor_overlap);
-  visit.may("explicit_prefetch", software.explicit_prefetch);
-  visit.may("pipeline_sync", software.pipeline_sync);
-  visit.may("interleaved_overlap", software.interleaved_overlap);
-  visit.may("scatter_gather_p2p", software.scatter_gather_p2p);
-  visit.may("context_exchange", software.context_exchange, context_exchange_names);
-  visit.may("step_sync", software.step_sync);
-  visit.may_bytes("ddp_bucket_bytes", software.ddp_bucket_bytes);
-  visit.may_bytes("ddp_bucket_bytes_per_rank", software.ddp_bucket_bytes_per_rank);
-  visit.may("gradient_overlap", software.gradient_overlap);
-  visit.may("gather_overlap", software.gather_overlap);
-  visit.may("reduce_scatter", software.reduce_scatter);
-  visit.may("reduce_copy_compute", software.reduce_copy_compute);
-  visit.may("autocast", software.autocast);
-  visit.may("widened_reduction", software.widened_reduction);
-  visit.may("clip_gradients", software.clip_gradients);
-  visit.may("clips_each_micro_batch", software.clips_each_micro_batch);
-  visit.may("collectives_hold_core", software.collectives_hold_core);
-  visit.needs("launch_kernel", software.launch_kernel);
-  visit.needs("launch_collective", software.launch_collective);
-  visit.may("event_call", software.event_call);
-  visit.may("unit_overhead", software.unit_overhead);
-  visit.may("step_overhead", software.step_overhead);
+  visit.may({"tensor_overlap", "collectives under the wgrad GEMM"}, software.tensor_overlap);
+  visit.may({"explicit_prefetch", "the next unit's gather is issued ahead"},
+            software.explicit_prefetch);
+  visit.may({"pipeline_sync", "the host waits for every exchange"}, software.pipeline_sync);
+  visit.may({"interleaved_overlap", "exchanges run beside compute"}, software.interleaved_overlap);
+  visit.may({"scatter_gather_p2p", "tensor ranks send 1/t each"}, software.scatter_gather_p2p);
+  visit.may({"context_exchange", "how keys and values travel"}, software.context_exchange,
+            context_exchange_names);
+  visit.may({"step_sync", "the host reads loss or norm once a step"}, software.step_sync);
+  visit.may_bytes({"ddp_bucket_bytes", "of gradients"}, software.ddp_bucket_bytes);
+  visit.may_bytes({"ddp_bucket_bytes_per_rank", "at least that times the ranks"},
+                  software.ddp_bucket_bytes_per_rank);
+  visit.may({"gradient_overlap", "buckets are reduced while backward runs"},
+            software.gradient_overlap);
+  visit.may({"gather_overlap", "zero1: gathered while forward runs"}, software.gather_overlap);
+  visit.may({"reduce_scatter", "zero1; false: all-reduce, then slice"}, software.reduce_scatter);
+  visit.may({"reduce_copy_compute", "FSDP2: copy-in on the compute stream"},
+            software.reduce_copy_compute);
+  visit.may({"autocast", "fp32 weights, cast in every forward"}, software.autocast);
+  visit.may({"widened_reduction", "16-bit gradients, widened to be reduced"},
+            software.widened_reduction);
+  visit.may({"clip_gradients", "a norm over all ranks"}, software.clip_gradients);
+  visit.may({"clips_each_micro_batch", "before gradients are added up"},
+            software.clips_each_micro_batch);
+  visit.may({"collectives_hold_core", "no overlap with compute"}, software.collectives_hold_core);
+  visit.needs({"launch_kernel", "host time per launch"}, software.launch_kernel);
+  visit.needs({"launch_collective", "host time per collective"}, software.launch_collective);
+  visit.may({"event_call", "host time per record or wait"}, software.event_call);
+  visit.may({"unit_overhead", "host time per FSDP unit and pass"}, software.unit_overhead);
+  visit.may({"step_overhead", "host time per step beside the model"}, software.step_overhead);
 }
 
 /// The keys of [software] that choose an entry.
