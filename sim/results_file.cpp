@@ -80,8 +80,11 @@ std::vector<Column> columns_of(bool collective) {
     return out;
   }
   out.push_back({"model", Kind::text});
-  for (const char* path : {"plan.tensor", "plan.pipeline", "plan.data_degree"})
-    out.push_back({path, Kind::count});
+  for (const TomlEntry& entry : *plan_document(Scenario{}).table()) {
+    const bool count = std::holds_alternative<std::int64_t>(entry.value.data);
+    if (count || entry.value.text() != nullptr)
+      out.push_back({"plan." + entry.key, count ? Kind::count : Kind::text});
+  }
   return out;
 }
 

@@ -50,7 +50,7 @@ std::set<std::string> keys_of(const std::string& point) {
   static const Catalogue catalogue(source + "/scenarios");
   const Study study =
       read_study(read_toml_file(source + "/scenarios/" + point.substr(0, point.find(' '))));
-  const SweepPoint at = point.ends_with("first") ? study.points.front() : study.points.back();
+  const SweepPoint at = study.point(point.ends_with("first") ? 0 : study.num_points() - 1);
   const Answer one =
       answer(read_scenario(study.document_of(at), catalogue), {simulate, simulate_collective});
   std::set<std::string> paths;
