@@ -120,8 +120,8 @@ struct StepProgram {
   std::vector<engine::Program> roles;   // one per pipeline stage
 };
 
-/// Throws InputError at `where` when the software cannot run the plan: a rule of framework_rules.hpp
-/// is broken.
+/// Throws InputError at `where` when the software cannot run the plan: a rule of
+/// framework_rules.hpp is broken.
 void check(const TransformerShape&, const ParallelPlan&, const Software&, const std::string& where);
 
 /// The same step with micro-batches that do the same as engine::Repeats, each written once.
