@@ -23,7 +23,7 @@ function(choose_cuda_architectures toolkit)
 endfunction()
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS
-  ${PROJECT_SOURCE_DIR}/calibrate/*.cu ${PROJECT_SOURCE_DIR}/validate/*.cu)
+  ${PROJECT_SOURCE_DIR}/calibrate/kernels/*.cu)
 list(LENGTH cuda_sources num_cuda_sources)
 if(STEPCAST_CUDA STREQUAL "OFF")
   message(STATUS "CUDA parts: off (STEPCAST_CUDA=OFF)")

@@ -5,21 +5,21 @@ set(host_kernel_options -O3 -fno-math-errno -ffp-contract=fast)
 if(STEPCAST_HOST_ARCH)
   list(APPEND host_kernel_options -march=${STEPCAST_HOST_ARCH})
 endif()
-set_source_files_properties(host_kernels.cpp host_kernels_exp.cpp host_attention.cpp
+set_source_files_properties(host/kernels.cpp host/kernels_exp.cpp host/attention.cpp
   PROPERTIES COMPILE_OPTIONS "${host_kernel_options}")
 
 pkg_check_modules(OPENBLAS QUIET IMPORTED_TARGET openblas)
 if(OPENBLAS_FOUND)
   message(STATUS "Host device: OpenBLAS ${OPENBLAS_VERSION}")
   target_link_libraries(stepcast_calibrate PRIVATE PkgConfig::OPENBLAS)
-  set_source_files_properties(host_gemm.cpp PROPERTIES COMPILE_DEFINITIONS STEPCAST_HAS_OPENBLAS)
+  set_source_files_properties(host/gemm.cpp PROPERTIES COMPILE_DEFINITIONS STEPCAST_HAS_OPENBLAS)
 else()
   message(STATUS "Host device: left out (no OpenBLAS; Debian: libopenblas-dev)")
 endif()
 
 # The ranks of the host's collectives; the only program of calibrate that knows MPI.
 if(STEPCAST_HAS_MPI)
-  add_executable(stepcast-host-ranks host_ranks_main.cpp)
+  add_executable(stepcast-host-ranks host/ranks_main.cpp)
   target_compile_options(stepcast-host-ranks PRIVATE -Wall -Wextra -Wshadow -Wconversion -Werror)
   target_include_directories(stepcast-host-ranks SYSTEM PRIVATE ${MPI_CXX_INCLUDE_DIRS})
   target_link_libraries(stepcast-host-ranks PRIVATE ${MPI_CXX_LIBRARIES} Threads::Threads)

@@ -2,11 +2,11 @@
 #include <cstdio>
 #include <exception>
 
-#include "calibrate/arguments.hpp"
-#include "calibrate/commands.hpp"
+#include "calibrate/command/arguments.hpp"
+#include "calibrate/command/commands.hpp"
 #include "engine/check.hpp"
-#include "sim/exit_codes.hpp"
-#include "sim/whole_file.hpp"
+#include "sim/files/whole_file.hpp"
+#include "sim/program/exit_codes.hpp"
 
 namespace calibrate = stepcast::calibrate;
 namespace sim = stepcast::sim;

@@ -1,17 +1,18 @@
 // stepcast: forecasts one step of distributed LLM training on a GPU cluster.
-// The way through the program: main -> command_run.cpp -> scenario_file.cpp (read) -> answer.cpp ->
-// simulate.cpp -> engine/run.cpp (the event loop), and back through report_text.cpp.
+// The way through the program: main -> sim/command/run.cpp -> sim/scenario/file.cpp (read) ->
+// answer.cpp -> simulate.cpp -> engine/run.cpp (the event loop), and back through
+// sim/report/text.cpp.
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
 
 #include "engine/check.hpp"
-#include "sim/command_line.hpp"
-#include "sim/commands.hpp"
-#include "sim/report_json.hpp"
-#include "sim/toml_table.hpp"
-#include "sim/whole_file.hpp"
+#include "sim/command/commands.hpp"
+#include "sim/files/toml_table.hpp"
+#include "sim/files/whole_file.hpp"
+#include "sim/program/command_line.hpp"
+#include "sim/report/json.hpp"
 
 namespace {
 

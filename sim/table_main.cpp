@@ -5,8 +5,8 @@
 #include <string>
 
 #include "engine/check.hpp"
-#include "sim/calibration_csv.hpp"
-#include "sim/today.hpp"
+#include "sim/import/calibration_csv.hpp"
+#include "sim/program/today.hpp"
 
 int main(int argc, char** argv) {
   using namespace stepcast;

@@ -7,8 +7,10 @@ if(NOT STEPCAST_HAS_CUDA OR NOT NCCL_INCLUDE OR NOT NCCL_LIBRARY)
 endif()
 
 # A library of its own: the hardware tests link it as well.
-file(GLOB gpu_sources CONFIGURE_DEPENDS trainer_cuda_*.cpp trainer_nccl*.cpp)
-add_library(stepcast_trainer_gpu STATIC ${gpu_sources} trainer_gpu.cpp trainer_kernels_cuda.cpp)
+file(GLOB gpu_sources CONFIGURE_DEPENDS trainer/device/cuda_*.cpp
+  trainer/device/nccl*.cpp)
+add_library(stepcast_trainer_gpu STATIC ${gpu_sources} trainer/device/gpu.cpp
+  trainer/device/kernels_cuda.cpp)
 target_include_directories(stepcast_trainer_gpu SYSTEM PUBLIC ${NCCL_INCLUDE})
 target_link_libraries(stepcast_trainer_gpu PUBLIC stepcast::validate CUDA::cudart_static
   CUDA::cublasLt ${NCCL_LIBRARY} PRIVATE fmt::fmt)

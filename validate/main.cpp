@@ -8,19 +8,19 @@
 #include <vector>
 
 #include "engine/check.hpp"
-#include "sim/command_line.hpp"
-#include "sim/csv.hpp"
-#include "sim/interrupt.hpp"
-#include "sim/report_json.hpp"
-#include "sim/toml_table.hpp"
-#include "sim/whole_file.hpp"
-#include "validate/collectives.hpp"
-#include "validate/kernels.hpp"
-#include "validate/published_command.hpp"
-#include "validate/report.hpp"
-#include "validate/run_command.hpp"
-#include "validate/study.hpp"
-#include "validate/trace_command.hpp"
+#include "sim/files/csv.hpp"
+#include "sim/files/toml_table.hpp"
+#include "sim/files/whole_file.hpp"
+#include "sim/program/command_line.hpp"
+#include "sim/program/interrupt.hpp"
+#include "sim/report/json.hpp"
+#include "validate/command/run.hpp"
+#include "validate/command/study.hpp"
+#include "validate/compare/collectives.hpp"
+#include "validate/compare/kernels.hpp"
+#include "validate/compare/report.hpp"
+#include "validate/published/command.hpp"
+#include "validate/trace/command.hpp"
 
 namespace {
 

@@ -1,7 +1,8 @@
 // stepcast-trainer: a genuine distributed trainer on this machine's cores or on GPUs, to be
 // measured beside what stepcast forecasts. Starts its ranks itself, and is each of them. The way
-// through the program: main -> trainer_command.cpp -> trainer_process.cpp (the ranks) ->
-// trainer_run.cpp -> trainer_step.cpp (one step).
+// through the program: main -> validate/trainer/run/command.cpp ->
+// validate/trainer/ranks/process.cpp (the ranks) -> validate/trainer/run/run.cpp ->
+// validate/trainer/model/step.cpp (one step).
 #include <unistd.h>
 
 #include <cstdio>
@@ -12,17 +13,17 @@
 #include <vector>
 
 #include "engine/check.hpp"
-#include "sim/command_line.hpp"
-#include "sim/installation.hpp"
-#include "sim/whole_file.hpp"
-#include "validate/trainer_command.hpp"
-#include "validate/trainer_place.hpp"
-#include "validate/trainer_process.hpp"
+#include "sim/files/whole_file.hpp"
+#include "sim/program/command_line.hpp"
+#include "sim/program/installation.hpp"
+#include "validate/trainer/ranks/place.hpp"
+#include "validate/trainer/ranks/process.hpp"
+#include "validate/trainer/run/command.hpp"
 #ifdef STEPCAST_HAS_NCCL
-#include "validate/trainer_gpu.hpp"
+#include "validate/trainer/device/gpu.hpp"
 #endif
 #ifdef STEPCAST_HAS_MPI
-#include "validate/trainer_mpi.hpp"
+#include "validate/trainer/ranks/mpi.hpp"
 #endif
 
 namespace {

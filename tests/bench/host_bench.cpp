@@ -10,10 +10,10 @@
 #include <variant>
 #include <vector>
 
-#include "calibrate/diff.hpp"
-#include "calibrate/host_device.hpp"
-#include "calibrate/session.hpp"
-#include "calibrate/task_list.hpp"
+#include "calibrate/host/device.hpp"
+#include "calibrate/report/diff.hpp"
+#include "calibrate/session/session.hpp"
+#include "calibrate/session/task_list.hpp"
 
 namespace stepcast::bench {
 namespace {

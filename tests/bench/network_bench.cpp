@@ -5,9 +5,9 @@
 
 #include <numeric>
 
-#include "sim/catalogue.hpp"
-#include "sim/nccl_network.hpp"
-#include "sim/toml_value.hpp"
+#include "sim/files/toml_value.hpp"
+#include "sim/network/nccl/network.hpp"
+#include "sim/scenario/catalogue.hpp"
 #include "tests/engine/concurrent_rings.hpp"
 #include "topology/router.hpp"
 

@@ -1,9 +1,9 @@
 // Group targeted: what every run pays before its first event.
 #include <benchmark/benchmark.h>
 
-#include "sim/calibrated_kernels.hpp"
-#include "sim/calibration_table.hpp"
-#include "sim/catalogue.hpp"
+#include "sim/kernels/calibrated_kernels.hpp"
+#include "sim/scenario/catalogue.hpp"
+#include "sim/tables/calibration_table.hpp"
 #include "topology/cluster.hpp"
 
 namespace stepcast::bench {

@@ -5,10 +5,10 @@
 
 #include <string>
 
-#include "sim/catalogue.hpp"
-#include "sim/scenario_file.hpp"
-#include "sim/simulate.hpp"
-#include "sim/toml_value.hpp"
+#include "sim/files/toml_value.hpp"
+#include "sim/run/simulate.hpp"
+#include "sim/scenario/catalogue.hpp"
+#include "sim/scenario/file.hpp"
 #include "tests/bench/peak_memory.hpp"
 
 namespace stepcast::bench {

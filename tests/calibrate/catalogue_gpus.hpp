@@ -1,8 +1,8 @@
 // The GPUs of the catalogue, as the program hands them to what reads names of GPUs.
 #pragma once
 
-#include "calibrate/cluster_facts.hpp"
-#include "sim/catalogue.hpp"
+#include "calibrate/rows/cluster_facts.hpp"
+#include "sim/scenario/catalogue.hpp"
 
 namespace stepcast::calibrate {
 

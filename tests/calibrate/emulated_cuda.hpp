@@ -1,6 +1,6 @@
 // Runs the GPU kernels' own source on the host, to test it where no GPU is. Included before a .cu
 // file by the compiler (library emulated_kernels), it stands for the first part of
-// calibrate/cuda_kernels_language.cuh and the warp instructions. One launch at a time. A block's
+// calibrate/kernels/language.cuh and the warp instructions. One launch at a time. A block's
 // threads are fibers; one runs until it meets a barrier or a warp instruction, as far ahead of the
 // others as the source allows, in either order: a missing barrier shows as a wrong result.
 // Fragments follow the PTX ISA, asynchronous copies land when they are waited for, unwritten shared
@@ -22,7 +22,7 @@
 
 #define cuda_kernels \
   emulated_kernels  // not the names of the GPU's functions, where both are linked
-#include "calibrate/cuda_kernels.hpp"
+#include "calibrate/kernels/kernels.hpp"
 
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wsign-conversion"

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "calibrate/device.hpp"
-#include "calibrate/measure.hpp"
+#include "calibrate/device/device.hpp"
+#include "calibrate/session/measure.hpp"
 #include "engine/check.hpp"
 
 namespace stepcast::calibrate {

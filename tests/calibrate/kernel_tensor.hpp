@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "calibrate/cuda_kernels_language.cuh"
-#include "calibrate/cuda_reference.hpp"
+#include "calibrate/kernels/language.cuh"
+#include "calibrate/reference/cuda_reference.hpp"
 
 namespace stepcast::calibrate::cuda_kernels {
 

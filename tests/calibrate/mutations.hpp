@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "calibrate/text_lines.hpp"
+#include "calibrate/rows/text_lines.hpp"
 #include "engine/check.hpp"
 
 namespace stepcast::calibrate {

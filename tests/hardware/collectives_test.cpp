@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "calibrate/cuda_collective.hpp"
+#include "calibrate/cuda/collective.hpp"
 #include "tests/hardware/gpu.hpp"
 
 using namespace stepcast;

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "calibrate/cuda_device.hpp"
+#include "calibrate/cuda/device.hpp"
 
 namespace stepcast::hardware {
 

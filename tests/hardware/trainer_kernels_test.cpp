@@ -5,8 +5,8 @@
 
 #include "engine/check.hpp"
 #include "tests/validate/kernel_cases.hpp"
-#include "validate/trainer_cuda_device.hpp"
-#include "validate/trainer_cuda_lanes.hpp"
+#include "validate/trainer/device/cuda_device.hpp"
+#include "validate/trainer/device/cuda_lanes.hpp"
 
 namespace stepcast::validate {
 namespace {

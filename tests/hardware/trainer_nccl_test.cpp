@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "engine/check.hpp"
-#include "validate/trainer_gpu.hpp"
-#include "validate/trainer_place.hpp"
-#include "validate/trainer_process.hpp"
-#include "validate/trainer_rendezvous.hpp"
-#include "validate/trainer_sockets.hpp"
+#include "validate/trainer/device/gpu.hpp"
+#include "validate/trainer/ranks/place.hpp"
+#include "validate/trainer/ranks/process.hpp"
+#include "validate/trainer/ranks/rendezvous.hpp"
+#include "validate/trainer/ranks/sockets.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "ns3_ring.hpp"
 #include "peer_table.hpp"
-#include "sim/catalogue.hpp"
-#include "sim/stepped_expansion.hpp"
-#include "sim/toml_table.hpp"
+#include "sim/files/toml_table.hpp"
+#include "sim/network/stepped/expansion.hpp"
+#include "sim/scenario/catalogue.hpp"
 
 namespace {
 

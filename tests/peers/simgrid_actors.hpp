@@ -2,7 +2,7 @@
 // not from our expansion of them. Each function simulates one collective and returns its time.
 #pragma once
 
-#include "sim/stepped_layout.hpp"
+#include "sim/network/stepped/layout.hpp"
 
 namespace stepcast::peers {
 

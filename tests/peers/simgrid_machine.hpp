@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/stepped_layout.hpp"
+#include "sim/network/stepped/layout.hpp"
 
 namespace stepcast::peers {
 

@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "peer_table.hpp"
-#include "sim/catalogue.hpp"
-#include "sim/stepped_expansion.hpp"
-#include "sim/toml_table.hpp"
+#include "sim/files/toml_table.hpp"
+#include "sim/network/stepped/expansion.hpp"
+#include "sim/scenario/catalogue.hpp"
 #include "simgrid_actors.hpp"
 #include "tests/engine/concurrent_rings.hpp"
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/calibration_table.hpp"
-#include "sim/network_model.hpp"
+#include "sim/network/model.hpp"
+#include "sim/tables/calibration_table.hpp"
 #include "topology/specs.hpp"
 
 namespace stepcast::sim {

@@ -7,11 +7,11 @@
 #include <string>
 
 #include "engine/check.hpp"
-#include "sim/members.hpp"
-#include "sim/report_json.hpp"
-#include "sim/scenario_file.hpp"
-#include "sim/scenario_keys.hpp"
-#include "sim/simulate.hpp"
+#include "sim/report/json.hpp"
+#include "sim/run/simulate.hpp"
+#include "sim/scenario/file.hpp"
+#include "sim/scenario/members.hpp"
+#include "sim/scenario/scenario_keys.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "engine/check.hpp"
-#include "sim/answer.hpp"
-#include "sim/scenario_file.hpp"
-#include "sim/study_run.hpp"
+#include "sim/output/study_run.hpp"
+#include "sim/scenario/file.hpp"
+#include "sim/study/answer.hpp"
 
 namespace stepcast::sim {
 

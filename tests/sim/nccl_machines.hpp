@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "collective_rows.hpp"
-#include "sim/nccl_choice.hpp"
+#include "sim/network/nccl/choice.hpp"
 
 namespace stepcast::sim {
 

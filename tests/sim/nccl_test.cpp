@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "nccl_machines.hpp"
-#include "sim/nccl_time.hpp"
+#include "sim/network/nccl/time.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "collective_rows.hpp"
-#include "sim/nccl_network.hpp"
+#include "sim/network/nccl/network.hpp"
 #include "topology/router.hpp"
 
 using namespace stepcast;

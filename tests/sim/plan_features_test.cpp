@@ -4,9 +4,9 @@
 #include <string>
 
 #include "engine/check.hpp"
-#include "sim/catalogue.hpp"
-#include "sim/scenario_file.hpp"
-#include "sim/simulate.hpp"
+#include "sim/run/simulate.hpp"
+#include "sim/scenario/catalogue.hpp"
+#include "sim/scenario/file.hpp"
 
 namespace stepcast::sim {
 namespace {

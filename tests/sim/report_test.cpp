@@ -3,12 +3,12 @@
 #include <string>
 
 #include "made_up_answers.hpp"
-#include "sim/explain.hpp"
-#include "sim/metrics.hpp"
-#include "sim/progress.hpp"
-#include "sim/report_json.hpp"
-#include "sim/report_text.hpp"
-#include "sim/text_table.hpp"
+#include "sim/files/text_table.hpp"
+#include "sim/program/progress.hpp"
+#include "sim/report/explain.hpp"
+#include "sim/report/json.hpp"
+#include "sim/report/metrics.hpp"
+#include "sim/report/text.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;

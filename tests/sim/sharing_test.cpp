@@ -8,12 +8,12 @@
 
 #include "collective_rows.hpp"
 #include "engine/run.hpp"
-#include "sim/catalogue.hpp"
-#include "sim/link_loads.hpp"
-#include "sim/link_picture.hpp"
-#include "sim/scenario_file.hpp"
-#include "sim/simulate.hpp"
-#include "sim/toml_value.hpp"
+#include "sim/files/toml_value.hpp"
+#include "sim/network/links/loads.hpp"
+#include "sim/network/links/picture.hpp"
+#include "sim/run/simulate.hpp"
+#include "sim/scenario/catalogue.hpp"
+#include "sim/scenario/file.hpp"
 #include "tests/topology/machines.hpp"
 #include "topology/router.hpp"
 

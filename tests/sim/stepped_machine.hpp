@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "sim/catalogue.hpp"
-#include "sim/nccl_network.hpp"
-#include "sim/stepped_collective.hpp"
-#include "sim/stepped_expansion.hpp"
-#include "sim/toml_table.hpp"
+#include "sim/files/toml_table.hpp"
+#include "sim/network/nccl/network.hpp"
+#include "sim/network/stepped/collective.hpp"
+#include "sim/network/stepped/expansion.hpp"
+#include "sim/scenario/catalogue.hpp"
 
 namespace stepcast::sim {
 

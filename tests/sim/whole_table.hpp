@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "sim/calibration_columns.hpp"
+#include "sim/tables/calibration_columns.hpp"
 
 namespace stepcast::sim {
 

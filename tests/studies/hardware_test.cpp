@@ -3,7 +3,7 @@
 // bear out, with the reason.
 #include <catch2/catch.hpp>
 
-#include "sim/simulate.hpp"
+#include "sim/run/simulate.hpp"
 #include "studies.hpp"
 
 using namespace stepcast;

@@ -12,7 +12,7 @@
 #include <regex>
 #include <sstream>
 
-#include "sim/simulate.hpp"
+#include "sim/run/simulate.hpp"
 #include "studies.hpp"
 
 using namespace stepcast;

@@ -7,10 +7,10 @@
 #include <stdexcept>
 #include <thread>
 
-#include "sim/parallel.hpp"
-#include "sim/scenario_file.hpp"
-#include "sim/simulate.hpp"
-#include "sim/sweep.hpp"
+#include "sim/program/parallel.hpp"
+#include "sim/run/simulate.hpp"
+#include "sim/scenario/file.hpp"
+#include "sim/study/sweep.hpp"
 
 namespace stepcast::sim {
 

@@ -15,7 +15,7 @@
 
 #include "engine/check.hpp"
 #include "tests/validate/rounded_kernels.hpp"
-#include "validate/trainer_rank_device.hpp"
+#include "validate/trainer/device/rank_device.hpp"
 
 namespace stepcast::validate {
 

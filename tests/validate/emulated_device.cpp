@@ -7,7 +7,7 @@
 #include <cstring>
 #include <new>
 
-#include "validate/trainer_cuda_device.hpp"
+#include "validate/trainer/device/cuda_device.hpp"
 
 namespace stepcast::validate {
 namespace {

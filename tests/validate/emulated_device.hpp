@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "validate/trainer_kernels.hpp"
+#include "validate/trainer/device/kernels.hpp"
 
 namespace stepcast::validate {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "sim/catalogue.hpp"
-#include "validate/measurements.hpp"
+#include "sim/scenario/catalogue.hpp"
+#include "validate/compare/measurements.hpp"
 
 namespace stepcast::validate {
 

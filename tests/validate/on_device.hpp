@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "validate/trainer_kernels.hpp"
+#include "validate/trainer/device/kernels.hpp"
 
 namespace stepcast::validate {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "validate/trainer_kernels.hpp"
+#include "validate/trainer/device/kernels.hpp"
 
 namespace stepcast::validate {
 

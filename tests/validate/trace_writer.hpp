@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include "validate/trace_events.hpp"
+#include "validate/trace/events.hpp"
 
 namespace stepcast::validate {
 

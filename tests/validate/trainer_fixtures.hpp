@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "validate/trainer_operations.hpp"
-#include "validate/trainer_step.hpp"
-#include "validate/trainer_text.hpp"
+#include "validate/trainer/model/operations.hpp"
+#include "validate/trainer/model/step.hpp"
+#include "validate/trainer/ranks/text.hpp"
 
 namespace stepcast::validate {
 

@@ -1,7 +1,7 @@
 // Models, plans and software that the tests of workloads share.
 #pragma once
 
-#include "workloads/step_program.hpp"
+#include "workloads/step/step_program.hpp"
 
 namespace stepcast::workloads::test {
 

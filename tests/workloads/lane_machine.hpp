@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "workloads/step_program.hpp"
+#include "workloads/step/step_program.hpp"
 
 namespace stepcast::workloads::test {
 

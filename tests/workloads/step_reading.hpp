@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/workloads/fixtures.hpp"
-#include "workloads/step_program.hpp"
+#include "workloads/step/step_program.hpp"
 
 namespace stepcast::workloads::test {
 

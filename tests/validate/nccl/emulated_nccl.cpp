@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tests/validate/nccl/emulated_runtime.hpp"
-#include "validate/trainer_reduction.hpp"
+#include "validate/trainer/ranks/reduction.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // The trainer's lanes and NCCL groups over emulated CUDA and NCCL: ranks are threads.
-#include "validate/trainer_nccl.hpp"
+#include "validate/trainer/device/nccl.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

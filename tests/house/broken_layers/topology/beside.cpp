@@ -1,3 +1,3 @@
 #include <vector>
 
-#include "workloads/plan.hpp"
+#include "workloads/plan/plan.hpp"

@@ -1,0 +1,11 @@
+// The commands of stepcast-calibrate: what each needs, does and prints.
+#pragma once
+
+#include "calibrate/command/arguments.hpp"
+
+namespace stepcast::calibrate {
+
+/// Returns the exit code. Throws UsageError where the call lacks something.
+int run_command(const Arguments& arguments);
+
+}  // namespace stepcast::calibrate

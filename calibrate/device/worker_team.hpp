@@ -1,0 +1,100 @@
+// One process per GPU that takes part in collectives, on this node and on others, all following one
+// leader line by line. A process of its own, because NCCL takes a forced algorithm from the
+// environment it starts in, and because one that hangs can be killed. Knows no CUDA.
+//
+//   leader (stepcast-calibrate run)   starts the workers of its node, asks the other nodes to
+//   other nodes                       stepcast-nccl-worker join RENDEZVOUS: start theirs
+//   workers                           stepcast-nccl-worker worker ADDRESS RANK GPU
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "calibrate/processes/child_process.hpp"
+#include "calibrate/processes/line_channel.hpp"
+
+namespace stepcast::calibrate {
+
+struct TeamOptions {
+  std::int64_t gpus = 0;           // of this node; 0: as many as there are
+  std::int64_t ranks_per_gpu = 1;  // more: over loopback sockets, to see that it works
+  std::int64_t nodes = 1;          // this one included
+  /// Where the other nodes find this one: "host:port", or a file that all can read and in which
+  /// the leader writes that.
+  std::string rendezvous{};
+  std::string program{};       // of the workers; "": stepcast-nccl-worker beside this program
+  double start_seconds = 120;  // until all workers are connected; NCCL's start takes 10 s at scale
+};
+
+/// What NCCL_ALGO and NCCL_PROTO force; "" leaves the choice to NCCL.
+struct Forced {
+  std::string algorithm, protocol;
+  friend auto operator<=>(const Forced&, const Forced&) = default;
+};
+
+/// NCCL's own spelling of "ring", "tree", "ll128", ...; any other word as it is.
+Forced spelled_for_nccl(const std::string& algorithm, const std::string& protocol);
+
+/// Some workers of one node, as its leader or its `join` starts them.
+struct LocalWorkers {
+  std::int64_t first_rank = 0, count = 0, ranks_per_gpu = 1;
+  Forced forced;
+
+  std::string to_line() const;
+  static LocalWorkers from_line(const std::string& line);
+};
+std::vector<ChildProcess> start_workers(const LocalWorkers&, const std::string& program,
+                                        const std::string& leader);
+/// What a worker's environment has besides: NCCL's variables.
+ChildProcess::Environment environment_of(const LocalWorkers&, std::int64_t rank);
+
+/// The nodes that are there. Waits until all have joined.
+class Nodes {
+ public:
+  explicit Nodes(const TeamOptions& options);
+
+  std::int64_t num_nodes() const { return static_cast<std::int64_t>(others_.size()) + 1; }
+  std::int64_t num_ranks() const;
+
+ private:
+  friend class WorkerTeam;
+  struct Other {
+    LineChannel channel;
+    std::int64_t gpus;
+  };
+  TeamOptions options_;
+  Listener listener_;
+  std::vector<Other> others_;
+};
+
+class WorkerTeam {
+ public:
+  WorkerTeam(Nodes& nodes, const Forced& forced);
+  ~WorkerTeam();
+
+  std::int64_t num_ranks() const { return static_cast<std::int64_t>(workers_.size()); }
+  /// Says `line` to every worker and returns what each answered after "ok", by rank. Unsupported
+  /// where one answers "no WHY"; InputError, and the team is dead, where one fails, dies or does
+  /// not answer in time.
+  std::vector<std::string> ask(const std::string& line, double seconds);
+  std::string ask_first(const std::string& line, double seconds);
+
+ private:
+  LineChannel accept_one(Listener& listener, Deadline deadline);
+  std::string answer_of(std::size_t rank, Deadline deadline);
+  void check_alive() const;
+  void stop();
+
+  std::vector<ChildProcess> children_;
+  std::vector<std::unique_ptr<LineChannel>> workers_;
+};
+
+/// The address that a rendezvous names, waiting for the file if it is one.
+std::string address_at(const std::string& rendezvous, Deadline deadline);
+/// Serves a leader elsewhere: starts workers whenever it asks; returns when it is gone.
+void join(const std::string& rendezvous, std::int64_t gpus, const std::string& program);
+
+}  // namespace stepcast::calibrate

@@ -1,0 +1,73 @@
+// Fits the constants of the network model (sim/network/constants.hpp) on measured collectives: one
+// set for all rows, the sum of absolute logarithmic errors as small as it gets.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "calibrate/import/collective_case.hpp"
+#include "sim/network/constants.hpp"
+
+namespace stepcast::calibrate {
+
+/// What is left between the fitted model and one group of rows.
+struct FitResidual {
+  std::string group;  // "Hopper allreduce infiniband, from 1 MiB"
+  std::size_t rows = 0;
+  double median = 0, mean = 0, bias = 0;  // of errors; see error_of()
+};
+
+struct FittedConstant {
+  std::string name;  // "hopper.ring_step"
+  double before = 0, after = 0;
+  std::size_t rows = 0;  // predictions that it moves
+  bool held = false;     // too few rows: left as it was
+};
+
+struct NetworkFit {
+  sim::NetworkConstants constants;
+  std::vector<FittedConstant> fitted;
+  std::vector<FitResidual> residuals;
+  std::size_t rows = 0;
+  double objective_before = 0, objective_after = 0;  // mean absolute log error
+};
+
+struct FitOptions {
+  std::string nccl = "2.20";   // of rows that state no version
+  std::size_t least_rows = 4;  // a constant that moves fewer predictions is held
+  std::int64_t evaluations = 40000;
+  /// Left as they are. LL128 on Hopper: no row shows it in a node, and of the trees over nodes that
+  /// it moves those of 64 nodes and more are slow for reasons of their own; it is Ampere's share.
+  /// The trees' share of NVLink: that of A100's ring, for the same reason.
+  std::set<std::string> hold{"hopper.ring_ll128", "shared.nvlink_tree"};
+};
+
+/// Rows of high or medium confidence that have a machine. A peak without a size is read as reached
+/// at 8 GiB, for the fit alone.
+NetworkFit fit_network(const std::vector<sim::CollectiveRow>& rows, const sim::Catalogue& catalogue,
+                       const sim::NetworkConstants& start, const FitOptions& options = {});
+
+/// How well constants fitted without a source predict that source.
+struct LeftOut {
+  std::string source;
+  std::size_t rows = 0;
+  double median_seen = 0, median_unseen = 0;  // errors with, and without, the source in the fit
+};
+
+/// One fit per source, each without it.
+std::vector<LeftOut> cross_validate(const std::vector<sim::CollectiveRow>& rows,
+                                    const sim::Catalogue& catalogue,
+                                    const sim::NetworkConstants& start,
+                                    const FitOptions& options = {});
+
+std::string to_text(const std::vector<LeftOut>& sources);
+
+/// The file of constants, with residuals.
+std::string to_toml(const NetworkFit& fit, const std::string& source);
+
+/// Constants and residuals as a table for people.
+std::string to_text(const NetworkFit& fit);
+
+}  // namespace stepcast::calibrate

@@ -1,0 +1,107 @@
+#include "calibrate/session/run_command.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "calibrate/session/session.hpp"
+#include "calibrate/session/task_list.hpp"
+#include "engine/check.hpp"
+#include "sim/program/exit_codes.hpp"
+#include "sim/program/interrupt.hpp"
+
+namespace stepcast::calibrate {
+namespace {
+
+/// One line that is written over on a terminal, else a line every ten seconds.
+class Lines {
+ public:
+  explicit Lines(std::FILE* out) : out_(out), terminal_(isatty(fileno(out)) != 0) {}
+
+  void show(const SessionProgress& p) {
+    if (p.task.empty()) {
+      if (terminal_) fmt::print(out_, "\r\033[K");
+      return;
+    }
+    if (!terminal_ && p.done > 0 && p.elapsed - last_ < std::chrono::seconds(10)) return;
+    last_ = p.elapsed;
+    std::string text = fmt::format("{} of {} tasks", p.done, p.total);
+    if (p.left > Duration(0)) text += fmt::format(", {} left", to_clock(p.left));
+    fmt::print(out_, "{}stepcast-calibrate: {}: {}{}", terminal_ ? "\r" : "", text, p.task,
+               terminal_ ? "\033[K" : "\n");
+    std::fflush(out_);
+  }
+
+ private:
+  static std::string to_clock(Duration left) {
+    const auto s = static_cast<std::int64_t>(seconds(left) + 0.5);
+    return s < 60 ? fmt::format("{} s", s) : fmt::format("{} min {:02} s", s / 60, s % 60);
+  }
+
+  std::FILE* out_;
+  bool terminal_;
+  Duration last_{};
+};
+
+SessionOptions session_options(const RunRequest& request, const std::string& kind) {
+  SessionOptions options;
+  if (request.quick) {
+    options.rule = quick_rule();
+    options.warm_up = std::chrono::milliseconds(200);
+    options.power_time = std::chrono::milliseconds(500);
+  } else if (kind == "host") {
+    // A shared machine is never as quiet as a GPU with fixed clocks: 0.5 % would end in time-outs.
+    options.rule.timeout = std::chrono::seconds(5);
+    options.rule.minimum_time = std::chrono::milliseconds(250);
+  }
+  options.seed = request.seed;
+  options.out = request.out;
+  options.resume = request.resume;
+  options.date = request.date;
+  options.command = request.command;
+  options.gpus = request.facts.gpus;
+  options.fabric = request.facts.fabric;
+  if (request.facts.node_bandwidth) options.node_bandwidth = *request.facts.node_bandwidth;
+  options.collective_timing = "wall";  // as nccl-tests: each rank's own clock round its calls
+  return options;
+}
+
+/// A host runs a kernel on as many cores at once as a node of the scenarios has ranks.
+DeviceOptions device_options(const RunRequest& request, const std::string& kind,
+                             const std::vector<sim::Scenario>& scenarios) {
+  DeviceOptions options = request.options;
+  if (kind != "host" || options.ranks > 0) return options;
+  for (const sim::Scenario& s : scenarios)
+    options.ranks = std::max(options.ranks, std::min(s.gpus, s.node.gpus));
+  return options;
+}
+
+}  // namespace
+
+int run_calibration(const RunRequest& request) {
+  const std::string kind = request.device.empty() ? default_device() : request.device;
+  const std::vector<sim::Scenario> scenarios = scenarios_in(request.scenarios);
+  const auto device = make_device(kind, device_options(request, kind, scenarios));
+  const DeviceFacts facts = device->facts();
+  const Bench bench{.gpu = kind != "host", .ranks = facts.ranks};
+  const JobList list = request.scenarios.empty() ? jobs_of(grid_for(kind, request.quick), bench)
+                                                 : jobs_of(scenarios, bench);
+  Lines lines(stderr);
+  const SessionReport report =
+      run_session(*device, list.jobs, session_options(request, kind), sim::stop_requested(),
+                  wall_clock(), [&](const SessionProgress& progress) { lines.show(progress); });
+  std::fputs(to_text(report).c_str(), stdout);
+  if (!list.not_here.empty()) {
+    fmt::print("{} not measurable here:\n", list.not_here.size());
+    for (const std::string& what : list.not_here) fmt::print("  {}\n", what);
+  }
+  if (report.saved_to.empty() && report.measured + report.known > 0)
+    fmt::print("table: {}\n", request.out);
+  if (report.interrupted) return sim::stop_code();
+  return report.wrong.empty() ? sim::exit_ok : sim::exit_wrong_kernel;
+}
+
+}  // namespace stepcast::calibrate

@@ -1,0 +1,28 @@
+// stepcast-calibrate run: from options to a session on a device.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "calibrate/rows/cluster_facts.hpp"
+#include "calibrate/session/devices.hpp"
+
+namespace stepcast::calibrate {
+
+struct RunRequest {
+  std::string device;  // host, cuda, "" what is there
+  DeviceOptions options;
+  std::vector<std::string> scenarios;  // --for
+  bool quick = false, resume = false;
+  std::string out;
+  std::uint64_t seed = 1;
+  std::string date, command;
+  ClusterFacts facts;  // fabric and bandwidth between nodes
+};
+
+/// Returns the exit code (sim::exit_wrong_kernel when all else went well); prints the report on
+/// standard output, progress on standard error.
+int run_calibration(const RunRequest& request);
+
+}  // namespace stepcast::calibrate

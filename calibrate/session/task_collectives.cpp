@@ -1,0 +1,77 @@
+#include "calibrate/session/task_collectives.hpp"
+
+#include <algorithm>
+
+#include "engine/check.hpp"
+#include "sim/files/collective_words.hpp"
+
+namespace stepcast::calibrate {
+namespace {
+
+using workloads::CollectiveKind;
+using workloads::GroupKind;
+
+/// Each rank's part is whole fp32 numbers.
+std::int64_t divisible(CollectiveKind kind, std::int64_t bytes, std::int64_t ranks) {
+  const bool parted = kind == CollectiveKind::all_gather ||
+                      kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::all_to_all;
+  const std::int64_t unit = 4 * (parted ? ranks : 1);
+  return std::max<std::int64_t>(1, (bytes + unit - 1) / unit) * unit;
+}
+
+}  // namespace
+
+std::int64_t group_size(const workloads::ParallelPlan& plan, GroupKind kind) {
+  switch (kind) {
+    case GroupKind::tensor:
+      return plan.tensor;
+    case GroupKind::data:
+      return plan.copies();
+    case GroupKind::shard:
+      return plan.shards();
+    case GroupKind::replica:
+      return plan.shard_replicas();
+    case GroupKind::context:
+      return plan.context;
+    case GroupKind::world:
+      return plan.ranks();
+    case GroupKind::pipeline_forward:
+    case GroupKind::pipeline_backward:
+    case GroupKind::embedding:
+    case GroupKind::context_ring:
+      return 2;
+  }
+  expects(false, "a known group");
+  return 0;
+}
+
+std::vector<CollectiveTask> CollectiveSizes::tasks(std::int64_t ranks) const {
+  std::vector<CollectiveTask> out;
+  for (const auto& [kind, sizes] : sizes_) {
+    std::set<std::int64_t> all;
+    for (const std::int64_t bytes : sizes) all.insert(divisible(kind, bytes, ranks));
+    const std::int64_t smallest = *all.begin(), largest = *all.rbegin();
+    for (std::int64_t bytes = smallest; bytes < largest; bytes *= 4)
+      all.insert(divisible(kind, bytes, ranks));
+    if (all.size() < 3 || largest < 4 * smallest)
+      for (const std::int64_t bytes : {smallest / 4, largest * 2, largest * 4})
+        all.insert(divisible(kind, bytes, ranks));
+    for (const std::int64_t bytes : all) out.push_back({sim::row_word(kind), Bytes(bytes), {}, {}});
+  }
+  return out;
+}
+
+std::vector<CollectiveTask> CollectiveSizes::largest(std::int64_t ranks) const {
+  std::vector<CollectiveTask> out;
+  for (const auto& [kind, sizes] : sizes_)
+    out.push_back({sim::row_word(kind), Bytes(divisible(kind, *sizes.rbegin(), ranks)), {}, {}});
+  return out;
+}
+
+std::vector<Bytes> copy_sizes() {
+  std::vector<Bytes> sizes;
+  for (std::int64_t bytes = 1 << 20; bytes <= 1 << 30; bytes *= 4) sizes.emplace_back(bytes);
+  return sizes;
+}
+
+}  // namespace stepcast::calibrate

@@ -1,0 +1,286 @@
+// stepcast run, sweep, collective: a scenario from a file, from options, or from both.
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "engine/check.hpp"
+#include "sim/command/commands.hpp"
+#include "sim/files/toml_table.hpp"
+#include "sim/output/folder.hpp"
+#include "sim/output/study_run.hpp"
+#include "sim/program/command_line.hpp"
+#include "sim/program/interrupt.hpp"
+#include "sim/program/progress.hpp"
+#include "sim/report/json.hpp"
+#include "sim/report/metrics.hpp"
+#include "sim/report/text.hpp"
+#include "sim/run/simulate.hpp"
+#include "sim/scenario/file.hpp"
+#include "sim/scenario/scenario_keys.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr Option gpu_option{"gpu", "NAME", "",
+                            "GPU of stepcast show gpus, in its usual node: h100, a100"};
+constexpr Option framework_option{"framework", "NAME[@VERSION]", "",
+                                  "framework of the catalogue, its newest version without one"};
+constexpr Option nccl_option{"nccl-env", "NAME=VALUE", "",
+                             "NCCL's own variable, NCCL_ALGO=Ring; may be repeated"};
+constexpr Option stepped_option{"stepped", "", "",
+                                "also chunk by chunk over the links, and why that differs"};
+constexpr Option explain_option{"explain", "", "",
+                                "also channels, terms of the time, busiest link, NCCL's estimates"};
+constexpr Option step_options[] = {
+    {"resume", "", "", "of a sweep: go on with the finished points in --out DIR"},
+    {"shard", "I/N", "", "of a sweep: every N-th point only; --resume makes one of all shards"},
+    {"timeline", "FILE", "", "also write the step as Chrome trace events (Perfetto shows them)"},
+    {"no-fold", "", "", "simulate every rank"},
+    {"check-fold", "", "", "simulate folded and unfolded, fail on a difference"},
+    {"ignore-memory", "", "", "go on with a plan that does not fit in memory"},
+};
+constexpr Option common_options[] = {
+    {"set", "KEY=VALUE", "", "set any key (stepcast show keys); more may follow, or be repeated"},
+    {"json", "", "", "print JSON"},
+    {"out", "DIR", "", "also write resolved scenario, JSON and HDF5 into DIR"},
+    {"threads", "N", "", "points of a sweep to run at once (default: all cores)"},
+    {"quiet", "", "", "no progress"},
+};
+
+/// Options that set keys of a scenario, and the others.
+const std::vector<Option>& run_options() {
+  static const std::vector<Option> options = [] {
+    std::vector<Option> out{gpu_option};
+    for (const Option& option : key_options({"model", "cluster", "plan", "batch", "run"}))
+      out.push_back(option);
+    out.insert(out.end(), {framework_option, nccl_option});
+    out.insert(out.end(), std::begin(common_options), std::end(common_options));
+    out.insert(out.end(), std::begin(step_options), std::end(step_options));
+    return out;
+  }();
+  return options;
+}
+
+const std::vector<Option>& collective_options() {
+  static const std::vector<Option> options = [] {
+    std::vector<Option> out{gpu_option};
+    for (const Option& option : key_options({"cluster", "collective"})) out.push_back(option);
+    out.insert(out.end(), {nccl_option, stepped_option, explain_option});
+    out.insert(out.end(), std::begin(common_options), std::end(common_options));
+    return out;
+  }();
+  return options;
+}
+
+Verb run_verb() {
+  return {"run",
+          "[SCENARIO.toml]",
+          1,
+          "Forecasts one training step, or every point of a sweep.",
+          run_options(),
+          "stepcast run --model llama2-7b --gpu h100 --nodes 16 --data zero2 --local-batch 2"};
+}
+Verb sweep_verb() {
+  return {"sweep",
+          "SCENARIO.toml",
+          1,
+          "Runs every point of a scenario's [sweep].",
+          run_options(),
+          "stepcast sweep scenarios/weak_scaling.toml --json"};
+}
+Verb collective_verb() {
+  return {"collective",
+          "KIND",
+          1,
+          "Times one collective over all GPUs: all_reduce, all_gather, "
+          "reduce_scatter, broadcast, reduce, all_to_all, send_receive.",
+          collective_options(),
+          "stepcast collective all_reduce --gpu h100 --nodes 4 --bytes 64MiB"};
+}
+
+/// --framework NAME[@VERSION]. Without a version that of the file does not hold: it is another's.
+void choose_framework(TomlValue& document, const std::string& choice) {
+  constexpr const char* where = "--framework";
+  const std::size_t at = choice.find('@');
+  override_key(document, "software.framework", toml_text(choice.substr(0, at), where));
+  if (at != std::string::npos)
+    override_key(document, "software.version", toml_text(choice.substr(at + 1), where));
+  else
+    document.find("software")->erase("version");
+}
+
+void apply_options(TomlValue& document, const Verb& verb, const Arguments& arguments,
+                   const Catalogue& catalogue) {
+  if (arguments.has("gpu")) {
+    if (arguments.has("node")) throw UsageError("both --gpu and --node", "give one of them");
+    const NodeOfGpu found = catalogue.node_of_gpu(arguments.get("gpu"), "--gpu");
+    if (found.put_in) std::fprintf(stderr, "stepcast: %s\n", found.note().c_str());
+    override_key(document, "cluster.node", found.value("--gpu"));
+  }
+  if (arguments.has("framework")) choose_framework(document, arguments.get("framework"));
+  for (const auto& [key, value] : settings_of(verb, arguments)) {
+    check_known(key, value.where);
+    override_key(document, key, value);
+  }
+}
+
+void check_references(const Study& study) {
+  for (const Reference& reference : study.references)
+    if (find_metric(reference.metric) == nullptr) {
+      std::vector<std::string> known;
+      for (const Metric& metric : metrics()) known.emplace_back(metric.key);
+      throw InputError("[[reference]]", "unknown metric '" + reference.metric + "'",
+                       suggestion(reference.metric, known));
+    }
+}
+
+unsigned thread_count(const Arguments& arguments) {
+  const std::string text = arguments.get("threads");
+  if (text.empty()) return std::max(1U, std::thread::hardware_concurrency());
+  if (text.size() > 4 || text.find_first_not_of("0123456789") != std::string::npos || text == "0")
+    throw UsageError("'--threads " + text + "' is no number of threads");
+  return static_cast<unsigned>(std::stoul(text));
+}
+
+Scenario read_point(const TomlValue& document, const Arguments& arguments,
+                    const Catalogue& catalogue) {
+  Scenario scenario = read_scenario(document, catalogue);
+  scenario.run.fold = !arguments.has("no-fold");
+  scenario.run.check_fold = arguments.has("check-fold");
+  scenario.run.ignore_memory = arguments.has("ignore-memory");
+  scenario.run.explain = arguments.has("explain");
+  scenario.run.stepped = arguments.has("stepped");
+  return scenario;
+}
+
+int exit_code_of(const Results& results) {
+  using State = PointRows::State;
+  const PointRows& rows = results.rows;
+  if (results.interrupted) return stop_code();
+  if (const std::size_t failed = rows.count(State::failed); failed > 0) {
+    std::fprintf(stderr, "stepcast: %zu points failed with an internal error, please report it\n",
+                 failed);
+    return exit_internal;
+  }
+  const bool answered = rows.count(State::answered) > 0;
+  return rows.count(State::refused) > 0 && !answered ? exit_no_feasible_plan : exit_ok;
+}
+
+/// Simulated once more, kernel by kernel; nothing where the plan does not fit.
+void write_step(const std::string& path, const Results& results) {
+  if (!results.single || std::holds_alternative<Refused>(*results.single)) return;
+  Timeline timeline;
+  simulate_timeline(scenario_of(*results.single), timeline);
+  write_timelines(path, {&timeline, 1});
+}
+
+/// What can be asked for of one point, or of many, alone.
+void check_options(const Study& study, const Arguments& arguments) {
+  if (arguments.has("timeline") && (study.is_sweep || study.base.find("collective") != nullptr))
+    throw UsageError("--timeline shows one step", "give a scenario without [sweep]");
+  for (const char* option : {"resume", "shard"})
+    if (arguments.has(option) && !(study.is_sweep && arguments.has("out")))
+      throw UsageError("--" + std::string(option) + " is for the points of a [sweep] in --out DIR");
+}
+
+std::unique_ptr<OutputFolder> folder_of(const Study& study, const Arguments& arguments,
+                                        const Catalogue& catalogue) {
+  if (!arguments.has("out")) return nullptr;
+  OutputRequest request{arguments.get("out"), arguments.has("resume")};
+  if (arguments.has("shard")) request.shard = read_shard(arguments.get("shard"));
+  return std::make_unique<OutputFolder>(std::move(request), study, catalogue.directory());
+}
+
+/// Writes what is asked for. The answer is printed whatever becomes of it: false after a message.
+bool write_files(const Results& results, const Arguments& arguments, OutputFolder* folder) {
+  try {
+    if (folder != nullptr) folder->finish(results);
+    if (folder != nullptr && results.interrupted && results.study.is_sweep)
+      std::fprintf(stderr, "stepcast: what is finished is in '%s': --resume goes on\n",
+                   folder->place().c_str());
+    if (arguments.has("timeline")) write_step(arguments.get("timeline"), results);
+    return true;
+  } catch (const OutputError& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return false;
+  }
+}
+
+void print_results(const Results& results, bool json) {
+  if (!json) {
+    std::fputs(report_text(results).c_str(), stdout);
+    return;
+  }
+  write_json(results,
+             [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); });
+  std::fputs("\n", stdout);
+}
+
+int answer_document(TomlValue document, const Arguments& arguments, const Catalogue& catalogue) {
+  const std::atomic<bool>& stop = stop_requested();
+  Study study = read_study(std::move(document));
+  check_references(study);
+  check_options(study, arguments);
+  const unsigned threads = thread_count(arguments);
+  const auto folder = folder_of(study, arguments, catalogue);
+  const Shard shard = arguments.has("shard") ? read_shard(arguments.get("shard")) : Shard{};
+  const auto read = [&](const TomlValue& point) { return read_point(point, arguments, catalogue); };
+  std::optional<Progress> progress(std::in_place, num_points(study, shard),
+                                   Progress::style_for(arguments.has("quiet")));
+  const Results results =
+      run_study(std::move(study), {.read = read,
+                                   .simulator = {simulate, simulate_collective},
+                                   .threads = threads,
+                                   .stop = stop,
+                                   .shard = shard,
+                                   .folder = folder.get(),
+                                   .finished = [&](std::size_t done) { progress->show(done); }});
+  progress.reset();
+  const bool written = write_files(results, arguments, folder.get());
+  print_results(results, arguments.has("json"));
+  return written ? exit_code_of(results) : exit_unwritten;
+}
+
+int run_with(const Verb& verb, const Words& words, bool needs_sweep) {
+  const Arguments arguments = parse_arguments(verb, words);
+  if (arguments.has("help")) {
+    std::fputs(help_text(verb).c_str(), stdout);
+    return exit_ok;
+  }
+  const bool has_file = !arguments.positional().empty();
+  if (!has_file && (needs_sweep || words.empty()))
+    throw UsageError("which scenario?", verb.example);
+  const Catalogue catalogue = Catalogue::standard();
+  TomlValue document =
+      has_file ? read_toml_file(arguments.positional()[0]) : toml_table("command line");
+  apply_options(document, verb, arguments, catalogue);
+  if (needs_sweep && document.find("sweep") == nullptr)
+    throw InputError(document.where, "has no [sweep]", "stepcast run answers a single scenario");
+  return answer_document(std::move(document), arguments, catalogue);
+}
+
+}  // namespace
+
+int command_run(const Words& words) { return run_with(run_verb(), words, false); }
+
+int command_sweep(const Words& words) { return run_with(sweep_verb(), words, true); }
+
+int command_collective(const Words& words) {
+  const Verb verb = collective_verb();
+  const Arguments arguments = parse_arguments(verb, words);
+  if (arguments.has("help")) {
+    std::fputs(help_text(verb).c_str(), stdout);
+    return exit_ok;
+  }
+  if (arguments.positional().empty()) throw UsageError("which collective?", verb.example);
+  const Catalogue catalogue = Catalogue::standard();
+  TomlValue document = toml_table("command line");
+  set_path(document, "collective.kind", toml_text(arguments.positional()[0], "command line"));
+  apply_options(document, verb, arguments, catalogue);
+  return answer_document(std::move(document), arguments, catalogue);
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,204 @@
+// stepcast show: the catalogue with its sources, a cluster, what a calibration table holds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "engine/check.hpp"
+#include "engine/units_text.hpp"
+#include "sim/command/commands.hpp"
+#include "sim/files/names.hpp"
+#include "sim/files/text_table.hpp"
+#include "sim/files/toml_table.hpp"
+#include "sim/files/whole_file.hpp"
+#include "sim/program/command_line.hpp"
+#include "sim/scenario/file.hpp"
+#include "sim/scenario/scenario_keys.hpp"
+#include "sim/study/sweep.hpp"
+#include "sim/tables/calibration_text.hpp"
+#include "topology/cluster.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr Option options[] = {
+    {"gpu", "NAME", "", "cluster: GPU, in its DGX node"},
+    {"node", "NAME", "cluster.node", "cluster: node of the catalogue, or a file"},
+    {"nodes", "N", "cluster.nodes", "cluster: number of nodes"},
+    {"fabric", "NAME", "cluster.fabric", "cluster: fabric of the catalogue, or a file"},
+    {"set", "KEY=VALUE", "", "cluster: set any key of [cluster]"},
+    {"graphviz", "FILE", "", "cluster: also write it in Graphviz's language, as a sketch"},
+    {"all", "", "", "every GPU in that picture"},
+    {"sources", "", "", "gpus, models, clusters: where the numbers come from"},
+};
+const Verb verb{"show",
+                "gpus|models|clusters|cluster|calibration|keys [NAME | FILE ...]",
+                16,
+                "Prints the catalogue, a cluster (of a scenario or by options), what a "
+                "calibration table holds, or every key of a scenario.",
+                options,
+                "stepcast show cluster --gpu h100 --nodes 16"};
+
+using Align = TextTable::Align;
+
+std::string sources_text(const Catalogue& catalogue, const std::string& folder) {
+  std::string out;
+  for (const std::string& name : catalogue.names(folder)) {
+    out += "\n" + name + "\n";
+    for (const SourceNote& note : catalogue.sources(folder, name))
+      out += "  " + (note.key.empty() ? "" : note.key + ": ") + note.text + "\n";
+  }
+  return out;
+}
+
+/// A quantity that an entry may lack.
+template <class Q>
+std::string or_dash(Q value) {
+  return value == Q{} ? "-" : to_text(value);
+}
+
+std::string gpus_text(const Catalogue& catalogue) {
+  TextTable table;
+  table.column("GPU", "", Align::left);
+  for (const auto& [heading, unit] : {std::pair{"SMs", ""},
+                                      {"16-bit peak", "dense"},
+                                      {"fp8 peak", "dense"},
+                                      {"memory", ""},
+                                      {"HBM", ""},
+                                      {"NVLink", "one way"},
+                                      {"TDP", ""}})
+    table.column(heading, unit);
+  for (const std::string& name : catalogue.names("gpus")) {
+    const topology::GpuSpec gpu = catalogue.gpu(toml_text(name, "catalogue"));
+    table.row({name, std::to_string(gpu.sms), to_text(gpu.tensor_peak), or_dash(gpu.fp8_peak),
+               to_text(gpu.memory), to_text(gpu.memory_bandwidth), or_dash(gpu.nvlink),
+               to_text(gpu.tdp)});
+  }
+  return table.text();
+}
+
+workloads::TransformerShape model_named(const Catalogue& catalogue, const std::string& name) {
+  TomlValue document = toml_table("catalogue");
+  document.set("name", toml_text(name, "catalogue"));
+  TableReader table(document, "model");
+  return catalogue.model(table);
+}
+
+std::string models_text(const Catalogue& catalogue) {
+  TextTable table;
+  table.column("model", "", Align::left);
+  for (const char* heading :
+       {"parameters", "layers", "hidden", "heads", "kv heads", "ffn", "vocab"})
+    table.column(heading);
+  for (const std::string& name : catalogue.names("models")) {
+    const workloads::TransformerShape shape = model_named(catalogue, name);
+    table.row({name, grouped(workloads::parameters(shape)), grouped(shape.layers),
+               grouped(shape.hidden), grouped(shape.heads), grouped(shape.kv_heads),
+               grouped(shape.ffn_hidden), grouped(shape.vocab)});
+  }
+  return table.text();
+}
+
+std::string clusters_text(const Catalogue& catalogue) {
+  TextTable nodes;
+  nodes.column("node", "", Align::left);
+  nodes.column("GPUs", "", Align::left);
+  nodes.column("inside", "", Align::left);
+  nodes.column("NICs", "one way", Align::left);
+  for (const std::string& name : catalogue.names("nodes")) {
+    const topology::NodeSpec node = catalogue.node(toml_text(name, "catalogue"));
+    nodes.row({name, fmt::format("{} x {}", node.gpus, node.gpu.name),
+               word_for(node_kind_names, node.kind),
+               fmt::format("{} x {}", node.nics, to_text(node.nic))});
+  }
+  TextTable fabrics;
+  fabrics.column("fabric", "", Align::left);
+  fabrics.column("kind", "", Align::left);
+  for (const char* heading : {"switch ports", "oversubscription", "per switch", "per cable"})
+    fabrics.column(heading);
+  fabrics.column("routing", "", Align::left);
+  for (const std::string& name : catalogue.names("fabrics")) {
+    const topology::FabricSpec fabric = catalogue.fabric(toml_text(name, "catalogue"));
+    fabrics.row({name, word_for(fabric_kind_names, fabric.kind), std::to_string(fabric.ports),
+                 three_digits(fabric.oversubscription), to_text(fabric.switch_latency),
+                 to_text(fabric.cable_latency), word_for(routing_names, fabric.routing)});
+  }
+  return nodes.text() + "\n" + fabrics.text();
+}
+
+/// [cluster] alone, from a scenario file, from options, or from both.
+topology::Cluster cluster_of(const Catalogue& catalogue, const Arguments& arguments) {
+  TomlValue source = toml_table("command line");
+  if (arguments.positional().size() > 1) source = read_toml_file(arguments.positional()[1]);
+  TomlValue document = toml_table(source.where);
+  if (const TomlValue* cluster = source.find("cluster")) document.set("cluster", *cluster);
+  if (arguments.has("gpu")) {
+    const NodeOfGpu found = catalogue.node_of_gpu(arguments.get("gpu"), "--gpu");
+    if (found.put_in) fmt::print(stderr, "stepcast: {}\n", found.note());
+    set_path(document, "cluster.node", found.value("--gpu"));
+  }
+  for (const auto& [key, value] : settings_of(verb, arguments)) set_path(document, key, value);
+  // Any collective makes the cluster a whole scenario.
+  set_path(document, "collective.kind", toml_text("all_reduce", "show"));
+  set_path(document, "collective.bytes", toml_text("1 MiB", "show"));
+  const Scenario scenario = read_scenario(document, catalogue);
+  return topology::Cluster::build(scenario.node, scenario.nodes, scenario.fabric, scenario.origin);
+}
+
+std::string show_cluster(const Catalogue& catalogue, const Arguments& arguments) {
+  if (arguments.has("all") && !arguments.has("graphviz"))
+    throw UsageError("--all without --graphviz", "it is about the picture: --graphviz FILE --all");
+  const topology::Cluster cluster = cluster_of(catalogue, arguments);
+  if (arguments.has("graphviz"))
+    write_whole(arguments.get("graphviz"), cluster.graphviz(arguments.has("all")));
+  return topology::describe(cluster);
+}
+
+/// The tables as a scenario would merge them.
+std::string show_calibration(const Arguments& arguments) {
+  std::vector<std::string> tables(arguments.positional().begin() + 1, arguments.positional().end());
+  if (tables.empty()) tables.emplace_back("published");
+  return describe(read_calibrations(tables));
+}
+
+}  // namespace
+
+int command_show(const Words& words) {
+  const Arguments arguments = parse_arguments(verb, words);
+  if (arguments.has("help")) {
+    std::fputs(help_text(verb).c_str(), stdout);
+    return exit_ok;
+  }
+  const std::vector<std::string> known{"gpus",    "models",      "clusters",
+                                       "cluster", "calibration", "keys"};
+  if (arguments.positional().empty()) throw UsageError("show what?", suggestion("", known));
+  const std::string& what = arguments.positional()[0];
+  if (what != "calibration" && arguments.positional().size() > 2)
+    throw UsageError("'" + arguments.positional()[2] + "' is one argument too many");
+  const Catalogue catalogue = Catalogue::standard();
+  std::string text;
+  if (what == "gpus")
+    text = gpus_text(catalogue);
+  else if (what == "models")
+    text = models_text(catalogue);
+  else if (what == "clusters")
+    text = clusters_text(catalogue);
+  else if (what == "cluster")
+    text = show_cluster(catalogue, arguments);
+  else if (what == "calibration")
+    text = show_calibration(arguments);
+  else if (what == "keys")
+    text = keys_text();
+  else
+    throw UsageError("cannot show '" + what + "'", suggestion(what, known));
+  if (arguments.has("sources")) {
+    if (what == "gpus" || what == "models") text += sources_text(catalogue, what);
+    if (what == "clusters")
+      text += sources_text(catalogue, "nodes") + sources_text(catalogue, "fabrics");
+  }
+  std::fputs(text.c_str(), stdout);
+  return exit_ok;
+}
+
+}  // namespace stepcast::sim

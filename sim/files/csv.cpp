@@ -1,0 +1,163 @@
+#include "sim/files/csv.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "engine/check.hpp"
+#include "sim/files/suggest.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+/// Reads one row after the other and counts lines.
+class Scanner {
+ public:
+  Scanner(const std::string& path, std::string_view text) : path_(path), text_(text) {
+    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+    if (text_.substr(0, 3) == byte_order_mark) text_.remove_prefix(3);
+  }
+
+  /// The next row that is not empty; false at the end.
+  bool next(CsvRow& row) {
+    while (at_ < text_.size() && end_of_line()) skip_line_end();
+    if (at_ >= text_.size()) return false;
+    row.line = line_;
+    row.cells.assign(1, {});
+    while (at_ < text_.size() && !end_of_line()) {
+      if (text_[at_] == ',') {
+        row.cells.emplace_back();
+        ++at_;
+      } else if (text_[at_] == '"') {
+        quoted(row.cells.back());
+      } else {
+        plain(row.cells.back());
+      }
+    }
+    if (at_ < text_.size()) skip_line_end();
+    return true;
+  }
+
+ private:
+  bool end_of_line() const { return text_[at_] == '\n' || text_[at_] == '\r'; }
+
+  void skip_line_end() {
+    if (text_[at_] == '\r' && at_ + 1 < text_.size() && text_[at_ + 1] == '\n') ++at_;
+    ++at_;
+    ++line_;
+  }
+
+  void plain(std::string& cell) {
+    while (at_ < text_.size() && text_[at_] != ',' && !end_of_line()) {
+      if (text_[at_] == '"') fail("a quote inside a cell", "put the whole cell into quotes");
+      const auto byte = static_cast<unsigned char>(text_[at_]);
+      if (byte < 0x20 && byte != '\t') fail("a byte that is no text", "is this a CSV file?");
+      cell += text_[at_++];
+    }
+  }
+
+  void quoted(std::string& cell) {
+    const std::int64_t opened = line_;
+    for (++at_; at_ < text_.size(); ++at_) {
+      if (text_[at_] == '"') {
+        if (at_ + 1 >= text_.size() || text_[at_ + 1] != '"') break;
+        ++at_;
+      } else if (text_[at_] == '\n') {
+        ++line_;
+      }
+      cell += text_[at_];
+    }
+    if (at_ >= text_.size())
+      throw InputError(path_ + ":" + std::to_string(opened), "a quote is never closed");
+    ++at_;
+    if (at_ < text_.size() && text_[at_] != ',' && !end_of_line())
+      fail("text after a closing quote", "write a quote inside a cell twice");
+  }
+
+  [[noreturn]] void fail(const char* what, const char* hint) const {
+    throw InputError(path_ + ":" + std::to_string(line_), what, hint);
+  }
+
+  const std::string& path_;
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::int64_t line_ = 1;
+};
+
+}  // namespace
+
+CsvFile parse_csv(std::string path, std::string_view text) {
+  CsvFile file;
+  file.path = std::move(path);
+  Scanner scanner(file.path, text);
+  CsvRow row;
+  if (!scanner.next(row))
+    throw InputError(file.path + ":1", "is empty", "the first line names the columns");
+  file.header = std::move(row.cells);
+  while (scanner.next(row)) {
+    if (row.cells.size() != file.header.size())
+      throw InputError(file.path + ":" + std::to_string(row.line),
+                       std::to_string(row.cells.size()) + " cells under a header of " +
+                           std::to_string(file.header.size()));
+    file.rows.push_back(std::move(row));
+  }
+  return file;
+}
+
+CsvFile read_csv(const std::string& path) {
+  std::error_code ignored;
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream || std::filesystem::is_directory(path, ignored))
+    throw InputError(path, "cannot be read", "does the file exist?");
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return parse_csv(path, std::move(text).str());
+}
+
+CsvColumns columns_of(const CsvFile& file, std::span<const std::string> known) {
+  const std::string where = file.path + ":1";
+  CsvColumns columns;
+  for (const std::string& name : file.header) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      const auto near = closest(name, known);
+      throw InputError(where, "unknown column \"" + name + "\"",
+                       near ? "did you mean \"" + *near + "\"?"
+                            : fmt::format("known: {}", fmt::join(known, ", ")));
+    }
+    if (!columns.emplace(name, columns.size()).second)
+      throw InputError(where, "column \"" + name + "\" twice");
+  }
+  return columns;
+}
+
+const std::string& CsvLine::text(std::string_view column) const {
+  static const std::string nothing;
+  const auto found = columns_.find(column);
+  return found == columns_.end() ? nothing : row_.cells[found->second];
+}
+
+const std::string& CsvLine::stated(std::string_view column) const {
+  const std::string& cell = text(column);
+  if (cell.empty()) fail("the column \"" + std::string(column) + "\" is empty");
+  return cell;
+}
+
+void CsvLine::fail(const std::string& what, const std::string& hint) const {
+  throw InputError(file_.path + ":" + std::to_string(row_.line), what, hint);
+}
+
+std::string csv_cell(std::string_view text) {
+  if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
+  std::string cell = "\"";
+  for (const char c : text) {
+    if (c == '"') cell += '"';
+    cell += c;
+  }
+  return cell + '"';
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,93 @@
+// HDF5 files of named columns: groups with one 1-D dataset per column, a `unit` attribute on each,
+// and text or integer attributes. Small RAII over the C API. Knows no table of ours.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/files/whole_file.hpp"
+
+namespace stepcast::sim {
+
+/// An open HDF5 identifier and how to close it. Ids are hid_t, which is a 64-bit integer.
+class Hdf5Handle {
+ public:
+  using Close = int (*)(std::int64_t);
+  Hdf5Handle() = default;
+  Hdf5Handle(std::int64_t id, Close close) : id_(id), close_(close) {}
+  Hdf5Handle(Hdf5Handle&& other) noexcept;
+  Hdf5Handle& operator=(Hdf5Handle&& other) noexcept;
+  ~Hdf5Handle() { reset(); }
+
+  std::int64_t get() const { return id_; }
+  explicit operator bool() const { return id_ >= 0; }
+  void reset();
+
+ private:
+  std::int64_t id_ = -1;
+  Close close_ = nullptr;
+};
+
+/// Writes a file that appears whole with finish(). Throws OutputError when it cannot be written.
+/// Parents ("/", "/gemm") must exist.
+class Hdf5Writer {
+ public:
+  explicit Hdf5Writer(const std::string& path);
+  Hdf5Writer(const Hdf5Writer&) = delete;
+  Hdf5Writer& operator=(const Hdf5Writer&) = delete;
+
+  void group(const std::string& name);
+  void attribute(const std::string& object, const std::string& name, const std::string& value);
+  void attribute(const std::string& object, const std::string& name, std::int64_t value);
+  /// `dataset` is a path: "/gemm/rate". Columns are compressed (shuffle, deflate).
+  void column(const std::string& dataset, std::span<const double> values, const std::string& unit);
+  void column(const std::string& dataset, std::span<const std::int64_t> values,
+              const std::string& unit);
+  void column(const std::string& dataset, std::span<const std::string> values,
+              const std::string& unit = "text");
+  void finish();
+  /// finish() in two steps, for several files of which all must be there: seal(), then keep().
+  void seal();
+  void keep() { whole_.keep(); }
+
+ private:
+  void write(const std::string& dataset, std::size_t rows, std::int64_t type, const void* values,
+             const std::string& unit);
+
+  std::string path_;
+  WholeFile whole_;
+  Hdf5Handle file_;
+};
+
+/// Reads such a file. Every failure is an InputError that names the file, and the dataset if there
+/// is one.
+class Hdf5Reader {
+ public:
+  explicit Hdf5Reader(std::string path);
+
+  const std::string& path() const { return path_; }
+  bool has(const std::string& object) const;
+  bool has_attribute(const std::string& object, const std::string& name) const;
+  std::string text_attribute(const std::string& object, const std::string& name) const;
+  std::int64_t integer_attribute(const std::string& object, const std::string& name) const;
+  std::vector<double> doubles(const std::string& dataset) const;
+  std::vector<std::int64_t> integers(const std::string& dataset) const;
+  std::vector<std::string> texts(const std::string& dataset) const;
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const;
+  Hdf5Handle open_column(const std::string& dataset, int type_class, std::size_t& rows) const;
+  std::string elements(const std::string& dataset, std::int64_t column, std::size_t rows,
+                       std::size_t element) const;
+  template <class Number>
+  std::vector<Number> numbers(const std::string& dataset, int type_class,
+                              std::int64_t native) const;
+
+  std::string path_;
+  Hdf5Handle file_;
+};
+
+}  // namespace stepcast::sim

@@ -1,0 +1,172 @@
+// The only file that knows toml++: text to TomlValue.
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "engine/check.hpp"
+#include "sim/files/toml_value.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+// Scenarios are some kilobytes; what is larger or deeper is a mistake, and the parser recurses.
+constexpr std::uintmax_t max_file_bytes = 4 << 20;
+constexpr int max_depth = 32;
+
+std::string at(const std::string& name, std::size_t line) {
+  return line == 0 ? name : name + ":" + std::to_string(line);
+}
+
+/// Walks over TOML text outside strings and comments: brackets that are open at once, and dots in
+/// one key (a dotted key nests too).
+class DepthGuard {
+ public:
+  DepthGuard(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+
+  void check() {
+    while (i_ < text_.size()) {
+      const char c = text_[i_];
+      if (c == '#') {
+        i_ = std::min(text_.find('\n', i_), text_.size());
+      } else if (c == '"' || c == '\'') {
+        skip_string(c);
+      } else {
+        count(c);
+        ++i_;
+      }
+    }
+  }
+
+ private:
+  void count(char c) {
+    if (c == '\n') ++line_;
+    if (c == '[' || c == '{') ++depth_;
+    if (c == ']' || c == '}') depth_ = std::max(0, depth_ - 1);
+    if (c == '.')
+      ++dots_;
+    else if (std::string_view("=,[]{}\n").find(c) != std::string_view::npos)
+      dots_ = 0;
+    if (depth_ + dots_ > max_depth)
+      throw InputError(at(name_, line_),
+                       "nested deeper than " + std::to_string(max_depth) + " levels");
+  }
+
+  void skip_string(char quote) {
+    const std::string triple(3, quote);
+    const bool multiline = text_.substr(i_, 3) == triple;
+    i_ += multiline ? 3 : 1;
+    while (i_ < text_.size()) {
+      const char c = text_[i_];
+      if (c == '\n') {
+        if (!multiline) return;  // not closed: the parser says so
+        ++line_;
+      }
+      if (c == '\\' && quote == '"') {
+        if (i_ + 1 < text_.size() && text_[i_ + 1] == '\n') ++line_;
+        i_ += 2;
+        continue;
+      }
+      if (multiline ? text_.substr(i_, 3) == triple : c == quote) {
+        i_ += multiline ? 3 : 1;
+        return;
+      }
+      ++i_;
+    }
+  }
+
+  std::string_view text_;
+  const std::string& name_;
+  std::size_t i_ = 0, line_ = 1;
+  int depth_ = 0, dots_ = 0;
+};
+
+TomlValue convert(const toml::node& node, const std::string& name, int depth) {
+  const std::string where = at(name, node.source().begin.line);
+  if (depth > max_depth)
+    throw InputError(where, "nested deeper than " + std::to_string(max_depth) + " levels");
+  if (const auto* text = node.as_string()) return {text->get(), where};
+  if (const auto* integer = node.as_integer()) return {integer->get(), where};
+  if (const auto* number = node.as_floating_point()) return {number->get(), where};
+  if (const auto* flag = node.as_boolean()) return {flag->get(), where};
+  if (const auto* items = node.as_array()) {
+    TomlValue out{TomlValue::Array{}, where};
+    for (const toml::node& item : *items)
+      std::get<TomlValue::Array>(out.data).push_back(convert(item, name, depth + 1));
+    return out;
+  }
+  if (const auto* table = node.as_table()) {
+    // toml++ sorts keys by name; the order of the file is the order of a sweep.
+    std::vector<std::pair<const toml::key*, const toml::node*>> entries;
+    for (const auto& [key, value] : *table) entries.emplace_back(&key, &value);
+    std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+      const auto& x = a.first->source().begin;
+      const auto& y = b.first->source().begin;
+      return std::pair(x.line, x.column) < std::pair(y.line, y.column);
+    });
+    TomlValue out{TomlValue::Table{}, where};
+    for (const auto& [key, value] : entries)
+      out.table()->push_back({std::string(key->str()), at(name, key->source().begin.line),
+                              convert(*value, name, depth + 1)});
+    return out;
+  }
+  throw InputError(where, "dates and times have no meaning here");
+}
+
+/// toml++ says "cannot redefine existing integer 'x'"; users say duplicate.
+std::string plain_words(std::string_view message) {
+  std::string text(message);
+  const std::size_t redefine = text.find("cannot redefine existing ");
+  if (redefine == std::string::npos) return "not TOML: " + text;
+  const std::size_t quote = text.find('\'', redefine);
+  const std::size_t end = quote == std::string::npos ? quote : text.find('\'', quote + 1);
+  if (end == std::string::npos) return "duplicate key: " + text;
+  return "duplicate key " + text.substr(quote, end - quote + 1);
+}
+
+}  // namespace
+
+TomlValue read_toml(std::string_view text, const std::string& name) {
+  if (text.size() > max_file_bytes)
+    throw InputError(name, "larger than 4 MiB", "a scenario is a few kilobytes of TOML");
+  DepthGuard(text, name).check();
+  try {
+    return convert(toml::parse(text, std::string_view(name)), name, 0);
+  } catch (const toml::parse_error& error) {
+    throw InputError(at(name, error.source().begin.line), plain_words(error.description()));
+  }
+}
+
+TomlValue read_toml_file(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) throw InputError(path, "is a folder, not a file");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw InputError(path, "cannot be opened");
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (!error && size > max_file_bytes)
+    throw InputError(path, "larger than 4 MiB", "a scenario is a few kilobytes of TOML");
+  // Pipes have no size: read one byte more than allowed at most.
+  std::string text(max_file_bytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return read_toml(text, path);
+}
+
+TomlValue read_setting(std::string_view text, const std::string& where) {
+  try {
+    const TomlValue document = read_toml("value = " + std::string(text) + "\n", where);
+    if (document.table()->size() == 1) {
+      TomlValue value = document.table()->front().value;
+      value.where = where;
+      return value;
+    }
+  } catch (const InputError&) {
+    // not TOML: a bare word such as zero2 or 64MiB
+  }
+  return toml_text(std::string(text), where);
+}
+
+}  // namespace stepcast::sim

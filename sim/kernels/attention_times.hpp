@@ -1,0 +1,83 @@
+// How long an attention kernel takes alone on one GPU: published rates by implementation, pass,
+// mask and head dimension, interpolated over the sequence length. Knows no roofline.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/units.hpp"
+#include "sim/tables/calibration_table.hpp"
+#include "sim/tables/provenance.hpp"
+#include "topology/specs.hpp"
+#include "workloads/plan/software.hpp"
+
+namespace stepcast::sim {
+
+struct AttentionShape {
+  std::int64_t batch = 1, heads = 1, sequence = 1, head_dim = 128;  // heads: of the queries
+  bool causal = true;
+  bool backward = false;
+
+  /// 4 b h s^2 d forward (two products), 2.5 times that backward (five), half under a causal mask:
+  /// as the published rates count.
+  double flops() const;
+  /// Thread blocks: one per 128 rows of a head (FlashAttention's row block).
+  std::int64_t blocks() const;
+};
+
+struct AttentionTime {
+  Duration duration{};
+  Provenance provenance{};
+  double short_run = 1.0;  // share that rests on rows that stepcast-calibrate did not measure
+};
+
+/// "flash2", "memory_efficient", ...: as calibration rows call it.
+std::string_view implementation_name(workloads::AttentionKernel kernel);
+
+class AttentionTimes {
+ public:
+  AttentionTimes(const std::vector<AttentionRow>& rows, const topology::GpuSpec& gpu);
+
+  /// From the best that is known, in this order: this implementation on this GPU; on a sibling
+  /// GPU, scaled by the tensor peak; another implementation on this GPU. None: nothing known.
+  std::optional<AttentionTime> time_of(const AttentionShape& shape,
+                                       workloads::AttentionKernel kernel) const;
+
+ private:
+  struct Point {
+    std::string gpu, implementation;
+    bool backward = false, causal = false, sibling = false;
+    bool derived = false;  // split from a combined figure, or carried over by a ratio
+    bool own = false;      // measured by stepcast-calibrate, not published
+    std::int64_t batch = 0, heads = 0, sequence = 0, head_dim = 0;
+    double rate = 0;  // FLOP/s
+  };
+  struct Choice {
+    std::string_view implementation;
+    bool sibling;
+  };
+
+  static bool same_but_pass(const Point& a, const Point& b);
+  static bool same_but_mask(const Point& a, const Point& b);
+  void add_direct(const std::vector<AttentionRow>& rows);
+  void add_split(const std::vector<AttentionRow>& rows);
+  void add_backwards();
+  void add_other_masks();
+  void add_first_flash();
+  double backward_ratio(const std::string& implementation) const;
+  double causal_ratio(std::int64_t sequence) const;
+  void find_backward_ratios();
+  void find_causal_ratios();
+  std::optional<AttentionTime> from(const Choice& choice, const AttentionShape& shape) const;
+
+  topology::GpuSpec gpu_;
+  std::vector<Point> points_;
+  std::map<std::string, double> backward_ratios_;  // by implementation
+  std::map<std::int64_t, double> causal_ratios_;   // by sequence length
+};
+
+}  // namespace stepcast::sim

@@ -1,0 +1,42 @@
+// Kernel times from calibration tables: products and attention from measured shapes, everything
+// else from what was measured of its kind, or from the bytes it moves. The datasheet speaks only
+// where nothing is measured.
+#pragma once
+
+#include <optional>
+
+#include "sim/kernels/attention_times.hpp"
+#include "sim/kernels/elementwise_times.hpp"
+#include "sim/kernels/gemm_times.hpp"
+#include "sim/kernels/kernel_model.hpp"
+#include "sim/tables/calibration_table.hpp"
+#include "workloads/plan/software.hpp"
+
+namespace stepcast::sim {
+
+class CalibratedKernels final : public KernelModel {
+ public:
+  /// `table` is what merge() made of all tables. Of `software` it takes the attention kernel and
+  /// the fusion.
+  CalibratedKernels(const CalibrationTable& table, const topology::GpuSpec& gpu,
+                    const workloads::Software& software);
+
+  KernelTime time_of(const workloads::Kernel& kernel) const override;
+
+ private:
+  KernelTime gemm(const workloads::Kernel& kernel) const;
+  KernelTime attention(const workloads::Kernel& kernel) const;
+  KernelTime bytes_moved(const workloads::Kernel& kernel) const;
+  void refuse_on_host(const workloads::Kernel& kernel) const;
+  KernelTime finished(KernelTime time, double flops, Bytes bytes) const;
+
+  topology::GpuSpec gpu_;
+  workloads::Software software_;
+  GemmTimes gemms_;
+  AttentionTimes attentions_;
+  ElementwiseTimes elementwise_;
+  std::optional<double> copy_fraction_;
+  double sustained_share_ = 1.0;  // of tensor cores' short-run rate within a step
+};
+
+}  // namespace stepcast::sim

@@ -1,0 +1,81 @@
+#include "sim/kernels/elementwise_times.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "sim/kernels/kernel_names.hpp"
+#include "sim/tables/gpu_names.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+// Devices and step programs count the small tensors (row statistics, weights of norms) differently.
+constexpr double same_bytes = 0.02;
+
+// Beyond a factor of two the bandwidth of the nearest point is a guess.
+constexpr double comparable = 2.0;
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
+}
+
+/// On straight lines in log-log space; longer than measured: at the last bandwidth; shorter: no
+/// faster than in proportion, no slower than the smallest.
+double seconds_at(const std::map<double, double>& curve, double bytes) {
+  const auto right = curve.lower_bound(bytes);
+  if (right == curve.end()) return curve.rbegin()->second * bytes / curve.rbegin()->first;
+  // A launch costs a kernel of any size something: half of the way to proportion.
+  if (right == curve.begin()) return right->second * std::sqrt(bytes / right->first);
+  const auto left = std::prev(right);
+  const double x = std::log(bytes / left->first) / std::log(right->first / left->first);
+  return left->second * std::pow(right->second / left->second, x);
+}
+
+Provenance origin_at(const std::map<double, double>& curve, double bytes) {
+  for (const auto& [measured, seconds] : curve)
+    if (std::abs(bytes / measured - 1.0) <= same_bytes) return Provenance::measured;
+  const bool inside =
+      bytes * comparable >= curve.begin()->first && bytes <= comparable * curve.rbegin()->first;
+  return inside ? Provenance::interpolated : Provenance::extrapolated;
+}
+
+}  // namespace
+
+ElementwiseTimes::ElementwiseTimes(const std::vector<ElementwiseRow>& rows,
+                                   const topology::GpuSpec& gpu) {
+  std::map<Key, std::map<double, std::vector<double>>> measured;
+  for (const ElementwiseRow& row : rows)
+    if (row.quality.samples > 0 && row.cache != "hot" &&
+        kinship(row.gpu, gpu.name) == Kinship::same)
+      measured[{row.kind, row.pass == "backward"}][static_cast<double>(row.bytes.value)].push_back(
+          seconds(row.duration));
+  for (auto& [key, points] : measured)
+    for (auto& [bytes, times] : points) curves_[key][bytes] = median(std::move(times));
+}
+
+const ElementwiseTimes::Curve* ElementwiseTimes::curve_of(std::string_view kind,
+                                                          bool backward) const {
+  const auto found = curves_.find({std::string(kind), backward});
+  return found == curves_.end() ? nullptr : &found->second;
+}
+
+std::optional<ElementwiseTime> ElementwiseTimes::time_of(const workloads::Kernel& kernel) const {
+  if (curves_.empty() || kernel.bytes.value <= 0) return std::nullopt;
+  const ElementwiseUse use = elementwise_use(kernel);
+  const Curve* curve = curve_of(use.kind, use.backward);
+  bool exact = use.exact;
+  if (curve == nullptr && use.kind == "rmsnorm") curve = curve_of("layernorm", use.backward);
+  if (curve == nullptr && use.backward) {
+    curve = curve_of(use.kind, false);
+    exact = false;
+  }
+  if (curve == nullptr) return std::nullopt;
+  const auto bytes = static_cast<double>(kernel.bytes.value);
+  return ElementwiseTime{to_duration(seconds_at(*curve, bytes)),
+                         exact ? origin_at(*curve, bytes) : Provenance::derived};
+}
+
+}  // namespace stepcast::sim

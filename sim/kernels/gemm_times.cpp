@@ -1,0 +1,283 @@
+#include "sim/kernels/gemm_times.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "engine/check.hpp"
+#include "sim/files/names.hpp"
+#include "sim/tables/gpu_names.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+// The trend. A product is `tiles` of equal work over the SMs:
+//   t = launch_floor + w x tile_time,  tile_time = 2 TM TN k (1 + k_overhead / k) / (SM rate)
+// with w = tiles / SMs, rounded up to whole waves with the weight `quantised` (cuBLAS splits k and
+// picks other tiles to fill a last wave, so a sharp ceiling is too strict), and w^under_filled
+// below one wave (smaller tiles and split k; a GPU a quarter full is half as fast, not a quarter).
+// The five constants are global, chosen together by leave-one-out error over the published rows of
+// V100, A100 and H100 (2026-11); near them the error changes by < 0.5 %.
+constexpr double launch_floor = 3e-6;  // s: a kernel that does next to nothing, 2-4 us
+constexpr double k_overhead = 256;     // prologue and epilogue of a tile, in units of k
+constexpr double reachable = 0.75;     // of the tensor peak; deviations correct it
+constexpr double quantised = 0.25;
+constexpr double under_filled = 0.5;
+constexpr std::size_t enough_of_a_layout = 8;  // to answer for it alone
+
+// What makes two shapes alike. The library picks its kernel (tile, split, order of tiles) by m and
+// n above all, and a deeper product runs the same loop longer: a factor in k counts a third of one
+// in m or n. The transposed product has as many tiles, but other kernels. And as the choice jumps
+// from shape to shape, the nearest row knows little more than the next ones: rows nearer than
+// `jump` count alike. Chosen together as above: median error left out 3.4 % V100, 4.4 % A100, 4.8 %
+// H100 (5.6, 4.3, 7.5 % with isotropic distances, eight neighbours, and no jump).
+constexpr std::size_t neighbours = 12;
+constexpr double depth_counts = 0.35;
+constexpr double turned = 0.5;  // distance of a product from its transpose
+constexpr double jump = 0.2;
+
+// Beyond a factor of about two in one or two dimensions from any measured shape it is no longer
+// interpolation: distance in log space sqrt(2) ln 2.
+constexpr double comparable = 0.98;
+
+// Rows that say "small" multiplied activations that had underflowed to zero: vidur's down
+// projections, whose weights are +-1e-3 and whose input is a product of two such layers' outputs
+// (vidur/profiling/mlp, e26eb8f). Zeros draw less power and an H100 then keeps a higher clock: 788
+// against 894 TFLOP/s at 8192^3 on an H200 (measured 2026-10). Next to vidur's other products,
+// whose bits are random, those rows are 15 to 18 % faster from 4e10 FLOP on (about 50 us) and no
+// faster below; on an A100 they are not faster at all.
+constexpr double small_data_correction = 788.0 / 894.0;
+constexpr double small_data_from = 4e10;  // FLOP
+
+/// `architecture` is that of the GPU that the row is used for, of the same generation.
+double corrected_rate(const GemmRow& row, topology::Architecture architecture) {
+  const double flops = GemmShape{row.m, row.n, row.k, 1}.flops();
+  const bool hopper = architecture == topology::Architecture::hopper;
+  const bool fast = row.data == "small" && hopper && flops >= small_data_from;
+  return row.rate.value * (fast ? small_data_correction : 1.0);
+}
+
+bool is_half(std::string_view dtype) {
+  return dtype.starts_with("fp16") || dtype.starts_with("bf16");  // one rate on all tensor cores
+}
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::pair<std::int64_t, std::int64_t> tile_of(topology::Architecture architecture) {
+  using enum topology::Architecture;
+  const bool wide = architecture == hopper || architecture == blackwell;
+  return {128, wide ? 256 : 128};
+}
+
+}  // namespace
+
+double GemmShape::flops() const {
+  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
+         static_cast<double>(batch);
+}
+
+std::int64_t gemm_tiles(const GemmShape& s, topology::Architecture architecture) {
+  const auto [a, b] = tile_of(architecture);
+  return s.batch *
+         std::min(ceil_div(s.m, a) * ceil_div(s.n, b), ceil_div(s.m, b) * ceil_div(s.n, a));
+}
+
+GemmTimes::GemmTimes(const std::vector<GemmRow>& rows, const topology::GpuSpec& gpu) : gpu_(gpu) {
+  expects(gpu.sms > 0 && gpu.tensor_peak.value > 0, "a GPU with SMs and a tensor peak");
+  using enum workloads::Dtype;
+  half_.peak = gpu.tensor_peak;
+  eight_bit_.peak = gpu.fp8_peak;
+  tf32_.peak = gpu.tf32_peak;
+  single_.peak = gpu.fp32_peak;
+  add(half_, rows, bf16);
+  if (gpu.fp8_peak.value > 0) add(eight_bit_, rows, fp8);
+  if (gpu.tf32_peak.value > 0) add(tf32_, rows, tf32);
+  if (gpu.fp32_peak.value > 0) add(single_, rows, fp32);
+  for (Family* family : {&half_, &eight_bit_, &tf32_, &single_}) part_by_call(*family);
+}
+
+const GemmTimes::Points& GemmTimes::Family::of(const GemmCall& call) const {
+  const auto found = by_call.find(std::string(call.layout) + (call.accumulate ? "+" : ""));
+  return found == by_call.end() ? points : found->second;
+}
+
+/// Products of one layout that we measured ourselves answer for it alone, if they are enough for
+/// the neighbours of any shape.
+void GemmTimes::part_by_call(Family& family) const {
+  std::map<std::string, Points> parts;
+  for (const Point& p : family.points)
+    if (!p.layout.empty() && !p.sibling) parts[p.layout + (p.accumulate ? "+" : "")].push_back(p);
+  for (auto& [call, points] : parts)
+    if (points.size() >= enough_of_a_layout) family.by_call[call] = std::move(points);
+}
+
+void GemmTimes::add(Family& family, const std::vector<GemmRow>& rows,
+                    workloads::Dtype dtype) const {
+  const bool half = dtype == workloads::Dtype::bf16, eight_bit = dtype == workloads::Dtype::fp8;
+  const auto serves = [&](const GemmRow& row) {
+    // A step finds its weights cold, and a trainer takes the library's first proposal.
+    const bool usable = row.data != "zeros" && row.source.confidence != "low" &&
+                        row.cache != "hot" && row.choice != "best_of_8";
+    return usable && (half ? is_half(row.dtype) : row.dtype == word_for(dtype_names, dtype));
+  };
+  const auto take = [&](const GemmRow& row, FlopsPerSecond peak, bool sibling) {
+    const GemmShape shape{row.m, row.n, row.k, 1};
+    const double measured = shape.flops() / corrected_rate(row, gpu_.architecture);
+    const auto log = [](std::int64_t v) { return std::log(static_cast<double>(v)); };
+    const double deviation = std::log(measured / trend(shape, peak));
+    const bool own = row.quality.samples > 0;
+    family.points.push_back({log(row.m), log(row.n), log(row.k), shape, measured, deviation,
+                             sibling, own, own ? row.layout : "", own && row.accumulate});
+    family.largest_deviation = std::max(family.largest_deviation, deviation);
+  };
+  for (const GemmRow& row : rows)
+    if (serves(row) && kinship(row.gpu, gpu_) <= Kinship::same_chip) {
+      const bool what_if = half && altered(row.gpu, gpu_);
+      take(row, what_if ? *tensor_peak_of(row.gpu, gpu_) : family.peak, what_if);
+    }
+  if (family.points.size() >= enough_rows || !(half || eight_bit)) return;
+  for (const GemmRow& row : rows) {
+    const auto peak = tensor_peak_of(row.gpu, gpu_);
+    if (serves(row) && peak && kinship(row.gpu, gpu_) == Kinship::sibling)
+      take(row, eight_bit ? *peak * 2.0 : *peak, true);  // fp8 runs at twice the 16-bit peak
+  }
+}
+
+double GemmTimes::trend(const GemmShape& shape, FlopsPerSecond peak) const {
+  const auto [a, b] = tile_of(gpu_.architecture);
+  const double sms = static_cast<double>(gpu_.sms);
+  const double k = static_cast<double>(shape.k);
+  const double tile_time =
+      2.0 * static_cast<double>(a * b) * (k + k_overhead) * sms / (peak.value * reachable);
+  const double w = static_cast<double>(gemm_tiles(shape, gpu_.architecture)) / sms;
+  const double waves = w < 1.0 ? std::pow(w, under_filled)
+                               : std::pow(w, 1.0 - quantised) * std::pow(std::ceil(w), quantised);
+  return launch_floor + waves * tile_time;
+}
+
+/// Inverse-distance weighting of the deviations of the nearest measured shapes (Franke and Little
+/// 1980: weights ((h - d) / (h d))^2, zero at the distance h of the first shape left out, so the
+/// surface is continuous), with distances that start at `jump`.
+GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmCall& call,
+                                        const GemmShape& shape) const {
+  const Points& points = family.of(call);
+  const double log_m = std::log(static_cast<double>(shape.m * shape.batch));
+  const double log_n = std::log(static_cast<double>(shape.n));
+  const double log_k = std::log(static_cast<double>(shape.k));
+  struct Near {
+    double squared;
+    const Point* point;
+  };
+  double nearest_shape = std::numeric_limits<double>::infinity();  // all sizes alike
+  std::vector<Near> near;
+  near.reserve(points.size());
+  const auto squared = [](double x, double y) { return x * x + y * y; };
+  std::int64_t exact = 0, exact_published = 0, this_call = 0;
+  double exact_seconds = 0, call_seconds = 0;
+  for (const Point& p : points) {
+    const double same = squared(p.log_m - log_m, p.log_n - log_n);
+    const double transposed = squared(p.log_m - log_n, p.log_n - log_m);
+    const double deeper = squared(p.log_k - log_k, 0);
+    near.push_back({std::min(same, transposed + squared(turned, 0)) +
+                        squared(depth_counts, 0) * deeper + squared(jump, 0),
+                    &p});
+    if (!p.sibling) nearest_shape = std::min(nearest_shape, std::min(same, transposed) + deeper);
+    if (p.shape == shape && !p.sibling) {
+      ++exact;
+      if (!p.own) ++exact_published;
+      exact_seconds += p.seconds;
+      if (!p.layout.empty() && p.layout == call.layout && p.accumulate == call.accumulate) {
+        ++this_call;
+        call_seconds += p.seconds;
+      }
+    }
+  }
+  const std::size_t used = std::min(neighbours + 1, near.size());
+  std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(used), near.end(),
+                    [](const Near& a, const Near& b) {
+                      return a.squared != b.squared ? a.squared < b.squared : a.point < b.point;
+                    });
+
+  double weights = 0, sum = 0, published = 0;
+  const double last = std::sqrt(near[used - 1].squared);
+  const double h = used > neighbours ? last : 2 * last;  // all rows count if they are few
+  for (std::size_t i = 0; i < used; ++i) {
+    const double d = std::sqrt(near[i].squared);
+    const double weight = h > d ? std::pow((h - d) / (h * d), 2) : 0.0;
+    weights += weight;
+    sum += weight * near[i].point->deviation;
+    if (!near[i].point->own) published += weight;
+  }
+  if (this_call > 0)
+    return {call_seconds / static_cast<double>(this_call), Provenance::measured, true, 0.0};
+  if (exact > 0) {
+    const double rows = static_cast<double>(exact);
+    return {exact_seconds / rows, Provenance::measured, false,
+            static_cast<double>(exact_published) / rows};
+  }
+  const double deviation = weights > 0 ? sum / weights : near.front().point->deviation;
+  const bool inside = nearest_shape <= comparable * comparable && !near.front().point->sibling;
+  return {trend(shape, family.peak) * std::exp(deviation),
+          inside ? Provenance::interpolated : Provenance::extrapolated, false,
+          weights > 0 ? published / weights : 1.0};
+}
+
+/// The longest of `longest` and the estimates of the products that halving the even sizes of
+/// `shape` leads to. Halving shortens the trend, so a branch ends where even the largest deviation
+/// would not reach `longest`. Sizes before `dimension` are halved already.
+double GemmTimes::longest_part(const Family& family, const GemmCall& call, const GemmShape& shape,
+                               int dimension, double longest) const {
+  for (int d = dimension; d < 4; ++d) {
+    GemmShape half = shape;
+    std::int64_t& size = d == 0 ? half.m : d == 1 ? half.n : d == 2 ? half.k : half.batch;
+    if (size % 2 != 0) continue;
+    size /= 2;
+    if (trend(half, family.peak) * std::exp(family.largest_deviation) <= longest) continue;
+    longest = std::max(longest, estimate(family, call, half).seconds);
+    longest = longest_part(family, call, half, d, longest);
+  }
+  return longest;
+}
+
+/// An estimate is never shorter than that of a product half as large: a measured shape that ran
+/// slowly would else make twice the work look faster. Measured shapes are told as measured.
+GemmTime GemmTimes::interpolate(const Family& family, const GemmCall& call,
+                                const GemmShape& shape) const {
+  const Estimate own = estimate(family, call, shape);
+  const double seconds = own.provenance == Provenance::measured
+                             ? own.seconds
+                             : longest_part(family, call, shape, 0, own.seconds);
+  return {to_duration(seconds), own.provenance, gemm_tiles(shape, gpu_.architecture), own.this_call,
+          own.short_run};
+}
+
+std::optional<GemmTime> GemmTimes::time_of(const GemmShape& shape, workloads::Dtype dtype,
+                                           const GemmCall& call) const {
+  using enum workloads::Dtype;
+  using enum topology::Architecture;
+  expects(shape.m > 0 && shape.n > 0 && shape.k > 0 && shape.batch > 0, "a product has sizes");
+  const bool half = dtype == fp16 || (dtype == bf16 && gpu_.architecture != volta);
+  if (half && !half_.points.empty()) return interpolate(half_, call, shape);
+  if (dtype == fp8 && !eight_bit_.points.empty()) return interpolate(eight_bit_, call, shape);
+  if (dtype == tf32 && !tf32_.points.empty()) return interpolate(tf32_, call, shape);
+  if (dtype == fp32 && !single_.points.empty()) return interpolate(single_, call, shape);
+
+  // Nothing is known but the peak. On tensor cores the trend of the measured generations holds: no
+  // chip reaches its datasheet (0.73 to 0.87 of it at best from A100 to B300: "MAMF" of
+  // stas00/ml-engineering compute/accelerator/README.md, 2026-08). Volta has no bf16 and no tf32
+  // there; what is left runs on the fp32 units.
+  FlopsPerSecond tensor{};
+  if (half) tensor = gpu_.tensor_peak;
+  if (dtype == tf32) tensor = gpu_.tf32_peak;
+  if (dtype == fp8) tensor = gpu_.fp8_peak;
+  const std::int64_t tiles = gemm_tiles(shape, gpu_.architecture);
+  if (tensor.value > 0)
+    return GemmTime{to_duration(trend(shape, tensor)), Provenance::datasheet, tiles};
+  if (dtype == fp8 || !(gpu_.fp32_peak.value > 0)) return std::nullopt;
+  return GemmTime{to_duration(launch_floor + shape.flops() / gpu_.fp32_peak.value),
+                  Provenance::datasheet, tiles};
+}
+
+}  // namespace stepcast::sim

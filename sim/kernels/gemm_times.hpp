@@ -1,0 +1,100 @@
+// How long a matrix product takes alone on one GPU: a physical trend (tiles in waves over the SMs)
+// times what measured shapes nearby deviate from it. Published rows of A100 and H100 time the
+// forward product only, so dgrad and wgrad are taken as equally fast; rows of stepcast-calibrate
+// know their layout and answer for it alone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/units.hpp"
+#include "sim/tables/calibration_table.hpp"
+#include "sim/tables/provenance.hpp"
+#include "topology/specs.hpp"
+#include "workloads/plan/plan.hpp"
+
+namespace stepcast::sim {
+
+/// C[m,n] = A[m,k] B[k,n], `batch` of them in one kernel.
+struct GemmShape {
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;
+
+  double flops() const;
+  friend bool operator==(const GemmShape&, const GemmShape&) = default;
+};
+
+/// How a product is called: opA and opB ("NT", "NN", "TN", "" any), and C += in fp32.
+struct GemmCall {
+  std::string_view layout;
+  bool accumulate = false;
+};
+
+struct GemmTime {
+  Duration duration{};
+  Provenance provenance{};
+  std::int64_t tiles = 0;
+  bool this_call = false;  // measured in this very shape, layout and accumulation
+  double short_run = 1.0;  // share of it that rests on rows that stepcast-calibrate did not measure
+};
+
+/// Thread blocks of a product: 128 x 256 outputs each on Hopper and later, 128 x 128 before, the
+/// tile turned the way that needs fewer.
+std::int64_t gemm_tiles(const GemmShape& shape, topology::Architecture architecture);
+
+class GemmTimes {
+ public:
+  /// Takes the rows of this GPU; those of its siblings, scaled by the tensor peak, where it has
+  /// fewer than `enough_rows` of its own.
+  GemmTimes(const std::vector<GemmRow>& rows, const topology::GpuSpec& gpu);
+
+  static constexpr std::size_t enough_rows = 16;
+
+  /// None where the GPU has neither rows nor a peak for this dtype.
+  std::optional<GemmTime> time_of(const GemmShape& shape, workloads::Dtype dtype,
+                                  const GemmCall& call = {}) const;
+
+ private:
+  struct Point {
+    double log_m = 0, log_n = 0, log_k = 0;
+    GemmShape shape;
+    double seconds = 0;    // measured, corrected, not scaled
+    double deviation = 0;  // log(measured / trend)
+    bool sibling = false;
+    bool own = false;      // measured by stepcast-calibrate, not published
+    std::string layout{};  // of rows of our own; "" of published ones
+    bool accumulate = false;
+  };
+  using Points = std::vector<Point>;
+  struct Estimate {
+    double seconds = 0;
+    Provenance provenance{};
+    bool this_call = false;
+    double short_run = 1.0;
+  };
+  /// Rows of one dtype; where enough of one layout are our own, they stand alone for it.
+  struct Family {
+    FlopsPerSecond peak{};
+    Points points;
+    std::map<std::string, Points> by_call{};  // "TN+" accumulates
+    double largest_deviation = 0;
+
+    const Points& of(const GemmCall& call) const;
+  };
+
+  void add(Family& family, const std::vector<GemmRow>& rows, workloads::Dtype dtype) const;
+  void part_by_call(Family& family) const;
+  double trend(const GemmShape& shape, FlopsPerSecond peak) const;
+  Estimate estimate(const Family& family, const GemmCall& call, const GemmShape& shape) const;
+  GemmTime interpolate(const Family& family, const GemmCall& call, const GemmShape& shape) const;
+  double longest_part(const Family& family, const GemmCall& call, const GemmShape& shape,
+                      int dimension, double longest) const;
+
+  topology::GpuSpec gpu_;
+  Family half_, eight_bit_, tf32_, single_;
+};
+
+}  // namespace stepcast::sim

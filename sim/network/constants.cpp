@@ -1,0 +1,76 @@
+#include "sim/network/constants.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "sim/files/toml_table.hpp"
+#include "sim/scenario/catalogue.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+std::size_t row_of(topology::Architecture architecture) {
+  const auto row = static_cast<std::size_t>(architecture);
+  return std::min<std::size_t>(row, generation_tables.size() - 1);  // Blackwell as Hopper
+}
+
+/// One reader per table of the file, made when its first constant is asked for.
+class Tables {
+ public:
+  explicit Tables(TableReader& root) : root_(root) {}
+
+  void operator()(const std::string& table, const std::string& key, Duration& member) {
+    TableReader& reader = of(table);
+    member = reader.required(key, reader.quantity<Duration>(key, Range::not_negative));
+  }
+  void operator()(const std::string& table, const std::string& key, double& member) {
+    TableReader& reader = of(table);
+    member = reader.required(key, reader.number(key, Range::not_negative));
+  }
+  void finish() const {
+    for (const auto& [name, reader] : readers_) reader.finish();
+  }
+
+ private:
+  TableReader& of(const std::string& name) {
+    const auto found = readers_.find(name);
+    if (found != readers_.end()) return found->second;
+    const TomlValue* table = root_.required(name, root_.table(name));
+    return readers_.try_emplace(name, *table, name).first->second;
+  }
+
+  TableReader& root_;
+  std::map<std::string, TableReader> readers_;
+};
+
+}  // namespace
+
+const GenerationConstants& NetworkConstants::of(topology::Architecture architecture) const {
+  return generation[row_of(architecture)];
+}
+
+Duration NetworkConstants::extra_hop(topology::Network network,
+                                     topology::Architecture architecture) const {
+  return of(network).hop[row_of(architecture)];
+}
+
+NetworkConstants read_network_constants(const std::string& path) {
+  const TomlValue document = read_toml_file(path);
+  TableReader root(document, "");
+  NetworkConstants constants;
+  constants.source = root.required("source", root.text("source"));
+  root.table("residuals");  // for the reader of the file
+  Tables tables(root);
+  visit_network_constants(constants, tables);
+  tables.finish();
+  root.finish();
+  return constants;
+}
+
+const NetworkConstants& network_constants() {
+  static const NetworkConstants constants =
+      read_network_constants(Catalogue::standard().directory() + "/network/fitted.toml");
+  return constants;
+}
+
+}  // namespace stepcast::sim

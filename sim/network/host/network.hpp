@@ -1,0 +1,43 @@
+// The network of a machine whose "GPUs" are its own cores: collectives take the time that was
+// measured between its ranks, and there are no links to share. Knows no model: what was not
+// measured is an error that names the command.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/network/model.hpp"
+#include "sim/network/nccl/collective_curves.hpp"
+#include "sim/tables/calibration_table.hpp"
+#include "topology/specs.hpp"
+
+namespace stepcast::sim {
+
+class HostNetwork final : public NetworkModel {
+ public:
+  /// `origin` stands in errors.
+  HostNetwork(const topology::GpuSpec& core, const std::vector<CollectiveRow>& rows,
+              std::string origin);
+
+  CollectiveTime time_of(workloads::CollectiveKind, Bytes, workloads::Dtype,
+                         const GroupShape&) const override;
+  /// None: ranks talk through memory, which the measured times hold.
+  std::vector<LinkLoad> loads_of(workloads::CollectiveKind, Algorithm,
+                                 const std::vector<std::int64_t>& ranks) const override;
+
+ private:
+  struct Measured {
+    CollectiveCurve curve;
+    std::string dtype;  // of sums; empty: bytes that are only moved
+  };
+  const Measured& measured(workloads::CollectiveKind, std::int64_t ranks,
+                           const std::string& dtype) const;
+
+  std::string core_, origin_;
+  std::vector<Measured> curves_;
+};
+
+/// The error of a time that the tables do not hold and nothing else can tell for a host.
+InputError not_measured(const std::string& where, const std::string& what);
+
+}  // namespace stepcast::sim

@@ -1,0 +1,55 @@
+// From the links of a cluster to the few that can matter to a run. Which communicators load which
+// link, and how much, is the layout's; how fast their transfers drain is the step's. A link that
+// could carry every transfer over it at full speed at once never slows one: it is left out. Links
+// that carry the same communicators with the same weights differ at most in capacity: the narrowest
+// stands for all.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/system.hpp"
+#include "sim/network/model.hpp"
+#include "topology/cluster.hpp"
+
+namespace stepcast::sim {
+
+/// What a collective moves through its busiest end per byte: of all NICs, or of all GPUs' ports
+/// where no bytes leave the node. 1 without any load.
+double busiest_end(const topology::Cluster& cluster, const std::vector<LinkLoad>& loads);
+
+class LinkPicture {
+ public:
+  /// The loads of every communicator.
+  LinkPicture(const topology::Cluster& cluster, const std::vector<std::vector<LinkLoad>>& loads);
+
+  /// Fills in capacities, owners and the communicators' loads. `fastest`, by communicator: the rate
+  /// (bytes/s of the load's byte) that its transfers have by their ends alone; uplinks may allow
+  /// less.
+  void put_on(engine::System& system, const std::vector<double>& fastest) const;
+
+ private:
+  struct Use {
+    std::uint32_t communicator = 0;
+    double weight = 0.0;
+  };
+  /// Links of one bandwidth that the same communicators load alike.
+  struct Class {
+    std::size_t first_use = 0, num_uses = 0;
+    BytesPerSecond capacity{};
+    bool uplink = false;
+    std::uint32_t owner = 0;  // of the first of them
+  };
+  struct NicLoad {
+    BytesPerSecond capacity{};
+    double weight = 0.0;
+    friend bool operator==(const NicLoad&, const NicLoad&) = default;
+  };
+  void sort_links(const topology::Cluster& cluster, const std::vector<std::vector<LinkLoad>>&);
+
+  std::vector<Use> uses_;
+  std::vector<Class> classes_;              // by their first link
+  std::vector<std::vector<NicLoad>> nics_;  // by communicator: those that differ
+};
+
+}  // namespace stepcast::sim

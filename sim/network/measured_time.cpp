@@ -1,0 +1,62 @@
+#include "sim/network/measured_time.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+
+#include "sim/files/collective_words.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using workloads::CollectiveKind;
+
+bool one_process(const CollectiveRow& row) {
+  return row.processes == "1" && row.timing != "kernel" && row.ranks > 1;
+}
+
+/// Sends and receives that one process starts for a call on all its GPUs.
+double tasks_of(const CollectiveRow& row) {
+  const auto ranks = static_cast<double>(row.ranks);
+  if (row.collective == "alltoall") return 2 * ranks * ranks;
+  return row.collective == "sendrecv" ? 2 * ranks : 0.0;
+}
+
+Duration launches_of(const CollectiveRow& row, const MeasurementConstants& constants) {
+  return to_duration(static_cast<double>(row.ranks) * seconds(constants.launch) +
+                     tasks_of(row) * seconds(constants.launch_p2p));
+}
+
+}  // namespace
+
+std::optional<CollectiveKind> collective_kind(const CollectiveRow& row) {
+  return collective_named(row.collective);
+}
+
+Duration as_measured(Duration device, const CollectiveRow& row,
+                     const MeasurementConstants& constants) {
+  if (row.timing == "kernel") return std::max(device - constants.kernel_timer, device / 2);
+  if (!one_process(row)) return device;
+  return std::max(device + constants.single_process, launches_of(row, constants));
+}
+
+std::optional<Duration> device_time(const CollectiveRow& row,
+                                    const MeasurementConstants& constants) {
+  if (row.timing == "kernel") return row.duration + constants.kernel_timer;
+  if (!one_process(row)) return row.duration;
+  // Launches vary from call to call by a tenth or so: what is that close to them says little else.
+  if (seconds(row.duration) < 1.15 * seconds(launches_of(row, constants))) return std::nullopt;
+  return row.duration - constants.single_process;
+}
+
+BytesPerSecond reading_error(const CollectiveRow& row) {
+  constexpr std::string_view mark = "digitised +-";
+  const std::size_t at = row.source.source.find(mark);
+  double gigabytes = 0.0;
+  if (at == std::string::npos ||
+      std::sscanf(row.source.source.c_str() + at + mark.size(), "%lf GB/s", &gigabytes) != 1)
+    return {};
+  return BytesPerSecond(gigabytes * 1e9);
+}
+
+}  // namespace stepcast::sim

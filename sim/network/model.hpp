@@ -1,0 +1,77 @@
+// How long a collective takes alone, with which algorithm, protocol and channels NCCL would run it,
+// and which links it loads. Sharing between collectives is the engine's fluid layer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/units.hpp"
+#include "sim/files/collective_words.hpp"
+#include "sim/tables/provenance.hpp"
+#include "topology/cluster.hpp"
+#include "topology/router.hpp"
+#include "workloads/step/step_program.hpp"
+
+namespace stepcast::sim {
+
+/// How a group lies on the nodes; all that time depends on.
+struct GroupShape {
+  std::int64_t ranks = 1;
+  std::int64_t nodes = 1;
+  std::int64_t ranks_per_node = 1;  // the largest number on one node
+  std::int64_t node_stride = 1;     // distance between successive nodes of the group
+
+  friend auto operator<=>(const GroupShape&, const GroupShape&) = default;
+};
+
+GroupShape shape_of(const topology::Cluster&, const std::vector<std::int64_t>& ranks);
+
+struct CollectiveTime {
+  Duration duration{};  // alone on its links, from the arrival of the last member
+  Algorithm algorithm{};
+  Protocol protocol{};
+  std::int64_t channels = 1;
+  std::int64_t ctas = 1;            // SMs it holds on every member while it runs or waits
+  BytesPerSecond memory_traffic{};  // HBM traffic on every member while bytes move
+  BytesPerSecond algbw{}, busbw{};
+  Provenance provenance{};
+
+  // What `duration` is made of; latency + transfer == duration exactly.
+  Duration latency{};     // start, hops and filling the pipeline: no link is busy for it
+  Duration fill{};        // of latency, before `correction`: filling the pipeline
+  Duration transfer{};    // bytes / bandwidth, alone on the links
+  std::int64_t hops = 0;  // that follow one another: ring steps, or levels up and down a tree
+  std::int64_t network_hops = 0;  // of them between nodes
+  Duration hop_in_node{}, hop_between_nodes{};
+  Duration start{};  // of the kernel, by the model
+  // Of latency: what the wires add to each hop beside the catalogue's (path_latency.hpp). In a node
+  // it counts passes of an NVSwitch as well.
+  std::int64_t path_hops_in_node = 0;
+  Duration path_in_node{}, path_between_nodes{};
+  Duration nccl_estimate{};  // by which NCCL chose: ranks, does not predict
+  double correction = 1.0;   // duration / model, where measurements of neighbours are known
+  std::string rests_on;      // source of the measured curve; empty for a model
+};
+
+/// Bytes over each link per byte of Collective::bytes; a link may appear once.
+struct LinkLoad {
+  topology::LinkId link = 0;
+  double bytes_per_byte = 0.0;
+
+  friend bool operator==(const LinkLoad&, const LinkLoad&) = default;
+};
+
+class NetworkModel {
+ public:
+  virtual ~NetworkModel() = default;
+  virtual CollectiveTime time_of(workloads::CollectiveKind, Bytes, workloads::Dtype,
+                                 const GroupShape&) const = 0;
+  /// Links that a collective of `kind` over these GPUs loads (ranks are GPU indexes, sender first
+  /// for send_receive, root first for Broadcast and Reduce).
+  virtual std::vector<LinkLoad> loads_of(workloads::CollectiveKind, Algorithm,
+                                         const std::vector<std::int64_t>& ranks) const = 0;
+};
+
+}  // namespace stepcast::sim

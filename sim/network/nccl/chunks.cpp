@@ -1,0 +1,58 @@
+#include "sim/network/nccl/chunks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace stepcast::sim {
+namespace {
+
+constexpr double kib = 1024;
+
+/// A message of fewer than `chunks` per channel gets chunks of half the size, down to `least`.
+struct Halving {
+  double chunks, least;
+};
+
+double halved(double chunk, double per_channel, std::span<const Halving> rules) {
+  for (const Halving& rule : rules)
+    while (per_channel / chunk < rule.chunks && chunk > rule.least) chunk /= 2;
+  return chunk;
+}
+
+}  // namespace
+
+double round_of(Bytes bytes, std::int64_t channels, double chunk) {
+  return std::min(static_cast<double>(bytes.value), chunk * static_cast<double>(channels));
+}
+
+double tree_chunk(Bytes bytes, const NcclMachine& machine, Protocol protocol) {
+  const double levels = std::floor(std::log2(static_cast<double>(machine.shape.nodes)));
+  const auto p = static_cast<double>(machine.shape.ranks_per_node);
+  const double per_channel =
+      static_cast<double>(bytes.value) / static_cast<double>(machine.tree.ctas);
+  if (protocol == Protocol::ll) return 16 * kib;
+  if (protocol == Protocol::ll128) {
+    const double depth = 1 + levels + 0.1 * p;
+    const std::array rules{Halving{depth * 64 / p, 128 * kib}, Halving{depth * 16 / p, 32 * kib}};
+    return halved(160 * kib, per_channel, rules);
+  }
+  const double depth = p - 1 + levels;
+  const std::array rules{Halving{depth * 8, 128 * kib}, Halving{depth * 4, 64 * kib},
+                         Halving{depth, 32 * kib}};
+  return halved(slot_bytes, per_channel, rules);
+}
+
+double nvls_round(Bytes bytes, const NcclMachine& machine, bool tree) {
+  const double channels =
+      nvls_channels * static_cast<double>(machine.shape.ranks_per_node);  // times heads
+  const auto size = static_cast<double>(bytes.value);
+  double chunk = 128 * kib;
+  if (size < 64 * channels * chunk) chunk = 64 * kib;
+  if (size < 8 * channels * chunk) chunk = std::min(chunk, 32 * kib);
+  if (size < 2 * channels * chunk) chunk = std::min(chunk, 16 * kib);
+  if (tree && machine.shape.nodes >= 4) chunk = std::min(chunk, 64 * kib);
+  return std::min(size, channels * chunk);
+}
+
+}  // namespace stepcast::sim

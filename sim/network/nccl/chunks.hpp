@@ -1,0 +1,29 @@
+// How NCCL cuts a message into chunks: the bytes that one round over all channels moves. A level of
+// a tree or a switch passes a chunk on only when it is there.
+#pragma once
+
+#include <span>
+
+#include "sim/files/nccl_names.hpp"
+#include "sim/network/search/graph.hpp"
+
+namespace stepcast::sim {
+
+// A channel's buffer is 4 MiB in 8 slots; Ring with Simple moves chunks of 4 slots (init.cc,
+// collectives.h, NCCL 2.28.9).
+inline constexpr double slot_bytes = 512.0 * 1024;
+inline constexpr double ring_chunk_bytes = 4 * slot_bytes;
+inline constexpr double nvls_channels = 16.0;
+
+/// `channels` chunks, or the whole message where it is less.
+double round_of(Bytes bytes, std::int64_t channels, double chunk);
+
+/// Tree: a slot, halved while the message is not worth eight (four, one) chunks per level and
+/// channel (enqueue.cc); LL takes 16 KiB.
+double tree_chunk(Bytes bytes, const NcclMachine& machine, Protocol protocol);
+
+/// NVLS and NVLSTree: 128 KiB per channel and head, less for shorter messages (enqueue.cc), 64 KiB
+/// at most for a tree of 4 nodes and more.
+double nvls_round(Bytes bytes, const NcclMachine& machine, bool tree);
+
+}  // namespace stepcast::sim

@@ -1,0 +1,67 @@
+// The network model of a cluster that runs NCCL: choice by version, time from measured curves where
+// they exist and from the physical model elsewhere, loads on the cluster's own links.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/network/links/loads.hpp"
+#include "sim/network/model.hpp"
+#include "sim/network/nccl/collective_curves.hpp"
+#include "sim/network/nccl/time.hpp"
+#include "sim/network/path_latency.hpp"
+#include "sim/tables/calibration_table.hpp"
+
+namespace stepcast::sim {
+
+/// Times of collectives over groups of any shape on nodes of one kind; needs no cluster.
+class CollectiveTimes {
+ public:
+  CollectiveTimes(topology::NodeSpec node, NcclTuning tuning,
+                  const std::vector<CollectiveRow>& rows = {}, NcclOverrides overrides = {});
+
+  CollectiveTime time_of(const NcclCall&, const GroupShape&) const;
+  CollectiveTime time_of(workloads::CollectiveKind kind, Bytes bytes,
+                         const GroupShape& shape) const {
+    return time_of({.kind = kind, .bytes = bytes}, shape);
+  }
+  const CollectiveCurves& curves() const { return curves_; }
+
+ private:
+  struct Modelled;
+  Modelled model(const NcclCall&, const NcclMachine&) const;
+  std::int64_t ctas_of(const NcclCall&, const NcclMachine&, const NcclOption&) const;
+  Duration slowest_below(NcclCall, const NcclMachine&) const;
+  Duration monotone_model(const NcclCall&, const NcclMachine&) const;
+  Duration extended(const CollectiveCurve&, Bytes) const;
+  double mean_ratio(const CollectiveCurve&) const;
+  Duration longest_of_fewer(const CollectiveCurve&, Bytes) const;
+  Duration between_nodes(const CollectiveCurves::Neighbours&, Bytes, std::int64_t nodes,
+                         Duration modelled) const;
+  void correct(CollectiveTime&, const NcclCall&, const GroupShape&) const;
+
+  topology::NodeSpec node_;
+  NcclTuning tuning_;
+  CollectiveCurves curves_;
+  NcclOverrides overrides_;
+};
+
+/// `cluster` and `router` are borrowed.
+class NcclNetwork final : public NetworkModel {
+ public:
+  NcclNetwork(const topology::Cluster& cluster, const topology::Router& router, NcclTuning tuning,
+              const std::vector<CollectiveRow>& rows = {}, NcclOverrides overrides = {});
+
+  CollectiveTime time_of(workloads::CollectiveKind, Bytes, workloads::Dtype,
+                         const GroupShape&) const override;
+  std::vector<LinkLoad> loads_of(workloads::CollectiveKind, Algorithm,
+                                 const std::vector<std::int64_t>& ranks) const override;
+
+ private:
+  CollectiveTimes times_;
+  PathLatency paths_;
+  LinkLoads loads_;
+};
+
+}  // namespace stepcast::sim

@@ -1,0 +1,156 @@
+#include "sim/output/study_run.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <mutex>
+#include <set>
+
+#include "engine/check.hpp"
+#include "sim/output/folder.hpp"
+#include "sim/program/command_line.hpp"
+#include "sim/program/parallel.hpp"
+#include "sim/report/json.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+/// Whether every point so far was refused for the same mistake: then it is the document's.
+class SharedMistake {
+ public:
+  void refused(const InputError& error) {
+    if (!first_) first_ = error;
+    shared_ = shared_ && first_->problem() == error.problem();
+  }
+  void answered() { shared_ = false; }
+  bool shared() const { return shared_; }
+  void throw_if_shared() const {
+    if (shared_ && first_) throw InputError(*first_);
+  }
+
+ private:
+  std::optional<InputError> first_;
+  bool shared_ = true;
+};
+
+/// Reads points until one differs: usually the first. At most this many, spread over the sweep.
+constexpr std::size_t most_tried = 1000;
+
+void refuse_shared_mistake(const Study& study, const StudyRun& run) {
+  SharedMistake mistake;
+  const std::size_t last = study.num_points() - 1, tried = std::min(last, most_tried - 1);
+  for (std::size_t i = 0; i <= tried && mistake.shared() && !run.stop; ++i) {
+    const std::size_t at = tried == 0 ? 0 : last * i / tried;
+    try {
+      run.read(study.document_of(study.point(at)));
+      mistake.answered();
+    } catch (const InputError& error) {
+      mistake.refused(error);
+    }
+  }
+  if (!run.stop) mistake.throw_if_shared();
+}
+
+/// The rows of one run, as its threads finish them.
+class Sweep {
+ public:
+  Sweep(Results& results, const StudyRun& run) : results_(results), run_(run) {}
+
+  void work(std::size_t index) {
+    const std::size_t at = run_.shard.index - 1 + index * run_.shard.of;
+    const SweepPoint point = results_.study.point(at);
+    const TomlValue document = results_.study.document_of(point);
+    PointId id;
+    std::string row;
+    std::optional<InputError> mistake;
+    try {
+      const Scenario scenario = run_.read(document);
+      if (run_.folder != nullptr) id = run_.folder->id_of(scenario, point);
+      if (knows(id, at)) return;
+      const Answer done = answer(scenario, run_.simulator);
+      if (run_.folder != nullptr) run_.folder->write_point(at, scenario_of(done));
+      row = point_json(done, point);
+    } catch (const InputError& error) {
+      if (run_.folder != nullptr && id.empty()) id = run_.folder->id_of(document);
+      row = unanswered_json("refused", error.what(), point);
+      mistake = error;
+    } catch (const std::exception& error) {
+      row = unanswered_json("failed", error.what(), point);
+    }
+    const std::lock_guard lock(finishing_);
+    keep(at, id, std::move(row));
+    mistake ? mistake_.refused(*mistake) : mistake_.answered();
+  }
+
+  const SharedMistake& mistake() const { return mistake_; }
+
+ private:
+  /// Takes the row from an earlier run.
+  bool knows(const PointId& id, std::size_t at) {
+    const KnownRow* known = run_.folder != nullptr ? run_.folder->find(id) : nullptr;
+    if (known == nullptr) return false;
+    const std::lock_guard lock(finishing_);
+    results_.rows.set(at, known->place, known->state);
+    mistake_.answered();
+    run_.finished(++done_);
+    return true;
+  }
+
+  void keep(std::size_t at, const PointId& id, std::string row) {
+    const PointRows::State state = PointRows::state_of(row);
+    const auto place = run_.folder != nullptr ? run_.folder->append(id, row) : std::nullopt;
+    if (place)
+      results_.rows.set(at, *place, state);
+    else
+      results_.rows.set(at, std::move(row));
+    run_.finished(++done_);
+  }
+
+  Results& results_;
+  const StudyRun& run_;
+  std::mutex finishing_;
+  SharedMistake mistake_;
+  std::size_t done_ = 0;
+};
+
+void run_single(Results& results, const StudyRun& run) {
+  results.interrupted = run.stop;
+  if (results.interrupted) return;
+  results.single = answer(run.read(results.study.base), run.simulator);
+  results.rows.set(0, point_json(*results.single, {}));
+  run.finished(1);
+}
+
+}  // namespace
+
+Shard read_shard(const std::string& text) {
+  Shard out;
+  const char *begin = text.data(), *end = begin + text.size();
+  const auto slash = std::from_chars(begin, end, out.index);
+  const bool first = slash.ec == std::errc{} && slash.ptr != end && *slash.ptr == '/';
+  const auto rest = std::from_chars(first ? slash.ptr + 1 : end, end, out.of);
+  if (!first || rest.ec != std::errc{} || rest.ptr != end || out.index < 1 || out.index > out.of)
+    throw UsageError("'--shard " + text + "' is no shard",
+                     "write --shard 2/8: the second of eight");
+  return out;
+}
+
+std::size_t num_points(const Study& study, const Shard& shard) {
+  const std::size_t all = study.num_points();
+  return all < shard.index ? 0 : (all - shard.index) / shard.of + 1;
+}
+
+Results run_study(Study study, const StudyRun& run) {
+  Results results(std::move(study));
+  if (!results.study.is_sweep) {
+    run_single(results, run);
+    return results;
+  }
+  refuse_shared_mistake(results.study, run);
+  Sweep sweep(results, run);
+  results.interrupted = !for_each_index(num_points(results.study, run.shard), run.threads, run.stop,
+                                        [&](std::size_t index) { sweep.work(index); });
+  if (!results.interrupted && run.shard.of == 1) sweep.mistake().throw_if_shared();
+  return results;
+}
+
+}  // namespace stepcast::sim

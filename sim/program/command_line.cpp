@@ -1,0 +1,186 @@
+#include "sim/program/command_line.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/program_options.hpp>
+
+#include "sim/files/toml_table.hpp"
+
+namespace stepcast::sim {
+namespace po = boost::program_options;
+namespace {
+
+po::options_description described(const Verb& verb) {
+  po::options_description out;
+  for (const Option& option : verb.options) {
+    if (*option.argument == '\0')
+      out.add_options()(option.name, option.help);
+    else
+      out.add_options()(option.name, po::value<std::vector<std::string>>()->composing(),
+                        option.help);
+  }
+  out.add_options()("help,h", "print this help");
+  return out;
+}
+
+std::vector<std::string> names_of(const Verb& verb) {
+  std::vector<std::string> out{"--help"};
+  for (const Option& option : verb.options) out.push_back("--" + std::string(option.name));
+  return out;
+}
+
+/// Boost's exceptions in our words.
+[[noreturn]] void rethrow_plainly(const Verb& verb) {
+  const std::string help = fmt::format("see stepcast {} --help", verb.name);
+  try {
+    throw;
+  } catch (const po::unknown_option& error) {
+    std::string name = error.get_option_name();
+    if (!name.starts_with('-')) name = "--" + name;
+    const std::string hint = suggestion(name, names_of(verb));
+    throw UsageError("unknown option '" + name + "'", hint.starts_with("did") ? hint : help);
+  } catch (const po::invalid_command_line_syntax& error) {
+    const std::string name = error.get_option_name();
+    if (error.kind() == po::invalid_syntax::extra_parameter)
+      throw UsageError("option '" + name + "' takes no value", help);
+    if (error.kind() == po::invalid_syntax::missing_parameter ||
+        error.kind() == po::invalid_syntax::empty_adjacent_parameter)
+      throw UsageError("option '" + name + "' needs a value", help);
+    throw UsageError("cannot read '" + name + "'", help);
+  } catch (const po::error& error) {
+    throw UsageError(error.what(), help);
+  }
+}
+
+/// `--set a=1 b=2` means `--set a=1 --set b=2`: what follows a setting and has the form of one.
+std::vector<std::string> with_settings_apart(const std::vector<std::string>& words) {
+  const auto is_setting = [](const std::string& word) {
+    const std::size_t equals = word.find('=');
+    return equals != std::string::npos && equals > 0 && word.front() != '-' &&
+           word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.") == equals;
+  };
+  std::vector<std::string> out;
+  bool after_setting = false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--set" && i + 1 < words.size()) {
+      out.insert(out.end(), {words[i], words[i + 1]});
+      ++i;
+      after_setting = true;
+    } else if (after_setting && is_setting(words[i])) {
+      out.insert(out.end(), {"--set", words[i]});
+    } else {
+      out.push_back(words[i]);
+      after_setting = false;
+    }
+  }
+  return out;
+}
+
+po::parsed_options parsed(const Verb& verb, const std::vector<std::string>& words) {
+  const po::options_description description = described(verb);
+  po::options_description with_positional;
+  with_positional.add(description)
+      .add_options()("positional", po::value<std::vector<std::string>>());
+  po::positional_options_description positional;
+  positional.add("positional", -1);
+  const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+  try {
+    return po::command_line_parser(with_settings_apart(words))
+        .options(with_positional)
+        .positional(positional)
+        .style(style)
+        .run();
+  } catch (const po::error&) {
+    rethrow_plainly(verb);
+  }
+}
+
+/// A version is a word: 2.20 is not 2.2.
+TomlValue value_for(const std::string& key, const std::string& text, const std::string& where) {
+  const bool version = key.ends_with(".nccl") || key.ends_with(".version");
+  return version ? toml_text(text, where) : read_setting(text, where);
+}
+
+}  // namespace
+
+UsageError::UsageError(std::string problem, std::string hint)
+    : std::runtime_error(problem + (hint.empty() ? "" : ", " + hint)),
+      problem_(std::move(problem)),
+      hint_(std::move(hint)) {}
+
+const std::vector<std::string>& Arguments::all(const std::string& option) const {
+  static const std::vector<std::string> none;
+  const auto found = values_.find(option);
+  return found == values_.end() ? none : found->second;
+}
+
+std::string Arguments::get(const std::string& option, const std::string& otherwise) const {
+  const auto& values = all(option);
+  return values.empty() ? otherwise : values.front();
+}
+
+Arguments parse_arguments(const Verb& verb, const std::vector<std::string>& words) {
+  Arguments out;
+  for (const auto& option : parsed(verb, words).options) {
+    if (option.string_key == "positional") {
+      out.positional_.insert(out.positional_.end(), option.value.begin(), option.value.end());
+      continue;
+    }
+    auto& values = out.values_[option.string_key];
+    const bool repeats = option.string_key == "set" || option.string_key == "nccl-env";
+    if (!repeats && !values.empty())
+      throw UsageError("option '--" + option.string_key + "' is given twice");
+    values.insert(values.end(), option.value.begin(), option.value.end());
+  }
+  if (out.positional_.size() > verb.max_positional)
+    throw UsageError("'" + out.positional_[verb.max_positional] + "' is one argument too many",
+                     fmt::format("see stepcast {} --help", verb.name));
+  return out;
+}
+
+std::string help_text(const Verb& verb) {
+  std::string out =
+      fmt::format("usage: stepcast {}{}{}{}\n{}\n", verb.name, *verb.positional == '\0' ? "" : " ",
+                  verb.positional, verb.options.empty() ? "" : " [options]", verb.summary);
+  if (!verb.options.empty()) out += "\n";
+  for (const Option& option : verb.options)
+    out += fmt::format(
+        "  {:<26} {}\n",
+        fmt::format("--{}{}{}", option.name, *option.argument == '\0' ? "" : " ", option.argument),
+        option.help);
+  if (*verb.example != '\0') out += fmt::format("\nexample: {}\n", verb.example);
+  return out + "\n" + exit_codes_text();
+}
+
+std::string version_text() { return "stepcast " STEPCAST_VERSION "\n"; }
+
+std::vector<std::pair<std::string, TomlValue>> settings_of(const Verb& verb,
+                                                           const Arguments& arguments) {
+  std::vector<std::pair<std::string, TomlValue>> out;
+  for (const Option& option : verb.options)
+    if (*option.key != '\0' && arguments.has(option.name)) {
+      const std::string where = "--" + std::string(option.name);
+      if (*option.argument == '\0')
+        out.emplace_back(option.key, TomlValue{true, where});
+      else
+        out.emplace_back(option.key, value_for(option.key, arguments.get(option.name), where));
+    }
+  for (const std::string& variable : arguments.all("nccl-env")) {
+    const std::size_t equals = variable.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UsageError("'--nccl-env " + variable + "' sets no variable",
+                       "write --nccl-env NCCL_ALGO=Ring");
+    out.emplace_back("nccl." + variable.substr(0, equals),
+                     toml_text(variable.substr(equals + 1), "--nccl-env"));
+  }
+  for (const std::string& setting : arguments.all("set")) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UsageError("'--set " + setting + "' is no setting", "write --set cluster.nodes=16");
+    const std::string key = setting.substr(0, equals);
+    out.emplace_back(key, value_for(key, setting.substr(equals + 1), "--set " + key));
+  }
+  return out;
+}
+
+}  // namespace stepcast::sim

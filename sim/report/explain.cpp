@@ -1,0 +1,159 @@
+#include "sim/report/explain.hpp"
+
+#include <array>
+
+#include "sim/report/metrics.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr std::array table{
+    Explanation{"step_time_s",
+                "Wall time of one optimizer step in steady state: from the end of one step to the "
+                "end of the next, once steps repeat.",
+                "compute_s + exposed_communication_s.total + bubble_s + wait_s + host_s", ""},
+    Explanation{"tokens_per_s", "Training tokens that the whole cluster takes in per second.",
+                "global batch x sequence / step_time_s", ""},
+    Explanation{"tokens_per_s_per_gpu", "Training tokens per second, divided over all GPUs.",
+                "tokens_per_s / gpus", ""},
+    Explanation{"model_tflops_per_gpu",
+                "FLOPs that the model needs, per second and GPU; what recompute adds is not "
+                "counted.",
+                "(6 N T + 12 L h s T) / step_time_s / gpus / 1e12, with N parameters in matrix "
+                "products, T tokens of the step, L layers, h heads x head size, s sequence",
+                "PaLM, arXiv 2204.02311, appendix B: full attention, not halved for the mask"},
+    Explanation{"mfu",
+                "Model FLOPs utilisation: the share of the GPU's dense 16-bit tensor peak that "
+                "the model's FLOPs reach. Other tools count attention or peak differently: compare "
+                "tokens/s first.",
+                "model_tflops_per_gpu / tensor peak (stepcast show gpus)",
+                "PaLM, arXiv 2204.02311, appendix B"},
+    Explanation{"mfu_convention", "How mfu and model_tflops_per_gpu count FLOPs.", "", ""},
+    Explanation{"compute_s",
+                "Time in which a kernel of the model runs, mean over ranks; what communication "
+                "does meanwhile is hidden. interference_s is inside.",
+                "", ""},
+    Explanation{"interference_s",
+                "The part of compute_s that kernels take longer because a collective holds SMs "
+                "and memory bandwidth at the same time.",
+                "sum over kernels of (time beside communication - time alone)", ""},
+    Explanation{"exposed_communication_s",
+                "Time in which bytes move and no kernel of the model runs, mean over ranks; an "
+                "object of total, tensor, pipeline and data.",
+                "tensor + pipeline + data", ""},
+    Explanation{"exposed_communication_s.total", "All exposed communication.",
+                "tensor + pipeline + data", ""},
+    Explanation{"exposed_communication_s.tensor",
+                "Exposed collectives inside layers: of tensor-parallel groups (activations) and "
+                "of context-parallel ones (keys and values).",
+                "", ""},
+    Explanation{"exposed_communication_s.pipeline", "Exposed transfers between pipeline stages.",
+                "", ""},
+    Explanation{"exposed_communication_s.data",
+                "Exposed gathers and reductions of weights and gradients over the data-parallel "
+                "group, and the global norm of the gradients.",
+                "", ""},
+    Explanation{"bubble_s", "Time a rank waits for a neighbour in the pipeline, mean over ranks.",
+                "ideal 1F1B: (pipeline - 1) / micro_batches of the work",
+                "Narayanan et al. 2021, arXiv 2104.04473, section 2.2"},
+    Explanation{"wait_s",
+                "Time a rank waits inside a collective until the last member of its group has "
+                "come; no bytes move yet.",
+                "", ""},
+    Explanation{"host_s",
+                "Time in which nothing runs because the host thread has not launched it yet: a "
+                "CPU-bound step.",
+                "", ""},
+    Explanation{"communication_s",
+                "Span of all collective kernels of a rank, hidden or not, waiting included, as a "
+                "profiler shows NCCL kernels. Not a part of the step's sum.",
+                "", "communication load of arXiv 2411.13055"},
+    Explanation{"memory_gib_per_gpu",
+                "GPU memory at the peak of the step on the fullest pipeline stage; "
+                "memory_parts_gib lists the parts.",
+                "sum of memory_parts_gib", "Korthikanti et al. 2022, arXiv 2205.05198"},
+    Explanation{"memory_parts_gib", "memory_gib_per_gpu part by part.", "", ""},
+    Explanation{"power_w_per_gpu", "Mean electric power of one GPU over the step.",
+                "energy_j / step_time_s / gpus", ""},
+    Explanation{"energy_j", "Energy of all GPUs for one step; hosts and switches not counted.",
+                "power_w_per_gpu x gpus x step_time_s", ""},
+    Explanation{"tokens_per_joule", "Training tokens per joule of the GPUs.",
+                "global batch x sequence / energy_j", ""},
+    Explanation{"provenance",
+                "Where the times come from, as shares of kernel and of collective time: measured "
+                "(this very shape), interpolated (between measured shapes), extrapolated (beyond "
+                "them, or from a sibling GPU), derived (bytes x achieved bandwidth, or a published "
+                "rate), model (NCCL's own terms, corrected), datasheet (peaks only).",
+                "", ""},
+    Explanation{"plan", "The parallel plan and the batch that were run, every choice resolved.",
+                "gpus = data_degree x context x tensor x pipeline", ""},
+    Explanation{"cluster", "The machine: node, number of nodes, fabric and NCCL version.", "", ""},
+    Explanation{"changed",
+                "Keys of the scenario that say something else than the defaults and the entries of "
+                "the catalogue, as they hold.",
+                "", "stepcast show keys"},
+    Explanation{"warnings",
+                "What to know before trusting the numbers, such as keys without effect.", "", ""},
+    Explanation{"title", "The title of the scenario file.", "", ""},
+    Explanation{"model", "The model's name in the catalogue.", "", ""},
+    Explanation{"gpu", "The GPU's name in the catalogue (stepcast show gpus).", "", ""},
+    Explanation{"gpus", "GPUs of the cluster, one rank each.", "nodes x GPUs per node", ""},
+    Explanation{"nodes", "Nodes of the cluster.", "", ""},
+    Explanation{"simulated_ranks",
+                "Ranks that were simulated; fewer than gpus when ranks that are provably alike are "
+                "run once (--no-fold runs all).",
+                "", ""},
+    Explanation{"events", "Events that the engine processed.", "", ""},
+    Explanation{"refused",
+                "Why a plan cannot run: the memory parts that do not fit, or what does not divide.",
+                "", ""},
+    Explanation{"failed",
+                "The error of stepcast itself that kept a point of a sweep from an answer.", "",
+                ""},
+    Explanation{"points", "The points of a sweep, in the order of the scenario file.", "", ""},
+    Explanation{"sweep", "The keys and values that this point of the sweep sets.", "", ""},
+    Explanation{"interrupted", "The run was stopped: points are missing.", "", ""},
+    Explanation{"time_us", "Time of one collective alone on its links, in microseconds.", "", ""},
+    Explanation{"algbw_gb_per_s", "Algorithm bandwidth, GB = 1e9 bytes.", "bytes / time",
+                "nccl-tests doc/PERFORMANCE.md"},
+    Explanation{"busbw_gb_per_s",
+                "Bus bandwidth: algorithm bandwidth times a factor that makes it comparable with "
+                "the hardware for any number of ranks n.",
+                "algbw x 2(n-1)/n for all_reduce, x (n-1)/n for all_gather, reduce_scatter and "
+                "all_to_all, x 1 for broadcast, reduce and send_receive",
+                "nccl-tests doc/PERFORMANCE.md"},
+    Explanation{"algorithm", "The algorithm that NCCL of this version picks: ring, tree, nvls, ...",
+                "", "NCCL src/graph/tuning.cc"},
+    Explanation{"protocol", "The protocol that NCCL of this version picks: ll, ll128, simple.", "",
+                "NCCL src/graph/tuning.cc"},
+    Explanation{"channels",
+                "Channels that NCCL uses; each holds an SM on every member, but for copy_engine.",
+                "", ""},
+    Explanation{"collective", "The kind of the collective.", "", ""},
+    Explanation{"bytes",
+                "Size as in nccl-tests: the full buffer of all ranks for all_gather and "
+                "reduce_scatter, the message for all_reduce.",
+                "", "nccl-tests"},
+    Explanation{"dtype", "The type of the elements that are moved.", "", ""},
+};
+
+}  // namespace
+
+std::span<const Explanation> explanations() { return table; }
+
+const Explanation* find_explanation(std::string_view key) {
+  for (const Explanation& one : table)
+    if (one.key == key) return &one;
+  return nullptr;
+}
+
+std::string explanation_text(const Explanation& one) {
+  std::string out = std::string(one.key) + "\n  " + std::string(one.meaning) + "\n";
+  if (!one.formula.empty()) out += "  formula: " + std::string(one.formula) + "\n";
+  if (const Metric* metric = find_metric(one.key); metric != nullptr && !metric->unit.empty())
+    out += "  unit: " + std::string(metric->unit) + "\n";
+  if (!one.source.empty()) out += "  source: " + std::string(one.source) + "\n";
+  return out;
+}
+
+}  // namespace stepcast::sim

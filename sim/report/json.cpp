@@ -1,0 +1,252 @@
+#include "sim/report/json.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "engine/check.hpp"
+#include "sim/files/names.hpp"
+#include "sim/report/explanation_report.hpp"
+#include "sim/report/metrics.hpp"
+#include "sim/report/stepped.hpp"
+#include "sim/scenario/file.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json cluster_json(const Scenario& scenario) {
+  return {{"node", scenario.node.name},
+          {"nodes", scenario.nodes},
+          {"gpus_per_node", scenario.node.gpus},
+          {"fabric", scenario.fabric.name},
+          {"oversubscription", scenario.fabric.oversubscription},
+          {"nccl", scenario.nccl}};
+}
+
+Json value_json(const TomlValue& value) {
+  if (const auto* text = value.text()) return *text;
+  if (const auto* integer = std::get_if<std::int64_t>(&value.data)) return *integer;
+  if (const auto* number = std::get_if<double>(&value.data)) return *number;
+  if (const auto* flag = std::get_if<bool>(&value.data)) return *flag;
+  if (const auto* items = value.array()) {
+    Json out = Json::array();
+    for (const TomlValue& item : *items) out.push_back(value_json(item));
+    return out;
+  }
+  Json out = Json::object();
+  for (const TomlEntry& entry : *value.table()) out[entry.key] = value_json(entry.value);
+  return out;
+}
+
+Json plan_json(const Scenario& scenario) {
+  Json out = value_json(plan_document(scenario));
+  out["stage_layers"] = scenario.plan.stage_layers;  // also where they are not given
+  return out;
+}
+
+Json shares_json(const ProvenanceShares& shares) {
+  Json out = Json::object();
+  for (std::size_t i = 0; i < shares.size(); ++i)
+    out[std::string(name_of(static_cast<Provenance>(i)))] = shares[i];
+  return out;
+}
+
+/// The numbers of metrics(), "a.b" as a member of object "a"; counts as integers.
+void add_numbers(Json& out, const Answer& answer) {
+  for (const Metric& metric : metrics()) {
+    const auto value = value_of(metric, answer);
+    if (!value) continue;
+    const bool count = metric.unit.empty() && metric.key != "mfu";
+    const Json number = count ? Json(static_cast<std::int64_t>(*value)) : Json(*value);
+    const std::string key(metric.key);
+    if (const std::size_t dot = key.find('.'); dot != std::string::npos)
+      out[key.substr(0, dot)][key.substr(dot + 1)] = number;
+    else
+      out[key] = number;
+    if (key == "mfu") out["mfu_convention"] = flop_convention();
+    if (key != "memory_gib_per_gpu") continue;
+    Json parts = Json::object();
+    for (const workloads::MemoryPart& part : std::get<StepReport>(answer).memory.parts)
+      parts[part.name] = static_cast<double>(part.bytes.value) / (1 << 30);
+    out["memory_parts_gib"] = parts;
+  }
+}
+
+/// Of the keys that were changed those that neither "plan" nor "cluster" shows.
+std::vector<std::string> shown_nowhere_else(const Scenario& scenario) {
+  constexpr std::string_view tables[] = {"model.",          "software.", "cluster.node.",
+                                         "cluster.fabric.", "noise.",    "run."};
+  std::vector<std::string> out;
+  for (const std::string& path : scenario.changed)
+    if (path != "model.sequence" && std::ranges::any_of(tables, [&](std::string_view table) {
+          return path.starts_with(table);
+        }))
+      out.push_back(path);
+  return out;
+}
+
+/// What the scenario says other than the catalogue and the defaults.
+void add_changes(Json& out, const Scenario& scenario) {
+  const std::vector<std::string> paths = shown_nowhere_else(scenario);
+  if (paths.empty()) return;
+  const TomlValue document = resolved_document(scenario);
+  for (const std::string& path : paths) {
+    const TomlValue* value = &document;
+    for (std::size_t from = 0, dot = 0; value != nullptr && dot != std::string::npos;
+         from = dot + 1) {
+      dot = path.find('.', from);
+      value = value->find(path.substr(from, dot - from));
+    }
+    if (value != nullptr) out["changed"][path] = value_json(*value);
+  }
+}
+
+/// Noise and what was left out; nothing for an ordinary run.
+void add_conditions(Json& out, const StepReport& report) {
+  const Noise& noise = report.scenario.noise;
+  const Ablation& without = report.scenario.run.without;
+  if (noise.on() && !without.jitter)
+    out["noise"] = {
+        {"kernel_sigma", noise.kernel_sigma}, {"gpu_sigma", noise.gpu_sigma},
+        {"pace_sigma", noise.pace_sigma},     {"stragglers", noise.stragglers.size()},
+        {"seed", report.scenario.run.seed},   {"step_deviation_s", seconds(report.step_deviation)}};
+  if (without.any()) out["without"] = words_of(without);
+}
+
+Json step_json(const StepReport& report, const Answer& answer) {
+  Json out;
+  if (!report.scenario.title.empty()) out["title"] = report.scenario.title;
+  out["model"] = report.scenario.model.name;
+  out["gpu"] = report.scenario.node.gpu.name;
+  add_numbers(out, answer);
+  out["provenance"] = {{"kernels", shares_json(report.kernel_provenance)},
+                       {"network", shares_json(report.network_provenance)}};
+  out["plan"] = plan_json(report.scenario);
+  out["cluster"] = cluster_json(report.scenario);
+  add_changes(out, report.scenario);
+  add_conditions(out, report);
+  out["simulated_ranks"] = report.simulated_ranks;
+  out["events"] = report.events;
+  out["warnings"] = report.warnings;
+  return out;
+}
+
+Json collective_json(const CollectiveReport& report, const Answer& answer) {
+  Json out;
+  if (!report.scenario.title.empty()) out["title"] = report.scenario.title;
+  expects(report.scenario.collective.has_value(), "a collective report has its query");
+  out["collective"] = word_for(collective_names, report.scenario.collective->kind);
+  out["bytes"] = report.scenario.collective->bytes.value;
+  out["dtype"] = word_for(dtype_names, report.scenario.collective->dtype);
+  out["gpu"] = report.scenario.node.gpu.name;
+  add_numbers(out, answer);
+  out["algorithm"] = name_of(report.time.algorithm);
+  out["protocol"] = name_of(report.time.protocol);
+  out["provenance"] = name_of(report.time.provenance);
+  out["cluster"] = cluster_json(report.scenario);
+  add_changes(out, report.scenario);
+  if (!report.warnings.empty()) out["warnings"] = report.warnings;
+  if (report.explanation) out["explanation"] = explanation_json(report);
+  if (report.stepped) out["stepped"] = stepped_json(*report.stepped);
+  return out;
+}
+
+Json refused_json(const Refused& refused) {
+  Json out;
+  out["refused"] = refused.reason;
+  if (!refused.scenario.title.empty()) out["title"] = refused.scenario.title;
+  out["model"] = refused.scenario.model.name;
+  out["gpu"] = refused.scenario.node.gpu.name;
+  out["gpus"] = refused.scenario.gpus;
+  out["nodes"] = refused.scenario.nodes;
+  out["plan"] = plan_json(refused.scenario);
+  out["cluster"] = cluster_json(refused.scenario);
+  add_changes(out, refused.scenario);
+  return out;
+}
+
+Json answer_json(const Answer& answer) {
+  if (const auto* step = std::get_if<StepReport>(&answer)) return step_json(*step, answer);
+  if (const auto* one = std::get_if<CollectiveReport>(&answer))
+    return collective_json(*one, answer);
+  return refused_json(std::get<Refused>(answer));
+}
+
+std::string text_of(const Json& json) {
+  // A byte that is no UTF-8 in a title must not end the program.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string to_json(const Answer& answer) { return text_of(answer_json(answer)); }
+
+namespace {
+
+std::string line_of(Json json, const SweepPoint& point) {
+  if (!point.empty()) {
+    Json swept = Json::object();
+    for (const Setting& setting : point) swept[setting.path] = value_json(setting.value);
+    json["sweep"] = swept;
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// The text of an object as it stands `depth` blanks deep in another.
+std::string indented(const std::string& line, std::size_t depth) {
+  std::string out;
+  for (const char c : text_of(Json::parse(line))) {
+    out += c;
+    if (c == '\n') out.append(depth, ' ');
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string point_json(const Answer& answer, const SweepPoint& point) {
+  return line_of(answer_json(answer), point);
+}
+
+std::string unanswered_json(const char* word, const std::string& reason, const SweepPoint& point) {
+  return line_of(Json{{word, reason}}, point);
+}
+
+void write_json(const Results& results, const std::function<void(std::string_view)>& write) {
+  const PointRows& rows = results.rows;
+  if (!results.study.is_sweep) {
+    expects(rows.size() == 1, "a single run has one point");
+    write(rows.has(0) ? indented(rows.json(0), 0) : "{\"interrupted\": true}");
+    return;
+  }
+  write("{\n");
+  if (const TomlValue* title = results.study.base.find("title"); title && title->text())
+    write("  \"title\": " + text_of(*title->text()) + ",\n");
+  write("  \"points\": [");
+  bool any = false;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!rows.has(i)) continue;
+    write((any ? ",\n    " : "\n    ") + indented(rows.json(i), 4));
+    any = true;
+  }
+  write(any ? "\n  ]" : "]");
+  write(results.interrupted ? ",\n  \"interrupted\": true\n}" : "\n}");
+}
+
+std::string to_json(const Results& results) {
+  std::string out;
+  write_json(results, [&](std::string_view text) { out += text; });
+  return out;
+}
+
+std::string error_json(int exit_code, const std::string& where, const std::string& message,
+                       const std::string& hint) {
+  Json error{{"code", exit_code}};
+  if (!where.empty()) error["where"] = where;
+  error["message"] = message;
+  if (!hint.empty()) error["hint"] = hint;
+  return text_of(Json{{"error", error}});
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,33 @@
+// Every result that stepcast reports, once: its key in JSON and HDF5, its unit, what it means, and
+// how to take it from an answer. Text, JSON, HDF5 and `explain` all read this table.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "sim/study/answer.hpp"
+#include "sim/study/point_row.hpp"
+
+namespace stepcast::sim {
+
+struct Metric {
+  std::string_view key;      // "exposed_communication_s.tensor": the path in the JSON object
+  std::string_view unit;     // as in the HDF5 attribute; empty for text and objects
+  std::string_view heading;  // short name in tables
+  double (*of_step)(const StepReport&) = nullptr;
+  double (*of_collective)(const CollectiveReport&) = nullptr;
+};
+
+/// In the order of the JSON object.
+std::span<const Metric> metrics();
+const Metric* find_metric(std::string_view key);
+
+/// None for a refused plan and for a metric that such an answer does not have.
+std::optional<double> value_of(const Metric& metric, const Answer& answer);
+std::optional<double> value_of(const Metric& metric, const PointRow& row);
+
+/// The name of the FLOP convention behind model_tflops_per_gpu and mfu.
+std::string_view flop_convention();
+
+}  // namespace stepcast::sim

@@ -1,0 +1,136 @@
+#include "sim/report/results_file.hpp"
+
+#include <filesystem>
+#include <limits>
+#include <optional>
+
+#include "sim/files/hdf5_file.hpp"
+#include "sim/report/json.hpp"
+#include "sim/report/metrics.hpp"
+#include "sim/scenario/file.hpp"
+#include "sim/study/output_place.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Swept integers as integers, everything else as it was written.
+void write_swept(Hdf5Writer& file, const Results& results, const std::string& key) {
+  std::vector<std::int64_t> integers;
+  std::vector<std::string> texts;
+  std::size_t rows = 0;
+  for (std::size_t i = 0; i < results.rows.size(); ++i) {
+    if (!results.rows.has(i)) continue;
+    ++rows;
+    const SweepPoint point = results.study.point(i);
+    const TomlValue* value = setting_of(point, key);
+    if (value == nullptr) continue;
+    if (const auto* integer = std::get_if<std::int64_t>(&value->data)) integers.push_back(*integer);
+    texts.push_back(value->text() != nullptr ? *value->text() : write_toml_value(*value));
+  }
+  const std::string dataset = "/points/sweep." + key;
+  if (integers.size() == rows)
+    file.column(dataset, std::span<const std::int64_t>(integers), "");
+  else if (texts.size() == rows)
+    file.column(dataset, std::span<const std::string>(texts));
+}
+
+/// A member of the rows. Counts are 0 where a point could not be read.
+struct Column {
+  enum class Kind : std::uint8_t { metric, count, text };
+  std::string path;
+  Kind kind;
+  const Metric* metric = nullptr;
+  std::vector<double> numbers{};
+  std::vector<std::int64_t> counts{};
+  std::vector<std::string> texts{};
+
+  void add(const PointRow& row) {
+    if (kind == Kind::metric)
+      numbers.push_back(value_of(*metric, row).value_or(std::numeric_limits<double>::quiet_NaN()));
+    else if (kind == Kind::count)
+      counts.push_back(static_cast<std::int64_t>(row.number(path).value_or(0.0)));
+    else
+      texts.push_back(row.text(path).value_or(""));
+  }
+  void write(Hdf5Writer& file) const {
+    const std::string dataset = "/points/" + path;
+    if (kind == Kind::metric)
+      file.column(dataset, std::span<const double>(numbers), std::string(metric->unit));
+    else if (kind == Kind::count)
+      file.column(dataset, std::span<const std::int64_t>(counts), "");
+    else
+      file.column(dataset, std::span<const std::string>(texts));
+  }
+};
+
+std::vector<Column> columns_of(bool collective) {
+  using Kind = Column::Kind;
+  std::vector<Column> out;
+  for (const Metric& metric : metrics()) {
+    const bool reported = collective ? metric.of_collective != nullptr : metric.of_step != nullptr;
+    const bool count = metric.key == "gpus" || metric.key == "nodes";
+    if (reported)
+      out.push_back({std::string(metric.key), count ? Kind::count : Kind::metric, &metric});
+  }
+  for (const char* path : {"gpu", "refused", "failed"}) out.push_back({path, Kind::text});
+  if (collective) {
+    for (const char* path : {"algorithm", "protocol"}) out.push_back({path, Kind::text});
+    return out;
+  }
+  out.push_back({"model", Kind::text});
+  for (const TomlEntry& entry : *plan_document(Scenario{}).table()) {
+    const bool count = std::holds_alternative<std::int64_t>(entry.value.data);
+    if (count || entry.value.text() != nullptr)
+      out.push_back({"plan." + entry.key, count ? Kind::count : Kind::text});
+  }
+  return out;
+}
+
+/// One row at a time is held whole.
+void write_columns(Hdf5Writer& file, const Results& results) {
+  file.attribute("/", "schema_version", std::int64_t{1});
+  file.attribute("/", "scenario", write_toml(results.study.base));
+  file.attribute("/", "interrupted", std::int64_t{results.interrupted ? 1 : 0});
+  file.group("/points");
+  for (const std::string& key : results.study.keys) write_swept(file, results, key);
+  std::vector<Column> columns = columns_of(results.study.base.find("collective") != nullptr);
+  for (std::size_t i = 0; i < results.rows.size(); ++i) {
+    if (!results.rows.has(i)) continue;
+    const PointRow row = results.rows.row(i);
+    for (Column& column : columns) column.add(row);
+  }
+  for (const Column& column : columns) column.write(file);
+}
+
+/// None for a single run that was interrupted.
+std::optional<std::string> scenario_text(const Results& results) {
+  if (results.study.is_sweep) return write_toml(results.study.whole);
+  if (!results.single) return std::nullopt;
+  return write_toml(resolved_document(scenario_of(*results.single)));
+}
+
+}  // namespace
+
+void write_reports(const std::string& folder, const std::string& study_id, const Results& results) {
+  const fs::path path(folder);
+  WholeFile json((path / "results.json").string()), scenario((path / "scenario.toml").string());
+  Hdf5Writer columns((path / "results.h5").string());
+  write_json(results, [&](std::string_view text) { json.write(text); });
+  json.write("\n");
+  json.seal();
+  write_columns(columns, results);
+  columns.seal();
+  const auto text = scenario_text(results);
+  if (text) {
+    scenario.write(*text);
+    scenario.seal();
+    write_mark(folder, {study_id, id_of_text(*text)});
+    scenario.keep();
+  }
+  json.keep();
+  columns.keep();
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,188 @@
+#include "sim/report/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/check.hpp"
+#include "engine/units_text.hpp"
+#include "sim/files/names.hpp"
+#include "sim/files/text_table.hpp"
+#include "sim/report/explanation_report.hpp"
+#include "sim/report/metrics.hpp"
+#include "sim/report/stepped.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr int label_width = 22;
+
+std::string line(const std::string& label, const std::string& value) {
+  return fmt::format("{:<{}}{}\n", label, label_width, value);
+}
+
+std::string cluster_text(const Scenario& scenario) {
+  return fmt::format("{} x {} ({} x {}, {}, NCCL {})", grouped(scenario.gpus),
+                     scenario.node.gpu.name, grouped(scenario.nodes), scenario.node.name,
+                     scenario.fabric.name, scenario.nccl);
+}
+
+std::string plan_text(const Scenario& scenario) {
+  const workloads::ParallelPlan& plan = scenario.plan;
+  std::string out =
+      fmt::format("{} {}", word_for(data_parallel_names, plan.data), grouped(plan.data_degree));
+  if (plan.shard_replicas() > 1) out += fmt::format(" (shards of {})", grouped(plan.shards()));
+  if (plan.context > 1) out += fmt::format(" x context {}", plan.context);
+  out += fmt::format(" x tensor {} x pipeline {}", plan.tensor, plan.pipeline);
+  if (plan.pipeline > 1) out += fmt::format(" ({}", word_for(schedule_names, plan.schedule));
+  if (plan.virtual_stages > 1) out += fmt::format(", {} chunks a stage", plan.virtual_stages);
+  if (plan.pipeline > 1) out += ")";
+  out += fmt::format("; {} sequences of {} tokens in {} micro-batch{} of {}; {}, reduced in {}",
+                     grouped(scenario.global_batch), grouped(scenario.batch.sequence),
+                     scenario.batch.micro_batches, scenario.batch.micro_batches == 1 ? "" : "es",
+                     scenario.batch.micro_batch, word_for(dtype_names, scenario.precision.compute),
+                     word_for(dtype_names, scenario.precision.gradient_reduce));
+  if (plan.recompute != workloads::Recompute::none)
+    out += fmt::format("; recompute {}", word_for(recompute_names, plan.recompute));
+  if (plan.recompute_every > 1) out += fmt::format(" of 1 layer in {}", plan.recompute_every);
+  return out;
+}
+
+std::string software_text(const Scenario& scenario) {
+  std::string out = scenario.software.framework + " " + scenario.software.version;
+  if (!scenario.software_by_default.empty()) out += ", " + scenario.software_by_default;
+  return out;
+}
+
+/// "62.0 % interpolated, 38.0 % derived", largest first.
+std::string shares_text(const ProvenanceShares& shares) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < shares.size(); ++i)
+    if (shares[i] > 0) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return shares[a] > shares[b]; });
+  std::string out;
+  for (const std::size_t i : order)
+    out += (out.empty() ? "" : ", ") + percent(shares[i]) + " " +
+           std::string(name_of(static_cast<Provenance>(i)));
+  return out.empty() ? "nothing to time" : out;
+}
+
+/// Noise and what was left out; nothing for an ordinary run.
+std::string conditions_text(const StepReport& report) {
+  const Noise& noise = report.scenario.noise;
+  const Ablation& without = report.scenario.run.without;
+  std::string out;
+  if (noise.on() && !without.jitter) {
+    std::string text;
+    const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+    if (noise.kernel_sigma > 0.0) add("kernels +- " + percent(noise.kernel_sigma));
+    if (noise.gpu_sigma > 0.0) add("GPUs +- " + percent(noise.gpu_sigma));
+    if (noise.pace_sigma > 0.0) add("pace of the slowest of GPUs +- " + percent(noise.pace_sigma));
+    for (const Straggler& s : noise.stragglers)
+      add(fmt::format("{} {} slower by {}", s.node ? "node" : "rank", s.index,
+                      percent(s.slowdown - 1)));
+    if (noise.kernel_sigma > 0.0 && report.scenario.run.steps == Steps::steady)
+      add(fmt::format("mean of {} steps, each +- {}", noise.steps, to_text(report.step_deviation)));
+    out += line("noise", fmt::format("{}; seed {}", text, report.scenario.run.seed));
+  }
+  std::string left_out;
+  for (const std::string& word : words_of(without))
+    left_out += (left_out.empty() ? "" : ", ") + word;
+  if (!left_out.empty()) out += line("left out", left_out);
+  return out;
+}
+
+std::string breakdown_text(const StepReport& report) {
+  const double step = seconds(report.step_time);
+  const auto part = [&](const char* label, Duration span, const std::string& note = {}) {
+    return fmt::format("  {:<20}{:>9}  {:>7}{}\n", label, to_text(span),
+                       percent(step > 0 ? seconds(span) / step : 0),
+                       note.empty() ? "" : "  " + note);
+  };
+  std::string out = "where the step goes (mean over ranks)\n";
+  out += part("compute", report.compute,
+              report.interference.count() > 0
+                  ? "of it " + to_text(report.interference) + " slowed by communication"
+                  : "");
+  out += part("exposed comm.", report.exposed.total(),
+              fmt::format("tensor {}, pipeline {}, data {}", to_text(report.exposed.tensor),
+                          to_text(report.exposed.pipeline), to_text(report.exposed.data)));
+  out += part("bubble", report.bubble);
+  out += part("wait", report.wait);
+  out += part("host", report.host);
+  out += part("step", report.step_time);
+  return out;
+}
+
+std::string memory_text(const StepReport& report) {
+  std::string out = line("memory per GPU", to_text(report.memory.total()) + " of " +
+                                               to_text(report.scenario.node.gpu.memory));
+  for (const workloads::MemoryPart& part : report.memory.parts)
+    out += fmt::format("  {:<20}{:>9}\n", part.name, to_text(part.bytes));
+  return out;
+}
+
+std::string step_text(const StepReport& report) {
+  const double per_gpu = report.tokens_per_second / static_cast<double>(report.scenario.gpus);
+  std::string out = report.scenario.title.empty() ? "" : report.scenario.title + "\n";
+  out += line("model", report.scenario.model.name) +
+         line("cluster", cluster_text(report.scenario)) + line("plan", plan_text(report.scenario)) +
+         line("framework", software_text(report.scenario)) + conditions_text(report) + "\n";
+  out +=
+      line("step time", to_text(report.step_time)) +
+      line("throughput", three_digits(report.tokens_per_second) + " tokens/s, " +
+                             three_digits(per_gpu) + " tokens/s per GPU") +
+      line("model FLOPs", to_text(report.model_flops_per_gpu) + " per GPU") +
+      line("MFU", fmt::format("{} of {} ({})", percent(report.mfu),
+                              to_text(report.scenario.node.gpu.tensor_peak), flop_convention())) +
+      line("communication",
+           to_text(report.communication) + " of collective kernels, waiting included") +
+      "\n";
+  out += breakdown_text(report) + "\n" + memory_text(report) + "\n";
+  out += line("power",
+              fmt::format("{} per GPU, {} per step, {} tokens/J", to_text(report.power_per_gpu),
+                          to_text(report.energy), three_digits(report.tokens_per_joule)));
+  out += line("kernel times", shares_text(report.kernel_provenance)) +
+         line("collective times", shares_text(report.network_provenance));
+  for (const std::string& warning : report.warnings) out += line("warning", warning);
+  return out;
+}
+
+std::string collective_text(const CollectiveReport& report) {
+  const CollectiveTime& time = report.time;
+  const auto& query = report.scenario.collective;
+  expects(query.has_value(), "a collective report has its query");
+  std::string out = report.scenario.title.empty() ? "" : report.scenario.title + "\n";
+  out +=
+      line("collective", fmt::format("{}, {}, {}", word_for(collective_names, query->kind),
+                                     to_text(query->bytes), word_for(dtype_names, query->dtype)));
+  out += line("cluster", cluster_text(report.scenario)) + "\n";
+  out += line("time", to_text(time.duration)) +
+         line("algbw", three_digits(time.algbw.value / 1e9) + " GB/s") +
+         line("busbw", three_digits(time.busbw.value / 1e9) + " GB/s") +
+         line("NCCL runs", fmt::format("{}, {}, {} channels", name_of(time.algorithm),
+                                       name_of(time.protocol), time.channels)) +
+         line("provenance", std::string(name_of(time.provenance)));
+  for (const std::string& warning : report.warnings) out += line("warning", warning);
+  if (report.explanation) out += explanation_text(report);
+  if (report.stepped) out += stepped_text(*report.stepped);
+  return out;
+}
+
+std::string refused_text(const Refused& refused) {
+  return line("model", refused.scenario.model.name) +
+         line("cluster", cluster_text(refused.scenario)) +
+         line("plan", plan_text(refused.scenario)) +
+         line("framework", software_text(refused.scenario)) + line("refused", refused.reason);
+}
+
+}  // namespace
+
+std::string report_text(const Answer& answer) {
+  if (const auto* step = std::get_if<StepReport>(&answer)) return step_text(*step);
+  if (const auto* one = std::get_if<CollectiveReport>(&answer)) return collective_text(*one);
+  return refused_text(std::get<Refused>(answer));
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,21 @@
+// What would bring a plan into memory: its nearest neighbours, each with the memory that it needs;
+// and what a user should know about the memory of a plan that fits.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/scenario/scenario.hpp"
+
+namespace stepcast::sim {
+
+/// "; it fits with micro-batch 1 (61.0 GiB) or recompute full (58.0 GiB)": changes of one knob that
+/// make the plan fit, the cheapest in time first; where none does, what helps most, and whether a
+/// few changes together would do. Empty: nothing helps.
+std::string memory_advice(const Scenario& scenario);
+
+/// A micro-batch above 1 that nobody asked for; gradients that wait whole because the scenario says
+/// so although its framework would reduce them at once.
+std::vector<std::string> memory_warnings(const Scenario& scenario);
+
+}  // namespace stepcast::sim

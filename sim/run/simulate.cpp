@@ -1,0 +1,280 @@
+#include "sim/run/simulate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "engine/fold.hpp"
+#include "engine/run.hpp"
+#include "engine/units_text.hpp"
+#include "sim/kernels/calibrated_kernels.hpp"
+#include "sim/network/host/network.hpp"
+#include "sim/network/links/fabric_bound.hpp"
+#include "sim/network/nccl/network.hpp"
+#include "sim/run/measured_machine.hpp"
+#include "sim/run/memory_advice.hpp"
+#include "sim/run/power.hpp"
+#include "sim/run/step_system.hpp"
+#include "sim/scenario/catalogue.hpp"
+#include "sim/scenario/cluster_warnings.hpp"
+#include "sim/scenario/without_effect.hpp"
+#include "sim/tables/calibration_table.hpp"
+#include "topology/router.hpp"
+#include "workloads/memory/memory.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+/// The machine of a scenario with the times that are known of it.
+class Machine {
+ public:
+  explicit Machine(const Scenario& scenario)
+      : cluster_(topology::Cluster::build(scenario.node, scenario.nodes, scenario.fabric,
+                                          scenario.origin)),
+        router_(cluster_),
+        table_(read_calibrations(scenario.tables)),
+        network_(network_of(scenario)),
+        ablated_(*network_, scenario.run.without),
+        layouts_(cluster_, ablated_) {}
+
+  const topology::Cluster& cluster() const { return cluster_; }
+  const topology::Router& router() const { return router_; }
+  const CalibrationTable& table() const { return table_; }
+  const NetworkModel& network() const { return ablated_; }
+  const Layouts& layouts() const { return layouts_; }
+
+ private:
+  std::unique_ptr<NetworkModel> network_of(const Scenario& s) const {
+    if (s.node.gpu.architecture == topology::Architecture::host)
+      return std::make_unique<HostNetwork>(s.node.gpu, table_.collectives, s.origin);
+    return std::make_unique<NcclNetwork>(
+        cluster_, router_,
+        nccl_tuning_of(Catalogue::standard().directory() + "/nccl", s.nccl, s.origin),
+        table_.collectives, s.nccl_overrides);
+  }
+
+  topology::Cluster cluster_;
+  topology::StaticRouter router_;
+  CalibrationTable table_;
+  std::unique_ptr<NetworkModel> network_;
+  AblatedNetwork ablated_;
+  Layouts layouts_;
+};
+
+/// What the user's keys and NCCL variables do not do here, and what there is to say of the machine.
+std::vector<std::string> warnings_of(const Scenario& s) {
+  std::vector<std::string> out = without_effect(s);
+  for (std::string& warning : cluster_warnings(s)) out.push_back(std::move(warning));
+  if (s.node.gpu.architecture == topology::Architecture::host) return out;
+  NcclOverrides overrides = s.nccl_overrides;
+  overrides.fabric_has_sharp = s.fabric.sharp;
+  const std::string directory = Catalogue::standard().directory() + "/nccl";
+  for (std::string& warning :
+       nccl_warnings(nccl_tuning_of(directory, s.nccl, s.origin), s.node, s.nodes, overrides))
+    out.push_back(std::move(warning));
+  return out;
+}
+
+void check_memory(const Scenario& s, const workloads::Memory& memory,
+                  std::vector<std::string>& warnings) {
+  if (memory.total() <= s.node.gpu.memory) return;
+  std::string text = fmt::format("the plan needs {} per GPU, {} has {}:", to_text(memory.total()),
+                                 s.node.gpu.name, to_text(s.node.gpu.memory));
+  for (const workloads::MemoryPart& part : memory.parts)
+    if (part.bytes.value > 0) text += fmt::format(" {} {},", part.name, to_text(part.bytes));
+  text.pop_back();
+  if (!s.run.ignore_memory) throw NoFeasiblePlan(text + memory_advice(s));
+  warnings.push_back(text + " (ignored)");
+}
+
+/// Standard deviation of single steps; zero where there are fewer than two.
+Duration deviation_of(const std::vector<Duration>& steps) {
+  if (steps.size() < 2) return {};
+  const auto n = static_cast<double>(steps.size());
+  double mean = 0.0, squares = 0.0;
+  for (const Duration step : steps) mean += seconds(step) / n;
+  for (const Duration step : steps) squares += std::pow(seconds(step) - mean, 2.0);
+  return to_duration(std::sqrt(squares / (n - 1)));
+}
+
+/// Means over ranks; the parts of a rank add up to the step exactly, their means to a picosecond.
+void fill_times(StepReport& report, const engine::RunResult& result,
+                const std::vector<std::int64_t>& multiplicity) {
+  double n = 0.0;
+  const auto mean = [&](auto part) {
+    double sum = 0.0;
+    for (std::size_t r = 0; r < result.ranks.size(); ++r)
+      sum += static_cast<double>(multiplicity[r]) * seconds(part(result.ranks[r]));
+    return to_duration(sum / n);
+  };
+  for (const std::int64_t m : multiplicity) n += static_cast<double>(m);
+  const auto traffic = [&](engine::Traffic t) {
+    return mean([&](const engine::RankAccount& a) { return a.exposed[static_cast<int>(t)]; });
+  };
+  report.step_time = result.step;
+  report.step_deviation = deviation_of(result.measured);
+  report.compute = mean([](const auto& a) { return a.compute; });
+  report.interference = mean([](const auto& a) { return a.interference; });
+  report.exposed = {traffic(engine::Traffic::tensor), traffic(engine::Traffic::pipeline),
+                    traffic(engine::Traffic::data)};
+  report.bubble = mean([](const auto& a) { return a.bubble; });
+  report.wait = mean([](const auto& a) { return a.wait; });
+  report.host = report.step_time - report.compute - report.exposed.total() - report.bubble -
+                report.wait;  // the rest, so that the means add up
+  report.communication = mean([](const engine::RankAccount& a) {
+    return a.communication[0] + a.communication[1] + a.communication[2];
+  });
+}
+
+ProvenanceShares shares(const std::vector<RoleLoad>& loads,
+                        std::vector<double> RoleLoad::*seconds_by_origin) {
+  ProvenanceShares out{};
+  double total = 0.0;
+  for (const RoleLoad& load : loads)
+    for (std::size_t p = 0; p < out.size(); ++p) {
+      out[p] += (load.*seconds_by_origin)[p];
+      total += (load.*seconds_by_origin)[p];
+    }
+  if (total > 0.0)
+    for (double& share : out) share /= total;
+  return out;
+}
+
+void fill_rates(StepReport& report, const StepSystem& bound) {
+  const Scenario& s = report.scenario;
+  const double step = seconds(report.step_time);
+  const auto gpus = static_cast<double>(s.gpus);
+  const std::int64_t tokens = s.global_batch * s.batch.sequence;
+  report.tokens_per_second = static_cast<double>(tokens) / step;
+  report.model_flops_per_gpu =
+      workloads::model_flops(s.model, tokens, s.batch.sequence) / report.step_time / gpus;
+  report.mfu = report.model_flops_per_gpu / s.node.gpu.tensor_peak;
+  report.kernel_provenance = shares(bound.loads, &RoleLoad::compute_seconds);
+  report.network_provenance = shares(bound.loads, &RoleLoad::network_seconds);
+  Utilization utilization;
+  for (const RoleLoad& load : bound.loads) {
+    const double share = 1.0 / static_cast<double>(bound.loads.size()) / step;
+    utilization.tensor += load.tensor_seconds * share;
+    utilization.memory += load.memory_seconds * share;
+  }
+  utilization.communication = std::min(1.0, seconds(report.communication) / step);
+  report.power_per_gpu = mean_power(s.node.gpu, utilization);
+  report.energy = report.power_per_gpu * report.step_time * gpus;
+  report.tokens_per_joule = static_cast<double>(tokens) / report.energy.value;
+}
+
+/// The first rank of each class in place of the class, and how many are alike.
+void name_ranks(Timeline& timeline, const engine::Fold& fold) {
+  std::vector<std::int64_t> first(fold.multiplicity.size(), -1);
+  for (std::size_t rank = 0; rank < fold.representative.size(); ++rank) {
+    const std::uint32_t folded = fold.representative[rank];
+    if (first[folded] < 0) first[folded] = static_cast<std::int64_t>(rank);
+  }
+  for (TimelineEvent& e : timeline.events) e.rank = first[static_cast<std::size_t>(e.rank)];
+  for (std::size_t folded = 0; folded < first.size(); ++folded)
+    timeline.ranks[first[folded]] = fold.multiplicity[folded];
+}
+
+engine::RunResult run_folded(const Scenario& s, const StepSystem& bound, StepReport& report,
+                             std::vector<std::int64_t>& multiplicity, TimelineRecorder* recorder) {
+  const engine::System& system = bound.system;
+  const bool jitter = system.jitter.on();
+  const engine::RunOptions options{.cold = s.run.steps == Steps::cold,
+                                   .measured = jitter ? static_cast<int>(s.noise.steps) : 0};
+  if (jitter && s.run.check_fold)
+    report.warnings.emplace_back("nothing to check: noise of kernels makes every rank different");
+  if (s.run.fold && !jitter) {
+    const engine::Fold fold = engine::fold(system, *bound.layout->classes_of(system));
+    engine::RunResult folded = engine::run(fold.system, options, recorder);
+    if (recorder != nullptr) name_ranks(recorder->timeline(), fold);
+    multiplicity = fold.multiplicity;
+    if (s.run.check_fold) {
+      const engine::RunResult whole = engine::run(system, options);
+      ensures(whole.step == folded.step, "folded and unfolded runs take the same time");
+      for (std::size_t r = 0; r < whole.ranks.size(); ++r)
+        ensures(whole.ranks[r] == folded.ranks[fold.representative[r]],
+                "a folded rank does what its representative does");
+      report.warnings.push_back(fmt::format("fold checked: {} ranks stand for {}, same picosecond",
+                                            fold.system.num_ranks(), system.num_ranks()));
+    }
+    return folded;
+  }
+  multiplicity.assign(system.num_ranks(), 1);
+  if (recorder != nullptr)
+    for (std::uint32_t rank = 0; rank < system.num_ranks(); ++rank)
+      recorder->timeline().ranks[rank] = 1;
+  return engine::run(system, options, recorder);
+}
+
+StepReport answer(const Scenario& scenario, Timeline* timeline) {
+  StepReport report;
+  report.scenario = scenario;
+  const Scenario& s = report.scenario;
+  workloads::check(s.model, s.plan, s.batch, s.plan_origin);
+  workloads::check(s.model, s.plan, s.software, s.plan_origin);
+  workloads::check(s.precision, s.origin);
+  report.memory = workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software);
+  check_memory(s, report.memory, report.warnings);
+  for (const std::string& warning : memory_warnings(s)) report.warnings.push_back(warning);
+  for (const std::string& warning : warnings_of(s)) report.warnings.push_back(warning);
+
+  const Machine machine(s);
+  use_measurements(report.scenario, machine.table());
+  const CalibratedKernels kernels(machine.table(), s.node.gpu, s.software);
+  const workloads::StepProgram program =
+      workloads::make_repeating_program(s.model, s.plan, s.batch, s.precision, s.software);
+  StepSystem bound = make_step_system(s, program, machine.layouts(), kernels, machine.network());
+
+  if (!s.run.without.jitter) add_noise(s.noise, s.run.seed, s.node.gpus, bound.system);
+
+  std::vector<std::int64_t> multiplicity;
+  std::optional<TimelineRecorder> recorder;
+  if (timeline != nullptr) recorder.emplace(program, *timeline);
+  const engine::RunResult result =
+      run_folded(s, bound, report, multiplicity, recorder ? &*recorder : nullptr);
+  if (timeline != nullptr) settle(*timeline);
+  if (!result.steady)
+    report.warnings.push_back(fmt::format(
+        "the step does not repeat within {} steps: the last one is shown", result.steps));
+  report.simulated_ranks = static_cast<std::int64_t>(result.ranks.size());
+  report.events = result.works + result.joins + result.transfers;
+  fill_times(report, result, multiplicity);
+  fill_rates(report, bound);
+  return report;
+}
+
+}  // namespace
+
+StepReport simulate(const Scenario& scenario) { return answer(scenario, nullptr); }
+
+StepReport simulate_timeline(const Scenario& scenario, Timeline& timeline) {
+  timeline = {"simulated"};
+  return answer(scenario, &timeline);
+}
+
+CollectiveReport simulate_collective(const Scenario& s) {
+  expects(s.collective.has_value(), "a scenario with a [collective] table");
+  const Machine machine(s);
+  std::vector<std::int64_t> ranks(static_cast<std::size_t>(s.gpus));
+  for (std::size_t r = 0; r < ranks.size(); ++r) ranks[r] = static_cast<std::int64_t>(r);
+  const auto& [kind, bytes, dtype] = *s.collective;
+  CollectiveTime time =
+      machine.network().time_of(kind, bytes, dtype, shape_of(machine.cluster(), ranks));
+  if (ranks.size() > 1 && kind != workloads::CollectiveKind::send_receive)
+    time =
+        bound_by_fabric(time, kind, bytes, s.gpus,
+                        machine.network().loads_of(kind, time.algorithm, ranks), machine.cluster());
+  CollectiveReport report{s, time, warnings_of(s)};
+  if (s.run.explain)
+    report.explanation =
+        explain_collective(s, machine.cluster(), machine.router(), report.time, ranks);
+  if (s.run.stepped)
+    report.stepped = step_collective(machine.cluster(), machine.router(), machine.network(), kind,
+                                     bytes, dtype, ranks);
+  return report;
+}
+
+}  // namespace stepcast::sim

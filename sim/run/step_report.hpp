@@ -1,0 +1,63 @@
+// What one simulated step comes to. Times are the mean over ranks of disjoint wall time: they add
+// up to the step. Units are in the types; text, JSON and HDF5 are made elsewhere.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/units.hpp"
+#include "sim/network/model.hpp"
+#include "sim/network/stepped/collective.hpp"
+#include "sim/run/collective_explanation.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "sim/tables/provenance.hpp"
+#include "workloads/memory/memory.hpp"
+
+namespace stepcast::sim {
+
+/// Share of the step's kernel and exposed-communication time that rests on each provenance; sums
+/// to 1.
+using ProvenanceShares = std::array<double, num_provenances>;
+
+struct ExposedCommunication {
+  Duration tensor{}, pipeline{}, data{};
+  Duration total() const { return tensor + pipeline + data; }
+};
+
+struct StepReport {
+  Scenario scenario;             // resolved: degrees chosen, batch filled in
+  Duration step_time{};          // with noise of kernels: the mean of scenario.noise.steps
+  Duration step_deviation{};     // ... and the standard deviation of a step from it
+  Duration compute{};            // kernels of the model run, interference included
+  Duration interference{};       // of it: what communication added to kernel times
+  ExposedCommunication exposed;  // bytes move and no compute kernel runs
+  Duration bubble{};             // waiting for a pipeline peer
+  Duration wait{};               // waiting for a group's last member
+  Duration host{};               // nothing launched
+  Duration communication{};      // span of collective kernels per rank, waiting included
+  double tokens_per_second = 0.0;
+  FlopsPerSecond model_flops_per_gpu{};  // workloads::model_flops over step time, per GPU
+  double mfu = 0.0;                      // of GpuSpec::tensor_peak
+  workloads::Memory memory;              // of the fullest stage
+  Watts power_per_gpu{};
+  Joules energy{};  // of all GPUs, one step
+  double tokens_per_joule = 0.0;
+  ProvenanceShares kernel_provenance{};   // share of compute time by origin
+  ProvenanceShares network_provenance{};  // share of collective time by origin
+  std::vector<std::string> warnings;
+  std::int64_t simulated_ranks = 0;  // after folding
+  std::int64_t events = 0;
+};
+
+struct CollectiveReport {
+  Scenario scenario;
+  CollectiveTime time;
+  std::vector<std::string> warnings{};
+  std::optional<CollectiveExplanation> explanation{};  // where it was asked for
+  std::optional<SteppedCollective> stepped{};          // likewise
+};
+
+}  // namespace stepcast::sim

@@ -1,0 +1,202 @@
+#include "sim/run/timeline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "engine/check.hpp"
+#include "sim/files/names.hpp"
+#include "sim/files/whole_file.hpp"
+#include "sim/kernels/kernel_names.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Microseconds to the picosecond.
+std::string in_us(Duration d) {
+  const std::int64_t ps = d.count();
+  return fmt::format("{}{}.{:06}", ps < 0 ? "-" : "", std::abs(ps / 1000000),
+                     std::abs(ps % 1000000));
+}
+
+Duration from_us(double us) { return to_duration(us * 1e-6); }
+
+std::string quoted(const std::string& text) { return Json(text).dump(); }
+
+void append_rank(std::string& out, const Timeline& timeline, std::int64_t rank, std::int64_t pid) {
+  const std::int64_t alike = timeline.ranks.at(rank);
+  const std::string name =
+      fmt::format("{}{}rank {}{}", timeline.title, timeline.title.empty() ? "" : " ", rank,
+                  alike > 1 ? fmt::format(" (one of {} alike)", alike) : "");
+  out += fmt::format(
+      R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{},"timeline":{},"rank":{},"alike":{}}}}})",
+      pid, quoted(name), quoted(timeline.title), rank, alike);
+  out += ",\n";
+}
+
+void append_event(std::string& out, const TimelineEvent& e, std::int64_t pid) {
+  out += fmt::format(
+      R"({{"ph":"X","pid":{},"tid":{},"name":{},"cat":{},"ts":{},"dur":{},"args":{{"bytes":{})",
+      pid, e.lane, quoted(e.name), quoted(e.kind), in_us(e.start), in_us(e.duration),
+      e.bytes.value);
+  if (e.is_collective())
+    out += fmt::format(R"(,"group":{},"waited_us":{})", quoted(e.group), in_us(e.waited));
+  out += "}},\n";
+}
+
+TimelineEvent event_of(const Json& json) {
+  const Json& more = json.at("args");
+  TimelineEvent e;
+  e.lane = json.at("tid").get<std::int64_t>();
+  e.name = json.at("name").get<std::string>();
+  e.kind = json.at("cat").get<std::string>();
+  e.start = from_us(json.at("ts").get<double>());
+  e.duration = from_us(json.at("dur").get<double>());
+  e.bytes = Bytes(more.at("bytes").get<std::int64_t>());
+  if (more.contains("group")) {
+    e.group = more.at("group").get<std::string>();
+    e.waited = from_us(more.at("waited_us").get<double>());
+  }
+  return e;
+}
+
+std::vector<Timeline> timelines_of(const Json& file) {
+  std::vector<Timeline> timelines;
+  std::map<std::int64_t, std::pair<std::size_t, std::int64_t>> place;  // pid -> timeline, rank
+  for (const Json& json : file.at("traceEvents")) {
+    const auto pid = json.at("pid").get<std::int64_t>();
+    if (json.at("ph") == "M") {
+      const Json& more = json.at("args");
+      const auto title = more.at("timeline").get<std::string>();
+      auto at = std::ranges::find(timelines, title, &Timeline::title);
+      if (at == timelines.end()) at = timelines.insert(at, Timeline{title});
+      const auto rank = more.at("rank").get<std::int64_t>();
+      at->ranks[rank] = more.at("alike").get<std::int64_t>();
+      place[pid] = {static_cast<std::size_t>(at - timelines.begin()), rank};
+    } else {
+      const auto [index, rank] = place.at(pid);
+      TimelineEvent& e = timelines[index].events.emplace_back(event_of(json));
+      e.rank = rank;
+    }
+  }
+  return timelines;
+}
+
+}  // namespace
+
+std::string_view word_for(workloads::GroupKind kind) {
+  using workloads::GroupKind;
+  switch (kind) {
+    case GroupKind::tensor:
+      return "tensor";
+    case GroupKind::data:
+      return "data";
+    case GroupKind::world:
+      return "world";
+    case GroupKind::pipeline_forward:
+      return "pipeline_forward";
+    case GroupKind::pipeline_backward:
+      return "pipeline_backward";
+    case GroupKind::embedding:
+      return "embedding";
+    case GroupKind::shard:
+      return "shard";
+    case GroupKind::replica:
+      return "replica";
+    case GroupKind::context:
+      return "context";
+    case GroupKind::context_ring:
+      return "context_ring";
+  }
+  throw BrokenPromise("unknown kind of group");
+}
+
+TimelineEvent described(const workloads::Kernel& kernel) {
+  using workloads::KernelFamily;
+  TimelineEvent e;
+  e.name = kernel.name;
+  e.bytes = kernel.bytes;
+  if (kernel.family == KernelFamily::gemm)
+    e.kind = "gemm";
+  else if (kernel.family == KernelFamily::attention_forward)
+    e.kind = "attention";
+  else if (kernel.family == KernelFamily::attention_backward)
+    e.kind = "attention_backward";
+  else
+    e.kind = elementwise_use(kernel).kind;
+  return e;
+}
+
+TimelineEvent described(const workloads::Collective& collective) {
+  TimelineEvent e;
+  e.name = collective.name;
+  e.kind = word_for(collective_names, collective.kind);
+  e.group = word_for(collective.group);
+  e.bytes = collective.bytes;
+  return e;
+}
+
+void TimelineRecorder::work(std::uint32_t rank, std::uint8_t lane, std::uint32_t work, Time from,
+                            Time to) {
+  TimelineEvent& e = timeline_.events.emplace_back(described(program_.kernels[work]));
+  e.rank = rank;
+  e.lane = lane;
+  e.start = from.time_since_epoch();
+  e.duration = to - from;
+}
+
+void TimelineRecorder::transfer(std::uint32_t rank, std::uint8_t lane, std::uint32_t transfer,
+                                Time arrived, Time started, Time ended) {
+  TimelineEvent& e = timeline_.events.emplace_back(described(program_.collectives[transfer]));
+  e.rank = rank;
+  e.lane = lane;
+  e.start = arrived.time_since_epoch();
+  e.duration = ended - arrived;
+  e.waited = started - arrived;
+}
+
+void settle(Timeline& timeline) {
+  const auto key = [](const TimelineEvent& e) { return std::tuple(e.start, e.rank, e.lane); };
+  std::ranges::stable_sort(timeline.events, {}, key);
+  const Duration first = timeline.events.empty() ? Duration{} : timeline.events.front().start;
+  for (TimelineEvent& e : timeline.events) e.start -= first;
+}
+
+void write_timelines(const std::string& path, std::span<const Timeline> timelines) {
+  const auto pid_of = [&](std::size_t index, std::int64_t rank) {
+    return rank * static_cast<std::int64_t>(timelines.size()) + static_cast<std::int64_t>(index);
+  };
+  std::ofstream file(path, std::ios::binary);
+  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    for (const auto& [rank, alike] : timelines[t].ranks)
+      append_rank(text, timelines[t], rank, pid_of(t, rank));
+    for (const TimelineEvent& e : timelines[t].events) append_event(text, e, pid_of(t, e.rank));
+    file << text.substr(0, text.size() - (t + 1 == timelines.size() ? 2 : 0));
+    text.clear();
+  }
+  file << "\n]}\n";
+  file.close();
+  if (!file) throw OutputError(path, "the timeline cannot be written");
+}
+
+std::vector<Timeline> read_timelines(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw InputError(path, "cannot be read");
+  try {
+    return timelines_of(Json::parse(file));
+  } catch (const Json::exception& error) {
+    throw InputError(path, "is no timeline of stepcast", error.what());
+  } catch (const std::out_of_range&) {
+    throw InputError(path, "is no timeline of stepcast", "an event of an unknown rank");
+  }
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,72 @@
+// One step as events: what each rank's lanes did when. The simulator and the trainer write the
+// same: Chrome's trace format (JSON), which Perfetto and chrome://tracing show. pid = rank, tid =
+// lane, times in microseconds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/timeline.hpp"
+#include "engine/units.hpp"
+#include "workloads/step/step_program.hpp"
+
+namespace stepcast::sim {
+
+struct TimelineEvent {
+  std::int64_t rank = 0;
+  std::int64_t lane = 0;
+  std::string name;     // of the kernel or collective in the step program
+  std::string kind;     // "gemm", "attention", "adamw"; "all_reduce"
+  std::string group{};  // of a collective: "tensor"; empty: a kernel
+  Bytes bytes{};
+  Duration start{};     // since the step began
+  Duration duration{};  // waiting included
+  Duration waited{};    // of it: for the last member of a collective
+
+  bool is_collective() const { return !group.empty(); }
+  friend bool operator==(const TimelineEvent&, const TimelineEvent&) = default;
+};
+
+struct Timeline {
+  std::string title;                             // "simulated", "measured"
+  std::map<std::int64_t, std::int64_t> ranks{};  // and how many ranks each stands for
+  std::vector<TimelineEvent> events{};
+  friend bool operator==(const Timeline&, const Timeline&) = default;
+};
+
+/// "tensor", "data", "pipeline_forward", ...
+std::string_view word_for(workloads::GroupKind kind);
+
+/// What a kernel or collective of a step program is, without its times.
+TimelineEvent described(const workloads::Kernel& kernel);
+TimelineEvent described(const workloads::Collective& collective);
+
+/// Fills a timeline from the engine's run.
+class TimelineRecorder final : public engine::TimelineSink {
+ public:
+  TimelineRecorder(const workloads::StepProgram& program, Timeline& timeline)
+      : program_(program), timeline_(timeline) {}
+  void start() override { timeline_.events.clear(); }
+  void work(std::uint32_t rank, std::uint8_t lane, std::uint32_t work, Time from, Time to) override;
+  void transfer(std::uint32_t rank, std::uint8_t lane, std::uint32_t transfer, Time arrived,
+                Time started, Time ended) override;
+  Timeline& timeline() { return timeline_; }
+
+ private:
+  const workloads::StepProgram& program_;
+  Timeline& timeline_;
+};
+
+/// In order of start, the first at zero.
+void settle(Timeline& timeline);
+
+/// The timelines side by side in one file. Throws InputError where it cannot be written.
+void write_timelines(const std::string& path, std::span<const Timeline> timelines);
+/// What write_timelines wrote.
+std::vector<Timeline> read_timelines(const std::string& path);
+
+}  // namespace stepcast::sim

@@ -1,0 +1,355 @@
+#include "sim/scenario/catalogue.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+
+#include "engine/check.hpp"
+#include "sim/files/suggest.hpp"
+#include "sim/program/installation.hpp"
+#include "sim/scenario/catalogue_reference.hpp"
+#include "sim/scenario/member_reader.hpp"
+#include "sim/scenario/members.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_file_name(const std::string& name) { return name.ends_with(".toml"); }
+
+/// The file that `where` ("dir/scenario.toml:7") stands in.
+fs::path file_of(const std::string& where) {
+  return where.substr(0, std::min(where.rfind(':'), where.size()));
+}
+
+/// Sources are for the reader of the file and for `show`; they are not part of the value.
+void read_sources(TableReader& table) {
+  for (const char* key : {"source", "sources", "date", "note", "notes", "title"}) table.value(key);
+}
+
+/// The unit of a singular word in messages: folder "gpus" holds a "gpu".
+std::string singular(const std::string& folder) {
+  return folder.ends_with('s') ? folder.substr(0, folder.size() - 1) : folder;
+}
+
+void add_notes(std::vector<SourceNote>& notes, const std::string& key, const TomlValue& value) {
+  if (const auto* text = value.text()) {
+    notes.push_back({key, *text});
+  } else if (const auto* table = value.table()) {
+    for (const TomlEntry& entry : *table)
+      add_notes(notes, key.empty() ? entry.key : key + "." + entry.key, entry.value);
+  } else if (const auto* items = value.array()) {
+    for (const TomlValue& item : *items) add_notes(notes, key, item);
+  }
+}
+
+}  // namespace
+
+struct Catalogue::Gpus {
+  std::once_flag once;
+  GpuIdentities all;
+};
+
+Catalogue::Catalogue(std::string directory)
+    : directory_(std::move(directory)), gpus_(std::make_shared<Gpus>()) {}
+
+Catalogue Catalogue::standard() { return Catalogue(catalogue_directory()); }
+
+std::vector<std::string> Catalogue::names(const std::string& folder) const {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (const auto& file : fs::directory_iterator(fs::path(directory_) / folder, error))
+    if (file.path().extension() == ".toml") out.push_back(file.path().stem().string());
+  if (error)
+    throw InputError("catalogue", "there is no folder '" + folder + "'",
+                     "set STEPCAST_DATA to the folder 'scenarios' of stepcast");
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+TomlValue Catalogue::entry(const std::string& folder, const std::string& name,
+                           const std::string& where) const {
+  std::error_code error;
+  if (is_file_name(name)) {
+    const fs::path beside = file_of(where).parent_path() / name;
+    return read_toml_file(fs::exists(beside, error) ? beside.string() : name);
+  }
+  const std::vector<std::string> known = names(folder);
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    throw InputError(where, "unknown " + singular(folder) + " '" + name + "'",
+                     suggestion(name, known));
+  return read_toml_file((fs::path(directory_) / folder / (name + ".toml")).string());
+}
+
+std::vector<SourceNote> Catalogue::sources(const std::string& folder,
+                                           const std::string& name) const {
+  const TomlValue document = entry(folder, name, "catalogue");
+  std::vector<SourceNote> notes;
+  for (const char* key : {"source", "sources"})
+    if (const TomlValue* value = document.find(key)) add_notes(notes, "", *value);
+  return notes;
+}
+
+bool Catalogue::has(const std::string& folder, const std::string& name) const {
+  if (is_file_name(name)) return true;
+  const std::vector<std::string> known = names(folder);
+  return std::find(known.begin(), known.end(), name) != known.end();
+}
+
+namespace {
+
+/// How one kind of entry is read. `marker` is a member that every complete entry states.
+struct Kind {
+  const char* folder;
+  const char* table;
+  const char* marker;
+};
+constexpr Kind gpu_kind{"gpus", "cluster.node.gpu", "architecture"};
+constexpr Kind node_kind{"nodes", "cluster.node", "kind"};
+constexpr Kind fabric_kind{"fabrics", "cluster.fabric", "kind"};
+constexpr Kind model_kind{"models", "model", "layers"};
+
+/// A file of the catalogue; `name` where it does not say its own.
+template <class Spec, class Fill>
+Spec whole_entry(const Kind& kind, const TomlValue& document, const std::string& name, Fill fill) {
+  TableReader table(document, "");
+  Spec spec;
+  spec.name = table.text("name").value_or(fs::path(name).stem().string());
+  fill(spec, table, true);
+  if (kind.folder == gpu_kind.folder)
+    for (const char* key : identity_keys) table.value(key);  // read_identity reads them
+  read_sources(table);
+  table.finish();
+  return spec;
+}
+
+template <class Spec, class Fill>
+Spec named_entry(const Catalogue& catalogue, const Kind& kind, const std::string& name,
+                 const std::string& where, Fill fill) {
+  return whole_entry<Spec>(kind, catalogue.entry(kind.folder, name, where), name, fill);
+}
+
+/// A table with `name` and the members that differ from the entry of that name; without a name,
+/// from `base`.
+template <class Spec, class Fill>
+Spec changed_entry(const Catalogue& catalogue, const Kind& kind, TableReader& table,
+                   const Spec* base, Fill fill) {
+  const auto name = table.text("name");
+  const bool complete =
+      table.value(kind.marker) != nullptr && !(name && catalogue.has(kind.folder, *name));
+  Spec spec;
+  if (!name && base != nullptr) {
+    spec = *base;
+  } else if (!complete) {
+    const std::string known = table.required("name", name);
+    spec = named_entry<Spec>(catalogue, kind, known, table.where("name"), fill);
+  } else {
+    spec.name = name.value_or("custom");
+  }
+  fill(spec, table, complete && (name || base == nullptr));
+  return spec;
+}
+
+template <class Spec, class Fill>
+Spec any_entry(const Catalogue& catalogue, const Kind& kind, const TomlValue& value,
+               const Spec* base, Catalogue::Changes* changed, Fill fill) {
+  if (const auto* name = value.text())
+    return named_entry<Spec>(catalogue, kind, *name, value.where, fill);
+  TableReader table(value, kind.table);
+  Spec spec = changed_entry(catalogue, kind, table, base, fill);
+  read_sources(table);
+  table.finish();
+  if (changed != nullptr)
+    changed->insert(changed->end(), table.changes().begin(), table.changes().end());
+  return spec;
+}
+
+}  // namespace
+
+namespace {
+
+constexpr auto fill_gpu = [](topology::GpuSpec& gpu, TableReader& table, bool complete) {
+  read_members(table, complete, [&](auto&& visitor) { visit_gpu(gpu, visitor); });
+};
+
+}  // namespace
+
+topology::GpuSpec Catalogue::gpu(const TomlValue& value, const topology::GpuSpec* base,
+                                 Changes* changed) const {
+  auto gpu = any_entry<topology::GpuSpec>(*this, gpu_kind, value, base, changed, fill_gpu);
+  gpu.relatives = gpus().relatives_of(gpu.name);
+  return gpu;
+}
+
+const GpuIdentities& Catalogue::gpus() const {
+  std::call_once(gpus_->once, [this] {
+    std::vector<GpuIdentity> all;
+    for (const std::string& name : names(gpu_kind.folder)) {
+      const TomlValue document = entry(gpu_kind.folder, name, "catalogue");
+      all.push_back(read_identity(
+          document, whole_entry<topology::GpuSpec>(gpu_kind, document, name, fill_gpu)));
+    }
+    gpus_->all = GpuIdentities(std::move(all));
+  });
+  return gpus_->all;
+}
+
+topology::NodeSpec Catalogue::node(const TomlValue& value, Changes* changed) const {
+  return any_entry<topology::NodeSpec>(
+      *this, node_kind, value, nullptr, changed,
+      [&](auto& node, TableReader& table, bool complete) {
+        const TomlValue* gpu_value = table.value("gpu");
+        read_members(table, complete, [&](auto&& visitor) { visit_node(node, visitor); });
+        if (complete) table.required("gpu", gpu_value);
+        if (gpu_value != nullptr)
+          node.gpu = gpu(*gpu_value, complete ? nullptr : &node.gpu, changed);
+        agree_on_nvlink(node, table, gpu_value);
+        if (complete) refer(*this, node, table);
+      });
+}
+
+topology::FabricSpec Catalogue::fabric(const TomlValue& value, Changes* changed) const {
+  return any_entry<topology::FabricSpec>(
+      *this, fabric_kind, value, nullptr, changed,
+      [this](auto& fabric, TableReader& table, bool complete) {
+        read_members(table, complete, [&](auto&& visitor) { visit_fabric(fabric, visitor); });
+        if (complete) refer(*this, fabric, table);
+        if (fabric.oversubscription < 1)
+          table.fail("oversubscription", "'oversubscription' is less than 1",
+                     "1 is a fabric without, 2 has half the uplinks");
+      });
+}
+
+workloads::TransformerShape Catalogue::model(TableReader& table) const {
+  workloads::TransformerShape shape = changed_entry<workloads::TransformerShape>(
+      *this, model_kind, table, nullptr, [](auto& model, TableReader& members, bool complete) {
+        read_members(members, complete, [&](auto&& visitor) { visit_model(model, visitor); });
+      });
+  if (shape.kv_heads == 0) shape.kv_heads = shape.heads;
+  if (shape.head_dim == 0 && shape.hidden % shape.heads == 0)
+    shape.head_dim = shape.hidden / shape.heads;
+  check_shape(shape, table.where());
+  return shape;
+}
+
+void check_shape(const workloads::TransformerShape& shape, const std::string& where) {
+  const auto refuse = [&](const std::string& what, const std::string& hint) {
+    throw InputError(where, "model '" + shape.name + "': " + what, hint);
+  };
+  const auto text = [](std::int64_t n) { return std::to_string(n); };
+  if (shape.head_dim == 0)
+    refuse(text(shape.heads) + " heads do not divide hidden " + text(shape.hidden),
+           "state head_dim if the model has one of its own");
+  if (shape.heads % shape.kv_heads != 0)
+    refuse(text(shape.kv_heads) + " kv_heads do not divide " + text(shape.heads) + " heads",
+           "each key/value head serves equally many query heads");
+  if (shape.rope && shape.alibi) refuse("both rope and alibi", "state rope = false for ALiBi");
+  // Beyond these no product of sizes overflows 63 bits, and no model is near.
+  if (shape.layers > 100'000 || shape.hidden > 10'000'000 || shape.heads > 1'000'000 ||
+      shape.head_dim > 1'000'000 || shape.ffn_hidden > 100'000'000 || shape.vocab > 100'000'000)
+    refuse("a size is too large", "the largest trained models have some hundred layers");
+}
+
+namespace {
+
+/// The text of a key, or nothing; without checking the rest of the file.
+std::string text_at(const TomlValue& document, std::string_view key) {
+  const TomlValue* value = document.find(key);
+  return value != nullptr && value->text() != nullptr ? *value->text() : std::string();
+}
+
+workloads::Software read_software(const TomlValue& document) {
+  TableReader table(document, "");
+  workloads::Software software;
+  software.framework = table.required("framework", table.text("framework"));
+  software.version = table.required("version", table.text("version"));
+  read_members(table, true, [&](auto&& visitor) { visit_software(software, visitor); });
+  read_sources(table);
+  table.finish();
+  return software;
+}
+
+}  // namespace
+
+workloads::Software Catalogue::software(TableReader& table) const {
+  const auto version = table.text("version");
+  const workloads::Software usual;
+  const std::string framework = table.text("framework").value_or(usual.framework);
+  // Without a version: the study's for its framework, else the framework's newest.
+  const std::string wanted = version.value_or(framework == usual.framework ? usual.version : "");
+
+  std::vector<std::string> frameworks, versions;
+  std::optional<workloads::Software> software;
+  for (const std::string& name : names("software")) {
+    const TomlValue document = entry("software", name, table.where());
+    frameworks.push_back(text_at(document, "framework"));
+    if (frameworks.back() != framework) continue;
+    versions.push_back(text_at(document, "version"));
+    if (wanted.empty() || versions.back() == wanted) software = read_software(document);
+  }
+  const bool complete = !software && version && table.value("launch_kernel") != nullptr;
+  if (complete) {
+    software = usual;
+    software->framework = framework;
+    software->version = *version;
+  } else if (versions.empty()) {
+    throw InputError(table.where("framework"), "unknown framework '" + framework + "'",
+                     suggestion(framework, frameworks));
+  } else if (!software) {
+    throw InputError(table.where("version"), "no data for " + framework + " " + wanted,
+                     suggestion(wanted, versions));
+  }
+  read_members(table, complete, [&](auto&& visitor) { visit_software(*software, visitor); });
+  return *software;
+}
+
+TomlValue NodeOfGpu::value(const std::string& where) const {
+  if (!put_in) return toml_text(node, where);
+  TomlValue table = toml_table(where);
+  table.set("name", toml_text(node, where));
+  table.set("gpu", toml_text(gpu, where));
+  return table;
+}
+
+std::string NodeOfGpu::note() const {
+  return put_in ? "no node of the catalogue holds " + gpu + ": it is put into " + node : "";
+}
+
+std::optional<std::string> Catalogue::own_node(const GpuIdentity& gpu) const {
+  if (!gpu.node.empty()) return gpu.node;
+  std::optional<std::string> found;
+  for (const std::string& name : names("nodes")) {
+    if (node(toml_text(name, "catalogue")).gpu.name != gpu.gpu.name) continue;
+    if (!found || (name.starts_with("dgx-") && !found->starts_with("dgx-"))) found = name;
+  }
+  return found;
+}
+
+std::optional<std::string> Catalogue::node_like(const GpuIdentity& wanted) const {
+  std::optional<std::string> found;
+  int best = -1;
+  for (const GpuIdentity& other : gpus().all()) {
+    const auto node = own_node(other);
+    if (!node || (other.gpu.nvlink.value > 0) != (wanted.gpu.nvlink.value > 0)) continue;
+    const int fit = (other.gpu.architecture == wanted.gpu.architecture ? 2 : 0) +
+                    (node->starts_with("dgx-") ? 1 : 0);
+    if (fit > best) best = fit, found = node;
+  }
+  return found;
+}
+
+NodeOfGpu Catalogue::node_of_gpu(const std::string& gpu, const std::string& where) const {
+  const GpuIdentity* wanted = gpus().find(gpu);
+  if (wanted == nullptr)
+    throw InputError(where, "unknown GPU '" + gpu + "'", suggestion(gpu, gpus().known()));
+  auto name = own_node(*wanted);
+  if (!name) name = node_like(*wanted);
+  if (!name)
+    throw InputError(where, "no node of the catalogue could hold " + wanted->gpu.name,
+                     "name one in its file: node = \"dgx-h100\"");
+  const auto held = node(toml_text(*name, wanted->gpu.name + ".toml")).gpu.name;
+  return {*name, wanted->gpu.name, held != wanted->gpu.name};
+}
+
+}  // namespace stepcast::sim

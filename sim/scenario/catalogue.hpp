@@ -1,0 +1,83 @@
+// The catalogue: GPUs, nodes, fabrics, models and software by name, each a TOML file that states
+// its sources. A scenario names an entry, changes members of one, or brings its own file.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/files/toml_table.hpp"
+#include "sim/tables/gpu_identity.hpp"
+#include "topology/specs.hpp"
+#include "workloads/plan/software.hpp"
+#include "workloads/plan/transformer.hpp"
+
+namespace stepcast::sim {
+
+/// One sentence of a catalogue file on where its numbers come from.
+struct SourceNote {
+  std::string key;  // empty: the whole entry
+  std::string text;
+};
+
+/// The node that `--gpu h100` means.
+struct NodeOfGpu {
+  std::string node, gpu;  // entries of the catalogue
+  bool put_in = false;    // the node is another GPU's, this one takes its place
+
+  /// What `cluster.node` would say.
+  TomlValue value(const std::string& where) const;
+  /// A sentence for the user where the GPU was put in, else "".
+  std::string note() const;
+};
+
+class Catalogue {
+ public:
+  using Changes = std::vector<std::string>;
+
+  /// `directory` holds gpus/, nodes/, fabrics/, models/ and software/.
+  explicit Catalogue(std::string directory);
+  /// The one of sim/program/installation.hpp.
+  static Catalogue standard();
+
+  const std::string& directory() const { return directory_; }
+  /// Entries of a folder, sorted. Throws InputError when there is no such folder.
+  std::vector<std::string> names(const std::string& folder) const;
+  std::vector<SourceNote> sources(const std::string& folder, const std::string& name) const;
+
+  bool has(const std::string& folder, const std::string& name) const;
+  /// The file of an entry: by name, or "my/node.toml" beside the file that `where` stands in.
+  TomlValue entry(const std::string& folder, const std::string& name,
+                  const std::string& where) const;
+
+  // Each reads a value of a scenario: the name of an entry, or a table with `name` and the members
+  // that differ; a name that the catalogue lacks needs a table with all members.
+  // `changed` is appended the keys that differ from the entry's.
+  topology::NodeSpec node(const TomlValue& value, Changes* changed = nullptr) const;
+  topology::GpuSpec gpu(const TomlValue& value, const topology::GpuSpec* base = nullptr,
+                        Changes* changed = nullptr) const;
+  topology::FabricSpec fabric(const TomlValue& value, Changes* changed = nullptr) const;
+
+  // The tables [model] and [software]; keys that are not theirs stay unread in `table`.
+  workloads::TransformerShape model(TableReader& table) const;
+  workloads::Software software(TableReader& table) const;
+
+  /// All GPUs, read at the first question.
+  const GpuIdentities& gpus() const;
+  /// The node that the GPU's file names; else a DGX, else any node that holds it; else the node of
+  /// another GPU of its form (with NVLink or without), best of its architecture and a DGX.
+  NodeOfGpu node_of_gpu(const std::string& gpu, const std::string& where) const;
+
+ private:
+  struct Gpus;
+  std::optional<std::string> own_node(const GpuIdentity& gpu) const;
+  std::optional<std::string> node_like(const GpuIdentity& wanted) const;
+
+  std::string directory_;
+  std::shared_ptr<Gpus> gpus_;
+};
+
+/// Throws InputError unless the numbers of the shape agree with each other.
+void check_shape(const workloads::TransformerShape& shape, const std::string& where);
+
+}  // namespace stepcast::sim

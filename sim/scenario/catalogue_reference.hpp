@@ -1,0 +1,20 @@
+// To which entry of the catalogue a node or fabric is referred (topology::NodeReference), and one
+// word for a GPU's NVLinks where the node and its GPU both have a say.
+#pragma once
+
+#include "sim/scenario/catalogue.hpp"
+
+namespace stepcast::sim {
+
+/// Of an entry that `table` holds as a whole: itself in the catalogue's own file, else the
+/// catalogue's entry of that name, else the one most like it (kind, GPU generation, network, GPU;
+/// of equals a DGX, then by name). Latencies that the table leaves out are the reference's.
+void refer(const Catalogue&, topology::NodeSpec&, TableReader& table);
+void refer(const Catalogue&, topology::FabricSpec&, TableReader& table);
+
+/// nvlink_per_link of the node times nvlink_links of its GPU is the GPU's nvlink: what the table
+/// states changes the other one. `gpu` is the table's own value for the GPU, if it has one. Throws
+/// InputError where it states both and they differ.
+void agree_on_nvlink(topology::NodeSpec&, TableReader& table, const TomlValue* gpu);
+
+}  // namespace stepcast::sim

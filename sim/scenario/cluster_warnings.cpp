@@ -1,0 +1,143 @@
+#include "sim/scenario/cluster_warnings.hpp"
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "engine/units_text.hpp"
+#include "sim/files/names.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using topology::NodeKind;
+using topology::NodeSpec;
+
+class Warnings {
+ public:
+  explicit Warnings(const Scenario& s)
+      : scenario_(s),
+        node_(s.node),
+        one_node_(s.nodes == 1),
+        switched_(s.node.kind != NodeKind::pcie) {}
+
+  std::vector<std::string> all() && {
+    if (node_.gpu.architecture == topology::Architecture::host) {
+      measured();
+      return std::move(out_);
+    }
+    referred();
+    capped();
+    nvlink_keys();
+    latencies();
+    node_keys();
+    fabric_keys();
+    return std::move(out_);
+  }
+
+ private:
+  void say(std::string text) { out_.push_back(std::move(text)); }
+  /// A key that the user changed, without effect.
+  void idle(bool changed, std::string_view key, std::string_view why) {
+    if (changed) say(fmt::format("{} has no effect: {}", key, why));
+  }
+
+  void measured() {
+    const auto& r = node_.reference;
+    const bool changed =
+        !r.name.empty() &&
+        (node_.nvlink_latency != r.nvlink_latency || node_.nic_latency != r.nic_latency ||
+         node_.pcie_latency != r.pcie_latency || node_.socket_latency != r.socket_latency ||
+         node_.nic != r.nic || node_.pcie != r.pcie || node_.socket != r.socket);
+    idle(changed, "a link's key of the node", "collectives between cores take their measured time");
+  }
+
+  void referred() {
+    const auto text = [](const char* what, const std::string& name, const std::string& to) {
+      return fmt::format(
+          "{} '{}' is no entry of the catalogue: its latencies count as differences to those of "
+          "{}, the most like it",
+          what, name, to);
+    };
+    if (node_.reference.nearest) say(text("node", node_.name, node_.reference.name));
+    const topology::FabricSpec& fabric = scenario_.fabric;
+    if (fabric.reference.nearest && !one_node_)
+      say(text("fabric", fabric.name, fabric.reference.name));
+  }
+
+  void capped() {
+    if (one_node_ || node_.nics == 0 || node_.nic <= node_.pcie) return;
+    say(fmt::format("a NIC of {} takes in no more than its PCIe link gives: {}", to_text(node_.nic),
+                    to_text(node_.pcie)));
+  }
+
+  void nvlink_keys() {
+    idle(!node_.nvlinks.empty() && node_.kind != NodeKind::hybrid_cube_mesh, "nvlinks",
+         "only a node of kind hybrid_cube_mesh has a table of links");
+    idle(node_.nvlink_per_link.value > 0 && !switched_, "nvlink_per_link",
+         "a node of kind pcie has no NVLinks");
+    const bool has_switches = node_.kind == NodeKind::nvswitch;
+    idle(node_.nvswitches > 0 && !has_switches, "nvswitches",
+         "only a node of kind nvswitch has them");
+    idle(has_switches && known() && node_.nvswitches != node_.reference.nvswitches, "nvswitches",
+         "every GPU spreads its NVLinks evenly over them, however many they are");
+  }
+
+  bool known() const { return !node_.reference.name.empty(); }
+
+  void latencies() {
+    if (!known()) return;
+    const topology::NodeReference& r = node_.reference;
+    const topology::FabricSpec& fabric = scenario_.fabric;
+    const char* alone = "one node has no network";
+    idle(node_.nvlink_latency != r.nvlink_latency && (!switched_ || scenario_.gpus == 1),
+         "nvlink_latency", "no hop is over NVLink here");
+    idle(node_.nic_latency != r.nic_latency && one_node_, "nic_latency", alone);
+    idle(node_.pcie_latency != r.pcie_latency && one_node_ && switched_, "pcie_latency",
+         "one node with NVLink has no hop over PCIe");
+    idle(node_.socket_latency != r.socket_latency && !crosses_sockets(), "socket_latency",
+         "no hop is between CPU sockets here");
+    idle(fabric.switch_latency != fabric.reference.switch_latency && one_node_, "switch_latency",
+         alone);
+    idle(fabric.cable_latency != fabric.reference.cable_latency && one_node_, "cable_latency",
+         alone);
+  }
+
+  bool crosses_sockets() const { return !switched_ && node_.sockets > 1; }
+
+  void node_keys() {
+    if (!known()) return;
+    const topology::NodeReference& r = node_.reference;
+    idle(node_.max_power != r.max_power, "max_power",
+         "power is that of the GPUs, between their idle and tdp");
+    idle(node_.socket != r.socket && !crosses_sockets(), "socket",
+         "no hop is between CPU sockets here");
+    idle(node_.nic != r.nic && one_node_, "nic", "one node has no network");
+    const bool above_nic = one_node_ || (node_.pcie >= node_.nic && r.pcie >= node_.nic);
+    idle(node_.pcie != r.pcie && switched_ && above_nic, "pcie",
+         "it caps NICs alone, where GPUs have NVLink");
+  }
+
+  void fabric_keys() {
+    const topology::FabricSpec& fabric = scenario_.fabric;
+    if (fabric.reference.name.empty() || fabric.ports == fabric.reference.ports) return;
+    idle(one_node_, "ports", "one node has no network");
+    if (!one_node_ && fabric.oversubscription == 1.0 && fabric.routing != topology::Routing::ecmp)
+      say("ports decides how many switches and tiers there are: times move only where uplinks are "
+          "fewer than NICs, where flows collide, or with a changed switch_latency or "
+          "cable_latency");
+  }
+
+  const Scenario& scenario_;
+  const NodeSpec& node_;
+  bool one_node_, switched_;
+  std::vector<std::string> out_;
+};
+
+}  // namespace
+
+std::vector<std::string> cluster_warnings(const Scenario& scenario) {
+  return Warnings(scenario).all();
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,24 @@
+// The software of a scenario that leaves it open: the framework that users of such a plan run, and
+// the NCCL that came with it. Knows documents and catalogue values, reads no file.
+#pragma once
+
+#include <string>
+
+#include "sim/files/toml_value.hpp"
+#include "topology/specs.hpp"
+#include "workloads/plan/software.hpp"
+
+namespace stepcast::sim {
+
+/// The document with software.framework set, unless it names one or asks for a collective. The
+/// value's place says why it was taken. One for all points of a [sweep]: by the data kind of the
+/// first, and by whether any cuts the model.
+TomlValue with_framework(TomlValue document);
+
+/// Why with_framework() took the framework of a document; empty: the document names it itself.
+std::string framework_by_default(const TomlValue& document);
+
+/// The NCCL of the framework's version, or the first that knows the GPU where that one is newer.
+std::string default_nccl(const workloads::Software& software, const topology::GpuSpec& gpu);
+
+}  // namespace stepcast::sim

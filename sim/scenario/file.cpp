@@ -1,0 +1,236 @@
+#include "sim/scenario/file.hpp"
+
+#include <cmath>
+#include <filesystem>
+
+#include "engine/check.hpp"
+#include "sim/network/nccl/tuning.hpp"
+#include "sim/scenario/default_software.hpp"
+#include "sim/scenario/member_reader.hpp"
+#include "sim/scenario/noise_keys.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+/// Largest cluster that the data structures are made for (ranks are counted in 32 bits elsewhere).
+constexpr std::int64_t max_gpus = 4'000'000;
+
+void read_cluster(TableReader& table, const Catalogue& catalogue, Scenario& scenario) {
+  scenario.nccl.clear();  // follows from framework and GPU where it is not written
+  read_members(table, false, [&](auto&& visit) { visit_cluster(scenario, visit); });
+  scenario.node = catalogue.node(*table.required("node", table.value("node")), &scenario.changed);
+  const std::int64_t whole = scenario.nodes * scenario.node.gpus;
+  if (table.value("gpus") == nullptr) scenario.gpus = whole;
+  const bool part_of_a_node = scenario.nodes == 1 && scenario.gpus < scenario.node.gpus;
+  if (scenario.gpus != whole && !part_of_a_node)
+    table.fail("gpus",
+               std::to_string(scenario.gpus) + " GPUs are not " + std::to_string(scenario.nodes) +
+                   " nodes of " + std::to_string(scenario.node.gpus),
+               "leave gpus out, or use fewer than a node's on one node");
+  if (scenario.gpus > max_gpus)
+    table.fail("nodes", "more than " + std::to_string(max_gpus) + " GPUs");
+  static const std::string usual = "rail-optimized";
+  const TomlValue* fabric = table.value("fabric");
+  scenario.fabric = catalogue.fabric(fabric != nullptr ? *fabric : toml_text(usual, table.where()),
+                                     &scenario.changed);
+  if (!scenario.nccl.empty())
+    nccl_tuning_of(catalogue.directory() + "/nccl", scenario.nccl,
+                   table.where("nccl"));  // is known
+  table.finish();
+}
+
+/// [nccl]: NCCL's own variables as keys, numbers with or without quotes.
+void read_nccl(const TomlValue* table, const Catalogue& catalogue, Scenario& scenario) {
+  if (table == nullptr) return;
+  for (const TomlEntry& entry : *table->table()) {
+    NcclVariable variable{entry.key, {}, entry.where};
+    if (const auto* text = entry.value.text())
+      variable.value = *text;
+    else if (const auto* number = std::get_if<std::int64_t>(&entry.value.data))
+      variable.value = std::to_string(*number);
+    else if (const auto* flag = std::get_if<bool>(&entry.value.data))
+      variable.value = *flag ? "true" : "false";
+    else
+      throw InputError(entry.where, "'" + entry.key + "' in [nccl] must be a string or a number",
+                       "e.g. NCCL_ALGO = \"Ring,Tree\"");
+    scenario.nccl_variables.push_back(std::move(variable));
+  }
+  scenario.nccl_overrides = nccl_overrides(scenario.nccl_variables);
+  check_nccl_variables(scenario.nccl_variables,
+                       nccl_tuning_of(catalogue.directory() + "/nccl", scenario.nccl));
+}
+
+void read_plan(TableReader& table, Scenario& scenario) {
+  read_members(table, false, [&](auto&& visit) { visit_plan(scenario, visit); });
+  scenario.plan_origin = table.where();
+  for (const char* key :
+       {"pipeline", "tensor", "context", "shard_degree", "virtual_stages", "stage_layers"})
+    if (table.value(key) != nullptr) scenario.plan_origin = table.where(key);
+  table.finish();
+}
+
+void read_batch(TableReader& table, Scenario& scenario) {
+  scenario.batch_origin = table.where();
+  BatchKeys batch;
+  read_members(table, false, [&](auto&& visit) { visit_batch(batch, visit); });
+  const auto& [global, local, micro] = batch;
+  if (global && local)
+    table.fail("local", "both 'local' and 'global' in [batch]", "global = local x GPUs: give one");
+  if (!global && !local) table.missing("local", "or 'global': --local-batch, --global-batch");
+  if (local) {
+    const double sequences = *local * static_cast<double>(scenario.gpus);
+    scenario.global_batch = std::llround(sequences);
+    if (sequences > 1e12) table.fail("local", "'local' in [batch] is too large");
+    if (scenario.global_batch < 1 ||
+        std::abs(sequences - static_cast<double>(scenario.global_batch)) > 1e-9 * sequences)
+      table.fail("local", "'local' in [batch] x " + std::to_string(scenario.gpus) +
+                              " GPUs is no whole number of sequences");
+    scenario.batch_origin = table.where("local");
+  } else {
+    scenario.global_batch = *global;
+    scenario.batch_origin = table.where("global");
+  }
+  scenario.micro = micro;
+  if (micro.micro_batch && micro.micro_batches)
+    table.fail("micro_batches", "both 'micro_batch' and 'micro_batches' in [batch]",
+               "one follows from the other: give at most one");
+  table.finish();
+}
+
+void read_precision(TableReader& table, Scenario& scenario) {
+  using workloads::Dtype;
+  workloads::Precision& precision = scenario.precision;
+  read_members(table, false, [&](auto&& visit) { visit_precision(precision, visit); });
+  if (table.value("loss_scaling") == nullptr)
+    precision.loss_scaling = precision.compute == Dtype::fp16;
+  if (precision.gradient_reduce == Dtype::tf32 || precision.gradient_reduce == Dtype::fp8)
+    table.fail("gradient_reduce",
+               "gradients are not reduced in " + word_for(dtype_names, precision.gradient_reduce),
+               "use fp32, bf16 or fp16");
+  table.finish();
+}
+
+void read_calibration_table(TableReader& table, Scenario& scenario) {
+  namespace fs = std::filesystem;
+  const std::string where = table.where("tables");
+  const fs::path folder = fs::path(where.substr(0, where.rfind(':'))).parent_path();
+  read_members(table, false, [&](auto&& visit) { visit_calibration(scenario, visit); });
+  for (std::string& name : scenario.tables) {
+    std::error_code error;
+    const fs::path beside = folder / name;
+    if (name != "published" && name != "host" && fs::exists(beside, error)) name = beside.string();
+  }
+  if (scenario.tables.empty())
+    table.fail("tables", "'tables' in [calibration] is empty", "e.g. [\"published\"]");
+  table.finish();
+}
+
+void read_noise(TableReader& table, Scenario& scenario) {
+  read_members(table, false, [&](auto&& visit) { visit_noise(scenario.noise, visit); });
+  const Noise& noise = scenario.noise;
+  for (const auto& [key, sigma] : {std::pair{"kernel_sigma", noise.kernel_sigma},
+                                   {"gpu_sigma", noise.gpu_sigma},
+                                   {"pace_sigma", noise.pace_sigma}})
+    if (sigma > 1.0)
+      table.fail(key, "'" + std::string(key) + "' in [noise] is more than 1",
+                 "it is a share of the duration: 0.02 is two percent");
+  if (noise.steps > 100'000) table.fail("steps", "'steps' in [noise] is too large");
+  read_stragglers(table, scenario);
+  table.finish();
+}
+
+void read_run(TableReader& table, Scenario& scenario) {
+  read_members(table, false, [&](auto&& visit) { visit_run(scenario.run, visit); });
+  const auto jitter = table.text("jitter");
+  if (jitter && *jitter != "none")
+    table.fail("jitter", "'jitter' in [run] cannot be '" + *jitter + "'",
+               "[noise] says how kernels vary; \"none\" is the default");
+  if (jitter && scenario.noise.on())
+    table.fail("jitter", "'jitter' in [run] is \"none\" beside [noise]",
+               "--without jitter runs a scenario without its noise");
+  table.finish();
+}
+
+void read_collective(TableReader& table, Scenario& scenario) {
+  CollectiveQuery query;
+  read_members(table, true, [&](auto&& visit) { visit_collective(query, visit); });
+  if (query.dtype == workloads::Dtype::tf32)
+    table.fail("dtype", "nothing is sent as tf32", "use fp32");
+  scenario.collective = query;
+  table.finish();
+}
+
+/// Reads table `key` of the document, or an empty one where every key has a default.
+template <class Read>
+void read_part(TableReader& document, const char* key, Scenario& scenario, Read read) {
+  const TomlValue empty = toml_table(document.where());
+  const TomlValue* value = document.table(key);
+  TableReader table(value != nullptr ? *value : empty, key);
+  read(table);
+  scenario.changed.insert(scenario.changed.end(), table.changes().begin(), table.changes().end());
+}
+
+void read_model(TableReader& table, const Catalogue& catalogue, Scenario& scenario) {
+  read_members(table, false, [&](auto&& visit) { visit_model_use(scenario, visit); });
+  if (scenario.batch.sequence > 100'000'000)
+    table.fail("sequence", "'sequence' in [model] is too large");
+  scenario.model = catalogue.model(table);
+  table.finish();
+}
+
+void read_step(TableReader& document, const Catalogue& catalogue, Scenario& scenario) {
+  read_part(document, "model", scenario,
+            [&](auto& table) { read_model(table, catalogue, scenario); });
+  read_part(document, "plan", scenario, [&](auto& table) { read_plan(table, scenario); });
+  read_part(document, "batch", scenario, [&](auto& table) { read_batch(table, scenario); });
+  read_part(document, "precision", scenario, [&](auto& table) { read_precision(table, scenario); });
+  read_part(document, "software", scenario, [&](auto& table) {
+    scenario.software = catalogue.software(table);
+    table.finish();
+  });
+}
+
+}  // namespace
+
+Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
+  const TomlValue source = with_framework(written);
+  TableReader document(source, "");
+  Scenario scenario;
+  scenario.software_by_default = framework_by_default(source);
+  scenario.origin = source.where;
+  scenario.title = document.text("title").value_or("");
+  scenario.tables = {"published"};
+  // All top-level names are asked for first: a misspelt [modle] is an unknown key, not a missing
+  // one.
+  for (const char* key : {"model", "cluster", "nccl", "plan", "batch", "precision", "software",
+                          "calibration", "noise", "run", "collective"})
+    document.table(key);
+  document.finish();
+  read_part(document, "cluster", scenario,
+            [&](auto& table) { read_cluster(table, catalogue, scenario); });
+  read_part(document, "calibration", scenario,
+            [&](auto& table) { read_calibration_table(table, scenario); });
+  read_part(document, "noise", scenario, [&](auto& table) { read_noise(table, scenario); });
+  read_part(document, "run", scenario, [&](auto& table) { read_run(table, scenario); });
+  if (const TomlValue* collective = document.table("collective")) {
+    TableReader table(*collective, "collective");
+    read_collective(table, scenario);
+    for (const char* key : {"model", "plan", "batch", "precision", "software", "noise"})
+      if (document.table(key) != nullptr)
+        document.fail(key, "[" + std::string(key) + "] beside [collective]",
+                      "a scenario asks for a training step or for one collective");
+  } else {
+    read_step(document, catalogue, scenario);
+  }
+  if (scenario.nccl.empty()) {
+    scenario.nccl = default_nccl(scenario.software, scenario.node.gpu);
+    nccl_tuning_of(catalogue.directory() + "/nccl", scenario.nccl, scenario.origin);  // is known
+  }
+  read_nccl(document.table("nccl"), catalogue, scenario);
+  if (scenario.collective) return scenario;
+  if (scenario.best_tensor || scenario.best_pipeline) return scenario;
+  const auto [tensor, pipeline] = std::pair(scenario.plan.tensor, scenario.plan.pipeline);
+  return with_degrees(std::move(scenario), tensor, pipeline);
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,158 @@
+// Fills the members of a scenario's value from a table (see members.hpp) and notes which change.
+// What the table does not say keeps its value, unless the entry is new and cannot do without.
+#pragma once
+
+#include <algorithm>
+
+#include "sim/files/toml_table.hpp"
+#include "sim/scenario/members.hpp"
+#include "sim/scenario/noise_keys.hpp"
+#include "workloads/plan/plan.hpp"
+
+namespace stepcast::sim {
+
+class MemberReader : public MemberVisitor<MemberReader> {
+ public:
+  /// `complete`: members that an entry needs must stand in the table itself.
+  MemberReader(TableReader& table, bool complete) : table_(table), complete_(complete) {}
+
+  template <class T, class... Choices>
+  void member(const Key& key, Bound bound, T& value, const Choices&... choices) {
+    if (auto found = read(key.name, value, range_of(bound), choices...))
+      take(key, value, *std::move(found));
+    else if (bound == Bound::needed && complete_)
+      table_.missing(key.name);
+  }
+  template <class T, class... Choices>
+  void member(const Key& key, Bound bound, std::optional<T>& value, const Choices&... choices) {
+    if (auto found = read(key.name, T{}, range_of(bound), choices...))
+      take(key, value, std::move(found));
+  }
+  /// A degree, or "best".
+  void degree(const Key& key, std::int64_t& value, bool& best) {
+    const TomlValue* found = table_.value(key.name);
+    const bool word = found != nullptr && found->text() != nullptr;
+    if (word && *found->text() != "best")
+      table_.fail(key.name, "'" + std::string(key.name) + "' must be a degree or \"best\"");
+    best = word;
+    if (!word) member(key, Bound::positive, value);
+  }
+  /// Read by hand, elsewhere.
+  void part(const Key& key) { table_.value(key.name); }
+
+ private:
+  using Row = std::vector<std::int64_t>;
+  using Matrix = std::vector<Row>;
+
+  static Range range_of(Bound bound) {
+    return bound == Bound::not_negative ? Range::not_negative : Range::positive;
+  }
+  template <class T>
+  void take(const Key& key, T& value, T found) {
+    if (!(value == found)) table_.note_change(key.name);
+    value = std::move(found);
+  }
+
+  template <class E, class Choices>
+  std::optional<E> read(std::string_view key, const E&, Range, const Choices& choices) {
+    return table_.choice(key, choices);
+  }
+  template <class Choices>
+  std::optional<workloads::DataKinds> read(std::string_view key, const workloads::DataKinds&, Range,
+                                           const Choices& choices) {
+    const auto words = table_.texts(key);
+    if (!words) return std::nullopt;
+    workloads::DataKinds out;
+    for (const std::string& word : *words) {
+      const auto known = std::find_if(choices.begin(), choices.end(),
+                                      [&](const auto& choice) { return choice.first == word; });
+      if (known == choices.end())
+        table_.fail(key, "'" + word + "' in '" + std::string(key) + "' is no kind of data",
+                    "ddp, zero1, zero2, zero3");
+      out.add(known->second);
+    }
+    return out;
+  }
+  template <class Q>
+  std::optional<Q> read(std::string_view key, const Q&, Range range) {
+    return table_.quantity<Q>(key, range);
+  }
+  std::optional<std::int64_t> read(std::string_view key, const std::int64_t&, Range range) {
+    return table_.integer(key, range == Range::positive ? 1 : 0);
+  }
+  std::optional<double> read(std::string_view key, const double&, Range range) {
+    return table_.number(key, range);
+  }
+  std::optional<bool> read(std::string_view key, const bool&, Range) { return table_.flag(key); }
+  std::optional<std::string> read(std::string_view key, const std::string&, Range) {
+    return table_.text(key);
+  }
+  std::optional<std::uint64_t> read(std::string_view key, const std::uint64_t&, Range range) {
+    const auto found = read(key, std::int64_t{}, range);
+    return found ? std::optional(static_cast<std::uint64_t>(*found)) : std::nullopt;
+  }
+  std::optional<std::vector<std::string>> read(std::string_view key,
+                                               const std::vector<std::string>&, Range) {
+    return table_.texts(key);
+  }
+  std::optional<Ablation> read(std::string_view key, const Ablation&, Range) {
+    return table_.value(key) != nullptr ? std::optional(read_without(table_)) : std::nullopt;
+  }
+  std::optional<Row> read(std::string_view key, const Row&, Range) {
+    const TomlValue* found = table_.value(key);
+    if (found == nullptr) return std::nullopt;
+    return row_of(key, *found, "an array of whole numbers", "e.g. [7, 8, 8, 7]");
+  }
+  std::optional<Matrix> read(std::string_view key, const Matrix&, Range) {
+    const TomlValue* rows = table_.value(key);
+    if (rows == nullptr) return std::nullopt;
+    constexpr const char* shape = "rows of integers, [[0, 1], [1, 0]]";
+    if (rows->array() == nullptr) refuse(key, shape);
+    Matrix out;
+    for (const TomlValue& row : *rows->array()) out.push_back(row_of(key, row, shape));
+    return out;
+  }
+  Row row_of(std::string_view key, const TomlValue& value, const char* shape,
+             const char* hint = "") {
+    if (value.array() == nullptr) refuse(key, shape, hint);
+    Row out;
+    for (const TomlValue& cell : *value.array()) {
+      const auto* count = std::get_if<std::int64_t>(&cell.data);
+      if (count == nullptr || *count < 0) refuse(key, shape, hint);
+      out.push_back(*count);
+    }
+    return out;
+  }
+  [[noreturn]] void refuse(std::string_view key, const char* shape, const char* hint = "") {
+    table_.fail(key, table_.label(key) + " must be " + shape, hint);
+  }
+
+  TableReader& table_;
+  bool complete_;
+};
+
+/// Asks for every member without reading it, so that a missing one is not mistaken for a neighbour
+/// that has yet to be read (nic and nics).
+class MemberKeys : public MemberVisitor<MemberKeys> {
+ public:
+  explicit MemberKeys(TableReader& table) : table_(table) {}
+
+  template <class... T>
+  void member(const Key& key, const T&...) {
+    part(key);
+  }
+  void degree(const Key& key, std::int64_t&, bool&) { part(key); }
+  void part(const Key& key) { table_.value(key.name); }
+
+ private:
+  TableReader& table_;
+};
+
+/// `visit` calls one of members.hpp with the visitor that it is given.
+template <class Visit>
+void read_members(TableReader& table, bool complete, Visit visit) {
+  visit(MemberKeys(table));
+  visit(MemberReader(table, complete));
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,327 @@
+// The members of a scenario's values, each with its key: listed once, walked to read a file, to
+// write a resolved scenario and its results, for options, help and `show keys`. Knows no TOML.
+#pragma once
+
+#include <optional>
+
+#include "sim/files/names.hpp"
+
+namespace stepcast::sim {
+
+/// A key as a user writes it, and the option of the command line that sets it, if one does.
+struct Key {
+  // NOLINTNEXTLINE(google-explicit-constructor): visit.may("biases", ...) reads well
+  constexpr Key(const char* key_name, const char* key_help = "", const char* key_option = "",
+                const char* option_argument = "")
+      : name(key_name), help(key_help), option(key_option), argument(option_argument) {}
+
+  const char* name;      // "global", in [batch]
+  const char* help;      // one line; empty: the name and its words say it
+  const char* option;    // "global-batch"; empty: --set alone
+  const char* argument;  // "N"; empty: a switch
+};
+
+/// What a member may be: an entry cannot do without it; left open, but not zero; or anything.
+enum class Bound : std::uint8_t { needed, positive, not_negative };
+
+/// What every visitor offers; `Self` has member(key, bound, value, choices...), degree(key, value,
+/// best) and part(key).
+template <class Self>
+class MemberVisitor {
+ public:
+  template <class T, class... Choices>
+  void needs(const Key& key, T& value, const Choices&... choices) {
+    self().member(key, Bound::needed, value, choices...);
+  }
+  template <class T, class... Choices>
+  void positive(const Key& key, T& value, const Choices&... choices) {
+    self().member(key, Bound::positive, value, choices...);
+  }
+  template <class T, class... Choices>
+  void may(const Key& key, T& value, const Choices&... choices) {
+    self().member(key, Bound::not_negative, value, choices...);
+  }
+  /// A size that is kept as a plain number.
+  template <class T>
+  void may_bytes(const Key& key, T& bytes) {
+    Bytes value(bytes);
+    self().member(key, Bound::positive, value);
+    if constexpr (!std::is_const_v<T>) bytes = value.value;
+  }
+
+ private:
+  Self& self() { return static_cast<Self&>(*this); }
+};
+
+template <class Spec, class Visitor>
+void visit_gpu(Spec& gpu, Visitor&& visit) {
+  visit.needs({"architecture", "generation"}, gpu.architecture, architecture_names);
+  visit.needs({"sms", "streaming multiprocessors"}, gpu.sms);
+  visit.needs({"tensor_peak", "dense, the 16-bit type of training"}, gpu.tensor_peak);
+  visit.may({"tf32_peak", "dense"}, gpu.tf32_peak);
+  visit.may({"fp8_peak", "dense"}, gpu.fp8_peak);
+  visit.needs({"fp32_peak", "outside tensor cores"}, gpu.fp32_peak);
+  visit.needs({"memory", "of one GPU"}, gpu.memory);
+  visit.needs({"memory_bandwidth", "of its memory"}, gpu.memory_bandwidth);
+  visit.may({"nvlink", "all links, one direction"}, gpu.nvlink);
+  visit.may({"nvlink_links", "of one GPU"}, gpu.nvlink_links);
+  visit.needs({"tdp", "power under full load"}, gpu.tdp);
+  visit.needs({"idle", "power of an empty card"}, gpu.idle);
+  visit.may({"nccl_since", "first NCCL that knows it"}, gpu.nccl_since);
+}
+
+/// Without its GPU, which is an entry of its own.
+template <class Spec, class Visitor>
+void visit_node(Spec& node, Visitor&& visit) {
+  visit.needs({"kind", "how GPUs are joined inside"}, node.kind, node_kind_names);
+  visit.needs({"gpus", "of one node"}, node.gpus);
+  visit.may("nvswitches", node.nvswitches);
+  visit.may({"nvlinks", "hybrid_cube_mesh: links between GPU i and j"}, node.nvlinks);
+  visit.may({"nvlink_per_link", "one direction"}, node.nvlink_per_link);
+  visit.may({"nvlink_latency", "one link: GPU to GPU, or to an NVSwitch"}, node.nvlink_latency);
+  visit.needs({"nics", "of one node"}, node.nics);
+  visit.needs({"nic", "one NIC, one direction"}, node.nic);
+  visit.may({"nic_latency", "one pass through a NIC"}, node.nic_latency);
+  visit.may({"network", "what the NICs speak"}, node.network, network_names);
+  visit.needs("pcie_switches", node.pcie_switches);
+  visit.needs({"pcie", "one x16 link, one direction"}, node.pcie);
+  visit.may({"pcie_latency", "one link"}, node.pcie_latency);
+  visit.may({"sockets", "processors"}, node.sockets);
+  visit.may({"socket", "between two of them, one direction"}, node.socket);
+  visit.may({"socket_latency", "between two of them"}, node.socket_latency);
+  visit.may({"gpu_direct", "NICs read GPU memory past the CPU"}, node.gpu_direct);
+  visit.may({"cpu", "intel or amd"}, node.cpu);
+  visit.may({"max_power", "of the node; 0: not known"}, node.max_power);
+}
+
+template <class Spec, class Visitor>
+void visit_fabric(Spec& fabric, Visitor&& visit) {
+  visit.needs({"kind", "what the NICs of a node meet"}, fabric.kind, fabric_kind_names);
+  visit.may({"ports", "of a switch"}, fabric.ports);
+  visit.may({"tiers", "0: as few as it takes"}, fabric.tiers);
+  visit.may({"oversubscription", "down over up at a leaf"}, fabric.oversubscription);
+  visit.may({"link", "one cable; 0: as the NIC"}, fabric.link);
+  visit.may({"switch_latency", "one switch"}, fabric.switch_latency);
+  visit.may({"cable_latency", "one cable"}, fabric.cable_latency);
+  visit.may({"sharp", "switches sum on the way"}, fabric.sharp);
+  visit.may({"routing", "which of equal uplinks"}, fabric.routing, routing_names);
+  visit.may({"ecmp_seed", "another seed, other collisions"}, fabric.ecmp_seed);
+}
+
+template <class Spec, class Visitor>
+void visit_model(Spec& model, Visitor&& visit) {
+  visit.needs("layers", model.layers);
+  visit.needs("hidden", model.hidden);
+  visit.needs("heads", model.heads);
+  visit.may({"kv_heads", "0: as heads"}, model.kv_heads);
+  visit.may({"head_dim", "0: hidden / heads"}, model.head_dim);
+  visit.needs({"ffn_hidden", "width inside the MLP"}, model.ffn_hidden);
+  visit.needs("vocab", model.vocab);
+  visit.may("norm", model.norm, norm_names);
+  visit.may("activation", model.activation, activation_names);
+  visit.may({"biases", "of products"}, model.biases);
+  visit.may({"rope", "rotary positions; else learned ones"}, model.rope);
+  visit.may({"alibi", "instead of positions"}, model.alibi);
+  visit.may({"max_positions", "learned ones"}, model.max_positions);
+  visit.may({"tied_embeddings", "embedding and head are one"}, model.tied_embeddings);
+  visit.may({"dropout", "of embedding, attention and residuals"}, model.dropout);
+  visit.may({"objective", "what is predicted"}, model.objective, objective_names);
+}
+
+/// Without framework and version, which name the entry.
+template <class Spec, class Visitor>
+void visit_software(Spec& software, Visitor&& visit) {
+  visit.may({"nccl", "that users of this version run"}, software.nccl);
+  visit.may({"data_kinds", "what it can run"}, software.data_kinds, data_parallel_names);
+  visit.may({"pipeline_data_kinds", "of them, with pipeline stages"}, software.pipeline_data_kinds,
+            data_parallel_names);
+  visit.may({"cuts_layers", "has tensor and context parallelism"}, software.cuts_layers);
+  visit.may({"use_megatron_fsdp", "Megatron's flag: zero2 and zero3 as well"},
+            software.use_megatron_fsdp);
+  visit.may({"reduce_each", "kinds that reduce each micro-batch unasked"}, software.reduce_each,
+            data_parallel_names);
+  visit.may({"reduce_each_in_pipeline", "... with stages as well"},
+            software.reduce_each_in_pipeline);
+  visit.may({"fusion", "kernels: eager, torch.compile, fused, own"}, software.fusion, fusion_names);
+  visit.may({"packed_projections", "one GEMM for q,k,v, one for gate,up"},
+            software.packed_projections);
+  visit.may({"fused_norm", "eager code with a norm of one kernel"}, software.fused_norm);
+  visit.may({"composite_blocks", "layer norm and GELU of operators in fp32"},
+            software.composite_blocks);
+  visit.may({"gathered_logits", "the loss sees whole logits"}, software.gathered_logits);
+  visit.may({"accumulation_fusion", "GEMMs add weight gradients to the buffer"},
+            software.accumulation_fusion);
+  visit.may({"recompute_stops", "before the layer's last product"}, software.recompute_stops);
+  visit.may("optimizer", software.optimizer, optimizer_names);
+  visit.may({"flat_parameters", "where zero2 and zero3 keep parameters"}, software.flat_parameters,
+            flat_parameters_names);
+  visit.may("attention", software.attention, attention_names);
+  visit.may({"tensor_overlap", "collectives under the wgrad GEMM"}, software.tensor_overlap);
+  visit.may({"explicit_prefetch", "the next unit's gather is issued ahead"},
+            software.explicit_prefetch);
+  visit.may({"pipeline_sync", "the host waits for every exchange"}, software.pipeline_sync);
+  visit.may({"interleaved_overlap", "exchanges run beside compute"}, software.interleaved_overlap);
+  visit.may({"scatter_gather_p2p", "tensor ranks send 1/t each"}, software.scatter_gather_p2p);
+  visit.may({"context_exchange", "how keys and values travel"}, software.context_exchange,
+            context_exchange_names);
+  visit.may({"step_sync", "the host reads loss or norm once a step"}, software.step_sync);
+  visit.may_bytes({"ddp_bucket_bytes", "of gradients"}, software.ddp_bucket_bytes);
+  visit.may_bytes({"ddp_bucket_bytes_per_rank", "at least that times the ranks"},
+                  software.ddp_bucket_bytes_per_rank);
+  visit.may({"gradient_overlap", "buckets are reduced while backward runs"},
+            software.gradient_overlap);
+  visit.may({"gather_overlap", "zero1: gathered while forward runs"}, software.gather_overlap);
+  visit.may({"reduce_scatter", "zero1; false: all-reduce, then slice"}, software.reduce_scatter);
+  visit.may({"reduce_copy_compute", "FSDP2: copy-in on the compute stream"},
+            software.reduce_copy_compute);
+  visit.may({"autocast", "fp32 weights, cast in every forward"}, software.autocast);
+  visit.may({"widened_reduction", "16-bit gradients, widened to be reduced"},
+            software.widened_reduction);
+  visit.may({"clip_gradients", "a norm over all ranks"}, software.clip_gradients);
+  visit.may({"clips_each_micro_batch", "before gradients are added up"},
+            software.clips_each_micro_batch);
+  visit.may({"collectives_hold_core", "no overlap with compute"}, software.collectives_hold_core);
+  visit.needs({"launch_kernel", "host time per launch"}, software.launch_kernel);
+  visit.needs({"launch_collective", "host time per collective"}, software.launch_collective);
+  visit.may({"event_call", "host time per record or wait"}, software.event_call);
+  visit.may({"unit_overhead", "host time per FSDP unit and pass"}, software.unit_overhead);
+  visit.may({"step_overhead", "host time per step beside the model"}, software.step_overhead);
+}
+
+/// The keys of [software] that choose an entry.
+template <class Spec, class Visitor>
+void visit_software_name(Spec& software, Visitor&& visit) {
+  visit.may({"framework", "framework of the catalogue; --framework NAME[@VERSION]"},
+            software.framework);
+  visit.may({"version", "its version"}, software.version);
+}
+
+/// The keys of [model] beside the shape.
+template <class Scenario, class Visitor>
+void visit_model_use(Scenario& scenario, Visitor&& visit) {
+  visit.part({"name", "model of the catalogue (stepcast show models)", "model", "NAME"});
+  visit.positive({"sequence", "tokens per sequence", "sequence", "TOKENS"},
+                 scenario.batch.sequence);
+}
+
+template <class Scenario, class Visitor>
+void visit_cluster(Scenario& scenario, Visitor&& visit) {
+  visit.part({"node", "node of the catalogue, or a file (stepcast show clusters)", "node", "NAME"});
+  visit.positive({"nodes", "number of nodes", "nodes", "N"}, scenario.nodes);
+  visit.positive({"gpus", "all of the nodes', or fewer on one node"}, scenario.gpus);
+  visit.part({"fabric", "fabric of the catalogue, or a file", "fabric", "NAME"});
+  visit.may({"nccl", "NCCL version, as in 2.20", "nccl", "VERSION"}, scenario.nccl);
+}
+
+template <class Scenario, class Visitor>
+void visit_plan(Scenario& scenario, Visitor&& visit) {
+  auto& plan = scenario.plan;
+  visit.may({"data", "", "data", "KIND"}, plan.data, data_parallel_names);
+  visit.degree({"tensor", "tensor-parallel degree, or best", "tensor", "N"}, plan.tensor,
+               scenario.best_tensor);
+  visit.may({"sequence_parallel", "cut the sequence between tensor ranks", "sequence-parallel"},
+            plan.sequence_parallel);
+  visit.positive(
+      {"context", "context-parallel degree: ranks that share each sequence", "context", "N"},
+      plan.context);
+  visit.degree({"pipeline", "pipeline stages, or best", "pipeline", "N"}, plan.pipeline,
+               scenario.best_pipeline);
+  visit.positive(
+      {"virtual_stages", "model chunks per stage (interleaved 1f1b)", "virtual-stages", "N"},
+      plan.virtual_stages);
+  visit.may({"stage_layers", "layers of each part of the model, in its order"}, plan.stage_layers);
+  visit.positive({"shard_degree", "ranks that share one copy (hsdp)", "shard-degree", "N"},
+                 plan.shard_degree);
+  visit.may({"schedule", "", "schedule", "KIND"}, plan.schedule, schedule_names);
+  visit.may({"recompute", "", "recompute", "KIND"}, plan.recompute, recompute_names);
+  visit.positive({"recompute_every", "full: of each part's layers only every n-th"},
+                 plan.recompute_every);
+  visit.may(
+      {"reduce", "gradients: once per step, or for each micro-batch; default: the software's"},
+      scenario.reduce, reduce_names);
+  visit.may({"prefetch", "units gathered ahead of their use"}, plan.prefetch);
+}
+
+/// [batch] as it may be written: global or local, and what is left open follows from the plan.
+struct BatchKeys {
+  std::optional<std::int64_t> global;  // sequences per step
+  std::optional<double> local;         // per GPU and step
+  MicroBatching micro;
+};
+
+template <class Batch, class Visitor>
+void visit_batch(Batch& batch, Visitor&& visit) {
+  visit.positive({"local", "sequences per GPU and step", "local-batch", "N"}, batch.local);
+  visit.positive({"global", "sequences per step", "global-batch", "N"}, batch.global);
+  visit.positive({"micro_batch", "sequences per replica and micro-batch", "micro-batch", "N"},
+                 batch.micro.micro_batch);
+  visit.positive({"micro_batches", "micro-batches per step", "micro-batches", "N"},
+                 batch.micro.micro_batches);
+}
+
+template <class Precision, class Visitor>
+void visit_precision(Precision& precision, Visitor&& visit) {
+  visit.may({"compute", "type of products and activations"}, precision.compute, dtype_names);
+  visit.may({"gradient_reduce", "type that gradients are summed in"}, precision.gradient_reduce,
+            dtype_names);
+  visit.may({"loss_scaling", "a check of all gradients per step; default: with fp16"},
+            precision.loss_scaling);
+}
+
+template <class Query, class Visitor>
+void visit_collective(Query& query, Visitor&& visit) {
+  visit.needs({"kind", "the collective"}, query.kind, collective_names);
+  visit.needs({"bytes", "message of nccl-tests: 64MiB", "bytes", "SIZE"}, query.bytes);
+  visit.may({"dtype", "bf16, fp16, fp32, fp8", "dtype", "TYPE"}, query.dtype, dtype_names);
+}
+
+template <class Scenario, class Visitor>
+void visit_calibration(Scenario& scenario, Visitor&& visit) {
+  visit.may({"tables", "calibration files, later ones win; \"published\" is shipped"},
+            scenario.tables);
+  visit.may({"launch", "host time of a launch: the software's own, or the tables'"},
+            scenario.measured_launch, launch_names);
+}
+
+template <class Noise, class Visitor>
+void visit_noise(Noise& noise, Visitor&& visit) {
+  visit.may({"distribution", "of kernel times"}, noise.distribution, distribution_names);
+  visit.may({"kernel_sigma", "of every kernel: 0.02 is two percent"}, noise.kernel_sigma);
+  visit.may({"gpu_sigma", "between GPUs, drawn once"}, noise.gpu_sigma);
+  visit.may({"pace_sigma", "the same, all at the pace of the slowest"}, noise.pace_sigma);
+  visit.positive({"steps", "with kernel_sigma: steps that the report is the mean of"}, noise.steps);
+  visit.part({"straggler", "[[noise.straggler]]: rank or node, and its slowdown"});
+}
+
+template <class RunOptions, class Visitor>
+void visit_run(RunOptions& run, Visitor&& visit) {
+  visit.may({"steps", "in steady state, or the first step alone"}, run.steps, steps_names);
+  visit.may({"seed", "of [noise]: the same seed gives the same picosecond", "seed", "N"}, run.seed);
+  visit.may({"without", "leave out interference, latency, bandwidth, jitter, sharing", "without",
+             "WHAT[,WHAT]"},
+            run.without);
+  visit.part({"jitter", "\"none\", as in old files; [noise] says how kernels vary"});
+}
+
+/// All of a scenario: `at("cluster.node")` makes the visitor of that table. Of a catalogue's entry
+/// the keys stand beside its name.
+template <class Scenario, class Batch, class Query, class At>
+void visit_scenario(Scenario& scenario, Batch& batch, Query& query, At at) {
+  visit_model_use(scenario, at("model"));
+  visit_model(scenario.model, at("model"));
+  visit_cluster(scenario, at("cluster"));
+  visit_node(scenario.node, at("cluster.node"));
+  visit_gpu(scenario.node.gpu, at("cluster.node.gpu"));
+  visit_fabric(scenario.fabric, at("cluster.fabric"));
+  visit_plan(scenario, at("plan"));
+  visit_batch(batch, at("batch"));
+  visit_precision(scenario.precision, at("precision"));
+  visit_software_name(scenario.software, at("software"));
+  visit_software(scenario.software, at("software"));
+  visit_calibration(scenario, at("calibration"));
+  visit_noise(scenario.noise, at("noise"));
+  visit_run(scenario.run, at("run"));
+  visit_collective(query, at("collective"));
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,167 @@
+#include "sim/scenario/without_effect.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "topology/fabric_layout.hpp"
+#include "workloads/step/framework_rules.hpp"
+#include "workloads/step/piece.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using S = const Scenario&;
+
+/// `key` "noise." stands for the whole table. `idle` is whether it does nothing, and then `why`.
+struct Rule {
+  std::string_view key;
+  bool (*idle)(S);
+  std::string_view why;
+};
+
+bool collective(S s) { return s.collective.has_value(); }
+bool one_node(S s) { return s.nodes == 1; }
+bool one_stage(S s) { return !collective(s) && s.plan.pipeline == 1; }
+bool one_turn(S s) { return one_stage(s) && s.batch.micro_batches == 1; }
+bool one_tensor_rank(S s) { return !collective(s) && s.plan.tensor == 1; }
+bool sharded(S s) {
+  return workloads::StepInputs{s.model, s.plan, s.batch, s.precision, s.software}.sharded();
+}
+bool units(S s) { return !collective(s) && sharded(s); }
+bool no_units(S s) { return !collective(s) && !sharded(s); }
+bool ddp(S s) { return s.plan.data == workloads::DataParallel::ddp; }
+bool no_buckets(S s) {
+  return units(s) ||
+         (!collective(s) && !s.software.gradient_overlap && (ddp(s) || s.plan.shards() == 1));
+}
+bool one_tier(S s) {
+  return topology::lay_out_fabric(s.fabric, s.node, s.nodes, s.origin).num_tiers() <= 1;
+}
+bool eager(S s) { return s.software.fusion == workloads::Fusion::eager; }
+bool fused(S s) { return s.software.fusion == workloads::Fusion::fused; }
+bool rmsnorm(S s) { return s.model.norm == workloads::Norm::rmsnorm; }
+bool swiglu(S s) { return s.model.activation == workloads::Activation::swiglu; }
+bool no_jitter(S s) { return s.run.without.jitter || s.noise.kernel_sigma == 0.0; }
+bool no_draws(S s) { return s.run.without.jitter || (no_jitter(s) && s.noise.gpu_sigma == 0.0); }
+
+// clang-format off
+constexpr Rule rules[] = {
+    {"model.max_positions", [](S s) { return !workloads::learned_positions(s.model); },
+     "the model has no learned positions"},
+
+    {"plan.sequence_parallel", one_tensor_rank, "there is one tensor rank"},
+    {"plan.schedule", one_turn, "there is one pipeline stage and one micro-batch"},
+    {"plan.reduce",
+     [](S s) { return s.batch.micro_batches == 1 && s.plan.reduce != workloads::usual_reduction(s.plan, s.software); },
+     "there is one micro-batch"},
+    {"plan.prefetch", no_units, "no parameters are gathered unit by unit (zero2, zero3)"},
+
+    {"software.nccl", [](S s) { return std::ranges::count(s.changed, "cluster.nccl") > 0; },
+     "cluster.nccl says which"},
+    {"software.reduce_each", [](S s) { return s.reduce.has_value() || s.batch.micro_batches == 1; },
+     "plan.reduce says when, or there is one micro-batch"},
+    {"software.reduce_each_in_pipeline",
+     [](S s) { return s.reduce.has_value() || s.plan.pipeline == 1 || s.batch.micro_batches == 1; },
+     "plan.reduce says when, or there is one pipeline stage or micro-batch"},
+
+    {"software.fused_norm",
+     [](S s) { return !eager(s) || (s.software.composite_blocks && !rmsnorm(s)); },
+     "it is about eager code with a norm of several kernels"},
+    {"software.composite_blocks",
+     [](S s) { return eager(s) && rmsnorm(s) && !s.software.fused_norm && swiglu(s); },
+     "it is about layer norm and GELU"},
+    {"software.gathered_logits", one_tensor_rank, "there is one tensor rank"},
+    {"software.tensor_overlap", one_tensor_rank, "there is one tensor rank"},
+    {"software.accumulation_fusion", [](S s) { return !fused(s) || sharded(s); },
+     "it is about fused kernels and gradients that live in buckets"},
+    {"software.recompute_stops",
+     [](S s) { return s.plan.recompute != workloads::Recompute::full; },
+     "no layer is recomputed in full"},
+    {"software.flat_parameters",
+     [](S s) { return ddp(s) || s.plan.data == workloads::DataParallel::zero1; },
+     "parameters are not sharded"},
+    {"software.explicit_prefetch", no_units, "no parameters are gathered unit by unit"},
+    {"software.unit_overhead", no_units, "no parameters are gathered unit by unit"},
+    {"software.reduce_copy_compute",
+     [](S s) { return !sharded(s) || s.software.flat_parameters == workloads::FlatParameters::fsdp1; },
+     "it is about FSDP2"},
+    {"software.pipeline_sync",
+     [](S s) { return s.plan.pipeline == 1 || s.plan.virtual_stages > 1; },
+     "it is about pipeline stages without virtual ones"},
+    {"software.interleaved_overlap", [](S s) { return s.plan.virtual_stages == 1; },
+     "there are no virtual stages"},
+    {"software.scatter_gather_p2p",
+     [](S s) { return s.plan.pipeline == 1 || s.plan.tensor == 1 || s.plan.sequence_parallel; },
+     "it is about tensor ranks with whole activations between pipeline stages"},
+    {"software.context_exchange", [](S s) { return s.plan.context == 1; },
+     "there is one context rank"},
+    {"software.ddp_bucket_bytes", no_buckets, "gradients are reduced unit by unit, or all at once"},
+    {"software.ddp_bucket_bytes_per_rank", no_buckets, "gradients are reduced unit by unit, or all at once"},
+    {"software.gradient_overlap", units, "gradients are reduced unit by unit"},
+    {"software.autocast", units, "parameters are sharded in fp32 and gathered in 16 bits"},
+    {"software.clips_each_micro_batch", units, "gradients are reduced unit by unit"},
+    {"software.widened_reduction",
+     [](S s) { return sharded(s) || s.precision.compute == s.precision.gradient_reduce; },
+     "gradients are reduced unit by unit, or in the type that they have"},
+    {"software.gather_overlap", [](S s) { return sharded(s) || ddp(s) || s.plan.shards() == 1; },
+     "no parameters are gathered after the optimizer (zero1)"},
+    {"software.reduce_scatter", [](S s) { return sharded(s) || ddp(s) || s.plan.copies() == 1; },
+     "it is about zero1"},
+    {"software.clip_gradients",
+     [](S s) { return s.software.optimizer == workloads::OptimizerKernel::lamb; },
+     "LAMB takes the norm anyway"},
+    {"software.launch_kernel", [](S s) { return s.measured_launch; },
+     "the launch is measured ([calibration] launch)"},
+
+    {"cluster.fabric.kind", one_node, "one node has no network"},
+    {"cluster.fabric.tiers", one_node, "one node has no network"},
+    {"cluster.fabric.link", one_node, "one node has no network"},
+    {"cluster.fabric.sharp", one_node, "one node has no network"},
+    {"cluster.fabric.ecmp_seed",
+     [](S s) { return s.fabric.routing != topology::Routing::ecmp; }, "routing is not ecmp"},
+    {"cluster.fabric.oversubscription", one_tier, "no switch has uplinks"},
+    {"cluster.fabric.routing", one_tier, "no switch has uplinks"},
+    {"cluster.node.network", one_node, "one node has no network"},
+    {"cluster.node.gpu.fp8_peak", [](S) { return true; }, "training in fp8 is not modelled"},
+    {"cluster.node.gpu.tf32_peak",
+     [](S s) { return s.precision.compute != workloads::Dtype::tf32; }, "nothing is computed in tf32"},
+    {"cluster.node.gpu.fp32_peak",
+     [](S s) { return s.precision.compute != workloads::Dtype::fp32; }, "nothing is computed in fp32"},
+    {"cluster.node.gpu.sms", collective, "a collective alone runs no kernel of a model"},
+    {"cluster.node.gpu.tensor_peak", collective, "a collective alone runs no kernel of a model"},
+    {"cluster.node.gpu.memory", collective, "a collective alone keeps nothing in memory"},
+    {"cluster.node.gpu.memory_bandwidth", collective, "a collective is timed by its links"},
+    {"cluster.node.gpu.tdp", collective, "a collective alone says nothing of power"},
+    {"cluster.node.gpu.idle", collective, "a collective alone says nothing of power"},
+
+    {"calibration.launch", collective, "a collective alone is launched by no framework"},
+    {"noise.", [](S s) { return s.run.without.jitter; }, "it is left out (run.without)"},
+    {"noise.distribution", no_draws, "nothing is drawn from it"},
+    {"noise.steps", [](S s) { return no_jitter(s) || s.run.steps == Steps::cold; },
+     "the steps are all alike"},
+    {"run.seed", [](S s) { return collective(s) || no_draws(s); }, "nothing is drawn at random"},
+    {"run.steps", collective, "a collective has no steps"},
+    {"run.without",
+     [](S s) { return s.run.without == Ablation{.jitter = true} && !s.noise.on(); },
+     "there is no noise to leave out"},
+};
+// clang-format on
+
+bool concerns(const Rule& rule, const std::string& key) {
+  return rule.key.ends_with('.') ? key.starts_with(rule.key) : key == rule.key;
+}
+
+}  // namespace
+
+std::vector<std::string> without_effect(const Scenario& scenario) {
+  std::vector<std::string> out;
+  for (const std::string& key : scenario.changed)
+    for (const Rule& rule : rules)
+      if (concerns(rule, key) && rule.idle(scenario)) {
+        out.push_back(key + " has no effect here: " + std::string(rule.why));
+        break;
+      }
+  return out;
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,77 @@
+#include "sim/study/answer.hpp"
+
+#include <optional>
+#include <vector>
+
+#include "engine/check.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+std::vector<std::int64_t> candidates(bool best, std::int64_t fixed, std::int64_t most) {
+  if (!best) return {fixed};
+  std::vector<std::int64_t> out;
+  for (std::int64_t degree = 1; degree <= most; degree *= 2) out.push_back(degree);
+  return out;
+}
+
+/// Degrees that do not divide are no candidates; of the others at least one must exist.
+std::vector<Scenario> feasible_degrees(const Scenario& scenario) {
+  std::vector<Scenario> out;
+  std::optional<InputError> last;
+  for (const std::int64_t pipeline :
+       candidates(scenario.best_pipeline, scenario.plan.pipeline, scenario.model.layers))
+    for (const std::int64_t tensor :
+         candidates(scenario.best_tensor, scenario.plan.tensor, scenario.model.heads)) {
+      if (tensor * pipeline > scenario.gpus) continue;
+      try {
+        out.push_back(with_degrees(scenario, tensor, pipeline));
+      } catch (const InputError& error) {
+        last = error;
+      }
+    }
+  if (!out.empty()) return out;
+  if (last) throw *last;
+  throw InputError(scenario.plan_origin,
+                   "no degrees fit " + std::to_string(scenario.gpus) + " GPUs");
+}
+
+Answer best_step(const Scenario& scenario, const Simulator& simulator) {
+  std::optional<StepReport> best;
+  std::optional<Refused> refused;
+  for (const Scenario& candidate : feasible_degrees(scenario)) {
+    try {
+      StepReport report = simulator.step(candidate);
+      const bool smaller = best && candidate.plan.tensor * candidate.plan.pipeline <
+                                       best->scenario.plan.tensor * best->scenario.plan.pipeline;
+      if (!best || report.step_time < best->step_time ||
+          (report.step_time == best->step_time && smaller))
+        best = std::move(report);
+    } catch (const NoFeasiblePlan& error) {
+      refused = Refused{candidate, error.what()};  // the last one cuts the model finest
+    }
+  }
+  if (best) return *std::move(best);
+  return Refused{refused->scenario,
+                 "no degrees fit; with tensor " + std::to_string(refused->scenario.plan.tensor) +
+                     ", pipeline " + std::to_string(refused->scenario.plan.pipeline) + ": " +
+                     refused->reason};
+}
+
+}  // namespace
+
+const Scenario& scenario_of(const Answer& answer) {
+  return std::visit([](const auto& a) -> const Scenario& { return a.scenario; }, answer);
+}
+
+Answer answer(const Scenario& scenario, const Simulator& simulator) {
+  if (scenario.collective) return simulator.collective(scenario);
+  if (scenario.best_tensor || scenario.best_pipeline) return best_step(scenario, simulator);
+  try {
+    return simulator.step(scenario);
+  } catch (const NoFeasiblePlan& error) {
+    return Refused{scenario, error.what()};
+  }
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,32 @@
+// What a scenario came to: a step, a collective, or a refusal. Knows no sweep.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <variant>
+
+#include "sim/run/step_report.hpp"
+
+namespace stepcast::sim {
+
+/// A plan that does not fit in memory, with the parts that it needs.
+struct Refused {
+  Scenario scenario;
+  std::string reason;
+};
+
+using Answer = std::variant<StepReport, CollectiveReport, Refused>;
+
+const Scenario& scenario_of(const Answer& answer);
+
+/// What answers one scenario; simulate() and simulate_collective(), or a test's own.
+struct Simulator {
+  std::function<StepReport(const Scenario&)> step;
+  std::function<CollectiveReport(const Scenario&)> collective;
+};
+
+/// Answers one scenario. "best" degrees are resolved: powers of two that divide heads and batch,
+/// the fastest step that fits in memory, the smaller degrees of equals.
+Answer answer(const Scenario& scenario, const Simulator& simulator);
+
+}  // namespace stepcast::sim

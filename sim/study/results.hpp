@@ -1,0 +1,21 @@
+// What a command has to show: a study and what became of its points.
+#pragma once
+
+#include <optional>
+
+#include "sim/study/answer.hpp"
+#include "sim/study/point_row.hpp"
+#include "sim/study/sweep.hpp"
+
+namespace stepcast::sim {
+
+struct Results {
+  explicit Results(Study asked) : study(std::move(asked)), rows(study.num_points()) {}
+
+  Study study;
+  PointRows rows;                // one per finished point
+  std::optional<Answer> single;  // in full where there is no [sweep]
+  bool interrupted = false;
+};
+
+}  // namespace stepcast::sim

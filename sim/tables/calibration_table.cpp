@@ -1,0 +1,228 @@
+#include "sim/tables/calibration_table.hpp"
+
+#include <map>
+#include <utility>
+
+#include "engine/check.hpp"
+#include "sim/files/hdf5_file.hpp"
+#include "sim/tables/calibration_columns.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr const char* format_name = "stepcast calibration";
+constexpr std::int64_t schema_version = 2;
+constexpr std::int64_t oldest_version = 1;
+constexpr const char* hint = "was the file written by stepcast-calibrate?";
+
+/// Every source once; rows name it by its place.
+class SourceList {
+ public:
+  std::int64_t index_of(const RowSource& source) {
+    const auto [at, added] = index_.try_emplace(source, static_cast<std::int64_t>(list_.size()));
+    if (added) list_.push_back(source);
+    return at->second;
+  }
+  std::vector<RowSource>& list() { return list_; }
+
+ private:
+  std::map<RowSource, std::int64_t> index_;
+  std::vector<RowSource> list_;
+};
+
+std::string path_of(const Family& family, const char* column) {
+  return std::string("/") + family.name + "/" + column;
+}
+
+template <class Value, class Held>
+std::vector<Value> values_of(const Family& family, const Column& column,
+                             const CalibrationTable& table) {
+  std::vector<Value> values(family.size(table));
+  for (std::size_t row = 0; row < values.size(); ++row)
+    values[row] = std::get<Held>(column.get(table, row));
+  return values;
+}
+
+void write_family(Hdf5Writer& file, const Family& family, const CalibrationTable& table,
+                  SourceList& sources) {
+  file.group(std::string("/") + family.name);
+  for (const Column& column : family.columns) {
+    const std::string path = path_of(family, column.name);
+    if (column.stored == Stored::text)
+      file.column(path, values_of<std::string, std::string_view>(family, column, table),
+                  column.unit);
+    else if (column.stored == Stored::real)
+      file.column(path, values_of<double, double>(family, column, table), column.unit);
+    else
+      file.column(path, values_of<std::int64_t, std::int64_t>(family, column, table), column.unit);
+  }
+  std::vector<std::int64_t> places(family.size(table));
+  for (std::size_t row = 0; row < places.size(); ++row)
+    places[row] = sources.index_of(family.source(table, row));
+  file.column(path_of(family, "source"), places, "1");
+}
+
+void write_sources(Hdf5Writer& file, std::vector<RowSource>& sources) {
+  file.group("/sources");
+  for (const SourceColumn& column : source_columns) {
+    std::vector<std::string> values;
+    for (RowSource& source : sources) values.push_back(column.in(source));
+    file.column(std::string("/sources/") + column.name, values);
+  }
+}
+
+/// Reads the columns of one group, which must be equally long.
+class GroupReader {
+ public:
+  GroupReader(const Hdf5Reader& file, std::string group) : file_(file), group_(std::move(group)) {
+    if (!file_.has(group_)) throw InputError(file_.path(), "lacks the group " + group_, hint);
+  }
+
+  std::vector<std::string> texts(const char* name, const char* unit = "text") {
+    return whole(name, file_.texts(checked(name, unit)));
+  }
+  std::vector<std::int64_t> integers(const char* name, const char* unit = "1") {
+    return whole(name, file_.integers(checked(name, unit)));
+  }
+  std::vector<double> doubles(const char* name, const char* unit) {
+    return whole(name, file_.doubles(checked(name, unit)));
+  }
+
+ private:
+  std::string checked(const char* name, const std::string& unit) const {
+    std::string column = group_ + "/" + name;
+    if (!file_.has(column)) throw InputError(file_.path(), "lacks the column " + column, hint);
+    if (!file_.has_attribute(column, "unit") || file_.text_attribute(column, "unit") != unit)
+      throw InputError(file_.path(), "column " + column + " must have the unit " + unit, hint);
+    return column;
+  }
+
+  template <class Value>
+  std::vector<Value> whole(const char* name, std::vector<Value> values) {
+    if (std::exchange(first_, false)) rows_ = values.size();
+    if (values.size() != rows_)
+      throw InputError(file_.path(),
+                       "column " + group_ + "/" + name + " has " + std::to_string(values.size()) +
+                           " rows, the others of its group " + std::to_string(rows_),
+                       hint);
+    return values;
+  }
+
+  const Hdf5Reader& file_;
+  std::string group_;
+  std::size_t rows_ = 0;
+  bool first_ = true;
+};
+
+/// Sources by the texts of their columns; files of version 1 have the first three alone.
+std::vector<RowSource> read_sources(GroupReader& group, std::size_t num_columns) {
+  std::vector<RowSource> sources;
+  for (std::size_t i = 0; i < num_columns; ++i) {
+    std::vector<std::string> texts = group.texts(source_columns[i].name);
+    sources.resize(texts.size());
+    for (std::size_t row = 0; row < texts.size(); ++row)
+      source_columns[i].in(sources[row]) = std::move(texts[row]);
+  }
+  return sources;
+}
+
+class TableReader {
+ public:
+  explicit TableReader(const std::string& path);
+  CalibrationTable read();
+
+ private:
+  void read_family(const Family& family);
+  void read_column(GroupReader& group, const Family& family, const Column& column);
+  template <class Value>
+  void fill(const Family& family, const Column& column, const std::vector<Value>& values) {
+    if (&column == family.columns.data()) family.resize(table_, values.size());
+    for (std::size_t row = 0; row < values.size(); ++row) column.set(table_, row, values[row]);
+  }
+
+  Hdf5Reader file_;
+  std::int64_t version_;
+  std::vector<RowSource> sources_;
+  CalibrationTable table_;
+};
+
+TableReader::TableReader(const std::string& path) : file_(path) {
+  if (!file_.has_attribute("/", "format") || file_.text_attribute("/", "format") != format_name)
+    throw InputError(path, "is HDF5 but no calibration table",
+                     "make one with stepcast-calibrate import");
+  version_ = file_.integer_attribute("/", "version");
+  if (version_ < oldest_version || version_ > schema_version)
+    throw InputError(path,
+                     "is a calibration table of version " + std::to_string(version_) +
+                         ", this program reads versions 1 to " + std::to_string(schema_version),
+                     "write it again with the stepcast-calibrate of this program");
+}
+
+CalibrationTable TableReader::read() {
+  table_.title = file_.text_attribute("/", "title");
+  table_.created = file_.text_attribute("/", "created");
+  if (version_ > 1) {
+    GroupReader group(file_, "/sources");
+    sources_ = read_sources(group, source_columns.size());
+  }
+  for (const Family& family : families())
+    if (version_ >= family.since || file_.has(std::string("/") + family.name)) read_family(family);
+  check_rows(table_, file_.path());
+  return std::move(table_);
+}
+
+void TableReader::read_family(const Family& family) {
+  GroupReader group(file_, std::string("/") + family.name);
+  for (const Column& column : family.columns)
+    if (version_ >= column.since) read_column(group, family, column);
+  if (version_ == 1) {  // each row with its own words
+    sources_ = read_sources(group, 3);
+    for (std::size_t row = 0; row < sources_.size(); ++row)
+      family.set_source(table_, row, sources_[row]);
+    return;
+  }
+  const std::vector<std::int64_t> places = group.integers("source");
+  for (std::size_t row = 0; row < places.size(); ++row) {
+    if (places[row] < 0 || places[row] >= static_cast<std::int64_t>(sources_.size()))
+      throw InputError(file_.path(),
+                       std::string("/") + family.name + " names source " +
+                           std::to_string(places[row]) + " of " + std::to_string(sources_.size()),
+                       hint);
+    family.set_source(table_, row, sources_[static_cast<std::size_t>(places[row])]);
+  }
+}
+
+void TableReader::read_column(GroupReader& group, const Family& family, const Column& column) {
+  if (column.stored == Stored::text)
+    fill(family, column, group.texts(column.name));
+  else if (column.stored == Stored::real)
+    fill(family, column, group.doubles(column.name, column.unit));
+  else
+    fill(family, column, group.integers(column.name, column.unit));
+}
+
+}  // namespace
+
+void check_rows(const CalibrationTable& table, const std::string& where) {
+  for (const Family& family : families())
+    for (std::size_t row = 0; row < family.size(table); ++row)
+      if (const std::string fault = fault_of(family, table, row); !fault.empty())
+        throw InputError(where, "row " + std::to_string(row) + " of /" + family.name + ": " + fault,
+                         hint);
+}
+
+void write_calibration(const std::string& path, const CalibrationTable& table) {
+  Hdf5Writer file(path);
+  file.attribute("/", "format", std::string(format_name));
+  file.attribute("/", "version", schema_version);
+  file.attribute("/", "title", table.title);
+  file.attribute("/", "created", table.created);
+  SourceList sources;
+  for (const Family& family : families()) write_family(file, family, table, sources);
+  write_sources(file, sources.list());
+  file.finish();
+}
+
+CalibrationTable read_calibration(const std::string& path) { return TableReader(path).read(); }
+
+}  // namespace stepcast::sim

@@ -1,0 +1,75 @@
+// The host device as a whole: every task is prepared, right, and takes time.
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "calibrate/host/device.hpp"
+#include "calibrate/host/ranks.hpp"
+
+using namespace stepcast;
+using namespace stepcast::calibrate;
+
+namespace {
+
+HostOptions small() {
+  HostOptions options;
+  options.cold_span = 8_MiB;
+  options.collective_time_limit = std::chrono::seconds(20);
+  return options;
+}
+
+std::string ranks_program() {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "stepcast-host-ranks")
+      .string();
+}
+
+}  // namespace
+
+TEST_CASE("kernels are right and take time, cold and hot") {
+  const auto device = make_host_device(small());
+  for (const Task& task : {Task(AttentionTask{"fp32", false, 1, 2, 1, 64, 32, true, "host"}),
+                           Task(AttentionTask{"fp32", true, 1, 2, 1, 64, 32, true, "host"}),
+                           Task(ElementwiseTask{"adamw", "fp32", 1, 10000, false}),
+                           Task(ElementwiseTask{"rmsnorm", "fp32", 64, 256, true}),
+                           Task(CopyTask{"memory", 1_MiB}), Task(LaunchTask{})}) {
+    const auto prepared = device->prepare(task, 1);
+    CHECK(prepared->relative_error() <= prepared->tolerance());
+    for (const Cache cache : {Cache::cold, Cache::hot})
+      CHECK(prepared->run(1000, cache).total > prepared->run(1, cache).total);
+  }
+}
+
+TEST_CASE("a copy reads half of its bytes and writes the other half") {
+  const auto device = make_host_device(small());
+  CHECK(device->prepare(CopyTask{"memory", 1_MiB}, 1)->bytes() == 1_MiB);
+}
+
+TEST_CASE("a collective that overlaps is not the host's") {
+  const auto device = make_host_device(small());
+  CHECK_THROWS_AS(device->prepare(OverlapTask{}, 1), Unsupported);
+}
+
+TEST_CASE("without its program the ranks are unsupported, and no process is left") {
+  CHECK_THROWS_AS(host::Ranks(2, "/nowhere/ranks", std::chrono::seconds(5)), Unsupported);
+}
+
+TEST_CASE("ranks that never answer are given up in time") {
+  if (host::ranks_library().empty()) return;
+  const auto start = std::chrono::steady_clock::now();
+  CHECK_THROWS_AS(host::Ranks(2, "/bin/cat", std::chrono::milliseconds(500)), Unsupported);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
+}
+
+TEST_CASE("collectives of two ranks are right and take time") {
+  if (!std::filesystem::exists(ranks_program()) || host::ranks_library().empty()) return;
+  const auto device = make_host_device(small());
+  for (const std::string name :
+       {"allreduce", "allgather", "reducescatter", "broadcast", "alltoall", "sendrecv"})
+    for (const Bytes bytes : {Bytes(4), Bytes(4096), 1_MiB}) {
+      INFO(name << " " << bytes.value);
+      const auto prepared = device->prepare(CollectiveTask{name, bytes, "", ""}, 1);
+      CHECK(prepared->relative_error() <= prepared->tolerance());
+      CHECK(prepared->run(20, Cache::hot).total > Duration{});
+    }
+  CHECK_THROWS_AS(device->prepare(CollectiveTask{"gossip", 1_MiB, "", ""}, 1)->relative_error(),
+                  Unsupported);
+}

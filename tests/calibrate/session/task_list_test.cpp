@@ -1,0 +1,192 @@
+#include "calibrate/session/task_list.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <map>
+#include <set>
+
+#include "calibrate/session/task_collectives.hpp"
+#include "calibrate/session/task_rows.hpp"
+#include "sim/files/toml_value.hpp"
+#include "sim/kernels/calibrated_kernels.hpp"
+#include "sim/kernels/kernel_names.hpp"
+#include "sim/scenario/catalogue.hpp"
+#include "sim/scenario/file.hpp"
+
+using namespace stepcast;
+using namespace stepcast::calibrate;
+
+namespace {
+
+sim::Scenario scenario(const std::string& text) {
+  return sim::read_scenario(sim::read_toml(text, "test.toml"), sim::Catalogue::standard());
+}
+
+const char* const two_gpus = R"(
+[model]
+name = "llama2-7b"
+sequence = 2048
+[cluster]
+node = "dgx-h100"
+gpus = 2
+[software]
+framework = "megatron-core"
+[plan]
+data = "zero1"
+tensor = 2
+[batch]
+micro_batch = 1
+global = 1
+)";
+
+template <class Kind>
+std::vector<Kind> of_kind(const JobList& list) {
+  std::vector<Kind> out;
+  for (const Job& job : list.jobs)
+    if (const auto* task = std::get_if<Kind>(&job.task)) out.push_back(*task);
+  return out;
+}
+
+/// Every job as if measured: products at 500 TFLOP/s, bytes at 2 TB/s.
+sim::CalibrationTable measured(const JobList& list) {
+  sim::CalibrationTable table;
+  RowFrame frame;
+  frame.gpu = "H100-SXM5-80GB";
+  frame.source = {"s", "r", "high"};
+  frame.facts.ranks = 2;
+  for (const Job& job : list.jobs) {
+    Measured m;
+    m.timing.samples = 10;
+    if (const auto* g = std::get_if<GemmTask>(&job.task))
+      m.flops =
+          2.0 * static_cast<double>(g->m) * static_cast<double>(g->n) * static_cast<double>(g->k);
+    if (std::holds_alternative<AttentionTask>(job.task)) m.flops = 1e9;
+    if (const auto* e = std::get_if<ElementwiseTask>(&job.task)) {
+      const auto dtype = e->dtype == "fp32" ? workloads::Dtype::fp32 : workloads::Dtype::bf16;
+      m.bytes = Bytes(e->tokens * e->width * sim::bytes_per_element(e->kind, e->backward, dtype));
+    }
+    m.timing.median =
+        to_duration(m.flops / 5e14 + static_cast<double>(m.bytes.value) / 2e12 + 1e-9);
+    add_row(table, job, frame, m);
+  }
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE("a scenario's products are listed once, in the layout of their call") {
+  const JobList list = jobs_of({scenario(two_gpus)}, {.gpu = true, .ranks = 2});
+  const auto gemms = of_kind<GemmTask>(list);
+  // Llama-2 7B, tensor 2, 2048 tokens, packed projections (NETWORK_AND_KERNELS 4, column TP2).
+  const auto has = [&](std::int64_t m, std::int64_t n, std::int64_t k, const char* layout) {
+    return std::count_if(gemms.begin(), gemms.end(), [&](const GemmTask& t) {
+      return t.m == m && t.n == n && t.k == k && t.layout == layout;
+    });
+  };
+  CHECK(has(2048, 6144, 4096, "NT") == 1);   // q, k, v forward
+  CHECK(has(2048, 4096, 6144, "NN") == 1);   // dgrad
+  CHECK(has(6144, 4096, 2048, "TN") == 1);   // wgrad
+  CHECK(has(2048, 11008, 4096, "NT") == 1);  // gate and up
+  CHECK(has(2048, 4096, 5504, "NT") == 1);   // down
+  CHECK(has(2048, 16000, 4096, "NT") == 1);  // head
+  CHECK(gemms.size() == 15);                 // five weights, three passes
+  for (const GemmTask& task : gemms) CHECK(task.accumulate == (task.layout == "TN"));
+  const auto attention = of_kind<AttentionTask>(list);
+  REQUIRE(attention.size() == 2);
+  CHECK(attention[0].heads == 16);
+  CHECK(attention[0].implementation == "own_flash");
+}
+
+TEST_CASE("nothing that the step runs is forgotten: with the list measured, no kernel is a guess") {
+  const sim::Scenario s = scenario(two_gpus);
+  const sim::CalibratedKernels kernels(measured(jobs_of({s}, {.gpu = true, .ranks = 2})),
+                                       s.node.gpu, s.software);
+  const auto program =
+      workloads::make_step_program(s.model, s.plan, s.batch, s.precision, s.software);
+  std::map<sim::Provenance, int> origins;
+  for (const workloads::Kernel& kernel : program.kernels) {
+    const sim::Provenance origin = kernels.time_of(kernel).provenance;
+    ++origins[origin];
+    INFO(kernel.name << " " << sim::name_of(origin));
+    CHECK(origin != sim::Provenance::datasheet);
+    CHECK((origin != sim::Provenance::extrapolated ||
+           kernel.family == workloads::KernelFamily::attention_forward ||
+           kernel.family == workloads::KernelFamily::attention_backward));
+  }
+  CHECK(origins.size() > 1);
+}
+
+TEST_CASE("collectives of other groups than the ranks here are listed with the reason") {
+  const JobList alone = jobs_of({scenario(two_gpus)}, {.gpu = true, .ranks = 1});
+  CHECK(std::any_of(alone.not_here.begin(), alone.not_here.end(), [](const std::string& text) {
+    return text.find("of 2 ranks: 1 take part here") != std::string::npos;
+  }));
+  for (const CollectiveTask& task : of_kind<CollectiveTask>(alone))
+    CHECK(task.bytes == Bytes(0));  // a group of one has no collective: there is none
+  const JobList both = jobs_of({scenario(two_gpus)}, {.gpu = true, .ranks = 2});
+  std::map<std::string, std::set<std::int64_t>> sizes;
+  for (const CollectiveTask& task : of_kind<CollectiveTask>(both))
+    sizes[task.collective].insert(task.bytes.value);
+  // 2048 x 4096 elements of 2 bytes over the tensor group.
+  REQUIRE(sizes.contains("allreduce"));
+  CHECK(sizes["allreduce"].contains(16 << 20));
+  for (const auto& [collective, all] : sizes) {
+    INFO(collective);
+    CHECK(all.size() >= 3);  // a curve
+    CHECK(*all.rbegin() >= 4 * *all.begin());
+  }
+  CHECK(!of_kind<OverlapTask>(both).empty());
+}
+
+TEST_CASE("a size alone gets neighbours, so that it is a curve") {
+  CollectiveSizes sizes;
+  sizes.add(workloads::CollectiveKind::all_gather, Bytes(1 << 20));
+  const auto tasks = sizes.tasks(8);
+  REQUIRE(tasks.size() == 4);
+  CHECK(tasks.front().bytes == Bytes(1 << 18));
+  CHECK(tasks.back().bytes == Bytes(1 << 22));
+  sizes.add(workloads::CollectiveKind::all_gather, Bytes(1001));
+  for (const CollectiveTask& task : sizes.tasks(8)) CHECK(task.bytes.value % 32 == 0);
+}
+
+TEST_CASE("points of a sweep share their tasks") {
+  const std::string twice = std::string(STEPCAST_SOURCE_DIR) + "/scenarios/weak_scaling.toml";
+  const auto points = scenarios_in({twice});
+  CHECK(points.size() > 3);
+  const JobList all = jobs_of(points, {.gpu = true, .ranks = 1});
+  std::set<std::string> texts;
+  for (const Job& job : all.jobs) CHECK(texts.insert(to_text(job)).second);
+  CHECK(!of_kind<GemmTask>(all).empty());
+  CHECK(jobs_of(scenarios_in({twice, twice}), {.gpu = true, .ranks = 1}).jobs.size() ==
+        all.jobs.size());
+}
+
+TEST_CASE("every shipped scenario can be listed") {
+  for (const char* name : {"weak_scaling", "strong_scaling", "model_parallel_256", "collectives",
+                           "hardware_generations", "context_lengths", "model_sizes"}) {
+    const auto points =
+        scenarios_in({std::string(STEPCAST_SOURCE_DIR) + "/scenarios/" + name + ".toml"});
+    INFO(name);
+    CHECK(!jobs_of(points, {.gpu = true, .ranks = 8}).jobs.empty());
+  }
+}
+
+TEST_CASE("the grid holds the published shapes of Llama-2, each job once") {
+  const JobList list = jobs_of(grid_for("cuda", false), {.gpu = true, .ranks = 8});
+  const auto gemms = of_kind<GemmTask>(list);
+  const auto has = [&](std::int64_t n, std::int64_t k) {
+    return std::any_of(gemms.begin(), gemms.end(),
+                       [&](const GemmTask& t) { return t.layout == "NT" && t.n == n && t.k == k; });
+  };
+  CHECK(has(12288, 4096));  // 7B q, k, v at tensor 1
+  CHECK(has(1376 * 2, 4096));
+  CHECK(has(5120, 13824 / 8));  // 13B down at tensor 8
+  CHECK(has(10240, 8192));      // 70B q, k, v
+  CHECK(has(57344, 8192));
+  std::set<std::string> texts;
+  for (const Job& job : list.jobs) CHECK(texts.insert(to_text(job)).second);
+  CHECK(list.jobs.size() > 500);
+  const JobList quick = jobs_of(grid_for("host", true), {.gpu = false, .ranks = 2});
+  CHECK(quick.jobs.size() < 150);
+  CHECK(of_kind<OverlapTask>(quick).empty());
+}

@@ -1,0 +1,78 @@
+#include "sim/network/constants.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "engine/check.hpp"
+#include "sim/scenario/catalogue.hpp"
+
+using namespace stepcast;
+using namespace stepcast::sim;
+using topology::Architecture;
+using topology::Network;
+
+namespace {
+
+std::string shipped() {
+  std::ifstream file(Catalogue::standard().directory() + "/network/fitted.toml");
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// What reading `text` as a file of constants says.
+std::string refusal(const std::string& text) {
+  const std::string path = "network_constants_test.toml";
+  std::ofstream(path) << text;
+  std::string message;
+  try {
+    read_network_constants(path);
+  } catch (const InputError& error) {
+    message = error.what();
+  }
+  std::remove(path.c_str());
+  return message;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+TEST_CASE("the shipped constants are physical") {
+  const NetworkConstants& c = network_constants();
+  for (const GenerationConstants& g : c.generation) {
+    CHECK(g.start > Duration(0));
+    // NCCL plans NVLink at four fifths of what it carries.
+    CHECK(g.ring_simple <= 1.25);
+    CHECK(g.ring_ll < g.ring_ll128);
+    CHECK(g.ring_ll128 < g.ring_simple);
+    CHECK(g.p2p_nvlink <= 1.0);
+  }
+  CHECK(c.shared.nic_ll < c.shared.nic_ll128);
+  CHECK(c.shared.nic_ll128 < c.shared.nic_ring);
+  CHECK(c.shared.nic_ring <= 1.0);
+  // AWS's transport costs more per hop than InfiniBand; later generations cost less.
+  CHECK(c.extra_hop(Network::efa, Architecture::hopper) >
+        c.extra_hop(Network::infiniband, Architecture::hopper));
+  CHECK(c.extra_hop(Network::efa, Architecture::hopper) <
+        c.extra_hop(Network::efa, Architecture::ampere));
+}
+
+TEST_CASE("what comes after Hopper runs with Hopper's constants") {
+  const NetworkConstants& c = network_constants();
+  CHECK(&c.of(Architecture::blackwell) == &c.of(Architecture::hopper));
+}
+
+TEST_CASE("a file of constants must have every key and no other") {
+  CHECK(refusal(shipped()).empty());
+  CHECK_THAT(refusal(replaced(shipped(), "ring_step", "ring_stap")), Catch::Contains("ring_st"));
+  CHECK_THAT(refusal(replaced(shipped(), "[shared]", "[shored]")), Catch::Contains("shared"));
+  CHECK_THAT(refusal(replaced(shipped(), "[residuals]", "extra = 1\n[residuals]")),
+             Catch::Contains("extra"));
+}

@@ -1,0 +1,95 @@
+#include "sim/program/command_line.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace stepcast::sim;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr Option options[] = {
+    {"nodes", "N", "cluster.nodes", "number of nodes"},
+    {"node", "NAME", "cluster.node", "the node"},
+    {"sequence-parallel", "", "plan.sequence_parallel", "a switch with a key"},
+    {"json", "", "", "a switch"},
+    {"nccl-env", "NAME=VALUE", "", "a variable of NCCL"},
+    {"set", "KEY=VALUE", "", "any key"},
+};
+const Verb verb{"run", "[FILE]", 1, "Runs.", options, "stepcast run x.toml"};
+
+}  // namespace
+
+TEST_CASE("options and what stands without a dash are told apart") {
+  const Arguments a =
+      parse_arguments(verb, {"x.toml", "--nodes", "4", "--json", "--node=dgx-h100"});
+  CHECK(a.positional() == std::vector<std::string>{"x.toml"});
+  CHECK(a.get("nodes") == "4");
+  CHECK(a.get("node") == "dgx-h100");
+  CHECK(a.has("json"));
+  CHECK_FALSE(a.has("set"));
+}
+
+TEST_CASE("an option is never guessed from its first letters") {
+  CHECK_THROWS_WITH(parse_arguments(verb, {"--nod", "4"}),
+                    Contains("unknown option '--nod', did you mean '--node'?"));
+  CHECK_THROWS_WITH(parse_arguments(verb, {"--sequence"}), Contains("unknown option '--sequence'"));
+}
+
+TEST_CASE("what means nothing is a usage error with its reason") {
+  CHECK_THROWS_WITH(parse_arguments(verb, {"--ndoes", "4"}), Contains("did you mean '--nodes'?"));
+  CHECK_THROWS_WITH(parse_arguments(verb, {"--frobnicate"}), Contains("see stepcast run --help"));
+  CHECK_THROWS_WITH(parse_arguments(verb, {"--nodes"}), Contains("'--nodes' needs a value"));
+  CHECK_THROWS_WITH(parse_arguments(verb, {"--json=1"}), Contains("'--json' takes no value"));
+  CHECK_THROWS_WITH(parse_arguments(verb, {"--nodes", "1", "--nodes", "2"}),
+                    Contains("given twice"));
+  CHECK_THROWS_WITH(parse_arguments(verb, {"a", "b"}), Contains("'b' is one argument too many"));
+  CHECK_THROWS_WITH(settings_of(verb, parse_arguments(verb, {"--set", "nodes"})),
+                    Contains("is no setting"));
+}
+
+TEST_CASE("options and --set become keys of the scenario, --set last") {
+  const auto settings =
+      settings_of(verb, parse_arguments(verb, {"--set", "cluster.nodes=8", "--nodes", "4", "--set",
+                                               "plan.data=zero3", "--sequence-parallel"}));
+  REQUIRE(settings.size() == 4);
+  CHECK(settings[0].first == "cluster.nodes");
+  CHECK(std::get<std::int64_t>(settings[0].second.data) == 4);
+  CHECK(settings[0].second.where == "--nodes");
+  CHECK(std::get<bool>(settings[1].second.data));
+  CHECK(std::get<std::int64_t>(settings[2].second.data) == 8);
+  CHECK(settings[2].second.where == "--set cluster.nodes");
+  CHECK(*settings[3].second.text() == "zero3");
+}
+
+TEST_CASE("the help names every option") {
+  const std::string help = help_text(verb);
+  CHECK(help.ends_with("143  ended by SIGTERM, what was finished is kept\n"));
+  for (const Option& option : options) CHECK_THAT(help, Contains("--" + std::string(option.name)));
+  CHECK_THAT(help, Contains("stepcast run x.toml"));
+}
+
+TEST_CASE("a version on the command line stays a word: 2.20 is not 2.2") {
+  const auto settings =
+      settings_of(verb, parse_arguments(verb, {"--set", "cluster.nccl=2.20", "--set",
+                                               "sweep.cluster.nccl=[\"2.18\", \"2.20\"]"}));
+  CHECK(*settings[0].second.text() == "2.20");
+}
+
+TEST_CASE("one --set takes several settings, and leaves the file alone") {
+  const Arguments arguments =
+      parse_arguments(verb, {"--set", "cluster.nodes=8", "plan.data=zero3", "x.toml"});
+  CHECK(settings_of(verb, arguments).size() == 2);
+  REQUIRE(arguments.positional().size() == 1);
+  CHECK(arguments.positional()[0] == "x.toml");
+}
+
+TEST_CASE("--nccl-env may be repeated, and each sets a key of [nccl] as it is written") {
+  const auto settings = settings_of(verb, parse_arguments(verb, {"--nccl-env", "NCCL_ALGO=Ring",
+                                                                 "--nccl-env", "NCCL_MAX_CTAS=8"}));
+  REQUIRE(settings.size() == 2);
+  CHECK(settings[0].first == "nccl.NCCL_ALGO");
+  CHECK(*settings[0].second.text() == "Ring");
+  CHECK(*settings[1].second.text() == "8");
+  CHECK_THROWS_AS(settings_of(verb, parse_arguments(verb, {"--nccl-env", "NCCL_ALGO"})),
+                  UsageError);
+}

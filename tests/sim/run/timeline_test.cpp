@@ -1,0 +1,91 @@
+#include "sim/run/timeline.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "engine/check.hpp"
+#include "sim/run/simulate.hpp"
+#include "sim/scenario/catalogue.hpp"
+#include "sim/scenario/file.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+Scenario scenario_of(const std::string& more) {
+  const std::string text =
+      "[model]\nname = \"llama2-1b\"\nlayers = 3\n[cluster]\nnode = \"dgx-h100\"\n[batch]\nlocal = "
+      "2\n[software]\nframework = \"pytorch-fsdp2\"\nversion = \"2.3\"\n";
+  return read_scenario(read_toml(text + more, "a.toml"), Catalogue::standard());
+}
+
+const std::vector<std::string> plans{
+    "[plan]\ndata = \"ddp\"\n", "[plan]\ndata = \"zero3\"\n",
+    "[plan]\ndata = \"zero2\"\ntensor = 2\nsequence_parallel = true\n",
+    "[plan]\ndata = \"ddp\"\ntensor = 2\npipeline = 2\n"};
+
+}  // namespace
+
+TEST_CASE("telling a step does not change it, and shows each lane doing one thing at a time") {
+  for (const std::string& plan : plans) {
+    INFO(plan);
+    const Scenario scenario = scenario_of(plan);
+    Timeline timeline;
+    const StepReport told = simulate_timeline(scenario, timeline);
+    CHECK(told.step_time == simulate(scenario).step_time);
+    std::map<std::pair<std::int64_t, std::int64_t>, Duration> lane_end;
+    std::int64_t overlaps = 0, late = 0, ranks = 0;
+    for (const TimelineEvent& e : timeline.events) {
+      Duration& end = lane_end[{e.rank, e.lane}];
+      overlaps += e.start < end ? 1 : 0;
+      end = e.start + e.duration;
+      late += end > 2 * told.step_time ? 1 : 0;
+    }
+    CHECK(overlaps == 0);
+    CHECK(late == 0);
+    for (const auto& [rank, alike] : timeline.ranks) ranks += alike;
+    CHECK(ranks == scenario.gpus);
+  }
+}
+
+TEST_CASE("the kernels shown add up to the compute that is reported") {
+  // One lane alone: no kernel runs beside compute, so the report's compute is these kernels.
+  const Scenario scenario = scenario_of("[plan]\ndata = \"ddp\"\ntensor = 8\n");
+  Timeline timeline;
+  const StepReport report = simulate_timeline(scenario, timeline);
+  Duration compute{}, exposed{};
+  double ranks = 0.0;
+  for (const auto& [rank, alike] : timeline.ranks) ranks += static_cast<double>(alike);
+  for (const TimelineEvent& e : timeline.events) {
+    const std::int64_t alike = timeline.ranks.at(e.rank);
+    if (e.is_collective())
+      exposed += (e.duration - e.waited) * alike;
+    else
+      compute += e.duration * alike;
+  }
+  CHECK(seconds(compute) / ranks == Approx(seconds(report.compute)).epsilon(1e-9));
+  CHECK(seconds(exposed) / ranks == Approx(seconds(report.exposed.total())).epsilon(1e-9));
+}
+
+TEST_CASE("timelines side by side read back as they were written") {
+  Timeline simulated;
+  simulate_timeline(scenario_of(plans[1]), simulated);
+  Timeline other{"measured", {{0, 1}, {1, 1}}, {}};
+  TimelineEvent odd{1, 3, "a \"name\"", "all_reduce", "data", Bytes(7), Duration(5), Duration(9)};
+  odd.waited = Duration(2);
+  other.events.push_back(odd);
+  const std::string path =
+      (std::filesystem::temp_directory_path() / "stepcast_timeline_test.json").string();
+  const std::vector<Timeline> both{simulated, other};
+  write_timelines(path, both);
+  CHECK(read_timelines(path) == both);
+
+  std::ofstream(path) << "{\"traceEvents\": [{\"pid\": 3}]}";
+  CHECK_THROWS_AS(read_timelines(path), InputError);
+  std::filesystem::remove(path);
+  CHECK_THROWS_AS(read_timelines(path), InputError);
+  CHECK_THROWS_AS(write_timelines("/dev/full", both), InputError);
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,78 @@
+#include "validate/published/row.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "engine/check.hpp"
+
+using namespace stepcast;
+using namespace stepcast::validate;
+
+namespace {
+
+const std::string header =
+    "id,source,url_or_repo_path,gpu,gpus,gpus_per_node,intra_node,inter_node_gbps_per_node,model,"
+    "params_b,layers,hidden,heads,kv_heads,ffn_hidden,vocab,seq_len,global_batch_seqs,"
+    "micro_batch_seqs,grad_accum,dp_mode,tp,sp,pp,virtual_pp,cp,ep,activation_checkpointing,"
+    "precision,attention_kernel,framework,step_time_s,tokens_per_s_per_gpu,tflops_per_gpu,mfu_pct,"
+    "hfu_pct,mem_gib_per_gpu,power_w,confidence,notes,scorable\n";
+
+std::string row(const std::string& id, const std::string& gpus, const std::string& time) {
+  return id + ",s,u,A100," + gpus +
+         ",8,,1600,GPT,1.5,24,2048,16,16,8192,51200,2048,64,4,,ddp,1,,1,,"
+         ",,full,bf16,,Megatron-LM," +
+         time + ",,,,,,,high,\"a, b\",yes\n";
+}
+
+std::vector<PublishedRow> read(const std::string& text) {
+  return published_rows(sim::parse_csv("rows.csv", text));
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    read(text);
+  } catch (const InputError& error) {
+    return error.where() + ": " + error.problem();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a blank cell stays a blank") {
+  const auto rows = read(header + row("ABCD-1", "16", "1.25"));
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].source_key() == "ABCD");
+  CHECK(*rows[0].gpus == 16);
+  CHECK(*rows[0].step_time_s == 1.25);
+  CHECK(*rows[0].inter_node_gbps_per_node == 1600);
+  CHECK_FALSE(rows[0].grad_accum);
+  CHECK_FALSE(rows[0].tokens_per_s_per_gpu);
+  CHECK(rows[0].notes == "a, b");
+  CHECK(rows[0].scorable);
+}
+
+TEST_CASE("an unreadable row says where and why") {
+  CHECK(error_of(header + row("ABCD-1", "many", "1")) ==
+        "rows.csv:2: 'many' in column gpus is unreadable");
+  CHECK(error_of(header + row("ABCD-1", "8.5", "1")) ==
+        "rows.csv:2: '8.5' in column gpus is unreadable");
+  CHECK(error_of(header + row("ABCD-1", "8.0", "1")).empty());
+  CHECK(error_of(header + row("ABCD-1", "-8", "1")) ==
+        "rows.csv:2: '-8' in column gpus is unreadable");
+  CHECK(error_of(header + row("ABCD-1", "8", "nan")) ==
+        "rows.csv:2: 'nan' in column step_time_s is unreadable");
+  CHECK(error_of(header + row("ABCD-1", "8", "1") + row("ABCD-1", "8", "1")) ==
+        "rows.csv:3: id ABCD-1 stands twice");
+  CHECK(error_of(header + row("", "8", "1")) == "rows.csv:2: a row without an id");
+}
+
+TEST_CASE("exactly the documented columns are read") {
+  std::string more = header;
+  more.insert(more.size() - 1, ",colour");
+  CHECK(error_of(more) == "rows.csv:1: unknown column 'colour'");
+  std::string fewer = header;
+  fewer.erase(fewer.find(",power_w"), 8);
+  CHECK(error_of(fewer) == "rows.csv:1: column power_w is missing");
+}

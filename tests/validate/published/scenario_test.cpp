@@ -1,0 +1,215 @@
+#include "validate/published/scenario.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "sim/run/simulate.hpp"
+#include "sim/scenario/file.hpp"
+
+using namespace stepcast;
+using namespace stepcast::validate;
+
+namespace {
+
+PublishedRow llama_row() {
+  PublishedRow row;
+  row.id = "ABCD-0001";
+  row.source = "a report of 2024";
+  row.gpu = "A100-SXM4-80GB";
+  row.gpus = 16;
+  row.gpus_per_node = 8;
+  row.inter_node_gbps_per_node = 1600;
+  row.model = "Llama-2-7b";
+  row.params_b = 6.74;
+  row.layers = 32;
+  row.hidden = 4096;
+  row.heads = 32;
+  row.kv_heads = 32;
+  row.ffn_hidden = 11008;
+  row.vocab = 32000;
+  row.seq_len = 4096;
+  row.global_batch_seqs = 32;
+  row.micro_batch_seqs = 1;
+  row.dp_mode = "fsdp";
+  row.tp = row.pp = 1;
+  row.activation_checkpointing = "full";
+  row.precision = "bf16";
+  row.framework = "PyTorch FSDP";
+  row.step_time_s = 4.0;
+  return row;
+}
+
+const sim::Catalogue& catalogue() {
+  static const sim::Catalogue standard = sim::Catalogue::standard();
+  return standard;
+}
+
+RowScenario made(const PublishedRow& row) {
+  static const ScenarioMaker maker(catalogue());
+  return maker.scenario_of(row, "rows.csv:2");
+}
+
+}  // namespace
+
+TEST_CASE("a row becomes the scenario that it states") {
+  const RowScenario row = made(llama_row());
+  REQUIRE(row.refused == "");
+  const sim::Scenario& s = *row.scenario;
+  CHECK(s.gpus == 16);
+  CHECK(s.nodes == 2);
+  CHECK(s.node.gpu.name == "a100-sxm4-80gb");
+  CHECK(s.model.layers == 32);
+  CHECK(s.model.activation == workloads::Activation::swiglu);
+  CHECK(s.plan.data == workloads::DataParallel::zero3);
+  CHECK(s.plan.recompute == workloads::Recompute::full);
+  CHECK(s.batch.micro_batch == 1);
+  CHECK(s.batch.micro_batches == 2);
+  CHECK(s.precision.compute == workloads::Dtype::bf16);
+}
+
+TEST_CASE("the scenario of a row can be run as a file and gives the same step") {
+  const RowScenario row = made(llama_row());
+  const std::string text = sim::write_toml(row.document);
+  sim::Scenario again = sim::read_scenario(sim::read_toml(text, "again.toml"), catalogue());
+  again.run.ignore_memory = true;
+  CHECK(sim::simulate(again).step_time == sim::simulate(*row.scenario).step_time);
+}
+
+TEST_CASE("no row is treated by its id, its address or its measured time") {
+  const RowScenario first = made(llama_row());
+  PublishedRow other = llama_row();
+  other.id = "HAGE-0001";
+  other.url = "elsewhere";
+  other.step_time_s = 0.5;
+  other.tokens_per_s_per_gpu = 9;
+  RowScenario second = made(other);
+  second.document.set("title", *first.document.find("title"));
+  CHECK(sim::write_toml(second.document) == sim::write_toml(first.document));
+}
+
+TEST_CASE("what a row leaves open is chosen and said") {
+  PublishedRow row = llama_row();
+  row.activation_checkpointing.clear();
+  row.micro_batch_seqs.reset();
+  row.vocab.reset();
+  row.inter_node_gbps_per_node.reset();
+  const RowScenario open = made(row);
+  REQUIRE(open.refused == "");
+  CHECK(open.scenario->model.vocab == 32000);
+  CHECK(open.assumed.size() >= 3);
+  for (const std::string& sentence : open.assumed) CHECK(sentence != "");
+}
+
+TEST_CASE("selective recompute that does not fit is recompute of blocks") {
+  PublishedRow row = llama_row();
+  row.activation_checkpointing = "selective";
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::selective);
+  row.global_batch_seqs = 256;
+  row.micro_batch_seqs = 16;
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::full);
+}
+
+TEST_CASE("no recompute beside scores that cannot be kept is recompute of the scores") {
+  PublishedRow row = llama_row();
+  row.activation_checkpointing = "none";
+  row.framework = "Megatron-LM";
+  row.dp_mode = "zero1";
+  row.tp = 8;
+  row.attention_kernel = "fused softmax";
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
+  row.micro_batch_seqs = 16;  // 32 layers of 4 heads x 4096^2 scores, 4 bytes each, 16 times
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::selective);
+  row.attention_kernel = "flash attention 2";
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
+}
+
+TEST_CASE("a framework that recomputes nothing does so where it fits") {
+  PublishedRow row = llama_row();
+  row.framework = "NeMo AutoModel";
+  row.source = "a report of 2025-12";
+  row.activation_checkpointing.clear();
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
+  row.micro_batch_seqs = 16;
+  row.global_batch_seqs = 256;
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::full);
+  row.activation_checkpointing = "none";  // the row knows better
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
+}
+
+TEST_CASE("a row that states Megatron with FSDP is predicted with Megatron-FSDP") {
+  PublishedRow row = llama_row();
+  row.framework = "Megatron-LM core 0.12";
+  row.source = "a report of 2025-06";
+  for (const char* mode : {"fsdp", "zero3", "hsdp"}) {
+    row.dp_mode = mode;
+    const RowScenario out = made(row);
+    INFO(mode);
+    REQUIRE(out.refused == "");
+    CHECK(out.scenario->software.framework == "megatron-core");
+    CHECK(out.scenario->software.use_megatron_fsdp);
+    CHECK(out.scenario->plan.reduce == workloads::ReduceWhen::each);
+  }
+  row.framework = "llm.c";
+  row.dp_mode = "zero3";
+  CHECK(made(row).refused == "llm-c 2024 cannot run data = \"zero3\"");
+}
+
+TEST_CASE("a published run goes at the pace of its slowest GPU") {
+  const sim::Scenario s = *made(llama_row()).scenario;
+  CHECK(s.noise.pace_sigma == 0.015);
+  sim::Scenario alike = s;
+  alike.noise = {};
+  CHECK(sim::simulate(s).step_time > sim::simulate(alike).step_time);
+}
+
+TEST_CASE("a row that cannot be simulated says why") {
+  const auto refusal = [](auto change) {
+    PublishedRow row = llama_row();
+    change(row);
+    const RowScenario out = made(row);
+    CHECK_FALSE(out.scenario);
+    return out.refused;
+  };
+  CHECK(refusal([](auto& row) { row.precision = "fp8"; }) == "precision fp8");
+  CHECK(refusal([](auto& row) { row.model = "Mixtral 8x7B"; }) == "mixture of experts");
+  CHECK(refusal([](auto& row) { row.ep = 8; }) == "mixture of experts");
+  CHECK(refusal([](auto& row) { row.params_b = 47; }) ==
+        "the shape does not give the parameters that the row states");
+  CHECK(refusal([](auto& row) { row.layers.reset(); }) ==
+        "the row does not state the model's shape");
+  CHECK(refusal([](auto& row) { row.global_batch_seqs = 24; }) ==
+        "the global batch does not divide over the replicas");
+  CHECK(refusal([](auto& row) { row.gpus = 12; }) != "");
+  CHECK(refusal([](auto& row) { row.gpu = "an abacus"; }) != "");
+}
+
+TEST_CASE("a batch that nearly divides is the nearest that does") {
+  PublishedRow row = llama_row();
+  row.global_batch_seqs = 1000;  // 62.5 on each of 16
+  row.micro_batch_seqs = 11;
+  const RowScenario out = made(row);
+  REQUIRE(out.refused == "");
+  CHECK(out.scenario->global_batch == 1008);
+  CHECK(out.scenario->batch.micro_batch == 9);
+  CHECK(out.scenario->batch.micro_batches == 7);
+}
+
+TEST_CASE("an unknown model is gated where its parameters say so") {
+  PublishedRow row = llama_row();
+  row.model = "Somebody-7B";
+  CHECK(made(row).scenario->model.activation == workloads::Activation::swiglu);
+  row.ffn_hidden = 16384;
+  row.params_b = 6.6;
+  CHECK(made(row).scenario->model.activation == workloads::Activation::gelu);
+}
+
+TEST_CASE("the scope of the score is dense 16-bit training on four kinds of GPU") {
+  PublishedRow row = llama_row();
+  CHECK(scope_of(row).in_scope);
+  CHECK(scope_of(row).gpu_kind == "A100");
+  row.gpu = "GH200";
+  CHECK_FALSE(scope_of(row).in_scope);
+  row.gpu = "H200-SXM";
+  CHECK(scope_of(row).gpu_kind == "H200");
+  row.precision = "mxfp8";
+  CHECK_FALSE(scope_of(row).in_scope);
+}

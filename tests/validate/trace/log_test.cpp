@@ -1,0 +1,90 @@
+#include "validate/trace/log.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "engine/check.hpp"
+#include "tests/validate/trace_writer.hpp"
+
+using namespace stepcast;
+using namespace stepcast::validate;
+using Catch::Matchers::Contains;
+
+namespace {
+
+StepLog read(const std::string& text) {
+  const TemporaryFile at(text, "run.log");
+  TraceFile file(at.path());
+  return read_log(at.path(), file);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    read(text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "read";
+}
+
+std::string megatron(int iteration, const std::string& ms) {
+  return " [2025-03-01 10:00:00] iteration " + std::to_string(iteration) +
+         "/ 500 | consumed samples: 2048 | elapsed time per iteration (ms): " + ms +
+         " | throughput per GPU (TFLOP/s/GPU): 420.1 | learning rate: 1.0E-05 | global batch size: "
+         "  256 | lm loss: 7.1E+00 |\n";
+}
+
+}  // namespace
+
+TEST_CASE("Megatron-LM: times in ms, the global batch, the most memory of any rank") {
+  const StepLog log = read("building GPT model ...\n" + megatron(1, "9000.5") +
+                           "[Rank 3] (after 1 iterations) memory (MB) | allocated: 100.0 | max "
+                           "allocated: 2048.0 | reserved: 4096.0 | max reserved: 4096.0\n"
+                           "[Rank 0] (after 1 iterations) memory (MB) | allocated: 100.0 | max "
+                           "allocated: 1024.5 | reserved: 4096.0 | max reserved: 4096.0\n" +
+                           megatron(2, "1250.0") + megatron(3, "1150.0") + megatron(4, "1200.0"));
+  CHECK(log.framework == "Megatron-LM");
+  CHECK(log.step_s.size() == 4);
+  CHECK(log.global_batch == 256);
+  CHECK(log.memory == Bytes(std::int64_t{2} << 30));
+  const MeasuredStep step = measure_log(log, {});  // without the first: the median of three
+  CHECK(step.mean.step == 1200_ms);
+  CHECK(measure_log(log, 2).mean.step == 1175_ms);
+  CHECK_THROWS_WITH(measure_log(log, 4), Contains("shows 4 steps"));
+}
+
+TEST_CASE("torchtitan: tokens per second and GPU, colours and thousands aside") {
+  const StepLog log = read(
+      "[rank0]:2025-03-01 10:00:00,000 - root - INFO - \x1b[31mstep:  1  \x1b[32mloss: 12.2  "
+      "\x1b[33mmemory: 40.50GiB(42.1%)  \x1b[34mtps: 1,111\x1b[39m\n"
+      "[rank0]:\x1b[31mstep: 10  \x1b[32mloss:  7.2  \x1b[33mmemory: 41.00GiB(42.1%)  \x1b[34mtps: "
+      "6,667  \x1b[36mtflops: 300.10  \x1b[35mmfu: 33.3%\x1b[39m\n");
+  CHECK(log.framework == "torchtitan");
+  CHECK(log.tokens_per_second_per_gpu == std::vector<double>{1111, 6667});
+  CHECK(log.memory == Bytes(std::int64_t{41} << 30));
+  const MeasuredStep step = measure_log(log, {});
+  CHECK(step.mean.tokens_per_second_per_gpu == 6667.0);
+  CHECK_FALSE(step.mean.step);
+}
+
+TEST_CASE("NeMo's progress bar, llm-foundry and DeepSpeed") {
+  const StepLog nemo = read(
+      "Epoch 0:  1%| 1/100 [v_num=1, train_step_timing in s=9.5]\rEpoch 0:  2%| 2/100 [v_num=1, "
+      "train_step_timing in s=2.25]\r\n");
+  CHECK(nemo.step_s == std::vector<double>{9.5, 2.25});
+  const StepLog foundry = read(
+      "[batch=2/20]:\n\t Train throughput/batches_per_sec: 0.2500\n\t Train "
+      "throughput/device/tokens_per_sec: 1234.5\n");
+  CHECK(foundry.step_s == std::vector<double>{4.0});
+  const StepLog deepspeed = read("steps: 10 loss: 1.5 iter time (s): 0.750 samples/sec: 42.6\n");
+  CHECK(deepspeed.step_s == std::vector<double>{0.75});
+}
+
+TEST_CASE("steps that are no times, and texts without steps, are refused with their line") {
+  CHECK_THAT(refusal("\n" + megatron(1, "nan")), Contains("run.log:2") && Contains("'nan"));
+  CHECK_THAT(refusal(megatron(1, "-5")), Contains("run.log:1"));
+  CHECK_THAT(refusal(megatron(1, "0.0")), Contains("run.log:1"));
+  CHECK_THAT(refusal(megatron(1, "")), Contains("run.log:1"));
+  CHECK_THAT(refusal(megatron(1, "5") + "step: 1 loss: 2 tps: 5\n"), Contains("run.log:2"));
+  CHECK_THAT(refusal("gpu,kind\n1,2\n"), Contains("no step of a known framework"));
+  CHECK_THAT(refusal(std::string(3 << 20, '\xff')), Contains("no step of a known framework"));
+}

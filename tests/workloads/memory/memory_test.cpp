@@ -1,0 +1,210 @@
+#include "workloads/memory/memory.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/workloads/fixtures.hpp"
+
+using namespace stepcast;
+using namespace stepcast::workloads;
+using namespace stepcast::workloads::test;
+
+namespace {
+
+constexpr double gib = 1073741824.0;
+constexpr double h100_gib = 81559.0 / 1024;  // as nvidia-smi shows
+constexpr double v100_gib = 32510.0 / 1024;
+
+ParallelPlan plan_of(DataParallel kind, std::int64_t data, std::int64_t tensor = 1,
+                     std::int64_t pipeline = 1) {
+  ParallelPlan plan;
+  plan.data = kind;
+  plan.data_degree = data;
+  plan.tensor = tensor;
+  plan.pipeline = pipeline;
+  return plan;
+}
+
+double total_gib(const TransformerShape& s, const ParallelPlan& p, const Batch& b,
+                 const Software& software = eager()) {
+  return static_cast<double>(peak_memory(s, p, b, {}, software).total().value) / gib;
+}
+
+double part(const Memory& memory, const std::string& name) {
+  for (const MemoryPart& p : memory.parts)
+    if (p.name == name) return static_cast<double>(p.bytes.value);
+  FAIL("no part " << name);
+  return 0;
+}
+
+constexpr Batch two{.micro_batch = 2, .micro_batches = 1, .sequence = 4096};
+constexpr Batch one{.micro_batch = 1, .micro_batches = 1, .sequence = 4096};
+
+}  // namespace
+
+TEST_CASE("7B with local batch 2 fits on 8 H100 as in the study, with batch 3 it does not") {
+  CHECK(total_gib(llama_7b(), plan_of(DataParallel::zero2, 8), two) < h100_gib);
+  Batch three = two;
+  three.micro_batch = 3;
+  CHECK(total_gib(llama_7b(), plan_of(DataParallel::zero2, 8), three) > h100_gib);
+}
+
+TEST_CASE("70B without tensor parallelism keeps 130 GiB unsharded under zero2 and is refused") {
+  const auto plan = plan_of(DataParallel::zero2, 256);
+  const Memory memory = peak_memory(llama_70b(), plan, one, {}, eager());
+  CHECK(part(memory, "gathered parameters") > 2 * 68'976'648'192.0);
+  CHECK(static_cast<double>(memory.total().value) / gib > h100_gib);
+}
+
+TEST_CASE("FSDP state is 16 bytes a parameter over the shard ranks") {
+  for (const std::int64_t n : {8, 64, 512}) {
+    const Memory m =
+        memory_of_stage(llama_7b(), plan_of(DataParallel::zero2, n), two, {}, eager(), 0);
+    const double p = 6'738'415'616.0 / static_cast<double>(n);
+    CHECK(part(m, "parameters") == Approx(4 * p).epsilon(1e-6));
+    CHECK(part(m, "optimizer") == Approx(8 * p).epsilon(1e-6));
+    CHECK(part(m, "gathered parameters") > 2 * 6'738'415'616.0);
+  }
+}
+
+TEST_CASE("what Megatron documents per parameter: 18 bytes, distributed 6 + 12/d") {
+  // core_v0.12.0 dist_optimizer.md, bf16 with fp32 gradients.
+  const double p = 6'738'415'616.0;
+  const auto state = [](const Memory& m) {
+    return part(m, "parameters") + part(m, "gradients") + part(m, "optimizer");
+  };
+  CHECK(state(peak_memory(llama_7b(), plan_of(DataParallel::ddp, 8), one, {}, fused())) ==
+        Approx(18 * p));
+  CHECK(state(peak_memory(llama_7b(), plan_of(DataParallel::zero1, 8), one, {}, fused())) ==
+        Approx((6 + 12.0 / 8) * p));
+}
+
+TEST_CASE("memory falls with the data degree, and each doubling saves less") {
+  for (const DataParallel kind : {DataParallel::zero1, DataParallel::zero2, DataParallel::zero3})
+    for (const TransformerShape& s : {llama_7b(), llama_70b()}) {
+      double before = total_gib(s, plan_of(kind, 4), one), saved_before = 1e9;
+      for (std::int64_t n = 8; n <= 2048; n *= 2) {
+        const double now = total_gib(s, plan_of(kind, n), one);
+        CHECK(now < before);
+        CHECK(before - now < saved_before);
+        saved_before = before - now;
+        before = now;
+      }
+    }
+}
+
+TEST_CASE("stronger sharding never needs more") {
+  for (const std::int64_t n : {2, 8, 64}) {
+    const double z1 = total_gib(llama_7b(), plan_of(DataParallel::zero1, n), one);
+    const double z2 = total_gib(llama_7b(), plan_of(DataParallel::zero2, n), one);
+    const double z3 = total_gib(llama_7b(), plan_of(DataParallel::zero3, n), one);
+    CHECK(total_gib(llama_7b(), plan_of(DataParallel::ddp, n), one) >= z1);
+    CHECK(z1 >= z2);
+    CHECK(z2 > z3);
+  }
+}
+
+TEST_CASE(
+    "activations: none > selective > full for unfused attention; 1F1B holds less than GPipe") {
+  Software software = fused();
+  software.attention = AttentionKernel::unfused;
+  ParallelPlan plan = plan_of(DataParallel::zero1, 1, 8, 8);
+  plan.sequence_parallel = true;
+  const Batch batch{.micro_batch = 1, .micro_batches = 64, .sequence = 2048};
+  const auto activations = [&] {
+    return part(memory_of_stage(gpt(96, 12288, 96, 2048), plan, batch, {}, software, 0),
+                "activations");
+  };
+  const double none = activations();
+  plan.recompute = Recompute::selective;
+  const double selective = activations();
+  plan.recompute = Recompute::full;
+  const double full = activations();
+  CHECK(none > selective);
+  CHECK(selective > full);
+  plan.recompute = Recompute::none;
+  plan.schedule = Schedule::gpipe;  // 64 micro-batches instead of 8 on the first stage
+  CHECK(activations() == Approx(8 * none));
+}
+
+TEST_CASE("activations of a GPT block follow Korthikanti's formula without dropout") {
+  // s b h / t (34 + 5 a s / h) of arXiv 2205.05198 counts dropout masks (1 for each of two, a s / h
+  // for attention), a dropped-out copy of the scores (2 a s / h) and the scores before dropout
+  // (2 a s / h). Without dropout: 12 + 4 + 4 f / h = 32, and 2 a s / h.
+  Software software = fused();
+  software.attention = AttentionKernel::unfused;
+  ParallelPlan plan = plan_of(DataParallel::zero1, 1, 8, 8);
+  plan.sequence_parallel = true;
+  const Batch batch{.micro_batch = 1, .micro_batches = 64, .sequence = 2048};
+  const Memory m = memory_of_stage(gpt(96, 12288, 96, 2048), plan, batch, {}, software, 7);
+  const double sbh = 2048.0 * 12288 / 8;
+  const double statistics = 4 * 2048.0 * 96 / 8;
+  CHECK(part(m, "activations") ==
+        Approx(12 * (sbh * (32 + 2 * 96 * 2048.0 / 12288) + statistics)).epsilon(1e-9));
+}
+
+TEST_CASE("with dropout they follow Korthikanti's formula, scores before dropout left out") {
+  // s b h / t (34 + 5 a s / h): softmax output, mask and what dropout leaves are 5 a s / h, two
+  // masks 2.
+  Software software = fused();
+  software.attention = AttentionKernel::fused_softmax;
+  ParallelPlan plan = plan_of(DataParallel::zero1, 1, 8, 8);
+  plan.sequence_parallel = true;
+  const Batch batch{.micro_batch = 1, .micro_batches = 64, .sequence = 2048};
+  TransformerShape shape = gpt(96, 12288, 96, 2048);
+  shape.dropout = true;
+  const Memory m = memory_of_stage(shape, plan, batch, {}, software, 7);
+  const double sbh = 2048.0 * 12288 / 8;
+  const double statistics = 4 * 2048.0 * 96 / 8;
+  CHECK(part(m, "activations") ==
+        Approx(12 * (sbh * (34 + 5 * 96 * 2048.0 / 12288) + statistics)).epsilon(1e-9));
+}
+
+TEST_CASE("the fullest stage is the peak") {
+  const ParallelPlan plan = plan_of(DataParallel::zero2, 4, 2, 4);
+  const Batch batch{.micro_batch = 1, .micro_batches = 8, .sequence = 4096};
+  const double peak = total_gib(llama_7b(), plan, batch);
+  double most = 0;
+  for (std::int64_t stage = 0; stage < 4; ++stage)
+    most = std::max(
+        most, static_cast<double>(
+                  memory_of_stage(llama_7b(), plan, batch, {}, eager(), stage).total().value) /
+                  gib);
+  CHECK(peak == most);
+}
+
+TEST_CASE("a V100 holds 7B at 4096 tokens only with model parallelism") {
+  CHECK(total_gib(llama_7b(), plan_of(DataParallel::zero2, 256), one) > v100_gib);
+  ParallelPlan plan = plan_of(DataParallel::zero2, 64, 4);
+  plan.sequence_parallel = true;
+  CHECK(total_gib(llama_7b(), plan, one) < v100_gib);
+}
+
+TEST_CASE("interleaving keeps 1 + (p-1)/(pv) times the activations of the first stage") {
+  const Batch batch{.micro_batch = 1, .micro_batches = 32, .sequence = 4096};
+  const auto activations = [&](std::int64_t v) {
+    ParallelPlan plan;
+    plan.data = DataParallel::ddp;
+    plan.pipeline = 4;
+    plan.virtual_stages = v;
+    for (const MemoryPart& part : memory_of_stage(llama_7b(), plan, batch, {}, eager(), 1).parts)
+      if (part.name == "activations") return static_cast<double>(part.bytes.value);
+    return -1.0;
+  };
+  // Stage 1 of 4 has no embedding: p - r = 3 stages in flight, (2(p-1-r) + (v-1)p + 1) / v chunks.
+  CHECK(activations(2) / activations(1) == Approx((2 * 2 + 4 + 1) / 2.0 / 3.0));
+  CHECK(activations(4) / activations(1) == Approx((2 * 2 + 12 + 1) / 4.0 / 3.0));
+}
+
+TEST_CASE("hsdp keeps a shard of the smaller group") {
+  const auto optimizer = [](std::int64_t degree) {
+    ParallelPlan plan;
+    plan.data = DataParallel::zero3;
+    plan.data_degree = 64;
+    plan.shard_degree = degree;
+    for (const MemoryPart& part : memory_of_stage(llama_7b(), plan, {}, {}, compiled(), 0).parts)
+      if (part.name == "optimizer") return static_cast<double>(part.bytes.value);
+    return -1.0;
+  };
+  CHECK(optimizer(8) / optimizer(0) == Approx(8.0).epsilon(1e-6));
+  CHECK(optimizer(64) == optimizer(0));
+}

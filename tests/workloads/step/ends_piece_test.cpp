@@ -1,0 +1,47 @@
+#include "workloads/step/ends_piece.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/workloads/fixtures.hpp"
+#include "tests/workloads/step_reading.hpp"
+
+using namespace stepcast;
+using namespace stepcast::workloads;
+using namespace stepcast::workloads::test;
+
+namespace {
+
+const Batch batch{.micro_batch = 1, .micro_batches = 1, .sequence = 2048};
+const Precision precision{};
+
+/// HBM bytes of the head's passes that begin with "loss".
+double loss_bytes(const Software& software, std::int64_t tensor) {
+  const TransformerShape shape = llama_7b();
+  ParallelPlan plan;
+  plan.data = DataParallel::ddp;
+  plan.tensor = tensor;
+  const StepInputs in{shape, plan, batch, precision, software};
+  const ParameterTensors root = stage_parameters(shape, plan, true, 0).root;
+  KernelTable table;
+  double sum = 0;
+  for (const Piece& piece : {head_forward(in, table), head_backward(in, table, root)})
+    for (const Action& action : piece)
+      if (action.kind == Action::Kind::kernel &&
+          table.kernels()[action.index].name.rfind("loss", 0) == 0)
+        sum += static_cast<double>(table.kernels()[action.index].bytes.value);
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("gathered logits cost every tensor rank the whole vocabulary") {
+  Software gathered = eager();
+  gathered.gathered_logits = true;
+  // Alone there is nothing to gather.
+  CHECK(loss_bytes(gathered, 1) == loss_bytes(eager(), 1));
+  // Beside the loss of one rank alone: logits put side by side 2 + 2 bytes each, a rank's own
+  // columns of the gradient taken out 2 + 2.
+  const double logits = 2048.0 * 32000;
+  CHECK(loss_bytes(gathered, 4) ==
+        Approx(loss_bytes(eager(), 1) + 4 * logits + 4 * logits / 4).epsilon(1e-12));
+}

@@ -1,0 +1,181 @@
+#include "workloads/step/step_program.hpp"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <random>
+#include <set>
+#include <type_traits>
+
+#include "tests/workloads/fixtures.hpp"
+#include "tests/workloads/lane_machine.hpp"
+
+using namespace stepcast;
+using namespace stepcast::workloads;
+using namespace stepcast::workloads::test;
+using engine::Op;
+
+namespace {
+
+/// A random plan that check() accepts, of a small model, with random software.
+struct RandomStep {
+  TransformerShape shape;
+  ParallelPlan plan;
+  Batch batch;
+  Precision precision;
+  Software software;
+
+  explicit RandomStep(std::mt19937& random) {
+    const auto pick = [&](auto... choices) {
+      const std::vector<std::common_type_t<decltype(choices)...>> all{choices...};
+      return all[random() % all.size()];
+    };
+    const bool llama_style = pick(true, false);
+    shape = llama_style ? llama(pick(3, 4, 5), 256, 8, pick(2, 8), 512) : gpt(4, 256, 8, 512);
+    shape.vocab = 1024;
+    shape.tied_embeddings = pick(true, false);
+    shape.dropout = pick(true, false);
+    if (!llama_style) shape.alibi = pick(true, false);
+    if (!llama_style) shape.objective = pick(Objective::next_token, Objective::masked);
+    plan.data =
+        pick(DataParallel::ddp, DataParallel::zero1, DataParallel::zero2, DataParallel::zero3);
+    plan.data_degree = pick(1, 2, 3, 4);
+    plan.tensor = pick(1, 2, 4);
+    plan.context = pick(1, 1, 2);
+    plan.pipeline = pick(1, 2, 3);
+    if (plan.data != DataParallel::ddp && plan.copies() % 2 == 0) plan.shard_degree = pick(0, 2);
+    plan.sequence_parallel = pick(true, false);
+    plan.schedule = pick(Schedule::gpipe, Schedule::one_f_one_b);
+    plan.recompute = pick(Recompute::none, Recompute::selective, Recompute::full);
+    plan.reduce = pick(ReduceWhen::last, ReduceWhen::each);
+    plan.prefetch = pick(0, 1, 2, 9);
+    batch = {.micro_batch = pick(1, 2), .micro_batches = pick(1, 2, 5), .sequence = 128};
+    if (pick(true, false)) interleave(pick(2, 3), pick(1, 2));
+    precision.gradient_reduce = pick(Dtype::fp32, Dtype::bf16);
+    precision.loss_scaling = pick(true, false);
+    software.fusion = pick(Fusion::eager, Fusion::compiled, Fusion::fused, Fusion::own);
+    software.packed_projections = pick(true, false);
+    software.gathered_logits = pick(true, false);
+    software.optimizer = pick(OptimizerKernel::foreach, OptimizerKernel::fused,
+                              OptimizerKernel::per_tensor, OptimizerKernel::lamb);
+    software.flat_parameters =
+        pick(FlatParameters::fsdp1, FlatParameters::fsdp2, FlatParameters::buckets);
+    software.attention =
+        pick(AttentionKernel::flash2, AttentionKernel::unfused, AttentionKernel::fused_softmax);
+    software.fused_norm = pick(true, false);
+    software.accumulation_fusion = pick(true, false);
+    software.tensor_overlap = pick(true, false);
+    software.explicit_prefetch = pick(true, false);
+    software.pipeline_sync = pick(true, false);
+    software.interleaved_overlap = pick(true, false);
+    software.scatter_gather_p2p = pick(true, false);
+    software.context_exchange =
+        pick(ContextExchange::ring, ContextExchange::all_gather, ContextExchange::all_to_all);
+    software.step_sync = pick(true, false);
+    software.gradient_overlap = pick(true, false);
+    software.reduce_scatter = pick(true, false);
+    software.reduce_copy_compute = pick(true, false);
+    software.autocast = pick(true, false);
+    software.clip_gradients = pick(true, false);
+  }
+
+  /// v chunks a stage, of one layer each but for the last, in rounds of as many micro-batches as
+  /// stages.
+  void interleave(std::int64_t v, std::int64_t rounds) {
+    if (plan.pipeline == 1) return;
+    plan.schedule = Schedule::one_f_one_b;
+    plan.virtual_stages = v;
+    batch.micro_batches = rounds * plan.pipeline;
+    plan.stage_layers.assign(static_cast<std::size_t>(plan.parts()), 1);
+    plan.stage_layers.back() = 0;
+    plan.stage_layers[1] = 2;
+    shape.layers = plan.parts();
+  }
+
+  StepProgram make() const {
+    check(shape, plan, batch, "random");
+    return make_step_program(shape, plan, batch, precision, software);
+  }
+};
+
+void check_lanes_of_slots(const engine::Program& role) {
+  std::map<std::uint32_t, std::uint8_t> lane_of_slot;
+  for (const auto& i : role.instructions) {
+    if (i.op != Op::join) continue;
+    const auto [at, fresh] = lane_of_slot.emplace(i.communicator, i.lane);
+    if (!fresh) REQUIRE(at->second == i.lane);
+  }
+}
+
+void check_events(const engine::Program& role) {
+  std::set<std::uint32_t> recorded;
+  for (const auto& i : role.instructions) {
+    if (i.op == Op::record) REQUIRE(recorded.insert(i.arg).second);
+    if (i.op == Op::wait || i.op == Op::host_wait) REQUIRE(recorded.contains(i.arg));
+  }
+  REQUIRE(recorded.size() == role.num_events);
+}
+
+}  // namespace
+
+TEST_CASE("random plans build, keep the lane rules, and every rank reaches the end of the step") {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    std::mt19937 random(seed);
+    const RandomStep made(random);
+    INFO("seed " << seed);
+    const StepProgram step = made.make();
+    REQUIRE(step.roles.size() == static_cast<std::size_t>(made.plan.pipeline));
+    for (const engine::Program& role : step.roles) {
+      check_lanes_of_slots(role);
+      check_events(role);
+    }
+    for (const Kernel& k : step.kernels) {
+      REQUIRE(k.bytes.value > 0);
+      REQUIRE(k.flops.value >= 0);
+    }
+    for (const Collective& c : step.collectives) REQUIRE(c.bytes.value > 0);
+    LaneMachine machine(step, made.plan);
+    REQUIRE(machine.run() == "");
+    REQUIRE((machine.meetings() > 0) == (made.plan.ranks() > 1 && !step.collectives.empty()));
+    REQUIRE(made.make().roles == step.roles);
+  }
+}
+
+TEST_CASE("two steps in a row do not tangle: the second starts where the first ended") {
+  std::mt19937 random(11);
+  for (int i = 0; i < 30; ++i) {
+    const RandomStep made(random);
+    StepProgram step = made.make();
+    for (engine::Program& role : step.roles) {
+      const std::vector<engine::Instruction> once = role.instructions;
+      for (engine::Instruction again : once) {
+        if (again.op == Op::record || again.op == Op::wait || again.op == Op::host_wait)
+          again.arg += role.num_events;
+        role.instructions.push_back(again);
+      }
+      role.num_events *= 2;
+    }
+    REQUIRE(LaneMachine(step, made.plan).run() == "");
+  }
+}
+
+TEST_CASE("a step with repeats is the same step, call by call") {
+  std::size_t repeats = 0;
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    std::mt19937 random(seed);
+    RandomStep made(random);
+    made.batch.micro_batches *= 1 + seed % 8;
+    check(made.shape, made.plan, made.batch, "random");
+    INFO("seed " << seed);
+    const StepProgram whole = made.make();
+    const StepProgram repeating =
+        make_repeating_program(made.shape, made.plan, made.batch, made.precision, made.software);
+    REQUIRE(repeating.kernels == whole.kernels);
+    REQUIRE(repeating.collectives == whole.collectives);
+    REQUIRE(repeating.roles.size() == whole.roles.size());
+    for (std::size_t role = 0; role < whole.roles.size(); ++role) {
+      REQUIRE(engine::unrolled(repeating.roles[role]) == whole.roles[role]);
+      repeats += repeating.roles[role].repeats.size();
+    }
+  }
+  CHECK(repeats > 200);
+}

@@ -1,0 +1,245 @@
+#include "validate/command/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "calibrate/host/facts.hpp"
+#include "calibrate/processes/child_process.hpp"
+#include "engine/check.hpp"
+#include "engine/units_text.hpp"
+#include "sim/files/toml_table.hpp"
+#include "sim/files/whole_file.hpp"
+#include "sim/program/installation.hpp"
+#include "sim/program/today.hpp"
+#include "sim/run/simulate.hpp"
+#include "sim/scenario/catalogue.hpp"
+#include "sim/scenario/file.hpp"
+#include "sim/study/sweep.hpp"
+#include "validate/compare/run_comparison.hpp"
+#include "validate/trainer/ranks/process.hpp"
+#include "validate/trainer/run/run.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+namespace fs = std::filesystem;
+using sim::Arguments;
+using sim::UsageError;
+
+constexpr sim::Option options[] = {
+    {"tolerance", "PERCENT", "", "exit code 5 when a step time is further off"},
+    {"out", "DIR", "", "keep results and timelines there (default: a temporary folder)"},
+    {"report", "DIR", "", "write a dated report into this folder"},
+    {"table", "FILE.h5", "", "the calibration (default: the scenario's own, or host.h5, gpu.h5)"},
+    {"as-calibrated", "", "", "measure nothing anew: the table is whole"},
+    {"quick", "", "", "calibrate with few samples"},
+    {"steps", "N", "", "steps to train at each point (default 60)"},
+    {"warm-up", "N", "", "the first of them, not counted (default 10)"},
+    {"ranks", "KIND", "", "what the ranks are: see stepcast-trainer --help"},
+    {"set", "KEY=VALUE", "", "set any key of the scenario; more may follow, or be repeated"},
+    {"json", "", "", "print JSON"},
+};
+
+struct Point {
+  std::string label;
+  sim::Scenario scenario;
+  fs::path base;  // its files: base + ".toml", ...
+  std::string file(const char* ending) const { return base.string() + ending; }
+};
+
+/// Where the run keeps its files; a temporary folder goes with it.
+class Folder {
+ public:
+  explicit Folder(const std::string& named) : path_(named), temporary_(named.empty()) {
+    std::error_code error;
+    if (temporary_) {
+      std::string pattern = (fs::temp_directory_path() / "stepcast-run-XXXXXX").string();
+      if (mkdtemp(pattern.data()) == nullptr) throw InputError(pattern, "cannot be made");
+      path_ = pattern;
+    }
+    fs::create_directories(path_ / "points", error);
+    if (error) throw InputError("--out", "cannot make the folder '" + named + "'");
+  }
+  ~Folder() {
+    std::error_code error;
+    if (temporary_) fs::remove_all(path_, error);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+  bool temporary_;
+};
+
+std::string label_of(const sim::SweepPoint& point) {
+  std::string label;
+  for (const sim::Setting& setting : point)
+    label += (label.empty() ? "" : ", ") + setting.path.substr(setting.path.rfind('.') + 1) + " " +
+             sim::write_toml_value(setting.value);
+  std::erase(label, '"');
+  return label;
+}
+
+/// The file that the measurements go to: the scenario's last table that is not the shipped one.
+std::string table_of(const Arguments& arguments, const sim::Scenario& scenario) {
+  std::string table = arguments.get("table");
+  for (const std::string& name : scenario.tables)
+    if (arguments.get("table").empty() && name != "published") table = name;
+  if (table.empty()) table = trains_on_gpus(scenario) ? "gpu" : "host";
+  return fs::path(table).has_extension() ? fs::absolute(table).string()
+                                         : sim::beside_program(table + ".h5");
+}
+
+std::vector<Point> points_of(const Arguments& arguments, const fs::path& folder) {
+  if (arguments.positional().empty()) throw UsageError("which scenario?", run_verb.example);
+  const std::string& file = arguments.positional()[0];
+  sim::TomlValue document = sim::read_toml_file(file);
+  for (const auto& [key, value] : sim::settings_of(run_verb, arguments))
+    sim::override_key(document, key, value);
+  const sim::Study study = sim::read_study(std::move(document));
+  const sim::Catalogue catalogue = sim::Catalogue::standard();
+  std::vector<Point> points;
+  for (std::size_t i = 0; i < study.num_points(); ++i) {
+    const sim::SweepPoint at = study.point(i);
+    Point point{label_of(at), sim::read_scenario(study.document_of(at), catalogue),
+                folder / "points" / fmt::format("{:04}", points.size() + 1)};
+    check_trainable(point.scenario);
+    point.scenario.tables = {table_of(arguments, point.scenario)};
+    if (point.label.empty()) point.label = point.scenario.title;
+    points.push_back(std::move(point));
+  }
+  return points;
+}
+
+/// Runs a program of ours beside this one; its exit code.
+int run_sister(const std::string& name, std::vector<std::string> words) {
+  const std::string program = sim::beside_program(name);
+  if (!fs::exists(program)) throw InputError(program, "is missing");
+  return run_program(program, words);
+}
+
+int calibrate_points(const Arguments& arguments, const std::vector<Point>& points) {
+  if (arguments.has("as-calibrated")) return sim::exit_ok;
+  const char* device = trains_on_gpus(points.front().scenario) ? "cuda" : "host";
+  std::vector<std::string> words{
+      "run", "--device", device, "--out", points.front().scenario.tables.front(), "--resume"};
+  if (arguments.has("quick")) words.emplace_back("--quick");
+  for (const Point& point : points) {
+    words.emplace_back("--for");
+    words.push_back(point.file(".toml"));
+  }
+  return run_sister("stepcast-calibrate", std::move(words));
+}
+
+int train(const Arguments& arguments, const Point& point) {
+  std::vector<std::string> words{point.file(".toml"), "--out", point.file(".results.json"),
+                                 "--timeline", point.file(".measured.json")};
+  for (const char* option : {"steps", "warm-up", "ranks"})
+    if (arguments.has(option)) {
+      words.push_back(std::string("--") + option);
+      words.push_back(arguments.get(option));
+    }
+  const int code = run_sister("stepcast-trainer", words);
+  if (code != sim::exit_rank_lost) return code;
+  std::fprintf(stderr, "once more: the other points are worth a second try\n");
+  return run_sister("stepcast-trainer", std::move(words));
+}
+
+struct Simulated {
+  sim::StepReport report;
+  sim::Timeline timeline;
+};
+
+RunComparison compare_point(const Point& point, Simulated simulated) {
+  const TrainerResults measured = read_results(point.file(".results.json"));
+  std::vector<sim::Timeline> both = sim::read_timelines(point.file(".measured.json"));
+  if (both.size() != 1) throw InputError(point.file(".measured.json"), "has more than one step");
+  both.push_back(std::move(simulated.timeline));
+  sim::write_timelines(point.file(".timeline.json"), both);
+  return compare_run(point.label, measured, both[0], simulated.report, both[1]);
+}
+
+/// Trains and compares point by point until one fails, whose exit code it returns; what is done is
+/// kept in `comparisons`. Simulates first: a time that is not known shows before minutes of
+/// training.
+int run_points(const Arguments& arguments, const std::vector<Point>& points, const fs::path& folder,
+               std::vector<RunComparison>& comparisons) {
+  for (const Point& point : points) {
+    std::fprintf(stderr, "%zu of %zu: %s\n", comparisons.size() + 1, points.size(),
+                 point.label.c_str());
+    Simulated simulated;
+    simulated.report = sim::simulate_timeline(point.scenario, simulated.timeline);
+    if (const int code = train(arguments, point); code != sim::exit_ok) return code;
+    comparisons.push_back(compare_point(point, std::move(simulated)));
+    sim::write_whole(folder / "comparison.json", json_of(comparisons) + "\n");
+  }
+  return sim::exit_ok;
+}
+
+void write_report(const Arguments& arguments, const std::vector<RunComparison>& points) {
+  const fs::path scenario = arguments.positional()[0];
+  std::error_code error;  // shows when the file is written
+  fs::create_directories(arguments.get("report"), error);
+  const fs::path path = fs::path(arguments.get("report")) /
+                        fmt::format("{}_{}.md", scenario.stem().string(), sim::today());
+  std::string text = fmt::format(
+      "# Measured beside simulated: {}\n\nMeasured {} (UTC) by `stepcast validate run {}` on {} "
+      "(host: {}, kernel {}).\n`error` is simulated over measured "
+      "less one; `+-` is how much the measured steps vary.\n\n```\n{}```\n",
+      scenario.filename().string(), sim::today(), scenario.filename().string(),
+      points.front().device, calibrate::host::clocks(), calibrate::host::system_name(),
+      table_of(points));
+  for (const RunComparison& c : points) text += "\n```\n" + text_of(c) + "```\n";
+  sim::write_whole(path, text);
+}
+
+std::string text_of(const std::vector<RunComparison>& points) {
+  std::string text;
+  for (const RunComparison& c : points) text += text_of(c) + "\n";
+  return points.size() > 1 ? text + table_of(points) : text;
+}
+
+double tolerance_of(const Arguments& arguments) {
+  const std::string text = arguments.get("tolerance");
+  double percent = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  if (error != std::errc{} || end != text.data() + text.size() || !(percent >= 0.0))
+    throw UsageError("'--tolerance " + text + "' is no percentage");
+  return percent / 100;
+}
+
+}  // namespace
+
+const sim::Verb run_verb{"validate run",
+                         "SCENARIO.toml",
+                         1,
+                         "Trains a scenario, or every point of its sweep, and simulates the same.",
+                         options,
+                         "stepcast validate run scenarios/host_circle.toml --tolerance 20"};
+
+int command_run(const Arguments& arguments) {
+  const double tolerance = arguments.has("tolerance") ? tolerance_of(arguments) : 0.0;
+  const Folder folder(arguments.get("out"));
+  const std::vector<Point> points = points_of(arguments, folder.path());
+  for (const Point& point : points)
+    sim::write_whole(point.file(".toml"), sim::write_toml(sim::resolved_document(point.scenario)));
+  if (const int code = calibrate_points(arguments, points); code != sim::exit_ok) return code;
+  std::vector<RunComparison> comparisons;
+  const int code = run_points(arguments, points, folder.path(), comparisons);
+  if (comparisons.empty()) return code;
+  std::fputs((arguments.has("json") ? json_of(comparisons) + "\n" : text_of(comparisons)).c_str(),
+             stdout);
+  if (arguments.has("report")) write_report(arguments, comparisons);
+  if (code != sim::exit_ok) return code;
+  const bool within = !arguments.has("tolerance") || worst_error(comparisons) <= tolerance;
+  return within ? sim::exit_ok : sim::exit_too_inaccurate;
+}
+
+}  // namespace stepcast::validate

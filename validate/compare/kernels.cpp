@@ -1,0 +1,204 @@
+#include "validate/compare/kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "calibrate/rows/source_key.hpp"
+#include "engine/check.hpp"
+#include "sim/files/toml_value.hpp"
+#include "sim/kernels/attention_times.hpp"
+#include "sim/kernels/gemm_times.hpp"
+#include "sim/tables/gpu_names.hpp"
+#include "sim/tables/provenance.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+using sim::AttentionRow;
+using sim::AttentionTimes;
+using sim::GemmRow;
+using sim::GemmTimes;
+using workloads::AttentionKernel;
+using workloads::Dtype;
+
+/// Why a row cannot be predicted.
+struct Unpredictable {
+  std::string reason;
+};
+
+/// "fp16(fp32 acc)" runs as fp16; fp8 with scaling of its own is another kernel.
+Dtype dtype_of(const std::string& text) {
+  if (text.starts_with("fp16")) return Dtype::fp16;
+  if (text.starts_with("bf16")) return Dtype::bf16;
+  if (text == "fp8") return Dtype::fp8;
+  throw Unpredictable{"dtype " + text};
+}
+
+AttentionKernel implementation_of(const std::string& name) {
+  using enum AttentionKernel;
+  for (const AttentionKernel kernel : {flash2, flash3, cudnn, memory_efficient, unfused})
+    if (sim::implementation_name(kernel) == name) return kernel;
+  throw Unpredictable{"attention implementation " + name};
+}
+
+bool same_shape(const GemmRow& a, const GemmRow& b) {
+  return a.m == b.m && a.n == b.n && a.k == b.k;
+}
+
+bool same_shape(const AttentionRow& a, const AttentionRow& b) {
+  return a.implementation == b.implementation && a.pass == b.pass && a.mask == b.mask &&
+         a.batch == b.batch && a.heads == b.heads && a.sequence == b.sequence &&
+         a.head_dim == b.head_dim;
+}
+
+/// Rows of the pool that a prediction of `row` may see.
+template <class Row>
+struct Visible {
+  std::vector<Row> rows;
+  bool source_left_out = false;
+};
+
+template <class Row>
+Visible<Row> visible_to(const Row& row, const std::vector<Row>& pool, const std::string& gpu,
+                        LeaveOut leave_out) {
+  if (leave_out == LeaveOut::source) {
+    Visible<Row> out{calibrate::without_source(pool, calibrate::source_key(row.source)), true};
+    const auto serves = [&](const Row& other) {
+      return other.source.confidence != "low" &&
+             sim::kinship(other.gpu, gpu) <= sim::Kinship::same_chip;
+    };
+    if (std::any_of(out.rows.begin(), out.rows.end(), serves)) return out;
+  }
+  Visible<Row> out{pool, false};
+  std::erase_if(out.rows, [&](const Row& other) { return same_shape(row, other); });
+  return out;
+}
+
+class Predictor {
+ public:
+  Predictor(const sim::CalibrationTable& pool, const sim::Catalogue& catalogue, LeaveOut leave_out)
+      : pool_(pool), leave_out_(leave_out) {
+    for (const std::string& name : catalogue.names("gpus"))
+      gpus_.push_back(catalogue.gpu(sim::toml_text(name, "gpus")));
+  }
+
+  template <class Row>
+  ComparedRow compare(const Row& row, const std::string& kind) const {
+    ComparedRow out;
+    out.gpu = row.gpu;
+    out.kind = kind;
+    try {
+      predict(row, out);
+      if (row.source.confidence == "low") out.not_scored = "low confidence";
+    } catch (const Unpredictable& why) {
+      out.not_scored = why.reason;
+    }
+    return out;
+  }
+
+ private:
+  const topology::GpuSpec& gpu_of(const std::string& name) const {
+    for (const topology::GpuSpec& gpu : gpus_)
+      if (sim::kinship(name, gpu.name) == sim::Kinship::same) return gpu;
+    throw Unpredictable{name + " is not in the catalogue"};
+  }
+
+  static std::string left_out(bool source) { return source ? "source" : "shape"; }
+
+  void predict(const GemmRow& row, ComparedRow& out) const {
+    const topology::GpuSpec& gpu = gpu_of(row.gpu);
+    const sim::GemmShape shape{row.m, row.n, row.k, 1};
+    out.what = fmt::format("{} x {} x {} {}{}", row.m, row.n, row.k, row.dtype,
+                           row.layout.empty() ? "" : " " + row.layout);
+    if (row.data == "zeros") throw Unpredictable{"a product of zeros"};
+    const Dtype dtype = dtype_of(row.dtype);
+    // As the model reads the row: times on small data are corrected to random data.
+    GemmRow trusted = row;
+    trusted.source.confidence = "high";
+    const auto truth = GemmTimes({trusted}, gpu).time_of(shape, dtype);
+    const auto visible = visible_to(row, pool_.gemm, gpu.name, leave_out_);
+    const auto time = GemmTimes(visible.rows, gpu).time_of(shape, dtype);
+    if (!truth || !time) throw Unpredictable{"no peak of " + row.dtype + " on " + gpu.name};
+    out.measured = truth->duration;
+    out.predicted = time->duration;
+    out.provenance = sim::name_of(time->provenance);
+    out.group = {gpu.name, "gemm", left_out(visible.source_left_out)};
+  }
+
+  void predict(const AttentionRow& row, ComparedRow& out) const {
+    const topology::GpuSpec& gpu = gpu_of(row.gpu);
+    out.what = fmt::format("b {} h {} s {} d {} {} {}", row.batch, row.heads, row.sequence,
+                           row.head_dim, row.mask, row.implementation);
+    if (row.mask == "not_stated") throw Unpredictable{"mask not stated"};
+    if (row.batch < 1 || row.heads < 1) throw Unpredictable{"batch or heads not stated"};
+    const AttentionKernel kernel = implementation_of(row.implementation);
+    const auto visible = visible_to(row, pool_.attention, gpu.name, leave_out_);
+    const AttentionTimes times(visible.rows, gpu);
+    double flops = 0;
+    Duration predicted{};
+    for (const bool backward : {false, true}) {
+      if (row.pass == (backward ? "forward" : "backward")) continue;
+      const sim::AttentionShape shape{.batch = row.batch,
+                                      .heads = row.heads,
+                                      .sequence = row.sequence,
+                                      .head_dim = row.head_dim,
+                                      .causal = row.mask == "causal",
+                                      .backward = backward};
+      const auto time = times.time_of(shape, kernel);
+      if (!time) throw Unpredictable{"no attention rate for " + gpu.name + " is left"};
+      flops += shape.flops();
+      predicted += time->duration;
+      out.provenance = sim::name_of(time->provenance);
+    }
+    out.measured = to_duration(flops / row.rate.value);
+    out.predicted = predicted;
+    out.group = {gpu.name, out.kind + " " + row.implementation, left_out(visible.source_left_out)};
+  }
+
+  const sim::CalibrationTable& pool_;
+  LeaveOut leave_out_;
+  std::vector<topology::GpuSpec> gpus_;
+};
+
+}  // namespace
+
+Comparison compare_kernels(const std::string& file, const std::vector<MeasuredRow>& rows,
+                           const sim::CalibrationTable& known, const sim::Catalogue& catalogue,
+                           LeaveOut leave_out) {
+  Comparison out{.file = file,
+                 .title = "Kernels",
+                 .left_out = {},
+                 .notes = {},
+                 .group_headings = {"GPU", "kernel", "left out"},
+                 .rows = {}};
+  const bool source = leave_out == LeaveOut::source;
+  out.left_out = source ? "source" : "shape";
+  out.notes = {source
+                   ? "Leave-one-source-out; where no other source has measured the GPU, only the "
+                     "rows of the same shape are left out."
+                   : "Leave-one-shape-out: other shapes of the same source are seen.",
+               "The model's constants are not refitted: some were chosen with published rows in "
+               "view.",
+               "Products timed on small data are compared as the model reads them "
+               "(sim/kernels/gemm_times.cpp)."};
+  const sim::CalibrationTable pool = pool_of(known, rows);
+  const Predictor predictor(pool, catalogue, leave_out);
+  for (const MeasuredRow& row : rows) {
+    std::optional<ComparedRow> compared;
+    for (const GemmRow& gemm : row.table.gemm) compared = predictor.compare(gemm, row.kind);
+    for (const AttentionRow& a : row.table.attention) compared = predictor.compare(a, row.kind);
+    if (!compared) {
+      ++out.other_kinds;
+      continue;
+    }
+    compared->line = row.line;
+    out.rows.push_back(std::move(*compared));
+  }
+  if (out.rows.empty()) throw InputError(file, "holds no gemm or attention row");
+  return out;
+}
+
+}  // namespace stepcast::validate

@@ -1,0 +1,24 @@
+// Measured matrix products and attention kernels beside the kernel model.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/scenario/catalogue.hpp"
+#include "validate/compare/comparison.hpp"
+#include "validate/compare/measurements.hpp"
+
+namespace stepcast::validate {
+
+/// What a prediction does not see.
+enum class LeaveOut : std::uint8_t {
+  source,  // all rows of the row's own source; only its shape where no other source has that GPU
+  shape,   // the rows of this very shape
+};
+
+/// Every gemm and attention row of `rows`, predicted from `known` and from the other rows.
+Comparison compare_kernels(const std::string& file, const std::vector<MeasuredRow>& rows,
+                           const sim::CalibrationTable& known, const sim::Catalogue& catalogue,
+                           LeaveOut leave_out = LeaveOut::source);
+
+}  // namespace stepcast::validate

@@ -1,0 +1,133 @@
+#include "validate/published/command.hpp"
+
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "engine/check.hpp"
+#include "sim/files/csv.hpp"
+#include "sim/files/whole_file.hpp"
+#include "sim/program/interrupt.hpp"
+#include "sim/program/progress.hpp"
+#include "validate/compare/figure.hpp"
+#include "validate/published/report.hpp"
+#include "validate/published/scenario.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+constexpr sim::Option options[] = {
+    {"out", "DIR", "", "also write rows.csv, report.json, report.md and figure.svg there"},
+    {"only", "ID", "", "only rows whose id begins so"},
+    {"show", "ID", "", "print the scenario of this row, as a file for stepcast run"},
+    {"threads", "N", "", "rows to run at once (default: all cores)"},
+    {"fail-above", "PERCENT", "", "exit code 5 when the mean of the sources' medians is larger"},
+    {"json", "", "", "print JSON"},
+    {"quiet", "", "", "no progress"},
+};
+
+unsigned threads_of(const sim::Arguments& arguments) {
+  const std::string text = arguments.get("threads");
+  if (text.empty()) return std::max(1U, std::thread::hardware_concurrency());
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 1)
+    throw sim::UsageError("'--threads " + text + "' is no number of threads");
+  return value;
+}
+
+std::optional<double> limit_of(const sim::Arguments& arguments) {
+  const std::string text = arguments.get("fail-above");
+  if (text.empty()) return std::nullopt;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !(value >= 0))
+    throw sim::UsageError("'--fail-above " + text + "' is no percentage");
+  return value / 100;
+}
+
+std::string shipped_file(const sim::Catalogue& catalogue) {
+  const std::filesystem::path folder = catalogue.directory();
+  return (folder.parent_path() / "validate" / "published" / "training.csv").string();
+}
+
+std::string figure_of(const std::vector<PublishedResult>& results) {
+  std::vector<FigurePoint> points;
+  for (const PublishedResult& r : results)
+    if (r.scored()) points.push_back({r.measured_s, *r.predicted_s, r.row.source_key()});
+  return scatter_svg(points,
+                     {"Published training steps: predicted against measured", "measured step [s]",
+                      "predicted step [s]"},
+                     0.1);
+}
+
+void write_reports(const std::string& directory, const std::string& file,
+                   const std::vector<PublishedResult>& results) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) throw InputError(directory, "cannot be made: " + error.message());
+  const fs::path folder(directory);
+  sim::write_whole(folder / "rows.csv", published_csv(results));
+  sim::write_whole(folder / "report.json", published_json(file, results) + "\n");
+  sim::write_whole(folder / "report.md", published_markdown(results));
+  sim::write_whole(folder / "figure.svg", figure_of(results));
+}
+
+int show(const std::string& file, const std::vector<PublishedRow>& rows, const std::string& id,
+         const sim::Catalogue& catalogue) {
+  for (const PublishedRow& row : rows) {
+    if (row.id != id) continue;
+    const std::string where = file + ":" + std::to_string(row.line);
+    const RowScenario made = ScenarioMaker(catalogue).scenario_of(row, where);
+    if (!made.scenario) throw InputError(where, id + " is refused: " + made.refused);
+    for (const std::string& sentence : made.assumed)
+      std::printf("# assumed: %s\n", sentence.c_str());
+    std::fputs(sim::write_toml(made.document).c_str(), stdout);
+    return sim::exit_ok;
+  }
+  throw InputError(file, "no row has the id " + id);
+}
+
+}  // namespace
+
+const sim::Verb published_verb{
+    "validate published",
+    "[FILE.csv]",
+    1,
+    "Published training runs (without a file: those that are shipped) beside the simulation: every "
+    "row a scenario, no tuning by row or source; beside it the best of one constant MFU per GPU.",
+    options,
+    "stepcast validate published --out report"};
+
+int run_published(const sim::Arguments& arguments) {
+  const sim::Catalogue catalogue = sim::Catalogue::standard();
+  const auto& files = arguments.positional();
+  const std::string file = files.empty() ? shipped_file(catalogue) : files[0];
+  const std::vector<PublishedRow> rows = published_rows(sim::read_csv(file));
+  if (const std::string id = arguments.get("show"); !id.empty())
+    return show(file, rows, id, catalogue);
+  const auto limit = limit_of(arguments);
+
+  PublishedOptions wanted;
+  wanted.threads = threads_of(arguments);
+  wanted.only = arguments.get("only");
+  sim::Progress progress(rows.size(), sim::Progress::style_for(arguments.has("quiet")));
+  wanted.progress = [&](std::size_t done, std::size_t) { progress.show(done); };
+  const std::string name = files.empty() ? "the shipped table" : file;
+  std::vector<PublishedResult> results = predict_published(file, rows, catalogue, wanted);
+  add_baseline(results);
+  if (const std::string out = arguments.get("out"); !out.empty()) write_reports(out, name, results);
+  const std::string text =
+      arguments.has("json") ? published_json(name, results) + "\n" : published_text(name, results);
+  std::fputs(text.c_str(), stdout);
+  if (sim::stop_requested()) return sim::stop_code();
+  if (!limit) return sim::exit_ok;
+  const PublishedSummary summary = summary_of(results);
+  return summary.ours && summary.mean_source_median <= *limit ? sim::exit_ok
+                                                              : sim::exit_too_inaccurate;
+}
+
+}  // namespace stepcast::validate

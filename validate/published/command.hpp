@@ -1,0 +1,13 @@
+// The verb `validate published`.
+#pragma once
+
+#include "sim/program/command_line.hpp"
+
+namespace stepcast::validate {
+
+extern const sim::Verb published_verb;
+
+/// Returns the exit code; throws UsageError and InputError.
+int run_published(const sim::Arguments& arguments);
+
+}  // namespace stepcast::validate

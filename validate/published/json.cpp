@@ -1,0 +1,88 @@
+#include <nlohmann/json.hpp>
+
+#include "validate/published/report.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json score_json(const std::optional<ErrorScore>& score) {
+  if (!score) return nullptr;
+  return {
+      {"median", score->median}, {"mean", score->mape}, {"p90", score->p90}, {"bias", score->bias}};
+}
+
+Json row_json(const PublishedResult& r) {
+  const bool compared = r.predicted_s && r.measured_s > 0;
+  const double tokens = static_cast<double>(r.row.global_batch_seqs.value_or(0)) *
+                        static_cast<double>(r.row.seq_len.value_or(0)) /
+                        static_cast<double>(std::max<std::int64_t>(1, r.row.gpus.value_or(1)));
+  return {{"id", r.row.id},
+          {"measured_step_time_s", r.measured_s > 0 ? Json(r.measured_s) : Json(nullptr)},
+          {"predicted_step_time_s", number(r.predicted_s)},
+          {"error", compared ? Json(r.error()) : Json(nullptr)},
+          {"memory_gib_per_gpu", number(r.memory_gib)},
+          {"refused", r.refused.empty() ? Json(nullptr) : Json(r.refused)},
+          {"predicted_tokens_per_s_per_gpu",
+           r.predicted_s ? Json(tokens / *r.predicted_s) : Json(nullptr)},
+          {"constant_mfu_step_time_s", number(r.baseline_s)},
+          {"measured_memory_gib_per_gpu", number(r.row.mem_gib_per_gpu)},
+          {"scored", r.scored()},
+          {"provenance", r.row.confidence},
+          {"assumed", r.assumed},
+          {"warnings", r.warnings}};
+}
+
+Json source_json(const SourceScore& s) {
+  return {{"id", s.key},
+          {"source", s.source},
+          {"rows", s.rows},
+          {"in_scope", s.in_scope},
+          {"predicted", s.predicted},
+          {"error", score_json(s.ours)},
+          {"constant_mfu_error", score_json(s.baseline)},
+          {"rank_correlation", number(s.rank_correlation)},
+          {"groups", s.groups},
+          {"worst", s.worst}};
+}
+
+Json summary_json(const std::string& file, const PublishedSummary& s) {
+  Json refusals = Json::array();
+  for (const auto& [reason, rows] : s.refusals)
+    refusals.push_back({{"why", reason}, {"rows", rows}});
+  return {{"file", file},
+          {"rows", s.rows},
+          {"scorable", s.scorable},
+          {"in_scope", s.in_scope},
+          {"predicted", s.predicted},
+          {"error", score_json(s.ours)},
+          {"constant_mfu_error", score_json(s.baseline)},
+          {"sources", s.sources},
+          {"mean_source_median", s.mean_source_median},
+          {"constant_mfu_mean_source_median", s.baseline_mean_source_median},
+          {"rank_correlation", number(s.rank_correlation)},
+          {"constant_mfu_rank_correlation", number(s.baseline_rank_correlation)},
+          {"groups", s.groups},
+          {"memory_rows", s.memory_rows},
+          {"memory_error", score_json(s.memory)},
+          {"predicted_out_of_memory", s.too_large},
+          {"refused", refusals}};
+}
+
+}  // namespace
+
+std::string published_json(const std::string& file, const std::vector<PublishedResult>& results) {
+  const PublishedSummary summary = summary_of(results);
+  Json out;
+  out["summary"] = summary_json(file, summary);
+  out["sources"] = Json::array();
+  for (const SourceScore& source : summary.by_source) out["sources"].push_back(source_json(source));
+  out["rows"] = Json::array();
+  for (const PublishedResult& result : results) out["rows"].push_back(row_json(result));
+  return out.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace stepcast::validate

@@ -1,0 +1,160 @@
+#include "validate/published/model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/check.hpp"
+#include "sim/files/toml_table.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+using sim::TomlValue;
+
+/// Beyond this the shape is another model than the one that was counted (experts, a second stack).
+constexpr double parameters_agree_within = 0.25;
+
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+void put(TomlValue& table, const char* key, std::int64_t value) {
+  table.set(key, {value, table.where});
+}
+
+/// Multiply-add weights of the blocks and of one vocabulary matrix, in parameters.
+double parameters(const PublishedRow& row, std::int64_t ffn_matrices, std::int64_t ffn,
+                  std::int64_t vocab) {
+  const auto h = static_cast<double>(*row.hidden), f = static_cast<double>(ffn);
+  const auto kv_share =
+      static_cast<double>(row.kv_heads.value_or(*row.heads)) / static_cast<double>(*row.heads);
+  const double attention = h * h * (2.0 + 2.0 * kv_share);
+  return static_cast<double>(*row.layers) *
+             (attention + static_cast<double>(ffn_matrices) * h * f) +
+         h * static_cast<double>(vocab);
+}
+
+/// 4 h; with a gate two thirds of it, up to the next multiple of 256 (arXiv 2302.13971 and Meta's
+/// llama model.py: 11008 for 4096).
+std::int64_t usual_ffn(std::int64_t hidden, bool gated) {
+  constexpr std::int64_t multiple = 256;
+  if (!gated) return 4 * hidden;
+  return (8 * hidden / 3 + multiple - 1) / multiple * multiple;
+}
+
+const char* missing_size(const PublishedRow& row) {
+  if (!row.layers || !row.hidden || !row.heads) return "the row does not state the model's shape";
+  if (*row.layers < 1 || *row.hidden < 1 || *row.heads < 1) return "a model of size 0";
+  if (*row.hidden % *row.heads != 0) return "the heads do not divide the hidden size";
+  return nullptr;
+}
+
+}  // namespace
+
+PublishedModels::PublishedModels(const std::string& file) {
+  const TomlValue document = sim::read_toml_file(file);
+  sim::TableReader reader(document, "");
+  const TomlValue* list = reader.required("family", reader.value("family"));
+  reader.finish();
+  if (list->array() == nullptr)
+    throw InputError(list->where, "'family' must be written [[family]]");
+  for (const TomlValue& item : *list->array()) {
+    if (item.table() == nullptr) throw InputError(item.where, "a [[family]] must be a table");
+    sim::TableReader table(item, "family");
+    Family family;
+    family.members = sim::toml_table(item.where);
+    family.name = table.required("name", table.text("name"));
+    family.match = table.required("match", table.texts("match"));
+    family.refused = table.text("refused").value_or("");
+    family.vocab = table.integer("vocab").value_or(0);
+    for (const sim::TomlEntry& entry : *item.table()) {
+      const bool word = entry.key == "activation" && entry.value.text() != nullptr;
+      if (word && *entry.value.text() == "from_parameters") {
+        family.activation_from_parameters = true;
+        continue;
+      }
+      const auto& key = entry.key;
+      if (key != "name" && key != "match" && key != "refused" && key != "vocab" && key != "source")
+        family.members.set(key, entry.value);
+    }
+    families_.push_back(std::move(family));
+  }
+  const bool all = !families_.empty() && families_.back().match == std::vector<std::string>{"*"};
+  if (!all)
+    throw InputError(document.where, "the last [[family]] must match every model",
+                     "match = [\"*\"]");
+}
+
+const PublishedModels::Family& PublishedModels::family_of(const PublishedRow& row) const {
+  const std::string name = lower(row.model);
+  for (const Family& family : families_)
+    for (const std::string& word : family.match)
+      if (word == "*" || name.find(word) != std::string::npos) return family;
+  throw BrokenPromise("the last family matches every model");
+}
+
+PublishedModel PublishedModels::of(const PublishedRow& row, std::int64_t vocab_multiple) const {
+  const Family& family = family_of(row);
+  PublishedModel out;
+  if (!family.refused.empty()) return out.refused = family.refused, out;
+  if (row.ep.value_or(1) > 1) return out.refused = "mixture of experts", out;
+  if (const char* why = missing_size(row)) return out.refused = why, out;
+
+  std::int64_t vocab = row.vocab.value_or(0);
+  if (vocab == 0) {
+    vocab = family.vocab;
+    out.assumed.push_back(fmt::format("vocabulary {} ({})", vocab, family.name));
+  }
+  const std::int64_t multiple = std::max<std::int64_t>(1, vocab_multiple);
+  const std::int64_t padded = (vocab + multiple - 1) / multiple * multiple;
+
+  out.table = family.members;
+  bool gated = true;
+  if (const TomlValue* activation = family.members.find("activation"))
+    gated = *activation->text() == "swiglu";
+  std::int64_t ffn = row.ffn_hidden.value_or(0);
+  if (ffn == 0) {
+    ffn = usual_ffn(*row.hidden, gated);
+    out.assumed.push_back(fmt::format("MLP of width {}", ffn));
+  }
+  const double stated = row.params_b.value_or(0.0) * 1e9;
+  if (family.activation_from_parameters) {
+    gated = stated == 0.0 || std::abs(parameters(row, 3, ffn, 2 * vocab) - stated) <=
+                                 std::abs(parameters(row, 2, ffn, vocab) - stated);
+    out.assumed.push_back(
+        fmt::format("{} blocks, by the count of parameters", gated ? "Llama" : "GPT"));
+    if (!gated) {
+      out.table.set("norm", sim::toml_text("layernorm", out.table.where));
+      out.table.set("activation", sim::toml_text("gelu", out.table.where));
+    }
+  }
+  if (stated > 0.0) {
+    const double one = parameters(row, gated ? 3 : 2, ffn, vocab);
+    const double two = parameters(row, gated ? 3 : 2, ffn, 2 * vocab);
+    if (stated < (1 - parameters_agree_within) * one ||
+        stated > (1 + parameters_agree_within) * two)
+      return out.refused = "the shape does not give the parameters that the row states", out;
+  }
+  out.table.set("name", sim::toml_text(row.model, out.table.where));
+  put(out.table, "layers", *row.layers);
+  put(out.table, "hidden", *row.hidden);
+  put(out.table, "heads", *row.heads);
+  put(out.table, "kv_heads", row.kv_heads.value_or(*row.heads));
+  put(out.table, "ffn_hidden", ffn);
+  put(out.table, "vocab", padded);
+  const TomlValue* rope = out.table.find("rope");
+  const TomlValue* alibi = out.table.find("alibi");
+  const bool rotary = rope == nullptr || std::get<bool>(rope->data);
+  if (!rotary && (alibi == nullptr || !std::get<bool>(alibi->data))) {
+    const TomlValue* positions = out.table.find("max_positions");
+    const std::int64_t usual = positions == nullptr ? 0 : std::get<std::int64_t>(positions->data);
+    put(out.table, "max_positions", std::max(usual, row.seq_len.value_or(0)));
+  }
+  return out;
+}
+
+}  // namespace stepcast::validate

@@ -1,0 +1,72 @@
+#include "validate/published/published.hpp"
+
+#include <mutex>
+
+#include "engine/check.hpp"
+#include "sim/program/interrupt.hpp"
+#include "sim/program/parallel.hpp"
+#include "sim/run/simulate.hpp"
+#include "validate/published/scenario.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+
+double measured_step(const PublishedRow& row) {
+  if (row.step_time_s && *row.step_time_s > 0) return *row.step_time_s;
+  if (!row.tokens_per_s_per_gpu || !(*row.tokens_per_s_per_gpu > 0)) return 0.0;
+  const double tokens = static_cast<double>(row.global_batch_seqs.value_or(0)) *
+                        static_cast<double>(row.seq_len.value_or(0));
+  return tokens / (static_cast<double>(row.gpus.value_or(1)) * *row.tokens_per_s_per_gpu);
+}
+
+void predict(const ScenarioMaker& maker, PublishedResult& result, const std::string& file) {
+  const std::string where = file + ":" + std::to_string(result.row.line);
+  RowScenario made = maker.scenario_of(result.row, where);
+  result.assumed = std::move(made.assumed);
+  result.refused = std::move(made.refused);
+  if (!made.scenario) return;
+  try {
+    const sim::StepReport report = sim::simulate(*made.scenario);
+    result.predicted_s = seconds(report.step_time);
+    result.memory_gib = static_cast<double>(report.memory.total().value) / gib;
+    result.gpu_memory_gib = static_cast<double>(made.scenario->node.gpu.memory.value) / gib;
+    result.warnings = report.warnings;
+  } catch (const InputError& error) {
+    result.refused = error.problem();
+  } catch (const std::exception& error) {  // ours; the other rows are not lost to it
+    const std::string what = error.what();
+    result.refused = "internal error: " + what.substr(0, what.find('\n'));
+  }
+}
+
+}  // namespace
+
+std::vector<PublishedResult> predict_published(const std::string& file,
+                                               const std::vector<PublishedRow>& rows,
+                                               const sim::Catalogue& catalogue,
+                                               const PublishedOptions& options) {
+  const ScenarioMaker maker(catalogue);
+  std::vector<PublishedResult> results;
+  for (const PublishedRow& row : rows) {
+    if (row.id.rfind(options.only, 0) != 0) continue;
+    const RowScope scope = scope_of(row);
+    PublishedResult& result = results.emplace_back();
+    result.row = row;
+    result.gpu_kind = scope.gpu_kind;
+    result.in_scope = scope.in_scope;
+    result.measured_s = measured_step(row);
+  }
+  for (PublishedResult& result : results) result.refused = "interrupted";  // until it is predicted
+  std::mutex shown;
+  std::size_t done = 0;
+  sim::for_each_index(results.size(), options.threads, sim::stop_requested(), [&](std::size_t i) {
+    predict(maker, results[i], file);
+    const std::lock_guard lock(shown);
+    if (options.progress) options.progress(++done, results.size());
+  });
+  return results;
+}
+
+}  // namespace stepcast::validate

@@ -1,0 +1,49 @@
+// Published training runs beside what stepcast predicts for them: one scenario per row, no tuning
+// by row or source, and beside it the one-constant baseline that every model must beat.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/scenario/catalogue.hpp"
+#include "validate/published/row.hpp"
+
+namespace stepcast::validate {
+
+struct PublishedResult {
+  PublishedRow row;
+  std::string gpu_kind;   // "A100": rows of one kind share a constant of the baseline
+  bool in_scope = false;  // dense, fp16 or bf16, on V100, A100, H100 or H200: what is scored
+  double measured_s = 0;  // of one step; from tokens/s where no time is stated. 0: neither
+  std::optional<double> predicted_s;
+  std::optional<double> baseline_s;   // one MFU per kind of GPU, fitted on the rows in scope
+  std::optional<double> memory_gib;   // of the fullest GPU
+  double gpu_memory_gib = 0;          // what that GPU has
+  std::string refused;                // why there is no prediction
+  std::vector<std::string> assumed;   // what the row does not state and which default stands for it
+  std::vector<std::string> warnings;  // of the simulation
+
+  bool scored() const { return in_scope && row.scorable && predicted_s && measured_s > 0; }
+  /// predicted / measured - 1.
+  double error() const { return *predicted_s / measured_s - 1.0; }
+  double baseline_error() const { return *baseline_s / measured_s - 1.0; }
+};
+
+struct PublishedOptions {
+  unsigned threads = 1;
+  std::string only;  // ids that begin with this; empty: all
+  std::function<void(std::size_t done, std::size_t all)> progress;  // may be empty
+};
+
+/// Predicts every row. Never throws for a row: a row that cannot be simulated says why in
+/// `refused`. Stops early, with the remaining rows refused as interrupted, when sim::interrupted().
+/// `file` names the rows in messages.
+std::vector<PublishedResult> predict_published(const std::string& file,
+                                               const std::vector<PublishedRow>& rows,
+                                               const sim::Catalogue& catalogue,
+                                               const PublishedOptions& options);
+
+}  // namespace stepcast::validate

@@ -1,0 +1,147 @@
+#include "validate/published/report.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "sim/files/csv.hpp"
+#include "sim/files/text_table.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+using sim::percent;
+using Align = sim::TextTable::Align;
+
+std::string signed_percent(double share) {
+  if (std::abs(share) < 5e-7) return percent(0.0);  // a median's own rounding
+  return (share > 0 ? "+" : "") + percent(share);
+}
+std::string count(std::size_t n) { return sim::grouped(static_cast<std::int64_t>(n)); }
+std::string correlation(const std::optional<double>& value) {
+  return value ? fmt::format("{:.2f}", *value) : "-";
+}
+std::string share_text(std::size_t part, std::size_t whole) {
+  return whole == 0 ? "-" : percent(static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string sources_table(const PublishedSummary& summary) {
+  sim::TextTable table;
+  table.column("source", "", Align::left);
+  for (const char* heading : {"rows", "predicted", "median", "p90", "bias", "plans", "const. MFU"})
+    table.column(heading);
+  table.column("worst rows", "", Align::left);
+  for (const SourceScore& s : summary.by_source) {
+    if (s.in_scope == 0) continue;
+    std::vector<std::string> cells = {s.key, count(s.in_scope), count(s.predicted)};
+    if (!s.ours) {
+      cells.insert(cells.end(), 5, "-");
+    } else {
+      for (std::string cell :
+           {percent(s.ours->median), percent(s.ours->p90), signed_percent(s.ours->bias),
+            correlation(s.rank_correlation), percent(s.baseline->median)})
+        cells.push_back(std::move(cell));
+    }
+    cells.push_back(fmt::format("{}", fmt::join(s.worst, " ")));
+    table.row(std::move(cells));
+  }
+  return table.text();
+}
+
+std::string totals_text(const PublishedSummary& s) {
+  std::string out = fmt::format(
+      "{} rows, {} scorable, {} of them dense fp16 or bf16 on V100, A100, H100, H200;\n"
+      "{} of these predicted ({})\n\n",
+      count(s.rows), count(s.scorable), count(s.in_scope), count(s.predicted),
+      share_text(s.predicted, s.in_scope));
+  if (!s.ours) return out;
+  sim::TextTable table;
+  table.column("step-time error", "", Align::left);
+  table.column("stepcast");
+  table.column("constant MFU");
+  const auto line = [&](std::string what, std::string ours, std::string baseline) {
+    table.row({std::move(what), std::move(ours), std::move(baseline)});
+  };
+  line(fmt::format("median per source, mean of {}", s.sources), percent(s.mean_source_median),
+       percent(s.baseline_mean_source_median));
+  line("median over rows", percent(s.ours->median), percent(s.baseline->median));
+  line("mean over rows", percent(s.ours->mape), percent(s.baseline->mape));
+  line("p90 over rows", percent(s.ours->p90), percent(s.baseline->p90));
+  line("bias (median)", signed_percent(s.ours->bias), signed_percent(s.baseline->bias));
+  line(fmt::format("rank correlation of plans, {} groups", s.groups),
+       correlation(s.rank_correlation), correlation(s.baseline_rank_correlation));
+  return out + table.text();
+}
+
+std::string memory_text(const PublishedSummary& s) {
+  std::string out =
+      fmt::format("\nmemory: {} rows ran that are predicted not to fit\n", count(s.too_large));
+  if (s.memory)
+    out +=
+        fmt::format("memory against {} reported peaks: median {}, bias {}\n", count(s.memory_rows),
+                    percent(s.memory->median), signed_percent(s.memory->bias));
+  return out;
+}
+
+/// A positive number that reads well and loses nothing that matters; 0: not known.
+std::string number_text(double value) { return value > 0 ? fmt::format("{:.6g}", value) : ""; }
+
+}  // namespace
+
+std::string published_text(const std::string& file, const std::vector<PublishedResult>& results) {
+  const PublishedSummary summary = summary_of(results);
+  std::string out = file + ": published training runs beside the simulation\n" +
+                    totals_text(summary) + "\n" + sources_table(summary) +
+                    "plans: rank correlation within groups of one model, GPU, count and batch\n";
+  if (!summary.refusals.empty()) out += "\nrefused:\n";
+  for (const auto& [reason, rows] : summary.refusals)
+    out += fmt::format("  {:>5}  {}\n", rows, reason);
+  return out + memory_text(summary);
+}
+
+std::string published_csv(const std::vector<PublishedResult>& results) {
+  std::string out =
+      "id,gpu,gpus,model,measured_step_time_s,predicted_step_time_s,error,"
+      "measured_tokens_per_s_per_gpu,predicted_tokens_per_s_per_gpu,memory_gib_per_gpu,in_scope,"
+      "refused,assumed,warnings\n";
+  for (const PublishedResult& r : results) {
+    const auto cell = [](const auto& text) { return sim::csv_cell(text); };
+    const double tokens = static_cast<double>(r.row.global_batch_seqs.value_or(0)) *
+                          static_cast<double>(r.row.seq_len.value_or(0)) /
+                          static_cast<double>(r.row.gpus.value_or(1));
+    const auto rate = [&](double time) {
+      return time > 0 ? fmt::format("{:.6g}", tokens / time) : std::string();
+    };
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", cell(r.row.id),
+                       cell(r.row.gpu), r.row.gpus.value_or(0), cell(r.row.model),
+                       number_text(r.measured_s), number_text(r.predicted_s.value_or(0)),
+                       r.predicted_s && r.measured_s > 0 ? fmt::format("{:.4f}", r.error()) : "",
+                       rate(r.measured_s), rate(r.predicted_s.value_or(0)),
+                       number_text(r.memory_gib.value_or(0)), r.in_scope ? "yes" : "no",
+                       cell(r.refused), cell(fmt::format("{}", fmt::join(r.assumed, "; "))),
+                       cell(fmt::format("{}", fmt::join(r.warnings, "; "))));
+  }
+  return out;
+}
+
+std::string published_markdown(const std::vector<PublishedResult>& results) {
+  const PublishedSummary s = summary_of(results);
+  std::string out =
+      "| source | rows | median | p90 | bias | plans | constant MFU |\n"
+      "|---|--:|--:|--:|--:|--:|--:|\n";
+  for (const SourceScore& source : s.by_source)
+    if (source.ours)
+      out += fmt::format("| {} ({}) | {} | {} | {} | {} | {} | {} |\n", source.source, source.key,
+                         source.predicted, percent(source.ours->median), percent(source.ours->p90),
+                         signed_percent(source.ours->bias), correlation(source.rank_correlation),
+                         percent(source.baseline->median));
+  if (s.ours)
+    out +=
+        fmt::format("| **all** (mean of {} source medians) | {} | **{}** | {} | {} | {} | {} |\n",
+                    s.sources, s.predicted, percent(s.mean_source_median), percent(s.ours->p90),
+                    signed_percent(s.ours->bias), correlation(s.rank_correlation),
+                    percent(s.baseline_mean_source_median));
+  return out;
+}
+
+}  // namespace stepcast::validate

@@ -1,0 +1,25 @@
+// The comparison with published runs as text, JSON and CSV.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "validate/published/score.hpp"
+
+namespace stepcast::validate {
+
+/// Totals, sources, refusals, memory; at most a screen or two.
+std::string published_text(const std::string& file, const std::vector<PublishedResult>& results);
+
+/// {"summary": {...}, "sources": [...], "rows": [{"id", "measured_step_time_s",
+/// "predicted_step_time_s", "error", "memory_gib_per_gpu", "refused", ...}]}. Times in seconds,
+/// errors as shares, memory in GiB.
+std::string published_json(const std::string& file, const std::vector<PublishedResult>& results);
+
+/// One line per row, with a header.
+std::string published_csv(const std::vector<PublishedResult>& results);
+
+/// A table in Markdown for documents: one line per source, and the totals.
+std::string published_markdown(const std::vector<PublishedResult>& results);
+
+}  // namespace stepcast::validate

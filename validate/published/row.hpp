@@ -1,0 +1,37 @@
+// A published training run as its table states it: one row of the schema of
+// training_measurements.csv, typed, blanks kept as blanks. Interprets nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/files/csv.hpp"
+
+namespace stepcast::validate {
+
+struct PublishedRow {
+  std::int64_t line = 0;  // in the file
+  std::string id, source, url, gpu, intra_node, model;
+  std::string dp_mode, sp, activation_checkpointing, precision, attention_kernel, framework;
+  std::string confidence, notes;
+  std::optional<std::int64_t> gpus, gpus_per_node;
+  std::optional<double> inter_node_gbps_per_node;  // Gbit/s of a node, one direction, all NICs
+  std::optional<double> params_b;                  // the source's own count, 1e9
+  std::optional<std::int64_t> layers, hidden, heads, kv_heads, ffn_hidden, vocab;
+  std::optional<std::int64_t> seq_len, global_batch_seqs, micro_batch_seqs, grad_accum;
+  std::optional<std::int64_t> tp, pp, virtual_pp, cp, ep;
+  std::optional<double> step_time_s, tokens_per_s_per_gpu, tflops_per_gpu, mfu_pct, hfu_pct;
+  std::optional<double> mem_gib_per_gpu, power_w;
+  bool scorable = true;
+
+  /// The id's four letters, by which scores are grouped.
+  std::string source_key() const { return id.substr(0, 4); }
+};
+
+/// Reads rows of exactly the documented columns, in any order. Throws InputError with file:line: a
+/// missing, unknown or doubled column, a cell that is no such number, an id that is empty or twice.
+std::vector<PublishedRow> published_rows(const sim::CsvFile& file);
+
+}  // namespace stepcast::validate

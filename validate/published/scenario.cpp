@@ -1,0 +1,384 @@
+#include "validate/published/scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "engine/check.hpp"
+#include "sim/files/names.hpp"
+#include "sim/run/simulate.hpp"
+#include "sim/scenario/file.hpp"
+#include "workloads/memory/memory.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+using sim::Scenario;
+using sim::TomlValue;
+using workloads::Recompute;
+
+struct Refused {
+  std::string why;
+};
+
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+bool has(const std::string& text, std::initializer_list<const char*> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](const char* word) { return text.find(word) != std::string::npos; });
+}
+
+/// A table of the scenario in the making.
+class Table {
+ public:
+  explicit Table(const std::string& where) : value_(sim::toml_table(where)) {}
+  Table(TomlValue value, const std::string& where) : value_(std::move(value)) {
+    value_.where = where;
+  }
+  void put(const char* key, const std::string& text) {
+    value_.set(key, sim::toml_text(text, value_.where));
+  }
+  void put(const char* key, std::int64_t number) { value_.set(key, {number, value_.where}); }
+  void put_flag(const char* key, bool flag) { value_.set(key, {flag, value_.where}); }
+  void put(const char* key, TomlValue value) { value_.set(key, std::move(value)); }
+  TomlValue take() { return std::move(value_); }
+
+ private:
+  TomlValue value_;
+};
+
+/// The training type, or none where the row does not say; throws Refused for what is not modelled.
+std::optional<workloads::Dtype> stated_precision(const PublishedRow& row) {
+  const std::string text = lower(row.precision);
+  if (text.empty()) return std::nullopt;
+  for (const char* word : {"fp8", "fp4", "int8", "mxfp", "float8"})
+    if (text.find(word) != std::string::npos) throw Refused{"precision " + std::string(word)};
+  if (has(text, {"bf16", "bfloat16"})) return workloads::Dtype::bf16;
+  if (has(text, {"fp16", "float16", "amp", "mixed", "half"})) return workloads::Dtype::fp16;
+  throw Refused{"precision " + text};
+}
+
+/// none: not stated, or in words that say nothing known.
+std::optional<Recompute> stated_recompute(const PublishedRow& row) {
+  const std::string text = lower(row.activation_checkpointing);
+  if (has(text, {"select", "op", "core", "attn", "attention", "mlp", "norm"}))
+    return Recompute::selective;
+  if (has(text, {"full", "yes", "all", "every", "block", "uniform", "true"}))
+    return Recompute::full;
+  if (has(text, {"none", "no", "off", "false"})) return Recompute::none;
+  return std::nullopt;
+}
+
+void demand_sizes(const PublishedRow& row) {
+  if (!row.gpus || *row.gpus < 1) throw Refused{"the number of GPUs is not stated"};
+  if (!row.seq_len || *row.seq_len < 1) throw Refused{"the sequence length is not stated"};
+  if (!row.global_batch_seqs || *row.global_batch_seqs < 1)
+    throw Refused{"the global batch is not stated"};
+}
+
+std::int64_t degree(const std::optional<std::int64_t>& stated) {
+  return std::max<std::int64_t>(1, stated.value_or(1));
+}
+
+TomlValue cluster_table(const PublishedRow& row, const ClusterDefaults& cluster,
+                        const std::string& nccl, std::int64_t gpus_per_node,
+                        const std::string& where) {
+  Table table(where);
+  table.put("node", cluster.node);
+  if (cluster.fabric.text() != nullptr || cluster.fabric.table() != nullptr)
+    table.put("fabric", cluster.fabric);
+  const std::int64_t nodes = (*row.gpus + gpus_per_node - 1) / gpus_per_node;
+  if (nodes > 1 && *row.gpus % gpus_per_node != 0)
+    throw Refused{fmt::format("{} GPUs are no whole nodes of {}", *row.gpus, gpus_per_node)};
+  table.put("nodes", nodes);
+  if (*row.gpus < gpus_per_node) table.put("gpus", *row.gpus);
+  table.put("nccl", nccl);
+  return table.take();
+}
+
+TomlValue plan_table(const PublishedRow& row, const FrameworkDefaults& framework,
+                     std::int64_t gpus_per_node, std::int64_t data_degree,
+                     const std::string& where) {
+  Table plan(where);
+  plan.put("data", sim::word_for(sim::data_parallel_names, framework.data));
+  plan.put("tensor", degree(row.tp));
+  plan.put("pipeline", degree(row.pp));
+  plan.put("schedule", sim::word_for(sim::schedule_names, framework.schedule));
+  if (degree(row.virtual_pp) > 1 && degree(row.pp) > 1) plan.put("virtual_stages", *row.virtual_pp);
+  if (degree(row.cp) > 1) plan.put("context", *row.cp);
+  const std::int64_t parts = degree(row.pp) * degree(row.virtual_pp);
+  if (degree(row.pp) > 1 && framework.layers_before + framework.layers_after > 0) {
+    const std::vector<std::int64_t> layers = workloads::layers_with_ends(
+        *row.layers, parts, framework.layers_before, framework.layers_after);
+    const bool room = *std::min_element(layers.begin(), layers.end()) > 0;
+    TomlValue::Array list;
+    for (const std::int64_t n : layers) list.push_back({n, where});
+    if (room) plan.put("stage_layers", TomlValue{std::move(list), where});
+  }
+  const std::int64_t in_node = gpus_per_node / std::min(gpus_per_node, degree(row.tp));
+  if (framework.shards_in_node && in_node > 1 && data_degree > in_node)
+    plan.put("shard_degree", in_node);
+  const std::string sp = lower(row.sp);
+  const bool sequence =
+      has(sp, {"yes", "true", "on"}) || (sp.empty() && framework.sequence_parallel);
+  plan.put_flag("sequence_parallel", sequence && degree(row.tp) > 1);
+  return plan.take();
+}
+
+/// A batch that does not divide (trainers that let the last micro-batch be smaller) is the nearest
+/// that does, if that is near.
+std::int64_t sequences_of_a_replica(const PublishedRow& row, std::int64_t data_degree,
+                                    std::vector<std::string>& assumed) {
+  constexpr double near = 0.05;
+  const double exact =
+      static_cast<double>(*row.global_batch_seqs) / static_cast<double>(data_degree);
+  const std::int64_t whole = std::max<std::int64_t>(1, std::llround(exact));
+  if (std::abs(static_cast<double>(whole) - exact) > near * exact)
+    throw Refused{"the global batch does not divide over the replicas"};
+  if (whole * data_degree != *row.global_batch_seqs)
+    assumed.push_back(fmt::format("global batch {}, the nearest that divides over the replicas",
+                                  whole * data_degree));
+  return whole;
+}
+
+/// Tokens of a sequence that are computed. Half of the positions of 512 hold no token in BERT's
+/// Wikipedia sentences (arXiv 2107.02027, 2021), of 128 few; code that removes padding sorts
+/// sequences into bins of 64 (NVIDIA's LDDL; that 21.11 does so is inferred, 2026-11) and fills up
+/// half a bin on average.
+std::int64_t sequence_of(const PublishedRow& row, const FrameworkDefaults& framework,
+                         std::vector<std::string>& assumed) {
+  constexpr std::int64_t long_sequence = 512;
+  constexpr double filled = 0.5;
+  constexpr std::int64_t half_bin = 32;
+  if (!framework.removes_padding || *row.seq_len < long_sequence) return *row.seq_len;
+  assumed.emplace_back("padding removed: half of the positions hold a token");
+  return static_cast<std::int64_t>(filled * static_cast<double>(*row.seq_len)) + half_bin;
+}
+
+/// Stated, or from the accumulation steps; none: open.
+std::optional<std::int64_t> stated_micro_batch(const PublishedRow& row, std::int64_t sequences) {
+  if (row.micro_batch_seqs && *row.micro_batch_seqs > 0) {
+    std::int64_t size = std::min(*row.micro_batch_seqs, sequences);
+    while (sequences % size != 0) --size;  // the last one of a step is smaller there
+    return size;
+  }
+  if (row.grad_accum && *row.grad_accum > 0 && sequences % *row.grad_accum == 0)
+    return sequences / *row.grad_accum;
+  return std::nullopt;
+}
+
+/// Memory needed over what the GPU has.
+double filling(const Scenario& s) {
+  const Bytes needed =
+      workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software).total();
+  return static_cast<double>(needed.value) / static_cast<double>(s.node.gpu.memory.value);
+}
+bool fits(const Scenario& scenario) { return filling(scenario) <= 1.0; }
+/// What a row states ran; memory is predicted within a fifth (reserved over allocated, FRAMEWORKS
+/// 6.3).
+bool may_fit(const Scenario& scenario) { return filling(scenario) <= 1.2; }
+
+Scenario with(const Scenario& scenario, Recompute recompute, std::int64_t micro_batch) {
+  Scenario out = scenario;
+  out.plan.recompute = recompute;
+  if (recompute != Recompute::full) out.plan.recompute_every = 1;
+  out.micro.micro_batch = micro_batch;
+  return sim::with_degrees(out, out.plan.tensor, out.plan.pipeline);
+}
+
+/// "No recompute" beside attention whose scores would take far more than the GPU has: Megatron
+/// calls its recompute of the scores alone no checkpointing of activations.
+bool scores_cannot_be_kept(const Scenario& scenario, std::int64_t micro_batch) {
+  return workloads::keeps_scores(scenario.software.attention) &&
+         !may_fit(with(scenario, Recompute::none, micro_batch)) &&
+         may_fit(with(scenario, Recompute::selective, micro_batch));
+}
+
+/// With a pipeline the largest micro-batch has the largest bubble: the fastest one that fits.
+std::int64_t fastest_micro_batch(const Scenario& scenario, Recompute recompute,
+                                 std::int64_t sequences) {
+  std::int64_t best = 1;
+  Duration least{};
+  for (const std::int64_t size : {1, 2, 4, 8}) {
+    if (sequences % size != 0) break;
+    Scenario candidate = with(scenario, recompute, size);
+    if (size > 1 && !fits(candidate)) break;
+    candidate.run.ignore_memory = true;
+    const Duration step = sim::simulate(candidate).step_time;
+    if (size == 1 || step < least) best = size, least = step;
+  }
+  return best;
+}
+
+std::int64_t largest_micro_batch(const Scenario& scenario, Recompute recompute,
+                                 std::int64_t sequences) {
+  std::int64_t best = 1;
+  for (std::int64_t size = 2; size <= sequences; ++size)
+    if (sequences % size == 0) {
+      if (!fits(with(scenario, recompute, size))) break;
+      best = size;
+    }
+  return best;
+}
+
+/// What the row leaves open is chosen as its users would: the least recompute that fits, then the
+/// largest micro-batch that fits.
+void choose(Scenario& scenario, std::optional<Recompute> recompute, std::int64_t selective_every,
+            std::optional<std::int64_t> micro_batch, std::int64_t sequences,
+            std::vector<std::string>& assumed) {
+  constexpr std::array<Recompute, 3> by_cost = {Recompute::none, Recompute::selective,
+                                                Recompute::full};
+  if (recompute == Recompute::selective && selective_every > 1) {
+    Scenario some = scenario;
+    some.plan.recompute_every = selective_every;
+    if (may_fit(with(some, Recompute::full, micro_batch.value_or(1)))) {
+      recompute = Recompute::full;
+      scenario.plan.recompute_every = selective_every;
+      assumed.push_back(fmt::format("recompute of 1 layer in {}", selective_every));
+    }
+  }
+  if (recompute == Recompute::selective &&
+      !fits(with(scenario, Recompute::selective, micro_batch.value_or(1)))) {
+    recompute = Recompute::full;
+    assumed.emplace_back("recompute full: of attention alone it would not fit");
+  }
+  if (recompute == Recompute::none && scores_cannot_be_kept(scenario, micro_batch.value_or(1))) {
+    recompute = Recompute::selective;
+    assumed.emplace_back("recompute selective: kept scores would not fit by far");
+  }
+  if (!recompute) {
+    recompute = Recompute::full;
+    for (const Recompute candidate : by_cost)
+      if (fits(with(scenario, candidate, micro_batch.value_or(1)))) {
+        recompute = candidate;
+        break;
+      }
+    assumed.push_back(fmt::format("recompute {}, the least that fits",
+                                  sim::word_for(sim::recompute_names, *recompute)));
+  }
+  if (!micro_batch) {
+    const bool pipeline = scenario.plan.pipeline > 1;
+    micro_batch = pipeline ? fastest_micro_batch(scenario, *recompute, sequences)
+                           : largest_micro_batch(scenario, *recompute, sequences);
+    assumed.push_back(fmt::format("micro-batch {}, the {} that fits", *micro_batch,
+                                  pipeline ? "fastest" : "largest"));
+  }
+  scenario = with(scenario, *recompute, *micro_batch);
+}
+
+/// Stated, or the framework's; open where that could not have run.
+std::optional<Recompute> recompute_of(const PublishedRow& row, const FrameworkDefaults& framework,
+                                      const Scenario& scenario, std::int64_t micro_batch) {
+  if (const auto stated = stated_recompute(row)) return stated;
+  if (framework.recompute == Recompute::none &&
+      !may_fit(with(scenario, Recompute::none, micro_batch)))
+    return std::nullopt;
+  return framework.recompute;
+}
+
+/// Equal GPUs of five clusters lie 8 % apart between the whiskers, 5.4 standard deviations of a
+/// normal distribution: 1.5 % (Sinha et al., SC 2022, arXiv 2208.11035). A run waits for its
+/// slowest.
+TomlValue noise_of_fleets(const std::string& where) {
+  TomlValue noise = sim::toml_table(where);
+  noise.set("pace_sigma", {0.015, where});
+  return noise;
+}
+
+}  // namespace
+
+RowScope scope_of(const PublishedRow& row) {
+  RowScope out{row.gpu};
+  const std::string gpu = lower(row.gpu);
+  bool known = false;
+  for (const auto& [word, kind] : {std::pair{"v100", "V100"}, {"a100", "A100"}, {"h100", "H100"}})
+    if (gpu.find(word) != std::string::npos) out.gpu_kind = kind, known = true;
+  if (gpu.find("h200") != std::string::npos && gpu.find("gh200") == std::string::npos)
+    out.gpu_kind = "H200", known = true;
+  bool sixteen_bits = false;
+  try {
+    sixteen_bits = stated_precision(row).has_value();
+  } catch (const Refused&) {
+  }
+  out.in_scope = known && sixteen_bits && row.ep.value_or(1) <= 1;
+  return out;
+}
+
+ScenarioMaker::ScenarioMaker(const sim::Catalogue& catalogue)
+    : catalogue_(catalogue),
+      defaults_(PublishedDefaults::standard()),
+      models_(catalogue.directory() + "/../validate/published_models.toml") {}
+
+RowScenario ScenarioMaker::scenario_of(const PublishedRow& row, const std::string& where) const {
+  RowScenario out;
+  try {
+    make(row, where, out);
+  } catch (const Refused& refused) {
+    out.refused = refused.why;
+  } catch (const InputError& error) {
+    out.refused = error.problem();
+  }
+  return out;
+}
+
+void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
+                         RowScenario& out) const {
+  const auto precision = stated_precision(row);
+  const FrameworkDefaults framework = defaults_.framework(row);
+  if (!framework.refused.empty()) throw Refused{framework.refused};
+  PublishedModel model = models_.of(row, framework.vocab_multiple * degree(row.tp));
+  if (!model.refused.empty()) throw Refused{model.refused};
+  demand_sizes(row);
+  const ClusterDefaults cluster = defaults_.cluster(row);
+  if (!cluster.refused.empty()) throw Refused{cluster.refused};
+  out.assumed = model.assumed;
+  if (!cluster.assumption.empty()) out.assumed.push_back(cluster.assumption);
+
+  const std::int64_t gpus_per_node = catalogue_.node(cluster.node).gpus;
+  const std::int64_t model_ranks = degree(row.tp) * degree(row.pp) * degree(row.cp);
+  if (*row.gpus % model_ranks != 0)
+    throw Refused{"tensor x pipeline x context do not divide the GPUs"};
+  const std::int64_t data_degree = *row.gpus / model_ranks;
+  const std::int64_t sequences = sequences_of_a_replica(row, data_degree, out.assumed);
+
+  TomlValue document = sim::toml_table(where);
+  document.set("title", sim::toml_text(row.id + " " + row.model, where));
+  model.table.set("sequence", {sequence_of(row, framework, out.assumed), where});
+  if (framework.dropout) model.table.set("dropout", {true, where});
+  document.set("model", model.table);
+  document.set("cluster", cluster_table(row, cluster, framework.nccl, gpus_per_node, where));
+  document.set("plan", plan_table(row, framework, gpus_per_node, data_degree, where));
+  Table batch(where);
+  batch.put("global", sequences * data_degree);
+  const auto micro_batch = stated_micro_batch(row, sequences);
+  batch.put("micro_batch", micro_batch.value_or(framework.micro_batch.value_or(1)));
+  document.set("batch", batch.take());
+  Table types(where);
+  const sim::GpuIdentity* gpu = catalogue_.gpus().find(cluster.gpu);
+  const bool volta = gpu != nullptr && gpu->gpu.architecture == topology::Architecture::volta;
+  const auto compute = precision.value_or(volta ? workloads::Dtype::fp16 : workloads::Dtype::bf16);
+  if (!precision) out.assumed.push_back("precision " + sim::word_for(sim::dtype_names, compute));
+  types.put("compute", sim::word_for(sim::dtype_names, compute));
+  types.put("gradient_reduce", sim::word_for(sim::dtype_names, framework.gradient_reduce));
+  document.set("precision", types.take());
+  Table software(framework.software, where);
+  if (framework.optimizer == "lamb") software.put("optimizer", framework.optimizer);
+  document.set("software", software.take());
+  document.set("noise", noise_of_fleets(where));
+
+  Scenario scenario = sim::read_scenario(document, catalogue_);
+  choose(scenario, recompute_of(row, framework, scenario, micro_batch.value_or(1)),
+         framework.selective_every, micro_batch ? micro_batch : framework.micro_batch, sequences,
+         out.assumed);
+  scenario.run.ignore_memory = true;
+  out.document = sim::resolved_document(scenario);
+  out.scenario = std::move(scenario);
+}
+
+}  // namespace stepcast::validate

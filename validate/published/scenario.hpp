@@ -1,0 +1,46 @@
+// From a published row to a scenario: what the row states, and the documented defaults of its
+// framework, GPU and model where it says nothing. No row and no source is treated by name.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/scenario/catalogue.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "validate/published/defaults.hpp"
+#include "validate/published/model.hpp"
+#include "validate/published/row.hpp"
+
+namespace stepcast::validate {
+
+struct RowScenario {
+  std::optional<sim::Scenario> scenario;  // memory is not asked for: the row ran
+  sim::TomlValue document;                // the same as a scenario file
+  std::string refused;                    // why there is none
+  std::vector<std::string> assumed;       // sentences
+};
+
+/// Precision and GPU of a row as far as the scope of the score goes.
+struct RowScope {
+  std::string gpu_kind;   // "V100", "A100", "H100", "H200", else the row's own word
+  bool in_scope = false;  // dense, fp16 or bf16, one of these GPUs
+};
+RowScope scope_of(const PublishedRow& row);
+
+class ScenarioMaker {
+ public:
+  explicit ScenarioMaker(const sim::Catalogue& catalogue);
+
+  /// Never throws for a row; `where` names it in messages.
+  RowScenario scenario_of(const PublishedRow& row, const std::string& where) const;
+
+ private:
+  void make(const PublishedRow& row, const std::string& where, RowScenario& out) const;
+
+  const sim::Catalogue& catalogue_;
+  PublishedDefaults defaults_;
+  PublishedModels models_;
+};
+
+}  // namespace stepcast::validate

@@ -1,0 +1,171 @@
+#include "validate/trace/log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <istream>
+#include <map>
+#include <string_view>
+
+#include "engine/check.hpp"
+#include "validate/compare/score.hpp"
+#include "validate/trace/numbers.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+/// How a framework prints its steps: a line with `mark` holds the number behind `word`.
+struct Format {
+  std::string_view framework, mark, word;
+  enum class Meaning : std::uint8_t { milliseconds, seconds, steps_per_second, tokens } meaning;
+};
+
+// Megatron-LM training.py training_log; torchtitan metrics.py ("wps" until 2024); NeMo's progress
+// bar (TimingCallback); Composer's SpeedMonitor; DeepSpeed PipelineEngine.
+constexpr Format formats[] = {
+    {"Megatron-LM", "iteration", "elapsed time per iteration (ms)", Format::Meaning::milliseconds},
+    {"torchtitan", "step:", "tps:", Format::Meaning::tokens},
+    {"torchtitan", "step:", "wps:", Format::Meaning::tokens},
+    {"NeMo", "train_step_timing", "train_step_timing in s", Format::Meaning::seconds},
+    {"llm-foundry", "throughput/batches_per_sec", "throughput/batches_per_sec",
+     Format::Meaning::steps_per_second},
+    {"DeepSpeed", "steps:", "iter time (s)", Format::Meaning::seconds},
+};
+
+/// What stands behind `word` and any blanks, ':' and '='.
+std::optional<std::string_view> behind(std::string_view line, std::string_view word) {
+  const std::size_t at = line.find(word);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = line.substr(at + word.size());
+  const std::size_t value = rest.find_first_not_of(" \t:=");
+  return value == std::string_view::npos ? std::string_view() : rest.substr(value);
+}
+
+/// Without colours ("ESC [ 3 1 m").
+std::string plain(std::string_view line) {
+  std::string out;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] != '\x1b') {
+      out += line[i];
+      continue;
+    }
+    while (i + 1 < line.size() && line[i] != 'm') ++i;
+  }
+  return out;
+}
+
+class LogReader {
+ public:
+  explicit LogReader(const std::string& path) { log_.file = path; }
+
+  void line(std::string_view text) {
+    ++number_;
+    // A progress bar writes over its line.
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find('\r', at), text.size());
+      part(plain(text.substr(at, end - at)));
+      at = end + 1;
+    }
+  }
+
+  StepLog take() { return std::move(log_); }
+
+ private:
+  void part(const std::string& text) {
+    for (const Format& format : formats) {
+      if (text.find(format.mark) == std::string::npos) continue;
+      const auto value = behind(text, format.word);
+      if (!value) continue;
+      step(format, *value);
+      break;
+    }
+    if (const auto batch = behind(text, "global batch size:"))
+      if (const auto value = leading_number(*batch))
+        log_.global_batch = static_cast<std::int64_t>(*value);
+    memory(text);
+  }
+
+  void step(const Format& format, std::string_view text) {
+    const auto value = leading_number(text);
+    const auto where = [&] { return fmt::format("{}:{}", log_.file, number_); };
+    if (!value || !(*value > 0) || *value > 1e12)
+      throw InputError(where(),
+                       fmt::format("'{}' is no {}", printable(text.substr(0, 20)), format.word));
+    if (log_.framework.empty()) log_.framework = format.framework;
+    if (log_.framework != format.framework)
+      throw InputError(where(),
+                       fmt::format("a step of {} in a log of {}", format.framework, log_.framework),
+                       "give the log of one run");
+    if (format.meaning == Format::Meaning::milliseconds) log_.step_s.push_back(*value / 1000);
+    if (format.meaning == Format::Meaning::seconds) log_.step_s.push_back(*value);
+    if (format.meaning == Format::Meaning::steps_per_second) log_.step_s.push_back(1 / *value);
+    if (format.meaning == Format::Meaning::tokens) log_.tokens_per_second_per_gpu.push_back(*value);
+  }
+
+  /// Megatron's "(after 2 iterations) memory (MB) | ... | max allocated: 5678.9" are MiB, of every
+  /// rank; torchtitan's "memory: 40.10GiB(42.1%)" is reserved.
+  void memory(const std::string& text) {
+    std::optional<double> mebibytes;
+    if (text.find("memory (MB)") != std::string::npos) {
+      if (const auto value = behind(text, "max allocated:")) mebibytes = leading_number(*value);
+    } else if (log_.framework == "torchtitan") {
+      if (const auto value = behind(text, "memory:"); value && value->find("GiB") < 12)
+        if (const auto gibibytes = leading_number(*value)) mebibytes = *gibibytes * 1024;
+    }
+    if (!mebibytes || !(*mebibytes > 0) || *mebibytes > 1e9) return;
+    const Bytes bytes(static_cast<std::int64_t>(*mebibytes * (1 << 20)));
+    log_.memory = std::max(log_.memory.value_or(Bytes(0)), bytes);
+  }
+
+  StepLog log_;
+  std::int64_t number_ = 0;
+};
+
+/// Median of those behind the first; none of none.
+std::optional<double> middle(const std::vector<double>& values, std::size_t left_out) {
+  if (values.empty()) return std::nullopt;
+  return median({values.begin() + static_cast<std::ptrdiff_t>(left_out), values.end()});
+}
+
+}  // namespace
+
+StepLog read_log(const std::string& path, TraceFile& file) {
+  constexpr std::size_t longest_line = 1 << 20;
+  LogReader reader(path);
+  std::string line;
+  for (int c = file.sbumpc(); c != TraceFile::traits_type::eof(); c = file.sbumpc()) {
+    if (c != '\n' && line.size() < longest_line) {
+      line += static_cast<char>(c);
+      continue;
+    }
+    reader.line(line);
+    line.clear();
+  }
+  reader.line(line);
+  StepLog log = reader.take();
+  if (log.framework.empty())
+    throw InputError(path, "is no trace and shows no step of a known framework",
+                     "give PyTorch profiler JSON or a log of Megatron-LM, torchtitan, NeMo, "
+                     "llm-foundry or DeepSpeed");
+  return log;
+}
+
+MeasuredStep measure_log(const StepLog& log, std::optional<std::int64_t> skip) {
+  const std::size_t there = std::max(log.step_s.size(), log.tokens_per_second_per_gpu.size());
+  const std::size_t tenth = there >= 2 ? std::max<std::size_t>(1, there / 10) : 0;
+  const std::size_t left_out = skip ? static_cast<std::size_t>(*skip) : tenth;
+  if (left_out >= there)
+    throw InputError(log.file, fmt::format("shows {} steps, {} to be left out", there, left_out),
+                     "lower --skip");
+  MeasuredStep out;
+  if (const auto step = middle(log.step_s, left_out)) out.mean.step = to_duration(*step);
+  out.mean.tokens_per_second_per_gpu = middle(log.tokens_per_second_per_gpu, left_out);
+  out.mean.memory = log.memory;
+  out.notes.push_back(fmt::format("Log of {}: median of {} printed steps, the first {} left out.",
+                                  log.framework, there - left_out, left_out));
+  if (log.memory && log.framework == "torchtitan")
+    out.notes.emplace_back("torchtitan prints reserved memory, the simulation allocated memory.");
+  return out;
+}
+
+}  // namespace stepcast::validate

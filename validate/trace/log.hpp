@@ -1,0 +1,31 @@
+// Step times that frameworks print: Megatron-LM, torchtitan, NeMo, llm-foundry (Composer) and
+// DeepSpeed. Knows no scenario.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "validate/trace/breakdown.hpp"
+#include "validate/trace/file.hpp"
+
+namespace stepcast::validate {
+
+struct StepLog {
+  std::string file, framework;
+  std::vector<double> step_s;                     // printed steps (or means of some), in order
+  std::vector<double> tokens_per_second_per_gpu;  // where the framework prints that instead
+  std::optional<std::int64_t> global_batch;       // sequences
+  std::optional<Bytes> memory;                    // largest allocated
+};
+
+/// Streams the lines. Throws InputError with the line for a step that is no number, and for a text
+/// without steps.
+StepLog read_log(const std::string& path, TraceFile& file);
+
+/// The median of the steps behind the first `skip` lines; unless given, a tenth of them, at least
+/// one where there are two.
+MeasuredStep measure_log(const StepLog& log, std::optional<std::int64_t> skip);
+
+}  // namespace stepcast::validate

@@ -1,0 +1,33 @@
+// Which collective kernels of several ranks are one collective: the n-th of a communicator and kind
+// in a step. Its transfer takes as long as its shortest kernel, that of the rank which came last;
+// what others took longer, they waited.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "validate/trace/events.hpp"
+#include "validate/trace/steps.hpp"
+#include "workloads/step/step_program.hpp"
+
+namespace stepcast::validate {
+
+struct RankSteps {
+  RankTrace trace;
+  TraceSteps steps;
+};
+
+struct Meetings {
+  std::vector<std::vector<Duration>> transfer;  // [rank][kernel]; a kernel alone: its duration
+  std::size_t met = 0, alone = 0;               // collective kernels
+  bool communicators_known = true;              // false: streams stood in for them
+};
+
+/// What a communication kernel runs, by its name and the profiler's. None: it cannot be told.
+std::optional<workloads::CollectiveKind> collective_of(const RankTrace& trace,
+                                                       const TraceKernel& kernel);
+
+Meetings meetings_of(const std::vector<RankSteps>& ranks);
+
+}  // namespace stepcast::validate

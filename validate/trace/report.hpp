@@ -1,0 +1,30 @@
+// A measured step beside the simulated one, as text and as JSON.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "validate/trace/breakdown.hpp"
+
+namespace stepcast::validate {
+
+struct TraceComparison {
+  std::vector<std::string> files;
+  std::string scenario;            // its file
+  std::string what;                // "llama-2-7b on 16 x h100-sxm5-80gb"
+  std::vector<std::string> notes;  // what the reader must know about the figures
+  StepBreakdown measured, simulated;
+};
+
+/// simulated / measured - 1; none where one of them is unknown or the measured one is zero.
+std::optional<double> error_of(std::optional<double> measured, std::optional<double> simulated);
+/// Of the step time.
+std::optional<double> step_error(const TraceComparison& comparison);
+
+std::string trace_text(const TraceComparison& comparison);
+/// {"summary": {...}, "quantities": [...], "kernels": [...], "collectives": [...], "notes": [...]};
+/// seconds, bytes and shares; null where nothing is known.
+std::string trace_json(const TraceComparison& comparison);
+
+}  // namespace stepcast::validate

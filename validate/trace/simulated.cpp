@@ -1,0 +1,118 @@
+#include "validate/trace/simulated.hpp"
+
+#include <memory>
+
+#include "sim/kernels/calibrated_kernels.hpp"
+#include "sim/network/host/network.hpp"
+#include "sim/network/nccl/network.hpp"
+#include "sim/run/simulate.hpp"
+#include "sim/run/step_system.hpp"
+#include "sim/scenario/catalogue.hpp"
+#include "sim/study/answer.hpp"
+#include "sim/tables/calibration_table.hpp"
+#include "topology/router.hpp"
+#include "workloads/step/step_program.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+/// The step's program bound to times, as simulate() binds it.
+struct Bound {
+  workloads::StepProgram program;
+  engine::System system;
+};
+
+std::unique_ptr<sim::NetworkModel> network_of(const sim::Scenario& s,
+                                              const topology::Cluster& cluster,
+                                              const topology::Router& router,
+                                              const sim::CalibrationTable& table) {
+  if (s.node.gpu.architecture == topology::Architecture::host)
+    return std::make_unique<sim::HostNetwork>(s.node.gpu, table.collectives, s.origin);
+  return std::make_unique<sim::NcclNetwork>(
+      cluster, router,
+      sim::nccl_tuning_of(sim::Catalogue::standard().directory() + "/nccl", s.nccl, s.origin),
+      table.collectives, s.nccl_overrides);
+}
+
+Bound bind(const sim::Scenario& s) {
+  const auto cluster = topology::Cluster::build(s.node, s.nodes, s.fabric, s.origin);
+  const topology::StaticRouter router(cluster);
+  const sim::CalibrationTable table = sim::read_calibrations(s.tables);
+  const auto network = network_of(s, cluster, router, table);
+  const sim::CalibratedKernels kernels(table, s.node.gpu, s.software);
+  Bound out;
+  out.program = workloads::make_step_program(s.model, s.plan, s.batch, s.precision, s.software);
+  out.system =
+      sim::make_step_system(s, out.program, sim::Layouts(cluster, *network), kernels, *network)
+          .system;
+  return out;
+}
+
+/// A rank that plays the role; every role has as many.
+std::size_t player_of(const engine::System& system, std::size_t role) {
+  for (std::size_t r = 0; r < system.role_of_rank.size(); ++r)
+    if (system.role_of_rank[r] == role) return r;
+  throw BrokenPromise("a role that nobody plays");
+}
+
+Duration time_alone(const engine::System& system, const engine::Instruction& i, std::size_t rank) {
+  const std::uint32_t communicator = system.communicator_of[i.communicator][rank];
+  const engine::Transfer& transfer =
+      system.transfers[i.arg * system.num_patterns + system.communicators[communicator].pattern];
+  return to_duration(transfer.bytes / transfer.cap.value);
+}
+
+void tally(const Bound& bound, StepBreakdown& out) {
+  const engine::System& system = bound.system;
+  const double share = 1.0 / static_cast<double>(system.roles.size());
+  std::map<TraceKind, double> kernel_s;
+  std::map<workloads::CollectiveKind, double> collective_s;
+  for (std::size_t role = 0; role < system.roles.size(); ++role) {
+    const std::size_t rank = player_of(system, role);
+    for (const engine::Instruction& i : system.roles[role].instructions) {
+      if (i.op == engine::Op::work) {
+        const TraceKind kind = kind_of(bound.program.kernels[i.arg].family);
+        kernel_s[kind] += share * seconds(system.works[i.arg].duration);
+        out.kernels[kind].calls += share;
+      } else if (i.op == engine::Op::join) {
+        const workloads::Collective& collective = bound.program.collectives[i.arg];
+        StepTally& sum = out.collectives[collective.kind];
+        collective_s[collective.kind] += share * seconds(time_alone(system, i, rank));
+        sum.calls += share;
+        sum.bytes += share * static_cast<double>(collective.bytes.value);
+      }
+    }
+  }
+  for (const auto& [kind, s] : kernel_s) out.kernels[kind].duration = to_duration(s);
+  for (const auto& [kind, s] : collective_s) out.collectives[kind].duration = to_duration(s);
+}
+
+sim::StepReport step_of(const sim::Scenario& scenario) {
+  const sim::Answer answer = sim::answer(scenario, {sim::simulate, sim::simulate_collective});
+  if (const auto* report = std::get_if<sim::StepReport>(&answer)) return *report;
+  if (const auto* refused = std::get_if<sim::Refused>(&answer))
+    throw NoFeasiblePlan(refused->reason);
+  throw InputError(scenario.origin, "asks for a collective, a trace is of a training step");
+}
+
+}  // namespace
+
+SimulatedStep simulate_breakdown(sim::Scenario scenario) {
+  scenario.run.ignore_memory = true;
+  SimulatedStep out{step_of(scenario), {}};
+  const sim::StepReport& report = out.report;
+  out.mean.step = report.step_time;
+  out.mean.tokens_per_second_per_gpu =
+      report.tokens_per_second / static_cast<double>(report.scenario.gpus);
+  out.mean.compute = report.compute;
+  out.mean.communication = report.communication;
+  out.mean.transferring = report.exposed.total();
+  out.mean.waiting = report.bubble + report.wait;
+  out.mean.exposed = report.exposed.total() + report.bubble + report.wait;
+  out.mean.idle = report.host;
+  out.mean.memory = report.memory.total();
+  tally(bind(report.scenario), out.mean);
+  return out;
+}
+
+}  // namespace stepcast::validate

@@ -1,0 +1,18 @@
+// The simulated step of a scenario in the quantities of a trace.
+#pragma once
+
+#include "sim/run/step_report.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "validate/trace/breakdown.hpp"
+
+namespace stepcast::validate {
+
+struct SimulatedStep {
+  sim::StepReport report;
+  StepBreakdown mean;  // kernels and collectives alone, not slowed by each other
+};
+
+/// Memory refuses nothing: the run that it stands beside was possible.
+SimulatedStep simulate_breakdown(sim::Scenario scenario);
+
+}  // namespace stepcast::validate

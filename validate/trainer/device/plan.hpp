@@ -1,0 +1,67 @@
+// What the trainer is to do, and the part of it that one rank has: sizes of its share of a
+// micro-batch, its place in the plan. From the same scenario that the simulator reads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/scenario/scenario.hpp"
+#include "validate/trainer/device/kernels.hpp"
+#include "workloads/plan/plan.hpp"
+#include "workloads/plan/rank_parameters.hpp"
+#include "workloads/plan/software.hpp"
+#include "workloads/plan/transformer.hpp"
+
+namespace stepcast::validate {
+
+/// AdamW as Llama 2 used it (arXiv 2307.09288, section 2.2), with a learning rate for small models
+/// and no schedule.
+struct Learning {
+  double rate = 1e-3;
+  double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
+  double largest_norm = 1.0;     // gradients beyond it are scaled down
+  double initial_spread = 0.02;  // standard deviation of the first weights
+  std::uint64_t seed = 1;
+};
+
+struct TrainerJob {
+  workloads::TransformerShape model;
+  workloads::ParallelPlan plan;
+  workloads::Batch batch;
+  workloads::Precision precision;
+  workloads::Software software;
+  Learning learning;
+};
+
+TrainerJob job_of(const sim::Scenario& scenario);
+
+/// Throws InputError at `where` for what the trainer cannot train: models that are not Llama-like,
+/// precisions, plans and software that it does not know.
+void check(const TrainerJob& job, const std::string& where);
+
+/// One rank's share. In elements; T = micro_batch x sequence.
+struct RankShare {
+  RankShare(const TrainerJob& job, std::int64_t rank);
+
+  std::size_t tokens;        // T
+  std::size_t local_tokens;  // T / tensor under sequence parallel: norms and residuals
+  std::size_t hidden;
+  std::size_t query, kv;  // columns of q and of k, v
+  std::size_t ffn;
+  VocabularyPart vocab;
+  AttentionSizes attention;
+
+  workloads::Coordinates at;
+  std::int64_t layers;       // of this stage
+  std::int64_t first_layer;  // of the model
+  bool first_stage, last_stage;
+  bool split;              // tensor > 1
+  bool sequence_parallel;  // and split
+  bool has_root;           // embedding or head
+  std::size_t units() const { return static_cast<std::size_t>(layers) + (has_root ? 1 : 0); }
+  std::size_t unit_of_layer(std::size_t layer) const { return layer + (has_root ? 1 : 0); }
+
+  workloads::StageParameters parameters;
+};
+
+}  // namespace stepcast::validate

@@ -1,0 +1,113 @@
+#include "validate/trainer/model/parameters_layout.hpp"
+
+#include <cmath>
+#include <numbers>
+
+#include "engine/check.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+/// SplitMix64 (Steele, Lea and Flood 2014).
+std::uint64_t mixed(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31U);
+}
+
+std::uint64_t hash_of(const std::string& text, std::uint64_t seed) {
+  std::uint64_t hash = mixed(seed);
+  for (const char c : text) hash = mixed(hash ^ static_cast<unsigned char>(c));
+  return hash;
+}
+
+double uniform(std::uint64_t bits) {  // in (0, 1]
+  return (static_cast<double>(bits >> 11U) + 1.0) * 0x1p-53;
+}
+
+/// Box and Muller 1958.
+double normal(std::uint64_t key, std::uint64_t index) {
+  const std::uint64_t a = mixed(key ^ mixed(2 * index)), b = mixed(key ^ mixed(2 * index + 1));
+  return std::sqrt(-2.0 * std::log(uniform(a))) * std::cos(2.0 * std::numbers::pi * uniform(b));
+}
+
+std::size_t elements(std::int64_t count) { return static_cast<std::size_t>(count); }
+
+/// Weights are stored (out, in). Column-parallel ones are cut by rows, row-parallel by columns.
+TensorPart part_of(const std::string& name, const RankShare& s, std::size_t num_ranks) {
+  const std::size_t rank = elements(s.at.tensor);
+  const auto rows_cut = [&](std::size_t out) {
+    return TensorPart{name, out, s.hidden, rank * out, 0, s.hidden, false};
+  };
+  const auto columns_cut = [&](std::size_t in) {
+    return TensorPart{name, s.hidden, in, 0, rank * in, in * num_ranks, false};
+  };
+  if (name.ends_with("norm1") || name.ends_with("norm2") || name == "final_norm")
+    return {name, 1, s.hidden, 0, 0, s.hidden, true};
+  if (name == "embedding" || name == "head") return rows_cut(elements(s.vocab.size));
+  if (name.ends_with("attention.q")) return rows_cut(s.query);
+  if (name.ends_with("attention.k") || name.ends_with("attention.v")) return rows_cut(s.kv);
+  if (name.ends_with("mlp.gate") || name.ends_with("mlp.up")) return rows_cut(s.ffn);
+  if (name.ends_with("attention.o")) return columns_cut(s.query);
+  expects(name.ends_with("mlp.down"), "a tensor of a Llama-like model");
+  return columns_cut(s.ffn);
+}
+
+}  // namespace
+
+std::vector<TensorPart> tensors_of_unit(const TrainerJob& job, const RankShare& share,
+                                        std::size_t unit) {
+  const bool root = share.has_root && unit == 0;
+  const std::size_t layer = unit - (share.has_root && !root ? 1 : 0);
+  std::vector<TensorPart> out;
+  for (const workloads::ParameterTensor& t :
+       root ? share.parameters.root : share.parameters.layer) {
+    TensorPart part = part_of(t.name, share, elements(job.plan.tensor));
+    if (!root)
+      part.name = "layer." + std::to_string(share.first_layer + static_cast<std::int64_t>(layer)) +
+                  "." + t.name;
+    if (job.model.tied_embeddings && t.name == "head") part.same_as = "embedding";
+    expects(part.elements() == elements(t.elements), "the part that the simulator counts");
+    out.push_back(std::move(part));
+  }
+  return out;
+}
+
+std::vector<UnitLayout> unit_layouts(const TrainerJob& job, const RankShare& share) {
+  std::vector<UnitLayout> out;
+  for (std::size_t unit = 0; unit < share.units(); ++unit) {
+    UnitLayout layout;
+    layout.tensors = tensors_of_unit(job, share, unit);
+    const bool root = share.has_root && unit == 0;
+    layout.offsets.push_back(0);
+    for (std::size_t i = 0; i < layout.tensors.size(); ++i) {
+      const auto& known = root ? share.parameters.root[i] : share.parameters.layer[i];
+      layout.names.push_back((root ? "root." : "layer.") + known.name);
+      layout.offsets.push_back(layout.offsets.back() + layout.tensors[i].elements());
+    }
+    out.push_back(std::move(layout));
+  }
+  return out;
+}
+
+/// Projections that end in the residual stream start smaller by sqrt(2 layers), as GPT-2's do. The
+/// head of tied embeddings is the embedding.
+void first_weights(std::span<double> to, const TensorPart& part, std::size_t from,
+                   const Learning& learning, std::int64_t layers) {
+  if (part.replicated) {
+    for (double& w : to) w = 1.0;
+    return;
+  }
+  const bool residual = part.name.ends_with("attention.o") || part.name.ends_with("mlp.down");
+  const double spread =
+      learning.initial_spread / (residual ? std::sqrt(2.0 * static_cast<double>(layers)) : 1.0);
+  const std::uint64_t key = hash_of(part.same_as.empty() ? part.name : part.same_as, learning.seed);
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const std::size_t row = part.first_row + (from + i) / part.columns;
+    const std::size_t column = part.first_column + (from + i) % part.columns;
+    to[i] = spread * normal(key, row * part.whole_columns + column);
+  }
+}
+
+}  // namespace stepcast::validate

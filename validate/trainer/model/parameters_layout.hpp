@@ -1,0 +1,27 @@
+// How the tensors of a rank follow each other in one buffer, and what their first weights are.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "validate/trainer/model/parameters.hpp"
+
+namespace stepcast::validate {
+
+/// Tensors of one unit one after the other, each `share` of its elements.
+struct UnitLayout {
+  std::vector<TensorPart> tensors;
+  std::vector<std::size_t> offsets;  // one more than tensors: the end
+  std::vector<std::string> names;    // "layer.mlp.up": without the layer's number
+  std::size_t size() const { return offsets.back(); }
+};
+
+std::vector<UnitLayout> unit_layouts(const TrainerJob& job, const RankShare& share);
+
+/// Elements [from, from + to.size()) of the part: normal with the given spread, ones for norms.
+void first_weights(std::span<double> to, const TensorPart& part, std::size_t from,
+                   const Learning& learning, std::int64_t layers);
+
+}  // namespace stepcast::validate

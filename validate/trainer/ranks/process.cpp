@@ -1,0 +1,268 @@
+#include "validate/trainer/ranks/process.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "calibrate/processes/line_channel.hpp"
+#include "engine/check.hpp"
+#include "sim/program/command_line.hpp"
+#include "sim/program/interrupt.hpp"
+#include "validate/trainer/ranks/child.hpp"
+#include "validate/trainer/ranks/place.hpp"
+#include "validate/trainer/ranks/rendezvous.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto look_again = std::chrono::milliseconds(100);
+constexpr auto grace = std::chrono::seconds(2);            // between asking and killing
+constexpr auto settling = std::chrono::milliseconds(500);  // until all have noticed a failure
+
+/// As calibrate starts its ranks (calibrate/host/ranks.cpp), so that both measure the same MPI.
+std::vector<std::string> command_line(const RankLaunch& launch) {
+  std::vector<std::string> words{"mpirun",          "-n",        std::to_string(launch.ranks),
+                                 "--oversubscribe", "--bind-to", "none"};
+  if (geteuid() == 0) words.emplace_back("--allow-run-as-root");
+  words.push_back(launch.program);
+  words.insert(words.end(), launch.arguments.begin(), launch.arguments.end());
+  return words;
+}
+
+std::vector<std::string> words_of(const std::string& program,
+                                  const std::vector<std::string>& arguments) {
+  std::vector<std::string> words{program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+void complain(const std::string& what) { std::fprintf(stderr, "%s%s\n", own_mark, what.c_str()); }
+
+/// The ranks of this node, or mpirun.
+class Ranks {
+ public:
+  Ranks(const RankLaunch& launch, std::vector<ChildPlan> plans, std::int64_t first_rank,
+        bool by_mpirun)
+      : launch_(launch), first_rank_(first_rank), by_mpirun_(by_mpirun) {
+    for (ChildPlan& plan : plans) children_.emplace_back(std::move(plan));
+    last_word_ = Clock::now();
+  }
+  ~Ranks() { end(); }
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  /// Until they have ended or must be ended; the exit code.
+  int wait() {
+    const auto silence = std::chrono::duration<double>(seconds(launch_.silence));
+    for (;;) {
+      listen(look_again);
+      const std::size_t left = num_running();
+      if (stop_) {
+        end();
+        return sim::stop_code();
+      }
+      if (std::ranges::any_of(children_, &Child::failed)) return failure();
+      if (left == 0) return drain(), sim::exit_ok;
+      if (Clock::now() - last_word_ > silence) {
+        end();
+        for (const Child& child : children_) print_said(child);
+        complain(
+            fmt::format("the ranks said nothing for {:.0f} s and were ended", silence.count()));
+        return sim::exit_rank_lost;
+      }
+    }
+  }
+
+ private:
+  std::size_t num_running() {
+    return static_cast<std::size_t>(std::ranges::count_if(children_, &Child::running));
+  }
+
+  /// Reads what they say for a moment.
+  void listen(std::chrono::milliseconds moment) {
+    std::vector<pollfd> waiting;
+    for (const Child& child : children_) waiting.push_back({child.from(), POLLIN, 0});
+    const bool any = std::ranges::any_of(waiting, [](const pollfd& one) { return one.fd >= 0; });
+    if (!any) std::this_thread::sleep_for(look_again / 10);  // all closed, but not ended yet
+    if (!any || poll(waiting.data(), waiting.size(), static_cast<int>(moment.count())) <= 0) return;
+    for (std::size_t i = 0; i < children_.size(); ++i)
+      if (waiting[i].revents != 0 && children_[i].listen(launch_.quiet)) last_word_ = Clock::now();
+  }
+
+  /// The last words of those that have ended.
+  void drain() {
+    for (Child& child : children_) {
+      pollfd ready{child.from(), POLLIN, 0};
+      while (child.from() >= 0 && poll(&ready, 1, 0) > 0)
+        if (!child.listen(launch_.quiet)) break;
+    }
+  }
+
+  /// Asks them to end, then kills them; mpirun's ranks die with it (end_with_parent).
+  void end() {
+    for (const Child& child : children_) child.ask_to_end();
+    for (const auto deadline = Clock::now() + grace; num_running() > 0;) {
+      if (Clock::now() >= deadline) break;
+      std::this_thread::sleep_for(look_again / 10);
+    }
+    for (Child& child : children_) child.kill_now();
+  }
+
+  /// One has failed. Its peers may have noticed before this process did: who failed of himself is
+  /// the cause, and speaks for all.
+  int failure() {
+    for (const auto until = Clock::now() + settling; num_running() > 0 && Clock::now() < until;)
+      listen(look_again / 10);
+    std::vector<Child*> failed;
+    for (Child& child : children_)
+      if (child.failed()) failed.push_back(&child);
+    end();
+    drain();
+    const auto cause = std::ranges::min_element(failed, {}, [](const Child* child) {
+      const int status = *child->status();
+      return WIFSIGNALED(status) ? 0 : WEXITSTATUS(status) != sim::exit_rank_lost ? 1 : 2;
+    });
+    return code_of(**cause);
+  }
+
+  /// "mpirun noticed that process rank 1 with PID 4711 on node x exited on signal 9 (Killed)."
+  static bool explain_mpirun_signal(const Child& child) {
+    for (const std::string& line : child.said) {
+      int rank = 0, signal = 0;
+      const auto at = line.find("process rank "), on = line.find("exited on signal ");
+      if (at == std::string::npos || on == std::string::npos) continue;
+      if (std::sscanf(line.c_str() + at, "process rank %d", &rank) != 1 ||
+          std::sscanf(line.c_str() + on, "exited on signal %d", &signal) != 1)
+        continue;
+      complain_of_signal(rank, signal);
+      return true;
+    }
+    return false;
+  }
+
+  static void complain_of_signal(std::int64_t rank, int signal) {
+    complain(fmt::format("rank {} was ended by signal {} ({}); the others were ended with it", rank,
+                         signal, strsignal(signal)));
+  }
+
+  static void print_said(const Child& child) {
+    for (const std::string& line : child.said) std::fprintf(stderr, "%s\n", line.c_str());
+  }
+
+  int code_of(const Child& child) const {
+    const int status = *child.status();
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+      throw InputError(by_mpirun_ ? "mpirun" : launch_.program,
+                       by_mpirun_ ? "cannot be started: it is not on PATH" : "cannot be started",
+                       by_mpirun_ ? "or take --ranks processes" : "");
+    if (by_mpirun_ && explain_mpirun_signal(child)) return sim::exit_rank_lost;
+    for (const std::string& line : child.explained) std::fprintf(stderr, "%s\n", line.c_str());
+    if (!by_mpirun_ && WIFSIGNALED(status)) {
+      print_said(child);
+      complain_of_signal(first_rank_ + (&child - children_.data()), WTERMSIG(status));
+      return sim::exit_rank_lost;
+    }
+    if (child.explained.empty()) {
+      print_said(child);
+      complain("the ranks ended without a reason");
+    }
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : sim::exit_rank_lost;
+    return code <= sim::exit_unwritten ? code : sim::exit_rank_lost;
+  }
+
+  const RankLaunch& launch_;
+  const std::int64_t first_rank_;
+  const bool by_mpirun_;
+  const std::atomic<bool>& stop_ = sim::stop_requested();  // Ctrl-C
+  std::vector<Child> children_;
+  Clock::time_point last_word_;
+};
+
+/// One for each rank of this node. Those of a run on one node meet where this process listens
+/// already, so that no port is ever somebody else's.
+std::vector<ChildPlan> plans_of(const RankLaunch& launch, const NodeShare& share,
+                                const calibrate::Listener* listener) {
+  std::vector<ChildPlan> plans;
+  const std::string token = share.token.empty() && listener != nullptr ? make_token() : share.token;
+  for (std::int64_t i = 0; i < share.count; ++i) {
+    RankPlace place{.rank = share.first_rank + i,
+                    .ranks = launch.ranks,
+                    .rendezvous = listener != nullptr ? listener->address() : share.rendezvous,
+                    .token = token};
+    if (listener != nullptr && place.rank == 0) place.listening = listener->number();
+    plans.push_back({.words = words_of(launch.program, launch.arguments),
+                     .environment = environment_of(place),
+                     .socket = place.listening});
+  }
+  return plans;
+}
+
+}  // namespace
+
+int run_under_mpi(const RankLaunch& launch) {
+  return Ranks(launch, {{.words = command_line(launch)}}, 0, true).wait();
+}
+
+int run_as_processes(const RankLaunch& launch, const NodeShare& share) {
+  std::optional<calibrate::Listener> listener;
+  if (share.rendezvous.empty()) listener.emplace("127.0.0.1:0");
+  Ranks ranks(launch, plans_of(launch, share, listener ? &*listener : nullptr), share.first_rank,
+              false);
+  listener.reset();  // it is rank 0's now
+  return ranks.wait();
+}
+
+void become_program(const std::string& program, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = words_of(program, arguments);
+  execv(program.c_str(), pointers_to(words).data());
+  throw InputError(program, std::string("cannot be started: ") + std::strerror(errno));
+}
+
+int run_program(const std::string& program, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = words_of(program, arguments);
+  const std::vector<char*> pointers = pointers_to(words);
+  const pid_t process = fork();
+  if (process < 0) throw InputError(program, std::string("no process: ") + std::strerror(errno));
+  if (process == 0) {
+    end_with_parent();
+    const int nothing = open("/dev/null", O_RDWR);
+    dup2(nothing, STDIN_FILENO);
+    dup2(nothing, STDOUT_FILENO);
+    execv(pointers[0], pointers.data());
+    _exit(127);
+  }
+  int status = 0;  // Ctrl-C reaches the program as well, which ends in its own way
+  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  std::fprintf(stderr, "%s was ended by signal %d (%s)\n", program.c_str(), WTERMSIG(status),
+               strsignal(WTERMSIG(status)));
+  return sim::exit_rank_lost;
+}
+
+bool started_by_launcher() { return std::getenv(launched_variable) != nullptr; }
+
+void end_with_parent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }
+
+void say_progress(const std::string& line) {
+  std::fprintf(stderr, "%s%s\n", progress_mark, line.c_str());
+}
+
+}  // namespace stepcast::validate

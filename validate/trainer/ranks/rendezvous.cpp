@@ -1,0 +1,378 @@
+#include "validate/trainer/ranks/rendezvous.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <list>
+#include <optional>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "engine/check.hpp"
+#include "validate/trainer/ranks/communicator.hpp"
+#include "validate/trainer/ranks/rendezvous_words.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+using calibrate::ChannelBroken;
+using calibrate::Deadline;
+using calibrate::Descriptor;
+using calibrate::Listener;
+using Clock = std::chrono::steady_clock;
+using Connections = std::vector<Descriptor>;
+
+constexpr double answer_s = 5.0;  // rank 0 answers at once; a stranger may not answer at all
+constexpr auto after_rank_0 = std::chrono::seconds(2);
+constexpr auto pause = std::chrono::milliseconds(100);
+constexpr const char* same_host = "-";  // of an address: the host of rank 0, as you know it
+
+bool is_address(const std::string& place) {
+  return place.rfind(':') != std::string::npos && place.find('/') == std::string::npos;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::string host_in(const std::string& address) { return address.substr(0, address.rfind(':')); }
+std::string port_in(const std::string& address) { return address.substr(address.rfind(':') + 1); }
+
+/// Of something that the run survives.
+void warn(const std::string& what) {
+  std::fprintf(stderr, "stepcast-trainer: warning: %s\n", what.c_str());
+}
+
+/// What a rank says of itself when it comes.
+struct Call {
+  std::string program, version, verb, token, port;
+  std::int64_t ranks = 0, rank = 0;
+};
+
+std::optional<Call> call_in(const std::string& line) {
+  std::istringstream words(line);
+  Call call;
+  words >> call.program >> call.version >> call.verb >> call.token;
+  if (call.verb == "join") words >> call.ranks >> call.rank >> call.port;
+  if (call.verb == "peer") words >> call.rank;
+  if (!words || call.program != protocol_name || (call.verb != "join" && call.verb != "peer"))
+    return std::nullopt;
+  return call;
+}
+
+/// Those who knock at one door until all who are wanted have come in; strangers are sent away.
+class Door {
+ public:
+  explicit Door(Listener& listener) : listener_(listener) {
+    // A caller may be gone again between poll and accept.
+    fcntl(listener.number(), F_SETFL, fcntl(listener.number(), F_GETFL) | O_NONBLOCK);
+  }
+
+  /// Waits for what comes next and gives each line to `enter`, which takes the connection or says
+  /// why not.
+  template <class Enter>
+  void open(Deadline deadline, const std::vector<int>& others, Enter enter) {
+    std::vector<int> sockets = others;
+    sockets.push_back(listener_.number());
+    for (const Guest& guest : guests_) sockets.push_back(guest.socket().number());
+    wait_for_any(sockets, deadline);
+    while (true) {
+      Descriptor connection = listener_.accept_now();
+      if (connection.number() < 0) break;
+      guests_.emplace_back(std::move(connection));
+    }
+    for (auto guest = guests_.begin(); guest != guests_.end();) {
+      const auto line = guest->line();
+      if (line)
+        hear(*guest, *line, enter);
+      else if (guest->gone() || guest->is_overdue())
+        wonder(guest->heard());
+      guest =
+          line || guest->gone() || guest->is_overdue() ? guests_.erase(guest) : std::next(guest);
+    }
+  }
+
+ private:
+  template <class Enter>
+  void hear(Guest& guest, const std::string& line, Enter enter) {
+    const auto call = call_in(line);
+    if (!call) return wonder(line.substr(0, 40));
+    try {
+      if (const std::string why = enter(*call, guest); !why.empty())
+        say(guest.socket(), "refused " + why);
+    } catch (const ChannelBroken&) {  // it has gone meanwhile
+    }
+  }
+
+  /// Once: it may be a scanner.
+  void wonder(const std::string& said) {
+    if (std::exchange(wondered_, true) || said.empty()) return;
+    warn(
+        fmt::format("something else than a rank knocked at {}: \"{}\"", listener_.address(), said));
+  }
+
+  Listener& listener_;
+  std::list<Guest> guests_;
+  bool wondered_ = false;
+};
+
+std::string missing_of(const Connections& there) {
+  std::string text;
+  for (std::size_t r = 1; r < there.size(); ++r)
+    if (there[r].number() < 0) text += fmt::format("{}{}", text.empty() ? "" : ", ", r);
+  return text;
+}
+
+/// Rank 0: waits for the others and tells them where each of them is.
+class Host {
+ public:
+  Host(const Meeting& meeting, Listener& listener, Deadline deadline)
+      : meeting_(meeting),
+        listener_(listener),
+        deadline_(deadline),
+        there_(static_cast<std::size_t>(meeting.ranks)),
+        addresses_(there_.size()) {}
+
+  Connections welcome_all() {
+    Door door(listener_);
+    while (const std::int64_t missing = num_missing()) {
+      if (Clock::now() >= deadline_)
+        throw PeerLost(fmt::format("{} of {} ranks came to {} in time, not: {}",
+                                   meeting_.ranks - missing, meeting_.ranks, listener_.address(),
+                                   missing_of(there_)));
+      std::vector<int> sockets;
+      for (const Descriptor& one : there_)
+        if (one.number() >= 0) sockets.push_back(one.number());
+      door.open(deadline_, sockets,
+                [&](const Call& call, Guest& guest) { return enter(call, guest); });
+      forget_gone();
+    }
+    std::string all = "welcome";
+    for (std::size_t r = 1; r < addresses_.size(); ++r) all += " " + addresses_[r];
+    for (std::size_t r = 1; r < there_.size(); ++r) tell(r, all);
+    return std::move(there_);
+  }
+
+ private:
+  std::int64_t num_missing() const {
+    return std::count_if(there_.begin() + 1, there_.end(),
+                         [](const Descriptor& one) { return one.number() < 0; });
+  }
+
+  std::string enter(const Call& call, Guest& guest) {
+    const std::string why = why_not(call);
+    if (!why.empty()) {
+      warn(fmt::format("rank {} was refused: {}", call.rank, why));
+      return why;
+    }
+    const auto rank = static_cast<std::size_t>(call.rank);
+    say(guest.socket(), "hello " + meeting_.token);
+    const std::string host = host_of(guest.socket());
+    addresses_[rank] = (host.starts_with("127.") ? same_host : host) + (":" + call.port);
+    there_[rank] = guest.release();
+    return {};
+  }
+
+  std::string why_not(const Call& call) const {
+    if (call.version != protocol_version) return "it is of another version";
+    if (call.verb != "join") return "it comes to the wrong rank";
+    if (call.token != "-" && call.token != meeting_.token) return "it is of another run";
+    if (call.ranks != meeting_.ranks)
+      return fmt::format("its plan has {} ranks, that of rank 0 has {}", call.ranks,
+                         meeting_.ranks);
+    if (call.rank < 1 || call.rank >= meeting_.ranks) return "there is no such rank";
+    if (there_[static_cast<std::size_t>(call.rank)].number() >= 0)
+      return "another process is that rank already";
+    return {};
+  }
+
+  /// A rank that gave up, or was ended, may come again.
+  void forget_gone() {
+    for (Descriptor& one : there_) {
+      if (one.number() < 0) continue;
+      Guest guest(std::move(one));
+      guest.line();
+      if (!guest.gone()) one = guest.release();
+    }
+  }
+
+  void tell(std::size_t rank, const std::string& line) {
+    try {
+      say(there_[rank], line);
+    } catch (const ChannelBroken& error) {
+      throw PeerLost(fmt::format("rank {} left before the run began: {}", rank, error.what()));
+    }
+  }
+
+  const Meeting& meeting_;
+  Listener& listener_;
+  const Deadline deadline_;
+  Connections there_;
+  std::vector<std::string> addresses_;
+};
+
+/// Any other rank: finds rank 0, then connects to the ranks below it and waits for those above.
+class Visitor {
+ public:
+  Visitor(const Meeting& meeting, Deadline deadline)
+      : meeting_(meeting), deadline_(deadline), listener_(listening_address(meeting)) {}
+
+  Connections meet_all() {
+    std::string why = "nobody was there";
+    do {
+      try {
+        if (const auto place = find_place(why)) return join(*place);
+      } catch (const ChannelBroken& error) {
+        why = error.what();
+      }
+      std::this_thread::sleep_for(pause);
+    } while (Clock::now() < deadline_);
+    throw PeerLost(fmt::format("rank {} found no run of {} ranks at {} within {:.0f} s: {}",
+                               meeting_.rank, meeting_.ranks, meeting_.place,
+                               seconds(meeting_.patience), why));
+  }
+
+ private:
+  struct Place {
+    std::string address, token;
+  };
+
+  static std::string listening_address(const Meeting& meeting) {
+    return meeting.place.starts_with("127.0.0.1:") ? "127.0.0.1:0" : "0.0.0.0:0";
+  }
+
+  /// A file may be of an earlier run: what cannot be of this one is not even asked.
+  std::optional<Place> find_place(std::string& why) const {
+    if (is_address(meeting_.place)) return Place{meeting_.place, meeting_.token};
+    const auto words = words_in(meeting_.place);
+    if (!words) {
+      why = "the file has not appeared";
+    } else if (!meeting_.token.empty() && words->token != meeting_.token) {
+      why = "the file is of another run";
+    } else if (words->ranks != meeting_.ranks) {
+      why = fmt::format("the file is of a run of {} ranks", words->ranks);
+    } else {
+      // A host need not know its own name.
+      const bool is_here = host_in(words->address) == host_name();
+      return Place{is_here ? "127.0.0.1:" + port_in(words->address) : words->address, words->token};
+    }
+    return std::nullopt;
+  }
+
+  /// What a file names may be of another network; what the user names is to be found.
+  Guest connected(const std::string& address) const {
+    try {
+      return Guest(calibrate::open_connection(address, soon()));
+    } catch (const InputError& error) {
+      if (is_address(meeting_.place)) throw;
+      throw ChannelBroken(error.what());
+    }
+  }
+
+  Deadline soon() const { return std::min(deadline_, calibrate::in_seconds(answer_s)); }
+
+  Connections join(const Place& place) {
+    Guest leader = connected(place.address);
+    say(leader.socket(), fmt::format("{} {} join {} {} {} {}", protocol_name, protocol_version,
+                                     place.token.empty() ? "-" : place.token, meeting_.ranks,
+                                     meeting_.rank, port_in(listener_.address())));
+    std::istringstream answer(leader.line(soon()));
+    std::string verb, token;
+    answer >> verb >> token;
+    if (verb == "refused") refused(answer.str().substr(verb.size() + 1));
+    if (verb != "hello" || token.empty()) throw ChannelBroken("something else answers there");
+    // Rank 0 is to give up first: it knows who is missing.
+    std::istringstream addresses(leader.line(deadline_ + after_rank_0));
+    addresses >> verb;
+    if (verb != "welcome") throw ChannelBroken("something else answers there");
+    return meet_peers(leader.release(), host_in(place.address), addresses, token);
+  }
+
+  /// For good where it is this very run; else another may yet be there in time.
+  [[noreturn]] void refused(const std::string& why) const {
+    if (meeting_.token.empty()) throw ChannelBroken("rank 0 refused this rank: " + why);
+    throw InputError(fmt::format("rank {}", meeting_.rank), "rank 0 refused it: " + why);
+  }
+
+  /// Ranks below this one listen since before they joined.
+  Connections meet_peers(Descriptor leader, const std::string& leader_host,
+                         std::istringstream& addresses, const std::string& token) {
+    Connections there(static_cast<std::size_t>(meeting_.ranks));
+    there[0] = std::move(leader);
+    for (std::size_t r = 1; r < static_cast<std::size_t>(meeting_.rank); ++r) {
+      std::string address;
+      addresses >> address;
+      const std::string host = host_in(address);
+      try {
+        there[r] = calibrate::open_connection(
+            (host == same_host ? leader_host : host) + ":" + port_in(address), deadline_);
+        say(there[r],
+            fmt::format("{} {} peer {} {}", protocol_name, protocol_version, token, meeting_.rank));
+      } catch (const ChannelBroken& error) {
+        throw PeerLost(
+            fmt::format("rank {} cannot reach rank {}: {}", meeting_.rank, r, error.what()));
+      }
+    }
+    let_in_higher(there, token);
+    return there;
+  }
+
+  void let_in_higher(Connections& there, const std::string& token) {
+    Door door(listener_);
+    const auto complete = [&] {
+      return std::all_of(there.begin() + meeting_.rank + 1, there.end(),
+                         [](const Descriptor& one) { return one.number() >= 0; });
+    };
+    while (!complete()) {
+      if (Clock::now() >= deadline_)
+        throw PeerLost(
+            fmt::format("rank {} waited in vain for: {}", meeting_.rank, missing_of(there)));
+      door.open(deadline_, {}, [&](const Call& call, Guest& guest) -> std::string {
+        if (call.verb != "peer" || call.token != token) return "this is another run";
+        if (call.rank <= meeting_.rank || call.rank >= meeting_.ranks) return "no such rank";
+        there[static_cast<std::size_t>(call.rank)] = guest.release();
+        return {};
+      });
+    }
+  }
+
+  const Meeting& meeting_;
+  const Deadline deadline_;
+  Listener listener_;
+};
+
+Listener listen_for(const Meeting& meeting) {
+  if (meeting.listening >= 0) return Listener(Descriptor(meeting.listening), meeting.place);
+  return Listener(is_address(meeting.place) ? meeting.place : "0.0.0.0:0");
+}
+
+}  // namespace
+
+Rendezvous::Rendezvous(const Meeting& wanted) {
+  Meeting meeting = wanted;
+  const Deadline deadline = calibrate::in_seconds(seconds(meeting.patience));
+  if (meeting.rank != 0) {
+    connections = Visitor(meeting, deadline).meet_all();
+    return;
+  }
+  if (meeting.token.empty()) meeting.token = make_token();
+  Listener listener = listen_for(meeting);
+  if (!is_address(meeting.place))
+    file_ = std::make_unique<RendezvousFile>(
+        meeting.place,
+        RendezvousFile::Words{.address = host_name() + ":" + port_in(listener.address()),
+                              .token = meeting.token,
+                              .ranks = meeting.ranks});
+  connections = Host(meeting, listener, deadline).welcome_all();
+}
+
+}  // namespace stepcast::validate

@@ -1,0 +1,290 @@
+#include "validate/trainer/run/command.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+#include "engine/check.hpp"
+#include "engine/units_text.hpp"
+#include "sim/files/toml_table.hpp"
+#include "sim/program/command_line.hpp"
+#include "sim/scenario/catalogue.hpp"
+#include "sim/scenario/file.hpp"
+#include "sim/study/sweep.hpp"
+#include "validate/trainer/ranks/place.hpp"
+#include "validate/trainer/ranks/process.hpp"
+#include "validate/trainer/ranks/rendezvous.hpp"
+#include "validate/trainer/ranks/sockets.hpp"
+#include "validate/trainer/ranks/text.hpp"
+#include "validate/trainer/run/results.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+using stepcast::to_text;
+
+using sim::Arguments;
+using sim::UsageError;
+using Clock = std::chrono::steady_clock;
+
+constexpr sim::Option options[] = {
+    {"steps", "N", "", "steps to train (default 60)"},
+    {"warm-up", "N", "", "the first of them, trained but not counted (default 10)"},
+    {"text", "FILE", "", "what to learn from, as bytes (default: generated sentences)"},
+    {"checkpoint", "DIR", "", "save weights and optimizer there at the end"},
+    {"save-every", "N", "", "... and every N steps"},
+    {"resume", "", "", "go on from the checkpoint"},
+    {"ranks", "KIND", "",
+     "mpi, processes or threads: what the ranks are (default: mpi if built with it; processes on "
+     "GPUs)"},
+    {"gpus", "N", "", "use N GPUs of a node; more ranks share them, as a functional check"},
+    {"rendezvous", "PLACE", "", "host:port of rank 0, or a file that all nodes see"},
+    {"nodes", "N", "", "processes are started on so many nodes, on each by its own command ..."},
+    {"node", "I", "", "... of which this is number I, from 0"},
+    {"patience", "TIME", "", "a rank that lets its peers wait longer has hung (default 60 s)"},
+    {"set", "KEY=VALUE", "", "set any key of the scenario; more may follow, or be repeated"},
+    {"out", "FILE", "", "write the results as JSON"},
+    {"timeline", "FILE", "", "write the median step as Chrome trace events"},
+    {"quiet", "", "", "no progress"},
+};
+
+const sim::Verb trainer_verb{
+    "trainer", "SCENARIO.toml",
+    1,         "Trains the scenario's model on this machine's cores or GPUs and times it.",
+    options,   "stepcast-trainer scenarios/host_circle.toml --set plan.data=zero3"};
+
+std::int64_t count_of(const Arguments& arguments, const std::string& option, std::int64_t otherwise,
+                      std::int64_t least) {
+  const std::string text = arguments.get(option);
+  if (text.empty()) return otherwise;
+  if (text.size() > 9 || text.find_first_not_of("0123456789") != std::string::npos ||
+      std::stol(text) < least)
+    throw UsageError("'--" + option + " " + text + "' is no such number");
+  return std::stol(text);
+}
+
+sim::Scenario scenario_of(const Arguments& arguments) {
+  if (arguments.positional().empty()) throw UsageError("which scenario?", trainer_verb.example);
+  sim::TomlValue document = sim::read_toml_file(arguments.positional()[0]);
+  for (const auto& [key, value] : sim::settings_of(trainer_verb, arguments))
+    sim::override_key(document, key, value);
+  const sim::Study study = sim::read_study(std::move(document));
+  if (study.num_points() != 1)
+    throw InputError(arguments.positional()[0], "has a [sweep]: one run trains one plan",
+                     "choose by --set " + study.keys.front() + "=...");
+  return sim::read_scenario(study.document_of(study.point(0)), sim::Catalogue::standard());
+}
+
+std::optional<RankKind> rank_kind_of(const Arguments& arguments) {
+  const std::string word = arguments.get("ranks");
+  if (word.empty()) return std::nullopt;
+  if (word == "mpi") return RankKind::mpi;
+  if (word == "processes") return RankKind::processes;
+  if (word == "threads") return RankKind::threads;
+  throw UsageError("'--ranks " + word + "' is none of mpi, processes and threads");
+}
+
+void read_nodes(const Arguments& arguments, TrainerCommand& command) {
+  command.rendezvous = arguments.get("rendezvous");
+  command.nodes = count_of(arguments, "nodes", 1, 1);
+  command.node = count_of(arguments, "node", 0, 0);
+  if (arguments.has("nodes") != arguments.has("node") || command.node >= command.nodes)
+    throw UsageError("--nodes N and --node I, below N, go together");
+  if (command.nodes > 1 && command.rendezvous.empty())
+    throw UsageError("--nodes needs --rendezvous, where they meet");
+  if (arguments.has("gpus")) command.gpus = count_of(arguments, "gpus", 1, 1);
+}
+
+TrainerCommand command_of(const Arguments& arguments) {
+  TrainerCommand command;
+  command.scenario = scenario_of(arguments);
+  command.run.steps = count_of(arguments, "steps", command.run.steps, 1);
+  command.run.warm_up =
+      count_of(arguments, "warm-up", std::min(command.run.warm_up, command.run.steps - 1), 0);
+  if (command.run.warm_up >= command.run.steps)
+    throw UsageError("--warm-up leaves no step to count");
+  command.run.text = arguments.get("text");
+  command.run.checkpoint = arguments.get("checkpoint");
+  command.run.save_every = count_of(arguments, "save-every", 0, 1);
+  command.run.resume = arguments.has("resume");
+  if (command.run.checkpoint.empty() && (command.run.resume || command.run.save_every > 0))
+    throw UsageError("--resume and --save-every need --checkpoint DIR");
+  command.ranks = rank_kind_of(arguments);
+  command.run.patience = parse<Duration>(arguments.get("patience", "60 s"), "--patience");
+  read_nodes(arguments, command);
+  command.results = arguments.get("out");
+  command.timeline = arguments.get("timeline");
+  command.quiet = arguments.has("quiet");
+  return command;
+}
+
+/// At most one line a second, to whoever watches.
+class Watcher {
+ public:
+  Watcher(const TrainerCommand& command)
+      : steps_(command.run.steps), say_(started_by_launcher() || (!command.quiet && isatty(2))) {}
+
+  void operator()(std::int64_t step, Duration time, std::optional<double> loss) {
+    if (!say_ || Clock::now() - last_ < std::chrono::seconds(1)) return;
+    last_ = Clock::now();
+    std::string line = fmt::format("step {} of {}, {}", step + 1, steps_, to_text(time));
+    if (loss) line += fmt::format(", loss {:.3f}", *loss);
+    if (started_by_launcher())
+      say_progress(line);
+    else
+      std::fprintf(stderr, "%s\n", line.c_str());
+  }
+
+ private:
+  std::int64_t steps_;
+  bool say_;
+  Clock::time_point last_{};
+};
+
+void hand_in(const TrainerCommand& command, const TrainerResults& results) {
+  if (!command.results.empty()) write_results(command.results, results);
+  if (!command.timeline.empty()) sim::write_timelines(command.timeline, {&results.timeline, 1});
+  std::fputs(text_of_results(results).c_str(), stdout);
+  if (std::fflush(stdout) != 0) throw InputError("standard output", "is closed or full");
+}
+
+/// One rank's way through the program.
+class RankBody {
+ public:
+  RankBody(const TrainerCommand& command, const Machinery& machinery) : command_(command) {
+    if (machinery.gpu_makers) gpus_ = machinery.gpu_makers(command.gpus);
+  }
+  void operator()(std::unique_ptr<Communicator> world) const {
+    const auto results =
+        run_trainer(command_.scenario, command_.run, std::move(world), gpus_, Watcher(command_));
+    if (results) hand_in(command_, *results);
+  }
+
+ private:
+  const TrainerCommand& command_;
+  GpuMakers gpus_;
+};
+
+/// Finds the other processes. Those that one launcher started are all there at once, but on a busy
+/// machine starting takes long; for those started by hand somebody waits.
+int run_process(const RankPlace& place, Duration patience, const RankBody& body) {
+  const Duration starting = place.listening >= 0 || place.rendezvous.starts_with("127.0.0.1:")
+                                ? to_duration(30.0)
+                                : Duration{};
+  Rendezvous rendezvous({.rank = place.rank,
+                         .ranks = place.ranks,
+                         .place = place.rendezvous,
+                         .token = place.token,
+                         .listening = place.listening,
+                         .patience = std::max(patience, starting)});
+  SocketRanks ranks(place.rank, std::move(rendezvous.connections), patience);
+  body(ranks.world());
+  return sim::exit_ok;
+}
+
+/// What can be said before any rank starts.
+void check_command(const TrainerCommand& command, RankKind kind, const Machinery& machinery) {
+  const sim::Scenario& scenario = command.scenario;
+  check_trainable(scenario);
+  if (!command.run.text.empty()) read_text(command.run.text, scenario.model.vocab);
+  const std::int64_t ranks = scenario.plan.ranks();
+  if (ranks % command.nodes != 0)
+    throw InputError(fmt::format("--nodes {}", command.nodes),
+                     fmt::format("the plan's {} ranks do not go evenly onto them", ranks));
+  if (!trains_on_gpus(scenario)) {
+    if (command.gpus) throw UsageError("--gpus is for a scenario of GPUs, this one is of the host");
+    return;
+  }
+  if (kind == RankKind::threads && ranks > 1)
+    throw UsageError("--ranks threads is for the host: a rank on a GPU is a process");
+  if (!machinery.num_gpus) return;  // run_trainer() says what is missing
+  const std::int64_t here = machinery.num_gpus();
+  if (here == 0)
+    throw InputError(scenario.origin, "is for " + scenario.node.gpu.name + ": no GPU here",
+                     "see nvidia-smi, or take node = \"host\"");
+  if (command.gpus && *command.gpus > here)
+    throw InputError(fmt::format("--gpus {}", *command.gpus), fmt::format("here are {}", here));
+  if (!command.gpus && ranks / command.nodes > here && kind == RankKind::processes)
+    throw InputError(scenario.origin,
+                     fmt::format("has {} ranks for {} GPUs here", ranks / command.nodes, here),
+                     fmt::format("--gpus {} lets ranks share a GPU, as a functional check", here));
+}
+
+int launch(const TrainerCommand& command, RankKind kind, const std::vector<std::string>& words,
+           const std::string& program) {
+  const RankLaunch launch{
+      .ranks = command.scenario.plan.ranks(),
+      .program = program,
+      .arguments = words,
+      // A rank that hangs is noticed by its peers first; starting takes seconds.
+      .silence = command.run.patience * 2 + to_duration(10.0),
+      .quiet = command.quiet || isatty(2) == 0};
+  if (kind == RankKind::mpi) return run_under_mpi(launch);
+  const std::int64_t share = launch.ranks / command.nodes;
+  return run_as_processes(launch, {.first_rank = command.node * share,
+                                   .count = share,
+                                   .rendezvous = command.rendezvous,
+                                   .token = token_in_environment()});
+}
+
+RankKind kind_of(const TrainerCommand& command, const Machinery& machinery) {
+  if (command.ranks) return *command.ranks;
+  if (!command.rendezvous.empty() || !machinery.mpi_rank) return RankKind::processes;
+  return trains_on_gpus(command.scenario) ? RankKind::processes : RankKind::mpi;
+}
+
+/// This process as mpirun or srun started it: a rank that finds the others by --rendezvous.
+std::optional<RankPlace> place_by_launcher(const TrainerCommand& command, RankKind kind) {
+  if (kind != RankKind::processes || command.nodes > 1) return std::nullopt;
+  std::optional<RankPlace> place = launchers_place();
+  if (!place || place->ranks == 1) return std::nullopt;  // a shell under srun is no rank
+  const std::int64_t ranks = command.scenario.plan.ranks();
+  if (place->ranks != ranks)
+    throw InputError("--ranks processes", fmt::format("{} processes were started, the plan has {}",
+                                                      place->ranks, ranks));
+  if (command.rendezvous.empty())
+    throw InputError("--ranks processes", "started as one of several, but where do they meet?",
+                     "--rendezvous FILE or host:port");
+  place->rendezvous = command.rendezvous;
+  return place;
+}
+
+}  // namespace
+
+int command_trainer(const std::vector<std::string>& words, const std::string& program,
+                    const Machinery& machinery) {
+  const Arguments arguments = sim::parse_arguments(trainer_verb, words);
+  if (arguments.has("help")) return std::fputs(help_text(trainer_verb).c_str(), stdout), 0;
+  const TrainerCommand command = command_of(arguments);
+  if (trains_on_gpus(command.scenario) && !machinery.gpu_program.empty())
+    become_program(machinery.gpu_program, words);
+  const RankBody body(command, machinery);
+  const Duration patience = command.run.patience;
+  const RankKind kind = kind_of(command, machinery);
+
+  if (const auto place = own_place()) return run_process(*place, patience, body);
+  const bool is_mpi_rank = machinery.mpi_rank && started_by_mpirun();
+  if (is_mpi_rank && command.ranks != RankKind::processes && command.rendezvous.empty()) {
+    if (started_by_launcher()) end_with_parent();
+    machinery.mpi_rank(patience, body);
+    return sim::exit_ok;
+  }
+  check_command(command, kind, machinery);
+  if (const auto place = place_by_launcher(command, kind))
+    return run_process(*place, patience, body);
+  const std::int64_t ranks = command.scenario.plan.ranks();
+  if (ranks == 1 || kind == RankKind::threads) {
+    run_ranks(ranks, body, patience);
+    return sim::exit_ok;
+  }
+  if (kind == RankKind::mpi && !machinery.mpi_rank)
+    throw InputError("--ranks mpi", "this program was built without MPI",
+                     "install libopenmpi-dev and build again, or take --ranks processes");
+  return launch(command, kind, words, program);
+}
+
+}  // namespace stepcast::validate

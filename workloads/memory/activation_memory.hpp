@@ -1,0 +1,43 @@
+// Bytes of activations that autograd keeps from forward to backward, for one micro-batch on one
+// rank: per layer, for the head and loss. The tensors that each style of software saves.
+#pragma once
+
+#include <cstdint>
+
+#include "workloads/step/piece.hpp"
+
+namespace stepcast::workloads {
+
+class ActivationMemory {
+ public:
+  explicit ActivationMemory(const StepInputs& in) : in_(in), sizes_(in) {}
+
+  /// Kept per layer under the plan's recompute.
+  std::int64_t layer() const;
+  std::int64_t layer_without_recompute() const { return norms() + attention() + scores() + mlp(); }
+  /// The score matrix of unfused attention, S = 2 b a s^2 / t, 2.5 S with dropout; 0 for flash
+  /// kernels.
+  std::int64_t scores() const;
+  /// Kept for the final norm, head and loss.
+  std::int64_t head() const;
+  /// More at the peak of the loss's backward.
+  std::int64_t loss_work() const;
+  /// Short-lived tensors of one layer's backward.
+  std::int64_t layer_work() const;
+
+ private:
+  std::int64_t logits() const;
+  std::int64_t norm_input() const;
+  std::int64_t norms() const;
+  std::int64_t attention() const;
+  std::int64_t mlp() const;
+  /// A GEMM's saved input: cut under Megatron's sequence parallel, gathered under DTensor's.
+  std::int64_t gathered_input() const {
+    return in_.software.fusion == Fusion::fused ? sizes_.local_bytes() : sizes_.hidden_bytes();
+  }
+
+  const StepInputs& in_;
+  Sizes sizes_;
+};
+
+}  // namespace stepcast::workloads

@@ -1,0 +1,119 @@
+#include "workloads/plan/rank_parameters.hpp"
+
+#include <algorithm>
+
+namespace stepcast::workloads {
+namespace {
+
+void add_norm(ParameterTensors& out, const TransformerShape& s, const std::string& name) {
+  out.push_back({name, s.hidden, false, true});
+  if (s.norm == Norm::layernorm) out.push_back({name + ".bias", s.hidden, false, true});
+}
+
+/// Column parallel: rows of the weight and its bias are cut. Row parallel: the bias is whole.
+void add_linear(ParameterTensors& out, const TransformerShape& s, const std::string& name,
+                std::int64_t in, std::int64_t out_width, bool row_parallel) {
+  out.push_back({name, in * out_width, true, false});
+  if (s.biases) out.push_back({name + ".bias", out_width, false, row_parallel});
+}
+
+/// BERT's: transform and its norm, bias of the logits, pooler, next-sentence classes.
+void add_masked_head(ParameterTensors& out, const TransformerShape& s, std::int64_t tensor) {
+  for (const char* dense : {"head.transform", "pooler"}) {
+    out.push_back({dense, s.hidden * s.hidden, true, true});
+    out.push_back({dense + std::string(".bias"), s.hidden, false, true});
+  }
+  add_norm(out, s, "head.norm");
+  out.push_back({"head.bias", s.vocab / tensor, false, false});
+  out.push_back({"next_sentence", 2 * s.hidden, true, true});
+  out.push_back({"next_sentence.bias", 2, false, true});
+}
+
+}  // namespace
+
+std::int64_t kv_heads_of_rank(const TransformerShape& s, std::int64_t tensor) {
+  return std::max<std::int64_t>(1, s.kv_heads / tensor);
+}
+
+ParameterTensors layer_tensors(const TransformerShape& s, std::int64_t tensor, bool packed) {
+  const std::int64_t q = s.heads / tensor * s.head_dim;
+  const std::int64_t kv = kv_heads_of_rank(s, tensor) * s.head_dim;
+  const std::int64_t ffn = s.ffn_hidden / tensor;
+  ParameterTensors out;
+  add_norm(out, s, "norm1");
+  if (packed) {
+    add_linear(out, s, "attention.qkv", s.hidden, q + 2 * kv, false);
+  } else {
+    add_linear(out, s, "attention.q", s.hidden, q, false);
+    add_linear(out, s, "attention.k", s.hidden, kv, false);
+    add_linear(out, s, "attention.v", s.hidden, kv, false);
+  }
+  add_linear(out, s, "attention.o", q, s.hidden, true);
+  add_norm(out, s, "norm2");
+  if (s.activation == Activation::gelu) {
+    add_linear(out, s, "mlp.up", s.hidden, ffn, false);
+  } else if (packed) {
+    add_linear(out, s, "mlp.gate_up", s.hidden, 2 * ffn, false);
+  } else {
+    add_linear(out, s, "mlp.gate", s.hidden, ffn, false);
+    add_linear(out, s, "mlp.up", s.hidden, ffn, false);
+  }
+  add_linear(out, s, "mlp.down", ffn, s.hidden, true);
+  return out;
+}
+
+ParameterTensors embedding_tensors(const TransformerShape& s, std::int64_t tensor) {
+  ParameterTensors out{{"embedding", s.vocab / tensor * s.hidden, false, false}};
+  if (learned_positions(s)) out.push_back({"positions", s.max_positions * s.hidden, false, true});
+  if (masked(s)) {
+    out.push_back({"segments", 2 * s.hidden, false, true});
+    add_norm(out, s, "embedding.norm");
+  }
+  return out;
+}
+
+ParameterTensors head_tensors(const TransformerShape& s, std::int64_t tensor, bool own_copy) {
+  ParameterTensors out;
+  if (masked(s))
+    add_masked_head(out, s, tensor);
+  else
+    add_norm(out, s, "final_norm");
+  if (!s.tied_embeddings || own_copy)
+    out.push_back({"head", s.vocab / tensor * s.hidden, true, false});
+  return out;
+}
+
+std::int64_t elements_of(const ParameterTensors& tensors) {
+  std::int64_t sum = 0;
+  for (const ParameterTensor& t : tensors) sum += t.elements;
+  return sum;
+}
+
+std::int64_t replicated_elements_of(const ParameterTensors& tensors) {
+  std::int64_t sum = 0;
+  for (const ParameterTensor& t : tensors) sum += t.replicated ? t.elements : 0;
+  return sum;
+}
+
+std::int64_t StageParameters::tensors() const {
+  return layers * static_cast<std::int64_t>(layer.size()) + static_cast<std::int64_t>(root.size());
+}
+
+StageParameters stage_parameters(const TransformerShape& s, const ParallelPlan& plan, bool packed,
+                                 std::int64_t stage) {
+  StageParameters out;
+  for (std::int64_t chunk = 0; chunk < plan.virtual_stages; ++chunk) {
+    out.chunk_layers.push_back(layers_of_part(s.layers, plan, chunk * plan.pipeline + stage));
+    out.layers += out.chunk_layers.back();
+  }
+  out.layer = layer_tensors(s, plan.tensor, packed);
+  const bool first = stage == 0, last = stage == plan.pipeline - 1;
+  if (first) out.root = embedding_tensors(s, plan.tensor);
+  if (last) {
+    const ParameterTensors head = head_tensors(s, plan.tensor, !first);
+    out.root.insert(out.root.end(), head.begin(), head.end());
+  }
+  return out;
+}
+
+}  // namespace stepcast::workloads

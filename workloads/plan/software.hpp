@@ -1,0 +1,102 @@
+// Which kernels a framework issues and what its host thread pays for each call: the facts of
+// FRAMEWORKS that change a step. Values come from scenarios/software/*.toml.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/units.hpp"
+#include "workloads/plan/plan.hpp"
+
+namespace stepcast::workloads {
+
+/// torch eager, torch.compile, TE/apex, stepcast's own trainer: one kernel for each of norm, rope,
+/// SwiGLU, attention, loss; input gradients of products are added by their GEMM; gradients live in
+/// the bucket.
+enum class Fusion : std::uint8_t { eager, compiled, fused, own };
+/// AdamW as torch's foreach passes, as one multi-tensor kernel, or as a loop over the tensors (the
+/// decoupled AdamW of Composer); LAMB as apex's multi-tensor kernels.
+enum class OptimizerKernel : std::uint8_t { foreach, fused, per_tensor, lamb };
+/// Where zero2 and zero3 keep parameters: fsdp1 shards with views, fsdp2 shards with copy-in and
+/// copy-out, buckets replicates them in 16 bits between steps and shards gradients and optimizer
+/// only (DeepSpeed stage 2, Megatron's distributed optimizer).
+enum class FlatParameters : std::uint8_t { fsdp1, fsdp2, buckets };
+/// own_flash and host are our trainer's, on GPUs and on processor cores. The last two keep the
+/// scores in memory: fused_softmax scales, masks and normalises them in one kernel (Megatron),
+/// unfused in the framework's own operators, unless a compiler fuses them.
+enum class AttentionKernel : std::uint8_t {
+  flash1,
+  flash2,
+  flash3,
+  cudnn,
+  memory_efficient,
+  own_flash,
+  host,
+  fused_softmax,
+  unfused
+};
+
+/// Whether the matrix of scores goes through memory and is kept for backward.
+constexpr bool keeps_scores(AttentionKernel kernel) {
+  return kernel == AttentionKernel::unfused || kernel == AttentionKernel::fused_softmax;
+}
+
+/// How context ranks come by the keys and values of the others: in c - 1 steps round a ring under
+/// the attention of the part at hand, gathered before it, or as all of the sequence for 1/c of the
+/// heads.
+enum class ContextExchange : std::uint8_t { ring, all_gather, all_to_all };
+
+inline constexpr DataKinds all_data_kinds{DataParallel::ddp, DataParallel::zero1,
+                                          DataParallel::zero2, DataParallel::zero3};
+
+struct Software {
+  std::string framework = "pytorch-fsdp2";
+  std::string version = "2.3";
+  std::string nccl = "2.20.5";  // that users of this version run; empty: not known
+  // What it can run, and how it takes part in data parallelism: see framework_rules.hpp.
+  DataKinds data_kinds = all_data_kinds;
+  DataKinds pipeline_data_kinds = all_data_kinds;  // of them, with pipeline stages
+  bool cuts_layers = true;                         // has tensor and context parallelism
+  bool use_megatron_fsdp = false;                  // Megatron's flag: zero2 and zero3 as well
+  DataKinds reduce_each{DataParallel::zero2, DataParallel::zero3};  // for each micro-batch, unasked
+  bool reduce_each_in_pipeline = false;                             // ... with stages as well
+  Fusion fusion = Fusion::eager;
+  bool packed_projections = false;  // one GEMM for q,k,v and one for gate,up
+  bool fused_norm = false;          // eager code with a norm of one kernel
+  bool composite_blocks = false;    // layer norm and GELU of operators in fp32, joined by XLA alone
+  bool gathered_logits = false;     // tensor ranks compute the loss on whole, gathered logits
+  bool accumulation_fusion = true;  // fused: weight gradients are added to the buffer by their GEMM
+  bool recompute_stops = false;  // full recompute ends before the layer's last product (torch 2.1)
+  OptimizerKernel optimizer = OptimizerKernel::foreach;
+  FlatParameters flat_parameters = FlatParameters::fsdp2;
+  AttentionKernel attention = AttentionKernel::flash2;
+  bool tensor_overlap = false;    // backward collectives of tensor parallelism under the wgrad GEMM
+  bool explicit_prefetch = true;  // the host issues the next unit's gather before this unit
+  bool pipeline_sync = false;     // the host waits for every pipeline exchange (Megatron default)
+  bool interleaved_overlap =
+      true;  // virtual stages: exchanges run beside compute (Megatron 2023-10)
+  bool scatter_gather_p2p = false;  // tensor ranks send 1/t each and gather it (Megatron 2021-2022)
+  ContextExchange context_exchange = ContextExchange::ring;
+  bool step_sync = true;  // the host reads the loss or the gradient norm once a step
+  std::int64_t ddp_bucket_bytes = 25 << 20;    // of gradients; the first bucket of a step: 1 MiB
+  std::int64_t ddp_bucket_bytes_per_rank = 1;  // at least that times the ranks that share it
+  bool gradient_overlap = true;      // ddp, zero1: buckets are reduced while backward runs
+  bool gather_overlap = false;       // zero1: parameters are gathered while the next forward runs
+  bool reduce_scatter = true;        // zero1: reduce-scatter; false: all-reduce, then slice
+  bool reduce_copy_compute = false;  // FSDP2: reduce copy-in on the compute stream (not in 2.3)
+  bool autocast = false;             // ddp, zero1: fp32 weights, cast in every forward
+  bool widened_reduction = false;    // gradients stay in 16 bits, are widened to be reduced
+  bool clip_gradients = true;        // a norm over all ranks before the optimizer
+  bool clips_each_micro_batch = false;  // before its gradients are added to the others'
+  bool collectives_hold_core = false;   // no overlap: collectives and copies run on compute's lane
+
+  Duration launch_kernel{};      // host time per kernel launch
+  Duration launch_collective{};  // host time per collective call
+  Duration event_call{};         // host time per record or wait
+  Duration unit_overhead{};      // host time per FSDP unit and pass (hooks)
+  Duration step_overhead{};      // host time per step outside the model (data loader, logging)
+
+  friend bool operator==(const Software&, const Software&) = default;
+};
+
+}  // namespace stepcast::workloads

@@ -1,0 +1,234 @@
+#include "workloads/step/attention_piece.hpp"
+
+#include "workloads/step/context_piece.hpp"
+
+namespace stepcast::workloads {
+namespace {
+
+using enum KernelFamily;
+
+std::int64_t q_heads(const PieceWriter& w) { return w.in().shape.heads / w.in().plan.tensor; }
+std::int64_t kv_heads(const PieceWriter& w) {
+  return kv_heads_of_rank(w.in().shape, w.in().plan.tensor);
+}
+/// Eager code expands k and v to all q heads before the kernel (Llama reference, torchtitan).
+bool repeats_kv(const PieceWriter& w) { return w.eager() && kv_heads(w) < q_heads(w); }
+
+std::int64_t q_bytes(const PieceWriter& w) {
+  return w.sizes().element * w.sizes().tokens * w.sizes().query;
+}
+std::int64_t kv_bytes(const PieceWriter& w) {
+  return w.sizes().element * w.sizes().tokens * w.sizes().kv;
+}
+
+/// 4 b a s^2 d FLOPs forward (QK^T and PV), halved by a causal mask; backward 2.5 times that:
+/// five products of the same size (QK^T again, dP, dV, dQ, dK).
+Kernel attention_kernel(const PieceWriter& w, const std::string& name, KernelFamily family,
+                        const AttentionPart& part) {
+  Kernel kernel;
+  kernel.name = name;
+  kernel.family = family;
+  kernel.dtype = w.in().precision.compute;
+  kernel.batch = part.batch;
+  kernel.heads = part.heads;
+  kernel.kv_heads = part.kv_heads;
+  kernel.sequence = part.sequence;
+  kernel.head_dim = w.in().shape.head_dim;
+  kernel.causal = part.causal;
+  const double products = kernel.causal ? 2.0 : 4.0;
+  const double forward = products * static_cast<double>(part.batch * part.rows) *
+                         static_cast<double>(part.sequence) *
+                         static_cast<double>(part.heads * kernel.head_dim);
+  kernel.flops = Flops(family == attention_forward ? forward : 2.5 * forward);
+  return kernel;
+}
+
+/// The log-sum-exp of every row of scores: 4 b a s bytes.
+std::int64_t row_statistics_bytes(const PieceWriter& w) {
+  return 4 * w.sizes().tokens * q_heads(w);
+}
+
+/// One kernel: reads q, k, v, writes o and the row statistics.
+void flash_forward(PieceWriter& w, const AttentionPart& part) {
+  Kernel kernel = attention_kernel(w, "layer.attention.core.forward", attention_forward, part);
+  const std::int64_t kv = repeats_kv(w) ? q_bytes(w) : kv_bytes(w);
+  kernel.bytes = Bytes(2 * q_bytes(w) + 2 * kv + row_statistics_bytes(w));
+  w.kernel(std::move(kernel));
+}
+
+/// One call of three kernels (flash-attention v2.5.0 flash_bwd_launch_template.h:15-97): row dot of
+/// dO and O and clearing of the fp32 dQ; the main kernel (reads q, k, v, dO, statistics, adds to dQ
+/// in fp32, writes dK and dV for every q head); dQ converted. Published times are of the whole
+/// call, so it is one kernel here, with the bytes of all three. Grouped heads: dK, dV summed after.
+void flash_backward(PieceWriter& w, const AttentionPart& part) {
+  const std::int64_t fp32_q = 4 * w.sizes().tokens * w.sizes().query;
+  const std::int64_t kv_read = repeats_kv(w) ? q_bytes(w) : kv_bytes(w);
+  Kernel kernel = attention_kernel(w, "layer.attention.core.backward", attention_backward, part);
+  if (w.own()) {  // reads q, k, v, o, dO and the statistics, writes dQ, dK, dV, groups summed
+    kernel.bytes = Bytes(4 * q_bytes(w) + 4 * kv_bytes(w) + row_statistics_bytes(w));
+    return w.kernel(std::move(kernel));
+  }
+  kernel.bytes = Bytes(7 * q_bytes(w) + 2 * kv_read + row_statistics_bytes(w) + 4 * fp32_q);
+  w.kernel(std::move(kernel));
+  if (kv_heads(w) < q_heads(w))  // per group: read one per q head, write one
+    for (const char* name : {"k", "v"})
+      w.pass(std::string("layer.attention.core.backward.sum_") + name, reduction,
+             q_bytes(w) + kv_bytes(w));
+}
+
+std::int64_t score_bytes(const PieceWriter& w) {  // S = 2 b a s^2 / t
+  return w.sizes().element * q_heads(w) * w.sizes().tokens * w.in().batch.sequence;
+}
+
+bool compiled(const PieceWriter& w) { return w.in().software.fusion == Fusion::compiled; }
+/// Attention out of a framework's own operators.
+bool plain(const PieceWriter& w) { return w.in().software.attention == AttentionKernel::unfused; }
+/// Whether scale and mask are kernels of their own.
+bool separate_softmax(const PieceWriter& w) { return plain(w) && !compiled(w); }
+
+/// Llama code takes the softmax in fp32 and casts its result (Hugging Face modeling_llama.py, Meta
+/// llama model.py, 2023); GPT and BERT code leaves it in 16 bits.
+bool softmax_in_fp32(const PieceWriter& w) {
+  return separate_softmax(w) && w.in().shape.norm == Norm::rmsnorm && w.sizes().element < 4;
+}
+std::int64_t cast_bytes(const PieceWriter& w) {  // one of S to fp32 or back
+  return score_bytes(w) / w.sizes().element * (w.sizes().element + 4);
+}
+
+/// torch.matmul takes batches of one stride alone: heads are copied out of q, k and v, and their
+/// gradients back (ATen matmul: expand, reshape, bmm; TensorFlow transposes). Megatron lays q, k
+/// and v out so that no copy is needed.
+void copy_heads(PieceWriter& w, const std::string& suffix) {
+  if (!plain(w)) return;
+  const std::int64_t kv = repeats_kv(w) ? q_bytes(w) : kv_bytes(w);
+  w.pass("layer.attention.core.heads_q" + suffix, copy, 2 * q_bytes(w));
+  for (const char* name : {"k", "v"})
+    w.pass(std::string("layer.attention.core.heads_") + name + suffix, copy, 2 * kv);
+}
+
+/// Fused scale-mask-softmax: 2S; eager: scale 2S, mask 2S, upcast and softmax and cast in one
+/// kernel 2S. Dropout: reads S, writes S and a byte mask, 2.5S; a compiler makes it in the
+/// softmax's kernel, which then writes both: 3.5S.
+void softmax_forward(PieceWriter& w) {
+  const std::int64_t s = score_bytes(w);
+  const bool dropout = w.in().shape.dropout;
+  if (separate_softmax(w)) {
+    w.pass("layer.attention.core.scale", pointwise, 2 * s);
+    w.pass("layer.attention.core.mask", pointwise, 2 * s);
+  }
+  if (dropout && compiled(w)) return w.pass("layer.attention.core.softmax", softmax, 7 * s / 2);
+  if (softmax_in_fp32(w)) {  // reads e, writes 4 bytes an element; cast 4 + e
+    w.pass("layer.attention.core.softmax", softmax, cast_bytes(w));
+    w.pass("layer.attention.core.softmax.cast", pointwise, cast_bytes(w));
+  } else {
+    w.pass("layer.attention.core.softmax", softmax, 2 * s);
+  }
+  if (dropout) w.pass("layer.attention.core.dropout", pointwise, 5 * s / 2);
+}
+
+/// Softmax backward 3S; dropout backward 2.5S before it, compiled 3.5S together; eager mask and
+/// scale 2S each.
+void softmax_backward(PieceWriter& w) {
+  const std::int64_t s = score_bytes(w);
+  const bool dropout = w.in().shape.dropout;
+  if (dropout && compiled(w))
+    return w.pass("layer.attention.core.softmax.backward", softmax, 7 * s / 2);
+  if (dropout) w.pass("layer.attention.core.dropout.backward", pointwise, 5 * s / 2);
+  if (softmax_in_fp32(w)) {  // cast e + 4; reads gradient and result in fp32, writes e
+    w.pass("layer.attention.core.softmax.cast.backward", pointwise, cast_bytes(w));
+    w.pass("layer.attention.core.softmax.backward", softmax, 2 * cast_bytes(w) - s);
+  } else {
+    w.pass("layer.attention.core.softmax.backward", softmax, 3 * s);
+  }
+  if (separate_softmax(w)) {
+    w.pass("layer.attention.core.mask.backward", pointwise, 2 * s);
+    w.pass("layer.attention.core.scale.backward", pointwise, 2 * s);
+  }
+}
+
+/// QK^T, softmax, PV with the scores in memory. The causal mask halves no product.
+void unfused_forward(PieceWriter& w, const AttentionPart& part) {
+  const std::int64_t r = part.rows, s = part.sequence, d = w.in().shape.head_dim;
+  const std::int64_t count = part.batch * part.heads;
+  copy_heads(w, "");
+  w.batched_gemm("layer.attention.core.scores.forward", r, s, d, count);
+  softmax_forward(w);
+  w.batched_gemm("layer.attention.core.values.forward", r, d, s, count);
+  w.pass("layer.attention.core.contiguous", copy, 2 * q_bytes(w));
+}
+
+/// Two products for each of the two.
+void unfused_backward(PieceWriter& w, const AttentionPart& part) {
+  const std::int64_t r = part.rows, s = part.sequence, d = w.in().shape.head_dim;
+  const std::int64_t count = part.batch * part.heads;
+  w.pass("layer.attention.core.contiguous.backward", copy, 2 * q_bytes(w));
+  w.batched_gemm("layer.attention.core.values.dgrad", r, s, d, count);
+  w.batched_gemm("layer.attention.core.values.vgrad", s, d, r, count);
+  softmax_backward(w);
+  w.batched_gemm("layer.attention.core.scores.qgrad", r, d, s, count);
+  w.batched_gemm("layer.attention.core.scores.kgrad", s, d, r, count);
+  copy_heads(w, ".backward");
+}
+
+}  // namespace
+
+bool keeps_scores(const PieceWriter& w) { return keeps_scores(w.in().software.attention); }
+std::int64_t query_bytes(const PieceWriter& w) { return q_bytes(w); }
+std::int64_t key_bytes(const PieceWriter& w) { return repeats_kv(w) ? q_bytes(w) : kv_bytes(w); }
+
+AttentionPart whole_attention(const PieceWriter& w) {
+  const std::int64_t s = w.in().batch.sequence;
+  return {.batch = w.in().batch.micro_batch,
+          .heads = q_heads(w),
+          .kv_heads = repeats_kv(w) ? q_heads(w) : kv_heads(w),
+          .rows = s,
+          .sequence = s,
+          .causal = !masked(w.in().shape)};
+}
+
+void write_attention_part_forward(PieceWriter& w, const AttentionPart& part) {
+  if (keeps_scores(w))
+    unfused_forward(w, part);
+  else
+    flash_forward(w, part);
+}
+
+void write_attention_part_backward(PieceWriter& w, const AttentionPart& part) {
+  if (keeps_scores(w))
+    unfused_backward(w, part);
+  else
+    flash_backward(w, part);
+}
+
+// Eager: upcast 2+4, complex multiply 4+4, cast 4+2 bytes an element, 3 kernels each for q and k.
+// Compiled, fused: one kernel each, 2+2.
+void write_rope(PieceWriter& w, const std::string& suffix) {
+  if (!w.in().shape.rope) return;
+  const std::int64_t e = w.sizes().element;
+  for (const auto& [name, width] : {std::pair{"q", w.sizes().query}, {"k", w.sizes().kv}}) {
+    const std::string prefix = std::string("layer.attention.rope.") + name + suffix;
+    const std::int64_t elements = w.sizes().tokens * width;
+    if (w.eager()) {
+      w.pass(prefix + ".upcast", rope, (e + 4) * elements);
+      w.pass_fp32(prefix + ".multiply", rope, 8 * elements);
+      w.pass(prefix + ".cast", rope, (4 + e) * elements);
+    } else {
+      w.pass(prefix, rope, 2 * e * elements);
+    }
+  }
+}
+
+void write_attention_core_forward(PieceWriter& w) {
+  if (repeats_kv(w))  // read one per group, write one per q head
+    for (const char* name : {"k", "v"})
+      w.pass(std::string("layer.attention.repeat_") + name, copy, kv_bytes(w) + q_bytes(w));
+  if (w.in().plan.context > 1) return write_context_attention_forward(w);
+  write_attention_part_forward(w, whole_attention(w));
+}
+
+void write_attention_core_backward(PieceWriter& w) {
+  if (w.in().plan.context > 1) return write_context_attention_backward(w);
+  write_attention_part_backward(w, whole_attention(w));
+}
+
+}  // namespace stepcast::workloads

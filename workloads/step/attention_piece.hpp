@@ -1,0 +1,33 @@
+// The attention core between the projections: RoPE; attention forward and backward of each kernel
+// (FlashAttention-like, or unfused with its score matrix). FRAMEWORKS 5.2, 5.3.
+#pragma once
+
+#include <string>
+
+#include "workloads/step/piece.hpp"
+
+namespace stepcast::workloads {
+
+/// Rotation of q and k; `suffix` is ".forward" or ".backward", which moves the same bytes.
+void write_rope(PieceWriter&, const std::string& suffix);
+
+/// Attention of `batch` x `heads` matrices of scores, `rows` queries by `sequence` keys each.
+struct AttentionPart {
+  std::int64_t batch = 1, heads = 1, kv_heads = 1;
+  std::int64_t rows = 1, sequence = 1;
+  bool causal = true;
+};
+
+AttentionPart whole_attention(const PieceWriter&);
+bool keeps_scores(const PieceWriter&);
+void write_attention_part_forward(PieceWriter&, const AttentionPart&);
+void write_attention_part_backward(PieceWriter&, const AttentionPart&);
+
+/// Bytes of q, and of k as the kernel takes it (repeated for every q head in eager code).
+std::int64_t query_bytes(const PieceWriter&);
+std::int64_t key_bytes(const PieceWriter&);
+
+void write_attention_core_forward(PieceWriter&);
+void write_attention_core_backward(PieceWriter&);
+
+}  // namespace stepcast::workloads

@@ -1,0 +1,27 @@
+#include "workloads/step/calls.hpp"
+
+namespace stepcast::workloads {
+
+void Calls::tensor_collective(std::uint32_t collective) {
+  if (!tensor_overlap_) return join(compute, tensor_slot, collective);
+  begin_tensor_collective(collective);
+  end_tensor_collective();
+}
+
+void Calls::begin_tensor_collective(std::uint32_t collective) {
+  after(tensor_lane, compute);
+  join(tensor_lane, tensor_slot, collective);
+  tensor_done_ = record(tensor_lane);
+}
+
+void Calls::start_ring(std::uint32_t collective) {
+  after(context_lane, compute);
+  join(context_lane, context_ring_slot, collective);
+  ring_done_ = record(context_lane);
+}
+
+void Calls::wait_ring() { wait(compute, ring_done_); }
+
+void Calls::end_tensor_collective() { wait(compute, tensor_done_); }
+
+}  // namespace stepcast::workloads

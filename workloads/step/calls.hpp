@@ -1,0 +1,64 @@
+// The host thread of one role: each call with what it costs the host, and pieces replayed call by
+// call with the collectives of the tensor group where the software puts them.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/program.hpp"
+#include "workloads/step/piece.hpp"
+#include "workloads/step/step_program.hpp"
+#include "workloads/step/writer_state.hpp"
+
+namespace stepcast::workloads {
+
+class Calls {
+ public:
+  explicit Calls(bool tensor_overlap) : builder_(num_lanes), tensor_overlap_(tensor_overlap) {}
+
+  void kernel(Lane lane, std::uint32_t index) { builder_.work(lane, index, kernel_call); }
+  void join(Lane lane, Slot slot, std::uint32_t collective) {
+    builder_.join(lane, slot, collective, collective_call);
+  }
+  Event record(Lane lane) { return builder_.record(lane, event_call); }
+  void wait(Lane lane, Event event) { builder_.wait(lane, event, event_call); }
+  void host_wait(Event event) { builder_.host_wait(event, event_call); }
+  void host_work(HostCost cost) { builder_.host_work(cost); }
+  void mark() { builder_.mark(); }
+
+  /// `later` goes on when `earlier` has done all that is launched on it so far.
+  Event after(Lane later, Lane earlier) {
+    const Event event = record(earlier);
+    wait(later, event);
+    return event;
+  }
+
+  /// A collective of the tensor group that compute waits for. The tensor communicator stays on one
+  /// lane: the tensor lane when some of its collectives overlap, else the compute lane.
+  void tensor_collective(std::uint32_t collective);
+  void begin_tensor_collective(std::uint32_t collective);
+  void end_tensor_collective();
+
+  /// Each context rank sends to the next and receives from the one before, beside compute.
+  void start_ring(std::uint32_t collective);
+  void wait_ring();
+
+  /// What was called since `first` is called `more` times again; `events` of it were recorded.
+  void repeat(std::uint32_t first, std::uint32_t more, std::uint32_t events) {
+    builder_.repeat(first, more, events);
+  }
+  const engine::ProgramBuilder& builder() const { return builder_; }
+  void visit(WriterState& state) {
+    state.event(tensor_done_);
+    state.event(ring_done_);
+  }
+
+  engine::Program take() { return builder_.take(); }
+
+ private:
+  engine::ProgramBuilder builder_;
+  bool tensor_overlap_;
+  Event tensor_done_ = 0;
+  Event ring_done_ = 0;
+};
+
+}  // namespace stepcast::workloads

@@ -1,0 +1,105 @@
+#include "workloads/step/framework_rules.hpp"
+
+#include "engine/check.hpp"
+#include "workloads/step/step_program.hpp"
+
+namespace stepcast::workloads {
+namespace {
+
+using Asked = const FrameworkPlan&;
+
+std::string name_of(const Software& software) {
+  return software.framework + " " + software.version;
+}
+
+/// "ddp, zero1"
+std::string text_of(DataKinds kinds) {
+  std::string out;
+  for (const DataParallel kind :
+       {DataParallel::ddp, DataParallel::zero1, DataParallel::zero2, DataParallel::zero3})
+    if (kinds.has(kind)) out += (out.empty() ? "" : ", ") + std::string(workloads::name_of(kind));
+  return out;
+}
+
+/// Megatron-FSDP came to Megatron core with 0.12 (--use-custom-fsdp, later --use-megatron-fsdp),
+/// and NeMo 2 and Megatron-Bridge are built on that core.
+bool has_megatron_fsdp(const Software& software) {
+  return software.framework == "megatron-core" || software.framework == "nemo";
+}
+
+std::string runs_hint(Asked a) {
+  std::string out = "it runs " + text_of(runnable_kinds(a.software, a.plan.pipeline > 1));
+  if (has_megatron_fsdp(a.software) && !a.software.use_megatron_fsdp)
+    out += "; with use_megatron_fsdp = true in [software] zero2 and zero3 as well";
+  return out;
+}
+
+std::int64_t heads_of_rank(Asked a) { return a.shape.heads / a.plan.tensor; }
+
+constexpr FrameworkRule rules[] = {
+    {"use_megatron_fsdp",
+     [](Asked a) { return a.software.use_megatron_fsdp && !has_megatron_fsdp(a.software); },
+     [](Asked a) { return "use_megatron_fsdp with " + name_of(a.software); },
+     [](Asked) { return std::string("it is a flag of megatron-core and nemo"); }},
+    {"data", [](Asked a) { return !runnable_kinds(a.software, false).has(a.plan.data); },
+     [](Asked a) {
+       return name_of(a.software) + " cannot run data = \"" +
+              std::string(workloads::name_of(a.plan.data)) + "\"";
+     },
+     runs_hint},
+    {"pipeline",
+     [](Asked a) { return a.plan.pipeline > 1 && runnable_kinds(a.software, true).empty(); },
+     [](Asked a) { return name_of(a.software) + " has no pipeline stages"; },
+     [](Asked) { return std::string("take pipeline = 1"); }},
+    {"pipeline",
+     [](Asked a) {
+       return a.plan.pipeline > 1 && !runnable_kinds(a.software, true).has(a.plan.data);
+     },
+     [](Asked a) {
+       return name_of(a.software) + " cannot run data = \"" +
+              std::string(workloads::name_of(a.plan.data)) + "\" with pipeline stages";
+     },
+     [](Asked a) { return "with stages " + runs_hint(a); }},
+    {"tensor",
+     [](Asked a) { return a.plan.tensor * a.plan.context > 1 && !a.software.cuts_layers; },
+     [](Asked a) { return name_of(a.software) + " has no tensor or context parallelism"; },
+     [](Asked) { return std::string("take tensor = 1 and context = 1"); }},
+    {"context",
+     [](Asked a) {
+       return a.plan.context > 1 && a.software.context_exchange == ContextExchange::all_to_all &&
+              heads_of_rank(a) % a.plan.context != 0;
+     },
+     [](Asked a) {
+       return "context degree " + std::to_string(a.plan.context) + " does not divide the " +
+              std::to_string(heads_of_rank(a)) + " heads of a tensor rank";
+     },
+     [](Asked) {
+       return std::string("context_exchange = \"all_to_all\" gives each rank a part of the heads");
+     }},
+};
+
+}  // namespace
+
+std::span<const FrameworkRule> framework_rules() { return rules; }
+
+DataKinds runnable_kinds(const Software& software, bool pipeline) {
+  DataKinds kinds = pipeline ? software.pipeline_data_kinds : software.data_kinds;
+  if (software.use_megatron_fsdp)
+    for (const DataParallel kind : {DataParallel::zero2, DataParallel::zero3}) kinds.add(kind);
+  return kinds;
+}
+
+ReduceWhen usual_reduction(const ParallelPlan& plan, const Software& software) {
+  const bool each = software.reduce_each.has(plan.data) &&
+                    (plan.pipeline == 1 || software.reduce_each_in_pipeline);
+  return each ? ReduceWhen::each : ReduceWhen::last;
+}
+
+void check(const TransformerShape& shape, const ParallelPlan& plan, const Software& software,
+           const std::string& where) {
+  const FrameworkPlan asked{shape, plan, software};
+  for (const FrameworkRule& rule : framework_rules())
+    if (rule.broken(asked)) throw InputError(where, rule.what(asked), rule.hint(asked));
+}
+
+}  // namespace stepcast::workloads

@@ -1,0 +1,227 @@
+#include "workloads/step/gradient_buckets.hpp"
+
+#include <algorithm>
+
+namespace stepcast::workloads {
+namespace {
+
+using enum KernelFamily;
+
+constexpr std::int64_t first_bucket_bytes = 1 << 20;  // reducer.hpp kDefaultFirstBucketBytes
+
+}  // namespace
+
+GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls& calls,
+                                 const StageParameters& stage)
+    : in_(in),
+      table_(table),
+      calls_(calls),
+      has_root_(!stage.root.empty()),
+      all_elements_(stage.elements()),
+      parameters_layers_(stage.layers),
+      gradient_dtype_(in.gradient_dtype()),
+      reduce_dtype_(in.software.widened_reduction ? in.precision.gradient_reduce : gradient_dtype_),
+      root_(tensor_kernels("root", stage.root, table)),
+      layer_(tensor_kernels("layer", stage.layer, table)) {
+  // torch.autocast casts each weight once per forward: read 4, write 2.
+  if (in.software.autocast)
+    layer_cast_ =
+        table.pass("layer.autocast", pointwise, in.precision.compute,
+                   (4 + bytes_per_element(in.precision.compute)) * elements_of(stage.layer));
+}
+
+/// Gradients come out of backward in the compute dtype (e bytes) and live in g bytes. Megatron's
+/// GEMMs add to the buffer themselves; the other tensors are added (e + 2g). torch: cast to g if it
+/// differs (e + g), then added to what earlier micro-batches left (3g). Our trainer adds in one go
+/// (e + 2g), the first micro-batch's are cast (e + g).
+std::vector<GradientBuckets::TensorKernels> GradientBuckets::tensor_kernels(
+    const std::string& name, const ParameterTensors& tensors, KernelTable& table) const {
+  const std::int64_t e = bytes_per_element(in_.precision.compute);
+  const std::int64_t g = bytes_per_element(gradient_dtype_);
+  std::vector<TensorKernels> out;
+  for (const ParameterTensor& t : tensors) {
+    TensorKernels k{.elements = t.elements, .widen = {}, .accumulate = {}};
+    const std::string prefix = name + "." + t.name;
+    if (megatron()) {
+      if (!t.matmul || !in_.software.accumulation_fusion)
+        k.widen = table.pass(prefix + ".accumulate", pointwise, gradient_dtype_,
+                             (e + 2 * g) * t.elements);
+    } else {
+      if (e != g)
+        k.widen = table.pass(prefix + ".widen", pointwise, gradient_dtype_, (e + g) * t.elements);
+      k.accumulate = table.pass(prefix + ".accumulate", pointwise, gradient_dtype_,
+                                ((own() ? e : g) + 2 * g) * t.elements);
+    }
+    out.push_back(k);
+  }
+  return out;
+}
+
+void GradientBuckets::start_forward(bool first) {
+  if (!first) return;
+  calls_.after(data_lane, compute);
+  if (gathers() && in_.software.gather_overlap) gather_for_forward();
+  if (megatron())  // the main gradients start from zero: write 4 bytes each
+    calls_.kernel(compute, table_.pass("gradients.zero", pointwise, gradient_dtype_,
+                                       bytes_per_element(gradient_dtype_) * all_elements_));
+}
+
+void GradientBuckets::before_forward(std::size_t unit) {
+  if (unit < gathered_.size() && gathered_[unit]) {
+    calls_.wait(compute, *gathered_[unit]);
+    gathered_[unit].reset();
+  }
+  if (layer_cast_ && !is_root(unit)) calls_.kernel(compute, *layer_cast_);
+}
+
+void GradientBuckets::start_backward(bool first, bool last) {
+  first_backward_ = first;
+  reduces_ = last || in_.plan.reduce == ReduceWhen::each;
+  first_bucket_ = true;
+}
+
+void GradientBuckets::gradient(std::size_t unit, std::size_t tensor) {
+  const TensorKernels& k = is_root(unit) ? root_[tensor] : layer_[tensor];
+  if (k.widen && (first_backward_ || !own())) calls_.kernel(compute, *k.widen);
+  if (!first_backward_ && k.accumulate && !sums_shards()) calls_.kernel(compute, *k.accumulate);
+  if (!reduces_) return;
+  bucket_elements_ += k.elements;
+  const std::int64_t limit =
+      first_bucket_ ? std::min(first_bucket_bytes, bucket_bytes()) : bucket_bytes();
+  const bool full = bucket_elements_ * bytes_per_element(gradient_dtype_) >= limit;
+  if (full && in_.software.gradient_overlap) reduce_bucket();
+}
+
+/// torch copies gradients into the bucket (read g, write g, divided on the way) and back after the
+/// reduction; Megatron's live in the bucket and are divided there (read g, write g). The trainer's
+/// live in the bucket, and its loss is divided. Widened ones: read g, write r, and back.
+void GradientBuckets::reduce_bucket() {
+  if (bucket_elements_ == 0) return;
+  const std::int64_t bytes = bucket_elements_ * bytes_per_element(reduce_dtype_);
+  const std::int64_t copied = bytes + bucket_elements_ * bytes_per_element(gradient_dtype_);
+  if (!own()) calls_.kernel(compute, table_.pass("bucket.copy_in", copy, reduce_dtype_, copied));
+  if (in_.plan.copies() > 1) {
+    calls_.after(data_lane, compute);
+    const bool scatter = in_.plan.data != DataParallel::ddp && in_.software.reduce_scatter;
+    const auto kind = scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+    const bool replicas = scatter && in_.plan.shard_replicas() > 1;
+    calls_.join(data_lane, replicas ? shard_slot : data_slot,
+                table_.index_of(Collective{"bucket.reduce", kind,
+                                           replicas ? GroupKind::shard : GroupKind::data,
+                                           reduce_dtype_, Bytes(bytes)}));
+    if (replicas) sum_replicas(bytes / in_.plan.shards());
+    reduced_ = calls_.record(replicas ? replica_lane : data_lane);
+  }
+  if (sums_shards())
+    copies_back_.push_back(
+        table_.pass("bucket.shard_sum", pointwise, gradient_dtype_,
+                    3 * bytes_per_element(gradient_dtype_) * bucket_elements_ / in_.plan.shards()));
+  else if (!megatron() && !own())
+    copies_back_.push_back(table_.pass("bucket.copy_out", copy, gradient_dtype_, copied));
+  bucket_elements_ = 0;
+  first_bucket_ = false;
+}
+
+/// zero2, reduced with each micro-batch: a rank adds its shard to what earlier ones left (3g), and
+/// the next micro-batch's gradients are new (DeepSpeed stage_1_and_2.py,
+/// copy_grads_in_partition and average_tensor).
+bool GradientBuckets::sums_shards() const {
+  return in_.plan.data == DataParallel::zero2 && in_.plan.reduce == ReduceWhen::each &&
+         in_.batch.micro_batches > 1;
+}
+
+/// Several instances of the distributed optimizer: each sums its shard with the others'.
+void GradientBuckets::sum_replicas(std::int64_t bytes) {
+  calls_.after(replica_lane, data_lane);
+  calls_.join(replica_lane, replica_slot,
+              table_.index_of(Collective{"bucket.sum_replicas", CollectiveKind::all_reduce,
+                                         GroupKind::replica, reduce_dtype_,
+                                         Bytes(std::max<std::int64_t>(1, bytes))}));
+}
+
+/// NVIDIA's TensorFlow BERT (DeepLearningExamples optimization.py, num_accumulation_steps) unscales
+/// each micro-batch's gradients (read 4, write 4), checks that they are finite (4), takes their
+/// norm (4) and clips them (4 + 4), tensor by tensor, before they are added; both branches on the
+/// result are taken by the host, and the run of the session ends with the loss on the host.
+void GradientBuckets::after_micro_batch() {
+  if (!in_.software.clips_each_micro_batch) return;
+  const auto tensors = static_cast<std::int64_t>(
+      root_.size() + layer_.size() * static_cast<std::size_t>(parameters_layers_));
+  const auto each_tensor = [&](const char* name, std::int64_t bytes) {
+    const std::uint32_t index =
+        table_.pass(name, pointwise, Dtype::fp32, bytes * all_elements_ / tensors);
+    for (std::int64_t t = 0; t < tensors; ++t) calls_.kernel(compute, index);
+  };
+  each_tensor("micro_batch.unscale", 8);
+  each_tensor("micro_batch.finite", 4);
+  calls_.host_wait(calls_.record(compute));
+  each_tensor("micro_batch.norm", 4);
+  each_tensor("micro_batch.clip", 8);
+  calls_.host_wait(calls_.record(compute));
+}
+
+void GradientBuckets::finish_backward() {
+  if (!reduces_) return;
+  reduce_bucket();
+  if (reduced_) calls_.wait(compute, *reduced_);
+  reduced_.reset();
+  for (const std::uint32_t copy_out : copies_back_) calls_.kernel(compute, copy_out);
+  copies_back_.clear();
+}
+
+bool GradientBuckets::gathers() const {
+  return in_.plan.data != DataParallel::ddp && in_.plan.shards() > 1;
+}
+
+void GradientBuckets::gather(std::int64_t elements) {
+  const bool replicas = in_.plan.shard_replicas() > 1;
+  calls_.join(data_lane, replicas ? shard_slot : data_slot,
+              table_.index_of(
+                  Collective{"parameters.gather", CollectiveKind::all_gather,
+                             replicas ? GroupKind::shard : GroupKind::data, in_.precision.compute,
+                             Bytes(bytes_per_element(in_.precision.compute) * elements)}));
+}
+
+/// Bytes of a bucket of gradients, and its elements.
+std::int64_t GradientBuckets::bucket_bytes() const {
+  return std::max(in_.software.ddp_bucket_bytes,
+                  in_.software.ddp_bucket_bytes_per_rank * in_.plan.copies());
+}
+std::int64_t GradientBuckets::bucket() const {
+  return std::max<std::int64_t>(1, bucket_bytes() / bytes_per_element(gradient_dtype_));
+}
+
+/// Units in the order of forward, a bucket when it is full; each unit waits for that of its last
+/// element (Megatron core param_and_grad_buffer.py: bucket i + 1 is dispatched when bucket i is
+/// first needed; here all are queued, and run one after the other).
+void GradientBuckets::gather_for_forward() {
+  const std::size_t units = (has_root_ ? 1 : 0) + static_cast<std::size_t>(parameters_layers_);
+  gathered_.assign(units, std::nullopt);
+  std::int64_t waiting = 0;
+  std::size_t first = 0;
+  for (std::size_t unit = 0; unit < units; ++unit) {
+    for (const TensorKernels& tensor : is_root(unit) ? root_ : layer_) waiting += tensor.elements;
+    if (waiting < bucket() && unit + 1 < units) continue;
+    for (; waiting > 0; waiting -= std::min(waiting, bucket())) gather(std::min(waiting, bucket()));
+    const Event done = calls_.record(data_lane);
+    for (; first <= unit; ++first) gathered_[first] = done;
+  }
+}
+
+void GradientBuckets::after_optimizer() {
+  if (!gathers() || in_.software.gather_overlap) return;
+  calls_.after(data_lane, compute);
+  for (std::int64_t left = all_elements_; left > 0; left -= bucket())
+    gather(std::min(left, bucket()));
+  calls_.after(compute, data_lane);
+}
+
+void GradientBuckets::visit(WriterState& state) {
+  for (const std::int64_t v : {bucket_elements_, std::int64_t{first_bucket_},
+                               static_cast<std::int64_t>(copies_back_.size())})
+    state.value(v);
+  state.event(reduced_);
+  state.all(gathered_);
+}
+
+}  // namespace stepcast::workloads

@@ -1,0 +1,72 @@
+// ddp and zero1 (and zero2 where software keeps parameters replicated): gradients are reduced in
+// buckets, in the order in which backward completes them; zero1 gathers the parameters after the
+// optimizer (FRAMEWORKS 2, 3.5).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "workloads/plan/rank_parameters.hpp"
+#include "workloads/step/calls.hpp"
+#include "workloads/step/piece.hpp"
+
+namespace stepcast::workloads {
+
+class GradientBuckets {
+ public:
+  GradientBuckets(const StepInputs&, KernelTable&, Calls&, const StageParameters&);
+
+  void start_forward(bool first);
+  void before_forward(std::size_t unit);
+  void after_forward(std::size_t) {}
+  void start_backward(bool first, bool last);
+  void before_backward(std::size_t) {}
+  void gradient(std::size_t unit, std::size_t tensor);
+  void after_backward(std::size_t) {}
+  /// Of each micro-batch, when all its gradients are there.
+  void after_micro_batch();
+  void finish_backward();
+  /// zero1: every rank has updated its shard; all gather all of it, now or under the next forward.
+  void after_optimizer();
+
+  bool has_root() const { return has_root_; }
+  void visit(WriterState& state);
+
+ private:
+  struct TensorKernels {
+    std::int64_t elements = 0;
+    std::optional<std::uint32_t> widen, accumulate;
+  };
+
+  std::vector<TensorKernels> tensor_kernels(const std::string& name, const ParameterTensors&,
+                                            KernelTable&) const;
+  bool is_root(std::size_t unit) const { return has_root_ && unit == 0; }
+  bool megatron() const { return in_.software.fusion == Fusion::fused; }
+  bool own() const { return in_.software.fusion == Fusion::own; }
+  std::int64_t bucket_bytes() const;
+  bool gathers() const;
+  bool sums_shards() const;
+  std::int64_t bucket() const;
+  void gather(std::int64_t elements);
+  void gather_for_forward();
+  void reduce_bucket();
+  void sum_replicas(std::int64_t bytes);
+
+  const StepInputs in_;
+  KernelTable& table_;
+  Calls& calls_;
+  bool has_root_;
+  std::int64_t all_elements_, parameters_layers_;
+  Dtype gradient_dtype_, reduce_dtype_;
+  std::optional<std::uint32_t> layer_cast_;
+  std::vector<TensorKernels> root_, layer_;
+  std::int64_t bucket_elements_ = 0;
+  bool first_bucket_ = true;
+  bool first_backward_ = true, reduces_ = true;
+  std::optional<Event> reduced_;
+  std::vector<std::optional<Event>> gathered_;  // by unit: parameters the step has not used yet
+  std::vector<std::uint32_t> copies_back_;
+};
+
+}  // namespace stepcast::workloads

@@ -1,0 +1,165 @@
+#include "workloads/step/layer_piece.hpp"
+
+#include "workloads/step/attention_piece.hpp"
+#include "workloads/step/linear_piece.hpp"
+#include "workloads/step/norm_piece.hpp"
+
+namespace stepcast::workloads {
+namespace {
+
+using enum KernelFamily;
+
+bool swiglu(const PieceWriter& w) { return w.in().shape.activation == Activation::swiglu; }
+
+Linear linear(const PieceWriter& w, const std::string& tensor, std::int64_t in, std::int64_t out) {
+  return {"layer." + tensor, tensor, in, out, w.in().shape.biases};
+}
+
+Linears query_key_value(const PieceWriter& w) {
+  const Sizes& s = w.sizes();
+  if (w.packed()) return {linear(w, "attention.qkv", s.hidden, s.query + 2 * s.kv)};
+  return {linear(w, "attention.q", s.hidden, s.query), linear(w, "attention.k", s.hidden, s.kv),
+          linear(w, "attention.v", s.hidden, s.kv)};
+}
+
+Linears up_projections(const PieceWriter& w) {
+  const Sizes& s = w.sizes();
+  if (!swiglu(w)) return {linear(w, "mlp.up", s.hidden, s.ffn)};
+  if (w.packed()) return {linear(w, "mlp.gate_up", s.hidden, 2 * s.ffn)};
+  return {linear(w, "mlp.gate", s.hidden, s.ffn), linear(w, "mlp.up", s.hidden, s.ffn)};
+}
+
+Linear output(const PieceWriter& w) {
+  return linear(w, "attention.o", w.sizes().query, w.sizes().hidden);
+}
+Linear down(const PieceWriter& w) { return linear(w, "mlp.down", w.sizes().ffn, w.sizes().hidden); }
+
+bool compiled(const PieceWriter& w) { return w.in().software.fusion == Fusion::compiled; }
+
+/// Residual sum: read two, write one, 3A. The compiled kernel of the next norm may hold it. Dropout
+/// of the branch: eager 2.5A more (read, write, a byte mask); in one kernel with the sum the mask
+/// alone, 0.5A.
+void residual(PieceWriter& w, const std::string& name) {
+  const std::int64_t a = w.sizes().local_bytes(), mask = w.sizes().local_elements();
+  if (!w.in().shape.dropout) return w.pass(name, pointwise, 3 * a);
+  if (!w.eager()) return w.pass(name, pointwise, 3 * a + mask);
+  w.pass(name + ".dropout", pointwise, 2 * a + mask);
+  w.pass(name, pointwise, 3 * a);
+}
+
+/// Gradient of a branch: read, mask, write, 2.5A.
+void dropout_backward(PieceWriter& w, const std::string& name) {
+  if (!w.in().shape.dropout) return;
+  w.pass(name, pointwise, 2 * w.sizes().local_bytes() + w.sizes().local_elements());
+}
+
+void attention_half_forward(PieceWriter& w) {
+  write_norm_forward(w, "layer.norm1", false);
+  write_column_forward(w, "layer.attention.qkv", query_key_value(w));
+  write_rope(w, ".forward");
+  write_attention_core_forward(w);
+  write_row_forward(w, output(w));
+  if (!compiled(w)) residual(w, "layer.attention.residual");
+}
+
+/// GELU as x (1 + tanh(c (x + b x^3))) / 2 in TensorFlow 1, in fp32 as x^3 is denied fp16; XLA
+/// joins all but the functions it deems expensive, power and tanh, whose results it keeps for
+/// backward (xla/service/instruction_fusion.cc). Bytes an element: power reads e, writes 4; tanh e
+/// + 4 and 4; product e + 4 and e.
+void composite_gelu_forward(PieceWriter& w) {
+  const std::int64_t n = w.sizes().tokens * w.sizes().ffn, e = w.sizes().element;
+  w.pass_fp32("layer.mlp.gelu.power", activation, (e + 4) * n);
+  w.pass_fp32("layer.mlp.gelu.tanh", activation, (e + 8) * n);
+  w.pass("layer.mlp.gelu.product", activation, (2 * e + 4) * n);
+}
+
+/// SwiGLU: eager silu 2F and multiply 3F, otherwise one kernel 3F. GELU: 2F.
+void activation_forward(PieceWriter& w) {
+  const std::int64_t f = w.sizes().ffn_bytes();
+  if (!swiglu(w) && w.in().software.composite_blocks) return composite_gelu_forward(w);
+  if (!swiglu(w)) return w.pass("layer.mlp.gelu", activation, 2 * f);
+  if (!w.eager()) return w.pass("layer.mlp.swiglu", activation, 3 * f);
+  w.pass("layer.mlp.silu", pointwise, 2 * f);
+  w.pass("layer.mlp.multiply", pointwise, 3 * f);
+}
+
+/// SwiGLU: eager d(up) 3F, d(silu) 3F, silu backward 3F; otherwise one kernel 5F. GELU: 3F; of
+/// operators it reads power and tanh, 4 bytes an element each, as well.
+void activation_backward(PieceWriter& w) {
+  const std::int64_t f = w.sizes().ffn_bytes();
+  if (!swiglu(w) && w.in().software.composite_blocks)
+    return w.pass("layer.mlp.gelu.backward", activation,
+                  3 * f + 8 * w.sizes().tokens * w.sizes().ffn);
+  if (!swiglu(w)) return w.pass("layer.mlp.gelu.backward", activation, 3 * f);
+  if (!w.eager()) return w.pass("layer.mlp.swiglu.backward", activation, 5 * f);
+  w.pass("layer.mlp.multiply.backward_up", pointwise, 3 * f);
+  w.pass("layer.mlp.multiply.backward_gate", pointwise, 3 * f);
+  w.pass("layer.mlp.silu.backward", pointwise, 3 * f);
+}
+
+void mlp_inner_forward(PieceWriter& w) {
+  write_norm_forward(w, "layer.norm2", compiled(w));
+  write_column_forward(w, "layer.mlp.up", up_projections(w));
+  activation_forward(w);
+}
+
+void mlp_half_forward(PieceWriter& w) {
+  mlp_inner_forward(w);
+  write_row_forward(w, down(w));
+  residual(w, "layer.mlp.residual");
+}
+
+/// Autograd of a packed projection's split concatenates the gradients: read and write all.
+void join_packed_gradients(PieceWriter& w, const std::string& name, std::int64_t width) {
+  if (w.packed() && w.eager()) w.pass(name, copy, 2 * w.sizes().element * w.sizes().tokens * width);
+}
+
+void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
+  dropout_backward(w, "layer.mlp.dropout.backward");
+  write_row_backward(w, unit, down(w));
+  activation_backward(w);
+  if (swiglu(w)) join_packed_gradients(w, "layer.mlp.gate_up.concatenate", 2 * w.sizes().ffn);
+  write_column_backward(w, "layer.mlp.up", unit, up_projections(w));
+  write_norm_backward(w, "layer.norm2", unit, "norm2", true);
+}
+
+void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
+  dropout_backward(w, "layer.attention.dropout.backward");
+  write_row_backward(w, unit, output(w));
+  if (w.in().plan.recompute == Recompute::selective) write_attention_core_forward(w);
+  write_attention_core_backward(w);
+  write_rope(w, ".backward");
+  join_packed_gradients(w, "layer.attention.qkv.concatenate", w.sizes().query + 2 * w.sizes().kv);
+  write_column_backward(w, "layer.attention.qkv", unit, query_key_value(w));
+  write_norm_backward(w, "layer.norm1", unit, "norm1", true);
+}
+
+/// What full recompute runs again. torch's non-reentrant checkpoint ends as soon as backward has
+/// all that it needs (torch.utils.checkpoint set_checkpoint_early_stop, on since torch 2.1,
+/// 2023-10): backward needs the input of the last product, not its output.
+Piece layer_again(const StepInputs& in, KernelTable& table) {
+  if (!in.software.recompute_stops) return layer_forward(in, table);
+  PieceWriter w(in, table);
+  attention_half_forward(w);
+  mlp_inner_forward(w);
+  return w.take();
+}
+
+}  // namespace
+
+Piece layer_forward(const StepInputs& in, KernelTable& table) {
+  PieceWriter w(in, table);
+  attention_half_forward(w);
+  mlp_half_forward(w);
+  return w.take();
+}
+
+Piece layer_backward(const StepInputs& in, KernelTable& table, const ParameterTensors& unit) {
+  PieceWriter w(in, table);
+  if (in.plan.recompute == Recompute::full) w.append(layer_again(in, table));
+  mlp_half_backward(w, unit);
+  attention_half_backward(w, unit);
+  return w.take();
+}
+
+}  // namespace stepcast::workloads

@@ -1,0 +1,33 @@
+// Linear layers under tensor parallelism: the GEMMs of forward, input gradient and weight gradient,
+// and the collectives around them (FRAMEWORKS 3.2, 5.1). Column parallel: output cut, the input
+// gradient is summed over the group. Row parallel: input cut, the output is summed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workloads/step/piece.hpp"
+
+namespace stepcast::workloads {
+
+struct Linear {
+  std::string name;    // "layer.attention.q"
+  std::string tensor;  // "attention.q"
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  bool bias = false;
+};
+
+using Linears = std::vector<Linear>;
+
+/// `linears` share one input. With sequence parallel the input is gathered first.
+void write_column_forward(PieceWriter&, const std::string& name, const Linears& linears);
+/// Input gradients, their sum and its reduction over the group; weight gradients. With
+/// tensor_overlap the collectives run under the GEMMs.
+void write_column_backward(PieceWriter&, const std::string& name, const ParameterTensors& unit,
+                           const Linears& linears);
+
+void write_row_forward(PieceWriter&, const Linear&);
+void write_row_backward(PieceWriter&, const ParameterTensors& unit, const Linear&);
+
+}  // namespace stepcast::workloads

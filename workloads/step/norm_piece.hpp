@@ -1,0 +1,19 @@
+// Normalisation and residual sums of a layer, as each style of software issues them (FRAMEWORKS
+// 5.2). A = bytes of the hidden tensor that the rank holds (T h, or T h / t with sequence
+// parallel, x 2 bytes).
+#pragma once
+
+#include <string>
+
+#include "workloads/step/piece.hpp"
+
+namespace stepcast::workloads {
+
+/// `residual_before`: the compiled kernel adds the residual first and writes the sum as well.
+void write_norm_forward(PieceWriter&, const std::string& name, bool residual_before);
+/// With the gradient that flows past the norm (the residual's) added to the result, unless this is
+/// the final norm.
+void write_norm_backward(PieceWriter&, const std::string& name, const ParameterTensors& unit,
+                         const std::string& tensor, bool residual);
+
+}  // namespace stepcast::workloads

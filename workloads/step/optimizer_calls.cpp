@@ -1,0 +1,207 @@
+#include "workloads/step/optimizer_calls.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace stepcast::workloads {
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Launches of one torch foreach pass over tensor lists: each launch takes at most 320 blocks of
+/// 65,536 elements and a number of tensors that falls with the lists read (ATen
+/// MultiTensorApply.cuh, from memory).
+std::int64_t launches(std::int64_t elements, std::int64_t tensors, int lists) {
+  constexpr std::int64_t elements_per_launch = 320 * 65536;
+  constexpr std::array<std::int64_t, 5> tensors_per_launch{110, 64, 48, 36, 30};
+  return std::max({std::int64_t{1}, ceil_div(elements, elements_per_launch),
+                   ceil_div(tensors, tensors_per_launch[static_cast<std::size_t>(lists - 1)])});
+}
+
+struct Pass {
+  const char* name;
+  std::int64_t bytes;  // per element
+  int lists;           // tensor lists read or written
+};
+
+/// foreach AdamW in fp32 (torch _multi_tensor_adamw), 80 bytes a parameter in 8 passes.
+constexpr std::array<Pass, 8> foreach_adamw{{
+    {"adamw.decay", 8, 1},       // p *= 1 - lr wd
+    {"adamw.moment1", 12, 2},    // m = lerp(m, g): read m, g, write m
+    {"adamw.moment2", 8, 1},     // v *= beta2
+    {"adamw.square", 12, 2},     // v += (1 - beta2) g g: read v, g, write v
+    {"adamw.root", 8, 2},        // sqrt(v): read, write a new one
+    {"adamw.correct", 8, 1},     // divided by the bias correction
+    {"adamw.epsilon", 8, 1},     // + eps
+    {"adamw.parameter", 16, 3},  // p += step m / root: read p, m, root, write p
+}};
+
+/// AdamW as a loop over the tensors, each pass a kernel (Composer's DecoupledAdamW, from memory):
+/// 88 bytes a parameter.
+constexpr std::array<Pass, 9> per_tensor_adamw{{
+    {"adamw.decay", 8, 1},
+    {"adamw.moment1.scale", 8, 1},
+    {"adamw.moment1", 12, 2},
+    {"adamw.moment2.scale", 8, 1},
+    {"adamw.moment2", 12, 2},
+    {"adamw.root", 8, 2},
+    {"adamw.correct", 8, 2},
+    {"adamw.epsilon", 8, 1},
+    {"adamw.parameter", 16, 3},
+}};
+
+/// LAMB in apex (csrc/multi_tensor_lamb.cu, from memory): norm of every parameter tensor; the
+/// update from p, g, m, v, written over g, with m and v; norm of every update; the parameter from
+/// both (12, and 2 for its copy in 16 bits). 48 or 50 bytes a parameter; the norm of all gradients
+/// comes before (clip()).
+constexpr std::array<Pass, 3> fused_lamb{{
+    {"lamb.parameter_norm", 4, 1},
+    {"lamb.update", 28, 4},
+    {"lamb.update_norm", 4, 1},
+}};
+
+/// Whether weights are kept in 16 bits beside an fp32 master.
+bool keeps_copy(const StepInputs& in) {
+  return !in.sharded() && !in.software.autocast && in.precision.compute != Dtype::fp32;
+}
+
+/// Tensors that a rank's optimizer walks over. FSDP1 gives it a run of the unit's flat parameter,
+/// which few of the tensors touch, and a loop leaves out the others; elsewhere every tensor has a
+/// part on every rank.
+std::int64_t optimizer_tensors(const StepInputs& in, const StageParameters& stage) {
+  if (in.software.fusion == Fusion::fused) return 1;
+  const bool few = in.sharded() && in.software.flat_parameters == FlatParameters::fsdp1 &&
+                   in.software.optimizer == OptimizerKernel::per_tensor;
+  if (!few) return stage.tensors();
+  const auto touched = [&](const ParameterTensors& unit) {
+    return unit.empty() ? 0 : 1 + (static_cast<std::int64_t>(unit.size()) - 1) / in.plan.shards();
+  };
+  return stage.layers * touched(stage.layer) + touched(stage.root);
+}
+
+class Tail {
+ public:
+  Tail(const StepInputs& in, KernelTable& table, Calls& calls, const StageParameters& stage)
+      : in_(in),
+        table_(table),
+        calls_(calls),
+        elements_(optimizer_elements(in, stage)),
+        tensors_(optimizer_tensors(in, stage)) {}
+
+  void widen();
+  bool lamb() const { return in_.software.optimizer == OptimizerKernel::lamb; }
+  void unscale();
+  void clip();
+  void update();
+
+ private:
+  void pass(const Pass& p) {
+    const bool flat = in_.software.fusion == Fusion::own;  // one buffer, one launch
+    const std::int64_t n = flat ? 1 : launches(elements_, tensors_, p.lists);
+    const std::uint32_t index =
+        table_.pass(p.name, KernelFamily::optimizer, Dtype::fp32, ceil_div(p.bytes * elements_, n));
+    for (std::int64_t i = 0; i < n; ++i) calls_.kernel(compute, index);
+  }
+  /// One kernel for every tensor, of an average one's size.
+  void each_tensor(const Pass& p) {
+    calls_.kernel(compute, table_.pass(p.name, KernelFamily::optimizer, Dtype::fp32,
+                                       ceil_div(p.bytes * elements_, tensors_)));
+  }
+  void small(const char* name) {  // on one number, or one per tensor
+    calls_.kernel(compute, table_.pass(name, KernelFamily::optimizer, Dtype::fp32, 8 * tensors_));
+  }
+  void world_all_reduce(const char* name) {
+    if (in_.plan.ranks() == 1) return;
+    calls_.join(compute, world_slot,
+                table_.index_of(Collective{name, CollectiveKind::all_reduce, GroupKind::world,
+                                           Dtype::fp32, Bytes(4)}));
+  }
+
+  const StepInputs& in_;
+  KernelTable& table_;
+  Calls& calls_;
+  std::int64_t elements_, tensors_;
+};
+
+/// Gradients that were reduced in 16 bits become the fp32 ones of the master weights: read 2, write
+/// 4 (Megatron v2.6 optimizer.py, DeepSpeed stage_1_and_2.py). apex's LAMB reads them as they are.
+void Tail::widen() {
+  const std::int64_t e = bytes_per_element(in_.gradient_dtype());
+  if (!keeps_copy(in_) || e >= 4 || lamb() || in_.software.fusion == Fusion::own) return;
+  calls_.kernel(compute, table_.pass("gradients.widen", KernelFamily::pointwise, Dtype::fp32,
+                                     (e + 4) * elements_));
+}
+
+/// fp16: gradients are unscaled in place (read 4, write 4) and checked; the host reads the flag.
+void Tail::unscale() {
+  if (!in_.precision.loss_scaling) return;
+  pass({"gradients.unscale", 8, 1});
+  world_all_reduce("gradients.found_inf");
+  // FusedLAMBAMP reads flag and scale on the device (DeepLearningExamples 729963d lamb_amp_opt).
+  if (!lamb()) calls_.host_wait(calls_.record(compute));
+}
+
+/// Norm of every tensor (read 4), then of the norms, summed over all ranks; gradients scaled (read
+/// 4, write 4). Replicated gradients need no sum over the data group: plain ddp has no collective
+/// here; with tensor or pipeline degrees its model-parallel groups are taken as the world's.
+void Tail::clip() {
+  if (!in_.software.clip_gradients && !lamb()) return;
+  pass({"gradients.norm", 4, 1});
+  small("gradients.norm.total");
+  const bool whole_on_every_rank =
+      in_.plan.data == DataParallel::ddp && in_.plan.tensor == 1 && in_.plan.pipeline == 1;
+  if (!whole_on_every_rank && in_.plan.ranks() > 1) {
+    world_all_reduce("gradients.norm.reduce");
+    calls_.mark();
+  }
+  // Megatron's host reads the norm here (clip_grads.py:93-130).
+  if (in_.software.fusion == Fusion::fused && in_.software.step_sync)
+    calls_.host_wait(calls_.record(compute));
+  small("gradients.norm.factor");
+  if (!lamb()) pass({"gradients.scale", 8, 1});  // LAMB's update divides by it
+}
+
+/// Fused AdamW: read p, g, m, v, write p, m, v: 28 bytes.
+void Tail::update() {
+  switch (in_.software.optimizer) {
+    case OptimizerKernel::foreach:
+      for (const Pass& p : foreach_adamw) pass(p);
+      return;
+    case OptimizerKernel::fused:
+      return pass({"adamw.fused", 28, 4});
+    case OptimizerKernel::per_tensor:
+      for (std::int64_t t = 0; t < tensors_; ++t)
+        for (const Pass& p : per_tensor_adamw) each_tensor(p);
+      return;
+    case OptimizerKernel::lamb:
+      for (const Pass& p : fused_lamb) pass(p);
+      return pass({"lamb.parameter", keeps_copy(in_) ? 14 : 12, 2});
+  }
+  throw BrokenPromise("unknown optimizer");
+}
+
+}  // namespace
+
+std::int64_t optimizer_elements(const StepInputs& in, const StageParameters& stage) {
+  if (in.plan.data == DataParallel::ddp) return stage.elements();
+  const std::int64_t n = in.plan.shards();
+  return stage.layers * ceil_div(elements_of(stage.layer), n) +
+         ceil_div(elements_of(stage.root), n);
+}
+
+void write_optimizer(const StepInputs& in, KernelTable& table, Calls& calls,
+                     const StageParameters& stage) {
+  Tail tail(in, table, calls, stage);
+  tail.widen();
+  tail.unscale();
+  tail.clip();
+  tail.update();
+  if (!keeps_copy(in)) return;
+  // 16-bit weights beside the fp32 master: read 4, write 2. apex writes them in LAMB's last kernel.
+  if (in.software.optimizer == OptimizerKernel::lamb) return;
+  const std::int64_t e = bytes_per_element(in.precision.compute);
+  calls.kernel(compute, table.pass("adamw.cast", KernelFamily::pointwise, in.precision.compute,
+                                   (4 + e) * optimizer_elements(in, stage)));
+}
+
+}  // namespace stepcast::workloads

@@ -1,0 +1,129 @@
+// A piece of a micro-batch: the calls of one layer's forward or backward, of the embedding, of the
+// head. Written once, replayed for every layer and micro-batch that does the same.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "workloads/plan/plan.hpp"
+#include "workloads/plan/rank_parameters.hpp"
+#include "workloads/plan/software.hpp"
+#include "workloads/plan/transformer.hpp"
+#include "workloads/step/kernel_table.hpp"
+
+namespace stepcast::workloads {
+
+struct Action {
+  enum class Kind : std::uint8_t {
+    kernel,      // kernel `index` on the compute lane
+    collective,  // tensor collective `index`, compute waits for it
+    begin,       // tensor collective `index` starts; compute goes on
+    end,         // compute waits for the one that began last
+    ring_start,  // every context rank sends `index` to the next; compute goes on
+    ring_wait,   // compute waits for what the rank before has sent
+    context,     // collective `index` of the context group, compute waits for it
+    gradient,    // the gradient of tensor `index` of the piece's unit is complete
+  };
+  Kind kind{};
+  std::uint32_t index = 0;
+};
+
+using Piece = std::vector<Action>;
+
+/// All that a step is made of.
+struct StepInputs {
+  const TransformerShape& shape;
+  const ParallelPlan& plan;
+  const Batch& batch;
+  const Precision& precision;
+  const Software& software;
+
+  /// Parameters are sharded between steps (FSDP), not replicated with gradients in buckets.
+  bool sharded() const;
+  /// In which replicated gradients wait: fp32 where weights are kept so (autocast), else that of
+  /// the reduction, unless they are widened for it alone.
+  Dtype gradient_dtype() const;
+};
+
+/// A micro-batch of the positions that the vocabulary's logits are made for, and no others.
+Batch predicted_batch(const StepInputs&);
+
+/// Sizes of one micro-batch on one rank, in elements.
+struct Sizes {
+  explicit Sizes(const StepInputs&);
+
+  std::int64_t tokens;        // T = b s / c: of the micro-batch on a context rank
+  std::int64_t local_tokens;  // T / t with sequence parallel, else T: norms, residuals
+  std::int64_t hidden;        // h
+  std::int64_t query;         // q heads of this rank x head_dim
+  std::int64_t kv;            // kv heads of this rank x head_dim
+  std::int64_t ffn;           // f / t
+  std::int64_t vocab;         // V / t
+  std::int64_t element;       // bytes of an activation
+  std::int64_t hidden_bytes() const { return element * tokens * hidden; }  // A
+  std::int64_t local_elements() const { return local_tokens * hidden; }
+  std::int64_t local_bytes() const { return element * local_elements(); }
+  std::int64_t ffn_bytes() const { return element * tokens * ffn; }  // F
+};
+
+/// Writes a Piece call by call; names and bytes go into the table.
+class PieceWriter {
+ public:
+  PieceWriter(const StepInputs& in, KernelTable& table) : in_(in), sizes_(in), table_(table) {}
+
+  const StepInputs& in() const { return in_; }
+  const Sizes& sizes() const { return sizes_; }
+  bool eager() const { return in_.software.fusion == Fusion::eager; }
+  bool fused() const { return in_.software.fusion == Fusion::fused; }
+  bool own() const { return in_.software.fusion == Fusion::own; }
+  bool packed() const { return in_.software.packed_projections; }
+  bool split() const { return in_.plan.tensor > 1; }
+  bool sequence_parallel() const { return split() && in_.plan.sequence_parallel; }
+
+  /// C[m,n] = A[m,k] B[k,n]: 2 m n k FLOPs; reads A and B, writes C once, each.
+  void gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k);
+  /// C += A B: also reads C.
+  void accumulating_gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k);
+  /// A weight gradient C[m,n] over k tokens; in Megatron's buckets it is added to an fp32
+  /// buffer inside the GEMM (reads and writes 4 bytes an element of C).
+  void weight_gradient(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k);
+  /// `count` products of unfused attention, C[m,n] = A[m,k] B[k,n].
+  void batched_gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k,
+                    std::int64_t count);
+  /// A kernel that moves `bytes`.
+  void pass(const std::string& name, KernelFamily family, std::int64_t bytes);
+  void pass_fp32(const std::string& name, KernelFamily family, std::int64_t bytes);
+  void kernel(Kernel kernel) { push(Action::Kind::kernel, table_.index_of(std::move(kernel))); }
+
+  /// Tensor-parallel collectives of the hidden tensor A (whole sequence).
+  void all_reduce_hidden(const std::string& name);
+  void all_gather_hidden(const std::string& name);
+  void reduce_scatter_hidden(const std::string& name);
+  void collective(const std::string& name, CollectiveKind kind, Dtype dtype, std::int64_t bytes);
+  /// The same, running beside compute until end().
+  void begin_hidden(const std::string& name, CollectiveKind kind);
+  void end() { push(Action::Kind::end, 0); }
+
+  /// Exchanges of the context group: from each rank to the next, until wait_ring(), or of all.
+  void start_ring(const std::string& name, std::int64_t bytes);
+  void wait_ring() { push(Action::Kind::ring_wait, 0); }
+  void context_collective(const std::string& name, CollectiveKind kind, std::int64_t bytes);
+
+  /// Marks the gradient of the tensor called `name` of `unit` complete.
+  void gradient(const ParameterTensors& unit, const std::string& name);
+
+  void append(const Piece& piece) { piece_.insert(piece_.end(), piece.begin(), piece.end()); }
+  Piece take() { return std::move(piece_); }
+
+ private:
+  void push(Action::Kind kind, std::uint32_t index) { piece_.push_back({kind, index}); }
+  std::uint32_t hidden_collective(const std::string& name, CollectiveKind kind);
+
+  const StepInputs& in_;
+  Sizes sizes_;
+  KernelTable& table_;
+  Piece piece_;
+};
+
+}  // namespace stepcast::workloads

@@ -1,0 +1,63 @@
+// Activations and their gradients between the parts of a pipelined model, as one stage's host
+// thread sends and receives them (FRAMEWORKS 3.4).
+//
+//   1f1b                  receive where it is needed, send when it is there
+//   interleaved, overlap  after a turn: send its output, receive for the next turn of its pass
+//   interleaved, else     all sends and receives of a forward and a backward at once, host waits
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "workloads/plan/pipeline.hpp"
+#include "workloads/step/calls.hpp"
+#include "workloads/step/kernel_table.hpp"
+#include "workloads/step/piece.hpp"
+
+namespace stepcast::workloads {
+
+class PipelineExchange {
+ public:
+  PipelineExchange(const StepInputs&, KernelTable&, Calls&, std::int64_t stage);
+
+  const std::vector<Turn>& turns() const { return turns_; }
+  /// Makes compute wait for the input of a turn.
+  void before(std::size_t turn);
+  /// Hands on its output.
+  void after(std::size_t turn);
+
+  /// The state before turn `next`, as far as `ahead` turns behind it.
+  void visit(WriterState& state, std::size_t next, std::size_t ahead);
+  /// Turns [next, next + turns) are done as those before; `next` + turns is the next one.
+  void pass(std::size_t next, std::size_t turns);
+
+  bool first_part(const Turn& turn) const { return stage_ == 0 && turn.chunk == 0; }
+  bool last_part(const Turn& turn) const {
+    return stage_ == in_.plan.pipeline - 1 && turn.chunk == in_.plan.virtual_stages - 1;
+  }
+
+ private:
+  bool receives(std::size_t turn) const;
+  bool sends(std::size_t turn) const;
+  bool interleaved() const { return in_.plan.virtual_stages > 1; }
+  std::size_t warm_up() const;
+  bool ends_exchange(std::size_t turn) const;
+
+  std::uint32_t message(Pass pass) const;
+  Event start_receive(std::size_t turn);
+  Lane start_send(std::size_t turn);
+  void receive_for_next(std::size_t turn);
+  void exchange(std::size_t turn);
+
+  const StepInputs in_;
+  KernelTable& table_;
+  Calls& calls_;
+  std::int64_t stage_;
+  std::vector<Turn> turns_;
+  std::vector<std::optional<Event>> received_;  // by turn: under way or done
+  std::optional<Event> sent_;  // pipeline_sync: the host waits for it after the next receive
+  std::size_t exchanged_ = 0;  // turns before it have sent their outputs
+};
+
+}  // namespace stepcast::workloads

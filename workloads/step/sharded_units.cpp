@@ -1,0 +1,261 @@
+#include "workloads/step/sharded_units.hpp"
+
+#include <algorithm>
+
+namespace stepcast::workloads {
+namespace {
+
+using enum KernelFamily;
+
+/// The group that shares one copy.
+GroupKind shard_group(const ParallelPlan& plan) {
+  return plan.shard_replicas() > 1 ? GroupKind::shard : GroupKind::data;
+}
+Slot shard_group_slot(const ParallelPlan& plan) {
+  return plan.shard_replicas() > 1 ? shard_slot : data_slot;
+}
+
+/// Elements of a rank's shard; the gathered buffer is padded to shard x ranks.
+std::int64_t shard_elements(std::int64_t elements, std::int64_t ranks) {
+  return (elements + ranks - 1) / ranks;
+}
+
+}  // namespace
+
+ShardedUnits::ShardedUnits(const StepInputs& in, KernelTable& table, Calls& calls,
+                           const StageParameters& stage)
+    : in_(in),
+      calls_(calls),
+      has_root_(!stage.root.empty()),
+      num_units_(static_cast<std::size_t>(stage.layers) + (has_root_ ? 1 : 0)),
+      states_(num_units_) {
+  if (has_root_) root_ = make_kernels("root", stage.root, table);
+  layer_ = make_kernels("layer", stage.layer, table);
+}
+
+// Bytes for P parameters of the unit and N shard ranks, 16-bit compute, fp32 master shard
+// (FRAMEWORKS 1.1): cast reads 4P/N writes 2P/N; copy-in 2P/N each way; gather 2P; copy-out 2P each
+// way. Reduction with reduce dtype of r bytes, gradients that wait in g bytes: FSDP2 chunk_cat
+// reads gP writes rP; FSDP1 joins gradients flat (2P each way), casts (2P, rP) if r differs,
+// divides in place (rP each way). ReduceScatter rP; the shard is cast to fp32 (r + 4)P/N unless r
+// = 4.
+ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name,
+                                                 const ParameterTensors& tensors,
+                                                 KernelTable& table) const {
+  const std::int64_t ranks = in_.plan.shards();
+  const std::int64_t shard = shard_elements(elements_of(tensors), ranks), full = shard * ranks;
+  const Dtype low = in_.precision.compute, wide = in_.precision.gradient_reduce;
+  const std::int64_t e = bytes_per_element(low), r = bytes_per_element(wide);
+  const std::int64_t g = accumulates() ? r : e;
+  Kernels k;
+  if (e != 4) k.cast = table.pass(name + ".cast", pointwise, low, (4 + e) * shard);
+  // FSDP1 divides by about sqrt(N) before and after; FSDP2 lets NCCL average, but not in fp16.
+  if (ranks > 1 && (fsdp1() || wide == Dtype::fp16)) {
+    k.divide = table.pass(name + ".divide", pointwise, wide, 2 * r * full);
+    k.shard_divide = table.pass(name + ".shard_divide", pointwise, wide, 2 * r * shard);
+  }
+  if (!fsdp1()) {
+    k.copy_in = table.pass(name + ".copy_in", copy, low, 2 * e * shard);
+    k.copy_out = table.pass(name + ".copy_out", copy, low, 2 * e * full);
+    k.reduce_copy = table.pass(name + ".chunk_cat", copy, wide, (g + r) * full);
+  } else {
+    k.flat_gradient = table.pass(name + ".flat_gradient", copy, low, 2 * g * full);
+    if (g != r) k.reduce_copy = table.pass(name + ".reduce_cast", pointwise, wide, (g + r) * full);
+  }
+  if (ranks > 1) {
+    k.gather = table.index_of(Collective{name + ".gather", CollectiveKind::all_gather,
+                                         shard_group(in_.plan), low, Bytes(e * full)});
+    k.reduce = table.index_of(Collective{name + ".reduce", CollectiveKind::reduce_scatter,
+                                         shard_group(in_.plan), wide, Bytes(r * full)});
+  }
+  if (in_.plan.shard_replicas() > 1)  // the reduced shard, in the reduce dtype
+    k.sum_replicas = table.index_of(Collective{name + ".sum_replicas", CollectiveKind::all_reduce,
+                                               GroupKind::replica, wide, Bytes(r * shard)});
+  if (r != 4) k.shard_cast = table.pass(name + ".shard_cast", pointwise, wide, (r + 4) * shard);
+  if (in_.plan.reduce == ReduceWhen::each && in_.batch.micro_batches > 1)
+    k.shard_sum = table.pass(name + ".shard_sum", pointwise, Dtype::fp32, 12 * shard);
+  make_gradient_kernels(k, name, tensors, table);
+  return k;
+}
+
+/// Gradients of several micro-batches wait unsharded in the reduce dtype of r bytes: the first is
+/// widened (read 2, write r), later ones are added (read 2 + r, write r).
+void ShardedUnits::make_gradient_kernels(Kernels& k, const std::string& name,
+                                         const ParameterTensors& tensors,
+                                         KernelTable& table) const {
+  k.first_gradient.resize(tensors.size());
+  k.later_gradient.resize(tensors.size());
+  if (!accumulates()) return;
+  const Dtype wide = in_.precision.gradient_reduce;
+  const std::int64_t e = bytes_per_element(in_.precision.compute), r = bytes_per_element(wide);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::string prefix = name + "." + tensors[i].name;
+    const std::int64_t n = tensors[i].elements;
+    if (r != e) k.first_gradient[i] = table.pass(prefix + ".widen", pointwise, wide, (e + r) * n);
+    k.later_gradient[i] = table.pass(prefix + ".accumulate", pointwise, wide, (e + 2 * r) * n);
+  }
+}
+
+/// The last step's optimizer, on the compute lane, must have written the shards.
+void ShardedUnits::start_forward(bool first) {
+  if (!first) return;
+  const Event ready = calls_.record(compute);
+  calls_.wait(copy_lane, ready);
+  calls_.wait(data_lane, ready);
+}
+
+void ShardedUnits::before_forward(std::size_t unit) {
+  calls_.host_work(unit_call);
+  if (states_[unit].unsharded) return;
+  start_gather(unit);
+  finish_gather(unit, true);
+  if (!in_.software.explicit_prefetch) return;
+  const std::size_t depth = static_cast<std::size_t>(in_.plan.prefetch);
+  const std::size_t first = is_root(unit) ? chunk_.begin : unit + 1;
+  for (std::size_t next = first; next < chunk_.end && next < first + depth; ++next)
+    start_gather(next);
+}
+
+void ShardedUnits::after_forward(std::size_t unit) {
+  if (in_.plan.data == DataParallel::zero3 && !is_root(unit)) reshard(unit);
+}
+
+void ShardedUnits::start_backward(bool first, bool last) {
+  first_backward_ = first;
+  reduces_ = last || in_.plan.reduce == ReduceWhen::each;
+}
+
+/// The gathers of the next units are issued before the kernels of this one (PRE). The root comes
+/// first in backward (the head), then the layers from the last.
+void ShardedUnits::before_backward(std::size_t unit) {
+  calls_.host_work(unit_call);
+  if (!states_[unit].unsharded) {
+    start_gather(unit);
+    finish_gather(unit, false);
+  }
+  const std::size_t depth =
+      in_.software.explicit_prefetch ? static_cast<std::size_t>(in_.plan.prefetch) : 1;
+  const std::size_t from = is_root(unit) ? chunk_.end : unit;
+  for (std::size_t i = 1; i <= depth && chunk_.begin + i <= from; ++i) start_gather(from - i);
+  hold_gradients(unit);
+}
+
+/// Our trainer computes the gradients of layers in two buffers by turns: compute waits until those
+/// of the layer before the last are copied.
+void ShardedUnits::hold_gradients(std::size_t unit) {
+  if (in_.software.fusion != Fusion::own || is_root(unit) || copied_gradients_.size() < 2) return;
+  calls_.wait(compute, copied_gradients_.front());
+  copied_gradients_.pop_front();
+}
+
+void ShardedUnits::gradient(std::size_t unit, std::size_t tensor) {
+  run(compute, first_backward_ ? of(unit).first_gradient[tensor] : of(unit).later_gradient[tensor]);
+}
+
+void ShardedUnits::start_gather(std::size_t unit) {
+  State& state = states_[unit];
+  if (state.unsharded || state.gathered) return;
+  if (fsdp1() && in_.plan.data == DataParallel::zero3) limit_gathers();
+  const Kernels& k = of(unit);
+  run(copy_lane, k.cast);
+  run(copy_lane, k.copy_in);
+  state.gathered = calls_.record(copy_lane);
+  if (!k.gather) return;
+  calls_.wait(data_lane, *state.gathered);
+  calls_.join(data_lane, shard_group_slot(in_.plan), *k.gather);
+  state.gathered = calls_.record(data_lane);
+}
+
+/// FSDP2 in forward: the gathers issued from here on wait for the copy-out of the unit before
+/// (their buffer is its), in backward for this unit's.
+void ShardedUnits::finish_gather(std::size_t unit, bool forward) {
+  State& state = states_[unit];
+  const auto hold_gathers = [&] {
+    if (!copied_out_) return;
+    calls_.wait(copy_lane, *copied_out_);
+    calls_.wait(data_lane, *copied_out_);
+  };
+  if (forward && !fsdp1()) hold_gathers();
+  calls_.wait(compute, *state.gathered);
+  state.gathered.reset();
+  state.unsharded = true;
+  if (fsdp1()) return;
+  run(compute, of(unit).copy_out);
+  copied_out_ = calls_.record(compute);
+  if (!forward) {
+    hold_gathers();
+    copied_out_.reset();
+  }
+}
+
+/// FSDP1: with two units freed, the host waits for the older one (_limiter_utils.py): two gathers
+/// in flight at most.
+void ShardedUnits::limit_gathers() {
+  if (freed_.size() < 2) return;
+  calls_.host_wait(freed_.front());
+  freed_.pop_front();
+}
+
+void ShardedUnits::reshard(std::size_t unit) {
+  states_[unit].unsharded = false;
+  if (fsdp1() && in_.plan.data == DataParallel::zero3) freed_.push_back(calls_.record(compute));
+}
+
+/// The copy into the reduction's buffer. It waits for the reduction before it, whose buffer it
+/// takes: on the copy lane by itself, on the compute lane as back-pressure on compute.
+void ShardedUnits::reduce_copy(std::size_t unit) {
+  const Kernels& k = of(unit);
+  run(compute, k.flat_gradient);
+  const bool on_compute = !fsdp1() && in_.software.reduce_copy_compute;
+  const Lane lane = on_compute ? compute : copy_lane;
+  if (!on_compute) calls_.after(copy_lane, compute);
+  if (reduced_ && !fsdp1()) calls_.wait(lane, *reduced_);
+  run(lane, k.reduce_copy);
+  run(lane, k.divide);
+  const Event copied = calls_.after(data_lane, lane);
+  const bool own = in_.software.fusion == Fusion::own;
+  if (own && !is_root(unit) && !accumulates()) copied_gradients_.push_back(copied);
+}
+
+void ShardedUnits::after_backward(std::size_t unit) {
+  const bool keeps = in_.plan.data == DataParallel::zero2 && in_.plan.reduce == ReduceWhen::last;
+  if (!keeps && !is_root(unit)) reshard(unit);
+  if (!reduces_) return;
+  reduce_copy(unit);
+  reduce(unit);
+}
+
+/// FSDP1 sums over the replicas in the stream of its reductions, so the next one waits; FSDP2 in a
+/// stream of its own (FRAMEWORKS 1.1).
+void ShardedUnits::reduce(std::size_t unit) {
+  const Kernels& k = of(unit);
+  if (k.sum_replicas && fsdp1() && summed_) calls_.wait(data_lane, *summed_);
+  if (k.reduce) calls_.join(data_lane, shard_group_slot(in_.plan), *k.reduce);
+  const Lane lane = k.sum_replicas ? replica_lane : data_lane;
+  if (k.sum_replicas) {
+    reduced_ = calls_.after(replica_lane, data_lane);
+    calls_.join(replica_lane, replica_slot, *k.sum_replicas);
+  }
+  run(lane, k.shard_divide);
+  run(lane, k.shard_cast);
+  if (!first_backward_) run(lane, k.shard_sum);
+  summed_ = calls_.record(lane);
+  if (!k.sum_replicas) reduced_ = summed_;
+}
+
+void ShardedUnits::finish_backward() {
+  const bool keeps = in_.plan.data == DataParallel::zero2 && in_.plan.reduce == ReduceWhen::last;
+  if (!keeps && has_root_) reshard(0);
+  if (summed_) calls_.wait(compute, *summed_);
+}
+
+void ShardedUnits::visit(WriterState& state) {
+  for (State& unit : states_) {
+    state.value(unit.unsharded ? 1 : 0);
+    state.event(unit.gathered);
+  }
+  for (auto* event : {&copied_out_, &reduced_, &summed_}) state.event(*event);
+  for (auto* events : {&freed_, &copied_gradients_}) state.all(*events);
+}
+
+}  // namespace stepcast::workloads

@@ -1,0 +1,100 @@
+// FSDP: parameters sharded in units (each decoder layer, and the root with embedding, final norm
+// and head), gathered before use and gradients reduce-scattered after (FRAMEWORKS 1.1-1.5).
+//
+//   copy lane      cast, copy-in (k+1)                    chunk_cat (k)
+//   data lane            AllGather (k+1)                        ReduceScatter (k)
+//   compute lane   copy-out (k) forward (k) ...   backward (k)
+//
+// FSDP2 copies shards in and units out; FSDP1 gathers into views and joins gradients flat. hsdp
+// (shard_degree): all this inside a shard group, then shards are summed over the replicas on a lane
+// of their own.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "workloads/plan/rank_parameters.hpp"
+#include "workloads/step/calls.hpp"
+#include "workloads/step/piece.hpp"
+
+namespace stepcast::workloads {
+
+/// Units [begin, end) of one model chunk, without the root.
+struct UnitRange {
+  std::size_t begin = 0, end = 0;
+};
+
+/// Units of a stage in forward order: the root first (if the stage has one), then the layers.
+class ShardedUnits {
+ public:
+  ShardedUnits(const StepInputs&, KernelTable&, Calls&, const StageParameters&);
+
+  /// The chunk whose turn it is: nothing is gathered ahead beyond it.
+  void enter(UnitRange chunk) { chunk_ = chunk; }
+  /// `first` and `last` tell the step's first forward, and the first and the last backward of the
+  /// chunk, from the others.
+  void start_forward(bool first);
+  void before_forward(std::size_t unit);
+  void after_forward(std::size_t unit);
+  void start_backward(bool first, bool last);
+  void before_backward(std::size_t unit);
+  void gradient(std::size_t unit, std::size_t tensor);
+  void after_backward(std::size_t unit);
+  /// Compute waits for the last reduction of the pass.
+  void after_micro_batch() {}
+  void finish_backward();
+  void after_optimizer() {}
+
+  bool has_root() const { return has_root_; }
+  void visit(WriterState& state);
+
+ private:
+  struct Kernels {  // of one kind of unit; absent: the software does not need it
+    std::optional<std::uint32_t> cast, copy_in, gather, copy_out;
+    std::optional<std::uint32_t> flat_gradient, reduce_copy, divide, reduce, sum_replicas,
+        shard_divide, shard_cast, shard_sum;
+    std::vector<std::optional<std::uint32_t>> first_gradient, later_gradient;  // by tensor
+  };
+  struct State {
+    bool unsharded = false;
+    std::optional<Event> gathered;
+  };
+
+  Kernels make_kernels(const std::string& name, const ParameterTensors&, KernelTable&) const;
+  void make_gradient_kernels(Kernels&, const std::string& name, const ParameterTensors&,
+                             KernelTable&) const;
+  const Kernels& of(std::size_t unit) const { return has_root_ && unit == 0 ? root_ : layer_; }
+  bool is_root(std::size_t unit) const { return has_root_ && unit == 0; }
+  bool fsdp1() const { return in_.software.flat_parameters == FlatParameters::fsdp1; }
+  void start_gather(std::size_t unit);
+  void finish_gather(std::size_t unit, bool forward);
+  void limit_gathers();
+  void hold_gradients(std::size_t unit);
+  bool accumulates() const {
+    return in_.batch.micro_batches > 1 && in_.plan.reduce == ReduceWhen::last;
+  }
+  void reshard(std::size_t unit);
+  void reduce(std::size_t unit);
+  void reduce_copy(std::size_t unit);
+  void run(Lane lane, const std::optional<std::uint32_t>& kernel) {
+    if (kernel) calls_.kernel(lane, *kernel);
+  }
+
+  const StepInputs in_;
+  Calls& calls_;
+  bool has_root_;
+  std::size_t num_units_;
+  UnitRange chunk_;
+  Kernels root_, layer_;
+  std::vector<State> states_;
+  bool first_backward_ = true, reduces_ = true;
+  std::optional<Event> copied_out_;     // of the unit gathered before
+  std::optional<Event> reduced_;        // of the unit reduced before: its buffer is free
+  std::optional<Event> summed_;         // its shard is complete
+  std::deque<Event> freed_;             // FSDP1's limiter: units resharded, oldest first
+  std::deque<Event> copied_gradients_;  // our trainer: of layers, oldest first
+};
+
+}  // namespace stepcast::workloads

@@ -1,0 +1,137 @@
+// One training step as lane programs: per pipeline stage, what the host thread launches, in order;
+// beside them, what every kernel computes and every collective moves. This is all that leaves
+// workloads: sim puts times on it. Knows no hardware and no durations.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/program.hpp"
+#include "engine/units.hpp"
+#include "workloads/plan/plan.hpp"
+#include "workloads/plan/software.hpp"
+#include "workloads/plan/transformer.hpp"
+
+namespace stepcast::workloads {
+
+enum class KernelFamily : std::uint8_t {
+  gemm,
+  attention_forward,
+  attention_backward,
+  pointwise,  // add, multiply, cast, SiLU, GELU, residual: vectorised, one pass
+  norm,       // RMSNorm / LayerNorm, fused, forward
+  norm_backward,
+  rope,
+  activation,  // fused SwiGLU / GELU
+  reduction,   // row reductions of eager code
+  softmax,     // unfused attention softmax, cross-entropy over the vocabulary
+  embedding,   // gather, and its backward scatter-add
+  copy,        // copy-in, copy-out, chunk_cat
+  optimizer,   // AdamW, gradient norm, clipping
+};
+
+/// What a kernel computes. `flops` and `bytes` (HBM traffic, reads + writes) follow the formula
+/// documented where the kernel is emitted. gemm: C[m,n] = A[m,k] B[k,n], `batch` of them.
+struct Kernel {
+  std::string name;  // "layer.mlp.down.wgrad": part, then forward / dgrad / wgrad / backward
+  KernelFamily family{};
+  Dtype dtype = Dtype::bf16;
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;                       // gemm
+  std::int64_t heads = 0, kv_heads = 0, sequence = 0, head_dim = 0;  // attention (batch above)
+  bool causal = true;
+  bool accumulate = false;  // gemm adds to an fp32 output (gradient-accumulation fusion)
+  Flops flops{};
+  Bytes bytes{};
+
+  friend bool operator==(const Kernel&, const Kernel&) = default;
+};
+
+enum class CollectiveKind : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all,
+  send_receive,
+};
+
+/// What a collective moves. `bytes` is nccl-tests' size: the full buffer of all ranks for AllGather
+/// and ReduceScatter, the message for AllReduce, Broadcast, Reduce and send_receive.
+struct Collective {
+  std::string name;  // "layer.gather", "tensor.forward", ...
+  CollectiveKind kind{};
+  GroupKind group{};
+  Dtype dtype = Dtype::bf16;
+  Bytes bytes{};
+
+  friend bool operator==(const Collective&, const Collective&) = default;
+};
+
+/// Lanes of a rank (CUDA streams). A communicator is used from one lane only, so its collectives
+/// run in host launch order, as NCCL's do.
+enum Lane : std::uint8_t {
+  compute = engine::compute_lane,
+  tensor_lane,  // tensor-parallel collectives that overlap compute (software.tensor_overlap)
+  data_lane,    // gathers and reductions of the data-parallel or the shard group
+  copy_lane,    // FSDP's casts and copy-in beside the compute stream
+  send_next_lane,
+  receive_previous_lane,
+  send_previous_lane,
+  receive_next_lane,
+  replica_lane,  // hsdp: shards summed over the replicas
+  context_lane,  // keys and values on their way round the context ring
+  num_lanes,
+};
+
+/// Index into StepProgram::host_costs, which sim turns into engine durations.
+enum HostCost : std::uint8_t {
+  free_call,
+  kernel_call,
+  collective_call,
+  event_call,
+  unit_call,
+  step_call,
+  num_host_costs
+};
+
+/// Communicator slots of a rank: which group of it an instruction means. Pairs have two
+/// slots each, as sender and as receiver.
+enum Slot : std::uint32_t {
+  tensor_slot,
+  data_slot,
+  world_slot,
+  send_next_slot,
+  receive_previous_slot,
+  send_previous_slot,
+  receive_next_slot,
+  embedding_slot,
+  shard_slot,
+  replica_slot,
+  context_slot,
+  context_ring_slot,
+  num_slots,
+};
+
+struct StepProgram {
+  std::vector<Kernel> kernels;          // distinct; Instruction::arg of Op::work
+  std::vector<Collective> collectives;  // distinct; Instruction::arg of Op::join
+  std::vector<engine::Program> roles;   // one per pipeline stage
+};
+
+/// Throws InputError at `where` when the software cannot run the plan: a rule of
+/// framework_rules.hpp is broken.
+void check(const TransformerShape&, const ParallelPlan&, const Software&, const std::string& where);
+
+/// The same step with micro-batches that do the same as engine::Repeats, each written once.
+StepProgram make_repeating_program(const TransformerShape& shape, const ParallelPlan& plan,
+                                   const Batch& batch, const Precision& precision,
+                                   const Software& software);
+
+/// Writes the step of `shape` under `plan`. Throws BrokenPromise on a plan that check() refuses.
+StepProgram make_step_program(const TransformerShape& shape, const ParallelPlan& plan,
+                              const Batch& batch, const Precision& precision,
+                              const Software& software);
+
+}  // namespace stepcast::workloads
