@@ -8,8 +8,12 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "engine/jitter.hpp"
 #include "sim/files/collective_words.hpp"
-#include "sim/scenario/scenario.hpp"
+#include "topology/specs.hpp"
+#include "workloads/plan/plan.hpp"
+#include "workloads/plan/software.hpp"
+#include "workloads/plan/transformer.hpp"
 
 namespace stepcast::sim {
 
@@ -103,10 +107,6 @@ inline constexpr Names<topology::Routing, 3> routing_names{{
     {"destination", topology::Routing::destination},
     {"ecmp", topology::Routing::ecmp},
     {"spray", topology::Routing::spray},
-}};
-inline constexpr Names<Steps, 2> steps_names{{
-    {"steady", Steps::steady},
-    {"cold", Steps::cold},
 }};
 inline constexpr Names<engine::Distribution, 2> distribution_names{{
     {"lognormal", engine::Distribution::lognormal},

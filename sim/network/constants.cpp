@@ -4,7 +4,7 @@
 #include <map>
 
 #include "sim/files/toml_table.hpp"
-#include "sim/scenario/catalogue.hpp"
+#include "sim/program/installation.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -69,7 +69,7 @@ NetworkConstants read_network_constants(const std::string& path) {
 
 const NetworkConstants& network_constants() {
   static const NetworkConstants constants =
-      read_network_constants(Catalogue::standard().directory() + "/network/fitted.toml");
+      read_network_constants(catalogue_directory() + "/network/fitted.toml");
   return constants;
 }
 

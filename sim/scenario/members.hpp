@@ -5,8 +5,14 @@
 #include <optional>
 
 #include "sim/files/names.hpp"
+#include "sim/scenario/scenario.hpp"
 
 namespace stepcast::sim {
+
+inline constexpr Names<Steps, 2> steps_names{{
+    {"steady", Steps::steady},
+    {"cold", Steps::cold},
+}};
 
 /// A key as a user writes it, and the option of the command line that sets it, if one does.
 struct Key {
