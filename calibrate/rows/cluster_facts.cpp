@@ -13,7 +13,6 @@
 #include "sim/tables/gpu_names.hpp"
 
 namespace stepcast::calibrate {
-namespace {}  // namespace
 
 void check_fabric(const std::string& fabric) {
   const std::vector<std::string> known = {"infiniband", "roce",   "efa",

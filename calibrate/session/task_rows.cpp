@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "calibrate/rows/cluster_facts.hpp"
 #include "engine/check.hpp"
 #include "sim/network/measured_time.hpp"
 #include "sim/network/model.hpp"
+#include "sim/tables/gpu_names.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -159,7 +159,7 @@ class RowWriter {
 }  // namespace
 
 std::string gpu_name(const DeviceFacts& facts, const sim::GpuIdentities& gpus) {
-  if (const auto known = gpu_named(facts.name, gpus)) return *known;
+  if (const auto* known = gpus.by_cuda_name(facts.name)) return sim::table_name(known->gpu.name);
   std::string name;
   for (const char c : sim::without_maker(facts.name)) {
     const bool gap = c == ' ' || c == '(' || c == ')' || c == '@';

@@ -165,10 +165,6 @@ Spec any_entry(const Catalogue& catalogue, const Kind& kind, const TomlValue& va
   return spec;
 }
 
-}  // namespace
-
-namespace {
-
 constexpr auto fill_gpu = [](topology::GpuSpec& gpu, TableReader& table, bool complete) {
   read_members(table, complete, [&](auto&& visitor) { visit_gpu(gpu, visitor); });
 };

@@ -291,6 +291,7 @@ TEST_CASE("a device's name is written as published rows write it, or in one word
   CHECK(name("NVIDIA A100-SXM4-40GB") == "A100-SXM4-40GB");
   CHECK(name("Tesla V100-SXM2-32GB") == "V100-SXM2-32GB");
   CHECK(name("NVIDIA L4") == "L4");
+  CHECK(name("host-core") == "host-core");
   CHECK(name("host-core Intel(R) Xeon(R) Processor") == "host-core-Intel-R-Xeon-R-Processor");
 }
 
