@@ -24,7 +24,7 @@ if printf '%s\n' "$output" | sed 's/.*known: //; s/, /\n/g' | sort | uniq -d | g
 fi
 
 # --framework NAME[@VERSION]; the report says what was run with.
-expect 0 '^software *megatron-core 0.7' $small --framework megatron-core
+expect 0 '^framework *megatron-core 0.7' $small --framework megatron-core
 expect 0 '"framework_version": "0.7"' $small --framework=megatron-core@0.7 --json
 expect 3 "no data for megatron-core 9.9" $small --framework megatron-core@9.9
 expect 3 "unknown framework 'megatron-cor', did you mean 'megatron-core'?" \
