@@ -80,7 +80,8 @@ std::vector<Column> columns_of(bool collective) {
     return out;
   }
   out.push_back({"model", Kind::text});
-  for (const TomlEntry& entry : *plan_document(Scenario{}).table()) {
+  const TomlValue plan = plan_document(Scenario{});
+  for (const TomlEntry& entry : *plan.table()) {
     const bool count = std::holds_alternative<std::int64_t>(entry.value.data);
     if (count || entry.value.text() != nullptr)
       out.push_back({"plan." + entry.key, count ? Kind::count : Kind::text});
