@@ -300,6 +300,7 @@ class Runner {
 
   std::vector<Photograph> photographs_;  // of the turns before, the last ones; see turns.cpp
   bool may_skip_ = false;
+  std::array<std::uint32_t, 3> looked_at_turn_{};  // rank 0's step, stretch and turn
 
   // Per step: the state of every rank at the end of its program, relative to the step's boundary.
   std::vector<std::vector<Duration>> wraps_;

@@ -8,6 +8,7 @@
 // in the period, and the host is no slower than the device, none will. Lanes outside the repeat
 // (behind it, waiting for its last turn) must not have moved at all.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 
@@ -58,13 +59,10 @@ void Runner::skip_turns() {
   const LaneState& lane = lane_of(0, compute_lane);
   const Stretch& stretch = role_of(0).stretches[lane.stretch];
   if (lane.turn + 2 >= stretch.turns) return;
-  if (!photographs_.empty()) {
-    const Photograph& last = photographs_.back();
-    if (last.step != lane.step || last.stretch != lane.stretch)
-      photographs_.clear();
-    else if (last.turn == lane.turn)
-      return;
-  }
+  const std::array<std::uint32_t, 3> turn{lane.step, lane.stretch, lane.turn};
+  if (turn == looked_at_turn_) return;
+  if (turn[0] != looked_at_turn_[0] || turn[1] != looked_at_turn_[1]) photographs_.clear();
+  looked_at_turn_ = turn;
   Photograph now{.now = now_, .step = lane.step, .stretch = lane.stretch, .turn = lane.turn};
   if (!photograph(now)) return;
   for (const Photograph& before : photographs_) {
@@ -81,6 +79,8 @@ void Runner::skip_turns() {
 /// False when no turn can be skipped as things stand.
 bool Runner::photograph(Photograph& p) const {
   p.room = std::numeric_limits<std::uint32_t>::max();
+  for (std::uint32_t r = 0; r < ranks_.size(); ++r)  // most that cannot be told at once
+    if (role_of(r).stretches[lane_of(r, compute_lane).stretch].turns == 1) return false;
   for (std::uint32_t r = 0; r < ranks_.size(); ++r)
     if (!add_rank(p, r)) return false;
   add_transfers(p);

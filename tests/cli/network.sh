@@ -20,6 +20,8 @@ def run(*words, status=0):
 def collective(kind, *words, size="1MiB", gpu="h100", **settings):
     options = [option for key, value in settings.items()
                for option in ("--set", f"cluster.{key.replace('__', '.')}={value}")]
+    if "--nccl" not in words:
+        words += ("--nccl", "2.20")
     return json.loads(run("collective", kind, "--gpu", gpu, "--fabric", "rail-optimized", "--bytes",
                           size, "--explain", "--json", *words, *options).stdout)
 
@@ -83,8 +85,8 @@ assert near(long["time_us"] - plain["time_us"], 7 * 2 / 8)  # two of the ring's 
 plain = collective("all_gather", "--nodes", "4")
 assert near(collective("all_gather", "--nodes", "4", fabric__cable_latency="0 us")["time_us"],
             plain["time_us"] - 4 * 2 * 0.1)
-run("collective", "all_gather", "--gpu", "h100", "--nodes", "4", "--bytes", "1MiB", "--out",
-    f"{work}/out")
+run("collective", "all_gather", "--gpu", "h100", "--nodes", "4", "--bytes", "1MiB", "--nccl", "2.20",
+    "--out", f"{work}/out")
 again = json.loads(run("run", f"{work}/out/scenario.toml", "--json").stdout)
 assert again["time_us"] == plain["time_us"] and "warnings" not in again
 
@@ -110,7 +112,7 @@ with open(f"{work}/mine.toml", "w") as file:
     file.write(node.replace('name = "dgx-h100"', 'name = "mine"')
                .replace('nic_latency = "0.24 us"\n', ""))
 mine = json.loads(run("collective", "all_gather", "--node", f"{work}/mine.toml", "--nodes", "4",
-                      "--bytes", "1MiB", "--json").stdout)
+                      "--bytes", "1MiB", "--nccl", "2.20", "--json").stdout)
 assert warned(mine, "mine", "dgx-h100"), mine.get("warnings")
 assert mine["time_us"] == collective("all_gather", "--nodes", "4")["time_us"]
 

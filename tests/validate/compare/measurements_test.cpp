@@ -21,6 +21,15 @@ TEST_CASE("rows keep their lines and kinds") {
   CHECK(rows[1].table.collectives.size() == 1);
 }
 
+TEST_CASE("rows of an exported table are named by their family") {
+  const auto rows = rows_of(
+      "family,gpu,m,n,k,rate [FLOP/s],source,reference,confidence\n"
+      "gemm,H100-SXM5-80GB,8,16,32,1e12,s,r,high\n");
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].kind == "gemm");
+  CHECK(rows[0].table.gemm.size() == 1);
+}
+
 TEST_CASE("a bad row is named by file and line") {
   try {
     rows_of(collective_header + good +
