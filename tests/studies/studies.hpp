@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/study/answer.hpp"
+#include "sim/run/answer.hpp"
 
 namespace stepcast::sim {
 

@@ -19,7 +19,7 @@ using Answer = std::variant<StepReport, CollectiveReport, Refused>;
 
 const Scenario& scenario_of(const Answer& answer);
 
-/// What answers one scenario; simulate() and simulate_collective(), or a test's own.
+/// What answers one scenario: a session (session.hpp), or a test's own.
 struct Simulator {
   std::function<StepReport(const Scenario&)> step;
   std::function<CollectiveReport(const Scenario&)> collective;

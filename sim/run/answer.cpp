@@ -1,4 +1,4 @@
-#include "sim/study/answer.hpp"
+#include "sim/run/answer.hpp"
 
 #include <optional>
 #include <vector>
