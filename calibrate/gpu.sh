@@ -53,8 +53,8 @@ build() {
 pack() {
   build "" || exit 1
   rm -rf build/gpu && mkdir -p build/gpu/lib
-  for file in $programs published.h5; do cp "build/cuda/$file" build/gpu/ || exit 1; done
-  for program in $programs; do
+  for file in $programs stepcast_hdf5.so published.h5 published.columns; do cp "build/cuda/$file" build/gpu/ || exit 1; done
+  for program in $programs stepcast_hdf5.so; do
     ldd "build/cuda/$program" | awk '$3 ~ /^\// {print $3}'
   done | sort -u |
     grep -Ev '/(libc|libm|libdl|librt|libpthread|libresolv|libstdc\+\+|libgcc_s|libcuda|libcublas|libcublasLt|libnccl|libcudnn)[._-]' |

@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
       return sim::exit_ok;
     }
     if (arguments.command.empty()) throw calibrate::UsageError("which command?");
-    const int code = calibrate::run_command(arguments);
+    const int code = calibrate::run_command(arguments, sim::Catalogue::standard());
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
     std::fputs("stepcast-calibrate: standard output cannot be written\n", stderr);
     return sim::exit_unwritten;

@@ -22,7 +22,7 @@ using sim::Words;
 struct Command {
   const char* name;
   const char* summary;
-  int (*run)(const Words&);
+  int (*run)(const Words&, const sim::Catalogue&);
 };
 
 const Command commands[] = {
@@ -30,11 +30,16 @@ const Command commands[] = {
     {"sweep", "run every point of a scenario's [sweep]", sim::command_sweep},
     {"collective", "time one NCCL collective", sim::command_collective},
     {"show", "print the catalogue, a cluster, a calibration table", sim::command_show},
-    {"explain", "say what a reported number means", sim::command_explain},
+    {"explain", "say what a reported number means",
+     [](const Words& words, const sim::Catalogue&) { return sim::command_explain(words); }},
     {"calibrate", "measure this machine (stepcast-calibrate)",
-     [](const Words& words) { return sim::command_sister("calibrate", words); }},
+     [](const Words& words, const sim::Catalogue&) {
+       return sim::command_sister("calibrate", words);
+     }},
     {"validate", "measured beside simulated (stepcast-validate)",
-     [](const Words& words) { return sim::command_sister("validate", words); }},
+     [](const Words& words, const sim::Catalogue&) {
+       return sim::command_sister("validate", words);
+     }},
 };
 
 std::string usage() {
@@ -58,7 +63,8 @@ int dispatch(const Words& words) {
   if (verb == "--version") return std::fputs(sim::version_text().c_str(), stdout), 0;
   std::vector<std::string> known;
   for (const Command& command : commands) {
-    if (verb == command.name) return command.run({words.begin() + 1, words.end()});
+    if (verb == command.name)
+      return command.run({words.begin() + 1, words.end()}, sim::Catalogue::standard());
     known.emplace_back(command.name);
   }
   throw sim::UsageError("unknown command '" + verb + "'", sim::suggestion(verb, known));

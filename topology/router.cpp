@@ -150,6 +150,7 @@ StaticRouter::StaticRouter(const Cluster& cluster) {
 }
 
 StaticRouter::~StaticRouter() = default;
+StaticRouter::StaticRouter(StaticRouter&&) noexcept = default;
 
 void StaticRouter::append_path(DeviceId from, DeviceId to, std::uint64_t flow_key,
                                Path& path) const {

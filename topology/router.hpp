@@ -41,6 +41,7 @@ class StaticRouter final : public Router {
  public:
   explicit StaticRouter(const Cluster& cluster);
   ~StaticRouter() override;
+  StaticRouter(StaticRouter&&) noexcept;
   /// Under Routing::spray one of the ways: that of Routing::destination.
   Path path(DeviceId from, DeviceId to, std::uint64_t flow_key) const override;
   /// Under Routing::spray all equal ways, each with its part.

@@ -99,7 +99,7 @@ int print(const validate::Comparison& comparison, const Arguments& arguments) {
   return score && score->median_ape <= share ? sim::exit_ok : sim::exit_too_inaccurate;
 }
 
-int collectives(const Arguments& arguments) {
+int collectives(const Arguments& arguments, const sim::Catalogue& catalogue) {
   const std::string file = file_of(arguments, collectives_verb);
   const auto rows = validate::measured_rows(sim::read_csv(file));
   validate::CollectiveOptions options;
@@ -108,28 +108,24 @@ int collectives(const Arguments& arguments) {
     throw UsageError("--with-curves and --model-only exclude each other");
   if (arguments.has("with-curves")) options.curves = validate::Curves::all;
   if (arguments.has("model-only")) options.curves = validate::Curves::none;
-  return print(
-      validate::compare_collectives(file, rows, published(), sim::Catalogue::standard(), options),
-      arguments);
+  return print(validate::compare_collectives(file, rows, published(), catalogue, options),
+               arguments);
 }
 
-int kernels(const Arguments& arguments) {
+int kernels(const Arguments& arguments, const sim::Catalogue& catalogue) {
   const std::string file = file_of(arguments, kernels_verb);
   const std::string what = arguments.get("leave-out", "source");
   if (what != "source" && what != "shape")
     throw UsageError("'--leave-out " + what + "' is neither source nor shape");
   const auto rows = validate::measured_rows(sim::read_csv(file));
   const auto leave_out = what == "source" ? validate::LeaveOut::source : validate::LeaveOut::shape;
-  return print(
-      validate::compare_kernels(file, rows, published(), sim::Catalogue::standard(), leave_out),
-      arguments);
+  return print(validate::compare_kernels(file, rows, published(), catalogue, leave_out), arguments);
 }
 
-int study(const Arguments& arguments) {
+int study(const Arguments& arguments, const sim::Catalogue& catalogue) {
   const std::string text = arguments.get("threads");
   const unsigned threads = text.empty() ? std::max(1U, std::thread::hardware_concurrency())
                                         : number_of("threads", text, 1U);
-  const sim::Catalogue catalogue = sim::Catalogue::standard();
   for (const std::string& file : validate::study_files(catalogue)) {
     const sim::Results results =
         validate::run_study(file, catalogue, threads, arguments.has("quiet"));
@@ -144,7 +140,7 @@ int study(const Arguments& arguments) {
 struct Command {
   const char* name;
   const sim::Verb& verb;
-  int (*run)(const Arguments&);
+  int (*run)(const Arguments&, const sim::Catalogue&);
 };
 
 const Command commands[] = {{"collectives", collectives_verb, collectives},
@@ -176,7 +172,7 @@ int dispatch(const Words& words) {
     const Arguments arguments = parse_arguments(command.verb, {words.begin() + 1, words.end()});
     if (arguments.has("help"))
       return std::fputs(sim::help_text(command.verb).c_str(), stdout), sim::exit_ok;
-    return command.run(arguments);
+    return command.run(arguments, sim::Catalogue::standard());
   }
   throw UsageError("unknown command '" + verb + "'", sim::suggestion(verb, known));
 }

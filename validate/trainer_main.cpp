@@ -59,7 +59,7 @@ int report_error(int code, const std::string& where, const std::string& what,
 int run(const std::vector<std::string>& words) {
   try {
     const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
-    return validate::command_trainer(words, self, machinery());
+    return validate::command_trainer(words, self, machinery(), sim::Catalogue::standard());
   } catch (const sim::UsageError& error) {
     return report_error(sim::exit_usage, "", error.problem(), error.hint());
   } catch (const sim::OutputError& error) {

@@ -95,7 +95,7 @@ std::vector<sim::CollectiveRow> collectives_of(const std::vector<std::string>& f
 
 void fit_command(const Arguments& arguments, const sim::Catalogue& catalogue) {
   need(!arguments.files.empty(), "fit-network needs FILE.csv or FILE.h5");
-  const auto start = arguments.from.empty() ? sim::network_constants()
+  const auto start = arguments.from.empty() ? catalogue.network_constants()
                                             : sim::read_network_constants(arguments.from);
   const std::vector<sim::CollectiveRow> rows = collectives_of(arguments.files, catalogue);
   const NetworkFit fit = fit_network(rows, catalogue, start);
@@ -166,15 +166,14 @@ int measure_device(const Arguments& arguments, const sim::Catalogue& catalogue) 
   request.date = sim::today();
   request.command = "stepcast-calibrate" + arguments.command_line;
   request.facts = facts_of(arguments, catalogue);
-  return run_calibration(request);
+  return run_calibration(request, catalogue);
 }
 
 }  // namespace
 
-int run_command(const Arguments& arguments) {
+int run_command(const Arguments& arguments, const sim::Catalogue& catalogue) {
   const std::string& command = arguments.command;
   const auto& files = arguments.files;
-  const sim::Catalogue catalogue = sim::Catalogue::standard();
   if (command == "run") return measure_device(arguments, catalogue);
   if (command == "import") {
     import_command(arguments, catalogue);
@@ -189,8 +188,8 @@ int run_command(const Arguments& arguments) {
     std::fputs(sim::describe(sim::read_calibration(files[0])).c_str(), stdout);
   } else if (command == "report") {
     need(files.size() == 1, "report needs one FILE.h5");
-    std::fputs(gpu_report(sim::read_calibration(files[0]),
-                          sim::read_calibration(sim::published_calibration()))
+    sim::Session session(catalogue);
+    std::fputs(gpu_report(sim::read_calibration(files[0]), *session.tables({"published"}), session)
                    .c_str(),
                stdout);
   } else if (command == "diff") {

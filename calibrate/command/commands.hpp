@@ -2,10 +2,11 @@
 #pragma once
 
 #include "calibrate/command/arguments.hpp"
+#include "sim/scenario/catalogue.hpp"
 
 namespace stepcast::calibrate {
 
 /// Returns the exit code. Throws UsageError where the call lacks something.
-int run_command(const Arguments& arguments);
+int run_command(const Arguments& arguments, const sim::Catalogue& catalogue);
 
 }  // namespace stepcast::calibrate

@@ -177,11 +177,10 @@ std::string memory_bound(const CalibrationTable& measured) {
 
 /// "pytorch-fsdp2 4.5 us, ...": what each software of the catalogue pays for a launch, Python and
 /// all, beside which the driver's own share is small.
-std::string software_launches() {
-  const sim::Catalogue catalogue = sim::Catalogue::standard();
+std::string software_launches(const sim::Catalogue& catalogue) {
   std::string text;
   for (const std::string& name : catalogue.names("software")) {
-    const sim::TomlValue document = catalogue.entry("software", name, "report");
+    const sim::TomlValue& document = catalogue.entry("software", name, "report");
     const sim::TomlValue* launch = document.find("launch_kernel");
     if (launch == nullptr || launch->text() == nullptr) continue;
     text += (text.empty() ? "" : ", ") + name + " " + *launch->text();
@@ -189,18 +188,18 @@ std::string software_launches() {
   return text;
 }
 
-std::string rest(const CalibrationTable& measured) {
+std::string rest(const CalibrationTable& measured, sim::Session& session) {
   std::string text;
   for (const auto& row : measured.copies)
     text += fmt::format("\ncopy {} {:.0f} MiB: {:.4g} GB/s", row.what,
                         static_cast<double>(row.bytes.value) / (1 << 20), row.rate.value * 1e-9);
   for (const auto& row : measured.launches)
     text += fmt::format("\nlaunch of a {}: {:.3g} us; the host's work for it {}", row.what,
-                        seconds(row.duration) * 1e6, software_launches());
+                        seconds(row.duration) * 1e6, software_launches(session.catalogue()));
   for (const auto& row : measured.powers)
     text += fmt::format("\npower, {}: {:.0f} W", row.load, row.power.value);
   for (const auto& row : measured.overlaps) {
-    const auto modelled = modelled_stretch(row);
+    const auto modelled = modelled_stretch(row, session);
     text += fmt::format(
         "\n{} beside {} of {} MiB on {} ranks: {:.3f} times as long{}, the "
         "collective {:.3f} times",
@@ -234,9 +233,10 @@ std::string quality(const CalibrationTable& measured) {
 
 }  // namespace
 
-std::string gpu_report(const CalibrationTable& measured, const CalibrationTable& published) {
+std::string gpu_report(const CalibrationTable& measured, const CalibrationTable& published,
+                       sim::Session& session) {
   return machine(measured) + products(measured, published) + tuning_gain(measured) +
-         attention(measured, published) + memory_bound(measured) + rest(measured) +
+         attention(measured, published) + memory_bound(measured) + rest(measured, session) +
          quality(measured);
 }
 

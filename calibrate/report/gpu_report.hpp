@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "sim/run/session.hpp"
 #include "sim/tables/calibration_table.hpp"
 
 namespace stepcast::calibrate {
@@ -11,6 +12,6 @@ namespace stepcast::calibrate {
 /// `published` rows count where their GPU is the measured one (sim/tables/gpu_names.hpp) and the
 /// shape is equal; bf16 and fp16 are one.
 std::string gpu_report(const sim::CalibrationTable& measured,
-                       const sim::CalibrationTable& published);
+                       const sim::CalibrationTable& published, sim::Session& session);
 
 }  // namespace stepcast::calibrate

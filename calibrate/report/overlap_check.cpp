@@ -12,10 +12,7 @@
 #include "sim/kernels/gemm_times.hpp"
 #include "sim/kernels/kernel_model.hpp"
 #include "sim/network/measured_time.hpp"
-#include "sim/network/nccl/network.hpp"
-#include "sim/scenario/catalogue.hpp"
 #include "sim/tables/gpu_names.hpp"
-#include "topology/router.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -53,8 +50,8 @@ std::optional<sim::KernelTime> kernel_of(const std::string& words, Duration alon
 
 }  // namespace
 
-std::optional<double> modelled_stretch(const sim::OverlapRow& row) {
-  const sim::Catalogue catalogue = sim::Catalogue::standard();
+std::optional<double> modelled_stretch(const sim::OverlapRow& row, sim::Session& session) {
+  const sim::Catalogue& catalogue = session.catalogue();
   const auto gpu = gpu_of(catalogue, row.gpu);
   sim::CollectiveRow collective;
   collective.collective = row.collective;
@@ -62,19 +59,18 @@ std::optional<double> modelled_stretch(const sim::OverlapRow& row) {
   if (!gpu || !kind) return std::nullopt;
   const auto kernel = kernel_of(row.kernel, row.kernel_alone, *gpu);
   if (!kernel) return std::nullopt;
-  const auto node = catalogue.node(catalogue.node_of_gpu(gpu->name, "report").value("report"));
+  sim::Scenario machine;  // without tables: the model alone
+  machine.node = catalogue.node(catalogue.node_of_gpu(gpu->name, "report").value("report"));
+  machine.nodes = row.nodes;
+  machine.fabric = catalogue.fabric(sim::toml_text("rail-optimized", "report"));
   const std::int64_t in_node = row.ranks / std::max<std::int64_t>(1, row.nodes);
-  if (in_node < 1 || in_node > node.gpus) return std::nullopt;
-  const auto cluster = topology::Cluster::build(
-      node, row.nodes, catalogue.fabric(sim::toml_text("rail-optimized", "report")));
-  const topology::StaticRouter router(cluster);
-  const sim::NcclNetwork network(cluster, router,
-                                 sim::nccl_tuning_of(catalogue.directory() + "/nccl", "2.20"));
+  if (in_node < 1 || in_node > machine.node.gpus) return std::nullopt;
   std::vector<std::int64_t> ranks;
   for (std::int64_t r = 0; r < in_node * row.nodes; ++r)
-    ranks.push_back(r / in_node * node.gpus + r % in_node);
-  const auto time =
-      network.time_of(*kind, row.bytes, workloads::Dtype::fp32, sim::shape_of(cluster, ranks));
+    ranks.push_back(r / in_node * machine.node.gpus + r % in_node);
+  const auto network = session.network(machine);
+  const auto time = network->model->time_of(*kind, row.bytes, workloads::Dtype::fp32,
+                                            sim::shape_of(network->cluster(), ranks));
   return sim::stretch(*kernel, *gpu, time.ctas, time.memory_traffic);
 }
 

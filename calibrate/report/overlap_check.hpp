@@ -5,11 +5,12 @@
 
 #include <optional>
 
+#include "sim/run/session.hpp"
 #include "sim/tables/calibration_table.hpp"
 
 namespace stepcast::calibrate {
 
 /// None where the catalogue lacks the GPU, or the kernel is neither a product nor attention.
-std::optional<double> modelled_stretch(const sim::OverlapRow& row);
+std::optional<double> modelled_stretch(const sim::OverlapRow& row, sim::Session& session);
 
 }  // namespace stepcast::calibrate

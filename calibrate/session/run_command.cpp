@@ -81,14 +81,15 @@ DeviceOptions device_options(const RunRequest& request, const std::string& kind,
 
 }  // namespace
 
-int run_calibration(const RunRequest& request) {
+int run_calibration(const RunRequest& request, const sim::Catalogue& catalogue) {
   const std::string kind = request.device.empty() ? default_device() : request.device;
-  const std::vector<sim::Scenario> scenarios = scenarios_in(request.scenarios);
+  const std::vector<sim::Scenario> scenarios = scenarios_in(request.scenarios, catalogue);
   const auto device = make_device(kind, device_options(request, kind, scenarios));
   const DeviceFacts facts = device->facts();
   const Bench bench{.gpu = kind != "host", .ranks = facts.ranks};
-  const JobList list = request.scenarios.empty() ? jobs_of(grid_for(kind, request.quick), bench)
-                                                 : jobs_of(scenarios, bench);
+  const JobList list = request.scenarios.empty()
+                           ? jobs_of(grid_for(kind, request.quick), bench, catalogue)
+                           : jobs_of(scenarios, bench);
   Lines lines(stderr);
   const SessionReport report =
       run_session(*device, list.jobs, session_options(request, kind), sim::stop_requested(),

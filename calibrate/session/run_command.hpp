@@ -7,6 +7,7 @@
 
 #include "calibrate/rows/cluster_facts.hpp"
 #include "calibrate/session/devices.hpp"
+#include "sim/scenario/catalogue.hpp"
 
 namespace stepcast::calibrate {
 
@@ -23,6 +24,6 @@ struct RunRequest {
 
 /// Returns the exit code (sim::exit_wrong_kernel when all else went well); prints the report on
 /// standard output, progress on standard error.
-int run_calibration(const RunRequest& request);
+int run_calibration(const RunRequest& request, const sim::Catalogue& catalogue);
 
 }  // namespace stepcast::calibrate

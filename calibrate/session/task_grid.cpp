@@ -16,8 +16,7 @@ namespace {
 using workloads::CollectiveKind;
 using workloads::TransformerShape;
 
-TransformerShape model_named(const std::string& name) {
-  const sim::Catalogue catalogue = sim::Catalogue::standard();
+TransformerShape model_named(const std::string& name, const sim::Catalogue& catalogue) {
   sim::TomlValue document = sim::toml_table("the catalogue");
   document.set("name", sim::toml_text(name, "the catalogue"));
   sim::TableReader table(document, "model");
@@ -232,13 +231,13 @@ Grid grid_for(const std::string& device_kind, bool quick) {
   return grid;
 }
 
-JobList jobs_of(const Grid& grid, const Bench& bench) {
+JobList jobs_of(const Grid& grid, const Bench& bench, const sim::Catalogue& catalogue) {
   GridList list(grid, bench);
   list.copies();
   list.anchor();
   bool first = true;
   for (const std::string& name : grid.models) {
-    const TransformerShape model = model_named(name);
+    const TransformerShape model = model_named(name, catalogue);
     for (const std::int64_t tensor : grid.tensor_degrees) {
       list.products(model, tensor);
       if (tensor == grid.tensor_degrees.front() || tensor == grid.tensor_degrees.back())

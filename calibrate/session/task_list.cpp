@@ -217,8 +217,8 @@ std::vector<sim::Scenario> with_all_degrees(const sim::Scenario& scenario) {
 
 }  // namespace
 
-std::vector<sim::Scenario> scenarios_in(const std::vector<std::string>& files) {
-  const sim::Catalogue catalogue = sim::Catalogue::standard();
+std::vector<sim::Scenario> scenarios_in(const std::vector<std::string>& files,
+                                        const sim::Catalogue& catalogue) {
   std::vector<sim::Scenario> scenarios;
   for (const std::string& file : files) {
     const sim::Study study = sim::read_study(sim::read_toml_file(file));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "calibrate/device/device.hpp"
+#include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace stepcast::calibrate {
@@ -33,7 +34,8 @@ struct Bench {
 };
 
 /// Every point of the files' sweeps; degrees that are "best" as all that divide. Throws InputError.
-std::vector<sim::Scenario> scenarios_in(const std::vector<std::string>& files);
+std::vector<sim::Scenario> scenarios_in(const std::vector<std::string>& files,
+                                        const sim::Catalogue& catalogue);
 
 /// Kernels and collectives of the scenarios, each once, cold; with them the launch, the copies, and
 /// where several ranks take part, the largest kernels beside the largest collectives.
@@ -53,6 +55,6 @@ Grid grid_for(const std::string& device_kind, bool quick);
 
 /// Shapes of NETWORK_AND_KERNELS.md 4: products of all layers in three passes, attention,
 /// element-wise kernels, copies, the launch, collectives by size, overlap.
-JobList jobs_of(const Grid& grid, const Bench& bench);
+JobList jobs_of(const Grid& grid, const Bench& bench, const sim::Catalogue& catalogue);
 
 }  // namespace stepcast::calibrate

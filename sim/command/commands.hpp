@@ -5,14 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "sim/scenario/catalogue.hpp"
+
 namespace stepcast::sim {
 
 using Words = std::vector<std::string>;
 
-int command_run(const Words& words);
-int command_sweep(const Words& words);
-int command_collective(const Words& words);
-int command_show(const Words& words);
+int command_run(const Words& words, const Catalogue& catalogue);
+int command_sweep(const Words& words, const Catalogue& catalogue);
+int command_collective(const Words& words, const Catalogue& catalogue);
+int command_show(const Words& words, const Catalogue& catalogue);
 int command_explain(const Words& words);
 
 /// `calibrate` and `validate` are programs of their own beside this one: stepcast-calibrate,

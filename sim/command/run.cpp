@@ -17,7 +17,7 @@
 #include "sim/report/json.hpp"
 #include "sim/report/metrics.hpp"
 #include "sim/report/text.hpp"
-#include "sim/run/simulate.hpp"
+#include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/scenario_keys.hpp"
 
@@ -170,10 +170,10 @@ int exit_code_of(const Results& results) {
 }
 
 /// Simulated once more, kernel by kernel; nothing where the plan does not fit.
-void write_step(const std::string& path, const Results& results) {
+void write_step(const std::string& path, const Results& results, Session& session) {
   if (!results.single || std::holds_alternative<Refused>(*results.single)) return;
   Timeline timeline;
-  simulate_timeline(scenario_of(*results.single), timeline);
+  session.timeline(scenario_of(*results.single), timeline);
   write_timelines(path, {&timeline, 1});
 }
 
@@ -195,13 +195,14 @@ std::unique_ptr<OutputFolder> folder_of(const Study& study, const Arguments& arg
 }
 
 /// Writes what is asked for. The answer is printed whatever becomes of it: false after a message.
-bool write_files(const Results& results, const Arguments& arguments, OutputFolder* folder) {
+bool write_files(const Results& results, const Arguments& arguments, OutputFolder* folder,
+                 Session& session) {
   try {
     if (folder != nullptr) folder->finish(results);
     if (folder != nullptr && results.interrupted && results.study.is_sweep)
       std::fprintf(stderr, "stepcast: what is finished is in '%s': --resume goes on\n",
                    folder->place().c_str());
-    if (arguments.has("timeline")) write_step(arguments.get("timeline"), results);
+    if (arguments.has("timeline")) write_step(arguments.get("timeline"), results, session);
     return true;
   } catch (const OutputError& error) {
     std::fprintf(stderr, "%s\n", error.what());
@@ -228,23 +229,24 @@ int answer_document(TomlValue document, const Arguments& arguments, const Catalo
   const auto folder = folder_of(study, arguments, catalogue);
   const Shard shard = arguments.has("shard") ? read_shard(arguments.get("shard")) : Shard{};
   const auto read = [&](const TomlValue& point) { return read_point(point, arguments, catalogue); };
+  Session session(catalogue);
   std::optional<Progress> progress(std::in_place, num_points(study, shard),
                                    Progress::style_for(arguments.has("quiet")));
   const Results results =
       run_study(std::move(study), {.read = read,
-                                   .simulator = {simulate, simulate_collective},
+                                   .simulator = simulator_of(session),
                                    .threads = threads,
                                    .stop = stop,
                                    .shard = shard,
                                    .folder = folder.get(),
                                    .finished = [&](std::size_t done) { progress->show(done); }});
   progress.reset();
-  const bool written = write_files(results, arguments, folder.get());
+  const bool written = write_files(results, arguments, folder.get(), session);
   print_results(results, arguments.has("json"));
   return written ? exit_code_of(results) : exit_unwritten;
 }
 
-int run_with(const Verb& verb, const Words& words, bool needs_sweep) {
+int run_with(const Verb& verb, const Words& words, const Catalogue& catalogue, bool needs_sweep) {
   const Arguments arguments = parse_arguments(verb, words);
   if (arguments.has("help")) {
     std::fputs(help_text(verb).c_str(), stdout);
@@ -253,7 +255,6 @@ int run_with(const Verb& verb, const Words& words, bool needs_sweep) {
   const bool has_file = !arguments.positional().empty();
   if (!has_file && (needs_sweep || words.empty()))
     throw UsageError("which scenario?", verb.example);
-  const Catalogue catalogue = Catalogue::standard();
   TomlValue document =
       has_file ? read_toml_file(arguments.positional()[0]) : toml_table("command line");
   apply_options(document, verb, arguments, catalogue);
@@ -264,11 +265,15 @@ int run_with(const Verb& verb, const Words& words, bool needs_sweep) {
 
 }  // namespace
 
-int command_run(const Words& words) { return run_with(run_verb(), words, false); }
+int command_run(const Words& words, const Catalogue& catalogue) {
+  return run_with(run_verb(), words, catalogue, false);
+}
 
-int command_sweep(const Words& words) { return run_with(sweep_verb(), words, true); }
+int command_sweep(const Words& words, const Catalogue& catalogue) {
+  return run_with(sweep_verb(), words, catalogue, true);
+}
 
-int command_collective(const Words& words) {
+int command_collective(const Words& words, const Catalogue& catalogue) {
   const Verb verb = collective_verb();
   const Arguments arguments = parse_arguments(verb, words);
   if (arguments.has("help")) {
@@ -276,7 +281,6 @@ int command_collective(const Words& words) {
     return exit_ok;
   }
   if (arguments.positional().empty()) throw UsageError("which collective?", verb.example);
-  const Catalogue catalogue = Catalogue::standard();
   TomlValue document = toml_table("command line");
   set_path(document, "collective.kind", toml_text(arguments.positional()[0], "command line"));
   apply_options(document, verb, arguments, catalogue);

@@ -164,7 +164,7 @@ std::string show_calibration(const Arguments& arguments) {
 
 }  // namespace
 
-int command_show(const Words& words) {
+int command_show(const Words& words, const Catalogue& catalogue) {
   const Arguments arguments = parse_arguments(verb, words);
   if (arguments.has("help")) {
     std::fputs(help_text(verb).c_str(), stdout);
@@ -176,7 +176,6 @@ int command_show(const Words& words) {
   const std::string& what = arguments.positional()[0];
   if (what != "calibration" && arguments.positional().size() > 2)
     throw UsageError("'" + arguments.positional()[2] + "' is one argument too many");
-  const Catalogue catalogue = Catalogue::standard();
   std::string text;
   if (what == "gpus")
     text = gpus_text(catalogue);

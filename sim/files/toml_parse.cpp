@@ -2,6 +2,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -140,7 +141,7 @@ TomlValue read_toml(std::string_view text, const std::string& name) {
   }
 }
 
-TomlValue read_toml_file(const std::string& path) {
+std::string read_toml_text(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) throw InputError(path, "is a folder, not a file");
   std::ifstream file(path, std::ios::binary);
@@ -148,11 +149,37 @@ TomlValue read_toml_file(const std::string& path) {
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (!error && size > max_file_bytes)
     throw InputError(path, "larger than 4 MiB", "a scenario is a few kilobytes of TOML");
-  // Pipes have no size: read one byte more than allowed at most.
-  std::string text(max_file_bytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return read_toml(text, path);
+  std::string text;
+  if (!error) text.reserve(static_cast<std::size_t>(size));
+  // Pipes have no size, files may grow: read one byte more than allowed at most.
+  std::array<char, 1 << 14> block;
+  const auto next = [&] {
+    file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    return static_cast<std::size_t>(file.gcount());
+  };
+  for (std::size_t read = next(); read > 0 && text.size() <= max_file_bytes; read = next())
+    text.append(block.data(), read);
+  return text;
+}
+
+TomlValue read_toml_file(const std::string& path) { return read_toml(read_toml_text(path), path); }
+
+std::optional<std::string> peek_text(std::string_view toml, std::string_view key) {
+  for (const char* multiline : {"\"\"\"", "'''"})
+    if (toml.find(multiline) != std::string_view::npos) return std::nullopt;
+  const std::string begin = std::string(key) + " = \"";
+  for (std::size_t at = 0, end = 0; at < toml.size(); at = end + 1) {
+    end = std::min(toml.find('\n', at), toml.size());
+    std::string_view line = toml.substr(at, end - at);
+    if (line.starts_with('[')) return std::nullopt;
+    if (!line.starts_with(begin)) continue;
+    line.remove_prefix(begin.size());
+    const std::size_t quote = line.find('"');
+    if (quote == std::string_view::npos || line.substr(0, quote).find('\\') != line.npos)
+      return std::nullopt;
+    return std::string(line.substr(0, quote));
+  }
+  return std::nullopt;
 }
 
 TomlValue read_setting(std::string_view text, const std::string& where) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,6 +51,12 @@ std::string_view kind_of(const TomlValue&);
 /// 4 MiB, nested deeper than 32 levels, or not TOML.
 TomlValue read_toml_file(const std::string& path);
 TomlValue read_toml(std::string_view text, const std::string& name);
+
+/// The text of a file, with the errors of read_toml_file().
+std::string read_toml_text(const std::string& path);
+/// What a line `key = "..."` above the first table says, at a hundredth of the cost of reading it
+/// all. None where there is no such line or the text is not that plain: read it then.
+std::optional<std::string> peek_text(std::string_view toml, std::string_view key);
 
 /// The value of a command-line setting: TOML where it is TOML, else a plain string.
 TomlValue read_setting(std::string_view text, const std::string& where);

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "sim/files/toml_table.hpp"
-#include "sim/program/installation.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -55,7 +54,10 @@ Duration NetworkConstants::extra_hop(topology::Network network,
 }
 
 NetworkConstants read_network_constants(const std::string& path) {
-  const TomlValue document = read_toml_file(path);
+  return network_constants_of(read_toml_file(path));
+}
+
+NetworkConstants network_constants_of(const TomlValue& document) {
   TableReader root(document, "");
   NetworkConstants constants;
   constants.source = root.required("source", root.text("source"));
@@ -64,12 +66,6 @@ NetworkConstants read_network_constants(const std::string& path) {
   visit_network_constants(constants, tables);
   tables.finish();
   root.finish();
-  return constants;
-}
-
-const NetworkConstants& network_constants() {
-  static const NetworkConstants constants =
-      read_network_constants(catalogue_directory() + "/network/fitted.toml");
   return constants;
 }
 

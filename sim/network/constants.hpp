@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "engine/units.hpp"
+#include "sim/files/toml_value.hpp"
 #include "topology/specs.hpp"
 
 namespace stepcast::sim {
@@ -74,10 +75,8 @@ struct NetworkConstants {
 };
 
 /// Throws InputError (file:line) on a key that is unknown, missing or wrong.
+NetworkConstants network_constants_of(const TomlValue& document);
 NetworkConstants read_network_constants(const std::string& path);
-
-/// scenarios/network/fitted.toml of the standard catalogue, read once.
-const NetworkConstants& network_constants();
 
 /// Calls visit(table, key, member) for every constant; members are Duration or double.
 template <class Constants, class Visitor>

@@ -14,8 +14,8 @@ bool is_there(const fs::path& path) {
 }
 
 /// What an installed program ships, as the install rules of the top CMakeLists.txt lay it out.
-fs::path installed(const std::string& name) {
-  return fs::path(beside_program("..")).lexically_normal() / "share" / "stepcast" / name;
+fs::path installed(const std::string& name, const char* folder = "share") {
+  return fs::path(beside_program("..")).lexically_normal() / folder / "stepcast" / name;
 }
 
 }  // namespace
@@ -31,6 +31,13 @@ std::string shipped_file(const std::string& name) {
   if (is_there(beside)) return beside;
   const fs::path shared = installed(name);
   return is_there(shared) ? shared.string() : beside;
+}
+
+std::string shipped_library(const std::string& name) {
+  const std::string beside = beside_program(name);
+  if (is_there(beside)) return beside;
+  const fs::path library = installed(name, STEPCAST_LIBRARY_DIRECTORY);
+  return is_there(library) ? library.string() : beside;
 }
 
 std::string catalogue_directory() {

@@ -15,6 +15,10 @@ std::string beside_program(const std::string& name);
 /// there, else in PREFIX/share/stepcast of a program in PREFIX/bin.
 std::string shipped_file(const std::string& name);
 
+/// A library that a program loads when it needs it, "stepcast_hdf5.so": beside the program if it is
+/// there, else in PREFIX/lib/stepcast, with the system's own word for lib.
+std::string shipped_library(const std::string& name);
+
 /// The catalogue: where STEPCAST_DATA points, else PREFIX/share/stepcast/scenarios of an installed
 /// program, else the folder that this was built from.
 std::string catalogue_directory();

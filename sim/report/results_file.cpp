@@ -4,11 +4,11 @@
 #include <limits>
 #include <optional>
 
-#include "sim/files/hdf5_file.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/metrics.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/output_place.hpp"
+#include "sim/tables/column_file.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Swept integers as integers, everything else as it was written.
-void write_swept(Hdf5Writer& file, const Results& results, const std::string& key) {
+void write_swept(ColumnWriter& file, const Results& results, const std::string& key) {
   std::vector<std::int64_t> integers;
   std::vector<std::string> texts;
   std::size_t rows = 0;
@@ -54,7 +54,7 @@ struct Column {
     else
       texts.push_back(row.text(path).value_or(""));
   }
-  void write(Hdf5Writer& file) const {
+  void write(ColumnWriter& file) const {
     const std::string dataset = "/points/" + path;
     if (kind == Kind::metric)
       file.column(dataset, std::span<const double>(numbers), std::string(metric->unit));
@@ -89,7 +89,7 @@ std::vector<Column> columns_of(bool collective) {
 }
 
 /// One row at a time is held whole.
-void write_columns(Hdf5Writer& file, const Results& results) {
+void write_points(ColumnWriter& file, const Results& results) {
   file.attribute("/", "schema_version", std::int64_t{1});
   file.attribute("/", "scenario", write_toml(results.study.base));
   file.attribute("/", "interrupted", std::int64_t{results.interrupted ? 1 : 0});
@@ -116,12 +116,12 @@ std::optional<std::string> scenario_text(const Results& results) {
 void write_reports(const std::string& folder, const std::string& study_id, const Results& results) {
   const fs::path path(folder);
   WholeFile json((path / "results.json").string()), scenario((path / "scenario.toml").string());
-  Hdf5Writer columns((path / "results.h5").string());
+  const auto columns = write_columns((path / "results.h5").string());
   write_json(results, [&](std::string_view text) { json.write(text); });
   json.write("\n");
   json.seal();
-  write_columns(columns, results);
-  columns.seal();
+  write_points(*columns, results);
+  columns->seal();
   const auto text = scenario_text(results);
   if (text) {
     scenario.write(*text);
@@ -130,7 +130,7 @@ void write_reports(const std::string& folder, const std::string& study_id, const
     scenario.keep();
   }
   json.keep();
-  columns.keep();
+  columns->keep();
 }
 
 }  // namespace stepcast::sim

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/scenario/catalogue.hpp"
-
 namespace stepcast::sim {
 namespace {
 
@@ -64,12 +62,11 @@ void add_bottleneck(CollectiveExplanation& out, const topology::Cluster& cluster
 }
 
 /// By which NCCL of the scenario's version chooses.
-void add_options(CollectiveExplanation& out, const Scenario& scenario, const GroupShape& shape) {
+void add_options(CollectiveExplanation& out, const Scenario& scenario, const NcclTuning& tuning,
+                 const GroupShape& shape) {
   const auto& [kind, bytes, dtype] = *scenario.collective;
   NcclOverrides overrides = scenario.nccl_overrides;
   overrides.fabric_has_sharp = scenario.fabric.sharp;
-  const NcclTuning tuning =
-      nccl_tuning_of(Catalogue::standard().directory() + "/nccl", scenario.nccl, scenario.origin);
   out.options = nccl_options(tuning, planned_machine(scenario.node, shape, overrides),
                              {.kind = kind, .bytes = bytes, .dtype = dtype}, overrides);
 }
@@ -98,15 +95,16 @@ std::vector<CollectiveExplanation::Term> terms_of(const CollectiveTime& time) {
   return terms;
 }
 
-CollectiveExplanation explain_collective(const Scenario& scenario, const topology::Cluster& cluster,
-                                         const topology::Router& router, const CollectiveTime& time,
+CollectiveExplanation explain_collective(const Scenario& scenario, const Network& network,
+                                         const CollectiveTime& time,
                                          std::vector<std::int64_t> ranks) {
+  const topology::Cluster& cluster = network.cluster();
   const auto& [kind, bytes, dtype] = *scenario.collective;
   CollectiveExplanation out;
   out.terms = terms_of(time);
   if (ranks.size() < 2) return out;
   const GroupShape shape = shape_of(cluster, ranks);
-  const LinkLoads loads(cluster, router);
+  const LinkLoads loads(cluster, network.router());
   const bool pair = kind == CollectiveKind::send_receive;
   if (pair) {  // the time is that of one message: from the first rank to the last
     ranks = {ranks.front(), ranks.back()};
@@ -119,7 +117,8 @@ CollectiveExplanation explain_collective(const Scenario& scenario, const topolog
       out.heads = static_cast<std::int64_t>(plan.nodes().front().group->members.size());
   }
   add_bottleneck(out, cluster, loads.of(kind, time.algorithm, ranks), bytes);
-  if (!pair && kind != CollectiveKind::all_to_all) add_options(out, scenario, shape);
+  if (!pair && kind != CollectiveKind::all_to_all && network.nccl)
+    add_options(out, scenario, network.nccl->tuning, shape);
   return out;
 }
 

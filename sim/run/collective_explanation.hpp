@@ -10,6 +10,7 @@
 #include "sim/network/links/loads.hpp"
 #include "sim/network/model.hpp"
 #include "sim/network/nccl/choice.hpp"
+#include "sim/run/machine.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace stepcast::sim {
@@ -51,9 +52,9 @@ struct CollectiveExplanation {
   std::int64_t heads = 0;           // NVLS: GPUs of a node, each for its part of the bytes
 };
 
-/// The collective that the scenario asks for, which took `time` over these GPUs of the cluster.
-CollectiveExplanation explain_collective(const Scenario&, const topology::Cluster&,
-                                         const topology::Router&, const CollectiveTime& time,
+/// The collective that the scenario asks for, which took `time` over these GPUs of the network.
+CollectiveExplanation explain_collective(const Scenario&, const Network&,
+                                         const CollectiveTime& time,
                                          std::vector<std::int64_t> ranks);
 
 /// The time's terms, in order; the one place that knows what CollectiveTime is made of.

@@ -4,79 +4,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <optional>
 
 #include "engine/fold.hpp"
 #include "engine/run.hpp"
 #include "engine/units_text.hpp"
-#include "sim/kernels/calibrated_kernels.hpp"
-#include "sim/network/host/network.hpp"
+#include "sim/network/ablation.hpp"
 #include "sim/network/links/fabric_bound.hpp"
-#include "sim/network/nccl/network.hpp"
-#include "sim/run/measured_machine.hpp"
 #include "sim/run/memory_advice.hpp"
 #include "sim/run/power.hpp"
 #include "sim/run/step_system.hpp"
-#include "sim/scenario/catalogue.hpp"
-#include "sim/scenario/cluster_warnings.hpp"
 #include "sim/scenario/without_effect.hpp"
-#include "sim/tables/calibration_table.hpp"
-#include "topology/router.hpp"
 #include "workloads/memory/memory.hpp"
 
 namespace stepcast::sim {
 namespace {
-
-/// The machine of a scenario with the times that are known of it.
-class Machine {
- public:
-  explicit Machine(const Scenario& scenario)
-      : cluster_(topology::Cluster::build(scenario.node, scenario.nodes, scenario.fabric,
-                                          scenario.origin)),
-        router_(cluster_),
-        table_(read_calibrations(scenario.tables)),
-        network_(network_of(scenario)),
-        ablated_(*network_, scenario.run.without),
-        layouts_(cluster_, ablated_) {}
-
-  const topology::Cluster& cluster() const { return cluster_; }
-  const topology::Router& router() const { return router_; }
-  const CalibrationTable& table() const { return table_; }
-  const NetworkModel& network() const { return ablated_; }
-  const Layouts& layouts() const { return layouts_; }
-
- private:
-  std::unique_ptr<NetworkModel> network_of(const Scenario& s) const {
-    if (s.node.gpu.architecture == topology::Architecture::host)
-      return std::make_unique<HostNetwork>(s.node.gpu, table_.collectives, s.origin);
-    return std::make_unique<NcclNetwork>(
-        cluster_, router_,
-        nccl_tuning_of(Catalogue::standard().directory() + "/nccl", s.nccl, s.origin),
-        table_.collectives, s.nccl_overrides);
-  }
-
-  topology::Cluster cluster_;
-  topology::StaticRouter router_;
-  CalibrationTable table_;
-  std::unique_ptr<NetworkModel> network_;
-  AblatedNetwork ablated_;
-  Layouts layouts_;
-};
-
-/// What the user's keys and NCCL variables do not do here, and what there is to say of the machine.
-std::vector<std::string> warnings_of(const Scenario& s) {
-  std::vector<std::string> out = without_effect(s);
-  for (std::string& warning : cluster_warnings(s)) out.push_back(std::move(warning));
-  if (s.node.gpu.architecture == topology::Architecture::host) return out;
-  NcclOverrides overrides = s.nccl_overrides;
-  overrides.fabric_has_sharp = s.fabric.sharp;
-  const std::string directory = Catalogue::standard().directory() + "/nccl";
-  for (std::string& warning :
-       nccl_warnings(nccl_tuning_of(directory, s.nccl, s.origin), s.node, s.nodes, overrides))
-    out.push_back(std::move(warning));
-  return out;
-}
 
 void check_memory(const Scenario& s, const workloads::Memory& memory,
                   std::vector<std::string>& warnings) {
@@ -209,7 +151,9 @@ engine::RunResult run_folded(const Scenario& s, const StepSystem& bound, StepRep
   return engine::run(system, options, recorder);
 }
 
-StepReport answer(const Scenario& scenario, Timeline* timeline) {
+}  // namespace
+
+StepReport admitted(const Scenario& scenario) {
   StepReport report;
   report.scenario = scenario;
   const Scenario& s = report.scenario;
@@ -219,22 +163,32 @@ StepReport answer(const Scenario& scenario, Timeline* timeline) {
   report.memory = workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software);
   check_memory(s, report.memory, report.warnings);
   for (const std::string& warning : memory_warnings(s)) report.warnings.push_back(warning);
-  for (const std::string& warning : warnings_of(s)) report.warnings.push_back(warning);
+  for (const std::string& warning : without_effect(s)) report.warnings.push_back(warning);
+  return report;
+}
 
-  const Machine machine(s);
-  use_measurements(report.scenario, machine.table());
-  const CalibratedKernels kernels(machine.table(), s.node.gpu, s.software);
-  const workloads::StepProgram program =
-      workloads::make_repeating_program(s.model, s.plan, s.batch, s.precision, s.software);
-  StepSystem bound = make_step_system(s, program, machine.layouts(), kernels, machine.network());
+BoundStep bind_step(const Scenario& s, workloads::StepProgram program,
+                    std::shared_ptr<const Network> network, const KernelModel& kernels) {
+  BoundStep out{std::move(network), std::move(program), {}};
+  const AblatedNetwork ablated(*out.network->model, s.run.without);
+  out.step =
+      make_step_system(s, out.program, out.network->layouts_of(s.run.without), kernels, ablated);
+  return out;
+}
 
-  if (!s.run.without.jitter) add_noise(s.noise, s.run.seed, s.node.gpus, bound.system);
+void simulate(StepReport& report, BoundStep bound, Timeline* timeline) {
+  const Scenario& s = report.scenario;
+  engine::System& system = bound.step.system;
+  if (!s.run.without.jitter) add_noise(s.noise, s.run.seed, s.node.gpus, system);
 
   std::vector<std::int64_t> multiplicity;
   std::optional<TimelineRecorder> recorder;
-  if (timeline != nullptr) recorder.emplace(program, *timeline);
+  if (timeline != nullptr) {
+    *timeline = {"simulated"};
+    recorder.emplace(bound.program, *timeline);
+  }
   const engine::RunResult result =
-      run_folded(s, bound, report, multiplicity, recorder ? &*recorder : nullptr);
+      run_folded(s, bound.step, report, multiplicity, recorder ? &*recorder : nullptr);
   if (timeline != nullptr) settle(*timeline);
   if (!result.steady)
     report.warnings.push_back(fmt::format(
@@ -242,38 +196,31 @@ StepReport answer(const Scenario& scenario, Timeline* timeline) {
   report.simulated_ranks = static_cast<std::int64_t>(result.ranks.size());
   report.events = result.works + result.joins + result.transfers;
   fill_times(report, result, multiplicity);
-  fill_rates(report, bound);
-  return report;
+  fill_rates(report, bound.step);
 }
 
-}  // namespace
-
-StepReport simulate(const Scenario& scenario) { return answer(scenario, nullptr); }
-
-StepReport simulate_timeline(const Scenario& scenario, Timeline& timeline) {
-  timeline = {"simulated"};
-  return answer(scenario, &timeline);
-}
-
-CollectiveReport simulate_collective(const Scenario& s) {
+CollectiveReport simulate_collective(const Scenario& s, const Network& network) {
   expects(s.collective.has_value(), "a scenario with a [collective] table");
-  const Machine machine(s);
+  const topology::Cluster& cluster = network.cluster();
+  const AblatedNetwork ablated(*network.model, s.run.without);
   std::vector<std::int64_t> ranks(static_cast<std::size_t>(s.gpus));
   for (std::size_t r = 0; r < ranks.size(); ++r) ranks[r] = static_cast<std::int64_t>(r);
-  const auto& [kind, bytes, dtype] = *s.collective;
-  CollectiveTime time =
-      machine.network().time_of(kind, bytes, dtype, shape_of(machine.cluster(), ranks));
-  if (ranks.size() > 1 && kind != workloads::CollectiveKind::send_receive)
-    time =
-        bound_by_fabric(time, kind, bytes, s.gpus,
-                        machine.network().loads_of(kind, time.algorithm, ranks), machine.cluster());
-  CollectiveReport report{s, time, warnings_of(s)};
-  if (s.run.explain)
-    report.explanation =
-        explain_collective(s, machine.cluster(), machine.router(), report.time, ranks);
+  const workloads::CollectiveKind kind = s.collective->kind;
+  const Bytes bytes = s.collective->bytes;
+  const workloads::Dtype dtype = s.collective->dtype;
+  CollectiveTime time = ablated.time_of(kind, bytes, dtype, shape_of(cluster, ranks));
+  const bool shares_links = !s.run.without.sharing && !s.run.without.bandwidth;
+  if (ranks.size() > 1 && kind != workloads::CollectiveKind::send_receive && shares_links) {
+    const auto load = network.fabric_loads->get({kind, time.algorithm, s.gpus}, [&] {
+      return fabric_load(network.model->loads_of(kind, time.algorithm, ranks), cluster);
+    });
+    time = bound_by_fabric(time, *load, bytes, bus_factor(kind, s.gpus));
+  }
+  CollectiveReport report{s, time, without_effect(s)};
+  report.warnings.insert(report.warnings.end(), network.warnings.begin(), network.warnings.end());
+  if (s.run.explain) report.explanation = explain_collective(s, network, report.time, ranks);
   if (s.run.stepped)
-    report.stepped = step_collective(machine.cluster(), machine.router(), machine.network(), kind,
-                                     bytes, dtype, ranks);
+    report.stepped = step_collective(cluster, network.router(), ablated, kind, bytes, dtype, ranks);
   return report;
 }
 

@@ -1,22 +1,39 @@
 // Binds the two: a step program from workloads, a cluster from topology, times from the kernel and
-// network models, run by the engine. One call answers one scenario.
+// network models, run by the engine. Reads nothing; session.hpp has what a scenario names and puts
+// these calls together.
 #pragma once
 
+#include <memory>
+
+#include "sim/run/machine.hpp"
 #include "sim/run/step_report.hpp"
+#include "sim/run/step_system.hpp"
 #include "sim/run/timeline.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "workloads/step/step_program.hpp"
 
 namespace stepcast::sim {
 
-/// Forecasts one step. Throws NoFeasiblePlan when a rank needs more memory than the GPU has (unless
-/// scenario.run.ignore_memory), naming the parts; InputError when the degrees do not fit the model
-/// or the cluster. scenario.best_tensor/best_pipeline must be resolved already (see sweep.hpp).
-StepReport simulate(const Scenario& scenario);
+/// The report of a step that may be simulated: scenario, memory, warnings. Throws NoFeasiblePlan
+/// when a rank needs more memory than the GPU has (unless scenario.run.ignore_memory), naming the
+/// parts; InputError when the degrees do not fit the model.
+StepReport admitted(const Scenario& scenario);
 
-/// The same, and what every rank did when; of ranks that are provably alike, the first.
-StepReport simulate_timeline(const Scenario& scenario, Timeline& timeline);
+/// A step with the times of its works and transfers, without noise.
+struct BoundStep {
+  std::shared_ptr<const Network> network;  // which the step's layout speaks of
+  workloads::StepProgram program;
+  StepSystem step;
+};
+/// `program` is that of the scenario, its micro-batches written out or as repeats.
+BoundStep bind_step(const Scenario& scenario, workloads::StepProgram program,
+                    std::shared_ptr<const Network> network, const KernelModel& kernels);
+
+/// Runs what was bound for `report.scenario` and fills in the report. `timeline`, where one is
+/// given: what every rank did when; of ranks that are provably alike, the first.
+void simulate(StepReport& report, BoundStep bound, Timeline* timeline = nullptr);
 
 /// Answers a scenario with a [collective] table.
-CollectiveReport simulate_collective(const Scenario& scenario);
+CollectiveReport simulate_collective(const Scenario& scenario, const Network& network);
 
 }  // namespace stepcast::sim

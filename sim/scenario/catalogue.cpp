@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <mutex>
+#include <tuple>
 
 #include "engine/check.hpp"
 #include "sim/files/suggest.hpp"
@@ -33,6 +35,11 @@ std::string singular(const std::string& folder) {
   return folder.ends_with('s') ? folder.substr(0, folder.size() - 1) : folder;
 }
 
+std::string path_in(const std::string& directory, const std::string& folder,
+                    const std::string& name) {
+  return (fs::path(directory) / folder / (name + ".toml")).string();
+}
+
 void add_notes(std::vector<SourceNote>& notes, const std::string& key, const TomlValue& value) {
   if (const auto* text = value.text()) {
     notes.push_back({key, *text});
@@ -46,17 +53,53 @@ void add_notes(std::vector<SourceNote>& notes, const std::string& key, const Tom
 
 }  // namespace
 
-struct Catalogue::Gpus {
-  std::once_flag once;
-  GpuIdentities all;
+struct Catalogue::Files {
+  std::mutex mutex;
+  // Nodes of a map stay where they are: what was handed out stays good.
+  std::map<std::string, std::vector<std::string>> names;  // by folder
+  std::map<std::string, TomlValue> documents;             // by path
+  std::map<std::string, NcclFacts> nccl;                  // by version as asked for
+  std::vector<SoftwareName> software;
+  std::once_flag gpus_read;
+  GpuIdentities gpus;
+  template <class Value>
+  using ByDocument = std::map<const TomlValue*, Value>;
+  std::tuple<ByDocument<topology::GpuSpec>, ByDocument<topology::NodeSpec>,
+             ByDocument<topology::FabricSpec>, ByDocument<workloads::TransformerShape>,
+             ByDocument<workloads::Software>>
+      values;
+
+  const TomlValue& document(const std::string& path) {
+    const std::lock_guard lock(mutex);
+    const auto found = documents.find(path);
+    if (found != documents.end()) return found->second;
+    return documents.emplace(path, read_toml_file(path)).first->second;
+  }
 };
 
 Catalogue::Catalogue(std::string directory)
-    : directory_(std::move(directory)), gpus_(std::make_shared<Gpus>()) {}
+    : directory_(std::move(directory)), files_(std::make_unique<Files>()) {}
+Catalogue::~Catalogue() = default;
+Catalogue::Catalogue(Catalogue&&) noexcept = default;
 
 Catalogue Catalogue::standard() { return Catalogue(catalogue_directory()); }
 
-std::vector<std::string> Catalogue::names(const std::string& folder) const {
+template <class Value, class Make>
+const Value& Catalogue::once(const TomlValue& document, Make make) const {
+  auto& known = std::get<Files::ByDocument<Value>>(files_->values);
+  {
+    const std::lock_guard lock(files_->mutex);
+    if (const auto found = known.find(&document); found != known.end()) return found->second;
+  }
+  Value made = make();  // without the lock: it asks for other entries
+  const std::lock_guard lock(files_->mutex);
+  return known.emplace(&document, std::move(made)).first->second;
+}
+
+const std::vector<std::string>& Catalogue::known(const std::string& folder) const {
+  const std::lock_guard lock(files_->mutex);
+  if (const auto found = files_->names.find(folder); found != files_->names.end())
+    return found->second;
   std::vector<std::string> out;
   std::error_code error;
   for (const auto& file : fs::directory_iterator(fs::path(directory_) / folder, error))
@@ -65,26 +108,42 @@ std::vector<std::string> Catalogue::names(const std::string& folder) const {
     throw InputError("catalogue", "there is no folder '" + folder + "'",
                      "set STEPCAST_DATA to the folder 'scenarios' of stepcast");
   std::sort(out.begin(), out.end());
-  return out;
+  return files_->names.emplace(folder, std::move(out)).first->second;
 }
 
-TomlValue Catalogue::entry(const std::string& folder, const std::string& name,
-                           const std::string& where) const {
+std::vector<std::string> Catalogue::names(const std::string& folder) const { return known(folder); }
+
+const TomlValue& Catalogue::entry(const std::string& folder, const std::string& name,
+                                  const std::string& where) const {
   std::error_code error;
   if (is_file_name(name)) {
     const fs::path beside = file_of(where).parent_path() / name;
-    return read_toml_file(fs::exists(beside, error) ? beside.string() : name);
+    return files_->document(fs::exists(beside, error) ? beside.string() : name);
   }
-  const std::vector<std::string> known = names(folder);
-  if (std::find(known.begin(), known.end(), name) == known.end())
+  if (!has(folder, name))
     throw InputError(where, "unknown " + singular(folder) + " '" + name + "'",
-                     suggestion(name, known));
-  return read_toml_file((fs::path(directory_) / folder / (name + ".toml")).string());
+                     suggestion(name, known(folder)));
+  return files_->document(path_in(directory_, folder, name));
+}
+
+const NcclFacts& Catalogue::nccl(const std::string& version, const std::string& where) const {
+  {
+    const std::lock_guard lock(files_->mutex);
+    if (const auto found = files_->nccl.find(version); found != files_->nccl.end())
+      return found->second;
+  }
+  NcclFacts facts{nccl_tuning_of(directory_ + "/nccl", version, where), network_constants()};
+  const std::lock_guard lock(files_->mutex);
+  return files_->nccl.emplace(version, std::move(facts)).first->second;
+}
+
+NetworkConstants Catalogue::network_constants() const {
+  return network_constants_of(files_->document(directory_ + "/network/fitted.toml"));
 }
 
 std::vector<SourceNote> Catalogue::sources(const std::string& folder,
                                            const std::string& name) const {
-  const TomlValue document = entry(folder, name, "catalogue");
+  const TomlValue& document = entry(folder, name, "catalogue");
   std::vector<SourceNote> notes;
   for (const char* key : {"source", "sources"})
     if (const TomlValue* value = document.find(key)) add_notes(notes, "", *value);
@@ -93,8 +152,8 @@ std::vector<SourceNote> Catalogue::sources(const std::string& folder,
 
 bool Catalogue::has(const std::string& folder, const std::string& name) const {
   if (is_file_name(name)) return true;
-  const std::vector<std::string> known = names(folder);
-  return std::find(known.begin(), known.end(), name) != known.end();
+  const std::vector<std::string>& all = known(folder);
+  return std::binary_search(all.begin(), all.end(), name);
 }
 
 namespace {
@@ -127,7 +186,9 @@ Spec whole_entry(const Kind& kind, const TomlValue& document, const std::string&
 template <class Spec, class Fill>
 Spec named_entry(const Catalogue& catalogue, const Kind& kind, const std::string& name,
                  const std::string& where, Fill fill) {
-  return whole_entry<Spec>(kind, catalogue.entry(kind.folder, name, where), name, fill);
+  const TomlValue& document = catalogue.entry(kind.folder, name, where);
+  return catalogue.once<Spec>(document,
+                              [&] { return whole_entry<Spec>(kind, document, name, fill); });
 }
 
 /// A table with `name` and the members that differ from the entry of that name; without a name,
@@ -179,16 +240,16 @@ topology::GpuSpec Catalogue::gpu(const TomlValue& value, const topology::GpuSpec
 }
 
 const GpuIdentities& Catalogue::gpus() const {
-  std::call_once(gpus_->once, [this] {
+  std::call_once(files_->gpus_read, [this] {
     std::vector<GpuIdentity> all;
     for (const std::string& name : names(gpu_kind.folder)) {
       const TomlValue document = entry(gpu_kind.folder, name, "catalogue");
       all.push_back(read_identity(
           document, whole_entry<topology::GpuSpec>(gpu_kind, document, name, fill_gpu)));
     }
-    gpus_->all = GpuIdentities(std::move(all));
+    files_->gpus = GpuIdentities(std::move(all));
   });
-  return gpus_->all;
+  return files_->gpus;
 }
 
 topology::NodeSpec Catalogue::node(const TomlValue& value, Changes* changed) const {
@@ -249,12 +310,6 @@ void check_shape(const workloads::TransformerShape& shape, const std::string& wh
 
 namespace {
 
-/// The text of a key, or nothing; without checking the rest of the file.
-std::string text_at(const TomlValue& document, std::string_view key) {
-  const TomlValue* value = document.find(key);
-  return value != nullptr && value->text() != nullptr ? *value->text() : std::string();
-}
-
 workloads::Software read_software(const TomlValue& document) {
   TableReader table(document, "");
   workloads::Software software;
@@ -268,6 +323,25 @@ workloads::Software read_software(const TomlValue& document) {
 
 }  // namespace
 
+const std::vector<Catalogue::SoftwareName>& Catalogue::known_software() const {
+  const std::vector<std::string>& entries = known("software");
+  const std::lock_guard lock(files_->mutex);
+  if (!files_->software.empty()) return files_->software;
+  std::vector<SoftwareName> out;
+  for (const std::string& entry : entries) {
+    const std::string path = path_in(directory_, "software", entry);
+    const std::string text = read_toml_text(path);
+    auto framework = peek_text(text, "framework"), version = peek_text(text, "version");
+    if (!framework || !version) {
+      const workloads::Software whole = read_software(read_toml(text, path));
+      framework = whole.framework;
+      version = whole.version;
+    }
+    out.push_back({entry, *framework, *version});
+  }
+  return files_->software = std::move(out);
+}
+
 workloads::Software Catalogue::software(TableReader& table) const {
   const auto version = table.text("version");
   const workloads::Software usual;
@@ -277,12 +351,16 @@ workloads::Software Catalogue::software(TableReader& table) const {
 
   std::vector<std::string> frameworks, versions;
   std::optional<workloads::Software> software;
-  for (const std::string& name : names("software")) {
-    const TomlValue document = entry("software", name, table.where());
-    frameworks.push_back(text_at(document, "framework"));
-    if (frameworks.back() != framework) continue;
-    versions.push_back(text_at(document, "version"));
-    if (wanted.empty() || versions.back() == wanted) software = read_software(document);
+  std::string chosen;
+  for (const SoftwareName& known : known_software()) {
+    frameworks.push_back(known.framework);
+    if (known.framework != framework) continue;
+    versions.push_back(known.version);
+    if (wanted.empty() || known.version == wanted) chosen = known.entry;
+  }
+  if (!chosen.empty()) {
+    const TomlValue& document = entry("software", chosen, table.where());
+    software = once<workloads::Software>(document, [&] { return read_software(document); });
   }
   const bool complete = !software && version && table.value("launch_kernel") != nullptr;
   if (complete) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/files/toml_table.hpp"
+#include "sim/network/nccl/time.hpp"
 #include "sim/tables/gpu_identity.hpp"
 #include "topology/specs.hpp"
 #include "workloads/plan/software.hpp"
@@ -31,12 +32,16 @@ struct NodeOfGpu {
   std::string note() const;
 };
 
+/// Reads a file when it is first asked for, and once: a file that changes later is not read again.
+/// Threads may share one.
 class Catalogue {
  public:
   using Changes = std::vector<std::string>;
 
-  /// `directory` holds gpus/, nodes/, fabrics/, models/ and software/.
+  /// `directory` holds gpus/, nodes/, fabrics/, models/, software/, nccl/ and network/.
   explicit Catalogue(std::string directory);
+  ~Catalogue();
+  Catalogue(Catalogue&&) noexcept;
   /// The one of sim/program/installation.hpp.
   static Catalogue standard();
 
@@ -46,9 +51,20 @@ class Catalogue {
   std::vector<SourceNote> sources(const std::string& folder, const std::string& name) const;
 
   bool has(const std::string& folder, const std::string& name) const;
+
+  /// The value of an entry, made of its document when it is first asked for.
+  template <class Value, class Make>
+  const Value& once(const TomlValue& document, Make make) const;
+
   /// The file of an entry: by name, or "my/node.toml" beside the file that `where` stands in.
-  TomlValue entry(const std::string& folder, const std::string& name,
-                  const std::string& where) const;
+  /// Lives as long as the catalogue.
+  const TomlValue& entry(const std::string& folder, const std::string& name,
+                         const std::string& where) const;
+
+  /// Of that version; InputError at `where` when it is not known. Lives as long as the catalogue.
+  const NcclFacts& nccl(const std::string& version, const std::string& where = "nccl") const;
+  /// network/fitted.toml.
+  NetworkConstants network_constants() const;
 
   // Each reads a value of a scenario: the name of an entry, or a table with `name` and the members
   // that differ; a name that the catalogue lacks needs a table with all members.
@@ -69,12 +85,18 @@ class Catalogue {
   NodeOfGpu node_of_gpu(const std::string& gpu, const std::string& where) const;
 
  private:
-  struct Gpus;
+  struct Files;  // what was read so far
+  /// Which framework and version an entry of software/ is.
+  struct SoftwareName {
+    std::string entry, framework, version;
+  };
+  const std::vector<std::string>& known(const std::string& folder) const;
+  const std::vector<SoftwareName>& known_software() const;
   std::optional<std::string> own_node(const GpuIdentity& gpu) const;
   std::optional<std::string> node_like(const GpuIdentity& wanted) const;
 
   std::string directory_;
-  std::shared_ptr<Gpus> gpus_;
+  std::unique_ptr<Files> files_;
 };
 
 /// Throws InputError unless the numbers of the shape agree with each other.

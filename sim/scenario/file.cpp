@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "engine/check.hpp"
-#include "sim/network/nccl/tuning.hpp"
 #include "sim/scenario/default_software.hpp"
 #include "sim/scenario/member_reader.hpp"
 #include "sim/scenario/noise_keys.hpp"
@@ -33,9 +32,7 @@ void read_cluster(TableReader& table, const Catalogue& catalogue, Scenario& scen
   const TomlValue* fabric = table.value("fabric");
   scenario.fabric = catalogue.fabric(fabric != nullptr ? *fabric : toml_text(usual, table.where()),
                                      &scenario.changed);
-  if (!scenario.nccl.empty())
-    nccl_tuning_of(catalogue.directory() + "/nccl", scenario.nccl,
-                   table.where("nccl"));  // is known
+  if (!scenario.nccl.empty()) catalogue.nccl(scenario.nccl, table.where("nccl"));  // is known
   table.finish();
 }
 
@@ -56,8 +53,7 @@ void read_nccl(const TomlValue* table, const Catalogue& catalogue, Scenario& sce
     scenario.nccl_variables.push_back(std::move(variable));
   }
   scenario.nccl_overrides = nccl_overrides(scenario.nccl_variables);
-  check_nccl_variables(scenario.nccl_variables,
-                       nccl_tuning_of(catalogue.directory() + "/nccl", scenario.nccl));
+  check_nccl_variables(scenario.nccl_variables, catalogue.nccl(scenario.nccl).tuning);
 }
 
 void read_plan(TableReader& table, Scenario& scenario) {
@@ -224,7 +220,7 @@ Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
   }
   if (scenario.nccl.empty()) {
     scenario.nccl = default_nccl(scenario.software, scenario.node.gpu);
-    nccl_tuning_of(catalogue.directory() + "/nccl", scenario.nccl, scenario.origin);  // is known
+    catalogue.nccl(scenario.nccl, scenario.origin);  // is known
   }
   read_nccl(document.table("nccl"), catalogue, scenario);
   if (scenario.collective) return scenario;

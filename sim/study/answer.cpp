@@ -64,6 +64,11 @@ const Scenario& scenario_of(const Answer& answer) {
   return std::visit([](const auto& a) -> const Scenario& { return a.scenario; }, answer);
 }
 
+Simulator simulator_of(Session& session) {
+  return {[&](const Scenario& s) { return session.step(s); },
+          [&](const Scenario& s) { return session.collective(s); }};
+}
+
 Answer answer(const Scenario& scenario, const Simulator& simulator) {
   if (scenario.collective) return simulator.collective(scenario);
   if (scenario.best_tensor || scenario.best_pipeline) return best_step(scenario, simulator);

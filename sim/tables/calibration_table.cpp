@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "engine/check.hpp"
-#include "sim/files/hdf5_file.hpp"
 #include "sim/tables/calibration_columns.hpp"
+#include "sim/tables/column_file.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -43,7 +43,7 @@ std::vector<Value> values_of(const Family& family, const Column& column,
   return values;
 }
 
-void write_family(Hdf5Writer& file, const Family& family, const CalibrationTable& table,
+void write_family(ColumnWriter& file, const Family& family, const CalibrationTable& table,
                   SourceList& sources) {
   file.group(std::string("/") + family.name);
   for (const Column& column : family.columns) {
@@ -62,7 +62,7 @@ void write_family(Hdf5Writer& file, const Family& family, const CalibrationTable
   file.column(path_of(family, "source"), places, "1");
 }
 
-void write_sources(Hdf5Writer& file, std::vector<RowSource>& sources) {
+void write_sources(ColumnWriter& file, std::vector<RowSource>& sources) {
   file.group("/sources");
   for (const SourceColumn& column : source_columns) {
     std::vector<std::string> values;
@@ -74,7 +74,7 @@ void write_sources(Hdf5Writer& file, std::vector<RowSource>& sources) {
 /// Reads the columns of one group, which must be equally long.
 class GroupReader {
  public:
-  GroupReader(const Hdf5Reader& file, std::string group) : file_(file), group_(std::move(group)) {
+  GroupReader(const ColumnReader& file, std::string group) : file_(file), group_(std::move(group)) {
     if (!file_.has(group_)) throw InputError(file_.path(), "lacks the group " + group_, hint);
   }
 
@@ -108,7 +108,7 @@ class GroupReader {
     return values;
   }
 
-  const Hdf5Reader& file_;
+  const ColumnReader& file_;
   std::string group_;
   std::size_t rows_ = 0;
   bool first_ = true;
@@ -128,7 +128,7 @@ std::vector<RowSource> read_sources(GroupReader& group, std::size_t num_columns)
 
 class TableReader {
  public:
-  explicit TableReader(const std::string& path);
+  explicit TableReader(const ColumnReader& file);
   CalibrationTable read();
 
  private:
@@ -140,19 +140,19 @@ class TableReader {
     for (std::size_t row = 0; row < values.size(); ++row) column.set(table_, row, values[row]);
   }
 
-  Hdf5Reader file_;
+  const ColumnReader& file_;
   std::int64_t version_;
   std::vector<RowSource> sources_;
   CalibrationTable table_;
 };
 
-TableReader::TableReader(const std::string& path) : file_(path) {
+TableReader::TableReader(const ColumnReader& file) : file_(file) {
   if (!file_.has_attribute("/", "format") || file_.text_attribute("/", "format") != format_name)
-    throw InputError(path, "is HDF5 but no calibration table",
+    throw InputError(file.path(), "is HDF5 but no calibration table",
                      "make one with stepcast-calibrate import");
   version_ = file_.integer_attribute("/", "version");
   if (version_ < oldest_version || version_ > schema_version)
-    throw InputError(path,
+    throw InputError(file.path(),
                      "is a calibration table of version " + std::to_string(version_) +
                          ", this program reads versions 1 to " + std::to_string(schema_version),
                      "write it again with the stepcast-calibrate of this program");
@@ -212,7 +212,8 @@ void check_rows(const CalibrationTable& table, const std::string& where) {
 }
 
 void write_calibration(const std::string& path, const CalibrationTable& table) {
-  Hdf5Writer file(path);
+  const auto made = write_columns(path);
+  ColumnWriter& file = *made;
   file.attribute("/", "format", std::string(format_name));
   file.attribute("/", "version", schema_version);
   file.attribute("/", "title", table.title);
@@ -223,6 +224,8 @@ void write_calibration(const std::string& path, const CalibrationTable& table) {
   file.finish();
 }
 
-CalibrationTable read_calibration(const std::string& path) { return TableReader(path).read(); }
+CalibrationTable read_calibration(const std::string& path) {
+  return TableReader(*read_columns(path)).read();
+}
 
 }  // namespace stepcast::sim

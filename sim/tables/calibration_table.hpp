@@ -234,7 +234,8 @@ bool covers(const CalibrationTable& table, const CalibrationTable& rows);
 /// the table shipped beside the program, "host" the one that `./dev run` measures beside it.
 CalibrationTable read_calibrations(std::span<const std::string> tables);
 
-/// Where "published" lies: published.h5 in the folder of the running program.
+/// Where "published" lies: in the folder of the running program, published.columns, the flat form
+/// that is read without HDF5; published.h5 where that is newer.
 std::string published_calibration();
 
 }  // namespace stepcast::sim

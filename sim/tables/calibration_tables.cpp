@@ -10,6 +10,7 @@
 #include "sim/program/installation.hpp"
 #include "sim/tables/calibration_columns.hpp"
 #include "sim/tables/calibration_file.hpp"
+#include "sim/tables/column_file.hpp"
 #include "sim/tables/gpu_names.hpp"
 
 namespace stepcast::sim {
@@ -131,6 +132,14 @@ CalibrationTable read_calibrations(std::span<const std::string> tables) {
   return all;
 }
 
-std::string published_calibration() { return shipped_file("published.h5"); }
+/// The table itself where it was made anew since.
+std::string published_calibration() {
+  const std::string table = shipped_file("published.h5");
+  const std::string flat = shipped_file(std::string("published") + flat_ending);
+  std::error_code no_table, no_flat;
+  const auto made = std::filesystem::last_write_time(table, no_table);
+  const bool newer = std::filesystem::last_write_time(flat, no_flat) >= made;
+  return !no_flat && (no_table || newer) ? flat : table;
+}
 
 }  // namespace stepcast::sim

@@ -9,6 +9,7 @@
 #include "sim/network/nccl/network.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "tests/engine/concurrent_rings.hpp"
+#include "tests/session.hpp"
 #include "topology/router.hpp"
 
 namespace stepcast::bench {
@@ -34,14 +35,13 @@ BENCHMARK(concurrent_rings)
 /// time_of() and loads_of() of an AllGather of 404 MB over all GPUs of so many DGX H100.
 void all_gather(benchmark::State& state) {
   const std::int64_t nodes = state.range(0);
-  const sim::Catalogue& catalogue = sim::Catalogue::standard();
+  const sim::Catalogue& catalogue = stepcast::catalogue();
   topology::FabricSpec fabric = catalogue.fabric(sim::toml_text("rail-optimized", "bench"));
   fabric.routing = static_cast<topology::Routing>(state.range(1));
   const auto cluster =
       topology::Cluster::build(catalogue.node(sim::toml_text("dgx-h100", "bench")), nodes, fabric);
   const topology::StaticRouter router(cluster);
-  const sim::NcclNetwork network(cluster, router,
-                                 sim::nccl_tuning_of(catalogue.directory() + "/nccl", "2.20"));
+  const sim::NcclNetwork network(cluster, router, catalogue.nccl("2.20"));
   std::vector<std::int64_t> ranks(static_cast<std::size_t>(cluster.num_gpus()));
   std::iota(ranks.begin(), ranks.end(), 0);
   constexpr auto kind = workloads::CollectiveKind::all_gather;

@@ -4,6 +4,7 @@
 #include "sim/kernels/calibrated_kernels.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/tables/calibration_table.hpp"
+#include "tests/session.hpp"
 #include "topology/cluster.hpp"
 
 namespace stepcast::bench {
@@ -16,7 +17,7 @@ void read_published(benchmark::State& state) {
 BENCHMARK(read_published)->Name("targeted/read the published table")->Unit(benchmark::kMillisecond);
 
 void build_cluster(benchmark::State& state) {
-  const sim::Catalogue catalogue = sim::Catalogue::standard();
+  const sim::Catalogue& catalogue = stepcast::catalogue();
   const topology::NodeSpec node = catalogue.node(sim::toml_text("dgx-h100", "bench"));
   const topology::FabricSpec fabric = catalogue.fabric(sim::toml_text("rail-optimized", "bench"));
   for (auto _ : state)

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "sim/files/toml_value.hpp"
-#include "sim/run/simulate.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
 #include "tests/bench/peak_memory.hpp"
+#include "tests/session.hpp"
 
 namespace stepcast::bench {
 namespace {
@@ -21,8 +21,7 @@ sim::Scenario scenario(const std::string& model, int nodes, int global, const st
       "\nfabric = \"rail-optimized\"\n[plan]\n" + plan +
       "\n[batch]\nglobal = " + std::to_string(global) +
       "\n[software]\nframework = \"pytorch-fsdp2\"\nversion = \"2.3\"\n";
-  sim::Scenario s =
-      sim::read_scenario(sim::read_toml(text, "bench.toml"), sim::Catalogue::standard());
+  sim::Scenario s = sim::read_scenario(sim::read_toml(text, "bench.toml"), catalogue());
   s.run.ignore_memory = true;
   return s;
 }
@@ -32,7 +31,7 @@ void run(benchmark::State& state, sim::Scenario s, bool fold) {
   reset_peak_memory();
   std::int64_t events = 0;
   for (auto _ : state) {
-    const sim::StepReport report = sim::simulate(s);
+    const sim::StepReport report = session().step(s);
     events = report.events;
     state.counters["step_s"] = seconds(report.step_time);
   }

@@ -8,10 +8,10 @@
 
 #include "engine/check.hpp"
 #include "sim/report/json.hpp"
-#include "sim/run/simulate.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/members.hpp"
 #include "sim/scenario/scenario_keys.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;
@@ -19,11 +19,6 @@ using Catch::Matchers::Contains;
 using nlohmann::json;
 
 namespace {
-
-const Catalogue& catalogue() {
-  static const Catalogue shipped(STEPCAST_SOURCE_DIR "/scenarios");
-  return shipped;
-}
 
 Scenario read(const TomlValue& document) { return read_scenario(document, catalogue()); }
 
@@ -220,7 +215,7 @@ std::string warning_of(const json& result, const std::string& path) {
 }
 
 json result_of(const Scenario& scenario) {
-  return json::parse(to_json(answer(scenario, {simulate, simulate_collective})));
+  return json::parse(to_json(answer(scenario, simulator_of(session()))));
 }
 
 /// Parts of a machine that bind in some scenarios only (a measured curve holds for every NCCL;

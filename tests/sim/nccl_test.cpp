@@ -3,6 +3,7 @@
 
 #include "nccl_machines.hpp"
 #include "sim/network/nccl/time.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;
@@ -76,11 +77,11 @@ TEST_CASE("the time of a ring is its start, its hops and its bytes") {
   const auto on = machine_of(Architecture::hopper, whole_nodes(256));
   const NcclOption simple =
       nccl_choice(t, on, {AG, 400_MiB}, {.algorithm = {}, .protocol = Protocol::simple});
-  const NcclTime time = nccl_time(t, on, AG, 400_MiB, simple);
+  const NcclTime time = nccl_time(t, on, AG, 400_MiB, simple, catalogue().network_constants());
   CHECK(time.hops == 2047);
   CHECK(time.network_hops == 256);
   // NCCL's plateau on a step in the node and on its own 14 us between nodes.
-  const NetworkConstants& c = network_constants();
+  const NetworkConstants& c = catalogue().network_constants();
   const double inside = in_us(c.of(Architecture::hopper).ring_step) * 1.4;
   const double between =
       14 * 1.4 + in_us(c.extra_hop(topology::Network::infiniband, Architecture::hopper));

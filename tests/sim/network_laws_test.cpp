@@ -8,6 +8,7 @@
 
 #include "collective_rows.hpp"
 #include "sim/network/nccl/network.hpp"
+#include "tests/session.hpp"
 #include "topology/router.hpp"
 
 using namespace stepcast;
@@ -22,13 +23,7 @@ constexpr auto AG = CollectiveKind::all_gather;
 constexpr auto RS = CollectiveKind::reduce_scatter;
 const std::string tuning_folder = STEPCAST_SOURCE_DIR "/scenarios/nccl";
 
-/// Read once: a law looks at thousands of machines.
-const NcclTuning& tuning_of(const std::string& version) {
-  static std::map<std::string, NcclTuning> read;
-  const auto at = read.find(version);
-  if (at != read.end()) return at->second;
-  return read.emplace(version, nccl_tuning_of(tuning_folder, version)).first->second;
-}
+const NcclTuning& tuning_of(const std::string& version) { return catalogue().nccl(version).tuning; }
 
 /// A random machine, version, collective and group, with algorithm and protocol pinned.
 struct Draw {
@@ -40,7 +35,7 @@ struct Draw {
   Bytes bytes{};
 
   CollectiveTime time() const {
-    return CollectiveTimes(node, tuning(), {}, pinned).time_of(kind, bytes, shape);
+    return CollectiveTimes(node, catalogue().nccl(version), {}, pinned).time_of(kind, bytes, shape);
   }
   const NcclTuning& tuning() const { return tuning_of(version); }
   std::string text() const {
@@ -122,7 +117,7 @@ TEST_CASE("law: more bytes are never faster, pinned or not") {
   for (int i = 0; i < cases; ++i) {
     Draw d = draws.draw();
     if (i % 2 == 1) d.pinned = {};
-    const CollectiveTimes times(d.node, d.tuning(), {}, d.pinned);
+    const CollectiveTimes times(d.node, catalogue().nccl(d.version), {}, d.pinned);
     const Bytes more(d.bytes.value + draws.any(1, 1 + d.bytes.value / (i % 3 == 0 ? 1 : 100)));
     INFO(d.node.name << " NCCL " << d.version << " " << d.shape.nodes << " x "
                      << d.shape.ranks_per_node << " kind " << static_cast<int>(d.kind) << " "
@@ -209,8 +204,7 @@ TEST_CASE("law: an AllGather over 8 to 4,096 GPUs is monotone in ranks, its hops
       NcclOverrides ring;
       ring.algorithm = Algorithm::ring;
       ring.protocol = Protocol::simple;
-      const CollectiveTimes times(dgx(Architecture::hopper), nccl_tuning_of(tuning_folder, version),
-                                  {}, ring);
+      const CollectiveTimes times(dgx(Architecture::hopper), catalogue().nccl(version), {}, ring);
       CollectiveTime last;
       for (std::int64_t nodes = 1; nodes <= 512; nodes *= 2) {
         const CollectiveTime t = times.time_of(AG, bytes, whole_nodes(nodes));
@@ -229,8 +223,7 @@ TEST_CASE("law: a ring's latency is linear in its steps") {
     NcclOverrides ring;
     ring.algorithm = Algorithm::ring;
     ring.protocol = Protocol::ll;
-    return CollectiveTimes(dgx(Architecture::hopper), nccl_tuning_of(tuning_folder, "2.20"), {},
-                           ring);
+    return CollectiveTimes(dgx(Architecture::hopper), catalogue().nccl("2.20"), {}, ring);
   }();
   const auto latency = [&](std::int64_t nodes) {
     return seconds(times.time_of(AG, Bytes(64 * nodes), whole_nodes(nodes)).latency);
@@ -247,8 +240,7 @@ TEST_CASE("law: PAT's latency is logarithmic, Ring's is not") {
     NcclOverrides pinned;
     pinned.algorithm = algorithm;
     pinned.protocol = Protocol::simple;
-    const CollectiveTimes times(dgx(Architecture::hopper), nccl_tuning_of(tuning_folder, "2.24"),
-                                {}, pinned);
+    const CollectiveTimes times(dgx(Architecture::hopper), catalogue().nccl("2.24"), {}, pinned);
     const CollectiveTime t = times.time_of(AG, 64_KiB, {nodes, nodes, 1, 1});
     REQUIRE(t.algorithm == algorithm);
     return seconds(t.latency);
@@ -280,7 +272,7 @@ TEST_CASE("law: relabelling nodes changes neither time nor what the links of a n
       fabric.routing = routing;
       const auto cluster = topology::Cluster::build(dgx(gpu), 64, fabric);
       const topology::StaticRouter router(cluster);
-      const NcclNetwork network(cluster, router, nccl_tuning_of(tuning_folder, "2.20"));
+      const NcclNetwork network(cluster, router, catalogue().nccl("2.20"));
       for (int i = 0; i < 10; ++i) {
         std::vector<std::int64_t> nodes(32);  // of one unit: no uplink
         std::iota(nodes.begin(), nodes.end(), 0);

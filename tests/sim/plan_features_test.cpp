@@ -4,9 +4,9 @@
 #include <string>
 
 #include "engine/check.hpp"
-#include "sim/run/simulate.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
+#include "tests/session.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -19,7 +19,7 @@ Scenario scenario_of(const std::string& plan, const std::string& software = "") 
       "[batch]\nglobal = 32\nmicro_batch = 1\n[software]\nframework = "
       "\"megatron-core\"\nuse_megatron_fsdp = true\n" +
       software + "[plan]\n" + plan;
-  return read_scenario(read_toml(text, "a.toml"), Catalogue::standard());
+  return read_scenario(read_toml(text, "a.toml"), catalogue());
 }
 
 std::string refusal(const std::string& plan) {
@@ -32,7 +32,7 @@ std::string refusal(const std::string& plan) {
 }
 
 Duration step_of(const std::string& plan, const std::string& software = "") {
-  return simulate(scenario_of(plan, software)).step_time;
+  return session().step(scenario_of(plan, software)).step_time;
 }
 
 const std::string pipeline = "data = \"ddp\"\ntensor = 2\npipeline = 4\n";
@@ -51,7 +51,7 @@ TEST_CASE("the plan's further degrees are read, resolved and written back") {
   CHECK(s.plan.virtual_stages == 2);
   CHECK(s.plan.stage_layers == std::vector<std::int64_t>{3, 4, 5, 4});
   CHECK(s.software.context_exchange == workloads::ContextExchange::all_gather);
-  const Scenario again = read_scenario(resolved_document(s), Catalogue::standard());
+  const Scenario again = read_scenario(resolved_document(s), catalogue());
   CHECK(again.plan == s.plan);
   CHECK(again.software == s.software);
 }
@@ -76,7 +76,7 @@ TEST_CASE("v chunks divide the pipeline's idle time (p-1)(F+B) by v where nothin
         "launch_kernel = \"1 ns\"\nlaunch_collective = \"1 ns\"\nevent_call = \"1 ns\"\n"
         "step_overhead = \"1 ns\"\npipeline_sync = false\n");
     s.run.without = {.interference = true, .latency = true, .bandwidth = true};
-    const StepReport report = simulate(s);
+    const StepReport report = session().step(s);
     const double micro_batches = 8.0, stages = 4.0;
     const double expected =
         (stages - 1.0) / (micro_batches * static_cast<double>(chunks)) * seconds(report.compute);
@@ -115,7 +115,7 @@ TEST_CASE("ranks fold under every new kind of group, to the same picosecond") {
     for (const std::string exchange : {"ring", "all_gather", "all_to_all"}) {
       Scenario s = scenario_of(plan, "context_exchange = \"" + exchange + "\"\n");
       s.run.check_fold = true;
-      CHECK_NOTHROW(simulate(s));
+      CHECK_NOTHROW(session().step(s));
       if (s.plan.context == 1) break;
     }
   }

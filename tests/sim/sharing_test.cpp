@@ -11,9 +11,9 @@
 #include "sim/files/toml_value.hpp"
 #include "sim/network/links/loads.hpp"
 #include "sim/network/links/picture.hpp"
-#include "sim/run/simulate.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
+#include "tests/session.hpp"
 #include "tests/topology/machines.hpp"
 #include "topology/router.hpp"
 
@@ -329,9 +329,9 @@ TEST_CASE("on a whole step hashing is slower than spraying and than static route
                       fabric + "}\n[plan]\n" + plan +
                       "\n[batch]\nglobal = 512\n[software]\nframework = \"pytorch-fsdp2\"\n",
                   "mix.toml"),
-        Catalogue::standard());
+        catalogue());
     s.run.ignore_memory = true;
-    return simulate(s).step_time;
+    return session().step(s).step_time;
   };
   const std::string mix = "tensor = 4\npipeline = 4\ndata = \"zero2\"";
   const Duration fixed = step(mix, "routing = \"destination\"");

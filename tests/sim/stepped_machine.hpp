@@ -10,6 +10,7 @@
 #include "sim/network/stepped/collective.hpp"
 #include "sim/network/stepped/expansion.hpp"
 #include "sim/scenario/catalogue.hpp"
+#include "tests/session.hpp"
 
 namespace stepcast::sim {
 
@@ -23,14 +24,13 @@ struct SteppedMachine {
   SteppedMachine(const std::string& node, std::int64_t nodes, double oversubscription = 1.0,
                  const NcclOverrides& overrides = {})
       : cluster(built(node, nodes, oversubscription)),
-        network(cluster, router, nccl_tuning_of(STEPCAST_SOURCE_DIR "/scenarios/nccl", "2.20"), {},
-                overrides),
+        network(cluster, router, catalogue().nccl("2.20"), {}, overrides),
         ranks(static_cast<std::size_t>(cluster.num_gpus())) {
     std::iota(ranks.begin(), ranks.end(), 0);
   }
 
   static topology::Cluster built(const std::string& name, std::int64_t nodes, double narrow) {
-    const Catalogue catalogue = Catalogue::standard();
+    const Catalogue& catalogue = stepcast::catalogue();
     const topology::NodeSpec node = catalogue.node(toml_text(name, "test"));
     topology::FabricSpec fabric =
         catalogue.fabric(toml_text(narrow > 1 ? "fat-tree" : "rail-optimized", "test"));

@@ -3,8 +3,8 @@
 // bear out, with the reason.
 #include <catch2/catch.hpp>
 
-#include "sim/run/simulate.hpp"
 #include "studies.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;
@@ -70,13 +70,13 @@ Scenario with_twice_the_compute(Scenario scenario) {
 }
 
 double gain_from_nvlink(const Scenario& scenario) {
-  return change(simulate(scenario).tokens_per_second,
-                simulate(with_twice_the_nvlink(scenario)).tokens_per_second);
+  return change(session().step(scenario).tokens_per_second,
+                session().step(with_twice_the_nvlink(scenario)).tokens_per_second);
 }
 
 double gain_from_compute(const Scenario& scenario) {
-  return change(simulate(scenario).tokens_per_second,
-                simulate(with_twice_the_compute(scenario)).tokens_per_second);
+  return change(session().step(scenario).tokens_per_second,
+                session().step(with_twice_the_compute(scenario)).tokens_per_second);
 }
 
 }  // namespace
@@ -109,7 +109,7 @@ TEST_CASE(
 TEST_CASE("a 7B layer's AllGather over 2,048 GPUs is a ring that waits: over 70 % is latency") {
   Scenario scenario = collective(CollectiveKind::all_gather, 256, 256).scenario;
   scenario.collective->bytes = Bytes(404'766'720);  // 202,383,360 parameters in bf16
-  const CollectiveTime time = simulate_collective(scenario).time;
+  const CollectiveTime time = session().collective(scenario).time;
   CHECK(time.algorithm == Algorithm::ring);
   CHECK(time.hops == 2047);
   CHECK(time.latency > 0.7 * time.duration);
@@ -160,9 +160,9 @@ TEST_CASE("twice the NVLink raises throughput of 2,048 GPUs with pure FSDP", "[!
 
 TEST_CASE("twice the tensor peak gains less on 2,048 GPUs than on 128, and exposes communication") {
   CHECK(gain_from_compute(weak(256)) < gain_from_compute(weak(16)) - 5);
-  const double large = exposed_share(simulate(with_twice_the_compute(weak(256))));
-  CHECK(large > 2 * exposed_share(simulate(weak(256))));
-  CHECK(large > 3 * exposed_share(simulate(with_twice_the_compute(weak(16)))));
+  const double large = exposed_share(session().step(with_twice_the_compute(weak(256))));
+  CHECK(large > 2 * exposed_share(session().step(weak(256))));
+  CHECK(large > 3 * exposed_share(session().step(with_twice_the_compute(weak(16)))));
 }
 
 // 96 % of the step on 2,048 GPUs is compute here (the miss of weak scaling), so faster compute

@@ -12,8 +12,8 @@
 #include <regex>
 #include <sstream>
 
-#include "sim/run/simulate.hpp"
 #include "studies.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;
@@ -39,17 +39,19 @@ double total_power(const StepReport& report) {
 }
 
 /// Tokens/s per GPU from 128 to 2,048 GPUs, in percent, with weak scaling's points changed.
-double fall_of(const std::function<void(Scenario&)>& alter) {
+double fall_of(const std::function<void(Scenario&)>& alter,
+               Session& session = stepcast::session()) {
   const auto rate = [&](std::int64_t nodes) {
     Scenario scenario = weak(nodes).scenario;
     alter(scenario);
     return tokens_per_second_per_gpu(
-        simulate(with_degrees(scenario, scenario.plan.tensor, scenario.plan.pipeline)));
+        session.step(with_degrees(scenario, scenario.plan.tensor, scenario.plan.pipeline)));
   };
   return change(rate(16), rate(256));
 }
 
-/// While it lives, NCCL 2.20 has Simple alone: LL and LL128 get bandwidths that it never chooses.
+/// A catalogue in which NCCL 2.20 has Simple alone: LL and LL128 get bandwidths that it never
+/// chooses.
 class SimpleAlone {
  public:
   SimpleAlone() {
@@ -63,14 +65,12 @@ class SimpleAlone {
     const std::string row = " = [0.01, 0.01, 0.01]\n";
     std::ofstream(file) << std::regex_replace(
         text.str(), caps, "[cap.$1]\nvolta" + row + "ampere" + row + "hopper" + row);
-    setenv("STEPCAST_DATA", folder_.c_str(), 1);
   }
-  ~SimpleAlone() {
-    unsetenv("STEPCAST_DATA");
-    std::filesystem::remove_all(folder_);
-  }
+  ~SimpleAlone() { std::filesystem::remove_all(folder_); }
   SimpleAlone(const SimpleAlone&) = delete;
   SimpleAlone& operator=(const SimpleAlone&) = delete;
+
+  std::string folder() const { return folder_.string(); }
 
  private:
   std::filesystem::path folder_ =
@@ -153,9 +153,10 @@ TEST_CASE("one sequence at a time, gathered and reduced each, loses over 15 % on
 }
 
 TEST_CASE("if NCCL took Simple alone, 2,048 GPUs would lose over 20 %") {
-  weak(16);  // read with the shipped catalogue
   const SimpleAlone simple;
-  CHECK(fall_of([](Scenario&) {}) < -20);
+  const Catalogue catalogue(simple.folder());
+  Session session(catalogue);
+  CHECK(fall_of([](Scenario&) {}, session) < -20);
 }
 
 // Trend 10: "memory per GPU falls with the FSDP degree, with diminishing savings".

@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "sim/program/parallel.hpp"
-#include "sim/run/simulate.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
+#include "tests/session.hpp"
 
 namespace stepcast::sim {
 
@@ -22,7 +22,7 @@ StudyResults::StudyResults(const std::string& name) : name_(name) {
   for_each_index(answers.size(), std::max(1U, std::thread::hardware_concurrency()), stop,
                  [&](std::size_t i) {
                    answers[i] = answer(read_scenario(study.document_of(study.point(i)), catalogue),
-                                       {simulate, simulate_collective});
+                                       simulator_of(session()));
                  });
   for (auto& answer : answers) answers_.push_back(std::move(*answer));
 }

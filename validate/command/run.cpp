@@ -16,7 +16,7 @@
 #include "sim/files/whole_file.hpp"
 #include "sim/program/installation.hpp"
 #include "sim/program/today.hpp"
-#include "sim/run/simulate.hpp"
+#include "sim/run/session.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
@@ -50,6 +50,7 @@ struct Point {
   sim::Scenario scenario;
   fs::path base;  // its files: base + ".toml", ...
   std::string file(const char* ending) const { return base.string() + ending; }
+  fs::path folder() const { return base.parent_path().parent_path(); }  // of the whole run
 };
 
 /// Where the run keeps its files; a temporary folder goes with it.
@@ -97,14 +98,14 @@ std::string table_of(const Arguments& arguments, const sim::Scenario& scenario) 
                                          : sim::beside_program(table + ".h5");
 }
 
-std::vector<Point> points_of(const Arguments& arguments, const fs::path& folder) {
+std::vector<Point> points_of(const Arguments& arguments, const fs::path& folder,
+                             const sim::Catalogue& catalogue) {
   if (arguments.positional().empty()) throw UsageError("which scenario?", run_verb.example);
   const std::string& file = arguments.positional()[0];
   sim::TomlValue document = sim::read_toml_file(file);
   for (const auto& [key, value] : sim::settings_of(run_verb, arguments))
     sim::override_key(document, key, value);
   const sim::Study study = sim::read_study(std::move(document));
-  const sim::Catalogue catalogue = sim::Catalogue::standard();
   std::vector<Point> points;
   for (std::size_t i = 0; i < study.num_points(); ++i) {
     const sim::SweepPoint at = study.point(i);
@@ -169,16 +170,16 @@ RunComparison compare_point(const Point& point, Simulated simulated) {
 /// Trains and compares point by point until one fails, whose exit code it returns; what is done is
 /// kept in `comparisons`. Simulates first: a time that is not known shows before minutes of
 /// training.
-int run_points(const Arguments& arguments, const std::vector<Point>& points, const fs::path& folder,
+int run_points(const Arguments& arguments, const std::vector<Point>& points, sim::Session& session,
                std::vector<RunComparison>& comparisons) {
   for (const Point& point : points) {
     std::fprintf(stderr, "%zu of %zu: %s\n", comparisons.size() + 1, points.size(),
                  point.label.c_str());
     Simulated simulated;
-    simulated.report = sim::simulate_timeline(point.scenario, simulated.timeline);
+    simulated.report = session.timeline(point.scenario, simulated.timeline);
     if (const int code = train(arguments, point); code != sim::exit_ok) return code;
     comparisons.push_back(compare_point(point, std::move(simulated)));
-    sim::write_whole(folder / "comparison.json", json_of(comparisons) + "\n");
+    sim::write_whole(point.folder() / "comparison.json", json_of(comparisons) + "\n");
   }
   return sim::exit_ok;
 }
@@ -224,15 +225,16 @@ const sim::Verb run_verb{"validate run",
                          options,
                          "stepcast validate run scenarios/host_circle.toml --tolerance 20"};
 
-int command_run(const Arguments& arguments) {
+int command_run(const Arguments& arguments, const sim::Catalogue& catalogue) {
   const double tolerance = arguments.has("tolerance") ? tolerance_of(arguments) : 0.0;
   const Folder folder(arguments.get("out"));
-  const std::vector<Point> points = points_of(arguments, folder.path());
+  const std::vector<Point> points = points_of(arguments, folder.path(), catalogue);
   for (const Point& point : points)
     sim::write_whole(point.file(".toml"), sim::write_toml(sim::resolved_document(point.scenario)));
   if (const int code = calibrate_points(arguments, points); code != sim::exit_ok) return code;
+  sim::Session session(catalogue);  // after calibration: it reads the tables that were measured
   std::vector<RunComparison> comparisons;
-  const int code = run_points(arguments, points, folder.path(), comparisons);
+  const int code = run_points(arguments, points, session, comparisons);
   if (comparisons.empty()) return code;
   std::fputs((arguments.has("json") ? json_of(comparisons) + "\n" : text_of(comparisons)).c_str(),
              stdout);

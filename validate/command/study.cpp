@@ -6,7 +6,7 @@
 #include "sim/program/interrupt.hpp"
 #include "sim/program/progress.hpp"
 #include "sim/report/text.hpp"
-#include "sim/run/simulate.hpp"
+#include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
 
 namespace stepcast::validate {
@@ -19,12 +19,13 @@ std::vector<std::string> study_files(const sim::Catalogue& catalogue) {
 sim::Results run_study(const std::string& path, const sim::Catalogue& catalogue, unsigned threads,
                        bool quiet) {
   sim::Study study = sim::read_study(sim::read_toml_file(path));
+  sim::Session session(catalogue);
   sim::Progress progress(study.num_points(), sim::Progress::style_for(quiet));
   const auto read = [&](const sim::TomlValue& point) {
     return sim::read_scenario(point, catalogue);
   };
   return sim::run_study(std::move(study), {.read = read,
-                                           .simulator = {sim::simulate, sim::simulate_collective},
+                                           .simulator = simulator_of(session),
                                            .threads = threads,
                                            .stop = sim::stop_requested(),
                                            .finished = [&](std::size_t d) { progress.show(d); }});

@@ -10,7 +10,6 @@
 #include "engine/check.hpp"
 #include "sim/network/measured_time.hpp"
 #include "sim/network/nccl/network.hpp"
-#include "sim/network/nccl/tuning.hpp"
 #include "sim/tables/provenance.hpp"
 
 namespace stepcast::validate {
@@ -57,9 +56,10 @@ class Predictor {
   Predictor(const sim::CalibrationTable& pool, const sim::Catalogue& catalogue,
             const CollectiveOptions& options)
       : pool_(pool),
-        nccl_directory_(catalogue.directory() + "/nccl"),
+        catalogue_(catalogue),
         options_(options),
-        cases_(catalogue) {}
+        cases_(catalogue),
+        constants_(catalogue.network_constants()) {}
 
   ComparedRow compare(const CollectiveRow& row) {
     ComparedRow out;
@@ -86,7 +86,7 @@ class Predictor {
         times_of(row, question.node).time_of(kind, row.bytes, question.shape);
     out.group = {generation_name(question.node.gpu.architecture), row.collective, row.fabric,
                  band_of(row.bytes)};
-    out.predicted = sim::as_measured(time.duration, row, sim::network_constants().measurement);
+    out.predicted = sim::as_measured(time.duration, row, constants_.measurement);
     out.within_reading_error = calibrate::error_of(*out.predicted, row, kind) == 0.0;
     if (kind != CollectiveKind::all_to_all && kind != CollectiveKind::send_receive)
       out.nccl_estimate = time.nccl_estimate;
@@ -106,14 +106,14 @@ class Predictor {
     if (options_.curves != Curves::none)
       rows = left_out.empty() ? pool_.collectives
                               : calibrate::without_source(pool_.collectives, left_out);
-    return times_.emplace(key, sim::CollectiveTimes(node, tuning_of(version, row), rows))
+    return times_.emplace(key, sim::CollectiveTimes(node, nccl_of(version, row), rows))
         .first->second;
   }
 
   /// A version that --nccl names must be known; one that a row names makes the row unpredictable.
-  sim::NcclTuning tuning_of(const std::string& version, const CollectiveRow& row) const {
+  const sim::NcclFacts& nccl_of(const std::string& version, const CollectiveRow& row) const {
     try {
-      return sim::nccl_tuning_of(nccl_directory_, version, "--nccl");
+      return catalogue_.nccl(version, "--nccl");
     } catch (const InputError&) {
       if (row.nccl.empty()) throw;
       throw Unpredictable{"NCCL " + version + " has no choice table"};
@@ -122,9 +122,10 @@ class Predictor {
 
   using Key = std::tuple<std::string, std::string, std::string, std::int64_t, double>;
   const sim::CalibrationTable& pool_;
-  std::string nccl_directory_;
+  const sim::Catalogue& catalogue_;
   CollectiveOptions options_;
   calibrate::CollectiveCases cases_;
+  sim::NetworkConstants constants_;
   std::map<Key, sim::CollectiveTimes> times_;
 };
 

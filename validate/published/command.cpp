@@ -77,11 +77,11 @@ void write_reports(const std::string& directory, const std::string& file,
 }
 
 int show(const std::string& file, const std::vector<PublishedRow>& rows, const std::string& id,
-         const sim::Catalogue& catalogue) {
+         sim::Session& session) {
   for (const PublishedRow& row : rows) {
     if (row.id != id) continue;
     const std::string where = file + ":" + std::to_string(row.line);
-    const RowScenario made = ScenarioMaker(catalogue).scenario_of(row, where);
+    const RowScenario made = ScenarioMaker(session).scenario_of(row, where);
     if (!made.scenario) throw InputError(where, id + " is refused: " + made.refused);
     for (const std::string& sentence : made.assumed)
       std::printf("# assumed: %s\n", sentence.c_str());
@@ -102,13 +102,13 @@ const sim::Verb published_verb{
     options,
     "stepcast validate published --out report"};
 
-int run_published(const sim::Arguments& arguments) {
-  const sim::Catalogue catalogue = sim::Catalogue::standard();
+int run_published(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
+  sim::Session session(catalogue);
   const auto& files = arguments.positional();
   const std::string file = files.empty() ? shipped_file(catalogue) : files[0];
   const std::vector<PublishedRow> rows = published_rows(sim::read_csv(file));
   if (const std::string id = arguments.get("show"); !id.empty())
-    return show(file, rows, id, catalogue);
+    return show(file, rows, id, session);
   const auto limit = limit_of(arguments);
 
   PublishedOptions wanted;
@@ -117,7 +117,7 @@ int run_published(const sim::Arguments& arguments) {
   sim::Progress progress(rows.size(), sim::Progress::style_for(arguments.has("quiet")));
   wanted.progress = [&](std::size_t done, std::size_t) { progress.show(done); };
   const std::string name = files.empty() ? "the shipped table" : file;
-  std::vector<PublishedResult> results = predict_published(file, rows, catalogue, wanted);
+  std::vector<PublishedResult> results = predict_published(file, rows, session, wanted);
   add_baseline(results);
   if (const std::string out = arguments.get("out"); !out.empty()) write_reports(out, name, results);
   const std::string text =

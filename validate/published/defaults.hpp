@@ -74,7 +74,7 @@ class PublishedDefaults {
   /// for everything else.
   PublishedDefaults(const std::string& directory, const sim::Catalogue& catalogue);
   /// The folder validate/ beside the catalogue.
-  static PublishedDefaults standard(const sim::Catalogue& catalogue = sim::Catalogue::standard());
+  static PublishedDefaults standard(const sim::Catalogue& catalogue);
 
   FrameworkDefaults framework(const PublishedRow& row) const;
   ClusterDefaults cluster(const PublishedRow& row) const;

@@ -5,7 +5,6 @@
 #include "engine/check.hpp"
 #include "sim/program/interrupt.hpp"
 #include "sim/program/parallel.hpp"
-#include "sim/run/simulate.hpp"
 #include "validate/published/scenario.hpp"
 
 namespace stepcast::validate {
@@ -21,14 +20,15 @@ double measured_step(const PublishedRow& row) {
   return tokens / (static_cast<double>(row.gpus.value_or(1)) * *row.tokens_per_s_per_gpu);
 }
 
-void predict(const ScenarioMaker& maker, PublishedResult& result, const std::string& file) {
+void predict(const ScenarioMaker& maker, PublishedResult& result, const std::string& file,
+             sim::Session& session) {
   const std::string where = file + ":" + std::to_string(result.row.line);
   RowScenario made = maker.scenario_of(result.row, where);
   result.assumed = std::move(made.assumed);
   result.refused = std::move(made.refused);
   if (!made.scenario) return;
   try {
-    const sim::StepReport report = sim::simulate(*made.scenario);
+    const sim::StepReport report = session.step(*made.scenario);
     result.predicted_s = seconds(report.step_time);
     result.memory_gib = static_cast<double>(report.memory.total().value) / gib;
     result.gpu_memory_gib = static_cast<double>(made.scenario->node.gpu.memory.value) / gib;
@@ -45,9 +45,9 @@ void predict(const ScenarioMaker& maker, PublishedResult& result, const std::str
 
 std::vector<PublishedResult> predict_published(const std::string& file,
                                                const std::vector<PublishedRow>& rows,
-                                               const sim::Catalogue& catalogue,
+                                               sim::Session& session,
                                                const PublishedOptions& options) {
-  const ScenarioMaker maker(catalogue);
+  const ScenarioMaker maker(session);
   std::vector<PublishedResult> results;
   for (const PublishedRow& row : rows) {
     if (row.id.rfind(options.only, 0) != 0) continue;
@@ -62,7 +62,7 @@ std::vector<PublishedResult> predict_published(const std::string& file,
   std::mutex shown;
   std::size_t done = 0;
   sim::for_each_index(results.size(), options.threads, sim::stop_requested(), [&](std::size_t i) {
-    predict(maker, results[i], file);
+    predict(maker, results[i], file, session);
     const std::lock_guard lock(shown);
     if (options.progress) options.progress(++done, results.size());
   });

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/scenario/catalogue.hpp"
+#include "sim/run/session.hpp"
 #include "validate/published/row.hpp"
 
 namespace stepcast::validate {
@@ -43,7 +43,7 @@ struct PublishedOptions {
 /// `file` names the rows in messages.
 std::vector<PublishedResult> predict_published(const std::string& file,
                                                const std::vector<PublishedRow>& rows,
-                                               const sim::Catalogue& catalogue,
+                                               sim::Session& session,
                                                const PublishedOptions& options);
 
 }  // namespace stepcast::validate

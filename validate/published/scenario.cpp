@@ -8,7 +8,6 @@
 
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
-#include "sim/run/simulate.hpp"
 #include "sim/scenario/file.hpp"
 #include "workloads/memory/memory.hpp"
 
@@ -202,7 +201,7 @@ bool scores_cannot_be_kept(const Scenario& scenario, std::int64_t micro_batch) {
 
 /// With a pipeline the largest micro-batch has the largest bubble: the fastest one that fits.
 std::int64_t fastest_micro_batch(const Scenario& scenario, Recompute recompute,
-                                 std::int64_t sequences) {
+                                 std::int64_t sequences, sim::Session& session) {
   std::int64_t best = 1;
   Duration least{};
   for (const std::int64_t size : {1, 2, 4, 8}) {
@@ -210,7 +209,7 @@ std::int64_t fastest_micro_batch(const Scenario& scenario, Recompute recompute,
     Scenario candidate = with(scenario, recompute, size);
     if (size > 1 && !fits(candidate)) break;
     candidate.run.ignore_memory = true;
-    const Duration step = sim::simulate(candidate).step_time;
+    const Duration step = session.step(candidate).step_time;
     if (size == 1 || step < least) best = size, least = step;
   }
   return best;
@@ -227,11 +226,18 @@ std::int64_t largest_micro_batch(const Scenario& scenario, Recompute recompute,
   return best;
 }
 
+struct Choice {
+  std::optional<Recompute> recompute;  // none: open
+  std::int64_t selective_every = 1;
+  std::optional<std::int64_t> micro_batch;
+  std::int64_t sequences = 1;  // of a replica and step
+};
+
 /// What the row leaves open is chosen as its users would: the least recompute that fits, then the
 /// largest micro-batch that fits.
-void choose(Scenario& scenario, std::optional<Recompute> recompute, std::int64_t selective_every,
-            std::optional<std::int64_t> micro_batch, std::int64_t sequences,
-            std::vector<std::string>& assumed) {
+void choose(Scenario& scenario, const Choice& choice, std::vector<std::string>& assumed,
+            sim::Session& session) {
+  auto [recompute, selective_every, micro_batch, sequences] = choice;
   constexpr std::array<Recompute, 3> by_cost = {Recompute::none, Recompute::selective,
                                                 Recompute::full};
   if (recompute == Recompute::selective && selective_every > 1) {
@@ -264,7 +270,7 @@ void choose(Scenario& scenario, std::optional<Recompute> recompute, std::int64_t
   }
   if (!micro_batch) {
     const bool pipeline = scenario.plan.pipeline > 1;
-    micro_batch = pipeline ? fastest_micro_batch(scenario, *recompute, sequences)
+    micro_batch = pipeline ? fastest_micro_batch(scenario, *recompute, sequences, session)
                            : largest_micro_batch(scenario, *recompute, sequences);
     assumed.push_back(fmt::format("micro-batch {}, the {} that fits", *micro_batch,
                                   pipeline ? "fastest" : "largest"));
@@ -310,10 +316,10 @@ RowScope scope_of(const PublishedRow& row) {
   return out;
 }
 
-ScenarioMaker::ScenarioMaker(const sim::Catalogue& catalogue)
-    : catalogue_(catalogue),
-      defaults_(PublishedDefaults::standard()),
-      models_(catalogue.directory() + "/../validate/published_models.toml") {}
+ScenarioMaker::ScenarioMaker(sim::Session& session)
+    : session_(session),
+      defaults_(PublishedDefaults::standard(session.catalogue())),
+      models_(session.catalogue().directory() + "/../validate/published_models.toml") {}
 
 RowScenario ScenarioMaker::scenario_of(const PublishedRow& row, const std::string& where) const {
   RowScenario out;
@@ -340,7 +346,7 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   out.assumed = model.assumed;
   if (!cluster.assumption.empty()) out.assumed.push_back(cluster.assumption);
 
-  const std::int64_t gpus_per_node = catalogue_.node(cluster.node).gpus;
+  const std::int64_t gpus_per_node = session_.catalogue().node(cluster.node).gpus;
   const std::int64_t model_ranks = degree(row.tp) * degree(row.pp) * degree(row.cp);
   if (*row.gpus % model_ranks != 0)
     throw Refused{"tensor x pipeline x context do not divide the GPUs"};
@@ -372,10 +378,11 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   document.set("software", software.take());
   document.set("noise", noise_of_fleets(where));
 
-  Scenario scenario = sim::read_scenario(document, catalogue_);
-  choose(scenario, recompute_of(row, framework, scenario, micro_batch.value_or(1)),
-         framework.selective_every, micro_batch ? micro_batch : framework.micro_batch, sequences,
-         out.assumed);
+  Scenario scenario = sim::read_scenario(document, session_.catalogue());
+  choose(scenario,
+         {recompute_of(row, framework, scenario, micro_batch.value_or(1)),
+          framework.selective_every, micro_batch ? micro_batch : framework.micro_batch, sequences},
+         out.assumed, session_);
   scenario.run.ignore_memory = true;
   out.document = sim::resolved_document(scenario);
   out.scenario = std::move(scenario);

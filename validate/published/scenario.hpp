@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/run/session.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "validate/published/defaults.hpp"
@@ -30,7 +31,7 @@ RowScope scope_of(const PublishedRow& row);
 
 class ScenarioMaker {
  public:
-  explicit ScenarioMaker(const sim::Catalogue& catalogue);
+  explicit ScenarioMaker(sim::Session& session);
 
   /// Never throws for a row; `where` names it in messages.
   RowScenario scenario_of(const PublishedRow& row, const std::string& where) const;
@@ -38,7 +39,7 @@ class ScenarioMaker {
  private:
   void make(const PublishedRow& row, const std::string& where, RowScenario& out) const;
 
-  const sim::Catalogue& catalogue_;
+  sim::Session& session_;
   PublishedDefaults defaults_;
   PublishedModels models_;
 };

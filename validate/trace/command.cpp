@@ -49,12 +49,12 @@ Inputs read_inputs(const std::vector<std::string>& files) {
   return out;
 }
 
-sim::Scenario scenario_of(const std::string& path) {
+sim::Scenario scenario_of(const std::string& path, const sim::Catalogue& catalogue) {
   const sim::Study study = sim::read_study(sim::read_toml_file(path));
   if (study.num_points() != 1)
     throw InputError(path, fmt::format("is a sweep of {} points", study.num_points()),
                      "a trace is of one run: write its scenario");
-  return sim::read_scenario(study.document_of(study.point(0)), sim::Catalogue::standard());
+  return sim::read_scenario(study.document_of(study.point(0)), catalogue);
 }
 
 /// "NVIDIA H100 80GB HBM3" as "NVIDIA-H100-80GB-HBM3": names of the catalogue have words too.
@@ -120,14 +120,15 @@ std::optional<double> limit_of(const sim::Arguments& arguments) {
   return *value / 100;
 }
 
-TraceComparison compare(const Inputs& inputs, const sim::Arguments& arguments) {
+TraceComparison compare(const Inputs& inputs, const sim::Arguments& arguments,
+                        sim::Session& session) {
   const std::optional<std::int64_t> skip = skip_of(arguments);
   MeasuredStep measured;
   if (!inputs.traces.empty()) measured = measure_traces(inputs.traces, skip);
   for (const StepLog& log : inputs.logs) add_log(measured, measure_log(log, skip));
 
   const std::string file = arguments.get("scenario");
-  SimulatedStep simulated = simulate_breakdown(scenario_of(file));
+  SimulatedStep simulated = simulate_breakdown(scenario_of(file, session.catalogue()), session);
   const sim::Scenario& s = simulated.report.scenario;
   complete(measured.mean,
            static_cast<double>(s.global_batch * s.batch.sequence) / static_cast<double>(s.gpus));
@@ -154,12 +155,14 @@ const sim::Verb trace_verb{
     options,
     "stepcast validate trace rank0.json.gz rank1.json.gz --scenario run.toml"};
 
-int run_trace(const sim::Arguments& arguments) {
+int run_trace(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
   if (arguments.positional().empty()) throw sim::UsageError("which files?", trace_verb.example);
   if (!arguments.has("scenario"))
     throw sim::UsageError("which scenario was run? --scenario FILE.toml", trace_verb.example);
   const std::optional<double> limit = limit_of(arguments);
-  const TraceComparison comparison = compare(read_inputs(arguments.positional()), arguments);
+  sim::Session session(catalogue);
+  const TraceComparison comparison =
+      compare(read_inputs(arguments.positional()), arguments, session);
   std::fputs(
       (arguments.has("json") ? trace_json(comparison) + "\n" : trace_text(comparison)).c_str(),
       stdout);

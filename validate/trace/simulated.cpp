@@ -1,52 +1,11 @@
 #include "validate/trace/simulated.hpp"
 
-#include <memory>
+#include <map>
 
-#include "sim/kernels/calibrated_kernels.hpp"
-#include "sim/network/host/network.hpp"
-#include "sim/network/nccl/network.hpp"
-#include "sim/run/simulate.hpp"
-#include "sim/run/step_system.hpp"
-#include "sim/scenario/catalogue.hpp"
 #include "sim/study/answer.hpp"
-#include "sim/tables/calibration_table.hpp"
-#include "topology/router.hpp"
-#include "workloads/step/step_program.hpp"
 
 namespace stepcast::validate {
 namespace {
-
-/// The step's program bound to times, as simulate() binds it.
-struct Bound {
-  workloads::StepProgram program;
-  engine::System system;
-};
-
-std::unique_ptr<sim::NetworkModel> network_of(const sim::Scenario& s,
-                                              const topology::Cluster& cluster,
-                                              const topology::Router& router,
-                                              const sim::CalibrationTable& table) {
-  if (s.node.gpu.architecture == topology::Architecture::host)
-    return std::make_unique<sim::HostNetwork>(s.node.gpu, table.collectives, s.origin);
-  return std::make_unique<sim::NcclNetwork>(
-      cluster, router,
-      sim::nccl_tuning_of(sim::Catalogue::standard().directory() + "/nccl", s.nccl, s.origin),
-      table.collectives, s.nccl_overrides);
-}
-
-Bound bind(const sim::Scenario& s) {
-  const auto cluster = topology::Cluster::build(s.node, s.nodes, s.fabric, s.origin);
-  const topology::StaticRouter router(cluster);
-  const sim::CalibrationTable table = sim::read_calibrations(s.tables);
-  const auto network = network_of(s, cluster, router, table);
-  const sim::CalibratedKernels kernels(table, s.node.gpu, s.software);
-  Bound out;
-  out.program = workloads::make_step_program(s.model, s.plan, s.batch, s.precision, s.software);
-  out.system =
-      sim::make_step_system(s, out.program, sim::Layouts(cluster, *network), kernels, *network)
-          .system;
-  return out;
-}
 
 /// A rank that plays the role; every role has as many.
 std::size_t player_of(const engine::System& system, std::size_t role) {
@@ -62,8 +21,8 @@ Duration time_alone(const engine::System& system, const engine::Instruction& i, 
   return to_duration(transfer.bytes / transfer.cap.value);
 }
 
-void tally(const Bound& bound, StepBreakdown& out) {
-  const engine::System& system = bound.system;
+void tally(const sim::BoundStep& bound, StepBreakdown& out) {
+  const engine::System& system = bound.step.system;
   const double share = 1.0 / static_cast<double>(system.roles.size());
   std::map<TraceKind, double> kernel_s;
   std::map<workloads::CollectiveKind, double> collective_s;
@@ -87,8 +46,8 @@ void tally(const Bound& bound, StepBreakdown& out) {
   for (const auto& [kind, s] : collective_s) out.collectives[kind].duration = to_duration(s);
 }
 
-sim::StepReport step_of(const sim::Scenario& scenario) {
-  const sim::Answer answer = sim::answer(scenario, {sim::simulate, sim::simulate_collective});
+sim::StepReport step_of(const sim::Scenario& scenario, sim::Session& session) {
+  const sim::Answer answer = sim::answer(scenario, simulator_of(session));
   if (const auto* report = std::get_if<sim::StepReport>(&answer)) return *report;
   if (const auto* refused = std::get_if<sim::Refused>(&answer))
     throw NoFeasiblePlan(refused->reason);
@@ -97,9 +56,9 @@ sim::StepReport step_of(const sim::Scenario& scenario) {
 
 }  // namespace
 
-SimulatedStep simulate_breakdown(sim::Scenario scenario) {
+SimulatedStep simulate_breakdown(sim::Scenario scenario, sim::Session& session) {
   scenario.run.ignore_memory = true;
-  SimulatedStep out{step_of(scenario), {}};
+  SimulatedStep out{step_of(scenario, session), {}};
   const sim::StepReport& report = out.report;
   out.mean.step = report.step_time;
   out.mean.tokens_per_second_per_gpu =
@@ -111,7 +70,7 @@ SimulatedStep simulate_breakdown(sim::Scenario scenario) {
   out.mean.exposed = report.exposed.total() + report.bubble + report.wait;
   out.mean.idle = report.host;
   out.mean.memory = report.memory.total();
-  tally(bind(report.scenario), out.mean);
+  tally(session.bound_step(report.scenario), out.mean);
   return out;
 }
 

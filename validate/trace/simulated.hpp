@@ -1,8 +1,7 @@
 // The simulated step of a scenario in the quantities of a trace.
 #pragma once
 
-#include "sim/run/step_report.hpp"
-#include "sim/scenario/scenario.hpp"
+#include "sim/run/session.hpp"
 #include "validate/trace/breakdown.hpp"
 
 namespace stepcast::validate {
@@ -13,6 +12,6 @@ struct SimulatedStep {
 };
 
 /// Memory refuses nothing: the run that it stands beside was possible.
-SimulatedStep simulate_breakdown(sim::Scenario scenario);
+SimulatedStep simulate_breakdown(sim::Scenario scenario, sim::Session& session);
 
 }  // namespace stepcast::validate

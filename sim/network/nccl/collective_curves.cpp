@@ -149,12 +149,13 @@ std::optional<std::pair<CurvePoint, CurvePoint>> CollectiveCurve::hole_at(Bytes 
 }
 
 CollectiveCurves::CollectiveCurves(const std::vector<CollectiveRow>& rows,
-                                   const topology::NodeSpec& node) {
+                                   const topology::NodeSpec& node,
+                                   const MeasurementConstants& measuring) {
   std::map<RunKey, CollectiveCurve> runs;
   for (const CollectiveRow& row : rows) {
     const auto kind = collective_kind(row);
     if (!kind || !applies(row, node) || !readable(row, *kind)) continue;
-    const auto duration = device_time(row, network_constants().measurement);
+    const auto duration = device_time(row, measuring);
     if (!duration) continue;
     CollectiveCurve& curve = runs[key_of(row, *kind)];
     curve.gpu = row.gpu;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/network/constants.hpp"
 #include "sim/network/model.hpp"
 #include "sim/tables/calibration_table.hpp"
 #include "topology/specs.hpp"
@@ -48,7 +49,8 @@ class CollectiveCurves {
   /// Keeps the rows of this GPU family, of confidence high or medium and, across nodes, measured on
   /// this node's kind of network with its bandwidth, less what the way of measuring adds. Later
   /// rows of a table win only by being of the very GPU, or by more sizes.
-  CollectiveCurves(const std::vector<CollectiveRow>& rows, const topology::NodeSpec& node);
+  CollectiveCurves(const std::vector<CollectiveRow>& rows, const topology::NodeSpec& node,
+                   const MeasurementConstants& measuring);
 
   const CollectiveCurve* find(workloads::CollectiveKind, const GroupShape&,
                               bool fp8_sums = false) const;

@@ -45,11 +45,12 @@ struct CollectiveTimes::Modelled {
   NcclTime time;
 };
 
-CollectiveTimes::CollectiveTimes(topology::NodeSpec node, NcclTuning tuning,
+CollectiveTimes::CollectiveTimes(topology::NodeSpec node, NcclFacts nccl,
                                  const std::vector<CollectiveRow>& rows, NcclOverrides overrides)
     : node_(std::move(node)),
-      tuning_(std::move(tuning)),
-      curves_(rows, node_),
+      tuning_(std::move(nccl.tuning)),
+      constants_(std::move(nccl.constants)),
+      curves_(rows, node_, constants_.measurement),
       overrides_(std::move(overrides)) {}
 
 CollectiveTimes::Modelled CollectiveTimes::model(const NcclCall& call,
@@ -58,11 +59,12 @@ CollectiveTimes::Modelled CollectiveTimes::model(const NcclCall& call,
   const NcclMachine limited = limited_machine(machine, tuning_, overrides_);
   if (runs_on_copy_engines(tuning_, machine, kind, overrides_)) {
     // Every member copies its share to every other one, in AllGather as in AlltoAll.
-    const NcclTime time = point_to_point_time(limited, CollectiveKind::all_to_all, bytes);
+    const NcclTime time =
+        point_to_point_time(limited, CollectiveKind::all_to_all, bytes, constants_);
     return {{Algorithm::copy_engine, Protocol::simple, time.total(), time.bandwidth}, time};
   }
   if (!has_choice(kind)) {
-    NcclTime time = point_to_point_time(limited, kind, bytes);
+    NcclTime time = point_to_point_time(limited, kind, bytes, constants_);
     const double planned = static_cast<double>(point_to_point_channels(machine));
     const double share = static_cast<double>(point_to_point_ctas(machine, overrides_)) / planned;
     if (share < 1.0) {
@@ -74,7 +76,7 @@ CollectiveTimes::Modelled CollectiveTimes::model(const NcclCall& call,
   // NCCL plans with all channels that its search found, whatever limits the CTAs afterwards.
   const NcclOption option = nccl_choice(tuning_, machine, call, overrides_);
   const NcclOption running = nccl_option(tuning_, limited, call, option.algorithm, option.protocol);
-  return {option, nccl_time(tuning_, limited, kind, bytes, running)};
+  return {option, nccl_time(tuning_, limited, kind, bytes, running, constants_)};
 }
 
 std::int64_t CollectiveTimes::ctas_of(const NcclCall& call, const NcclMachine& machine,
@@ -261,9 +263,9 @@ NcclOverrides with_sharp(NcclOverrides overrides, const topology::Cluster& clust
 }  // namespace
 
 NcclNetwork::NcclNetwork(const topology::Cluster& cluster, const topology::Router& router,
-                         NcclTuning tuning, const std::vector<CollectiveRow>& rows,
+                         NcclFacts nccl, const std::vector<CollectiveRow>& rows,
                          NcclOverrides overrides)
-    : times_(cluster.node(), std::move(tuning), rows, with_sharp(std::move(overrides), cluster)),
+    : times_(cluster.node(), std::move(nccl), rows, with_sharp(std::move(overrides), cluster)),
       paths_(cluster, router),
       loads_(cluster, router) {}
 

@@ -18,7 +18,7 @@ namespace stepcast::sim {
 /// Times of collectives over groups of any shape on nodes of one kind; needs no cluster.
 class CollectiveTimes {
  public:
-  CollectiveTimes(topology::NodeSpec node, NcclTuning tuning,
+  CollectiveTimes(topology::NodeSpec node, NcclFacts nccl,
                   const std::vector<CollectiveRow>& rows = {}, NcclOverrides overrides = {});
 
   CollectiveTime time_of(const NcclCall&, const GroupShape&) const;
@@ -43,6 +43,7 @@ class CollectiveTimes {
 
   topology::NodeSpec node_;
   NcclTuning tuning_;
+  NetworkConstants constants_;
   CollectiveCurves curves_;
   NcclOverrides overrides_;
 };
@@ -50,7 +51,7 @@ class CollectiveTimes {
 /// `cluster` and `router` are borrowed.
 class NcclNetwork final : public NetworkModel {
  public:
-  NcclNetwork(const topology::Cluster& cluster, const topology::Router& router, NcclTuning tuning,
+  NcclNetwork(const topology::Cluster& cluster, const topology::Router& router, NcclFacts nccl,
               const std::vector<CollectiveRow>& rows = {}, NcclOverrides overrides = {});
 
   CollectiveTime time_of(workloads::CollectiveKind, Bytes, workloads::Dtype,

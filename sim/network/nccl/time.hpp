@@ -21,6 +21,12 @@
 
 namespace stepcast::sim {
 
+/// What is known of NCCL and its hardware: how one version chooses, how long its work takes.
+struct NcclFacts {
+  NcclTuning tuning;
+  NetworkConstants constants;
+};
+
 /// start + hops + fill + transfer is the time.
 struct NcclTime {
   Duration start{};  // of the kernel, and the protocol's own first exchange
@@ -39,11 +45,11 @@ struct NcclTime {
 
 /// Of a collective that NCCL chooses an algorithm for.
 NcclTime nccl_time(const NcclTuning&, const NcclMachine&, workloads::CollectiveKind, Bytes,
-                   const NcclOption&, const NetworkConstants& = network_constants());
+                   const NcclOption&, const NetworkConstants&);
 
 /// Send/receive and AlltoAll, which have no choice.
 NcclTime point_to_point_time(const NcclMachine&, workloads::CollectiveKind, Bytes,
-                             const NetworkConstants& = network_constants());
+                             const NetworkConstants&);
 
 /// HBM traffic of one member during the whole collective, reads and writes.
 Bytes memory_traffic(workloads::CollectiveKind, Algorithm, std::int64_t ranks, Bytes);

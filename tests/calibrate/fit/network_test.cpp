@@ -6,6 +6,7 @@
 #include "engine/check.hpp"
 #include "sim/network/measured_time.hpp"
 #include "sim/network/nccl/network.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::calibrate;
@@ -14,7 +15,7 @@ namespace {
 
 /// Rows that the model itself would have measured with these constants, with relative noise.
 std::vector<sim::CollectiveRow> made_with(const sim::NetworkConstants& truth, double noise) {
-  const sim::Catalogue catalogue = sim::Catalogue::standard();
+  const sim::Catalogue& catalogue = stepcast::catalogue();
   const CollectiveCases cases(catalogue);
   const sim::NcclTuning tuning = sim::nccl_tuning_of(catalogue.directory() + "/nccl", "2.20");
   std::mt19937_64 random(7);
@@ -51,12 +52,12 @@ double after(const NetworkFit& fit, const std::string& name) {
 }  // namespace
 
 TEST_CASE("a fit finds the constants that made the rows") {
-  sim::NetworkConstants truth = sim::network_constants();
+  sim::NetworkConstants truth = catalogue().network_constants();
   truth.generation[1].start = to_duration(17e-6);
   truth.generation[1].ring_step = to_duration(6e-6);
   truth.generation[1].ring_simple = 0.9;
   const NetworkFit fit =
-      fit_network(made_with(truth, 0.0), sim::Catalogue::standard(), sim::network_constants());
+      fit_network(made_with(truth, 0.0), catalogue(), catalogue().network_constants());
   CHECK(fit.objective_after < 0.1 * fit.objective_before);
   CHECK(after(fit, "ampere.start") == Approx(17).epsilon(0.05));
   CHECK(after(fit, "ampere.ring_step") == Approx(6).epsilon(0.1));
@@ -64,35 +65,35 @@ TEST_CASE("a fit finds the constants that made the rows") {
 }
 
 TEST_CASE("noise of 5 % moves constants little, and constants without rows not at all") {
-  sim::NetworkConstants truth = sim::network_constants();
+  sim::NetworkConstants truth = catalogue().network_constants();
   truth.generation[1].ring_simple = 0.9;
   const NetworkFit fit =
-      fit_network(made_with(truth, 0.05), sim::Catalogue::standard(), sim::network_constants());
+      fit_network(made_with(truth, 0.05), catalogue(), catalogue().network_constants());
   CHECK(after(fit, "ampere.ring_simple") == Approx(0.9).epsilon(0.08));
-  CHECK(fit.constants.generation[2].ring_step == sim::network_constants().generation[2].ring_step);
+  CHECK(fit.constants.generation[2].ring_step ==
+        catalogue().network_constants().generation[2].ring_step);
   CHECK(fit.objective_after < 0.06);
   for (const FittedConstant& c : fit.fitted)
     if (c.name == "hopper.ring_step") CHECK(c.held);
 }
 
 TEST_CASE("no constant leaves what wires can carry") {
-  auto rows = made_with(sim::network_constants(), 0.0);
+  auto rows = made_with(catalogue().network_constants(), 0.0);
   for (sim::CollectiveRow& row : rows) row.duration = row.duration / 3;  // faster than NVLink
-  const NetworkFit fit = fit_network(rows, sim::Catalogue::standard(), sim::network_constants());
+  const NetworkFit fit = fit_network(rows, catalogue(), catalogue().network_constants());
   CHECK(after(fit, "ampere.ring_simple") <= 1.25 + 1e-9);
   CHECK(after(fit, "ampere.start") >= 0.0);
 }
 
 TEST_CASE("rows without a machine cannot be fitted") {
-  auto rows = made_with(sim::network_constants(), 0.0);
+  auto rows = made_with(catalogue().network_constants(), 0.0);
   for (sim::CollectiveRow& row : rows) row.gpu = "MI300X";
-  CHECK_THROWS_AS(fit_network(rows, sim::Catalogue::standard(), sim::network_constants()),
-                  InputError);
+  CHECK_THROWS_AS(fit_network(rows, catalogue(), catalogue().network_constants()), InputError);
 }
 
 TEST_CASE("a row that cannot be predicted says why") {
-  const CollectiveCases cases(sim::Catalogue::standard());
-  sim::CollectiveRow row = made_with(sim::network_constants(), 0.0).front();
+  const CollectiveCases cases(catalogue());
+  sim::CollectiveRow row = made_with(catalogue().network_constants(), 0.0).front();
   const auto why = [&] {
     try {
       cases.case_of(row);
@@ -113,8 +114,8 @@ TEST_CASE("a row that cannot be predicted says why") {
 }
 
 TEST_CASE("a row's network picks the node: AWS's for EFA, the DGX for InfiniBand") {
-  const CollectiveCases cases(sim::Catalogue::standard());
-  sim::CollectiveRow row = made_with(sim::network_constants(), 0.0).front();
+  const CollectiveCases cases(catalogue());
+  sim::CollectiveRow row = made_with(catalogue().network_constants(), 0.0).front();
   row.nodes = 2;
   row.ranks = 16;
   row.fabric = "efa";

@@ -7,6 +7,7 @@
 #include "sim/network/nccl/choice.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "tests/calibrate/mutations.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::calibrate;
@@ -15,7 +16,7 @@ using Catch::Contains;
 namespace {
 
 struct Machine {
-  sim::Catalogue catalogue = sim::Catalogue::standard();
+  const sim::Catalogue& catalogue = stepcast::catalogue();
   std::string directory = catalogue.directory() + "/nccl";
   topology::NodeSpec node = catalogue.node(sim::toml_text("dgx-h100", "test"));
 };

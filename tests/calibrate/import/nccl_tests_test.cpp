@@ -7,6 +7,7 @@
 #include "sim/scenario/catalogue.hpp"
 #include "tests/calibrate/catalogue_gpus.hpp"
 #include "tests/calibrate/mutations.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::calibrate;
@@ -165,7 +166,7 @@ TEST_CASE("a log that contradicts itself or was cut is refused with its line") {
 }
 
 TEST_CASE("an imported log is the measured curve of its shape, also against published ones") {
-  topology::NodeSpec node = sim::Catalogue::standard().node(sim::toml_text("dgx-h100", "test"));
+  topology::NodeSpec node = catalogue().node(sim::toml_text("dgx-h100", "test"));
   sim::CalibrationTable mine;
   mine.collectives = rows_of("all_gather_h100_2x8.log", infiniband());
   sim::CalibrationTable published =
@@ -182,7 +183,8 @@ TEST_CASE("an imported log is the measured curve of its shape, also against publ
     published.collectives.push_back(row);
   }
   const auto both = sim::merge(published, mine);
-  const sim::CollectiveCurves curves(both.collectives, node);
+  const sim::CollectiveCurves curves(both.collectives, node,
+                                     catalogue().network_constants().measurement);
   const auto* curve = curves.find(workloads::CollectiveKind::all_gather,
                                   {.ranks = 16, .nodes = 2, .ranks_per_node = 8});
   REQUIRE(curve != nullptr);

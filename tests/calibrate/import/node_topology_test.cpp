@@ -6,6 +6,7 @@
 #include "calibrate/import/topology_xml.hpp"
 #include "sim/network/search/graph.hpp"
 #include "tests/calibrate/mutations.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::calibrate;
@@ -13,11 +14,6 @@ using namespace stepcast::literals;
 using Catch::Contains;
 
 namespace {
-
-const sim::Catalogue& catalogue() {
-  static const sim::Catalogue all = sim::Catalogue::standard();
-  return all;
-}
 
 std::string toml_of(const NodeTopology& topology, const std::string& gpu, Ignored& ignored) {
   const NodeImport import{.name = "mine", .gpu = gpu, .date = "2026-11-21", .node_bandwidth = {}};

@@ -1,4 +1,5 @@
 #include "calibrate/report/gpu_report.hpp"
+#include "tests/session.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -44,7 +45,7 @@ TEST_CASE("a measured product is set against the published one of its shape and 
                    product("H100-SXM5-80GB", 8192, 718.2, "heuristic")};
   published.gemm = {product("H100-SXM5-80GB", 4096, 800, ""),
                     product("A100-SXM4-80GB", 4096, 250, "")};
-  const std::string text = gpu_report(measured, published);
+  const std::string text = gpu_report(measured, published, session());
   CHECK_THAT(text, Contains("measured over published: 1 rows, median 0.75"));
   CHECK_THAT(text, Contains("best of eight over the first proposal: 1 rows, median 1.1"));
   CHECK_THAT(text, Contains("718 TFLOP/s, 0.900 of 798"));
@@ -57,7 +58,8 @@ TEST_CASE("forward and backward together take the time of both") {
                         attention("own_flash", "backward", 250)};
   published.attention = {attention("flash2", "forward_backward", 294),
                          attention("flash3", "forward_backward", 500)};
-  CHECK_THAT(gpu_report(measured, published), Contains("272") && Contains("0.93 of 294"));
+  CHECK_THAT(gpu_report(measured, published, session()),
+             Contains("272") && Contains("0.93 of 294"));
 }
 
 TEST_CASE("memory-bound kernels are set against the fastest copy, by their largest size") {
@@ -74,18 +76,18 @@ TEST_CASE("memory-bound kernels are set against the fastest copy, by their large
   measured.elementwise = {row};
   row.bytes = Bytes(1'000'000);
   measured.elementwise.push_back(row);
-  CHECK_THAT(gpu_report(measured, {}), Contains("2700 GB/s") && Contains("90.0 %"));
+  CHECK_THAT(gpu_report(measured, {}, session()), Contains("2700 GB/s") && Contains("90.0 %"));
 }
 
 TEST_CASE("an empty table has an empty report, not a division by zero") {
-  CHECK_THAT(gpu_report({}, {}), Contains("no published row"));
+  CHECK_THAT(gpu_report({}, {}, session()), Contains("no published row"));
 }
 
 TEST_CASE("a launch stands beside what the catalogue's software pays for one") {
   sim::CalibrationTable measured;
   measured.launches = {{"H100-SXM5-80GB", "kernel", Duration(2'500'000), {}, {}}};
   CHECK_THAT(
-      gpu_report(measured, {}),
+      gpu_report(measured, {}, session()),
       Contains("launch of a kernel: 2.5 us; the host's work for it") && Contains("pytorch-fsdp2 "));
 }
 
@@ -104,9 +106,9 @@ TEST_CASE("a measured overlap stands beside the simulator's stretch") {
   row.collective_alone = row.collective_beside = Duration(300'000'000);
   sim::CalibrationTable measured;
   measured.overlaps = {row};
-  const std::string text = gpu_report(measured, {});
+  const std::string text = gpu_report(measured, {}, session());
   CHECK_THAT(text, Contains("1.143 times as long") &&
                        (Contains("stretch: 1.125)") || Contains("stretch: 1.188)")));
   measured.overlaps[0].gpu = "Unheard-Of";
-  CHECK(gpu_report(measured, {}).find("stretch") == std::string::npos);
+  CHECK(gpu_report(measured, {}, session()).find("stretch") == std::string::npos);
 }

@@ -12,6 +12,7 @@
 #include "sim/kernels/kernel_names.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::calibrate;
@@ -19,7 +20,7 @@ using namespace stepcast::calibrate;
 namespace {
 
 sim::Scenario scenario(const std::string& text) {
-  return sim::read_scenario(sim::read_toml(text, "test.toml"), sim::Catalogue::standard());
+  return sim::read_scenario(sim::read_toml(text, "test.toml"), catalogue());
 }
 
 const char* const two_gpus = R"(
@@ -151,28 +152,28 @@ TEST_CASE("a size alone gets neighbours, so that it is a curve") {
 
 TEST_CASE("points of a sweep share their tasks") {
   const std::string twice = std::string(STEPCAST_SOURCE_DIR) + "/scenarios/weak_scaling.toml";
-  const auto points = scenarios_in({twice});
+  const auto points = scenarios_in({twice}, catalogue());
   CHECK(points.size() > 3);
   const JobList all = jobs_of(points, {.gpu = true, .ranks = 1});
   std::set<std::string> texts;
   for (const Job& job : all.jobs) CHECK(texts.insert(to_text(job)).second);
   CHECK(!of_kind<GemmTask>(all).empty());
-  CHECK(jobs_of(scenarios_in({twice, twice}), {.gpu = true, .ranks = 1}).jobs.size() ==
+  CHECK(jobs_of(scenarios_in({twice, twice}, catalogue()), {.gpu = true, .ranks = 1}).jobs.size() ==
         all.jobs.size());
 }
 
 TEST_CASE("every shipped scenario can be listed") {
   for (const char* name : {"weak_scaling", "strong_scaling", "model_parallel_256", "collectives",
                            "hardware_generations", "context_lengths", "model_sizes"}) {
-    const auto points =
-        scenarios_in({std::string(STEPCAST_SOURCE_DIR) + "/scenarios/" + name + ".toml"});
+    const auto points = scenarios_in(
+        {std::string(STEPCAST_SOURCE_DIR) + "/scenarios/" + name + ".toml"}, catalogue());
     INFO(name);
     CHECK(!jobs_of(points, {.gpu = true, .ranks = 8}).jobs.empty());
   }
 }
 
 TEST_CASE("the grid holds the published shapes of Llama-2, each job once") {
-  const JobList list = jobs_of(grid_for("cuda", false), {.gpu = true, .ranks = 8});
+  const JobList list = jobs_of(grid_for("cuda", false), {.gpu = true, .ranks = 8}, catalogue());
   const auto gemms = of_kind<GemmTask>(list);
   const auto has = [&](std::int64_t n, std::int64_t k) {
     return std::any_of(gemms.begin(), gemms.end(),
@@ -186,7 +187,7 @@ TEST_CASE("the grid holds the published shapes of Llama-2, each job once") {
   std::set<std::string> texts;
   for (const Job& job : list.jobs) CHECK(texts.insert(to_text(job)).second);
   CHECK(list.jobs.size() > 500);
-  const JobList quick = jobs_of(grid_for("host", true), {.gpu = false, .ranks = 2});
+  const JobList quick = jobs_of(grid_for("host", true), {.gpu = false, .ranks = 2}, catalogue());
   CHECK(quick.jobs.size() < 150);
   CHECK(of_kind<OverlapTask>(quick).empty());
 }

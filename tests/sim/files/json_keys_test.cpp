@@ -6,9 +6,9 @@
 #include <string>
 
 #include "sim/report/json.hpp"
-#include "sim/run/simulate.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;
@@ -47,12 +47,11 @@ void add_paths(const json& object, const std::string& prefix, std::set<std::stri
 }
 
 std::set<std::string> keys_of(const std::string& point) {
-  static const Catalogue catalogue(source + "/scenarios");
   const Study study =
       read_study(read_toml_file(source + "/scenarios/" + point.substr(0, point.find(' '))));
   const SweepPoint at = study.point(point.ends_with("first") ? 0 : study.num_points() - 1);
   const Answer one =
-      answer(read_scenario(study.document_of(at), catalogue), {simulate, simulate_collective});
+      answer(read_scenario(study.document_of(at), catalogue()), simulator_of(session()));
   std::set<std::string> paths;
   add_paths(json::parse(to_json(one)), "", paths);
   return paths;

@@ -1,6 +1,8 @@
 #include "sim/files/toml_table.hpp"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "engine/check.hpp"
@@ -147,4 +149,28 @@ TEST_CASE("every key must be asked for, and every value have its type and range"
   CHECK_THAT(with("x = 1e300", number), Contains("not a usable number"));
   CHECK_THAT(with("x = -1", number), Contains("negative"));
   CHECK_THAT(with("x = \"1\"", number), Contains("must be a number"));
+}
+
+TEST_CASE("a plain key above the first table can be read without the rest") {
+  const std::string text =
+      "# version = \"no\"\nname = \"a\" # of the file\nname2 = \"b\"\n[t]\nin = \"c\"\n";
+  CHECK(peek_text(text, "name") == "a");
+  CHECK(peek_text(text, "name2") == "b");
+  for (const char* key : {"version", "in", "nam", "none"}) CHECK_FALSE(peek_text(text, key));
+  CHECK_FALSE(peek_text("name = \"a\\u0041\"\n", "name"));
+  CHECK_FALSE(peek_text("name = 3\n", "name"));
+  CHECK_FALSE(peek_text("note = \"\"\"\nname = \"in a text\"\n\"\"\"\nname = \"a\"\n", "name"));
+}
+
+TEST_CASE("a file of any size up to the limit is read whole, a pipe too") {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / "stepcast_sizes.toml").string();
+  for (const std::size_t size :
+       {1UL, 16'383UL, 16'384UL, 16'385UL, 1'000'000UL, (4UL << 20) - 20}) {
+    std::ofstream(path) << "a = \"" << std::string(size, 'x') << "\"\n";
+    CHECK(read_toml_file(path).find("a")->text()->size() == size);
+  }
+  std::ofstream(path) << "a = \"" << std::string(4 << 20, 'x') << "\"\n";
+  CHECK_THROWS_WITH(read_toml_file(path), Catch::Contains("larger than 4 MiB"));
+  std::filesystem::remove(path);
 }

@@ -7,6 +7,7 @@
 
 #include "engine/check.hpp"
 #include "sim/scenario/catalogue.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;
@@ -16,7 +17,7 @@ using topology::Network;
 namespace {
 
 std::string shipped() {
-  std::ifstream file(Catalogue::standard().directory() + "/network/fitted.toml");
+  std::ifstream file(catalogue().directory() + "/network/fitted.toml");
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
@@ -45,7 +46,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }  // namespace
 
 TEST_CASE("the shipped constants are physical") {
-  const NetworkConstants& c = network_constants();
+  const NetworkConstants& c = catalogue().network_constants();
   for (const GenerationConstants& g : c.generation) {
     CHECK(g.start > Duration(0));
     // NCCL plans NVLink at four fifths of what it carries.
@@ -65,7 +66,7 @@ TEST_CASE("the shipped constants are physical") {
 }
 
 TEST_CASE("what comes after Hopper runs with Hopper's constants") {
-  const NetworkConstants& c = network_constants();
+  const NetworkConstants& c = catalogue().network_constants();
   CHECK(&c.of(Architecture::blackwell) == &c.of(Architecture::hopper));
 }
 

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "sim/network/nccl/network.hpp"
+#include "tests/session.hpp"
 #include "tests/sim/collective_rows.hpp"
 #include "topology/cluster.hpp"
 
@@ -29,9 +30,7 @@ constexpr CollectiveKind kinds[] = {AR,
                                     CollectiveKind::all_to_all,
                                     CollectiveKind::send_receive};
 
-NcclTuning tuning(const std::string& version = "2.20") {
-  return nccl_tuning_of(STEPCAST_SOURCE_DIR "/scenarios/nccl", version);
-}
+const NcclFacts& tuning(const std::string& version = "2.20") { return catalogue().nccl(version); }
 GroupShape whole_nodes(std::int64_t nodes) { return {8 * nodes, nodes, 8, 1}; }
 
 std::vector<CollectiveRow> all_rows() {
@@ -193,7 +192,7 @@ TEST_CASE("the latency of a ring AllGather grows with its steps, up to 4,096 GPU
   };
   const double per_node = (latency(128) - latency(64)) / 64;
   CHECK(latency(512) - latency(256) == Approx(256 * per_node).epsilon(0.01));
-  const NetworkConstants& c = network_constants();
+  const NetworkConstants& c = catalogue().network_constants();
   const double between =
       14e-6 * 1.4 + seconds(c.extra_hop(topology::Network::infiniband, Architecture::hopper));
   CHECK(per_node ==

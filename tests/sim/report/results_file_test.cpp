@@ -8,8 +8,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "sim/files/hdf5_file.hpp"
 #include "sim/output/folder.hpp"
+#include "sim/tables/column_file.hpp"
 #include "tests/sim/made_up_answers.hpp"
 
 using namespace stepcast;
@@ -60,7 +60,8 @@ TEST_CASE("--out writes columns with units, and NaN for refused points") {
   const Folder folder;
   written(folder.path(), base + "[sweep]\n\"cluster.nodes\" = [1, 2, 4]\n");
 
-  const Hdf5Reader file(folder.path("results.h5"));
+  const auto opened = read_columns(folder.path("results.h5"));
+  const ColumnReader& file = *opened;
   CHECK(file.integers("/points/sweep.cluster.nodes") == std::vector<std::int64_t>{1, 2, 4});
   CHECK(file.integers("/points/gpus") == std::vector<std::int64_t>{8, 16, 32});
   CHECK(file.text_attribute("/points/step_time_s", "unit") == "s");

@@ -9,6 +9,7 @@
 #include "sim/run/step_system.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
+#include "tests/session.hpp"
 #include "topology/router.hpp"
 
 namespace stepcast::sim {
@@ -25,16 +26,14 @@ Scenario scenario_of(const std::string& plan, const std::string& batch) {
       "[cluster]\nnode = \"dgx-h100\"\nnodes = 4\nfabric = \"rail-optimized\"\n"
       "[software]\nframework = \"pytorch-fsdp2\"\n[plan]\n" +
       plan + "[batch]\n" + batch;
-  return read_scenario(read_toml(text, "a.toml"), Catalogue::standard());
+  return read_scenario(read_toml(text, "a.toml"), catalogue());
 }
 
 struct Bench {
   explicit Bench(const Scenario& s)
       : cluster(topology::Cluster::build(s.node, s.nodes, s.fabric, s.origin)),
         router(cluster),
-        network(std::make_unique<NcclNetwork>(
-            cluster, router,
-            nccl_tuning_of(Catalogue::standard().directory() + "/nccl", s.nccl, s.origin))),
+        network(std::make_unique<NcclNetwork>(cluster, router, catalogue().nccl(s.nccl, s.origin))),
         layouts(cluster, network) {}
 
   StepSystem bind(const Scenario& s) const {

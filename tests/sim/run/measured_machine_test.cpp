@@ -7,6 +7,7 @@
 #include "sim/run/power.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::literals;
@@ -22,7 +23,7 @@ sim::Scenario scenario(const std::string& calibration) {
                      "\"pytorch-fsdp2\"\nversion = \"2.3\"\n" +
                          calibration,
                      "t.toml"),
-      sim::Catalogue::standard());
+      catalogue());
 }
 
 sim::CalibrationTable measured() {

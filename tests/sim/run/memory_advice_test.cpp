@@ -9,6 +9,7 @@
 #include "sim/files/names.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
+#include "tests/session.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/step/framework_rules.hpp"
 
@@ -18,11 +19,6 @@ namespace {
 using Catch::Matchers::Contains;
 using workloads::DataParallel;
 using workloads::ReduceWhen;
-
-const Catalogue& catalogue() {
-  static const Catalogue standard = Catalogue::standard();
-  return standard;
-}
 
 Scenario scenario_of(const std::string& text) {
   return read_scenario(read_toml(text, "a.toml"), catalogue());

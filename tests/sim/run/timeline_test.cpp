@@ -6,9 +6,9 @@
 #include <map>
 
 #include "engine/check.hpp"
-#include "sim/run/simulate.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
+#include "tests/session.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -17,7 +17,7 @@ Scenario scenario_of(const std::string& more) {
   const std::string text =
       "[model]\nname = \"llama2-1b\"\nlayers = 3\n[cluster]\nnode = \"dgx-h100\"\n[batch]\nlocal = "
       "2\n[software]\nframework = \"pytorch-fsdp2\"\nversion = \"2.3\"\n";
-  return read_scenario(read_toml(text + more, "a.toml"), Catalogue::standard());
+  return read_scenario(read_toml(text + more, "a.toml"), catalogue());
 }
 
 const std::vector<std::string> plans{
@@ -32,8 +32,8 @@ TEST_CASE("telling a step does not change it, and shows each lane doing one thin
     INFO(plan);
     const Scenario scenario = scenario_of(plan);
     Timeline timeline;
-    const StepReport told = simulate_timeline(scenario, timeline);
-    CHECK(told.step_time == simulate(scenario).step_time);
+    const StepReport told = session().timeline(scenario, timeline);
+    CHECK(told.step_time == session().step(scenario).step_time);
     std::map<std::pair<std::int64_t, std::int64_t>, Duration> lane_end;
     std::int64_t overlaps = 0, late = 0, ranks = 0;
     for (const TimelineEvent& e : timeline.events) {
@@ -53,7 +53,7 @@ TEST_CASE("the kernels shown add up to the compute that is reported") {
   // One lane alone: no kernel runs beside compute, so the report's compute is these kernels.
   const Scenario scenario = scenario_of("[plan]\ndata = \"ddp\"\ntensor = 8\n");
   Timeline timeline;
-  const StepReport report = simulate_timeline(scenario, timeline);
+  const StepReport report = session().timeline(scenario, timeline);
   Duration compute{}, exposed{};
   double ranks = 0.0;
   for (const auto& [rank, alike] : timeline.ranks) ranks += static_cast<double>(alike);
@@ -70,7 +70,7 @@ TEST_CASE("the kernels shown add up to the compute that is reported") {
 
 TEST_CASE("timelines side by side read back as they were written") {
   Timeline simulated;
-  simulate_timeline(scenario_of(plans[1]), simulated);
+  session().timeline(scenario_of(plans[1]), simulated);
   Timeline other{"measured", {{0, 1}, {1, 1}}, {}};
   TimelineEvent odd{1, 3, "a \"name\"", "all_reduce", "data", Bytes(7), Duration(5), Duration(9)};
   odd.waited = Duration(2);

@@ -3,18 +3,13 @@
 #include <catch2/catch.hpp>
 
 #include "engine/check.hpp"
-#include "sim/run/simulate.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
+#include "tests/session.hpp"
 
 namespace stepcast::sim {
 namespace {
-
-const Catalogue& catalogue() {
-  static const Catalogue standard = Catalogue::standard();
-  return standard;
-}
 
 const std::string head =
     "[model]\nname = \"llama2-1b\"\nlayers = 4\n[cluster]\nnode = \"dgx-h100\"\n"
@@ -113,12 +108,12 @@ TEST_CASE("NCCL is that of the framework's version, unless the GPU needs a newer
 
 TEST_CASE("an NCCL that is older than the GPU is warned of") {
   const auto warnings = [](const std::string& version) {
-    return simulate_collective(
-               read_scenario(read_toml("[cluster]\nnode = \"dgx-b200\"\nnccl = \"" + version +
-                                           "\"\n[collective]\nkind = \"all_reduce\"\nbytes = "
-                                           "\"1 MiB\"\n",
-                                       "a.toml"),
-                             catalogue()))
+    return session()
+        .collective(read_scenario(read_toml("[cluster]\nnode = \"dgx-b200\"\nnccl = \"" + version +
+                                                "\"\n[collective]\nkind = \"all_reduce\"\nbytes = "
+                                                "\"1 MiB\"\n",
+                                            "a.toml"),
+                                  catalogue()))
         .warnings;
   };
   CHECK(warnings("2.20.5") == Names{"NCCL 2.20 does not know b200-sxm: it needs 2.25 or later"});

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "engine/check.hpp"
-#include "sim/run/simulate.hpp"
 #include "sim/scenario/file.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;
@@ -32,7 +32,9 @@ std::string refusal(const std::string& more) {
   return "no error";
 }
 
-StepReport step(const std::string& more, int nodes = 2) { return simulate(read(more, nodes)); }
+StepReport step(const std::string& more, int nodes = 2) {
+  return session().step(read(more, nodes));
+}
 
 std::string without(const std::string& words) { return "[run]\nwithout = " + words + "\n"; }
 
@@ -112,7 +114,7 @@ TEST_CASE("a straggler holds up the whole step, folded or not") {
   const StepReport alike = step("");
   Scenario s = read("[[noise.straggler]]\nrank = 5\nslowdown = 1.2\n");
   s.run.check_fold = true;
-  const StepReport late = simulate(s);
+  const StepReport late = session().step(s);
   CHECK(late.simulated_ranks > alike.simulated_ranks);
   // Forward and backward of rank 5 take 1.2 times as long; the others wait.
   CHECK(seconds(late.step_time) / seconds(alike.step_time) > 1.15);

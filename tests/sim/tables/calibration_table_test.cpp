@@ -5,14 +5,14 @@
 #include <fstream>
 
 #include "engine/check.hpp"
-#include "sim/files/hdf5_file.hpp"
 #include "sim/tables/calibration_columns.hpp"
+#include "sim/tables/column_file.hpp"
 #include "tests/sim/whole_table.hpp"
 
 using namespace stepcast;
 using namespace stepcast::literals;
 using sim::CalibrationTable;
-using sim::Hdf5Writer;
+using sim::ColumnWriter;
 using sim::read_calibration;
 
 namespace {
@@ -144,7 +144,7 @@ CalibrationTable one_of_each() {
 }
 
 /// Writes the columns of a family without rows, as files of `version` have them.
-void write_empty(Hdf5Writer& file, const sim::Family& family, std::int64_t version) {
+void write_empty(ColumnWriter& file, const sim::Family& family, std::int64_t version) {
   const std::string group = std::string("/") + family.name;
   file.group(group);
   for (const sim::Column& column : family.columns) {
@@ -163,7 +163,7 @@ void write_empty(Hdf5Writer& file, const sim::Family& family, std::int64_t versi
 }
 
 /// Root attributes of a table, as another program would write them.
-void write_header(Hdf5Writer& file, std::int64_t version) {
+void write_header(ColumnWriter& file, std::int64_t version) {
   file.attribute("/", "format", std::string("stepcast calibration"));
   file.attribute("/", "version", version);
   file.attribute("/", "title", std::string("t"));
@@ -204,7 +204,8 @@ TEST_CASE("a file cut anywhere is refused, never half read") {
 
 TEST_CASE("a file of a newer version names both versions") {
   const Scratch file("newer.h5");
-  Hdf5Writer writer(file.path);
+  const auto made = sim::write_columns(file.path);
+  ColumnWriter& writer = *made;
   write_header(writer, 3);
   writer.finish();
   CHECK_THROWS_WITH(read_calibration(file.path), Catch::Contains(file.path) &&
@@ -214,7 +215,8 @@ TEST_CASE("a file of a newer version names both versions") {
 
 TEST_CASE("an HDF5 file of another program is no calibration table") {
   const Scratch file("foreign.h5");
-  Hdf5Writer writer(file.path);
+  const auto made = sim::write_columns(file.path);
+  ColumnWriter& writer = *made;
   writer.column("/events", std::vector<double>{1.0}, "s");
   writer.finish();
   CHECK_THROWS_WITH(read_calibration(file.path), Catch::Contains("no calibration table"));
@@ -223,13 +225,15 @@ TEST_CASE("an HDF5 file of another program is no calibration table") {
 TEST_CASE("missing groups and columns, other units and unequal lengths are told by name") {
   const Scratch file("broken.h5");
   {
-    Hdf5Writer writer(file.path);
+    const auto made = sim::write_columns(file.path);
+    ColumnWriter& writer = *made;
     write_header(writer, 1);
     writer.finish();
   }
   CHECK_THROWS_WITH(read_calibration(file.path), Catch::Contains("group /gemm"));
   {
-    Hdf5Writer writer(file.path);
+    const auto made = sim::write_columns(file.path);
+    ColumnWriter& writer = *made;
     write_header(writer, 1);
     writer.group("/gemm");
     writer.column("/gemm/gpu", std::vector<std::string>{"H100", "H100"});
@@ -237,7 +241,8 @@ TEST_CASE("missing groups and columns, other units and unequal lengths are told 
   }
   CHECK_THROWS_WITH(read_calibration(file.path), Catch::Contains("column /gemm/dtype"));
   {
-    Hdf5Writer writer(file.path);
+    const auto made = sim::write_columns(file.path);
+    ColumnWriter& writer = *made;
     write_header(writer, 1);
     writer.group("/gemm");
     writer.column("/gemm/gpu", std::vector<std::string>{"H100", "H100"});
@@ -247,7 +252,8 @@ TEST_CASE("missing groups and columns, other units and unequal lengths are told 
   CHECK_THROWS_WITH(read_calibration(file.path),
                     Catch::Contains("/gemm/dtype") && Catch::Contains("1 rows"));
   {
-    Hdf5Writer writer(file.path);
+    const auto made = sim::write_columns(file.path);
+    ColumnWriter& writer = *made;
     write_header(writer, 1);
     writer.group("/gemm");
     writer.column("/gemm/gpu", std::vector<std::string>{"H100"}, "TFLOP/s");
@@ -259,7 +265,8 @@ TEST_CASE("missing groups and columns, other units and unequal lengths are told 
 TEST_CASE("a file from before NCCL's figures had a place has none") {
   const Scratch file("older.h5");
   {
-    Hdf5Writer writer(file.path);
+    const auto made = sim::write_columns(file.path);
+    ColumnWriter& writer = *made;
     write_header(writer, 1);
     for (const sim::Family& family : sim::families())
       if (family.since == 1) write_empty(writer, family, 1);
@@ -348,7 +355,7 @@ TEST_CASE("a file of version 1 written again is one of version 2 with the same r
   const CalibrationTable table =
       read_calibration(std::string(STEPCAST_SOURCE_DIR) + "/tests/sim/fixtures/calibration_v1.h5");
   sim::write_calibration(file.path, table);
-  CHECK(sim::Hdf5Reader(file.path).integer_attribute("/", "version") == 2);
+  CHECK(sim::read_columns(file.path)->integer_attribute("/", "version") == 2);
   CHECK(read_calibration(file.path) == table);
 }
 
@@ -358,7 +365,8 @@ TEST_CASE("rows of one source share one row of /sources") {
   table.gemm = {gemm(512, 300), gemm(1024, 400), gemm(2048, 500)};
   table.gemm[1].source.source = "another";
   sim::write_calibration(file.path, table);
-  const sim::Hdf5Reader reader(file.path);
+  const auto opened = sim::read_columns(file.path);
+  const sim::ColumnReader& reader = *opened;
   CHECK(reader.texts("/sources/source") == std::vector<std::string>{"who", "another"});
   CHECK(reader.integers("/gemm/source") == std::vector<std::int64_t>{0, 1, 0});
 }
@@ -367,7 +375,8 @@ namespace {
 
 /// A table of version 2 with one product whose source and layout are as told.
 void write_with(const std::string& path, std::int64_t source, const std::string& layout) {
-  Hdf5Writer file(path);
+  const auto made = sim::write_columns(path);
+  ColumnWriter& file = *made;
   write_header(file, 2);
   for (const sim::Family& family : sim::families())
     if (family.name == std::string("gemm"))

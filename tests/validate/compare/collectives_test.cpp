@@ -5,6 +5,7 @@
 #include "engine/check.hpp"
 #include "sim/network/nccl/network.hpp"
 #include "sim/network/nccl/tuning.hpp"
+#include "tests/session.hpp"
 #include "tests/validate/measured_csv.hpp"
 
 using namespace stepcast;
@@ -28,8 +29,8 @@ Comparison compare(const std::string& text, const CollectiveOptions& options = {
 
 Duration model_alone(Bytes bytes) {
   const auto node = catalogue().node(sim::toml_text("dgx-h100", "test"));
-  const auto tuning = sim::nccl_tuning_of(catalogue().directory() + "/nccl", "2.20");
-  return sim::CollectiveTimes(node, tuning)
+  const sim::NcclFacts& nccl = catalogue().nccl("2.20");
+  return sim::CollectiveTimes(node, nccl)
       .time_of(workloads::CollectiveKind::all_reduce, bytes, {8, 1, 8, 1})
       .duration;
 }

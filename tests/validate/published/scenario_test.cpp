@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "sim/run/simulate.hpp"
 #include "sim/scenario/file.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::validate;
@@ -38,13 +38,8 @@ PublishedRow llama_row() {
   return row;
 }
 
-const sim::Catalogue& catalogue() {
-  static const sim::Catalogue standard = sim::Catalogue::standard();
-  return standard;
-}
-
 RowScenario made(const PublishedRow& row) {
-  static const ScenarioMaker maker(catalogue());
+  static const ScenarioMaker maker(session());
   return maker.scenario_of(row, "rows.csv:2");
 }
 
@@ -71,7 +66,7 @@ TEST_CASE("the scenario of a row can be run as a file and gives the same step") 
   const std::string text = sim::write_toml(row.document);
   sim::Scenario again = sim::read_scenario(sim::read_toml(text, "again.toml"), catalogue());
   again.run.ignore_memory = true;
-  CHECK(sim::simulate(again).step_time == sim::simulate(*row.scenario).step_time);
+  CHECK(session().step(again).step_time == session().step(*row.scenario).step_time);
 }
 
 TEST_CASE("no row is treated by its id, its address or its measured time") {
@@ -158,7 +153,7 @@ TEST_CASE("a published run goes at the pace of its slowest GPU") {
   CHECK(s.noise.pace_sigma == 0.015);
   sim::Scenario alike = s;
   alike.noise = {};
-  CHECK(sim::simulate(s).step_time > sim::simulate(alike).step_time);
+  CHECK(session().step(s).step_time > session().step(alike).step_time);
 }
 
 TEST_CASE("a row that cannot be simulated says why") {

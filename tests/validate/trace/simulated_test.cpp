@@ -4,8 +4,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "sim/run/simulate.hpp"
 #include "sim/scenario/file.hpp"
+#include "tests/session.hpp"
 #include "tests/validate/trace_writer.hpp"
 #include "validate/trace/measure.hpp"
 
@@ -65,11 +65,11 @@ TEST_CASE("the measured timeline of the simulator is the simulated step") {
   const std::string plan = GENERATE(as<std::string>{}, "[plan]\ndata = \"ddp\"\n",
                                     "[plan]\ndata = \"zero1\"\ntensor = 2\n");
   const sim::Scenario s = scenario(plan + "[batch]\nlocal = 1\n");
-  const SimulatedStep simulated = simulate_breakdown(s);
+  const SimulatedStep simulated = simulate_breakdown(s, session());
   sim::Scenario again = s;
   again.run.ignore_memory = true;
   sim::Timeline timeline;
-  const Duration step = sim::simulate_timeline(again, timeline).step_time;
+  const Duration step = session().timeline(again, timeline).step_time;
   CHECK(step == *simulated.mean.step);
   std::vector<RankTrace> traces;
   for (const auto& [rank, alike] : timeline.ranks) traces.push_back(trace_of(timeline, rank, step));
@@ -92,7 +92,7 @@ TEST_CASE("the measured timeline of the simulator is the simulated step") {
 }
 
 TEST_CASE("memory refuses no run that took place") {
-  const SimulatedStep step = simulate_breakdown(scenario("[batch]\nlocal = 512\n"));
+  const SimulatedStep step = simulate_breakdown(scenario("[batch]\nlocal = 512\n"), session());
   CHECK(step.report.memory.total() > step.report.scenario.node.gpu.memory);
   CHECK(step.mean.step > Duration(0));
 }

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "engine/check.hpp"
-#include "sim/files/hdf5_file.hpp"
 #include "sim/files/whole_file.hpp"
+#include "sim/tables/column_file.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -37,12 +37,12 @@ void make_folder(const fs::path& path) {
 }
 
 /// Every float is a double: exact, and the upper zeros compress away.
-void write_column(sim::Hdf5Writer& file, const std::string& name, std::span<const float> values) {
+void write_column(sim::ColumnWriter& file, const std::string& name, std::span<const float> values) {
   const std::vector<double> wide(values.begin(), values.end());
   file.column(name, std::span<const double>(wide), "1");
 }
 
-void read_column(const sim::Hdf5Reader& file, const std::string& name, std::span<float> values) {
+void read_column(const sim::ColumnReader& file, const std::string& name, std::span<float> values) {
   const std::vector<double> wide = file.doubles(name);
   if (wide.size() != values.size())
     throw InputError(file.path(), fmt::format("{} has {} values, {} are expected", name,
@@ -90,7 +90,8 @@ void remove_other_steps(const std::string& folder, std::int64_t step) {
 void save_checkpoint(const std::string& folder, const std::string& job, std::int64_t step,
                      const KeptState& state, Communicator& world) {
   make_folder(folder_of(folder, step));
-  sim::Hdf5Writer file(file_of(folder, step, world));
+  const auto made = sim::write_columns(file_of(folder, step, world));
+  sim::ColumnWriter& file = *made;
   file.attribute("/", "schema_version", schema_version);
   file.attribute("/", "job", job);
   file.attribute("/", "step", step);
@@ -118,7 +119,8 @@ std::int64_t load_checkpoint(const std::string& folder, const std::string& job, 
   if (!fs::exists(path))
     throw InputError(
         path, fmt::format("is missing: the checkpoint is not one of {} ranks", world.size()));
-  const sim::Hdf5Reader file(path);
+  const auto opened = sim::read_columns(path);
+  const sim::ColumnReader& file = *opened;
   if (file.integer_attribute("/", "schema_version") != schema_version)
     throw InputError(path, "was written by another version of stepcast-trainer");
   if (file.text_attribute("/", "job") != job)

@@ -67,7 +67,7 @@ std::int64_t count_of(const Arguments& arguments, const std::string& option, std
   return std::stol(text);
 }
 
-sim::Scenario scenario_of(const Arguments& arguments) {
+sim::Scenario scenario_of(const Arguments& arguments, const sim::Catalogue& catalogue) {
   if (arguments.positional().empty()) throw UsageError("which scenario?", trainer_verb.example);
   sim::TomlValue document = sim::read_toml_file(arguments.positional()[0]);
   for (const auto& [key, value] : sim::settings_of(trainer_verb, arguments))
@@ -76,7 +76,7 @@ sim::Scenario scenario_of(const Arguments& arguments) {
   if (study.num_points() != 1)
     throw InputError(arguments.positional()[0], "has a [sweep]: one run trains one plan",
                      "choose by --set " + study.keys.front() + "=...");
-  return sim::read_scenario(study.document_of(study.point(0)), sim::Catalogue::standard());
+  return sim::read_scenario(study.document_of(study.point(0)), catalogue);
 }
 
 std::optional<RankKind> rank_kind_of(const Arguments& arguments) {
@@ -99,9 +99,9 @@ void read_nodes(const Arguments& arguments, TrainerCommand& command) {
   if (arguments.has("gpus")) command.gpus = count_of(arguments, "gpus", 1, 1);
 }
 
-TrainerCommand command_of(const Arguments& arguments) {
+TrainerCommand command_of(const Arguments& arguments, const sim::Catalogue& catalogue) {
   TrainerCommand command;
-  command.scenario = scenario_of(arguments);
+  command.scenario = scenario_of(arguments, catalogue);
   command.run.steps = count_of(arguments, "steps", command.run.steps, 1);
   command.run.warm_up =
       count_of(arguments, "warm-up", std::min(command.run.warm_up, command.run.steps - 1), 0);
@@ -256,10 +256,10 @@ std::optional<RankPlace> place_by_launcher(const TrainerCommand& command, RankKi
 }  // namespace
 
 int command_trainer(const std::vector<std::string>& words, const std::string& program,
-                    const Machinery& machinery) {
+                    const Machinery& machinery, const sim::Catalogue& catalogue) {
   const Arguments arguments = sim::parse_arguments(trainer_verb, words);
   if (arguments.has("help")) return std::fputs(help_text(trainer_verb).c_str(), stdout), 0;
-  const TrainerCommand command = command_of(arguments);
+  const TrainerCommand command = command_of(arguments, catalogue);
   if (trains_on_gpus(command.scenario) && !machinery.gpu_program.empty())
     become_program(machinery.gpu_program, words);
   const RankBody body(command, machinery);

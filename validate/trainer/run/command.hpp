@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/units.hpp"
+#include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "validate/trainer/ranks/communicator.hpp"
 #include "validate/trainer/run/run.hpp"
@@ -46,6 +47,6 @@ struct Machinery {
 
 /// The whole program: `words` are its arguments. Throws what main() prints.
 int command_trainer(const std::vector<std::string>& words, const std::string& program,
-                    const Machinery& machinery);
+                    const Machinery& machinery, const sim::Catalogue& catalogue);
 
 }  // namespace stepcast::validate

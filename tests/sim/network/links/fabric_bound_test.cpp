@@ -6,6 +6,7 @@
 #include "sim/files/toml_value.hpp"
 #include "sim/network/nccl/network.hpp"
 #include "sim/scenario/catalogue.hpp"
+#include "tests/session.hpp"
 #include "tests/sim/collective_rows.hpp"
 #include "topology/router.hpp"
 
@@ -17,23 +18,23 @@ namespace {
 
 /// An AlltoAll of 1 GiB over 64 nodes of DGX H100 under this oversubscription.
 std::pair<CollectiveTime, CollectiveTime> with_and_without(double oversubscription) {
-  const Catalogue catalogue = Catalogue::standard();
+  const Catalogue& catalogue = stepcast::catalogue();
   topology::FabricSpec fabric = catalogue.fabric(toml_text("fat-tree", "test"));
   fabric.oversubscription = oversubscription;
   const auto cluster =
       topology::Cluster::build(catalogue.node(toml_text("dgx-h100", "test")), 64, fabric);
   const topology::StaticRouter router(cluster);
-  const NcclNetwork network(cluster, router,
-                            nccl_tuning_of(catalogue.directory() + "/nccl", "2.20"));
+  const NcclNetwork network(cluster, router, catalogue.nccl("2.20"));
   std::vector<std::int64_t> ranks(512);
   std::iota(ranks.begin(), ranks.end(), 0);
   const Bytes bytes(std::int64_t{1} << 30);
   const CollectiveTime alone = network.time_of(CollectiveKind::all_to_all, bytes,
                                                workloads::Dtype::bf16, shape_of(cluster, ranks));
-  return {alone,
-          bound_by_fabric(alone, CollectiveKind::all_to_all, bytes, 512,
-                          network.loads_of(CollectiveKind::all_to_all, alone.algorithm, ranks),
-                          cluster)};
+  return {alone, bound_by_fabric(alone,
+                                 fabric_load(network.loads_of(CollectiveKind::all_to_all,
+                                                              alone.algorithm, ranks),
+                                             cluster),
+                                 bytes, bus_factor(CollectiveKind::all_to_all, 512))};
 }
 
 }  // namespace

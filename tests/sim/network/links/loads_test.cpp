@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "sim/network/nccl/network.hpp"
+#include "tests/session.hpp"
 #include "tests/sim/collective_rows.hpp"
 #include "topology/cluster.hpp"
 #include "topology/router.hpp"
@@ -207,8 +208,7 @@ TEST_CASE("no collective asks a link for more than it carries while it runs alon
   for (const auto architecture :
        {Architecture::volta, Architecture::ampere, Architecture::hopper}) {
     const Machine m(architecture, 16);
-    const NcclNetwork network(m.cluster, m.router,
-                              nccl_tuning_of(STEPCAST_SOURCE_DIR "/scenarios/nccl", "2.20"));
+    const NcclNetwork network(m.cluster, m.router, catalogue().nccl("2.20"));
     for (const auto& group : {strided(0, 1, 2), strided(0, 1, 4), strided(0, 1, 8),
                               strided(0, 1, 16), strided(0, 1, 32), strided(0, 1, 128),
                               strided(0, 8, 16), strided(0, 4, 32), strided(0, 2, 64)})

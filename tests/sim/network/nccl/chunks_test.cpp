@@ -4,6 +4,7 @@
 
 #include "sim/files/toml_value.hpp"
 #include "sim/scenario/catalogue.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;
@@ -11,7 +12,7 @@ using namespace stepcast::sim;
 namespace {
 
 NcclMachine h100(std::int64_t nodes) {
-  static const auto node = Catalogue::standard().node(toml_text("dgx-h100", "test"));
+  static const auto node = catalogue().node(toml_text("dgx-h100", "test"));
   return nccl_machine(node, {8 * nodes, nodes, 8, 1});
 }
 

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/session.hpp"
 #include "tests/sim/collective_rows.hpp"
 
 using namespace stepcast;
@@ -10,6 +11,8 @@ using topology::Architecture;
 using workloads::CollectiveKind;
 
 namespace {
+
+MeasurementConstants measuring() { return catalogue().network_constants().measurement; }
 
 constexpr auto AR = CollectiveKind::all_reduce;
 
@@ -37,13 +40,13 @@ std::vector<CollectiveRow> with(auto change) {
 }
 
 bool used(const std::vector<CollectiveRow>& rows) {
-  return !CollectiveCurves(rows, dgx(Architecture::hopper)).all().empty();
+  return !CollectiveCurves(rows, dgx(Architecture::hopper), measuring()).all().empty();
 }
 
 }  // namespace
 
 TEST_CASE("a curve gives its points and goes straight between them on log-log paper") {
-  const CollectiveCurves curves(three_rows(), dgx(Architecture::hopper));
+  const CollectiveCurves curves(three_rows(), dgx(Architecture::hopper), measuring());
   const CollectiveCurve* curve = curves.find(AR, {32, 4, 8, 1});
   REQUIRE(curve != nullptr);
   CHECK(curve->at(1_MiB) == 10_us);
@@ -106,7 +109,7 @@ TEST_CASE("a collective whose algorithm or protocol was forced is not what NCCL 
 TEST_CASE("a slower fabric than the one measured gets no curve") {
   auto node = dgx(Architecture::hopper);
   node.nic = 200_Gbps;
-  CHECK(CollectiveCurves(three_rows(), node).all().empty());
+  CHECK(CollectiveCurves(three_rows(), node, measuring()).all().empty());
 }
 
 TEST_CASE("one or two figures are no curve") {
@@ -117,7 +120,8 @@ TEST_CASE("one or two figures are no curve") {
 
 TEST_CASE("a point that cannot be read off its plot is left out") {
   // 1 MiB in 419 us is 5 GB/s on 512 ranks, read to 3 GB/s.
-  const CollectiveCurves curves(rows_of(study_all_reduce()), dgx(Architecture::hopper));
+  const CollectiveCurves curves(rows_of(study_all_reduce()), dgx(Architecture::hopper),
+                                measuring());
   const CollectiveCurve* curve = curves.find(AR, {512, 64, 8, 1});
   REQUIRE(curve != nullptr);
   CHECK(curve->smallest() == 8_MiB);
@@ -128,7 +132,7 @@ TEST_CASE("a point that cannot be read off its plot is left out") {
 TEST_CASE("a dip in a measurement does not make more bytes faster") {
   auto rows = three_rows();
   rows[1].duration = 5_us;
-  const CollectiveCurves curves(rows, dgx(Architecture::hopper));
+  const CollectiveCurves curves(rows, dgx(Architecture::hopper), measuring());
   CHECK(curves.find(AR, {32, 4, 8, 1})->at(4_MiB) == 10_us);
 }
 
@@ -140,20 +144,21 @@ TEST_CASE("of two logs the one of the very GPU wins, then the one with more size
   sibling.push_back(sibling.back());
   sibling.back().bytes = 64_MiB;
   rows.insert(rows.end(), sibling.begin(), sibling.end());
-  const CollectiveCurves curves(rows, dgx(Architecture::hopper));
+  const CollectiveCurves curves(rows, dgx(Architecture::hopper), measuring());
   REQUIRE(curves.all().size() == 1);
   CHECK(curves.all().front().gpu == "H100-SXM5-80GB");
 }
 
 TEST_CASE("two-node figures say nothing about more nodes") {
   auto rows = with([](CollectiveRow& r) { r.ranks = 16, r.nodes = 2; });
-  const CollectiveCurves curves(rows, dgx(Architecture::hopper));
+  const CollectiveCurves curves(rows, dgx(Architecture::hopper), measuring());
   CHECK(curves.find(AR, {16, 2, 8, 1}) != nullptr);
   CHECK(curves.neighbours(AR, {32, 4, 8, 1}).fewer == nullptr);
 }
 
 TEST_CASE("neighbours are the nearest measured node counts with as many ranks a node") {
-  const CollectiveCurves curves(rows_of(study_all_reduce()), dgx(Architecture::hopper));
+  const CollectiveCurves curves(rows_of(study_all_reduce()), dgx(Architecture::hopper),
+                                measuring());
   const auto near = curves.neighbours(AR, {256, 32, 8, 1});
   REQUIRE(near.fewer != nullptr);
   REQUIRE(near.more != nullptr);
@@ -168,13 +173,13 @@ TEST_CASE("points more than 16 times apart leave a hole that a straight line doe
   auto rows = three_rows();
   const Bytes low = rows[1].bytes;
   rows[2].bytes = low * 32;
-  const CollectiveCurves curves(rows, dgx(Architecture::hopper));
+  const CollectiveCurves curves(rows, dgx(Architecture::hopper), measuring());
   const CollectiveCurve& curve = *curves.find(AR, {32, 4, 8, 1});
   CHECK(curve.hole_at(low * 4).has_value());
   CHECK_FALSE(curve.hole_at(low).has_value());
   CHECK_FALSE(curve.hole_at(curve.largest()).has_value());
   rows[2].bytes = low * 16;
-  CHECK_FALSE(CollectiveCurves(rows, dgx(Architecture::hopper))
+  CHECK_FALSE(CollectiveCurves(rows, dgx(Architecture::hopper), measuring())
                   .find(AR, {32, 4, 8, 1})
                   ->hole_at(low * 4)
                   .has_value());
@@ -185,7 +190,7 @@ TEST_CASE("curves of one node are not those of a what-if node with faster NVLink
   for (CollectiveRow& row : rows) row.ranks = 8, row.nodes = 1, row.fabric = "nvlink";
   topology::NodeSpec node = dgx(Architecture::hopper);
   node.gpu.relatives = {{node.gpu.name, node.gpu.tensor_peak, node.gpu.nvlink}};
-  CHECK(CollectiveCurves(rows, node).all().size() == 1);
+  CHECK(CollectiveCurves(rows, node, measuring()).all().size() == 1);
   node.gpu.nvlink = node.gpu.nvlink * 2.0;
-  CHECK(CollectiveCurves(rows, node).all().empty());
+  CHECK(CollectiveCurves(rows, node, measuring()).all().empty());
 }

@@ -4,6 +4,7 @@
 #include "engine/check.hpp"
 #include "sim/network/nccl/network.hpp"
 #include "sim/network/nccl/variables.hpp"
+#include "tests/session.hpp"
 #include "tests/sim/nccl_machines.hpp"
 
 using namespace stepcast;
@@ -23,7 +24,7 @@ void check(const std::string& name, const std::string& value, const std::string&
 
 CollectiveTimes times(const NcclOverrides& overrides, const std::string& version = "2.20",
                       Architecture architecture = Architecture::hopper) {
-  return {dgx(architecture), tuning_of(version), {}, overrides};
+  return {dgx(architecture), catalogue().nccl(version), {}, overrides};
 }
 
 const NcclMachine h100s = machine_of(Architecture::hopper, whole_nodes(4));

@@ -4,6 +4,7 @@
 
 #include "calibrate/session/task_list.hpp"
 #include "engine/check.hpp"
+#include "tests/session.hpp"
 #include "tests/validate/trainer_fixtures.hpp"
 #include "validate/trainer/run/run.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 TEST_CASE("the tests train with the software that the catalogue describes") {
   const std::string folder = std::string(STEPCAST_SOURCE_DIR) + "/scenarios/";
   const auto check_file = [&](const std::string& name, const workloads::Software& ours) {
-    const auto scenarios = calibrate::scenarios_in({folder + name});
+    const auto scenarios = calibrate::scenarios_in({folder + name}, catalogue());
     REQUIRE(!scenarios.empty());
     workloads::Software told = scenarios.front().software;
     told.launch_kernel = told.launch_collective = told.event_call = Duration{};
@@ -27,8 +28,9 @@ TEST_CASE("the tests train with the software that the catalogue describes") {
 
 TEST_CASE("a device trains with its own software and precision, and no other") {
   const std::string folder = std::string(STEPCAST_SOURCE_DIR) + "/scenarios/";
-  sim::Scenario host = calibrate::scenarios_in({folder + "host_circle.toml"}).front();
-  sim::Scenario gpu = calibrate::scenarios_in({folder + "h100_validation.toml"}).front();
+  sim::Scenario host = calibrate::scenarios_in({folder + "host_circle.toml"}, catalogue()).front();
+  sim::Scenario gpu =
+      calibrate::scenarios_in({folder + "h100_validation.toml"}, catalogue()).front();
   const auto refused = [](sim::Scenario scenario) {
     CHECK_THROWS_AS(check_trainable(scenario), InputError);
   };

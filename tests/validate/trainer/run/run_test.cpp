@@ -7,6 +7,7 @@
 #include "sim/files/toml_table.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
+#include "tests/session.hpp"
 #include "validate/trainer/run/results.hpp"
 
 namespace stepcast::validate {
@@ -38,7 +39,7 @@ gradient_reduce = "fp32"
 [software]
 framework = "stepcast-trainer"
 )";
-  return sim::read_scenario(sim::read_toml(text + more, "tiny.toml"), sim::Catalogue::standard());
+  return sim::read_scenario(sim::read_toml(text + more, "tiny.toml"), catalogue());
 }
 
 TrainerResults train(const sim::Scenario& scenario, const RunSettings& settings) {
@@ -124,7 +125,7 @@ TEST_CASE("what is not a model to train is refused before any rank starts") {
                       sim::read_toml("[model]\nname = \"gpt2-xl\"\n[cluster]\nnode = \"host\"\n"
                                      "[batch]\nlocal = 1\n",
                                      "gpt.toml"),
-                      sim::Catalogue::standard())),
+                      catalogue())),
                   InputError);
 }
 

@@ -1,4 +1,4 @@
-#include "sim/files/hdf5_elements.hpp"
+#include "sim/tables/hdf5_elements.hpp"
 
 #include <hdf5.h>
 #include <zlib.h>
@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "sim/files/hdf5_file.hpp"
+#include "sim/tables/hdf5_file.hpp"
 
 namespace stepcast::sim {
 namespace {

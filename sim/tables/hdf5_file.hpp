@@ -1,5 +1,5 @@
-// HDF5 files of named columns: groups with one 1-D dataset per column, a `unit` attribute on each,
-// and text or integer attributes. Small RAII over the C API. Knows no table of ours.
+// Files of columns (column_file.hpp) as HDF5: small RAII over the C API. Part of the module that is
+// loaded when such a file is first wanted; the rest of the program does without HDF5.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/files/whole_file.hpp"
+#include "sim/tables/column_file.hpp"
 
 namespace stepcast::sim {
 
@@ -31,27 +32,26 @@ class Hdf5Handle {
   Close close_ = nullptr;
 };
 
-/// Writes a file that appears whole with finish(). Throws OutputError when it cannot be written.
-/// Parents ("/", "/gemm") must exist.
-class Hdf5Writer {
+/// A file that appears whole with finish(). Columns are compressed (shuffle, deflate).
+class Hdf5Writer final : public ColumnWriter {
  public:
   explicit Hdf5Writer(const std::string& path);
   Hdf5Writer(const Hdf5Writer&) = delete;
   Hdf5Writer& operator=(const Hdf5Writer&) = delete;
 
-  void group(const std::string& name);
-  void attribute(const std::string& object, const std::string& name, const std::string& value);
-  void attribute(const std::string& object, const std::string& name, std::int64_t value);
-  /// `dataset` is a path: "/gemm/rate". Columns are compressed (shuffle, deflate).
-  void column(const std::string& dataset, std::span<const double> values, const std::string& unit);
+  void group(const std::string& name) override;
+  void attribute(const std::string& object, const std::string& name,
+                 const std::string& value) override;
+  void attribute(const std::string& object, const std::string& name, std::int64_t value) override;
+  void column(const std::string& dataset, std::span<const double> values,
+              const std::string& unit) override;
   void column(const std::string& dataset, std::span<const std::int64_t> values,
-              const std::string& unit);
+              const std::string& unit) override;
   void column(const std::string& dataset, std::span<const std::string> values,
-              const std::string& unit = "text");
-  void finish();
-  /// finish() in two steps, for several files of which all must be there: seal(), then keep().
-  void seal();
-  void keep() { whole_.keep(); }
+              const std::string& unit) override;
+  void finish() override;
+  void seal() override;
+  void keep() override { whole_.keep(); }
 
  private:
   void write(const std::string& dataset, std::size_t rows, std::int64_t type, const void* values,
@@ -62,20 +62,18 @@ class Hdf5Writer {
   Hdf5Handle file_;
 };
 
-/// Reads such a file. Every failure is an InputError that names the file, and the dataset if there
-/// is one.
-class Hdf5Reader {
+class Hdf5Reader final : public ColumnReader {
  public:
   explicit Hdf5Reader(std::string path);
 
-  const std::string& path() const { return path_; }
-  bool has(const std::string& object) const;
-  bool has_attribute(const std::string& object, const std::string& name) const;
-  std::string text_attribute(const std::string& object, const std::string& name) const;
-  std::int64_t integer_attribute(const std::string& object, const std::string& name) const;
-  std::vector<double> doubles(const std::string& dataset) const;
-  std::vector<std::int64_t> integers(const std::string& dataset) const;
-  std::vector<std::string> texts(const std::string& dataset) const;
+  const std::string& path() const override { return path_; }
+  bool has(const std::string& object) const override;
+  bool has_attribute(const std::string& object, const std::string& name) const override;
+  std::string text_attribute(const std::string& object, const std::string& name) const override;
+  std::int64_t integer_attribute(const std::string& object, const std::string& name) const override;
+  std::vector<double> doubles(const std::string& dataset) const override;
+  std::vector<std::int64_t> integers(const std::string& dataset) const override;
+  std::vector<std::string> texts(const std::string& dataset) const override;
 
  private:
   [[noreturn]] void fail(const std::string& what) const;

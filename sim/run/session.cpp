@@ -1,0 +1,82 @@
+#include "sim/run/session.hpp"
+
+#include <utility>
+
+#include "sim/run/measured_machine.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+// A sweep goes through its slowest key last, so that neighbours share; a search has one machine. A
+// cluster of 2,048 GPUs takes some megabytes.
+constexpr std::size_t most_files = 16, most_tables = 16, most_wirings = 16, most_networks = 16,
+                      most_kernels = 64;
+
+bool on_host(const Scenario& s) { return s.node.gpu.architecture == topology::Architecture::host; }
+
+}  // namespace
+
+Session::Session(const Catalogue& catalogue)
+    : catalogue_(catalogue),
+      files_(most_files),
+      tables_(most_tables),
+      wirings_(most_wirings),
+      networks_(most_networks),
+      kernels_(most_kernels) {}
+
+std::shared_ptr<const CalibrationTable> Session::tables(const std::vector<std::string>& names) {
+  if (names.size() == 1) return files_.get(names.front(), [&] { return read_calibrations(names); });
+  return tables_.get(names, [&] {
+    CalibrationTable all;
+    for (const std::string& name : names) all = merge(std::move(all), *tables({name}));
+    return all;
+  });
+}
+
+std::shared_ptr<const Network> Session::network(const Scenario& s) {
+  const WiringKey wiring{s.node, s.nodes, s.fabric};
+  const NetworkKey key{wiring, s.nccl, s.nccl_overrides, s.tables, on_host(s) ? s.origin : ""};
+  return networks_.get(key, [&] {
+    auto wires = wirings_.get(wiring, [&] { return Wiring(s.node, s.nodes, s.fabric, s.origin); });
+    std::optional<NcclFacts> nccl;
+    if (!on_host(s)) nccl = catalogue_.nccl(s.nccl, s.origin);
+    return make_network(s, std::move(wires), std::move(nccl), *tables(s.tables));
+  });
+}
+
+std::shared_ptr<const KernelModel> Session::kernels(const Scenario& s) {
+  return kernels_.get(KernelsKey{s.node.gpu, s.software, s.tables},
+                      [&] { return CalibratedKernels(*tables(s.tables), s.node.gpu, s.software); });
+}
+
+StepReport Session::answer_step(const Scenario& scenario, Timeline* timeline) {
+  StepReport report = admitted(scenario);
+  const auto network = this->network(scenario);
+  report.warnings.insert(report.warnings.end(), network->warnings.begin(), network->warnings.end());
+  use_measurements(report.scenario, *tables(scenario.tables));
+  const Scenario& s = report.scenario;
+  auto program =
+      workloads::make_repeating_program(s.model, s.plan, s.batch, s.precision, s.software);
+  simulate(report, bind_step(s, std::move(program), network, *kernels(s)), timeline);
+  return report;
+}
+
+StepReport Session::step(const Scenario& scenario) { return answer_step(scenario, nullptr); }
+
+StepReport Session::timeline(const Scenario& scenario, Timeline& timeline) {
+  return answer_step(scenario, &timeline);
+}
+
+BoundStep Session::bound_step(const Scenario& scenario) {
+  Scenario measured = scenario;
+  use_measurements(measured, *tables(scenario.tables));
+  auto program = workloads::make_step_program(measured.model, measured.plan, measured.batch,
+                                              measured.precision, measured.software);
+  return bind_step(measured, std::move(program), network(scenario), *kernels(measured));
+}
+
+CollectiveReport Session::collective(const Scenario& scenario) {
+  return simulate_collective(scenario, *network(scenario));
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,79 @@
+// What many scenarios share, read and built once: the catalogue's files, calibration tables, the
+// models of kernels and networks. Answers scenarios with it; knows how none of them is simulated.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "sim/kernels/calibrated_kernels.hpp"
+#include "sim/program/cache.hpp"
+#include "sim/run/machine.hpp"
+#include "sim/run/simulate.hpp"
+#include "sim/scenario/catalogue.hpp"
+
+namespace stepcast::sim {
+
+/// Threads may share one: what it holds is made once and changed by nobody, so that an answer does
+/// not depend on who asked before. What it keeps is bounded. A file that changes while a session
+/// lives is not read again.
+class Session {
+ public:
+  /// `catalogue` is borrowed.
+  explicit Session(const Catalogue& catalogue);
+
+  const Catalogue& catalogue() const { return catalogue_; }
+
+  /// Forecasts one step. Throws NoFeasiblePlan when a rank needs more memory than the GPU has
+  /// (unless scenario.run.ignore_memory), naming the parts; InputError when the degrees do not fit
+  /// the model or the cluster. scenario.best_tensor/best_pipeline must be resolved already (see
+  /// sim/study/answer.hpp).
+  StepReport step(const Scenario& scenario);
+  /// The same, and what every rank did when; of ranks that are provably alike, the first.
+  StepReport timeline(const Scenario& scenario, Timeline& timeline);
+  /// Answers a scenario with a [collective] table.
+  CollectiveReport collective(const Scenario& scenario);
+  /// The step's program bound to times, as step() runs it but for [noise], every micro-batch
+  /// written out.
+  BoundStep bound_step(const Scenario& scenario);
+
+  /// The tables of these names as one.
+  std::shared_ptr<const CalibrationTable> tables(const std::vector<std::string>& names);
+  std::shared_ptr<const Network> network(const Scenario& scenario);
+  std::shared_ptr<const KernelModel> kernels(const Scenario& scenario);
+
+ private:
+  struct WiringKey {
+    topology::NodeSpec node;
+    std::int64_t nodes = 1;
+    topology::FabricSpec fabric;
+    friend bool operator==(const WiringKey&, const WiringKey&) = default;
+  };
+  struct NetworkKey {
+    WiringKey wiring;
+    std::string nccl;
+    NcclOverrides overrides;
+    std::vector<std::string> tables;
+    std::string origin;  // stands in the errors of a host's network; empty for a cluster
+    friend bool operator==(const NetworkKey&, const NetworkKey&) = default;
+  };
+  struct KernelsKey {
+    topology::GpuSpec gpu;
+    workloads::Software software;
+    std::vector<std::string> tables;
+    friend bool operator==(const KernelsKey&, const KernelsKey&) = default;
+  };
+
+  StepReport answer_step(const Scenario& scenario, Timeline* timeline);
+
+  const Catalogue& catalogue_;
+  std::mutex reading_;  // HDF5 serves one thread at a time
+  Cache<std::string, CalibrationTable> files_;
+  Cache<std::vector<std::string>, CalibrationTable> tables_;
+  Cache<WiringKey, Wiring> wirings_;
+  Cache<NetworkKey, Network> networks_;
+  Cache<KernelsKey, CalibratedKernels> kernels_;
+};
+
+}  // namespace stepcast::sim

@@ -1,0 +1,65 @@
+// Files of named columns: groups with one 1-D dataset per column, a `unit` attribute on each, and
+// text or integer attributes. HDF5, or our own flat form, which is read without HDF5's twenty
+// libraries. Knows no table of ours.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace stepcast::sim {
+
+/// Writes a file that appears whole with finish(). Throws OutputError when it cannot be written.
+/// Parents ("/", "/gemm") must exist.
+class ColumnWriter {
+ public:
+  virtual ~ColumnWriter() = default;
+
+  virtual void group(const std::string& name) = 0;
+  virtual void attribute(const std::string& object, const std::string& name,
+                         const std::string& value) = 0;
+  virtual void attribute(const std::string& object, const std::string& name,
+                         std::int64_t value) = 0;
+  /// `dataset` is a path: "/gemm/rate".
+  virtual void column(const std::string& dataset, std::span<const double> values,
+                      const std::string& unit) = 0;
+  virtual void column(const std::string& dataset, std::span<const std::int64_t> values,
+                      const std::string& unit) = 0;
+  virtual void column(const std::string& dataset, std::span<const std::string> values,
+                      const std::string& unit = "text") = 0;
+  virtual void finish() = 0;
+  /// finish() in two steps, for several files of which all must be there: seal(), then keep().
+  virtual void seal() = 0;
+  virtual void keep() = 0;
+};
+
+/// Reads such a file. Every failure is an InputError that names the file, and the dataset if there
+/// is one.
+class ColumnReader {
+ public:
+  virtual ~ColumnReader() = default;
+
+  virtual const std::string& path() const = 0;
+  virtual bool has(const std::string& object) const = 0;
+  virtual bool has_attribute(const std::string& object, const std::string& name) const = 0;
+  virtual std::string text_attribute(const std::string& object, const std::string& name) const = 0;
+  virtual std::int64_t integer_attribute(const std::string& object,
+                                         const std::string& name) const = 0;
+  virtual std::vector<double> doubles(const std::string& dataset) const = 0;
+  virtual std::vector<std::int64_t> integers(const std::string& dataset) const = 0;
+  virtual std::vector<std::string> texts(const std::string& dataset) const = 0;
+};
+
+/// The ending of the flat form.
+inline constexpr const char* flat_ending = ".columns";
+
+/// Flat where `path` ends so, else HDF5. Throws InputError when HDF5 is wanted and cannot be
+/// loaded.
+std::unique_ptr<ColumnWriter> write_columns(const std::string& path);
+
+/// The same, by what the file begins with.
+std::unique_ptr<ColumnReader> read_columns(const std::string& path);
+
+}  // namespace stepcast::sim
