@@ -234,7 +234,7 @@ int answer_document(TomlValue document, const Arguments& arguments, const Catalo
                                    Progress::style_for(arguments.has("quiet")));
   const Results results =
       run_study(std::move(study), {.read = read,
-                                   .simulator = session.simulator(),
+                                   .simulator = simulator_of(session),
                                    .threads = threads,
                                    .stop = stop,
                                    .shard = shard,

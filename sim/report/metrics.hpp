@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "sim/run/answer.hpp"
+#include "sim/study/answer.hpp"
 #include "sim/study/point_row.hpp"
 
 namespace stepcast::sim {

@@ -4,11 +4,12 @@
 #include <limits>
 #include <optional>
 
-#include "sim/columns/column_file.hpp"
+#include "sim/files/whole_file.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/metrics.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/output_place.hpp"
+#include "sim/tables/column_file.hpp"
 
 namespace stepcast::sim {
 namespace {

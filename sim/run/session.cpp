@@ -79,9 +79,4 @@ CollectiveReport Session::collective(const Scenario& scenario) {
   return simulate_collective(scenario, *network(scenario));
 }
 
-Simulator Session::simulator() {
-  return {[this](const Scenario& s) { return step(s); },
-          [this](const Scenario& s) { return collective(s); }};
-}
-
 }  // namespace stepcast::sim

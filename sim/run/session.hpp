@@ -9,7 +9,6 @@
 
 #include "sim/kernels/calibrated_kernels.hpp"
 #include "sim/program/cache.hpp"
-#include "sim/run/answer.hpp"
 #include "sim/run/machine.hpp"
 #include "sim/run/simulate.hpp"
 #include "sim/scenario/catalogue.hpp"
@@ -29,7 +28,7 @@ class Session {
   /// Forecasts one step. Throws NoFeasiblePlan when a rank needs more memory than the GPU has
   /// (unless scenario.run.ignore_memory), naming the parts; InputError when the degrees do not fit
   /// the model or the cluster. scenario.best_tensor/best_pipeline must be resolved already (see
-  /// answer.hpp).
+  /// sim/study/answer.hpp).
   StepReport step(const Scenario& scenario);
   /// The same, and what every rank did when; of ranks that are provably alike, the first.
   StepReport timeline(const Scenario& scenario, Timeline& timeline);
@@ -38,9 +37,6 @@ class Session {
   /// The step's program bound to times, as step() runs it but for [noise], every micro-batch
   /// written out.
   BoundStep bound_step(const Scenario& scenario);
-
-  /// step() and collective(), for answer().
-  Simulator simulator();
 
   /// The tables of these names as one.
   std::shared_ptr<const CalibrationTable> tables(const std::vector<std::string>& names);

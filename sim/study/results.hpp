@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "sim/run/answer.hpp"
+#include "sim/study/answer.hpp"
 #include "sim/study/point_row.hpp"
 #include "sim/study/sweep.hpp"
 

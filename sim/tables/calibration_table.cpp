@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "engine/check.hpp"
-#include "sim/columns/column_file.hpp"
 #include "sim/tables/calibration_columns.hpp"
+#include "sim/tables/column_file.hpp"
 
 namespace stepcast::sim {
 namespace {

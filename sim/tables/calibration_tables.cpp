@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "sim/columns/column_file.hpp"
 #include "sim/program/installation.hpp"
 #include "sim/tables/calibration_columns.hpp"
 #include "sim/tables/calibration_file.hpp"
+#include "sim/tables/column_file.hpp"
 #include "sim/tables/gpu_names.hpp"
 
 namespace stepcast::sim {

@@ -215,7 +215,7 @@ std::string warning_of(const json& result, const std::string& path) {
 }
 
 json result_of(const Scenario& scenario) {
-  return json::parse(to_json(answer(scenario, session().simulator())));
+  return json::parse(to_json(answer(scenario, simulator_of(session()))));
 }
 
 /// Parts of a machine that bind in some scenarios only (a measured curve holds for every NCCL;

@@ -3,8 +3,8 @@
 
 #include "engine/check.hpp"
 #include "sim/output/study_run.hpp"
-#include "sim/run/answer.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/study/answer.hpp"
 
 namespace stepcast::sim {
 

@@ -22,7 +22,7 @@ StudyResults::StudyResults(const std::string& name) : name_(name) {
   for_each_index(answers.size(), std::max(1U, std::thread::hardware_concurrency()), stop,
                  [&](std::size_t i) {
                    answers[i] = answer(read_scenario(study.document_of(study.point(i)), catalogue),
-                                       session().simulator());
+                                       simulator_of(session()));
                  });
   for (auto& answer : answers) answers_.push_back(std::move(*answer));
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/run/answer.hpp"
+#include "sim/study/answer.hpp"
 
 namespace stepcast::sim {
 

@@ -25,7 +25,7 @@ sim::Results run_study(const std::string& path, const sim::Catalogue& catalogue,
     return sim::read_scenario(point, catalogue);
   };
   return sim::run_study(std::move(study), {.read = read,
-                                           .simulator = session.simulator(),
+                                           .simulator = simulator_of(session),
                                            .threads = threads,
                                            .stop = sim::stop_requested(),
                                            .finished = [&](std::size_t d) { progress.show(d); }});

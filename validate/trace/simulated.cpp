@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "sim/run/answer.hpp"
+#include "sim/study/answer.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -47,7 +47,7 @@ void tally(const sim::BoundStep& bound, StepBreakdown& out) {
 }
 
 sim::StepReport step_of(const sim::Scenario& scenario, sim::Session& session) {
-  const sim::Answer answer = sim::answer(scenario, session.simulator());
+  const sim::Answer answer = sim::answer(scenario, simulator_of(session));
   if (const auto* report = std::get_if<sim::StepReport>(&answer)) return *report;
   if (const auto* refused = std::get_if<sim::Refused>(&answer))
     throw NoFeasiblePlan(refused->reason);

@@ -51,7 +51,7 @@ std::set<std::string> keys_of(const std::string& point) {
       read_study(read_toml_file(source + "/scenarios/" + point.substr(0, point.find(' '))));
   const SweepPoint at = study.point(point.ends_with("first") ? 0 : study.num_points() - 1);
   const Answer one =
-      answer(read_scenario(study.document_of(at), catalogue()), session().simulator());
+      answer(read_scenario(study.document_of(at), catalogue()), simulator_of(session()));
   std::set<std::string> paths;
   add_paths(json::parse(to_json(one)), "", paths);
   return paths;

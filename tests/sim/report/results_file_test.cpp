@@ -8,8 +8,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "sim/columns/column_file.hpp"
 #include "sim/output/folder.hpp"
+#include "sim/tables/column_file.hpp"
 #include "tests/sim/made_up_answers.hpp"
 
 using namespace stepcast;

@@ -11,6 +11,7 @@
 #include "engine/check.hpp"
 #include "sim/program/parallel.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/study/answer.hpp"
 #include "tests/session.hpp"
 
 namespace stepcast::sim {
@@ -81,14 +82,14 @@ TEST_CASE("threads that share a session get what one alone gets, each time") {
   std::vector<Duration> alone;
   for (const Scenario& scenario : scenarios) {
     Session own(catalogue());  // knows nothing of the others
-    alone.push_back(time_of(answer(scenario, own.simulator())));
+    alone.push_back(time_of(answer(scenario, simulator_of(own))));
   }
   Session shared(catalogue());
   const std::atomic<bool> stop = false;
   for (const unsigned threads : {1U, 4U, 8U}) {
     std::vector<Duration> times(scenarios.size());
     for_each_index(times.size(), threads, stop, [&](std::size_t i) {
-      times[i] = time_of(answer(scenarios[i], shared.simulator()));
+      times[i] = time_of(answer(scenarios[i], simulator_of(shared)));
     });
     for (std::size_t i = 0; i < scenarios.size(); ++i) {
       CAPTURE(threads, i);

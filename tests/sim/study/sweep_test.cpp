@@ -8,8 +8,8 @@
 #include "sim/program/command_line.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/text.hpp"
-#include "sim/run/answer.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/study/answer.hpp"
 #include "tests/sim/made_up_answers.hpp"
 
 using namespace stepcast;

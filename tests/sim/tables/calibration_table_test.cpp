@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "engine/check.hpp"
-#include "sim/columns/column_file.hpp"
 #include "sim/tables/calibration_columns.hpp"
+#include "sim/tables/column_file.hpp"
 #include "tests/sim/whole_table.hpp"
 
 using namespace stepcast;

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "engine/check.hpp"
-#include "sim/columns/column_file.hpp"
 #include "sim/files/whole_file.hpp"
+#include "sim/tables/column_file.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/columns/hdf5_file.hpp"
+#include "sim/tables/hdf5_file.hpp"
 
 #include <hdf5.h>
 
@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "engine/check.hpp"
-#include "sim/columns/hdf5_elements.hpp"
+#include "sim/tables/hdf5_elements.hpp"
 
 namespace stepcast::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/columns/flat_file.hpp"
+#include "sim/tables/flat_file.hpp"
 
 #include <array>
 #include <bit>

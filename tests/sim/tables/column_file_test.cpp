@@ -1,4 +1,4 @@
-#include "sim/columns/column_file.hpp"
+#include "sim/tables/column_file.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>

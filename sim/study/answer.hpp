@@ -5,6 +5,7 @@
 #include <string>
 #include <variant>
 
+#include "sim/run/session.hpp"
 #include "sim/run/step_report.hpp"
 
 namespace stepcast::sim {
@@ -19,11 +20,12 @@ using Answer = std::variant<StepReport, CollectiveReport, Refused>;
 
 const Scenario& scenario_of(const Answer& answer);
 
-/// What answers one scenario: a session (session.hpp), or a test's own.
+/// What answers one scenario: a session, or a test's own.
 struct Simulator {
   std::function<StepReport(const Scenario&)> step;
   std::function<CollectiveReport(const Scenario&)> collective;
 };
+Simulator simulator_of(Session& session);
 
 /// Answers one scenario. "best" degrees are resolved: powers of two that divide heads and batch,
 /// the fastest step that fits in memory, the smaller degrees of equals.

@@ -1,4 +1,4 @@
-#include "sim/columns/hdf5_elements.hpp"
+#include "sim/tables/hdf5_elements.hpp"
 
 #include <hdf5.h>
 #include <zlib.h>
@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "sim/columns/hdf5_file.hpp"
+#include "sim/tables/hdf5_file.hpp"
 
 namespace stepcast::sim {
 namespace {

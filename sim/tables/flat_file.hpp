@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "sim/columns/column_file.hpp"
 #include "sim/files/whole_file.hpp"
+#include "sim/tables/column_file.hpp"
 
 namespace stepcast::sim {
 

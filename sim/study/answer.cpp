@@ -1,4 +1,4 @@
-#include "sim/run/answer.hpp"
+#include "sim/study/answer.hpp"
 
 #include <optional>
 #include <vector>
@@ -62,6 +62,11 @@ Answer best_step(const Scenario& scenario, const Simulator& simulator) {
 
 const Scenario& scenario_of(const Answer& answer) {
   return std::visit([](const auto& a) -> const Scenario& { return a.scenario; }, answer);
+}
+
+Simulator simulator_of(Session& session) {
+  return {[&](const Scenario& s) { return session.step(s); },
+          [&](const Scenario& s) { return session.collective(s); }};
 }
 
 Answer answer(const Scenario& scenario, const Simulator& simulator) {

@@ -1,6 +1,6 @@
-#include "sim/columns/hdf5_module.hpp"
+#include "sim/tables/hdf5_module.hpp"
 
-#include "sim/columns/hdf5_file.hpp"
+#include "sim/tables/hdf5_file.hpp"
 
 namespace stepcast::sim {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "sim/columns/column_file.hpp"
+#include "sim/tables/column_file.hpp"
 
 namespace stepcast::sim {
 

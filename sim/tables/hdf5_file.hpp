@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/columns/column_file.hpp"
 #include "sim/files/whole_file.hpp"
+#include "sim/tables/column_file.hpp"
 
 namespace stepcast::sim {
 

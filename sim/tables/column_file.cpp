@@ -1,13 +1,13 @@
-#include "sim/columns/column_file.hpp"
+#include "sim/tables/column_file.hpp"
 
 #include <dlfcn.h>
 
 #include <fstream>
 
 #include "engine/check.hpp"
-#include "sim/columns/flat_file.hpp"
-#include "sim/columns/hdf5_module.hpp"
 #include "sim/program/installation.hpp"
+#include "sim/tables/flat_file.hpp"
+#include "sim/tables/hdf5_module.hpp"
 
 namespace stepcast::sim {
 namespace {
