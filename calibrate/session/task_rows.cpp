@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "calibrate/rows/cluster_facts.hpp"
 #include "engine/check.hpp"
 #include "sim/network/measured_time.hpp"
 #include "sim/network/model.hpp"

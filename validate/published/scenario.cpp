@@ -366,7 +366,7 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   batch.put("micro_batch", micro_batch.value_or(framework.micro_batch.value_or(1)));
   document.set("batch", batch.take());
   Table types(where);
-  const sim::GpuIdentity* gpu = catalogue_.gpus().find(cluster.gpu);
+  const sim::GpuIdentity* gpu = session_.catalogue().gpus().find(cluster.gpu);
   const bool volta = gpu != nullptr && gpu->gpu.architecture == topology::Architecture::volta;
   const auto compute = precision.value_or(volta ? workloads::Dtype::fp16 : workloads::Dtype::bf16);
   if (!precision) out.assumed.push_back("precision " + sim::word_for(sim::dtype_names, compute));
