@@ -3,12 +3,10 @@
 
 #include <string>
 
-#include "sim/scenario/catalogue.hpp"
+#include "tests/session.hpp"
 #include "validate/compare/measurements.hpp"
 
 namespace stepcast::validate {
-
-inline sim::Catalogue catalogue() { return sim::Catalogue(STEPCAST_SOURCE_DIR "/scenarios"); }
 
 inline std::vector<MeasuredRow> rows_of(const std::string& text) {
   return measured_rows(sim::parse_csv("x.csv", text));

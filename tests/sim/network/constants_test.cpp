@@ -12,7 +12,6 @@
 using namespace stepcast;
 using namespace stepcast::sim;
 using topology::Architecture;
-using topology::Network;
 
 namespace {
 
@@ -59,10 +58,10 @@ TEST_CASE("the shipped constants are physical") {
   CHECK(c.shared.nic_ll128 < c.shared.nic_ring);
   CHECK(c.shared.nic_ring <= 1.0);
   // AWS's transport costs more per hop than InfiniBand; later generations cost less.
-  CHECK(c.extra_hop(Network::efa, Architecture::hopper) >
-        c.extra_hop(Network::infiniband, Architecture::hopper));
-  CHECK(c.extra_hop(Network::efa, Architecture::hopper) <
-        c.extra_hop(Network::efa, Architecture::ampere));
+  CHECK(c.extra_hop(topology::Network::efa, Architecture::hopper) >
+        c.extra_hop(topology::Network::infiniband, Architecture::hopper));
+  CHECK(c.extra_hop(topology::Network::efa, Architecture::hopper) <
+        c.extra_hop(topology::Network::efa, Architecture::ampere));
 }
 
 TEST_CASE("what comes after Hopper runs with Hopper's constants") {

@@ -35,7 +35,7 @@ std::vector<std::string> frameworks(const std::string& more) {
   return out;
 }
 
-using Names = std::vector<std::string>;
+using Words = std::vector<std::string>;
 
 }  // namespace
 
@@ -67,16 +67,16 @@ TEST_CASE("a scenario says whether its framework was chosen, a resolved one has 
 }
 
 TEST_CASE("a sweep has one framework: by its first kind of data, and by any point's degrees") {
-  CHECK(frameworks("[sweep]\n\"plan.data\" = [\"ddp\", \"zero1\"]\n") == Names{"pytorch-ddp"});
-  CHECK(frameworks("[sweep]\n\"plan.data\" = [\"zero3\", \"ddp\"]\n") == Names{"pytorch-fsdp2"});
+  CHECK(frameworks("[sweep]\n\"plan.data\" = [\"ddp\", \"zero1\"]\n") == Words{"pytorch-ddp"});
+  CHECK(frameworks("[sweep]\n\"plan.data\" = [\"zero3\", \"ddp\"]\n") == Words{"pytorch-fsdp2"});
   CHECK(frameworks("[plan]\ndata = \"ddp\"\n[sweep]\n\"plan.tensor\" = [1, 2]\n") ==
-        Names{"megatron-core"});
+        Words{"megatron-core"});
   CHECK(frameworks("[plan]\ndata = \"ddp\"\n[sweep.plan]\ntensor = [1, 2]\n") ==
-        Names{"megatron-core"});
+        Words{"megatron-core"});
   CHECK(frameworks("[[sweep.point]]\n\"plan.data\" = \"zero1\"\n[[sweep.point]]\n\"plan.data\" = "
-                   "\"ddp\"\n\"plan.pipeline\" = 2\n") == Names{"megatron-core"});
+                   "\"ddp\"\n\"plan.pipeline\" = 2\n") == Words{"megatron-core"});
   CHECK(frameworks("[sweep]\n\"software.framework\" = [\"pytorch-ddp\", \"megatron-core\"]\n"
-                   "\"plan.data\" = [\"ddp\"]\n") == Names{"pytorch-ddp", "megatron-core"});
+                   "\"plan.data\" = [\"ddp\"]\n") == Words{"pytorch-ddp", "megatron-core"});
   const Study study =
       read_study(read_toml(head + "[sweep]\n\"plan.data\" = [\"ddp\", \"zero1\"]\n", "a.toml"));
   CHECK(framework_by_default(study.base) == "chosen by default for ddp, the first of the sweep");
@@ -116,7 +116,7 @@ TEST_CASE("an NCCL that is older than the GPU is warned of") {
                                   catalogue()))
         .warnings;
   };
-  CHECK(warnings("2.20.5") == Names{"NCCL 2.20 does not know b200-sxm: it needs 2.25 or later"});
+  CHECK(warnings("2.20.5") == Words{"NCCL 2.20 does not know b200-sxm: it needs 2.25 or later"});
   CHECK(warnings("2.25.1").empty());
   CHECK(warnings("2.27").empty());
 }

@@ -76,20 +76,20 @@ TEST_CASE("rows of another machine, fabric or doubtful source do not count") {
 
 TEST_CASE("sums of fp8 have curves of their own: NCCL serves no other type as it serves them") {
   const auto narrow = with([](CollectiveRow& r) { r.dtype = "fp8"; });
-  const CollectiveCurves curves(narrow, dgx(Architecture::hopper));
+  const CollectiveCurves curves(narrow, dgx(Architecture::hopper), measuring());
   CHECK(curves.find(AR, {32, 4, 8, 1}) == nullptr);
   CHECK(curves.find(AR, {32, 4, 8, 1}, true) != nullptr);
   CHECK(curves.neighbours(AR, {64, 8, 8, 1}).fewer == nullptr);
   CHECK(curves.neighbours(AR, {64, 8, 8, 1}, true).fewer != nullptr);
   // Bytes that only move have no type.
   const auto gathered = with([](CollectiveRow& r) { r.dtype = "fp8", r.collective = "allgather"; });
-  CHECK(CollectiveCurves(gathered, dgx(Architecture::hopper))
+  CHECK(CollectiveCurves(gathered, dgx(Architecture::hopper), measuring())
             .find(CollectiveKind::all_gather, {32, 4, 8, 1}) != nullptr);
 }
 
 TEST_CASE("a curve knows whether it was measured on this very GPU and bandwidth") {
   const auto here = [](const std::vector<CollectiveRow>& rows) {
-    return CollectiveCurves(rows, dgx(Architecture::hopper)).all().front().here;
+    return CollectiveCurves(rows, dgx(Architecture::hopper), measuring()).all().front().here;
   };
   CHECK(here(three_rows()));
   CHECK_FALSE(here(with([](CollectiveRow& r) { r.gpu = "H100-SXM-64GB"; })));
@@ -97,7 +97,7 @@ TEST_CASE("a curve knows whether it was measured on this very GPU and bandwidth"
   // NICs that their PCIe links cap are not the ones that were measured.
   topology::NodeSpec capped = dgx(Architecture::hopper);
   capped.pcie = 25_GBps;
-  CHECK(CollectiveCurves(three_rows(), capped).all().empty());
+  CHECK(CollectiveCurves(three_rows(), capped, measuring()).all().empty());
 }
 
 TEST_CASE("a collective whose algorithm or protocol was forced is not what NCCL would run") {
