@@ -48,10 +48,10 @@ TomlValue noise_table(const Noise& noise) {
 void add_step(TomlValue& document, const Scenario& scenario) {
   const TomlValue empty = toml_table({});
   document.set("model", model_table(scenario));
-  document.set("plan", written(empty, [&](auto&& visit) { visit_plan(scenario, visit); }));
+  Scenario told = scenario;
   const bool open = scenario.best_tensor || scenario.best_pipeline;  // so is who reduces when
-  if (!open && !scenario.reduce)
-    document.find("plan")->set("reduce", {word_for(reduce_names, scenario.plan.reduce), {}});
+  if (!open) told.reduce = scenario.plan.reduce;
+  document.set("plan", written(empty, [&](auto&& visit) { visit_plan(told, visit); }));
   const BatchKeys batch{scenario.global_batch, {}, scenario.micro};
   document.set("batch", written(empty, [&](auto&& visit) { visit_batch(batch, visit); }));
   document.set("precision",
@@ -87,6 +87,7 @@ TomlValue resolved_document(const Scenario& scenario) {
 TomlValue plan_document(const Scenario& scenario) {
   Scenario run = scenario;
   run.plan.shard_degree = run.plan.data == workloads::DataParallel::ddp ? 1 : run.plan.shards();
+  run.reduce = run.plan.reduce;
   const BatchKeys batch{
       run.global_batch, local_batch(run), {run.batch.micro_batch, run.batch.micro_batches}};
   TomlValue out = written(toml_table({}), [&](auto&& visit) {

@@ -82,7 +82,7 @@ output=$(
   ulimit -f 8
   "$program" "$tiny" $checkpoint --resume $short 2>&1
 )
-[ $? -eq 3 ] || fail "a full disk under a checkpoint: $output"
+[ $? -eq 7 ] || fail "a full disk under a checkpoint: $output"
 expect 0 'in step 3' "$tiny" $checkpoint --resume $short
 # One of another plan, and one that is damaged.
 expect 3 'another model or plan' "$tiny" $checkpoint --resume $short --set plan.data=zero3

@@ -171,7 +171,7 @@ class Changer : public MemberVisitor<Changer> {
   static std::vector<bool> others_of(const bool& value) { return {!value}; }
   static std::vector<std::string> others_of(const std::string& value) {
     if (value == "intel" || value == "amd") return {value == "amd" ? "intel" : "amd"};
-    if (value == "2.20") return {"2.27", "2.18.1"};
+    if (value.starts_with("2.2")) return {"2.27", "2.18.1"};  // a version of NCCL
     return {};  // names
   }
   static std::vector<Ablation> others_of(const Ablation&) { return {{.latency = true}}; }
@@ -221,21 +221,18 @@ json result_of(const Scenario& scenario) {
 /// Parts of a machine that bind in some scenarios only (a measured curve holds for every NCCL;
 /// uplinks matter where traffic needs them): they change a figure of one of the bases at least.
 const std::set<std::string> binding_somewhere{
-    "cluster.nccl",           "cluster.node.cpu",    "cluster.node.gpu_direct",
-    "cluster.fabric.routing", "cluster.fabric.kind", "cluster.fabric.oversubscription",
+    "cluster.nccl",
+    "cluster.node.cpu",
+    "cluster.node.gpu_direct",
+    "cluster.node.nvlink_latency",
+    "cluster.fabric.routing",
+    "cluster.fabric.kind",
+    "cluster.fabric.oversubscription",
 };
 /// Parts of a machine that the network model does not look at, or hardly. One that has its effect,
 /// or is named by `warnings`, is taken out here.
-const std::set<std::string> not_yet{
-    "cluster.node.nvswitches",       "cluster.node.nvlink_per_link",
-    "cluster.node.nvlink_latency",   "cluster.node.nic_latency",
-    "cluster.node.pcie_latency",     "cluster.node.socket",
-    "cluster.node.socket_latency",   "cluster.node.max_power",
-    "cluster.node.sockets",          "cluster.node.pcie_switches",
-    "cluster.node.gpu.nvlink_links", "cluster.fabric.ports",
-    "cluster.fabric.tiers",          "cluster.fabric.link",
-    "cluster.fabric.switch_latency", "cluster.fabric.cable_latency",
-};
+const std::set<std::string> not_yet{"cluster.node.pcie_switches", "cluster.node.sockets",
+                                    "cluster.fabric.tiers"};
 
 /// They say which plans are refused, and in which software: a plan that stays allowed is the same.
 const std::set<std::string> permissions{"software.data_kinds", "software.pipeline_data_kinds",

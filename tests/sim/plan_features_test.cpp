@@ -58,15 +58,15 @@ TEST_CASE("the plan's further degrees are read, resolved and written back") {
 
 TEST_CASE("what the plan cannot do is refused with file and line") {
   CHECK(refusal(pipeline + "virtual_stages = 5\n") ==
-        "a.toml:17: pipeline degree x virtual_stages 20 exceeds the 16 layers of the model");
+        "a.toml:18: pipeline degree x virtual_stages 20 exceeds the 16 layers of the model");
   CHECK(refusal(pipeline + "stage_layers = [4, 4, 4]\n") ==
-        "a.toml:17: stage_layers has 3 numbers");
+        "a.toml:18: stage_layers has 3 numbers");
   CHECK(refusal(pipeline + "stage_layers = [4, 4, \"x\", 4]\n") ==
-        "a.toml:17: 'stage_layers' in [plan] must be an array of whole numbers");
+        "a.toml:18: 'stage_layers' in [plan] must be an array of whole numbers");
   CHECK(refusal(pipeline + "context = 3\n") ==
-        "a.toml:17: tensor 2 x pipeline 4 x context 3 does not divide the 16 GPUs");
+        "a.toml:18: tensor 2 x pipeline 4 x context 3 does not divide the 16 GPUs");
   CHECK(refusal("data = \"zero3\"\nshard_degree = 3\n") ==
-        "a.toml:15: shard_degree 3 does not divide data x context degree 16");
+        "a.toml:16: shard_degree 3 does not divide data x context degree 16");
 }
 
 TEST_CASE("v chunks divide the pipeline's idle time (p-1)(F+B) by v where nothing else costs") {

@@ -19,6 +19,7 @@ inline workloads::Software trainer_software() {
   workloads::Software s;
   s.framework = "stepcast-trainer";
   s.version = "host";
+  s.reduce_each = {};
   s.fusion = workloads::Fusion::own;
   s.recompute_stops = true;
   s.attention = workloads::AttentionKernel::host;

@@ -24,7 +24,10 @@ topology::NodeSpec node_of(const NodeTopology& topology, const std::string& gpu 
   Ignored ignored;
   const std::string path = std::string(STEPCAST_BINARY_DIR) + "/imported-node.toml";
   write_bytes(path, toml_of(topology, gpu, ignored));
-  return catalogue().node(sim::toml_text(path, "test"));
+  const sim::Catalogue fresh(catalogue().directory());  // the shared one has read an earlier file
+  topology::NodeSpec node = fresh.node(sim::toml_text(path, "test"));
+  node.reference = {};  // an imported node is no entry of the catalogue
+  return node;
 }
 
 topology::NodeSpec imported(const std::string& name, const std::string& gpu = {}) {
@@ -35,6 +38,7 @@ topology::NodeSpec imported(const std::string& name, const std::string& gpu = {}
 topology::NodeSpec known(const std::string& name) {
   topology::NodeSpec node = catalogue().node(sim::toml_text(name, "test"));
   node.name = "mine";
+  node.reference = {};
   return node;
 }
 

@@ -19,7 +19,7 @@ sim::Scenario scenario(const std::string& more) {
   static const sim::Catalogue catalogue(STEPCAST_SOURCE_DIR "/scenarios");
   sim::Scenario out = sim::read_scenario(
       sim::read_toml("[model]\nname = \"llama2-1b\"\n[cluster]\nnode = \"dgx-h100\"\nnodes = 1\n"
-                     "[software]\nframework = \"pytorch-fsdp2\"\nversion = \"2.3\"\n" +
+                     "[software]\nframework = \"megatron-core\"\nuse_megatron_fsdp = true\n" +
                          more,
                      "a.toml"),
       catalogue);
