@@ -63,7 +63,7 @@ sleep 1
 kill -TERM $pid
 wait $pid
 code=$?
-if [ $code -ne 130 ] || ! grep -q 'interrupted' "$work/out"; then
+if [ $code -ne 143 ] || ! grep -q 'interrupted' "$work/out"; then
   echo "interrupted run: exit $code"
   tail -3 "$work/out"
   failures=$((failures + 1))
@@ -79,7 +79,7 @@ before=$(cksum <"$table")
     >"$work/full" 2>&1
 )
 code=$?
-if [ $code -ne 3 ] || [ "$before" != "$(cksum <"$table")" ]; then
+if [ $code -ne 7 ] || [ "$before" != "$(cksum <"$table")" ]; then
   echo "full disk: exit $code"
   tail -3 "$work/full"
   failures=$((failures + 1))
