@@ -1,5 +1,5 @@
 // A priority queue of numbered things by (time, sequence) whose times may change: an indexed heap
-// with four children a node (ENGINE of this kind: half the levels of a binary heap, and a node's
+// with four children a node (LaMarca, Ladner 1996: half the levels of a binary heap, and a node's
 // children share a cache line).
 #pragma once
 

@@ -76,7 +76,7 @@ LocalWorkers LocalWorkers::from_line(const std::string& line) {
 }
 
 /// Several ranks on one GPU: NCCL refuses two of them on what it takes for one host, so each gets a
-/// host of its own, and sockets are what is left between hosts (NETWORK_AND_KERNELS 3).
+/// host of its own, and sockets are what is left between hosts (nccl init.cc:903).
 ChildProcess::Environment environment_of(const LocalWorkers& workers, std::int64_t rank) {
   ChildProcess::Environment environment;
   if (workers.ranks_per_gpu > 1) {

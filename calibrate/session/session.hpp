@@ -29,7 +29,7 @@ struct SessionOptions {
   Duration save_every = std::chrono::seconds(20);
   Duration power_time = std::chrono::seconds(2);  // per load; 0: no power
   Duration warm_up = std::chrono::seconds(3);     // of the device, before the first task: clocks
-                                                  // oscillate that long (NETWORK_AND_KERNELS 4)
+                                                  // oscillate that long (cutlass's guide)
 };
 
 /// A task that gave no row, and why.

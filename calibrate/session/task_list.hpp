@@ -53,7 +53,7 @@ struct Grid {
 /// The grid of a device: all on a GPU, small shapes on this machine's cores; `quick` less of both.
 Grid grid_for(const std::string& device_kind, bool quick);
 
-/// Shapes of NETWORK_AND_KERNELS.md 4: products of all layers in three passes, attention,
+/// Shapes of Megatron's cuts: products of all layers in three passes, attention,
 /// element-wise kernels, copies, the launch, collectives by size, overlap.
 JobList jobs_of(const Grid& grid, const Bench& bench, const sim::Catalogue& catalogue);
 

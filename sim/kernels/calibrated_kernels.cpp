@@ -16,7 +16,7 @@ namespace {
 using workloads::Kernel;
 using workloads::KernelFamily;
 
-// A kernel that moves next to nothing still takes 2-4 us on the device (FRAMEWORKS study 5.4).
+// A kernel that moves next to nothing still takes 2-4 us on the device (recalled, 2026).
 constexpr Duration shortest_kernel = 3_us;
 
 // Of the tensor peak, where no attention kernel was measured on a GPU: between FlashAttention-2 on

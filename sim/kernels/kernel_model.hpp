@@ -27,7 +27,7 @@ class KernelModel {
 
 /// Slow-down (>= 1) of a kernel while a collective holds `ctas` SMs and draws `memory_traffic` of
 /// HBM bandwidth: wave quantisation ceil(tiles / (SMs - ctas)) / ceil(tiles / SMs) for kernels that
-/// fill SMs, bandwidth share for memory-bound ones (NETWORK_AND_KERNELS 2).
+/// fill SMs, bandwidth share for memory-bound ones (NVIDIA forum 337991).
 double stretch(const KernelTime&, const topology::GpuSpec&, std::int64_t ctas,
                BytesPerSecond memory_traffic);
 

@@ -89,7 +89,7 @@ double simgrid_all_to_all(const topology::Cluster& cluster, const sim::SteppedLa
 
 namespace {
 
-/// Lays the routes of ENGINE 8 for the edges that its rings have.
+/// Lays the routes of the rings for the edges that its rings have.
 class LeafSpine {
  public:
   LeafSpine(std::uint32_t hosts, std::uint32_t spines)

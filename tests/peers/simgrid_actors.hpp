@@ -22,7 +22,7 @@ double simgrid_trees(const topology::Cluster&, const sim::SteppedLayout&, std::u
 /// Every member sends to all others of its node and, beside it, to those of the other nodes.
 double simgrid_all_to_all(const topology::Cluster&, const sim::SteppedLayout&, const Talk&);
 
-/// ENGINE 8: 64 rings of 20 rounds on hosts in leaves of 32 under `spines` spines.
+/// 64 rings of 20 rounds on hosts in leaves of 32 under `spines` spines.
 double simgrid_concurrent_rings(std::uint32_t hosts, std::uint32_t spines);
 
 }  // namespace stepcast::peers

@@ -1,5 +1,5 @@
 // Ring and tree steps of SimGrid actors beside our stepped mode on the same platform, and the
-// concurrent rings of ENGINE 8 beside our fluid. Exit code 1 when a row lies outside its tolerance.
+// concurrent rings beside our fluid. Exit code 1 when a row lies outside its tolerance.
 #include <fmt/format.h>
 
 #include <cmath>

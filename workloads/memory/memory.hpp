@@ -1,5 +1,5 @@
 // Bytes of GPU memory per rank, part by part, at the peak of the schedule. Formulas from
-// Korthikanti 2022 (arXiv 2205.05198) and the kept tensors of FRAMEWORKS.md 6.1.
+// Korthikanti 2022 (arXiv 2205.05198) and the tensors that autograd keeps.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Pipeline schedules as data: which micro-batch a stage runs forward or backward, in which order.
-// FRAMEWORKS 9. Knows no times and no communication.
+// arXiv 2104.04473. Knows no times and no communication.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct PipelineShape {
 /// forwards on stage r, then forward and backward in turn, then the remaining backwards;
 /// w = min(p-1-r, m). Interleaved: forwards take groups of g micro-batches through one chunk after
 /// the other, backwards mirrored, w = min(2(p-1-r) + (v-1)g, mv); g = p as in Megatron, m divided
-/// by rounds of at least p where p does not divide m, as in torch. FRAMEWORKS 9.
+/// by rounds of at least p where p does not divide m, as in torch's pipelining/schedules.py.
 std::vector<Turn> turns_of_stage(const PipelineShape&, std::int64_t stage);
 
 /// Turns [first, first + blocks x period) of a schedule that do the same, but for the micro-batch,

@@ -1,5 +1,5 @@
 // Which kernels a framework issues and what its host thread pays for each call: the facts of
-// FRAMEWORKS that change a step. Values come from scenarios/software/*.toml.
+// frameworks that change a step. Values come from scenarios/software/*.toml.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The attention core between the projections: RoPE; attention forward and backward of each kernel
-// (FlashAttention-like, or unfused with its score matrix). FRAMEWORKS 5.2, 5.3.
+// (FlashAttention-like, or unfused with its score matrix). arXiv 2307.08691.
 #pragma once
 
 #include <string>

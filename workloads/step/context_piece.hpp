@@ -1,4 +1,4 @@
-// Attention when the ranks of a context group share each sequence (FRAMEWORKS 3.7): keys and values
+// Attention when the ranks of a context group share each sequence (Llama 3, 2024): keys and values
 // of the others come round a ring, are gathered, or all is exchanged for a part of the heads.
 //
 //   ring, 3 ranks   exchange   K,V of r-1 |  K,V of r-2 |

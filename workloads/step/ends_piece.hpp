@@ -1,5 +1,5 @@
 // The two ends of the model: embedding before the first layer; final norm, head and loss after the
-// last. Vocabulary parallel when the tensor degree is above 1 (FRAMEWORKS 3.3).
+// last. Vocabulary parallel when the tensor degree is above 1 (Megatron, cross_entropy.py).
 #pragma once
 
 #include "workloads/step/piece.hpp"

@@ -1,6 +1,6 @@
 // ddp and zero1 (and zero2 where software keeps parameters replicated): gradients are reduced in
 // buckets, in the order in which backward completes them; zero1 gathers the parameters after the
-// optimizer (FRAMEWORKS 2, 3.5).
+// optimizer (torch DDP, arXiv 2006.15704; Megatron-LM).
 #pragma once
 
 #include <cstdint>

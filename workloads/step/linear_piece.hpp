@@ -1,5 +1,5 @@
 // Linear layers under tensor parallelism: the GEMMs of forward, input gradient and weight gradient,
-// and the collectives around them (FRAMEWORKS 3.2, 5.1). Column parallel: output cut, the input
+// and the collectives around them (Megatron-LM, 2019). Column parallel: output cut, the input
 // gradient is summed over the group. Row parallel: input cut, the output is summed.
 #pragma once
 

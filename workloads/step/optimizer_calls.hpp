@@ -1,5 +1,5 @@
 // The end of a step: gradient norm over all ranks, clipping, AdamW on the rank's shard
-// (FRAMEWORKS 1.5).
+// (torch/optim, foreach and fused).
 #pragma once
 
 #include "workloads/plan/rank_parameters.hpp"

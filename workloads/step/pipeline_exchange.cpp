@@ -7,7 +7,7 @@ namespace stepcast::workloads {
 namespace {
 
 /// Tensor ranks send a part of the hidden tensor each and gather it after (Megatron's
-/// scatter-gather, FRAMEWORKS 3.4); under sequence parallel it is cut anyway.
+/// scatter-gather, arXiv 2104.04473); under sequence parallel it is cut anyway.
 bool scatters(const StepInputs& in) {
   return in.software.scatter_gather_p2p && in.plan.tensor > 1 && !in.plan.sequence_parallel;
 }

@@ -1,5 +1,5 @@
 // Activations and their gradients between the parts of a pipelined model, as one stage's host
-// thread sends and receives them (FRAMEWORKS 3.4).
+// thread sends and receives them (Megatron, p2p_communication.py).
 //
 //   1f1b                  receive where it is needed, send when it is there
 //   interleaved, overlap  after a turn: send its output, receive for the next turn of its pass

@@ -34,7 +34,7 @@ ShardedUnits::ShardedUnits(const StepInputs& in, KernelTable& table, Calls& call
 }
 
 // Bytes for P parameters of the unit and N shard ranks, 16-bit compute, fp32 master shard
-// (FRAMEWORKS 1.1): cast reads 4P/N writes 2P/N; copy-in 2P/N each way; gather 2P; copy-out 2P each
+// (torch fsdp): cast reads 4P/N writes 2P/N; copy-in 2P/N each way; gather 2P; copy-out 2P each
 // way. Reduction with reduce dtype of r bytes, gradients that wait in g bytes: FSDP2 chunk_cat
 // reads gP writes rP; FSDP1 joins gradients flat (2P each way), casts (2P, rP) if r differs,
 // divides in place (rP each way). ReduceScatter rP; the shard is cast to fp32 (r + 4)P/N unless r
@@ -226,7 +226,7 @@ void ShardedUnits::after_backward(std::size_t unit) {
 }
 
 /// FSDP1 sums over the replicas in the stream of its reductions, so the next one waits; FSDP2 in a
-/// stream of its own (FRAMEWORKS 1.1).
+/// stream of its own (torch fsdp).
 void ShardedUnits::reduce(std::size_t unit) {
   const Kernels& k = of(unit);
   if (k.sum_replicas && fsdp1() && summed_) calls_.wait(data_lane, *summed_);

@@ -1,5 +1,5 @@
 // FSDP: parameters sharded in units (each decoder layer, and the root with embedding, final norm
-// and head), gathered before use and gradients reduce-scattered after (FRAMEWORKS 1.1-1.5).
+// and head), gathered before use and gradients reduce-scattered after (FSDP: arXiv 2304.11277).
 //
 //   copy lane      cast, copy-in (k+1)                    chunk_cat (k)
 //   data lane            AllGather (k+1)                        ReduceScatter (k)

@@ -198,7 +198,7 @@ void StageWriter::backward(std::size_t turn) {
 
 /// Gradients that more ranks share than the data-parallel group: norms under sequence parallel
 /// (one flattened all-reduce over the tensor group, fp32), and tied embeddings on the first and the
-/// last stage (FRAMEWORKS 3.3). Sharded ones are reduced as shards.
+/// last stage (Megatron-LM). Sharded ones are reduced as shards.
 void StageWriter::sum_shared_gradients() {
   const std::int64_t shards = in_.sharded() ? in_.plan.shards() : 1;
   const auto fp32_all_reduce = [&](const char* name, GroupKind group, std::int64_t elements) {

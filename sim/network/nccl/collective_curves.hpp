@@ -55,7 +55,7 @@ class CollectiveCurves {
   const CollectiveCurve* find(workloads::CollectiveKind, const GroupShape&,
                               bool fp8_sums = false) const;
   /// Curves of the same collective and ranks per node with the next fewer and the next more nodes.
-  /// Only from 3 nodes on: two nodes follow another law (NETWORK_AND_KERNELS.md 1.9).
+  /// Only from 3 nodes on: two nodes follow another law (a double tree crosses once).
   struct Neighbours {
     const CollectiveCurve* fewer = nullptr;
     const CollectiveCurve* more = nullptr;

@@ -17,7 +17,7 @@ bool has_choice(CollectiveKind kind) {
 }
 
 /// Channels to one peer: two per NVLink of the path, a power of two up to 16; two per NIC
-/// (NETWORK_AND_KERNELS.md 1.8).
+/// (nccl@v2.28.9-1 paths.cc:817-886).
 std::int64_t point_to_point_channels(const NcclMachine& machine) {
   if (machine.shape.nodes > 1) return 2;
   const std::int64_t links = std::max<std::int64_t>(1, nvlinks_within(machine.node, 2));

@@ -13,7 +13,7 @@
 //   NVLS       start + fill + bytes / bandwidth: the NVSwitch sums, and sends the sum to all.
 //   NVLSTree   NVLS with a tree between the nodes.
 //   fill       a level passes a chunk on only when it is there; chunks shrink with the message as
-//              NCCL's do (NETWORK_AND_KERNELS.md 1.8).
+//              NCCL's do (nccl@v2.28.9-1 enqueue.cc).
 #pragma once
 
 #include "sim/network/constants.hpp"

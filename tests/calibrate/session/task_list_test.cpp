@@ -78,7 +78,7 @@ sim::CalibrationTable measured(const JobList& list) {
 TEST_CASE("a scenario's products are listed once, in the layout of their call") {
   const JobList list = jobs_of({scenario(two_gpus)}, {.gpu = true, .ranks = 2});
   const auto gemms = of_kind<GemmTask>(list);
-  // Llama-2 7B, tensor 2, 2048 tokens, packed projections (NETWORK_AND_KERNELS 4, column TP2).
+  // Llama-2 7B, tensor 2, 2048 tokens, packed projections (by hand).
   const auto has = [&](std::int64_t m, std::int64_t n, std::int64_t k, const char* layout) {
     return std::count_if(gemms.begin(), gemms.end(), [&](const GemmTask& t) {
       return t.m == m && t.n == n && t.k == k && t.layout == layout;

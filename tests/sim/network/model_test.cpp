@@ -235,7 +235,7 @@ TEST_CASE("a measured size is returned as measured, and what lies beside it says
 }
 
 TEST_CASE("NCCL's own model is as short of the measurements as known") {
-  // NETWORK_AND_KERNELS: model / measured for 8 x A100, superbenchmark log.
+  // Ours: model / measured for 8 x A100, superbenchmark log.
   const auto nccl = [](CollectiveKind kind, Bytes bytes) {
     return seconds(CollectiveTimes(dgx(Architecture::ampere), tuning("2.28.9"))
                        .time_of(kind, bytes, {8, 1, 8, 1})

@@ -135,7 +135,7 @@ TEST_CASE("eager Llama issues 7 GEMMs forward and 14 backward, packed 4 and 8") 
   CHECK(packed.backward().gemms == 8);
 }
 
-// FRAMEWORKS 5.2: sums of element-wise traffic, in A = 2 T h and F = 2 T f. Multi-head: g = 1.
+// By hand: sums of element-wise traffic, in A = 2 T h and F = 2 T f. Multi-head: g = 1.
 TEST_CASE("eager element-wise traffic is 42A + 20A + 5F forward") {
   const Case c{};
   const double rows = 3 * 8 * c.tokens();  // numbers per token: means and roots

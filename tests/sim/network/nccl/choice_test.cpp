@@ -1,5 +1,5 @@
-// Who serves which collective under which conditions (NETWORK_AND_KERNELS.md 1.5), and how many
-// channels a call gets (1.7).
+// Who serves which collective under which conditions (nccl@v2.28.9-1), and how many
+// channels a call gets.
 #include <catch2/catch.hpp>
 
 #include "engine/check.hpp"

@@ -1,4 +1,4 @@
-// One test for each change of NCCL's model between versions (NETWORK_AND_KERNELS.md 1.6), both
+// One test for each change of NCCL's model between versions (tuning.cc of each tag), both
 // sides of it; and how a version finds its file.
 #include <catch2/catch.hpp>
 #include <fstream>
