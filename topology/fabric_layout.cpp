@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 
 namespace stepcast::topology {
 namespace {
 
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::size_t at(std::int64_t tier) { return static_cast<std::size_t>(tier - 1); }
 
 BytesPerSecond fabric_link(const FabricSpec& fabric, const NodeSpec& node) {

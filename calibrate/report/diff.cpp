@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/arithmetic.hpp"
 #include "sim/files/text_table.hpp"
 #include "sim/tables/calibration_columns.hpp"
 
@@ -42,12 +43,6 @@ std::string name_of(const Family& family, const CalibrationTable& table, std::si
     name += sim::readable_text(column, cell);
   }
   return name;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
 }
 
 /// Rows of one key in both tables.

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "sim/tables/gpu_names.hpp"
 
@@ -23,12 +24,6 @@ constexpr double usual_backward_ratio = 0.85;
 // TFLOP/s with the first, 220 and 225 with the second; what that leaves for attention is 0.45 to
 // 0.5 of the second's rate.
 constexpr double first_over_second = 0.5;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
-}
 
 double log_of(std::int64_t value) { return std::log(static_cast<double>(value)); }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "engine/arithmetic.hpp"
 #include "sim/kernels/kernel_names.hpp"
 #include "sim/tables/gpu_names.hpp"
 
@@ -15,12 +16,6 @@ constexpr double same_bytes = 0.02;
 
 // Beyond a factor of two the bandwidth of the nearest point is a guess.
 constexpr double comparable = 2.0;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
-}
 
 /// On straight lines in log-log space; longer than measured: at the last bandwidth; shorter: no
 /// faster than in proportion, no slower than the smallest.

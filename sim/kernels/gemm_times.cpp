@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
 #include "sim/tables/gpu_names.hpp"
@@ -62,8 +63,6 @@ double corrected_rate(const GemmRow& row, topology::Architecture architecture) {
 bool is_half(std::string_view dtype) {
   return dtype.starts_with("fp16") || dtype.starts_with("bf16");  // one rate on all tensor cores
 }
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::pair<std::int64_t, std::int64_t> tile_of(topology::Architecture architecture) {
   using enum topology::Architecture;

@@ -3,16 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 
 namespace stepcast::validate {
-
-double median(std::vector<double> values) {
-  expects(!values.empty(), "a median of at least one value");
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 std::optional<Score> score_of(const std::vector<double>& errors) {
   if (errors.empty()) return std::nullopt;

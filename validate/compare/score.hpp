@@ -18,7 +18,4 @@ struct Score {
 /// None where nothing is to be scored.
 std::optional<Score> score_of(const std::vector<double>& errors);
 
-/// The middle value, or the mean of the two in the middle; `values` must not be empty.
-double median(std::vector<double> values);
-
 }  // namespace stepcast::validate

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "validate/compare/score.hpp"
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <string_view>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "validate/compare/score.hpp"
 #include "validate/trace/numbers.hpp"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/arithmetic.hpp"
+
 namespace stepcast::workloads {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Launches of one torch foreach pass over tensor lists: each launch takes at most 320 blocks of
 /// 65,536 elements and a number of tensors that falls with the lists read (ATen
