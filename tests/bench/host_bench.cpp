@@ -14,13 +14,15 @@
 #include "calibrate/report/diff.hpp"
 #include "calibrate/session/session.hpp"
 #include "calibrate/session/task_list.hpp"
+#include "tests/session.hpp"
 
 namespace stepcast::bench {
 namespace {
 
 std::vector<calibrate::Job> products_and_attention(const calibrate::Bench& bench) {
   std::vector<calibrate::Job> jobs;
-  for (calibrate::Job& job : calibrate::jobs_of(calibrate::grid_for("host", true), bench).jobs)
+  for (calibrate::Job& job :
+       calibrate::jobs_of(calibrate::grid_for("host", true), bench, catalogue()).jobs)
     if (std::holds_alternative<calibrate::GemmTask>(job.task) ||
         std::holds_alternative<calibrate::AttentionTask>(job.task))
       jobs.push_back(std::move(job));

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "engine/check.hpp"
 #include "sim/files/toml_value.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
@@ -45,6 +46,65 @@ void run(benchmark::State& state, sim::Scenario s, bool fold) {
 
 const std::string grid = "tensor = 4\npipeline = 4\n";
 
+/// A further point of a session that does not fit in memory.
+void refuse(benchmark::State& state) {
+  sim::Scenario s = scenario("llama2-70b", 2, 16, "data = \"zero1\"");
+  s.run.ignore_memory = false;
+  std::int64_t refused = 0;
+  for (auto _ : state) {
+    try {
+      session().step(s);
+    } catch (const NoFeasiblePlan&) {
+      ++refused;
+    }
+  }
+  state.counters["refused"] = static_cast<double>(refused);
+}
+
+void time_collective(benchmark::State& state) {
+  const sim::Scenario s =
+      sim::read_scenario(sim::read_toml("[cluster]\nnode = \"dgx-h100\"\nnodes = 64\n[collective]\n"
+                                        "kind = \"all_gather\"\nbytes = \"64 MiB\"\n",
+                                        "bench.toml"),
+                         catalogue());
+  for (auto _ : state) benchmark::DoNotOptimize(session().collective(s).time.duration);
+}
+
+/// Plans of a 70B on 512 H100, one after the other: what a search costs on one thread.
+void try_plans(benchmark::State& state) {
+  std::int64_t plans = 0, refused = 0;
+  const auto attempt = [&](const std::string& plan, const std::string& batch) {
+    const std::string text =
+        "[model]\nname = \"llama2-70b\"\nsequence = 4096\n[cluster]\nnode = \"dgx-h100\"\n"
+        "nodes = 64\n[plan]\n" +
+        plan + "[batch]\nglobal = 1024\n" + batch +
+        "[software]\nframework = \"megatron-core\"\nversion = \"0.7\"\n";
+    try {
+      const auto s = sim::read_scenario(sim::read_toml(text, "bench.toml"), catalogue());
+      ++plans;
+      session().step(s);
+    } catch (const InputError&) {  // no legal plan
+    } catch (const NoFeasiblePlan&) {
+      ++refused;
+    }
+  };
+  for (auto _ : state)
+    for (const int tensor : {1, 2, 4, 8})
+      for (const int pipeline : {1, 2, 4, 8, 16})
+        for (const int chunks : {1, 5})
+          for (const char* data : {"ddp", "zero1"})
+            for (const char* recompute : {"none", "selective", "full"})
+              for (const char* parallel : {"false", "true"})
+                for (const int micro : {1, 2})
+                  attempt("data = \"" + std::string(data) + "\"\ntensor = " +
+                              std::to_string(tensor) + "\npipeline = " + std::to_string(pipeline) +
+                              "\nvirtual_stages = " + std::to_string(chunks) + "\nrecompute = \"" +
+                              recompute + "\"\nsequence_parallel = " + parallel + "\n",
+                          "micro_batch = " + std::to_string(micro) + "\n");
+  state.counters["plans"] = static_cast<double>(plans);
+  state.counters["refused"] = static_cast<double>(refused);
+}
+
 void register_all() {
   const auto add = [](const char* name, const sim::Scenario& s, bool fold) {
     benchmark::RegisterBenchmark(name, [s, fold](benchmark::State& st) {
@@ -59,6 +119,13 @@ void register_all() {
   add("whole/70B zero2 on 16384", scenario("llama2-70b", 2048, 16384, grid + "data = \"zero2\""),
       false);
   add("whole/70B zero2 on 2048, folded", large, true);
+  add("whole/70B tensor 8, pipeline 8, 128 micro-batches on 512, folded",
+      scenario("llama2-70b", 64, 1024, "tensor = 8\npipeline = 8\ndata = \"ddp\""), true);
+  benchmark::RegisterBenchmark("whole/a plan that memory refuses", refuse);
+  benchmark::RegisterBenchmark("whole/all-gather on 512", time_collective);
+  benchmark::RegisterBenchmark("whole/plans of 70B on 512", try_plans)
+      ->Unit(benchmark::kMillisecond)
+      ->Iterations(1);
   add("whole/1B on 8, folded", scenario("llama2-1b", 1, 8, "data = \"zero2\""), true);
 }
 
