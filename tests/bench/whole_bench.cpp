@@ -48,7 +48,7 @@ const std::string grid = "tensor = 4\npipeline = 4\n";
 
 /// A further point of a session that does not fit in memory.
 void refuse(benchmark::State& state) {
-  sim::Scenario s = scenario("llama2-70b", 2, 16, "data = \"zero1\"");
+  sim::Scenario s = scenario("llama2-70b", 2, 16, "data = \"ddp\"");
   s.run.ignore_memory = false;
   std::int64_t refused = 0;
   for (auto _ : state) {
