@@ -2,8 +2,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "engine/check.hpp"
-
 using namespace stepcast::validate;
 
 TEST_CASE("a score is the median and mean of the magnitudes and the mean with its sign") {
@@ -18,10 +16,6 @@ TEST_CASE("a score is the median and mean of the magnitudes and the mean with it
 
 TEST_CASE("an even number of errors has the mean of the middle two as its median") {
   CHECK(score_of({0.4, -0.1, 0.2, -0.3})->median_ape == Approx(0.25));
-  CHECK(median({7}) == 7);
 }
 
-TEST_CASE("nothing scored is no score") {
-  CHECK_FALSE(score_of({}));
-  CHECK_THROWS_AS(median({}), stepcast::BrokenPromise);
-}
+TEST_CASE("nothing scored is no score") { CHECK_FALSE(score_of({})); }
