@@ -20,6 +20,7 @@
 namespace {
 
 namespace calibrate = stepcast::calibrate;
+namespace sim = stepcast::sim;
 using stepcast::Bytes;
 using stepcast::InputError;
 

@@ -2,13 +2,14 @@
 #include <filesystem>
 
 #include "calibrate/cuda/collective.hpp"
+#include "sim/program/installation.hpp"
 #include "tests/hardware/gpu.hpp"
 
 using namespace stepcast;
 using namespace stepcast::calibrate;
 
 TEST_CASE("two ranks on one GPU do every collective right") {
-  if (!std::filesystem::exists(program_beside("stepcast-nccl-worker"))) {
+  if (!std::filesystem::exists(sim::beside_program("stepcast-nccl-worker"))) {
     WARN("no stepcast-nccl-worker beside this program");
     return;
   }
