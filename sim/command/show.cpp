@@ -30,15 +30,17 @@ constexpr Option options[] = {
     {"set", "KEY=VALUE", "", "cluster: set any key of [cluster]"},
     {"graphviz", "FILE", "", "cluster: also write it in Graphviz's language, as a sketch"},
     {"all", "", "", "every GPU in that picture"},
-    {"sources", "", "", "gpus, models, clusters: where the numbers come from"},
+    {"sources", "", "", "of the catalogue: where the numbers come from"},
 };
-const Verb verb{"show",
-                "gpus|models|clusters|cluster|calibration|keys [NAME | FILE ...]",
-                16,
-                "Prints the catalogue, a cluster (of a scenario or by options), what a "
-                "calibration table holds, or every key of a scenario.",
-                options,
-                "stepcast show cluster --gpu h100 --nodes 16"};
+const Verb verb{
+    "show",
+    "gpus|models|nodes|fabrics|software|nccl|clusters|cluster|calibration|keys [NAME | FILE ...]",
+    16,
+    "Prints the catalogue or one entry of it with every value and its source, a cluster "
+    "(of a scenario or by options), what a calibration table holds, or every key of a "
+    "scenario.",
+    options,
+    "stepcast show cluster --gpu h100 --nodes 16"};
 
 using Align = TextTable::Align;
 
@@ -100,7 +102,7 @@ std::string models_text(const Catalogue& catalogue) {
   return table.text();
 }
 
-std::string clusters_text(const Catalogue& catalogue) {
+std::string nodes_text(const Catalogue& catalogue) {
   TextTable nodes;
   nodes.column("node", "", Align::left);
   nodes.column("GPUs", "", Align::left);
@@ -112,6 +114,10 @@ std::string clusters_text(const Catalogue& catalogue) {
                word_for(node_kind_names, node.kind),
                fmt::format("{} x {}", node.nics, to_text(node.nic))});
   }
+  return nodes.text();
+}
+
+std::string fabrics_text(const Catalogue& catalogue) {
   TextTable fabrics;
   fabrics.column("fabric", "", Align::left);
   fabrics.column("kind", "", Align::left);
@@ -124,7 +130,52 @@ std::string clusters_text(const Catalogue& catalogue) {
                  three_digits(fabric.oversubscription), to_text(fabric.switch_latency),
                  to_text(fabric.cable_latency), word_for(routing_names, fabric.routing)});
   }
-  return nodes.text() + "\n" + fabrics.text();
+  return fabrics.text();
+}
+
+/// What some keys of every entry of a folder say, as they are written; "-" where one is silent.
+std::string listing(const Catalogue& catalogue, const std::string& folder,
+                    const std::vector<std::string>& keys) {
+  TextTable table;
+  table.column("name", "", Align::left);
+  for (const std::string& key : keys) table.column(key, "", Align::left);
+  for (const std::string& name : catalogue.names(folder)) {
+    std::vector<std::string> cells{name};
+    for (const std::string& key : keys) {
+      const TomlValue* value = catalogue.entry(folder, name, "catalogue").find(key);
+      cells.push_back(value == nullptr ? "-" : write_toml_value(*value));
+    }
+    table.row(std::move(cells));
+  }
+  return table.text();
+}
+
+/// Every value of an entry, "latency.tree.base", as it is written.
+void add_values(TextTable& table, const TomlValue& value, const std::string& path,
+                const std::vector<SourceNote>& notes) {
+  if (value.table() == nullptr) {
+    const auto note = std::find_if(notes.begin(), notes.end(),
+                                   [&](const SourceNote& n) { return n.key == path; });
+    table.row({path, write_toml_value(value), note == notes.end() ? "" : note->text});
+    return;
+  }
+  for (const TomlEntry& entry : *value.table())
+    if (path.empty() ? entry.key != "source" && entry.key != "sources" : true)
+      add_values(table, entry.value, path.empty() ? entry.key : path + "." + entry.key, notes);
+}
+
+/// One entry with every value and its source; what is not written has its default.
+std::string entry_text(const Catalogue& catalogue, const std::string& folder,
+                       const std::string& name) {
+  const TomlValue& document = catalogue.entry(folder, name, "stepcast show " + folder);
+  std::vector<SourceNote> notes = catalogue.sources(folder, name);
+  TextTable table;
+  for (const char* heading : {"key", "value", "source"}) table.column(heading, "", Align::left);
+  add_values(table, document, "", notes);
+  std::string out = table.text();
+  for (const SourceNote& note : notes)
+    if (note.key.empty()) out += "source: " + note.text + "\n";
+  return out;
 }
 
 /// [cluster] alone, from a scenario file, from options, or from both.
@@ -170,32 +221,49 @@ int command_show(const Words& words, const Catalogue& catalogue) {
     std::fputs(help_text(verb).c_str(), stdout);
     return exit_ok;
   }
-  const std::vector<std::string> known{"gpus",    "models",      "clusters",
-                                       "cluster", "calibration", "keys"};
+  const std::vector<std::string> known{"gpus", "models",   "nodes",   "fabrics",     "software",
+                                       "nccl", "clusters", "cluster", "calibration", "keys"};
   if (arguments.positional().empty()) throw UsageError("show what?", suggestion("", known));
   const std::string& what = arguments.positional()[0];
   if (what != "calibration" && arguments.positional().size() > 2)
     throw UsageError("'" + arguments.positional()[2] + "' is one argument too many");
+  // The folders of the catalogue that it is about; a name asks for one entry.
+  const std::vector<std::string> folders =
+      what == "clusters" ? std::vector<std::string>{"nodes", "fabrics"}
+      : what == "cluster" || what == "calibration" || what == "keys" ? std::vector<std::string>{}
+                                                                     : std::vector{what};
   std::string text;
-  if (what == "gpus")
+  if (!folders.empty() && arguments.positional().size() == 2) {
+    const std::string& name = arguments.positional()[1];
+    const bool fabric = what == "clusters" && !catalogue.has("nodes", name);
+    text = entry_text(catalogue, folders[fabric ? 1 : 0], name);
+  } else if (what == "gpus") {
     text = gpus_text(catalogue);
-  else if (what == "models")
+  } else if (what == "models") {
     text = models_text(catalogue);
-  else if (what == "clusters")
-    text = clusters_text(catalogue);
-  else if (what == "cluster")
+  } else if (what == "nodes") {
+    text = nodes_text(catalogue);
+  } else if (what == "fabrics") {
+    text = fabrics_text(catalogue);
+  } else if (what == "software") {
+    text = listing(catalogue, what, {"framework", "version", "nccl", "data_kinds"});
+  } else if (what == "nccl") {
+    text = listing(catalogue, what, {"version", "fp8_sums", "source"});
+  } else if (what == "clusters") {
+    text = nodes_text(catalogue) + "\n" + fabrics_text(catalogue);
+  } else if (what == "cluster") {
     text = show_cluster(catalogue, arguments);
-  else if (what == "calibration")
+  } else if (what == "calibration") {
     text = show_calibration(arguments);
-  else if (what == "keys")
+  } else if (what == "keys") {
+    if (arguments.positional().size() == 2)
+      throw UsageError("'" + arguments.positional()[1] + "' is one argument too many");
     text = keys_text();
-  else
+  } else {
     throw UsageError("cannot show '" + what + "'", suggestion(what, known));
-  if (arguments.has("sources")) {
-    if (what == "gpus" || what == "models") text += sources_text(catalogue, what);
-    if (what == "clusters")
-      text += sources_text(catalogue, "nodes") + sources_text(catalogue, "fabrics");
   }
+  if (arguments.has("sources") && arguments.positional().size() == 1)
+    for (const std::string& folder : folders) text += sources_text(catalogue, folder);
   std::fputs(text.c_str(), stdout);
   return exit_ok;
 }

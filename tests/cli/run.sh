@@ -14,6 +14,17 @@ done
 "$stepcast" show gpus | grep -q "h100-sxm5-80gb"
 "$stepcast" show models | grep -q "llama2-7b"
 "$stepcast" show clusters | grep -q "rail-optimized"
+"$stepcast" show software | grep -q '^megatron-core .*"0.7"'
+"$stepcast" show nodes | grep -q '^dgx-h100 .*8 x h100-sxm5-80gb'
+"$stepcast" show fabrics | grep -q '^rail-optimized'
+"$stepcast" show nccl | grep -q '^2.24 '
+# One entry: every value with its source; a name that is not there is told, with the nearest.
+"$stepcast" show gpus h100-sxm5-80gb | grep -q '^tensor_peak  *"989.4 TFLOP/s"  *[A-Za-z]'
+"$stepcast" show nccl 2.24 | grep -q '^latency.ring.base  *\[6.6, 14'
+"$stepcast" show clusters fat-tree | grep -q '^kind '
+status=0
+"$stepcast" show models llama2-7c 2>"$work/unknown" || status=$?
+[ "$status" -eq 3 ] && grep -q "did you mean 'llama2-7b'" "$work/unknown"
 "$stepcast" show cluster --gpu h100 --nodes 4 --graphviz "$work/cluster.dot" | grep -q .
 grep -q "graph" "$work/cluster.dot"
 "$stepcast" show calibration | grep -q "gemm"
