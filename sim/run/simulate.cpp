@@ -54,7 +54,8 @@ void fill_times(StepReport& report, const engine::RunResult& result,
   };
   for (const std::int64_t m : multiplicity) n += static_cast<double>(m);
   const auto traffic = [&](engine::Traffic t) {
-    return mean([&](const engine::RankAccount& a) { return a.exposed[static_cast<std::size_t>(t)]; });
+    return mean(
+        [&](const engine::RankAccount& a) { return a.exposed[static_cast<std::size_t>(t)]; });
   };
   report.step_time = result.step;
   report.step_deviation = deviation_of(result.measured);
