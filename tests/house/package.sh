@@ -6,6 +6,7 @@
 set -eu
 build=$(cd "$1" && pwd)
 bare=${2-}
+given=$bare
 
 (cd "$build" && cpack -G DEB >cpack.log) || { cat "$build/cpack.log"; exit 1; }
 package=$(ls -t "$build"/stepcast_*.deb | head -n 1)
@@ -27,11 +28,13 @@ if [ -z "$bare" ]; then
   debootstrap --variant=minbase bookworm "$bare" >"$build/debootstrap.log" ||
     { echo "package: debootstrap failed, see $build/debootstrap.log"; exit 77; }
 fi
+mount -t proc proc "$bare/proc" || { echo "package: cannot mount proc in it"; exit 77; }
+trap 'umount "$bare/proc"; [ -n "$given" ] || rm -rf "$bare"' EXIT
 cp "$package" "$bare/stepcast.deb"
 cp /etc/resolv.conf "$bare/etc/resolv.conf"
 chroot "$bare" sh -ec 'apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ./stepcast.deb
-  cd / && stepcast run /usr/share/stepcast/scenarios/weak_scaling.toml --quiet' >"$build/bare.log" ||
+  cd / && stepcast run /usr/share/stepcast/scenarios/weak_scaling.toml --quiet' >"$build/bare.log" 2>&1 ||
   { tail -n 20 "$build/bare.log"; exit 1; }
 grep -q "2,048" "$build/bare.log"
 echo "installed in a bare Debian 12, the study runs there"
