@@ -179,8 +179,8 @@ double filling(const Scenario& s) {
   return static_cast<double>(needed.value) / static_cast<double>(s.node.gpu.memory.value);
 }
 bool fits(const Scenario& scenario) { return filling(scenario) <= 1.0; }
-/// What a row states ran; memory is predicted within a fifth (reserved over allocated, what
-/// runs report).
+/// What a row states ran; memory is predicted within a fifth (reserved over allocated,
+/// recalled, 2026).
 bool may_fit(const Scenario& scenario) { return filling(scenario) <= 1.2; }
 
 Scenario with(const Scenario& scenario, Recompute recompute, std::int64_t micro_batch) {

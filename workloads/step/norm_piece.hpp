@@ -1,5 +1,5 @@
-// Normalisation and residual sums of a layer, as each style of software issues them (read in
-// profiles). A = bytes of the hidden tensor that the rank holds (T h, or T h / t with sequence
+// Normalisation and residual sums of a layer, as each style of software issues them (recalled,
+// 2026). A = bytes of the hidden tensor that the rank holds (T h, or T h / t with sequence
 // parallel, x 2 bytes).
 #pragma once
 

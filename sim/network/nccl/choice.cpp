@@ -13,8 +13,8 @@ using topology::NodeKind;
 using workloads::CollectiveKind;
 
 /// NVLink SHARP sums integers of 32 and 64 bits, fp16, bf16, fp32 and fp64 (ncclNvlsSupported in
-/// NCCL's src/include/device.h, the same from 2.19 to 2.28), the SHARP plug-in of the network no
-/// fp8 either (nccl-rdma-sharp-plugins, src/sharp_plugin.c; both read 2026-11).
+/// NCCL's src/include/device.h, read 2026-11 in a copy without its tag), the SHARP plug-in of the
+/// network no fp8 either (nccl-rdma-sharp-plugins, src/sharp_plugin.c; recalled, 2026).
 bool switches_sum(const NcclCall& call) { return !call.sums_fp8(); }
 
 /// Every member of a node needs a NIC of its own when switches of the network gather.

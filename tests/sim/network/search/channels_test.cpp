@@ -71,7 +71,7 @@ TEST_CASE("the search finds the channels of the machines that are known") {
     double speed;
     std::int64_t ctas;
   };
-  // DGX-1V, DGX A100, DGX H100: one node, two, more (read in public logs).
+  // DGX-1V, DGX A100, DGX H100: one node, two, more (derived from search.cc).
   for (const Known& known : {Known{Architecture::volta, 1, 6, 20, 12},
                              {Architecture::ampere, 1, 12, 20, 24},
                              {Architecture::hopper, 1, 12, 30, 24},
