@@ -88,6 +88,7 @@ ncclResult_t meet(ncclComm_t comm, const void* given, std::size_t size, cudaStre
   on_stream(stream, [=, circle = comm->circle, aborted = comm->aborted] {
     const auto* bytes = static_cast<const std::byte*>(given);
     std::unique_lock lock(circle->mutex);
+    if (*aborted) return;  // what was given may be gone
     Circle::Meeting& meeting = circle->meetings[number];
     meeting.given.resize(static_cast<std::size_t>(circle->size));
     meeting.given[static_cast<std::size_t>(rank)].assign(bytes, bytes + size);
@@ -191,6 +192,7 @@ ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, 
     std::unique_lock lock(circle->mutex);
     auto& box = circle->messages[way];
     circle->changed.wait(lock, [&] { return *aborted || box.empty(); });
+    if (*aborted) return;
     box.emplace_back(bytes, bytes + count * width(type));
     circle->changed.notify_all();
     circle->changed.wait(lock, [&] { return *aborted || box.empty(); });

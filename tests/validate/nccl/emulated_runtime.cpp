@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -53,11 +54,16 @@ struct CUstream_st {
   std::thread worker;
 };
 
-struct CUevent_st {
+/// What a stream's jobs keep of an event: it may be destroyed before they are done.
+struct Passing {
   std::mutex mutex;
   std::condition_variable changed;
   int recorded = 0, passed = 0;
   Clock::time_point when{};
+};
+
+struct CUevent_st {
+  std::shared_ptr<Passing> passing = std::make_shared<Passing>();
 };
 
 void on_stream(cudaStream_t stream, std::function<void()> job) { stream->add(std::move(job)); }
@@ -96,35 +102,36 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   int number = 0;
   {
-    const std::lock_guard lock(event->mutex);
-    number = ++event->recorded;
+    const std::lock_guard lock(event->passing->mutex);
+    number = ++event->passing->recorded;
   }
-  stream->add([=] {
-    const std::lock_guard lock(event->mutex);
-    event->passed = number;
-    event->when = Clock::now();
-    event->changed.notify_all();
+  stream->add([number, passing = event->passing] {
+    const std::lock_guard lock(passing->mutex);
+    passing->passed = number;
+    passing->when = Clock::now();
+    passing->changed.notify_all();
   });
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  const std::lock_guard lock(event->mutex);
-  return event->passed == event->recorded ? cudaSuccess : cudaErrorNotReady;
+  const std::lock_guard lock(event->passing->mutex);
+  return event->passing->passed == event->passing->recorded ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int) {
   int number = 0;
   {
-    const std::lock_guard lock(event->mutex);
-    number = event->recorded;
+    const std::lock_guard lock(event->passing->mutex);
+    number = event->passing->recorded;
   }
-  stream->add([=] {
-    std::unique_lock lock(event->mutex);
-    event->changed.wait(lock, [=] { return event->passed >= number; });
+  stream->add([number, passing = event->passing] {
+    std::unique_lock lock(passing->mutex);
+    passing->changed.wait(lock, [&] { return passing->passed >= number; });
   });
   return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
-  *milliseconds = std::chrono::duration<float, std::milli>(stop->when - start->when).count();
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(stop->passing->when - start->passing->when).count();
   return cudaSuccess;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/check.hpp"
+#include "tests/validate/nccl/emulated_runtime.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -228,6 +229,18 @@ TEST_CASE("a lane waits for a mark of another, and marks have times") {
     CHECK(lanes.mark() == begin);  // forgotten
     return true;
   });
+}
+
+TEST_CASE("an event may be destroyed before its stream has passed it") {
+  CudaLanes lanes(0, to_duration(20.0));
+  on_stream(lanes.stream(), [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
+  cudaEvent_t event = nullptr;
+  cudaEventCreate(&event);
+  cudaEventRecord(event, lanes.stream());
+  CHECK(cudaEventQuery(event) == cudaErrorNotReady);
+  cudaEventDestroy(event);
+  lanes.synchronize();
+  CHECK(cudaStreamQuery(lanes.stream()) == cudaSuccess);
 }
 
 namespace {
