@@ -1,10 +1,11 @@
 // One step as events: what each rank's lanes did when. The simulator and the trainer write the
 // same: Chrome's trace format (JSON), which Perfetto and chrome://tracing show. pid = rank, tid =
-// lane, times in microseconds.
+// lane, times in microseconds; ranks and lanes have names.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,9 +24,10 @@ struct TimelineEvent {
   std::string kind;     // "gemm", "attention", "adamw"; "all_reduce"
   std::string group{};  // of a collective: "tensor"; empty: a kernel
   Bytes bytes{};
-  Duration start{};     // since the step began
-  Duration duration{};  // waiting included
-  Duration waited{};    // of it: for the last member of a collective
+  Duration start{};                                 // since the step began
+  Duration duration{};                              // waiting included
+  Duration waited{};                                // of it: for the last member of a collective
+  std::optional<workloads::KernelFamily> family{};  // of a kernel
 
   bool is_collective() const { return !group.empty(); }
   friend bool operator==(const TimelineEvent&, const TimelineEvent&) = default;
@@ -35,6 +37,7 @@ struct Timeline {
   std::string title;                             // "simulated", "measured"
   std::map<std::int64_t, std::int64_t> ranks{};  // and how many ranks each stands for
   std::vector<TimelineEvent> events{};
+  Duration step{};  // from a step to the next: less than all events' span where steps overlap
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 
@@ -64,9 +67,13 @@ class TimelineRecorder final : public engine::TimelineSink {
 /// In order of start, the first at zero.
 void settle(Timeline& timeline);
 
-/// The timelines side by side in one file. Throws InputError where it cannot be written.
+/// The timelines side by side in one file, packed where its name ends in ".gz". Throws OutputError
+/// where it cannot be written.
 void write_timelines(const std::string& path, std::span<const Timeline> timelines);
 /// What write_timelines wrote.
 std::vector<Timeline> read_timelines(const std::string& path);
+/// How such a file begins, unpacked.
+inline constexpr std::string_view timeline_head =
+    R"({"displayTimeUnit":"ms","otherData":{"program":"stepcast",)";
 
 }  // namespace stepcast::sim

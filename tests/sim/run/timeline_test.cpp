@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "engine/check.hpp"
+#include "sim/files/gzip.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
 #include "tests/session.hpp"
@@ -77,15 +79,47 @@ TEST_CASE("timelines side by side read back as they were written") {
   other.events.push_back(odd);
   const std::string path =
       (std::filesystem::temp_directory_path() / "stepcast_timeline_test.json").string();
+  other.step = Duration(123456789);
   const std::vector<Timeline> both{simulated, other};
   write_timelines(path, both);
   CHECK(read_timelines(path) == both);
+  write_timelines(path + ".gz", both);
+  CHECK(read_packed(path + ".gz") == read_packed(path));
+  CHECK(std::filesystem::file_size(path + ".gz") < std::filesystem::file_size(path) / 4);
+  CHECK(read_timelines(path + ".gz") == both);
+  std::filesystem::resize_file(path + ".gz", 200);
+  CHECK_THROWS_WITH(read_timelines(path + ".gz"), Catch::Contains("ends too early"));
+  std::filesystem::remove(path + ".gz");
 
   std::ofstream(path) << "{\"traceEvents\": [{\"pid\": 3}]}";
   CHECK_THROWS_AS(read_timelines(path), InputError);
   std::filesystem::remove(path);
   CHECK_THROWS_AS(read_timelines(path), InputError);
   CHECK_THROWS_AS(write_timelines("/dev/full", both), InputError);
+}
+
+TEST_CASE("every rank and every lane in use has a name") {
+  Timeline timeline;
+  session().timeline(scenario_of(plans[1]), timeline);
+  const std::string path =
+      (std::filesystem::temp_directory_path() / "stepcast_lanes_test.json").string();
+  write_timelines(path, {&timeline, 1});
+  const nlohmann::json file = nlohmann::json::parse(read_packed(path));
+  std::filesystem::remove(path);
+  std::map<std::pair<int, int>, std::string> lanes;
+  std::map<int, std::string> processes;
+  for (const auto& e : file["traceEvents"]) {
+    if (e["name"] == "thread_name") lanes[{e["pid"], e["tid"]}] = e["args"]["name"];
+    if (e["name"] == "process_name") processes[e["pid"]] = e["args"]["name"];
+  }
+  for (const auto& e : file["traceEvents"]) {
+    if (e["ph"] != "X") continue;
+    CHECK(lanes.contains({e["pid"], e["tid"]}));
+    CHECK(processes.contains(e["pid"]));
+  }
+  CHECK(lanes.at({0, workloads::compute}) == "compute");
+  CHECK(lanes.at({0, workloads::data_lane}) == "data");
+  CHECK(processes.at(0) == "simulated rank 0 (one of 8 alike)");
 }
 
 }  // namespace stepcast::sim
