@@ -8,7 +8,8 @@ namespace stepcast::validate {
 
 struct SimulatedStep {
   sim::StepReport report;
-  StepBreakdown mean;  // kernels and collectives alone, not slowed by each other
+  StepBreakdown mean;
+  sim::Timeline timeline;  // of the same step without noise
 };
 
 /// Memory refuses nothing: the run that it stands beside was possible.
