@@ -185,7 +185,9 @@ void simulate(StepReport& report, BoundStep bound, Timeline* timeline) {
   std::vector<std::int64_t> multiplicity;
   std::optional<TimelineRecorder> recorder;
   if (timeline != nullptr) {
+    const bool sums = timeline->sums;
     *timeline = {"simulated"};
+    timeline->sums = sums;
     recorder.emplace(bound.program, *timeline);
   }
   const engine::RunResult result =

@@ -172,23 +172,47 @@ TimelineEvent described(const workloads::Collective& collective) {
   return e;
 }
 
+/// `times` knows rank, lane and times; `what` is the index-th of its kind.
+template <class What>
+void TimelineRecorder::add(const What& what, std::uint64_t index, TimelineEvent times) {
+  if (timeline_.sums) {
+    constexpr bool collective = std::is_same_v<What, workloads::Collective>;
+    const auto rank = static_cast<std::size_t>(times.rank);
+    if (sums_.size() <= rank) sums_.resize(rank + 1);
+    sums_[rank].resize(program_.kernels.size() + program_.collectives.size());
+    std::size_t& place = sums_[rank][collective ? program_.kernels.size() + index : index];
+    if (place > 0) {
+      TimelineEvent& sum = timeline_.events[place - 1];
+      sum.duration += times.duration;
+      sum.waited += times.waited;
+      ++sum.calls;
+      return;
+    }
+    place = timeline_.events.size() + 1;
+  }
+  TimelineEvent& e = timeline_.events.emplace_back(described(what));
+  e.rank = times.rank;
+  e.lane = times.lane;
+  e.start = times.start;
+  e.duration = times.duration;
+  e.waited = times.waited;
+}
+
 void TimelineRecorder::work(std::uint32_t rank, std::uint8_t lane, std::uint32_t work, Time from,
                             Time to) {
-  TimelineEvent& e = timeline_.events.emplace_back(described(program_.kernels[work]));
-  e.rank = rank;
-  e.lane = lane;
-  e.start = from.time_since_epoch();
-  e.duration = to - from;
+  TimelineEvent times{rank, lane, "", ""};
+  times.start = from.time_since_epoch();
+  times.duration = to - from;
+  add(program_.kernels[work], work, std::move(times));
 }
 
 void TimelineRecorder::transfer(std::uint32_t rank, std::uint8_t lane, std::uint32_t transfer,
                                 Time arrived, Time started, Time ended) {
-  TimelineEvent& e = timeline_.events.emplace_back(described(program_.collectives[transfer]));
-  e.rank = rank;
-  e.lane = lane;
-  e.start = arrived.time_since_epoch();
-  e.duration = ended - arrived;
-  e.waited = started - arrived;
+  TimelineEvent times{rank, lane, "", ""};
+  times.start = arrived.time_since_epoch();
+  times.duration = ended - arrived;
+  times.waited = started - arrived;
+  add(program_.collectives[transfer], transfer, std::move(times));
 }
 
 void settle(Timeline& timeline) {

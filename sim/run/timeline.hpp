@@ -28,6 +28,7 @@ struct TimelineEvent {
   Duration duration{};                              // waiting included
   Duration waited{};                                // of it: for the last member of a collective
   std::optional<workloads::KernelFamily> family{};  // of a kernel
+  std::int64_t calls = 1;                           // that this is the sum of (Timeline::sums)
 
   bool is_collective() const { return !group.empty(); }
   friend bool operator==(const TimelineEvent&, const TimelineEvent&) = default;
@@ -38,6 +39,9 @@ struct Timeline {
   std::map<std::int64_t, std::int64_t> ranks{};  // and how many ranks each stands for
   std::vector<TimelineEvent> events{};
   Duration step{};  // from a step to the next: less than all events' span where steps overlap
+  /// Asked for before a run: one event for all calls of a kernel or collective on a rank, the first
+  /// one's start, all their durations. Takes no memory for long steps of many ranks.
+  bool sums = false;
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 
@@ -53,15 +57,22 @@ class TimelineRecorder final : public engine::TimelineSink {
  public:
   TimelineRecorder(const workloads::StepProgram& program, Timeline& timeline)
       : program_(program), timeline_(timeline) {}
-  void start() override { timeline_.events.clear(); }
+  void start() override {
+    timeline_.events.clear();
+    sums_.clear();
+  }
   void work(std::uint32_t rank, std::uint8_t lane, std::uint32_t work, Time from, Time to) override;
   void transfer(std::uint32_t rank, std::uint8_t lane, std::uint32_t transfer, Time arrived,
                 Time started, Time ended) override;
   Timeline& timeline() { return timeline_; }
 
  private:
+  template <class What>
+  void add(const What& what, std::uint64_t index, TimelineEvent times);
+
   const workloads::StepProgram& program_;
   Timeline& timeline_;
+  std::vector<std::vector<std::size_t>> sums_;  // [rank][work, then transfer]: event + 1
 };
 
 /// In order of start, the first at zero.

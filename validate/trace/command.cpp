@@ -80,7 +80,7 @@ sim::TomlValue document_in(const std::string& path) {
 struct Run {
   sim::Scenario scenario;
   std::string from;  // its file
-  std::string note;  // why it has none
+  std::vector<std::string> notes{};
 };
 
 /// Writes what was read beside what it was read from, unless a file of the user's stands there.
@@ -92,22 +92,22 @@ void keep_document(const sim::TomlValue& document, const sim::Arguments& argumen
   std::string text = "# Read by stepcast validate trace from:";
   for (const std::string& file : files) text += " " + fs::path(file).filename().string();
   text += "\n" + sim::write_toml(document);
-  if (fs::exists(path)) {
+  const auto not_kept = [&](const InputError& why) {
+    out.notes.push_back(fmt::format("The scenario that was read is in no file: {}.", why.what()));
+  };
+  if (fs::exists(path) && sim::read_packed(path) != text) {
     const InputError other(path, "says something else than what was read",
                            "it is left as it is: --out FILE.toml writes another");
-    const bool same = sim::read_packed(path) == text;
-    if (!same && arguments.has("out")) throw other;
-    if (!same)
-      out.note = fmt::format("The scenario that was read is in no file: {}.", other.what());
-  } else {
-    try {
-      sim::write_whole(path, text);
-    } catch (const sim::OutputError& error) {
-      if (arguments.has("out")) throw;
-      out.note = fmt::format("The scenario that was read is in no file: {}.", error.what());
-    }
+    if (arguments.has("out")) throw other;
+    return not_kept(other);
   }
-  out.from = out.note.empty() ? path : "as read";
+  try {
+    if (!fs::exists(path)) sim::write_whole(path, text);
+    out.from = path;
+  } catch (const sim::OutputError& error) {
+    if (arguments.has("out")) throw;
+    not_kept(error);
+  }
 }
 
 Run run_of(const Inputs& inputs, const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
@@ -117,10 +117,12 @@ Run run_of(const Inputs& inputs, const sim::Arguments& arguments, const sim::Cat
       throw sim::UsageError("--out keeps a scenario that is read, --scenario gives one");
     sim::TomlValue document = document_in(arguments.get("scenario"));
     for (const auto& [key, value] : settings) sim::set_path(document, key, value);
-    return {sim::read_scenario(document, catalogue), arguments.get("scenario"), ""};
+    return {sim::read_scenario(document, catalogue), arguments.get("scenario")};
   }
   const sim::TomlValue document = document_of(inputs.facts, settings, catalogue);
-  Run out{sim::read_scenario(document, catalogue), "", ""};
+  Run out{sim::read_scenario(document, catalogue), "as read"};
+  if (const std::string open = left_open(document, out.scenario); !open.empty())
+    out.notes.push_back(open);
   keep_document(document, arguments, out);
   return out;
 }
@@ -189,7 +191,8 @@ TraceComparison compare(const Inputs& inputs, const sim::Arguments& arguments,
                         sim::Session& session) {
   MeasuredStep measured = measure(inputs, skip_of(arguments));
   Run run = run_of(inputs, arguments, session.catalogue());
-  SimulatedStep simulated = simulate_breakdown(std::move(run.scenario), session);
+  SimulatedStep simulated =
+      simulate_breakdown(std::move(run.scenario), session, !measured.mean.kernels.empty());
   const sim::Scenario& s = simulated.report.scenario;
   complete(measured.mean, tokens_per_gpu(inputs.facts, s));
   TraceComparison out{arguments.positional(),
@@ -199,7 +202,7 @@ TraceComparison compare(const Inputs& inputs, const sim::Arguments& arguments,
                       measured.mean,
                       simulated.mean,
                       verdict_of(measured.mean, simulated)};
-  if (!run.note.empty()) out.notes.push_back(run.note);
+  for (std::string& note : run.notes) out.notes.push_back(std::move(note));
   for (const std::string& note : inputs.facts.notes) out.notes.push_back(note);
   for (std::string& note : measured.notes) out.notes.push_back(std::move(note));
   for (const std::string& warning : simulated.report.warnings)

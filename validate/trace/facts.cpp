@@ -267,6 +267,10 @@ void Translator::torchtitan_data() {
   const auto shards = mesh ? integer("mesh.dp_shard").value_or(1)
                            : integer("parallelism.data_parallel_shard_degree").value_or(-1);
   if (!mesh && find("parallelism.data_parallel_shard_degree") == nullptr) return;
+  for (const auto& [dimension, key] :
+       {std::pair{"mesh.tp", "plan.tensor"}, std::pair{"mesh.pp", "plan.pipeline"},
+        std::pair{"mesh.cp", "plan.context"}})
+    if (mesh && !find(dimension)) set(key, std::int64_t{1});
   const bool sharded = shards != 1;
   set("plan.data", std::string(sharded ? "zero3" : "ddp"));
   if (sharded && copies > 1 && shards > 0) set("plan.shard_degree", shards);
@@ -397,6 +401,19 @@ std::vector<std::string> contradictions(const Facts& facts, const sim::Scenario&
   return out;
 }
 
+std::string left_open(const sim::TomlValue& document, const sim::Scenario& s) {
+  const sim::TomlValue resolved = sim::resolved_document(s);
+  std::vector<std::string> open;
+  for (const char* key : {"plan.data", "plan.tensor", "plan.pipeline", "plan.recompute",
+                          "precision.compute", "software.framework"}) {
+    const sim::TomlValue* value = find_path(resolved, key);
+    if (find_path(document, key) == nullptr && value != nullptr)
+      open.push_back(fmt::format("{} = {}", key, sim::write_toml_value(*value)));
+  }
+  if (open.empty()) return "";
+  return fmt::format("Nobody says, so as usual: {}.", fmt::join(open, ", "));
+}
+
 sim::TomlValue document_of(const Facts& facts,
                            const std::vector<std::pair<std::string, sim::TomlValue>>& settings,
                            const sim::Catalogue& catalogue) {
@@ -413,7 +430,7 @@ sim::TomlValue document_of(const Facts& facts,
   if (name == nullptr && find_path(out, "model.layers") != nullptr)
     sim::set_path(out, "model.name", value(std::string("as-logged")));
   std::vector<std::string> missing;
-  const auto need = [&](const char* key, const char* example) {
+  const auto need = [&](const char* key, const std::string& example) {
     if (find_path(out, key) == nullptr) missing.push_back(fmt::format("{} ({})", key, example));
   };
   if (!named && find_path(out, "model.layers") == nullptr) {
@@ -426,7 +443,11 @@ sim::TomlValue document_of(const Facts& facts,
   }
   need("model.sequence", "8192");
   need("cluster.node", "dgx-h100");
-  if (!facts.ranks || find_path(out, "cluster.node") != nullptr) need("cluster.nodes", "1");
+  const sim::TomlValue* node = find_path(out, "cluster.node");
+  if (!facts.ranks) need("cluster.nodes", "1");
+  if (facts.ranks && node != nullptr)
+    need("cluster.nodes", fmt::format("{} ranks are no whole nodes of {} GPUs", *facts.ranks,
+                                      catalogue.node(*node).gpus));
   if (find_path(out, "batch.local") == nullptr) need("batch.global", "256");
   if (!missing.empty())
     throw InputError(

@@ -52,4 +52,7 @@ sim::TomlValue document_of(const Facts& facts,
                            const std::vector<std::pair<std::string, sim::TomlValue>>& settings,
                            const sim::Catalogue& catalogue);
 
+/// A sentence on what matters and the document leaves to the defaults; empty where nothing is.
+std::string left_open(const sim::TomlValue& document, const sim::Scenario& scenario);
+
 }  // namespace stepcast::validate

@@ -9,10 +9,10 @@ namespace stepcast::validate {
 struct SimulatedStep {
   sim::StepReport report;
   StepBreakdown mean;
-  sim::Timeline timeline;  // of the same step without noise
 };
 
-/// Memory refuses nothing: the run that it stands beside was possible.
-SimulatedStep simulate_breakdown(sim::Scenario scenario, sim::Session& session);
+/// Memory refuses nothing: the run that it stands beside was possible. Kernels and
+/// collectives cost more than the step and are left out unless `calls` are asked for.
+SimulatedStep simulate_breakdown(sim::Scenario scenario, sim::Session& session, bool calls = true);
 
 }  // namespace stepcast::validate

@@ -1,5 +1,6 @@
 #include "sim/run/timeline.hpp"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -96,6 +97,29 @@ TEST_CASE("timelines side by side read back as they were written") {
   std::filesystem::remove(path);
   CHECK_THROWS_AS(read_timelines(path), InputError);
   CHECK_THROWS_AS(write_timelines("/dev/full", both), InputError);
+}
+
+TEST_CASE("sums over the calls of a kernel add up to its events") {
+  for (const std::string& plan : plans) {
+    Timeline events, sums;
+    sums.sums = true;
+    const Scenario scenario = scenario_of(plan);
+    session().timeline(scenario, events);
+    session().timeline(scenario, sums);
+    CHECK(sums.ranks == events.ranks);
+    CHECK(sums.events.size() < events.events.size() / 2);
+    const auto total = [](const Timeline& timeline) {
+      std::map<std::tuple<std::int64_t, std::string, std::string>, std::array<std::int64_t, 3>> out;
+      for (const TimelineEvent& e : timeline.events) {
+        auto& [calls, duration, waited] = out[{e.rank, e.name, e.kind}];
+        calls += e.calls;
+        duration += e.duration.count();
+        waited += e.waited.count();
+      }
+      return out;
+    };
+    CHECK(total(sums) == total(events));
+  }
 }
 
 TEST_CASE("every rank and every lane in use has a name") {

@@ -150,6 +150,16 @@ TEST_CASE("every fact that the scenario says otherwise is named with both values
                      "Warning: torchtitan.log has batch.global = 8, the scenario 64."});
 }
 
+TEST_CASE("ranks that are no whole nodes are said, and what is left to the defaults") {
+  Facts facts = facts_of("megatron.log");
+  facts.ranks = 36;
+  CHECK_THROWS_WITH(scenario_of(facts, given("cluster.node", "dgx-h100")),
+                    Contains("cluster.nodes (36 ranks are no whole nodes of 8 GPUs)"));
+  const sim::TomlValue document = document_of(facts_of("torchtitan.log"), {}, catalogue());
+  const std::string open = left_open(document, sim::read_scenario(document, catalogue()));
+  CHECK(open == "Nobody says, so as usual: precision.compute = \"bf16\".");
+}
+
 TEST_CASE("a mixture of experts is refused") {
   Facts facts;
   CHECK_THROWS_WITH(add_facts(facts, settings_of({{"num_layers", "2"}, {"num_experts", "8"}}),

@@ -70,6 +70,8 @@ TEST_CASE("a kind of collective that one side does not have is told") {
   other = measured(675);
   other.collectives[CollectiveKind::all_reduce].calls += 6;  // loss, norm, a flag
   CHECK(verdict_of(other, plain()).empty());
+  other.collectives[CollectiveKind::broadcast].calls = 320;  // batches, to tensor ranks
+  CHECK(verdict_of(other, plain()).empty());
   other.collectives[CollectiveKind::all_to_all].calls = 64;
   CHECK_THAT(verdict_of(other, plain()), Contains("64 all_to_all against 0"));
 }
