@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "workloads/plan/plan.hpp"
 #include "workloads/plan/software.hpp"
 #include "workloads/plan/transformer.hpp"
+#include "workloads/step/step_program.hpp"
 
 namespace stepcast::sim {
 
@@ -66,6 +68,21 @@ inline constexpr Names<workloads::Fusion, 4> fusion_names{{
 inline constexpr Names<workloads::Objective, 2> objective_names{{
     {"next_token", workloads::Objective::next_token},
     {"masked", workloads::Objective::masked},
+}};
+inline constexpr Names<workloads::KernelFamily, 13> kernel_family_names{{
+    {"gemm", workloads::KernelFamily::gemm},
+    {"attention_forward", workloads::KernelFamily::attention_forward},
+    {"attention_backward", workloads::KernelFamily::attention_backward},
+    {"pointwise", workloads::KernelFamily::pointwise},
+    {"norm", workloads::KernelFamily::norm},
+    {"norm_backward", workloads::KernelFamily::norm_backward},
+    {"rope", workloads::KernelFamily::rope},
+    {"activation", workloads::KernelFamily::activation},
+    {"reduction", workloads::KernelFamily::reduction},
+    {"softmax", workloads::KernelFamily::softmax},
+    {"embedding", workloads::KernelFamily::embedding},
+    {"copy", workloads::KernelFamily::copy},
+    {"optimizer", workloads::KernelFamily::optimizer},
 }};
 inline constexpr Names<workloads::OptimizerKernel, 4> optimizer_names{{
     {"foreach", workloads::OptimizerKernel::foreach},
@@ -121,6 +138,14 @@ inline constexpr Names<engine::Distribution, 2> distribution_names{{
 }};
 /// Whose host time of a launch: the software's own, or the tables' (Scenario::measured_launch).
 inline constexpr Names<bool, 2> launch_names{{{"software", false}, {"measured", true}}};
+
+/// What a word of one of the tables means.
+template <class E, std::size_t n>
+std::optional<E> meaning_of(const Names<E, n>& names, std::string_view word) {
+  for (const auto& [name, meaning] : names)
+    if (name == word) return meaning;
+  return std::nullopt;
+}
 
 /// The word for a value of one of the tables above.
 template <class E, std::size_t n>

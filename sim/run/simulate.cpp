@@ -185,12 +185,13 @@ void simulate(StepReport& report, BoundStep bound, Timeline* timeline) {
   std::vector<std::int64_t> multiplicity;
   std::optional<TimelineRecorder> recorder;
   if (timeline != nullptr) {
+    const bool sums = timeline->sums;
     *timeline = {"simulated"};
+    timeline->sums = sums;
     recorder.emplace(bound.program, *timeline);
   }
   const engine::RunResult result =
       run_folded(s, bound.step, report, multiplicity, recorder ? &*recorder : nullptr);
-  if (timeline != nullptr) settle(*timeline);
   if (!result.steady)
     report.warnings.push_back(fmt::format(
         "the step does not repeat within {} steps: the last one is shown", result.steps));
@@ -198,6 +199,10 @@ void simulate(StepReport& report, BoundStep bound, Timeline* timeline) {
   report.events = result.works + result.joins + result.transfers;
   fill_times(report, result, multiplicity);
   fill_rates(report, bound.step);
+  if (timeline != nullptr) {
+    settle(*timeline);
+    timeline->step = report.step_time;
+  }
 }
 
 CollectiveReport simulate_collective(const Scenario& s, const Network& network) {

@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 
 #include "engine/check.hpp"
+#include "sim/files/gzip.hpp"
 #include "sim/files/names.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/kernels/kernel_names.hpp"
@@ -30,6 +32,24 @@ Duration from_us(double us) { return to_duration(us * 1e-6); }
 
 std::string quoted(const std::string& text) { return Json(text).dump(); }
 
+/// The lanes of workloads::Lane, as Perfetto shows them.
+std::string lane_name(std::int64_t lane) {
+  constexpr const char* names[] = {"compute",   "tensor",           "data",          "copy",
+                                   "send next", "receive previous", "send previous", "receive next",
+                                   "replica",   "context"};
+  static_assert(std::size(names) == workloads::num_lanes);
+  const bool known = lane >= 0 && lane < std::ssize(names);
+  return known ? names[lane] : fmt::format("lane {}", lane);
+}
+
+void append_lane(std::string& out, std::int64_t pid, std::int64_t lane) {
+  out += fmt::format(
+      R"({{"ph":"M","name":"thread_name","pid":{0},"tid":{1},"args":{{"name":{2}}}}},
+{{"ph":"M","name":"thread_sort_index","pid":{0},"tid":{1},"args":{{"sort_index":{1}}}}},
+)",
+      pid, lane, quoted(lane_name(lane)));
+}
+
 void append_rank(std::string& out, const Timeline& timeline, std::int64_t rank, std::int64_t pid) {
   const std::int64_t alike = timeline.ranks.at(rank);
   const std::string name =
@@ -48,6 +68,7 @@ void append_event(std::string& out, const TimelineEvent& e, std::int64_t pid) {
       e.bytes.value);
   if (e.is_collective())
     out += fmt::format(R"(,"group":{},"waited_us":{})", quoted(e.group), in_us(e.waited));
+  if (e.family) out += fmt::format(R"(,"family":"{}")", word_for(kernel_family_names, *e.family));
   out += "}},\n";
 }
 
@@ -64,6 +85,10 @@ TimelineEvent event_of(const Json& json) {
     e.group = more.at("group").get<std::string>();
     e.waited = from_us(more.at("waited_us").get<double>());
   }
+  if (more.contains("family")) {
+    e.family = meaning_of(kernel_family_names, more.at("family").get<std::string>());
+    if (!e.family) throw std::out_of_range("family");
+  }
   return e;
 }
 
@@ -72,6 +97,7 @@ std::vector<Timeline> timelines_of(const Json& file) {
   std::map<std::int64_t, std::pair<std::size_t, std::int64_t>> place;  // pid -> timeline, rank
   for (const Json& json : file.at("traceEvents")) {
     const auto pid = json.at("pid").get<std::int64_t>();
+    if (json.at("ph") == "M" && json.at("name") != "process_name") continue;
     if (json.at("ph") == "M") {
       const Json& more = json.at("args");
       const auto title = more.at("timeline").get<std::string>();
@@ -86,6 +112,8 @@ std::vector<Timeline> timelines_of(const Json& file) {
       e.rank = rank;
     }
   }
+  const Json& steps = file.at("otherData").at("step_us");
+  for (Timeline& timeline : timelines) timeline.step = from_us(steps.at(timeline.title));
   return timelines;
 }
 
@@ -123,6 +151,7 @@ TimelineEvent described(const workloads::Kernel& kernel) {
   TimelineEvent e;
   e.name = kernel.name;
   e.bytes = kernel.bytes;
+  e.family = kernel.family;
   if (kernel.family == KernelFamily::gemm)
     e.kind = "gemm";
   else if (kernel.family == KernelFamily::attention_forward)
@@ -143,23 +172,47 @@ TimelineEvent described(const workloads::Collective& collective) {
   return e;
 }
 
+/// `times` knows rank, lane and times; `what` is the index-th of its kind.
+template <class What>
+void TimelineRecorder::add(const What& what, std::uint64_t index, TimelineEvent times) {
+  if (timeline_.sums) {
+    constexpr bool collective = std::is_same_v<What, workloads::Collective>;
+    const auto rank = static_cast<std::size_t>(times.rank);
+    if (sums_.size() <= rank) sums_.resize(rank + 1);
+    sums_[rank].resize(program_.kernels.size() + program_.collectives.size());
+    std::size_t& place = sums_[rank][collective ? program_.kernels.size() + index : index];
+    if (place > 0) {
+      TimelineEvent& sum = timeline_.events[place - 1];
+      sum.duration += times.duration;
+      sum.waited += times.waited;
+      ++sum.calls;
+      return;
+    }
+    place = timeline_.events.size() + 1;
+  }
+  TimelineEvent& e = timeline_.events.emplace_back(described(what));
+  e.rank = times.rank;
+  e.lane = times.lane;
+  e.start = times.start;
+  e.duration = times.duration;
+  e.waited = times.waited;
+}
+
 void TimelineRecorder::work(std::uint32_t rank, std::uint8_t lane, std::uint32_t work, Time from,
                             Time to) {
-  TimelineEvent& e = timeline_.events.emplace_back(described(program_.kernels[work]));
-  e.rank = rank;
-  e.lane = lane;
-  e.start = from.time_since_epoch();
-  e.duration = to - from;
+  TimelineEvent times{rank, lane, "", ""};
+  times.start = from.time_since_epoch();
+  times.duration = to - from;
+  add(program_.kernels[work], work, std::move(times));
 }
 
 void TimelineRecorder::transfer(std::uint32_t rank, std::uint8_t lane, std::uint32_t transfer,
                                 Time arrived, Time started, Time ended) {
-  TimelineEvent& e = timeline_.events.emplace_back(described(program_.collectives[transfer]));
-  e.rank = rank;
-  e.lane = lane;
-  e.start = arrived.time_since_epoch();
-  e.duration = ended - arrived;
-  e.waited = started - arrived;
+  TimelineEvent times{rank, lane, "", ""};
+  times.start = arrived.time_since_epoch();
+  times.duration = ended - arrived;
+  times.waited = started - arrived;
+  add(program_.collectives[transfer], transfer, std::move(times));
 }
 
 void settle(Timeline& timeline) {
@@ -173,29 +226,36 @@ void write_timelines(const std::string& path, std::span<const Timeline> timeline
   const auto pid_of = [&](std::size_t index, std::int64_t rank) {
     return rank * static_cast<std::int64_t>(timelines.size()) + static_cast<std::int64_t>(index);
   };
-  std::ofstream file(path, std::ios::binary);
-  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  std::string text(timeline_head);
+  text += R"("step_us":{)";
+  for (const Timeline& timeline : timelines)
+    text += fmt::format("{}{}:{}", &timeline == timelines.data() ? "" : ",", quoted(timeline.title),
+                        in_us(timeline.step));
+  text += "}},\"traceEvents\":[\n";
   for (std::size_t t = 0; t < timelines.size(); ++t) {
+    std::set<std::pair<std::int64_t, std::int64_t>> lanes;
+    for (const TimelineEvent& e : timelines[t].events) lanes.emplace(e.rank, e.lane);
     for (const auto& [rank, alike] : timelines[t].ranks)
       append_rank(text, timelines[t], rank, pid_of(t, rank));
+    for (const auto& [rank, lane] : lanes) append_lane(text, pid_of(t, rank), lane);
     for (const TimelineEvent& e : timelines[t].events) append_event(text, e, pid_of(t, e.rank));
-    file << text.substr(0, text.size() - (t + 1 == timelines.size() ? 2 : 0));
-    text.clear();
   }
-  file << "\n]}\n";
+  if (text.ends_with(",\n")) text.resize(text.size() - 2);
+  text += "\n]}\n";
+  std::ofstream file(path, std::ios::binary);
+  file << (path.ends_with(".gz") ? gzip(text) : text);
   file.close();
   if (!file) throw OutputError(path, "the timeline cannot be written");
 }
 
 std::vector<Timeline> read_timelines(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(path, "cannot be read");
+  const std::string text = read_packed(path);
   try {
-    return timelines_of(Json::parse(file));
+    return timelines_of(Json::parse(text));
   } catch (const Json::exception& error) {
     throw InputError(path, "is no timeline of stepcast", error.what());
   } catch (const std::out_of_range&) {
-    throw InputError(path, "is no timeline of stepcast", "an event of an unknown rank");
+    throw InputError(path, "is no timeline of stepcast", "an event of an unknown rank or family");
   }
 }
 

@@ -76,10 +76,11 @@ python3 - "$work/out" "$work/simulated.json" <<'PYTHON' || failures=$((failures 
 import json, sys
 out, alone = sys.argv[1:]
 events = json.load(open(out + "/points/0001.timeline.json"))["traceEvents"]
-names = {e["args"]["name"] for e in events if e["ph"] == "M"}
+processes = [e for e in events if e["name"] == "process_name"]
+names = {e["args"]["name"] for e in processes}
 assert "measured rank 0" in names and "measured rank 1" in names, names
 assert any(n.startswith("simulated rank 0") for n in names), names
-pids = {e["pid"]: e["args"]["name"].split()[0] for e in events if e["ph"] == "M"}
+pids = {e["pid"]: e["args"]["name"].split()[0] for e in processes}
 of = lambda kind: {e["name"] for e in events if e["ph"] == "X" and pids[e["pid"]] == kind}
 # The trainer does what the simulator says it does.
 assert of("measured") == of("simulated"), of("measured") ^ of("simulated")

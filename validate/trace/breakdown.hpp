@@ -16,12 +16,15 @@ struct StepTally {
   double calls = 0;     // a mean over ranks and steps need not be whole
   double bytes = 0;     // of collectives, nccl-tests' size
   bool sized = true;    // every call stated its bytes
+  double parts = 0;     // calls that only sum what another kernel of the product left
 };
 
 /// Means over ranks and steps. What the source does not show is none.
 struct StepBreakdown {
   std::optional<Duration> step;
   std::optional<double> tokens_per_second_per_gpu;
+  std::optional<double> flops_per_second_per_gpu;  // of the model, as the source counts them
+  std::optional<double> mfu;
   std::optional<Duration> compute;  // some kernel runs that is no communication
   std::optional<Duration>
       communication;                     // sum of communication kernels, waiting for peers included

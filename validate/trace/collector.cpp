@@ -58,7 +58,7 @@ void TraceCollector::add_mark(const TraceEvent& event) {
 std::uint32_t TraceCollector::name_index(const std::string& name) {
   const auto [at, added] =
       name_indexes_.try_emplace(name, static_cast<std::uint32_t>(trace_.names.size()));
-  if (added) trace_.names.push_back(name);
+  if (added) trace_.names.push_back(named_kernel(name));
   return at->second;
 }
 

@@ -46,6 +46,8 @@ class Reader : public nlohmann::json_sax<Json> {
     devices,
     device,
     distributed,
+    groups,
+    group,
     events,
     event,
     args,
@@ -72,12 +74,15 @@ Reader::Scope Reader::object_scope() const {
   if (scope() == Scope::events) return Scope::event;
   if (scope() == Scope::event && key_ == "args") return Scope::args;
   if (scope() == Scope::root && key_ == "distributedInfo") return Scope::distributed;
+  if (scope() == Scope::groups) return Scope::group;
   return scope() == Scope::devices ? Scope::device : Scope::other;
 }
 
 bool Reader::start_object(std::size_t) {
   const Scope next = object_scope();
   if (next == Scope::event) event_ = {};
+  if (next == Scope::device) ++collector_.trace().devices;
+  if (next == Scope::group) collector_.trace().groups.emplace_back();
   scopes_.push_back(next);
   return true;
 }
@@ -85,11 +90,10 @@ bool Reader::start_object(std::size_t) {
 bool Reader::start_array(std::size_t) {
   const bool events = scopes_.empty() || (scope() == Scope::root && key_ == "traceEvents");
   seen_events_ = seen_events_ || events;
-  if (events)
-    scopes_.push_back(Scope::events);
-  else
-    scopes_.push_back(scope() == Scope::root && key_ == "deviceProperties" ? Scope::devices
-                                                                           : Scope::other);
+  Scope next = events ? Scope::events : Scope::other;
+  if (!events && scope() == Scope::root && key_ == "deviceProperties") next = Scope::devices;
+  if (scope() == Scope::distributed && key_ == "pg_config") next = Scope::groups;
+  scopes_.push_back(next);
   return true;
 }
 
@@ -108,6 +112,9 @@ bool Reader::string(std::string& text) {
   if (scope() == Scope::args) argument(text);
   if (scope() == Scope::device && key_ == "name" && collector_.trace().gpu.empty())
     collector_.trace().gpu = text;
+  if (scope() == Scope::distributed && key_ == "nccl_version") collector_.trace().nccl = text;
+  if (scope() == Scope::group && key_ == "pg_desc")
+    collector_.trace().groups.back().description = text;
   if (scope() != Scope::event) return true;
   if (key_ == "name") event_.name = text;
   if (key_ == "cat") event_.category = text;
@@ -130,6 +137,10 @@ bool Reader::number(const std::string& token) {
       if (key_ == "rank") collector_.trace().rank = integer_of(token);
       if (key_ == "world_size") collector_.trace().world_size = integer_of(token);
       return true;
+    case Scope::group:
+      if (key_ == "pg_size") collector_.trace().groups.back().size = integer_of(token).value_or(0);
+      return true;
+    case Scope::groups:
     case Scope::root:
     case Scope::devices:
     case Scope::device:

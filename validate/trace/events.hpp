@@ -9,6 +9,7 @@
 
 #include "engine/units.hpp"
 #include "validate/trace/file.hpp"
+#include "validate/trace/kernels.hpp"
 
 namespace stepcast::validate {
 
@@ -47,19 +48,30 @@ struct Launch {
   Time at{};
 };
 
+/// A communicator as torch.distributed describes it: _get_pg_config of distributed_c10d.py (2.6).
+struct ProcessGroup {
+  std::string description;  // "mesh_tp", "TENSOR_MODEL_PARALLEL_GROUP", "default_pg"
+  std::int64_t size = 0;
+};
+
 /// Times count from the first event of the file.
 struct RankTrace {
   std::string file;
   std::optional<std::int64_t> rank, world_size;
-  std::string gpu;                 // name of the device
-  std::vector<std::string> names;  // of kernels
+  std::string gpu;                   // name of the device
+  std::int64_t devices = 0;          // that the process saw
+  std::string nccl;                  // its version, "2.21.5"
+  std::vector<ProcessGroup> groups;  // that the rank is in
+  std::int64_t alike = 1;            // ranks that this one stands for
+  std::vector<KernelName> names;
   std::vector<CollectiveFacts> facts;
   std::vector<TraceKernel> kernels;  // by begin
   std::vector<StepMark> host_marks;  // as the host's thread passed them, by begin
   std::vector<StepMark> gpu_marks;   // around the kernels of the step, by begin
   std::vector<Launch> launches;      // by correlation
+  std::vector<Duration> waits;       // of each kernel for its peers; empty: the file does not say
 
-  const std::string& name_of(const TraceKernel& kernel) const { return names[kernel.name]; }
+  const KernelName& name_of(const TraceKernel& kernel) const { return names[kernel.name]; }
 };
 
 /// Whether what follows is JSON of a trace: '{', or '[' before '{' (logs begin with "[rank0]").

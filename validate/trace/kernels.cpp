@@ -202,4 +202,15 @@ std::optional<CollectiveKind> collective_of(std::string_view name) {
   return pair ? std::optional(CollectiveKind::send_receive) : std::nullopt;
 }
 
+KernelName named_kernel(std::string name) {
+  KernelName out{std::move(name)};
+  out.communication = is_communication(out.text);
+  if (out.communication)
+    out.collective = collective_of(out.text);
+  else
+    out.kind = kind_of_kernel(out.text);
+  out.part = out.kind == TraceKind::gemm && has(lower(out.text), "reduce");
+  return out;
+}
+
 }  // namespace stepcast::validate

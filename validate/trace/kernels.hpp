@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "workloads/step/step_program.hpp"
@@ -39,5 +40,19 @@ bool is_communication(std::string_view name);
 /// profiler's "_allgather_base"); send_receive also stands for all-to-all, which NCCL sends as
 /// messages. None: another kind of communication.
 std::optional<workloads::CollectiveKind> collective_of(std::string_view name);
+
+/// A kernel's name and what it tells, asked once for the many kernels of that name.
+struct KernelName {
+  std::string text;
+  bool communication = false;
+  TraceKind kind = TraceKind::other;                         // of one that is no communication
+  std::optional<workloads::CollectiveKind> collective = {};  // of one that is, where it tells
+  bool part = false;  // of a product in several kernels, the one that sums
+
+  friend bool operator==(const KernelName&, const KernelName&) = default;
+};
+
+/// As the profiler gives it.
+KernelName named_kernel(std::string name);
 
 }  // namespace stepcast::validate

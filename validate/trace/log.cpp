@@ -69,7 +69,10 @@ class LogReader {
     }
   }
 
-  StepLog take() { return std::move(log_); }
+  StepLog take() {
+    log_.settings = settings_.take();
+    return std::move(log_);
+  }
 
  private:
   void part(const std::string& text) {
@@ -80,10 +83,32 @@ class LogReader {
       step(format, *value);
       break;
     }
-    if (const auto batch = behind(text, "global batch size:"))
-      if (const auto value = leading_number(*batch))
-        log_.global_batch = static_cast<std::int64_t>(*value);
+    rates(text);
     memory(text);
+    settings_.line(text);
+    // A step's line knows the batch of that step, which may have grown.
+    for (const std::string_view word : {"global batch size:", "global_batch_size:"})
+      if (const auto batch = behind(text, word); batch && !log_.framework.empty())
+        if (const auto value = leading_number(*batch))
+          settings_.set(log_.framework == "NeMo" ? "model.global_batch_size" : "global_batch_size",
+                        std::to_string(static_cast<std::int64_t>(*value)));
+  }
+
+  /// What stands beside a step's time: Megatron's and torchtitan's FLOP/s (of the model, as they
+  /// count them), torchtitan's MFU, NeMo 2's tokens.
+  void rates(const std::string& text) {
+    const auto keep = [&](std::vector<double>& out, std::string_view word, double unit) {
+      if (const auto rest = behind(text, word))
+        if (const auto value = leading_number(*rest); value && *value > 0)
+          out.push_back(*value * unit);
+    };
+    if (log_.framework == "Megatron-LM")
+      keep(log_.flops_per_second_per_gpu, "throughput per GPU (TFLOP/s/GPU):", 1e12);
+    if (log_.framework == "NeMo")
+      keep(log_.tokens_per_second_per_gpu, "tokens_per_sec_per_gpu:", 1);
+    if (log_.framework != "torchtitan") return;
+    keep(log_.flops_per_second_per_gpu, "tflops:", 1e12);
+    keep(log_.mfu, "mfu:", 1e-2);
   }
 
   void step(const Format& format, std::string_view text) {
@@ -119,16 +144,26 @@ class LogReader {
   }
 
   StepLog log_;
+  SettingsReader settings_;
   std::int64_t number_ = 0;
 };
 
-/// Median of those behind the first; none of none.
-std::optional<double> middle(const std::vector<double>& values, std::size_t left_out) {
-  if (values.empty()) return std::nullopt;
+/// Median of those behind the first `left_out` of `steps`; what the first steps did not print is
+/// left out already. None of none.
+std::optional<double> middle(const std::vector<double>& values, std::size_t steps,
+                             std::size_t left_out) {
+  left_out -= std::min(left_out, steps - std::min(steps, values.size()));
+  if (values.size() <= left_out) return std::nullopt;
   return median({values.begin() + static_cast<std::ptrdiff_t>(left_out), values.end()});
 }
 
 }  // namespace
+
+InputError no_steps_in(const std::string& path) {
+  return {path, "is no trace and shows no step of a known framework",
+          "give PyTorch profiler JSON or a log of Megatron-LM, torchtitan, NeMo, llm-foundry or "
+          "DeepSpeed"};
+}
 
 StepLog read_log(const std::string& path, TraceFile& file) {
   constexpr std::size_t longest_line = 1 << 20;
@@ -144,10 +179,7 @@ StepLog read_log(const std::string& path, TraceFile& file) {
   }
   reader.line(line);
   StepLog log = reader.take();
-  if (log.framework.empty())
-    throw InputError(path, "is no trace and shows no step of a known framework",
-                     "give PyTorch profiler JSON or a log of Megatron-LM, torchtitan, NeMo, "
-                     "llm-foundry or DeepSpeed");
+  if (log.framework.empty() && log.settings.empty()) throw no_steps_in(path);
   return log;
 }
 
@@ -159,8 +191,10 @@ MeasuredStep measure_log(const StepLog& log, std::optional<std::int64_t> skip) {
     throw InputError(log.file, fmt::format("shows {} steps, {} to be left out", there, left_out),
                      "lower --skip");
   MeasuredStep out;
-  if (const auto step = middle(log.step_s, left_out)) out.mean.step = to_duration(*step);
-  out.mean.tokens_per_second_per_gpu = middle(log.tokens_per_second_per_gpu, left_out);
+  if (const auto step = middle(log.step_s, there, left_out)) out.mean.step = to_duration(*step);
+  out.mean.tokens_per_second_per_gpu = middle(log.tokens_per_second_per_gpu, there, left_out);
+  out.mean.flops_per_second_per_gpu = middle(log.flops_per_second_per_gpu, there, left_out);
+  out.mean.mfu = middle(log.mfu, there, left_out);
   out.mean.memory = log.memory;
   out.notes.push_back(fmt::format("Log of {}: median of {} printed steps, the first {} left out.",
                                   log.framework, there - left_out, left_out));

@@ -11,7 +11,8 @@
 namespace stepcast::validate {
 namespace {
 
-/// Sums over the steps of all ranks, in seconds; a mean at the end.
+/// Sums over the steps of all ranks, in seconds, each rank as often as it stands for others; a mean
+/// at the end.
 class Sums {
  public:
   void add_steps(const RankSteps& rank, const std::vector<Duration>& transfer,
@@ -24,10 +25,10 @@ class Sums {
   double steps_ = 0;
   double step_ = 0, compute_ = 0, communication_ = 0, exposed_ = 0, transferring_ = 0, idle_ = 0;
   struct Sum {
-    double seconds = 0, calls = 0, bytes = 0;
+    double seconds = 0, calls = 0, bytes = 0, parts = 0;
     bool sized = true;
     StepTally mean(double n) const {
-      return {to_duration(seconds / n), calls / n, bytes / n, sized};
+      return {to_duration(seconds / n), calls / n, bytes / n, sized, parts / n};
     }
   };
   std::map<TraceKind, Sum> kernels_;
@@ -43,11 +44,11 @@ Lanes lanes_of(const RankTrace& trace, const std::vector<Duration>& transfer) {
   std::vector<Interval> compute, communication, moving;
   for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
     const TraceKernel& kernel = trace.kernels[k];
-    const std::string& name = trace.name_of(kernel);
-    if (is_communication(name)) {
+    const KernelName& name = trace.name_of(kernel);
+    if (name.communication) {
       communication.push_back({kernel.begin, kernel.end()});
       moving.push_back({kernel.end() - transfer[k], kernel.end()});
-    } else if (kind_of_kernel(name) != TraceKind::host_copy) {
+    } else if (name.kind != TraceKind::host_copy) {
       compute.push_back({kernel.begin, kernel.end()});
     }
   }
@@ -65,12 +66,13 @@ void Sums::add_steps(const RankSteps& rank, const std::vector<Duration>& transfe
   for (const TraceStep& step : rank.steps.steps) {
     if (!numbers.contains(step.number)) continue;
     const Duration length = step.span.end - step.span.begin;
-    steps_ += 1;
-    step_ += seconds(length);
-    compute_ += seconds(lanes.compute.within(step.span));
-    exposed_ += seconds(lanes.exposed.within(step.span));
-    transferring_ += seconds(lanes.transferring.within(step.span));
-    idle_ += seconds(length - lanes.any.within(step.span));
+    const auto alike = static_cast<double>(rank.trace.alike);
+    steps_ += alike;
+    step_ += alike * seconds(length);
+    compute_ += alike * seconds(lanes.compute.within(step.span));
+    exposed_ += alike * seconds(lanes.exposed.within(step.span));
+    transferring_ += alike * seconds(lanes.transferring.within(step.span));
+    idle_ += alike * seconds(length - lanes.any.within(step.span));
   }
   for (std::size_t k = 0; k < rank.trace.kernels.size(); ++k)
     if (numbers.contains(rank.steps.step_of[k]))
@@ -78,23 +80,25 @@ void Sums::add_steps(const RankSteps& rank, const std::vector<Duration>& transfe
 }
 
 void Sums::add_kernel(const RankTrace& trace, const TraceKernel& kernel, Duration transfer) {
-  const std::string& name = trace.name_of(kernel);
-  if (!is_communication(name)) {
-    Sum& sum = kernels_[kind_of_kernel(name)];
-    sum.seconds += seconds(kernel.duration);
-    sum.calls += 1;
+  const KernelName& name = trace.name_of(kernel);
+  const auto alike = static_cast<double>(trace.alike);
+  if (!name.communication) {
+    Sum& sum = kernels_[name.kind];
+    sum.seconds += alike * seconds(kernel.duration);
+    sum.calls += alike;
+    if (name.part) sum.parts += alike;
     return;
   }
-  communication_ += seconds(kernel.duration);
+  communication_ += alike * seconds(kernel.duration);
   const auto kind = collective_of(trace, kernel);
   if (!kind) return;
   Sum& sum = collectives_[*kind];
-  sum.seconds += seconds(transfer);
-  sum.calls += 1;
+  sum.seconds += alike * seconds(transfer);
+  sum.calls += alike;
   const auto bytes = kernel.facts < 0
                          ? std::nullopt
                          : bytes_of(trace.facts[static_cast<std::size_t>(kernel.facts)]);
-  sum.bytes += bytes.value_or(0);
+  sum.bytes += alike * bytes.value_or(0);
   sum.sized = sum.sized && bytes;
 }
 

@@ -52,7 +52,7 @@ struct Member {
 }  // namespace
 
 std::optional<CollectiveKind> collective_of(const RankTrace& trace, const TraceKernel& kernel) {
-  const auto kind = collective_of(trace.name_of(kernel));
+  const auto kind = trace.name_of(kernel).collective;
   if (kernel.facts < 0 || (kind && *kind != CollectiveKind::send_receive)) return kind;
   // Generic kernels say nothing, and NCCL sends an all-to-all as messages.
   const auto called = collective_of(trace.facts[static_cast<std::size_t>(kernel.facts)].collective);
@@ -69,8 +69,12 @@ Meetings meetings_of(const std::vector<RankSteps>& ranks) {
     std::vector<Duration>& transfer = out.transfer.emplace_back();
     for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
       const TraceKernel& kernel = trace.kernels[k];
-      transfer.push_back(kernel.duration);
-      if (!is_communication(trace.name_of(kernel))) continue;
+      transfer.push_back(trace.waits.empty() ? kernel.duration : kernel.duration - trace.waits[k]);
+      if (!trace.name_of(kernel).communication) continue;
+      if (!trace.waits.empty()) {
+        ++out.met;
+        continue;
+      }
       const auto kind = collective_of(trace, kernel);
       const std::int64_t step = ranks[r].steps.step_of[k];
       if (!kind || step == no_step) continue;

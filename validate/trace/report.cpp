@@ -40,6 +40,9 @@ std::vector<Quantity> quantities(const TraceComparison& c) {
       time("step_time_s", "step", &StepBreakdown::step),
       {"tokens_per_s_per_gpu", "tokens/s/GPU", "", 1, m.tokens_per_second_per_gpu,
        s.tokens_per_second_per_gpu},
+      {"flops_per_s_per_gpu", "model FLOP/s per GPU", "TFLOP/s", 1e12, m.flops_per_second_per_gpu,
+       s.flops_per_second_per_gpu},
+      {"mfu", "MFU", "%", 1e-2, m.mfu, s.mfu},
       time("compute_s", "compute", &StepBreakdown::compute),
       time("communication_s", "communication, waiting included", &StepBreakdown::communication),
       time("exposed_s", "exposed communication and waiting", &StepBreakdown::exposed),
@@ -89,8 +92,12 @@ std::string cell(const Number& value, double per_unit) {
   return value ? sim::three_digits(*value / per_unit) : "-";
 }
 
-std::string error_cell(const Number& measured, const Number& simulated) {
-  const Number error = error_of(measured, simulated);
+/// None against a verdict.
+Number error_in(const TraceComparison& c, const Number& measured, const Number& simulated) {
+  return c.verdict.empty() ? error_of(measured, simulated) : std::nullopt;
+}
+
+std::string error_cell(const Number& error) {
   return error ? fmt::format("{:+.1f} %", 100 * *error) : "-";
 }
 
@@ -102,11 +109,12 @@ std::string quantity_table(const TraceComparison& c) {
   for (const char* heading : {"measured", "simulated", "error"}) table.column(heading);
   for (const Quantity& q : quantities(c))
     table.row({q.heading, q.unit, cell(q.measured, q.per_unit), cell(q.simulated, q.per_unit),
-               error_cell(q.measured, q.simulated)});
+               error_cell(error_in(c, q.measured, q.simulated))});
   return table.text();
 }
 
-std::string kind_table(const char* heading, const std::vector<KindRow>& all, bool sized) {
+std::string kind_table(const TraceComparison& c, const char* heading,
+                       const std::vector<KindRow>& all, bool sized) {
   if (all.empty()) return "";
   sim::TextTable table;
   table.column(heading, "", sim::TextTable::Align::left);
@@ -126,7 +134,7 @@ std::string kind_table(const char* heading, const std::vector<KindRow>& all, boo
     const double ms_measured = seconds(m.duration), ms_simulated = seconds(s.duration);
     cells.push_back(cell(ms_measured, 1e-3));
     cells.push_back(cell(ms_simulated, 1e-3));
-    cells.push_back(error_cell(ms_measured, ms_simulated));
+    cells.push_back(error_cell(error_in(c, ms_measured, ms_simulated)));
     table.row(std::move(cells));
   }
   return "\n" + table.text();
@@ -134,7 +142,7 @@ std::string kind_table(const char* heading, const std::vector<KindRow>& all, boo
 
 Json json_of(const Number& value) { return value ? Json(*value) : Json(nullptr); }
 
-Json json_of(const std::vector<KindRow>& all, bool sized) {
+Json json_of(const TraceComparison& c, const std::vector<KindRow>& all, bool sized) {
   Json out = Json::array();
   for (const KindRow& row : all) {
     const auto &m = row.measured, &s = row.simulated;
@@ -143,7 +151,7 @@ Json json_of(const std::vector<KindRow>& all, bool sized) {
                 {"simulated_calls", s.calls},
                 {"measured_s", seconds(m.duration)},
                 {"simulated_s", seconds(s.duration)},
-                {"error", json_of(error_of(seconds(m.duration), seconds(s.duration)))}};
+                {"error", json_of(error_in(c, seconds(m.duration), seconds(s.duration)))}};
     if (sized) one["measured_bytes"] = m.sized ? Json(m.bytes) : Json(nullptr);
     if (sized) one["simulated_bytes"] = s.bytes;
     out.push_back(std::move(one));
@@ -159,14 +167,15 @@ std::optional<double> error_of(std::optional<double> measured, std::optional<dou
 }
 
 std::optional<double> step_error(const TraceComparison& c) {
-  return error_of(number(c.measured.step), number(c.simulated.step));
+  return error_in(c, number(c.measured.step), number(c.simulated.step));
 }
 
 std::string trace_text(const TraceComparison& c) {
   std::string out = fmt::format("{}\n{}: {}\n", fmt::join(c.files, ", "), c.scenario, c.what);
   for (const std::string& note : c.notes) out += note + "\n";
-  return out + "\n" + quantity_table(c) + kind_table("kernels", kernel_rows(c), false) +
-         kind_table("collectives", collective_rows(c), true);
+  if (!c.verdict.empty()) out += fmt::format("\nVerdict: {}.\n", c.verdict);
+  return out + "\n" + quantity_table(c) + kind_table(c, "kernels", kernel_rows(c), false) +
+         kind_table(c, "collectives", collective_rows(c), true);
 }
 
 std::string trace_json(const TraceComparison& c) {
@@ -176,15 +185,16 @@ std::string trace_json(const TraceComparison& c) {
                     {"files", c.files},
                     {"measured_step_time_s", json_of(number(c.measured.step))},
                     {"simulated_step_time_s", json_of(number(c.simulated.step))},
-                    {"step_time_error", json_of(step_error(c))}};
+                    {"step_time_error", json_of(step_error(c))},
+                    {"verdict", c.verdict.empty() ? Json(nullptr) : Json(c.verdict)}};
   out["quantities"] = Json::array();
   for (const Quantity& q : quantities(c))
     out["quantities"].push_back({{"key", q.key},
                                  {"measured", json_of(q.measured)},
                                  {"simulated", json_of(q.simulated)},
-                                 {"error", json_of(error_of(q.measured, q.simulated))}});
-  out["kernels"] = json_of(kernel_rows(c), false);
-  out["collectives"] = json_of(collective_rows(c), true);
+                                 {"error", json_of(error_in(c, q.measured, q.simulated))}});
+  out["kernels"] = json_of(c, kernel_rows(c), false);
+  out["collectives"] = json_of(c, collective_rows(c), true);
   out["notes"] = c.notes;
   return out.dump(2, ' ', false, Json::error_handler_t::replace);
 }

@@ -15,11 +15,12 @@ struct TraceComparison {
   std::string what;                // "llama-2-7b on 16 x h100-sxm5-80gb"
   std::vector<std::string> notes;  // what the reader must know about the figures
   StepBreakdown measured, simulated;
+  std::string verdict = {};  // why the two are not of one run; then no error means anything
 };
 
 /// simulated / measured - 1; none where one of them is unknown or the measured one is zero.
 std::optional<double> error_of(std::optional<double> measured, std::optional<double> simulated);
-/// Of the step time.
+/// Of the step time; none against a verdict.
 std::optional<double> step_error(const TraceComparison& comparison);
 
 std::string trace_text(const TraceComparison& comparison);

@@ -8,10 +8,11 @@ namespace stepcast::validate {
 
 struct SimulatedStep {
   sim::StepReport report;
-  StepBreakdown mean;  // kernels and collectives alone, not slowed by each other
+  StepBreakdown mean;
 };
 
-/// Memory refuses nothing: the run that it stands beside was possible.
-SimulatedStep simulate_breakdown(sim::Scenario scenario, sim::Session& session);
+/// Memory refuses nothing: the run that it stands beside was possible. Kernels and
+/// collectives cost more than the step and are left out unless `calls` are asked for.
+SimulatedStep simulate_breakdown(sim::Scenario scenario, sim::Session& session, bool calls = true);
 
 }  // namespace stepcast::validate

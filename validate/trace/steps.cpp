@@ -86,7 +86,7 @@ std::vector<StepMark> marks_of_optimizer(const RankTrace& trace) {
   Time last{};
   bool seen = false;
   for (const TraceKernel& kernel : trace.kernels) {
-    const TraceKind kind = kind_of_kernel(trace.name_of(kernel));
+    const TraceKind kind = trace.name_of(kernel).kind;
     if (kind == TraceKind::optimizer) last = std::max(last, kernel.end()), seen = true;
     if (kind == TraceKind::gemm && seen) ends.push_back(last), seen = false;
   }

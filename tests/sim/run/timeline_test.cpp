@@ -1,11 +1,14 @@
 #include "sim/run/timeline.hpp"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "engine/check.hpp"
+#include "sim/files/gzip.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
 #include "tests/session.hpp"
@@ -77,15 +80,70 @@ TEST_CASE("timelines side by side read back as they were written") {
   other.events.push_back(odd);
   const std::string path =
       (std::filesystem::temp_directory_path() / "stepcast_timeline_test.json").string();
+  other.step = Duration(123456789);
   const std::vector<Timeline> both{simulated, other};
   write_timelines(path, both);
   CHECK(read_timelines(path) == both);
+  write_timelines(path + ".gz", both);
+  CHECK(read_packed(path + ".gz") == read_packed(path));
+  CHECK(std::filesystem::file_size(path + ".gz") < std::filesystem::file_size(path) / 4);
+  CHECK(read_timelines(path + ".gz") == both);
+  std::filesystem::resize_file(path + ".gz", 200);
+  CHECK_THROWS_WITH(read_timelines(path + ".gz"), Catch::Contains("ends too early"));
+  std::filesystem::remove(path + ".gz");
 
   std::ofstream(path) << "{\"traceEvents\": [{\"pid\": 3}]}";
   CHECK_THROWS_AS(read_timelines(path), InputError);
   std::filesystem::remove(path);
   CHECK_THROWS_AS(read_timelines(path), InputError);
   CHECK_THROWS_AS(write_timelines("/dev/full", both), InputError);
+}
+
+TEST_CASE("sums over the calls of a kernel add up to its events") {
+  for (const std::string& plan : plans) {
+    Timeline events, sums;
+    sums.sums = true;
+    const Scenario scenario = scenario_of(plan);
+    session().timeline(scenario, events);
+    session().timeline(scenario, sums);
+    CHECK(sums.ranks == events.ranks);
+    CHECK(sums.events.size() < events.events.size() / 2);
+    const auto total = [](const Timeline& timeline) {
+      std::map<std::tuple<std::int64_t, std::string, std::string>, std::array<std::int64_t, 3>> out;
+      for (const TimelineEvent& e : timeline.events) {
+        auto& [calls, duration, waited] = out[{e.rank, e.name, e.kind}];
+        calls += e.calls;
+        duration += e.duration.count();
+        waited += e.waited.count();
+      }
+      return out;
+    };
+    CHECK(total(sums) == total(events));
+  }
+}
+
+TEST_CASE("every rank and every lane in use has a name") {
+  Timeline timeline;
+  session().timeline(scenario_of(plans[1]), timeline);
+  const std::string path =
+      (std::filesystem::temp_directory_path() / "stepcast_lanes_test.json").string();
+  write_timelines(path, {&timeline, 1});
+  const nlohmann::json file = nlohmann::json::parse(read_packed(path));
+  std::filesystem::remove(path);
+  std::map<std::pair<int, int>, std::string> lanes;
+  std::map<int, std::string> processes;
+  for (const auto& e : file["traceEvents"]) {
+    if (e["name"] == "thread_name") lanes[{e["pid"], e["tid"]}] = e["args"]["name"];
+    if (e["name"] == "process_name") processes[e["pid"]] = e["args"]["name"];
+  }
+  for (const auto& e : file["traceEvents"]) {
+    if (e["ph"] != "X") continue;
+    CHECK(lanes.contains({e["pid"], e["tid"]}));
+    CHECK(processes.contains(e["pid"]));
+  }
+  CHECK(lanes.at({0, workloads::compute}) == "compute");
+  CHECK(lanes.at({0, workloads::data_lane}) == "data");
+  CHECK(processes.at(0) == "simulated rank 0 (one of 8 alike)");
 }
 
 }  // namespace stepcast::sim

@@ -55,13 +55,34 @@ std::string zipped(const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("what the profiler says of GPU, NCCL and process groups") {
+  // As torch/profiler/profiler.py (_get_distributed_info) and Kineto's output_json.cpp write them.
+  const RankTrace trace = read_text(
+      "{\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": \"NVIDIA H200\", "
+      "\"numSms\": 132}, {\"id\": 1, \"name\": \"NVIDIA H200\", \"numSms\": 132}], "
+      "\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 3, \"world_size\": 16, \"pg_count\": "
+      "2, \"pg_config\": [{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\", \"backend_config\": "
+      "\"cuda:nccl\", \"pg_size\": 16, \"ranks\": [0, 1]}, {\"pg_name\": \"5\", \"pg_desc\": "
+      "\"mesh_tp\", \"backend_config\": \"cuda:nccl\", \"pg_size\": 2, \"ranks\": [2, 3]}], "
+      "\"nccl_version\": \"2.21.5\"}, \"traceEvents\": [{\"ph\": \"X\", \"cat\": \"kernel\", "
+      "\"name\": \"gemm\", \"pid\": 0, \"tid\": 7, \"ts\": 1, \"dur\": 2}]}");
+  CHECK(trace.gpu == "NVIDIA H200");
+  CHECK(trace.devices == 2);
+  CHECK(trace.rank == 3);
+  CHECK(trace.world_size == 16);
+  CHECK(trace.nccl == "2.21.5");
+  REQUIRE(trace.groups.size() == 2);
+  CHECK(trace.groups[1].description == "mesh_tp");
+  CHECK(trace.groups[1].size == 2);
+}
+
 TEST_CASE("a trace is read: kernels, marks, launches, and what the profiler says of a collective") {
   const RankTrace trace = read_text(small_trace());
   CHECK(trace.rank == 1);
   CHECK(trace.world_size == 2);
   CHECK(trace.gpu == "NVIDIA H100 80GB HBM3");
   REQUIRE(trace.kernels.size() == 2);
-  CHECK(trace.name_of(trace.kernels[0]) == "nvjet_hsh_128x256");
+  CHECK(trace.name_of(trace.kernels[0]).text == "nvjet_hsh_128x256");
   // Times count from the first event, the mark at 10 us.
   CHECK(trace.kernels[0].begin == Time(10'125_ns));
   CHECK(trace.kernels[0].duration == 30'500_ns);

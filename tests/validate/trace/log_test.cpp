@@ -44,9 +44,10 @@ TEST_CASE("Megatron-LM: times in ms, the global batch, the most memory of any ra
                            megatron(2, "1250.0") + megatron(3, "1150.0") + megatron(4, "1200.0"));
   CHECK(log.framework == "Megatron-LM");
   CHECK(log.step_s.size() == 4);
-  CHECK(log.global_batch == 256);
+  CHECK(log.settings.integer("global_batch_size") == 256);
   CHECK(log.memory == Bytes(std::int64_t{2} << 30));
   const MeasuredStep step = measure_log(log, {});  // without the first: the median of three
+  CHECK(*step.mean.flops_per_second_per_gpu == Approx(420.1e12));
   CHECK(step.mean.step == 1200_ms);
   CHECK(measure_log(log, 2).mean.step == 1175_ms);
   CHECK_THROWS_WITH(measure_log(log, 4), Contains("shows 4 steps"));
@@ -64,6 +65,8 @@ TEST_CASE("torchtitan: tokens per second and GPU, colours and thousands aside") 
   const MeasuredStep step = measure_log(log, {});
   CHECK(step.mean.tokens_per_second_per_gpu == 6667.0);
   CHECK_FALSE(step.mean.step);
+  CHECK(*step.mean.flops_per_second_per_gpu == Approx(300.1e12));
+  CHECK(*step.mean.mfu == Approx(0.333));
 }
 
 TEST_CASE("NeMo's progress bar, llm-foundry and DeepSpeed") {
@@ -77,6 +80,26 @@ TEST_CASE("NeMo's progress bar, llm-foundry and DeepSpeed") {
   CHECK(foundry.step_s == std::vector<double>{4.0});
   const StepLog deepspeed = read("steps: 10 loss: 1.5 iter time (s): 0.750 samples/sec: 42.6\n");
   CHECK(deepspeed.step_s == std::vector<double>{0.75});
+}
+
+TEST_CASE("NeMo 2: the batch in each step's line, tokens where it prints them") {
+  const auto line = [](int iteration, const std::string& rest) {
+    return "Training epoch 0, iteration " + std::to_string(iteration) +
+           "/99 | lr: 1.5e-05 | global_batch_size: 128 | global_step: 9 | reduced_train_loss: 6.2 "
+           "| "
+           "train_step_timing in s: 12.2" +
+           rest + " | consumed_samples: 12544\n";
+  };
+  const StepLog log = read(line(0, "") + line(1, " | tokens_per_sec_per_gpu: 1.073e+04"));
+  CHECK(log.step_s == std::vector<double>{12.2, 12.2});
+  CHECK(log.settings.integer("model.global_batch_size") == 128);
+  CHECK(log.tokens_per_second_per_gpu == std::vector<double>{10730});
+}
+
+TEST_CASE("a configuration alone is a log without steps") {
+  const StepLog log = read("[training]\nseq_len = 8192\n");
+  CHECK(log.framework.empty());
+  CHECK(log.settings.integer("training.seq_len") == 8192);
 }
 
 TEST_CASE("steps that are no times, and texts without steps, are refused with their line") {

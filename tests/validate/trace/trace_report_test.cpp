@@ -61,6 +61,21 @@ TEST_CASE("JSON has the same figures in seconds and shares, null for what is unk
   CHECK(gather["simulated_bytes"] == 3e6);
 }
 
+TEST_CASE("against a verdict no error is stated, in text and JSON") {
+  TraceComparison other = example();
+  other.verdict = "this trace is not this scenario: 405 products against 675";
+  const std::string text = trace_text(other);
+  CHECK_THAT(text, Contains("Verdict: this trace is not this scenario: 405 products against 675."));
+  CHECK_THAT(text, !Contains(" %"));
+  CHECK_FALSE(step_error(other));
+  const nlohmann::json json = nlohmann::json::parse(trace_json(other));
+  CHECK(json["summary"]["verdict"] == other.verdict);
+  CHECK(json["summary"]["step_time_error"].is_null());
+  for (const char* table : {"quantities", "kernels", "collectives"})
+    for (const auto& row : json[table]) CHECK(row["error"].is_null());
+  CHECK(nlohmann::json::parse(trace_json(example()))["summary"]["verdict"].is_null());
+}
+
 TEST_CASE("a log has no kernels: only its step stands there") {
   TraceComparison log = example();
   log.measured = {};

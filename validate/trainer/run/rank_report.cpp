@@ -44,9 +44,15 @@ std::vector<Duration> typical_durations(const RankReport& report) {
 }
 
 Json json_of(const TimelineEvent& e, Duration typical) {
-  return {
-      e.lane,         e.name, e.kind, e.group, e.bytes.value, e.start.count(), e.duration.count(),
-      typical.count()};
+  return {e.lane,
+          e.name,
+          e.kind,
+          e.group,
+          e.bytes.value,
+          e.start.count(),
+          e.duration.count(),
+          typical.count(),
+          e.family ? Json(static_cast<int>(*e.family)) : Json(nullptr)};
 }
 
 TimelineEvent event_of(const Json& json, std::int64_t rank) {
@@ -59,6 +65,7 @@ TimelineEvent event_of(const Json& json, std::int64_t rank) {
   e.bytes = Bytes(json[4].get<std::int64_t>());
   e.start = Duration(json[5].get<std::int64_t>());
   e.duration = Duration(json[6].get<std::int64_t>());
+  if (!json[8].is_null()) e.family = static_cast<workloads::KernelFamily>(json[8].get<int>());
   return e;
 }
 
@@ -178,6 +185,7 @@ TrainerResults combined(const std::vector<std::string>& texts,
   }
   results.parts = times_by_name(typical);
   sim::settle(results.timeline);
+  results.timeline.step = results.step_time;
   return results;
 }
 

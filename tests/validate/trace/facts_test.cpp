@@ -1,0 +1,168 @@
+#include "validate/trace/facts.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "engine/check.hpp"
+#include "sim/scenario/file.hpp"
+#include "tests/session.hpp"
+#include "tests/validate/trace_writer.hpp"
+#include "validate/trace/log.hpp"
+
+using namespace stepcast;
+using namespace stepcast::validate;
+using Catch::Matchers::Contains;
+
+namespace {
+
+using Given = std::vector<std::pair<std::string, sim::TomlValue>>;
+
+/// Of a log beside this file.
+Facts facts_of(const std::string& log) {
+  const std::string path = STEPCAST_SOURCE_DIR "/tests/validate/trace/" + log;
+  TraceFile file(path);
+  Facts facts;
+  add_facts(facts, read_log(path, file).settings, catalogue(), log);
+  return facts;
+}
+
+Given given(const std::string& key, const std::string& value) {
+  return {{key, sim::read_setting(value, "--set")}};
+}
+
+sim::Scenario scenario_of(const Facts& facts, const Given& settings = {}) {
+  return sim::read_scenario(document_of(facts, settings, catalogue()), catalogue());
+}
+
+Settings settings_of(const std::vector<std::pair<std::string, std::string>>& all) {
+  Settings out;
+  for (const auto& [name, value] : all) out.set(name, value);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("Megatron-LM's arguments make the scenario, but for the GPU") {
+  const Facts facts = facts_of("megatron.log");
+  CHECK_THROWS_WITH(scenario_of(facts), Contains("nobody says cluster.node (dgx-h100)") &&
+                                            !Contains("cluster.nodes") && Contains("--set"));
+  const sim::Scenario s = scenario_of(facts, given("cluster.node", "dgx-h100"));
+  CHECK(s.gpus == 32);
+  CHECK(s.nodes == 4);
+  CHECK(s.model.layers == 32);
+  CHECK(s.model.ffn_hidden == 11008);
+  CHECK(s.model.vocab == 32000);
+  CHECK(s.model.norm == workloads::Norm::rmsnorm);
+  CHECK(s.model.activation == workloads::Activation::swiglu);
+  CHECK_FALSE(s.model.tied_embeddings);
+  CHECK(s.batch.sequence == 4096);
+  CHECK(s.global_batch == 64);
+  CHECK(s.plan.tensor == 2);
+  CHECK(s.plan.pipeline == 2);
+  CHECK(s.plan.sequence_parallel);
+  CHECK(s.plan.data == workloads::DataParallel::zero1);
+  CHECK(s.plan.recompute == workloads::Recompute::selective);
+  CHECK(s.precision.gradient_reduce == workloads::Dtype::fp32);
+  CHECK(s.software.framework == "megatron-core");
+  CHECK(s.software.gather_overlap);
+  CHECK(contradictions(facts, s).empty());
+}
+
+TEST_CASE("torchtitan's log says all of it") {
+  const Facts facts = facts_of("torchtitan.log");
+  const sim::Scenario s = scenario_of(facts);
+  CHECK(s.model.name == "llama3-8b");
+  CHECK(s.model.ffn_hidden == 14336);
+  CHECK(s.gpus == 8);
+  CHECK(s.node.gpu.name == "h100-sxm5-80gb");
+  CHECK(s.plan.data == workloads::DataParallel::zero3);
+  CHECK(s.global_batch == 8);
+  CHECK(s.batch.sequence == 8192);
+  CHECK(s.software.framework == "torchtitan");
+  CHECK(s.software.fusion == workloads::Fusion::compiled);
+  CHECK(contradictions(facts, s).empty());
+}
+
+TEST_CASE("NeMo's YAML: biases, learned positions, dropout, the distributed optimizer") {
+  const Facts facts = facts_of("nemo.log");
+  const sim::Scenario s = scenario_of(facts, given("cluster.node", "dgx-a100"));
+  CHECK(s.gpus == 16);
+  CHECK(s.model.biases);
+  CHECK_FALSE(s.model.rope);
+  CHECK(s.model.max_positions == 2048);
+  CHECK(s.model.vocab == 50432);
+  CHECK(s.model.dropout);
+  CHECK(s.model.tied_embeddings);
+  CHECK(s.plan.data == workloads::DataParallel::zero1);
+  CHECK(s.plan.recompute == workloads::Recompute::none);
+  CHECK(s.software.framework == "nemo");
+}
+
+TEST_CASE("a model that the catalogue lacks takes its width from torchtitan's rule") {
+  Facts facts;
+  // Llama-2 7B: int(8 x 4096 / 3) = 10922, up to a multiple of 256.
+  add_facts(facts,
+            settings_of({{"model.name", "llama3"},
+                         {"model.flavor", "mine"},
+                         {"args.dim", "4096"},
+                         {"args.n_layers", "2"},
+                         {"args.n_heads", "32"},
+                         {"args.vocab_size", "2048"},
+                         {"args.multiple_of", "256"},
+                         {"training.seq_len", "512"},
+                         {"training.global_batch_size", "8"},
+                         {"mesh.dp_replicate", "2"},
+                         {"mesh.dp_shard", "4"},
+                         {"gpu", "NVIDIA A100-SXM4-80GB"}}),
+            catalogue(), "log");
+  const sim::Scenario s = scenario_of(facts);
+  CHECK(s.model.ffn_hidden == 11008);
+  CHECK(s.gpus == 8);
+  CHECK(s.plan.shard_degree == 4);                       // hsdp
+  CHECK(s.software.fusion == workloads::Fusion::eager);  // it would have said that it compiles
+}
+
+TEST_CASE("a trace knows its ranks, GPU and groups, and names what is missing") {
+  TraceWriter writer(0, 16);
+  writer.kernel("gemm", 0, 1);
+  RankTrace trace = read_text(writer.text());
+  trace.groups = {{"default_pg", 16}, {"mesh_tp", 4}, {"PIPELINE_MODEL_PARALLEL_GROUP", 2}};
+  Facts facts;
+  add_facts(facts, trace, catalogue());
+  CHECK(facts.integer("plan.tensor") == 4);
+  CHECK(facts.integer("plan.pipeline") == 2);
+  CHECK_THROWS_WITH(scenario_of(facts),
+                    Contains("nobody says model.name (llama3-8b), model.sequence (8192), "
+                             "batch.global (256)"));
+}
+
+TEST_CASE("every fact that the scenario says otherwise is named with both values") {
+  const Facts facts = facts_of("torchtitan.log");
+  Given other = given("batch.global", "64");
+  other.push_back({"model.layers", sim::read_setting("16", "--set")});
+  other.push_back({"cluster.nodes", sim::read_setting("4", "--set")});
+  other.push_back({"cluster.node", sim::read_setting("dgx-a100", "--set")});
+  const std::vector<std::string> found = contradictions(facts, scenario_of(facts, other));
+  CHECK(found == std::vector<std::string>{
+                     "Warning: torchtitan.log is of 8 ranks, the scenario of 32 GPUs.",
+                     "Warning: torchtitan.log is of NVIDIA H100 80GB HBM3, the scenario of "
+                     "a100-sxm4-80gb.",
+                     "Warning: torchtitan.log has model.layers = 32, the scenario 16.",
+                     "Warning: torchtitan.log has batch.global = 8, the scenario 64."});
+}
+
+TEST_CASE("ranks that are no whole nodes are said, and what is left to the defaults") {
+  Facts facts = facts_of("megatron.log");
+  facts.ranks = 36;
+  CHECK_THROWS_WITH(scenario_of(facts, given("cluster.node", "dgx-h100")),
+                    Contains("cluster.nodes (36 ranks are no whole nodes of 8 GPUs)"));
+  const sim::TomlValue document = document_of(facts_of("torchtitan.log"), {}, catalogue());
+  const std::string open = left_open(document, sim::read_scenario(document, catalogue()));
+  CHECK(open == "Nobody says, so as usual: precision.compute = \"bf16\".");
+}
+
+TEST_CASE("a mixture of experts is refused") {
+  Facts facts;
+  CHECK_THROWS_WITH(add_facts(facts, settings_of({{"num_layers", "2"}, {"num_experts", "8"}}),
+                              catalogue(), "log"),
+                    Contains("num_experts = 8"));
+}

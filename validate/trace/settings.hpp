@@ -1,0 +1,72 @@
+// What a framework says of its configuration at the head of its log, under its own names. Knows
+// no scenario.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace stepcast::validate {
+
+/// Names as the framework has them: "num_layers" of Megatron-LM, "model.num_layers" of NeMo,
+/// "training.seq_len" of torchtitan, "args.dim" of its model. A later value replaces an earlier
+/// one.
+class Settings {
+ public:
+  void set(const std::string& name, std::string value) { values_[name] = std::move(value); }
+  bool empty() const { return values_.empty(); }
+  bool has(const std::string& name) const { return find(name) != nullptr; }
+  /// Null where it is not said, or said to be None or null.
+  const std::string* find(const std::string& name) const;
+  std::optional<std::int64_t> integer(const std::string& name) const;
+  std::optional<double> number(const std::string& name) const;
+  std::optional<bool> flag(const std::string& name) const;
+  void add(const Settings& others);
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+/// Finds them in the lines of a log, or of a configuration in a file of its own:
+///   Megatron-LM  "  num_layers ................ 32", _print_args of megatron/training/arguments.py
+///                (core_v0.8 to v0.14), and "(new size: 50432)" of the vocabulary
+///   NeMo         the YAML that hydra's configuration is printed as (NeMo 1.23,
+///                examples/nlp/language_modeling/megatron_gpt_pretraining.py)
+///   torchtitan   its TOML; "Running with configs: {...}"; "Building llama3 8B with
+///                TransformerModelArgs(dim=4096, ...)" or JSON; the mesh; batch and sequence; GPU
+///                (torchtitan v0.1 and v0.2, train.py, parallel_dims.py, metrics.py)
+class SettingsReader {
+ public:
+  void line(std::string_view text);
+  /// What the caller knows of it.
+  void set(const std::string& name, std::string value) { settings_.set(name, std::move(value)); }
+  Settings take() { return std::move(settings_); }
+
+ private:
+  bool megatron(std::string_view text);
+  bool json(std::string_view text);
+  bool toml(std::string_view text);
+  bool yaml(std::string_view text);
+  void torchtitan(std::string_view text);
+  void mesh(std::string_view text);
+  void begin_json(std::string_view text, std::string prefix);
+  void finish_json();
+
+  Settings settings_;
+  std::string json_, json_prefix_;  // what was read of an object that goes on
+  bool in_json_ = false;
+  int depth_ = 0;        // its open braces
+  std::string section_;  // of TOML
+  struct Level {
+    std::size_t indent;
+    std::string name;
+  };
+  std::vector<Level> levels_;  // of YAML
+  bool in_yaml_ = false;
+};
+
+}  // namespace stepcast::validate
