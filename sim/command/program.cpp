@@ -77,9 +77,12 @@ bool Program::has_verbs() const {
 std::string usage_of(const Program& program) {
   if (!program.has_verbs()) return help_text(program.commands.front().verb);
   std::string out = fmt::format("usage: {} VERB [arguments]\n{}\n\n", program.name, program.about);
+  std::size_t longest = 0;
   for (const Command& command : program.commands)
-    out += list_item(command.verb.word(), 14, command.verb.summary);
-  return out + fmt::format("\n{0} VERB --help says more; {0} --version\n", program.name) +
+    longest = std::max(longest, command.verb.word().size());
+  for (const Command& command : program.commands)
+    out += list_item(command.verb.word(), longest + 4, command.verb.summary);
+  return out + fmt::format("\n{0} VERB --help says more; {0} --version\n\n", program.name) +
          exit_codes_text();
 }
 
