@@ -118,6 +118,7 @@ int main(int argc, char** argv) {
                                    {validate::run_verb, validate::command_run},
                                    {study_verb, study},
                                    {validate::trace_verb, validate::run_trace}};
-  return sim::program_main({"stepcast-validate", "Measured beside simulated.", commands}, argc,
-                           argv);
+  return sim::program_main(
+      {"stepcast-validate", "shows what was measured beside what is simulated", commands}, argc,
+      argv);
 }
