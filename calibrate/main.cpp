@@ -8,5 +8,6 @@ int main(int argc, char** argv) {
       show_command(),  report_command(),     diff_command(),        export_command(),
       merge_command(), fit_network_command()};
   return stepcast::sim::program_main(
-      {"stepcast-calibrate", "Calibration tables (HDF5) from measurements.", commands}, argc, argv);
+      {"stepcast-calibrate", "makes calibration tables (HDF5) from measurements", commands}, argc,
+      argv);
 }

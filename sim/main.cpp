@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
                               explain_command(),
                               {calibrate_verb, nullptr, "stepcast-calibrate"},
                               {validate_verb, nullptr, "stepcast-validate"}};
-  return program_main({"stepcast", "Forecasts one step of distributed LLM training.", commands},
-                      argc, argv);
+  return program_main(
+      {"stepcast", "forecasts one step of distributed LLM training on a GPU cluster", commands},
+      argc, argv);
 }

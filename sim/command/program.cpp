@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <vector>
 
 #include "engine/check.hpp"
+#include "sim/command/completion.hpp"
+#include "sim/command/manual.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/program/installation.hpp"
@@ -42,19 +45,37 @@ int run_command(const Command& command, const Words& words) {
   return command.run(arguments, Catalogue::standard());
 }
 
+/// What is not for users to call, and in no help: the shell asks for completions, the build for the
+/// rest.
+std::optional<std::string> documents(const Program& program, const Words& words) {
+  const std::string call = words.size() < 2 ? "" : words[0] + " " + words[1];
+  if (call == "manual troff") return manual_text(program);
+  if (call == "completion bash") return completion_script(program);
+  if (call != "completion reply" || words.size() < 3) return std::nullopt;
+  const Words typed(words.begin() + 2, words.end());
+  const Command* command = program.has_verbs() ? command_of(program, typed[0]) : nullptr;
+  if (typed.size() > 1 && command != nullptr && *command->sister != '\0') {
+    Words handed{"completion", "reply"};
+    handed.insert(handed.end(), typed.begin() + 1, typed.end());
+    become_sister(command->sister, handed);
+  }
+  std::string out;
+  for (const std::string& word : completions(program, typed, Catalogue::standard()))
+    out += word + "\n";
+  return out;
+}
+
 int dispatch(const Program& program, const Words& words) {
   const std::string first = words.empty() ? "" : words.front();
   if (first == "--version")
     return print(program.name + version_text().substr(sizeof "stepcast" - 1));
+  if (const auto written = documents(program, words)) return print(*written);
   if (!program.has_verbs()) return run_command(program.commands.front(), words);
   if (words.empty()) return std::fputs(usage_of(program).c_str(), stderr), exit_usage;
   if (first == "--help" || first == "-h" || first == "help") return print(usage_of(program));
-  Words known;
-  for (const Command& command : program.commands) {
-    known.push_back(command.verb.word());
-    if (first == known.back()) return run_command(command, {words.begin() + 1, words.end()});
-  }
-  throw UsageError("unknown command '" + first + "'", suggestion(first, known));
+  if (const Command* command = command_of(program, first))
+    return run_command(*command, {words.begin() + 1, words.end()});
+  throw UsageError("unknown command '" + first + "'", suggestion(first, verbs_of(program)));
 }
 
 int report_error(const Program& program, const Words& words, int code, const std::string& where,
@@ -74,12 +95,24 @@ bool Program::has_verbs() const {
   return commands.size() != 1 || commands.front().verb.name != std::string(name);
 }
 
+std::vector<std::string> verbs_of(const Program& program) {
+  Words out;
+  for (const Command& command : program.commands) out.push_back(command.verb.word());
+  return out;
+}
+
+const Command* command_of(const Program& program, const std::string& verb) {
+  const auto found = std::ranges::find(program.commands, verb,
+                                       [](const Command& command) { return command.verb.word(); });
+  return found == program.commands.end() ? nullptr : &*found;
+}
+
 std::string usage_of(const Program& program) {
   if (!program.has_verbs()) return help_text(program.commands.front().verb);
-  std::string out = fmt::format("usage: {} VERB [arguments]\n{}\n\n", program.name, program.about);
+  std::string out =
+      fmt::format("usage: {0} VERB [arguments]\n{0} {1}.\n\n", program.name, program.about);
   std::size_t longest = 0;
-  for (const Command& command : program.commands)
-    longest = std::max(longest, command.verb.word().size());
+  for (const std::string& verb : verbs_of(program)) longest = std::max(longest, verb.size());
   for (const Command& command : program.commands)
     out += list_item(command.verb.word(), longest + 4, command.verb.summary);
   return out + fmt::format("\n{0} VERB --help says more; {0} --version\n\n", program.name) +

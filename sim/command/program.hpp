@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "sim/program/command_line.hpp"
 #include "sim/scenario/catalogue.hpp"
@@ -21,7 +22,7 @@ struct Command {
 
 struct Program {
   const char* name;
-  const char* about;  // one line
+  const char* about;  // behind the name: "forecasts one step of ..."
   /// One whose verb has the program's own name stands alone: there is no verb to give.
   std::span<const Command> commands;
   /// Messages about "file:line" begin with the name too; else they stand alone, as compilers print
@@ -37,5 +38,9 @@ int program_main(const Program& program, int argc, char** argv);
 
 /// What `program --help` prints.
 std::string usage_of(const Program& program);
+/// The command of this verb; none: null.
+const Command* command_of(const Program& program, const std::string& verb);
+/// The words that its verbs are called by.
+std::vector<std::string> verbs_of(const Program& program);
 
 }  // namespace stepcast::sim

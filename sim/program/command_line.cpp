@@ -228,9 +228,10 @@ Arguments parse_arguments(const Verb& verb, const std::vector<std::string>& word
 }
 
 std::string list_item(const std::string& name, std::size_t width, const std::string& text) {
-  std::string line = "  " + name;
-  line.resize(std::max(line.size() + 1, width), ' ');
-  return broken(std::move(line), width, text);
+  std::string line = "  " + name, above;
+  if (line.size() >= width) above = std::exchange(line, "") + "\n";
+  line.resize(width, ' ');
+  return above + broken(std::move(line), width, text);
 }
 
 std::string help_text(const Verb& verb) {

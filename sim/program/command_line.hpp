@@ -91,7 +91,8 @@ Arguments parse_arguments(const Verb& verb, const std::vector<std::string>& word
 
 std::string help_text(const Verb& verb);
 std::string version_text();
-/// "  NAME   TEXT" for a list of names, the text broken and set below itself.
+/// "  NAME   TEXT" for a list of names, the text broken and set below itself,
+/// below a name that is too long for it.
 std::string list_item(const std::string& name, std::size_t width, const std::string& text);
 
 /// The keys that options and --set name, in the order: options of `verb`, then --set.
