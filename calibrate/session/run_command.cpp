@@ -74,7 +74,7 @@ int run_calibration(const RunRequest& request, const sim::Catalogue& catalogue) 
   const JobList list = request.scenarios.empty()
                            ? jobs_of(grid_for(kind, request.quick), bench, catalogue)
                            : jobs_of(scenarios, bench);
-  sim::ProgressLine line("stepcast-calibrate", sim::ProgressLine::style_for(false));
+  sim::ProgressLine line("stepcast-calibrate: ", sim::ProgressLine::style_for(false));
   const SessionReport report =
       run_session(*device, list.jobs, session_options(request, kind), sim::stop_requested(),
                   wall_clock(), [&](const SessionProgress& progress) { show(line, progress); });

@@ -19,8 +19,8 @@ bool wants_colour() {
 
 }  // namespace
 
-ProgressLine::ProgressLine(std::string program, Style style, std::FILE* out, Clock::duration pause)
-    : program_(std::move(program)),
+ProgressLine::ProgressLine(std::string prefix, Style style, std::FILE* out, Clock::duration pause)
+    : prefix_(std::move(prefix)),
       style_(style),
       out_(out),
       pause_(style == Style::bar ? std::chrono::milliseconds(100) : pause),
@@ -37,7 +37,7 @@ void ProgressLine::show(const std::string& text, Clock::time_point now) {
   if (drawn_)
     fmt::print(out_, "\r{}\033[K", text);
   else
-    fmt::print(out_, "{}: {}\n", program_, text);
+    fmt::print(out_, "{}{}\n", prefix_, text);
   std::fflush(out_);
 }
 
@@ -52,7 +52,7 @@ ProgressLine::Style ProgressLine::style_for(bool quiet) {
 }
 
 Progress::Progress(std::size_t total, Style style, std::FILE* out)
-    : total_(total), line_("stepcast", style, out), begin_(Clock::now()) {}
+    : total_(total), line_("stepcast: ", style, out), begin_(Clock::now()) {}
 
 std::string Progress::bar_text(std::size_t done, std::size_t total, std::chrono::seconds elapsed,
                                bool colour) {

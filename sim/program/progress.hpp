@@ -16,8 +16,8 @@ class ProgressLine {
   using Clock = std::chrono::steady_clock;
   enum class Style : std::uint8_t { none, bar, lines };
 
-  /// `program` begins each line that stays. `pause`: between two of those.
-  ProgressLine(std::string program, Style style, std::FILE* out = stderr,
+  /// `prefix` begins each line that stays, "stepcast: ". `pause`: between two of those.
+  ProgressLine(std::string prefix, Style style, std::FILE* out = stderr,
                Clock::duration pause = std::chrono::seconds(10));
   ~ProgressLine() { wipe(); }
   ProgressLine(const ProgressLine&) = delete;
@@ -34,7 +34,7 @@ class ProgressLine {
   static Style style_for(bool quiet);
 
  private:
-  std::string program_;
+  std::string prefix_;
   Style style_;
   std::FILE* out_;
   Clock::duration pause_;

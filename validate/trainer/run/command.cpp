@@ -12,9 +12,11 @@
 #include "engine/units_text.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/program/command_line.hpp"
+#include "sim/program/progress.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
+#include "validate/trainer/ranks/child.hpp"
 #include "validate/trainer/ranks/place.hpp"
 #include "validate/trainer/ranks/process.hpp"
 #include "validate/trainer/ranks/rendezvous.hpp"
@@ -29,7 +31,6 @@ using stepcast::to_text;
 
 using sim::Arguments;
 using sim::UsageError;
-using Clock = std::chrono::steady_clock;
 
 constexpr sim::Option options[] = {
     {"steps", "N", "", "steps to train (default 60)"},
@@ -105,27 +106,31 @@ TrainerCommand command_of(const Arguments& arguments, const sim::Catalogue& cata
   return command;
 }
 
-/// At most one line a second, to whoever watches.
+/// At most one line a second, to whoever watches: the launcher, which passes it on, or a terminal.
 class Watcher {
  public:
   Watcher(const TrainerCommand& command)
-      : steps_(command.run.steps), say_(started_by_launcher() || (!command.quiet && isatty(2))) {}
+      : steps_(command.run.steps),
+        line_(std::make_shared<sim::ProgressLine>(progress_mark, style_for(command.quiet), stderr,
+                                                  std::chrono::seconds(1))) {}
 
   void operator()(std::int64_t step, Duration time, std::optional<double> loss) {
-    if (!say_ || Clock::now() - last_ < std::chrono::seconds(1)) return;
-    last_ = Clock::now();
-    std::string line = fmt::format("step {} of {}, {}", step + 1, steps_, to_text(time));
-    if (loss) line += fmt::format(", loss {:.3f}", *loss);
-    if (started_by_launcher())
-      say_progress(line);
-    else
-      std::fprintf(stderr, "%s\n", line.c_str());
+    const auto now = sim::ProgressLine::Clock::now();
+    if (!line_->due(now)) return;
+    std::string text = fmt::format("step {} of {}, {}", step + 1, steps_, to_text(time));
+    if (loss) text += fmt::format(", loss {:.3f}", *loss);
+    line_->show(text, now);
   }
 
  private:
+  using Style = sim::ProgressLine::Style;
+  static Style style_for(bool quiet) {
+    if (started_by_launcher()) return Style::lines;
+    return quiet || isatty(STDERR_FILENO) == 0 ? Style::none : Style::bar;
+  }
+
   std::int64_t steps_;
-  bool say_;
-  Clock::time_point last_{};
+  std::shared_ptr<sim::ProgressLine> line_;  // copies are one watcher
 };
 
 void hand_in(const TrainerCommand& command, const TrainerResults& results) {
