@@ -41,7 +41,7 @@ int measure(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
   request.quick = arguments.has("quick");
   request.resume = arguments.has("resume");
   request.out = arguments.get("out", "calibration.h5");
-  request.seed = static_cast<std::uint64_t>(arguments.count("seed", 1, 0));
+  request.seed = arguments.seed();
   request.date = sim::today();
   request.command = "stepcast-calibrate run";
   for (const std::string& word : arguments.words()) request.command += " " + word;

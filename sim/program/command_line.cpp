@@ -199,6 +199,13 @@ std::string Arguments::choice(const std::string& option) const {
   return word;
 }
 
+std::uint64_t Arguments::seed() const {
+  if (!has("seed")) return 1;
+  const auto value = number_in<std::uint64_t>(get("seed"));
+  if (!value) throw UsageError("'--seed " + get("seed") + "' is no whole number");
+  return *value;
+}
+
 unsigned Arguments::threads() const {
   const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
   return static_cast<unsigned>(std::min<std::int64_t>(count("threads", cores), 9999));

@@ -67,13 +67,15 @@ class Arguments {
 
   /// The first word without a dash; without it asks `question`, "which file?".
   const std::string& first(const char* question) const;
-  /// A whole number, at least `least`.
+  /// A whole number, at least `least` and below 10^9.
   std::int64_t count(const std::string& option, std::int64_t otherwise,
                      std::int64_t least = 1) const;
   /// A percentage as a share: "20" is 0.2.
   std::optional<double> share(const std::string& option) const;
   /// One of the words in the option's argument, the first when it was not given.
   std::string choice(const std::string& option) const;
+  /// --seed, any whole number; by default 1.
+  std::uint64_t seed() const;
   /// --threads, by default all cores.
   unsigned threads() const;
 

@@ -100,6 +100,7 @@ constexpr Option typed_options[] = {
     {"steps", "N", "", "a count"},
     {"fail-above", "PERCENT", "", "a share"},
     {"threads", "N", "", "threads"},
+    {"seed", "N", "", "a seed"},
     {"leave-out", "source|shape", "", "a choice"},
     {"for", "FILE ...", "", "several words"},
     {"title", "TEXT", "", "what follows --for"},
@@ -125,6 +126,9 @@ TEST_CASE("a value is read as what it is, or refused") {
   CHECK(given("threads", "3").threads() == 3);
   CHECK(parse_arguments(typed, {}).threads() >= 1);
   CHECK_THROWS_AS(given("threads", "0").threads(), UsageError);
+  CHECK(given("seed", "18446744073709551615").seed() == ~std::uint64_t{0});
+  CHECK(parse_arguments(typed, {}).seed() == 1);
+  CHECK_THROWS_WITH(given("seed", "x").seed(), Contains("is no whole number"));
   CHECK(given("leave-out", "shape").choice("leave-out") == "shape");
   CHECK(parse_arguments(typed, {}).choice("leave-out") == "source");
   CHECK_THROWS_WITH(given("leave-out", "row").choice("leave-out"),
