@@ -18,7 +18,7 @@ set(rooms_workloads plan step memory)
 set(rooms_sim files program tables network import network/search network/links network/nccl
   network/stepped network/host scenario kernels run study report output command)
 set(rooms_calibrate processes rows device import report fit host kernels reference cuda session command)
-set(rooms_validate trainer/ranks trainer/device trainer/model trainer/run compare command published
+set(rooms_validate trainer/ranks trainer/device trainer/model trainer/run compare study command published
   trace)
 
 set(num_files 0)

@@ -12,6 +12,7 @@
 #include "validate/compare/kernels.hpp"
 #include "validate/compare/report.hpp"
 #include "validate/published/command.hpp"
+#include "validate/study/trends.hpp"
 #include "validate/trace/command.hpp"
 
 namespace {
@@ -34,6 +35,7 @@ constexpr sim::Option kernel_options[] = {
 };
 constexpr sim::Option study_options[] = {
     {"threads", "N", "", "points to run at once (default: all cores)"},
+    {"trends", "", "", "every statement as a number, by NCCL's own choice and by Simple"},
     {"quiet", "", "", "no progress"},
 };
 
@@ -96,8 +98,19 @@ int kernels(const Arguments& arguments, const sim::Catalogue& catalogue) {
   return print(validate::compare_kernels(file, rows, published(), catalogue, leave_out), arguments);
 }
 
+int trends(const sim::Catalogue& catalogue, unsigned threads) {
+  sim::Session session(catalogue);
+  try {
+    std::fputs(validate::trends_text(session, threads).c_str(), stdout);
+  } catch (const validate::Interrupted&) {
+    return sim::stop_code();
+  }
+  return sim::exit_ok;
+}
+
 int study(const Arguments& arguments, const sim::Catalogue& catalogue) {
   const unsigned threads = arguments.threads();
+  if (arguments.has("trends")) return trends(catalogue, threads);
   for (const std::string& file : validate::study_files(catalogue)) {
     const sim::Results results =
         validate::run_study(file, catalogue, threads, arguments.has("quiet"));

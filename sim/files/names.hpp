@@ -36,6 +36,13 @@ inline constexpr Names<workloads::ReduceWhen, 2> reduce_names{{
     {"last", workloads::ReduceWhen::last},
     {"each", workloads::ReduceWhen::each},
 }};
+inline constexpr Names<workloads::StageSplit, 5> stage_split_names{{
+    {"blocks", workloads::StageSplit::blocks},
+    {"embeddings", workloads::StageSplit::embeddings},
+    {"modules", workloads::StageSplit::modules},
+    {"parameters", workloads::StageSplit::parameters},
+    {"products", workloads::StageSplit::products},
+}};
 inline constexpr Names<topology::Network, 4> network_names{{
     {"infiniband", topology::Network::infiniband},
     {"roce", topology::Network::roce},

@@ -51,6 +51,7 @@ void add_step(TomlValue& document, const Scenario& scenario) {
   Scenario told = scenario;
   const bool open = scenario.best_tensor || scenario.best_pipeline;  // so is who reduces when
   if (!open) told.reduce = scenario.plan.reduce;
+  if (!open) told.stage_layers = scenario.plan.stage_layers;
   document.set("plan", written(empty, [&](auto&& visit) { visit_plan(told, visit); }));
   const BatchKeys batch{scenario.global_batch, {}, scenario.micro};
   document.set("batch", written(empty, [&](auto&& visit) { visit_batch(batch, visit); }));
@@ -88,6 +89,7 @@ TomlValue plan_document(const Scenario& scenario) {
   Scenario run = scenario;
   run.plan.shard_degree = run.plan.data == workloads::DataParallel::ddp ? 1 : run.plan.shards();
   run.reduce = run.plan.reduce;
+  run.stage_layers = run.plan.stage_layers;
   const BatchKeys batch{
       run.global_batch, local_batch(run), {run.batch.micro_batch, run.batch.micro_batches}};
   TomlValue out = written(toml_table({}), [&](auto&& visit) {

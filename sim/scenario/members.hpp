@@ -148,6 +148,7 @@ void visit_software(Spec& software, Visitor&& visit) {
             data_parallel_names);
   visit.may({"reduce_each_in_pipeline", "... with stages as well"},
             software.reduce_each_in_pipeline);
+  visit.may({"stage_split", "what stages share equally"}, software.stage_split, stage_split_names);
   visit.may({"fusion", "kernels: eager, torch.compile, fused, own"}, software.fusion, fusion_names);
   visit.may({"packed_projections", "one GEMM for q,k,v, one for gate,up"},
             software.packed_projections);
@@ -235,7 +236,9 @@ void visit_plan(Scenario& scenario, Visitor&& visit) {
   visit.positive(
       {"virtual_stages", "model chunks per stage (interleaved 1f1b)", "virtual-stages", "N"},
       plan.virtual_stages);
-  visit.may({"stage_layers", "layers of each part of the model, in its order"}, plan.stage_layers);
+  visit.may(
+      {"stage_layers", "layers of each part of the model, in its order; default: the software's"},
+      scenario.stage_layers);
   visit.positive({"shard_degree", "ranks that share one copy (hsdp)", "shard-degree", "N"},
                  plan.shard_degree);
   visit.may({"schedule", "", "schedule", "KIND"}, plan.schedule, schedule_names);

@@ -57,6 +57,8 @@ struct Scenario {
   NcclOverrides nccl_overrides;              // and as understood
   workloads::ParallelPlan plan;
   std::optional<workloads::ReduceWhen> reduce;  // as asked for; none: plan.reduce is the software's
+  std::vector<std::int64_t>
+      stage_layers;          // as asked for; empty: plan.stage_layers is the software's
   bool best_tensor = false;  // plan.tensor = "best": the fastest degree that fits
   bool best_pipeline = false;
   workloads::Batch batch;

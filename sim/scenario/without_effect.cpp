@@ -63,6 +63,9 @@ constexpr Rule rules[] = {
     {"software.reduce_each_in_pipeline",
      [](S s) { return s.reduce.has_value() || s.plan.pipeline == 1 || s.batch.micro_batches == 1; },
      "plan.reduce says when, or there is one pipeline stage or micro-batch"},
+    {"software.stage_split",
+     [](S s) { return !s.stage_layers.empty() || s.plan.pipeline == 1; },
+     "plan.stage_layers says how, or there is one pipeline stage"},
 
     {"software.fused_norm",
      [](S s) { return !eager(s) || (s.software.composite_blocks && !rmsnorm(s)); },

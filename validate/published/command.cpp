@@ -21,13 +21,34 @@ constexpr sim::Option options[] = {
     {"show", "ID", "", "print the scenario of this row, as a file for stepcast run"},
     {"threads", "N", "", "rows to run at once (default: all cores)"},
     {"fail-above", "PERCENT", "", "exit code 5 when the mean of the sources' medians is larger"},
+    {"by-degree", "", "", "also errors by tensor and pipeline degree, micro-batch and GPUs"},
     {"json", "", "", "print JSON"},
     {"quiet", "", "", "no progress"},
 };
 
-std::string shipped_file(const sim::Catalogue& catalogue) {
+/// Tables that are shipped: the first are the rows that rules were made on; the others stand beside
+/// them, so that their means stay comparable.
+struct Shipped {
+  const char *name, *file, *title;
+};
+constexpr Shipped shipped[] = {
+    {"training", "training.csv", "the shipped table"},
+    {"sweep", "sweep.csv", "sweep: plans of one 3.6B model on 8 to 512 H100"},
+};
+
+std::string path_of(const Shipped& table, const sim::Catalogue& catalogue) {
   const std::filesystem::path folder = catalogue.directory();
-  return (folder.parent_path() / "validate" / "published" / "training.csv").string();
+  return (folder.parent_path() / "validate" / "published" / table.file).string();
+}
+
+/// The table of the words on the command line, and what it is called.
+std::pair<std::string, std::string> file_of(const sim::Arguments& arguments,
+                                            const sim::Catalogue& catalogue) {
+  const auto& words = arguments.positional();
+  for (const Shipped& table : shipped)
+    if ((words.empty() ? shipped[0].name : words[0]) == std::string(table.name))
+      return {path_of(table, catalogue), table.title};
+  return {words[0], words[0]};
 }
 
 std::string figure_of(const std::vector<PublishedResult>& results) {
@@ -72,17 +93,17 @@ int show(const std::string& file, const std::vector<PublishedRow>& rows, const s
 
 const sim::Verb published_verb{
     "stepcast validate published",
-    "[FILE.csv]",
+    "[FILE.csv | training | sweep]",
     1,
-    "Published training runs (without a file: those that are shipped) beside the simulation: every "
-    "row a scenario, no tuning by row or source; beside it the best of one constant MFU per GPU.",
+    "Published training runs beside the simulation, without a file those that are shipped as "
+    "training; sweep: plans of one model. Every row a scenario, no tuning by row or source; beside "
+    "it the best of one constant MFU per GPU.",
     options,
     "stepcast validate published --out report"};
 
 int run_published(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
   sim::Session session(catalogue);
-  const auto& files = arguments.positional();
-  const std::string file = files.empty() ? shipped_file(catalogue) : files[0];
+  const auto [file, name] = file_of(arguments, catalogue);
   const std::vector<PublishedRow> rows = published_rows(sim::read_csv(file));
   if (const std::string id = arguments.get("show"); !id.empty())
     return show(file, rows, id, session);
@@ -93,12 +114,13 @@ int run_published(const sim::Arguments& arguments, const sim::Catalogue& catalog
   wanted.only = arguments.get("only");
   sim::Progress progress(rows.size(), sim::Progress::style_for(arguments.has("quiet")));
   wanted.progress = [&](std::size_t done, std::size_t) { progress.show(done); };
-  const std::string name = files.empty() ? "the shipped table" : file;
   std::vector<PublishedResult> results = predict_published(file, rows, session, wanted);
   add_baseline(results);
   if (const std::string out = arguments.get("out"); !out.empty()) write_reports(out, name, results);
-  const std::string text =
-      arguments.has("json") ? published_json(name, results) + "\n" : published_text(name, results);
+  const std::string text = arguments.has("json")
+                               ? published_json(name, results) + "\n"
+                               : published_text(name, results) +
+                                     (arguments.has("by-degree") ? degrees_text(results) : "");
   std::fputs(text.c_str(), stdout);
   if (sim::stop_requested()) return sim::stop_code();
   if (!limit) return sim::exit_ok;

@@ -51,9 +51,6 @@ struct FrameworkDefaults {
   bool dropout = false;  // of embedding, attention and residual branches, beside the model's
   bool removes_padding = false;     // of sentences shorter than the sequence (BERT)
   std::int64_t vocab_multiple = 1;  // the vocabulary is padded to this x tp
-  // How stages share the layers: embedding and head count as that many layers
-  // (workloads::layers_with_ends); 0 and 0: they do not count.
-  std::int64_t layers_before = 0, layers_after = 0;
 };
 
 /// The machine behind a row: values of [cluster].

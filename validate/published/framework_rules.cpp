@@ -50,8 +50,6 @@ FrameworkValues read_values(TableReader& rule) {
   values.removes_padding = rule.flag("removes_padding");
   values.selective_every = rule.integer("selective_every");
   values.vocab_multiple = rule.integer("vocab_multiple");
-  values.layers_before = rule.integer("layers_before", 0);
-  values.layers_after = rule.integer("layers_after", 0);
   return values;
 }
 
@@ -162,8 +160,6 @@ FrameworkDefaults defaults_of(const FrameworkValues& values, const PublishedRow&
   out.removes_padding = values.removes_padding.value_or(false);
   out.selective_every = values.selective_every.value_or(0);
   out.vocab_multiple = values.vocab_multiple.value_or(1);
-  out.layers_before = values.layers_before.value_or(0);
-  out.layers_after = values.layers_after.value_or(0);
   return out;
 }
 
@@ -184,8 +180,6 @@ void FrameworkValues::overlay(const FrameworkValues& other) {
   take(removes_padding, other.removes_padding);
   take(selective_every, other.selective_every);
   take(vocab_multiple, other.vocab_multiple);
-  take(layers_before, other.layers_before);
-  take(layers_after, other.layers_after);
 }
 
 std::vector<const TomlValue*> tables_of(TableReader& document, const std::string& name) {

@@ -15,6 +15,18 @@ Json score_json(const std::optional<ErrorScore>& score) {
       {"median", score->median}, {"mean", score->mape}, {"p90", score->p90}, {"bias", score->bias}};
 }
 
+Json ranking_json(const Ranking& r) {
+  if (r.groups == 0) return nullptr;
+  return {{"groups", r.groups},
+          {"plans", r.plans},
+          {"correlation", number(r.correlation)},
+          {"pairs_in_order", number(r.pairs_in_order)},
+          {"regret_mean", r.regret},
+          {"regret_worst", r.worst_regret},
+          {"regret_worst_row", r.worst},
+          {"regret_of_three_mean", r.regret_of_three}};
+}
+
 Json row_json(const PublishedResult& r) {
   const bool compared = r.predicted_s && r.measured_s > 0;
   const double tokens = static_cast<double>(r.row.global_batch_seqs.value_or(0)) *
@@ -44,8 +56,9 @@ Json source_json(const SourceScore& s) {
           {"predicted", s.predicted},
           {"error", score_json(s.ours)},
           {"constant_mfu_error", score_json(s.baseline)},
-          {"rank_correlation", number(s.rank_correlation)},
-          {"groups", s.groups},
+          {"rank_correlation", number(s.ranking.correlation)},
+          {"groups", s.ranking.groups},
+          {"ranking", ranking_json(s.ranking)},
           {"worst", s.worst}};
 }
 
@@ -63,12 +76,17 @@ Json summary_json(const std::string& file, const PublishedSummary& s) {
           {"sources", s.sources},
           {"mean_source_median", s.mean_source_median},
           {"constant_mfu_mean_source_median", s.baseline_mean_source_median},
-          {"rank_correlation", number(s.rank_correlation)},
-          {"constant_mfu_rank_correlation", number(s.baseline_rank_correlation)},
-          {"groups", s.groups},
+          {"rank_correlation", number(s.ranking.correlation)},
+          {"constant_mfu_rank_correlation", number(s.baseline_ranking.correlation)},
+          {"groups", s.ranking.groups},
+          {"ranking", ranking_json(s.ranking)},
+          {"constant_mfu_ranking", ranking_json(s.baseline_ranking)},
           {"memory_rows", s.memory_rows},
           {"memory_error", score_json(s.memory)},
           {"predicted_out_of_memory", s.too_large},
+          {"ran", s.ran},
+          {"ran_out_of_memory", s.ran_out},
+          {"ran_out_of_memory_foreseen", s.foreseen},
           {"refused", refusals}};
 }
 
@@ -80,6 +98,12 @@ std::string published_json(const std::string& file, const std::vector<PublishedR
   out["summary"] = summary_json(file, summary);
   out["sources"] = Json::array();
   for (const SourceScore& source : summary.by_source) out["sources"].push_back(source_json(source));
+  out["by_degree"] = Json::array();
+  for (const DegreeScore& score : degree_scores(results))
+    out["by_degree"].push_back({{"knob", score.knob},
+                                {"degree", score.degree},
+                                {"rows", score.rows},
+                                {"error", score_json(score.errors)}});
   out["rows"] = Json::array();
   for (const PublishedResult& result : results) out["rows"].push_back(row_json(result));
   return out.dump(1, ' ', false, Json::error_handler_t::replace);

@@ -138,6 +138,13 @@ PublishedModel PublishedModels::of(const PublishedRow& row, std::int64_t vocab_m
     if (stated < (1 - parameters_agree_within) * one ||
         stated > (1 + parameters_agree_within) * two)
       return out.refused = "the shape does not give the parameters that the row states", out;
+    // Only where the count is the source's own, to the last of its digits.
+    constexpr double to_the_digit = 0.003;
+    if (row.vocab && row.ffn_hidden && out.table.find("tied_embeddings") == nullptr &&
+        std::abs(stated - one) < to_the_digit * one && two > 1.05 * one) {
+      out.table.set("tied_embeddings", {true, out.table.where});
+      out.assumed.emplace_back("tied embeddings, by the count of parameters");
+    }
   }
   out.table.set("name", sim::toml_text(row.model, out.table.where));
   put(out.table, "layers", *row.layers);

@@ -27,6 +27,8 @@ void predict(const ScenarioMaker& maker, PublishedResult& result, const std::str
   result.assumed = std::move(made.assumed);
   result.refused = std::move(made.refused);
   if (!made.scenario) return;
+  if (!(result.parameters > 0))
+    result.parameters = static_cast<double>(workloads::parameters(made.scenario->model));
   try {
     const sim::StepReport report = session.step(*made.scenario);
     result.predicted_s = seconds(report.step_time);
@@ -57,6 +59,7 @@ std::vector<PublishedResult> predict_published(const std::string& file,
     result.gpu_kind = scope.gpu_kind;
     result.in_scope = scope.in_scope;
     result.measured_s = measured_step(row);
+    result.parameters = row.params_b.value_or(0.0) * 1e9;
   }
   for (PublishedResult& result : results) result.refused = "interrupted";  // until it is predicted
   std::mutex shown;

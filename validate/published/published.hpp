@@ -19,6 +19,7 @@ struct PublishedResult {
   bool in_scope = false;  // dense, fp16 or bf16, on V100, A100, H100 or H200: what is scored
   double measured_s = 0;  // of one step; from tokens/s where no time is stated. 0: neither
   std::optional<double> predicted_s;
+  double parameters = 0;              // of the row, or of the shape it states
   std::optional<double> baseline_s;   // one MFU per kind of GPU, fitted on the rows in scope
   std::optional<double> memory_gib;   // of the fullest GPU
   double gpu_memory_gib = 0;          // what that GPU has

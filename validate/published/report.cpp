@@ -21,6 +21,10 @@ std::string count(std::size_t n) { return sim::grouped(static_cast<std::int64_t>
 std::string correlation(const std::optional<double>& value) {
   return value ? fmt::format("{:.2f}", *value) : "-";
 }
+std::string share(const std::optional<double>& value) { return value ? percent(*value) : "-"; }
+std::string regret(const Ranking& ranking) {
+  return ranking.groups == 0 ? "-" : percent(ranking.regret);
+}
 std::string share_text(std::size_t part, std::size_t whole) {
   return whole == 0 ? "-" : percent(static_cast<double>(part) / static_cast<double>(whole));
 }
@@ -28,18 +32,19 @@ std::string share_text(std::size_t part, std::size_t whole) {
 std::string sources_table(const PublishedSummary& summary) {
   sim::TextTable table;
   table.column("source", "", Align::left);
-  for (const char* heading : {"rows", "predicted", "median", "p90", "bias", "plans", "const. MFU"})
+  for (const char* heading :
+       {"rows", "predicted", "median", "p90", "bias", "plans", "regret", "const. MFU"})
     table.column(heading);
   table.column("worst rows", "", Align::left);
   for (const SourceScore& s : summary.by_source) {
     if (s.in_scope == 0) continue;
     std::vector<std::string> cells = {s.key, count(s.in_scope), count(s.predicted)};
     if (!s.ours) {
-      cells.insert(cells.end(), 5, "-");
+      cells.insert(cells.end(), 6, "-");
     } else {
       for (std::string cell :
            {percent(s.ours->median), percent(s.ours->p90), signed_percent(s.ours->bias),
-            correlation(s.rank_correlation), percent(s.baseline->median)})
+            correlation(s.ranking.correlation), regret(s.ranking), percent(s.baseline->median)})
         cells.push_back(std::move(cell));
     }
     cells.push_back(fmt::format("{}", fmt::join(s.worst, " ")));
@@ -68,14 +73,26 @@ std::string totals_text(const PublishedSummary& s) {
   line("mean over rows", percent(s.ours->mape), percent(s.baseline->mape));
   line("p90 over rows", percent(s.ours->p90), percent(s.baseline->p90));
   line("bias (median)", signed_percent(s.ours->bias), signed_percent(s.baseline->bias));
-  line(fmt::format("rank correlation of plans, {} groups", s.groups),
-       correlation(s.rank_correlation), correlation(s.baseline_rank_correlation));
+  const Ranking &ours = s.ranking, &constant = s.baseline_ranking;
+  if (ours.groups == 0) return out + table.text();
+  line(fmt::format("plans, {} in {} groups: rank correlation", count(ours.plans),
+                   count(ours.groups)),
+       correlation(ours.correlation), correlation(constant.correlation));
+  line("  pairs over 5 % apart, in order", share(ours.pairs_in_order),
+       share(constant.pairs_in_order));
+  line("  regret of the first choice, mean", percent(ours.regret), percent(constant.regret));
+  line("  worst", percent(ours.worst_regret), percent(constant.worst_regret));
+  line("  regret of the best of three", percent(ours.regret_of_three),
+       percent(constant.regret_of_three));
   return out + table.text();
 }
 
 std::string memory_text(const PublishedSummary& s) {
-  std::string out =
-      fmt::format("\nmemory: {} rows ran that are predicted not to fit\n", count(s.too_large));
+  std::string out = fmt::format("\nmemory: {} of {} rows that ran are predicted not to fit\n",
+                                count(s.too_large), count(s.ran));
+  if (s.ran_out > 0)
+    out += fmt::format("{} of {} rows that ran out of memory are predicted not to fit ({})\n",
+                       count(s.foreseen), count(s.ran_out), share_text(s.foreseen, s.ran_out));
   if (s.memory)
     out +=
         fmt::format("memory against {} reported peaks: median {}, bias {}\n", count(s.memory_rows),
@@ -90,13 +107,25 @@ std::string number_text(double value) { return value > 0 ? fmt::format("{:.6g}",
 
 std::string published_text(const std::string& file, const std::vector<PublishedResult>& results) {
   const PublishedSummary summary = summary_of(results);
-  std::string out = file + ": published training runs beside the simulation\n" +
-                    totals_text(summary) + "\n" + sources_table(summary) +
-                    "plans: rank correlation within groups of one model, GPU, count and batch\n";
+  std::string out =
+      file + ": published training runs beside the simulation\n" + totals_text(summary) + "\n" +
+      sources_table(summary) +
+      "plans: within groups of one shape, GPU, count, sequence and batch, three or more;\n"
+      "regret: measured time of the plan predicted fastest over the least measured\n";
   if (!summary.refusals.empty()) out += "\nrefused:\n";
   for (const auto& [reason, rows] : summary.refusals)
     out += fmt::format("  {:>5}  {}\n", rows, reason);
   return out + memory_text(summary);
+}
+
+std::string degrees_text(const std::vector<PublishedResult>& results) {
+  sim::TextTable table;
+  table.column("knob", "", Align::left);
+  for (const char* heading : {"degree", "rows", "median", "p90", "bias"}) table.column(heading);
+  for (const DegreeScore& score : degree_scores(results))
+    table.row({score.knob, count(score.degree), count(score.rows), percent(score.errors.median),
+               percent(score.errors.p90), signed_percent(score.errors.bias)});
+  return "\nby degree, where a row states it\n" + table.text();
 }
 
 std::string published_csv(const std::vector<PublishedResult>& results) {
@@ -133,13 +162,13 @@ std::string published_markdown(const std::vector<PublishedResult>& results) {
     if (source.ours)
       out += fmt::format("| {} ({}) | {} | {} | {} | {} | {} | {} |\n", source.source, source.key,
                          source.predicted, percent(source.ours->median), percent(source.ours->p90),
-                         signed_percent(source.ours->bias), correlation(source.rank_correlation),
+                         signed_percent(source.ours->bias), correlation(source.ranking.correlation),
                          percent(source.baseline->median));
   if (s.ours)
     out +=
         fmt::format("| **all** (mean of {} source medians) | {} | **{}** | {} | {} | {} | {} |\n",
                     s.sources, s.predicted, percent(s.mean_source_median), percent(s.ours->p90),
-                    signed_percent(s.ours->bias), correlation(s.rank_correlation),
+                    signed_percent(s.ours->bias), correlation(s.ranking.correlation),
                     percent(s.baseline_mean_source_median));
   return out;
 }

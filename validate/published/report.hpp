@@ -11,9 +11,12 @@ namespace stepcast::validate {
 /// Totals, sources, refusals, memory; at most a screen or two.
 std::string published_text(const std::string& file, const std::vector<PublishedResult>& results);
 
+/// Errors by tensor and pipeline degree, micro-batch and GPUs.
+std::string degrees_text(const std::vector<PublishedResult>& results);
+
 /// {"summary": {...}, "sources": [...], "rows": [{"id", "measured_step_time_s",
-/// "predicted_step_time_s", "error", "memory_gib_per_gpu", "refused", ...}]}. Times in seconds,
-/// errors as shares, memory in GiB.
+/// "predicted_step_time_s", "error", "memory_gib_per_gpu", "refused", ...}], "by_degree": [...]}.
+/// Times in seconds, errors as shares, memory in GiB.
 std::string published_json(const std::string& file, const std::vector<PublishedResult>& results);
 
 /// One line per row, with a header.

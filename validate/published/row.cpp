@@ -114,6 +114,18 @@ Setter setter_of(const std::string& column) {
         fail(where, "scorable", cell, "yes or no");
       row.scorable = cell == "yes";
     };
+  if (column == "outcome")
+    return [](auto& row, const auto& where, auto cell) {
+      if (cell != "ran" && cell != "out of memory" && !cell.empty())
+        fail(where, "outcome", cell, "ran or out of memory");
+      row.ran_out_of_memory = cell == "out of memory";
+    };
+  if (column == "mem_figure")
+    return [](auto& row, const auto& where, auto cell) {
+      if (cell != "allocated" && cell != "reserved" && cell != "process" && !cell.empty())
+        fail(where, "mem_figure", cell, "allocated, reserved or process");
+      row.mem_figure = cell;
+    };
   return {};
 }
 

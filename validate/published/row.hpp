@@ -25,13 +25,17 @@ struct PublishedRow {
   std::optional<double> step_time_s, tokens_per_s_per_gpu, tflops_per_gpu, mfu_pct, hfu_pct;
   std::optional<double> mem_gib_per_gpu, power_w;
   bool scorable = true;
+  // Of tables that have these columns.
+  bool ran_out_of_memory = false;  // `outcome`: "ran", or "out of memory"
+  std::string mem_figure;  // of mem_gib_per_gpu: "allocated", "reserved", "process", or blank
 
   /// The id's four letters, by which scores are grouped.
   std::string source_key() const { return id.substr(0, 4); }
 };
 
-/// Reads rows of exactly the documented columns, in any order. Throws InputError with file:line: a
-/// missing, unknown or doubled column, a cell that is no such number, an id that is empty or twice.
+/// Reads rows of the documented columns, in any order; `outcome` and `mem_figure` may be missing.
+/// Throws InputError with file:line: a missing, unknown or doubled column, a cell that is no such
+/// number, an id that is empty or twice.
 std::vector<PublishedRow> published_rows(const sim::CsvFile& file);
 
 }  // namespace stepcast::validate

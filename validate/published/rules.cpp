@@ -146,6 +146,7 @@ Condition::Condition(const sim::TomlValue& table) {
   if (const auto text = reader.text("from")) from_ = date_of(*text, reader.where("from"));
   if (const auto text = reader.text("until")) until_ = date_of(*text, reader.where("until"));
   least_params_b_ = reader.number("least_params_b");
+  most_sequence_ = reader.number("most_sequence");
   least_gbps_ = reader.number("least_gbps", sim::Range::not_negative);
   most_gbps_ = reader.number("most_gbps");
   several_nodes_ = reader.flag("several_nodes");
@@ -156,8 +157,8 @@ Condition::Condition(const sim::TomlValue& table) {
 
 bool Condition::always() const {
   return patterns_.empty() && gpus_.empty() && gpus_per_node_.empty() && !from_ && !until_ &&
-         !least_params_b_ && !least_gbps_ && !most_gbps_ && !several_nodes_ && !model_parallel_ &&
-         !interleaved_;
+         !least_params_b_ && !most_sequence_ && !least_gbps_ && !most_gbps_ && !several_nodes_ &&
+         !model_parallel_ && !interleaved_;
 }
 
 bool Condition::holds(const RowFacts& facts) const {
@@ -170,6 +171,8 @@ bool Condition::holds(const RowFacts& facts) const {
   if (!among(gpus_, facts.gpu)) return false;
   if (!among(gpus_per_node_, row.gpus_per_node.value_or(0))) return false;
   if (least_params_b_ && !(row.params_b && *row.params_b >= *least_params_b_)) return false;
+  if (most_sequence_ && !(row.seq_len && static_cast<double>(*row.seq_len) <= *most_sequence_))
+    return false;
   const auto gbps = row.inter_node_gbps_per_node;
   if (least_gbps_ && !(gbps && *gbps >= *least_gbps_)) return false;
   if (most_gbps_ && !(gbps && *gbps <= *most_gbps_)) return false;

@@ -39,6 +39,7 @@ class Condition {
   std::vector<std::int64_t> gpus_per_node_;
   std::optional<YearMonth> from_, until_;         // from <= date < until
   std::optional<double> least_params_b_;          // 1e9; a row that states none does not fit
+  std::optional<double> most_sequence_;           // tokens; likewise
   std::optional<double> least_gbps_, most_gbps_;  // of a node; a row that states none does not fit
   std::optional<bool> several_nodes_;             // more GPUs than one node holds
   std::optional<bool> model_parallel_;            // tensor or pipeline parallel

@@ -111,15 +111,6 @@ TomlValue plan_table(const PublishedRow& row, const FrameworkDefaults& framework
   plan.put("schedule", sim::word_for(sim::schedule_names, framework.schedule));
   if (degree(row.virtual_pp) > 1 && degree(row.pp) > 1) plan.put("virtual_stages", *row.virtual_pp);
   if (degree(row.cp) > 1) plan.put("context", *row.cp);
-  const std::int64_t parts = degree(row.pp) * degree(row.virtual_pp);
-  if (degree(row.pp) > 1 && framework.layers_before + framework.layers_after > 0) {
-    const std::vector<std::int64_t> layers = workloads::layers_with_ends(
-        *row.layers, parts, framework.layers_before, framework.layers_after);
-    const bool room = *std::min_element(layers.begin(), layers.end()) > 0;
-    TomlValue::Array list;
-    for (const std::int64_t n : layers) list.push_back({n, where});
-    if (room) plan.put("stage_layers", TomlValue{std::move(list), where});
-  }
   const std::int64_t in_node = gpus_per_node / std::min(gpus_per_node, degree(row.tp));
   if (framework.shards_in_node && in_node > 1 && data_degree > in_node)
     plan.put("shard_degree", in_node);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <tuple>
 
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
@@ -35,57 +34,11 @@ std::optional<ErrorScore> errors_of(const Results& rows, Error error) {
   return errors_of(errors);
 }
 
-/// Ranks from 1, ties at their mean.
-std::vector<double> ranks_of(const std::vector<double>& values) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return values[a] < values[b]; });
-  std::vector<double> ranks(values.size());
-  for (std::size_t first = 0; first < order.size();) {
-    std::size_t last = first;
-    while (last + 1 < order.size() && values[order[last + 1]] == values[order[first]]) ++last;
-    for (std::size_t i = first; i <= last; ++i)
-      ranks[order[i]] = 1.0 + 0.5 * static_cast<double>(first + last);
-    first = last + 1;
-  }
-  return ranks;
+Ranking ranking_of_ours(const Results& rows) {
+  return ranking_of(rows, [](const PublishedResult& r) { return *r.predicted_s; });
 }
-
-/// Rows that differ in plan alone.
-auto group_of(const PublishedResult& r) {
-  return std::tuple(r.row.source_key(), r.row.model, r.gpu_kind, r.row.gpus.value_or(0),
-                    r.row.seq_len.value_or(0), r.row.global_batch_seqs.value_or(0));
-}
-
-struct Ranking {
-  std::optional<double> ours, baseline;
-  std::size_t groups = 0;
-};
-
-/// The mean over groups of plans.
-Ranking ranking_of(const Results& rows) {
-  std::map<decltype(group_of(*rows.front())), Results> groups;
-  for (const PublishedResult* row : rows) groups[group_of(*row)].push_back(row);
-  Ranking out;
-  double ours = 0, baseline = 0;
-  std::size_t baselines = 0;
-  for (const auto& [key, members] : groups) {
-    if (members.size() < least_rows_of_group) continue;
-    std::vector<double> measured, predicted, constant;
-    for (const PublishedResult* row : members) {
-      measured.push_back(row->measured_s);
-      predicted.push_back(*row->predicted_s);
-      constant.push_back(*row->baseline_s);
-    }
-    const auto correlation = spearman(measured, predicted);
-    if (!correlation) continue;
-    ours += *correlation;
-    out.groups += 1;
-    if (const auto other = spearman(measured, constant)) baseline += *other, baselines += 1;
-  }
-  if (out.groups > 0) out.ours = ours / static_cast<double>(out.groups);
-  if (baselines > 0) out.baseline = baseline / static_cast<double>(baselines);
-  return out;
+Ranking ranking_of_baseline(const Results& rows) {
+  return ranking_of(rows, [](const PublishedResult& r) { return *r.baseline_s; });
 }
 
 SourceScore score_of_source(const std::string& key, const Results& rows) {
@@ -102,10 +55,7 @@ SourceScore score_of_source(const std::string& key, const Results& rows) {
   if (scored.empty()) return score;
   score.ours = errors_of(scored, &PublishedResult::error);
   score.baseline = errors_of(scored, &PublishedResult::baseline_error);
-  const Ranking ranking = ranking_of(scored);
-  score.rank_correlation = ranking.ours;
-  score.baseline_rank_correlation = ranking.baseline;
-  score.groups = ranking.groups;
+  score.ranking = ranking_of_ours(scored);
   std::sort(scored.begin(), scored.end(), [](const auto* a, const auto* b) {
     return std::abs(a->error()) > std::abs(b->error());
   });
@@ -117,7 +67,14 @@ SourceScore score_of_source(const std::string& key, const Results& rows) {
 void add_memory(const std::vector<PublishedResult>& results, PublishedSummary& summary) {
   std::vector<double> errors;
   for (const PublishedResult& r : results) {
-    if (!r.memory_gib || !r.row.scorable || !r.in_scope) continue;
+    if (!r.memory_gib || !r.in_scope) continue;
+    if (r.row.ran_out_of_memory) {
+      summary.ran_out += 1;
+      summary.foreseen += *r.memory_gib > r.gpu_memory_gib;
+      continue;
+    }
+    if (!r.row.scorable) continue;
+    summary.ran += 1;
     summary.too_large += *r.memory_gib > r.gpu_memory_gib;
     if (r.row.mem_gib_per_gpu && *r.row.mem_gib_per_gpu > 0)
       errors.push_back(*r.memory_gib / *r.row.mem_gib_per_gpu - 1.0);
@@ -144,30 +101,17 @@ void add_sources(const std::vector<PublishedResult>& results, PublishedSummary& 
 }
 
 /// Model FLOPs of a row by the baseline's formula.
-double baseline_flops(const PublishedRow& row) {
+double baseline_flops(const PublishedResult& r) {
+  const PublishedRow& row = r.row;
   const auto seq = static_cast<double>(*row.seq_len);
   const double tokens = static_cast<double>(*row.global_batch_seqs) * seq;
   const double attention =
       12.0 * static_cast<double>(*row.layers) * static_cast<double>(*row.hidden) * seq;
   const double recompute = row.activation_checkpointing == "full" ? 4.0 / 3.0 : 1.0;
-  return tokens * (6.0e9 * *row.params_b + attention) * recompute / static_cast<double>(*row.gpus);
+  return tokens * (6.0 * r.parameters + attention) * recompute / static_cast<double>(*row.gpus);
 }
 
 }  // namespace
-
-std::optional<double> spearman(const std::vector<double>& a, const std::vector<double>& b) {
-  expects(a.size() == b.size(), "pairs of values");
-  const std::vector<double> x = ranks_of(a), y = ranks_of(b);
-  const double mean = 0.5 * static_cast<double>(a.size() + 1);
-  double xy = 0, xx = 0, yy = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    xy += (x[i] - mean) * (y[i] - mean);
-    xx += (x[i] - mean) * (x[i] - mean);
-    yy += (y[i] - mean) * (y[i] - mean);
-  }
-  if (!(xx > 0.0) || !(yy > 0.0)) return std::nullopt;
-  return xy / std::sqrt(xx * yy);
-}
 
 double quantile(std::vector<double> values, double q) {
   expects(!values.empty() && q >= 0.0 && q <= 1.0, "a share of some values");
@@ -181,13 +125,28 @@ double quantile(std::vector<double> values, double q) {
 void add_baseline(std::vector<PublishedResult>& results) {
   std::map<std::string, std::vector<double>> rates;  // by kind of GPU: log FLOP/s per GPU
   for (const PublishedResult& r : results)
-    if (r.scored() && r.row.params_b)
-      rates[r.gpu_kind].push_back(std::log(baseline_flops(r.row) / r.measured_s));
+    if (r.scored()) rates[r.gpu_kind].push_back(std::log(baseline_flops(r) / r.measured_s));
   for (PublishedResult& r : results)
-    if (r.scored() && r.row.params_b)
-      r.baseline_s = baseline_flops(r.row) / std::exp(median(rates[r.gpu_kind]));
-    else if (r.scored())
-      r.baseline_s = r.predicted_s;  // no count of parameters: neither better nor worse than ours
+    if (r.scored()) r.baseline_s = baseline_flops(r) / std::exp(median(rates[r.gpu_kind]));
+}
+
+std::vector<DegreeScore> degree_scores(const std::vector<PublishedResult>& results) {
+  using Degree = std::optional<std::int64_t> PublishedRow::*;
+  constexpr std::pair<const char*, Degree> knobs[] = {
+      {"tensor", &PublishedRow::tp},
+      {"pipeline", &PublishedRow::pp},
+      {"micro-batch", &PublishedRow::micro_batch_seqs},
+      {"GPUs", &PublishedRow::gpus}};
+  std::vector<DegreeScore> out;
+  for (const auto& [knob, degree] : knobs) {
+    std::map<std::int64_t, Results> by_degree;
+    for (const PublishedResult& r : results)
+      if (r.scored() && r.row.*degree) by_degree[*(r.row.*degree)].push_back(&r);
+    for (const auto& [value, rows] : by_degree)
+      out.push_back({knob, static_cast<std::size_t>(value), rows.size(),
+                     *errors_of(rows, &PublishedResult::error)});
+  }
+  return out;
 }
 
 PublishedSummary summary_of(const std::vector<PublishedResult>& results) {
@@ -210,10 +169,8 @@ PublishedSummary summary_of(const std::vector<PublishedResult>& results) {
   if (scored.empty()) return summary;
   summary.ours = errors_of(scored, &PublishedResult::error);
   summary.baseline = errors_of(scored, &PublishedResult::baseline_error);
-  const Ranking ranking = ranking_of(scored);
-  summary.rank_correlation = ranking.ours;
-  summary.baseline_rank_correlation = ranking.baseline;
-  summary.groups = ranking.groups;
+  summary.ranking = ranking_of_ours(scored);
+  summary.baseline_ranking = ranking_of_baseline(scored);
   return summary;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "validate/published/published.hpp"
+#include "validate/published/ranking.hpp"
 
 namespace stepcast::validate {
 
@@ -23,8 +24,7 @@ struct SourceScore {
   std::string key, source;  // the id's letters; the source's own words, of its first row
   std::size_t rows = 0, in_scope = 0, predicted = 0;  // predicted: of those in scope
   std::optional<ErrorScore> ours, baseline;
-  std::optional<double> rank_correlation, baseline_rank_correlation;
-  std::size_t groups = 0;          // behind the rank correlation
+  Ranking ranking;
   std::vector<std::string> worst;  // ids of the largest errors
 };
 
@@ -33,18 +33,27 @@ struct PublishedSummary {
   std::optional<ErrorScore> ours, baseline;  // over all scored rows
   double mean_source_median = 0;             // over sources of five scored rows or more
   double baseline_mean_source_median = 0;
-  std::size_t sources = 0;                                            // of those
-  std::optional<double> rank_correlation, baseline_rank_correlation;  // mean over groups
-  std::size_t groups = 0;
+  std::size_t sources = 0;  // of those
+  Ranking ranking, baseline_ranking;
   std::vector<std::pair<std::string, std::size_t>> refusals;  // reason and rows, most first
   std::size_t memory_rows = 0;                                // that state a peak
   std::optional<ErrorScore> memory;
-  std::size_t too_large = 0;  // rows that ran although more memory than the GPU has is predicted
+  // Rows that ran, those of them that are predicted to need more than the GPU has; rows that ran
+  // out of memory, and those of them.
+  std::size_t ran = 0, too_large = 0, ran_out = 0, foreseen = 0;
   std::vector<SourceScore> by_source;
 };
 
-/// Least rows of a source that counts in the mean over sources, and of a group that is ranked.
-inline constexpr std::size_t least_rows_of_source = 5, least_rows_of_group = 4;
+/// Least rows of a source that counts in the mean over sources.
+inline constexpr std::size_t least_rows_of_source = 5;
+
+/// The errors of all scored rows that state this degree.
+struct DegreeScore {
+  std::string knob;  // "tensor", "pipeline", "micro-batch", "GPUs"
+  std::size_t degree = 0, rows = 0;
+  ErrorScore errors;
+};
+std::vector<DegreeScore> degree_scores(const std::vector<PublishedResult>& results);
 
 /// Fits one MFU per kind of GPU on the scored rows and fills in baseline_s: time = tokens (6 N +
 /// 12 L h s) (4/3 under full recompute) / (GPUs x constant), the constant at the median of the
@@ -52,9 +61,6 @@ inline constexpr std::size_t least_rows_of_source = 5, least_rows_of_group = 4;
 void add_baseline(std::vector<PublishedResult>& results);
 
 PublishedSummary summary_of(const std::vector<PublishedResult>& results);
-
-/// Spearman's rank correlation, ties at their mean rank; none when one side does not vary.
-std::optional<double> spearman(const std::vector<double>& a, const std::vector<double>& b);
 
 /// The value below which a share q of `values` lies, between neighbours linearly; not empty.
 double quantile(std::vector<double> values, double q);

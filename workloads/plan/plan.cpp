@@ -296,13 +296,4 @@ std::int64_t layers_of_part(std::int64_t layers, const ParallelPlan& plan, std::
   return plan.stage_layers.at(static_cast<std::size_t>(part));
 }
 
-std::vector<std::int64_t> layers_with_ends(std::int64_t layers, std::int64_t parts,
-                                           std::int64_t before, std::int64_t after) {
-  std::vector<std::int64_t> out;
-  for (std::int64_t k = 0; k < parts; ++k)
-    out.push_back(layers_of_stage(before + layers + after, parts, k) - (k == 0 ? before : 0) -
-                  (k == parts - 1 ? after : 0));
-  return out;
-}
-
 }  // namespace stepcast::workloads

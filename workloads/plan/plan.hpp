@@ -136,11 +136,4 @@ std::int64_t layers_of_stage(std::int64_t layers, std::int64_t parts, std::int64
 /// The same for a plan: stage_layers where they are given. Part = chunk * pipeline + stage.
 std::int64_t layers_of_part(std::int64_t layers, const ParallelPlan&, std::int64_t part);
 
-/// stage_layers of a split that counts what stands before the layers and after them as layers too;
-/// the first parts take the remainder. Megatron's account_for_embedding_in_pipeline_split and
-/// _loss_: 1 and 1. A uniform split of a list of modules (DeepSpeed PipelineModule, Aleph Alpha
-/// scaling pipeline_partitioning.py): embedding 1, final norm and head 2.
-std::vector<std::int64_t> layers_with_ends(std::int64_t layers, std::int64_t parts,
-                                           std::int64_t before, std::int64_t after);
-
 }  // namespace stepcast::workloads

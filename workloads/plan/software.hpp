@@ -7,6 +7,7 @@
 
 #include "engine/units.hpp"
 #include "workloads/plan/plan.hpp"
+#include "workloads/plan/stage_split.hpp"
 
 namespace stepcast::workloads {
 
@@ -60,6 +61,7 @@ struct Software {
   bool use_megatron_fsdp = false;                  // Megatron's flag: zero2 and zero3 as well
   DataKinds reduce_each{DataParallel::zero2, DataParallel::zero3};  // for each micro-batch, unasked
   bool reduce_each_in_pipeline = false;                             // ... with stages as well
+  StageSplit stage_split = StageSplit::blocks;  // how stages share the layers unasked
   Fusion fusion = Fusion::eager;
   bool packed_projections = false;  // one GEMM for q,k,v and one for gate,up
   bool fused_norm = false;          // eager code with a norm of one kernel

@@ -18,6 +18,7 @@ PublishedResult result(const std::string& id, double measured, double predicted)
   r.row.layers = 24;
   r.row.hidden = 2048;
   r.row.params_b = 1.3;
+  r.parameters = 1.3e9;
   r.gpu_kind = "A100";
   r.in_scope = true;
   r.measured_s = measured;
@@ -26,16 +27,6 @@ PublishedResult result(const std::string& id, double measured, double predicted)
 }
 
 }  // namespace
-
-TEST_CASE("Spearman's correlation sees order alone") {
-  CHECK(*spearman({1, 2, 3, 4}, {1, 10, 100, 1000}) == Approx(1.0));
-  CHECK(*spearman({1, 2, 3, 4}, {9, 8, 7, -6}) == Approx(-1.0));
-  // d = (0, 1, -1, 0): 1 - 6 x 2 / (4 x 15)
-  CHECK(*spearman({1, 2, 3, 4}, {1, 3, 2, 4}) == Approx(0.8));
-  // Ties take their mean rank: ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4 give sqrt(0.9).
-  CHECK(*spearman({1, 2, 2, 3}, {1, 2, 3, 4}) == Approx(std::sqrt(0.9)));
-  CHECK_FALSE(spearman({1, 2, 3}, {5, 5, 5}));
-}
 
 TEST_CASE("a quantile lies between its neighbours linearly") {
   CHECK(quantile({4, 1, 3, 2}, 0.0) == 1.0);
@@ -78,8 +69,47 @@ TEST_CASE("only rows in scope with a prediction are scored, and sources count al
   CHECK(s.ours->bias == Approx(-0.3));
   REQUIRE(s.refusals.size() == 1);
   CHECK(s.refusals[0] == std::pair<std::string, std::size_t>("some reason", 1));
-  // Two groups of one plan each order perfectly; the baseline cannot tell their rows apart.
-  CHECK(s.groups == 2);
-  CHECK(*s.rank_correlation == Approx(1.0));
-  CHECK_FALSE(s.baseline_rank_correlation);
+}
+
+TEST_CASE("a row without a count of parameters has the baseline's of its shape") {
+  std::vector<PublishedResult> rows = {result("AAAA-1", 1, 1), result("AAAA-2", 2, 2)};
+  rows[0].row.params_b.reset();  // the count that predict_published() takes from the shape
+  rows[1].parameters *= 2;
+  add_baseline(rows);
+  CHECK(*rows[1].baseline_s > *rows[0].baseline_s);
+  CHECK(*rows[0].baseline_s != Approx(*rows[0].predicted_s));
+}
+
+TEST_CASE("memory is judged by what ran and by what ran out") {
+  std::vector<PublishedResult> rows = {result("AAAA-1", 1, 1), result("AAAA-2", 2, 2),
+                                       result("AAAA-3", 0, 1), result("AAAA-4", 0, 1)};
+  for (PublishedResult& row : rows) row.gpu_memory_gib = 80;
+  rows[0].memory_gib = 70;
+  rows[1].memory_gib = 90;
+  rows[2].memory_gib = 90;
+  rows[3].memory_gib = 70;
+  for (const std::size_t i : {2U, 3U}) {
+    rows[i].row.ran_out_of_memory = true;
+    rows[i].row.scorable = false;
+  }
+  add_baseline(rows);
+  const PublishedSummary s = summary_of(rows);
+  CHECK(s.ran == 2);
+  CHECK(s.too_large == 1);
+  CHECK(s.ran_out == 2);
+  CHECK(s.foreseen == 1);
+}
+
+TEST_CASE("errors by degree") {
+  std::vector<PublishedResult> rows = {result("AAAA-1", 1, 1.1), result("AAAA-2", 1, 0.8),
+                                       result("AAAA-3", 1, 0.6)};
+  rows[0].row.tp = 1;
+  rows[1].row.tp = rows[2].row.tp = 8;
+  const auto scores = degree_scores(rows);
+  REQUIRE(scores.size() == 3);  // tensor 1 and 8, and 8 GPUs
+  CHECK(scores[1].knob == "tensor");
+  CHECK(scores[1].degree == 8);
+  CHECK(scores[1].errors.bias == Approx(-0.3));
+  CHECK(scores[2].knob == "GPUs");
+  CHECK(scores[2].rows == 3);
 }

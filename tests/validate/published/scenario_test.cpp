@@ -117,6 +117,53 @@ TEST_CASE("no recompute beside scores that cannot be kept is recompute of the sc
   CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
 }
 
+TEST_CASE("unfused in Megatron's code is its softmax kernel, elsewhere plain operators") {
+  PublishedRow row = llama_row();
+  row.framework = "Megatron-LM";
+  row.dp_mode = "ddp";
+  row.tp = 8;
+  row.attention_kernel = "unfused";
+  const auto attention = [&] {
+    const RowScenario one = made(row);
+    REQUIRE(one.refused == "");
+    return one.scenario->software.attention;
+  };
+  CHECK(attention() == workloads::AttentionKernel::fused_softmax);
+  row.seq_len = 8192;  // beyond what that kernel takes
+  CHECK(attention() == workloads::AttentionKernel::unfused);
+  row.seq_len = 2048;
+  row.source = "a report of 2021-06";
+  CHECK(attention() == workloads::AttentionKernel::fused_softmax);
+  row.seq_len = 4096;
+  CHECK(attention() == workloads::AttentionKernel::unfused);
+  row.seq_len = 2048;
+  row.attention_kernel = "torch";
+  CHECK(attention() == workloads::AttentionKernel::unfused);
+  row.attention_kernel = "unfused";
+  row.framework = "PyTorch DDP";
+  row.tp = 1;
+  CHECK(attention() == workloads::AttentionKernel::unfused);
+}
+
+TEST_CASE("nanotron's rows share their stages by products, tied where their count says so") {
+  PublishedRow row = llama_row();
+  row.framework = "nanotron 2024-12";
+  row.dp_mode = "zero1";
+  row.gpus = 8;
+  row.pp = 8;
+  row.layers = 28;
+  row.hidden = 3072;
+  row.ffn_hidden = 8192;
+  row.vocab = 131'072;
+  row.params_b = 3.57;
+  const RowScenario tied = made(row);
+  REQUIRE(tied.refused == "");
+  CHECK(tied.scenario->plan.stage_layers == std::vector<std::int64_t>{4, 4, 4, 4, 4, 4, 4, 0});
+  CHECK(tied.scenario->model.tied_embeddings);
+  row.params_b = 3.98;
+  CHECK_FALSE(made(row).scenario->model.tied_embeddings);
+}
+
 TEST_CASE("a framework that recomputes nothing does so where it fits") {
   PublishedRow row = llama_row();
   row.framework = "NeMo AutoModel";

@@ -155,17 +155,10 @@ TEST_CASE("virtual stages close the pipeline to a ring") {
         std::vector<std::vector<std::int64_t>>{{1, 0}, {2, 1}, {0, 2}});
 }
 
-TEST_CASE("layers are given part by part, or counted with the ends") {
+TEST_CASE("layers are given part by part") {
   ParallelPlan plan = plan_of(1, 1, 4);
   plan.stage_layers = {7, 8, 8, 9};
   CHECK(layers_of_part(32, plan, 3) == 9);
-  // 60 layers, embedding before them, final norm and head after: 63 modules on 8 stages.
-  CHECK(layers_with_ends(60, 8, 1, 2) == std::vector<std::int64_t>{7, 8, 8, 8, 8, 8, 8, 5});
-  // Llama-3.1 405B: 126 layers, embedding and loss on 64 parts of two.
-  const auto parts = layers_with_ends(126, 64, 1, 1);
-  CHECK(parts.front() == 1);
-  CHECK(parts[1] == 2);
-  CHECK(parts.back() == 1);
 }
 
 TEST_CASE("only learned positions limit the sequence") {

@@ -1,0 +1,29 @@
+// What the study says (arXiv 2411.13055), each statement as a number of our forecasts and the
+// bounds within which it holds.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "validate/study/runs.hpp"
+
+namespace stepcast::validate {
+
+struct Trend {
+  int number;                   // of the study's statements, as docs/study.md counts them
+  const char* statement;        // what the number is, with its unit
+  const char* expected;         // the study's figure or sign, in words
+  double least, most;           // holds within
+  double (*value)(StudyRuns&);  // in percent, unless the statement names another unit
+
+  bool holds(double v) const { return v >= least && v <= most; }
+};
+
+/// All of them, by number. Throws NoFeasiblePlan, InputError as a run does.
+std::span<const Trend> trends();
+
+/// Runs every trend under NCCL's own choice and under Simple; a table with both side by side, how
+/// many hold under each, and which choice agrees better.
+std::string trends_text(sim::Session& session, unsigned threads);
+
+}  // namespace stepcast::validate
