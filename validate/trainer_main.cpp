@@ -6,15 +6,9 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <filesystem>
-#include <string>
-#include <vector>
 
-#include "engine/check.hpp"
-#include "sim/files/whole_file.hpp"
-#include "sim/program/command_line.hpp"
+#include "sim/command/program.hpp"
 #include "sim/program/installation.hpp"
 #include "validate/trainer/ranks/place.hpp"
 #include "validate/trainer/ranks/process.hpp"
@@ -48,36 +42,20 @@ validate::Machinery machinery() {
   return machinery;
 }
 
-/// One line, "stepcast-trainer: where: what, hint": of a rank, the launcher passes it on.
-int report_error(int code, const std::string& where, const std::string& what,
-                 const std::string& hint) {
-  std::fprintf(stderr, "stepcast-trainer: %s%s%s%s\n", (where.empty() ? "" : where + ": ").c_str(),
-               what.c_str(), hint.empty() ? "" : ", ", hint.c_str());
-  return code;
-}
-
-int run(const std::vector<std::string>& words) {
-  try {
-    const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
-    return validate::command_trainer(words, self, machinery(), sim::Catalogue::standard());
-  } catch (const sim::UsageError& error) {
-    return report_error(sim::exit_usage, "", error.problem(), error.hint());
-  } catch (const sim::OutputError& error) {
-    return report_error(sim::exit_unwritten, error.where(), error.problem(), error.hint());
-  } catch (const InputError& error) {
-    return report_error(sim::exit_bad_input, error.where(), error.problem(), error.hint());
-  } catch (const validate::PeerLost& error) {
-    return report_error(sim::exit_rank_lost, "", error.what(), "");
-  } catch (const std::exception& error) {
-    return report_error(sim::exit_internal, "", std::string("internal error: ") + error.what(),
-                        "please report it");
-  }
+int train(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
+  const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
+  return validate::command_trainer(arguments, self, machinery(), catalogue);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int code = run({argv + 1, argv + argc});
+  const sim::Command commands[] = {{validate::trainer_verb, train}};
+  // All messages begin with the name: of a rank, the launcher passes them on by it.
+  const int code =
+      sim::program_main({"stepcast-trainer",
+                         "trains a scenario's model on this machine and times it", commands, true},
+                        argc, argv);
   // A rank that fails leaves MPI without its farewell, for which the others would be waited for.
   if (code != 0 && validate::started_by_mpirun()) {
     std::fflush(nullptr);

@@ -1,12 +1,19 @@
-// The commands of stepcast-calibrate: what each needs, does and prints.
+// The verbs of stepcast-calibrate, in the order of its help.
 #pragma once
 
-#include "calibrate/command/arguments.hpp"
-#include "sim/scenario/catalogue.hpp"
+#include "sim/command/program.hpp"
 
 namespace stepcast::calibrate {
 
-/// Returns the exit code. Throws UsageError where the call lacks something.
-int run_command(const Arguments& arguments, const sim::Catalogue& catalogue);
+sim::Command run_command();
+sim::Command import_command();
+sim::Command import_node_command();
+sim::Command tuning_command();
+sim::Command show_command();
+sim::Command report_command();
+sim::Command diff_command();
+sim::Command export_command();
+sim::Command merge_command();
+sim::Command fit_network_command();
 
 }  // namespace stepcast::calibrate

@@ -1,7 +1,6 @@
 #include "calibrate/session/run_command.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,39 +11,24 @@
 #include "engine/check.hpp"
 #include "sim/program/exit_codes.hpp"
 #include "sim/program/interrupt.hpp"
+#include "sim/program/progress.hpp"
 
 namespace stepcast::calibrate {
 namespace {
 
-/// One line that is written over on a terminal, else a line every ten seconds.
-class Lines {
- public:
-  explicit Lines(std::FILE* out) : out_(out), terminal_(isatty(fileno(out)) != 0) {}
+std::string to_clock(Duration left) {
+  const auto s = static_cast<std::int64_t>(seconds(left) + 0.5);
+  return s < 60 ? fmt::format("{} s", s) : fmt::format("{} min {:02} s", s / 60, s % 60);
+}
 
-  void show(const SessionProgress& p) {
-    if (p.task.empty()) {
-      if (terminal_) fmt::print(out_, "\r\033[K");
-      return;
-    }
-    if (!terminal_ && p.done > 0 && p.elapsed - last_ < std::chrono::seconds(10)) return;
-    last_ = p.elapsed;
-    std::string text = fmt::format("{} of {} tasks", p.done, p.total);
-    if (p.left > Duration(0)) text += fmt::format(", {} left", to_clock(p.left));
-    fmt::print(out_, "{}stepcast-calibrate: {}: {}{}", terminal_ ? "\r" : "", text, p.task,
-               terminal_ ? "\033[K" : "\n");
-    std::fflush(out_);
-  }
-
- private:
-  static std::string to_clock(Duration left) {
-    const auto s = static_cast<std::int64_t>(seconds(left) + 0.5);
-    return s < 60 ? fmt::format("{} s", s) : fmt::format("{} min {:02} s", s / 60, s % 60);
-  }
-
-  std::FILE* out_;
-  bool terminal_;
-  Duration last_{};
-};
+/// "12 of 80 tasks, 40 s left: gemm ..."
+void show(sim::ProgressLine& line, const SessionProgress& p) {
+  const auto now = sim::ProgressLine::Clock::now();
+  if (p.task.empty()) return line.wipe();
+  if (p.done > 0 && line.style() == sim::ProgressLine::Style::lines && !line.due(now)) return;
+  const std::string left = p.left > Duration(0) ? ", " + to_clock(p.left) + " left" : "";
+  line.show(fmt::format("{} of {} tasks{}: {}", p.done, p.total, left, p.task), now);
+}
 
 SessionOptions session_options(const RunRequest& request, const std::string& kind) {
   SessionOptions options;
@@ -90,10 +74,10 @@ int run_calibration(const RunRequest& request, const sim::Catalogue& catalogue) 
   const JobList list = request.scenarios.empty()
                            ? jobs_of(grid_for(kind, request.quick), bench, catalogue)
                            : jobs_of(scenarios, bench);
-  Lines lines(stderr);
+  sim::ProgressLine line("stepcast-calibrate: ", sim::ProgressLine::style_for(false));
   const SessionReport report =
       run_session(*device, list.jobs, session_options(request, kind), sim::stop_requested(),
-                  wall_clock(), [&](const SessionProgress& progress) { lines.show(progress); });
+                  wall_clock(), [&](const SessionProgress& progress) { show(line, progress); });
   std::fputs(to_text(report).c_str(), stdout);
   if (!list.not_here.empty()) {
     fmt::print("{} not measurable here:\n", list.not_here.size());

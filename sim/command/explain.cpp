@@ -1,29 +1,44 @@
+#include "sim/report/explain.hpp"
+
 #include <cstdio>
 
 #include "sim/command/commands.hpp"
 #include "sim/files/toml_table.hpp"
-#include "sim/program/command_line.hpp"
-#include "sim/report/explain.hpp"
 
 namespace stepcast::sim {
+namespace {
 
-int command_explain(const Words& words) {
-  const Verb verb{
-      "explain", "METRIC", 1, "Says what a reported number means.", {}, "stepcast explain mfu"};
-  const Arguments arguments = parse_arguments(verb, words);
+int explain(const Arguments& arguments, const Catalogue&) {
   std::vector<std::string> known;
   for (const Explanation& one : explanations()) known.emplace_back(one.key);
-  if (arguments.has("help") || arguments.positional().empty()) {
-    std::string text = help_text(verb) + "\nmetrics:\n";
-    for (const std::string& key : known) text += "  " + key + "\n";
-    std::fputs(text.c_str(), arguments.has("help") ? stdout : stderr);
-    return arguments.has("help") ? exit_ok : exit_usage;
-  }
+  if (arguments.positional().empty()) throw UsageError("which metric?", suggestion("", known));
   const std::string& key = arguments.positional()[0];
   const Explanation* found = find_explanation(key);
   if (found == nullptr) throw UsageError("unknown metric '" + key + "'", suggestion(key, known));
   std::fputs(explanation_text(*found).c_str(), stdout);
   return exit_ok;
+}
+
+const char* metrics_text() {
+  static const std::string text = [] {
+    std::string out = "\nmetrics:\n";
+    for (const Explanation& one : explanations()) out += "  " + std::string(one.key) + "\n";
+    return out;
+  }();
+  return text.c_str();
+}
+
+}  // namespace
+
+Command explain_command() {
+  return {{"stepcast explain",
+           "METRIC",
+           1,
+           "Says what a reported number means.",
+           {},
+           "stepcast explain mfu",
+           metrics_text()},
+          explain};
 }
 
 }  // namespace stepcast::sim

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "engine/check.hpp"
 #include "sim/command/commands.hpp"
@@ -76,7 +75,7 @@ const std::vector<Option>& collective_options() {
 }
 
 Verb run_verb() {
-  return {"run",
+  return {"stepcast run",
           "[SCENARIO.toml]",
           1,
           "Forecasts one training step, or every point of a sweep.",
@@ -84,7 +83,7 @@ Verb run_verb() {
           "stepcast run --model llama2-7b --gpu h100 --nodes 16 --data zero2 --local-batch 2"};
 }
 Verb sweep_verb() {
-  return {"sweep",
+  return {"stepcast sweep",
           "SCENARIO.toml",
           1,
           "Runs every point of a scenario's [sweep].",
@@ -92,7 +91,7 @@ Verb sweep_verb() {
           "stepcast sweep scenarios/weak_scaling.toml --json"};
 }
 Verb collective_verb() {
-  return {"collective",
+  return {"stepcast collective",
           "KIND",
           1,
           "Times one collective over all GPUs: all_reduce, all_gather, "
@@ -135,14 +134,6 @@ void check_references(const Study& study) {
       throw InputError("[[reference]]", "unknown metric '" + reference.metric + "'",
                        suggestion(reference.metric, known));
     }
-}
-
-unsigned thread_count(const Arguments& arguments) {
-  const std::string text = arguments.get("threads");
-  if (text.empty()) return std::max(1U, std::thread::hardware_concurrency());
-  if (text.size() > 4 || text.find_first_not_of("0123456789") != std::string::npos || text == "0")
-    throw UsageError("'--threads " + text + "' is no number of threads");
-  return static_cast<unsigned>(std::stoul(text));
 }
 
 Scenario read_point(const TomlValue& document, const Arguments& arguments,
@@ -225,7 +216,7 @@ int answer_document(TomlValue document, const Arguments& arguments, const Catalo
   Study study = read_study(std::move(document));
   check_references(study);
   check_options(study, arguments);
-  const unsigned threads = thread_count(arguments);
+  const unsigned threads = arguments.threads();
   const auto folder = folder_of(study, arguments, catalogue);
   const Shard shard = arguments.has("shard") ? read_shard(arguments.get("shard")) : Shard{};
   const auto read = [&](const TomlValue& point) { return read_point(point, arguments, catalogue); };
@@ -246,15 +237,10 @@ int answer_document(TomlValue document, const Arguments& arguments, const Catalo
   return written ? exit_code_of(results) : exit_unwritten;
 }
 
-int run_with(const Verb& verb, const Words& words, const Catalogue& catalogue, bool needs_sweep) {
-  const Arguments arguments = parse_arguments(verb, words);
-  if (arguments.has("help")) {
-    std::fputs(help_text(verb).c_str(), stdout);
-    return exit_ok;
-  }
+int answer_file(const Verb& verb, const Arguments& arguments, const Catalogue& catalogue,
+                bool needs_sweep) {
   const bool has_file = !arguments.positional().empty();
-  if (!has_file && (needs_sweep || words.empty()))
-    throw UsageError("which scenario?", verb.example);
+  if (needs_sweep || arguments.words().empty()) arguments.first("which scenario?");
   TomlValue document =
       has_file ? read_toml_file(arguments.positional()[0]) : toml_table("command line");
   apply_options(document, verb, arguments, catalogue);
@@ -263,28 +249,26 @@ int run_with(const Verb& verb, const Words& words, const Catalogue& catalogue, b
   return answer_document(std::move(document), arguments, catalogue);
 }
 
-}  // namespace
-
-int command_run(const Words& words, const Catalogue& catalogue) {
-  return run_with(run_verb(), words, catalogue, false);
+int run(const Arguments& arguments, const Catalogue& catalogue) {
+  return answer_file(run_verb(), arguments, catalogue, false);
 }
 
-int command_sweep(const Words& words, const Catalogue& catalogue) {
-  return run_with(sweep_verb(), words, catalogue, true);
+int sweep(const Arguments& arguments, const Catalogue& catalogue) {
+  return answer_file(sweep_verb(), arguments, catalogue, true);
 }
 
-int command_collective(const Words& words, const Catalogue& catalogue) {
-  const Verb verb = collective_verb();
-  const Arguments arguments = parse_arguments(verb, words);
-  if (arguments.has("help")) {
-    std::fputs(help_text(verb).c_str(), stdout);
-    return exit_ok;
-  }
-  if (arguments.positional().empty()) throw UsageError("which collective?", verb.example);
+int collective(const Arguments& arguments, const Catalogue& catalogue) {
+  const std::string& kind = arguments.first("which collective?");
   TomlValue document = toml_table("command line");
-  set_path(document, "collective.kind", toml_text(arguments.positional()[0], "command line"));
-  apply_options(document, verb, arguments, catalogue);
+  set_path(document, "collective.kind", toml_text(kind, "command line"));
+  apply_options(document, collective_verb(), arguments, catalogue);
   return answer_document(std::move(document), arguments, catalogue);
 }
+
+}  // namespace
+
+Command run_command() { return {run_verb(), run}; }
+Command sweep_command() { return {sweep_verb(), sweep}; }
+Command collective_command() { return {collective_verb(), collective}; }
 
 }  // namespace stepcast::sim

@@ -33,7 +33,7 @@ constexpr Option options[] = {
     {"sources", "", "", "of the catalogue: where the numbers come from"},
 };
 const Verb verb{
-    "show",
+    "stepcast show",
     "gpus|models|nodes|fabrics|software|nccl|clusters|cluster|calibration|keys [NAME | FILE ...]",
     16,
     "Prints the catalogue or one entry of it with every value and its source, a cluster "
@@ -213,16 +213,8 @@ std::string show_calibration(const Arguments& arguments) {
   return describe(read_calibrations(tables));
 }
 
-}  // namespace
-
-int command_show(const Words& words, const Catalogue& catalogue) {
-  const Arguments arguments = parse_arguments(verb, words);
-  if (arguments.has("help")) {
-    std::fputs(help_text(verb).c_str(), stdout);
-    return exit_ok;
-  }
-  const std::vector<std::string> known{"gpus", "models",   "nodes",   "fabrics",     "software",
-                                       "nccl", "clusters", "cluster", "calibration", "keys"};
+int show(const Arguments& arguments, const Catalogue& catalogue) {
+  const std::vector<std::string> known = choices_in(verb.positional);
   if (arguments.positional().empty()) throw UsageError("show what?", suggestion("", known));
   const std::string& what = arguments.positional()[0];
   if (what != "calibration" && arguments.positional().size() > 2)
@@ -267,5 +259,9 @@ int command_show(const Words& words, const Catalogue& catalogue) {
   std::fputs(text.c_str(), stdout);
   return exit_ok;
 }
+
+}  // namespace
+
+Command show_command() { return {verb, show}; }
 
 }  // namespace stepcast::sim

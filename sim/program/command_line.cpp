@@ -2,22 +2,33 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
+#include <string_view>
+#include <thread>
 
+#include "sim/files/numbers.hpp"
 #include "sim/files/toml_table.hpp"
 
 namespace stepcast::sim {
 namespace po = boost::program_options;
 namespace {
 
+bool takes_several(const Option& option) {
+  return std::string_view(option.argument).ends_with("...");
+}
+
+bool may_be_repeated(const Option& option) {
+  return takes_several(option) || std::string_view(option.argument).find('=') != std::string::npos;
+}
+
 po::options_description described(const Verb& verb) {
   po::options_description out;
   for (const Option& option : verb.options) {
-    if (*option.argument == '\0')
-      out.add_options()(option.name, option.help);
-    else
-      out.add_options()(option.name, po::value<std::vector<std::string>>()->composing(),
-                        option.help);
+    auto* value = po::value<std::vector<std::string>>()->composing();
+    if (takes_several(option)) value->multitoken();
+    if (*option.argument == '\0') value->zero_tokens();
+    out.add_options()(option.name, value, option.help);
   }
   out.add_options()("help,h", "print this help");
   return out;
@@ -31,7 +42,7 @@ std::vector<std::string> names_of(const Verb& verb) {
 
 /// Boost's exceptions in our words.
 [[noreturn]] void rethrow_plainly(const Verb& verb) {
-  const std::string help = fmt::format("see stepcast {} --help", verb.name);
+  const std::string help = fmt::format("see {} --help", verb.name);
   try {
     throw;
   } catch (const po::unknown_option& error) {
@@ -95,6 +106,22 @@ po::parsed_options parsed(const Verb& verb, const std::vector<std::string>& word
   }
 }
 
+/// `text` behind `line`, broken at 100 columns, what follows set in by `width`.
+std::string broken(std::string line, std::size_t width, const std::string& text) {
+  constexpr std::size_t columns = 100;
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    if (line.size() > width && line.size() + (end - at) > columns) {
+      out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+      line.assign(width, ' ');
+    }
+    line += text.substr(at, end - at) + " ";
+    at = end + 1;
+  }
+  return out + line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+}
+
 /// A version is a word: 2.20 is not 2.2.
 TomlValue value_for(const std::string& key, const std::string& text, const std::string& where) {
   const bool version = key.ends_with(".nccl") || key.ends_with(".version");
@@ -108,6 +135,24 @@ UsageError::UsageError(std::string problem, std::string hint)
       problem_(std::move(problem)),
       hint_(std::move(hint)) {}
 
+std::string Verb::word() const {
+  const std::string_view call = name;
+  return std::string(call.substr(call.rfind(' ') + 1));  // npos + 1 is 0
+}
+
+std::vector<std::string> choices_in(const char* argument) {
+  const std::string_view all = argument;
+  const std::string_view words = all.substr(0, all.find(' '));
+  std::vector<std::string> out;
+  if (words.find('|') == std::string_view::npos) return out;
+  for (std::size_t at = 0; at <= words.size();) {
+    const std::size_t end = std::min(words.find('|', at), words.size());
+    out.emplace_back(words.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
 const std::vector<std::string>& Arguments::all(const std::string& option) const {
   static const std::vector<std::string> none;
   const auto found = values_.find(option);
@@ -119,37 +164,94 @@ std::string Arguments::get(const std::string& option, const std::string& otherwi
   return values.empty() ? otherwise : values.front();
 }
 
+const std::string& Arguments::first(const char* question) const {
+  if (positional_.empty()) throw UsageError(question, example_);
+  return positional_.front();
+}
+
+std::int64_t Arguments::count(const std::string& option, std::int64_t otherwise,
+                              std::int64_t least) const {
+  constexpr std::int64_t most = 999'999'999;
+  if (!has(option)) return otherwise;
+  const auto value = number_in<std::int64_t>(get(option));
+  if (!value || *value < least || *value > most)
+    throw UsageError(fmt::format("'--{} {}' is no such number", option, get(option)),
+                     fmt::format("give a whole number, at least {}", least));
+  return *value;
+}
+
+std::optional<double> Arguments::share(const std::string& option) const {
+  if (!has(option)) return std::nullopt;
+  const auto percent = number_in<double>(get(option));
+  if (!percent || *percent < 0)
+    throw UsageError("'--" + option + " " + get(option) + "' is no percentage");
+  return *percent / 100;
+}
+
+std::string Arguments::choice(const std::string& option) const {
+  const auto known = std::ranges::find(options_, option, &Option::name);
+  const std::vector<std::string> words = choices_in(known->argument);
+  if (!has(option)) return words.front();
+  const std::string word = get(option);
+  if (std::ranges::count(words, word) == 0)
+    throw UsageError("'--" + option + " " + word + "' is none of " +
+                     fmt::format("{}", fmt::join(words, ", ")));
+  return word;
+}
+
+std::uint64_t Arguments::seed() const {
+  if (!has("seed")) return 1;
+  const auto value = number_in<std::uint64_t>(get("seed"));
+  if (!value) throw UsageError("'--seed " + get("seed") + "' is no whole number");
+  return *value;
+}
+
+unsigned Arguments::threads() const {
+  const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  return static_cast<unsigned>(std::min<std::int64_t>(count("threads", cores), 9999));
+}
+
 Arguments parse_arguments(const Verb& verb, const std::vector<std::string>& words) {
   Arguments out;
+  out.options_ = verb.options;
+  out.example_ = verb.example;
+  out.words_ = words;
   for (const auto& option : parsed(verb, words).options) {
     if (option.string_key == "positional") {
       out.positional_.insert(out.positional_.end(), option.value.begin(), option.value.end());
       continue;
     }
     auto& values = out.values_[option.string_key];
-    const bool repeats = option.string_key == "set" || option.string_key == "nccl-env";
+    const auto known = std::ranges::find(verb.options, option.string_key, &Option::name);
+    const bool repeats = known != verb.options.end() && may_be_repeated(*known);
     if (!repeats && !values.empty())
       throw UsageError("option '--" + option.string_key + "' is given twice");
     values.insert(values.end(), option.value.begin(), option.value.end());
   }
   if (out.positional_.size() > verb.max_positional)
     throw UsageError("'" + out.positional_[verb.max_positional] + "' is one argument too many",
-                     fmt::format("see stepcast {} --help", verb.name));
+                     fmt::format("see {} --help", verb.name));
   return out;
 }
 
+std::string list_item(const std::string& name, std::size_t width, const std::string& text) {
+  std::string line = "  " + name, above;
+  if (line.size() >= width) above = std::exchange(line, "") + "\n";
+  line.resize(width, ' ');
+  return above + broken(std::move(line), width, text);
+}
+
 std::string help_text(const Verb& verb) {
-  std::string out =
-      fmt::format("usage: stepcast {}{}{}{}\n{}\n", verb.name, *verb.positional == '\0' ? "" : " ",
-                  verb.positional, verb.options.empty() ? "" : " [options]", verb.summary);
+  std::string out = fmt::format("usage: {}{}{}{}\n", verb.name, *verb.positional == '\0' ? "" : " ",
+                                verb.positional, verb.options.empty() ? "" : " [options]");
+  out += broken("", 0, verb.summary);
   if (!verb.options.empty()) out += "\n";
   for (const Option& option : verb.options)
-    out += fmt::format(
-        "  {:<26} {}\n",
+    out += list_item(
         fmt::format("--{}{}{}", option.name, *option.argument == '\0' ? "" : " ", option.argument),
-        option.help);
+        29, option.help);
   if (*verb.example != '\0') out += fmt::format("\nexample: {}\n", verb.example);
-  return out + "\n" + exit_codes_text();
+  return out + verb.notes + "\n" + exit_codes_text();
 }
 
 std::string version_text() { return "stepcast " STEPCAST_VERSION "\n"; }

@@ -2,7 +2,9 @@
 // Boost.Program_options, without prefix guessing and with messages and suggestions of our own.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -25,6 +27,8 @@ class UsageError : public std::runtime_error {
   std::string problem_, hint_;
 };
 
+/// What `argument` says holds: "KEY=VALUE" may be repeated, "FILE ..." takes several words as well,
+/// "mpi|processes" is one of these.
 struct Option {
   const char* name;      // "local-batch"
   const char* argument;  // "N"; empty: a switch
@@ -34,13 +38,20 @@ struct Option {
 
 /// One verb: `positional` names what stands without a dash, "[SCENARIO.toml]".
 struct Verb {
-  const char* name;
+  const char* name;  // as it is called: "stepcast run"; a program without verbs: its name
   const char* positional;
   std::size_t max_positional;
   const char* summary;
   std::span<const Option> options;
   const char* example;
+  const char* notes = "";  // further lines of its help
+
+  /// "run"
+  std::string word() const;
 };
+
+/// The words of "mpi|processes|threads", of "gpus|models [NAME]"; none of "N".
+std::vector<std::string> choices_in(const char* argument);
 
 class Arguments {
  public:
@@ -49,9 +60,30 @@ class Arguments {
   /// The value, or `otherwise` when the option was not given.
   std::string get(const std::string& option, const std::string& otherwise = {}) const;
   const std::vector<std::string>& positional() const { return positional_; }
+  /// All words as they were given.
+  const std::vector<std::string>& words() const { return words_; }
+
+  // Each throws UsageError where the value is none.
+
+  /// The first word without a dash; without it asks `question`, "which file?".
+  const std::string& first(const char* question) const;
+  /// A whole number, at least `least` and below 10^9.
+  std::int64_t count(const std::string& option, std::int64_t otherwise,
+                     std::int64_t least = 1) const;
+  /// A percentage as a share: "20" is 0.2.
+  std::optional<double> share(const std::string& option) const;
+  /// One of the words in the option's argument, the first when it was not given.
+  std::string choice(const std::string& option) const;
+  /// --seed, any whole number; by default 1.
+  std::uint64_t seed() const;
+  /// --threads, by default all cores.
+  unsigned threads() const;
 
  private:
   friend Arguments parse_arguments(const Verb&, const std::vector<std::string>&);
+  std::span<const Option> options_;
+  const char* example_ = "";
+  std::vector<std::string> words_;
   std::map<std::string, std::vector<std::string>> values_;
   std::vector<std::string> positional_;
 };
@@ -61,6 +93,9 @@ Arguments parse_arguments(const Verb& verb, const std::vector<std::string>& word
 
 std::string help_text(const Verb& verb);
 std::string version_text();
+/// "  NAME   TEXT" for a list of names, the text broken and set below itself,
+/// below a name that is too long for it.
+std::string list_item(const std::string& name, std::size_t width, const std::string& text);
 
 /// The keys that options and --set name, in the order: options of `verb`, then --set.
 std::vector<std::pair<std::string, TomlValue>> settings_of(const Verb& verb,

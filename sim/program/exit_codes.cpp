@@ -5,13 +5,8 @@
 namespace stepcast::sim {
 namespace {
 
-struct Meaning {
-  ExitCode code;
-  const char* text;
-};
-
 // Signals: 128 + their number, as shells count them.
-constexpr Meaning meanings[] = {
+constexpr ExitMeaning meanings[] = {
     {exit_ok, "ok"},
     {exit_internal, "internal error; in a sweep: of at least one point, the others are kept"},
     {exit_usage, "usage: the command line means nothing"},
@@ -28,9 +23,11 @@ constexpr Meaning meanings[] = {
 
 }  // namespace
 
+std::span<const ExitMeaning> exit_meanings() { return meanings; }
+
 std::string exit_codes_text() {
   std::string out = "exit codes\n";
-  for (const Meaning& meaning : meanings)
+  for (const ExitMeaning& meaning : meanings)
     out += fmt::format("  {:>3}  {}\n", static_cast<int>(meaning.code), meaning.text);
   return out;
 }

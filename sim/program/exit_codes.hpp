@@ -2,6 +2,8 @@
 // in README.
 #pragma once
 
+#include <span>
+#include <stdexcept>
 #include <string>
 
 namespace stepcast::sim {
@@ -21,6 +23,23 @@ enum ExitCode : int {
   exit_interrupted = 130,
   exit_terminated = 143,
 };
+
+/// An end that is neither a mistake of the user's nor a bug, with a code of its own.
+class Failure : public std::runtime_error {
+ public:
+  Failure(ExitCode code, const std::string& what) : std::runtime_error(what), code_(code) {}
+  ExitCode code() const { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+struct ExitMeaning {
+  ExitCode code;
+  const char* text;
+};
+
+std::span<const ExitMeaning> exit_meanings();
 
 /// One line per code: "exit codes\n    0  ok\n    1  ...".
 std::string exit_codes_text();

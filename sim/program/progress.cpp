@@ -5,13 +5,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 namespace stepcast::sim {
 namespace {
-
-using namespace std::chrono_literals;
-constexpr auto bar_interval = 100ms;
-constexpr auto line_interval = 10s;
 
 bool wants_colour() {
   const char* none = std::getenv("NO_COLOR");
@@ -22,17 +19,40 @@ bool wants_colour() {
 
 }  // namespace
 
-Progress::Progress(std::size_t total, Style style, std::FILE* out)
-    : total_(total), style_(style), out_(out), begin_(Clock::now()), last_(begin_) {}
+ProgressLine::ProgressLine(std::string prefix, Style style, std::FILE* out, Clock::duration pause)
+    : prefix_(std::move(prefix)),
+      style_(style),
+      out_(out),
+      pause_(style == Style::bar ? std::chrono::milliseconds(100) : pause),
+      last_(Clock::now()) {}
 
-Progress::~Progress() {
-  if (drawn_) std::fputs("\r\033[K", out_);
+bool ProgressLine::due(Clock::time_point now) const {
+  return style_ != Style::none && now - last_ >= pause_;
 }
 
-Progress::Style Progress::style_for(bool quiet) {
+void ProgressLine::show(const std::string& text, Clock::time_point now) {
+  if (style_ == Style::none) return;
+  last_ = now;
+  drawn_ = style_ == Style::bar;
+  if (drawn_)
+    fmt::print(out_, "\r{}\033[K", text);
+  else
+    fmt::print(out_, "{}{}\n", prefix_, text);
+  std::fflush(out_);
+}
+
+void ProgressLine::wipe() {
+  if (drawn_) std::fputs("\r\033[K", out_);
+  drawn_ = false;
+}
+
+ProgressLine::Style ProgressLine::style_for(bool quiet) {
   if (quiet) return Style::none;
   return isatty(STDERR_FILENO) != 0 ? Style::bar : Style::lines;
 }
+
+Progress::Progress(std::size_t total, Style style, std::FILE* out)
+    : total_(total), line_("stepcast: ", style, out), begin_(Clock::now()) {}
 
 std::string Progress::bar_text(std::size_t done, std::size_t total, std::chrono::seconds elapsed,
                                bool colour) {
@@ -52,18 +72,12 @@ std::string Progress::bar_text(std::size_t done, std::size_t total, std::chrono:
 }
 
 void Progress::show(std::size_t done, Clock::time_point now) {
-  const bool due =
-      style_ == Style::bar ? now - last_ >= bar_interval : now - last_ >= line_interval;
-  if (style_ == Style::none || !due) return;
-  last_ = now;
+  if (!line_.due(now)) return;
   const auto elapsed = std::chrono::duration_cast<std::chrono::seconds>(now - begin_);
-  if (style_ == Style::bar) {
-    fmt::print(out_, "\r{}\033[K", bar_text(done, total_, elapsed, wants_colour()));
-    drawn_ = true;
-  } else {
-    fmt::print(out_, "stepcast: {} of {} points after {} s\n", done, total_, elapsed.count());
-  }
-  std::fflush(out_);
+  line_.show(line_.style() == Style::bar
+                 ? bar_text(done, total_, elapsed, wants_colour())
+                 : fmt::format("{} of {} points after {} s", done, total_, elapsed.count()),
+             now);
 }
 
 }  // namespace stepcast::sim

@@ -115,14 +115,6 @@ std::vector<Option> key_options(std::initializer_list<std::string_view> tables) 
   return out;
 }
 
-std::vector<std::string> completion_words() {
-  std::vector<std::string> out;
-  for (const ScenarioKey& key : scenario_keys())
-    if (*key.key.option != '\0') out.push_back("--" + std::string(key.key.option));
-  for (const ScenarioKey& key : scenario_keys()) out.push_back(key.path);
-  return out;
-}
-
 std::string keys_text() {
   TextTable table;
   for (const char* heading : {"key", "value", "default", "meaning"})

@@ -26,10 +26,6 @@ const std::vector<ScenarioKey>& scenario_keys();
 /// "cluster.node".
 std::vector<Option> key_options(std::initializer_list<std::string_view> tables);
 
-/// The words that a shell may complete: "--tensor" for the options of keys, "plan.tensor" for
-/// --set.
-std::vector<std::string> completion_words();
-
 /// As a table.
 std::string keys_text();
 

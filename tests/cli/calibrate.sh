@@ -12,7 +12,10 @@ expect 0 'H100-SXM5-80GB' show "$work/p.h5"
 expect 0 '' import "$work/p.csv" --out "$work/again.h5"
 expect 0 '' merge "$work/p.h5" "$work/again.h5" --out "$work/merged.h5"
 expect 0 'published' show "$work/merged.h5"
-expect 0 'import FILE' --help
+expect 0 '^  import  *Makes a table' --help
+expect 0 '^usage: stepcast calibrate import FILE' import --help
+expect 2 "unknown option '--quick'" import x.csv --quick  # another verb's
+expect 2 "'x.toml' is one argument too many" run x.toml  # --for x.toml
 
 old=$source/tests/sim/fixtures/calibration_v1.h5
 expect 0 'gemm  *2' diff "$old" "$old"
@@ -21,13 +24,13 @@ expect 0 '' merge "$old" "$work/p.h5" --out "$work/both.h5"
 expect 2 'needs A.h5 B.h5' diff "$old"
 expect 3 'unknown device' run --device tpu --out "$work/x.h5"
 expect 3 'cannot be opened' run --device host --for "$work/none.toml" --out "$work/x.h5"
-expect 2 'did you mean --device' run --devise host
+expect 2 'did you mean .--device' run --devise host
 
-expect 2 'did you mean --title' import x.csv --tilte t
-expect 2 'did you mean import' imprt x.csv
-expect 2 'which command'
+expect 2 'did you mean .--title' import x.csv --tilte t
+expect 2 'did you mean .import' imprt x.csv
+expect 2 'usage: stepcast-calibrate'  # no verb
 expect 2 'needs' import x.csv
-expect 2 'unknown option --ou' import x.csv --ou y.h5  # no guessing of prefixes
+expect 2 "unknown option '--ou'" import x.csv --ou y.h5  # no guessing of prefixes
 expect 3 'no such file' show "$work/none.h5"
 expect 3 'not an HDF5 file' show "$work/p.csv"
 head -c 20000 "$work/p.h5" >"$work/cut.h5"

@@ -16,7 +16,7 @@ expect 0 '12 rows of allgather, 16 ranks on 2 nodes of H100-SXM5-80GB, infiniban
 expect 0 'all_gather_h100_2x8.log' show "$work/mine.h5"
 expect 0 'ignored the environment of the process, which may hold secrets' \
   import "$fixtures/reduce_scatter_h100_8.json" --out "$work/json.h5"
-expect 2 '--ranks is a positive number' import "$log" --ranks 0 --out "$work/mine.h5"
+expect 2 "--ranks 0. is no such number, give a whole number, at least 1" import "$log" --ranks 0 --out "$work/mine.h5"
 expect 3 'is no log that is understood' import "$2/README.md" --out "$work/none.h5"
 head -c 2000 "$fixtures/reduce_scatter_h100_8.json" >"$work/cut.json"
 expect 3 'cut.json:[0-9]*: is not JSON' import "$work/cut.json" --out "$work/none.h5"

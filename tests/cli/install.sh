@@ -41,3 +41,42 @@ mv published.h5 published.columns "$prefix/share/stepcast/"
 "$prefix/bin/stepcast" calibrate show "$prefix/share/stepcast/published.h5" | grep -q gemm
 "$prefix/bin/stepcast" validate published --quiet >published
 grep -q "rows" published
+
+# Manual pages: formatted without a complaint, where groff is at hand.
+man=$prefix/share/man/man1
+for program in stepcast stepcast-calibrate stepcast-validate stepcast-trainer; do
+  grep -q "^.SH EXIT STATUS" "$man/$program.1" || { echo "no $program.1"; exit 1; }
+  command -v groff >/dev/null 2>&1 || { echo "manual pages: not formatted, no groff"; continue; }
+  groff -man -Tascii -z -ww "$man/$program.1" 2>complaints
+  [ ! -s complaints ] || { echo "$program.1:"; cat complaints; exit 1; }
+  groff -man -Tascii -P-cbou "$man/$program.1" | grep -q '^EXIT STATUS'
+done
+
+# Completion, as an interactive bash finds and calls it.
+command -v bash >/dev/null 2>&1 || { echo "completion: not tried, no bash"; exit 0; }
+completions=$prefix/share/bash-completion/completions
+for program in stepcast stepcast-calibrate stepcast-validate stepcast-trainer; do
+  bash -n "$completions/$program"
+done
+# completes WORD... : what bash is offered for the last one.
+completes() {
+  PATH=$prefix/bin:$PATH bash -c '. "$0/$1"
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+    "$(complete -p "$1" | sed "s/.* -F \([^ ]*\) .*/\1/")" "$1"
+    printf "%s\n" "${COMPREPLY[@]}"' "$completions" "$@" >offered
+}
+offers() {
+  grep -qx -e "$1" offered || { echo "completion: no '$1' but:"; cat offered; exit 1; }
+}
+completes stepcast ""; offers run; offers calibrate
+completes stepcast run --recomp; offers --recompute
+completes stepcast run --gpu h; offers h100
+completes stepcast run --gpu = h1; offers h100
+completes stepcast run --model ""; offers added
+completes stepcast run --set plan.d; offers plan.data=
+completes stepcast run --set plan.data = z; offers zero3
+completes stepcast calibrate import --fabric ""; offers infiniband
+completes stepcast-calibrate import-node --n; offers --name; offers --node-bandwidth
+completes stepcast-validate kernels --leave-out ""; offers shape
+completes stepcast-trainer --ranks ""; offers threads
+completes stepcast run x.to; [ "$(cat offered)" = "" ] # a file: bash's own

@@ -89,7 +89,7 @@ run="--scenario $work/run.toml"
   expect 3 'second log' trace "$work/titan.log" "$work/megatron.log" $run
   expect 3 'lower --skip' trace "$work/rank0.json" $run --skip 3
   expect 2 'no percentage' trace "$work/rank0.json" $run --fail-above 5x
-  expect 2 'no number of steps' trace "$work/rank0.json" $run --skip some
+  expect 2 'is no such number' trace "$work/rank0.json" $run --skip some
 }
 expect 3 'is a sweep of' trace "$work/rank0.json" --scenario "$2/scenarios/model_parallel_256.toml"
 

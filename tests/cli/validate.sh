@@ -22,8 +22,8 @@ expect 2 'collectives' # no verb
 expect 2 "did you mean 'collectives'" colectives
 expect 2 'which file' collectives
 expect 2 "unknown option '--jso'" collectives x.csv --jso # no guessing of prefixes
-expect 2 'no such number' collectives "$published/collectives.csv" --fail-above much
-expect 2 'neither source nor shape' kernels "$published/kernels.csv" --leave-out row
+expect 2 'is no percentage' collectives "$published/collectives.csv" --fail-above much
+expect 2 'is none of source, shape' kernels "$published/kernels.csv" --leave-out row
 expect 3 'cannot be read' collectives "$work/none.csv"
 printf 'gpu,kinds\n' >"$work/bad.csv"
 expect 3 'bad.csv:1' collectives "$work/bad.csv"

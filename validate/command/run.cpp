@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <utility>
@@ -29,7 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using sim::Arguments;
-using sim::UsageError;
 
 constexpr sim::Option options[] = {
     {"tolerance", "PERCENT", "", "exit code 5 when a step time is further off"},
@@ -40,7 +38,7 @@ constexpr sim::Option options[] = {
     {"quick", "", "", "calibrate with few samples"},
     {"steps", "N", "", "steps to train at each point (default 60)"},
     {"warm-up", "N", "", "the first of them, not counted (default 10)"},
-    {"ranks", "KIND", "", "what the ranks are: see stepcast-trainer --help"},
+    {"ranks", "mpi|processes|threads", "", "what the ranks are: see stepcast-trainer --help"},
     {"set", "KEY=VALUE", "", "set any key of the scenario; more may follow, or be repeated"},
     {"json", "", "", "print JSON"},
 };
@@ -100,8 +98,7 @@ std::string table_of(const Arguments& arguments, const sim::Scenario& scenario) 
 
 std::vector<Point> points_of(const Arguments& arguments, const fs::path& folder,
                              const sim::Catalogue& catalogue) {
-  if (arguments.positional().empty()) throw UsageError("which scenario?", run_verb.example);
-  const std::string& file = arguments.positional()[0];
+  const std::string& file = arguments.first("which scenario?");
   sim::TomlValue document = sim::read_toml_file(file);
   for (const auto& [key, value] : sim::settings_of(run_verb, arguments))
     sim::override_key(document, key, value);
@@ -207,18 +204,9 @@ std::string text_of(const std::vector<RunComparison>& points) {
   return points.size() > 1 ? text + table_of(points) : text;
 }
 
-double tolerance_of(const Arguments& arguments) {
-  const std::string text = arguments.get("tolerance");
-  double percent = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
-  if (error != std::errc{} || end != text.data() + text.size() || !(percent >= 0.0))
-    throw UsageError("'--tolerance " + text + "' is no percentage");
-  return percent / 100;
-}
-
 }  // namespace
 
-const sim::Verb run_verb{"validate run",
+const sim::Verb run_verb{"stepcast validate run",
                          "SCENARIO.toml",
                          1,
                          "Trains a scenario, or every point of its sweep, and simulates the same.",
@@ -226,7 +214,7 @@ const sim::Verb run_verb{"validate run",
                          "stepcast validate run scenarios/host_circle.toml --tolerance 20"};
 
 int command_run(const Arguments& arguments, const sim::Catalogue& catalogue) {
-  const double tolerance = arguments.has("tolerance") ? tolerance_of(arguments) : 0.0;
+  const auto tolerance = arguments.share("tolerance");
   const Folder folder(arguments.get("out"));
   const std::vector<Point> points = points_of(arguments, folder.path(), catalogue);
   for (const Point& point : points)
@@ -240,7 +228,7 @@ int command_run(const Arguments& arguments, const sim::Catalogue& catalogue) {
              stdout);
   if (arguments.has("report")) write_report(arguments, comparisons);
   if (code != sim::exit_ok) return code;
-  const bool within = !arguments.has("tolerance") || worst_error(comparisons) <= tolerance;
+  const bool within = !tolerance || worst_error(comparisons) <= *tolerance;
   return within ? sim::exit_ok : sim::exit_too_inaccurate;
 }
 

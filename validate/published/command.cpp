@@ -1,10 +1,7 @@
 #include "validate/published/command.hpp"
 
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
-#include <optional>
-#include <thread>
 
 #include "engine/check.hpp"
 #include "sim/files/csv.hpp"
@@ -28,26 +25,6 @@ constexpr sim::Option options[] = {
     {"json", "", "", "print JSON"},
     {"quiet", "", "", "no progress"},
 };
-
-unsigned threads_of(const sim::Arguments& arguments) {
-  const std::string text = arguments.get("threads");
-  if (text.empty()) return std::max(1U, std::thread::hardware_concurrency());
-  unsigned value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 1)
-    throw sim::UsageError("'--threads " + text + "' is no number of threads");
-  return value;
-}
-
-std::optional<double> limit_of(const sim::Arguments& arguments) {
-  const std::string text = arguments.get("fail-above");
-  if (text.empty()) return std::nullopt;
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !(value >= 0))
-    throw sim::UsageError("'--fail-above " + text + "' is no percentage");
-  return value / 100;
-}
 
 /// Tables that are shipped: the first are the rows that rules were made on; the others stand beside
 /// them, so that their means stay comparable.
@@ -115,7 +92,7 @@ int show(const std::string& file, const std::vector<PublishedRow>& rows, const s
 }  // namespace
 
 const sim::Verb published_verb{
-    "validate published",
+    "stepcast validate published",
     "[FILE.csv | training | sweep]",
     1,
     "Published training runs beside the simulation, without a file those that are shipped as "
@@ -130,10 +107,10 @@ int run_published(const sim::Arguments& arguments, const sim::Catalogue& catalog
   const std::vector<PublishedRow> rows = published_rows(sim::read_csv(file));
   if (const std::string id = arguments.get("show"); !id.empty())
     return show(file, rows, id, session);
-  const auto limit = limit_of(arguments);
+  const auto limit = arguments.share("fail-above");
 
   PublishedOptions wanted;
-  wanted.threads = threads_of(arguments);
+  wanted.threads = arguments.threads();
   wanted.only = arguments.get("only");
   sim::Progress progress(rows.size(), sim::Progress::style_for(arguments.has("quiet")));
   wanted.progress = [&](std::size_t done, std::size_t) { progress.show(done); };

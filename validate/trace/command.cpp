@@ -169,27 +169,11 @@ MeasuredStep measure(const Inputs& inputs, std::optional<std::int64_t> skip) {
   return out;
 }
 
-std::optional<std::int64_t> skip_of(const sim::Arguments& arguments) {
-  const std::string text = arguments.get("skip");
-  if (text.empty()) return std::nullopt;
-  const auto value = integer_of(text);
-  if (!value || *value < 0) throw sim::UsageError("'--skip " + text + "' is no number of steps");
-  return value;
-}
-
-std::optional<double> limit_of(const sim::Arguments& arguments) {
-  const std::string text = arguments.get("fail-above");
-  if (text.empty()) return std::nullopt;
-  const auto value = leading_number(text);
-  const bool digits = text.find_first_not_of("0123456789.eE+-") == std::string::npos;
-  if (!value || !digits || *value < 0)
-    throw sim::UsageError("'--fail-above " + text + "' is no percentage");
-  return *value / 100;
-}
-
 TraceComparison compare(const Inputs& inputs, const sim::Arguments& arguments,
                         sim::Session& session) {
-  MeasuredStep measured = measure(inputs, skip_of(arguments));
+  std::optional<std::int64_t> skip;
+  if (arguments.has("skip")) skip = arguments.count("skip", 0, 0);
+  MeasuredStep measured = measure(inputs, skip);
   Run run = run_of(inputs, arguments, session.catalogue());
   SimulatedStep simulated =
       simulate_breakdown(std::move(run.scenario), session, !measured.mean.kernels.empty());
@@ -213,7 +197,7 @@ TraceComparison compare(const Inputs& inputs, const sim::Arguments& arguments,
 }  // namespace
 
 const sim::Verb trace_verb{
-    "validate trace",
+    "stepcast validate trace",
     "FILE...",
     1 << 20,
     "A run of your own beside its simulation: PyTorch profiler traces (.json, .json.gz; one per "
@@ -223,8 +207,8 @@ const sim::Verb trace_verb{
     "stepcast validate trace rank0.json.gz rank1.json.gz --scenario run.toml"};
 
 int run_trace(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
-  if (arguments.positional().empty()) throw sim::UsageError("which files?", trace_verb.example);
-  const std::optional<double> limit = limit_of(arguments);
+  arguments.first("which files?");
+  const auto limit = arguments.share("fail-above");
   sim::Session session(catalogue);
   const TraceComparison comparison =
       compare(read_inputs(arguments.positional(), catalogue), arguments, session);

@@ -15,7 +15,7 @@ constexpr Option options[] = {
     {"nccl-env", "NAME=VALUE", "", "a variable of NCCL"},
     {"set", "KEY=VALUE", "", "any key"},
 };
-const Verb verb{"run", "[FILE]", 1, "Runs.", options, "stepcast run x.toml"};
+const Verb verb{"stepcast run", "[FILE]", 1, "Runs.", options, "stepcast run x.toml"};
 
 }  // namespace
 
@@ -92,4 +92,69 @@ TEST_CASE("--nccl-env may be repeated, and each sets a key of [nccl] as it is wr
   CHECK(*settings[1].second.text() == "8");
   CHECK_THROWS_AS(settings_of(verb, parse_arguments(verb, {"--nccl-env", "NCCL_ALGO"})),
                   UsageError);
+}
+
+namespace {
+
+constexpr Option typed_options[] = {
+    {"steps", "N", "", "a count"},
+    {"fail-above", "PERCENT", "", "a share"},
+    {"threads", "N", "", "threads"},
+    {"seed", "N", "", "a seed"},
+    {"leave-out", "source|shape", "", "a choice"},
+    {"for", "FILE ...", "", "several words"},
+    {"title", "TEXT", "", "what follows --for"},
+};
+const Verb typed{"stepcast validate kernels", "FILE", 1, "Typed.", typed_options, "an example"};
+
+}  // namespace
+
+TEST_CASE("a value is read as what it is, or refused") {
+  const auto given = [](const char* option, const char* value) {
+    return parse_arguments(typed, {std::string("--") + option, value});
+  };
+  CHECK(given("steps", "12").count("steps", 7) == 12);
+  CHECK(parse_arguments(typed, {}).count("steps", 7) == 7);
+  CHECK(given("steps", "0").count("steps", 7, 0) == 0);
+  for (const char* none : {"0", "-1", "x", "1.5", "12x", "99999999999999999999", "1000000000"})
+    CHECK_THROWS_WITH(given("steps", none).count("steps", 7),
+                      Contains("is no such number") || Contains("unknown option"));
+  CHECK(*given("fail-above", "20").share("fail-above") == Approx(0.2));
+  CHECK_FALSE(parse_arguments(typed, {}).share("fail-above"));
+  for (const char* none : {"much", "nan", "5x", "inf"})
+    CHECK_THROWS_WITH(given("fail-above", none).share("fail-above"), Contains("is no percentage"));
+  CHECK(given("threads", "3").threads() == 3);
+  CHECK(parse_arguments(typed, {}).threads() >= 1);
+  CHECK_THROWS_AS(given("threads", "0").threads(), UsageError);
+  CHECK(given("seed", "18446744073709551615").seed() == ~std::uint64_t{0});
+  CHECK(parse_arguments(typed, {}).seed() == 1);
+  CHECK_THROWS_WITH(given("seed", "x").seed(), Contains("is no whole number"));
+  CHECK(given("leave-out", "shape").choice("leave-out") == "shape");
+  CHECK(parse_arguments(typed, {}).choice("leave-out") == "source");
+  CHECK_THROWS_WITH(given("leave-out", "row").choice("leave-out"),
+                    "'--leave-out row' is none of source, shape");
+}
+
+TEST_CASE("an option of several words takes them up to the next option, again and again") {
+  const Arguments a =
+      parse_arguments(typed, {"--for", "a.toml", "b.toml", "--title=t", "--for=c.toml"});
+  CHECK(a.all("for") == std::vector<std::string>{"a.toml", "b.toml", "c.toml"});
+  CHECK(a.positional().empty());
+}
+
+TEST_CASE("what a verb is about is asked for with its example") {
+  CHECK_THROWS_WITH(parse_arguments(typed, {}).first("which file?"), "which file?, an example");
+  CHECK(typed.word() == "kernels");
+  CHECK(choices_in("gpus|models [NAME]") == std::vector<std::string>{"gpus", "models"});
+  CHECK(choices_in("N").empty());
+}
+
+TEST_CASE("lines of the help are broken below themselves") {
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += "word ";
+  const std::string item = list_item("name", 10, text);
+  CHECK(item.starts_with("  name    word word"));
+  CHECK_THAT(item, Contains("\n          word"));
+  for (std::size_t at = 0, end = 0; (end = item.find('\n', at)) != item.npos; at = end + 1)
+    CHECK(end - at <= 100);
 }

@@ -10,12 +10,12 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "engine/units.hpp"
+#include "sim/program/exit_codes.hpp"
 #include "validate/trainer/ranks/numbers.hpp"
 #include "workloads/plan/plan.hpp"
 
@@ -34,8 +34,8 @@ template <>
 inline constexpr Scalar scalar_of<Half> = Scalar::float16;
 
 /// A peer is gone, or did not answer in time: the step cannot go on, and this rank is to end.
-struct PeerLost : std::runtime_error {
-  using std::runtime_error::runtime_error;
+struct PeerLost : sim::Failure {
+  explicit PeerLost(const std::string& what) : Failure(sim::exit_rank_lost, what) {}
 };
 
 /// All ranks of a group call the same collectives in the same order with equal lengths. Values are

@@ -261,8 +261,4 @@ bool started_by_launcher() { return std::getenv(launched_variable) != nullptr; }
 
 void end_with_parent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }
 
-void say_progress(const std::string& line) {
-  std::fprintf(stderr, "%s%s\n", progress_mark, line.c_str());
-}
-
 }  // namespace stepcast::validate

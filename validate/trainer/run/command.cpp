@@ -12,9 +12,11 @@
 #include "engine/units_text.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/program/command_line.hpp"
+#include "sim/program/progress.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
+#include "validate/trainer/ranks/child.hpp"
 #include "validate/trainer/ranks/place.hpp"
 #include "validate/trainer/ranks/process.hpp"
 #include "validate/trainer/ranks/rendezvous.hpp"
@@ -29,7 +31,6 @@ using stepcast::to_text;
 
 using sim::Arguments;
 using sim::UsageError;
-using Clock = std::chrono::steady_clock;
 
 constexpr sim::Option options[] = {
     {"steps", "N", "", "steps to train (default 60)"},
@@ -38,9 +39,8 @@ constexpr sim::Option options[] = {
     {"checkpoint", "DIR", "", "save weights and optimizer there at the end"},
     {"save-every", "N", "", "... and every N steps"},
     {"resume", "", "", "go on from the checkpoint"},
-    {"ranks", "KIND", "",
-     "mpi, processes or threads: what the ranks are (default: mpi if built with it; processes on "
-     "GPUs)"},
+    {"ranks", "mpi|processes|threads", "",
+     "what the ranks are (default: mpi if built with it; processes on GPUs)"},
     {"gpus", "N", "", "use N GPUs of a node; more ranks share them, as a functional check"},
     {"rendezvous", "PLACE", "", "host:port of rank 0, or a file that all nodes see"},
     {"nodes", "N", "", "processes are started on so many nodes, on each by its own command ..."},
@@ -52,64 +52,48 @@ constexpr sim::Option options[] = {
     {"quiet", "", "", "no progress"},
 };
 
-const sim::Verb trainer_verb{
-    "trainer", "SCENARIO.toml",
-    1,         "Trains the scenario's model on this machine's cores or GPUs and times it.",
-    options,   "stepcast-trainer scenarios/host_circle.toml --set plan.data=zero3"};
-
-std::int64_t count_of(const Arguments& arguments, const std::string& option, std::int64_t otherwise,
-                      std::int64_t least) {
-  const std::string text = arguments.get(option);
-  if (text.empty()) return otherwise;
-  if (text.size() > 9 || text.find_first_not_of("0123456789") != std::string::npos ||
-      std::stol(text) < least)
-    throw UsageError("'--" + option + " " + text + "' is no such number");
-  return std::stol(text);
-}
-
 sim::Scenario scenario_of(const Arguments& arguments, const sim::Catalogue& catalogue) {
-  if (arguments.positional().empty()) throw UsageError("which scenario?", trainer_verb.example);
-  sim::TomlValue document = sim::read_toml_file(arguments.positional()[0]);
+  const std::string& file = arguments.first("which scenario?");
+  sim::TomlValue document = sim::read_toml_file(file);
   for (const auto& [key, value] : sim::settings_of(trainer_verb, arguments))
     sim::override_key(document, key, value);
   const sim::Study study = sim::read_study(std::move(document));
   if (study.num_points() != 1)
-    throw InputError(arguments.positional()[0], "has a [sweep]: one run trains one plan",
+    throw InputError(file, "has a [sweep]: one run trains one plan",
                      "choose by --set " + study.keys.front() + "=...");
   return sim::read_scenario(study.document_of(study.point(0)), catalogue);
 }
 
 std::optional<RankKind> rank_kind_of(const Arguments& arguments) {
-  const std::string word = arguments.get("ranks");
-  if (word.empty()) return std::nullopt;
-  if (word == "mpi") return RankKind::mpi;
-  if (word == "processes") return RankKind::processes;
-  if (word == "threads") return RankKind::threads;
-  throw UsageError("'--ranks " + word + "' is none of mpi, processes and threads");
+  if (!arguments.has("ranks")) return std::nullopt;
+  const std::string word = arguments.choice("ranks");
+  return word == "mpi"         ? RankKind::mpi
+         : word == "processes" ? RankKind::processes
+                               : RankKind::threads;
 }
 
 void read_nodes(const Arguments& arguments, TrainerCommand& command) {
   command.rendezvous = arguments.get("rendezvous");
-  command.nodes = count_of(arguments, "nodes", 1, 1);
-  command.node = count_of(arguments, "node", 0, 0);
+  command.nodes = arguments.count("nodes", 1);
+  command.node = arguments.count("node", 0, 0);
   if (arguments.has("nodes") != arguments.has("node") || command.node >= command.nodes)
     throw UsageError("--nodes N and --node I, below N, go together");
   if (command.nodes > 1 && command.rendezvous.empty())
     throw UsageError("--nodes needs --rendezvous, where they meet");
-  if (arguments.has("gpus")) command.gpus = count_of(arguments, "gpus", 1, 1);
+  if (arguments.has("gpus")) command.gpus = arguments.count("gpus", 1);
 }
 
 TrainerCommand command_of(const Arguments& arguments, const sim::Catalogue& catalogue) {
   TrainerCommand command;
   command.scenario = scenario_of(arguments, catalogue);
-  command.run.steps = count_of(arguments, "steps", command.run.steps, 1);
+  command.run.steps = arguments.count("steps", command.run.steps);
   command.run.warm_up =
-      count_of(arguments, "warm-up", std::min(command.run.warm_up, command.run.steps - 1), 0);
+      arguments.count("warm-up", std::min(command.run.warm_up, command.run.steps - 1), 0);
   if (command.run.warm_up >= command.run.steps)
     throw UsageError("--warm-up leaves no step to count");
   command.run.text = arguments.get("text");
   command.run.checkpoint = arguments.get("checkpoint");
-  command.run.save_every = count_of(arguments, "save-every", 0, 1);
+  command.run.save_every = arguments.count("save-every", 0);
   command.run.resume = arguments.has("resume");
   if (command.run.checkpoint.empty() && (command.run.resume || command.run.save_every > 0))
     throw UsageError("--resume and --save-every need --checkpoint DIR");
@@ -122,34 +106,38 @@ TrainerCommand command_of(const Arguments& arguments, const sim::Catalogue& cata
   return command;
 }
 
-/// At most one line a second, to whoever watches.
+/// At most one line a second, to whoever watches: the launcher, which passes it on, or a terminal.
 class Watcher {
  public:
   Watcher(const TrainerCommand& command)
-      : steps_(command.run.steps), say_(started_by_launcher() || (!command.quiet && isatty(2))) {}
+      : steps_(command.run.steps),
+        line_(std::make_shared<sim::ProgressLine>(progress_mark, style_for(command.quiet), stderr,
+                                                  std::chrono::seconds(1))) {}
 
   void operator()(std::int64_t step, Duration time, std::optional<double> loss) {
-    if (!say_ || Clock::now() - last_ < std::chrono::seconds(1)) return;
-    last_ = Clock::now();
-    std::string line = fmt::format("step {} of {}, {}", step + 1, steps_, to_text(time));
-    if (loss) line += fmt::format(", loss {:.3f}", *loss);
-    if (started_by_launcher())
-      say_progress(line);
-    else
-      std::fprintf(stderr, "%s\n", line.c_str());
+    const auto now = sim::ProgressLine::Clock::now();
+    if (!line_->due(now)) return;
+    std::string text = fmt::format("step {} of {}, {}", step + 1, steps_, to_text(time));
+    if (loss) text += fmt::format(", loss {:.3f}", *loss);
+    line_->show(text, now);
   }
 
  private:
+  using Style = sim::ProgressLine::Style;
+  static Style style_for(bool quiet) {
+    if (started_by_launcher()) return Style::lines;
+    return quiet || isatty(STDERR_FILENO) == 0 ? Style::none : Style::bar;
+  }
+
   std::int64_t steps_;
-  bool say_;
-  Clock::time_point last_{};
+  std::shared_ptr<sim::ProgressLine> line_;  // copies are one watcher
 };
 
 void hand_in(const TrainerCommand& command, const TrainerResults& results) {
   if (!command.results.empty()) write_results(command.results, results);
   if (!command.timeline.empty()) sim::write_timelines(command.timeline, {&results.timeline, 1});
   std::fputs(text_of_results(results).c_str(), stdout);
-  if (std::fflush(stdout) != 0) throw InputError("standard output", "is closed or full");
+  std::fflush(stdout);  // before the other ranks are waited for
 }
 
 /// One rank's way through the program.
@@ -255,10 +243,17 @@ std::optional<RankPlace> place_by_launcher(const TrainerCommand& command, RankKi
 
 }  // namespace
 
-int command_trainer(const std::vector<std::string>& words, const std::string& program,
+const sim::Verb trainer_verb{
+    "stepcast-trainer",
+    "SCENARIO.toml",
+    1,
+    "Trains the scenario's model on this machine's cores or GPUs and times it.",
+    options,
+    "stepcast-trainer scenarios/host_circle.toml --set plan.data=zero3"};
+
+int command_trainer(const Arguments& arguments, const std::string& program,
                     const Machinery& machinery, const sim::Catalogue& catalogue) {
-  const Arguments arguments = sim::parse_arguments(trainer_verb, words);
-  if (arguments.has("help")) return std::fputs(help_text(trainer_verb).c_str(), stdout), 0;
+  const std::vector<std::string>& words = arguments.words();
   const TrainerCommand command = command_of(arguments, catalogue);
   if (trains_on_gpus(command.scenario) && !machinery.gpu_program.empty())
     become_program(machinery.gpu_program, words);

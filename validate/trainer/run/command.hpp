@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/units.hpp"
+#include "sim/program/command_line.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "validate/trainer/ranks/communicator.hpp"
@@ -45,8 +46,10 @@ struct Machinery {
   std::string gpu_program{};
 };
 
-/// The whole program: `words` are its arguments. Throws what main() prints.
-int command_trainer(const std::vector<std::string>& words, const std::string& program,
+extern const sim::Verb trainer_verb;
+
+/// The whole program, whose file is `program`. Throws what main() prints.
+int command_trainer(const sim::Arguments& arguments, const std::string& program,
                     const Machinery& machinery, const sim::Catalogue& catalogue);
 
 }  // namespace stepcast::validate

@@ -1,0 +1,148 @@
+#include "sim/command/program.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <vector>
+
+#include "engine/check.hpp"
+#include "sim/command/completion.hpp"
+#include "sim/command/manual.hpp"
+#include "sim/files/toml_table.hpp"
+#include "sim/files/whole_file.hpp"
+#include "sim/program/installation.hpp"
+#include "sim/report/json.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using Words = std::vector<std::string>;
+
+int print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  return exit_ok;
+}
+
+/// Replaces this process.
+[[noreturn]] void become_sister(const std::string& name, const Words& words) {
+  const std::string program = beside_program(name);
+  std::vector<char*> arguments{const_cast<char*>(program.c_str())};
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  execv(program.c_str(), arguments.data());
+  throw InputError(name, "does not stand beside the program that calls it",
+                   "build it with ./dev build");
+}
+
+int run_command(const Command& command, const Words& words) {
+  if (*command.sister != '\0') become_sister(command.sister, words);
+  const Arguments arguments = parse_arguments(command.verb, words);
+  if (arguments.has("help")) return print(help_text(command.verb));
+  return command.run(arguments, Catalogue::standard());
+}
+
+/// What is not for users to call, and in no help: the shell asks for completions, the build for the
+/// rest.
+std::optional<std::string> documents(const Program& program, const Words& words) {
+  const std::string call = words.size() < 2 ? "" : words[0] + " " + words[1];
+  if (call == "manual troff") return manual_text(program);
+  if (call == "completion bash") return completion_script(program);
+  if (call != "completion reply" || words.size() < 3) return std::nullopt;
+  const Words typed(words.begin() + 2, words.end());
+  const Command* command = program.has_verbs() ? command_of(program, typed[0]) : nullptr;
+  if (typed.size() > 1 && command != nullptr && *command->sister != '\0') {
+    Words handed{"completion", "reply"};
+    handed.insert(handed.end(), typed.begin() + 1, typed.end());
+    become_sister(command->sister, handed);
+  }
+  std::string out;
+  for (const std::string& word : completions(program, typed, Catalogue::standard()))
+    out += word + "\n";
+  return out;
+}
+
+int dispatch(const Program& program, const Words& words) {
+  const std::string first = words.empty() ? "" : words.front();
+  if (first == "--version")
+    return print(program.name + version_text().substr(sizeof "stepcast" - 1));
+  if (const auto written = documents(program, words)) return print(*written);
+  if (!program.has_verbs()) return run_command(program.commands.front(), words);
+  if (words.empty()) return std::fputs(usage_of(program).c_str(), stderr), exit_usage;
+  if (first == "--help" || first == "-h" || first == "help") return print(usage_of(program));
+  if (const Command* command = command_of(program, first))
+    return run_command(*command, {words.begin() + 1, words.end()});
+  throw UsageError("unknown command '" + first + "'", suggestion(first, verbs_of(program)));
+}
+
+int report_error(const Program& program, const Words& words, int code, const std::string& where,
+                 const std::string& what, const std::string& hint) {
+  const bool sign = program.signs_all || where.empty();
+  std::fprintf(stderr, "%s%s%s%s%s%s%s\n", sign ? program.name : "", sign ? ": " : "",
+               where.c_str(), where.empty() ? "" : ": ", what.c_str(), hint.empty() ? "" : ", ",
+               hint.c_str());
+  if (std::ranges::count(words, "--json") > 0)
+    std::fprintf(stdout, "%s\n", error_json(code, where, what, hint).c_str());
+  return code;
+}
+
+}  // namespace
+
+bool Program::has_verbs() const {
+  return commands.size() != 1 || commands.front().verb.name != std::string(name);
+}
+
+std::vector<std::string> verbs_of(const Program& program) {
+  Words out;
+  for (const Command& command : program.commands) out.push_back(command.verb.word());
+  return out;
+}
+
+const Command* command_of(const Program& program, const std::string& verb) {
+  const auto found = std::ranges::find(program.commands, verb,
+                                       [](const Command& command) { return command.verb.word(); });
+  return found == program.commands.end() ? nullptr : &*found;
+}
+
+std::string usage_of(const Program& program) {
+  if (!program.has_verbs()) return help_text(program.commands.front().verb);
+  std::string out =
+      fmt::format("usage: {0} VERB [arguments]\n{0} {1}.\n\n", program.name, program.about);
+  std::size_t longest = 0;
+  for (const std::string& verb : verbs_of(program)) longest = std::max(longest, verb.size());
+  for (const Command& command : program.commands)
+    out += list_item(command.verb.word(), longest + 4, command.verb.summary);
+  return out + fmt::format("\n{0} VERB --help says more; {0} --version\n\n", program.name) +
+         exit_codes_text();
+}
+
+int program_main(const Program& program, int argc, char** argv) {
+  const Words words(argv + 1, argv + argc);
+  const auto fails = [&](int code, const std::string& where, const std::string& what,
+                         const std::string& hint) {
+    return report_error(program, words, code, where, what, hint);
+  };
+  try {
+    const int code = dispatch(program, words);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    return report_error(program, {}, exit_unwritten, "", "standard output cannot be written", "");
+  } catch (const UsageError& error) {
+    return fails(exit_usage, "", error.problem(), error.hint());
+  } catch (const OutputError& error) {
+    return fails(exit_unwritten, error.where(), error.problem(), error.hint());
+  } catch (const InputError& error) {
+    return fails(exit_bad_input, error.where(), error.problem(), error.hint());
+  } catch (const NoFeasiblePlan& error) {
+    return fails(exit_no_feasible_plan, "", error.what(), "");
+  } catch (const Failure& error) {
+    return fails(error.code(), "", error.what(), "");
+  } catch (const std::exception& error) {
+    return fails(exit_internal, "", std::string("internal error: ") + error.what(),
+                 "please report it");
+  }
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,46 @@
+// The main function of every program of stepcast: its verbs as one table, --help, --version,
+// suggestions, messages, exit codes. Knows no verb.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/program/command_line.hpp"
+#include "sim/scenario/catalogue.hpp"
+
+namespace stepcast::sim {
+
+struct Command {
+  Verb verb;
+  /// Prints its result on standard output and returns the exit code; mistakes are thrown
+  /// (UsageError, InputError, NoFeasiblePlan, Failure).
+  int (*run)(const Arguments&, const Catalogue&);
+  /// Instead of `run`: the program beside this one that takes all further words.
+  const char* sister = "";
+};
+
+struct Program {
+  const char* name;
+  const char* about;  // behind the name: "forecasts one step of ..."
+  /// One whose verb has the program's own name stands alone: there is no verb to give.
+  std::span<const Command> commands;
+  /// Messages about "file:line" begin with the name too; else they stand alone, as compilers print
+  /// them, so that editors find the place.
+  bool signs_all = false;
+
+  bool has_verbs() const;
+};
+
+/// The exit code. Each message is one line on standard error; with --json it is also an object on
+/// standard output.
+int program_main(const Program& program, int argc, char** argv);
+
+/// What `program --help` prints.
+std::string usage_of(const Program& program);
+/// The command of this verb; none: null.
+const Command* command_of(const Program& program, const std::string& verb);
+/// The words that its verbs are called by.
+std::vector<std::string> verbs_of(const Program& program);
+
+}  // namespace stepcast::sim
