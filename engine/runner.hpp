@@ -129,10 +129,11 @@ struct Member {
 /// two instants with the same photograph have the same future, as long as the turns last.
 struct Photograph {
   Time now;
-  std::uint32_t step = 0, stretch = 0, turn = 0;  // of rank 0's compute lane
-  std::uint64_t first = 0, second = 0;            // a hash
-  std::uint32_t room = 0;                         // turns that every lane has left
-  std::vector<RankAccount> accounts{};            // by rank
+  std::uint32_t step = 0, stretch = 0;  // of rank 0's compute lane
+  std::uint64_t first = 0, second = 0;  // a hash
+  std::vector<std::uint32_t> turns{};   // by rank: of its compute lane
+  std::vector<std::uint32_t> room{};    // by rank: turns that every lane has left
+  std::vector<RankAccount> accounts{};  // by rank
   std::vector<Duration>
       hosts{};  // by rank: launches against `now`, where no epoch passes in a turn
   std::vector<std::uint32_t> launches_late{};  // by rank
@@ -209,9 +210,10 @@ class Runner {
   void set_event(std::uint32_t rank, std::uint32_t event, std::uint32_t step, Time when);
   bool event_set(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const;
   Time event_time(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const;
-  /// Lanes of a rank are at most one step apart, so two places per event are enough.
+  /// Lanes of a rank are at most one step apart, so two places per event are enough; those of a
+  /// step lie side by side.
   std::size_t event_index(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const {
-    return first_event_[rank] + 2 * std::size_t{event} + (step & 1U);
+    return first_event_[rank] + (step & 1U) * std::size_t{role_of(rank).num_events} + event;
   }
   bool launched(std::uint32_t rank, std::uint32_t step, std::uint32_t epoch) const;
   Time launch_time(std::uint32_t rank, const LaneState& lane, const LaneInstruction& i) const;
