@@ -171,7 +171,7 @@ std::uint32_t Runner::state_at(std::uint32_t rank, Time t) const {
       at = std::max(at, m.started <= t ? 2U : 1U);
     }
   for (const SideWork& s : state.side)
-    if (s.from <= t && t < s.to) level[side_work_class] = 2;
+    if (s.from <= t && t < s.to) level[s.interference_class] = 2;
   return level[0] + 3 * (level[1] + 3 * (level[2] + 3 * level[3]));
 }
 
@@ -236,11 +236,17 @@ void Runner::cross_boundary(std::uint32_t rank, Time now) {
   const std::size_t index = role_of(rank).mark.empty() || options_.cold ? step : step - 1;
   if (boundaries_.size() <= index) boundaries_.resize(index + 1, std::vector<Time>(ranks_.size()));
   boundaries_[index][rank] = now;
+  RankAccount next;  // transfers beside the compute lane that are known but not over
+  for (const Past& past : state.past)
+    if (past.traffic != num_traffic && past.ended > now)
+      next.communication[past.traffic] += past.ended - past.arrived;
+  for (std::size_t t = 0; t < num_traffic; ++t)
+    state.account.communication[t] -= next.communication[t];
   if (options_.measured == 0)
     state.last_account = state.account;
   else if (index > 0)  // the first step warms up
     state.last_account += state.account;
-  state.account = {};
+  state.account = next;
 }
 
 }  // namespace stepcast::engine

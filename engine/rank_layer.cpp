@@ -77,10 +77,17 @@ bool Runner::step_lane(std::uint32_t rank, std::uint8_t lane_index, const LaneIn
       }
       break;
     }
-    case LaneOp::join:
+    case LaneOp::join: {
+      const Time when = launched_at_least(rank, lane.clock, launch_time(rank, lane, i));
+      const std::uint32_t c = system_.communicator_of[i.communicator][rank];
+      if (c != no_communicator && beside_[c]) {
+        pass_beside(rank, lane_index, i, when);
+        break;
+      }
       lane.block = Block::transfer;
-      arrive(rank, lane_index, i, launched_at_least(rank, lane.clock, launch_time(rank, lane, i)));
+      arrive(rank, lane_index, i, when);
       return false;
+    }
     case LaneOp::mark:
       if (!options_.cold) cross_boundary(rank, lane.clock);
       break;
@@ -136,7 +143,7 @@ bool Runner::wrap(std::uint32_t rank, std::uint8_t lane_index) {
   }
   ++lane.step;
   enter(rank, lane_index, 0);
-  lane.entered = lane.clock;
+  lane.entered[lane.step & 1U] = lane.clock;
   advance_host(rank);
   return true;
 }
@@ -154,7 +161,7 @@ std::optional<Time> Runner::all_lanes_in(std::uint32_t rank, std::uint32_t step)
   for (std::uint8_t l = 0; l < role.lanes.size(); ++l) {
     if (role.lanes[l].empty()) continue;
     if (lane_of(rank, l).step < step) return std::nullopt;
-    last = std::max(last, lane_of(rank, l).entered);
+    last = std::max(last, lane_of(rank, l).entered[step & 1U]);
   }
   return last;
 }
@@ -279,8 +286,8 @@ void Runner::side_segment(std::uint32_t rank, std::uint8_t lane_index, const Lan
       timeline_->work(rank, lane_index, kernels[k].work, begin, end);
   }
   for (std::size_t s = known; s < ranks_[rank].side.size(); ++s) {
-    const auto [from, to] = ranks_[rank].side[s];
-    remember(rank, {from, from, to, num_traffic, lane_index});
+    const SideWork& side = ranks_[rank].side[s];
+    remember(rank, {side.from, side.from, side.to, num_traffic, lane_index});
   }
   mark_dirty(rank);
 }

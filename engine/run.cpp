@@ -125,7 +125,11 @@ void Runner::prepare_run_ahead() {
     }
   }
   for (std::uint32_t c = 0; c < system_.communicators.size(); ++c) {
-    for (const LinkLoad& load : system_.communicators[c].loads)
+    const Communicator& communicator = system_.communicators[c];
+    beside_.push_back(options_.closed_forms && communicator.members.size() == 1 &&
+                      communicator.loads.empty() &&
+                      members_[first_member_[c]].lane != compute_lane);
+    for (const LinkLoad& load : communicator.loads)
       if (!own[load.link]) runs_ahead_[c] = false;
     for (std::size_t m = first_member_[c]; m < first_member_[c + 1]; ++m)
       if (members_[m].lane != compute_lane) runs_ahead_[c] = false;
@@ -167,6 +171,7 @@ void Runner::loop() {
       for (const TimeQueue::Entry& entry : due_) process(entry);
       more = more || !due_.empty();
       drain();
+      if (!queue_.empty() && queue_.next() == now_) continue;
       for (std::size_t i = 0; i < dirty_.size(); ++i) refresh(dirty_[i], now_);
       if (!dirty_.empty()) more = true;
       dirty_.clear();
@@ -243,6 +248,28 @@ void Runner::arrive(std::uint32_t rank, std::uint8_t lane, const LaneInstruction
     mark_dirty(rank);
   }
   if (group.arrived == system_.communicators[c].members.size()) resolve(c);
+}
+
+/// A transfer that the lane has to itself, as a folded group inside a node has: over when its time
+/// is, whoever else does what.
+void Runner::pass_beside(std::uint32_t rank, std::uint8_t lane_index, const LaneInstruction& i,
+                         Time when) {
+  const std::uint32_t c = system_.communicator_of[i.communicator][rank];
+  const Transfer& transfer =
+      system_
+          .transfers[std::size_t{i.arg} * system_.num_patterns + system_.communicators[c].pattern];
+  const auto traffic = static_cast<std::uint8_t>(transfer.traffic);
+  LaneState& lane = lane_of(rank, lane_index);
+  lane.clock = end_alone(when, transfer.bytes, std::min(transfer.cap, alone_bound_[c]), {}, {});
+  ++counters_.joins;
+  ++counters_.transfers;
+  RankState& state = ranks_[rank];
+  state.account.communication[traffic] += lane.clock - when;
+  state.side.push_back({when, lane.clock, transfer.interference_class});
+  remember(rank, {when, when, lane.clock, traffic, lane_index});
+  mark_dirty(rank);
+  if (timeline_ != nullptr && lane.step == last_step_)
+    timeline_->transfer(rank, lane_index, i.arg, when, when, lane.clock);
 }
 
 void Runner::resolve(std::uint32_t c) {

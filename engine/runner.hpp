@@ -34,7 +34,7 @@ enum class Block : std::uint8_t { none, event, host, transfer, flight, turn, sto
 
 struct LaneState {
   Time clock{};
-  Time entered{};  // its step
+  std::array<Time, 2> entered{};  // its step and the one before, by the parity of the step
   std::uint32_t pc = 0;
   std::uint32_t end = 0;  // of its stretch
   std::uint32_t stretch = 0, turn = 0;
@@ -90,8 +90,11 @@ inline Duration varied(Duration d, double factor) {
   return Duration(static_cast<std::int64_t>(static_cast<double>(d.count()) * factor + 0.5));
 }
 
+/// What runs beside the compute lane and is known from its begin on: copies, and transfers that
+/// depend on nobody else.
 struct SideWork {
   Time from, to;
+  std::uint8_t interference_class = side_work_class;
 };
 
 struct RankState {
@@ -165,6 +168,7 @@ class Runner {
   void drain();
   void process(const TimeQueue::Entry& entry);
   void arrive(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i, Time when);
+  void pass_beside(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i, Time when);
   void resolve(std::uint32_t communicator);
   void start(std::uint32_t communicator, Time now);
   void complete(std::uint32_t communicator, Time started, Time ended);
@@ -288,6 +292,7 @@ class Runner {
   std::vector<std::size_t> first_member_;
   std::vector<BytesPerSecond> alone_bound_;  // that the communicator's own links allow
   std::vector<bool> runs_ahead_;             // only compute lanes meet, on links of their own
+  std::vector<bool> beside_;                 // one rank's other lane, on no link
 
   JitterSource jitter_;
   std::vector<OwnSegment> own_;       // per rank; empty: segments are the same for all

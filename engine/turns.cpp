@@ -106,6 +106,7 @@ bool Runner::add_rank(Photograph& p, std::uint32_t rank) const {
     if (side.to <= base.clock) continue;
     p.add(side.from);
     p.add(side.to);
+    p.add(std::uint64_t{side.interference_class});
   }
   for (const Past& past : state.past) {
     if (past.ended <= base.clock) continue;
@@ -279,7 +280,8 @@ void Runner::skip_rank(std::uint32_t rank, std::uint32_t turns, Duration time) {
   state.flight.begin += time;
   state.flight.at += time;
   state.flight.host += stretch.epochs > 0 ? time : turns * stretch.host;
-  for (SideWork& side : state.side) side = {side.from + time, side.to + time};
+  for (SideWork& side : state.side)
+    side = {side.from + time, side.to + time, side.interference_class};
   for (Past& past : state.past) {
     past.arrived += time;
     past.started += time;
