@@ -45,8 +45,13 @@ bool Runner::compute_segment(std::uint32_t rank, const LaneInstruction& i) {
   launched_at_least(rank, lane.clock + common.busy[0], host + common.launched[0]);
   const SegmentMap& map = has_own_segments() ? own_map(rank, i.arg) : common;
   Flight& flight = state.flight;
-  flight = {i.arg, 0,  0,  flight.version + 1, lane.clock, std::max(lane.clock, host),
-            host,  {}, {}, map.busy[0],        true,       true};
+  flight = {.segment = i.arg,
+            .version = flight.version + 1,
+            .begin = lane.clock,
+            .at = std::max(lane.clock, host),
+            .host = host,
+            .base = map.busy[0],
+            .active = true};
   ++counters_.walked;
   set_state(rank, state_at(rank, flight.at));
   flight.remaining = flight_map(rank).duration[0];
