@@ -63,13 +63,13 @@ bool Runner::step_lane(std::uint32_t rank, std::uint8_t lane_index, const LaneIn
       break;
     case LaneOp::wait: {
       const std::uint32_t event = i.arg + lane.events;
-      if (!event_set(rank, event, lane.step)) {
+      if (!events_.is_set(rank, event, lane.step)) {
         lane.block = Block::event;
         lane.event = event;
         ranks_[rank].waiting |= static_cast<LaneSet>(1U << lane_index);
         return false;
       }
-      const Time when = event_time(rank, event, lane.step);
+      const Time when = events_.time(rank, event, lane.step);
       if (when > lane.clock) {
         if (lane_index == compute_lane)
           account_gap(rank, role_of(rank).event_lane[event], lane.clock, when);
@@ -80,7 +80,7 @@ bool Runner::step_lane(std::uint32_t rank, std::uint8_t lane_index, const LaneIn
     case LaneOp::join: {
       const Time when = launched_at_least(rank, lane.clock, launch_time(rank, lane, i));
       const std::uint32_t c = system_.communicator_of[i.communicator][rank];
-      if (c != no_communicator && beside_[c]) {
+      if (c != no_communicator && meetings_.is_beside(c)) {
         pass_beside(rank, lane_index, i, when);
         break;
       }
@@ -167,9 +167,7 @@ std::optional<Time> Runner::all_lanes_in(std::uint32_t rank, std::uint32_t step)
 }
 
 void Runner::set_event(std::uint32_t rank, std::uint32_t event, std::uint32_t step, Time when) {
-  const std::size_t e = event_index(rank, event, step);
-  event_times_[e] = when;
-  event_steps_[e] = step + 1;
+  events_.set(rank, event, step, when);
   RankState& state = ranks_[rank];
   for (unsigned left = state.waiting; left != 0; left &= left - 1) {
     const auto l = static_cast<std::uint8_t>(std::countr_zero(left));
@@ -200,14 +198,6 @@ const HostWait* Runner::next_host_wait(std::uint32_t rank) {
     }
   }
   return &role.host_waits[place.wait];
-}
-
-bool Runner::event_set(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const {
-  return event_steps_[event_index(rank, event, step)] == step + 1;
-}
-
-Time Runner::event_time(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const {
-  return event_times_[event_index(rank, event, step)];
 }
 
 bool Runner::launched(std::uint32_t rank, std::uint32_t step, std::uint32_t epoch) const {
@@ -241,11 +231,11 @@ void Runner::advance_host(std::uint32_t rank) {
     const Time start = starts[(state.host_step & 1U) * epochs + state.host_epoch];
     if (const HostWait* wait = next_host_wait(rank)) {
       const std::uint32_t event = wait->event + host_events(rank);
-      if (!event_set(rank, event, state.host_step)) break;
+      if (!events_.is_set(rank, event, state.host_step)) break;
       ++state.host_epoch;
       ++state.host_place.wait;
       starts[(state.host_step & 1U) * epochs + state.host_epoch] =
-          std::max(start + wait->after, event_time(rank, event, state.host_step));
+          std::max(start + wait->after, events_.time(rank, event, state.host_step));
     } else {
       record_wrap(rank, max_lanes, state.host_step, start + role.last_epoch);
       if (state.host_step == last_step_) break;

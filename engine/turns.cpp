@@ -35,7 +35,7 @@ void Runner::prepare_turns() {
     repeats = repeats || compiled_.role(role).repeats();
   may_skip_ = repeats && options_.skip_turns && options_.segments && timeline_ == nullptr &&
               !has_own_segments();
-  expects(ranks_.size() < turn_bit && groups_.size() < transfer_bit, "fewer ranks than 2^30");
+  expects(ranks_.size() < turn_bit && meetings_.size() < transfer_bit, "fewer ranks than 2^30");
 }
 
 bool Runner::in_repeat(std::uint32_t rank, std::uint8_t lane) const {
@@ -116,9 +116,9 @@ bool Runner::add_rank(Photograph& p, std::uint32_t rank) const {
   for (std::uint32_t t = low - stretch.reach; t <= high; ++t)
     for (std::uint32_t e = 0; e < stretch.events; ++e) {
       const std::uint32_t event = stretch.first_event + t * stretch.events + e;
-      const bool set = event_set(rank, event, base.step);
+      const bool set = events_.is_set(rank, event, base.step);
       p.add(std::uint64_t{set});
-      if (set) p.add(event_time(rank, event, base.step));
+      if (set) p.add(events_.time(rank, event, base.step));
     }
   p.accounts.push_back(state.account);
   p.launches_late.push_back(state.launches_late);
@@ -183,18 +183,19 @@ void Runner::add_flight(Photograph& p, std::uint32_t rank) const {
 
 /// Transfers that wait to start are those whose members are all there and that are no flow yet.
 void Runner::add_transfers(Photograph& p) const {
-  for (std::size_t c = 0; c < groups_.size(); ++c) {
-    if (groups_[c].arrived == 0) continue;
-    p.add(std::uint64_t{c} << 32 | groups_[c].transfer);
-    p.add(std::uint64_t{groups_[c].arrived});
-    p.add(groups_[c].latest);
+  for (std::uint32_t c = 0; c < meetings_.size(); ++c) {
+    const GroupState& group = meetings_.group(c);
+    if (group.arrived == 0) continue;
+    p.add(std::uint64_t{c} << 32 | group.transfer);
+    p.add(std::uint64_t{group.arrived});
+    p.add(group.latest);
   }
   for (const Fluid::Active& flow : fluid_.settled()) {
     p.add(flow.tag);
     p.add(std::bit_cast<std::uint64_t>(flow.remaining));
     p.add(flow.since);
     p.add(flow.end);
-    p.add(groups_[flow.tag].started);
+    p.add(meetings_.group(static_cast<std::uint32_t>(flow.tag)).started);
   }
 }
 
@@ -222,10 +223,7 @@ void Runner::skip(const Photograph& before, const Photograph& now, std::int64_t 
     skip_rank(r, turns, time);
     ranks_[r].account.repeat_since(before.accounts[r], periods);
   }
-  for (GroupState& group : groups_) {
-    group.latest += time;
-    group.started += time;
-  }
+  meetings_.shift(time);
   fluid_.shift(time);
   queue_.shift(time);
   now_ += time;
@@ -245,12 +243,8 @@ void Runner::skip_events(std::uint32_t rank, std::uint32_t turns, Duration time)
   const Stretch& stretch = role.stretches[base.stretch];
   const auto [low, high] = turns_of(rank);
   const std::uint32_t first = stretch.first_event + (low - stretch.reach) * stretch.events;
-  for (std::uint32_t e = stretch.first_event + (high + 1) * stretch.events; e-- > first;) {
-    const std::size_t from = event_index(rank, e, base.step);
-    const std::size_t to = event_index(rank, e + turns * stretch.events, base.step);
-    event_times_[to] = event_times_[from] + time;
-    event_steps_[to] = event_steps_[from];
-  }
+  for (std::uint32_t e = stretch.first_event + (high + 1) * stretch.events; e-- > first;)
+    events_.repeat(rank, e, e + turns * stretch.events, base.step, time);
   if (stretch.epochs == 0) return;
   Time* starts = &epoch_starts_[first_epoch_[rank] + (base.step & 1U) * role.num_epochs];
   RankState& state = ranks_[rank];
