@@ -77,17 +77,9 @@ bool Runner::step_lane(std::uint32_t rank, std::uint8_t lane_index, const LaneIn
       }
       break;
     }
-    case LaneOp::join: {
-      const Time when = launched_at_least(rank, lane.clock, launch_time(rank, lane, i));
-      const std::uint32_t c = system_.communicator_of[i.communicator][rank];
-      if (c != no_communicator && meetings_.is_beside(c)) {
-        pass_beside(rank, lane_index, i, when);
-        break;
-      }
-      lane.block = Block::transfer;
-      arrive(rank, lane_index, i, when);
-      return false;
-    }
+    case LaneOp::join:
+      if (!join(rank, lane_index, i)) return false;
+      break;
     case LaneOp::mark:
       if (!options_.cold) cross_boundary(rank, lane.clock);
       break;

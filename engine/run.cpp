@@ -152,18 +152,32 @@ void Runner::process(const TimeQueue::Entry& entry) {
   if (flight.active && flight.version == entry.version) mark_dirty(entry.id);
 }
 
-void Runner::arrive(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i, Time when) {
+/// Joins a transfer; false when it takes others to end it.
+bool Runner::join(std::uint32_t rank, std::uint8_t lane_index, const LaneInstruction& i) {
+  LaneState& lane = lane_of(rank, lane_index);
+  const Time when = launched_at_least(rank, lane.clock, launch_time(rank, lane, i));
   const std::uint32_t c = system_.communicator_of[i.communicator][rank];
   expects(c != no_communicator, "the rank has a communicator in this slot");
+  if (meetings_.is_beside(c)) {
+    pass_beside(c, {rank, lane_index}, i.arg, when);
+    return true;
+  }
+  lane.block = Block::transfer;
+  arrive(c, {rank, lane_index}, i.arg, when);
+  return false;
+}
+
+void Runner::arrive(std::uint32_t c, Member member, std::uint32_t transfer, Time when) {
   GroupState& group = meetings_.group(c);
   if (group.arrived == 0) {
-    group.transfer = i.arg;
+    group.transfer = transfer;
     group.latest = when;
   }
-  expects(group.transfer == i.arg, "members of a communicator join the same transfer");
+  expects(group.transfer == transfer, "members of a communicator join the same transfer");
   group.latest = std::max(group.latest, when);
   ++group.arrived;
   ++counters_.joins;
+  const auto [rank, lane] = member;
   membership_of(rank, lane) = {when, never, true, meetings_.transfer_of(c).interference_class};
   if (lane != compute_lane) {
     ++ranks_[rank].outstanding;
@@ -174,12 +188,9 @@ void Runner::arrive(std::uint32_t rank, std::uint8_t lane, const LaneInstruction
 
 /// A transfer that the lane has to itself, as a folded group inside a node has: over when its time
 /// is, whoever else does what.
-void Runner::pass_beside(std::uint32_t rank, std::uint8_t lane_index, const LaneInstruction& i,
-                         Time when) {
-  const std::uint32_t c = system_.communicator_of[i.communicator][rank];
-  const Transfer& transfer =
-      system_
-          .transfers[std::size_t{i.arg} * system_.num_patterns + system_.communicators[c].pattern];
+void Runner::pass_beside(std::uint32_t c, Member member, std::uint32_t index, Time when) {
+  const auto [rank, lane_index] = member;
+  const Transfer& transfer = meetings_.transfer(c, index);
   const auto traffic = static_cast<std::uint8_t>(transfer.traffic);
   LaneState& lane = lane_of(rank, lane_index);
   lane.clock = end_alone(when, transfer.bytes, meetings_.cap_of(c, transfer), {}, {});
@@ -191,7 +202,7 @@ void Runner::pass_beside(std::uint32_t rank, std::uint8_t lane_index, const Lane
   remember(rank, {when, when, lane.clock, traffic, lane_index});
   mark_dirty(rank);
   if (timeline_ != nullptr && lane.step == last_step_)
-    timeline_->transfer(rank, lane_index, i.arg, when, when, lane.clock);
+    timeline_->transfer(rank, lane_index, index, when, when, lane.clock);
 }
 
 void Runner::resolve(std::uint32_t c) {

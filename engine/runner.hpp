@@ -52,8 +52,9 @@ class Runner {
   void loop();
   void drain();
   void process(const TimeQueue::Entry& entry);
-  void arrive(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i, Time when);
-  void pass_beside(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i, Time when);
+  bool join(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i);
+  void arrive(std::uint32_t c, Member member, std::uint32_t transfer, Time when);
+  void pass_beside(std::uint32_t c, Member member, std::uint32_t transfer, Time when);
   void resolve(std::uint32_t communicator);
   void start(std::uint32_t communicator, Time now);
   void complete(std::uint32_t communicator, Time started, Time ended);
