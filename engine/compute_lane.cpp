@@ -45,8 +45,13 @@ bool Runner::compute_segment(std::uint32_t rank, const LaneInstruction& i) {
   launched_at_least(rank, lane.clock + common.busy[0], host + common.launched[0]);
   const SegmentMap& map = has_own_segments() ? own_map(rank, i.arg) : common;
   Flight& flight = state.flight;
-  flight = {i.arg, 0,  0,  flight.version + 1, lane.clock, std::max(lane.clock, host),
-            host,  {}, {}, map.busy[0],        true,       true};
+  flight = {.segment = i.arg,
+            .version = flight.version + 1,
+            .begin = lane.clock,
+            .at = std::max(lane.clock, host),
+            .host = host,
+            .base = map.busy[0],
+            .active = true};
   ++counters_.walked;
   set_state(rank, state_at(rank, flight.at));
   flight.remaining = flight_map(rank).duration[0];
@@ -171,7 +176,7 @@ std::uint32_t Runner::state_at(std::uint32_t rank, Time t) const {
       at = std::max(at, m.started <= t ? 2U : 1U);
     }
   for (const SideWork& s : state.side)
-    if (s.from <= t && t < s.to) level[side_work_class] = 2;
+    if (s.from <= t && t < s.to) level[s.interference_class] = 2;
   return level[0] + 3 * (level[1] + 3 * (level[2] + 3 * level[3]));
 }
 
@@ -236,11 +241,17 @@ void Runner::cross_boundary(std::uint32_t rank, Time now) {
   const std::size_t index = role_of(rank).mark.empty() || options_.cold ? step : step - 1;
   if (boundaries_.size() <= index) boundaries_.resize(index + 1, std::vector<Time>(ranks_.size()));
   boundaries_[index][rank] = now;
+  RankAccount next;  // transfers beside the compute lane that are known but not over
+  for (const Past& past : state.past)
+    if (past.traffic != num_traffic && past.ended > now)
+      next.communication[past.traffic] += past.ended - past.arrived;
+  for (std::size_t t = 0; t < num_traffic; ++t)
+    state.account.communication[t] -= next.communication[t];
   if (options_.measured == 0)
     state.last_account = state.account;
   else if (index > 0)  // the first step warms up
     state.last_account += state.account;
-  state.account = {};
+  state.account = next;
 }
 
 }  // namespace stepcast::engine

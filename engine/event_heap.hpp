@@ -1,6 +1,6 @@
-// A priority queue of numbered things by (time, sequence) whose times may change: an indexed heap
-// with four children a node (LaMarca, Ladner 1996: half the levels of a binary heap, and a node's
-// children share a cache line).
+// A priority queue of numbered things by (time, sequence), whose times may change where the heap
+// knows their places: four children a node (LaMarca, Ladner 1996: half the levels of a binary heap,
+// and a node's children share a cache line).
 #pragma once
 
 #include <cstdint>
@@ -11,27 +11,47 @@
 
 namespace stepcast::engine {
 
-class EventHeap {
- public:
-  struct Event {
-    std::int64_t time_ps;
-    std::uint32_t sequence;  // decides between equal times; unique
-    std::uint32_t id;
-  };
+struct Event {
+  std::int64_t time_ps;
+  std::uint32_t sequence;  // decides between equal times; unique
+  std::uint32_t id;
+};
 
+/// Where in the heap each event is, by id.
+class Places {
+ public:
+  void make_room(std::uint32_t id) {
+    if (id >= place_.size()) place_.resize(id + 1);
+  }
+  void note(std::uint32_t id, std::size_t at) { place_[id] = static_cast<std::uint32_t>(at); }
+  std::size_t of(std::uint32_t id) const { return place_[id]; }
+
+ private:
+  std::vector<std::uint32_t> place_;
+};
+
+/// For events that never move.
+struct NoPlaces {
+  void make_room(std::uint32_t) {}
+  void note(std::uint32_t, std::size_t) {}
+};
+
+template <class PlacesOf>
+class OrderedHeap {
+ public:
   bool empty() const { return events_.empty(); }
   std::size_t size() const { return events_.size(); }
   const Event& top() const { return events_.front(); }
   const std::vector<Event>& events() const { return events_; }
 
   void push(Time time, std::uint32_t sequence, std::uint32_t id) {
-    if (id >= position_.size()) position_.resize(id + 1);
+    places_.make_room(id);
     events_.emplace_back();
     rise(events_.size() - 1, {time.time_since_epoch().count(), sequence, id});
   }
 
   void move(std::uint32_t id, Time time) {
-    const std::size_t at = position_[id];
+    const std::size_t at = places_.of(id);
     Event event = events_[at];
     const std::int64_t time_ps = time.time_since_epoch().count();
     const bool earlier = time_ps < event.time_ps;
@@ -59,7 +79,7 @@ class EventHeap {
   }
   void place(std::size_t at, const Event& event) {
     events_[at] = event;
-    position_[event.id] = static_cast<std::uint32_t>(at);
+    places_.note(event.id, at);
   }
   /// Moves the hole at `at` towards the top until `event` fits.
   void rise(std::size_t at, Event event) {
@@ -89,7 +109,9 @@ class EventHeap {
   }
 
   std::vector<Event> events_;
-  std::vector<std::uint32_t> position_;  // by id
+  PlacesOf places_;
 };
+
+using EventHeap = OrderedHeap<Places>;
 
 }  // namespace stepcast::engine

@@ -244,7 +244,7 @@ void Fluid::remove(Flow id) {
 
 std::vector<Fluid::Active> Fluid::settled() const {
   std::vector<Active> out;
-  for (const EventHeap::Event& event : ends_.events()) {
+  for (const Event& event : ends_.events()) {
     const FlowState& flow = flows_[event.id];
     out.push_back({flow.tag, flow.remaining, flow.since, flow.end});
   }

@@ -63,13 +63,13 @@ bool Runner::step_lane(std::uint32_t rank, std::uint8_t lane_index, const LaneIn
       break;
     case LaneOp::wait: {
       const std::uint32_t event = i.arg + lane.events;
-      if (!event_set(rank, event, lane.step)) {
+      if (!events_.is_set(rank, event, lane.step)) {
         lane.block = Block::event;
         lane.event = event;
         ranks_[rank].waiting |= static_cast<LaneSet>(1U << lane_index);
         return false;
       }
-      const Time when = event_time(rank, event, lane.step);
+      const Time when = events_.time(rank, event, lane.step);
       if (when > lane.clock) {
         if (lane_index == compute_lane)
           account_gap(rank, role_of(rank).event_lane[event], lane.clock, when);
@@ -78,9 +78,8 @@ bool Runner::step_lane(std::uint32_t rank, std::uint8_t lane_index, const LaneIn
       break;
     }
     case LaneOp::join:
-      lane.block = Block::transfer;
-      arrive(rank, lane_index, i, launched_at_least(rank, lane.clock, launch_time(rank, lane, i)));
-      return false;
+      if (!join(rank, lane_index, i)) return false;
+      break;
     case LaneOp::mark:
       if (!options_.cold) cross_boundary(rank, lane.clock);
       break;
@@ -136,7 +135,7 @@ bool Runner::wrap(std::uint32_t rank, std::uint8_t lane_index) {
   }
   ++lane.step;
   enter(rank, lane_index, 0);
-  lane.entered = lane.clock;
+  lane.entered[lane.step & 1U] = lane.clock;
   advance_host(rank);
   return true;
 }
@@ -154,15 +153,13 @@ std::optional<Time> Runner::all_lanes_in(std::uint32_t rank, std::uint32_t step)
   for (std::uint8_t l = 0; l < role.lanes.size(); ++l) {
     if (role.lanes[l].empty()) continue;
     if (lane_of(rank, l).step < step) return std::nullopt;
-    last = std::max(last, lane_of(rank, l).entered);
+    last = std::max(last, lane_of(rank, l).entered[step & 1U]);
   }
   return last;
 }
 
 void Runner::set_event(std::uint32_t rank, std::uint32_t event, std::uint32_t step, Time when) {
-  const std::size_t e = event_index(rank, event, step);
-  event_times_[e] = when;
-  event_steps_[e] = step + 1;
+  events_.set(rank, event, step, when);
   RankState& state = ranks_[rank];
   for (unsigned left = state.waiting; left != 0; left &= left - 1) {
     const auto l = static_cast<std::uint8_t>(std::countr_zero(left));
@@ -193,14 +190,6 @@ const HostWait* Runner::next_host_wait(std::uint32_t rank) {
     }
   }
   return &role.host_waits[place.wait];
-}
-
-bool Runner::event_set(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const {
-  return event_steps_[event_index(rank, event, step)] == step + 1;
-}
-
-Time Runner::event_time(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const {
-  return event_times_[event_index(rank, event, step)];
 }
 
 bool Runner::launched(std::uint32_t rank, std::uint32_t step, std::uint32_t epoch) const {
@@ -234,11 +223,11 @@ void Runner::advance_host(std::uint32_t rank) {
     const Time start = starts[(state.host_step & 1U) * epochs + state.host_epoch];
     if (const HostWait* wait = next_host_wait(rank)) {
       const std::uint32_t event = wait->event + host_events(rank);
-      if (!event_set(rank, event, state.host_step)) break;
+      if (!events_.is_set(rank, event, state.host_step)) break;
       ++state.host_epoch;
       ++state.host_place.wait;
       starts[(state.host_step & 1U) * epochs + state.host_epoch] =
-          std::max(start + wait->after, event_time(rank, event, state.host_step));
+          std::max(start + wait->after, events_.time(rank, event, state.host_step));
     } else {
       record_wrap(rank, max_lanes, state.host_step, start + role.last_epoch);
       if (state.host_step == last_step_) break;
@@ -279,8 +268,8 @@ void Runner::side_segment(std::uint32_t rank, std::uint8_t lane_index, const Lan
       timeline_->work(rank, lane_index, kernels[k].work, begin, end);
   }
   for (std::size_t s = known; s < ranks_[rank].side.size(); ++s) {
-    const auto [from, to] = ranks_[rank].side[s];
-    remember(rank, {from, from, to, num_traffic, lane_index});
+    const SideWork& side = ranks_[rank].side[s];
+    remember(rank, {side.from, side.from, side.to, num_traffic, lane_index});
   }
   mark_dirty(rank);
 }

@@ -16,10 +16,10 @@ Runner::Runner(const System& system, const RunOptions& options, std::uint32_t st
       timeline_(timeline),
       compiled_(system, !options.segments),
       fluid_(system.link_capacity),
+      meetings_(system, options.closed_forms),
       jitter_(system.jitter) {
   prepare_ranks();
   prepare_own_segments();
-  prepare_communicators();
   prepare_turns();
 }
 
@@ -28,21 +28,20 @@ void Runner::prepare_ranks() {
   ranks_.resize(n);
   lanes_.resize(n * max_lanes);
   memberships_.resize(n * max_lanes);
-  std::size_t events = 0, epochs = 0;
+  std::vector<std::uint32_t> events;
+  std::size_t epochs = 0;
   for (std::uint32_t r = 0; r < n; ++r) {
     ranks_[r].role = system_.role_of_rank[r];
     ranks_[r].speed = compiled_.speed_of(r);
     const RoleLanes& role = role_of(r);
     expects(role.lanes.size() <= max_lanes, "lanes that the engine has room for");
-    first_event_.push_back(events);
+    events.push_back(role.num_events);
     first_epoch_.push_back(epochs);
-    events += std::size_t{2} * role.num_events;
     epochs += std::size_t{2} * role.num_epochs;
     ranks_[r].todo = static_cast<LaneSet>((1U << role.lanes.size()) - 1);
     for (std::uint8_t l = 0; l < role.lanes.size(); ++l) enter(r, l, 0);
   }
-  event_times_.resize(events);
-  event_steps_.resize(events);
+  events_ = EventTable(events);
   epoch_starts_.resize(epochs);
   if (!options_.cold)
     for (std::uint32_t r = 0; r < n; ++r) {
@@ -59,77 +58,8 @@ void Runner::prepare_ranks() {
       const HostWait* next = next_host_wait(r);
       const Duration length = next == nullptr ? role.last_epoch : next->after;
       epoch_starts_[first_epoch_[r] + role.mark_epoch] = Time{} - length;
-      for (const std::uint32_t e : role.events_before_mark) event_steps_[event_index(r, e, 0)] = 1;
+      for (const std::uint32_t e : role.events_before_mark) events_.set(r, e, 0, Time{});
     }
-}
-
-void Runner::prepare_communicators() {
-  groups_.resize(system_.communicators.size());
-  first_member_.push_back(0);
-  for (const Communicator& communicator : system_.communicators) {
-    for (const std::uint32_t r : communicator.members) members_.push_back({r, 0xff});
-    first_member_.push_back(members_.size());
-    alone_bound_.push_back(rate_alone(BytesPerSecond(std::numeric_limits<double>::infinity()),
-                                      communicator.loads, system_.link_capacity));
-  }
-  const std::vector<std::vector<std::uint8_t>> lanes = lanes_of_slots();
-  for (std::size_t slot = 0; slot < lanes.size(); ++slot) prepare_slot(slot, lanes[slot]);
-  prepare_run_ahead();
-}
-
-/// By slot and role: the lane from which the role joins the slot's communicators; 0xff: from none.
-std::vector<std::vector<std::uint8_t>> Runner::lanes_of_slots() const {
-  std::vector<std::vector<std::uint8_t>> lanes(
-      system_.communicator_of.size(), std::vector<std::uint8_t>(system_.roles.size(), 0xff));
-  for (std::uint32_t role = 0; role < system_.roles.size(); ++role)
-    for (const Instruction& i : system_.roles[role].instructions) {
-      if (i.op != Op::join) continue;
-      std::uint8_t& lane = lanes.at(i.communicator)[role];
-      expects(lane == 0xff || lane == i.lane, "a communicator slot is used from one lane");
-      lane = i.lane;
-    }
-  return lanes;
-}
-
-/// Notes the lane from which every member joins the communicators of a slot.
-void Runner::prepare_slot(std::size_t slot, const std::vector<std::uint8_t>& lane_of_role) {
-  // Members come in the order of ranks nearly always: look behind the last one found first.
-  std::vector<std::size_t> next(first_member_.begin(), first_member_.end() - 1);
-  for (std::uint32_t r = 0; r < system_.num_ranks(); ++r) {
-    const std::uint32_t c = system_.communicator_of[slot][r];
-    const std::uint8_t lane = lane_of_role[ranks_[r].role];
-    if (c == no_communicator || lane == 0xff) continue;
-    const auto is_rank = [r](const Member& m) { return m.rank == r; };
-    const auto begin = members_.begin();
-    const auto last = begin + static_cast<std::ptrdiff_t>(first_member_[c + 1]);
-    auto member = std::find_if(begin + static_cast<std::ptrdiff_t>(next[c]), last, is_rank);
-    if (member == last)
-      member = std::find_if(begin + static_cast<std::ptrdiff_t>(first_member_[c]), last, is_rank);
-    expects(member != last, "a rank's communicator has the rank as a member");
-    member->lane = lane;
-    next[c] = std::min(static_cast<std::size_t>(member - begin) + 1, first_member_[c + 1] - 1);
-  }
-}
-
-/// Finds the communicators that may run ahead: only compute lanes meet there, on links that every
-/// communicator over them shares a member (the link's owner) with.
-void Runner::prepare_run_ahead() {
-  runs_ahead_.assign(system_.communicators.size(), options_.closed_forms);
-  std::vector<bool> own(system_.link_capacity.size(), true);
-  std::vector<std::uint32_t> member_of(system_.num_ranks(), no_communicator);
-  for (std::uint32_t c = 0; c < system_.communicators.size(); ++c) {
-    for (const std::uint32_t r : system_.communicators[c].members) member_of[r] = c;
-    for (const LinkLoad& load : system_.communicators[c].loads) {
-      const std::uint32_t owner = system_.link_owner[load.link];
-      if (owner == no_owner || member_of[owner] != c) own[load.link] = false;
-    }
-  }
-  for (std::uint32_t c = 0; c < system_.communicators.size(); ++c) {
-    for (const LinkLoad& load : system_.communicators[c].loads)
-      if (!own[load.link]) runs_ahead_[c] = false;
-    for (std::size_t m = first_member_[c]; m < first_member_[c + 1]; ++m)
-      if (members_[m].lane != compute_lane) runs_ahead_[c] = false;
-  }
 }
 
 RunResult Runner::run() {
@@ -160,13 +90,15 @@ void Runner::loop() {
       fluid_.take_ended(now_, ended_);
       for (const std::uint64_t c : ended_) {
         more = true;
-        complete(static_cast<std::uint32_t>(c), groups_[c].started, now_);
+        complete(static_cast<std::uint32_t>(c),
+                 meetings_.group(static_cast<std::uint32_t>(c)).started, now_);
       }
       due_.clear();
       if (!queue_.empty() && queue_.next() == now_) queue_.take(due_);
       for (const TimeQueue::Entry& entry : due_) process(entry);
       more = more || !due_.empty();
       drain();
+      if (!queue_.empty() && queue_.next() == now_) continue;
       for (std::size_t i = 0; i < dirty_.size(); ++i) refresh(dirty_[i], now_);
       if (!dirty_.empty()) more = true;
       dirty_.clear();
@@ -220,74 +152,101 @@ void Runner::process(const TimeQueue::Entry& entry) {
   if (flight.active && flight.version == entry.version) mark_dirty(entry.id);
 }
 
-const Transfer& Runner::transfer_of(std::uint32_t c) const {
-  return system_.transfers[std::size_t{groups_[c].transfer} * system_.num_patterns +
-                           system_.communicators[c].pattern];
-}
-
-void Runner::arrive(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i, Time when) {
+/// Joins a transfer; false when it takes others to end it.
+bool Runner::join(std::uint32_t rank, std::uint8_t lane_index, const LaneInstruction& i) {
+  LaneState& lane = lane_of(rank, lane_index);
+  const Time when = launched_at_least(rank, lane.clock, launch_time(rank, lane, i));
   const std::uint32_t c = system_.communicator_of[i.communicator][rank];
   expects(c != no_communicator, "the rank has a communicator in this slot");
-  GroupState& group = groups_[c];
+  if (meetings_.is_beside(c)) {
+    pass_beside(c, {rank, lane_index}, i.arg, when);
+    return true;
+  }
+  lane.block = Block::transfer;
+  arrive(c, {rank, lane_index}, i.arg, when);
+  return false;
+}
+
+void Runner::arrive(std::uint32_t c, Member member, std::uint32_t transfer, Time when) {
+  GroupState& group = meetings_.group(c);
   if (group.arrived == 0) {
-    group.transfer = i.arg;
+    group.transfer = transfer;
     group.latest = when;
   }
-  expects(group.transfer == i.arg, "members of a communicator join the same transfer");
+  expects(group.transfer == transfer, "members of a communicator join the same transfer");
   group.latest = std::max(group.latest, when);
   ++group.arrived;
   ++counters_.joins;
-  membership_of(rank, lane) = {when, never, true, transfer_of(c).interference_class};
+  const auto [rank, lane] = member;
+  membership_of(rank, lane) = {when, never, true, meetings_.transfer_of(c).interference_class};
   if (lane != compute_lane) {
     ++ranks_[rank].outstanding;
     mark_dirty(rank);
   }
-  if (group.arrived == system_.communicators[c].members.size()) resolve(c);
+  if (meetings_.complete(c)) resolve(c);
+}
+
+/// A transfer that the lane has to itself, as a folded group inside a node has: over when its time
+/// is, whoever else does what.
+void Runner::pass_beside(std::uint32_t c, Member member, std::uint32_t index, Time when) {
+  const auto [rank, lane_index] = member;
+  const Transfer& transfer = meetings_.transfer(c, index);
+  const auto traffic = static_cast<std::uint8_t>(transfer.traffic);
+  LaneState& lane = lane_of(rank, lane_index);
+  lane.clock = end_alone(when, transfer.bytes, meetings_.cap_of(c, transfer), {}, {});
+  ++counters_.joins;
+  ++counters_.transfers;
+  RankState& state = ranks_[rank];
+  state.account.communication[traffic] += lane.clock - when;
+  state.side.push_back({when, lane.clock, transfer.interference_class});
+  remember(rank, {when, when, lane.clock, traffic, lane_index});
+  mark_dirty(rank);
+  if (timeline_ != nullptr && lane.step == last_step_)
+    timeline_->transfer(rank, lane_index, index, when, when, lane.clock);
 }
 
 void Runner::resolve(std::uint32_t c) {
-  GroupState& group = groups_[c];
+  GroupState& group = meetings_.group(c);
   ++counters_.transfers;
-  bool alone = runs_ahead_[c];
-  for (std::size_t m = first_member_[c]; alone && m < first_member_[c + 1]; ++m)
-    alone = ranks_[members_[m].rank].outstanding == 0;
+  const bool alone =
+      meetings_.runs_ahead(c) && std::ranges::all_of(meetings_.members_of(c), [&](const Member& m) {
+        return ranks_[m.rank].outstanding == 0;
+      });
   if (!alone) {
     queue_.push(group.latest, c | transfer_bit, 0);
     return;
   }
-  const Transfer& transfer = transfer_of(c);
-  complete(
-      c, group.latest,
-      end_alone(group.latest, transfer.bytes, std::min(transfer.cap, alone_bound_[c]), {}, {}));
+  const Transfer& transfer = meetings_.transfer_of(c);
+  complete(c, group.latest,
+           end_alone(group.latest, transfer.bytes, meetings_.cap_of(c, transfer), {}, {}));
 }
 
 void Runner::start(std::uint32_t c, Time now) {
-  GroupState& group = groups_[c];
-  const Transfer& transfer = transfer_of(c);
+  GroupState& group = meetings_.group(c);
+  const Transfer& transfer = meetings_.transfer_of(c);
   group.started = now;
   ++counters_.flows;
-  fluid_.start(now, transfer.bytes, std::min(transfer.cap, alone_bound_[c]),
-               system_.communicators[c].loads, c);
-  for (std::size_t m = first_member_[c]; m < first_member_[c + 1]; ++m) {
-    membership_of(members_[m].rank, members_[m].lane).started = now;
-    if (members_[m].lane != compute_lane) mark_dirty(members_[m].rank);
+  fluid_.start(now, transfer.bytes, meetings_.cap_of(c, transfer), system_.communicators[c].loads,
+               c);
+  for (const auto [rank, lane] : meetings_.members_of(c)) {
+    membership_of(rank, lane).started = now;
+    if (lane != compute_lane) mark_dirty(rank);
   }
 }
 
 void Runner::complete(std::uint32_t c, Time started, Time ended) {
-  const Transfer& transfer = transfer_of(c);
+  const Transfer& transfer = meetings_.transfer_of(c);
   const auto traffic = static_cast<std::size_t>(transfer.traffic);
-  groups_[c].arrived = 0;
-  for (std::size_t m = first_member_[c]; m < first_member_[c + 1]; ++m) {
-    const auto [rank, lane_index] = members_[m];
+  meetings_.group(c).arrived = 0;
+  for (const auto [rank, lane_index] : meetings_.members_of(c)) {
     RankState& state = ranks_[rank];
     LaneState& lane = lane_of(rank, lane_index);
     Membership& membership = membership_of(rank, lane_index);
     membership.active = false;
     state.account.communication[traffic] += ended - membership.arrived;
     if (timeline_ != nullptr && lane.step == last_step_)
-      timeline_->transfer(rank, lane_index, groups_[c].transfer, membership.arrived, started,
-                          ended);
+      timeline_->transfer(rank, lane_index, meetings_.group(c).transfer, membership.arrived,
+                          started, ended);
     if (lane_index == compute_lane) {
       state.account.host += membership.arrived - lane.clock;
       (transfer.traffic == Traffic::pipeline ? state.account.bubble : state.account.wait) +=
@@ -324,7 +283,7 @@ void Runner::throw_stalled() const {
         const LaneInstruction& i = role_of(r).lanes[l][lane.pc];
         const std::uint32_t c = system_.communicator_of[i.communicator][r];
         text += "transfer " + std::to_string(i.arg) + " of communicator " + std::to_string(c) +
-                " (" + std::to_string(groups_[c].arrived) + " of " +
+                " (" + std::to_string(meetings_.group(c).arrived) + " of " +
                 std::to_string(system_.communicators[c].members.size()) + " members have come)";
       }
       if (++named == 8) break;

@@ -1,8 +1,9 @@
 // The state of one run(): lanes of every rank, groups that gather, the ordered queue and the fluid
-// layer. Split over six files: run.cpp (the event loop and transfers), rank_layer.cpp (lanes,
-// host, events), compute_lane.cpp (segments, interference, where the time went), own_segments.cpp
-// (ranks that differ kernel by kernel), turns.cpp (turns of a repeat that are like those before)
-// and run_result.cpp. Private to engine.
+// layer, each a value of its own (rank_state.hpp, lanes.hpp, meetings.hpp, event_table.hpp,
+// time_queue.hpp, fluid.hpp). Split over six files: run.cpp (the event loop and transfers),
+// rank_layer.cpp (lanes, host, events), compute_lane.cpp (segments, interference, where the time
+// went), own_segments.cpp (ranks that differ kernel by kernel), turns.cpp (turns of a repeat that
+// are like those before) and run_result.cpp. Private to engine.
 #pragma once
 
 #include <array>
@@ -11,73 +12,22 @@
 #include <utility>
 #include <vector>
 
+#include "engine/event_table.hpp"
 #include "engine/fluid.hpp"
 #include "engine/lanes.hpp"
+#include "engine/meetings.hpp"
+#include "engine/photograph.hpp"
+#include "engine/rank_state.hpp"
 #include "engine/run.hpp"
 #include "engine/system.hpp"
 #include "engine/time_queue.hpp"
 
 namespace stepcast::engine {
 
-inline constexpr Time never = Time::max();
-inline constexpr std::size_t max_lanes = 12;
-
 // Queue entries carry a rank (a compute lane to look at, or one that enters a turn) or a
 // communicator (a transfer to start).
 inline constexpr std::uint32_t transfer_bit = std::uint32_t{1} << 31;
 inline constexpr std::uint32_t turn_bit = std::uint32_t{1} << 30;
-
-using LaneSet = std::uint16_t;  // a bit for each lane
-
-/// Why a lane does not go on.
-enum class Block : std::uint8_t { none, event, host, transfer, flight, turn, stop };
-
-struct LaneState {
-  Time clock{};
-  Time entered{};  // its step
-  std::uint32_t pc = 0;
-  std::uint32_t end = 0;  // of its stretch
-  std::uint32_t stretch = 0, turn = 0;
-  std::uint32_t events = 0, epochs = 0;  // of the turns before: what its instructions do not say
-  Duration launch{};
-  std::uint32_t step = 0;
-  std::uint32_t event = 0;  // awaited, when blocked on one
-  Block block = Block::none;
-};
-
-/// The host thread's next host_wait.
-struct HostPlace {
-  std::uint32_t wait = 0, stretch = 0, turn = 0;
-  friend bool operator==(const HostPlace&, const HostPlace&) = default;
-};
-
-/// A transfer that a lane has joined and that has not ended.
-struct Membership {
-  Time arrived{};
-  Time started = never;
-  bool active = false;
-  std::uint8_t interference_class = 0;
-};
-
-/// A transfer or a piece of side work that a lane has behind it: explains idle compute lanes.
-struct Past {
-  Time arrived{}, started{}, ended{};
-  std::uint8_t traffic = 0;  // num_traffic: side work
-  std::uint8_t lane = 0;
-};
-
-/// The compute lane's segment under way, when it cannot run ahead: `kernel` has `remaining` to go
-/// in `state`, as of `at`.
-struct Flight {
-  std::uint32_t segment = 0;
-  std::uint32_t kernel = 0;
-  std::uint32_t state = 0;
-  std::uint32_t version = 0;
-  Time begin{}, at{}, host{};
-  Duration remaining{}, consumed{}, base{};
-  bool whole = true;  // the kernel has not begun
-  bool active = false;
-};
 
 /// A rank's own durations of the segment under way, where ranks differ kernel by kernel.
 struct OwnSegment {
@@ -90,63 +40,6 @@ inline Duration varied(Duration d, double factor) {
   return Duration(static_cast<std::int64_t>(static_cast<double>(d.count()) * factor + 0.5));
 }
 
-struct SideWork {
-  Time from, to;
-};
-
-struct RankState {
-  std::uint32_t role = 0;
-  std::uint32_t speed = 0;
-  LaneSet todo = 0;              // lanes to look at
-  LaneSet waiting = 0;           // lanes blocked on an event
-  std::uint8_t outstanding = 0;  // transfers joined from other lanes than compute, not ended
-  bool listed = false;           // in the worklist
-  bool dirty = false;            // interference may have changed at this instant
-  std::uint32_t host_step = 0;   // the host thread's step and epoch
-  std::uint32_t host_epoch = 0;
-  HostPlace host_place;
-  std::uint32_t launches_late = 0;  // times that a launch decided when something began
-  Flight flight;
-  std::vector<SideWork> side;
-  std::vector<Past> past;  // what ended after the compute lane's clock, and some before
-  Time boundary{};         // end of the last accounted step
-  RankAccount account, last_account;
-};
-
-struct GroupState {
-  std::uint32_t arrived = 0;
-  std::uint32_t transfer = 0;
-  Time latest{};
-  Time started{};
-};
-
-struct Member {
-  std::uint32_t rank = 0;
-  std::uint8_t lane = 0;
-};
-
-/// All that the future of a run depends on, relative to an instant and to the turn of each rank:
-/// two instants with the same photograph have the same future, as long as the turns last.
-struct Photograph {
-  Time now;
-  std::uint32_t step = 0, stretch = 0, turn = 0;  // of rank 0's compute lane
-  std::uint64_t first = 0, second = 0;            // a hash
-  std::uint32_t room = 0;                         // turns that every lane has left
-  std::vector<RankAccount> accounts{};            // by rank
-  std::vector<Duration>
-      hosts{};  // by rank: launches against `now`, where no epoch passes in a turn
-  std::vector<std::uint32_t> launches_late{};  // by rank
-  RunResult counters{};
-
-  void add(std::uint64_t value);
-  void add(Time time) { add(static_cast<std::uint64_t>((time - now).count())); }
-  void add(Duration d) { add(static_cast<std::uint64_t>(d.count())); }
-  bool alike(const Photograph& other) const {
-    return first == other.first && second == other.second && step == other.step &&
-           stretch == other.stretch;
-  }
-};
-
 class Runner {
  public:
   Runner(const System& system, const RunOptions& options, std::uint32_t steps,
@@ -155,19 +48,16 @@ class Runner {
 
  private:
   // run.cpp: the event loop and transfers.
-  void prepare_communicators();
-  std::vector<std::vector<std::uint8_t>> lanes_of_slots() const;
-  void prepare_slot(std::size_t slot, const std::vector<std::uint8_t>& lane_of_role);
-  void prepare_run_ahead();
   void prepare_ranks();
   void loop();
   void drain();
   void process(const TimeQueue::Entry& entry);
-  void arrive(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i, Time when);
+  bool join(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i);
+  void arrive(std::uint32_t c, Member member, std::uint32_t transfer, Time when);
+  void pass_beside(std::uint32_t c, Member member, std::uint32_t transfer, Time when);
   void resolve(std::uint32_t communicator);
   void start(std::uint32_t communicator, Time now);
   void complete(std::uint32_t communicator, Time started, Time ended);
-  const Transfer& transfer_of(std::uint32_t communicator) const;
   void list(std::uint32_t rank);
   void mark_dirty(std::uint32_t rank);
   RunResult result();
@@ -207,12 +97,6 @@ class Runner {
   void record_wrap(std::uint32_t rank, std::size_t lane, std::uint32_t step, Time when);
   std::optional<Time> all_lanes_in(std::uint32_t rank, std::uint32_t step) const;
   void set_event(std::uint32_t rank, std::uint32_t event, std::uint32_t step, Time when);
-  bool event_set(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const;
-  Time event_time(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const;
-  /// Lanes of a rank are at most one step apart, so two places per event are enough.
-  std::size_t event_index(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const {
-    return first_event_[rank] + 2 * std::size_t{event} + (step & 1U);
-  }
   bool launched(std::uint32_t rank, std::uint32_t step, std::uint32_t epoch) const;
   Time launch_time(std::uint32_t rank, const LaneState& lane, const LaneInstruction& i) const;
   Time launched_at_least(std::uint32_t rank, Time ready, Time launch);
@@ -275,18 +159,11 @@ class Runner {
   std::vector<RankState> ranks_;
   std::vector<LaneState> lanes_;
   std::vector<Membership> memberships_;
-  std::vector<Time> event_times_;
-  std::vector<std::uint32_t> event_steps_;  // step + 1 in which the event was last recorded
-  std::vector<std::size_t> first_event_;    // per rank
-  std::vector<Time> epoch_starts_;          // [first_epoch + parity of step * epochs + epoch]
+  EventTable events_;
+  std::vector<Time> epoch_starts_;  // [first_epoch + parity of step * epochs + epoch]
   std::vector<std::size_t> first_epoch_;
 
-  std::vector<GroupState> groups_;
-  std::vector<Member> members_;
-  std::vector<std::size_t> first_member_;
-  std::vector<BytesPerSecond> alone_bound_;  // that the communicator's own links allow
-  std::vector<bool> runs_ahead_;             // only compute lanes meet, on links of their own
-
+  Meetings meetings_;
   JitterSource jitter_;
   std::vector<OwnSegment> own_;       // per rank; empty: segments are the same for all
   std::vector<double> side_factors_;  // of the side work that is being run

@@ -1,13 +1,14 @@
 // The ordered queue of instants. Ranks in lock step post thousands of entries for the same instant,
-// so entries are kept in buckets, one per instant, and only buckets are ordered: a 4-ary heap of
-// (time, sequence). Entries of an instant leave in the order in which they came. Stale entries are
-// the caller's business (a version in the entry).
+// so entries are kept in buckets, one per instant, and only buckets are ordered. Entries of an
+// instant leave in the order in which they came. Stale entries are the caller's business (a version
+// in the entry).
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <vector>
 
+#include "engine/event_heap.hpp"
 #include "engine/units.hpp"
 
 namespace stepcast::engine {
@@ -22,7 +23,7 @@ class TimeQueue {
   TimeQueue() { recent_.fill(none); }
 
   bool empty() const { return heap_.empty(); }
-  Time next() const { return heap_.front().time; }
+  Time next() const { return Time(Duration(heap_.top().time_ps)); }
   std::int64_t pushed() const { return pushed_; }
 
   void push(Time time, std::uint32_t id, std::uint32_t version) {
@@ -34,7 +35,7 @@ class TimeQueue {
 
   /// All later by `by`.
   void shift(Duration by) {
-    for (Instant& instant : heap_) instant.time += by;
+    heap_.shift(by);
     for (Time& time : times_) time += by;
     recent_.fill(none);
   }
@@ -44,30 +45,23 @@ class TimeQueue {
   void take(std::vector<Entry>& out) {
     const Time now = next();
     while (!heap_.empty() && next() == now) {
-      const std::uint32_t bucket = heap_.front().bucket;
-      pop();
+      const std::uint32_t bucket = heap_.top().id;
+      heap_.pop();
       out.insert(out.end(), buckets_[bucket].begin(), buckets_[bucket].end());
       buckets_[bucket].clear();
       free_.push_back(bucket);
       std::uint32_t& recent = recent_[slot_of(now)];
       if (recent == bucket) recent = none;
     }
+    if (heap_.empty()) sequence_ = 0;
   }
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
-  struct Instant {
-    Time time;
-    std::uint32_t sequence = 0;
-    std::uint32_t bucket = 0;
-  };
 
   static std::size_t slot_of(Time time) {
     const auto t = static_cast<std::uint64_t>(time.time_since_epoch().count());
     return (t * 0x9e3779b97f4a7c15U) >> 56;
-  }
-  static bool before(const Instant& a, const Instant& b) {
-    return a.time != b.time ? a.time < b.time : a.sequence < b.sequence;
   }
 
   std::uint32_t open(Time time) {
@@ -80,43 +74,11 @@ class TimeQueue {
       free_.pop_back();
     }
     times_[bucket] = time;
-    sift_up({time, sequence_++, bucket});
+    heap_.push(time, sequence_++, bucket);
     return bucket;
   }
 
-  void sift_up(Instant instant) {
-    std::size_t i = heap_.size();
-    heap_.push_back(instant);
-    while (i > 0) {
-      const std::size_t parent = (i - 1) / 4;
-      if (!before(instant, heap_[parent])) break;
-      heap_[i] = heap_[parent];
-      i = parent;
-    }
-    heap_[i] = instant;
-  }
-
-  void pop() {
-    const Instant last = heap_.back();
-    heap_.pop_back();
-    if (heap_.empty()) {
-      sequence_ = 0;
-      return;
-    }
-    std::size_t i = 0;
-    for (std::size_t first = 1; first < heap_.size(); first = 4 * i + 1) {
-      const std::size_t end = first + 4 < heap_.size() ? first + 4 : heap_.size();
-      std::size_t least = first;
-      for (std::size_t c = first + 1; c < end; ++c)
-        if (before(heap_[c], heap_[least])) least = c;
-      if (!before(heap_[least], last)) break;
-      heap_[i] = heap_[least];
-      i = least;
-    }
-    heap_[i] = last;
-  }
-
-  std::vector<Instant> heap_;
+  OrderedHeap<NoPlaces> heap_;  // of buckets
   std::vector<std::vector<Entry>> buckets_;
   std::vector<Time> times_;                // of the buckets
   std::vector<std::uint32_t> free_;        // buckets

@@ -2,7 +2,9 @@
 // Whenever rank 0 enters a turn, all that the future depends on is photographed, relative to the
 // instant and to the ranks' turns. Two alike photographs, some turns apart, show a period: what
 // came between comes again until a lane runs out of turns, so all periods but the last few are
-// passed at once. Same picosecond as turn by turn.
+// passed at once. Ranks need not have as many turns in a period: of an interleaved pipeline, the
+// first stage's turn is a round over its chunks, a middle one's a micro-batch of any chunk. Same
+// picosecond as turn by turn.
 //
 // What hosts launch long before it is needed needs not be alike: where no launch decided anything
 // in the period, and the host is no slower than the device, none will. Lanes outside the repeat
@@ -10,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <limits>
 
 #include "engine/runner.hpp"
 
@@ -34,7 +35,7 @@ void Runner::prepare_turns() {
     repeats = repeats || compiled_.role(role).repeats();
   may_skip_ = repeats && options_.skip_turns && options_.segments && timeline_ == nullptr &&
               !has_own_segments();
-  expects(ranks_.size() < turn_bit && groups_.size() < transfer_bit, "fewer ranks than 2^30");
+  expects(ranks_.size() < turn_bit && meetings_.size() < transfer_bit, "fewer ranks than 2^30");
 }
 
 bool Runner::in_repeat(std::uint32_t rank, std::uint8_t lane) const {
@@ -63,7 +64,7 @@ void Runner::skip_turns() {
   if (turn == looked_at_turn_) return;
   if (turn[0] != looked_at_turn_[0] || turn[1] != looked_at_turn_[1]) photographs_.clear();
   looked_at_turn_ = turn;
-  Photograph now{.now = now_, .step = lane.step, .stretch = lane.stretch, .turn = lane.turn};
+  Photograph now{.now = now_, .step = lane.step, .stretch = lane.stretch};
   if (!photograph(now)) return;
   for (const Photograph& before : photographs_) {
     const std::int64_t periods = before.alike(now) ? alike_periods(before, now) : 0;
@@ -78,7 +79,6 @@ void Runner::skip_turns() {
 
 /// False when no turn can be skipped as things stand.
 bool Runner::photograph(Photograph& p) const {
-  p.room = std::numeric_limits<std::uint32_t>::max();
   for (std::uint32_t r = 0; r < ranks_.size(); ++r)  // most that cannot be told at once
     if (role_of(r).stretches[lane_of(r, compute_lane).stretch].turns == 1) return false;
   for (std::uint32_t r = 0; r < ranks_.size(); ++r)
@@ -95,9 +95,9 @@ bool Runner::add_rank(Photograph& p, std::uint32_t rank) const {
   const auto [low, high] = turns_of(rank);
   if (low < stretch.reach || high + stretch.reach + 2 >= stretch.turns || state.todo != 0)
     return false;
-  p.room = std::min(p.room, stretch.turns - 2 - stretch.reach - high);
+  p.turns.push_back(base.turn);
+  p.room.push_back(stretch.turns - 2 - stretch.reach - high);
   p.add(std::uint64_t{base.stretch});
-  p.add(std::uint64_t{base.turn} - p.turn);
   p.add(std::uint64_t{state.outstanding} << 16 | state.waiting);
   for (std::uint8_t l = 0; l < role_of(rank).lanes.size(); ++l)
     if (!add_lane(p, rank, l)) return false;
@@ -106,6 +106,7 @@ bool Runner::add_rank(Photograph& p, std::uint32_t rank) const {
     if (side.to <= base.clock) continue;
     p.add(side.from);
     p.add(side.to);
+    p.add(std::uint64_t{side.interference_class});
   }
   for (const Past& past : state.past) {
     if (past.ended <= base.clock) continue;
@@ -115,9 +116,9 @@ bool Runner::add_rank(Photograph& p, std::uint32_t rank) const {
   for (std::uint32_t t = low - stretch.reach; t <= high; ++t)
     for (std::uint32_t e = 0; e < stretch.events; ++e) {
       const std::uint32_t event = stretch.first_event + t * stretch.events + e;
-      const bool set = event_set(rank, event, base.step);
+      const bool set = events_.is_set(rank, event, base.step);
       p.add(std::uint64_t{set});
-      if (set) p.add(event_time(rank, event, base.step));
+      if (set) p.add(events_.time(rank, event, base.step));
     }
   p.accounts.push_back(state.account);
   p.launches_late.push_back(state.launches_late);
@@ -182,45 +183,47 @@ void Runner::add_flight(Photograph& p, std::uint32_t rank) const {
 
 /// Transfers that wait to start are those whose members are all there and that are no flow yet.
 void Runner::add_transfers(Photograph& p) const {
-  for (std::size_t c = 0; c < groups_.size(); ++c) {
-    if (groups_[c].arrived == 0) continue;
-    p.add(std::uint64_t{c} << 32 | groups_[c].transfer);
-    p.add(std::uint64_t{groups_[c].arrived});
-    p.add(groups_[c].latest);
+  for (std::uint32_t c = 0; c < meetings_.size(); ++c) {
+    const GroupState& group = meetings_.group(c);
+    if (group.arrived == 0) continue;
+    p.add(std::uint64_t{c} << 32 | group.transfer);
+    p.add(std::uint64_t{group.arrived});
+    p.add(group.latest);
   }
   for (const Fluid::Active& flow : fluid_.settled()) {
     p.add(flow.tag);
     p.add(std::bit_cast<std::uint64_t>(flow.remaining));
     p.add(flow.since);
     p.add(flow.end);
-    p.add(groups_[flow.tag].started);
+    p.add(meetings_.group(static_cast<std::uint32_t>(flow.tag)).started);
   }
 }
 
 /// Times that what happened between the two comes again before a lane runs out of turns.
 std::int64_t Runner::alike_periods(const Photograph& before, const Photograph& now) const {
-  const std::uint32_t turns = now.turn - before.turn;
+  std::uint32_t periods = ~std::uint32_t{0};
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
     const Stretch& stretch = role_of(r).stretches[lane_of(r, compute_lane).stretch];
+    const std::uint32_t turns = now.turns[r] - before.turns[r];
+    if (turns == 0) return 0;
+    periods = std::min(periods, now.room[r] / turns);
     if (stretch.epochs > 0 || now.hosts[r] == before.hosts[r]) continue;
     if (now.launches_late[r] != before.launches_late[r]) return 0;
     if (turns * stretch.host > now.now - before.now) return 0;
   }
-  return now.room / turns;
+  return periods;
 }
 
 void Runner::skip(const Photograph& before, const Photograph& now, std::int64_t periods) {
-  const auto turns = static_cast<std::uint32_t>(periods) * (now.turn - before.turn);
   const Duration time = periods * (now.now - before.now);
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+    const auto turns = static_cast<std::uint32_t>(periods) * (now.turns[r] - before.turns[r]);
+    counters_.skipped += turns;
     skip_events(r, turns, time);
     skip_rank(r, turns, time);
     ranks_[r].account.repeat_since(before.accounts[r], periods);
   }
-  for (GroupState& group : groups_) {
-    group.latest += time;
-    group.started += time;
-  }
+  meetings_.shift(time);
   fluid_.shift(time);
   queue_.shift(time);
   now_ += time;
@@ -230,7 +233,6 @@ void Runner::skip(const Photograph& before, const Photograph& now, std::int64_t 
   for (const auto counter : {&RunResult::works, &RunResult::joins, &RunResult::transfers,
                              &RunResult::walked, &RunResult::flows})
     repeat(counter);
-  counters_.skipped += turns * static_cast<std::int64_t>(ranks_.size());
 }
 
 /// Events and epochs that lanes may still ask for: those of the turns in which lanes are, and
@@ -241,12 +243,8 @@ void Runner::skip_events(std::uint32_t rank, std::uint32_t turns, Duration time)
   const Stretch& stretch = role.stretches[base.stretch];
   const auto [low, high] = turns_of(rank);
   const std::uint32_t first = stretch.first_event + (low - stretch.reach) * stretch.events;
-  for (std::uint32_t e = stretch.first_event + (high + 1) * stretch.events; e-- > first;) {
-    const std::size_t from = event_index(rank, e, base.step);
-    const std::size_t to = event_index(rank, e + turns * stretch.events, base.step);
-    event_times_[to] = event_times_[from] + time;
-    event_steps_[to] = event_steps_[from];
-  }
+  for (std::uint32_t e = stretch.first_event + (high + 1) * stretch.events; e-- > first;)
+    events_.repeat(rank, e, e + turns * stretch.events, base.step, time);
   if (stretch.epochs == 0) return;
   Time* starts = &epoch_starts_[first_epoch_[rank] + (base.step & 1U) * role.num_epochs];
   RankState& state = ranks_[rank];
@@ -276,7 +274,8 @@ void Runner::skip_rank(std::uint32_t rank, std::uint32_t turns, Duration time) {
   state.flight.begin += time;
   state.flight.at += time;
   state.flight.host += stretch.epochs > 0 ? time : turns * stretch.host;
-  for (SideWork& side : state.side) side = {side.from + time, side.to + time};
+  for (SideWork& side : state.side)
+    side = {side.from + time, side.to + time, side.interference_class};
   for (Past& past : state.past) {
     past.arrived += time;
     past.started += time;

@@ -1,6 +1,7 @@
 #include "workloads/plan/pipeline.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "engine/check.hpp"
 
@@ -52,15 +53,17 @@ std::vector<Turn> turns_of_stage(const PipelineShape& p, std::int64_t stage) {
   return turns;
 }
 
-AlikeTurns alike_turns(const std::vector<Turn>& turns, const PipelineShape& p, std::size_t first) {
+namespace {
+
+/// The period of these in which turns from `first` on are `same` longest.
+template <class Same>
+AlikeTurns longest(const std::vector<Turn>& turns, std::initializer_list<std::size_t> periods,
+                   std::size_t first, Same&& same) {
   AlikeTurns best;
-  const auto round = static_cast<std::size_t>(group_of(p) * p.chunks);
-  std::vector<std::size_t> periods{1, 2};  // of GPipe's passes, of 1F1B
-  if (p.chunks > 1) periods = {round, 2 * round};
   for (const std::size_t period : periods) {
     std::size_t end = first;  // turns before it are like those a period later
     while (end + period < turns.size() && turns[end].pass == turns[end + period].pass &&
-           turns[end].chunk == turns[end + period].chunk)
+           same(turns[end], turns[end + period]))
       ++end;
     // A writer looks a turn or two ahead, and does other things in a chunk's last backward, which
     // is among the last period: that and two turns more are left out.
@@ -70,13 +73,41 @@ AlikeTurns alike_turns(const std::vector<Turn>& turns, const PipelineShape& p, s
   return best;
 }
 
+}  // namespace
+
+AlikeTurns alike_turns(const std::vector<Turn>& turns, const PipelineShape& p, std::size_t first) {
+  const auto same_chunk = [](const Turn& a, const Turn& b) { return a.chunk == b.chunk; };
+  if (p.chunks == 1) return longest(turns, {1, 2}, first, same_chunk);  // GPipe's passes, 1F1B
+  const auto round = static_cast<std::size_t>(group_of(p) * p.chunks);
+  return longest(turns, {round, 2 * round}, first, same_chunk);
+}
+
+AlikeTurns alike_turns_of(const std::vector<bool>& chunks, const std::vector<Turn>& turns,
+                          const PipelineShape& p, std::size_t first) {
+  const auto plain = [&](const Turn& turn) {
+    return chunks[static_cast<std::size_t>(turn.chunk)] && turn.micro_batch > 0 &&
+           turn.micro_batch + 1 < p.micro_batches;
+  };
+  return longest(turns, {1, 2}, first,
+                 [&](const Turn& a, const Turn& b) { return plain(a) && plain(b); });
+}
+
+/// Most are held after a forward. Once forwards and backwards alternate, every round takes as much
+/// away as it brings: the first shows all.
 std::int64_t peak_in_flight(const PipelineShape& p, std::int64_t stage,
                             const std::vector<std::int64_t>& weight_of_chunk) {
+  const std::int64_t all = p.micro_batches * p.chunks;
+  if (p.schedule == Schedule::gpipe) return all * weight_of_chunk.at(0);
+  const auto weight_of = [&](Pass pass, std::int64_t k) {
+    return weight_of_chunk.at(static_cast<std::size_t>(turn_of(p, pass, k).chunk));
+  };
+  const std::int64_t warm_up = warm_up_of(p, stage);
+  const std::int64_t round = p.chunks == 1 ? 1 : group_of(p) * p.chunks;
   std::int64_t alive = 0, peak = 0;
-  for (const Turn& turn : turns_of_stage(p, stage)) {
-    const std::int64_t weight = weight_of_chunk.at(static_cast<std::size_t>(turn.chunk));
-    alive += turn.pass == Pass::forward ? weight : -weight;
+  for (std::int64_t k = 0; k < std::min(all, warm_up + round); ++k) {
+    alive += weight_of(Pass::forward, k);
     peak = std::max(peak, alive);
+    if (k >= warm_up) alive -= weight_of(Pass::backward, k - warm_up);
   }
   return peak;
 }

@@ -44,6 +44,11 @@ struct AlikeTurns {
 /// The alike turns from `first` on, those that cover most; none: no blocks.
 AlikeTurns alike_turns(const std::vector<Turn>& turns, const PipelineShape&, std::size_t first);
 
+/// The same where those chunks are alike, so that turns may differ in the chunk as well: from one
+/// to the next or to that after. No chunk's first or last micro-batch is among them.
+AlikeTurns alike_turns_of(const std::vector<bool>& chunks, const std::vector<Turn>& turns,
+                          const PipelineShape&, std::size_t first);
+
 /// Most of `weight_of_chunk` that forwards have brought and no backward has taken away: what a
 /// stage holds at once. With weight 1 and one chunk: m for GPipe, min(p-r, m) for 1F1B; interleaved
 /// min(2(p-1-r) + (v-1)p + 1, mv) chunks.

@@ -66,6 +66,7 @@ class StageWriter {
     return exchange_.first_part(turn) || exchange_.last_part(turn);
   }
   void write_turn(std::size_t turn);
+  AlikeTurns alike_from(std::size_t turn) const;
   std::size_t write_alike(std::size_t turn, const AlikeTurns& alike);
   bool same_calls(std::uint32_t first, std::uint32_t middle, std::uint32_t events) const;
   void visit(WriterState& state, std::size_t next, std::size_t ahead);
@@ -263,6 +264,27 @@ bool StageWriter::any_first_backward(std::size_t first, std::size_t end) const {
                      });
 }
 
+/// The alike turns from `turn` on. Of a stage between the others all chunks are alike, where none
+/// has data-parallel calls of its own: one micro-batch is as the next. The first and the last stage
+/// have a chunk unlike the others, and repeat in rounds over all; where a step has too few rounds,
+/// the other chunks' micro-batches.
+AlikeTurns StageWriter::alike_from(std::size_t turn) const {
+  const std::vector<Turn>& turns = exchange_.turns();
+  const PipelineShape shape{in_.plan.schedule, in_.plan.pipeline, in_.batch.micro_batches,
+                            in_.plan.virtual_stages};
+  const auto& layers = parameters_.chunk_layers;
+  const bool chunks_alike = layers.size() > 1 && std::holds_alternative<GradientBuckets>(data_) &&
+                            std::ranges::count(layers, layers[0]) == std::ssize(layers);
+  if (!chunks_alike) return alike_turns(turns, shape, turn);
+  const bool between = !first_stage() && !last_stage();
+  const AlikeTurns rounds = between ? AlikeTurns{} : alike_turns(turns, shape, turn);
+  if (rounds.blocks > 2) return rounds;
+  std::vector<bool> inner(layers.size(), true);
+  inner.front() = !first_stage();
+  inner.back() = inner.back() && !last_stage();
+  return alike_turns_of(inner, turns, shape, turn);
+}
+
 /// Writes alike turns until a block of them equals the one before in its calls and in what the
 /// writer remembers: all others are its repeats, as what follows depends on nothing else. Returns
 /// the next turn.
@@ -309,10 +331,8 @@ void StageWriter::count_turns(std::size_t first, std::size_t turns) {
 
 engine::Program StageWriter::write(bool repeating) {
   calls_.host_work(step_call);
-  const PipelineShape shape{in_.plan.schedule, in_.plan.pipeline, in_.batch.micro_batches,
-                            in_.plan.virtual_stages};
   for (std::size_t turn = 0; turn < exchange_.turns().size();) {
-    const AlikeTurns alike = repeating ? alike_turns(exchange_.turns(), shape, turn) : AlikeTurns{};
+    const AlikeTurns alike = repeating ? alike_from(turn) : AlikeTurns{};
     if (alike.blocks > 2)
       turn = write_alike(turn, alike);
     else

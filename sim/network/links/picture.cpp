@@ -36,6 +36,11 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 }
 constexpr std::uint64_t seed = 1469598103934665603U;
 
+// Of a link's capacity. A transfer that never takes as much leaves the others what they had, and is
+// as fast as its time says: the world's sum of a norm is latency alone, but the ends of its tree
+// would make ranks differ that are alike in all else.
+constexpr double negligible = 1e-6;
+
 /// Bytes of the load's byte that a link carries while a transfer moves one at its fastest.
 double carried_by(BytesPerSecond capacity, double fastest) {
   return capacity.value / fastest * (1 - 1e-9);
@@ -109,23 +114,27 @@ void LinkPicture::put_on(engine::System& system, const std::vector<double>& fast
     const std::span<Use> uses(weighted.data() + of.first_use, of.num_uses);
     double demand = 0.0;
     std::uint64_t hash = seed;
-    for (Use& use : uses) {
+    std::size_t kept = 0;
+    for (Use use : uses) {
       use.weight = of.uplink
                        ? use.weight * carried[use.communicator]
                        : std::min(use.weight, carried_by(of.capacity, fastest[use.communicator]));
-      demand += use.weight * fastest[use.communicator];
+      const double most = use.weight * fastest[use.communicator];
+      if (most < negligible * of.capacity.value) continue;
+      demand += most;
+      uses[kept++] = use;
       hash = mix(mix(hash, use.communicator), std::bit_cast<std::uint64_t>(use.weight));
     }
     if (demand <= of.capacity.value) continue;
     const auto next = static_cast<std::uint32_t>(system.link_capacity.size());
-    const std::uint32_t id = alike.find_or_add(hash, uses, next);
+    const std::uint32_t id = alike.find_or_add(hash, uses.first(kept), next);
     if (id != next) {
       system.link_capacity[id] = std::min(system.link_capacity[id], of.capacity);
       continue;
     }
     system.link_capacity.push_back(of.capacity);
     system.link_owner.push_back(of.owner);
-    for (const Use& use : uses)
+    for (const Use& use : uses.first(kept))
       system.communicators[use.communicator].loads.push_back({id, use.weight});
   }
 }

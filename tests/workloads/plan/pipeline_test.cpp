@@ -145,6 +145,25 @@ TEST_CASE("interleaving holds p + (p-1)/v stages of activations, 1 + (p-1)/(pv) 
     }
 }
 
+TEST_CASE("most in flight is the most that any turn leaves, also where chunks weigh differently") {
+  for (const std::int64_t p : {2, 3, 4, 7})
+    for (const std::int64_t m : {1, 2, 4, 6, 12, 28})
+      for (const std::int64_t v : {1, 2, 5}) {
+        if (v > 1 && m > p && m % (m / p) != 0) continue;
+        const std::vector<std::int64_t> weights{3, 7, 1, 0, 5};
+        for (std::int64_t r = 0; r < p; ++r) {
+          std::int64_t alive = 0, peak = 0;
+          for (const Turn& turn : turns_of_stage(one_f_one_b(p, m, v), r)) {
+            const std::int64_t w = weights[static_cast<std::size_t>(turn.chunk)];
+            alive += turn.pass == Pass::forward ? w : -w;
+            peak = std::max(peak, alive);
+          }
+          INFO(p << " stages, " << m << " micro-batches, " << v << " chunks, stage " << r);
+          CHECK(peak_in_flight(one_f_one_b(p, m, v), r, weights) == peak);
+        }
+      }
+}
+
 TEST_CASE("every micro-batch passes every chunk once each way, and no stage waits for ever") {
   for (const std::int64_t p : {2, 3, 4})
     for (const std::int64_t m : {1, 2, 3, 4, 6, 8, 12})

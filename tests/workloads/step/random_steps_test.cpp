@@ -158,6 +158,23 @@ TEST_CASE("two steps in a row do not tangle: the second starts where the first e
   }
 }
 
+namespace {
+
+/// The same step, call by call; returns its programs with repeats.
+std::vector<engine::Program> check_repeats(const RandomStep& made) {
+  const StepProgram whole = made.make();
+  const StepProgram repeating =
+      make_repeating_program(made.shape, made.plan, made.batch, made.precision, made.software);
+  REQUIRE(repeating.kernels == whole.kernels);
+  REQUIRE(repeating.collectives == whole.collectives);
+  REQUIRE(repeating.roles.size() == whole.roles.size());
+  for (std::size_t role = 0; role < whole.roles.size(); ++role)
+    REQUIRE(engine::unrolled(repeating.roles[role]) == whole.roles[role]);
+  return repeating.roles;
+}
+
+}  // namespace
+
 TEST_CASE("a step with repeats is the same step, call by call") {
   std::size_t repeats = 0;
   for (unsigned seed = 0; seed < 400; ++seed) {
@@ -166,16 +183,25 @@ TEST_CASE("a step with repeats is the same step, call by call") {
     made.batch.micro_batches *= 1 + seed % 8;
     check(made.shape, made.plan, made.batch, "random");
     INFO("seed " << seed);
-    const StepProgram whole = made.make();
-    const StepProgram repeating =
-        make_repeating_program(made.shape, made.plan, made.batch, made.precision, made.software);
-    REQUIRE(repeating.kernels == whole.kernels);
-    REQUIRE(repeating.collectives == whole.collectives);
-    REQUIRE(repeating.roles.size() == whole.roles.size());
-    for (std::size_t role = 0; role < whole.roles.size(); ++role) {
-      REQUIRE(engine::unrolled(repeating.roles[role]) == whole.roles[role]);
-      repeats += repeating.roles[role].repeats.size();
-    }
+    for (const engine::Program& role : check_repeats(made)) repeats += role.repeats.size();
   }
   CHECK(repeats > 200);
+}
+
+TEST_CASE("a stage between the others repeats micro-batches, of whichever chunk they are") {
+  std::size_t across_chunks = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    RandomStep made(random);
+    made.plan.pipeline = 3 + seed % 2;
+    made.plan.shard_degree = 0;
+    made.interleave(2 + seed % 3, 3 + seed % 5);
+    made.plan.stage_layers.clear();
+    made.shape.layers *= 1 + seed % 2;
+    INFO("seed " << seed);
+    for (const engine::Program& role : check_repeats(made))
+      for (const engine::Repeat& repeat : role.repeats)
+        across_chunks += static_cast<std::int64_t>(repeat.count) > made.batch.micro_batches ? 1 : 0;
+  }
+  CHECK(across_chunks > 20);
 }

@@ -1,0 +1,156 @@
+#include "sim/run/step_transfers.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace stepcast::sim {
+namespace {
+
+using engine::Traffic;
+using workloads::GroupKind;
+
+constexpr std::uint8_t data_class = 0, tensor_class = 1, pipeline_class = 2;
+
+Traffic traffic_of(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::tensor:
+    case GroupKind::context:
+    case GroupKind::context_ring:
+      return Traffic::tensor;  // inside a layer
+    case GroupKind::pipeline_forward:
+    case GroupKind::pipeline_backward:
+      return Traffic::pipeline;
+    case GroupKind::data:
+    case GroupKind::shard:
+    case GroupKind::replica:
+    case GroupKind::world:
+    case GroupKind::embedding:
+      return Traffic::data;
+  }
+  throw BrokenPromise("unknown group kind");
+}
+
+std::uint8_t class_of(Traffic traffic) {
+  switch (traffic) {
+    case Traffic::tensor:
+      return tensor_class;
+    case Traffic::pipeline:
+      return pipeline_class;
+    case Traffic::data:
+      return data_class;
+  }
+  throw BrokenPromise("unknown traffic");
+}
+
+/// Times that a collective is joined, in the role that does so most often.
+double most_joins(const std::vector<RoleCalls>& calls, std::size_t collective) {
+  double most = 0.0;
+  for (const RoleCalls& role : calls) most = std::max(most, role.joins[collective]);
+  return most;
+}
+
+}  // namespace
+
+std::vector<RoleCalls> calls_of(const workloads::StepProgram& program) {
+  std::vector<RoleCalls> out;
+  for (const engine::Program& role : program.roles) {
+    RoleCalls& calls = out.emplace_back();
+    calls.works.resize(program.kernels.size());
+    calls.joins.resize(program.collectives.size());
+    engine::each_call(role, [&](const engine::Instruction& i, std::int64_t times) {
+      if (i.op == engine::Op::work) calls.works[i.arg] += static_cast<double>(times);
+      if (i.op == engine::Op::join) calls.joins[i.arg] += static_cast<double>(times);
+    });
+  }
+  return out;
+}
+
+StepTransfers::StepTransfers(const workloads::StepProgram& program, const Layout& layout,
+                             const NetworkModel& network)
+    : program_(program), layout_(layout) {
+  transfers_.resize(index(program_.collectives.size(), 0));
+  times_.resize(transfers_.size());
+  for (std::size_t c = 0; c < program_.collectives.size(); ++c) {
+    const workloads::Collective& collective = program_.collectives[c];
+    const Traffic traffic = traffic_of(collective.group);
+    for (const std::uint32_t p : layout_.patterns_of(collective.group)) {
+      const CollectiveTime time =
+          network.time_of(collective.kind, collective.bytes, collective.dtype, layout_.shapes()[p]);
+      // A group of one, or nothing to move: over at once.
+      const double alone = std::max(seconds(time.duration), 1e-12);
+      const auto bytes = static_cast<double>(collective.bytes.value);
+      const std::uint8_t interference =
+          time.algorithm == Algorithm::copy_engine ? copy_engine_class(traffic) : class_of(traffic);
+      transfers_[index(c, p)] = {bytes, BytesPerSecond(bytes / alone), traffic, interference};
+      times_[index(c, p)] = time;
+      auto& [ctas, memory] = classes_[interference];
+      ctas = std::max(ctas, time.ctas);
+      memory = std::max(memory, time.memory_traffic);
+    }
+  }
+}
+
+/// Copy engines hold no SM, so their collectives need a class without kernels of NCCL: one that
+/// this plan leaves unused. Where it uses all three, they are taken for kernels.
+std::uint8_t StepTransfers::copy_engine_class(Traffic traffic) const {
+  std::array<bool, engine::num_classes> taken{};
+  for (const workloads::Collective& collective : program_.collectives)
+    taken[class_of(traffic_of(collective.group))] = true;
+  for (const std::uint8_t c : {data_class, tensor_class, pipeline_class})
+    if (!taken[c]) return c;
+  return class_of(traffic);
+}
+
+/// Transfers count the bytes of one flow, of which `unit` move per byte of the collective. Links
+/// are shared fairly by flows: a ring over eight rails and a message on one of them each get half
+/// of that NIC, although only an eighth of the ring's bytes cross it. A communicator has one set
+/// of loads: that of the kind and algorithm by which it moves most bytes.
+Movement StepTransfers::count_by_flow(GroupKind kind, std::uint32_t pattern,
+                                      const std::vector<RoleCalls>& calls) {
+  std::map<std::pair<workloads::CollectiveKind, Algorithm>, double> bytes;  // moved in a step
+  for (std::size_t c = 0; c < program_.collectives.size(); ++c) {
+    const workloads::Collective& collective = program_.collectives[c];
+    if (collective.group != kind) continue;
+    const Algorithm algorithm = times_[index(c, pattern)].algorithm;
+    const double unit = layout_.unit_of({kind, pattern, collective.kind, algorithm});
+    engine::Transfer& transfer = transfers_[index(c, pattern)];
+    transfer.bytes *= unit;
+    transfer.cap = transfer.cap * unit;
+    bytes[{collective.kind, algorithm}] += transfer.bytes * most_joins(calls, c);
+  }
+  const auto heaviest = std::ranges::max_element(bytes, {}, [](const auto& b) { return b.second; });
+  return {kind, pattern, heaviest->first.first, heaviest->first.second};
+}
+
+/// The fastest a communicator's transfers ever drain, by kind and pattern.
+double StepTransfers::fastest(GroupKind kind, std::uint32_t pattern) const {
+  double cap = 0.0;
+  for (std::size_t c = 0; c < program_.collectives.size(); ++c)
+    if (program_.collectives[c].group == kind)
+      cap = std::max(cap, transfers_[index(c, pattern)].cap.value);
+  return cap;
+}
+
+void StepTransfers::put_on(engine::System& s, const std::vector<RoleCalls>& calls) {
+  std::vector<Movement> movements;
+  std::map<std::pair<GroupKind, std::uint32_t>, double> fastest_of;
+  for (int k = 0; k < workloads::num_group_kinds; ++k) {
+    const auto kind = static_cast<GroupKind>(k);
+    for (const std::uint32_t pattern : layout_.patterns_of(kind)) {
+      movements.push_back(count_by_flow(kind, pattern, calls));
+      fastest_of[{kind, pattern}] = fastest(kind, pattern);
+    }
+  }
+  s.transfers = transfers_;
+  std::vector<double> fastest;
+  for (std::size_t c = 0; c < s.communicators.size(); ++c)
+    fastest.push_back(fastest_of.at({layout_.kind_of(c), s.communicators[c].pattern}));
+  layout_.picture_of(movements)->put_on(s, fastest);
+}
+
+const CollectiveTime& StepTransfers::time_of(std::size_t collective) const {
+  const GroupKind group = program_.collectives[collective].group;
+  return times_[index(collective, layout_.patterns_of(group).front())];
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,57 @@
+// The collectives of a step on a layout: how long each takes, which links it loads, how much of a
+// GPU it holds meanwhile.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "engine/system.hpp"
+#include "sim/network/model.hpp"
+#include "sim/run/layout.hpp"
+#include "workloads/step/step_program.hpp"
+
+namespace stepcast::sim {
+
+/// Times that a rank of one role runs each kernel and joins each collective in a step.
+struct RoleCalls {
+  std::vector<double> works, joins;
+};
+std::vector<RoleCalls> calls_of(const workloads::StepProgram& program);
+
+/// The most that collectives of one class, or copies beside them, hold of a GPU.
+struct ClassLoad {
+  std::int64_t ctas = 0;
+  BytesPerSecond memory{};
+};
+using ClassLoads = std::array<ClassLoad, engine::num_classes>;
+
+/// Collectives of a step by kind, bytes and pattern of the group; what is borrowed outlives it.
+class StepTransfers {
+ public:
+  StepTransfers(const workloads::StepProgram& program, const Layout& layout,
+                const NetworkModel& network);
+
+  /// Puts transfers, links and the communicators' loads on the system of the layout's groups; once.
+  void put_on(engine::System& system, const std::vector<RoleCalls>& calls);
+  /// Of the first pattern of its group.
+  const CollectiveTime& time_of(std::size_t collective) const;
+  const ClassLoads& class_loads() const { return classes_; }
+
+ private:
+  std::uint8_t copy_engine_class(engine::Traffic traffic) const;
+  Movement count_by_flow(workloads::GroupKind kind, std::uint32_t pattern,
+                         const std::vector<RoleCalls>& calls);
+  double fastest(workloads::GroupKind kind, std::uint32_t pattern) const;
+  std::size_t index(std::size_t collective, std::uint32_t pattern) const {
+    return collective * layout_.groups().num_patterns + pattern;
+  }
+
+  const workloads::StepProgram& program_;
+  const Layout& layout_;
+  std::vector<engine::Transfer> transfers_;  // by index()
+  std::vector<CollectiveTime> times_;
+  ClassLoads classes_{};
+};
+
+}  // namespace stepcast::sim
