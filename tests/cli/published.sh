@@ -26,7 +26,7 @@ done
 python3 - <<'EOF' || fail "the JSON is not as documented"
 import json
 report = json.load(open("report.json"))
-assert set(report) == {"summary", "sources", "rows"}
+assert set(report) == {"summary", "sources", "by_degree", "rows"}
 keys = {"id", "measured_step_time_s", "predicted_step_time_s", "error", "memory_gib_per_gpu", "refused"}
 predicted = 0
 for row in report["rows"]:
@@ -40,6 +40,11 @@ for row in report["rows"]:
 assert predicted > 8 and report["summary"]["predicted"] > 8
 assert 0 < report["summary"]["mean_source_median"] < 1
 EOF
+
+"$programs/stepcast-validate" published rows.csv --quiet --by-degree | grep -q '^by degree' ||
+  fail "no errors by degree"
+"$programs/stepcast-validate" published sweep --quiet --only ULTR-OOM-00 >oom
+grep -q 'rows that ran out of memory are predicted not to fit' oom || fail "who ran out is not told"
 
 "$programs/stepcast-validate" published rows.csv --show JAXT-0011 >row.toml
 "$programs/stepcast" run row.toml --ignore-memory >/dev/null || fail "the scenario of a row does not run"
