@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/processes/child_process.hpp"
-#include "calibrate/processes/line_channel.hpp"
+#include "sim/processes/child.hpp"
+#include "sim/processes/line_channel.hpp"
 
 namespace stepcast::calibrate {
 

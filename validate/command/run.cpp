@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "calibrate/host/facts.hpp"
-#include "calibrate/processes/child_process.hpp"
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/files/whole_file.hpp"
+#include "sim/processes/child.hpp"
 #include "sim/program/installation.hpp"
 #include "sim/program/today.hpp"
 #include "sim/run/session.hpp"

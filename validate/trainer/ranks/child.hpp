@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/processes/line_channel.hpp"
+#include "sim/processes/line_channel.hpp"
 
 namespace stepcast::validate {
 

@@ -19,8 +19,8 @@
 #include <thread>
 #include <utility>
 
-#include "calibrate/processes/line_channel.hpp"
 #include "engine/check.hpp"
+#include "sim/processes/line_channel.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/program/interrupt.hpp"
 #include "validate/trainer/ranks/child.hpp"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/processes/line_channel.hpp"
 #include "engine/units.hpp"
+#include "sim/processes/line_channel.hpp"
 
 namespace stepcast::validate {
 

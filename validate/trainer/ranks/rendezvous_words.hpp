@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "calibrate/processes/line_channel.hpp"
+#include "sim/processes/line_channel.hpp"
 #include "validate/trainer/ranks/rendezvous.hpp"
 
 namespace stepcast::validate {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "calibrate/processes/line_channel.hpp"
 #include "engine/units.hpp"
+#include "sim/processes/line_channel.hpp"
 #include "validate/trainer/ranks/communicator.hpp"
 
 namespace stepcast::validate {

@@ -1,4 +1,4 @@
-#include "calibrate/processes/line_channel.hpp"
+#include "sim/processes/line_channel.hpp"
 
 #include <fcntl.h>
 #include <netdb.h>

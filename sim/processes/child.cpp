@@ -1,4 +1,4 @@
-#include "calibrate/processes/child_process.hpp"
+#include "sim/processes/child.hpp"
 
 #include <signal.h>
 #include <spawn.h>
