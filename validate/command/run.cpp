@@ -13,7 +13,6 @@
 #include "engine/units_text.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/files/whole_file.hpp"
-#include "sim/processes/child.hpp"
 #include "sim/program/installation.hpp"
 #include "sim/program/today.hpp"
 #include "sim/run/session.hpp"

@@ -40,9 +40,8 @@ int run_program(const std::string& program, const std::vector<std::string>& argu
 [[noreturn]] void become_program(const std::string& program,
                                  const std::vector<std::string>& arguments);
 
-/// In a rank that was started by one of these: end with the parent, and say lines of progress.
+/// In a rank that was started by one of these, which is to end with its parent.
 bool started_by_launcher();
-void end_with_parent();
 /// A line for the launcher, which takes it as a sign of life.
 void say_progress(const std::string& line);
 
