@@ -9,7 +9,6 @@ namespace stepcast::calibrate {
 namespace {
 
 using workloads::CollectiveKind;
-using workloads::GroupKind;
 
 /// Each rank's part is whole fp32 numbers.
 std::int64_t divisible(CollectiveKind kind, std::int64_t bytes, std::int64_t ranks) {
@@ -20,30 +19,6 @@ std::int64_t divisible(CollectiveKind kind, std::int64_t bytes, std::int64_t ran
 }
 
 }  // namespace
-
-std::int64_t group_size(const workloads::ParallelPlan& plan, GroupKind kind) {
-  switch (kind) {
-    case GroupKind::tensor:
-      return plan.tensor;
-    case GroupKind::data:
-      return plan.copies();
-    case GroupKind::shard:
-      return plan.shards();
-    case GroupKind::replica:
-      return plan.shard_replicas();
-    case GroupKind::context:
-      return plan.context;
-    case GroupKind::world:
-      return plan.ranks();
-    case GroupKind::pipeline_forward:
-    case GroupKind::pipeline_backward:
-    case GroupKind::embedding:
-    case GroupKind::context_ring:
-      return 2;
-  }
-  expects(false, "a known group");
-  return 0;
-}
 
 std::vector<CollectiveTask> CollectiveSizes::tasks(std::int64_t ranks) const {
   std::vector<CollectiveTask> out;

@@ -104,11 +104,11 @@ void GradientBuckets::reduce_bucket() {
     calls_.after(data_lane, compute);
     const bool scatter = in_.plan.data != DataParallel::ddp && in_.software.reduce_scatter;
     const auto kind = scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-    const bool replicas = scatter && in_.plan.shard_replicas() > 1;
-    calls_.join(data_lane, replicas ? shard_slot : data_slot,
-                table_.index_of(Collective{"bucket.reduce", kind,
-                                           replicas ? GroupKind::shard : GroupKind::data,
-                                           reduce_dtype_, Bytes(bytes)}));
+    const GroupKind group = scatter ? shard_group(in_.plan) : GroupKind::data;
+    const bool replicas = group == GroupKind::shard;
+    calls_.join(
+        data_lane, group,
+        table_.index_of(Collective{"bucket.reduce", kind, group, reduce_dtype_, Bytes(bytes)}));
     if (replicas) sum_replicas(bytes / in_.plan.shards());
     reduced_ = calls_.record(replicas ? replica_lane : data_lane);
   }
@@ -133,7 +133,7 @@ bool GradientBuckets::sums_shards() const {
 /// Several instances of the distributed optimizer: each sums its shard with the others'.
 void GradientBuckets::sum_replicas(std::int64_t bytes) {
   calls_.after(replica_lane, data_lane);
-  calls_.join(replica_lane, replica_slot,
+  calls_.join(replica_lane, GroupKind::replica,
               table_.index_of(Collective{"bucket.sum_replicas", CollectiveKind::all_reduce,
                                          GroupKind::replica, reduce_dtype_,
                                          Bytes(std::max<std::int64_t>(1, bytes))}));
@@ -174,12 +174,11 @@ bool GradientBuckets::gathers() const {
 }
 
 void GradientBuckets::gather(std::int64_t elements) {
-  const bool replicas = in_.plan.shard_replicas() > 1;
-  calls_.join(data_lane, replicas ? shard_slot : data_slot,
-              table_.index_of(
-                  Collective{"parameters.gather", CollectiveKind::all_gather,
-                             replicas ? GroupKind::shard : GroupKind::data, in_.precision.compute,
-                             Bytes(bytes_per_element(in_.precision.compute) * elements)}));
+  const GroupKind group = shard_group(in_.plan);
+  calls_.join(data_lane, group,
+              table_.index_of(Collective{
+                  "parameters.gather", CollectiveKind::all_gather, group, in_.precision.compute,
+                  Bytes(bytes_per_element(in_.precision.compute) * elements)}));
 }
 
 /// Bytes of a bucket of gradients, and its elements.

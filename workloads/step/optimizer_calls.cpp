@@ -112,7 +112,7 @@ class Tail {
   }
   void world_all_reduce(const char* name) {
     if (in_.plan.ranks() == 1) return;
-    calls_.join(compute, world_slot,
+    calls_.join(compute, GroupKind::world,
                 table_.index_of(Collective{name, CollectiveKind::all_reduce, GroupKind::world,
                                            Dtype::fp32, Bytes(4)}));
   }

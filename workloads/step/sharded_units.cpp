@@ -7,14 +7,6 @@ namespace {
 
 using enum KernelFamily;
 
-/// The group that shares one copy.
-GroupKind shard_group(const ParallelPlan& plan) {
-  return plan.shard_replicas() > 1 ? GroupKind::shard : GroupKind::data;
-}
-Slot shard_group_slot(const ParallelPlan& plan) {
-  return plan.shard_replicas() > 1 ? shard_slot : data_slot;
-}
-
 /// Elements of a rank's shard; the gathered buffer is padded to shard x ranks.
 std::int64_t shard_elements(std::int64_t elements, std::int64_t ranks) {
   return (elements + ranks - 1) / ranks;
@@ -162,7 +154,7 @@ void ShardedUnits::start_gather(std::size_t unit) {
   state.gathered = calls_.record(copy_lane);
   if (!k.gather) return;
   calls_.wait(data_lane, *state.gathered);
-  calls_.join(data_lane, shard_group_slot(in_.plan), *k.gather);
+  calls_.join(data_lane, shard_group(in_.plan), *k.gather);
   state.gathered = calls_.record(data_lane);
 }
 
@@ -230,11 +222,11 @@ void ShardedUnits::after_backward(std::size_t unit) {
 void ShardedUnits::reduce(std::size_t unit) {
   const Kernels& k = of(unit);
   if (k.sum_replicas && fsdp1() && summed_) calls_.wait(data_lane, *summed_);
-  if (k.reduce) calls_.join(data_lane, shard_group_slot(in_.plan), *k.reduce);
+  if (k.reduce) calls_.join(data_lane, shard_group(in_.plan), *k.reduce);
   const Lane lane = k.sum_replicas ? replica_lane : data_lane;
   if (k.sum_replicas) {
     reduced_ = calls_.after(replica_lane, data_lane);
-    calls_.join(replica_lane, replica_slot, *k.sum_replicas);
+    calls_.join(replica_lane, GroupKind::replica, *k.sum_replicas);
   }
   run(lane, k.shard_divide);
   run(lane, k.shard_cast);

@@ -139,7 +139,7 @@ void StageWriter::replay(const Piece& piece, std::size_t unit) {
         calls_.wait_ring();
         break;
       case Action::Kind::context:
-        calls_.join(compute, context_slot, action.index);
+        calls_.join(compute, GroupKind::context, action.index);
         break;
       case Action::Kind::gradient:
         data([&](auto& d) { d.gradient(unit, action.index); });
@@ -211,9 +211,9 @@ void StageWriter::sum_shared_gradients() {
     calls_.tensor_collective(fp32_all_reduce("norms.reduce", GroupKind::tensor, norms));
   }
   if (in_.shape.tied_embeddings && in_.plan.pipeline > 1 && (first_stage() || last_stage()))
-    calls_.join(compute, embedding_slot,
+    calls_.join(compute, GroupKind::embedding,
                 fp32_all_reduce("embedding.reduce", GroupKind::embedding,
-                                in_.shape.vocab / in_.plan.tensor * in_.shape.hidden));
+                                Sizes(in_).vocab * in_.shape.hidden));
 }
 
 /// After the last backward: what is left of communication, then the optimizer.

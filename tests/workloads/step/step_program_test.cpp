@@ -85,7 +85,7 @@ TEST_CASE("the norm of the gradients meets all ranks once, and the mark follows 
   const StepProgram step = step_of(llama_7b(), plan_of(DataParallel::zero2, 4, 2, 2));
   for (const engine::Program& role : step.roles) {
     const auto is_world = [](const auto& i) {
-      return i.op == Op::join && i.communicator == world_slot;
+      return i.op == Op::join && i.communicator == slot_of(GroupKind::world);
     };
     const auto& all = role.instructions;
     REQUIRE(std::count_if(all.begin(), all.end(), is_world) == 1);
