@@ -25,14 +25,12 @@ std::int64_t ActivationMemory::norms() const {
 std::int64_t ActivationMemory::attention() const {
   const bool repeats = in_.software.fusion == Fusion::eager;
   const std::int64_t kv = repeats ? sizes_.query : sizes_.kv;
-  const std::int64_t heads = in_.shape.heads / in_.plan.tensor;
-  return sizes_.element * sizes_.tokens * (2 * sizes_.query + 2 * kv) + 4 * sizes_.tokens * heads;
+  return sizes_.tokens * (sizes_.element * (2 * sizes_.query + 2 * kv) + 4 * sizes_.heads);
 }
 
 std::int64_t ActivationMemory::scores() const {
   if (!keeps_scores(in_.software.attention)) return 0;
-  const std::int64_t heads = in_.shape.heads / in_.plan.tensor;
-  const std::int64_t scores = heads * sizes_.tokens * in_.batch.sequence;
+  const std::int64_t scores = sizes_.heads * sizes_.tokens * in_.batch.sequence;
   // Llama code keeps the softmax's output in fp32 as well (attention_piece.cpp).
   const Fusion fusion = in_.software.fusion;
   const bool fp32 = in_.software.attention == AttentionKernel::unfused &&

@@ -189,7 +189,7 @@ std::int64_t fixed_bytes(const Rank& r) {
 std::int64_t attention_scratch_bytes(const StepInputs& in) {
   const Sizes sizes(in);
   const std::int64_t per_head = sizes.query == sizes.kv ? 0 : 2 * sizes.element * sizes.query;
-  return sizes.tokens * (4 * sizes.query + per_head + 4 * (in.shape.heads / in.plan.tensor));
+  return sizes.tokens * (4 * sizes.query + per_head + 4 * sizes.heads);
 }
 
 Memory memory_at(const Rank& r, Moment moment) {

@@ -7,12 +7,8 @@ namespace {
 
 using enum KernelFamily;
 
-std::int64_t q_heads(const PieceWriter& w) { return w.in().shape.heads / w.in().plan.tensor; }
-std::int64_t kv_heads(const PieceWriter& w) {
-  return kv_heads_of_rank(w.in().shape, w.in().plan.tensor);
-}
 /// Eager code expands k and v to all q heads before the kernel (Llama reference, torchtitan).
-bool repeats_kv(const PieceWriter& w) { return w.eager() && kv_heads(w) < q_heads(w); }
+bool repeats_kv(const PieceWriter& w) { return w.eager() && w.sizes().kv_heads < w.sizes().heads; }
 
 std::int64_t q_bytes(const PieceWriter& w) {
   return w.sizes().element * w.sizes().tokens * w.sizes().query;
@@ -45,7 +41,7 @@ Kernel attention_kernel(const PieceWriter& w, const std::string& name, KernelFam
 
 /// The log-sum-exp of every row of scores: 4 b a s bytes.
 std::int64_t row_statistics_bytes(const PieceWriter& w) {
-  return 4 * w.sizes().tokens * q_heads(w);
+  return 4 * w.sizes().tokens * w.sizes().heads;
 }
 
 /// One kernel: reads q, k, v, writes o and the row statistics.
@@ -70,14 +66,14 @@ void flash_backward(PieceWriter& w, const AttentionPart& part) {
   }
   kernel.bytes = Bytes(7 * q_bytes(w) + 2 * kv_read + row_statistics_bytes(w) + 4 * fp32_q);
   w.kernel(std::move(kernel));
-  if (kv_heads(w) < q_heads(w))  // per group: read one per q head, write one
+  if (w.sizes().kv_heads < w.sizes().heads)  // per group: read one per q head, write one
     for (const char* name : {"k", "v"})
       w.pass(std::string("layer.attention.core.backward.sum_") + name, reduction,
              q_bytes(w) + kv_bytes(w));
 }
 
 std::int64_t score_bytes(const PieceWriter& w) {  // S = 2 b a s^2 / t
-  return w.sizes().element * q_heads(w) * w.sizes().tokens * w.in().batch.sequence;
+  return w.sizes().element * w.sizes().heads * w.sizes().tokens * w.in().batch.sequence;
 }
 
 bool compiled(const PieceWriter& w) { return w.in().software.fusion == Fusion::compiled; }
@@ -179,8 +175,8 @@ std::int64_t key_bytes(const PieceWriter& w) { return repeats_kv(w) ? q_bytes(w)
 AttentionPart whole_attention(const PieceWriter& w) {
   const std::int64_t s = w.in().batch.sequence;
   return {.batch = w.in().batch.micro_batch,
-          .heads = q_heads(w),
-          .kv_heads = repeats_kv(w) ? q_heads(w) : kv_heads(w),
+          .heads = w.sizes().heads,
+          .kv_heads = repeats_kv(w) ? w.sizes().heads : w.sizes().kv_heads,
           .rows = s,
           .sequence = s,
           .causal = !masked(w.in().shape)};

@@ -1,6 +1,7 @@
 #include "workloads/step/framework_rules.hpp"
 
 #include "engine/check.hpp"
+#include "workloads/plan/rank_parameters.hpp"
 #include "workloads/step/step_program.hpp"
 
 namespace stepcast::workloads {
@@ -34,7 +35,7 @@ std::string runs_hint(Asked a) {
   return out;
 }
 
-std::int64_t heads_of_rank(Asked a) { return a.shape.heads / a.plan.tensor; }
+std::int64_t heads_of_rank(Asked a) { return RankWidths(a.shape, a.plan.tensor).heads; }
 
 constexpr FrameworkRule rules[] = {
     {"use_megatron_fsdp",

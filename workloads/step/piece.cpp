@@ -49,13 +49,10 @@ Batch predicted_batch(const StepInputs& in) {
 }
 
 Sizes::Sizes(const StepInputs& in)
-    : tokens(in.batch.micro_batch * in.batch.sequence / in.plan.context),
+    : RankWidths(in.shape, in.plan.tensor),
+      tokens(in.batch.micro_batch * in.batch.sequence / in.plan.context),
       local_tokens(in.plan.sequence_parallel ? tokens / in.plan.tensor : tokens),
       hidden(in.shape.hidden),
-      query(in.shape.heads / in.plan.tensor * in.shape.head_dim),
-      kv(kv_heads_of_rank(in.shape, in.plan.tensor) * in.shape.head_dim),
-      ffn(in.shape.ffn_hidden / in.plan.tensor),
-      vocab(in.shape.vocab / in.plan.tensor),
       element(bytes_per_element(in.precision.compute)) {}
 
 void PieceWriter::gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k) {

@@ -50,16 +50,12 @@ struct StepInputs {
 Batch predicted_batch(const StepInputs&);
 
 /// Sizes of one micro-batch on one rank, in elements.
-struct Sizes {
+struct Sizes : RankWidths {
   explicit Sizes(const StepInputs&);
 
   std::int64_t tokens;        // T = b s / c: of the micro-batch on a context rank
   std::int64_t local_tokens;  // T / t with sequence parallel, else T: norms, residuals
   std::int64_t hidden;        // h
-  std::int64_t query;         // q heads of this rank x head_dim
-  std::int64_t kv;            // kv heads of this rank x head_dim
-  std::int64_t ffn;           // f / t
-  std::int64_t vocab;         // V / t
   std::int64_t element;       // bytes of an activation
   std::int64_t hidden_bytes() const { return element * tokens * hidden; }  // A
   std::int64_t local_elements() const { return local_tokens * hidden; }

@@ -78,9 +78,6 @@ RankShare::RankShare(const TrainerJob& job, std::int64_t rank)
     : tokens(elements(job.batch.micro_batch * job.batch.sequence)),
       local_tokens(tokens),
       hidden(elements(job.model.hidden)),
-      query(elements(job.model.heads / job.plan.tensor * job.model.head_dim)),
-      kv(elements(job.model.kv_heads / job.plan.tensor * job.model.head_dim)),
-      ffn(elements(job.model.ffn_hidden / job.plan.tensor)),
       at(workloads::coordinates_of(job.plan, rank)),
       layers(workloads::layers_of_part(job.model.layers, job.plan, at.pipeline)),
       first_layer(0),
@@ -93,12 +90,15 @@ RankShare::RankShare(const TrainerJob& job, std::int64_t rank)
   if (sequence_parallel) local_tokens = tokens / elements(job.plan.tensor);
   for (std::int64_t stage = 0; stage < at.pipeline; ++stage)
     first_layer += workloads::layers_of_part(job.model.layers, job.plan, stage);
-  const std::int64_t columns = job.model.vocab / job.plan.tensor;
-  vocab = {at.tensor * columns, columns};
+  const workloads::RankWidths widths(job.model, job.plan.tensor);
+  query = elements(widths.query);
+  kv = elements(widths.kv);
+  ffn = elements(widths.ffn);
+  vocab = {at.tensor * widths.vocab, widths.vocab};
   attention = {.batch = job.batch.micro_batch,
                .sequence = job.batch.sequence,
-               .heads = job.model.heads / job.plan.tensor,
-               .kv_heads = job.model.kv_heads / job.plan.tensor,
+               .heads = widths.heads,
+               .kv_heads = widths.kv_heads,
                .head_dim = job.model.head_dim,
                .causal = true};
 }
