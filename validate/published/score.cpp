@@ -88,6 +88,17 @@ Ranking ranking_of(const Results& rows) {
   return out;
 }
 
+/// Errors and ranking of a source's rows, or of all.
+template <class Score>
+void judge(Score& score, const Results& scored) {
+  score.ours = errors_of(scored, &PublishedResult::error);
+  score.baseline = errors_of(scored, &PublishedResult::baseline_error);
+  const Ranking ranking = ranking_of(scored);
+  score.rank_correlation = ranking.ours;
+  score.baseline_rank_correlation = ranking.baseline;
+  score.groups = ranking.groups;
+}
+
 SourceScore score_of_source(const std::string& key, const Results& rows) {
   SourceScore score;
   score.key = key;
@@ -100,12 +111,7 @@ SourceScore score_of_source(const std::string& key, const Results& rows) {
   }
   score.predicted = scored.size();
   if (scored.empty()) return score;
-  score.ours = errors_of(scored, &PublishedResult::error);
-  score.baseline = errors_of(scored, &PublishedResult::baseline_error);
-  const Ranking ranking = ranking_of(scored);
-  score.rank_correlation = ranking.ours;
-  score.baseline_rank_correlation = ranking.baseline;
-  score.groups = ranking.groups;
+  judge(score, scored);
   std::sort(scored.begin(), scored.end(), [](const auto* a, const auto* b) {
     return std::abs(a->error()) > std::abs(b->error());
   });
@@ -208,12 +214,7 @@ PublishedSummary summary_of(const std::vector<PublishedResult>& results) {
   add_memory(results, summary);
   add_sources(results, summary);
   if (scored.empty()) return summary;
-  summary.ours = errors_of(scored, &PublishedResult::error);
-  summary.baseline = errors_of(scored, &PublishedResult::baseline_error);
-  const Ranking ranking = ranking_of(scored);
-  summary.rank_correlation = ranking.ours;
-  summary.baseline_rank_correlation = ranking.baseline;
-  summary.groups = ranking.groups;
+  judge(summary, scored);
   return summary;
 }
 
