@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "calibrate/device/task_line.hpp"
 #include "engine/check.hpp"
 #include "sim/processes/child.hpp"
 #include "sim/program/installation.hpp"
@@ -80,7 +79,7 @@ class PreparedOverlap final : public Prepared {
  public:
   PreparedOverlap(WorkerTeam& team, const OverlapTask& task, std::uint64_t seed)
       : team_(team), collective_(team, task.collective, seed) {
-    team_.ask(fmt::format("beside {} {}", seed % (1 << 30), to_line(task.kernel)), patience_s);
+    team_.ask(fmt::format("beside {} {}", seed % (1 << 30), to_text(task.kernel)), patience_s);
     alone_ = slowest(team_.ask("alone 10", patience_s));
     expects(alone_.kernel_ps > 0 && alone_.collective_ps > 0, "kernels that take time");
   }

@@ -230,6 +230,10 @@ std::vector<sim::Scenario> scenarios_in(const std::vector<std::string>& files,
   return scenarios;
 }
 
+std::string to_text(const Job& job) {
+  return to_text(job.task) + (job.cache == Cache::hot ? ", hot" : "");
+}
+
 JobList jobs_of(const std::vector<sim::Scenario>& scenarios, const Bench& bench) {
   Collector collector(bench);
   for (const sim::Scenario& scenario : scenarios) collector.add(scenario);
