@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "sim/files/collective_words.hpp"
 
@@ -15,7 +16,7 @@ std::int64_t divisible(CollectiveKind kind, std::int64_t bytes, std::int64_t ran
   const bool parted = kind == CollectiveKind::all_gather ||
                       kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::all_to_all;
   const std::int64_t unit = 4 * (parted ? ranks : 1);
-  return std::max<std::int64_t>(1, (bytes + unit - 1) / unit) * unit;
+  return std::max<std::int64_t>(1, ceil_div(bytes, unit)) * unit;
 }
 
 }  // namespace
