@@ -54,11 +54,11 @@ class Binder {
     const workloads::Software& w = scenario_.software;
     auto& costs = out_.system.host_costs;
     costs.assign(workloads::num_host_costs, Duration{});
-    costs[workloads::kernel_call] = w.launch_kernel;
-    costs[workloads::collective_call] = w.launch_collective;
-    costs[workloads::event_call] = w.event_call;
-    costs[workloads::unit_call] = w.unit_overhead;
-    costs[workloads::step_call] = w.step_overhead;
+    costs[workloads::kernel_call] = w.host.launch_kernel;
+    costs[workloads::collective_call] = w.host.launch_collective;
+    costs[workloads::event_call] = w.host.event_call;
+    costs[workloads::unit_call] = w.host.unit_overhead;
+    costs[workloads::step_call] = w.host.step_overhead;
   }
 
   /// Times that each role runs each kernel and joins each collective.

@@ -21,7 +21,7 @@ class TrainerMemory {
         split_(in.plan.tensor > 1),
         mixed_(sizes_.element != wide),
         accumulates_(in.batch.micro_batches > 1),
-        one_lane_(in.software.collectives_hold_core),
+        one_lane_(in.software.host.collectives_hold_core),
         all_(parameters_.elements()),
         layer_(elements_of(parameters_.layer)),
         root_(elements_of(parameters_.root)),

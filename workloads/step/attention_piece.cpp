@@ -76,11 +76,12 @@ std::int64_t score_bytes(const PieceWriter& w) {  // S = 2 b a s^2 / t
   return w.sizes().element * w.sizes().heads * w.sizes().tokens * w.in().batch.sequence;
 }
 
-bool compiled(const PieceWriter& w) { return w.in().software.fusion == Fusion::compiled; }
 /// Attention out of a framework's own operators.
-bool plain(const PieceWriter& w) { return w.in().software.attention == AttentionKernel::unfused; }
+bool plain(const PieceWriter& w) {
+  return w.in().software.attention.kernel == AttentionKernel::unfused;
+}
 /// Whether scale and mask are kernels of their own.
-bool separate_softmax(const PieceWriter& w) { return plain(w) && !compiled(w); }
+bool separate_softmax(const PieceWriter& w) { return plain(w) && !w.compiled(); }
 
 /// Llama code takes the softmax in fp32 and casts its result (Hugging Face modeling_llama.py, Meta
 /// llama model.py, 2023); GPT and BERT code leaves it in 16 bits.
@@ -112,7 +113,7 @@ void softmax_forward(PieceWriter& w) {
     w.pass("layer.attention.core.scale", pointwise, 2 * s);
     w.pass("layer.attention.core.mask", pointwise, 2 * s);
   }
-  if (dropout && compiled(w)) return w.pass("layer.attention.core.softmax", softmax, 7 * s / 2);
+  if (dropout && w.compiled()) return w.pass("layer.attention.core.softmax", softmax, 7 * s / 2);
   if (softmax_in_fp32(w)) {  // reads e, writes 4 bytes an element; cast 4 + e
     w.pass("layer.attention.core.softmax", softmax, cast_bytes(w));
     w.pass("layer.attention.core.softmax.cast", pointwise, cast_bytes(w));
@@ -127,7 +128,7 @@ void softmax_forward(PieceWriter& w) {
 void softmax_backward(PieceWriter& w) {
   const std::int64_t s = score_bytes(w);
   const bool dropout = w.in().shape.dropout;
-  if (dropout && compiled(w))
+  if (dropout && w.compiled())
     return w.pass("layer.attention.core.softmax.backward", softmax, 7 * s / 2);
   if (dropout) w.pass("layer.attention.core.dropout.backward", pointwise, 5 * s / 2);
   if (softmax_in_fp32(w)) {  // cast e + 4; reads gradient and result in fp32, writes e
@@ -168,7 +169,7 @@ void unfused_backward(PieceWriter& w, const AttentionPart& part) {
 
 }  // namespace
 
-bool keeps_scores(const PieceWriter& w) { return keeps_scores(w.in().software.attention); }
+bool keeps_scores(const PieceWriter& w) { return w.in().software.attention.keeps_scores(); }
 std::int64_t query_bytes(const PieceWriter& w) { return q_bytes(w); }
 std::int64_t key_bytes(const PieceWriter& w) { return repeats_kv(w) ? q_bytes(w) : kv_bytes(w); }
 

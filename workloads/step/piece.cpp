@@ -30,7 +30,7 @@ bool StepInputs::sharded() const {
     case DataParallel::zero1:
       return false;
     case DataParallel::zero2:
-      return software.flat_parameters != FlatParameters::buckets;
+      return software.data.flat_parameters != FlatParameters::buckets;
     case DataParallel::zero3:
       return true;
   }
@@ -38,8 +38,8 @@ bool StepInputs::sharded() const {
 }
 
 Dtype StepInputs::gradient_dtype() const {
-  if (software.autocast) return Dtype::fp32;
-  return software.widened_reduction ? precision.compute : precision.gradient_reduce;
+  if (software.data.autocast) return Dtype::fp32;
+  return software.data.widened_reduction ? precision.compute : precision.gradient_reduce;
 }
 
 Batch predicted_batch(const StepInputs& in) {
@@ -71,7 +71,7 @@ void PieceWriter::accumulating_gemm(const std::string& name, std::int64_t m, std
 
 void PieceWriter::weight_gradient(const std::string& name, std::int64_t m, std::int64_t n,
                                   std::int64_t k) {
-  if (!fused() || in_.sharded() || !in_.software.accumulation_fusion) return gemm(name, m, n, k);
+  if (!fused() || in_.sharded() || !in_.software.products.accumulate) return gemm(name, m, n, k);
   Kernel kernel = gemm_kernel(name, in_.precision.compute, m, n, k);
   kernel.accumulate = true;
   kernel.bytes = Bytes(sizes_.element * (m * k + k * n) + 8 * m * n);

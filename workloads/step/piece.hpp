@@ -70,10 +70,11 @@ class PieceWriter {
 
   const StepInputs& in() const { return in_; }
   const Sizes& sizes() const { return sizes_; }
-  bool eager() const { return in_.software.fusion == Fusion::eager; }
-  bool fused() const { return in_.software.fusion == Fusion::fused; }
-  bool own() const { return in_.software.fusion == Fusion::own; }
-  bool packed() const { return in_.software.packed_projections; }
+  bool eager() const { return in_.software.eager(); }
+  bool compiled() const { return in_.software.compiled(); }
+  bool fused() const { return in_.software.fused(); }
+  bool own() const { return in_.software.own(); }
+  bool packed() const { return in_.software.products.packed; }
   bool split() const { return in_.plan.tensor > 1; }
   bool sequence_parallel() const { return split() && in_.plan.sequence_parallel; }
 

@@ -9,7 +9,7 @@ namespace {
 /// Tensor ranks send a part of the hidden tensor each and gather it after (Megatron's
 /// scatter-gather, arXiv 2104.04473); under sequence parallel it is cut anyway.
 bool scatters(const StepInputs& in) {
-  return in.software.scatter_gather_p2p && in.plan.tensor > 1 && !in.plan.sequence_parallel;
+  return in.software.pipeline.scatter_gather && in.plan.tensor > 1 && !in.plan.sequence_parallel;
 }
 
 GroupKind pair_of(Pass pass) {
@@ -78,7 +78,7 @@ void PipelineExchange::before(std::size_t turn) {
   if (!receives(turn)) return;
   if (!received_[turn]) received_[turn] = start_receive(turn);
   calls_.wait(compute, *received_[turn]);
-  if (!interleaved() && in_.software.pipeline_sync) {
+  if (!interleaved() && in_.software.pipeline.sync) {
     // Megatron synchronises after an exchange. A send is waited for only here, after the receive
     // that the neighbour may need first (its exchanges are batched: send and receive at once).
     calls_.host_wait(*received_[turn]);
@@ -92,10 +92,10 @@ void PipelineExchange::before(std::size_t turn) {
 }
 
 void PipelineExchange::after(std::size_t turn) {
-  if (interleaved() && !in_.software.interleaved_overlap) return exchange(turn);
+  if (interleaved() && !in_.software.pipeline.interleaved_overlap) return exchange(turn);
   if (sends(turn)) {
     const Lane lane = start_send(turn);
-    if (!interleaved() && in_.software.pipeline_sync) sent_ = calls_.record(lane);
+    if (!interleaved() && in_.software.pipeline.sync) sent_ = calls_.record(lane);
   }
   if (interleaved()) receive_for_next(turn);
 }

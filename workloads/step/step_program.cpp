@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "engine/arithmetic.hpp"
 #include "workloads/step/calls.hpp"
 #include "workloads/step/ends_piece.hpp"
 #include "workloads/step/gradient_buckets.hpp"
@@ -91,8 +92,8 @@ StageWriter::StageWriter(const StepInputs& in, KernelTable& table, std::int64_t 
     : in_(in),
       table_(table),
       stage_(stage),
-      parameters_(stage_parameters(in.shape, in.plan, in.software.packed_projections, stage)),
-      calls_(in.software.tensor_overlap && in.plan.tensor > 1),
+      parameters_(stage_parameters(in.shape, in.plan, in.software.products.packed, stage)),
+      calls_(in.software.tensor.overlap && in.plan.tensor > 1),
       data_(make_data_calls(table)),
       exchange_(in_, table, calls_, stage),
       backwards_of_chunk_(parameters_.chunk_layers.size(), 0) {
@@ -203,7 +204,7 @@ void StageWriter::sum_shared_gradients() {
   const std::int64_t shards = in_.sharded() ? in_.plan.shards() : 1;
   const auto fp32_all_reduce = [&](const char* name, GroupKind group, std::int64_t elements) {
     return table_.index_of(Collective{name, CollectiveKind::all_reduce, group, Dtype::fp32,
-                                      Bytes(4 * ((elements + shards - 1) / shards))});
+                                      Bytes(4 * ceil_div(elements, shards))});
   };
   if (in_.plan.tensor > 1 && in_.plan.sequence_parallel) {
     const std::int64_t norms = parameters_.layers * replicated_elements_of(parameters_.layer) +
@@ -221,7 +222,7 @@ void StageWriter::tail() {
   sum_shared_gradients();
   write_optimizer(in_, table_, calls_, parameters_);
   data([](auto& d) { d.after_optimizer(); });
-  if (in_.software.step_sync && in_.software.fusion != Fusion::fused)
+  if (in_.software.host.step_sync && !in_.software.fused())
     calls_.host_wait(calls_.record(compute));  // loss.item()
 }
 
@@ -320,7 +321,7 @@ engine::Program StageWriter::write(bool repeating) {
   }
   tail();
   engine::Program program = calls_.take();
-  if (in_.software.collectives_hold_core) keep_on_one_lane(program);
+  if (in_.software.host.collectives_hold_core) keep_on_one_lane(program);
   program.num_lanes = lanes_of(program);
   return program;
 }

@@ -44,10 +44,11 @@ void check_software(const TrainerJob& job, const std::string& where) {
   const workloads::Software& s = job.software;
   refuse(job.plan.recompute_every != 1, where, "recomputes every layer or none",
          "leave recompute_every out");
-  refuse(s.fusion != workloads::Fusion::own || s.packed_projections || !s.recompute_stops ||
-             s.flat_parameters != workloads::FlatParameters::fsdp2 || s.reduce_copy_compute ||
-             s.optimizer != workloads::OptimizerKernel::fused || s.tensor_overlap ||
-             s.pipeline_sync || s.autocast || s.gradient_overlap,
+  refuse(s.fusion != workloads::Fusion::own || s.products.packed || !s.recompute_stops ||
+             s.data.flat_parameters != workloads::FlatParameters::fsdp2 ||
+             s.data.reduce_copy_compute ||
+             s.optimizer.kernel != workloads::OptimizerKernel::fused || s.tensor.overlap ||
+             s.pipeline.sync || s.data.autocast || s.data.gradient_overlap,
          where, "does what software \"stepcast-trainer\" or \"stepcast-trainer-cuda\" says",
          "leave the values of that software");
   const workloads::Precision& p = job.precision;
