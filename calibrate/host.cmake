@@ -20,7 +20,6 @@ endif()
 # The ranks of the host's collectives; the only program of calibrate that knows MPI.
 if(STEPCAST_HAS_MPI)
   add_executable(stepcast-host-ranks host/ranks_main.cpp)
-  target_compile_options(stepcast-host-ranks PRIVATE -Wall -Wextra -Wshadow -Wconversion -Werror)
   target_include_directories(stepcast-host-ranks SYSTEM PRIVATE ${MPI_CXX_INCLUDE_DIRS})
-  target_link_libraries(stepcast-host-ranks PRIVATE ${MPI_CXX_LIBRARIES} Threads::Threads)
+  target_link_libraries(stepcast-host-ranks PRIVATE stepcast::options ${MPI_CXX_LIBRARIES} Threads::Threads)
 endif()

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/check.hpp"
+#include "engine/edit_distance.hpp"
 
 namespace stepcast {
 namespace {
@@ -67,23 +68,6 @@ constexpr Dimension dimension_of<Joules>{"energy", "12 kJ", energy_units, 5};
 
 std::string quoted(std::string_view text) { return '"' + std::string(text) + '"'; }
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-/// Number of single-letter edits between two words (Levenshtein), ignoring case.
-std::size_t edits(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t change = diagonal + (lower(a[i]) == lower(b[j]) ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({change, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 void replace(std::string& text, std::string_view from, std::string_view to) {
   if (const auto at = text.find(from); at != std::string::npos) text.replace(at, from.size(), to);
 }
@@ -105,8 +89,8 @@ std::string suggestion(std::string_view unit, const Dimension& dimension) {
   std::string_view nearest;
   std::size_t fewest = 3;  // two edits and one; beyond is another word
   for (const Unit& u : dimension.units) {
-    // edits() ignores case, so the exact spelling has to win by one.
-    const std::size_t distance = u.symbol == ours ? 0 : 1 + edits(ours, u.symbol);
+    // edit_distance() ignores case, so the exact spelling has to win by one.
+    const std::size_t distance = u.symbol == ours ? 0 : 1 + edit_distance(ours, u.symbol);
     if (distance <= fewest && (nearest.empty() || distance < fewest)) {
       fewest = distance;
       nearest = u.symbol;

@@ -1,6 +1,7 @@
 #include "topology/cluster.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -46,31 +47,20 @@ void reserve(ClusterParts& parts) {
   parts.links.reserve(nodes * parts.node_layout.links.size() + fabric_links);
 }
 
-std::string kind_name(DeviceKind kind) {
-  switch (kind) {
-    case DeviceKind::gpu:
-      return "gpu";
-    case DeviceKind::nvswitch:
-      return "nvswitch";
-    case DeviceKind::pcie_switch:
-      return "pcie";
-    case DeviceKind::cpu:
-      return "cpu";
-    case DeviceKind::nic:
-      return "nic";
-    case DeviceKind::leaf:
-      return "leaf";
-    case DeviceKind::spine:
-      return "spine";
-    case DeviceKind::core:
-      return "core";
-    case DeviceKind::supercore:
-      return "supercore";
-  }
-  throw BrokenPromise("unknown device kind");
-}
+/// By kind.
+constexpr std::array<KindWords, 9> kind_words{{{"gpu", "GPU"},
+                                               {"nvswitch", "NVSwitch"},
+                                               {"pcie", "PCIe switch"},
+                                               {"cpu", "CPU"},
+                                               {"nic", "NIC"},
+                                               {"leaf", "leaf"},
+                                               {"spine", "spine"},
+                                               {"core", "core"},
+                                               {"supercore", "supercore"}}};
 
 }  // namespace
+
+const KindWords& words_of(DeviceKind kind) { return kind_words.at(static_cast<std::size_t>(kind)); }
 
 Cluster Cluster::build(const NodeSpec& node, std::int64_t nodes, const FabricSpec& fabric,
                        const std::string& origin) {
@@ -109,7 +99,7 @@ std::span<const Link> Cluster::links() const { return parts_->links; }
 std::string Cluster::name_of(DeviceId id) const {
   expects(id < parts_->devices.size(), "device of this cluster");
   const Device& device = parts_->devices[id];
-  const std::string name = kind_name(device.kind) + std::to_string(device.index);
+  const std::string name = std::string(words_of(device.kind).name) + std::to_string(device.index);
   return device.node < 0 ? name : fmt::format("node{}/{}", device.node, name);
 }
 

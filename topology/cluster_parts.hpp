@@ -2,6 +2,7 @@
 // layout on top of it, and the devices and links of both in one numbering.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "topology/cluster.hpp"
@@ -9,6 +10,12 @@
 #include "topology/node_layout.hpp"
 
 namespace stepcast::topology {
+
+/// A kind of device in names and in text.
+struct KindWords {
+  std::string_view name, noun;
+};
+const KindWords& words_of(DeviceKind);
 
 struct ClusterParts {
   NodeSpec node;

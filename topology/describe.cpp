@@ -12,30 +12,6 @@
 namespace stepcast::topology {
 namespace {
 
-std::string_view noun(DeviceKind kind) {
-  switch (kind) {
-    case DeviceKind::gpu:
-      return "GPU";
-    case DeviceKind::nvswitch:
-      return "NVSwitch";
-    case DeviceKind::pcie_switch:
-      return "PCIe switch";
-    case DeviceKind::cpu:
-      return "CPU";
-    case DeviceKind::nic:
-      return "NIC";
-    case DeviceKind::leaf:
-      return "leaf";
-    case DeviceKind::spine:
-      return "spine";
-    case DeviceKind::core:
-      return "core";
-    case DeviceKind::supercore:
-      return "supercore";
-  }
-  throw BrokenPromise("unknown device kind");
-}
-
 std::string_view noun(LinkKind kind) {
   switch (kind) {
     case LinkKind::nvlink:
@@ -124,7 +100,8 @@ std::string tier_table(const ClusterParts& parts) {
     const std::int64_t up =
         t + 1 == tiers.size() ? 0 : switches * tiers[t + 1].choices * tiers[t + 1].cables;
     text += fmt::format("{:<12}{:>10}{:>14}{:>12}\n",
-                        noun(switch_kind(static_cast<std::int64_t>(t) + 1)), switches, down, up);
+                        words_of(switch_kind(static_cast<std::int64_t>(t) + 1)).noun, switches,
+                        down, up);
     down = up;
   }
   return text;
@@ -139,8 +116,8 @@ std::string link_table(const ClusterParts& parts) {
             ? to_text(row.back)
             : fmt::format("{} / {}", to_text(row.link.latency), to_text(row.back));
     text += fmt::format("{:<11}{:<24}{:>11}{:>9}{:>16}{:>20}\n", noun(row.link.kind),
-                        fmt::format("{} - {}", noun(row.from), noun(row.to)), row.connections,
-                        row.link.count, to_text(row.link.bandwidth), latency);
+                        fmt::format("{} - {}", words_of(row.from).noun, words_of(row.to).noun),
+                        row.connections, row.link.count, to_text(row.link.bandwidth), latency);
   }
   return text;
 }

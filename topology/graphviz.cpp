@@ -60,21 +60,17 @@ class Picture {
  private:
   using Edge = std::tuple<std::size_t, std::size_t, double, std::int64_t>;  // bandwidth, cables
 
-  std::string kind_of(DeviceId id) const {
-    const std::string name = cluster_.name_of(id).substr(cluster_.name_of(id).find('/') + 1);
-    return name.substr(0, name.find_last_not_of("0123456789") + 1);
-  }
-
   void put(DeviceId id) {
     const Device& device = cluster_.devices()[id];
+    const std::string kind(words_of(device.kind).name);
     const bool in_fabric = device.node < 0;
     const bool other_node = device.node > 0 && detail_ != Detail::every_device;
     const bool one =
         !in_fabric && !other_node ? detail_ != Detail::kinds : detail_ == Detail::every_device;
-    Box box{.cluster = in_fabric ? "tier of " + kind_of(id) + " switches"
-                                 : fmt::format("node{}", device.node),
-            .name = one ? cluster_.name_of(id) : kind_of(id),
-            .shape = shape_of(device.kind)};
+    Box box{
+        .cluster = in_fabric ? "tier of " + kind + " switches" : fmt::format("node{}", device.node),
+        .name = one ? cluster_.name_of(id) : kind,
+        .shape = shape_of(device.kind)};
     if (other_node) box = {.cluster = "", .name = cluster_.node().name, .shape = "box3d"};
     const std::string key = box.cluster + "/" + box.name;
     const auto [at, is_new] = box_named_.try_emplace(key, boxes_.size());

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <utility>
 
-#include "calibrate/device/task_line.hpp"
 #include "engine/check.hpp"
+#include "sim/processes/child.hpp"
 #include "sim/program/installation.hpp"
 
 namespace stepcast::calibrate {
@@ -25,14 +23,7 @@ std::string worker_program(const TeamOptions& options) {
 }
 
 std::string nccl_version(const std::string& program) {
-  std::string text;
-  FILE* pipe = popen(("'" + program + "' version 2>/dev/null").c_str(), "r");
-  if (pipe == nullptr) return text;
-  std::array<char, 64> piece{};
-  if (std::fgets(piece.data(), static_cast<int>(piece.size()), pipe) != nullptr)
-    text = piece.data();
-  pclose(pipe);
-  text.erase(std::find(text.begin(), text.end(), '\n'), text.end());
+  const std::string text = sim::first_line_of({program, "version"});
   return text.empty() ? "" : "NCCL " + text;
 }
 
@@ -88,7 +79,7 @@ class PreparedOverlap final : public Prepared {
  public:
   PreparedOverlap(WorkerTeam& team, const OverlapTask& task, std::uint64_t seed)
       : team_(team), collective_(team, task.collective, seed) {
-    team_.ask(fmt::format("beside {} {}", seed % (1 << 30), to_line(task.kernel)), patience_s);
+    team_.ask(fmt::format("beside {} {}", seed % (1 << 30), to_text(task.kernel)), patience_s);
     alone_ = slowest(team_.ask("alone 10", patience_s));
     expects(alone_.kernel_ps > 0 && alone_.collective_ps > 0, "kernels that take time");
   }

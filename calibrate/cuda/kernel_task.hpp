@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "calibrate/cuda/task.hpp"
-#include "calibrate/device/task_line.hpp"
+#include "calibrate/device/device.hpp"
 
 namespace stepcast::calibrate {
 

@@ -16,6 +16,7 @@
 #include "calibrate/device/worker_team.hpp"
 #include "calibrate/kernels/check.hpp"
 #include "sim/files/collective_words.hpp"
+#include "sim/processes/child.hpp"
 
 namespace {
 
@@ -45,15 +46,15 @@ constexpr unsigned longest_order_s = 300;
 
 int work(const std::string& leader, int rank, int gpu) {
   alarm(longest_order_s);
-  auto channel = calibrate::connect_to(leader, calibrate::in_seconds(60));
+  auto channel = sim::connect_to(leader, sim::in_seconds(60));
   channel.send("worker " + std::to_string(rank));
   calibrate::NcclWorker worker(rank, gpu);
   while (true) {
     alarm(0);
     std::string line;
     try {
-      line = channel.receive(calibrate::Deadline::max());
-    } catch (const calibrate::ChannelBroken&) {
+      line = channel.receive(sim::Deadline::max());
+    } catch (const sim::ChannelBroken&) {
       alarm(10);  // the leader has gone; the communicator may hang when it is torn down
       return 0;
     }
@@ -69,13 +70,12 @@ std::optional<int> place(const std::array<const char*, 3>& names) {
   return std::nullopt;
 }
 
-int lead(const std::string& rendezvous, char** command) {
+int lead(const std::string& rendezvous, const std::vector<std::string>& command) {
   const auto rank = place({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
   const auto local = place({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"});
   if (!rank) throw InputError("lead", "no launcher's variables are set", "start it under mpirun");
   if (*rank == 0) {
-    execvp(command[0], command);
-    throw InputError(command[0], "cannot be started");
+    throw InputError(command.front(), "cannot be started: " + sim::become(command));
   }
   if (local.value_or(0) == 0) calibrate::join(rendezvous, num_gpus(), "");
   return 0;
@@ -126,7 +126,7 @@ int run(int argc, char** argv) {
   if (verb == "worker" && words.size() == 4)
     return work(words[1], std::stoi(words[2]), std::stoi(words[3]));
   if (verb == "join" && words.size() == 2) return calibrate::join(words[1], num_gpus(), ""), 0;
-  if (verb == "lead" && words.size() >= 3) return lead(words[1], argv + 3);
+  if (verb == "lead" && words.size() >= 3) return lead(words[1], {words.begin() + 2, words.end()});
   if (verb == "table" && words.size() <= 2)
     return table(words.size() == 2 ? std::stoi(words[1]) : 1);
   if (verb == "version" && words.size() == 1) return version();

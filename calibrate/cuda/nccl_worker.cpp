@@ -93,7 +93,12 @@ std::string NcclWorker::prepare_kernel(const std::string& rest) {
   read(rest, seed);
   overlap_.reset();
   kernel_.reset();
-  kernel_ = make_cuda_kernel(context_, kernel_from_line(rest.substr(rest.find(' ') + 1)), seed);
+  const std::string words = rest.substr(rest.find(' ') + 1);
+  const auto kernel = kernel_in(words);
+  if (!kernel)
+    throw InputError("worker", "\"" + words + "\" is no kernel",
+                     "are both programs of the same version?");
+  kernel_ = make_cuda_kernel(context_, *kernel, seed);
   overlap_ = std::make_unique<Overlap>(*kernel_, collective(), *communicator_);
   return "ok";
 }

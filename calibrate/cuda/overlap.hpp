@@ -7,7 +7,7 @@
 
 #include "calibrate/cuda/nccl.hpp"
 #include "calibrate/cuda/task.hpp"
-#include "calibrate/device/task_line.hpp"
+#include "calibrate/device/device.hpp"
 
 namespace stepcast::calibrate {
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <variant>
@@ -32,6 +33,8 @@ struct AttentionTask {
   std::string implementation = "own_flash";  // own_flash, cudnn, host
   friend bool operator==(const AttentionTask&, const AttentionTask&) = default;
 };
+
+using KernelTask = std::variant<GemmTask, AttentionTask>;
 
 /// A memory-bound kernel by its kind in sim/kernels/kernel_names.hpp: rmsnorm, layernorm, rope,
 /// silu_mul, gelu, residual_add, embedding, cross_entropy, cast, adamw, grad_norm, copy_in,
@@ -64,7 +67,7 @@ struct CollectiveTask {
 
 /// A kernel while a collective runs beside it: slow-down of both.
 struct OverlapTask {
-  std::variant<GemmTask, AttentionTask> kernel;
+  KernelTask kernel;
   CollectiveTask collective;
   friend bool operator==(const OverlapTask&, const OverlapTask&) = default;
 };
@@ -127,7 +130,11 @@ class Device {
   }
 };
 
-/// "gemm bf16 4096x4096x4096 NT"
+/// In words, for progress, messages, rows and workers: "gemm bf16 4096x4096x4096 NT". Different
+/// tasks, different text.
 std::string to_text(const Task& task);
+std::string to_text(const KernelTask& task);
+/// The kernel that such words name; none where they name another task or none.
+std::optional<KernelTask> kernel_in(const std::string& text);
 
 }  // namespace stepcast::calibrate

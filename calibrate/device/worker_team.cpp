@@ -1,9 +1,6 @@
 #include "calibrate/device/worker_team.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -19,21 +16,10 @@
 namespace stepcast::calibrate {
 namespace {
 
-bool is_address(const std::string& rendezvous) {
-  const auto colon = rendezvous.rfind(':');
-  return colon != std::string::npos && rendezvous.find('/') == std::string::npos;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
-Listener listen_for(const TeamOptions& options) {
-  if (options.rendezvous.empty()) return Listener("127.0.0.1:0");
-  if (is_address(options.rendezvous)) return Listener(options.rendezvous);
-  Listener listener(host_name() + ":0");
+sim::Listener listen_for(const TeamOptions& options) {
+  if (options.rendezvous.empty()) return sim::Listener("127.0.0.1:0");
+  if (sim::is_address(options.rendezvous)) return sim::Listener(options.rendezvous);
+  sim::Listener listener(sim::host_name() + ":0");
   sim::write_whole(options.rendezvous, listener.address() + "\n");
   return listener;
 }
@@ -77,8 +63,8 @@ LocalWorkers LocalWorkers::from_line(const std::string& line) {
 
 /// Several ranks on one GPU: NCCL refuses two of them on what it takes for one host, so each gets a
 /// host of its own, and sockets are what is left between hosts (nccl init.cc:903).
-ChildProcess::Environment environment_of(const LocalWorkers& workers, std::int64_t rank) {
-  ChildProcess::Environment environment;
+sim::Environment environment_of(const LocalWorkers& workers, std::int64_t rank) {
+  sim::Environment environment;
   if (workers.ranks_per_gpu > 1) {
     environment = {{"NCCL_HOSTID", "stepcast-rank-" + std::to_string(rank)},
                    {"NCCL_NET", "Socket"},
@@ -99,30 +85,30 @@ ChildProcess::Environment environment_of(const LocalWorkers& workers, std::int64
   return environment;
 }
 
-std::vector<ChildProcess> start_workers(const LocalWorkers& workers, const std::string& program,
-                                        const std::string& leader) {
-  std::vector<ChildProcess> children;
+std::vector<sim::Child> start_workers(const LocalWorkers& workers, const std::string& program,
+                                      const std::string& leader) {
+  std::vector<sim::Child> children;
   for (std::int64_t i = 0; i < workers.count; ++i) {
     const std::int64_t rank = workers.first_rank + i;
-    children.emplace_back(worker_program(program),
-                          std::vector<std::string>{"worker", leader, std::to_string(rank),
-                                                   std::to_string(i / workers.ranks_per_gpu)},
-                          environment_of(workers, rank));
+    children.emplace_back(
+        sim::ChildPlan{.words = {worker_program(program), "worker", leader, std::to_string(rank),
+                                 std::to_string(i / workers.ranks_per_gpu)},
+                       .environment = environment_of(workers, rank)});
   }
   return children;
 }
 
 Nodes::Nodes(const TeamOptions& options) : options_(options), listener_(listen_for(options)) {
-  const Deadline deadline = in_seconds(options.start_seconds);
+  const sim::Deadline deadline = sim::in_seconds(options.start_seconds);
   while (num_nodes() < options.nodes) {
     try {
-      LineChannel channel = listener_.accept(deadline);
+      sim::LineChannel channel = listener_.accept(deadline);
       std::istringstream words(channel.receive(deadline));
       std::string verb;
       std::int64_t gpus = 0;
       if (words >> verb >> gpus && verb == "node" && gpus > 0)
         others_.push_back({std::move(channel), gpus});
-    } catch (const ChannelBroken& error) {
+    } catch (const sim::ChannelBroken& error) {
       throw InputError("--rendezvous",
                        std::to_string(num_nodes()) + " of " + std::to_string(options.nodes) +
                            " nodes are there: " + error.what(),
@@ -151,19 +137,19 @@ WorkerTeam::WorkerTeam(Nodes& nodes, const Forced& forced) {
       local.count = other.gpus * options.ranks_per_gpu;
       other.channel.send(local.to_line());
     }
-    const Deadline deadline = in_seconds(options.start_seconds);
+    const sim::Deadline deadline = sim::in_seconds(options.start_seconds);
     for (std::size_t connected = 0; connected < workers_.size();) {
-      LineChannel channel = accept_one(nodes.listener_, deadline);
+      sim::LineChannel channel = accept_one(nodes.listener_, deadline);
       std::istringstream words(channel.receive(deadline));
       std::string verb;
       std::size_t rank = 0;
       if (!(words >> verb >> rank) || verb != "worker" || rank >= workers_.size() ||
           workers_[rank] != nullptr)
         continue;  // a stranger
-      workers_[rank] = std::make_unique<LineChannel>(std::move(channel));
+      workers_[rank] = std::make_unique<sim::LineChannel>(std::move(channel));
       ++connected;
     }
-  } catch (const ChannelBroken& error) {
+  } catch (const sim::ChannelBroken& error) {
     stop();
     throw InputError("NCCL", std::string("not all workers have started: ") + error.what());
   }
@@ -172,17 +158,17 @@ WorkerTeam::WorkerTeam(Nodes& nodes, const Forced& forced) {
 }
 
 /// The next connection, unless a worker of this node has ended before it came.
-LineChannel WorkerTeam::accept_one(Listener& listener, Deadline deadline) {
+sim::LineChannel WorkerTeam::accept_one(sim::Listener& listener, sim::Deadline deadline) {
   while (true) {
-    const Deadline soon = std::min(deadline, in_seconds(0.5));
+    const sim::Deadline soon = std::min(deadline, sim::in_seconds(0.5));
     try {
       return listener.accept(soon);
-    } catch (const ChannelBroken&) {
+    } catch (const sim::ChannelBroken&) {
       if (soon == deadline) throw;
     }
     const bool all_run = std::all_of(children_.begin(), children_.end(),
-                                     [](ChildProcess& child) { return child.running(); });
-    if (!all_run) throw ChannelBroken("one has ended at once");
+                                     [](sim::Child& child) { return child.running(); });
+    if (!all_run) throw sim::ChannelBroken("one has ended at once");
   }
 }
 
@@ -198,19 +184,19 @@ void WorkerTeam::check_alive() const {
   if (workers_.empty()) throw InputError("NCCL", "its processes have ended");
 }
 
-std::string WorkerTeam::answer_of(std::size_t rank, Deadline deadline) {
+std::string WorkerTeam::answer_of(std::size_t rank, sim::Deadline deadline) {
   const std::string answer = workers_[rank]->receive(deadline);
   const auto space = answer.find(' ');
   const std::string verdict = answer.substr(0, space);
   const std::string rest = space == std::string::npos ? "" : answer.substr(space + 1);
   if (verdict == "ok") return rest;
   if (verdict == "no") throw Unsupported(rest);
-  throw ChannelBroken(rest.empty() ? answer : rest);
+  throw sim::ChannelBroken(rest.empty() ? answer : rest);
 }
 
 std::vector<std::string> WorkerTeam::ask(const std::string& line, double seconds) {
   check_alive();
-  const Deadline deadline = in_seconds(seconds);
+  const sim::Deadline deadline = sim::in_seconds(seconds);
   std::vector<std::string> answers;
   std::string refusal;
   std::size_t rank = 0;
@@ -223,7 +209,7 @@ std::vector<std::string> WorkerTeam::ask(const std::string& line, double seconds
         refusal = error.what();
       }
     }
-  } catch (const ChannelBroken& error) {
+  } catch (const sim::ChannelBroken& error) {
     stop();
     throw InputError("NCCL, rank " + std::to_string(rank), "\"" + line + "\": " + error.what());
   }
@@ -235,15 +221,15 @@ std::string WorkerTeam::ask_first(const std::string& line, double seconds) {
   check_alive();
   try {
     workers_.front()->send(line);
-    return answer_of(0, in_seconds(seconds));
-  } catch (const ChannelBroken& error) {
+    return answer_of(0, sim::in_seconds(seconds));
+  } catch (const sim::ChannelBroken& error) {
     stop();
     throw InputError("NCCL, rank 0", "\"" + line + "\": " + error.what());
   }
 }
 
-std::string address_at(const std::string& rendezvous, Deadline deadline) {
-  if (is_address(rendezvous)) return rendezvous;
+std::string address_at(const std::string& rendezvous, sim::Deadline deadline) {
+  if (sim::is_address(rendezvous)) return rendezvous;
   while (true) {
     std::ifstream in(rendezvous);
     std::string address;
@@ -255,18 +241,18 @@ std::string address_at(const std::string& rendezvous, Deadline deadline) {
 }
 
 void join(const std::string& rendezvous, std::int64_t gpus, const std::string& program) {
-  const Deadline soon = in_seconds(120);
+  const sim::Deadline soon = sim::in_seconds(120);
   const std::string leader = address_at(rendezvous, soon);
   try {
-    LineChannel channel = connect_to(leader, soon);
+    sim::LineChannel channel = sim::connect_to(leader, soon);
     channel.send("node " + std::to_string(gpus));
-    std::vector<ChildProcess> children;
+    std::vector<sim::Child> children;
     while (true) {
-      const auto workers = LocalWorkers::from_line(channel.receive(Deadline::max()));
+      const auto workers = LocalWorkers::from_line(channel.receive(sim::Deadline::max()));
       children.clear();
       children = start_workers(workers, program, leader);
     }
-  } catch (const ChannelBroken&) {
+  } catch (const sim::ChannelBroken&) {
     return;  // the leader has done its work
   }
 }

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/processes/child_process.hpp"
-#include "calibrate/processes/line_channel.hpp"
+#include "sim/processes/child.hpp"
+#include "sim/processes/line_channel.hpp"
 
 namespace stepcast::calibrate {
 
@@ -46,10 +46,10 @@ struct LocalWorkers {
   std::string to_line() const;
   static LocalWorkers from_line(const std::string& line);
 };
-std::vector<ChildProcess> start_workers(const LocalWorkers&, const std::string& program,
-                                        const std::string& leader);
+std::vector<sim::Child> start_workers(const LocalWorkers&, const std::string& program,
+                                      const std::string& leader);
 /// What a worker's environment has besides: NCCL's variables.
-ChildProcess::Environment environment_of(const LocalWorkers&, std::int64_t rank);
+sim::Environment environment_of(const LocalWorkers&, std::int64_t rank);
 
 /// The nodes that are there. Waits until all have joined.
 class Nodes {
@@ -62,11 +62,11 @@ class Nodes {
  private:
   friend class WorkerTeam;
   struct Other {
-    LineChannel channel;
+    sim::LineChannel channel;
     std::int64_t gpus;
   };
   TeamOptions options_;
-  Listener listener_;
+  sim::Listener listener_;
   std::vector<Other> others_;
 };
 
@@ -83,17 +83,17 @@ class WorkerTeam {
   std::string ask_first(const std::string& line, double seconds);
 
  private:
-  LineChannel accept_one(Listener& listener, Deadline deadline);
-  std::string answer_of(std::size_t rank, Deadline deadline);
+  sim::LineChannel accept_one(sim::Listener& listener, sim::Deadline deadline);
+  std::string answer_of(std::size_t rank, sim::Deadline deadline);
   void check_alive() const;
   void stop();
 
-  std::vector<ChildProcess> children_;
-  std::vector<std::unique_ptr<LineChannel>> workers_;
+  std::vector<sim::Child> children_;
+  std::vector<std::unique_ptr<sim::LineChannel>> workers_;
 };
 
 /// The address that a rendezvous names, waiting for the file if it is one.
-std::string address_at(const std::string& rendezvous, Deadline deadline);
+std::string address_at(const std::string& rendezvous, sim::Deadline deadline);
 /// Serves a leader elsewhere: starts workers whenever it asks; returns when it is gone.
 void join(const std::string& rendezvous, std::int64_t gpus, const std::string& program);
 

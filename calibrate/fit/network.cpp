@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "calibrate/rows/source_key.hpp"
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "sim/network/measured_time.hpp"
 #include "sim/network/nccl/choice.hpp"
@@ -220,13 +221,6 @@ std::string group_of(const Sample& s) {
          (s.question.bytes < Bytes(1 << 20) ? ", below 1 MiB" : ", from 1 MiB");
 }
 
-/// The upper one of two in the middle.
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 std::vector<FitResidual> residuals_of(const std::vector<Sample>& samples,
                                       const NetworkConstants& constants) {
   std::map<std::string, std::vector<double>> errors;
@@ -243,7 +237,7 @@ std::vector<FitResidual> residuals_of(const std::vector<Sample>& samples,
       r.mean += std::abs(e) / static_cast<double>(values.size());
       e = std::abs(e);
     }
-    r.median = median_of(values);
+    r.median = upper_median(values);
     out.push_back(r);
   }
   return out;
@@ -297,7 +291,7 @@ std::vector<LeftOut> cross_validate(const std::vector<sim::CollectiveRow>& rows,
       std::vector<double> errors;
       for (const Sample& s : samples)
         errors.push_back(std::abs(error_of(s.predicted(c), s.row, s.question.kind)));
-      return median_of(errors);
+      return upper_median(errors);
     };
     out.push_back({key, samples.size(), median(seen), median(unseen)});
   }

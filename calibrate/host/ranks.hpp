@@ -2,12 +2,11 @@
 // once and told by lines what to do. MPI is theirs alone; this program does not know it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <string>
 
 #include "calibrate/device/device.hpp"
+#include "sim/processes/child.hpp"
 
 namespace stepcast::calibrate::host {
 
@@ -35,9 +34,7 @@ class Ranks {
 
   std::int64_t count_;
   Duration limit_;
-  pid_t process_ = -1;
-  int to_ = -1, from_ = -1;
-  std::string unread_, said_;  // said_: lines that were no answers, for the error
+  sim::Child mpirun_;
 };
 
 }  // namespace stepcast::calibrate::host

@@ -13,7 +13,10 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "engine/arithmetic.hpp"
 
 namespace {
 
@@ -37,13 +40,6 @@ Order shared(Order order) {
     if (done != 0) return order;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-}
-
-double median(std::vector<double>& values) {
-  if (values.empty()) return 0.0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 class Runner {
@@ -110,7 +106,8 @@ class Runner {
       calls.push_back(now - last);
       last = now;
     }
-    double elapsed = median(calls) * static_cast<double>(order.number), slowest = 0;
+    const double typical = calls.empty() ? 0.0 : stepcast::upper_median(std::move(calls));
+    double elapsed = typical * static_cast<double>(order.number), slowest = 0;
     MPI_Reduce(&elapsed, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     return slowest;
   }

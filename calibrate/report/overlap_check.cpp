@@ -1,11 +1,11 @@
 #include "calibrate/report/overlap_check.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "calibrate/device/device.hpp"
 #include "engine/check.hpp"
 #include "sim/files/toml_value.hpp"
 #include "sim/kernels/attention_times.hpp"
@@ -25,23 +25,18 @@ std::optional<topology::GpuSpec> gpu_of(const sim::Catalogue& catalogue, const s
   return std::nullopt;
 }
 
-/// Blocks and bandwidth of the kernel in words (task_text.cpp) that takes `alone` on its own.
-std::optional<sim::KernelTime> kernel_of(const std::string& words, Duration alone,
-                                         const topology::GpuSpec& gpu) {
-  std::array<char, 16> dtype{}, implementation{}, pass{};
-  long m = 0, n = 0, k = 0, batch = 0, heads = 0, kv_heads = 0, sequence = 0, head_dim = 0;
+/// Blocks and bandwidth of a kernel that takes `alone` on its own.
+sim::KernelTime time_of(const KernelTask& task, Duration alone, const topology::GpuSpec& gpu) {
   sim::KernelTime time{.duration = alone};
   double elements = 0;  // read and written once; 16 bits each
-  if (std::sscanf(words.c_str(), "gemm %15s %ldx%ldx%ld", dtype.data(), &m, &n, &k) == 4) {
-    time.tiles = sim::gemm_tiles({m, n, k, 1}, gpu.architecture);
-    elements = static_cast<double>(m * k + k * n + m * n);
-  } else if (std::sscanf(words.c_str(), "attention %15s %15s %15s b=%ld h=%ld kv=%ld s=%ld d=%ld",
-                         implementation.data(), pass.data(), dtype.data(), &batch, &heads,
-                         &kv_heads, &sequence, &head_dim) == 8) {
-    time.tiles = sim::AttentionShape{.batch = batch, .heads = heads, .sequence = sequence}.blocks();
-    elements = static_cast<double>(batch * sequence * head_dim * 2 * (heads + kv_heads));
-  } else {
-    return std::nullopt;
+  if (const auto* t = std::get_if<GemmTask>(&task)) {
+    time.tiles = sim::gemm_tiles({t->m, t->n, t->k, 1}, gpu.architecture);
+    elements = static_cast<double>(t->m * t->k + t->k * t->n + t->m * t->n);
+  } else if (const auto* a = std::get_if<AttentionTask>(&task)) {
+    time.tiles =
+        sim::AttentionShape{.batch = a->batch, .heads = a->heads, .sequence = a->sequence}.blocks();
+    elements =
+        static_cast<double>(a->batch * a->sequence * a->head_dim * 2 * (a->heads + a->kv_heads));
   }
   time.memory_fraction =
       std::min(1.0, 2.0 * elements / seconds(alone) / gpu.memory_bandwidth.value);
@@ -57,7 +52,7 @@ std::optional<double> modelled_stretch(const sim::OverlapRow& row, sim::Session&
   collective.collective = row.collective;
   const auto kind = sim::collective_kind(collective);
   if (!gpu || !kind) return std::nullopt;
-  const auto kernel = kernel_of(row.kernel, row.kernel_alone, *gpu);
+  const auto kernel = kernel_in(row.kernel);
   if (!kernel) return std::nullopt;
   sim::Scenario machine;  // without tables: the model alone
   machine.node = catalogue.node(catalogue.node_of_gpu(gpu->name, "report").value("report"));
@@ -71,7 +66,8 @@ std::optional<double> modelled_stretch(const sim::OverlapRow& row, sim::Session&
   const auto network = session.network(machine);
   const auto time = network->model->time_of(*kind, row.bytes, workloads::Dtype::fp32,
                                             sim::shape_of(network->cluster(), ranks));
-  return sim::stretch(*kernel, *gpu, time.ctas, time.memory_traffic);
+  return sim::stretch(time_of(*kernel, row.kernel_alone, *gpu), *gpu, time.ctas,
+                      time.memory_traffic);
 }
 
 }  // namespace stepcast::calibrate

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "sim/files/collective_words.hpp"
 
@@ -9,41 +10,16 @@ namespace stepcast::calibrate {
 namespace {
 
 using workloads::CollectiveKind;
-using workloads::GroupKind;
 
 /// Each rank's part is whole fp32 numbers.
 std::int64_t divisible(CollectiveKind kind, std::int64_t bytes, std::int64_t ranks) {
   const bool parted = kind == CollectiveKind::all_gather ||
                       kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::all_to_all;
   const std::int64_t unit = 4 * (parted ? ranks : 1);
-  return std::max<std::int64_t>(1, (bytes + unit - 1) / unit) * unit;
+  return std::max<std::int64_t>(1, ceil_div(bytes, unit)) * unit;
 }
 
 }  // namespace
-
-std::int64_t group_size(const workloads::ParallelPlan& plan, GroupKind kind) {
-  switch (kind) {
-    case GroupKind::tensor:
-      return plan.tensor;
-    case GroupKind::data:
-      return plan.copies();
-    case GroupKind::shard:
-      return plan.shards();
-    case GroupKind::replica:
-      return plan.shard_replicas();
-    case GroupKind::context:
-      return plan.context;
-    case GroupKind::world:
-      return plan.ranks();
-    case GroupKind::pipeline_forward:
-    case GroupKind::pipeline_backward:
-    case GroupKind::embedding:
-    case GroupKind::context_ring:
-      return 2;
-  }
-  expects(false, "a known group");
-  return 0;
-}
 
 std::vector<CollectiveTask> CollectiveSizes::tasks(std::int64_t ranks) const {
   std::vector<CollectiveTask> out;

@@ -8,13 +8,9 @@
 #include <vector>
 
 #include "calibrate/device/device.hpp"
-#include "workloads/plan/plan.hpp"
 #include "workloads/step/step_program.hpp"
 
 namespace stepcast::calibrate {
-
-/// Ranks of one group of this kind.
-std::int64_t group_size(const workloads::ParallelPlan& plan, workloads::GroupKind kind);
 
 class CollectiveSizes {
  public:

@@ -9,6 +9,7 @@
 #include "engine/check.hpp"
 #include "sim/files/collective_words.hpp"
 #include "sim/scenario/catalogue.hpp"
+#include "workloads/plan/rank_parameters.hpp"
 
 namespace stepcast::calibrate {
 namespace {
@@ -29,13 +30,12 @@ struct Weight {
 };
 
 std::vector<Weight> weights_of(const TransformerShape& m, std::int64_t t) {
-  const std::int64_t query = m.heads * m.head_dim / t;
-  const std::int64_t kv = std::max<std::int64_t>(1, m.kv_heads / t) * m.head_dim;
-  return {{query + 2 * kv, m.hidden},
-          {m.hidden, query},
-          {2 * m.ffn_hidden / t, m.hidden},
-          {m.hidden, m.ffn_hidden / t},
-          {m.vocab / t, m.hidden}};
+  const workloads::RankWidths rank(m, t);
+  return {{rank.query + 2 * rank.kv, m.hidden},
+          {m.hidden, rank.query},
+          {2 * rank.ffn, m.hidden},
+          {m.hidden, rank.ffn},
+          {rank.vocab, m.hidden}};
 }
 
 class GridList {
@@ -93,6 +93,7 @@ void GridList::products(const TransformerShape& model, std::int64_t tensor) {
 }
 
 void GridList::attention(const TransformerShape& model, std::int64_t tensor) {
+  const workloads::RankWidths rank(model, tensor);
   for (std::int64_t sequence = std::max<std::int64_t>(128, grid_.tokens / 4);
        sequence <= (grid_.thorough ? 2 : 1) * grid_.tokens; sequence *= 2)
     for (const std::int64_t head_dim : {std::int64_t{128}, std::int64_t{64}})
@@ -103,8 +104,8 @@ void GridList::attention(const TransformerShape& model, std::int64_t tensor) {
           AttentionTask task{.dtype = grid_.dtype,
                              .backward = backward,
                              .batch = 1,
-                             .heads = model.heads / tensor,
-                             .kv_heads = std::max<std::int64_t>(1, model.kv_heads / tensor),
+                             .heads = rank.heads,
+                             .kv_heads = rank.kv_heads,
                              .sequence = sequence,
                              .head_dim = head_dim,
                              .causal = causal,

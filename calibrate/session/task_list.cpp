@@ -142,7 +142,7 @@ void Collector::add(const Kernel& kernel, const sim::Scenario& scenario) {
 }
 
 void Collector::add(const workloads::Collective& collective, const sim::Scenario& scenario) {
-  const std::int64_t ranks = group_size(scenario.plan, collective.group);
+  const std::int64_t ranks = ranks_that_meet(scenario.plan, collective.group);
   if (ranks == bench_.ranks) return sizes_.add(collective.kind, collective.bytes);
   not_here(fmt::format("{} of {} ranks: {} take part here", sim::row_word(collective.kind), ranks,
                        bench_.ranks));
@@ -228,6 +228,10 @@ std::vector<sim::Scenario> scenarios_in(const std::vector<std::string>& files,
         scenarios.push_back(std::move(s));
   }
   return scenarios;
+}
+
+std::string to_text(const Job& job) {
+  return to_text(job.task) + (job.cache == Cache::hot ? ", hot" : "");
 }
 
 JobList jobs_of(const std::vector<sim::Scenario>& scenarios, const Bench& bench) {

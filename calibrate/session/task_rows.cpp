@@ -128,19 +128,18 @@ class RowWriter {
   }
 
   void operator()(const OverlapTask& t) const {
-    table_.overlaps.push_back(
-        {.gpu = frame_.gpu,
-         .kernel = std::visit([](const auto& kernel) { return to_text(Task(kernel)); }, t.kernel),
-         .collective = t.collective.collective,
-         .ranks = frame_.facts.ranks,
-         .nodes = frame_.facts.nodes,
-         .bytes = t.collective.bytes,
-         .kernel_alone = measured_.kernel_alone,
-         .kernel_beside = measured_.timing.median,
-         .collective_alone = measured_.collective_alone,
-         .collective_beside = measured_.timing.beside,
-         .source = frame_.source,
-         .quality = quality_});
+    table_.overlaps.push_back({.gpu = frame_.gpu,
+                               .kernel = to_text(t.kernel),
+                               .collective = t.collective.collective,
+                               .ranks = frame_.facts.ranks,
+                               .nodes = frame_.facts.nodes,
+                               .bytes = t.collective.bytes,
+                               .kernel_alone = measured_.kernel_alone,
+                               .kernel_beside = measured_.timing.median,
+                               .collective_alone = measured_.collective_alone,
+                               .collective_beside = measured_.timing.beside,
+                               .source = frame_.source,
+                               .quality = quality_});
   }
 
  private:

@@ -1,8 +1,6 @@
 #include "sim/command/program.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -14,6 +12,7 @@
 #include "sim/command/manual.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/files/whole_file.hpp"
+#include "sim/processes/child.hpp"
 #include "sim/program/installation.hpp"
 #include "sim/report/json.hpp"
 
@@ -30,10 +29,9 @@ int print(const std::string& text) {
 /// Replaces this process.
 [[noreturn]] void become_sister(const std::string& name, const Words& words) {
   const std::string program = beside_program(name);
-  std::vector<char*> arguments{const_cast<char*>(program.c_str())};
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  execv(program.c_str(), arguments.data());
+  std::vector<std::string> command{program};
+  command.insert(command.end(), words.begin(), words.end());
+  become(command);
   throw InputError(name, "does not stand beside the program that calls it",
                    "build it with ./dev build");
 }

@@ -2,17 +2,12 @@
 // grammar.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace stepcast::sim {
-
-/// Least number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into
-/// `b`, upper and lower case alike (optimal string alignment distance).
-std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// The candidate at the least distance from `word`, the first of equals; none when even that one
 /// differs in more than a third of its letters (two typing mistakes in a short word are no typing

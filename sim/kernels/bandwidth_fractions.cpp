@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "sim/tables/gpu_names.hpp"
 
@@ -75,10 +76,7 @@ std::optional<double> copy_fraction(const std::vector<CopyRow>& rows,
         kinship(row.gpu, gpu.name) == Kinship::same)
       fractions.push_back(std::min(1.0, row.rate / gpu.memory_bandwidth));
   if (fractions.empty()) return std::nullopt;
-  std::sort(fractions.begin(), fractions.end());
-  const std::size_t half = fractions.size() / 2;
-  return fractions.size() % 2 == 1 ? fractions[half]
-                                   : 0.5 * (fractions[half - 1] + fractions[half]);
+  return median(std::move(fractions));
 }
 
 }  // namespace stepcast::sim

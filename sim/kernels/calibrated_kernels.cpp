@@ -176,7 +176,7 @@ KernelTime CalibratedKernels::attention(const Kernel& kernel) const {
                              .causal = kernel.causal,
                              .backward = kernel.family == KernelFamily::attention_backward};
   KernelTime out{.tiles = shape.blocks()};
-  if (const auto time = attentions_.time_of(shape, software_.attention)) {
+  if (const auto time = attentions_.time_of(shape, software_.attention.kernel)) {
     out.duration = sustained(*time, sustained_share_);
     out.provenance = corrected(*time, sustained_share_);
   } else {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 
 namespace stepcast::sim {
@@ -16,7 +17,7 @@ constexpr double sms_that_saturate_memory = 0.75;
 constexpr double most_traffic = 0.95;
 
 double waves(std::int64_t tiles, std::int64_t sms) {
-  return static_cast<double>((tiles + sms - 1) / sms);
+  return static_cast<double>(ceil_div(tiles, sms));
 }
 
 }  // namespace

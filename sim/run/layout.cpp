@@ -1,7 +1,6 @@
 #include "sim/run/layout.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "engine/check.hpp"
@@ -15,35 +14,11 @@ using workloads::GroupKind;
 // its pictures: steps of one plan move bytes in a few ways.
 constexpr std::size_t most_layouts = 64, most_units = 64, most_pictures = 8, most_classes = 8;
 
-/// Slots that a group kind fills, and which members it fills them for (-1: all).
-struct SlotRule {
-  workloads::Slot slot;
-  GroupKind kind;
-  int member;
-};
-constexpr std::array<SlotRule, workloads::num_slots> slot_rules{{
-    {workloads::tensor_slot, GroupKind::tensor, -1},
-    {workloads::data_slot, GroupKind::data, -1},
-    {workloads::world_slot, GroupKind::world, -1},
-    {workloads::send_next_slot, GroupKind::pipeline_forward, 0},
-    {workloads::receive_previous_slot, GroupKind::pipeline_forward, 1},
-    {workloads::send_previous_slot, GroupKind::pipeline_backward, 0},
-    {workloads::receive_next_slot, GroupKind::pipeline_backward, 1},
-    {workloads::embedding_slot, GroupKind::embedding, -1},
-    {workloads::shard_slot, GroupKind::shard, -1},
-    {workloads::replica_slot, GroupKind::replica, -1},
-    {workloads::context_slot, GroupKind::context, -1},
-    {workloads::context_ring_slot, GroupKind::context_ring, -1},
-}};
-
 void fill_slots(engine::System& s, GroupKind kind, const std::vector<std::int64_t>& ranks) {
   const auto id = static_cast<std::uint32_t>(s.communicators.size());
-  for (const SlotRule& rule : slot_rules) {
-    if (rule.kind != kind) continue;
-    for (std::size_t m = 0; m < ranks.size(); ++m)
-      if (rule.member < 0 || static_cast<std::size_t>(rule.member) == m)
-        s.communicator_of[rule.slot][static_cast<std::size_t>(ranks[m])] = id;
-  }
+  const bool pair = workloads::axis_of(kind).meeting == workloads::Meeting::pair;
+  for (std::size_t m = 0; m < ranks.size(); ++m)
+    s.communicator_of[slot_of(kind, pair && m > 0)][static_cast<std::size_t>(ranks[m])] = id;
 }
 
 }  // namespace
@@ -72,7 +47,7 @@ Layout::Layout(const LayoutKey& key, const topology::Cluster& cluster, const Net
   for (std::int64_t r = 0; r < plan.ranks(); ++r)
     groups_.role_of_rank.push_back(static_cast<std::uint32_t>(coordinates_of(plan, r).pipeline));
   groups_.communicator_of.assign(
-      workloads::num_slots,
+      workloads::num_slots(),
       std::vector<std::uint32_t>(groups_.num_ranks(), engine::no_communicator));
   std::map<GroupShape, std::uint32_t> patterns;
   for (unsigned k = 0; k < workloads::num_group_kinds; ++k) {

@@ -35,7 +35,7 @@ void use_measurements(Scenario& scenario, const CalibrationTable& table) {
         scenario.origin,
         "[calibration] asks for the measured launch, but no table has one of " + gpu.name,
         "measure it with stepcast-calibrate run, or leave out launch = \"measured\"");
-  scenario.software.launch_kernel = *launch;
+  scenario.software.host.launch_kernel = *launch;
 }
 
 }  // namespace stepcast::sim

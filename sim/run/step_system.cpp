@@ -10,11 +10,11 @@ namespace {
 
 std::vector<Duration> host_costs_of(const workloads::Software& w) {
   std::vector<Duration> costs(workloads::num_host_costs);
-  costs[workloads::kernel_call] = w.launch_kernel;
-  costs[workloads::collective_call] = w.launch_collective;
-  costs[workloads::event_call] = w.event_call;
-  costs[workloads::unit_call] = w.unit_overhead;
-  costs[workloads::step_call] = w.step_overhead;
+  costs[workloads::kernel_call] = w.host.launch_kernel;
+  costs[workloads::collective_call] = w.host.launch_collective;
+  costs[workloads::event_call] = w.host.event_call;
+  costs[workloads::unit_call] = w.host.unit_overhead;
+  costs[workloads::step_call] = w.host.step_overhead;
   return costs;
 }
 

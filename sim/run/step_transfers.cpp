@@ -11,25 +11,6 @@ using workloads::GroupKind;
 
 constexpr std::uint8_t data_class = 0, tensor_class = 1, pipeline_class = 2;
 
-Traffic traffic_of(GroupKind kind) {
-  switch (kind) {
-    case GroupKind::tensor:
-    case GroupKind::context:
-    case GroupKind::context_ring:
-      return Traffic::tensor;  // inside a layer
-    case GroupKind::pipeline_forward:
-    case GroupKind::pipeline_backward:
-      return Traffic::pipeline;
-    case GroupKind::data:
-    case GroupKind::shard:
-    case GroupKind::replica:
-    case GroupKind::world:
-    case GroupKind::embedding:
-      return Traffic::data;
-  }
-  throw BrokenPromise("unknown group kind");
-}
-
 std::uint8_t class_of(Traffic traffic) {
   switch (traffic) {
     case Traffic::tensor:
@@ -72,7 +53,7 @@ StepTransfers::StepTransfers(const workloads::StepProgram& program, const Layout
   times_.resize(transfers_.size());
   for (std::size_t c = 0; c < program_.collectives.size(); ++c) {
     const workloads::Collective& collective = program_.collectives[c];
-    const Traffic traffic = traffic_of(collective.group);
+    const Traffic traffic = workloads::axis_of(collective.group).traffic;
     for (const std::uint32_t p : layout_.patterns_of(collective.group)) {
       const CollectiveTime time =
           network.time_of(collective.kind, collective.bytes, collective.dtype, layout_.shapes()[p]);
@@ -95,7 +76,7 @@ StepTransfers::StepTransfers(const workloads::StepProgram& program, const Layout
 std::uint8_t StepTransfers::copy_engine_class(Traffic traffic) const {
   std::array<bool, engine::num_classes> taken{};
   for (const workloads::Collective& collective : program_.collectives)
-    taken[class_of(traffic_of(collective.group))] = true;
+    taken[class_of(workloads::axis_of(collective.group).traffic)] = true;
   for (const std::uint8_t c : {data_class, tensor_class, pipeline_class})
     if (!taken[c]) return c;
   return class_of(traffic);

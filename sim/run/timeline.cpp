@@ -119,33 +119,6 @@ std::vector<Timeline> timelines_of(const Json& file) {
 
 }  // namespace
 
-std::string_view word_for(workloads::GroupKind kind) {
-  using workloads::GroupKind;
-  switch (kind) {
-    case GroupKind::tensor:
-      return "tensor";
-    case GroupKind::data:
-      return "data";
-    case GroupKind::world:
-      return "world";
-    case GroupKind::pipeline_forward:
-      return "pipeline_forward";
-    case GroupKind::pipeline_backward:
-      return "pipeline_backward";
-    case GroupKind::embedding:
-      return "embedding";
-    case GroupKind::shard:
-      return "shard";
-    case GroupKind::replica:
-      return "replica";
-    case GroupKind::context:
-      return "context";
-    case GroupKind::context_ring:
-      return "context_ring";
-  }
-  throw BrokenPromise("unknown kind of group");
-}
-
 TimelineEvent described(const workloads::Kernel& kernel) {
   using workloads::KernelFamily;
   TimelineEvent e;
@@ -167,7 +140,7 @@ TimelineEvent described(const workloads::Collective& collective) {
   TimelineEvent e;
   e.name = collective.name;
   e.kind = word_for(collective_names, collective.kind);
-  e.group = word_for(collective.group);
+  e.group = workloads::axis_of(collective.group).name;
   e.bytes = collective.bytes;
   return e;
 }

@@ -45,9 +45,6 @@ struct Timeline {
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 
-/// "tensor", "data", "pipeline_forward", ...
-std::string_view word_for(workloads::GroupKind kind);
-
 /// What a kernel or collective of a step program is, without its times.
 TimelineEvent described(const workloads::Kernel& kernel);
 TimelineEvent described(const workloads::Collective& collective);

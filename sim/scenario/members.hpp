@@ -138,61 +138,65 @@ void visit_model(Spec& model, Visitor&& visit) {
 template <class Spec, class Visitor>
 void visit_software(Spec& software, Visitor&& visit) {
   visit.may({"nccl", "that users of this version run"}, software.nccl);
-  visit.may({"data_kinds", "what it can run"}, software.data_kinds, data_parallel_names);
-  visit.may({"pipeline_data_kinds", "of them, with pipeline stages"}, software.pipeline_data_kinds,
+  visit.may({"data_kinds", "what it can run"}, software.data.kinds, data_parallel_names);
+  visit.may({"pipeline_data_kinds", "of them, with pipeline stages"}, software.data.pipeline_kinds,
             data_parallel_names);
-  visit.may({"cuts_layers", "has tensor and context parallelism"}, software.cuts_layers);
+  visit.may({"cuts_layers", "has tensor and context parallelism"}, software.tensor.cuts_layers);
   visit.may({"use_megatron_fsdp", "Megatron's flag: zero2 and zero3 as well"},
-            software.use_megatron_fsdp);
-  visit.may({"reduce_each", "kinds that reduce each micro-batch unasked"}, software.reduce_each,
-            data_parallel_names);
+            software.data.use_megatron_fsdp);
+  visit.may({"reduce_each", "kinds that reduce each micro-batch unasked"},
+            software.data.reduce_each, data_parallel_names);
   visit.may({"reduce_each_in_pipeline", "... with stages as well"},
-            software.reduce_each_in_pipeline);
-  visit.may({"stage_split", "what stages share equally"}, software.stage_split, stage_split_names);
+            software.data.reduce_each_in_pipeline);
+  visit.may({"stage_split", "what stages share equally"}, software.pipeline.stage_split,
+            stage_split_names);
   visit.may({"fusion", "kernels: eager, torch.compile, fused, own"}, software.fusion, fusion_names);
   visit.may({"packed_projections", "one GEMM for q,k,v, one for gate,up"},
-            software.packed_projections);
-  visit.may({"fused_norm", "eager code with a norm of one kernel"}, software.fused_norm);
+            software.products.packed);
+  visit.may({"fused_norm", "eager code with a norm of one kernel"}, software.norm.fused);
   visit.may({"composite_blocks", "layer norm and GELU of operators in fp32"},
             software.composite_blocks);
-  visit.may({"gathered_logits", "the loss sees whole logits"}, software.gathered_logits);
+  visit.may({"gathered_logits", "the loss sees whole logits"}, software.loss.gathered_logits);
   visit.may({"accumulation_fusion", "GEMMs add weight gradients to the buffer"},
-            software.accumulation_fusion);
+            software.products.accumulate);
   visit.may({"recompute_stops", "before the layer's last product"}, software.recompute_stops);
-  visit.may("optimizer", software.optimizer, optimizer_names);
-  visit.may({"flat_parameters", "where zero2 and zero3 keep parameters"}, software.flat_parameters,
-            flat_parameters_names);
-  visit.may("attention", software.attention, attention_names);
-  visit.may({"tensor_overlap", "collectives under the wgrad GEMM"}, software.tensor_overlap);
+  visit.may("optimizer", software.optimizer.kernel, optimizer_names);
+  visit.may({"flat_parameters", "where zero2 and zero3 keep parameters"},
+            software.data.flat_parameters, flat_parameters_names);
+  visit.may("attention", software.attention.kernel, attention_names);
+  visit.may({"tensor_overlap", "collectives under the wgrad GEMM"}, software.tensor.overlap);
   visit.may({"explicit_prefetch", "the next unit's gather is issued ahead"},
-            software.explicit_prefetch);
-  visit.may({"pipeline_sync", "the host waits for every exchange"}, software.pipeline_sync);
-  visit.may({"interleaved_overlap", "exchanges run beside compute"}, software.interleaved_overlap);
-  visit.may({"scatter_gather_p2p", "tensor ranks send 1/t each"}, software.scatter_gather_p2p);
-  visit.may({"context_exchange", "how keys and values travel"}, software.context_exchange,
+            software.data.explicit_prefetch);
+  visit.may({"pipeline_sync", "the host waits for every exchange"}, software.pipeline.sync);
+  visit.may({"interleaved_overlap", "exchanges run beside compute"},
+            software.pipeline.interleaved_overlap);
+  visit.may({"scatter_gather_p2p", "tensor ranks send 1/t each"}, software.pipeline.scatter_gather);
+  visit.may({"context_exchange", "how keys and values travel"}, software.attention.exchange,
             context_exchange_names);
-  visit.may({"step_sync", "the host reads loss or norm once a step"}, software.step_sync);
-  visit.may_bytes({"ddp_bucket_bytes", "of gradients"}, software.ddp_bucket_bytes);
+  visit.may({"step_sync", "the host reads loss or norm once a step"}, software.host.step_sync);
+  visit.may_bytes({"ddp_bucket_bytes", "of gradients"}, software.data.bucket_bytes);
   visit.may_bytes({"ddp_bucket_bytes_per_rank", "at least that times the ranks"},
-                  software.ddp_bucket_bytes_per_rank);
+                  software.data.bucket_bytes_per_rank);
   visit.may({"gradient_overlap", "buckets are reduced while backward runs"},
-            software.gradient_overlap);
-  visit.may({"gather_overlap", "zero1: gathered while forward runs"}, software.gather_overlap);
-  visit.may({"reduce_scatter", "zero1; false: all-reduce, then slice"}, software.reduce_scatter);
+            software.data.gradient_overlap);
+  visit.may({"gather_overlap", "zero1: gathered while forward runs"}, software.data.gather_overlap);
+  visit.may({"reduce_scatter", "zero1; false: all-reduce, then slice"},
+            software.data.reduce_scatter);
   visit.may({"reduce_copy_compute", "FSDP2: copy-in on the compute stream"},
-            software.reduce_copy_compute);
-  visit.may({"autocast", "fp32 weights, cast in every forward"}, software.autocast);
+            software.data.reduce_copy_compute);
+  visit.may({"autocast", "fp32 weights, cast in every forward"}, software.data.autocast);
   visit.may({"widened_reduction", "16-bit gradients, widened to be reduced"},
-            software.widened_reduction);
-  visit.may({"clip_gradients", "a norm over all ranks"}, software.clip_gradients);
+            software.data.widened_reduction);
+  visit.may({"clip_gradients", "a norm over all ranks"}, software.optimizer.clips);
   visit.may({"clips_each_micro_batch", "before gradients are added up"},
-            software.clips_each_micro_batch);
-  visit.may({"collectives_hold_core", "no overlap with compute"}, software.collectives_hold_core);
-  visit.needs({"launch_kernel", "host time per launch"}, software.launch_kernel);
-  visit.needs({"launch_collective", "host time per collective"}, software.launch_collective);
-  visit.may({"event_call", "host time per record or wait"}, software.event_call);
-  visit.may({"unit_overhead", "host time per FSDP unit and pass"}, software.unit_overhead);
-  visit.may({"step_overhead", "host time per step beside the model"}, software.step_overhead);
+            software.optimizer.clips_each_micro_batch);
+  visit.may({"collectives_hold_core", "no overlap with compute"},
+            software.host.collectives_hold_core);
+  visit.needs({"launch_kernel", "host time per launch"}, software.host.launch_kernel);
+  visit.needs({"launch_collective", "host time per collective"}, software.host.launch_collective);
+  visit.may({"event_call", "host time per record or wait"}, software.host.event_call);
+  visit.may({"unit_overhead", "host time per FSDP unit and pass"}, software.host.unit_overhead);
+  visit.may({"step_overhead", "host time per step beside the model"}, software.host.step_overhead);
 }
 
 /// The keys of [software] that choose an entry.

@@ -63,7 +63,7 @@ Scenario with_degrees(Scenario scenario, std::int64_t tensor, std::int64_t pipel
       scenario.reduce.value_or(workloads::usual_reduction(scenario.plan, scenario.software));
   scenario.plan.stage_layers = scenario.stage_layers;
   if (scenario.stage_layers.empty())
-    scenario.plan.stage_layers = workloads::stage_layers(scenario.software.stage_split,
+    scenario.plan.stage_layers = workloads::stage_layers(scenario.software.pipeline.stage_split,
                                                          scenario.model, scenario.plan.parts());
   set_batch(scenario);
   workloads::check(scenario.model, scenario.plan, scenario.batch, scenario.plan_origin);

@@ -32,13 +32,13 @@ bool no_units(S s) { return !collective(s) && !sharded(s); }
 bool ddp(S s) { return s.plan.data == workloads::DataParallel::ddp; }
 bool no_buckets(S s) {
   return units(s) ||
-         (!collective(s) && !s.software.gradient_overlap && (ddp(s) || s.plan.shards() == 1));
+         (!collective(s) && !s.software.data.gradient_overlap && (ddp(s) || s.plan.shards() == 1));
 }
 bool one_tier(S s) {
   return topology::lay_out_fabric(s.fabric, s.node, s.nodes, s.origin).num_tiers() <= 1;
 }
-bool eager(S s) { return s.software.fusion == workloads::Fusion::eager; }
-bool fused(S s) { return s.software.fusion == workloads::Fusion::fused; }
+bool eager(S s) { return s.software.eager(); }
+bool fused(S s) { return s.software.fused(); }
 bool rmsnorm(S s) { return s.model.norm == workloads::Norm::rmsnorm; }
 bool swiglu(S s) { return s.model.activation == workloads::Activation::swiglu; }
 bool no_jitter(S s) { return s.run.without.jitter || s.noise.kernel_sigma == 0.0; }
@@ -71,7 +71,7 @@ constexpr Rule rules[] = {
      [](S s) { return !eager(s) || (s.software.composite_blocks && !rmsnorm(s)); },
      "it is about eager code with a norm of several kernels"},
     {"software.composite_blocks",
-     [](S s) { return eager(s) && rmsnorm(s) && !s.software.fused_norm && swiglu(s); },
+     [](S s) { return eager(s) && rmsnorm(s) && !s.software.norm.fused && swiglu(s); },
      "it is about layer norm and GELU"},
     {"software.gathered_logits", one_tensor_rank, "there is one tensor rank"},
     {"software.tensor_overlap", one_tensor_rank, "there is one tensor rank"},
@@ -86,7 +86,7 @@ constexpr Rule rules[] = {
     {"software.explicit_prefetch", no_units, "no parameters are gathered unit by unit"},
     {"software.unit_overhead", no_units, "no parameters are gathered unit by unit"},
     {"software.reduce_copy_compute",
-     [](S s) { return !sharded(s) || s.software.flat_parameters == workloads::FlatParameters::fsdp1; },
+     [](S s) { return !sharded(s) || s.software.data.fsdp1(); },
      "it is about FSDP2"},
     {"software.pipeline_sync",
      [](S s) { return s.plan.pipeline == 1 || s.plan.virtual_stages > 1; },
@@ -111,7 +111,7 @@ constexpr Rule rules[] = {
     {"software.reduce_scatter", [](S s) { return sharded(s) || ddp(s) || s.plan.copies() == 1; },
      "it is about zero1"},
     {"software.clip_gradients",
-     [](S s) { return s.software.optimizer == workloads::OptimizerKernel::lamb; },
+     [](S s) { return s.software.optimizer.lamb(); },
      "LAMB takes the norm anyway"},
     {"software.launch_kernel", [](S s) { return s.measured_launch; },
      "the launch is measured ([calibration] launch)"},

@@ -229,7 +229,7 @@ TEST_CASE("a rank whose peer dies or hangs on the GPU ends in time") {
   for (const char* deed : {"die", "hang"}) {
     INFO(deed);
     setenv(deed_variable, deed, 1);
-    const std::string address = calibrate::Listener("127.0.0.1:0").address();
+    const std::string address = sim::Listener("127.0.0.1:0").address();
     const NodeShare first{.first_rank = 0, .count = 1, .rendezvous = address, .token = deed};
     NodeShare second = first;
     second.first_rank = 1;

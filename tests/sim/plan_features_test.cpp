@@ -50,7 +50,7 @@ TEST_CASE("the plan's further degrees are read, resolved and written back") {
   CHECK(s.plan.shard_replicas() == 2);
   CHECK(s.plan.virtual_stages == 2);
   CHECK(s.plan.stage_layers == std::vector<std::int64_t>{3, 4, 5, 4});
-  CHECK(s.software.context_exchange == workloads::ContextExchange::all_gather);
+  CHECK(s.software.attention.exchange == workloads::ContextExchange::all_gather);
   const Scenario again = read_scenario(resolved_document(s), catalogue());
   CHECK(again.plan == s.plan);
   CHECK(again.software == s.software);

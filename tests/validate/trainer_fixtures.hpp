@@ -19,16 +19,16 @@ inline workloads::Software trainer_software() {
   workloads::Software s;
   s.framework = "stepcast-trainer";
   s.version = "host";
-  s.reduce_each = {};
+  s.data.reduce_each = {};
   s.fusion = workloads::Fusion::own;
   s.recompute_stops = true;
-  s.attention = workloads::AttentionKernel::host;
-  s.optimizer = workloads::OptimizerKernel::fused;
-  s.explicit_prefetch = false;
-  s.step_sync = false;
-  s.ddp_bucket_bytes = std::int64_t{1} << 30;
-  s.gradient_overlap = false;
-  s.collectives_hold_core = true;
+  s.attention.kernel = workloads::AttentionKernel::host;
+  s.optimizer.kernel = workloads::OptimizerKernel::fused;
+  s.data.explicit_prefetch = false;
+  s.host.step_sync = false;
+  s.data.bucket_bytes = std::int64_t{1} << 30;
+  s.data.gradient_overlap = false;
+  s.host.collectives_hold_core = true;
   return s;
 }
 
@@ -37,11 +37,11 @@ inline workloads::Software gpu_trainer_software() {
   workloads::Software s = trainer_software();
   s.framework = "stepcast-trainer-cuda";
   s.version = "cuda";
-  s.attention = workloads::AttentionKernel::own_flash;
-  s.explicit_prefetch = true;
-  s.step_sync = true;
-  s.ddp_bucket_bytes = 1'000'000'000'000;
-  s.collectives_hold_core = false;
+  s.attention.kernel = workloads::AttentionKernel::own_flash;
+  s.data.explicit_prefetch = true;
+  s.host.step_sync = true;
+  s.data.bucket_bytes = 1'000'000'000'000;
+  s.host.collectives_hold_core = false;
   return s;
 }
 

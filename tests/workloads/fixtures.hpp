@@ -53,9 +53,9 @@ inline Software fused() {
   Software s;
   s.framework = "megatron-core";
   s.fusion = Fusion::fused;
-  s.packed_projections = true;
-  s.optimizer = OptimizerKernel::fused;
-  s.flat_parameters = FlatParameters::buckets;
+  s.products.packed = true;
+  s.optimizer.kernel = OptimizerKernel::fused;
+  s.data.flat_parameters = FlatParameters::buckets;
   return s;
 }
 

@@ -23,16 +23,8 @@ class LaneMachine {
       r.happened.resize(r.program->num_events, false);
       ranks_.push_back(std::move(r));
     }
-    add_groups(plan, GroupKind::tensor, tensor_slot, tensor_slot);
-    add_groups(plan, GroupKind::data, data_slot, data_slot);
-    add_groups(plan, GroupKind::world, world_slot, world_slot);
-    add_groups(plan, GroupKind::pipeline_forward, send_next_slot, receive_previous_slot);
-    add_groups(plan, GroupKind::pipeline_backward, send_previous_slot, receive_next_slot);
-    add_groups(plan, GroupKind::embedding, embedding_slot, embedding_slot);
-    add_groups(plan, GroupKind::shard, shard_slot, shard_slot);
-    add_groups(plan, GroupKind::replica, replica_slot, replica_slot);
-    add_groups(plan, GroupKind::context, context_slot, context_slot);
-    add_groups(plan, GroupKind::context_ring, context_ring_slot, context_ring_slot);
+    for (int kind = 0; kind < num_group_kinds; ++kind)
+      add_groups(plan, static_cast<GroupKind>(kind));
   }
 
   /// Empty when every instruction of every rank happened; else what went wrong.
@@ -71,11 +63,12 @@ class LaneMachine {
     std::uint32_t collective = 0;
   };
 
-  void add_groups(const ParallelPlan& plan, GroupKind kind, Slot first, Slot others) {
+  void add_groups(const ParallelPlan& plan, GroupKind kind) {
+    const bool pair = axis_of(kind).meeting == Meeting::pair;
     for (const auto& members : groups(plan, kind)) {
       groups_.push_back({.waiting = {}, .size = members.size(), .arrived = 0, .collective = 0});
       for (std::size_t i = 0; i < members.size(); ++i)
-        group_of_[{static_cast<std::size_t>(members[i]), i == 0 ? first : others}] =
+        group_of_[{static_cast<std::size_t>(members[i]), slot_of(kind, pair && i > 0)}] =
             groups_.size() - 1;
     }
   }

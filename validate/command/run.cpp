@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "calibrate/host/facts.hpp"
-#include "calibrate/processes/child_process.hpp"
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/files/toml_table.hpp"

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "engine/arithmetic.hpp"
 #include "engine/units_text.hpp"
 #include "sim/files/text_table.hpp"
 
@@ -180,10 +181,7 @@ double worst_error(const std::vector<RunComparison>& points) {
 double median_error(const std::vector<RunComparison>& points) {
   std::vector<double> errors;
   for (const auto& c : points) errors.push_back(std::abs(c.step.error()));
-  if (errors.empty()) return 0.0;
-  std::ranges::sort(errors);
-  const std::size_t n = errors.size();
-  return (errors[(n - 1) / 2] + errors[n / 2]) / 2;
+  return errors.empty() ? 0.0 : median(std::move(errors));
 }
 
 }  // namespace stepcast::validate

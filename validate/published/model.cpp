@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "sim/files/toml_table.hpp"
 
@@ -43,7 +44,7 @@ double parameters(const PublishedRow& row, std::int64_t ffn_matrices, std::int64
 std::int64_t usual_ffn(std::int64_t hidden, bool gated) {
   constexpr std::int64_t multiple = 256;
   if (!gated) return 4 * hidden;
-  return (8 * hidden / 3 + multiple - 1) / multiple * multiple;
+  return ceil_div(8 * hidden / 3, multiple) * multiple;
 }
 
 const char* missing_size(const PublishedRow& row) {
@@ -110,7 +111,7 @@ PublishedModel PublishedModels::of(const PublishedRow& row, std::int64_t vocab_m
     out.assumed.push_back(fmt::format("vocabulary {} ({})", vocab, family.name));
   }
   const std::int64_t multiple = std::max<std::int64_t>(1, vocab_multiple);
-  const std::int64_t padded = (vocab + multiple - 1) / multiple * multiple;
+  const std::int64_t padded = ceil_div(vocab, multiple) * multiple;
 
   out.table = family.members;
   bool gated = true;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
 #include "sim/scenario/file.hpp"
@@ -92,7 +93,7 @@ TomlValue cluster_table(const PublishedRow& row, const ClusterDefaults& cluster,
   table.put("node", cluster.node);
   if (cluster.fabric.text() != nullptr || cluster.fabric.table() != nullptr)
     table.put("fabric", cluster.fabric);
-  const std::int64_t nodes = (*row.gpus + gpus_per_node - 1) / gpus_per_node;
+  const std::int64_t nodes = ceil_div(*row.gpus, gpus_per_node);
   if (nodes > 1 && *row.gpus % gpus_per_node != 0)
     throw Refused{fmt::format("{} GPUs are no whole nodes of {}", *row.gpus, gpus_per_node)};
   table.put("nodes", nodes);
@@ -185,7 +186,7 @@ Scenario with(const Scenario& scenario, Recompute recompute, std::int64_t micro_
 /// "No recompute" beside attention whose scores would take far more than the GPU has: Megatron
 /// calls its recompute of the scores alone no checkpointing of activations.
 bool scores_cannot_be_kept(const Scenario& scenario, std::int64_t micro_batch) {
-  return workloads::keeps_scores(scenario.software.attention) &&
+  return scenario.software.attention.keeps_scores() &&
          !may_fit(with(scenario, Recompute::none, micro_batch)) &&
          may_fit(with(scenario, Recompute::selective, micro_batch));
 }

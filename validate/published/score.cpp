@@ -41,6 +41,14 @@ Ranking ranking_of_baseline(const Results& rows) {
   return ranking_of(rows, [](const PublishedResult& r) { return *r.baseline_s; });
 }
 
+/// Errors and ranking of a source's rows, or of all.
+template <class Score>
+void judge(Score& score, const Results& scored) {
+  score.ours = errors_of(scored, &PublishedResult::error);
+  score.baseline = errors_of(scored, &PublishedResult::baseline_error);
+  score.ranking = ranking_of_ours(scored);
+}
+
 SourceScore score_of_source(const std::string& key, const Results& rows) {
   SourceScore score;
   score.key = key;
@@ -53,9 +61,7 @@ SourceScore score_of_source(const std::string& key, const Results& rows) {
   }
   score.predicted = scored.size();
   if (scored.empty()) return score;
-  score.ours = errors_of(scored, &PublishedResult::error);
-  score.baseline = errors_of(scored, &PublishedResult::baseline_error);
-  score.ranking = ranking_of_ours(scored);
+  judge(score, scored);
   std::sort(scored.begin(), scored.end(), [](const auto* a, const auto* b) {
     return std::abs(a->error()) > std::abs(b->error());
   });
@@ -167,9 +173,7 @@ PublishedSummary summary_of(const std::vector<PublishedResult>& results) {
   add_memory(results, summary);
   add_sources(results, summary);
   if (scored.empty()) return summary;
-  summary.ours = errors_of(scored, &PublishedResult::error);
-  summary.baseline = errors_of(scored, &PublishedResult::baseline_error);
-  summary.ranking = ranking_of_ours(scored);
+  judge(summary, scored);
   summary.baseline_ranking = ranking_of_baseline(scored);
   return summary;
 }

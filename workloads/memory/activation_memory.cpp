@@ -7,8 +7,8 @@ namespace stepcast::workloads {
 /// What a norm keeps: its input, 2 bytes an element; eager RMSNorm keeps the fp32 copy and the
 /// normalised 16-bit tensor instead, 4 + 2.
 std::int64_t ActivationMemory::norm_input() const {
-  const bool composite = in_.software.fusion == Fusion::eager && !in_.software.fused_norm &&
-                         in_.shape.norm == Norm::rmsnorm;
+  const bool composite =
+      in_.software.eager() && !in_.software.norm.fused && in_.shape.norm == Norm::rmsnorm;
   const std::int64_t elements = sizes_.local_tokens * sizes_.hidden;
   return (composite ? 4 + sizes_.element : sizes_.element) * elements;
 }
@@ -23,19 +23,17 @@ std::int64_t ActivationMemory::norms() const {
 /// q, k, v, o and 4 bytes a row and head of softmax statistics. Eager code keeps k and v repeated
 /// for every q head.
 std::int64_t ActivationMemory::attention() const {
-  const bool repeats = in_.software.fusion == Fusion::eager;
+  const bool repeats = in_.software.eager();
   const std::int64_t kv = repeats ? sizes_.query : sizes_.kv;
-  const std::int64_t heads = in_.shape.heads / in_.plan.tensor;
-  return sizes_.element * sizes_.tokens * (2 * sizes_.query + 2 * kv) + 4 * sizes_.tokens * heads;
+  return sizes_.tokens * (sizes_.element * (2 * sizes_.query + 2 * kv) + 4 * sizes_.heads);
 }
 
 std::int64_t ActivationMemory::scores() const {
-  if (!keeps_scores(in_.software.attention)) return 0;
-  const std::int64_t heads = in_.shape.heads / in_.plan.tensor;
-  const std::int64_t scores = heads * sizes_.tokens * in_.batch.sequence;
+  if (!in_.software.attention.keeps_scores()) return 0;
+  const std::int64_t scores = sizes_.heads * sizes_.tokens * in_.batch.sequence;
   // Llama code keeps the softmax's output in fp32 as well (attention_piece.cpp).
   const Fusion fusion = in_.software.fusion;
-  const bool fp32 = in_.software.attention == AttentionKernel::unfused &&
+  const bool fp32 = in_.software.attention.kernel == AttentionKernel::unfused &&
                     fusion != Fusion::compiled && in_.shape.norm == Norm::rmsnorm &&
                     sizes_.element < 4;
   if (fp32 && !in_.shape.dropout) return (sizes_.element + 4) * scores;
@@ -76,28 +74,26 @@ std::int64_t ActivationMemory::layer() const {
 /// softmax 4 in the place of the fp32 copy), 2 when compiled.
 std::int64_t ActivationMemory::head() const {
   const std::int64_t each =
-      in_.software.fusion == Fusion::compiled || in_.software.fusion == Fusion::own
-          ? sizes_.element
-          : sizes_.element + 4;
+      in_.software.compiled() || in_.software.own() ? sizes_.element : sizes_.element + 4;
   return norm_input() + gathered_input() + each * logits();
 }
 
 /// Bytes a logit at the peak of the loss: eager two fp32 gradients 4 + 4; Megatron works in place
 /// and casts 2; compiled writes the 16-bit gradient 2.
 std::int64_t ActivationMemory::loss_work() const {
-  if (in_.software.fusion == Fusion::own) return 0;  // in place
-  return (in_.software.fusion == Fusion::eager ? 8 : sizes_.element) * logits();
+  if (in_.software.own()) return 0;  // in place
+  return (in_.software.eager() ? 8 : sizes_.element) * logits();
 }
 
 std::int64_t ActivationMemory::logits() const {
   return predicted_positions(in_.shape, in_.batch.sequence) * sizes_.tokens / in_.batch.sequence *
-         (in_.software.gathered_logits ? in_.shape.vocab : sizes_.vocab);
+         (in_.software.loss.gathered_logits ? in_.shape.vocab : sizes_.vocab);
 }
 
 /// Three tensors of the MLP's width (gradients of gate, up and product) and four of the hidden
 /// width, fp32 in eager norms.
 std::int64_t ActivationMemory::layer_work() const {
-  const std::int64_t width = in_.software.fusion == Fusion::eager ? 4 : sizes_.element;
+  const std::int64_t width = in_.software.eager() ? 4 : sizes_.element;
   return 3 * sizes_.ffn_bytes() + 4 * width * sizes_.tokens * sizes_.hidden;
 }
 

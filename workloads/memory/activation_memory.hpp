@@ -33,7 +33,7 @@ class ActivationMemory {
   std::int64_t mlp() const;
   /// A GEMM's saved input: cut under Megatron's sequence parallel, gathered under DTensor's.
   std::int64_t gathered_input() const {
-    return in_.software.fusion == Fusion::fused ? sizes_.local_bytes() : sizes_.hidden_bytes();
+    return in_.software.fused() ? sizes_.local_bytes() : sizes_.hidden_bytes();
   }
 
   const StepInputs& in_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/arithmetic.hpp"
 #include "workloads/memory/activation_memory.hpp"
 #include "workloads/memory/trainer_memory.hpp"
 #include "workloads/plan/pipeline.hpp"
@@ -15,21 +16,17 @@ namespace {
 /// The moments at which a rank may need most.
 enum class Moment : std::uint8_t { loss, backward, optimizer };
 
-std::int64_t share(std::int64_t elements, std::int64_t ranks) {
-  return (elements + ranks - 1) / ranks;
-}
-
 /// Everything that the parts are made of.
 struct Rank {
   Rank(const StepInputs& inputs, std::int64_t stage_index)
       : in(inputs),
         sizes(inputs),
         stage(stage_index),
-        parameters(stage_parameters(in.shape, in.plan, in.software.packed_projections, stage)),
+        parameters(stage_parameters(in.shape, in.plan, in.software.products.packed, stage)),
         all(parameters.elements()),
         unit(elements_of(parameters.layer)),
         root(elements_of(parameters.root)),
-        shard(share(all, in.plan.shards())),
+        shard(ceil_div(all, in.plan.shards())),
         schedule{in.plan.schedule, in.plan.pipeline, in.batch.micro_batches,
                  in.plan.virtual_stages},
         low(bytes_per_element(in.precision.compute)),
@@ -56,7 +53,7 @@ struct Rank {
 /// (their fp32 master counts as optimizer state).
 std::int64_t parameter_bytes(const Rank& r) {
   if (r.sharded()) return 4 * r.shard;
-  return (r.in.software.autocast ? 4 : r.low) * r.all;
+  return (r.in.software.data.autocast ? 4 : r.low) * r.all;
 }
 
 /// What computing needs beyond it. zero2: all of it unsharded from forward to backward, 2P. zero3:
@@ -64,9 +61,8 @@ std::int64_t parameter_bytes(const Rank& r) {
 /// (FSDP1) need no buffer beside the unit. autocast: cast weights kept for backward, 2P.
 std::int64_t gathered_bytes(const Rank& r, Moment moment) {
   if (moment == Moment::optimizer) return 0;
-  if (!r.sharded()) return r.in.software.autocast ? r.low * r.all : 0;
-  const std::int64_t buffers =
-      r.in.software.flat_parameters == FlatParameters::fsdp1 ? 0 : r.low * r.unit;
+  if (!r.sharded()) return r.in.software.data.autocast ? r.low * r.all : 0;
+  const std::int64_t buffers = r.in.software.data.fsdp1() ? 0 : r.low * r.unit;
   if (!r.zero3()) return r.low * r.all + buffers;
   const std::int64_t units = std::min(r.parameters.layers, 1 + r.in.plan.prefetch);
   return r.low * (r.root + units * r.unit) + buffers;
@@ -91,10 +87,10 @@ std::int64_t gradient_bytes(const Rank& r, Moment moment) {
 /// ddp.
 std::int64_t optimizer_bytes(const Rank& r, Moment moment) {
   const std::int64_t elements = r.in.plan.data == DataParallel::ddp ? r.all : r.shard;
-  const bool master = !r.sharded() && !r.in.software.autocast && r.low < 4;
+  const bool master = !r.sharded() && !r.in.software.data.autocast && r.low < 4;
   // foreach AdamW keeps the roots of the second moments of all tensors: 4 more while it runs.
   const bool roots =
-      moment == Moment::optimizer && r.in.software.optimizer == OptimizerKernel::foreach;
+      moment == Moment::optimizer && r.in.software.optimizer.kernel == OptimizerKernel::foreach;
   return (8 + (master ? 4 : 0) + (roots ? 4 : 0)) * elements;
 }
 
@@ -103,11 +99,10 @@ std::int64_t optimizer_bytes(const Rank& r, Moment moment) {
 /// Megatron one bucket.
 std::int64_t communication_bytes(const Rank& r, Moment moment) {
   if (moment != Moment::backward) return 0;
-  if (r.sharded())
-    return (r.wide + (r.in.software.flat_parameters == FlatParameters::fsdp1 ? r.low : 0)) * r.unit;
-  if (r.in.software.autocast) return 4 * r.all;
-  if (r.in.software.fusion == Fusion::fused) return 0;  // gradients live in the buckets
-  return std::min(r.in.software.ddp_bucket_bytes, r.wide * r.all);
+  if (r.sharded()) return (r.wide + (r.in.software.data.fsdp1() ? r.low : 0)) * r.unit;
+  if (r.in.software.data.autocast) return 4 * r.all;
+  if (r.in.software.fused()) return 0;  // gradients live in the buckets
+  return std::min(r.in.software.data.bucket_bytes, r.wide * r.all);
 }
 
 /// K and V of other context ranks. Ring: those in use and those on their way, with their gradients
@@ -116,7 +111,7 @@ std::int64_t context_bytes(const Rank& r, Moment moment) {
   const std::int64_t c = r.in.plan.context;
   if (c == 1 || moment != Moment::backward) return 0;
   const std::int64_t row = r.sizes.element * r.sizes.tokens;
-  switch (r.in.software.context_exchange) {
+  switch (r.in.software.attention.exchange) {
     case ContextExchange::ring:
       return 8 * row * r.sizes.kv;
     case ContextExchange::all_gather:
@@ -134,7 +129,7 @@ std::int64_t activation_bytes(const Rank& r, Moment moment) {
   const ActivationMemory kept(r.in);
   std::vector<std::int64_t> of_chunk;
   for (const std::int64_t layers : r.parameters.chunk_layers) {
-    const std::int64_t again = (layers + r.in.plan.recompute_every - 1) / r.in.plan.recompute_every;
+    const std::int64_t again = ceil_div(layers, r.in.plan.recompute_every);
     of_chunk.push_back(again * kept.layer() + (layers - again) * kept.layer_without_recompute());
   }
   if (r.stage == 0) of_chunk.front() += r.sizes.local_bytes();
@@ -189,7 +184,7 @@ std::int64_t fixed_bytes(const Rank& r) {
 std::int64_t attention_scratch_bytes(const StepInputs& in) {
   const Sizes sizes(in);
   const std::int64_t per_head = sizes.query == sizes.kv ? 0 : 2 * sizes.element * sizes.query;
-  return sizes.tokens * (4 * sizes.query + per_head + 4 * (in.shape.heads / in.plan.tensor));
+  return sizes.tokens * (4 * sizes.query + per_head + 4 * sizes.heads);
 }
 
 Memory memory_at(const Rank& r, Moment moment) {
@@ -226,9 +221,9 @@ Memory memory_of_stage(const TransformerShape& shape, const ParallelPlan& plan, 
   expects(stage >= 0 && stage < plan.pipeline, "a stage of the pipeline");
   const StepInputs in{shape, plan, batch, precision, software};
   const Rank rank(in, stage);
-  if (software.fusion == Fusion::own && trainer_has(plan)) {
+  if (software.own() && trainer_has(plan)) {
     Memory memory = trainer_memory(in, stage);
-    if (software.collectives_hold_core) return memory;
+    if (software.host.collectives_hold_core) return memory;
     memory.parts.push_back({"fixed", Bytes(fixed_bytes(rank) + attention_scratch_bytes(in))});
     return memory;
   }

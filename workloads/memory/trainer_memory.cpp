@@ -21,7 +21,7 @@ class TrainerMemory {
         split_(in.plan.tensor > 1),
         mixed_(sizes_.element != wide),
         accumulates_(in.batch.micro_batches > 1),
-        one_lane_(in.software.collectives_hold_core),
+        one_lane_(in.software.host.collectives_hold_core),
         all_(parameters_.elements()),
         layer_(elements_of(parameters_.layer)),
         root_(elements_of(parameters_.root)),
@@ -73,8 +73,7 @@ class TrainerMemory {
 
   std::int64_t layer_activations() const {
     const Sizes& s = sizes_;
-    const std::int64_t heads = in_.shape.heads / in_.plan.tensor;
-    const std::int64_t statistics = 2 * s.local_tokens + s.tokens * heads;
+    const std::int64_t statistics = 2 * s.local_tokens + s.tokens * s.heads;
     return wide * statistics +
            s.element * (2 * s.tokens * s.hidden + s.tokens * (2 * s.query + 2 * s.kv) + local() +
                         3 * s.tokens * s.ffn);

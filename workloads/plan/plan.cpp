@@ -10,8 +10,6 @@
 namespace stepcast::workloads {
 namespace {
 
-using Group = std::vector<std::int64_t>;
-
 std::string text(std::int64_t v) { return std::to_string(v); }
 
 void check_positive(std::string_view name, std::int64_t value, const std::string& where) {
@@ -133,62 +131,6 @@ void check_pipeline(const TransformerShape& s, const ParallelPlan& p, const Batc
         "a stage needs at least one layer");
 }
 
-Group ranks_where(const ParallelPlan& plan, Coordinates at, std::int64_t Coordinates::*along,
-                  std::int64_t degree) {
-  Group group;
-  group.reserve(static_cast<std::size_t>(degree));
-  for (std::int64_t i = 0; i < degree; ++i) {
-    at.*along = i;
-    group.push_back(rank_of(plan, at));
-  }
-  return group;
-}
-
-std::vector<Group> along(const ParallelPlan& plan, std::int64_t Coordinates::*axis,
-                         std::int64_t degree) {
-  std::vector<Group> all;
-  for (std::int64_t rank = 0; rank < plan.ranks(); ++rank) {
-    const Coordinates at = coordinates_of(plan, rank);
-    if (at.*axis == 0) all.push_back(ranks_where(plan, at, axis, degree));
-  }
-  return all;
-}
-
-/// {sender, receiver} for every neighbouring pair of stages and every replica; with virtual stages
-/// also for the last and the first stage.
-std::vector<Group> neighbours(const ParallelPlan& plan, bool forward) {
-  std::vector<Group> all;
-  const std::int64_t per_stage = plan.copies() * plan.tensor;
-  const bool wraps = plan.virtual_stages > 1;
-  for (std::int64_t lower = 0; lower < plan.ranks(); ++lower) {
-    if (lower + per_stage >= plan.ranks() && !wraps) break;
-    const std::int64_t upper = (lower + per_stage) % plan.ranks();
-    all.push_back(forward ? Group{lower, upper} : Group{upper, lower});
-  }
-  return all;
-}
-
-/// Runs of `count` copies, `stride` apart in the order data, context.
-std::vector<Group> copies_apart(const ParallelPlan& plan, std::int64_t count, std::int64_t stride) {
-  std::vector<Group> all;
-  for (std::int64_t rank = 0; rank < plan.ranks(); ++rank) {
-    if (rank / plan.tensor % plan.copies() / stride % count != 0) continue;
-    Group group;
-    for (std::int64_t i = 0; i < count; ++i) group.push_back(rank + i * stride * plan.tensor);
-    all.push_back(std::move(group));
-  }
-  return all;
-}
-
-std::vector<Group> first_and_last(const ParallelPlan& plan) {
-  std::vector<Group> all;
-  if (plan.pipeline < 2) return all;
-  const std::int64_t per_stage = plan.copies() * plan.tensor;
-  for (std::int64_t rank = 0; rank < per_stage; ++rank)
-    all.push_back({rank, rank + (plan.pipeline - 1) * per_stage});
-  return all;
-}
-
 }  // namespace
 
 std::int64_t bytes_per_element(Dtype dtype) {
@@ -217,34 +159,6 @@ Coordinates coordinates_of(const ParallelPlan& plan, std::int64_t rank) {
 std::int64_t rank_of(const ParallelPlan& plan, Coordinates at) {
   const std::int64_t replica = at.pipeline * plan.data_degree + at.data;
   return (replica * plan.context + at.context) * plan.tensor + at.tensor;
-}
-
-std::vector<std::vector<std::int64_t>> groups(const ParallelPlan& plan, GroupKind kind) {
-  switch (kind) {
-    case GroupKind::tensor:
-      return along(plan, &Coordinates::tensor, plan.tensor);
-    case GroupKind::data:
-      return copies_apart(plan, plan.copies(), 1);
-    case GroupKind::world: {
-      Group world(static_cast<std::size_t>(plan.ranks()));
-      std::iota(world.begin(), world.end(), 0);
-      return {world};
-    }
-    case GroupKind::pipeline_forward:
-      return neighbours(plan, true);
-    case GroupKind::pipeline_backward:
-      return neighbours(plan, false);
-    case GroupKind::embedding:
-      return first_and_last(plan);
-    case GroupKind::shard:
-      return copies_apart(plan, plan.shards(), 1);
-    case GroupKind::replica:
-      return copies_apart(plan, plan.shard_replicas(), plan.shards());
-    case GroupKind::context:
-    case GroupKind::context_ring:
-      return along(plan, &Coordinates::context, plan.context);
-  }
-  throw BrokenPromise("unknown kind of group");
 }
 
 void check(const TransformerShape& shape, const ParallelPlan& plan, const Batch& batch,

@@ -98,27 +98,6 @@ struct Coordinates {
 Coordinates coordinates_of(const ParallelPlan&, std::int64_t rank);
 std::int64_t rank_of(const ParallelPlan&, Coordinates);
 
-/// Who takes part in a collective. The pipeline kinds are pairs of neighbouring stages, one
-/// direction each: {sender, receiver}.
-enum class GroupKind : std::uint8_t {
-  tensor,
-  data,               // all copies of the parameters: data x context
-  world,              // all ranks: the norm of the gradients
-  pipeline_forward,   // activations: stage s -> s + 1
-  pipeline_backward,  // gradients: stage s + 1 -> s
-  embedding,          // first and last stage of a pipeline with tied embeddings
-  shard,              // hsdp: ranks that share one copy of the sharded state, neighbours in `data`
-  replica,            // hsdp: ranks with the same shard of different copies
-  context,            // ranks that share a sequence
-  context_ring,       // the same: each sends to the next, and the last to the first
-};
-inline constexpr int num_group_kinds = 10;
-
-/// All groups of a kind, each with its ranks in ascending order (for pairs: sender first); a rank
-/// may be in two pairs of one kind (as sender and as receiver). With virtual stages the last
-/// stage also sends to the first, forward, and the first to the last, backward.
-std::vector<std::vector<std::int64_t>> groups(const ParallelPlan&, GroupKind);
-
 /// Throws InputError at `where` when the plan cannot cut this model and batch: values below 1,
 /// degrees that do not divide heads, ffn_hidden, vocab or (sequence or context parallel) the
 /// sequence, more parts than layers, stage_layers that do not add up. Whether it fits in memory is

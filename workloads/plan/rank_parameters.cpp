@@ -24,21 +24,24 @@ void add_masked_head(ParameterTensors& out, const TransformerShape& s, std::int6
     out.push_back({dense + std::string(".bias"), s.hidden, false, true});
   }
   add_norm(out, s, "head.norm");
-  out.push_back({"head.bias", s.vocab / tensor, false, false});
+  out.push_back({"head.bias", RankWidths(s, tensor).vocab, false, false});
   out.push_back({"next_sentence", 2 * s.hidden, true, true});
   out.push_back({"next_sentence.bias", 2, false, true});
 }
 
 }  // namespace
 
-std::int64_t kv_heads_of_rank(const TransformerShape& s, std::int64_t tensor) {
-  return std::max<std::int64_t>(1, s.kv_heads / tensor);
-}
+RankWidths::RankWidths(const TransformerShape& s, std::int64_t tensor)
+    : heads(s.heads / tensor),
+      kv_heads(std::max<std::int64_t>(1, s.kv_heads / tensor)),
+      query(heads * s.head_dim),
+      kv(kv_heads * s.head_dim),
+      ffn(s.ffn_hidden / tensor),
+      vocab(s.vocab / tensor) {}
 
 ParameterTensors layer_tensors(const TransformerShape& s, std::int64_t tensor, bool packed) {
-  const std::int64_t q = s.heads / tensor * s.head_dim;
-  const std::int64_t kv = kv_heads_of_rank(s, tensor) * s.head_dim;
-  const std::int64_t ffn = s.ffn_hidden / tensor;
+  const RankWidths rank(s, tensor);
+  const std::int64_t q = rank.query, kv = rank.kv, ffn = rank.ffn;
   ParameterTensors out;
   add_norm(out, s, "norm1");
   if (packed) {
@@ -63,7 +66,7 @@ ParameterTensors layer_tensors(const TransformerShape& s, std::int64_t tensor, b
 }
 
 ParameterTensors embedding_tensors(const TransformerShape& s, std::int64_t tensor) {
-  ParameterTensors out{{"embedding", s.vocab / tensor * s.hidden, false, false}};
+  ParameterTensors out{{"embedding", RankWidths(s, tensor).vocab * s.hidden, false, false}};
   if (learned_positions(s)) out.push_back({"positions", s.max_positions * s.hidden, false, true});
   if (masked(s)) {
     out.push_back({"segments", 2 * s.hidden, false, true});
@@ -79,7 +82,7 @@ ParameterTensors head_tensors(const TransformerShape& s, std::int64_t tensor, bo
   else
     add_norm(out, s, "final_norm");
   if (!s.tied_embeddings || own_copy)
-    out.push_back({"head", s.vocab / tensor * s.hidden, true, false});
+    out.push_back({"head", RankWidths(s, tensor).vocab * s.hidden, true, false});
   return out;
 }
 

@@ -21,8 +21,17 @@ struct ParameterTensor {
 
 using ParameterTensors = std::vector<ParameterTensor>;
 
-/// kv heads on one tensor rank: with more ranks than kv heads each rank keeps one (a copy).
-std::int64_t kv_heads_of_rank(const TransformerShape&, std::int64_t tensor);
+/// What a tensor rank has of a layer's width: the heads, the MLP's and the vocabulary.
+struct RankWidths {
+  RankWidths(const TransformerShape&, std::int64_t tensor);
+
+  std::int64_t heads;
+  std::int64_t kv_heads;  // with more ranks than kv heads each rank keeps one (a copy)
+  std::int64_t query;     // q heads x head_dim
+  std::int64_t kv;        // kv heads x head_dim
+  std::int64_t ffn;       // f / t
+  std::int64_t vocab;     // V / t
+};
 
 ParameterTensors layer_tensors(const TransformerShape&, std::int64_t tensor, bool packed);
 ParameterTensors embedding_tensors(const TransformerShape&, std::int64_t tensor);

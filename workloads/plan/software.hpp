@@ -37,11 +37,6 @@ enum class AttentionKernel : std::uint8_t {
   unfused
 };
 
-/// Whether the matrix of scores goes through memory and is kept for backward.
-constexpr bool keeps_scores(AttentionKernel kernel) {
-  return kernel == AttentionKernel::unfused || kernel == AttentionKernel::fused_softmax;
-}
-
 /// How context ranks come by the keys and values of the others: in c - 1 steps round a ring under
 /// the attention of the part at hand, gathered before it, or as all of the sequence for 1/c of the
 /// heads.
@@ -50,54 +45,110 @@ enum class ContextExchange : std::uint8_t { ring, all_gather, all_to_all };
 inline constexpr DataKinds all_data_kinds{DataParallel::ddp, DataParallel::zero1,
                                           DataParallel::zero2, DataParallel::zero3};
 
+/// What each part of a step is made of. Keys of scenarios stay flat (sim/scenario/members.hpp).
+struct NormSoftware {
+  bool fused = false;  // eager code with a norm of one kernel
+  friend bool operator==(const NormSoftware&, const NormSoftware&) = default;
+};
+
+struct ProductSoftware {
+  bool packed = false;     // one GEMM for q,k,v and one for gate,up
+  bool accumulate = true;  // fused: weight gradients are added to the buffer by their GEMM
+  friend bool operator==(const ProductSoftware&, const ProductSoftware&) = default;
+};
+
+struct AttentionSoftware {
+  AttentionKernel kernel = AttentionKernel::flash2;
+  ContextExchange exchange = ContextExchange::ring;
+
+  /// Whether the matrix of scores goes through memory and is kept for backward.
+  bool keeps_scores() const {
+    return kernel == AttentionKernel::unfused || kernel == AttentionKernel::fused_softmax;
+  }
+  friend bool operator==(const AttentionSoftware&, const AttentionSoftware&) = default;
+};
+
+struct LossSoftware {
+  bool gathered_logits = false;  // tensor ranks compute the loss on whole, gathered logits
+  friend bool operator==(const LossSoftware&, const LossSoftware&) = default;
+};
+
+struct OptimizerSoftware {
+  OptimizerKernel kernel = OptimizerKernel::foreach;
+  bool clips = true;                    // a norm over all ranks before the optimizer
+  bool clips_each_micro_batch = false;  // before its gradients are added to the others'
+  bool lamb() const { return kernel == OptimizerKernel::lamb; }
+  friend bool operator==(const OptimizerSoftware&, const OptimizerSoftware&) = default;
+};
+
+struct DataSoftware {
+  // What it can run, and how it takes part in data parallelism: see framework_rules.hpp.
+  DataKinds kinds = all_data_kinds;
+  DataKinds pipeline_kinds = all_data_kinds;  // of them, with pipeline stages
+  bool use_megatron_fsdp = false;             // Megatron's flag: zero2 and zero3 as well
+  DataKinds reduce_each{DataParallel::zero2, DataParallel::zero3};  // for each micro-batch, unasked
+  bool reduce_each_in_pipeline = false;                             // ... with stages as well
+  FlatParameters flat_parameters = FlatParameters::fsdp2;
+  bool explicit_prefetch = true;         // the host issues the next unit's gather before this unit
+  bool reduce_copy_compute = false;      // FSDP2: reduce copy-in on the compute stream (not in 2.3)
+  std::int64_t bucket_bytes = 25 << 20;  // of gradients; the first bucket of a step: 1 MiB
+  std::int64_t bucket_bytes_per_rank = 1;  // at least that times the ranks that share it
+  bool gradient_overlap = true;            // ddp, zero1: buckets are reduced while backward runs
+  bool gather_overlap = false;     // zero1: parameters are gathered while the next forward runs
+  bool reduce_scatter = true;      // zero1: reduce-scatter; false: all-reduce, then slice
+  bool autocast = false;           // ddp, zero1: fp32 weights, cast in every forward
+  bool widened_reduction = false;  // gradients stay in 16 bits, are widened to be reduced
+
+  bool fsdp1() const { return flat_parameters == FlatParameters::fsdp1; }
+  friend bool operator==(const DataSoftware&, const DataSoftware&) = default;
+};
+
+struct TensorSoftware {
+  bool cuts_layers = true;  // has tensor and context parallelism
+  bool overlap = false;     // backward collectives of tensor parallelism under the wgrad GEMM
+  friend bool operator==(const TensorSoftware&, const TensorSoftware&) = default;
+};
+
+struct PipelineSoftware {
+  StageSplit stage_split = StageSplit::blocks;  // how stages share the layers unasked
+  bool sync = false;                // the host waits for every exchange (Megatron default)
+  bool interleaved_overlap = true;  // virtual stages: exchanges beside compute (Megatron 2023-10)
+  bool scatter_gather = false;      // tensor ranks send 1/t each and gather it (Megatron 2021-2022)
+  friend bool operator==(const PipelineSoftware&, const PipelineSoftware&) = default;
+};
+
+struct HostSoftware {
+  bool step_sync = true;               // it reads the loss or the gradient norm once a step
+  bool collectives_hold_core = false;  // no overlap: collectives and copies on compute's lane
+  Duration launch_kernel{};            // its time per kernel launch
+  Duration launch_collective{};        // per collective call
+  Duration event_call{};               // per record or wait
+  Duration unit_overhead{};            // per FSDP unit and pass (hooks)
+  Duration step_overhead{};            // per step outside the model (data loader, logging)
+  friend bool operator==(const HostSoftware&, const HostSoftware&) = default;
+};
+
 struct Software {
   std::string framework = "pytorch-fsdp2";
   std::string version = "2.3";
   std::string nccl = "2.20.5";  // that users of this version run; empty: not known
-  // What it can run, and how it takes part in data parallelism: see framework_rules.hpp.
-  DataKinds data_kinds = all_data_kinds;
-  DataKinds pipeline_data_kinds = all_data_kinds;  // of them, with pipeline stages
-  bool cuts_layers = true;                         // has tensor and context parallelism
-  bool use_megatron_fsdp = false;                  // Megatron's flag: zero2 and zero3 as well
-  DataKinds reduce_each{DataParallel::zero2, DataParallel::zero3};  // for each micro-batch, unasked
-  bool reduce_each_in_pipeline = false;                             // ... with stages as well
-  StageSplit stage_split = StageSplit::blocks;  // how stages share the layers unasked
   Fusion fusion = Fusion::eager;
-  bool packed_projections = false;  // one GEMM for q,k,v and one for gate,up
-  bool fused_norm = false;          // eager code with a norm of one kernel
-  bool composite_blocks = false;    // layer norm and GELU of operators in fp32, joined by XLA alone
-  bool gathered_logits = false;     // tensor ranks compute the loss on whole, gathered logits
-  bool accumulation_fusion = true;  // fused: weight gradients are added to the buffer by their GEMM
-  bool recompute_stops = false;  // full recompute ends before the layer's last product (torch 2.1)
-  OptimizerKernel optimizer = OptimizerKernel::foreach;
-  FlatParameters flat_parameters = FlatParameters::fsdp2;
-  AttentionKernel attention = AttentionKernel::flash2;
-  bool tensor_overlap = false;    // backward collectives of tensor parallelism under the wgrad GEMM
-  bool explicit_prefetch = true;  // the host issues the next unit's gather before this unit
-  bool pipeline_sync = false;     // the host waits for every pipeline exchange (Megatron default)
-  bool interleaved_overlap =
-      true;  // virtual stages: exchanges run beside compute (Megatron 2023-10)
-  bool scatter_gather_p2p = false;  // tensor ranks send 1/t each and gather it (Megatron 2021-2022)
-  ContextExchange context_exchange = ContextExchange::ring;
-  bool step_sync = true;  // the host reads the loss or the gradient norm once a step
-  std::int64_t ddp_bucket_bytes = 25 << 20;    // of gradients; the first bucket of a step: 1 MiB
-  std::int64_t ddp_bucket_bytes_per_rank = 1;  // at least that times the ranks that share it
-  bool gradient_overlap = true;      // ddp, zero1: buckets are reduced while backward runs
-  bool gather_overlap = false;       // zero1: parameters are gathered while the next forward runs
-  bool reduce_scatter = true;        // zero1: reduce-scatter; false: all-reduce, then slice
-  bool reduce_copy_compute = false;  // FSDP2: reduce copy-in on the compute stream (not in 2.3)
-  bool autocast = false;             // ddp, zero1: fp32 weights, cast in every forward
-  bool widened_reduction = false;    // gradients stay in 16 bits, are widened to be reduced
-  bool clip_gradients = true;        // a norm over all ranks before the optimizer
-  bool clips_each_micro_batch = false;  // before its gradients are added to the others'
-  bool collectives_hold_core = false;   // no overlap: collectives and copies run on compute's lane
+  bool composite_blocks = false;  // layer norm and GELU of operators in fp32, joined by XLA alone
+  bool recompute_stops = false;   // full recompute ends before the layer's last product (torch 2.1)
+  NormSoftware norm;
+  ProductSoftware products;
+  AttentionSoftware attention;
+  LossSoftware loss;
+  OptimizerSoftware optimizer;
+  DataSoftware data;
+  TensorSoftware tensor;
+  PipelineSoftware pipeline;
+  HostSoftware host;
 
-  Duration launch_kernel{};      // host time per kernel launch
-  Duration launch_collective{};  // host time per collective call
-  Duration event_call{};         // host time per record or wait
-  Duration unit_overhead{};      // host time per FSDP unit and pass (hooks)
-  Duration step_overhead{};      // host time per step outside the model (data loader, logging)
-
+  bool eager() const { return fusion == Fusion::eager; }
+  bool compiled() const { return fusion == Fusion::compiled; }
+  bool fused() const { return fusion == Fusion::fused; }
+  bool own() const { return fusion == Fusion::own; }
   friend bool operator==(const Software&, const Software&) = default;
 };
 

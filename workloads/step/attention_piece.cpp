@@ -7,12 +7,8 @@ namespace {
 
 using enum KernelFamily;
 
-std::int64_t q_heads(const PieceWriter& w) { return w.in().shape.heads / w.in().plan.tensor; }
-std::int64_t kv_heads(const PieceWriter& w) {
-  return kv_heads_of_rank(w.in().shape, w.in().plan.tensor);
-}
 /// Eager code expands k and v to all q heads before the kernel (Llama reference, torchtitan).
-bool repeats_kv(const PieceWriter& w) { return w.eager() && kv_heads(w) < q_heads(w); }
+bool repeats_kv(const PieceWriter& w) { return w.eager() && w.sizes().kv_heads < w.sizes().heads; }
 
 std::int64_t q_bytes(const PieceWriter& w) {
   return w.sizes().element * w.sizes().tokens * w.sizes().query;
@@ -45,7 +41,7 @@ Kernel attention_kernel(const PieceWriter& w, const std::string& name, KernelFam
 
 /// The log-sum-exp of every row of scores: 4 b a s bytes.
 std::int64_t row_statistics_bytes(const PieceWriter& w) {
-  return 4 * w.sizes().tokens * q_heads(w);
+  return 4 * w.sizes().tokens * w.sizes().heads;
 }
 
 /// One kernel: reads q, k, v, writes o and the row statistics.
@@ -70,21 +66,22 @@ void flash_backward(PieceWriter& w, const AttentionPart& part) {
   }
   kernel.bytes = Bytes(7 * q_bytes(w) + 2 * kv_read + row_statistics_bytes(w) + 4 * fp32_q);
   w.kernel(std::move(kernel));
-  if (kv_heads(w) < q_heads(w))  // per group: read one per q head, write one
+  if (w.sizes().kv_heads < w.sizes().heads)  // per group: read one per q head, write one
     for (const char* name : {"k", "v"})
       w.pass(std::string("layer.attention.core.backward.sum_") + name, reduction,
              q_bytes(w) + kv_bytes(w));
 }
 
 std::int64_t score_bytes(const PieceWriter& w) {  // S = 2 b a s^2 / t
-  return w.sizes().element * q_heads(w) * w.sizes().tokens * w.in().batch.sequence;
+  return w.sizes().element * w.sizes().heads * w.sizes().tokens * w.in().batch.sequence;
 }
 
-bool compiled(const PieceWriter& w) { return w.in().software.fusion == Fusion::compiled; }
 /// Attention out of a framework's own operators.
-bool plain(const PieceWriter& w) { return w.in().software.attention == AttentionKernel::unfused; }
+bool plain(const PieceWriter& w) {
+  return w.in().software.attention.kernel == AttentionKernel::unfused;
+}
 /// Whether scale and mask are kernels of their own.
-bool separate_softmax(const PieceWriter& w) { return plain(w) && !compiled(w); }
+bool separate_softmax(const PieceWriter& w) { return plain(w) && !w.compiled(); }
 
 /// Llama code takes the softmax in fp32 and casts its result (Hugging Face modeling_llama.py, Meta
 /// llama model.py, 2023); GPT and BERT code leaves it in 16 bits.
@@ -116,7 +113,7 @@ void softmax_forward(PieceWriter& w) {
     w.pass("layer.attention.core.scale", pointwise, 2 * s);
     w.pass("layer.attention.core.mask", pointwise, 2 * s);
   }
-  if (dropout && compiled(w)) return w.pass("layer.attention.core.softmax", softmax, 7 * s / 2);
+  if (dropout && w.compiled()) return w.pass("layer.attention.core.softmax", softmax, 7 * s / 2);
   if (softmax_in_fp32(w)) {  // reads e, writes 4 bytes an element; cast 4 + e
     w.pass("layer.attention.core.softmax", softmax, cast_bytes(w));
     w.pass("layer.attention.core.softmax.cast", pointwise, cast_bytes(w));
@@ -131,7 +128,7 @@ void softmax_forward(PieceWriter& w) {
 void softmax_backward(PieceWriter& w) {
   const std::int64_t s = score_bytes(w);
   const bool dropout = w.in().shape.dropout;
-  if (dropout && compiled(w))
+  if (dropout && w.compiled())
     return w.pass("layer.attention.core.softmax.backward", softmax, 7 * s / 2);
   if (dropout) w.pass("layer.attention.core.dropout.backward", pointwise, 5 * s / 2);
   if (softmax_in_fp32(w)) {  // cast e + 4; reads gradient and result in fp32, writes e
@@ -172,15 +169,15 @@ void unfused_backward(PieceWriter& w, const AttentionPart& part) {
 
 }  // namespace
 
-bool keeps_scores(const PieceWriter& w) { return keeps_scores(w.in().software.attention); }
+bool keeps_scores(const PieceWriter& w) { return w.in().software.attention.keeps_scores(); }
 std::int64_t query_bytes(const PieceWriter& w) { return q_bytes(w); }
 std::int64_t key_bytes(const PieceWriter& w) { return repeats_kv(w) ? q_bytes(w) : kv_bytes(w); }
 
 AttentionPart whole_attention(const PieceWriter& w) {
   const std::int64_t s = w.in().batch.sequence;
   return {.batch = w.in().batch.micro_batch,
-          .heads = q_heads(w),
-          .kv_heads = repeats_kv(w) ? q_heads(w) : kv_heads(w),
+          .heads = w.sizes().heads,
+          .kv_heads = repeats_kv(w) ? w.sizes().heads : w.sizes().kv_heads,
           .rows = s,
           .sequence = s,
           .causal = !masked(w.in().shape)};

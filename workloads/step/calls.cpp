@@ -3,20 +3,20 @@
 namespace stepcast::workloads {
 
 void Calls::tensor_collective(std::uint32_t collective) {
-  if (!tensor_overlap_) return join(compute, tensor_slot, collective);
+  if (!tensor_overlap_) return join(compute, GroupKind::tensor, collective);
   begin_tensor_collective(collective);
   end_tensor_collective();
 }
 
 void Calls::begin_tensor_collective(std::uint32_t collective) {
   after(tensor_lane, compute);
-  join(tensor_lane, tensor_slot, collective);
+  join(tensor_lane, GroupKind::tensor, collective);
   tensor_done_ = record(tensor_lane);
 }
 
 void Calls::start_ring(std::uint32_t collective) {
   after(context_lane, compute);
-  join(context_lane, context_ring_slot, collective);
+  join(context_lane, GroupKind::context_ring, collective);
   ring_done_ = record(context_lane);
 }
 

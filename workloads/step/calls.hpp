@@ -16,8 +16,8 @@ class Calls {
   explicit Calls(bool tensor_overlap) : builder_(num_lanes), tensor_overlap_(tensor_overlap) {}
 
   void kernel(Lane lane, std::uint32_t index) { builder_.work(lane, index, kernel_call); }
-  void join(Lane lane, Slot slot, std::uint32_t collective) {
-    builder_.join(lane, slot, collective, collective_call);
+  void join(Lane lane, GroupKind group, std::uint32_t collective, bool receives = false) {
+    builder_.join(lane, slot_of(group, receives), collective, collective_call);
   }
   Event record(Lane lane) { return builder_.record(lane, event_call); }
   void wait(Lane lane, Event event) { builder_.wait(lane, event, event_call); }

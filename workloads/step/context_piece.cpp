@@ -11,7 +11,7 @@ using enum KernelFamily;
 
 /// A ring never holds all scores of its rows, so kernels that keep them gather instead.
 ContextExchange exchange_of(const PieceWriter& w) {
-  const ContextExchange wanted = w.in().software.context_exchange;
+  const ContextExchange wanted = w.in().software.attention.exchange;
   return wanted == ContextExchange::ring && keeps_scores(w) ? ContextExchange::all_gather : wanted;
 }
 

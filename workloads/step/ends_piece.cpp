@@ -17,16 +17,16 @@ bool has_tensor(const ParameterTensors& unit, const std::string& name) {
 }
 
 /// The tensor ranks put their logits together and compute the same loss each.
-bool gathers_logits(const PieceWriter& w) { return w.split() && w.in().software.gathered_logits; }
+bool gathers_logits(const PieceWriter& w) {
+  return w.split() && w.in().software.loss.gathered_logits;
+}
 
 std::int64_t logits(const PieceWriter& w) {
   return w.sizes().tokens * (gathers_logits(w) ? w.in().shape.vocab : w.sizes().vocab);
 }
 
 /// Forward and backward are one kernel each, in the compute dtype.
-bool loss_is_one_kernel(const PieceWriter& w) {
-  return w.in().software.fusion == Fusion::compiled || w.own();
-}
+bool loss_is_one_kernel(const PieceWriter& w) { return w.compiled() || w.own(); }
 
 /// One number per token over the tensor group, fp32: the row maximum, the target's logit, the sum
 /// of exponentials (Megatron cross_entropy.py:130-157); the fused one joins the last two.

@@ -1,6 +1,7 @@
 #include "workloads/step/framework_rules.hpp"
 
 #include "engine/check.hpp"
+#include "workloads/plan/rank_parameters.hpp"
 #include "workloads/step/step_program.hpp"
 
 namespace stepcast::workloads {
@@ -29,16 +30,16 @@ bool has_megatron_fsdp(const Software& software) {
 
 std::string runs_hint(Asked a) {
   std::string out = "it runs " + text_of(runnable_kinds(a.software, a.plan.pipeline > 1));
-  if (has_megatron_fsdp(a.software) && !a.software.use_megatron_fsdp)
+  if (has_megatron_fsdp(a.software) && !a.software.data.use_megatron_fsdp)
     out += "; with use_megatron_fsdp = true in [software] zero2 and zero3 as well";
   return out;
 }
 
-std::int64_t heads_of_rank(Asked a) { return a.shape.heads / a.plan.tensor; }
+std::int64_t heads_of_rank(Asked a) { return RankWidths(a.shape, a.plan.tensor).heads; }
 
 constexpr FrameworkRule rules[] = {
     {"use_megatron_fsdp",
-     [](Asked a) { return a.software.use_megatron_fsdp && !has_megatron_fsdp(a.software); },
+     [](Asked a) { return a.software.data.use_megatron_fsdp && !has_megatron_fsdp(a.software); },
      [](Asked a) { return "use_megatron_fsdp with " + name_of(a.software); },
      [](Asked) { return std::string("it is a flag of megatron-core and nemo"); }},
     {"data", [](Asked a) { return !runnable_kinds(a.software, false).has(a.plan.data); },
@@ -61,12 +62,12 @@ constexpr FrameworkRule rules[] = {
      },
      [](Asked a) { return "with stages " + runs_hint(a); }},
     {"tensor",
-     [](Asked a) { return a.plan.tensor * a.plan.context > 1 && !a.software.cuts_layers; },
+     [](Asked a) { return a.plan.tensor * a.plan.context > 1 && !a.software.tensor.cuts_layers; },
      [](Asked a) { return name_of(a.software) + " has no tensor or context parallelism"; },
      [](Asked) { return std::string("take tensor = 1 and context = 1"); }},
     {"context",
      [](Asked a) {
-       return a.plan.context > 1 && a.software.context_exchange == ContextExchange::all_to_all &&
+       return a.plan.context > 1 && a.software.attention.exchange == ContextExchange::all_to_all &&
               heads_of_rank(a) % a.plan.context != 0;
      },
      [](Asked a) {
@@ -83,15 +84,15 @@ constexpr FrameworkRule rules[] = {
 std::span<const FrameworkRule> framework_rules() { return rules; }
 
 DataKinds runnable_kinds(const Software& software, bool pipeline) {
-  DataKinds kinds = pipeline ? software.pipeline_data_kinds : software.data_kinds;
-  if (software.use_megatron_fsdp)
+  DataKinds kinds = pipeline ? software.data.pipeline_kinds : software.data.kinds;
+  if (software.data.use_megatron_fsdp)
     for (const DataParallel kind : {DataParallel::zero2, DataParallel::zero3}) kinds.add(kind);
   return kinds;
 }
 
 ReduceWhen usual_reduction(const ParallelPlan& plan, const Software& software) {
-  const bool each = software.reduce_each.has(plan.data) &&
-                    (plan.pipeline == 1 || software.reduce_each_in_pipeline);
+  const bool each = software.data.reduce_each.has(plan.data) &&
+                    (plan.pipeline == 1 || software.data.reduce_each_in_pipeline);
   return each ? ReduceWhen::each : ReduceWhen::last;
 }
 

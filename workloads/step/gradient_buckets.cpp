@@ -20,11 +20,12 @@ GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls
       all_elements_(stage.elements()),
       parameters_layers_(stage.layers),
       gradient_dtype_(in.gradient_dtype()),
-      reduce_dtype_(in.software.widened_reduction ? in.precision.gradient_reduce : gradient_dtype_),
+      reduce_dtype_(in.software.data.widened_reduction ? in.precision.gradient_reduce
+                                                       : gradient_dtype_),
       root_(tensor_kernels("root", stage.root, table)),
       layer_(tensor_kernels("layer", stage.layer, table)) {
   // torch.autocast casts each weight once per forward: read 4, write 2.
-  if (in.software.autocast)
+  if (in.software.data.autocast)
     layer_cast_ =
         table.pass("layer.autocast", pointwise, in.precision.compute,
                    (4 + bytes_per_element(in.precision.compute)) * elements_of(stage.layer));
@@ -43,7 +44,7 @@ std::vector<GradientBuckets::TensorKernels> GradientBuckets::tensor_kernels(
     TensorKernels k{.elements = t.elements, .widen = {}, .accumulate = {}};
     const std::string prefix = name + "." + t.name;
     if (megatron()) {
-      if (!t.matmul || !in_.software.accumulation_fusion)
+      if (!t.matmul || !in_.software.products.accumulate)
         k.widen = table.pass(prefix + ".accumulate", pointwise, gradient_dtype_,
                              (e + 2 * g) * t.elements);
     } else {
@@ -60,7 +61,7 @@ std::vector<GradientBuckets::TensorKernels> GradientBuckets::tensor_kernels(
 void GradientBuckets::start_forward(bool first) {
   if (!first) return;
   calls_.after(data_lane, compute);
-  if (gathers() && in_.software.gather_overlap) gather_for_forward();
+  if (gathers() && in_.software.data.gather_overlap) gather_for_forward();
   if (megatron())  // the main gradients start from zero: write 4 bytes each
     calls_.kernel(compute, table_.pass("gradients.zero", pointwise, gradient_dtype_,
                                        bytes_per_element(gradient_dtype_) * all_elements_));
@@ -89,7 +90,7 @@ void GradientBuckets::gradient(std::size_t unit, std::size_t tensor) {
   const std::int64_t limit =
       first_bucket_ ? std::min(first_bucket_bytes, bucket_bytes()) : bucket_bytes();
   const bool full = bucket_elements_ * bytes_per_element(gradient_dtype_) >= limit;
-  if (full && in_.software.gradient_overlap) reduce_bucket();
+  if (full && in_.software.data.gradient_overlap) reduce_bucket();
 }
 
 /// torch copies gradients into the bucket (read g, write g, divided on the way) and back after the
@@ -102,13 +103,13 @@ void GradientBuckets::reduce_bucket() {
   if (!own()) calls_.kernel(compute, table_.pass("bucket.copy_in", copy, reduce_dtype_, copied));
   if (in_.plan.copies() > 1) {
     calls_.after(data_lane, compute);
-    const bool scatter = in_.plan.data != DataParallel::ddp && in_.software.reduce_scatter;
+    const bool scatter = in_.plan.data != DataParallel::ddp && in_.software.data.reduce_scatter;
     const auto kind = scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-    const bool replicas = scatter && in_.plan.shard_replicas() > 1;
-    calls_.join(data_lane, replicas ? shard_slot : data_slot,
-                table_.index_of(Collective{"bucket.reduce", kind,
-                                           replicas ? GroupKind::shard : GroupKind::data,
-                                           reduce_dtype_, Bytes(bytes)}));
+    const GroupKind group = scatter ? shard_group(in_.plan) : GroupKind::data;
+    const bool replicas = group == GroupKind::shard;
+    calls_.join(
+        data_lane, group,
+        table_.index_of(Collective{"bucket.reduce", kind, group, reduce_dtype_, Bytes(bytes)}));
     if (replicas) sum_replicas(bytes / in_.plan.shards());
     reduced_ = calls_.record(replicas ? replica_lane : data_lane);
   }
@@ -133,7 +134,7 @@ bool GradientBuckets::sums_shards() const {
 /// Several instances of the distributed optimizer: each sums its shard with the others'.
 void GradientBuckets::sum_replicas(std::int64_t bytes) {
   calls_.after(replica_lane, data_lane);
-  calls_.join(replica_lane, replica_slot,
+  calls_.join(replica_lane, GroupKind::replica,
               table_.index_of(Collective{"bucket.sum_replicas", CollectiveKind::all_reduce,
                                          GroupKind::replica, reduce_dtype_,
                                          Bytes(std::max<std::int64_t>(1, bytes))}));
@@ -144,7 +145,7 @@ void GradientBuckets::sum_replicas(std::int64_t bytes) {
 /// norm (4) and clips them (4 + 4), tensor by tensor, before they are added; both branches on the
 /// result are taken by the host, and the run of the session ends with the loss on the host.
 void GradientBuckets::after_micro_batch() {
-  if (!in_.software.clips_each_micro_batch) return;
+  if (!in_.software.optimizer.clips_each_micro_batch) return;
   const auto tensors = static_cast<std::int64_t>(
       root_.size() + layer_.size() * static_cast<std::size_t>(parameters_layers_));
   const auto each_tensor = [&](const char* name, std::int64_t bytes) {
@@ -174,18 +175,17 @@ bool GradientBuckets::gathers() const {
 }
 
 void GradientBuckets::gather(std::int64_t elements) {
-  const bool replicas = in_.plan.shard_replicas() > 1;
-  calls_.join(data_lane, replicas ? shard_slot : data_slot,
-              table_.index_of(
-                  Collective{"parameters.gather", CollectiveKind::all_gather,
-                             replicas ? GroupKind::shard : GroupKind::data, in_.precision.compute,
-                             Bytes(bytes_per_element(in_.precision.compute) * elements)}));
+  const GroupKind group = shard_group(in_.plan);
+  calls_.join(data_lane, group,
+              table_.index_of(Collective{
+                  "parameters.gather", CollectiveKind::all_gather, group, in_.precision.compute,
+                  Bytes(bytes_per_element(in_.precision.compute) * elements)}));
 }
 
 /// Bytes of a bucket of gradients, and its elements.
 std::int64_t GradientBuckets::bucket_bytes() const {
-  return std::max(in_.software.ddp_bucket_bytes,
-                  in_.software.ddp_bucket_bytes_per_rank * in_.plan.copies());
+  return std::max(in_.software.data.bucket_bytes,
+                  in_.software.data.bucket_bytes_per_rank * in_.plan.copies());
 }
 std::int64_t GradientBuckets::bucket() const {
   return std::max<std::int64_t>(1, bucket_bytes() / bytes_per_element(gradient_dtype_));
@@ -209,7 +209,7 @@ void GradientBuckets::gather_for_forward() {
 }
 
 void GradientBuckets::after_optimizer() {
-  if (!gathers() || in_.software.gather_overlap) return;
+  if (!gathers() || in_.software.data.gather_overlap) return;
   calls_.after(data_lane, compute);
   for (std::int64_t left = all_elements_; left > 0; left -= bucket())
     gather(std::min(left, bucket()));

@@ -42,8 +42,8 @@ class GradientBuckets {
   std::vector<TensorKernels> tensor_kernels(const std::string& name, const ParameterTensors&,
                                             KernelTable&) const;
   bool is_root(std::size_t unit) const { return has_root_ && unit == 0; }
-  bool megatron() const { return in_.software.fusion == Fusion::fused; }
-  bool own() const { return in_.software.fusion == Fusion::own; }
+  bool megatron() const { return in_.software.fused(); }
+  bool own() const { return in_.software.own(); }
   std::int64_t bucket_bytes() const;
   bool gathers() const;
   bool sums_shards() const;

@@ -34,8 +34,6 @@ Linear output(const PieceWriter& w) {
 }
 Linear down(const PieceWriter& w) { return linear(w, "mlp.down", w.sizes().ffn, w.sizes().hidden); }
 
-bool compiled(const PieceWriter& w) { return w.in().software.fusion == Fusion::compiled; }
-
 /// Residual sum: read two, write one, 3A. The compiled kernel of the next norm may hold it. Dropout
 /// of the branch: eager 2.5A more (read, write, a byte mask); in one kernel with the sum the mask
 /// alone, 0.5A.
@@ -59,7 +57,7 @@ void attention_half_forward(PieceWriter& w) {
   write_rope(w, ".forward");
   write_attention_core_forward(w);
   write_row_forward(w, output(w));
-  if (!compiled(w)) residual(w, "layer.attention.residual");
+  if (!w.compiled()) residual(w, "layer.attention.residual");
 }
 
 /// GELU as x (1 + tanh(c (x + b x^3))) / 2 in TensorFlow 1, in fp32 as x^3 is denied fp16; XLA
@@ -98,7 +96,7 @@ void activation_backward(PieceWriter& w) {
 }
 
 void mlp_inner_forward(PieceWriter& w) {
-  write_norm_forward(w, "layer.norm2", compiled(w));
+  write_norm_forward(w, "layer.norm2", w.compiled());
   write_column_forward(w, "layer.mlp.up", up_projections(w));
   activation_forward(w);
 }

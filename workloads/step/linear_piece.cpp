@@ -66,7 +66,7 @@ void write_column_forward(PieceWriter& w, const std::string& name, const Linears
 
 void write_column_backward(PieceWriter& w, const std::string& name, const ParameterTensors& unit,
                            const Linears& linears) {
-  if (w.split() && w.in().software.tensor_overlap)
+  if (w.split() && w.in().software.tensor.overlap)
     return overlapped_backward(w, name, unit, linears);
   if (gathers_input_again(w)) w.all_gather_hidden(name + ".regather");
   for (const Linear& l : linears) {

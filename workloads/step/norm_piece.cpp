@@ -7,7 +7,7 @@ using enum KernelFamily;
 
 /// Eager code writes RMSNorm out of torch's operators, unless it brings a kernel of its own.
 bool composite(const PieceWriter& w) {
-  return w.eager() && w.in().shape.norm == Norm::rmsnorm && !w.in().software.fused_norm;
+  return w.eager() && w.in().shape.norm == Norm::rmsnorm && !w.in().software.norm.fused;
 }
 
 /// x * rsqrt(mean(x^2) + eps) in fp32, then cast and weight: 7 kernels. Bytes an element of a
@@ -102,15 +102,15 @@ void write_norm_backward(PieceWriter& w, const std::string& name, const Paramete
     eager_rmsnorm_backward(w, name + ".backward");
   } else {
     // Read the gradient and x, write dx: 3A; Inductor adds the residual's gradient, 4A.
-    const bool adds_residual = w.in().software.fusion == Fusion::compiled && residual;
+    const bool adds_residual = w.compiled() && residual;
     w.pass(name + ".backward", norm_backward, (adds_residual ? 4 : 3) * a);
-    if (w.eager() && !w.in().software.fused_norm)
+    if (w.eager() && !w.in().software.norm.fused)
       w.pass(name + ".backward.weight", reduction, 2 * a);  // torch: a second pass over both
     else if (!w.own())  // which counts the sum as part of the kernel
       finalize(w, name + ".backward");
   }
   norm_gradients(w, unit, tensor);
-  if (residual && w.in().software.fusion != Fusion::compiled)
+  if (residual && !w.compiled())
     w.pass(name + ".backward.residual", pointwise, 3 * a);  // sum of the two gradients
 }
 

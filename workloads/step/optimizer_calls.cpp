@@ -62,16 +62,16 @@ constexpr std::array<Pass, 3> fused_lamb{{
 
 /// Whether weights are kept in 16 bits beside an fp32 master.
 bool keeps_copy(const StepInputs& in) {
-  return !in.sharded() && !in.software.autocast && in.precision.compute != Dtype::fp32;
+  return !in.sharded() && !in.software.data.autocast && in.precision.compute != Dtype::fp32;
 }
 
 /// Tensors that a rank's optimizer walks over. FSDP1 gives it a run of the unit's flat parameter,
 /// which few of the tensors touch, and a loop leaves out the others; elsewhere every tensor has a
 /// part on every rank.
 std::int64_t optimizer_tensors(const StepInputs& in, const StageParameters& stage) {
-  if (in.software.fusion == Fusion::fused) return 1;
-  const bool few = in.sharded() && in.software.flat_parameters == FlatParameters::fsdp1 &&
-                   in.software.optimizer == OptimizerKernel::per_tensor;
+  if (in.software.fused()) return 1;
+  const bool few = in.sharded() && in.software.data.fsdp1() &&
+                   in.software.optimizer.kernel == OptimizerKernel::per_tensor;
   if (!few) return stage.tensors();
   const auto touched = [&](const ParameterTensors& unit) {
     return unit.empty() ? 0 : 1 + (static_cast<std::int64_t>(unit.size()) - 1) / in.plan.shards();
@@ -89,14 +89,14 @@ class Tail {
         tensors_(optimizer_tensors(in, stage)) {}
 
   void widen();
-  bool lamb() const { return in_.software.optimizer == OptimizerKernel::lamb; }
+  bool lamb() const { return in_.software.optimizer.lamb(); }
   void unscale();
   void clip();
   void update();
 
  private:
   void pass(const Pass& p) {
-    const bool flat = in_.software.fusion == Fusion::own;  // one buffer, one launch
+    const bool flat = in_.software.own();  // one buffer, one launch
     const std::int64_t n = flat ? 1 : launches(elements_, tensors_, p.lists);
     const std::uint32_t index =
         table_.pass(p.name, KernelFamily::optimizer, Dtype::fp32, ceil_div(p.bytes * elements_, n));
@@ -112,7 +112,7 @@ class Tail {
   }
   void world_all_reduce(const char* name) {
     if (in_.plan.ranks() == 1) return;
-    calls_.join(compute, world_slot,
+    calls_.join(compute, GroupKind::world,
                 table_.index_of(Collective{name, CollectiveKind::all_reduce, GroupKind::world,
                                            Dtype::fp32, Bytes(4)}));
   }
@@ -127,7 +127,7 @@ class Tail {
 /// 4 (Megatron v2.6 optimizer.py, DeepSpeed stage_1_and_2.py). apex's LAMB reads them as they are.
 void Tail::widen() {
   const std::int64_t e = bytes_per_element(in_.gradient_dtype());
-  if (!keeps_copy(in_) || e >= 4 || lamb() || in_.software.fusion == Fusion::own) return;
+  if (!keeps_copy(in_) || e >= 4 || lamb() || in_.software.own()) return;
   calls_.kernel(compute, table_.pass("gradients.widen", KernelFamily::pointwise, Dtype::fp32,
                                      (e + 4) * elements_));
 }
@@ -145,7 +145,7 @@ void Tail::unscale() {
 /// 4, write 4). Replicated gradients need no sum over the data group: plain ddp has no collective
 /// here; with tensor or pipeline degrees its model-parallel groups are taken as the world's.
 void Tail::clip() {
-  if (!in_.software.clip_gradients && !lamb()) return;
+  if (!in_.software.optimizer.clips && !lamb()) return;
   pass({"gradients.norm", 4, 1});
   small("gradients.norm.total");
   const bool whole_on_every_rank =
@@ -155,15 +155,14 @@ void Tail::clip() {
     calls_.mark();
   }
   // Megatron's host reads the norm here (clip_grads.py:93-130).
-  if (in_.software.fusion == Fusion::fused && in_.software.step_sync)
-    calls_.host_wait(calls_.record(compute));
+  if (in_.software.fused() && in_.software.host.step_sync) calls_.host_wait(calls_.record(compute));
   small("gradients.norm.factor");
   if (!lamb()) pass({"gradients.scale", 8, 1});  // LAMB's update divides by it
 }
 
 /// Fused AdamW: read p, g, m, v, write p, m, v: 28 bytes.
 void Tail::update() {
-  switch (in_.software.optimizer) {
+  switch (in_.software.optimizer.kernel) {
     case OptimizerKernel::foreach:
       for (const Pass& p : foreach_adamw) pass(p);
       return;
@@ -198,7 +197,7 @@ void write_optimizer(const StepInputs& in, KernelTable& table, Calls& calls,
   tail.update();
   if (!keeps_copy(in)) return;
   // 16-bit weights beside the fp32 master: read 4, write 2. apex writes them in LAMB's last kernel.
-  if (in.software.optimizer == OptimizerKernel::lamb) return;
+  if (in.software.optimizer.lamb()) return;
   const std::int64_t e = bytes_per_element(in.precision.compute);
   calls.kernel(compute, table.pass("adamw.cast", KernelFamily::pointwise, in.precision.compute,
                                    (4 + e) * optimizer_elements(in, stage)));

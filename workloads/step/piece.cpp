@@ -30,7 +30,7 @@ bool StepInputs::sharded() const {
     case DataParallel::zero1:
       return false;
     case DataParallel::zero2:
-      return software.flat_parameters != FlatParameters::buckets;
+      return software.data.flat_parameters != FlatParameters::buckets;
     case DataParallel::zero3:
       return true;
   }
@@ -38,8 +38,8 @@ bool StepInputs::sharded() const {
 }
 
 Dtype StepInputs::gradient_dtype() const {
-  if (software.autocast) return Dtype::fp32;
-  return software.widened_reduction ? precision.compute : precision.gradient_reduce;
+  if (software.data.autocast) return Dtype::fp32;
+  return software.data.widened_reduction ? precision.compute : precision.gradient_reduce;
 }
 
 Batch predicted_batch(const StepInputs& in) {
@@ -49,13 +49,10 @@ Batch predicted_batch(const StepInputs& in) {
 }
 
 Sizes::Sizes(const StepInputs& in)
-    : tokens(in.batch.micro_batch * in.batch.sequence / in.plan.context),
+    : RankWidths(in.shape, in.plan.tensor),
+      tokens(in.batch.micro_batch * in.batch.sequence / in.plan.context),
       local_tokens(in.plan.sequence_parallel ? tokens / in.plan.tensor : tokens),
       hidden(in.shape.hidden),
-      query(in.shape.heads / in.plan.tensor * in.shape.head_dim),
-      kv(kv_heads_of_rank(in.shape, in.plan.tensor) * in.shape.head_dim),
-      ffn(in.shape.ffn_hidden / in.plan.tensor),
-      vocab(in.shape.vocab / in.plan.tensor),
       element(bytes_per_element(in.precision.compute)) {}
 
 void PieceWriter::gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -74,7 +71,7 @@ void PieceWriter::accumulating_gemm(const std::string& name, std::int64_t m, std
 
 void PieceWriter::weight_gradient(const std::string& name, std::int64_t m, std::int64_t n,
                                   std::int64_t k) {
-  if (!fused() || in_.sharded() || !in_.software.accumulation_fusion) return gemm(name, m, n, k);
+  if (!fused() || in_.sharded() || !in_.software.products.accumulate) return gemm(name, m, n, k);
   Kernel kernel = gemm_kernel(name, in_.precision.compute, m, n, k);
   kernel.accumulate = true;
   kernel.bytes = Bytes(sizes_.element * (m * k + k * n) + 8 * m * n);

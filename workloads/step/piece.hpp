@@ -50,16 +50,12 @@ struct StepInputs {
 Batch predicted_batch(const StepInputs&);
 
 /// Sizes of one micro-batch on one rank, in elements.
-struct Sizes {
+struct Sizes : RankWidths {
   explicit Sizes(const StepInputs&);
 
   std::int64_t tokens;        // T = b s / c: of the micro-batch on a context rank
   std::int64_t local_tokens;  // T / t with sequence parallel, else T: norms, residuals
   std::int64_t hidden;        // h
-  std::int64_t query;         // q heads of this rank x head_dim
-  std::int64_t kv;            // kv heads of this rank x head_dim
-  std::int64_t ffn;           // f / t
-  std::int64_t vocab;         // V / t
   std::int64_t element;       // bytes of an activation
   std::int64_t hidden_bytes() const { return element * tokens * hidden; }  // A
   std::int64_t local_elements() const { return local_tokens * hidden; }
@@ -74,10 +70,11 @@ class PieceWriter {
 
   const StepInputs& in() const { return in_; }
   const Sizes& sizes() const { return sizes_; }
-  bool eager() const { return in_.software.fusion == Fusion::eager; }
-  bool fused() const { return in_.software.fusion == Fusion::fused; }
-  bool own() const { return in_.software.fusion == Fusion::own; }
-  bool packed() const { return in_.software.packed_projections; }
+  bool eager() const { return in_.software.eager(); }
+  bool compiled() const { return in_.software.compiled(); }
+  bool fused() const { return in_.software.fused(); }
+  bool own() const { return in_.software.own(); }
+  bool packed() const { return in_.software.products.packed; }
   bool split() const { return in_.plan.tensor > 1; }
   bool sequence_parallel() const { return split() && in_.plan.sequence_parallel; }
 

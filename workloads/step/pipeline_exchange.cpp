@@ -9,7 +9,11 @@ namespace {
 /// Tensor ranks send a part of the hidden tensor each and gather it after (Megatron's
 /// scatter-gather, arXiv 2104.04473); under sequence parallel it is cut anyway.
 bool scatters(const StepInputs& in) {
-  return in.software.scatter_gather_p2p && in.plan.tensor > 1 && !in.plan.sequence_parallel;
+  return in.software.pipeline.scatter_gather && in.plan.tensor > 1 && !in.plan.sequence_parallel;
+}
+
+GroupKind pair_of(Pass pass) {
+  return pass == Pass::forward ? GroupKind::pipeline_forward : GroupKind::pipeline_backward;
 }
 
 }  // namespace
@@ -47,28 +51,26 @@ std::size_t PipelineExchange::warm_up() const {
 /// get_tensor_shapes).
 std::uint32_t PipelineExchange::message(Pass pass) const {
   const std::int64_t bytes = Sizes(in_).local_bytes();
-  const bool forward = pass == Pass::forward;
   return table_.index_of(
-      Collective{forward ? "pipeline.forward" : "pipeline.backward", CollectiveKind::send_receive,
-                 forward ? GroupKind::pipeline_forward : GroupKind::pipeline_backward,
-                 in_.precision.compute, Bytes(scatters(in_) ? bytes / in_.plan.tensor : bytes)});
+      Collective{pass == Pass::forward ? "pipeline.forward" : "pipeline.backward",
+                 CollectiveKind::send_receive, pair_of(pass), in_.precision.compute,
+                 Bytes(scatters(in_) ? bytes / in_.plan.tensor : bytes)});
 }
 
 /// Posted when the host gets here: the lane starts where compute stands, as torch's irecv does.
 Event PipelineExchange::start_receive(std::size_t turn) {
-  const bool forward = turns_[turn].pass == Pass::forward;
-  const Lane lane = forward ? receive_previous_lane : receive_next_lane;
+  const GroupKind pair = pair_of(turns_[turn].pass);
+  const Lane lane = axis_of(pair).receiving_lane;
   calls_.after(lane, compute);
-  calls_.join(lane, forward ? receive_previous_slot : receive_next_slot,
-              message(turns_[turn].pass));
+  calls_.join(lane, pair, message(turns_[turn].pass), true);
   return calls_.record(lane);
 }
 
 Lane PipelineExchange::start_send(std::size_t turn) {
-  const bool forward = turns_[turn].pass == Pass::forward;
-  const Lane lane = forward ? send_next_lane : send_previous_lane;
+  const GroupKind pair = pair_of(turns_[turn].pass);
+  const Lane lane = axis_of(pair).lane;
   calls_.after(lane, compute);
-  calls_.join(lane, forward ? send_next_slot : send_previous_slot, message(turns_[turn].pass));
+  calls_.join(lane, pair, message(turns_[turn].pass));
   return lane;
 }
 
@@ -76,7 +78,7 @@ void PipelineExchange::before(std::size_t turn) {
   if (!receives(turn)) return;
   if (!received_[turn]) received_[turn] = start_receive(turn);
   calls_.wait(compute, *received_[turn]);
-  if (!interleaved() && in_.software.pipeline_sync) {
+  if (!interleaved() && in_.software.pipeline.sync) {
     // Megatron synchronises after an exchange. A send is waited for only here, after the receive
     // that the neighbour may need first (its exchanges are batched: send and receive at once).
     calls_.host_wait(*received_[turn]);
@@ -90,10 +92,10 @@ void PipelineExchange::before(std::size_t turn) {
 }
 
 void PipelineExchange::after(std::size_t turn) {
-  if (interleaved() && !in_.software.interleaved_overlap) return exchange(turn);
+  if (interleaved() && !in_.software.pipeline.interleaved_overlap) return exchange(turn);
   if (sends(turn)) {
     const Lane lane = start_send(turn);
-    if (!interleaved() && in_.software.pipeline_sync) sent_ = calls_.record(lane);
+    if (!interleaved() && in_.software.pipeline.sync) sent_ = calls_.record(lane);
   }
   if (interleaved()) receive_for_next(turn);
 }

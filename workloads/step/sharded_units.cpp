@@ -2,23 +2,12 @@
 
 #include <algorithm>
 
+#include "engine/arithmetic.hpp"
+
 namespace stepcast::workloads {
 namespace {
 
 using enum KernelFamily;
-
-/// The group that shares one copy.
-GroupKind shard_group(const ParallelPlan& plan) {
-  return plan.shard_replicas() > 1 ? GroupKind::shard : GroupKind::data;
-}
-Slot shard_group_slot(const ParallelPlan& plan) {
-  return plan.shard_replicas() > 1 ? shard_slot : data_slot;
-}
-
-/// Elements of a rank's shard; the gathered buffer is padded to shard x ranks.
-std::int64_t shard_elements(std::int64_t elements, std::int64_t ranks) {
-  return (elements + ranks - 1) / ranks;
-}
 
 }  // namespace
 
@@ -43,7 +32,8 @@ ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name,
                                                  const ParameterTensors& tensors,
                                                  KernelTable& table) const {
   const std::int64_t ranks = in_.plan.shards();
-  const std::int64_t shard = shard_elements(elements_of(tensors), ranks), full = shard * ranks;
+  const std::int64_t shard = ceil_div(elements_of(tensors), ranks);  // of this rank
+  const std::int64_t full = shard * ranks;                           // gathered, with the padding
   const Dtype low = in_.precision.compute, wide = in_.precision.gradient_reduce;
   const std::int64_t e = bytes_per_element(low), r = bytes_per_element(wide);
   const std::int64_t g = accumulates() ? r : e;
@@ -109,7 +99,7 @@ void ShardedUnits::before_forward(std::size_t unit) {
   if (states_[unit].unsharded) return;
   start_gather(unit);
   finish_gather(unit, true);
-  if (!in_.software.explicit_prefetch) return;
+  if (!in_.software.data.explicit_prefetch) return;
   const std::size_t depth = static_cast<std::size_t>(in_.plan.prefetch);
   const std::size_t first = is_root(unit) ? chunk_.begin : unit + 1;
   for (std::size_t next = first; next < chunk_.end && next < first + depth; ++next)
@@ -134,7 +124,7 @@ void ShardedUnits::before_backward(std::size_t unit) {
     finish_gather(unit, false);
   }
   const std::size_t depth =
-      in_.software.explicit_prefetch ? static_cast<std::size_t>(in_.plan.prefetch) : 1;
+      in_.software.data.explicit_prefetch ? static_cast<std::size_t>(in_.plan.prefetch) : 1;
   const std::size_t from = is_root(unit) ? chunk_.end : unit;
   for (std::size_t i = 1; i <= depth && chunk_.begin + i <= from; ++i) start_gather(from - i);
   hold_gradients(unit);
@@ -143,7 +133,7 @@ void ShardedUnits::before_backward(std::size_t unit) {
 /// Our trainer computes the gradients of layers in two buffers by turns: compute waits until those
 /// of the layer before the last are copied.
 void ShardedUnits::hold_gradients(std::size_t unit) {
-  if (in_.software.fusion != Fusion::own || is_root(unit) || copied_gradients_.size() < 2) return;
+  if (!in_.software.own() || is_root(unit) || copied_gradients_.size() < 2) return;
   calls_.wait(compute, copied_gradients_.front());
   copied_gradients_.pop_front();
 }
@@ -162,7 +152,7 @@ void ShardedUnits::start_gather(std::size_t unit) {
   state.gathered = calls_.record(copy_lane);
   if (!k.gather) return;
   calls_.wait(data_lane, *state.gathered);
-  calls_.join(data_lane, shard_group_slot(in_.plan), *k.gather);
+  calls_.join(data_lane, shard_group(in_.plan), *k.gather);
   state.gathered = calls_.record(data_lane);
 }
 
@@ -206,14 +196,14 @@ void ShardedUnits::reshard(std::size_t unit) {
 void ShardedUnits::reduce_copy(std::size_t unit) {
   const Kernels& k = of(unit);
   run(compute, k.flat_gradient);
-  const bool on_compute = !fsdp1() && in_.software.reduce_copy_compute;
+  const bool on_compute = !fsdp1() && in_.software.data.reduce_copy_compute;
   const Lane lane = on_compute ? compute : copy_lane;
   if (!on_compute) calls_.after(copy_lane, compute);
   if (reduced_ && !fsdp1()) calls_.wait(lane, *reduced_);
   run(lane, k.reduce_copy);
   run(lane, k.divide);
   const Event copied = calls_.after(data_lane, lane);
-  const bool own = in_.software.fusion == Fusion::own;
+  const bool own = in_.software.own();
   if (own && !is_root(unit) && !accumulates()) copied_gradients_.push_back(copied);
 }
 
@@ -230,11 +220,11 @@ void ShardedUnits::after_backward(std::size_t unit) {
 void ShardedUnits::reduce(std::size_t unit) {
   const Kernels& k = of(unit);
   if (k.sum_replicas && fsdp1() && summed_) calls_.wait(data_lane, *summed_);
-  if (k.reduce) calls_.join(data_lane, shard_group_slot(in_.plan), *k.reduce);
+  if (k.reduce) calls_.join(data_lane, shard_group(in_.plan), *k.reduce);
   const Lane lane = k.sum_replicas ? replica_lane : data_lane;
   if (k.sum_replicas) {
     reduced_ = calls_.after(replica_lane, data_lane);
-    calls_.join(replica_lane, replica_slot, *k.sum_replicas);
+    calls_.join(replica_lane, GroupKind::replica, *k.sum_replicas);
   }
   run(lane, k.shard_divide);
   run(lane, k.shard_cast);

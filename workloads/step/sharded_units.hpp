@@ -67,7 +67,7 @@ class ShardedUnits {
                              KernelTable&) const;
   const Kernels& of(std::size_t unit) const { return has_root_ && unit == 0 ? root_ : layer_; }
   bool is_root(std::size_t unit) const { return has_root_ && unit == 0; }
-  bool fsdp1() const { return in_.software.flat_parameters == FlatParameters::fsdp1; }
+  bool fsdp1() const { return in_.software.data.fsdp1(); }
   void start_gather(std::size_t unit);
   void finish_gather(std::size_t unit, bool forward);
   void limit_gathers();

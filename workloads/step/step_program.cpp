@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "engine/arithmetic.hpp"
 #include "workloads/step/calls.hpp"
 #include "workloads/step/ends_piece.hpp"
 #include "workloads/step/gradient_buckets.hpp"
@@ -92,8 +93,8 @@ StageWriter::StageWriter(const StepInputs& in, KernelTable& table, std::int64_t 
     : in_(in),
       table_(table),
       stage_(stage),
-      parameters_(stage_parameters(in.shape, in.plan, in.software.packed_projections, stage)),
-      calls_(in.software.tensor_overlap && in.plan.tensor > 1),
+      parameters_(stage_parameters(in.shape, in.plan, in.software.products.packed, stage)),
+      calls_(in.software.tensor.overlap && in.plan.tensor > 1),
       data_(make_data_calls(table)),
       exchange_(in_, table, calls_, stage),
       backwards_of_chunk_(parameters_.chunk_layers.size(), 0) {
@@ -140,7 +141,7 @@ void StageWriter::replay(const Piece& piece, std::size_t unit) {
         calls_.wait_ring();
         break;
       case Action::Kind::context:
-        calls_.join(compute, context_slot, action.index);
+        calls_.join(compute, GroupKind::context, action.index);
         break;
       case Action::Kind::gradient:
         data([&](auto& d) { d.gradient(unit, action.index); });
@@ -204,7 +205,7 @@ void StageWriter::sum_shared_gradients() {
   const std::int64_t shards = in_.sharded() ? in_.plan.shards() : 1;
   const auto fp32_all_reduce = [&](const char* name, GroupKind group, std::int64_t elements) {
     return table_.index_of(Collective{name, CollectiveKind::all_reduce, group, Dtype::fp32,
-                                      Bytes(4 * ((elements + shards - 1) / shards))});
+                                      Bytes(4 * ceil_div(elements, shards))});
   };
   if (in_.plan.tensor > 1 && in_.plan.sequence_parallel) {
     const std::int64_t norms = parameters_.layers * replicated_elements_of(parameters_.layer) +
@@ -212,9 +213,9 @@ void StageWriter::sum_shared_gradients() {
     calls_.tensor_collective(fp32_all_reduce("norms.reduce", GroupKind::tensor, norms));
   }
   if (in_.shape.tied_embeddings && in_.plan.pipeline > 1 && (first_stage() || last_stage()))
-    calls_.join(compute, embedding_slot,
+    calls_.join(compute, GroupKind::embedding,
                 fp32_all_reduce("embedding.reduce", GroupKind::embedding,
-                                in_.shape.vocab / in_.plan.tensor * in_.shape.hidden));
+                                Sizes(in_).vocab * in_.shape.hidden));
 }
 
 /// After the last backward: what is left of communication, then the optimizer.
@@ -222,7 +223,7 @@ void StageWriter::tail() {
   sum_shared_gradients();
   write_optimizer(in_, table_, calls_, parameters_);
   data([](auto& d) { d.after_optimizer(); });
-  if (in_.software.step_sync && in_.software.fusion != Fusion::fused)
+  if (in_.software.host.step_sync && !in_.software.fused())
     calls_.host_wait(calls_.record(compute));  // loss.item()
 }
 
@@ -340,7 +341,7 @@ engine::Program StageWriter::write(bool repeating) {
   }
   tail();
   engine::Program program = calls_.take();
-  if (in_.software.collectives_hold_core) keep_on_one_lane(program);
+  if (in_.software.host.collectives_hold_core) keep_on_one_lane(program);
   program.num_lanes = lanes_of(program);
   return program;
 }

@@ -9,6 +9,7 @@
 
 #include "engine/program.hpp"
 #include "engine/units.hpp"
+#include "workloads/plan/axes.hpp"
 #include "workloads/plan/plan.hpp"
 #include "workloads/plan/software.hpp"
 #include "workloads/plan/transformer.hpp"
@@ -69,22 +70,6 @@ struct Collective {
   friend bool operator==(const Collective&, const Collective&) = default;
 };
 
-/// Lanes of a rank (CUDA streams). A communicator is used from one lane only, so its collectives
-/// run in host launch order, as NCCL's do.
-enum Lane : std::uint8_t {
-  compute = engine::compute_lane,
-  tensor_lane,  // tensor-parallel collectives that overlap compute (software.tensor_overlap)
-  data_lane,    // gathers and reductions of the data-parallel or the shard group
-  copy_lane,    // FSDP's casts and copy-in beside the compute stream
-  send_next_lane,
-  receive_previous_lane,
-  send_previous_lane,
-  receive_next_lane,
-  replica_lane,  // hsdp: shards summed over the replicas
-  context_lane,  // keys and values on their way round the context ring
-  num_lanes,
-};
-
 /// Index into StepProgram::host_costs, which sim turns into engine durations.
 enum HostCost : std::uint8_t {
   free_call,
@@ -94,24 +79,6 @@ enum HostCost : std::uint8_t {
   unit_call,
   step_call,
   num_host_costs
-};
-
-/// Communicator slots of a rank: which group of it an instruction means. Pairs have two
-/// slots each, as sender and as receiver.
-enum Slot : std::uint32_t {
-  tensor_slot,
-  data_slot,
-  world_slot,
-  send_next_slot,
-  receive_previous_slot,
-  send_previous_slot,
-  receive_next_slot,
-  embedding_slot,
-  shard_slot,
-  replica_slot,
-  context_slot,
-  context_ring_slot,
-  num_slots,
 };
 
 struct StepProgram {

@@ -15,11 +15,15 @@ std::vector<Ranks> pairs_of_ring(const Ranks& ranks) {
   return out;
 }
 
+bool is_ring(workloads::GroupKind kind) {
+  return axis_of(kind).meeting == workloads::Meeting::ring;
+}
+
 }  // namespace
 
 GroupShape shape_of(const topology::Cluster& cluster, workloads::GroupKind kind,
                     const Ranks& ranks) {
-  if (kind != workloads::GroupKind::context_ring) return shape_of(cluster, ranks);
+  if (!is_ring(kind)) return shape_of(cluster, ranks);
   GroupShape slowest;
   for (const Ranks& ends : pairs_of_ring(ranks)) {
     const GroupShape pair = shape_of(cluster, ends);
@@ -31,8 +35,7 @@ GroupShape shape_of(const topology::Cluster& cluster, workloads::GroupKind kind,
 std::vector<LinkLoad> loads_of(const NetworkModel& network, workloads::GroupKind kind,
                                workloads::CollectiveKind collective, Algorithm algorithm,
                                const Ranks& ranks) {
-  if (kind != workloads::GroupKind::context_ring)
-    return network.loads_of(collective, algorithm, ranks);
+  if (!is_ring(kind)) return network.loads_of(collective, algorithm, ranks);
   std::map<topology::LinkId, double> sum;
   for (const Ranks& ends : pairs_of_ring(ranks))
     for (const LinkLoad& load : network.loads_of(collective, algorithm, ends))

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
 
@@ -128,7 +129,7 @@ std::int64_t registered_nvls_ctas(const NcclMachine& machine, const NcclCall& ca
   else
     factor = blackwell ? 8 : 4;
   const std::int64_t heads = machine.nvls->channels;
-  return std::min(machine.nvls->ctas, (factor * 8 + heads - 1) / heads);
+  return std::min(machine.nvls->ctas, ceil_div(factor * 8, heads));
 }
 
 /// enqueue.cc: bytes that are worth one more channel, threads times bytes per thread.
@@ -224,7 +225,7 @@ std::int64_t nccl_channels(const NcclTuning& tuning, const NcclMachine& machine,
   std::int64_t channels = std::clamp<std::int64_t>(call.bytes.value / worth, 1, machine.ring.ctas);
   const std::int64_t least = tuning.least_traffic_per_channel.value;
   if (least > 0)
-    channels = std::clamp<std::int64_t>((traffic_of(call) + least - 1) / least, 1, channels);
+    channels = std::clamp<std::int64_t>(ceil_div(traffic_of(call), least), 1, channels);
   return channels;
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 
 namespace stepcast::sim {
@@ -269,9 +270,8 @@ double ring_plateau(const Question& q, Algorithm algorithm, Protocol protocol) {
 /// descriptions of 96 bytes (device.h of 2.27; those of other versions differ by a few bytes).
 double latency_count(const Question& q, Algorithm algorithm) {
   constexpr std::int64_t calls_per_batch = 10;
-  const auto rounds = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-  const std::int64_t rows = rounds(q.call.grouped, q.machine.ring.ctas);
-  return static_cast<double>(algorithm == Algorithm::ring ? rows : rounds(rows, calls_per_batch));
+  const std::int64_t rows = ceil_div(q.call.grouped, q.machine.ring.ctas);
+  return static_cast<double>(algorithm == Algorithm::ring ? rows : ceil_div(rows, calls_per_batch));
 }
 
 /// fp8 sums along a ring of more than 8 ranks lose too much: NCCL keeps it for last.

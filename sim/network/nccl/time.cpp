@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "sim/network/nccl/chunks.hpp"
 
@@ -91,7 +92,7 @@ std::int64_t crossings(const Terms& t, std::int64_t steps) {
   if (t.nodes() == 1) return 0;
   if (t.machine.shape.ranks_per_node == 1) return steps;
   const std::int64_t n = t.machine.shape.ranks;
-  return std::min(steps, (steps * t.nodes() + n - 1) / n);
+  return std::min(steps, ceil_div(steps * t.nodes(), n));
 }
 
 Duration ring_hop_in_node(const Terms& t) {

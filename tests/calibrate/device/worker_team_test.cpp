@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "calibrate/device/device.hpp"
-#include "calibrate/device/task_line.hpp"
 #include "engine/check.hpp"
 
 using namespace stepcast;
@@ -151,8 +150,17 @@ TEST_CASE("a kernel survives its line") {
                           .head_dim = 128,
                           .causal = false};
   attention.implementation = "cudnn";
-  CHECK(kernel_from_line(to_line(gemm)) == KernelTask(gemm));
-  CHECK(kernel_from_line(to_line(attention)) == KernelTask(attention));
-  CHECK_THROWS_AS(kernel_from_line("gemm bf16 1 2"), InputError);
-  CHECK_THROWS_AS(kernel_from_line("sort 1 2"), InputError);
+  GemmTask plain = gemm;
+  plain.accumulate = plain.best_of_8 = false;
+  AttentionTask causal = attention;
+  causal.causal = !causal.causal;
+  causal.backward = !causal.backward;
+  for (const KernelTask& task :
+       {KernelTask(gemm), KernelTask(plain), KernelTask(attention), KernelTask(causal)})
+    CHECK(kernel_in(to_text(task)) == task);
+  CHECK(kernel_in("gemm bf16 1x2x3") ==
+        KernelTask(GemmTask{.dtype = "bf16", .m = 1, .n = 2, .k = 3}));
+  for (const char* wrong :
+       {"gemm bf16 1x2", "attention cudnn forward bf16 b=1 h=2 s=3", "sort 1 2"})
+    CHECK_FALSE(kernel_in(wrong));
 }

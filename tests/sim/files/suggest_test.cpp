@@ -5,17 +5,6 @@
 #include <vector>
 
 using stepcast::sim::closest;
-using stepcast::sim::edit_distance;
-
-TEST_CASE("the distance between words counts single typing mistakes") {
-  CHECK(edit_distance("nodes", "nodes") == 0);
-  CHECK(edit_distance("nodse", "nodes") == 1);  // swap
-  CHECK(edit_distance("node", "nodes") == 1);
-  CHECK(edit_distance("nokes", "nodes") == 1);
-  CHECK(edit_distance("Nodes", "nodes") == 0);
-  CHECK(edit_distance("", "abc") == 3);
-  CHECK(edit_distance("kitten", "sitting") == 3);
-}
 
 TEST_CASE("a mistyped word finds the known one") {
   const std::vector<std::string> options{"--nodes", "--model", "--micro-batch", "--json"};

@@ -40,12 +40,12 @@ sim::CalibrationTable measured() {
 
 TEST_CASE("a scenario pays the software's launch unless it asks for the measured one") {
   sim::Scenario s = scenario("");
-  const Duration software = s.software.launch_kernel;
+  const Duration software = s.software.host.launch_kernel;
   sim::use_measurements(s, measured());
-  CHECK(s.software.launch_kernel == software);
+  CHECK(s.software.host.launch_kernel == software);
   s = scenario("[calibration]\nlaunch = \"measured\"\n");
   sim::use_measurements(s, measured());
-  CHECK(s.software.launch_kernel == 2500_ns);
+  CHECK(s.software.host.launch_kernel == 2500_ns);
   CHECK(software != 2500_ns);
 }
 

@@ -92,7 +92,7 @@ TEST_CASE("software is found by framework and version") {
   };
   CHECK(software("").version == "2.3");
   CHECK(software("framework = \"pytorch-fsdp2\"").version == "2.3");
-  CHECK(software("version = \"2.7\"").optimizer == workloads::OptimizerKernel::fused);
+  CHECK(software("version = \"2.7\"").optimizer.kernel == workloads::OptimizerKernel::fused);
   CHECK(software("framework = \"megatron-core\"").fusion == workloads::Fusion::fused);
-  CHECK(software("attention = \"flash3\"").attention == workloads::AttentionKernel::flash3);
+  CHECK(software("attention = \"flash3\"").attention.kernel == workloads::AttentionKernel::flash3);
 }

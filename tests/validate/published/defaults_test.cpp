@@ -168,10 +168,11 @@ TEST_CASE("Megatron-LM changes with its date") {
     return software_of(defaults().framework(row));
   };
   CHECK(software_at("Megatron-LM README 2021-01").version == "2020");
-  CHECK_FALSE(software_at("Megatron-LM README 2021-01").tensor_overlap);
+  CHECK_FALSE(software_at("Megatron-LM README 2021-01").tensor.overlap);
   CHECK(software_at("arXiv 2205.05198").version == "2022");
-  CHECK(software_at("arXiv 2205.05198").attention == workloads::AttentionKernel::fused_softmax);
-  CHECK(software_at("a paper of 2023-05").attention == workloads::AttentionKernel::flash2);
+  CHECK(software_at("arXiv 2205.05198").attention.kernel ==
+        workloads::AttentionKernel::fused_softmax);
+  CHECK(software_at("a paper of 2023-05").attention.kernel == workloads::AttentionKernel::flash2);
   CHECK(software_at("Megatron-LM core 0.7").framework == "megatron-core");
 }
 
@@ -217,21 +218,21 @@ TEST_CASE("the column attention_kernel decides over the framework's kernel") {
     row.attention_kernel = text;
     return software_of(defaults().framework(row));
   };
-  CHECK(kernel("flash_attentionv1.0.8").attention == AttentionKernel::flash1);
-  CHECK(kernel("flash_attention2").attention == AttentionKernel::flash2);
-  CHECK_FALSE(kernel("flash_attention2").fused_norm);
-  CHECK(kernel("flash_attention2 + RMS kernel").fused_norm);
-  CHECK(kernel("torch").attention == AttentionKernel::unfused);
-  CHECK(kernel("eager").attention == AttentionKernel::unfused);
-  CHECK(kernel("fused").attention == AttentionKernel::fused_softmax);
-  CHECK(kernel("xformers").attention == AttentionKernel::memory_efficient);
-  CHECK(kernel("cuDNN").attention == AttentionKernel::cudnn);
-  CHECK(kernel("FA3").attention == AttentionKernel::flash3);
+  CHECK(kernel("flash_attentionv1.0.8").attention.kernel == AttentionKernel::flash1);
+  CHECK(kernel("flash_attention2").attention.kernel == AttentionKernel::flash2);
+  CHECK_FALSE(kernel("flash_attention2").norm.fused);
+  CHECK(kernel("flash_attention2 + RMS kernel").norm.fused);
+  CHECK(kernel("torch").attention.kernel == AttentionKernel::unfused);
+  CHECK(kernel("eager").attention.kernel == AttentionKernel::unfused);
+  CHECK(kernel("fused").attention.kernel == AttentionKernel::fused_softmax);
+  CHECK(kernel("xformers").attention.kernel == AttentionKernel::memory_efficient);
+  CHECK(kernel("cuDNN").attention.kernel == AttentionKernel::cudnn);
+  CHECK(kernel("FA3").attention.kernel == AttentionKernel::flash3);
   row.gpu = "H100-SXM5-80GB";
-  CHECK(kernel("TE").attention == AttentionKernel::cudnn);
-  CHECK(kernel("SDPA FlashAttention-2").attention == AttentionKernel::flash2);
+  CHECK(kernel("TE").attention.kernel == AttentionKernel::cudnn);
+  CHECK(kernel("SDPA FlashAttention-2").attention.kernel == AttentionKernel::flash2);
   row.gpu = "V100-SXM2-32GB";
-  CHECK(kernel("FlashAttention").attention == AttentionKernel::memory_efficient);
+  CHECK(kernel("FlashAttention").attention.kernel == AttentionKernel::memory_efficient);
 }
 
 TEST_CASE("words of dp_mode mean the same sharding in every framework") {

@@ -187,7 +187,7 @@ TEST_CASE("a row that states Megatron with FSDP is predicted with Megatron-FSDP"
     INFO(mode);
     REQUIRE(out.refused == "");
     CHECK(out.scenario->software.framework == "megatron-core");
-    CHECK(out.scenario->software.use_megatron_fsdp);
+    CHECK(out.scenario->software.data.use_megatron_fsdp);
     CHECK(out.scenario->plan.reduce == workloads::ReduceWhen::each);
   }
   row.framework = "llm.c";

@@ -106,7 +106,7 @@ TEST_CASE("stronger sharding never needs more") {
 TEST_CASE(
     "activations: none > selective > full for unfused attention; 1F1B holds less than GPipe") {
   Software software = fused();
-  software.attention = AttentionKernel::unfused;
+  software.attention.kernel = AttentionKernel::unfused;
   ParallelPlan plan = plan_of(DataParallel::zero1, 1, 8, 8);
   plan.sequence_parallel = true;
   const Batch batch{.micro_batch = 1, .micro_batches = 64, .sequence = 2048};
@@ -131,7 +131,7 @@ TEST_CASE("activations of a GPT block follow Korthikanti's formula without dropo
   // for attention), a dropped-out copy of the scores (2 a s / h) and the scores before dropout
   // (2 a s / h). Without dropout: 12 + 4 + 4 f / h = 32, and 2 a s / h.
   Software software = fused();
-  software.attention = AttentionKernel::unfused;
+  software.attention.kernel = AttentionKernel::unfused;
   ParallelPlan plan = plan_of(DataParallel::zero1, 1, 8, 8);
   plan.sequence_parallel = true;
   const Batch batch{.micro_batch = 1, .micro_batches = 64, .sequence = 2048};
@@ -146,7 +146,7 @@ TEST_CASE("with dropout they follow Korthikanti's formula, scores before dropout
   // s b h / t (34 + 5 a s / h): softmax output, mask and what dropout leaves are 5 a s / h, two
   // masks 2.
   Software software = fused();
-  software.attention = AttentionKernel::fused_softmax;
+  software.attention.kernel = AttentionKernel::fused_softmax;
   ParallelPlan plan = plan_of(DataParallel::zero1, 1, 8, 8);
   plan.sequence_parallel = true;
   const Batch batch{.micro_batch = 1, .micro_batches = 64, .sequence = 2048};

@@ -70,8 +70,8 @@ TEST_CASE("tensor parallelism cuts matrices and keeps norms and row-parallel bia
 
 TEST_CASE("with more tensor ranks than kv heads each keeps one kv head") {
   const TransformerShape s = llama_70b();  // 8 kv heads of 128
-  CHECK(kv_heads_of_rank(s, 8) == 1);
-  CHECK(kv_heads_of_rank(s, 16) == 1);
+  CHECK(RankWidths(s, 8).kv_heads == 1);
+  CHECK(RankWidths(s, 16).kv_heads == 1);
   const auto k_elements = [&](std::int64_t t) { return layer_tensors(s, t, false)[2].elements; };
   CHECK(k_elements(8) == 8192 * 128);
   CHECK(k_elements(16) == 8192 * 128);

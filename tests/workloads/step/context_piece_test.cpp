@@ -22,8 +22,8 @@ ParallelPlan shared_sequences(std::int64_t context) {
 
 Software with(ContextExchange exchange) {
   Software software = fused();
-  software.flat_parameters = FlatParameters::fsdp2;
-  software.context_exchange = exchange;
+  software.data.flat_parameters = FlatParameters::fsdp2;
+  software.attention.exchange = exchange;
   return software;
 }
 

@@ -36,7 +36,7 @@ double loss_bytes(const Software& software, std::int64_t tensor) {
 
 TEST_CASE("gathered logits cost every tensor rank the whole vocabulary") {
   Software gathered = eager();
-  gathered.gathered_logits = true;
+  gathered.loss.gathered_logits = true;
   // Alone there is nothing to gather.
   CHECK(loss_bytes(gathered, 1) == loss_bytes(eager(), 1));
   // Beside the loss of one rank alone: logits put side by side 2 + 2 bytes each, a rank's own

@@ -15,8 +15,8 @@ Software framework(DataKinds kinds, DataKinds with_stages) {
   Software s;
   s.framework = "some-framework";
   s.version = "7";
-  s.data_kinds = kinds;
-  s.pipeline_data_kinds = with_stages;
+  s.data.kinds = kinds;
+  s.data.pipeline_kinds = with_stages;
   return s;
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("a kind may run without pipeline stages only") {
 
 TEST_CASE("a framework that cuts no layers refuses tensor and context parallelism") {
   Software software = two_stages_at_most;
-  software.cuts_layers = false;
+  software.tensor.cuts_layers = false;
   ParallelPlan plan = plan_of(DataParallel::ddp);
   CHECK(refusal(plan, software) == "runs");
   plan.tensor = 2;
@@ -80,7 +80,7 @@ TEST_CASE("Megatron-FSDP adds zero2 and zero3 to Megatron, and to nothing else")
   CHECK(refusal(plan_of(DataParallel::zero3), megatron) ==
         "a.toml:3: megatron-core 7 cannot run data = \"zero3\", it runs ddp, zero1; with "
         "use_megatron_fsdp = true in [software] zero2 and zero3 as well");
-  megatron.use_megatron_fsdp = other.use_megatron_fsdp = true;
+  megatron.data.use_megatron_fsdp = other.data.use_megatron_fsdp = true;
   CHECK(refusal(plan_of(DataParallel::zero3), megatron) == "runs");
   CHECK(refusal(plan_of(DataParallel::zero2, 2), megatron) == "runs");
   CHECK(refusal(plan_of(DataParallel::ddp), other) ==
@@ -90,11 +90,11 @@ TEST_CASE("Megatron-FSDP adds zero2 and zero3 to Megatron, and to nothing else")
 
 TEST_CASE("gradients are reduced when the framework does so, with stages mostly at the end") {
   Software software;
-  software.reduce_each = {DataParallel::zero2, DataParallel::zero3};
+  software.data.reduce_each = {DataParallel::zero2, DataParallel::zero3};
   CHECK(usual_reduction(plan_of(DataParallel::ddp), software) == ReduceWhen::last);
   CHECK(usual_reduction(plan_of(DataParallel::zero3), software) == ReduceWhen::each);
   CHECK(usual_reduction(plan_of(DataParallel::zero3, 2), software) == ReduceWhen::last);
-  software.reduce_each_in_pipeline = true;
+  software.data.reduce_each_in_pipeline = true;
   CHECK(usual_reduction(plan_of(DataParallel::zero3, 2), software) == ReduceWhen::each);
 }
 

@@ -29,7 +29,7 @@ TEST_CASE("DDP all-reduces every gradient once in buckets no smaller than 25 MiB
 
 TEST_CASE("without overlap the buckets are one reduction after backward") {
   Software software = fused();
-  software.gradient_overlap = false;
+  software.data.gradient_overlap = false;
   const auto bytes =
       bytes_by_name(step_of(llama_7b(), plan_of(DataParallel::zero1, 8), two, software));
   CHECK(bytes.at("bucket.reduce") == 4 * 6'738'415'616);
@@ -50,13 +50,13 @@ TEST_CASE("zero1 reduce-scatters and gathers parameters, DeepSpeed all-reduces")
   };
   using enum CollectiveKind;
   CHECK(kinds() == std::set<CollectiveKind>{reduce_scatter, all_gather});
-  software.reduce_scatter = false;
+  software.data.reduce_scatter = false;
   CHECK(kinds() == std::set<CollectiveKind>{all_reduce, all_gather});
 }
 
 TEST_CASE("autocast casts each layer's weights in every forward") {
   Software software = eager();
-  software.autocast = true;
+  software.data.autocast = true;
   const Batch three{.micro_batch = 1, .micro_batches = 3, .sequence = 4096};
   const StepProgram step = step_of(llama_7b(), plan_of(DataParallel::ddp, 8), three, software);
   CHECK(bytes_of_kernels(step, "layer.autocast") == 3 * 6 * 32 * std::int64_t{202'383'360});
@@ -64,13 +64,13 @@ TEST_CASE("autocast casts each layer's weights in every forward") {
 
 TEST_CASE("gradients kept in 16 bits are widened for their reduction alone") {
   Software software = eager();
-  software.flat_parameters = FlatParameters::buckets;
-  software.reduce_scatter = false;
+  software.data.flat_parameters = FlatParameters::buckets;
+  software.data.reduce_scatter = false;
   const Batch three{.micro_batch = 1, .micro_batches = 3, .sequence = 4096};
   const std::int64_t parameters = 6'738'415'616;
   const auto plan = plan_of(DataParallel::zero1, 8);
   const StepProgram wide = step_of(llama_7b(), plan, three, software);
-  software.widened_reduction = true;
+  software.data.widened_reduction = true;
   const StepProgram narrow = step_of(llama_7b(), plan, three, software);
   for (const StepProgram& step : {wide, narrow})  // 4 bytes a parameter on the wire, once
     CHECK(bytes_by_name(step).at("bucket.reduce") == 4 * parameters);
@@ -85,7 +85,7 @@ TEST_CASE("gradients kept in 16 bits are widened for their reduction alone") {
 
 TEST_CASE("zero2 that reduces with each micro-batch adds shards, not whole gradients") {
   Software software;
-  software.flat_parameters = FlatParameters::buckets;
+  software.data.flat_parameters = FlatParameters::buckets;
   ParallelPlan plan = plan_of(DataParallel::zero2, 8);
   const Batch four{.micro_batch = 1, .micro_batches = 4, .sequence = 4096};
   const std::int64_t all = 4 * 6'738'415'616;  // in fp32
@@ -109,11 +109,11 @@ TEST_CASE("zero2 that reduces with each micro-batch adds shards, not whole gradi
 
 TEST_CASE("a framework that clips each micro-batch passes over all gradients 24 bytes more") {
   Software software = eager();
-  software.autocast = true;
+  software.data.autocast = true;
   const Batch three{.micro_batch = 1, .micro_batches = 3, .sequence = 512};
   const auto plan = plan_of(DataParallel::ddp, 8);
   CHECK(bytes_of_kernels(step_of(bert_large(), plan, three, software), "micro_batch.") == 0);
-  software.clips_each_micro_batch = true;
+  software.optimizer.clips_each_micro_batch = true;
   const StepProgram step = step_of(bert_large(), plan, three, software);
   const double parameters = static_cast<double>(workloads::parameters(bert_large()));
   CHECK(static_cast<double>(bytes_of_kernels(step, "micro_batch.")) ==
@@ -124,7 +124,7 @@ TEST_CASE("parameters gathered under the next forward are the same bytes, before
   Software software = fused();
   const auto plan = plan_of(DataParallel::zero1, 8);
   const StepProgram after = step_of(llama_7b(), plan, two, software);
-  software.gather_overlap = true;
+  software.data.gather_overlap = true;
   const StepProgram under = step_of(llama_7b(), plan, two, software);
   CHECK(bytes_by_name(under).at("parameters.gather") ==
         bytes_by_name(after).at("parameters.gather"));
@@ -143,8 +143,8 @@ TEST_CASE("parameters gathered under the next forward are the same bytes, before
 
 TEST_CASE("buckets grow with the ranks that share them where the software says so") {
   Software software = fused();
-  software.ddp_bucket_bytes = 100'000'000;
-  software.ddp_bucket_bytes_per_rank = 50'000'000;
+  software.data.bucket_bytes = 100'000'000;
+  software.data.bucket_bytes_per_rank = 50'000'000;
   const auto buckets = [&](std::int64_t ranks) {
     const auto order =
         data_lane_order(step_of(llama_7b(), plan_of(DataParallel::zero1, ranks), two, software));

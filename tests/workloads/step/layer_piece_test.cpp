@@ -74,7 +74,7 @@ struct Case {
   Layer backward() const {
     KernelTable table;
     const Precision precision;
-    const ParameterTensors unit = layer_tensors(shape, plan.tensor, software.packed_projections);
+    const ParameterTensors unit = layer_tensors(shape, plan.tensor, software.products.packed);
     const Layer layer =
         sum_of(layer_backward({shape, plan, batch, precision, software}, table, unit), table);
     CHECK(layer.gradients == static_cast<int>(unit.size()));
@@ -87,7 +87,7 @@ struct Case {
 
 Software packed_eager() {
   Software s = eager();
-  s.packed_projections = true;
+  s.products.packed = true;
   return s;
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("tensor collectives per layer follow Megatron's table") {
   Case c{.software = fused()};
   c.plan.tensor = 4;
   for (const bool overlap : {false, true}) {
-    c.software.tensor_overlap = overlap;
+    c.software.tensor.overlap = overlap;
     c.plan.sequence_parallel = false;
     CHECK(c.forward().collectives == std::map<CollectiveKind, int>{{all_reduce, 2}});
     CHECK(c.backward().collectives == std::map<CollectiveKind, int>{{all_reduce, 2}});
@@ -226,7 +226,7 @@ TEST_CASE("unfused attention moves its score matrix") {
   c.plan.tensor = 8;
   KernelTable table;
   const Precision precision;
-  c.software.attention = AttentionKernel::fused_softmax;
+  c.software.attention.kernel = AttentionKernel::fused_softmax;
   layer_forward({c.shape, c.plan, c.batch, precision, c.software}, table);
   double softmax_bytes = 0;
   for (const Kernel& k : table.kernels())
@@ -242,7 +242,7 @@ double core_bytes(const Case& c, bool backward) {
   const Precision precision;
   const StepInputs in{c.shape, c.plan, c.batch, precision, c.software};
   if (backward)
-    layer_backward(in, table, layer_tensors(c.shape, c.plan.tensor, c.software.packed_projections));
+    layer_backward(in, table, layer_tensors(c.shape, c.plan.tensor, c.software.products.packed));
   else
     layer_forward(in, table);
   double sum = 0;
@@ -260,7 +260,7 @@ TEST_CASE("Megatron's GPT block of 2021 moves what its kernels read and write") 
          .software = fused()};
   c.shape.dropout = true;
   c.plan.tensor = 8;
-  c.software.attention = AttentionKernel::fused_softmax;
+  c.software.attention.kernel = AttentionKernel::fused_softmax;
   const double a = c.a(), f = c.f() / 8, s = 2.0 * 16 * 2048 * 2048 / 8;
   // LayerNorm 2A each, bias and dropout and residual 3.5A each, bias and GELU 2F.
   CHECK(c.forward().other_bytes == 11 * a + 2 * f);
@@ -275,7 +275,7 @@ TEST_CASE("Megatron's GPT block of 2021 moves what its kernels read and write") 
 TEST_CASE("without a fused softmax scores are scaled, masked and normalised one by one") {
   Case c{.shape = gpt(2, 2048, 16, 2048)};
   const double s = 2.0 * 2 * 16 * 4096 * 4096, out = 2 * c.a(), heads = 6 * c.a();  // q, k, v
-  c.software.attention = AttentionKernel::unfused;
+  c.software.attention.kernel = AttentionKernel::unfused;
   CHECK(core_bytes(c, false) == 6 * s + out + heads);
   CHECK(core_bytes(c, true) == 7 * s + out + heads);
   c.shape.dropout = true;
@@ -284,7 +284,7 @@ TEST_CASE("without a fused softmax scores are scaled, masked and normalised one 
   CHECK(core_bytes(c, false) == 3.5 * s + out + heads);
   CHECK(core_bytes(c, true) == 3.5 * s + out + heads);
   c.software = eager();
-  c.software.attention = AttentionKernel::fused_softmax;
+  c.software.attention.kernel = AttentionKernel::fused_softmax;
   CHECK(core_bytes(c, false) == 4.5 * s + out);
   c.shape.dropout = false;
   CHECK(core_bytes(c, false) == 2 * s + out);
@@ -294,10 +294,10 @@ TEST_CASE("without a fused softmax scores are scaled, masked and normalised one 
 TEST_CASE("Llama code takes its softmax in fp32 where nothing is fused") {
   Case c{};
   const double s = 2.0 * 2 * 32 * 4096 * 4096, copies = 8 * c.a();
-  c.software.attention = AttentionKernel::unfused;
+  c.software.attention.kernel = AttentionKernel::unfused;
   CHECK(core_bytes(c, false) == 10 * s + copies);  // scale 2S, mask 2S, softmax 3S, cast 3S
   CHECK(core_bytes(c, true) == 12 * s + copies);   // cast 3S, softmax 5S, mask 2S, scale 2S
-  c.software.attention = AttentionKernel::fused_softmax;
+  c.software.attention.kernel = AttentionKernel::fused_softmax;
   CHECK(core_bytes(c, false) == 2 * s + 2 * c.a());
 }
 
@@ -310,7 +310,7 @@ TEST_CASE("attention in both directions does twice the work of causal attention"
 
 TEST_CASE("eager code with a norm kernel moves what torch's LayerNorm does") {
   Case c{};
-  c.software.fused_norm = true;
+  c.software.norm.fused = true;
   const double plain = Case{}.forward().other_bytes;
   CHECK(plain - c.forward().other_bytes == Approx(2 * 16 * c.a()).epsilon(1e-3));  // 18A to 2A
   CHECK(c.backward().others < Case{}.backward().others - 20);  // 13 kernels to 2 each

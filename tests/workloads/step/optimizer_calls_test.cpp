@@ -23,7 +23,7 @@ TEST_CASE(
     "LAMB moves 50 bytes a parameter, its 16-bit copy among them, and the norm of the gradients "
     "4") {
   Software software = fused();
-  software.optimizer = OptimizerKernel::lamb;
+  software.optimizer.kernel = OptimizerKernel::lamb;
   const Precision precision{.compute = Dtype::fp16, .gradient_reduce = Dtype::fp16};
   const TransformerShape shape = bert_large();
   const StepProgram step = step_of(shape, plan_of(DataParallel::ddp, 8), two, software, precision);
@@ -37,7 +37,7 @@ TEST_CASE(
 
 TEST_CASE("an optimizer of single tensors launches nine kernels for each") {
   Software software = eager();
-  software.optimizer = OptimizerKernel::per_tensor;
+  software.optimizer.kernel = OptimizerKernel::per_tensor;
   const TransformerShape shape = gpt(4, 1024, 16, 2048);
   const auto p = static_cast<double>(parameters(shape));
   const std::int64_t tensors = stage_parameters(shape, {}, false, 0).tensors();
@@ -45,7 +45,7 @@ TEST_CASE("an optimizer of single tensors launches nine kernels for each") {
   CHECK(calls_of(ddp, "adamw.") == 9 * tensors + 1);  // and the cast
   CHECK(static_cast<double>(bytes_of_kernels(ddp, "adamw.")) == Approx(94 * p).epsilon(1e-3));
 
-  software.flat_parameters = FlatParameters::fsdp1;
+  software.data.flat_parameters = FlatParameters::fsdp1;
   const StepProgram flat = step_of(shape, plan_of(DataParallel::zero3, 64), two, software);
   CHECK(calls_of(flat, "adamw.") == 9 * (4 + 1));  // a run of each unit touches one tensor
   CHECK(static_cast<double>(bytes_of_kernels(flat, "adamw.")) == Approx(88 * p / 64).epsilon(1e-3));
@@ -61,9 +61,9 @@ TEST_CASE("gradients of 16 bits are widened for the master weights") {
   CHECK(widened(fused(), narrow) == 6 * parameters(shape));
   CHECK(widened(fused(), {}) == 0);  // reduced in fp32
   Software autocast = eager();
-  autocast.autocast = true;  // weights and gradients are fp32
+  autocast.data.autocast = true;  // weights and gradients are fp32
   CHECK(widened(autocast, narrow) == 0);
   Software lamb = fused();
-  lamb.optimizer = OptimizerKernel::lamb;
+  lamb.optimizer.kernel = OptimizerKernel::lamb;
   CHECK(widened(lamb, narrow) == 0);
 }

@@ -53,29 +53,29 @@ struct RandomStep {
     precision.gradient_reduce = pick(Dtype::fp32, Dtype::bf16);
     precision.loss_scaling = pick(true, false);
     software.fusion = pick(Fusion::eager, Fusion::compiled, Fusion::fused, Fusion::own);
-    software.packed_projections = pick(true, false);
-    software.gathered_logits = pick(true, false);
-    software.optimizer = pick(OptimizerKernel::foreach, OptimizerKernel::fused,
-                              OptimizerKernel::per_tensor, OptimizerKernel::lamb);
-    software.flat_parameters =
+    software.products.packed = pick(true, false);
+    software.loss.gathered_logits = pick(true, false);
+    software.optimizer.kernel = pick(OptimizerKernel::foreach, OptimizerKernel::fused,
+                                     OptimizerKernel::per_tensor, OptimizerKernel::lamb);
+    software.data.flat_parameters =
         pick(FlatParameters::fsdp1, FlatParameters::fsdp2, FlatParameters::buckets);
-    software.attention =
+    software.attention.kernel =
         pick(AttentionKernel::flash2, AttentionKernel::unfused, AttentionKernel::fused_softmax);
-    software.fused_norm = pick(true, false);
-    software.accumulation_fusion = pick(true, false);
-    software.tensor_overlap = pick(true, false);
-    software.explicit_prefetch = pick(true, false);
-    software.pipeline_sync = pick(true, false);
-    software.interleaved_overlap = pick(true, false);
-    software.scatter_gather_p2p = pick(true, false);
-    software.context_exchange =
+    software.norm.fused = pick(true, false);
+    software.products.accumulate = pick(true, false);
+    software.tensor.overlap = pick(true, false);
+    software.data.explicit_prefetch = pick(true, false);
+    software.pipeline.sync = pick(true, false);
+    software.pipeline.interleaved_overlap = pick(true, false);
+    software.pipeline.scatter_gather = pick(true, false);
+    software.attention.exchange =
         pick(ContextExchange::ring, ContextExchange::all_gather, ContextExchange::all_to_all);
-    software.step_sync = pick(true, false);
-    software.gradient_overlap = pick(true, false);
-    software.reduce_scatter = pick(true, false);
-    software.reduce_copy_compute = pick(true, false);
-    software.autocast = pick(true, false);
-    software.clip_gradients = pick(true, false);
+    software.host.step_sync = pick(true, false);
+    software.data.gradient_overlap = pick(true, false);
+    software.data.reduce_scatter = pick(true, false);
+    software.data.reduce_copy_compute = pick(true, false);
+    software.data.autocast = pick(true, false);
+    software.optimizer.clips = pick(true, false);
   }
 
   /// v chunks a stage, of one layer each but for the last, in rounds of as many micro-batches as

@@ -66,7 +66,7 @@ TEST_CASE("explicit prefetch issues the next unit's gather before this unit's ke
   ParallelPlan plan = plan_of(DataParallel::zero2, 8);
   const auto first_kernel_after_gathers = [&](std::int64_t depth, bool explicit_prefetch) {
     plan.prefetch = depth;
-    software.explicit_prefetch = explicit_prefetch;
+    software.data.explicit_prefetch = explicit_prefetch;
     const StepProgram step = step_of(s, plan, two, software);
     int gathers = 0;
     for (const auto& i : step.roles[0].instructions) {
@@ -104,14 +104,14 @@ TEST_CASE("the reduction's copy runs beside compute in 2.3 and on the compute la
   CHECK(lane_of("layer.copy_in") == std::set<int>{copy_lane});
   CHECK(lane_of("layer.copy_out") == std::set<int>{compute});
   CHECK(lane_of("layer.chunk_cat") == std::set<int>{copy_lane});
-  software.reduce_copy_compute = true;
+  software.data.reduce_copy_compute = true;
   CHECK(lane_of("layer.chunk_cat") == std::set<int>{compute});
 }
 
 TEST_CASE("FSDP1 gathers into views, joins gradients flat, casts and divides the full gradient") {
   Software software = eager();
-  software.flat_parameters = FlatParameters::fsdp1;
-  software.explicit_prefetch = false;
+  software.data.flat_parameters = FlatParameters::fsdp1;
+  software.data.explicit_prefetch = false;
   const StepProgram step = step_of(llama_7b(), plan_of(DataParallel::zero3, 8), two, software);
   const std::int64_t all = 32 * layer_7b;
   CHECK(bytes_of_kernels(step, "layer.copy") == 0);
@@ -123,15 +123,15 @@ TEST_CASE("FSDP1 gathers into views, joins gradients flat, casts and divides the
 
 TEST_CASE("FSDP1's host waits before the third gather of resharded units, FSDP2's never") {
   Software software = eager();
-  software.step_sync = false;
-  software.explicit_prefetch = false;
+  software.host.step_sync = false;
+  software.data.explicit_prefetch = false;
   const auto host_waits = [&](DataParallel kind) {
     const StepProgram step = step_of(llama_7b(), plan_of(kind, 8), two, software);
     return std::count_if(step.roles[0].instructions.begin(), step.roles[0].instructions.end(),
                          [](const auto& i) { return i.op == Op::host_wait; });
   };
   CHECK(host_waits(DataParallel::zero3) == 0);
-  software.flat_parameters = FlatParameters::fsdp1;
+  software.data.flat_parameters = FlatParameters::fsdp1;
   // Forward: units 2 to 31 wait for the one two before. Backward: unit 31 waits, unit 30 is
   // gathered before another one is freed, units 29 to 0 wait.
   CHECK(host_waits(DataParallel::zero3) == 30 + 1 + 30);
@@ -156,7 +156,7 @@ TEST_CASE("hsdp moves shards between the ranks of a copy and sums them over the 
   plan.shard_degree = 8;
   for (const FlatParameters layout : {FlatParameters::fsdp1, FlatParameters::fsdp2}) {
     Software software = eager();
-    software.flat_parameters = layout;
+    software.data.flat_parameters = layout;
     const StepProgram step = step_of(llama_7b(), plan, two, software);
     const auto bytes = bytes_by_name(step);
     CHECK(bytes.at("layer.gather") == whole.at("layer.gather"));

@@ -75,7 +75,7 @@ TEST_CASE("AdamW moves 80 bytes a parameter of the shard as foreach, 28 fused") 
   const double p = 6'738'415'616.0;
   CHECK(bytes(8) == Approx(80 * p / 8).epsilon(1e-6));
   CHECK(bytes(256) == Approx(80 * p / 256).epsilon(1e-6));
-  software.optimizer = OptimizerKernel::fused;
+  software.optimizer.kernel = OptimizerKernel::fused;
   CHECK(bytes(8) == Approx(28 * p / 8).epsilon(1e-6));
   const StepProgram ddp = step_of(llama_7b(), plan_of(DataParallel::ddp, 8), two, software);
   CHECK(static_cast<double>(bytes_of_kernels(ddp, "adamw.fused")) == Approx(28 * p).epsilon(1e-6));
@@ -85,7 +85,7 @@ TEST_CASE("the norm of the gradients meets all ranks once, and the mark follows 
   const StepProgram step = step_of(llama_7b(), plan_of(DataParallel::zero2, 4, 2, 2));
   for (const engine::Program& role : step.roles) {
     const auto is_world = [](const auto& i) {
-      return i.op == Op::join && i.communicator == world_slot;
+      return i.op == Op::join && i.communicator == slot_of(GroupKind::world);
     };
     const auto& all = role.instructions;
     REQUIRE(std::count_if(all.begin(), all.end(), is_world) == 1);
@@ -95,7 +95,7 @@ TEST_CASE("the norm of the gradients meets all ranks once, and the mark follows 
           1);
   }
   Software software = eager();
-  software.clip_gradients = false;
+  software.optimizer.clips = false;
   const StepProgram plain =
       step_of(llama_7b(), plan_of(DataParallel::zero2, 4, 2, 2), two, software);
   for (const auto& i : plain.roles[0].instructions) CHECK(i.op != Op::mark);
@@ -133,7 +133,7 @@ TEST_CASE("a plan that check() refuses is a broken promise") {
 
 TEST_CASE("where collectives hold the core, the same calls run on one lane in the same order") {
   Software one_lane = compiled();
-  one_lane.collectives_hold_core = true;
+  one_lane.host.collectives_hold_core = true;
   for (const DataParallel kind : {DataParallel::ddp, DataParallel::zero2, DataParallel::zero3}) {
     const auto lanes = step_of(llama_7b(), plan_of(kind, 8), two, compiled()).roles[0].instructions;
     const auto one = step_of(llama_7b(), plan_of(kind, 8), two, one_lane).roles[0].instructions;
@@ -196,7 +196,7 @@ TEST_CASE("scatter-gather sends 1/t between stages and gathers it over the tenso
   ParallelPlan plan = plan_of(DataParallel::ddp, 1, 8, 2);
   Software software = fused();
   const auto whole = bytes_by_name(step_of(llama_7b(), plan, batch, software));
-  software.scatter_gather_p2p = true;
+  software.pipeline.scatter_gather = true;
   const auto parts = bytes_by_name(step_of(llama_7b(), plan, batch, software));
   CHECK(parts.at("pipeline.forward") * 8 == whole.at("pipeline.forward"));
   // Backward of the first stage: one message for each micro-batch, gathered to its full size.

@@ -44,10 +44,11 @@ void check_software(const TrainerJob& job, const std::string& where) {
   const workloads::Software& s = job.software;
   refuse(job.plan.recompute_every != 1, where, "recomputes every layer or none",
          "leave recompute_every out");
-  refuse(s.fusion != workloads::Fusion::own || s.packed_projections || !s.recompute_stops ||
-             s.flat_parameters != workloads::FlatParameters::fsdp2 || s.reduce_copy_compute ||
-             s.optimizer != workloads::OptimizerKernel::fused || s.tensor_overlap ||
-             s.pipeline_sync || s.autocast || s.gradient_overlap,
+  refuse(s.fusion != workloads::Fusion::own || s.products.packed || !s.recompute_stops ||
+             s.data.flat_parameters != workloads::FlatParameters::fsdp2 ||
+             s.data.reduce_copy_compute ||
+             s.optimizer.kernel != workloads::OptimizerKernel::fused || s.tensor.overlap ||
+             s.pipeline.sync || s.data.autocast || s.data.gradient_overlap,
          where, "does what software \"stepcast-trainer\" or \"stepcast-trainer-cuda\" says",
          "leave the values of that software");
   const workloads::Precision& p = job.precision;
@@ -78,9 +79,6 @@ RankShare::RankShare(const TrainerJob& job, std::int64_t rank)
     : tokens(elements(job.batch.micro_batch * job.batch.sequence)),
       local_tokens(tokens),
       hidden(elements(job.model.hidden)),
-      query(elements(job.model.heads / job.plan.tensor * job.model.head_dim)),
-      kv(elements(job.model.kv_heads / job.plan.tensor * job.model.head_dim)),
-      ffn(elements(job.model.ffn_hidden / job.plan.tensor)),
       at(workloads::coordinates_of(job.plan, rank)),
       layers(workloads::layers_of_part(job.model.layers, job.plan, at.pipeline)),
       first_layer(0),
@@ -93,12 +91,15 @@ RankShare::RankShare(const TrainerJob& job, std::int64_t rank)
   if (sequence_parallel) local_tokens = tokens / elements(job.plan.tensor);
   for (std::int64_t stage = 0; stage < at.pipeline; ++stage)
     first_layer += workloads::layers_of_part(job.model.layers, job.plan, stage);
-  const std::int64_t columns = job.model.vocab / job.plan.tensor;
-  vocab = {at.tensor * columns, columns};
+  const workloads::RankWidths widths(job.model, job.plan.tensor);
+  query = elements(widths.query);
+  kv = elements(widths.kv);
+  ffn = elements(widths.ffn);
+  vocab = {at.tensor * widths.vocab, widths.vocab};
   attention = {.batch = job.batch.micro_batch,
                .sequence = job.batch.sequence,
-               .heads = job.model.heads / job.plan.tensor,
-               .kv_heads = job.model.kv_heads / job.plan.tensor,
+               .heads = widths.heads,
+               .kv_heads = widths.kv_heads,
                .head_dim = job.model.head_dim,
                .causal = true};
 }

@@ -123,7 +123,7 @@ void Optimizer<Real>::update() {
   updated_ = !scales_ || unscaled();
   if (scales_) scale_.update(updated_);
   if (!updated_) return;
-  if (job_.software.clip_gradients) clip();
+  if (job_.software.optimizer.clips) clip();
   const Learning& l = job_.learning;
   calls_.adamw(parameters_.own_weights(), m_.all(), v_.all(), parameters_.own_gradients(),
                {.learning_rate = l.rate,
@@ -137,7 +137,7 @@ void Optimizer<Real>::update() {
 
 template <class Real>
 double Optimizer<Real>::gradient_norm() {
-  if (!updated_ || !job_.software.clip_gradients) return 0.0;
+  if (!updated_ || !job_.software.optimizer.clips) return 0.0;
   Wide<Real> squares = 0;
   calls_.kernels().download({&squares, 1}, total_.all());
   return std::sqrt(static_cast<double>(squares));

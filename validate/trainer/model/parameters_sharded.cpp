@@ -21,7 +21,7 @@ ShardedParameters<Real>::ShardedParameters(const TrainerJob& job, const RankShar
       has_root_(share.has_root),
       frees_layers_(job.plan.data == DataParallel::zero3),
       accumulates_(job.batch.micro_batches > 1),
-      explicit_prefetch_(job.software.explicit_prefetch),
+      explicit_prefetch_(job.software.data.explicit_prefetch),
       states_(units_.size(), State::sharded),
       whole_(units_.size()),
       gathered_(units_.size()),

@@ -48,7 +48,7 @@ void align_kind(Timeline& timeline, GroupKind kind,
   std::map<std::pair<std::int64_t, std::size_t>, std::size_t> met;  // rank, group: so far
   std::map<Instance, std::vector<TimelineEvent*>> instances;
   for (TimelineEvent& e : timeline.events) {
-    if (e.group != sim::word_for(kind)) continue;
+    if (e.group != workloads::axis_of(kind).name) continue;
     const std::size_t group = group_index(groups, kind, e);
     instances[{group, met[{e.rank, group}]++}].push_back(&e);
   }
@@ -61,7 +61,7 @@ void align_kind(Timeline& timeline, GroupKind kind,
 }
 
 std::size_t traffic_of(const TimelineEvent& e) {
-  if (e.group == sim::word_for(GroupKind::tensor)) return 0;
+  if (e.group == workloads::axis_of(GroupKind::tensor).name) return 0;
   return e.group.starts_with("pipeline") ? 1 : 2;
 }
 

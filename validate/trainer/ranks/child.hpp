@@ -1,24 +1,13 @@
-// A process that the trainer's launcher has started: a rank or mpirun. It ends with the launcher.
+// What the trainer's launcher hears of a process that it has started: a rank or mpirun.
 #pragma once
 
-#include <sys/types.h>
-
 #include <deque>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "calibrate/processes/line_channel.hpp"
+#include "sim/processes/child.hpp"
 
 namespace stepcast::validate {
-
-/// What it is, before it is started.
-struct ChildPlan {
-  std::vector<std::string> words;  // program and arguments
-  std::map<std::string, std::string> environment{};
-  int socket = -1;  // that it inherits
-};
 
 /// In its environment: a launcher listens to it.
 inline constexpr const char* launched_variable = "STEPCAST_TRAINER_LAUNCHED";
@@ -28,38 +17,28 @@ inline constexpr const char* progress_mark = "progress: ";
 inline constexpr const char* own_mark = "stepcast-trainer: ";
 inline constexpr const char* warning_mark = "stepcast-trainer: warning: ";
 
+/// What it is, before it is started.
+struct ChildPlan {
+  std::vector<std::string> words;  // program and arguments
+  sim::Environment environment{};
+  int socket = -1;  // that it inherits
+};
+
+/// It ends with the launcher, and Ctrl-C reaches the launcher alone, which then ends it in order.
 class Child {
  public:
   explicit Child(ChildPlan plan);
-  Child(Child&& other) noexcept;
-  ~Child();
 
-  /// Where it says something; -1 when it has closed that.
-  int from() const { return from_.number(); }
-  bool running();
-  /// Of waitpid(), once it has ended by itself.
-  std::optional<int> status() const { return status_; }
-  bool failed() const { return status_ && *status_ != 0; }
-
-  void ask_to_end() const;
-  void kill_now();
-
-  /// Reads what is there; false where there is nothing, or no more.
+  bool failed() const { return process.status().value_or(0) != 0; }
+  /// Takes in what is there; false where it said nothing.
   bool listen(bool quiet);
 
+  sim::Child process;
   std::deque<std::string> said;        // that was neither progress nor a message of ours
   std::vector<std::string> explained;  // messages of ours
 
  private:
   void take(const std::string& line, bool quiet);
-
-  calibrate::Descriptor from_;
-  pid_t process_ = -1;
-  std::optional<int> status_;
-  std::string unread_;
 };
-
-/// As execvp() takes them.
-std::vector<char*> pointers_to(std::vector<std::string>& words);
 
 }  // namespace stepcast::validate

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/check.hpp"
+#include "workloads/plan/axes.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -1,16 +1,10 @@
 #include "validate/trainer/ranks/process.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -19,8 +13,8 @@
 #include <thread>
 #include <utility>
 
-#include "calibrate/processes/line_channel.hpp"
 #include "engine/check.hpp"
+#include "sim/processes/line_channel.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/program/interrupt.hpp"
 #include "validate/trainer/ranks/child.hpp"
@@ -35,16 +29,6 @@ using Clock = std::chrono::steady_clock;
 constexpr auto look_again = std::chrono::milliseconds(100);
 constexpr auto grace = std::chrono::seconds(2);            // between asking and killing
 constexpr auto settling = std::chrono::milliseconds(500);  // until all have noticed a failure
-
-/// As calibrate starts its ranks (calibrate/host/ranks.cpp), so that both measure the same MPI.
-std::vector<std::string> command_line(const RankLaunch& launch) {
-  std::vector<std::string> words{"mpirun",          "-n",        std::to_string(launch.ranks),
-                                 "--oversubscribe", "--bind-to", "none"};
-  if (geteuid() == 0) words.emplace_back("--allow-run-as-root");
-  words.push_back(launch.program);
-  words.insert(words.end(), launch.arguments.begin(), launch.arguments.end());
-  return words;
-}
 
 std::vector<std::string> words_of(const std::string& program,
                                   const std::vector<std::string>& arguments) {
@@ -92,37 +76,35 @@ class Ranks {
 
  private:
   std::size_t num_running() {
-    return static_cast<std::size_t>(std::ranges::count_if(children_, &Child::running));
+    return static_cast<std::size_t>(
+        std::ranges::count_if(children_, [](Child& child) { return child.process.running(); }));
   }
 
   /// Reads what they say for a moment.
   void listen(std::chrono::milliseconds moment) {
-    std::vector<pollfd> waiting;
-    for (const Child& child : children_) waiting.push_back({child.from(), POLLIN, 0});
-    const bool any = std::ranges::any_of(waiting, [](const pollfd& one) { return one.fd >= 0; });
-    if (!any) std::this_thread::sleep_for(look_again / 10);  // all closed, but not ended yet
-    if (!any || poll(waiting.data(), waiting.size(), static_cast<int>(moment.count())) <= 0) return;
-    for (std::size_t i = 0; i < children_.size(); ++i)
-      if (waiting[i].revents != 0 && children_[i].listen(launch_.quiet)) last_word_ = Clock::now();
+    std::vector<int> waiting;
+    for (const Child& child : children_) waiting.push_back(child.process.channel().number());
+    if (std::ranges::count(waiting, -1) == std::ssize(waiting))
+      std::this_thread::sleep_for(look_again / 10);  // all closed, but not ended yet
+    else
+      sim::wait_readable(waiting, Clock::now() + moment);
+    drain();
   }
 
-  /// The last words of those that have ended.
+  /// What they have said since.
   void drain() {
-    for (Child& child : children_) {
-      pollfd ready{child.from(), POLLIN, 0};
-      while (child.from() >= 0 && poll(&ready, 1, 0) > 0)
-        if (!child.listen(launch_.quiet)) break;
-    }
+    for (Child& child : children_)
+      if (child.listen(launch_.quiet)) last_word_ = Clock::now();
   }
 
   /// Asks them to end, then kills them; mpirun's ranks die with it (end_with_parent).
   void end() {
-    for (const Child& child : children_) child.ask_to_end();
+    for (const Child& child : children_) child.process.ask_to_end();
     for (const auto deadline = Clock::now() + grace; num_running() > 0;) {
       if (Clock::now() >= deadline) break;
       std::this_thread::sleep_for(look_again / 10);
     }
-    for (Child& child : children_) child.kill_now();
+    for (Child& child : children_) child.process.kill_now();
   }
 
   /// One has failed. Its peers may have noticed before this process did: who failed of himself is
@@ -136,7 +118,7 @@ class Ranks {
     end();
     drain();
     const auto cause = std::ranges::min_element(failed, {}, [](const Child* child) {
-      const int status = *child->status();
+      const int status = *child->process.status();
       return WIFSIGNALED(status) ? 0 : WEXITSTATUS(status) != sim::exit_rank_lost ? 1 : 2;
     });
     return code_of(**cause);
@@ -167,11 +149,7 @@ class Ranks {
   }
 
   int code_of(const Child& child) const {
-    const int status = *child.status();
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-      throw InputError(by_mpirun_ ? "mpirun" : launch_.program,
-                       by_mpirun_ ? "cannot be started: it is not on PATH" : "cannot be started",
-                       by_mpirun_ ? "or take --ranks processes" : "");
+    const int status = *child.process.status();
     if (by_mpirun_ && explain_mpirun_signal(child)) return sim::exit_rank_lost;
     for (const std::string& line : child.explained) std::fprintf(stderr, "%s\n", line.c_str());
     if (!by_mpirun_ && WIFSIGNALED(status)) {
@@ -198,7 +176,7 @@ class Ranks {
 /// One for each rank of this node. Those of a run on one node meet where this process listens
 /// already, so that no port is ever somebody else's.
 std::vector<ChildPlan> plans_of(const RankLaunch& launch, const NodeShare& share,
-                                const calibrate::Listener* listener) {
+                                const sim::Listener* listener) {
   std::vector<ChildPlan> plans;
   const std::string token = share.token.empty() && listener != nullptr ? make_token() : share.token;
   for (std::int64_t i = 0; i < share.count; ++i) {
@@ -217,11 +195,16 @@ std::vector<ChildPlan> plans_of(const RankLaunch& launch, const NodeShare& share
 }  // namespace
 
 int run_under_mpi(const RankLaunch& launch) {
-  return Ranks(launch, {{.words = command_line(launch)}}, 0, true).wait();
+  const auto words = sim::under_mpirun(launch.ranks, words_of(launch.program, launch.arguments));
+  try {
+    return Ranks(launch, {{.words = words}}, 0, true).wait();
+  } catch (const InputError& error) {
+    throw InputError(error.where(), error.problem(), "or take --ranks processes");
+  }
 }
 
 int run_as_processes(const RankLaunch& launch, const NodeShare& share) {
-  std::optional<calibrate::Listener> listener;
+  std::optional<sim::Listener> listener;
   if (share.rendezvous.empty()) listener.emplace("127.0.0.1:0");
   Ranks ranks(launch, plans_of(launch, share, listener ? &*listener : nullptr), share.first_rank,
               false);
@@ -230,27 +213,15 @@ int run_as_processes(const RankLaunch& launch, const NodeShare& share) {
 }
 
 void become_program(const std::string& program, const std::vector<std::string>& arguments) {
-  std::vector<std::string> words = words_of(program, arguments);
-  execv(program.c_str(), pointers_to(words).data());
-  throw InputError(program, std::string("cannot be started: ") + std::strerror(errno));
+  throw InputError(program, "cannot be started: " + sim::become(words_of(program, arguments)));
 }
 
 int run_program(const std::string& program, const std::vector<std::string>& arguments) {
-  std::vector<std::string> words = words_of(program, arguments);
-  const std::vector<char*> pointers = pointers_to(words);
-  const pid_t process = fork();
-  if (process < 0) throw InputError(program, std::string("no process: ") + std::strerror(errno));
-  if (process == 0) {
-    end_with_parent();
-    const int nothing = open("/dev/null", O_RDWR);
-    dup2(nothing, STDIN_FILENO);
-    dup2(nothing, STDOUT_FILENO);
-    execv(pointers[0], pointers.data());
-    _exit(127);
-  }
-  int status = 0;  // Ctrl-C reaches the program as well, which ends in its own way
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
-  }
+  sim::Child child({.words = words_of(program, arguments),
+                    .in = sim::Stream::nowhere,
+                    .out = sim::Stream::nowhere,
+                    .ends_with_parent = true});
+  const int status = child.wait();  // Ctrl-C reaches the program as well, which ends in its own way
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   std::fprintf(stderr, "%s was ended by signal %d (%s)\n", program.c_str(), WTERMSIG(status),
                strsignal(WTERMSIG(status)));
@@ -258,7 +229,5 @@ int run_program(const std::string& program, const std::vector<std::string>& argu
 }
 
 bool started_by_launcher() { return std::getenv(launched_variable) != nullptr; }
-
-void end_with_parent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }
 
 }  // namespace stepcast::validate

@@ -40,9 +40,8 @@ int run_program(const std::string& program, const std::vector<std::string>& argu
 [[noreturn]] void become_program(const std::string& program,
                                  const std::vector<std::string>& arguments);
 
-/// In a rank that was started by one of these: end with the parent. What it writes with the mark of
-/// progress (child.hpp) is a sign of life.
+/// In a rank that was started by one of these, which is to end with its parent. What it writes with
+/// the mark of progress (child.hpp) is a sign of life.
 bool started_by_launcher();
-void end_with_parent();
 
 }  // namespace stepcast::validate

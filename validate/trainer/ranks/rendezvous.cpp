@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -22,30 +21,24 @@
 namespace stepcast::validate {
 namespace {
 
-using calibrate::ChannelBroken;
-using calibrate::Deadline;
-using calibrate::Descriptor;
-using calibrate::Listener;
+using sim::ChannelBroken;
+using sim::Deadline;
+using sim::Descriptor;
+using sim::host_in;
+using sim::host_name;
+using sim::is_address;
+using sim::LineChannel;
+using sim::Listener;
+using sim::port_in;
+using sim::send_line;
 using Clock = std::chrono::steady_clock;
 using Connections = std::vector<Descriptor>;
 
-constexpr double answer_s = 5.0;  // rank 0 answers at once; a stranger may not answer at all
+constexpr double answer_s = 5.0;        // rank 0 answers at once; a stranger may not answer at all
+constexpr double longest_look_s = 0.5;  // some may be overdue by then
 constexpr auto after_rank_0 = std::chrono::seconds(2);
 constexpr auto pause = std::chrono::milliseconds(100);
 constexpr const char* same_host = "-";  // of an address: the host of rank 0, as you know it
-
-bool is_address(const std::string& place) {
-  return place.rfind(':') != std::string::npos && place.find('/') == std::string::npos;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
-std::string host_in(const std::string& address) { return address.substr(0, address.rfind(':')); }
-std::string port_in(const std::string& address) { return address.substr(address.rfind(':') + 1); }
 
 /// Of something that the run survives.
 void warn(const std::string& what) {
@@ -83,21 +76,21 @@ class Door {
   void open(Deadline deadline, const std::vector<int>& others, Enter enter) {
     std::vector<int> sockets = others;
     sockets.push_back(listener_.number());
-    for (const Guest& guest : guests_) sockets.push_back(guest.socket().number());
-    wait_for_any(sockets, deadline);
+    for (const Guest& guest : guests_) sockets.push_back(guest.channel.number());
+    sim::wait_readable(sockets, std::min(deadline, sim::in_seconds(longest_look_s)));
     while (true) {
       Descriptor connection = listener_.accept_now();
       if (connection.number() < 0) break;
       guests_.emplace_back(std::move(connection));
     }
     for (auto guest = guests_.begin(); guest != guests_.end();) {
-      const auto line = guest->line();
+      const auto line = guest->channel.line();
       if (line)
         hear(*guest, *line, enter);
-      else if (guest->gone() || guest->is_overdue())
+      else if (guest->channel.gone() || guest->is_overdue())
         wonder(guest->heard());
-      guest =
-          line || guest->gone() || guest->is_overdue() ? guests_.erase(guest) : std::next(guest);
+      guest = line || guest->channel.gone() || guest->is_overdue() ? guests_.erase(guest)
+                                                                   : std::next(guest);
     }
   }
 
@@ -108,7 +101,7 @@ class Door {
     if (!call) return wonder(line.substr(0, 40));
     try {
       if (const std::string why = enter(*call, guest); !why.empty())
-        say(guest.socket(), "refused " + why);
+        guest.channel.send("refused " + why);
     } catch (const ChannelBroken&) {  // it has gone meanwhile
     }
   }
@@ -175,10 +168,10 @@ class Host {
       return why;
     }
     const auto rank = static_cast<std::size_t>(call.rank);
-    say(guest.socket(), "hello " + meeting_.token);
-    const std::string host = host_of(guest.socket());
+    guest.channel.send("hello " + meeting_.token);
+    const std::string host = host_of(guest.channel.socket());
     addresses_[rank] = (host.starts_with("127.") ? same_host : host) + (":" + call.port);
-    there_[rank] = guest.release();
+    there_[rank] = guest.channel.release();
     return {};
   }
 
@@ -199,15 +192,15 @@ class Host {
   void forget_gone() {
     for (Descriptor& one : there_) {
       if (one.number() < 0) continue;
-      Guest guest(std::move(one));
-      guest.line();
-      if (!guest.gone()) one = guest.release();
+      LineChannel channel(std::move(one));
+      channel.line();
+      one = channel.release();
     }
   }
 
   void tell(std::size_t rank, const std::string& line) {
     try {
-      say(there_[rank], line);
+      send_line(there_[rank], line, deadline_);
     } catch (const ChannelBroken& error) {
       throw PeerLost(fmt::format("rank {} left before the run began: {}", rank, error.what()));
     }
@@ -269,29 +262,29 @@ class Visitor {
   }
 
   /// What a file names may be of another network; what the user names is to be found.
-  Guest connected(const std::string& address) const {
+  LineChannel connected(const std::string& address) const {
     try {
-      return Guest(calibrate::open_connection(address, soon()));
+      return LineChannel(sim::open_connection(address, soon()));
     } catch (const InputError& error) {
       if (is_address(meeting_.place)) throw;
       throw ChannelBroken(error.what());
     }
   }
 
-  Deadline soon() const { return std::min(deadline_, calibrate::in_seconds(answer_s)); }
+  Deadline soon() const { return std::min(deadline_, sim::in_seconds(answer_s)); }
 
   Connections join(const Place& place) {
-    Guest leader = connected(place.address);
-    say(leader.socket(), fmt::format("{} {} join {} {} {} {}", protocol_name, protocol_version,
-                                     place.token.empty() ? "-" : place.token, meeting_.ranks,
-                                     meeting_.rank, port_in(listener_.address())));
-    std::istringstream answer(leader.line(soon()));
+    LineChannel leader = connected(place.address);
+    leader.send(fmt::format("{} {} join {} {} {} {}", protocol_name, protocol_version,
+                            place.token.empty() ? "-" : place.token, meeting_.ranks, meeting_.rank,
+                            port_in(listener_.address())));
+    std::istringstream answer(leader.receive(soon()));
     std::string verb, token;
     answer >> verb >> token;
     if (verb == "refused") refused(answer.str().substr(verb.size() + 1));
     if (verb != "hello" || token.empty()) throw ChannelBroken("something else answers there");
     // Rank 0 is to give up first: it knows who is missing.
-    std::istringstream addresses(leader.line(deadline_ + after_rank_0));
+    std::istringstream addresses(leader.receive(deadline_ + after_rank_0));
     addresses >> verb;
     if (verb != "welcome") throw ChannelBroken("something else answers there");
     return meet_peers(leader.release(), host_in(place.address), addresses, token);
@@ -313,10 +306,12 @@ class Visitor {
       addresses >> address;
       const std::string host = host_in(address);
       try {
-        there[r] = calibrate::open_connection(
+        there[r] = sim::open_connection(
             (host == same_host ? leader_host : host) + ":" + port_in(address), deadline_);
-        say(there[r],
-            fmt::format("{} {} peer {} {}", protocol_name, protocol_version, token, meeting_.rank));
+        send_line(
+            there[r],
+            fmt::format("{} {} peer {} {}", protocol_name, protocol_version, token, meeting_.rank),
+            deadline_);
       } catch (const ChannelBroken& error) {
         throw PeerLost(
             fmt::format("rank {} cannot reach rank {}: {}", meeting_.rank, r, error.what()));
@@ -339,7 +334,7 @@ class Visitor {
       door.open(deadline_, {}, [&](const Call& call, Guest& guest) -> std::string {
         if (call.verb != "peer" || call.token != token) return "this is another run";
         if (call.rank <= meeting_.rank || call.rank >= meeting_.ranks) return "no such rank";
-        there[static_cast<std::size_t>(call.rank)] = guest.release();
+        there[static_cast<std::size_t>(call.rank)] = guest.channel.release();
         return {};
       });
     }
@@ -359,7 +354,7 @@ Listener listen_for(const Meeting& meeting) {
 
 Rendezvous::Rendezvous(const Meeting& wanted) {
   Meeting meeting = wanted;
-  const Deadline deadline = calibrate::in_seconds(seconds(meeting.patience));
+  const Deadline deadline = sim::in_seconds(seconds(meeting.patience));
   if (meeting.rank != 0) {
     connections = Visitor(meeting, deadline).meet_all();
     return;

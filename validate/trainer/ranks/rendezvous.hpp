@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/processes/line_channel.hpp"
 #include "engine/units.hpp"
+#include "sim/processes/line_channel.hpp"
 
 namespace stepcast::validate {
 
@@ -44,7 +44,7 @@ class RendezvousFile {
 
  private:
   std::string file_;
-  calibrate::Descriptor locked_;
+  sim::Descriptor locked_;
 };
 
 class Rendezvous {
@@ -55,7 +55,7 @@ class Rendezvous {
   explicit Rendezvous(const Meeting& meeting);
 
   /// By rank; that of this rank is none.
-  std::vector<calibrate::Descriptor> connections;
+  std::vector<sim::Descriptor> connections;
 
  private:
   std::unique_ptr<RendezvousFile> file_;  // of rank 0, kept until the run ends

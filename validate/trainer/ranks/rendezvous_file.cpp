@@ -18,7 +18,7 @@
 namespace stepcast::validate {
 namespace {
 
-using calibrate::Descriptor;
+using sim::Descriptor;
 
 [[noreturn]] void refuse(const std::string& file, const std::string& what,
                          const std::string& hint = "") {

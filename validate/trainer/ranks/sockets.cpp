@@ -38,9 +38,9 @@ struct Header {
 };
 
 struct Peer {
-  explicit Peer(calibrate::Descriptor connection) : socket(std::move(connection)) {}
+  explicit Peer(sim::Descriptor connection) : socket(std::move(connection)) {}
 
-  calibrate::Descriptor socket;
+  sim::Descriptor socket;
   std::deque<Message> outgoing;  // what the socket did not take at once
   std::size_t gone = 0;          // bytes of the first of them
 
@@ -60,7 +60,7 @@ struct Peer {
 
 class SocketRanks::Mesh {
  public:
-  Mesh(std::int64_t rank, std::vector<calibrate::Descriptor> connections, Duration patience)
+  Mesh(std::int64_t rank, std::vector<sim::Descriptor> connections, Duration patience)
       : patience_(seconds(patience)), rank_(static_cast<std::size_t>(rank)) {
     for (auto& connection : connections) {
       peers_.emplace_back(std::move(connection));
@@ -366,7 +366,7 @@ class SocketCommunicator final : public Communicator {
   const std::size_t rank_;
 };
 
-SocketRanks::SocketRanks(std::int64_t rank, std::vector<calibrate::Descriptor> connections,
+SocketRanks::SocketRanks(std::int64_t rank, std::vector<sim::Descriptor> connections,
                          Duration patience)
     : mesh_(std::make_unique<Mesh>(rank, std::move(connections), patience)) {}
 

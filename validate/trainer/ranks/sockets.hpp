@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "calibrate/processes/line_channel.hpp"
 #include "engine/units.hpp"
+#include "sim/processes/line_channel.hpp"
 #include "validate/trainer/ranks/communicator.hpp"
 
 namespace stepcast::validate {
@@ -17,7 +17,7 @@ namespace stepcast::validate {
 class SocketRanks {
  public:
   /// `connections[r]` leads to rank r; the one of this rank is not looked at.
-  SocketRanks(std::int64_t rank, std::vector<calibrate::Descriptor> connections, Duration patience);
+  SocketRanks(std::int64_t rank, std::vector<sim::Descriptor> connections, Duration patience);
   /// Says goodbye, so that the peers know this end from a death, and waits for theirs.
   ~SocketRanks();
   SocketRanks(const SocketRanks&) = delete;

@@ -11,6 +11,7 @@
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/files/toml_table.hpp"
+#include "sim/processes/child.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/program/progress.hpp"
 #include "sim/scenario/catalogue.hpp"
@@ -264,7 +265,7 @@ int command_trainer(const Arguments& arguments, const std::string& program,
   if (const auto place = own_place()) return run_process(*place, patience, body);
   const bool is_mpi_rank = machinery.mpi_rank && started_by_mpirun();
   if (is_mpi_rank && command.ranks != RankKind::processes && command.rendezvous.empty()) {
-    if (started_by_launcher()) end_with_parent();
+    if (started_by_launcher()) sim::end_with_parent();
     machinery.mpi_rank(patience, body);
     return sim::exit_ok;
   }

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 
 namespace stepcast::validate {
@@ -14,15 +15,6 @@ namespace {
 
 using Json = nlohmann::json;
 using sim::TimelineEvent;
-
-/// The larger of the middle two of an even count, so that it is one of them.
-template <class T>
-T median(std::vector<T> values) {
-  expects(!values.empty(), "a median of something");
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 std::vector<double> mean_over_ranks(const std::vector<Duration>& times, Communicator& world) {
   std::vector<double> mean;
@@ -38,7 +30,7 @@ std::vector<Duration> typical_durations(const RankReport& report) {
   for (std::size_t i = 0; i < report.operations.size(); ++i) {
     std::vector<Duration> durations;
     for (const auto& step : report.spans) durations.push_back(step[i].second - step[i].first);
-    typical.push_back(median(std::move(durations)));
+    typical.push_back(upper_median(std::move(durations)));
   }
   return typical;
 }
@@ -101,7 +93,7 @@ void RankReport::add_log(const std::vector<Operation>& done, Duration origin, Du
 
 std::size_t typical_step(const RankReport& mine, Communicator& world) {
   const std::vector<double> times = mean_over_ranks(mine.logged_times, world);
-  return static_cast<std::size_t>(std::ranges::find(times, median(times)) - times.begin());
+  return static_cast<std::size_t>(std::ranges::find(times, upper_median(times)) - times.begin());
 }
 
 std::string to_text(const RankReport& report, std::size_t typical) {
@@ -161,7 +153,7 @@ TrainerResults combined(const std::vector<std::string>& texts,
   results.losses = mean_of_known(ranks, "losses");
   for (const double time : mean_of_known(ranks, "step_times"))
     results.step_times.push_back(to_duration(time));
-  results.step_time = median(results.step_times);
+  results.step_time = upper_median(results.step_times);
   sim::Timeline typical;  // every operation at its median: for sums, not to be shown
   results.timeline.title = "measured";
   for (const Json& json : ranks) {

@@ -197,7 +197,7 @@ void check_trainable(const sim::Scenario& scenario) {
     throw InputError(scenario.origin,
                      on_gpus ? "computes in 16 bits on a GPU" : "computes in fp32 on the host",
                      on_gpus ? "compute = \"bf16\", or \"fp16\" on V100" : "compute = \"fp32\"");
-  if (on_gpus == scenario.software.collectives_hold_core)
+  if (on_gpus == scenario.software.host.collectives_hold_core)
     throw InputError(
         scenario.origin,
         on_gpus ? "says that collectives hold their core, on a GPU"

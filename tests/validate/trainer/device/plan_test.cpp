@@ -17,8 +17,8 @@ TEST_CASE("the tests train with the software that the catalogue describes") {
     const auto scenarios = calibrate::scenarios_in({folder + name}, catalogue());
     REQUIRE(!scenarios.empty());
     workloads::Software told = scenarios.front().software;
-    told.launch_kernel = told.launch_collective = told.event_call = Duration{};
-    told.unit_overhead = told.step_overhead = Duration{};
+    told.host.launch_kernel = told.host.launch_collective = told.host.event_call = Duration{};
+    told.host.unit_overhead = told.host.step_overhead = Duration{};
     CHECK(told == ours);
     for (const sim::Scenario& scenario : scenarios) CHECK_NOTHROW(check_trainable(scenario));
   };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/check.hpp"
+#include "workloads/plan/axes.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -38,7 +38,7 @@ void write_file(const std::string& file, const std::string& text) { std::ofstrea
 bool exists(const std::string& file) { return std::filesystem::exists(file); }
 
 /// Port of nobody: it was somebody's a moment ago.
-std::string free_address() { return calibrate::Listener("127.0.0.1:0").address(); }
+std::string free_address() { return sim::Listener("127.0.0.1:0").address(); }
 
 /// A rank that comes, sums up the ranks' numbers, and says how it went: "sum 3", "lost: ...",
 /// "refused: ...".
@@ -186,7 +186,7 @@ TEST_CASE("a rank that finds no run says so when its patience ends") {
   write_file(folder.file(), "stepcast-trainer 1 " + free_address() + " abc 8 end\n");
   CHECK_THAT(seeks(folder.file()), Catch::Contains("of a run of 8 ranks"));
   // Somebody listens there who is no rank, and says nothing.
-  const calibrate::Listener stranger("127.0.0.1:0");
+  const sim::Listener stranger("127.0.0.1:0");
   write_file(folder.file(), "stepcast-trainer 1 " + stranger.address() + " abc 2 end\n");
   CHECK_THAT(seeks(folder.file()), Catch::Contains("no answer in time"));
 }
@@ -232,11 +232,11 @@ TEST_CASE("a stranger who talks, or keeps silent, does not hold the run up") {
   std::vector<std::thread> strangers;
   std::vector<std::string> said(3);
   std::thread leader([&] { said[0] = come({.rank = 0, .ranks = 3, .place = place}); });
-  const auto soon = calibrate::in_seconds(10);
-  calibrate::LineChannel silent = calibrate::connect_to(place, soon);
-  calibrate::LineChannel web = calibrate::connect_to(place, soon);
+  const auto soon = sim::in_seconds(10);
+  sim::LineChannel silent = sim::connect_to(place, soon);
+  sim::LineChannel web = sim::connect_to(place, soon);
   web.send("GET / HTTP/1.1\r\nHost: here\r\n\r");
-  calibrate::LineChannel endless = calibrate::connect_to(place, soon);
+  sim::LineChannel endless = sim::connect_to(place, soon);
   endless.send(std::string(100000, 'x'));
   std::thread second([&] { said[1] = come({.rank = 1, .ranks = 3, .place = place}); });
   const auto start = std::chrono::steady_clock::now();

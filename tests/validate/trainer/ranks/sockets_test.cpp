@@ -20,7 +20,7 @@
 namespace stepcast::validate {
 namespace {
 
-using calibrate::Descriptor;
+using sim::Descriptor;
 using Floats = std::vector<float>;
 
 /// [rank][peer], over pairs of sockets of this machine.

@@ -1,8 +1,9 @@
-// Tasks in words: progress, messages, and rows that name a kernel. Different tasks, different text.
 #include <fmt/format.h>
 
+#include <sstream>
+#include <utility>
+
 #include "calibrate/device/device.hpp"
-#include "calibrate/session/task_list.hpp"
 #include "engine/units_text.hpp"
 
 namespace stepcast::calibrate {
@@ -40,14 +41,53 @@ std::string text(const OverlapTask& t) {
          text(t.collective);
 }
 
+std::optional<KernelTask> gemm_in(std::istringstream& words) {
+  GemmTask t;
+  char by = 0;
+  std::string rest;
+  if (!(words >> t.dtype >> t.m >> by >> t.n >> by >> t.k)) return std::nullopt;
+  if (words >> rest) t.layout = rest;
+  std::getline(words, rest);
+  t.accumulate = rest.find(" accumulating") != std::string::npos;
+  t.best_of_8 = rest.find(" best of 8") != std::string::npos;
+  return t;
+}
+
+std::optional<KernelTask> attention_in(std::istringstream& words) {
+  AttentionTask t;
+  std::string pass, causal;
+  words >> t.implementation >> pass >> t.dtype;
+  for (const auto& [name, number] : {std::pair{"b=", &t.batch},
+                                     {"h=", &t.heads},
+                                     {"kv=", &t.kv_heads},
+                                     {"s=", &t.sequence},
+                                     {"d=", &t.head_dim}}) {
+    words >> std::ws;
+    for (const char* letter = name; *letter != 0; ++letter)
+      if (words.get() != *letter) return std::nullopt;
+    words >> *number;
+  }
+  if (!words) return std::nullopt;
+  t.backward = pass == "backward";
+  t.causal = words >> causal && causal == "causal";
+  return t;
+}
+
 }  // namespace
 
 std::string to_text(const Task& task) {
   return std::visit([](const auto& t) { return text(t); }, task);
 }
 
-std::string to_text(const Job& job) {
-  return to_text(job.task) + (job.cache == Cache::hot ? ", hot" : "");
+std::string to_text(const KernelTask& task) {
+  return std::visit([](const auto& t) { return text(t); }, task);
+}
+
+std::optional<KernelTask> kernel_in(const std::string& text) {
+  std::istringstream words(text);
+  std::string verb;
+  words >> verb;
+  return verb == "gemm" ? gemm_in(words) : verb == "attention" ? attention_in(words) : std::nullopt;
 }
 
 }  // namespace stepcast::calibrate

@@ -1,4 +1,4 @@
-#include "calibrate/processes/line_channel.hpp"
+#include "sim/processes/line_channel.hpp"
 
 #include <fcntl.h>
 #include <netdb.h>
@@ -15,7 +15,7 @@
 
 #include "engine/check.hpp"
 
-namespace stepcast::calibrate {
+namespace stepcast::sim {
 namespace {
 
 struct FreeAddresses {
@@ -23,16 +23,11 @@ struct FreeAddresses {
 };
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
-std::pair<std::string, std::string> host_and_port(const std::string& address) {
-  const auto colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == address.size())
+Addresses resolve(const std::string& address) {
+  const std::string host = host_in(address), port = port_in(address);
+  if (!is_address(address) || host.empty() || port.empty())
     throw InputError("--rendezvous", "\"" + address + "\" is no address",
                      "write host:port, e.g. node1:41000");
-  return {address.substr(0, colon), address.substr(colon + 1)};
-}
-
-Addresses resolve(const std::string& address) {
-  const auto [host, port] = host_and_port(address);
   addrinfo wanted{};
   wanted.ai_family = AF_INET;
   wanted.ai_socktype = SOCK_STREAM;
@@ -48,22 +43,16 @@ Descriptor open_socket() {
   return made;
 }
 
-int milliseconds_until(Deadline deadline) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-      deadline - std::chrono::steady_clock::now());
-  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1'000'000));
-}
-
-void wait_readable(const Descriptor& socket, Deadline deadline) {
+/// Waits until poll() tells of one of them; false at the deadline.
+bool wait_for(std::vector<pollfd> waiting, Deadline deadline) {
   while (true) {
-    pollfd waiting{.fd = socket.number(), .events = POLLIN, .revents = 0};
-    const int ready = poll(&waiting, 1, milliseconds_until(deadline));
-    if (ready > 0) return;
-    if (ready == 0) {
-      if (std::chrono::steady_clock::now() < deadline) continue;
-      throw ChannelBroken("no answer in time");
-    }
-    if (errno != EINTR) throw ChannelBroken(std::strerror(errno));
+    const auto now = std::chrono::steady_clock::now();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now).count();
+    const int ready = poll(waiting.data(), waiting.size(),
+                           static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000)));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) throw ChannelBroken(std::strerror(errno));
+    if (ready == 0 && now >= deadline) return false;
   }
 }
 
@@ -88,33 +77,55 @@ Descriptor::~Descriptor() {
   if (number_ >= 0) close(number_);
 }
 
-void LineChannel::send(const std::string& line) {
+bool wait_readable(const std::vector<int>& sockets, Deadline deadline) {
+  std::vector<pollfd> waiting;
+  for (const int socket : sockets)
+    waiting.push_back({.fd = socket, .events = POLLIN, .revents = 0});
+  return wait_for(std::move(waiting), deadline);
+}
+
+void send_line(const Descriptor& socket, const std::string& line, Deadline deadline) {
   const std::string text = line + "\n";
   for (std::size_t sent = 0; sent < text.size();) {
     const auto count =
-        ::send(socket_.number(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) throw ChannelBroken(std::strerror(errno));
-    sent += static_cast<std::size_t>(count);
+        send(socket.number(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count >= 0) {
+      sent += static_cast<std::size_t>(count);
+    } else if (errno == EAGAIN) {
+      if (!wait_for({{.fd = socket.number(), .events = POLLOUT, .revents = 0}}, deadline))
+        throw ChannelBroken("the other process does not listen");
+    } else if (errno != EINTR) {
+      throw ChannelBroken(std::strerror(errno));
+    }
   }
 }
 
 std::string LineChannel::receive(Deadline deadline) {
   while (true) {
-    const auto end = unread_.find('\n');
-    if (end != std::string::npos) {
-      std::string line = unread_.substr(0, end);
-      unread_.erase(0, end + 1);
-      return line;
-    }
-    wait_readable(socket_, deadline);
-    std::array<char, 4096> piece{};
-    const auto count = recv(socket_.number(), piece.data(), piece.size(), 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw ChannelBroken(std::strerror(errno));
-    if (count == 0) throw ChannelBroken("the other process is gone");
-    unread_.append(piece.data(), static_cast<std::size_t>(count));
+    if (auto whole = line()) return *whole;
+    if (gone()) throw ChannelBroken("the other process is gone");
+    if (!wait_readable({number()}, deadline)) throw ChannelBroken("no answer in time");
   }
+}
+
+std::optional<std::string> LineChannel::line() {
+  std::array<char, 4096> piece{};
+  while (!gone()) {
+    const auto seen = recv(number(), piece.data(), piece.size(), MSG_PEEK | MSG_DONTWAIT);
+    if (seen < 0 && errno == EINTR) continue;
+    if (seen < 0 && errno == EAGAIN) return std::nullopt;
+    if (seen <= 0 || begun_.size() > longest_line_) {
+      close();
+      continue;
+    }
+    const auto end = std::find(piece.begin(), piece.begin() + seen, '\n');
+    const bool whole = end != piece.begin() + seen;
+    begun_.append(piece.begin(), end);
+    recv(number(), piece.data(), static_cast<std::size_t>(end - piece.begin()) + (whole ? 1 : 0),
+         MSG_DONTWAIT);  // it is there
+    if (whole) return std::exchange(begun_, {});
+  }
+  return std::nullopt;
 }
 
 Listener::Listener(const std::string& address) : socket_(open_socket()) {
@@ -131,11 +142,11 @@ Listener::Listener(const std::string& address) : socket_(open_socket()) {
       getnameinfo(reinterpret_cast<sockaddr*>(&bound), size, nullptr, 0, port.data(), port.size(),
                   NI_NUMERICSERV) != 0)
     throw InputError("--rendezvous", "cannot tell the port of " + address);
-  address_ = host_and_port(address).first + ":" + port.data();
+  address_ = host_in(address) + ":" + port.data();
 }
 
 LineChannel Listener::accept(Deadline deadline) {
-  wait_readable(socket_, deadline);
+  if (!wait_readable({socket_.number()}, deadline)) throw ChannelBroken("no answer in time");
   Descriptor connection = accept_now();
   if (connection.number() < 0) throw ChannelBroken(std::strerror(errno));
   return LineChannel(std::move(connection));
@@ -147,6 +158,20 @@ Descriptor Listener::accept_now() {
   return connection;
 }
 
+bool is_address(const std::string& text) {
+  return text.find(':') != std::string::npos && text.find('/') == std::string::npos;
+}
+
+std::string host_in(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+std::string port_in(const std::string& address) { return address.substr(address.rfind(':') + 1); }
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
 Descriptor open_connection(const std::string& address, Deadline deadline) {
   const auto addresses = resolve(address);
   Descriptor made = open_socket();
@@ -154,12 +179,9 @@ Descriptor open_connection(const std::string& address, Deadline deadline) {
   fcntl(made.number(), F_SETFL, flags | O_NONBLOCK);
   int error = connect(made.number(), addresses->ai_addr, addresses->ai_addrlen) == 0 ? 0 : errno;
   if (error == EINPROGRESS) {
-    pollfd waiting{.fd = made.number(), .events = POLLOUT, .revents = 0};
-    int ready = 0;
-    while ((ready = poll(&waiting, 1, milliseconds_until(deadline))) < 0 && errno == EINTR) {
-    }
+    const bool ready = wait_for({{.fd = made.number(), .events = POLLOUT, .revents = 0}}, deadline);
     socklen_t size = sizeof(error);
-    if (ready <= 0 || getsockopt(made.number(), SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+    if (!ready || getsockopt(made.number(), SOL_SOCKET, SO_ERROR, &error, &size) != 0)
       error = ETIMEDOUT;
   }
   if (error == ECONNREFUSED) throw ChannelBroken("nobody listens on " + address);
@@ -180,4 +202,4 @@ LineChannel connect_to(const std::string& address, Deadline deadline) {
   }
 }
 
-}  // namespace stepcast::calibrate
+}  // namespace stepcast::sim

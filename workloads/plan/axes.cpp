@@ -1,0 +1,150 @@
+#include "workloads/plan/axes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "engine/system.hpp"
+#include "workloads/plan/plan.hpp"
+
+namespace stepcast::workloads {
+namespace {
+
+using engine::Traffic;
+using Group = std::vector<std::int64_t>;
+using Plan = ParallelPlan;
+
+Group ranks_where(const ParallelPlan& plan, Coordinates at, std::int64_t Coordinates::*along,
+                  std::int64_t degree) {
+  Group group;
+  group.reserve(static_cast<std::size_t>(degree));
+  for (std::int64_t i = 0; i < degree; ++i) {
+    at.*along = i;
+    group.push_back(rank_of(plan, at));
+  }
+  return group;
+}
+
+RankGroups along(const ParallelPlan& plan, std::int64_t Coordinates::*axis, std::int64_t degree) {
+  RankGroups all;
+  for (std::int64_t rank = 0; rank < plan.ranks(); ++rank) {
+    const Coordinates at = coordinates_of(plan, rank);
+    if (at.*axis == 0) all.push_back(ranks_where(plan, at, axis, degree));
+  }
+  return all;
+}
+
+/// {sender, receiver} for every neighbouring pair of stages and every replica; with virtual stages
+/// also for the last and the first stage.
+RankGroups neighbours(const ParallelPlan& plan, bool forward) {
+  RankGroups all;
+  const std::int64_t per_stage = plan.copies() * plan.tensor;
+  const bool wraps = plan.virtual_stages > 1;
+  for (std::int64_t lower = 0; lower < plan.ranks(); ++lower) {
+    if (lower + per_stage >= plan.ranks() && !wraps) break;
+    const std::int64_t upper = (lower + per_stage) % plan.ranks();
+    all.push_back(forward ? Group{lower, upper} : Group{upper, lower});
+  }
+  return all;
+}
+
+/// Runs of `count` copies, `stride` apart in the order data, context.
+RankGroups copies_apart(const ParallelPlan& plan, std::int64_t count, std::int64_t stride) {
+  RankGroups all;
+  for (std::int64_t rank = 0; rank < plan.ranks(); ++rank) {
+    if (rank / plan.tensor % plan.copies() / stride % count != 0) continue;
+    Group group;
+    for (std::int64_t i = 0; i < count; ++i) group.push_back(rank + i * stride * plan.tensor);
+    all.push_back(std::move(group));
+  }
+  return all;
+}
+
+RankGroups first_and_last(const ParallelPlan& plan) {
+  RankGroups all;
+  if (plan.pipeline < 2) return all;
+  const std::int64_t per_stage = plan.copies() * plan.tensor;
+  for (std::int64_t rank = 0; rank < per_stage; ++rank)
+    all.push_back({rank, rank + (plan.pipeline - 1) * per_stage});
+  return all;
+}
+
+RankGroups all_ranks(const ParallelPlan& plan) {
+  Group world(static_cast<std::size_t>(plan.ranks()));
+  std::iota(world.begin(), world.end(), 0);
+  return {world};
+}
+
+std::int64_t two(const Plan&) { return 2; }
+std::int64_t tensor_degree(const Plan& p) { return p.tensor; }
+std::int64_t contexts(const Plan& p) { return p.context; }
+std::int64_t copies(const Plan& p) { return p.copies(); }
+std::int64_t ranks(const Plan& p) { return p.ranks(); }
+std::int64_t shards(const Plan& p) { return p.shards(); }
+std::int64_t replicas(const Plan& p) { return p.shard_replicas(); }
+
+RankGroups tensors(const Plan& p) { return along(p, &Coordinates::tensor, p.tensor); }
+RankGroups sequences(const Plan& p) { return along(p, &Coordinates::context, p.context); }
+RankGroups all_copies(const Plan& p) { return copies_apart(p, p.copies(), 1); }
+RankGroups one_copy(const Plan& p) { return copies_apart(p, p.shards(), 1); }
+RankGroups one_shard(const Plan& p) { return copies_apart(p, p.shard_replicas(), p.shards()); }
+RankGroups forward(const Plan& p) { return neighbours(p, true); }
+RankGroups backward(const Plan& p) { return neighbours(p, false); }
+
+using enum Meeting;
+using enum GroupKind;
+
+constexpr std::array<Axis, num_group_kinds> axes{{
+    {tensor, "tensor", all, tensor_lane, {}, Traffic::tensor, tensor_degree, tensors},
+    {data, "data", all, data_lane, {}, Traffic::data, copies, all_copies},
+    {world, "world", all, compute, {}, Traffic::data, ranks, all_ranks},
+    {pipeline_forward, "pipeline_forward", pair, send_next_lane, receive_previous_lane,
+     Traffic::pipeline, two, forward},
+    {pipeline_backward, "pipeline_backward", pair, send_previous_lane, receive_next_lane,
+     Traffic::pipeline, two, backward},
+    {embedding, "embedding", all, compute, {}, Traffic::data, two, first_and_last},
+    {shard, "shard", all, data_lane, {}, Traffic::data, shards, one_copy},
+    {replica, "replica", all, replica_lane, {}, Traffic::data, replicas, one_shard},
+    {context, "context", all, compute, {}, Traffic::tensor, contexts, sequences},
+    {context_ring, "context_ring", ring, context_lane, {}, Traffic::tensor, contexts, sequences},
+}};
+
+constexpr std::size_t index_of(GroupKind kind) { return static_cast<std::size_t>(kind); }
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    if (index_of(axes[i].kind) != i) return false;
+  return true;
+}
+static_assert(in_order());
+
+/// The slots before those of each kind, and all.
+constexpr std::array<std::uint32_t, num_group_kinds + 1> first_slots = [] {
+  std::array<std::uint32_t, num_group_kinds + 1> first{};
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    first[i + 1] = first[i] + (axes[i].meeting == pair ? 2 : 1);
+  return first;
+}();
+
+}  // namespace
+
+const Axis& axis_of(GroupKind kind) { return axes.at(index_of(kind)); }
+
+RankGroups groups(const ParallelPlan& plan, GroupKind kind) { return axis_of(kind).groups(plan); }
+
+GroupKind shard_group(const ParallelPlan& plan) {
+  return plan.shard_replicas() > 1 ? GroupKind::shard : GroupKind::data;
+}
+
+std::int64_t ranks_that_meet(const ParallelPlan& plan, GroupKind kind) {
+  return axis_of(kind).meeting == all ? axis_of(kind).degree(plan) : 2;
+}
+
+std::uint32_t slot_of(GroupKind kind, bool receives) {
+  return first_slots.at(index_of(kind)) + (receives ? 1 : 0);
+}
+
+std::uint32_t num_slots() { return first_slots.back(); }
+
+}  // namespace stepcast::workloads
