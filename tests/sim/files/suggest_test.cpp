@@ -6,6 +6,7 @@
 
 using stepcast::sim::closest;
 using stepcast::sim::edit_distance;
+using stepcast::sim::suggestion;
 
 TEST_CASE("the distance between words counts single typing mistakes") {
   CHECK(edit_distance("nodes", "nodes") == 0);
@@ -29,4 +30,11 @@ TEST_CASE("a word like none of the known ones gets no suggestion") {
   CHECK_FALSE(closest("frobnicate", options));
   CHECK_FALSE(closest("x", options));
   CHECK_FALSE(closest("anything", std::vector<std::string>{}));
+}
+
+TEST_CASE("a list of the known words names each once") {
+  const std::vector<std::string> versions{"2.3", "2.7", "2.3", "2.7"};
+  CHECK(suggestion("frobnicate", versions) == "known: 2.3, 2.7");
+  CHECK(suggestion("2.33", versions) == "did you mean '2.3'?");
+  CHECK(suggestion("anything", std::vector<std::string>{}).empty());
 }
