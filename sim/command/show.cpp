@@ -14,6 +14,7 @@
 #include "sim/files/whole_file.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/scenario/member_writer.hpp"
 #include "sim/scenario/scenario_keys.hpp"
 #include "sim/study/sweep.hpp"
 #include "sim/tables/calibration_text.hpp"
@@ -164,6 +165,50 @@ void add_values(TextTable& table, const TomlValue& value, const std::string& pat
       add_values(table, entry.value, path.empty() ? entry.key : path + "." + entry.key, notes);
 }
 
+/// The names of a value's keys.
+struct KeyNames : MemberVisitor<KeyNames> {
+  explicit KeyNames(std::vector<std::string>& out) : names(out) {}
+  template <class... T>
+  void member(const Key& key, const T&...) {
+    names.emplace_back(key.name);
+  }
+
+  std::vector<std::string>& names;
+};
+
+/// The keys that `document` does not write, with what they are then; "-": nothing, or as many as it
+/// takes.
+template <class Visit>
+void add_defaults(TextTable& table, const TomlValue& document, Visit visit) {
+  std::vector<std::string> keys;
+  visit(KeyNames(keys));
+  const TomlValue values = written(toml_table("default"), visit);
+  for (const std::string& key : keys) {
+    if (document.find(key) != nullptr) continue;
+    const TomlValue* value = values.find(key);
+    table.row({key, value == nullptr ? "-" : write_toml_value(*value), "default"});
+  }
+}
+
+void add_defaults(TextTable& table, const TomlValue& document, const Catalogue& catalogue,
+                  const std::string& folder, const std::string& name) {
+  const auto add = [&](auto visit_one, const auto& value) {
+    add_defaults(table, document, [&](auto&& visitor) { visit_one(value, visitor); });
+  };
+  const TomlValue named = toml_text(name, "stepcast show");
+  TableReader reader(document, "");
+  if (folder == "gpus")
+    add([](auto& v, auto& visit) { visit_gpu(v, visit); }, catalogue.gpu(named));
+  else if (folder == "nodes")
+    add([](auto& v, auto& visit) { visit_node(v, visit); }, catalogue.node(named));
+  else if (folder == "fabrics")
+    add([](auto& v, auto& visit) { visit_fabric(v, visit); }, catalogue.fabric(named));
+  else if (folder == "models")
+    add([](auto& v, auto& visit) { visit_model(v, visit); }, catalogue.model(reader));
+  else if (folder == "software")
+    add([](auto& v, auto& visit) { visit_software(v, visit); }, catalogue.software(reader));
+}
+
 /// One entry with every value and its source; what is not written has its default.
 std::string entry_text(const Catalogue& catalogue, const std::string& folder,
                        const std::string& name) {
@@ -172,6 +217,7 @@ std::string entry_text(const Catalogue& catalogue, const std::string& folder,
   TextTable table;
   for (const char* heading : {"key", "value", "source"}) table.column(heading, "", Align::left);
   add_values(table, document, "", notes);
+  add_defaults(table, document, catalogue, folder, name);
   std::string out = table.text();
   for (const SourceNote& note : notes)
     if (note.key.empty()) out += "source: " + note.text + "\n";

@@ -1,7 +1,5 @@
 #include "sim/files/csv.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -122,12 +120,8 @@ CsvColumns columns_of(const CsvFile& file, std::span<const std::string> known) {
   const std::string where = file.path + ":1";
   CsvColumns columns;
   for (const std::string& name : file.header) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      const auto near = closest(name, known);
-      throw InputError(where, "unknown column \"" + name + "\"",
-                       near ? "did you mean \"" + *near + "\"?"
-                            : fmt::format("known: {}", fmt::join(known, ", ")));
-    }
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw InputError(where, "unknown column \"" + name + "\"", suggestion(name, known));
     if (!columns.emplace(name, columns.size()).second)
       throw InputError(where, "column \"" + name + "\" twice");
   }

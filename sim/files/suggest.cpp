@@ -29,4 +29,14 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   return best;
 }
 
+std::string suggestion(std::string_view word, std::span<const std::string> known) {
+  if (const auto close = closest(word, known)) return "did you mean '" + *close + "'?";
+  if (known.empty()) return {};
+  std::string out = "known:";
+  for (auto name = known.begin(); name != known.end(); ++name)
+    if (std::find(known.begin(), name, *name) == name)
+      out += (name == known.begin() ? " " : ", ") + *name;
+  return out;
+}
+
 }  // namespace stepcast::sim

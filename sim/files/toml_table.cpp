@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "engine/check.hpp"
-#include "sim/files/suggest.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -16,16 +15,6 @@ std::string shortened(std::string_view word) {
 }
 
 }  // namespace
-
-std::string suggestion(std::string_view word, const std::vector<std::string>& known) {
-  if (const auto close = closest(word, known)) return "did you mean '" + *close + "'?";
-  if (known.empty()) return {};
-  std::string out = "known:";
-  for (auto name = known.begin(); name != known.end(); ++name)
-    if (std::find(known.begin(), name, *name) == name)
-      out += (name == known.begin() ? " " : ", ") + *name;
-  return out;
-}
 
 TableReader::TableReader(const TomlValue& table, std::string name)
     : table_(table), name_(std::move(name)) {

@@ -12,6 +12,7 @@
 
 #include "engine/units.hpp"
 #include "engine/units_text.hpp"
+#include "sim/files/suggest.hpp"
 #include "sim/files/toml_value.hpp"
 
 namespace stepcast::sim {
@@ -110,9 +111,5 @@ class TableReader {
   std::string name_;
   std::vector<std::string> asked_, changes_;
 };
-
-/// "did you mean 'x'?" or, without a close word, "known: a, b, c", each once; for every refused
-/// name.
-std::string suggestion(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace stepcast::sim

@@ -51,10 +51,7 @@ const Family& family_of(const CsvLine& line) {
     if (name == family.name) return family;
     known.emplace_back(family.name);
   }
-  const auto near = closest(name, known);
-  line.fail(
-      "unknown family \"" + name + "\"",
-      near ? "did you mean \"" + *near + "\"?" : fmt::format("known: {}", fmt::join(known, ", ")));
+  line.fail("unknown family \"" + name + "\"", suggestion(name, known));
 }
 
 bool is_of_every_family(std::string_view heading) {

@@ -1,7 +1,5 @@
 #include "sim/import/published_csv.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -260,10 +258,7 @@ const Kinds& kinds_with(const Line& line) {
       if (kind == line.kind()) return kinds;
       known.push_back(kind);
     }
-  const auto near = closest(line.kind(), known);
-  line.fail(
-      "unknown kind \"" + line.kind() + "\"",
-      near ? "did you mean \"" + *near + "\"?" : fmt::format("known: {}", fmt::join(known, ", ")));
+  line.fail("unknown kind \"" + line.kind() + "\"", suggestion(line.kind(), known));
 }
 
 /// Cells whose column is one of the table's, by its name there; kinds have words of their own.

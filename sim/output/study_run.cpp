@@ -50,6 +50,28 @@ void refuse_shared_mistake(const Study& study, const StudyRun& run) {
   if (!run.stop) mistake.throw_if_shared();
 }
 
+/// What points would have run with, one for each software and NCCL, as far as they can be read:
+/// with open degrees nothing has to divide.
+std::vector<Scenario> asked_software(const Study& study, const StudyRun& run) {
+  std::vector<Scenario> out;
+  for (std::size_t i = 0; i < std::min(study.num_points(), most_tried) && !run.stop; ++i) {
+    TomlValue document = study.document_of(study.point(i));
+    if (document.find("collective") == nullptr)
+      for (const char* degree : {"plan.tensor", "plan.pipeline"})
+        set_path(document, degree, toml_text("best", document.where));
+    try {
+      Scenario asked = run.read(document);
+      if (std::ranges::none_of(out, [&](const Scenario& known) {
+            return known.software == asked.software && known.nccl == asked.nccl;
+          }))
+        out.push_back(std::move(asked));
+    } catch (const InputError&) {
+      continue;
+    }
+  }
+  return out;
+}
+
 /// The rows of one run, as its threads finish them.
 class Sweep {
  public:
@@ -149,6 +171,8 @@ Results run_study(Study study, const StudyRun& run) {
   Sweep sweep(results, run);
   results.interrupted = !for_each_index(num_points(results.study, run.shard), run.threads, run.stop,
                                         [&](std::size_t index) { sweep.work(index); });
+  if (results.rows.count(PointRows::State::answered) == 0)
+    results.unanswered = asked_software(results.study, run);
   if (!results.interrupted && run.shard.of == 1) sweep.mistake().throw_if_shared();
   return results;
 }

@@ -134,7 +134,8 @@ std::string sweep_table(const Results& results) {
   return table.text();
 }
 
-/// "pytorch-fsdp2 2.3; NCCL 2.20": what all points ran with, each once, and why if nobody said.
+/// "pytorch-fsdp2 2.3; NCCL 2.20": what all points ran with, each once, and why if nobody said. Of
+/// a sweep without an answer, what its points would have run with.
 std::string software_line(const Results& results) {
   std::vector<std::string> frameworks, nccl;
   const auto add = [](std::vector<std::string>& words, const std::string& word) {
@@ -146,6 +147,10 @@ std::string software_line(const Results& results) {
     if (const auto framework = row.text("plan.framework"))
       add(frameworks, *framework + " " + word(row, "plan.framework_version"));
     if (const auto version = row.text("cluster.nccl")) add(nccl, *version);
+  }
+  for (const Scenario& asked : results.unanswered) {
+    if (!asked.collective) add(frameworks, asked.software.framework + " " + asked.software.version);
+    add(nccl, asked.nccl);
   }
   if (nccl.empty()) return {};
   const std::string why = framework_by_default(results.study.base);

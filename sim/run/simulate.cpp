@@ -32,6 +32,15 @@ void check_memory(const Scenario& s, const workloads::Memory& memory,
   warnings.push_back(text + " (ignored)");
 }
 
+/// Times that rest on a measured curve hold for every NCCL; only the model asks for its version.
+void warn_of_measured_curves(const Scenario& s, double of_model,
+                             std::vector<std::string>& warnings) {
+  if (of_model == 0.0 && std::ranges::count(s.changed, "cluster.nccl") > 0)
+    warnings.emplace_back(
+        "cluster.nccl moves no collective's time here: measured curves give them, whatever the "
+        "version");
+}
+
 /// Standard deviation of single steps; zero where there are fewer than two.
 Duration deviation_of(const std::vector<Duration>& steps) {
   if (steps.size() < 2) return {};
@@ -203,6 +212,8 @@ void simulate(StepReport& report, BoundStep bound, Timeline* timeline) {
     settle(*timeline);
     timeline->step = report.step_time;
   }
+  const ProvenanceShares& network = report.network_provenance;
+  warn_of_measured_curves(s, network[static_cast<std::size_t>(Provenance::model)], report.warnings);
 }
 
 CollectiveReport simulate_collective(const Scenario& s, const Network& network) {
@@ -223,6 +234,7 @@ CollectiveReport simulate_collective(const Scenario& s, const Network& network) 
     time = bound_by_fabric(time, *load, bytes, bus_factor(kind, s.gpus));
   }
   CollectiveReport report{s, time, without_effect(s)};
+  warn_of_measured_curves(s, time.provenance < Provenance::model ? 0.0 : 1.0, report.warnings);
   report.warnings.insert(report.warnings.end(), network.warnings.begin(), network.warnings.end());
   if (s.run.explain) report.explanation = explain_collective(s, network, report.time, ranks);
   if (s.run.stepped)

@@ -1,11 +1,14 @@
 #include "sim/scenario/cluster_warnings.hpp"
 
+#include <algorithm>
 #include <string_view>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include "engine/units_text.hpp"
 #include "sim/files/names.hpp"
+#include "topology/fabric_layout.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -31,6 +34,7 @@ class Warnings {
     nvlink_keys();
     latencies();
     node_keys();
+    pcie_tree_keys();
     fabric_keys();
     return std::move(out_);
   }
@@ -76,6 +80,9 @@ class Warnings {
          "only a node of kind hybrid_cube_mesh has a table of links");
     idle(node_.nvlink_per_link.value > 0 && !switched_, "nvlink_per_link",
          "a node of kind pcie has no NVLinks");
+    for (const char* key : {"nvlink", "nvlink_links"})
+      idle(!switched_ && changed(std::string("cluster.node.gpu.") + key), key,
+           "a node of kind pcie has no NVLinks");
     const bool has_switches = node_.kind == NodeKind::nvswitch;
     idle(node_.nvswitches > 0 && !has_switches, "nvswitches",
          "only a node of kind nvswitch has them");
@@ -112,20 +119,64 @@ class Warnings {
          "power is that of the GPUs, between their idle and tdp");
     idle(node_.socket != r.socket && !crosses_sockets(), "socket",
          "no hop is between CPU sockets here");
+    const BytesPerSecond planned(node_.cpu == "amd" ? 16e9 : 10e9);  // as NodeWires does
+    if (node_.socket != r.socket && crosses_sockets() &&
+        std::min(node_.socket, r.socket) >= planned)
+      say(
+          fmt::format("socket has a bound: NCCL plans with no more than {} between CPU sockets: "
+                      "times move only "
+                      "below, or where flows share the link",
+                      to_text(planned)));
     idle(node_.nic != r.nic && one_node_, "nic", "one node has no network");
     const bool above_nic = one_node_ || (node_.pcie >= node_.nic && r.pcie >= node_.nic);
     idle(node_.pcie != r.pcie && switched_ && above_nic, "pcie",
          "it caps NICs alone, where GPUs have NVLink");
   }
 
+  bool changed(std::string_view key) const {
+    return std::ranges::find(scenario_.changed, key) != scenario_.changed.end();
+  }
+
+  /// GPUs and NICs hang on PCIe switches, switches on sockets.
+  void pcie_tree_keys() {
+    const bool beside = node_.gpus == node_.nics && node_.gpu_direct;
+    for (const auto& [path, key, what] :
+         {std::tuple{"cluster.node.pcie_switches", "pcie_switches", "a PCIe switch"},
+          {"cluster.node.sockets", "sockets", "a CPU socket"}}) {
+      const bool idles = switched_ && (one_node_ || beside);
+      idle(changed(path) && idles, key,
+           one_node_ ? "one node with NVLink has no hop over PCIe"
+                     : "every GPU has a NIC at its own switch, and NVLink to the others");
+      if (changed(path) && !idles)
+        say(
+            fmt::format("{} says which GPUs and NICs share {}: times move only where a path or "
+                        "what it shares is another",
+                        key, what));
+    }
+  }
+
   void fabric_keys() {
     const topology::FabricSpec& fabric = scenario_.fabric;
+    if (!one_node_ && changed("cluster.fabric.tiers")) tiers(fabric);
     if (fabric.reference.name.empty() || fabric.ports == fabric.reference.ports) return;
     idle(one_node_, "ports", "one node has no network");
     if (!one_node_ && fabric.oversubscription == 1.0 && fabric.routing != topology::Routing::ecmp)
       say("ports decides how many switches and tiers there are: times move only where uplinks are "
           "fewer than NICs, where flows collide, or with a changed switch_latency or "
           "cable_latency");
+  }
+
+  void tiers(topology::FabricSpec fabric) {
+    const auto built = [&] {
+      return topology::lay_out_fabric(fabric, node_, scenario_.nodes, scenario_.origin).num_tiers();
+    };
+    const std::int64_t asked = built();
+    fabric.tiers = 0;
+    const bool same = built() == asked;
+    idle(same, "tiers", "as many as it takes anyway");
+    if (!same)
+      say("tiers makes the fabric taller than it must be: times move only where flows collide, or "
+          "with a changed switch_latency or cable_latency");
   }
 
   const Scenario& scenario_;

@@ -13,8 +13,9 @@ struct Results {
   explicit Results(Study asked) : study(std::move(asked)), rows(study.num_points()) {}
 
   Study study;
-  PointRows rows;                // one per finished point
-  std::optional<Answer> single;  // in full where there is no [sweep]
+  PointRows rows;                    // one per finished point
+  std::optional<Answer> single;      // in full where there is no [sweep]
+  std::vector<Scenario> unanswered;  // of a sweep without an answer: what it would have run with
   bool interrupted = false;
 };
 

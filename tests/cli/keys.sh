@@ -16,13 +16,6 @@ expect 3 "unknown key 'plna.tensor', did you mean 'plan.tensor'?" $small --set p
 expect 3 "unknown key 'tensr', did you mean 'plan.tensor'?" $small --set tensr=2
 expect 3 "unknown key 'tensr' in \[plan\], did you mean 'tensor'?" $small --set plan.tensr=2
 
-# What is known is named, and named once.
-expect 3 "known: " $small --set software.framework=word
-if printf '%s\n' "$output" | sed 's/.*known: //; s/, /\n/g' | sort | uniq -d | grep .; then
-  echo "a known name is named twice"
-  failures=$((failures + 1))
-fi
-
 # --framework NAME[@VERSION]; the report says what was run with.
 expect 0 '^framework *megatron-core 0.7' $small --framework megatron-core
 expect 0 '"framework_version": "0.7"' $small --framework=megatron-core@0.7 --json
@@ -61,5 +54,55 @@ expect 0 'warning  *plan.schedule has no effect here: there is one pipeline stag
 expect 0 'warning: plan.schedule has no effect here: .* (2 points)' \
   sweep "$work/file.toml" --schedule gpipe
 expect 0 '"warnings": \[\]' $small --schedule 1f1b --json
+
+# Parts of a machine that move no time, or only where something shares them.
+collective="run --json $work/collective.toml"
+cat >"$work/collective.toml" <<END
+[collective]
+kind = "all_reduce"
+bytes = "64 MiB"
+[cluster]
+node = "dgx-a100"
+nodes = 6
+[cluster.fabric]
+name = "rail-optimized"
+END
+expect 0 'pcie_switches has no effect: every GPU has a NIC at its own switch' \
+  $collective --set cluster.node.pcie_switches=8
+expect 0 'sockets says which GPUs and NICs share a CPU socket' \
+  $collective --set 'cluster.node="pcie4-8"' --set cluster.node.sockets=1
+expect 0 'tiers has no effect: as many as it takes anyway' $collective --set cluster.fabric.tiers=2
+expect 0 'tiers makes the fabric taller than it must be' $collective --set cluster.fabric.tiers=3
+expect 0 "cluster.nccl moves no collective's time here: measured curves" \
+  $collective --set cluster.nodes=1 --nccl 2.18.1
+expect 3 'node pcie4-8: NCCL has no channel slower than .* GB/s' \
+  $collective --set 'cluster.node="pcie4-8"' --set 'cluster.node.socket="1 GB/s"'
+
+# show X NAME: what the file does not write is marked as a default.
+expect 0 '^ecmp_seed *1 *default$' show fabrics rail-optimized
+expect 0 '^objective *"next_token" *default$' show models llama2-7b
+expect 0 '^collectives_hold_core *false *default$' show software pytorch-fsdp2
+expect 0 '^max_power .* default$' show nodes pcie4-8
+expect 0 '^nccl_since *- *default$' show gpus v100-sxm2-16gb
+
+# A list of what is known names each once.
+printf 'kind,qqqqqq\n' >"$work/rows.csv"
+known_once() {
+  "$@" >"$work/known" 2>&1 || true
+  sed -n 's/.*known: //p' "$work/known" | tr -s ', ' '\n' | sort >"$work/words"
+  [ -s "$work/words" ] || { echo "no list of the known: $*"; failures=$((failures + 1)); }
+  [ -z "$(uniq -d "$work/words")" ] || { echo "twice: $*"; failures=$((failures + 1)); }
+}
+known_once "$1/stepcast" show qqqqqq
+known_once "$1/stepcast" $small --framework qqqqqq
+known_once "$1/stepcast" $small --framework pytorch-fsdp2@99
+known_once "$1/stepcast" $small --set 'qqqqqq=1'
+known_once "$1/stepcast" $small --set 'plan.qqqqqq=1'
+known_once "$1/stepcast" $small --set 'software.attention="qqqqqq"'
+known_once "$1/stepcast" show cluster --gpu qqqqqq
+known_once "$1/stepcast" run --gpu h100 --model qqqqqq
+known_once "$1/stepcast" show cluster --node qqqqqq
+known_once "$1/stepcast" run "$work/collective.toml" --nccl-env QQQQQQ=1
+known_once "$1/stepcast-calibrate" import "$work/rows.csv" --out "$work/rows.h5"
 
 exit $((failures > 0))

@@ -126,7 +126,8 @@ assert warned(collective("all_reduce", node__socket_latency="1 ms"), "socket_lat
 assert warned(collective("all_reduce", node__pcie="70 GB/s"), "pcie")
 assert warned(collective("all_reduce", fabric__cable_latency="1 h"), "cable_latency")
 assert warned(collective("all_reduce", "--nodes", "4", fabric__ports="128"), "ports")
-assert "warnings" not in collective("all_reduce", "--nodes", "4")
+asked = collective("all_reduce", "--nodes", "4")  # of an NCCL that its measured curve does not ask for
+assert all(w.startswith("cluster.nccl moves no") for w in asked.get("warnings", [])), asked
 
 # Twice the NVLink is twice the NVLink, whatever moves over it and whoever says so.
 for kind in ("all_reduce", "all_gather", "all_to_all", "send_receive"):

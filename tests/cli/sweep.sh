@@ -63,6 +63,13 @@ says out "refused: .*unknown model 'lama'"
 says out "refused: .*optimizer"
 [ "$(wc -l <"$work/mixed/results.jsonl")" = 6 ] || fail "six points are six lines"
 ends 4 "$stepcast" sweep "$work/mixed.toml" --set 'sweep.plan.tensor=[3, 5]'
+# A sweep without an answer says what it would have run with.
+scenario refused '"plan.tensor" = [3, 5]'
+ends 4 "$stepcast" run "$work/refused.toml" --framework megatron-core --nccl 2.20
+says out '^megatron-core 0.7; NCCL 2.20$'
+scenario full '"batch.local" = [4096, 8192]'
+ends 4 "$stepcast" run "$work/full.toml"
+says out 'chosen by default for .*; NCCL 2'
 # A mistake of the whole file is no row.
 scenario wrong '"plan.tensor" = [1, 2]'
 sed -i 's/^local = 1/lokal = 1/' "$work/wrong.toml"

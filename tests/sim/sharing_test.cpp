@@ -175,6 +175,15 @@ TEST_CASE("a ring over all rails yields half of one NIC and waits for its slowes
   CHECK(near(twice[2], 40_ms));
 }
 
+TEST_CASE("a cable of half a NIC's rate takes twice as long, a wider one no less") {
+  for (const auto& [link, expected] :
+       {std::pair{BytesPerSecond(25e9), 40_ms}, {BytesPerSecond(100e9), 20_ms}}) {
+    FabricSpec fabric = rails();
+    fabric.link = link;
+    CHECK(near(Machine(4, fabric).ends({{SR, {0, 8}, 1e9}})[0], expected));
+  }
+}
+
 TEST_CASE("messages in opposite directions do not share a cable") {
   const Machine m(2, rails());
   for (const Duration end : m.ends({{SR, {0, 8}, 1e9}, {SR, {9, 1}, 1e9}})) CHECK(near(end, 20_ms));

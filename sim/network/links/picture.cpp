@@ -46,6 +46,13 @@ double carried_by(BytesPerSecond capacity, double fastest) {
   return capacity.value / fastest * (1 - 1e-9);
 }
 
+/// What a transfer alone takes of a link at its end: a NIC's cable that is narrower than the NIC
+/// is no part of the transfer's own time, so it is not spared.
+BytesPerSecond end_of(const topology::Cluster& cluster, const topology::Link& link) {
+  const bool cable = link.kind == topology::LinkKind::injection;
+  return cable ? std::max(link.bandwidth, cluster.node().nic) : link.bandwidth;
+}
+
 }  // namespace
 
 double busiest_end(const topology::Cluster& cluster, const std::vector<LinkLoad>& loads) {
@@ -67,7 +74,7 @@ LinkPicture::LinkPicture(const topology::Cluster& cluster,
     for (const LinkLoad& load : loads[c]) {
       const topology::Link& link = cluster.links()[load.link];
       if (load.bytes_per_byte <= 0.0 || link.kind != topology::LinkKind::injection) continue;
-      const NicLoad nic{link.bandwidth, load.bytes_per_byte};
+      const NicLoad nic{end_of(cluster, link), load.bytes_per_byte};
       if (std::ranges::find(nics_[c], nic) == nics_[c].end()) nics_[c].push_back(nic);
     }
   sort_links(cluster, loads);
@@ -90,10 +97,12 @@ void LinkPicture::sort_links(const topology::Cluster& cluster,
       hash = mix(mix(hash, use.communicator), std::bit_cast<std::uint64_t>(use.weight));
     const auto next = static_cast<std::uint32_t>(classes_.size());
     const std::uint32_t id = alike.find_or_add(hash, uses, next);
-    if (id != next && classes_[id].capacity == link.bandwidth && classes_[id].uplink == uplink)
+    const BytesPerSecond end = end_of(cluster, link);
+    if (id != next && classes_[id].capacity == link.bandwidth && classes_[id].end == end &&
+        classes_[id].uplink == uplink)
       continue;
     const auto owner = cluster.private_gpu(l);
-    classes_.push_back({uses_.size(), uses.size(), link.bandwidth, uplink,
+    classes_.push_back({uses_.size(), uses.size(), link.bandwidth, end, uplink,
                         owner ? static_cast<std::uint32_t>(*owner) : engine::no_owner});
     uses_.insert(uses_.end(), uses.begin(), uses.end());
   }
@@ -107,7 +116,7 @@ void LinkPicture::put_on(engine::System& system, const std::vector<double>& fast
   std::vector<double> carried(nics_.size(), 1.0);  // of the picture, by the NICs
   for (std::size_t c = 0; c < nics_.size(); ++c)
     for (const NicLoad& nic : nics_[c])
-      carried[c] = std::min(carried[c], carried_by(nic.capacity, fastest[c]) / nic.weight);
+      carried[c] = std::min(carried[c], carried_by(nic.end, fastest[c]) / nic.weight);
   std::vector<Use> weighted = uses_;
   Alike<Use> alike;
   for (const Class& of : classes_) {
@@ -116,9 +125,8 @@ void LinkPicture::put_on(engine::System& system, const std::vector<double>& fast
     std::uint64_t hash = seed;
     std::size_t kept = 0;
     for (Use use : uses) {
-      use.weight = of.uplink
-                       ? use.weight * carried[use.communicator]
-                       : std::min(use.weight, carried_by(of.capacity, fastest[use.communicator]));
+      use.weight = of.uplink ? use.weight * carried[use.communicator]
+                             : std::min(use.weight, carried_by(of.end, fastest[use.communicator]));
       const double most = use.weight * fastest[use.communicator];
       if (most < negligible * of.capacity.value) continue;
       demand += most;

@@ -37,11 +37,12 @@ class LinkPicture {
   struct Class {
     std::size_t first_use = 0, num_uses = 0;
     BytesPerSecond capacity{};
+    BytesPerSecond end{};  // what a transfer alone is spared (picture.cpp)
     bool uplink = false;
     std::uint32_t owner = 0;  // of the first of them
   };
   struct NicLoad {
-    BytesPerSecond capacity{};
+    BytesPerSecond end{};
     double weight = 0.0;
     friend bool operator==(const NicLoad&, const NicLoad&) = default;
   };

@@ -7,6 +7,8 @@
 #include <span>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "engine/check.hpp"
 #include "sim/network/search/channel_attempt.hpp"
 
@@ -73,7 +75,11 @@ class Search {
           attempt(speed, HopReach::pcie, ChannelExit::same_nic_by_pxn, best);
       if (!best.channels.empty()) return best;
     }
-    throw BrokenPromise("a node whose GPUs reach neither each other nor the network");
+    throw InputError("node " + node_.name,
+                     fmt::format("NCCL has no channel slower than {} GB/s, and none so fast fits "
+                                 "between its GPUs and the network",
+                                 speeds().back()),
+                     "a NIC, a PCIe link or the link between its sockets is too slow");
   }
 
   /// As many chains as there are rings, as fast as the node carries them.

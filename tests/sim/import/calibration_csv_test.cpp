@@ -44,7 +44,7 @@ TEST_CASE("what a row of a family cannot say is told with file and line") {
                     Contains("rows.csv:2: a row of powers has no column \"m\""));
   CHECK_THROWS_WITH(with("power", power + "70"), Contains("rows.csv:1: unknown column \"power\""));
   CHECK_THROWS_WITH(with("power [W]", "power,X,s,r,high,70"),
-                    Contains("unknown family \"power\", did you mean \"powers\"?"));
+                    Contains("unknown family \"power\", did you mean 'powers'?"));
   CHECK_THROWS_WITH(with("power [W]", "powers,X,s,r,sure,70"), Contains("none of high, medium"));
   CHECK_THROWS_WITH(with("power [W]", "powers,,s,r,high,70"), Contains("\"gpu\" is empty"));
   CHECK_THROWS_WITH(with("accumulate", "gemm,X,s,r,high,2"), Contains("\"2\" is not 0 or 1"));

@@ -1,0 +1,40 @@
+# Files of one folder are compiled together, eight at a time: headers are read and templates are
+# made once. Of STEPCAST_ALONE no file is: names of its unnamed namespace stand in its neighbours'
+# as well, or it needs CUDA. The preset dev turns it on; the others compile each file by itself, so
+# that none lives on its neighbours' includes.
+option(STEPCAST_UNITY "Compile the files of a folder together" OFF)
+
+set(STEPCAST_ALONE
+  calibrate/cuda/ calibrate/host/ calibrate/import/nccl_ calibrate/kernels/
+  sim/files/toml_value sim/kernels/ sim/network/nccl/overrides sim/network/search/ring_search
+  sim/report/ sim/tables/calibration_table
+  validate/compare/ validate/published/scenario validate/trace/ validate/trainer/device/
+  validate/trainer/model/layer validate/trainer/model/step_calls validate/trainer/run/
+  workloads/step/)
+list(JOIN STEPCAST_ALONE | STEPCAST_ALONE)
+
+function(compile_together target)
+  if(NOT STEPCAST_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  get_target_property(folder ${target} SOURCE_DIR)
+  list(FILTER sources INCLUDE REGEX "[.]cpp$")
+  list(SORT sources)
+  foreach(source ${sources})
+    get_filename_component(path ${source} ABSOLUTE BASE_DIR ${folder})
+    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${path})
+    if(NOT path MATCHES "^(${STEPCAST_ALONE})")
+      get_filename_component(group ${path} DIRECTORY)
+      string(REPLACE / _ group ${group})
+      math(EXPR batch "0${${group}} / 8")
+      math(EXPR ${group} "0${${group}} + 1")
+      set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES
+        UNITY_GROUP ${group}_${batch})
+    endif()
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # gcc takes what stands in an included file's unnamed namespace for a header's.
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+endfunction()
