@@ -66,6 +66,7 @@ struct Software {
   bool packed_projections = false;  // one GEMM for q,k,v and one for gate,up
   bool fused_norm = false;          // eager code with a norm of one kernel
   bool composite_blocks = false;    // layer norm and GELU of operators in fp32, joined by XLA alone
+  bool fused_loss = false;  // cross-entropy of 16-bit logits is one kernel each way (flash-attn)
   bool gathered_logits = false;     // tensor ranks compute the loss on whole, gathered logits
   bool accumulation_fusion = true;  // fused: weight gradients are added to the buffer by their GEMM
   bool recompute_stops = false;  // full recompute ends before the layer's last product (torch 2.1)
@@ -100,5 +101,11 @@ struct Software {
 
   friend bool operator==(const Software&, const Software&) = default;
 };
+
+/// The loss's forward and backward are one kernel each, in the compute dtype.
+constexpr bool loss_is_one_kernel(const Software& software) {
+  return software.fused_loss || software.fusion == Fusion::compiled ||
+         software.fusion == Fusion::own;
+}
 
 }  // namespace stepcast::workloads

@@ -55,6 +55,7 @@ struct RandomStep {
     software.fusion = pick(Fusion::eager, Fusion::compiled, Fusion::fused, Fusion::own);
     software.packed_projections = pick(true, false);
     software.gathered_logits = pick(true, false);
+    software.fused_loss = pick(true, false);
     software.optimizer = pick(OptimizerKernel::foreach, OptimizerKernel::fused,
                               OptimizerKernel::per_tensor, OptimizerKernel::lamb);
     software.flat_parameters =
