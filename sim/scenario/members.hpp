@@ -156,6 +156,7 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may({"fused_norm", "eager code with a norm of one kernel"}, software.norm.fused);
   visit.may({"composite_blocks", "layer norm and GELU of operators in fp32"},
             software.composite_blocks);
+  visit.may({"fused_loss", "cross-entropy in one kernel"}, software.loss.fused);
   visit.may({"gathered_logits", "the loss sees whole logits"}, software.loss.gathered_logits);
   visit.may({"accumulation_fusion", "GEMMs add weight gradients to the buffer"},
             software.products.accumulate);

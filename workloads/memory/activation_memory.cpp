@@ -71,18 +71,18 @@ std::int64_t ActivationMemory::layer() const {
 }
 
 /// Final norm and its output; bytes a logit: 16-bit logits 2 and log-softmax 4 (eager; Megatron's
-/// softmax 4 in the place of the fp32 copy), 2 when compiled.
+/// softmax 4 in the place of the fp32 copy), 2 where the loss is one kernel.
 std::int64_t ActivationMemory::head() const {
-  const std::int64_t each =
-      in_.software.compiled() || in_.software.own() ? sizes_.element : sizes_.element + 4;
+  const std::int64_t each = in_.software.loss_is_one_kernel() ? sizes_.element : sizes_.element + 4;
   return norm_input() + gathered_input() + each * logits();
 }
 
 /// Bytes a logit at the peak of the loss: eager two fp32 gradients 4 + 4; Megatron works in place
-/// and casts 2; compiled writes the 16-bit gradient 2.
+/// and casts 2; one kernel writes the 16-bit gradient 2.
 std::int64_t ActivationMemory::loss_work() const {
   if (in_.software.own()) return 0;  // in place
-  return (in_.software.eager() ? 8 : sizes_.element) * logits();
+  const bool eager = in_.software.eager() && !in_.software.loss.fused;
+  return (eager ? 8 : sizes_.element) * logits();
 }
 
 std::int64_t ActivationMemory::logits() const {

@@ -69,6 +69,7 @@ struct AttentionSoftware {
 };
 
 struct LossSoftware {
+  bool fused = false;  // cross-entropy of 16-bit logits is one kernel each way (flash-attn)
   bool gathered_logits = false;  // tensor ranks compute the loss on whole, gathered logits
   friend bool operator==(const LossSoftware&, const LossSoftware&) = default;
 };
@@ -149,6 +150,8 @@ struct Software {
   bool compiled() const { return fusion == Fusion::compiled; }
   bool fused() const { return fusion == Fusion::fused; }
   bool own() const { return fusion == Fusion::own; }
+  /// Its forward and backward are one kernel each, in the compute dtype.
+  bool loss_is_one_kernel() const { return loss.fused || compiled() || own(); }
   friend bool operator==(const Software&, const Software&) = default;
 };
 

@@ -25,16 +25,13 @@ std::int64_t logits(const PieceWriter& w) {
   return w.sizes().tokens * (gathers_logits(w) ? w.in().shape.vocab : w.sizes().vocab);
 }
 
-/// Forward and backward are one kernel each, in the compute dtype.
-bool loss_is_one_kernel(const PieceWriter& w) { return w.compiled() || w.own(); }
-
 /// One number per token over the tensor group, fp32: the row maximum, the target's logit, the sum
 /// of exponentials (Megatron cross_entropy.py:130-157); the fused one joins the last two.
 void loss_collectives(PieceWriter& w) {
   if (!w.split() || gathers_logits(w)) return;
   const std::int64_t column = 4 * w.sizes().tokens;
   w.collective("loss.max", CollectiveKind::all_reduce, Dtype::fp32, column);
-  if (loss_is_one_kernel(w)) {
+  if (w.in().software.loss_is_one_kernel()) {
     w.collective("loss.sums", CollectiveKind::all_reduce, Dtype::fp32, 2 * column);
     return;
   }
@@ -51,7 +48,7 @@ void loss_forward(PieceWriter& w) {
     w.collective("loss.gather", CollectiveKind::all_gather, w.in().precision.compute, e * n);
     w.pass("loss.gather.concatenate", copy, 2 * e * n);
   }
-  if (loss_is_one_kernel(w)) {
+  if (w.in().software.loss_is_one_kernel()) {
     w.pass("loss.forward", softmax, 2 * e * n);
   } else {
     w.pass("loss.upcast", pointwise, (e + 4) * n);
@@ -73,7 +70,7 @@ void loss_forward(PieceWriter& w) {
 /// 4+2. Compiled: 2+2. Megatron: softmax minus target on T numbers, scale in place 4+4, cast 4+2.
 void loss_backward(PieceWriter& w) {
   const std::int64_t n = logits(w), e = w.sizes().element, row = w.sizes().tokens;
-  if (loss_is_one_kernel(w)) return w.pass("loss.backward", softmax, 2 * e * n);
+  if (w.in().software.loss_is_one_kernel()) return w.pass("loss.backward", softmax, 2 * e * n);
   if (w.fused()) {
     w.pass_fp32("loss.backward.target", pointwise, 12 * row);
     w.pass_fp32("loss.backward.scale", pointwise, 8 * n);

@@ -55,6 +55,18 @@ TEST_CASE("70B without tensor parallelism keeps 130 GiB unsharded under zero2 an
   CHECK(static_cast<double>(memory.total().value) / gib > h100_gib);
 }
 
+TEST_CASE("a loss of one kernel keeps 4 bytes a logit where eager code keeps 14") {
+  TransformerShape shape = llama_7b();
+  shape.layers = 2;  // the loss is the peak
+  const auto plan = plan_of(DataParallel::zero2, 8);
+  Software fused = eager();
+  fused.loss.fused = true;
+  const double logits = 2.0 * 4096 * static_cast<double>(shape.vocab);
+  CHECK(part(peak_memory(shape, plan, two, {}, eager()), "logits") -
+            part(peak_memory(shape, plan, two, {}, fused), "logits") ==
+        10 * logits);
+}
+
 TEST_CASE("FSDP state is 16 bytes a parameter over the shard ranks") {
   for (const std::int64_t n : {8, 64, 512}) {
     const Memory m =

@@ -34,6 +34,17 @@ double loss_bytes(const Software& software, std::int64_t tensor) {
 
 }  // namespace
 
+TEST_CASE("a loss of one kernel reads the logits forward, and reads and writes them backward") {
+  Software fused = eager();
+  fused.loss.fused = true;
+  const double logits = 2048.0 * 32000;
+  // Counted as read and write each way, as the compiler's are.
+  CHECK(loss_bytes(fused, 1) == Approx(2 * 2 * 2 * logits).epsilon(1e-12));
+  Software compiled = eager();
+  compiled.fusion = Fusion::compiled;
+  CHECK(loss_bytes(fused, 1) == loss_bytes(compiled, 1));
+}
+
 TEST_CASE("gathered logits cost every tensor rank the whole vocabulary") {
   Software gathered = eager();
   gathered.loss.gathered_logits = true;

@@ -55,6 +55,7 @@ struct RandomStep {
     software.fusion = pick(Fusion::eager, Fusion::compiled, Fusion::fused, Fusion::own);
     software.products.packed = pick(true, false);
     software.loss.gathered_logits = pick(true, false);
+    software.loss.fused = pick(true, false);
     software.optimizer.kernel = pick(OptimizerKernel::foreach, OptimizerKernel::fused,
                                      OptimizerKernel::per_tensor, OptimizerKernel::lamb);
     software.data.flat_parameters =
