@@ -35,8 +35,8 @@ void add_program(const sim::Scenario& s, workloads::Recompute recompute,
   workloads::ParallelPlan plan = s.plan;
   workloads::Software software = s.software;
   plan.recompute = recompute;
-  software.attention = attention;
-  software.packed_projections = packed;
+  software.attention.kernel = attention;
+  software.products.packed = packed;
   const workloads::StepProgram program =
       workloads::make_step_program(s.model, plan, s.batch, s.precision, software);
   for (const engine::Program& role : program.roles) {
@@ -56,9 +56,9 @@ void add_program(const sim::Scenario& s, workloads::Recompute recompute,
 Ranges ranges_of(const sim::Scenario& s) {
   Ranges out;
   for (const auto recompute : {workloads::Recompute::none, workloads::Recompute::full})
-    for (const auto attention : {s.software.attention, workloads::AttentionKernel::flash2,
+    for (const auto attention : {s.software.attention.kernel, workloads::AttentionKernel::flash2,
                                  workloads::AttentionKernel::unfused})
-      add_program(s, recompute, attention, s.software.packed_projections, out);
+      add_program(s, recompute, attention, s.software.products.packed, out);
   // Transformer Engine's tp_comm_overlap cuts products, a part for each tensor rank.
   if (s.plan.sequence_parallel) out.products.most *= static_cast<double>(s.plan.tensor);
   return out;
@@ -87,7 +87,7 @@ bool apart(double measured, double simulated, std::int64_t micro_batches) {
 std::string verdict_of(const StepBreakdown& measured, const SimulatedStep& simulated) {
   if (measured.kernels.empty()) return "";
   const sim::Scenario& s = simulated.report.scenario;
-  const bool packed = s.software.packed_projections;
+  const bool packed = s.software.products.packed;
   const Ranges ranges = ranges_of(s);
   std::vector<std::string> differences;
   const auto differ = [&](double one, double other, std::string_view what) {
@@ -116,7 +116,7 @@ std::string verdict_of(const StepBreakdown& measured, const SimulatedStep& simul
       fmt::format("this trace is not this scenario: {}", fmt::join(differences, ", "));
   const bool alone = differences.size() == 1 && !ranges.products.holds(products);
   Ranges other;
-  add_program(s, s.plan.recompute, s.software.attention, !packed, other);
+  add_program(s, s.plan.recompute, s.software.attention.kernel, !packed, other);
   if (alone && other.products.holds(products))
     out += fmt::format("; software.packed_projections = {} would explain it", !packed);
   return out;

@@ -126,7 +126,7 @@ TEST_CASE("unfused in Megatron's code is its softmax kernel, elsewhere plain ope
   const auto attention = [&] {
     const RowScenario one = made(row);
     REQUIRE(one.refused == "");
-    return one.scenario->software.attention;
+    return one.scenario->software.attention.kernel;
   };
   CHECK(attention() == workloads::AttentionKernel::fused_softmax);
   row.seq_len = 8192;  // beyond what that kernel takes

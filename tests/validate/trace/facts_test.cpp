@@ -63,7 +63,7 @@ TEST_CASE("Megatron-LM's arguments make the scenario, but for the GPU") {
   CHECK(s.plan.recompute == workloads::Recompute::selective);
   CHECK(s.precision.gradient_reduce == workloads::Dtype::fp32);
   CHECK(s.software.framework == "megatron-core");
-  CHECK(s.software.gather_overlap);
+  CHECK(s.software.data.gather_overlap);
   CHECK(contradictions(facts, s).empty());
 }
 
