@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/workloads/fixtures.hpp"
+#include "workloads/memory/activation_memory.hpp"
 
 using namespace stepcast;
 using namespace stepcast::workloads;
@@ -56,15 +57,19 @@ TEST_CASE("70B without tensor parallelism keeps 130 GiB unsharded under zero2 an
 }
 
 TEST_CASE("a loss of one kernel keeps 4 bytes a logit where eager code keeps 14") {
-  TransformerShape shape = llama_7b();
-  shape.layers = 2;  // the loss is the peak
-  const auto plan = plan_of(DataParallel::zero2, 8);
+  const TransformerShape shape = llama_7b();
+  const ParallelPlan plan = plan_of(DataParallel::zero2, 8);
+  const Precision precision;
   Software fused = eager();
   fused.loss.fused = true;
-  const double logits = 2.0 * 4096 * static_cast<double>(shape.vocab);
-  CHECK(part(peak_memory(shape, plan, two, {}, eager()), "logits") -
-            part(peak_memory(shape, plan, two, {}, fused), "logits") ==
-        10 * logits);
+  const auto bytes = [&](const Software& software) {
+    const StepInputs in{shape, plan, two, precision, software};
+    const ActivationMemory kept(in);
+    return kept.head() + kept.loss_work();
+  };
+  const std::int64_t logits = 2 * 4096 * shape.vocab;
+  CHECK(bytes(eager()) - bytes(fused) == 10 * logits);
+  CHECK(total_gib(shape, plan, two) > total_gib(shape, plan, two, fused));
 }
 
 TEST_CASE("FSDP state is 16 bytes a parameter over the shard ranks") {
