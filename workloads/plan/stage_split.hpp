@@ -17,7 +17,7 @@ namespace stepcast::workloads {
 /// - modules: a list of modules in equal numbers, embedding 1, final norm and head 2 (DeepSpeed
 ///   uniform; Aleph Alpha scaling, pipeline_partitioning.py).
 /// - parameters: the largest stage holds as few parameters as it can (DeepSpeed's default,
-///   runtime/pipe/module.py; partition_balanced() up to 0.12).
+///   runtime/pipe/module.py; as the older of its two partition_balanced() has it).
 /// - products: multiply-adds of layers and head; a part ends with the layer that takes it beyond
 /// its
 ///   share (nanotron, get_block_compute_costs() and models/base.py build_model()).
