@@ -139,8 +139,8 @@ PublishedModel PublishedModels::of(const PublishedRow& row, std::int64_t vocab_m
     if (stated < (1 - parameters_agree_within) * one ||
         stated > (1 + parameters_agree_within) * two)
       return out.refused = "the shape does not give the parameters that the row states", out;
-    // Only where the count is the source's own, to the last of its digits.
-    constexpr double to_the_digit = 0.003;
+    // Only where the count is the source's own: half a unit of the last of three digits.
+    constexpr double to_the_digit = 0.005;
     if (row.vocab && row.ffn_hidden && out.table.find("tied_embeddings") == nullptr &&
         std::abs(stated - one) < to_the_digit * one && two > 1.05 * one) {
       out.table.set("tied_embeddings", {true, out.table.where});
