@@ -14,7 +14,7 @@ struct Grid {
   std::int64_t gpus;
   double local;
 
-  const StudyResults& results() const {
+  StudyResults results() const {
     return study(gpus == 256 ? "model_parallel_256" : "model_parallel_2048");
   }
   bool holds(const Scenario& s) const { return local_batch(s) == local; }
