@@ -4,8 +4,10 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "engine/check.hpp"
+#include "sim/kernels/alignment.hpp"
 #include "sim/kernels/bandwidth_fractions.hpp"
 #include "sim/kernels/kernel_names.hpp"
 #include "sim/network/host/network.hpp"
@@ -147,9 +149,15 @@ void CalibratedKernels::refuse_on_host(const Kernel& kernel) const {
 
 KernelTime CalibratedKernels::gemm(const Kernel& kernel) const {
   const GemmShape shape{kernel.m, kernel.n, kernel.k, kernel.batch};
-  const auto time = gemms_.time_of(shape, kernel.dtype, {gemm_layout(kernel), kernel.accumulate});
+  const std::string_view layout = gemm_layout(kernel);
+  auto time = gemms_.time_of(shape, kernel.dtype, {layout, kernel.accumulate});
   if (!time || time->provenance == Provenance::datasheet) refuse_on_host(kernel);
   expects(time.has_value(), "a GPU that has a peak for this dtype");
+  const bool aligned = rows_are_aligned(kernel.m, kernel.n, kernel.k, layout, kernel.dtype);
+  if (!aligned && time->provenance != Provenance::measured) {  // rows that answer are aligned
+    time->duration = to_duration(seconds(time->duration) * misaligned_stretch(gpu_.architecture));
+    time->provenance = Provenance::derived;
+  }
   const Bytes bytes = std::max(least_bytes(kernel), kernel.bytes);
   const Duration moved =
       bytes / (gpu_.memory_bandwidth *
@@ -169,16 +177,18 @@ KernelTime CalibratedKernels::gemm(const Kernel& kernel) const {
 }
 
 KernelTime CalibratedKernels::attention(const Kernel& kernel) const {
+  const std::int64_t head_dim = padded_head_dim(kernel.head_dim);
   const AttentionShape shape{.batch = kernel.batch,
                              .heads = kernel.heads,
                              .sequence = kernel.sequence,
-                             .head_dim = kernel.head_dim,
+                             .head_dim = head_dim,
                              .causal = kernel.causal,
                              .backward = kernel.family == KernelFamily::attention_backward};
   KernelTime out{.tiles = shape.blocks()};
   if (const auto time = attentions_.time_of(shape, software_.attention.kernel)) {
     out.duration = sustained(*time, sustained_share_);
     out.provenance = corrected(*time, sustained_share_);
+    if (head_dim != kernel.head_dim) out.provenance = Provenance::derived;
   } else {
     refuse_on_host(kernel);
     const Duration moved = kernel.bytes / gpu_.memory_bandwidth;

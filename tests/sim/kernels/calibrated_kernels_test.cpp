@@ -124,6 +124,64 @@ TEST_CASE("within a step, Hopper's tensor cores run at 0.86 of their short-run r
   CHECK(ampere.provenance == Provenance::measured);
 }
 
+TEST_CASE("a product whose rows are no multiple of 16 bytes leaves the fast kernels") {
+  sim::CalibrationTable table;
+  table.gemm = {cube_on("H100-SXM5-80GB", 700_TFLOPps)};
+  const CalibratedKernels kernels(table, h100, {});
+  const auto time_of = [&](std::int64_t m, std::int64_t n, std::int64_t k, std::string_view pass) {
+    Kernel kernel = product(m, n, k);
+    kernel.name = std::string("layer.mlp.up.") + std::string(pass);
+    return kernels.time_of(kernel);
+  };
+  const double whole = seconds(time_of(4096, 4096, 4104, "forward").duration);
+  for (const std::int64_t k : {4097, 4098, 4100}) {
+    const auto time = time_of(4096, 4096, k, "forward");
+    CHECK(seconds(time.duration) / whole == Approx(130.56 / 36.96).epsilon(2e-3));
+    CHECK(time.provenance == Provenance::derived);
+  }
+  // n is a row of the result, m is none: tokens may have any count ...
+  CHECK(seconds(time_of(4096, 4100, 4096, "forward").duration) > 3 * whole);
+  CHECK(seconds(time_of(4100, 4096, 4096, "forward").duration) < 1.1 * whole);
+  // ... but where the weight's gradient is made, m and n are features and k counts tokens
+  CHECK(seconds(time_of(4100, 4096, 4096, "wgrad").duration) > 3 * whole);
+  CHECK(seconds(time_of(4096, 4096, 4100, "wgrad").duration) < 1.1 * whole);
+}
+
+TEST_CASE("misaligned products are slower on all three generations, and never faster") {
+  using topology::Architecture;
+  for (const auto architecture :
+       {Architecture::volta, Architecture::ampere, Architecture::hopper, Architecture::blackwell}) {
+    topology::GpuSpec gpu = h100;
+    gpu.architecture = architecture;
+    const CalibratedKernels kernels({}, gpu, {});
+    const auto time_of = [&](std::int64_t n) {
+      Kernel kernel = product(2048, n, 2048);
+      kernel.name = "head.forward";
+      kernel.dtype = workloads::Dtype::fp16;
+      return kernels.time_of(kernel).duration;
+    };
+    CHECK(time_of(50257) > 1.5 * time_of(50264));
+    CHECK(time_of(50264) <= time_of(50304));
+  }
+}
+
+TEST_CASE("attention works on head dimensions in whole multiples of 8") {
+  const CalibratedKernels kernels({}, h100, {});
+  const auto time_of = [&](std::int64_t head_dim) {
+    Kernel kernel;
+    kernel.family = KernelFamily::attention_forward;
+    kernel.batch = 1;
+    kernel.heads = kernel.kv_heads = 32;
+    kernel.sequence = 4096;
+    kernel.head_dim = head_dim;
+    kernel.causal = true;
+    return kernels.time_of(kernel).duration;
+  };
+  CHECK(time_of(80) < time_of(81));
+  CHECK(time_of(81) == time_of(88));
+  CHECK(time_of(87) == time_of(88));
+}
+
 TEST_CASE("a part with a lower power limit holds the cube root of its watts") {
   sim::CalibrationTable table;
   table.gemm = {cube_on("H100-SXM5-80GB", 700_TFLOPps)};
