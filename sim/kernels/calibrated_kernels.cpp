@@ -41,6 +41,18 @@ constexpr double attention_reach = 0.5;
 // power limit. Newer libraries may reach more (2026-11).
 constexpr double hopper_sustained = 0.86;
 
+// A V100's rows are DeepBench's, hundreds of runs of a millisecond each at up to 0.9 of the peak at
+// 1,530 MHz, so at its boost clock. Under fp16 load without a pause it is held by its power limit:
+// 1,065, 1,147 and 1,252 MHz at least at 175, 200 and 250 W (bradrlaw/ai-server
+// docs/data/comfyui-power-sweep-t2i-20260804.csv, lowest clock of three runs), and by the cube root
+// 1,330 MHz at its 300 W.
+constexpr double volta_sustained = 1330.0 / 1530.0;
+
+// Ampere keeps its rate: an A100 at 400 W holds 257 TFLOP/s at 8192^3 on random data, 295 on zeros
+// (thonking.ai "Strangely, Matrix Multiplications on GPUs Run Faster", 2024); its rows, vidur's,
+// promise 262 there.
+constexpr double ampere_sustained = 1.0;
+
 // The part of each generation that its rows were measured on: what a step holds of their rate at
 // its power limit, the limit of an SM, the peak of an SM.
 struct PowerReference {
@@ -52,9 +64,9 @@ struct PowerReference {
 std::optional<PowerReference> power_reference(topology::Architecture architecture) {
   switch (architecture) {
     case topology::Architecture::volta:
-      return PowerReference{1.0, 300.0 / 80, 125e12 / 80};
+      return PowerReference{volta_sustained, 300.0 / 80, 125e12 / 80};
     case topology::Architecture::ampere:
-      return PowerReference{1.0, 400.0 / 108, 312e12 / 108};
+      return PowerReference{ampere_sustained, 400.0 / 108, 312e12 / 108};
     case topology::Architecture::hopper:
       return PowerReference{hopper_sustained, 700.0 / 132, 989.4e12 / 132};
     case topology::Architecture::blackwell:

@@ -182,6 +182,27 @@ TEST_CASE("attention works on head dimensions in whole multiples of 8") {
   CHECK(time_of(87) == time_of(88));
 }
 
+TEST_CASE("within a step, a V100 at 300 W holds 1,330 of its 1,530 MHz, more at 350 W") {
+  sim::CalibrationTable table;
+  table.gemm = {cube_on("V100-SXM2", 100_TFLOPps)};
+  table.gemm.front().dtype = "fp16";
+  const auto time_at = [&](double watts) {
+    const topology::GpuSpec v100{.name = "v100-sxm2-32gb",
+                                 .architecture = topology::Architecture::volta,
+                                 .sms = 80,
+                                 .tensor_peak = 125_TFLOPps,
+                                 .memory_bandwidth = 900_GBps,
+                                 .tdp = Watts(watts)};
+    Kernel kernel = product(4096, 4096, 4096);
+    kernel.dtype = workloads::Dtype::fp16;
+    return seconds(CalibratedKernels(table, v100, {}).time_of(kernel).duration);
+  };
+  const double short_run = 2.0 * 4096 * 4096 * 4096 / 100e12;
+  CHECK(time_at(300) == Approx(short_run * 1530 / 1330));
+  CHECK(time_at(350) == Approx(short_run * 1530 / 1330 / std::cbrt(350.0 / 300.0)));
+  CHECK(time_at(1000) == Approx(short_run));  // beyond the limit the boost clock holds
+}
+
 TEST_CASE("a part with a lower power limit holds the cube root of its watts") {
   sim::CalibrationTable table;
   table.gemm = {cube_on("H100-SXM5-80GB", 700_TFLOPps)};
