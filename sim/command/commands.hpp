@@ -10,5 +10,6 @@ Command sweep_command();
 Command collective_command();
 Command show_command();
 Command explain_command();
+Command import_model_command();
 
 }  // namespace stepcast::sim

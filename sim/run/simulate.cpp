@@ -172,6 +172,8 @@ StepReport admitted(const Scenario& scenario) {
   workloads::check(s.precision, s.origin);
   report.memory = workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software);
   check_memory(s, report.memory, report.warnings);
+  for (const std::string& note : s.model_notes)
+    report.warnings.push_back("model " + s.model.name + ": " + note);
   for (const std::string& warning : memory_warnings(s)) report.warnings.push_back(warning);
   for (const std::string& warning : without_effect(s)) report.warnings.push_back(warning);
   return report;

@@ -8,6 +8,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/suggest.hpp"
+#include "sim/import/model_config.hpp"
 #include "sim/program/installation.hpp"
 #include "sim/scenario/catalogue_reference.hpp"
 #include "sim/scenario/member_reader.hpp"
@@ -18,7 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_file_name(const std::string& name) { return name.ends_with(".toml"); }
+bool is_file_name(const std::string& name) {
+  return name.ends_with(".toml") || is_model_config(name);
+}
 
 /// The file that `where` ("dir/scenario.toml:7") stands in.
 fs::path file_of(const std::string& where) {
@@ -73,7 +76,9 @@ struct Catalogue::Files {
     const std::lock_guard lock(mutex);
     const auto found = documents.find(path);
     if (found != documents.end()) return found->second;
-    return documents.emplace(path, read_toml_file(path)).first->second;
+    return documents
+        .emplace(path, is_model_config(path) ? read_model_config(path) : read_toml_file(path))
+        .first->second;
   }
 };
 
@@ -116,6 +121,9 @@ std::vector<std::string> Catalogue::names(const std::string& folder) const { ret
 const TomlValue& Catalogue::entry(const std::string& folder, const std::string& name,
                                   const std::string& where) const {
   std::error_code error;
+  if (is_model_config(name) && folder != "models")
+    throw InputError(where, "'" + name + "' is no " + singular(folder),
+                     "a " + singular(folder) + " is a TOML file; config.json is a model's");
   if (is_file_name(name)) {
     const fs::path beside = file_of(where).parent_path() / name;
     return files_->document(fs::exists(beside, error) ? beside.string() : name);
@@ -139,6 +147,15 @@ const NcclFacts& Catalogue::nccl(const std::string& version, const std::string& 
 
 NetworkConstants Catalogue::network_constants() const {
   return network_constants_of(files_->document(directory_ + "/network/fitted.toml"));
+}
+
+std::vector<std::string> Catalogue::model_notes(const std::string& name,
+                                                const std::string& where) const {
+  std::vector<std::string> out;
+  if (!is_model_config(name)) return out;
+  if (const TomlValue* notes = entry("models", name, where).find("notes"))
+    for (const TomlValue& note : *notes->array()) out.push_back(*note.text());
+  return out;
 }
 
 std::vector<SourceNote> Catalogue::sources(const std::string& folder,

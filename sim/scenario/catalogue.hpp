@@ -49,6 +49,8 @@ class Catalogue {
   /// Entries of a folder, sorted. Throws InputError when there is no such folder.
   std::vector<std::string> names(const std::string& folder) const;
   std::vector<SourceNote> sources(const std::string& folder, const std::string& name) const;
+  /// Where a model read from a config.json is only nearly what that says; of other files none.
+  std::vector<std::string> model_notes(const std::string& name, const std::string& where) const;
 
   bool has(const std::string& folder, const std::string& name) const;
 
@@ -56,7 +58,8 @@ class Catalogue {
   template <class Value, class Make>
   const Value& once(const TomlValue& document, Make make) const;
 
-  /// The file of an entry: by name, or "my/node.toml" beside the file that `where` stands in.
+  /// The file of an entry: by name, or "my/node.toml" beside the file that `where` stands in; of a
+  /// model also a config.json.
   /// Lives as long as the catalogue.
   const TomlValue& entry(const std::string& folder, const std::string& name,
                          const std::string& where) const;

@@ -171,6 +171,8 @@ void read_model(TableReader& table, const Catalogue& catalogue, Scenario& scenar
   if (scenario.batch.sequence > 100'000'000)
     table.fail("sequence", "'sequence' in [model] is too large");
   scenario.model = catalogue.model(table);
+  if (const auto name = table.text("name"))
+    scenario.model_notes = catalogue.model_notes(*name, table.where("name"));
   table.finish();
 }
 

@@ -211,7 +211,8 @@ void visit_software_name(Spec& software, Visitor&& visit) {
 /// The keys of [model] beside the shape.
 template <class Scenario, class Visitor>
 void visit_model_use(Scenario& scenario, Visitor&& visit) {
-  visit.part({"name", "model of the catalogue (stepcast show models)", "model", "NAME"});
+  visit.part(
+      {"name", "model of the catalogue (stepcast show models), or a config.json", "model", "NAME"});
   visit.positive({"sequence", "tokens per sequence", "sequence", "TOKENS"},
                  scenario.batch.sequence);
 }

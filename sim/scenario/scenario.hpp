@@ -48,6 +48,7 @@ struct Scenario {
   std::string title;
   std::string origin;  // file:line or "--options", for errors about the whole
   workloads::TransformerShape model;
+  std::vector<std::string> model_notes;  // where it is only nearly what its config.json says
   topology::NodeSpec node;
   std::int64_t nodes = 1;
   std::int64_t gpus = 8;  // nodes x GPUs per node, or fewer on one node
