@@ -45,6 +45,18 @@ inline workloads::Software gpu_trainer_software() {
   return s;
 }
 
+/// Likewise scenarios/software/stepcast-trainer-lanes.toml.
+inline workloads::Software lanes_trainer_software() {
+  workloads::Software s = trainer_software();
+  s.framework = "stepcast-trainer-lanes";
+  s.data.explicit_prefetch = true;
+  s.host.step_sync = true;
+  s.data.bucket_bytes = 25 << 20;
+  s.data.gradient_overlap = true;
+  s.host.collectives_hold_core = false;
+  return s;
+}
+
 inline TrainerJob small_job() {
   TrainerJob job;
   job.model = {.name = "small",
@@ -74,6 +86,9 @@ struct Cut {
   bool tied = false;
   std::int64_t micro_batches = 4;
   std::vector<std::int64_t> stage_layers{};
+  std::int64_t prefetch = 1;
+  std::int64_t shard_degree = 0;
+  std::int64_t virtual_stages = 1;
 };
 
 inline TrainerJob small_job(const Cut& cut) {
@@ -86,6 +101,9 @@ inline TrainerJob small_job(const Cut& cut) {
   job.plan.schedule = cut.schedule;
   job.plan.recompute = cut.recompute;
   job.plan.stage_layers = cut.stage_layers;
+  job.plan.prefetch = cut.prefetch;
+  job.plan.shard_degree = cut.shard_degree;
+  job.plan.virtual_stages = cut.virtual_stages;
   job.model.tied_embeddings = cut.tied;
   job.batch.micro_batches = cut.micro_batches;
   return job;

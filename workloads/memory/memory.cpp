@@ -223,7 +223,7 @@ Memory memory_of_stage(const TransformerShape& shape, const ParallelPlan& plan, 
   const Rank rank(in, stage);
   if (software.own() && trainer_has(plan)) {
     Memory memory = trainer_memory(in, stage);
-    if (software.host.collectives_hold_core) return memory;
+    if (software.attention.kernel == AttentionKernel::host) return memory;  // no GPU, no context
     memory.parts.push_back({"fixed", Bytes(fixed_bytes(rank) + attention_scratch_bytes(in))});
     return memory;
   }

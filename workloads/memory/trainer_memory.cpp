@@ -1,6 +1,8 @@
 #include "workloads/memory/trainer_memory.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include "workloads/plan/pipeline.hpp"
 #include "workloads/plan/rank_parameters.hpp"
@@ -24,17 +26,23 @@ class TrainerMemory {
         one_lane_(in.software.host.collectives_hold_core),
         all_(parameters_.elements()),
         layer_(elements_of(parameters_.layer)),
-        root_(elements_of(parameters_.root)),
-        slots_(peak_in_flight({in.plan.schedule, in.plan.pipeline, in.batch.micro_batches, 1},
-                              stage, {1})) {}
+        root_(elements_of(parameters_.root)) {
+    const PipelineShape shape{in.plan.schedule, in.plan.pipeline, in.batch.micro_batches,
+                              in.plan.virtual_stages};
+    for (std::size_t chunk = 0; chunk < parameters_.chunk_layers.size(); ++chunk) {
+      std::vector<std::int64_t> this_one(parameters_.chunk_layers.size(), 0);
+      this_one[chunk] = 1;
+      slots_.push_back(peak_in_flight(shape, stage, this_one));
+    }
+  }
 
   Memory parts() const {
     return {{{"parameters", Bytes(parameters())},
              {"gathered parameters", Bytes(sizes_.element * gathered())},
-             {"gradients", Bytes(wide * own() + waiting_gradients())},
+             {"gradients", Bytes(wide * gradients() + waiting_gradients())},
              {"optimizer", Bytes(2 * wide * own())},
              {"activations", Bytes(activations())},
-             {"logits", Bytes(slots_ * head())},
+             {"logits", Bytes(slots_.back() * head())},
              {"communication", Bytes(communication())},
              {"work", Bytes(sizes_.element * work())}}};
   }
@@ -43,22 +51,33 @@ class TrainerMemory {
   static constexpr std::int64_t wide = 4, token = 4;  // bytes
 
   std::int64_t ranks() const { return in_.sharded() ? in_.plan.shards() : 1; }
-  std::int64_t own() const { return all_ / ranks(); }
-  /// Masters; where they are not sharded, the copy that products read as well.
+  bool zero1() const { return in_.plan.data == DataParallel::zero1 && in_.plan.shards() > 1; }
+  /// What the optimizer updates.
+  std::int64_t own() const { return zero1() ? all_ / in_.plan.shards() : all_ / ranks(); }
+  /// Masters; where parameters are not sharded, what products read, unless it is the masters; zero1
+  /// narrows its shards before they are gathered.
   std::int64_t parameters() const {
-    return wide * own() + (mixed_ && !in_.sharded() ? sizes_.element * all_ : 0);
+    const std::int64_t whole = !in_.sharded() && (mixed_ || zero1()) ? all_ : 0;
+    return wide * own() + sizes_.element * (whole + (mixed_ && zero1() ? own() : 0));
   }
+  /// Reduced ones; zero1 copies its shards out of them.
+  std::int64_t gradients() const { return zero1() ? all_ + own() : own(); }
 
   /// zero2: all units, zero3: a layer and the root. Beside them the gathers: on one lane the
   /// largest one's, whose memory serves a layer where it is larger; on lanes of their own, the
-  /// root's and those of the layers ahead, by turns with the one that is copied out.
+  /// root's and those of the layers ahead, by turns with the one that is copied out. With virtual
+  /// stages a buffer serves units of one size alone.
   std::int64_t gathered() const {
     if (!in_.sharded()) return 0;
     const bool shared = root_ >= layer_;
     const std::int64_t whole = in_.plan.data == DataParallel::zero3 ? root_ + layer_ : all_;
+    const std::int64_t largest_chunk = std::ranges::max(parameters_.chunk_layers);
+    if (in_.plan.virtual_stages > 1)
+      return whole + root_ +
+             (1 + (one_lane_ ? 0 : std::min(in_.plan.prefetch, largest_chunk))) * layer_;
     if (one_lane_) return whole + root_ + (shared ? 0 : layer_);
     const std::int64_t ahead = in_.plan.prefetch + (shared ? 0 : 1);
-    return whole + root_ + std::min(ahead, parameters_.layers) * layer_;
+    return whole + root_ + std::min(ahead, largest_chunk) * layer_;
   }
 
   /// Whole gradients beside the shards: of several micro-batches wide, by unit, else narrow, the
@@ -78,12 +97,19 @@ class TrainerMemory {
            s.element * (2 * s.tokens * s.hidden + s.tokens * (2 * s.query + 2 * s.kv) + local() +
                         3 * s.tokens * s.ffn);
   }
+  /// Chunk by chunk; with virtual stages the input of one micro-batch more.
   std::int64_t activations() const {
     const bool again = in_.plan.recompute == Recompute::full;
-    const std::int64_t inputs = sizes_.element * (parameters_.layers + 1) * local();
-    const std::int64_t tokens = first_ ? token * sizes_.tokens : 0;
-    const std::int64_t kept = again ? 0 : parameters_.layers * layer_activations();
-    return slots_ * (inputs + tokens + kept) + (again ? layer_activations() : 0);
+    const std::int64_t ahead = in_.plan.virtual_stages > 1 ? 1 : 0;
+    std::int64_t bytes =
+        (again ? layer_activations() : 0) + (first_ ? slots_.front() * token * sizes_.tokens : 0);
+    for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk) {
+      const std::int64_t slots = slots_[chunk], layers = parameters_.chunk_layers[chunk];
+      const std::int64_t inputs = std::min(slots + ahead, in_.batch.micro_batches);
+      bytes += sizes_.element * local() * (inputs + slots * layers) +
+               (again ? 0 : slots * layers * layer_activations());
+    }
+    return bytes;
   }
   /// Statistics and output of the final norm, logits, their log-sum-exp, targets.
   std::int64_t head() const {
@@ -110,7 +136,8 @@ class TrainerMemory {
   /// down.
   std::int64_t work() const {
     const Sizes& s = sizes_;
-    return 2 * s.tokens * s.hidden + (1 + slots_) * local() + 3 * s.tokens * s.ffn +
+    const std::int64_t slots = std::accumulate(slots_.begin(), slots_.end(), std::int64_t{0});
+    return 2 * s.tokens * s.hidden + (1 + slots) * local() + 3 * s.tokens * s.ffn +
            2 * s.tokens * (s.query + s.kv);
   }
   std::int64_t local() const { return sizes_.local_tokens * sizes_.hidden; }
@@ -119,7 +146,8 @@ class TrainerMemory {
   Sizes sizes_;
   StageParameters parameters_;
   bool first_, last_, split_, mixed_, accumulates_, one_lane_;
-  std::int64_t all_, layer_, root_, slots_;
+  std::int64_t all_, layer_, root_;
+  std::vector<std::int64_t> slots_;  // micro-batches in flight, by chunk
 };
 
 }  // namespace

@@ -11,8 +11,7 @@ namespace stepcast::workloads {
 
 /// Whether the trainer runs this plan; what-if plans beyond it are counted as other software's.
 inline bool trainer_has(const ParallelPlan& plan) {
-  return plan.data != DataParallel::zero1 && plan.virtual_stages == 1 && plan.context == 1 &&
-         plan.shard_replicas() == 1 && plan.reduce == ReduceWhen::last;
+  return plan.context == 1 && plan.reduce == ReduceWhen::last;
 }
 
 Memory trainer_memory(const StepInputs& in, std::int64_t stage);

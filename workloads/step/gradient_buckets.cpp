@@ -1,6 +1,7 @@
 #include "workloads/step/gradient_buckets.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace stepcast::workloads {
 namespace {
@@ -10,6 +11,18 @@ using enum KernelFamily;
 constexpr std::int64_t first_bucket_bytes = 1 << 20;  // reducer.hpp kDefaultFirstBucketBytes
 
 }  // namespace
+
+std::int64_t bucket_limit(const Software& software, const ParallelPlan& plan, bool first) {
+  const std::int64_t bytes =
+      std::max(software.data.bucket_bytes, software.data.bucket_bytes_per_rank * plan.copies());
+  return first ? std::min(first_bucket_bytes, bytes) : bytes;
+}
+
+bool in_own_bucket(const StepInputs& in, const ParameterTensor& tensor) {
+  return in.software.own() && in.plan.data == DataParallel::zero1 && in.plan.shards() > 1 &&
+         in.software.data.reduce_scatter && in.shape.tied_embeddings && in.plan.pipeline > 1 &&
+         (tensor.name == "embedding" || tensor.name == "head");
+}
 
 GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls& calls,
                                  const StageParameters& stage)
@@ -24,6 +37,8 @@ GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls
                                                        : gradient_dtype_),
       root_(tensor_kernels("root", stage.root, table)),
       layer_(tensor_kernels("layer", stage.layer, table)) {
+  for (const ParameterTensor& tensor : stage.root)
+    in_own_bucket_.push_back(in_own_bucket(in, tensor));
   // torch.autocast casts each weight once per forward: read 4, write 2.
   if (in.software.data.autocast)
     layer_cast_ =
@@ -86,11 +101,17 @@ void GradientBuckets::gradient(std::size_t unit, std::size_t tensor) {
   if (k.widen && (first_backward_ || !own())) calls_.kernel(compute, *k.widen);
   if (!first_backward_ && k.accumulate && !sums_shards()) calls_.kernel(compute, *k.accumulate);
   if (!reduces_) return;
+  const bool alone = is_root(unit) && in_own_bucket_[tensor];
+  if (alone) close_bucket();
   bucket_elements_ += k.elements;
-  const std::int64_t limit =
-      first_bucket_ ? std::min(first_bucket_bytes, bucket_bytes()) : bucket_bytes();
-  const bool full = bucket_elements_ * bytes_per_element(gradient_dtype_) >= limit;
-  if (full && in_.software.data.gradient_overlap) reduce_bucket();
+  const bool full = bucket_elements_ * bytes_per_element(gradient_dtype_) >=
+                    bucket_limit(in_.software, in_.plan, first_bucket_);
+  if (alone || (full && in_.software.data.gradient_overlap)) close_bucket();
+}
+
+void GradientBuckets::close_bucket() {
+  if (in_.software.data.gradient_overlap) return reduce_bucket();
+  if (bucket_elements_ > 0) closed_.push_back(std::exchange(bucket_elements_, 0));
 }
 
 /// torch copies gradients into the bucket (read g, write g, divided on the way) and back after the
@@ -119,6 +140,7 @@ void GradientBuckets::reduce_bucket() {
                     3 * bytes_per_element(gradient_dtype_) * bucket_elements_ / in_.plan.shards()));
   else if (!megatron() && !own())
     copies_back_.push_back(table_.pass("bucket.copy_out", copy, gradient_dtype_, copied));
+  buckets_.push_back(bucket_elements_);
   bucket_elements_ = 0;
   first_bucket_ = false;
 }
@@ -163,7 +185,11 @@ void GradientBuckets::after_micro_batch() {
 
 void GradientBuckets::finish_backward() {
   if (!reduces_) return;
-  reduce_bucket();
+  closed_.push_back(bucket_elements_);
+  for (const std::int64_t elements : std::exchange(closed_, {})) {
+    bucket_elements_ = elements;
+    reduce_bucket();
+  }
   if (reduced_) calls_.wait(compute, *reduced_);
   reduced_.reset();
   for (const std::uint32_t copy_out : copies_back_) calls_.kernel(compute, copy_out);
@@ -182,13 +208,10 @@ void GradientBuckets::gather(std::int64_t elements) {
                   Bytes(bytes_per_element(in_.precision.compute) * elements)}));
 }
 
-/// Bytes of a bucket of gradients, and its elements.
-std::int64_t GradientBuckets::bucket_bytes() const {
-  return std::max(in_.software.data.bucket_bytes,
-                  in_.software.data.bucket_bytes_per_rank * in_.plan.copies());
-}
+/// Elements of a bucket.
 std::int64_t GradientBuckets::bucket() const {
-  return std::max<std::int64_t>(1, bucket_bytes() / bytes_per_element(gradient_dtype_));
+  return std::max<std::int64_t>(
+      1, bucket_limit(in_.software, in_.plan, false) / bytes_per_element(gradient_dtype_));
 }
 
 /// Units in the order of forward, a bucket when it is full; each unit waits for that of its last
@@ -211,14 +234,18 @@ void GradientBuckets::gather_for_forward() {
 void GradientBuckets::after_optimizer() {
   if (!gathers() || in_.software.data.gather_overlap) return;
   calls_.after(data_lane, compute);
-  for (std::int64_t left = all_elements_; left > 0; left -= bucket())
-    gather(std::min(left, bucket()));
+  if (own())  // the parameters of each bucket of gradients
+    for (const std::int64_t elements : buckets_) gather(elements);
+  else
+    for (std::int64_t left = all_elements_; left > 0; left -= bucket())
+      gather(std::min(left, bucket()));
   calls_.after(compute, data_lane);
 }
 
 void GradientBuckets::visit(WriterState& state) {
-  for (const std::int64_t v : {bucket_elements_, std::int64_t{first_bucket_},
-                               static_cast<std::int64_t>(copies_back_.size())})
+  for (const std::int64_t v :
+       {bucket_elements_, std::int64_t{first_bucket_},
+        static_cast<std::int64_t>(copies_back_.size()), static_cast<std::int64_t>(buckets_.size())})
     state.value(v);
   state.event(reduced_);
   state.all(gathered_);

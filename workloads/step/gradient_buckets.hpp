@@ -13,6 +13,14 @@
 
 namespace stepcast::workloads {
 
+/// A bucket is reduced when its gradients have at least so many bytes; the first of a pass earlier.
+std::int64_t bucket_limit(const Software&, const ParallelPlan&, bool first);
+
+/// Whether our trainer reduces this tensor in a bucket of its own: where tied embeddings lie on two
+/// stages and gradients are scattered, both stages have to cut them into the same shards before
+/// they sum them (as Megatron core param_and_grad_buffer.py does; recalled, 2026).
+bool in_own_bucket(const StepInputs&, const ParameterTensor&);
+
 class GradientBuckets {
  public:
   GradientBuckets(const StepInputs&, KernelTable&, Calls&, const StageParameters&);
@@ -44,12 +52,12 @@ class GradientBuckets {
   bool is_root(std::size_t unit) const { return has_root_ && unit == 0; }
   bool megatron() const { return in_.software.fused(); }
   bool own() const { return in_.software.own(); }
-  std::int64_t bucket_bytes() const;
   bool gathers() const;
   bool sums_shards() const;
   std::int64_t bucket() const;
   void gather(std::int64_t elements);
   void gather_for_forward();
+  void close_bucket();
   void reduce_bucket();
   void sum_replicas(std::int64_t bytes);
 
@@ -67,6 +75,9 @@ class GradientBuckets {
   std::optional<Event> reduced_;
   std::vector<std::optional<Event>> gathered_;  // by unit: parameters the step has not used yet
   std::vector<std::uint32_t> copies_back_;
+  std::vector<std::int64_t> buckets_;  // of this step: their elements
+  std::vector<std::int64_t> closed_;   // of them, what backward does not reduce
+  std::vector<bool> in_own_bucket_;    // the root's tensors
 };
 
 }  // namespace stepcast::workloads

@@ -89,6 +89,7 @@ class Tail {
         tensors_(optimizer_tensors(in, stage)) {}
 
   void widen();
+  void take_shards();
   bool lamb() const { return in_.software.optimizer.lamb(); }
   void unscale();
   void clip();
@@ -130,6 +131,14 @@ void Tail::widen() {
   if (!keeps_copy(in_) || e >= 4 || lamb() || in_.software.own()) return;
   calls_.kernel(compute, table_.pass("gradients.widen", KernelFamily::pointwise, Dtype::fp32,
                                      (e + 4) * elements_));
+}
+
+/// Our trainer sums the gradients of zero1 in whole buckets, and copies its shard of each out of
+/// them: read 4, write 4.
+void Tail::take_shards() {
+  if (!in_.software.own() || in_.plan.data != DataParallel::zero1 || in_.plan.shards() == 1) return;
+  calls_.kernel(compute,
+                table_.pass("gradients.shard", KernelFamily::copy, Dtype::fp32, 8 * elements_));
 }
 
 /// fp16: gradients are unscaled in place (read 4, write 4) and checked; the host reads the flag.
@@ -192,6 +201,7 @@ void write_optimizer(const StepInputs& in, KernelTable& table, Calls& calls,
                      const StageParameters& stage) {
   Tail tail(in, table, calls, stage);
   tail.widen();
+  tail.take_shards();
   tail.unscale();
   tail.clip();
   tail.update();

@@ -16,7 +16,30 @@ GroupKind pair_of(Pass pass) {
   return pass == Pass::forward ? GroupKind::pipeline_forward : GroupKind::pipeline_backward;
 }
 
+/// Forwards before the first that a backward follows.
+std::size_t warm_up_of(const std::vector<Turn>& turns) {
+  const auto backward = std::find_if(turns.begin(), turns.end(),
+                                     [](const Turn& t) { return t.pass == Pass::backward; });
+  const auto forwards = static_cast<std::size_t>(backward - turns.begin());
+  return 2 * forwards == turns.size() ? forwards : forwards - 1;
+}
+
 }  // namespace
+
+/// The receive for the next turn of the same pass is posted now, so that it runs under the turn of
+/// the other pass between them; the first of the backwards at the end of the warm-up
+/// (core_v0.12.0 schedules.py forward_backward_pipelining_with_interleaving).
+std::vector<std::size_t> receives_ahead(const std::vector<Turn>& turns, std::size_t turn) {
+  std::vector<std::size_t> out;
+  for (std::size_t next = turn + 1; next < turns.size() && next <= turn + 2; ++next)
+    if (turns[next].pass == turns[turn].pass) {
+      out.push_back(next);
+      break;
+    }
+  const std::size_t warm_up = warm_up_of(turns);
+  if (turn + 1 == warm_up) out.push_back(warm_up + (2 * warm_up < turns.size() ? 1 : 0));
+  return out;
+}
 
 PipelineExchange::PipelineExchange(const StepInputs& in, KernelTable& table, Calls& calls,
                                    std::int64_t stage)
@@ -37,14 +60,6 @@ bool PipelineExchange::receives(std::size_t turn) const {
 bool PipelineExchange::sends(std::size_t turn) const {
   const Turn& t = turns_[turn];
   return t.pass == Pass::forward ? !last_part(t) : !first_part(t);
-}
-
-/// Forwards before the first that a backward follows.
-std::size_t PipelineExchange::warm_up() const {
-  const auto backward = std::find_if(turns_.begin(), turns_.end(),
-                                     [](const Turn& t) { return t.pass == Pass::backward; });
-  const auto forwards = static_cast<std::size_t>(backward - turns_.begin());
-  return 2 * forwards == turns_.size() ? forwards : forwards - 1;
 }
 
 /// One hidden tensor A between parts, cut by t with sequence parallel (core_v0.12.0 schedules.py
@@ -97,31 +112,15 @@ void PipelineExchange::after(std::size_t turn) {
     const Lane lane = start_send(turn);
     if (!interleaved() && in_.software.pipeline.sync) sent_ = calls_.record(lane);
   }
-  if (interleaved()) receive_for_next(turn);
-}
-
-/// The receive for the next turn of the same pass is posted now, so that it runs under the turn of
-/// the other pass between them; the first of the backwards at the end of the warm-up
-/// (core_v0.12.0 schedules.py forward_backward_pipelining_with_interleaving).
-void PipelineExchange::receive_for_next(std::size_t turn) {
-  const auto post = [&](std::size_t next) {
+  if (!interleaved()) return;
+  for (const std::size_t next : receives_ahead(turns_, turn))
     if (receives(next) && !received_[next]) received_[next] = start_receive(next);
-  };
-  for (std::size_t next = turn + 1; next < turns_.size() && next <= turn + 2; ++next)
-    if (turns_[next].pass == turns_[turn].pass) {
-      post(next);
-      break;
-    }
-  const std::size_t warm_up_turns = warm_up();
-  if (turn + 1 != warm_up_turns) return;
-  const bool steady = 2 * warm_up_turns < turns_.size();
-  post(warm_up_turns + (steady ? 1 : 0));
 }
 
 /// A turn after which everything is exchanged: each of the warm-up and the cool-down, and each
 /// backward between them.
 bool PipelineExchange::ends_exchange(std::size_t turn) const {
-  const std::size_t warm_up_turns = warm_up();
+  const std::size_t warm_up_turns = warm_up_of(turns_);
   const bool steady = turn >= warm_up_turns && turn + warm_up_turns < turns_.size();
   return !steady || turns_[turn].pass == Pass::backward;
 }

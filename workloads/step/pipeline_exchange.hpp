@@ -17,6 +17,10 @@
 
 namespace stepcast::workloads {
 
+/// Interleaved, overlapping: the turns whose receives are posted when `turn` is done, if they
+/// receive at all and are not posted yet.
+std::vector<std::size_t> receives_ahead(const std::vector<Turn>& turns, std::size_t turn);
+
 class PipelineExchange {
  public:
   PipelineExchange(const StepInputs&, KernelTable&, Calls&, std::int64_t stage);
@@ -41,13 +45,11 @@ class PipelineExchange {
   bool receives(std::size_t turn) const;
   bool sends(std::size_t turn) const;
   bool interleaved() const { return in_.plan.virtual_stages > 1; }
-  std::size_t warm_up() const;
   bool ends_exchange(std::size_t turn) const;
 
   std::uint32_t message(Pass pass) const;
   Event start_receive(std::size_t turn);
   Lane start_send(std::size_t turn);
-  void receive_for_next(std::size_t turn);
   void exchange(std::size_t turn);
 
   const StepInputs in_;

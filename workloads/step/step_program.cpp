@@ -28,7 +28,9 @@ struct Pieces {
 /// calls. Messages between stages stay beside it: two blocking sends would wait for each other.
 void keep_on_one_lane(engine::Program& program) {
   for (engine::Instruction& i : program.instructions)
-    if (i.lane == tensor_lane || i.lane == data_lane || i.lane == copy_lane) i.lane = compute;
+    if (i.lane == tensor_lane || i.lane == data_lane || i.lane == copy_lane ||
+        i.lane == replica_lane)
+      i.lane = compute;
 }
 
 /// Lanes beyond the last used one cost the engine room in every rank.

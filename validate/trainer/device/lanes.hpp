@@ -1,7 +1,7 @@
 // The lanes of a rank's device (workloads::Lane), as the host thread fills them: what is called
 // runs on the lane that was taken last, in order there, beside what runs on the others. CUDA
-// streams and events on a GPU; a processor core does everything at once, so that nothing is left to
-// wait for.
+// streams and events on a GPU, threads on a host (thread_lanes.hpp); a processor core alone does
+// everything at once, so that nothing is left to wait for.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,9 @@ class Lanes {
   virtual void wait(Mark mark) = 0;
   /// The host goes on when all lanes are empty. Throws PeerLost where they do not become so.
   virtual void synchronize() = 0;
+  /// Before the memory that the lanes work on goes: nothing runs any more, what is not done is left
+  /// out.
+  virtual void stop() {}
 
   /// A step begins: earlier marks are forgotten, and times count from here.
   virtual void start() = 0;
@@ -36,7 +39,7 @@ class Lanes {
   virtual bool timing_costs() const = 0;
 };
 
-/// This core.
+/// This core, one thing after the other.
 std::unique_ptr<Lanes> make_host_lanes();
 
 }  // namespace stepcast::validate

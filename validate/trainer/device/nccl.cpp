@@ -183,24 +183,31 @@ class NcclCommunicator final : public Communicator {
   /// nobody in a circle. NCCL connects two ranks when both have called it for the first time, and
   /// the host waits for that: done here, since in a step stages post receives long before anybody
   /// sends.
-  void connect_neighbours() override {
+  void connect_neighbours(bool ring) override {
     for (std::int64_t parity = 0; parity < 2; ++parity)
       for (std::int64_t first = parity; first + 1 < size(); first += 2) {
-        auto pair = processes_->split(rank() == first || rank() == first + 1 ? std::optional(first)
-                                                                             : std::nullopt);
-        if (!pair) continue;
-        Membership forward(*ranks_, *pair), backward(*ranks_, *pair);
-        const int place = rank() == first ? 1 : 0;  // of the other
-        try_out(forward, rank() == first, place);
-        try_out(backward, rank() != first, place);
-        if (rank() == first)
-          next_ = {std::move(forward), std::move(backward), place};
-        else
-          previous_ = {std::move(backward), std::move(forward), place};
+        if (auto link = connect(first, first + 1))
+          (rank() == first ? next_ : previous_) = *std::move(link);
       }
+    // Two are each other's next and previous.
+    if (ring && size() > 2)
+      if (auto link = connect(0, size() - 1)) (rank() == 0 ? previous_ : next_) = *std::move(link);
   }
 
  private:
+  /// Collective over the group; none for the other ranks.
+  std::optional<Neighbour> connect(std::int64_t lower, std::int64_t upper) {
+    auto pair =
+        processes_->split(rank() == lower || rank() == upper ? std::optional(lower) : std::nullopt);
+    if (!pair) return std::nullopt;
+    Membership up(*ranks_, *pair), down(*ranks_, *pair);
+    const int place = rank() == lower ? 1 : 0;  // of the other
+    try_out(up, rank() == lower, place);
+    try_out(down, rank() != lower, place);
+    if (rank() == lower) return Neighbour{std::move(up), std::move(down), place};
+    return Neighbour{std::move(down), std::move(up), place};
+  }
+
   cudaStream_t stream() const { return lanes_.stream(); }
 
   template <class Call>
@@ -261,8 +268,10 @@ class NcclCommunicator final : public Communicator {
   }
 
   const Neighbour& neighbour(std::int64_t peer) const {
-    const Neighbour& one = peer == rank() + 1 ? next_ : previous_;
-    expects((peer == rank() + 1 || peer == rank() - 1) && one.out.get() != nullptr,
+    const std::int64_t next = (rank() + 1) % size(), previous = (rank() + size() - 1) % size();
+    const bool upwards = peer == next && next_.out.get() != nullptr;
+    const Neighbour& one = upwards ? next_ : previous_;
+    expects((upwards || peer == previous) && one.out.get() != nullptr,
             "messages go to neighbours, which are connected first");
     return one;
   }

@@ -25,19 +25,15 @@ void check_model(const TransformerShape& m, const std::string& where) {
 
 void check_plan(const TrainerJob& job, const std::string& where) {
   const ParallelPlan& p = job.plan;
-  refuse(p.data == workloads::DataParallel::zero1, where, "has no zero1",
-         "take ddp, zero2 or zero3");
-  refuse(p.virtual_stages > 1 || p.context > 1, where, "has no virtual stages and cuts no sequence",
-         "virtual_stages = 1, context = 1");
-  refuse(p.shard_replicas() > 1, where, "shards over all replicas", "leave out shard_degree");
+  refuse(p.context > 1, where, "cuts no sequence: it has no context parallelism", "context = 1");
   refuse(p.reduce != workloads::ReduceWhen::last, where, "reduces gradients once per step",
          "reduce = \"last\"");
   refuse(p.tensor > job.model.kv_heads, where, "does not copy kv heads",
          "take a tensor degree of at most kv_heads");
   const bool sharded = p.data != workloads::DataParallel::ddp;
-  refuse(sharded && job.model.hidden % p.data_degree != 0, where,
+  refuse(sharded && job.model.hidden % p.shards() != 0, where,
          "cuts every parameter tensor in equal shards",
-         "take a data degree that divides the hidden size");
+         "take a data or shard degree that divides the hidden size");
 }
 
 void check_software(const TrainerJob& job, const std::string& where) {
@@ -48,8 +44,9 @@ void check_software(const TrainerJob& job, const std::string& where) {
              s.data.flat_parameters != workloads::FlatParameters::fsdp2 ||
              s.data.reduce_copy_compute ||
              s.optimizer.kernel != workloads::OptimizerKernel::fused || s.tensor.overlap ||
-             s.pipeline.sync || s.data.autocast || s.data.gradient_overlap,
-         where, "does what software \"stepcast-trainer\" or \"stepcast-trainer-cuda\" says",
+             s.pipeline.sync || !s.pipeline.interleaved_overlap || s.data.autocast ||
+             s.data.gather_overlap,
+         where, "does what software \"stepcast-trainer\", or \"-lanes\" or \"-cuda\" of it, says",
          "leave the values of that software");
   const workloads::Precision& p = job.precision;
   refuse(p.compute == workloads::Dtype::tf32 || p.compute == workloads::Dtype::fp8, where,
@@ -80,17 +77,28 @@ RankShare::RankShare(const TrainerJob& job, std::int64_t rank)
       local_tokens(tokens),
       hidden(elements(job.model.hidden)),
       at(workloads::coordinates_of(job.plan, rank)),
-      layers(workloads::layers_of_part(job.model.layers, job.plan, at.pipeline)),
-      first_layer(0),
       first_stage(at.pipeline == 0),
       last_stage(at.pipeline == job.plan.pipeline - 1),
+      shards(elements(job.plan.shards())),
+      shard(elements(at.data) % shards),
       split(job.plan.tensor > 1),
       sequence_parallel(split && job.plan.sequence_parallel),
       has_root(first_stage || last_stage),
       parameters(workloads::stage_parameters(job.model, job.plan, false, at.pipeline)) {
   if (sequence_parallel) local_tokens = tokens / elements(job.plan.tensor);
-  for (std::int64_t stage = 0; stage < at.pipeline; ++stage)
-    first_layer += workloads::layers_of_part(job.model.layers, job.plan, stage);
+  std::int64_t before = 0;
+  for (std::int64_t part = 0; part < job.plan.parts(); ++part) {
+    const std::int64_t here = workloads::layers_of_part(job.model.layers, job.plan, part);
+    if (part % job.plan.pipeline == at.pipeline) {
+      chunks.push_back({.layers = elements(here),
+                        .first_here = layers,
+                        .first_layer = before,
+                        .first = part == 0,
+                        .last = part == job.plan.parts() - 1});
+      layers += elements(here);
+    }
+    before += here;
+  }
   const workloads::RankWidths widths(job.model, job.plan.tensor);
   query = elements(widths.query);
   kv = elements(widths.kv);
@@ -102,6 +110,14 @@ RankShare::RankShare(const TrainerJob& job, std::int64_t rank)
                .kv_heads = widths.kv_heads,
                .head_dim = job.model.head_dim,
                .causal = true};
+}
+
+std::int64_t RankShare::layer_of_unit(std::size_t unit) const {
+  const std::size_t layer = unit - (has_root ? 1 : 0);
+  for (const ChunkShare& chunk : chunks)
+    if (layer < chunk.first_here + chunk.layers)
+      return chunk.first_layer + static_cast<std::int64_t>(layer - chunk.first_here);
+  throw BrokenPromise("a layer of this rank");
 }
 
 }  // namespace stepcast::validate

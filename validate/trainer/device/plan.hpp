@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "sim/scenario/scenario.hpp"
 #include "validate/trainer/device/kernels.hpp"
@@ -39,6 +40,13 @@ TrainerJob job_of(const sim::Scenario& scenario);
 /// precisions, plans and software that it does not know.
 void check(const TrainerJob& job, const std::string& where);
 
+/// A model chunk of a rank: layers [first_here, first_here + layers) of its own.
+struct ChunkShare {
+  std::size_t layers = 0, first_here = 0;
+  std::int64_t first_layer = 0;      // of the model
+  bool first = false, last = false;  // of the model's parts
+};
+
 /// One rank's share. In elements; T = micro_batch x sequence.
 struct RankShare {
   RankShare(const TrainerJob& job, std::int64_t rank);
@@ -52,14 +60,17 @@ struct RankShare {
   AttentionSizes attention;
 
   workloads::Coordinates at;
-  std::int64_t layers;       // of this stage
-  std::int64_t first_layer;  // of the model
+  std::vector<ChunkShare> chunks;
+  std::size_t layers = 0;  // of all chunks
   bool first_stage, last_stage;
-  bool split;              // tensor > 1
-  bool sequence_parallel;  // and split
-  bool has_root;           // embedding or head
-  std::size_t units() const { return static_cast<std::size_t>(layers) + (has_root ? 1 : 0); }
+  std::size_t shards, shard;  // ranks that share the sharded state, and which of them this is
+  bool split;                 // tensor > 1
+  bool sequence_parallel;     // and split
+  bool has_root;              // embedding or head
+  std::size_t units() const { return layers + (has_root ? 1 : 0); }
   std::size_t unit_of_layer(std::size_t layer) const { return layer + (has_root ? 1 : 0); }
+  /// Of the model.
+  std::int64_t layer_of_unit(std::size_t unit) const;
 
   workloads::StageParameters parameters;
 };

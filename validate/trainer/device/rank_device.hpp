@@ -24,7 +24,8 @@ struct RankDevice {
   std::function<Bytes()> in_use{};
 };
 
-/// This core. Collective over `processes`, which stays usable beside it.
+/// This core; with a thread for each lane unless collectives hold it. Collective over `processes`,
+/// which outlives it and stays usable while the lanes are empty.
 template <class Real>
 RankDevice<Real> make_host_device(const TrainerJob& job, Communicator& processes);
 

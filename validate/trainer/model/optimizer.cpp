@@ -27,20 +27,22 @@ Optimizer<Real>::Optimizer(const TrainerJob& job, const RankShare& share, StepCa
       scales_(job.precision.loss_scaling),
       whole_on_every_rank_(job.plan.data == DataParallel::ddp && job.plan.tensor == 1 &&
                            job.plan.pipeline == 1) {
-  const bool whole = job.plan.data == DataParallel::ddp && !whole_on_every_rank_;
+  // Ranks with the same of the optimizer's part, where they add up what they have.
+  const std::int64_t alike = whole_on_every_rank_                 ? 1
+                             : job.plan.data == DataParallel::ddp ? job.plan.copies()
+                                                                  : job.plan.shard_replicas();
   const bool tied = job.model.tied_embeddings && job.plan.pipeline > 1;
   std::size_t norms = 0;
   std::vector<Wide<Real>> shares;
   for (std::size_t unit = 0; unit < share.units(); ++unit) {
     const auto tensors = tensors_of_unit(job, share, unit);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      // By how many ranks of the world it is held, where they add up what they have.
-      double copies = whole ? static_cast<double>(job.plan.data_degree) : 1.0;
+      double copies = static_cast<double>(alike);
       if (tensors[i].replicated) copies *= static_cast<double>(job.plan.tensor);
       if (tied && (tensors[i].name == "embedding" || tensors[i].name == "head")) copies *= 2.0;
       owned_.push_back({unit, i, tensors[i].replicated});
       shares.push_back(static_cast<Wide<Real>>(1.0 / copies));
-      if (tensors[i].replicated) norms += parameters.own_gradient(unit, i).size();
+      if (tensors[i].replicated) norms += parameters.reduced_gradient(unit, i).size();
     }
   }
   Kernels<Real>& kernels = calls.kernels();
@@ -60,7 +62,7 @@ void Optimizer<Real>::each_norm(F f) {
   std::size_t at = 0;
   for (const Owned& o : owned_) {
     if (!o.replicated) continue;
-    const WideOut gradient = parameters_.own_gradient(o.unit, o.tensor);
+    const WideOut gradient = parameters_.reduced_gradient(o.unit, o.tensor);
     f(gradient, norms_.part(at, gradient.size()));
     at += gradient.size();
   }
@@ -83,7 +85,7 @@ void Optimizer<Real>::sum_shared_gradients() {
     const std::string& name = share_.parameters.root[i].name;
     if (name == "embedding" || name == "head")
       calls_.all_reduce_wide("embedding.reduce", GroupKind::embedding,
-                             parameters_.own_gradient(0, i));
+                             parameters_.reduced_gradient(0, i));
   }
 }
 
@@ -120,6 +122,7 @@ void Optimizer<Real>::clip() {
 
 template <class Real>
 void Optimizer<Real>::update() {
+  parameters_.before_update();
   updated_ = !scales_ || unscaled();
   if (scales_) scale_.update(updated_);
   if (!updated_) return;

@@ -8,7 +8,8 @@ namespace stepcast::validate {
 template <class Real>
 std::unique_ptr<Parameters<Real>> make_parameters(const TrainerJob& job, const RankShare& share,
                                                   StepCalls<Real>& calls) {
-  if (job.plan.data == workloads::DataParallel::ddp)
+  if (job.plan.data == workloads::DataParallel::ddp ||
+      job.plan.data == workloads::DataParallel::zero1)
     return std::make_unique<WholeParameters<Real>>(job, share, calls);
   return std::make_unique<ShardedParameters<Real>>(job, share, calls);
 }

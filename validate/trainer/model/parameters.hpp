@@ -1,7 +1,7 @@
 // The parameters of one rank and where they lie between and during steps: whole with gradients in
-// one buffer (ddp), or sharded in units that are gathered before use and reduced after it (zero2,
-// zero3; every tensor cut in equal shards, as FSDP2 does). Units as in the simulator: the root
-// first where the stage has one, then the layers. Masters and their gradients are wide.
+// one buffer (ddp, zero1), or sharded in units that are gathered before use and reduced after it
+// (zero2, zero3; every tensor cut in equal shards, as FSDP2 does). Units as in the simulator: the
+// root first where the stage has one, then the layers. Masters and their gradients are wide.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +43,12 @@ struct TensorPart {
 std::vector<TensorPart> tensors_of_unit(const TrainerJob& job, const RankShare& share,
                                         std::size_t unit);
 
+/// [begin, end) of elements or units.
+struct Stretch {
+  std::size_t begin = 0, end = 0;
+  std::size_t size() const { return end - begin; }
+};
+
 template <class Real>
 class Parameters {
  public:
@@ -60,17 +66,28 @@ class Parameters {
   virtual void complete(std::size_t unit, std::size_t tensor) = 0;
 
   virtual void start_step() = 0;
+  /// A turn of the chunk with these units, beside the root, begins.
+  virtual void enter(Stretch /*units*/) {}
   virtual void before_forward(std::size_t unit) = 0;
   virtual void after_forward(std::size_t unit) = 0;
+  /// The first and the last of the step through the chunk.
   virtual void start_backward(bool first, bool last) = 0;
   virtual void before_backward(std::size_t unit) = 0;
   virtual void after_backward(std::size_t unit) = 0;
   virtual void finish_backward() = 0;  // after the last one: gradients are reduced
 
+  /// The data group's sum of a tensor's gradient, as much of it as this rank is told: what other
+  /// groups share of it is summed there.
+  virtual WideOut reduced_gradient(std::size_t unit, std::size_t tensor) {
+    return own_gradient(unit, tensor);
+  }
+  /// Gradients are summed: own_gradients() are as the optimizer needs them from here on.
+  virtual void before_update() {}
+
   /// What the optimizer of this rank updates: all of it or its shards.
   virtual WideOut own_weights() = 0;
   virtual WideOut own_gradients() = 0;
-  /// The part of own_gradients() that belongs to a tensor.
+  /// The part of own_gradients() that belongs to a tensor; may be empty.
   virtual WideOut own_gradient(std::size_t unit, std::size_t tensor) = 0;
   /// own_weights() have changed.
   virtual void after_update() = 0;

@@ -1,9 +1,11 @@
 #include "validate/trainer/model/parameters_layout.hpp"
 
+#include <array>
 #include <cmath>
 #include <numbers>
 
 #include "engine/check.hpp"
+#include "workloads/step/gradient_buckets.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -59,14 +61,11 @@ TensorPart part_of(const std::string& name, const RankShare& s, std::size_t num_
 std::vector<TensorPart> tensors_of_unit(const TrainerJob& job, const RankShare& share,
                                         std::size_t unit) {
   const bool root = share.has_root && unit == 0;
-  const std::size_t layer = unit - (share.has_root && !root ? 1 : 0);
   std::vector<TensorPart> out;
   for (const workloads::ParameterTensor& t :
        root ? share.parameters.root : share.parameters.layer) {
     TensorPart part = part_of(t.name, share, elements(job.plan.tensor));
-    if (!root)
-      part.name = "layer." + std::to_string(share.first_layer + static_cast<std::int64_t>(layer)) +
-                  "." + t.name;
+    if (!root) part.name = "layer." + std::to_string(share.layer_of_unit(unit)) + "." + t.name;
     if (job.model.tied_embeddings && t.name == "head") part.same_as = "embedding";
     expects(part.elements() == elements(t.elements), "the part that the simulator counts");
     out.push_back(std::move(part));
@@ -89,6 +88,77 @@ std::vector<UnitLayout> unit_layouts(const TrainerJob& job, const RankShare& sha
     out.push_back(std::move(layout));
   }
   return out;
+}
+
+namespace {
+
+/// As Layer::backward() completes them.
+constexpr std::array<LayerTensor, 9> layer_order{
+    mlp_down, mlp_gate, mlp_up, norm2, attention_o, attention_q, attention_k, attention_v, norm1};
+
+class OrderWriter {
+ public:
+  OrderWriter(const TrainerJob& job, const RankShare& share, const std::vector<UnitLayout>& units)
+      : job_(job), root_(share.parameters.root), units_(units) {
+    for (const UnitLayout& unit : units) order_.starts.emplace_back(unit.tensors.size());
+  }
+
+  void start_chunk() { first_bucket_ = true; }
+  void complete(std::size_t unit, std::size_t tensor) {
+    order_.starts[unit][tensor] = order_.size;
+    order_.size += units_[unit].tensors[tensor].elements();
+    const auto bytes = static_cast<std::int64_t>(4 * (order_.size - begin_));  // fp32
+    if (job_.software.data.gradient_overlap &&
+        bytes >= workloads::bucket_limit(job_.software, job_.plan, first_bucket_))
+      close();
+  }
+  void complete_root(const char* name) {
+    for (std::size_t i = 0; i < root_.size(); ++i) {
+      if (root_[i].name != name) continue;
+      const bool alone = workloads::in_own_bucket(
+          {job_.model, job_.plan, job_.batch, job_.precision, job_.software}, root_[i]);
+      if (alone) close();
+      complete(0, i);
+      if (alone) close();
+    }
+  }
+  CompletionOrder take() {
+    close();
+    return std::move(order_);
+  }
+
+ private:
+  void close() {
+    if (begin_ == order_.size) return;
+    order_.buckets.push_back({begin_, order_.size});
+    begin_ = order_.size;
+    first_bucket_ = false;
+  }
+
+  const TrainerJob& job_;
+  const workloads::ParameterTensors& root_;
+  const std::vector<UnitLayout>& units_;
+  CompletionOrder order_;
+  std::size_t begin_ = 0;  // of the bucket that fills
+  bool first_bucket_ = true;
+};
+
+}  // namespace
+
+CompletionOrder completion_order(const TrainerJob& job, const RankShare& share,
+                                 const std::vector<UnitLayout>& units) {
+  OrderWriter order(job, share, units);
+  for (std::size_t chunk = share.chunks.size(); chunk-- > 0;) {
+    const ChunkShare& part = share.chunks[chunk];
+    order.start_chunk();
+    if (part.last) order.complete_root("head");
+    if (part.last) order.complete_root("final_norm");
+    for (std::size_t layer = part.layers; layer-- > 0;)
+      for (const LayerTensor tensor : layer_order)
+        order.complete(share.unit_of_layer(part.first_here + layer), tensor);
+    if (part.first) order.complete_root("embedding");
+  }
+  return order.take();
 }
 
 /// Projections that end in the residual stream start smaller by sqrt(2 layers), as GPT-2's do. The

@@ -20,6 +20,16 @@ struct UnitLayout {
 
 std::vector<UnitLayout> unit_layouts(const TrainerJob& job, const RankShare& share);
 
+/// All tensors of a rank in the order in which the last backward of each chunk completes their
+/// gradients, and the buckets in which these are reduced (workloads::bucket_limit).
+struct CompletionOrder {
+  std::vector<std::vector<std::size_t>> starts;  // by unit and tensor
+  std::size_t size = 0;
+  std::vector<Stretch> buckets;  // of whole tensors
+};
+CompletionOrder completion_order(const TrainerJob& job, const RankShare& share,
+                                 const std::vector<UnitLayout>& units);
+
 /// Elements [from, from + to.size()) of the part: normal with the given spread, ones for norms.
 void first_weights(std::span<double> to, const TensorPart& part, std::size_t from,
                    const Learning& learning, std::int64_t layers);

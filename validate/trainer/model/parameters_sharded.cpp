@@ -15,8 +15,10 @@ ShardedParameters<Real>::ShardedParameters(const TrainerJob& job, const RankShar
                                            StepCalls<Real>& calls)
     : calls_(calls),
       units_(unit_layouts(job, share)),
-      ranks_(static_cast<std::size_t>(job.plan.data_degree)),
-      rank_(static_cast<std::size_t>(share.at.data)),
+      ranks_(share.shards),
+      rank_(share.shard),
+      group_(workloads::shard_group(job.plan)),
+      sums_replicas_(job.plan.shard_replicas() > 1),
       prefetch_(static_cast<std::size_t>(job.plan.prefetch)),
       has_root_(share.has_root),
       frees_layers_(job.plan.data == DataParallel::zero3),
@@ -47,7 +49,28 @@ ShardedParameters<Real>::ShardedParameters(const TrainerJob& job, const RankShar
       narrow_.push_back(kernels.allocate(layer_size));
     narrow_read_.resize(narrow_.size());
   }
+  if (share.chunks.size() > 1) reserve(share, layer_size);
   fill(job);
+}
+
+/// With virtual stages the turns of root and layers are many: all that any order of them takes, the
+/// layers that are gathered ahead within a chunk and the one that is copied out.
+template <class Real>
+void ShardedParameters<Real>::reserve(const RankShare& share, std::size_t layer_size) {
+  std::size_t largest_chunk = 0;
+  for (const ChunkShare& chunk : share.chunks)
+    largest_chunk = std::max(largest_chunk, chunk.layers);
+  const std::size_t ahead = calls_.one_lane() ? 0 : std::min(prefetch_, largest_chunk);
+  const std::size_t layers = frees_layers_ ? 1 : share.layers;
+  Kernels<Real>& kernels = calls_.kernels();
+  const auto add = [&](Pool& pool, std::size_t count, std::size_t size) {
+    pool.exact = true;
+    for (; count > 0; --count) pool.free.push_back(kernels.allocate(size));
+  };
+  for (Pool* pool : {&whole_pool_, &gather_pool()})
+    if (has_root_) add(*pool, 1, root_size_);
+  add(whole_pool_, layers, layer_size);
+  add(gather_pool(), 1 + ahead, layer_size);
 }
 
 template <class Real>
@@ -105,6 +128,7 @@ void ShardedParameters<Real>::start_step() {
   gather_pool().put(being_copied_out_);
   copied_out_.reset();
   reduced_.reset();
+  summed_.reset();
   for (auto& mark : narrow_read_) mark.reset();
   const Mark ready = calls_.record(workloads::compute);
   calls_.wait(workloads::copy_lane, ready);
@@ -117,7 +141,8 @@ void ShardedParameters<Real>::before_forward(std::size_t unit) {
   start_gather(unit);
   finish_gather(unit, true);
   if (!explicit_prefetch_) return;
-  for (std::size_t next = unit + 1; next < units_.size() && next <= unit + prefetch_; ++next)
+  const std::size_t first = is_root(unit) ? chunk_.begin : unit + 1;
+  for (std::size_t next = first; next < chunk_.end && next < first + prefetch_; ++next)
     start_gather(next);
 }
 
@@ -141,9 +166,8 @@ void ShardedParameters<Real>::before_backward(std::size_t unit) {
     finish_gather(unit, false);
   }
   const std::size_t depth = explicit_prefetch_ ? prefetch_ : 1;
-  const std::size_t from = is_root(unit) ? units_.size() : unit;
-  for (std::size_t i = 1; i <= depth && i <= from; ++i)
-    if (!is_root(from - i)) start_gather(from - i);
+  const std::size_t from = is_root(unit) ? chunk_.end : unit;
+  for (std::size_t i = 1; i <= depth && chunk_.begin + i <= from; ++i) start_gather(from - i);
   if (accumulates_) return;
   if (const auto& read = narrow_read_[kept_gradients_of(unit)])
     calls_.wait(workloads::compute, *read);
@@ -158,7 +182,7 @@ void ShardedParameters<Real>::after_backward(std::size_t unit) {
 template <class Real>
 void ShardedParameters<Real>::finish_backward() {
   if (frees_layers_ && has_root_) reshard(0);
-  if (reduced_) calls_.wait(workloads::compute, *reduced_);
+  if (summed_) calls_.wait(workloads::compute, *summed_);
 }
 
 template <class Real>
@@ -175,7 +199,7 @@ void ShardedParameters<Real>::start_gather(std::size_t unit) {
   gather_done_[unit] = calls_.record(workloads::copy_lane);
   if (ranks_ == 1) return;
   calls_.wait(workloads::data_lane, gather_done_[unit]);
-  calls_.all_gather(name(unit, ".gather"), GroupKind::data, mine, all);
+  calls_.all_gather(name(unit, ".gather"), group_, mine, all);
   gather_done_[unit] = calls_.record(workloads::data_lane);
 }
 
@@ -240,8 +264,12 @@ void ShardedParameters<Real>::reduce(std::size_t unit) {
   chunk_cat(unit, by_rank);
   const Mark copied = calls_.after(workloads::data_lane, workloads::copy_lane);
   if (!accumulates_) narrow_read_[kept_gradients_of(unit)] = copied;
-  if (ranks_ > 1) calls_.reduce_shards(name(unit, ".reduce"), by_rank, mine);
-  reduced_ = calls_.record(workloads::data_lane);
+  if (ranks_ > 1) calls_.reduce_shards(name(unit, ".reduce"), group_, by_rank, mine);
+  reduced_ = summed_ = calls_.record(workloads::data_lane);
+  if (!sums_replicas_) return;
+  calls_.wait(workloads::replica_lane, *reduced_);
+  calls_.all_reduce_wide(name(unit, ".sum_replicas"), GroupKind::replica, mine);
+  summed_ = calls_.record(workloads::replica_lane);
 }
 
 template <class Real>
@@ -282,7 +310,9 @@ template <class Real>
 Buffer<Real> ShardedParameters<Real>::Pool::take(std::size_t size, Kernels<Real>& kernels) {
   auto best = free.end();
   for (auto it = free.begin(); it != free.end(); ++it)
-    if (it->size() >= size && (best == free.end() || it->size() < best->size())) best = it;
+    if ((exact ? it->size() == size : it->size() >= size) &&
+        (best == free.end() || it->size() < best->size()))
+      best = it;
   if (best == free.end()) return kernels.allocate(size);
   Buffer<Real> taken = std::move(*best);
   free.erase(best);

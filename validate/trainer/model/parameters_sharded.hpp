@@ -28,6 +28,7 @@ class ShardedParameters final : public Parameters<Real> {
   void complete(std::size_t unit, std::size_t tensor) override;
 
   void start_step() override;
+  void enter(Stretch chunk) override { chunk_ = chunk; }
   void before_forward(std::size_t unit) override;
   void after_forward(std::size_t unit) override;
   void start_backward(bool first, bool last) override;
@@ -67,14 +68,20 @@ class ShardedParameters final : public Parameters<Real> {
     Buffer<Real> take(std::size_t size, Kernels<Real>& kernels);
     void put(Buffer<Real>& buffer);
     std::vector<Buffer<Real>> free;
+    bool exact = false;  // a buffer serves units of its size alone
   };
+  void reserve(const RankShare& share, std::size_t layer_size);
   /// On one lane everything follows in order, and all buffers are alike.
   Pool& gather_pool() { return calls_.one_lane() ? whole_pool_ : gather_pool_; }
 
   StepCalls<Real>& calls_;
   std::vector<UnitLayout> units_;
   std::vector<std::size_t> starts_;  // of the units' shards
-  std::size_t ranks_, rank_, prefetch_;
+  std::size_t ranks_, rank_;         // of the group that shares each unit
+  workloads::GroupKind group_;
+  bool sums_replicas_;  // hsdp: shards are summed over the copies
+  std::size_t prefetch_;
+  Stretch chunk_;  // units of the chunk whose turn it is: nothing is gathered ahead beyond it
   bool has_root_, frees_layers_, accumulates_, explicit_prefetch_;
   bool first_backward_ = true, last_backward_ = true;
   Buffer<Wide<Real>> masters_, gradients_;  // shards of all units
@@ -94,7 +101,7 @@ class ShardedParameters final : public Parameters<Real> {
   std::vector<Buffer<Real>> narrow_;
   std::vector<std::optional<Mark>> narrow_read_;
   Buffer<Real> scratch_;
-  std::optional<Mark> reduced_;
+  std::optional<Mark> reduced_, summed_;  // the last unit's: its buffer is free, its shard is whole
   std::size_t root_size_ = 0;
 };
 

@@ -1,5 +1,9 @@
-// Parameters that every replica holds whole (ddp).
+// Parameters that every replica holds whole (ddp, zero1). Gradients lie in one buffer in the order
+// in which backward completes them, so that a bucket of them is reduced where it lies. zero1: a
+// rank updates its shard of each bucket, and all gather the shards.
 #pragma once
+
+#include <optional>
 
 #include "validate/trainer/model/parameters.hpp"
 #include "validate/trainer/model/parameters_layout.hpp"
@@ -19,33 +23,54 @@ class WholeParameters final : public Parameters<Real> {
   Out gradient(std::size_t unit, std::size_t tensor) override;
   void complete(std::size_t unit, std::size_t tensor) override;
 
-  void start_step() override {}
+  void start_step() override;
   void before_forward(std::size_t) override {}
   void after_forward(std::size_t) override {}
-  void start_backward(bool first, bool) override { first_backward_ = first; }
+  void start_backward(bool first, bool last) override;
   void before_backward(std::size_t) override {}
   void after_backward(std::size_t) override {}
   void finish_backward() override;
 
+  WideOut reduced_gradient(std::size_t unit, std::size_t tensor) override;
+  void before_update() override;
   WideOut own_weights() override { return masters_.all(); }
-  WideOut own_gradients() override { return gradients_.all(); }
+  WideOut own_gradients() override { return sharded() ? shards_.all() : gradients_.all(); }
   WideOut own_gradient(std::size_t unit, std::size_t tensor) override;
   void after_update() override;
 
  private:
+  using Mark = Lanes::Mark;
+
   void fill(const TrainerJob& job);
-  std::size_t at(std::size_t unit, std::size_t tensor) const {
-    return starts_[unit] + units_[unit].offsets[tensor];
+  bool sharded() const { return ranks_ > 1; }
+  /// Of the buffers of all parameters.
+  std::size_t at(std::size_t unit, std::size_t tensor) const { return starts_[unit][tensor]; }
+  /// This rank's part of a bucket, there and among its shards.
+  std::size_t own_begin(const Stretch& bucket) const {
+    return bucket.begin + rank_ * bucket.size() / ranks_;
   }
+  WideOut shard(Buffer<Wide<Real>>& shards, const Stretch& bucket) const {
+    return shards.part(bucket.begin / ranks_, bucket.size() / ranks_);
+  }
+  void reduce(const Stretch& bucket);
+  void gather();
 
   StepCalls<Real>& calls_;
   std::vector<UnitLayout> units_;
-  std::vector<std::size_t> starts_;
+  std::vector<std::vector<std::size_t>> starts_;  // by unit and tensor
+  std::vector<Stretch> buckets_;
+  std::size_t ranks_, rank_;  // that share the optimizer: 1 under ddp
+  bool has_root_, scatters_, sums_replicas_, overlaps_;
+  workloads::GroupKind shard_group_;
   Buffer<Wide<Real>> masters_, gradients_;
-  Buffer<Real> weights_;  // the masters' narrow copy; none where they are as wide
+  Buffer<Wide<Real>> shards_;   // zero1: of the gradients
+  Buffer<Real> weights_;        // of all, where the masters are wider or a shard
+  Buffer<Real> narrow_shards_;  // zero1: of the masters, on their way to weights_
   Buffer<Real> scratch_;  // gradients to be added to others or widened: the root's, one layer's
   std::size_t root_scratch_ = 0;
-  bool has_root_ = false, first_backward_ = true;
+  bool first_backward_ = true, last_backward_ = true;
+  std::size_t completed_ = 0, reduced_ = 0;  // elements, buckets
+  std::optional<Mark> summed_;
 };
 
 }  // namespace stepcast::validate

@@ -18,6 +18,7 @@
 #include "validate/trainer/model/optimizer.hpp"
 #include "validate/trainer/ranks/communicator.hpp"
 #include "validate/trainer/ranks/text.hpp"
+#include "workloads/plan/pipeline.hpp"
 
 namespace stepcast::validate {
 
@@ -46,6 +47,7 @@ class Trainer {
   Trainer(const TrainerJob& job, RankDevice<Real> device);
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
+  ~Trainer() { device_.lanes->stop(); }
 
   /// One optimizer step. `log`, where given, is started and filled.
   StepResult step(const Data& data, OperationLog* log = nullptr);
@@ -63,25 +65,45 @@ class Trainer {
   Bytes allocated() const { return device_.kernels->allocated(); }
 
  private:
-  struct Slot {                        // of a micro-batch between its forward and its backward
-    Buffer<Token> tokens;              // (T), on the first stage
-    std::vector<Buffer<Real>> inputs;  // (L,H) of each layer, and of the head
+  using Mark = Lanes::Mark;
+  struct Slot {                         // of a micro-batch between its forward and its backward
+    Buffer<Token> tokens;               // (T), in the first part
+    std::vector<Buffer<Real>> outputs;  // (L,H) of each layer
     std::vector<LayerActivations<Real>> kept;
     std::optional<HeadActivations<Real>> head;
-    Buffer<Real> gradient;                          // (L,H), on its way down
-    std::optional<Lanes::Mark> sent_up, sent_down;  // the last input, the gradient
+    Buffer<Real> gradient;                   // (L,H), on its way down
+    std::optional<Mark> sent_up, sent_down;  // the last output, the gradient
+  };
+  /// What a model chunk keeps. Micro-batches take turns, each for itself in both lists.
+  struct Chunk {
+    std::vector<Slot> slots;
+    std::vector<Buffer<Real>> inputs;  // (L,H) of the first layer
+    std::int64_t backwards = 0;
+
+    Slot& slot(std::int64_t micro_batch) {
+      return slots[static_cast<std::size_t>(micro_batch) % slots.size()];
+    }
+    std::span<Real> input(std::int64_t micro_batch) {
+      return inputs[static_cast<std::size_t>(micro_batch) % inputs.size()].all();
+    }
   };
 
-  Slot make_slot();
+  Chunk make_chunk(std::size_t index);
+  Slot make_slot(const ChunkShare& part);
   LayerActivations<Real>& kept(Slot& slot, std::size_t layer);
+  const ChunkShare& part_of(const workloads::Turn& turn) const;
+  Chunk& chunk_of(const workloads::Turn& turn);
+  /// The input of a layer, or of what follows the last, in the turn's micro-batch.
+  std::span<Real> input(const workloads::Turn& turn, std::size_t layer);
   void read(Slot& slot, const Samples& samples);
-  void forward(std::int64_t micro_batch, const Data& data);
-  void backward(std::int64_t micro_batch);
+  void run_turn(std::size_t turn, const Data& data);
+  void forward(const workloads::Turn& turn, const Data& data);
+  void backward(const workloads::Turn& turn);
+  bool receives(const workloads::Turn& turn) const;
+  void receive(std::size_t turn);
+  void receive_ahead(std::size_t turn);
   StepResult put_forward_and_backward(const Data& data);
   void finish(StepResult& result);
-  Slot& slot_of(std::int64_t micro_batch) {
-    return slots_[static_cast<std::size_t>(micro_batch) % slots_.size()];
-  }
 
   TrainerJob job_;
   RankDevice<Real> device_;
@@ -92,7 +114,9 @@ class Trainer {
   Layer<Real> layer_;
   Ends<Real> ends_;
   Optimizer<Real> optimizer_;
-  std::vector<Slot> slots_;
+  std::vector<workloads::Turn> turns_;
+  std::vector<std::optional<Mark>> received_;  // by turn, of this step
+  std::vector<Chunk> chunks_;
   std::optional<LayerActivations<Real>> again_;  // full recompute: of the layer at hand
   std::int64_t backwards_ = 0;
 };

@@ -37,12 +37,17 @@ std::int64_t copied(const Pieces& pieces) {
   return elements;
 }
 
+/// The stage after this one, or before it; the last one's next is the first.
+std::int64_t neighbour(const Communicator& stages, std::int64_t by) {
+  return (stages.rank() + by + stages.size()) % stages.size();
+}
+
 }  // namespace
 
 template <class Real>
 Lane StepCalls<Real>::on(Lane lane) {
   const bool joins_compute = lane == workloads::data_lane || lane == workloads::copy_lane ||
-                             lane == workloads::tensor_lane;
+                             lane == workloads::tensor_lane || lane == workloads::replica_lane;
   const Lane chosen = one_lane_ && joins_compute ? workloads::compute : lane;
   lanes_.take(chosen);
   return chosen;
@@ -273,18 +278,44 @@ void StepCalls<Real>::adamw(WideOut p, WideOut m, WideOut v, WideIn g, const Ada
 
 template <class Real>
 Communicator& StepCalls<Real>::group(GroupKind kind) const {
-  const auto& ranks = kind == GroupKind::tensor  ? groups_.tensor
-                      : kind == GroupKind::data  ? groups_.data
-                      : kind == GroupKind::world ? groups_.world
-                                                 : groups_.embedding;
-  expects(ranks != nullptr, "a group that this rank is in");
-  return *ranks;
+  const std::unique_ptr<Communicator>* ranks = nullptr;
+  switch (kind) {
+    case GroupKind::tensor:
+      ranks = &groups_.tensor;
+      break;
+    case GroupKind::data:
+      ranks = &groups_.data;
+      break;
+    case GroupKind::shard:
+      ranks = &groups_.shard;
+      break;
+    case GroupKind::replica:
+      ranks = &groups_.replica;
+      break;
+    case GroupKind::world:
+      ranks = &groups_.world;
+      break;
+    case GroupKind::embedding:
+      ranks = &groups_.embedding;
+      break;
+    case GroupKind::pipeline_forward:
+      ranks = &groups_.pipeline;
+      break;
+    case GroupKind::pipeline_backward:
+      ranks = groups_.pipeline_backward ? &groups_.pipeline_backward : &groups_.pipeline;
+      break;
+    case GroupKind::context:
+    case GroupKind::context_ring:
+      break;
+  }
+  expects(ranks != nullptr && *ranks != nullptr, "a group that this rank is in");
+  return **ranks;
 }
 
-/// Tensor ranks wait for each other; the data group works beside compute.
+/// Tensor ranks wait for each other; data parallelism works beside compute.
 template <class Real>
 Lane StepCalls<Real>::lane_of(GroupKind group) const {
-  return group == GroupKind::data ? workloads::data_lane : workloads::compute;
+  return group == GroupKind::tensor ? workloads::compute : workloads::axis_of(group).lane;
 }
 
 template <class Real>
@@ -335,51 +366,49 @@ void StepCalls<Real>::reduce_scatter(const Name& name, GroupKind kind, In all, O
 }
 
 template <class Real>
-void StepCalls<Real>::reduce_shards(const Name& name, WideIn all, WideOut mine) {
-  Communicator& ranks = group(GroupKind::data);
-  communicate(workloads::data_lane,
-              {name.text(), CollectiveKind::reduce_scatter, GroupKind::data, wide_dtype,
+void StepCalls<Real>::reduce_shards(const Name& name, GroupKind kind, WideIn all, WideOut mine) {
+  Communicator& ranks = group(kind);
+  communicate(lane_of(kind),
+              {name.text(), CollectiveKind::reduce_scatter, kind, wide_dtype,
                Bytes(wide_size * count(all.size()))},
               [&] { ranks.reduce_scatter(all, mine); });
 }
 
 template <class Real>
-void StepCalls<Real>::exchange(Lane lane, GroupKind group, std::size_t elements,
-                               const std::function<void(Communicator&)>& work) {
-  const char* name =
-      group == GroupKind::pipeline_forward ? "pipeline.forward" : "pipeline.backward";
+auto StepCalls<Real>::exchange(Lane lane, GroupKind kind, std::size_t elements,
+                               const std::function<void(Communicator&)>& work) -> Mark {
+  const char* name = kind == GroupKind::pipeline_forward ? "pipeline.forward" : "pipeline.backward";
   after(lane, workloads::compute);
   communicate(lane,
-              {name, CollectiveKind::send_receive, group, dtype, Bytes(size * count(elements))},
-              [&] { work(*groups_.pipeline); });
+              {name, CollectiveKind::send_receive, kind, dtype, Bytes(size * count(elements))},
+              [&] { work(group(kind)); });
+  return record(lane);
 }
 
 template <class Real>
 auto StepCalls<Real>::send_forward(In values) -> Mark {
-  exchange(workloads::send_next_lane, GroupKind::pipeline_forward, values.size(),
-           [&](Communicator& stages) { stages.send(values, stages.rank() + 1); });
-  return record(workloads::send_next_lane);
+  return exchange(workloads::send_next_lane, GroupKind::pipeline_forward, values.size(),
+                  [&](Communicator& stages) { stages.send(values, neighbour(stages, 1)); });
 }
 
 template <class Real>
-void StepCalls<Real>::receive_forward(Out values) {
-  exchange(workloads::receive_previous_lane, GroupKind::pipeline_forward, values.size(),
-           [&](Communicator& stages) { stages.receive(values, stages.rank() - 1); });
-  after(workloads::compute, workloads::receive_previous_lane);
+auto StepCalls<Real>::receive_forward(Out values, std::optional<Mark> free) -> Mark {
+  if (free) wait(workloads::receive_previous_lane, *free);
+  return exchange(workloads::receive_previous_lane, GroupKind::pipeline_forward, values.size(),
+                  [&](Communicator& stages) { stages.receive(values, neighbour(stages, -1)); });
 }
 
 template <class Real>
 auto StepCalls<Real>::send_backward(In values) -> Mark {
-  exchange(workloads::send_previous_lane, GroupKind::pipeline_backward, values.size(),
-           [&](Communicator& stages) { stages.send(values, stages.rank() - 1); });
-  return record(workloads::send_previous_lane);
+  return exchange(workloads::send_previous_lane, GroupKind::pipeline_backward, values.size(),
+                  [&](Communicator& stages) { stages.send(values, neighbour(stages, -1)); });
 }
 
 template <class Real>
-void StepCalls<Real>::receive_backward(Out values) {
-  exchange(workloads::receive_next_lane, GroupKind::pipeline_backward, values.size(),
-           [&](Communicator& stages) { stages.receive(values, stages.rank() + 1); });
-  after(workloads::compute, workloads::receive_next_lane);
+auto StepCalls<Real>::receive_backward(Out values, std::optional<Mark> free) -> Mark {
+  if (free) wait(workloads::receive_next_lane, *free);
+  return exchange(workloads::receive_next_lane, GroupKind::pipeline_backward, values.size(),
+                  [&](Communicator& stages) { stages.receive(values, neighbour(stages, 1)); });
 }
 
 template class StepCalls<float>;

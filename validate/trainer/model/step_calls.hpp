@@ -110,19 +110,20 @@ class StepCalls {
     pass(name, {optimizer, 8 * tensors, wide_dtype}, [&] { work(kernels_); });
   }
 
-  /// Groups of one rank do nothing and are not noted. On the compute lane but for the data group's.
+  /// Groups of one rank do nothing and are not noted. On the compute lane but for those of the data
+  /// parallelism.
   void all_reduce(const Name& name, workloads::GroupKind group, Out values);
   void all_reduce_wide(const Name& name, workloads::GroupKind group, WideOut values,
                        Reduction how = Reduction::sum);
   void all_gather(const Name& name, workloads::GroupKind group, In mine, Out all);
   void reduce_scatter(const Name& name, workloads::GroupKind group, In all, Out mine);
-  void reduce_shards(const Name& name, WideIn all, WideOut mine);
+  void reduce_shards(const Name& name, workloads::GroupKind group, WideIn all, WideOut mine);
   /// `values` may be changed when the mark is passed; compute goes on at once.
   Mark send_forward(In values);
   Mark send_backward(In values);
-  /// Compute waits for them.
-  void receive_forward(Out values);
-  void receive_backward(Out values);
+  /// They are there when the mark is passed. `free`, where given: `values` are in use until then.
+  Mark receive_forward(Out values, std::optional<Mark> free);
+  Mark receive_backward(Out values, std::optional<Mark> free);
 
  private:
   static constexpr workloads::KernelFamily optimizer = workloads::KernelFamily::optimizer;
@@ -151,7 +152,7 @@ class StepCalls {
                  Work&& work);
   template <class Work>
   void communicate(Lane lane, workloads::Collective what, Work&& work);
-  void exchange(Lane lane, workloads::GroupKind group, std::size_t elements,
+  Mark exchange(Lane lane, workloads::GroupKind group, std::size_t elements,
                 const std::function<void(Communicator&)>& work);
   Lane lane_of(workloads::GroupKind group) const;
   Communicator& group(workloads::GroupKind kind) const;

@@ -14,8 +14,10 @@ using sim::Timeline;
 using sim::TimelineEvent;
 using workloads::GroupKind;
 
-constexpr std::array<GroupKind, 6> group_kinds{GroupKind::tensor,
+constexpr std::array<GroupKind, 8> group_kinds{GroupKind::tensor,
                                                GroupKind::data,
+                                               GroupKind::shard,
+                                               GroupKind::replica,
                                                GroupKind::world,
                                                GroupKind::pipeline_forward,
                                                GroupKind::pipeline_backward,

@@ -24,13 +24,23 @@ Groups make_groups(std::unique_ptr<Communicator> world, const workloads::Paralle
   const std::int64_t rank = world->rank();
   workloads::Coordinates at = workloads::coordinates_of(plan, rank);
   Groups groups;
-  groups.tensor = world->split(color_in(workloads::groups(plan, GroupKind::tensor), rank));
-  groups.data = world->split(color_in(workloads::groups(plan, GroupKind::data), rank));
+  const auto group_of = [&](GroupKind kind) {
+    return world->split(color_in(workloads::groups(plan, kind), rank));
+  };
+  groups.tensor = group_of(GroupKind::tensor);
+  groups.data = group_of(GroupKind::data);
+  if (plan.shard_replicas() > 1) {
+    groups.shard = group_of(GroupKind::shard);
+    groups.replica = group_of(GroupKind::replica);
+  }
   const bool end = at.pipeline == 0 || at.pipeline == plan.pipeline - 1;
   at.pipeline = 0;
   const std::int64_t column = workloads::rank_of(plan, at);
   groups.pipeline = world->split(column);
-  if (plan.pipeline > 1) groups.pipeline->connect_neighbours();
+  const bool ring = plan.virtual_stages > 1;
+  if (ring) groups.pipeline_backward = world->split(column);
+  if (plan.pipeline > 1) groups.pipeline->connect_neighbours(ring);
+  if (ring) groups.pipeline_backward->connect_neighbours(ring);
   groups.embedding = world->split(plan.pipeline > 1 && end ? std::optional(column) : std::nullopt);
   groups.world = std::move(world);
   return groups;

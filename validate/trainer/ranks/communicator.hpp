@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -59,7 +60,7 @@ class Communicator {
     static_assert(std::is_same_v<Number<Mine>, Number<All>>);
     gather_bytes(read(mine), written(all), scalar(mine));
   }
-  /// mine = this rank's part of the sum over ranks of `all`. They may not overlap.
+  /// mine = this rank's part of the sum over ranks of `all`: apart from it, or its place in it.
   template <class All, class Mine>
   void reduce_scatter(const All& all, Mine&& mine) {
     static_assert(std::is_same_v<Number<Mine>, Number<All>>);
@@ -84,9 +85,15 @@ class Communicator {
   /// Throws PeerLost where a peer is known to be gone; does not wait.
   virtual void check_peers() {}
 
+  /// From here on groups of the same ranks are used by several threads, each group by one at a
+  /// time, and its messages by one for each direction. Throws InputError where they cannot be.
+  virtual void allow_threads() {}
+  /// This rank is to end for `cause`: its calls that wait for peers throw.
+  virtual void give_up(const std::exception_ptr& /*cause*/) {}
+
   /// Before the first send() or receive(): collective over the group, whose neighbours by rank are
-  /// those that will talk to each other.
-  virtual void connect_neighbours() {}
+  /// those that will talk to each other; in a ring the last and the first as well.
+  virtual void connect_neighbours(bool /*ring*/) {}
 
   /// The ranks of this group that give the same color, in the order of this group; null for a rank
   /// without one. A collective call of the whole group.
@@ -118,11 +125,13 @@ class Communicator {
 };
 
 /// The groups of one rank under a plan (workloads::groups). Groups of one rank exist as well: their
-/// collectives copy. pipeline: all stages of this rank's column, rank in it = stage; its send and
-/// receive serve both directions. embedding: first and last stage, null on the others and where
-/// pipeline is 1.
+/// collectives copy. shard, replica: of hsdp, else null. pipeline: all stages of this rank's
+/// column, rank in it = stage; its send and receive serve both directions. With virtual stages two
+/// stages may be each other's next: then pipeline_backward, else null, has what goes back.
+/// embedding: first and last stage, null on the others and where pipeline is 1.
 struct Groups {
-  std::unique_ptr<Communicator> world, tensor, data, pipeline, embedding;
+  std::unique_ptr<Communicator> world, tensor, data, shard, replica, pipeline, pipeline_backward,
+      embedding;
 };
 
 /// Cuts the plan's groups out of `world`, whose size must be plan.ranks(). Collective.

@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <deque>
 #include <exception>
 #include <limits>
@@ -64,6 +65,14 @@ class MpiCommunicator final : public Communicator {
     watch_.during("barrier", [&] { MPI_Barrier(comm_); });
   }
 
+  /// Its clock watches one call at a time.
+  void allow_threads() override {
+    throw InputError("--ranks mpi",
+                     "one thread of a rank calls MPI, and collectives are to run "
+                     "beside compute",
+                     "--ranks processes");
+  }
+
   std::unique_ptr<Communicator> split(std::optional<std::int64_t> color) override {
     MPI_Comm part = MPI_COMM_NULL;
     const int mine = color ? static_cast<int>(*color) : MPI_UNDEFINED;
@@ -99,9 +108,14 @@ class MpiCommunicator final : public Communicator {
                      Scalar scalar) override {
     expects(all.size() == mine.size() * static_cast<std::size_t>(size_), "one part for each rank");
     const int count = count_of(mine.size(), size_of(scalar));
+    // MPI's buffers may not overlap; `mine` may be this rank's part of `all`.
+    const bool apart = mine.data() < all.data() || mine.data() >= all.data() + all.size();
+    std::vector<std::byte> summed(apart ? 0 : mine.size());
     watch_.during("reduce-scatter", [&] {
-      MPI_Reduce_scatter_block(all.data(), mine.data(), count, type_of(scalar), MPI_SUM, comm_);
+      MPI_Reduce_scatter_block(all.data(), apart ? mine.data() : summed.data(), count,
+                               type_of(scalar), MPI_SUM, comm_);
     });
+    std::ranges::copy(summed, mine.begin());
   }
 
   void broadcast_bytes(std::span<std::byte> values, std::int64_t root) override {

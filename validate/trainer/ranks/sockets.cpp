@@ -5,17 +5,22 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <exception>
 #include <map>
+#include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "engine/check.hpp"
@@ -71,12 +76,44 @@ class SocketRanks::Mesh {
     }
   }
 
+  ~Mesh() {
+    if (!mover_.joinable()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake();
+    mover_.join();
+  }
+  Mesh(const Mesh&) = delete;
+  Mesh& operator=(const Mesh&) = delete;
+
   std::size_t rank() const { return rank_; }
   std::size_t size() const { return peers_.size(); }
 
   Channel next_group = 1;  // that no group of this rank has
 
+  /// From here on a thread moves the bytes, and others send and receive.
+  void allow_threads() {
+    if (mover_.joinable()) return;
+    waker_ = sim::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    expects(waker_.number() >= 0, "an eventfd");
+    mover_ = std::thread([this] {
+      std::unique_lock lock(mutex_);
+      while (!stopping_)
+        if (pump(lock, -1)) changed_.notify_all();
+    });
+  }
+
+  /// This rank is to end: what it waits for will not come.
+  void give_up() {
+    const std::lock_guard lock(mutex_);
+    given_up_ = true;
+    changed_.notify_all();
+  }
+
   void send(std::size_t to, Channel channel, std::span<const std::byte> values, const char* what) {
+    const std::lock_guard lock(mutex_);
     Peer& peer = peers_[to];
     const Header header{.size = values.size(), .channel = channel};
     std::size_t sent = 0;
@@ -87,13 +124,15 @@ class SocketRanks::Mesh {
       std::ranges::copy(values, rest.begin() + sizeof(header));
       if (peer.outgoing.empty()) peer.gone = sent;
       peer.outgoing.push_back(std::move(rest));
+      if (mover_.joinable()) wake();
     }
     complain_of_dead(what);
   }
 
   Message receive(std::size_t from, Channel channel, const char* what) {
+    std::unique_lock lock(mutex_);
     auto& box = peers_[from].inbox[channel];
-    wait_for(from, what, [&] { return !box.empty(); });
+    wait_for(lock, from, what, [&] { return !box.empty(); });
     Message message = std::move(box.front());
     box.pop_front();
     return message;
@@ -101,27 +140,32 @@ class SocketRanks::Mesh {
 
   /// Takes in what has come.
   void look() {
-    pump(0);
+    std::unique_lock lock(mutex_);
+    if (!mover_.joinable()) pump(lock, 0);
     complain_of_dead("training");
   }
 
   void say_goodbye() {
     for (std::size_t p = 0; p < size(); ++p)
       if (p != rank_) send(p, farewell, {}, "the end");
+    std::unique_lock lock(mutex_);
     for (std::size_t p = 0; p < size(); ++p)
       if (p != rank_)
-        wait_for(p, "the end", [&peer = peers_[p]] {
+        wait_for(lock, p, "the end", [&peer = peers_[p]] {
           return (peer.leaving && peer.outgoing.empty()) || peer.closed;
         });
   }
 
  private:
+  using Lock = std::unique_lock<std::mutex>;
+
   template <class Ready>
-  void wait_for(std::size_t from, const char* what, Ready ready) {
+  void wait_for(Lock& lock, std::size_t from, const char* what, Ready ready) {
     Peer& peer = peers_[from];
     const Clock::time_point begin = Clock::now();
     while (!ready()) {
       complain_of_dead(what);
+      if (given_up_) throw PeerLost(fmt::format("rank {} has given up in {}", rank_, what));
       if (peer.closed || (peer.leaving && peer.outgoing.empty()))
         throw PeerLost(
             fmt::format("rank {} needs rank {} in {}, which has ended its run", rank_, from, what));
@@ -129,7 +173,11 @@ class SocketRanks::Mesh {
       if (waited >= patience_)
         throw PeerLost(fmt::format("rank {} waited {:.0f} s for its peers in {}: rank {} is silent",
                                    rank_, waited.count(), what, from));
-      pump(static_cast<int>(std::clamp((patience_ - waited).count() * 1e3 + 1, 1.0, 1e6)));
+      const double left_ms = std::clamp((patience_ - waited).count() * 1e3 + 1, 1.0, 1e6);
+      if (mover_.joinable())
+        changed_.wait_for(lock, std::chrono::duration<double, std::milli>(left_ms));
+      else
+        pump(lock, static_cast<int>(left_ms));
     }
   }
 
@@ -140,8 +188,15 @@ class SocketRanks::Mesh {
             fmt::format("rank {} lost rank {} in {}: its process has ended", rank_, p, what));
   }
 
-  /// Moves what can be moved, after waiting so long for the first of it.
-  void pump(int milliseconds) {
+  void wake() const {
+    const std::uint64_t one = 1;
+    if (write(waker_.number(), &one, sizeof(one)) < 0 && errno != EAGAIN)
+      throw BrokenPromise("an eventfd that takes a number");
+  }
+
+  /// Moves what can be moved, after waiting so long for the first of it, without the lock: whether
+  /// somebody may have waited for that.
+  bool pump(Lock& lock, int milliseconds) {
     waiting_.clear();
     for (const Peer& peer : peers_) {
       const bool open = !peer.closed && peer.socket.number() >= 0;
@@ -150,15 +205,25 @@ class SocketRanks::Mesh {
                           .events = static_cast<short>(events),
                           .revents = 0});
     }
-    if (poll(waiting_.data(), waiting_.size(), milliseconds) <= 0) return;
-    for (std::size_t p = 0; p < size(); ++p) {
-      if ((waiting_[p].revents & POLLOUT) != 0) send_rest(peers_[p]);
-      if ((waiting_[p].revents & ~POLLOUT) != 0) take_in(peers_[p]);
+    waiting_.push_back({.fd = waker_.number(), .events = POLLIN, .revents = 0});
+    lock.unlock();
+    const int some = poll(waiting_.data(), waiting_.size(), milliseconds);
+    lock.lock();
+    if (some <= 0) return false;
+    if (waiting_.back().revents != 0) {
+      std::uint64_t count = 0;
+      while (read(waker_.number(), &count, sizeof(count)) < 0 && errno == EINTR) continue;
     }
+    bool news = false;
+    for (std::size_t p = 0; p < size(); ++p) {
+      if ((waiting_[p].revents & POLLOUT) != 0) news |= send_rest(peers_[p]);
+      if ((waiting_[p].revents & ~POLLOUT) != 0) news |= take_in(peers_[p]);
+    }
+    return news;
   }
 
   /// How many of `count` bytes the socket took.
-  std::size_t write(Peer& peer, std::array<iovec, 2> pieces) {
+  std::size_t write_to(Peer& peer, std::array<iovec, 2> pieces) {
     msghdr message{};
     message.msg_iov = pieces.data();
     message.msg_iovlen = pieces.size();
@@ -177,23 +242,27 @@ class SocketRanks::Mesh {
 
   std::size_t send_now(Peer& peer, Header header, std::span<const std::byte> values) {
     if (peer.closed) return 0;
-    return write(peer, {iovec{&header, sizeof(header)},
-                        iovec{const_cast<std::byte*>(values.data()), values.size()}});
+    return write_to(peer, {iovec{&header, sizeof(header)},
+                           iovec{const_cast<std::byte*>(values.data()), values.size()}});
   }
 
-  void send_rest(Peer& peer) {
+  /// Whether all is sent.
+  bool send_rest(Peer& peer) {
     while (!peer.outgoing.empty() && !peer.closed) {
       Message& first = peer.outgoing.front();
       const std::size_t left = first.size() - peer.gone;
-      const std::size_t sent = write(peer, {iovec{first.data() + peer.gone, left}, iovec{}});
+      const std::size_t sent = write_to(peer, {iovec{first.data() + peer.gone, left}, iovec{}});
       peer.gone += sent;
-      if (sent < left) return;
+      if (sent < left) return peer.closed;
       peer.outgoing.pop_front();
       peer.gone = 0;
     }
+    return true;
   }
 
-  void take_in(Peer& peer) {
+  /// Whether a message is complete, or none will come any more.
+  bool take_in(Peer& peer) {
+    bool news = false;
     while (!peer.closed) {
       const bool at_header = peer.got < sizeof(Header);
       std::byte* to = at_header ? reinterpret_cast<std::byte*>(&peer.header) + peer.got
@@ -201,16 +270,19 @@ class SocketRanks::Mesh {
       const std::size_t end = sizeof(Header) + (at_header ? 0 : peer.body.size());
       const ssize_t count = recv(peer.socket.number(), to, end - peer.got, 0);
       if (count < 0 && errno == EINTR) continue;
-      if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+      if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return news;
       if (count <= 0) {
         peer.closed = true;
-        return;
+        return true;
       }
       peer.heard = Clock::now();
       peer.got += static_cast<std::size_t>(count);
       if (at_header && peer.got == sizeof(Header)) peer.body.resize(peer.header.size);
-      if (peer.got >= sizeof(Header) && peer.got == sizeof(Header) + peer.body.size()) put_by(peer);
+      if (peer.got < sizeof(Header) || peer.got < sizeof(Header) + peer.body.size()) continue;
+      put_by(peer);
+      news = true;
     }
+    return news;
   }
 
   static void put_by(Peer& peer) {
@@ -224,7 +296,13 @@ class SocketRanks::Mesh {
   const std::chrono::duration<double> patience_;
   const std::size_t rank_;
   std::vector<Peer> peers_;
-  std::vector<pollfd> waiting_;
+  std::vector<pollfd> waiting_;  // of whoever pumps
+  // Where several threads use the connections: of all that can change.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool given_up_ = false, stopping_ = false;
+  sim::Descriptor waker_;  // of the mover
+  std::thread mover_;
 };
 
 /// A group: `members` are its ranks in the run.
@@ -272,6 +350,8 @@ class SocketCommunicator final : public Communicator {
   }
 
   void check_peers() override { mesh_.look(); }
+  void allow_threads() override { mesh_.allow_threads(); }
+  void give_up(const std::exception_ptr& /*cause*/) override { mesh_.give_up(); }
 
  private:
   void put(std::size_t to, std::span<const std::byte> values, const char* what) {

@@ -13,7 +13,9 @@
 namespace stepcast::validate {
 
 /// This process's connections, one for each other rank. A peer whose process ends is noticed at
-/// once, one from which nothing comes for `patience` is given up: PeerLost. One thread's.
+/// once, one from which nothing comes for `patience` is given up: PeerLost. One thread's,
+/// until Communicator::allow_threads(): then a thread of its own moves the bytes while others
+/// compute.
 class SocketRanks {
  public:
   /// `connections[r]` leads to rank r; the one of this rank is not looked at.

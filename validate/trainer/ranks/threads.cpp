@@ -77,6 +77,8 @@ class ThreadCommunicator final : public Communicator {
     world_.wait(lock, [this, now = team_.generation] { return team_.generation != now; });
   }
 
+  void give_up(const std::exception_ptr& cause) override { world_.fail(cause); }
+
   std::unique_ptr<Communicator> split(std::optional<std::int64_t> color) override {
     {
       const std::lock_guard lock(world_.mutex);

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t schema_version = 1;
+constexpr std::int64_t schema_version = 2;  // 2: whole parameters in the order of backward
 
 fs::path folder_of(const std::string& folder, std::int64_t step) {
   return fs::path(folder) / fmt::format("step-{:08}", step);

@@ -41,7 +41,7 @@ constexpr sim::Option options[] = {
     {"save-every", "N", "", "... and every N steps"},
     {"resume", "", "", "go on from the checkpoint"},
     {"ranks", "mpi|processes|threads", "",
-     "what the ranks are (default: mpi if built with it; processes on GPUs)"},
+     "what the ranks are (default: mpi if built with it; processes on GPUs and lanes)"},
     {"gpus", "N", "", "use N GPUs of a node; more ranks share them, as a functional check"},
     {"rendezvous", "PLACE", "", "host:port of rank 0, or a file that all nodes see"},
     {"nodes", "N", "", "processes are started on so many nodes, on each by its own command ..."},
@@ -186,6 +186,10 @@ void check_command(const TrainerCommand& command, RankKind kind, const Machinery
                      fmt::format("the plan's {} ranks do not go evenly onto them", ranks));
   if (!trains_on_gpus(scenario)) {
     if (command.gpus) throw UsageError("--gpus is for a scenario of GPUs, this one is of the host");
+    if (kind == RankKind::mpi && !scenario.software.host.collectives_hold_core)
+      throw UsageError(
+          "--ranks mpi has one lane, and collectives are to run beside compute: take "
+          "--ranks processes");
     return;
   }
   if (kind == RankKind::threads && ranks > 1)
@@ -223,7 +227,8 @@ int launch(const TrainerCommand& command, RankKind kind, const std::vector<std::
 RankKind kind_of(const TrainerCommand& command, const Machinery& machinery) {
   if (command.ranks) return *command.ranks;
   if (!command.rendezvous.empty() || !machinery.mpi_rank) return RankKind::processes;
-  return trains_on_gpus(command.scenario) ? RankKind::processes : RankKind::mpi;
+  const bool one_lane = command.scenario.software.host.collectives_hold_core;
+  return one_lane && !trains_on_gpus(command.scenario) ? RankKind::mpi : RankKind::processes;
 }
 
 /// This process as mpirun or srun started it: a rank that finds the others by --rendezvous.

@@ -34,11 +34,13 @@ std::string text_of_job(const TrainerJob& job) {
   const workloads::ParallelPlan& p = job.plan;
   return fmt::format(
       "layers {} hidden {} heads {}/{}x{} ffn {} vocab {} tied {}, data {} x{} tensor {} sp {} "
-      "pipeline {}, batch {}x{} sequence {}, rate {} seed {}",
+      "pipeline {}x{} layers {}, shards {}, buckets {}, batch {}x{} sequence {}, rate {} seed {}",
       m.layers, m.hidden, m.heads, m.kv_heads, m.head_dim, m.ffn_hidden, m.vocab, m.tied_embeddings,
       sim::word_for(sim::data_parallel_names, p.data), p.data_degree, p.tensor, p.sequence_parallel,
-      p.pipeline, job.batch.micro_batch, job.batch.micro_batches, job.batch.sequence,
-      job.learning.rate, job.learning.seed);
+      p.pipeline, p.virtual_stages, fmt::join(p.stage_layers, "/"), p.shards(),
+      job.software.data.gradient_overlap ? job.software.data.bucket_bytes : 0,
+      job.batch.micro_batch, job.batch.micro_batches, job.batch.sequence, job.learning.rate,
+      job.learning.seed);
 }
 
 /// An instant of the clock that all ranks of a machine share, the same on every rank; in double,
@@ -197,12 +199,14 @@ void check_trainable(const sim::Scenario& scenario) {
     throw InputError(scenario.origin,
                      on_gpus ? "computes in 16 bits on a GPU" : "computes in fp32 on the host",
                      on_gpus ? "compute = \"bf16\", or \"fp16\" on V100" : "compute = \"fp32\"");
-  if (on_gpus == scenario.software.host.collectives_hold_core)
+  if (on_gpus && scenario.software.host.collectives_hold_core)
+    throw InputError(scenario.origin, "says that collectives hold their core, on a GPU",
+                     "framework = \"stepcast-trainer-cuda\"");
+  if (!on_gpus && scenario.software.attention.kernel != workloads::AttentionKernel::host)
     throw InputError(
-        scenario.origin,
-        on_gpus ? "says that collectives hold their core, on a GPU"
-                : "says that collectives run beside compute, on one core",
-        on_gpus ? "framework = \"stepcast-trainer-cuda\"" : "framework = \"stepcast-trainer\"");
+        scenario.origin, "says that attention is a GPU's kernel, on the host",
+        "framework = \"stepcast-trainer\", or \"stepcast-trainer-lanes\": collectives beside "
+        "compute");
 }
 
 std::optional<TrainerResults> run_trainer(const sim::Scenario& scenario,

@@ -24,9 +24,10 @@ std::string text_of(const Cut& cut) {
 /// Every data parallelism with every recompute, for the models and batches of `base`.
 std::vector<Cut> cuts_of(Cut base) {
   std::vector<Cut> out;
-  for (const auto data : {ddp, zero2, zero3})
+  for (const auto data : {ddp, zero1, zero2, zero3})
     for (const auto recompute : {Recompute::none, Recompute::selective, Recompute::full})
       for (const std::int64_t micro_batches : {1, 3}) {
+        if (data == ddp && base.shard_degree > 0) continue;
         base.data = data;
         base.recompute = recompute;
         base.micro_batches = micro_batches;
@@ -44,7 +45,8 @@ TEST_CASE("a real step does what the simulator's program says, lane by lane") {
       {.tensor = 2, .sequence_parallel = true, .tied = true},
       {.pipeline = 4},
       {.data_degree = 2, .tensor = 2, .sequence_parallel = true, .pipeline = 2},
-      {.data_degree = 2, .tensor = 2, .pipeline = 2, .schedule = Schedule::gpipe, .tied = true}};
+      {.data_degree = 2, .tensor = 2, .pipeline = 2, .schedule = Schedule::gpipe, .tied = true},
+      {.data_degree = 4, .shard_degree = 2}};
   for (const Cut& base : bases)
     for (const Cut& cut : cuts_of(base)) {
       INFO(text_of(cut));

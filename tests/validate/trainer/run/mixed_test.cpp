@@ -27,7 +27,11 @@ const std::vector<Cut> cuts{
     {.pipeline = 2, .schedule = Schedule::gpipe},
     {.pipeline = 4, .tied = true},
     {.data = zero3, .data_degree = 2, .pipeline = 2, .micro_batches = 1},
-    {.data = zero2, .data_degree = 2, .tensor = 2, .sequence_parallel = true, .pipeline = 2}};
+    {.data = zero2, .data_degree = 2, .tensor = 2, .sequence_parallel = true, .pipeline = 2},
+    {.data = zero1, .data_degree = 4, .shard_degree = 2},
+    {.data = zero1, .data_degree = 2, .pipeline = 2, .tied = true},
+    {.data = zero3, .data_degree = 4, .micro_batches = 1, .shard_degree = 2},
+    {.pipeline = 2, .tied = true, .virtual_stages = 2}};
 
 TrainerJob gpu_job(const Cut& cut, workloads::Dtype compute = workloads::Dtype::bf16) {
   TrainerJob job = small_job(cut);
