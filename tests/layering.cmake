@@ -19,7 +19,7 @@ set(rooms_sim files processes program tables network import network/search netwo
   network/nccl network/stepped network/host scenario kernels run study report output command)
 set(rooms_calibrate rows device import report fit host kernels reference cuda session command)
 set(rooms_validate trainer/ranks trainer/device trainer/model trainer/run compare study command published
-  trace)
+  cluster trace)
 
 set(num_files 0)
 set(broken "")

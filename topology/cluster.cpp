@@ -84,6 +84,16 @@ Cluster Cluster::build(const NodeSpec& node, std::int64_t nodes, const FabricSpe
   return Cluster(std::move(parts));
 }
 
+Cluster Cluster::with_slow_cables(std::int64_t node, double slowdown) const {
+  expects(node >= 0 && node < num_nodes() && slowdown >= 1.0, "a node and how much slower it is");
+  auto parts = std::make_unique<ClusterParts>(*parts_);
+  if (num_tiers() > 0)
+    for (std::int64_t nic = 0; nic < parts->node.nics; ++nic)
+      for (const LinkId link : {nic_up(node, nic), nic_down(node, nic)})
+        parts->links[link].bandwidth = parts->links[link].bandwidth / slowdown;
+  return Cluster(std::move(parts));
+}
+
 Cluster::Cluster(std::unique_ptr<const ClusterParts> parts) : parts_(std::move(parts)) {}
 Cluster::~Cluster() = default;
 Cluster::Cluster(Cluster&&) noexcept = default;

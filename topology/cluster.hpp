@@ -61,6 +61,9 @@ class Cluster {
   static Cluster build(const NodeSpec& node, std::int64_t nodes, const FabricSpec& fabric,
                        const std::string& origin = "cluster");
 
+  /// The same with the cables of one node's NICs, both ways, that much slower.
+  Cluster with_slow_cables(std::int64_t node, double slowdown) const;
+
   ~Cluster();
   Cluster(Cluster&&) noexcept;
   Cluster& operator=(Cluster&&) noexcept;

@@ -6,6 +6,7 @@
 #include "sim/command/program.hpp"
 #include "sim/files/csv.hpp"
 #include "sim/program/interrupt.hpp"
+#include "validate/cluster/command.hpp"
 #include "validate/command/run.hpp"
 #include "validate/command/study.hpp"
 #include "validate/compare/collectives.hpp"
@@ -129,6 +130,7 @@ int main(int argc, char** argv) {
                                    {kernels_verb, kernels},
                                    {validate::published_verb, validate::run_published},
                                    {validate::run_verb, validate::command_run},
+                                   {validate::cluster_verb, validate::command_cluster},
                                    {study_verb, study},
                                    {validate::trace_verb, validate::run_trace}};
   return sim::program_main(

@@ -15,6 +15,9 @@ namespace stepcast::calibrate {
 class CollectiveSizes {
  public:
   void add(workloads::CollectiveKind kind, Bytes bytes) { sizes_[kind].insert(bytes.value); }
+  void add_all(const CollectiveSizes& more) {
+    for (const auto& [kind, sizes] : more.sizes_) sizes_[kind].insert(sizes.begin(), sizes.end());
+  }
 
   /// The sizes, and a ladder of factor four over them that is a curve even of a single size: the
   /// simulator takes three sizes over a factor of four for one

@@ -13,7 +13,11 @@ constexpr std::size_t most_fabric_loads = 64;  // kinds x algorithms
 
 std::unique_ptr<const NetworkModel> model_of(const Scenario& s, const Network& network,
                                              const CalibrationTable& table) {
-  if (!network.nccl) return std::make_unique<HostNetwork>(s.node.gpu, table.collectives, s.origin);
+  if (!network.nccl) {
+    std::unique_ptr<const LinkLoads> links;
+    if (s.nodes > 1) links = std::make_unique<LinkLoads>(network.cluster(), network.router());
+    return std::make_unique<HostNetwork>(s.node.gpu, table.collectives, s.origin, std::move(links));
+  }
   return std::make_unique<RememberedNetwork>(std::make_unique<NcclNetwork>(
       network.cluster(), network.router(), *network.nccl, table.collectives, s.nccl_overrides));
 }
@@ -32,7 +36,8 @@ std::vector<std::string> warnings_of(const Scenario& s, const std::optional<Nccl
 
 Wiring::Wiring(const topology::NodeSpec& node, std::int64_t nodes,
                const topology::FabricSpec& fabric, const std::string& origin)
-    : cluster(topology::Cluster::build(node, nodes, fabric, origin)), router(cluster) {}
+    : Wiring(topology::Cluster::build(node, nodes, fabric, origin)) {}
+Wiring::Wiring(topology::Cluster of) : cluster(std::move(of)), router(cluster) {}
 
 Network make_network(const Scenario& s, std::shared_ptr<const Wiring> wiring,
                      std::optional<NcclFacts> nccl, const CalibrationTable& table) {

@@ -29,6 +29,7 @@ struct Wiring {
   /// Throws InputError at `origin` when the fabric cannot hold the nodes.
   Wiring(const topology::NodeSpec& node, std::int64_t nodes, const topology::FabricSpec& fabric,
          const std::string& origin);
+  explicit Wiring(topology::Cluster of);
 };
 
 /// What a collective over the first GPUs of a cluster puts on its links.

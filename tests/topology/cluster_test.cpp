@@ -174,5 +174,19 @@ TEST_CASE("describe shows tiers, cables, links, injection and bisection with uni
     CHECK(text.find(line) != std::string::npos);
 }
 
+TEST_CASE("slow cables are one node's, to and from its leaves, and nothing else changes") {
+  const Cluster whole = Cluster::build(dgx_h100(), 4, rail_optimized());
+  const Cluster slow = whole.with_slow_cables(2, 4.0);
+  std::set<LinkId> slowed;
+  for (int64_t nic = 0; nic < whole.node().nics; ++nic)
+    slowed.insert({whole.nic_up(2, nic), whole.nic_down(2, nic)});
+  for (LinkId l = 0; l < whole.links().size(); ++l) {
+    Link expected = whole.links()[l];
+    if (slowed.contains(l)) expected.bandwidth = expected.bandwidth / 4.0;
+    CHECK(slow.links()[l] == expected);
+  }
+  CHECK(slow.node().nic == whole.node().nic);
+}
+
 }  // namespace
 }  // namespace stepcast::topology

@@ -2,24 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <utility>
 
 #include "calibrate/host/facts.hpp"
 #include "engine/check.hpp"
-#include "engine/units_text.hpp"
-#include "sim/files/toml_table.hpp"
 #include "sim/files/whole_file.hpp"
-#include "sim/program/installation.hpp"
 #include "sim/program/today.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/catalogue.hpp"
-#include "sim/scenario/file.hpp"
-#include "sim/study/sweep.hpp"
+#include "validate/command/points.hpp"
 #include "validate/compare/run_comparison.hpp"
-#include "validate/trainer/ranks/process.hpp"
 #include "validate/trainer/run/run.hpp"
 
 namespace stepcast::validate {
@@ -40,14 +34,6 @@ constexpr sim::Option options[] = {
     {"ranks", "mpi|processes|threads", "", "what the ranks are: see stepcast-trainer --help"},
     {"set", "KEY=VALUE", "", "set any key of the scenario; more may follow, or be repeated"},
     {"json", "", "", "print JSON"},
-};
-
-struct Point {
-  std::string label;
-  sim::Scenario scenario;
-  fs::path base;  // its files: base + ".toml", ...
-  std::string file(const char* ending) const { return base.string() + ending; }
-  fs::path folder() const { return base.parent_path().parent_path(); }  // of the whole run
 };
 
 /// Where the run keeps its files; a temporary folder goes with it.
@@ -75,65 +61,6 @@ class Folder {
   fs::path path_;
   bool temporary_;
 };
-
-std::string label_of(const sim::SweepPoint& point) {
-  std::string label;
-  for (const sim::Setting& setting : point)
-    label += (label.empty() ? "" : ", ") + setting.path.substr(setting.path.rfind('.') + 1) + " " +
-             sim::write_toml_value(setting.value);
-  std::erase(label, '"');
-  return label;
-}
-
-/// The file that the measurements go to: the scenario's last table that is not the shipped one.
-std::string table_of(const Arguments& arguments, const sim::Scenario& scenario) {
-  std::string table = arguments.get("table");
-  for (const std::string& name : scenario.tables)
-    if (arguments.get("table").empty() && name != "published") table = name;
-  if (table.empty()) table = trains_on_gpus(scenario) ? "gpu" : "host";
-  return fs::path(table).has_extension() ? fs::absolute(table).string()
-                                         : sim::beside_program(table + ".h5");
-}
-
-std::vector<Point> points_of(const Arguments& arguments, const fs::path& folder,
-                             const sim::Catalogue& catalogue) {
-  const std::string& file = arguments.first("which scenario?");
-  sim::TomlValue document = sim::read_toml_file(file);
-  for (const auto& [key, value] : sim::settings_of(run_verb, arguments))
-    sim::override_key(document, key, value);
-  const sim::Study study = sim::read_study(std::move(document));
-  std::vector<Point> points;
-  for (std::size_t i = 0; i < study.num_points(); ++i) {
-    const sim::SweepPoint at = study.point(i);
-    Point point{label_of(at), sim::read_scenario(study.document_of(at), catalogue),
-                folder / "points" / fmt::format("{:04}", points.size() + 1)};
-    check_trainable(point.scenario);
-    point.scenario.tables = {table_of(arguments, point.scenario)};
-    if (point.label.empty()) point.label = point.scenario.title;
-    points.push_back(std::move(point));
-  }
-  return points;
-}
-
-/// Runs a program of ours beside this one; its exit code.
-int run_sister(const std::string& name, std::vector<std::string> words) {
-  const std::string program = sim::beside_program(name);
-  if (!fs::exists(program)) throw InputError(program, "is missing");
-  return run_program(program, words);
-}
-
-int calibrate_points(const Arguments& arguments, const std::vector<Point>& points) {
-  if (arguments.has("as-calibrated")) return sim::exit_ok;
-  const char* device = trains_on_gpus(points.front().scenario) ? "cuda" : "host";
-  std::vector<std::string> words{
-      "run", "--device", device, "--out", points.front().scenario.tables.front(), "--resume"};
-  if (arguments.has("quick")) words.emplace_back("--quick");
-  for (const Point& point : points) {
-    words.emplace_back("--for");
-    words.push_back(point.file(".toml"));
-  }
-  return run_sister("stepcast-calibrate", std::move(words));
-}
 
 int train(const Arguments& arguments, const Point& point) {
   std::vector<std::string> words{point.file(".toml"), "--out", point.file(".results.json"),
@@ -215,9 +142,9 @@ const sim::Verb run_verb{"stepcast validate run",
 int command_run(const Arguments& arguments, const sim::Catalogue& catalogue) {
   const auto tolerance = arguments.share("tolerance");
   const Folder folder(arguments.get("out"));
-  const std::vector<Point> points = points_of(arguments, folder.path(), catalogue);
-  for (const Point& point : points)
-    sim::write_whole(point.file(".toml"), sim::write_toml(sim::resolved_document(point.scenario)));
+  const std::vector<Point> points = points_of(run_verb, arguments, folder.path(), catalogue);
+  for (const Point& point : points) check_trainable(point.scenario);
+  write_points(points);
   if (const int code = calibrate_points(arguments, points); code != sim::exit_ok) return code;
   sim::Session session(catalogue);  // after calibration: it reads the tables that were measured
   std::vector<RunComparison> comparisons;

@@ -38,6 +38,9 @@ Read read(const CollectiveCurve& curve, Bytes bytes) {
                                                     : Provenance::extrapolated};
 }
 
+/// A row that does not say is of one machine.
+std::int64_t nodes_of(const CollectiveRow& row) { return std::max<std::int64_t>(row.nodes, 1); }
+
 }  // namespace
 
 InputError not_measured(const std::string& where, const std::string& what) {
@@ -47,38 +50,41 @@ InputError not_measured(const std::string& where, const std::string& what) {
 }
 
 HostNetwork::HostNetwork(const topology::GpuSpec& core, const std::vector<CollectiveRow>& rows,
-                         std::string origin)
-    : core_(core.name), origin_(std::move(origin)) {
-  std::map<std::tuple<CollectiveKind, std::int64_t, std::string>, std::map<Bytes, Duration>>
-      measured;
+                         std::string origin, std::unique_ptr<const LinkLoads> links)
+    : core_(core.name), origin_(std::move(origin)), links_(std::move(links)) {
+  using Key = std::tuple<CollectiveKind, std::int64_t, std::int64_t, std::string>;
+  std::map<Key, std::map<Bytes, Duration>> measured;
   for (const CollectiveRow& row : rows) {
     const auto kind = collective_kind(row);
     if (kind && row.bytes.value > 0 && kinship(row.gpu, core_) == Kinship::same)
-      measured[{*kind, row.ranks, is_reduction(*kind) ? row.dtype : ""}][row.bytes] =
+      measured[{*kind, row.ranks, nodes_of(row), is_reduction(*kind) ? row.dtype : ""}][row.bytes] =
           row.duration;  // later rows win
   }
   for (const auto& [key, points] : measured) {
-    CollectiveCurve curve{core_, std::get<0>(key), std::get<1>(key), 1, "this machine", {}};
+    CollectiveCurve curve{
+        core_, std::get<0>(key), std::get<1>(key), std::get<2>(key), "this machine", {}};
     Duration longest{};
     for (const auto& [bytes, duration] : points) {
       longest = std::max(longest, duration);  // a dip is noise
       curve.points.push_back({bytes, longest});
     }
-    curves_.push_back({std::move(curve), std::get<2>(key)});
+    curves_.push_back({std::move(curve), std::get<3>(key)});
   }
 }
 
 /// Of this type, else of another.
-const HostNetwork::Measured& HostNetwork::measured(CollectiveKind kind, std::int64_t ranks,
+const HostNetwork::Measured& HostNetwork::measured(CollectiveKind kind, const GroupShape& shape,
                                                    const std::string& dtype) const {
   const Measured* found = nullptr;
   for (const Measured& one : curves_)
-    if (one.curve.kind == kind && one.curve.ranks == ranks &&
-        (found == nullptr || one.dtype == dtype))
+    if (one.curve.kind == kind && one.curve.ranks == shape.ranks &&
+        one.curve.nodes == shape.nodes && (found == nullptr || one.dtype == dtype))
       found = &one;
   if (found != nullptr) return *found;
-  throw not_measured(origin_, fmt::format("{} over {} ranks of {}",
-                                          word_for(collective_names, kind), ranks, core_));
+  const std::string where = shape.nodes > 1 ? fmt::format(" on {} nodes", shape.nodes) : "";
+  throw not_measured(origin_,
+                     fmt::format("{} over {} ranks of {}{}", word_for(collective_names, kind),
+                                 shape.ranks, core_, where));
 }
 
 CollectiveTime HostNetwork::time_of(CollectiveKind kind, Bytes bytes, workloads::Dtype dtype,
@@ -90,7 +96,7 @@ CollectiveTime HostNetwork::time_of(CollectiveKind kind, Bytes bytes, workloads:
   time.provenance = Provenance::measured;
   if (shape.ranks < 2 || bytes.value == 0) return time;
   const std::string type = is_reduction(kind) ? word_for(dtype_names, dtype) : "";
-  const auto& [curve, measured_type] = measured(kind, shape.ranks, type);
+  const auto& [curve, measured_type] = measured(kind, shape, type);
   const Read found = read(curve, bytes);
   time.duration = time.transfer = found.duration;
   // A core takes another time to sum other numbers.
@@ -104,9 +110,15 @@ CollectiveTime HostNetwork::time_of(CollectiveKind kind, Bytes bytes, workloads:
   return time;
 }
 
-std::vector<LinkLoad> HostNetwork::loads_of(CollectiveKind, Algorithm,
-                                            const std::vector<std::int64_t>&) const {
-  return {};
+/// Sums are scattered, then gathered: every rank sends every other its n-th part in each pass.
+std::vector<LinkLoad> HostNetwork::loads_of(CollectiveKind kind, Algorithm,
+                                            const std::vector<std::int64_t>& ranks) const {
+  if (!links_) return {};
+  const bool pair = kind == CollectiveKind::send_receive;
+  auto loads = links_->of(pair ? kind : CollectiveKind::all_to_all, Algorithm::p2p, ranks);
+  if (kind == CollectiveKind::all_reduce)
+    for (LinkLoad& load : loads) load.bytes_per_byte *= 2.0;
+  return loads;
 }
 
 }  // namespace stepcast::sim

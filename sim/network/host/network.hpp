@@ -1,11 +1,14 @@
 // The network of a machine whose "GPUs" are its own cores: collectives take the time that was
-// measured between its ranks, and there are no links to share. Knows no model: what was not
+// measured between its ranks. Ranks of one machine share no link; those of several send over the
+// cluster's, every rank to every other as the trainer's sockets do. Knows no model: what was not
 // measured is an error that names the command.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "sim/network/links/loads.hpp"
 #include "sim/network/model.hpp"
 #include "sim/network/nccl/collective_curves.hpp"
 #include "sim/tables/calibration_table.hpp"
@@ -15,13 +18,13 @@ namespace stepcast::sim {
 
 class HostNetwork final : public NetworkModel {
  public:
-  /// `origin` stands in errors.
+  /// `origin` stands in errors. `links`: of a cluster of several machines; none: one machine.
   HostNetwork(const topology::GpuSpec& core, const std::vector<CollectiveRow>& rows,
-              std::string origin);
+              std::string origin, std::unique_ptr<const LinkLoads> links = {});
 
   CollectiveTime time_of(workloads::CollectiveKind, Bytes, workloads::Dtype,
                          const GroupShape&) const override;
-  /// None: ranks talk through memory, which the measured times hold.
+  /// None in one machine: ranks talk through memory, which the measured times hold.
   std::vector<LinkLoad> loads_of(workloads::CollectiveKind, Algorithm,
                                  const std::vector<std::int64_t>& ranks) const override;
 
@@ -30,10 +33,11 @@ class HostNetwork final : public NetworkModel {
     CollectiveCurve curve;
     std::string dtype;  // of sums; empty: bytes that are only moved
   };
-  const Measured& measured(workloads::CollectiveKind, std::int64_t ranks,
+  const Measured& measured(workloads::CollectiveKind, const GroupShape& shape,
                            const std::string& dtype) const;
 
   std::string core_, origin_;
+  std::unique_ptr<const LinkLoads> links_;
   std::vector<Measured> curves_;
 };
 

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "engine/units.hpp"
 #include "validate/trainer/device/lanes.hpp"
+#include "validate/trainer/model/kernel_waits.hpp"
 #include "workloads/step/step_program.hpp"
 
 namespace stepcast::validate {
@@ -29,10 +31,18 @@ class OperationLog {
     marks_.clear();
   }
 
+  /// From now on kernels are waited for; null: run.
+  void wait_for_kernels(KernelWaits* waits) { waits_ = waits; }
+
   template <class What, class Work>
   void run(Lanes& lanes, workloads::Lane lane, What what, Work&& work) {
     const Lanes::Mark begin = lanes.mark();
-    work();
+    if constexpr (std::is_same_v<What, workloads::Kernel>) {
+      waits_ != nullptr ? waits_->wait(what) : work();
+    } else {
+      work();
+      if (waits_ != nullptr) waits_->interrupt();
+    }
     marks_.emplace_back(begin, lanes.mark());
     operations_.push_back({lane, std::move(what), {}, {}});
   }
@@ -49,6 +59,7 @@ class OperationLog {
  private:
   std::vector<Operation> operations_;
   std::vector<std::pair<Lanes::Mark, Lanes::Mark>> marks_;
+  KernelWaits* waits_ = nullptr;
 };
 
 /// The operations of one pipeline stage in the order of the host's calls, without times.

@@ -14,6 +14,7 @@
 #include "sim/processes/child.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/program/progress.hpp"
+#include "sim/run/session.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
@@ -42,6 +43,8 @@ constexpr sim::Option options[] = {
     {"resume", "", "", "go on from the checkpoint"},
     {"ranks", "mpi|processes|threads", "",
      "what the ranks are (default: mpi if built with it; processes on GPUs and lanes)"},
+    {"compute", "kernels|waits", "",
+     "waits: a kernel is a pause of its calibrated length, for more ranks than cores"},
     {"gpus", "N", "", "use N GPUs of a node; more ranks share them, as a functional check"},
     {"rendezvous", "PLACE", "", "host:port of rank 0, or a file that all nodes see"},
     {"nodes", "N", "", "processes are started on so many nodes, on each by its own command ..."},
@@ -73,6 +76,14 @@ std::optional<RankKind> rank_kind_of(const Arguments& arguments) {
                                : RankKind::threads;
 }
 
+/// Of kernels, as the scenario's tables have them: what the simulator takes as well.
+KernelTimer calibrated_lengths(const sim::Scenario& scenario, const sim::Catalogue& catalogue) {
+  auto kernels = sim::Session(catalogue).kernels(scenario);
+  return [kernels = std::move(kernels)](const workloads::Kernel& kernel) {
+    return kernels->time_of(kernel).duration;
+  };
+}
+
 void read_nodes(const Arguments& arguments, TrainerCommand& command) {
   command.rendezvous = arguments.get("rendezvous");
   command.nodes = arguments.count("nodes", 1);
@@ -98,6 +109,8 @@ TrainerCommand command_of(const Arguments& arguments, const sim::Catalogue& cata
   command.run.resume = arguments.has("resume");
   if (command.run.checkpoint.empty() && (command.run.resume || command.run.save_every > 0))
     throw UsageError("--resume and --save-every need --checkpoint DIR");
+  if (arguments.choice("compute") == "waits")
+    command.run.kernel_time = calibrated_lengths(command.scenario, catalogue);
   command.ranks = rank_kind_of(arguments);
   command.run.patience = parse<Duration>(arguments.get("patience", "60 s"), "--patience");
   read_nodes(arguments, command);
@@ -175,10 +188,24 @@ int run_process(const RankPlace& place, Duration patience, const RankBody& body)
   return sim::exit_ok;
 }
 
+/// Kernels that run take what they take; a pause can be as long as a slow rank's kernel.
+void check_noise(const TrainerCommand& command) {
+  const sim::Scenario& scenario = command.scenario;
+  sim::Noise drawn = scenario.noise;
+  drawn.stragglers.clear();
+  if (drawn.on())
+    throw InputError(scenario.origin, "draws kernel times in [noise], the trainer draws none",
+                     "leave kernel_sigma, gpu_sigma and pace_sigma out");
+  if (scenario.noise.on() && !command.run.kernel_time)
+    throw InputError(scenario.origin, "has stragglers in [noise], the trainer's kernels have none",
+                     "--compute waits makes a rank's kernels longer");
+}
+
 /// What can be said before any rank starts.
 void check_command(const TrainerCommand& command, RankKind kind, const Machinery& machinery) {
   const sim::Scenario& scenario = command.scenario;
   check_trainable(scenario);
+  check_noise(command);
   if (!command.run.text.empty()) read_text(command.run.text, scenario.model.vocab);
   const std::int64_t ranks = scenario.plan.ranks();
   if (ranks % command.nodes != 0)

@@ -98,6 +98,8 @@ std::string text_of_results(const TrainerResults& results) {
                       to_text(parts.wait + parts.bubble));
   text += fmt::format("memory         {} of buffers on the fullest of {} ranks\n",
                       to_text(results.buffers), results.ranks);
+  if (results.losses.empty())
+    return text + "loss           none: kernels were waited for, not run\n";
   text += fmt::format("loss           {:.4f} in step {}, {:.4f} in step {}\n",
                       results.losses.front(), results.first_step, results.losses.back(),
                       results.first_step + static_cast<std::int64_t>(results.losses.size()) - 1);

@@ -57,6 +57,14 @@ Bytes largest_resident() {
   return Bytes(usage.ru_maxrss * 1024);  // Linux counts KiB
 }
 
+/// How much longer this rank's kernels take, as [noise] says.
+double slowness_of(const sim::Scenario& scenario, std::int64_t rank) {
+  double slowness = 1.0;
+  for (const sim::Straggler& s : scenario.noise.stragglers)
+    if (s.index == (s.node ? rank / scenario.node.gpus : rank)) slowness *= s.slowdown;
+  return slowness;
+}
+
 /// One rank's training from its first step to its last.
 template <class Real>
 class RankRun {
@@ -69,7 +77,14 @@ class RankRun {
         text_(text_for(scenario, settings)),
         world_(world),
         log_every_(device.lanes->timing_costs() ? 10 : 1),
-        trainer_(job_, std::move(device)) {}
+        trainer_(job_, std::move(device)) {
+    if (!settings.kernel_time) return;
+    const double slowness = slowness_of(scenario, world.rank());
+    waits_.emplace([slowness, &length = settings_.kernel_time](const workloads::Kernel& kernel) {
+      return to_duration(seconds(length(kernel)) * slowness);
+    });
+    log_.wait_for_kernels(&*waits_);
+  }
 
   RankReport run(const OnStep& on_step) {
     load();
@@ -82,7 +97,7 @@ class RankRun {
     for (std::int64_t s = 0; s < settings_.steps; ++s) {
       const Clock::time_point begin = Clock::now();
       const std::optional<double> loss = step(report, s - settings_.warm_up);
-      report.losses.push_back(loss);
+      if (!waits_) report.losses.push_back(loss);
       if (on_step && report.rank == 0) on_step(s, Clock::now() - begin, loss);
       save_if_due(s + 1);
     }
@@ -100,14 +115,15 @@ class RankRun {
     };
     const bool logged = counted >= 0 && counted % log_every_ == 0;
     const Clock::time_point begin = Clock::now();
-    const StepResult result = trainer_.step(data, logged ? &log_ : nullptr);
+    if (waits_) waits_->interrupt();
+    const StepResult result = trainer_.step(data, logged || waits_ ? &log_ : nullptr);
     const Duration time = Clock::now() - begin;
     if (logged && report.logged_times.size() < most_counted)
       report.add_log(log_.operations(), begin - origin_, time);
     const bool only_logged = logged && log_every_ > 1 && settings_.steps - settings_.warm_up > 1;
     if (counted >= 0 && !only_logged && report.step_times.size() < most_counted)
       report.step_times.push_back(time);
-    return result.loss;
+    return waits_ ? std::nullopt : result.loss;
   }
 
   /// The rank's state on its way between device and files.
@@ -160,6 +176,7 @@ class RankRun {
   const std::int64_t log_every_;
   Trainer<Real> trainer_;
   OperationLog log_;
+  std::optional<KernelWaits> waits_;
   Clock::time_point origin_;
   std::int64_t steps_done_ = 0;
 };

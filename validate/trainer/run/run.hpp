@@ -13,6 +13,7 @@
 #include "sim/run/timeline.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "validate/trainer/device/rank_device.hpp"
+#include "validate/trainer/model/kernel_waits.hpp"
 #include "validate/trainer/model/timeline.hpp"
 #include "validate/trainer/ranks/communicator.hpp"
 
@@ -26,6 +27,7 @@ struct RunSettings {
   std::int64_t save_every = 0;  // steps; 0: at the end
   bool resume = false;
   Duration patience = to_duration(60.0);  // with a rank that lets its peers wait
+  KernelTimer kernel_time{};  // given: kernels are waited for, not run; nothing is learned
 };
 
 /// Called on rank 0 after each step.
@@ -34,7 +36,7 @@ using OnStep = std::function<void(std::int64_t step, Duration time, std::optiona
 /// What a run came to, over all ranks.
 struct TrainerResults {
   std::int64_t ranks = 0, first_step = 0, warm_up = 0;
-  std::vector<double> losses;        // of every step, mean over replicas
+  std::vector<double> losses;        // of every step, mean over replicas; none: nothing learned
   std::vector<Duration> step_times;  // of up to 1000 steps after warm-up, mean over ranks; where
                                      // timing costs, of those that are not timed inside
   Duration step_time{};              // their median

@@ -95,3 +95,16 @@ TEST_CASE("what was not measured on the cores is refused with the command that m
   kernel.family = workloads::KernelFamily::norm;
   CHECK_THROWS_AS(kernels.time_of(kernel), InputError);
 }
+
+TEST_CASE("what was measured in one machine says nothing of ranks on several") {
+  const HostNetwork network(core, rows, "test.toml:1");
+  const GroupShape two_nodes{2, 2, 1, 1};
+  CHECK_THROWS_WITH(
+      network.time_of(CollectiveKind::all_reduce, 4_KiB, workloads::Dtype::fp32, two_nodes),
+      Catch::Contains("on 2 nodes"));
+  auto measured = rows;
+  for (CollectiveRow& r : measured) r.nodes = 2, r.duration = 3 * r.duration;
+  const HostNetwork there(core, measured, "test.toml:1");
+  CHECK(there.time_of(CollectiveKind::all_reduce, 4_KiB, workloads::Dtype::fp32, two_nodes)
+            .duration == 60_us);
+}

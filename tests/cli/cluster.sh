@@ -1,0 +1,121 @@
+# stepcast validate cluster as a user calls it: two nodes in a box, and what is left of one that is
+# killed. That it works, not how near: other programs run meanwhile. 77: skipped, with the reason.
+# Usage: cluster.sh FOLDER_OF_PROGRAMS SOURCE_FOLDER
+set -u
+programs=$1
+program=$programs/stepcast-validate
+# shellcheck source=tests/cli/shared/expect.sh
+. "$2/tests/cli/shared/expect.sh"
+# MPI leaves memory behind at its end, which is not ours to judge.
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
+mkdir "$work/tmp"
+export TMPDIR=$work/tmp
+
+skip() {
+  echo "skipped: $1"
+  exit 77
+}
+fail() {
+  echo "$1"
+  failures=$((failures + 1))
+}
+
+cat >"$work/tiny.toml" <<'TOML'
+title = "two nodes"
+[model]
+name = "tiny"
+layers = 2
+hidden = 64
+heads = 2
+kv_heads = 2
+head_dim = 32
+ffn_hidden = 96
+vocab = 128
+norm = "rmsnorm"
+activation = "swiglu"
+rope = true
+sequence = 32
+[cluster]
+nodes = 2
+[cluster.node]
+name = "host"
+gpus = 1
+nic = "1 Gbit/s"
+[cluster.fabric]
+name = "fat-tree"
+[batch]
+local = 2
+[precision]
+compute = "fp32"
+gradient_reduce = "fp32"
+[software]
+framework = "stepcast-trainer"
+[[sweep.point]]
+"plan.data" = "ddp"
+[[sweep.point]]
+"plan.data" = "zero3"
+[[sweep.point]]
+"plan.context" = 2
+TOML
+tiny=$work/tiny.toml
+
+expect 2 'which scenario' cluster
+expect 2 'is none of own' cluster "$tiny" --fabric 3to1
+expect 2 'is none of kernels' cluster "$tiny" --compute nothing
+
+# Without iproute2: one sentence.
+mkdir "$work/bin"
+PATH=$work/bin "$program" cluster "$tiny" >"$work/bare.txt" 2>&1
+[ $? -eq 77 ] || fail "no ip, but not skipped"
+grep -q 'no cluster in a box here: there is no .ip. on PATH' "$work/bare.txt" ||
+  fail "$(cat "$work/bare.txt")"
+
+"$program" cluster "$work/nowhere.toml" >"$work/first.txt" 2>&1
+[ $? -eq 77 ] && skip "$(head -1 "$work/first.txt")"
+grep -q nowhere.toml "$work/first.txt" || fail "a scenario that is not there is not named"
+"$programs/stepcast-calibrate" run --device host --for /nowhere.toml --out "$work/t.h5" 2>&1 |
+  grep -q OpenBLAS && skip "built without OpenBLAS"
+
+expect 0 'compute by waits: median' cluster "$tiny" --quick --table "$work/host.h5" --compute waits \
+  --fabric nonblocking,slow-nic,2:1 --steps 6 --warm-up 1 --report "$work" --parts
+printf '%s\n' "$output" >"$work/text.txt"
+for line in 'nonblocking: 2 nodes of 125 MB/s' 'slow-nic: 2 nodes' 'node 0 to 1' 'allreduce of' \
+  'data zero3' 'adamw' 'not run: context 2' 'not run: 2:1 on 2 nodes'; do
+  grep -q -e "$line" "$work/text.txt" || fail "no \"$line\" in the report"
+done
+ls "$work"/tiny_*.md >/dev/null 2>&1 || fail "no report was written"
+expect 5 '"median_error"' cluster "$tiny" --as-calibrated --table "$work/host.h5" --compute waits \
+  --steps 3 --warm-up 1 --json --tolerance 0
+
+# Killed while ranks train: no process, no network, no file is left.
+children_of() {
+  for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do
+    echo "$child"
+    children_of "$child"
+  done
+}
+interfaces() { ls /sys/class/net; }
+before=$(interfaces)
+"$program" cluster "$tiny" --as-calibrated --table "$work/host.h5" --compute waits --steps 100000 \
+  --warm-up 1 >/dev/null 2>&1 &
+victim=$!
+for _ in $(seq 300); do
+  family=$(children_of $victim)
+  [ "$(echo "$family" | wc -w)" -ge 6 ] && break # two before the first, two launchers, two ranks
+  sleep 0.1
+done
+[ "$(echo "$family" | wc -w)" -ge 6 ] || fail "no ranks came up: $family"
+kill -9 $victim
+wait $victim 2>/dev/null
+for _ in $(seq 50); do
+  left=
+  for process in $family; do
+    [ -d "/proc/$process" ] && left="$left $process"
+  done
+  [ -z "$left" ] && break
+  sleep 0.1
+done
+[ -z "$left" ] || fail "processes are left:$left"
+[ "$(interfaces)" = "$before" ] || fail "network devices are left: $(interfaces)"
+[ -z "$(ls -A "$TMPDIR")" ] || fail "files are left: $(ls -A "$TMPDIR")"
+exit $((failures > 0))

@@ -1,0 +1,101 @@
+// Collectives of the simulated box against closed forms: measured behind one switch, slower where
+// the fabric's links are.
+#include "validate/cluster/simulated.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "sim/files/toml_table.hpp"
+#include "sim/scenario/file.hpp"
+#include "tests/session.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+using calibrate::CollectiveTask;
+
+constexpr double nic = 25e6;
+
+sim::Scenario eight_nodes(const std::string& plan) {
+  const std::string text = R"([model]
+name = "tiny"
+layers = 2
+hidden = 32
+heads = 2
+kv_heads = 2
+head_dim = 16
+ffn_hidden = 48
+vocab = 64
+norm = "rmsnorm"
+activation = "swiglu"
+rope = true
+sequence = 16
+[cluster]
+nodes = 8
+[cluster.node]
+name = "host"
+gpus = 1
+nic = "0.2 Gbit/s"
+[cluster.fabric]
+name = "fat-tree"
+[batch]
+local = 2
+[precision]
+compute = "fp32"
+gradient_reduce = "fp32"
+[software]
+framework = "stepcast-trainer"
+)" + plan;
+  return sim::read_scenario(sim::read_toml(text, "box.toml"), catalogue());
+}
+
+/// Of 8 MB between 8 ranks behind one switch: what the NICs take, and a fifth more.
+constexpr double bytes = 8e6;
+const CollectiveTask sum{"allreduce", Bytes(static_cast<std::int64_t>(bytes)), {}, {}};
+const double alone_s = 1.2 * 2 * 7.0 / 8 * bytes / nic;
+
+double time_on(const std::string& word) {
+  const BoxFabric fabric = fabrics_of(word).front();
+  const auto rows = rows_of({{"allreduce", Bytes(4'000'000), {}, {}}, sum},
+                            {to_duration(alone_s / 2), to_duration(alone_s)}, 8);
+  const SimulatedBox box(on_fabric(eight_nodes("[plan]\ndata = \"ddp\"\n"), fabric), fabric, rows);
+  return seconds(box.time_of(sum, {0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+}  // namespace
+
+// AllReduce: every rank sends every other 2/8 of the bytes. Up from a leaf of 4 go 4 x 4 such
+// parts, 4 times the bytes, over 4 / k NICs' worth.
+TEST_CASE("a sum over two leaves takes what was measured, or what the uplink lets through") {
+  CHECK(time_on("nonblocking") == Approx(alone_s));
+  CHECK(time_on("2:1") == Approx(std::max(alone_s, 4 * bytes / (2 * nic))));
+  CHECK(time_on("4:1") == Approx(4 * bytes / nic));
+  CHECK(4 * bytes / nic > alone_s);
+}
+
+TEST_CASE("a slow NIC holds the sum of all to its own pace") {
+  CHECK(time_on("slow-nic") == Approx(2 * 7.0 / 8 * bytes / (nic / 2)));
+}
+
+TEST_CASE("what is measured alone are the first groups of a plan, each with its collectives") {
+  const auto groups = groups_of(eight_nodes("[plan]\ntensor = 2\n"));
+  REQUIRE(groups.size() == 3);  // tensor, the norm over all, data
+  CHECK(groups[0].nodes == std::vector<std::int64_t>{0, 1});
+  CHECK(groups[1].nodes == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
+  CHECK(groups[2].nodes == std::vector<std::int64_t>{0, 2, 4, 6});
+}
+
+TEST_CASE("paths through the box are expected to share what they cross") {
+  const auto rate = [](const std::string& word) {
+    const BoxFabric fabric = fabrics_of(word).front();
+    const auto s = on_fabric(eight_nodes("[plan]\ndata = \"ddp\"\n"), fabric);
+    std::vector<std::pair<std::int64_t, std::int64_t>> across;
+    for (std::int64_t i = 0; i < 8; ++i) across.emplace_back(i, (i + 4) % 8);
+    return expected_rate(cluster_of(s, fabric), across).value;
+  };
+  CHECK(rate("nonblocking") == Approx(8 * nic));
+  CHECK(rate("2:1") == Approx(4 * nic));
+  CHECK(rate("4:1") == Approx(2 * nic));
+  CHECK(rate("slow-nic") == Approx(7 * nic));  // to it and from it at half
+}
+
+}  // namespace stepcast::validate

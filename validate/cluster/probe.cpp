@@ -1,0 +1,199 @@
+#include "validate/cluster/probe.hpp"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <optional>
+
+#include "engine/arithmetic.hpp"
+#include "engine/check.hpp"
+#include "sim/files/collective_words.hpp"
+#include "validate/trainer/ranks/rendezvous.hpp"
+#include "validate/trainer/ranks/sockets.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using workloads::CollectiveKind;
+
+constexpr int first_port = 41000;  // in namespaces of our own every port is free
+constexpr double patience_s = 30.0;
+constexpr int pings = 100;
+constexpr double flow_s = 0.5, settle_s = 0.2;  // a flow's time, and the first of it: not counted
+// Repetitions: as many as fit, so that a median of a loaded machine is one.
+constexpr double budget_s = 0.5;
+constexpr std::int64_t least_calls = 5, most_calls = 40;
+
+double since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+[[noreturn]] void broken() {
+  throw PeerLost(std::string("a probe lost its connection: ") + std::strerror(errno));
+}
+
+void send_all(int socket, const std::vector<char>& data) {
+  for (std::size_t sent = 0; sent < data.size();) {
+    const ssize_t n = send(socket, data.data() + sent, data.size() - sent, MSG_NOSIGNAL);
+    if (n <= 0) broken();
+    sent += static_cast<std::size_t>(n);
+  }
+}
+
+void without_delay(int socket) {
+  const int on = 1;
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+/// Answers pings, then sends until its time is over.
+std::vector<double> serve(const std::string& address) {
+  sim::Listener listener(address);
+  const sim::Descriptor peer = listener.accept(sim::in_seconds(patience_s)).release();
+  without_delay(peer.number());
+  std::vector<char> byte(1), block(1 << 16);
+  for (int i = 0; i < pings; ++i) {
+    if (recv(peer.number(), byte.data(), 1, MSG_WAITALL) != 1) broken();
+    send_all(peer.number(), byte);
+  }
+  for (const auto begin = Clock::now(); since(begin) < flow_s;) send_all(peer.number(), block);
+  return {};
+}
+
+/// Rate and latency of one path: this end's clock alone.
+std::vector<double> visit(const std::string& address) {
+  const sim::Descriptor peer = sim::connect_to(address, sim::in_seconds(patience_s)).release();
+  without_delay(peer.number());
+  std::vector<char> byte(1), block(1 << 18);
+  std::vector<double> there_and_back;
+  for (int i = 0; i < pings; ++i) {
+    const auto begin = Clock::now();
+    send_all(peer.number(), byte);
+    if (recv(peer.number(), byte.data(), 1, MSG_WAITALL) != 1) broken();
+    there_and_back.push_back(since(begin));
+  }
+  double counted = 0, last = 0;
+  std::optional<Clock::time_point> from;
+  for (const auto begin = Clock::now();;) {
+    const ssize_t n = recv(peer.number(), block.data(), block.size(), 0);
+    if (n < 0) broken();
+    if (n == 0) break;
+    if (from) {
+      counted += static_cast<double>(n);
+      last = since(*from);
+    } else if (since(begin) >= settle_s) {
+      from = Clock::now();
+    }
+  }
+  if (last <= 0) throw PeerLost("a probe received too little to tell a rate");
+  return {counted / last, median(there_and_back) / 2};
+}
+
+/// Memory of one rank for one collective.
+class Call {
+ public:
+  Call(const calibrate::CollectiveTask& task, std::int64_t ranks)
+      : kind_(*sim::collective_named(task.collective)), ranks_(static_cast<std::size_t>(ranks)) {
+    const std::size_t count = static_cast<std::size_t>(task.bytes.value) / sizeof(float);
+    all_.resize(count);
+    part_.resize(count / ranks_);
+  }
+  void run(Communicator& world) {
+    switch (kind_) {
+      case CollectiveKind::all_reduce:
+        return world.all_reduce(all_);
+      case CollectiveKind::all_gather:
+        return world.all_gather(part_, std::span(all_).first(part_.size() * ranks_));
+      case CollectiveKind::reduce_scatter:
+        return world.reduce_scatter(std::span(all_).first(part_.size() * ranks_), part_);
+      case CollectiveKind::send_receive:
+        if (world.rank() == 0) world.send(all_, 1);
+        if (world.rank() == 1) world.receive(all_, 0);
+        return;
+      default:
+        throw BrokenPromise("a collective that the trainer calls");
+    }
+  }
+
+ private:
+  CollectiveKind kind_;
+  std::size_t ranks_;
+  std::vector<float> all_, part_;
+};
+
+/// Seconds of one call, by the slowest rank. Those who are done wait for the others before the next
+/// one, so that what a sender has on its way is through.
+double timed(Call& call, Communicator& world) {
+  world.barrier();
+  const auto begin = Clock::now();
+  call.run(world);
+  std::vector<double> slowest{since(begin)};
+  world.all_reduce(slowest, Reduction::max);
+  return slowest.front();
+}
+
+std::vector<double> rank_of(const std::vector<std::int64_t>& nodes, std::int64_t rank,
+                            const std::vector<calibrate::CollectiveTask>& tasks) {
+  const auto ranks = static_cast<std::int64_t>(nodes.size());
+  Rendezvous rendezvous({.rank = rank,
+                         .ranks = ranks,
+                         .place = fmt::format("{}:{}", address_of(nodes.front()), first_port),
+                         .token = "collectives",
+                         .patience = to_duration(patience_s)});
+  SocketRanks sockets(rank, std::move(rendezvous.connections), to_duration(patience_s));
+  const auto world = sockets.world();
+  std::vector<double> medians;
+  for (const auto& task : tasks) {
+    Call call(task, ranks);
+    const double first = timed(call, *world);  // the same on all ranks
+    const std::int64_t calls = std::clamp(
+        static_cast<std::int64_t>(budget_s / std::max(first, 1e-6)), least_calls, most_calls);
+    std::vector<double> times;
+    for (std::int64_t i = 0; i < calls; ++i) times.push_back(timed(call, *world));
+    medians.push_back(median(std::move(times)));
+  }
+  return medians;
+}
+
+}  // namespace
+
+std::vector<PathSpeed> measure_paths(
+    const Box& box, const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs) {
+  std::vector<NodeTask> tasks;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const auto& [from, to] = pairs[i];
+    const std::string address =
+        fmt::format("{}:{}", address_of(from), first_port + static_cast<int>(i));
+    tasks.push_back({from, [address] { return serve(address); }});
+    tasks.push_back({to, [address] { return visit(address); }});
+  }
+  const auto answers = run_on_nodes(box, tasks);
+  std::vector<PathSpeed> speeds;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const std::vector<double>& answer = answers[2 * i + 1];
+    speeds.push_back(
+        {pairs[i].first, pairs[i].second, BytesPerSecond(answer[0]), to_duration(answer[1])});
+  }
+  return speeds;
+}
+
+std::vector<Duration> measure_collectives(const Box& box, const std::vector<std::int64_t>& nodes,
+                                          const std::vector<calibrate::CollectiveTask>& tasks) {
+  std::vector<NodeTask> ranks;
+  for (std::size_t r = 0; r < nodes.size(); ++r)
+    ranks.push_back({nodes[r], [&nodes, &tasks, r] {
+                       return rank_of(nodes, static_cast<std::int64_t>(r), tasks);
+                     }});
+  const auto answers = run_on_nodes(box, ranks);
+  std::vector<Duration> times;
+  for (const double t : answers.front()) times.push_back(to_duration(t));
+  return times;
+}
+
+}  // namespace stepcast::validate
