@@ -11,6 +11,9 @@ namespace {
 std::vector<Duration> host_costs_of(const workloads::Software& w) {
   std::vector<Duration> costs(workloads::num_host_costs);
   costs[workloads::kernel_call] = w.host.launch_kernel;
+  costs[workloads::forward_kernel_call] = w.host.launch_kernel + w.host.forward_call;
+  costs[workloads::module_call] = w.host.module_call;
+  costs[workloads::hook_call] = w.host.gradient_hook;
   costs[workloads::collective_call] = w.host.launch_collective;
   costs[workloads::event_call] = w.host.event_call;
   costs[workloads::unit_call] = w.host.unit_overhead;

@@ -160,6 +160,7 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may({"gathered_logits", "the loss sees whole logits"}, software.loss.gathered_logits);
   visit.may({"accumulation_fusion", "GEMMs add weight gradients to the buffer"},
             software.products.accumulate);
+  visit.may({"deterministic", "every new tensor is filled first"}, software.deterministic);
   visit.may({"recompute_stops", "before the layer's last product"}, software.recompute_stops);
   visit.may("optimizer", software.optimizer.kernel, optimizer_names);
   visit.may({"flat_parameters", "where zero2 and zero3 keep parameters"},
@@ -189,11 +190,19 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may({"widened_reduction", "16-bit gradients, widened to be reduced"},
             software.data.widened_reduction);
   visit.may({"clip_gradients", "a norm over all ranks"}, software.optimizer.clips);
+  visit.may({"logs_statistics", "zeros of gradients, norm of parameters, tensor by tensor"},
+            software.optimizer.logs_statistics);
   visit.may({"clips_each_micro_batch", "before gradients are added up"},
             software.optimizer.clips_each_micro_batch);
   visit.may({"collectives_hold_core", "no overlap with compute"},
             software.host.collectives_hold_core);
   visit.needs({"launch_kernel", "host time per launch"}, software.host.launch_kernel);
+  visit.may({"forward_call", "more host time per launch in forward: Python"},
+            software.host.forward_call);
+  visit.may({"module_call", "host time per product or attention and pass"},
+            software.host.module_call);
+  visit.may({"gradient_hook", "host time per parameter tensor and backward"},
+            software.host.gradient_hook);
   visit.needs({"launch_collective", "host time per collective"}, software.host.launch_collective);
   visit.may({"event_call", "host time per record or wait"}, software.host.event_call);
   visit.may({"unit_overhead", "host time per FSDP unit and pass"}, software.host.unit_overhead);

@@ -88,6 +88,7 @@ constexpr Rule rules[] = {
      "parameters are not sharded"},
     {"software.explicit_prefetch", no_units, "no parameters are gathered unit by unit"},
     {"software.unit_overhead", no_units, "no parameters are gathered unit by unit"},
+    {"software.gradient_hook", units, "gradients are reduced unit by unit"},
     {"software.reduce_copy_compute",
      [](S s) { return !sharded(s) || s.software.data.fsdp1(); },
      "it is about FSDP2"},

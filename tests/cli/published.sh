@@ -45,6 +45,10 @@ EOF
   fail "no errors by degree"
 "$programs/stepcast-validate" published sweep --quiet --only ULTR-OOM-00 >oom
 grep -q 'rows that ran out of memory are predicted not to fit' oom || fail "who ran out is not told"
+"$programs/stepcast-validate" published mlgv --quiet --only MLGV-008 >tiny
+grep -q 'the GPU is not in the catalogue' tiny || fail "GB200 is not refused"
+"$programs/stepcast-validate" published mlgv --quiet --only MLGV-010 >experts
+grep -q 'mixture of experts' experts || fail "experts are not refused by name"
 
 "$programs/stepcast-validate" published rows.csv --show JAXT-0011 >row.toml
 "$programs/stepcast" run row.toml --ignore-memory >/dev/null || fail "the scenario of a row does not run"

@@ -34,6 +34,7 @@ struct Shipped {
 constexpr Shipped shipped[] = {
     {"training", "training.csv", "the shipped table"},
     {"sweep", "sweep.csv", "sweep: plans of one 3.6B model on 8 to 512 H100"},
+    {"mlgv", "mlgv.csv", "mlgv: tiny models of Megatron-LM's own tests, bound by the host"},
 };
 
 std::string path_of(const Shipped& table, const sim::Catalogue& catalogue) {
@@ -93,11 +94,11 @@ int show(const std::string& file, const std::vector<PublishedRow>& rows, const s
 
 const sim::Verb published_verb{
     "stepcast validate published",
-    "[FILE.csv | training | sweep]",
+    "[FILE.csv | training | sweep | mlgv]",
     1,
     "Published training runs beside the simulation, without a file those that are shipped as "
-    "training; sweep: plans of one model. Every row a scenario, no tuning by row or source; beside "
-    "it the best of one constant MFU per GPU.",
+    "training; sweep: plans of one model; mlgv: tiny models. Every row a scenario, no tuning by "
+    "row or source; beside it the best of one constant MFU per GPU.",
     options,
     "stepcast validate published --out report"};
 

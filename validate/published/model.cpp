@@ -152,6 +152,7 @@ PublishedModel PublishedModels::of(const PublishedRow& row, std::int64_t vocab_m
   put(out.table, "hidden", *row.hidden);
   put(out.table, "heads", *row.heads);
   put(out.table, "kv_heads", row.kv_heads.value_or(*row.heads));
+  if (row.head_dim) put(out.table, "head_dim", *row.head_dim);
   put(out.table, "ffn_hidden", ffn);
   put(out.table, "vocab", padded);
   const TomlValue* rope = out.table.find("rope");

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <set>
+#include <span>
 #include <string_view>
 
 #include "engine/check.hpp"
@@ -63,6 +64,32 @@ constexpr std::pair<const char*, Number> numbers[] = {
     {"power_w", &PublishedRow::power_w},
 };
 
+/// Of some tables alone.
+constexpr std::pair<const char*, Count> further_counts[] = {
+    {"shard_degree", &PublishedRow::shard_degree},
+    {"head_dim", &PublishedRow::head_dim},
+};
+
+/// Columns of newer plans, and what a row that states one of them has. The first that is stated is
+/// told, and experts before all.
+constexpr const char* experts = "mixture of experts";
+constexpr std::pair<const char*, const char*> not_modelled[] = {
+    {"experts", experts},
+    {"mla", "latent attention"},
+    {"mtp_layers", "layers that predict further tokens"},
+    {"fp8_recipe", "precision fp8"},
+    {"recompute_modules", "recompute of single modules"},
+    {"cuda_graph", "CUDA graphs"},
+    {"ep_overlap", "overlap of experts' exchanges"},
+    {"topk", experts},
+    {"moe_ffn", experts},
+    {"shared_experts", experts},
+    {"dense_layers", experts},
+    {"etp", experts},
+    {"dispatcher", experts},
+    {"routing", experts},
+};
+
 /// Everything a count can be in this table; larger ones are mistakes and would overflow products.
 constexpr double largest_count = 1e9;
 
@@ -98,15 +125,23 @@ Setter setter_of(const std::string& column) {
   for (const auto& [name, member] : texts)
     if (column == name)
       return [member = member](auto& row, const auto&, auto cell) { row.*member = cell; };
-  for (const auto& [name, member] : counts)
-    if (column == name)
-      return [member = member, column](auto& row, const auto& where, auto cell) {
-        if (!cell.empty()) row.*member = read_count(where, column, cell);
-      };
+  for (const auto list : {std::span<const std::pair<const char*, Count>>(counts),
+                          std::span<const std::pair<const char*, Count>>(further_counts)})
+    for (const auto& [name, member] : list)
+      if (column == name)
+        return [member = member, column](auto& row, const auto& where, auto cell) {
+          if (!cell.empty()) row.*member = read_count(where, column, cell);
+        };
   for (const auto& [name, member] : numbers)
     if (column == name)
       return [member = member, column](auto& row, const auto& where, auto cell) {
         if (!cell.empty()) row.*member = read_number(where, column, cell);
+      };
+  for (const auto& [name, what] : not_modelled)
+    if (column == name)
+      return [what = what](auto& row, const auto&, auto cell) {
+        const bool said = !row.not_modelled.empty() && std::string_view(what) != experts;
+        if (!cell.empty() && !said) row.not_modelled = what;
       };
   if (column == "scorable")
     return [](auto& row, const auto& where, auto cell) {

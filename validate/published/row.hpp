@@ -26,6 +26,9 @@ struct PublishedRow {
   std::optional<double> mem_gib_per_gpu, power_w;
   bool scorable = true;
   // Of tables that have these columns.
+  std::optional<std::int64_t> shard_degree;  // group that shares one copy, of FSDP, hsdp or zero1
+  std::optional<std::int64_t> head_dim;
+  std::string not_modelled;        // what the row has that nothing models yet; blank: nothing
   bool ran_out_of_memory = false;  // `outcome`: "ran", or "out of memory"
   std::string mem_figure;  // of mem_gib_per_gpu: "allocated", "reserved", "process", or blank
 
@@ -33,7 +36,7 @@ struct PublishedRow {
   std::string source_key() const { return id.substr(0, 4); }
 };
 
-/// Reads rows of the documented columns, in any order; `outcome` and `mem_figure` may be missing.
+/// Reads rows of the documented columns, in any order; those of some tables alone may be missing.
 /// Throws InputError with file:line: a missing, unknown or doubled column, a cell that is no such
 /// number, an id that is empty or twice.
 std::vector<PublishedRow> published_rows(const sim::CsvFile& file);

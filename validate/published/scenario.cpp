@@ -113,7 +113,9 @@ TomlValue plan_table(const PublishedRow& row, const FrameworkDefaults& framework
   if (degree(row.virtual_pp) > 1 && degree(row.pp) > 1) plan.put("virtual_stages", *row.virtual_pp);
   if (degree(row.cp) > 1) plan.put("context", *row.cp);
   const std::int64_t in_node = gpus_per_node / std::min(gpus_per_node, degree(row.tp));
-  if (framework.shards_in_node && in_node > 1 && data_degree > in_node)
+  if (row.shard_degree)
+    plan.put("shard_degree", *row.shard_degree);
+  else if (framework.shards_in_node && in_node > 1 && data_degree > in_node)
     plan.put("shard_degree", in_node);
   const std::string sp = lower(row.sp);
   const bool sequence =
@@ -304,7 +306,7 @@ RowScope scope_of(const PublishedRow& row) {
     sixteen_bits = stated_precision(row).has_value();
   } catch (const Refused&) {
   }
-  out.in_scope = known && sixteen_bits && row.ep.value_or(1) <= 1;
+  out.in_scope = known && sixteen_bits && row.ep.value_or(1) <= 1 && row.not_modelled.empty();
   return out;
 }
 
@@ -327,6 +329,7 @@ RowScenario ScenarioMaker::scenario_of(const PublishedRow& row, const std::strin
 
 void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
                          RowScenario& out) const {
+  if (!row.not_modelled.empty()) throw Refused{row.not_modelled};
   const auto precision = stated_precision(row);
   const FrameworkDefaults framework = defaults_.framework(row);
   if (!framework.refused.empty()) throw Refused{framework.refused};

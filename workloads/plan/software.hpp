@@ -77,6 +77,7 @@ struct LossSoftware {
 struct OptimizerSoftware {
   OptimizerKernel kernel = OptimizerKernel::foreach;
   bool clips = true;                    // a norm over all ranks before the optimizer
+  bool logs_statistics = false;         // zeros of gradients, norm of parameters, each step
   bool clips_each_micro_batch = false;  // before its gradients are added to the others'
   bool lamb() const { return kernel == OptimizerKernel::lamb; }
   friend bool operator==(const OptimizerSoftware&, const OptimizerSoftware&) = default;
@@ -122,6 +123,9 @@ struct HostSoftware {
   bool step_sync = true;               // it reads the loss or the gradient norm once a step
   bool collectives_hold_core = false;  // no overlap: collectives and copies on compute's lane
   Duration launch_kernel{};            // its time per kernel launch
+  Duration forward_call{};             // more of it where Python launches: in forward
+  Duration module_call{};              // per product or attention of a layer and pass, beside that
+  Duration gradient_hook{};            // per parameter tensor and backward
   Duration launch_collective{};        // per collective call
   Duration event_call{};               // per record or wait
   Duration unit_overhead{};            // per FSDP unit and pass (hooks)
@@ -135,6 +139,7 @@ struct Software {
   std::string nccl = "2.20.5";  // that users of this version run; empty: not known
   Fusion fusion = Fusion::eager;
   bool composite_blocks = false;  // layer norm and GELU of operators in fp32, joined by XLA alone
+  bool deterministic = false;     // every new tensor is filled before it is written (torch 2.1)
   bool recompute_stops = false;   // full recompute ends before the layer's last product (torch 2.1)
   NormSoftware norm;
   ProductSoftware products;

@@ -49,6 +49,7 @@ void flash_forward(PieceWriter& w, const AttentionPart& part) {
   Kernel kernel = attention_kernel(w, "layer.attention.core.forward", attention_forward, part);
   const std::int64_t kv = repeats_kv(w) ? q_bytes(w) : kv_bytes(w);
   kernel.bytes = Bytes(2 * q_bytes(w) + 2 * kv + row_statistics_bytes(w));
+  w.fill(q_bytes(w));
   w.kernel(std::move(kernel));
 }
 
@@ -65,6 +66,7 @@ void flash_backward(PieceWriter& w, const AttentionPart& part) {
     return w.kernel(std::move(kernel));
   }
   kernel.bytes = Bytes(7 * q_bytes(w) + 2 * kv_read + row_statistics_bytes(w) + 4 * fp32_q);
+  w.fill(q_bytes(w) + 2 * kv_read);
   w.kernel(std::move(kernel));
   if (w.sizes().kv_heads < w.sizes().heads)  // per group: read one per q head, write one
     for (const char* name : {"k", "v"})
@@ -216,6 +218,7 @@ void write_rope(PieceWriter& w, const std::string& suffix) {
 }
 
 void write_attention_core_forward(PieceWriter& w) {
+  w.module();
   if (repeats_kv(w))  // read one per group, write one per q head
     for (const char* name : {"k", "v"})
       w.pass(std::string("layer.attention.repeat_") + name, copy, kv_bytes(w) + q_bytes(w));
@@ -224,6 +227,7 @@ void write_attention_core_forward(PieceWriter& w) {
 }
 
 void write_attention_core_backward(PieceWriter& w) {
+  w.module();
   if (w.in().plan.context > 1) return write_context_attention_backward(w);
   write_attention_part_backward(w, whole_attention(w));
 }

@@ -16,6 +16,9 @@ class Calls {
   explicit Calls(bool tensor_overlap) : builder_(num_lanes), tensor_overlap_(tensor_overlap) {}
 
   void kernel(Lane lane, std::uint32_t index) { builder_.work(lane, index, kernel_call); }
+  void forward_kernel(Lane lane, std::uint32_t index) {
+    builder_.work(lane, index, forward_kernel_call);
+  }
   void join(Lane lane, GroupKind group, std::uint32_t collective, bool receives = false) {
     builder_.join(lane, slot_of(group, receives), collective, collective_call);
   }

@@ -104,6 +104,7 @@ void write_tied_head_backward(PieceWriter& w, KernelTable& table) {
 
 Piece embedding_forward(const StepInputs& in, KernelTable& table) {
   PieceWriter w(in, table);
+  w.from_python(true);
   const std::int64_t a = w.sizes().hidden_bytes(), row = w.sizes().tokens;
   // Token numbers (8 bytes, the trainer's 4) and one row of the table read per token, one row
   // written. The trainer's kernel leaves zeros where another rank has the row.
@@ -158,6 +159,7 @@ Piece head_forward(const StepInputs& whole, KernelTable& table) {
   const Batch batch = predicted_batch(whole);
   const StepInputs in{whole.shape, whole.plan, batch, whole.precision, whole.software};
   PieceWriter w(in, table);
+  w.from_python(true);
   if (masked(in.shape))
     write_masked_transform_forward(w);
   else

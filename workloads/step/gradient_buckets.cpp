@@ -98,6 +98,7 @@ void GradientBuckets::start_backward(bool first, bool last) {
 
 void GradientBuckets::gradient(std::size_t unit, std::size_t tensor) {
   const TensorKernels& k = is_root(unit) ? root_[tensor] : layer_[tensor];
+  if (in_.software.host.gradient_hook > Duration{}) calls_.host_work(hook_call);
   if (k.widen && (first_backward_ || !own())) calls_.kernel(compute, *k.widen);
   if (!first_backward_ && k.accumulate && !sums_shards()) calls_.kernel(compute, *k.accumulate);
   if (!reduces_) return;

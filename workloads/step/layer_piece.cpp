@@ -124,7 +124,11 @@ void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
 void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
   dropout_backward(w, "layer.attention.dropout.backward");
   write_row_backward(w, unit, output(w));
-  if (w.in().plan.recompute == Recompute::selective) write_attention_core_forward(w);
+  if (w.in().plan.recompute == Recompute::selective) {
+    w.from_python(true);
+    write_attention_core_forward(w);
+    w.from_python(false);
+  }
   write_attention_core_backward(w);
   write_rope(w, ".backward");
   join_packed_gradients(w, "layer.attention.qkv.concatenate", w.sizes().query + 2 * w.sizes().kv);
@@ -138,6 +142,7 @@ void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
 Piece layer_again(const StepInputs& in, KernelTable& table) {
   if (!in.software.recompute_stops) return layer_forward(in, table);
   PieceWriter w(in, table);
+  w.from_python(true);
   attention_half_forward(w);
   mlp_inner_forward(w);
   return w.take();
@@ -147,6 +152,7 @@ Piece layer_again(const StepInputs& in, KernelTable& table) {
 
 Piece layer_forward(const StepInputs& in, KernelTable& table) {
   PieceWriter w(in, table);
+  w.from_python(true);
   attention_half_forward(w);
   mlp_half_forward(w);
   return w.take();

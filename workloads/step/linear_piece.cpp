@@ -5,11 +5,13 @@ namespace {
 
 /// GEMM (T, out, in).
 void forward(PieceWriter& w, const Linear& l) {
+  w.module();
   w.gemm(l.name + ".forward", w.sizes().tokens, l.out, l.in);
 }
 
 /// GEMM (T, in, out). The trainer's own adds to that of the earlier products of the same input.
 void input_gradient(PieceWriter& w, const Linear& l, bool first) {
+  w.module();
   if (w.own() && !first)
     w.accumulating_gemm(l.name + ".dgrad", w.sizes().tokens, l.in, l.out);
   else

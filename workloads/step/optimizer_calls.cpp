@@ -86,14 +86,18 @@ class Tail {
         table_(table),
         calls_(calls),
         elements_(optimizer_elements(in, stage)),
-        tensors_(optimizer_tensors(in, stage)) {}
+        tensors_(optimizer_tensors(in, stage)),
+        walked_(in.plan.data == DataParallel::ddp ? stage.tensors()
+                                                  : ceil_div(stage.tensors(), in.plan.shards())) {}
 
   void widen();
   void take_shards();
   bool lamb() const { return in_.software.optimizer.lamb(); }
   void unscale();
   void clip();
+  void count_zeros();
   void update();
+  void norm_of_parameters();
 
  private:
   void pass(const Pass& p) {
@@ -122,6 +126,7 @@ class Tail {
   KernelTable& table_;
   Calls& calls_;
   std::int64_t elements_, tensors_;
+  std::int64_t walked_;  // tensors, or pieces of them, that a loop in Python meets
 };
 
 /// Gradients that were reduced in 16 bits become the fp32 ones of the master weights: read 2, write
@@ -169,6 +174,37 @@ void Tail::clip() {
   if (!lamb()) pass({"gradients.scale", 8, 1});  // LAMB's update divides by it
 }
 
+/// Megatron's --log-num-zeros-in-grad: for each tensor of gradients a comparison (read 4, write 1),
+/// its sum, the difference to its size, the running total; the host reads the total
+/// (core/optimizer/clip_grads.py count_zeros_fp32(), read 2026-11).
+void Tail::count_zeros() {
+  if (!in_.software.optimizer.logs_statistics) return;
+  const std::int64_t n = ceil_div(elements_, walked_);
+  const std::uint32_t kernels[] = {
+      table_.pass("gradients.zeros.compare", KernelFamily::pointwise, Dtype::fp32, 5 * n),
+      table_.pass("gradients.zeros.sum", KernelFamily::reduction, Dtype::fp32, n),
+      table_.pass("gradients.zeros.add", KernelFamily::pointwise, Dtype::fp32, 16),
+      table_.pass("gradients.zeros.add", KernelFamily::pointwise, Dtype::fp32, 16)};
+  for (std::int64_t t = 0; t < walked_; ++t)
+    for (const std::uint32_t kernel : kernels) calls_.forward_kernel(compute, kernel);
+  world_all_reduce("gradients.zeros.reduce");
+  calls_.host_wait(calls_.record(compute));
+}
+
+/// Megatron's --log-params-norm: each 16-bit tensor becomes an fp32 one (read e, write 4), then the
+/// norm of all (read 4), which the host reads (training/utils.py calc_params_l2_norm(), read
+/// 2026-11).
+void Tail::norm_of_parameters() {
+  if (!in_.software.optimizer.logs_statistics) return;
+  const std::int64_t e = bytes_per_element(in_.precision.compute);
+  const std::uint32_t cast = table_.pass("parameters.norm.cast", KernelFamily::pointwise,
+                                         Dtype::fp32, (e + 4) * ceil_div(elements_, walked_));
+  for (std::int64_t t = 0; t < walked_; ++t) calls_.forward_kernel(compute, cast);
+  pass({"parameters.norm", 4, 1});
+  world_all_reduce("parameters.norm.reduce");
+  calls_.host_wait(calls_.record(compute));
+}
+
 /// Fused AdamW: read p, g, m, v, write p, m, v: 28 bytes.
 void Tail::update() {
   switch (in_.software.optimizer.kernel) {
@@ -204,13 +240,15 @@ void write_optimizer(const StepInputs& in, KernelTable& table, Calls& calls,
   tail.take_shards();
   tail.unscale();
   tail.clip();
+  tail.count_zeros();
   tail.update();
-  if (!keeps_copy(in)) return;
   // 16-bit weights beside the fp32 master: read 4, write 2. apex writes them in LAMB's last kernel.
-  if (in.software.optimizer.lamb()) return;
-  const std::int64_t e = bytes_per_element(in.precision.compute);
-  calls.kernel(compute, table.pass("adamw.cast", KernelFamily::pointwise, in.precision.compute,
-                                   (4 + e) * optimizer_elements(in, stage)));
+  if (keeps_copy(in) && !in.software.optimizer.lamb()) {
+    const std::int64_t e = bytes_per_element(in.precision.compute);
+    calls.kernel(compute, table.pass("adamw.cast", KernelFamily::pointwise, in.precision.compute,
+                                     (4 + e) * optimizer_elements(in, stage)));
+  }
+  tail.norm_of_parameters();
 }
 
 }  // namespace stepcast::workloads

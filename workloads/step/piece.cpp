@@ -55,7 +55,22 @@ Sizes::Sizes(const StepInputs& in)
       hidden(in.shape.hidden),
       element(bytes_per_element(in.precision.compute)) {}
 
+void PieceWriter::launch(std::uint32_t index) {
+  push(python_ ? Action::Kind::forward_kernel : Action::Kind::kernel, index);
+}
+
+void PieceWriter::module() {
+  if (in_.software.host.module_call > Duration{}) push(Action::Kind::module, 0);
+}
+
+void PieceWriter::fill(std::int64_t bytes) {
+  if (!in_.software.deterministic) return;
+  push(Action::Kind::kernel,
+       table_.pass("fill", KernelFamily::pointwise, in_.precision.compute, bytes));
+}
+
 void PieceWriter::gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k) {
+  fill(sizes_.element * m * n);
   Kernel kernel = gemm_kernel(name, in_.precision.compute, m, n, k);
   kernel.bytes = Bytes(sizes_.element * (m * k + k * n + m * n));
   this->kernel(std::move(kernel));
@@ -83,16 +98,20 @@ void PieceWriter::batched_gemm(const std::string& name, std::int64_t m, std::int
   Kernel kernel = gemm_kernel(name, in_.precision.compute, m, n, k);
   kernel.batch = count;
   kernel.flops = kernel.flops * static_cast<double>(count);
+  fill(count * sizes_.element * m * n);
   kernel.bytes = Bytes(count * sizes_.element * (m * k + k * n + m * n));
   this->kernel(std::move(kernel));
 }
 
+// Of a pass half the bytes are written, as good as: what it reads and writes is one sum here.
 void PieceWriter::pass(const std::string& name, KernelFamily family, std::int64_t bytes) {
-  push(Action::Kind::kernel, table_.pass(name, family, in_.precision.compute, bytes));
+  fill(bytes / 2);
+  launch(table_.pass(name, family, in_.precision.compute, bytes));
 }
 
 void PieceWriter::pass_fp32(const std::string& name, KernelFamily family, std::int64_t bytes) {
-  push(Action::Kind::kernel, table_.pass(name, family, Dtype::fp32, bytes));
+  fill(bytes / 2);
+  launch(table_.pass(name, family, Dtype::fp32, bytes));
 }
 
 std::uint32_t PieceWriter::hidden_collective(const std::string& name, CollectiveKind kind) {

@@ -16,18 +16,25 @@ namespace stepcast::workloads {
 
 struct Action {
   enum class Kind : std::uint8_t {
-    kernel,      // kernel `index` on the compute lane
-    collective,  // tensor collective `index`, compute waits for it
-    begin,       // tensor collective `index` starts; compute goes on
-    end,         // compute waits for the one that began last
-    ring_start,  // every context rank sends `index` to the next; compute goes on
-    ring_wait,   // compute waits for what the rank before has sent
-    context,     // collective `index` of the context group, compute waits for it
-    gradient,    // the gradient of tensor `index` of the piece's unit is complete
+    kernel,          // kernel `index` on the compute lane
+    forward_kernel,  // the same, launched from the framework's Python, not by autograd
+    module,          // the host enters a product or an attention
+    collective,      // tensor collective `index`, compute waits for it
+    begin,           // tensor collective `index` starts; compute goes on
+    end,             // compute waits for the one that began last
+    ring_start,      // every context rank sends `index` to the next; compute goes on
+    ring_wait,       // compute waits for what the rank before has sent
+    context,         // collective `index` of the context group, compute waits for it
+    gradient,        // the gradient of tensor `index` of the piece's unit is complete
   };
   Kind kind{};
   std::uint32_t index = 0;
 };
+
+/// `index` is a kernel's.
+inline bool launches(const Action& action) {
+  return action.kind == Action::Kind::kernel || action.kind == Action::Kind::forward_kernel;
+}
 
 using Piece = std::vector<Action>;
 
@@ -91,7 +98,14 @@ class PieceWriter {
   /// A kernel that moves `bytes`.
   void pass(const std::string& name, KernelFamily family, std::int64_t bytes);
   void pass_fp32(const std::string& name, KernelFamily family, std::int64_t bytes);
-  void kernel(Kernel kernel) { push(Action::Kind::kernel, table_.index_of(std::move(kernel))); }
+  void kernel(Kernel kernel) { launch(table_.index_of(std::move(kernel))); }
+  /// What follows is launched from Python: a forward, or one that is run again.
+  void from_python(bool python) { python_ = python; }
+  /// A module, or a function of autograd's in Python, begins.
+  void module();
+
+  /// Deterministic torch writes `bytes` of a new tensor before the kernel that is to write them.
+  void fill(std::int64_t bytes);
 
   /// Tensor-parallel collectives of the hidden tensor A (whole sequence).
   void all_reduce_hidden(const std::string& name);
@@ -115,12 +129,14 @@ class PieceWriter {
 
  private:
   void push(Action::Kind kind, std::uint32_t index) { piece_.push_back({kind, index}); }
+  void launch(std::uint32_t index);
   std::uint32_t hidden_collective(const std::string& name, CollectiveKind kind);
 
   const StepInputs& in_;
   Sizes sizes_;
   KernelTable& table_;
   Piece piece_;
+  bool python_ = false;
 };
 
 }  // namespace stepcast::workloads

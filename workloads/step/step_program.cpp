@@ -127,6 +127,12 @@ void StageWriter::replay(const Piece& piece, std::size_t unit) {
       case Action::Kind::kernel:
         calls_.kernel(compute, action.index);
         break;
+      case Action::Kind::forward_kernel:
+        calls_.forward_kernel(compute, action.index);
+        break;
+      case Action::Kind::module:
+        calls_.host_work(module_call);
+        break;
       case Action::Kind::collective:
         calls_.tensor_collective(action.index);
         break;

@@ -74,6 +74,9 @@ struct Collective {
 enum HostCost : std::uint8_t {
   free_call,
   kernel_call,
+  forward_kernel_call,
+  module_call,
+  hook_call,
   collective_call,
   event_call,
   unit_call,

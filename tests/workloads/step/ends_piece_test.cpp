@@ -26,8 +26,7 @@ double loss_bytes(const Software& software, std::int64_t tensor) {
   double sum = 0;
   for (const Piece& piece : {head_forward(in, table), head_backward(in, table, root)})
     for (const Action& action : piece)
-      if (action.kind == Action::Kind::kernel &&
-          table.kernels()[action.index].name.rfind("loss", 0) == 0)
+      if (launches(action) && table.kernels()[action.index].name.rfind("loss", 0) == 0)
         sum += static_cast<double>(table.kernels()[action.index].bytes.value);
   return sum;
 }

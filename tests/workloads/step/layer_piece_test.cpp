@@ -39,6 +39,7 @@ Layer sum_of(const Piece& piece, KernelTable& table) {
   for (const Action& action : piece) {
     switch (action.kind) {
       case Action::Kind::kernel:
+      case Action::Kind::forward_kernel:
         add_kernel(layer, table.kernels()[action.index]);
         break;
       case Action::Kind::collective:
@@ -49,6 +50,7 @@ Layer sum_of(const Piece& piece, KernelTable& table) {
         layer.collective_bytes[collectives[action.index].kind] +=
             collectives[action.index].bytes.value;
         break;
+      case Action::Kind::module:
       case Action::Kind::end:
       case Action::Kind::ring_wait:
         break;

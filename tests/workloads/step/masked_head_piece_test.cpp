@@ -26,7 +26,7 @@ struct Head {
 double flops_of(const Piece& piece, const KernelTable& table) {
   double sum = 0;
   for (const Action& action : piece)
-    if (action.kind == Action::Kind::kernel) sum += table.kernels()[action.index].flops.value;
+    if (launches(action)) sum += table.kernels()[action.index].flops.value;
   return sum;
 }
 
