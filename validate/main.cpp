@@ -12,6 +12,7 @@
 #include "validate/compare/kernels.hpp"
 #include "validate/compare/report.hpp"
 #include "validate/published/command.hpp"
+#include "validate/published/confidence.hpp"
 #include "validate/study/trends.hpp"
 #include "validate/trace/command.hpp"
 
@@ -128,6 +129,7 @@ int main(int argc, char** argv) {
   const sim::Command commands[] = {{collectives_verb, collectives},
                                    {kernels_verb, kernels},
                                    {validate::published_verb, validate::run_published},
+                                   {validate::confidence_verb, validate::run_confidence},
                                    {validate::run_verb, validate::command_run},
                                    {study_verb, study},
                                    {validate::trace_verb, validate::run_trace}};
