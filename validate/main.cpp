@@ -13,6 +13,7 @@
 #include "validate/compare/kernels.hpp"
 #include "validate/compare/report.hpp"
 #include "validate/published/command.hpp"
+#include "validate/published/confidence.hpp"
 #include "validate/study/trends.hpp"
 #include "validate/trace/command.hpp"
 
@@ -129,6 +130,7 @@ int main(int argc, char** argv) {
   const sim::Command commands[] = {{collectives_verb, collectives},
                                    {kernels_verb, kernels},
                                    {validate::published_verb, validate::run_published},
+                                   {validate::confidence_verb, validate::run_confidence},
                                    {validate::run_verb, validate::command_run},
                                    {validate::cluster_verb, validate::command_cluster},
                                    {study_verb, study},

@@ -91,6 +91,8 @@ class Predictor {
     if (kind != CollectiveKind::all_to_all && kind != CollectiveKind::send_receive)
       out.nccl_estimate = time.nccl_estimate;
     out.provenance = sim::name_of(time.provenance);
+    out.forecast = sim::case_of_collective(question.node.gpu.architecture, row.nodes, row.bytes,
+                                           time.provenance);
     out.rests_on = time.rests_on;
     if (question.assumed) out.what += ", NICs assumed";
   }

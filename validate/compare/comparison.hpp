@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/units.hpp"
+#include "sim/confidence/case.hpp"
 
 namespace stepcast::validate {
 
@@ -18,6 +19,7 @@ struct ComparedRow {
   std::vector<std::string> group;  // cells under Comparison::group_headings
   Bytes bytes{};                   // of a collective
   std::string source;              // of a collective: the document or repository
+  sim::Case forecast;              // likewise: what kind of forecast it is
   Duration measured{};             // 0: the row states no time
   std::optional<Duration> predicted;
   std::optional<Duration> nccl_estimate;  // by which NCCL itself would choose

@@ -34,6 +34,7 @@ void predict(const ScenarioMaker& maker, PublishedResult& result, const std::str
     result.predicted_s = seconds(report.step_time);
     result.memory_gib = static_cast<double>(report.memory.total().value) / gib;
     result.gpu_memory_gib = static_cast<double>(made.scenario->node.gpu.memory.value) / gib;
+    result.forecast = sim::case_of(report);
     result.warnings = report.warnings;
   } catch (const InputError& error) {
     result.refused = error.problem();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/confidence/case.hpp"
 #include "sim/run/session.hpp"
 #include "validate/published/row.hpp"
 
@@ -22,6 +23,7 @@ struct PublishedResult {
   double parameters = 0;              // of the row, or of the shape it states
   std::optional<double> baseline_s;   // one MFU per kind of GPU, fitted on the rows in scope
   std::optional<double> memory_gib;   // of the fullest GPU
+  sim::Case forecast;                 // what kind of forecast it is, where there is one
   double gpu_memory_gib = 0;          // what that GPU has
   std::string refused;                // why there is no prediction
   std::vector<std::string> assumed;   // what the row does not state and which default stands for it

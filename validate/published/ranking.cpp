@@ -15,6 +15,8 @@ namespace {
 
 constexpr double apart = 1.05;
 constexpr std::size_t first_choices = 3;
+/// Pairs are counted by how far apart they are predicted, ln(slower / faster), from these on.
+constexpr double gaps[] = {0, 0.02, 0.05, 0.1, 0.2, 0.5};
 
 struct Plan {
   std::string id;  // of its first row
@@ -53,6 +55,14 @@ std::vector<double> ranks_of(const std::vector<double>& values) {
 }
 
 using Rows = std::vector<const PublishedResult*>;
+
+std::vector<Rows> groups_of(const Rows& scored) {
+  std::map<decltype(group_of(*scored.front())), Rows> groups;
+  for (const PublishedResult* row : scored) groups[group_of(*row)].push_back(row);
+  std::vector<Rows> out;
+  for (auto& [key, rows] : groups) out.push_back(std::move(rows));
+  return out;
+}
 
 std::vector<Plan> plans_of(const Rows& rows,
                            const std::function<double(const PublishedResult&)>& predicted) {
@@ -140,11 +150,8 @@ void add_regret(const std::vector<Plan>& plans, Sums& sums, Ranking& out) {
 Ranking ranking_of(const std::vector<const PublishedResult*>& scored,
                    const std::function<double(const PublishedResult&)>& predicted) {
   Ranking out;
-  if (scored.empty()) return out;
-  std::map<decltype(group_of(*scored.front())), Rows> groups;
-  for (const PublishedResult* row : scored) groups[group_of(*row)].push_back(row);
   Sums sums;
-  for (const auto& [key, rows] : groups) {
+  for (const Rows& rows : groups_of(scored)) {
     const std::vector<Plan> plans = plans_of(rows, predicted);
     const bool differ = std::ranges::any_of(
         plans, [&](const Plan& plan) { return plan.measured != plans.front().measured; });
@@ -161,6 +168,29 @@ Ranking ranking_of(const std::vector<const PublishedResult*>& scored,
   out.regret = sums.regret / groups_taken;
   out.regret_of_three = sums.regret_of_three / groups_taken;
   if (sums.pairs > 0) out.pairs_in_order = sums.in_order / sums.pairs;
+  return out;
+}
+
+std::vector<sim::PairCount> pair_counts(const std::vector<const PublishedResult*>& scored) {
+  std::map<std::pair<std::string, double>, sim::PairCount> counts;
+  for (const Rows& rows : groups_of(scored)) {
+    const auto plans = plans_of(rows, [](const PublishedResult& r) { return *r.predicted_s; });
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      for (std::size_t j = i + 1; j < plans.size(); ++j) {
+        const Plan &faster = plans[i], &slower = plans[j];  // as predicted
+        if (faster.measured == slower.measured) continue;
+        const double gap = std::log(slower.predicted / faster.predicted);
+        const double from = *(std::upper_bound(std::begin(gaps), std::end(gaps), gap) - 1);
+        sim::PairCount& count = counts[{rows.front()->row.source_key(), from}];
+        count.pairs += 1;
+        count.in_order += gap == 0 ? 0.5 : faster.measured < slower.measured ? 1.0 : 0.0;
+      }
+  }
+  std::vector<sim::PairCount> out;
+  for (auto& [key, count] : counts) {
+    std::tie(count.source, count.gap) = key;
+    out.push_back(count);
+  }
   return out;
 }
 

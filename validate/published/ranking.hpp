@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/confidence/residuals.hpp"
 #include "validate/published/published.hpp"
 
 namespace stepcast::validate {
@@ -32,6 +33,10 @@ inline constexpr std::size_t least_plans_of_group = 3;
 
 Ranking ranking_of(const std::vector<const PublishedResult*>& scored,
                    const std::function<double(const PublishedResult&)>& predicted);
+
+/// How many pairs of plans of one group were measured in the predicted order, by source and by how
+/// far apart they are predicted. Groups of two count as well; pairs measured alike do not.
+std::vector<sim::PairCount> pair_counts(const std::vector<const PublishedResult*>& scored);
 
 /// Spearman's rank correlation, ties at their mean rank; none when one side does not vary.
 std::optional<double> spearman(const std::vector<double>& a, const std::vector<double>& b);

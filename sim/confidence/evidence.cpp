@@ -1,0 +1,67 @@
+#include "sim/confidence/evidence.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "sim/files/toml_table.hpp"
+#include "sim/files/whole_file.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr std::pair<const char*, std::vector<Residual> Evidence::*> tables[] = {
+    {"/steps.csv", &Evidence::steps},
+    {"/memory.csv", &Evidence::memory},
+    {"/collectives.csv", &Evidence::collectives}};
+constexpr const char* pairs_file = "/pairs.csv";
+constexpr const char* origin_file = "/origin.toml";
+
+/// Writes a file that says something else now.
+bool update(const std::string& path, const std::string& text) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && read_toml_text(path) == text) return false;
+  write_whole(path, text);
+  return true;
+}
+
+}  // namespace
+
+Evidence read_evidence(const std::string& folder) {
+  Evidence out;
+  for (const auto& [file, member] : tables) out.*member = read_residuals(folder + file);
+  out.pairs = read_pairs(folder + pairs_file);
+  const TomlValue document = read_toml_file(folder + origin_file);
+  TableReader origin(document, "");
+  out.shift = origin.required("shift", origin.number("shift"));
+  out.date = origin.required("date", origin.text("date"));
+  out.version = origin.required("version", origin.text("version"));
+  origin.finish();
+  return out;
+}
+
+void write_evidence(const std::string& folder, const Evidence& evidence) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw OutputError(folder, "cannot be made: " + error.message());
+  bool changed = false;
+  for (const auto& [file, member] : tables)
+    changed |= update(folder + file, residuals_csv(evidence.*member));
+  changed |= update(folder + pairs_file, pairs_csv(evidence.pairs));
+  const std::string shift = fmt::format("shift = {:.2f}\n", evidence.shift);
+  std::error_code ignored;
+  const std::string path = folder + origin_file;
+  if (!changed && std::filesystem::exists(path, ignored) &&
+      read_toml_text(path).find(shift) != std::string::npos)
+    return;
+  write_whole(path,
+              fmt::format("# Written by `stepcast-validate confidence --write scenarios/confidence`"
+                          ", with the files\n# beside it: see docs/confidence.md.\n"
+                          "date = \"{}\"\nversion = \"{}\"\n"
+                          "# How much larger the median error of a kernel becomes when its source "
+                          "is left out instead\n# of its shape alone.\n{}",
+                          evidence.date, evidence.version, shift));
+}
+
+}  // namespace stepcast::sim

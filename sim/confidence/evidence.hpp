@@ -1,0 +1,27 @@
+// What scenarios/confidence holds: residuals, pairs of plans and the shift, with the date and the
+// version that they were made with. One command writes all of it: stepcast-validate confidence
+// --write.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/confidence/residuals.hpp"
+
+namespace stepcast::sim {
+
+struct Evidence {
+  std::vector<Residual> steps, memory, collectives;
+  std::vector<PairCount> pairs;
+  double shift = 1;  // see interval.hpp
+  std::string date, version;
+};
+
+/// Throws InputError with file:line.
+Evidence read_evidence(const std::string& folder);
+
+/// Date and version are written where the rest has changed, or where nothing is there yet. Throws
+/// OutputError.
+void write_evidence(const std::string& folder, const Evidence& evidence);
+
+}  // namespace stepcast::sim

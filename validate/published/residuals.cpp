@@ -1,0 +1,107 @@
+#include "validate/published/residuals.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "engine/arithmetic.hpp"
+#include "engine/check.hpp"
+#include "sim/files/csv.hpp"
+#include "validate/compare/collectives.hpp"
+#include "validate/compare/kernels.hpp"
+#include "validate/published/ranking.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+sim::CalibrationTable published_table() {
+  const std::vector<std::string> names{"published"};
+  return sim::read_calibrations(names);
+}
+
+std::vector<sim::Residual> collective_residuals(const std::string& file,
+                                                const sim::Catalogue& catalogue) {
+  const Comparison compared =
+      compare_collectives(file, measured_rows(sim::read_csv(file)), published_table(), catalogue);
+  std::vector<sim::Residual> out;
+  for (const ComparedRow& row : compared.rows)
+    if (row.scored() && row.predicted && row.measured.count() > 0)
+      out.push_back(
+          {row.source, "line " + std::to_string(row.line), -std::log1p(row.error()), row.forecast});
+  return out;
+}
+
+template <class... More>
+std::vector<const PublishedResult*> scored_of(const std::vector<PublishedResult>& results,
+                                              const More&... more) {
+  std::vector<const PublishedResult*> out;
+  for (const auto* table : {&results, &more...})
+    for (const PublishedResult& r : *table)
+      if (r.scored()) out.push_back(&r);
+  return out;
+}
+
+}  // namespace
+
+std::vector<sim::Residual> step_residuals(const std::vector<PublishedResult>& results) {
+  std::vector<sim::Residual> out;
+  for (const PublishedResult* r : scored_of(results))
+    out.push_back(
+        {r->row.source_key(), r->row.id, std::log(r->measured_s / *r->predicted_s), r->forecast});
+  return out;
+}
+
+std::vector<sim::Residual> memory_residuals(const std::vector<PublishedResult>& results) {
+  std::vector<sim::Residual> out;
+  for (const PublishedResult* r : scored_of(results))
+    if (const auto peak = r->row.mem_gib_per_gpu; peak && *peak > 0 && r->memory_gib)
+      out.push_back(
+          {r->row.source_key(), r->row.id, std::log(*peak / *r->memory_gib), r->forecast});
+  return out;
+}
+
+double shift_of_kernels(const std::string& kernels_csv, const sim::Catalogue& catalogue) {
+  const auto rows = measured_rows(sim::read_csv(kernels_csv));
+  const auto known = published_table();
+  const Comparison without_source =
+      compare_kernels(kernels_csv, rows, known, catalogue, LeaveOut::source);
+  const Comparison without_shape =
+      compare_kernels(kernels_csv, rows, known, catalogue, LeaveOut::shape);
+  ensures(without_source.rows.size() == without_shape.rows.size(), "the same rows twice");
+  // By GPU and kernel: rows of other shapes of one table err together.
+  std::map<std::pair<std::string, std::string>, std::pair<std::vector<double>, std::vector<double>>>
+      errors;
+  for (std::size_t i = 0; i < without_source.rows.size(); ++i) {
+    const ComparedRow &far = without_source.rows[i], &near = without_shape.rows[i];
+    if (!far.scored() || !near.scored() || far.group.back() != "source") continue;
+    auto& [source, shape] = errors[{far.group[0], far.group[1]}];
+    source.push_back(std::abs(std::log1p(far.error())));
+    shape.push_back(std::abs(std::log1p(near.error())));
+  }
+  std::vector<double> ratios;
+  constexpr std::size_t least_rows = 5;
+  for (const auto& [kernel, both] : errors)
+    if (const double near = median(both.second); both.first.size() >= least_rows && near > 0)
+      ratios.push_back(median(both.first) / near);
+  return ratios.empty() ? 1.0 : std::max(1.0, median(ratios));
+}
+
+sim::Evidence evidence_of(const std::vector<PublishedResult>& training,
+                          const std::vector<PublishedResult>& sweep,
+                          const std::string& measurements, const sim::Catalogue& catalogue) {
+  sim::Evidence out;
+  const auto append = [](std::vector<sim::Residual>& to, std::vector<sim::Residual> more) {
+    to.insert(to.end(), more.begin(), more.end());
+  };
+  for (const auto* results : {&training, &sweep}) {
+    append(out.steps, step_residuals(*results));
+    append(out.memory, memory_residuals(*results));
+  }
+  out.collectives = collective_residuals(measurements + "/collectives.csv", catalogue);
+  out.pairs = pair_counts(scored_of(training, sweep));
+  out.shift = shift_of_kernels(measurements + "/kernels.csv", catalogue);
+  return out;
+}
+
+}  // namespace stepcast::validate

@@ -1,0 +1,30 @@
+// The residuals and pairs that scenarios/confidence ships, made anew: every shipped table of
+// measurements predicted, and kernels predicted with and without their own source.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/confidence/evidence.hpp"
+#include "sim/run/session.hpp"
+#include "validate/published/published.hpp"
+
+namespace stepcast::validate {
+
+std::vector<sim::Residual> step_residuals(const std::vector<PublishedResult>& results);
+/// Of the rows that ran and report a peak.
+std::vector<sim::Residual> memory_residuals(const std::vector<PublishedResult>& results);
+
+/// How much larger the median error of a kernel becomes when its whole source is left out instead
+/// of its shape alone: of the same rows both ways, the median of the ratios over GPUs and kernels
+/// of five rows or more. At least 1.
+double shift_of_kernels(const std::string& kernels_csv, const sim::Catalogue& catalogue);
+
+/// `training`, `sweep`: their results. `measurements`: the folder of collectives.csv and
+/// kernels.csv. Without date and version.
+sim::Evidence evidence_of(const std::vector<PublishedResult>& training,
+                          const std::vector<PublishedResult>& sweep,
+                          const std::string& measurements, const sim::Catalogue& catalogue);
+
+}  // namespace stepcast::validate
