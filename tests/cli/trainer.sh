@@ -107,6 +107,22 @@ for plan in plan.data=ddp plan.data=zero3 plan.tensor=2 plan.pipeline=2; do
       fail "$plan: other losses under $kind than under threads"
   done
 done
+
+# A thread for each lane: the same losses over sockets as over threads, whatever runs beside what.
+sed 's/"stepcast-trainer"/"stepcast-trainer-lanes"/' "$tiny" >"$work/lanes.toml"
+for plan in plan.data=ddp plan.data=zero1 "plan.data=zero3 --set plan.prefetch=2" \
+  "plan.pipeline=2 --set plan.virtual_stages=2 --set batch.micro_batch=1 --set model.layers=4"; do
+  # shellcheck disable=SC2086  # several settings
+  expect 0 'step time' "$work/lanes.toml" $short --ranks threads --set $plan \
+    --out "$work/threads.json"
+  losses "$work/threads.json" >"$work/losses" || fail "no losses"
+  # shellcheck disable=SC2086
+  expect 0 'step time' "$work/lanes.toml" $short --set $plan --out "$work/lanes.json"
+  losses "$work/lanes.json" | cmp -s - "$work/losses" || fail "$plan: other losses on lanes"
+done
+expect 2 'take --ranks processes' "$work/lanes.toml" $short --ranks mpi
+expect 3 'no context parallelism' "$tiny" $short --set plan.context=2
+
 for kind in $kinds; do
   checkpoint="--ranks $kind --checkpoint $work/$kind"
   "$program" "$tiny" $short $checkpoint >/dev/null 2>&1 || fail "no checkpoint of $kind"
@@ -178,6 +194,20 @@ for kind in $kinds; do
   kill -9 $launcher
   ended 137 '' "a launcher that is killed"
 done
+
+# The same where threads wait for the peers.
+one_lane=$tiny
+tiny=$work/lanes.toml
+start processes
+kill -9 "${ranks%% *}"
+ended 6 'was ended by signal 9' "lanes, a rank that is killed"
+start processes --patience "3 s"
+kill -STOP "${ranks%% *}"
+ended 6 'waited . s for its peers' "lanes, a rank that hangs"
+start processes
+kill -INT $launcher
+ended 130 '' "lanes, an interrupted run"
+tiny=$one_lane
 
 # ---- Several nodes: a command on each, here all on this one.
 

@@ -1,6 +1,7 @@
 #include "validate/trainer/model/timeline.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -67,6 +68,29 @@ std::size_t traffic_of(const TimelineEvent& e) {
   return e.group.starts_with("pipeline") ? 1 : 2;
 }
 
+/// Stretches of a rank's time that have been given to a part of its step.
+class CoveredTime {
+ public:
+  /// What of [begin, end) was free until now.
+  Duration cover(Duration begin, Duration end) {
+    Duration free = end - begin;
+    auto it = ends_.upper_bound(begin);
+    if (it != ends_.begin() && std::prev(it)->second >= begin) --it;
+    const Duration whole_begin = it == ends_.end() ? begin : std::min(begin, it->first);
+    Duration whole_end = end;
+    while (it != ends_.end() && it->first <= end) {
+      free -= std::max(Duration{}, std::min(end, it->second) - std::max(begin, it->first));
+      whole_end = std::max(whole_end, it->second);
+      it = ends_.erase(it);
+    }
+    ends_[whole_begin] = whole_end;
+    return free;
+  }
+
+ private:
+  std::map<Duration, Duration> ends_;  // of disjoint stretches, by their begins
+};
+
 }  // namespace
 
 std::vector<TimelineEvent> events_of(const std::vector<Operation>& operations, std::int64_t rank,
@@ -93,16 +117,19 @@ StepParts parts_of(const Timeline& timeline) {
   StepParts parts;
   std::int64_t ranks = 0;
   for (const auto& [rank, alike] : timeline.ranks) ranks += alike;
-  for (const TimelineEvent& e : timeline.events) {
-    const std::int64_t alike = timeline.ranks.at(e.rank);
-    const bool message = e.group.starts_with("pipeline");
-    if (e.is_collective()) {
-      parts.exposed[traffic_of(e)] += (e.duration - e.waited) * alike;
-      (message ? parts.bubble : parts.wait) += e.waited * alike;
-    } else {
-      parts.compute += e.duration * alike;
-    }
-  }
+  std::map<std::int64_t, CoveredTime> covered;  // by rank
+  const auto add = [&](Duration& part, const TimelineEvent& e, Duration begin, Duration end) {
+    part += covered[e.rank].cover(begin, end) * timeline.ranks.at(e.rank);
+  };
+  for (const TimelineEvent& e : timeline.events)
+    if (!e.is_collective()) add(parts.compute, e, e.start, e.start + e.duration);
+  for (const TimelineEvent& e : timeline.events)
+    if (e.is_collective())
+      add(parts.exposed[traffic_of(e)], e, e.start + e.waited, e.start + e.duration);
+  for (const TimelineEvent& e : timeline.events)
+    if (e.is_collective())
+      add(e.group.starts_with("pipeline") ? parts.bubble : parts.wait, e, e.start,
+          e.start + e.waited);
   if (ranks == 0) return parts;
   for (Duration* part : {&parts.compute, &parts.exposed[0], &parts.exposed[1], &parts.exposed[2],
                          &parts.wait, &parts.bubble})

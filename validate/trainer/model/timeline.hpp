@@ -22,7 +22,8 @@ std::vector<sim::TimelineEvent> events_of(const std::vector<Operation>& operatio
 /// one rank is the i-th on the others. A message is awaited by its receiver alone.
 void align_collectives(sim::Timeline& timeline, const workloads::ParallelPlan& plan);
 
-/// Disjoint parts of a step, mean over ranks, as sim::StepReport has them.
+/// Disjoint parts of a step, mean over ranks, as sim::StepReport has them: what runs under kernels
+/// is not exposed, and nothing waits while something moves.
 struct StepParts {
   Duration compute{};
   std::array<Duration, 3> exposed{};  // engine::Traffic: tensor, pipeline, data

@@ -74,4 +74,23 @@ TEST_CASE("the parts of a step are means over ranks, waiting apart") {
   CHECK(times[1].time == Duration(20));
 }
 
+TEST_CASE("what runs beside something else is counted once") {
+  Timeline t{"measured", {{0, 1}, {1, 1}}, {}};
+  // Rank 0: of the bytes from 30 to 60, five before the last kernel and three after it show, of the
+  // waiting before them six between the first two. Rank 1 comes last and shows all its bytes.
+  t.events = {kernel(0, 0, 20),
+              kernel(0, 26, 24),
+              collective(0, "data", 5, 55, 2),
+              kernel(0, 55, 2),
+              kernel(1, 0, 30),
+              collective(1, "data", 30, 30, 2),
+              collective(1, "tensor", 40, 30)};
+  align_collectives(t, plan_of(2, 1));
+  const StepParts parts = parts_of(t);
+  CHECK(parts.compute == Duration((20 + 24 + 2 + 30) / 2));
+  CHECK(parts.exposed[2] == Duration((8 + 30) / 2));
+  CHECK(parts.exposed[0] == Duration(10 / 2));
+  CHECK(parts.wait == Duration(6 / 2));
+}
+
 }  // namespace stepcast::validate
