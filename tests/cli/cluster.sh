@@ -87,6 +87,10 @@ ls "$work"/tiny_*.md >/dev/null 2>&1 || fail "no report was written"
 expect 5 '"median_error"' cluster "$tiny" --as-calibrated --table "$work/host.h5" --compute waits \
   --steps 3 --warm-up 1 --json --tolerance 0
 
+# Two jobs on four nodes, every second node each.
+expect 0 'data ddp, job 2 of 2' cluster "$tiny" --as-calibrated --table "$work/host.h5" \
+  --jobs 2 --fabric 2:1 --steps 4 --warm-up 1
+
 # Killed while ranks train: no process, no network, no file is left.
 children_of() {
   for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do

@@ -58,6 +58,12 @@ sim::Scenario on_fabric(sim::Scenario scenario, const BoxFabric& fabric) {
   return scenario;
 }
 
+sim::Scenario box_for(sim::Scenario job, std::int64_t jobs, const BoxFabric& fabric) {
+  job.nodes *= jobs;
+  job.gpus *= jobs;
+  return on_fabric(std::move(job), fabric);
+}
+
 topology::Cluster cluster_of(const sim::Scenario& s, const BoxFabric& fabric) {
   auto cluster = topology::Cluster::build(s.node, s.nodes, s.fabric, s.origin);
   return fabric.slow_nic > 1.0 ? cluster.with_slow_cables(s.nodes - 1, fabric.slow_nic)

@@ -21,6 +21,9 @@ struct BoxFabric {
 /// "nonblocking,2:1"; empty: the scenario's own. Throws UsageError.
 std::vector<BoxFabric> fabrics_of(const std::string& words);
 
+/// The cluster of so many jobs of a scenario, on that fabric: on_fabric() with as many nodes.
+sim::Scenario box_for(sim::Scenario job, std::int64_t jobs, const BoxFabric& fabric);
+
 /// The scenario on that fabric. Throws InputError where its nodes do not make two such leaves.
 sim::Scenario on_fabric(sim::Scenario scenario, const BoxFabric& fabric);
 

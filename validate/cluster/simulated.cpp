@@ -5,7 +5,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/collective_words.hpp"
-#include "sim/run/simulate.hpp"
+#include "validate/cluster/jobs.hpp"
 #include "workloads/step/step_program.hpp"
 
 namespace stepcast::validate {
@@ -73,18 +73,18 @@ BytesPerSecond expected_rate(const topology::Cluster& cluster,
   return BytesPerSecond(sum);
 }
 
-SimulatedBox::SimulatedBox(const sim::Scenario& scenario, const BoxFabric& fabric,
-                           const std::vector<sim::CollectiveRow>& rows)
-    : scenario_(scenario), network_(network_of(scenario, fabric, rows)) {}
+SimulatedBox::SimulatedBox(const sim::Scenario& job, const BoxFabric& fabric,
+                           const std::vector<sim::CollectiveRow>& rows, std::int64_t jobs)
+    : job_(job), jobs_(jobs), network_(network_of(box_for(job, jobs, fabric), fabric, rows)) {}
 
-SimulatedStep SimulatedBox::step(sim::Session& session) const {
+SimulatedStep SimulatedBox::step(const sim::KernelModel& kernels) const {
   SimulatedStep out;
-  out.report = sim::admitted(scenario_);
-  const sim::Scenario& s = scenario_;
-  auto program =
-      workloads::make_repeating_program(s.model, s.plan, s.batch, s.precision, s.software);
-  sim::simulate(out.report, sim::bind_step(s, std::move(program), network_, *session.kernels(s)),
-                &out.timeline);
+  out.report = sim::admitted(job_);
+  auto program = workloads::make_repeating_program(job_.model, job_.plan, job_.batch,
+                                                   job_.precision, job_.software);
+  sim::BoundStep bound = sim::bind_step(job_, std::move(program), network_, kernels);
+  if (jobs_ > 1) multiply(bound, jobs_);
+  sim::simulate(out.report, std::move(bound), &out.timeline);
   return out;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "calibrate/session/task_collectives.hpp"
-#include "sim/run/session.hpp"
+#include "sim/run/simulate.hpp"
 #include "sim/tables/calibration_table.hpp"
 #include "validate/cluster/fabric.hpp"
 
@@ -33,19 +33,20 @@ struct SimulatedStep {
   sim::Timeline timeline;
 };
 
-/// A scenario on a fabric, with the collectives of `rows`.
+/// A scenario of one job and so many of them at once on a fabric, with the collectives of `rows`.
 class SimulatedBox {
  public:
-  SimulatedBox(const sim::Scenario& scenario, const BoxFabric& fabric,
-               const std::vector<sim::CollectiveRow>& rows);
+  SimulatedBox(const sim::Scenario& job, const BoxFabric& fabric,
+               const std::vector<sim::CollectiveRow>& rows, std::int64_t jobs = 1);
 
-  SimulatedStep step(sim::Session& session) const;
+  SimulatedStep step(const sim::KernelModel& kernels) const;
   /// Alone, between these nodes: what its links let through, or its measured time if that is more.
   Duration time_of(const calibrate::CollectiveTask& task,
                    const std::vector<std::int64_t>& nodes) const;
 
  private:
-  sim::Scenario scenario_;
+  sim::Scenario job_;
+  std::int64_t jobs_;
   std::shared_ptr<const sim::Network> network_;
 };
 

@@ -16,37 +16,46 @@ namespace {
 
 constexpr int rendezvous_port = 42000;  // in namespaces of our own every port is free
 
-/// All nodes' ranks fail when one does: the first speaks for all.
-sim::Child started(const Box& box, std::int64_t node, std::vector<std::string> words) {
-  words.insert(words.end(), {"--node", std::to_string(node)});
-  const Visit there(box.node(node));
+/// The words that all ranks of a job share.
+std::vector<std::string> words_of(const std::string& scenario, const TrainedJob& job) {
+  return {sim::beside_program("stepcast-trainer"),
+          scenario,
+          "--out",
+          job.results,
+          "--timeline",
+          job.timeline,
+          "--quiet",
+          "--ranks",
+          "processes",
+          "--nodes",
+          std::to_string(job.nodes.size()),
+          "--rendezvous",
+          fmt::format("{}:{}", address_of(job.nodes.front()), rendezvous_port)};
+}
+
+/// All ranks of a job fail when one does: the first speaks for all.
+sim::Child started(const Box& box, const TrainedJob& job, std::size_t rank,
+                   std::vector<std::string> words) {
+  words.insert(words.end(), {"--node", std::to_string(rank)});
+  const Visit there(box.node(job.nodes[rank]));
   return sim::Child({.words = std::move(words),
                      .in = sim::Stream::nowhere,
                      .out = sim::Stream::nowhere,
-                     .errors = node == 0 ? sim::Stream::ours : sim::Stream::nowhere,
+                     .errors = rank == 0 ? sim::Stream::ours : sim::Stream::nowhere,
                      .ends_with_parent = true});
 }
 
 }  // namespace
 
-int train_in_box(const Box& box, const Point& point, const std::vector<std::string>& options) {
-  const std::int64_t nodes = box.plan().nodes;
-  std::vector<std::string> words{sim::beside_program("stepcast-trainer"),
-                                 point.file(".toml"),
-                                 "--out",
-                                 point.file(".results.json"),
-                                 "--timeline",
-                                 point.file(".measured.json"),
-                                 "--quiet",
-                                 "--ranks",
-                                 "processes",
-                                 "--nodes",
-                                 std::to_string(nodes),
-                                 "--rendezvous",
-                                 fmt::format("{}:{}", address_of(0), rendezvous_port)};
-  words.insert(words.end(), options.begin(), options.end());
+int train_in_box(const Box& box, const std::string& scenario, const std::vector<TrainedJob>& jobs,
+                 const std::vector<std::string>& options) {
   std::vector<sim::Child> ranks;
-  for (std::int64_t node = 0; node < nodes; ++node) ranks.push_back(started(box, node, words));
+  for (const TrainedJob& job : jobs) {
+    std::vector<std::string> words = words_of(scenario, job);
+    words.insert(words.end(), options.begin(), options.end());
+    for (std::size_t rank = 0; rank < job.nodes.size(); ++rank)
+      ranks.push_back(started(box, job, rank, words));
+  }
   for (;;) {
     const auto left = std::ranges::count_if(ranks, [](sim::Child& rank) { return rank.running(); });
     for (const sim::Child& rank : ranks)

@@ -7,6 +7,7 @@
 #include "sim/files/toml_table.hpp"
 #include "sim/scenario/file.hpp"
 #include "tests/session.hpp"
+#include "validate/cluster/jobs.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -57,7 +58,7 @@ double time_on(const std::string& word) {
   const BoxFabric fabric = fabrics_of(word).front();
   const auto rows = rows_of({{"allreduce", Bytes(4'000'000), {}, {}}, sum},
                             {to_duration(alone_s / 2), to_duration(alone_s)}, 8);
-  const SimulatedBox box(on_fabric(eight_nodes("[plan]\ndata = \"ddp\"\n"), fabric), fabric, rows);
+  const SimulatedBox box(eight_nodes("[plan]\ndata = \"ddp\"\n"), fabric, rows);
   return seconds(box.time_of(sum, {0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
@@ -82,6 +83,43 @@ TEST_CASE("what is measured alone are the first groups of a plan, each with its 
   CHECK(groups[0].nodes == std::vector<std::int64_t>{0, 1});
   CHECK(groups[1].nodes == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
   CHECK(groups[2].nodes == std::vector<std::int64_t>{0, 2, 4, 6});
+}
+
+namespace {
+
+/// Kernels of next to nothing: what is left of a step are its collectives.
+class NoCompute final : public sim::KernelModel {
+  sim::KernelTime time_of(const workloads::Kernel&) const override {
+    return {.duration = to_duration(1e-9)};
+  }
+};
+
+/// A step of `jobs` jobs of four ranks, over the time that its sum of `s` bytes takes at a NIC's
+/// rate where every byte crosses it once.
+double step_over_pass(const std::string& word, std::int64_t jobs) {
+  const BoxFabric fabric = fabrics_of(word).front();
+  sim::Scenario job = eight_nodes("[plan]\ndata = \"ddp\"\n");
+  job.nodes = job.gpus = job.plan.data_degree = 4;
+  const auto groups = groups_of(job);
+  REQUIRE(groups.size() == 1);  // one sum of all gradients, and its norm needs no other
+  const auto tasks = groups.front().sizes.largest(4);
+  REQUIRE(tasks.size() == 1);
+  const double pass = static_cast<double>(tasks.front().bytes.value) / nic;
+  const std::vector<CollectiveTask> sizes{{"allreduce", Bytes(4), {}, {}}, tasks.front()};
+  const auto rows =
+      rows_of(sizes, {to_duration(1e-9), to_duration(1.5 * pass)}, 4);  // 2 x 3/4: NICs alone
+  return seconds(SimulatedBox(job, fabric, rows, jobs).step(NoCompute{}).report.step_time) / pass;
+}
+
+}  // namespace
+
+// Two ranks of a job of four on each leaf: up go 2 x 2 of its parts of 2/4, twice the bytes.
+TEST_CASE("jobs at once share the uplinks of leaves that both are on") {
+  CHECK(step_over_pass("nonblocking", 1) == Approx(1.5).epsilon(1e-3));
+  CHECK(step_over_pass("nonblocking", 2) == Approx(1.5).epsilon(1e-3));
+  CHECK(step_over_pass("2:1", 2) == Approx(2 * 2.0 / 2).epsilon(1e-3));
+  CHECK(step_over_pass("4:1", 2) == Approx(2 * 2.0 / 1).epsilon(1e-3));
+  CHECK(nodes_of_job(1, 2, 4) == std::vector<std::int64_t>{1, 3, 5, 7});
 }
 
 TEST_CASE("paths through the box are expected to share what they cross") {
