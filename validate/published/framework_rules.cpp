@@ -48,6 +48,7 @@ FrameworkValues read_values(TableReader& rule) {
   values.optimizer = choice_of(rule, "optimizer", {"adamw", "lamb", "sgd", "adafactor", "lion"});
   values.dropout = rule.flag("dropout");
   values.removes_padding = rule.flag("removes_padding");
+  values.interleaves = rule.flag("interleaves");
   values.selective_every = rule.integer("selective_every");
   values.vocab_multiple = rule.integer("vocab_multiple");
   return values;
@@ -158,6 +159,7 @@ FrameworkDefaults defaults_of(const FrameworkValues& values, const PublishedRow&
   out.optimizer = values.optimizer.value_or("adamw");
   out.dropout = values.dropout.value_or(false);
   out.removes_padding = values.removes_padding.value_or(false);
+  out.interleaves = values.interleaves.value_or(false);
   out.selective_every = values.selective_every.value_or(0);
   out.vocab_multiple = values.vocab_multiple.value_or(1);
   return out;
@@ -178,6 +180,7 @@ void FrameworkValues::overlay(const FrameworkValues& other) {
   take(optimizer, other.optimizer);
   take(dropout, other.dropout);
   take(removes_padding, other.removes_padding);
+  take(interleaves, other.interleaves);
   take(selective_every, other.selective_every);
   take(vocab_multiple, other.vocab_multiple);
 }

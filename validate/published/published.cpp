@@ -1,6 +1,7 @@
 #include "validate/published/published.hpp"
 
 #include <mutex>
+#include <regex>
 
 #include "engine/check.hpp"
 #include "sim/program/interrupt.hpp"
@@ -26,6 +27,7 @@ void predict(const ScenarioMaker& maker, PublishedResult& result, const std::str
   RowScenario made = maker.scenario_of(result.row, where);
   result.assumed = std::move(made.assumed);
   result.refused = std::move(made.refused);
+  result.virtual_open = made.virtual_open;
   if (!made.scenario) return;
   if (!(result.parameters > 0))
     result.parameters = static_cast<double>(workloads::parameters(made.scenario->model));
@@ -45,6 +47,11 @@ void predict(const ScenarioMaker& maker, PublishedResult& result, const std::str
 }
 
 }  // namespace
+
+bool PublishedResult::whole_run() const {
+  static const std::regex words("GPU.hours|whole.run", std::regex::icase);
+  return std::regex_search(row.notes, words);
+}
 
 std::vector<PublishedResult> predict_published(const std::string& file,
                                                const std::vector<PublishedRow>& rows,

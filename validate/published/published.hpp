@@ -28,6 +28,10 @@ struct PublishedResult {
   std::string refused;                // why there is no prediction
   std::vector<std::string> assumed;   // what the row does not state and which default stands for it
   std::vector<std::string> warnings;  // of the simulation
+  bool virtual_open = false;  // four stages or more that may be interleaved, the row does not say
+
+  /// Its time is that of a whole run, with all that stopped it: a bar, no step.
+  bool whole_run() const;
 
   bool scored() const { return in_scope && row.scorable && predicted_s && measured_s > 0; }
   /// predicted / measured - 1.

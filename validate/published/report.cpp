@@ -38,7 +38,8 @@ std::string sources_table(const PublishedSummary& summary) {
   table.column("worst rows", "", Align::left);
   for (const SourceScore& s : summary.by_source) {
     if (s.in_scope == 0) continue;
-    std::vector<std::string> cells = {s.key, count(s.in_scope), count(s.predicted)};
+    std::vector<std::string> cells = {s.key + (s.whole_runs ? " *" : ""), count(s.in_scope),
+                                      count(s.predicted)};
     if (!s.ours) {
       cells.insert(cells.end(), 6, "-");
     } else {
@@ -69,6 +70,9 @@ std::string totals_text(const PublishedSummary& s) {
   };
   line(fmt::format("median per source, mean of {}", s.sources), percent(s.mean_source_median),
        percent(s.baseline_mean_source_median));
+  if (s.unmarked < s.sources && s.unmarked > 0)
+    line(fmt::format("  without those marked *, mean of {}", s.unmarked),
+         percent(s.mean_unmarked_median), percent(s.baseline_mean_unmarked_median));
   line("median over rows", percent(s.ours->median), percent(s.baseline->median));
   line("mean over rows", percent(s.ours->mape), percent(s.baseline->mape));
   line("p90 over rows", percent(s.ours->p90), percent(s.baseline->p90));
@@ -85,6 +89,20 @@ std::string totals_text(const PublishedSummary& s) {
   line("  regret of the best of three", percent(ours.regret_of_three),
        percent(constant.regret_of_three));
   return out + table.text();
+}
+
+std::string marks_text(const PublishedSummary& s) {
+  std::string out;
+  if (s.unmarked < s.sources)
+    out += "* GPU hours of whole runs: a bar, with all that stopped them\n";
+  if (s.virtual_open)
+    out += fmt::format(
+        "{} rows of four stages or more do not say whether they interleave: median {}, bias {};\n"
+        "all others: median {}, bias {}\n",
+        count(s.virtual_open_rows), percent(s.virtual_open->median),
+        signed_percent(s.virtual_open->bias), s.others ? percent(s.others->median) : "-",
+        s.others ? signed_percent(s.others->bias) : "-");
+  return out;
 }
 
 std::string memory_text(const PublishedSummary& s) {
@@ -111,7 +129,8 @@ std::string published_text(const std::string& file, const std::vector<PublishedR
       file + ": published training runs beside the simulation\n" + totals_text(summary) + "\n" +
       sources_table(summary) +
       "plans: within groups of one shape, GPU, count, sequence and batch, three or more;\n"
-      "regret: measured time of the plan predicted fastest over the least measured\n";
+      "regret: measured time of the plan predicted fastest over the least measured\n" +
+      marks_text(summary);
   if (!summary.refusals.empty()) out += "\nrefused:\n";
   for (const auto& [reason, rows] : summary.refusals)
     out += fmt::format("  {:>5}  {}\n", rows, reason);

@@ -67,6 +67,7 @@ std::optional<workloads::Dtype> stated_precision(const PublishedRow& row) {
 /// none: not stated, or in words that say nothing known.
 std::optional<Recompute> stated_recompute(const PublishedRow& row) {
   const std::string text = lower(row.activation_checkpointing);
+  if (has(lower(row.notes), {"recompute are the repo default"})) return std::nullopt;
   if (has(text, {"select", "op", "core", "attn", "attention", "mlp", "norm"}))
     return Recompute::selective;
   if (has(text, {"full", "yes", "all", "every", "block", "uniform", "true"}))
@@ -185,14 +186,6 @@ Scenario with(const Scenario& scenario, Recompute recompute, std::int64_t micro_
   return sim::with_degrees(out, out.plan.tensor, out.plan.pipeline);
 }
 
-/// "No recompute" beside attention whose scores would take far more than the GPU has: Megatron
-/// calls its recompute of the scores alone no checkpointing of activations.
-bool scores_cannot_be_kept(const Scenario& scenario, std::int64_t micro_batch) {
-  return scenario.software.attention.keeps_scores() &&
-         !may_fit(with(scenario, Recompute::none, micro_batch)) &&
-         may_fit(with(scenario, Recompute::selective, micro_batch));
-}
-
 /// With a pipeline the largest micro-batch has the largest bubble: the fastest one that fits.
 std::int64_t fastest_micro_batch(const Scenario& scenario, Recompute recompute,
                                  std::int64_t sequences, sim::Session& session) {
@@ -222,7 +215,7 @@ std::int64_t largest_micro_batch(const Scenario& scenario, Recompute recompute,
 
 struct Choice {
   std::optional<Recompute> recompute;  // none: open
-  std::int64_t selective_every = 1;
+  std::int64_t selective_every = 0;    // of "selective": every n-th layer; 0: attention alone
   std::optional<std::int64_t> micro_batch;
   std::int64_t sequences = 1;  // of a replica and step
 };
@@ -234,23 +227,14 @@ void choose(Scenario& scenario, const Choice& choice, std::vector<std::string>& 
   auto [recompute, selective_every, micro_batch, sequences] = choice;
   constexpr std::array<Recompute, 3> by_cost = {Recompute::none, Recompute::selective,
                                                 Recompute::full};
-  if (recompute == Recompute::selective && selective_every > 1) {
-    Scenario some = scenario;
-    some.plan.recompute_every = selective_every;
-    if (may_fit(with(some, Recompute::full, micro_batch.value_or(1)))) {
-      recompute = Recompute::full;
-      scenario.plan.recompute_every = selective_every;
-      assumed.push_back(fmt::format("recompute of 1 layer in {}", selective_every));
-    }
-  }
-  if (recompute == Recompute::selective &&
-      !fits(with(scenario, Recompute::selective, micro_batch.value_or(1)))) {
+  // The share of blocks that some code calls selective is open where the row does not state it:
+  // none where that fits, else the code's default, every one.
+  const bool every_block =
+      selective_every == 1 && !fits(with(scenario, Recompute::selective, micro_batch.value_or(1)));
+  if (recompute == Recompute::selective && (selective_every > 1 || every_block)) {
     recompute = Recompute::full;
-    assumed.emplace_back("recompute full: of attention alone it would not fit");
-  }
-  if (recompute == Recompute::none && scores_cannot_be_kept(scenario, micro_batch.value_or(1))) {
-    recompute = Recompute::selective;
-    assumed.emplace_back("recompute selective: kept scores would not fit by far");
+    scenario.plan.recompute_every = selective_every;
+    assumed.push_back(fmt::format("recompute of 1 layer in {}", selective_every));
   }
   if (!recompute) {
     recompute = Recompute::full;
@@ -378,6 +362,9 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
          {recompute_of(row, framework, scenario, micro_batch.value_or(1)),
           framework.selective_every, micro_batch ? micro_batch : framework.micro_batch, sequences},
          out.assumed, session_);
+  if (!fits(scenario))
+    out.assumed.emplace_back("recompute and micro-batch as stated, although they should not fit");
+  out.virtual_open = framework.interleaves && degree(row.pp) >= 4 && !row.virtual_pp;
   scenario.run.ignore_memory = true;
   out.document = sim::resolved_document(scenario);
   out.scenario = std::move(scenario);

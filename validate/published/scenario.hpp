@@ -20,6 +20,7 @@ struct RowScenario {
   sim::TomlValue document;                // the same as a scenario file
   std::string refused;                    // why there is none
   std::vector<std::string> assumed;       // sentences
+  bool virtual_open = false;  // four stages or more that may be interleaved, the row does not say
 };
 
 /// Precision and GPU of a row as far as the scope of the score goes.

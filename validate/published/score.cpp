@@ -62,6 +62,8 @@ SourceScore score_of_source(const std::string& key, const Results& rows) {
   score.predicted = scored.size();
   if (scored.empty()) return score;
   judge(score, scored);
+  score.whole_runs = std::all_of(scored.begin(), scored.end(),
+                                 [](const PublishedResult* r) { return r->whole_run(); });
   std::sort(scored.begin(), scored.end(), [](const auto* a, const auto* b) {
     return std::abs(a->error()) > std::abs(b->error());
   });
@@ -92,7 +94,7 @@ void add_memory(const std::vector<PublishedResult>& results, PublishedSummary& s
 void add_sources(const std::vector<PublishedResult>& results, PublishedSummary& summary) {
   std::map<std::string, Results> sources;
   for (const PublishedResult& r : results) sources[r.row.source_key()].push_back(&r);
-  double ours = 0, baseline = 0;
+  double ours = 0, baseline = 0, unmarked = 0, baseline_unmarked = 0;
   for (const auto& [key, rows] : sources) {
     summary.by_source.push_back(score_of_source(key, rows));
     const SourceScore& score = summary.by_source.back();
@@ -100,6 +102,15 @@ void add_sources(const std::vector<PublishedResult>& results, PublishedSummary& 
     summary.sources += 1;
     ours += score.ours->median;
     baseline += score.baseline->median;
+    if (score.whole_runs) continue;
+    summary.unmarked += 1;
+    unmarked += score.ours->median;
+    baseline_unmarked += score.baseline->median;
+  }
+  if (summary.unmarked > 0) {
+    summary.mean_unmarked_median = unmarked / static_cast<double>(summary.unmarked);
+    summary.baseline_mean_unmarked_median =
+        baseline_unmarked / static_cast<double>(summary.unmarked);
   }
   if (summary.sources == 0) return;
   summary.mean_source_median = ours / static_cast<double>(summary.sources);
@@ -175,6 +186,12 @@ PublishedSummary summary_of(const std::vector<PublishedResult>& results) {
   if (scored.empty()) return summary;
   judge(summary, scored);
   summary.baseline_ranking = ranking_of_baseline(scored);
+  const auto open = std::stable_partition(scored.begin(), scored.end(),
+                                          [](const auto* r) { return r->virtual_open; });
+  const Results open_rows(scored.begin(), open), others(open, scored.end());
+  summary.virtual_open_rows = open_rows.size();
+  summary.virtual_open = errors_of(open_rows, &PublishedResult::error);
+  summary.others = errors_of(others, &PublishedResult::error);
   return summary;
 }
 

@@ -26,6 +26,7 @@ struct SourceScore {
   std::optional<ErrorScore> ours, baseline;
   Ranking ranking;
   std::vector<std::string> worst;  // ids of the largest errors
+  bool whole_runs = false;         // all its scored rows are such: its figures are a bar
 };
 
 struct PublishedSummary {
@@ -33,7 +34,12 @@ struct PublishedSummary {
   std::optional<ErrorScore> ours, baseline;  // over all scored rows
   double mean_source_median = 0;             // over sources of five scored rows or more
   double baseline_mean_source_median = 0;
-  std::size_t sources = 0;  // of those
+  std::size_t sources = 0;                                             // of those
+  double mean_unmarked_median = 0, baseline_mean_unmarked_median = 0;  // without whole runs
+  std::size_t unmarked = 0;
+  // Rows of four stages or more that do not say whether they interleave, where the framework can.
+  std::size_t virtual_open_rows = 0;
+  std::optional<ErrorScore> virtual_open, others;  // their errors, and those of all other rows
   Ranking ranking, baseline_ranking;
   std::vector<std::pair<std::string, std::size_t>> refusals;  // reason and rows, most first
   std::size_t memory_rows = 0;                                // that state a peak

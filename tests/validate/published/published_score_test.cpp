@@ -113,3 +113,24 @@ TEST_CASE("errors by degree") {
   CHECK(scores[2].knob == "GPUs");
   CHECK(scores[2].rows == 3);
 }
+
+TEST_CASE("a source of whole runs is marked, and a second mean leaves it out") {
+  std::vector<PublishedResult> rows;
+  for (int i = 0; i < 5; ++i) {
+    rows.push_back(result("AAAA-" + std::to_string(i), 1, 1.1));
+    rows.push_back(result("BBBB-" + std::to_string(i), 1, 0.7));
+    rows.back().row.notes = "step = GPU-hours*3600/GPUs/steps";
+  }
+  rows[0].virtual_open = true;
+  add_baseline(rows);
+  const PublishedSummary summary = summary_of(rows);
+  CHECK(summary.sources == 2);
+  CHECK(summary.mean_source_median == Approx(0.2));
+  CHECK(summary.unmarked == 1);
+  CHECK(summary.mean_unmarked_median == Approx(0.1));
+  CHECK_FALSE(summary.by_source[0].whole_runs);
+  CHECK(summary.by_source[1].whole_runs);
+  CHECK(summary.virtual_open_rows == 1);
+  CHECK(summary.virtual_open->bias == Approx(0.1));
+  CHECK(summary.others->median == Approx(0.3));
+}

@@ -1,7 +1,9 @@
 #include "validate/published/scenario.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "sim/files/names.hpp"
 #include "sim/scenario/file.hpp"
 #include "tests/session.hpp"
 
@@ -41,6 +43,12 @@ PublishedRow llama_row() {
 RowScenario made(const PublishedRow& row) {
   static const ScenarioMaker maker(session());
   return maker.scenario_of(row, "rows.csv:2");
+}
+
+bool says(const RowScenario& row, const std::string& words) {
+  return std::any_of(row.assumed.begin(), row.assumed.end(), [&](const std::string& sentence) {
+    return sentence.find(words) != std::string::npos;
+  });
 }
 
 }  // namespace
@@ -94,8 +102,28 @@ TEST_CASE("what a row leaves open is chosen and said") {
   for (const std::string& sentence : open.assumed) CHECK(sentence != "");
 }
 
-TEST_CASE("selective recompute that does not fit is recompute of blocks") {
+TEST_CASE("a stated recompute stays, whether it should fit or not") {
   PublishedRow row = llama_row();
+  row.framework = "Megatron-LM";
+  row.dp_mode = "zero1";
+  row.attention_kernel = "fused softmax";
+  row.tp = 8;
+  row.global_batch_seqs = 256;
+  row.micro_batch_seqs = 16;  // 32 layers of 4 heads x 4096^2 scores, 4 bytes each, 16 times
+  for (const char* word : {"none", "selective", "full"}) {
+    row.activation_checkpointing = word;
+    const RowScenario stated = made(row);
+    CHECK(sim::word_for(sim::recompute_names, stated.scenario->plan.recompute) == word);
+    if (std::string(word) == "none") CHECK(says(stated, "should not fit"));
+  }
+  row.activation_checkpointing = "none";  // told by nobody but the recipe: open
+  row.notes = "GBS/TP/PP/recompute are the repo default recipe";
+  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::selective);
+}
+
+TEST_CASE("selective of fms-fsdp is a share of blocks: all of them where none does not fit") {
+  PublishedRow row = llama_row();
+  row.framework = "PyTorch FSDP1 (fms)";
   row.activation_checkpointing = "selective";
   CHECK(made(row).scenario->plan.recompute == workloads::Recompute::selective);
   row.global_batch_seqs = 256;
@@ -103,18 +131,44 @@ TEST_CASE("selective recompute that does not fit is recompute of blocks") {
   CHECK(made(row).scenario->plan.recompute == workloads::Recompute::full);
 }
 
-TEST_CASE("no recompute beside scores that cannot be kept is recompute of the scores") {
+TEST_CASE("the ranks that share one copy are the row's, where it states them") {
   PublishedRow row = llama_row();
-  row.activation_checkpointing = "none";
+  row.dp_mode = "fsdp";
+  const std::int64_t all = made(row).scenario->plan.shards();
+  row.shard_degree = all / 2;
+  CHECK(made(row).scenario->plan.shards() == all / 2);
+  row.shard_degree = all + 1;
+  CHECK(made(row).refused != "");
+}
+
+TEST_CASE("offload in any wording is refused, its absence is not") {
+  PublishedRow row = llama_row();
+  for (const char* words : {"CPU-OFFLOADED AdamW", "activation offload required", "Offloading",
+                            "parameters are off-loaded"}) {
+    row.notes = words;
+    CHECK(made(row).refused == "offloads to host memory");
+  }
+  for (const char* words : {"no AC, no offload", "without CPU offloading", "offload: off"}) {
+    row.notes = words;
+    CHECK(made(row).refused == "");
+  }
+}
+
+TEST_CASE("stages that may be interleaved without a word of it are told apart") {
+  PublishedRow row = llama_row();
   row.framework = "Megatron-LM";
   row.dp_mode = "zero1";
-  row.tp = 8;
-  row.attention_kernel = "fused softmax";
-  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
-  row.micro_batch_seqs = 16;  // 32 layers of 4 heads x 4096^2 scores, 4 bytes each, 16 times
-  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::selective);
-  row.attention_kernel = "flash attention 2";
-  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
+  row.gpus = 64;
+  row.pp = 4;
+  CHECK(made(row).virtual_open);
+  row.virtual_pp = 1;
+  CHECK_FALSE(made(row).virtual_open);
+  row.virtual_pp.reset();
+  row.pp = 2;
+  CHECK_FALSE(made(row).virtual_open);
+  row.pp = 4;
+  row.framework = "nanotron 2024-12";
+  CHECK_FALSE(made(row).virtual_open);
 }
 
 TEST_CASE("unfused in Megatron's code is its softmax kernel, elsewhere plain operators") {
