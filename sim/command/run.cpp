@@ -7,6 +7,7 @@
 
 #include "engine/check.hpp"
 #include "sim/command/commands.hpp"
+#include "sim/confidence/confidence.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/output/folder.hpp"
 #include "sim/output/study_run.hpp"
@@ -223,15 +224,17 @@ int answer_document(TomlValue document, const Arguments& arguments, const Catalo
   Session session(catalogue);
   std::optional<Progress> progress(std::in_place, num_points(study, shard),
                                    Progress::style_for(arguments.has("quiet")));
-  const Results results =
+  const auto confidence = std::make_shared<Confidence>(session);
+  Results results =
       run_study(std::move(study), {.read = read,
-                                   .simulator = simulator_of(session),
+                                   .simulator = simulator_of(session, confidence),
                                    .threads = threads,
                                    .stop = stop,
                                    .shard = shard,
                                    .folder = folder.get(),
                                    .finished = [&](std::size_t done) { progress->show(done); }});
   progress.reset();
+  if (const Order* order = confidence->order()) results.order = *order;
   const bool written = write_files(results, arguments, folder.get(), session);
   print_results(results, arguments.has("json"));
   return written ? exit_code_of(results) : exit_unwritten;

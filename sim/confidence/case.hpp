@@ -14,6 +14,8 @@ struct Case {
   std::string reach;       // "one node", "nodes", "tensor over nodes"
   double host = 0;         // share of the step in which nothing is launched
   double unmeasured = 0;   // share of its time that is extrapolated or rests on a datasheet
+
+  friend bool operator==(const Case&, const Case&) = default;
 };
 
 Case case_of(const StepReport& report);

@@ -28,6 +28,12 @@ bool update(const std::string& path, const std::string& text) {
 
 }  // namespace
 
+std::vector<std::string> evidence_files(const std::string& folder) {
+  std::vector<std::string> out{folder + pairs_file, folder + origin_file};
+  for (const auto& [file, member] : tables) out.push_back(folder + file);
+  return out;
+}
+
 Evidence read_evidence(const std::string& folder) {
   Evidence out;
   for (const auto& [file, member] : tables) out.*member = read_residuals(folder + file);

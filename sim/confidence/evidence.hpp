@@ -17,6 +17,9 @@ struct Evidence {
   std::string date, version;
 };
 
+/// The files of a folder, there or not.
+std::vector<std::string> evidence_files(const std::string& folder);
+
 /// Throws InputError with file:line.
 Evidence read_evidence(const std::string& folder);
 

@@ -99,11 +99,18 @@ double widening_of(const Case& wanted, std::span<const Residual> known, double s
   return 1.0 + (shift - 1.0) * std::min(1.0, outside);
 }
 
+Case told_apart(Case wanted, std::span<const Residual> known) {
+  for (const auto share : {&Case::unmeasured, &Case::host})
+    if (beyond(share, wanted, known) == 0) wanted.*share = 0;
+  return wanted;
+}
+
 std::optional<Interval> interval_for(const Case& wanted, std::span<const Residual> known,
                                      double level, double shift) {
   if (known.empty()) return std::nullopt;
   Rows rows = rows_like(known, &Case::reach, wanted);
-  const bool own_kind = rows_by_source(rows).size() >= enough_sources;
+  const auto sources = static_cast<double>(rows_by_source(rows).size());
+  const bool own_kind = level * (sources + 1) <= sources - 1;
   if (!own_kind) {
     rows.clear();
     for (const Residual& row : known) rows.push_back(&row);

@@ -42,12 +42,16 @@ Interval interval_of(const ResidualRefs& residuals, double level);
 double widening_of(const Case& wanted, std::span<const Residual> known, double shift);
 inline constexpr std::size_t few_sources = 3;  // fewer cannot tell a source from a kind
 
-/// The interval for a case: of the residuals of its reach where `enough_sources` have measured
-/// that, else of all; then widened. The few sources that have measured its generation or its reach
-/// may widen it further, never narrow it. None without residuals.
+/// The case without the shares that are not beyond those of the residuals: they tell nothing, so
+/// that cases which differ in them alone have one interval.
+Case told_apart(Case wanted, std::span<const Residual> known);
+
+/// The interval for a case: of the residuals of its reach where so many sources have measured that
+/// that one of them may lie outside (level (K + 1) <= K - 1), else of all; then widened. The few
+/// sources that have measured its generation or its reach may widen it further, never narrow it.
+/// None without residuals.
 std::optional<Interval> interval_for(const Case& wanted, std::span<const Residual> known,
                                      double level, double shift);
-inline constexpr std::size_t enough_sources = 8;
 
 /// Spread of residuals between sources and inside of them, as standard deviations.
 struct Spread {

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "engine/check.hpp"
+#include "sim/confidence/evidence.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/report/results_file.hpp"
 #include "sim/scenario/file.hpp"
@@ -53,6 +54,16 @@ bool wait_for_shards(int file) {
 }
 
 /// The program, and the constants of its network model.
+/// Of what error bars are made of; "" where a catalogue has none.
+std::string id_of_evidence(const std::string& folder) {
+  std::string out;
+  for (const std::string& file : evidence_files(folder)) {
+    std::error_code error;
+    if (fs::exists(file, error)) out += id_of_file(file);
+  }
+  return out;
+}
+
 std::string constants_of(const std::string& catalogue) {
   std::string out = version_text() + id_of_file(catalogue + "/network/fitted.toml");
   std::set<fs::path> versions;
@@ -60,6 +71,7 @@ std::string constants_of(const std::string& catalogue) {
   for (const auto& entry : fs::directory_iterator(catalogue + "/nccl", error))
     versions.insert(entry.path());
   for (const fs::path& path : versions) out += id_of_file(path);
+  out += id_of_evidence(catalogue + "/confidence");
   return out;
 }
 
@@ -178,6 +190,7 @@ PointId OutputFolder::id_of(const Scenario& scenario, const SweepPoint& point) {
   const RunOptions& run = scenario.run;
   std::string text = constants_id_ + write_toml(resolved_document(scenario));
   for (const std::string& table : scenario.tables) text += content_id(calibration_file(table));
+  for (const std::string& runs : scenario.runs) text += content_id(runs);
   for (const bool flag : {run.fold, run.check_fold, run.ignore_memory, run.explain, run.stepped})
     text += flag ? '1' : '0';
   for (const Setting& setting : point)

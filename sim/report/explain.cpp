@@ -12,6 +12,13 @@ constexpr std::array table{
                 "Wall time of one optimizer step in steady state: from the end of one step to the "
                 "end of the next, once steps repeat.",
                 "compute_s + exposed_communication_s.total + bubble_s + wait_s + host_s", ""},
+    Explanation{"step_time_low_s",
+                "Lower end of the error bar of step_time_s: of measured steps so many lie between "
+                "both ends as confidence.level says, also of a source that nobody has seen.",
+                "step_time_s x quantile of measured / forecast over published runs, sources alike",
+                "docs/confidence.md"},
+    Explanation{"step_time_high_s", "Upper end of the error bar of step_time_s.",
+                "as step_time_low_s", "docs/confidence.md"},
     Explanation{"tokens_per_s", "Training tokens that the whole cluster takes in per second.",
                 "global batch x sequence / step_time_s", ""},
     Explanation{"tokens_per_s_per_gpu", "Training tokens per second, divided over all GPUs.",
@@ -72,6 +79,11 @@ constexpr std::array table{
                 "GPU memory at the peak of the step on the fullest pipeline stage; "
                 "memory_parts_gib lists the parts.",
                 "sum of memory_parts_gib", "Korthikanti et al. 2022, arXiv 2205.05198"},
+    Explanation{"memory_low_gib_per_gpu",
+                "Lower end of the error bar of memory_gib_per_gpu, from reported peaks.",
+                "as step_time_low_s", "docs/confidence.md"},
+    Explanation{"memory_high_gib_per_gpu", "Upper end of the error bar of memory_gib_per_gpu.",
+                "as step_time_low_s", "docs/confidence.md"},
     Explanation{"memory_parts_gib", "memory_gib_per_gpu part by part.", "", ""},
     Explanation{"power_w_per_gpu", "Mean electric power of one GPU over the step.",
                 "energy_j / step_time_s / gpus", ""},
@@ -85,6 +97,17 @@ constexpr std::array table{
                 "them, or from a sibling GPU), derived (bytes x achieved bandwidth, or a published "
                 "rate), model (NCCL's own terms, corrected), datasheet (peaks only).",
                 "", ""},
+    Explanation{"confidence",
+                "What the error bars rest on: their level, whose errors (errors_of), of how many "
+                "sources, by how much they are widened because the forecast leaves what was "
+                "measured, and the user's own runs that narrowed them; memory_sources, and false "
+                "in memory_assured where so few allow no such level.",
+                "", "docs/confidence.md"},
+    Explanation{
+        "runner_up",
+        "The next best of the degrees that \"best\" chose from, and the probability that it "
+        "is slower when measured.",
+        "", "docs/confidence.md"},
     Explanation{"plan", "The parallel plan and the batch that were run, every choice resolved.",
                 "gpus = data_degree x context x tensor x pipeline", ""},
     Explanation{"cluster", "The machine: node, number of nodes, fabric and NCCL version.", "", ""},
@@ -114,6 +137,10 @@ constexpr std::array table{
     Explanation{"sweep", "The keys and values that this point of the sweep sets.", "", ""},
     Explanation{"interrupted", "The run was stopped: points are missing.", "", ""},
     Explanation{"time_us", "Time of one collective alone on its links, in microseconds.", "", ""},
+    Explanation{"time_low_us", "Lower end of the error bar of time_us, from measured collectives.",
+                "as step_time_low_s", "docs/confidence.md"},
+    Explanation{"time_high_us", "Upper end of the error bar of time_us.", "as step_time_low_s",
+                "docs/confidence.md"},
     Explanation{"algbw_gb_per_s", "Algorithm bandwidth, GB = 1e9 bytes.", "bytes / time",
                 "nccl-tests doc/PERFORMANCE.md"},
     Explanation{"busbw_gb_per_s",

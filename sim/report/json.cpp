@@ -114,6 +114,21 @@ void add_conditions(Json& out, const StepReport& report) {
   if (without.any()) out["without"] = words_of(without);
 }
 
+/// What the ends of error bars rest on; nothing where there are none.
+void add_confidence(Json& out, const std::optional<ErrorBar>& bar,
+                    const std::optional<ErrorBar>& memory = {}) {
+  if (!bar) return;
+  Json& told = out["confidence"];
+  told = {{"level", bar->level},
+          {"errors_of", bar->kind},
+          {"sources", bar->sources},
+          {"widened", bar->widened},
+          {"own_runs", bar->own_runs}};
+  if (!memory) return;
+  told["memory_sources"] = memory->sources;
+  told["memory_assured"] = memory->assured;
+}
+
 Json step_json(const StepReport& report, const Answer& answer) {
   Json out;
   if (!report.scenario.title.empty()) out["title"] = report.scenario.title;
@@ -122,6 +137,13 @@ Json step_json(const StepReport& report, const Answer& answer) {
   add_numbers(out, answer);
   out["provenance"] = {{"kernels", shares_json(report.kernel_provenance)},
                        {"network", shares_json(report.network_provenance)}};
+  add_confidence(out, report.step_bar, report.memory_bar);
+  if (const auto& next = report.runner_up) {
+    out["runner_up"] = {{"tensor", next->tensor},
+                        {"pipeline", next->pipeline},
+                        {"takes_s", seconds(next->step_time)}};
+    if (next->slower) out["runner_up"]["slower"] = *next->slower;
+  }
   out["plan"] = plan_json(report.scenario);
   out["cluster"] = cluster_json(report.scenario);
   add_changes(out, report.scenario);
@@ -144,6 +166,7 @@ Json collective_json(const CollectiveReport& report, const Answer& answer) {
   out["algorithm"] = name_of(report.time.algorithm);
   out["protocol"] = name_of(report.time.protocol);
   out["provenance"] = name_of(report.time.provenance);
+  add_confidence(out, report.bar);
   out["cluster"] = cluster_json(report.scenario);
   add_changes(out, report.scenario);
   if (!report.warnings.empty()) out["warnings"] = report.warnings;

@@ -1,11 +1,22 @@
 #include "sim/report/metrics.hpp"
 
 #include <array>
+#include <cmath>
+#include <limits>
 
 namespace stepcast::sim {
 namespace {
 
 double gibibytes(Bytes b) { return static_cast<double>(b.value) / (1 << 30); }
+
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+double low(const std::optional<ErrorBar>& bar, double value) {
+  return bar ? bar->low * value : unknown;
+}
+double high(const std::optional<ErrorBar>& bar, double value) {
+  return bar ? bar->high * value : unknown;
+}
 
 constexpr double giga = 1e9, tera = 1e12;
 
@@ -22,6 +33,10 @@ constexpr std::array table{
            [](C c) { return static_cast<double>(c.scenario.nodes); }},
     Metric{"step_time_s", "s", "step",
            [](S s) { return seconds(s.step_time); }},
+    Metric{"step_time_low_s", "s", "at least",
+           [](S s) { return low(s.step_bar, seconds(s.step_time)); }},
+    Metric{"step_time_high_s", "s", "at most",
+           [](S s) { return high(s.step_bar, seconds(s.step_time)); }},
     Metric{"tokens_per_s", "tokens/s", "tokens/s",
            [](S s) { return s.tokens_per_second; }},
     Metric{"tokens_per_s_per_gpu", "tokens/s", "tokens/s/GPU",
@@ -52,6 +67,10 @@ constexpr std::array table{
            [](S s) { return seconds(s.communication); }},
     Metric{"memory_gib_per_gpu", "GiB", "memory",
            [](S s) { return gibibytes(s.memory.total()); }},
+    Metric{"memory_low_gib_per_gpu", "GiB", "memory at least",
+           [](S s) { return low(s.memory_bar, gibibytes(s.memory.total())); }},
+    Metric{"memory_high_gib_per_gpu", "GiB", "memory at most",
+           [](S s) { return high(s.memory_bar, gibibytes(s.memory.total())); }},
     Metric{"power_w_per_gpu", "W", "power",
            [](S s) { return s.power_per_gpu.value; }},
     Metric{"energy_j", "J", "energy",
@@ -60,6 +79,10 @@ constexpr std::array table{
            [](S s) { return s.tokens_per_joule; }},
     Metric{"time_us", "us", "time", nullptr,
            [](C c) { return seconds(c.time.duration) * 1e6; }},
+    Metric{"time_low_us", "us", "at least", nullptr,
+           [](C c) { return low(c.bar, seconds(c.time.duration) * 1e6); }},
+    Metric{"time_high_us", "us", "at most", nullptr,
+           [](C c) { return high(c.bar, seconds(c.time.duration) * 1e6); }},
     Metric{"algbw_gb_per_s", "GB/s", "algbw", nullptr,
            [](C c) { return c.time.algbw.value / giga; }},
     Metric{"busbw_gb_per_s", "GB/s", "busbw", nullptr,
@@ -81,12 +104,14 @@ const Metric* find_metric(std::string_view key) {
 }
 
 std::optional<double> value_of(const Metric& metric, const Answer& answer) {
+  double value = unknown;
   if (const auto* step = std::get_if<StepReport>(&answer); step != nullptr && metric.of_step)
-    return metric.of_step(*step);
+    value = metric.of_step(*step);
   if (const auto* collective = std::get_if<CollectiveReport>(&answer);
       collective != nullptr && metric.of_collective)
-    return metric.of_collective(*collective);
-  return std::nullopt;
+    value = metric.of_collective(*collective);
+  if (std::isnan(value)) return std::nullopt;
+  return value;
 }
 
 std::optional<double> value_of(const Metric& metric, const PointRow& row) {

@@ -15,6 +15,7 @@ struct Metric {
   std::string_view key;      // "exposed_communication_s.tensor": the path in the JSON object
   std::string_view unit;     // as in the HDF5 attribute; empty for text and objects
   std::string_view heading;  // short name in tables
+  // NaN where an answer does not have it.
   double (*of_step)(const StepReport&) = nullptr;
   double (*of_collective)(const CollectiveReport&) = nullptr;
 };

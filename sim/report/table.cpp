@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
@@ -42,6 +44,12 @@ std::string count(const PointRow& row, std::string_view key) {
   return grouped(static_cast<std::int64_t>(row.number(key).value_or(0.0)));
 }
 
+/// "0.78 to 1.01"
+std::string bar(const PointRow& row, std::string_view low, std::string_view high) {
+  const auto from = row.number(low), to = row.number(high);
+  return from && to ? three_digits(*from) + " to " + three_digits(*to) : "-";
+}
+
 std::string word(const PointRow& row, std::string_view key) { return row.text(key).value_or("-"); }
 
 using A = const PointRow&;
@@ -50,6 +58,7 @@ using A = const PointRow&;
 const ResultColumn step_columns[] = {
     {"GPUs", "", [](A a) { return count(a, "gpus"); }},
     {"step", "s", [](A a) { return number(a, "step_time_s"); }},
+    {"between", "s", [](A a) { return bar(a, "step_time_low_s", "step_time_high_s"); }},
     {"tokens/s", "per GPU", [](A a) { return number(a, "tokens_per_s_per_gpu"); }},
     {"TFLOP/s", "per GPU", [](A a) { return number(a, "model_tflops_per_gpu"); }},
     {"MFU", "%", [](A a) { return number(a, "mfu", 100.0); }},
@@ -68,6 +77,7 @@ const ResultColumn degree_columns[] = {
 };
 const ResultColumn collective_columns[] = {
     {"time", "us", [](A a) { return number(a, "time_us"); }},
+    {"between", "us", [](A a) { return bar(a, "time_low_us", "time_high_us"); }},
     {"algbw", "GB/s", [](A a) { return number(a, "algbw_gb_per_s"); }},
     {"busbw", "GB/s", [](A a) { return number(a, "busbw_gb_per_s"); }},
     {"algorithm", "", [](A a) { return word(a, "algorithm"); }},
@@ -109,11 +119,51 @@ std::vector<ResultColumn> columns_of(const Results& results) {
   return out;
 }
 
+/// Of every point, how sure it is that the fastest of the same model, GPUs and tokens is faster
+/// than it: "first" is that one. None where nothing is to be chosen.
+std::vector<std::optional<std::string>> order_cells(const Results& results) {
+  std::vector<std::optional<std::string>> out(results.rows.size());
+  if (!results.order || results.study.base.find("collective") != nullptr) return out;
+  struct Plan {
+    std::size_t point = 0;
+    double step = 0;
+  };
+  std::map<std::string, std::vector<Plan>> choices;
+  for (std::size_t i = 0; i < results.rows.size(); ++i) {
+    if (results.rows.state(i) != PointRows::State::answered) continue;
+    const PointRow row = results.rows.row(i);
+    std::string key = word(row, "model") + "/" + word(row, "gpu");
+    for (const char* path : {"gpus", "plan.global_batch", "plan.sequence"})
+      key += "/" + count(row, path);
+    choices[key].push_back({i, row.number("step_time_s").value_or(0.0)});
+  }
+  for (auto& [key, plans] : choices) {
+    if (plans.size() < 2) continue;
+    const Plan first = *std::ranges::min_element(plans, {}, &Plan::step);
+    for (const Plan& plan : plans)
+      out[plan.point] =
+          plan.point == first.point
+              ? "first"
+              : fmt::format("{:.2f}", results.order->probability(first.step, plan.step));
+  }
+  return out;
+}
+
+std::string order_text(const Results& results, bool any) {
+  if (!any) return {};
+  return "P(first): that the first of the same model, GPUs and tokens is faster; from\n" +
+         results.order->origin() + "\n";
+}
+
 std::string sweep_table(const Results& results) {
   const std::vector<ResultColumn> columns = columns_of(results);
+  const auto order = order_cells(results);
+  const bool ordered =
+      std::ranges::any_of(order, [](const auto& cell) { return cell.has_value(); });
   TextTable table;
   for (const std::string& key : results.study.keys) table.column(swept_heading(key));
   for (const ResultColumn& column : columns) table.column(column.heading, column.unit);
+  if (ordered) table.column("P(first)", "faster");
 
   for (std::size_t i = 0; i < results.rows.size(); ++i) {
     if (!results.rows.has(i)) continue;
@@ -129,9 +179,10 @@ std::string sweep_table(const Results& results) {
       continue;
     }
     for (const ResultColumn& column : columns) cells.push_back(column.cell(row));
+    if (ordered) cells.push_back(order[i].value_or("-"));
     table.row(std::move(cells));
   }
-  return table.text();
+  return table.text() + order_text(results, ordered);
 }
 
 /// "pytorch-fsdp2 2.3; NCCL 2.20": what all points ran with, each once, and why if nobody said. Of

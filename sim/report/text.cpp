@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
@@ -16,6 +17,11 @@ namespace stepcast::sim {
 namespace {
 
 constexpr int label_width = 22;
+
+Duration scaled(Duration value, double factor) { return to_duration(seconds(value) * factor); }
+Bytes scaled(Bytes value, double factor) {
+  return Bytes(std::llround(static_cast<double>(value.value) * factor));
+}
 
 std::string line(const std::string& label, const std::string& value) {
   return fmt::format("{:<{}}{}\n", label, label_width, value);
@@ -115,9 +121,54 @@ std::string breakdown_text(const StepReport& report) {
   return out;
 }
 
+std::string level_text(const ErrorBar& bar) { return fmt::format("{:g} %", 100 * bar.level); }
+
+/// "878 ms (780 to 940, 80 %)"; the level is left out where so few sources allow none.
+template <class Quantity>
+std::string with_bar(Quantity value, const std::optional<ErrorBar>& bar) {
+  const std::string text = to_text(value);
+  if (!bar) return text;
+  const auto unit_of = [](const std::string& words) { return words.substr(words.rfind(' ') + 1); };
+  std::string low = to_text(scaled(value, bar->low));
+  const std::string high = to_text(scaled(value, bar->high));
+  const bool same = unit_of(low) == unit_of(text) && unit_of(high) == unit_of(text);
+  const auto bare = [&](const std::string& words) {
+    return same ? words.substr(0, words.rfind(' ')) : words;
+  };
+  return fmt::format("{} ({} to {}{})", text, bare(low), bare(high),
+                     bar->assured ? ", " + level_text(*bar) : "");
+}
+
+/// What a bar rests on.
+std::string origin_text(const ErrorBar& bar) {
+  std::string out = fmt::format("errors of {} source{}", bar.sources, bar.sources == 1 ? "" : "s");
+  if (bar.kind != "all") out += fmt::format(" ({})", bar.kind);
+  if (!bar.assured) out += ", too few for " + level_text(bar);
+  if (bar.widened > 1) out += fmt::format(", widened {} x beyond them", three_digits(bar.widened));
+  if (bar.own_runs > 0) out += fmt::format(", {} of your own runs", bar.own_runs);
+  return out;
+}
+
+std::string bars_text(const StepReport& report) {
+  if (!report.step_bar) return {};
+  std::string out = "step: " + origin_text(*report.step_bar);
+  if (report.memory_bar) out += "; memory: " + origin_text(*report.memory_bar);
+  return line("error bars", out);
+}
+
+/// The next best of degrees that were chosen, and how sure the choice is.
+std::string runner_up_text(const StepReport& report) {
+  const auto& next = report.runner_up;
+  if (!next) return {};
+  std::string out = fmt::format("tensor {} x pipeline {}, {}", next->tensor, next->pipeline,
+                                to_text(next->step_time));
+  if (next->slower) out += fmt::format("; slower with P = {:.2f}", *next->slower);
+  return line("runner-up", out);
+}
+
 std::string memory_text(const StepReport& report) {
-  std::string out = line("memory per GPU", to_text(report.memory.total()) + " of " +
-                                               to_text(report.scenario.node.gpu.memory));
+  std::string out = line("memory per GPU", with_bar(report.memory.total(), report.memory_bar) +
+                                               " of " + to_text(report.scenario.node.gpu.memory));
   for (const workloads::MemoryPart& part : report.memory.parts)
     out += fmt::format("  {:<20}{:>9}\n", part.name, to_text(part.bytes));
   return out;
@@ -130,7 +181,7 @@ std::string step_text(const StepReport& report) {
          line("cluster", cluster_text(report.scenario)) + line("plan", plan_text(report.scenario)) +
          line("framework", software_text(report.scenario)) + conditions_text(report) + "\n";
   out +=
-      line("step time", to_text(report.step_time)) +
+      line("step time", with_bar(report.step_time, report.step_bar)) + runner_up_text(report) +
       line("throughput", three_digits(report.tokens_per_second) + " tokens/s, " +
                              three_digits(per_gpu) + " tokens/s per GPU") +
       line("model FLOPs", to_text(report.model_flops_per_gpu) + " per GPU") +
@@ -144,7 +195,7 @@ std::string step_text(const StepReport& report) {
               fmt::format("{} per GPU, {} per step, {} tokens/J", to_text(report.power_per_gpu),
                           to_text(report.energy), three_digits(report.tokens_per_joule)));
   out += line("kernel times", shares_text(report.kernel_provenance)) +
-         line("collective times", shares_text(report.network_provenance));
+         line("collective times", shares_text(report.network_provenance)) + bars_text(report);
   for (const std::string& warning : report.warnings) out += line("warning", warning);
   return out;
 }
@@ -158,12 +209,13 @@ std::string collective_text(const CollectiveReport& report) {
       line("collective", fmt::format("{}, {}, {}", word_for(collective_names, query->kind),
                                      to_text(query->bytes), word_for(dtype_names, query->dtype)));
   out += line("cluster", cluster_text(report.scenario)) + "\n";
-  out += line("time", to_text(time.duration)) +
+  out += line("time", with_bar(time.duration, report.bar)) +
          line("algbw", three_digits(time.algbw.value / 1e9) + " GB/s") +
          line("busbw", three_digits(time.busbw.value / 1e9) + " GB/s") +
          line("NCCL runs", fmt::format("{}, {}, {} channels", name_of(time.algorithm),
                                        name_of(time.protocol), time.channels)) +
          line("provenance", std::string(name_of(time.provenance)));
+  if (report.bar) out += line("error bar", origin_text(*report.bar));
   for (const std::string& warning : report.warnings) out += line("warning", warning);
   if (report.explanation) out += explanation_text(report);
   if (report.stepped) out += stepped_text(*report.stepped);

@@ -27,6 +27,25 @@ struct ExposedCommunication {
   Duration total() const { return tensor + pipeline + data; }
 };
 
+/// How far a figure may be off, from the errors of forecasts of published measurements
+/// (sim/confidence): the measured one lies between `low` and `high` times it in `level` of cases.
+struct ErrorBar {
+  double low = 1, high = 1;
+  double level = 0;
+  std::string kind{};        // of the errors that it rests on: "nodes", "all"
+  std::size_t sources = 0;   // of these errors
+  bool assured = true;       // false: so few sources allow no such level
+  double widened = 1;        // because the forecast leaves what was measured
+  std::size_t own_runs = 0;  // of the user's, that narrowed it
+};
+
+/// The next best of the degrees that "best" chose from.
+struct RunnerUp {
+  std::int64_t tensor = 1, pipeline = 1;
+  Duration step_time{};
+  std::optional<double> slower{};  // the probability that it is slower when measured
+};
+
 struct StepReport {
   Scenario scenario;             // resolved: degrees chosen, batch filled in
   Duration step_time{};          // with noise of kernels: the mean of scenario.noise.steps
@@ -45,8 +64,10 @@ struct StepReport {
   Watts power_per_gpu{};
   Joules energy{};  // of all GPUs, one step
   double tokens_per_joule = 0.0;
-  ProvenanceShares kernel_provenance{};   // share of compute time by origin
-  ProvenanceShares network_provenance{};  // share of collective time by origin
+  ProvenanceShares kernel_provenance{};          // share of compute time by origin
+  ProvenanceShares network_provenance{};         // share of collective time by origin
+  std::optional<ErrorBar> step_bar, memory_bar;  // filled in where an answer is shown
+  std::optional<RunnerUp> runner_up;
   std::vector<std::string> warnings;
   std::int64_t simulated_ranks = 0;  // after folding
   std::int64_t events = 0;
@@ -58,6 +79,7 @@ struct CollectiveReport {
   std::vector<std::string> warnings{};
   std::optional<CollectiveExplanation> explanation{};  // where it was asked for
   std::optional<SteppedCollective> stepped{};          // likewise
+  std::optional<ErrorBar> bar{};                       // filled in where it is shown
 };
 
 }  // namespace stepcast::sim

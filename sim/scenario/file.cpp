@@ -111,11 +111,14 @@ void read_calibration_table(TableReader& table, Scenario& scenario) {
   const std::string where = table.where("tables");
   const fs::path folder = fs::path(where.substr(0, where.rfind(':'))).parent_path();
   read_members(table, false, [&](auto&& visit) { visit_calibration(scenario, visit); });
-  for (std::string& name : scenario.tables) {
+  const auto find_beside = [&](std::string& name) {
     std::error_code error;
     const fs::path beside = folder / name;
-    if (name != "published" && name != "host" && fs::exists(beside, error)) name = beside.string();
-  }
+    if (fs::exists(beside, error)) name = beside.string();
+  };
+  for (std::string& name : scenario.tables)
+    if (name != "published" && name != "host") find_beside(name);
+  for (std::string& name : scenario.runs) find_beside(name);
   if (scenario.tables.empty())
     table.fail("tables", "'tables' in [calibration] is empty", "e.g. [\"published\"]");
   table.finish();
@@ -137,6 +140,8 @@ void read_noise(TableReader& table, Scenario& scenario) {
 
 void read_run(TableReader& table, Scenario& scenario) {
   read_members(table, false, [&](auto&& visit) { visit_run(scenario.run, visit); });
+  if (scenario.run.confidence >= 1.0)
+    table.fail("confidence", "'confidence' in [run] is a share of cases", "0.8: four of five");
   const auto jitter = table.text("jitter");
   if (jitter && *jitter != "none")
     table.fail("jitter", "'jitter' in [run] cannot be '" + *jitter + "'",

@@ -303,6 +303,8 @@ template <class Scenario, class Visitor>
 void visit_calibration(Scenario& scenario, Visitor&& visit) {
   visit.may({"tables", "calibration files, later ones win; \"published\" is shipped"},
             scenario.tables);
+  visit.may({"runs", "CSV files of your own measured steps, which narrow the error bars"},
+            scenario.runs);
   visit.may({"launch", "host time of a launch: the software's own, or the tables'"},
             scenario.measured_launch, launch_names);
 }
@@ -324,6 +326,9 @@ void visit_run(RunOptions& run, Visitor&& visit) {
   visit.may({"without", "leave out interference, latency, bandwidth, jitter, sharing", "without",
              "WHAT[,WHAT]"},
             run.without);
+  visit.positive(
+      {"confidence", "how often error bars hold: 0.8 is four cases of five", "confidence", "SHARE"},
+      run.confidence);
   visit.part({"jitter", "\"none\", as in old files; [noise] says how kernels vary"});
 }
 

@@ -42,6 +42,7 @@ struct RunOptions {
   bool explain = false;        // a collective: also why it takes so long
   bool stepped = false;        // a collective: also chunk by chunk over the links
   Ablation without;            // effects to leave out
+  double confidence = 0.8;     // level of the error bars
 };
 
 struct Scenario {
@@ -69,6 +70,7 @@ struct Scenario {
   workloads::Software software;
   std::string software_by_default;  // why it was chosen; empty: the user named it
   std::vector<std::string> tables;  // calibration files, later ones win; "published" is shipped
+  std::vector<std::string> runs;    // CSV files of the user's own measured steps
   bool measured_launch = false;     // the tables' cost of a launch instead of the software's
   std::optional<CollectiveQuery> collective;
   Noise noise;

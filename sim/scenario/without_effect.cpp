@@ -141,6 +141,7 @@ constexpr Rule rules[] = {
     {"cluster.node.gpu.tdp", collective, "a collective alone says nothing of power"},
     {"cluster.node.gpu.idle", collective, "a collective alone says nothing of power"},
 
+    {"calibration.runs", collective, "own runs are of training steps"},
     {"calibration.launch", collective, "a collective alone is launched by no framework"},
     {"noise.", [](S s) { return s.run.without.jitter; }, "it is left out (run.without)"},
     {"noise.distribution", no_draws, "nothing is drawn from it"},

@@ -1,9 +1,12 @@
 #include "sim/study/answer.hpp"
 
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/check.hpp"
+#include "sim/confidence/confidence.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -37,7 +40,7 @@ std::vector<Scenario> feasible_degrees(const Scenario& scenario) {
 }
 
 Answer best_step(const Scenario& scenario, const Simulator& simulator) {
-  std::optional<StepReport> best;
+  std::optional<StepReport> best, next;
   std::optional<Refused> refused;
   for (const Scenario& candidate : feasible_degrees(scenario)) {
     try {
@@ -46,11 +49,15 @@ Answer best_step(const Scenario& scenario, const Simulator& simulator) {
                                        best->scenario.plan.tensor * best->scenario.plan.pipeline;
       if (!best || report.step_time < best->step_time ||
           (report.step_time == best->step_time && smaller))
-        best = std::move(report);
+        std::swap(best, next), best = std::move(report);
+      else if (!next || report.step_time < next->step_time)
+        next = std::move(report);
     } catch (const NoFeasiblePlan& error) {
       refused = Refused{candidate, error.what()};  // the last one cuts the model finest
     }
   }
+  if (best && next)
+    best->runner_up = {next->scenario.plan.tensor, next->scenario.plan.pipeline, next->step_time};
   if (best) return *std::move(best);
   return Refused{refused->scenario,
                  "no degrees fit; with tensor " + std::to_string(refused->scenario.plan.tensor) +
@@ -65,11 +72,19 @@ const Scenario& scenario_of(const Answer& answer) {
 }
 
 Simulator simulator_of(Session& session) {
-  return {[&](const Scenario& s) { return session.step(s); },
-          [&](const Scenario& s) { return session.collective(s); }};
+  return simulator_of(session, std::make_shared<Confidence>(session));
 }
 
-Answer answer(const Scenario& scenario, const Simulator& simulator) {
+Simulator simulator_of(Session& session, std::shared_ptr<Confidence> confidence) {
+  return {[&](const Scenario& s) { return session.step(s); },
+          [&](const Scenario& s) { return session.collective(s); },
+          [=](StepReport& report) { confidence->judge(report); },
+          [=](CollectiveReport& report) { confidence->judge(report); }};
+}
+
+namespace {
+
+Answer simulated(const Scenario& scenario, const Simulator& simulator) {
   if (scenario.collective) return simulator.collective(scenario);
   if (scenario.best_tensor || scenario.best_pipeline) return best_step(scenario, simulator);
   try {
@@ -77,6 +92,17 @@ Answer answer(const Scenario& scenario, const Simulator& simulator) {
   } catch (const NoFeasiblePlan& error) {
     return Refused{scenario, error.what()};
   }
+}
+
+}  // namespace
+
+Answer answer(const Scenario& scenario, const Simulator& simulator) {
+  Answer out = simulated(scenario, simulator);
+  if (auto* step = std::get_if<StepReport>(&out); step != nullptr && simulator.judge_step)
+    simulator.judge_step(*step);
+  if (auto* one = std::get_if<CollectiveReport>(&out); one != nullptr && simulator.judge_collective)
+    simulator.judge_collective(*one);
+  return out;
 }
 
 }  // namespace stepcast::sim

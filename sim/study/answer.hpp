@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <variant>
 
@@ -9,6 +10,8 @@
 #include "sim/run/step_report.hpp"
 
 namespace stepcast::sim {
+
+class Confidence;
 
 /// A plan that does not fit in memory, with the parts that it needs.
 struct Refused {
@@ -24,8 +27,13 @@ const Scenario& scenario_of(const Answer& answer);
 struct Simulator {
   std::function<StepReport(const Scenario&)> step;
   std::function<CollectiveReport(const Scenario&)> collective;
+  // Says how far to trust what is answered; may be empty.
+  std::function<void(StepReport&)> judge_step{};
+  std::function<void(CollectiveReport&)> judge_collective{};
 };
+/// The error bars are those of the session's catalogue (sim/confidence).
 Simulator simulator_of(Session& session);
+Simulator simulator_of(Session& session, std::shared_ptr<Confidence> confidence);
 
 /// Answers one scenario. "best" degrees are resolved: powers of two that divide heads and batch,
 /// the fastest step that fits in memory, the smaller degrees of equals.

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "sim/confidence/order.hpp"
 #include "sim/study/answer.hpp"
 #include "sim/study/point_row.hpp"
 #include "sim/study/sweep.hpp"
@@ -16,6 +17,7 @@ struct Results {
   PointRows rows;                    // one per finished point
   std::optional<Answer> single;      // in full where there is no [sweep]
   std::vector<Scenario> unanswered;  // of a sweep without an answer: what it would have run with
+  std::optional<Order> order;        // how sure it is which of two plans is faster
   bool interrupted = false;
 };
 

@@ -225,7 +225,8 @@ std::string warning_of(const json& result, const std::string& path) {
 }
 
 json result_of(const Scenario& scenario) {
-  return json::parse(to_json(answer(scenario, simulator_of(session()))));
+  static const Simulator simulator = simulator_of(session());
+  return json::parse(to_json(answer(scenario, simulator)));
 }
 
 /// Parts of a machine that bind in some scenarios only (a measured curve holds for every NCCL;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "sim/confidence/evidence.hpp"
+#include "sim/confidence/order.hpp"
 #include "sim/files/csv.hpp"
 #include "sim/files/numbers.hpp"
 #include "sim/files/text_table.hpp"
@@ -72,6 +73,16 @@ std::string coverage_text(const std::string& what, std::span<const sim::Residual
   return out + table.text() + "\n";
 }
 
+std::string order_text(std::span<const sim::PairCount> pairs) {
+  const sim::Order order(pairs);
+  sim::TextTable table;
+  table.column("forecast slower by", "", sim::TextTable::Align::left);
+  table.column("P(slower)");
+  for (const double gap : {0.01, 0.03, 0.07, 0.15, 0.3, 0.7})
+    table.row({sim::percent(gap), fmt::format("{:.2f}", order.probability(1, 1 + gap))});
+  return "two plans, from " + order.origin() + "\n" + table.text() + "\n";
+}
+
 std::string own_runs_text(std::span<const sim::Residual> steps) {
   std::string out;
   for (const std::size_t runs : {1u, 3u, 10u}) {
@@ -103,13 +114,14 @@ int run_confidence(const sim::Arguments& arguments, const sim::Catalogue& catalo
   if (!level || !(*level > 0 && *level < 1))
     throw sim::UsageError("--confidence is no share of cases", "0.8: bars that hold in 80 %");
   std::string out = fmt::format(
-      "bars of {} from the errors of {}, {}\nshift {:.2f}: by so much errors of kernels grow when "
+      "bars of {:g} % from the errors of {}, {}\nshift {:.2f}: by so much errors of kernels grow "
+      "when "
       "their source is left out, not their shape alone\n\n",
-      sim::percent(*level), evidence.version, evidence.date, evidence.shift);
+      100 * *level, evidence.version, evidence.date, evidence.shift);
   out += coverage_text("steps", evidence.steps, *level, evidence.shift) +
          coverage_text("memory", evidence.memory, *level, evidence.shift) +
          coverage_text("collectives", evidence.collectives, *level, evidence.shift) +
-         own_runs_text(evidence.steps);
+         order_text(evidence.pairs) + own_runs_text(evidence.steps);
   std::fputs(out.c_str(), stdout);
   return sim::exit_ok;
 }

@@ -6,6 +6,7 @@
 #include "engine/check.hpp"
 #include "sim/program/interrupt.hpp"
 #include "sim/program/parallel.hpp"
+#include "validate/published/own_kernels.hpp"
 #include "validate/published/scenario.hpp"
 
 namespace stepcast::validate {
@@ -21,8 +22,8 @@ double measured_step(const PublishedRow& row) {
   return tokens / (static_cast<double>(row.gpus.value_or(1)) * *row.tokens_per_s_per_gpu);
 }
 
-void predict(const ScenarioMaker& maker, PublishedResult& result, const std::string& file,
-             sim::Session& session) {
+void predict(const ScenarioMaker& maker, const OwnKernels& own, PublishedResult& result,
+             const std::string& file, sim::Session& session) {
   const std::string where = file + ":" + std::to_string(result.row.line);
   RowScenario made = maker.scenario_of(result.row, where);
   result.assumed = std::move(made.assumed);
@@ -36,6 +37,7 @@ void predict(const ScenarioMaker& maker, PublishedResult& result, const std::str
     result.predicted_s = seconds(report.step_time);
     result.memory_gib = static_cast<double>(report.memory.total().value) / gib;
     result.gpu_memory_gib = static_cast<double>(made.scenario->node.gpu.memory.value) / gib;
+    result.own_kernels = own.measured(result.row.url, made.scenario->node.gpu.name);
     result.forecast = sim::case_of(report);
     result.warnings = report.warnings;
   } catch (const InputError& error) {
@@ -58,6 +60,7 @@ std::vector<PublishedResult> predict_published(const std::string& file,
                                                sim::Session& session,
                                                const PublishedOptions& options) {
   const ScenarioMaker maker(session);
+  const OwnKernels own(*session.tables({"published"}));
   std::vector<PublishedResult> results;
   for (const PublishedRow& row : rows) {
     if (row.id.rfind(options.only, 0) != 0) continue;
@@ -73,7 +76,7 @@ std::vector<PublishedResult> predict_published(const std::string& file,
   std::mutex shown;
   std::size_t done = 0;
   sim::for_each_index(results.size(), options.threads, sim::stop_requested(), [&](std::size_t i) {
-    predict(maker, results[i], file, session);
+    predict(maker, own, results[i], file, session);
     const std::lock_guard lock(shown);
     if (options.progress) options.progress(++done, results.size());
   });

@@ -23,6 +23,7 @@ struct PublishedResult {
   double parameters = 0;              // of the row, or of the shape it states
   std::optional<double> baseline_s;   // one MFU per kind of GPU, fitted on the rows in scope
   std::optional<double> memory_gib;   // of the fullest GPU
+  bool own_kernels = false;           // kernels of its GPU are known from its own source
   sim::Case forecast;                 // what kind of forecast it is, where there is one
   double gpu_memory_gib = 0;          // what that GPU has
   std::string refused;                // why there is no prediction

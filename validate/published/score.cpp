@@ -57,6 +57,7 @@ SourceScore score_of_source(const std::string& key, const Results& rows) {
   for (const PublishedResult* row : rows) {
     score.rows += 1;
     score.in_scope += row->in_scope && row->row.scorable;
+    score.own_kernels += row->scored() && row->own_kernels;
     if (row->scored()) scored.push_back(row);
   }
   score.predicted = scored.size();

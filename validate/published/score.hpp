@@ -23,6 +23,7 @@ struct ErrorScore {
 struct SourceScore {
   std::string key, source;  // the id's letters; the source's own words, of its first row
   std::size_t rows = 0, in_scope = 0, predicted = 0;  // predicted: of those in scope
+  std::size_t own_kernels = 0;  // of those, that may rest on kernels of their own source
   std::optional<ErrorScore> ours, baseline;
   Ranking ranking;
   std::vector<std::string> worst;  // ids of the largest errors

@@ -90,3 +90,20 @@ TEST_CASE("groups are of one shape, whatever the model is called") {
   other.row.layers = 48;
   CHECK(of({plan(1, 1.0, 1.0), plan(2, 2.0, 2.0), other}).groups == 0);
 }
+
+TEST_CASE("pairs are counted by source and by how far apart they are predicted") {
+  // Predicted 1.00, 1.01, 1.30: gaps of 0.010, 0.262 and 0.252; 1.00 is measured slower than 1.01.
+  const std::vector<PublishedResult> rows{plan(1, 2.0, 1.00), plan(2, 1.0, 1.01),
+                                          plan(4, 3.0, 1.30)};
+  std::vector<const PublishedResult*> scored;
+  for (const PublishedResult& row : rows) scored.push_back(&row);
+  const auto counts = pair_counts(scored);
+  REQUIRE(counts.size() == 2);
+  CHECK(counts[0].source == "AAAA");
+  CHECK(counts[0].gap == 0.0);
+  CHECK(counts[0].pairs == 1.0);
+  CHECK(counts[0].in_order == 0.0);
+  CHECK(counts[1].gap == 0.2);
+  CHECK(counts[1].pairs == 2.0);
+  CHECK(counts[1].in_order == 2.0);
+}

@@ -1,0 +1,102 @@
+#include "sim/confidence/confidence.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "engine/check.hpp"
+#include "sim/confidence/own_runs.hpp"
+#include "sim/files/text_table.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+ErrorBar bar_of(const Interval& interval, double level) {
+  return {.low = std::exp(interval.low),
+          .high = std::exp(interval.high),
+          .level = level,
+          .kind = interval.kind,
+          .sources = interval.sources,
+          .assured = interval.assured,
+          .widened = interval.widened,
+          .own_runs = interval.own_runs};
+}
+
+/// Of steps and collectives there are sources enough for every sensible level.
+void check_level(const Interval& interval, const Scenario& scenario) {
+  if (interval.assured) return;
+  const auto k = static_cast<double>(interval.sources);
+  throw InputError(scenario.origin,
+                   "no error bar holds in " + percent(scenario.run.confidence) +
+                       " of cases: " + std::to_string(interval.sources) +
+                       " sources of measurements allow " + percent(k / (k + 1)) + " at most",
+                   "lower run.confidence");
+}
+
+}  // namespace
+
+const Evidence* Confidence::evidence(std::vector<std::string>& warnings) {
+  const std::string folder = session_.catalogue().directory() + "/confidence";
+  std::call_once(read_, [&] {
+    std::error_code error;
+    if (!std::filesystem::exists(folder, error)) return;
+    evidence_ = read_evidence(folder);
+    order_.emplace(evidence_->pairs);
+    spread_ = spread_of(evidence_->steps);
+  });
+  if (evidence_) return &*evidence_;
+  warnings.push_back("no error bars: there is no folder " + folder);
+  return nullptr;
+}
+
+const Order* Confidence::order() {
+  std::vector<std::string> ignored;
+  evidence(ignored);
+  return order_ ? &*order_ : nullptr;
+}
+
+std::vector<double> Confidence::own_residuals(const Scenario& scenario) {
+  std::vector<double> out;
+  for (const std::string& file : scenario.runs)
+    for (const OwnRun& run : read_own_runs(file, scenario, session_.catalogue()))
+      out.push_back(std::log(seconds(run.step) / seconds(session_.step(run.scenario).step_time)));
+  return out;
+}
+
+std::optional<Interval> Confidence::interval(const std::vector<Residual>& known,
+                                             const Case& forecast, double level) {
+  const Case of = told_apart(forecast, known);
+  const std::lock_guard lock(remembering_);
+  for (const Known& k : known_)
+    if (k.residuals == &known && k.level == level && k.of == of) return k.interval;
+  known_.push_back({&known, of, level, interval_for(of, known, level, evidence_->shift)});
+  return known_.back().interval;
+}
+
+void Confidence::judge(StepReport& report) {
+  const Evidence* known = evidence(report.warnings);
+  if (known == nullptr) return;
+  const double level = report.scenario.run.confidence;
+  const Case forecast = case_of(report);
+  if (const auto bar = interval(known->steps, forecast, level)) {
+    check_level(*bar, report.scenario);
+    report.step_bar = bar_of(narrowed(*bar, spread_, own_residuals(report.scenario)), level);
+  }
+  if (const auto bar = interval(known->memory, forecast, level))
+    report.memory_bar = bar_of(*bar, level);
+  if (report.runner_up)
+    report.runner_up->slower =
+        order_->probability(seconds(report.step_time), seconds(report.runner_up->step_time));
+}
+
+void Confidence::judge(CollectiveReport& report) {
+  const Evidence* known = evidence(report.warnings);
+  if (known == nullptr) return;
+  const double level = report.scenario.run.confidence;
+  const auto bar = interval(known->collectives, case_of(report), level);
+  if (!bar) return;
+  check_level(*bar, report.scenario);
+  report.bar = bar_of(*bar, level);
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,58 @@
+// Fills in how far to trust an answer. What it needs is read when it is first asked, and once.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/confidence/evidence.hpp"
+#include "sim/confidence/interval.hpp"
+#include "sim/confidence/order.hpp"
+#include "sim/run/session.hpp"
+
+namespace stepcast::sim {
+
+/// Threads may share one.
+class Confidence {
+ public:
+  /// `session` is borrowed: it answers a user's own runs, and its catalogue holds confidence/. A
+  /// catalogue without that gives no bars, and a warning that says so.
+  explicit Confidence(Session& session) : session_(session) {}
+
+  /// The bars of step and memory, and whether the runner-up is slower. Throws InputError for a
+  /// level that the sources do not allow, and what own_runs.hpp throws.
+  void judge(StepReport& report);
+  void judge(CollectiveReport& report);
+
+  /// None where the catalogue has no pairs.
+  const Order* order();
+
+ private:
+  /// None, and a warning, where there is none.
+  const Evidence* evidence(std::vector<std::string>& warnings);
+  /// ln(measured / forecast) of the scenario's own runs.
+  std::vector<double> own_residuals(const Scenario& scenario);
+
+  /// interval_for(), remembered: the points of a sweep are of few kinds.
+  std::optional<Interval> interval(const std::vector<Residual>& known, const Case& forecast,
+                                   double level);
+
+  struct Known {
+    const std::vector<Residual>* residuals = nullptr;
+    Case of;
+    double level = 0;
+    std::optional<Interval> interval;
+  };
+
+  Session& session_;
+  std::once_flag read_;
+  std::optional<Evidence> evidence_;
+  std::optional<Order> order_;
+  Spread spread_;
+  std::mutex remembering_;
+  std::vector<Known> known_;
+};
+
+}  // namespace stepcast::sim
