@@ -141,7 +141,7 @@ void GradientBuckets::reduce_bucket() {
                     3 * bytes_per_element(gradient_dtype_) * bucket_elements_ / in_.plan.shards()));
   else if (!megatron() && !own())
     copies_back_.push_back(table_.pass("bucket.copy_out", copy, gradient_dtype_, copied));
-  buckets_.push_back(bucket_elements_);
+  if (own()) buckets_.push_back(bucket_elements_);
   bucket_elements_ = 0;
   first_bucket_ = false;
 }

@@ -75,7 +75,7 @@ class GradientBuckets {
   std::optional<Event> reduced_;
   std::vector<std::optional<Event>> gathered_;  // by unit: parameters the step has not used yet
   std::vector<std::uint32_t> copies_back_;
-  std::vector<std::int64_t> buckets_;  // of this step: their elements
+  std::vector<std::int64_t> buckets_;  // our trainer: of this step, their elements
   std::vector<std::int64_t> closed_;   // of them, what backward does not reduce
   std::vector<bool> in_own_bucket_;    // the root's tensors
 };
