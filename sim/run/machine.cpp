@@ -14,9 +14,11 @@ constexpr std::size_t most_fabric_loads = 64;  // kinds x algorithms
 std::unique_ptr<const NetworkModel> model_of(const Scenario& s, const Network& network,
                                              const CalibrationTable& table) {
   if (!network.nccl) {
-    std::unique_ptr<const LinkLoads> links;
-    if (s.nodes > 1) links = std::make_unique<LinkLoads>(network.cluster(), network.router());
-    return std::make_unique<HostNetwork>(s.node.gpu, table.collectives, s.origin, std::move(links));
+    BetweenHosts between;
+    if (s.nodes > 1)
+      between = {std::make_unique<LinkLoads>(network.cluster(), network.router()), s.node.nic};
+    return std::make_unique<HostNetwork>(s.node.gpu, table.collectives, s.origin,
+                                         std::move(between));
   }
   return std::make_unique<RememberedNetwork>(std::make_unique<NcclNetwork>(
       network.cluster(), network.router(), *network.nccl, table.collectives, s.nccl_overrides));

@@ -70,6 +70,15 @@ PATH=$work/bin "$program" cluster "$tiny" >"$work/bare.txt" 2>&1
 grep -q 'no cluster in a box here: there is no .ip. on PATH' "$work/bare.txt" ||
   fail "$(cat "$work/bare.txt")"
 
+# Where nobody may make namespaces: one sentence as well.
+if unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_user_namespaces' 2>/dev/null; then
+  unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_user_namespaces &&
+    exec setpriv --inh-caps=-all --bounding-set=-all "$0" cluster "$1"' \
+    "$program" "$tiny" >"$work/refused.txt" 2>&1
+  [ $? -eq 77 ] || fail "no namespaces, but not skipped"
+  grep -q 'lets this user make no namespaces' "$work/refused.txt" || fail "$(cat "$work/refused.txt")"
+fi
+
 "$program" cluster "$work/nowhere.toml" >"$work/first.txt" 2>&1
 [ $? -eq 77 ] && skip "$(head -1 "$work/first.txt")"
 grep -q nowhere.toml "$work/first.txt" || fail "a scenario that is not there is not named"

@@ -22,8 +22,8 @@ struct PathSpeed {
 std::vector<PathSpeed> measure_paths(
     const Box& box, const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs);
 
-/// The nodes' ranks call each collective several times; the median of the slowest rank's times,
-/// each from a barrier. `send_receive` goes from the first to the second.
+/// The nodes' ranks call each collective several times: the least of a few medians of the slowest
+/// rank's times, each from a barrier. `send_receive` goes from the first to the second.
 std::vector<Duration> measure_collectives(const Box& box, const std::vector<std::int64_t>& nodes,
                                           const std::vector<calibrate::CollectiveTask>& tasks);
 

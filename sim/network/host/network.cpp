@@ -50,8 +50,8 @@ InputError not_measured(const std::string& where, const std::string& what) {
 }
 
 HostNetwork::HostNetwork(const topology::GpuSpec& core, const std::vector<CollectiveRow>& rows,
-                         std::string origin, std::unique_ptr<const LinkLoads> links)
-    : core_(core.name), origin_(std::move(origin)), links_(std::move(links)) {
+                         std::string origin, BetweenHosts between)
+    : core_(core.name), origin_(std::move(origin)), between_(std::move(between)) {
   using Key = std::tuple<CollectiveKind, std::int64_t, std::int64_t, std::string>;
   std::map<Key, std::map<Bytes, Duration>> measured;
   for (const CollectiveRow& row : rows) {
@@ -87,6 +87,14 @@ const HostNetwork::Measured& HostNetwork::measured(CollectiveKind kind, const Gr
                                  shape.ranks, core_, where));
 }
 
+/// What a rank sends at the speed of its NIC, which buffers on the way may beat in short messages:
+/// they would make all of a group's transfers look as fast (links/picture.cpp).
+Duration HostNetwork::on_nic(CollectiveKind kind, Bytes bytes, const GroupShape& shape) const {
+  if (shape.nodes < 2 || between_.nic.value <= 0.0) return {};
+  const double sent = bus_factor(kind, shape.ranks) * static_cast<double>(bytes.value);
+  return to_duration(sent / between_.nic.value);
+}
+
 CollectiveTime HostNetwork::time_of(CollectiveKind kind, Bytes bytes, workloads::Dtype dtype,
                                     const GroupShape& shape) const {
   CollectiveTime time;
@@ -98,13 +106,13 @@ CollectiveTime HostNetwork::time_of(CollectiveKind kind, Bytes bytes, workloads:
   const std::string type = is_reduction(kind) ? word_for(dtype_names, dtype) : "";
   const auto& [curve, measured_type] = measured(kind, shape, type);
   const Read found = read(curve, bytes);
-  time.duration = time.transfer = found.duration;
+  time.duration = time.transfer = std::max(found.duration, on_nic(kind, bytes, shape));
   // A core takes another time to sum other numbers.
   time.provenance =
       measured_type == type ? found.provenance : without_measurements_of_its_own(found.provenance);
   time.rests_on = curve.source;
-  if (found.duration > Duration{}) {
-    time.algbw = bytes / found.duration;
+  if (time.duration > Duration{}) {
+    time.algbw = bytes / time.duration;
     time.busbw = time.algbw * bus_factor(kind, shape.ranks);
   }
   return time;
@@ -113,9 +121,9 @@ CollectiveTime HostNetwork::time_of(CollectiveKind kind, Bytes bytes, workloads:
 /// Sums are scattered, then gathered: every rank sends every other its n-th part in each pass.
 std::vector<LinkLoad> HostNetwork::loads_of(CollectiveKind kind, Algorithm,
                                             const std::vector<std::int64_t>& ranks) const {
-  if (!links_) return {};
+  if (!between_.links) return {};
   const bool pair = kind == CollectiveKind::send_receive;
-  auto loads = links_->of(pair ? kind : CollectiveKind::all_to_all, Algorithm::p2p, ranks);
+  auto loads = between_.links->of(pair ? kind : CollectiveKind::all_to_all, Algorithm::p2p, ranks);
   if (kind == CollectiveKind::all_reduce)
     for (LinkLoad& load : loads) load.bytes_per_byte *= 2.0;
   return loads;

@@ -16,11 +16,17 @@
 
 namespace stepcast::sim {
 
+/// What joins several machines; nothing: there is one.
+struct BetweenHosts {
+  std::unique_ptr<const LinkLoads> links{};
+  BytesPerSecond nic{};  // of each machine
+};
+
 class HostNetwork final : public NetworkModel {
  public:
-  /// `origin` stands in errors. `links`: of a cluster of several machines; none: one machine.
+  /// `origin` stands in errors.
   HostNetwork(const topology::GpuSpec& core, const std::vector<CollectiveRow>& rows,
-              std::string origin, std::unique_ptr<const LinkLoads> links = {});
+              std::string origin, BetweenHosts between = {});
 
   CollectiveTime time_of(workloads::CollectiveKind, Bytes, workloads::Dtype,
                          const GroupShape&) const override;
@@ -33,11 +39,12 @@ class HostNetwork final : public NetworkModel {
     CollectiveCurve curve;
     std::string dtype;  // of sums; empty: bytes that are only moved
   };
+  Duration on_nic(workloads::CollectiveKind, Bytes, const GroupShape& shape) const;
   const Measured& measured(workloads::CollectiveKind, const GroupShape& shape,
                            const std::string& dtype) const;
 
   std::string core_, origin_;
-  std::unique_ptr<const LinkLoads> links_;
+  BetweenHosts between_;
   std::vector<Measured> curves_;
 };
 

@@ -122,6 +122,28 @@ TEST_CASE("jobs at once share the uplinks of leaves that both are on") {
   CHECK(nodes_of_job(1, 2, 4) == std::vector<std::int64_t>{1, 3, 5, 7});
 }
 
+TEST_CASE("a group with a slow NIC holds the step, and only its own transfers are slow") {
+  const BoxFabric slow = fabrics_of("slow-nic").front(), plain = fabrics_of("nonblocking").front();
+  sim::Scenario job = eight_nodes("[plan]\ndata = \"ddp\"\ntensor = 2\n");
+  job.nodes = job.gpus = 4;
+  job.plan.data_degree = 2;
+  std::vector<CollectiveTask> tasks;
+  for (const GroupCalls& group : groups_of(job))
+    for (const CollectiveTask& task : group.sizes.tasks(2)) tasks.push_back(task);
+  std::vector<Duration> times;
+  for (const CollectiveTask& task : tasks)
+    times.push_back(to_duration(1.01 * static_cast<double>(task.bytes.value) / nic));
+  // A short message that a token bucket lets pass at once says nothing of the long ones.
+  tasks.push_back({"allreduce", Bytes(1024), {}, {}});
+  times.push_back(to_duration(1e-6));
+  auto rows = rows_of(tasks, times, 2);
+  const auto of_four = rows_of(tasks, times, 4);
+  rows.insert(rows.end(), of_four.begin(), of_four.end());
+  const double fast = seconds(SimulatedBox(job, plain, rows).step(NoCompute{}).report.step_time);
+  const double held = seconds(SimulatedBox(job, slow, rows).step(NoCompute{}).report.step_time);
+  CHECK(held / fast == Approx(2 / 1.01).epsilon(0.01));
+}
+
 TEST_CASE("paths through the box are expected to share what they cross") {
   const auto rate = [](const std::string& word) {
     const BoxFabric fabric = fabrics_of(word).front();

@@ -108,3 +108,16 @@ TEST_CASE("what was measured in one machine says nothing of ranks on several") {
   CHECK(there.time_of(CollectiveKind::all_reduce, 4_KiB, workloads::Dtype::fp32, two_nodes)
             .duration == 60_us);
 }
+
+// AllReduce of n bytes over two ranks: each sends n.
+TEST_CASE("between nodes no message is faster than its NIC") {
+  auto measured = rows;
+  for (CollectiveRow& r : measured) r.nodes = 2;
+  const auto time = [&](BytesPerSecond nic) {
+    return HostNetwork(core, measured, "test.toml:1", {nullptr, nic})
+        .time_of(CollectiveKind::all_reduce, 4_KiB, workloads::Dtype::fp32, {2, 2, 1, 1})
+        .duration;
+  };
+  CHECK(time(1_GBps) == 20_us);
+  CHECK(time(BytesPerSecond(4096 / 30e-6)) == 30_us);
+}
