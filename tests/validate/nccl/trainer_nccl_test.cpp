@@ -155,6 +155,27 @@ TEST_CASE("a plan's groups over NCCL are those over threads") {
   CHECK(by_nccl == by_threads);
 }
 
+TEST_CASE("in a ring of stages the last one's next is the first") {
+  for (const std::int64_t stages : {2, 4}) {
+    const auto got = answers<Floats>(stages, [](Rank& self) {
+      Communicator& world = *self.world;
+      world.connect_neighbours(true);
+      const std::int64_t size = world.size(), rank = world.rank();
+      const Floats mine{static_cast<float>(rank)};
+      Floats from_previous(1);
+      self.lanes->take(workloads::send_next_lane);
+      world.send(mine, (rank + 1) % size);
+      self.lanes->take(workloads::receive_previous_lane);
+      world.receive(from_previous, (rank + size - 1) % size);
+      self.lanes->synchronize();
+      return from_previous;
+    });
+    for (std::int64_t rank = 0; rank < stages; ++rank)
+      CHECK(got[static_cast<std::size_t>(rank)] ==
+            Floats{static_cast<float>((rank + stages - 1) % stages)});
+  }
+}
+
 /// Stages that hand activations forward and gradients back, one forward and one backward at a time,
 /// each on its lane: all receive before they send.
 TEST_CASE("messages both ways through a pipeline never wait for each other") {
@@ -162,7 +183,7 @@ TEST_CASE("messages both ways through a pipeline never wait for each other") {
   const auto ends = answers<Floats>(stages, [](Rank& self) {
     Communicator& world = *self.world;
     CudaLanes& lanes = *self.lanes;
-    world.connect_neighbours();
+    world.connect_neighbours(false);
     const std::int64_t stage = world.rank();
     const bool first = stage == 0, last = stage == stages - 1;
     std::vector<Floats> forward(micro_batches, Floats(1000)), backward = forward;
@@ -338,7 +359,7 @@ TEST_CASE("messages go to connected neighbours alone") {
   };
   const auto all = answers<std::vector<int>>(3, [&](Rank& self) {
     std::vector<int> refused{refuses(self, (self.rank() + 1) % 3)};
-    self.world->connect_neighbours();
+    self.world->connect_neighbours(false);
     if (self.rank() != 1) refused.push_back(refuses(self, 2 - self.rank()));
     return refused;
   });

@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <numeric>
 #include <random>
 #include <string>
@@ -298,6 +299,79 @@ TEST_CASE("a rank that ends its run early leaves the others their last messages"
     return from;
   });
   CHECK(all == std::vector<Floats>{{0.0F}, {2.0F}, {1.0F}});
+}
+
+TEST_CASE("threads of a rank talk in groups of their own, each beside the others") {
+  constexpr int rounds = 200;
+  constexpr std::size_t large = 100'000;
+  const auto right = answers<char>(3, [](Communicator& world) {
+    world.allow_threads();
+    const auto data = world.split(0), messages = world.split(0);
+    bool sums = true, arrived = true;
+    std::thread collectives([&] {
+      for (int i = 0; i < rounds; ++i) {
+        Floats values(i % 2 == 0 ? large : 3, static_cast<float>(world.rank() + i));
+        data->all_reduce(values);
+        sums = sums && values.front() == static_cast<float>(3 + 3 * i) &&
+               values.back() == values.front();
+      }
+    });
+    std::thread sender([&] {
+      for (int i = 0; i < rounds; ++i)
+        messages->send(Floats(large / 2, static_cast<float>(i)), (world.rank() + 1) % 3);
+    });
+    Floats message(large / 2);
+    for (int i = 0; i < rounds; ++i) {
+      messages->receive(message, (world.rank() + 2) % 3);
+      arrived =
+          arrived && message.front() == static_cast<float>(i) && message.back() == message.front();
+    }
+    collectives.join();
+    sender.join();
+    world.barrier();
+    return static_cast<char>(sums && arrived);
+  });
+  CHECK(right == std::vector<char>{1, 1, 1});
+}
+
+TEST_CASE("a message of a thread that does something else by now travels on") {
+  // More than a connection holds; the sender calls nothing until the receiver has it.
+  std::promise<void> received;
+  const auto got = answers<float>(2, [&](Communicator& world) {
+    world.allow_threads();
+    Floats message(4'000'000, 7.0F);
+    if (world.rank() == 1) {
+      message.assign(message.size(), 0.0F);
+      world.receive(message, 0);
+      received.set_value();
+      return message.back();
+    }
+    world.send(message, 1);
+    return received.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready
+               ? 7.0F
+               : 0.0F;
+  });
+  CHECK(got == Floats{7.0F, 7.0F});
+}
+
+TEST_CASE("a rank that gives up wakes its threads") {
+  const auto ended = answers<char>(2, [](Communicator& world) {
+    world.allow_threads();
+    if (world.rank() == 1) return char{1};  // says goodbye and waits
+    bool woken = false;
+    std::thread waits([&] {
+      Floats never(1);
+      try {
+        world.receive(never, 1);
+      } catch (const PeerLost&) {
+        woken = true;
+      }
+    });
+    world.give_up({});
+    waits.join();
+    return static_cast<char>(woken);
+  });
+  CHECK(ended == std::vector<char>{1, 1});
 }
 
 }  // namespace stepcast::validate

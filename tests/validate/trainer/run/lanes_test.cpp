@@ -94,6 +94,19 @@ TEST_CASE("every plan on lanes learns as one process does on the same data") {
   }
 }
 
+TEST_CASE("zero1 may sum whole buckets and take its shards of them") {
+  for (const Cut& cut : {Cut{.data = zero1, .data_degree = 2},
+                         Cut{.data = zero1, .data_degree = 2, .pipeline = 2, .tied = true}}) {
+    TrainerJob job = lanes_job(cut);
+    job.software.data.reduce_scatter = false;
+    CHECK(differences<float>(job, make_host_device<float>) == std::vector<std::string>{});
+    const auto one = losses<double>(on_one_rank(small_job(cut)), 3);
+    const auto many = losses<double>(job, 3);
+    for (std::size_t step = 0; step < one.size(); ++step)
+      CHECK(many[step] == Approx(one[step]).epsilon(1e-11));
+  }
+}
+
 TEST_CASE("a rank on lanes allocates what the simulator says, to the byte") {
   for (const Cut& cut : cuts)
     for (const std::int64_t vocab : {32, 256}) {
