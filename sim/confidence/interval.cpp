@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <set>
 
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"

@@ -136,3 +136,15 @@ TEST_CASE("mistakes in own runs name file and line") {
   CHECK_THAT(error_of("gpus,step_time_s\n12,1\n"), Contains("own.csv:2: '12' in column gpus"));
   CHECK_THAT(error_of("tp,step_time_s\n"), Contains("holds no run"));
 }
+
+TEST_CASE("degrees that were chosen say how sure it is that the next best are slower") {
+  Scenario scenario = read(small);
+  CHECK_FALSE(judged(scenario).runner_up);
+  scenario.best_tensor = true;
+  const StepReport report = judged(scenario);
+  REQUIRE(report.runner_up);
+  CHECK(report.runner_up->tensor != report.scenario.plan.tensor);
+  CHECK(report.runner_up->step_time >= report.step_time);
+  REQUIRE(report.runner_up->slower);
+  CHECK(*report.runner_up->slower >= 0.5);
+}

@@ -30,7 +30,7 @@ TEST_CASE("a bar of 80 % holds for sources that it has not seen, and is not wide
   }
   const Coverage collectives = coverage_of(shipped().collectives, 0.8, shipped().shift);
   CHECK(collectives.mean >= 0.75);
-  CHECK(collectives.mean <= 0.92);
+  CHECK(collectives.mean <= 0.95);
 }
 
 TEST_CASE("a source that errs otherwise than all others is not covered by a bar of theirs") {
