@@ -46,6 +46,10 @@ class GradientBuckets {
   bool own() const { return in_.software.own(); }
   std::int64_t bucket_bytes() const;
   bool gathers() const;
+  bool gathers_ahead() const {
+    return gathers() && in_.software.data.gather_overlap && !in_.software.data.owners();
+  }
+  void each_owner(Collective whole);
   bool sums_shards() const;
   std::int64_t bucket() const;
   void gather(std::int64_t elements);
