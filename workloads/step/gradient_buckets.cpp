@@ -216,8 +216,8 @@ void GradientBuckets::gather_for_forward() {
 }
 
 /// One message for each owner, of its part: as many as the group has ranks. Owners are evened out
-/// by size (InternEvo _partition_param_list(), fairscale OSS partition_parameters()), so parts are
-/// taken as equal.
+/// by size (InternEvo _partition_param_list(), read 2026-11), so parts are taken as equal.
+/// fairscale's ShardedDDP reduces to owners (sharded_ddp.py, read 2026-11), tensor by tensor there.
 void GradientBuckets::each_owner(Collective whole) {
   const std::int64_t owners = in_.plan.shards();
   whole.bytes = Bytes(std::max<std::int64_t>(1, ceil_div(whole.bytes.value, owners)));
@@ -227,7 +227,7 @@ void GradientBuckets::each_owner(Collective whole) {
 }
 
 /// Owners send what they have updated, one after the other (InternEvo hybrid_zero_optim.py
-/// broadcast_params(), read 2026-11; fairscale's OSS likewise).
+/// broadcast_params(), read 2026-11).
 void GradientBuckets::after_optimizer() {
   if (!gathers() || gathers_ahead()) return;
   calls_.after(data_lane, compute);
