@@ -111,6 +111,10 @@ inline constexpr Names<workloads::ContextExchange, 3> context_exchange_names{{
     {"all_gather", workloads::ContextExchange::all_gather},
     {"all_to_all", workloads::ContextExchange::all_to_all},
 }};
+inline constexpr Names<workloads::ZeroExchange, 2> zero_exchange_names{{
+    {"slices", workloads::ZeroExchange::slices},
+    {"owner", workloads::ZeroExchange::owner},
+}};
 inline constexpr Names<topology::Architecture, 5> architecture_names{{
     {"volta", topology::Architecture::volta},
     {"ampere", topology::Architecture::ampere},

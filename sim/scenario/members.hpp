@@ -182,6 +182,8 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may({"gradient_overlap", "buckets are reduced while backward runs"},
             software.data.gradient_overlap);
   visit.may({"gather_overlap", "zero1: gathered while forward runs"}, software.data.gather_overlap);
+  visit.may({"exchange", "zero1: slices of every bucket, or whole tensors of an owner"},
+            software.data.exchange, zero_exchange_names);
   visit.may({"reduce_scatter", "zero1; false: all-reduce, then slice"},
             software.data.reduce_scatter);
   visit.may({"reduce_copy_compute", "FSDP2: copy-in on the compute stream"},

@@ -42,6 +42,10 @@ enum class AttentionKernel : std::uint8_t {
 /// heads.
 enum class ContextExchange : std::uint8_t { ring, all_gather, all_to_all };
 
+/// How ranks share what zero1 shards: each a slice of every bucket, or each whole tensors, to whose
+/// owner gradients go and who sends the parameters to all others.
+enum class ZeroExchange : std::uint8_t { slices, owner };
+
 inline constexpr DataKinds all_data_kinds{DataParallel::ddp, DataParallel::zero1,
                                           DataParallel::zero2, DataParallel::zero3};
 
@@ -96,11 +100,13 @@ struct DataSoftware {
   std::int64_t bucket_bytes = 25 << 20;  // of gradients; the first bucket of a step: 1 MiB
   std::int64_t bucket_bytes_per_rank = 1;  // at least that times the ranks that share it
   bool gradient_overlap = true;            // ddp, zero1: buckets are reduced while backward runs
-  bool gather_overlap = false;     // zero1: parameters are gathered while the next forward runs
+  bool gather_overlap = false;  // zero1: parameters are gathered while the next forward runs
+  ZeroExchange exchange = ZeroExchange::slices;  // zero1
   bool reduce_scatter = true;      // zero1: reduce-scatter; false: all-reduce, then slice
   bool autocast = false;           // ddp, zero1: fp32 weights, cast in every forward
   bool widened_reduction = false;  // gradients stay in 16 bits, are widened to be reduced
 
+  bool owners() const { return exchange == ZeroExchange::owner; }
   bool fsdp1() const { return flat_parameters == FlatParameters::fsdp1; }
   friend bool operator==(const DataSoftware&, const DataSoftware&) = default;
 };

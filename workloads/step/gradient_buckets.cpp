@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/arithmetic.hpp"
+
 namespace stepcast::workloads {
 namespace {
 
@@ -76,7 +78,7 @@ std::vector<GradientBuckets::TensorKernels> GradientBuckets::tensor_kernels(
 void GradientBuckets::start_forward(bool first) {
   if (!first) return;
   calls_.after(data_lane, compute);
-  if (gathers() && in_.software.data.gather_overlap) gather_for_forward();
+  if (gathers_ahead()) gather_for_forward();
   if (megatron())  // the main gradients start from zero: write 4 bytes each
     calls_.kernel(compute, table_.pass("gradients.zero", pointwise, gradient_dtype_,
                                        bytes_per_element(gradient_dtype_) * all_elements_));
@@ -129,9 +131,12 @@ void GradientBuckets::reduce_bucket() {
     const auto kind = scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
     const GroupKind group = scatter ? shard_group(in_.plan) : GroupKind::data;
     const bool replicas = group == GroupKind::shard;
-    calls_.join(
-        data_lane, group,
-        table_.index_of(Collective{"bucket.reduce", kind, group, reduce_dtype_, Bytes(bytes)}));
+    if (scatter && in_.software.data.owners() && in_.plan.shards() > 1)
+      each_owner({"bucket.reduce", CollectiveKind::reduce, group, reduce_dtype_, Bytes(bytes)});
+    else
+      calls_.join(
+          data_lane, group,
+          table_.index_of(Collective{"bucket.reduce", kind, group, reduce_dtype_, Bytes(bytes)}));
     if (replicas) sum_replicas(bytes / in_.plan.shards());
     reduced_ = calls_.record(replicas ? replica_lane : data_lane);
   }
@@ -232,14 +237,32 @@ void GradientBuckets::gather_for_forward() {
   }
 }
 
+/// One message for each owner, of its part: as many as the group has ranks. Owners are evened out
+/// by size (InternEvo _partition_param_list(), read 2026-11), so parts are taken as equal.
+/// fairscale's ShardedDDP reduces to owners (sharded_ddp.py, read 2026-11), tensor by tensor there.
+void GradientBuckets::each_owner(Collective whole) {
+  const std::int64_t owners = in_.plan.shards();
+  whole.bytes = Bytes(std::max<std::int64_t>(1, ceil_div(whole.bytes.value, owners)));
+  const GroupKind group = whole.group;
+  const std::uint32_t part = table_.index_of(std::move(whole));
+  for (std::int64_t owner = 0; owner < owners; ++owner) calls_.join(data_lane, group, part);
+}
+
+/// Owners send what they have updated, one after the other (InternEvo hybrid_zero_optim.py
+/// broadcast_params(), read 2026-11).
 void GradientBuckets::after_optimizer() {
-  if (!gathers() || in_.software.data.gather_overlap) return;
+  if (!gathers() || gathers_ahead()) return;
   calls_.after(data_lane, compute);
-  if (own())  // the parameters of each bucket of gradients
+  if (in_.software.data.owners()) {
+    const Dtype dtype = in_.precision.compute;
+    each_owner({"parameters.broadcast", CollectiveKind::broadcast, shard_group(in_.plan), dtype,
+                Bytes(bytes_per_element(dtype) * all_elements_)});
+  } else if (own()) {  // the parameters of each bucket of gradients
     for (const std::int64_t elements : buckets_) gather(elements);
-  else
+  } else {
     for (std::int64_t left = all_elements_; left > 0; left -= bucket())
       gather(std::min(left, bucket()));
+  }
   calls_.after(compute, data_lane);
 }
 

@@ -53,6 +53,10 @@ class GradientBuckets {
   bool megatron() const { return in_.software.fused(); }
   bool own() const { return in_.software.own(); }
   bool gathers() const;
+  bool gathers_ahead() const {
+    return gathers() && in_.software.data.gather_overlap && !in_.software.data.owners();
+  }
+  void each_owner(Collective whole);
   bool sums_shards() const;
   std::int64_t bucket() const;
   void gather(std::int64_t elements);

@@ -192,8 +192,8 @@ void Tail::count_zeros() {
 }
 
 /// Megatron's --log-params-norm: each 16-bit tensor becomes an fp32 one (read e, write 4), then the
-/// norm of all (read 4), which the host reads (training/utils.py calc_params_l2_norm(), read
-/// 2026-11).
+/// norm of all (read 4), which the host reads (training/utils.py calc_params_l2_norm(),
+/// read 2026-11 in copies of it).
 void Tail::norm_of_parameters() {
   if (!in_.software.optimizer.logs_statistics) return;
   const std::int64_t e = bytes_per_element(in_.precision.compute);
