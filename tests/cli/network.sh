@@ -124,6 +124,7 @@ assert warned(collective("all_reduce", node__nvswitches="6"), "nvswitches")
 assert warned(collective("all_reduce", node__socket="1 GB/s"), "socket")
 assert warned(collective("all_reduce", node__socket_latency="1 ms"), "socket_latency")
 assert warned(collective("all_reduce", node__pcie="70 GB/s"), "pcie")
+assert warned(collective("all_reduce", node__plugin_latency="75 us"), "plugin_latency")
 assert warned(collective("all_reduce", fabric__cable_latency="1 h"), "cable_latency")
 assert warned(collective("all_reduce", "--nodes", "4", fabric__ports="128"), "ports")
 asked = collective("all_reduce", "--nodes", "4")  # of an NCCL that its measured curve does not ask for
