@@ -182,7 +182,7 @@ class Changer : public MemberVisitor<Changer> {
   static std::vector<std::string> others_of(const std::string& value) {
     if (value == "intel" || value == "amd") return {value == "amd" ? "intel" : "amd"};
     if (value.starts_with("2.2")) return {"2.27", "2.8.3"};  // a version of NCCL
-    return {};                                                // names
+    return {};                                               // names
   }
   static std::vector<Ablation> others_of(const Ablation&) { return {{.latency = true}}; }
   static std::vector<std::vector<std::int64_t>> others_of(std::vector<std::int64_t> layers) {
