@@ -82,9 +82,11 @@ struct NodeSpec {
   std::int64_t sockets = 2;
   BytesPerSecond socket{};  // between two CPU sockets, one direction
   Duration socket_latency{};
-  bool gpu_direct = true;  // NIC reads GPU memory through the PCIe switch, not the CPU
-  std::string cpu;         // "intel" or "amd": NCCL's net overhead depends on it
-  Watts max_power{};       // of the whole node, as its datasheet states; 0: not known
+  bool gpu_direct = true;             // NIC reads GPU memory through the PCIe switch, not the CPU
+  bool low_latency_protocols = true;  // NCCL may take LL and LL128: its plugin does not forbid them
+  Duration plugin_latency{};  // of a message, as the network's plugin tells NCCL; 0: as NCCL has it
+  std::string cpu;            // "intel" or "amd": NCCL's net overhead depends on it
+  Watts max_power{};          // of the whole node, as its datasheet states; 0: not known
   NodeReference reference{};
 
   friend bool operator==(const NodeSpec&, const NodeSpec&) = default;

@@ -189,12 +189,17 @@ double lower_bound(const std::string& name) {
   return may_vanish ? 0.0 : 0.02;
 }
 
+/// Times that are looked for from 0 on.
+bool is_of_a_network(const std::string& name) {
+  return name.find(".hop_") != std::string::npos || name.find(".message_") != std::string::npos;
+}
+
 void minimise(Search& search, const std::vector<std::string>& names, std::int64_t evaluations) {
   const auto n = static_cast<unsigned>(search.free.size());
   std::vector<double> x, lower, upper, step;
   for (unsigned i = 0; i < n; ++i) {
     const double now = constant(search.constants, search.free[i], nullptr, nullptr);
-    search.scale.push_back(std::max(now, names[i].find("hop_") != std::string::npos ? 5.0 : 0.2));
+    search.scale.push_back(std::max(now, is_of_a_network(names[i]) ? 5.0 : 0.2));
     x.push_back(now / search.scale.back());
     lower.push_back(lower_bound(names[i]) / search.scale.back());
     upper.push_back(upper_bound(names[i]) / search.scale.back());

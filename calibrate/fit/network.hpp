@@ -40,8 +40,10 @@ struct FitOptions {
   std::int64_t evaluations = 40000;
   /// Left as they are. LL128 on Hopper: no row shows it in a node, and of the trees over nodes that
   /// it moves those of 64 nodes and more are slow for reasons of their own; it is Ampere's share.
-  /// The trees' share of NVLink: that of A100's ring, for the same reason.
-  std::set<std::string> hold{"hopper.ring_ll128", "shared.nvlink_tree"};
+  /// The trees' share of NVLink: that of A100's ring, for the same reason. Copies between a buffer
+  /// and a list: a copy is measured by itself, 2,900 GB/s of reading and writing on an H100
+  /// (Azure's BabelStream row of calibrate/published/kernels.csv).
+  std::set<std::string> hold{"hopper.ring_ll128", "shared.nvlink_tree", "measurement.list_copy"};
 };
 
 /// Rows of high or medium confidence that have a machine. A peak without a size is read as reached

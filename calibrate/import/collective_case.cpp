@@ -104,6 +104,7 @@ CollectiveCase CollectiveCases::case_of(const CollectiveRow& row) const {
   out.bytes = row.bytes;
   out.nccl = row.nccl;
   out.node = node_of(row);
+  if (row.protocol == "simple") out.node.low_latency_protocols = false;
   if (row.ranks < 2 || row.ranks % row.nodes != 0 || row.ranks / row.nodes > out.node.gpus)
     throw Unpredictable{fmt::format("{} ranks on {} nodes", row.ranks, row.nodes)};
   // The column holds the GPUs of a node, or only those that take part.

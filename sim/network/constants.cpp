@@ -53,6 +53,11 @@ Duration NetworkConstants::extra_hop(topology::Network network,
   return of(network).hop[row_of(architecture)];
 }
 
+Duration NetworkConstants::message(topology::Network network,
+                                   topology::Architecture architecture) const {
+  return of(network).message[row_of(architecture)];
+}
+
 NetworkConstants read_network_constants(const std::string& path) {
   return network_constants_of(read_toml_file(path));
 }

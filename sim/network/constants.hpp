@@ -36,8 +36,9 @@ struct GenerationConstants {
 /// Of one kind of network, by GPU generation (the generation stands for its nodes' NICs and
 /// software as well).
 struct TransportConstants {
-  std::array<Duration, 3> hop{};  // beyond NCCL's own hop: Volta, Ampere, Hopper
-  double bandwidth = 1.0;         // share of what InfiniBand reaches of its line rate
+  std::array<Duration, 3> hop{};      // beyond NCCL's own hop: Volta, Ampere, Hopper
+  std::array<Duration, 3> message{};  // that a channel is busy with each of its own
+  double bandwidth = 1.0;             // share of what InfiniBand reaches of its line rate
 };
 
 struct SharedConstants {
@@ -58,6 +59,7 @@ struct MeasurementConstants {
   Duration launch_p2p{};      // one send or receive of a group
   Duration single_process{};  // longer on the device where one process launches for all GPUs
   Duration kernel_timer{};    // by which a profiler's kernel time is shorter than wall time
+  Duration list_copy{};       // of 10^6 bytes that PyTorch copies between one buffer and a list
 };
 
 struct NetworkConstants {
@@ -72,6 +74,7 @@ struct NetworkConstants {
     return transport[static_cast<std::size_t>(n)];
   }
   Duration extra_hop(topology::Network, topology::Architecture) const;
+  Duration message(topology::Network, topology::Architecture) const;
 };
 
 /// Throws InputError (file:line) on a key that is unknown, missing or wrong.

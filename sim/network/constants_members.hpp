@@ -58,6 +58,8 @@ void visit_network_constants(Constants& c, Visitor&& visit) {
     const std::string table(transport_tables[n]);
     for (std::size_t g = 0; g < c.generation.size(); ++g)
       visit(table, "hop_" + std::string(generation_tables[g]), c.transport[n].hop[g]);
+    for (std::size_t g = 0; g < c.generation.size(); ++g)
+      visit(table, "message_" + std::string(generation_tables[g]), c.transport[n].message[g]);
     visit(table, "bandwidth", c.transport[n].bandwidth);
   }
   visit_shared(c.shared, visit);
@@ -66,6 +68,7 @@ void visit_network_constants(Constants& c, Visitor&& visit) {
   visit(table, "launch_p2p", c.measurement.launch_p2p);
   visit(table, "single_process", c.measurement.single_process);
   visit(table, "kernel_timer", c.measurement.kernel_timer);
+  visit(table, "list_copy", c.measurement.list_copy);
 }
 
 }  // namespace stepcast::sim

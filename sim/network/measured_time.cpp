@@ -11,6 +11,13 @@ namespace {
 
 using workloads::CollectiveKind;
 
+/// PyTorch's collectives on lists of tensors gather into, or scatter from, one buffer, and copy.
+Duration copies_of(const CollectiveRow& row, const MeasurementConstants& constants) {
+  const bool lists = row.timing == "wall of lists";
+  return to_duration(
+      lists ? seconds(constants.list_copy) * 1e-6 * static_cast<double>(row.bytes.value) : 0.0);
+}
+
 bool one_process(const CollectiveRow& row) {
   return row.processes == "1" && row.timing != "kernel" && row.ranks > 1;
 }
@@ -36,14 +43,17 @@ std::optional<CollectiveKind> collective_kind(const CollectiveRow& row) {
 Duration as_measured(Duration device, const CollectiveRow& row,
                      const MeasurementConstants& constants) {
   if (row.timing == "kernel") return std::max(device - constants.kernel_timer, device / 2);
-  if (!one_process(row)) return device;
+  if (!one_process(row)) return device + copies_of(row, constants);
   return std::max(device + constants.single_process, launches_of(row, constants));
 }
 
 std::optional<Duration> device_time(const CollectiveRow& row,
                                     const MeasurementConstants& constants) {
   if (row.timing == "kernel") return row.duration + constants.kernel_timer;
-  if (!one_process(row)) return row.duration;
+  if (!one_process(row)) {
+    const Duration device = row.duration - copies_of(row, constants);
+    return device > Duration(0) ? std::optional(device) : std::nullopt;
+  }
   // Launches vary from call to call by a tenth or so: what is that close to them says little else.
   if (seconds(row.duration) < 1.15 * seconds(launches_of(row, constants))) return std::nullopt;
   return row.duration - constants.single_process;

@@ -128,6 +128,8 @@ class Warnings {
                       "below, or where flows share the link",
                       to_text(planned)));
     idle(node_.nic != r.nic && one_node_, "nic", "one node has no network");
+    idle(changed("cluster.node.plugin_latency") && one_node_, "plugin_latency",
+         "one node has no network");
     const bool above_nic = one_node_ || (node_.pcie >= node_.nic && r.pcie >= node_.nic);
     idle(node_.pcie != r.pcie && switched_ && above_nic, "pcie",
          "it caps NICs alone, where GPUs have NVLink");

@@ -96,6 +96,9 @@ void visit_node(Spec& node, Visitor&& visit) {
   visit.may({"socket", "between two of them, one direction"}, node.socket);
   visit.may({"socket_latency", "between two of them"}, node.socket_latency);
   visit.may({"gpu_direct", "NICs read GPU memory past the CPU"}, node.gpu_direct);
+  visit.may({"low_latency_protocols", "NCCL's plugin allows LL and LL128"},
+            node.low_latency_protocols);
+  visit.may({"plugin_latency", "that the plugin tells NCCL, for its choice"}, node.plugin_latency);
   visit.may({"cpu", "intel or amd"}, node.cpu);
   visit.may({"max_power", "of the node; 0: not known"}, node.max_power);
 }

@@ -124,19 +124,22 @@ assert warned(collective("all_reduce", node__nvswitches="6"), "nvswitches")
 assert warned(collective("all_reduce", node__socket="1 GB/s"), "socket")
 assert warned(collective("all_reduce", node__socket_latency="1 ms"), "socket_latency")
 assert warned(collective("all_reduce", node__pcie="70 GB/s"), "pcie")
+assert warned(collective("all_reduce", node__plugin_latency="75 us"), "plugin_latency")
 assert warned(collective("all_reduce", fabric__cable_latency="1 h"), "cable_latency")
 assert warned(collective("all_reduce", "--nodes", "4", fabric__ports="128"), "ports")
 asked = collective("all_reduce", "--nodes", "4")  # of an NCCL that its measured curve does not ask for
 assert all(w.startswith("cluster.nccl moves no") for w in asked.get("warnings", [])), asked
 
-# Twice the NVLink is twice the NVLink, whatever moves over it and whoever says so.
+# Twice the NVLink is twice the NVLink, whatever moves over it and whoever says so. H100's AllReduce
+# gains less: NCCL leaves NVLS for Ring, which moves more bytes.
 for kind in ("all_reduce", "all_gather", "all_to_all", "send_receive"):
     for gpu in ("h100", "v100"):
         gpus = ("--set", "cluster.gpus=2") if kind == "send_receive" else ()
         plain = collective(kind, *gpus, gpu=gpu, size="4GiB")
         fast = collective(kind, *gpus, gpu=gpu, size="4GiB", node__nvlink_per_link="50 GB/s")
-        assert 1.7 < plain["time_us"] / fast["time_us"] < 2.3, (kind, gpu, plain["time_us"],
-                                                                fast["time_us"])
+        least = 1.5 if (kind, gpu) == ("all_reduce", "h100") else 1.7
+        assert least < plain["time_us"] / fast["time_us"] < 2.3, (kind, gpu, plain["time_us"],
+                                                                  fast["time_us"])
         by_gpu = collective(kind, *gpus, gpu=gpu, size="4GiB",
                             node__gpu__nvlink="900 GB/s" if gpu == "h100" else "300 GB/s")
         assert by_gpu["time_us"] == fast["time_us"], (kind, gpu)

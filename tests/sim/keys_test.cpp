@@ -181,8 +181,8 @@ class Changer : public MemberVisitor<Changer> {
   static std::vector<bool> others_of(const bool& value) { return {!value}; }
   static std::vector<std::string> others_of(const std::string& value) {
     if (value == "intel" || value == "amd") return {value == "amd" ? "intel" : "amd"};
-    if (value.starts_with("2.2")) return {"2.27", "2.18.1"};  // a version of NCCL
-    return {};                                                // names
+    if (value.starts_with("2.2")) return {"2.27", "2.8.3"};  // a version of NCCL
+    return {};                                               // names
   }
   static std::vector<Ablation> others_of(const Ablation&) { return {{.latency = true}}; }
   static std::vector<std::vector<std::int64_t>> others_of(std::vector<std::int64_t> layers) {
@@ -235,6 +235,8 @@ const std::set<std::string> binding_somewhere{
     "cluster.nccl",
     "cluster.node.cpu",
     "cluster.node.gpu_direct",
+    "cluster.node.low_latency_protocols",
+    "cluster.node.plugin_latency",
     "cluster.node.nvlink_latency",
     "cluster.fabric.routing",
     "cluster.fabric.kind",

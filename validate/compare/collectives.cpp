@@ -101,7 +101,8 @@ class Predictor {
     const std::string version = row.nccl.empty() ? options_.nccl : row.nccl;
     const std::string left_out =
         options_.curves == Curves::all ? "" : calibrate::source_key(row.source);
-    const Key key{left_out, version, node.name, node.nics, node.nic.value};
+    const Key key{left_out,  version,        node.name,
+                  node.nics, node.nic.value, node.low_latency_protocols};
     const auto known = times_.find(key);
     if (known != times_.end()) return known->second;
     std::vector<CollectiveRow> rows;
@@ -122,7 +123,7 @@ class Predictor {
     }
   }
 
-  using Key = std::tuple<std::string, std::string, std::string, std::int64_t, double>;
+  using Key = std::tuple<std::string, std::string, std::string, std::int64_t, double, bool>;
   const sim::CalibrationTable& pool_;
   const sim::Catalogue& catalogue_;
   CollectiveOptions options_;

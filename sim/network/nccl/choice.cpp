@@ -26,8 +26,9 @@ bool head_for_every_member(const NcclMachine& machine) {
 /// LL128 stores 128 bytes at once and needs a path that keeps them together: NVLink inside, the NIC
 /// under the GPU's own PCIe switch between nodes.
 bool keeps_128_bytes_together(const NcclTuning& tuning, const NcclMachine& machine) {
-  if (machine.node.gpu.architecture == Architecture::blackwell && !tuning.ll128_on_blackwell)
-    return false;
+  const Architecture architecture = machine.node.gpu.architecture;
+  if (architecture == Architecture::hopper && !tuning.ll128_on_hopper) return false;
+  if (architecture == Architecture::blackwell && !tuning.ll128_on_blackwell) return false;
   return machine.nvlink && (machine.shape.nodes == 1 || machine.node.gpu_direct);
 }
 
@@ -68,6 +69,9 @@ bool available(const NcclTuning& tuning, const NcclMachine& machine, const NcclC
 bool has_protocol(const NcclTuning& tuning, const NcclMachine& machine, const NcclCall& call,
                   Algorithm algorithm, Protocol protocol, const NcclOverrides& overrides) {
   if (algorithm != Algorithm::ring && algorithm != Algorithm::tree)
+    return protocol == Protocol::simple;
+  // A plugin that forbids LL and LL128 sets NCCL_PROTO, where the user has not.
+  if (!machine.node.low_latency_protocols && !overrides.names_protocols(call.kind))
     return protocol == Protocol::simple;
   return protocol != Protocol::ll128 || overrides.forces_ll128(call.kind) ||
          keeps_128_bytes_together(tuning, machine);

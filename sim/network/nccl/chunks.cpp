@@ -1,8 +1,8 @@
 #include "sim/network/nccl/chunks.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <vector>
 
 namespace stepcast::sim {
 namespace {
@@ -13,6 +13,24 @@ constexpr double kib = 1024;
 struct Halving {
   double chunks, least;
 };
+
+/// The chunk that a tree begins with, and when it halves it.
+struct TreeCut {
+  double chunk;
+  std::vector<Halving> rules;
+};
+
+TreeCut tree_cut(const NcclMachine& machine, Protocol protocol) {
+  const double levels = std::floor(std::log2(static_cast<double>(machine.shape.nodes)));
+  const auto p = static_cast<double>(machine.shape.ranks_per_node);
+  if (protocol == Protocol::ll) return {16 * kib, {}};
+  if (protocol == Protocol::ll128) {
+    const double depth = 1 + levels + 0.1 * p;
+    return {160 * kib, {{depth * 64 / p, 128 * kib}, {depth * 16 / p, 32 * kib}}};
+  }
+  const double depth = p - 1 + levels;
+  return {slot_bytes, {{depth * 8, 128 * kib}, {depth * 4, 64 * kib}, {depth, 32 * kib}}};
+}
 
 double halved(double chunk, double per_channel, std::span<const Halving> rules) {
   for (const Halving& rule : rules)
@@ -27,20 +45,24 @@ double round_of(Bytes bytes, std::int64_t channels, double chunk) {
 }
 
 double tree_chunk(Bytes bytes, const NcclMachine& machine, Protocol protocol) {
-  const double levels = std::floor(std::log2(static_cast<double>(machine.shape.nodes)));
-  const auto p = static_cast<double>(machine.shape.ranks_per_node);
   const double per_channel =
       static_cast<double>(bytes.value) / static_cast<double>(machine.tree.ctas);
-  if (protocol == Protocol::ll) return 16 * kib;
-  if (protocol == Protocol::ll128) {
-    const double depth = 1 + levels + 0.1 * p;
-    const std::array rules{Halving{depth * 64 / p, 128 * kib}, Halving{depth * 16 / p, 32 * kib}};
-    return halved(160 * kib, per_channel, rules);
-  }
-  const double depth = p - 1 + levels;
-  const std::array rules{Halving{depth * 8, 128 * kib}, Halving{depth * 4, 64 * kib},
-                         Halving{depth, 32 * kib}};
-  return halved(slot_bytes, per_channel, rules);
+  const TreeCut cut = tree_cut(machine, protocol);
+  return halved(cut.chunk, per_channel, cut.rules);
+}
+
+double tree_chunks(Bytes bytes, const NcclMachine& machine, Protocol protocol) {
+  const auto channels = static_cast<double>(machine.tree.ctas);
+  const TreeCut cut = tree_cut(machine, protocol);
+  const auto chunks_of = [&](double per_channel) {
+    return std::max(1.0, per_channel / halved(cut.chunk, per_channel, cut.rules));
+  };
+  const double whole = static_cast<double>(bytes.value) / channels;
+  double most = chunks_of(whole);
+  for (const Halving& rule : cut.rules)  // the last size before a chunk doubles
+    for (double chunk = cut.chunk; chunk > rule.least; chunk /= 2)
+      if (rule.chunks * chunk <= whole) most = std::max(most, chunks_of(rule.chunks * chunk - 1));
+  return most;
 }
 
 double nvls_round(Bytes bytes, const NcclMachine& machine, bool tree) {

@@ -22,6 +22,10 @@ double round_of(Bytes bytes, std::int64_t channels, double chunk);
 /// channel (enqueue.cc); LL takes 16 KiB.
 double tree_chunk(Bytes bytes, const NcclMachine& machine, Protocol protocol);
 
+/// Into how many of them a channel cuts this message, or a shorter one that is cut finer: a message
+/// that gets longer chunks for being longer is not faster for it.
+double tree_chunks(Bytes bytes, const NcclMachine& machine, Protocol protocol);
+
 /// NVLS and NVLSTree: 128 KiB per channel and head, less for shorter messages (enqueue.cc), 64 KiB
 /// at most for a tree of 4 nodes and more.
 double nvls_round(Bytes bytes, const NcclMachine& machine, bool tree);

@@ -67,6 +67,7 @@ bool applies(const CollectiveRow& row, const topology::NodeSpec& node) {
   if (!row.algorithm.empty() || !row.protocol.empty()) return false;  // forced: not what NCCL does
   if (row.nodes == 1) {
     if (!same_nvlink(row, node)) return false;
+    if (!node.low_latency_protocols) return false;  // rows of one node had no plugin to forbid them
     return row.fabric.empty() || row.fabric == "nvlink";
   }
   if (!same_network(row, node.network)) return false;

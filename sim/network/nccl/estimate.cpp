@@ -46,16 +46,35 @@ struct Question {
   }
   double inside(Algorithm a, Protocol p) const {
     const NcclLatency& latency = tuning.latency[index_of(a)];
-    return (machine.nvlink ? latency.nvlink : latency.pci)[index_of(p)];
+    const double hop = (machine.nvlink ? latency.nvlink : latency.pci)[index_of(p)];
+    return nodes() > 1 && p == Protocol::ll ? hop * tuning.ll_inside_between_nodes : hop;
   }
   double between(Algorithm a, Protocol p) const {
     const bool as_tree = lone_ranks() && tuning.lone_ranks_take_tree_network;
-    return tuning.latency[index_of(as_tree ? Algorithm::tree : a)].net[index_of(p)];
+    const double hop = tuning.latency[index_of(as_tree ? Algorithm::tree : a)].net[index_of(p)];
+    const double stated = seconds(machine.node.plugin_latency) * 1e6;
+    switch (tuning.plugin_latency) {
+      case PluginLatency::ignored:
+        return hop;
+      case PluginLatency::replaces:
+        return stated > 0 ? stated : hop;
+      case PluginLatency::adds:
+        return hop + stated * (p == Protocol::simple ? 2 : 1);
+    }
+    throw BrokenPromise("a plugin's latency without a rule");
+  }
+  /// What a channel carries with LL128.
+  double ll128_cap(const NcclCap& by_nodes) const {
+    const double by_kind = tuning.ll128_per_channel[*choice_index(call.kind)];
+    return by_kind > 0 ? by_kind : cap(by_nodes);
   }
 };
 
 double bus_of(const Question& q, const ChannelGraph& graph) {
-  return (q.nodes() <= 2 ? graph.bus_in_node() : graph.bus_between_nodes()).value / giga;
+  const double bus =
+      (q.nodes() <= 2 ? graph.bus_in_node() : graph.bus_between_nodes()).value / giga;
+  const double most = q.tuning.bus_cap[static_cast<std::size_t>(q.architecture())];
+  return most > 0 ? std::min(bus, most) : bus;
 }
 
 double ring_bus(const Question& q, Protocol protocol) {
@@ -71,7 +90,7 @@ double ring_bus(const Question& q, Protocol protocol) {
       const double share =
           q.lone_ranks() ? q.tuning.ring_ll128_one_rank_per_node : q.tuning.ring_ll128;
       return std::min(bus * share,
-                      static_cast<double>(ring.channels) * q.cap(q.tuning.ring_ll128_cap));
+                      static_cast<double>(ring.channels) * q.ll128_cap(q.tuning.ring_ll128_cap));
     }
     case Protocol::simple:
       return bus;
@@ -85,10 +104,10 @@ double tree_bus(const Question& q, Protocol protocol) {
   double bus = std::min(0.92 * bus_of(q, tree), channels * q.cap(q.tuning.tree_cap));
   if (protocol == Protocol::ll) bus = std::min(bus / 3.8, q.ll_cap());
   if (protocol == Protocol::ll128)
-    bus = std::min(bus * (q.nodes() == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
-                   channels * q.cap(q.tuning.tree_ll128_cap));
+    bus = std::min(bus * (q.nodes() == 1 ? 7.0 / 9.0 : q.tuning.tree_ll128),
+                   channels * q.ll128_cap(q.tuning.tree_ll128_cap));
   // The search lays plain instead of balanced trees over nodes with one member.
-  return q.lone_ranks() ? 0.85 * bus : bus;
+  return q.lone_ranks() && q.tuning.plain_trees_are_slower ? 0.85 * bus : bus;
 }
 
 /// Since 2.28: what the switch reaches of a channel, (C-1)/C of the heads, both directions for
@@ -208,7 +227,7 @@ double ring_latency(const Question& q, Protocol protocol) {
   // A hop inside the node is never shorter than the work of posting to the network beside it.
   const double post =
       (q.machine.node.cpu == "amd" ? 2.0 : 1.0) * (protocol == Protocol::simple ? 3 : 1);
-  inside = std::max(inside, post);
+  if (q.tuning.posts_to_network) inside = std::max(inside, post);
   const auto n = static_cast<double>(q.nodes());
   double crossings = n - 1;
   if (q.all_reduce()) crossings = q.tuning.all_reduce_counts_all_nodes ? 2 * n : 2 * (n - 1);
@@ -261,6 +280,8 @@ double ring_plateau(const Question& q, Algorithm algorithm, Protocol protocol) {
   if (algorithm != Algorithm::ring || protocol != Protocol::simple || !q.all_reduce() ||
       q.nodes() == 1)
     return 1;
+  if (!q.tuning.plateau_by_channel)
+    return q.call.bytes.value >= q.machine.shape.ranks * 4096 ? 1.9 : 1;
   if (q.call.bytes.value / (q.machine.ring.ctas * q.machine.shape.ranks) < 64) return 1;
   return q.architecture() < Architecture::ampere ? 1.9 : 1.4;
 }

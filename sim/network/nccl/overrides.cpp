@@ -86,6 +86,11 @@ bool NcclOverrides::allows(CollectiveKind kind, Protocol wanted) const {
   return !k || !protocols[*k] || protocols[*k]->test(index_of(wanted));
 }
 
+bool NcclOverrides::names_protocols(CollectiveKind kind) const {
+  const auto k = choice_index(kind);
+  return protocol || (k && protocols[*k]);
+}
+
 bool NcclOverrides::forces_ll128(CollectiveKind kind) const {
   const auto k = choice_index(kind);
   return k && protocols[*k] && protocols[*k]->test(index_of(Protocol::ll128));

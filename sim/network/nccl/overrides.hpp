@@ -50,6 +50,8 @@ struct NcclOverrides {
 
   bool allows(workloads::CollectiveKind, Algorithm) const;
   bool allows(workloads::CollectiveKind, Protocol) const;
+  /// NCCL_PROTO is set for this collective, or one protocol for all.
+  bool names_protocols(workloads::CollectiveKind) const;
   /// NCCL_PROTO names LL128, which NCCL then runs where it would not by itself.
   bool forces_ll128(workloads::CollectiveKind) const;
   /// Measured curves were taken with NCCL's defaults: they say nothing about anything else.

@@ -144,6 +144,15 @@ NcclTime ring_time(const Terms& t) {
 /// Bytes that pass a node's NICs each way per byte of a tree's AllReduce.
 double tree_load(const Terms& t) { return t.nodes() == 2 ? 1.0 : 2.0; }
 
+/// What the messages of a channel take at the busiest node: with two nodes a chunk goes up once and
+/// down once; among more it comes from two children, goes to the parent, and back.
+Duration tree_messages(const Terms& t) {
+  if (t.nodes() == 1) return {};
+  const auto message = t.constants.message(t.machine.node.network, t.machine.node.gpu.architecture);
+  const double each = t.nodes() == 2 ? 2.0 : 6.0;
+  return to_duration(each * tree_chunks(t.bytes, t.machine, t.option.protocol) * seconds(message));
+}
+
 /// A member passes the sum up to the next one and the result down to the one before.
 double tree_bandwidth(const Terms& t) {
   const SharedConstants& s = t.constants.shared;
@@ -172,6 +181,8 @@ NcclTime tree_time(const Terms& t) {
       round_of(t.bytes, t.machine.tree.ctas, tree_chunk(t.bytes, t.machine, t.option.protocol));
   time.fill = fill_of(t.constants.shared.tree_fill * rounds, round, bandwidth);
   transfer_at(time, t, bandwidth);
+  const Duration busy = tree_messages(t);
+  if (busy > time.transfer) time.fill += busy - time.transfer;
   return time;
 }
 

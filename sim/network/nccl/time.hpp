@@ -10,6 +10,8 @@
 //   Tree       start + 2 levels x hop + 2 (p-1) x hop in the node + fill + bytes / bandwidth
 //              A node of p members sends its half up each of two trees and passes both down: its
 //              NICs carry twice the bytes each way, once on two nodes, which swap.
+//   message    a NIC is busy with every chunk of a tree's channel for a while, however short it is
+//              (posting, flushing, awaiting): 2 messages a chunk with two nodes, 6 among more.
 //   NVLS       start + fill + bytes / bandwidth: the NVSwitch sums, and sends the sum to all.
 //   NVLSTree   NVLS with a tree between the nodes.
 //   fill       a level passes a chunk on only when it is there; chunks shrink with the message as

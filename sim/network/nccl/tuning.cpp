@@ -27,6 +27,12 @@ constexpr std::array<std::pair<std::string_view, bool>, 2> inter_step_names{{
     {"N-1", false},
 }};
 
+constexpr std::array<std::pair<std::string_view, PluginLatency>, 3> plugin_latency_names{{
+    {"ignored", PluginLatency::ignored},
+    {"replaces", PluginLatency::replaces},
+    {"adds", PluginLatency::adds},
+}};
+
 double number_of(const TomlValue& item, std::string_view key) {
   double number = -1.0;
   if (const auto* integer = std::get_if<std::int64_t>(&item.data))
@@ -95,6 +101,29 @@ bool flag_of(TableReader& table, std::string_view key) {
   return table.required(key, table.flag(key));
 }
 
+template <std::size_t n>
+void read_row(TableReader& table, std::string_view key, std::string_view per,
+              std::array<double, n>& row) {
+  const std::vector<double> numbers = numbers_of(table, key);
+  if (numbers.size() != n)
+    table.fail(key, std::string(key) + " needs one number per " + std::string(per));
+  std::copy(numbers.begin(), numbers.end(), row.begin());
+}
+
+/// What NCCL before 2.18 did otherwise.
+void read_hop_rules(TableReader& rule, NcclTuning& tuning) {
+  tuning.tree_ll128 = rule.required("tree_ll128", rule.number("tree_ll128", Range::not_negative));
+  read_row(rule, "ll128_per_channel", "collective", tuning.ll128_per_channel);
+  read_row(rule, "bus_cap", "GPU generation", tuning.bus_cap);
+  tuning.ll_inside_between_nodes = rule.required(
+      "ll_inside_between_nodes", rule.number("ll_inside_between_nodes", Range::not_negative));
+  tuning.posts_to_network = flag_of(rule, "posts_to_network");
+  tuning.plateau_by_channel = flag_of(rule, "plateau_by_channel");
+  tuning.plain_trees_are_slower = flag_of(rule, "plain_trees_are_slower");
+  tuning.plugin_latency =
+      rule.required("plugin_latency", rule.choice("plugin_latency", plugin_latency_names));
+}
+
 /// How AllGather and ReduceScatter differ from AllReduce, and one rank per node from several.
 void read_gather_rules(TableReader& rule, NcclTuning& tuning) {
   tuning.lone_ranks_take_tree_network = flag_of(rule, "lone_ranks_take_tree_network");
@@ -107,11 +136,9 @@ void read_gather_rules(TableReader& rule, NcclTuning& tuning) {
 }
 
 void read_blackwell_rules(TableReader& rule, NcclTuning& tuning) {
-  const std::vector<double> efficiency = numbers_of(rule, "nvls_efficiency");
-  if (efficiency.size() != tuning.nvls_efficiency.size())
-    rule.fail("nvls_efficiency", "nvls_efficiency needs one number per GPU generation");
-  std::copy(efficiency.begin(), efficiency.end(), tuning.nvls_efficiency.begin());
+  read_row(rule, "nvls_efficiency", "GPU generation", tuning.nvls_efficiency);
   tuning.nvls_tree_corrected_on_blackwell = flag_of(rule, "nvls_tree_corrected_on_blackwell");
+  tuning.ll128_on_hopper = flag_of(rule, "ll128_on_hopper");
   tuning.ll128_on_blackwell = flag_of(rule, "ll128_on_blackwell");
   tuning.blackwell_most_ctas =
       rule.required("blackwell_most_ctas", rule.integer("blackwell_most_ctas"));
@@ -135,6 +162,7 @@ void read_rules(TableReader& root, NcclTuning& tuning) {
   tuning.nvls_tree_halves_network =
       rule.required("nvls_tree_halves_network", rule.flag("nvls_tree_halves_network"));
   tuning.pat = share("pat");
+  read_hop_rules(rule, tuning);
   read_gather_rules(rule, tuning);
   read_blackwell_rules(rule, tuning);
   tuning.fp8_sums = flag_of(rule, "fp8_sums");

@@ -45,6 +45,13 @@ enum class BusRatio : std::uint8_t {
   ring,                // "ring": n / steps, of the doubled NVLS bandwidth
 };
 
+/// What NCCL does with the latency that a network plugin states.
+enum class PluginLatency : std::uint8_t {
+  ignored,   // not asked for
+  replaces,  // NCCL's own hop
+  adds,      // to it, twice for Simple, which flushes
+};
+
 struct NcclTuning {
   std::string version;  // the key of the file: serves this version and those up to the next key
   std::string source;
@@ -53,6 +60,14 @@ struct NcclTuning {
   NcclCap ring_ll128_cap, tree_ll128_cap, tree_cap, nvls_tree_cap;  // per channel; 0: no cap
   double ring_ll = 0, ring_ll_one_node = 0;  // share of the bus; the latter not for AllReduce
   double ring_ll128 = 0, ring_ll128_one_rank_per_node = 0;
+  double tree_ll128 = 0;                                // share of the bus between nodes
+  std::array<double, num_choices> ll128_per_channel{};  // GB/s by choice_index(); 0: see caps
+  std::array<double, 4> bus_cap{};                      // GB/s by generation; 0: none
+  double ll_inside_between_nodes = 1;   // LL's hop in a node is that much longer between nodes
+  bool posts_to_network = false;        // a hop in a node is no shorter than posting beside it
+  bool plateau_by_channel = false;      // Ring, Simple: the plateau starts by bytes per channel
+  bool plain_trees_are_slower = false;  // over nodes with one rank
+  PluginLatency plugin_latency{};
   bool all_reduce_counts_all_nodes = false;  // network steps of Ring: 2N, else 2(N-1)
   BusRatio nvls_ratio{}, nvls_tree_ratio{};
   bool nvls_tree_halves_network = false;          // from 3 nodes on
@@ -64,7 +79,7 @@ struct NcclTuning {
   bool nvls_gather_skips_own_share = false;       // (p-1)/p of the channel
   double collnet_gather_network = 0;              // share of the network; 0: by the node alone
   bool nvls_tree_corrected_on_blackwell = false;  // by tree_correction
-  bool ll128_on_blackwell = false;
+  bool ll128_on_hopper = false, ll128_on_blackwell = false;
   bool fp8_sums = false;              // of any algorithm
   double fp8_ring_factor = 1;         // on Ring's time beyond 8 ranks, where fp8 sums lose too much
   Bytes least_traffic_per_channel{};  // a launch spreads no thinner

@@ -77,6 +77,29 @@ TEST_CASE("noise of 5 % moves constants little, and constants without rows not a
     if (c.name == "hopper.ring_step") CHECK(c.held);
 }
 
+TEST_CASE("rows of low confidence set no constant") {
+  const sim::NetworkConstants shipped = catalogue().network_constants();
+  auto rows = made_with(shipped, 0.0);
+  const std::size_t good = rows.size();
+  sim::NetworkConstants slow = shipped;
+  slow.generation[1].start = to_duration(60e-6);
+  for (sim::CollectiveRow row : made_with(slow, 0.0)) {
+    row.source = {"with arrival skew", "another", "low"};
+    rows.push_back(row);
+  }
+  const NetworkFit fit = fit_network(rows, catalogue(), shipped);
+  CHECK(fit.rows == good);
+  CHECK(after(fit, "ampere.start") == Approx(seconds(shipped.generation[1].start) * 1e6));
+}
+
+TEST_CASE("a row of Simple alone is a question to a node whose plugin allows nothing else") {
+  const CollectiveCases cases(catalogue());
+  sim::CollectiveRow row = made_with(catalogue().network_constants(), 0.0).front();
+  CHECK(cases.case_of(row).node.low_latency_protocols);
+  row.protocol = "simple";
+  CHECK_FALSE(cases.case_of(row).node.low_latency_protocols);
+}
+
 TEST_CASE("no constant leaves what wires can carry") {
   auto rows = made_with(catalogue().network_constants(), 0.0);
   for (sim::CollectiveRow& row : rows) row.duration = row.duration / 3;  // faster than NVLink

@@ -96,7 +96,7 @@ TEST_CASE("every published row is imported") {
   CHECK(published().attention.size() == 226);
   CHECK(published().copies.size() == 30);
   CHECK(published().elementwise.size() == 320);
-  CHECK(published().collectives.size() == 533);
+  CHECK(published().collectives.size() == 618);
 }
 
 TEST_CASE("the study's AllReduce table is among the collectives") {

@@ -9,7 +9,7 @@ namespace {
 
 Duration us(double value) { return to_duration(value * 1e-6); }
 
-const MeasurementConstants constants{us(4), us(0.5), us(10), us(2)};
+const MeasurementConstants constants{us(4), us(0.5), us(10), us(2), us(0.7)};
 
 CollectiveRow row(const char* collective, double microseconds, const char* timing,
                   const char* processes) {
@@ -44,9 +44,16 @@ TEST_CASE("a profiler's kernel time leaves the launch out") {
   CHECK(as_measured(us(1), row("allreduce", 0, "kernel", ""), constants) == us(0.5));
 }
 
+TEST_CASE("collectives on lists of tensors pay a copy of their bytes") {
+  // 2^20 bytes at 0.7 us per 10^6
+  const CollectiveRow lists = row("allgather", 0, "wall of lists", "one per GPU");
+  CHECK(seconds(as_measured(us(50), lists, constants)) == Approx((50 + 0.7 * 1.048576) * 1e-6));
+  CHECK(!device_time(row("allgather", 0.5, "wall of lists", "one per GPU"), constants));
+}
+
 TEST_CASE("what measuring adds is taken away again") {
   for (const char* processes : {"1", "8 per node", ""})
-    for (const char* timing : {"wall", "kernel"}) {
+    for (const char* timing : {"wall", "kernel", "wall of lists"}) {
       CollectiveRow measured = row("allgather", 0, timing, processes);
       measured.duration = as_measured(us(100), measured, constants);
       CHECK(device_time(measured, constants) == us(100));

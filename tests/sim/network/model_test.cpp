@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <random>
 
 #include "sim/network/nccl/network.hpp"
@@ -119,6 +120,50 @@ TEST_CASE("more bytes are never faster, with and without measured curves") {
           }
         }
     }
+}
+
+TEST_CASE("at one algorithm and protocol more bytes are never faster") {
+  const NcclTuning& t = tuning().tuning;
+  const NetworkConstants constants = catalogue().network_constants();
+  for (const char* name : {"dgx-h100", "aws-p5", "aws-p4d", "dgx-1v"})
+    for (const std::int64_t nodes : {1, 2, 8, 64}) {
+      const auto on =
+          nccl_machine(catalogue().node(toml_text(name, "node")), {8 * nodes, nodes, 8, 1});
+      for (const auto kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather}) {
+        std::map<std::pair<Algorithm, Protocol>, Duration> last;
+        for (std::int64_t b = 8; b <= std::int64_t{1} << 34; b *= 2)
+          for (const NcclOption& o : nccl_options(t, on, {kind, Bytes(b)})) {
+            const Duration now = nccl_time(t, on, kind, Bytes(b), o, constants).total();
+            INFO(name << ", " << nodes << " nodes, " << b << " B, " << name_of(o.algorithm) << " "
+                      << name_of(o.protocol));
+            CHECK(now >= last[std::pair(o.algorithm, o.protocol)]);
+            last[std::pair(o.algorithm, o.protocol)] = now;
+          }
+      }
+    }
+}
+
+TEST_CASE("a ring of Simple between nodes is its start, its hops and its bytes") {
+  const NcclTuning& t = tuning().tuning;
+  const NetworkConstants c = catalogue().network_constants();
+  auto node = catalogue().node(toml_text("aws-p5", "node"));
+  node.low_latency_protocols = false;
+  for (const std::int64_t nodes : {2, 8, 64}) {
+    const auto on = nccl_machine(node, {8 * nodes, nodes, 8, 1});
+    const auto n = static_cast<double>(8 * nodes);
+    const NcclOption o = nccl_choice(t, on, {CollectiveKind::all_gather, 256_MiB});
+    REQUIRE(o.protocol == Protocol::simple);
+    const NcclTime time = nccl_time(t, on, CollectiveKind::all_gather, 256_MiB, o, c);
+    // n - 1 steps, of which one in eight leaves a node; a hop is 1.4 times NCCL's, "plateau".
+    const double crossings = std::ceil((n - 1) / 8);
+    const double step = 1.4 * seconds(c.generation[2].ring_step);
+    const double hop = 1.4 * 14e-6 + seconds(c.transport[2].hop[2]);
+    CHECK(seconds(time.latency()) == Approx(8.4e-6 + seconds(c.generation[2].start) +
+                                            (n - 1 - crossings) * step + crossings * hop));
+    const double nics = 400e9 * c.shared.nic_ring * c.transport[2].bandwidth;
+    const double bus = std::min(nics, on.in_node_bus.value * c.generation[2].ring_simple);
+    CHECK(seconds(time.transfer) == Approx((n - 1) / n * 256 * 1048576 / bus));
+  }
 }
 
 TEST_CASE("more nodes are never faster for a ring of the same protocol") {

@@ -188,6 +188,33 @@ TEST_CASE("NCCL_PROTO=LL128 runs it where NCCL would not by itself") {
   CHECK(nccl_choice(tuning_of("2.20"), on, {AR, 1_MiB}, overrides).protocol == Protocol::ll128);
 }
 
+TEST_CASE(
+    "a plugin that forbids LL and LL128 leaves Simple, in a node too, but for the user's word") {
+  auto node = dgx(Architecture::ampere);
+  node.low_latency_protocols = false;
+  for (const std::int64_t nodes : {1, 2}) {
+    const auto on = nccl_machine(node, whole_nodes(nodes));
+    for (const NcclOption& o : nccl_options(tuning_of("2.20"), on, {AR, 1_KiB}))
+      CHECK(o.protocol == Protocol::simple);
+    NcclOverrides overrides;
+    overrides.protocols[*choice_index(AR)] = ProtocolSet(0b001);
+    CHECK(nccl_choice(tuning_of("2.20"), on, {AR, 1_KiB}, overrides).protocol == Protocol::ll);
+  }
+}
+
+TEST_CASE("the latency that EFA's plugin states sends short AllReduces to Tree, as measured") {
+  // Two p4de: Ring's four hops of 14 + 2 x 75 us against Tree's two. Without it Ring is taken,
+  // whose 26 hops in nodes take longer than the 161 us that 2 x p4de measure altogether.
+  auto node = dgx(Architecture::ampere);
+  node.low_latency_protocols = false;
+  const auto choice = [&] {
+    return nccl_choice(tuning_of("2.20"), nccl_machine(node, whole_nodes(2)), {AR, Bytes(8)});
+  };
+  CHECK(choice().algorithm == Algorithm::ring);
+  node.plugin_latency = 75_us;
+  CHECK(choice().algorithm == Algorithm::tree);
+}
+
 TEST_CASE("fp8 sums take Tree beyond 8 ranks since 2.24") {
   const auto on = machine_of(Architecture::hopper, whole_nodes(4));
   CHECK_THROWS_AS(nccl_choice(tuning_of("2.23"), on, {AR, 8_GiB, Dtype::fp8}), InputError);

@@ -74,6 +74,16 @@ TEST_CASE("rows of another machine, fabric or doubtful source do not count") {
   CHECK_FALSE(used(with([](CollectiveRow& r) { r.bytes = {}; })));
 }
 
+TEST_CASE("curves of one node had LL and LL128: a node whose plugin forbids them has none") {
+  const auto rows = with([](CollectiveRow& r) {
+    r.ranks = 8, r.nodes = 1, r.fabric = "nvlink", r.node_bandwidth = {};
+  });
+  CHECK(used(rows));
+  auto node = dgx(Architecture::hopper);
+  node.low_latency_protocols = false;
+  CHECK(CollectiveCurves(rows, node, measuring()).all().empty());
+}
+
 TEST_CASE("sums of fp8 have curves of their own: NCCL serves no other type as it serves them") {
   const auto narrow = with([](CollectiveRow& r) { r.dtype = "fp8"; });
   const CollectiveCurves curves(narrow, dgx(Architecture::hopper), measuring());

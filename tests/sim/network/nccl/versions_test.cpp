@@ -27,6 +27,10 @@ std::string copy_with(const std::string& from, const std::string& to) {
 }  // namespace
 
 TEST_CASE("a version is served by the newest key that is not newer") {
+  CHECK(tuning_of("2.8.3").version == "2.8.3");
+  CHECK(tuning_of("2.10.3").version == "2.8.3");
+  CHECK(tuning_of("2.14.3").version == "2.12");
+  CHECK(tuning_of("2.17.1").version == "2.17");
   CHECK(tuning_of("2.18.1").version == "2.18.1");
   CHECK(tuning_of("2.18.5").version == "2.18.1");
   CHECK(tuning_of("2.18").version == "2.18.6");  // without a patch: the last of its line
@@ -43,7 +47,7 @@ TEST_CASE("a version is served by the newest key that is not newer") {
 }
 
 TEST_CASE("a version that is too old or no version is the user's mistake") {
-  CHECK_THROWS_AS(tuning_of("2.17.1"), InputError);
+  CHECK_THROWS_AS(tuning_of("2.7.8"), InputError);
   CHECK_THROWS_AS(tuning_of("newest"), InputError);
   CHECK_THROWS_AS(tuning_of("2"), InputError);
   CHECK_THROWS_AS(nccl_tuning_of("/nowhere", "2.20"), InputError);
@@ -58,6 +62,75 @@ TEST_CASE("a tuning file with an unknown, missing or wrong key names its line") 
   CHECK_THROWS_WITH(read_nccl_tuning(copy_with("[2.7, 4, 14]", "[2.7, 4]")),
                     Catch::Contains("three numbers"));
   CHECK_THROWS_WITH(read_nccl_tuning(copy_with("\"5/6\"", "\"6/7\"")), Catch::Contains("6/7"));
+}
+
+TEST_CASE("between nodes, LL's hops in a node took 1.8 times as long until 2.17") {
+  const auto on = machine_of(Architecture::ampere, whole_nodes(4));
+  const auto latency = [&](const std::string& version) {
+    return latency_us(offered(version, on, {AG, 1_MiB}, Algorithm::ring, Protocol::ll), 1_MiB);
+  };
+  // 31 steps, 3 of them between nodes; since 2.18 a step in a node is at least the posting, 1 us
+  CHECK(latency("2.8.3") == Approx(3.6 + 28 * 0.47 * 1.8 + 3 * 2.7));
+  CHECK(latency("2.17") == Approx(3.6 + 28 * 0.47 * 1.8 + 3 * 2.7));
+  auto intel = on;
+  intel.node.cpu = "intel";
+  CHECK(latency_us(offered("2.18.1", intel, {AG, 1_MiB}, Algorithm::ring, Protocol::ll), 1_MiB) ==
+        Approx(6.6 + 28 * 1.0 + 3 * 2.7));
+}
+
+TEST_CASE(
+    "a plugin's latency was not asked for in 2.8, took the hop's place, and adds since 2.18") {
+  auto on = machine_of(Architecture::ampere, whole_nodes(4));
+  on.node.plugin_latency = 75_us;
+  const auto latency = [&](const std::string& version, Protocol p) {
+    return latency_us(offered(version, on, {AR, 1_GiB}, Algorithm::tree, p), 1_GiB);
+  };
+  CHECK(latency("2.8.3", Protocol::ll128) == Approx(4.4 + 2 * (7 * 1.25 + 2 * 8.5)));
+  CHECK(latency("2.12", Protocol::ll128) == Approx(4.4 + 2 * (7 * 1.25 + 2 * 75)));
+  CHECK(latency("2.12", Protocol::simple) == Approx(2 * (7 * 28 + 2 * 75)));
+  CHECK(latency("2.20", Protocol::ll128) == Approx(14 + 2 * (7 * 1.25 + 2 * (8.5 + 75))));
+  CHECK(latency("2.20", Protocol::simple) == Approx(2 * (7 * 28 + 2 * (28 + 150))));
+  on.node.plugin_latency = {};
+  CHECK(latency("2.12", Protocol::simple) == Approx(2 * (7 * 28 + 2 * 28)));
+}
+
+TEST_CASE("NCCL took Ampere for 235 GB/s at most until 2.17") {
+  const auto one = machine_of(Architecture::ampere, whole_nodes(1));
+  const auto bus = [&](const std::string& version) {
+    return in_gb(offered(version, one, {AG, 1_GiB}, Algorithm::ring).bandwidth) * 7 / 8;
+  };
+  CHECK(bus("2.8.3") == Approx(235));
+  CHECK(bus("2.17") == Approx(235));
+  CHECK(bus("2.18.1") == Approx(240));
+}
+
+TEST_CASE("LL128 had a ceiling for each collective in 2.8") {
+  const auto one = machine_of(Architecture::ampere, whole_nodes(1));
+  const auto per_channel = [&](const std::string& version, CollectiveKind kind) {
+    return in_gb(offered(version, one, {kind, 1_MiB}, Algorithm::ring, Protocol::ll128).bandwidth) *
+           bus_factor(kind, 8) / static_cast<double>(one.ring.channels);
+  };
+  CHECK(per_channel("2.8.3", AG) == Approx(std::min(18.3, 0.92 * 235 / 12)));
+  CHECK(per_channel("2.8.3", RS) == Approx(15.2));
+  CHECK(per_channel("2.12", RS) == Approx(0.92 * 235 / 12));
+}
+
+TEST_CASE("Hopper counted as Volta without LL128 until 2.16") {
+  const auto one = machine_of(Architecture::hopper, whole_nodes(1));
+  CHECK_FALSE(offers("2.14.3", one, {AR, 1_MiB}, Protocol::ll128));
+  CHECK(offers("2.17.1", one, {AR, 1_MiB}, Protocol::ll128));
+  CHECK_FALSE(offers("2.14.3", one, {AR, 1_MiB}, Algorithm::nvls));
+  CHECK(offers("2.17.1", one, {AR, 1_MiB}, Algorithm::nvls));
+}
+
+TEST_CASE("Ring Simple's plateau began by ranks until 2.17, by bytes per channel since") {
+  const auto on = machine_of(Architecture::ampere, whole_nodes(2));
+  const auto latency = [&](const std::string& version, Bytes bytes) {
+    return latency_us(offered(version, on, {AR, bytes}, Algorithm::ring), bytes);
+  };
+  // 30 steps, 2 between nodes: 4 KiB a rank
+  CHECK(latency("2.8.3", Bytes(16 * 4096 - 64)) == Approx(8.4 + 28 * 3.4 + 2 * 9.6));
+  CHECK(latency("2.8.3", Bytes(16 * 4096)) == Approx(1.9 * (8.4 + 28 * 3.4 + 2 * 9.6)));
 }
 
 TEST_CASE("Tree Simple costs 28 us a hop, 4/6/14 in 2.18.6 and 4/4/14 with a base since 2.23") {
