@@ -15,6 +15,7 @@
 #include "sim/program/interrupt.hpp"
 #include "sim/program/progress.hpp"
 #include "sim/report/json.hpp"
+#include "sim/report/memory_timeline.hpp"
 #include "sim/report/metrics.hpp"
 #include "sim/report/text.hpp"
 #include "sim/run/session.hpp"
@@ -38,6 +39,8 @@ constexpr Option step_options[] = {
     {"resume", "", "", "of a sweep: go on with the finished points in --out DIR"},
     {"shard", "I/N", "", "of a sweep: every N-th point only; --resume makes one of all shards"},
     {"timeline", "FILE", "", "also write the step as Chrome trace events (Perfetto shows them)"},
+    {"memory-timeline", "FILE", "",
+     "also write the memory of each stage over the step: .svg, .json, or a table"},
     {"no-fold", "", "", "simulate every rank"},
     {"check-fold", "", "", "simulate folded and unfolded, fail on a difference"},
     {"ignore-memory", "", "", "go on with a plan that does not fit in memory"},
@@ -171,8 +174,10 @@ void write_step(const std::string& path, const Results& results, Session& sessio
 
 /// What can be asked for of one point, or of many, alone.
 void check_options(const Study& study, const Arguments& arguments) {
-  if (arguments.has("timeline") && (study.is_sweep || study.base.find("collective") != nullptr))
-    throw UsageError("--timeline shows one step", "give a scenario without [sweep]");
+  for (const char* option : {"timeline", "memory-timeline"})
+    if (arguments.has(option) && (study.is_sweep || study.base.find("collective") != nullptr))
+      throw UsageError("--" + std::string(option) + " shows one step",
+                       "give a scenario without [sweep]");
   for (const char* option : {"resume", "shard"})
     if (arguments.has(option) && !(study.is_sweep && arguments.has("out")))
       throw UsageError("--" + std::string(option) + " is for the points of a [sweep] in --out DIR");
@@ -195,6 +200,8 @@ bool write_files(const Results& results, const Arguments& arguments, OutputFolde
       std::fprintf(stderr, "stepcast: what is finished is in '%s': --resume goes on\n",
                    folder->place().c_str());
     if (arguments.has("timeline")) write_step(arguments.get("timeline"), results, session);
+    if (arguments.has("memory-timeline") && results.single)
+      write_memory_timeline(arguments.get("memory-timeline"), scenario_of(*results.single));
     return true;
   } catch (const OutputError& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -90,6 +90,19 @@ inline constexpr Names<workloads::OptimizerKernel, 4> optimizer_names{{
     {"per_tensor", workloads::OptimizerKernel::per_tensor},
     {"lamb", workloads::OptimizerKernel::lamb},
 }};
+inline constexpr Names<workloads::OptimizerStates, 2> optimizer_states_names{{
+    {"masters", workloads::OptimizerStates::masters},
+    {"deepspeed", workloads::OptimizerStates::deepspeed},
+}};
+inline constexpr Names<workloads::LossMemory, 3> loss_memory_names{{
+    {"kernels", workloads::LossMemory::kernels},
+    {"in_place", workloads::LossMemory::in_place},
+    {"low", workloads::LossMemory::low},
+}};
+inline constexpr Names<workloads::Allocator, 2> allocator_names{{
+    {"caching", workloads::Allocator::caching},
+    {"planned", workloads::Allocator::planned},
+}};
 inline constexpr Names<workloads::FlatParameters, 3> flat_parameters_names{{
     {"fsdp1", workloads::FlatParameters::fsdp1},
     {"fsdp2", workloads::FlatParameters::fsdp2},

@@ -84,6 +84,23 @@ constexpr std::array table{
                 "as step_time_low_s", "docs/confidence.md"},
     Explanation{"memory_high_gib_per_gpu", "Upper end of the error bar of memory_gib_per_gpu.",
                 "as step_time_low_s", "docs/confidence.md"},
+    Explanation{"memory_allocated_gib",
+                "Peak of what the framework's allocator hands out on the fullest pipeline stage, "
+                "as torch.cuda.max_memory_allocated counts it.",
+                "replay of the step's allocations", "docs/memory.md"},
+    Explanation{"memory_reserved_gib",
+                "What the allocator takes from the card for them and keeps, as "
+                "torch.cuda.max_memory_reserved counts it; equal where memory is planned.",
+                "the same replay by the rules of c10/cuda/CUDACachingAllocator.cpp",
+                "docs/memory.md"},
+    Explanation{"memory_process_gib",
+                "Reserved memory, CUDA's context, NCCL's buffers and cuBLAS's workspace: what "
+                "nvidia-smi shows.",
+                "memory_reserved_gib + context + communicators + workspace", "docs/memory.md"},
+    Explanation{"memory_needed_gib",
+                "What a GPU must have for the plan: of the process all that the allocator cannot "
+                "give back. Above the GPU's memory the plan is refused.",
+                "segments in use + context + communicators + workspace", "docs/memory.md"},
     Explanation{"memory_parts_gib", "memory_gib_per_gpu part by part.", "", ""},
     Explanation{"power_w_per_gpu", "Mean electric power of one GPU over the step.",
                 "energy_j / step_time_s / gpus", ""},

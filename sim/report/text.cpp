@@ -171,7 +171,10 @@ std::string memory_text(const StepReport& report) {
                                                " of " + to_text(report.scenario.node.gpu.memory));
   for (const workloads::MemoryPart& part : report.memory.parts)
     out += fmt::format("  {:<20}{:>9}\n", part.name, to_text(part.bytes));
-  return out;
+  const workloads::MemoryFigures& f = report.figures;
+  return out + line("", fmt::format("allocated {}, reserved {}, process {}, needed {}",
+                                    to_text(f.allocated), to_text(f.reserved), to_text(f.process()),
+                                    to_text(f.needed())));
 }
 
 std::string step_text(const StepReport& report) {

@@ -7,7 +7,7 @@
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/files/names.hpp"
-#include "workloads/memory/memory.hpp"
+#include "sim/run/memory_figures.hpp"
 #include "workloads/step/framework_rules.hpp"
 
 namespace stepcast::sim {
@@ -25,9 +25,7 @@ struct Change {
   Bytes memory{};
 };
 
-Bytes memory_of(const Scenario& s) {
-  return workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software).total();
-}
+Bytes memory_of(const Scenario& s) { return memory_figures(s).needed(); }
 
 bool fits(const Change& change) { return change.memory <= change.scenario.node.gpu.memory; }
 

@@ -12,6 +12,7 @@
 #include "sim/network/ablation.hpp"
 #include "sim/network/links/fabric_bound.hpp"
 #include "sim/run/memory_advice.hpp"
+#include "sim/run/memory_figures.hpp"
 #include "sim/run/power.hpp"
 #include "sim/run/step_system.hpp"
 #include "sim/scenario/without_effect.hpp"
@@ -20,12 +21,17 @@
 namespace stepcast::sim {
 namespace {
 
-void check_memory(const Scenario& s, const workloads::Memory& memory,
-                  std::vector<std::string>& warnings) {
-  if (memory.total() <= s.node.gpu.memory) return;
-  std::string text = fmt::format("the plan needs {} per GPU, {} has {}:", to_text(memory.total()),
-                                 s.node.gpu.name, to_text(s.node.gpu.memory));
-  for (const workloads::MemoryPart& part : memory.parts)
+void check_memory(const StepReport& report, std::vector<std::string>& warnings) {
+  const Scenario& s = report.scenario;
+  if (fits(s, report.figures)) {
+    const std::string warning = reserve_warning(s, report.figures);
+    if (!warning.empty()) warnings.push_back(warning);
+    return;
+  }
+  std::string text =
+      fmt::format("the plan needs {} per GPU, {} has {}:", to_text(report.figures.needed()),
+                  s.node.gpu.name, to_text(s.node.gpu.memory));
+  for (const workloads::MemoryPart& part : report.memory.parts)
     if (part.bytes.value > 0) text += fmt::format(" {} {},", part.name, to_text(part.bytes));
   text.pop_back();
   if (!s.run.ignore_memory) throw NoFeasiblePlan(text + memory_advice(s));
@@ -171,7 +177,8 @@ StepReport admitted(const Scenario& scenario) {
   workloads::check(s.model, s.plan, s.software, s.plan_origin);
   workloads::check(s.precision, s.origin);
   report.memory = workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software);
-  check_memory(s, report.memory, report.warnings);
+  report.figures = memory_figures(s);
+  check_memory(report, report.warnings);
   for (const std::string& note : s.model_notes)
     report.warnings.push_back("model " + s.model.name + ": " + note);
   for (const std::string& warning : memory_warnings(s)) report.warnings.push_back(warning);

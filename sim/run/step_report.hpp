@@ -14,6 +14,7 @@
 #include "sim/run/collective_explanation.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/tables/provenance.hpp"
+#include "workloads/memory/figures.hpp"
 #include "workloads/memory/memory.hpp"
 
 namespace stepcast::sim {
@@ -61,6 +62,7 @@ struct StepReport {
   FlopsPerSecond model_flops_per_gpu{};  // workloads::model_flops over step time, per GPU
   double mfu = 0.0;                      // of GpuSpec::tensor_peak
   workloads::Memory memory;              // of the fullest stage
+  workloads::MemoryFigures figures;      // likewise
   Watts power_per_gpu{};
   Joules energy{};  // of all GPUs, one step
   double tokens_per_joule = 0.0;

@@ -161,21 +161,28 @@ void visit_software(Spec& software, Visitor&& visit) {
             software.composite_blocks);
   visit.may({"fused_loss", "cross-entropy in one kernel"}, software.loss.fused);
   visit.may({"gathered_logits", "the loss sees whole logits"}, software.loss.gathered_logits);
+  visit.may({"loss_memory", "copies of the logits"}, software.loss.memory, loss_memory_names);
   visit.may({"accumulation_fusion", "GEMMs add weight gradients to the buffer"},
             software.products.accumulate);
   visit.may({"deterministic", "every new tensor is filled first"}, software.deterministic);
   visit.may({"recompute_stops", "before the layer's last product"}, software.recompute_stops);
   visit.may("optimizer", software.optimizer.kernel, optimizer_names);
+  visit.may({"optimizer_states", "what is kept in fp32"}, software.optimizer.states,
+            optimizer_states_names);
   visit.may({"flat_parameters", "where zero2 and zero3 keep parameters"},
             software.data.flat_parameters, flat_parameters_names);
   visit.may("attention", software.attention.kernel, attention_names);
   visit.may({"tensor_overlap", "collectives under the wgrad GEMM"}, software.tensor.overlap);
+  visit.may({"keeps_cut_inputs", "eager tensor ranks keep their part of a product's input"},
+            software.tensor.keeps_cut_inputs);
   visit.may({"explicit_prefetch", "the next unit's gather is issued ahead"},
             software.data.explicit_prefetch);
   visit.may({"pipeline_sync", "the host waits for every exchange"}, software.pipeline.sync);
   visit.may({"interleaved_overlap", "exchanges run beside compute"},
             software.pipeline.interleaved_overlap);
   visit.may({"scatter_gather_p2p", "tensor ranks send 1/t each"}, software.pipeline.scatter_gather);
+  visit.may({"pipeline_buffers", "micro-batches kept, times the stages; 0: those in flight"},
+            software.pipeline.buffers);
   visit.may({"context_exchange", "how keys and values travel"}, software.attention.exchange,
             context_exchange_names);
   visit.may({"step_sync", "the host reads loss or norm once a step"}, software.host.step_sync);
@@ -194,6 +201,8 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may({"autocast", "fp32 weights, cast in every forward"}, software.data.autocast);
   visit.may({"widened_reduction", "16-bit gradients, widened to be reduced"},
             software.data.widened_reduction);
+  visit.may({"reducer_buckets", "torch DDP keeps gradients once more"},
+            software.data.reducer_buckets);
   visit.may({"clip_gradients", "a norm over all ranks"}, software.optimizer.clips);
   visit.may({"logs_statistics", "zeros of gradients, norm of parameters, tensor by tensor"},
             software.optimizer.logs_statistics);
@@ -201,6 +210,10 @@ void visit_software(Spec& software, Visitor&& visit) {
             software.optimizer.clips_each_micro_batch);
   visit.may({"collectives_hold_core", "no overlap with compute"},
             software.host.collectives_hold_core);
+  visit.may({"allocator", "PyTorch's caching one, or planned before the run"},
+            software.memory.allocator, allocator_names);
+  visit.may({"lazy_modules", "CUDA loads kernels as they are called"},
+            software.memory.lazy_modules);
   visit.needs({"launch_kernel", "host time per launch"}, software.host.launch_kernel);
   visit.may({"forward_call", "more host time per launch in forward: Python"},
             software.host.forward_call);

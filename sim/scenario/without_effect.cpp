@@ -80,6 +80,27 @@ constexpr Rule rules[] = {
     {"software.tensor_overlap", one_tensor_rank, "there is one tensor rank"},
     {"software.accumulation_fusion", [](S s) { return !fused(s) || sharded(s); },
      "it is about fused kernels and gradients that live in buckets"},
+    {"software.optimizer_states",
+     [](S s) {
+       return sharded(s) || s.software.own() || s.software.data.autocast ||
+              workloads::bytes_per_element(s.precision.compute) == 4 ||
+              (ddp(s) && s.precision.compute == s.precision.gradient_reduce);
+     },
+     "it is about 16-bit parameters that are not sharded, and gradients that are widened"},
+    {"software.keeps_cut_inputs",
+     [](S s) {
+       return fused(s) || s.software.own() || s.plan.tensor == 1 || !s.plan.sequence_parallel;
+     },
+     "it is about inputs that tensor ranks have cut, and fused kernels keep them cut"},
+    {"software.reducer_buckets",
+     [](S s) {
+       return fused(s) || sharded(s) || s.software.own() || s.software.data.autocast ||
+              s.plan.copies() == 1;
+     },
+     "it is about 16-bit gradients that torch DDP reduces"},
+    {"software.pipeline_buffers",
+     [](S s) { return s.plan.pipeline == 1 || s.batch.micro_batches == 1; },
+     "there is one pipeline stage or micro-batch"},
     {"software.recompute_stops",
      [](S s) { return s.plan.recompute != workloads::Recompute::full; },
      "no layer is recomputed in full"},

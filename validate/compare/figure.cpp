@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 
 #include "engine/check.hpp"
+#include "sim/files/svg.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -17,29 +17,12 @@ namespace {
 constexpr double left = 70, top = 48, side = 480, legend_left = left + side + 18;
 constexpr double width = legend_left + 150, height = top + side + 56, line_height = 16;
 
-// #777 has a contrast of 4.5 on white and 4.7 on black; the others lie about as far from both.
-constexpr std::string_view ink = "#777";
-constexpr std::array<std::string_view, 8> colours = {"#3a86c8", "#d9622b", "#2a9d6a", "#b05fc4",
-                                                     "#c09000", "#d64a78", "#2aa3ad", "#8a6d5a"};
+constexpr std::string_view ink = sim::svg_ink;
+constexpr auto& colours = sim::svg_colours;
 enum class Mark : std::uint8_t { dot, cross, plus, bar };
 constexpr std::size_t num_marks = 4;
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else if (static_cast<unsigned char>(c) >= 0x20)  // others are not allowed in XML
-      out += c;
-  }
-  return out;
-}
+using sim::svg_escaped;
 
 /// Both axes show the same range, so that the diagonal is "as measured".
 class Scale {
@@ -162,7 +145,7 @@ std::string legend(const std::vector<Group>& groups, double band) {
     const auto mark = static_cast<Mark>(i / colours.size() % num_marks);
     out += marks(mark_path(legend_left, y, mark), i);
     out += fmt::format("<text x=\"{}\" y=\"{:.1f}\">{}: {}, {:.0f} %</text>\n", legend_left + 9,
-                       y + 4, escaped(group.source), group.points.size(), 100 * share);
+                       y + 4, svg_escaped(group.source), group.points.size(), 100 * share);
   }
   return out + fmt::format("<text x=\"{}\" y=\"{}\">points, within {:g} %</text>\n", legend_left,
                            top - 6, 100 * band);
@@ -174,8 +157,8 @@ std::string headings(const FigureText& text) {
       "<text x=\"{}\" y=\"22\" font-size=\"16\">{}</text>\n"
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n"
       "<text transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
-      left, escaped(text.title), middle, top + side + 42, escaped(text.x_axis), centre,
-      escaped(text.y_axis));
+      left, svg_escaped(text.title), middle, top + side + 42, svg_escaped(text.x_axis), centre,
+      svg_escaped(text.y_axis));
 }
 
 }  // namespace
@@ -188,11 +171,8 @@ std::string scatter_svg(const std::vector<FigurePoint>& points, const FigureText
   const Scale scale(points);
   const std::vector<Group> groups = groups_of(points, band);
   const double legend_bottom = top + line_height * static_cast<double>(groups.size() + 1);
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-      "height=\"{1}\" font-family=\"sans-serif\" font-size=\"12\" role=\"img\">\n"
-      "<title>{2}</title>\n<g fill=\"{3}\">\n",
-      width, std::max(height, legend_bottom), escaped(text.title), ink);
+  std::string out = sim::svg_head(width, std::max(height, legend_bottom), text.title) +
+                    fmt::format("<g fill=\"{}\">\n", ink);
   out += headings(text) + grid(scale) + "</g>\n<g fill=\"none\">\n" + band_shape(scale, band);
   out += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" stroke=\"{}\"/>\n", left,
                      top, side, side, ink);

@@ -15,6 +15,16 @@ Json score_json(const std::optional<ErrorScore>& score) {
       {"median", score->median}, {"mean", score->mape}, {"p90", score->p90}, {"bias", score->bias}};
 }
 
+Json memory_json(const PublishedSummary& s) {
+  Json out = Json::array();
+  for (const MemoryScore& score : s.memory_by_figure)
+    out.push_back({{"figure", score.figure},
+                   {"scored", score.scored},
+                   {"rows", score.rows},
+                   {"error", score_json(score.errors)}});
+  return out;
+}
+
 Json ranking_json(const Ranking& r) {
   if (r.groups == 0) return nullptr;
   return {{"groups", r.groups},
@@ -37,6 +47,10 @@ Json row_json(const PublishedResult& r) {
           {"predicted_step_time_s", number(r.predicted_s)},
           {"error", compared ? Json(r.error()) : Json(nullptr)},
           {"memory_gib_per_gpu", number(r.memory_gib)},
+          {"memory_allocated_gib", r.allocated_gib},
+          {"memory_reserved_gib", r.reserved_gib},
+          {"memory_process_gib", r.process_gib},
+          {"mem_figure", r.row.mem_figure},
           {"refused", r.refused.empty() ? Json(nullptr) : Json(r.refused)},
           {"predicted_tokens_per_s_per_gpu",
            r.predicted_s ? Json(tokens / *r.predicted_s) : Json(nullptr)},
@@ -91,6 +105,7 @@ Json summary_json(const std::string& file, const PublishedSummary& s) {
           {"constant_mfu_ranking", ranking_json(s.baseline_ranking)},
           {"memory_rows", s.memory_rows},
           {"memory_error", score_json(s.memory)},
+          {"memory_by_figure", memory_json(s)},
           {"predicted_out_of_memory", s.too_large},
           {"ran", s.ran},
           {"ran_out_of_memory", s.ran_out},

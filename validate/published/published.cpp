@@ -35,8 +35,13 @@ void predict(const ScenarioMaker& maker, const OwnKernels& own, PublishedResult&
   try {
     const sim::StepReport report = session.step(*made.scenario);
     result.predicted_s = seconds(report.step_time);
-    result.memory_gib = static_cast<double>(report.memory.total().value) / gib;
-    result.gpu_memory_gib = static_cast<double>(made.scenario->node.gpu.memory.value) / gib;
+    const auto gibibytes = [](Bytes bytes) { return static_cast<double>(bytes.value) / gib; };
+    result.memory_gib = gibibytes(report.memory.total());
+    result.allocated_gib = gibibytes(report.figures.allocated);
+    result.reserved_gib = gibibytes(report.figures.reserved);
+    result.process_gib = gibibytes(report.figures.process());
+    result.needed_gib = gibibytes(report.figures.needed());
+    result.gpu_memory_gib = gibibytes(made.scenario->node.gpu.memory);
     result.own_kernels = own.measured(result.row.url, made.scenario->node.gpu.name);
     result.forecast = sim::case_of(report);
     result.warnings = report.warnings;
@@ -53,6 +58,13 @@ void predict(const ScenarioMaker& maker, const OwnKernels& own, PublishedResult&
 bool PublishedResult::whole_run() const {
   static const std::regex words("GPU.hours|whole.run", std::regex::icase);
   return std::regex_search(row.notes, words);
+}
+
+double PublishedResult::reported_memory_gib() const {
+  if (row.mem_figure == "allocated") return allocated_gib;
+  if (row.mem_figure == "reserved") return reserved_gib;
+  if (row.mem_figure == "process") return process_gib;
+  return memory_gib.value_or(0);
 }
 
 std::vector<PublishedResult> predict_published(const std::string& file,

@@ -20,11 +20,15 @@ struct PublishedResult {
   bool in_scope = false;  // dense, fp16 or bf16, on V100, A100, H100 or H200: what is scored
   double measured_s = 0;  // of one step; from tokens/s where no time is stated. 0: neither
   std::optional<double> predicted_s;
-  double parameters = 0;              // of the row, or of the shape it states
-  std::optional<double> baseline_s;   // one MFU per kind of GPU, fitted on the rows in scope
-  std::optional<double> memory_gib;   // of the fullest GPU
-  bool own_kernels = false;           // kernels of its GPU are known from its own source
-  sim::Case forecast;                 // what kind of forecast it is, where there is one
+  double parameters = 0;             // of the row, or of the shape it states
+  std::optional<double> baseline_s;  // one MFU per kind of GPU, fitted on the rows in scope
+  std::optional<double> memory_gib;  // of the fullest GPU
+  bool own_kernels = false;          // kernels of its GPU are known from its own source
+  sim::Case forecast;                // what kind of forecast it is, where there is one
+  double allocated_gib = 0, reserved_gib = 0, process_gib = 0, needed_gib = 0;
+  /// The figure that the row reports; where it does not say which, the sum of the parts.
+  double reported_memory_gib() const;
+  double memory_error() const { return reported_memory_gib() / *row.mem_gib_per_gpu - 1.0; }
   double gpu_memory_gib = 0;          // what that GPU has
   std::string refused;                // why there is no prediction
   std::vector<std::string> assumed;   // what the row does not state and which default stands for it

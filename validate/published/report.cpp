@@ -115,6 +115,11 @@ std::string memory_text(const PublishedSummary& s) {
     out +=
         fmt::format("memory against {} reported peaks: median {}, bias {}\n", count(s.memory_rows),
                     percent(s.memory->median), signed_percent(s.memory->bias));
+  for (const MemoryScore& score : s.memory_by_figure)
+    out += fmt::format("  {:<12}{:>4} {}: median {}, bias {}\n",
+                       score.figure.empty() ? "not said" : score.figure, count(score.rows),
+                       score.scored ? "scored" : "beside", percent(score.errors.median),
+                       signed_percent(score.errors.bias));
   return out;
 }
 
@@ -151,7 +156,8 @@ std::string degrees_text(const std::vector<PublishedResult>& results) {
 std::string published_csv(const std::vector<PublishedResult>& results) {
   std::string out =
       "id,gpu,gpus,model,measured_step_time_s,predicted_step_time_s,error,"
-      "measured_tokens_per_s_per_gpu,predicted_tokens_per_s_per_gpu,memory_gib_per_gpu,in_scope,"
+      "measured_tokens_per_s_per_gpu,predicted_tokens_per_s_per_gpu,memory_gib_per_gpu,"
+      "mem_figure,memory_allocated_gib,memory_reserved_gib,memory_process_gib,in_scope,"
       "refused,assumed,warnings\n";
   for (const PublishedResult& r : results) {
     const auto cell = [](const auto& text) { return sim::csv_cell(text); };
@@ -161,13 +167,15 @@ std::string published_csv(const std::vector<PublishedResult>& results) {
     const auto rate = [&](double time) {
       return time > 0 ? fmt::format("{:.6g}", tokens / time) : std::string();
     };
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", cell(r.row.id),
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", cell(r.row.id),
                        cell(r.row.gpu), r.row.gpus.value_or(0), cell(r.row.model),
                        number_text(r.measured_s), number_text(r.predicted_s.value_or(0)),
                        r.predicted_s && r.measured_s > 0 ? fmt::format("{:.4f}", r.error()) : "",
                        rate(r.measured_s), rate(r.predicted_s.value_or(0)),
-                       number_text(r.memory_gib.value_or(0)), r.in_scope ? "yes" : "no",
-                       cell(r.refused), cell(fmt::format("{}", fmt::join(r.assumed, "; "))),
+                       number_text(r.memory_gib.value_or(0)), r.row.mem_figure,
+                       number_text(r.allocated_gib), number_text(r.reserved_gib),
+                       number_text(r.process_gib), r.in_scope ? "yes" : "no", cell(r.refused),
+                       cell(fmt::format("{}", fmt::join(r.assumed, "; "))),
                        cell(fmt::format("{}", fmt::join(r.warnings, "; "))));
   }
   return out;

@@ -73,23 +73,35 @@ SourceScore score_of_source(const std::string& key, const Results& rows) {
   return score;
 }
 
+/// Of rows whose peak is stated and whose plan can be modelled.
+void add_memory_by_figure(const std::vector<PublishedResult>& results, PublishedSummary& summary) {
+  std::map<std::pair<bool, std::string>, std::vector<double>> errors;  // those beside come first
+  for (const PublishedResult& r : results)
+    if (r.memory_gib && r.in_scope && !r.row.ran_out_of_memory && r.row.mem_gib_per_gpu &&
+        *r.row.mem_gib_per_gpu > 0)
+      errors[{r.row.scorable, r.row.mem_figure}].push_back(r.memory_error());
+  for (const auto& [key, of_figure] : errors)
+    summary.memory_by_figure.push_back(
+        {key.second, key.first, of_figure.size(), *errors_of(of_figure)});
+}
+
 void add_memory(const std::vector<PublishedResult>& results, PublishedSummary& summary) {
   std::vector<double> errors;
   for (const PublishedResult& r : results) {
     if (!r.memory_gib || !r.in_scope) continue;
     if (r.row.ran_out_of_memory) {
       summary.ran_out += 1;
-      summary.foreseen += *r.memory_gib > r.gpu_memory_gib;
+      summary.foreseen += r.needed_gib > r.gpu_memory_gib;
       continue;
     }
     if (!r.row.scorable) continue;
     summary.ran += 1;
-    summary.too_large += *r.memory_gib > r.gpu_memory_gib;
-    if (r.row.mem_gib_per_gpu && *r.row.mem_gib_per_gpu > 0)
-      errors.push_back(*r.memory_gib / *r.row.mem_gib_per_gpu - 1.0);
+    summary.too_large += r.needed_gib > r.gpu_memory_gib;
+    if (r.row.mem_gib_per_gpu && *r.row.mem_gib_per_gpu > 0) errors.push_back(r.memory_error());
   }
   summary.memory_rows = errors.size();
   summary.memory = errors_of(errors);
+  add_memory_by_figure(results, summary);
 }
 
 void add_sources(const std::vector<PublishedResult>& results, PublishedSummary& summary) {

@@ -30,6 +30,15 @@ struct SourceScore {
   bool whole_runs = false;         // all its scored rows are such: its figures are a bar
 };
 
+/// Peaks that sources report of one figure: "allocated", "reserved", "process"; empty: which is not
+/// said.
+struct MemoryScore {
+  std::string figure;
+  bool scored = false;  // of rows whose time is scored; others stand beside
+  std::size_t rows = 0;
+  ErrorScore errors;
+};
+
 struct PublishedSummary {
   std::size_t rows = 0, scorable = 0, in_scope = 0, predicted = 0;
   std::optional<ErrorScore> ours, baseline;  // over all scored rows
@@ -45,6 +54,7 @@ struct PublishedSummary {
   std::vector<std::pair<std::string, std::size_t>> refusals;  // reason and rows, most first
   std::size_t memory_rows = 0;                                // that state a peak
   std::optional<ErrorScore> memory;
+  std::vector<MemoryScore> memory_by_figure;
   // Rows that ran, those of them that are predicted to need more than the GPU has; rows that ran
   // out of memory, and those of them.
   std::size_t ran = 0, too_large = 0, ran_out = 0, foreseen = 0;

@@ -1,31 +1,41 @@
 #include "workloads/memory/activation_memory.hpp"
 
+#include <numeric>
+
 #include "workloads/plan/rank_parameters.hpp"
 
 namespace stepcast::workloads {
 
+bool ActivationMemory::composite_norm() const {
+  return in_.software.eager() && !in_.software.norm.fused && in_.shape.norm == Norm::rmsnorm;
+}
+
 /// What a norm keeps: its input, 2 bytes an element; eager RMSNorm keeps the fp32 copy and the
 /// normalised 16-bit tensor instead, 4 + 2.
 std::int64_t ActivationMemory::norm_input() const {
-  const bool composite =
-      in_.software.eager() && !in_.software.norm.fused && in_.shape.norm == Norm::rmsnorm;
   const std::int64_t elements = sizes_.local_tokens * sizes_.hidden;
-  return (composite ? 4 + sizes_.element : sizes_.element) * elements;
+  return (composite_norm() ? 4 + sizes_.element : sizes_.element) * elements;
 }
 
 /// Two norms and what they feed: inputs of q,k,v and of the MLP; a byte mask of each residual
-/// branch's dropout.
-std::int64_t ActivationMemory::norms() const {
-  const std::int64_t masks = in_.shape.dropout ? 2 * sizes_.local_elements() : 0;
-  return 2 * (norm_input() + gathered_input()) + masks;
+/// branch's dropout. q, k, v, o and 4 bytes a row and head of softmax statistics; eager code keeps
+/// k and v repeated for every q head.
+std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
+  const std::int64_t mask = in_.shape.dropout ? sizes_.local_elements() : 0;
+  const std::int64_t row = sizes_.tokens * sizes_.element;
+  const std::int64_t q = row * sizes_.query;
+  const std::int64_t kv = row * (in_.software.eager() ? sizes_.query : sizes_.kv);
+  std::vector<std::int64_t> out{
+      norm_input(), gathered_input(), q, kv, kv, q, 4 * sizes_.tokens * sizes_.heads, mask,
+      norm_input(), gathered_input()};
+  for (const std::int64_t bytes : mlp()) out.push_back(bytes);
+  out.push_back(mask);
+  return out;
 }
 
-/// q, k, v, o and 4 bytes a row and head of softmax statistics. Eager code keeps k and v repeated
-/// for every q head.
-std::int64_t ActivationMemory::attention() const {
-  const bool repeats = in_.software.eager();
-  const std::int64_t kv = repeats ? sizes_.query : sizes_.kv;
-  return sizes_.tokens * (sizes_.element * (2 * sizes_.query + 2 * kv) + 4 * sizes_.heads);
+std::int64_t ActivationMemory::layer_without_recompute() const {
+  const std::vector<std::int64_t> tensors = layer_tensors();
+  return std::accumulate(tensors.begin(), tensors.end(), scores());
 }
 
 std::int64_t ActivationMemory::scores() const {
@@ -43,17 +53,17 @@ std::int64_t ActivationMemory::scores() const {
 
 /// GELU: its input and output, 4f. SwiGLU: gate, up, product 6f; eager also silu(gate), 8f;
 /// Inductor makes the product again in backward, 4f.
-std::int64_t ActivationMemory::mlp() const {
+std::vector<std::int64_t> ActivationMemory::mlp() const {
   const std::int64_t f = sizes_.ffn_bytes();
-  if (in_.shape.activation == Activation::gelu) return 2 * f;
+  if (in_.shape.activation == Activation::gelu) return {f, f};
   switch (in_.software.fusion) {
     case Fusion::eager:
-      return 4 * f;
+      return {f, f, f, f};
     case Fusion::compiled:
-      return 2 * f;
+      return {f, f};
     case Fusion::fused:
     case Fusion::own:
-      return 3 * f;
+      return {f, f, f};
   }
   throw BrokenPromise("unknown fusion");
 }
@@ -70,20 +80,51 @@ std::int64_t ActivationMemory::layer() const {
   throw BrokenPromise("unknown recompute");
 }
 
-/// Final norm and its output; bytes a logit: 16-bit logits 2 and log-softmax 4 (eager; Megatron's
-/// softmax 4 in the place of the fp32 copy), 2 where the loss is one kernel.
-std::int64_t ActivationMemory::head() const {
-  const std::int64_t each = in_.software.loss_is_one_kernel() ? sizes_.element : sizes_.element + 4;
-  return norm_input() + gathered_input() + each * logits();
+/// Bytes of a logit from its forward to its backward: 16-bit logits 2 and log-softmax 4 (eager;
+/// Megatron's softmax 4 in the place of the fp32 copy), 2 where the loss is one kernel. In place:
+/// the softmax alone, in the shifted fp32 copy (nanotron tensor_parallel/functional.py,
+/// _ShardedCrossEntropy, read 2026-11). Low: the probabilities, in 16 bits, of a cut vocabulary in
+/// fp32 (OneFlow auto_mixed_precision_lists.cpp names sparse_softmax_cross_entropy, not its form
+/// over ranks; read 2026-11).
+std::int64_t ActivationMemory::kept_of_logit() const {
+  switch (in_.software.loss.memory) {
+    case LossMemory::kernels:
+      return in_.software.loss_is_one_kernel() ? sizes_.element : sizes_.element + 4;
+    case LossMemory::in_place:
+      return 4;
+    case LossMemory::low:
+      return in_.plan.tensor > 1 ? 4 : sizes_.element;
+  }
+  throw BrokenPromise("unknown memory of a loss");
 }
 
-/// Bytes a logit at the peak of the loss: eager two fp32 gradients 4 + 4; Megatron works in place
-/// and casts 2; one kernel writes the 16-bit gradient 2.
-std::int64_t ActivationMemory::loss_work() const {
+/// And more at its peak: eager two fp32 gradients 4 + 4; Megatron works in place and casts 2; one
+/// kernel writes the 16-bit gradient 2. In place: the logits and their fp32 copy until it is
+/// shifted. Low: logits and then their gradient beside the probabilities.
+std::int64_t ActivationMemory::work_of_logit() const {
   if (in_.software.own()) return 0;  // in place
-  const bool eager = in_.software.eager() && !in_.software.loss.fused;
-  return (eager ? 8 : sizes_.element) * logits();
+  switch (in_.software.loss.memory) {
+    case LossMemory::kernels:
+      return in_.software.eager() && !in_.software.loss.fused ? 8 : sizes_.element;
+    case LossMemory::in_place:
+      return sizes_.element + 4;
+    case LossMemory::low:
+      return in_.plan.tensor > 1 ? 4 : sizes_.element;
+  }
+  throw BrokenPromise("unknown memory of a loss");
 }
+
+/// Final norm and its output, and the logits.
+std::vector<std::int64_t> ActivationMemory::head_tensors() const {
+  return {norm_input(), gathered_input(), kept_of_logit() * logits()};
+}
+
+std::int64_t ActivationMemory::head() const {
+  const std::vector<std::int64_t> tensors = head_tensors();
+  return std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0});
+}
+
+std::int64_t ActivationMemory::loss_work() const { return work_of_logit() * logits(); }
 
 std::int64_t ActivationMemory::logits() const {
   return predicted_positions(in_.shape, in_.batch.sequence) * sizes_.tokens / in_.batch.sequence *
@@ -91,10 +132,22 @@ std::int64_t ActivationMemory::logits() const {
 }
 
 /// Three tensors of the MLP's width (gradients of gate, up and product) and four of the hidden
-/// width, fp32 in eager norms.
-std::int64_t ActivationMemory::layer_work() const {
+/// width: a product's input and its gradient, whole, and the norm's, a rank's part. Eager norms
+/// work in fp32, and DTensor on whole tensors.
+std::vector<std::int64_t> ActivationMemory::work_tensors() const {
+  const std::int64_t f = sizes_.ffn_bytes();
   const std::int64_t width = in_.software.eager() ? 4 : sizes_.element;
-  return 3 * sizes_.ffn_bytes() + 4 * width * sizes_.tokens * sizes_.hidden;
+  std::int64_t whole = width * sizes_.tokens * sizes_.hidden, part = whole;
+  if (in_.software.eager() && in_.software.norm.fused) {
+    whole = sizes_.hidden_bytes();
+    part = sizes_.local_bytes();
+  }
+  return {f, f, f, whole, whole, part, part};
+}
+
+std::int64_t ActivationMemory::layer_work() const {
+  const std::vector<std::int64_t> tensors = work_tensors();
+  return std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0});
 }
 
 }  // namespace stepcast::workloads

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "workloads/step/piece.hpp"
 
@@ -12,28 +13,34 @@ class ActivationMemory {
  public:
   explicit ActivationMemory(const StepInputs& in) : in_(in), sizes_(in) {}
 
+  /// The tensors that a layer keeps without recompute but for its scores, in the order of forward.
+  std::vector<std::int64_t> layer_tensors() const;
+  std::int64_t layer_without_recompute() const;
   /// Kept per layer under the plan's recompute.
   std::int64_t layer() const;
-  std::int64_t layer_without_recompute() const { return norms() + attention() + scores() + mlp(); }
   /// The score matrix of unfused attention, S = 2 b a s^2 / t, 2.5 S with dropout; 0 for flash
   /// kernels.
   std::int64_t scores() const;
   /// Kept for the final norm, head and loss.
   std::int64_t head() const;
-  /// More at the peak of the loss's backward.
+  /// The same tensor by tensor, the logits' last.
+  std::vector<std::int64_t> head_tensors() const;
+  /// More at the peak of the loss.
   std::int64_t loss_work() const;
   /// Short-lived tensors of one layer's backward.
+  std::vector<std::int64_t> work_tensors() const;
   std::int64_t layer_work() const;
 
  private:
   std::int64_t logits() const;
   std::int64_t norm_input() const;
-  std::int64_t norms() const;
-  std::int64_t attention() const;
-  std::int64_t mlp() const;
-  /// A GEMM's saved input: cut under Megatron's sequence parallel, gathered under DTensor's.
+  std::vector<std::int64_t> mlp() const;
+  std::int64_t kept_of_logit() const;
+  std::int64_t work_of_logit() const;
+  bool composite_norm() const;
+  /// A GEMM's saved input.
   std::int64_t gathered_input() const {
-    return in_.software.fused() ? sizes_.local_bytes() : sizes_.hidden_bytes();
+    return in_.software.keeps_cut_inputs() ? sizes_.local_bytes() : sizes_.hidden_bytes();
   }
 
   const StepInputs& in_;

@@ -27,7 +27,9 @@ struct Memory {
 Memory memory_of_stage(const TransformerShape&, const ParallelPlan&, const Batch&, const Precision&,
                        const Software&, std::int64_t stage);
 
-/// The stage that needs most.
+/// The stage that needs most, and its memory.
+std::int64_t fullest_stage(const TransformerShape&, const ParallelPlan&, const Batch&,
+                           const Precision&, const Software&);
 Memory peak_memory(const TransformerShape&, const ParallelPlan&, const Batch&, const Precision&,
                    const Software&);
 

@@ -18,6 +18,17 @@ enum class Fusion : std::uint8_t { eager, compiled, fused, own };
 /// AdamW as torch's foreach passes, as one multi-tensor kernel, or as a loop over the tensors (the
 /// decoupled AdamW of Composer); LAMB as apex's multi-tensor kernels.
 enum class OptimizerKernel : std::uint8_t { foreach, fused, per_tensor, lamb };
+/// What the states of replicated 16-bit parameters are: an fp32 master and moments, of the shard
+/// where they are sharded; DeepSpeed's besides widen the shard's gradients for the update
+/// (stage_1_and_2.py) or, in bf16 with fp32 sums, keep 16-bit gradients beside the sums
+/// (bf16_optimizer.py).
+enum class OptimizerStates : std::uint8_t { masters, deepspeed };
+/// Copies of the logits: what the loss's kernels need (activation_memory.cpp); fp32 ones shifted,
+/// exponentiated and turned into their gradient in one place (nanotron); 16 bits throughout but
+/// where the vocabulary is cut (OneFlow).
+enum class LossMemory : std::uint8_t { kernels, in_place, low };
+/// How memory is handed out: PyTorch's caching allocator, or planned before the run.
+enum class Allocator : std::uint8_t { caching, planned };
 /// Where zero2 and zero3 keep parameters: fsdp1 shards with views, fsdp2 shards with copy-in and
 /// copy-out, buckets replicates them in 16 bits between steps and shards gradients and optimizer
 /// only (DeepSpeed stage 2, Megatron's distributed optimizer).
@@ -75,11 +86,13 @@ struct AttentionSoftware {
 struct LossSoftware {
   bool fused = false;  // cross-entropy of 16-bit logits is one kernel each way (flash-attn)
   bool gathered_logits = false;  // tensor ranks compute the loss on whole, gathered logits
+  LossMemory memory = LossMemory::kernels;
   friend bool operator==(const LossSoftware&, const LossSoftware&) = default;
 };
 
 struct OptimizerSoftware {
   OptimizerKernel kernel = OptimizerKernel::foreach;
+  OptimizerStates states = OptimizerStates::masters;
   bool clips = true;                    // a norm over all ranks before the optimizer
   bool logs_statistics = false;         // zeros of gradients, norm of parameters, each step
   bool clips_each_micro_batch = false;  // before its gradients are added to the others'
@@ -105,6 +118,7 @@ struct DataSoftware {
   bool reduce_scatter = true;      // zero1: reduce-scatter; false: all-reduce, then slice
   bool autocast = false;           // ddp, zero1: fp32 weights, cast in every forward
   bool widened_reduction = false;  // gradients stay in 16 bits, are widened to be reduced
+  bool reducer_buckets = false;    // torch DDP's reducer keeps all gradients once more, in 16 bits
 
   bool owners() const { return exchange == ZeroExchange::owner; }
   bool fsdp1() const { return flat_parameters == FlatParameters::fsdp1; }
@@ -112,8 +126,9 @@ struct DataSoftware {
 };
 
 struct TensorSoftware {
-  bool cuts_layers = true;  // has tensor and context parallelism
-  bool overlap = false;     // backward collectives of tensor parallelism under the wgrad GEMM
+  bool cuts_layers = true;        // has tensor and context parallelism
+  bool overlap = false;           // backward collectives of tensor parallelism under the wgrad GEMM
+  bool keeps_cut_inputs = false;  // eager: backward keeps a rank's part of a product's input
   friend bool operator==(const TensorSoftware&, const TensorSoftware&) = default;
 };
 
@@ -122,7 +137,14 @@ struct PipelineSoftware {
   bool sync = false;                // the host waits for every exchange (Megatron default)
   bool interleaved_overlap = true;  // virtual stages: exchanges beside compute (Megatron 2023-10)
   bool scatter_gather = false;      // tensor ranks send 1/t each and gather it (Megatron 2021-2022)
+  std::int64_t buffers = 0;         // micro-batches kept, times the stages; 0: those in flight
   friend bool operator==(const PipelineSoftware&, const PipelineSoftware&) = default;
+};
+
+struct MemorySoftware {
+  Allocator allocator = Allocator::caching;
+  bool lazy_modules = true;  // CUDA loads kernels as they are called (from 11.7 on)
+  friend bool operator==(const MemorySoftware&, const MemorySoftware&) = default;
 };
 
 struct HostSoftware {
@@ -155,12 +177,16 @@ struct Software {
   DataSoftware data;
   TensorSoftware tensor;
   PipelineSoftware pipeline;
+  MemorySoftware memory;
   HostSoftware host;
 
   bool eager() const { return fusion == Fusion::eager; }
   bool compiled() const { return fusion == Fusion::compiled; }
   bool fused() const { return fusion == Fusion::fused; }
   bool own() const { return fusion == Fusion::own; }
+  /// Backward keeps a rank's part of a cut input, and gathers it again: Megatron. DTensor keeps it
+  /// gathered.
+  bool keeps_cut_inputs() const { return fused() || tensor.keeps_cut_inputs; }
   /// Its forward and backward are one kernel each, in the compute dtype.
   bool loss_is_one_kernel() const { return loss.fused || compiled() || own(); }
   friend bool operator==(const Software&, const Software&) = default;

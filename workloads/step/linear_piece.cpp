@@ -41,8 +41,9 @@ void sum_input_gradients(PieceWriter& w, const std::string& name, const Linears&
     w.pass(name + ".gradient_sum", KernelFamily::pointwise, (count + 1) * a);
 }
 
-/// Megatron keeps the cut input and gathers it again; DTensor keeps the gathered one.
-bool gathers_input_again(const PieceWriter& w) { return w.sequence_parallel() && w.fused(); }
+bool gathers_input_again(const PieceWriter& w) {
+  return w.sequence_parallel() && w.in().software.keeps_cut_inputs();
+}
 
 /// Async gather of the input, dgrad, wait, async reduction of the input gradient, wgrad, wait
 /// (Megatron core_v0.12.0 tensor_parallel/layers.py:403-545).

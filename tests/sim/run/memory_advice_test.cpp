@@ -7,6 +7,7 @@
 
 #include "engine/units_text.hpp"
 #include "sim/files/names.hpp"
+#include "sim/run/memory_figures.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
 #include "tests/session.hpp"
@@ -32,7 +33,7 @@ std::string with(const std::string& plan, const std::string& batch) {
 
 std::string needs(Scenario s) {
   s = with_degrees(s, s.plan.tensor, s.plan.pipeline);
-  return to_text(workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software).total());
+  return to_text(memory_figures(s).needed());
 }
 
 std::vector<workloads::Software> all_software() {
@@ -159,7 +160,8 @@ TEST_CASE("memory falls from ddp to zero3 over the kinds that a framework runs, 
 TEST_CASE("reduced at the end, zero2 and zero3 may need more than zero1") {
   Scenario s =
       scenario_of(with("data = \"zero3\"\nreduce = \"last\"\n", "local = 4\nmicro_batch = 1\n") +
-                  "[software]\nframework = \"deepspeed\"\n");
+                  "[software]\nframework = \"deepspeed\"\n[precision]\ncompute = \"fp16\"\n"
+                  "gradient_reduce = \"fp16\"\n");
   const auto memory = [&](DataParallel kind, ReduceWhen when) {
     s.plan.data = kind;
     s.plan.reduce = when;

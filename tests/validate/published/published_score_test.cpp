@@ -85,9 +85,13 @@ TEST_CASE("memory is judged by what ran and by what ran out") {
                                        result("AAAA-3", 0, 1), result("AAAA-4", 0, 1)};
   for (PublishedResult& row : rows) row.gpu_memory_gib = 80;
   rows[0].memory_gib = 70;
+  rows[0].needed_gib = 70;
   rows[1].memory_gib = 90;
+  rows[1].needed_gib = 90;
   rows[2].memory_gib = 90;
+  rows[2].needed_gib = 90;
   rows[3].memory_gib = 70;
+  rows[3].needed_gib = 70;
   for (const std::size_t i : {2U, 3U}) {
     rows[i].row.ran_out_of_memory = true;
     rows[i].row.scorable = false;
@@ -133,4 +137,18 @@ TEST_CASE("a source of whole runs is marked, and a second mean leaves it out") {
   CHECK(summary.virtual_open_rows == 1);
   CHECK(summary.virtual_open->bias == Approx(0.1));
   CHECK(summary.others->median == Approx(0.3));
+}
+
+TEST_CASE("a reported peak is held against the figure that its source reports") {
+  PublishedResult r;
+  r.memory_gib = 11;
+  r.allocated_gib = 9, r.reserved_gib = 10, r.process_gib = 12;
+  r.row.mem_gib_per_gpu = 10;
+  CHECK(r.memory_error() == Approx(0.1));
+  r.row.mem_figure = "allocated";
+  CHECK(r.memory_error() == Approx(-0.1));
+  r.row.mem_figure = "reserved";
+  CHECK(r.memory_error() == Approx(0.0));
+  r.row.mem_figure = "process";
+  CHECK(r.memory_error() == Approx(0.2));
 }

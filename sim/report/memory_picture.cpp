@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/units_text.hpp"
+#include "sim/files/svg.hpp"
+#include "sim/report/memory_timeline.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+// In user units of the picture: a panel a stage, the legend beside the first.
+constexpr double left = 70, top = 48, panel = 130, gap = 26, side = 620;
+constexpr double legend_left = left + side + 18, width = legend_left + 150, line_height = 16;
+constexpr std::size_t columns = 620;  // that are told apart
+
+/// Of all samples in a column of the picture the fullest.
+std::vector<const MemorySample*> columns_of(const StageMemory& stage) {
+  std::vector<const MemorySample*> out;
+  const std::size_t n = stage.samples.size(), num = std::min(columns, n);
+  for (std::size_t c = 0; c < num; ++c) {
+    const auto from = stage.samples.begin() + static_cast<std::ptrdiff_t>(c * n / num);
+    const auto to = stage.samples.begin() + static_cast<std::ptrdiff_t>((c + 1) * n / num);
+    out.push_back(&*std::max_element(from, to, [](const MemorySample& a, const MemorySample& b) {
+      return a.allocated < b.allocated;
+    }));
+  }
+  return out;
+}
+
+/// A panel: where its bottom is and what its height stands for.
+struct Frame {
+  double bottom = 0, most = 1;
+  double y(std::int64_t bytes) const { return bottom - panel * static_cast<double>(bytes) / most; }
+};
+
+double x_of(std::size_t column, std::size_t num) {
+  return left + side * static_cast<double>(column) / static_cast<double>(num);
+}
+
+/// Kinds lie on top of each other, states lowest, so that what comes and goes is seen.
+std::string areas(const std::vector<const MemorySample*>& samples, const Frame& frame) {
+  std::string out;
+  std::vector<std::int64_t> below(samples.size());
+  for (std::size_t kind = 0; kind < workloads::tensor_kind_names.size(); ++kind) {
+    std::string up, back;
+    for (std::size_t c = 0; c < samples.size(); ++c) {
+      const std::int64_t above = below[c] + samples[c]->of_kind[kind];
+      up += fmt::format("{}{:.1f} {:.1f}H{:.1f}", c == 0 ? "M" : "L", x_of(c, samples.size()),
+                        frame.y(above), x_of(c + 1, samples.size()));
+      const std::size_t r = samples.size() - 1 - c;
+      back += fmt::format("L{:.1f} {:.1f}H{:.1f}", x_of(r + 1, samples.size()), frame.y(below[r]),
+                          x_of(r, samples.size()));
+    }
+    for (std::size_t c = 0; c < samples.size(); ++c) below[c] += samples[c]->of_kind[kind];
+    out += fmt::format("<path d=\"{}{}Z\" fill=\"{}\" fill-opacity=\".7\"/>\n", up, back,
+                       svg_colours[kind]);
+  }
+  return out;
+}
+
+std::string line_at(double y, const std::string& text) {
+  return fmt::format(
+      "<path d=\"M{} {:.1f}h{}\" stroke=\"{}\" stroke-dasharray=\"5 4\" fill=\"none\"/>\n"
+      "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
+      left, y, side, svg_ink, left - 7, y + 4, svg_escaped(text));
+}
+
+std::string legend() {
+  std::string out;
+  for (std::size_t kind = 0; kind < workloads::tensor_kind_names.size(); ++kind) {
+    const double y = top + line_height * (static_cast<double>(kind) + 0.5);
+    out += fmt::format(
+        "<rect x=\"{}\" y=\"{:.1f}\" width=\"9\" height=\"9\" fill=\"{}\"/>\n"
+        "<text x=\"{}\" y=\"{:.1f}\">{}</text>\n",
+        legend_left, y - 5, svg_colours[kind], legend_left + 14, y + 4,
+        workloads::tensor_kind_names[kind]);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string memory_svg(const std::vector<StageMemory>& stages, const std::string& title,
+                       Bytes memory) {
+  std::int64_t most = 0;
+  for (const StageMemory& stage : stages)
+    for (const MemorySample& sample : stage.samples) most = std::max(most, sample.reserved);
+  const double height = top + static_cast<double>(stages.size()) * (panel + gap) + 20;
+  std::string out = svg_head(width, height, title) + fmt::format("<g fill=\"{}\">\n", svg_ink) +
+                    fmt::format("<text x=\"{}\" y=\"22\" font-size=\"16\">{}</text>\n", left,
+                                svg_escaped(title)) +
+                    legend();
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const Frame frame{top + panel + static_cast<double>(i) * (panel + gap),
+                      1.05 * static_cast<double>(std::max<std::int64_t>(most, 1))};
+    const auto samples = columns_of(stages[i]);
+    out += areas(samples, frame);
+    if (!samples.empty())
+      out += line_at(frame.y(samples.back()->reserved), to_text(Bytes(samples.back()->reserved)));
+    out += fmt::format("<text x=\"{}\" y=\"{:.1f}\">stage {}</text>\n", left + 4,
+                       frame.bottom - panel - 4, stages[i].stage);
+  }
+  return out + fmt::format(
+                   "<text x=\"{}\" y=\"{:.1f}\">allocations of the second step in their "
+                   "order; dashed: reserved, of {}</text>\n</g>\n</svg>\n",
+                   left, height - 8, to_text(memory));
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,70 @@
+// PyTorch's caching allocator of CUDA memory, one stream: what it hands out, what it takes from the
+// card, what it could not give back. Rules of c10/cuda/CUDACachingAllocator.cpp at 001074d2 (read
+// 2026-11) without its options; it knows no other streams, whose blocks wait for events.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <set>
+#include <vector>
+
+namespace stepcast::workloads {
+
+class CachingAllocator {
+ public:
+  using Id = std::uint32_t;
+
+  CachingAllocator() = default;
+  /// On a card with so many bytes for it.
+  explicit CachingAllocator(std::int64_t card) : card_(card) {}
+
+  /// A block of at least `bytes`; the smallest free one that is large enough, else a new segment.
+  Id allocate(std::int64_t bytes);
+  void free(Id block);
+
+  /// Bytes of blocks in use, rounded to 512; of segments; of segments with a block in use, which
+  /// cannot be given back.
+  std::int64_t allocated() const { return allocated_; }
+  std::int64_t reserved() const { return reserved_; }
+  std::int64_t held() const { return held_; }
+  /// A segment did not fit on the card although all that could be given back was.
+  bool failed() const { return failed_; }
+
+ private:
+  static constexpr Id none = ~Id{0};
+  struct Block {
+    std::int64_t address = 0, bytes = 0;
+    Id before = none, after = none;  // neighbours in the segment
+    std::size_t segment = 0;
+    bool used = false;
+  };
+  struct Segment {
+    std::int64_t bytes = 0;
+    std::int64_t used_blocks = 0;
+    bool small = false;
+  };
+  struct Free {
+    std::int64_t bytes, address;
+    Id block;
+    auto operator<=>(const Free&) const = default;
+  };
+  using Pool = std::set<Free>;
+
+  Pool& pool_of(const Block& block) { return segments_[block.segment].small ? small_ : large_; }
+  Id new_block(Block block);
+  Id new_segment(std::int64_t bytes);
+  void give_back(Pool& pool);
+  void split(Id block, std::int64_t bytes);
+  void join(Id block, Id next);
+
+  std::vector<Block> blocks_;
+  std::vector<Id> unused_ids_;
+  std::vector<Segment> segments_;
+  Pool small_, large_;
+  std::int64_t allocated_ = 0, reserved_ = 0, held_ = 0, next_address_ = 0;
+  std::int64_t card_ = std::numeric_limits<std::int64_t>::max();
+  bool failed_ = false;
+};
+
+}  // namespace stepcast::workloads

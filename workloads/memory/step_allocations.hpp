@@ -1,0 +1,55 @@
+// The tensors that a rank of a stage allocates and frees, in the order of its step: the schedule's
+// turns, each layer's kept and short-lived tensors, states that the first update makes. Two steps,
+// because the second meets what the first has left. Knows no allocator and no times.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "workloads/plan/pipeline.hpp"
+#include "workloads/step/piece.hpp"
+
+namespace stepcast::workloads {
+
+/// What a tensor is for; the words of MemoryPart.
+enum class TensorKind : std::uint8_t {
+  parameters,
+  gathered,
+  gradients,
+  optimizer,
+  activations,
+  logits,
+  communication,
+  work
+};
+inline constexpr std::array<std::string_view, 8> tensor_kind_names{
+    "parameters", "gathered parameters", "gradients", "optimizer", "activations",
+    "logits",     "communication",       "work"};
+
+/// Bytes are allocated under a number, or, where there are none, freed.
+struct Allocation {
+  std::uint32_t tensor = 0;
+  TensorKind kind{};
+  std::int64_t bytes = 0;
+};
+
+/// A turn of the schedule begins with allocation `first`; without one the update does.
+struct AllocationTurn {
+  std::size_t first = 0;
+  std::int64_t step = 0;  // 0, or 1 for the second
+  std::optional<Turn> turn;
+};
+
+struct StepAllocations {
+  std::vector<Allocation> order;
+  std::vector<AllocationTurn> turns;
+  std::uint32_t tensors = 0;
+};
+
+/// Of many alike micro-batches only so many are written that the fullest moment is among them.
+StepAllocations step_allocations(const StepInputs&, std::int64_t stage);
+
+}  // namespace stepcast::workloads
