@@ -173,8 +173,8 @@ void visit_software(Spec& software, Visitor&& visit) {
             software.data.flat_parameters, flat_parameters_names);
   visit.may("attention", software.attention.kernel, attention_names);
   visit.may({"tensor_overlap", "collectives under the wgrad GEMM"}, software.tensor.overlap);
-  visit.may({"keeps_cut_inputs", "eager tensor ranks keep their part of a product's input"},
-            software.tensor.keeps_cut_inputs);
+  visit.may({"regathers_inputs", "eager tensor ranks gather a product's input again in backward"},
+            software.tensor.regathers_inputs);
   visit.may({"explicit_prefetch", "the next unit's gather is issued ahead"},
             software.data.explicit_prefetch);
   visit.may({"pipeline_sync", "the host waits for every exchange"}, software.pipeline.sync);

@@ -87,11 +87,11 @@ constexpr Rule rules[] = {
               (ddp(s) && s.precision.compute == s.precision.gradient_reduce);
      },
      "it is about 16-bit parameters that are not sharded, and gradients that are widened"},
-    {"software.keeps_cut_inputs",
+    {"software.regathers_inputs",
      [](S s) {
        return fused(s) || s.software.own() || s.plan.tensor == 1 || !s.plan.sequence_parallel;
      },
-     "it is about inputs that tensor ranks have cut, and fused kernels keep them cut"},
+     "it is about inputs that tensor ranks have cut, and fused kernels gather them again anyway"},
     {"software.reducer_buckets",
      [](S s) {
        return fused(s) || sharded(s) || s.software.own() || s.software.data.autocast ||

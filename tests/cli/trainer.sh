@@ -121,6 +121,7 @@ for plan in plan.data=ddp plan.data=zero1 "plan.data=zero3 --set plan.prefetch=2
   losses "$work/lanes.json" | cmp -s - "$work/losses" || fail "$plan: other losses on lanes"
 done
 expect 2 'take --ranks processes' "$work/lanes.toml" $short --ranks mpi
+expect 2 'it has no lanes' "$work/lanes.toml" $short --compute waits
 expect 3 'no context parallelism' "$tiny" $short --set plan.context=2
 
 for kind in $kinds; do

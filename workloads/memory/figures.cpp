@@ -59,7 +59,8 @@ MemoryFigures memory_figures(const TransformerShape& shape, const ParallelPlan& 
   const StepInputs in{shape, plan, batch, precision, software};
   const std::int64_t stage = fullest_stage(shape, plan, batch, precision, software);
   MemoryFigures figures;
-  if (!software.host.collectives_hold_core) figures.fixed = fixed_memory(in, stage, channels);
+  if (software.attention.kernel != AttentionKernel::host)
+    figures.fixed = fixed_memory(in, stage, channels);
   if (allocates_once(plan, software)) {
     figures.allocated = figures.reserved = figures.held = handed_out(
         memory_of_stage(shape, plan, batch, precision, software, stage), fixed_memory(in, stage));

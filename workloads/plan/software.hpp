@@ -128,7 +128,7 @@ struct DataSoftware {
 struct TensorSoftware {
   bool cuts_layers = true;        // has tensor and context parallelism
   bool overlap = false;           // backward collectives of tensor parallelism under the wgrad GEMM
-  bool keeps_cut_inputs = false;  // eager: backward keeps a rank's part of a product's input
+  bool regathers_inputs = false;  // eager: backward gathers a product's cut input again
   friend bool operator==(const TensorSoftware&, const TensorSoftware&) = default;
 };
 
@@ -186,7 +186,8 @@ struct Software {
   bool own() const { return fusion == Fusion::own; }
   /// Backward keeps a rank's part of a cut input, and gathers it again: Megatron. DTensor keeps it
   /// gathered.
-  bool keeps_cut_inputs() const { return fused() || tensor.keeps_cut_inputs; }
+  bool keeps_cut_inputs() const { return fused(); }
+  bool regathers_inputs() const { return keeps_cut_inputs() || tensor.regathers_inputs; }
   /// Its forward and backward are one kernel each, in the compute dtype.
   bool loss_is_one_kernel() const { return loss.fused || compiled() || own(); }
   friend bool operator==(const Software&, const Software&) = default;

@@ -42,7 +42,7 @@ void sum_input_gradients(PieceWriter& w, const std::string& name, const Linears&
 }
 
 bool gathers_input_again(const PieceWriter& w) {
-  return w.sequence_parallel() && w.in().software.keeps_cut_inputs();
+  return w.sequence_parallel() && w.in().software.regathers_inputs();
 }
 
 /// Async gather of the input, dgrad, wait, async reduction of the input gradient, wgrad, wait

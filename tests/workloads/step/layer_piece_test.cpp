@@ -199,6 +199,17 @@ TEST_CASE("DTensor keeps the gathered input: two gathers fewer in backward") {
   CHECK(c.backward().collectives[CollectiveKind::reduce_scatter] == 2);
 }
 
+TEST_CASE("eager code that saves the cut input gathers it again, as nanotron does") {
+  Case c{};
+  c.plan.tensor = 4;
+  c.plan.sequence_parallel = true;
+  c.software.tensor.regathers_inputs = true;
+  CHECK(c.backward().collectives[CollectiveKind::all_gather] == 4);
+  CHECK(c.backward().collectives[CollectiveKind::reduce_scatter] == 2);
+  c.plan.sequence_parallel = false;
+  CHECK(c.backward().collectives[CollectiveKind::all_gather] == 0);
+}
+
 TEST_CASE("sequence parallelism cuts the norms' traffic by the tensor degree") {
   Case c{.software = fused()};
   c.plan.tensor = 4;

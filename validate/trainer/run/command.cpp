@@ -78,6 +78,9 @@ std::optional<RankKind> rank_kind_of(const Arguments& arguments) {
 
 /// Of kernels, as the scenario's tables have them: what the simulator takes as well.
 KernelTimer calibrated_lengths(const sim::Scenario& scenario, const sim::Catalogue& catalogue) {
+  if (!scenario.software.host.collectives_hold_core)
+    throw UsageError("--compute waits pauses the thread that calls: it has no lanes",
+                     "framework = \"stepcast-trainer\" does one thing after the other");
   auto kernels = sim::Session(catalogue).kernels(scenario);
   return [kernels = std::move(kernels)](const workloads::Kernel& kernel) {
     return kernels->time_of(kernel).duration;
