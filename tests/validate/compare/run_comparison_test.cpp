@@ -29,6 +29,7 @@ RunComparison tenth_slower(const std::string& point, double step_ms) {
                     {"g", "all_gather", "data", 1.0, ms(1.1)}};
   sim::Timeline step{"measured", {{0, 1}}, {}};
   step.events = {event("a", "gemm", "", ms(6.6)), event("g", "all_gather", "data", ms(1.1))};
+  step.events.back().start = ms(6.6);
   sim::Timeline simulated{"simulated", {{0, 1}}, {}};
   simulated.events = {event("a", "gemm", "", ms(4)), event("b", "gemm", "", ms(2)),
                       event("g", "all_gather", "data", ms(1))};
