@@ -24,6 +24,16 @@ bool fits(const Scenario& s, const workloads::MemoryFigures& figures) {
   return figures.needed() <= s.node.gpu.memory;
 }
 
+bool surely_fits(const Scenario& s, Bytes parts) {
+  return static_cast<double>(parts.value) * (1 + replay_leaves) <=
+         static_cast<double>(s.node.gpu.memory.value);
+}
+
+bool surely_too_much(const Scenario& s, Bytes parts) {
+  return static_cast<double>(parts.value) >
+         static_cast<double>(s.node.gpu.memory.value) * (1 + replay_leaves);
+}
+
 std::string reserve_warning(const Scenario& s, const workloads::MemoryFigures& figures) {
   if (!fits(s, figures) || figures.process() <= s.node.gpu.memory) return {};
   return fmt::format(

@@ -23,14 +23,19 @@ namespace {
 
 void check_memory(const StepReport& report, std::vector<std::string>& warnings) {
   const Scenario& s = report.scenario;
-  if (fits(s, report.figures)) {
-    const std::string warning = reserve_warning(s, report.figures);
-    if (!warning.empty()) warnings.push_back(warning);
-    return;
+  Bytes needed = report.memory.total();
+  if (surely_fits(s, needed)) return;
+  if (!surely_too_much(s, needed)) {
+    const workloads::MemoryFigures figures = memory_figures(s);
+    needed = figures.needed();
+    if (fits(s, figures)) {
+      const std::string warning = reserve_warning(s, figures);
+      if (!warning.empty()) warnings.push_back(warning);
+      return;
+    }
   }
-  std::string text =
-      fmt::format("the plan needs {} per GPU, {} has {}:", to_text(report.figures.needed()),
-                  s.node.gpu.name, to_text(s.node.gpu.memory));
+  std::string text = fmt::format("the plan needs {} per GPU, {} has {}:", to_text(needed),
+                                 s.node.gpu.name, to_text(s.node.gpu.memory));
   for (const workloads::MemoryPart& part : report.memory.parts)
     if (part.bytes.value > 0) text += fmt::format(" {} {},", part.name, to_text(part.bytes));
   text.pop_back();
@@ -177,7 +182,6 @@ StepReport admitted(const Scenario& scenario) {
   workloads::check(s.model, s.plan, s.software, s.plan_origin);
   workloads::check(s.precision, s.origin);
   report.memory = workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software);
-  report.figures = memory_figures(s);
   check_memory(report, report.warnings);
   for (const std::string& note : s.model_notes)
     report.warnings.push_back("model " + s.model.name + ": " + note);

@@ -62,7 +62,7 @@ struct StepReport {
   FlopsPerSecond model_flops_per_gpu{};  // workloads::model_flops over step time, per GPU
   double mfu = 0.0;                      // of GpuSpec::tensor_peak
   workloads::Memory memory;              // of the fullest stage
-  workloads::MemoryFigures figures;      // likewise
+  workloads::MemoryFigures figures;      // likewise, once it is an answer
   Watts power_per_gpu{};
   Joules energy{};  // of all GPUs, one step
   double tokens_per_joule = 0.0;

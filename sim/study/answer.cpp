@@ -7,6 +7,7 @@
 
 #include "engine/check.hpp"
 #include "sim/confidence/confidence.hpp"
+#include "sim/run/memory_figures.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -98,8 +99,10 @@ Answer simulated(const Scenario& scenario, const Simulator& simulator) {
 
 Answer answer(const Scenario& scenario, const Simulator& simulator) {
   Answer out = simulated(scenario, simulator);
-  if (auto* step = std::get_if<StepReport>(&out); step != nullptr && simulator.judge_step)
-    simulator.judge_step(*step);
+  if (auto* step = std::get_if<StepReport>(&out)) {
+    step->figures = memory_figures(step->scenario);
+    if (simulator.judge_step) simulator.judge_step(*step);
+  }
   if (auto* one = std::get_if<CollectiveReport>(&out); one != nullptr && simulator.judge_collective)
     simulator.judge_collective(*one);
   return out;

@@ -58,4 +58,4 @@ code=0
 size=$(sed -n 's/.*it fits with micro-batch \([0-9]*\) (\([0-9.]*\) GiB).*/\1/p' "$work/text")
 need=$(sed -n 's/.*it fits with micro-batch \([0-9]*\) (\([0-9.]*\) GiB).*/\2/p' "$work/text")
 [ -n "$size" ] || fail "no advice: $(cat "$work/text")"
-"$stepcast" $big --micro-batch "$size" | grep -q "needed $need GiB" || fail "wrong advice"
+"$stepcast" $big --micro-batch "$size" | grep -q "^memory per GPU  *$need GiB" || fail "wrong advice"

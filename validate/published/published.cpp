@@ -6,6 +6,7 @@
 #include "engine/check.hpp"
 #include "sim/program/interrupt.hpp"
 #include "sim/program/parallel.hpp"
+#include "sim/run/memory_figures.hpp"
 #include "validate/published/own_kernels.hpp"
 #include "validate/published/scenario.hpp"
 
@@ -33,7 +34,8 @@ void predict(const ScenarioMaker& maker, const OwnKernels& own, PublishedResult&
   if (!(result.parameters > 0))
     result.parameters = static_cast<double>(workloads::parameters(made.scenario->model));
   try {
-    const sim::StepReport report = session.step(*made.scenario);
+    sim::StepReport report = session.step(*made.scenario);
+    report.figures = sim::memory_figures(report.scenario);
     result.predicted_s = seconds(report.step_time);
     const auto gibibytes = [](Bytes bytes) { return static_cast<double>(bytes.value) / gib; };
     result.memory_gib = gibibytes(report.memory.total());

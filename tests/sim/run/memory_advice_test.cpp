@@ -33,7 +33,7 @@ std::string with(const std::string& plan, const std::string& batch) {
 
 std::string needs(Scenario s) {
   s = with_degrees(s, s.plan.tensor, s.plan.pipeline);
-  return to_text(memory_figures(s).needed());
+  return to_text(workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software).total());
 }
 
 std::vector<workloads::Software> all_software() {
@@ -53,12 +53,15 @@ std::vector<workloads::Software> all_software() {
 TEST_CASE("a plan that does not fit is told what would, with the memory of the changed plan") {
   const Scenario s = scenario_of(with("data = \"zero2\"\n", "local = 8\n"));
   Scenario smaller = s;
-  smaller.micro.micro_batch = 2;
+  smaller.micro.micro_batch = 1;  // 2 is within the 6 % that a replay may add
   Scenario recomputed = s;
   recomputed.plan.recompute = workloads::Recompute::full;
-  CHECK_THAT(memory_advice(s), Contains("it fits with micro-batch 2 (" + needs(smaller) + ")"));
+  CHECK_THAT(memory_advice(s), Contains("it fits with micro-batch 1 (" + needs(smaller) + ")"));
   CHECK_THAT(memory_advice(s), Contains("recompute full (" + needs(recomputed) + ")"));
-  // A micro-batch of 4 helps, but not enough; it is not named beside those that fit.
+  // A micro-batch of 4 helps, but not enough; it is not named beside those that fit. What is named
+  // fits by the allocator's replay as well.
+  CHECK(fits(s, memory_figures(with_degrees(smaller, 1, 1))));
+  CHECK(fits(s, memory_figures(with_degrees(recomputed, 1, 1))));
   CHECK_THAT(memory_advice(s), !Contains("micro-batch 4"));
 }
 
