@@ -175,6 +175,8 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may({"tensor_overlap", "collectives under the wgrad GEMM"}, software.tensor.overlap);
   visit.may({"regathers_inputs", "eager tensor ranks gather a product's input again in backward"},
             software.tensor.regathers_inputs);
+  visit.may({"gather_each_tensor", "zero2, zero3: a message for each tensor, one after the other"},
+            software.data.gather_each_tensor);
   visit.may({"explicit_prefetch", "the next unit's gather is issued ahead"},
             software.data.explicit_prefetch);
   visit.may({"pipeline_sync", "the host waits for every exchange"}, software.pipeline.sync);

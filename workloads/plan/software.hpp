@@ -108,6 +108,7 @@ struct DataSoftware {
   DataKinds reduce_each{DataParallel::zero2, DataParallel::zero3};  // for each micro-batch, unasked
   bool reduce_each_in_pipeline = false;                             // ... with stages as well
   FlatParameters flat_parameters = FlatParameters::fsdp2;
+  bool gather_each_tensor = false;       // a message for each tensor, the device empty before it
   bool explicit_prefetch = true;         // the host issues the next unit's gather before this unit
   bool reduce_copy_compute = false;      // FSDP2: reduce copy-in on the compute stream (not in 2.3)
   std::int64_t bucket_bytes = 25 << 20;  // of gradients; the first bucket of a step: 1 MiB

@@ -64,8 +64,27 @@ ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name,
   if (r != 4) k.shard_cast = table.pass(name + ".shard_cast", pointwise, wide, (r + 4) * shard);
   if (in_.plan.reduce == ReduceWhen::each && in_.batch.micro_batches > 1)
     k.shard_sum = table.pass(name + ".shard_sum", pointwise, Dtype::fp32, 12 * shard);
+  if (in_.software.data.gather_each_tensor) make_tensor_gathers(k, name, tensors, table);
   make_gradient_kernels(k, name, tensors, table);
   return k;
+}
+
+/// DeepSpeed 0.4 (_allgather_param() of zero/partition_parameters.py in samyam/DeepSpeed at
+/// 67f957a4, read 2026-11): a cleared buffer for the whole tensor, this rank's 16-bit slice copied
+/// into it, an AllGather for each tensor.
+void ShardedUnits::make_tensor_gathers(Kernels& k, const std::string& name,
+                                       const ParameterTensors& tensors, KernelTable& table) const {
+  const std::int64_t ranks = in_.plan.shards();
+  const Dtype low = in_.precision.compute;
+  if (ranks == 1) return;
+  for (const ParameterTensor& tensor : tensors) {
+    const std::int64_t slice = bytes_per_element(low) * ceil_div(tensor.elements, ranks);
+    k.tensor_gathers.push_back(
+        {table.pass(name + ".clear", pointwise, low, slice * ranks),
+         table.pass(name + ".copy_in", copy, low, 2 * slice),
+         table.index_of(Collective{name + ".gather", CollectiveKind::all_gather,
+                                   shard_group(in_.plan), low, Bytes(slice * ranks)})});
+  }
 }
 
 /// Gradients of several micro-batches wait unsharded in the reduce dtype of r bytes: the first is
@@ -99,8 +118,7 @@ void ShardedUnits::before_forward(std::size_t unit) {
   if (states_[unit].unsharded) return;
   start_gather(unit);
   finish_gather(unit, true);
-  if (!in_.software.data.explicit_prefetch) return;
-  const std::size_t depth = static_cast<std::size_t>(in_.plan.prefetch);
+  const std::size_t depth = units_ahead(true);
   const std::size_t first = is_root(unit) ? chunk_.begin : unit + 1;
   for (std::size_t next = first; next < chunk_.end && next < first + depth; ++next)
     start_gather(next);
@@ -123,8 +141,7 @@ void ShardedUnits::before_backward(std::size_t unit) {
     start_gather(unit);
     finish_gather(unit, false);
   }
-  const std::size_t depth =
-      in_.software.data.explicit_prefetch ? static_cast<std::size_t>(in_.plan.prefetch) : 1;
+  const std::size_t depth = units_ahead(false);
   const std::size_t from = is_root(unit) ? chunk_.end : unit;
   for (std::size_t i = 1; i <= depth && chunk_.begin + i <= from; ++i) start_gather(from - i);
   hold_gradients(unit);
@@ -142,9 +159,35 @@ void ShardedUnits::gradient(std::size_t unit, std::size_t tensor) {
   run(compute, first_backward_ ? of(unit).first_gradient[tensor] : of(unit).later_gradient[tensor]);
 }
 
+/// How many units beyond the one that runs are gathered.
+std::size_t ShardedUnits::units_ahead(bool forward) const {
+  if (in_.software.data.gather_each_tensor) return 0;
+  if (in_.software.data.explicit_prefetch) return static_cast<std::size_t>(in_.plan.prefetch);
+  return forward ? 0 : 1;
+}
+
+/// The host waits until the device is empty before each (torch.cuda.synchronize() between clearing
+/// and copying), so nothing runs beside a gather. Its prefetch, of 5e7 elements in steps after the
+/// first, is left out: what it issues waits for the same. Recompute finds a layer still gathered
+/// (max_reuse_distance).
+void ShardedUnits::gather_tensors(std::size_t unit) {
+  State& state = states_[unit];
+  for (const auto& tensor : of(unit).tensor_gathers) {
+    calls_.kernel(compute, tensor.clear);
+    calls_.host_wait(calls_.record(compute));
+    if (state.gathered) calls_.host_wait(*state.gathered);
+    calls_.kernel(compute, tensor.copy);
+    calls_.after(data_lane, compute);
+    calls_.join(data_lane, shard_group(in_.plan), tensor.gather);
+    state.gathered = calls_.record(data_lane);
+  }
+  if (!state.gathered) state.gathered = calls_.record(compute);  // one rank has all
+}
+
 void ShardedUnits::start_gather(std::size_t unit) {
   State& state = states_[unit];
   if (state.unsharded || state.gathered) return;
+  if (in_.software.data.gather_each_tensor) return gather_tensors(unit);
   if (fsdp1() && in_.plan.data == DataParallel::zero3) limit_gathers();
   const Kernels& k = of(unit);
   run(copy_lane, k.cast);
@@ -188,7 +231,8 @@ void ShardedUnits::limit_gathers() {
 
 void ShardedUnits::reshard(std::size_t unit) {
   states_[unit].unsharded = false;
-  if (fsdp1() && in_.plan.data == DataParallel::zero3) freed_.push_back(calls_.record(compute));
+  const bool limited = fsdp1() && !in_.software.data.gather_each_tensor;
+  if (limited && in_.plan.data == DataParallel::zero3) freed_.push_back(calls_.record(compute));
 }
 
 /// The copy into the reduction's buffer. It waits for the reduction before it, whose buffer it

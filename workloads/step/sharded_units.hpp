@@ -56,6 +56,10 @@ class ShardedUnits {
     std::optional<std::uint32_t> flat_gradient, reduce_copy, divide, reduce, sum_replicas,
         shard_divide, shard_cast, shard_sum;
     std::vector<std::optional<std::uint32_t>> first_gradient, later_gradient;  // by tensor
+    struct TensorGather {
+      std::uint32_t clear, copy, gather;
+    };
+    std::vector<TensorGather> tensor_gathers{};  // DeepSpeed 0.4
   };
   struct State {
     bool unsharded = false;
@@ -63,12 +67,16 @@ class ShardedUnits {
   };
 
   Kernels make_kernels(const std::string& name, const ParameterTensors&, KernelTable&) const;
+  void make_tensor_gathers(Kernels&, const std::string& name, const ParameterTensors&,
+                           KernelTable&) const;
   void make_gradient_kernels(Kernels&, const std::string& name, const ParameterTensors&,
                              KernelTable&) const;
   const Kernels& of(std::size_t unit) const { return has_root_ && unit == 0 ? root_ : layer_; }
   bool is_root(std::size_t unit) const { return has_root_ && unit == 0; }
   bool fsdp1() const { return in_.software.data.fsdp1(); }
   void start_gather(std::size_t unit);
+  void gather_tensors(std::size_t unit);
+  std::size_t units_ahead(bool forward) const;
   void finish_gather(std::size_t unit, bool forward);
   void limit_gathers();
   void hold_gradients(std::size_t unit);

@@ -175,3 +175,40 @@ TEST_CASE("a shard degree of all ranks is zero3 itself") {
   plan.shard_degree = 8;
   CHECK(step_of(llama_7b(), plan).roles == whole.roles);
 }
+
+TEST_CASE("DeepSpeed 0.4 gathers tensor by tensor, behind an empty device, nothing ahead") {
+  Software software = eager();
+  software.host.step_sync = false;
+  software.data.gather_each_tensor = true;
+  software.data.flat_parameters = FlatParameters::fsdp1;
+  const ParallelPlan plan = plan_of(DataParallel::zero3, 8);
+  const StepProgram step = step_of(llama_7b(), plan, two, software);
+  const auto& all = step.roles[0].instructions;
+  const auto joins = [&](const char* name) {
+    return std::count_if(all.begin(), all.end(), [&](const auto& i) {
+      return i.op == Op::join && step.collectives[i.arg].name == name;
+    });
+  };
+  // A layer of Llama has 9 tensors, gathered in forward and in backward; the root's are embedding,
+  // norm and head.
+  CHECK(joins("layer.gather") == 2 * 32 * 9);
+  CHECK(joins("root.gather") == 3);
+  const auto bytes = bytes_by_name(step);
+  CHECK(bytes.at("layer.gather") == 2 * 32 * 2 * layer_7b);
+  CHECK(bytes.at("layer.reduce") == 32 * 4 * layer_7b);
+  // Before each the host waits for compute, and for the gather before it in the unit; FSDP1's limit
+  // of units in flight is none here.
+  const auto waits =
+      std::count_if(all.begin(), all.end(), [](const auto& i) { return i.op == Op::host_wait; });
+  CHECK(waits == 2 * (2 * 32 * 9 + 3) - (2 * 32 + 1));
+  // Nothing of a later unit is gathered before this one's kernels: 9 gathers, then a product.
+  std::size_t gathers = 0;
+  bool product = false;
+  for (const auto& i : all) {
+    if (i.op == Op::join && step.collectives[i.arg].name == "layer.gather") {
+      if (gathers % 9 == 0 && gathers > 0) CHECK(product);
+      ++gathers, product = false;
+    }
+    if (i.op == Op::work && step.kernels[i.arg].family == KernelFamily::gemm) product = true;
+  }
+}
