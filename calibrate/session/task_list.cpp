@@ -199,12 +199,13 @@ JobList Collector::take() {
 
 /// Degrees that are to be the best: every power of two that cuts the scenario.
 std::vector<sim::Scenario> with_all_degrees(const sim::Scenario& scenario) {
-  if (!scenario.best_tensor && !scenario.best_pipeline) return {scenario};
+  if (scenario.open.empty()) return {scenario};
+  const auto open = [&](const char* key) { return std::ranges::count(scenario.open, key) > 0; };
   std::vector<sim::Scenario> out;
   for (std::int64_t tensor = 1; tensor <= scenario.gpus; tensor *= 2)
     for (std::int64_t pipeline = 1; tensor * pipeline <= scenario.gpus; pipeline *= 2) {
-      if (!scenario.best_tensor && tensor != scenario.plan.tensor) continue;
-      if (!scenario.best_pipeline && pipeline != scenario.plan.pipeline) continue;
+      if (!open("plan.tensor") && tensor != scenario.plan.tensor) continue;
+      if (!open("plan.pipeline") && pipeline != scenario.plan.pipeline) continue;
       try {
         sim::Scenario cut = sim::with_degrees(scenario, tensor, pipeline);
         workloads::check(cut.model, cut.plan, cut.batch, cut.plan_origin);

@@ -120,11 +120,10 @@ constexpr std::array table{
                 "measured, and the user's own runs that narrowed them; memory_sources, and false "
                 "in memory_assured where so few allow no such level.",
                 "", "docs/confidence.md"},
-    Explanation{
-        "runner_up",
-        "The next best of the degrees that \"best\" chose from, and the probability that it "
-        "is slower when measured.",
-        "", "docs/confidence.md"},
+    Explanation{"runner_up",
+                "The next best of the plans that \"best\" chose from, and the probability that it "
+                "is slower when measured.",
+                "", "docs/confidence.md"},
     Explanation{"plan", "The parallel plan and the batch that were run, every choice resolved.",
                 "gpus = data_degree x context x tensor x pipeline", ""},
     Explanation{"cluster", "The machine: node, number of nodes, fabric and NCCL version.", "", ""},

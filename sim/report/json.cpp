@@ -139,9 +139,7 @@ Json step_json(const StepReport& report, const Answer& answer) {
                        {"network", shares_json(report.network_provenance)}};
   add_confidence(out, report.step_bar, report.memory_bar);
   if (const auto& next = report.runner_up) {
-    out["runner_up"] = {{"tensor", next->tensor},
-                        {"pipeline", next->pipeline},
-                        {"takes_s", seconds(next->step_time)}};
+    out["runner_up"] = {{"plan", next->plan}, {"takes_s", seconds(next->step_time)}};
     if (next->slower) out["runner_up"]["slower"] = *next->slower;
   }
   out["plan"] = plan_json(report.scenario);

@@ -156,12 +156,11 @@ std::string bars_text(const StepReport& report) {
   return line("error bars", out);
 }
 
-/// The next best of degrees that were chosen, and how sure the choice is.
+/// The next best of the plans that were tried, and how sure the choice is.
 std::string runner_up_text(const StepReport& report) {
   const auto& next = report.runner_up;
   if (!next) return {};
-  std::string out = fmt::format("tensor {} x pipeline {}, {}", next->tensor, next->pipeline,
-                                to_text(next->step_time));
+  std::string out = fmt::format("{}, {}", next->plan, to_text(next->step_time));
   if (next->slower) out += fmt::format("; slower with P = {:.2f}", *next->slower);
   return line("runner-up", out);
 }

@@ -24,6 +24,11 @@ bool fits(const Scenario& s, const workloads::MemoryFigures& figures) {
   return figures.needed() <= s.node.gpu.memory;
 }
 
+bool fits(const Scenario& s) {
+  return workloads::fits_in(s.node.gpu.memory, s.model, s.plan, s.batch, s.precision, s.software,
+                            nccl_channels(s.node.gpu));
+}
+
 bool surely_fits(const Scenario& s, Bytes parts) {
   return static_cast<double>(parts.value) * (1 + replay_leaves) <=
          static_cast<double>(s.node.gpu.memory.value);

@@ -11,6 +11,9 @@ namespace stepcast::sim {
 
 workloads::MemoryFigures memory_figures(const Scenario& scenario);
 
+/// The same as fits() of the figures, without them.
+bool fits(const Scenario& scenario);
+
 /// The GPU has what the fullest rank needs.
 bool fits(const Scenario& scenario, const workloads::MemoryFigures& figures);
 

@@ -27,7 +27,7 @@ class Session {
 
   /// Forecasts one step. Throws NoFeasiblePlan when a rank needs more memory than the GPU has
   /// (unless scenario.run.ignore_memory), naming the parts; InputError when the degrees do not fit
-  /// the model or the cluster. scenario.best_tensor/best_pipeline must be resolved already (see
+  /// the model or the cluster. scenario.open must be resolved already (see
   /// sim/study/answer.hpp).
   StepReport step(const Scenario& scenario);
   /// The same, and what every rank did when; of ranks that are provably alike, the first.

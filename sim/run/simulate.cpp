@@ -24,7 +24,7 @@ namespace {
 void check_memory(const StepReport& report, std::vector<std::string>& warnings) {
   const Scenario& s = report.scenario;
   Bytes needed = report.memory.total();
-  if (surely_fits(s, needed)) return;
+  if (s.run.memory_is_known || surely_fits(s, needed)) return;
   if (!surely_too_much(s, needed)) {
     const workloads::MemoryFigures figures = memory_figures(s);
     needed = figures.needed();

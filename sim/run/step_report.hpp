@@ -40,9 +40,9 @@ struct ErrorBar {
   std::size_t own_runs = 0;  // of the user's, that narrowed it
 };
 
-/// The next best of the degrees that "best" chose from.
+/// The next best of the plans that "best" chose from.
 struct RunnerUp {
-  std::int64_t tensor = 1, pipeline = 1;
+  std::string plan{};  // "tensor 2, pipeline 4": the knobs that were open
   Duration step_time{};
   std::optional<double> slower{};  // the probability that it is slower when measured
 };

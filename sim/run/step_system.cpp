@@ -8,19 +8,6 @@
 namespace stepcast::sim {
 namespace {
 
-std::vector<Duration> host_costs_of(const workloads::Software& w) {
-  std::vector<Duration> costs(workloads::num_host_costs);
-  costs[workloads::kernel_call] = w.host.launch_kernel;
-  costs[workloads::forward_kernel_call] = w.host.launch_kernel + w.host.forward_call;
-  costs[workloads::module_call] = w.host.module_call;
-  costs[workloads::hook_call] = w.host.gradient_hook;
-  costs[workloads::collective_call] = w.host.launch_collective;
-  costs[workloads::event_call] = w.host.event_call;
-  costs[workloads::unit_call] = w.host.unit_overhead;
-  costs[workloads::step_call] = w.host.step_overhead;
-  return costs;
-}
-
 bool on_tensor_cores(const workloads::Kernel& kernel) {
   using enum workloads::KernelFamily;
   return kernel.family == gemm || kernel.family == attention_forward ||
@@ -95,6 +82,19 @@ RoleLoad load_of(const RoleCalls& calls, const std::vector<KernelTime>& times,
 }
 
 }  // namespace
+
+std::vector<Duration> host_costs_of(const workloads::Software& w) {
+  std::vector<Duration> costs(workloads::num_host_costs);
+  costs[workloads::kernel_call] = w.host.launch_kernel;
+  costs[workloads::forward_kernel_call] = w.host.launch_kernel + w.host.forward_call;
+  costs[workloads::module_call] = w.host.module_call;
+  costs[workloads::hook_call] = w.host.gradient_hook;
+  costs[workloads::collective_call] = w.host.launch_collective;
+  costs[workloads::event_call] = w.host.event_call;
+  costs[workloads::unit_call] = w.host.unit_overhead;
+  costs[workloads::step_call] = w.host.step_overhead;
+  return costs;
+}
 
 StepSystem make_step_system(const Scenario& scenario, const workloads::StepProgram& program,
                             const Layouts& layouts, const KernelModel& kernels,

@@ -28,6 +28,9 @@ struct StepSystem {
   std::shared_ptr<const Layout> layout;
 };
 
+/// What a call costs the host, by workloads::HostCost.
+std::vector<Duration> host_costs_of(const workloads::Software&);
+
 StepSystem make_step_system(const Scenario& scenario, const workloads::StepProgram& program,
                             const Layouts& layouts, const KernelModel& kernels,
                             const NetworkModel& network);

@@ -49,12 +49,13 @@ void add_step(TomlValue& document, const Scenario& scenario) {
   const TomlValue empty = toml_table({});
   document.set("model", model_table(scenario));
   Scenario told = scenario;
-  const bool open = scenario.best_tensor || scenario.best_pipeline;  // so is who reduces when
+  const bool open = !scenario.open.empty();  // so is who reduces when
   if (!open) told.reduce = scenario.plan.reduce;
   if (!open) told.stage_layers = scenario.plan.stage_layers;
   document.set("plan", written(empty, [&](auto&& visit) { visit_plan(told, visit); }));
   const BatchKeys batch{scenario.global_batch, {}, scenario.micro};
   document.set("batch", written(empty, [&](auto&& visit) { visit_batch(batch, visit); }));
+  for (const std::string& key : scenario.open) set_path(document, key, toml_text("best", {}));
   document.set("precision",
                written(empty, [&](auto&& visit) { visit_precision(scenario.precision, visit); }));
   document.set("software", software_table(scenario.software));

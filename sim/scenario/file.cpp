@@ -195,8 +195,30 @@ void read_step(TableReader& document, const Catalogue& catalogue, Scenario& scen
 
 }  // namespace
 
+namespace {
+
+/// Takes the keys that say "best" out of the document, for the others to be read.
+std::vector<std::string> take_open_keys(TomlValue& document) {
+  std::vector<std::string> open;
+  for (const char* name : {"plan", "batch"}) {
+    TomlValue* table = document.find(name);
+    if (table == nullptr || table->table() == nullptr) continue;
+    for (const TomlEntry& entry : *table->table()) {
+      const std::string path = std::string(name) + "." + entry.key;
+      const std::string* word = entry.value.text();
+      if (word != nullptr && *word == "best" && may_be_best(path)) open.push_back(path);
+    }
+    for (const std::string& path : open)
+      if (path.starts_with(name)) table->erase(path.substr(path.find('.') + 1));
+  }
+  return open;
+}
+
+}  // namespace
+
 Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
-  const TomlValue source = with_framework(written);
+  TomlValue source = with_framework(written);
+  const std::vector<std::string> open = take_open_keys(source);
   TableReader document(source, "");
   Scenario scenario;
   scenario.software_by_default = framework_by_default(source);
@@ -231,7 +253,8 @@ Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
   }
   read_nccl(document.table("nccl"), catalogue, scenario);
   if (scenario.collective) return scenario;
-  if (scenario.best_tensor || scenario.best_pipeline) return scenario;
+  scenario.open = open;
+  if (!open.empty()) return scenario;
   const auto [tensor, pipeline] = std::pair(scenario.plan.tensor, scenario.plan.pipeline);
   return with_degrees(std::move(scenario), tensor, pipeline);
 }

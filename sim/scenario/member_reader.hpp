@@ -28,15 +28,6 @@ class MemberReader : public MemberVisitor<MemberReader> {
     if (auto found = read(key.name, T{}, range_of(bound), choices...))
       take(key, value, std::move(found));
   }
-  /// A degree, or "best".
-  void degree(const Key& key, std::int64_t& value, bool& best) {
-    const TomlValue* found = table_.value(key.name);
-    const bool word = found != nullptr && found->text() != nullptr;
-    if (word && *found->text() != "best")
-      table_.fail(key.name, "'" + std::string(key.name) + "' must be a degree or \"best\"");
-    best = word;
-    if (!word) member(key, Bound::positive, value);
-  }
   /// Read by hand, elsewhere.
   void part(const Key& key) { table_.value(key.name); }
 
@@ -141,7 +132,6 @@ class MemberKeys : public MemberVisitor<MemberKeys> {
   void member(const Key& key, const T&...) {
     part(key);
   }
-  void degree(const Key& key, std::int64_t&, bool&) { part(key); }
   void part(const Key& key) { table_.value(key.name); }
 
  private:

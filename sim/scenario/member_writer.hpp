@@ -55,12 +55,6 @@ class MemberWriter : public MemberVisitor<MemberWriter> {
   void member(const Key& key, Bound, const std::vector<T>& items) {
     list(key, items);
   }
-  void degree(const Key& key, std::int64_t value, bool best) {
-    if (best)
-      put(key, std::string("best"));
-    else
-      put(key, value);
-  }
   /// Written by hand, elsewhere.
   void part(const Key&) {}
 

@@ -2,7 +2,10 @@
 // write a resolved scenario and its results, for options, help and `show keys`. Knows no TOML.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
+#include <string_view>
 
 #include "sim/files/names.hpp"
 #include "sim/scenario/scenario.hpp"
@@ -30,8 +33,7 @@ struct Key {
 /// What a member may be: an entry cannot do without it; left open, but not zero; or anything.
 enum class Bound : std::uint8_t { needed, positive, not_negative };
 
-/// What every visitor offers; `Self` has member(key, bound, value, choices...), degree(key, value,
-/// best) and part(key).
+/// What every visitor offers; `Self` has member(key, bound, value, choices...) and part(key).
 template <class Self>
 class MemberVisitor {
  public:
@@ -255,19 +257,36 @@ void visit_cluster(Scenario& scenario, Visitor&& visit) {
   visit.may({"nccl", "NCCL version, as in 2.20", "nccl", "VERSION"}, scenario.nccl);
 }
 
+/// Keys of [plan] and [batch] that may say "best": sim/search turns them, this list apart.
+constexpr bool may_be_best(std::string_view path) {
+  constexpr std::string_view keys[] = {"plan.data",
+                                       "plan.tensor",
+                                       "plan.sequence_parallel",
+                                       "plan.context",
+                                       "plan.pipeline",
+                                       "plan.virtual_stages",
+                                       "plan.shard_degree",
+                                       "plan.schedule",
+                                       "plan.recompute",
+                                       "plan.recompute_every",
+                                       "plan.reduce",
+                                       "plan.prefetch",
+                                       "plan.stage_layers",
+                                       "batch.micro_batch"};
+  return std::ranges::find(keys, path) != std::end(keys);
+}
+
 template <class Scenario, class Visitor>
 void visit_plan(Scenario& scenario, Visitor&& visit) {
   auto& plan = scenario.plan;
   visit.may({"data", "", "data", "KIND"}, plan.data, data_parallel_names);
-  visit.degree({"tensor", "tensor-parallel degree, or best", "tensor", "N"}, plan.tensor,
-               scenario.best_tensor);
+  visit.positive({"tensor", "tensor-parallel degree, or best", "tensor", "N"}, plan.tensor);
   visit.may({"sequence_parallel", "cut the sequence between tensor ranks", "sequence-parallel"},
             plan.sequence_parallel);
   visit.positive(
       {"context", "context-parallel degree: ranks that share each sequence", "context", "N"},
       plan.context);
-  visit.degree({"pipeline", "pipeline stages, or best", "pipeline", "N"}, plan.pipeline,
-               scenario.best_pipeline);
+  visit.positive({"pipeline", "pipeline stages, or best", "pipeline", "N"}, plan.pipeline);
   visit.positive(
       {"virtual_stages", "model chunks per stage (interleaved 1f1b)", "virtual-stages", "N"},
       plan.virtual_stages);

@@ -8,67 +8,127 @@ namespace {
 
 std::string text(std::int64_t n) { return std::to_string(n); }
 
-/// global = micro_batch x micro_batches x data degree. Without a wish: one micro-batch if there is
-/// no pipeline, else micro-batches of one sequence.
-void set_batch(Scenario& scenario) {
-  const std::int64_t replicas = scenario.plan.data_degree;
-  const std::string& where = scenario.batch_origin;
-  if (scenario.global_batch % replicas != 0)
-    throw InputError(where,
-                     "a global batch of " + text(scenario.global_batch) +
-                         " sequences does not divide over " + text(replicas) + " replicas",
-                     "the global batch must be a multiple of the data-parallel degree");
-  const std::int64_t sequences = scenario.global_batch / replicas;
-  const auto divide = [&](std::int64_t by, const char* key) {
-    if (sequences % by != 0)
-      throw InputError(where,
-                       std::string(key) + " = " + text(by) + " does not divide the " +
-                           text(sequences) + " sequences of a replica",
-                       "global = micro_batch x micro_batches x data degree");
-    return sequences / by;
-  };
-  workloads::Batch& batch = scenario.batch;
-  if (scenario.micro.micro_batch) {
-    batch.micro_batch = *scenario.micro.micro_batch;
-    batch.micro_batches = divide(batch.micro_batch, "micro_batch");
-  } else if (scenario.micro.micro_batches) {
-    batch.micro_batches = *scenario.micro.micro_batches;
-    batch.micro_batch = divide(batch.micro_batches, "micro_batches");
-  } else if (scenario.plan.pipeline == 1) {
-    batch.micro_batch = sequences;
-    batch.micro_batches = 1;
-  } else {
-    batch.micro_batch = 1;
-    batch.micro_batches = sequences;
+using Asked = const DegreeCase&;
+
+bool divides_gpus(Asked a) {
+  const auto fits = [&](std::int64_t degree) { return degree >= 1 && degree <= a.gpus; };
+  return fits(a.plan.tensor) && fits(a.plan.pipeline) && fits(a.plan.context) &&
+         a.gpus % (a.plan.tensor * a.plan.pipeline * a.plan.context) == 0;
+}
+
+std::int64_t sequences(Asked a) { return a.global_batch / a.plan.data_degree; }
+
+std::string leaves_a_rest(const char* key, std::int64_t by, Asked a) {
+  return std::string(key) + " = " + text(by) + " does not divide the " + text(sequences(a)) +
+         " sequences of a replica";
+}
+std::string product(Asked) { return "global = micro_batch x micro_batches x data degree"; }
+
+constexpr workloads::Rule<DegreeCase> degrees[] = {
+    {"tensor", [](Asked a) { return !divides_gpus(a); },
+     [](Asked a) {
+       const std::int64_t context = a.plan.context;
+       return "tensor " + text(a.plan.tensor) + " x pipeline " + text(a.plan.pipeline) +
+              (context > 1 ? " x context " + text(context) : "") + " does not divide the " +
+              text(a.gpus) + " GPUs";
+     },
+     [](Asked a) {
+       return std::string(a.plan.context > 1 ? "tensor x context x pipeline x data degree = GPUs"
+                                             : "tensor x pipeline x data degree = GPUs");
+     }},
+};
+
+constexpr workloads::Rule<DegreeCase> batches[] = {
+    {"data", [](Asked a) { return a.global_batch % a.plan.data_degree != 0; },
+     [](Asked a) {
+       return "a global batch of " + text(a.global_batch) + " sequences does not divide over " +
+              text(a.plan.data_degree) + " replicas";
+     },
+     [](Asked) {
+       return std::string("the global batch must be a multiple of the data-parallel degree");
+     }},
+    {"micro_batch",
+     [](Asked a) { return a.micro.micro_batch && sequences(a) % *a.micro.micro_batch != 0; },
+     [](Asked a) { return leaves_a_rest("micro_batch", *a.micro.micro_batch, a); }, product},
+    {"micro_batches",
+     [](Asked a) {
+       return !a.micro.micro_batch && a.micro.micro_batches &&
+              sequences(a) % *a.micro.micro_batches != 0;
+     },
+     [](Asked a) { return leaves_a_rest("micro_batches", *a.micro.micro_batches, a); }, product},
+};
+
+}  // namespace
+
+std::span<const workloads::Rule<DegreeCase>> degree_rules() { return degrees; }
+std::span<const workloads::Rule<DegreeCase>> batch_rules() { return batches; }
+
+workloads::Batch batch_of(const DegreeCase& a, std::int64_t sequence) {
+  const std::int64_t all = sequences(a);
+  workloads::Batch out{.micro_batch = 1, .micro_batches = all, .sequence = sequence};
+  if (a.micro.micro_batch)
+    out.micro_batch = *a.micro.micro_batch, out.micro_batches = all / out.micro_batch;
+  else if (a.micro.micro_batches)
+    out.micro_batches = *a.micro.micro_batches, out.micro_batch = all / out.micro_batches;
+  else if (a.plan.pipeline == 1)
+    out.micro_batch = all, out.micro_batches = 1;
+  return out;
+}
+
+namespace {
+
+/// Throws the first rule that is broken.
+struct Throw {
+  template <class Case>
+  bool operator()(std::span<const workloads::Rule<Case>> rules, const Case& of,
+                  const std::string& where) const {
+    workloads::check_rules(rules, of, where);
+    return true;
   }
+};
+
+/// Says whether none is.
+struct Ask {
+  template <class Case>
+  bool operator()(std::span<const workloads::Rule<Case>> rules, const Case& of,
+                  const std::string&) const {
+    return workloads::broken_rule(rules, of) == nullptr;
+  }
+};
+
+/// Fills in what follows from the degrees of `plan`; `legal` is shown every table of rules.
+template <class Legal>
+bool complete_with(const Legal& legal, const Scenario& s, const PlanWishes& wishes,
+                   workloads::ParallelPlan& plan, workloads::Batch& batch) {
+  const DegreeCase asked{plan, s.gpus, s.global_batch, wishes.micro};
+  if (!legal(degree_rules(), asked, s.plan_origin)) return false;
+  plan.data_degree = s.gpus / (plan.tensor * plan.pipeline * plan.context);
+  plan.reduce = wishes.reduce.value_or(workloads::usual_reduction(plan, s.software));
+  if (!legal(batch_rules(), asked, s.batch_origin)) return false;
+  batch = batch_of(asked, s.batch.sequence);
+  plan.stage_layers = wishes.stage_layers;
+  if (plan.stage_layers.empty() && plan.parts() <= s.model.layers)
+    plan.stage_layers = workloads::stage_layers(
+        wishes.split.value_or(s.software.pipeline.stage_split), s.model, plan.parts());
+  return legal(workloads::plan_rules(), workloads::PlanCase{s.model, plan, batch}, s.plan_origin) &&
+         legal(workloads::framework_rules(), workloads::FrameworkPlan{s.model, plan, s.software},
+               s.plan_origin);
 }
 
 }  // namespace
 
+bool complete(const Scenario& scenario, const PlanWishes& wishes, workloads::ParallelPlan& plan,
+              workloads::Batch& batch) {
+  return complete_with(Ask{}, scenario, wishes, plan, batch);
+}
+
 Scenario with_degrees(Scenario scenario, std::int64_t tensor, std::int64_t pipeline) {
-  const std::int64_t context = scenario.plan.context;
-  const auto fits = [&](std::int64_t degree) { return degree >= 1 && degree <= scenario.gpus; };
-  if (!fits(tensor) || !fits(pipeline) || !fits(context) ||
-      scenario.gpus % (tensor * pipeline * context) != 0)
-    throw InputError(scenario.plan_origin,
-                     "tensor " + text(tensor) + " x pipeline " + text(pipeline) +
-                         (context > 1 ? " x context " + text(context) : "") +
-                         " does not divide the " + text(scenario.gpus) + " GPUs",
-                     context > 1 ? "tensor x context x pipeline x data degree = GPUs"
-                                 : "tensor x pipeline x data degree = GPUs");
   scenario.plan.tensor = tensor;
   scenario.plan.pipeline = pipeline;
-  scenario.plan.data_degree = scenario.gpus / (tensor * pipeline * context);
-  scenario.plan.reduce =
-      scenario.reduce.value_or(workloads::usual_reduction(scenario.plan, scenario.software));
-  scenario.plan.stage_layers = scenario.stage_layers;
-  if (scenario.stage_layers.empty())
-    scenario.plan.stage_layers = workloads::stage_layers(scenario.software.pipeline.stage_split,
-                                                         scenario.model, scenario.plan.parts());
-  set_batch(scenario);
+  const PlanWishes wishes{scenario.reduce, scenario.micro, std::nullopt, scenario.stage_layers};
+  complete_with(Throw{}, scenario, wishes, scenario.plan, scenario.batch);
   workloads::check(scenario.model, scenario.plan, scenario.batch, scenario.plan_origin);
-  workloads::check(scenario.model, scenario.plan, scenario.software, scenario.plan_origin);
-  scenario.best_tensor = scenario.best_pipeline = false;
+  scenario.open.clear();
   return scenario;
 }
 

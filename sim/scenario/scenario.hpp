@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,9 @@
 #include "sim/scenario/noise.hpp"
 #include "topology/specs.hpp"
 #include "workloads/plan/plan.hpp"
+#include "workloads/plan/rules.hpp"
 #include "workloads/plan/software.hpp"
+#include "workloads/plan/stage_split.hpp"
 #include "workloads/plan/transformer.hpp"
 #include "workloads/step/step_program.hpp"
 
@@ -36,13 +39,14 @@ enum class Steps : std::uint8_t { steady, cold };
 struct RunOptions {
   Steps steps = Steps::steady;
   std::uint64_t seed = 1;
-  bool fold = true;            // run ranks that are provably alike once
-  bool check_fold = false;     // run both ways and fail on a difference
-  bool ignore_memory = false;  // go on although the plan does not fit
-  bool explain = false;        // a collective: also why it takes so long
-  bool stepped = false;        // a collective: also chunk by chunk over the links
-  Ablation without;            // effects to leave out
-  double confidence = 0.8;     // level of the error bars
+  bool fold = true;              // run ranks that are provably alike once
+  bool check_fold = false;       // run both ways and fail on a difference
+  bool ignore_memory = false;    // go on although the plan does not fit
+  bool memory_is_known = false;  // it fits: who asks has made sure
+  bool explain = false;          // a collective: also why it takes so long
+  bool stepped = false;          // a collective: also chunk by chunk over the links
+  Ablation without;              // effects to leave out
+  double confidence = 0.8;       // level of the error bars
 };
 
 struct Scenario {
@@ -60,9 +64,8 @@ struct Scenario {
   workloads::ParallelPlan plan;
   std::optional<workloads::ReduceWhen> reduce;  // as asked for; none: plan.reduce is the software's
   std::vector<std::int64_t>
-      stage_layers;          // as asked for; empty: plan.stage_layers is the software's
-  bool best_tensor = false;  // plan.tensor = "best": the fastest degree that fits
-  bool best_pipeline = false;
+      stage_layers;               // as asked for; empty: plan.stage_layers is the software's
+  std::vector<std::string> open;  // keys that say "best": plan and batch are those of the fastest
   workloads::Batch batch;
   std::int64_t global_batch = 0;  // sequences per step over all replicas
   MicroBatching micro;
@@ -79,6 +82,35 @@ struct Scenario {
   std::string batch_origin;          // where [batch] stands
   std::vector<std::string> changed;  // keys that say something else than what holds without them
 };
+
+/// Degrees on the GPUs of a cluster, and a step's sequences on what copies of the model that
+/// leaves.
+struct DegreeCase {
+  const workloads::ParallelPlan& plan;  // tensor, context and pipeline; then the data degree
+  std::int64_t gpus = 1;
+  std::int64_t global_batch = 1;
+  const MicroBatching& micro;
+};
+std::span<const workloads::Rule<DegreeCase>> degree_rules();
+/// Of a plan with its data degree.
+std::span<const workloads::Rule<DegreeCase>> batch_rules();
+
+/// What batch_rules() allow. Without a wish: one micro-batch if there is no pipeline, else
+/// micro-batches of one sequence.
+workloads::Batch batch_of(const DegreeCase&, std::int64_t sequence);
+
+/// What a plan leaves open, as asked for; what is not asked for follows from framework and plan.
+struct PlanWishes {
+  std::optional<workloads::ReduceWhen> reduce{};
+  MicroBatching micro{};
+  std::optional<workloads::StageSplit> split{};
+  std::vector<std::int64_t> stage_layers{};
+};
+
+/// Fills in what follows from the degrees of `plan` (data degree, reduction, layers of stages) and
+/// the batch, for the scenario's machine, model and software; false where a rule is broken.
+bool complete(const Scenario& scenario, const PlanWishes& wishes, workloads::ParallelPlan& plan,
+              workloads::Batch& batch);
 
 /// The same scenario with these degrees: the data degree and the micro-batches follow from GPUs and
 /// global batch. Throws InputError when they do not multiply to the GPUs or do not divide heads or

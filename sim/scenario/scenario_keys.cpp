@@ -52,14 +52,13 @@ class KeyLister : public MemberVisitor<KeyLister> {
     const TomlValue* found = usual.find(key.name);
     add(key, type_of(value, choices...), found != nullptr ? write_toml_value(*found) : "");
   }
-  void degree(const Key& key, std::int64_t value, bool) {
-    add(key, "integer|best", std::to_string(value));
-  }
   void part(const Key& key) { add(key, "table|text", ""); }
 
  private:
   void add(const Key& key, std::string type, std::string usual) {
-    out_.push_back({table_ + "." + key.name, std::move(type), std::move(usual), key});
+    const std::string path = table_ + "." + key.name;
+    if (may_be_best(path)) type += "|best";
+    out_.push_back({path, std::move(type), std::move(usual), key});
   }
 
   std::string table_;

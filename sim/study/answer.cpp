@@ -1,69 +1,48 @@
 #include "sim/study/answer.hpp"
 
+#include <fmt/format.h>
+
+#include <atomic>
 #include <memory>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "engine/check.hpp"
+#include "engine/units_text.hpp"
 #include "sim/confidence/confidence.hpp"
 #include "sim/run/memory_figures.hpp"
 
 namespace stepcast::sim {
 namespace {
 
-std::vector<std::int64_t> candidates(bool best, std::int64_t fixed, std::int64_t most) {
-  if (!best) return {fixed};
-  std::vector<std::int64_t> out;
-  for (std::int64_t degree = 1; degree <= most; degree *= 2) out.push_back(degree);
-  return out;
-}
-
-/// Degrees that do not divide are no candidates; of the others at least one must exist.
-std::vector<Scenario> feasible_degrees(const Scenario& scenario) {
-  std::vector<Scenario> out;
-  std::optional<InputError> last;
-  for (const std::int64_t pipeline :
-       candidates(scenario.best_pipeline, scenario.plan.pipeline, scenario.model.layers))
-    for (const std::int64_t tensor :
-         candidates(scenario.best_tensor, scenario.plan.tensor, scenario.model.heads)) {
-      if (tensor * pipeline > scenario.gpus) continue;
-      try {
-        out.push_back(with_degrees(scenario, tensor, pipeline));
-      } catch (const InputError& error) {
-        last = error;
-      }
-    }
-  if (!out.empty()) return out;
-  if (last) throw *last;
+/// Why the space of a scenario's open keys holds no plan.
+[[noreturn]] void throw_no_plan(const Scenario& scenario) {
+  with_degrees(scenario, scenario.plan.tensor, scenario.plan.pipeline);
   throw InputError(scenario.plan_origin,
-                   "no degrees fit " + std::to_string(scenario.gpus) + " GPUs");
+                   "no plan fits " + std::to_string(scenario.gpus) + " GPUs and this batch");
 }
 
 Answer best_step(const Scenario& scenario, const Simulator& simulator) {
-  std::optional<StepReport> best, next;
-  std::optional<Refused> refused;
-  for (const Scenario& candidate : feasible_degrees(scenario)) {
-    try {
-      StepReport report = simulator.step(candidate);
-      const bool smaller = best && candidate.plan.tensor * candidate.plan.pipeline <
-                                       best->scenario.plan.tensor * best->scenario.plan.pipeline;
-      if (!best || report.step_time < best->step_time ||
-          (report.step_time == best->step_time && smaller))
-        std::swap(best, next), best = std::move(report);
-      else if (!next || report.step_time < next->step_time)
-        next = std::move(report);
-    } catch (const NoFeasiblePlan& error) {
-      refused = Refused{candidate, error.what()};  // the last one cuts the model finest
-    }
+  const SearchSpace space = SearchSpace::of_open_keys(scenario);
+  const SearchMachine machine =
+      simulator.machine ? simulator.machine(space) : SearchMachine{simulator.step, {}, {}};
+  const std::atomic<bool> to_the_end{false};
+  SearchResult result =
+      search_plans(space, machine, {.top = 2, .near = 0, .threads = 1}, to_the_end);
+  if (result.legal == 0) throw_no_plan(scenario);
+  if (result.found.empty()) {
+    const Miss& nearest = result.misses.front();
+    const Scenario refused = space.scenario_of(nearest.candidate);
+    return Refused{refused, fmt::format("none of {} plans fits; the nearest, {}, needs {} per GPU, "
+                                        "{} has {}",
+                                        result.legal, plan_words(space, nearest.candidate),
+                                        to_text(nearest.needed), refused.node.gpu.name,
+                                        to_text(refused.node.gpu.memory))};
   }
-  if (best && next)
-    best->runner_up = {next->scenario.plan.tensor, next->scenario.plan.pipeline, next->step_time};
-  if (best) return *std::move(best);
-  return Refused{refused->scenario,
-                 "no degrees fit; with tensor " + std::to_string(refused->scenario.plan.tensor) +
-                     ", pipeline " + std::to_string(refused->scenario.plan.pipeline) + ": " +
-                     refused->reason};
+  StepReport best = std::move(result.found.front().report);
+  if (result.found.size() > 1)
+    best.runner_up = {
+        plan_words(space, result.found[1].candidate), result.found[1].report.step_time, {}};
+  return best;
 }
 
 }  // namespace
@@ -80,14 +59,15 @@ Simulator simulator_of(Session& session, std::shared_ptr<Confidence> confidence)
   return {[&](const Scenario& s) { return session.step(s); },
           [&](const Scenario& s) { return session.collective(s); },
           [=](StepReport& report) { confidence->judge(report); },
-          [=](CollectiveReport& report) { confidence->judge(report); }};
+          [=](CollectiveReport& report) { confidence->judge(report); },
+          [&](const SearchSpace& space) { return machine_of(session, space); }};
 }
 
 namespace {
 
 Answer simulated(const Scenario& scenario, const Simulator& simulator) {
   if (scenario.collective) return simulator.collective(scenario);
-  if (scenario.best_tensor || scenario.best_pipeline) return best_step(scenario, simulator);
+  if (!scenario.open.empty()) return best_step(scenario, simulator);
   try {
     return simulator.step(scenario);
   } catch (const NoFeasiblePlan& error) {

@@ -8,6 +8,7 @@
 
 #include "sim/run/session.hpp"
 #include "sim/run/step_report.hpp"
+#include "sim/search/search.hpp"
 
 namespace stepcast::sim {
 
@@ -30,13 +31,15 @@ struct Simulator {
   // Says how far to trust what is answered; may be empty.
   std::function<void(StepReport&)> judge_step{};
   std::function<void(CollectiveReport&)> judge_collective{};
+  // What bounds the plans of a space; empty: `step` answers each of them.
+  std::function<SearchMachine(const SearchSpace&)> machine{};
 };
 /// The error bars are those of the session's catalogue (sim/confidence).
 Simulator simulator_of(Session& session);
 Simulator simulator_of(Session& session, std::shared_ptr<Confidence> confidence);
 
-/// Answers one scenario. "best" degrees are resolved: powers of two that divide heads and batch,
-/// the fastest step that fits in memory, the smaller degrees of equals.
+/// Answers one scenario. Of keys that say "best", the fastest plan that fits in memory
+/// (sim/search), the smaller degrees of equals.
 Answer answer(const Scenario& scenario, const Simulator& simulator);
 
 }  // namespace stepcast::sim

@@ -134,7 +134,6 @@ class Changer : public MemberVisitor<Changer> {
     state_.changed = state_.choice < others.size();
     if (state_.changed) value = others[state_.choice];
   }
-  void degree(const Key& key, std::int64_t& value, bool&) { member(key, Bound::positive, value); }
   void part(const Key&) {}
 
  private:

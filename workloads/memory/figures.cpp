@@ -47,6 +47,18 @@ void fill(MemoryFigures& figures, const StepAllocations& allocations) {
   figures.held = Bytes(least_card(allocations, allocated, held));
 }
 
+/// The most bytes in use at once, whatever hands them out.
+std::int64_t most_allocated(const StepAllocations& allocations) {
+  std::vector<std::int64_t> bytes(allocations.tensors);
+  std::int64_t now = 0, most = 0;
+  for (const Allocation& a : allocations.order) {
+    now += a.bytes > 0 ? a.bytes : -bytes[a.tensor];
+    if (a.bytes > 0) bytes[a.tensor] = a.bytes;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
 }  // namespace
 
 bool allocates_once(const ParallelPlan& plan, const Software& software) {
@@ -68,6 +80,25 @@ MemoryFigures memory_figures(const TransformerShape& shape, const ParallelPlan& 
   }
   fill(figures, step_allocations(in, stage));
   return figures;
+}
+
+bool fits_in(Bytes card, const TransformerShape& shape, const ParallelPlan& plan,
+             const Batch& batch, const Precision& precision, const Software& software,
+             std::int64_t channels) {
+  if (!allocates_once(plan, software)) {
+    const StepInputs in{shape, plan, batch, precision, software};
+    const std::int64_t stage = fullest_stage(shape, plan, batch, precision, software);
+    const bool host = software.attention.kernel == AttentionKernel::host;
+    const std::int64_t fixed = host ? 0 : fixed_memory(in, stage, channels).total();
+    const StepAllocations allocations = step_allocations(in, stage);
+    if (most_allocated(allocations) + fixed > card.value) return false;
+    std::int64_t held = 0;
+    replay(allocations, {}, [&](std::size_t, const CachingAllocator& allocator) {
+      held = std::max(held, allocator.held());
+    });
+    if (held + fixed <= card.value) return true;
+  }
+  return memory_figures(shape, plan, batch, precision, software, channels).needed() <= card;
 }
 
 }  // namespace stepcast::workloads

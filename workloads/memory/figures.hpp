@@ -24,4 +24,8 @@ bool allocates_once(const ParallelPlan&, const Software&);
 MemoryFigures memory_figures(const TransformerShape&, const ParallelPlan&, const Batch&,
                              const Precision&, const Software&, std::int64_t channels);
 
+/// Whether needed() of these figures is at most `card`, mostly for a fraction of the work.
+bool fits_in(Bytes card, const TransformerShape&, const ParallelPlan&, const Batch&,
+             const Precision&, const Software&, std::int64_t channels);
+
 }  // namespace stepcast::workloads

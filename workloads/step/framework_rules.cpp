@@ -37,7 +37,7 @@ std::string runs_hint(Asked a) {
 
 std::int64_t heads_of_rank(Asked a) { return RankWidths(a.shape, a.plan.tensor).heads; }
 
-constexpr FrameworkRule rules[] = {
+constexpr Rule<FrameworkPlan> framework_table[] = {
     {"use_megatron_fsdp",
      [](Asked a) { return a.software.data.use_megatron_fsdp && !has_megatron_fsdp(a.software); },
      [](Asked a) { return "use_megatron_fsdp with " + name_of(a.software); },
@@ -81,7 +81,7 @@ constexpr FrameworkRule rules[] = {
 
 }  // namespace
 
-std::span<const FrameworkRule> framework_rules() { return rules; }
+std::span<const Rule<FrameworkPlan>> framework_rules() { return framework_table; }
 
 DataKinds runnable_kinds(const Software& software, bool pipeline) {
   DataKinds kinds = pipeline ? software.data.pipeline_kinds : software.data.kinds;
@@ -98,9 +98,7 @@ ReduceWhen usual_reduction(const ParallelPlan& plan, const Software& software) {
 
 void check(const TransformerShape& shape, const ParallelPlan& plan, const Software& software,
            const std::string& where) {
-  const FrameworkPlan asked{shape, plan, software};
-  for (const FrameworkRule& rule : framework_rules())
-    if (rule.broken(asked)) throw InputError(where, rule.what(asked), rule.hint(asked));
+  check_rules(framework_rules(), FrameworkPlan{shape, plan, software}, where);
 }
 
 }  // namespace stepcast::workloads

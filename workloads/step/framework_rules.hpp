@@ -3,10 +3,9 @@
 #pragma once
 
 #include <span>
-#include <string>
-#include <string_view>
 
 #include "workloads/plan/plan.hpp"
+#include "workloads/plan/rules.hpp"
 #include "workloads/plan/software.hpp"
 #include "workloads/plan/transformer.hpp"
 
@@ -18,15 +17,8 @@ struct FrameworkPlan {
   const Software& software;
 };
 
-/// One thing that a framework may not be able to do.
-struct FrameworkRule {
-  std::string_view knob;  // the key to change: of [plan], or of [software]
-  bool (*broken)(const FrameworkPlan&);
-  std::string (*what)(const FrameworkPlan&);  // is wrong, when broken
-  std::string (*hint)(const FrameworkPlan&);
-};
-
-std::span<const FrameworkRule> framework_rules();
+/// Their knobs are of [plan], or of [software].
+std::span<const Rule<FrameworkPlan>> framework_rules();
 
 /// The kinds of data parallelism that this software runs, with or without pipeline stages.
 DataKinds runnable_kinds(const Software& software, bool pipeline);

@@ -140,10 +140,11 @@ TEST_CASE("mistakes in own runs name file and line") {
 TEST_CASE("degrees that were chosen say how sure it is that the next best are slower") {
   Scenario scenario = read(small);
   CHECK_FALSE(judged(scenario).runner_up);
-  scenario.best_tensor = true;
+  scenario.open = {"plan.tensor"};
   const StepReport report = judged(scenario);
   REQUIRE(report.runner_up);
-  CHECK(report.runner_up->tensor != report.scenario.plan.tensor);
+  CHECK(report.runner_up->plan != "tensor " + std::to_string(report.scenario.plan.tensor));
+  CHECK_THAT(report.runner_up->plan, Catch::Matchers::StartsWith("tensor "));
   CHECK(report.runner_up->step_time >= report.step_time);
   REQUIRE(report.runner_up->slower);
   CHECK(*report.runner_up->slower >= 0.5);

@@ -102,7 +102,7 @@ TEST_CASE("every rule says which key to change and what to do instead") {
   const TransformerShape shape = llama_7b();
   const ParallelPlan plan = plan_of(DataParallel::zero1, 2);
   const FrameworkPlan asked{shape, plan, two_stages_at_most};
-  for (const FrameworkRule& rule : framework_rules()) {
+  for (const Rule<FrameworkPlan>& rule : framework_rules()) {
     CHECK_FALSE(rule.knob.empty());
     CHECK_FALSE(rule.what(asked).empty());
     CHECK_FALSE(rule.hint(asked).empty());

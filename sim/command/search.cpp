@@ -1,0 +1,224 @@
+// stepcast search: the fastest plans of a space, proven.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "engine/check.hpp"
+#include "engine/units_text.hpp"
+#include "sim/command/commands.hpp"
+#include "sim/command/scenario_options.hpp"
+#include "sim/confidence/confidence.hpp"
+#include "sim/files/toml_table.hpp"
+#include "sim/files/whole_file.hpp"
+#include "sim/program/interrupt.hpp"
+#include "sim/program/progress.hpp"
+#include "sim/report/search.hpp"
+#include "sim/scenario/default_software.hpp"
+#include "sim/scenario/file.hpp"
+#include "sim/scenario/scenario_keys.hpp"
+#include "sim/study/sweep.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr Option search_own_options[] = {
+    {"set", "KEY=VALUE", "", "set any key (stepcast show keys); more may follow, or be repeated"},
+    {"objective", "step|tokens|dollars-per-token|joules-per-token", "", "what is to be best"},
+    {"price", "USD", "", "of a GPU for an hour: also dollars per million tokens"},
+    {"space", "FILE", "", "TOML with [space]: values for each knob, \"plan.tensor\" = [1, 2, 4]"},
+    {"fix", "KEY=VALUE", "", "a knob stays: plan.tensor=4, or [2,4]; may be repeated"},
+    {"allow-tp-across-nodes", "", "", "also tensor degrees above the GPUs of a node"},
+    {"top", "N", "", "plans whose order is proven, and shown (default: 10)"},
+    {"limit", "N", "", "simulate no more plans than that"},
+    {"time", "SPAN", "", "end after that time, 60s, with the gap that is left"},
+    {"all", "", "", "simulate every plan that fits"},
+    {"json", "", "", "print JSON"},
+    {"out", "DIR", "", "also write the answer, its picture and the best plan into DIR"},
+    {"threads", "N", "", "plans to simulate at once (default: all cores)"},
+    {"quiet", "", "", "no progress"},
+};
+
+const std::vector<Option>& search_options() {
+  static const std::vector<Option> options = [] {
+    std::vector<Option> out{gpu_option};
+    for (const Option& option : key_options({"model", "cluster", "plan", "batch", "run"}))
+      out.push_back(option);
+    out.insert(out.end(), {framework_option, nccl_env_option});
+    out.insert(out.end(), std::begin(search_own_options), std::end(search_own_options));
+    return out;
+  }();
+  return options;
+}
+
+Verb search_verb() {
+  return {"stepcast search",
+          "[SCENARIO.toml]",
+          1,
+          "Finds the fastest plans of a model on a machine, and proves that no other is faster.",
+          search_options(),
+          "stepcast search --model llama2-70b --gpu h100 --nodes 64 --global-batch 1024",
+          "Every knob of the plan is free but those of --fix, [space] and the options that set a\n"
+          "plan's key; the scenario's own plan is shown beside the best."};
+}
+
+/// Frameworks that are tried where the user names none: what plans of today run on.
+constexpr const char* usual_frameworks[] = {"pytorch-fsdp2", "megatron-core", "torchtitan"};
+
+/// The scenario once per framework, its plan left open.
+std::vector<Scenario> bases_of(TomlValue document, const Catalogue& catalogue) {
+  const bool named = document.find("software") != nullptr &&
+                     document.find("software")->find("framework") != nullptr;
+  set_path(document, "plan.tensor", toml_text("best", "stepcast search"));
+  std::vector<Scenario> out;
+  const auto add = [&] {
+    Scenario s = read_scenario(document, catalogue);
+    if (s.collective) throw UsageError("a search is for a training step's plan");
+    if (s.noise.on()) {
+      std::fputs("stepcast: [noise] is left out: plans are compared without it\n", stderr);
+      s.noise = {};
+    }
+    out.push_back(std::move(s));
+  };
+  if (named) {
+    add();
+    return out;
+  }
+  for (const char* name : usual_frameworks) {
+    set_path(document, "software.framework", toml_text(name, "stepcast search"));
+    add();
+  }
+  return out;
+}
+
+/// The plan of the document, where it has one that can be read.
+std::optional<Scenario> own_plan(const TomlValue& document, const Catalogue& catalogue) {
+  if (document.find("plan") == nullptr) return std::nullopt;
+  try {
+    Scenario out = read_scenario(document, catalogue);
+    out.noise = {};
+    if (out.open.empty()) return out;
+  } catch (const InputError& error) {
+    std::fprintf(stderr, "stepcast: your plan cannot be run: %s\n", error.what());
+  }
+  return std::nullopt;
+}
+
+SearchSpace space_of(const Arguments& arguments, const TomlValue* own_space,
+                     std::vector<Scenario> bases) {
+  SearchSpace space(std::move(bases), arguments.has("allow-tp-across-nodes"));
+  if (own_space != nullptr) space.set_all(*own_space);
+  if (arguments.has("space")) {
+    const TomlValue file = read_toml_file(arguments.get("space"));
+    const TomlValue* table = file.find("space");
+    space.set_all(table != nullptr ? *table : file);
+  }
+  for (const auto& [key, value] : settings_of(search_verb(), arguments))
+    if (find_knob(key) != nullptr) space.set(key, value);
+  for (const std::string& fixed : arguments.all("fix")) {
+    const std::size_t equals = fixed.find('=');
+    if (equals == std::string::npos)
+      throw UsageError("--fix " + fixed + " has no '='", "e.g. --fix plan.tensor=4");
+    space.set(fixed.substr(0, equals), read_setting(fixed.substr(equals + 1), "--fix"));
+  }
+  return space;
+}
+
+SearchOptions options_of(const Arguments& arguments) {
+  SearchOptions out;
+  out.top = static_cast<std::size_t>(arguments.count("top", 10));
+  out.limit = static_cast<std::size_t>(arguments.count("limit", 0, 1));
+  out.threads = arguments.threads();
+  out.all = arguments.has("all");
+  const std::string objective = arguments.choice("objective");
+  if (objective == "joules-per-token") out.objective = Objective::energy;
+  if (objective == "dollars-per-token" && !arguments.has("price"))
+    throw UsageError("--objective dollars-per-token without --price",
+                     "give what a GPU costs for an hour: --price 2.5");
+  if (arguments.has("time"))
+    out.deadline = std::chrono::steady_clock::now() +
+                   std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                       parse<Duration>(arguments.get("time"), "--time"));
+  return out;
+}
+
+std::optional<double> price_of(const Arguments& arguments) {
+  if (!arguments.has("price")) return std::nullopt;
+  const TomlValue value = read_setting(arguments.get("price"), "--price");
+  const auto* whole = std::get_if<std::int64_t>(&value.data);
+  const auto* real = std::get_if<double>(&value.data);
+  const double price = whole != nullptr ? static_cast<double>(*whole) : real != nullptr ? *real : 0;
+  if (!(price > 0 && price < 1e6)) throw UsageError("--price is in USD for a GPU and hour: 2.5");
+  return price;
+}
+
+/// Files that are new, all or none.
+void write_answer(const SearchAnswer& answer, const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::vector<std::pair<std::string, std::string>> files{
+      {"search.json", search_json(answer) + "\n"}, {"search.txt", search_text(answer)}};
+  if (!answer.result.found.empty()) {
+    files.emplace_back("plans.svg", search_picture(answer));
+    const StepReport& best = answer.result.found.front().report;
+    files.emplace_back("best.toml", write_toml(resolved_document(best.scenario)));
+  }
+  for (const auto& [name, text] : files)
+    if (fs::exists(fs::path(folder) / name))
+      throw InputError("--out", "'" + (fs::path(folder) / name).string() + "' is there already",
+                       "name another folder");
+  std::error_code error;
+  fs::create_directories(folder, error);
+  for (const auto& [name, text] : files) write_whole((fs::path(folder) / name).string(), text);
+}
+
+int search(const Arguments& arguments, const Catalogue& catalogue) {
+  const std::atomic<bool>& stop = stop_requested();
+  const bool has_file = !arguments.positional().empty();
+  if (arguments.words().empty()) arguments.first("which scenario?");
+  TomlValue document =
+      has_file ? read_toml_file(arguments.positional()[0]) : toml_table("command line");
+  std::optional<TomlValue> own_space;
+  if (const TomlValue* table = document.find("space")) own_space = *table;
+  document.erase("space");
+  apply_options(document, search_verb(), arguments, catalogue);
+  if (document.find("sweep") != nullptr)
+    throw InputError(document.where, "has a [sweep]",
+                     "a sweep over plan.tensor = \"best\" and the like searches at each point");
+  document.erase("reference");
+  Session session(catalogue);
+  SearchAnswer answer{
+      space_of(arguments, own_space ? &*own_space : nullptr, bases_of(document, catalogue)),
+      options_of(arguments),
+      {},
+      {},
+      {},
+      price_of(arguments)};
+  SearchMachine machine = machine_of(session, answer.space);
+  {
+    ProgressLine line("stepcast: ", ProgressLine::style_for(arguments.has("quiet")));
+    machine.progress = [&](const char* what, std::size_t done, std::size_t) {
+      const auto now = ProgressLine::Clock::now();
+      if (line.due(now)) line.show(fmt::format("{} {}", done, what), now);
+    };
+    answer.result = search_plans(answer.space, machine, answer.options, stop);
+  }
+  if (answer.result.legal == 0)
+    throw InputError(document.where, "no plan of this space is legal",
+                     "stepcast run with one of them says which rule it breaks");
+  Confidence confidence(session);
+  if (const Order* order = confidence.order()) answer.order = *order;
+  if (!answer.result.found.empty())
+    if (const auto own = own_plan(document, catalogue))
+      answer.own = beside_best(answer.space, machine, *own, answer.result.found.front().candidate);
+  const std::string text = arguments.has("json") ? search_json(answer) + "\n" : search_text(answer);
+  std::fputs(text.c_str(), stdout);
+  if (arguments.has("out")) write_answer(answer, arguments.get("out"));
+  if (stop) return stop_code();
+  return answer.result.found.empty() ? exit_no_feasible_plan : exit_ok;
+}
+
+}  // namespace
+
+Command search_command() { return {search_verb(), search}; }
+
+}  // namespace stepcast::sim

@@ -1,0 +1,89 @@
+#include <nlohmann/json.hpp>
+
+#include "sim/report/json.hpp"
+#include "sim/report/search.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using SearchJson = nlohmann::ordered_json;
+
+SearchJson plan_of(const SearchAnswer& a, const Candidate& c) {
+  SearchJson out;
+  for (const Knob& knob : knobs()) {
+    const bool framework = std::string_view(knob.key) == "software.framework";
+    if (knob.words.empty() && !framework)
+      out[knob.key] = knob.get(c);
+    else
+      out[knob.key] = knob_word(a.space, knob, c);
+  }
+  return out;
+}
+
+SearchJson report_of(const StepReport& report) {
+  return SearchJson::parse(to_json(Answer(report)));
+}
+
+SearchJson own_of(const SearchAnswer& a) {
+  SearchJson out{{"knobs", plan_of(a, a.own->candidate)}};
+  if (a.own->report)
+    out["report"] = report_of(*a.own->report);
+  else
+    out["refused"] = a.own->refused;
+  out["changes"] = SearchJson::array();
+  for (const KnobChange& change : a.own->changes) {
+    SearchJson one{{"knob", change.knob}, {"from", change.from}, {"to", change.to}};
+    if (change.report)
+      one["step_time_s"] = seconds(change.report->step_time);
+    else
+      one["refused"] = change.refused;
+    out["changes"].push_back(std::move(one));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string search_json(const SearchAnswer& a) {
+  const SearchResult& r = a.result;
+  SearchJson space = SearchJson::object();
+  for (const Knob& knob : knobs()) {
+    SearchJson values = SearchJson::array();
+    for (const std::int64_t value : a.space.values_of(knob)) {
+      Candidate c;
+      knob.set(c, value);
+      values.push_back(plan_of(a, c)[knob.key]);
+    }
+    space[knob.key] = std::move(values);
+  }
+  SearchJson out{{"proof", proof_text(a)},      {"proven", r.proven()},
+                 {"space", std::move(space)},   {"legal", r.legal},
+                 {"do_not_fit", r.too_large},   {"left_out", r.left_out},
+                 {"simulated", r.found.size()}, {"open", r.open}};
+  if (r.open > 0) {
+    out["least_open_bound"] = r.least_open;
+    if (!r.found.empty()) out["gap"] = std::max(0.0, 1 - r.least_open / r.found.front().value);
+  }
+  out["plans"] = SearchJson::array();
+  for (std::size_t i = 0; i < r.found.size(); ++i) {
+    const Found& found = r.found[i];
+    SearchJson one{{"knobs", plan_of(a, found.candidate)},
+                   {"step_time_s", seconds(found.report.step_time)},
+                   {"bound", found.bound}};
+    if (i > 0 && a.order)
+      one["first_is_faster"] = a.order->probability(seconds(r.found[0].report.step_time),
+                                                    seconds(found.report.step_time));
+    if (i < a.options.top) one["report"] = report_of(found.report);
+    out["plans"].push_back(std::move(one));
+  }
+  out["misses"] = SearchJson::array();
+  for (const Miss& miss : r.misses)
+    out["misses"].push_back(
+        {{"knobs", plan_of(a, miss.candidate)},
+         {"needs_bytes", miss.needed.value},
+         {"lacks_bytes", (miss.needed - a.space.base(miss.candidate).node.gpu.memory).value}});
+  if (a.own) out["own"] = own_of(a);
+  return out.dump(2);
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,216 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "engine/units_text.hpp"
+#include "sim/files/text_table.hpp"
+#include "sim/report/pareto_picture.hpp"
+#include "sim/report/search.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+double usd_per_million_tokens(const StepReport& r, double price) {
+  return price * static_cast<double>(r.scenario.gpus) / 3600 / r.tokens_per_second * 1e6;
+}
+
+double gib(Bytes bytes) { return static_cast<double>(bytes.value) / (1 << 30); }
+
+double exposed_share(const StepReport& r) {
+  return seconds(r.exposed.total()) / seconds(r.step_time);
+}
+
+std::string value_text(const SearchAnswer& a, double value) {
+  return a.options.objective == Objective::step ? to_text(to_duration(value))
+                                                : to_text(Joules(value));
+}
+
+std::string nearest_text(const SearchAnswer& a) {
+  const Miss& nearest = a.result.misses.front();
+  const Bytes card = a.space.base(nearest.candidate).node.gpu.memory;
+  return to_text(nearest.needed - card) + " over";
+}
+
+/// Knobs in which the first `shown` plans differ, and of those that they share the words.
+struct Columns {
+  std::vector<const Knob*> differ;
+  std::string shared;
+};
+
+Columns columns_of(const SearchAnswer& a, std::size_t shown) {
+  Columns out;
+  for (const Knob& knob : knobs()) {
+    if (a.space.values_of(knob).size() < 2) continue;
+    const auto word = [&](std::size_t i) {
+      return knob_word(a.space, knob, a.result.found[i].candidate);
+    };
+    bool same = true;
+    for (std::size_t i = 1; i < shown; ++i) same = same && word(i) == word(0);
+    if (!same)
+      out.differ.push_back(&knob);
+    else
+      out.shared +=
+          fmt::format("{}{} {}", out.shared.empty() ? "" : ", ", knob_name(knob), word(0));
+  }
+  return out;
+}
+
+std::string plans_table(const SearchAnswer& a) {
+  const auto& found = a.result.found;
+  const std::size_t shown = std::min(a.options.top, found.size());
+  const Columns columns = columns_of(a, shown);
+  TextTable table;
+  table.column("");
+  for (const Knob* knob : columns.differ) {
+    // "sequence_parallel" in two lines.
+    std::string name(knob_name(*knob)), rest;
+    if (const std::size_t cut = name.find('_'); cut != std::string::npos && name.size() > 8)
+      rest = name.substr(cut + 1), name.resize(cut);
+    table.column(name, rest,
+                 knob->words.empty() ? TextTable::Align::right : TextTable::Align::left);
+  }
+  table.column("step");
+  table.column("tokens/s", "per GPU");
+  table.column("MFU");
+  table.column("memory", "GiB");
+  table.column("exposed");
+  table.column("bubble");
+  const bool energy = a.options.objective == Objective::energy;
+  if (energy) table.column("energy");
+  if (a.price) table.column("USD per", "M tokens");
+  table.column("P(first is", "faster)");
+  for (std::size_t i = 0; i < shown; ++i) {
+    const StepReport& r = found[i].report;
+    const bool tie = i > 0 && found[i].value <= (1 + a.options.near) * found.front().value;
+    std::vector<std::string> cells{(tie ? "=" : "") + std::to_string(i + 1)};
+    for (const Knob* knob : columns.differ)
+      cells.push_back(knob_word(a.space, *knob, found[i].candidate));
+    for (std::string cell :
+         std::array{to_text(r.step_time),
+                    three_digits(r.tokens_per_second / static_cast<double>(r.scenario.gpus)),
+                    percent(r.mfu), three_digits(gib(r.memory.total())), percent(exposed_share(r)),
+                    percent(seconds(r.bubble) / seconds(r.step_time))})
+      cells.push_back(std::move(cell));
+    if (energy) cells.push_back(to_text(r.energy));
+    if (a.price) cells.push_back(three_digits(usd_per_million_tokens(r, *a.price)));
+    const bool judged = i > 0 && a.order && !energy;
+    cells.push_back(
+        judged ? fmt::format("{:.2f}", a.order->probability(seconds(found.front().report.step_time),
+                                                            seconds(r.step_time)))
+               : "");
+    table.row(std::move(cells));
+  }
+  std::string out = columns.shared.empty() ? "" : "all: " + columns.shared + "\n";
+  out += table.text();
+  const std::size_t ties = a.result.within(a.options.near);
+  if (ties > 1)
+    out +=
+        fmt::format("=: within {} of the first, a tie as forecasts go\n", percent(a.options.near));
+  return out;
+}
+
+std::string own_text(const SearchAnswer& a) {
+  const OwnPlan& own = *a.own;
+  const StepReport& best = a.result.found.front().report;
+  std::string out = "your plan  ";
+  if (!own.report) return out + "is refused: " + own.refused + "\n";
+  const double more = seconds(own.report->step_time) / seconds(best.step_time) - 1;
+  out += fmt::format("{}, {:+.1f} % against the first", to_text(own.report->step_time), 100 * more);
+  if (own.changes.empty()) return out + ": it is the first\n";
+  TextTable table;
+  for (const char* heading : {"one change alone", "from", "to"})
+    table.column(heading, "", TextTable::Align::left);
+  table.column("step");
+  table.column("change");
+  for (const KnobChange& change : own.changes) {
+    if (!change.report) {
+      table.sentence({change.knob, change.from, change.to},
+                     "not alone: " + change.refused.substr(0, change.refused.find(':')));
+      continue;
+    }
+    const double gain = seconds(change.report->step_time) / seconds(own.report->step_time) - 1;
+    table.row({change.knob, change.from, change.to, to_text(change.report->step_time),
+               fmt::format("{:+.1f} %", 100 * gain)});
+  }
+  return out + "\n" + table.text();
+}
+
+std::string misses_text(const SearchAnswer& a) {
+  std::string out = "no plan fits; the nearest:\n";
+  for (const Miss& miss : a.result.misses) {
+    const Bytes card = a.space.base(miss.candidate).node.gpu.memory;
+    out += fmt::format("  {}: {} per GPU, {} more than {} has\n",
+                       plan_words(a.space, miss.candidate), to_text(miss.needed),
+                       to_text(miss.needed - card), a.space.base(miss.candidate).node.gpu.name);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string proof_text(const SearchAnswer& a) {
+  const SearchResult& r = a.result;
+  const auto plans = [](std::size_t n) { return grouped(static_cast<std::int64_t>(n)); };
+  const std::string space = plans(r.legal) + " legal plans of this space";
+  std::string out = r.found.empty() ? "nothing found" : "the best found";
+  if (r.best_is_proven()) out = r.found.empty() ? "no plan" : "optimal";
+  out += " among " + space + ": " + plans(r.too_large) + " do not fit";
+  if (!r.misses.empty()) out += " (nearest: " + nearest_text(a) + ")";
+  if (r.left_out > 0)
+    out += fmt::format(", {} cannot come within {} of {}", plans(r.left_out),
+                       percent(a.options.near), value_text(a, r.found.front().value));
+  out += ", " + plans(r.found.size()) + " simulated";
+  if (r.open > 0) {
+    out += ", " + plans(r.open) + " still open";
+    if (r.best_is_proven())
+      out += fmt::format(", all of them slower than {}", value_text(a, r.least_open));
+    else if (!r.found.empty())
+      out += fmt::format(": not proven, the least bound left is {}, a gap of {}",
+                         value_text(a, r.least_open),
+                         percent(std::max(0.0, 1 - r.least_open / r.found.front().value)));
+  }
+  if (!r.walked) out += "; interrupted before all plans were seen";
+  if (!r.found.empty()) {
+    const std::size_t near = r.within(a.options.near);
+    out += fmt::format("; {} plan{} within {}", plans(near), near == 1 ? " lies" : "s lie",
+                       percent(a.options.near));
+  }
+  return out;
+}
+
+std::string search_text(const SearchAnswer& a) {
+  const Scenario& s = a.space.bases().front();
+  std::string out =
+      fmt::format("{} on {} x {}, {} sequences of {} tokens\n", s.model.name, grouped(s.gpus),
+                  s.node.gpu.name, grouped(s.global_batch), grouped(s.batch.sequence));
+  for (const std::string& line : a.space.choices()) out += "  " + line + "\n";
+  out += proof_text(a) + "\n";
+  if (a.result.found.empty()) return a.result.misses.empty() ? out : out + misses_text(a);
+  out += "\n" + plans_table(a);
+  if (a.own) out += "\n" + own_text(a);
+  return out;
+}
+
+std::string search_picture(const SearchAnswer& a) {
+  std::vector<ParetoPoint> points;
+  const auto add = [&](const StepReport& r, const std::string& label) -> ParetoPoint& {
+    return points.emplace_back(ParetoPoint{seconds(r.step_time), gib(r.memory.total()), label});
+  };
+  for (const Found& found : a.result.found) {
+    ParetoPoint& point = add(found.report, plan_words(a.space, found.candidate));
+    point.best = points.size() == 1;
+  }
+  if (a.own && a.own->report) add(*a.own->report, "your plan").own = true;
+  for (ParetoPoint& point : points)
+    point.on_front = std::ranges::none_of(points, [&](const ParetoPoint& other) {
+      return other.step_s <= point.step_s && other.memory_gib <= point.memory_gib &&
+             (other.step_s < point.step_s || other.memory_gib < point.memory_gib);
+    });
+  const Scenario& s = a.space.bases().front();
+  return pareto_picture(
+      points, gib(s.node.gpu.memory),
+      fmt::format("{} on {} x {}", s.model.name, grouped(s.gpus), s.node.gpu.name));
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,195 @@
+#include "sim/search/knobs.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/files/names.hpp"
+#include "workloads/plan/stage_split.hpp"
+#include "workloads/step/framework_rules.hpp"
+#include "workloads/step/piece.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using Values = std::vector<std::int64_t>;
+using Words = std::span<const std::pair<std::string_view, std::int64_t>>;
+using workloads::DataParallel;
+
+// What nobody tries without a reason, so that the usual spaces stay small; --space says otherwise.
+constexpr std::int64_t least_tokens_of_context_rank = 4096, most_micro_batch = 16, most_chunks = 20;
+
+template <class E, std::size_t N>
+constexpr auto numbered(const Names<E, N>& names) {
+  std::array<std::pair<std::string_view, std::int64_t>, N> out{};
+  for (std::size_t i = 0; i < N; ++i)
+    out[i] = {names[i].first, static_cast<std::int64_t>(names[i].second)};
+  return out;
+}
+
+constexpr auto data_words = numbered(data_parallel_names);
+constexpr auto schedule_words = numbered(schedule_names);
+constexpr auto recompute_words = numbered(recompute_names);
+constexpr std::array<std::pair<std::string_view, std::int64_t>, 3> reduce_words{
+    {{"software", 0}, {"last", 1}, {"each", 2}}};
+constexpr std::array<std::pair<std::string_view, std::int64_t>, 2> split_words{
+    {{"software", 0}, {"embeddings", 1}}};
+constexpr std::array<std::pair<std::string_view, std::int64_t>, 2> flag_words{
+    {{"false", 0}, {"true", 1}}};
+
+/// 1, 2, 4 ... up to `most`.
+Values doublings(std::int64_t most) {
+  Values out;
+  for (std::int64_t n = 1; n <= most; n *= 2) out.push_back(n);
+  return out;
+}
+
+Values divisors(std::int64_t of, std::int64_t most) {
+  Values out;
+  for (std::int64_t n = 1; n <= std::min(of, most); ++n)
+    if (of % n == 0) out.push_back(n);
+  return out;
+}
+
+Values all_words(Words words) {
+  Values out;
+  for (const auto& [word, value] : words) out.push_back(value);
+  return out;
+}
+
+/// A node's ranks, and some of its multiples.
+Values shard_degrees(const Scenario& base) {
+  Values out{0};
+  for (std::int64_t n = base.node.gpus; n < base.gpus && n > 1; n *= 4) out.push_back(n);
+  return out;
+}
+
+std::int64_t itself(const CandidatePlan&, std::int64_t value) { return value; }
+
+bool units(const CandidatePlan& c) {
+  const Scenario& s = c.base;
+  return workloads::StepInputs{s.model, c.plan, c.batch, s.precision, s.software}.sharded();
+}
+
+std::int64_t same_reduction(const CandidatePlan& c, std::int64_t value) {
+  if (c.batch.micro_batches == 1) return 0;
+  const bool each =
+      workloads::usual_reduction(c.plan, c.base.software) == workloads::ReduceWhen::each;
+  return value == (each ? 2 : 1) ? 0 : value;
+}
+
+std::int64_t same_split(const CandidatePlan& c, std::int64_t value) {
+  if (c.plan.pipeline == 1) return 0;
+  const auto layers = [&](workloads::StageSplit split) {
+    return workloads::stage_layers(split, c.base.model, c.plan.parts());
+  };
+  const auto own = c.base.software.pipeline.stage_split;
+  if (value == 1 && layers(own) == layers(workloads::StageSplit::embeddings)) return 0;
+  return value;
+}
+
+template <auto Member>
+std::int64_t get(const Candidate& c) {
+  return static_cast<std::int64_t>(c.*Member);
+}
+template <auto Member>
+void set(Candidate& c, std::int64_t value) {
+  using Type = std::remove_reference_t<decltype(c.*Member)>;
+  c.*Member = static_cast<Type>(value);
+}
+#define STEPCAST_MEMBER(name) get<&Candidate::name>, set<&Candidate::name>
+
+using Base = const Scenario&;
+using Plan = const CandidatePlan&;
+
+const Knob table[] = {
+    {"software.framework",
+     STEPCAST_MEMBER(framework),
+     [](Base, bool) { return Values{0}; },
+     itself,
+     {}},
+    {"plan.tensor",
+     STEPCAST_MEMBER(tensor),
+     [](Base b, bool across) { return divisors(b.model.heads, across ? b.gpus : b.node.gpus); },
+     itself,
+     {}},
+    {"plan.context",
+     STEPCAST_MEMBER(context),
+     [](Base b, bool) {
+       return doublings(std::max<std::int64_t>(1, b.batch.sequence / least_tokens_of_context_rank));
+     },
+     itself,
+     {}},
+    {"plan.pipeline",
+     STEPCAST_MEMBER(pipeline),
+     [](Base b, bool) { return divisors(b.gpus, b.model.layers); },
+     itself,
+     {}},
+    {"batch.micro_batch",
+     STEPCAST_MEMBER(micro_batch),
+     [](Base b, bool) { return doublings(std::min(b.global_batch, most_micro_batch)); },
+     itself,
+     {}},
+    {"plan.virtual_stages",
+     STEPCAST_MEMBER(virtual_stages),
+     [](Base b, bool) { return divisors(b.model.layers, most_chunks); },
+     itself,
+     {}},
+    {"plan.data", STEPCAST_MEMBER(data), [](Base, bool) { return all_words(data_words); }, itself,
+     data_words},
+    {"plan.sequence_parallel", STEPCAST_MEMBER(sequence_parallel),
+     [](Base, bool) { return all_words(flag_words); },
+     [](Plan c, std::int64_t value) { return c.plan.tensor == 1 ? 0 : value; }, flag_words},
+    {"plan.recompute", STEPCAST_MEMBER(recompute),
+     [](Base, bool) { return all_words(recompute_words); }, itself, recompute_words},
+    {"plan.recompute_every",
+     STEPCAST_MEMBER(recompute_every),
+     [](Base, bool) {
+       return Values{1, 2, 4};
+     },
+     itself,
+     {}},
+    {"plan.shard_degree",
+     STEPCAST_MEMBER(shard_degree),
+     [](Base b, bool) { return shard_degrees(b); },
+     [](Plan c, std::int64_t value) {
+       const bool all = value == c.plan.copies() && c.plan.data != DataParallel::ddp;
+       return all ? 0 : value;
+     },
+     {}},
+    {"plan.reduce", STEPCAST_MEMBER(reduce), [](Base, bool) { return all_words(reduce_words); },
+     same_reduction, reduce_words},
+    {"plan.prefetch",
+     STEPCAST_MEMBER(prefetch),
+     [](Base, bool) {
+       return Values{1, 2};
+     },
+     [](Plan c, std::int64_t value) { return units(c) ? value : 1; },
+     {}},
+    {"plan.stage_layers", STEPCAST_MEMBER(split), [](Base, bool) { return all_words(split_words); },
+     same_split, split_words},
+    // GPipe is never faster here and never smaller: it is tried where a user asks for it.
+    {"plan.schedule", STEPCAST_MEMBER(schedule),
+     [](Base b, bool) { return Values{static_cast<std::int64_t>(b.plan.schedule)}; },
+     [](Plan c, std::int64_t value) {
+       return c.plan.pipeline == 1 && c.batch.micro_batches == 1 ? 0 : value;
+     },
+     schedule_words},
+};
+#undef STEPCAST_MEMBER
+
+}  // namespace
+
+std::string Knob::word(std::int64_t value) const {
+  for (const auto& [word, number] : words)
+    if (number == value) return std::string(word);
+  return std::to_string(value);
+}
+
+std::span<const Knob> knobs() { return table; }
+
+const Knob* find_knob(std::string_view key) {
+  const auto found = std::ranges::find(table, key, &Knob::key);
+  return found == std::end(table) ? nullptr : &*found;
+}
+
+}  // namespace stepcast::sim

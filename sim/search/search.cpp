@@ -1,0 +1,214 @@
+#include "sim/search/search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <tuple>
+
+#include "engine/check.hpp"
+#include "sim/program/parallel.hpp"
+#include "sim/run/measured_machine.hpp"
+#include "sim/run/memory_figures.hpp"
+#include "sim/search/step_bound.hpp"
+#include "workloads/memory/memory.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr std::size_t most_misses = 3;
+constexpr std::size_t batch_of_simulations = 8;  // at a time, whatever the threads
+constexpr std::size_t between_looks = 4096;      // plans, at the clock and the user's interrupt
+
+struct Bounded {
+  double bound = 0;
+  Candidate candidate;
+  bool fits = false;  // false: the allocator's replay decides, once it matters
+};
+
+Bytes parts_of(const Scenario& s) {
+  return workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software).total();
+}
+
+bool sooner(const Bounded& a, const Bounded& b) {
+  return std::tie(a.bound, a.candidate) < std::tie(b.bound, b.candidate);
+}
+
+class Search {
+ public:
+  Search(const SearchSpace& space, const SearchMachine& machine, const SearchOptions& options,
+         const std::atomic<bool>& stop)
+      : space_(space), machine_(machine), options_(options), stop_(stop) {}
+
+  SearchResult run() {
+    bound_all();
+    std::ranges::sort(queue_, sooner);
+    std::size_t next = 0;
+    while (next < queue_.size() && !proven_from(next) && !ended()) next = simulate_from(next);
+    settle(next);
+    for (Miss& miss : result_.misses)
+      miss.needed = memory_figures(space_.scenario_of(miss.candidate)).needed();
+    return std::move(result_);
+  }
+
+ private:
+  bool ended() const {
+    return stop_ || (options_.limit > 0 && simulated_ >= options_.limit) ||
+           (options_.deadline && std::chrono::steady_clock::now() >= *options_.deadline);
+  }
+
+  /// Joules where energy counts: what the cards draw idle while the step lasts (power.hpp adds to
+  /// it).
+  double least_value(Duration bound, const Scenario& base) const {
+    const double step = seconds(bound);
+    if (options_.objective == Objective::step) return step;
+    return step * base.node.gpu.idle.value * static_cast<double>(base.gpus);
+  }
+
+  void bound_all() {
+    space_.walk([&](const Candidate& c, const CandidatePlan& plan) {
+      if (++result_.legal % between_looks == 0) {
+        if (machine_.progress) machine_.progress("plans bounded", result_.legal, 0);
+        if (stop_) return result_.walked = false;
+      }
+      const Scenario& s = plan.base;
+      const Bytes parts =
+          workloads::peak_memory(s.model, plan.plan, plan.batch, s.precision, s.software).total();
+      if (!s.run.ignore_memory && surely_too_much(s, parts)) {
+        refuse({c, parts});
+        return true;
+      }
+      const Duration bound = machine_.bound ? machine_.bound(c.framework, plan) : Duration{};
+      queue_.push_back({least_value(bound, s), c, surely_fits(s, parts)});
+      return true;
+    });
+  }
+
+  void refuse(const Miss& miss) {
+    ++result_.too_large;
+    auto& misses = result_.misses;
+    const auto less = [](const Miss& a, const Miss& b) {
+      return std::tie(a.needed, a.candidate) < std::tie(b.needed, b.candidate);
+    };
+    misses.insert(std::ranges::upper_bound(misses, miss, less), miss);
+    if (misses.size() > most_misses) misses.pop_back();
+  }
+
+  /// Whether nothing from `next` on can be among the first `top` or near the best.
+  bool proven_from(std::size_t next) const {
+    const auto& found = result_.found;
+    if (options_.all || found.empty()) return false;
+    const double kth = found.size() < options_.top ? std::numeric_limits<double>::infinity()
+                                                   : found[options_.top - 1].value;
+    return queue_[next].bound > std::max(kth, (1 + options_.near) * found.front().value);
+  }
+
+  /// The next plans by bound, all at once. Returns the first that was not taken.
+  std::size_t simulate_from(std::size_t next) {
+    std::size_t end = std::min(queue_.size(), next + batch_of_simulations);
+    if (options_.limit > 0) end = std::min(end, next + (options_.limit - simulated_));
+    std::vector<std::optional<Found>> found(end - next);
+    std::vector<std::optional<Miss>> missed(end - next);
+    const std::atomic<bool> to_the_end{false};
+    for_each_index(end - next, options_.threads, to_the_end, [&](std::size_t i) {
+      const Bounded& one = queue_[next + i];
+      Scenario scenario = space_.scenario_of(one.candidate);
+      if (!one.fits && !scenario.run.ignore_memory && !fits(scenario)) {
+        missed[i] = Miss{one.candidate, parts_of(scenario)};
+        return;
+      }
+      scenario.run.memory_is_known = true;
+      try {
+        Found& f = found[i].emplace(Found{one.candidate, machine_.step(scenario), one.bound, 0});
+        f.report.scenario.run.memory_is_known = false;
+        f.value = options_.objective == Objective::step ? seconds(f.report.step_time)
+                                                        : f.report.energy.value;
+      } catch (const NoFeasiblePlan&) {  // a machine with a memory of its own
+        found[i].reset();
+        missed[i] = Miss{one.candidate, parts_of(scenario)};
+      }
+    });
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      ++simulated_;
+      if (missed[i]) refuse(*missed[i]);
+      if (found[i]) take(*std::move(found[i]));
+    }
+    if (machine_.progress) machine_.progress("plans simulated", simulated_, queue_.size());
+    return end;
+  }
+
+  void take(Found found) {
+    auto& all = result_.found;
+    const auto less = [](const Found& a, const Found& b) {
+      return std::tie(a.value, a.candidate) < std::tie(b.value, b.candidate);
+    };
+    all.insert(std::ranges::upper_bound(all, found, less), std::move(found));
+  }
+
+  void settle(std::size_t next) {
+    const std::size_t left = queue_.size() - next;
+    if (left == 0) return;
+    if (proven_from(next))
+      result_.left_out = left;
+    else
+      result_.open = left, result_.least_open = queue_[next].bound;
+  }
+
+  const SearchSpace& space_;
+  const SearchMachine& machine_;
+  const SearchOptions& options_;
+  const std::atomic<bool>& stop_;
+  std::vector<Bounded> queue_;
+  std::size_t simulated_ = 0;
+  SearchResult result_;
+};
+
+}  // namespace
+
+std::size_t SearchResult::within(double near) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      found, [&](const Found& f) { return f.value <= (1 + near) * found.front().value; }));
+}
+
+SearchMachine machine_of(Session& session, const SearchSpace& space) {
+  auto bounds = std::make_shared<std::vector<std::unique_ptr<StepBound>>>();
+  bounds->resize(space.bases().size());
+  return {[&](const Scenario& s) { return session.step(s); },
+          [&session, &space, bounds](std::uint8_t framework, const CandidatePlan& c) {
+            std::unique_ptr<StepBound>& bound = (*bounds)[framework];
+            if (!bound) {
+              Scenario base = space.bases()[framework];
+              use_measurements(base, *session.tables(base.tables));
+              bound =
+                  std::make_unique<StepBound>(base, session.network(base), session.kernels(base));
+            }
+            return bound->of(c.plan, c.batch).longest();
+          }};
+}
+
+std::string_view knob_name(const Knob& knob) {
+  const std::string_view key(knob.key);
+  return key.substr(key.find('.') + 1);
+}
+
+std::string knob_word(const SearchSpace& space, const Knob& knob, const Candidate& c) {
+  const bool framework = std::string_view(knob.key) == "software.framework";
+  return framework ? space.base(c).software.framework : knob.word(knob.get(c));
+}
+
+std::string plan_words(const SearchSpace& space, const Candidate& c) {
+  std::string out;
+  for (const Knob& knob : knobs())
+    if (space.values_of(knob).size() > 1)
+      out += fmt::format("{}{} {}", out.empty() ? "" : ", ", knob_name(knob),
+                         knob_word(space, knob, c));
+  return out;
+}
+
+SearchResult search_plans(const SearchSpace& space, const SearchMachine& machine,
+                          const SearchOptions& options, const std::atomic<bool>& stop) {
+  return Search(space, machine, options, stop).run();
+}
+
+}  // namespace stepcast::sim

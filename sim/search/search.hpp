@@ -1,0 +1,86 @@
+// The fastest plans of a space, proven: best-first branch and bound over the full simulator. A plan
+// is left out only where memory refuses it or its bound says that it cannot matter; what is near
+// it, simulated or not, says nothing (the simulator is not monotone).
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/run/session.hpp"
+#include "sim/search/space.hpp"
+
+namespace stepcast::sim {
+
+/// What is made small.
+enum class Objective : std::uint8_t { step, energy };
+
+struct SearchOptions {
+  std::size_t top = 10;   // plans whose order is proven
+  double near = 0.05;     // and all that lie so near the best
+  std::size_t limit = 0;  // simulations; 0: as many as the proof needs
+  std::optional<std::chrono::steady_clock::time_point> deadline{};
+  unsigned threads = 1;
+  bool all = false;  // simulate whatever fits
+  Objective objective = Objective::step;
+};
+
+/// What answers a plan, and bounds its step from below; for tests, others than the session's.
+struct SearchMachine {
+  std::function<StepReport(const Scenario&)> step;
+  /// Of plans of base `framework`, called from one thread; empty: nothing is bounded.
+  std::function<Duration(std::uint8_t framework, const CandidatePlan&)> bound;
+  /// Called now and then with plans walked, or simulated of those that may have to be.
+  std::function<void(const char* what, std::size_t done, std::size_t of)> progress{};
+};
+
+/// That of a session, on the machines of the space's bases. Both are borrowed.
+SearchMachine machine_of(Session& session, const SearchSpace& space);
+
+/// A plan that was simulated.
+struct Found {
+  Candidate candidate;
+  StepReport report;
+  double bound = 0;  // below `value`
+  double value = 0;  // of the objective: seconds, or joules
+};
+
+/// A plan that does not fit.
+struct Miss {
+  Candidate candidate;
+  Bytes needed{};
+};
+
+struct SearchResult {
+  std::vector<Found> found;   // by value, equals by candidate
+  std::vector<Miss> misses;   // of plans that memory refuses three that lack least by their parts
+  std::size_t legal = 0;      // plans of the space
+  std::size_t too_large = 0;  // of them, what memory refuses
+  std::size_t left_out = 0;   // bounded away
+  std::size_t open = 0;       // neither: interrupted or limited
+  double least_open = 0;      // the smallest bound of what is open, in the objective's unit
+  bool walked = true;         // false: interrupted before all plans were counted
+  /// Of the first `top` and all near them; and of the first alone.
+  bool proven() const { return walked && open == 0; }
+  bool best_is_proven() const {
+    return walked && (open == 0 || (!found.empty() && least_open > found.front().value));
+  }
+  /// Plans within `near` of the best.
+  std::size_t within(double near) const;
+};
+
+/// "tensor" of "plan.tensor"; and what a candidate has there.
+std::string_view knob_name(const Knob&);
+std::string knob_word(const SearchSpace&, const Knob&, const Candidate&);
+/// "tensor 4, pipeline 8, data zero1": the knobs of which the space has a choice.
+std::string plan_words(const SearchSpace&, const Candidate&);
+
+/// `stop` ends it early: what was found until then is the answer.
+SearchResult search_plans(const SearchSpace&, const SearchMachine&, const SearchOptions&,
+                          const std::atomic<bool>& stop);
+
+}  // namespace stepcast::sim

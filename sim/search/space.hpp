@@ -1,0 +1,57 @@
+// The plans that are tried: the values of every knob, walked with what no rule allows left out and
+// plans that come to the same counted once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/files/toml_value.hpp"
+#include "sim/search/knobs.hpp"
+
+namespace stepcast::sim {
+
+class SearchSpace {
+ public:
+  /// Every knob with its usual values. `bases` has the scenario once for each framework that may be
+  /// chosen: machine, model and batch are theirs, the plan is not.
+  SearchSpace(std::vector<Scenario> bases, bool across_nodes);
+  /// The knobs that the scenario leaves open; all else is as it says.
+  static SearchSpace of_open_keys(const Scenario& scenario);
+
+  /// The values of a knob, from a TOML array or a single value: numbers or the knob's words.
+  /// Throws InputError for an unknown knob or value.
+  void set(const std::string& key, const TomlValue& values);
+  /// The same for every key of a [space] table, nested or dotted.
+  void set_all(const TomlValue& table);
+
+  /// Calls f for every legal plan, in an order that depends on the space alone; f returns whether
+  /// to go on.
+  using Visit = std::function<bool(const Candidate&, const CandidatePlan&)>;
+  void walk(const Visit& visit) const;
+
+  const Scenario& base(const Candidate& c) const { return bases_.at(c.framework); }
+  const std::vector<Scenario>& bases() const { return bases_; }
+  /// The scenario that runs this plan.
+  Scenario scenario_of(const Candidate&) const;
+  /// "tensor 1 2 4 8", a line per knob that has a choice.
+  std::vector<std::string> choices() const;
+  const std::vector<std::int64_t>& values_of(const Knob&) const;
+
+ private:
+  SearchSpace() = default;
+  bool walk_knob(std::size_t index, Candidate& candidate, CandidatePlan& scratch,
+                 const Visit& visit) const;
+  bool possible_so_far(std::size_t index, const Candidate& candidate) const;
+  bool legal(const Candidate& candidate, CandidatePlan& out) const;
+  bool first_of_its_kind(const Candidate& candidate, const CandidatePlan& plan) const;
+
+  std::vector<Scenario> bases_;
+  std::vector<std::vector<std::int64_t>> values_;  // by knob
+};
+
+/// The plan of a scenario as a candidate: what runs if nothing is searched. Its framework is `0`.
+Candidate candidate_of(const Scenario& scenario);
+
+}  // namespace stepcast::sim

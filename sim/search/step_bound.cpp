@@ -1,0 +1,313 @@
+#include "sim/search/step_bound.hpp"
+
+#include "engine/arithmetic.hpp"
+#include "sim/run/step_system.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using workloads::Action;
+using workloads::GroupKind;
+
+/// The engine rounds ends up to a picosecond, and a transfer's rate down to a quantum of a byte a
+/// second: its time alone may be this much longer than the model's, never shorter by more.
+Duration at_least(Duration modelled) {
+  return std::max(Duration{}, modelled - modelled / 1'000'000 - Duration(2));
+}
+
+bool divides_either(std::int64_t a, std::int64_t b) { return a % b == 0 || b % a == 0; }
+
+/// Ranks `count`, `stride` apart, from the first on.
+std::vector<std::int64_t> ranks_apart(std::int64_t count, std::int64_t stride) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t i = 0; i < count; ++i) out.push_back(i * stride);
+  return out;
+}
+
+/// A lane on which collectives run beside compute, one after the other.
+class Beside {
+ public:
+  void start(Duration now, Duration takes) { end_ = std::max(end_, now) + takes; }
+  Duration end() const { return end_; }
+
+ private:
+  Duration end_{};
+};
+
+}  // namespace
+
+StepBound::StepBound(const Scenario& base, std::shared_ptr<const Network> network,
+                     std::shared_ptr<const KernelModel> kernels)
+    : base_(base),
+      network_(std::move(network)),
+      kernels_(std::move(kernels)),
+      ablated_(*network_->model, base.run.without),
+      host_costs_(host_costs_of(base.software)) {}
+
+StepBound::Span& StepBound::Span::operator+=(const Span& other) {
+  lane += other.lane;
+  host += other.host;
+  return *this;
+}
+
+/// How groups of a kind lie on the nodes, where all of a plan's lie alike; none: they do not.
+std::optional<GroupShape> StepBound::shape_of_group(const workloads::ParallelPlan& plan,
+                                                    GroupKind kind) {
+  std::int64_t count = 1, stride = plan.tensor;
+  switch (kind) {
+    case GroupKind::tensor:
+      count = plan.tensor, stride = 1;
+      break;
+    case GroupKind::context:
+    case GroupKind::context_ring:
+      count = plan.context;
+      break;
+    case GroupKind::data:
+      count = plan.copies();
+      break;
+    case GroupKind::shard:
+      count = plan.shards();
+      break;
+    case GroupKind::replica:
+      count = plan.shard_replicas(), stride = plan.tensor * plan.shards();
+      break;
+    case GroupKind::world:
+      count = plan.ranks(), stride = 1;
+      break;
+    case GroupKind::pipeline_forward:
+    case GroupKind::pipeline_backward:
+      count = 2, stride = plan.tensor * plan.copies();
+      break;
+    case GroupKind::embedding:
+      return std::nullopt;
+  }
+  const std::int64_t node = base_.node.gpus;
+  // A pair inside a node is alike everywhere only if stages never begin inside one.
+  const bool pair = kind == GroupKind::pipeline_forward || kind == GroupKind::pipeline_backward;
+  const bool alike = pair ? stride % node == 0
+                          : divides_either(node, stride) && divides_either(node, stride * count);
+  if (!alike && count > 1 && kind != GroupKind::world) return std::nullopt;
+  const auto [at, is_new] = shapes_.try_emplace({count, stride, 0});
+  if (is_new) at->second = shape_of(network_->cluster(), ranks_apart(count, stride));
+  return at->second;
+}
+
+/// Alone on its links; nothing where groups differ, or one rank has all.
+Duration StepBound::time_of(const workloads::Collective& c, const workloads::ParallelPlan& plan) {
+  const auto shape = shape_of_group(plan, c.group);
+  if (!shape || shape->ranks == 1) return {};
+  const auto [at, is_new] = times_.try_emplace({c.kind, c.bytes.value, c.dtype, *shape});
+  if (is_new) at->second = at_least(ablated_.time_of(c.kind, c.bytes, c.dtype, *shape).duration);
+  return at->second;
+}
+
+std::vector<Duration> StepBound::times_of(const std::vector<workloads::Kernel>& kernels) const {
+  std::vector<Duration> out;
+  for (const workloads::Kernel& kernel : kernels) out.push_back(kernels_->time_of(kernel).duration);
+  return out;
+}
+
+StepBound::Span StepBound::span_of(const workloads::Piece& piece,
+                                   const workloads::MicroBatchParts& of,
+                                   const std::vector<Duration>& kernels,
+                                   const workloads::ParallelPlan& plan) {
+  using Kind = Action::Kind;
+  Span out;
+  Beside tensor, ring;
+  const auto call = [&](workloads::HostCost cost) { out.host += host_costs_[cost]; };
+  const auto alone = [&](std::uint32_t index) { return time_of(of.collectives[index], plan); };
+  for (const Action& action : piece) switch (action.kind) {
+      case Kind::kernel:
+      case Kind::forward_kernel:
+        out.lane += kernels[action.index];
+        call(action.kind == Kind::kernel ? workloads::kernel_call : workloads::forward_kernel_call);
+        break;
+      case Kind::module:
+        call(workloads::module_call);
+        break;
+      case Kind::collective:
+      case Kind::context:
+        out.lane = std::max(out.lane, tensor.end()) + alone(action.index);
+        call(workloads::collective_call);
+        break;
+      case Kind::begin:
+        tensor.start(out.lane, alone(action.index));
+        call(workloads::collective_call);
+        break;
+      case Kind::end:
+        out.lane = std::max(out.lane, tensor.end());
+        break;
+      case Kind::ring_start:
+        ring.start(out.lane, alone(action.index));
+        call(workloads::collective_call);
+        break;
+      case Kind::ring_wait:
+        out.lane = std::max(out.lane, ring.end());
+        break;
+      case Kind::gradient:
+        break;
+    }
+  return out;
+}
+
+/// Kernels on the compute lane; collectives that stand on it or that it waits for at once.
+StepBound::Span StepBound::span_of(const workloads::PartCalls& part,
+                                   const workloads::ParallelPlan& plan) {
+  const std::vector<Duration> kernels = times_of(part.kernels);
+  Span out;
+  Beside data;
+  for (const engine::Instruction& i : part.calls) {
+    out.host += host_costs_[i.host_cost];
+    if (i.lane == workloads::compute && i.op == engine::Op::work) out.lane += kernels[i.arg];
+    if (i.lane == workloads::compute && i.op == engine::Op::join)
+      out.lane += time_of(part.collectives[i.arg], plan);
+    if (i.lane == workloads::data_lane && i.op == engine::Op::join)
+      data.start(out.lane, time_of(part.collectives[i.arg], plan));
+    if (i.lane == workloads::compute && i.op == engine::Op::wait)
+      out.lane = std::max(out.lane, data.end());
+  }
+  return out;
+}
+
+const StepBound::Parts& StepBound::parts(const workloads::StepInputs& in) {
+  const workloads::ParallelPlan& plan = in.plan;
+  const PartsKey key{plan.tensor,
+                     plan.context,
+                     in.batch.micro_batch,
+                     static_cast<int>(plan.recompute),
+                     plan.recompute_every > 1,
+                     plan.sequence_parallel,
+                     in.sharded()};
+  const auto [at, is_new] = parts_.try_emplace(key);
+  if (!is_new) return at->second;
+  const workloads::MicroBatchParts of = workloads::micro_batch_parts(in);
+  const std::vector<Duration> kernels = times_of(of.kernels);
+  const auto span = [&](const workloads::Piece& piece) {
+    return span_of(piece, of, kernels, plan);
+  };
+  at->second = {span(of.layer_forward),       span(of.layer_backward),
+                span(of.kept_layer_backward), span(of.embedding_forward),
+                span(of.embedding_backward),  span(of.head_forward),
+                span(of.head_backward)};
+  return at->second;
+}
+
+const StepBound::Data& StepBound::data(const workloads::StepInputs& in) {
+  const workloads::ParallelPlan& plan = in.plan;
+  const DataKey key{plan.tensor,
+                    plan.copies(),
+                    plan.shards(),
+                    plan.context,
+                    std::min<std::int64_t>(in.batch.micro_batches, 2),
+                    static_cast<int>(plan.data),
+                    static_cast<int>(plan.reduce),
+                    plan.pipeline > 1,
+                    plan.schedule == workloads::Schedule::gpipe,
+                    plan.pipeline == 1};
+  const auto [at, is_new] = data_.try_emplace(key);
+  if (!is_new) return at->second;
+  const workloads::LayerData layer = workloads::layer_data(in);
+  Data& out = at->second;
+  const auto compute_of = [&](const workloads::PartCalls& part) {
+    workloads::PartCalls own = part;  // gathers ahead of their use are in the chain, not here
+    std::erase_if(own.calls, [](const engine::Instruction& i) {
+      return i.op == engine::Op::join && i.lane != workloads::compute;
+    });
+    return span_of(own, plan);
+  };
+  out.first = compute_of(layer.first);
+  out.later = compute_of(layer.later);
+  if (!in.sharded() || in.software.data.gather_each_tensor || plan.shards() == 1) return out;
+  const bool packed = in.software.products.packed;
+  const std::int64_t unit =
+      workloads::elements_of(workloads::layer_tensors(in.shape, plan.tensor, packed));
+  std::int64_t root = workloads::elements_of(workloads::embedding_tensors(in.shape, plan.tensor));
+  if (plan.pipeline == 1)
+    root += workloads::elements_of(workloads::head_tensors(in.shape, plan.tensor, false));
+  out.gather = time_of(workloads::unit_gather(in, unit), plan);
+  out.reduction = time_of(workloads::unit_reduction(in, unit), plan);
+  out.root_gather = time_of(workloads::unit_gather(in, root), plan);
+  out.root_reduction = time_of(workloads::unit_reduction(in, root), plan);
+  return out;
+}
+
+/// Of the first stage: what stands between its last backward and its next forward.
+const StepBound::Span& StepBound::tail(const workloads::StepInputs& in) {
+  const workloads::ParallelPlan& plan = in.plan;
+  std::int64_t layers = 0;
+  for (std::int64_t chunk = 0; chunk < plan.virtual_stages; ++chunk)
+    layers += workloads::layers_of_part(in.shape.layers, plan, chunk * plan.pipeline);
+  const TailKey key{plan.tensor,   plan.copies(), plan.shards(),
+                    plan.pipeline, layers,        static_cast<int>(plan.data),
+                    plan.ranks()};
+  const auto [at, is_new] = tails_.try_emplace(key);
+  if (is_new)
+    at->second = span_of(
+        workloads::stage_tail(
+            in, workloads::stage_parameters(in.shape, plan, in.software.products.packed, 0)),
+        plan);
+  return at->second;
+}
+
+/// One message between neighbouring stages.
+Duration StepBound::hop(const workloads::StepInputs& in) {
+  if (in.plan.pipeline == 1) return {};
+  const workloads::Sizes sizes(in);
+  const bool scatters = in.software.pipeline.scatter_gather && in.plan.tensor > 1;
+  return time_of({"hop", workloads::CollectiveKind::send_receive, GroupKind::pipeline_forward,
+                  in.precision.compute,
+                  Bytes(scatters ? sizes.local_bytes() / in.plan.tensor : sizes.local_bytes())},
+                 in.plan);
+}
+
+StepBound::Terms StepBound::of(const workloads::ParallelPlan& plan, const workloads::Batch& batch) {
+  const workloads::StepInputs in{base_.model, plan, batch, base_.precision, base_.software};
+  const Parts& of = parts(in);
+  const Data& data = this->data(in);
+  const Span& end = tail(in);
+  const Duration message = hop(in);
+  const std::int64_t m = batch.micro_batches, last_part = plan.parts() - 1;
+  const auto forward = [&](std::int64_t part) {
+    Span out = workloads::layers_of_part(in.shape.layers, plan, part) * of.layer_forward;
+    if (part == 0) out += of.embedding_forward;
+    if (part == last_part) out += of.head_forward;
+    return out;
+  };
+  const auto backward = [&](std::int64_t part) {
+    const std::int64_t layers = workloads::layers_of_part(in.shape.layers, plan, part);
+    const std::int64_t again = ceil_div(layers, plan.recompute_every);
+    Span out = again * of.layer_backward;
+    out += (layers - again) * of.kept_backward;
+    if (part == 0) out += of.embedding_backward;
+    if (part == last_part) out += of.head_backward;
+    return out;
+  };
+  const bool zero3 = plan.data == workloads::DataParallel::zero3;
+  const std::int64_t gathers = zero3 ? 2 * m : 1;
+  const std::int64_t reductions = plan.reduce == workloads::ReduceWhen::each ? m : 1;
+  Terms terms;
+  Duration before{};  // fill and drain of the stage at hand
+  for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
+    Span own;
+    std::int64_t layers = 0;
+    for (std::int64_t part = stage; part <= last_part; part += plan.pipeline) {
+      Span both = forward(part);
+      both += backward(part);
+      own += m * both;
+      layers += workloads::layers_of_part(in.shape.layers, plan, part);
+    }
+    own += layers * data.first;
+    own += (layers * (m - 1)) * data.later;
+    terms.pipe = std::max(terms.pipe, before + own.lane);
+    terms.host = std::max(terms.host, own.host + (stage == 0 ? end.host : Duration{}));
+    const Duration root = stage == 0 ? data.root_gather + data.root_reduction : Duration{};
+    terms.chain = std::max(terms.chain,
+                           layers * (gathers * data.gather + reductions * data.reduction) + root);
+    before += forward(stage).lane + backward(stage).lane + 2 * message;
+  }
+  const Duration first_layer = std::max(Duration{}, data.gather - of.embedding_forward.lane);
+  terms.pipe += data.root_gather + first_layer + data.root_reduction + end.lane;
+  return terms;
+}
+
+}  // namespace stepcast::sim

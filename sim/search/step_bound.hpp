@@ -1,0 +1,83 @@
+// A time that no step of a plan can beat in this simulator, from the kernel and network models,
+// without writing the plan's program (docs/search.md has the proof). What plans share is computed
+// once, so that one costs about a microsecond. Not for threads.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "sim/network/ablation.hpp"
+#include "sim/run/machine.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "workloads/step/step_parts.hpp"
+
+namespace stepcast::sim {
+
+class StepBound {
+ public:
+  /// Of plans on the machine of `base`, with its model, precision and software.
+  StepBound(const Scenario& base, std::shared_ptr<const Network>,
+            std::shared_ptr<const KernelModel>);
+
+  /// The bound's terms; the largest counts.
+  struct Terms {
+    Duration pipe{};   // fill, a stage's micro-batches, drain, and what is serial around them
+    Duration chain{};  // collectives of the data-parallel group, one after the other
+    Duration host{};   // calls of the host thread
+    Duration longest() const { return std::max({pipe, chain, host}); }
+  };
+  Terms of(const workloads::ParallelPlan&, const workloads::Batch&);
+
+ private:
+  /// Compute lane and host of something that is called once.
+  struct Span {
+    Duration lane{}, host{};
+    Span& operator+=(const Span& other);
+    friend Span operator*(std::int64_t n, const Span& s) { return {n * s.lane, n * s.host}; }
+  };
+  struct Parts {
+    Span layer_forward, layer_backward, kept_backward;
+    Span embedding_forward, embedding_backward, head_forward, head_backward;
+  };
+  struct Data {
+    Span first, later;                         // of a layer, in the first micro-batch and in others
+    Duration gather{}, reduction{};            // of a layer
+    Duration root_gather{}, root_reduction{};  // of the first stage's root
+  };
+  using PartsKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, int, bool, bool, bool>;
+  using DataKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                             int, int, bool, bool, bool>;
+  using TailKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                             int, std::int64_t>;
+
+  const Parts& parts(const workloads::StepInputs&);
+  const Data& data(const workloads::StepInputs&);
+  const Span& tail(const workloads::StepInputs&);
+  Duration hop(const workloads::StepInputs&);
+
+  Duration time_of(const workloads::Collective&, const workloads::ParallelPlan&);
+  Span span_of(const workloads::Piece&, const workloads::MicroBatchParts&,
+               const std::vector<Duration>& kernels, const workloads::ParallelPlan&);
+  Span span_of(const workloads::PartCalls&, const workloads::ParallelPlan&);
+  std::vector<Duration> times_of(const std::vector<workloads::Kernel>&) const;
+  std::optional<GroupShape> shape_of_group(const workloads::ParallelPlan&, workloads::GroupKind);
+
+  Scenario base_;
+  std::shared_ptr<const Network> network_;
+  std::shared_ptr<const KernelModel> kernels_;
+  AblatedNetwork ablated_;
+  std::vector<Duration> host_costs_;
+  std::map<PartsKey, Parts> parts_;
+  std::map<DataKey, Data> data_;
+  std::map<TailKey, Span> tails_;
+  std::map<std::tuple<workloads::CollectiveKind, std::int64_t, workloads::Dtype, GroupShape>,
+           Duration>
+      times_;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::optional<GroupShape>> shapes_;
+};
+
+}  // namespace stepcast::sim

@@ -1,0 +1,85 @@
+// Random machines, models and spaces of plans, small enough to simulate all of.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "sim/scenario/file.hpp"
+#include "sim/search/search.hpp"
+#include "tests/session.hpp"
+
+namespace stepcast::sim {
+
+class RandomSpaces {
+ public:
+  explicit RandomSpaces(std::uint64_t seed) : random_(seed) {}
+
+  std::int64_t one_of(std::initializer_list<std::int64_t> values) {
+    return *(values.begin() + static_cast<std::ptrdiff_t>(below(values.size())));
+  }
+  std::size_t below(std::size_t n) {
+    return std::uniform_int_distribution<std::size_t>(0, n - 1)(random_);
+  }
+
+  /// A scenario whose plan is open.
+  Scenario base() {
+    const char* nodes[] = {"dgx-1v", "dgx-2", "dgx-a100", "dgx-h100", "dgx-b200", "pcie4-8"};
+    const char* frameworks[] = {"pytorch-fsdp2", "pytorch-fsdp1", "megatron-core", "deepspeed",
+                                "torchtitan",    "megatron-lm",   "pytorch-ddp",   "nanotron"};
+    const std::int64_t heads = one_of({8, 12, 16}), head = one_of({64, 128});
+    const std::int64_t hidden = heads * head;
+    const bool llama = below(2) == 0;
+    const std::int64_t count = one_of({1, 2, 4, 8});
+    std::string text =
+        "[model]\nname = \"x\"\nlayers = " + std::to_string(one_of({4, 6, 8})) +
+        "\nhidden = " + std::to_string(hidden) + "\nheads = " + std::to_string(heads) +
+        "\nkv_heads = " + std::to_string(llama ? heads / 4 : heads) +
+        "\nhead_dim = " + std::to_string(head) + "\nffn_hidden = " + std::to_string(4 * hidden) +
+        "\nvocab = " + std::to_string(one_of({16384, 32000})) +
+        "\nsequence = " + std::to_string(one_of({512, 1024, 2048})) +
+        (llama ? "\n"
+               : "\nnorm = \"layernorm\"\nactivation = \"gelu\"\n"
+                 "biases = true\n") +
+        "tied_embeddings = " + (below(2) == 0 ? "true" : "false") + "\n[cluster]\nnode = \"" +
+        nodes[below(std::size(nodes))] + "\"\nnodes = " + std::to_string(count) +
+        "\n[batch]\nglobal = " + std::to_string(count * one_of({8, 16, 32})) +
+        "\n[plan]\ntensor = \"best\"\n[software]\nframework = \"" +
+        frameworks[below(std::size(frameworks))] + "\"\n";
+    if (below(4) == 0) text += "[precision]\ncompute = \"fp16\"\n";
+    return read_scenario(read_toml(text, "random.toml"), catalogue());
+  }
+
+  /// Of every knob one to `most` of its usual values.
+  SearchSpace space(Scenario base, std::size_t most) {
+    SearchSpace out({std::move(base)}, true);
+    for (const Knob& knob : knobs().subspan(1)) {
+      std::vector<std::int64_t> values = out.values_of(knob);
+      if (std::string_view(knob.key) == "plan.schedule") values = {0, 1};
+      std::shuffle(values.begin(), values.end(), random_);
+      values.resize(std::min(values.size(), 1 + below(most)));
+      TomlValue::Array written;
+      for (const std::int64_t value : values)
+        written.push_back(knob.words.empty() ? TomlValue{value, "test"}
+                                             : toml_text(knob.word(value), "test"));
+      out.set(knob.key, {std::move(written), "test"});
+    }
+    return out;
+  }
+
+  std::mt19937_64& random() { return random_; }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+inline std::vector<Candidate> plans_of(const SearchSpace& space) {
+  std::vector<Candidate> out;
+  space.walk([&](const Candidate& c, const CandidatePlan&) {
+    out.push_back(c);
+    return true;
+  });
+  return out;
+}
+
+}  // namespace stepcast::sim

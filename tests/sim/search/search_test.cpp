@@ -1,0 +1,160 @@
+// Branch and bound beside trying everything: the same plans, however many threads, and what it says
+// of itself.
+#include "sim/search/search.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "engine/check.hpp"
+#include "sim/report/search.hpp"
+#include "tests/sim/search/random_spaces.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+const std::atomic<bool> never{false};
+
+std::vector<std::pair<Candidate, Duration>> first(const SearchResult& result, std::size_t count) {
+  std::vector<std::pair<Candidate, Duration>> out;
+  for (const Found& found : result.found)
+    if (out.size() < count) out.emplace_back(found.candidate, found.report.step_time);
+  return out;
+}
+
+/// Plans within `near` of the best.
+std::vector<Candidate> ties(const SearchResult& result, double near) {
+  std::vector<Candidate> out;
+  for (std::size_t i = 0; i < result.within(near); ++i) out.push_back(result.found[i].candidate);
+  return out;
+}
+
+SearchSpace small_space() {
+  Scenario base = read_scenario(
+      read_toml("[model]\nname = \"llama2-7b\"\n[cluster]\nnode = \"dgx-h100\"\nnodes = 2\n"
+                "[plan]\ntensor = \"best\"\n[batch]\nglobal = 64\n"
+                "[software]\nframework = \"pytorch-fsdp2\"\n",
+                "small.toml"),
+      catalogue());
+  SearchSpace space({base}, false);
+  for (const char* fixed : {"plan.reduce", "plan.stage_layers"})
+    space.set(fixed, toml_text("software", "test"));
+  space.set("plan.prefetch", {std::int64_t{1}, "test"});
+  space.set("plan.shard_degree", {std::int64_t{0}, "test"});
+  return space;
+}
+
+}  // namespace
+
+TEST_CASE("law: the search finds what trying every plan finds, on random spaces") {
+  RandomSpaces random(7);
+  int searched = 0;
+  std::size_t saved = 0;
+  while (searched < 50) {
+    const SearchSpace space = random.space(random.base(), 3);
+    const std::size_t plans = plans_of(space).size();
+    if (plans < 3 || plans > 120) continue;
+    const SearchMachine machine = machine_of(session(), space);
+    const SearchResult all = search_plans(space, machine, {.top = 3, .all = true}, never);
+    if (all.found.empty()) continue;
+    ++searched;
+    for (const unsigned threads : {1U, 8U}) {
+      const SearchResult found =
+          search_plans(space, machine, {.top = 3, .threads = threads}, never);
+      REQUIRE(found.proven());
+      REQUIRE(first(found, 3) == first(all, 3));
+      REQUIRE(ties(found, 0.05) == ties(all, 0.05));
+      REQUIRE(found.legal == all.legal);
+      // A plan whose bound is enough is not asked whether it fits.
+      REQUIRE(found.too_large <= all.too_large);
+      REQUIRE(found.found.size() + found.too_large + found.left_out == found.legal);
+      saved += found.left_out;
+    }
+  }
+  CHECK(saved > 0);
+}
+
+TEST_CASE("a search does not depend on its threads, and says what it did") {
+  const SearchSpace space = small_space();
+  const SearchMachine machine = machine_of(session(), space);
+  const SearchResult one = search_plans(space, machine, {.threads = 1}, never);
+  const SearchResult eight = search_plans(space, machine, {.threads = 8}, never);
+  REQUIRE(one.proven());
+  CHECK(one.found.size() == eight.found.size());
+  CHECK(first(one, 10) == first(eight, 10));
+  CHECK(one.left_out > 10 * one.found.size());
+  const SearchAnswer answer{space, {}, one, {}, {}, {}};
+  CHECK_THAT(proof_text(answer), Catch::Matchers::StartsWith("optimal among ") &&
+                                     Catch::Matchers::Contains(" do not fit (nearest: ") &&
+                                     Catch::Matchers::Contains(" cannot come within 5.00 % of "));
+}
+
+TEST_CASE("a limited search tells the gap that is left; one without limit closes it") {
+  const SearchSpace space = small_space();
+  const SearchMachine machine = machine_of(session(), space);
+  const SearchResult whole = search_plans(space, machine, {}, never);
+  const SearchResult some = search_plans(space, machine, {.limit = 5}, never);
+  CHECK_FALSE(some.proven());
+  CHECK(some.found.size() <= 5);
+  CHECK(some.open > 0);
+  CHECK((some.best_is_proven() ? some.found.front().value == whole.found.front().value
+                               : some.least_open <= whole.found.front().value));
+  const SearchAnswer answer{space, {}, some, {}, {}, {}};
+  CHECK_THAT(
+      proof_text(answer),
+      Catch::Matchers::Contains(some.best_is_proven() ? " still open, all of them slower than "
+                                                      : "not proven, the least bound left is "));
+}
+
+TEST_CASE("an interrupt before all plans were counted leaves nothing proven") {
+  const std::atomic<bool> now{true};
+  Scenario base = small_space().bases().front();
+  const SearchSpace space({base}, false);  // more plans than between two looks
+  const SearchResult result = search_plans(space, machine_of(session(), space), {}, now);
+  CHECK_FALSE(result.proven());
+}
+
+TEST_CASE("where nothing fits, the three that lack least are named, the nearest first") {
+  Scenario base = small_space().bases().front();
+  base.node.gpu.memory = 2_GiB;
+  SearchSpace space({base}, false);
+  space.set("plan.tensor", {std::int64_t{1}, "test"});
+  const SearchResult result = search_plans(space, machine_of(session(), space), {}, never);
+  CHECK(result.found.empty());
+  CHECK(result.too_large == result.legal);
+  REQUIRE(result.misses.size() == 3);
+  CHECK(result.misses[0].needed <= result.misses[1].needed);
+  CHECK(result.misses[1].needed <= result.misses[2].needed);
+  CHECK_THAT(search_text({space, {}, result, {}, {}, {}}),
+             Catch::Matchers::Contains("no plan fits; the nearest:"));
+}
+
+TEST_CASE("joules: the order is that of energy, proven by what the cards draw idle") {
+  const SearchSpace space = small_space();
+  const SearchMachine machine = machine_of(session(), space);
+  const SearchResult all =
+      search_plans(space, machine, {.all = true, .objective = Objective::energy}, never);
+  const SearchResult found = search_plans(space, machine, {.objective = Objective::energy}, never);
+  CHECK(first(found, 5) == first(all, 5));
+  for (const Found& f : all.found) REQUIRE(f.bound <= f.value);
+}
+
+TEST_CASE("your own plan: each knob that differs is turned alone") {
+  const SearchSpace space = small_space();
+  const SearchMachine machine = machine_of(session(), space);
+  const SearchResult result = search_plans(space, machine, {}, never);
+  Scenario own = space.base({});
+  own.plan.tensor = 4;
+  own.plan.data = workloads::DataParallel::zero3;
+  own.micro = {.micro_batch = 1, .micro_batches = std::nullopt};
+  own = with_degrees(own, 4, 1);
+  const OwnPlan beside = beside_best(space, machine, own, result.found.front().candidate);
+  REQUIRE(beside.report);
+  CHECK(beside.report->step_time == session().step(own).step_time);
+  CHECK(beside.report->step_time >= result.found.front().report.step_time);
+  REQUIRE_FALSE(beside.changes.empty());
+  for (const KnobChange& change : beside.changes) {
+    CHECK(change.from != change.to);
+    CHECK(change.report.has_value() != !change.refused.empty());
+  }
+}
+
+}  // namespace stepcast::sim

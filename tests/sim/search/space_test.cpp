@@ -1,0 +1,125 @@
+// Which plans a space holds: all that the rules allow, those that come to the same once.
+#include "sim/search/space.hpp"
+
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "engine/check.hpp"
+#include "sim/scenario/members.hpp"
+#include "tests/sim/search/random_spaces.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+/// Every combination of values, without the walk's short cuts.
+void each_combination(const SearchSpace& space, std::size_t knob, Candidate c,
+                      const std::function<void(const Candidate&)>& visit) {
+  if (knob == knobs().size()) return visit(c);
+  for (const std::int64_t value : space.values_of(knobs()[knob])) {
+    knobs()[knob].set(c, value);
+    each_combination(space, knob + 1, c, visit);
+  }
+}
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("law: a walk meets what `run` accepts, and of plans that come to the same one") {
+  RandomSpaces random(3);
+  std::size_t met = 0;
+  for (int i = 0; i < 40; ++i) {
+    const SearchSpace space = random.space(random.base(), 3);
+    std::set<std::string> accepted, walked;
+    each_combination(space, 1, {}, [&](const Candidate& c) {
+      try {
+        Scenario s = space.scenario_of(c);
+        // What the knobs come to: the plan itself, without idle ones.
+        const bool units =
+            workloads::StepInputs{s.model, s.plan, s.batch, s.precision, s.software}.sharded();
+        if (!units) s.plan.prefetch = 1;
+        if (s.plan.tensor == 1) s.plan.sequence_parallel = false;
+        if (s.batch.micro_batches == 1) s.plan.reduce = workloads::ReduceWhen::last;
+        if (s.plan.shards() == s.plan.copies()) s.plan.shard_degree = 0;
+        if (s.plan.pipeline == 1 && s.batch.micro_batches == 1)
+          s.plan.schedule = workloads::Schedule::one_f_one_b;
+        if (s.plan.pipeline == 1) s.plan.stage_layers.clear();
+        s.reduce = s.plan.reduce;
+        s.stage_layers = s.plan.stage_layers;
+        accepted.insert(write_toml(resolved_document(s)));
+      } catch (const InputError&) {
+      }
+    });
+    std::size_t walks = 0;
+    space.walk([&](const Candidate& c, const CandidatePlan& plan) {
+      ++walks;
+      const Scenario s = space.scenario_of(c);
+      REQUIRE(s.plan == plan.plan);
+      REQUIRE(s.batch == plan.batch);
+      return true;
+    });
+    INFO(write_toml(resolved_document(space.bases().front())));
+    for (const std::string& line : space.choices()) UNSCOPED_INFO(line);
+    INFO((accepted.empty() ? "" : *accepted.begin()));
+    REQUIRE(walks == accepted.size());
+    met += walks;
+  }
+  CHECK(met > 100);
+}
+
+TEST_CASE("the values of a knob are checked where they were written") {
+  RandomSpaces random(1);
+  SearchSpace space({random.base()}, false);
+  const auto set = [&](const char* text) {
+    return error_of([&] { space.set_all(*read_toml(text, "s.toml").find("space")); });
+  };
+  CHECK_THAT(set("[space]\n\"plan.tensr\" = [1]\n"),
+             Catch::Matchers::Contains("s.toml:2") &&
+                 Catch::Matchers::Contains("did you mean 'plan.tensor'"));
+  CHECK_THAT(set("[space]\nplan.recompute = [\"non\"]\n"),
+             Catch::Matchers::Contains("did you mean 'none'"));
+  CHECK_THAT(set("[space]\nplan.tensor = []\n"), Catch::Matchers::Contains("has no values"));
+  CHECK_THAT(set("[space]\nplan.tensor = [2, 2]\n"), Catch::Matchers::Contains("a value twice"));
+  CHECK_THAT(set("[space]\nplan.tensor = [-2]\n"), Catch::Matchers::Contains("is no value of"));
+  CHECK(set("[space.plan]\ntensor = [1, 2]\nsequence_parallel = true\n").empty());
+  CHECK(space.values_of(*find_knob("plan.tensor")) == std::vector<std::int64_t>{1, 2});
+  CHECK(space.values_of(*find_knob("plan.sequence_parallel")) == std::vector<std::int64_t>{1});
+}
+
+TEST_CASE("every knob may say \"best\" in a scenario, and every key that may is a knob") {
+  std::size_t open = 0;
+  for (const Knob& knob : knobs().subspan(1)) {
+    CAPTURE(knob.key);
+    CHECK(may_be_best(knob.key));
+    ++open;
+  }
+  CHECK(open + 1 == knobs().size());
+  CHECK_FALSE(may_be_best("plan.nothing"));
+}
+
+TEST_CASE("the shipped spaces hold as many plans as their names say") {
+  for (const auto& [name, least] :
+       {std::pair{"llama2-70b-10k", 10'000}, {"llama2-70b-1m", 1'000'000}}) {
+    CAPTURE(name);
+    TomlValue document =
+        read_toml_file(std::string(STEPCAST_SOURCE_DIR "/scenarios/search/") + name + ".toml");
+    const TomlValue table = *document.find("space");
+    document.erase("space");
+    set_path(document, "plan.tensor", toml_text("best", "test"));
+    SearchSpace space({read_scenario(document, catalogue())}, false);
+    space.set_all(table);
+    std::size_t plans = 0;
+    space.walk([&](const Candidate&, const CandidatePlan&) { return ++plans > 0; });
+    CHECK(plans >= static_cast<std::size_t>(least));
+    CHECK(plans < static_cast<std::size_t>(least) * 12 / 10);
+  }
+}
+
+}  // namespace stepcast::sim

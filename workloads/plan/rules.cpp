@@ -1,0 +1,190 @@
+#include "workloads/plan/rules.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace stepcast::workloads {
+namespace {
+
+using Asked = const PlanCase&;
+
+std::string number(std::int64_t v) { return std::to_string(v); }
+
+std::string divisors_hint(std::int64_t value) {
+  std::string hint = "degrees that do:";
+  for (std::int64_t d = 1; d <= std::min<std::int64_t>(value, 64); ++d)
+    if (value % d == 0) hint += " " + number(d);
+  return hint;
+}
+
+std::string does_not_divide(std::string_view degree_name, std::int64_t degree,
+                            std::string_view name, std::int64_t value) {
+  return std::string(degree_name) + " " + number(degree) + " does not divide " + std::string(name) +
+         " " + number(value);
+}
+
+/// Micro-batches in each round of interleaved 1F1B (torch pipelining/schedules.py).
+std::int64_t rounds(Asked a) {
+  return std::max<std::int64_t>(1, a.batch.micro_batches / a.plan.pipeline);
+}
+
+std::int64_t tokens_of_context_rank(Asked a) { return a.batch.sequence / a.plan.context; }
+
+bool wrong_number_of_parts(Asked a) {
+  return !a.plan.stage_layers.empty() && std::ssize(a.plan.stage_layers) != a.plan.parts();
+}
+
+/// The first part with too few layers; only the first and the last of several may hold none.
+std::size_t part_without_layers(Asked a) {
+  const auto& layers = a.plan.stage_layers;
+  std::size_t k = 0;
+  for (; k < layers.size(); ++k) {
+    const bool end = a.plan.parts() > 1 && (k == 0 || k + 1 == layers.size());
+    if (layers[k] < (end ? 0 : 1)) break;
+  }
+  return k;
+}
+
+std::int64_t sum_of_stage_layers(Asked a) {
+  return std::accumulate(a.plan.stage_layers.begin(), a.plan.stage_layers.end(), std::int64_t{0});
+}
+
+constexpr Rule<PlanCase> rules[] = {
+    {"recompute_every",
+     [](Asked a) { return a.plan.recompute_every > 1 && a.plan.recompute != Recompute::full; },
+     [](Asked a) {
+       return "recompute_every is " + number(a.plan.recompute_every) + " without full recompute";
+     },
+     [](Asked) { return std::string("only whole layers are recomputed or kept one by one"); }},
+    {"prefetch", [](Asked a) { return a.plan.prefetch < 0; },
+     [](Asked a) { return "prefetch is " + number(a.plan.prefetch); },
+     [](Asked) { return std::string("it must be at least 0"); }},
+    {"sequence",
+     [](Asked a) { return learned_positions(a.shape) && a.batch.sequence > a.shape.max_positions; },
+     [](Asked a) {
+       return "sequence " + number(a.batch.sequence) + " is longer than the model's " +
+              number(a.shape.max_positions) + " positions";
+     },
+     [](Asked) { return std::string("shorten model.sequence or raise max_positions"); }},
+    {"virtual_stages", [](Asked a) { return a.plan.virtual_stages > 1 && a.plan.pipeline == 1; },
+     [](Asked a) {
+       return "virtual_stages " + number(a.plan.virtual_stages) + " without a pipeline";
+     },
+     [](Asked) { return std::string("interleaving needs at least 2 stages"); }},
+    {"virtual_stages",
+     [](Asked a) { return a.plan.virtual_stages > 1 && a.plan.schedule != Schedule::one_f_one_b; },
+     [](Asked a) { return "virtual_stages " + number(a.plan.virtual_stages) + " with gpipe"; },
+     [](Asked) { return std::string("only 1f1b is interleaved"); }},
+    {"virtual_stages",
+     [](Asked a) { return a.plan.virtual_stages > 1 && a.batch.micro_batches % rounds(a) != 0; },
+     [](Asked a) {
+       return "interleaved 1f1b cannot run " + number(a.batch.micro_batches) +
+              " micro-batches on " + number(a.plan.pipeline) + " stages";
+     },
+     [](Asked) { return std::string("take a multiple of the pipeline degree"); }},
+    {"stage_layers", wrong_number_of_parts,
+     [](Asked a) {
+       return "stage_layers has " + number(std::ssize(a.plan.stage_layers)) + " numbers";
+     },
+     [](Asked a) {
+       return "one for each part of the model: pipeline " + number(a.plan.pipeline) +
+              " x virtual_stages " + number(a.plan.virtual_stages) + " = " + number(a.plan.parts());
+     }},
+    {"stage_layers", [](Asked a) { return part_without_layers(a) < a.plan.stage_layers.size(); },
+     [](Asked a) {
+       const std::size_t k = part_without_layers(a);
+       return "stage_layers gives part " + std::to_string(k) + " of the model " +
+              number(a.plan.stage_layers[k]) + " layers";
+     },
+     [](Asked) { return std::string("only the first and the last part may hold none"); }},
+    {"stage_layers",
+     [](Asked a) {
+       return !a.plan.stage_layers.empty() && sum_of_stage_layers(a) != a.shape.layers;
+     },
+     [](Asked a) { return "stage_layers add up to " + number(sum_of_stage_layers(a)); },
+     [](Asked a) { return "the model has " + number(a.shape.layers) + " layers"; }},
+    {"pipeline",
+     [](Asked a) { return a.plan.stage_layers.empty() && a.plan.parts() > a.shape.layers; },
+     [](Asked a) {
+       return (a.plan.virtual_stages > 1
+                   ? "pipeline degree x virtual_stages " + number(a.plan.parts()) + " exceeds"
+                   : "pipeline degree " + number(a.plan.pipeline) + " exceeds") +
+              " the " + number(a.shape.layers) + " layers of the model";
+     },
+     [](Asked) { return std::string("a stage needs at least one layer"); }},
+    // Causal attention is balanced by two chunks of the sequence a rank, one from each end.
+    {"context",
+     [](Asked a) { return a.plan.context > 1 && a.batch.sequence % (2 * a.plan.context) != 0; },
+     [](Asked a) {
+       return "sequence " + number(a.batch.sequence) + " is no multiple of 2 x context degree " +
+              number(a.plan.context);
+     },
+     [](Asked) { return std::string("each rank holds two chunks of the sequence"); }},
+    // hsdp: the ranks that share a copy divide all copies.
+    {"shard_degree",
+     [](Asked a) { return a.plan.shard_degree != 0 && a.plan.data == DataParallel::ddp; },
+     [](Asked a) { return "shard_degree " + number(a.plan.shard_degree) + " with data = \"ddp\""; },
+     [](Asked) { return std::string("ddp shards nothing: take zero1, zero2 or zero3"); }},
+    {"shard_degree", [](Asked a) { return a.plan.shard_degree < 0; },
+     [](Asked a) { return "shard_degree is " + number(a.plan.shard_degree); },
+     [](Asked) { return std::string("it must be at least 1"); }},
+    {"shard_degree", [](Asked a) { return a.plan.shard_degree == 1 && a.plan.copies() > 1; },
+     [](Asked) { return std::string("shard_degree is 1"); },
+     [](Asked) { return std::string("whole copies everywhere are data = \"ddp\""); }},
+    {"shard_degree",
+     [](Asked a) { return a.plan.shard_degree != 0 && a.plan.copies() % a.plan.shard_degree != 0; },
+     [](Asked a) {
+       return does_not_divide("shard_degree", a.plan.shard_degree, "data x context degree",
+                              a.plan.copies());
+     },
+     [](Asked a) { return divisors_hint(a.plan.copies()); }},
+    {"tensor", [](Asked a) { return a.shape.heads % a.plan.tensor != 0; },
+     [](Asked a) {
+       return does_not_divide("tensor degree", a.plan.tensor, "heads", a.shape.heads);
+     },
+     [](Asked a) { return divisors_hint(a.shape.heads); }},
+    // kv heads are split while there are enough; beyond that each rank keeps one (replicated).
+    {"tensor",
+     [](Asked a) {
+       return a.plan.tensor <= a.shape.kv_heads && a.shape.kv_heads % a.plan.tensor != 0;
+     },
+     [](Asked a) {
+       return does_not_divide("tensor degree", a.plan.tensor, "kv_heads", a.shape.kv_heads);
+     },
+     [](Asked a) { return divisors_hint(a.shape.kv_heads); }},
+    {"tensor",
+     [](Asked a) {
+       return a.plan.tensor > a.shape.kv_heads && a.plan.tensor % a.shape.kv_heads != 0;
+     },
+     [](Asked a) {
+       return "tensor degree " + number(a.plan.tensor) + " is no multiple of kv_heads " +
+              number(a.shape.kv_heads);
+     },
+     [](Asked) { return std::string("take a divisor or a multiple of kv_heads"); }},
+    {"tensor", [](Asked a) { return a.shape.ffn_hidden % a.plan.tensor != 0; },
+     [](Asked a) {
+       return does_not_divide("tensor degree", a.plan.tensor, "ffn_hidden", a.shape.ffn_hidden);
+     },
+     [](Asked a) { return divisors_hint(a.shape.ffn_hidden); }},
+    {"tensor", [](Asked a) { return a.shape.vocab % a.plan.tensor != 0; },
+     [](Asked a) {
+       return does_not_divide("tensor degree", a.plan.tensor, "vocab", a.shape.vocab);
+     },
+     [](Asked a) { return divisors_hint(a.shape.vocab); }},
+    {"sequence_parallel",
+     [](Asked a) {
+       return a.plan.sequence_parallel && tokens_of_context_rank(a) % a.plan.tensor != 0;
+     },
+     [](Asked a) {
+       return does_not_divide("tensor degree (sequence parallel)", a.plan.tensor,
+                              a.plan.context == 1 ? "sequence" : "the sequence on a context rank,",
+                              tokens_of_context_rank(a));
+     },
+     [](Asked a) { return divisors_hint(tokens_of_context_rank(a)); }},
+};
+
+}  // namespace
+
+std::span<const Rule<PlanCase>> plan_rules() { return rules; }
+
+}  // namespace stepcast::workloads

@@ -1,0 +1,124 @@
+#include "workloads/step/step_parts.hpp"
+
+#include <utility>
+
+#include "engine/arithmetic.hpp"
+#include "workloads/step/calls.hpp"
+#include "workloads/step/ends_piece.hpp"
+#include "workloads/step/gradient_buckets.hpp"
+#include "workloads/step/layer_piece.hpp"
+#include "workloads/step/optimizer_calls.hpp"
+#include "workloads/step/sharded_units.hpp"
+
+namespace stepcast::workloads {
+namespace {
+
+/// A stage that holds one layer and nothing else.
+StageParameters one_layer(const StepInputs& in) {
+  StageParameters out;
+  out.layers = 1;
+  out.chunk_layers = {1};
+  out.layer = layer_tensors(in.shape, in.plan.tensor, in.software.products.packed);
+  return out;
+}
+
+Calls new_calls(const StepInputs& in) {
+  return Calls(in.software.tensor.overlap && in.plan.tensor > 1);
+}
+
+/// The layer's micro-batches one after the other, without its own kernels. Sharded gradients that
+/// are reduced with each micro-batch are reduced here as well; buckets never: where they end
+/// depends on the layers before.
+template <class Data>
+void write_micro_batch(Data& data, const StageParameters& stage, bool first, bool last) {
+  data.start_forward(false);
+  data.before_forward(0);
+  data.after_forward(0);
+  data.start_backward(first, last);
+  data.before_backward(0);
+  for (std::size_t tensor = 0; tensor < stage.layer.size(); ++tensor) data.gradient(0, tensor);
+  data.after_backward(0);
+}
+
+template <class Data>
+LayerData write_layer(const StepInputs& in, bool sharded) {
+  KernelTable table;
+  Calls calls = new_calls(in);
+  const StageParameters stage = one_layer(in);
+  Data data(in, table, calls, stage);
+  if constexpr (requires { data.enter(UnitRange{}); }) data.enter({0, 1});
+  const bool only = in.batch.micro_batches == 1;
+  // Forwards that come before the backwards of earlier micro-batches find the layer gathered.
+  const bool unclear = in.plan.data == DataParallel::zero2 &&
+                       (in.plan.pipeline > 1 || in.plan.schedule == Schedule::gpipe);
+  write_micro_batch(data, stage, true, sharded && only);
+  const auto middle = static_cast<std::ptrdiff_t>(calls.builder().size());
+  if (!only && !unclear) write_micro_batch(data, stage, false, false);
+  const std::vector<engine::Instruction>& all = calls.builder().instructions();
+  LayerData out;
+  out.first.calls.assign(all.begin(), all.begin() + middle);
+  out.later.calls.assign(all.begin() + middle, all.end());
+  out.first.kernels = out.later.kernels = table.take_kernels();
+  out.first.collectives = out.later.collectives = table.take_collectives();
+  return out;
+}
+
+Collective unit_collective(const StepInputs& in, const char* name, CollectiveKind kind, Dtype dtype,
+                           std::int64_t elements) {
+  const std::int64_t padded = ceil_div(elements, in.plan.shards()) * in.plan.shards();
+  return {name, kind, shard_group(in.plan), dtype, Bytes(bytes_per_element(dtype) * padded)};
+}
+
+}  // namespace
+
+MicroBatchParts micro_batch_parts(const StepInputs& in) {
+  KernelTable table;
+  MicroBatchParts out;
+  const bool packed = in.software.products.packed;
+  const ParameterTensors layer = layer_tensors(in.shape, in.plan.tensor, packed);
+  out.layer_forward = layer_forward(in, table);
+  out.layer_backward = layer_backward(in, table, layer);
+  if (in.plan.recompute_every > 1) {
+    ParallelPlan keeping = in.plan;
+    keeping.recompute = Recompute::none;
+    out.kept_layer_backward =
+        layer_backward({in.shape, keeping, in.batch, in.precision, in.software}, table, layer);
+  }
+  out.embedding_forward = embedding_forward(in, table);
+  out.embedding_backward =
+      embedding_backward(in, table, embedding_tensors(in.shape, in.plan.tensor));
+  out.head_forward = head_forward(in, table);
+  // Tied embeddings on one stage leave no tensor of the head's own: all of them serve as marks.
+  out.head_backward = head_backward(in, table, head_tensors(in.shape, in.plan.tensor, true));
+  out.kernels = table.take_kernels();
+  out.collectives = table.take_collectives();
+  return out;
+}
+
+LayerData layer_data(const StepInputs& in) {
+  return in.sharded() ? write_layer<ShardedUnits>(in, true)
+                      : write_layer<GradientBuckets>(in, false);
+}
+
+PartCalls stage_tail(const StepInputs& in, const StageParameters& stage) {
+  KernelTable table;
+  Calls calls = new_calls(in);
+  write_optimizer(in, table, calls, stage);
+  if (!in.sharded()) GradientBuckets(in, table, calls, stage).after_optimizer();
+  PartCalls out;
+  out.calls = calls.builder().instructions();
+  out.kernels = table.take_kernels();
+  out.collectives = table.take_collectives();
+  return out;
+}
+
+Collective unit_gather(const StepInputs& in, std::int64_t elements) {
+  return unit_collective(in, "gather", CollectiveKind::all_gather, in.precision.compute, elements);
+}
+
+Collective unit_reduction(const StepInputs& in, std::int64_t elements) {
+  return unit_collective(in, "reduce", CollectiveKind::reduce_scatter, in.precision.gradient_reduce,
+                         elements);
+}
+
+}  // namespace stepcast::workloads
