@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
                               sweep_command(),
                               collective_command(),
                               show_command(),
+                              why_command(),
                               explain_command(),
                               import_model_command(),
                               {calibrate_verb, nullptr, "stepcast-calibrate"},

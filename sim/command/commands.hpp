@@ -9,6 +9,7 @@ Command run_command();
 Command sweep_command();
 Command collective_command();
 Command show_command();
+Command why_command();
 Command explain_command();
 Command import_model_command();
 

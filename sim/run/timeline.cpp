@@ -32,16 +32,6 @@ Duration from_us(double us) { return to_duration(us * 1e-6); }
 
 std::string quoted(const std::string& text) { return Json(text).dump(); }
 
-/// The lanes of workloads::Lane, as Perfetto shows them.
-std::string lane_name(std::int64_t lane) {
-  constexpr const char* names[] = {"compute",   "tensor",           "data",          "copy",
-                                   "send next", "receive previous", "send previous", "receive next",
-                                   "replica",   "context"};
-  static_assert(std::size(names) == workloads::num_lanes);
-  const bool known = lane >= 0 && lane < std::ssize(names);
-  return known ? names[lane] : fmt::format("lane {}", lane);
-}
-
 void append_lane(std::string& out, std::int64_t pid, std::int64_t lane) {
   out += fmt::format(
       R"({{"ph":"M","name":"thread_name","pid":{0},"tid":{1},"args":{{"name":{2}}}}},
@@ -118,6 +108,15 @@ std::vector<Timeline> timelines_of(const Json& file) {
 }
 
 }  // namespace
+
+std::string lane_name(std::int64_t lane) {
+  constexpr const char* names[] = {"compute",   "tensor",           "data",          "copy",
+                                   "send next", "receive previous", "send previous", "receive next",
+                                   "replica",   "context"};
+  static_assert(std::size(names) == workloads::num_lanes);
+  const bool known = lane >= 0 && lane < std::ssize(names);
+  return known ? names[lane] : fmt::format("lane {}", lane);
+}
 
 TimelineEvent described(const workloads::Kernel& kernel) {
   using workloads::KernelFamily;

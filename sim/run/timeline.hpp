@@ -49,6 +49,9 @@ struct Timeline {
 TimelineEvent described(const workloads::Kernel& kernel);
 TimelineEvent described(const workloads::Collective& collective);
 
+/// A lane of workloads::Lane, as Perfetto shows it.
+std::string lane_name(std::int64_t lane);
+
 /// Fills a timeline from the engine's run.
 class TimelineRecorder final : public engine::TimelineSink {
  public:

@@ -1,0 +1,85 @@
+#include <nlohmann/json.hpp>
+
+#include "sim/report/why.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* word_of(Phase phase) {
+  switch (phase) {
+    case Phase::steady:
+      return "steady";
+    case Phase::fill:
+      return "fill";
+    case Phase::drain:
+      return "drain";
+  }
+  throw BrokenPromise("unknown phase");
+}
+
+const char* word_of(engine::PathEdge::Kind kind) {
+  switch (kind) {
+    case engine::PathEdge::Kind::kernel:
+      return "kernel";
+    case engine::PathEdge::Kind::transfer:
+      return "transfer";
+    case engine::PathEdge::Kind::host:
+      return "host";
+  }
+  throw BrokenPromise("unknown edge");
+}
+
+Json edge_json(const NamedEdge& e, Time begin) {
+  Json out{{"kind", word_of(e.edge.kind)},
+           {"what", e.what},
+           {"name", e.name},
+           {"rank", e.rank},
+           {"stage", e.stage},
+           {"lane", e.lane},
+           {"begin_ps", (e.edge.from - begin).count()},
+           {"length_ps", e.edge.length().count()},
+           {"after", e.after},
+           {"phase", word_of(e.phase)}};
+  if (e.provenance) out["provenance"] = name_of(*e.provenance);
+  if (e.edge.extra == Duration{}) return out;
+  const bool kernel = e.edge.kind == engine::PathEdge::Kind::kernel;
+  out[kernel ? "interference_ps" : "sharing_ps"] = e.edge.extra.count();
+  return out;
+}
+
+}  // namespace
+
+std::string why_json(const Why& why) {
+  const NamedPath& path = why.path;
+  Json out{{"step_s", seconds(path.length)},
+           {"step_ps", path.length.count()},
+           {"simulated_ranks", why.report.simulated_ranks},
+           {"fill_s", seconds(path.fill)},
+           {"drain_s", seconds(path.drain)},
+           {"ranks_that_end_last", path.ends},
+           {"ties", path.ties}};
+  out["parts"] = Json::array();
+  for (const PathPart& part : path.parts)
+    out["parts"].push_back({{"what", part.what},
+                            {"stage", part.stage},
+                            {"time_ps", part.time.count()},
+                            {"edges", part.edges}});
+  out["next"] = Json::array();
+  for (const NamedTie& tie : path.next)
+    out["next"].push_back({{"what", tie.what},
+                           {"name", tie.name},
+                           {"rank", tie.rank},
+                           {"stage", tie.stage},
+                           {"lane", tie.lane},
+                           {"slack_ps", tie.slack.count()},
+                           {"places", tie.places}});
+  out["edges"] = Json::array();
+  const Time begin = path.edges.empty() ? Time{} : path.edges.front().edge.from;
+  for (const NamedEdge& e : path.edges) out["edges"].push_back(edge_json(e, begin));
+  out["warnings"] = why.warnings;
+  return out.dump(2);
+}
+
+}  // namespace stepcast::sim

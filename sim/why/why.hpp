@@ -1,0 +1,24 @@
+// Answers `stepcast why`: what a step's length is made of, edge by edge.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/run/session.hpp"
+#include "sim/why/named_path.hpp"
+
+namespace stepcast::sim {
+
+struct Why {
+  StepReport report;  // as `stepcast run` has it, without noise
+  NamedPath path;
+  std::vector<std::string> warnings;
+};
+
+/// A chain within so much of the step counts as nearly critical.
+inline constexpr double near_tie = 0.01;
+
+/// Throws what Session::step() throws.
+Why why(const Scenario& scenario, Session& session);
+
+}  // namespace stepcast::sim
