@@ -49,6 +49,18 @@ std::uint32_t StepLog::index(const LaneCall& c) const {
 
 bool StepLog::in_run(const LaneCall& c) const { return c.number >= first(c); }
 
+bool StepLog::was_run(const LaneCall& c) const {
+  return in_run(c) && c.number - first(c) < std::ssize(times(c));
+}
+
+LaneCall StepLog::first_after(std::uint32_t rank, std::uint8_t lane, Time when) const {
+  LaneCall out{rank, lane, 0};
+  if (calls_in_step(out) == 0) return {rank, lane, -1};
+  const std::vector<Time>& all = times(out);
+  out.number = first(out) + (std::ranges::upper_bound(all, when) - all.begin());
+  return out;
+}
+
 Time StepLog::clock(const LaneCall& c) const {
   if (!in_run(c)) return Time{};
   return times(c).at(static_cast<std::size_t>(c.number - first(c)));
@@ -57,6 +69,11 @@ Time StepLog::clock(const LaneCall& c) const {
 bool StepLog::epoch_in_run(std::uint32_t rank, std::int64_t epoch) const {
   const StepCalls& calls = calls_of(rank);
   return epoch >= (cold_ || !calls.marked ? 0 : calls.entry_epoch);
+}
+
+bool StepLog::is_entry_epoch(std::uint32_t rank, std::int64_t epoch) const {
+  const StepCalls& calls = calls_of(rank);
+  return calls.marked && !cold_ && epoch == calls.entry_epoch;
 }
 
 Time StepLog::epoch_begin(std::uint32_t rank, std::int64_t epoch) const {
@@ -109,7 +126,6 @@ const StepLog::Joins& StepLog::joins_of(std::uint32_t rank, std::uint32_t commun
     at->second.lane = call.what.lane;
     at->second.places.push_back(call.place);
   }
-  expects(!at->second.places.empty(), "a member that joins");
   return at->second;
 }
 
@@ -121,6 +137,7 @@ std::int64_t StepLog::turn_of(const LaneCall& join) const {
 
 LaneCall StepLog::join_of(std::uint32_t rank, std::uint32_t communicator, std::int64_t turn) const {
   const Joins& joins = joins_of(rank, communicator);
+  expects(!joins.places.empty(), "a member that joins");
   LaneCall out{rank, joins.lane, 0};
   const std::int64_t in_step = std::ssize(joins.places);
   out.number =
@@ -133,6 +150,14 @@ Time StepLog::started(std::uint32_t communicator, std::int64_t turn) const {
   for (const std::uint32_t rank : system_.communicators[communicator].members)
     last = std::max(last, ready(join_of(rank, communicator, turn)));
   return last;
+}
+
+std::int64_t StepLog::first_turn(std::uint32_t communicator) const {
+  const std::uint32_t rank = system_.communicators[communicator].members.front();
+  const Joins& joins = joins_of(rank, communicator);
+  const std::int64_t before = first({rank, joins.lane, 0});
+  return std::ranges::lower_bound(joins.places, static_cast<std::uint32_t>(before)) -
+         joins.places.begin();
 }
 
 std::int64_t StepLog::turns_in_run(std::uint32_t communicator) const {

@@ -53,10 +53,15 @@ class StepLog final : public TimelineSink {
 
   /// False before the run's begin, where every lane stands at Time{}.
   bool in_run(const LaneCall& c) const;
+  bool was_run(const LaneCall& c) const;
   Time clock(const LaneCall& c) const;
+  /// The lane's first call that passes later than `when`.
+  LaneCall first_after(std::uint32_t rank, std::uint8_t lane, Time when) const;
   Time clock_before(LaneCall c) const { return --c.number, clock(c); }
   /// Host epochs count from the first step's begin on as well.
   bool epoch_in_run(std::uint32_t rank, std::int64_t epoch) const;
+  /// That in which a steady run enters, behind the mark, with all of it launched.
+  bool is_entry_epoch(std::uint32_t rank, std::int64_t epoch) const;
   Time epoch_begin(std::uint32_t rank, std::int64_t epoch) const;
   std::int64_t epoch_of(const LaneCall& c) const;
   Time launch(const LaneCall& c) const;
@@ -77,7 +82,8 @@ class StepLog final : public TimelineSink {
   const Transfer& transfer_of(const LaneCall& join) const;
   /// When the last member had come.
   Time started(std::uint32_t communicator, std::int64_t turn) const;
-  /// The communicator's last turn that had begun by then; nothing: before the run.
+  /// Of the run's turns the first, and one past the last that ended.
+  std::int64_t first_turn(std::uint32_t communicator) const;
   std::int64_t turns_in_run(std::uint32_t communicator) const;
 
   std::int64_t last_step() const { return last_step_; }
@@ -90,7 +96,7 @@ class StepLog final : public TimelineSink {
   Boundary boundary(std::int64_t step) const;
 
  private:
-  /// Of a member of a communicator: the calls of a step that join it, all on one lane.
+  /// Of a member of a communicator: the calls of a step that join it, all on one lane, if any.
   struct Joins {
     std::uint8_t lane = 0;
     std::vector<std::uint32_t> places;  // ascending
