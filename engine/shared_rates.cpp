@@ -1,6 +1,7 @@
 #include "engine/shared_rates.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -10,10 +11,13 @@
 namespace stepcast::engine {
 namespace {
 
-// Rates are whole numbers of 1/64 byte/s: two that differ by less than this share are one.
-constexpr double same_rate = 1e-9;
-// A link with less than this share of its capacity left is full.
-constexpr double full = 1e-7;
+// Rates are whole numbers of 1/64 byte/s: those of one level are equal, and a full link has less
+// than that left for each of its flows.
+constexpr double quantum = 1 / quanta_per_byte_per_second;
+// Weights are rounded to 2^-32.
+constexpr double rounding = 1e-9;
+
+bool at_cap(const Flowing& flow) { return flow.rate >= flow.cap; }
 
 bool alike(const RatePiece& a, const RatePiece& b) {
   return std::ranges::equal(a.flows, b.flows, [](const Flowing& x, const Flowing& y) {
@@ -60,7 +64,7 @@ SharedRates::Span SharedRates::span(std::uint32_t c, std::int64_t turn) const {
 
 Flowing SharedRates::flowing(std::uint32_t c, std::int64_t turn) const {
   const LaneCall join = log_.join_of(log_.system().communicators[c].members.front(), c, turn);
-  return {c, turn, {}, log_.transfer_of(join).cap};
+  return {c, turn, {}, to_rate(to_quanta(log_.transfer_of(join).cap))};
 }
 
 double SharedRates::weight_on(std::uint32_t c, std::uint32_t link) const {
@@ -112,27 +116,29 @@ std::vector<RatePiece> SharedRates::pieces(std::uint32_t c, std::int64_t turn) c
 
 std::vector<Hold> SharedRates::hold(const RatePiece& piece, std::size_t flow) const {
   const Flowing& held = piece.flows[flow];
-  if (held.rate.value >= held.cap.value * (1 - same_rate)) return {};
+  if (at_cap(held)) return {};
   const System& system = log_.system();
   Hold best;
-  double least = full;
+  double least = std::numeric_limits<double>::infinity();
   for (const LinkLoad& load : system.communicators[held.communicator].loads) {
     Hold hold{load.link, 0.0, {}, {}};
-    double left = system.link_capacity[load.link].value, fastest = 0.0;
+    const double capacity = system.link_capacity[load.link].value;
+    double left = capacity, weights = 0.0;
+    bool is_fastest = true;
     for (std::size_t f = 0; f < piece.flows.size(); ++f) {
       const Flowing& other = piece.flows[f];
       const double weight = weight_on(other.communicator, load.link);
       if (weight == 0.0) continue;
       left -= weight * other.rate.value;
-      fastest = std::max(fastest, other.rate.value);
-      const bool at_cap = other.rate.value >= other.cap.value * (1 - same_rate);
-      const bool with = std::abs(other.rate.value / held.rate.value - 1) < same_rate && !at_cap;
+      weights += weight;
+      is_fastest = is_fastest && other.rate.value <= held.rate.value + quantum;
+      const bool with = std::abs((other.rate - held.rate).value) <= quantum && !at_cap(other);
       (with ? hold.frozen : hold.others).push_back(f);
       if (with) hold.weight += weight;
     }
-    left /= system.link_capacity[load.link].value;
-    if (left >= least || fastest > held.rate.value * (1 + same_rate)) continue;
-    least = left;
+    left -= 2 * quantum * weights + rounding * capacity;
+    if (!is_fastest || left > 0 || left / capacity >= least) continue;
+    least = left / capacity;
     best = std::move(hold);
   }
   ensures(!best.frozen.empty(), "a full link holds a flow below its cap");

@@ -49,6 +49,24 @@ Json edge_json(const NamedEdge& e, Time begin) {
   return out;
 }
 
+Json seconds_or_null(const std::optional<Duration>& time) {
+  return time ? Json(seconds(*time)) : Json(nullptr);
+}
+
+Json slopes_json(const Why& why) {
+  Json out = Json::array();
+  for (const Sensitivity& row : why.slopes.rows) {
+    Json& one = out.emplace_back();
+    one = {{"quantity", row.name}, {"now", row.now}, {"more_is_faster", row.is_rate}};
+    one["elasticity"] = row.elasticity ? Json(*row.elasticity) : Json(nullptr);
+    one["step_at_half_s"] = seconds_or_null(row.at_half);
+    one["step_at_twice_s"] = seconds_or_null(row.at_twice);
+    one["without_effect"] = row.without_effect(why.path.length);
+    if (row.next) one["binds_next"] = {{"what", row.next->what}, {"factor", row.next->factor}};
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string why_json(const Why& why) {
@@ -75,6 +93,8 @@ std::string why_json(const Why& why) {
                            {"lane", tie.lane},
                            {"slack_ps", tie.slack.count()},
                            {"places", tie.places}});
+  out["slopes"] = slopes_json(why);
+  out["frozen"] = why.slopes.frozen;
   out["edges"] = Json::array();
   const Time begin = path.edges.empty() ? Time{} : path.edges.front().edge.from;
   for (const NamedEdge& e : path.edges) out["edges"].push_back(edge_json(e, begin));

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/units_text.hpp"
 #include "sim/files/text_table.hpp"
 #include "sim/report/why.hpp"
@@ -73,12 +75,59 @@ std::string next_text(const Why& why, std::size_t top) {
   return "\n" + table.text();
 }
 
+/// "+9.1 %"; of a time that cannot be, a dash.
+std::string change_text(const std::optional<Duration>& there, Duration step) {
+  if (!there) return "-";
+  const double change = seconds(*there) / seconds(step) - 1;
+  return (change > 0 ? "+" : "") + percent(change);
+}
+
+/// Three decimals: what is less moves nothing that could be seen.
+std::string elasticity_text(const Sensitivity& row) {
+  if (!row.elasticity) return "a jump";
+  const std::string text = fmt::format("{:+.3f}", *row.elasticity);
+  return text.find_first_not_of("+-0.") == std::string::npos ? "0" : text;
+}
+
+std::string next_binds_text(const Sensitivity& row) {
+  if (!row.next) return "";
+  if (row.next->factor > 1.9) return row.next->what;
+  return fmt::format("{} from {} times", row.next->what, three_digits(row.next->factor));
+}
+
+std::string slopes_text(const Why& why) {
+  TextTable table;
+  table.column("what would move it", "", TextTable::Align::left);
+  table.column("now");
+  table.column("elasticity");
+  table.column("half");
+  table.column("twice");
+  table.column("binds next", "", TextTable::Align::left);
+  const Duration step = why.path.length;
+  std::string idle;
+  for (const Sensitivity& row : why.slopes.rows) {
+    if (row.without_effect(step)) {
+      idle += (idle.empty() ? "" : ", ") + row.name;
+      continue;
+    }
+    table.row({row.name, row.now, elasticity_text(row), change_text(row.at_half, step),
+               change_text(row.at_twice, step), next_binds_text(row)});
+  }
+  std::string out = "\n" + table.text();
+  if (!idle.empty()) out += "without effect: " + idle + "\n";
+  out += "elasticity: per cent of the step per per cent of the quantity, NCCL's choices frozen:\n";
+  for (const std::string& choice : why.slopes.frozen) out += "  " + choice + "\n";
+  if (std::ranges::any_of(why.slopes.rows, [](const auto& row) { return !row.elasticity; }))
+    out += "a jump: the least change makes NCCL choose otherwise, or links shared that were not\n";
+  return out + "half and twice: the change of the step, simulated anew, NCCL choosing again\n";
+}
+
 }  // namespace
 
 std::string why_text(const Why& why, std::size_t top) {
   std::string out;
   for (const std::string& warning : why.warnings) out += "warning: " + warning + "\n";
-  return out + head_text(why) + parts_text(why, top) + next_text(why, top);
+  return out + head_text(why) + parts_text(why, top) + next_text(why, top) + slopes_text(why);
 }
 
 }  // namespace stepcast::sim

@@ -41,7 +41,8 @@ engine::Fold folded(const engine::System& system, const engine::Classes& classes
 LoggedStep::LoggedStep(const Scenario& scenario, Session& session)
     : scenario_(scenario), bound_(session.bound_step(scenario)) {
   const engine::System& system = bound_.step.system;
-  fold_ = folded(system, *bound_.step.layout->classes_of(system), scenario.run.fold);
+  classes_ = bound_.step.layout->classes_of(system);
+  fold_ = folded(system, *classes_, scenario.run.fold);
   first_ = fold_.first();
   check_size(fold_.system, scenario);
   const bool cold = scenario.run.steps == Steps::cold;

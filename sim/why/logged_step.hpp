@@ -21,6 +21,8 @@ class LoggedStep {
   const Scenario& scenario() const { return scenario_; }
   const BoundStep& bound() const { return bound_; }
   const engine::Fold& fold() const { return fold_; }
+  /// Ranks, communicators and links that are alike.
+  const engine::Classes& classes() const { return *classes_; }
   const engine::System& system() const { return fold_.system; }
   const engine::StepLog& log() const { return *log_; }
   const engine::RunResult& result() const { return result_; }
@@ -30,6 +32,7 @@ class LoggedStep {
  private:
   Scenario scenario_;
   BoundStep bound_;
+  std::shared_ptr<const engine::Classes> classes_;
   engine::Fold fold_;
   std::vector<std::uint32_t> first_;
   std::unique_ptr<engine::StepLog> log_;

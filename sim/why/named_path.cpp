@@ -57,6 +57,7 @@ class StepNames {
       return out;
     }
     const LaneCall last = last_edge(near.other);
+    if (!step_.log().in_run(last)) return out;
     out.what = what_of(last);
     out.name = name_of(last);
     out.lane = lane_name(last.lane);
@@ -80,8 +81,9 @@ class StepNames {
     const workloads::StepProgram& program = step_.bound().program;
     if (op(call) == Op::work) return described(program.kernels[index(call)]);
     if (op(call) == Op::join) return described(program.collectives[index(call)]);
-    return {.name = "record", .kind = "record"};
+    return {};  // an event
   }
+  /// Empty for a record or a wait.
   std::string name_of(const LaneCall& call) const { return event(call).name; }
   std::string what_of(const LaneCall& call) const {
     const TimelineEvent e = event(call);
@@ -108,7 +110,7 @@ class StepNames {
     LaneCall call = instant.call;
     if (instant.kind == Instant::Kind::ready) --call.number;
     while (step_.log().in_run(call) && op(call) != Op::work && op(call) != Op::join) --call.number;
-    return step_.log().in_run(call) ? call : instant.call;
+    return call;
   }
 
   std::string after(const PathEdge& edge) const {
@@ -178,6 +180,7 @@ void add_ties(NamedPath& path, const engine::CriticalPath& found, const StepName
   for (const engine::NearTie& near : found.near) {
     if (near.other.kind == Instant::Kind::begin) continue;
     NamedTie tie = names.tie(near);
+    if (tie.what.empty()) continue;  // nothing but the step's begin
     const auto [at, fresh] = known.try_emplace({tie.stage, tie.what, tie.lane}, path.next.size());
     if (fresh)
       path.next.push_back(std::move(tie));

@@ -17,6 +17,7 @@ Why why(const Scenario& asked, Session& session) {
   const LoggedStep step(out.report.scenario, session);
   ensures(step.result().step == out.report.step_time, "a logged step takes as long as any");
   out.path = named_path(step, *session.kernels(out.report.scenario), near_tie);
+  out.slopes = sensitivities(step, session);
   return out;
 }
 

@@ -6,12 +6,14 @@
 
 #include "sim/run/session.hpp"
 #include "sim/why/named_path.hpp"
+#include "sim/why/sensitivity.hpp"
 
 namespace stepcast::sim {
 
 struct Why {
   StepReport report;  // as `stepcast run` has it, without noise
   NamedPath path;
+  Sensitivities slopes;
   std::vector<std::string> warnings;
 };
 
