@@ -18,6 +18,8 @@ constexpr Option why_options[] = {
     {"set", "KEY=VALUE", "", "set any key (stepcast show keys); more may follow, or be repeated"},
     {"top", "N", "", "rows of a table (default: 12)"},
     {"json", "", "", "print JSON: every edge"},
+    {"timeline", "FILE", "",
+     "also write the step as Chrome trace events, the critical path with arrows"},
     {"no-fold", "", "", "simulate every rank"},
     {"ignore-memory", "", "", "go on with a plan that does not fit in memory"},
 };
@@ -70,9 +72,12 @@ Scenario resolved(Scenario scenario, Session& session) {
 int why_command_main(const Arguments& arguments, const Catalogue& catalogue) {
   const auto top = static_cast<std::size_t>(arguments.count("top", 12));
   Session session(catalogue);
-  const Why found = why(resolved(one_step(arguments, catalogue), session), session);
+  Timeline timeline;
+  const Why found = why(resolved(one_step(arguments, catalogue), session), session,
+                        arguments.has("timeline") ? &timeline : nullptr);
   const std::string text = arguments.has("json") ? why_json(found) + "\n" : why_text(found, top);
   std::fputs(text.c_str(), stdout);
+  if (arguments.has("timeline")) write_timelines(arguments.get("timeline"), {&timeline, 1});
   return exit_ok;
 }
 

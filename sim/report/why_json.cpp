@@ -62,7 +62,9 @@ Json slopes_json(const Why& why) {
     one["step_at_half_s"] = seconds_or_null(row.at_half);
     one["step_at_twice_s"] = seconds_or_null(row.at_twice);
     one["without_effect"] = row.without_effect(why.path.length);
-    if (row.next) one["binds_next"] = {{"what", row.next->what}, {"factor", row.next->factor}};
+    if (row.next)
+      one["binds_next"] = {
+          {"what", row.next->what}, {"factor", row.next->factor}, {"from", row.next->from}};
   }
   return out;
 }

@@ -92,7 +92,7 @@ std::string elasticity_text(const Sensitivity& row) {
 std::string next_binds_text(const Sensitivity& row) {
   if (!row.next) return "";
   if (row.next->factor > 1.9) return row.next->what;
-  return fmt::format("{} from {} times", row.next->what, three_digits(row.next->factor));
+  return fmt::format("{} from {}", row.next->what, row.next->from);
 }
 
 std::string slopes_text(const Why& why) {

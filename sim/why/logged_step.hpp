@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "engine/fold.hpp"
+#include "engine/path/step_log.hpp"
 #include "engine/run.hpp"
-#include "engine/step_log.hpp"
 #include "sim/run/session.hpp"
 
 namespace stepcast::sim {

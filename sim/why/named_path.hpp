@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/critical_path.hpp"
+#include "engine/path/critical_path.hpp"
 #include "sim/tables/provenance.hpp"
 #include "sim/why/logged_step.hpp"
 

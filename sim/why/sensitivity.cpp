@@ -172,9 +172,11 @@ std::optional<BindsNext> binds_next(const Neighbourhood& near, const Parameter& 
     const double more = std::abs(*elasticity) - std::abs(before->elasticity.value_or(0.0));
     if (more <= most) continue;
     most = more;
-    out = BindsNext{other.name, 1};
+    out = BindsNext{other.name, 1, {}};
   }
-  if (out) out->factor = breakpoint(near, parameter, now, *row.at_twice);
+  if (!out) return out;
+  out->factor = breakpoint(near, parameter, now, *row.at_twice);
+  out->from = parameter.now(near.scenario_at(parameter, out->factor));
   return out;
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/slopes.hpp"
+#include "engine/path/slopes.hpp"
 #include "sim/run/session.hpp"
 #include "sim/why/logged_step.hpp"
 
@@ -17,6 +17,7 @@ namespace stepcast::sim {
 struct BindsNext {
   std::string what;   // a parameter's name
   double factor = 1;  // of the rate, from which more of it brings (nearly) nothing
+  std::string from;   // the rate there: "504 Gbit/s"
 };
 
 struct Sensitivity {

@@ -20,7 +20,8 @@ struct Why {
 /// A chain within so much of the step counts as nearly critical.
 inline constexpr double near_tie = 0.01;
 
-/// Throws what Session::step() throws.
-Why why(const Scenario& scenario, Session& session);
+/// Throws what Session::step() throws. `timeline`, where one is given: the step from its begin to
+/// its end, of ranks that are provably alike the first, with the critical path.
+Why why(const Scenario& scenario, Session& session, Timeline* timeline = nullptr);
 
 }  // namespace stepcast::sim

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/path/step_calls.hpp"
 #include "engine/run.hpp"
-#include "engine/step_calls.hpp"
 #include "engine/system.hpp"
 #include "engine/timeline.hpp"
 

@@ -1,4 +1,4 @@
-#include "engine/shared_rates.hpp"
+#include "engine/path/shared_rates.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/instants.hpp"
+#include "engine/path/instants.hpp"
 
 namespace stepcast::engine {
 

@@ -1,4 +1,4 @@
-#include "engine/instants.hpp"
+#include "engine/path/instants.hpp"
 
 #include <algorithm>
 

@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "engine/step_log.hpp"
+#include "engine/path/step_log.hpp"
 
 namespace stepcast::engine {
 

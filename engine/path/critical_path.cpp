@@ -1,4 +1,4 @@
-#include "engine/critical_path.hpp"
+#include "engine/path/critical_path.hpp"
 
 #include <algorithm>
 

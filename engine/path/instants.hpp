@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "engine/step_log.hpp"
+#include "engine/path/step_log.hpp"
 
 namespace stepcast::engine {
 

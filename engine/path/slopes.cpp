@@ -1,4 +1,4 @@
-#include "engine/slopes.hpp"
+#include "engine/path/slopes.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "engine/check.hpp"
-#include "engine/instants.hpp"
-#include "engine/shared_rates.hpp"
+#include "engine/path/instants.hpp"
+#include "engine/path/shared_rates.hpp"
 
 namespace stepcast::engine {
 namespace {

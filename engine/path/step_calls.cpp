@@ -1,4 +1,4 @@
-#include "engine/step_calls.hpp"
+#include "engine/path/step_calls.hpp"
 
 #include "engine/check.hpp"
 

@@ -1,9 +1,9 @@
 // The critical path against closed forms, and on random systems: its edges sum to the step.
-#include "engine/critical_path.hpp"
+#include "engine/path/critical_path.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "systems.hpp"
+#include "../systems.hpp"
 
 using namespace stepcast;
 using namespace stepcast::engine;

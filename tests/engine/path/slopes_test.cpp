@@ -1,11 +1,11 @@
 // Slopes against central differences of whole runs, and against closed forms.
-#include "engine/slopes.hpp"
+#include "engine/path/slopes.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <functional>
 
-#include "systems.hpp"
+#include "../systems.hpp"
 
 using namespace stepcast;
 using namespace stepcast::engine;

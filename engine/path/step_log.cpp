@@ -1,4 +1,4 @@
-#include "engine/step_log.hpp"
+#include "engine/path/step_log.hpp"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "engine/step_log.hpp"
+#include "engine/path/step_log.hpp"
 
 namespace stepcast::engine {
 
