@@ -31,6 +31,13 @@ const char* word_of(engine::PathEdge::Kind kind) {
   throw BrokenPromise("unknown edge");
 }
 
+Json shared_json(const std::vector<SharedLink>& links) {
+  Json out = Json::array();
+  for (const SharedLink& link : links)
+    out.push_back({{"link", link.link}, {"rivals", link.rivals}, {"time_ps", link.time.count()}});
+  return out;
+}
+
 Json edge_json(const NamedEdge& e, Time begin) {
   Json out{{"kind", word_of(e.edge.kind)},
            {"what", e.what},
@@ -45,6 +52,8 @@ Json edge_json(const NamedEdge& e, Time begin) {
   if (e.provenance) out["provenance"] = name_of(*e.provenance);
   if (e.edge.extra == Duration{}) return out;
   const bool kernel = e.edge.kind == engine::PathEdge::Kind::kernel;
+  if (kernel) out["beside"] = e.beside;
+  if (!kernel) out["shared"] = shared_json(e.shared);
   out[kernel ? "interference_ps" : "sharing_ps"] = e.edge.extra.count();
   return out;
 }
@@ -86,6 +95,7 @@ std::string why_json(const Why& why) {
                             {"stage", part.stage},
                             {"time_ps", part.time.count()},
                             {"edges", part.edges}});
+  out["shared"] = shared_json(path.shared);
   out["next"] = Json::array();
   for (const NamedTie& tie : path.next)
     out["next"].push_back({{"what", tie.what},

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -56,6 +57,19 @@ std::string parts_text(const Why& why, std::size_t top) {
     table.row({"the rest", "", to_text(rest), share_of_step(rest, why), grouped(rest_edges)});
   table.row({"step", "", to_text(why.path.length), share_of_step(why.path.length, why),
              grouped(std::ssize(why.path.edges))});
+  return "\n" + table.text();
+}
+
+std::string shared_text(const Why& why, std::size_t top) {
+  if (why.path.shared.empty()) return "";
+  TextTable table;
+  table.column("links shared on the path", "", TextTable::Align::left);
+  table.column("longer by");
+  table.column("with", "", TextTable::Align::left);
+  for (std::size_t l = 0; l < std::min(top, why.path.shared.size()); ++l) {
+    const SharedLink& link = why.path.shared[l];
+    table.row({link.link, to_text(link.time), fmt::format("{}", fmt::join(link.rivals, ", "))});
+  }
   return "\n" + table.text();
 }
 
@@ -127,7 +141,8 @@ std::string slopes_text(const Why& why) {
 std::string why_text(const Why& why, std::size_t top) {
   std::string out;
   for (const std::string& warning : why.warnings) out += "warning: " + warning + "\n";
-  return out + head_text(why) + parts_text(why, top) + next_text(why, top) + slopes_text(why);
+  return out + head_text(why) + parts_text(why, top) + shared_text(why, top) + next_text(why, top) +
+         slopes_text(why);
 }
 
 }  // namespace stepcast::sim

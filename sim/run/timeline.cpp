@@ -260,6 +260,9 @@ void write_timelines(const std::string& path, std::span<const Timeline> timeline
   const auto pid_of = [&](std::size_t index, std::int64_t rank) {
     return rank * static_cast<std::int64_t>(timelines.size()) + static_cast<std::int64_t>(index);
   };
+  std::int64_t last_rank = 0;
+  for (const Timeline& timeline : timelines)
+    if (!timeline.ranks.empty()) last_rank = std::max(last_rank, timeline.ranks.rbegin()->first);
   std::string text(timeline_head);
   text += R"("step_us":{)";
   for (const Timeline& timeline : timelines)
@@ -274,7 +277,7 @@ void write_timelines(const std::string& path, std::span<const Timeline> timeline
     for (const auto& [rank, lane] : lanes) append_lane(text, pid_of(t, rank), lane);
     for (const TimelineEvent& e : timelines[t].events) append_event(text, e, pid_of(t, e.rank));
     if (!timelines[t].path.empty())  // a process beside those of ranks
-      append_path(text, timelines[t], -1 - static_cast<std::int64_t>(t),
+      append_path(text, timelines[t], pid_of(t, last_rank + 1),
                   [&](std::int64_t rank) { return pid_of(t, rank); });
   }
   if (text.ends_with(",\n")) text.resize(text.size() - 2);

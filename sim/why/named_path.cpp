@@ -1,12 +1,15 @@
 #include "sim/why/named_path.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "engine/path/shared_rates.hpp"
 #include "sim/run/timeline.hpp"
 
 namespace stepcast::sim {
@@ -20,9 +23,10 @@ using engine::PathEdge;
 /// Looks up what an instruction of the program is called.
 class StepNames {
  public:
-  StepNames(const LoggedStep& step, const KernelModel& kernels) : step_(step) {
+  StepNames(const LoggedStep& step, const KernelModel& kernels) : step_(step), rates_(step.log()) {
     for (const workloads::Kernel& kernel : step.bound().program.kernels)
       origins_.push_back(kernels.time_of(kernel).provenance);
+    sort_groups();
   }
 
   NamedEdge edge(const PathEdge& edge) const {
@@ -41,6 +45,9 @@ class StepNames {
       out.provenance = provenance_of(edge.call);
     }
     out.after = after(edge);
+    if (edge.extra == Duration{}) return out;
+    if (edge.kind == PathEdge::Kind::kernel) out.beside = beside(edge.call);
+    if (edge.kind == PathEdge::Kind::transfer) out.shared = shared(edge.call);
     return out;
   }
 
@@ -113,6 +120,71 @@ class StepNames {
     return call;
   }
 
+  /// What ran beside a kernel, by the classes of its states.
+  std::string beside(const LaneCall& call) const {
+    std::set<std::string> words;
+    for (const engine::Beside& beside : step_.log().beside_of(call)) {
+      std::uint32_t digits = beside.state;
+      for (std::size_t c = 0; c < engine::num_classes; ++c, digits /= 3)
+        if (digits % 3 > 0) words.insert(groups_[c].begin(), groups_[c].end());
+    }
+    return fmt::format("{}", fmt::join(words, ", "));
+  }
+
+  /// What joins from other lanes than compute, by the class in which it interferes.
+  void sort_groups() {
+    const engine::System& system = step_.system();
+    groups_[engine::side_work_class] = {"copies"};
+    for (const engine::Program& role : system.roles)
+      for (const engine::Instruction& i : role.instructions) {
+        if (i.op != Op::join || i.lane == engine::compute_lane) continue;
+        const auto group = step_.bound().program.collectives[i.arg].group;
+        const std::size_t first = std::size_t{i.arg} * system.num_patterns;
+        for (std::size_t t = first; t < first + system.num_patterns; ++t)
+          if (system.transfers[t].bytes > 0)
+            groups_[system.transfers[t].interference_class].insert(
+                std::string(workloads::axis_of(group).name));
+      }
+  }
+
+  /// The links that held a transfer back, each with the others on it.
+  std::vector<SharedLink> shared(const LaneCall& call) const {
+    const std::uint32_t c = step_.log().communicator_of(call);
+    const engine::System& system = step_.system();
+    const double alone = engine::rate_alone(step_.log().transfer_of(call).cap,
+                                            system.communicators[c].loads, system.link_capacity)
+                             .value;
+    std::vector<SharedLink> out;
+    for (const engine::RatePiece& piece : rates_.pieces(c, step_.log().turn_of(call))) {
+      const double lost = 1 - piece.flows.front().rate.value / alone;
+      const auto hold = rates_.hold(piece, 0);
+      if (hold.empty() || lost <= 0) continue;
+      std::set<std::string> rivals;
+      for (const auto* flows : {&hold.front().frozen, &hold.front().others})
+        for (const std::size_t f : *flows)
+          if (f > 0) rivals.insert(what_of(join_of(piece.flows[f])));
+      out.push_back({link_name(hold.front().link),
+                     {rivals.begin(), rivals.end()},
+                     to_duration(lost * seconds(piece.to - piece.from))});
+    }
+    return out;
+  }
+
+  LaneCall join_of(const engine::Flowing& flow) const {
+    const std::uint32_t rank = step_.system().communicators[flow.communicator].members.front();
+    return step_.log().join_of(rank, flow.communicator, flow.turn);
+  }
+
+  std::string link_name(std::uint32_t folded_link) const {
+    const std::vector<std::uint32_t>& classes = step_.classes().links;
+    std::size_t whole = folded_link;
+    if (step_.scenario().run.fold)
+      whole = static_cast<std::size_t>(std::ranges::find(classes, folded_link) - classes.begin());
+    const topology::Cluster& cluster = step_.bound().network->cluster();
+    const topology::Link& link = cluster.links()[step_.bound().step.links[whole]];
+    return cluster.name_of(link.from) + " to " + cluster.name_of(link.to);
+  }
+
   std::string after(const PathEdge& edge) const {
     const Instant& i = edge.after;
     if (i.kind == Instant::Kind::begin) return "begin";
@@ -123,7 +195,9 @@ class StepNames {
   }
 
   const LoggedStep& step_;
+  const engine::SharedRates rates_;
   std::vector<Provenance> origins_;  // by kernel
+  std::array<std::set<std::string>, engine::num_classes> groups_;
   mutable std::map<std::pair<std::uint32_t, std::uint32_t>, Provenance> network_;
 };
 
@@ -169,10 +243,24 @@ void add_parts(NamedPath& path) {
     add(e, e.what, e.edge.length() - e.edge.extra);
     if (e.edge.extra == Duration{}) continue;
     const bool kernel = e.edge.kind == PathEdge::Kind::kernel;
-    add(e, e.what + (kernel ? ", slowed by communication" : ", sharing links"), e.edge.extra);
+    add(e, e.what + (kernel ? ", slowed by " + e.beside : ", sharing links"), e.edge.extra);
   }
   for (auto& [key, part] : parts) path.parts.push_back(std::move(part));
   std::ranges::stable_sort(path.parts, std::greater{}, &PathPart::time);
+}
+
+void add_shared(NamedPath& path) {
+  for (const NamedEdge& edge : path.edges)
+    for (const SharedLink& link : edge.shared) {
+      const auto at = std::ranges::find_if(path.shared, [&](const SharedLink& known) {
+        return known.link == link.link && known.rivals == link.rivals;
+      });
+      if (at == path.shared.end())
+        path.shared.push_back(link);
+      else
+        at->time += link.time;
+    }
+  std::ranges::stable_sort(path.shared, std::greater{}, &SharedLink::time);
 }
 
 void add_ties(NamedPath& path, const engine::CriticalPath& found, const StepNames& names) {
@@ -208,6 +296,7 @@ NamedPath named_path(const LoggedStep& step, const KernelModel& kernels, double 
   path.ranks = std::ssize(ranks);
   find_phases(path, names);
   add_parts(path);
+  add_shared(path);
   add_ties(path, found, names);
   return path;
 }

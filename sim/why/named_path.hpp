@@ -16,6 +16,13 @@ namespace stepcast::sim {
 /// left that for good. Both lie between the path's first and last kernel of the model.
 enum class Phase : std::uint8_t { steady, fill, drain };
 
+/// A link that transfers of the path had to share.
+struct SharedLink {
+  std::string link;  // one of those that are alike: "node0/nic0 to leaf0"
+  std::vector<std::string> rivals;
+  Duration time{};  // longer for it
+};
+
 struct NamedEdge {
   engine::PathEdge edge;
   std::string what;  // "gemm", "tensor all_reduce", "launch"
@@ -24,7 +31,9 @@ struct NamedEdge {
   std::string lane;
   std::optional<Provenance> provenance;  // none of the host
   Phase phase = Phase::steady;
-  std::string after;  // "lane", "launch", "rank 8 data", "event of data"
+  std::string after;   // "lane", "launch", "rank 8 data"
+  std::string beside;  // of a kernel that is slowed: "data", "tensor, copies"
+  std::vector<SharedLink> shared;
 };
 
 /// Edges of one kind and stage together.
@@ -44,10 +53,11 @@ struct NamedTie {
 };
 
 struct NamedPath {
-  std::vector<NamedEdge> edges;  // in the order of time
-  std::vector<PathPart> parts;   // largest first; they sum to the step
-  std::vector<NamedTie> next;    // smallest slack first
-  std::int64_t ranks = 1;        // that it passes
+  std::vector<NamedEdge> edges;    // in the order of time
+  std::vector<PathPart> parts;     // largest first; they sum to the step
+  std::vector<NamedTie> next;      // smallest slack first
+  std::vector<SharedLink> shared;  // of all edges, the longest first
+  std::int64_t ranks = 1;          // that it passes
   std::int64_t ends = 1, ties = 0;
   Duration fill{}, drain{};
   Duration length{};

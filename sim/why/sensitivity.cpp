@@ -159,7 +159,8 @@ std::optional<BindsNext> binds_next(const Neighbourhood& near, const Parameter& 
   if (!row.elasticity || !row.at_twice) return std::nullopt;
   const double promised = 1 - std::pow(2.0, *row.elasticity);
   const double brought = 1 - seconds(*row.at_twice) / seconds(now);
-  if (promised - brought < worth_asking || brought > 0.8 * promised) return std::nullopt;
+  if (promised < worth_asking || promised - brought < worth_asking || brought > 0.8 * promised)
+    return std::nullopt;
   const LoggedStep twice(near.scenario_at(parameter, 2.0), session);
   const Neighbourhood there(twice, session);
   std::optional<BindsNext> out;

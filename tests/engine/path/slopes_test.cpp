@@ -101,3 +101,33 @@ TEST_CASE("slopes are central differences where the step is smooth", "[why]") {
   CHECK(compared > 10 * kinks);
   CHECK(moved > 800);
 }
+
+TEST_CASE("the slope to a link that two share alike is that of what both move", "[why]") {
+  // Both end at 2 B / C: a byte more of both costs 2 / C, a byte per second more saves 2 B / C^2.
+  ProgramBuilder b(1);
+  b.join(compute_lane, 0, 0, no_cost);
+  System s = make_system(2, {b.take()}, {{{0}, {1}}});
+  s.transfers = {transfer(1e6, 100)};
+  s.link_capacity = {100_GBps};
+  s.link_owner = {no_owner};
+  for (Communicator& c : s.communicators) c.loads = {{0, 1.0}};
+  StepLog log(s, true);
+  log.ended_with(run(s, {.cold = true}, &log));
+  const Slopes slope = slopes(log);
+  CHECK(slope.capacities[0] == Approx(-2 * 1e6 / 1e22));
+  CHECK(slope.bytes[0] == Approx(2 / 1e11));
+  CHECK(slope.caps[0] == 0);
+}
+
+TEST_CASE("a slope to the host's costs counts the launches on the path", "[why]") {
+  // 100 launches of 1 us, then a kernel: the cost counts a hundred times, the kernel once.
+  ProgramBuilder b(1);
+  for (int i = 0; i < 100; ++i) b.work(compute_lane, 0, launch_cost);
+  System s = make_system(1, {b.take()}, {});
+  s.works = {{250_ns, 0}};
+  StepLog log(s, true);
+  log.ended_with(run(s, {.cold = true}, &log));
+  const Slopes slope = slopes(log);
+  CHECK(slope.host_costs[launch_cost] == Approx(100));
+  CHECK(slope.works[0] == Approx(1));
+}
