@@ -83,8 +83,8 @@ std::string next_text(const Why& why, std::size_t top) {
   table.column("places");
   for (std::size_t n = 0; n < std::min(top, why.path.next.size()); ++n) {
     const NamedTie& tie = why.path.next[n];
-    table.row({tie.what + " on " + tie.lane, tie.name, grouped(tie.stage), to_text(tie.slack),
-               grouped(tie.places)});
+    table.row({tie.what == tie.lane ? tie.what : tie.what + " on " + tie.lane, tie.name,
+               grouped(tie.stage), to_text(tie.slack), grouped(tie.places)});
   }
   return "\n" + table.text();
 }

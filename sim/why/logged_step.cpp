@@ -11,7 +11,7 @@ namespace stepcast::sim {
 namespace {
 
 // Of all simulated ranks in a step. A call takes about 30 bytes over the steps that are run.
-constexpr std::int64_t most_calls = 50'000'000;
+constexpr std::int64_t most_calls = 20'000'000;
 
 void check_size(const engine::System& system, const Scenario& scenario) {
   std::vector<std::int64_t> calls;

@@ -7,7 +7,6 @@
 #include <array>
 #include <map>
 #include <set>
-#include <tuple>
 
 #include "engine/path/shared_rates.hpp"
 #include "sim/run/timeline.hpp"
@@ -264,12 +263,12 @@ void add_shared(NamedPath& path) {
 }
 
 void add_ties(NamedPath& path, const engine::CriticalPath& found, const StepNames& names) {
-  std::map<std::tuple<std::int64_t, std::string, std::string>, std::size_t> known;
+  std::map<std::pair<std::string, std::string>, std::size_t> known;
   for (const engine::NearTie& near : found.near) {
     if (near.other.kind == Instant::Kind::begin) continue;
     NamedTie tie = names.tie(near);
     if (tie.what.empty()) continue;  // nothing but the step's begin
-    const auto [at, fresh] = known.try_emplace({tie.stage, tie.what, tie.lane}, path.next.size());
+    const auto [at, fresh] = known.try_emplace({tie.what, tie.lane}, path.next.size());
     if (fresh)
       path.next.push_back(std::move(tie));
     else

@@ -49,7 +49,7 @@ struct NamedTie {
   std::int64_t rank = 0, stage = 0;
   std::string lane;
   Duration slack{};
-  std::int64_t places = 1;  // where it comes to the path, the slack being the smallest
+  std::int64_t places = 1;  // where chains of this kind come to the path, on any stage
 };
 
 struct NamedPath {

@@ -29,6 +29,7 @@ bool is_chain(const CriticalPath& path) {
 }  // namespace
 
 TEST_CASE("the edges of the critical path sum to the step on random systems", "[why]") {
+  std::int64_t slowed = 0, shared = 0, launched = 0;
   for (const bool marked : {true, false})
     for (const bool cold : {false, true})
       for (std::uint64_t seed = 1; seed <= 300; ++seed) {
@@ -36,7 +37,17 @@ TEST_CASE("the edges of the critical path sum to the step on random systems", "[
         const System s = random_system(seed, marked);
         const CriticalPath path = path_of(s, {.cold = cold});  // ensures the sum
         CHECK(is_chain(path));
+        for (const PathEdge& edge : path.edges) {
+          const bool longer = edge.extra > Duration{};
+          slowed += longer && edge.kind == PathEdge::Kind::kernel;
+          shared += longer && edge.kind == PathEdge::Kind::transfer;
+          launched += edge.kind == PathEdge::Kind::host;
+        }
       }
+  // The paths go through all that can happen.
+  CHECK(slowed > 100);
+  CHECK(shared > 100);
+  CHECK(launched > 100);
 }
 
 TEST_CASE("a step bound by its host thread is a path of launches", "[why]") {
