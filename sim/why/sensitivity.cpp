@@ -93,7 +93,9 @@ class Neighbourhood {
         parameter.in_system(step_, changed, factor);
         return engine::run(changed, {.cold = step_.scenario().run.steps == Steps::cold}).step;
       }
-      return session_.step(scenario_at(parameter, factor)).step_time;
+      Scenario there = scenario_at(parameter, factor);
+      there.run.fold = true;  // the same picosecond, sooner
+      return session_.step(there).step_time;
     } catch (const InputError&) {
     } catch (const NoFeasiblePlan&) {
     }

@@ -16,7 +16,7 @@ expect 2 "critical path is that of one step" why "$2/scenarios/weak_scaling.toml
 expect 4 "the plan needs" why --model llama2-70b --gpu h100 --nodes 1 --data ddp --local-batch 1
 
 python3 - "$program" <<'END' || failures=$((failures + 1))
-import json, subprocess, sys
+import json, subprocess, sys, tempfile
 
 def ask(verb, words):
     return json.loads(subprocess.run([sys.argv[1], verb, *words.split(), "--json"],
@@ -41,5 +41,22 @@ for words in cases:
         at += edge["length_ps"]
     pipelined = "--pipeline" in words
     assert (why["fill_s"] + why["drain_s"] > 0) == pipelined, (words, why["fill_s"])
+    slopes = {row["quantity"]: row for row in why["slopes"]}
+    gemm = slopes["GEMM rate"]
+    assert -1 < gemm["elasticity"] < 0, (words, gemm)
+    assert gemm["step_at_twice_s"] < why["step_s"] < gemm["step_at_half_s"], (words, gemm)
+    assert why["frozen"], words
+
+with tempfile.TemporaryDirectory() as folder:
+    file = folder + "/path.json"
+    why = ask("why", cases[-1] + " --timeline " + file)
+    with open(file) as written:
+        events = json.load(written)["traceEvents"]
+    names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    path = [e for e in events if e["ph"] == "X" and names[e["pid"]].endswith("critical path")]
+    assert len(path) == len(why["edges"])
+    assert abs(sum(e["dur"] for e in path) / why["step_ps"] * 1e6 - 1) < 1e-9
+    arrows = [sum(e["ph"] == end for e in events) for end in "sf"]
+    assert arrows[0] == arrows[1] > 0, arrows
 END
 exit $((failures > 0))
