@@ -23,15 +23,16 @@ std::string head_text(const Why& why) {
   std::string out = fmt::format("step {}: a chain of {} through {}", to_text(path.length),
                                 plural(std::ssize(path.edges), "edge"), plural(path.ranks, "rank"));
   if (why.report.scenario.gpus > why.report.simulated_ranks)
-    out += fmt::format(" ({} simulated, each for those that are alike)",
-                       grouped(why.report.simulated_ranks));
+    out += fmt::format(" ({} of {} simulated, the others are like one of them)",
+                       grouped(why.report.simulated_ranks), grouped(why.report.scenario.gpus));
   out += "\n";
   if (why.report.scenario.plan.pipeline > 1)
     out += fmt::format("filling the pipeline {} ({}), draining it {} ({})\n", to_text(path.fill),
                        share_of_step(path.fill, why), to_text(path.drain),
                        share_of_step(path.drain, why));
-  return out + fmt::format("{} where another chain comes at the same instant\n",
-                           plural(path.ties, "place"));
+  if (path.ties == 0) return out + "nowhere does another chain come at the same instant\n";
+  return out +
+         fmt::format("at {} another chain comes at the same instant\n", plural(path.ties, "place"));
 }
 
 std::string parts_text(const Why& why, std::size_t top) {
