@@ -94,7 +94,7 @@ void Runner::refresh(std::uint32_t rank, Time now) {
   }
   LaneState& lane = lane_of(rank, compute_lane);
   lane.block = Block::none;
-  ++lane.pc;
+  pass(rank, compute_lane);
   state.todo |= 1U;
   list(rank);
 }
@@ -144,6 +144,7 @@ void Runner::set_state(std::uint32_t rank, std::uint32_t new_state) {
   if (new_state == flight.state) return;
   const Duration from = flight_map(rank).duration[flight.kernel];
   flight.state = new_state;
+  if (timeline_ != nullptr) timeline_->beside(rank, flight.at, new_state);
   if (has_own_segments()) change_own_state(rank, flight.kernel);
   const Duration to = flight_map(rank).duration[flight.kernel];
   flight.remaining = flight.whole ? to : scaled(flight.remaining, from, to);

@@ -166,6 +166,13 @@ Likeness likeness_of(const System& system) {
   return digest.take();
 }
 
+std::vector<std::uint32_t> Fold::first() const {
+  std::vector<std::uint32_t> out(multiplicity.size());
+  for (std::size_t r = representative.size(); r-- > 0;)
+    out[representative[r]] = static_cast<std::uint32_t>(r);
+  return out;
+}
+
 Fold fold(const System& system, const Classes& classes) {
   expects(classes.ranks.size() == system.num_ranks() &&
               classes.communicators.size() == system.communicators.size() &&

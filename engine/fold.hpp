@@ -16,6 +16,9 @@ struct Fold {
   System system;                              // one rank, communicator and link per class
   std::vector<std::uint32_t> representative;  // per rank of the whole: its rank in `system`
   std::vector<std::int64_t> multiplicity;     // per rank of `system`: how many it stands for
+
+  /// Per rank of `system`: the first of the whole that it stands for.
+  std::vector<std::uint32_t> first() const;
 };
 
 /// The coarsest stable colouring: of each rank, communicator and link its class, numbered in the

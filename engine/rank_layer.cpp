@@ -84,7 +84,7 @@ bool Runner::step_lane(std::uint32_t rank, std::uint8_t lane_index, const LaneIn
       if (!options_.cold) cross_boundary(rank, lane.clock);
       break;
   }
-  ++lane.pc;
+  pass(rank, lane_index);
   return true;
 }
 
@@ -228,6 +228,7 @@ void Runner::advance_host(std::uint32_t rank) {
       ++state.host_place.wait;
       starts[(state.host_step & 1U) * epochs + state.host_epoch] =
           std::max(start + wait->after, events_.time(rank, event, state.host_step));
+      tell_host(rank);
     } else {
       record_wrap(rank, max_lanes, state.host_step, start + role.last_epoch);
       if (state.host_step == last_step_) break;
@@ -237,12 +238,20 @@ void Runner::advance_host(std::uint32_t rank) {
       state.host_epoch = 0;
       state.host_place = {};
       starts[(state.host_step & 1U) * epochs] = std::max(start + role.last_epoch, *entered);
+      tell_host(rank);
     }
     moved = true;
   }
   if (!moved) return;
   for (std::uint8_t l = 0; l < role.lanes.size(); ++l)
     if (lane_of(rank, l).block == Block::host) state.todo |= static_cast<LaneSet>(1U << l);
+}
+
+void Runner::tell_host(std::uint32_t rank) {
+  if (timeline_ == nullptr) return;
+  const RankState& state = ranks_[rank];
+  const std::size_t of_step = (state.host_step & 1U) * std::size_t{role_of(rank).num_epochs};
+  timeline_->host(rank, epoch_starts_[first_epoch_[rank] + of_step + state.host_epoch]);
 }
 
 /// Work beside the compute lane (copies): runs as launched, and slows the compute lane meanwhile.

@@ -64,13 +64,19 @@ void Runner::prepare_ranks() {
 
 RunResult Runner::run() {
   expects(timeline_ == nullptr || !options_.segments, "a timeline is told kernel by kernel");
-  if (timeline_ != nullptr) timeline_->start();
+  if (timeline_ != nullptr) begin_timeline();
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) list(r);
   loop();
   for (std::uint32_t r = 0; r < ranks_.size(); ++r)
     for (std::uint8_t l = 0; l < role_of(r).lanes.size(); ++l)
       if (lane_of(r, l).block != Block::stop) throw_stalled();
   return result();
+}
+
+void Runner::begin_timeline() {
+  timeline_->start();
+  for (std::uint32_t r = 0; r < ranks_.size(); ++r)
+    timeline_->host(r, epoch_starts_[first_epoch_[r] + ranks_[r].host_epoch]);
 }
 
 void Runner::loop() {
@@ -260,7 +266,7 @@ void Runner::complete(std::uint32_t c, Time started, Time ended) {
     }
     lane.clock = ended;
     lane.block = Block::none;
-    ++lane.pc;
+    pass(rank, lane_index);
     state.todo |= static_cast<LaneSet>(1U << lane_index);
     list(rank);
   }

@@ -49,6 +49,7 @@ class Runner {
  private:
   // run.cpp: the event loop and transfers.
   void prepare_ranks();
+  void begin_timeline();
   void loop();
   void drain();
   void process(const TimeQueue::Entry& entry);
@@ -101,6 +102,11 @@ class Runner {
   Time launch_time(std::uint32_t rank, const LaneState& lane, const LaneInstruction& i) const;
   Time launched_at_least(std::uint32_t rank, Time ready, Time launch);
   void advance_host(std::uint32_t rank);
+  void tell_host(std::uint32_t rank);
+  void pass(std::uint32_t rank, std::uint8_t lane) {
+    ++lane_of(rank, lane).pc;
+    if (timeline_ != nullptr) timeline_->passed(rank, lane, lane_of(rank, lane).clock);
+  }
   void side_segment(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i);
 
   // compute_lane.cpp: segments, interference, accounts.

@@ -19,6 +19,16 @@ class TimelineSink {
   /// Instruction::arg.
   virtual void transfer(std::uint32_t rank, std::uint8_t lane, std::uint32_t transfer, Time arrived,
                         Time started, Time ended) = 0;
+
+  // Of every step, in order, for who asks what decided an instant (step_log.hpp).
+
+  /// The lane has its next instruction behind it and stands at `clock`.
+  virtual void passed(std::uint32_t, std::uint8_t, Time) {}
+  /// The host thread enters its next epoch (what it launches until it waits) at `when`.
+  virtual void host(std::uint32_t, Time) {}
+  /// Beside the kernel that is next to pass on the compute lane, the state of System::stretch is
+  /// `state` from `when` on; 0 at first.
+  virtual void beside(std::uint32_t, Time, std::uint32_t) {}
 };
 
 }  // namespace stepcast::engine

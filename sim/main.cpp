@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
                               collective_command(),
                               search_command(),
                               show_command(),
+                              why_command(),
                               explain_command(),
                               import_model_command(),
                               {calibrate_verb, nullptr, "stepcast-calibrate"},

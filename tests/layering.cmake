@@ -14,9 +14,11 @@ set(folders engine topology workloads sim calibrate validate)
 
 # The rooms of a folder, in order: each includes itself and those before it. What lies in the folder
 # itself (main.cpp) comes last and may include all of them.
+set(rooms_engine path)
 set(rooms_workloads plan step memory)
 set(rooms_sim files processes program tables network import network/search network/links
-  network/nccl network/stepped network/host scenario kernels run confidence search study report output command)
+  network/nccl network/stepped network/host scenario kernels run why confidence search study report
+  output command)
 set(rooms_calibrate rows device import report fit host kernels reference cuda session command)
 set(rooms_validate trainer/ranks trainer/device trainer/model trainer/run compare study command published
   cluster trace)

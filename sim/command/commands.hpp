@@ -10,6 +10,7 @@ Command sweep_command();
 Command collective_command();
 Command search_command();
 Command show_command();
+Command why_command();
 Command explain_command();
 Command import_model_command();
 

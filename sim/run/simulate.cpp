@@ -131,11 +131,7 @@ void fill_rates(StepReport& report, const StepSystem& bound) {
 
 /// The first rank of each class in place of the class, and how many are alike.
 void name_ranks(Timeline& timeline, const engine::Fold& fold) {
-  std::vector<std::int64_t> first(fold.multiplicity.size(), -1);
-  for (std::size_t rank = 0; rank < fold.representative.size(); ++rank) {
-    const std::uint32_t folded = fold.representative[rank];
-    if (first[folded] < 0) first[folded] = static_cast<std::int64_t>(rank);
-  }
+  const std::vector<std::uint32_t> first = fold.first();
   for (TimelineEvent& e : timeline.events) e.rank = first[static_cast<std::size_t>(e.rank)];
   for (std::size_t folded = 0; folded < first.size(); ++folded)
     timeline.ranks[first[folded]] = fold.multiplicity[folded];

@@ -106,7 +106,7 @@ StepSystem make_step_system(const Scenario& scenario, const workloads::StepProgr
   s.host_costs = host_costs_of(scenario.software);
   const std::vector<RoleCalls> calls = calls_of(program);
   StepTransfers transfers(program, *out.layout, network);
-  transfers.put_on(s, calls);
+  out.links = transfers.put_on(s, calls);
   const std::vector<KernelTime> times = kernel_times(scenario, program.kernels, kernels);
   ClassLoads classes = transfers.class_loads();
   classes[engine::side_work_class] = {0, side_traffic(scenario.node.gpu, program.kernels, times)};

@@ -24,7 +24,8 @@ struct RoleLoad {
 
 struct StepSystem {
   engine::System system;
-  std::vector<RoleLoad> loads;  // by role
+  std::vector<RoleLoad> loads;          // by role
+  std::vector<topology::LinkId> links;  // by link of the system: one of those that it stands for
   std::shared_ptr<const Layout> layout;
 };
 

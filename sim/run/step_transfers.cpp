@@ -112,7 +112,8 @@ double StepTransfers::fastest(GroupKind kind, std::uint32_t pattern) const {
   return cap;
 }
 
-void StepTransfers::put_on(engine::System& s, const std::vector<RoleCalls>& calls) {
+std::vector<topology::LinkId> StepTransfers::put_on(engine::System& s,
+                                                    const std::vector<RoleCalls>& calls) {
   std::vector<Movement> movements;
   std::map<std::pair<GroupKind, std::uint32_t>, double> fastest_of;
   for (int k = 0; k < workloads::num_group_kinds; ++k) {
@@ -126,7 +127,7 @@ void StepTransfers::put_on(engine::System& s, const std::vector<RoleCalls>& call
   std::vector<double> fastest;
   for (std::size_t c = 0; c < s.communicators.size(); ++c)
     fastest.push_back(fastest_of.at({layout_.kind_of(c), s.communicators[c].pattern}));
-  layout_.picture_of(movements)->put_on(s, fastest);
+  return layout_.picture_of(movements)->put_on(s, fastest);
 }
 
 const CollectiveTime& StepTransfers::time_of(std::size_t collective) const {

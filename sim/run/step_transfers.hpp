@@ -33,7 +33,8 @@ class StepTransfers {
                 const NetworkModel& network);
 
   /// Puts transfers, links and the communicators' loads on the system of the layout's groups; once.
-  void put_on(engine::System& system, const std::vector<RoleCalls>& calls);
+  /// Returns, by link of the system, one of those that it stands for.
+  std::vector<topology::LinkId> put_on(engine::System& system, const std::vector<RoleCalls>& calls);
   /// Of the first pattern of its group.
   const CollectiveTime& time_of(std::size_t collective) const;
   const ClassLoads& class_loads() const { return classes_; }

@@ -32,16 +32,6 @@ Duration from_us(double us) { return to_duration(us * 1e-6); }
 
 std::string quoted(const std::string& text) { return Json(text).dump(); }
 
-/// The lanes of workloads::Lane, as Perfetto shows them.
-std::string lane_name(std::int64_t lane) {
-  constexpr const char* names[] = {"compute",   "tensor",           "data",          "copy",
-                                   "send next", "receive previous", "send previous", "receive next",
-                                   "replica",   "context"};
-  static_assert(std::size(names) == workloads::num_lanes);
-  const bool known = lane >= 0 && lane < std::ssize(names);
-  return known ? names[lane] : fmt::format("lane {}", lane);
-}
-
 void append_lane(std::string& out, std::int64_t pid, std::int64_t lane) {
   out += fmt::format(
       R"({{"ph":"M","name":"thread_name","pid":{0},"tid":{1},"args":{{"name":{2}}}}},
@@ -72,6 +62,58 @@ void append_event(std::string& out, const TimelineEvent& e, std::int64_t pid) {
   out += "}},\n";
 }
 
+/// Of the path's own track: what tells where on the ranks it runs.
+void append_path_edge(std::string& out, const TimelineEvent& e, std::int64_t pid) {
+  out += fmt::format(
+      R"({{"ph":"X","pid":{},"tid":0,"name":{},"cat":{},"ts":{},"dur":{},"args":{{"rank":{},"lane":{}}}}})",
+      pid, quoted(e.name), quoted(e.kind), in_us(e.start), in_us(e.duration), e.rank, e.lane);
+  out += ",\n";
+}
+
+/// Arrows from an event on the path to the next one, where that is on another rank or lane. They
+/// bind to the events that hold their ends.
+template <class PidOf>
+void append_arrows(std::string& out, const std::vector<TimelineEvent>& path, PidOf pid_of) {
+  const TimelineEvent* before = nullptr;
+  for (const TimelineEvent& e : path) {
+    if (e.lane == host_lane) continue;
+    if (before != nullptr && (before->rank != e.rank || before->lane != e.lane)) {
+      const auto id = &e - path.data();
+      out += fmt::format(
+          R"({{"ph":"s","id":{},"pid":{},"tid":{},"name":"critical path","cat":"path","ts":{}}},)",
+          id, pid_of(before->rank), before->lane,
+          in_us(before->start + before->duration - Duration(1)));
+      out += fmt::format(
+          R"({{"ph":"f","bp":"e","id":{},"pid":{},"tid":{},"name":"critical path","cat":"path","ts":{}}})",
+          id, pid_of(e.rank), e.lane, in_us(e.start));
+      out += ",\n";
+    }
+    before = &e;
+  }
+}
+
+template <class PidOf>
+void append_path(std::string& out, const Timeline& timeline, std::int64_t pid, PidOf pid_of) {
+  out += fmt::format(
+      R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":{1},"path_of":{2}}}}},
+{{"ph":"M","name":"thread_name","pid":{0},"tid":0,"args":{{"name":"critical path"}}}},
+)",
+      pid, quoted(timeline.title + " critical path"), quoted(timeline.title));
+  for (const TimelineEvent& e : timeline.path) append_path_edge(out, e, pid);
+  append_arrows(out, timeline.path, pid_of);
+}
+
+TimelineEvent edge_of(const Json& json) {
+  TimelineEvent e;
+  e.rank = json.at("args").at("rank").get<std::int64_t>();
+  e.lane = json.at("args").at("lane").get<std::int64_t>();
+  e.name = json.at("name").get<std::string>();
+  e.kind = json.at("cat").get<std::string>();
+  e.start = from_us(json.at("ts").get<double>());
+  e.duration = from_us(json.at("dur").get<double>());
+  return e;
+}
+
 TimelineEvent event_of(const Json& json) {
   const Json& more = json.at("args");
   TimelineEvent e;
@@ -95,17 +137,27 @@ TimelineEvent event_of(const Json& json) {
 std::vector<Timeline> timelines_of(const Json& file) {
   std::vector<Timeline> timelines;
   std::map<std::int64_t, std::pair<std::size_t, std::int64_t>> place;  // pid -> timeline, rank
+  std::map<std::int64_t, std::size_t> paths;                           // pid -> timeline
   for (const Json& json : file.at("traceEvents")) {
     const auto pid = json.at("pid").get<std::int64_t>();
     if (json.at("ph") == "M" && json.at("name") != "process_name") continue;
     if (json.at("ph") == "M") {
       const Json& more = json.at("args");
-      const auto title = more.at("timeline").get<std::string>();
+      const bool is_path = more.contains("path_of");
+      const auto title = more.at(is_path ? "path_of" : "timeline").get<std::string>();
       auto at = std::ranges::find(timelines, title, &Timeline::title);
       if (at == timelines.end()) at = timelines.insert(at, Timeline{title});
+      if (is_path) {
+        paths[pid] = static_cast<std::size_t>(at - timelines.begin());
+        continue;
+      }
       const auto rank = more.at("rank").get<std::int64_t>();
       at->ranks[rank] = more.at("alike").get<std::int64_t>();
       place[pid] = {static_cast<std::size_t>(at - timelines.begin()), rank};
+    } else if (json.at("ph") != "X") {
+      continue;  // an arrow, which follows from the path
+    } else if (paths.contains(pid)) {
+      timelines[paths.at(pid)].path.push_back(edge_of(json));
     } else {
       const auto [index, rank] = place.at(pid);
       TimelineEvent& e = timelines[index].events.emplace_back(event_of(json));
@@ -118,6 +170,15 @@ std::vector<Timeline> timelines_of(const Json& file) {
 }
 
 }  // namespace
+
+std::string lane_name(std::int64_t lane) {
+  constexpr const char* names[] = {"compute",   "tensor",           "data",          "copy",
+                                   "send next", "receive previous", "send previous", "receive next",
+                                   "replica",   "context"};
+  static_assert(std::size(names) == workloads::num_lanes);
+  const bool known = lane >= 0 && lane < std::ssize(names);
+  return known ? names[lane] : fmt::format("lane {}", lane);
+}
 
 TimelineEvent described(const workloads::Kernel& kernel) {
   using workloads::KernelFamily;
@@ -199,6 +260,9 @@ void write_timelines(const std::string& path, std::span<const Timeline> timeline
   const auto pid_of = [&](std::size_t index, std::int64_t rank) {
     return rank * static_cast<std::int64_t>(timelines.size()) + static_cast<std::int64_t>(index);
   };
+  std::int64_t last_rank = 0;
+  for (const Timeline& timeline : timelines)
+    if (!timeline.ranks.empty()) last_rank = std::max(last_rank, timeline.ranks.rbegin()->first);
   std::string text(timeline_head);
   text += R"("step_us":{)";
   for (const Timeline& timeline : timelines)
@@ -212,6 +276,9 @@ void write_timelines(const std::string& path, std::span<const Timeline> timeline
       append_rank(text, timelines[t], rank, pid_of(t, rank));
     for (const auto& [rank, lane] : lanes) append_lane(text, pid_of(t, rank), lane);
     for (const TimelineEvent& e : timelines[t].events) append_event(text, e, pid_of(t, e.rank));
+    if (!timelines[t].path.empty())  // a process beside those of ranks
+      append_path(text, timelines[t], pid_of(t, last_rank + 1),
+                  [&](std::int64_t rank) { return pid_of(t, rank); });
   }
   if (text.ends_with(",\n")) text.resize(text.size() - 2);
   text += "\n]}\n";

@@ -38,6 +38,9 @@ struct Timeline {
   std::string title;                             // "simulated", "measured"
   std::map<std::int64_t, std::int64_t> ranks{};  // and how many ranks each stands for
   std::vector<TimelineEvent> events{};
+  /// The critical path, edge by edge in the order of time, where it is known: a track of its own,
+  /// and arrows between the events on it. The host's edges have the lane `host_lane`.
+  std::vector<TimelineEvent> path{};
   Duration step{};  // from a step to the next: less than all events' span where steps overlap
   /// Asked for before a run: one event for all calls of a kernel or collective on a rank, the first
   /// one's start, all their durations. Takes no memory for long steps of many ranks.
@@ -45,9 +48,15 @@ struct Timeline {
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 
+/// Of a rank's host thread, which has no lane of workloads::Lane.
+inline constexpr std::int64_t host_lane = -1;
+
 /// What a kernel or collective of a step program is, without its times.
 TimelineEvent described(const workloads::Kernel& kernel);
 TimelineEvent described(const workloads::Collective& collective);
+
+/// A lane of workloads::Lane, as Perfetto shows it.
+std::string lane_name(std::int64_t lane);
 
 /// Fills a timeline from the engine's run.
 class TimelineRecorder final : public engine::TimelineSink {

@@ -103,7 +103,7 @@ void LinkPicture::sort_links(const topology::Cluster& cluster,
       continue;
     const auto owner = cluster.private_gpu(l);
     classes_.push_back({uses_.size(), uses.size(), link.bandwidth, end, uplink,
-                        owner ? static_cast<std::uint32_t>(*owner) : engine::no_owner});
+                        owner ? static_cast<std::uint32_t>(*owner) : engine::no_owner, l});
     uses_.insert(uses_.end(), uses.begin(), uses.end());
   }
 }
@@ -112,7 +112,9 @@ void LinkPicture::sort_links(const topology::Cluster& cluster,
 /// link of its ends (in-switch reduction carries less than a ring), the load is what the link
 /// carries. Uplinks are held to nothing: a collective that sends more over one than it carries,
 /// because leaves are oversubscribed or its own flows collide, is slower for it.
-void LinkPicture::put_on(engine::System& system, const std::vector<double>& fastest) const {
+std::vector<topology::LinkId> LinkPicture::put_on(engine::System& system,
+                                                  const std::vector<double>& fastest) const {
+  std::vector<topology::LinkId> origins;
   std::vector<double> carried(nics_.size(), 1.0);  // of the picture, by the NICs
   for (std::size_t c = 0; c < nics_.size(); ++c)
     for (const NicLoad& nic : nics_[c])
@@ -137,14 +139,17 @@ void LinkPicture::put_on(engine::System& system, const std::vector<double>& fast
     const auto next = static_cast<std::uint32_t>(system.link_capacity.size());
     const std::uint32_t id = alike.find_or_add(hash, uses.first(kept), next);
     if (id != next) {
+      if (of.capacity < system.link_capacity[id]) origins[id] = of.first;
       system.link_capacity[id] = std::min(system.link_capacity[id], of.capacity);
       continue;
     }
     system.link_capacity.push_back(of.capacity);
     system.link_owner.push_back(of.owner);
+    origins.push_back(of.first);
     for (const Use& use : uses.first(kept))
       system.communicators[use.communicator].loads.push_back({id, use.weight});
   }
+  return origins;
 }
 
 }  // namespace stepcast::sim

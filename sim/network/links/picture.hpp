@@ -25,8 +25,9 @@ class LinkPicture {
 
   /// Fills in capacities, owners and the communicators' loads. `fastest`, by communicator: the rate
   /// (bytes/s of the load's byte) that its transfers have by their ends alone; uplinks may allow
-  /// less.
-  void put_on(engine::System& system, const std::vector<double>& fastest) const;
+  /// less. Returns, by link of the system, one of those that it stands for.
+  std::vector<topology::LinkId> put_on(engine::System& system,
+                                       const std::vector<double>& fastest) const;
 
  private:
   struct Use {
@@ -40,6 +41,7 @@ class LinkPicture {
     BytesPerSecond end{};  // what a transfer alone is spared (picture.cpp)
     bool uplink = false;
     std::uint32_t owner = 0;  // of the first of them
+    topology::LinkId first = 0;
   };
   struct NicLoad {
     BytesPerSecond end{};
