@@ -7,6 +7,7 @@
 #include "sim/scenario/default_software.hpp"
 #include "sim/scenario/member_reader.hpp"
 #include "sim/scenario/noise_keys.hpp"
+#include "sim/scenario/what_if.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -196,6 +197,8 @@ void read_step(TableReader& document, const Catalogue& catalogue, Scenario& scen
 }  // namespace
 
 Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
+  if (written.find("what_if") != nullptr)
+    return read_scenario(with_what_ifs(written, catalogue), catalogue);
   const TomlValue source = with_framework(written);
   TableReader document(source, "");
   Scenario scenario;

@@ -1,0 +1,240 @@
+// A comparison as text.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/units_text.hpp"
+#include "sim/compare/comparison.hpp"
+#include "sim/files/text_table.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr auto left = TextTable::Align::left;
+
+std::string time_text(double time_s) { return to_text(to_duration(time_s)); }
+
+/// "-310 ms"
+std::string difference_text(double difference_s) {
+  if (difference_s == 0) return "0";
+  return (difference_s < 0 ? "-" : "+") + time_text(std::abs(difference_s));
+}
+
+/// "-36.1 %"
+std::string change_text(double ratio) {
+  if (ratio == 0) return "0";
+  return (ratio < 0 ? "-" : "+") + percent(std::abs(ratio));
+}
+
+double seconds_of(std::int64_t ps) { return seconds(Duration(ps)); }
+
+std::string told(const Side& side, std::string_view key, std::string (*text)(double)) {
+  const auto value = side.row.number(key);
+  return value ? text(*value) : "-";
+}
+
+void add_side(TextTable& table, const Comparison& c, std::size_t i) {
+  const Side& side = c.sides[i];
+  if (const auto reason = side.row.unanswered())
+    return table.sentence({side.label, side.name}, *reason);
+  const double base = *c.comparable_step_s(c.base()), own = *c.comparable_step_s(i);
+  const auto sure = c.order_right(i);
+  const auto gpus = side.row.number("gpus");
+  table.row(
+      {side.label, side.name + (side.measured ? " (measured)" : ""),
+       gpus ? grouped(std::llround(*gpus)) : "-", time_text(*side.step_s()),
+       i == c.base() ? "" : change_text(own / base - 1), told(side, "tokens_per_s", three_digits),
+       told(side, "tokens_per_s_per_gpu", three_digits), told(side, "mfu", percent),
+       told(side, "memory_gib_per_gpu", three_digits), sure ? fmt::format("{:.2f}", *sure) : ""});
+}
+
+std::string sides_text(const Comparison& c) {
+  TextTable table;
+  table.column("", "", left);
+  table.column("", "", left);
+  table.column("GPUs");
+  table.column("step");
+  table.column(c.same_tokens() ? "change" : "per token", "to " + c.sides[c.base()].label);
+  table.column("tokens/s");
+  table.column("tokens/s", "per GPU");
+  table.column("MFU");
+  table.column("memory", "GiB");
+  table.column("P(order)");
+  for (std::size_t i = 0; i < c.sides.size(); ++i) add_side(table, c, i);
+  return table.text();
+}
+
+/// A part with what stands inside it.
+struct PartRows {
+  std::vector<StepPart> parts;
+  double largest_s = 0;  // difference to the base
+};
+
+/// The largest difference first.
+std::vector<PartRows> sorted_parts(const Comparison& c) {
+  std::vector<PartRows> out;
+  for (const StepPart& part : parts_of(c)) {
+    if (part.inside) {
+      out.back().parts.push_back(part);
+      continue;
+    }
+    out.push_back({{part}, 0});
+    const auto base = part_s(c, c.base(), part);
+    for (std::size_t i = 0; i < c.sides.size() && base; ++i)
+      if (const auto own = part_s(c, i, part))
+        out.back().largest_s = std::max(out.back().largest_s, std::abs(*own - *base));
+  }
+  std::ranges::stable_sort(out, std::ranges::greater{}, &PartRows::largest_s);
+  return out;
+}
+
+std::vector<std::size_t> answered_in(const Comparison& c) {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < c.sides.size(); ++i)
+    if (c.sides[i].answered()) out.push_back(i);
+  return out;
+}
+
+void add_part(TextTable& table, const Comparison& c, const StepPart& part) {
+  std::vector<std::string> cells{std::string(part.heading)};
+  const auto base = part_s(c, c.base(), part);
+  for (const std::size_t i : answered_in(c)) {
+    const auto own = part_s(c, i, part);
+    cells.push_back(own ? time_text(*own) : "-");
+  }
+  for (const std::size_t i : answered_in(c)) {
+    if (i == c.base()) continue;
+    const auto own = part_s(c, i, part);
+    cells.push_back(own && base ? difference_text(*own - *base) : "-");
+  }
+  table.row(std::move(cells));
+}
+
+std::string parts_text(const Comparison& c) {
+  const auto answered = answered_in(c);
+  const std::string& base = c.sides[c.base()].label;
+  TextTable table;
+  table.column("where the step goes (mean over ranks)", "", left);
+  for (const std::size_t i : answered) table.column(c.sides[i].label);
+  for (const std::size_t i : answered)
+    if (i != c.base()) table.column(c.sides[i].label + " - " + base);
+  for (const PartRows& rows : sorted_parts(c))
+    for (const StepPart& part : rows.parts) add_part(table, c, part);
+  std::vector<std::string> sums{"step"}, differences;
+  for (const std::size_t i : answered) {
+    const double own = *c.comparable_step_s(i);
+    sums.push_back(time_text(own));
+    if (i != c.base()) differences.push_back(difference_text(own - *c.comparable_step_s(c.base())));
+  }
+  sums.insert(sums.end(), differences.begin(), differences.end());
+  table.row(std::move(sums));
+  return "\n" + table.text();
+}
+
+std::string alone_text(const ChangeEffect& effect) {
+  if (!effect.alone_ps) return "not alone";
+  return *effect.alone_ps == 0 ? "no effect" : difference_text(seconds_of(*effect.alone_ps));
+}
+
+std::string share_text(const ChangeEffect& effect) {
+  if (!effect.share_ps) return "-";
+  std::string out = difference_text(seconds_of(*effect.share_ps));
+  if (effect.error_ps > 0) out += " +- " + time_text(effect.error_ps * 1e-12);
+  return out;
+}
+
+/// How the shares were found, and what they are.
+std::string method_text(const Attribution& a) {
+  if (a.changes.size() == 1) return {};
+  if (a.orders == 0)
+    return fmt::format(
+        "no order of these changes is possible one by one ({} of {} tried fail): only "
+        "the whole is known\n",
+        a.asked, a.asked);
+  std::string out = fmt::format(
+      "share: mean over {} {}orders of making the changes one by one (Shapley), {} runs; the "
+      "shares "
+      "add up to the picosecond\n",
+      grouped(static_cast<std::int64_t>(a.orders)), a.exact ? "" : "random ", a.runs);
+  if (a.orders < a.asked)
+    out += fmt::format("{} of {} orders pass a point that is impossible, and are left out\n",
+                       a.asked - a.orders, a.asked);
+  return out;
+}
+
+std::string interaction_text(const Attribution& a, About about) {
+  if (a.changes.size() == 1) return {};
+  const auto interaction = a.interaction_ps();
+  if (!interaction) return {};
+  return fmt::format("all together {}, the sum of each alone {}: {} {}\n",
+                     difference_text(seconds_of(a.to_ps - a.from_ps)),
+                     difference_text(seconds_of(a.to_ps - a.from_ps - *interaction)),
+                     about == About::ablations ? "their overlap is" : "their interaction is",
+                     difference_text(seconds_of(*interaction)));
+}
+
+std::vector<const ChangeEffect*> by_share(const Attribution& a) {
+  std::vector<const ChangeEffect*> out;
+  for (const ChangeEffect& change : a.changes) out.push_back(&change);
+  std::ranges::stable_sort(out, std::ranges::greater{}, [](const ChangeEffect* change) {
+    return std::abs(change->share_ps.value_or(change->alone_ps.value_or(0)));
+  });
+  return out;
+}
+
+std::string reasons_text(const Attribution& a) {
+  std::string out;
+  for (const ChangeEffect& change : a.changes)
+    if (!change.alone_ps)
+      out += fmt::format("{} alone is impossible: {}\n", change.name, change.impossible);
+  return out;
+}
+
+std::string attribution_text(const Attribution& a, const std::string& heading, About about) {
+  const bool named = about != About::sides;
+  TextTable table;
+  table.column(heading, "", left);
+  if (!named) table.column("from", "", left);
+  if (!named) table.column("to", "", left);
+  table.column("alone");
+  table.column("share");
+  for (const ChangeEffect* change : by_share(a)) {
+    std::vector<std::string> cells{change->name};
+    if (!named)
+      cells.insert(cells.end(), {change->from.empty() ? "-" : change->from,
+                                 change->to.empty() ? "-" : change->to});
+    cells.insert(cells.end(), {alone_text(*change), share_text(*change)});
+    table.row(std::move(cells));
+  }
+  return "\n" + table.text() + method_text(a) + interaction_text(a, about) + reasons_text(a);
+}
+
+std::string heading_of(const Comparison& c, const Way& way) {
+  if (c.about == About::what_ifs) return "what if";
+  if (c.about == About::ablations) return "without";
+  return fmt::format("changed from {} to {}", c.sides[way.from].label, c.sides[way.to].label);
+}
+
+std::string way_text(const Comparison& c, const Way& way) {
+  const std::string heading = heading_of(c, way);
+  if (way.attribution) return attribution_text(*way.attribution, heading, c.about);
+  std::string out = "\n" + heading + "\n";
+  for (const std::string& key : way.keys) out += "  " + key + "\n";
+  if (way.keys.empty()) out += "  no key\n";
+  return way.why_not.empty() ? out : out + "no shares: " + way.why_not + "\n";
+}
+
+}  // namespace
+
+std::string comparison_text(const Comparison& c) {
+  std::string out = sides_text(c);
+  if (answered_in(c).size() > 1) out += parts_text(c);
+  for (const Way& way : c.ways) out += way_text(c, way);
+  const auto notes = notes_on(c);
+  if (!notes.empty()) out += "\n";
+  for (const std::string& note : notes) out += note + "\n";
+  return out;
+}
+
+}  // namespace stepcast::sim
