@@ -5,23 +5,17 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
-#include <mutex>
 #include <optional>
 
 #include "engine/check.hpp"
 #include "sim/command/commands.hpp"
 #include "sim/command/scenario_options.hpp"
-#include "sim/compare/changes.hpp"
-#include "sim/compare/comparison.hpp"
-#include "sim/confidence/confidence.hpp"
-#include "sim/files/toml_table.hpp"
-#include "sim/program/interrupt.hpp"
-#include "sim/program/parallel.hpp"
-#include "sim/program/progress.hpp"
+#include "sim/compare/compare.hpp"
+#include "sim/files/whole_file.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/scenario_keys.hpp"
+#include "sim/study/output_place.hpp"
 #include "sim/study/sweep.hpp"
 
 namespace stepcast::sim {
@@ -36,6 +30,7 @@ constexpr Option compare_options[] = {
     {"orders", "N", "", "random orders that share out more than six changes (default: 50)"},
     {"set", "KEY=VALUE", "", "set any key (stepcast show keys); more may follow, or be repeated"},
     {"ignore-memory", "", "", "go on with a plan that does not fit in memory"},
+    {"svg", "FILE", "", "also draw the way from the first to the last as a waterfall"},
     {"json", "", "", "print JSON"},
     {"threads", "N", "", "scenarios to run at once (default: all cores)"},
     {"quiet", "", "", "no progress"},
@@ -67,13 +62,6 @@ Verb compare_verb() {
       verb_options(),
       "stepcast compare --model llama2-7b --nodes 16 --local-batch 2 --gpu a100,h100,b200"};
 }
-
-/// A side before it is answered.
-struct Asked {
-  std::string name;
-  std::optional<TomlValue> document{};  // none: a result, in `known`
-  std::optional<Side> known{};
-};
 
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> out;
@@ -135,10 +123,19 @@ void add_document(std::vector<Asked>& out, TomlValue document, const std::string
   }
 }
 
-/// A folder that --out wrote: its result, and the scenario that it was.
-Asked folder_side(const std::string& folder) {
-  const std::filesystem::path place(folder);
-  return {folder, std::nullopt, read_side((place / "results.json").string())};
+/// A result; of a folder that run --out wrote with the scenario that it was.
+Asked result_side(const std::string& path, const Catalogue& catalogue) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const bool folder = fs::is_directory(path, error);
+  const fs::path file = folder ? fs::path(path) / "results.json" : fs::path(path);
+  Side side = read_side(file.string());
+  side.name = path;
+  const fs::path scenario = file.parent_path() / "scenario.toml";
+  const bool ours = file.filename() == "results.json" && fs::exists(scenario, error) &&
+                    read_mark(file.parent_path().string());
+  if (ours) side.scenario = read_scenario(read_toml_file(scenario.string()), catalogue);
+  return {path, std::nullopt, std::move(side)};
 }
 
 void add_document_of(std::vector<Asked>& out, const Verb& verb, const Arguments& arguments,
@@ -168,10 +165,8 @@ std::vector<Asked> asked_of(const Arguments& arguments, const Catalogue& catalog
   bool scenarios = false;
   for (const std::string& file : arguments.positional()) {
     std::error_code error;
-    if (std::filesystem::is_directory(file, error)) {
-      out.push_back(folder_side(file));
-    } else if (is_json_file(file)) {
-      out.push_back({file, std::nullopt, read_side(file)});
+    if (std::filesystem::is_directory(file, error) || is_json_file(file)) {
+      out.push_back(result_side(file, catalogue));
     } else {
       add_scenario(out, arguments, catalogue, file);
       scenarios = true;
@@ -187,159 +182,57 @@ std::vector<Asked> asked_of(const Arguments& arguments, const Catalogue& catalog
   return out;
 }
 
-/// Runs scenarios on several threads.
-class Runner {
- public:
-  Runner(Session& session, const Arguments& arguments)
-      : session_(session),
-        confidence_(std::make_shared<Confidence>(session)),
-        simulator_(simulator_of(session, confidence_)),
-        threads_(arguments.threads()),
-        style_(Progress::style_for(arguments.has("quiet"))),
-        ignore_memory_(arguments.has("ignore-memory")) {}
-
-  Scenario read(const TomlValue& document) const {
-    Scenario out = read_scenario(document, session_.catalogue());
-    out.run.ignore_memory = ignore_memory_;
-    return out;
-  }
-
-  /// All sides; a scenario that cannot be is one with its reason. A mistake that all of them share
-  /// is the user's, and thrown.
-  std::vector<Side> sides(std::vector<Asked> asked) {
-    std::vector<std::optional<Side>> found(asked.size());
-    std::vector<std::optional<InputError>> mistakes(asked.size());
-    each(asked.size(), [&](std::size_t i) {
-      if (!asked[i].document) {
-        found[i].emplace(*std::move(asked[i].known));
-        return;
-      }
-      try {
-        found[i].emplace(side_of(answer(read(*asked[i].document), simulator_), asked[i].name));
-      } catch (const InputError& error) {
-        found[i].emplace(refused_side(error.what(), asked[i].name));
-        mistakes[i] = error;
-      }
-    });
-    if (std::ranges::all_of(mistakes, [](const auto& mistake) { return mistake.has_value(); }))
-      throw InputError(*mistakes.front());
-    std::vector<Side> out;
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      out.push_back(*std::move(found[i]));
-      out.back().label = label_of(i);
-    }
-    return out;
-  }
-
-  /// Steps of these documents, of `ratio`-th the tokens of the first one where tokens change.
-  std::vector<Outcome> outcomes(const std::vector<TomlValue>& documents) {
-    std::vector<Outcome> out(documents.size());
-    std::vector<double> tokens(documents.size());
-    each(documents.size(), [&](std::size_t i) {
-      try {
-        const Scenario scenario = read(documents[i]);
-        const StepReport report = session_.step(scenario);
-        tokens[i] = static_cast<double>(scenario.global_batch * scenario.batch.sequence);
-        out[i].step_ps = report.step_time.count();
-      } catch (const InputError& error) {
-        out[i].reason = error.problem();
-      } catch (const NoFeasiblePlan& error) {
-        out[i].reason = error.what();
-      }
-    });
-    for (std::size_t i = 0; i < out.size(); ++i)
-      if (out[i].step_ps && tokens[i] != tokens[0] && tokens[0] > 0)
-        out[i].step_ps = std::llround(static_cast<double>(*out[i].step_ps) * tokens[0] / tokens[i]);
-    return out;
-  }
-
-  std::optional<Order> order() const {
-    const Order* order = confidence_->order();
-    return order != nullptr ? std::optional(*order) : std::nullopt;
-  }
-
- private:
-  void each(std::size_t count, const std::function<void(std::size_t)>& work) {
-    Progress progress(count, style_);
-    std::mutex showing;
-    std::size_t done = 0;
-    const bool all = for_each_index(count, threads_, stop_requested(), [&](std::size_t i) {
-      work(i);
-      const std::lock_guard lock(showing);
-      progress.show(++done);
-    });
-    if (!all) throw Failure(static_cast<ExitCode>(stop_code()), "interrupted");
-  }
-
-  Session& session_;
-  std::shared_ptr<Confidence> confidence_;
-  Simulator simulator_;
-  unsigned threads_;
-  Progress::Style style_;
-  bool ignore_memory_;
-};
-
 OrderDraw draw_of(const Arguments& arguments) {
   return {static_cast<std::size_t>(arguments.count("orders", 50)), arguments.seed()};
 }
 
-std::vector<std::string> lines_of(const std::vector<Change>& changes) {
-  std::vector<std::string> out;
-  const auto shown = [](const std::string& value) { return value.empty() ? "-" : value; };
-  for (const Change& change : changes)
-    out.push_back(fmt::format("{}  {} -> {}", change.key, shown(change.from), shown(change.to)));
-  return out;
+/// Of one scenario: --what-if or --without.
+Comparison changes_of(std::vector<Asked> asked, Runner& runner, const Arguments& arguments) {
+  const bool what_ifs = arguments.has("what-if");
+  const char* option = what_ifs ? "--what-if" : "--without";
+  if (what_ifs && arguments.has("without"))
+    throw UsageError("both --what-if and --without", "give one of them");
+  if (asked.size() != 1 || !asked.front().document)
+    throw UsageError(std::string(option) + " changes one scenario",
+                     "give one, as a file without [sweep] or as options");
+  const auto changes = what_ifs ? what_if_changes(arguments.all("what-if"))
+                                : ablation_changes(arguments.get("without"));
+  return compare_changes(*asked.front().document, asked.front().name, changes,
+                         what_ifs ? About::what_ifs : About::ablations, runner, draw_of(arguments));
 }
 
-/// Between two scenarios that are known.
-void attribute_changes(Way& way, const Comparison& c, Runner& runner, const OrderDraw& draw) {
-  const DocumentPair documents =
-      documents_of(*c.sides[way.from].scenario, *c.sides[way.to].scenario);
-  const std::vector<Change> changes = changes_between(documents);
-  if (changes.empty()) return;
-  way.keys = lines_of(changes);
-  if (!c.sides[way.to].answered() || !c.sides[way.from].answered()) return;
-  if (changes.size() > most_changes) {
-    way.why_not = fmt::format("{} keys differ, more than {}", changes.size(), most_changes);
-    return;
-  }
-  std::vector<NamedChange> named;
-  for (const Change& change : changes)
-    named.push_back({change.key, change.from, change.to,
-                     [change](TomlValue& document) { make(change, document); }});
-  way.attribution = attribute(
-      documents.from, named,
-      [&](const std::vector<TomlValue>& all) { return runner.outcomes(all); }, draw);
-  if (!way.attribution) way.why_not = "the resolved scenarios cannot be run again";
-}
-
-void add_ways(Comparison& c, Runner& runner, const OrderDraw& draw) {
-  for (std::size_t i = 0; i < c.sides.size(); ++i) {
-    if (i == c.base() || !c.sides[i].scenario || !c.sides[c.base()].scenario) continue;
-    c.ways.push_back({c.base(), i});
-    attribute_changes(c.ways.back(), c, runner, draw);
-  }
-}
-
-Comparison compare_sides(std::vector<Asked> asked, Runner& runner, const Arguments& arguments) {
+Comparison comparison_of(std::vector<Asked> asked, Runner& runner, const Arguments& arguments) {
+  if (arguments.has("what-if") || arguments.has("without"))
+    return changes_of(std::move(asked), runner, arguments);
   if (asked.size() < 2)
     throw UsageError("what is there to compare?",
-                     "give two files, --what-if, --without, or --gpu a100,h100");
-  Comparison out{.sides = runner.sides(std::move(asked))};
-  out.order = runner.order();
-  add_ways(out, runner, draw_of(arguments));
-  return out;
+                     "give two files, --what-if, --without all, or --gpu a100,h100");
+  return compare_sides(std::move(asked), runner, draw_of(arguments));
+}
+
+/// False after a message; the answer is printed whatever becomes of it.
+bool write_picture(const Comparison& comparison, const std::string& path) {
+  const auto answered = std::ranges::count_if(comparison.sides, &Side::answered);
+  try {
+    if (answered < 2) throw OutputError(path, "not written", "fewer than two sides have an answer");
+    write_whole(path, comparison_picture(comparison));
+    return true;
+  } catch (const OutputError& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return false;
+  }
 }
 
 int compare(const Arguments& arguments, const Catalogue& catalogue) {
   Session session(catalogue);
-  Runner runner(session, arguments);
-  std::vector<Asked> asked = asked_of(arguments, catalogue);
-  const Comparison out = compare_sides(std::move(asked), runner, arguments);
-  std::fputs(
-      arguments.has("json") ? (comparison_json(out) + "\n").c_str() : comparison_text(out).c_str(),
-      stdout);
-  return std::ranges::any_of(out.sides, &Side::answered) ? exit_ok : exit_no_feasible_plan;
+  Runner runner(session, {arguments.threads(), Progress::style_for(arguments.has("quiet")),
+                          arguments.has("ignore-memory")});
+  const Comparison out = comparison_of(asked_of(arguments, catalogue), runner, arguments);
+  const bool json = arguments.has("json");
+  std::fputs((json ? comparison_json(out) + "\n" : comparison_text(out)).c_str(), stdout);
+  if (std::ranges::none_of(out.sides, &Side::answered)) return exit_no_feasible_plan;
+  const bool written = !arguments.has("svg") || write_picture(out, arguments.get("svg"));
+  return written ? exit_ok : exit_unwritten;
 }
 
 }  // namespace

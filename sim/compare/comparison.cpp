@@ -94,7 +94,7 @@ bool same_cluster(const Side& a, const Side& b) {
 }
 
 std::string order_note(const Comparison& c) {
-  if (!c.order || c.about == About::ablations) return {};
+  if (!c.order) return {};
   const std::size_t base = c.base();
   bool any = false, beyond = c.about == About::what_ifs;
   for (std::size_t i = 0; i < c.sides.size(); ++i) {
@@ -106,6 +106,16 @@ std::string order_note(const Comparison& c) {
   return fmt::format(
       "P(order): from {}{}", c.order->origin(),
       beyond ? "; all of one model, cluster and batch: other machines are beyond them" : "");
+}
+
+/// What is warned of in a side, and not in the base.
+std::vector<std::string> warnings_of(const Comparison& c, std::size_t side) {
+  const std::vector<std::string> known = c.sides[c.base()].row.texts("warnings");
+  std::vector<std::string> out;
+  for (const std::string& warning : c.sides[side].row.texts("warnings"))
+    if (side != c.base() && std::ranges::count(known, warning) == 0)
+      out.push_back(c.sides[side].label + ": " + warning);
+  return out;
 }
 
 }  // namespace
@@ -134,7 +144,8 @@ std::optional<double> Comparison::comparable_step_s(std::size_t side) const {
 
 std::optional<double> Comparison::order_right(std::size_t side) const {
   const auto a = comparable_step_s(base()), b = comparable_step_s(side);
-  if (side == base() || !order || !a || !b || sides[base()].measured || sides[side].measured)
+  if (about == About::ablations || side == base() || !order || !a || !b || sides[base()].measured ||
+      sides[side].measured)
     return std::nullopt;
   return order->probability(std::min(*a, *b), std::max(*a, *b));
 }
@@ -155,6 +166,10 @@ std::vector<std::string> notes_on(const Comparison& c) {
   for (const Side& side : c.sides)
     if (side.measured)
       for (const Side& other : c.sides) out.push_back(bar_note(side, other));
+  // All together are warned of what each alone is.
+  const std::size_t alone = c.about == About::sides || c.sides.size() == 2 ? 0 : 1;
+  for (std::size_t i = 0; i + alone < c.sides.size(); ++i)
+    for (std::string& warning : warnings_of(c, i)) out.push_back(std::move(warning));
   out.push_back(order_note(c));
   std::erase_if(out, [](const std::string& note) { return note.empty(); });
   return out;

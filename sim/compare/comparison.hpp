@@ -39,7 +39,7 @@ struct Comparison {
   /// Of the base's tokens.
   std::optional<double> comparable_step_s(std::size_t side) const;
   /// That the one forecast faster than the base is faster when measured, or the other way round;
-  /// none where a side was measured or has no answer.
+  /// none where a side was measured, has no answer, or is no machine that could be.
   std::optional<double> order_right(std::size_t side) const;
 };
 
@@ -56,6 +56,9 @@ std::optional<double> part_s(const Comparison& comparison, std::size_t side, con
 /// What has to be known to read the figures: other tokens, another model, measured sides.
 std::vector<std::string> notes_on(const Comparison& comparison);
 
+/// SVG: the way from the first side to the last, a bar for each change, or for each part of the
+/// step where no changes are known; of several sides a bar from each to the next.
+std::string comparison_picture(const Comparison& comparison);
 std::string comparison_text(const Comparison& comparison);
 std::string comparison_json(const Comparison& comparison);
 

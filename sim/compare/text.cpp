@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto left = TextTable::Align::left;
 
-std::string time_text(double time_s) { return to_text(to_duration(time_s)); }
+std::string time_text(double time_s) { return time_s == 0 ? "0" : to_text(to_duration(time_s)); }
 
 /// "-310 ms"
 std::string difference_text(double difference_s) {
@@ -23,8 +23,14 @@ std::string difference_text(double difference_s) {
 
 /// "-36.1 %"
 std::string change_text(double ratio) {
+  constexpr double least = 1e-5;
   if (ratio == 0) return "0";
+  if (std::abs(ratio) < least) return "< " + percent(least);
   return (ratio < 0 ? "-" : "+") + percent(std::abs(ratio));
+}
+
+std::string order_text(double probability) {
+  return probability > 0.995 ? "> 0.99" : fmt::format("{:.2f}", probability);
 }
 
 double seconds_of(std::int64_t ps) { return seconds(Duration(ps)); }
@@ -96,40 +102,55 @@ std::vector<std::size_t> answered_in(const Comparison& c) {
   return out;
 }
 
-void add_part(TextTable& table, const Comparison& c, const StepPart& part) {
-  std::vector<std::string> cells{std::string(part.heading)};
-  const auto base = part_s(c, c.base(), part);
-  for (const std::size_t i : answered_in(c)) {
-    const auto own = part_s(c, i, part);
-    cells.push_back(own ? time_text(*own) : "-");
-  }
-  for (const std::size_t i : answered_in(c)) {
-    if (i == c.base()) continue;
-    const auto own = part_s(c, i, part);
-    cells.push_back(own && base ? difference_text(*own - *base) : "-");
-  }
-  table.row(std::move(cells));
+/// Beside more sides than these only the differences have room.
+constexpr std::size_t most_with_times = 4;
+
+/// The base's cell and those of all others, or of `differences` alone.
+template <class Value, class Cells>
+std::vector<std::string> part_cells(const Comparison& c, Value value, Cells cells) {
+  const auto base = value(c.base());
+  const auto answered = answered_in(c);
+  for (const std::size_t i : answered)
+    if (i == c.base() || answered.size() <= most_with_times)
+      cells.push_back(value(i) ? time_text(*value(i)) : "-");
+  for (const std::size_t i : answered)
+    if (i != c.base()) cells.push_back(value(i) && base ? difference_text(*value(i) - *base) : "-");
+  return cells;
 }
 
-std::string parts_text(const Comparison& c) {
+bool nowhere(const Comparison& c, const StepPart& part) {
+  return std::ranges::all_of(answered_in(c),
+                             [&](std::size_t i) { return part_s(c, i, part) == 0.0; });
+}
+
+TextTable parts_table(const Comparison& c) {
   const auto answered = answered_in(c);
   const std::string& base = c.sides[c.base()].label;
   TextTable table;
-  table.column("where the step goes (mean over ranks)", "", left);
-  for (const std::size_t i : answered) table.column(c.sides[i].label);
+  table.column("mean over ranks", "", left);
+  for (const std::size_t i : answered)
+    if (i == c.base() || answered.size() <= most_with_times) table.column(c.sides[i].label);
   for (const std::size_t i : answered)
     if (i != c.base()) table.column(c.sides[i].label + " - " + base);
+  return table;
+}
+
+std::string parts_text(const Comparison& c) {
+  TextTable table = parts_table(c);
+  std::string zero;
+  const auto add = [&](std::string_view heading, auto value) {
+    table.row(part_cells(c, value, std::vector{std::string(heading)}));
+  };
   for (const PartRows& rows : sorted_parts(c))
-    for (const StepPart& part : rows.parts) add_part(table, c, part);
-  std::vector<std::string> sums{"step"}, differences;
-  for (const std::size_t i : answered) {
-    const double own = *c.comparable_step_s(i);
-    sums.push_back(time_text(own));
-    if (i != c.base()) differences.push_back(difference_text(own - *c.comparable_step_s(c.base())));
-  }
-  sums.insert(sums.end(), differences.begin(), differences.end());
-  table.row(std::move(sums));
-  return "\n" + table.text();
+    for (const StepPart& part : rows.parts) {
+      if (nowhere(c, part))
+        zero += (zero.empty() ? "" : ", ") +
+                std::string(part.heading.substr(part.heading.find_first_not_of(' ')));
+      else
+        add(part.heading, [&](std::size_t i) { return part_s(c, i, part); });
+    }
+  add("step", [&](std::size_t i) { return c.comparable_step_s(i); });
+  return "\n" + table.text() + (zero.empty() ? "" : "none in any: " + zero + "\n");
 }
 
 std::string alone_text(const ChangeEffect& effect) {
@@ -207,7 +228,7 @@ std::string attribution_text(const Attribution& a, const std::string& heading, A
     cells.insert(cells.end(), {alone_text(*change), share_text(*change)});
     table.row(std::move(cells));
   }
-  return "\n" + table.text() + method_text(a) + interaction_text(a, about) + reasons_text(a);
+  return table.text() + method_text(a) + interaction_text(a, about) + reasons_text(a);
 }
 
 std::string heading_of(const Comparison& c, const Way& way) {
@@ -218,8 +239,11 @@ std::string heading_of(const Comparison& c, const Way& way) {
 
 std::string way_text(const Comparison& c, const Way& way) {
   const std::string heading = heading_of(c, way);
+  const bool several = c.about == About::sides && c.sides.size() > 2;
+  if (several && way.keys.size() == 1 && way.why_not.empty())
+    return fmt::format("{}: {}\n", heading, way.keys.front());
   if (way.attribution) return attribution_text(*way.attribution, heading, c.about);
-  std::string out = "\n" + heading + "\n";
+  std::string out = heading + "\n";
   for (const std::string& key : way.keys) out += "  " + key + "\n";
   if (way.keys.empty()) out += "  no key\n";
   return way.why_not.empty() ? out : out + "no shares: " + way.why_not + "\n";
@@ -230,6 +254,7 @@ std::string way_text(const Comparison& c, const Way& way) {
 std::string comparison_text(const Comparison& c) {
   std::string out = sides_text(c);
   if (answered_in(c).size() > 1) out += parts_text(c);
+  if (!c.ways.empty()) out += "\n";
   for (const Way& way : c.ways) out += way_text(c, way);
   const auto notes = notes_on(c);
   if (!notes.empty()) out += "\n";
