@@ -29,6 +29,66 @@ std::vector<TomlValue> documents_with(const std::vector<ChangeSet>& sets, const 
   return out;
 }
 
+/// Made together.
+NamedChange joined(const NamedChange& a, const NamedChange& b) {
+  const auto both = [](const std::string& one, const std::string& other) {
+    return one.empty() && other.empty() ? "" : one + " + " + other;
+  };
+  return {a.name + " + " + b.name, both(a.from, b.from), both(a.to, b.to),
+          [first = a.make, second = b.make](TomlValue& document) {
+            first(document);
+            second(document);
+          }};
+}
+
+/// The changes that are impossible alone.
+std::vector<std::size_t> impossible_alone(const TomlValue& base,
+                                          const std::vector<NamedChange>& changes,
+                                          const Outcomes& outcomes) {
+  std::vector<TomlValue> documents{base};  // the first says what the tokens of a step are
+  for (const NamedChange& change : changes) {
+    documents.push_back(base);
+    change.make(documents.back());
+  }
+  const std::vector<Outcome> found = outcomes(documents);
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < changes.size(); ++i)
+    if (!found[i + 1].step_ps) out.push_back(i);
+  return out;
+}
+
+/// The first two of these that are possible together.
+std::optional<std::pair<std::size_t, std::size_t>> possible_pair(
+    const std::vector<std::size_t>& alone, const TomlValue& base,
+    const std::vector<NamedChange>& changes, const Outcomes& outcomes) {
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  std::vector<TomlValue> documents{base};
+  for (std::size_t a = 0; a < alone.size(); ++a)
+    for (std::size_t b = a + 1; b < alone.size(); ++b) {
+      pairs.emplace_back(alone[a], alone[b]);
+      documents.push_back(base);
+      joined(changes[alone[a]], changes[alone[b]]).make(documents.back());
+    }
+  if (pairs.empty()) return std::nullopt;
+  const std::vector<Outcome> found = outcomes(documents);
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    if (found[i + 1].step_ps) return pairs[i];
+  return std::nullopt;
+}
+
+/// One change of those that need each other.
+std::vector<NamedChange> bound_joined(std::vector<NamedChange> changes, const TomlValue& base,
+                                      const Outcomes& outcomes) {
+  while (changes.size() > 1) {
+    const auto alone = impossible_alone(base, changes, outcomes);
+    const auto pair = possible_pair(alone, base, changes, outcomes);
+    if (!pair) break;
+    changes[pair->first] = joined(changes[pair->first], changes[pair->second]);
+    changes.erase(changes.begin() + static_cast<std::ptrdiff_t>(pair->second));
+  }
+  return changes;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> Attribution::interaction_ps() const {
@@ -40,8 +100,9 @@ std::optional<std::int64_t> Attribution::interaction_ps() const {
   return out;
 }
 
-std::optional<Attribution> attribute(const TomlValue& base, const std::vector<NamedChange>& changes,
+std::optional<Attribution> attribute(const TomlValue& base, const std::vector<NamedChange>& asked,
                                      const Outcomes& outcomes, const OrderDraw& draw) {
+  const std::vector<NamedChange> changes = bound_joined(asked, base, outcomes);
   const std::size_t n = changes.size();
   const std::vector<ChangeOrder> orders = orders_of(n, draw.orders, draw.seed);
   const std::vector<ChangeSet> sets = sets_asked(orders, n);
@@ -53,6 +114,8 @@ std::optional<Attribution> attribute(const TomlValue& base, const std::vector<Na
                   .to_ps = *values.at((ChangeSet{1} << n) - 1),
                   .changes = {},
                   .runs = sets.size()};
+  for (const Outcome& outcome : found)
+    if (outcome.step_ps && !outcome.fits) ++out.unfit;
   const auto shares = shares_of(orders, values);
   for (std::size_t i = 0; i < n; ++i) {
     const auto at = std::ranges::find(sets, ChangeSet{1} << i) - sets.begin();

@@ -23,6 +23,7 @@ struct NamedChange {
 struct Outcome {
   std::optional<std::int64_t> step_ps;
   std::string reason{};
+  bool fits = true;  // in memory; where it does not, its step counts all the same
 };
 using Outcomes = std::function<std::vector<Outcome>(const std::vector<TomlValue>&)>;
 
@@ -39,7 +40,7 @@ struct ChangeEffect {
 struct Attribution {
   std::int64_t from_ps = 0, to_ps = 0;
   std::vector<ChangeEffect> changes;
-  std::size_t runs = 0;
+  std::size_t runs = 0, unfit = 0;    // points asked for, and of them those beyond memory
   std::size_t orders = 0, asked = 0;  // as Shares says; no order: none can be made step by step
   bool exact = true;
 
@@ -52,7 +53,8 @@ struct OrderDraw {
   std::uint64_t seed = 1;
 };
 
-/// `changes`: one or more, at most most_changes. None where none or all of them have no outcome.
+/// `changes`: one or more, at most most_changes. Those that are impossible alone and possible
+/// together are one change, "plan.data + software". None where none or all of them have no outcome.
 std::optional<Attribution> attribute(const TomlValue& base, const std::vector<NamedChange>& changes,
                                      const Outcomes& outcomes, const OrderDraw& draw);
 

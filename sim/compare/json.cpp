@@ -65,6 +65,7 @@ Json way_json(const Comparison& c, const Way& way) {
   for (const ChangeEffect& effect : a.changes) out["changes"].push_back(effect_json(effect));
   out["interaction_s"] = time_json(a.interaction_ps());
   out["runs"] = a.runs;
+  out["runs_beyond_memory"] = a.unfit;
   out["orders"] = a.orders;
   out["orders_asked"] = a.asked;
   out["every_order"] = a.exact;

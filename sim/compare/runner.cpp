@@ -12,6 +12,14 @@
 #include "sim/scenario/file.hpp"
 
 namespace stepcast::sim {
+namespace {
+
+bool fits_in_memory(const StepReport& report) {
+  return std::ranges::none_of(
+      report.warnings, [](const std::string& warning) { return warning.ends_with("(ignored)"); });
+}
+
+}  // namespace
 
 Runner::Runner(Session& session, const RunnerOptions& options)
     : session_(session),
@@ -57,13 +65,14 @@ std::vector<Outcome> Runner::outcomes(const std::vector<TomlValue>& documents) {
   std::vector<double> tokens(documents.size());
   each(documents.size(), [&](std::size_t i) {
     try {
-      const Scenario scenario = read(documents[i]);
+      Scenario scenario = read(documents[i]);
+      scenario.run.ignore_memory = true;
       tokens[i] = static_cast<double>(scenario.global_batch * scenario.batch.sequence);
-      out[i].step_ps = session_.step(scenario).step_time.count();
+      const StepReport report = session_.step(scenario);
+      out[i].step_ps = report.step_time.count();
+      out[i].fits = fits_in_memory(report);
     } catch (const InputError& error) {
       out[i].reason = error.problem();
-    } catch (const NoFeasiblePlan& error) {
-      out[i].reason = error.what();
     }
   });
   for (std::size_t i = 0; i < out.size(); ++i)

@@ -40,7 +40,8 @@ class Runner {
   /// them is the user's, and thrown. Throws Failure when it is interrupted.
   std::vector<Side> sides(std::vector<Asked> asked);
 
-  /// The steps of these documents; of those with other tokens than the first, the time of as many.
+  /// The steps of these documents, whether they fit in memory or not; of those with other tokens
+  /// than the first, the time of as many.
   std::vector<Outcome> outcomes(const std::vector<TomlValue>& documents);
 
   /// None where the catalogue has no pairs of plans.

@@ -47,12 +47,12 @@ void add_side(TextTable& table, const Comparison& c, std::size_t i) {
   const double base = *c.comparable_step_s(c.base()), own = *c.comparable_step_s(i);
   const auto sure = c.order_right(i);
   const auto gpus = side.row.number("gpus");
-  table.row(
-      {side.label, side.name + (side.measured ? " (measured)" : ""),
-       gpus ? grouped(std::llround(*gpus)) : "-", time_text(*side.step_s()),
-       i == c.base() ? "" : change_text(own / base - 1), told(side, "tokens_per_s", three_digits),
-       told(side, "tokens_per_s_per_gpu", three_digits), told(side, "mfu", percent),
-       told(side, "memory_gib_per_gpu", three_digits), sure ? fmt::format("{:.2f}", *sure) : ""});
+  table.row({side.label, side.name + (side.measured ? " (measured)" : ""),
+             gpus ? grouped(std::llround(*gpus)) : "-", time_text(*side.step_s()),
+             i == c.base() ? "" : change_text(own / base - 1),
+             told(side, "tokens_per_s", three_digits),
+             told(side, "tokens_per_s_per_gpu", three_digits), told(side, "mfu", percent),
+             told(side, "memory_gib_per_gpu", three_digits), sure ? order_text(*sure) : ""});
 }
 
 std::string sides_text(const Comparison& c) {
@@ -181,6 +181,9 @@ std::string method_text(const Attribution& a) {
   if (a.orders < a.asked)
     out += fmt::format("{} of {} orders pass a point that is impossible, and are left out\n",
                        a.asked - a.orders, a.asked);
+  if (a.unfit > 0)
+    out +=
+        fmt::format("{} of the points do not fit in memory and are timed all the same\n", a.unfit);
   return out;
 }
 
