@@ -124,18 +124,18 @@ void add_document(std::vector<Asked>& out, TomlValue document, const std::string
 }
 
 /// A result; of a folder that run --out wrote with the scenario that it was.
-Asked result_side(const std::string& path, const Catalogue& catalogue) {
+Asked result_side(const std::string& path, const std::string& name, const Catalogue& catalogue) {
   namespace fs = std::filesystem;
   std::error_code error;
   const bool folder = fs::is_directory(path, error);
   const fs::path file = folder ? fs::path(path) / "results.json" : fs::path(path);
   Side side = read_side(file.string());
-  side.name = path;
+  side.name = name;
   const fs::path scenario = file.parent_path() / "scenario.toml";
   const bool ours = file.filename() == "results.json" && fs::exists(scenario, error) &&
                     read_mark(file.parent_path().string());
   if (ours) side.scenario = read_scenario(read_toml_file(scenario.string()), catalogue);
-  return {path, std::nullopt, std::move(side)};
+  return {name, std::nullopt, std::move(side)};
 }
 
 void add_document_of(std::vector<Asked>& out, const Verb& verb, const Arguments& arguments,
@@ -146,18 +146,27 @@ void add_document_of(std::vector<Asked>& out, const Verb& verb, const Arguments&
 }
 
 void add_scenario(std::vector<Asked>& out, const Arguments& arguments, const Catalogue& catalogue,
-                  const std::string& file) {
+                  const std::string& file, const std::string& name) {
   const Verb verb = compare_verb();
   const auto several = listed_option(arguments);
-  if (!several) return add_document_of(out, verb, arguments, catalogue, file, file);
+  if (!several) return add_document_of(out, verb, arguments, catalogue, file, name);
   for (const std::string& value : split(arguments.get(*several)))
     add_document_of(out, verb, with_value(verb, arguments, *several, value), catalogue, file,
-                    file.empty() ? value : file + " " + value);
+                    file.empty() ? value : name + " " + value);
 }
 
 bool sets_keys(const Arguments& arguments) {
   return arguments.has("gpu") || arguments.has("framework") ||
          !settings_of(compare_verb(), arguments).empty();
+}
+
+/// The file's name alone where that tells the sides apart.
+std::string name_of(const std::string& file, const Arguments& arguments) {
+  const auto last = [](const std::string& path) {
+    return std::filesystem::path(path).filename().string();
+  };
+  const auto alike = std::ranges::count(arguments.positional(), last(file), last);
+  return alike == 1 && !last(file).empty() ? last(file) : file;
 }
 
 std::vector<Asked> asked_of(const Arguments& arguments, const Catalogue& catalogue) {
@@ -166,14 +175,14 @@ std::vector<Asked> asked_of(const Arguments& arguments, const Catalogue& catalog
   for (const std::string& file : arguments.positional()) {
     std::error_code error;
     if (std::filesystem::is_directory(file, error) || is_json_file(file)) {
-      out.push_back(result_side(file, catalogue));
+      out.push_back(result_side(file, name_of(file, arguments), catalogue));
     } else {
-      add_scenario(out, arguments, catalogue, file);
+      add_scenario(out, arguments, catalogue, file, name_of(file, arguments));
       scenarios = true;
     }
   }
   if (arguments.positional().empty() && sets_keys(arguments)) {
-    add_scenario(out, arguments, catalogue, "");
+    add_scenario(out, arguments, catalogue, "", "as given");
     scenarios = true;
   }
   if (!scenarios && sets_keys(arguments))

@@ -120,7 +120,13 @@ std::optional<Attribution> attribute(const TomlValue& base, const std::vector<Na
   for (std::size_t i = 0; i < n; ++i) {
     const auto at = std::ranges::find(sets, ChangeSet{1} << i) - sets.begin();
     const Outcome& alone = found[static_cast<std::size_t>(at)];
-    ChangeEffect effect{changes[i].name, changes[i].from, changes[i].to, {}, alone.reason, {}};
+    ChangeEffect effect{.name = changes[i].name,
+                        .from = changes[i].from,
+                        .to = changes[i].to,
+                        .alone_ps = {},
+                        .fits_alone = alone.fits,
+                        .impossible = alone.reason,
+                        .share_ps = {}};
     if (alone.step_ps) effect.alone_ps = *alone.step_ps - out.from_ps;
     if (shares) effect.share_ps = shares->of[i], effect.error_ps = shares->error[i];
     out.changes.push_back(std::move(effect));

@@ -30,11 +30,12 @@ using Outcomes = std::function<std::vector<Outcome>(const std::vector<TomlValue>
 struct ChangeEffect {
   std::string name, from, to;
   std::optional<std::int64_t> alone_ps;  // with this one made alone, less the step without any
+  bool fits_alone = true;                // in memory
   std::string impossible;                // why it cannot be made alone
   std::optional<std::int64_t> share_ps;  // of what all bring together
   double error_ps = 0;                   // standard error of the share, where orders were drawn
   /// Neither alone nor beside the others.
-  bool without_effect() const { return alone_ps == 0 && share_ps.value_or(0) == 0; }
+  bool without_effect() const { return fits_alone && alone_ps == 0 && share_ps.value_or(0) == 0; }
 };
 
 struct Attribution {

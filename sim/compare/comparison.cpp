@@ -61,10 +61,8 @@ std::string tokens_note(const Comparison& c) {
     if (const auto tokens = side.answered() ? side.tokens() : std::nullopt)
       of += fmt::format("{}{} {}", of.empty() ? "" : ", ", side.label,
                         grouped(static_cast<std::int64_t>(*tokens)));
-  return fmt::format(
-      "tokens of a step: {}. Differences are those of tokens/s: parts and shares are of "
-      "as many tokens as {} has",
-      of, c.sides[c.base()].label);
+  return fmt::format("tokens of a step: {}; times and differences are of as many as {} has", of,
+                     c.sides[c.base()].label);
 }
 
 std::string model_note(const Comparison& c) {
@@ -93,8 +91,8 @@ bool same_cluster(const Side& a, const Side& b) {
   return a.row.number("gpus") == b.row.number("gpus");
 }
 
-std::string order_note(const Comparison& c) {
-  if (!c.order) return {};
+/// Where P(order) is from, and where it is beyond that.
+std::vector<std::string> order_notes(const Comparison& c) {
   const std::size_t base = c.base();
   bool any = false, beyond = c.about == About::what_ifs;
   for (std::size_t i = 0; i < c.sides.size(); ++i) {
@@ -103,9 +101,10 @@ std::string order_note(const Comparison& c) {
     beyond = beyond || !same_cluster(c.sides[base], c.sides[i]);
   }
   if (!any) return {};
-  return fmt::format(
-      "P(order): from {}{}", c.order->origin(),
-      beyond ? "; all of one model, cluster and batch: other machines are beyond them" : "");
+  std::vector<std::string> out{"P(order): from " + c.order->origin()};
+  if (beyond)
+    out.emplace_back("P(order): these are of one model, cluster and batch; others are beyond them");
+  return out;
 }
 
 /// What is warned of in a side, and not in the base.
@@ -170,7 +169,7 @@ std::vector<std::string> notes_on(const Comparison& c) {
   const std::size_t alone = c.about == About::sides || c.sides.size() == 2 ? 0 : 1;
   for (std::size_t i = 0; i + alone < c.sides.size(); ++i)
     for (std::string& warning : warnings_of(c, i)) out.push_back(std::move(warning));
-  out.push_back(order_note(c));
+  for (std::string& note : order_notes(c)) out.push_back(std::move(note));
   std::erase_if(out, [](const std::string& note) { return note.empty(); });
   return out;
 }

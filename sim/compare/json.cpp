@@ -46,6 +46,7 @@ Json effect_json(const ChangeEffect& effect) {
   if (!effect.from.empty()) out["from"] = effect.from;
   if (!effect.to.empty()) out["to"] = effect.to;
   out["alone_s"] = time_json(effect.alone_ps);
+  if (!effect.fits_alone) out["fits_alone"] = false;
   if (!effect.impossible.empty()) out["impossible_alone"] = effect.impossible;
   out["share_s"] = time_json(effect.share_ps);
   if (effect.error_ps > 0) out["share_standard_error_s"] = effect.error_ps * 1e-12;

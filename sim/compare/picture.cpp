@@ -1,6 +1,7 @@
 // A comparison as a waterfall.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/compare/comparison.hpp"
@@ -60,11 +61,12 @@ std::string comparison_picture(const Comparison& c) {
   for (std::size_t i = 0; i < c.sides.size(); ++i)
     if (c.sides[i].answered()) sides.push_back(i);
   const std::size_t from = sides.front(), to = sides.back();
-  const bool changes = !c.ways.empty() && c.ways.back().attribution &&
-                       (c.about != About::sides || sides.size() == 2);
+  const auto way = std::ranges::find_if(
+      c.ways, [&](const Way& one) { return one.to == to && one.attribution.has_value(); });
+  const bool direct = c.about != About::sides || sides.size() == 2;
   Bars bars;
-  if (changes)
-    bars = bars_of(*c.ways.back().attribution);
+  if (direct && way != c.ways.end())
+    bars = bars_of(*way->attribution);
   else if (sides.size() == 2)
     bars = bars_of_parts(c, from, to);
   else

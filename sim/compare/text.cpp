@@ -40,10 +40,17 @@ std::string told(const Side& side, std::string_view key, std::string (*text)(dou
   return value ? text(*value) : "-";
 }
 
+/// As much of a reason as a line takes; JSON has all of it.
+std::string shortened(const std::string& reason) {
+  constexpr std::size_t most = 80;
+  if (reason.size() <= most) return reason;
+  return reason.substr(0, reason.find_last_of(",:", most)) + " ...";
+}
+
 void add_side(TextTable& table, const Comparison& c, std::size_t i) {
   const Side& side = c.sides[i];
   if (const auto reason = side.row.unanswered())
-    return table.sentence({side.label, side.name}, *reason);
+    return table.sentence({side.label, side.name}, shortened(*reason));
   const double base = *c.comparable_step_s(c.base()), own = *c.comparable_step_s(i);
   const auto sure = c.order_right(i);
   const auto gpus = side.row.number("gpus");
@@ -155,6 +162,7 @@ std::string parts_text(const Comparison& c) {
 
 std::string alone_text(const ChangeEffect& effect) {
   if (!effect.alone_ps) return "not alone";
+  if (!effect.fits_alone) return "does not fit";
   return *effect.alone_ps == 0 ? "no effect" : difference_text(seconds_of(*effect.alone_ps));
 }
 
@@ -169,14 +177,11 @@ std::string share_text(const ChangeEffect& effect) {
 std::string method_text(const Attribution& a) {
   if (a.changes.size() == 1) return {};
   if (a.orders == 0)
-    return fmt::format(
-        "no order of these changes is possible one by one ({} of {} tried fail): only "
-        "the whole is known\n",
-        a.asked, a.asked);
+    return fmt::format("no order of making them one by one is possible ({} tried): no shares\n",
+                       a.asked);
   std::string out = fmt::format(
-      "share: mean over {} {}orders of making the changes one by one (Shapley), {} runs; the "
-      "shares "
-      "add up to the picosecond\n",
+      "share: mean over {} {}orders of making them one by one (Shapley), {} runs; to the "
+      "picosecond\n",
       grouped(static_cast<std::int64_t>(a.orders)), a.exact ? "" : "random ", a.runs);
   if (a.orders < a.asked)
     out += fmt::format("{} of {} orders pass a point that is impossible, and are left out\n",

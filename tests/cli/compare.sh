@@ -74,7 +74,7 @@ expect 3 'has no point 4' compare a.toml sweep.json#4
 
 # Other tokens: compared per token, and said.
 expect 0 'per token' compare a.toml smaller.toml
-expect 0 'tokens of a step: A 131,072, B 65,536. Differences are those of tokens/s' \
+expect 0 'tokens of a step: A 131,072, B 65,536; times and differences are of as many as A has' \
   compare a.toml smaller.toml
 
 # A measured trace: only what it can tell, and whether the bar of the forecast holds it.
@@ -98,6 +98,7 @@ expect 0 'B: cluster.node.gpu.fp8_peak has no effect here: training in fp8 is no
 expect 0 '^gpu.memory x1  *no effect' compare a.toml --what-if 'gpu.memory x1'
 # A plan that no longer fits is a row with its reason.
 expect 0 '^B  gpu.memory / 4  refused: the plan needs' compare a.toml --what-if 'gpu.memory / 4'
+expect 0 '^gpu.memory / 4  does not fit' compare a.toml --what-if 'gpu.memory / 4'
 
 # Every cause left out: alone, and their overlap.
 expect 0 '^jitter  *no effect  *0' compare b.toml --without all
