@@ -162,8 +162,10 @@ std::string parts_text(const Comparison& c) {
 
 std::string alone_text(const ChangeEffect& effect) {
   if (!effect.alone_ps) return "not alone";
-  if (!effect.fits_alone) return "does not fit";
-  return *effect.alone_ps == 0 ? "no effect" : difference_text(seconds_of(*effect.alone_ps));
+  const bool moves = *effect.alone_ps != 0;
+  const std::string difference = difference_text(seconds_of(*effect.alone_ps));
+  if (!effect.fits_alone) return "does not fit" + (moves ? ": " + difference : "");
+  return moves ? difference : "no effect";
 }
 
 std::string share_text(const ChangeEffect& effect) {
