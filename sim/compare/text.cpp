@@ -44,7 +44,9 @@ std::string told(const Side& side, std::string_view key, std::string (*text)(dou
 std::string shortened(const std::string& reason) {
   constexpr std::size_t most = 80;
   if (reason.size() <= most) return reason;
-  return reason.substr(0, reason.find_last_of(",:", most)) + " ...";
+  const std::size_t clause = reason.find_last_of(",:", most);
+  const bool short_clause = clause == std::string::npos || clause < most / 2;
+  return reason.substr(0, short_clause ? reason.rfind(' ', most) : clause) + " ...";
 }
 
 void add_side(TextTable& table, const Comparison& c, std::size_t i) {
@@ -255,7 +257,7 @@ std::string way_text(const Comparison& c, const Way& way) {
   if (way.attribution) return attribution_text(*way.attribution, heading, c.about);
   std::string out = heading + "\n";
   for (const std::string& key : way.keys) out += "  " + key + "\n";
-  if (way.keys.empty()) out += "  no key\n";
+  if (way.keys.empty() && c.about == About::sides) out += "  no key\n";
   return way.why_not.empty() ? out : out + "no shares: " + way.why_not + "\n";
 }
 

@@ -134,6 +134,14 @@ TomlValue scaled_value(const TomlValue& value, double factor, const std::string&
   return toml_text(fmt::format("{}{}", *number * factor, text.substr(end)), where);
 }
 
+/// A key of a fabric that the document leaves to the default is a key of that one.
+void name_fabric(const std::string& key, TomlValue& document, const TomlValue& resolved) {
+  if (!key.starts_with("cluster.fabric.") || find_path(document, "cluster.fabric") != nullptr)
+    return;
+  if (const TomlValue* name = find_path(resolved, "cluster.fabric.name"))
+    set_path(document, "cluster.fabric", *name);
+}
+
 /// Sets what one of them names, in the document and in what it resolves to.
 void apply(const WhatIf& what_if, TomlValue& document, TomlValue& resolved,
            const std::string& where) {
@@ -153,6 +161,7 @@ void apply(const WhatIf& what_if, TomlValue& document, TomlValue& resolved,
                        "it stands for the peaks of a GPU");
     }
     ++done;
+    name_fabric(key, document, resolved);
     set_path(document, key, value);
     set_path(resolved, key, value);
   }

@@ -96,6 +96,7 @@ expect 0 '^gpu.fp8_peak x2  *no effect' compare a.toml --what-if 'gpu.fp8_peak x
 expect 0 'B: cluster.node.gpu.fp8_peak has no effect here: training in fp8 is not modelled' \
   compare a.toml --what-if 'gpu.fp8_peak x2'
 expect 0 '^gpu.memory x1  *no effect' compare a.toml --what-if 'gpu.memory x1'
+expect 0 '^no shares: all together have no answer' compare a.toml --what-if 'plan.tensor = 3'
 # A plan that no longer fits is a row with its reason.
 expect 0 '^B  gpu.memory / 4  refused: the plan needs' compare a.toml --what-if 'gpu.memory / 4'
 expect 0 '^gpu.memory / 4  does not fit' compare a.toml --what-if 'gpu.memory / 4'

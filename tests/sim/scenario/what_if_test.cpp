@@ -69,6 +69,13 @@ TEST_CASE("every form says the same, and an array is all of them") {
   CHECK(both.plan.recompute == workloads::Recompute::full);
 }
 
+TEST_CASE("a key of an entry that the scenario leaves to the default changes that entry") {
+  const Scenario s = with("\"fabric.oversubscription = 2, software.launch_kernel x2\"");
+  CHECK(s.fabric.name == without().fabric.name);
+  CHECK(s.fabric.oversubscription == 2);
+  CHECK(s.software.host.launch_kernel == 2 * without().software.host.launch_kernel);
+}
+
 TEST_CASE("integers stay whole") {
   CHECK(with("\"node.nics / 2\"").node.nics == without().node.nics / 2);
   CHECK_THAT(refusal("node.nics x1.3"), Contains("no whole number"));
