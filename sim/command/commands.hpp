@@ -9,8 +9,9 @@ Command run_command();
 Command sweep_command();
 Command collective_command();
 Command search_command();
-Command show_command();
+Command compare_command();
 Command why_command();
+Command show_command();
 Command explain_command();
 Command import_model_command();
 

@@ -72,6 +72,20 @@ void set_path(TomlValue& root, std::string_view path, const TomlValue& value) {
   set_path(*child, path.substr(dot + 1), value);
 }
 
+const TomlValue* find_path(const TomlValue& root, std::string_view path) {
+  const std::size_t dot = path.find('.');
+  const TomlValue* child = root.find(path.substr(0, dot));
+  if (child == nullptr || dot == std::string_view::npos) return child;
+  return find_path(*child, path.substr(dot + 1));
+}
+
+void erase_path(TomlValue& root, std::string_view path) {
+  const std::size_t dot = path.find('.');
+  if (root.table() == nullptr) return;
+  if (dot == std::string_view::npos) return root.erase(path);
+  if (TomlValue* child = root.find(path.substr(0, dot))) erase_path(*child, path.substr(dot + 1));
+}
+
 namespace {
 
 std::string quoted(std::string_view text) {

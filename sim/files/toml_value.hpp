@@ -65,6 +65,11 @@ TomlValue read_setting(std::string_view text, const std::string& where);
 /// with that `name`, so one member of a catalogue entry can be changed.
 void set_path(TomlValue& root, std::string_view path, const TomlValue& value);
 
+/// What stands at "cluster.node.nic"; null where nothing does.
+const TomlValue* find_path(const TomlValue& root, std::string_view path);
+/// Takes it out, where it is there.
+void erase_path(TomlValue& root, std::string_view path);
+
 /// The document as TOML text, strings quoted, numbers exact.
 std::string write_toml(const TomlValue& document);
 /// One value as it would stand behind "key = ".

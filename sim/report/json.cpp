@@ -91,15 +91,9 @@ void add_changes(Json& out, const Scenario& scenario) {
   const std::vector<std::string> paths = shown_nowhere_else(scenario);
   if (paths.empty()) return;
   const TomlValue document = resolved_document(scenario);
-  for (const std::string& path : paths) {
-    const TomlValue* value = &document;
-    for (std::size_t from = 0, dot = 0; value != nullptr && dot != std::string::npos;
-         from = dot + 1) {
-      dot = path.find('.', from);
-      value = value->find(path.substr(from, dot - from));
-    }
-    if (value != nullptr) out["changed"][path] = value_json(*value);
-  }
+  for (const std::string& path : paths)
+    if (const TomlValue* value = find_path(document, path))
+      out["changed"][path] = value_json(*value);
 }
 
 /// Noise and what was left out; nothing for an ordinary run.

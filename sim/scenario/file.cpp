@@ -7,6 +7,7 @@
 #include "sim/scenario/default_software.hpp"
 #include "sim/scenario/member_reader.hpp"
 #include "sim/scenario/noise_keys.hpp"
+#include "sim/scenario/what_if.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -217,6 +218,8 @@ std::vector<std::string> take_open_keys(TomlValue& document) {
 }  // namespace
 
 Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
+  if (written.find("what_if") != nullptr)
+    return read_scenario(with_what_ifs(written, catalogue), catalogue);
   TomlValue source = with_framework(written);
   const std::vector<std::string> open = take_open_keys(source);
   TableReader document(source, "");

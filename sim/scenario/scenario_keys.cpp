@@ -83,7 +83,11 @@ std::vector<ScenarioKey> listed() {
   const Scenario usual;
   const BatchKeys batch;
   const CollectiveQuery query;
-  std::vector<ScenarioKey> out{{"title", "text", "", {"title", "printed above the results"}}};
+  std::vector<ScenarioKey> out{{"title", "text", "", {"title", "printed above the results"}},
+                               {"what_if",
+                                "text|array",
+                                "",
+                                {"what_if", "\"gpu.tensor_peak x2\", \"node.nic = 800 Gbit/s\""}}};
   visit_scenario(usual, batch, query, [&](const char* table) { return KeyLister(table, out); });
   for (ScenarioKey& key : out) key.usual = usual_of(key);
   constexpr Key name{"name", "the entry; other keys change it"};

@@ -46,6 +46,18 @@ std::vector<std::string> PointRow::texts(std::string_view path) const {
   return out;
 }
 
+std::vector<std::pair<std::string, std::string>> PointRow::leaves(std::string_view path) const {
+  std::vector<std::pair<std::string, std::string>> out;
+  const Json* found = find(path);
+  if (found == nullptr || !found->is_object()) return out;
+  for (const auto& [key, value] : found->items()) {
+    const std::string at = std::string(path) + "." + key;
+    if (!value.is_object()) out.emplace_back(at, value.dump());
+    for (auto& leaf : leaves(at)) out.push_back(std::move(leaf));
+  }
+  return out;
+}
+
 std::optional<std::string> PointRow::unanswered() const {
   for (const char* word : {"refused", "failed"})
     if (const auto reason = text(word)) return std::string(word) + ": " + *reason;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace stepcast::sim {
@@ -25,6 +26,8 @@ class PointRow {
   std::optional<std::string> text(std::string_view path) const;
   /// An array of texts; empty where there is none.
   std::vector<std::string> texts(std::string_view path) const;
+  /// Every value inside the object at `path`, by path, as JSON writes it.
+  std::vector<std::pair<std::string, std::string>> leaves(std::string_view path) const;
   /// "refused: reason" or "failed: reason"; none where the point was answered.
   std::optional<std::string> unanswered() const;
 

@@ -35,13 +35,6 @@ bool same_gpu(const std::string& measured, const std::string& catalogue) {
   return sim::kinship(chip, catalogue) == sim::Kinship::same;
 }
 
-const sim::TomlValue* find_path(const sim::TomlValue& root, std::string_view path) {
-  const std::size_t dot = path.find('.');
-  const sim::TomlValue* part = root.find(path.substr(0, dot));
-  if (part == nullptr || dot == std::string_view::npos) return part;
-  return find_path(*part, path.substr(dot + 1));
-}
-
 /// [cluster] of the ranks on nodes of the GPU.
 void set_cluster(const Facts& facts, const sim::Catalogue& catalogue, sim::TomlValue& out) {
   const auto& gpus = catalogue.gpus();
@@ -49,15 +42,15 @@ void set_cluster(const Facts& facts, const sim::Catalogue& catalogue, sim::TomlV
   std::string name(sim::without_maker(facts.gpu));
   std::ranges::replace(name, ' ', '-');
   if (gpu == nullptr && !name.empty()) gpu = gpus.nearest(name);
-  if (gpu != nullptr && find_path(out, "cluster.node") == nullptr)
+  if (gpu != nullptr && sim::find_path(out, "cluster.node") == nullptr)
     sim::set_path(out, "cluster.node",
                   catalogue.node_of_gpu(gpu->gpu.name, "cluster.node").value("cluster.node"));
 }
 
 /// Nodes of that many ranks, once the node is known.
 void set_nodes(const Facts& facts, const sim::Catalogue& catalogue, sim::TomlValue& out) {
-  const sim::TomlValue* node = find_path(out, "cluster.node");
-  const bool said = find_path(out, "cluster.nodes") != nullptr;
+  const sim::TomlValue* node = sim::find_path(out, "cluster.node");
+  const bool said = sim::find_path(out, "cluster.nodes") != nullptr;
   if (node == nullptr || said || !facts.ranks) return;
   const std::int64_t each = catalogue.node(*node).gpus;
   if (*facts.ranks < each) {
@@ -117,7 +110,7 @@ std::vector<std::string> contradictions(const Facts& facts, const sim::Scenario&
   const sim::TomlValue resolved = sim::resolved_document(s);
   for (const Fact& fact : facts.all) {
     if (fact.key == "model.name" || fact.key.starts_with("software.")) continue;
-    const sim::TomlValue* simulated = find_path(resolved, fact.key);
+    const sim::TomlValue* simulated = sim::find_path(resolved, fact.key);
     if (simulated == nullptr || sim::same_value(*simulated, fact.value)) continue;
     out.push_back(fmt::format("Warning: {} has {} = {}, the scenario {}.", fact.source, fact.key,
                               sim::write_toml_value(fact.value),
@@ -131,8 +124,8 @@ std::string left_open(const sim::TomlValue& document, const sim::Scenario& s) {
   std::vector<std::string> open;
   for (const char* key : {"plan.data", "plan.tensor", "plan.pipeline", "plan.recompute",
                           "precision.compute", "software.framework"}) {
-    const sim::TomlValue* value = find_path(resolved, key);
-    if (find_path(document, key) == nullptr && value != nullptr)
+    const sim::TomlValue* value = sim::find_path(resolved, key);
+    if (sim::find_path(document, key) == nullptr && value != nullptr)
       open.push_back(fmt::format("{} = {}", key, sim::write_toml_value(*value)));
   }
   if (open.empty()) return "";
@@ -149,16 +142,17 @@ sim::TomlValue document_of(const Facts& facts,
   for (const auto& [key, said] : settings) sim::set_path(out, key, said);
   set_cluster(facts, catalogue, out);
   set_nodes(facts, catalogue, out);
-  const sim::TomlValue* name = find_path(out, "model.name");
+  const sim::TomlValue* name = sim::find_path(out, "model.name");
   const bool named =
       name != nullptr && name->text() != nullptr && catalogue.has("models", *name->text());
-  if (name == nullptr && find_path(out, "model.layers") != nullptr)
+  if (name == nullptr && sim::find_path(out, "model.layers") != nullptr)
     sim::set_path(out, "model.name", value(std::string("as-logged")));
   std::vector<std::string> missing;
   const auto need = [&](const char* key, const std::string& example) {
-    if (find_path(out, key) == nullptr) missing.push_back(fmt::format("{} ({})", key, example));
+    if (sim::find_path(out, key) == nullptr)
+      missing.push_back(fmt::format("{} ({})", key, example));
   };
-  if (!named && find_path(out, "model.layers") == nullptr) {
+  if (!named && sim::find_path(out, "model.layers") == nullptr) {
     need("model.name", "llama3-8b");
   } else if (!named) {
     need("model.hidden", "4096");
@@ -168,12 +162,12 @@ sim::TomlValue document_of(const Facts& facts,
   }
   need("model.sequence", "8192");
   need("cluster.node", "dgx-h100");
-  const sim::TomlValue* node = find_path(out, "cluster.node");
+  const sim::TomlValue* node = sim::find_path(out, "cluster.node");
   if (!facts.ranks) need("cluster.nodes", "1");
   if (facts.ranks && node != nullptr)
     need("cluster.nodes", fmt::format("{} ranks are no whole nodes of {} GPUs", *facts.ranks,
                                       catalogue.node(*node).gpus));
-  if (find_path(out, "batch.local") == nullptr) need("batch.global", "256");
+  if (sim::find_path(out, "batch.local") == nullptr) need("batch.global", "256");
   if (!missing.empty())
     throw InputError(
         "the scenario",

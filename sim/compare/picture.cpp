@@ -1,0 +1,78 @@
+// A comparison as a waterfall.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/compare/comparison.hpp"
+#include "sim/report/waterfall_picture.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using Bars = std::vector<WaterfallBar>;
+
+/// What the bars leave to the end, as the last of them: a trace's parts need not be all.
+Bars with_rest(Bars bars, double whole_s, const char* label) {
+  double rest = whole_s;
+  for (const WaterfallBar& bar : bars) rest -= bar.change_s;
+  if (std::abs(rest) > 1e-12) bars.push_back({label, rest, ""});
+  return bars;
+}
+
+Bars bars_of(const Attribution& a) {
+  Bars out;
+  for (const ChangeEffect& change : a.changes) {
+    if (!change.share_ps) return {{"all together", seconds(Duration(a.to_ps - a.from_ps)), ""}};
+    const bool values = !change.from.empty() || !change.to.empty();
+    out.push_back({change.name, seconds(Duration(*change.share_ps)),
+                   values ? change.from + " -> " + change.to : ""});
+  }
+  return out;
+}
+
+Bars bars_of_parts(const Comparison& c, std::size_t from, std::size_t to) {
+  Bars out;
+  for (const StepPart& part : parts_of(c)) {
+    const auto a = part_s(c, from, part), b = part_s(c, to, part);
+    if (!part.inside && a && b && *a != *b) out.push_back({std::string(part.heading), *b - *a, ""});
+  }
+  return with_rest(out, *c.comparable_step_s(to) - *c.comparable_step_s(from), "other");
+}
+
+Bars bars_of_sides(const Comparison& c, const std::vector<std::size_t>& sides) {
+  Bars out;
+  for (std::size_t i = 1; i < sides.size(); ++i)
+    out.push_back({c.sides[sides[i]].name,
+                   *c.comparable_step_s(sides[i]) - *c.comparable_step_s(sides[i - 1]), ""});
+  return out;
+}
+
+std::string title_of(const Comparison& c) {
+  const auto model = c.sides[c.base()].row.text("model");
+  return (model ? *model + ", " : "") + "time of a step" +
+         (c.same_tokens() ? "" : " for as many tokens");
+}
+
+}  // namespace
+
+std::string comparison_picture(const Comparison& c) {
+  std::vector<std::size_t> sides;
+  for (std::size_t i = 0; i < c.sides.size(); ++i)
+    if (c.sides[i].answered()) sides.push_back(i);
+  const std::size_t from = sides.front(), to = sides.back();
+  const auto way = std::ranges::find_if(
+      c.ways, [&](const Way& one) { return one.to == to && one.attribution.has_value(); });
+  const bool direct = c.about != About::sides || sides.size() == 2;
+  Bars bars;
+  if (direct && way != c.ways.end())
+    bars = bars_of(*way->attribution);
+  else if (sides.size() == 2)
+    bars = bars_of_parts(c, from, to);
+  else
+    bars = bars_of_sides(c, sides);
+  return waterfall_picture(c.sides[from].name, *c.comparable_step_s(from), bars, c.sides[to].name,
+                           *c.comparable_step_s(to), title_of(c));
+}
+
+}  // namespace stepcast::sim
