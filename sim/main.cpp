@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   const Command commands[] = {run_command(),
                               sweep_command(),
                               collective_command(),
+                              launch_command(),
                               show_command(),
                               explain_command(),
                               import_model_command(),

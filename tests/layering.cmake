@@ -16,7 +16,7 @@ set(folders engine topology workloads sim calibrate validate)
 # itself (main.cpp) comes last and may include all of them.
 set(rooms_workloads plan step memory)
 set(rooms_sim files processes program tables network import network/search network/links
-  network/nccl network/stepped network/host scenario kernels run confidence study report output command)
+  network/nccl network/stepped network/host scenario launch kernels run confidence study report output command)
 set(rooms_calibrate rows device import report fit host kernels reference cuda session command)
 set(rooms_validate trainer/ranks trainer/device trainer/model trainer/run compare study command published
   cluster trace)

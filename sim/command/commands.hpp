@@ -8,6 +8,7 @@ namespace stepcast::sim {
 Command run_command();
 Command sweep_command();
 Command collective_command();
+Command launch_command();
 Command show_command();
 Command explain_command();
 Command import_model_command();

@@ -7,6 +7,7 @@
 
 #include "engine/check.hpp"
 #include "sim/command/commands.hpp"
+#include "sim/command/scenario_options.hpp"
 #include "sim/confidence/confidence.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/output/folder.hpp"
@@ -25,12 +26,6 @@
 namespace stepcast::sim {
 namespace {
 
-constexpr Option gpu_option{"gpu", "NAME", "",
-                            "GPU of stepcast show gpus, in its usual node: h100, a100"};
-constexpr Option framework_option{"framework", "NAME[@VERSION]", "",
-                                  "framework of the catalogue, its newest version without one"};
-constexpr Option nccl_option{"nccl-env", "NAME=VALUE", "",
-                             "NCCL's own variable, NCCL_ALGO=Ring; may be repeated"};
 constexpr Option stepped_option{"stepped", "", "",
                                 "also chunk by chunk over the links, and why that differs"};
 constexpr Option explain_option{"explain", "", "",
@@ -59,7 +54,7 @@ const std::vector<Option>& run_options() {
     std::vector<Option> out{gpu_option};
     for (const Option& option : key_options({"model", "cluster", "plan", "batch", "run"}))
       out.push_back(option);
-    out.insert(out.end(), {framework_option, nccl_option});
+    out.insert(out.end(), {framework_option, nccl_env_option});
     out.insert(out.end(), std::begin(common_options), std::end(common_options));
     out.insert(out.end(), std::begin(step_options), std::end(step_options));
     return out;
@@ -71,7 +66,7 @@ const std::vector<Option>& collective_options() {
   static const std::vector<Option> options = [] {
     std::vector<Option> out{gpu_option};
     for (const Option& option : key_options({"cluster", "collective"})) out.push_back(option);
-    out.insert(out.end(), {nccl_option, stepped_option, explain_option});
+    out.insert(out.end(), {nccl_env_option, stepped_option, explain_option});
     out.insert(out.end(), std::begin(common_options), std::end(common_options));
     return out;
   }();
@@ -102,32 +97,6 @@ Verb collective_verb() {
           "reduce_scatter, broadcast, reduce, all_to_all, send_receive.",
           collective_options(),
           "stepcast collective all_reduce --gpu h100 --nodes 4 --bytes 64MiB"};
-}
-
-/// --framework NAME[@VERSION]. Without a version that of the file does not hold: it is another's.
-void choose_framework(TomlValue& document, const std::string& choice) {
-  constexpr const char* where = "--framework";
-  const std::size_t at = choice.find('@');
-  override_key(document, "software.framework", toml_text(choice.substr(0, at), where));
-  if (at != std::string::npos)
-    override_key(document, "software.version", toml_text(choice.substr(at + 1), where));
-  else
-    document.find("software")->erase("version");
-}
-
-void apply_options(TomlValue& document, const Verb& verb, const Arguments& arguments,
-                   const Catalogue& catalogue) {
-  if (arguments.has("gpu")) {
-    if (arguments.has("node")) throw UsageError("both --gpu and --node", "give one of them");
-    const NodeOfGpu found = catalogue.node_of_gpu(arguments.get("gpu"), "--gpu");
-    if (found.put_in) std::fprintf(stderr, "stepcast: %s\n", found.note().c_str());
-    override_key(document, "cluster.node", found.value("--gpu"));
-  }
-  if (arguments.has("framework")) choose_framework(document, arguments.get("framework"));
-  for (const auto& [key, value] : settings_of(verb, arguments)) {
-    check_known(key, value.where);
-    override_key(document, key, value);
-  }
 }
 
 void check_references(const Study& study) {

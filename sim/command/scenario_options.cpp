@@ -1,0 +1,40 @@
+#include "sim/command/scenario_options.hpp"
+
+#include <cstdio>
+#include <string>
+
+#include "sim/scenario/scenario_keys.hpp"
+#include "sim/study/sweep.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+/// --framework NAME[@VERSION]. Without a version that of the file does not hold: it is another's.
+void choose_framework(TomlValue& document, const std::string& choice) {
+  constexpr const char* where = "--framework";
+  const std::size_t at = choice.find('@');
+  override_key(document, "software.framework", toml_text(choice.substr(0, at), where));
+  if (at != std::string::npos)
+    override_key(document, "software.version", toml_text(choice.substr(at + 1), where));
+  else
+    document.find("software")->erase("version");
+}
+
+}  // namespace
+
+void apply_options(TomlValue& document, const Verb& verb, const Arguments& arguments,
+                   const Catalogue& catalogue) {
+  if (arguments.has("gpu")) {
+    if (arguments.has("node")) throw UsageError("both --gpu and --node", "give one of them");
+    const NodeOfGpu found = catalogue.node_of_gpu(arguments.get("gpu"), "--gpu");
+    if (found.put_in) std::fprintf(stderr, "stepcast: %s\n", found.note().c_str());
+    override_key(document, "cluster.node", found.value("--gpu"));
+  }
+  if (arguments.has("framework")) choose_framework(document, arguments.get("framework"));
+  for (const auto& [key, value] : settings_of(verb, arguments)) {
+    check_known(key, value.where);
+    override_key(document, key, value);
+  }
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,21 @@
+// The options of a command line that make or change a scenario, for every verb that takes one.
+#pragma once
+
+#include "sim/program/command_line.hpp"
+#include "sim/scenario/catalogue.hpp"
+
+namespace stepcast::sim {
+
+inline constexpr Option gpu_option{"gpu", "NAME", "",
+                                   "GPU of stepcast show gpus, in its usual node: h100, a100"};
+inline constexpr Option framework_option{
+    "framework", "NAME[@VERSION]", "",
+    "framework of the catalogue, its newest version without one"};
+inline constexpr Option nccl_env_option{"nccl-env", "NAME=VALUE", "",
+                                        "NCCL's own variable, NCCL_ALGO=Ring; may be repeated"};
+
+/// Sets in the document what the options of `verb` say. Throws UsageError and InputError.
+void apply_options(TomlValue& document, const Verb& verb, const Arguments& arguments,
+                   const Catalogue& catalogue);
+
+}  // namespace stepcast::sim
