@@ -73,6 +73,13 @@ std::string torch_dtype(workloads::Dtype dtype) {
   throw BrokenPromise("a type without torch's name");
 }
 
+std::string other_reduction(const Scenario& s, workloads::Dtype summed) {
+  return fmt::format(
+      "precision.gradient_reduce = \"{}\" is not said: {} {} sums gradients of {} in {}.",
+      word_for(dtype_names, s.precision.gradient_reduce), s.software.framework, s.software.version,
+      word_for(dtype_names, s.precision.compute), word_for(dtype_names, summed));
+}
+
 std::string torchrun(const Scenario& s, const std::string& program) {
   return fmt::format("torchrun --nnodes {} --nproc-per-node {} {}", s.nodes, s.gpus / s.nodes,
                      program);

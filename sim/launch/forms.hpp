@@ -48,6 +48,9 @@ std::string mesh_refusal(const Scenario& scenario);
 /// "bfloat16", as torch has it.
 std::string torch_dtype(workloads::Dtype dtype);
 
+/// That gradients are summed in another type than precision.gradient_reduce.
+std::string other_reduction(const Scenario& scenario, workloads::Dtype summed);
+
 /// "torchrun --nnodes 4 --nproc-per-node 8 " and the program.
 std::string torchrun(const Scenario& scenario, const std::string& program);
 

@@ -244,18 +244,16 @@ class MegatronArguments {
   }
 
   void precision() {
-    const auto& precision = s_.precision;
-    const bool wide = precision.gradient_reduce == Dtype::fp32;
-    if (precision.compute == Dtype::bf16) flag("bf16");
-    if (precision.compute == Dtype::fp16) flag("fp16");
-    if (precision.compute != Dtype::bf16 && precision.compute != Dtype::fp16) return;
+    const auto [compute, reduce, scaling] = s_.precision;
+    const bool half = compute == Dtype::bf16 || compute == Dtype::fp16;
+    if (compute == Dtype::bf16) flag("bf16");
+    if (compute == Dtype::fp16) flag("fp16");
     if (is_deepspeed(s_)) return;
-    if (wide) flag("accumulate-allreduce-grads-in-fp32");
-    if (wide || precision.compute == Dtype::fp16) return;
-    if (before(core_0_15))
-      notes_.push_back(named(s_) + " sums gradients of bf16 in fp32 (arguments.py).");
-    else
-      flag("grad-reduce-in-bf16");
+    if (half && reduce == Dtype::fp32) return flag("accumulate-allreduce-grads-in-fp32");
+    if (compute == Dtype::bf16 && reduce == compute && !before(core_0_15))
+      return flag("grad-reduce-in-bf16");
+    const Dtype summed = compute == Dtype::fp16 ? Dtype::fp16 : Dtype::fp32;
+    if (reduce != summed) notes_.push_back(other_reduction(s_, summed));
   }
 
   void deepspeed() {

@@ -136,8 +136,7 @@ std::vector<std::string> torchtitan_notes(const Scenario& s) {
   if (s.plan.tensor > 1 && !s.plan.sequence_parallel)
     out.emplace_back(
         "torchtitan's tensor ranks always cut the sequence: sequence_parallel = true.");
-  if (s.precision.gradient_reduce != Dtype::fp32)
-    out.emplace_back("torchtitan reduces gradients in float32 alone.");
+  if (s.precision.gradient_reduce != Dtype::fp32) out.push_back(other_reduction(s, Dtype::fp32));
   if (s.plan.recompute == Recompute::selective)
     out.emplace_back(
         "selective_ac_option = \"op\" keeps what torchtitan's list of operators names.");

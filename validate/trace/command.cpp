@@ -46,7 +46,7 @@ void read_input(const std::string& path, const sim::Catalogue& catalogue, Inputs
   if (file.ahead().empty()) throw InputError(path, "is empty");
   if (is_timeline(file)) {
     out.timelines.emplace_back(path, read_timeline(path));
-  } else if (is_trace(file)) {
+  } else if (is_trace(file) && !is_configuration(file.ahead())) {
     out.traces.push_back(read_trace(path, file));
     add_facts(out.facts, out.traces.back(), catalogue);
   } else {

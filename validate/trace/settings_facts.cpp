@@ -7,6 +7,8 @@
 
 #include "engine/check.hpp"
 #include "validate/trace/facts.hpp"
+#include "validate/trace/launch_facts.hpp"
+#include "validate/trace/numbers.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -63,6 +65,20 @@ constexpr Rename torchtitan_numbers[] = {
     {"mesh.cp", "plan.context"},
 };
 
+/// "Et*3|t,t|t*2L": how often t stands in each part.
+std::vector<std::int64_t> layers_of_layout(std::string_view layout) {
+  std::vector<std::int64_t> out{0};
+  for (std::size_t i = 0; i < layout.size(); ++i) {
+    if (layout[i] == '|') out.push_back(0);
+    if (layout[i] != 't') continue;
+    std::int64_t times = 1;
+    if (i + 1 < layout.size() && layout[i + 1] == '*')
+      times = static_cast<std::int64_t>(leading_number(layout.substr(i + 2)).value_or(1));
+    out.back() += times;
+  }
+  return out;
+}
+
 /// One configuration under its framework's names, turned into facts.
 class Translator {
  public:
@@ -94,11 +110,15 @@ class Translator {
       if (const auto number = integer(setting); number && *number > 0) set(key, *number);
   }
   void megatron_model();
+  void megatron_parts();
   void megatron_data();
   void megatron_recompute();
   void megatron_precision();
   void torchtitan_ffn();
-  void torchtitan_data();
+  std::int64_t torchtitan_data();  // replicas; 0 where nobody says
+  void torchtitan_batch(std::int64_t replicas);
+  void torchtitan_parts(const sim::Catalogue& catalogue);
+  void torchtitan_recompute();
   void ranks(std::optional<std::int64_t> ranks) {
     if (!ranks || *ranks < 1) return;
     facts_.ranks = ranks;
@@ -115,10 +135,13 @@ void Translator::megatron() {
   for (const auto& [setting, key] : megatron_flags)
     if (const auto flag = settings_.flag(name(setting))) set(key, *flag);
   megatron_model();
+  megatron_parts();
   megatron_data();
   megatron_recompute();
   megatron_precision();
-  set("software.framework", std::string(prefix_.empty() ? "megatron-core" : "nemo"));
+  set("software.framework", std::string(!prefix_.empty()  ? "nemo"
+                                        : on("deepspeed") ? "megatron-deepspeed"
+                                                          : "megatron-core"));
   if (prefix_.empty()) return ranks(integer("world_size"));
   set("software.version", std::string("2023"));  // NeMo 2 prints no such configuration
   const auto devices = settings_.integer("trainer.devices");
@@ -130,7 +153,10 @@ void Translator::megatron() {
 
 void Translator::megatron_model() {
   // What NeMo prints of the vocabulary stands beside its YAML.
-  if (const auto vocab = settings_.integer("padded_vocab_size")) set("model.vocab", *vocab);
+  if (const auto vocab = settings_.integer("padded_vocab_size"))
+    set("model.vocab", *vocab);
+  else if (const auto unpadded = integer("vocab_size"))
+    set("model.vocab", *unpadded);
   const auto groups = integer("num_query_groups");
   if (groups && (on("group_query_attention") || !prefix_.empty())) set("model.kv_heads", *groups);
   if (const std::string* norm = find("normalization"))
@@ -161,7 +187,50 @@ void Translator::megatron_model() {
                        "no scenario can say that yet");
 }
 
+/// Where a launch says parts in another way than as virtual_pipeline_model_parallel_size.
+void Translator::megatron_parts() {
+  const auto stages = integer("pipeline_model_parallel_size").value_or(1);
+  const auto layers = integer("num_layers");
+  if (!layers || stages < 2) return;
+  if (const std::string* layout = find("pipeline_model_parallel_layout"))
+    return set_parts(facts_, layers_of_layout(*layout), source_);
+  const auto first = integer("decoder_first_pipeline_num_layers"),
+             last = integer("decoder_last_pipeline_num_layers");
+  if (first || last) {
+    const std::int64_t others = stages - (first ? 1 : 0) - (last ? 1 : 0);
+    const std::int64_t rest = *layers - first.value_or(0) - last.value_or(0);
+    std::vector<std::int64_t> all(static_cast<std::size_t>(std::max<std::int64_t>(0, others)),
+                                  others > 0 ? rest / others : 0);
+    if (first) all.insert(all.begin(), *first);
+    if (last) all.push_back(*last);
+    set_parts(facts_, all, source_);
+  }
+  if (find("virtual_pipeline_model_parallel_size")) return;
+  if (const auto virtual_stages = integer("num_virtual_stages_per_pipeline_rank"))
+    set("plan.virtual_stages", *virtual_stages);
+  else if (const auto each = integer("num_layers_per_virtual_pipeline_stage"); each && *each > 0)
+    set("plan.virtual_stages", *layers / stages / *each);
+}
+
 void Translator::megatron_data() {
+  if (on("deepspeed")) {
+    const auto stage = settings_.number(name("zero_stage"));  // printed as 1.0 by some
+    if (stage) set("plan.data", *stage < 1 ? std::string("ddp") : fmt::format("zero{}", *stage));
+    return;
+  }
+  const auto instances = integer("num_distributed_optimizer_instances").value_or(1);
+  if (instances > 1) {
+    const auto size = [&](const char* setting) { return integer(setting).value_or(1); };
+    const std::int64_t others =
+        size("tensor_model_parallel_size") * size("pipeline_model_parallel_size") * instances;
+    if (const auto world = integer("world_size"); world && *world % others == 0)
+      set("plan.shard_degree", *world / others);
+    else
+      note(
+          fmt::format("num_distributed_optimizer_instances = {}: plan.shard_degree follows from "
+                      "the ranks, which are not said.",
+                      instances));
+  }
   const std::string* optimizer = settings_.find(prefix_ + "optim.name");
   const bool nemo_shards = optimizer != nullptr && optimizer->starts_with("distributed");
   std::string data = on("use_distributed_optimizer") || nemo_shards ? "zero1" : "ddp";
@@ -197,6 +266,7 @@ void Translator::megatron_precision() {
   if (!bf16 && !fp16 && trainer == nullptr && find("bf16") == nullptr) return;
   const std::string compute = has_fp8 ? "fp8" : bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
   set("precision.compute", compute);
+  if (on("deepspeed")) return;  // its configuration says in what gradients are summed
   if (const auto wide = settings_.flag(name("accumulate_allreduce_grads_in_fp32")))
     set("precision.gradient_reduce", std::string(*wide || !(bf16 || fp16) ? "fp32"
                                                  : bf16                   ? "bf16"
@@ -215,16 +285,17 @@ void Translator::torchtitan(const sim::Catalogue& catalogue) {
   if (on("args.moe_enabled"))
     throw InputError(source_, "moe_enabled: a mixture of experts", "no scenario can say that yet");
   if (on("args.enable_weight_tying")) set("model.tied_embeddings", true);
-  torchtitan_data();
-  // A replica's batch is cut for the stages alone.
-  if (facts_.integer("plan.pipeline").value_or(1) > 1)
-    set("batch.micro_batch", integer("parallelism.pipeline_parallel_microbatch_size").value_or(1));
-  if (const std::string* mode = find("activation_checkpoint.mode")) set("plan.recompute", *mode);
+  torchtitan_batch(torchtitan_data());
+  torchtitan_parts(catalogue);
+  torchtitan_recompute();
+  // SequenceParallel of the norms is part of its tensor plan (models/llama3/parallelize.py).
+  if (facts_.integer("plan.tensor").value_or(1) > 1) set("plan.sequence_parallel", true);
   const auto compiled = settings_.flag("compile.enable");
   if (find("compile.enable") ? compiled == false : find("gpu") != nullptr)
     set("software.fusion", std::string("eager"));
   const std::string* schedule = find("parallelism.pipeline_parallel_schedule");
-  if (schedule != nullptr && *schedule == "GPipe") set("plan.schedule", std::string("gpipe"));
+  if (schedule != nullptr && (*schedule == "GPipe" || *schedule == "gpipe"))
+    set("plan.schedule", std::string("gpipe"));
   const auto type = [](const std::string& torch) {
     return torch == "float32" ? std::string("fp32") : torch == "float16" ? "fp16" : "bf16";
   };
@@ -233,6 +304,8 @@ void Translator::torchtitan(const sim::Catalogue& catalogue) {
   if (const std::string* reduce = find("training.mixed_precision_reduce"))
     set("precision.gradient_reduce", type(*reduce));
   set("software.framework", std::string("torchtitan"));
+  if (settings_.has("training.tensor_parallel_degree"))
+    set("software.version", std::string("2024"));
   if (const std::string* gpu = find("gpu")) facts_.gpu = *gpu, facts_.gpu_source = source_;
 }
 
@@ -252,7 +325,7 @@ void Translator::torchtitan_ffn() {
 
 /// ParallelDims (torchtitan/distributed/parallel_dims.py): without a mesh in the log, -1 of the
 /// configuration leaves it open.
-void Translator::torchtitan_data() {
+std::int64_t Translator::torchtitan_data() {
   const auto degree = [&](const char* mesh, const char* setting) {
     return integer(mesh) ? integer(mesh) : integer(setting);
   };
@@ -262,19 +335,87 @@ void Translator::torchtitan_data() {
                     find("mesh.pp") || find("mesh.cp");
   const auto shards = mesh ? integer("mesh.dp_shard").value_or(1)
                            : integer("parallelism.data_parallel_shard_degree").value_or(-1);
-  if (!mesh && find("parallelism.data_parallel_shard_degree") == nullptr) return;
+  if (!mesh && find("parallelism.data_parallel_shard_degree") == nullptr) return 0;
   for (const auto& [dimension, key] :
        {std::pair{"mesh.tp", "plan.tensor"}, std::pair{"mesh.pp", "plan.pipeline"},
         std::pair{"mesh.cp", "plan.context"}})
     if (mesh && !find(dimension)) set(key, std::int64_t{1});
-  const bool sharded = shards != 1;
-  set("plan.data", std::string(sharded ? "zero3" : "ddp"));
-  if (sharded && copies > 1 && shards > 0) set("plan.shard_degree", shards);
-  if (shards < 1) return;
+  const std::int64_t context = facts_.integer("plan.context").value_or(1);
+  const bool sharded = shards * context != 1;  // over the ranks of both
+  // "default" keeps parameters between the passes of several stages (distributed/fsdp.py).
+  const std::string* reshard = find("parallelism.fsdp_reshard_after_forward");
+  const bool staged = facts_.integer("plan.pipeline").value_or(1) > 1;
+  const bool kept = reshard == nullptr || *reshard == "default" ? staged : *reshard == "never";
+  set("plan.data", std::string(!sharded ? "ddp" : kept ? "zero2" : "zero3"));
+  if (sharded && copies > 1 && shards > 0) set("plan.shard_degree", shards * context);
+  if (shards < 1) return 0;
   std::int64_t all = shards * copies;
   for (const char* key : {"plan.tensor", "plan.pipeline", "plan.context"})
     all *= facts_.integer(key).value_or(1);
   ranks(all);
+  return shards * copies;
+}
+
+/// A replica's batch is cut for the stages alone. `replicas`: 0 where nobody says.
+void Translator::torchtitan_batch(std::int64_t replicas) {
+  const auto local = facts_.integer("batch.micro_batch");
+  if (local && replicas > 0 && !facts_.integer("batch.global"))
+    set("batch.global", *local * replicas);  // of 2024: no accumulation
+  if (facts_.integer("plan.pipeline").value_or(1) < 2) return;
+  const auto num = integer("parallelism.pipeline_parallel_microbatches");
+  if (num && local && *num > 0 && *local % *num == 0)
+    set("batch.micro_batch", *local / *num);
+  else
+    set("batch.micro_batch", integer("parallelism.pipeline_parallel_microbatch_size").value_or(1));
+}
+
+/// ["layers.20", "layers.40"]: where each part but the first begins.
+void Translator::torchtitan_parts(const sim::Catalogue& catalogue) {
+  const std::string* points = find("parallelism.pipeline_parallel_split_points");
+  const sim::TomlValue* model = facts_.find("model.name");
+  auto layers = facts_.integer("model.layers");
+  if (!layers && model != nullptr && catalogue.has("models", *model->text())) {
+    const sim::TomlValue entry = catalogue.entry("models", *model->text(), source_);
+    if (const sim::TomlValue* said = entry.find("layers"))
+      layers = std::get<std::int64_t>(said->data);
+  }
+  if (points == nullptr || !layers) return;
+  std::vector<std::int64_t> ends = numbers_in(*points), all;
+  if (ends.empty()) return;
+  ends.push_back(*layers);
+  for (std::int64_t begin = 0; const std::int64_t end : ends) {
+    all.push_back(end - begin);
+    begin = end;
+  }
+  set_parts(facts_, all, source_);
+}
+
+/// "selective" with a number recomputes every n-th layer in full.
+void Translator::torchtitan_recompute() {
+  const std::string* mode = find("activation_checkpoint.mode");
+  if (mode == nullptr) return;
+  const auto every = integer("activation_checkpoint.selective_ac_option");
+  const bool layers = *mode == "selective" && every;
+  set("plan.recompute", layers ? std::string("full") : *mode);
+  if (layers) set("plan.recompute_every", *every);
+}
+
+/// Where torchtitan's keys stood in 2024 (config_manager.py, 0011fb90).
+Settings with_names_of_2025(Settings settings) {
+  constexpr std::pair<const char*, const char*> moved[] = {
+      {"training.data_parallel_replicate_degree", "parallelism.data_parallel_replicate_degree"},
+      {"training.data_parallel_shard_degree", "parallelism.data_parallel_shard_degree"},
+      {"training.tensor_parallel_degree", "parallelism.tensor_parallel_degree"},
+      {"experimental.pipeline_parallel_degree", "parallelism.pipeline_parallel_degree"},
+      {"experimental.context_parallel_degree", "parallelism.context_parallel_degree"},
+      {"experimental.pipeline_parallel_schedule", "parallelism.pipeline_parallel_schedule"},
+      {"experimental.pipeline_parallel_split_points", "parallelism.pipeline_parallel_split_points"},
+      {"experimental.pipeline_parallel_microbatches", "parallelism.pipeline_parallel_microbatches"},
+      {"training.compile", "compile.enable"},
+  };
+  for (const auto& [old, now] : moved)
+    if (const std::string* said = settings.find(old)) settings.set_usual(now, *said);
+  return settings;
 }
 
 }  // namespace
@@ -286,8 +427,12 @@ void add_facts(Facts& facts, const Settings& settings, const sim::Catalogue& cat
     Translator(facts, settings, "", source).megatron();
   else if (says("model.num_layers") || says("model.tensor_model_parallel_size"))
     Translator(facts, settings, "model.", source).megatron();
+  else if (says("init_device_mesh.tp"))
+    add_fsdp_facts(facts, settings, source);
+  else if (says("train_micro_batch_size_per_gpu") || says("zero_optimization.stage"))
+    add_deepspeed_facts(facts, settings, source);
   else if (says("training.seq_len") || says("model.flavor"))
-    Translator(facts, settings, "", source).torchtitan(catalogue);
+    Translator(facts, with_names_of_2025(settings), "", source).torchtitan(catalogue);
 }
 
 }  // namespace stepcast::validate
