@@ -202,7 +202,9 @@ const sim::Verb trace_verb{
     1 << 20,
     "A run of your own beside its simulation: PyTorch profiler traces (.json, .json.gz; one per "
     "rank), or the log of Megatron-LM, torchtitan, NeMo, llm-foundry or DeepSpeed, or both; or a "
-    "timeline of stepcast. A configuration that the log lacks may stand beside it (.toml, .yaml).",
+    "timeline of stepcast. What the log lacks of its configuration may stand beside it: .toml, "
+    ".yaml, "
+    ".json, launch arguments.",
     options,
     "stepcast validate trace rank0.json.gz rank1.json.gz --scenario run.toml"};
 
