@@ -272,14 +272,10 @@ class MegatronArguments {
 std::int64_t zero_stage(DataParallel data) { return static_cast<std::int64_t>(data); }
 
 std::string pipeline_layout(const std::vector<std::int64_t>& layers) {
-  std::string out;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    if (i > 0) out += '|';
-    if (i == 0) out += 'E';
-    out += fmt::format("t*{}", layers[i]);
-    if (i + 1 == layers.size()) out += 'L';
-  }
-  return out;
+  std::string out = "E";
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    out += (i > 0 ? "|" : "") + std::string(static_cast<std::size_t>(layers[i]), 't');
+  return out + "L";
 }
 
 Launch megatron_launch(const Scenario& s) {

@@ -12,7 +12,8 @@ namespace stepcast::sim {
 /// DeepSpeed's number for it.
 std::int64_t zero_stage(workloads::DataParallel data);
 
-/// "Et*3|t*4|t*3L": embedding, layers of each part, loss; --pipeline-model-parallel-layout.
+/// "Ettt|tttt|tttL": embedding, layers of each part, loss; --pipeline-model-parallel-layout.
+/// Without "t*3", which a shell may take for names of files.
 std::string pipeline_layout(const std::vector<std::int64_t>& layers);
 
 }  // namespace stepcast::sim

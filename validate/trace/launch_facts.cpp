@@ -4,35 +4,10 @@
 #include <functional>
 
 #include "validate/trace/numbers.hpp"
+#include "validate/trace/translator.hpp"
 
 namespace stepcast::validate {
 namespace {
-
-/// Facts of one document under one source.
-class Document {
- public:
-  Document(Facts& facts, const Settings& settings, const std::string& source)
-      : facts_(facts), settings_(settings), source_(source) {}
-
-  void set(const char* key, std::int64_t number) { facts_.set(key, {number, ""}, source_); }
-  void set(const char* key, bool flag) { facts_.set(key, {flag, ""}, source_); }
-  void set(const char* key, const std::string& word) {
-    facts_.set(key, sim::toml_text(word, ""), source_);
-  }
-  void number(const char* name, const char* key) {
-    if (const auto value = settings_.integer(name)) set(key, *value);
-  }
-  std::string word(const char* name) const {
-    const std::string* found = settings_.find(name);
-    return found == nullptr ? "" : *found;
-  }
-  bool on(const char* name) const { return settings_.flag(name) == true; }
-
- private:
-  Facts& facts_;
-  const Settings& settings_;
-  const std::string& source_;
-};
 
 std::string scenario_dtype(const std::string& name) {
   for (const auto& [torch, ours] : {std::pair{"float32", "fp32"},
@@ -43,40 +18,90 @@ std::string scenario_dtype(const std::string& name) {
   return name;
 }
 
-void set_ranks(Facts& facts, std::int64_t ranks, const std::string& source) {
-  facts.ranks = ranks;
-  facts.ranks_source = source;
+class JsonFacts : public Translator {
+ public:
+  using Translator::Translator;
+  void deepspeed();
+  void fsdp();
+
+ private:
+  void number(const char* setting, const std::string& key) {
+    if (const auto value = integer(setting)) set(key, *value);
+  }
+  void mesh();
+  void sharding();
+};
+
+void JsonFacts::deepspeed() {
+  number("train_batch_size", "batch.global");
+  number("train_micro_batch_size_per_gpu", "batch.micro_batch");
+  if (const auto stage = integer("zero_optimization.stage"))
+    set("plan.data", *stage == 0 ? std::string("ddp") : "zero" + std::to_string(*stage));
+  const std::string compute = on("bf16.enabled") ? "bf16" : on("fp16.enabled") ? "fp16" : "fp32";
+  set("precision.compute", compute);
+  // config.py: gradients are summed as they are unless it is said.
+  const std::string reduce = word("communication_data_type");
+  set("precision.gradient_reduce", reduce.empty() ? compute : reduce);
+  const sim::TomlValue* framework = facts_.find("software.framework");
+  if (framework != nullptr && *framework->text() == "megatron-deepspeed") return;
+  set("software.framework", std::string("deepspeed"));
+  const bool recomputes = find("activation_checkpointing.number_checkpoints") != nullptr;
+  set("plan.recompute", std::string(recomputes ? "full" : "none"));
 }
 
-/// Degrees of the mesh; a copy of the sharded state spans dp_shard x cp ranks.
-void fsdp_mesh(Facts& facts, const Settings& settings, Document& document,
-               const std::string& source) {
-  const auto degree = [&](const char* name) {
-    return settings.integer(std::string("init_device_mesh.") + name).value_or(1);
-  };
-  document.set("plan.tensor", degree("tp"));
-  document.set("plan.pipeline", degree("pp"));
-  document.set("plan.context", degree("cp"));
-  const std::int64_t shards = degree("dp_shard") * degree("cp");
-  if (degree("dp_replicate") > 1 && shards > 1) document.set("plan.shard_degree", shards);
-  set_ranks(facts, degree("tp") * degree("pp") * shards * degree("dp_replicate"), source);
+/// A copy of the sharded state spans dp_shard x cp ranks.
+void JsonFacts::mesh() {
+  const auto degree = [&](const char* setting) { return integer(setting).value_or(1); };
+  const std::int64_t tensor = degree("init_device_mesh.tp"), stages = degree("init_device_mesh.pp"),
+                     context = degree("init_device_mesh.cp"),
+                     copies = degree("init_device_mesh.dp_replicate"),
+                     shards = degree("init_device_mesh.dp_shard") * context;
+  set("plan.tensor", tensor);
+  set("plan.pipeline", stages);
+  set("plan.context", context);
+  if (copies > 1 && shards > 1) set("plan.shard_degree", shards);
+  ranks(tensor * stages * shards * copies);
 }
 
 /// Of whichever of the three calls is there.
-void fsdp_sharding(Document& document) {
-  const std::string strategy = document.word("FullyShardedDataParallel.sharding_strategy");
-  const std::string reshard = document.word("fully_shard.reshard_after_forward");
+void JsonFacts::sharding() {
+  const std::string strategy = word("FullyShardedDataParallel.sharding_strategy");
+  const std::string reshard = word("fully_shard.reshard_after_forward");
   const bool full = strategy == "FULL_SHARD" || strategy == "HYBRID_SHARD" || reshard == "true";
   const bool none = strategy == "NO_SHARD" || (strategy.empty() && reshard.empty());
-  document.set("plan.data", std::string(none ? "ddp" : full ? "zero3" : "zero2"));
-  for (const char* call : {"FullyShardedDataParallel.mixed_precision.", "fully_shard.mp_policy.",
-                           "replicate.mp_policy."})
-    for (const auto& [name, key] : {std::pair{"param_dtype", "precision.compute"},
-                                    {"reduce_dtype", "precision.gradient_reduce"}})
-      if (const std::string dtype = document.word((std::string(call) + name).c_str());
-          !dtype.empty())
-        document.set(key, scenario_dtype(dtype));
-  document.number("fully_shard.set_modules_to_forward_prefetch", "plan.prefetch");
+  set("plan.data", std::string(none ? "ddp" : full ? "zero3" : "zero2"));
+  for (const auto& [setting, key] :
+       {std::pair{"FullyShardedDataParallel.mixed_precision.param_dtype", "precision.compute"},
+        {"FullyShardedDataParallel.mixed_precision.reduce_dtype", "precision.gradient_reduce"},
+        {"fully_shard.mp_policy.param_dtype", "precision.compute"},
+        {"fully_shard.mp_policy.reduce_dtype", "precision.gradient_reduce"},
+        {"replicate.mp_policy.param_dtype", "precision.compute"},
+        {"replicate.mp_policy.reduce_dtype", "precision.gradient_reduce"}})
+    if (const std::string dtype = word(setting); !dtype.empty()) set(key, scenario_dtype(dtype));
+  number("fully_shard.set_modules_to_forward_prefetch", "plan.prefetch");
+}
+
+void JsonFacts::fsdp() {
+  for (const char* key : {"model.layers", "model.hidden", "model.heads", "model.kv_heads",
+                          "model.head_dim", "model.ffn_hidden", "model.vocab"})
+    number(key, key);
+  for (const auto& [setting, key] : {std::pair{"model.name", "model.name"},
+                                     {"framework", "software.framework"},
+                                     {"checkpoint_wrapper.mode", "plan.recompute"},
+                                     {"training.set_requires_gradient_sync", "plan.reduce"}})
+    if (const std::string said = word(setting); !said.empty()) set(key, said);
+  for (const auto& [setting, key] : {std::pair{"training.sequence_length", "model.sequence"},
+                                     {"training.global_batch_size", "batch.global"},
+                                     {"training.micro_batch_size", "batch.micro_batch"},
+                                     {"checkpoint_wrapper.every", "plan.recompute_every"}})
+    number(setting, key);
+  set("plan.sequence_parallel", on("parallelize_module.sequence_parallel"));
+  mesh();
+  sharding();
+  const std::string schedule = word("pipelining.schedule");
+  if (!schedule.empty())
+    set("plan.schedule", std::string(schedule == "ScheduleGPipe" ? "gpipe" : "1f1b"));
+  set_parts(facts_, numbers_in(word("pipelining.layers_per_part")), source_);
 }
 
 }  // namespace
@@ -104,47 +129,11 @@ void set_parts(Facts& facts, const std::vector<std::int64_t>& layers, const std:
 }
 
 void add_deepspeed_facts(Facts& facts, const Settings& settings, const std::string& source) {
-  Document document(facts, settings, source);
-  document.number("train_batch_size", "batch.global");
-  document.number("train_micro_batch_size_per_gpu", "batch.micro_batch");
-  if (const auto stage = settings.integer("zero_optimization.stage"))
-    document.set("plan.data", *stage == 0 ? std::string("ddp") : "zero" + std::to_string(*stage));
-  const std::string compute = document.on("bf16.enabled")   ? "bf16"
-                              : document.on("fp16.enabled") ? "fp16"
-                                                            : "fp32";
-  document.set("precision.compute", compute);
-  // config.py: gradients are summed as they are unless it is said.
-  const std::string reduce = document.word("communication_data_type");
-  document.set("precision.gradient_reduce", reduce.empty() ? compute : reduce);
-  const sim::TomlValue* framework = facts.find("software.framework");
-  if (framework != nullptr && *framework->text() == "megatron-deepspeed") return;
-  document.set("software.framework", std::string("deepspeed"));
-  const bool recomputes = settings.has("activation_checkpointing.number_checkpoints");
-  document.set("plan.recompute", std::string(recomputes ? "full" : "none"));
+  JsonFacts(facts, settings, "", source).deepspeed();
 }
 
 void add_fsdp_facts(Facts& facts, const Settings& settings, const std::string& source) {
-  Document document(facts, settings, source);
-  for (const char* key :
-       {"layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab"})
-    document.number((std::string("model.") + key).c_str(), (std::string("model.") + key).c_str());
-  for (const auto& [name, key] : {std::pair{"model.name", "model.name"},
-                                  {"framework", "software.framework"},
-                                  {"checkpoint_wrapper.mode", "plan.recompute"},
-                                  {"training.set_requires_gradient_sync", "plan.reduce"}})
-    if (const std::string word = document.word(name); !word.empty()) document.set(key, word);
-  for (const auto& [name, key] : {std::pair{"training.sequence_length", "model.sequence"},
-                                  {"training.global_batch_size", "batch.global"},
-                                  {"training.micro_batch_size", "batch.micro_batch"},
-                                  {"checkpoint_wrapper.every", "plan.recompute_every"}})
-    document.number(name, key);
-  document.set("plan.sequence_parallel", document.on("parallelize_module.sequence_parallel"));
-  fsdp_mesh(facts, settings, document, source);
-  fsdp_sharding(document);
-  const std::string schedule = document.word("pipelining.schedule");
-  if (!schedule.empty())
-    document.set("plan.schedule", std::string(schedule == "ScheduleGPipe" ? "gpipe" : "1f1b"));
-  set_parts(facts, numbers_in(document.word("pipelining.layers_per_part")), source);
+  JsonFacts(facts, settings, "", source).fsdp();
 }
 
 }  // namespace stepcast::validate

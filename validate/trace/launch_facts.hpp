@@ -4,13 +4,20 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "validate/trace/facts.hpp"
 
 namespace stepcast::validate {
 
+/// Of Megatron-LM, Megatron-DeepSpeed and, with the prefix "model.", NeMo.
+void add_megatron_facts(Facts& facts, const Settings& settings, const std::string& prefix,
+                        const std::string& source);
+void add_torchtitan_facts(Facts& facts, const Settings& settings, const sim::Catalogue& catalogue,
+                          const std::string& source);
 void add_deepspeed_facts(Facts& facts, const Settings& settings, const std::string& source);
+/// What stepcast launch writes for scripts that call PyTorch's FSDP themselves (docs/launch.md).
 void add_fsdp_facts(Facts& facts, const Settings& settings, const std::string& source);
 
 /// [20, 20, 19, 21] as plan.stage_layers and plan.virtual_stages; equal parts as the latter alone.

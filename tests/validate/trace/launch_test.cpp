@@ -213,3 +213,50 @@ TEST_CASE("what is written for 200 random plans of each framework is read back t
     CHECK(written == 200);
   }
 }
+
+TEST_CASE("stages that Megatron cuts by count and by layout are read back") {
+  Draw draw(7);
+  for (int i = 0; i < 100; ++i) {
+    const Number stages = draw.of<Number>({2, 4, 8}), chunks = draw.of<Number>({1, 2});
+    sim::Scenario s = sim::read_scenario(
+        sim::read_toml(
+            fmt::format("[model]\nname = \"llama2-7b\"\nsequence = 4096\n[cluster]\n"
+                        "node = \"dgx-h100\"\nnodes = 8\n[batch]\nglobal = 64\n[software]\n"
+                        "framework = \"megatron-core\"\n[plan]\ndata = \"zero1\"\npipeline = {}\n"
+                        "virtual_stages = {}\nstage_layers = [{}]\n",
+                        stages, chunks, stages_text(draw, 32, stages * chunks)),
+            "drawn.toml"),
+        catalogue());
+    s.software.version = "0.15";  // the first that has all of these arguments
+    const sim::Launch launch = sim::launch_of(s);
+    INFO(text_of(launch));
+    REQUIRE(launch.files.size() == 1);
+    const Facts facts = facts_of(launch);
+    CHECK(facts.integer("plan.virtual_stages").value_or(1) == chunks);
+    std::vector<Number> read;
+    if (const sim::TomlValue* layers = facts.find("plan.stage_layers"))
+      for (const sim::TomlValue& one : *layers->array()) read.push_back(std::get<Number>(one.data));
+    const auto wanted = layers_of(s);
+    const bool equal =
+        std::adjacent_find(wanted.begin(), wanted.end(), std::not_equal_to<>()) == wanted.end();
+    CHECK(read == (equal ? std::vector<Number>{} : wanted));
+  }
+}
+
+TEST_CASE("NVIDIA's example of a layout has 61 layers in 32 parts") {
+  // docs.nvidia.com, Megatron core, custom pipeline model parallel layout.
+  SettingsReader reader;
+  reader.line("--num-layers 61");
+  reader.line("--pipeline-model-parallel-size 16");
+  reader.line("--pipeline-model-parallel-layout \"Et*3|(tt|)*29,m|L\"");
+  Facts facts;
+  add_facts(facts, reader.take(), catalogue(), "args");
+  CHECK(facts.integer("plan.virtual_stages") == 2);
+  const sim::TomlValue* layers = facts.find("plan.stage_layers");
+  REQUIRE(layers != nullptr);
+  Number sum = 0;
+  for (const sim::TomlValue& one : *layers->array()) sum += std::get<Number>(one.data);
+  CHECK(layers->array()->size() == 32);
+  CHECK(sum == 61);
+  CHECK(std::get<Number>(layers->array()->front().data) == 3);
+}
