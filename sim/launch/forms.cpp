@@ -80,6 +80,12 @@ std::string other_reduction(const Scenario& s, workloads::Dtype summed) {
       word_for(dtype_names, s.precision.compute), word_for(dtype_names, summed));
 }
 
+std::string first_layers_note(const Scenario& s) {
+  return fmt::format(
+      "plan.recompute_every = {}: as many layers of each part are recomputed, but its first ones.",
+      s.plan.recompute_every);
+}
+
 std::string torchrun(const Scenario& s, const std::string& program) {
   return fmt::format("torchrun --nnodes {} --nproc-per-node {} {}", s.nodes, s.gpus / s.nodes,
                      program);

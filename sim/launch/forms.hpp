@@ -11,6 +11,7 @@
 namespace stepcast::sim {
 
 Launch megatron_launch(const Scenario& scenario);
+Launch nemo_launch(const Scenario& scenario);
 Launch torchtitan_launch(const Scenario& scenario);
 Launch fsdp_launch(const Scenario& scenario);
 Launch deepspeed_launch(const Scenario& scenario);
@@ -50,6 +51,9 @@ std::string torch_dtype(workloads::Dtype dtype);
 
 /// That gradients are summed in another type than precision.gradient_reduce.
 std::string other_reduction(const Scenario& scenario, workloads::Dtype summed);
+
+/// Megatron's "block" recomputes the first layers of a part, not every n-th.
+std::string first_layers_note(const Scenario& scenario);
 
 /// "torchrun --nnodes 4 --nproc-per-node 8 " and the program.
 std::string torchrun(const Scenario& scenario, const std::string& program);

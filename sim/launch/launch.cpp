@@ -17,10 +17,15 @@ struct Form {
 };
 
 constexpr Form launch_forms[] = {
-    {"megatron-core", megatron_launch},       {"megatron-lm", megatron_launch},
-    {"megatron-deepspeed", deepspeed_launch}, {"deepspeed", deepspeed_launch},
-    {"torchtitan", torchtitan_launch},        {"pytorch-fsdp1", fsdp_launch},
-    {"pytorch-fsdp1-compiled", fsdp_launch},  {"pytorch-fsdp2", fsdp_launch},
+    {"megatron-core", megatron_launch},
+    {"megatron-lm", megatron_launch},
+    {"megatron-deepspeed", deepspeed_launch},
+    {"deepspeed", deepspeed_launch},
+    {"nemo", nemo_launch},
+    {"torchtitan", torchtitan_launch},
+    {"pytorch-fsdp1", fsdp_launch},
+    {"pytorch-fsdp1-compiled", fsdp_launch},
+    {"pytorch-fsdp2", fsdp_launch},
 };
 
 std::string known_forms() {

@@ -236,11 +236,7 @@ class MegatronArguments {
     set("recompute-granularity", "full");
     set("recompute-method", every > 1 ? "block" : "uniform");
     set("recompute-num-layers", every > 1 ? (most + every - 1) / every : 1);
-    if (every > 1)
-      notes_.push_back(
-          fmt::format("plan.recompute_every = {}: as many layers of each part are "
-                      "recomputed, but its first ones.",
-                      every));
+    if (every > 1) notes_.push_back(first_layers_note(s_));
   }
 
   void precision() {

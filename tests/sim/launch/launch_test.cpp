@@ -159,6 +159,37 @@ TEST_CASE("arguments and configuration of Megatron-DeepSpeed's script are those 
   CHECK_FALSE(config.contains("activation_checkpointing"));  // activation_checkpoint="false"
 }
 
+// NVIDIA/NeMo-Megatron-Launcher, launcher_scripts/conf/training/gpt3/175b.yaml at 0c6c960d.
+TEST_CASE("the keys of NeMo's recipe for 175B are those of the same plan") {
+  const Launch launch =
+      launch_of(scenario("[model]\nname = \"gpt3-175b\"\nsequence = 2048\n[cluster]\nnode = "
+                         "\"dgx-h100\"\nnodes = 128\n"
+                         "[plan]\ndata = \"zero1\"\ntensor = 4\npipeline = 8\nvirtual_stages = 12\n"
+                         "sequence_parallel = true\n[batch]\nglobal = 2048\nmicro_batch = 1\n"
+                         "[software]\nframework = \"nemo\"\nversion = \"2023\"\n"));
+  REQUIRE(launch.files.size() == 1);
+  CHECK(missing(launch.files[0], {"  num_nodes: 128",
+                                  "  devices: 8",
+                                  "  precision: bf16",
+                                  "  micro_batch_size: 1",
+                                  "  global_batch_size: 2048",
+                                  "  context_parallel_size: 1",
+                                  "  tensor_model_parallel_size: 4",
+                                  "  pipeline_model_parallel_size: 8",
+                                  "  virtual_pipeline_model_parallel_size: 12",
+                                  "  encoder_seq_length: 2048",
+                                  "  max_position_embeddings: 2048",
+                                  "  num_layers: 96",
+                                  "  hidden_size: 12288",
+                                  "  num_attention_heads: 96",
+                                  "  sequence_parallel: true",
+                                  "  activations_checkpoint_granularity: null",
+                                  "    name: distributed_fused_adam",
+                                  "    bucket_cap_mb: 220",
+                                  "    overlap_grad_sync: true",
+                                  "    overlap_param_sync: true"}) == None{});
+}
+
 TEST_CASE("virtual stages are layers of each for core 0.7") {
   // 80 layers, 8 stages of 5 parts: 2 layers each.
   const Launch launch = launch_of(
@@ -181,8 +212,8 @@ TEST_CASE("uneven stages are arguments of the releases that have them") {
   CHECK_THAT(launch_of(s).why_not, Contains("--pipeline-model-parallel-layout"));
   s.software.version = "0.15";
   REQUIRE(launch_of(s).files.size() == 1);
-  CHECK(missing(launch_of(s).files[0],
-                {"--pipeline-model-parallel-layout Ett|tttt|ttt|ttL"}) == None{});
+  CHECK(missing(launch_of(s).files[0], {"--pipeline-model-parallel-layout Ett|tttt|ttt|ttL"}) ==
+        None{});
 }
 
 TEST_CASE("a plan that a form cannot say is refused with the reason") {
@@ -198,7 +229,8 @@ TEST_CASE("a plan that a form cannot say is refused with the reason") {
              Contains("no tensor, context or pipeline degree"));
   CHECK_THAT(why_not("torchtitan", "data = \"ddp\"\ncontext = 2\n"),
              Contains("no ddp beside them"));
-  CHECK_THAT(why_not("nemo", "data = \"zero1\"\n"), Contains("nemo has no launch form here"));
+  CHECK_THAT(why_not("nemo", "data = \"zero1\"\n"), Contains("recipes in Python"));
+  CHECK_THAT(why_not("llm-c", "data = \"zero1\"\n"), Contains("llm-c has no launch form here"));
 }
 
 TEST_CASE("what a form does not say is named") {

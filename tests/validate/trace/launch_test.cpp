@@ -31,6 +31,7 @@ const Framework frameworks[] = {
     {"megatron-core", "0.7", {"zero1", "zero2", "zero3"}, {"use_megatron_fsdp = true"}},
     {"megatron-lm", "2023", {"ddp", "zero1"}, {""}},
     {"megatron-lm", "2022", {"ddp", "zero1"}, {""}},
+    {"nemo", "2023", {"ddp", "zero1"}, {""}},
     {"megatron-deepspeed", "2022", {"ddp", "zero1", "zero2", "zero3"}, {""}},
     {"deepspeed", "0.14", {"ddp", "zero1", "zero2", "zero3"}, {""}},
     {"torchtitan", "2024", {"ddp", "zero2", "zero3"}, {""}},
