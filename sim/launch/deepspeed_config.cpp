@@ -20,21 +20,28 @@ using workloads::Recompute;
 
 bool has_megatron(const Scenario& s) { return s.software.framework == "megatron-deepspeed"; }
 
-// clang-format off
 constexpr Refusal deepspeed_refusals[] = {
-    {[](const Scenario& s) { return !has_megatron(s) && s.plan.tensor * s.plan.pipeline * s.plan.context > 1; },
+    {[](const Scenario& s) {
+       return !has_megatron(s) && s.plan.tensor * s.plan.pipeline * s.plan.context > 1;
+     },
      [](const Scenario&) {
-       return std::string("the configuration of DeepSpeed has no tensor, context or pipeline degree: "
-                          "the training script makes them (megatron-deepspeed has arguments for them)");
+       return std::string(
+           "the configuration of DeepSpeed has no tensor, context or pipeline degree: "
+           "the training script makes them (megatron-deepspeed has arguments for them)");
      }},
-    {[](const Scenario& s) { return s.plan.data != DataParallel::ddp && s.plan.shards() < s.plan.copies(); },
-     [](const Scenario&) { return std::string("plan.shard_degree: ZeRO shards over all data ranks"); }},
+    {[](const Scenario& s) {
+       return s.plan.data != DataParallel::ddp && s.plan.shards() < s.plan.copies();
+     },
+     [](const Scenario&) {
+       return std::string("plan.shard_degree: ZeRO shards over all data ranks");
+     }},
     {[](const Scenario& s) { return asks_gpipe(s); },
      [](const Scenario&) { return std::string("DeepSpeed runs 1f1b, not gpipe"); }},
     {[](const Scenario& s) { return s.plan.recompute == Recompute::selective; },
-     [](const Scenario&) { return std::string("DeepSpeed recomputes whole layers: no selective recompute"); }},
+     [](const Scenario&) {
+       return std::string("DeepSpeed recomputes whole layers: no selective recompute");
+     }},
 };
-// clang-format on
 
 /// Sizes of buckets are numbers of elements, of the gradients' type.
 OrderedJson zero_of(const Scenario& s) {
@@ -46,7 +53,6 @@ OrderedJson zero_of(const Scenario& s) {
   out["reduce_bucket_size"] = elements;
   if (stage < 3) out["allgather_bucket_size"] = elements;
   out["overlap_comm"] = stage == 3 || s.software.data.gradient_overlap;
-  if (stage < 3) out["reduce_scatter"] = true;
   return out;
 }
 
@@ -64,7 +70,7 @@ OrderedJson configuration_of(const Scenario& s) {
   if (s.precision.compute == Dtype::fp16) out["fp16"] = {{"enabled", true}};
   if (s.precision.gradient_reduce != s.precision.compute)
     out["communication_data_type"] = short_dtype(s.precision.gradient_reduce);
-  if (s.software.optimizer.clips) out["gradient_clipping"] = 1.0;
+  if (s.software.optimizer.clips) out["gradient_clipping"] = 1.0;  // any threshold takes as long
   if (s.plan.recompute == Recompute::full) {
     const std::int64_t every = s.plan.recompute_every;
     out["activation_checkpointing"] = {

@@ -94,6 +94,9 @@ std::string torchrun(const Scenario& s, const std::string& program) {
 std::vector<std::string> common_notes(const Scenario& s,
                                       std::initializer_list<std::string_view> said) {
   std::vector<std::string> out;
+  if (!s.software_by_default.empty())
+    out.push_back(
+        fmt::format("{} {}: {}.", s.software.framework, s.software.version, s.software_by_default));
   if (unusual_reduction(s) && std::ranges::count(said, "plan.reduce") == 0)
     out.push_back(fmt::format("plan.reduce = \"{}\" is not said: {} {} does it otherwise.",
                               word_for(reduce_names, s.plan.reduce), s.software.framework,

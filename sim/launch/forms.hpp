@@ -58,8 +58,9 @@ std::string first_layers_note(const Scenario& scenario);
 /// "torchrun --nnodes 4 --nproc-per-node 8 " and the program.
 std::string torchrun(const Scenario& scenario, const std::string& program);
 
-/// Sentences on what no form says: when gradients are reduced, what is gathered ahead, keys of
-/// [software] that the user changed but for `said`, NCCL's variables.
+/// Sentences on a framework that nobody named, and on what no form says: when gradients are
+/// reduced, what is gathered ahead, keys of [software] that the user changed but for `said`, NCCL's
+/// variables.
 std::vector<std::string> common_notes(const Scenario& scenario,
                                       std::initializer_list<std::string_view> said);
 

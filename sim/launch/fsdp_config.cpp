@@ -17,14 +17,16 @@ using workloads::Recompute;
 
 bool first_fsdp(const Scenario& s) { return s.software.data.fsdp1(); }
 
-// clang-format off
 constexpr Refusal fsdp_refusals[] = {
     {[](const Scenario& s) { return !mesh_refusal(s).empty(); },
      [](const Scenario& s) { return mesh_refusal(s); }},
-    {[](const Scenario& s) { return asks_gpipe(s) && (s.plan.pipeline == 1 || s.plan.virtual_stages > 1); },
-     [](const Scenario&) { return std::string("ScheduleGPipe is one of pipeline stages with a part of the model each"); }},
+    {[](const Scenario& s) {
+       return asks_gpipe(s) && (s.plan.pipeline == 1 || s.plan.virtual_stages > 1);
+     },
+     [](const Scenario&) {
+       return std::string("ScheduleGPipe is one of pipeline stages with a part of the model each");
+     }},
 };
-// clang-format on
 
 OrderedJson mesh_of(const Scenario& s) {
   const DataMesh mesh = data_mesh(s);

@@ -49,42 +49,61 @@ Release release_of(const Scenario& s) {
 bool before(const Scenario& s, Release release) { return release_of(s) < release; }
 std::string named(const Scenario& s) { return s.software.framework + " " + s.software.version; }
 
+/// zero2 and zero3 of Megatron's own FSDP, which wants no CUDA_DEVICE_MAX_CONNECTIONS=1.
+bool runs_megatron_fsdp(const Scenario& s) {
+  return s.software.data.use_megatron_fsdp &&
+         (s.plan.data == DataParallel::zero2 || s.plan.data == DataParallel::zero3);
+}
+
 bool middle_is_equal(const std::vector<std::int64_t>& layers) {
   return std::adjacent_find(layers.begin() + 1, layers.end() - 1, std::not_equal_to<>()) ==
          layers.end() - 1;
 }
 
-// clang-format off
 constexpr Refusal megatron_refusals[] = {
     {[](const Scenario& s) { return asks_gpipe(s); },
      [](const Scenario& s) { return named(s) + " runs 1f1b, not gpipe"; }},
     {[](const Scenario& s) { return s.plan.context > 1 && (is_deepspeed(s) || before(s, core)); },
      [](const Scenario& s) { return named(s) + " has no --context-parallel-size"; }},
-    {[](const Scenario& s) { return s.plan.sequence_parallel && s.plan.tensor > 1 && (is_deepspeed(s) || before(s, year_2022)); },
+    {[](const Scenario& s) {
+       return s.plan.sequence_parallel && s.plan.tensor > 1 &&
+              (is_deepspeed(s) || before(s, year_2022));
+     },
      [](const Scenario& s) { return named(s) + " has no --sequence-parallel"; }},
-    {[](const Scenario& s) { return s.plan.recompute == Recompute::selective && (is_deepspeed(s) || before(s, year_2022)); },
+    {[](const Scenario& s) {
+       return s.plan.recompute == Recompute::selective && (is_deepspeed(s) || before(s, year_2022));
+     },
      [](const Scenario& s) { return named(s) + " has no selective recompute"; }},
     {[](const Scenario& s) { return s.plan.virtual_stages > 1 && is_deepspeed(s); },
      [](const Scenario& s) { return named(s) + " has no virtual stages"; }},
-    {[](const Scenario& s) { return !s.stage_layers.empty() && !equal_parts(s) && is_deepspeed(s); },
-     [](const Scenario& s) { return named(s) + " cuts the layers by its own rule, not by plan.stage_layers"; }},
+    {[](const Scenario& s) {
+       return !s.stage_layers.empty() && !equal_parts(s) && is_deepspeed(s);
+     },
+     [](const Scenario& s) {
+       return named(s) + " cuts the layers by its own rule, not by plan.stage_layers";
+     }},
     {[](const Scenario& s) { return !equal_parts(s) && !is_deepspeed(s) && before(s, core_0_10); },
      [](const Scenario& s) {
-       return fmt::format("{} cuts {} layers into {} equal parts alone", named(s), s.model.layers, s.plan.parts());
+       return fmt::format("{} cuts {} layers into {} equal parts alone", named(s), s.model.layers,
+                          s.plan.parts());
      }},
     {[](const Scenario& s) {
        return !equal_parts(s) && !is_deepspeed(s) && before(s, core_0_15) &&
               (s.plan.virtual_stages > 1 || !middle_is_equal(part_layers(s)));
      },
-     [](const Scenario& s) { return named(s) + " says first and last stage alone: no --pipeline-model-parallel-layout"; }},
+     [](const Scenario& s) {
+       return named(s) + " says first and last stage alone: no --pipeline-model-parallel-layout";
+     }},
     {[](const Scenario& s) {
-       return s.plan.data != DataParallel::ddp && s.plan.shards() < s.plan.copies() && (is_deepspeed(s) || before(s, core_0_10));
+       return s.plan.data != DataParallel::ddp && s.plan.shards() < s.plan.copies() &&
+              (is_deepspeed(s) || before(s, core_0_10));
      },
-     [](const Scenario& s) { return named(s) + " shards over all data ranks: no plan.shard_degree"; }},
+     [](const Scenario& s) {
+       return named(s) + " shards over all data ranks: no plan.shard_degree";
+     }},
     {[](const Scenario& s) { return s.model.objective == workloads::Objective::masked; },
      [](const Scenario&) { return std::string("BERT has a training script of its own"); }},
 };
-// clang-format on
 
 class MegatronArguments {
  public:
@@ -100,22 +119,22 @@ class MegatronArguments {
     precision();
     if (is_deepspeed(s_)) deepspeed();
   }
-  std::string text_;
-  std::vector<std::string> notes_;
+
+  std::string text;
+  std::vector<std::string> notes;
 
  private:
-  void flag(std::string_view name) { text_ += fmt::format("--{}\n", name); }
+  void flag(std::string_view name) { text += fmt::format("--{}\n", name); }
   template <class T>
   void set(std::string_view name, const T& value) {
-    text_ += fmt::format("--{} {}\n", name, value);
+    text += fmt::format("--{} {}\n", name, value);
   }
   bool before(Release release) const { return sim::before(s_, release); }
   bool old() const { return is_deepspeed(s_) || before(core); }
   /// A part of the model that its release has no argument for.
   void flag_since(Release since, std::string_view name) {
     if (!is_deepspeed(s_) && before(since))
-      notes_.push_back(
-          fmt::format("--{} came later than {}: its model has none.", name, named(s_)));
+      notes.push_back(fmt::format("--{} came later than {}: its model has none.", name, named(s_)));
     else
       flag(name);
   }
@@ -131,7 +150,7 @@ class MegatronArguments {
     set("seq-length", s_.batch.sequence);
     set("max-position-embeddings", std::max(model.max_positions, s_.batch.sequence));
     if (before(year_2023))
-      notes_.push_back(fmt::format("The vocabulary of {} is the tokenizer's.", model.vocab));
+      notes.push_back(fmt::format("The vocabulary of {} is the tokenizer's.", model.vocab));
     else
       set("vocab-size", model.vocab);
   }
@@ -153,7 +172,7 @@ class MegatronArguments {
     if (model.rope)
       flag_since(year_2023,
                  old() ? "use-rotary-position-embeddings" : "position-embedding-type rope");
-    if (model.alibi) notes_.emplace_back("ALiBi has no argument.");
+    if (model.alibi) notes.emplace_back("ALiBi has no argument.");
     if (!model.dropout) {
       set("attention-dropout", "0.0");
       set("hidden-dropout", "0.0");
@@ -177,7 +196,11 @@ class MegatronArguments {
     if (plan.pipeline == 1 || is_deepspeed(s_)) return;
     const auto layers = part_layers(s_);
     if (!equal_parts(s_)) return uneven(layers);
-    if (plan.virtual_stages > 1) set("num-layers-per-virtual-pipeline-stage", layers.front());
+    if (plan.virtual_stages == 1) return;
+    if (before(core_0_15))
+      set("num-layers-per-virtual-pipeline-stage", layers.front());
+    else
+      set("num-virtual-stages-per-pipeline-rank", plan.virtual_stages);
   }
 
   void uneven(const std::vector<std::int64_t>& layers) {
@@ -191,10 +214,8 @@ class MegatronArguments {
   void data() {
     const auto& plan = s_.plan;
     if (is_deepspeed(s_)) return;
-    const bool fsdp = s_.software.data.use_megatron_fsdp &&
-                      (plan.data == DataParallel::zero2 || plan.data == DataParallel::zero3);
     if (plan.data != DataParallel::ddp) flag("use-distributed-optimizer");
-    if (fsdp) megatron_fsdp();
+    if (runs_megatron_fsdp(s_)) megatron_fsdp();
     if (plan.data != DataParallel::ddp && plan.shards() < plan.copies())
       set("num-distributed-optimizer-instances", plan.shard_replicas());
     if (before(core)) return;
@@ -210,7 +231,7 @@ class MegatronArguments {
     flag("no-gradient-accumulation-fusion");
     set("ckpt-format", "fsdp_dtensor");
     if (before(core_0_15))
-      notes_.push_back(
+      notes.push_back(
           "Megatron-FSDP came with core 0.12, then as --use-custom-fsdp: its arguments "
           "are those of core 0.15.");
   }
@@ -226,8 +247,8 @@ class MegatronArguments {
       full_recompute();
     }
     if (s_.plan.recompute_every > 1 && (is_deepspeed(s_) || before(year_2022)))
-      notes_.push_back(fmt::format("plan.recompute_every = {}: it recomputes every layer.",
-                                   s_.plan.recompute_every));
+      notes.push_back(fmt::format("plan.recompute_every = {}: it recomputes every layer.",
+                                  s_.plan.recompute_every));
   }
 
   void full_recompute() {
@@ -236,7 +257,7 @@ class MegatronArguments {
     set("recompute-granularity", "full");
     set("recompute-method", every > 1 ? "block" : "uniform");
     set("recompute-num-layers", every > 1 ? (most + every - 1) / every : 1);
-    if (every > 1) notes_.push_back(first_layers_note(s_));
+    if (every > 1) notes.push_back(first_layers_note(s_));
   }
 
   void precision() {
@@ -249,7 +270,7 @@ class MegatronArguments {
     if (compute == Dtype::bf16 && reduce == compute && !before(core_0_15))
       return flag("grad-reduce-in-bf16");
     const Dtype summed = compute == Dtype::fp16 ? Dtype::fp16 : Dtype::fp32;
-    if (reduce != summed) notes_.push_back(other_reduction(s_, summed));
+    if (reduce != summed) notes.push_back(other_reduction(s_, summed));
   }
 
   void deepspeed() {
@@ -280,13 +301,14 @@ Launch megatron_launch(const Scenario& s) {
   if (!out.why_not.empty()) return out;
   MegatronArguments arguments(s);
   arguments.write();
-  out.notes = std::move(arguments.notes_);
-  for (std::string& note : common_notes(s, {"software.gradient_overlap", "software.gather_overlap",
-                                            "software.use_megatron_fsdp"}))
-    out.notes.push_back(std::move(note));
-  const bool one_connection =
-      !s.software.data.use_megatron_fsdp && (s.plan.tensor > 1 || s.plan.context > 1);
-  out.files.push_back({"megatron.args", std::move(arguments.text_),
+  out.notes = std::move(arguments.notes);
+  const auto common =
+      is_deepspeed(s) ? common_notes(s, {"software.gradient_overlap", "software.ddp_bucket_bytes"})
+                      : common_notes(s, {"software.gradient_overlap", "software.gather_overlap",
+                                         "software.use_megatron_fsdp"});
+  out.notes.insert(out.notes.end(), common.begin(), common.end());
+  const bool one_connection = !runs_megatron_fsdp(s) && (s.plan.tensor > 1 || s.plan.context > 1);
+  out.files.push_back({"megatron.args", std::move(arguments.text),
                        (one_connection ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "") +
                            torchrun(s, "pretrain_gpt.py $(cat megatron.args)")});
   return out;

@@ -14,20 +14,29 @@ using workloads::DataParallel;
 using workloads::Dtype;
 using workloads::Recompute;
 
-// clang-format off
 constexpr Refusal nemo_refusals[] = {
     {[](const Scenario& s) { return s.software.version != "2023"; },
-     [](const Scenario& s) { return "nemo " + s.software.version + " is set up by recipes in Python; nemo 2023 has a form here"; }},
+     [](const Scenario& s) {
+       return "nemo " + s.software.version +
+              " is set up by recipes in Python; nemo 2023 has a form here";
+     }},
     {[](const Scenario& s) { return asks_gpipe(s); },
      [](const Scenario&) { return std::string("NeMo runs 1f1b, not gpipe"); }},
     {[](const Scenario& s) { return !equal_parts(s); },
-     [](const Scenario& s) { return fmt::format("NeMo cuts {} layers into {} equal parts alone", s.model.layers, s.plan.parts()); }},
-    {[](const Scenario& s) { return s.plan.data != DataParallel::ddp && s.plan.shards() < s.plan.copies(); },
-     [](const Scenario&) { return std::string("its distributed optimizer shards over all data ranks: no plan.shard_degree"); }},
+     [](const Scenario& s) {
+       return fmt::format("NeMo cuts {} layers into {} equal parts alone", s.model.layers,
+                          s.plan.parts());
+     }},
+    {[](const Scenario& s) {
+       return s.plan.data != DataParallel::ddp && s.plan.shards() < s.plan.copies();
+     },
+     [](const Scenario&) {
+       return std::string(
+           "its distributed optimizer shards over all data ranks: no plan.shard_degree");
+     }},
     {[](const Scenario& s) { return s.model.objective == workloads::Objective::masked; },
      [](const Scenario&) { return std::string("BERT has a training script of its own"); }},
 };
-// clang-format on
 
 class NemoYaml {
  public:

@@ -23,27 +23,32 @@ DataParallel usual_sharding(const Scenario& s) {
   return s.plan.pipeline > 1 ? DataParallel::zero2 : DataParallel::zero3;
 }
 
-// clang-format off
 constexpr Refusal torchtitan_refusals[] = {
     {[](const Scenario& s) { return !mesh_refusal(s).empty(); },
      [](const Scenario& s) { return mesh_refusal(s); }},
     {[](const Scenario& s) { return asks_gpipe(s) && s.plan.pipeline == 1; },
-     [](const Scenario&) { return std::string("torchtitan has schedules of pipeline stages alone"); }},
+     [](const Scenario&) {
+       return std::string("torchtitan has schedules of pipeline stages alone");
+     }},
     {[](const Scenario& s) { return asks_gpipe(s) && s.plan.virtual_stages > 1; },
      [](const Scenario&) { return std::string("GPipe has one part of the model on each stage"); }},
     {[](const Scenario& s) { return s.precision.compute == Dtype::fp16; },
      [](const Scenario&) { return std::string("torchtitan trains in bfloat16 or float32"); }},
-    {[](const Scenario& s) { return of_2024(s) && s.plan.pipeline == 1 && s.batch.micro_batches > 1; },
-     [](const Scenario&) { return std::string("torchtitan of 2024 has no gradient accumulation: take one micro-batch"); }},
+    {[](const Scenario& s) {
+       return of_2024(s) && s.plan.pipeline == 1 && s.batch.micro_batches > 1;
+     },
+     [](const Scenario&) {
+       return std::string("torchtitan of 2024 has no gradient accumulation: take one micro-batch");
+     }},
     {[](const Scenario& s) {
        return of_2024(s) && s.plan.data != DataParallel::ddp && s.plan.data != usual_sharding(s);
      },
      [](const Scenario& s) {
        return "torchtitan of 2024 reshards parameters after forward without pipeline stages alone: "
-              "that is " + std::string(workloads::name_of(usual_sharding(s)));
+              "that is " +
+              std::string(workloads::name_of(usual_sharding(s)));
      }},
 };
-// clang-format on
 
 TomlValue number(std::int64_t value) { return {value, {}}; }
 TomlValue word(std::string text) { return toml_text(std::move(text), {}); }

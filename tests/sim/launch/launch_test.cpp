@@ -190,7 +190,7 @@ TEST_CASE("the keys of NeMo's recipe for 175B are those of the same plan") {
                                   "    overlap_param_sync: true"}) == None{});
 }
 
-TEST_CASE("virtual stages are layers of each for core 0.7") {
+TEST_CASE("virtual stages are layers of each for core 0.7, their number for 0.15") {
   // 80 layers, 8 stages of 5 parts: 2 layers each.
   const Launch launch = launch_of(
       large("megatron-core", "data = \"zero1\"\ntensor = 4\npipeline = 8\nvirtual_stages = 5\n"));
