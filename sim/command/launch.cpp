@@ -36,8 +36,7 @@ Verb launch_verb() {
           "Writes how to start a plan with its framework: Megatron-LM's arguments, torchtitan's "
           "TOML, FSDP's or DeepSpeed's JSON.",
           launch_options(),
-          "stepcast launch --model llama3-8b --gpu h100 --nodes 2 --global-batch 64 --data zero3 "
-          "--framework torchtitan"};
+          "stepcast launch --model llama3-8b --gpu h100 --nodes 2 --global-batch 64 --data zero3"};
 }
 
 Scenario scenario_to_launch(const Arguments& arguments, const Catalogue& catalogue) {

@@ -164,6 +164,8 @@ class MegatronArguments {
 
   void blocks() {
     const auto& model = s_.model;
+    if (is_deepspeed(s_) && before(year_2023) && model.rope)
+      notes.emplace_back("Arguments of Llama's blocks are those of 2023 (b644fba3).");
     if (model.activation == workloads::Activation::swiglu) flag_since(year_2023, "swiglu");
     if (model.norm == workloads::Norm::rmsnorm)
       flag_since(core, is_deepspeed(s_) ? "normalization rmsnorm" : "normalization RMSNorm");
