@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
                               search_command(),
                               compare_command(),
                               why_command(),
+                              launch_command(),
                               show_command(),
                               explain_command(),
                               import_model_command(),

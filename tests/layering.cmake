@@ -17,8 +17,8 @@ set(folders engine topology workloads sim calibrate validate)
 set(rooms_engine path)
 set(rooms_workloads plan step memory)
 set(rooms_sim files processes program tables network import network/search network/links
-  network/nccl network/stepped network/host scenario kernels run why confidence search study report
-  output compare command)
+  network/nccl network/stepped network/host scenario launch kernels run why confidence search study
+  report output compare command)
 set(rooms_calibrate rows device import report fit host kernels reference cuda session command)
 set(rooms_validate trainer/ranks trainer/device trainer/model trainer/run compare study command published
   cluster trace)

@@ -11,6 +11,7 @@ Command collective_command();
 Command search_command();
 Command compare_command();
 Command why_command();
+Command launch_command();
 Command show_command();
 Command explain_command();
 Command import_model_command();

@@ -46,7 +46,7 @@ void read_input(const std::string& path, const sim::Catalogue& catalogue, Inputs
   if (file.ahead().empty()) throw InputError(path, "is empty");
   if (is_timeline(file)) {
     out.timelines.emplace_back(path, read_timeline(path));
-  } else if (is_trace(file)) {
+  } else if (is_trace(file) && !is_configuration(file.ahead())) {
     out.traces.push_back(read_trace(path, file));
     add_facts(out.facts, out.traces.back(), catalogue);
   } else {
@@ -202,7 +202,9 @@ const sim::Verb trace_verb{
     1 << 20,
     "A run of your own beside its simulation: PyTorch profiler traces (.json, .json.gz; one per "
     "rank), or the log of Megatron-LM, torchtitan, NeMo, llm-foundry or DeepSpeed, or both; or a "
-    "timeline of stepcast. A configuration that the log lacks may stand beside it (.toml, .yaml).",
+    "timeline of stepcast. What the log lacks of its configuration may stand beside it: .toml, "
+    ".yaml, "
+    ".json, launch arguments.",
     options,
     "stepcast validate trace rank0.json.gz rank1.json.gz --scenario run.toml"};
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "validate/trace/launch_arguments.hpp"
 #include "validate/trace/numbers.hpp"
 
 namespace stepcast::validate {
@@ -84,7 +85,7 @@ void flatten(const Json& value, const std::string& name, Settings& out) {
       flatten(inner, name.empty() ? key : name + "." + key, out);
   else if (value.is_string())
     out.set(name, value.get<std::string>());
-  else if (!value.is_array())
+  else
     out.set(name, value.dump());
 }
 
@@ -121,8 +122,25 @@ void Settings::add(const Settings& others) {
 
 void SettingsReader::line(std::string_view text) {
   text = without_rank(text);
-  if (json(text) || megatron(text) || yaml(text) || toml(text)) return;
+  if (!begun_ && trimmed(text).starts_with("{")) return begin_json(text, "");
+  begun_ = begun_ || !trimmed(text).empty();
+  if (json(text) || arguments(text) || megatron(text) || yaml(text) || toml(text)) return;
   torchtitan(text);
+}
+
+Settings SettingsReader::take() {
+  if (arguments_) set_usual_arguments(settings_);
+  return std::move(settings_);
+}
+
+bool SettingsReader::arguments(std::string_view text) {
+  const auto all = launch_arguments(text);
+  for (const LaunchArgument& argument : all) {
+    settings_.set(argument.name, argument.value);
+    arguments_ = arguments_ || argument.name == "tensor_model_parallel_size" ||
+                 argument.name == "num_layers";
+  }
+  return !all.empty();
 }
 
 /// "  {} {} {}".format(arg, '.' * (48 - len(arg)), value), maybe behind a launcher's prefix.
@@ -283,6 +301,15 @@ void SettingsReader::mesh(std::string_view text) {
     const std::string name = unquoted(next(left));
     settings_.set("mesh." + name, std::string(next(right)));
   }
+}
+
+bool is_configuration(std::string_view json) {
+  constexpr std::string_view marks[] = {"\"train_micro_batch_size_per_gpu\"",
+                                        "\"zero_optimization\"", "\"init_device_mesh\""};
+  return json.find("\"traceEvents\"") == std::string_view::npos &&
+         std::ranges::any_of(marks, [&](std::string_view mark) {
+           return json.find(mark) != std::string_view::npos;
+         });
 }
 
 }  // namespace stepcast::validate

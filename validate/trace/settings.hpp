@@ -26,6 +26,10 @@ class Settings {
   std::optional<double> number(const std::string& name) const;
   std::optional<bool> flag(const std::string& name) const;
   void add(const Settings& others);
+  /// Where nothing is said yet.
+  void set_usual(const std::string& name, std::string value) {
+    values_.try_emplace(name, std::move(value));
+  }
 
  private:
   std::map<std::string, std::string> values_;
@@ -39,15 +43,21 @@ class Settings {
 ///   torchtitan   its TOML; "Running with configs: {...}"; "Building llama3 8B with
 ///                TransformerModelArgs(dim=4096, ...)" or JSON; the mesh; batch and sequence; GPU
 ///                (torchtitan v0.1 and v0.2, train.py, parallel_dims.py, metrics.py)
+///   arguments    "--num-layers 32 --sequence-parallel" of Megatron-LM and Megatron-DeepSpeed, a
+///   line
+///                each or all in one, as under the names of Megatron-LM's print
+///                (launch_arguments.hpp)
+///   JSON         a file that is one object: DeepSpeed's configuration, stepcast launch's of FSDP
 class SettingsReader {
  public:
   void line(std::string_view text);
   /// What the caller knows of it.
   void set(const std::string& name, std::string value) { settings_.set(name, std::move(value)); }
-  Settings take() { return std::move(settings_); }
+  Settings take();
 
  private:
   bool megatron(std::string_view text);
+  bool arguments(std::string_view text);
   bool json(std::string_view text);
   bool toml(std::string_view text);
   bool yaml(std::string_view text);
@@ -59,8 +69,10 @@ class SettingsReader {
   Settings settings_;
   std::string json_, json_prefix_;  // what was read of an object that goes on
   bool in_json_ = false;
-  int depth_ = 0;        // its open braces
-  std::string section_;  // of TOML
+  bool begun_ = false;      // a line that is not blank was read
+  bool arguments_ = false;  // Megatron-LM's were read
+  int depth_ = 0;           // its open braces
+  std::string section_;     // of TOML
   struct Level {
     std::size_t indent;
     std::string name;
@@ -68,5 +80,8 @@ class SettingsReader {
   std::vector<Level> levels_;  // of YAML
   bool in_yaml_ = false;
 };
+
+/// Whether a text that begins as JSON is a configuration, not a trace.
+bool is_configuration(std::string_view json);
 
 }  // namespace stepcast::validate

@@ -137,3 +137,32 @@ TEST_CASE("an object cut by other ranks' lines is left aside, and what follows i
   CHECK_FALSE(s.has("a"));
   CHECK(s.integer("num_layers") == 32);
 }
+
+TEST_CASE("launch arguments: a script's lines, one command, variables that nobody knows") {
+  const Settings script = read(
+      "MODEL_ARGS=(\n    --num-layers 96 \n    --swiglu \\\n    --disable-bias-linear # none\n"
+      "    --tensor-model-parallel-size $TP\n    --bf16\n)\n");
+  CHECK(script.integer("num_layers") == 96);
+  CHECK(script.flag("swiglu") == true);
+  CHECK(script.flag("add_bias_linear") == false);
+  CHECK(script.flag("bf16") == true);
+  CHECK(script.integer("tensor_model_parallel_size") == 1);  // as the parser has it
+  const Settings command = read(
+      "torchrun --nnodes 2 pretrain_gpt.py --tensor-model-parallel-size=4 --sequence-parallel "
+      "--recompute-activations --num-key-value-heads 8\n");
+  CHECK(command.integer("tensor_model_parallel_size") == 4);
+  CHECK(command.flag("sequence_parallel") == true);
+  CHECK(said(command, "recompute_granularity") == "selective");
+  CHECK(command.integer("num_query_groups") == 8);
+  CHECK(read("--------- arguments\n-- nothing\nsome --flag of another program\n").empty());
+}
+
+TEST_CASE("a configuration that is one JSON object, and none that begins later") {
+  const Settings config = read(
+      "{\n  \"train_batch_size\": 32,\n  \"zero_optimization\": {\n    \"stage\": 2\n  }\n}\n");
+  CHECK(config.integer("train_batch_size") == 32);
+  CHECK(config.integer("zero_optimization.stage") == 2);
+  CHECK(read("a line\n{\"train_batch_size\": 32}\n").empty());
+  CHECK(is_configuration("{\"zero_optimization\": {}}"));
+  CHECK_FALSE(is_configuration("{\"schemaVersion\": 1, \"traceEvents\": []}"));
+}

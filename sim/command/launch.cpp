@@ -1,0 +1,82 @@
+// stepcast launch: how to start a plan with its framework.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "engine/check.hpp"
+#include "sim/command/commands.hpp"
+#include "sim/command/scenario_options.hpp"
+#include "sim/launch/launch.hpp"
+#include "sim/scenario/file.hpp"
+#include "sim/scenario/scenario_keys.hpp"
+#include "sim/study/sweep.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+const std::vector<Option>& launch_options() {
+  static const std::vector<Option> options = [] {
+    std::vector<Option> out{gpu_option};
+    for (const Option& option : key_options({"model", "cluster", "plan", "batch"}))
+      out.push_back(option);
+    out.insert(out.end(), {framework_option,
+                           nccl_env_option,
+                           {"set", "KEY=VALUE", "",
+                            "set any key (stepcast show keys); more may follow, or be repeated"},
+                           {"out", "DIR", "", "write the files into DIR, over no other file"}});
+    return out;
+  }();
+  return options;
+}
+
+Verb launch_verb() {
+  return {"stepcast launch",
+          "[SCENARIO.toml]",
+          1,
+          "Writes how to start a plan with its framework: Megatron-LM's arguments, torchtitan's "
+          "TOML, FSDP's or DeepSpeed's JSON.",
+          launch_options(),
+          "stepcast launch --model llama3-8b --gpu h100 --nodes 2 --global-batch 64 --data zero3"};
+}
+
+Scenario scenario_to_launch(const Arguments& arguments, const Catalogue& catalogue) {
+  if (arguments.words().empty()) arguments.first("which scenario?");
+  TomlValue document = arguments.positional().empty() ? toml_table("command line")
+                                                      : read_toml_file(arguments.positional()[0]);
+  const std::string where = document.where;
+  apply_options(document, launch_verb(), arguments, catalogue);
+  const Study study = read_study(std::move(document));
+  if (study.is_sweep)
+    throw InputError(where, "has a [sweep]: one plan is launched at a time",
+                     "take out [sweep], or write the point that you want");
+  Scenario scenario = read_scenario(study.base, catalogue);
+  if (scenario.collective)
+    throw InputError(where, "asks for a collective", "a training step is launched");
+  if (scenario.best_tensor || scenario.best_pipeline)
+    throw InputError(scenario.plan_origin, "a degree is \"best\"",
+                     "stepcast run says which it is: write that");
+  return scenario;
+}
+
+/// "# megatron.args: torchrun ... $(cat megatron.args)", then the file.
+void print_launch(const Launch& launch) {
+  for (const LaunchFile& file : launch.files)
+    std::fputs(fmt::format("# {}: {}\n{}", file.name, file.use, file.text).c_str(), stdout);
+}
+
+int run_launch(const Arguments& arguments, const Catalogue& catalogue) {
+  const Launch launch = launch_of(scenario_to_launch(arguments, catalogue));
+  if (launch.files.empty()) throw InputError("stepcast launch", launch.why_not);
+  for (const std::string& note : launch.notes) std::fprintf(stderr, "stepcast: %s\n", note.c_str());
+  if (!arguments.has("out")) return print_launch(launch), exit_ok;
+  write_launch(launch, arguments.get("out"));
+  for (const LaunchFile& file : launch.files)
+    std::printf("%s: %s\n", file.name.c_str(), file.use.c_str());
+  return exit_ok;
+}
+
+}  // namespace
+
+Command launch_command() { return {launch_verb(), run_launch}; }
+
+}  // namespace stepcast::sim

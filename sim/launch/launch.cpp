@@ -1,0 +1,67 @@
+#include "sim/launch/launch.hpp"
+
+#include <filesystem>
+#include <string_view>
+
+#include "engine/check.hpp"
+#include "sim/files/gzip.hpp"
+#include "sim/files/whole_file.hpp"
+#include "sim/launch/forms.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+struct Form {
+  std::string_view framework;
+  Launch (*write)(const Scenario&);
+};
+
+constexpr Form launch_forms[] = {
+    {"megatron-core", megatron_launch},
+    {"megatron-lm", megatron_launch},
+    {"megatron-deepspeed", deepspeed_launch},
+    {"deepspeed", deepspeed_launch},
+    {"nemo", nemo_launch},
+    {"torchtitan", torchtitan_launch},
+    {"pytorch-fsdp1", fsdp_launch},
+    {"pytorch-fsdp1-compiled", fsdp_launch},
+    {"pytorch-fsdp2", fsdp_launch},
+};
+
+std::string known_forms() {
+  std::string out;
+  for (const Form& form : launch_forms)
+    out += (out.empty() ? "" : ", ") + std::string(form.framework);
+  return out;
+}
+
+}  // namespace
+
+Launch launch_of(const Scenario& s) {
+  expects(!s.collective && !s.best_tensor && !s.best_pipeline, "a training step of known degrees");
+  for (const Form& form : launch_forms)
+    if (form.framework == s.software.framework) return form.write(s);
+  Launch out;
+  out.why_not = s.software.framework + " has no launch form here; " + known_forms() + " have one";
+  return out;
+}
+
+void write_launch(const Launch& launch, const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error || !fs::is_directory(folder))
+    throw OutputError("--out", "cannot make the folder '" + folder + "'");
+  for (const LaunchFile& file : launch.files) {
+    const std::string path = (fs::path(folder) / file.name).string();
+    if (fs::exists(path) && read_packed(path) != file.text)
+      throw OutputError(path, "is there already and says something else",
+                        "it is left as it is: take another folder");
+  }
+  for (const LaunchFile& file : launch.files) {
+    const std::string path = (fs::path(folder) / file.name).string();
+    if (!fs::exists(path)) write_whole(path, file.text);
+  }
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,319 @@
+// Arguments of pretrain_gpt.py. Names were read in NVIDIA/Megatron-LM: megatron/arguments.py at
+// 00129014 (2022) and megatron/training/arguments.py at 000c4ac2 (2025, of core 0.15), and for
+// Megatron-DeepSpeed in microsoft/Megatron-DeepSpeed: examples_deepspeed/rebase/
+// ds_pretrain_gpt_1.3B.sh at 77ecb167 and pretrain_llama2_distributed.sh at b644fba3. What only the
+// last of them has is written for releases from there on.
+#include "sim/launch/megatron_arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/launch/forms.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using workloads::DataParallel;
+using workloads::Dtype;
+using workloads::Recompute;
+
+/// Megatron-LM is called by its year up to 2023, its core by its version since.
+struct Release {
+  std::int64_t year = 0, minor = 0;
+  friend auto operator<=>(const Release&, const Release&) = default;
+};
+constexpr Release year_2022{2022, 0};  // sequence parallelism, selective recompute: b83477a3
+constexpr Release year_2023{2023,
+                            0};   // swiglu, untied embeddings, no biases, rope (recalled, 2026)
+constexpr Release core{2024, 0};  // grouped heads, --normalization, context (recalled, 2026)
+constexpr Release core_0_10{2024, 10};  // uneven stages: named in issue 1304 of 2024-11-27
+constexpr Release core_0_15{2024, 15};  // what 000c4ac2 alone has
+
+std::int64_t digits_of(const std::string& text, std::size_t at) {
+  std::int64_t out = 0;
+  for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at)
+    out = 10 * out + text[at] - '0';
+  return out;
+}
+
+bool is_deepspeed(const Scenario& s) { return s.software.framework == "megatron-deepspeed"; }
+
+Release release_of(const Scenario& s) {
+  const std::string& version = s.software.version;
+  if (s.software.framework != "megatron-core") return {digits_of(version, 0), 0};
+  const std::size_t dot = version.find('.');
+  return {2024, dot == std::string::npos ? 0 : digits_of(version, dot + 1)};
+}
+
+bool before(const Scenario& s, Release release) { return release_of(s) < release; }
+std::string named(const Scenario& s) { return s.software.framework + " " + s.software.version; }
+
+/// zero2 and zero3 of Megatron's own FSDP, which wants no CUDA_DEVICE_MAX_CONNECTIONS=1.
+bool runs_megatron_fsdp(const Scenario& s) {
+  return s.software.data.use_megatron_fsdp &&
+         (s.plan.data == DataParallel::zero2 || s.plan.data == DataParallel::zero3);
+}
+
+bool middle_is_equal(const std::vector<std::int64_t>& layers) {
+  return std::adjacent_find(layers.begin() + 1, layers.end() - 1, std::not_equal_to<>()) ==
+         layers.end() - 1;
+}
+
+constexpr Refusal megatron_refusals[] = {
+    {[](const Scenario& s) { return asks_gpipe(s); },
+     [](const Scenario& s) { return named(s) + " runs 1f1b, not gpipe"; }},
+    {[](const Scenario& s) { return s.plan.context > 1 && (is_deepspeed(s) || before(s, core)); },
+     [](const Scenario& s) { return named(s) + " has no --context-parallel-size"; }},
+    {[](const Scenario& s) {
+       return s.plan.sequence_parallel && s.plan.tensor > 1 &&
+              (is_deepspeed(s) || before(s, year_2022));
+     },
+     [](const Scenario& s) { return named(s) + " has no --sequence-parallel"; }},
+    {[](const Scenario& s) {
+       return s.plan.recompute == Recompute::selective && (is_deepspeed(s) || before(s, year_2022));
+     },
+     [](const Scenario& s) { return named(s) + " has no selective recompute"; }},
+    {[](const Scenario& s) { return s.plan.virtual_stages > 1 && is_deepspeed(s); },
+     [](const Scenario& s) { return named(s) + " has no virtual stages"; }},
+    {[](const Scenario& s) {
+       return !s.stage_layers.empty() && !equal_parts(s) && is_deepspeed(s);
+     },
+     [](const Scenario& s) {
+       return named(s) + " cuts the layers by its own rule, not by plan.stage_layers";
+     }},
+    {[](const Scenario& s) { return !equal_parts(s) && !is_deepspeed(s) && before(s, core_0_10); },
+     [](const Scenario& s) {
+       return fmt::format("{} cuts {} layers into {} equal parts alone", named(s), s.model.layers,
+                          s.plan.parts());
+     }},
+    {[](const Scenario& s) {
+       return !equal_parts(s) && !is_deepspeed(s) && before(s, core_0_15) &&
+              (s.plan.virtual_stages > 1 || !middle_is_equal(part_layers(s)));
+     },
+     [](const Scenario& s) {
+       return named(s) + " says first and last stage alone: no --pipeline-model-parallel-layout";
+     }},
+    {[](const Scenario& s) {
+       return s.plan.data != DataParallel::ddp && s.plan.shards() < s.plan.copies() &&
+              (is_deepspeed(s) || before(s, core_0_10));
+     },
+     [](const Scenario& s) {
+       return named(s) + " shards over all data ranks: no plan.shard_degree";
+     }},
+    {[](const Scenario& s) { return s.model.objective == workloads::Objective::masked; },
+     [](const Scenario&) { return std::string("BERT has a training script of its own"); }},
+};
+
+class MegatronArguments {
+ public:
+  explicit MegatronArguments(const Scenario& scenario) : s_(scenario) {}
+
+  void write() {
+    model();
+    blocks();
+    degrees();
+    stages();
+    data();
+    recompute();
+    precision();
+    if (is_deepspeed(s_)) deepspeed();
+  }
+
+  std::string text;
+  std::vector<std::string> notes;
+
+ private:
+  void flag(std::string_view name) { text += fmt::format("--{}\n", name); }
+  template <class T>
+  void set(std::string_view name, const T& value) {
+    text += fmt::format("--{} {}\n", name, value);
+  }
+  bool before(Release release) const { return sim::before(s_, release); }
+  bool old() const { return is_deepspeed(s_) || before(core); }
+  /// A part of the model that its release has no argument for.
+  void flag_since(Release since, std::string_view name) {
+    if (!is_deepspeed(s_) && before(since))
+      notes.push_back(fmt::format("--{} came later than {}: its model has none.", name, named(s_)));
+    else
+      flag(name);
+  }
+
+  void model() {
+    const auto& model = s_.model;
+    set("num-layers", model.layers);
+    set("hidden-size", model.hidden);
+    set("ffn-hidden-size", model.ffn_hidden);
+    set("num-attention-heads", model.heads);
+    set("kv-channels", model.head_dim);
+    if (model.kv_heads != model.heads) grouped_heads();
+    set("seq-length", s_.batch.sequence);
+    set("max-position-embeddings", std::max(model.max_positions, s_.batch.sequence));
+    if (before(year_2023))
+      notes.push_back(fmt::format("The vocabulary of {} is the tokenizer's.", model.vocab));
+    else
+      set("vocab-size", model.vocab);
+  }
+
+  void grouped_heads() {
+    if (is_deepspeed(s_)) return set("num-key-value-heads", s_.model.kv_heads);
+    if (before(core)) return flag_since(core, "group-query-attention");
+    flag("group-query-attention");
+    set("num-query-groups", s_.model.kv_heads);
+  }
+
+  void blocks() {
+    const auto& model = s_.model;
+    if (is_deepspeed(s_) && before(year_2023) && model.rope)
+      notes.emplace_back("Arguments of Llama's blocks are those of 2023 (b644fba3).");
+    if (model.activation == workloads::Activation::swiglu) flag_since(year_2023, "swiglu");
+    if (model.norm == workloads::Norm::rmsnorm)
+      flag_since(core, is_deepspeed(s_) ? "normalization rmsnorm" : "normalization RMSNorm");
+    if (!model.biases) flag_since(year_2023, "disable-bias-linear");
+    if (!model.tied_embeddings) flag_since(year_2023, "untie-embeddings-and-output-weights");
+    if (model.rope)
+      flag_since(year_2023,
+                 old() ? "use-rotary-position-embeddings" : "position-embedding-type rope");
+    if (model.alibi) notes.emplace_back("ALiBi has no argument.");
+    if (!model.dropout) {
+      set("attention-dropout", "0.0");
+      set("hidden-dropout", "0.0");
+    }
+    const bool flash = !s_.software.attention.keeps_scores();
+    if (flash && old() && !before(year_2023)) flag("use-flash-attn");
+  }
+
+  void degrees() {
+    const auto& plan = s_.plan;
+    set("tensor-model-parallel-size", plan.tensor);
+    set("pipeline-model-parallel-size", plan.pipeline);
+    if (!old()) set("context-parallel-size", plan.context);
+    if (plan.sequence_parallel && plan.tensor > 1) flag("sequence-parallel");
+    set("micro-batch-size", s_.batch.micro_batch);
+    set("global-batch-size", s_.global_batch);
+  }
+
+  void stages() {
+    const auto& plan = s_.plan;
+    if (plan.pipeline == 1 || is_deepspeed(s_)) return;
+    const auto layers = part_layers(s_);
+    if (!equal_parts(s_)) return uneven(layers);
+    if (plan.virtual_stages == 1) return;
+    if (before(core_0_15))
+      set("num-layers-per-virtual-pipeline-stage", layers.front());
+    else
+      set("num-virtual-stages-per-pipeline-rank", plan.virtual_stages);
+  }
+
+  void uneven(const std::vector<std::int64_t>& layers) {
+    if (s_.plan.virtual_stages > 1 || !middle_is_equal(layers))
+      return set("pipeline-model-parallel-layout", pipeline_layout(layers));
+    const std::int64_t middle = layers.size() > 2 ? layers[1] : layers.back();
+    if (layers.front() != middle) set("decoder-first-pipeline-num-layers", layers.front());
+    if (layers.back() != middle) set("decoder-last-pipeline-num-layers", layers.back());
+  }
+
+  void data() {
+    const auto& plan = s_.plan;
+    if (is_deepspeed(s_)) return;
+    if (plan.data != DataParallel::ddp) flag("use-distributed-optimizer");
+    if (runs_megatron_fsdp(s_)) megatron_fsdp();
+    if (plan.data != DataParallel::ddp && plan.shards() < plan.copies())
+      set("num-distributed-optimizer-instances", plan.shard_replicas());
+    if (before(core)) return;
+    if (s_.software.data.gradient_overlap) flag("overlap-grad-reduce");
+    if (s_.software.data.gather_overlap && plan.data != DataParallel::ddp)
+      flag("overlap-param-gather");
+  }
+
+  void megatron_fsdp() {
+    flag("use-megatron-fsdp");
+    set("data-parallel-sharding-strategy",
+        s_.plan.data == DataParallel::zero3 ? "optim_grads_params" : "optim_grads");
+    flag("no-gradient-accumulation-fusion");
+    set("ckpt-format", "fsdp_dtensor");
+    if (before(core_0_15))
+      notes.push_back(
+          "Megatron-FSDP came with core 0.12, then as --use-custom-fsdp: its arguments "
+          "are those of core 0.15.");
+  }
+
+  void recompute() {
+    if (s_.plan.recompute == Recompute::none) return;
+    if (is_deepspeed(s_) || before(year_2022)) {
+      flag("checkpoint-activations");
+    } else if (s_.plan.recompute == Recompute::selective) {
+      set("recompute-granularity", "selective");
+      return;
+    } else {
+      full_recompute();
+    }
+    if (s_.plan.recompute_every > 1 && (is_deepspeed(s_) || before(year_2022)))
+      notes.push_back(fmt::format("plan.recompute_every = {}: it recomputes every layer.",
+                                  s_.plan.recompute_every));
+  }
+
+  void full_recompute() {
+    const std::int64_t every = s_.plan.recompute_every;
+    const std::int64_t most = std::ranges::max(part_layers(s_));
+    set("recompute-granularity", "full");
+    set("recompute-method", every > 1 ? "block" : "uniform");
+    set("recompute-num-layers", every > 1 ? (most + every - 1) / every : 1);
+    if (every > 1) notes.push_back(first_layers_note(s_));
+  }
+
+  void precision() {
+    const auto [compute, reduce, scaling] = s_.precision;
+    const bool half = compute == Dtype::bf16 || compute == Dtype::fp16;
+    if (compute == Dtype::bf16) flag("bf16");
+    if (compute == Dtype::fp16) flag("fp16");
+    if (is_deepspeed(s_)) return;
+    if (half && reduce == Dtype::fp32) return flag("accumulate-allreduce-grads-in-fp32");
+    if (compute == Dtype::bf16 && reduce == compute && !before(core_0_15))
+      return flag("grad-reduce-in-bf16");
+    const Dtype summed = compute == Dtype::fp16 ? Dtype::fp16 : Dtype::fp32;
+    if (reduce != summed) notes.push_back(other_reduction(s_, summed));
+  }
+
+  void deepspeed() {
+    flag("deepspeed");
+    set("deepspeed_config", "deepspeed.json");
+    set("zero-stage", zero_stage(s_.plan.data));
+    if (s_.plan.pipeline == 1) flag("no-pipeline-parallel");
+    if (s_.plan.recompute == Recompute::full) flag("deepspeed-activation-checkpointing");
+  }
+
+  const Scenario& s_;
+};
+
+}  // namespace
+
+std::int64_t zero_stage(DataParallel data) { return static_cast<std::int64_t>(data); }
+
+std::string pipeline_layout(const std::vector<std::int64_t>& layers) {
+  std::string out = "E";
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    out += (i > 0 ? "|" : "") + std::string(static_cast<std::size_t>(layers[i]), 't');
+  return out + "L";
+}
+
+Launch megatron_launch(const Scenario& s) {
+  Launch out;
+  out.why_not = refused(s, megatron_refusals);
+  if (!out.why_not.empty()) return out;
+  MegatronArguments arguments(s);
+  arguments.write();
+  out.notes = std::move(arguments.notes);
+  const auto common =
+      is_deepspeed(s) ? common_notes(s, {"software.gradient_overlap", "software.ddp_bucket_bytes"})
+                      : common_notes(s, {"software.gradient_overlap", "software.gather_overlap",
+                                         "software.use_megatron_fsdp"});
+  out.notes.insert(out.notes.end(), common.begin(), common.end());
+  const bool one_connection = !runs_megatron_fsdp(s) && (s.plan.tensor > 1 || s.plan.context > 1);
+  out.files.push_back({"megatron.args", std::move(arguments.text),
+                       (one_connection ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "") +
+                           torchrun(s, "pretrain_gpt.py $(cat megatron.args)")});
+  return out;
+}
+
+}  // namespace stepcast::sim

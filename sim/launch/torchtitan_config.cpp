@@ -1,0 +1,174 @@
+// torchtitan's TOML. Keys were read in pytorch/torchtitan: torchtitan/config_manager.py at 0011fb90
+// (2024), torchtitan/config/job_config.py at 000204a4 and models/llama3/train_configs/
+// llama3_70b.toml at 038d5fd1 (2025).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/files/toml_value.hpp"
+#include "sim/launch/forms.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using workloads::DataParallel;
+using workloads::Dtype;
+using workloads::Recompute;
+
+/// Degrees stand under [training] and [experimental]; no accumulation, no choice of resharding.
+bool of_2024(const Scenario& s) { return s.software.version == "2024"; }
+
+/// Without pipeline stages parameters are resharded after forward, with them never: "default".
+DataParallel usual_sharding(const Scenario& s) {
+  return s.plan.pipeline > 1 ? DataParallel::zero2 : DataParallel::zero3;
+}
+
+constexpr Refusal torchtitan_refusals[] = {
+    {[](const Scenario& s) { return !mesh_refusal(s).empty(); },
+     [](const Scenario& s) { return mesh_refusal(s); }},
+    {[](const Scenario& s) { return asks_gpipe(s) && s.plan.pipeline == 1; },
+     [](const Scenario&) {
+       return std::string("torchtitan has schedules of pipeline stages alone");
+     }},
+    {[](const Scenario& s) { return asks_gpipe(s) && s.plan.virtual_stages > 1; },
+     [](const Scenario&) { return std::string("GPipe has one part of the model on each stage"); }},
+    {[](const Scenario& s) { return s.precision.compute == Dtype::fp16; },
+     [](const Scenario&) { return std::string("torchtitan trains in bfloat16 or float32"); }},
+    {[](const Scenario& s) {
+       return of_2024(s) && s.plan.pipeline == 1 && s.batch.micro_batches > 1;
+     },
+     [](const Scenario&) {
+       return std::string("torchtitan of 2024 has no gradient accumulation: take one micro-batch");
+     }},
+    {[](const Scenario& s) {
+       return of_2024(s) && s.plan.data != DataParallel::ddp && s.plan.data != usual_sharding(s);
+     },
+     [](const Scenario& s) {
+       return "torchtitan of 2024 reshards parameters after forward without pipeline stages alone: "
+              "that is " +
+              std::string(workloads::name_of(usual_sharding(s)));
+     }},
+};
+
+TomlValue number(std::int64_t value) { return {value, {}}; }
+TomlValue word(std::string text) { return toml_text(std::move(text), {}); }
+TomlValue yes_or_no(bool value) { return {value, {}}; }
+
+/// "llama3-70b" is flavor 70B of model llama3.
+void set_model(const Scenario& s, TomlValue& out) {
+  const std::string& name = s.model.name;
+  const std::size_t dash = name.find('-');
+  std::string flavor = dash == std::string::npos ? name : name.substr(dash + 1);
+  std::ranges::transform(flavor, flavor.begin(), [](unsigned char c) { return std::toupper(c); });
+  set_path(out, "model.name", word(name.substr(0, dash)));
+  set_path(out, "model.flavor", word(flavor));
+}
+
+/// "layers.4": where each part but the first begins.
+TomlValue split_points(const Scenario& s) {
+  TomlValue::Array out;
+  std::int64_t first = 0;
+  for (const std::int64_t layers : part_layers(s)) {
+    if (first > 0) out.push_back(word(fmt::format("layers.{}", first)));
+    first += layers;
+  }
+  return {std::move(out), {}};
+}
+
+std::string schedule_of(const Scenario& s) {
+  if (s.plan.schedule == workloads::Schedule::gpipe) return of_2024(s) ? "gpipe" : "GPipe";
+  if (s.plan.virtual_stages > 1) return of_2024(s) ? "interleaved_1f1b" : "Interleaved1F1B";
+  return of_2024(s) ? "1f1b" : "1F1B";
+}
+
+/// Points are named one by one: what layers_per_stage says counts embedding and head as layers.
+void set_stages(const Scenario& s, TomlValue& out) {
+  const std::string table = of_2024(s) ? "experimental." : "parallelism.";
+  set_path(out, table + "pipeline_parallel_degree", number(s.plan.pipeline));
+  set_path(out, table + "context_parallel_degree", number(s.plan.context));
+  if (s.plan.pipeline == 1) return;
+  set_path(out, table + "pipeline_parallel_schedule", word(schedule_of(s)));
+  set_path(out, table + "pipeline_parallel_split_points", split_points(s));
+  if (of_2024(s))
+    set_path(out, table + "pipeline_parallel_microbatches", number(s.batch.micro_batches));
+  else
+    set_path(out, table + "pipeline_parallel_microbatch_size", number(s.batch.micro_batch));
+}
+
+/// What one replica of the pipeline is handed at once: all micro-batches of its stages.
+std::int64_t local_batch_size(const Scenario& s) {
+  return s.batch.micro_batch * (s.plan.pipeline > 1 ? s.batch.micro_batches : 1);
+}
+
+void set_training(const Scenario& s, TomlValue& out) {
+  const bool old = of_2024(s);
+  set_path(out, "training.seq_len", number(s.batch.sequence));
+  set_path(out, old ? "training.batch_size" : "training.local_batch_size",
+           number(local_batch_size(s)));
+  if (!old) set_path(out, "training.global_batch_size", number(s.global_batch));
+  set_path(out, "training.mixed_precision_param", word(torch_dtype(s.precision.compute)));
+  set_path(out, "training.mixed_precision_reduce", word("float32"));
+  if (old) set_path(out, "training.compile", yes_or_no(s.software.compiled()));
+}
+
+void set_degrees(const Scenario& s, TomlValue& out) {
+  const std::string table = of_2024(s) ? "training." : "parallelism.";
+  const DataMesh mesh = data_mesh(s);
+  set_path(out, table + "data_parallel_replicate_degree", number(mesh.replicate));
+  set_path(out, table + "data_parallel_shard_degree", number(mesh.shard));
+  set_path(out, table + "tensor_parallel_degree", number(s.plan.tensor));
+  if (!of_2024(s) && s.plan.data != DataParallel::ddp)
+    set_path(out, "parallelism.fsdp_reshard_after_forward",
+             word(s.plan.data == DataParallel::zero3 ? "always" : "never"));
+  set_stages(s, out);
+}
+
+/// "selective" with a number recomputes every n-th layer in full.
+void set_recompute(const Scenario& s, TomlValue& out) {
+  const bool some = s.plan.recompute == Recompute::full && s.plan.recompute_every > 1;
+  const bool selective = s.plan.recompute == Recompute::selective;
+  set_path(out, "activation_checkpoint.mode",
+           word(some || selective                     ? "selective"
+                : s.plan.recompute == Recompute::full ? "full"
+                                                      : "none"));
+  if (some || selective)
+    set_path(out, "activation_checkpoint.selective_ac_option",
+             word(some ? std::to_string(s.plan.recompute_every) : "op"));
+}
+
+std::vector<std::string> torchtitan_notes(const Scenario& s) {
+  std::vector<std::string> out;
+  if (s.plan.tensor > 1 && !s.plan.sequence_parallel)
+    out.emplace_back(
+        "torchtitan's tensor ranks always cut the sequence: sequence_parallel = true.");
+  if (s.precision.gradient_reduce != Dtype::fp32) out.push_back(other_reduction(s, Dtype::fp32));
+  if (s.plan.recompute == Recompute::selective)
+    out.emplace_back(
+        "selective_ac_option = \"op\" keeps what torchtitan's list of operators names.");
+  if (!s.model.name.starts_with("llama"))
+    out.push_back(s.model.name + " must be made known to torchtitan (train_spec) first.");
+  for (std::string& note : common_notes(s, {"software.fusion"})) out.push_back(std::move(note));
+  return out;
+}
+
+}  // namespace
+
+Launch torchtitan_launch(const Scenario& s) {
+  Launch out;
+  out.why_not = refused(s, torchtitan_refusals);
+  if (!out.why_not.empty()) return out;
+  TomlValue file = toml_table({});
+  set_model(s, file);
+  set_training(s, file);
+  set_degrees(s, file);
+  set_recompute(s, file);
+  if (!of_2024(s)) set_path(file, "compile.enable", yes_or_no(s.software.compiled()));
+  out.notes = torchtitan_notes(s);
+  out.files.push_back(
+      {"torchtitan.toml", write_toml(file),
+       torchrun(s, of_2024(s) ? "train.py --job.config_file torchtitan.toml"
+                              : "-m torchtitan.train --job.config_file torchtitan.toml")});
+  return out;
+}
+
+}  // namespace stepcast::sim

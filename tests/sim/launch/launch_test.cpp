@@ -1,0 +1,254 @@
+#include "sim/launch/launch.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "engine/check.hpp"
+#include "tests/sim/made_up_answers.hpp"
+
+using namespace stepcast;
+using namespace stepcast::sim;
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+
+namespace {
+
+Scenario scenario(const std::string& toml) {
+  return read_scenario(read_toml(toml, "a.toml"), shipped_catalogue());
+}
+
+/// A 70B on 512 GPUs under this framework, with these lines of [plan].
+Scenario large(const std::string& framework, const std::string& plan) {
+  return scenario(
+      "[model]\nname = \"llama2-70b\"\nsequence = 4096\n[cluster]\nnode = \"dgx-h100\"\n"
+      "nodes = 64\n[batch]\nglobal = 1024\nmicro_batch = 1\n[software]\nframework = \"" +
+      framework + "\"\n[plan]\n" + plan);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) out.push_back(line);
+  return out;
+}
+
+/// Of `wanted`, what the file lacks.
+std::vector<std::string> missing(const LaunchFile& file, const std::vector<std::string>& wanted) {
+  const auto lines = lines_of(file.text);
+  std::vector<std::string> out;
+  for (const std::string& one : wanted)
+    if (std::count(lines.begin(), lines.end(), one) == 0) out.push_back(one);
+  return out;
+}
+
+using None = std::vector<std::string>;
+
+}  // namespace
+
+// NVIDIA/Megatron-LM, examples/gpt3/train_gpt3_175b_distributed.sh at 157006d6: GPT_MODEL_ARGS,
+// TRAINING_ARGS and MODEL_PARALLEL_ARGS, of which a scenario can say these.
+TEST_CASE("the arguments of Megatron-LM's script for 175B are those of the same plan") {
+  const Launch launch = launch_of(scenario(
+      "[model]\nname = \"gpt3-175b\"\nsequence = 2048\n[cluster]\nnode = \"dgx-h100\"\nnodes = 16\n"
+      "[plan]\ndata = \"ddp\"\ntensor = 8\npipeline = 16\n[batch]\nglobal = 1536\nmicro_batch = 1\n"
+      "[precision]\ncompute = \"fp16\"\ngradient_reduce = \"fp16\"\n"
+      "[software]\nframework = \"megatron-core\"\n"));
+  REQUIRE(launch.files.size() == 1);
+  CHECK(missing(launch.files[0],
+                {"--num-layers 96", "--hidden-size 12288", "--num-attention-heads 96",
+                 "--seq-length 2048", "--max-position-embeddings 2048", "--micro-batch-size 1",
+                 "--global-batch-size 1536", "--fp16", "--tensor-model-parallel-size 8",
+                 "--pipeline-model-parallel-size 16"}) == None{});
+  for (const char* absent : {"--sequence-parallel", "--use-distributed-optimizer", "--recompute",
+                             "--num-layers-per-virtual", "--swiglu", "--bf16", "--accumulate"})
+    CHECK_THAT(launch.files[0].text, !Contains(absent));
+  CHECK_THAT(launch.files[0].use, StartsWith("CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nnodes 16 "
+                                             "--nproc-per-node 8 "));  // the script exports it
+}
+
+// NVIDIA/Megatron-LM, examples/llama/train_llama3_8b_h100_fp8.sh at 157006d6: MODEL_ARGS,
+// TRAINING_ARGS, MODEL_PARALLEL_ARGS and DDP_ARGS without fp8, and --sequence-parallel, which does
+// nothing with one tensor rank.
+TEST_CASE("the arguments of Megatron-LM's script for Llama-3 8B are those of the same plan") {
+  const Launch launch = launch_of(scenario(
+      "[model]\nname = \"llama3-8b\"\nsequence = 8192\n[cluster]\nnode = \"dgx-h100\"\nnodes = 1\n"
+      "[plan]\ndata = \"zero1\"\n[batch]\nglobal = 128\nmicro_batch = 1\n[software]\n"
+      "framework = \"megatron-core\"\ngradient_overlap = true\ngather_overlap = true\n"));
+  REQUIRE(launch.files.size() == 1);
+  CHECK(missing(launch.files[0], {"--num-layers 32",
+                                  "--hidden-size 4096",
+                                  "--ffn-hidden-size 14336",
+                                  "--num-attention-heads 32",
+                                  "--group-query-attention",
+                                  "--num-query-groups 8",
+                                  "--kv-channels 128",
+                                  "--seq-length 8192",
+                                  "--max-position-embeddings 8192",
+                                  "--position-embedding-type rope",
+                                  "--attention-dropout 0.0",
+                                  "--hidden-dropout 0.0",
+                                  "--swiglu",
+                                  "--untie-embeddings-and-output-weights",
+                                  "--disable-bias-linear",
+                                  "--vocab-size 128256",
+                                  "--micro-batch-size 1",
+                                  "--global-batch-size 128",
+                                  "--bf16",
+                                  "--tensor-model-parallel-size 1",
+                                  "--context-parallel-size 1",
+                                  "--use-distributed-optimizer",
+                                  "--overlap-grad-reduce",
+                                  "--overlap-param-gather"}) == None{});
+  CHECK(launch.notes == None{});
+}
+
+// pytorch/torchtitan, torchtitan/models/llama3/train_configs/llama3_70b.toml at 038d5fd1, "a preset
+// for 64 A100 GPUs": data_parallel_shard_degree = -1 is what tensor ranks leave, 64 / 8.
+TEST_CASE("the keys of torchtitan's preset for 70B are those of the same plan") {
+  const Launch launch = launch_of(scenario(
+      "[model]\nname = \"llama3-70b\"\nsequence = 8192\n[cluster]\nnode = \"dgx-a100\"\nnodes = 8\n"
+      "[plan]\ndata = \"zero3\"\ntensor = 8\nsequence_parallel = true\nrecompute = \"full\"\n"
+      "[batch]\nglobal = 64\nmicro_batch = 8\n[software]\nframework = \"torchtitan\"\n"
+      "fusion = \"eager\"\n"));
+  REQUIRE(launch.files.size() == 1);
+  CHECK(missing(launch.files[0],
+                {"name = \"llama3\"", "flavor = \"70B\"", "local_batch_size = 8", "seq_len = 8192",
+                 "data_parallel_replicate_degree = 1", "data_parallel_shard_degree = 8",
+                 "tensor_parallel_degree = 8", "pipeline_parallel_degree = 1",
+                 "context_parallel_degree = 1", "mode = \"full\"", "enable = false"}) == None{});
+  CHECK(launch.notes == None{});
+}
+
+// microsoft/Megatron-DeepSpeed, examples_deepspeed/pretrain_llama2_distributed.sh at b644fba3: the
+// arguments and the configuration that it writes, 8 GPUs.
+TEST_CASE("arguments and configuration of Megatron-DeepSpeed's script are those of the same plan") {
+  const Launch launch = launch_of(scenario(
+      "[model]\nname = \"llama2-7b\"\nsequence = 2048\nlayers = 24\nhidden = 2048\n"
+      "ffn_hidden = 5504\nheads = 16\nkv_heads = 4\nhead_dim = 128\n"
+      "[cluster]\nnode = \"dgx-h100\"\nnodes = 1\n"
+      "[plan]\ndata = \"ddp\"\ntensor = 2\npipeline = 2\n[batch]\nglobal = 32\nmicro_batch = 4\n"
+      "[precision]\ncompute = \"bf16\"\ngradient_reduce = \"bf16\"\n"
+      "[software]\nframework = \"megatron-deepspeed\"\n"));
+  REQUIRE(launch.files.size() == 2);
+  CHECK(missing(launch.files[0], {"--tensor-model-parallel-size 2",
+                                  "--pipeline-model-parallel-size 2",
+                                  "--num-layers 24",
+                                  "--hidden-size 2048",
+                                  "--ffn-hidden-size 5504",
+                                  "--num-attention-heads 16",
+                                  "--micro-batch-size 4",
+                                  "--global-batch-size 32",
+                                  "--seq-length 2048",
+                                  "--bf16",
+                                  "--attention-dropout 0.0",
+                                  "--hidden-dropout 0.0",
+                                  "--use-rotary-position-embeddings",
+                                  "--untie-embeddings-and-output-weights",
+                                  "--swiglu",
+                                  "--normalization rmsnorm",
+                                  "--disable-bias-linear",
+                                  "--num-key-value-heads 4",
+                                  "--deepspeed",
+                                  "--zero-stage 0"}) == None{});
+  const auto config = nlohmann::json::parse(launch.files[1].text);
+  CHECK(config["train_batch_size"] == 32);
+  CHECK(config["train_micro_batch_size_per_gpu"] == 4);
+  CHECK(config["zero_optimization"]["stage"] == 0);
+  CHECK(config["bf16"]["enabled"] == true);
+  CHECK_FALSE(config.contains("activation_checkpointing"));  // activation_checkpoint="false"
+}
+
+// NVIDIA/NeMo-Megatron-Launcher, launcher_scripts/conf/training/gpt3/175b.yaml at 0c6c960d.
+TEST_CASE("the keys of NeMo's recipe for 175B are those of the same plan") {
+  const Launch launch =
+      launch_of(scenario("[model]\nname = \"gpt3-175b\"\nsequence = 2048\n[cluster]\nnode = "
+                         "\"dgx-h100\"\nnodes = 128\n"
+                         "[plan]\ndata = \"zero1\"\ntensor = 4\npipeline = 8\nvirtual_stages = 12\n"
+                         "sequence_parallel = true\n[batch]\nglobal = 2048\nmicro_batch = 1\n"
+                         "[software]\nframework = \"nemo\"\nversion = \"2023\"\n"));
+  REQUIRE(launch.files.size() == 1);
+  CHECK(missing(launch.files[0], {"  num_nodes: 128",
+                                  "  devices: 8",
+                                  "  precision: bf16",
+                                  "  micro_batch_size: 1",
+                                  "  global_batch_size: 2048",
+                                  "  context_parallel_size: 1",
+                                  "  tensor_model_parallel_size: 4",
+                                  "  pipeline_model_parallel_size: 8",
+                                  "  virtual_pipeline_model_parallel_size: 12",
+                                  "  encoder_seq_length: 2048",
+                                  "  max_position_embeddings: 2048",
+                                  "  num_layers: 96",
+                                  "  hidden_size: 12288",
+                                  "  num_attention_heads: 96",
+                                  "  sequence_parallel: true",
+                                  "  activations_checkpoint_granularity: null",
+                                  "    name: distributed_fused_adam",
+                                  "    bucket_cap_mb: 220",
+                                  "    overlap_grad_sync: true",
+                                  "    overlap_param_sync: true"}) == None{});
+}
+
+TEST_CASE("virtual stages are layers of each for core 0.7, their number for 0.15") {
+  // 80 layers, 8 stages of 5 parts: 2 layers each.
+  const Launch launch = launch_of(
+      large("megatron-core", "data = \"zero1\"\ntensor = 4\npipeline = 8\nvirtual_stages = 5\n"));
+  REQUIRE(launch.files.size() == 1);
+  CHECK(missing(launch.files[0], {"--num-layers-per-virtual-pipeline-stage 2"}) == None{});
+}
+
+TEST_CASE("uneven stages are arguments of the releases that have them") {
+  Scenario s =
+      large("megatron-core",
+            "data = \"zero1\"\ntensor = 8\npipeline = 4\nstage_layers = [19, 21, 21, 19]\n");
+  CHECK_THAT(launch_of(s).why_not, Contains("megatron-core 0.7 cuts 80 layers into 4 equal parts"));
+  s.software.version = "0.12";
+  REQUIRE(launch_of(s).files.size() == 1);
+  CHECK(missing(launch_of(s).files[0], {"--decoder-first-pipeline-num-layers 19",
+                                        "--decoder-last-pipeline-num-layers 19"}) == None{});
+  s.plan.stage_layers = {2, 4, 3, 2};
+  s.model.layers = 11;
+  CHECK_THAT(launch_of(s).why_not, Contains("--pipeline-model-parallel-layout"));
+  s.software.version = "0.15";
+  REQUIRE(launch_of(s).files.size() == 1);
+  CHECK(missing(launch_of(s).files[0], {"--pipeline-model-parallel-layout Ett|tttt|ttt|ttL"}) ==
+        None{});
+}
+
+TEST_CASE("a plan that a form cannot say is refused with the reason") {
+  const auto why_not = [](const char* framework, const std::string& plan) {
+    const Launch launch = launch_of(large(framework, plan));
+    CHECK(launch.files.empty());
+    return launch.why_not;
+  };
+  CHECK_THAT(why_not("megatron-core",
+                     "data = \"zero1\"\ntensor = 8\npipeline = 2\nschedule = \"gpipe\"\n"),
+             Contains("runs 1f1b, not gpipe"));
+  CHECK_THAT(why_not("deepspeed", "data = \"zero1\"\ntensor = 2\n"),
+             Contains("no tensor, context or pipeline degree"));
+  CHECK_THAT(why_not("torchtitan", "data = \"ddp\"\ncontext = 2\n"),
+             Contains("no ddp beside them"));
+  CHECK_THAT(why_not("nemo", "data = \"zero1\"\n"), Contains("recipes in Python"));
+  CHECK_THAT(why_not("llm-c", "data = \"zero1\"\n"), Contains("llm-c has no launch form here"));
+}
+
+TEST_CASE("what a form does not say is named") {
+  const Launch launch = launch_of(large("torchtitan",
+                                        "data = \"zero2\"\nprefetch = 3\ntensor = 2\n"
+                                        "sequence_parallel = false\nreduce = \"last\"\n"
+                                        "[nccl]\nNCCL_ALGO = \"Ring\"\n"));
+  REQUIRE(launch.notes.size() == 4);
+  CHECK_THAT(launch.notes[0], Contains("sequence_parallel = true"));
+  CHECK_THAT(launch.notes[1], StartsWith("plan.reduce = \"last\" is not said"));
+  CHECK_THAT(launch.notes[2], StartsWith("plan.prefetch = 3 is not said"));
+  CHECK_THAT(launch.notes[3], Contains("NCCL_ALGO=Ring"));
+}
+
+TEST_CASE("a key of the software that the user changed is said or named") {
+  Scenario s = large("megatron-core", "data = \"zero1\"\n");
+  s.changed = {"software.gradient_overlap", "software.fused_loss"};
+  const Launch launch = launch_of(s);
+  REQUIRE(launch.notes.size() == 1);
+  CHECK_THAT(launch.notes[0], StartsWith("software.fused_loss is not said"));
+}

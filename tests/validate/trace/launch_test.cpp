@@ -1,0 +1,263 @@
+// What stepcast launch writes is read back to the plan that it was written for, by the readers that
+// a framework's own configuration goes through.
+#include "sim/launch/launch.hpp"
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <random>
+#include <sstream>
+
+#include "engine/check.hpp"
+#include "sim/scenario/file.hpp"
+#include "tests/session.hpp"
+#include "validate/trace/facts.hpp"
+
+using namespace stepcast;
+using namespace stepcast::validate;
+using Catch::Matchers::Contains;
+
+namespace {
+
+struct Framework {
+  const char* name;
+  const char* version;
+  std::vector<const char*> data;
+  std::vector<const char*> extra;  // lines of [software], one is drawn
+};
+
+const Framework frameworks[] = {
+    {"megatron-core", "0.7", {"ddp", "zero1"}, {""}},
+    {"megatron-core", "0.7", {"zero1", "zero2", "zero3"}, {"use_megatron_fsdp = true"}},
+    {"megatron-lm", "2023", {"ddp", "zero1"}, {""}},
+    {"megatron-lm", "2022", {"ddp", "zero1"}, {""}},
+    {"nemo", "2023", {"ddp", "zero1"}, {""}},
+    {"megatron-deepspeed", "2022", {"ddp", "zero1", "zero2", "zero3"}, {""}},
+    {"deepspeed", "0.14", {"ddp", "zero1", "zero2", "zero3"}, {""}},
+    {"torchtitan", "2024", {"ddp", "zero2", "zero3"}, {""}},
+    {"torchtitan", "2025", {"ddp", "zero2", "zero3"}, {""}},
+    {"pytorch-fsdp1", "2.3", {"ddp", "zero2", "zero3"}, {""}},
+    {"pytorch-fsdp2", "2.7", {"ddp", "zero2", "zero3"}, {""}},
+};
+
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : random_(seed) {}
+  template <class T>
+  const T& of(const std::vector<T>& all) {
+    return all[random_() % all.size()];
+  }
+  bool often() { return random_() % 4 != 0; }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+using Word = const char*;
+using Number = std::int64_t;
+
+std::string stages_text(Draw& draw, Number layers, Number parts) {
+  std::string out;
+  Number left = layers;
+  for (Number part = 0; part < parts; ++part) {
+    const Number rest = parts - part - 1;
+    const Number mean = left / (rest + 1);
+    const Number here = rest == 0 ? left : std::max<Number>(1, mean + draw.of<Number>({-1, 0, 0}));
+    out += (part > 0 ? ", " : "") + std::to_string(here);
+    left -= here;
+  }
+  return out;
+}
+
+/// A plan of which most can be run, and some are refused by the scenario's own checks.
+std::string drawn_scenario(Draw& draw, const Framework& framework) {
+  const std::pair<Word, Number> model = draw.of<std::pair<Word, Number>>(
+      {{"llama2-7b", 32}, {"llama3-8b", 32}, {"llama2-70b", 80}, {"gpt3-175b", 96}});
+  const bool alone = std::string(framework.name) == "deepspeed";
+  const Number tensor = alone ? 1 : draw.of<Number>({1, 1, 2, 4, 8});
+  const Number pipeline = alone ? 1 : draw.of<Number>({1, 1, 2, 4, 8});
+  const Number context = alone ? 1 : draw.of<Number>({1, 1, 1, 2});
+  const Number chunks = pipeline > 1 ? draw.of<Number>({1, 1, 2, 4}) : 1;
+  const Number nodes = draw.of<Number>({8, 16, 64});
+  const Number copies = nodes * 8 / (tensor * pipeline);
+  const Number data = copies / context, micro = draw.of<Number>({1, 2, 4});
+  const Number turns = draw.of<Number>({1, 2, 8, 16});
+  const std::string kind = draw.of(framework.data);
+  std::string plan = fmt::format(
+      "data = \"{}\"\ntensor = {}\nsequence_parallel = {}\ncontext = {}\npipeline = {}\n"
+      "virtual_stages = {}\nrecompute = \"{}\"\n",
+      kind, tensor, tensor > 1 && draw.often(), context, pipeline, chunks,
+      draw.of<Word>({"none", "selective", "full", "full"}));
+  if (plan.find("full") != std::string::npos && !draw.often()) plan += "recompute_every = 2\n";
+  if (pipeline > 1 && !draw.often())
+    plan += "stage_layers = [" + stages_text(draw, model.second, pipeline * chunks) + "]\n";
+  if (kind != "ddp" && !draw.often() && copies % 8 == 0) plan += "shard_degree = 8\n";
+  if (!draw.often()) plan += "schedule = \"gpipe\"\n";
+  return fmt::format(
+      "[model]\nname = \"{}\"\nsequence = {}\n[cluster]\nnode = \"dgx-h100\"\nnodes = {}\n"
+      "[plan]\n{}[batch]\nglobal = {}\nmicro_batch = {}\n[precision]\ncompute = \"{}\"\n"
+      "gradient_reduce = \"{}\"\n[software]\nframework = \"{}\"\nversion = \"{}\"\n{}\n",
+      model.first, draw.of<Number>({2048, 4096}), nodes, plan, data * micro * turns, micro,
+      draw.of<Word>({"bf16", "bf16", "fp16", "fp32"}), draw.of<Word>({"fp32", "fp32", "bf16"}),
+      framework.name, framework.version, draw.of(framework.extra));
+}
+
+Facts facts_of(const sim::Launch& launch) {
+  Facts facts;
+  for (const sim::LaunchFile& file : launch.files) {
+    SettingsReader reader;
+    std::istringstream text(file.text);
+    for (std::string line; std::getline(text, line);) reader.line(line);
+    add_facts(facts, reader.take(), catalogue(), file.name);
+  }
+  return facts;
+}
+
+bool notes_say(const sim::Launch& launch, const std::string& words) {
+  return std::any_of(launch.notes.begin(), launch.notes.end(), [&](const std::string& note) {
+    return note.find(words) != std::string::npos;
+  });
+}
+
+/// The scenario that the files make on the same machine. DeepSpeed's has no model.
+sim::Scenario read_back(const sim::Launch& launch, const sim::Scenario& s) {
+  const auto word = [](const std::string& text) { return sim::toml_text(text, "--set"); };
+  std::vector<std::pair<std::string, sim::TomlValue>> machine{
+      {"cluster.node", word("dgx-h100")},
+      {"cluster.nodes", {s.nodes, "--set"}},
+      {"software.framework", word(s.software.framework)},
+      {"software.version", word(s.software.version)}};
+  if (s.software.data.use_megatron_fsdp)
+    machine.push_back({"software.use_megatron_fsdp", {true, "--set"}});
+  Facts facts = facts_of(launch);
+  if (s.software.framework == "deepspeed" || facts.find("model.vocab") == nullptr) {
+    if (s.software.framework != "deepspeed" && s.software.framework != "torchtitan")
+      machine.push_back({"model.vocab", {s.model.vocab, "--set"}});
+    if (s.software.framework == "deepspeed")
+      for (const auto& [key, value] : {std::pair{"model.name", word(s.model.name)},
+                                       {"model.sequence", {s.batch.sequence, "--set"}}})
+        machine.emplace_back(key, value);
+  }
+  return sim::read_scenario(document_of(facts, machine, catalogue()), catalogue());
+}
+
+/// As a launch of this framework makes it: what its notes name is taken from what was read.
+sim::Scenario as_noted(sim::Scenario s, const sim::Launch& launch, const sim::Scenario& read) {
+  if (notes_say(launch, "sequence_parallel")) s.plan.sequence_parallel = true;
+  if (s.plan.tensor == 1) s.plan.sequence_parallel = read.plan.sequence_parallel;  // no effect
+  if (notes_say(launch, "recompute_every") || s.software.framework == "deepspeed")
+    s.plan.recompute_every = read.plan.recompute_every;
+  if (notes_say(launch, "plan.reduce")) s.plan.reduce = read.plan.reduce;
+  if (notes_say(launch, "precision.gradient_reduce"))
+    s.precision.gradient_reduce = read.precision.gradient_reduce;
+  if (s.plan.shards() == s.plan.copies()) s.plan.shard_degree = read.plan.shard_degree;
+  if (s.plan.copies() == 1) {  // nothing to share
+    s.plan.data = read.plan.data;
+    s.plan.reduce = read.plan.reduce;
+  }
+  if (s.plan.pipeline == 1) s.plan.schedule = read.plan.schedule;
+  return s;
+}
+
+std::vector<Number> layers_of(const sim::Scenario& s) {
+  std::vector<Number> out;
+  for (Number part = 0; part < s.plan.parts(); ++part)
+    out.push_back(workloads::layers_of_part(s.model.layers, s.plan, part));
+  return out;
+}
+
+std::string text_of(const sim::Launch& launch) {
+  std::string out = launch.why_not;
+  for (const sim::LaunchFile& file : launch.files) out += file.text;
+  for (const std::string& note : launch.notes) out += note + "\n";
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("what is written for 200 random plans of each framework is read back to the same plan") {
+  for (const Framework& framework : frameworks) {
+    Draw draw(20261123);
+    int written = 0, refused = 0;
+    for (int tries = 0; written < 200 && tries < 20'000; ++tries) {
+      const std::string text = drawn_scenario(draw, framework);
+      sim::Scenario s;
+      try {
+        s = sim::read_scenario(sim::read_toml(text, "drawn.toml"), catalogue());
+      } catch (const InputError&) {
+        continue;  // no legal plan
+      }
+      const sim::Launch launch = sim::launch_of(s);
+      CHECK(launch.files.empty() != launch.why_not.empty());
+      if (launch.files.empty()) {
+        ++refused;
+        continue;
+      }
+      ++written;
+      INFO(text << "\n" << text_of(launch));
+      const sim::Scenario read = read_back(launch, s);
+      s = as_noted(std::move(s), launch, read);
+      REQUIRE(layers_of(read) == layers_of(s));
+      s.plan.stage_layers = read.plan.stage_layers;
+      REQUIRE(read.plan == s.plan);
+      REQUIRE(read.batch == s.batch);
+      REQUIRE(read.global_batch == s.global_batch);
+      REQUIRE(read.precision.compute == s.precision.compute);
+      REQUIRE(read.precision.gradient_reduce == s.precision.gradient_reduce);
+      for (const auto size :
+           {&workloads::TransformerShape::layers, &workloads::TransformerShape::hidden,
+            &workloads::TransformerShape::heads, &workloads::TransformerShape::head_dim,
+            &workloads::TransformerShape::ffn_hidden, &workloads::TransformerShape::vocab})
+        REQUIRE(read.model.*size == s.model.*size);
+    }
+    INFO(framework.name << " " << framework.version << ": " << refused << " refused");
+    CHECK(written == 200);
+  }
+}
+
+TEST_CASE("stages that Megatron cuts by count and by layout are read back") {
+  Draw draw(7);
+  for (int i = 0; i < 100; ++i) {
+    const Number stages = draw.of<Number>({2, 4, 8}), chunks = draw.of<Number>({1, 2});
+    sim::Scenario s = sim::read_scenario(
+        sim::read_toml(
+            fmt::format("[model]\nname = \"llama2-7b\"\nsequence = 4096\n[cluster]\n"
+                        "node = \"dgx-h100\"\nnodes = 8\n[batch]\nglobal = 64\n[software]\n"
+                        "framework = \"megatron-core\"\n[plan]\ndata = \"zero1\"\npipeline = {}\n"
+                        "virtual_stages = {}\nstage_layers = [{}]\n",
+                        stages, chunks, stages_text(draw, 32, stages * chunks)),
+            "drawn.toml"),
+        catalogue());
+    s.software.version = "0.15";  // the first that has all of these arguments
+    const sim::Launch launch = sim::launch_of(s);
+    INFO(text_of(launch));
+    REQUIRE(launch.files.size() == 1);
+    const Facts facts = facts_of(launch);
+    CHECK(facts.integer("plan.virtual_stages").value_or(1) == chunks);
+    std::vector<Number> read;
+    if (const sim::TomlValue* layers = facts.find("plan.stage_layers"))
+      for (const sim::TomlValue& one : *layers->array()) read.push_back(std::get<Number>(one.data));
+    const auto wanted = layers_of(s);
+    const bool equal =
+        std::adjacent_find(wanted.begin(), wanted.end(), std::not_equal_to<>()) == wanted.end();
+    CHECK(read == (equal ? std::vector<Number>{} : wanted));
+  }
+}
+
+TEST_CASE("NVIDIA's example of a layout has 61 layers in 32 parts") {
+  // docs.nvidia.com, Megatron core, custom pipeline model parallel layout.
+  SettingsReader reader;
+  reader.line("--num-layers 61");
+  reader.line("--pipeline-model-parallel-size 16");
+  reader.line("--pipeline-model-parallel-layout \"Et*3|(tt|)*29,m|L\"");
+  Facts facts;
+  add_facts(facts, reader.take(), catalogue(), "args");
+  CHECK(facts.integer("plan.virtual_stages") == 2);
+  const sim::TomlValue* layers = facts.find("plan.stage_layers");
+  REQUIRE(layers != nullptr);
+  Number sum = 0;
+  for (const sim::TomlValue& one : *layers->array()) sum += std::get<Number>(one.data);
+  CHECK(layers->array()->size() == 32);
+  CHECK(sum == 61);
+  CHECK(std::get<Number>(layers->array()->front().data) == 3);
+}

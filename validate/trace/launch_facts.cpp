@@ -1,0 +1,139 @@
+#include "validate/trace/launch_facts.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "validate/trace/numbers.hpp"
+#include "validate/trace/translator.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+std::string scenario_dtype(const std::string& name) {
+  for (const auto& [torch, ours] : {std::pair{"float32", "fp32"},
+                                    {"float16", "fp16"},
+                                    {"bfloat16", "bf16"},
+                                    {"float8_e4m3fn", "fp8"}})
+    if (name == torch) return ours;
+  return name;
+}
+
+class JsonFacts : public Translator {
+ public:
+  using Translator::Translator;
+  void deepspeed();
+  void fsdp();
+
+ private:
+  void number(const char* setting, const std::string& key) {
+    if (const auto value = integer(setting)) set(key, *value);
+  }
+  void mesh();
+  void sharding();
+};
+
+void JsonFacts::deepspeed() {
+  number("train_batch_size", "batch.global");
+  number("train_micro_batch_size_per_gpu", "batch.micro_batch");
+  if (const auto stage = integer("zero_optimization.stage"))
+    set("plan.data", *stage == 0 ? std::string("ddp") : "zero" + std::to_string(*stage));
+  const std::string compute = on("bf16.enabled") ? "bf16" : on("fp16.enabled") ? "fp16" : "fp32";
+  set("precision.compute", compute);
+  // config.py: gradients are summed as they are unless it is said.
+  const std::string reduce = word("communication_data_type");
+  set("precision.gradient_reduce", reduce.empty() ? compute : reduce);
+  const sim::TomlValue* framework = facts_.find("software.framework");
+  if (framework != nullptr && *framework->text() == "megatron-deepspeed") return;
+  set("software.framework", std::string("deepspeed"));
+  const bool recomputes = find("activation_checkpointing.number_checkpoints") != nullptr;
+  set("plan.recompute", std::string(recomputes ? "full" : "none"));
+}
+
+/// A copy of the sharded state spans dp_shard x cp ranks.
+void JsonFacts::mesh() {
+  const auto degree = [&](const char* setting) { return integer(setting).value_or(1); };
+  const std::int64_t tensor = degree("init_device_mesh.tp"), stages = degree("init_device_mesh.pp"),
+                     context = degree("init_device_mesh.cp"),
+                     copies = degree("init_device_mesh.dp_replicate"),
+                     shards = degree("init_device_mesh.dp_shard") * context;
+  set("plan.tensor", tensor);
+  set("plan.pipeline", stages);
+  set("plan.context", context);
+  if (copies > 1 && shards > 1) set("plan.shard_degree", shards);
+  ranks(tensor * stages * shards * copies);
+}
+
+/// Of whichever of the three calls is there.
+void JsonFacts::sharding() {
+  const std::string strategy = word("FullyShardedDataParallel.sharding_strategy");
+  const std::string reshard = word("fully_shard.reshard_after_forward");
+  const bool full = strategy == "FULL_SHARD" || strategy == "HYBRID_SHARD" || reshard == "true";
+  const bool none = strategy == "NO_SHARD" || (strategy.empty() && reshard.empty());
+  set("plan.data", std::string(none ? "ddp" : full ? "zero3" : "zero2"));
+  for (const auto& [setting, key] :
+       {std::pair{"FullyShardedDataParallel.mixed_precision.param_dtype", "precision.compute"},
+        {"FullyShardedDataParallel.mixed_precision.reduce_dtype", "precision.gradient_reduce"},
+        {"fully_shard.mp_policy.param_dtype", "precision.compute"},
+        {"fully_shard.mp_policy.reduce_dtype", "precision.gradient_reduce"},
+        {"replicate.mp_policy.param_dtype", "precision.compute"},
+        {"replicate.mp_policy.reduce_dtype", "precision.gradient_reduce"}})
+    if (const std::string dtype = word(setting); !dtype.empty()) set(key, scenario_dtype(dtype));
+  number("fully_shard.set_modules_to_forward_prefetch", "plan.prefetch");
+}
+
+void JsonFacts::fsdp() {
+  for (const char* key : {"model.layers", "model.hidden", "model.heads", "model.kv_heads",
+                          "model.head_dim", "model.ffn_hidden", "model.vocab"})
+    number(key, key);
+  for (const auto& [setting, key] : {std::pair{"model.name", "model.name"},
+                                     {"framework", "software.framework"},
+                                     {"checkpoint_wrapper.mode", "plan.recompute"},
+                                     {"training.set_requires_gradient_sync", "plan.reduce"}})
+    if (const std::string said = word(setting); !said.empty()) set(key, said);
+  for (const auto& [setting, key] : {std::pair{"training.sequence_length", "model.sequence"},
+                                     {"training.global_batch_size", "batch.global"},
+                                     {"training.micro_batch_size", "batch.micro_batch"},
+                                     {"checkpoint_wrapper.every", "plan.recompute_every"}})
+    number(setting, key);
+  set("plan.sequence_parallel", on("parallelize_module.sequence_parallel"));
+  mesh();
+  sharding();
+  const std::string schedule = word("pipelining.schedule");
+  if (!schedule.empty())
+    set("plan.schedule", std::string(schedule == "ScheduleGPipe" ? "gpipe" : "1f1b"));
+  set_parts(facts_, numbers_in(word("pipelining.layers_per_part")), source_);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> numbers_in(std::string_view text) {
+  constexpr std::string_view digits = "0123456789";
+  std::vector<std::int64_t> out;
+  for (std::size_t at = text.find_first_of(digits); at != std::string_view::npos;) {
+    const std::size_t end = std::min(text.find_first_not_of(digits, at), text.size());
+    if (const auto number = integer_of(text.substr(at, end - at))) out.push_back(*number);
+    at = text.find_first_of(digits, end);
+  }
+  return out;
+}
+
+void set_parts(Facts& facts, const std::vector<std::int64_t>& layers, const std::string& source) {
+  const auto parts = static_cast<std::int64_t>(layers.size());
+  const std::int64_t stages = facts.integer("plan.pipeline").value_or(1);
+  if (stages < 1 || parts < 1 || parts % stages != 0) return;
+  facts.set("plan.virtual_stages", {parts / stages, ""}, source);
+  if (std::ranges::adjacent_find(layers, std::not_equal_to()) == layers.end()) return;
+  sim::TomlValue::Array all;
+  for (const std::int64_t one : layers) all.push_back({one, ""});
+  facts.set("plan.stage_layers", {std::move(all), ""}, source);
+}
+
+void add_deepspeed_facts(Facts& facts, const Settings& settings, const std::string& source) {
+  JsonFacts(facts, settings, "", source).deepspeed();
+}
+
+void add_fsdp_facts(Facts& facts, const Settings& settings, const std::string& source) {
+  JsonFacts(facts, settings, "", source).fsdp();
+}
+
+}  // namespace stepcast::validate

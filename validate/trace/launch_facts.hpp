@@ -1,0 +1,29 @@
+// Configurations that are one JSON object, as facts: DeepSpeed's, and what stepcast launch writes
+// for scripts that call PyTorch's FSDP themselves (docs/launch.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "validate/trace/facts.hpp"
+
+namespace stepcast::validate {
+
+/// Of Megatron-LM, Megatron-DeepSpeed and, with the prefix "model.", NeMo.
+void add_megatron_facts(Facts& facts, const Settings& settings, const std::string& prefix,
+                        const std::string& source);
+void add_torchtitan_facts(Facts& facts, const Settings& settings, const sim::Catalogue& catalogue,
+                          const std::string& source);
+void add_deepspeed_facts(Facts& facts, const Settings& settings, const std::string& source);
+/// What stepcast launch writes for scripts that call PyTorch's FSDP themselves (docs/launch.md).
+void add_fsdp_facts(Facts& facts, const Settings& settings, const std::string& source);
+
+/// [20, 20, 19, 21] as plan.stage_layers and plan.virtual_stages; equal parts as the latter alone.
+void set_parts(Facts& facts, const std::vector<std::int64_t>& layers, const std::string& source);
+
+/// The whole numbers of a text, whatever stands between them.
+std::vector<std::int64_t> numbers_in(std::string_view text);
+
+}  // namespace stepcast::validate

@@ -1,0 +1,233 @@
+// Arguments of Megatron-LM and its forks, printed by a run or as they are given to it, and NeMo's
+// YAML, which has the same names.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/check.hpp"
+#include "validate/trace/launch_facts.hpp"
+#include "validate/trace/numbers.hpp"
+#include "validate/trace/translator.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+// megatron/training/arguments.py (core_v0.8 to v0.14); NeMo 1.23 has the same names under model:.
+constexpr Rename megatron_numbers[] = {
+    {"num_layers", "model.layers"},
+    {"hidden_size", "model.hidden"},
+    {"num_attention_heads", "model.heads"},
+    {"kv_channels", "model.head_dim"},
+    {"ffn_hidden_size", "model.ffn_hidden"},
+    {"seq_length", "model.sequence"},
+    {"encoder_seq_length", "model.sequence"},
+    {"tensor_model_parallel_size", "plan.tensor"},
+    {"pipeline_model_parallel_size", "plan.pipeline"},
+    {"context_parallel_size", "plan.context"},
+    {"virtual_pipeline_model_parallel_size", "plan.virtual_stages"},
+    {"global_batch_size", "batch.global"},
+    {"micro_batch_size", "batch.micro_batch"},
+};
+constexpr Rename megatron_flags[] = {
+    {"sequence_parallel", "plan.sequence_parallel"},
+    {"add_bias_linear", "model.biases"},
+    {"bias", "model.biases"},
+    {"overlap_grad_reduce", "software.gradient_overlap"},
+    {"overlap_param_gather", "software.gather_overlap"},
+};
+/// "Et*3|(tt|)*2,m|L": how often t stands in each part. A letter or a group may be repeated; commas
+/// are for the eye (NVIDIA's Megatron core guide, custom pipeline model parallel layout).
+std::string unrolled(std::string_view layout) {
+  std::string out, last;
+  for (std::size_t i = 0; i < layout.size(); ++i) {
+    if (layout[i] == '*') {
+      const auto times =
+          static_cast<std::int64_t>(leading_number(layout.substr(i + 1)).value_or(1));
+      for (std::int64_t n = 1; n < std::min<std::int64_t>(times, 10'000); ++n) out += last;
+      while (i + 1 < layout.size() && layout[i + 1] >= '0' && layout[i + 1] <= '9') ++i;
+    } else if (layout[i] == '(') {
+      const std::size_t end = std::min(layout.find(')', i), layout.size());
+      last = layout.substr(i + 1, end - i - 1);
+      out += last;
+      i = end;
+    } else {
+      last = layout[i];
+      out += last;
+    }
+  }
+  return out;
+}
+
+std::vector<std::int64_t> layers_of_layout(std::string_view layout) {
+  std::vector<std::int64_t> out{0};
+  for (const char c : unrolled(layout)) {
+    if (c == '|') out.push_back(0);
+    if (c == 't') ++out.back();
+  }
+  return out;
+}
+
+class MegatronFacts : public Translator {
+ public:
+  using Translator::Translator;
+  void add();
+
+ private:
+  void model();
+  void parts();
+  void data();
+  void recompute();
+  void precision();
+};
+
+void MegatronFacts::add() {
+  numbers(megatron_numbers);
+  for (const auto& [setting, key] : megatron_flags)
+    if (const auto flag = settings_.flag(name(setting))) set(key, *flag);
+  model();
+  parts();
+  data();
+  recompute();
+  precision();
+  set("software.framework", std::string(!prefix_.empty()  ? "nemo"
+                                        : on("deepspeed") ? "megatron-deepspeed"
+                                                          : "megatron-core"));
+  if (prefix_.empty()) return ranks(integer("world_size"));
+  set("software.version", std::string("2023"));  // NeMo 2 prints no such configuration
+  const auto devices = settings_.integer("trainer.devices");
+  const auto nodes = settings_.integer("trainer.num_nodes");
+  if (!devices) return;
+  facts_.gpus_per_node = *devices;
+  ranks(*devices * nodes.value_or(1));
+}
+
+void MegatronFacts::model() {
+  // What NeMo prints of the vocabulary stands beside its YAML.
+  if (const auto vocab = settings_.integer("padded_vocab_size"))
+    set("model.vocab", *vocab);
+  else if (const auto unpadded = integer("vocab_size"))
+    set("model.vocab", *unpadded);
+  const auto groups = integer("num_query_groups");
+  if (groups && (on("group_query_attention") || !prefix_.empty())) set("model.kv_heads", *groups);
+  if (const std::string* norm = find("normalization"))
+    set("model.norm",
+        std::string(norm->starts_with("RMS") || norm->starts_with("rms") ? "rmsnorm"
+                                                                         : "layernorm"));
+  const std::string* activation = find("activation");
+  const bool gated =
+      on("swiglu") || (activation != nullptr && activation->find("swiglu") != std::string::npos);
+  if (gated || find("swiglu") != nullptr || activation != nullptr)
+    set("model.activation", std::string(gated ? "swiglu" : "gelu"));
+  if (on("squared_relu")) note("squared_relu is taken as gelu.");
+  if (const auto apart = settings_.flag(name("untie_embeddings_and_output_weights")))
+    set("model.tied_embeddings", !*apart);
+  if (const auto shared = settings_.flag(name("share_embeddings_and_output_weights")))
+    set("model.tied_embeddings", *shared);
+  if (const std::string* positions = find("position_embedding_type")) {
+    const bool rope = *positions == "rope";
+    set("model.rope", rope);
+    const auto most = integer("max_position_embeddings");
+    if (!rope && most) set("model.max_positions", *most);
+  }
+  if (const auto dropout = settings_.number(name("hidden_dropout")))
+    set("model.dropout", *dropout > 0);
+  for (const char* experts : {"num_experts", "num_moe_experts"})
+    if (const auto number = integer(experts); number && *number > 1)
+      throw InputError(source_, fmt::format("{} = {}: a mixture of experts", experts, *number),
+                       "no scenario can say that yet");
+}
+
+/// Where a launch says parts in another way than as virtual_pipeline_model_parallel_size.
+void MegatronFacts::parts() {
+  const auto stages = integer("pipeline_model_parallel_size").value_or(1);
+  const auto layers = integer("num_layers");
+  if (!layers || stages < 2) return;
+  if (const std::string* layout = find("pipeline_model_parallel_layout"))
+    return set_parts(facts_, layers_of_layout(*layout), source_);
+  const auto first = integer("decoder_first_pipeline_num_layers"),
+             last = integer("decoder_last_pipeline_num_layers");
+  if (first || last) {
+    const std::int64_t others = stages - (first ? 1 : 0) - (last ? 1 : 0);
+    const std::int64_t rest = *layers - first.value_or(0) - last.value_or(0);
+    std::vector<std::int64_t> all(static_cast<std::size_t>(std::max<std::int64_t>(0, others)),
+                                  others > 0 ? rest / others : 0);
+    if (first) all.insert(all.begin(), *first);
+    if (last) all.push_back(*last);
+    set_parts(facts_, all, source_);
+  }
+  if (find("virtual_pipeline_model_parallel_size")) return;
+  if (const auto virtual_stages = integer("num_virtual_stages_per_pipeline_rank"))
+    set("plan.virtual_stages", *virtual_stages);
+  else if (const auto each = integer("num_layers_per_virtual_pipeline_stage"); each && *each > 0)
+    set("plan.virtual_stages", *layers / stages / *each);
+}
+
+void MegatronFacts::data() {
+  if (on("deepspeed")) {
+    const auto stage = settings_.number(name("zero_stage"));  // printed as 1.0 by some
+    if (stage) set("plan.data", *stage < 1 ? std::string("ddp") : fmt::format("zero{}", *stage));
+    return;
+  }
+  const auto instances = integer("num_distributed_optimizer_instances").value_or(1);
+  if (instances > 1) {
+    const auto size = [&](const char* setting) { return integer(setting).value_or(1); };
+    const std::int64_t others =
+        size("tensor_model_parallel_size") * size("pipeline_model_parallel_size") * instances;
+    if (const auto world = integer("world_size"); world && *world % others == 0)
+      set("plan.shard_degree", *world / others);
+    else
+      note(
+          fmt::format("num_distributed_optimizer_instances = {}: plan.shard_degree follows from "
+                      "the ranks, which are not said.",
+                      instances));
+  }
+  const std::string* optimizer = settings_.find(prefix_ + "optim.name");
+  const bool nemo_shards = optimizer != nullptr && optimizer->starts_with("distributed");
+  std::string data = on("use_distributed_optimizer") || nemo_shards ? "zero1" : "ddp";
+  if (on("use_megatron_fsdp") || on("use_custom_fsdp")) {
+    const std::string* strategy = find("data_parallel_sharding_strategy");
+    const std::string kind = strategy == nullptr ? "" : *strategy;
+    set("software.use_megatron_fsdp", true);
+    data = kind == "optim_grads_params" ? "zero3" : kind == "optim_grads" ? "zero2" : data;
+  }
+  const bool said = find("use_distributed_optimizer") != nullptr || optimizer != nullptr;
+  if (said) set("plan.data", data);
+}
+
+void MegatronFacts::recompute() {
+  const bool nemo = !prefix_.empty();
+  const char* key = nemo ? "activations_checkpoint_granularity" : "recompute_granularity";
+  const std::string* kind = find(key);
+  if (!settings_.has(name("num_layers"))) return;
+  set("plan.recompute", kind == nullptr ? std::string("none") : *kind);
+  const std::string* method = find(nemo ? "activations_checkpoint_method" : "recompute_method");
+  if (kind != nullptr && *kind == "full" && method != nullptr && *method == "block")
+    note(
+        "recompute_method = block: only some layers of a stage are recomputed, the scenario "
+        "recomputes all.");
+}
+
+void MegatronFacts::precision() {
+  const std::string* trainer = settings_.find("trainer.precision");
+  const bool bf16 = on("bf16") || (trainer != nullptr && trainer->starts_with("bf16"));
+  const bool fp16 = on("fp16") || (trainer != nullptr && trainer->starts_with("16"));
+  const std::string* fp8 = find("fp8");
+  const bool has_fp8 = fp8 != nullptr && *fp8 != "False" && *fp8 != "false";
+  if (!bf16 && !fp16 && trainer == nullptr && find("bf16") == nullptr) return;
+  const std::string compute = has_fp8 ? "fp8" : bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
+  set("precision.compute", compute);
+  if (on("deepspeed")) return;  // its configuration says in what gradients are summed
+  if (const auto wide = settings_.flag(name("accumulate_allreduce_grads_in_fp32")))
+    set("precision.gradient_reduce", std::string(*wide || !(bf16 || fp16) ? "fp32"
+                                                 : bf16                   ? "bf16"
+                                                                          : "fp16"));
+}
+
+}  // namespace
+
+void add_megatron_facts(Facts& facts, const Settings& settings, const std::string& prefix,
+                        const std::string& source) {
+  MegatronFacts(facts, settings, prefix, source).add();
+}
+
+}  // namespace stepcast::validate

@@ -1,0 +1,200 @@
+// torchtitan's configuration, and what its log says of mesh and model.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "engine/check.hpp"
+#include "validate/trace/launch_facts.hpp"
+#include "validate/trace/translator.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+// torchtitan's job_config.py (v0.1 and v0.2) and the fields of its models' arguments.
+constexpr Rename torchtitan_numbers[] = {
+    {"args.n_layers", "model.layers"},
+    {"args.dim", "model.hidden"},
+    {"args.n_heads", "model.heads"},
+    {"args.n_kv_heads", "model.kv_heads"},
+    {"args.head_dim", "model.head_dim"},
+    {"args.hidden_dim", "model.ffn_hidden"},
+    {"args.vocab_size", "model.vocab"},
+    {"training.seq_len", "model.sequence"},
+    {"training.global_batch_size", "batch.global"},
+    {"training.local_batch_size", "batch.micro_batch"},
+    {"training.batch_size", "batch.micro_batch"},
+    {"parallelism.tensor_parallel_degree", "plan.tensor"},
+    {"parallelism.pipeline_parallel_degree", "plan.pipeline"},
+    {"parallelism.context_parallel_degree", "plan.context"},
+    {"mesh.tp", "plan.tensor"},
+    {"mesh.pp", "plan.pipeline"},
+    {"mesh.cp", "plan.context"},
+};
+
+class TorchtitanFacts : public Translator {
+ public:
+  using Translator::Translator;
+  void add(const sim::Catalogue& catalogue);
+
+ private:
+  void ffn();
+  std::int64_t data();  // replicas; 0 where nobody says
+  void batch(std::int64_t replicas);
+  void parts(const sim::Catalogue& catalogue);
+  void recompute();
+};
+
+void TorchtitanFacts::add(const sim::Catalogue& catalogue) {
+  numbers(torchtitan_numbers);
+  const std::string *model = find("model.name"), *flavor = find("model.flavor");
+  if (model != nullptr && flavor != nullptr) {
+    std::string entry = *model + "-" + *flavor;
+    for (char& c : entry) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    set("model.name", entry);
+    if (!catalogue.has("models", entry)) ffn();
+  }
+  if (on("args.moe_enabled"))
+    throw InputError(source_, "moe_enabled: a mixture of experts", "no scenario can say that yet");
+  if (on("args.enable_weight_tying")) set("model.tied_embeddings", true);
+  batch(data());
+  parts(catalogue);
+  recompute();
+  // SequenceParallel of the norms is part of its tensor plan (models/llama3/parallelize.py).
+  if (facts_.integer("plan.tensor").value_or(1) > 1) set("plan.sequence_parallel", true);
+  const auto compiled = settings_.flag("compile.enable");
+  if (find("compile.enable") ? compiled == false : find("gpu") != nullptr)
+    set("software.fusion", std::string("eager"));
+  const std::string* schedule = find("parallelism.pipeline_parallel_schedule");
+  if (schedule != nullptr && (*schedule == "GPipe" || *schedule == "gpipe"))
+    set("plan.schedule", std::string("gpipe"));
+  const auto type = [](const std::string& torch) {
+    return torch == "float32" ? std::string("fp32") : torch == "float16" ? "fp16" : "bf16";
+  };
+  if (const std::string* compute = find("training.mixed_precision_param"))
+    set("precision.compute", type(*compute));
+  if (const std::string* reduce = find("training.mixed_precision_reduce"))
+    set("precision.gradient_reduce", type(*reduce));
+  set("software.framework", std::string("torchtitan"));
+  if (settings_.has("training.tensor_parallel_degree"))
+    set("software.version", std::string("2024"));
+  if (const std::string* gpu = find("gpu")) facts_.gpu = *gpu, facts_.gpu_source = source_;
+}
+
+/// torchtitan/models/llama3/model: int(2 * 4 * dim / 3), times ffn_dim_multiplier, rounded up to
+/// multiple_of. All its dense models are Llama's blocks.
+void TorchtitanFacts::ffn() {
+  set("model.norm", std::string("rmsnorm"));
+  set("model.activation", std::string("swiglu"));
+  set("model.rope", true);
+  const auto dim = integer("args.dim"), multiple = integer("args.multiple_of");
+  if (!dim || integer("args.hidden_dim")) return;
+  auto width = static_cast<double>(8 * *dim / 3);
+  width = std::floor(width * settings_.number("args.ffn_dim_multiplier").value_or(1));
+  const auto step = std::max<std::int64_t>(1, multiple.value_or(1));
+  set("model.ffn_hidden", (static_cast<std::int64_t>(width) + step - 1) / step * step);
+}
+
+/// ParallelDims (torchtitan/distributed/parallel_dims.py): without a mesh in the log, -1 of the
+/// configuration leaves it open.
+std::int64_t TorchtitanFacts::data() {
+  const auto degree = [&](const char* mesh, const char* setting) {
+    return integer(mesh) ? integer(mesh) : integer(setting);
+  };
+  const auto copies =
+      degree("mesh.dp_replicate", "parallelism.data_parallel_replicate_degree").value_or(1);
+  const bool mesh = find("mesh.dp_shard") || find("mesh.dp_replicate") || find("mesh.tp") ||
+                    find("mesh.pp") || find("mesh.cp");
+  const auto shards = mesh ? integer("mesh.dp_shard").value_or(1)
+                           : integer("parallelism.data_parallel_shard_degree").value_or(-1);
+  if (!mesh && find("parallelism.data_parallel_shard_degree") == nullptr) return 0;
+  for (const auto& [dimension, key] :
+       {std::pair{"mesh.tp", "plan.tensor"}, std::pair{"mesh.pp", "plan.pipeline"},
+        std::pair{"mesh.cp", "plan.context"}})
+    if (mesh && !find(dimension)) set(key, std::int64_t{1});
+  const std::int64_t context = facts_.integer("plan.context").value_or(1);
+  const bool sharded = shards * context != 1;  // over the ranks of both
+  // "default" keeps parameters between the passes of several stages (distributed/fsdp.py).
+  const std::string* reshard = find("parallelism.fsdp_reshard_after_forward");
+  const bool staged = facts_.integer("plan.pipeline").value_or(1) > 1;
+  const bool kept = reshard == nullptr || *reshard == "default" ? staged : *reshard == "never";
+  set("plan.data", std::string(!sharded ? "ddp" : kept ? "zero2" : "zero3"));
+  if (sharded && copies > 1 && shards > 0) set("plan.shard_degree", shards * context);
+  if (shards < 1) return 0;
+  std::int64_t all = shards * copies;
+  for (const char* key : {"plan.tensor", "plan.pipeline", "plan.context"})
+    all *= facts_.integer(key).value_or(1);
+  ranks(all);
+  return shards * copies;
+}
+
+/// A replica's batch is cut for the stages alone. `replicas`: 0 where nobody says.
+void TorchtitanFacts::batch(std::int64_t replicas) {
+  const auto local = facts_.integer("batch.micro_batch");
+  if (local && replicas > 0 && !facts_.integer("batch.global"))
+    set("batch.global", *local * replicas);  // of 2024: no accumulation
+  if (facts_.integer("plan.pipeline").value_or(1) < 2) return;
+  const auto num = integer("parallelism.pipeline_parallel_microbatches");
+  if (num && local && *num > 0 && *local % *num == 0)
+    set("batch.micro_batch", *local / *num);
+  else
+    set("batch.micro_batch", integer("parallelism.pipeline_parallel_microbatch_size").value_or(1));
+}
+
+/// ["layers.20", "layers.40"]: where each part but the first begins.
+void TorchtitanFacts::parts(const sim::Catalogue& catalogue) {
+  const std::string* points = find("parallelism.pipeline_parallel_split_points");
+  const sim::TomlValue* model = facts_.find("model.name");
+  auto layers = facts_.integer("model.layers");
+  if (!layers && model != nullptr && catalogue.has("models", *model->text())) {
+    const sim::TomlValue entry = catalogue.entry("models", *model->text(), source_);
+    if (const sim::TomlValue* said = entry.find("layers"))
+      layers = std::get<std::int64_t>(said->data);
+  }
+  if (points == nullptr || !layers) return;
+  std::vector<std::int64_t> ends = numbers_in(*points), all;
+  if (ends.empty()) return;
+  ends.push_back(*layers);
+  for (std::int64_t begin = 0; const std::int64_t end : ends) {
+    all.push_back(end - begin);
+    begin = end;
+  }
+  set_parts(facts_, all, source_);
+}
+
+/// "selective" with a number recomputes every n-th layer in full.
+void TorchtitanFacts::recompute() {
+  const std::string* mode = find("activation_checkpoint.mode");
+  if (mode == nullptr) return;
+  const auto every = integer("activation_checkpoint.selective_ac_option");
+  const bool layers = *mode == "selective" && every;
+  set("plan.recompute", layers ? std::string("full") : *mode);
+  if (layers) set("plan.recompute_every", *every);
+}
+
+/// Where torchtitan's keys stood in 2024 (config_manager.py, 0011fb90).
+Settings with_names_of_2025(Settings settings) {
+  constexpr std::pair<const char*, const char*> moved[] = {
+      {"training.data_parallel_replicate_degree", "parallelism.data_parallel_replicate_degree"},
+      {"training.data_parallel_shard_degree", "parallelism.data_parallel_shard_degree"},
+      {"training.tensor_parallel_degree", "parallelism.tensor_parallel_degree"},
+      {"experimental.pipeline_parallel_degree", "parallelism.pipeline_parallel_degree"},
+      {"experimental.context_parallel_degree", "parallelism.context_parallel_degree"},
+      {"experimental.pipeline_parallel_schedule", "parallelism.pipeline_parallel_schedule"},
+      {"experimental.pipeline_parallel_split_points", "parallelism.pipeline_parallel_split_points"},
+      {"experimental.pipeline_parallel_microbatches", "parallelism.pipeline_parallel_microbatches"},
+      {"training.compile", "compile.enable"},
+  };
+  for (const auto& [old, now] : moved)
+    if (const std::string* said = settings.find(old)) settings.set_usual(now, *said);
+  return settings;
+}
+
+}  // namespace
+
+void add_torchtitan_facts(Facts& facts, const Settings& settings, const sim::Catalogue& catalogue,
+                          const std::string& source) {
+  const Settings renamed = with_names_of_2025(settings);
+  TorchtitanFacts(facts, renamed, "", source).add(catalogue);
+}
+
+}  // namespace stepcast::validate
