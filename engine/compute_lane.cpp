@@ -1,6 +1,7 @@
 // The compute lane: segments by their max-plus map while nothing interferes; cut and walked kernel
 // by kernel where a communication starts or ends under them. Also: where the time went.
 #include <algorithm>
+#include <bit>
 
 #include "engine/runner.hpp"
 
@@ -62,10 +63,11 @@ bool Runner::compute_segment(std::uint32_t rank, const LaneInstruction& i) {
 bool Runner::fly(std::uint32_t rank) {
   RankState& state = ranks_[rank];
   Flight& flight = state.flight;
+  const Time horizon = options_.segments ? next_surprise(rank) : Time::min();
   while (true) {
     const Time end = predicted_end(rank);
     const Time change = next_change(rank, flight.at);
-    if (state.outstanding > 0 || !options_.segments) {
+    if (std::min(end, change) >= horizon) {
       queue_.push(std::min(end, change), rank, ++flight.version);
       lane_of(rank, compute_lane).block = Block::flight;
       return false;
@@ -168,13 +170,12 @@ void Runner::finish_flight(std::uint32_t rank, Time end) {
 std::uint32_t Runner::state_at(std::uint32_t rank, Time t) const {
   const RankState& state = ranks_[rank];
   std::array<std::uint32_t, num_classes> level{};
-  if (state.outstanding > 0)
-    for (std::uint8_t l = 1; l < max_lanes; ++l) {
-      const Membership& m = membership_of(rank, l);
-      if (!m.active || m.arrived > t) continue;
-      std::uint32_t& at = level[m.interference_class];
-      at = std::max(at, m.started <= t ? 2U : 1U);
-    }
+  for (unsigned left = state.outstanding; left != 0; left &= left - 1) {
+    const Membership& m = membership_of(rank, static_cast<std::uint8_t>(std::countr_zero(left)));
+    if (m.arrived > t) continue;
+    std::uint32_t& at = level[m.interference_class];
+    at = std::max(at, m.started <= t ? 2U : 1U);
+  }
   for (const SideWork& s : state.side)
     if (s.from <= t && t < s.to) level[s.interference_class] = 2;
   return level[0] + 3 * (level[1] + 3 * (level[2] + 3 * level[3]));
@@ -184,16 +185,29 @@ std::uint32_t Runner::state_at(std::uint32_t rank, Time t) const {
 Time Runner::next_change(std::uint32_t rank, Time t) const {
   const RankState& state = ranks_[rank];
   Time next = never;
-  if (state.outstanding > 0)
-    for (std::uint8_t l = 1; l < max_lanes; ++l) {
-      const Membership& m = membership_of(rank, l);
-      if (m.active && m.arrived > t) next = std::min(next, m.arrived);
-    }
+  for (unsigned left = state.outstanding; left != 0; left &= left - 1) {
+    const Membership& m = membership_of(rank, static_cast<std::uint8_t>(std::countr_zero(left)));
+    if (m.arrived > t) next = std::min(next, m.arrived);
+    if (m.started > t) next = std::min(next, m.started);
+  }
   for (const SideWork& s : state.side) {
     if (s.from > t) next = std::min(next, s.from);
     if (s.to > t) next = std::min(next, s.to);
   }
   return next;
+}
+
+/// Until then the rank's interference changes only as next_change() says: a transfer for which
+/// members are missing starts when the last has come, one under way moves at most at its cap, and
+/// the rank's other lanes wait for these or for the compute lane.
+Time Runner::next_surprise(std::uint32_t rank) const {
+  Time first = never;
+  for (unsigned left = ranks_[rank].outstanding; left != 0; left &= left - 1) {
+    const Membership& m = membership_of(rank, static_cast<std::uint8_t>(std::countr_zero(left)));
+    const GroupState& group = meetings_.group(m.communicator);
+    first = std::min(first, std::max(now_, m.started == never ? group.latest : group.ends_after));
+  }
+  return first;
 }
 
 void Runner::remember(std::uint32_t rank, const Past& past) {

@@ -83,6 +83,7 @@ void Meetings::shift(Duration by) {
   for (GroupState& group : groups_) {
     group.latest += by;
     group.started += by;
+    group.ends_after += by;
   }
 }
 

@@ -22,6 +22,7 @@ struct GroupState {
   std::uint32_t transfer = 0;
   Time latest{};
   Time started{};
+  Time ends_after{};  // once all have come: the transfer ends then or later
 };
 
 class Meetings {

@@ -111,6 +111,7 @@ class Runner {
   Time predicted_end(std::uint32_t rank);
   std::uint32_t state_at(std::uint32_t rank, Time t) const;
   Time next_change(std::uint32_t rank, Time t) const;
+  Time next_surprise(std::uint32_t rank) const;
   void finish_flight(std::uint32_t rank, Time end);
   void refresh(std::uint32_t rank, Time now);
   void account_gap(std::uint32_t rank, std::uint8_t lane, Time from, Time to);

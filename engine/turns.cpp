@@ -164,7 +164,7 @@ bool Runner::add_lane(Photograph& p, std::uint32_t rank, std::uint8_t lane_index
   p.add(lane.clock);
   if (lane.block == Block::event) p.add(std::uint64_t{lane.event} - base.turn * events);
   const Membership& membership = membership_of(rank, lane_index);
-  if (!membership.active) return true;
+  if (lane.block != Block::transfer) return true;
   p.add(membership.arrived);
   p.add(std::uint64_t{membership.interference_class});
   if (membership.started != never) p.add(membership.started);
@@ -267,7 +267,7 @@ void Runner::skip_rank(std::uint32_t rank, std::uint32_t turns, Duration time) {
     lane.epochs += turns * stretch.epochs;
     lane.launch += turns * stretch.host;
     Membership& membership = membership_of(rank, l);
-    if (!membership.active) continue;
+    if (lane.block != Block::transfer) continue;
     membership.arrived += time;
     if (membership.started != never) membership.started += time;
   }

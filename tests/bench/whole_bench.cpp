@@ -105,8 +105,8 @@ void try_plans(benchmark::State& state) {
   state.counters["refused"] = static_cast<double>(refused);
 }
 
-/// Every kernel and every GPU differs, as in scenarios/weak_scaling_shares.toml: nothing repeats, five
-/// steps and one to warm up.
+/// Every kernel and every GPU differs, as in scenarios/weak_scaling_shares.toml: nothing repeats,
+/// five steps and one to warm up.
 sim::Scenario noisy(sim::Scenario s) {
   s.noise.kernel_sigma = 0.01;
   s.noise.gpu_sigma = 0.015;

@@ -219,3 +219,23 @@ TEST_CASE("segments, closed forms and worklist order do not change a picosecond"
       for (const RankAccount& r : a.ranks) REQUIRE(r.total() == a.step);
   }
 }
+
+TEST_CASE("segments beside a transfer pass its instants without the queue") {
+  // A gather of 100 us or more beside 50 kernels of 1 us, each a segment of its own.
+  ProgramBuilder b(2);
+  b.join(async_lane, 0, 0, no_cost);
+  const std::uint32_t gathered = b.record(async_lane);
+  for (int k = 0; k < 50; ++k) {
+    b.work(compute_lane, 0, no_cost);
+    b.record(compute_lane);
+  }
+  b.wait(compute_lane, gathered);
+  System s = make_system(2, {b.take()}, {{{0, 1}}});
+  s.works = {{1_us, 0}};
+  s.stretch[2] = 1.5;
+  s.transfers = {transfer(1e6, 10)};
+  const RunResult r = run(s, {.cold = true});
+  CHECK(r.step == 100_us);
+  CHECK(r.ranks[0].compute == 75_us);
+  CHECK(r.queued <= 3);  // the start, and a look of each rank before it was known
+}
