@@ -214,10 +214,11 @@ void Runner::pass_beside(std::uint32_t c, Member member, std::uint32_t index, Ti
 void Runner::resolve(std::uint32_t c) {
   GroupState& group = meetings_.group(c);
   ++counters_.transfers;
-  const bool alone =
-      meetings_.runs_ahead(c) && std::ranges::all_of(meetings_.members_of(c), [&](const Member& m) {
-        return ranks_[m.rank].outstanding == 0;
-      });
+  const bool alone = meetings_.undisturbed(c) ||
+                     (meetings_.runs_ahead(c) &&
+                      std::ranges::all_of(meetings_.members_of(c), [&](const Member& m) {
+                        return ranks_[m.rank].outstanding == 0;
+                      }));
   const Transfer& transfer = meetings_.transfer_of(c);
   const Time end = end_alone(group.latest, transfer.bytes, meetings_.cap_of(c, transfer), {}, {});
   if (alone) {
