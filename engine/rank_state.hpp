@@ -53,14 +53,15 @@ struct Past {
 };
 
 /// The compute lane's segment under way, when it cannot run ahead: `kernel` has `remaining` to go
-/// in `state`, as of `at`.
+/// in `state`, as of `at`. The state is the same until `seen`, and the segment over at `end` if it
+/// stays; its kernels then have taken `total`.
 struct Flight {
   std::uint32_t segment = 0;
   std::uint32_t kernel = 0;
   std::uint32_t state = 0;
   std::uint32_t version = 0;
-  Time begin{}, at{}, host{};
-  Duration remaining{}, consumed{}, base{};
+  Time begin{}, at{}, seen{}, end{}, host{};
+  Duration remaining{}, consumed{}, total{}, base{};
   bool whole = true;  // the kernel has not begun
   bool active = false;
 };

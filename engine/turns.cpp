@@ -178,6 +178,7 @@ void Runner::add_flight(Photograph& p, std::uint32_t rank) const {
   p.add(std::uint64_t{flight.state} << 1 | (flight.whole ? 1U : 0U));
   p.add(flight.begin);
   p.add(flight.at);
+  p.add(flight.seen);
   for (const Duration d : {flight.remaining, flight.consumed, flight.base}) p.add(d);
 }
 
@@ -273,6 +274,8 @@ void Runner::skip_rank(std::uint32_t rank, std::uint32_t turns, Duration time) {
   }
   state.flight.begin += time;
   state.flight.at += time;
+  state.flight.seen += time;
+  state.flight.end += time;
   state.flight.host += stretch.epochs > 0 ? time : turns * stretch.host;
   for (SideWork& side : state.side)
     side = {side.from + time, side.to + time, side.interference_class};
