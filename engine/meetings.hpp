@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/max_min.hpp"
 #include "engine/system.hpp"
 
 namespace stepcast::engine {
