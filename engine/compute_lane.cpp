@@ -1,6 +1,7 @@
 // The compute lane: segments by their max-plus map while nothing interferes; cut and walked kernel
 // by kernel where a communication starts or ends under them. Also: where the time went.
 #include <algorithm>
+#include <bit>
 
 #include "engine/runner.hpp"
 
@@ -24,37 +25,39 @@ bool Runner::compute_segment(std::uint32_t rank, const LaneInstruction& i) {
   const Time host = launch_time(rank, lane, i);
   if (!state.side.empty())
     std::erase_if(state.side, [&](const SideWork& s) { return s.to <= lane.clock; });
-  const SegmentMap& common = compiled_.map(i.arg, 0, state.speed);
-  const std::size_t kernels = common.duration.size();
+  const SegmentMap& map = compiled_.map(i.arg, 0, state.speed);
+  const std::size_t kernels = map.duration.size();
+  const bool flies = state.outstanding != 0 || !state.side.empty() || !options_.segments;
   counters_.works += static_cast<std::int64_t>(kernels);
-  if (has_own_segments()) draw_factors(rank, compute_lane, kernels, own_[rank].factors);
-  if (state.outstanding == 0 && state.side.empty() && options_.segments) {
+  if (has_own_segments())
+    draw_factors(rank, compute_lane, kernels, flies ? factors_[rank] : passing_factors_);
+  if (!flies) {
     if (has_own_segments()) {
-      lane.clock =
-          run_own_segment(rank, compiled_.segment(i.arg).kernels, common, lane.clock, host);
+      lane.clock = run_own_segment(rank, compiled_.segment(i.arg).kernels, map, lane.clock, host);
       return true;
     }
-    const Time end =
-        launched_at_least(rank, lane.clock + common.busy[0], host + common.launched[0]);
-    state.account.compute += common.busy[0];
-    state.account.host += end - lane.clock - common.busy[0];
+    const Time end = launched_at_least(rank, lane.clock + map.busy[0], host + map.launched[0]);
+    state.account.compute += map.busy[0];
+    state.account.host += end - lane.clock - map.busy[0];
     lane.clock = end;
     return true;
   }
   // Slowed kernels only begin later than these: what is not late alone is not late at all.
-  launched_at_least(rank, lane.clock + common.busy[0], host + common.launched[0]);
-  const SegmentMap& map = has_own_segments() ? own_map(rank, i.arg) : common;
+  launched_at_least(rank, lane.clock + map.busy[0], host + map.launched[0]);
   Flight& flight = state.flight;
+  const Time at = std::max(lane.clock, host);
   flight = {.segment = i.arg,
             .version = flight.version + 1,
             .begin = lane.clock,
-            .at = std::max(lane.clock, host),
+            .at = at,
+            .seen = at,
             .host = host,
-            .base = map.busy[0],
+            .remaining = duration_of(rank, map, 0),
             .active = true};
   ++counters_.walked;
-  set_state(rank, state_at(rank, flight.at));
-  flight.remaining = flight_map(rank).duration[0];
+  predict(rank);
+  flight.base = flight.total;
+  set_state(rank, at);
   return fly(rank);
 }
 
@@ -62,20 +65,19 @@ bool Runner::compute_segment(std::uint32_t rank, const LaneInstruction& i) {
 bool Runner::fly(std::uint32_t rank) {
   RankState& state = ranks_[rank];
   Flight& flight = state.flight;
+  const Time horizon = options_.segments ? next_surprise(rank) : Time::min();
   while (true) {
-    const Time end = predicted_end(rank);
-    const Time change = next_change(rank, flight.at);
-    if (state.outstanding > 0 || !options_.segments) {
-      queue_.push(std::min(end, change), rank, ++flight.version);
+    const Time change = next_change(rank, flight.seen);
+    if (std::min(flight.end, change) >= horizon) {
+      queue_.push(std::min(flight.end, change), rank, ++flight.version);
       lane_of(rank, compute_lane).block = Block::flight;
       return false;
     }
-    if (end <= change) {
-      finish_flight(rank, end);
+    if (flight.end <= change) {
+      finish_flight(rank);
       return true;
     }
-    advance(rank, change);
-    set_state(rank, state_at(rank, change));
+    set_state(rank, change);
   }
 }
 
@@ -85,11 +87,10 @@ void Runner::refresh(std::uint32_t rank, Time now) {
   Flight& flight = state.flight;
   state.dirty = false;
   if (!flight.active) return;
-  if (predicted_end(rank) <= now) {
-    finish_flight(rank, predicted_end(rank));
+  if (flight.end <= now) {
+    finish_flight(rank);
   } else {
-    advance(rank, now);
-    set_state(rank, state_at(rank, std::max(now, flight.at)));
+    set_state(rank, std::max(now, flight.seen));
     if (!fly(rank)) return;
   }
   LaneState& lane = lane_of(rank, compute_lane);
@@ -99,16 +100,22 @@ void Runner::refresh(std::uint32_t rank, Time now) {
   list(rank);
 }
 
-Time Runner::predicted_end(std::uint32_t rank) {
-  const Flight& flight = ranks_[rank].flight;
+/// When the flight ends in its state, and how long its kernels will have taken.
+void Runner::predict(std::uint32_t rank) {
+  Flight& flight = ranks_[rank].flight;
   const SegmentMap& map = flight_map(rank);
+  if (has_own_segments()) {
+    predict_own(rank, map);
+    return;
+  }
   Time begin = flight.at;
   if (flight.whole)
     begin = std::max(begin,
                      flight.host + compiled_.segment(flight.segment).kernels[flight.kernel].launch);
-  const Time kernel_end = begin + flight.remaining;
-  return std::max(kernel_end + map.busy[flight.kernel + 1],
-                  flight.host + map.launched[flight.kernel + 1]);
+  const Duration rest = map.busy[flight.kernel + 1];
+  flight.end =
+      std::max(begin + flight.remaining + rest, flight.host + map.launched[flight.kernel + 1]);
+  flight.total = flight.consumed + flight.remaining + rest;
 }
 
 /// Executes kernels up to `now`, which is before the predicted end.
@@ -135,47 +142,49 @@ void Runner::advance(std::uint32_t rank, Time now) {
     flight.consumed += flight.remaining;
     flight.at = end;
     flight.whole = true;
-    flight.remaining = map.duration[++flight.kernel];
+    flight.remaining = duration_of(rank, map, ++flight.kernel);
   }
 }
 
-void Runner::set_state(std::uint32_t rank, std::uint32_t new_state) {
+/// The flight goes on from `when` in the state of that instant.
+void Runner::set_state(std::uint32_t rank, Time when) {
   Flight& flight = ranks_[rank].flight;
+  const std::uint32_t new_state = state_at(rank, when);
+  flight.seen = when;
   if (new_state == flight.state) return;
-  const Duration from = flight_map(rank).duration[flight.kernel];
+  advance(rank, when);
+  const Duration from = duration_of(rank, flight_map(rank), flight.kernel);
   flight.state = new_state;
   if (timeline_ != nullptr) timeline_->beside(rank, flight.at, new_state);
-  if (has_own_segments()) change_own_state(rank, flight.kernel);
-  const Duration to = flight_map(rank).duration[flight.kernel];
+  const Duration to = duration_of(rank, flight_map(rank), flight.kernel);
   flight.remaining = flight.whole ? to : scaled(flight.remaining, from, to);
+  predict(rank);
 }
 
-void Runner::finish_flight(std::uint32_t rank, Time end) {
+void Runner::finish_flight(std::uint32_t rank) {
   RankState& state = ranks_[rank];
   Flight& flight = state.flight;
-  flight.consumed += flight.remaining + flight_map(rank).busy[flight.kernel + 1];
-  state.account.compute += flight.consumed;
-  state.account.interference += flight.consumed - flight.base;
-  state.account.host += end - flight.begin - flight.consumed;
+  state.account.compute += flight.total;
+  state.account.interference += flight.total - flight.base;
+  state.account.host += flight.end - flight.begin - flight.total;
   flight.active = false;
   LaneState& lane = lane_of(rank, compute_lane);
-  lane.clock = end;
+  lane.clock = flight.end;
   if (timeline_ != nullptr && lane.step == last_step_)
     timeline_->work(rank, compute_lane, compiled_.segment(flight.segment).kernels[0].work,
-                    end - flight.consumed, end);
+                    flight.end - flight.total, flight.end);
 }
 
 /// Which classes of communication are there at `t`, as far as known now.
 std::uint32_t Runner::state_at(std::uint32_t rank, Time t) const {
   const RankState& state = ranks_[rank];
   std::array<std::uint32_t, num_classes> level{};
-  if (state.outstanding > 0)
-    for (std::uint8_t l = 1; l < max_lanes; ++l) {
-      const Membership& m = membership_of(rank, l);
-      if (!m.active || m.arrived > t) continue;
-      std::uint32_t& at = level[m.interference_class];
-      at = std::max(at, m.started <= t ? 2U : 1U);
-    }
+  for (unsigned left = state.outstanding; left != 0; left &= left - 1) {
+    const Membership& m = membership_of(rank, static_cast<std::uint8_t>(std::countr_zero(left)));
+    if (m.arrived > t) continue;
+    std::uint32_t& at = level[m.interference_class];
+    at = std::max(at, m.started <= t ? 2U : 1U);
+  }
   for (const SideWork& s : state.side)
     if (s.from <= t && t < s.to) level[s.interference_class] = 2;
   return level[0] + 3 * (level[1] + 3 * (level[2] + 3 * level[3]));
@@ -185,16 +194,29 @@ std::uint32_t Runner::state_at(std::uint32_t rank, Time t) const {
 Time Runner::next_change(std::uint32_t rank, Time t) const {
   const RankState& state = ranks_[rank];
   Time next = never;
-  if (state.outstanding > 0)
-    for (std::uint8_t l = 1; l < max_lanes; ++l) {
-      const Membership& m = membership_of(rank, l);
-      if (m.active && m.arrived > t) next = std::min(next, m.arrived);
-    }
+  for (unsigned left = state.outstanding; left != 0; left &= left - 1) {
+    const Membership& m = membership_of(rank, static_cast<std::uint8_t>(std::countr_zero(left)));
+    if (m.arrived > t) next = std::min(next, m.arrived);
+    if (m.started > t) next = std::min(next, m.started);
+  }
   for (const SideWork& s : state.side) {
     if (s.from > t) next = std::min(next, s.from);
     if (s.to > t) next = std::min(next, s.to);
   }
   return next;
+}
+
+/// Until then the rank's interference changes only as next_change() says: a transfer for which
+/// members are missing starts when the last has come, one under way moves at most at its cap, and
+/// the rank's other lanes wait for these or for the compute lane.
+Time Runner::next_surprise(std::uint32_t rank) const {
+  Time first = never;
+  for (unsigned left = ranks_[rank].outstanding; left != 0; left &= left - 1) {
+    const Membership& m = membership_of(rank, static_cast<std::uint8_t>(std::countr_zero(left)));
+    const GroupState& group = meetings_.group(m.communicator);
+    first = std::min(first, std::max(now_, m.started == never ? group.latest : group.ends_after));
+  }
+  return first;
 }
 
 void Runner::remember(std::uint32_t rank, const Past& past) {

@@ -23,7 +23,7 @@ class EventTable {
   }
 
   bool is_set(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const {
-    return steps_[index(rank, event, step)] == step + 1;
+    return steps_[index(rank, event, step)] == tag_of(step);
   }
   Time time(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const {
     return times_[index(rank, event, step)];
@@ -31,7 +31,7 @@ class EventTable {
   void set(std::uint32_t rank, std::uint32_t event, std::uint32_t step, Time when) {
     const std::size_t e = index(rank, event, step);
     times_[e] = when;
-    steps_[e] = step + 1;
+    steps_[e] = tag_of(step);
   }
   /// Event `to` is what `from` is, later by `by`.
   void repeat(std::uint32_t rank, std::uint32_t from, std::uint32_t to, std::uint32_t step,
@@ -46,6 +46,10 @@ class EventTable {
     std::size_t first = 0;
     std::uint32_t events = 0;
   };
+  /// Never 0, which is no step. What a place held before is of two steps ago, or of few more.
+  static std::uint16_t tag_of(std::uint32_t step) {
+    return static_cast<std::uint16_t>(step % 0xffff + 1);
+  }
   /// Events of a step lie side by side.
   std::size_t index(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const {
     const Place& place = places_[rank];
@@ -54,7 +58,7 @@ class EventTable {
 
   std::vector<Place> places_;  // by rank
   std::vector<Time> times_;
-  std::vector<std::uint32_t> steps_;  // step + 1 in which the event was last recorded
+  std::vector<std::uint16_t> steps_;  // the tag of that in which the event was last recorded
 };
 
 }  // namespace stepcast::engine

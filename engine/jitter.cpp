@@ -94,7 +94,7 @@ double JitterSource::quantile(double p) const {
   return portable_exp(s * normal_quantile(p) - s * s / 2.0);
 }
 
-double JitterSource::draw(std::uint32_t uniform) const {
+inline double JitterSource::draw(std::uint32_t uniform) const {
   const std::uint32_t cell = uniform >> cell_shift;
   if (cell - tail_cells < num_cells - 2 * tail_cells) {
     const std::uint32_t within = uniform & ((1U << cell_shift) - 1);
@@ -115,15 +115,19 @@ void JitterSource::factors(std::uint64_t stream, std::uint64_t number,
     std::ranges::fill(out, 1.0);
     return;
   }
-  const std::uint64_t start = scrambled(start_ + stream * golden);
   // One hash is two draws: its lower half the even number, its upper half the odd one.
-  std::uint64_t h = scrambled(start + (number / 2 + 1) * golden);
-  for (double& factor : out) {
-    const bool odd = (number & 1U) != 0;
-    factor = draw(static_cast<std::uint32_t>(odd ? h >> 32 : h));
-    ++number;
-    if (odd) h = scrambled(start + (number / 2 + 1) * golden);
+  std::uint64_t state = scrambled(start_ + stream * golden) + (number / 2 + 1) * golden;
+  auto at = out.begin();
+  if ((number & 1U) != 0 && at != out.end()) {
+    *at++ = draw(static_cast<std::uint32_t>(scrambled(state) >> 32));
+    state += golden;
   }
+  for (; out.end() - at >= 2; at += 2, state += golden) {
+    const std::uint64_t h = scrambled(state);
+    at[0] = draw(static_cast<std::uint32_t>(h));
+    at[1] = draw(static_cast<std::uint32_t>(h >> 32));
+  }
+  if (at != out.end()) *at = draw(static_cast<std::uint32_t>(scrambled(state)));
 }
 
 }  // namespace stepcast::engine

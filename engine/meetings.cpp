@@ -18,6 +18,8 @@ Meetings::Meetings(const System& system, bool closed_forms)
   const std::vector<std::vector<std::uint8_t>> lanes = lanes_of_slots();
   for (std::size_t slot = 0; slot < lanes.size(); ++slot) note_lanes(slot, lanes[slot]);
   sort_out(closed_forms);
+  undisturbed_.assign(groups_.size(), false);
+  if (closed_forms) find_undisturbed();
 }
 
 /// By slot and role: the lane from which the role joins the slot's communicators; 0xff: from none.
@@ -79,10 +81,67 @@ void Meetings::sort_out(bool closed_forms) {
   }
 }
 
+/// The fastest that any transfer of each communicator may go.
+std::vector<Quanta> Meetings::fastest() const {
+  std::vector<Quanta> out(groups_.size(), 0);
+  std::vector<std::vector<std::uint32_t>> joined(system_.roles.size());  // transfers, by role
+  for (std::uint32_t slot = 0; slot < system_.communicator_of.size(); ++slot) {
+    for (std::size_t role = 0; role < joined.size(); ++role) {
+      joined[role].clear();
+      for (const Instruction& i : system_.roles[role].instructions)
+        if (i.op == Op::join && i.communicator == slot) joined[role].push_back(i.arg);
+      std::ranges::sort(joined[role]);
+      const auto again = std::ranges::unique(joined[role]);
+      joined[role].erase(again.begin(), again.end());
+    }
+    for (std::uint32_t r = 0; r < system_.num_ranks(); ++r) {
+      const std::uint32_t c = system_.communicator_of[slot][r];
+      if (c == no_communicator) continue;
+      for (const std::uint32_t index : joined[system_.role_of_rank[r]])
+        out[c] = std::max(out[c], to_quanta(cap_of(c, transfer(c, index))));
+    }
+  }
+  return out;
+}
+
+/// Finds the communicators of compute lanes on links that all who may ever use them at once cannot
+/// fill: Fluid would give their transfers the cap from begin to end. A rank is in one transfer of
+/// its compute lane at a time; all else is taken to happen at once.
+void Meetings::find_undisturbed() {
+  const std::vector<Quanta> rate = fastest();
+  const std::size_t links = system_.link_capacity.size();
+  std::vector<Quanta> mine(links), of_compute(links), of_others(links);
+  std::vector<std::uint32_t> on_compute(system_.num_ranks(), no_communicator);
+  for (std::uint32_t c = 0; c < groups_.size(); ++c) {
+    const std::vector<LinkLoad>& loads = system_.communicators[c].loads;
+    for (const auto [rank, lane] : members_of(c))
+      if (lane == compute_lane) on_compute[rank] = c;
+    for (const LinkLoad& load : loads) mine[load.link] += usage(to_fixed(load.weight), rate[c]);
+    for (const LinkLoad& load : loads) {
+      const std::uint32_t owner = system_.link_owner[load.link];
+      Quanta& most = of_compute[load.link];
+      if (owner != no_owner && on_compute[owner] == c)
+        most = std::max(most, mine[load.link]);
+      else
+        of_others[load.link] += mine[load.link];
+      mine[load.link] = 0;
+    }
+  }
+  for (std::uint32_t c = 0; c < groups_.size(); ++c)
+    undisturbed_[c] =
+        std::ranges::all_of(members_of(c),
+                            [](const Member& m) { return m.lane == compute_lane; }) &&
+        std::ranges::all_of(system_.communicators[c].loads, [&](const LinkLoad& load) {
+          return of_compute[load.link] + of_others[load.link] <=
+                 capacity_to_quanta(system_.link_capacity[load.link]);
+        });
+}
+
 void Meetings::shift(Duration by) {
   for (GroupState& group : groups_) {
     group.latest += by;
     group.started += by;
+    group.ends_after += by;
   }
 }
 

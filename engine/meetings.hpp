@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/max_min.hpp"
 #include "engine/system.hpp"
 
 namespace stepcast::engine {
@@ -22,6 +23,7 @@ struct GroupState {
   std::uint32_t transfer = 0;
   Time latest{};
   Time started{};
+  Time ends_after{};  // once all have come: the transfer ends then or later
 };
 
 class Meetings {
@@ -40,6 +42,8 @@ class Meetings {
   }
   /// Only compute lanes meet, on links of their own.
   bool runs_ahead(std::uint32_t c) const { return runs_ahead_[c]; }
+  /// Only compute lanes meet, on links that are never full, whatever else happens.
+  bool undisturbed(std::uint32_t c) const { return undisturbed_[c]; }
   /// One rank is with itself, on another lane than compute and on no link.
   bool is_beside(std::uint32_t c) const { return beside_[c]; }
 
@@ -59,13 +63,15 @@ class Meetings {
   std::vector<std::vector<std::uint8_t>> lanes_of_slots() const;
   void note_lanes(std::size_t slot, const std::vector<std::uint8_t>& lane_of_role);
   void sort_out(bool closed_forms);
+  std::vector<Quanta> fastest() const;
+  void find_undisturbed();
 
   const System& system_;
   std::vector<GroupState> groups_;
   std::vector<Member> members_;
   std::vector<std::size_t> first_member_;
   std::vector<BytesPerSecond> alone_bound_;
-  std::vector<bool> runs_ahead_, beside_;
+  std::vector<bool> runs_ahead_, undisturbed_, beside_;
 };
 
 }  // namespace stepcast::engine

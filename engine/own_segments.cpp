@@ -1,5 +1,5 @@
 // Ranks that differ kernel by kernel: every kernel's duration is multiplied by the rank's slowness
-// and by a draw of its own, so a segment has a map of its own each time a rank runs it.
+// and by a draw of its own, so a segment takes another time each time a rank runs it.
 #include <algorithm>
 
 #include "engine/runner.hpp"
@@ -8,7 +8,7 @@ namespace stepcast::engine {
 
 void Runner::prepare_own_segments() {
   if (!system_.jitter.on() && compiled_.maps_know_speeds()) return;
-  own_.resize(ranks_.size());
+  factors_.resize(ranks_.size());
   drawn_.assign(ranks_.size() * max_lanes, 0);
 }
 
@@ -23,14 +23,13 @@ void Runner::draw_factors(std::uint32_t rank, std::uint8_t lane, std::size_t ker
   for (double& factor : factors) factor *= system_.slowness[rank];
 }
 
-/// Runs a segment that nothing cuts; `map` holds the durations that the factors apply to.
+/// Runs a segment that nothing cuts; `map` holds the durations that passing_factors_ apply to.
 Time Runner::run_own_segment(std::uint32_t rank, const std::vector<SegmentKernel>& kernels,
                              const SegmentMap& map, Time clock, Time host) {
-  const std::vector<double>& factors = own_[rank].factors;
   Duration busy{};
   Time end = clock;
   for (std::size_t k = 0; k < kernels.size(); ++k) {
-    const Duration d = varied(map.duration[k], factors[k]);
+    const Duration d = varied(map.duration[k], passing_factors_[k]);
     end = std::max(end, host + kernels[k].launch) + d;
     busy += d;
   }
@@ -40,33 +39,23 @@ Time Runner::run_own_segment(std::uint32_t rank, const std::vector<SegmentKernel
   return end;
 }
 
-/// The map of the segment that the rank's flight begins, in state 0, for the factors drawn.
-const SegmentMap& Runner::own_map(std::uint32_t rank, std::uint32_t segment) {
-  SegmentMap& map = own_[rank].map;
-  const std::size_t n = compiled_.segment(segment).kernels.size();
-  map.duration.resize(n);
-  map.busy.resize(n + 1);
-  map.launched.resize(n + 1);
-  ranks_[rank].flight.segment = segment;
-  ranks_[rank].flight.state = 0;
-  change_own_state(rank, 0);
-  return map;
-}
-
-/// Brings the rank's map to the flight's state, from kernel `from` on: those before have run.
-void Runner::change_own_state(std::uint32_t rank, std::uint32_t from) {
-  const Flight& flight = ranks_[rank].flight;
-  const SegmentMap& common = compiled_.map(flight.segment, flight.state, ranks_[rank].speed);
+/// What predict() reads off a suffix map, walked: with factors of its own a segment has no map that
+/// would be used twice.
+void Runner::predict_own(std::uint32_t rank, const SegmentMap& map) {
+  Flight& flight = ranks_[rank].flight;
   const std::vector<SegmentKernel>& kernels = compiled_.segment(flight.segment).kernels;
-  OwnSegment& own = own_[rank];
-  own.map.busy.back() = Duration{};
-  own.map.launched.back() = common.launched.back();
-  for (std::size_t i = kernels.size(); i-- > from;) {
-    const Duration d = varied(common.duration[i], own.factors[i]);
-    own.map.duration[i] = d;
-    own.map.busy[i] = own.map.busy[i + 1] + d;
-    own.map.launched[i] = std::max(kernels[i].launch + own.map.busy[i], own.map.launched[i + 1]);
+  const std::vector<double>& factors = factors_[rank];
+  Time end = flight.at;
+  if (flight.whole) end = std::max(end, flight.host + kernels[flight.kernel].launch);
+  end += flight.remaining;
+  Duration busy = flight.remaining;
+  for (std::size_t k = flight.kernel + 1; k < kernels.size(); ++k) {
+    const Duration d = varied(map.duration[k], factors[k]);
+    end = std::max(end, flight.host + kernels[k].launch) + d;
+    busy += d;
   }
+  flight.end = end;
+  flight.total = flight.consumed + busy;
 }
 
 }  // namespace stepcast::engine

@@ -262,11 +262,11 @@ void Runner::side_segment(std::uint32_t rank, std::uint8_t lane_index, const Lan
   const Time host = launch_time(rank, lane, i);
   const std::size_t known = ranks_[rank].side.size();
   counters_.works += static_cast<std::int64_t>(kernels.size());
-  if (has_own_segments()) draw_factors(rank, lane_index, kernels.size(), side_factors_);
+  if (has_own_segments()) draw_factors(rank, lane_index, kernels.size(), passing_factors_);
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     const Time begin = launched_at_least(rank, lane.clock, host + kernels[k].launch);
-    const Time end =
-        begin + (has_own_segments() ? varied(map.duration[k], side_factors_[k]) : map.duration[k]);
+    const Time end = begin + (has_own_segments() ? varied(map.duration[k], passing_factors_[k])
+                                                 : map.duration[k]);
     std::vector<SideWork>& side = ranks_[rank].side;
     if (side.size() > known && side.back().to == begin)
       side.back().to = end;

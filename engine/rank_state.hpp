@@ -40,8 +40,8 @@ struct HostPlace {
 /// A transfer that a lane has joined and that has not ended.
 struct Membership {
   Time arrived{};
-  Time started = never;
-  bool active = false;
+  Time started = never;  // known, perhaps ahead of time, once all members have come
+  std::uint32_t communicator = 0;
   std::uint8_t interference_class = 0;
 };
 
@@ -53,14 +53,15 @@ struct Past {
 };
 
 /// The compute lane's segment under way, when it cannot run ahead: `kernel` has `remaining` to go
-/// in `state`, as of `at`.
+/// in `state`, as of `at`. The state is the same until `seen`, and the segment over at `end` if it
+/// stays; its kernels then have taken `total`.
 struct Flight {
   std::uint32_t segment = 0;
   std::uint32_t kernel = 0;
   std::uint32_t state = 0;
   std::uint32_t version = 0;
-  Time begin{}, at{}, host{};
-  Duration remaining{}, consumed{}, base{};
+  Time begin{}, at{}, seen{}, end{}, host{};
+  Duration remaining{}, consumed{}, total{}, base{};
   bool whole = true;  // the kernel has not begun
   bool active = false;
 };
@@ -75,12 +76,12 @@ struct SideWork {
 struct RankState {
   std::uint32_t role = 0;
   std::uint32_t speed = 0;
-  LaneSet todo = 0;              // lanes to look at
-  LaneSet waiting = 0;           // lanes blocked on an event
-  std::uint8_t outstanding = 0;  // transfers joined from other lanes than compute, not ended
-  bool listed = false;           // in the worklist
-  bool dirty = false;            // interference may have changed at this instant
-  std::uint32_t host_step = 0;   // the host thread's step and epoch
+  LaneSet todo = 0;             // lanes to look at
+  LaneSet waiting = 0;          // lanes blocked on an event
+  LaneSet outstanding = 0;      // lanes other than compute in a transfer that has not ended
+  bool listed = false;          // in the worklist
+  bool dirty = false;           // interference may have changed at this instant
+  std::uint32_t host_step = 0;  // the host thread's step and epoch
   std::uint32_t host_epoch = 0;
   HostPlace host_place;
   std::uint32_t launches_late = 0;  // times that a launch decided when something began

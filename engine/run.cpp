@@ -7,6 +7,12 @@
 #include "engine/runner.hpp"
 
 namespace stepcast::engine {
+namespace {
+
+/// A transfer whose rate changed on the way may end that much earlier than bytes / cap says.
+constexpr Duration rounding_of_ends = 1_ns;
+
+}  // namespace
 
 Runner::Runner(const System& system, const RunOptions& options, std::uint32_t steps,
                TimelineSink* timeline)
@@ -184,9 +190,9 @@ void Runner::arrive(std::uint32_t c, Member member, std::uint32_t transfer, Time
   ++group.arrived;
   ++counters_.joins;
   const auto [rank, lane] = member;
-  membership_of(rank, lane) = {when, never, true, meetings_.transfer_of(c).interference_class};
+  membership_of(rank, lane) = {when, never, c, meetings_.transfer_of(c).interference_class};
   if (lane != compute_lane) {
-    ++ranks_[rank].outstanding;
+    ranks_[rank].outstanding |= static_cast<LaneSet>(1U << lane);
     mark_dirty(rank);
   }
   if (meetings_.complete(c)) resolve(c);
@@ -214,17 +220,21 @@ void Runner::pass_beside(std::uint32_t c, Member member, std::uint32_t index, Ti
 void Runner::resolve(std::uint32_t c) {
   GroupState& group = meetings_.group(c);
   ++counters_.transfers;
-  const bool alone =
-      meetings_.runs_ahead(c) && std::ranges::all_of(meetings_.members_of(c), [&](const Member& m) {
-        return ranks_[m.rank].outstanding == 0;
-      });
-  if (!alone) {
-    queue_.push(group.latest, c | transfer_bit, 0);
+  const bool alone = meetings_.undisturbed(c) ||
+                     (meetings_.runs_ahead(c) &&
+                      std::ranges::all_of(meetings_.members_of(c), [&](const Member& m) {
+                        return ranks_[m.rank].outstanding == 0;
+                      }));
+  const Transfer& transfer = meetings_.transfer_of(c);
+  const Time end = end_alone(group.latest, transfer.bytes, meetings_.cap_of(c, transfer), {}, {});
+  if (alone) {
+    complete(c, group.latest, end);
     return;
   }
-  const Transfer& transfer = meetings_.transfer_of(c);
-  complete(c, group.latest,
-           end_alone(group.latest, transfer.bytes, meetings_.cap_of(c, transfer), {}, {}));
+  group.ends_after = end - rounding_of_ends;
+  for (const auto [rank, lane] : meetings_.members_of(c))
+    membership_of(rank, lane).started = group.latest;
+  queue_.push(group.latest, c | transfer_bit, 0);
 }
 
 void Runner::start(std::uint32_t c, Time now) {
@@ -234,10 +244,8 @@ void Runner::start(std::uint32_t c, Time now) {
   ++counters_.flows;
   fluid_.start(now, transfer.bytes, meetings_.cap_of(c, transfer), system_.communicators[c].loads,
                c);
-  for (const auto [rank, lane] : meetings_.members_of(c)) {
-    membership_of(rank, lane).started = now;
+  for (const auto [rank, lane] : meetings_.members_of(c))
     if (lane != compute_lane) mark_dirty(rank);
-  }
 }
 
 void Runner::complete(std::uint32_t c, Time started, Time ended) {
@@ -247,8 +255,7 @@ void Runner::complete(std::uint32_t c, Time started, Time ended) {
   for (const auto [rank, lane_index] : meetings_.members_of(c)) {
     RankState& state = ranks_[rank];
     LaneState& lane = lane_of(rank, lane_index);
-    Membership& membership = membership_of(rank, lane_index);
-    membership.active = false;
+    const Membership& membership = membership_of(rank, lane_index);
     state.account.communication[traffic] += ended - membership.arrived;
     if (timeline_ != nullptr && lane.step == last_step_)
       timeline_->transfer(rank, lane_index, meetings_.group(c).transfer, membership.arrived,
@@ -259,7 +266,7 @@ void Runner::complete(std::uint32_t c, Time started, Time ended) {
           started - membership.arrived;
       state.account.exposed[traffic] += ended - started;
     } else {
-      --state.outstanding;
+      state.outstanding &= static_cast<LaneSet>(~(1U << lane_index));
       remember(rank, {membership.arrived, started, ended, static_cast<std::uint8_t>(traffic),
                       lane_index});
       mark_dirty(rank);

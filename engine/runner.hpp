@@ -29,12 +29,6 @@ namespace stepcast::engine {
 inline constexpr std::uint32_t transfer_bit = std::uint32_t{1} << 31;
 inline constexpr std::uint32_t turn_bit = std::uint32_t{1} << 30;
 
-/// A rank's own durations of the segment under way, where ranks differ kernel by kernel.
-struct OwnSegment {
-  std::vector<double> factors;
-  SegmentMap map;
-};
-
 /// A duration and the factor drawn for it: to the nearest picosecond.
 inline Duration varied(Duration d, double factor) {
   return Duration(static_cast<std::int64_t>(static_cast<double>(d.count()) * factor + 0.5));
@@ -113,29 +107,32 @@ class Runner {
   bool compute_segment(std::uint32_t rank, const LaneInstruction& i);
   bool fly(std::uint32_t rank);  // true when the segment has ended
   void advance(std::uint32_t rank, Time now);
-  void set_state(std::uint32_t rank, std::uint32_t state);
-  Time predicted_end(std::uint32_t rank);
+  void set_state(std::uint32_t rank, Time when);
+  void predict(std::uint32_t rank);
   std::uint32_t state_at(std::uint32_t rank, Time t) const;
   Time next_change(std::uint32_t rank, Time t) const;
-  void finish_flight(std::uint32_t rank, Time end);
+  Time next_surprise(std::uint32_t rank) const;
+  void finish_flight(std::uint32_t rank);
   void refresh(std::uint32_t rank, Time now);
   void account_gap(std::uint32_t rank, std::uint8_t lane, Time from, Time to);
   void cross_boundary(std::uint32_t rank, Time now);
 
   // own_segments.cpp: ranks that differ kernel by kernel (jitter, a speed of its own each).
   void prepare_own_segments();
-  bool has_own_segments() const { return !own_.empty(); }
+  bool has_own_segments() const { return !factors_.empty(); }
   void draw_factors(std::uint32_t rank, std::uint8_t lane, std::size_t kernels,
                     std::vector<double>& factors);
   Time run_own_segment(std::uint32_t rank, const std::vector<SegmentKernel>& kernels,
                        const SegmentMap& map, Time clock, Time host);
-  const SegmentMap& own_map(std::uint32_t rank, std::uint32_t segment);
-  void change_own_state(std::uint32_t rank, std::uint32_t from);
-  /// Durations of the flight's segment in its state.
+  void predict_own(std::uint32_t rank, const SegmentMap& map);
+  /// Durations of the flight's segment in its state, before a rank's own factors.
   const SegmentMap& flight_map(std::uint32_t rank) {
     const Flight& flight = ranks_[rank].flight;
-    return has_own_segments() ? own_[rank].map
-                              : compiled_.map(flight.segment, flight.state, ranks_[rank].speed);
+    return compiled_.map(flight.segment, flight.state, ranks_[rank].speed);
+  }
+  Duration duration_of(std::uint32_t rank, const SegmentMap& map, std::uint32_t kernel) const {
+    return has_own_segments() ? varied(map.duration[kernel], factors_[rank][kernel])
+                              : map.duration[kernel];
   }
 
   LaneState& lane_of(std::uint32_t rank, std::uint8_t lane) {
@@ -171,9 +168,10 @@ class Runner {
 
   Meetings meetings_;
   JitterSource jitter_;
-  std::vector<OwnSegment> own_;       // per rank; empty: segments are the same for all
-  std::vector<double> side_factors_;  // of the side work that is being run
-  std::vector<std::uint64_t> drawn_;  // per rank and lane: kernels so far
+  // On the durations of the segment under way, by rank; empty: segments are the same for all.
+  std::vector<std::vector<double>> factors_;
+  std::vector<double> passing_factors_;  // of a segment that is run at once
+  std::vector<std::uint64_t> drawn_;     // per rank and lane: kernels so far
 
   std::vector<std::uint32_t> worklist_;
   std::size_t work_head_ = 0;

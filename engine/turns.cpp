@@ -164,7 +164,7 @@ bool Runner::add_lane(Photograph& p, std::uint32_t rank, std::uint8_t lane_index
   p.add(lane.clock);
   if (lane.block == Block::event) p.add(std::uint64_t{lane.event} - base.turn * events);
   const Membership& membership = membership_of(rank, lane_index);
-  if (!membership.active) return true;
+  if (lane.block != Block::transfer) return true;
   p.add(membership.arrived);
   p.add(std::uint64_t{membership.interference_class});
   if (membership.started != never) p.add(membership.started);
@@ -178,6 +178,7 @@ void Runner::add_flight(Photograph& p, std::uint32_t rank) const {
   p.add(std::uint64_t{flight.state} << 1 | (flight.whole ? 1U : 0U));
   p.add(flight.begin);
   p.add(flight.at);
+  p.add(flight.seen);
   for (const Duration d : {flight.remaining, flight.consumed, flight.base}) p.add(d);
 }
 
@@ -267,12 +268,14 @@ void Runner::skip_rank(std::uint32_t rank, std::uint32_t turns, Duration time) {
     lane.epochs += turns * stretch.epochs;
     lane.launch += turns * stretch.host;
     Membership& membership = membership_of(rank, l);
-    if (!membership.active) continue;
+    if (lane.block != Block::transfer) continue;
     membership.arrived += time;
     if (membership.started != never) membership.started += time;
   }
   state.flight.begin += time;
   state.flight.at += time;
+  state.flight.seen += time;
+  state.flight.end += time;
   state.flight.host += stretch.epochs > 0 ? time : turns * stretch.host;
   for (SideWork& side : state.side)
     side = {side.from + time, side.to + time, side.interference_class};

@@ -105,6 +105,14 @@ void try_plans(benchmark::State& state) {
   state.counters["refused"] = static_cast<double>(refused);
 }
 
+/// Every kernel and every GPU differs, as in scenarios/weak_scaling_shares.toml: nothing repeats,
+/// five steps and one to warm up.
+sim::Scenario noisy(sim::Scenario s) {
+  s.noise.kernel_sigma = 0.01;
+  s.noise.gpu_sigma = 0.015;
+  return s;
+}
+
 void register_all() {
   const auto add = [](const char* name, const sim::Scenario& s, bool fold) {
     benchmark::RegisterBenchmark(name, [s, fold](benchmark::State& st) {
@@ -113,9 +121,15 @@ void register_all() {
   };
   const sim::Scenario large = scenario("llama2-70b", 256, 2048, grid + "data = \"zero2\"");
   add("whole/70B zero2 on 2048", large, false);
-  add("whole/70B zero3 on 2048", scenario("llama2-70b", 256, 2048, grid + "data = \"zero3\""),
-      false);
-  add("whole/7B zero2 on 2048", scenario("llama2-7b", 256, 4096, "data = \"zero2\""), false);
+  const sim::Scenario gathered = scenario("llama2-70b", 256, 2048, grid + "data = \"zero3\"");
+  add("whole/70B zero3 on 2048", gathered, false);
+  const sim::Scenario small = scenario("llama2-7b", 256, 4096, "data = \"zero2\"");
+  add("whole/7B zero2 on 2048", small, false);
+  add("whole/70B zero2 on 2048, 64 micro-batches",
+      scenario("llama2-70b", 256, 8192, grid + "data = \"zero2\""), false);
+  add("whole/7B zero2 on 2048, noise", noisy(small), false);
+  add("whole/70B zero2 on 2048, noise", noisy(large), false);
+  add("whole/70B zero3 on 2048, noise", noisy(gathered), false);
   add("whole/70B zero2 on 16384", scenario("llama2-70b", 2048, 16384, grid + "data = \"zero2\""),
       false);
   add("whole/70B zero2 on 2048, folded", large, true);

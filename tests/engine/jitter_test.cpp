@@ -117,6 +117,7 @@ TEST_CASE("with jitter, too, nothing but the system decides: segments, closed fo
     for (const RunOptions o :
          {RunOptions{.segments = false, .closed_forms = false, .cold = cold, .measured = measured},
           RunOptions{.segments = false, .cold = cold, .measured = measured},
+          RunOptions{.closed_forms = false, .cold = cold, .measured = measured},
           RunOptions{.last_in_first_out = true, .cold = cold, .measured = measured}}) {
       const RunResult b = run(s, o);
       REQUIRE(a.step == b.step);

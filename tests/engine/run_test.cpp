@@ -219,3 +219,50 @@ TEST_CASE("segments, closed forms and worklist order do not change a picosecond"
       for (const RankAccount& r : a.ranks) REQUIRE(r.total() == a.step);
   }
 }
+
+TEST_CASE("segments beside a transfer pass its instants without the queue") {
+  // A gather of 100 us or more beside 50 kernels of 1 us, each a segment of its own.
+  ProgramBuilder b(2);
+  b.join(async_lane, 0, 0, no_cost);
+  const std::uint32_t gathered = b.record(async_lane);
+  for (int k = 0; k < 50; ++k) {
+    b.work(compute_lane, 0, no_cost);
+    b.record(compute_lane);
+  }
+  b.wait(compute_lane, gathered);
+  System s = make_system(2, {b.take()}, {{{0, 1}}});
+  s.works = {{1_us, 0}};
+  s.stretch[2] = 1.5;
+  s.transfers = {transfer(1e6, 10)};
+  const RunResult r = run(s, {.cold = true});
+  CHECK(r.step == 100_us);
+  CHECK(r.ranks[0].compute == 75_us);
+  CHECK(r.queued <= 3);  // the start, and a look of each rank before it was known
+}
+
+TEST_CASE("a collective on links that are never full needs no queue, whatever runs beside it") {
+  // Ports of 400 GB/s hold a tensor collective at 300 and the gather at 90, ports of 350 do not.
+  ProgramBuilder b(2);
+  b.join(async_lane, 1, 1, no_cost);
+  const std::uint32_t gathered = b.record(async_lane);
+  for (int k = 0; k < 10; ++k) {
+    b.work(compute_lane, 0, no_cost);
+    b.join(compute_lane, 0, 0, no_cost);
+  }
+  b.wait(compute_lane, gathered);
+  System s = make_system(4, {b.take()}, {{{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}});
+  s.works = {{1_us, 0}};
+  s.transfers = {transfer(3e6, 300, Traffic::tensor), transfer(9e6, 90)};
+  s.link_owner = {0, 1, 2, 3};
+  for (Communicator& c : s.communicators)
+    for (const std::uint32_t r : c.members) c.loads.push_back({r, 1.0});
+  s.link_capacity.assign(4, 400_GBps);
+  const RunResult roomy = run(s, {.cold = true});
+  CHECK(roomy.flows == 2);
+  CHECK(roomy.step == 110_us);
+  CHECK(roomy.ranks == run(s, {.closed_forms = false, .cold = true}).ranks);
+  s.link_capacity.assign(4, 350_GBps);
+  const RunResult narrow = run(s, {.cold = true});
+  CHECK(narrow.flows > 2);
+  CHECK(narrow.step > 110_us);
+}

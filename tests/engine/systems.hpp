@@ -112,9 +112,10 @@ inline System random_system(std::uint64_t seed, bool marked) {
   s.transfers = {transfer(1e5 + static_cast<double>(pick(100'000)), 300, Traffic::tensor, 1),
                  transfer(5e5 + static_cast<double>(pick(400'000)), 90),
                  transfer(1e5 + static_cast<double>(pick(900'000)), 40), transfer(8, 0.01)};
-  // Links: an own port per rank, and one shared by all.
+  // Links: an own port per rank, which two transfers at once may fill or not, and one shared by
+  // all.
   for (std::uint32_t r = 0; r < ranks; ++r) {
-    s.link_capacity.push_back(350_GBps);
+    s.link_capacity.push_back(seed % 3 == 0 ? 400_GBps : 350_GBps);
     s.link_owner.push_back(r);
   }
   s.link_capacity.push_back(100_GBps);

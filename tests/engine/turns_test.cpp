@@ -237,6 +237,7 @@ TEST_CASE("alike turns of a pipeline are passed without a picosecond's differenc
     check_same(skipping, run(written_out(s), {.cold = cold}));
     check_same(skipping, run(s, {.skip_turns = false, .cold = cold}));
     check_same(skipping, run(s, {.segments = false, .cold = cold}));
+    check_same(skipping, run(s, {.closed_forms = false, .cold = cold}));
     check_same(skipping, run(s, {.last_in_first_out = true, .cold = cold}));
     const System folded = fold(s).system;
     const RunResult of_folded = run(folded, {.cold = cold});
