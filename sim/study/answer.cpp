@@ -40,6 +40,11 @@ std::vector<Scenario> feasible_degrees(const Scenario& scenario) {
                    "no degrees fit " + std::to_string(scenario.gpus) + " GPUs");
 }
 
+Refused refusal(const Scenario& scenario, const NoFeasiblePlan& error) {
+  const auto* memory = dynamic_cast<const OutOfMemory*>(&error);
+  return {scenario, error.what(), memory ? std::optional(memory->over()) : std::nullopt};
+}
+
 Answer best_step(const Scenario& scenario, const Simulator& simulator) {
   std::optional<StepReport> best, next;
   std::optional<Refused> refused;
@@ -54,7 +59,7 @@ Answer best_step(const Scenario& scenario, const Simulator& simulator) {
       else if (!next || report.step_time < next->step_time)
         next = std::move(report);
     } catch (const NoFeasiblePlan& error) {
-      refused = Refused{candidate, error.what()};  // the last one cuts the model finest
+      refused = refusal(candidate, error);  // the last one cuts the model finest
     }
   }
   if (best && next)
@@ -63,7 +68,8 @@ Answer best_step(const Scenario& scenario, const Simulator& simulator) {
   return Refused{refused->scenario,
                  "no degrees fit; with tensor " + std::to_string(refused->scenario.plan.tensor) +
                      ", pipeline " + std::to_string(refused->scenario.plan.pipeline) + ": " +
-                     refused->reason};
+                     refused->reason,
+                 refused->over};
 }
 
 }  // namespace
@@ -91,7 +97,7 @@ Answer simulated(const Scenario& scenario, const Simulator& simulator) {
   try {
     return simulator.step(scenario);
   } catch (const NoFeasiblePlan& error) {
-    return Refused{scenario, error.what()};
+    return refusal(scenario, error);
   }
 }
 
