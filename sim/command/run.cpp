@@ -7,6 +7,7 @@
 
 #include "engine/check.hpp"
 #include "sim/command/commands.hpp"
+#include "sim/command/next_question.hpp"
 #include "sim/confidence/confidence.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/output/folder.hpp"
@@ -129,6 +130,10 @@ void apply_options(TomlValue& document, const Verb& verb, const Arguments& argum
     override_key(document, "cluster.node", found.value("--gpu"));
   }
   if (arguments.has("framework")) choose_framework(document, arguments.get("framework"));
+  if (arguments.has("gpus")) {  // the nodes of a file follow from them
+    override_key(document, "cluster.nodes", toml_text("", "--gpus"));
+    document.find("cluster")->erase("nodes");
+  }
   for (const auto& [key, value] : settings_of(verb, arguments)) {
     check_known(key, value.where);
     override_key(document, key, value);
@@ -236,7 +241,8 @@ void print_results(const Results& results, const TableView& view, bool json) {
   std::fputs("\n", stdout);
 }
 
-int answer_document(TomlValue document, const Arguments& arguments, const Catalogue& catalogue) {
+int answer_document(TomlValue document, const Verb& verb, const Arguments& arguments,
+                    const Catalogue& catalogue) {
   const std::atomic<bool>& stop = stop_requested();
   Study study = read_study(std::move(document));
   check_references(study);
@@ -263,6 +269,8 @@ int answer_document(TomlValue document, const Arguments& arguments, const Catalo
   if (const Order* order = confidence->order()) results.order = *order;
   const bool written = write_files(results, arguments, view, folder.get(), session);
   print_results(results, view, arguments.has("json"));
+  if (results.single && !arguments.has("json") && !view.prints_csv())
+    std::fputs(next_question(*results.single, scenario_words(verb, arguments)).c_str(), stdout);
   return written ? exit_code_of(results) : exit_unwritten;
 }
 
@@ -275,7 +283,7 @@ int answer_file(const Verb& verb, const Arguments& arguments, const Catalogue& c
   apply_options(document, verb, arguments, catalogue);
   if (needs_sweep && document.find("sweep") == nullptr)
     throw InputError(document.where, "has no [sweep]", "stepcast run answers a single scenario");
-  return answer_document(std::move(document), arguments, catalogue);
+  return answer_document(std::move(document), verb, arguments, catalogue);
 }
 
 int run(const Arguments& arguments, const Catalogue& catalogue) {
@@ -290,8 +298,9 @@ int collective(const Arguments& arguments, const Catalogue& catalogue) {
   const std::string& kind = arguments.first("which collective?");
   TomlValue document = toml_table("command line");
   set_path(document, "collective.kind", toml_text(kind, "command line"));
-  apply_options(document, collective_verb(), arguments, catalogue);
-  return answer_document(std::move(document), arguments, catalogue);
+  const Verb verb = collective_verb();
+  apply_options(document, verb, arguments, catalogue);
+  return answer_document(std::move(document), verb, arguments, catalogue);
 }
 
 }  // namespace

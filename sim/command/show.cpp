@@ -29,6 +29,7 @@ constexpr Option own_options[] = {
     {"gpu", "NAME", "", "cluster: GPU, in its DGX node"},
     {"node", "NAME", "cluster.node", "cluster: node of the catalogue, or a file"},
     {"nodes", "N", "cluster.nodes", "cluster: number of nodes"},
+    {"gpus", "N", "cluster.gpus", "cluster: instead of nodes, all GPUs"},
     {"fabric", "NAME", "cluster.fabric", "cluster: fabric of the catalogue, or a file"},
     {"set", "KEY=VALUE", "", "cluster: set any key of [cluster]"},
     {"graphviz", "FILE", "", "cluster: also write it in Graphviz's language, as a sketch"},
@@ -249,6 +250,8 @@ topology::Cluster cluster_of(const Catalogue& catalogue, const Arguments& argume
     if (found.put_in) fmt::print(stderr, "stepcast: {}\n", found.note());
     set_path(document, "cluster.node", found.value("--gpu"));
   }
+  if (TomlValue* cluster = document.find("cluster"); cluster != nullptr && arguments.has("gpus"))
+    cluster->erase("nodes");  // those of a file follow from the GPUs
   for (const auto& [key, value] : settings_of(verb, arguments)) set_path(document, key, value);
   // Any collective makes the cluster a whole scenario.
   set_path(document, "collective.kind", toml_text("all_reduce", "show"));

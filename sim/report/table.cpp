@@ -247,9 +247,11 @@ class SweepTable {
   TextTable table_;
 };
 
+constexpr const char* out_of_memory = "out of memory";
+
 /// A reason without its place, its hint and its numbers: what many points have in common.
 std::string common_part(const PointRow& row, const std::string& reason) {
-  if (row.number("memory_over_gib")) return "out of memory";
+  if (row.number("memory_over_gib")) return out_of_memory;
   const std::size_t place = reason.find(": ");
   const std::size_t from = place == std::string::npos ? 0 : place + 2;
   return reason.substr(from, reason.find_first_of(",;", from) - from);
@@ -294,7 +296,8 @@ std::string refused_line(const Results& results, const TableView& view) {
   std::size_t told = 0;
   const auto groups = refusals_of(results);
   for (std::size_t i = 0; i < std::min(most_told, groups.size()); ++i) {
-    reasons += (i > 0 ? ", " : "") + number(groups[i].count) + " " + groups[i].example;
+    reasons += (i > 0 ? ", " : "") + number(groups[i].count) +
+               (groups[i].example == out_of_memory ? " " : " as ") + groups[i].example;
     if (groups[i].nearest_gib)
       reasons += fmt::format(" (nearest {} GiB over)", three_digits(*groups[i].nearest_gib));
     told += groups[i].count;

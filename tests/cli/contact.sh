@@ -113,3 +113,85 @@ rows_hold 'assert any(row["key"] == "cluster.gpus" for row in rows)'
 ends 2 "$stepcast" show clusters --top 3
 ends 0 "$programs/stepcast-validate" published mlgv --quiet --sort -rows --csv "$work/table.csv"
 rows_hold 'assert rows and 0 < float(rows[0]["median"]) < 10'
+
+# GPUs instead of nodes: whole nodes, or fewer than one; in place of a file's nodes.
+run="$stepcast run --model llama2-1b --gpu h100 --local-batch 1"
+ends 0 $run --nodes 4 --json
+cp "$work/out" "$work/nodes.json"
+ends 0 $run --gpus 32 --json
+cmp "$work/nodes.json" "$work/out"
+ends 0 $run --gpus 32 --nodes 4 --json
+cmp "$work/nodes.json" "$work/out"
+ends 0 $run --gpus 4
+says out '4 x h100-sxm5-80gb (1 x dgx-h100'
+ends 3 $run --gpus 500
+says err '^--gpus: 500 GPUs are no whole nodes of 8 (dgx-h100), 496 or 504 are$'
+ends 3 $run --gpus 32 --nodes 2
+says err '32 GPUs are not 2 nodes of 8, give one of the two'
+ends 3 $run --gpus 0
+cat >"$work/two.toml" <<'TOML'
+[model]
+name = "llama2-1b"
+[cluster]
+node = "dgx-h100"
+nodes = 2
+[batch]
+local = 1
+TOML
+ends 0 "$stepcast" run "$work/two.toml" --gpus 32
+says out '32 x h100-sxm5-80gb (4 x dgx-h100'
+(cat "$work/two.toml" && printf '[sweep]\n"cluster.nodes" = [1, 2]\n') >"$work/swept.toml"
+ends 0 "$stepcast" run "$work/swept.toml" --gpus 32
+says out '32 x h100-sxm5-80gb (4 x dgx-h100'
+sed 's/^nodes = 2/gpus = 16/' "$work/two.toml" >"$work/gpus.toml"
+ends 0 "$stepcast" run "$work/gpus.toml" --json
+cp "$work/out" "$work/gpus.json"
+ends 0 "$stepcast" run "$work/two.toml" --json
+cmp "$work/gpus.json" "$work/out"
+ends 0 "$stepcast" collective all_reduce --gpu h100 --gpus 16 --bytes 1MiB
+says out '16 x h100'
+ends 0 "$stepcast" show cluster "$work/two.toml" --gpus 64
+says out '8 nodes'
+
+# A run ends with the next question, which is for this very scenario.
+ends 0 "$stepcast" run "$work/two.toml" --set 'title=my "own" run' --quiet
+tail -n 1 "$work/out" >"$work/last"
+says last "stepcast search $work/two.toml --set 'title=my \"own\" run'\$"
+ends 4 "$stepcast" run --model llama2-70b --gpu h100 --local-batch 1 --data ddp
+says out "plans that fit: stepcast search --gpu h100 --model llama2-70b --data ddp --local-batch 1\$"
+ends 0 "$stepcast" run "$work/two.toml" --json
+silent out 'stepcast search'
+
+# A mistyped verb is told; alone in a pipe the program prints its usage.
+ends 2 "$stepcast" colective
+says err "did you mean 'collective'?"
+ends 2 "$stepcast"
+says err '^usage: stepcast VERB'
+
+# Alone on a terminal it names three commands, and each of them works.
+cat >"$work/terminal.py" <<'PY'
+# terminal.py COMMAND...: runs it on a terminal of its own and prints what it says there.
+import os, pty, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+said = b""
+while True:
+    try:
+        more = os.read(terminal, 65536)
+    except OSError:  # the other end is closed
+        break
+    if not more:
+        break
+    said += more
+sys.stdout.write(said.decode().replace("\r\n", "\n"))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+PY
+ends 2 /usr/bin/python3 "$work/terminal.py" "$stepcast"
+sed -n 's/^  stepcast //p' "$work/out" >"$work/tries"
+[ "$(wc -l <"$work/tries")" = 3 ] || fail "not three commands to try"
+while read -r words; do
+  # shellcheck disable=SC2086 # the words of a command
+  ends 0 "$stepcast" $words
+  [ "$(wc -l <"$work/out")" -ge 5 ] || fail "$words says little"
+done <"$work/tries"

@@ -7,7 +7,6 @@
 #include "sim/files/csv.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/program/interrupt.hpp"
-#include "sim/program/progress.hpp"
 #include "validate/compare/figure.hpp"
 #include "validate/published/report.hpp"
 #include "validate/published/scenario.hpp"
@@ -116,8 +115,7 @@ int run_published(const sim::Arguments& arguments, const sim::Catalogue& catalog
   PublishedOptions wanted;
   wanted.threads = arguments.threads();
   wanted.only = arguments.get("only");
-  sim::Progress progress(rows.size(), sim::Progress::style_for(arguments.has("quiet")));
-  wanted.progress = [&](std::size_t done, std::size_t) { progress.show(done); };
+  wanted.quiet = arguments.has("quiet");
   std::vector<PublishedResult> results = predict_published(file, rows, session, wanted);
   add_baseline(results);
   if (const std::string out = arguments.get("out"); !out.empty()) write_reports(out, name, results);
