@@ -304,6 +304,8 @@ int show(const Arguments& arguments, const Catalogue& catalogue) {
       : what == "cluster" || what == "calibration" || what == "keys" ? std::vector<std::string>{}
                                                                      : std::vector{what};
   const TableView view(arguments);
+  if (view.prints_csv() && arguments.has("sources"))
+    throw UsageError("both --sources and --csv -", "--csv FILE writes beside it");
   std::string text;
   if (!folders.empty() && arguments.positional().size() == 2) {
     const std::string& name = arguments.positional()[1];
@@ -323,7 +325,7 @@ int show(const Arguments& arguments, const Catalogue& catalogue) {
   } else {
     throw UsageError("cannot show '" + what + "'", suggestion(what, known));
   }
-  if (arguments.has("sources") && arguments.positional().size() == 1 && !view.prints_csv())
+  if (arguments.has("sources") && arguments.positional().size() == 1)
     for (const std::string& folder : folders) text += sources_text(catalogue, folder);
   std::fputs(text.c_str(), stdout);
   return exit_ok;

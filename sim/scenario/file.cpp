@@ -18,9 +18,14 @@ constexpr std::int64_t max_gpus = 4'000'000;
 void read_size(TableReader& table, Scenario& scenario) {
   const std::int64_t in_node = scenario.node.gpus;
   const auto text = [](std::int64_t count) { return std::to_string(count); };
-  if (table.value("gpus") == nullptr) {
-    scenario.gpus = scenario.nodes * in_node;
-  } else if (table.value("nodes") == nullptr && scenario.gpus > in_node) {
+  const bool by_gpus = table.value("gpus") != nullptr;
+  const auto limit = [&](const char* key, std::int64_t count) {
+    if (count > max_gpus) table.fail(key, "more than " + text(max_gpus) + " GPUs");
+  };
+  limit("nodes", scenario.nodes);
+  if (!by_gpus) scenario.gpus = scenario.nodes * in_node;
+  limit(by_gpus ? "gpus" : "nodes", scenario.gpus);
+  if (by_gpus && table.value("nodes") == nullptr && scenario.gpus > in_node) {
     scenario.nodes = scenario.gpus / in_node;
     if (scenario.gpus % in_node != 0)
       table.fail(
@@ -35,9 +40,6 @@ void read_size(TableReader& table, Scenario& scenario) {
                text(scenario.gpus) + " GPUs are not " + text(scenario.nodes) + " nodes of " +
                    text(in_node),
                "give one of the two; fewer GPUs than a node's are on one node");
-  if (scenario.gpus > max_gpus)
-    table.fail(table.value("nodes") != nullptr ? "nodes" : "gpus",
-               "more than " + text(max_gpus) + " GPUs");
 }
 
 void read_cluster(TableReader& table, const Catalogue& catalogue, Scenario& scenario) {

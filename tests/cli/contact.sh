@@ -111,6 +111,9 @@ assert float(rows[0]["memory_gib"]) >= float(rows[1]["memory_gib"])'
 ends 0 "$stepcast" show keys --csv "$work/table.csv"
 rows_hold 'assert any(row["key"] == "cluster.gpus" for row in rows)'
 ends 2 "$stepcast" show clusters --top 3
+ends 2 "$stepcast" show gpus --sources --csv -
+ends 0 "$stepcast" show gpus h100-sxm5-80gb --csv - --columns key,value
+[ "$(head -n 1 "$work/out")" = key,value ] || fail "more than the CSV of an entry"
 ends 0 "$programs/stepcast-validate" published mlgv --quiet --sort -rows --csv "$work/table.csv"
 rows_hold 'assert rows and 0 < float(rows[0]["median"]) < 10'
 
