@@ -21,6 +21,11 @@ constexpr Verb validate_verb{"stepcast validate",
                              {},
                              "stepcast validate --help"};
 
+constexpr const char* first_steps =
+    "  stepcast run --model llama3-8b --gpu h100 --gpus 64 --data zero3 --local-batch 1\n"
+    "  stepcast collective all_reduce --gpu h100 --nodes 4 --bytes 1GiB --explain\n"
+    "  stepcast show gpus --sort -memory --top 5\n";
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -37,6 +42,7 @@ int main(int argc, char** argv) {
                               {calibrate_verb, nullptr, "stepcast-calibrate"},
                               {validate_verb, nullptr, "stepcast-validate"}};
   return program_main(
-      {"stepcast", "forecasts one step of distributed LLM training on a GPU cluster", commands},
+      {"stepcast", "forecasts one step of distributed LLM training on a GPU cluster", commands,
+       false, first_steps},
       argc, argv);
 }

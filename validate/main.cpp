@@ -100,10 +100,10 @@ int kernels(const Arguments& arguments, const sim::Catalogue& catalogue) {
   return print(validate::compare_kernels(file, rows, published(), catalogue, leave_out), arguments);
 }
 
-int trends(const sim::Catalogue& catalogue, unsigned threads) {
+int trends(const sim::Catalogue& catalogue, unsigned threads, bool quiet) {
   sim::Session session(catalogue);
   try {
-    std::fputs(validate::trends_text(session, threads).c_str(), stdout);
+    std::fputs(validate::trends_text(session, threads, quiet).c_str(), stdout);
   } catch (const validate::Interrupted&) {
     return sim::stop_code();
   }
@@ -112,7 +112,7 @@ int trends(const sim::Catalogue& catalogue, unsigned threads) {
 
 int study(const Arguments& arguments, const sim::Catalogue& catalogue) {
   const unsigned threads = arguments.threads();
-  if (arguments.has("trends")) return trends(catalogue, threads);
+  if (arguments.has("trends")) return trends(catalogue, threads, arguments.has("quiet"));
   for (const std::string& file : validate::study_files(catalogue)) {
     const sim::Results results =
         validate::run_study(file, catalogue, threads, arguments.has("quiet"));

@@ -16,17 +16,13 @@
 namespace stepcast::calibrate {
 namespace {
 
-std::string to_clock(Duration left) {
-  const auto s = static_cast<std::int64_t>(seconds(left) + 0.5);
-  return s < 60 ? fmt::format("{} s", s) : fmt::format("{} min {:02} s", s / 60, s % 60);
-}
-
 /// "12 of 80 tasks, 40 s left: gemm ..."
 void show(sim::ProgressLine& line, const SessionProgress& p) {
   const auto now = sim::ProgressLine::Clock::now();
   if (p.task.empty()) return line.wipe();
   if (p.done > 0 && line.style() == sim::ProgressLine::Style::lines && !line.due(now)) return;
-  const std::string left = p.left > Duration(0) ? ", " + to_clock(p.left) + " left" : "";
+  const std::string left =
+      p.left > Duration(0) ? ", " + sim::clock_text(seconds(p.left)) + " left" : "";
   line.show(fmt::format("{} of {} tasks{}: {}", p.done, p.total, left, p.task), now);
 }
 

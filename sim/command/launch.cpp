@@ -52,7 +52,7 @@ Scenario scenario_to_launch(const Arguments& arguments, const Catalogue& catalog
   Scenario scenario = read_scenario(study.base, catalogue);
   if (scenario.collective)
     throw InputError(where, "asks for a collective", "a training step is launched");
-  if (scenario.best_tensor || scenario.best_pipeline)
+  if (!scenario.open.empty())
     throw InputError(scenario.plan_origin, "a degree is \"best\"",
                      "stepcast run says which it is: write that");
   return scenario;

@@ -1,6 +1,8 @@
 #include "sim/command/program.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -69,7 +71,10 @@ int dispatch(const Program& program, const Words& words) {
     return print(program.name + version_text().substr(sizeof "stepcast" - 1));
   if (const auto written = documents(program, words)) return print(*written);
   if (!program.has_verbs()) return run_command(program.commands.front(), words);
-  if (words.empty()) return std::fputs(usage_of(program).c_str(), stderr), exit_usage;
+  if (words.empty()) {
+    std::fputs(opening_of(program, isatty(STDERR_FILENO) != 0).c_str(), stderr);
+    return exit_usage;
+  }
   if (first == "--help" || first == "-h" || first == "help") return print(usage_of(program));
   if (const Command* command = command_of(program, first))
     return run_command(*command, {words.begin() + 1, words.end()});
@@ -115,6 +120,12 @@ std::string usage_of(const Program& program) {
     out += list_item(command.verb.word(), longest + 4, command.verb.summary);
   return out + fmt::format("\n{0} VERB --help says more; {0} --version\n\n", program.name) +
          exit_codes_text();
+}
+
+std::string opening_of(const Program& program, bool terminal) {
+  if (!terminal || *program.first_steps == '\0') return usage_of(program);
+  return fmt::format("{0} {1}. Try:\n\n{2}\n{0} --help names all commands\n", program.name,
+                     program.about, program.first_steps);
 }
 
 int program_main(const Program& program, int argc, char** argv) {

@@ -28,6 +28,8 @@ struct Program {
   /// Messages about "file:line" begin with the name too; else they stand alone, as compilers print
   /// them, so that editors find the place.
   bool signs_all = false;
+  /// Commands to try first, a line each, for who calls the program alone.
+  const char* first_steps = "";
 
   bool has_verbs() const;
 };
@@ -38,6 +40,8 @@ int program_main(const Program& program, int argc, char** argv);
 
 /// What `program --help` prints.
 std::string usage_of(const Program& program);
+/// What the program says when it is called alone: at a terminal its first steps, where it has any.
+std::string opening_of(const Program& program, bool terminal);
 /// The command of this verb; none: null.
 const Command* command_of(const Program& program, const std::string& verb);
 /// The words that its verbs are called by.

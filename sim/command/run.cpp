@@ -7,6 +7,7 @@
 
 #include "engine/check.hpp"
 #include "sim/command/commands.hpp"
+#include "sim/command/next_question.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/confidence/confidence.hpp"
 #include "sim/files/toml_table.hpp"
@@ -15,6 +16,7 @@
 #include "sim/program/command_line.hpp"
 #include "sim/program/interrupt.hpp"
 #include "sim/program/progress.hpp"
+#include "sim/program/table_view.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/memory_timeline.hpp"
 #include "sim/report/metrics.hpp"
@@ -56,6 +58,8 @@ const std::vector<Option>& run_options() {
       out.push_back(option);
     out.insert(out.end(), {framework_option, nccl_env_option});
     out.insert(out.end(), std::begin(common_options), std::end(common_options));
+    out.insert(out.end(), table_options.begin(), table_options.end());
+    out.push_back(refused_option);
     out.insert(out.end(), std::begin(step_options), std::end(step_options));
     return out;
   }();
@@ -68,6 +72,8 @@ const std::vector<Option>& collective_options() {
     for (const Option& option : key_options({"cluster", "collective"})) out.push_back(option);
     out.insert(out.end(), {nccl_env_option, stepped_option, explain_option});
     out.insert(out.end(), std::begin(common_options), std::end(common_options));
+    out.insert(out.end(), table_options.begin(), table_options.end());
+    out.push_back(refused_option);
     return out;
   }();
   return options;
@@ -152,6 +158,15 @@ void check_options(const Study& study, const Arguments& arguments) {
       throw UsageError("--" + std::string(option) + " is for the points of a [sweep] in --out DIR");
 }
 
+/// A single answer is a table of one row, in files alone.
+void check_view(const TableView& view, const Study& study) {
+  const std::string option = view.arrangement();
+  if (!study.is_sweep && !option.empty() && !(option == "--columns" && view.writes_csv()))
+    throw UsageError(option + " is for the table of a [sweep]",
+                     "one answer has no table; --csv FILE writes it as a row");
+  view.check(results_table(Results(study), view));
+}
+
 std::unique_ptr<OutputFolder> folder_of(const Study& study, const Arguments& arguments,
                                         const Catalogue& catalogue) {
   if (!arguments.has("out")) return nullptr;
@@ -161,13 +176,14 @@ std::unique_ptr<OutputFolder> folder_of(const Study& study, const Arguments& arg
 }
 
 /// Writes what is asked for. The answer is printed whatever becomes of it: false after a message.
-bool write_files(const Results& results, const Arguments& arguments, OutputFolder* folder,
-                 Session& session) {
+bool write_files(const Results& results, const Arguments& arguments, const TableView& view,
+                 OutputFolder* folder, Session& session) {
   try {
     if (folder != nullptr) folder->finish(results);
     if (folder != nullptr && results.interrupted && results.study.is_sweep)
       std::fprintf(stderr, "stepcast: what is finished is in '%s': --resume goes on\n",
                    folder->place().c_str());
+    if (view.writes_csv()) view.write(view.arranged(results_table(results, view)));
     if (arguments.has("timeline")) write_step(arguments.get("timeline"), results, session);
     if (arguments.has("memory-timeline") && results.single)
       write_memory_timeline(arguments.get("memory-timeline"), scenario_of(*results.single));
@@ -178,9 +194,11 @@ bool write_files(const Results& results, const Arguments& arguments, OutputFolde
   }
 }
 
-void print_results(const Results& results, bool json) {
+void print_results(const Results& results, const TableView& view, bool json) {
   if (!json) {
-    std::fputs(report_text(results).c_str(), stdout);
+    const std::string text =
+        view.prints_csv() ? view.printed(results_table(results, view)) : report_text(results, view);
+    std::fputs(text.c_str(), stdout);
     return;
   }
   write_json(results,
@@ -188,11 +206,14 @@ void print_results(const Results& results, bool json) {
   std::fputs("\n", stdout);
 }
 
-int answer_document(TomlValue document, const Arguments& arguments, const Catalogue& catalogue) {
+int answer_document(TomlValue document, const Verb& verb, const Arguments& arguments,
+                    const Catalogue& catalogue) {
   const std::atomic<bool>& stop = stop_requested();
   Study study = read_study(std::move(document));
   check_references(study);
   check_options(study, arguments);
+  const TableView view(arguments);
+  check_view(view, study);
   const unsigned threads = arguments.threads();
   const auto folder = folder_of(study, arguments, catalogue);
   const Shard shard = arguments.has("shard") ? read_shard(arguments.get("shard")) : Shard{};
@@ -211,8 +232,10 @@ int answer_document(TomlValue document, const Arguments& arguments, const Catalo
                                    .finished = [&](std::size_t done) { progress->show(done); }});
   progress.reset();
   if (const Order* order = confidence->order()) results.order = *order;
-  const bool written = write_files(results, arguments, folder.get(), session);
-  print_results(results, arguments.has("json"));
+  const bool written = write_files(results, arguments, view, folder.get(), session);
+  print_results(results, view, arguments.has("json"));
+  if (results.single && !arguments.has("json") && !view.prints_csv())
+    std::fputs(next_question(*results.single, scenario_words(verb, arguments)).c_str(), stdout);
   return written ? exit_code_of(results) : exit_unwritten;
 }
 
@@ -225,7 +248,7 @@ int answer_file(const Verb& verb, const Arguments& arguments, const Catalogue& c
   apply_options(document, verb, arguments, catalogue);
   if (needs_sweep && document.find("sweep") == nullptr)
     throw InputError(document.where, "has no [sweep]", "stepcast run answers a single scenario");
-  return answer_document(std::move(document), arguments, catalogue);
+  return answer_document(std::move(document), verb, arguments, catalogue);
 }
 
 int run(const Arguments& arguments, const Catalogue& catalogue) {
@@ -240,8 +263,9 @@ int collective(const Arguments& arguments, const Catalogue& catalogue) {
   const std::string& kind = arguments.first("which collective?");
   TomlValue document = toml_table("command line");
   set_path(document, "collective.kind", toml_text(kind, "command line"));
-  apply_options(document, collective_verb(), arguments, catalogue);
-  return answer_document(std::move(document), arguments, catalogue);
+  const Verb verb = collective_verb();
+  apply_options(document, verb, arguments, catalogue);
+  return answer_document(std::move(document), verb, arguments, catalogue);
 }
 
 }  // namespace

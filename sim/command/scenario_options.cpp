@@ -31,6 +31,10 @@ void apply_options(TomlValue& document, const Verb& verb, const Arguments& argum
     override_key(document, "cluster.node", found.value("--gpu"));
   }
   if (arguments.has("framework")) choose_framework(document, arguments.get("framework"));
+  if (arguments.has("gpus")) {  // the nodes of a file follow from them
+    override_key(document, "cluster.nodes", toml_text("", "--gpus"));
+    document.find("cluster")->erase("nodes");
+  }
   for (const auto& [key, value] : settings_of(verb, arguments)) {
     check_known(key, value.where);
     override_key(document, key, value);

@@ -11,8 +11,10 @@
 #include "sim/confidence/confidence.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/files/whole_file.hpp"
+#include "sim/launch/launch.hpp"
 #include "sim/program/interrupt.hpp"
 #include "sim/program/progress.hpp"
+#include "sim/program/table_view.hpp"
 #include "sim/report/search.hpp"
 #include "sim/scenario/default_software.hpp"
 #include "sim/scenario/file.hpp"
@@ -46,6 +48,8 @@ const std::vector<Option>& search_options() {
       out.push_back(option);
     out.insert(out.end(), {framework_option, nccl_env_option});
     out.insert(out.end(), std::begin(search_own_options), std::end(search_own_options));
+    for (const Option& option : table_options)  // --top is the search's own
+      if (std::string_view(option.name) != "top") out.push_back(option);
     return out;
   }();
   return options;
@@ -153,25 +157,37 @@ std::optional<double> price_of(const Arguments& arguments) {
 }
 
 /// Files that are new, all or none.
-void write_answer(const SearchAnswer& answer, const std::string& folder) {
+void write_answer(const SearchAnswer& answer, const std::string& text, const Launch& launch,
+                  const std::string& folder) {
   namespace fs = std::filesystem;
   std::vector<std::pair<std::string, std::string>> files{
-      {"search.json", search_json(answer) + "\n"}, {"search.txt", search_text(answer)}};
+      {"search.json", search_json(answer) + "\n"}, {"search.txt", text}};
   if (!answer.result.found.empty()) {
     files.emplace_back("plans.svg", search_picture(answer));
     const StepReport& best = answer.result.found.front().report;
     files.emplace_back("best.toml", write_toml(resolved_document(best.scenario)));
+    for (const LaunchFile& file : launch.files) files.emplace_back(file.name, file.text);
   }
-  for (const auto& [name, text] : files)
+  for (const auto& [name, content] : files)
     if (fs::exists(fs::path(folder) / name))
       throw InputError("--out", "'" + (fs::path(folder) / name).string() + "' is there already",
                        "name another folder");
   std::error_code error;
   fs::create_directories(folder, error);
-  for (const auto& [name, text] : files) write_whole((fs::path(folder) / name).string(), text);
+  for (const auto& [name, content] : files) write_whole((fs::path(folder) / name).string(), content);
+}
+
+/// The first plan's launch: where its files are, or how to get them.
+std::string launch_text(const Launch& launch, const Arguments& arguments) {
+  std::string out;
+  for (const LaunchFile& file : launch.files)
+    out += fmt::format("{:<11}{}{}\n", out.empty() ? "\nlaunch" : "", file.use,
+                       arguments.has("out") ? "" : "  (--out DIR writes " + file.name + ")");
+  return out;
 }
 
 int search(const Arguments& arguments, const Catalogue& catalogue) {
+  const TableView view(arguments);
   const std::atomic<bool>& stop = stop_requested();
   const bool has_file = !arguments.positional().empty();
   if (arguments.words().empty()) arguments.first("which scenario?");
@@ -210,9 +226,16 @@ int search(const Arguments& arguments, const Catalogue& catalogue) {
   if (!answer.result.found.empty())
     if (const auto own = own_plan(document, catalogue))
       answer.own = beside_best(answer.space, machine, *own, answer.result.found.front().candidate);
-  const std::string text = arguments.has("json") ? search_json(answer) + "\n" : search_text(answer);
-  std::fputs(text.c_str(), stdout);
-  if (arguments.has("out")) write_answer(answer, arguments.get("out"));
+  const SearchResult& result = answer.result;
+  const Launch launch =
+      result.found.empty() ? Launch{} : launch_of(result.found.front().report.scenario);
+  const std::string table = result.found.empty() ? "" : view.printed(plans_table(answer));
+  const std::string text = search_text(answer, table) + launch_text(launch, arguments);
+  if (arguments.has("json"))
+    std::fputs((search_json(answer) + "\n").c_str(), stdout);
+  else
+    std::fputs((view.prints_csv() ? table : text).c_str(), stdout);
+  if (arguments.has("out")) write_answer(answer, text, launch, arguments.get("out"));
   if (stop) return stop_code();
   return answer.result.found.empty() ? exit_no_feasible_plan : exit_ok;
 }

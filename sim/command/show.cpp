@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "engine/check.hpp"
@@ -13,6 +14,7 @@
 #include "sim/files/toml_table.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/program/command_line.hpp"
+#include "sim/program/table_view.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/member_writer.hpp"
 #include "sim/scenario/scenario_keys.hpp"
@@ -23,16 +25,18 @@
 namespace stepcast::sim {
 namespace {
 
-constexpr Option options[] = {
+constexpr Option own_options[] = {
     {"gpu", "NAME", "", "cluster: GPU, in its DGX node"},
     {"node", "NAME", "cluster.node", "cluster: node of the catalogue, or a file"},
     {"nodes", "N", "cluster.nodes", "cluster: number of nodes"},
+    {"gpus", "N", "cluster.gpus", "cluster: instead of nodes, all GPUs"},
     {"fabric", "NAME", "cluster.fabric", "cluster: fabric of the catalogue, or a file"},
     {"set", "KEY=VALUE", "", "cluster: set any key of [cluster]"},
     {"graphviz", "FILE", "", "cluster: also write it in Graphviz's language, as a sketch"},
     {"all", "", "", "every GPU in that picture"},
     {"sources", "", "", "of the catalogue: where the numbers come from"},
 };
+const std::vector<Option> show_options = with_table_options(own_options);
 const Verb verb{
     "stepcast show",
     "gpus|models|nodes|fabrics|software|nccl|clusters|cluster|calibration|keys [NAME | FILE ...]",
@@ -40,7 +44,7 @@ const Verb verb{
     "Prints the catalogue or one entry of it with every value and its source, a cluster "
     "(of a scenario or by options), what a calibration table holds, or every key of a "
     "scenario.",
-    options,
+    show_options,
     "stepcast show cluster --gpu h100 --nodes 16"};
 
 using Align = TextTable::Align;
@@ -55,30 +59,37 @@ std::string sources_text(const Catalogue& catalogue, const std::string& folder) 
   return out;
 }
 
-/// A quantity that an entry may lack.
+/// A quantity in the unit of its column's key.
 template <class Q>
-std::string or_dash(Q value) {
-  return value == Q{} ? "-" : to_text(value);
+TableCell in_units(Q value, double unit) {
+  if (value == Q{}) return "-";
+  return {to_text(value), static_cast<double>(value.value) / unit};
 }
 
-std::string gpus_text(const Catalogue& catalogue) {
+constexpr double giga = 1e9, tera = 1e12, gib = 1 << 30;
+
+TextTable gpus_table(const Catalogue& catalogue) {
+  struct Column {
+    const char *heading, *unit, *key;
+  };
   TextTable table;
   table.column("GPU", "", Align::left);
-  for (const auto& [heading, unit] : {std::pair{"SMs", ""},
-                                      {"16-bit peak", "dense"},
-                                      {"fp8 peak", "dense"},
-                                      {"memory", ""},
-                                      {"HBM", ""},
-                                      {"NVLink", "one way"},
-                                      {"TDP", ""}})
-    table.column(heading, unit);
+  for (const Column& column : {Column{"SMs", "", "sms"},
+                               {"16-bit peak", "dense", "tensor_peak_tflops"},
+                               {"fp8 peak", "dense", "fp8_peak_tflops"},
+                               {"memory", "", "memory_gib"},
+                               {"HBM", "", "memory_bandwidth_gb_per_s"},
+                               {"NVLink", "one way", "nvlink_gb_per_s"},
+                               {"TDP", "", "tdp_w"}})
+    table.column(column.heading, column.unit, Align::right, column.key);
   for (const std::string& name : catalogue.names("gpus")) {
     const topology::GpuSpec gpu = catalogue.gpu(toml_text(name, "catalogue"));
-    table.row({name, std::to_string(gpu.sms), to_text(gpu.tensor_peak), or_dash(gpu.fp8_peak),
-               to_text(gpu.memory), to_text(gpu.memory_bandwidth), or_dash(gpu.nvlink),
-               to_text(gpu.tdp)});
+    table.row({name, std::to_string(gpu.sms), in_units(gpu.tensor_peak, tera),
+               in_units(gpu.fp8_peak, tera), in_units(gpu.memory, gib),
+               in_units(gpu.memory_bandwidth, giga), in_units(gpu.nvlink, giga),
+               in_units(gpu.tdp, 1)});
   }
-  return table.text();
+  return table;
 }
 
 workloads::TransformerShape model_named(const Catalogue& catalogue, const std::string& name) {
@@ -88,7 +99,7 @@ workloads::TransformerShape model_named(const Catalogue& catalogue, const std::s
   return catalogue.model(table);
 }
 
-std::string models_text(const Catalogue& catalogue) {
+TextTable models_table(const Catalogue& catalogue) {
   TextTable table;
   table.column("model", "", Align::left);
   for (const char* heading :
@@ -96,14 +107,14 @@ std::string models_text(const Catalogue& catalogue) {
     table.column(heading);
   for (const std::string& name : catalogue.names("models")) {
     const workloads::TransformerShape shape = model_named(catalogue, name);
-    table.row({name, grouped(workloads::parameters(shape)), grouped(shape.layers),
-               grouped(shape.hidden), grouped(shape.heads), grouped(shape.kv_heads),
-               grouped(shape.ffn_hidden), grouped(shape.vocab)});
+    table.row({name, counted(workloads::parameters(shape)), counted(shape.layers),
+               counted(shape.hidden), counted(shape.heads), counted(shape.kv_heads),
+               counted(shape.ffn_hidden), counted(shape.vocab)});
   }
-  return table.text();
+  return table;
 }
 
-std::string nodes_text(const Catalogue& catalogue) {
+TextTable nodes_table(const Catalogue& catalogue) {
   TextTable nodes;
   nodes.column("node", "", Align::left);
   nodes.column("GPUs", "", Align::left);
@@ -115,28 +126,31 @@ std::string nodes_text(const Catalogue& catalogue) {
                word_for(node_kind_names, node.kind),
                fmt::format("{} x {}", node.nics, to_text(node.nic))});
   }
-  return nodes.text();
+  return nodes;
 }
 
-std::string fabrics_text(const Catalogue& catalogue) {
+TableCell nanoseconds(Duration value) { return {to_text(value), seconds(value) * 1e9}; }
+
+TextTable fabrics_table(const Catalogue& catalogue) {
   TextTable fabrics;
   fabrics.column("fabric", "", Align::left);
   fabrics.column("kind", "", Align::left);
-  for (const char* heading : {"switch ports", "oversubscription", "per switch", "per cable"})
-    fabrics.column(heading);
+  for (const char* heading : {"switch ports", "oversubscription"}) fabrics.column(heading);
+  fabrics.column("per switch", "", Align::right, "switch_latency_ns");
+  fabrics.column("per cable", "", Align::right, "cable_latency_ns");
   fabrics.column("routing", "", Align::left);
   for (const std::string& name : catalogue.names("fabrics")) {
     const topology::FabricSpec fabric = catalogue.fabric(toml_text(name, "catalogue"));
     fabrics.row({name, word_for(fabric_kind_names, fabric.kind), std::to_string(fabric.ports),
-                 three_digits(fabric.oversubscription), to_text(fabric.switch_latency),
-                 to_text(fabric.cable_latency), word_for(routing_names, fabric.routing)});
+                 rounded(fabric.oversubscription), nanoseconds(fabric.switch_latency),
+                 nanoseconds(fabric.cable_latency), word_for(routing_names, fabric.routing)});
   }
-  return fabrics.text();
+  return fabrics;
 }
 
 /// What some keys of every entry of a folder say, as they are written; "-" where one is silent.
-std::string listing(const Catalogue& catalogue, const std::string& folder,
-                    const std::vector<std::string>& keys) {
+TextTable listing(const Catalogue& catalogue, const std::string& folder,
+                  const std::vector<std::string>& keys) {
   TextTable table;
   table.column("name", "", Align::left);
   for (const std::string& key : keys) table.column(key, "", Align::left);
@@ -148,7 +162,7 @@ std::string listing(const Catalogue& catalogue, const std::string& folder,
     }
     table.row(std::move(cells));
   }
-  return table.text();
+  return table;
 }
 
 /// Every value of an entry, "latency.tree.base", as it is written.
@@ -211,14 +225,15 @@ void add_defaults(TextTable& table, const TomlValue& document, const Catalogue& 
 
 /// One entry with every value and its source; what is not written has its default.
 std::string entry_text(const Catalogue& catalogue, const std::string& folder,
-                       const std::string& name) {
+                       const std::string& name, const TableView& view) {
   const TomlValue& document = catalogue.entry(folder, name, "stepcast show " + folder);
   std::vector<SourceNote> notes = catalogue.sources(folder, name);
   TextTable table;
   for (const char* heading : {"key", "value", "source"}) table.column(heading, "", Align::left);
   add_values(table, document, "", notes);
   add_defaults(table, document, catalogue, folder, name);
-  std::string out = table.text();
+  std::string out = view.printed(std::move(table));
+  if (view.prints_csv()) return out;
   for (const SourceNote& note : notes)
     if (note.key.empty()) out += "source: " + note.text + "\n";
   return out;
@@ -235,6 +250,8 @@ topology::Cluster cluster_of(const Catalogue& catalogue, const Arguments& argume
     if (found.put_in) fmt::print(stderr, "stepcast: {}\n", found.note());
     set_path(document, "cluster.node", found.value("--gpu"));
   }
+  if (TomlValue* cluster = document.find("cluster"); cluster != nullptr && arguments.has("gpus"))
+    cluster->erase("nodes");  // those of a file follow from the GPUs
   for (const auto& [key, value] : settings_of(verb, arguments)) set_path(document, key, value);
   // Any collective makes the cluster a whole scenario.
   set_path(document, "collective.kind", toml_text("all_reduce", "show"));
@@ -259,6 +276,22 @@ std::string show_calibration(const Arguments& arguments) {
   return describe(read_calibrations(tables));
 }
 
+/// What is one table; none: what is not.
+std::optional<TextTable> table_of(const std::string& what, const Arguments& arguments,
+                                  const Catalogue& catalogue) {
+  if (what == "gpus") return gpus_table(catalogue);
+  if (what == "models") return models_table(catalogue);
+  if (what == "nodes") return nodes_table(catalogue);
+  if (what == "fabrics") return fabrics_table(catalogue);
+  if (what == "software")
+    return listing(catalogue, what, {"framework", "version", "nccl", "data_kinds"});
+  if (what == "nccl") return listing(catalogue, what, {"version", "fp8_sums", "source"});
+  if (what != "keys") return std::nullopt;
+  if (arguments.positional().size() == 2)
+    throw UsageError("'" + arguments.positional()[1] + "' is one argument too many");
+  return keys_table();
+}
+
 int show(const Arguments& arguments, const Catalogue& catalogue) {
   const std::vector<std::string> known = choices_in(verb.positional);
   if (arguments.positional().empty()) throw UsageError("show what?", suggestion("", known));
@@ -270,33 +303,25 @@ int show(const Arguments& arguments, const Catalogue& catalogue) {
       what == "clusters" ? std::vector<std::string>{"nodes", "fabrics"}
       : what == "cluster" || what == "calibration" || what == "keys" ? std::vector<std::string>{}
                                                                      : std::vector{what};
+  const TableView view(arguments);
+  if (view.prints_csv() && arguments.has("sources"))
+    throw UsageError("both --sources and --csv -", "--csv FILE writes beside it");
   std::string text;
   if (!folders.empty() && arguments.positional().size() == 2) {
     const std::string& name = arguments.positional()[1];
     const bool fabric = what == "clusters" && !catalogue.has("nodes", name);
-    text = entry_text(catalogue, folders[fabric ? 1 : 0], name);
-  } else if (what == "gpus") {
-    text = gpus_text(catalogue);
-  } else if (what == "models") {
-    text = models_text(catalogue);
-  } else if (what == "nodes") {
-    text = nodes_text(catalogue);
-  } else if (what == "fabrics") {
-    text = fabrics_text(catalogue);
-  } else if (what == "software") {
-    text = listing(catalogue, what, {"framework", "version", "nccl", "data_kinds"});
-  } else if (what == "nccl") {
-    text = listing(catalogue, what, {"version", "fp8_sums", "source"});
+    text = entry_text(catalogue, folders[fabric ? 1 : 0], name, view);
+  } else if (auto table = table_of(what, arguments, catalogue)) {
+    text = view.printed(*std::move(table));
   } else if (what == "clusters") {
-    text = nodes_text(catalogue) + "\n" + fabrics_text(catalogue);
+    view.refuse_for("clusters are two", "stepcast show nodes, stepcast show fabrics");
+    text = nodes_table(catalogue).text() + "\n" + fabrics_table(catalogue).text();
   } else if (what == "cluster") {
+    view.refuse_for("a cluster is none");
     text = show_cluster(catalogue, arguments);
   } else if (what == "calibration") {
+    view.refuse_for("a calibration is several", "stepcast-calibrate export writes its rows");
     text = show_calibration(arguments);
-  } else if (what == "keys") {
-    if (arguments.positional().size() == 2)
-      throw UsageError("'" + arguments.positional()[1] + "' is one argument too many");
-    text = keys_text();
   } else {
     throw UsageError("cannot show '" + what + "'", suggestion(what, known));
   }

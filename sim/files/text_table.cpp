@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "engine/check.hpp"
+#include "sim/files/csv.hpp"
+#include "sim/files/numbers.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -19,6 +21,28 @@ std::string separated(std::string digits) {
     digits.insert(end, ",");
   }
   return digits;
+}
+
+/// "16-bit peak" as "16-bit_peak".
+std::string key_of(std::string_view heading) {
+  std::string out;
+  for (const char letter : heading) {
+    const bool capital = letter >= 'A' && letter <= 'Z';
+    out += letter == ' ' ? '_' : capital ? static_cast<char>(letter - 'A' + 'a') : letter;
+  }
+  return out;
+}
+
+bool in_order(const TableCell& a, const TableCell& b, bool descending) {
+  if (a.value.empty() || b.value.empty()) return !a.value.empty() && b.value.empty();
+  if (a.number.has_value() != b.number.has_value()) return a.number.has_value();
+  if (a.number) return descending ? *b.number < *a.number : *a.number < *b.number;
+  return descending ? b.value < a.value : a.value < b.value;
+}
+
+void end_line(std::string& out) {
+  out.erase(out.find_last_not_of(' ') + 1);
+  out += "\n";
 }
 
 }  // namespace
@@ -40,52 +64,159 @@ std::string percent(double share) { return three_digits(100 * share) + " %"; }
 
 std::string grouped(std::int64_t count) { return separated(std::to_string(count)); }
 
-void TextTable::column(std::string heading, std::string unit, Align align) {
-  columns_.push_back({std::move(heading), std::move(unit), align});
+TableCell::TableCell(std::string shown)
+    : text(std::move(shown)), value(text == "-" ? "" : text), number(number_in<double>(value)) {}
+
+TableCell::TableCell(std::string shown, double exact) : text(std::move(shown)) {
+  if (!std::isfinite(exact)) return;
+  value = fmt::format("{}", exact);
+  number = exact;
 }
 
-void TextTable::row(std::vector<std::string> cells) {
-  expects(cells.size() == columns_.size(), "a row has a cell per column");
-  rows_.push_back({std::move(cells), ""});
+TableCell::TableCell(std::string shown, std::int64_t exact)
+    : text(std::move(shown)), value(std::to_string(exact)), number(static_cast<double>(exact)) {}
+
+TableCell rounded(std::optional<double> value) {
+  return value ? TableCell(three_digits(*value), *value) : TableCell("-");
 }
 
-void TextTable::sentence(std::vector<std::string> first_cells, std::string text) {
-  expects(first_cells.size() < columns_.size(), "a sentence replaces at least one cell");
-  rows_.push_back({std::move(first_cells), std::move(text)});
+TableCell counted(std::int64_t count) { return {grouped(count), count}; }
+
+TableCells::TableCells(std::vector<std::string> texts) {
+  for (std::string& text : texts) emplace_back(std::move(text));
 }
 
-std::string TextTable::line(const std::vector<std::string>& cells,
-                            const std::vector<std::size_t>& widths) const {
+void TextTable::column(std::string heading, std::string unit, Align align, std::string key) {
+  if (key.empty()) key = key_of(heading);
+  columns_.push_back({std::move(key), std::move(heading), std::move(unit), align, true});
+}
+
+void TextTable::detail(std::string key) { columns_.push_back({key, key, "", Align::right, false}); }
+
+void TextTable::row(TableCells cells) {
+  for (std::size_t i = cells.size(); i < columns_.size(); ++i) {
+    expects(!columns_[i].shown, "a row has a cell per column");
+    cells.emplace_back("-");
+  }
+  expects(cells.size() == columns_.size(), "a row has no cell without a column");
+  rows_.push_back({std::move(cells), 0, std::nullopt, false});
+}
+
+void TextTable::add_sentence(TableCells cells, std::size_t first, std::string text, bool folded) {
+  expects(first < columns_.size() && cells.size() <= columns_.size(),
+          "a sentence replaces at least one cell");
+  cells.resize(columns_.size(), TableCell("-"));
+  rows_.push_back({std::move(cells), first, std::move(text), folded});
+}
+
+void TextTable::sentence(TableCells first_cells, std::string text) {
+  const std::size_t first = first_cells.size();
+  add_sentence(std::move(first_cells), first, std::move(text), false);
+}
+
+void TextTable::folded(TableCells cells, std::size_t first, std::string text) {
+  add_sentence(std::move(cells), first, std::move(text), true);
+}
+
+std::optional<std::size_t> TextTable::find(std::string_view name) const {
+  for (std::size_t i = 0; i < columns_.size(); ++i)
+    if (columns_[i].key == name) return i;
+  for (std::size_t i = 0; i < columns_.size(); ++i)
+    if (key_of(columns_[i].heading) == key_of(name)) return i;
+  return std::nullopt;
+}
+
+std::vector<std::string> TextTable::keys() const {
+  std::vector<std::string> out;
+  for (const Column& column : columns_) out.push_back(column.key);
+  return out;
+}
+
+std::vector<std::string> TextTable::headings() const {
+  std::vector<std::string> out;
+  for (const Column& column : columns_) out.push_back(key_of(column.heading));
+  return out;
+}
+
+void TextTable::sort(std::size_t column, bool descending) {
+  std::ranges::stable_sort(rows_, [&](const Row& a, const Row& b) {
+    return in_order(a.cells[column], b.cells[column], descending);
+  });
+}
+
+void TextTable::keep_first(std::size_t count, Folded folded) {
+  std::erase_if(rows_, [&](const Row& row) {
+    if (row.sentence) return row.folded && folded == Folded::left_out;
+    if (count == 0) return true;
+    --count;
+    return false;
+  });
+}
+
+void TextTable::select(const std::vector<std::size_t>& columns) {
+  std::vector<Column> kept;
+  for (const std::size_t at : columns) kept.push_back(columns_[at]);
+  for (Column& column : kept) column.shown = true;
+  for (Row& row : rows_) {
+    std::vector<TableCell> cells;
+    std::size_t before = 0;
+    for (const std::size_t at : columns) {
+      if (before == cells.size() && at < row.before) ++before;
+      cells.push_back(row.cells[at]);
+    }
+    row = {std::move(cells), before, std::move(row.sentence), row.folded};
+  }
+  columns_ = std::move(kept);
+}
+
+std::vector<std::size_t> TextTable::shown_columns() const {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < columns_.size(); ++i)
+    if (columns_[i].shown) out.push_back(i);
+  return out;
+}
+
+std::string TextTable::text(Folded folded) const {
+  const std::vector<std::size_t> shown = shown_columns();
+  const auto left_out = [&](const Row& row) { return row.folded && folded == Folded::left_out; };
+  std::vector<std::size_t> widths(columns_.size());
+  for (const std::size_t i : shown) {
+    widths[i] = std::max(columns_[i].heading.size(), columns_[i].unit.size());
+    for (const Row& row : rows_)
+      if (!left_out(row) && (!row.sentence || i < row.before))
+        widths[i] = std::max(widths[i], row.cells[i].text.size());
+  }
   std::string out;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (i > 0) out += "  ";
-    const std::string padding(widths[i] - cells[i].size(), ' ');
-    out += columns_[i].align == Align::left ? cells[i] + padding : padding + cells[i];
+  const auto add = [&](std::size_t i, const std::string& cell) {
+    const std::string padding(widths[i] - cell.size(), ' ');
+    if (i != shown.front()) out += "  ";
+    out += columns_[i].align == Align::left ? cell + padding : padding + cell;
+  };
+  for (const std::size_t i : shown) add(i, columns_[i].heading);
+  end_line(out);
+  if (std::ranges::any_of(shown, [&](std::size_t i) { return !columns_[i].unit.empty(); })) {
+    for (const std::size_t i : shown) add(i, columns_[i].unit);
+    end_line(out);
+  }
+  for (const Row& row : rows_) {
+    if (left_out(row)) continue;
+    for (const std::size_t i : shown)
+      if (!row.sentence || i < row.before) add(i, row.cells[i].text);
+    if (row.sentence) out += (row.before > 0 ? "  " : "") + *row.sentence;
+    end_line(out);
   }
   return out;
 }
 
-std::string TextTable::text() const {
-  std::vector<std::size_t> widths;
-  std::vector<std::string> headings, units;
-  bool any_unit = false;
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    std::size_t width = std::max(columns_[i].heading.size(), columns_[i].unit.size());
-    for (const Row& row : rows_)
-      if (i < row.cells.size()) width = std::max(width, row.cells[i].size());
-    widths.push_back(width);
-    headings.push_back(columns_[i].heading);
-    units.push_back(columns_[i].unit);
-    any_unit = any_unit || !columns_[i].unit.empty();
-  }
-  std::vector<std::string> lines{line(headings, widths)};
-  if (any_unit) lines.push_back(line(units, widths));
-  for (const Row& row : rows_)
-    lines.push_back(line(row.cells, widths) + (row.tail.empty() ? "" : "  " + row.tail));
+std::string TextTable::csv() const {
   std::string out;
-  for (std::string& one : lines) {
-    one.erase(one.find_last_not_of(' ') + 1);
-    out += one + "\n";
+  for (std::size_t i = 0; i < columns_.size(); ++i)
+    out += (i > 0 ? "," : "") + csv_cell(columns_[i].key);
+  out += "\n";
+  for (const Row& row : rows_) {
+    for (std::size_t i = 0; i < row.cells.size(); ++i)
+      out += (i > 0 ? "," : "") + csv_cell(row.cells[i].value);
+    out += "\n";
   }
   return out;
 }

@@ -1,9 +1,13 @@
-// Aligned text tables and numbers with three significant digits. Knows no results.
+// Tables: aligned text for people, comma-separated values in full for files, and numbers with three
+// significant digits. Knows no results.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stepcast::sim {
@@ -17,30 +21,81 @@ std::string percent(double share);
 /// A count with its thousands separated: "2,048".
 std::string grouped(std::int64_t count);
 
+/// What people read, and what a file holds and rows are ordered by: 3.14159 behind "3.14". A text
+/// stands for itself; "-" is nothing at all.
+struct TableCell {
+  TableCell(std::string shown);
+  TableCell(const char* shown) : TableCell(std::string(shown)) {}
+  TableCell(std::string shown, double value);
+  TableCell(std::string shown, std::int64_t value);
+
+  std::string text, value;
+  std::optional<double> number;  // where the value is one
+};
+
+/// Three digits of a number; "-" where there is none.
+TableCell rounded(std::optional<double> value);
+TableCell counted(std::int64_t count);
+
+/// The cells of a row.
+class TableCells : public std::vector<TableCell> {
+ public:
+  TableCells() = default;
+  TableCells(std::initializer_list<TableCell> cells) : std::vector<TableCell>(cells) {}
+  TableCells(std::vector<std::string> texts);
+};
+
 class TextTable {
  public:
   enum class Align : std::uint8_t { left, right };
+  enum class Folded : std::uint8_t { shown, left_out };
 
-  /// A heading may have a second line with the unit.
-  void column(std::string heading, std::string unit = "", Align align = Align::right);
-  void row(std::vector<std::string> cells);
+  /// A heading may have a second line with the unit. `key` names the column in files and for who
+  /// asks for it, with the unit of its values; by default the heading in small letters.
+  void column(std::string heading, std::string unit = "", Align align = Align::right,
+              std::string key = "");
+  /// A column for files, and for who asks for it.
+  void detail(std::string key);
+  /// TableCells of details may be left out.
+  void row(TableCells cells);
   /// A row whose cells after the first ones are one sentence.
-  void sentence(std::vector<std::string> first_cells, std::string text);
+  void sentence(TableCells first_cells, std::string text);
+  /// Likewise, for files a row of all `cells`. The text may leave it out.
+  void folded(TableCells cells, std::size_t first, std::string text);
+
+  /// The column of this key or heading.
+  std::optional<std::size_t> find(std::string_view name) const;
+  std::vector<std::string> keys() const;
+  /// The headings as find() compares them.
+  std::vector<std::string> headings() const;
+  std::size_t num_rows() const { return rows_.size(); }
+
+  /// Numbers by size, before texts; rows without a value come last. Equal ones stay as they are.
+  void sort(std::size_t column, bool descending);
+  /// The first rows that are no sentences, and all sentences but the folded ones that are left out.
+  void keep_first(std::size_t count, Folded folded);
+  /// These columns in this order, details as well.
+  void select(const std::vector<std::size_t>& columns);
 
   /// Lines with two blanks between columns, none at the end.
-  std::string text() const;
+  std::string text(Folded folded = Folded::shown) const;
+  /// A line of keys, then the values of each row, folded ones as well.
+  std::string csv() const;
 
  private:
   struct Column {
-    std::string heading, unit;
+    std::string key, heading, unit;
     Align align;
+    bool shown;
   };
   struct Row {
-    std::vector<std::string> cells;
-    std::string tail;
+    std::vector<TableCell> cells;  // one per column
+    std::size_t before = 0;        // the sentence takes the place of the columns from here
+    std::optional<std::string> sentence;
+    bool folded = false;
   };
-  std::string line(const std::vector<std::string>& cells,
-                   const std::vector<std::size_t>& widths) const;
+  void add_sentence(TableCells cells, std::size_t first, std::string text, bool folded);
+  std::vector<std::size_t> shown_columns() const;
 
   std::vector<Column> columns_;
   std::vector<Row> rows_;

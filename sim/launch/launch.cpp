@@ -38,7 +38,7 @@ std::string known_forms() {
 }  // namespace
 
 Launch launch_of(const Scenario& s) {
-  expects(!s.collective && !s.best_tensor && !s.best_pipeline, "a training step of known degrees");
+  expects(!s.collective && s.open.empty(), "a training step of known degrees");
   for (const Form& form : launch_forms)
     if (form.framework == s.software.framework) return form.write(s);
   Launch out;

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "sim/files/text_table.hpp"
+
 namespace stepcast::sim {
 namespace {
 
@@ -51,33 +53,53 @@ ProgressLine::Style ProgressLine::style_for(bool quiet) {
   return isatty(STDERR_FILENO) != 0 ? Style::bar : Style::lines;
 }
 
-Progress::Progress(std::size_t total, Style style, std::FILE* out)
-    : total_(total), line_("stepcast: ", style, out), begin_(Clock::now()) {}
+std::string clock_text(double seconds) {
+  const auto s = static_cast<std::int64_t>(seconds + 0.5);
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
+  return fmt::format("{} h {:02} min", s / 3600, s % 3600 / 60);
+}
 
-std::string Progress::bar_text(std::size_t done, std::size_t total, std::chrono::seconds elapsed,
-                               bool colour) {
+Progress::Progress(std::size_t total, Style style, std::string what, std::FILE* out)
+    : total_(total),
+      what_(std::move(what)),
+      line_("stepcast: ", style, out),
+      begin_(Clock::now()),
+      next_(begin_ + std::chrono::seconds(2)) {}
+
+std::string Progress::bar_text(std::size_t done, std::size_t total, bool colour) {
   constexpr std::size_t width = 30;
   const std::size_t filled = total == 0 ? width : width * std::min(done, total) / total;
   std::string bar(filled, '=');
   if (filled < width) bar += '>';
   bar.resize(width, ' ');
   if (colour) bar = "\033[32m" + bar + "\033[0m";
-  std::string out = fmt::format("[{}] {} of {} points", bar, done, total);
-  if (done > 0 && done < total) {
-    const auto left =
-        elapsed.count() * static_cast<std::int64_t>(total - done) / static_cast<std::int64_t>(done);
-    out += fmt::format(", {} s left", left);
-  }
+  return "[" + bar + "]";
+}
+
+std::string Progress::count_text(std::size_t done, Clock::duration elapsed) const {
+  std::string out = fmt::format("{} of {} {}", done, total_, what_);
+  const double passed = std::chrono::duration<double>(elapsed).count();
+  if (done == 0 || passed <= 0) return out;
+  const double rate = static_cast<double>(done) / passed;
+  out += rate < 1 ? fmt::format(", {} s each", three_digits(1 / rate))
+                  : fmt::format(", {} {}/s", three_digits(rate), what_);
+  if (done < total_)
+    out += fmt::format(", {} left", clock_text(static_cast<double>(total_ - done) / rate));
   return out;
 }
 
 void Progress::show(std::size_t done, Clock::time_point now) {
-  if (!line_.due(now)) return;
-  const auto elapsed = std::chrono::duration_cast<std::chrono::seconds>(now - begin_);
-  line_.show(line_.style() == Style::bar
-                 ? bar_text(done, total_, elapsed, wants_colour())
-                 : fmt::format("{} of {} points after {} s", done, total_, elapsed.count()),
-             now);
+  if (now < next_) return;
+  const auto elapsed = now - begin_;
+  const std::string text = count_text(done, elapsed);
+  if (line_.style() == Style::bar) {
+    line_.show(bar_text(done, total_, wants_colour()) + " " + text, now);
+    next_ = now + std::chrono::milliseconds(100);
+  } else {
+    line_.show(text, now);
+    next_ = now + std::max<Clock::duration>(std::chrono::seconds(10), elapsed / 10);
+  }
 }
 
 }  // namespace stepcast::sim

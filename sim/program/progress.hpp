@@ -1,5 +1,5 @@
 // Progress of long work on standard error: one line that is written over on a terminal, else a line
-// every ten seconds. Nothing for work that ends at once, nothing on standard output.
+// now and then. Nothing for work that ends at once, nothing on standard output.
 #pragma once
 
 #include <chrono>
@@ -42,25 +42,32 @@ class ProgressLine {
   bool drawn_ = false;
 };
 
-/// Points of a sweep, rows of a table: a bar on a terminal.
+/// "40 s", "12 min 05 s", "3 h 20 min"
+std::string clock_text(double seconds);
+
+/// Points of a sweep, rows of a table: how many, how fast, how long still. A bar on a terminal;
+/// lines ever more rarely. Nothing in the first two seconds.
 class Progress {
  public:
   using Clock = ProgressLine::Clock;
   using Style = ProgressLine::Style;
 
-  Progress(std::size_t total, Style style, std::FILE* out = stderr);
+  /// `what` is counted: "points".
+  Progress(std::size_t total, Style style, std::string what = "points", std::FILE* out = stderr);
 
   void show(std::size_t done, Clock::time_point now = Clock::now());
 
   static Style style_for(bool quiet) { return ProgressLine::style_for(quiet); }
-  /// "[=====>    ] 5 of 9 points, 3 s left"
-  static std::string bar_text(std::size_t done, std::size_t total, std::chrono::seconds elapsed,
-                              bool colour);
+  /// "5 of 9 points, 2.50 points/s, 2 s left"
+  std::string count_text(std::size_t done, Clock::duration elapsed) const;
+  /// "[=====>    ]"
+  static std::string bar_text(std::size_t done, std::size_t total, bool colour);
 
  private:
   std::size_t total_;
+  std::string what_;
   ProgressLine line_;
-  Clock::time_point begin_;
+  Clock::time_point begin_, next_;
 };
 
 }  // namespace stepcast::sim

@@ -170,6 +170,7 @@ Json collective_json(const CollectiveReport& report, const Answer& answer) {
 Json refused_json(const Refused& refused) {
   Json out;
   out["refused"] = refused.reason;
+  if (refused.over) out["memory_over_gib"] = static_cast<double>(refused.over->value) / (1 << 30);
   if (!refused.scenario.title.empty()) out["title"] = refused.scenario.title;
   out["model"] = refused.scenario.model.name;
   out["gpu"] = refused.scenario.node.gpu.name;

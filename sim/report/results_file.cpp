@@ -6,7 +6,7 @@
 
 #include "sim/files/whole_file.hpp"
 #include "sim/report/json.hpp"
-#include "sim/report/metrics.hpp"
+#include "sim/report/row_members.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/output_place.hpp"
 #include "sim/tables/column_file.hpp"
@@ -37,58 +37,33 @@ void write_swept(ColumnWriter& file, const Results& results, const std::string& 
     file.column(dataset, std::span<const std::string>(texts));
 }
 
-/// A member of the rows. Counts are 0 where a point could not be read.
+/// A member of the rows as a column. Counts are 0 where a point could not be read.
 struct Column {
-  enum class Kind : std::uint8_t { metric, count, text };
-  std::string path;
-  Kind kind;
-  const Metric* metric = nullptr;
+  using Kind = RowMember::Kind;
+  RowMember member;
   std::vector<double> numbers{};
   std::vector<std::int64_t> counts{};
   std::vector<std::string> texts{};
 
   void add(const PointRow& row) {
-    if (kind == Kind::metric)
-      numbers.push_back(value_of(*metric, row).value_or(std::numeric_limits<double>::quiet_NaN()));
-    else if (kind == Kind::count)
-      counts.push_back(static_cast<std::int64_t>(row.number(path).value_or(0.0)));
+    if (member.kind == Kind::metric)
+      numbers.push_back(
+          value_of(*member.metric, row).value_or(std::numeric_limits<double>::quiet_NaN()));
+    else if (member.kind == Kind::count)
+      counts.push_back(static_cast<std::int64_t>(row.number(member.path).value_or(0.0)));
     else
-      texts.push_back(row.text(path).value_or(""));
+      texts.push_back(row.text(member.path).value_or(""));
   }
   void write(ColumnWriter& file) const {
-    const std::string dataset = "/points/" + path;
-    if (kind == Kind::metric)
-      file.column(dataset, std::span<const double>(numbers), std::string(metric->unit));
-    else if (kind == Kind::count)
+    const std::string dataset = "/points/" + member.path;
+    if (member.kind == Kind::metric)
+      file.column(dataset, std::span<const double>(numbers), std::string(member.metric->unit));
+    else if (member.kind == Kind::count)
       file.column(dataset, std::span<const std::int64_t>(counts), "");
     else
       file.column(dataset, std::span<const std::string>(texts));
   }
 };
-
-std::vector<Column> columns_of(bool collective) {
-  using Kind = Column::Kind;
-  std::vector<Column> out;
-  for (const Metric& metric : metrics()) {
-    const bool reported = collective ? metric.of_collective != nullptr : metric.of_step != nullptr;
-    const bool count = metric.key == "gpus" || metric.key == "nodes";
-    if (reported)
-      out.push_back({std::string(metric.key), count ? Kind::count : Kind::metric, &metric});
-  }
-  for (const char* path : {"gpu", "refused", "failed"}) out.push_back({path, Kind::text});
-  if (collective) {
-    for (const char* path : {"algorithm", "protocol"}) out.push_back({path, Kind::text});
-    return out;
-  }
-  out.push_back({"model", Kind::text});
-  const TomlValue plan = plan_document(Scenario{});
-  for (const TomlEntry& entry : *plan.table()) {
-    const bool count = std::holds_alternative<std::int64_t>(entry.value.data);
-    if (count || entry.value.text() != nullptr)
-      out.push_back({"plan." + entry.key, count ? Kind::count : Kind::text});
-  }
-  return out;
-}
 
 /// One row at a time is held whole.
 void write_points(ColumnWriter& file, const Results& results) {
@@ -97,7 +72,9 @@ void write_points(ColumnWriter& file, const Results& results) {
   file.attribute("/", "interrupted", std::int64_t{results.interrupted ? 1 : 0});
   file.group("/points");
   for (const std::string& key : results.study.keys) write_swept(file, results, key);
-  std::vector<Column> columns = columns_of(results.study.base.find("collective") != nullptr);
+  std::vector<Column> columns;
+  for (RowMember& member : row_members(results.study.base.find("collective") != nullptr))
+    columns.push_back({std::move(member)});
   for (std::size_t i = 0; i < results.rows.size(); ++i) {
     if (!results.rows.has(i)) continue;
     const PointRow row = results.rows.row(i);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/confidence/order.hpp"
+#include "sim/files/text_table.hpp"
 #include "sim/search/own_plan.hpp"
 
 namespace stepcast::sim {
@@ -21,7 +22,10 @@ struct SearchAnswer {
 /// "optimal among 1,248 legal plans of this space: 698 do not fit (nearest: 1.2 GiB over), 520
 /// cannot come within 5 % of 2.450 s, 30 simulated; 6 plans lie within 5 %"
 std::string proof_text(const SearchAnswer&);
-std::string search_text(const SearchAnswer&);
+/// The plans in their order; what they share stands above the table, not in it.
+TextTable plans_table(const SearchAnswer&);
+/// `table` is that, as it is to be shown.
+std::string search_text(const SearchAnswer&, const std::string& table);
 std::string search_json(const SearchAnswer&);
 /// Every plan that was simulated, step against memory, with the front of those that no other beats
 /// in both.

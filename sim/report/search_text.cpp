@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "engine/units_text.hpp"
 #include "sim/files/text_table.hpp"
@@ -56,58 +55,17 @@ Columns columns_of(const SearchAnswer& a, std::size_t shown) {
   return out;
 }
 
-std::string plans_table(const SearchAnswer& a) {
-  const auto& found = a.result.found;
-  const std::size_t shown = std::min(a.options.top, found.size());
-  const Columns columns = columns_of(a, shown);
-  TextTable table;
-  table.column("");
-  for (const Knob* knob : columns.differ) {
-    // "sequence_parallel" in two lines.
-    std::string name(knob_name(*knob)), rest;
-    if (const std::size_t cut = name.find('_'); cut != std::string::npos && name.size() > 8)
-      rest = name.substr(cut + 1), name.resize(cut);
-    table.column(name, rest,
-                 knob->words.empty() ? TextTable::Align::right : TextTable::Align::left);
-  }
-  table.column("step");
-  table.column("tokens/s", "per GPU");
-  table.column("MFU");
-  table.column("memory", "GiB");
-  table.column("exposed");
-  table.column("bubble");
-  const bool energy = a.options.objective == Objective::energy;
-  if (energy) table.column("energy");
-  if (a.price) table.column("USD per", "M tokens");
-  table.column("P(first is", "faster)");
-  for (std::size_t i = 0; i < shown; ++i) {
-    const StepReport& r = found[i].report;
-    const bool tie = i > 0 && found[i].value <= (1 + a.options.near) * found.front().value;
-    std::vector<std::string> cells{(tie ? "=" : "") + std::to_string(i + 1)};
-    for (const Knob* knob : columns.differ)
-      cells.push_back(knob_word(a.space, *knob, found[i].candidate));
-    for (std::string cell :
-         std::array{to_text(r.step_time),
-                    three_digits(r.tokens_per_second / static_cast<double>(r.scenario.gpus)),
-                    percent(r.mfu), three_digits(gib(r.memory.total())), percent(exposed_share(r)),
-                    percent(seconds(r.bubble) / seconds(r.step_time))})
-      cells.push_back(std::move(cell));
-    if (energy) cells.push_back(to_text(r.energy));
-    if (a.price) cells.push_back(three_digits(usd_per_million_tokens(r, *a.price)));
-    const bool judged = i > 0 && a.order && !energy;
-    cells.push_back(
-        judged ? fmt::format("{:.2f}", a.order->probability(seconds(found.front().report.step_time),
-                                                            seconds(r.step_time)))
-               : "");
-    table.row(std::move(cells));
-  }
-  std::string out = columns.shared.empty() ? "" : "all: " + columns.shared + "\n";
-  out += table.text();
-  const std::size_t ties = a.result.within(a.options.near);
-  if (ties > 1)
-    out +=
-        fmt::format("=: within {} of the first, a tie as forecasts go\n", percent(a.options.near));
-  return out;
+std::size_t shown_plans(const SearchAnswer& a) {
+  return std::min(a.options.top, a.result.found.size());
+}
+
+/// "sequence_parallel" in two lines.
+void add_knob_column(TextTable& table, const Knob& knob) {
+  std::string name(knob_name(knob)), rest;
+  if (const std::size_t cut = name.find('_'); cut != std::string::npos && name.size() > 8)
+    rest = name.substr(cut + 1), name.resize(cut);
+  table.column(name, rest, knob.words.empty() ? TextTable::Align::right : TextTable::Align::left,
+               knob.key);
 }
 
 std::string own_text(const SearchAnswer& a) {
@@ -149,6 +107,49 @@ std::string misses_text(const SearchAnswer& a) {
 
 }  // namespace
 
+TextTable plans_table(const SearchAnswer& a) {
+  const auto& found = a.result.found;
+  const std::size_t shown = shown_plans(a);
+  const Columns columns = columns_of(a, shown);
+  const bool energy = a.options.objective == Objective::energy;
+  TextTable table;
+  table.column("", "", TextTable::Align::right, "rank");
+  for (const Knob* knob : columns.differ) add_knob_column(table, *knob);
+  table.column("step", "", TextTable::Align::right, "step_time_s");
+  table.column("tokens/s", "per GPU", TextTable::Align::right, "tokens_per_s_per_gpu");
+  table.column("MFU", "", TextTable::Align::right, "mfu");
+  table.column("memory", "GiB", TextTable::Align::right, "memory_gib_per_gpu");
+  table.column("exposed", "", TextTable::Align::right, "exposed_share");
+  table.column("bubble", "", TextTable::Align::right, "bubble_share");
+  if (energy) table.column("energy", "", TextTable::Align::right, "energy_j");
+  if (a.price) table.column("USD per", "M tokens", TextTable::Align::right, "usd_per_million_tokens");
+  table.column("P(first is", "faster)", TextTable::Align::right, "first_is_faster");
+  for (std::size_t i = 0; i < shown; ++i) {
+    const StepReport& r = found[i].report;
+    const bool tie = i > 0 && found[i].value <= (1 + a.options.near) * found.front().value;
+    const double step = seconds(r.step_time), bubble = seconds(r.bubble) / step;
+    TableCells cells{{(tie ? "=" : "") + std::to_string(i + 1), static_cast<std::int64_t>(i + 1)}};
+    for (const Knob* knob : columns.differ)
+      cells.push_back(knob_word(a.space, *knob, found[i].candidate));
+    cells.push_back({to_text(r.step_time), step});
+    cells.push_back(rounded(r.tokens_per_second / static_cast<double>(r.scenario.gpus)));
+    cells.push_back({percent(r.mfu), r.mfu});
+    cells.push_back(rounded(gib(r.memory.total())));
+    cells.push_back({percent(exposed_share(r)), exposed_share(r)});
+    cells.push_back({percent(bubble), bubble});
+    if (energy) cells.push_back({to_text(r.energy), r.energy.value});
+    if (a.price) cells.push_back(rounded(usd_per_million_tokens(r, *a.price)));
+    if (i == 0 || !a.order || energy) {
+      cells.push_back("-");
+    } else {
+      const double sure = a.order->probability(seconds(found.front().report.step_time), step);
+      cells.push_back({fmt::format("{:.2f}", sure), sure});
+    }
+    table.row(std::move(cells));
+  }
+  return table;
+}
+
 std::string proof_text(const SearchAnswer& a) {
   const SearchResult& r = a.result;
   const auto plans = [](std::size_t n) { return grouped(static_cast<std::int64_t>(n)); };
@@ -179,17 +180,20 @@ std::string proof_text(const SearchAnswer& a) {
   return out;
 }
 
-std::string search_text(const SearchAnswer& a) {
+std::string search_text(const SearchAnswer& a, const std::string& table) {
   const Scenario& s = a.space.bases().front();
-  std::string out =
-      fmt::format("{} on {} x {}, {} sequences of {} tokens\n", s.model.name, grouped(s.gpus),
-                  s.node.gpu.name, grouped(s.global_batch), grouped(s.batch.sequence));
+  std::string out = fmt::format("{} on {} x {}, {} sequences of {} tokens\n", s.model.name,
+                                grouped(s.gpus), s.node.gpu.name, grouped(s.global_batch),
+                                grouped(s.batch.sequence));
   for (const std::string& line : a.space.choices()) out += "  " + line + "\n";
   out += proof_text(a) + "\n";
   if (a.result.found.empty()) return a.result.misses.empty() ? out : out + misses_text(a);
-  out += "\n" + plans_table(a);
-  if (a.own) out += "\n" + own_text(a);
-  return out;
+  const std::string shared = columns_of(a, shown_plans(a)).shared;
+  out += shared.empty() ? "\n" : "\nall: " + shared + "\n";
+  out += table;
+  if (a.result.within(a.options.near) > 1)
+    out += fmt::format("=: within {} of the first, a tie as forecasts go\n", percent(a.options.near));
+  return a.own ? out + "\n" + own_text(a) : out;
 }
 
 std::string search_picture(const SearchAnswer& a) {

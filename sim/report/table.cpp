@@ -2,13 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
 #include "sim/files/text_table.hpp"
-#include "sim/report/metrics.hpp"
+#include "sim/report/row_members.hpp"
 #include "sim/report/text.hpp"
 #include "sim/scenario/default_software.hpp"
 
@@ -26,28 +28,30 @@ std::string swept_cell(const TomlValue& value) {
 namespace {
 
 struct ResultColumn {
-  std::string heading, unit;
-  std::string (*cell)(const PointRow&);
+  std::string heading, unit, key;
+  TableCell (*cell)(const PointRow&);
 };
 
-/// A part of the step in percent of it.
-std::string share(const PointRow& row, std::string_view part) {
-  return three_digits(100 * row.number(part).value_or(0.0) /
-                      row.number("step_time_s").value_or(0.0));
+/// A part of the step in percent of it; the file has the share.
+TableCell share(const PointRow& row, std::string_view part) {
+  const double value = row.number(part).value_or(0.0) / row.number("step_time_s").value_or(0.0);
+  return {three_digits(100 * value), value};
 }
 
-std::string number(const PointRow& row, std::string_view key, double scale = 1.0) {
-  return three_digits(row.number(key).value_or(0.0) * scale);
+TableCell number(const PointRow& row, std::string_view key, double scale = 1.0) {
+  const double value = row.number(key).value_or(0.0);
+  return {three_digits(value * scale), value};
 }
 
-std::string count(const PointRow& row, std::string_view key) {
-  return grouped(static_cast<std::int64_t>(row.number(key).value_or(0.0)));
+TableCell count(const PointRow& row, std::string_view key) {
+  return counted(static_cast<std::int64_t>(row.number(key).value_or(0.0)));
 }
 
-/// "0.78 to 1.01"
-std::string bar(const PointRow& row, std::string_view low, std::string_view high) {
+/// "0.78 to 1.01"; the file has both ends in columns of their own.
+TableCell bar(const PointRow& row, std::string_view low, std::string_view high) {
   const auto from = row.number(low), to = row.number(high);
-  return from && to ? three_digits(*from) + " to " + three_digits(*to) : "-";
+  return from && to ? TableCell(three_digits(*from) + " to " + three_digits(*to), *from)
+                    : TableCell("-");
 }
 
 std::string word(const PointRow& row, std::string_view key) { return row.text(key).value_or("-"); }
@@ -56,34 +60,38 @@ using A = const PointRow&;
 
 // clang-format off
 const ResultColumn step_columns[] = {
-    {"GPUs", "", [](A a) { return count(a, "gpus"); }},
-    {"step", "s", [](A a) { return number(a, "step_time_s"); }},
-    {"between", "s", [](A a) { return bar(a, "step_time_low_s", "step_time_high_s"); }},
-    {"tokens/s", "per GPU", [](A a) { return number(a, "tokens_per_s_per_gpu"); }},
-    {"TFLOP/s", "per GPU", [](A a) { return number(a, "model_tflops_per_gpu"); }},
-    {"MFU", "%", [](A a) { return number(a, "mfu", 100.0); }},
-    {"compute", "% of step", [](A a) { return share(a, "compute_s"); }},
-    {"exposed", "%", [](A a) { return share(a, "exposed_communication_s.total"); }},
-    {"bubble", "%", [](A a) { return share(a, "bubble_s"); }},
-    {"wait", "%", [](A a) { return share(a, "wait_s"); }},
-    {"host", "%", [](A a) { return share(a, "host_s"); }},
-    {"memory", "GiB", [](A a) { return number(a, "memory_gib_per_gpu"); }},
-    {"power", "W/GPU", [](A a) { return number(a, "power_w_per_gpu"); }},
-    {"tokens/J", "", [](A a) { return number(a, "tokens_per_joule"); }},
+    {"GPUs", "", "gpus", [](A a) { return count(a, "gpus"); }},
+    {"step", "s", "step_time_s", [](A a) { return number(a, "step_time_s"); }},
+    {"between", "s", "step_time_low_s",
+     [](A a) { return bar(a, "step_time_low_s", "step_time_high_s"); }},
+    {"tokens/s", "per GPU", "tokens_per_s_per_gpu",
+     [](A a) { return number(a, "tokens_per_s_per_gpu"); }},
+    {"TFLOP/s", "per GPU", "model_tflops_per_gpu",
+     [](A a) { return number(a, "model_tflops_per_gpu"); }},
+    {"MFU", "%", "mfu", [](A a) { return number(a, "mfu", 100.0); }},
+    {"compute", "% of step", "compute_share", [](A a) { return share(a, "compute_s"); }},
+    {"exposed", "%", "exposed_share",
+     [](A a) { return share(a, "exposed_communication_s.total"); }},
+    {"bubble", "%", "bubble_share", [](A a) { return share(a, "bubble_s"); }},
+    {"wait", "%", "wait_share", [](A a) { return share(a, "wait_s"); }},
+    {"host", "%", "host_share", [](A a) { return share(a, "host_s"); }},
+    {"memory", "GiB", "memory_gib_per_gpu", [](A a) { return number(a, "memory_gib_per_gpu"); }},
+    {"power", "W/GPU", "power_w_per_gpu", [](A a) { return number(a, "power_w_per_gpu"); }},
+    {"tokens/J", "", "tokens_per_joule", [](A a) { return number(a, "tokens_per_joule"); }},
 };
 const ResultColumn degree_columns[] = {
-    {"tensor", "chosen", [](A a) { return count(a, "plan.tensor"); }},
-    {"pipeline", "chosen", [](A a) { return count(a, "plan.pipeline"); }},
+    {"tensor", "chosen", "plan.tensor", [](A a) { return count(a, "plan.tensor"); }},
+    {"pipeline", "chosen", "plan.pipeline", [](A a) { return count(a, "plan.pipeline"); }},
 };
 const ResultColumn collective_columns[] = {
-    {"time", "us", [](A a) { return number(a, "time_us"); }},
-    {"between", "us", [](A a) { return bar(a, "time_low_us", "time_high_us"); }},
-    {"algbw", "GB/s", [](A a) { return number(a, "algbw_gb_per_s"); }},
-    {"busbw", "GB/s", [](A a) { return number(a, "busbw_gb_per_s"); }},
-    {"algorithm", "", [](A a) { return word(a, "algorithm"); }},
-    {"protocol", "", [](A a) { return word(a, "protocol"); }},
-    {"channels", "", [](A a) { return count(a, "channels"); }},
-    {"provenance", "", [](A a) { return word(a, "provenance"); }},
+    {"time", "us", "time_us", [](A a) { return number(a, "time_us"); }},
+    {"between", "us", "time_low_us", [](A a) { return bar(a, "time_low_us", "time_high_us"); }},
+    {"algbw", "GB/s", "algbw_gb_per_s", [](A a) { return number(a, "algbw_gb_per_s"); }},
+    {"busbw", "GB/s", "busbw_gb_per_s", [](A a) { return number(a, "busbw_gb_per_s"); }},
+    {"algorithm", "", "algorithm", [](A a) { return TableCell(word(a, "algorithm")); }},
+    {"protocol", "", "protocol", [](A a) { return TableCell(word(a, "protocol")); }},
+    {"channels", "", "channels", [](A a) { return count(a, "channels"); }},
+    {"provenance", "", "provenance", [](A a) { return TableCell(word(a, "provenance")); }},
 };
 // clang-format on
 
@@ -119,10 +127,12 @@ std::vector<ResultColumn> columns_of(const Results& results) {
   return out;
 }
 
+TableCell probability_cell(double p) { return {fmt::format("{:.2f}", p), p}; }
+
 /// Of every point, how sure it is that the fastest of the same model, GPUs and tokens is faster
 /// than it: "first" is that one. None where nothing is to be chosen.
-std::vector<std::optional<std::string>> order_cells(const Results& results) {
-  std::vector<std::optional<std::string>> out(results.rows.size());
+std::vector<std::optional<TableCell>> order_cells(const Results& results) {
+  std::vector<std::optional<TableCell>> out(results.rows.size());
   if (!results.order || results.study.base.find("collective") != nullptr) return out;
   struct Plan {
     std::size_t point = 0;
@@ -134,55 +144,167 @@ std::vector<std::optional<std::string>> order_cells(const Results& results) {
     const PointRow row = results.rows.row(i);
     std::string key = word(row, "model") + "/" + word(row, "gpu");
     for (const char* path : {"gpus", "plan.global_batch", "plan.sequence"})
-      key += "/" + count(row, path);
+      key += "/" + count(row, path).value;
     choices[key].push_back({i, row.number("step_time_s").value_or(0.0)});
   }
   for (auto& [key, plans] : choices) {
     if (plans.size() < 2) continue;
     const Plan first = *std::ranges::min_element(plans, {}, &Plan::step);
     for (const Plan& plan : plans)
-      out[plan.point] =
-          plan.point == first.point
-              ? "first"
-              : fmt::format("{:.2f}", results.order->probability(first.step, plan.step));
+      out[plan.point] = plan.point == first.point
+                            ? TableCell("first", std::numeric_limits<double>::quiet_NaN())
+                            : probability_cell(results.order->probability(first.step, plan.step));
   }
   return out;
 }
 
-std::string order_text(const Results& results, bool any) {
-  if (!any) return {};
+std::string order_text(const Results& results, const TextTable& table) {
+  if (!table.find("P(first)")) return {};
   return "P(first): that the first of the same model, GPUs and tokens is faster; from\n" +
          results.order->origin() + "\n";
 }
 
-std::string sweep_table(const Results& results) {
-  const std::vector<ResultColumn> columns = columns_of(results);
-  const auto order = order_cells(results);
-  const bool ordered =
-      std::ranges::any_of(order, [](const auto& cell) { return cell.has_value(); });
-  TextTable table;
-  for (const std::string& key : results.study.keys) table.column(swept_heading(key));
-  for (const ResultColumn& column : columns) table.column(column.heading, column.unit);
-  if (ordered) table.column("P(first)", "faster");
+/// Members of a row that no column shows.
+std::vector<RowMember> details_of(const TextTable& table, const Results& results,
+                                  const TableView& view) {
+  if (!view.wants_details()) return {};
+  std::vector<RowMember> out = row_members(results.study.base.find("collective") != nullptr);
+  const std::vector<std::string> shown = table.keys();
+  std::erase_if(
+      out, [&](const RowMember& member) { return std::ranges::count(shown, member.path) > 0; });
+  return out;
+}
 
-  for (std::size_t i = 0; i < results.rows.size(); ++i) {
-    if (!results.rows.has(i)) continue;
-    const PointRow row = results.rows.row(i);
-    const SweepPoint point = results.study.point(i);
-    std::vector<std::string> cells;
-    for (const std::string& key : results.study.keys) {
-      const TomlValue* value = setting_of(point, key);
-      cells.push_back(value != nullptr ? swept_cell(*value) : "-");
-    }
-    if (auto reason = row.unanswered()) {
-      table.sentence(std::move(cells), *std::move(reason));
-      continue;
-    }
-    for (const ResultColumn& column : columns) cells.push_back(column.cell(row));
-    if (ordered) cells.push_back(order[i].value_or("-"));
-    table.row(std::move(cells));
+TableCell detail(const PointRow& row, const RowMember& member) {
+  if (member.kind == RowMember::Kind::text) return word(row, member.path);
+  const auto value = row.number(member.path);
+  if (!value) return "-";
+  return member.kind == RowMember::Kind::count ? counted(static_cast<std::int64_t>(*value))
+                                               : rounded(value);
+}
+
+TableCell swept(const SweepPoint& point, const std::string& key) {
+  const TomlValue* value = setting_of(point, key);
+  if (value == nullptr) return "-";
+  if (const auto* integer = std::get_if<std::int64_t>(&value->data)) return counted(*integer);
+  if (const auto* real = std::get_if<double>(&value->data)) return rounded(*real);
+  return swept_cell(*value);
+}
+
+TableCells first_of(TableCells cells, std::size_t count) {
+  cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(count), cells.end());
+  return cells;
+}
+
+/// The table of a sweep, as it is filled row by row.
+class SweepTable {
+ public:
+  SweepTable(const Results& results, const TableView& view)
+      : results_(results), columns_(columns_of(results)), order_(order_cells(results)) {
+    ordered_ = std::ranges::any_of(order_, [](const auto& cell) { return cell.has_value(); });
+    for (const std::string& key : results.study.keys)
+      table_.column(swept_heading(key), "", TextTable::Align::right, key);
+    for (const ResultColumn& column : columns_)
+      table_.column(column.heading, column.unit, TextTable::Align::right, column.key);
+    if (ordered_) table_.column("P(first)", "faster", TextTable::Align::right, "p_first_faster");
+    details_ = details_of(table_, results, view);
+    for (const RowMember& member : details_) table_.detail(member.path);
+    if (!details_.empty())
+      for (const char* key : {"memory_over_gib", "warnings", "p_first_faster"})
+        if (!table_.find(key)) table_.detail(key);
   }
-  return table.text() + order_text(results, ordered);
+
+  void add(std::size_t index) {
+    const PointRow row = results_.rows.row(index);
+    const SweepPoint point = results_.study.point(index);
+    const auto reason = row.unanswered();
+    TableCells cells;
+    for (const std::string& key : results_.study.keys) cells.push_back(swept(point, key));
+    for (const ResultColumn& column : columns_)
+      cells.push_back(reason ? TableCell("-") : column.cell(row));
+    if (ordered_) cells.push_back(order_[index].value_or("-"));
+    for (const RowMember& member : details_) cells.push_back(detail(row, member));
+    if (!details_.empty()) {
+      cells.push_back(rounded(row.number("memory_over_gib")));
+      cells.push_back(fmt::format("{}", fmt::join(row.texts("warnings"), "; ")));
+    }
+    if (results_.rows.state(index) == PointRows::State::refused)
+      table_.folded(std::move(cells), results_.study.keys.size(), *reason);
+    else if (reason)
+      table_.sentence(first_of(std::move(cells), results_.study.keys.size()), *reason);
+    else
+      table_.row(std::move(cells));
+  }
+
+  const TextTable& table() const { return table_; }
+
+ private:
+  const Results& results_;
+  std::vector<ResultColumn> columns_;
+  std::vector<std::optional<TableCell>> order_;
+  bool ordered_ = false;
+  std::vector<RowMember> details_;
+  TextTable table_;
+};
+
+constexpr const char* out_of_memory = "out of memory";
+
+/// A reason without its place, its hint and its numbers: what many points have in common.
+std::string common_part(const PointRow& row, const std::string& reason) {
+  if (row.number("memory_over_gib")) return out_of_memory;
+  const std::size_t place = reason.find(": ");
+  const std::size_t from = place == std::string::npos ? 0 : place + 2;
+  return reason.substr(from, reason.find_first_of(",;", from) - from);
+}
+
+struct Refusals {
+  std::string example;  // the first one's words
+  std::size_t count = 0;
+  std::optional<double> nearest_gib;  // of those out of memory
+};
+
+std::string without_numbers(std::string text) {
+  std::erase_if(text, [](char letter) { return letter >= '0' && letter <= '9'; });
+  return text;
+}
+
+/// Most frequent first.
+std::vector<Refusals> refusals_of(const Results& results) {
+  std::map<std::string, Refusals> groups;
+  for (std::size_t i = 0; i < results.rows.size(); ++i) {
+    if (results.rows.state(i) != PointRows::State::refused) continue;
+    const PointRow row = results.rows.row(i);
+    const std::string words = common_part(row, row.text("refused").value_or(""));
+    Refusals& group = groups[without_numbers(words)];
+    if (group.count++ == 0) group.example = words;
+    if (const auto over = row.number("memory_over_gib"))
+      group.nearest_gib = std::min(*over, group.nearest_gib.value_or(*over));
+  }
+  std::vector<Refusals> out;
+  for (auto& [words, group] : groups) out.push_back(std::move(group));
+  std::ranges::stable_sort(out, std::greater(), &Refusals::count);
+  return out;
+}
+
+/// "540 of 864 points refused: 530 out of memory (nearest 1.20 GiB over), ...".
+std::string refused_line(const Results& results, const TableView& view) {
+  constexpr std::size_t most_told = 3;
+  const std::size_t refused = results.rows.count(PointRows::State::refused);
+  if (refused == 0 || view.folded() == TextTable::Folded::shown) return {};
+  const auto number = [](std::size_t n) { return grouped(static_cast<std::int64_t>(n)); };
+  std::string reasons;
+  std::size_t told = 0;
+  const auto groups = refusals_of(results);
+  for (std::size_t i = 0; i < std::min(most_told, groups.size()); ++i) {
+    reasons += (i > 0 ? ", " : "") + number(groups[i].count) +
+               (groups[i].example == out_of_memory ? " " : " as ") + groups[i].example;
+    if (groups[i].nearest_gib)
+      reasons += fmt::format(" (nearest {} GiB over)", three_digits(*groups[i].nearest_gib));
+    told += groups[i].count;
+  }
+  if (told < refused) reasons += fmt::format(", {} otherwise", number(refused - told));
+  return fmt::format("{} of {} points refused: {}; --refused shows them\n", number(refused),
+                     number(results.rows.size()), reasons);
 }
 
 /// "pytorch-fsdp2 2.3; NCCL 2.20": what all points ran with, each once, and why if nobody said. Of
@@ -233,14 +355,23 @@ std::string warnings_text(const Results& results) {
 
 }  // namespace
 
-std::string report_text(const Results& results) {
+TextTable results_table(const Results& results, const TableView& view) {
+  SweepTable table(results, view);
+  for (std::size_t i = 0; i < results.rows.size(); ++i)
+    if (results.rows.has(i)) table.add(i);
+  return table.table();
+}
+
+std::string report_text(const Results& results, const TableView& view) {
   std::string out;
   if (!results.study.is_sweep) {
     out = results.single ? report_text(*results.single) : "interrupted\n";
   } else {
+    const TextTable table = view.arranged(results_table(results, view));
     if (const TomlValue* title = results.study.base.find("title"); title && title->text())
       out = *title->text() + "\n";
-    out += software_line(results) + sweep_table(results) + warnings_text(results);
+    out += software_line(results) + table.text(view.folded()) + refused_line(results, view) +
+           order_text(results, table) + warnings_text(results);
     if (results.interrupted)
       out += "interrupted: the points above are finished, others are missing\n";
   }

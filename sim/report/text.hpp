@@ -4,12 +4,19 @@
 
 #include <string>
 
+#include "sim/files/text_table.hpp"
+#include "sim/program/table_view.hpp"
 #include "sim/study/results.hpp"
 
 namespace stepcast::sim {
 
 std::string report_text(const Answer& answer);
-std::string report_text(const Results& results);
+/// Of a sweep the table as it was asked for.
+std::string report_text(const Results& results, const TableView& view = {});
+
+/// The points of a sweep as rows; one without an answer is a sentence. A view that needs them gets
+/// every member of the rows as details.
+TextTable results_table(const Results& results, const TableView& view);
 
 /// The [[reference]] figures beside the simulated ones; empty when no point matches.
 std::string references_text(const Results& results);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/check.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "workloads/memory/figures.hpp"
 
@@ -13,6 +14,17 @@ workloads::MemoryFigures memory_figures(const Scenario& scenario);
 
 /// The same as fits() of the figures, without them.
 bool fits(const Scenario& scenario);
+
+/// Memory is what a plan lacks.
+class OutOfMemory : public NoFeasiblePlan {
+ public:
+  OutOfMemory(const std::string& what, Bytes over) : NoFeasiblePlan(what), over_(over) {}
+  /// Of what the fullest rank needs, the part that its GPU does not have.
+  Bytes over() const { return over_; }
+
+ private:
+  Bytes over_;
+};
 
 /// The GPU has what the fullest rank needs.
 bool fits(const Scenario& scenario, const workloads::MemoryFigures& figures);

@@ -39,7 +39,7 @@ void check_memory(const StepReport& report, std::vector<std::string>& warnings) 
   for (const workloads::MemoryPart& part : report.memory.parts)
     if (part.bytes.value > 0) text += fmt::format(" {} {},", part.name, to_text(part.bytes));
   text.pop_back();
-  if (!s.run.ignore_memory) throw NoFeasiblePlan(text + memory_advice(s));
+  if (!s.run.ignore_memory) throw OutOfMemory(text + memory_advice(s), needed - s.node.gpu.memory);
   warnings.push_back(text + " (ignored)");
 }
 

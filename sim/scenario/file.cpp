@@ -15,20 +15,39 @@ namespace {
 /// Largest cluster that the data structures are made for (ranks are counted in 32 bits elsewhere).
 constexpr std::int64_t max_gpus = 4'000'000;
 
+/// `nodes` and `gpus`, of which one is enough.
+void read_size(TableReader& table, Scenario& scenario) {
+  const std::int64_t in_node = scenario.node.gpus;
+  const auto text = [](std::int64_t count) { return std::to_string(count); };
+  const bool by_gpus = table.value("gpus") != nullptr;
+  const auto limit = [&](const char* key, std::int64_t count) {
+    if (count > max_gpus) table.fail(key, "more than " + text(max_gpus) + " GPUs");
+  };
+  limit("nodes", scenario.nodes);
+  if (!by_gpus) scenario.gpus = scenario.nodes * in_node;
+  limit(by_gpus ? "gpus" : "nodes", scenario.gpus);
+  if (by_gpus && table.value("nodes") == nullptr && scenario.gpus > in_node) {
+    scenario.nodes = scenario.gpus / in_node;
+    if (scenario.gpus % in_node != 0)
+      table.fail(
+          "gpus",
+          text(scenario.gpus) + " GPUs are no whole nodes of " + text(in_node) + " (" +
+              scenario.node.name + ")",
+          text(scenario.nodes * in_node) + " or " + text((scenario.nodes + 1) * in_node) + " are");
+  }
+  const bool part_of_a_node = scenario.nodes == 1 && scenario.gpus < in_node;
+  if (scenario.gpus != scenario.nodes * in_node && !part_of_a_node)
+    table.fail("gpus",
+               text(scenario.gpus) + " GPUs are not " + text(scenario.nodes) + " nodes of " +
+                   text(in_node),
+               "give one of the two; fewer GPUs than a node's are on one node");
+}
+
 void read_cluster(TableReader& table, const Catalogue& catalogue, Scenario& scenario) {
   scenario.nccl.clear();  // follows from framework and GPU where it is not written
   read_members(table, false, [&](auto&& visit) { visit_cluster(scenario, visit); });
   scenario.node = catalogue.node(*table.required("node", table.value("node")), &scenario.changed);
-  const std::int64_t whole = scenario.nodes * scenario.node.gpus;
-  if (table.value("gpus") == nullptr) scenario.gpus = whole;
-  const bool part_of_a_node = scenario.nodes == 1 && scenario.gpus < scenario.node.gpus;
-  if (scenario.gpus != whole && !part_of_a_node)
-    table.fail("gpus",
-               std::to_string(scenario.gpus) + " GPUs are not " + std::to_string(scenario.nodes) +
-                   " nodes of " + std::to_string(scenario.node.gpus),
-               "leave gpus out, or use fewer than a node's on one node");
-  if (scenario.gpus > max_gpus)
-    table.fail("nodes", "more than " + std::to_string(max_gpus) + " GPUs");
+  read_size(table, scenario);
   static const std::string usual = "rail-optimized";
   const TomlValue* fabric = table.value("fabric");
   scenario.fabric = catalogue.fabric(fabric != nullptr ? *fabric : toml_text(usual, table.where()),

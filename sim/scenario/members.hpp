@@ -252,7 +252,9 @@ template <class Scenario, class Visitor>
 void visit_cluster(Scenario& scenario, Visitor&& visit) {
   visit.part({"node", "node of the catalogue, or a file (stepcast show clusters)", "node", "NAME"});
   visit.positive({"nodes", "number of nodes", "nodes", "N"}, scenario.nodes);
-  visit.positive({"gpus", "all of the nodes', or fewer on one node"}, scenario.gpus);
+  visit.positive(
+      {"gpus", "instead of nodes: all GPUs, whole nodes of them or fewer than one", "gpus", "N"},
+      scenario.gpus);
   visit.part({"fabric", "fabric of the catalogue, or a file", "fabric", "NAME"});
   visit.may({"nccl", "NCCL version, as in 2.20", "nccl", "VERSION"}, scenario.nccl);
 }

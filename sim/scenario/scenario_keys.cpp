@@ -118,13 +118,13 @@ std::vector<Option> key_options(std::initializer_list<std::string_view> tables) 
   return out;
 }
 
-std::string keys_text() {
+TextTable keys_table() {
   TextTable table;
   for (const char* heading : {"key", "value", "default", "meaning"})
     table.column(heading, "", TextTable::Align::left);
   for (const ScenarioKey& key : scenario_keys())
     table.row({key.path, key.type, key.usual, key.key.help});
-  return table.text();
+  return table;
 }
 
 void check_known(const std::string& path, const std::string& where) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/files/text_table.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/scenario/members.hpp"
 
@@ -27,7 +28,7 @@ const std::vector<ScenarioKey>& scenario_keys();
 std::vector<Option> key_options(std::initializer_list<std::string_view> tables);
 
 /// As a table.
-std::string keys_text();
+TextTable keys_table();
 
 /// Throws InputError at `where`, suggesting a key, when `path` does not begin with a table of a
 /// scenario; what stands inside a table is checked when it is read.

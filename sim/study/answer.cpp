@@ -21,6 +21,11 @@ namespace {
                    "no plan fits " + std::to_string(scenario.gpus) + " GPUs and this batch");
 }
 
+Refused refusal(const Scenario& scenario, const NoFeasiblePlan& error) {
+  const auto* memory = dynamic_cast<const OutOfMemory*>(&error);
+  return {scenario, error.what(), memory ? std::optional(memory->over()) : std::nullopt};
+}
+
 Answer best_step(const Scenario& scenario, const Simulator& simulator) {
   const SearchSpace space = SearchSpace::of_open_keys(scenario);
   const SearchMachine machine =
@@ -36,7 +41,8 @@ Answer best_step(const Scenario& scenario, const Simulator& simulator) {
                                         "{} has {}",
                                         result.legal, plan_words(space, nearest.candidate),
                                         to_text(nearest.needed), refused.node.gpu.name,
-                                        to_text(refused.node.gpu.memory))};
+                                        to_text(refused.node.gpu.memory)),
+                   nearest.needed - refused.node.gpu.memory};
   }
   StepReport best = std::move(result.found.front().report);
   if (result.found.size() > 1)
@@ -71,7 +77,7 @@ Answer simulated(const Scenario& scenario, const Simulator& simulator) {
   try {
     return simulator.step(scenario);
   } catch (const NoFeasiblePlan& error) {
-    return Refused{scenario, error.what()};
+    return refusal(scenario, error);
   }
 }
 

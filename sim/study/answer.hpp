@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -18,6 +19,7 @@ class Confidence;
 struct Refused {
   Scenario scenario;
   std::string reason;
+  std::optional<Bytes> over{};  // of its memory: what the GPU lacks
 };
 
 using Answer = std::variant<StepReport, CollectiveReport, Refused>;

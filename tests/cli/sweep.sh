@@ -56,7 +56,7 @@ done
 
 # What does not divide, and what is unknown, is a row like what does not fit; the others are there.
 scenario mixed '"plan.tensor" = [2, 3]' '"model.name" = ["llama2-1b", "llama2-70b", "lama"]'
-ends 0 "$stepcast" sweep "$work/mixed.toml" --out "$work/mixed"
+ends 0 "$stepcast" sweep "$work/mixed.toml" --refused --out "$work/mixed"
 [ "$(grep -c "refused: " "$work/out")" = 5 ] || fail "a wrong number of refused rows"
 says out "refused: $work/mixed.toml:8: .*tensor"
 says out "refused: .*unknown model 'lama'"

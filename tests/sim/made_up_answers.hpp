@@ -3,6 +3,8 @@
 
 #include "engine/check.hpp"
 #include "sim/output/study_run.hpp"
+#include "sim/program/table_view.hpp"
+#include "sim/run/memory_figures.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/answer.hpp"
 
@@ -58,6 +60,12 @@ inline const Catalogue& shipped_catalogue() {
 
 inline Scenario read_shipped(const TomlValue& document) {
   return read_scenario(document, shipped_catalogue());
+}
+
+/// A table as --refused shows it.
+inline TableView refused_shown() {
+  constexpr Option options[] = {refused_option};
+  return TableView(parse_arguments({"stepcast run", "", 0, "", options, ""}, {"--refused"}));
 }
 
 /// Every point of a scenario file's text.

@@ -4,7 +4,6 @@
 
 #include "made_up_answers.hpp"
 #include "sim/files/text_table.hpp"
-#include "sim/program/progress.hpp"
 #include "sim/report/explain.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/metrics.hpp"
@@ -122,7 +121,30 @@ TEST_CASE("a sweep prints one object per point, refused ones with their reason")
   CHECK_FALSE(sweep["points"][0].contains("refused"));
   CHECK(sweep["points"][2]["nodes"] == 4);
   CHECK(sweep["points"][2]["sweep"]["cluster.nodes"] == 4);
-  CHECK_THAT(report_text(results), Contains("    2  refused: 90 GiB needed, 80 GiB there"));
+  CHECK_THAT(report_text(results, refused_shown()),
+             Contains("    2  refused: 90 GiB needed, 80 GiB there"));
+  CHECK_THAT(report_text(results),
+             !Contains("refused: 90") && Contains("1 of 3 points refused: 1 as 90 GiB needed; "));
+}
+
+TEST_CASE("refused points are one line with their reasons, the nearest miss of memory among them") {
+  const auto step = [](const Scenario& s) {
+    if (s.nodes > 1) throw OutOfMemory("too much", Bytes(s.nodes * (1LL << 30)));
+    return made_up_report(s);
+  };
+  const Results results = results_of(
+      "[model]\nname = \"llama2-7b\"\n[batch]\nlocal = 2\n[cluster]\nnode = "
+      "\"dgx-h100\"\n[sweep]\n\"cluster.nodes\" = [1, 4, 2, 8]\n\"plan.tensor\" = [1, 3]\n",
+      {step, made_up_collective});
+  // Four with tensor 3, which divides no power of two; of the others three lack 2 GiB or more.
+  CHECK_THAT(
+      report_text(results),
+      Contains("7 of 8 points refused: 4 as tensor 3 x pipeline 1 does not divide the 8 GPUs, "
+               "3 out of memory (nearest 2.00 GiB over); --refused shows them\n"));
+  CHECK_THAT(report_text(results, refused_shown()), !Contains("points refused"));
+  CHECK(results.rows.row(2).number("memory_over_gib") == 4.0);
+  const std::string csv = results_table(results, refused_shown()).csv();
+  CHECK(std::ranges::count(csv, '\n') == 1 + 8);
 }
 
 TEST_CASE("every key of the JSON is explained") {
@@ -232,14 +254,4 @@ TEST_CASE("tables align, and lines end without blanks") {
         "a            1\n"
         "long one  22.5\n"
         "b         refused\n");
-}
-
-TEST_CASE("the progress bar is full only at the end") {
-  using std::chrono::seconds;
-  CHECK(Progress::bar_text(0, 4, seconds(0), false) ==
-        "[>                             ] 0 of 4 points");
-  CHECK(Progress::bar_text(2, 4, seconds(10), false) ==
-        "[===============>              ] 2 of 4 points, 10 s left");
-  CHECK(Progress::bar_text(4, 4, seconds(10), false) ==
-        "[==============================] 4 of 4 points");
 }

@@ -7,7 +7,6 @@
 #include "sim/files/csv.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/program/interrupt.hpp"
-#include "sim/program/progress.hpp"
 #include "validate/compare/figure.hpp"
 #include "validate/published/report.hpp"
 #include "validate/published/scenario.hpp"
@@ -15,7 +14,7 @@
 namespace stepcast::validate {
 namespace {
 
-constexpr sim::Option options[] = {
+constexpr sim::Option own_options[] = {
     {"out", "DIR", "", "also write rows.csv, report.json, report.md and figure.svg there"},
     {"only", "ID", "", "only rows whose id begins so"},
     {"show", "ID", "", "print the scenario of this row, as a file for stepcast run"},
@@ -25,6 +24,7 @@ constexpr sim::Option options[] = {
     {"json", "", "", "print JSON"},
     {"quiet", "", "", "no progress"},
 };
+const std::vector<sim::Option> options = sim::with_table_options(own_options);
 
 /// Tables that are shipped: the first are the rows that rules were made on; the others stand beside
 /// them, so that their means stay comparable.
@@ -109,18 +109,21 @@ int run_published(const sim::Arguments& arguments, const sim::Catalogue& catalog
   if (const std::string id = arguments.get("show"); !id.empty())
     return show(file, rows, id, session);
   const auto limit = arguments.share("fail-above");
+  const sim::TableView view(arguments);
+  view.check(published_sources({}));
 
   PublishedOptions wanted;
   wanted.threads = arguments.threads();
   wanted.only = arguments.get("only");
-  sim::Progress progress(rows.size(), sim::Progress::style_for(arguments.has("quiet")));
-  wanted.progress = [&](std::size_t done, std::size_t) { progress.show(done); };
+  wanted.quiet = arguments.has("quiet");
   std::vector<PublishedResult> results = predict_published(file, rows, session, wanted);
   add_baseline(results);
   if (const std::string out = arguments.get("out"); !out.empty()) write_reports(out, name, results);
-  const std::string text = arguments.has("json")
-                               ? published_json(name, results) + "\n"
-                               : published_text(name, results) +
+  view.write(view.arranged(published_sources(results)));
+  const std::string text = arguments.has("json") ? published_json(name, results) + "\n"
+                           : view.prints_csv()
+                               ? view.printed(published_sources(results))
+                               : published_text(name, results, view) +
                                      (arguments.has("by-degree") ? degrees_text(results) : "");
   std::fputs(text.c_str(), stdout);
   if (sim::stop_requested()) return sim::stop_code();

@@ -22,12 +22,14 @@ constexpr sim::Option confidence_options[] = {
     {"write", "DIR", "", "predict every shipped table anew and write what comes of it there first"},
     {"confidence", "SHARE", "", "of the bars (default 0.8)"},
     {"threads", "N", "", "rows to run at once (default: all cores)"},
+    {"quiet", "", "", "no progress"},
 };
 
 std::vector<PublishedResult> results_of(const std::string& file, sim::Session& session,
-                                        unsigned threads) {
+                                        const sim::Arguments& arguments) {
   PublishedOptions wanted;
-  wanted.threads = threads;
+  wanted.threads = arguments.threads();
+  wanted.quiet = arguments.has("quiet");
   return predict_published(file, published_rows(sim::read_csv(file)), session, wanted);
 }
 
@@ -38,7 +40,7 @@ bool write(const std::string& folder, const sim::Arguments& arguments,
   const std::string root = data.parent_path().string();
   sim::Session session(catalogue);
   const auto predicted = [&](const char* name) {
-    return results_of(root + "/validate/published/" + name, session, arguments.threads());
+    return results_of(root + "/validate/published/" + name, session, arguments);
   };
   const auto training = predicted("training.csv"), sweep = predicted("sweep.csv");
   if (sim::stop_requested()) return false;

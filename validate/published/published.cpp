@@ -6,6 +6,7 @@
 #include "engine/check.hpp"
 #include "sim/program/interrupt.hpp"
 #include "sim/program/parallel.hpp"
+#include "sim/program/progress.hpp"
 #include "sim/run/memory_figures.hpp"
 #include "validate/published/own_kernels.hpp"
 #include "validate/published/scenario.hpp"
@@ -87,12 +88,13 @@ std::vector<PublishedResult> predict_published(const std::string& file,
     result.parameters = row.params_b.value_or(0.0) * 1e9;
   }
   for (PublishedResult& result : results) result.refused = "interrupted";  // until it is predicted
+  sim::Progress progress(results.size(), sim::Progress::style_for(options.quiet), "rows");
   std::mutex shown;
   std::size_t done = 0;
   sim::for_each_index(results.size(), options.threads, sim::stop_requested(), [&](std::size_t i) {
     predict(maker, own, results[i], file, session);
     const std::lock_guard lock(shown);
-    if (options.progress) options.progress(++done, results.size());
+    progress.show(++done);
   });
   return results;
 }

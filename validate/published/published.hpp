@@ -46,8 +46,8 @@ struct PublishedResult {
 
 struct PublishedOptions {
   unsigned threads = 1;
-  std::string only;  // ids that begin with this; empty: all
-  std::function<void(std::size_t done, std::size_t all)> progress;  // may be empty
+  std::string only;   // ids that begin with this; empty: all
+  bool quiet = true;  // no progress on standard error
 };
 
 /// Predicts every row. Never throws for a row: a row that cannot be simulated says why in

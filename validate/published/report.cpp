@@ -18,6 +18,7 @@ std::string signed_percent(double share) {
   return (share > 0 ? "+" : "") + percent(share);
 }
 std::string count(std::size_t n) { return sim::grouped(static_cast<std::int64_t>(n)); }
+sim::TableCell counted(std::size_t n) { return sim::counted(static_cast<std::int64_t>(n)); }
 std::string correlation(const std::optional<double>& value) {
   return value ? fmt::format("{:.2f}", *value) : "-";
 }
@@ -29,29 +30,39 @@ std::string share_text(std::size_t part, std::size_t whole) {
   return whole == 0 ? "-" : percent(static_cast<double>(part) / static_cast<double>(whole));
 }
 
-std::string sources_table(const PublishedSummary& summary) {
+sim::TextTable sources_table(const PublishedSummary& summary) {
   sim::TextTable table;
   table.column("source", "", Align::left);
   for (const char* heading :
-       {"rows", "predicted", "own", "median", "p90", "bias", "plans", "regret", "const. MFU"})
+       {"rows", "predicted", "own", "median", "p90", "bias", "plans", "regret"})
     table.column(heading);
+  table.column("const. MFU", "", Align::right, "constant_mfu_median");
   table.column("worst rows", "", Align::left);
   for (const SourceScore& s : summary.by_source) {
     if (s.in_scope == 0) continue;
-    std::vector<std::string> cells = {s.key + (s.whole_runs ? " *" : ""), count(s.in_scope),
-                                      count(s.predicted), share_text(s.own_kernels, s.predicted)};
+    using Cell = sim::TableCell;
+    sim::TableCells cells = {
+        s.key + (s.whole_runs ? " *" : ""),
+        counted(s.in_scope),
+        counted(s.predicted),
+        {share_text(s.own_kernels, s.predicted),
+         static_cast<double>(s.own_kernels) / static_cast<double>(s.predicted)}};
     if (!s.ours) {
-      cells.insert(cells.end(), 6, "-");
+      cells.insert(cells.end(), 6, Cell("-"));
     } else {
-      for (std::string cell :
-           {percent(s.ours->median), percent(s.ours->p90), signed_percent(s.ours->bias),
-            correlation(s.ranking.correlation), regret(s.ranking), percent(s.baseline->median)})
-        cells.push_back(std::move(cell));
+      const auto& order = s.ranking.correlation;
+      for (const Cell& cell :
+           {Cell(percent(s.ours->median), s.ours->median), Cell(percent(s.ours->p90), s.ours->p90),
+            Cell(signed_percent(s.ours->bias), s.ours->bias),
+            order ? Cell(correlation(order), *order) : Cell("-"),
+            s.ranking.groups > 0 ? Cell(regret(s.ranking), s.ranking.regret) : Cell("-"),
+            Cell(percent(s.baseline->median), s.baseline->median)})
+        cells.push_back(cell);
     }
     cells.push_back(fmt::format("{}", fmt::join(s.worst, " ")));
     table.row(std::move(cells));
   }
-  return table.text();
+  return table;
 }
 
 std::string totals_text(const PublishedSummary& s) {
@@ -128,11 +139,16 @@ std::string number_text(double value) { return value > 0 ? fmt::format("{:.6g}",
 
 }  // namespace
 
-std::string published_text(const std::string& file, const std::vector<PublishedResult>& results) {
+sim::TextTable published_sources(const std::vector<PublishedResult>& results) {
+  return sources_table(summary_of(results));
+}
+
+std::string published_text(const std::string& file, const std::vector<PublishedResult>& results,
+                           const sim::TableView& view) {
   const PublishedSummary summary = summary_of(results);
   std::string out =
       file + ": published training runs beside the simulation\n" + totals_text(summary) + "\n" +
-      sources_table(summary) +
+      view.arranged(sources_table(summary)).text() +
       "own: of the predicted rows, those with kernels of their GPU measured by the same source;\n"
       "plans: within groups of one shape, GPU, count, sequence and batch, three or more;\n"
       "regret: measured time of the plan predicted fastest over the least measured\n" +

@@ -4,12 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "sim/program/table_view.hpp"
 #include "validate/published/score.hpp"
 
 namespace stepcast::validate {
 
-/// Totals, sources, refusals, memory; at most a screen or two.
-std::string published_text(const std::string& file, const std::vector<PublishedResult>& results);
+/// Totals, sources as they were asked for, refusals, memory; at most a screen or two.
+std::string published_text(const std::string& file, const std::vector<PublishedResult>& results,
+                           const sim::TableView& view = {});
+
+/// A row per source: medians and the like as shares.
+sim::TextTable published_sources(const std::vector<PublishedResult>& results);
 
 /// Errors by tensor and pipeline degree, micro-batch and GPUs.
 std::string degrees_text(const std::vector<PublishedResult>& results);

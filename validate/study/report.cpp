@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "sim/files/text_table.hpp"
+#include "sim/program/progress.hpp"
 #include "validate/study/trends.hpp"
 
 namespace stepcast::validate {
@@ -13,7 +14,7 @@ std::string figure(double value) { return fmt::format("{:+.1f}", value); }
 
 }  // namespace
 
-std::string trends_text(sim::Session& session, unsigned threads) {
+std::string trends_text(sim::Session& session, unsigned threads, bool quiet) {
   StudyRuns own(session, {}, threads), simple(session, {{"NCCL_PROTO", "Simple"}}, threads);
   sim::TextTable table;
   table.column("");
@@ -24,6 +25,8 @@ std::string trends_text(sim::Session& session, unsigned threads) {
   table.column("Simple");
   table.column("", "", Align::left);
   std::size_t with_own = 0, with_simple = 0;
+  sim::Progress progress(trends().size(), sim::Progress::style_for(quiet), "statements");
+  std::size_t done = 0;
   for (const Trend& trend : trends()) {
     const double a = trend.value(own), b = trend.value(simple);
     with_own += trend.holds(a);
@@ -31,6 +34,7 @@ std::string trends_text(sim::Session& session, unsigned threads) {
     table.row({std::to_string(trend.number), trend.statement, trend.expected, figure(a),
                trend.holds(a) ? "holds" : "misses", figure(b),
                trend.holds(b) ? "holds" : "misses"});
+    progress.show(++done);
   }
   return table.text() + fmt::format(
                             "\n{} statements: {} hold with NCCL's own choice of protocol, {} with "

@@ -23,7 +23,7 @@ struct Trend {
 std::span<const Trend> trends();
 
 /// Runs every trend under NCCL's own choice and under Simple; a table with both side by side, how
-/// many hold under each, and which choice agrees better.
-std::string trends_text(sim::Session& session, unsigned threads);
+/// many hold under each, and which choice agrees better. Unless `quiet`, progress meanwhile.
+std::string trends_text(sim::Session& session, unsigned threads, bool quiet);
 
 }  // namespace stepcast::validate

@@ -51,6 +51,15 @@ TEST_CASE("the usage lists the verbs, that of a program without verbs its option
   CHECK(command_of(program, "loo") == nullptr);
 }
 
+TEST_CASE("alone at a terminal a program names its first steps, else its usage") {
+  Program welcoming = program;
+  welcoming.first_steps = "  stepcast bake x.toml\n";
+  const std::string first = opening_of(welcoming, true);
+  CHECK_THAT(first, Contains("Try:\n\n  stepcast bake x.toml\n\nstepcast --help"));
+  CHECK(opening_of(welcoming, false) == usage_of(program));
+  CHECK(opening_of(program, true) == usage_of(program));
+}
+
 TEST_CASE("verbs, options and known values are completed") {
   CHECK(completed({"b"}) == Words{"bake"});
   CHECK(completed({"bake", "--j"}) == Words{"--json"});

@@ -58,6 +58,17 @@ std::string with(const std::string& lines, const std::string& others) {
 
 }  // namespace
 
+TEST_CASE("GPUs stand for their nodes, and a part of one node for itself") {
+  const auto size = [](const std::string& lines) {
+    const Scenario s = read(with("nodes = 16", lines));
+    return std::pair(s.nodes, s.gpus);
+  };
+  CHECK(size("gpus = 128") == size("nodes = 16"));
+  CHECK(size("gpus = 128\nnodes = 16") == size("nodes = 16"));
+  CHECK(size("gpus = 8") == std::pair<std::int64_t, std::int64_t>(1, 8));
+  CHECK(size("gpus = 4") == std::pair<std::int64_t, std::int64_t>(1, 4));
+}
+
 TEST_CASE("the example of the grammar is read as it says") {
   const Scenario s = read(R"(title = "Llama-2 7B, FSDP, local batch 2: 8 to 2,048 H100"
 [model]
@@ -140,6 +151,9 @@ TEST_CASE("every bad input has one message with its place") {
              Contains("a.toml:7: duplicate key 'nodes'"));
   CHECK_THAT(refusal(with("nodes = 16", "nodes = 16\ngpus = 100")),
              Contains("a.toml:7: 100 GPUs are not 16 nodes of 8"));
+  CHECK_THAT(refusal(with("nodes = 16", "gpus = 100")),
+             Contains("a.toml:6: 100 GPUs are no whole nodes of 8 (dgx-h100), 96 or 104 are"));
+  CHECK_THAT(refusal(with("nodes = 16", "gpus = 8000000000")), Contains("a.toml:6: more than"));
   CHECK_THAT(refusal(with("tensor = 1", "tensor = 3")),
              Contains("tensor 3 x pipeline 1 does not divide the 128 GPUs"));
   CHECK_THAT(refusal(with("tensor = 1", "tensor = 64")), Contains("a.toml:9"));    // 32 heads

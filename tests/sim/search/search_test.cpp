@@ -123,7 +123,7 @@ TEST_CASE("where nothing fits, the three that lack least are named, the nearest 
   REQUIRE(result.misses.size() == 3);
   CHECK(result.misses[0].needed <= result.misses[1].needed);
   CHECK(result.misses[1].needed <= result.misses[2].needed);
-  CHECK_THAT(search_text({space, {}, result, {}, {}, {}}),
+  CHECK_THAT(search_text({space, {}, result, {}, {}, {}}, ""),
              Catch::Matchers::Contains("no plan fits; the nearest:"));
 }
 

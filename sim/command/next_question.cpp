@@ -1,0 +1,86 @@
+#include "sim/command/next_question.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/files/text_table.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+/// A word as a shell reads it back.
+std::string quoted(const std::string& word) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string out = "'";
+  for (const char letter : word)
+    if (letter == '\'')
+      out += "'\\''";
+    else
+      out += letter;
+  return out + "'";
+}
+
+/// Options that say what is asked, and not how to answer.
+bool is_of_scenario(const Option& option) {
+  constexpr std::string_view others[] = {"gpu", "framework", "nccl-env", "set"};
+  return *option.key != '\0' || std::ranges::count(others, option.name) > 0;
+}
+
+constexpr double worth_asking = 0.1;  // of the step: less is not what makes it slow
+
+/// The largest part of the step that is no computation, in words; none where all are small.
+std::string loss_of(const StepReport& report) {
+  const std::pair<Duration, const char*> parts[] = {
+      {report.exposed.total(), "exposed communication"},
+      {report.bubble, "bubble"},
+      {report.wait, "waiting"},
+      {report.host, "the host"}};
+  const auto& [span, name] =
+      *std::ranges::max_element(parts, {}, [](const auto& part) { return part.first; });
+  const double step = seconds(report.step_time);
+  const double share = step > 0 ? seconds(span) / step : 0;
+  return share < worth_asking ? "" : fmt::format("{} of the step is {}", percent(share), name);
+}
+
+std::string lines_of(const std::vector<std::pair<std::string, std::string>>& questions) {
+  std::string out = "\n";
+  for (const auto& [question, command] : questions)
+    out += fmt::format("{:<22}{}: {}\n", out.size() == 1 ? "next" : "", question, command);
+  return out;
+}
+
+}  // namespace
+
+std::string scenario_words(const Verb& verb, const Arguments& arguments) {
+  std::string out;
+  for (const std::string& word : arguments.positional()) out += " " + quoted(word);
+  for (const Option& option : verb.options) {
+    if (!is_of_scenario(option) || !arguments.has(option.name)) continue;
+    const std::string name = " --" + std::string(option.name);
+    if (*option.argument == '\0') out += name;
+    for (const std::string& value : arguments.all(option.name)) out += name + " " + quoted(value);
+  }
+  return out;
+}
+
+std::string next_question(const Answer& answer, const std::string& scenario) {
+  const std::string search = "stepcast search" + scenario;
+  if (std::holds_alternative<Refused>(answer)) return lines_of({{"plans that fit", search}});
+  const auto* report = std::get_if<StepReport>(&answer);
+  if (report == nullptr) return {};
+  std::vector<std::pair<std::string, std::string>> questions;
+  if (const std::string loss = loss_of(*report); !loss.empty())
+    questions.emplace_back(loss, "stepcast why" + scenario);
+  const double used = static_cast<double>(report->memory.total().value) /
+                      static_cast<double>(report->scenario.node.gpu.memory.value);
+  questions.emplace_back(
+      used < 0.5 ? percent(1 - used) + " of the memory is free for a faster plan" : "a faster plan",
+      search);
+  return lines_of(questions);
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,18 @@
+// What to ask after a run, as commands that can be called as they stand. Knows no arithmetic.
+#pragma once
+
+#include <string>
+
+#include "sim/program/command_line.hpp"
+#include "sim/study/answer.hpp"
+
+namespace stepcast::sim {
+
+/// The scenario of a command line as words for the shell: the file and what sets keys of it,
+/// without what only says how to answer.
+std::string scenario_words(const Verb& verb, const Arguments& arguments);
+
+/// The last lines of a run's report. Empty for a collective.
+std::string next_question(const Answer& answer, const std::string& scenario);
+
+}  // namespace stepcast::sim

@@ -1,0 +1,100 @@
+#include "sim/program/table_view.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "sim/files/suggest.hpp"
+#include "sim/files/whole_file.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+std::vector<std::string> parts_of(const std::string& list) {
+  std::vector<std::string> out;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    out.push_back(list.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+/// "-step" and "step:desc" as "step" downwards.
+std::pair<std::string, bool> order_of(std::string text) {
+  for (const auto& [ending, down] : {std::pair{":desc", true}, {":asc", false}})
+    if (text.ends_with(ending))
+      return {text.substr(0, text.size() - std::string_view(ending).size()), down};
+  if (text.starts_with('-')) return {text.substr(1), true};
+  return {std::move(text), false};
+}
+
+}  // namespace
+
+std::vector<Option> with_table_options(std::span<const Option> own) {
+  std::vector<Option> out(own.begin(), own.end());
+  out.insert(out.end(), table_options.begin(), table_options.end());
+  return out;
+}
+
+TableView::TableView(const Arguments& arguments)
+    : csv_(arguments.get("csv")), refused_(arguments.has("refused")) {
+  std::tie(sort_, descending_) = order_of(arguments.get("sort"));
+  if (arguments.has("top")) top_ = static_cast<std::size_t>(arguments.count("top", 1));
+  if (arguments.has("columns")) columns_ = parts_of(arguments.get("columns"));
+  if (!arguments.has("json")) return;
+  if (prints_csv()) throw UsageError("both --json and --csv -", "--csv FILE writes beside it");
+  const std::string option = arrangement();
+  if (!option.empty() && csv_.empty())
+    throw UsageError(option + " arranges a table, and --json prints none",
+                     "leave one of them out, or add --csv FILE");
+}
+
+std::string TableView::arrangement() const {
+  if (!sort_.empty()) return "--sort";
+  if (top_) return "--top";
+  if (!columns_.empty()) return "--columns";
+  return refused_ ? "--refused" : "";
+}
+
+void TableView::refuse_for(const std::string& what, const std::string& hint) const {
+  const std::string option = writes_csv() ? "--csv" : arrangement();
+  if (!option.empty()) throw UsageError(option + " is for one table: " + what, hint);
+}
+
+std::size_t TableView::column(const TextTable& table, const std::string& option,
+                              const std::string& name) const {
+  if (const auto found = table.find(name)) return *found;
+  std::vector<std::string> known = table.headings();
+  if (!closest(name, known)) known = table.keys();
+  throw UsageError("--" + option + ": no column '" + name + "'", suggestion(name, known));
+}
+
+void TableView::check(const TextTable& table) const {
+  if (!sort_.empty()) column(table, "sort", sort_);
+  for (const std::string& name : columns_) column(table, "columns", name);
+}
+
+TextTable TableView::arranged(TextTable table) const {
+  check(table);
+  if (!sort_.empty()) table.sort(column(table, "sort", sort_), descending_);
+  if (top_) table.keep_first(*top_, folded());
+  if (columns_.empty()) return table;
+  std::vector<std::size_t> kept;
+  for (const std::string& name : columns_) kept.push_back(column(table, "columns", name));
+  table.select(kept);
+  return table;
+}
+
+void TableView::write(const TextTable& arranged) const {
+  if (writes_csv() && !prints_csv()) write_whole(csv_, arranged.csv());
+}
+
+std::string TableView::printed(TextTable table) const {
+  const TextTable asked = arranged(std::move(table));
+  write(asked);
+  return prints_csv() ? asked.csv() : asked.text(folded());
+}
+
+}  // namespace stepcast::sim
