@@ -186,7 +186,7 @@ void Fluid::settle(Time now) {
   now_ = now;
   if (!touched_.empty()) {
     refresh_overloads();
-    if (!settle_locally()) settle_component();
+    if (!settle_partly()) settle_component();
     touched_.clear();
   }
   for (Flow flow : started_)
@@ -246,7 +246,7 @@ std::vector<Fluid::Active> Fluid::settled() const {
   std::vector<Active> out;
   for (const Event& event : ends_.events()) {
     const FlowState& flow = flows_[event.id];
-    out.push_back({flow.tag, flow.remaining, flow.since, flow.end});
+    out.push_back({flow.tag, flow.remaining, flow.since, flow.end, to_rate(flow.rate)});
   }
   std::ranges::sort(out, {}, &Active::tag);
   return out;

@@ -7,13 +7,16 @@
 //   by what the flow's links could give it alone. A link with demand <= capacity is never a
 //   bottleneck: it couples nobody. A flow without an overloaded link runs at its cap; its end is
 //   closed form. Components. A start or an end changes rates only where it is connected through
-//   overloaded links; only that component is solved, and only flows whose rate changed are touched.
+//   overloaded links; of that component only the flows that the change reaches are solved
+//   (fluid_part.cpp), all of it if that cannot be told, and only flows whose rate changed are
+//   touched.
 // Exactness
 //   Demands, capacities and rates are integers (max_min.hpp), so a demand returns exactly to what
 //   it was when a flow leaves, for any weights; rates do not depend on the order of starts and
 //   ends. An end is now + remaining / rate, rounded up to a picosecond.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -32,8 +35,10 @@ class Fluid {
   /// What was done so far; for benches and reports.
   struct Counters {
     std::uint64_t starts = 0;
-    std::uint64_t solves = 0;         // settles that had to call the solver
-    std::uint64_t local_settles = 0;  // settles on overloaded links without it
+    std::uint64_t local_settles = 0;  // settles on overloaded links without the solver
+    std::uint64_t part_settles = 0;   // settles by solves of a part
+    std::uint64_t whole_settles = 0;  // settles by a solve of the whole component
+    std::uint64_t solves = 0;         // of parts and components
     std::uint64_t solved_flows = 0;   // variables in them
     std::uint64_t solved_loads = 0;   // loads on overloaded links in them
     std::uint64_t changed_rates = 0;  // of flows already under way
@@ -61,6 +66,7 @@ class Fluid {
     std::uint64_t tag;
     double remaining;  // bytes at `since`
     Time since, end;
+    BytesPerSecond rate;
   };
   /// Settled flows by their tags.
   std::vector<Active> settled() const;
@@ -105,7 +111,11 @@ class Fluid {
     Time since;
     Time end;
     std::uint32_t bottleneck;  // a link that holds it back if it is below its cap
-    std::uint32_t component;   // the solve that saw it last
+    std::uint32_t component;   // the solve or the proof that saw it last
+  };
+  struct Freed {  // by a proof
+    Flow flow;
+    Quanta settled;  // rate before
   };
   struct LinkState {  // at the present rates
     Wide left;        // capacity not used
@@ -127,16 +137,28 @@ class Fluid {
   void refresh_overloads();
   void list_overloaded(User user);
   void unlist_overloaded(User user);
-  bool settle_locally();
-  LinkState state_of(std::uint32_t link);
-  bool give_what_is_left(Flow flow);
-  bool holds_on(std::uint32_t link);
-  static bool holds_back(const LinkState& state, const FlowState& flow);
+  bool settle_partly();
+  bool prove_part();
+  void free(Flow flow);
+  void open(std::uint32_t link);
+  void solve_part();
+  void take_room(FlowState& flow);
+  bool widen_at(std::uint32_t link);
+  void free_faster(std::uint32_t link, Quanta rate);
   bool find_bottleneck(FlowState& flow);
+  static bool holds_back(const LinkState& state, const FlowState& flow);
+  LinkState state_of(std::uint32_t link);
+  std::uint64_t most_looks() const { return std::max(least_looks, component_loads_); }
+  FixedWeight weight_of(const User& user) const {
+    const FlowState& flow = flows_[user.flow];
+    return to_fixed(flow.loads[user.entry - flow.first_entry].weight);
+  }
   void settle_component();
   void collect_component();
   void collect_flow(Flow flow);
   void reach(std::uint32_t link);
+  void solve();
+  std::uint32_t solved_bottleneck(std::uint32_t variable) const;
   void apply_rate(Flow flow, Quanta rate);
 
   std::vector<Link> links_;
@@ -152,18 +174,20 @@ class Fluid {
 
   std::vector<Flow> started_;           // not settled yet
   std::vector<std::uint32_t> touched_;  // links
-  /// A proof gives up after about so many users of links, or a proof in vain costs as much as a
-  /// solve. Measured on a shared 2-core EPYC, 2026-11-21: 64 rings on the 4:1 tree of 2048 hosts
-  /// take 9.8 us a collective without proofs, 11.1 with this limit, 13.7 without one; sends beside
-  /// collectives with jitter take 10.6 us each without proofs and 0.41 with this limit.
-  static constexpr std::uint32_t most_looks = 128;
-  std::uint32_t looks_ = 0;
-  std::vector<Flow> tentative_;                 // new flows whose rate is being tried
+  /// A proof gives up after about so many users of links, or after as many as the last component
+  /// had loads, and each one in vain doubles the settles until the next is tried.
+  static constexpr std::uint64_t least_looks = 128;
+  static constexpr std::uint32_t longest_pause = 4;
+  std::uint64_t looks_ = 0;
+  std::uint64_t component_loads_ = 0;  // in the last solve of a whole component
+  std::uint32_t pause_ = 0, next_pause_ = 1;
+  std::vector<Freed> freed_;                    // in the order of the solver's variables
+  std::vector<Wide> rooms_;                     // in the order of the solver's links
   std::vector<std::uint32_t> component_links_;  // in the order of the solver's links
   std::vector<Flow> component_;                 // in the order of the solver's variables
   std::vector<std::uint32_t> frontier_;         // links whose users are still to be collected
   std::vector<std::uint32_t> solver_link_;      // by link, valid if its solve is the current one
-  std::vector<std::uint32_t> solver_link_of_;   // by link: the solve that numbered it
+  std::vector<std::uint32_t> solver_link_of_;   // by link: the solve or the proof that numbered it
   std::uint32_t solve_ = 0;
   MaxMinSolver solver_;
   Counters counters_;

@@ -36,8 +36,8 @@ void MaxMinSolver::clear() {
   loads_.clear();
 }
 
-std::uint32_t MaxMinSolver::add_link(Quanta capacity) {
-  links_.push_back({widen(capacity), 0, 0, 0});
+std::uint32_t MaxMinSolver::add_room(Wide room) {
+  links_.push_back({room, 0, 0, 0});
   return static_cast<std::uint32_t>(links_.size() - 1);
 }
 

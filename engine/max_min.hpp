@@ -80,7 +80,9 @@ Quanta share(Wide room, FixedWeight weight);
 class MaxMinSolver {
  public:
   void clear();
-  std::uint32_t add_link(Quanta capacity);
+  std::uint32_t add_link(Quanta capacity) { return add_room(widen(capacity)); }
+  /// A link of which only this much is left.
+  std::uint32_t add_room(Wide room);
   std::uint32_t add_variable(Quanta cap);
   /// Loads the variable added last.
   void add_load(std::uint32_t link, FixedWeight weight) { loads_.push_back({link, weight}); }

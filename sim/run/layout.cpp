@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/check.hpp"
+#include "sim/network/links/hops.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -93,17 +94,44 @@ double Layout::unit_of(const Movement& movement) const {
 std::shared_ptr<const LinkPicture> Layout::picture_of(
     const std::vector<Movement>& movements) const {
   return memory_->pictures.get(movements, [&] {
-    std::map<std::pair<GroupKind, std::uint32_t>, const Movement*> by_group;
-    for (const Movement& m : movements) by_group[{m.group, m.pattern}] = &m;
-    std::vector<std::vector<LinkLoad>> loads;
-    for (std::size_t c = 0; c < kinds_.size(); ++c) {
-      const Movement& movement = *by_group.at({kinds_[c], groups_.communicators[c].pattern});
-      const double unit = unit_of(movement);
-      loads.push_back(loads_of(movement, c));
-      for (LinkLoad& load : loads.back()) load.bytes_per_byte /= unit;
-    }
+    LoadList loads;
+    list_loads(movements, loads);
     return LinkPicture(cluster_, loads);
   });
+}
+
+/// A communicator within one node loads it as its like in another node does: nodes are copies.
+void Layout::list_loads(const std::vector<Movement>& movements, LoadList& loads) const {
+  std::map<std::pair<GroupKind, std::uint32_t>, std::uint32_t> by_group;
+  for (const Movement& m : movements)
+    by_group[{m.group, m.pattern}] = static_cast<std::uint32_t>(&m - movements.data());
+  struct Known {
+    std::size_t communicator;
+    std::uint32_t node;
+  };
+  std::map<std::pair<std::uint32_t, std::vector<std::uint32_t>>, Known> by_place;
+  const auto gpus = static_cast<std::uint32_t>(cluster_.node().gpus);
+  const topology::LinkId node_links = links_per_node(cluster_);
+  std::pair<std::uint32_t, std::vector<std::uint32_t>> place;
+  for (std::size_t c = 0; c < kinds_.size(); ++c) {
+    const engine::Communicator& communicator = groups_.communicators[c];
+    const std::uint32_t node = communicator.members.front() / gpus;
+    place.first = by_group.at({kinds_[c], communicator.pattern});
+    place.second.clear();
+    for (const std::uint32_t member : communicator.members) {
+      if (member / gpus != node) break;
+      place.second.push_back(member % gpus);
+    }
+    if (place.second.size() == communicator.members.size()) {
+      const auto [known, first] = by_place.try_emplace(place, Known{c, node});
+      if (!first) {
+        loads.add_copy(known->second.communicator, (node - known->second.node) * node_links);
+        continue;
+      }
+    }
+    const Movement& movement = movements[place.first];
+    loads.add(loads_of(movement, c), unit_of(movement));
+  }
 }
 
 std::shared_ptr<const engine::Classes> Layout::classes_of(const engine::System& system) const {

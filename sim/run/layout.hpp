@@ -11,6 +11,7 @@
 #include "engine/fold.hpp"
 #include "engine/system.hpp"
 #include "sim/network/links/group_links.hpp"
+#include "sim/network/links/load_list.hpp"
 #include "sim/network/links/picture.hpp"
 #include "sim/network/model.hpp"
 #include "sim/program/cache.hpp"
@@ -63,6 +64,7 @@ class Layout {
  private:
   std::vector<LinkLoad> loads_of(const Movement&, std::size_t communicator) const;
   std::size_t first_of(const Movement&) const;
+  void list_loads(const std::vector<Movement>&, LoadList&) const;
 
   const topology::Cluster& cluster_;
   const NetworkModel& network_;

@@ -9,6 +9,7 @@
 #include "sim/network/nccl/network.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "tests/engine/concurrent_rings.hpp"
+#include "tests/engine/random_flows.hpp"
 #include "tests/session.hpp"
 #include "topology/router.hpp"
 
@@ -30,6 +31,24 @@ BENCHMARK(concurrent_rings)
     ->Name("targeted/64 rings on 2048 hosts")
     ->ArgsProduct({{32, 8}, {0, 1}})
     ->ArgNames({"spines", "edges_alone"})
+    ->Unit(benchmark::kMillisecond);
+
+/// Point to point in a congested tree: thousands of flows in one component, 16,384 events.
+void congested_flows(benchmark::State& state) {
+  const rings::Tree tree{2048, 32};
+  const auto flows = engine::random_flows::flows(tree, 8192, 1);
+  for (auto _ : state) {
+    engine::Fluid fluid(tree.capacities());
+    Time last{};
+    engine::random_flows::run(fluid, flows, [&](Time now, const auto&) { last = now; });
+    const engine::Fluid::Counters& did = fluid.counters();
+    state.counters["makespan_s"] = seconds(last);
+    state.counters["changed_rates"] = static_cast<double>(did.changed_rates);
+    state.counters["solved_flows"] = static_cast<double>(did.solved_flows);
+  }
+}
+BENCHMARK(congested_flows)
+    ->Name("targeted/8192 random flows on 2048 hosts")
     ->Unit(benchmark::kMillisecond);
 
 /// time_of() and loads_of() of an AllGather of 404 MB over all GPUs of so many DGX H100.

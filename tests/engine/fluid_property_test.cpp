@@ -7,6 +7,7 @@
 #include <random>
 
 #include "engine/fluid.hpp"
+#include "tests/engine/random_flows.hpp"
 
 using namespace stepcast;
 using namespace stepcast::engine;
@@ -70,7 +71,7 @@ void require_rates_of_full_solve(const Fluid& fluid, const Rates& capacities,
 }  // namespace
 
 TEST_CASE("incremental rates equal a full solve after every one of thousands of instants") {
-  std::uint64_t solves = 0, local = 0, changed = 0;
+  std::uint64_t whole = 0, part = 0, local = 0, changed = 0;
   for (std::uint32_t seed = 0; seed < 30; ++seed) {
     World world(seed);
     Fluid fluid(world.capacities);
@@ -94,14 +95,70 @@ TEST_CASE("incremental rates equal a full solve after every one of thousands of 
       REQUIRE(fluid.active() == running.size());
       require_rates_of_full_solve(fluid, world.capacities, running);
     }
-    solves += fluid.counters().solves;
+    whole += fluid.counters().whole_settles;
+    part += fluid.counters().part_settles;
     local += fluid.counters().local_settles;
     changed += fluid.counters().changed_rates;
   }
-  INFO(solves << " solves, " << local << " local, " << changed << " changed");
-  CHECK(local > 1'000);
-  CHECK(solves > 5'000);  // or the test would have tested little
+  INFO(whole << " whole, " << part << " part, " << local << " local, " << changed << " changed");
+  CHECK(local > 500);  // or the test would have tested little
+  CHECK(part > 100);
+  CHECK(whole > 5'000);
   CHECK(changed > 20'000);
+}
+
+TEST_CASE("a part that is solved alone has the rates of the whole, in trees of alike links") {
+  // Equal capacities make equal shares, and shares that a rounding step keeps apart.
+  std::uint64_t parts = 0, wholes = 0;
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+    const concurrent_rings::Tree tree{32 * (1 + below(4)), 1 + below(4)};
+    Rates capacities = tree.capacities();
+    for (BytesPerSecond& capacity : capacities)  // alike, off by a few steps, or of any size
+      capacity.value +=
+          (seed % 3 == 1 ? below(9) / 64.0 : 0) + (seed % 3 == 2 ? below(1'000) * 1e8 : 0);
+    auto flows = random_flows::flows(tree, 250, seed);
+    const std::uint32_t one_capped_in = below(4), one_weighted_in = below(4);
+    for (random_flows::Flow& flow : flows) {
+      if (below(8) == 0) flow.at = flows[below(250)].at;  // several in an instant
+      if (one_capped_in > 0 && below(one_capped_in) == 0)
+        flow.cap = BytesPerSecond(1e9 * (1 + below(20)) + below(3) / 64.0);
+      if (one_weighted_in > 0 && below(one_weighted_in) == 0)
+        for (LinkLoad& load : flow.loads) load.weight = (1 + below(9)) / 3.0;
+    }
+    std::ranges::stable_sort(flows, {}, &random_flows::Flow::at);
+    Fluid fluid(capacities);
+    std::size_t instants = 0;
+    random_flows::run(fluid, flows, [&](Time, const auto&) {
+      if (++instants % 2 == 0) return;  // half of them, to be done in a second
+      std::vector<Variable> variables;
+      const std::vector<Fluid::Active> active = fluid.settled();
+      for (const auto& a : active) {
+        const random_flows::Flow& flow = flows[a.tag];
+        variables.push_back({rate_alone(flow.cap, flow.loads, capacities), flow.loads});
+      }
+      const Rates whole = max_min(capacities, variables);
+      for (std::size_t i = 0; i < active.size(); ++i) REQUIRE(active[i].rate == whole[i]);
+    });
+    parts += fluid.counters().part_settles + fluid.counters().local_settles;
+    wholes += fluid.counters().whole_settles;
+  }
+  INFO(parts << " parts, " << wholes << " wholes");
+  CHECK(parts > 5'000);
+  CHECK(wholes > 1'000);
+}
+
+TEST_CASE("thousands of congested flows end when they did with whole solves only") {
+  // The sum of all ends was recorded with a solver that knew no parts.
+  const concurrent_rings::Tree tree{2048, 32};
+  Fluid fluid(tree.capacities());
+  std::uint64_t sum_ps = 0;
+  random_flows::run(fluid, random_flows::flows(tree, 8192, 1), [&](Time now, const auto& ended) {
+    sum_ps += ended.size() * static_cast<std::uint64_t>(now.time_since_epoch().count());
+  });
+  CHECK(sum_ps == 360'367'664'253'121);
+  CHECK(fluid.counters().part_settles > 5'000);
 }
 
 TEST_CASE("bytes are conserved: every flow moves what it was given") {

@@ -10,13 +10,18 @@ using topology::DeviceId;
 using topology::LinkId;
 using topology::NodeKind;
 
-LinkHops::LinkHops(const topology::Cluster& cluster, const topology::Router& router)
-    : cluster_(cluster), router_(router) {
+topology::LinkId links_per_node(const topology::Cluster& cluster) {
   const auto in_first_node = [&](DeviceId id) { return cluster.devices()[id].node == 0; };
+  LinkId count = 0;
   for (const topology::Link& link : cluster.links()) {
     if (!in_first_node(link.from) || !in_first_node(link.to)) break;
-    ++links_per_node_;
+    ++count;
   }
+  return count;
+}
+
+LinkHops::LinkHops(const topology::Cluster& cluster, const topology::Router& router)
+    : cluster_(cluster), router_(router), links_per_node_(stepcast::sim::links_per_node(cluster)) {
   for (std::int64_t g = 0; g < cluster.node().gpus; ++g) {
     auto& port = ports_.emplace_back();
     double total = 0.0;

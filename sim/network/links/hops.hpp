@@ -15,6 +15,9 @@ struct NodeNic {
   std::int64_t node = 0, nic = 0;
 };
 
+/// Links within a node: those of node n are the n-th so many, alike in all nodes.
+topology::LinkId links_per_node(const topology::Cluster& cluster);
+
 class LinkHops {
  public:
   /// Both are borrowed.

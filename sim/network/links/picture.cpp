@@ -4,31 +4,48 @@
 #include <bit>
 #include <span>
 #include <unordered_map>
+#include <utility>
 
 namespace stepcast::sim {
 namespace {
 
-/// Finds spans that equal an earlier one: `id` of that, or what is given for a new one.
-template <class Use>
+/// Finds what equals an earlier one, by a hash. Open addressing: a step of thousands of nodes has a
+/// million links.
 class Alike {
  public:
-  std::uint32_t find_or_add(std::uint64_t hash, std::span<const Use> uses, std::uint32_t id) {
-    auto [at, end] = known_.equal_range(hash);
-    for (; at != end; ++at)
-      if (std::ranges::equal(at->second.uses, uses, [](const Use& x, const Use& y) {
-            return x.communicator == y.communicator && x.weight == y.weight;
-          }))
-        return at->second.id;
-    known_.emplace(hash, Known{uses, id});
+  /// The earlier one's id for which equals(id), else `id`, which is known from now on.
+  template <class Equals>
+  std::uint32_t find_or_add(std::uint64_t hash, std::uint32_t id, Equals equals) {
+    if (2 * ++count_ > known_.size()) grow();
+    const auto tag = static_cast<std::uint32_t>((hash ^ hash >> 29) * 0x9e3779b97f4a7c15U >> 32);
+    std::size_t at = tag & (known_.size() - 1);
+    for (; known_[at].id != none; at = (at + 1) & (known_.size() - 1)) {
+      if (known_[at].tag != tag || !equals(known_[at].id)) continue;
+      --count_;
+      return known_[at].id;
+    }
+    known_[at] = {tag, id};
     return id;
   }
 
  private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
   struct Known {
-    std::span<const Use> uses;
-    std::uint32_t id;
+    std::uint32_t tag = 0, id = none;
   };
-  std::unordered_multimap<std::uint64_t, Known> known_;  // looked up only, never walked
+
+  void grow() {
+    const std::vector<Known> before = std::exchange(known_, std::vector<Known>(2 * known_.size()));
+    for (const Known& known : before) {
+      if (known.id == none) continue;
+      std::size_t at = known.tag & (known_.size() - 1);
+      while (known_[at].id != none) at = (at + 1) & (known_.size() - 1);
+      known_[at] = known;
+    }
+  }
+
+  std::vector<Known> known_ = std::vector<Known>(64);
+  std::size_t count_ = 0;
 };
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
@@ -67,45 +84,81 @@ double busiest_end(const topology::Cluster& cluster, const std::vector<LinkLoad>
   return nic > 0.0 ? nic : port > 0.0 ? port : 1.0;
 }
 
-LinkPicture::LinkPicture(const topology::Cluster& cluster,
-                         const std::vector<std::vector<LinkLoad>>& loads)
-    : nics_(loads.size()) {
-  for (std::size_t c = 0; c < loads.size(); ++c)
-    for (const LinkLoad& load : loads[c]) {
-      const topology::Link& link = cluster.links()[load.link];
-      if (load.bytes_per_byte <= 0.0 || link.kind != topology::LinkKind::injection) continue;
-      const NicLoad nic{end_of(cluster, link), load.bytes_per_byte};
-      if (std::ranges::find(nics_[c], nic) == nics_[c].end()) nics_[c].push_back(nic);
-    }
+LinkPicture::LinkPicture(const topology::Cluster& cluster, const LoadList& loads)
+    : weights_(loads.weights()) {
+  note_nics(cluster, loads);
   sort_links(cluster, loads);
 }
 
-void LinkPicture::sort_links(const topology::Cluster& cluster,
-                             const std::vector<std::vector<LinkLoad>>& loads) {
-  std::vector<std::vector<Use>> uses_of_link(cluster.links().size());
+LinkPicture::LinkPicture(const topology::Cluster& cluster,
+                         const std::vector<std::vector<LinkLoad>>& loads)
+    : LinkPicture(cluster, [&] {
+        LoadList list;
+        for (const std::vector<LinkLoad>& of_one : loads) list.add(of_one);
+        return list;
+      }()) {}
+
+void LinkPicture::note_nics(const topology::Cluster& cluster, const LoadList& loads) {
+  for (std::uint32_t c = 0; c < loads.size(); ++c) {
+    const auto first = static_cast<std::ptrdiff_t>(nics_.size());
+    loads.each(c, [&](topology::LinkId l, std::uint32_t weight) {
+      const topology::Link& link = cluster.links()[l];
+      if (link.kind != topology::LinkKind::injection) return;
+      const NicLoad nic{c, end_of(cluster, link), weights_[weight]};
+      if (std::find(nics_.begin() + first, nics_.end(), nic) == nics_.end()) nics_.push_back(nic);
+    });
+  }
+}
+
+std::uint32_t LinkPicture::number_of(const Speed& speed) {
+  // A cluster has a handful.
+  const auto number =
+      static_cast<std::uint32_t>(std::ranges::find(speeds_, speed) - speeds_.begin());
+  if (number == speeds_.size()) speeds_.push_back(speed);
+  return number;
+}
+
+/// Counts, then places: the uses of a link lie side by side. Those of the links that begin a class
+/// then move to the front.
+void LinkPicture::sort_links(const topology::Cluster& cluster, const LoadList& loads) {
+  std::vector<std::uint32_t> end_of_link(cluster.links().size() + 1);
   for (std::uint32_t c = 0; c < loads.size(); ++c)
-    for (const LinkLoad& load : loads[c])
-      if (load.bytes_per_byte > 0.0) uses_of_link[load.link].push_back({c, load.bytes_per_byte});
-  Alike<Use> alike;
-  for (topology::LinkId l = 0; l < uses_of_link.size(); ++l) {
-    const std::vector<Use>& uses = uses_of_link[l];
+    loads.each(c, [&](topology::LinkId l, std::uint32_t) { ++end_of_link[l + 1]; });
+  for (std::size_t l = 1; l < end_of_link.size(); ++l) end_of_link[l] += end_of_link[l - 1];
+  uses_.resize(end_of_link.back());
+  for (std::uint32_t c = 0; c < loads.size(); ++c)
+    loads.each(c, [&](topology::LinkId l, std::uint32_t weight) {
+      uses_[end_of_link[l]++] = {c, weight};
+    });
+  Alike alike;
+  std::uint32_t kept = 0, first = 0;
+  for (topology::LinkId l = 0; l < cluster.links().size(); first = end_of_link[l++]) {
+    const std::span<const Use> uses(uses_.data() + first, end_of_link[l] - first);
     if (uses.empty()) continue;
     const topology::Link& link = cluster.links()[l];
-    const bool uplink = link.kind == topology::LinkKind::fabric;
-    std::uint64_t hash = mix(mix(seed, std::bit_cast<std::uint64_t>(link.bandwidth.value)), uplink);
-    for (const Use& use : uses)
-      hash = mix(mix(hash, use.communicator), std::bit_cast<std::uint64_t>(use.weight));
+    const std::uint32_t speed =
+        number_of({link.bandwidth, end_of(cluster, link), link.kind == topology::LinkKind::fabric});
+    std::uint64_t hash = mix(seed, speed);
+    for (const Use& use : uses) hash = mix(mix(hash, use.communicator), use.weight);
     const auto next = static_cast<std::uint32_t>(classes_.size());
-    const std::uint32_t id = alike.find_or_add(hash, uses, next);
-    const BytesPerSecond end = end_of(cluster, link);
-    if (id != next && classes_[id].capacity == link.bandwidth && classes_[id].end == end &&
-        classes_[id].uplink == uplink)
-      continue;
+    const std::uint32_t id = alike.find_or_add(hash, next, [&](std::uint32_t c) {
+      const std::uint32_t end = c + 1 < next ? classes_[c + 1].first_use : kept;
+      return classes_[c].speed == speed &&
+             std::ranges::equal(
+                 std::span(uses_).subspan(classes_[c].first_use, end - classes_[c].first_use),
+                 uses);
+    });
+    if (id != next) continue;
     const auto owner = cluster.private_gpu(l);
-    classes_.push_back({uses_.size(), uses.size(), link.bandwidth, end, uplink,
-                        owner ? static_cast<std::uint32_t>(*owner) : engine::no_owner, l});
-    uses_.insert(uses_.end(), uses.begin(), uses.end());
+    classes_.push_back(
+        {kept, speed, owner ? static_cast<std::uint32_t>(*owner) : engine::no_owner, l});
+    std::ranges::copy(uses, uses_.begin() + kept);
+    kept += static_cast<std::uint32_t>(uses.size());
   }
+  classes_.push_back({kept, 0, engine::no_owner, 0});
+  uses_.resize(kept);
+  uses_.shrink_to_fit();
+  classes_.shrink_to_fit();
 }
 
 /// Alone, a transfer runs as fast as its time says: where the picture of its loads would exceed a
@@ -115,40 +168,62 @@ void LinkPicture::sort_links(const topology::Cluster& cluster,
 std::vector<topology::LinkId> LinkPicture::put_on(engine::System& system,
                                                   const std::vector<double>& fastest) const {
   std::vector<topology::LinkId> origins;
-  std::vector<double> carried(nics_.size(), 1.0);  // of the picture, by the NICs
-  for (std::size_t c = 0; c < nics_.size(); ++c)
-    for (const NicLoad& nic : nics_[c])
-      carried[c] = std::min(carried[c], carried_by(nic.end, fastest[c]) / nic.weight);
-  std::vector<Use> weighted = uses_;
-  Alike<Use> alike;
-  for (const Class& of : classes_) {
-    const std::span<Use> uses(weighted.data() + of.first_use, of.num_uses);
+  std::vector<double> carried(fastest.size(), 1.0);  // of the picture, by the NICs
+  for (const NicLoad& nic : nics_)
+    carried[nic.communicator] = std::min(
+        carried[nic.communicator], carried_by(nic.end, fastest[nic.communicator]) / nic.weight);
+  struct Weighted {
+    std::uint32_t communicator;
+    double weight;
+    bool operator==(const Weighted&) const = default;
+  };
+  const auto base = static_cast<std::uint32_t>(system.link_capacity.size());
+  std::vector<Weighted> kept, uses;  // of the links put on; of one class
+  std::vector<std::size_t> first_kept{0};
+  std::vector<std::uint32_t> num_loads(fastest.size());
+  Alike alike;
+  for (std::size_t c = 0; c + 1 < classes_.size(); ++c) {
+    const Speed& speed = speeds_[classes_[c].speed];
     double demand = 0.0;
-    std::uint64_t hash = seed;
-    std::size_t kept = 0;
-    for (Use use : uses) {
-      use.weight = of.uplink ? use.weight * carried[use.communicator]
-                             : std::min(use.weight, carried_by(of.end, fastest[use.communicator]));
-      const double most = use.weight * fastest[use.communicator];
-      if (most < negligible * of.capacity.value) continue;
+    uses.clear();
+    for (std::uint32_t u = classes_[c].first_use; u < classes_[c + 1].first_use; ++u) {
+      const std::uint32_t communicator = uses_[u].communicator;
+      const double of_picture = weights_[uses_[u].weight];
+      const double weight =
+          speed.uplink ? of_picture * carried[communicator]
+                       : std::min(of_picture, carried_by(speed.end, fastest[communicator]));
+      const double most = weight * fastest[communicator];
+      if (most < negligible * speed.capacity.value) continue;
       demand += most;
-      uses[kept++] = use;
-      hash = mix(mix(hash, use.communicator), std::bit_cast<std::uint64_t>(use.weight));
+      uses.push_back({communicator, weight});
     }
-    if (demand <= of.capacity.value) continue;
+    if (demand <= speed.capacity.value) continue;
+    std::uint64_t hash = seed;
+    for (const Weighted& use : uses)
+      hash = mix(mix(hash, use.communicator), std::bit_cast<std::uint64_t>(use.weight));
     const auto next = static_cast<std::uint32_t>(system.link_capacity.size());
-    const std::uint32_t id = alike.find_or_add(hash, uses.first(kept), next);
+    const std::uint32_t id = alike.find_or_add(hash, next, [&](std::uint32_t link) {
+      const std::size_t first = first_kept[link - base], end = first_kept[link - base + 1];
+      return std::ranges::equal(std::span(kept).subspan(first, end - first), uses);
+    });
     if (id != next) {
-      if (of.capacity < system.link_capacity[id]) origins[id] = of.first;
-      system.link_capacity[id] = std::min(system.link_capacity[id], of.capacity);
+      if (speed.capacity < system.link_capacity[id]) origins[id - base] = classes_[c].first;
+      system.link_capacity[id] = std::min(system.link_capacity[id], speed.capacity);
       continue;
     }
-    system.link_capacity.push_back(of.capacity);
-    system.link_owner.push_back(of.owner);
-    origins.push_back(of.first);
-    for (const Use& use : uses.first(kept))
-      system.communicators[use.communicator].loads.push_back({id, use.weight});
+    system.link_capacity.push_back(speed.capacity);
+    system.link_owner.push_back(classes_[c].owner);
+    origins.push_back(classes_[c].first);
+    kept.insert(kept.end(), uses.begin(), uses.end());
+    first_kept.push_back(kept.size());
+    for (const Weighted& use : uses) ++num_loads[use.communicator];
   }
+  for (std::size_t c = 0; c < num_loads.size(); ++c)
+    if (num_loads[c] > 0)
+      system.communicators[c].loads.reserve(system.communicators[c].loads.size() + num_loads[c]);
+  for (std::uint32_t l = 0; l + 1 < first_kept.size(); ++l)
+    for (std::size_t k = first_kept[l]; k < first_kept[l + 1]; ++k)
+      system.communicators[kept[k].communicator].loads.push_back({base + l, kept[k].weight});
   return origins;
 }
 

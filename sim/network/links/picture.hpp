@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/system.hpp"
+#include "sim/network/links/load_list.hpp"
 #include "sim/network/model.hpp"
 #include "topology/cluster.hpp"
 
@@ -20,6 +21,7 @@ double busiest_end(const topology::Cluster& cluster, const std::vector<LinkLoad>
 
 class LinkPicture {
  public:
+  LinkPicture(const topology::Cluster& cluster, const LoadList& loads);
   /// The loads of every communicator.
   LinkPicture(const topology::Cluster& cluster, const std::vector<std::vector<LinkLoad>>& loads);
 
@@ -32,27 +34,39 @@ class LinkPicture {
  private:
   struct Use {
     std::uint32_t communicator = 0;
-    double weight = 0.0;
+    std::uint32_t weight = 0;  // its number
+    friend bool operator==(const Use&, const Use&) = default;
   };
-  /// Links of one bandwidth that the same communicators load alike.
-  struct Class {
-    std::size_t first_use = 0, num_uses = 0;
+  /// How fast links of a class are.
+  struct Speed {
     BytesPerSecond capacity{};
     BytesPerSecond end{};  // what a transfer alone is spared (picture.cpp)
     bool uplink = false;
+    friend bool operator==(const Speed&, const Speed&) = default;
+  };
+  /// Links of one speed that the same communicators load alike; its uses end where those of the
+  /// next class begin.
+  struct Class {
+    std::uint32_t first_use = 0;
+    std::uint32_t speed = 0;  // its number
     std::uint32_t owner = 0;  // of the first of them
     topology::LinkId first = 0;
   };
   struct NicLoad {
+    std::uint32_t communicator = 0;
     BytesPerSecond end{};
     double weight = 0.0;
     friend bool operator==(const NicLoad&, const NicLoad&) = default;
   };
-  void sort_links(const topology::Cluster& cluster, const std::vector<std::vector<LinkLoad>>&);
+  void note_nics(const topology::Cluster& cluster, const LoadList&);
+  void sort_links(const topology::Cluster& cluster, const LoadList&);
+  std::uint32_t number_of(const Speed&);
 
+  std::vector<double> weights_;
+  std::vector<Speed> speeds_;
   std::vector<Use> uses_;
-  std::vector<Class> classes_;              // by their first link
-  std::vector<std::vector<NicLoad>> nics_;  // by communicator: those that differ
+  std::vector<Class> classes_;  // by their first link; and one more, where the last one's uses end
+  std::vector<NicLoad> nics_;   // by communicator: those that differ
 };
 
 }  // namespace stepcast::sim

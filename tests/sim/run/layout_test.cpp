@@ -3,7 +3,9 @@
 
 #include <catch2/catch.hpp>
 #include <memory>
+#include <random>
 
+#include "sim/network/links/group_links.hpp"
 #include "sim/network/nccl/network.hpp"
 #include "sim/run/remembered_network.hpp"
 #include "sim/run/step_system.hpp"
@@ -90,6 +92,67 @@ TEST_CASE("a step is bound over a kept layout as over a new one, and folds alike
       check_same(fold.system, anew.system);
     }
   CHECK(links > 0);
+}
+
+TEST_CASE("loads copied from node to node are those computed for each group") {
+  // Ranks of random cuts over eight or sixteen nodes: what the layout puts
+  // on a system, and what every communicator's own loads put on it.
+  std::size_t links = 0, groups = 0;
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+    const std::uint32_t nodes = 8 * (1 + below(2)), tensor = 1U << below(4),
+                        context = 1U << below(2);
+    const bool fsdp = below(2) == 0;
+    const std::string text = "[model]\nname = \"llama2-7b\"\n[cluster]\nnode = \"dgx-" +
+                             std::string(below(3) > 0 ? "h100" : "a100") +
+                             "\"\nnodes = " + std::to_string(nodes) + "\nfabric = \"" +
+                             (below(2) > 0 ? "rail-optimized" : "fat-tree") +
+                             "\"\n[plan]\ntensor = " + std::to_string(tensor) +
+                             "\ncontext = " + std::to_string(context) +
+                             "\npipeline = " + std::to_string(1U << below(3)) + "\ndata = \"" +
+                             (fsdp ? "zero3" : "ddp") + "\"\n[batch]\nlocal = 8\nmicro_batch = 1\n";
+    INFO(text);
+    Scenario s = read_scenario(read_toml(text, "a.toml"), catalogue());
+    s.fabric.oversubscription = 1 + below(3);
+    s.fabric.routing = below(2) > 0 ? topology::Routing::destination : topology::Routing::spray;
+    const Bench bench(s);
+    const auto program =
+        workloads::make_step_program(s.model, s.plan, s.batch, s.precision, s.software);
+    const auto layout = bench.layouts.of(layout_key(s.plan, program));
+    std::vector<Movement> movements;
+    for (int k = 0; k < workloads::num_group_kinds; ++k) {
+      const auto kind = static_cast<workloads::GroupKind>(k);
+      const bool pair = axis_of(kind).meeting != workloads::Meeting::all;
+      for (const std::uint32_t pattern : layout->patterns_of(kind))
+        movements.push_back(
+            {kind, pattern,
+             pair ? workloads::CollectiveKind::send_receive : workloads::CollectiveKind::all_gather,
+             Algorithm::ring});
+    }
+    engine::System copied = layout->groups(), computed = copied;
+    std::vector<std::vector<LinkLoad>> loads;
+    std::vector<double> fastest;
+    for (std::size_t c = 0; c < computed.communicators.size(); ++c) {
+      const engine::Communicator& group = computed.communicators[c];
+      const workloads::GroupKind kind = layout->kind_of(c);
+      const auto movement = *std::ranges::find_if(movements, [&](const Movement& m) {
+        return m.group == kind && m.pattern == group.pattern;
+      });
+      loads.push_back(loads_of(bench.network, kind, movement.collective, movement.algorithm,
+                               {group.members.begin(), group.members.end()}));
+      for (LinkLoad& load : loads.back()) load.bytes_per_byte /= layout->unit_of(movement);
+      fastest.push_back(2e10 * (1 + static_cast<int>(kind)));
+    }
+    layout->picture_of(movements)->put_on(copied, fastest);
+    LinkPicture(bench.cluster, loads).put_on(computed, fastest);
+    REQUIRE(copied.link_capacity == computed.link_capacity);
+    check_same(copied, computed);
+    links += copied.link_capacity.size();
+    groups += loads.size();
+  }
+  CHECK(links > 1'000);
+  CHECK(groups > 1'000);
 }
 
 TEST_CASE("plans that cut ranks alike share a layout, others do not") {
