@@ -226,7 +226,12 @@ std::vector<std::string> take_open_keys(TomlValue& document) {
     for (const TomlEntry& entry : *table->table()) {
       const std::string path = std::string(name) + "." + entry.key;
       const std::string* word = entry.value.text();
-      if (word != nullptr && *word == "best" && may_be_best(path)) open.push_back(path);
+      if (word == nullptr || !may_be_best(path)) continue;
+      if (*word == "best")
+        open.push_back(path);
+      else if (path == "plan.tensor" || path == "plan.pipeline" || path == "plan.context")
+        throw InputError(entry.value.where, "'" + entry.key + "' in [" + name +
+                                                "] must be a degree or \"best\"");
     }
     for (const std::string& path : open)
       if (path.starts_with(name)) table->erase(path.substr(path.find('.') + 1));

@@ -218,7 +218,9 @@ void StageWriter::sum_shared_gradients() {
   if (in_.plan.tensor > 1 && in_.plan.sequence_parallel) {
     const std::int64_t norms = parameters_.layers * replicated_elements_of(parameters_.layer) +
                                replicated_elements_of(parameters_.root);
-    calls_.tensor_collective(fp32_all_reduce("norms.reduce", GroupKind::tensor, norms));
+    // A stage of the embedding alone has none.
+    if (norms > 0)
+      calls_.tensor_collective(fp32_all_reduce("norms.reduce", GroupKind::tensor, norms));
   }
   if (in_.shape.tied_embeddings && in_.plan.pipeline > 1 && (first_stage() || last_stage()))
     calls_.join(compute, GroupKind::embedding,

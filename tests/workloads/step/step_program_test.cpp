@@ -204,3 +204,16 @@ TEST_CASE("scatter-gather sends 1/t between stages and gathers it over the tenso
   plan.sequence_parallel = true;  // cut already
   CHECK(!bytes_by_name(step_of(llama_7b(), plan, batch, software)).contains("pipeline.gather"));
 }
+
+TEST_CASE("a stage without norms sums none: no collective of nothing") {
+  ParallelPlan plan = plan_of(DataParallel::zero1, 1, 2, 4);
+  plan.sequence_parallel = true;
+  plan.stage_layers = {0, 16, 16, 0};
+  const Batch batch{.micro_batch = 1, .micro_batches = 4, .sequence = 1024};
+  TransformerShape shape = llama_7b();
+  const StepProgram step = step_of(shape, plan, batch);
+  for (const Collective& c : step.collectives) {
+    CAPTURE(c.name);
+    CHECK(c.bytes.value > 0);
+  }
+}
