@@ -174,7 +174,8 @@ void write_answer(const SearchAnswer& answer, const std::string& text, const Lau
                        "name another folder");
   std::error_code error;
   fs::create_directories(folder, error);
-  for (const auto& [name, content] : files) write_whole((fs::path(folder) / name).string(), content);
+  for (const auto& [name, content] : files)
+    write_whole((fs::path(folder) / name).string(), content);
 }
 
 /// The first plan's launch: where its files are, or how to get them.

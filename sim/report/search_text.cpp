@@ -122,7 +122,8 @@ TextTable plans_table(const SearchAnswer& a) {
   table.column("exposed", "", TextTable::Align::right, "exposed_share");
   table.column("bubble", "", TextTable::Align::right, "bubble_share");
   if (energy) table.column("energy", "", TextTable::Align::right, "energy_j");
-  if (a.price) table.column("USD per", "M tokens", TextTable::Align::right, "usd_per_million_tokens");
+  if (a.price)
+    table.column("USD per", "M tokens", TextTable::Align::right, "usd_per_million_tokens");
   table.column("P(first is", "faster)", TextTable::Align::right, "first_is_faster");
   for (std::size_t i = 0; i < shown; ++i) {
     const StepReport& r = found[i].report;
@@ -182,9 +183,9 @@ std::string proof_text(const SearchAnswer& a) {
 
 std::string search_text(const SearchAnswer& a, const std::string& table) {
   const Scenario& s = a.space.bases().front();
-  std::string out = fmt::format("{} on {} x {}, {} sequences of {} tokens\n", s.model.name,
-                                grouped(s.gpus), s.node.gpu.name, grouped(s.global_batch),
-                                grouped(s.batch.sequence));
+  std::string out =
+      fmt::format("{} on {} x {}, {} sequences of {} tokens\n", s.model.name, grouped(s.gpus),
+                  s.node.gpu.name, grouped(s.global_batch), grouped(s.batch.sequence));
   for (const std::string& line : a.space.choices()) out += "  " + line + "\n";
   out += proof_text(a) + "\n";
   if (a.result.found.empty()) return a.result.misses.empty() ? out : out + misses_text(a);
@@ -192,7 +193,8 @@ std::string search_text(const SearchAnswer& a, const std::string& table) {
   out += shared.empty() ? "\n" : "\nall: " + shared + "\n";
   out += table;
   if (a.result.within(a.options.near) > 1)
-    out += fmt::format("=: within {} of the first, a tie as forecasts go\n", percent(a.options.near));
+    out +=
+        fmt::format("=: within {} of the first, a tie as forecasts go\n", percent(a.options.near));
   return a.own ? out + "\n" + own_text(a) : out;
 }
 

@@ -230,8 +230,8 @@ std::vector<std::string> take_open_keys(TomlValue& document) {
       if (*word == "best")
         open.push_back(path);
       else if (path == "plan.tensor" || path == "plan.pipeline" || path == "plan.context")
-        throw InputError(entry.value.where, "'" + entry.key + "' in [" + name +
-                                                "] must be a degree or \"best\"");
+        throw InputError(entry.value.where,
+                         "'" + entry.key + "' in [" + name + "] must be a degree or \"best\"");
     }
     for (const std::string& path : open)
       if (path.starts_with(name)) table->erase(path.substr(path.find('.') + 1));

@@ -37,12 +37,13 @@ Answer best_step(const Scenario& scenario, const Simulator& simulator) {
   if (result.found.empty()) {
     const Miss& nearest = result.misses.front();
     const Scenario refused = space.scenario_of(nearest.candidate);
-    return Refused{refused, fmt::format("none of {} plans fits; the nearest, {}, needs {} per GPU, "
-                                        "{} has {}",
-                                        result.legal, plan_words(space, nearest.candidate),
-                                        to_text(nearest.needed), refused.node.gpu.name,
-                                        to_text(refused.node.gpu.memory)),
-                   nearest.needed - refused.node.gpu.memory};
+    return Refused{
+        refused,
+        fmt::format("none of {} plans fits; the nearest, {}, needs {} per GPU, "
+                    "{} has {}",
+                    result.legal, plan_words(space, nearest.candidate), to_text(nearest.needed),
+                    refused.node.gpu.name, to_text(refused.node.gpu.memory)),
+        nearest.needed - refused.node.gpu.memory};
   }
   StepReport best = std::move(result.found.front().report);
   if (result.found.size() > 1)
