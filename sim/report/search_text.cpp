@@ -181,12 +181,28 @@ std::string proof_text(const SearchAnswer& a) {
   return out;
 }
 
+namespace {
+
+/// What the user has fixed of what is usually tried.
+std::string fixed_text(const SearchAnswer& a) {
+  std::string out;
+  for (const Knob& knob : knobs().subspan(1))
+    if (a.space.values_of(knob).size() == 1 &&
+        knob.usual(a.space.bases().front(), false).size() > 1)
+      out += fmt::format("{}{} {}", out.empty() ? "  fixed: " : ", ", knob_name(knob),
+                         knob.word(a.space.values_of(knob).front()));
+  return out.empty() ? out : out + "\n";
+}
+
+}  // namespace
+
 std::string search_text(const SearchAnswer& a, const std::string& table) {
   const Scenario& s = a.space.bases().front();
   std::string out =
       fmt::format("{} on {} x {}, {} sequences of {} tokens\n", s.model.name, grouped(s.gpus),
                   s.node.gpu.name, grouped(s.global_batch), grouped(s.batch.sequence));
   for (const std::string& line : a.space.choices()) out += "  " + line + "\n";
+  out += fixed_text(a);
   out += proof_text(a) + "\n";
   if (a.result.found.empty()) return a.result.misses.empty() ? out : out + misses_text(a);
   const std::string shared = columns_of(a, shown_plans(a)).shared;

@@ -3,12 +3,14 @@
 // 1 s (zero3: 2 s) and 150 MiB, 7B 0.25 s, 70B on 16,384 10 s and 600 MiB, folded 30 ms.
 #include <benchmark/benchmark.h>
 
+#include <atomic>
 #include <string>
 
 #include "engine/check.hpp"
 #include "sim/files/toml_value.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/search/search.hpp"
 #include "tests/bench/peak_memory.hpp"
 #include "tests/session.hpp"
 
@@ -113,6 +115,27 @@ sim::Scenario noisy(sim::Scenario s) {
   return s;
 }
 
+/// `stepcast search` over a shipped space, proven, on one thread.
+void search(benchmark::State& state, const char* name) {
+  sim::TomlValue document =
+      sim::read_toml_file(std::string(STEPCAST_SOURCE_DIR "/scenarios/search/") + name + ".toml");
+  const sim::TomlValue table = *document.find("space");
+  document.erase("space");
+  sim::set_path(document, "plan.tensor", sim::toml_text("best", "bench"));
+  const sim::Catalogue catalogue(STEPCAST_SOURCE_DIR "/scenarios");
+  const std::atomic<bool> never{false};
+  for (auto _ : state) {
+    sim::Session session(catalogue);
+    sim::SearchSpace space({sim::read_scenario(document, catalogue)}, false);
+    space.set_all(table);
+    const sim::SearchResult found =
+        sim::search_plans(space, sim::machine_of(session, space), {}, never);
+    state.counters["legal"] = static_cast<double>(found.legal);
+    state.counters["simulated"] = static_cast<double>(found.found.size());
+    state.counters["proven"] = found.proven() ? 1 : 0;
+  }
+}
+
 void register_all() {
   const auto add = [](const char* name, const sim::Scenario& s, bool fold) {
     benchmark::RegisterBenchmark(name, [s, fold](benchmark::State& st) {
@@ -138,6 +161,14 @@ void register_all() {
   benchmark::RegisterBenchmark("whole/a plan that memory refuses", refuse);
   benchmark::RegisterBenchmark("whole/all-gather on 512", time_collective);
   benchmark::RegisterBenchmark("whole/plans of 70B on 512", try_plans)
+      ->Unit(benchmark::kMillisecond)
+      ->Iterations(1);
+  benchmark::RegisterBenchmark("whole/search, 10,000 plans of 70B on 2048", search,
+                               "llama2-70b-10k")
+      ->Unit(benchmark::kMillisecond)
+      ->Iterations(1);
+  benchmark::RegisterBenchmark("whole/search, 1,000,000 plans of 70B on 2048", search,
+                               "llama2-70b-1m")
       ->Unit(benchmark::kMillisecond)
       ->Iterations(1);
   add("whole/1B on 8, folded", scenario("llama2-1b", 1, 8, "data = \"zero2\""), true);

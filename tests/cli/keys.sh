@@ -8,7 +8,7 @@ program=$1/stepcast
 small="run --model llama2-1b --sequence 512 --gpu h100 --nodes 1 --global-batch 8 --data zero1"
 
 # Every key with its type, its default and what it means.
-expect 0 '^plan.recompute_every *integer *1 ' show keys
+expect 0 '^plan.recompute_every *integer|best *1 ' show keys
 expect 0 '^cluster.node.gpu.memory *"64 MiB"' show keys
 
 # A key that is misspelt, or written without its table.
