@@ -178,12 +178,16 @@ void write_answer(const SearchAnswer& answer, const std::string& text, const Lau
     write_whole((fs::path(folder) / name).string(), content);
 }
 
-/// The first plan's launch: where its files are, or how to get them.
+/// The first plan's launch: where its files are, or how to get them, or why there are none.
 std::string launch_text(const Launch& launch, const Arguments& arguments) {
   std::string out;
+  const auto line = [&](const std::string& text) {
+    out += fmt::format("{:<11}{}\n", out.empty() ? "\nlaunch" : "", text);
+  };
   for (const LaunchFile& file : launch.files)
-    out += fmt::format("{:<11}{}{}\n", out.empty() ? "\nlaunch" : "", file.use,
-                       arguments.has("out") ? "" : "  (--out DIR writes " + file.name + ")");
+    line(file.use + (arguments.has("out") ? "" : "  (--out DIR writes " + file.name + ")"));
+  if (!launch.why_not.empty()) line("not written: " + launch.why_not);
+  for (const std::string& note : launch.notes) line("note: " + note);
   return out;
 }
 
