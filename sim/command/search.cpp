@@ -128,6 +128,21 @@ SearchSpace space_of(const Arguments& arguments, const TomlValue* own_space,
   return space;
 }
 
+/// What a framework's launch cannot say is no plan of it: where it can say the first plan of the
+/// space, the plainest. Where it cannot, it has no form at all, and nothing is refused.
+std::function<std::string(const Scenario&)> refusal_by_launch(const SearchSpace& space) {
+  std::vector<bool> has_form;
+  for (std::size_t i = 0; i < space.bases().size(); ++i) {
+    const auto first = space.first_plan(static_cast<std::uint8_t>(i));
+    has_form.push_back(first && launch_of(space.scenario_of(*first)).why_not.empty());
+  }
+  return [&space, has_form](const Scenario& s) {
+    for (std::size_t i = 0; i < has_form.size(); ++i)
+      if (has_form[i] && space.bases()[i].software == s.software) return launch_of(s).why_not;
+    return std::string();
+  };
+}
+
 SearchOptions options_of(const Arguments& arguments) {
   SearchOptions out;
   out.top = static_cast<std::size_t>(arguments.count("top", 10));
@@ -148,7 +163,9 @@ SearchOptions options_of(const Arguments& arguments) {
 
 std::optional<double> price_of(const Arguments& arguments) {
   if (!arguments.has("price")) return std::nullopt;
-  const TomlValue value = read_setting(arguments.get("price"), "--price");
+  std::string text = arguments.get("price");  // "2.5 USD/h" or 2.5
+  if (text.ends_with("USD/h")) text.resize(text.find_last_not_of(' ', text.size() - 6) + 1);
+  const TomlValue value = read_setting(text, "--price");
   const auto* whole = std::get_if<std::int64_t>(&value.data);
   const auto* real = std::get_if<double>(&value.data);
   const double price = whole != nullptr ? static_cast<double>(*whole) : real != nullptr ? *real : 0;
@@ -215,6 +232,7 @@ int search(const Arguments& arguments, const Catalogue& catalogue) {
       {},
       price_of(arguments)};
   SearchMachine machine = machine_of(session, answer.space);
+  machine.refusal = refusal_by_launch(answer.space);
   {
     ProgressLine line("stepcast: ", ProgressLine::style_for(arguments.has("quiet")));
     machine.progress = [&](const char* what, std::size_t done, std::size_t) {

@@ -162,6 +162,8 @@ std::string proof_text(const SearchAnswer& a) {
   if (r.left_out > 0)
     out += fmt::format(", {} cannot come within {} of {}", plans(r.left_out),
                        percent(a.options.near), value_text(a, r.found.front().value));
+  if (r.refused > 0)
+    out += fmt::format(", {} cannot be launched ({})", plans(r.refused), r.refusal);
   out += ", " + plans(r.found.size()) + " simulated";
   if (r.open > 0) {
     out += ", " + plans(r.open) + " still open";

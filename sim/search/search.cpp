@@ -110,10 +110,13 @@ class Search {
     if (options_.limit > 0) end = std::min(end, next + (options_.limit - simulated_));
     std::vector<std::optional<Found>> found(end - next);
     std::vector<std::optional<Miss>> missed(end - next);
+    std::vector<std::string> refusals(end - next);
     const std::atomic<bool> to_the_end{false};
     for_each_index(end - next, options_.threads, to_the_end, [&](std::size_t i) {
       const Bounded& one = queue_[next + i];
       Scenario scenario = space_.scenario_of(one.candidate);
+      if (machine_.refusal) refusals[i] = machine_.refusal(scenario);
+      if (!refusals[i].empty()) return;
       if (!one.fits && !scenario.run.ignore_memory && !fits(scenario)) {
         missed[i] = Miss{one.candidate, parts_of(scenario)};
         return;
@@ -131,6 +134,7 @@ class Search {
     });
     for (std::size_t i = 0; i < found.size(); ++i) {
       ++simulated_;
+      if (!refusals[i].empty() && result_.refused++ == 0) result_.refusal = refusals[i];
       if (missed[i]) refuse(*missed[i]);
       if (found[i]) take(*std::move(found[i]));
     }

@@ -34,6 +34,9 @@ struct SearchMachine {
   std::function<StepReport(const Scenario&)> step;
   /// Of plans of base `framework`, called from one thread; empty: nothing is bounded.
   std::function<Duration(std::uint8_t framework, const CandidatePlan&)> bound;
+  /// Why the framework cannot be told to run a plan; empty: it can. Asked of plans that would be
+  /// simulated.
+  std::function<std::string(const Scenario&)> refusal{};
   /// Called now and then with plans walked, or simulated of those that may have to be.
   std::function<void(const char* what, std::size_t done, std::size_t of)> progress{};
 };
@@ -61,6 +64,8 @@ struct SearchResult {
   std::size_t legal = 0;      // plans of the space
   std::size_t too_large = 0;  // of them, what memory refuses
   std::size_t left_out = 0;   // bounded away
+  std::size_t refused = 0;    // that the framework cannot be told to run
+  std::string refusal{};      // the first such plan's reason
   std::size_t open = 0;       // neither: interrupted or limited
   double least_open = 0;      // the smallest bound of what is open, in the objective's unit
   bool walked = true;         // false: interrupted before all plans were counted

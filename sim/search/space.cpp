@@ -196,14 +196,26 @@ bool SearchSpace::walk_knob(std::size_t index, Candidate& c, CandidatePlan& scra
   return true;
 }
 
+bool SearchSpace::walk_framework(std::uint8_t framework, const Visit& visit) const {
+  Candidate candidate;
+  candidate.framework = framework;
+  const Scenario& s = base(candidate);
+  CandidatePlan scratch{s, s.plan, s.batch};
+  return walk_knob(1, candidate, scratch, visit);
+}
+
 void SearchSpace::walk(const Visit& visit) const {
-  for (const std::int64_t framework : values_[0]) {
-    Candidate candidate;
-    candidate.framework = static_cast<std::uint8_t>(framework);
-    const Scenario& s = base(candidate);
-    CandidatePlan scratch{s, s.plan, s.batch};
-    if (!walk_knob(1, candidate, scratch, visit)) return;
-  }
+  for (const std::int64_t framework : values_[0])
+    if (!walk_framework(static_cast<std::uint8_t>(framework), visit)) return;
+}
+
+std::optional<Candidate> SearchSpace::first_plan(std::uint8_t framework) const {
+  std::optional<Candidate> out;
+  walk_framework(framework, [&](const Candidate& c, const CandidatePlan&) {
+    out = c;
+    return false;
+  });
+  return out;
 }
 
 Scenario SearchSpace::scenario_of(const Candidate& c) const {

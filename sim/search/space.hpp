@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ class SearchSpace {
   using Visit = std::function<bool(const Candidate&, const CandidatePlan&)>;
   void walk(const Visit& visit) const;
 
+  /// The first that a walk meets of a framework, the plainest; none: no plan of it is legal.
+  std::optional<Candidate> first_plan(std::uint8_t framework) const;
+
   const Scenario& base(const Candidate& c) const { return bases_.at(c.framework); }
   const std::vector<Scenario>& bases() const { return bases_; }
   /// The scenario that runs this plan.
@@ -41,6 +45,7 @@ class SearchSpace {
 
  private:
   SearchSpace() = default;
+  bool walk_framework(std::uint8_t framework, const Visit& visit) const;
   bool walk_knob(std::size_t index, Candidate& candidate, CandidatePlan& scratch,
                  const Visit& visit) const;
   bool possible_so_far(std::size_t index, const Candidate& candidate) const;

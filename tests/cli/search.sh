@@ -36,7 +36,7 @@ expect 0 "$stepcast" search $small --json
 best=$(field step_time_s)
 [ "$(field proven)" = true ] || fail "not proven"
 legal=$(field legal)
-sum=$(($(field do_not_fit) + $(field left_out) + $(field simulated)))
+sum=$(($(field do_not_fit) + $(field left_out) + $(field cannot_be_launched) + $(field simulated)))
 [ "$sum" -eq "$legal" ] || fail "$sum of $legal plans are told of"
 expect 0 "$stepcast" search $small --out "$work/out"
 for file in search.json search.txt plans.svg best.toml fsdp.json; do
@@ -89,6 +89,12 @@ expect 4 "$stepcast" search --model llama3-405b --gpu v100 --nodes 1 --global-ba
 said 'no plan fits; the nearest:'
 [ "$(grep -c ' more than v100' "$work/stdout")" -eq 3 ] || fail "not three misses"
 
+# What the framework cannot be told is no plan of its own.
+expect 0 "$stepcast" search --model llama2-7b --gpu h100 --nodes 2 --global-batch 64 --quiet \
+  --framework megatron-core --data zero1 --fix plan.pipeline=4 --fix plan.recompute=none
+said 'cannot be launched (megatron-core 0.7 cuts 32 layers into '
+said '^launch .*megatron.args'
+
 # Mistakes have a place and a suggestion.
 expect 3 "$stepcast" search $small --fix plan.tensr=4
 said "did you mean 'plan.tensor'"
@@ -96,7 +102,7 @@ expect 3 "$stepcast" search $small --fix plan.data=zero4
 said "did you mean 'zero"
 expect 2 "$stepcast" search $small --fix plan.tensor
 expect 2 "$stepcast" search $small --objective dollars-per-token
-expect 0 "$stepcast" search $small --fix plan.tensor=1 --objective dollars-per-token --price 2.5
+expect 0 "$stepcast" search $small --fix plan.tensor=1 --objective dollars-per-token --price "2.5 USD/h"
 said 'USD per'
 expect 0 "$stepcast" search $small --fix plan.tensor=1 --objective joules-per-token
 said 'energy'

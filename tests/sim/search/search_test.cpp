@@ -127,6 +127,23 @@ TEST_CASE("where nothing fits, the three that lack least are named, the nearest 
              Catch::Matchers::Contains("no plan fits; the nearest:"));
 }
 
+TEST_CASE("what a framework cannot be told is left out, counted, and named by its first reason") {
+  const SearchSpace space = small_space();
+  SearchMachine machine = machine_of(session(), space);
+  const SearchResult whole = search_plans(space, machine, {}, never);
+  machine.refusal = [&](const Scenario& s) {
+    return s.plan.tensor == whole.found.front().report.scenario.plan.tensor ? "no such tensor" : "";
+  };
+  const SearchResult rest = search_plans(space, machine, {}, never);
+  REQUIRE(rest.proven());
+  CHECK(rest.refused > 0);
+  CHECK(rest.refusal == "no such tensor");
+  for (const Found& found : rest.found)
+    CHECK(found.report.scenario.plan.tensor != whole.found.front().report.scenario.plan.tensor);
+  CHECK(rest.found.size() + rest.too_large + rest.left_out + rest.refused == rest.legal);
+  CHECK(rest.found.front().value >= whole.found.front().value);
+}
+
 TEST_CASE("joules: the order is that of energy, proven by what the cards draw idle") {
   const SearchSpace space = small_space();
   const SearchMachine machine = machine_of(session(), space);
