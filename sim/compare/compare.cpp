@@ -55,7 +55,7 @@ std::vector<std::string> told_differences(const Side& from, const Side& to) {
 std::int64_t step_ps(const Side& side) { return std::llround(*side.step_s() * 1e12); }
 
 /// Between two scenarios that are known.
-void attribute_way(Way& way, const Comparison& c, Runner& runner, const OrderDraw& draw) {
+void attribute_way(Difference& way, const Comparison& c, Runner& runner, const OrderDraw& draw) {
   const Side &from = c.sides[way.from], &to = c.sides[way.to];
   const DocumentPair documents = documents_of(*from.scenario, *to.scenario);
   const std::vector<Change> changes = changes_between(documents);
@@ -80,7 +80,7 @@ void attribute_way(Way& way, const Comparison& c, Runner& runner, const OrderDra
 
 void add_way(Comparison& c, std::size_t to, Runner& runner, const OrderDraw& draw) {
   const Side &a = c.sides[c.base()], &b = c.sides[to];
-  Way way{c.base(), to};
+  Difference way{c.base(), to};
   if (a.scenario && b.scenario) {
     attribute_way(way, c, runner, draw);
   } else if (!a.measured && !b.measured && b.answered()) {
@@ -156,7 +156,7 @@ Comparison compare_changes(const TomlValue& document, const std::string& name,
   const TomlValue base = settled(document, *without[0].scenario);
   Comparison out{.about = about, .sides = runner.sides(asked_of_changes(base, name, changes))};
   out.order = runner.order();
-  Way way{0, out.sides.size() - 1};
+  Difference way{0, out.sides.size() - 1};
   const auto outcomes = [&](const auto& all) { return runner.outcomes(all); };
   way.attribution = attribute(base, changes, outcomes, draw);
   if (!way.attribution) way.why_not = "all together have no answer";

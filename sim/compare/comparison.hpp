@@ -15,7 +15,7 @@
 namespace stepcast::sim {
 
 /// What leads from one side to another.
-struct Way {
+struct Difference {
   std::size_t from = 0, to = 0;
   std::vector<std::string>
       keys{};  // that differ, where nothing more is known: "plan.tensor 1 -> 2"
@@ -28,8 +28,8 @@ enum class About : std::uint8_t { sides, what_ifs, ablations };
 struct Comparison {
   About about = About::sides;
   std::vector<Side> sides{};
-  std::vector<Way> ways{};       // from the base to another
-  std::optional<Order> order{};  // how sure it is which of two plans is faster
+  std::vector<Difference> ways{};  // from the base to another
+  std::optional<Order> order{};    // how sure it is which of two plans is faster
 
   /// The side that the others are compared with: the first that has an answer. None: the first.
   std::size_t base() const;

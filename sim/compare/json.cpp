@@ -54,7 +54,7 @@ Json effect_json(const ChangeEffect& effect) {
   return out;
 }
 
-Json way_json(const Comparison& c, const Way& way) {
+Json way_json(const Comparison& c, const Difference& way) {
   Json out{{"from", c.sides[way.from].label}, {"to", c.sides[way.to].label}};
   if (!way.keys.empty()) out["keys"] = way.keys;
   if (!way.why_not.empty()) out["no_shares"] = way.why_not;
@@ -82,7 +82,7 @@ std::string comparison_json(const Comparison& c) {
   out["sides"] = Json::array();
   for (std::size_t i = 0; i < c.sides.size(); ++i) out["sides"].push_back(side_json(c, i));
   out["ways"] = Json::array();
-  for (const Way& way : c.ways) out["ways"].push_back(way_json(c, way));
+  for (const Difference& way : c.ways) out["ways"].push_back(way_json(c, way));
   out["notes"] = notes_on(c);
   return out.dump(2, ' ', false, Json::error_handler_t::replace);
 }

@@ -62,7 +62,7 @@ std::string comparison_picture(const Comparison& c) {
     if (c.sides[i].answered()) sides.push_back(i);
   const std::size_t from = sides.front(), to = sides.back();
   const auto way = std::ranges::find_if(
-      c.ways, [&](const Way& one) { return one.to == to && one.attribution.has_value(); });
+      c.ways, [&](const Difference& one) { return one.to == to && one.attribution.has_value(); });
   const bool direct = c.about != About::sides || sides.size() == 2;
   Bars bars;
   if (direct && way != c.ways.end())

@@ -243,13 +243,13 @@ std::string attribution_text(const Attribution& a, const std::string& heading, A
   return table.text() + method_text(a) + interaction_text(a, about) + reasons_text(a);
 }
 
-std::string heading_of(const Comparison& c, const Way& way) {
+std::string heading_of(const Comparison& c, const Difference& way) {
   if (c.about == About::what_ifs) return "what if";
   if (c.about == About::ablations) return "without";
   return fmt::format("changed from {} to {}", c.sides[way.from].label, c.sides[way.to].label);
 }
 
-std::string way_text(const Comparison& c, const Way& way) {
+std::string way_text(const Comparison& c, const Difference& way) {
   const std::string heading = heading_of(c, way);
   const bool several = c.about == About::sides && c.sides.size() > 2;
   if (several && way.keys.size() == 1 && way.why_not.empty())
@@ -267,7 +267,7 @@ std::string comparison_text(const Comparison& c) {
   std::string out = sides_text(c);
   if (answered_in(c).size() > 1) out += parts_text(c);
   if (!c.ways.empty()) out += "\n";
-  for (const Way& way : c.ways) out += way_text(c, way);
+  for (const Difference& way : c.ways) out += way_text(c, way);
   const auto notes = notes_on(c);
   if (!notes.empty()) out += "\n";
   for (const std::string& note : notes) out += note + "\n";
