@@ -112,7 +112,7 @@ class ClusterRun {
   int run_point(const Box& box, const BoxFabric& fabric, const Point& point,
                 const std::vector<sim::CollectiveRow>& rows, FabricReport& report) {
     const SimulatedBox simulated(point.scenario, fabric, rows, plan_.jobs);
-    const SimulatedStep step = simulated.step(*session_.kernels(point.scenario));
+    const BoxStep step = simulated.step(*session_.kernels(point.scenario));
     std::vector<TrainedJob> jobs;
     for (std::int64_t j = 0; j < plan_.jobs; ++j)
       jobs.push_back({nodes_of_job(j, plan_.jobs, point.scenario.plan.ranks()),
@@ -177,7 +177,7 @@ class ClusterRun {
   }
 
   static RunComparison compare(const std::string& label, const TrainedJob& job,
-                               const SimulatedStep& step) {
+                               const BoxStep& step) {
     const TrainerResults measured = read_results(job.results);
     const auto timelines = sim::read_timelines(job.timeline);
     expects(timelines.size() == 1, "one measured step");

@@ -77,8 +77,8 @@ SimulatedBox::SimulatedBox(const sim::Scenario& job, const BoxFabric& fabric,
                            const std::vector<sim::CollectiveRow>& rows, std::int64_t jobs)
     : job_(job), jobs_(jobs), network_(network_of(box_for(job, jobs, fabric), fabric, rows)) {}
 
-SimulatedStep SimulatedBox::step(const sim::KernelModel& kernels) const {
-  SimulatedStep out;
+BoxStep SimulatedBox::step(const sim::KernelModel& kernels) const {
+  BoxStep out;
   out.report = sim::admitted(job_);
   auto program = workloads::make_repeating_program(job_.model, job_.plan, job_.batch,
                                                    job_.precision, job_.software);

@@ -28,7 +28,7 @@ std::vector<sim::CollectiveRow> rows_of(const std::vector<calibrate::CollectiveT
 BytesPerSecond expected_rate(const topology::Cluster& cluster,
                              const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs);
 
-struct SimulatedStep {
+struct BoxStep {
   sim::StepReport report;
   sim::Timeline timeline;
 };
@@ -39,7 +39,7 @@ class SimulatedBox {
   SimulatedBox(const sim::Scenario& job, const BoxFabric& fabric,
                const std::vector<sim::CollectiveRow>& rows, std::int64_t jobs = 1);
 
-  SimulatedStep step(const sim::KernelModel& kernels) const;
+  BoxStep step(const sim::KernelModel& kernels) const;
   /// Alone, between these nodes: what its links let through, or its measured time if that is more.
   Duration time_of(const calibrate::CollectiveTask& task,
                    const std::vector<std::int64_t>& nodes) const;

@@ -1,0 +1,6 @@
+#pragma once
+namespace stepcast::sim {
+struct Way {
+  int from = 0;
+};
+}  // namespace stepcast::sim

@@ -1,0 +1,9 @@
+#pragma once
+namespace stepcast::sim {
+namespace {
+struct Own {};
+}  // namespace
+struct Way {
+  double to = 0;
+};
+}  // namespace stepcast::sim
