@@ -70,7 +70,7 @@ class Search {
     space_.walk([&](const Candidate& c, const CandidatePlan& plan) {
       if (++result_.legal % between_looks == 0) {
         if (machine_.progress) machine_.progress("plans bounded", result_.legal, 0);
-        if (stop_) return result_.walked = false;
+        if (ended()) return result_.walked = false;
       }
       const Scenario& s = plan.base;
       const Bytes parts =

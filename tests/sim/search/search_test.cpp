@@ -112,6 +112,16 @@ TEST_CASE("an interrupt before all plans were counted leaves nothing proven") {
   CHECK_FALSE(result.proven());
 }
 
+TEST_CASE("a deadline ends the counting of plans as well, with the gap left open") {
+  const SearchSpace space({small_space().bases().front()}, false);
+  SearchOptions options;
+  options.deadline = std::chrono::steady_clock::now();
+  const SearchResult result = search_plans(space, machine_of(session(), space), options, never);
+  CHECK_FALSE(result.walked);
+  CHECK_FALSE(result.best_is_proven());
+  CHECK(result.legal < plans_of(space).size());
+}
+
 TEST_CASE("where nothing fits, the three that lack least are named, the nearest first") {
   Scenario base = small_space().bases().front();
   base.node.gpu.memory = 2_GiB;
