@@ -200,6 +200,10 @@ JobList Collector::take() {
 /// Degrees that are to be the best: every power of two that cuts the scenario.
 std::vector<sim::Scenario> with_all_degrees(const sim::Scenario& scenario) {
   if (scenario.open.empty()) return {scenario};
+  for (const std::string& key : scenario.open)
+    if (key != "plan.tensor" && key != "plan.pipeline")
+      throw InputError(scenario.origin, key + " is \"best\": its kernels are not known yet",
+                       "stepcast search --out DIR writes the best plan: calibrate for that");
   const auto open = [&](const char* key) { return std::ranges::count(scenario.open, key) > 0; };
   std::vector<sim::Scenario> out;
   for (std::int64_t tensor = 1; tensor <= scenario.gpus; tensor *= 2)
