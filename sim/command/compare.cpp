@@ -28,7 +28,6 @@ constexpr Option compare_options[] = {
     {"without", "WHAT[,WHAT]", "",
      "what the step would be without interference, latency, bandwidth, jitter, sharing; or all"},
     {"orders", "N", "", "random orders that share out more than six changes (default: 50)"},
-    {"set", "KEY=VALUE", "", "set any key (stepcast show keys); more may follow, or be repeated"},
     {"ignore-memory", "", "", "go on with a plan that does not fit in memory"},
     {"svg", "FILE", "", "also draw the way from the first to the last as a waterfall"},
     {"json", "", "", "print JSON"},
@@ -41,11 +40,11 @@ constexpr const char* listed_options[] = {"gpu", "model", "node", "fabric", "fra
 
 const std::vector<Option>& verb_options() {
   static const std::vector<Option> options = [] {
-    std::vector<Option> out{gpu_option};
-    for (const Option& option : key_options({"model", "cluster", "plan", "batch", "run"}))
-      if (option.name != std::string_view("without")) out.push_back(option);
-    out.insert(out.end(), {framework_option, nccl_env_option});
-    out.insert(out.end(), std::begin(compare_options), std::end(compare_options));
+    std::vector<Option> out =
+        with_scenario_options({"model", "cluster", "plan", "batch", "run"}, compare_options);
+    std::erase_if(out, [](const Option& option) {  // of run's two of that name, compare's own stays
+      return option.name == std::string_view("without") && *option.key != '\0';
+    });
     return out;
   }();
   return options;

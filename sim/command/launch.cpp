@@ -8,24 +8,18 @@
 #include "sim/command/scenario_options.hpp"
 #include "sim/launch/launch.hpp"
 #include "sim/scenario/file.hpp"
-#include "sim/scenario/scenario_keys.hpp"
 #include "sim/study/sweep.hpp"
 
 namespace stepcast::sim {
 namespace {
 
+constexpr Option own_launch_options[] = {
+    {"out", "DIR", "", "write the files into DIR, over no other file"},
+};
+
 const std::vector<Option>& launch_options() {
-  static const std::vector<Option> options = [] {
-    std::vector<Option> out{gpu_option};
-    for (const Option& option : key_options({"model", "cluster", "plan", "batch"}))
-      out.push_back(option);
-    out.insert(out.end(), {framework_option,
-                           nccl_env_option,
-                           {"set", "KEY=VALUE", "",
-                            "set any key (stepcast show keys); more may follow, or be repeated"},
-                           {"out", "DIR", "", "write the files into DIR, over no other file"}});
-    return out;
-  }();
+  static const std::vector<Option> options =
+      with_scenario_options({"model", "cluster", "plan", "batch"}, own_launch_options);
   return options;
 }
 
@@ -40,11 +34,8 @@ Verb launch_verb() {
 }
 
 Scenario scenario_to_launch(const Arguments& arguments, const Catalogue& catalogue) {
-  if (arguments.words().empty()) arguments.first("which scenario?");
-  TomlValue document = arguments.positional().empty() ? toml_table("command line")
-                                                      : read_toml_file(arguments.positional()[0]);
+  TomlValue document = asked_document(launch_verb(), arguments, catalogue);
   const std::string where = document.where;
-  apply_options(document, launch_verb(), arguments, catalogue);
   const Study study = read_study(std::move(document));
   if (study.is_sweep)
     throw InputError(where, "has a [sweep]: one plan is launched at a time",

@@ -43,7 +43,6 @@ constexpr Option step_options[] = {
     {"ignore-memory", "", "", "go on with a plan that does not fit in memory"},
 };
 constexpr Option common_options[] = {
-    {"set", "KEY=VALUE", "", "set any key (stepcast show keys); more may follow, or be repeated"},
     {"json", "", "", "print JSON"},
     {"out", "DIR", "", "also write resolved scenario, JSON and HDF5 into DIR"},
     {"threads", "N", "", "points of a sweep to run at once (default: all cores)"},
@@ -53,11 +52,8 @@ constexpr Option common_options[] = {
 /// Options that set keys of a scenario, and the others.
 const std::vector<Option>& run_options() {
   static const std::vector<Option> options = [] {
-    std::vector<Option> out{gpu_option};
-    for (const Option& option : key_options({"model", "cluster", "plan", "batch", "run"}))
-      out.push_back(option);
-    out.insert(out.end(), {framework_option, nccl_env_option});
-    out.insert(out.end(), std::begin(common_options), std::end(common_options));
+    std::vector<Option> out =
+        with_scenario_options({"model", "cluster", "plan", "batch", "run"}, common_options);
     out.insert(out.end(), table_options.begin(), table_options.end());
     out.push_back(refused_option);
     out.insert(out.end(), std::begin(step_options), std::end(step_options));
@@ -70,7 +66,7 @@ const std::vector<Option>& collective_options() {
   static const std::vector<Option> options = [] {
     std::vector<Option> out{gpu_option};
     for (const Option& option : key_options({"cluster", "collective"})) out.push_back(option);
-    out.insert(out.end(), {nccl_env_option, stepped_option, explain_option});
+    out.insert(out.end(), {nccl_env_option, stepped_option, explain_option, set_option});
     out.insert(out.end(), std::begin(common_options), std::end(common_options));
     out.insert(out.end(), table_options.begin(), table_options.end());
     out.push_back(refused_option);
@@ -241,11 +237,8 @@ int answer_document(TomlValue document, const Verb& verb, const Arguments& argum
 
 int answer_file(const Verb& verb, const Arguments& arguments, const Catalogue& catalogue,
                 bool needs_sweep) {
-  const bool has_file = !arguments.positional().empty();
-  if (needs_sweep || arguments.words().empty()) arguments.first("which scenario?");
-  TomlValue document =
-      has_file ? read_toml_file(arguments.positional()[0]) : toml_table("command line");
-  apply_options(document, verb, arguments, catalogue);
+  if (needs_sweep) arguments.first("which scenario?");
+  TomlValue document = asked_document(verb, arguments, catalogue);
   if (needs_sweep && document.find("sweep") == nullptr)
     throw InputError(document.where, "has no [sweep]", "stepcast run answers a single scenario");
   return answer_document(std::move(document), verb, arguments, catalogue);

@@ -22,6 +22,23 @@ void choose_framework(TomlValue& document, const std::string& choice) {
 
 }  // namespace
 
+std::vector<Option> with_scenario_options(std::initializer_list<std::string_view> tables,
+                                          std::span<const Option> own) {
+  std::vector<Option> out{gpu_option};
+  for (const Option& option : key_options(tables)) out.push_back(option);
+  out.insert(out.end(), {framework_option, nccl_env_option, set_option});
+  out.insert(out.end(), own.begin(), own.end());
+  return out;
+}
+
+TomlValue asked_document(const Verb& verb, const Arguments& arguments, const Catalogue& catalogue) {
+  if (arguments.words().empty()) arguments.first("which scenario?");
+  TomlValue document = arguments.positional().empty() ? toml_table("command line")
+                                                      : read_toml_file(arguments.positional()[0]);
+  apply_options(document, verb, arguments, catalogue);
+  return document;
+}
+
 void apply_options(TomlValue& document, const Verb& verb, const Arguments& arguments,
                    const Catalogue& catalogue) {
   if (arguments.has("gpu")) {

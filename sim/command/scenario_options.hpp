@@ -1,6 +1,11 @@
 // The options of a command line that make or change a scenario, for every verb that takes one.
 #pragma once
 
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <vector>
+
 #include "sim/program/command_line.hpp"
 #include "sim/scenario/catalogue.hpp"
 
@@ -13,6 +18,17 @@ inline constexpr Option framework_option{
     "framework of the catalogue, its newest version without one"};
 inline constexpr Option nccl_env_option{"nccl-env", "NAME=VALUE", "",
                                         "NCCL's own variable, NCCL_ALGO=Ring; may be repeated"};
+
+inline constexpr Option set_option{
+    "set", "KEY=VALUE", "", "set any key (stepcast show keys); more may follow, or be repeated"};
+
+/// --gpu, the options that set keys of these tables, --framework, --nccl-env, --set; then `own`.
+std::vector<Option> with_scenario_options(std::initializer_list<std::string_view> tables,
+                                          std::span<const Option> own);
+
+/// The scenario of a command line: its file, or nothing but what the options of `verb` say, which
+/// are set in it. Throws UsageError where there is neither.
+TomlValue asked_document(const Verb& verb, const Arguments& arguments, const Catalogue& catalogue);
 
 /// Sets in the document what the options of `verb` say. Throws UsageError and InputError.
 void apply_options(TomlValue& document, const Verb& verb, const Arguments& arguments,

@@ -16,16 +16,13 @@
 #include "sim/program/progress.hpp"
 #include "sim/program/table_view.hpp"
 #include "sim/report/search.hpp"
-#include "sim/scenario/default_software.hpp"
 #include "sim/scenario/file.hpp"
-#include "sim/scenario/scenario_keys.hpp"
 #include "sim/study/sweep.hpp"
 
 namespace stepcast::sim {
 namespace {
 
 constexpr Option search_own_options[] = {
-    {"set", "KEY=VALUE", "", "set any key (stepcast show keys); more may follow, or be repeated"},
     {"objective", "step|tokens|dollars-per-token|joules-per-token", "", "what is to be best"},
     {"price", "USD", "", "of a GPU for an hour: also dollars per million tokens"},
     {"space", "FILE", "", "TOML with [space]: values for each knob, \"plan.tensor\" = [1, 2, 4]"},
@@ -43,11 +40,8 @@ constexpr Option search_own_options[] = {
 
 const std::vector<Option>& search_options() {
   static const std::vector<Option> options = [] {
-    std::vector<Option> out{gpu_option};
-    for (const Option& option : key_options({"model", "cluster", "plan", "batch", "run"}))
-      out.push_back(option);
-    out.insert(out.end(), {framework_option, nccl_env_option});
-    out.insert(out.end(), std::begin(search_own_options), std::end(search_own_options));
+    std::vector<Option> out =
+        with_scenario_options({"model", "cluster", "plan", "batch", "run"}, search_own_options);
     for (const Option& option : table_options)  // --top is the search's own
       if (std::string_view(option.name) != "top") out.push_back(option);
     return out;
@@ -78,10 +72,9 @@ std::vector<Scenario> bases_of(TomlValue document, const Catalogue& catalogue) {
   const auto add = [&] {
     Scenario s = read_scenario(document, catalogue);
     if (s.collective) throw UsageError("a search is for a training step's plan");
-    if (s.noise.on()) {
+    if (s.noise.on() && out.empty())
       std::fputs("stepcast: [noise] is left out: plans are compared without it\n", stderr);
-      s.noise = {};
-    }
+    s.noise = {};
     out.push_back(std::move(s));
   };
   if (named) {
@@ -173,7 +166,7 @@ std::optional<double> price_of(const Arguments& arguments) {
   return price;
 }
 
-/// Files that are new, all or none.
+/// Over no file that is there.
 void write_answer(const SearchAnswer& answer, const std::string& text, const Launch& launch,
                   const std::string& folder) {
   namespace fs = std::filesystem;
@@ -211,14 +204,10 @@ std::string launch_text(const Launch& launch, const Arguments& arguments) {
 int search(const Arguments& arguments, const Catalogue& catalogue) {
   const TableView view(arguments);
   const std::atomic<bool>& stop = stop_requested();
-  const bool has_file = !arguments.positional().empty();
-  if (arguments.words().empty()) arguments.first("which scenario?");
-  TomlValue document =
-      has_file ? read_toml_file(arguments.positional()[0]) : toml_table("command line");
+  TomlValue document = asked_document(search_verb(), arguments, catalogue);
   std::optional<TomlValue> own_space;
   if (const TomlValue* table = document.find("space")) own_space = *table;
   document.erase("space");
-  apply_options(document, search_verb(), arguments, catalogue);
   if (document.find("sweep") != nullptr)
     throw InputError(document.where, "has a [sweep]",
                      "a sweep over plan.tensor = \"best\" and the like searches at each point");

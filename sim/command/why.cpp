@@ -7,7 +7,6 @@
 #include "sim/report/why.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
-#include "sim/scenario/scenario_keys.hpp"
 #include "sim/study/answer.hpp"
 #include "sim/study/sweep.hpp"
 
@@ -15,7 +14,6 @@ namespace stepcast::sim {
 namespace {
 
 constexpr Option why_options[] = {
-    {"set", "KEY=VALUE", "", "set any key (stepcast show keys); more may follow, or be repeated"},
     {"top", "N", "", "rows of a table (default: 12)"},
     {"json", "", "", "print JSON: every edge"},
     {"timeline", "FILE", "",
@@ -25,14 +23,8 @@ constexpr Option why_options[] = {
 };
 
 const std::vector<Option>& all_why_options() {
-  static const std::vector<Option> options = [] {
-    std::vector<Option> out{gpu_option};
-    for (const Option& option : key_options({"model", "cluster", "plan", "batch", "run"}))
-      out.push_back(option);
-    out.insert(out.end(), {framework_option, nccl_env_option});
-    out.insert(out.end(), std::begin(why_options), std::end(why_options));
-    return out;
-  }();
+  static const std::vector<Option> options =
+      with_scenario_options({"model", "cluster", "plan", "batch", "run"}, why_options);
   return options;
 }
 
@@ -46,11 +38,7 @@ Verb why_verb() {
 }
 
 Scenario one_step(const Arguments& arguments, const Catalogue& catalogue) {
-  const bool has_file = !arguments.positional().empty();
-  if (arguments.words().empty()) arguments.first("which scenario?");
-  TomlValue document =
-      has_file ? read_toml_file(arguments.positional()[0]) : toml_table("command line");
-  apply_options(document, why_verb(), arguments, catalogue);
+  TomlValue document = asked_document(why_verb(), arguments, catalogue);
   for (const char* table : {"sweep", "collective"})
     if (document.find(table) != nullptr)
       throw UsageError("a critical path is that of one step",
