@@ -29,6 +29,7 @@ struct GpuSpec {
   FlopsPerSecond tensor_peak{};  // dense, the 16-bit type of training (fp16 on Volta, else bf16)
   FlopsPerSecond tf32_peak{};
   FlopsPerSecond fp8_peak{};
+  FlopsPerSecond fp4_peak{};
   FlopsPerSecond fp32_peak{};
   Bytes memory{};
   BytesPerSecond memory_bandwidth{};

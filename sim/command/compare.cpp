@@ -14,7 +14,6 @@
 #include "sim/files/whole_file.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
-#include "sim/scenario/scenario_keys.hpp"
 #include "sim/study/output_place.hpp"
 #include "sim/study/sweep.hpp"
 

@@ -27,12 +27,15 @@ inline constexpr std::array<Word<workloads::CollectiveKind>, 7> collective_words
 }};
 inline constexpr auto collective_names = names_of(collective_words);
 
-inline constexpr Names<workloads::Dtype, 5> dtype_names{{
+inline constexpr Names<workloads::Dtype, 8> dtype_names{{
     {"fp32", workloads::Dtype::fp32},
     {"tf32", workloads::Dtype::tf32},
     {"bf16", workloads::Dtype::bf16},
     {"fp16", workloads::Dtype::fp16},
     {"fp8", workloads::Dtype::fp8},
+    {"fp8_block", workloads::Dtype::fp8_block},
+    {"mxfp8", workloads::Dtype::mxfp8},
+    {"nvfp4", workloads::Dtype::nvfp4},
 }};
 
 /// In any spelling: "all_reduce", "AllReduce", "allreduce", "send_receive", "sendrecv".

@@ -69,11 +69,15 @@ inline constexpr Names<workloads::Objective, 2> objective_names{{
     {"next_token", workloads::Objective::next_token},
     {"masked", workloads::Objective::masked},
 }};
-inline constexpr Names<workloads::KernelFamily, 13> kernel_family_names{{
+inline constexpr Names<workloads::KernelFamily, 17> kernel_family_names{{
     {"gemm", workloads::KernelFamily::gemm},
+    {"grouped_gemm", workloads::KernelFamily::grouped_gemm},
     {"attention_forward", workloads::KernelFamily::attention_forward},
     {"attention_backward", workloads::KernelFamily::attention_backward},
     {"pointwise", workloads::KernelFamily::pointwise},
+    {"quantize", workloads::KernelFamily::quantize},
+    {"permute", workloads::KernelFamily::permute},
+    {"router", workloads::KernelFamily::router},
     {"norm", workloads::KernelFamily::norm},
     {"norm_backward", workloads::KernelFamily::norm_backward},
     {"rope", workloads::KernelFamily::rope},

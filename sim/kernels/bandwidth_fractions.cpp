@@ -54,11 +54,15 @@ double bandwidth_fraction(workloads::KernelFamily family, workloads::Fusion fusi
     case embedding:
       return architecture == hopper || architecture == blackwell ? embedding_hopper
                                                                  : embedding_ampere;
+    case quantize:
+    case permute:
+    case router:
     case copy:
       return eager_vectorised;
     case optimizer:
       return adam;
     case gemm:
+    case grouped_gemm:
     case attention_forward:
     case attention_backward:
       return eager_vectorised;  // their bytes, where bytes bound them

@@ -133,10 +133,14 @@ KernelTime CalibratedKernels::time_of(const Kernel& kernel) const {
   using enum KernelFamily;
   switch (kernel.family) {
     case gemm:
+    case grouped_gemm:
       return this->gemm(kernel);
     case attention_forward:
     case attention_backward:
       return attention(kernel);
+    case quantize:
+    case permute:
+    case router:
     case pointwise:
     case norm:
     case norm_backward:

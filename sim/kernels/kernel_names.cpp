@@ -73,7 +73,13 @@ ElementwiseUse elementwise_use(const Kernel& kernel) {
       return {"copy_in", false, kernel.name.ends_with("copy_in")};
     case optimizer:
       return optimizer_use(kernel);
+    case quantize:
+      return {"cast", false, false};
+    case permute:
+    case router:
+      return {"copy_in", false, false};
     case gemm:
+    case grouped_gemm:
     case attention_forward:
     case attention_backward:
       break;

@@ -68,6 +68,9 @@ std::string torch_dtype(workloads::Dtype dtype) {
     case workloads::Dtype::fp16:
       return "float16";
     case workloads::Dtype::fp8:
+    case workloads::Dtype::fp8_block:
+    case workloads::Dtype::mxfp8:
+    case workloads::Dtype::nvfp4:
       return "float8_e4m3fn";
   }
   throw BrokenPromise("a type without torch's name");

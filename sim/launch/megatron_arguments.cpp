@@ -263,7 +263,7 @@ class MegatronArguments {
   }
 
   void precision() {
-    const auto [compute, reduce, scaling] = s_.precision;
+    const Dtype compute = s_.precision.compute, reduce = s_.precision.gradient_reduce;
     const bool half = compute == Dtype::bf16 || compute == Dtype::fp16;
     if (compute == Dtype::bf16) flag("bf16");
     if (compute == Dtype::fp16) flag("fp16");

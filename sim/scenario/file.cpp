@@ -119,7 +119,8 @@ void read_precision(TableReader& table, Scenario& scenario) {
   read_members(table, false, [&](auto&& visit) { visit_precision(precision, visit); });
   if (table.value("loss_scaling") == nullptr)
     precision.loss_scaling = precision.compute == Dtype::fp16;
-  if (precision.gradient_reduce == Dtype::tf32 || precision.gradient_reduce == Dtype::fp8)
+  if (precision.gradient_reduce == Dtype::tf32 ||
+      workloads::bits_per_element(precision.gradient_reduce) < 16)
     table.fail("gradient_reduce",
                "gradients are not reduced in " + word_for(dtype_names, precision.gradient_reduce),
                "use fp32, bf16 or fp16");
@@ -175,8 +176,11 @@ void read_run(TableReader& table, Scenario& scenario) {
 void read_collective(TableReader& table, Scenario& scenario) {
   CollectiveQuery query;
   read_members(table, true, [&](auto&& visit) { visit_collective(query, visit); });
-  if (query.dtype == workloads::Dtype::tf32)
-    table.fail("dtype", "nothing is sent as tf32", "use fp32");
+  using enum workloads::Dtype;
+  if (query.dtype == tf32 || query.dtype == fp8_block || query.dtype == mxfp8 ||
+      query.dtype == nvfp4)
+    table.fail("dtype", "nothing is sent as " + word_for(dtype_names, query.dtype),
+               "use fp32, bf16, fp16 or fp8");
   scenario.collective = query;
   table.finish();
 }

@@ -162,6 +162,7 @@ TraceKind kind_of_kernel(std::string_view name) {
 TraceKind kind_of(KernelFamily family) {
   switch (family) {
     case KernelFamily::gemm:
+    case KernelFamily::grouped_gemm:
       return TraceKind::gemm;
     case KernelFamily::attention_forward:
       return TraceKind::attention_forward;
@@ -173,6 +174,8 @@ TraceKind kind_of(KernelFamily family) {
     case KernelFamily::pointwise:
     case KernelFamily::rope:
     case KernelFamily::activation:
+    case KernelFamily::quantize:
+    case KernelFamily::router:
       return TraceKind::pointwise;
     case KernelFamily::reduction:
       return TraceKind::reduction;
@@ -181,6 +184,7 @@ TraceKind kind_of(KernelFamily family) {
     case KernelFamily::embedding:
       return TraceKind::embedding;
     case KernelFamily::copy:
+    case KernelFamily::permute:
       return TraceKind::copy;
     case KernelFamily::optimizer:
       return TraceKind::optimizer;

@@ -34,18 +34,28 @@ void check_shape(const TransformerShape& s, const std::string& where) {
 
 }  // namespace
 
-std::int64_t bytes_per_element(Dtype dtype) {
+std::int64_t bits_per_element(Dtype dtype) {
   switch (dtype) {
     case Dtype::fp32:
     case Dtype::tf32:
-      return 4;
+      return 32;
     case Dtype::bf16:
     case Dtype::fp16:
-      return 2;
+      return 16;
     case Dtype::fp8:
-      return 1;
+    case Dtype::fp8_block:
+    case Dtype::mxfp8:
+      return 8;
+    case Dtype::nvfp4:
+      return 4;
   }
   throw BrokenPromise("unknown dtype");
+}
+
+std::int64_t bytes_per_element(Dtype dtype) {
+  const std::int64_t bits = bits_per_element(dtype);
+  expects(bits % 8 == 0, "a type of whole bytes");
+  return bits / 8;
 }
 
 Coordinates coordinates_of(const ParallelPlan& plan, std::int64_t rank) {
@@ -80,9 +90,10 @@ void check(const TransformerShape& shape, const ParallelPlan& plan, const Batch&
 }
 
 void check(const Precision& precision, const std::string& where) {
-  if (precision.compute == Dtype::fp8)
-    throw InputError(where, "fp8 training is not modelled", "take bf16 or fp16");
-  if (precision.gradient_reduce == Dtype::fp8 || precision.gradient_reduce == Dtype::tf32)
+  if (bits_per_element(precision.compute) < 16)
+    throw InputError(where, "compute is the type of activations between products",
+                     "take bf16 or fp16");
+  if (bits_per_element(precision.gradient_reduce) < 16 || precision.gradient_reduce == Dtype::tf32)
     throw InputError(where, "gradients cannot be reduced in this precision",
                      "take fp32, bf16 or fp16");
 }

@@ -37,12 +37,90 @@ class DataKinds {
   unsigned bits_ = 0;
 };
 
-enum class Schedule : std::uint8_t { gpipe, one_f_one_b };
+/// Zero-bubble schedules (arXiv 2401.10241) and DualPipe part weight from input gradients; listed:
+/// as a file says.
+enum class Schedule : std::uint8_t {
+  gpipe,
+  one_f_one_b,
+  zb_h1,
+  zb_h2,
+  zb_v,
+  dualpipe,
+  dualpipe_v,
+  listed
+};
 enum class Recompute : std::uint8_t { none, selective, full };
-enum class ReduceWhen : std::uint8_t { last, each };  // once per step, or for each micro-batch
-enum class Dtype : std::uint8_t { fp32, tf32, bf16, fp16, fp8 };
+/// Parts of a layer that backward runs again instead of keeping what they made.
+enum class LayerModule : std::uint8_t {
+  attention_core,
+  norm,
+  latent_up,          // MLA's projections out of the low ranks
+  expert_activation,  // between the experts' two products
+  mlp,
+  shared_experts,
+  experts
+};
+class LayerModules {
+ public:
+  constexpr LayerModules() = default;
+  constexpr LayerModules(std::initializer_list<LayerModule> modules) {
+    for (const LayerModule module : modules) add(module);
+  }
+  constexpr void add(LayerModule module) { bits_ |= bit(module); }
+  constexpr bool has(LayerModule module) const { return (bits_ & bit(module)) != 0; }
+  constexpr bool empty() const { return bits_ == 0; }
+  friend bool operator==(const LayerModules&, const LayerModules&) = default;
 
+ private:
+  static constexpr unsigned bit(LayerModule m) { return 1U << static_cast<unsigned>(m); }
+  unsigned bits_ = 0;
+};
+
+enum class ReduceWhen : std::uint8_t { last, each };  // once per step, or for each micro-batch
+/// Of eight bits: scaled per tensor, per block (1 x 128, weights 128 x 128), per 32 elements; of
+/// four bits: per 16 elements.
+enum class Dtype : std::uint8_t { fp32, tf32, bf16, fp16, fp8, fp8_block, mxfp8, nvfp4 };
+
+/// Without scales.
+std::int64_t bits_per_element(Dtype);
+/// Of types of whole bytes.
 std::int64_t bytes_per_element(Dtype);
+
+/// What products read: 16 bits, or fewer by a recipe that scales them (Transformer Engine): per
+/// tensor by what was largest in earlier steps or in this one, per block, or by microscaling.
+enum class Recipe : std::uint8_t { none, fp8_delayed, fp8_current, fp8_block, mxfp8, nvfp4 };
+
+/// How tokens travel to their experts and back: gathered on all ranks, by NCCL's sends and receives
+/// with a copy for each expert, by kernels that send each node one copy (DeepEP), or by kernels
+/// made for one NVLink domain with RDMA between domains (HybridEP).
+enum class Dispatcher : std::uint8_t { all_gather, all_to_all, node_aware, nvlink_domain };
+
+/// How experts are cut over the ranks of a stage: a mesh of its own over the same ranks, whose
+/// order is expert tensor fastest, then expert, then copies.
+struct ExpertPlan {
+  std::int64_t degree = 1;  // ranks that share a layer's experts
+  std::int64_t tensor = 0;  // ranks that share each expert; 0: as the plan's tensor degree
+  Dispatcher dispatcher = Dispatcher::all_to_all;
+  Dtype dispatch_dtype = Dtype::bf16;
+  std::int64_t exchange_sms = 0;  // that the exchange's kernels hold; 0: as the library does
+  double capacity_factor = 0.0;   // rows per expert over the mean; 0: no token is dropped
+  bool pad_to_capacity = false;   // experts take as many rows whatever comes
+  bool shared_overlap = false;    // shared experts run beside the exchange
+  bool overlap = false;           // exchange under another micro-batch's compute
+  bool delay_wgrad = false;       // weight gradients apart, where they hide more of it
+  friend bool operator==(const ExpertPlan&, const ExpertPlan&) = default;
+};
+
+/// Where tokens go: equally many to all experts; each token to random ones; as counted; or so that
+/// the fullest expert has `max_violation` more than the mean.
+enum class RoutingKind : std::uint8_t { balanced, uniform, counts, max_violation };
+struct Routing {
+  RoutingKind kind = RoutingKind::uniform;
+  std::uint64_t seed = 1;
+  double max_violation = 0.0;    // largest over mean, less one
+  std::vector<double> counts{};  // of each expert, for all layers alike
+  friend bool operator==(const Routing&, const Routing&) = default;
+};
 
 struct ParallelPlan {
   DataParallel data = DataParallel::zero2;
@@ -52,14 +130,22 @@ struct ParallelPlan {
   std::int64_t context = 1;  // ranks that share each sequence: s / context tokens on each
   bool sequence_parallel = false;
   std::int64_t pipeline = 1;
-  std::int64_t virtual_stages = 1;         // model chunks per stage (interleaved 1F1B)
-  std::vector<std::int64_t> stage_layers;  // of each part in model order; empty: equal
+  std::int64_t virtual_stages = 1;           // model chunks per stage (interleaved 1F1B)
+  std::vector<std::int64_t> stage_layers{};  // of each part in model order; empty: equal
   Schedule schedule = Schedule::one_f_one_b;
   Recompute recompute = Recompute::none;
   std::int64_t recompute_every = 1;  // full: of each part's layers only every n-th, from the first
+  LayerModules recompute_modules{};  // beside what `recompute` says
   ReduceWhen reduce = ReduceWhen::last;
   std::int64_t prefetch = 1;  // units gathered ahead of their use
+  ExpertPlan expert{};
+  Routing routing{};
 
+  std::int64_t expert_tensor() const { return expert.tensor == 0 ? tensor : expert.tensor; }
+  /// Ranks that hold the same part of the same experts.
+  std::int64_t expert_copies() const {
+    return ranks() / (pipeline * expert.degree * expert_tensor());
+  }
   std::int64_t ranks() const { return data_degree * context * tensor * pipeline; }
   /// Ranks with the same parameters, over which gradients are summed.
   std::int64_t copies() const { return data_degree * context; }
@@ -84,6 +170,11 @@ struct Precision {
   Dtype compute = Dtype::bf16;
   Dtype gradient_reduce = Dtype::fp32;
   bool loss_scaling = false;  // fp16: found-inf check
+  Recipe recipe = Recipe::none;
+  std::int64_t bf16_first_layers = 0;  // that the recipe leaves in 16 bits
+  std::int64_t bf16_last_layers = 0;
+  bool fp8_parameters = false;  // weights are kept and gathered in the recipe's type
+  Dtype moments = Dtype::fp32;  // of Adam
 
   friend bool operator==(const Precision&, const Precision&) = default;
 };

@@ -83,6 +83,17 @@ struct AttentionSoftware {
   friend bool operator==(const AttentionSoftware&, const AttentionSoftware&) = default;
 };
 
+/// Products of all experts of a rank: one call each on four streams, or one kernel for all.
+enum class GroupedProducts : std::uint8_t { loop, one_launch };
+
+struct ExpertSoftware {
+  GroupedProducts products = GroupedProducts::loop;
+  bool fused_router = true;   // scores, top-k and counts in one kernel
+  bool fused_permute = true;  // rows move in one kernel
+  bool host_counts = true;    // the host reads the counts before the exchange, unless padded
+  friend bool operator==(const ExpertSoftware&, const ExpertSoftware&) = default;
+};
+
 struct LossSoftware {
   bool fused = false;  // cross-entropy of 16-bit logits is one kernel each way (flash-attn)
   bool gathered_logits = false;  // tensor ranks compute the loss on whole, gathered logits
@@ -173,6 +184,7 @@ struct Software {
   NormSoftware norm;
   ProductSoftware products;
   AttentionSoftware attention;
+  ExpertSoftware experts;
   LossSoftware loss;
   OptimizerSoftware optimizer;
   DataSoftware data;

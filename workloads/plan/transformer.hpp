@@ -16,6 +16,36 @@ enum class Activation : std::uint8_t { swiglu, gelu };
 /// directions, 5 of 32 positions are predicted, and whether two segments follow each other.
 enum class Objective : std::uint8_t { next_token, masked };
 
+/// How a router makes weights of its scores.
+enum class RouterScore : std::uint8_t { softmax, sigmoid };
+
+/// Layers whose MLP is a choice of experts, each a gated MLP of its own.
+struct ExpertShape {
+  std::int64_t count = 0;         // experts of such a layer; 0: the model has none
+  std::int64_t per_token = 0;     // top-k
+  std::int64_t ffn = 0;           // inner width of one expert
+  std::int64_t shared_ffn = 0;    // of the shared experts, which take every token; 0: none
+  bool shared_gate = false;       // a sigmoid of the token weighs the shared experts (Qwen2)
+  bool biases = false;            // of router and experts (GPT-OSS)
+  std::int64_t dense_layers = 0;  // the first layers have a dense MLP of ffn_hidden
+  std::int64_t every = 1;         // of those after them every n-th has experts, the n-th first
+  RouterScore score = RouterScore::softmax;
+  bool score_bias = false;       // a bias per expert steers the choice (loss-free balancing)
+  std::int64_t groups = 1;       // of experts, of which a token may choose
+  std::int64_t group_limit = 1;  // so many
+  friend bool operator==(const ExpertShape&, const ExpertShape&) = default;
+};
+
+/// Multi-head latent attention: keys and values out of a low rank (arXiv 2405.04434).
+struct LatentShape {
+  std::int64_t kv_rank = 0;  // 0: attention is not latent
+  std::int64_t q_rank = 0;   // 0: queries come straight from the hidden tensor
+  std::int64_t nope = 0;     // of a head, without position
+  std::int64_t rope = 0;     // of a head, with; the keys' is shared by all heads
+  std::int64_t value = 0;    // of a head
+  friend bool operator==(const LatentShape&, const LatentShape&) = default;
+};
+
 struct TransformerShape {
   std::string name;
   std::int64_t layers = 0;
@@ -34,6 +64,14 @@ struct TransformerShape {
   bool tied_embeddings = false;
   bool dropout = false;  // of embedding, attention probabilities and both residual branches
   Objective objective = Objective::next_token;
+  ExpertShape experts{};
+  LatentShape latent{};
+  bool qkv_biases = false;        // of q, k and v alone (Qwen2)
+  bool qk_norm = false;           // a norm of each head's q and k (Qwen3)
+  std::int64_t window = 0;        // tokens that attention looks back; 0: all
+  std::int64_t window_every = 1;  // of the layers every n-th has the window, the first first
+  bool sinks = false;             // a learned logit per head beside the scores (GPT-OSS)
+  std::int64_t mtp_layers = 0;    // modules that predict the tokens after the next (DeepSeek-V3)
 
   friend bool operator==(const TransformerShape&, const TransformerShape&) = default;
 };

@@ -18,9 +18,13 @@ namespace stepcast::workloads {
 
 enum class KernelFamily : std::uint8_t {
   gemm,
+  grouped_gemm,  // of experts: `batch` products, `m` rows each on average
   attention_forward,
   attention_backward,
   pointwise,  // add, multiply, cast, SiLU, GELU, residual: vectorised, one pass
+  quantize,   // casts, amax, transposes and scale layouts of low-precision operands
+  permute,    // rows of tokens to the order of experts and back
+  router,     // scores, top-k, counts
   norm,       // RMSNorm / LayerNorm, fused, forward
   norm_backward,
   rope,
@@ -40,6 +44,8 @@ struct Kernel {
   Dtype dtype = Dtype::bf16;
   std::int64_t m = 0, n = 0, k = 0, batch = 1;                       // gemm
   std::int64_t heads = 0, kv_heads = 0, sequence = 0, head_dim = 0;  // attention (batch above)
+  std::int64_t value_dim = 0;  // of a head's v and o; 0: head_dim
+  std::int64_t window = 0;     // tokens that causal attention looks back; 0: all
   bool causal = true;
   bool accumulate = false;  // gemm adds to an fp32 output (gradient-accumulation fusion)
   Flops flops{};
@@ -58,6 +64,20 @@ enum class CollectiveKind : std::uint8_t {
   send_receive,
 };
 
+/// Tokens on their way to experts or back, sent by kernels that know where they go. Zero tokens: no
+/// such exchange.
+struct TokenExchange {
+  Dispatcher dispatcher = Dispatcher::all_to_all;
+  bool combine = false;        // back from the experts
+  std::int64_t tokens = 0;     // of a rank
+  std::int64_t row_bytes = 0;  // of one token's row with its scales, weights and indices
+  std::int64_t experts = 0, per_token = 0;
+  std::int64_t groups = 1, group_limit = 1;
+  std::int64_t sms = 0;  // that its kernels hold; 0: the library's usual number
+  double fullest = 1.0;  // rows of the fullest rank over the mean
+  friend bool operator==(const TokenExchange&, const TokenExchange&) = default;
+};
+
 /// What a collective moves. `bytes` is nccl-tests' size: the full buffer of all ranks for AllGather
 /// and ReduceScatter, the message for AllReduce, Broadcast, Reduce and send_receive.
 struct Collective {
@@ -66,6 +86,7 @@ struct Collective {
   GroupKind group{};
   Dtype dtype = Dtype::bf16;
   Bytes bytes{};
+  TokenExchange tokens{};  // all_to_all between experts
 
   friend bool operator==(const Collective&, const Collective&) = default;
 };
