@@ -44,6 +44,11 @@ StepBound::StepBound(const Scenario& base, std::shared_ptr<const Network> networ
       ablated_(*network_->model, base.run.without),
       host_costs_(host_costs_of(base.software)) {}
 
+void StepBound::Span::at_most(const Span& other) {
+  lane = std::min(lane, other.lane);
+  host = std::min(host, other.host);
+}
+
 StepBound::Span& StepBound::Span::operator+=(const Span& other) {
   lane += other.lane;
   host += other.host;
@@ -185,9 +190,18 @@ const StepBound::Parts& StepBound::parts(const workloads::StepInputs& in) {
   const auto span = [&](const workloads::Piece& piece) {
     return span_of(piece, of, kernels, plan);
   };
-  at->second = {span(of.layer_forward),       span(of.layer_backward),
-                span(of.kept_layer_backward), span(of.embedding_forward),
-                span(of.embedding_backward),  span(of.head_forward),
+  const auto least = [&](workloads::Piece workloads::LayerPieces::*piece) {
+    Span out = span(of.layers.front().*piece);
+    for (const workloads::LayerPieces& layer : of.layers) out.at_most(span(layer.*piece));
+    return out;
+  };
+  using workloads::LayerPieces;
+  at->second = {least(&LayerPieces::forward),
+                least(&LayerPieces::backward),
+                least(&LayerPieces::kept_backward),
+                span(of.embedding_forward),
+                span(of.embedding_backward),
+                span(of.head_forward),
                 span(of.head_backward)};
   return at->second;
 }
@@ -206,7 +220,6 @@ const StepBound::Data& StepBound::data(const workloads::StepInputs& in) {
                     plan.pipeline == 1};
   const auto [at, is_new] = data_.try_emplace(key);
   if (!is_new) return at->second;
-  const workloads::LayerData layer = workloads::layer_data(in);
   Data& out = at->second;
   const auto compute_of = [&](const workloads::PartCalls& part) {
     workloads::PartCalls own = part;  // gathers ahead of their use are in the chain, not here
@@ -215,12 +228,19 @@ const StepBound::Data& StepBound::data(const workloads::StepInputs& in) {
     });
     return span_of(own, plan);
   };
-  out.first = compute_of(layer.first);
-  out.later = compute_of(layer.later);
+  // Of the kinds of layers the least of each, whatever a stage has of them.
+  std::int64_t unit = 0;
+  for (const workloads::LayerKind kind : workloads::layer_kinds(in.shape, in.precision)) {
+    const workloads::LayerData layer = workloads::layer_data(in, kind);
+    const std::int64_t elements = workloads::elements_of(
+        workloads::layer_tensors(in.shape, plan, in.software.products.packed, kind));
+    const bool first = unit == 0;
+    unit = first ? elements : std::min(unit, elements);
+    if (first) out.first = compute_of(layer.first), out.later = compute_of(layer.later);
+    out.first.at_most(compute_of(layer.first));
+    out.later.at_most(compute_of(layer.later));
+  }
   if (!in.sharded() || in.software.data.gather_each_tensor || plan.shards() == 1) return out;
-  const bool packed = in.software.products.packed;
-  const std::int64_t unit =
-      workloads::elements_of(workloads::layer_tensors(in.shape, plan.tensor, packed));
   std::int64_t root = workloads::elements_of(workloads::embedding_tensors(in.shape, plan.tensor));
   if (plan.pipeline == 1)
     root += workloads::elements_of(workloads::head_tensors(in.shape, plan.tensor, false));
@@ -243,8 +263,8 @@ const StepBound::Span& StepBound::tail(const workloads::StepInputs& in) {
   const auto [at, is_new] = tails_.try_emplace(key);
   if (is_new)
     at->second = span_of(
-        workloads::stage_tail(
-            in, workloads::stage_parameters(in.shape, plan, in.software.products.packed, 0)),
+        workloads::stage_tail(in, workloads::stage_parameters(in.shape, plan, in.precision,
+                                                              in.software.products.packed, 0)),
         plan);
   return at->second;
 }

@@ -37,6 +37,7 @@ class StepBound {
   struct Span {
     Duration lane{}, host{};
     Span& operator+=(const Span& other);
+    void at_most(const Span& other);
     friend Span operator*(std::int64_t n, const Span& s) { return {n * s.lane, n * s.host}; }
   };
   struct Parts {

@@ -11,7 +11,8 @@ namespace stepcast::workloads {
 
 class ActivationMemory {
  public:
-  explicit ActivationMemory(const StepInputs& in) : in_(in), sizes_(in) {}
+  explicit ActivationMemory(const StepInputs& in, LayerKind kind = {})
+      : in_(in), sizes_(in), kind_(kind) {}
 
   /// The tensors that a layer keeps without recompute but for its scores, in the order of forward.
   std::vector<std::int64_t> layer_tensors() const;
@@ -45,6 +46,7 @@ class ActivationMemory {
 
   const StepInputs& in_;
   Sizes sizes_;
+  LayerKind kind_;  // of the layers that it speaks of
 };
 
 }  // namespace stepcast::workloads

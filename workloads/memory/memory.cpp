@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
 #include "engine/arithmetic.hpp"
 #include "workloads/memory/activation_memory.hpp"
@@ -88,15 +89,31 @@ std::int64_t context_bytes(const MemoryRank& r, Moment moment) {
   throw BrokenPromise("unknown exchange");
 }
 
+/// The most that a layer of any kind has.
+std::int64_t most_of_layers(const MemoryRank& r, std::int64_t (ActivationMemory::*bytes)() const) {
+  std::int64_t most = 0;
+  for (const AlikeLayers& alike : r.parameters.kinds)
+    most = std::max(most, (ActivationMemory(r.in, alike.kind).*bytes)());
+  return most;
+}
+
 /// Activations of all micro-batches in flight, chunk by chunk; with full recompute, of one layer
 /// beside them. The embedding's output is kept with the first chunk.
 std::int64_t activation_bytes(const MemoryRank& r, Moment moment) {
   if (moment == Moment::optimizer) return 0;
-  const ActivationMemory kept(r.in);
+  std::vector<std::pair<std::int64_t, std::int64_t>> of_kind;  // recomputed, and not
+  for (const AlikeLayers& alike : r.parameters.kinds) {
+    const ActivationMemory kept(r.in, alike.kind);
+    of_kind.emplace_back(kept.layer(), kept.layer_without_recompute());
+  }
   std::vector<std::int64_t> of_chunk;
+  auto kind = r.parameters.kind_of.begin();
   for (const std::int64_t layers : r.parameters.chunk_layers) {
-    const std::int64_t again = ceil_div(layers, r.in.plan.recompute_every);
-    of_chunk.push_back(again * kept.layer() + (layers - again) * kept.layer_without_recompute());
+    of_chunk.push_back(0);
+    for (std::int64_t i = 0; i < layers; ++i, ++kind) {
+      const auto& [again, whole] = of_kind[*kind];
+      of_chunk.back() += i % r.in.plan.recompute_every == 0 ? again : whole;
+    }
   }
   if (r.stage == 0) of_chunk.front() += r.sizes.local_bytes();
   std::int64_t bytes =
@@ -104,9 +121,9 @@ std::int64_t activation_bytes(const MemoryRank& r, Moment moment) {
           ? r.buffers() * std::accumulate(of_chunk.begin(), of_chunk.end(), std::int64_t{0})
           : peak_in_flight(r.schedule, r.stage, of_chunk);
   if (moment == Moment::backward && r.in.plan.recompute == Recompute::full)
-    bytes += kept.layer_without_recompute();
+    bytes += most_of_layers(r, &ActivationMemory::layer_without_recompute);
   if (moment == Moment::backward && r.in.plan.recompute == Recompute::selective)
-    bytes += kept.scores();
+    bytes += most_of_layers(r, &ActivationMemory::scores);
   return bytes;
 }
 
@@ -131,8 +148,8 @@ std::int64_t attention_scratch_bytes(const StepInputs& in) {
 }
 
 Memory memory_at(const MemoryRank& r, Moment moment) {
-  const ActivationMemory kept(r.in);
-  const std::int64_t work = moment == Moment::backward ? kept.layer_work() : 0;
+  const std::int64_t work =
+      moment == Moment::backward ? most_of_layers(r, &ActivationMemory::layer_work) : 0;
   Memory memory;
   memory.parts = {
       {"parameters", Bytes(parameter_bytes(r))},

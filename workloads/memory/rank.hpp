@@ -15,9 +15,10 @@ struct MemoryRank {
       : in(inputs),
         sizes(inputs),
         stage(stage_index),
-        parameters(stage_parameters(in.shape, in.plan, in.software.products.packed, stage)),
+        parameters(
+            stage_parameters(in.shape, in.plan, in.precision, in.software.products.packed, stage)),
         all(parameters.elements()),
-        unit(elements_of(parameters.layer)),
+        unit(parameters.layer_elements()),
         root(elements_of(parameters.root)),
         shard(ceil_div(all, in.plan.shards())),
         schedule{in.plan.schedule, in.plan.pipeline, in.batch.micro_batches,
@@ -48,7 +49,8 @@ struct MemoryRank {
   Sizes sizes;
   std::int64_t stage;
   StageParameters parameters;
-  std::int64_t all, unit, root, shard;  // elements of the stage, a layer, the root, a shard of all
+  // Elements of the stage, its largest layer, the root, a shard of all.
+  std::int64_t all, unit, root, shard;
   PipelineShape schedule;
   std::int64_t low, wide;  // bytes of the compute and of the reduce dtype
 };

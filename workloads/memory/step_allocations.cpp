@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "workloads/memory/activation_memory.hpp"
@@ -16,7 +17,9 @@ using Tensors = std::vector<std::uint32_t>;
 class AllocationWriter {
  public:
   AllocationWriter(const StepInputs& in, std::int64_t stage)
-      : r_(in, stage), kept_(in), software_(in.software) {}
+      : r_(in, stage), head_(in), software_(in.software) {
+    for (const AlikeLayers& alike : r_.parameters.kinds) kept_.emplace_back(in, alike.kind);
+  }
 
   StepAllocations take() {
     states();
@@ -74,7 +77,7 @@ class AllocationWriter {
         return add_to(tensors, kind, bytes_of(elements_of(parameters)));
       for (const ParameterTensor& p : parameters) add_to(tensors, kind, bytes_of(p.elements));
     };
-    for (std::int64_t i = 0; i < r_.parameters.layers; ++i) unit(r_.parameters.layer);
+    for (std::size_t i = 0; i < r_.parameters.kind_of.size(); ++i) unit(r_.parameters.layer(i));
     unit(r_.parameters.root);
   }
   std::int64_t of_shard(std::int64_t elements) const {
@@ -110,8 +113,8 @@ class AllocationWriter {
     if (!r_.sharded()) return;
     add_to(of_step_, TensorKind::gathered, r_.low * r_.root);
     if (!r_.zero3())
-      for (std::int64_t i = 0; i < r_.parameters.layers; ++i)
-        add_to(of_step_, TensorKind::gathered, r_.low * r_.unit);
+      for (std::size_t i = 0; i < r_.parameters.kind_of.size(); ++i)
+        add_to(of_step_, TensorKind::gathered, r_.low * elements_of(r_.parameters.layer(i)));
     if (r_.accumulates())
       of_parameters(of_step_, TensorKind::gradients, [&](std::int64_t n) { return r_.wide * n; });
   }
@@ -141,6 +144,14 @@ class AllocationWriter {
   std::int64_t layers_of(const Turn& turn) const {
     return r_.parameters.chunk_layers[static_cast<std::size_t>(turn.chunk)];
   }
+  /// Of the stage, the `i`-th layer of a turn's chunk.
+  std::size_t layer_of(const Turn& turn, std::int64_t i) const {
+    const auto chunk = r_.parameters.chunk_layers.begin();
+    return static_cast<std::size_t>(std::accumulate(chunk, chunk + turn.chunk, i));
+  }
+  const ActivationMemory& kept_of(std::size_t layer) const {
+    return kept_[r_.parameters.kind_of[layer]];
+  }
 
   void forward(const Turn& turn) {
     std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
@@ -154,9 +165,10 @@ class AllocationWriter {
       if (recomputed(i)) {
         add_to(kept, TensorKind::activations, r_.sizes.local_bytes());
       } else {
-        add_all(kept, TensorKind::activations, kept_.layer_tensors());
+        const ActivationMemory& of_layer = kept_of(layer_of(turn, i));
+        add_all(kept, TensorKind::activations, of_layer.layer_tensors());
         if (r_.in.plan.recompute == Recompute::none)
-          add_to(kept, TensorKind::activations, kept_.scores());
+          add_to(kept, TensorKind::activations, of_layer.scores());
       }
       layers.push_back(std::move(kept));
       brief(TensorKind::work, {r_.sizes.ffn_bytes(), r_.sizes.hidden_bytes()});
@@ -164,8 +176,8 @@ class AllocationWriter {
     end_gathers();
     if (!last_part(turn)) return;
     Tensors& head = heads_[{turn.micro_batch, turn.chunk}];
-    add_all(head, TensorKind::logits, kept_.head_tensors());
-    brief(TensorKind::logits, {kept_.loss_work()});
+    add_all(head, TensorKind::logits, head_.head_tensors());
+    brief(TensorKind::logits, {head_.loss_work()});
   }
 
   void backward(const Turn& turn) {
@@ -173,16 +185,18 @@ class AllocationWriter {
     std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
     for (std::int64_t i = layers_of(turn) - 1; i >= 0; --i) {
       gather();
+      const std::size_t layer = layer_of(turn, i);
+      const ActivationMemory& of_layer = kept_of(layer);
       Tensors brief_ones;
-      if (recomputed(i)) add_all(brief_ones, TensorKind::activations, kept_.layer_tensors());
+      if (recomputed(i)) add_all(brief_ones, TensorKind::activations, of_layer.layer_tensors());
       if (recomputed(i) || r_.in.plan.recompute == Recompute::selective)
-        add_to(brief_ones, TensorKind::activations, kept_.scores());
-      add_all(brief_ones, TensorKind::work, kept_.work_tensors());
-      layer_gradients(gradients_wait() ? gradients_ : brief_ones);
+        add_to(brief_ones, TensorKind::activations, of_layer.scores());
+      add_all(brief_ones, TensorKind::work, of_layer.work_tensors());
+      layer_gradients(layer, gradients_wait() ? gradients_ : brief_ones);
       free(brief_ones);
       free(layers.back());
       layers.pop_back();
-      reduce_unit();
+      reduce_unit(layer);
     }
     free(layers.back());  // the embedding's output
     layers.pop_back();
@@ -193,7 +207,7 @@ class AllocationWriter {
 
   void head_backward(const Turn& turn) {
     Tensors& head = heads_[{turn.micro_batch, turn.chunk}];
-    brief(TensorKind::logits, {kept_.loss_work()});
+    brief(TensorKind::logits, {head_.loss_work()});
     Tensors brief_ones;
     if (narrow_gradients())
       add_to(gradients_wait() ? gradients_ : brief_ones, TensorKind::gradients,
@@ -212,9 +226,9 @@ class AllocationWriter {
   bool gradients_wait() const {
     return r_.sharded() || bytes_per_element(r_.in.gradient_dtype()) > r_.low;
   }
-  void layer_gradients(Tensors& into) {
+  void layer_gradients(std::size_t layer, Tensors& into) {
     if (!narrow_gradients()) return;
-    for (const ParameterTensor& p : r_.parameters.layer)
+    for (const ParameterTensor& p : r_.parameters.layer(layer))
       add_to(into, TensorKind::gradients, r_.low * p.elements);
   }
 
@@ -226,21 +240,22 @@ class AllocationWriter {
   }
 
   /// FSDP: the input of a unit's reduction lives until the next one's.
-  void reduce_unit() {
+  void reduce_unit(std::size_t layer) {
     if (!r_.sharded()) return;
+    const std::int64_t unit = elements_of(r_.parameters.layer(layer));
     free(reduced_);
-    add_to(reduced_, TensorKind::communication, r_.wide * r_.unit);
-    if (software_.data.fsdp1()) add_to(reduced_, TensorKind::communication, r_.low * r_.unit);
+    add_to(reduced_, TensorKind::communication, r_.wide * unit);
+    if (software_.data.fsdp1()) add_to(reduced_, TensorKind::communication, r_.low * unit);
     free(gradients_);
     if (r_.accumulates() || reduced_layers_ == r_.parameters.layers) return;
-    shard_gradients(r_.parameters.layer);
+    shard_gradients(r_.parameters.layer(layer));
     ++reduced_layers_;
   }
   /// The root's are made last; of gradients that have waited, all at once.
   void remaining_shards() {
     if (!r_.sharded()) return;
     for (; reduced_layers_ < r_.parameters.layers; ++reduced_layers_)
-      shard_gradients(r_.parameters.layer);
+      shard_gradients(r_.parameters.layer(static_cast<std::size_t>(reduced_layers_)));
     shard_gradients(r_.parameters.root);
     reduced_layers_ = 0;
   }
@@ -263,7 +278,8 @@ class AllocationWriter {
   }
 
   MemoryRank r_;
-  ActivationMemory kept_;
+  std::vector<ActivationMemory> kept_;  // by kind of layer
+  ActivationMemory head_;
   const Software& software_;
   StepAllocations out_;
   Tensors of_step_, gradients_, reduced_, shards_;

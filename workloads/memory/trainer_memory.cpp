@@ -17,7 +17,7 @@ class TrainerMemory {
   TrainerMemory(const StepInputs& in, std::int64_t stage)
       : in_(in),
         sizes_(in),
-        parameters_(stage_parameters(in.shape, in.plan, false, stage)),
+        parameters_(stage_parameters(in.shape, in.plan, in.precision, false, stage)),
         first_(stage == 0),
         last_(stage == in.plan.pipeline - 1),
         split_(in.plan.tensor > 1),
@@ -25,7 +25,7 @@ class TrainerMemory {
         accumulates_(in.batch.micro_batches > 1),
         one_lane_(in.software.host.collectives_hold_core),
         all_(parameters_.elements()),
-        layer_(elements_of(parameters_.layer)),
+        layer_(parameters_.layer_elements()),
         root_(elements_of(parameters_.root)) {
     const PipelineShape shape{in.plan.schedule, in.plan.pipeline, in.batch.micro_batches,
                               in.plan.virtual_stages};
@@ -124,8 +124,8 @@ class TrainerMemory {
   std::int64_t communication() const {
     const std::int64_t largest = std::max(root_, layer_), n = ranks();
     const bool narrow = in_.sharded() && (mixed_ || n > 1);
-    const std::int64_t norms = parameters_.layers * replicated_elements_of(parameters_.layer) +
-                               replicated_elements_of(parameters_.root);
+    const std::int64_t norms =
+        parameters_.over_layers(replicated_elements_of) + replicated_elements_of(parameters_.root);
     const std::int64_t sequence = split_ && in_.plan.sequence_parallel ? norms / n : 0;
     const std::int64_t loss = last_ ? 1 + (split_ ? 4 : 1) * sizes_.tokens : 0;
     return (narrow ? sizes_.element * (largest / n) : 0) +

@@ -1,6 +1,9 @@
 #include "workloads/plan/rank_parameters.hpp"
 
 #include <algorithm>
+#include <iterator>
+
+#include "engine/check.hpp"
 
 namespace stepcast::workloads {
 namespace {
@@ -39,8 +42,30 @@ RankWidths::RankWidths(const TransformerShape& s, std::int64_t tensor)
       ffn(s.ffn_hidden / tensor),
       vocab(s.vocab / tensor) {}
 
-ParameterTensors layer_tensors(const TransformerShape& s, std::int64_t tensor, bool packed) {
-  const RankWidths rank(s, tensor);
+LayerKind layer_kind(const TransformerShape& s, const Precision& precision, std::int64_t layer) {
+  const ExpertShape& e = s.experts;
+  const std::int64_t after = layer - e.dense_layers;
+  LayerKind kind;
+  kind.experts = e.count > 0 && after >= 0 && (after + 1) % e.every == 0;
+  kind.window = s.window > 0 && layer % s.window_every == 0;
+  kind.plain = precision.recipe != Recipe::none && (layer < precision.bf16_first_layers ||
+                                                    layer >= s.layers - precision.bf16_last_layers);
+  return kind;
+}
+
+std::vector<LayerKind> layer_kinds(const TransformerShape& s, const Precision& precision) {
+  std::vector<LayerKind> out;
+  for (std::int64_t layer = 0; layer < s.layers; ++layer) {
+    const LayerKind kind = layer_kind(s, precision, layer);
+    if (std::ranges::find(out, kind) == out.end()) out.push_back(kind);
+  }
+  return out;
+}
+
+ParameterTensors layer_tensors(const TransformerShape& s, const ParallelPlan& plan, bool packed,
+                               LayerKind kind) {
+  expects(!kind.experts, "a layer with a dense MLP");
+  const RankWidths rank(s, plan.tensor);
   const std::int64_t q = rank.query, kv = rank.kv, ffn = rank.ffn;
   ParameterTensors out;
   add_norm(out, s, "norm1");
@@ -98,18 +123,52 @@ std::int64_t replicated_elements_of(const ParameterTensors& tensors) {
   return sum;
 }
 
-std::int64_t StageParameters::tensors() const {
-  return layers * static_cast<std::int64_t>(layer.size()) + static_cast<std::int64_t>(root.size());
+std::int64_t StageParameters::layer_elements() const {
+  std::int64_t most = 0;
+  for (const AlikeLayers& alike : kinds) most = std::max(most, elements_of(alike.tensors));
+  return most;
 }
 
-StageParameters stage_parameters(const TransformerShape& s, const ParallelPlan& plan, bool packed,
-                                 std::int64_t stage) {
+std::int64_t StageParameters::elements() const {
+  return over_layers(elements_of) + elements_of(root);
+}
+
+std::int64_t StageParameters::tensors() const {
+  return over_layers([](const ParameterTensors& layer) { return std::ssize(layer); }) +
+         std::ssize(root);
+}
+
+namespace {
+
+/// Layers before each part of the model, and all.
+std::vector<std::int64_t> first_layers(const TransformerShape& s, const ParallelPlan& plan) {
+  std::vector<std::int64_t> out{0};
+  for (std::int64_t part = 0; part < plan.parts(); ++part)
+    out.push_back(out.back() + layers_of_part(s.layers, plan, part));
+  return out;
+}
+
+std::uint8_t index_of_kind(std::vector<AlikeLayers>& kinds, LayerKind kind) {
+  auto at = std::ranges::find(kinds, kind, &AlikeLayers::kind);
+  if (at == kinds.end()) at = kinds.insert(at, {kind, {}, 0});
+  ++at->count;
+  return static_cast<std::uint8_t>(at - kinds.begin());
+}
+
+}  // namespace
+
+StageParameters stage_parameters(const TransformerShape& s, const ParallelPlan& plan,
+                                 const Precision& precision, bool packed, std::int64_t stage) {
   StageParameters out;
+  const std::vector<std::int64_t> firsts = first_layers(s, plan);
   for (std::int64_t chunk = 0; chunk < plan.virtual_stages; ++chunk) {
-    out.chunk_layers.push_back(layers_of_part(s.layers, plan, chunk * plan.pipeline + stage));
+    const auto part = static_cast<std::size_t>(chunk * plan.pipeline + stage);
+    for (std::int64_t layer = firsts[part]; layer < firsts[part + 1]; ++layer)
+      out.kind_of.push_back(index_of_kind(out.kinds, layer_kind(s, precision, layer)));
+    out.chunk_layers.push_back(firsts[part + 1] - firsts[part]);
     out.layers += out.chunk_layers.back();
   }
-  out.layer = layer_tensors(s, plan.tensor, packed);
+  for (AlikeLayers& alike : out.kinds) alike.tensors = layer_tensors(s, plan, packed, alike.kind);
   const bool first = stage == 0, last = stage == plan.pipeline - 1;
   if (first) out.root = embedding_tensors(s, plan.tensor);
   if (last) {

@@ -16,6 +16,7 @@ struct ParameterTensor {
   std::int64_t elements = 0;
   bool matmul = false;      // its gradient comes out of a GEMM
   bool replicated = false;  // whole on every tensor rank
+  bool expert = false;      // of experts: its copies are the plan's expert_copies()
   friend bool operator==(const ParameterTensor&, const ParameterTensor&) = default;
 };
 
@@ -33,7 +34,19 @@ struct RankWidths {
   std::int64_t vocab;     // V / t
 };
 
-ParameterTensors layer_tensors(const TransformerShape&, std::int64_t tensor, bool packed);
+/// In what the layers of one model may differ.
+struct LayerKind {
+  bool experts = false;  // a choice of experts in the place of the MLP
+  bool window = false;   // attention looks back so far and no farther
+  bool plain = false;    // the precision's recipe leaves its products alone
+  friend bool operator==(const LayerKind&, const LayerKind&) = default;
+};
+LayerKind layer_kind(const TransformerShape&, const Precision&, std::int64_t layer);
+/// Those that a model has, in the order in which they come.
+std::vector<LayerKind> layer_kinds(const TransformerShape&, const Precision&);
+
+ParameterTensors layer_tensors(const TransformerShape&, const ParallelPlan&, bool packed,
+                               LayerKind kind = {});
 ParameterTensors embedding_tensors(const TransformerShape&, std::int64_t tensor);
 /// Final norm and head; with tied embeddings the head is the embedding's weight, and on a last
 /// stage that is not the first one a copy of it.
@@ -42,17 +55,35 @@ ParameterTensors head_tensors(const TransformerShape&, std::int64_t tensor, bool
 std::int64_t elements_of(const ParameterTensors&);
 std::int64_t replicated_elements_of(const ParameterTensors&);
 
+/// Layers of a stage that are alike.
+struct AlikeLayers {
+  LayerKind kind;
+  ParameterTensors tensors;  // of each
+  std::int64_t count = 0;
+};
+
 /// What a pipeline stage holds.
 struct StageParameters {
   std::int64_t layers = 0;                 // of all its chunks
   std::vector<std::int64_t> chunk_layers;  // of each model chunk
-  ParameterTensors layer;                  // of each layer
+  std::vector<AlikeLayers> kinds;          // of layers
+  std::vector<std::uint8_t> kind_of;       // of each layer, chunk by chunk: index of `kinds`
   ParameterTensors root;  // embedding on the first stage, final norm and head on the last
-  std::int64_t elements() const { return layers * elements_of(layer) + elements_of(root); }
+  const ParameterTensors& layer(std::size_t i) const { return kinds.at(kind_of.at(i)).tensors; }
+  /// Of the largest layer; 0: there is none.
+  std::int64_t layer_elements() const;
+  std::int64_t elements() const;
   std::int64_t tensors() const;
+  /// Sum of `f(tensors)` over all layers.
+  template <class F>
+  std::int64_t over_layers(F&& f) const {
+    std::int64_t sum = 0;
+    for (const AlikeLayers& alike : kinds) sum += alike.count * f(alike.tensors);
+    return sum;
+  }
 };
 
-StageParameters stage_parameters(const TransformerShape&, const ParallelPlan&, bool packed,
-                                 std::int64_t stage);
+StageParameters stage_parameters(const TransformerShape&, const ParallelPlan&, const Precision&,
+                                 bool packed, std::int64_t stage);
 
 }  // namespace stepcast::workloads

@@ -33,19 +33,22 @@ GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls
       calls_(calls),
       has_root_(!stage.root.empty()),
       all_elements_(stage.elements()),
-      parameters_layers_(stage.layers),
+      all_tensors_(stage.tensors()),
+      kind_of_(stage.kind_of),
       gradient_dtype_(in.gradient_dtype()),
       reduce_dtype_(in.software.data.widened_reduction ? in.precision.gradient_reduce
                                                        : gradient_dtype_),
-      root_(tensor_kernels("root", stage.root, table)),
-      layer_(tensor_kernels("layer", stage.layer, table)) {
+      root_(tensor_kernels("root", stage.root, table)) {
+  for (const AlikeLayers& alike : stage.kinds)
+    layers_.push_back(tensor_kernels("layer", alike.tensors, table));
   for (const ParameterTensor& tensor : stage.root)
     in_own_bucket_.push_back(in_own_bucket(in, tensor));
   // torch.autocast casts each weight once per forward: read 4, write 2.
-  if (in.software.data.autocast)
-    layer_cast_ =
+  if (!in.software.data.autocast) return;
+  for (const AlikeLayers& alike : stage.kinds)
+    layer_casts_.push_back(
         table.pass("layer.autocast", pointwise, in.precision.compute,
-                   (4 + bytes_per_element(in.precision.compute)) * elements_of(stage.layer));
+                   (4 + bytes_per_element(in.precision.compute)) * elements_of(alike.tensors)));
 }
 
 /// Gradients come out of backward in the compute dtype (e bytes) and live in g bytes. Megatron's
@@ -89,7 +92,7 @@ void GradientBuckets::before_forward(std::size_t unit) {
     calls_.wait(compute, *gathered_[unit]);
     gathered_[unit].reset();
   }
-  if (layer_cast_ && !is_root(unit)) calls_.kernel(compute, *layer_cast_);
+  if (!layer_casts_.empty() && !is_root(unit)) calls_.kernel(compute, layer_casts_[kind_of(unit)]);
 }
 
 void GradientBuckets::start_backward(bool first, bool last) {
@@ -99,7 +102,7 @@ void GradientBuckets::start_backward(bool first, bool last) {
 }
 
 void GradientBuckets::gradient(std::size_t unit, std::size_t tensor) {
-  const TensorKernels& k = is_root(unit) ? root_[tensor] : layer_[tensor];
+  const TensorKernels& k = tensors_of(unit)[tensor];
   if (in_.software.host.gradient_hook > Duration{}) calls_.host_work(hook_call);
   if (k.widen && (first_backward_ || !own())) calls_.kernel(compute, *k.widen);
   if (!first_backward_ && k.accumulate && !sums_shards()) calls_.kernel(compute, *k.accumulate);
@@ -174,8 +177,7 @@ void GradientBuckets::sum_replicas(std::int64_t bytes) {
 /// result are taken by the host, and the run of the session ends with the loss on the host.
 void GradientBuckets::after_micro_batch() {
   if (!in_.software.optimizer.clips_each_micro_batch) return;
-  const auto tensors = static_cast<std::int64_t>(
-      root_.size() + layer_.size() * static_cast<std::size_t>(parameters_layers_));
+  const std::int64_t tensors = all_tensors_;
   const auto each_tensor = [&](const char* name, std::int64_t bytes) {
     const std::uint32_t index =
         table_.pass(name, pointwise, Dtype::fp32, bytes * all_elements_ / tensors);
@@ -224,12 +226,12 @@ std::int64_t GradientBuckets::bucket() const {
 /// element (Megatron core param_and_grad_buffer.py: bucket i + 1 is dispatched when bucket i is
 /// first needed; here all are queued, and run one after the other).
 void GradientBuckets::gather_for_forward() {
-  const std::size_t units = (has_root_ ? 1 : 0) + static_cast<std::size_t>(parameters_layers_);
+  const std::size_t units = (has_root_ ? 1 : 0) + kind_of_.size();
   gathered_.assign(units, std::nullopt);
   std::int64_t waiting = 0;
   std::size_t first = 0;
   for (std::size_t unit = 0; unit < units; ++unit) {
-    for (const TensorKernels& tensor : is_root(unit) ? root_ : layer_) waiting += tensor.elements;
+    for (const TensorKernels& tensor : tensors_of(unit)) waiting += tensor.elements;
     if (waiting < bucket() && unit + 1 < units) continue;
     for (; waiting > 0; waiting -= std::min(waiting, bucket())) gather(std::min(waiting, bucket()));
     const Event done = calls_.record(data_lane);

@@ -50,6 +50,10 @@ class GradientBuckets {
   std::vector<TensorKernels> tensor_kernels(const std::string& name, const ParameterTensors&,
                                             KernelTable&) const;
   bool is_root(std::size_t unit) const { return has_root_ && unit == 0; }
+  std::size_t kind_of(std::size_t unit) const { return kind_of_[unit - (has_root_ ? 1 : 0)]; }
+  const std::vector<TensorKernels>& tensors_of(std::size_t unit) const {
+    return is_root(unit) ? root_ : layers_[kind_of(unit)];
+  }
   bool megatron() const { return in_.software.fused(); }
   bool own() const { return in_.software.own(); }
   bool gathers() const;
@@ -69,10 +73,12 @@ class GradientBuckets {
   KernelTable& table_;
   Calls& calls_;
   bool has_root_;
-  std::int64_t all_elements_, parameters_layers_;
+  std::int64_t all_elements_, all_tensors_;
+  std::vector<std::uint8_t> kind_of_;  // of each layer
   Dtype gradient_dtype_, reduce_dtype_;
-  std::optional<std::uint32_t> layer_cast_;
-  std::vector<TensorKernels> root_, layer_;
+  std::vector<std::uint32_t> layer_casts_;  // by kind; empty: none
+  std::vector<TensorKernels> root_;
+  std::vector<std::vector<TensorKernels>> layers_;  // by kind
   std::int64_t bucket_elements_ = 0;
   bool first_bucket_ = true;
   bool first_backward_ = true, reduces_ = true;

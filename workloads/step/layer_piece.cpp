@@ -139,9 +139,9 @@ void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
 /// What full recompute runs again. torch's non-reentrant checkpoint ends as soon as backward has
 /// all that it needs (torch.utils.checkpoint set_checkpoint_early_stop, on since torch 2.1,
 /// 2023-10): backward needs the input of the last product, not its output.
-Piece layer_again(const StepInputs& in, KernelTable& table) {
-  if (!in.software.recompute_stops) return layer_forward(in, table);
-  PieceWriter w(in, table);
+Piece layer_again(const StepInputs& in, KernelTable& table, LayerKind kind) {
+  if (!in.software.recompute_stops) return layer_forward(in, table, kind);
+  PieceWriter w(in, table, kind);
   w.from_python(true);
   attention_half_forward(w);
   mlp_inner_forward(w);
@@ -150,17 +150,18 @@ Piece layer_again(const StepInputs& in, KernelTable& table) {
 
 }  // namespace
 
-Piece layer_forward(const StepInputs& in, KernelTable& table) {
-  PieceWriter w(in, table);
+Piece layer_forward(const StepInputs& in, KernelTable& table, LayerKind kind) {
+  PieceWriter w(in, table, kind);
   w.from_python(true);
   attention_half_forward(w);
   mlp_half_forward(w);
   return w.take();
 }
 
-Piece layer_backward(const StepInputs& in, KernelTable& table, const ParameterTensors& unit) {
-  PieceWriter w(in, table);
-  if (in.plan.recompute == Recompute::full) w.append(layer_again(in, table));
+Piece layer_backward(const StepInputs& in, KernelTable& table, const ParameterTensors& unit,
+                     LayerKind kind) {
+  PieceWriter w(in, table, kind);
+  if (in.plan.recompute == Recompute::full) w.append(layer_again(in, table, kind));
   mlp_half_backward(w, unit);
   attention_half_backward(w, unit);
   return w.take();

@@ -73,10 +73,10 @@ std::int64_t optimizer_tensors(const StepInputs& in, const StageParameters& stag
   const bool few = in.sharded() && in.software.data.fsdp1() &&
                    in.software.optimizer.kernel == OptimizerKernel::per_tensor;
   if (!few) return stage.tensors();
-  const auto touched = [&](const ParameterTensors& unit) {
+  const auto touched = [&](const ParameterTensors& unit) -> std::int64_t {
     return unit.empty() ? 0 : 1 + (static_cast<std::int64_t>(unit.size()) - 1) / in.plan.shards();
   };
-  return stage.layers * touched(stage.layer) + touched(stage.root);
+  return stage.over_layers(touched) + touched(stage.root);
 }
 
 class Tail {
@@ -229,8 +229,8 @@ void Tail::update() {
 std::int64_t optimizer_elements(const StepInputs& in, const StageParameters& stage) {
   if (in.plan.data == DataParallel::ddp) return stage.elements();
   const std::int64_t n = in.plan.shards();
-  return stage.layers * ceil_div(elements_of(stage.layer), n) +
-         ceil_div(elements_of(stage.root), n);
+  const auto shard = [n](const ParameterTensors& unit) { return ceil_div(elements_of(unit), n); };
+  return stage.over_layers(shard) + shard(stage.root);
 }
 
 void write_optimizer(const StepInputs& in, KernelTable& table, Calls& calls,

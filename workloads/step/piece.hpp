@@ -73,10 +73,13 @@ struct Sizes : RankWidths {
 /// Writes a Piece call by call; names and bytes go into the table.
 class PieceWriter {
  public:
-  PieceWriter(const StepInputs& in, KernelTable& table) : in_(in), sizes_(in), table_(table) {}
+  PieceWriter(const StepInputs& in, KernelTable& table, LayerKind kind = {})
+      : in_(in), sizes_(in), table_(table), kind_(kind) {}
 
   const StepInputs& in() const { return in_; }
   const Sizes& sizes() const { return sizes_; }
+  /// Of the layer whose piece it is.
+  LayerKind kind() const { return kind_; }
   bool eager() const { return in_.software.eager(); }
   bool compiled() const { return in_.software.compiled(); }
   bool fused() const { return in_.software.fused(); }
@@ -135,6 +138,7 @@ class PieceWriter {
   const StepInputs& in_;
   Sizes sizes_;
   KernelTable& table_;
+  LayerKind kind_;
   Piece piece_;
   bool python_ = false;
 };

@@ -17,9 +17,11 @@ ShardedUnits::ShardedUnits(const StepInputs& in, KernelTable& table, Calls& call
       calls_(calls),
       has_root_(!stage.root.empty()),
       num_units_(static_cast<std::size_t>(stage.layers) + (has_root_ ? 1 : 0)),
+      kind_of_(stage.kind_of),
       states_(num_units_) {
   if (has_root_) root_ = make_kernels("root", stage.root, table);
-  layer_ = make_kernels("layer", stage.layer, table);
+  for (const AlikeLayers& alike : stage.kinds)
+    layers_.push_back(make_kernels("layer", alike.tensors, table));
 }
 
 // Bytes for P parameters of the unit and N shard ranks, 16-bit compute, fp32 master shard

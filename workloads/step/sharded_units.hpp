@@ -71,7 +71,9 @@ class ShardedUnits {
                            KernelTable&) const;
   void make_gradient_kernels(Kernels&, const std::string& name, const ParameterTensors&,
                              KernelTable&) const;
-  const Kernels& of(std::size_t unit) const { return has_root_ && unit == 0 ? root_ : layer_; }
+  const Kernels& of(std::size_t unit) const {
+    return is_root(unit) ? root_ : layers_[kind_of_[unit - (has_root_ ? 1 : 0)]];
+  }
   bool is_root(std::size_t unit) const { return has_root_ && unit == 0; }
   bool fsdp1() const { return in_.software.data.fsdp1(); }
   void start_gather(std::size_t unit);
@@ -95,7 +97,9 @@ class ShardedUnits {
   bool has_root_;
   std::size_t num_units_;
   UnitRange chunk_;
-  Kernels root_, layer_;
+  Kernels root_;
+  std::vector<Kernels> layers_;        // by kind
+  std::vector<std::uint8_t> kind_of_;  // of each layer
   std::vector<State> states_;
   bool first_backward_ = true, reduces_ = true;
   std::optional<Event> copied_out_;     // of the unit gathered before

@@ -14,11 +14,12 @@ namespace stepcast::workloads {
 namespace {
 
 /// A stage that holds one layer and nothing else.
-StageParameters one_layer(const StepInputs& in) {
+StageParameters one_layer(const StepInputs& in, LayerKind kind) {
   StageParameters out;
   out.layers = 1;
   out.chunk_layers = {1};
-  out.layer = layer_tensors(in.shape, in.plan.tensor, in.software.products.packed);
+  out.kinds = {{kind, layer_tensors(in.shape, in.plan, in.software.products.packed, kind), 1}};
+  out.kind_of = {0};
   return out;
 }
 
@@ -36,15 +37,15 @@ void write_micro_batch(Data& data, const StageParameters& stage, bool first, boo
   data.after_forward(0);
   data.start_backward(first, last);
   data.before_backward(0);
-  for (std::size_t tensor = 0; tensor < stage.layer.size(); ++tensor) data.gradient(0, tensor);
+  for (std::size_t tensor = 0; tensor < stage.layer(0).size(); ++tensor) data.gradient(0, tensor);
   data.after_backward(0);
 }
 
 template <class Data>
-LayerData write_layer(const StepInputs& in, bool sharded) {
+LayerData write_layer(const StepInputs& in, LayerKind kind, bool sharded) {
   KernelTable table;
   Calls calls = new_calls(in);
-  const StageParameters stage = one_layer(in);
+  const StageParameters stage = one_layer(in, kind);
   Data data(in, table, calls, stage);
   if constexpr (requires { data.enter(UnitRange{}); }) data.enter({0, 1});
   const bool only = in.batch.micro_batches == 1;
@@ -71,19 +72,23 @@ Collective unit_collective(const StepInputs& in, const char* name, CollectiveKin
 
 }  // namespace
 
+LayerPieces layer_pieces(const StepInputs& in, KernelTable& table, const AlikeLayers& alike) {
+  LayerPieces out{layer_forward(in, table, alike.kind),
+                  layer_backward(in, table, alike.tensors, alike.kind),
+                  {}};
+  if (in.plan.recompute_every == 1) return out;
+  ParallelPlan keeping = in.plan;
+  keeping.recompute = Recompute::none;
+  out.kept_backward = layer_backward({in.shape, keeping, in.batch, in.precision, in.software},
+                                     table, alike.tensors, alike.kind);
+  return out;
+}
+
 MicroBatchParts micro_batch_parts(const StepInputs& in) {
   KernelTable table;
   MicroBatchParts out;
-  const bool packed = in.software.products.packed;
-  const ParameterTensors layer = layer_tensors(in.shape, in.plan.tensor, packed);
-  out.layer_forward = layer_forward(in, table);
-  out.layer_backward = layer_backward(in, table, layer);
-  if (in.plan.recompute_every > 1) {
-    ParallelPlan keeping = in.plan;
-    keeping.recompute = Recompute::none;
-    out.kept_layer_backward =
-        layer_backward({in.shape, keeping, in.batch, in.precision, in.software}, table, layer);
-  }
+  for (const LayerKind kind : layer_kinds(in.shape, in.precision))
+    out.layers.push_back(layer_pieces(in, table, one_layer(in, kind).kinds[0]));
   out.embedding_forward = embedding_forward(in, table);
   out.embedding_backward =
       embedding_backward(in, table, embedding_tensors(in.shape, in.plan.tensor));
@@ -95,9 +100,9 @@ MicroBatchParts micro_batch_parts(const StepInputs& in) {
   return out;
 }
 
-LayerData layer_data(const StepInputs& in) {
-  return in.sharded() ? write_layer<ShardedUnits>(in, true)
-                      : write_layer<GradientBuckets>(in, false);
+LayerData layer_data(const StepInputs& in, LayerKind kind) {
+  return in.sharded() ? write_layer<ShardedUnits>(in, kind, true)
+                      : write_layer<GradientBuckets>(in, kind, false);
 }
 
 PartCalls stage_tail(const StepInputs& in, const StageParameters& stage) {

@@ -12,12 +12,18 @@
 
 namespace stepcast::workloads {
 
+/// Of layers that are alike.
+struct LayerPieces {
+  Piece forward, backward;
+  Piece kept_backward;  // of a layer that recompute leaves out; empty: there is none
+};
+LayerPieces layer_pieces(const StepInputs&, KernelTable&, const AlikeLayers&);
+
 /// Pieces of one micro-batch, and what their actions' indexes mean.
 struct MicroBatchParts {
   std::vector<Kernel> kernels;
   std::vector<Collective> collectives;
-  Piece layer_forward, layer_backward;
-  Piece kept_layer_backward;  // of a layer that recompute leaves out; empty: there is none
+  std::vector<LayerPieces> layers;  // by kind, as layer_kinds() has them
   Piece embedding_forward, embedding_backward, head_forward, head_backward;
 };
 MicroBatchParts micro_batch_parts(const StepInputs&);
@@ -34,7 +40,7 @@ struct PartCalls {
 struct LayerData {
   PartCalls first, later;
 };
-LayerData layer_data(const StepInputs&);
+LayerData layer_data(const StepInputs&, LayerKind);
 
 /// The end of a stage's step: gradient norm, optimizer, parameters gathered after it.
 PartCalls stage_tail(const StepInputs&, const StageParameters&);

@@ -13,15 +13,15 @@
 #include "workloads/step/optimizer_calls.hpp"
 #include "workloads/step/pipeline_exchange.hpp"
 #include "workloads/step/sharded_units.hpp"
+#include "workloads/step/step_parts.hpp"
 
 namespace stepcast::workloads {
 namespace {
 
 /// The pieces that every stage replays.
 struct Pieces {
-  Piece embedding_forward, layer_forward, head_forward;
-  Piece head_backward, layer_backward, embedding_backward;
-  Piece kept_layer_backward;  // of a layer whose activations were kept although others' were not
+  Piece embedding_forward, head_forward, head_backward, embedding_backward;
+  std::vector<LayerPieces> layers;  // by kind
 };
 
 /// A processor has no streams: what would run beside compute runs in its place, in the order of the
@@ -61,6 +61,9 @@ class StageWriter {
   bool last_stage() const { return stage_ == in_.plan.pipeline - 1; }
 
   void make_pieces();
+  const LayerPieces& pieces_of(std::size_t unit) const {
+    return pieces_.layers[parameters_.kind_of[unit - (parameters_.root.empty() ? 0 : 1)]];
+  }
   void replay(const Piece& piece, std::size_t unit);
   void forward(std::size_t turn);
   void backward(std::size_t turn);
@@ -95,7 +98,8 @@ StageWriter::StageWriter(const StepInputs& in, KernelTable& table, std::int64_t 
     : in_(in),
       table_(table),
       stage_(stage),
-      parameters_(stage_parameters(in.shape, in.plan, in.software.products.packed, stage)),
+      parameters_(
+          stage_parameters(in.shape, in.plan, in.precision, in.software.products.packed, stage)),
       calls_(in.software.tensor.overlap && in.plan.tensor > 1),
       data_(make_data_calls(table)),
       exchange_(in_, table, calls_, stage),
@@ -104,14 +108,8 @@ StageWriter::StageWriter(const StepInputs& in, KernelTable& table, std::int64_t 
 }
 
 void StageWriter::make_pieces() {
-  pieces_.layer_forward = layer_forward(in_, table_);
-  pieces_.layer_backward = layer_backward(in_, table_, parameters_.layer);
-  if (in_.plan.recompute_every > 1) {
-    ParallelPlan keeping = in_.plan;
-    keeping.recompute = Recompute::none;
-    pieces_.kept_layer_backward = layer_backward(
-        {in_.shape, keeping, in_.batch, in_.precision, in_.software}, table_, parameters_.layer);
-  }
+  for (const AlikeLayers& alike : parameters_.kinds)
+    pieces_.layers.push_back(layer_pieces(in_, table_, alike));
   if (first_stage()) {
     pieces_.embedding_forward = embedding_forward(in_, table_);
     pieces_.embedding_backward = embedding_backward(in_, table_, parameters_.root);
@@ -176,7 +174,7 @@ void StageWriter::forward(std::size_t turn) {
   if (exchange_.first_part(now)) replay(pieces_.embedding_forward, 0);
   for (std::size_t unit = units_.begin; unit < units_.end; ++unit) {
     data([&](auto& d) { d.before_forward(unit); });
-    replay(pieces_.layer_forward, unit);
+    replay(pieces_of(unit).forward, unit);
     data([&](auto& d) { d.after_forward(unit); });
   }
   if (exchange_.last_part(now)) replay(pieces_.head_forward, 0);
@@ -196,7 +194,7 @@ void StageWriter::backward(std::size_t turn) {
     data([&](auto& d) { d.before_backward(unit); });
     const auto of_part = static_cast<std::int64_t>(unit - units_.begin);
     const bool again = of_part % in_.plan.recompute_every == 0;
-    replay(again ? pieces_.layer_backward : pieces_.kept_layer_backward, unit);
+    replay(again ? pieces_of(unit).backward : pieces_of(unit).kept_backward, unit);
     data([&](auto& d) { d.after_backward(unit); });
   }
   if (exchange_.first_part(now)) replay(pieces_.embedding_backward, 0);
@@ -216,8 +214,8 @@ void StageWriter::sum_shared_gradients() {
                                       Bytes(4 * ceil_div(elements, shards))});
   };
   if (in_.plan.tensor > 1 && in_.plan.sequence_parallel) {
-    const std::int64_t norms = parameters_.layers * replicated_elements_of(parameters_.layer) +
-                               replicated_elements_of(parameters_.root);
+    const std::int64_t norms =
+        parameters_.over_layers(replicated_elements_of) + replicated_elements_of(parameters_.root);
     // A stage of the embedding alone has none.
     if (norms > 0)
       calls_.tensor_collective(fp32_all_reduce("norms.reduce", GroupKind::tensor, norms));
@@ -285,7 +283,8 @@ AlikeTurns StageWriter::alike_from(std::size_t turn) const {
                             in_.plan.virtual_stages};
   const auto& layers = parameters_.chunk_layers;
   const bool chunks_alike = layers.size() > 1 && std::holds_alternative<GradientBuckets>(data_) &&
-                            std::ranges::count(layers, layers[0]) == std::ssize(layers);
+                            std::ranges::count(layers, layers[0]) == std::ssize(layers) &&
+                            parameters_.kinds.size() == 1;
   if (!chunks_alike) return alike_turns(turns, shape, turn);
   const bool between = !first_stage() && !last_stage();
   const AlikeTurns rounds = between ? AlikeTurns{} : alike_turns(turns, shape, turn);

@@ -51,9 +51,9 @@ TEST_CASE("the tensors of one rank without tensor parallelism are the whole mode
   for (const TransformerShape& s :
        {llama_1b(), llama_7b(), llama_70b(), gpt(48, 1600, 25, 1024), bert_large()}) {
     for (const bool packed : {false, true}) {
-      CHECK(elements_of(layer_tensors(s, 1, packed)) == layer_parameters(s));
-      CHECK(elements_of(stage_parameters(s, {}, packed, 0).layer) == layer_parameters(s));
-      CHECK(stage_parameters(s, {}, packed, 0).elements() == parameters(s));
+      CHECK(elements_of(layer_tensors(s, {}, packed)) == layer_parameters(s));
+      CHECK(elements_of(stage_parameters(s, {}, {}, packed, 0).layer(0)) == layer_parameters(s));
+      CHECK(stage_parameters(s, {}, {}, packed, 0).elements() == parameters(s));
     }
   }
 }
@@ -61,7 +61,7 @@ TEST_CASE("the tensors of one rank without tensor parallelism are the whole mode
 TEST_CASE("tensor parallelism cuts matrices and keeps norms and row-parallel biases whole") {
   const TransformerShape s = gpt(2, 1024, 16, 512);
   for (const std::int64_t t : {2, 4, 8}) {
-    const ParameterTensors cut = layer_tensors(s, t, true);
+    const ParameterTensors cut = layer_tensors(s, {.tensor = t}, true);
     const std::int64_t whole = replicated_elements_of(cut);
     CHECK(whole == 4 * s.hidden + 2 * s.hidden);  // two norms with bias, two row-parallel biases
     CHECK(t * (elements_of(cut) - whole) + whole == layer_parameters(s));
@@ -72,7 +72,9 @@ TEST_CASE("with more tensor ranks than kv heads each keeps one kv head") {
   const TransformerShape s = llama_70b();  // 8 kv heads of 128
   CHECK(RankWidths(s, 8).kv_heads == 1);
   CHECK(RankWidths(s, 16).kv_heads == 1);
-  const auto k_elements = [&](std::int64_t t) { return layer_tensors(s, t, false)[2].elements; };
+  const auto k_elements = [&](std::int64_t t) {
+    return layer_tensors(s, {.tensor = t}, false)[2].elements;
+  };
   CHECK(k_elements(8) == 8192 * 128);
   CHECK(k_elements(16) == 8192 * 128);
 }

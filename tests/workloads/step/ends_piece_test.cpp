@@ -21,7 +21,7 @@ double loss_bytes(const Software& software, std::int64_t tensor) {
   plan.data = DataParallel::ddp;
   plan.tensor = tensor;
   const StepInputs in{shape, plan, batch, precision, software};
-  const ParameterTensors root = stage_parameters(shape, plan, true, 0).root;
+  const ParameterTensors root = stage_parameters(shape, plan, {}, true, 0).root;
   KernelTable table;
   double sum = 0;
   for (const Piece& piece : {head_forward(in, table), head_backward(in, table, root)})

@@ -76,7 +76,7 @@ struct Case {
   Layer backward() const {
     KernelTable table;
     const Precision precision;
-    const ParameterTensors unit = layer_tensors(shape, plan.tensor, software.products.packed);
+    const ParameterTensors unit = layer_tensors(shape, plan, software.products.packed);
     const Layer layer =
         sum_of(layer_backward({shape, plan, batch, precision, software}, table, unit), table);
     CHECK(layer.gradients == static_cast<int>(unit.size()));
@@ -255,7 +255,7 @@ double core_bytes(const Case& c, bool backward) {
   const Precision precision;
   const StepInputs in{c.shape, c.plan, c.batch, precision, c.software};
   if (backward)
-    layer_backward(in, table, layer_tensors(c.shape, c.plan.tensor, c.software.products.packed));
+    layer_backward(in, table, layer_tensors(c.shape, c.plan, c.software.products.packed));
   else
     layer_forward(in, table);
   double sum = 0;

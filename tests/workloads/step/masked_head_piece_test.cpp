@@ -19,7 +19,7 @@ struct Head {
   TransformerShape shape = bert_large();
   ParallelPlan plan = plan_of(DataParallel::ddp, 1);
   Software software = fused();
-  ParameterTensors root = stage_parameters(shape, plan, true, 0).root;
+  ParameterTensors root = stage_parameters(shape, plan, {}, true, 0).root;
   StepInputs in{shape, plan, batch, precision, software};
 };
 

@@ -40,7 +40,7 @@ TEST_CASE("an optimizer of single tensors launches nine kernels for each") {
   software.optimizer.kernel = OptimizerKernel::per_tensor;
   const TransformerShape shape = gpt(4, 1024, 16, 2048);
   const auto p = static_cast<double>(parameters(shape));
-  const std::int64_t tensors = stage_parameters(shape, {}, false, 0).tensors();
+  const std::int64_t tensors = stage_parameters(shape, {}, {}, false, 0).tensors();
   const StepProgram ddp = step_of(shape, plan_of(DataParallel::ddp, 8), two, software);
   CHECK(calls_of(ddp, "adamw.") == 9 * tensors + 1);  // and the cast
   CHECK(static_cast<double>(bytes_of_kernels(ddp, "adamw.")) == Approx(94 * p).epsilon(1e-3));

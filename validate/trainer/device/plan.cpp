@@ -84,7 +84,8 @@ RankShare::RankShare(const TrainerJob& job, std::int64_t rank)
       split(job.plan.tensor > 1),
       sequence_parallel(split && job.plan.sequence_parallel),
       has_root(first_stage || last_stage),
-      parameters(workloads::stage_parameters(job.model, job.plan, false, at.pipeline)) {
+      parameters(
+          workloads::stage_parameters(job.model, job.plan, job.precision, false, at.pipeline)) {
   if (sequence_parallel) local_tokens = tokens / elements(job.plan.tensor);
   std::int64_t before = 0;
   for (std::int64_t part = 0; part < job.plan.parts(); ++part) {
@@ -113,7 +114,7 @@ RankShare::RankShare(const TrainerJob& job, std::int64_t rank)
 }
 
 std::int64_t RankShare::layer_of_unit(std::size_t unit) const {
-  const std::size_t layer = unit - (has_root ? 1 : 0);
+  const std::size_t layer = layer_here(unit);
   for (const ChunkShare& chunk : chunks)
     if (layer < chunk.first_here + chunk.layers)
       return chunk.first_layer + static_cast<std::int64_t>(layer - chunk.first_here);

@@ -69,6 +69,8 @@ struct RankShare {
   bool has_root;              // embedding or head
   std::size_t units() const { return layers + (has_root ? 1 : 0); }
   std::size_t unit_of_layer(std::size_t layer) const { return layer + (has_root ? 1 : 0); }
+  /// Of this rank's layers.
+  std::size_t layer_here(std::size_t unit) const { return unit - (has_root ? 1 : 0); }
   /// Of the model.
   std::int64_t layer_of_unit(std::size_t unit) const;
 

@@ -63,7 +63,7 @@ std::vector<TensorPart> tensors_of_unit(const TrainerJob& job, const RankShare& 
   const bool root = share.has_root && unit == 0;
   std::vector<TensorPart> out;
   for (const workloads::ParameterTensor& t :
-       root ? share.parameters.root : share.parameters.layer) {
+       root ? share.parameters.root : share.parameters.layer(share.layer_here(unit))) {
     TensorPart part = part_of(t.name, share, elements(job.plan.tensor));
     if (!root) part.name = "layer." + std::to_string(share.layer_of_unit(unit)) + "." + t.name;
     if (job.model.tied_embeddings && t.name == "head") part.same_as = "embedding";
@@ -81,7 +81,8 @@ std::vector<UnitLayout> unit_layouts(const TrainerJob& job, const RankShare& sha
     const bool root = share.has_root && unit == 0;
     layout.offsets.push_back(0);
     for (std::size_t i = 0; i < layout.tensors.size(); ++i) {
-      const auto& known = root ? share.parameters.root[i] : share.parameters.layer[i];
+      const auto& known =
+          root ? share.parameters.root[i] : share.parameters.layer(share.layer_here(unit))[i];
       layout.names.push_back((root ? "root." : "layer.") + known.name);
       layout.offsets.push_back(layout.offsets.back() + layout.tensors[i].elements());
     }
