@@ -9,6 +9,7 @@
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/command/commands.hpp"
+#include "sim/command/model_size_text.hpp"
 #include "sim/files/names.hpp"
 #include "sim/files/text_table.hpp"
 #include "sim/files/toml_table.hpp"
@@ -21,6 +22,7 @@
 #include "sim/study/sweep.hpp"
 #include "sim/tables/calibration_text.hpp"
 #include "topology/cluster.hpp"
+#include "workloads/plan/model_size.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -103,13 +105,15 @@ TextTable models_table(const Catalogue& catalogue) {
   TextTable table;
   table.column("model", "", Align::left);
   for (const char* heading :
-       {"parameters", "layers", "hidden", "heads", "kv heads", "ffn", "vocab"})
+       {"parameters", "of a token", "layers", "hidden", "heads", "kv heads", "ffn", "vocab"})
     table.column(heading);
   for (const std::string& name : catalogue.names("models")) {
     const workloads::TransformerShape shape = model_named(catalogue, name);
-    table.row({name, counted(workloads::parameters(shape)), counted(shape.layers),
+    const auto active = parameters_by_part(shape, workloads::Counted::active).total();
+    table.row({name, counted(workloads::parameters(shape)), counted(active), counted(shape.layers),
                counted(shape.hidden), counted(shape.heads), counted(shape.kv_heads),
-               counted(shape.ffn_hidden), counted(shape.vocab)});
+               counted(shape.experts.count > 0 ? shape.experts.ffn : shape.ffn_hidden),
+               counted(shape.vocab)});
   }
   return table;
 }
@@ -236,6 +240,7 @@ std::string entry_text(const Catalogue& catalogue, const std::string& folder,
   if (view.prints_csv()) return out;
   for (const SourceNote& note : notes)
     if (note.key.empty()) out += "source: " + note.text + "\n";
+  if (folder == "models") out += "\n" + model_size_text(model_named(catalogue, name));
   return out;
 }
 

@@ -13,6 +13,8 @@
 #include "sim/scenario/catalogue_reference.hpp"
 #include "sim/scenario/member_reader.hpp"
 #include "sim/scenario/members.hpp"
+#include "workloads/plan/model_size.hpp"
+#include "workloads/plan/shape_rules.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -301,6 +303,7 @@ workloads::TransformerShape Catalogue::model(TableReader& table) const {
         read_members(members, complete, [&](auto&& visitor) { visit_model(model, visitor); });
       });
   if (shape.kv_heads == 0) shape.kv_heads = shape.heads;
+  if (workloads::latent(shape)) shape.head_dim = workloads::score_width(shape);
   if (shape.head_dim == 0 && shape.hidden % shape.heads == 0)
     shape.head_dim = shape.hidden / shape.heads;
   check_shape(shape, table.where());
@@ -319,9 +322,14 @@ void check_shape(const workloads::TransformerShape& shape, const std::string& wh
     refuse(text(shape.kv_heads) + " kv_heads do not divide " + text(shape.heads) + " heads",
            "each key/value head serves equally many query heads");
   if (shape.rope && shape.alibi) refuse("both rope and alibi", "state rope = false for ALiBi");
+  if (const auto* rule = workloads::broken_rule(workloads::shape_rules(), shape))
+    refuse(rule->what(shape), rule->hint(shape));
   // Beyond these no product of sizes overflows 63 bits, and no model is near.
   if (shape.layers > 100'000 || shape.hidden > 10'000'000 || shape.heads > 1'000'000 ||
-      shape.head_dim > 1'000'000 || shape.ffn_hidden > 100'000'000 || shape.vocab > 100'000'000)
+      shape.head_dim > 1'000'000 || shape.ffn_hidden > 100'000'000 || shape.vocab > 100'000'000 ||
+      shape.experts.count > 1'000'000 || shape.experts.ffn > 10'000'000 ||
+      shape.experts.shared_ffn > 100'000'000 || shape.latent.kv_rank > 1'000'000 ||
+      shape.latent.q_rank > 1'000'000 || shape.latent.value > 1'000'000 || shape.mtp_layers > 1'000)
     refuse("a size is too large", "the largest trained models have some hundred layers");
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "sim/files/names.hpp"
+#include "sim/scenario/model_members.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace stepcast::sim {
@@ -126,7 +127,7 @@ void visit_model(Spec& model, Visitor&& visit) {
   visit.needs("heads", model.heads);
   visit.may({"kv_heads", "0: as heads"}, model.kv_heads);
   visit.may({"head_dim", "0: hidden / heads"}, model.head_dim);
-  visit.needs({"ffn_hidden", "width inside the MLP"}, model.ffn_hidden);
+  visit.may({"ffn_hidden", "width inside the MLP; 0: every layer has experts"}, model.ffn_hidden);
   visit.needs("vocab", model.vocab);
   visit.may("norm", model.norm, norm_names);
   visit.may("activation", model.activation, activation_names);
@@ -137,6 +138,9 @@ void visit_model(Spec& model, Visitor&& visit) {
   visit.may({"tied_embeddings", "embedding and head are one"}, model.tied_embeddings);
   visit.may({"dropout", "of embedding, attention and residuals"}, model.dropout);
   visit.may({"objective", "what is predicted"}, model.objective, objective_names);
+  visit_experts(model.experts, visit);
+  visit_attention(model, visit);
+  visit.may({"mtp_layers", "modules that predict the tokens after the next"}, model.mtp_layers);
 }
 
 /// Without framework and version, which name the entry.

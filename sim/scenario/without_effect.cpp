@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "topology/fabric_layout.hpp"
+#include "workloads/plan/model_size.hpp"
 #include "workloads/step/framework_rules.hpp"
 #include "workloads/step/piece.hpp"
 
@@ -44,10 +45,44 @@ bool swiglu(S s) { return s.model.activation == workloads::Activation::swiglu; }
 bool no_jitter(S s) { return s.run.without.jitter || s.noise.kernel_sigma == 0.0; }
 bool no_draws(S s) { return s.run.without.jitter || (no_jitter(s) && s.noise.gpu_sigma == 0.0); }
 
+bool no_experts(S s) { return s.model.experts.count == 0; }
+bool not_latent(S s) { return !workloads::latent(s.model); }
+
+constexpr const char* says_no_experts = "the model has no experts";
+constexpr const char* says_not_latent = "attention is not latent (latent_kv_rank)";
+
 // clang-format off
 constexpr Rule rules[] = {
     {"model.max_positions", [](S s) { return !workloads::learned_positions(s.model); },
      "the model has no learned positions"},
+    {"model.ffn_hidden",
+     [](S s) { return workloads::expert_layers(s.model) == s.model.layers; },
+     "every layer has experts"},
+    {"model.experts_per_token", no_experts, says_no_experts},
+    {"model.expert_ffn", no_experts, says_no_experts},
+    {"model.shared_expert_ffn", no_experts, says_no_experts},
+    {"model.shared_expert_gate",
+     [](S s) { return no_experts(s) || s.model.experts.shared_ffn == 0; },
+     "the model has no shared experts"},
+    {"model.expert_biases", no_experts, says_no_experts},
+    {"model.dense_layers", no_experts, says_no_experts},
+    {"model.expert_every", no_experts, says_no_experts},
+    {"model.router", no_experts, says_no_experts},
+    {"model.router_bias", no_experts, says_no_experts},
+    {"model.router_groups", no_experts, says_no_experts},
+    {"model.router_group_limit", no_experts, says_no_experts},
+    {"model.latent_q_rank", not_latent, says_not_latent},
+    {"model.latent_nope", not_latent, says_not_latent},
+    {"model.latent_rope", not_latent, says_not_latent},
+    {"model.latent_value", not_latent, says_not_latent},
+    {"model.head_dim", [](S s) { return workloads::latent(s.model); },
+     "heads of latent attention are latent_nope + latent_rope wide"},
+    {"model.qkv_biases", [](S s) { return s.model.biases; }, "all products have biases"},
+    {"model.window", [](S s) { return s.model.window >= s.batch.sequence; },
+     "no sequence is longer"},
+    {"model.window_every",
+     [](S s) { return s.model.window == 0 || s.model.window >= s.batch.sequence; },
+     "there is no window that a sequence is longer than"},
 
     {"plan.sequence_parallel", one_tensor_rank, "there is one tensor rank"},
     {"plan.schedule", one_turn, "there is one pipeline stage and one micro-batch"},

@@ -5,6 +5,7 @@
 
 #include "engine/check.hpp"
 #include "workloads/plan/rules.hpp"
+#include "workloads/plan/shape_rules.hpp"
 
 namespace stepcast::workloads {
 namespace {
@@ -22,7 +23,6 @@ void check_shape(const TransformerShape& s, const std::string& where) {
                                     {"heads", s.heads},
                                     {"kv_heads", s.kv_heads},
                                     {"head_dim", s.head_dim},
-                                    {"ffn_hidden", s.ffn_hidden},
                                     {"vocab", s.vocab}})
     check_positive(name, value, where);
   if (learned_positions(s)) check_positive("max_positions", s.max_positions, where);
@@ -30,6 +30,7 @@ void check_shape(const TransformerShape& s, const std::string& where) {
     throw InputError(where,
                      "kv_heads " + text(s.kv_heads) + " does not divide heads " + text(s.heads),
                      "query heads share key and value heads in equal groups");
+  check_rules(shape_rules(), s, where);
 }
 
 }  // namespace
@@ -86,6 +87,7 @@ void check(const TransformerShape& shape, const ParallelPlan& plan, const Batch&
         {"sequence", batch.sequence}})
     check_positive(name, value, where);
   check_positive("recompute_every", plan.recompute_every, where);
+  check_rules(unwritten_models(), shape, where);
   check_rules(plan_rules(), PlanCase{shape, plan, batch}, where);
 }
 

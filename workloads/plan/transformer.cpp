@@ -2,32 +2,21 @@
 
 #include <algorithm>
 
+#include "workloads/plan/model_size.hpp"
+
 namespace stepcast::workloads {
 namespace {
 
-std::int64_t query_width(const TransformerShape& s) { return s.heads * s.head_dim; }
-std::int64_t kv_width(const TransformerShape& s) { return s.kv_heads * s.head_dim; }
 std::int64_t norm_parameters(const TransformerShape& s) {
   return s.norm == Norm::layernorm ? 2 * s.hidden : s.hidden;  // LayerNorm has a bias
-}
-
-/// Weights that enter a matrix product in one layer: q, k, v, o and the two or three of the MLP.
-std::int64_t layer_matmul_parameters(const TransformerShape& s) {
-  const std::int64_t attention = s.hidden * (2 * query_width(s) + 2 * kv_width(s));
-  const std::int64_t mlp_matrices = s.activation == Activation::swiglu ? 3 : 2;
-  return attention + mlp_matrices * s.hidden * s.ffn_hidden;
-}
-
-std::int64_t layer_biases(const TransformerShape& s) {
-  if (!s.biases) return 0;
-  const std::int64_t up = s.activation == Activation::swiglu ? 2 * s.ffn_hidden : s.ffn_hidden;
-  return query_width(s) + 2 * kv_width(s) + s.hidden + up + s.hidden;
 }
 
 }  // namespace
 
 std::int64_t layer_parameters(const TransformerShape& s) {
-  return layer_matmul_parameters(s) + layer_biases(s) + 2 * norm_parameters(s);
+  TransformerShape dense = s;
+  dense.experts = {};
+  return layer_parameters(dense, 0);
 }
 
 std::int64_t predicted_positions(const TransformerShape& s, std::int64_t sequence) {
@@ -47,17 +36,7 @@ std::int64_t head_parameters(const TransformerShape& s) {
 }
 
 std::int64_t parameters(const TransformerShape& s) {
-  return s.layers * layer_parameters(s) + embedding_parameters(s) + head_parameters(s);
-}
-
-Flops model_flops(const TransformerShape& s, std::int64_t tokens, std::int64_t sequence) {
-  const double predicted =
-      static_cast<double>(predicted_positions(s, sequence)) / static_cast<double>(sequence);
-  const std::int64_t head = (s.vocab + (masked(s) ? s.hidden : 0)) * s.hidden;
-  const double matmul = static_cast<double>(s.layers * layer_matmul_parameters(s)) +
-                        predicted * static_cast<double>(head);
-  const auto attention = static_cast<double>(s.layers * query_width(s) * sequence);
-  return Flops((6.0 * matmul + 12.0 * attention) * static_cast<double>(tokens));
+  return parameters_by_part(s, Counted::all).total();
 }
 
 }  // namespace stepcast::workloads

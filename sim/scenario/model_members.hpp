@@ -1,0 +1,50 @@
+// Keys of [model] that models of 2024 and later need, for members.hpp.
+#pragma once
+
+#include "sim/files/names.hpp"
+#include "workloads/plan/transformer.hpp"
+
+namespace stepcast::sim {
+
+inline constexpr Names<workloads::RouterScore, 2> router_names{{
+    {"softmax", workloads::RouterScore::softmax},
+    {"sigmoid", workloads::RouterScore::sigmoid},
+}};
+
+/// Keys of [model]: a mixture of experts.
+template <class Experts, class Visitor>
+void visit_experts(Experts& experts, Visitor&& visit) {
+  visit.positive({"experts", "of a layer that has them"}, experts.count);
+  visit.positive({"experts_per_token", "that a token goes to"}, experts.per_token);
+  visit.positive({"expert_ffn", "width inside one expert"}, experts.ffn);
+  visit.may({"shared_expert_ffn", "width inside the experts that take every token"},
+            experts.shared_ffn);
+  visit.may({"shared_expert_gate", "a sigmoid weighs them"}, experts.shared_gate);
+  visit.may({"expert_biases", "of router and experts"}, experts.biases);
+  visit.may({"dense_layers", "first layers, which have no experts"}, experts.dense_layers);
+  visit.positive({"expert_every", "of the layers after them every n-th has experts"},
+                 experts.every);
+  visit.may({"router", "how scores become weights"}, experts.score, router_names);
+  visit.may({"router_bias", "of each expert, steers the choice"}, experts.score_bias);
+  visit.positive({"router_groups", "of experts"}, experts.groups);
+  visit.positive({"router_group_limit", "groups that a token may choose of"}, experts.group_limit);
+}
+
+/// Keys of [model]: what attention has beside heads.
+template <class Model, class Visitor>
+void visit_attention(Model& model, Visitor&& visit) {
+  visit.positive({"latent_kv_rank", "latent attention (MLA): rank of keys and values"},
+                 model.latent.kv_rank);
+  visit.may({"latent_q_rank", "of queries; 0: they have none"}, model.latent.q_rank);
+  visit.positive({"latent_nope", "of a head's q and k, without position"}, model.latent.nope);
+  visit.positive({"latent_rope", "... with position"}, model.latent.rope);
+  visit.positive({"latent_value", "of a head's v"}, model.latent.value);
+  visit.may({"qkv_biases", "of q, k and v alone"}, model.qkv_biases);
+  visit.may({"qk_norm", "norms of each head's q and k"}, model.qk_norm);
+  visit.may({"window", "tokens that attention looks back; 0: all"}, model.window);
+  visit.positive({"window_every", "every n-th layer has the window, from the first on"},
+                 model.window_every);
+  visit.may({"sinks", "a learned logit per head beside the scores"}, model.sinks);
+}
+
+}  // namespace stepcast::sim
