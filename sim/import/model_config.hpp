@@ -1,5 +1,5 @@
 // A model's config.json as Hugging Face's transformers writes it, made into an entry of
-// scenarios/models. Knows dense decoder-only models; what it cannot express it refuses by name.
+// scenarios/models. What it cannot express it refuses by name.
 #pragma once
 
 #include <string>
@@ -12,10 +12,9 @@ namespace stepcast::sim {
 bool is_model_config(std::string_view name);  // ends in .json
 
 /// The members of a model (sim/scenario/members.hpp), `source`, and where the model is only nearly
-/// the configuration's, `notes`: sentences for the user. Families: llama, mistral, qwen2, qwen3,
-/// gemma, olmo, olmo2, phi, phi3, gpt_neox, gpt2. Throws InputError at `path` where the text is no
-/// such configuration, or where it asks for what is not modelled: experts, latent attention (MLA),
-/// a sliding window, capped logits, another family.
+/// the configuration's, `notes`: sentences for the user. Families: model_families(). Throws
+/// InputError at `path` where the text is no such configuration, or where it asks for what is not
+/// modelled: layers of state spaces or linear attention, capped logits, another family.
 TomlValue model_of_config(std::string_view json, const std::string& path);
 
 /// The same of a file of at most 4 MiB.
