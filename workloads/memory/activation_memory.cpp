@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "workloads/plan/model_size.hpp"
 #include "workloads/plan/rank_parameters.hpp"
 
 namespace stepcast::workloads {
@@ -12,9 +13,26 @@ bool ActivationMemory::composite_norm() const {
 
 /// What a norm keeps: its input, 2 bytes an element; eager RMSNorm keeps the fp32 copy and the
 /// normalised 16-bit tensor instead, 4 + 2.
-std::int64_t ActivationMemory::norm_input() const {
-  const std::int64_t elements = sizes_.local_tokens * sizes_.hidden;
+std::int64_t ActivationMemory::norm_input(std::int64_t elements) const {
   return (composite_norm() ? 4 + sizes_.element : sizes_.element) * elements;
+}
+
+/// What the first norm feeds, and norms before the core: of each head's q and k; of latent
+/// attention the low ranks, each norm's input and what the product up reads.
+std::vector<std::int64_t> ActivationMemory::projections() const {
+  const TransformerShape& s = in_.shape;
+  if (!latent(s)) {
+    if (!s.qk_norm) return {gathered_input()};
+    return {gathered_input(), norm_input(sizes_.tokens * sizes_.query),
+            norm_input(sizes_.tokens * sizes_.kv)};
+  }
+  const std::int64_t read = in_.software.keeps_cut_inputs() ? sizes_.local_tokens : sizes_.tokens;
+  std::vector<std::int64_t> out{s.latent.q_rank > 0 ? sizes_.local_bytes() : gathered_input()};
+  for (const std::int64_t rank : {s.latent.q_rank, s.latent.kv_rank}) {
+    out.push_back(norm_input(sizes_.local_tokens * rank));
+    out.push_back(sizes_.element * read * rank);
+  }
+  return out;
 }
 
 /// Two norms and what they feed: inputs of q,k,v and of the MLP; a byte mask of each residual
@@ -23,11 +41,14 @@ std::int64_t ActivationMemory::norm_input() const {
 std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
   const std::int64_t mask = in_.shape.dropout ? sizes_.local_elements() : 0;
   const std::int64_t row = sizes_.tokens * sizes_.element;
-  const std::int64_t q = row * sizes_.query;
-  const std::int64_t kv = row * (in_.software.eager() ? sizes_.query : sizes_.kv);
-  std::vector<std::int64_t> out{
-      norm_input(), gathered_input(), q, kv, kv, q, 4 * sizes_.tokens * sizes_.heads, mask,
-      norm_input(), gathered_input()};
+  const std::int64_t copies = in_.software.eager() ? sizes_.heads / sizes_.kv_heads : 1;
+  const std::int64_t v = row * sizes_.value * sizes_.kv_heads / sizes_.heads;
+  std::vector<std::int64_t> out{norm_input()};
+  for (const std::int64_t bytes : projections()) out.push_back(bytes);
+  for (const std::int64_t bytes :
+       {row * sizes_.query, copies * row * sizes_.kv, copies * v, row * sizes_.value,
+        4 * sizes_.tokens * sizes_.heads, mask, norm_input(), gathered_input()})
+    out.push_back(bytes);
   for (const std::int64_t bytes : mlp()) out.push_back(bytes);
   out.push_back(mask);
   return out;

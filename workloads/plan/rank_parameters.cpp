@@ -4,20 +4,56 @@
 #include <iterator>
 
 #include "engine/check.hpp"
+#include "workloads/plan/model_size.hpp"
 
 namespace stepcast::workloads {
 namespace {
 
-void add_norm(ParameterTensors& out, const TransformerShape& s, const std::string& name) {
-  out.push_back({name, s.hidden, false, true});
-  if (s.norm == Norm::layernorm) out.push_back({name + ".bias", s.hidden, false, true});
+void add_norm(ParameterTensors& out, const TransformerShape& s, const std::string& name,
+              std::int64_t width) {
+  out.push_back({name, width, false, true});
+  if (s.norm == Norm::layernorm) out.push_back({name + ".bias", width, false, true});
 }
 
 /// Column parallel: rows of the weight and its bias are cut. Row parallel: the bias is whole.
-void add_linear(ParameterTensors& out, const TransformerShape& s, const std::string& name,
-                std::int64_t in, std::int64_t out_width, bool row_parallel) {
+void add_linear(ParameterTensors& out, bool bias, const std::string& name, std::int64_t in,
+                std::int64_t out_width, bool row_parallel) {
   out.push_back({name, in * out_width, true, false});
-  if (s.biases) out.push_back({name + ".bias", out_width, false, row_parallel});
+  if (bias) out.push_back({name + ".bias", out_width, false, row_parallel});
+}
+
+/// Whole on every tensor rank: the weight down to a rank, and the rank's norm.
+void add_down(ParameterTensors& out, const TransformerShape& s, const std::string& name,
+              std::int64_t rank, std::int64_t beside) {
+  out.push_back({"attention." + name + "_down", s.hidden * (rank + beside), true, true});
+  add_norm(out, s, "attention." + name + "_norm", rank);
+}
+
+void add_latent(ParameterTensors& out, const TransformerShape& s, const RankWidths& rank) {
+  const LatentShape& l = s.latent;
+  if (l.q_rank > 0) {
+    add_down(out, s, "q", l.q_rank, 0);
+    add_linear(out, false, "attention.q_up", l.q_rank, rank.query, false);
+  } else {
+    add_linear(out, false, "attention.q", s.hidden, rank.query, false);
+  }
+  add_down(out, s, "kv", l.kv_rank, l.rope);
+  add_linear(out, false, "attention.kv_up", l.kv_rank, rank.heads * l.nope + rank.value, false);
+}
+
+void add_query_key_value(ParameterTensors& out, const TransformerShape& s, const RankWidths& rank,
+                         bool packed) {
+  const bool bias = s.biases || s.qkv_biases;
+  if (packed) {
+    add_linear(out, bias, "attention.qkv", s.hidden, rank.query + 2 * rank.kv, false);
+  } else {
+    add_linear(out, bias, "attention.q", s.hidden, rank.query, false);
+    add_linear(out, bias, "attention.k", s.hidden, rank.kv, false);
+    add_linear(out, bias, "attention.v", s.hidden, rank.kv, false);
+  }
+  if (!s.qk_norm) return;
+  add_norm(out, s, "attention.q_norm", s.head_dim);
+  add_norm(out, s, "attention.k_norm", s.head_dim);
 }
 
 /// BERT's: transform and its norm, bias of the logits, pooler, next-sentence classes.
@@ -26,7 +62,7 @@ void add_masked_head(ParameterTensors& out, const TransformerShape& s, std::int6
     out.push_back({dense, s.hidden * s.hidden, true, true});
     out.push_back({dense + std::string(".bias"), s.hidden, false, true});
   }
-  add_norm(out, s, "head.norm");
+  add_norm(out, s, "head.norm", s.hidden);
   out.push_back({"head.bias", RankWidths(s, tensor).vocab, false, false});
   out.push_back({"next_sentence", 2 * s.hidden, true, true});
   out.push_back({"next_sentence.bias", 2, false, true});
@@ -37,17 +73,16 @@ void add_masked_head(ParameterTensors& out, const TransformerShape& s, std::int6
 RankWidths::RankWidths(const TransformerShape& s, std::int64_t tensor)
     : heads(s.heads / tensor),
       kv_heads(std::max<std::int64_t>(1, s.kv_heads / tensor)),
-      query(heads * s.head_dim),
-      kv(kv_heads * s.head_dim),
+      query(heads * score_width(s)),
+      kv(kv_heads * score_width(s)),
+      value(heads * value_width(s)),
       ffn(s.ffn_hidden / tensor),
       vocab(s.vocab / tensor) {}
 
 LayerKind layer_kind(const TransformerShape& s, const Precision& precision, std::int64_t layer) {
-  const ExpertShape& e = s.experts;
-  const std::int64_t after = layer - e.dense_layers;
   LayerKind kind;
-  kind.experts = e.count > 0 && after >= 0 && (after + 1) % e.every == 0;
-  kind.window = s.window > 0 && layer % s.window_every == 0;
+  kind.experts = has_experts(s, layer);
+  kind.window = has_window(s, layer);
   kind.plain = precision.recipe != Recipe::none && (layer < precision.bf16_first_layers ||
                                                     layer >= s.layers - precision.bf16_last_layers);
   return kind;
@@ -66,27 +101,25 @@ ParameterTensors layer_tensors(const TransformerShape& s, const ParallelPlan& pl
                                LayerKind kind) {
   expects(!kind.experts, "a layer with a dense MLP");
   const RankWidths rank(s, plan.tensor);
-  const std::int64_t q = rank.query, kv = rank.kv, ffn = rank.ffn;
+  const std::int64_t ffn = rank.ffn;
   ParameterTensors out;
-  add_norm(out, s, "norm1");
-  if (packed) {
-    add_linear(out, s, "attention.qkv", s.hidden, q + 2 * kv, false);
-  } else {
-    add_linear(out, s, "attention.q", s.hidden, q, false);
-    add_linear(out, s, "attention.k", s.hidden, kv, false);
-    add_linear(out, s, "attention.v", s.hidden, kv, false);
-  }
-  add_linear(out, s, "attention.o", q, s.hidden, true);
-  add_norm(out, s, "norm2");
+  add_norm(out, s, "norm1", s.hidden);
+  if (latent(s))
+    add_latent(out, s, rank);
+  else
+    add_query_key_value(out, s, rank, packed);
+  if (s.sinks) out.push_back({"attention.sinks", rank.heads, false, false});
+  add_linear(out, s.biases, "attention.o", rank.value, s.hidden, true);
+  add_norm(out, s, "norm2", s.hidden);
   if (s.activation == Activation::gelu) {
-    add_linear(out, s, "mlp.up", s.hidden, ffn, false);
+    add_linear(out, s.biases, "mlp.up", s.hidden, ffn, false);
   } else if (packed) {
-    add_linear(out, s, "mlp.gate_up", s.hidden, 2 * ffn, false);
+    add_linear(out, s.biases, "mlp.gate_up", s.hidden, 2 * ffn, false);
   } else {
-    add_linear(out, s, "mlp.gate", s.hidden, ffn, false);
-    add_linear(out, s, "mlp.up", s.hidden, ffn, false);
+    add_linear(out, s.biases, "mlp.gate", s.hidden, ffn, false);
+    add_linear(out, s.biases, "mlp.up", s.hidden, ffn, false);
   }
-  add_linear(out, s, "mlp.down", ffn, s.hidden, true);
+  add_linear(out, s.biases, "mlp.down", ffn, s.hidden, true);
   return out;
 }
 
@@ -95,7 +128,7 @@ ParameterTensors embedding_tensors(const TransformerShape& s, std::int64_t tenso
   if (learned_positions(s)) out.push_back({"positions", s.max_positions * s.hidden, false, true});
   if (masked(s)) {
     out.push_back({"segments", 2 * s.hidden, false, true});
-    add_norm(out, s, "embedding.norm");
+    add_norm(out, s, "embedding.norm", s.hidden);
   }
   return out;
 }
@@ -105,7 +138,7 @@ ParameterTensors head_tensors(const TransformerShape& s, std::int64_t tensor, bo
   if (masked(s))
     add_masked_head(out, s, tensor);
   else
-    add_norm(out, s, "final_norm");
+    add_norm(out, s, "final_norm", s.hidden);
   if (!s.tied_embeddings || own_copy)
     out.push_back({"head", RankWidths(s, tensor).vocab * s.hidden, true, false});
   return out;

@@ -30,6 +30,7 @@ struct RankWidths {
   std::int64_t kv_heads;  // with more ranks than kv heads each rank keeps one (a copy)
   std::int64_t query;     // q heads x head_dim
   std::int64_t kv;        // kv heads x head_dim
+  std::int64_t value;     // q heads x the width of their values: what the last product reads
   std::int64_t ffn;       // f / t
   std::int64_t vocab;     // V / t
 };

@@ -30,6 +30,8 @@ std::int64_t rounds(Asked a) {
 
 std::int64_t tokens_of_context_rank(Asked a) { return a.batch.sequence / a.plan.context; }
 
+bool has_short_window(Asked a) { return a.shape.window > 0 && a.shape.window < a.batch.sequence; }
+
 bool wrong_number_of_parts(Asked a) {
   return !a.plan.stage_layers.empty() && std::ssize(a.plan.stage_layers) != a.plan.parts();
 }
@@ -120,6 +122,12 @@ constexpr Rule<PlanCase> rules[] = {
               number(a.plan.context);
      },
      [](Asked) { return std::string("each rank holds two chunks of the sequence"); }},
+    {"context", [](Asked a) { return a.plan.context > 1 && has_short_window(a); },
+     [](Asked a) {
+       return "context degree " + number(a.plan.context) + " with a window of " +
+              number(a.shape.window);
+     },
+     [](Asked) { return std::string("which rank sees which keys is not modelled: context 1"); }},
     // hsdp: the ranks that share a copy divide all copies.
     {"shard_degree",
      [](Asked a) { return a.plan.shard_degree != 0 && a.plan.data == DataParallel::ddp; },

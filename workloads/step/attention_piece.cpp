@@ -1,5 +1,6 @@
 #include "workloads/step/attention_piece.hpp"
 
+#include "workloads/plan/model_size.hpp"
 #include "workloads/step/context_piece.hpp"
 
 namespace stepcast::workloads {
@@ -13,12 +14,28 @@ bool repeats_kv(const PieceWriter& w) { return w.eager() && w.sizes().kv_heads <
 std::int64_t q_bytes(const PieceWriter& w) {
   return w.sizes().element * w.sizes().tokens * w.sizes().query;
 }
-std::int64_t kv_bytes(const PieceWriter& w) {
+std::int64_t o_bytes(const PieceWriter& w) {
+  return w.sizes().element * w.sizes().tokens * w.sizes().value;
+}
+std::int64_t k_bytes(const PieceWriter& w) {
   return w.sizes().element * w.sizes().tokens * w.sizes().kv;
 }
+std::int64_t v_bytes(const PieceWriter& w) {
+  return o_bytes(w) * w.sizes().kv_heads / w.sizes().heads;
+}
 
-/// 4 b a s^2 d FLOPs forward (QK^T and PV), halved by a causal mask; backward 2.5 times that:
-/// five products of the same size (QK^T again, dP, dV, dQ, dK).
+/// Keys that a query sees, on average: all, under a causal mask half, and in a window of w the last
+/// w but for the first queries, w - w^2 / 2s.
+double keys_of_query(const AttentionPart& part) {
+  const auto all = static_cast<double>(part.sequence);
+  if (!part.causal) return all;
+  if (part.window == 0 || part.window >= part.sequence) return all / 2;
+  const auto window = static_cast<double>(part.window);
+  return window - window * window / (2 * all);
+}
+
+/// FLOPs of d_qk + d_v times two for each query, key that it sees and head (QK^T and PV). Backward
+/// five products: QK^T again, dQ and dK, dP and dV.
 Kernel attention_kernel(const PieceWriter& w, const std::string& name, KernelFamily family,
                         const AttentionPart& part) {
   Kernel kernel;
@@ -29,13 +46,14 @@ Kernel attention_kernel(const PieceWriter& w, const std::string& name, KernelFam
   kernel.heads = part.heads;
   kernel.kv_heads = part.kv_heads;
   kernel.sequence = part.sequence;
-  kernel.head_dim = w.in().shape.head_dim;
+  const std::int64_t d = score_width(w.in().shape), v = value_width(w.in().shape);
+  kernel.head_dim = d;
+  kernel.value_dim = v == d ? 0 : v;
   kernel.causal = part.causal;
-  const double products = kernel.causal ? 2.0 : 4.0;
-  const double forward = products * static_cast<double>(part.batch * part.rows) *
-                         static_cast<double>(part.sequence) *
-                         static_cast<double>(part.heads * kernel.head_dim);
-  kernel.flops = Flops(family == attention_forward ? forward : 2.5 * forward);
+  kernel.window = part.window < part.sequence ? part.window : 0;
+  const std::int64_t products = family == attention_forward ? d + v : 3 * d + 2 * v;
+  kernel.flops = Flops(2.0 * static_cast<double>(part.batch * part.rows) * keys_of_query(part) *
+                       static_cast<double>(part.heads * products));
   return kernel;
 }
 
@@ -47,9 +65,9 @@ std::int64_t row_statistics_bytes(const PieceWriter& w) {
 /// One kernel: reads q, k, v, writes o and the row statistics.
 void flash_forward(PieceWriter& w, const AttentionPart& part) {
   Kernel kernel = attention_kernel(w, "layer.attention.core.forward", attention_forward, part);
-  const std::int64_t kv = repeats_kv(w) ? q_bytes(w) : kv_bytes(w);
-  kernel.bytes = Bytes(2 * q_bytes(w) + 2 * kv + row_statistics_bytes(w));
-  w.fill(q_bytes(w));
+  kernel.bytes = Bytes(query_bytes(w) + key_bytes(w) + value_bytes(w) + output_bytes(w) +
+                       row_statistics_bytes(w));
+  w.fill(output_bytes(w));
   w.kernel(std::move(kernel));
 }
 
@@ -59,19 +77,21 @@ void flash_forward(PieceWriter& w, const AttentionPart& part) {
 /// call, so it is one kernel here, with the bytes of all three. Grouped heads: dK, dV summed after.
 void flash_backward(PieceWriter& w, const AttentionPart& part) {
   const std::int64_t fp32_q = 4 * w.sizes().tokens * w.sizes().query;
-  const std::int64_t kv_read = repeats_kv(w) ? q_bytes(w) : kv_bytes(w);
+  const std::int64_t kv_read = key_bytes(w) + value_bytes(w);
   Kernel kernel = attention_kernel(w, "layer.attention.core.backward", attention_backward, part);
   if (w.own()) {  // reads q, k, v, o, dO and the statistics, writes dQ, dK, dV, groups summed
-    kernel.bytes = Bytes(4 * q_bytes(w) + 4 * kv_bytes(w) + row_statistics_bytes(w));
+    kernel.bytes =
+        Bytes(2 * (q_bytes(w) + o_bytes(w) + k_bytes(w) + v_bytes(w)) + row_statistics_bytes(w));
     return w.kernel(std::move(kernel));
   }
-  kernel.bytes = Bytes(7 * q_bytes(w) + 2 * kv_read + row_statistics_bytes(w) + 4 * fp32_q);
-  w.fill(q_bytes(w) + 2 * kv_read);
+  kernel.bytes =
+      Bytes(3 * q_bytes(w) + 4 * o_bytes(w) + kv_read + row_statistics_bytes(w) + 4 * fp32_q);
+  w.fill(q_bytes(w) + kv_read);
   w.kernel(std::move(kernel));
   if (w.sizes().kv_heads < w.sizes().heads)  // per group: read one per q head, write one
     for (const char* name : {"k", "v"})
       w.pass(std::string("layer.attention.core.backward.sum_") + name, reduction,
-             q_bytes(w) + kv_bytes(w));
+             q_bytes(w) + k_bytes(w));
 }
 
 std::int64_t score_bytes(const PieceWriter& w) {  // S = 2 b a s^2 / t
@@ -99,10 +119,9 @@ std::int64_t cast_bytes(const PieceWriter& w) {  // one of S to fp32 or back
 /// and v out so that no copy is needed.
 void copy_heads(PieceWriter& w, const std::string& suffix) {
   if (!plain(w)) return;
-  const std::int64_t kv = repeats_kv(w) ? q_bytes(w) : kv_bytes(w);
-  w.pass("layer.attention.core.heads_q" + suffix, copy, 2 * q_bytes(w));
-  for (const char* name : {"k", "v"})
-    w.pass(std::string("layer.attention.core.heads_") + name + suffix, copy, 2 * kv);
+  for (const auto& [name, bytes] :
+       {std::pair{"q", query_bytes(w)}, {"k", key_bytes(w)}, {"v", value_bytes(w)}})
+    w.pass(std::string("layer.attention.core.heads_") + name + suffix, copy, 2 * bytes);
 }
 
 /// Fused scale-mask-softmax: 2S; eager: scale 2S, mask 2S, upcast and softmax and cast in one
@@ -147,22 +166,24 @@ void softmax_backward(PieceWriter& w) {
 
 /// QK^T, softmax, PV with the scores in memory. The causal mask halves no product.
 void unfused_forward(PieceWriter& w, const AttentionPart& part) {
-  const std::int64_t r = part.rows, s = part.sequence, d = w.in().shape.head_dim;
+  const std::int64_t r = part.rows, s = part.sequence;
+  const std::int64_t d = score_width(w.in().shape), v = value_width(w.in().shape);
   const std::int64_t count = part.batch * part.heads;
   copy_heads(w, "");
   w.batched_gemm("layer.attention.core.scores.forward", r, s, d, count);
   softmax_forward(w);
-  w.batched_gemm("layer.attention.core.values.forward", r, d, s, count);
-  w.pass("layer.attention.core.contiguous", copy, 2 * q_bytes(w));
+  w.batched_gemm("layer.attention.core.values.forward", r, v, s, count);
+  w.pass("layer.attention.core.contiguous", copy, 2 * o_bytes(w));
 }
 
 /// Two products for each of the two.
 void unfused_backward(PieceWriter& w, const AttentionPart& part) {
-  const std::int64_t r = part.rows, s = part.sequence, d = w.in().shape.head_dim;
+  const std::int64_t r = part.rows, s = part.sequence;
+  const std::int64_t d = score_width(w.in().shape), v = value_width(w.in().shape);
   const std::int64_t count = part.batch * part.heads;
-  w.pass("layer.attention.core.contiguous.backward", copy, 2 * q_bytes(w));
-  w.batched_gemm("layer.attention.core.values.dgrad", r, s, d, count);
-  w.batched_gemm("layer.attention.core.values.vgrad", s, d, r, count);
+  w.pass("layer.attention.core.contiguous.backward", copy, 2 * o_bytes(w));
+  w.batched_gemm("layer.attention.core.values.dgrad", r, s, v, count);
+  w.batched_gemm("layer.attention.core.values.vgrad", s, v, r, count);
   softmax_backward(w);
   w.batched_gemm("layer.attention.core.scores.qgrad", r, d, s, count);
   w.batched_gemm("layer.attention.core.scores.kgrad", s, d, r, count);
@@ -173,7 +194,9 @@ void unfused_backward(PieceWriter& w, const AttentionPart& part) {
 
 bool keeps_scores(const PieceWriter& w) { return w.in().software.attention.keeps_scores(); }
 std::int64_t query_bytes(const PieceWriter& w) { return q_bytes(w); }
-std::int64_t key_bytes(const PieceWriter& w) { return repeats_kv(w) ? q_bytes(w) : kv_bytes(w); }
+std::int64_t key_bytes(const PieceWriter& w) { return repeats_kv(w) ? q_bytes(w) : k_bytes(w); }
+std::int64_t value_bytes(const PieceWriter& w) { return repeats_kv(w) ? o_bytes(w) : v_bytes(w); }
+std::int64_t output_bytes(const PieceWriter& w) { return o_bytes(w); }
 
 AttentionPart whole_attention(const PieceWriter& w) {
   const std::int64_t s = w.in().batch.sequence;
@@ -182,7 +205,8 @@ AttentionPart whole_attention(const PieceWriter& w) {
           .kv_heads = repeats_kv(w) ? w.sizes().heads : w.sizes().kv_heads,
           .rows = s,
           .sequence = s,
-          .causal = !masked(w.in().shape)};
+          .causal = !masked(w.in().shape),
+          .window = w.kind().window ? w.in().shape.window : 0};
 }
 
 void write_attention_part_forward(PieceWriter& w, const AttentionPart& part) {
@@ -221,7 +245,7 @@ void write_attention_core_forward(PieceWriter& w) {
   w.module();
   if (repeats_kv(w))  // read one per group, write one per q head
     for (const char* name : {"k", "v"})
-      w.pass(std::string("layer.attention.repeat_") + name, copy, kv_bytes(w) + q_bytes(w));
+      w.pass(std::string("layer.attention.repeat_") + name, copy, k_bytes(w) + q_bytes(w));
   if (w.in().plan.context > 1) return write_context_attention_forward(w);
   write_attention_part_forward(w, whole_attention(w));
 }

@@ -1,6 +1,7 @@
 #include "workloads/step/context_piece.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "workloads/step/attention_piece.hpp"
 
@@ -58,14 +59,17 @@ void merge(PieceWriter& w, const std::string& name, std::int64_t bytes) {
   w.pass(name, pointwise, 3 * bytes);
 }
 
+/// K and V.
+std::int64_t kept_bytes(const PieceWriter& w) { return key_bytes(w) + value_bytes(w); }
+
 /// c - 1 exchanges of K and V, each under the block at hand.
 void ring_forward(PieceWriter& w) {
   const std::int64_t c = w.in().plan.context;
   for (std::int64_t step = 0; step < c; ++step) {
     const bool sends = step + 1 < c;
-    if (sends) w.start_ring("context.forward", 2 * key_bytes(w));
+    if (sends) w.start_ring("context.forward", kept_bytes(w));
     write_attention_part_forward(w, ring_block(w, step == 0));
-    if (step > 0) merge(w, "layer.attention.core.merge", query_bytes(w));
+    if (step > 0) merge(w, "layer.attention.core.merge", output_bytes(w));
     if (sends) w.wait_ring();
   }
 }
@@ -75,19 +79,18 @@ void ring_forward(PieceWriter& w) {
 void ring_backward(PieceWriter& w) {
   const std::int64_t c = w.in().plan.context;
   for (std::int64_t step = 0; step < c; ++step) {
-    const std::int64_t tensors = step == 0 || step + 1 == c ? 2 : 4;
-    w.start_ring("context.backward", tensors * key_bytes(w));
+    const std::int64_t pairs = step == 0 || step + 1 == c ? 1 : 2;
+    w.start_ring("context.backward", pairs * kept_bytes(w));
     write_attention_part_backward(w, ring_block(w, step == 0));
-    if (step > 0)
-      merge(w, "layer.attention.core.backward.merge", query_bytes(w) + 2 * key_bytes(w));
+    if (step > 0) merge(w, "layer.attention.core.backward.merge", query_bytes(w) + kept_bytes(w));
     w.wait_ring();
   }
 }
 
 void gather_keys(PieceWriter& w, const std::string& pass) {
-  for (const char* tensor : {"k", "v"})
+  for (const auto& [tensor, bytes] : {std::pair{"k", key_bytes(w)}, {"v", value_bytes(w)}})
     w.context_collective("context." + pass + ".gather_" + tensor, CollectiveKind::all_gather,
-                         w.in().plan.context * key_bytes(w));
+                         w.in().plan.context * bytes);
 }
 
 /// q, k, v to the ranks of their heads and the output back, or gradients the other way.
@@ -105,9 +108,9 @@ void write_context_attention_forward(PieceWriter& w) {
       gather_keys(w, "forward");
       return write_attention_part_forward(w, gathered_rows(w));
     case ContextExchange::all_to_all:
-      exchange_heads(w, "forward.to_heads", query_bytes(w) + 2 * key_bytes(w));
+      exchange_heads(w, "forward.to_heads", query_bytes(w) + kept_bytes(w));
       write_attention_part_forward(w, some_heads(w));
-      return exchange_heads(w, "forward.to_tokens", query_bytes(w));
+      return exchange_heads(w, "forward.to_tokens", output_bytes(w));
   }
 }
 
@@ -118,14 +121,14 @@ void write_context_attention_backward(PieceWriter& w) {
     case ContextExchange::all_gather:
       gather_keys(w, "backward");
       write_attention_part_backward(w, gathered_rows(w));
-      for (const char* tensor : {"k", "v"})
+      for (const auto& [tensor, bytes] : {std::pair{"k", key_bytes(w)}, {"v", value_bytes(w)}})
         w.context_collective(std::string("context.backward.scatter_") + tensor,
-                             CollectiveKind::reduce_scatter, w.in().plan.context * key_bytes(w));
+                             CollectiveKind::reduce_scatter, w.in().plan.context * bytes);
       return;
     case ContextExchange::all_to_all:
-      exchange_heads(w, "backward.to_heads", query_bytes(w));
+      exchange_heads(w, "backward.to_heads", output_bytes(w));
       write_attention_part_backward(w, some_heads(w));
-      return exchange_heads(w, "backward.to_tokens", query_bytes(w) + 2 * key_bytes(w));
+      return exchange_heads(w, "backward.to_tokens", query_bytes(w) + kept_bytes(w));
   }
 }
 

@@ -3,6 +3,7 @@
 #include "workloads/step/attention_piece.hpp"
 #include "workloads/step/linear_piece.hpp"
 #include "workloads/step/norm_piece.hpp"
+#include "workloads/step/projection_piece.hpp"
 
 namespace stepcast::workloads {
 namespace {
@@ -15,13 +16,6 @@ Linear linear(const PieceWriter& w, const std::string& tensor, std::int64_t in, 
   return {"layer." + tensor, tensor, in, out, w.in().shape.biases};
 }
 
-Linears query_key_value(const PieceWriter& w) {
-  const Sizes& s = w.sizes();
-  if (w.packed()) return {linear(w, "attention.qkv", s.hidden, s.query + 2 * s.kv)};
-  return {linear(w, "attention.q", s.hidden, s.query), linear(w, "attention.k", s.hidden, s.kv),
-          linear(w, "attention.v", s.hidden, s.kv)};
-}
-
 Linears up_projections(const PieceWriter& w) {
   const Sizes& s = w.sizes();
   if (!swiglu(w)) return {linear(w, "mlp.up", s.hidden, s.ffn)};
@@ -30,7 +24,7 @@ Linears up_projections(const PieceWriter& w) {
 }
 
 Linear output(const PieceWriter& w) {
-  return linear(w, "attention.o", w.sizes().query, w.sizes().hidden);
+  return linear(w, "attention.o", w.sizes().value, w.sizes().hidden);
 }
 Linear down(const PieceWriter& w) { return linear(w, "mlp.down", w.sizes().ffn, w.sizes().hidden); }
 
@@ -53,8 +47,7 @@ void dropout_backward(PieceWriter& w, const std::string& name) {
 
 void attention_half_forward(PieceWriter& w) {
   write_norm_forward(w, "layer.norm1", false);
-  write_column_forward(w, "layer.attention.qkv", query_key_value(w));
-  write_rope(w, ".forward");
+  write_projections_forward(w);
   write_attention_core_forward(w);
   write_row_forward(w, output(w));
   if (!w.compiled()) residual(w, "layer.attention.residual");
@@ -107,16 +100,11 @@ void mlp_half_forward(PieceWriter& w) {
   residual(w, "layer.mlp.residual");
 }
 
-/// Autograd of a packed projection's split concatenates the gradients: read and write all.
-void join_packed_gradients(PieceWriter& w, const std::string& name, std::int64_t width) {
-  if (w.packed() && w.eager()) w.pass(name, copy, 2 * w.sizes().element * w.sizes().tokens * width);
-}
-
 void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
   dropout_backward(w, "layer.mlp.dropout.backward");
   write_row_backward(w, unit, down(w));
   activation_backward(w);
-  if (swiglu(w)) join_packed_gradients(w, "layer.mlp.gate_up.concatenate", 2 * w.sizes().ffn);
+  if (swiglu(w)) write_joined_gradients(w, "layer.mlp.gate_up.concatenate", 2 * w.sizes().ffn);
   write_column_backward(w, "layer.mlp.up", unit, up_projections(w));
   write_norm_backward(w, "layer.norm2", unit, "norm2", true);
 }
@@ -130,9 +118,8 @@ void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
     w.from_python(false);
   }
   write_attention_core_backward(w);
-  write_rope(w, ".backward");
-  join_packed_gradients(w, "layer.attention.qkv.concatenate", w.sizes().query + 2 * w.sizes().kv);
-  write_column_backward(w, "layer.attention.qkv", unit, query_key_value(w));
+  if (w.in().shape.sinks) w.gradient(unit, "attention.sinks");
+  write_projections_backward(w, unit);
   write_norm_backward(w, "layer.norm1", unit, "norm1", true);
 }
 

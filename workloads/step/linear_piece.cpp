@@ -3,28 +3,36 @@
 namespace stepcast::workloads {
 namespace {
 
+std::int64_t rows_of(const PieceWriter& w, const Linear& l) {
+  return l.rows > 0 ? l.rows : w.sizes().tokens;
+}
+/// Of the one input that linears share.
+std::int64_t input_bytes(const PieceWriter& w, const Linears& linears) {
+  return w.sizes().element * rows_of(w, linears.front()) * linears.front().in;
+}
+
 /// GEMM (T, out, in).
 void forward(PieceWriter& w, const Linear& l) {
   w.module();
-  w.gemm(l.name + ".forward", w.sizes().tokens, l.out, l.in);
+  w.gemm(l.name + ".forward", rows_of(w, l), l.out, l.in);
 }
 
 /// GEMM (T, in, out). The trainer's own adds to that of the earlier products of the same input.
 void input_gradient(PieceWriter& w, const Linear& l, bool first) {
   w.module();
   if (w.own() && !first)
-    w.accumulating_gemm(l.name + ".dgrad", w.sizes().tokens, l.in, l.out);
+    w.accumulating_gemm(l.name + ".dgrad", rows_of(w, l), l.in, l.out);
   else
-    w.gemm(l.name + ".dgrad", w.sizes().tokens, l.in, l.out);
+    w.gemm(l.name + ".dgrad", rows_of(w, l), l.in, l.out);
 }
 
 /// GEMM (out, in, T); a bias gradient sums the output gradient over the tokens (reads T x out).
 void weight_gradient(PieceWriter& w, const ParameterTensors& unit, const Linear& l) {
-  w.weight_gradient(l.name + ".wgrad", l.out, l.in, w.sizes().tokens);
+  w.weight_gradient(l.name + ".wgrad", l.out, l.in, rows_of(w, l));
   w.gradient(unit, l.tensor);
   if (!l.bias) return;
   w.pass(l.name + ".bias.gradient", KernelFamily::reduction,
-         w.sizes().element * w.sizes().tokens * l.out);
+         w.sizes().element * rows_of(w, l) * l.out);
   w.gradient(unit, l.tensor + ".bias");
 }
 
@@ -33,7 +41,7 @@ void weight_gradient(PieceWriter& w, const ParameterTensors& unit, const Linear&
 void sum_input_gradients(PieceWriter& w, const std::string& name, const Linears& linears) {
   const auto count = static_cast<std::int64_t>(linears.size());
   if (count < 2 || w.own()) return;
-  const std::int64_t a = w.sizes().hidden_bytes();
+  const std::int64_t a = input_bytes(w, linears);
   if (w.eager())
     for (std::int64_t i = 1; i < count; ++i)
       w.pass(name + ".gradient_sum", KernelFamily::pointwise, 3 * a);
@@ -50,12 +58,14 @@ bool gathers_input_again(const PieceWriter& w) {
 void overlapped_backward(PieceWriter& w, const std::string& name, const ParameterTensors& unit,
                          const Linears& linears) {
   const bool regather = gathers_input_again(w);
-  if (regather) w.begin_hidden(name + ".regather", CollectiveKind::all_gather);
+  const std::int64_t bytes = input_bytes(w, linears);
+  if (regather) w.begin(name + ".regather", CollectiveKind::all_gather, bytes);
   for (const Linear& l : linears) input_gradient(w, l, &l == &linears.front());
   sum_input_gradients(w, name, linears);
   if (regather) w.end();
-  w.begin_hidden(name + ".backward", w.sequence_parallel() ? CollectiveKind::reduce_scatter
-                                                           : CollectiveKind::all_reduce);
+  w.begin(name + ".backward",
+          w.sequence_parallel() ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+          bytes);
   for (const Linear& l : linears) weight_gradient(w, unit, l);
   w.end();
 }
@@ -63,7 +73,9 @@ void overlapped_backward(PieceWriter& w, const std::string& name, const Paramete
 }  // namespace
 
 void write_column_forward(PieceWriter& w, const std::string& name, const Linears& linears) {
-  if (w.sequence_parallel()) w.all_gather_hidden(name + ".forward");
+  if (w.sequence_parallel())
+    w.collective(name + ".forward", CollectiveKind::all_gather, w.in().precision.compute,
+                 input_bytes(w, linears));
   for (const Linear& l : linears) forward(w, l);
 }
 
@@ -71,16 +83,29 @@ void write_column_backward(PieceWriter& w, const std::string& name, const Parame
                            const Linears& linears) {
   if (w.split() && w.in().software.tensor.overlap)
     return overlapped_backward(w, name, unit, linears);
-  if (gathers_input_again(w)) w.all_gather_hidden(name + ".regather");
+  const Dtype dtype = w.in().precision.compute;
+  const std::int64_t bytes = input_bytes(w, linears);
+  if (gathers_input_again(w))
+    w.collective(name + ".regather", CollectiveKind::all_gather, dtype, bytes);
+  write_whole_backward(w, name, unit, linears);
+  if (w.split())
+    w.collective(
+        name + ".backward",
+        w.sequence_parallel() ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, dtype,
+        bytes);
+}
+
+void write_whole_forward(PieceWriter& w, const Linears& linears) {
+  for (const Linear& l : linears) forward(w, l);
+}
+
+void write_whole_backward(PieceWriter& w, const std::string& name, const ParameterTensors& unit,
+                          const Linears& linears) {
   for (const Linear& l : linears) {
     input_gradient(w, l, &l == &linears.front());
     weight_gradient(w, unit, l);
   }
   sum_input_gradients(w, name, linears);
-  if (w.sequence_parallel())
-    w.reduce_scatter_hidden(name + ".backward");
-  else if (w.split())
-    w.all_reduce_hidden(name + ".backward");
 }
 
 void write_row_forward(PieceWriter& w, const Linear& l) {

@@ -16,6 +16,7 @@ struct Linear {
   std::int64_t in = 0;
   std::int64_t out = 0;
   bool bias = false;
+  std::int64_t rows = 0;  // tokens that it is applied to; 0: all of the context rank
 };
 
 using Linears = std::vector<Linear>;
@@ -26,6 +27,11 @@ void write_column_forward(PieceWriter&, const std::string& name, const Linears& 
 /// tensor_overlap the collectives run under the GEMMs.
 void write_column_backward(PieceWriter&, const std::string& name, const ParameterTensors& unit,
                            const Linears& linears);
+
+/// Weights that every tensor rank holds whole, applied to its own tokens: no collectives.
+void write_whole_forward(PieceWriter&, const Linears& linears);
+void write_whole_backward(PieceWriter&, const std::string& name, const ParameterTensors& unit,
+                          const Linears& linears);
 
 void write_row_forward(PieceWriter&, const Linear&);
 void write_row_backward(PieceWriter&, const ParameterTensors& unit, const Linear&);

@@ -13,9 +13,9 @@ bool composite(const PieceWriter& w) {
 /// x * rsqrt(mean(x^2) + eps) in fp32, then cast and weight: 7 kernels. Bytes an element of a
 /// 2-byte tensor: upcast 2+4, square 4+4, mean 4, (rsqrt on T numbers), multiply 4+4, cast 4+2,
 /// weight 2+2 = 36, i.e. 18A.
-void eager_rmsnorm_forward(PieceWriter& w, const std::string& name) {
-  const std::int64_t elements = w.sizes().local_tokens * w.sizes().hidden;
-  const std::int64_t e = w.sizes().element, row = w.sizes().local_tokens;
+void eager_rmsnorm_forward(PieceWriter& w, const std::string& name, NormRows rows) {
+  const std::int64_t elements = rows.elements();
+  const std::int64_t e = w.sizes().element, row = rows.rows;
   w.pass(name + ".upcast", pointwise, (e + 4) * elements);
   w.pass_fp32(name + ".square", pointwise, 8 * elements);
   w.pass_fp32(name + ".mean", reduction, 4 * elements + 4 * row);
@@ -28,9 +28,9 @@ void eager_rmsnorm_forward(PieceWriter& w, const std::string& name) {
 /// Autograd of the above, 13 kernels, 38A: weight product 3A and its sum over rows A, input of the
 /// weight 2A, upcast 3A; d(scale): 4A, product 6A, row sum 2A; rsqrt on T numbers; mean's
 /// broadcast 2A, square 6A, sum of the two paths 6A, cast 3A.
-void eager_rmsnorm_backward(PieceWriter& w, const std::string& name) {
-  const std::int64_t n = w.sizes().local_tokens * w.sizes().hidden;
-  const std::int64_t e = w.sizes().element, row = w.sizes().local_tokens;
+void eager_rmsnorm_backward(PieceWriter& w, const std::string& name, NormRows rows) {
+  const std::int64_t n = rows.elements();
+  const std::int64_t e = w.sizes().element, row = rows.rows;
   w.pass(name + ".weight.product", pointwise, 3 * e * n);
   w.pass(name + ".weight.sum", reduction, e * n);
   w.pass(name + ".weight.backward", pointwise, 2 * e * n);
@@ -50,8 +50,8 @@ void eager_rmsnorm_backward(PieceWriter& w, const std::string& name) {
 /// mean in fp32 until the next product (auto_mixed_precision_lists.h: Mean, Sum, Pow are denied
 /// fp16). XLA joins what lies between two reductions. Bytes an element: mean reads 4, variance 4;
 /// the result reads 4, writes 4 for the residual and e for the product.
-void composite_forward(PieceWriter& w, const std::string& name) {
-  const std::int64_t n = w.sizes().local_elements(), row = w.sizes().local_tokens;
+void composite_forward(PieceWriter& w, const std::string& name, NormRows rows) {
+  const std::int64_t n = rows.elements(), row = rows.rows;
   w.pass_fp32(name + ".mean", reduction, 4 * n + 4 * row);
   w.pass_fp32(name + ".variance", reduction, 4 * n + 4 * row);
   w.pass_fp32(name + ".result", pointwise, (8 + w.sizes().element) * n);
@@ -59,8 +59,8 @@ void composite_forward(PieceWriter& w, const std::string& name) {
 
 /// Of gradient and normalised input, 4 each: their sums over tokens, their sums over rows, then the
 /// gradient of the input, which takes the residual's 4 and writes 4 and, for the product, e.
-void composite_backward(PieceWriter& w, const std::string& name) {
-  const std::int64_t n = w.sizes().local_elements(), row = w.sizes().local_tokens;
+void composite_backward(PieceWriter& w, const std::string& name, NormRows rows) {
+  const std::int64_t n = rows.elements(), row = rows.rows;
   w.pass_fp32(name + ".weight", reduction, 8 * n);
   w.pass_fp32(name + ".rows", reduction, 8 * n + 8 * row);
   w.pass_fp32(name + ".input", pointwise, (16 + w.sizes().element) * n);
@@ -73,45 +73,57 @@ void norm_gradients(PieceWriter& w, const ParameterTensors& unit, const std::str
 
 /// Sum of the partial weight gradients that a fused backward kernel leaves: one fp32 row per
 /// thread block, about two blocks on each of 132 SMs (derived).
-void finalize(PieceWriter& w, const std::string& name) {
+void finalize(PieceWriter& w, const std::string& name, std::int64_t width) {
   constexpr std::int64_t partial_rows = 264;
-  w.pass_fp32(name + ".finalize", reduction, 4 * partial_rows * w.sizes().hidden);
+  w.pass_fp32(name + ".finalize", reduction, 4 * partial_rows * width);
 }
+
+/// The norm alone: gradient of its input and of its weight. `adds`: in the same kernel also the
+/// gradient that flows past it.
+void backward_kernels(PieceWriter& w, const std::string& name, NormRows rows, bool adds) {
+  const std::int64_t a = w.sizes().element * rows.elements();
+  if (composite(w)) return eager_rmsnorm_backward(w, name, rows);
+  if (w.in().software.composite_blocks) return composite_backward(w, name, rows);
+  w.pass(name, norm_backward, (adds ? 4 : 3) * a);  // reads the gradient and x, writes dx
+  if (w.eager() && !w.in().software.norm.fused)
+    w.pass(name + ".weight", reduction, 2 * a);  // torch: a second pass over both
+  else if (!w.own())                             // which counts the sum as part of the kernel
+    finalize(w, name, rows.width);
+}
+
+NormRows hidden_rows(const PieceWriter& w) { return {w.sizes().local_tokens, w.sizes().hidden}; }
 
 }  // namespace
 
 void write_norm_forward(PieceWriter& w, const std::string& name, bool residual_before) {
   const std::int64_t a = w.sizes().local_bytes();
-  if (composite(w)) return eager_rmsnorm_forward(w, name + ".forward");
-  if (w.in().software.composite_blocks) return composite_forward(w, name + ".forward");
-  // One kernel (torch's own LayerNorm too): read and write 2A; with the residual, read two tensors
-  // and write the sum as well 4A, and read the mask of its dropout.
-  const bool dropout = residual_before && w.in().shape.dropout;
-  w.pass(name + ".forward", norm,
-         (residual_before ? 4 : 2) * a + (dropout ? w.sizes().local_elements() : 0));
+  if (!residual_before || composite(w) || w.in().software.composite_blocks)
+    return write_inner_norm_forward(w, name, hidden_rows(w));
+  // Reads two tensors, writes the sum as well, and reads the mask of its dropout.
+  w.pass(name + ".forward", norm, 4 * a + (w.in().shape.dropout ? w.sizes().local_elements() : 0));
 }
 
 void write_norm_backward(PieceWriter& w, const std::string& name, const ParameterTensors& unit,
                          const std::string& tensor, bool residual) {
-  const std::int64_t a = w.sizes().local_bytes();
-  if (w.in().software.composite_blocks && !composite(w)) {
-    composite_backward(w, name + ".backward");
-    return norm_gradients(w, unit, tensor);
-  }
-  if (composite(w)) {
-    eager_rmsnorm_backward(w, name + ".backward");
-  } else {
-    // Read the gradient and x, write dx: 3A; Inductor adds the residual's gradient, 4A.
-    const bool adds_residual = w.compiled() && residual;
-    w.pass(name + ".backward", norm_backward, (adds_residual ? 4 : 3) * a);
-    if (w.eager() && !w.in().software.norm.fused)
-      w.pass(name + ".backward.weight", reduction, 2 * a);  // torch: a second pass over both
-    else if (!w.own())  // which counts the sum as part of the kernel
-      finalize(w, name + ".backward");
-  }
+  const bool blocks = w.in().software.composite_blocks && !composite(w);
+  backward_kernels(w, name + ".backward", hidden_rows(w), w.compiled() && residual);
   norm_gradients(w, unit, tensor);
-  if (residual && !w.compiled())
-    w.pass(name + ".backward.residual", pointwise, 3 * a);  // sum of the two gradients
+  if (residual && !blocks && !w.compiled())  // sum of the two gradients
+    w.pass(name + ".backward.residual", pointwise, 3 * w.sizes().local_bytes());
+}
+
+void write_inner_norm_forward(PieceWriter& w, const std::string& name, NormRows rows) {
+  if (composite(w)) return eager_rmsnorm_forward(w, name + ".forward", rows);
+  if (w.in().software.composite_blocks) return composite_forward(w, name + ".forward", rows);
+  // One kernel (torch's own LayerNorm too) reads and writes.
+  w.pass(name + ".forward", norm, 2 * w.sizes().element * rows.elements());
+}
+
+void write_inner_norm_backward(PieceWriter& w, const std::string& name,
+                               const ParameterTensors& unit, const std::string& tensor,
+                               NormRows rows) {
+  backward_kernels(w, name + ".backward", rows, false);
+  norm_gradients(w, unit, tensor);
 }
 
 }  // namespace stepcast::workloads

@@ -16,4 +16,13 @@ void write_norm_forward(PieceWriter&, const std::string& name, bool residual_bef
 void write_norm_backward(PieceWriter&, const std::string& name, const ParameterTensors& unit,
                          const std::string& tensor, bool residual);
 
+/// Norms within a layer, of heads or of low ranks: `rows` of `width` elements each.
+struct NormRows {
+  std::int64_t rows, width;
+  std::int64_t elements() const { return rows * width; }
+};
+void write_inner_norm_forward(PieceWriter&, const std::string& name, NormRows);
+void write_inner_norm_backward(PieceWriter&, const std::string& name, const ParameterTensors& unit,
+                               const std::string& tensor, NormRows);
+
 }  // namespace stepcast::workloads

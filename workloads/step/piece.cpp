@@ -137,8 +137,9 @@ void PieceWriter::collective(const std::string& name, CollectiveKind kind, Dtype
        table_.index_of(Collective{name, kind, GroupKind::tensor, dtype, Bytes(bytes)}));
 }
 
-void PieceWriter::begin_hidden(const std::string& name, CollectiveKind kind) {
-  push(Action::Kind::begin, hidden_collective(name, kind));
+void PieceWriter::begin(const std::string& name, CollectiveKind kind, std::int64_t bytes) {
+  push(Action::Kind::begin, table_.index_of(Collective{name, kind, GroupKind::tensor,
+                                                       in_.precision.compute, Bytes(bytes)}));
 }
 
 void PieceWriter::start_ring(const std::string& name, std::int64_t bytes) {

@@ -115,8 +115,8 @@ class PieceWriter {
   void all_gather_hidden(const std::string& name);
   void reduce_scatter_hidden(const std::string& name);
   void collective(const std::string& name, CollectiveKind kind, Dtype dtype, std::int64_t bytes);
-  /// The same, running beside compute until end().
-  void begin_hidden(const std::string& name, CollectiveKind kind);
+  /// The same of `bytes` of activations, running beside compute until end().
+  void begin(const std::string& name, CollectiveKind kind, std::int64_t bytes);
   void end() { push(Action::Kind::end, 0); }
 
   /// Exchanges of the context group: from each rank to the next, until wait_ring(), or of all.
