@@ -2,7 +2,9 @@
 
 #include <numeric>
 
+#include "workloads/plan/low_precision.hpp"
 #include "workloads/plan/rank_parameters.hpp"
+#include "workloads/step/operand_piece.hpp"
 
 namespace stepcast::workloads {
 
@@ -17,6 +19,24 @@ std::int64_t ActivationMemory::norm_input() const {
   return (composite_norm() ? 4 + sizes_.element : sizes_.element) * elements;
 }
 
+/// A recipe's products keep their inputs quantized, in the direction that wgrad reads, unless
+/// backward quantizes them again.
+bool ActivationMemory::keeps_quantized() const {
+  return in_.precision.recipe != Recipe::none && !kind_.plain && !quantizes_again(in_.software);
+}
+
+std::int64_t ActivationMemory::row_input(std::int64_t width) const {
+  if (!keeps_quantized()) return sizes_.element * sizes_.tokens * width;
+  return kept_input_bytes(in_.precision, sizes_.tokens * width);
+}
+
+/// What is to be gathered again in 16 bits is kept so.
+std::int64_t ActivationMemory::column_input() const {
+  const bool cut = in_.software.keeps_cut_inputs() && in_.plan.sequence_parallel;
+  if (!keeps_quantized() || (cut && !gathers_quantized(in_.precision))) return gathered_input();
+  return kept_input_bytes(in_.precision, gathered_input() / sizes_.element);
+}
+
 /// Two norms and what they feed: inputs of q,k,v and of the MLP; a byte mask of each residual
 /// branch's dropout. q, k, v, o and 4 bytes a row and head of softmax statistics; eager code keeps
 /// k and v repeated for every q head.
@@ -26,8 +46,9 @@ std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
   const std::int64_t q = row * sizes_.query;
   const std::int64_t kv = row * (in_.software.eager() ? sizes_.query : sizes_.kv);
   std::vector<std::int64_t> out{
-      norm_input(), gathered_input(), q, kv, kv, q, 4 * sizes_.tokens * sizes_.heads, mask,
-      norm_input(), gathered_input()};
+      norm_input(), column_input(), q, kv, kv, q, 4 * sizes_.tokens * sizes_.heads, mask,
+      norm_input(), column_input()};
+  if (keeps_quantized()) out.push_back(row_input(sizes_.query));  // beside attention's own
   for (const std::int64_t bytes : mlp()) out.push_back(bytes);
   out.push_back(mask);
   return out;
@@ -54,16 +75,16 @@ std::int64_t ActivationMemory::scores() const {
 /// GELU: its input and output, 4f. SwiGLU: gate, up, product 6f; eager also silu(gate), 8f;
 /// Inductor makes the product again in backward, 4f.
 std::vector<std::int64_t> ActivationMemory::mlp() const {
-  const std::int64_t f = sizes_.ffn_bytes();
-  if (in_.shape.activation == Activation::gelu) return {f, f};
+  const std::int64_t f = sizes_.ffn_bytes(), input = row_input(sizes_.ffn);  // of the last product
+  if (in_.shape.activation == Activation::gelu) return {f, input};
   switch (in_.software.fusion) {
     case Fusion::eager:
-      return {f, f, f, f};
+      return {f, f, f, input};
     case Fusion::compiled:
       return {f, f};
     case Fusion::fused:
     case Fusion::own:
-      return {f, f, f};
+      return {f, f, input};
   }
   throw BrokenPromise("unknown fusion");
 }

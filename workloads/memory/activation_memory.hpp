@@ -36,6 +36,9 @@ class ActivationMemory {
   std::int64_t logits() const;
   std::int64_t norm_input() const;
   std::vector<std::int64_t> mlp() const;
+  bool keeps_quantized() const;
+  std::int64_t column_input() const;
+  std::int64_t row_input(std::int64_t width) const;
   std::int64_t kept_of_logit() const;
   std::int64_t work_of_logit() const;
   bool composite_norm() const;

@@ -3,6 +3,7 @@
 #include "workloads/step/attention_piece.hpp"
 #include "workloads/step/linear_piece.hpp"
 #include "workloads/step/norm_piece.hpp"
+#include "workloads/step/operand_piece.hpp"
 
 namespace stepcast::workloads {
 namespace {
@@ -12,21 +13,28 @@ using enum KernelFamily;
 bool swiglu(const PieceWriter& w) { return w.in().shape.activation == Activation::swiglu; }
 
 Linear linear(const PieceWriter& w, const std::string& tensor, std::int64_t in, std::int64_t out) {
-  return {"layer." + tensor, tensor, in, out, w.in().shape.biases};
+  return {"layer." + tensor, tensor, in, out, w.in().shape.biases, w.low()};
+}
+
+/// Products of what the norm before them leaves, which it may have quantized.
+Linear after_norm(const PieceWriter& w, const std::string& tensor, std::int64_t out) {
+  Linear l = linear(w, tensor, w.sizes().hidden, out);
+  l.norm_casts = w.low() && norms_quantize(w.in());
+  return l;
 }
 
 Linears query_key_value(const PieceWriter& w) {
   const Sizes& s = w.sizes();
-  if (w.packed()) return {linear(w, "attention.qkv", s.hidden, s.query + 2 * s.kv)};
-  return {linear(w, "attention.q", s.hidden, s.query), linear(w, "attention.k", s.hidden, s.kv),
-          linear(w, "attention.v", s.hidden, s.kv)};
+  if (w.packed()) return {after_norm(w, "attention.qkv", s.query + 2 * s.kv)};
+  return {after_norm(w, "attention.q", s.query), after_norm(w, "attention.k", s.kv),
+          after_norm(w, "attention.v", s.kv)};
 }
 
 Linears up_projections(const PieceWriter& w) {
   const Sizes& s = w.sizes();
-  if (!swiglu(w)) return {linear(w, "mlp.up", s.hidden, s.ffn)};
-  if (w.packed()) return {linear(w, "mlp.gate_up", s.hidden, 2 * s.ffn)};
-  return {linear(w, "mlp.gate", s.hidden, s.ffn), linear(w, "mlp.up", s.hidden, s.ffn)};
+  if (!swiglu(w)) return {after_norm(w, "mlp.up", s.ffn)};
+  if (w.packed()) return {after_norm(w, "mlp.gate_up", 2 * s.ffn)};
+  return {after_norm(w, "mlp.gate", s.ffn), after_norm(w, "mlp.up", s.ffn)};
 }
 
 Linear output(const PieceWriter& w) {
@@ -52,7 +60,7 @@ void dropout_backward(PieceWriter& w, const std::string& name) {
 }
 
 void attention_half_forward(PieceWriter& w) {
-  write_norm_forward(w, "layer.norm1", false);
+  write_norm_forward(w, "layer.norm1", false, true);
   write_column_forward(w, "layer.attention.qkv", query_key_value(w));
   write_rope(w, ".forward");
   write_attention_core_forward(w);
@@ -96,7 +104,7 @@ void activation_backward(PieceWriter& w) {
 }
 
 void mlp_inner_forward(PieceWriter& w) {
-  write_norm_forward(w, "layer.norm2", w.compiled());
+  write_norm_forward(w, "layer.norm2", w.compiled(), true);
   write_column_forward(w, "layer.mlp.up", up_projections(w));
   activation_forward(w);
 }

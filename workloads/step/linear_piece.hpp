@@ -16,6 +16,8 @@ struct Linear {
   std::int64_t in = 0;
   std::int64_t out = 0;
   bool bias = false;
+  bool low = false;         // its operands are of the recipe's type
+  bool norm_casts = false;  // the norm before it has quantized its input
 };
 
 using Linears = std::vector<Linear>;

@@ -1,5 +1,7 @@
 #include "workloads/step/norm_piece.hpp"
 
+#include "workloads/step/operand_piece.hpp"
+
 namespace stepcast::workloads {
 namespace {
 
@@ -80,7 +82,8 @@ void finalize(PieceWriter& w, const std::string& name) {
 
 }  // namespace
 
-void write_norm_forward(PieceWriter& w, const std::string& name, bool residual_before) {
+void write_norm_forward(PieceWriter& w, const std::string& name, bool residual_before,
+                        bool quantizes) {
   const std::int64_t a = w.sizes().local_bytes();
   if (composite(w)) return eager_rmsnorm_forward(w, name + ".forward");
   if (w.in().software.composite_blocks) return composite_forward(w, name + ".forward");
@@ -88,7 +91,8 @@ void write_norm_forward(PieceWriter& w, const std::string& name, bool residual_b
   // and write the sum as well 4A, and read the mask of its dropout.
   const bool dropout = residual_before && w.in().shape.dropout;
   w.pass(name + ".forward", norm,
-         (residual_before ? 4 : 2) * a + (dropout ? w.sizes().local_elements() : 0));
+         (residual_before ? 3 : 1) * a + (quantizes ? norm_output_bytes(w) : a) +
+             (dropout ? w.sizes().local_elements() : 0));
 }
 
 void write_norm_backward(PieceWriter& w, const std::string& name, const ParameterTensors& unit,
