@@ -39,8 +39,8 @@ constexpr const char* listed_options[] = {"gpu", "model", "node", "fabric", "fra
 
 const std::vector<Option>& verb_options() {
   static const std::vector<Option> options = [] {
-    std::vector<Option> out =
-        with_scenario_options({"model", "cluster", "plan", "batch", "run"}, compare_options);
+    std::vector<Option> out = with_scenario_options(
+        {"model", "cluster", "plan", "batch", "precision", "run"}, compare_options);
     std::erase_if(out, [](const Option& option) {  // of run's two of that name, compare's own stays
       return option.name == std::string_view("without") && *option.key != '\0';
     });

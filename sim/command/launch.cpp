@@ -19,7 +19,7 @@ constexpr Option own_launch_options[] = {
 
 const std::vector<Option>& launch_options() {
   static const std::vector<Option> options =
-      with_scenario_options({"model", "cluster", "plan", "batch"}, own_launch_options);
+      with_scenario_options({"model", "cluster", "plan", "batch", "precision"}, own_launch_options);
   return options;
 }
 

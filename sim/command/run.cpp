@@ -52,8 +52,8 @@ constexpr Option common_options[] = {
 /// Options that set keys of a scenario, and the others.
 const std::vector<Option>& run_options() {
   static const std::vector<Option> options = [] {
-    std::vector<Option> out =
-        with_scenario_options({"model", "cluster", "plan", "batch", "run"}, common_options);
+    std::vector<Option> out = with_scenario_options(
+        {"model", "cluster", "plan", "batch", "precision", "run"}, common_options);
     out.insert(out.end(), table_options.begin(), table_options.end());
     out.push_back(refused_option);
     out.insert(out.end(), std::begin(step_options), std::end(step_options));

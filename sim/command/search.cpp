@@ -40,8 +40,8 @@ constexpr Option search_own_options[] = {
 
 const std::vector<Option>& search_options() {
   static const std::vector<Option> options = [] {
-    std::vector<Option> out =
-        with_scenario_options({"model", "cluster", "plan", "batch", "run"}, search_own_options);
+    std::vector<Option> out = with_scenario_options(
+        {"model", "cluster", "plan", "batch", "precision", "run"}, search_own_options);
     for (const Option& option : table_options)  // --top is the search's own
       if (std::string_view(option.name) != "top") out.push_back(option);
     return out;

@@ -24,7 +24,7 @@ constexpr Option why_options[] = {
 
 const std::vector<Option>& all_why_options() {
   static const std::vector<Option> options =
-      with_scenario_options({"model", "cluster", "plan", "batch", "run"}, why_options);
+      with_scenario_options({"model", "cluster", "plan", "batch", "precision", "run"}, why_options);
   return options;
 }
 

@@ -34,6 +34,14 @@ inline constexpr Names<workloads::Recompute, 3> recompute_names{{
     {"selective", workloads::Recompute::selective},
     {"full", workloads::Recompute::full},
 }};
+inline constexpr Names<workloads::Recipe, 6> recipe_names{{
+    {name_of(workloads::Recipe::none), workloads::Recipe::none},
+    {name_of(workloads::Recipe::fp8_delayed), workloads::Recipe::fp8_delayed},
+    {name_of(workloads::Recipe::fp8_current), workloads::Recipe::fp8_current},
+    {name_of(workloads::Recipe::fp8_block), workloads::Recipe::fp8_block},
+    {name_of(workloads::Recipe::mxfp8), workloads::Recipe::mxfp8},
+    {name_of(workloads::Recipe::nvfp4), workloads::Recipe::nvfp4},
+}};
 inline constexpr Names<workloads::ReduceWhen, 2> reduce_names{{
     {"last", workloads::ReduceWhen::last},
     {"each", workloads::ReduceWhen::each},

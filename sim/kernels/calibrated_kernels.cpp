@@ -107,12 +107,13 @@ Provenance corrected(const Time& time, double share) {
                                                             : time.provenance;
 }
 
-/// What a product must read and write: A and B once, C once, or twice in fp32 where it adds to
-/// fp32 gradients.
+/// What a product must read and write: A and B once, C once, in 16 bits at least, or twice in fp32
+/// where it adds to fp32 gradients. Operands of fewer bits are read with their scales, 1/32 of the
+/// bytes or less, which are left out.
 Bytes least_bytes(const Kernel& k) {
-  const std::int64_t e = workloads::bytes_per_element(k.dtype);
-  const std::int64_t per_output = k.accumulate ? 8 : e;
-  return Bytes(k.batch * ((k.m * k.k + k.k * k.n) * e + k.m * k.n * per_output));
+  const std::int64_t bits = workloads::bits_per_element(k.dtype);
+  const std::int64_t per_output = k.accumulate ? 8 : std::max<std::int64_t>(2, bits / 8);
+  return Bytes(k.batch * ((k.m * k.k + k.k * k.n) * bits / 8 + k.m * k.n * per_output));
 }
 
 }  // namespace

@@ -89,6 +89,16 @@ std::string first_layers_note(const Scenario& s) {
       s.plan.recompute_every);
 }
 
+bool leaves_layers(const Scenario& s) {
+  return s.precision.recipe != workloads::Recipe::none &&
+         s.precision.bf16_first_layers + s.precision.bf16_last_layers > 0;
+}
+
+std::string left_layers_note(const Scenario& s) {
+  return fmt::format("precision.bf16_first_layers = {} and bf16_last_layers = {} are not said.",
+                     s.precision.bf16_first_layers, s.precision.bf16_last_layers);
+}
+
 std::string torchrun(const Scenario& s, const std::string& program) {
   return fmt::format("torchrun --nnodes {} --nproc-per-node {} {}", s.nodes, s.gpus / s.nodes,
                      program);

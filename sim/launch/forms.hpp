@@ -55,6 +55,10 @@ std::string other_reduction(const Scenario& scenario, workloads::Dtype summed);
 /// Megatron's "block" recomputes the first layers of a part, not every n-th.
 std::string first_layers_note(const Scenario& scenario);
 
+/// Layers that a recipe of low precision leaves in 16 bits have no key there.
+bool leaves_layers(const Scenario& scenario);
+std::string left_layers_note(const Scenario& scenario);
+
 /// "torchrun --nnodes 4 --nproc-per-node 8 " and the program.
 std::string torchrun(const Scenario& scenario, const std::string& program);
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "engine/check.hpp"
 #include "sim/launch/forms.hpp"
 
 namespace stepcast::sim {
@@ -16,6 +17,7 @@ namespace {
 
 using workloads::DataParallel;
 using workloads::Dtype;
+using workloads::Recipe;
 using workloads::Recompute;
 
 /// Megatron-LM is called by its year up to 2023, its core by its version since.
@@ -105,6 +107,24 @@ constexpr Refusal megatron_refusals[] = {
      [](const Scenario&) { return std::string("BERT has a training script of its own"); }},
 };
 
+std::string_view megatron_recipe(Recipe recipe) {
+  switch (recipe) {
+    case Recipe::none:
+      break;
+    case Recipe::fp8_delayed:
+      return "delayed";
+    case Recipe::fp8_current:
+      return "tensorwise";
+    case Recipe::fp8_block:
+      return "blockwise";
+    case Recipe::mxfp8:
+      return "mxfp8";
+    case Recipe::nvfp4:
+      return "nvfp4";
+  }
+  throw BrokenPromise("no recipe of Megatron");
+}
+
 class MegatronArguments {
  public:
   explicit MegatronArguments(const Scenario& scenario) : s_(scenario) {}
@@ -117,6 +137,7 @@ class MegatronArguments {
     data();
     recompute();
     precision();
+    recipe();
     if (is_deepspeed(s_)) deepspeed();
   }
 
@@ -273,6 +294,32 @@ class MegatronArguments {
       return flag("grad-reduce-in-bf16");
     const Dtype summed = compute == Dtype::fp16 ? Dtype::fp16 : Dtype::fp32;
     if (reduce != summed) notes.push_back(other_reduction(s_, summed));
+  }
+
+  /// Read in public scripts of 2025 and 2026 that call pretrain_gpt.py; delayed scaling is the
+  /// oldest recipe, and what --fp8-format alone means.
+  void recipe() {
+    const workloads::Precision& p = s_.precision;
+    if (p.moments == Dtype::bf16) {
+      flag("use-precision-aware-optimizer");
+      set("exp-avg-dtype", "bf16");
+      set("exp-avg-sq-dtype", "bf16");
+    }
+    if (p.recipe == Recipe::none) return;
+    const bool four = p.recipe == Recipe::nvfp4;
+    const bool mixed = p.recipe == Recipe::fp8_delayed || p.recipe == Recipe::fp8_current;
+    set(four ? "fp4-format" : "fp8-format", four ? "e2m1" : mixed ? "hybrid" : "e4m3");
+    if (p.recipe != Recipe::fp8_delayed)
+      set(four ? "fp4-recipe" : "fp8-recipe", megatron_recipe(p.recipe));
+    if (p.fp8_parameters) flag(four ? "fp4-param-gather" : "fp8-param-gather");
+    if (p.bf16_first_layers + p.bf16_last_layers > 0) {
+      flag("first-last-layers-bf16");
+      set("num-layers-at-start-in-bf16", p.bf16_first_layers);
+      set("num-layers-at-end-in-bf16", p.bf16_last_layers);
+    }
+    if (before(core_0_15) && p.recipe != Recipe::fp8_delayed)
+      notes.push_back(fmt::format("Recipe {} came later than {}: its arguments are those of 2025.",
+                                  name_of(p.recipe), named(s_)));
   }
 
   void deepspeed() {

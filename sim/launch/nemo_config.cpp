@@ -96,7 +96,18 @@ class NemoYaml {
     set("virtual_pipeline_model_parallel_size",
         plan.virtual_stages > 1 ? std::to_string(plan.virtual_stages) : "null");
     set("megatron_amp_O2", true);
+    if (s_.precision.recipe != workloads::Recipe::none) delayed_scaling();
     recompute();
+  }
+
+  /// The one recipe that it has; keys of NeMo 1.23 (recalled, 2026).
+  void delayed_scaling() {
+    set("transformer_engine", true);
+    set("fp8", true);
+    set("fp8_hybrid", true);
+    set("fp8_amax_history_len", 1024);
+    set("fp8_amax_compute_algo", "max");
+    if (s_.precision.fp8_parameters) set("fp8_params", true);
   }
 
   void recompute() {
@@ -134,6 +145,7 @@ std::vector<std::string> nemo_notes(const Scenario& s) {
   if (s.precision.gradient_reduce != Dtype::fp32) out.push_back(other_reduction(s, Dtype::fp32));
   if (s.plan.recompute == Recompute::full && s.plan.recompute_every > 1)
     out.push_back(first_layers_note(s));
+  if (leaves_layers(s)) out.push_back(left_layers_note(s));
   for (std::string& note : common_notes(s, {"software.gradient_overlap", "software.gather_overlap",
                                             "software.ddp_bucket_bytes"}))
     out.push_back(std::move(note));

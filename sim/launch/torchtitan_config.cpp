@@ -136,8 +136,29 @@ void set_recompute(const Scenario& s, TomlValue& out) {
              word(some ? std::to_string(s.plan.recompute_every) : "op"));
 }
 
+/// torchao's converters of linear layers (torchtitan docs/float8.md, read 2026-11; [mx] recalled,
+/// 2026). The head is among them unless it is filtered.
+void set_recipe(const Scenario& s, TomlValue& out) {
+  const bool narrow = s.precision.fp8_parameters;
+  if (s.precision.recipe == workloads::Recipe::mxfp8) {
+    set_path(out, "model.converters", {TomlValue::Array{word("mx")}, {}});
+    set_path(out, "mx.recipe_name", word("mxfp8_cublas"));
+    set_path(out, "mx.filter_fqns", {TomlValue::Array{word("output")}, {}});
+    return;
+  }
+  if (s.precision.recipe == workloads::Recipe::none) return;
+  if (of_2024(s))
+    set_path(out, "float8.enable_float8_linear", yes_or_no(true));
+  else
+    set_path(out, "model.converters", {TomlValue::Array{word("float8")}, {}});
+  set_path(out, "float8.enable_fsdp_float8_all_gather", yes_or_no(narrow));
+  set_path(out, "float8.precompute_float8_dynamic_scale_for_fsdp", yes_or_no(narrow));
+  if (!of_2024(s)) set_path(out, "float8.filter_fqns", {TomlValue::Array{word("output")}, {}});
+}
+
 std::vector<std::string> torchtitan_notes(const Scenario& s) {
   std::vector<std::string> out;
+  if (leaves_layers(s)) out.push_back(left_layers_note(s));
   if (s.plan.tensor > 1 && !s.plan.sequence_parallel)
     out.emplace_back(
         "torchtitan's tensor ranks always cut the sequence: sequence_parallel = true.");
@@ -162,6 +183,7 @@ Launch torchtitan_launch(const Scenario& s) {
   set_training(s, file);
   set_degrees(s, file);
   set_recompute(s, file);
+  set_recipe(s, file);
   if (!of_2024(s)) set_path(file, "compile.enable", yes_or_no(s.software.compiled()));
   out.notes = torchtitan_notes(s);
   out.files.push_back(

@@ -48,6 +48,8 @@ std::string plan_text(const Scenario& scenario) {
                      scenario.batch.micro_batches, scenario.batch.micro_batches == 1 ? "" : "es",
                      scenario.batch.micro_batch, word_for(dtype_names, scenario.precision.compute),
                      word_for(dtype_names, scenario.precision.gradient_reduce));
+  if (scenario.precision.recipe != workloads::Recipe::none)
+    out += fmt::format("; products in {}", name_of(scenario.precision.recipe));
   if (plan.recompute != workloads::Recompute::none)
     out += fmt::format("; recompute {}", word_for(recompute_names, plan.recompute));
   if (plan.recompute_every > 1) out += fmt::format(" of 1 layer in {}", plan.recompute_every);

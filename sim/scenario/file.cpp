@@ -7,6 +7,7 @@
 #include "sim/scenario/default_software.hpp"
 #include "sim/scenario/member_reader.hpp"
 #include "sim/scenario/noise_keys.hpp"
+#include "sim/scenario/recipe_gpus.hpp"
 #include "sim/scenario/what_if.hpp"
 
 namespace stepcast::sim {
@@ -117,6 +118,9 @@ void read_precision(TableReader& table, Scenario& scenario) {
   using workloads::Dtype;
   workloads::Precision& precision = scenario.precision;
   read_members(table, false, [&](auto&& visit) { visit_precision(precision, visit); });
+  scenario.precision_origin =
+      table.value("recipe") != nullptr ? table.where("recipe") : table.where();
+  suit_gpu(precision, scenario.node.gpu, scenario.precision_origin);
   if (table.value("loss_scaling") == nullptr)
     precision.loss_scaling = precision.compute == Dtype::fp16;
   if (precision.gradient_reduce == Dtype::tf32 ||

@@ -48,18 +48,20 @@ class MemberReader : public MemberVisitor<MemberReader> {
   std::optional<E> read(std::string_view key, const E&, Range, const Choices& choices) {
     return table_.choice(key, choices);
   }
-  template <class Choices>
-  std::optional<workloads::DataKinds> read(std::string_view key, const workloads::DataKinds&, Range,
-                                           const Choices& choices) {
+  template <class E, class Choices>
+  std::optional<workloads::SetOf<E>> read(std::string_view key, const workloads::SetOf<E>&, Range,
+                                          const Choices& choices) {
     const auto words = table_.texts(key);
     if (!words) return std::nullopt;
-    workloads::DataKinds out;
+    workloads::SetOf<E> out;
+    std::string all;
+    for (const auto& [name, meaning] : choices)
+      all += (all.empty() ? "" : ", ") + std::string(name);
     for (const std::string& word : *words) {
       const auto known = std::find_if(choices.begin(), choices.end(),
                                       [&](const auto& choice) { return choice.first == word; });
       if (known == choices.end())
-        table_.fail(key, "'" + word + "' in '" + std::string(key) + "' is no kind of data",
-                    "ddp, zero1, zero2, zero3");
+        table_.fail(key, "'" + word + "' in '" + std::string(key) + "' is none of its words", all);
       out.add(known->second);
     }
     return out;

@@ -28,11 +28,11 @@ class MemberWriter : public MemberVisitor<MemberWriter> {
   void member(const Key& key, Bound bound, const std::optional<E>& value, const Choices& choices) {
     if (value) member(key, bound, *value, choices);
   }
-  template <class Choices>
-  void member(const Key& key, Bound, const workloads::DataKinds& kinds, const Choices& choices) {
+  template <class E, class Choices>
+  void member(const Key& key, Bound, const workloads::SetOf<E>& items, const Choices& choices) {
     TomlValue::Array words;
-    for (const auto& [name, kind] : choices)
-      if (kinds.has(kind)) words.push_back(item_of(std::string(name)));
+    for (const auto& [name, item] : choices)
+      if (items.has(item)) words.push_back(item_of(std::string(name)));
     put(key, std::move(words));
   }
   template <class Q>

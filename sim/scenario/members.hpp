@@ -168,6 +168,8 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may({"fused_loss", "cross-entropy in one kernel"}, software.loss.fused);
   visit.may({"gathered_logits", "the loss sees whole logits"}, software.loss.gathered_logits);
   visit.may({"loss_memory", "copies of the logits"}, software.loss.memory, loss_memory_names);
+  visit.may({"recipes", "of low precision that it can run"}, software.products.recipes,
+            recipe_names);
   visit.may({"accumulation_fusion", "GEMMs add weight gradients to the buffer"},
             software.products.accumulate);
   visit.may({"deterministic", "every new tensor is filled first"}, software.deterministic);
@@ -214,6 +216,7 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may({"clip_gradients", "a norm over all ranks"}, software.optimizer.clips);
   visit.may({"logs_statistics", "zeros of gradients, norm of parameters, tensor by tensor"},
             software.optimizer.logs_statistics);
+  visit.may({"bf16_moments", "it can keep Adam's moments so"}, software.optimizer.bf16_moments);
   visit.may({"clips_each_micro_batch", "before gradients are added up"},
             software.optimizer.clips_each_micro_batch);
   visit.may({"collectives_hold_core", "no overlap with compute"},
@@ -335,6 +338,14 @@ void visit_precision(Precision& precision, Visitor&& visit) {
             dtype_names);
   visit.may({"loss_scaling", "a check of all gradients per step; default: with fp16"},
             precision.loss_scaling);
+  visit.may({"recipe", "low precision of products: fp8, mxfp8, nvfp4", "recipe", "NAME"},
+            precision.recipe, recipe_names);
+  visit.may({"bf16_first_layers", "that the recipe leaves in 16 bits"},
+            precision.bf16_first_layers);
+  visit.may({"bf16_last_layers", "that the recipe leaves in 16 bits"}, precision.bf16_last_layers);
+  visit.may({"fp8_parameters", "weights are kept and gathered in the recipe's type"},
+            precision.fp8_parameters);
+  visit.may({"moments", "type of Adam's moments: fp32 or bf16"}, precision.moments, dtype_names);
 }
 
 template <class Query, class Visitor>

@@ -2,6 +2,7 @@
 
 #include "engine/check.hpp"
 #include "workloads/step/framework_rules.hpp"
+#include "workloads/step/recipe_rules.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -112,7 +113,10 @@ bool complete_with(const Legal& legal, const Scenario& s, const PlanWishes& wish
         wishes.split.value_or(s.software.pipeline.stage_split), s.model, plan.parts());
   return legal(workloads::plan_rules(), workloads::PlanCase{s.model, plan, batch}, s.plan_origin) &&
          legal(workloads::framework_rules(), workloads::FrameworkPlan{s.model, plan, s.software},
-               s.plan_origin);
+               s.plan_origin) &&
+         legal(workloads::recipe_rules(),
+               workloads::RecipeCase{s.model, plan, batch, s.precision, s.software},
+               s.precision_origin);
 }
 
 }  // namespace

@@ -80,6 +80,7 @@ struct Scenario {
   RunOptions run;
   std::string plan_origin;           // where [plan] stands
   std::string batch_origin;          // where [batch] stands
+  std::string precision_origin;      // where [precision] stands
   std::vector<std::string> changed;  // keys that say something else than what holds without them
 };
 

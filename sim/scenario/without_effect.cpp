@@ -38,10 +38,16 @@ bool no_buckets(S s) {
 bool one_tier(S s) {
   return topology::lay_out_fabric(s.fabric, s.node, s.nodes, s.origin).num_tiers() <= 1;
 }
+bool sixteen_bits(S s) {
+  return s.precision.recipe == workloads::Recipe::none ||
+         s.precision.recipe == workloads::Recipe::nvfp4;
+}
 bool eager(S s) { return s.software.eager(); }
 bool fused(S s) { return s.software.fused(); }
 bool rmsnorm(S s) { return s.model.norm == workloads::Norm::rmsnorm; }
 bool swiglu(S s) { return s.model.activation == workloads::Activation::swiglu; }
+bool no_recipe(S s) { return s.precision.recipe == workloads::Recipe::none; }
+bool always(S) { return true; }
 bool no_jitter(S s) { return s.run.without.jitter || s.noise.kernel_sigma == 0.0; }
 bool no_draws(S s) { return s.run.without.jitter || (no_jitter(s) && s.noise.gpu_sigma == 0.0); }
 
@@ -91,6 +97,12 @@ constexpr Rule rules[] = {
      "there is one micro-batch"},
     {"plan.prefetch", no_units, "no parameters are gathered unit by unit (zero2, zero3)"},
 
+    {"precision.bf16_first_layers", no_recipe, "no recipe of low precision is on"},
+    {"precision.bf16_last_layers", no_recipe, "no recipe of low precision is on"},
+    {"precision.fp8_parameters", no_recipe, "no recipe of low precision is on"},
+
+    {"software.recipes", always, "it says what may be asked for"},
+    {"software.bf16_moments", always, "it says what may be asked for"},
     {"software.nccl", [](S s) { return std::ranges::count(s.changed, "cluster.nccl") > 0; },
      "cluster.nccl says which"},
     {"software.reduce_each", [](S s) { return s.reduce.has_value() || s.batch.micro_batches == 1; },
@@ -190,7 +202,7 @@ constexpr Rule rules[] = {
     {"cluster.fabric.oversubscription", one_tier, "no switch has uplinks"},
     {"cluster.fabric.routing", one_tier, "no switch has uplinks"},
     {"cluster.node.network", one_node, "one node has no network"},
-    {"cluster.node.gpu.fp8_peak", [](S) { return true; }, "training in fp8 is not modelled"},
+    {"cluster.node.gpu.fp8_peak", sixteen_bits, "no product is computed in fp8"},
     {"cluster.node.gpu.tf32_peak",
      [](S s) { return s.precision.compute != workloads::Dtype::tf32; }, "nothing is computed in tf32"},
     {"cluster.node.gpu.fp32_peak",

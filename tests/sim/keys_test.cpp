@@ -148,13 +148,15 @@ class Changer : public MemberVisitor<Changer> {
       if (meaning != value) out.push_back(meaning);
     return out;
   }
-  template <class Choices>
-  static std::vector<workloads::DataKinds> others_of(const workloads::DataKinds& kinds,
-                                                     const Choices& choices) {
-    workloads::DataKinds without;
-    for (const auto& [name, kind] : choices)
-      if (!kinds.has(kind)) without.add(kind);
-    return {without, workloads::all_data_kinds};
+  template <class E, class Choices>
+  static std::vector<workloads::SetOf<E>> others_of(const workloads::SetOf<E>& items,
+                                                    const Choices& choices) {
+    workloads::SetOf<E> without, all;
+    for (const auto& [name, item] : choices) {
+      all.add(item);
+      if (!items.has(item)) without.add(item);
+    }
+    return {without, all};
   }
   template <class T, class Choices>
   static std::vector<std::optional<T>> others_of(const std::optional<T>& value,

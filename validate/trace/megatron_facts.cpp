@@ -78,6 +78,7 @@ class MegatronFacts : public Translator {
   void data();
   void recompute();
   void precision();
+  void recipe();
 };
 
 void MegatronFacts::add() {
@@ -207,15 +208,39 @@ void MegatronFacts::recompute() {
         "recomputes all.");
 }
 
+/// --fp8-recipe, which says nothing by itself: --fp8-format turns it on, "delayed" is its default.
+void MegatronFacts::recipe() {
+  const auto is_on = [&](const char* setting) {
+    const std::string* value = find(setting);
+    return value != nullptr && *value != "False" && *value != "false";
+  };
+  const bool four = is_on("fp4") || is_on("fp4_format"), eight = is_on("fp8");
+  const std::string* moments = find("exp_avg_dtype");
+  if (on("use_precision_aware_optimizer") && moments != nullptr)
+    set("precision.moments",
+        std::string(moments->find("bf") != std::string::npos ? "bf16" : "fp32"));
+  if (!four && !eight) return;
+  const std::string* recipe = find("fp8_recipe");
+  const std::string word = recipe == nullptr ? "delayed" : *recipe;
+  set("precision.recipe", std::string(four                   ? "nvfp4"
+                                      : word == "tensorwise" ? "fp8_current"
+                                      : word == "blockwise"  ? "fp8_block"
+                                      : word == "mxfp8"      ? "mxfp8"
+                                                             : "fp8_delayed"));
+  for (const char* setting : {"fp8_param_gather", "fp4_param_gather", "fp8_params"})
+    if (on(setting)) set("precision.fp8_parameters", true);
+  if (!on("first_last_layers_bf16")) return;
+  set("precision.bf16_first_layers", integer("num_layers_at_start_in_bf16").value_or(1));
+  set("precision.bf16_last_layers", integer("num_layers_at_end_in_bf16").value_or(1));
+}
+
 void MegatronFacts::precision() {
   const std::string* trainer = settings_.find("trainer.precision");
   const bool bf16 = on("bf16") || (trainer != nullptr && trainer->starts_with("bf16"));
   const bool fp16 = on("fp16") || (trainer != nullptr && trainer->starts_with("16"));
-  const std::string* fp8 = find("fp8");
-  const bool has_fp8 = fp8 != nullptr && *fp8 != "False" && *fp8 != "false";
   if (!bf16 && !fp16 && trainer == nullptr && find("bf16") == nullptr) return;
-  const std::string compute = has_fp8 ? "fp8" : bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
-  set("precision.compute", compute);
+  set("precision.compute", std::string(bf16 ? "bf16" : fp16 ? "fp16" : "fp32"));
+  recipe();
   if (on("deepspeed")) return;  // its configuration says in what gradients are summed
   if (const auto wide = settings_.flag(name("accumulate_allreduce_grads_in_fp32")))
     set("precision.gradient_reduce", std::string(*wide || !(bf16 || fp16) ? "fp32"

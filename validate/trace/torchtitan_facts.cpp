@@ -37,6 +37,7 @@ class TorchtitanFacts : public Translator {
   void add(const sim::Catalogue& catalogue);
 
  private:
+  void recipe();
   void ffn();
   std::int64_t data();  // replicas; 0 where nobody says
   void batch(std::int64_t replicas);
@@ -74,10 +75,26 @@ void TorchtitanFacts::add(const sim::Catalogue& catalogue) {
     set("precision.compute", type(*compute));
   if (const std::string* reduce = find("training.mixed_precision_reduce"))
     set("precision.gradient_reduce", type(*reduce));
+  recipe();
   set("software.framework", std::string("torchtitan"));
   if (settings_.has("training.tensor_parallel_degree"))
     set("software.version", std::string("2024"));
   if (const std::string* gpu = find("gpu")) facts_.gpu = *gpu, facts_.gpu_source = source_;
+}
+
+/// torchao's converters: [float8] with one scale per tensor unless it names another recipe, [mx].
+void TorchtitanFacts::recipe() {
+  const std::string* converters = find("model.converters");
+  const auto converts = [&](const char* word) {
+    return converters != nullptr && converters->find(word) != std::string::npos;
+  };
+  if (converts("mx")) set("precision.recipe", std::string("mxfp8"));
+  if (!converts("float8") && !on("float8.enable_float8_linear")) return;
+  set("precision.recipe", std::string("fp8_current"));
+  set("precision.fp8_parameters", on("float8.enable_fsdp_float8_all_gather"));
+  const std::string* kind = find("float8.recipe_name");
+  if (kind != nullptr && *kind != "tensorwise")
+    note("float8.recipe_name = " + *kind + ": scales per row are taken as one per tensor.");
 }
 
 /// torchtitan/models/llama3/model: int(2 * 4 * dim / 3), times ffn_dim_multiplier, rounded up to

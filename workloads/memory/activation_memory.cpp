@@ -2,8 +2,10 @@
 
 #include <numeric>
 
+#include "workloads/plan/low_precision.hpp"
 #include "workloads/plan/model_size.hpp"
 #include "workloads/plan/rank_parameters.hpp"
+#include "workloads/step/operand_piece.hpp"
 
 namespace stepcast::workloads {
 
@@ -22,17 +24,40 @@ std::int64_t ActivationMemory::norm_input(std::int64_t elements) const {
 std::vector<std::int64_t> ActivationMemory::projections() const {
   const TransformerShape& s = in_.shape;
   if (!latent(s)) {
-    if (!s.qk_norm) return {gathered_input()};
-    return {gathered_input(), norm_input(sizes_.tokens * sizes_.query),
+    if (!s.qk_norm) return {column_input(s.hidden)};
+    return {column_input(s.hidden), norm_input(sizes_.tokens * sizes_.query),
             norm_input(sizes_.tokens * sizes_.kv)};
   }
-  const std::int64_t read = in_.software.keeps_cut_inputs() ? sizes_.local_tokens : sizes_.tokens;
-  std::vector<std::int64_t> out{s.latent.q_rank > 0 ? sizes_.local_bytes() : gathered_input()};
+  std::vector<std::int64_t> out{s.latent.q_rank > 0 ? kept_input(sizes_.local_elements())
+                                                    : column_input(s.hidden)};
   for (const std::int64_t rank : {s.latent.q_rank, s.latent.kv_rank}) {
     out.push_back(norm_input(sizes_.local_tokens * rank));
-    out.push_back(sizes_.element * read * rank);
+    out.push_back(column_input(rank));
   }
   return out;
+}
+
+/// A recipe's products keep their inputs quantized, in the direction that wgrad reads, unless
+/// backward quantizes them again.
+bool ActivationMemory::keeps_quantized() const {
+  return in_.precision.recipe != Recipe::none && !kind_.plain && !quantizes_again(in_.software);
+}
+
+std::int64_t ActivationMemory::kept_input(std::int64_t elements) const {
+  return keeps_quantized() ? kept_input_bytes(in_.precision, elements) : sizes_.element * elements;
+}
+
+std::int64_t ActivationMemory::row_input(std::int64_t width) const {
+  return kept_input(sizes_.tokens * width);
+}
+
+/// What is to be gathered again in 16 bits is kept so.
+std::int64_t ActivationMemory::column_input(std::int64_t width) const {
+  const bool cut = in_.software.keeps_cut_inputs() && in_.plan.sequence_parallel;
+  const std::int64_t elements =
+      width * (in_.software.keeps_cut_inputs() ? sizes_.local_tokens : sizes_.tokens);
+  if (cut && !gathers_quantized(in_.precision)) return sizes_.element * elements;
+  return kept_input(elements);
 }
 
 /// Two norms and what they feed: inputs of q,k,v and of the MLP; a byte mask of each residual
@@ -47,8 +72,9 @@ std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
   for (const std::int64_t bytes : projections()) out.push_back(bytes);
   for (const std::int64_t bytes :
        {row * sizes_.query, copies * row * sizes_.kv, copies * v, row * sizes_.value,
-        4 * sizes_.tokens * sizes_.heads, mask, norm_input(), gathered_input()})
+        4 * sizes_.tokens * sizes_.heads, mask, norm_input(), column_input(sizes_.hidden)})
     out.push_back(bytes);
+  if (keeps_quantized()) out.push_back(row_input(sizes_.value));  // beside attention's own
   for (const std::int64_t bytes : mlp()) out.push_back(bytes);
   out.push_back(mask);
   return out;
@@ -75,16 +101,16 @@ std::int64_t ActivationMemory::scores() const {
 /// GELU: its input and output, 4f. SwiGLU: gate, up, product 6f; eager also silu(gate), 8f;
 /// Inductor makes the product again in backward, 4f.
 std::vector<std::int64_t> ActivationMemory::mlp() const {
-  const std::int64_t f = sizes_.ffn_bytes();
-  if (in_.shape.activation == Activation::gelu) return {f, f};
+  const std::int64_t f = sizes_.ffn_bytes(), input = row_input(sizes_.ffn);  // of the last product
+  if (in_.shape.activation == Activation::gelu) return {f, input};
   switch (in_.software.fusion) {
     case Fusion::eager:
-      return {f, f, f, f};
+      return {f, f, f, input};
     case Fusion::compiled:
       return {f, f};
     case Fusion::fused:
     case Fusion::own:
-      return {f, f, f};
+      return {f, f, input};
   }
   throw BrokenPromise("unknown fusion");
 }
@@ -137,7 +163,9 @@ std::int64_t ActivationMemory::work_of_logit() const {
 
 /// Final norm and its output, and the logits.
 std::vector<std::int64_t> ActivationMemory::head_tensors() const {
-  return {norm_input(), gathered_input(), kept_of_logit() * logits()};
+  const std::int64_t rows =
+      in_.software.keeps_cut_inputs() ? sizes_.local_tokens : sizes_.tokens;  // in 16 bits
+  return {norm_input(), sizes_.element * rows * sizes_.hidden, kept_of_logit() * logits()};
 }
 
 std::int64_t ActivationMemory::head() const {

@@ -38,14 +38,14 @@ class ActivationMemory {
   std::int64_t norm_input() const { return norm_input(sizes_.local_elements()); }
   std::vector<std::int64_t> projections() const;
   std::vector<std::int64_t> mlp() const;
+  bool keeps_quantized() const;
+  /// A product's saved input of so many elements; of a row-parallel or a column-parallel one.
+  std::int64_t kept_input(std::int64_t elements) const;
+  std::int64_t column_input(std::int64_t width) const;
+  std::int64_t row_input(std::int64_t width) const;
   std::int64_t kept_of_logit() const;
   std::int64_t work_of_logit() const;
   bool composite_norm() const;
-  /// A GEMM's saved input.
-  std::int64_t gathered_input() const {
-    return in_.software.keeps_cut_inputs() ? sizes_.local_bytes() : sizes_.hidden_bytes();
-  }
-
   const StepInputs& in_;
   Sizes sizes_;
   LayerKind kind_;  // of the layers that it speaks of

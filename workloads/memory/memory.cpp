@@ -19,10 +19,10 @@ namespace {
 enum class Moment : std::uint8_t { loss, backward, optimizer };
 
 /// Between steps: FSDP an fp32 shard 4P/N; autocast fp32 weights 4P; otherwise 16-bit weights 2P
-/// (their fp32 master counts as optimizer state).
+/// (their fp32 master counts as optimizer state), and copies in a recipe's type.
 std::int64_t parameter_bytes(const MemoryRank& r) {
   if (r.sharded()) return 4 * r.shard;
-  return (r.in.software.data.autocast ? 4 : r.low) * r.all;
+  return r.in.software.data.autocast ? 4 * r.all : resident_weights(r);
 }
 
 /// What computing needs beyond it. zero2: all of it unsharded from forward to backward, 2P. zero3:
@@ -31,10 +31,11 @@ std::int64_t parameter_bytes(const MemoryRank& r) {
 std::int64_t gathered_bytes(const MemoryRank& r, Moment moment) {
   if (moment == Moment::optimizer) return 0;
   if (!r.sharded()) return r.in.software.data.autocast ? r.low * r.all : 0;
-  const std::int64_t buffers = r.in.software.data.fsdp1() ? 0 : r.low * r.unit;
-  if (!r.zero3()) return r.low * r.all + buffers;
+  const std::int64_t layer = gathered_layer(r);
+  const std::int64_t buffers = r.in.software.data.fsdp1() ? 0 : layer;
+  if (!r.zero3()) return gathered_weights(r) + buffers;
   const std::int64_t units = std::min(r.parameters.layers, 1 + r.in.plan.prefetch);
-  return r.low * (r.root + units * r.unit) + buffers;
+  return r.low * r.root + units * layer + buffers;
 }
 
 /// FSDP: fp32 shard 4P/N, and in backward the gradients that wait: all of them when micro-batches
@@ -52,15 +53,15 @@ std::int64_t gradient_bytes(const MemoryRank& r, Moment moment) {
   return shard + (moment == Moment::backward ? r.low * (r.unit + head) : 0);
 }
 
-/// Adam's two moments 8, and an fp32 master 4 where weights are kept in 16 bits; sharded by all but
-/// ddp.
+/// Adam's two moments 8 (4 in bf16), and an fp32 master 4 where weights are kept in 16 bits;
+/// sharded by all but ddp.
 std::int64_t optimizer_bytes(const MemoryRank& r, Moment moment) {
   const std::int64_t elements = r.in.plan.data == DataParallel::ddp ? r.all : r.shard;
   const bool master = !r.sharded() && !r.in.software.data.autocast && r.low < 4;
   // foreach AdamW keeps the roots of the second moments of all tensors: 4 more while it runs.
   const bool roots =
       moment == Moment::optimizer && r.in.software.optimizer.kernel == OptimizerKernel::foreach;
-  return (8 + (master ? 4 : 0) + (roots ? 4 : 0)) * elements;
+  return (2 * moment_bytes(r) + (master ? 4 : 0) + (roots ? 4 : 0)) * elements;
 }
 
 /// Buffers of collectives: FSDP the reduction's input of one unit (two with FSDP1, whose flat

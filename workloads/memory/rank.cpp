@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "workloads/plan/low_precision.hpp"
+#include "workloads/step/weight_casts.hpp"
+
 namespace stepcast::workloads {
 namespace {
 
@@ -14,6 +17,32 @@ bool sums_in_fp32(const MemoryRank& r) {
 }
 
 }  // namespace
+
+std::int64_t gathered_weights(const MemoryRank& r) {
+  std::int64_t bytes = r.low * r.root;
+  for (const AlikeLayers& alike : r.parameters.kinds)
+    bytes += alike.count * gathered_bytes_of(r.in.precision, alike);
+  return bytes;
+}
+
+std::int64_t gathered_layer(const MemoryRank& r) {
+  std::int64_t most = 0;
+  for (const AlikeLayers& alike : r.parameters.kinds)
+    most = std::max(most, gathered_bytes_of(r.in.precision, alike));
+  return most;
+}
+
+std::int64_t resident_weights(const MemoryRank& r, const AlikeLayers& alike) {
+  if (keeps_weight_copies(r.in)) return kept_weight_bytes(r.in.precision, alike);
+  return r.low * elements_of(alike.tensors);
+}
+
+std::int64_t resident_weights(const MemoryRank& r) {
+  std::int64_t bytes = r.low * r.root;
+  for (const AlikeLayers& alike : r.parameters.kinds)
+    bytes += alike.count * resident_weights(r, alike);
+  return bytes;
+}
 
 std::int64_t resident_gradients(const MemoryRank& r) {
   const bool shards = r.in.plan.data == DataParallel::zero2 && !r.accumulates();

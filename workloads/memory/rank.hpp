@@ -55,6 +55,18 @@ struct MemoryRank {
   std::int64_t low, wide;  // bytes of the compute and of the reduce dtype
 };
 
+/// Weights in the type that they are gathered in, of all and of the largest layer.
+std::int64_t gathered_weights(const MemoryRank&);
+std::int64_t gathered_layer(const MemoryRank&);
+/// Replicated weights between steps, and what is kept of them in a recipe's type.
+std::int64_t resident_weights(const MemoryRank&);
+/// Of a layer.
+std::int64_t resident_weights(const MemoryRank&, const AlikeLayers&);
+/// Each of Adam's moments, bytes per parameter.
+inline std::int64_t moment_bytes(const MemoryRank& r) {
+  return bytes_per_element(r.in.precision.moments);
+}
+
 /// Gradients of replicated parameters that stay from step to step, sharded for zero2 unless they
 /// wait; what a backward has beside them; what an update has. DeepSpeed's differ.
 std::int64_t resident_gradients(const MemoryRank&);

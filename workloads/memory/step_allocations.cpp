@@ -8,6 +8,8 @@
 
 #include "workloads/memory/activation_memory.hpp"
 #include "workloads/memory/rank.hpp"
+#include "workloads/plan/low_precision.hpp"
+#include "workloads/step/weight_casts.hpp"
 
 namespace stepcast::workloads {
 namespace {
@@ -90,8 +92,11 @@ class AllocationWriter {
   void states() {
     Tensors forever;
     const std::int64_t each = r_.sharded() || software_.data.autocast ? 4 : r_.low;
-    of_parameters(forever, TensorKind::parameters,
-                  [&](std::int64_t n) { return each * (r_.sharded() ? of_shard(n) : n); });
+    if (r_.in.precision.recipe != Recipe::none && keeps_weight_copies(r_.in))
+      quantized_weights(forever);
+    else
+      of_parameters(forever, TensorKind::parameters,
+                    [&](std::int64_t n) { return each * (r_.sharded() ? of_shard(n) : n); });
     if (masters())
       of_parameters(forever, TensorKind::optimizer,
                     [&](std::int64_t n) { return 4 * of_shard(n); });
@@ -99,6 +104,14 @@ class AllocationWriter {
       add_to(forever, TensorKind::gradients, resident_gradients(r_));
       buckets(forever);
     }
+  }
+
+  /// Layer by layer with their copies, then the root's.
+  void quantized_weights(Tensors& forever) {
+    for (const std::uint8_t kind : r_.parameters.kind_of)
+      add_to(forever, TensorKind::parameters, resident_weights(r_, r_.parameters.kinds[kind]));
+    for (const ParameterTensor& p : r_.parameters.root)
+      add_to(forever, TensorKind::parameters, r_.low * p.elements);
   }
 
   void buckets(Tensors& forever) {
@@ -114,7 +127,8 @@ class AllocationWriter {
     add_to(of_step_, TensorKind::gathered, r_.low * r_.root);
     if (!r_.zero3())
       for (std::size_t i = 0; i < r_.parameters.kind_of.size(); ++i)
-        add_to(of_step_, TensorKind::gathered, r_.low * elements_of(r_.parameters.layer(i)));
+        add_to(of_step_, TensorKind::gathered,
+               gathered_bytes_of(r_.in.precision, r_.parameters.kinds[r_.parameters.kind_of[i]]));
     if (r_.accumulates())
       of_parameters(of_step_, TensorKind::gradients, [&](std::int64_t n) { return r_.wide * n; });
   }
@@ -127,8 +141,9 @@ class AllocationWriter {
       out_.order.push_back({gathered_.front(), {}, 0});
       gathered_.pop_front();
     }
-    gathered_.push_back(add(TensorKind::gathered, r_.low * r_.unit));
-    if (!software_.data.fsdp1()) brief(TensorKind::gathered, {r_.low * r_.unit});
+    const std::int64_t layer = gathered_layer(r_);
+    gathered_.push_back(add(TensorKind::gathered, layer));
+    if (!software_.data.fsdp1()) brief(TensorKind::gathered, {layer});
   }
   void end_gathers() {
     for (const std::uint32_t id : gathered_) out_.order.push_back({id, {}, 0});
@@ -269,7 +284,7 @@ class AllocationWriter {
     if (first)
       for (int moment = 0; moment < 2; ++moment)
         of_parameters(forever, TensorKind::optimizer,
-                      [&](std::int64_t n) { return 4 * of_shard(n); });
+                      [&](std::int64_t n) { return moment_bytes(r_) * of_shard(n); });
     if (software_.optimizer.kernel == OptimizerKernel::foreach)
       of_parameters(brief_ones, TensorKind::optimizer,
                     [&](std::int64_t n) { return 4 * of_shard(n); });

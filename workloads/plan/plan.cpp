@@ -94,10 +94,12 @@ void check(const TransformerShape& shape, const ParallelPlan& plan, const Batch&
 void check(const Precision& precision, const std::string& where) {
   if (bits_per_element(precision.compute) < 16)
     throw InputError(where, "compute is the type of activations between products",
-                     "take bf16 or fp16");
+                     "take bf16; recipe = \"fp8_current\" is what products read");
   if (bits_per_element(precision.gradient_reduce) < 16 || precision.gradient_reduce == Dtype::tf32)
     throw InputError(where, "gradients cannot be reduced in this precision",
                      "take fp32, bf16 or fp16");
+  if (precision.moments != Dtype::fp32 && precision.moments != Dtype::bf16)
+    throw InputError(where, "Adam's moments cannot be kept in this precision", "take fp32 or bf16");
 }
 
 std::int64_t layers_of_stage(std::int64_t layers, std::int64_t parts, std::int64_t part) {

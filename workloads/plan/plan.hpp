@@ -20,22 +20,24 @@ constexpr std::string_view name_of(DataParallel kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-/// A set of them.
-class DataKinds {
+/// A set of values of an enum.
+template <class E>
+class SetOf {
  public:
-  constexpr DataKinds() = default;
-  constexpr DataKinds(std::initializer_list<DataParallel> kinds) {
-    for (const DataParallel kind : kinds) add(kind);
+  constexpr SetOf() = default;
+  constexpr SetOf(std::initializer_list<E> items) {
+    for (const E item : items) add(item);
   }
-  constexpr void add(DataParallel kind) { bits_ |= bit(kind); }
-  constexpr bool has(DataParallel kind) const { return (bits_ & bit(kind)) != 0; }
+  constexpr void add(E item) { bits_ |= bit(item); }
+  constexpr bool has(E item) const { return (bits_ & bit(item)) != 0; }
   constexpr bool empty() const { return bits_ == 0; }
-  friend bool operator==(const DataKinds&, const DataKinds&) = default;
+  friend bool operator==(const SetOf&, const SetOf&) = default;
 
  private:
-  static constexpr unsigned bit(DataParallel kind) { return 1U << static_cast<unsigned>(kind); }
+  static constexpr unsigned bit(E item) { return 1U << static_cast<unsigned>(item); }
   unsigned bits_ = 0;
 };
+using DataKinds = SetOf<DataParallel>;
 
 /// Zero-bubble schedules (arXiv 2401.10241) and DualPipe part weight from input gradients; listed:
 /// as a file says.
@@ -60,21 +62,7 @@ enum class LayerModule : std::uint8_t {
   shared_experts,
   experts
 };
-class LayerModules {
- public:
-  constexpr LayerModules() = default;
-  constexpr LayerModules(std::initializer_list<LayerModule> modules) {
-    for (const LayerModule module : modules) add(module);
-  }
-  constexpr void add(LayerModule module) { bits_ |= bit(module); }
-  constexpr bool has(LayerModule module) const { return (bits_ & bit(module)) != 0; }
-  constexpr bool empty() const { return bits_ == 0; }
-  friend bool operator==(const LayerModules&, const LayerModules&) = default;
-
- private:
-  static constexpr unsigned bit(LayerModule m) { return 1U << static_cast<unsigned>(m); }
-  unsigned bits_ = 0;
-};
+using LayerModules = SetOf<LayerModule>;
 
 enum class ReduceWhen : std::uint8_t { last, each };  // once per step, or for each micro-batch
 /// Of eight bits: scaled per tensor, per block (1 x 128, weights 128 x 128), per 32 elements; of
@@ -89,6 +77,12 @@ std::int64_t bytes_per_element(Dtype);
 /// What products read: 16 bits, or fewer by a recipe that scales them (Transformer Engine): per
 /// tensor by what was largest in earlier steps or in this one, per block, or by microscaling.
 enum class Recipe : std::uint8_t { none, fp8_delayed, fp8_current, fp8_block, mxfp8, nvfp4 };
+using Recipes = SetOf<Recipe>;
+constexpr std::string_view name_of(Recipe recipe) {
+  constexpr std::string_view names[] = {"none",      "fp8_delayed", "fp8_current",
+                                        "fp8_block", "mxfp8",       "nvfp4"};
+  return names[static_cast<std::size_t>(recipe)];
+}
 
 /// How tokens travel to their experts and back: gathered on all ranks, by NCCL's sends and receives
 /// with a copy for each expert, by kernels that send each node one copy (DeepEP), or by kernels
@@ -176,6 +170,11 @@ struct Precision {
   bool fp8_parameters = false;  // weights are kept and gathered in the recipe's type
   Dtype moments = Dtype::fp32;  // of Adam
 
+  // Of the GPU, no keys: products of eight bits, scaled per tensor, need both operands along the
+  // summed dimension (Hopper); those scaled per block run as microscaled ones (Blackwell).
+  bool transposes = false;
+  bool emulates_blocks = false;
+
   friend bool operator==(const Precision&, const Precision&) = default;
 };
 
@@ -195,8 +194,7 @@ std::int64_t rank_of(const ParallelPlan&, Coordinates);
 /// peak_memory()'s business.
 void check(const TransformerShape&, const ParallelPlan&, const Batch&, const std::string& where);
 
-/// Throws InputError at `where` for precisions whose kernels are not modelled (fp8 casts and
-/// transposes) or that no framework reduces in.
+/// Throws InputError at `where` for types that nothing is computed, kept or reduced in.
 void check(const Precision&, const std::string& where);
 
 /// Layers of the model in part `part` of `parts`; uneven when the number does not divide them (the

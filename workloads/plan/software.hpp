@@ -69,6 +69,7 @@ struct NormSoftware {
 struct ProductSoftware {
   bool packed = false;     // one GEMM for q,k,v and one for gate,up
   bool accumulate = true;  // fused: weight gradients are added to the buffer by their GEMM
+  Recipes recipes{};       // of low precision that it can run
   friend bool operator==(const ProductSoftware&, const ProductSoftware&) = default;
 };
 
@@ -107,6 +108,7 @@ struct OptimizerSoftware {
   bool clips = true;                    // a norm over all ranks before the optimizer
   bool logs_statistics = false;         // zeros of gradients, norm of parameters, each step
   bool clips_each_micro_batch = false;  // before its gradients are added to the others'
+  bool bf16_moments = false;            // it can keep them so, in a kernel that writes weights too
   bool lamb() const { return kernel == OptimizerKernel::lamb; }
   friend bool operator==(const OptimizerSoftware&, const OptimizerSoftware&) = default;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/arithmetic.hpp"
+#include "workloads/plan/low_precision.hpp"
 
 namespace stepcast::workloads {
 namespace {
@@ -11,6 +12,13 @@ namespace {
 using enum KernelFamily;
 
 constexpr std::int64_t first_bucket_bytes = 1 << 20;  // reducer.hpp kDefaultFirstBucketBytes
+
+/// bytes x part / whole, rounded down: exact where bytes are a multiple of whole.
+std::int64_t share_of(std::int64_t bytes, std::int64_t part, std::int64_t whole) {
+  return bytes / whole * part +
+         static_cast<std::int64_t>(static_cast<double>(bytes % whole) * static_cast<double>(part) /
+                                   static_cast<double>(whole));
+}
 
 }  // namespace
 
@@ -43,6 +51,15 @@ GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls
     layers_.push_back(tensor_kernels("layer", alike.tensors, table));
   for (const ParameterTensor& tensor : stage.root)
     in_own_bucket_.push_back(in_own_bucket(in, tensor));
+  root_bytes_ = bytes_per_element(in.precision.compute) * elements_of(stage.root);
+  all_bytes_ = root_bytes_;
+  for (const AlikeLayers& alike : stage.kinds) {
+    gather_bytes_.push_back(gathered_bytes_of(in.precision, alike));
+    all_bytes_ += alike.count * gather_bytes_.back();
+    if (in.precision.recipe != Recipe::none)
+      weight_casts_.push_back(weight_casts(in, table, alike));
+  }
+  if (!weight_casts_.empty()) quantized_.assign(kind_of_.size(), false);
   // torch.autocast casts each weight once per forward: read 4, write 2.
   if (!in.software.data.autocast) return;
   for (const AlikeLayers& alike : stage.kinds)
@@ -93,6 +110,22 @@ void GradientBuckets::before_forward(std::size_t unit) {
     gathered_[unit].reset();
   }
   if (!layer_casts_.empty() && !is_root(unit)) calls_.kernel(compute, layer_casts_[kind_of(unit)]);
+  if (!weight_casts_.empty() && !is_root(unit)) quantize_weights(unit);
+}
+
+void GradientBuckets::quantize_weights(std::size_t unit) {
+  const WeightCasts& casts = weight_casts_[kind_of(unit)];
+  const std::size_t layer = unit - (has_root_ ? 1 : 0);
+  if (!quantized_[layer])
+    for (const std::uint32_t kernel : casts.once) calls_.kernel(compute, kernel);
+  quantized_[layer] = true;
+  for (const std::uint32_t kernel : casts.forward) calls_.forward_kernel(compute, kernel);
+}
+
+void GradientBuckets::before_backward(std::size_t unit) {
+  if (weight_casts_.empty() || is_root(unit)) return;
+  for (const std::uint32_t kernel : weight_casts_[kind_of(unit)].backward)
+    calls_.kernel(compute, kernel);
 }
 
 void GradientBuckets::start_backward(bool first, bool last) {
@@ -208,12 +241,11 @@ bool GradientBuckets::gathers() const {
   return in_.plan.data != DataParallel::ddp && in_.plan.shards() > 1;
 }
 
-void GradientBuckets::gather(std::int64_t elements) {
+void GradientBuckets::gather(std::int64_t bytes) {
   const GroupKind group = shard_group(in_.plan);
   calls_.join(data_lane, group,
-              table_.index_of(Collective{
-                  "parameters.gather", CollectiveKind::all_gather, group, in_.precision.compute,
-                  Bytes(bytes_per_element(in_.precision.compute) * elements)}));
+              table_.index_of(Collective{"parameters.gather", CollectiveKind::all_gather, group,
+                                         in_.precision.compute, Bytes(bytes)}));
 }
 
 /// Elements of a bucket.
@@ -222,18 +254,30 @@ std::int64_t GradientBuckets::bucket() const {
       1, bucket_limit(in_.software, in_.plan, false) / bytes_per_element(gradient_dtype_));
 }
 
+/// Bucket by bucket, so many elements in so many bytes.
+void GradientBuckets::gather_buckets(std::int64_t elements, std::int64_t bytes) {
+  for (std::int64_t left = elements; left > 0;) {
+    const std::int64_t part = std::min(left, bucket());
+    const std::int64_t of_part = left == part ? bytes : share_of(bytes, part, left);
+    gather(of_part);
+    bytes -= of_part;
+    left -= part;
+  }
+}
+
 /// Units in the order of forward, a bucket when it is full; each unit waits for that of its last
 /// element (Megatron core param_and_grad_buffer.py: bucket i + 1 is dispatched when bucket i is
 /// first needed; here all are queued, and run one after the other).
 void GradientBuckets::gather_for_forward() {
   const std::size_t units = (has_root_ ? 1 : 0) + kind_of_.size();
   gathered_.assign(units, std::nullopt);
-  std::int64_t waiting = 0;
+  std::int64_t waiting = 0, bytes = 0;
   std::size_t first = 0;
   for (std::size_t unit = 0; unit < units; ++unit) {
     for (const TensorKernels& tensor : tensors_of(unit)) waiting += tensor.elements;
+    bytes += is_root(unit) ? root_bytes_ : gather_bytes_[kind_of(unit)];
     if (waiting < bucket() && unit + 1 < units) continue;
-    for (; waiting > 0; waiting -= std::min(waiting, bucket())) gather(std::min(waiting, bucket()));
+    gather_buckets(std::exchange(waiting, 0), std::exchange(bytes, 0));
     const Event done = calls_.record(data_lane);
     for (; first <= unit; ++first) gathered_[first] = done;
   }
@@ -258,12 +302,12 @@ void GradientBuckets::after_optimizer() {
   if (in_.software.data.owners()) {
     const Dtype dtype = in_.precision.compute;
     each_owner({"parameters.broadcast", CollectiveKind::broadcast, shard_group(in_.plan), dtype,
-                Bytes(bytes_per_element(dtype) * all_elements_)});
+                Bytes(all_bytes_)});
   } else if (own()) {  // the parameters of each bucket of gradients
-    for (const std::int64_t elements : buckets_) gather(elements);
+    for (const std::int64_t elements : buckets_)
+      gather(bytes_per_element(in_.precision.compute) * elements);
   } else {
-    for (std::int64_t left = all_elements_; left > 0; left -= bucket())
-      gather(std::min(left, bucket()));
+    gather_buckets(all_elements_, all_bytes_);
   }
   calls_.after(compute, data_lane);
 }
@@ -273,6 +317,7 @@ void GradientBuckets::visit(WriterState& state) {
        {bucket_elements_, std::int64_t{first_bucket_},
         static_cast<std::int64_t>(copies_back_.size()), static_cast<std::int64_t>(buckets_.size())})
     state.value(v);
+  for (const bool quantized : quantized_) state.value(quantized ? 1 : 0);
   state.event(reduced_);
   state.all(gathered_);
 }

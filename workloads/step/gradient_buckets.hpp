@@ -10,6 +10,7 @@
 #include "workloads/plan/rank_parameters.hpp"
 #include "workloads/step/calls.hpp"
 #include "workloads/step/piece.hpp"
+#include "workloads/step/weight_casts.hpp"
 
 namespace stepcast::workloads {
 
@@ -29,7 +30,7 @@ class GradientBuckets {
   void before_forward(std::size_t unit);
   void after_forward(std::size_t) {}
   void start_backward(bool first, bool last);
-  void before_backward(std::size_t) {}
+  void before_backward(std::size_t unit);
   void gradient(std::size_t unit, std::size_t tensor);
   void after_backward(std::size_t) {}
   /// Of each micro-batch, when all its gradients are there.
@@ -63,7 +64,9 @@ class GradientBuckets {
   void each_owner(Collective whole);
   bool sums_shards() const;
   std::int64_t bucket() const;
-  void gather(std::int64_t elements);
+  void gather(std::int64_t bytes);
+  void quantize_weights(std::size_t unit);
+  void gather_buckets(std::int64_t elements, std::int64_t bytes);
   void gather_for_forward();
   void close_bucket();
   void reduce_bucket();
@@ -77,6 +80,10 @@ class GradientBuckets {
   std::vector<std::uint8_t> kind_of_;  // of each layer
   Dtype gradient_dtype_, reduce_dtype_;
   std::vector<std::uint32_t> layer_casts_;  // by kind; empty: none
+  std::vector<WeightCasts> weight_casts_;   // by kind; empty: no recipe
+  std::vector<bool> quantized_;             // of each layer, in this step
+  std::vector<std::int64_t> gather_bytes_;  // of a layer, by kind
+  std::int64_t root_bytes_ = 0, all_bytes_ = 0;
   std::vector<TensorKernels> root_;
   std::vector<std::vector<TensorKernels>> layers_;  // by kind
   std::int64_t bucket_elements_ = 0;

@@ -17,6 +17,7 @@ Linear down(const PieceWriter& w, const std::string& tensor, std::int64_t width)
           .tensor = tensor,
           .in = w.sizes().hidden,
           .out = width,
+          .low = w.low(),
           .rows = w.sizes().local_tokens};
 }
 Linears downs(const PieceWriter& w) {
@@ -26,17 +27,17 @@ Linears downs(const PieceWriter& w) {
   return out;
 }
 
-Linear up(const std::string& tensor, std::int64_t in, std::int64_t out) {
-  return {.name = "layer." + tensor, .tensor = tensor, .in = in, .out = out};
+Linear up(const PieceWriter& w, const std::string& tensor, std::int64_t in, std::int64_t out) {
+  return {.name = "layer." + tensor, .tensor = tensor, .in = in, .out = out, .low = w.low()};
 }
 Linear q_up(const PieceWriter& w) {
-  return up("attention.q_up", latent_of(w).q_rank, w.sizes().query);
+  return up(w, "attention.q_up", latent_of(w).q_rank, w.sizes().query);
 }
 Linear q_straight(const PieceWriter& w) {
-  return up("attention.q", w.sizes().hidden, w.sizes().query);
+  return up(w, "attention.q", w.sizes().hidden, w.sizes().query);
 }
 Linear kv_up(const PieceWriter& w) {
-  return up("attention.kv_up", latent_of(w).kv_rank,
+  return up(w, "attention.kv_up", latent_of(w).kv_rank,
             w.sizes().heads * latent_of(w).nope + w.sizes().value);
 }
 

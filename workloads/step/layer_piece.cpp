@@ -1,8 +1,10 @@
 #include "workloads/step/layer_piece.hpp"
 
+#include "workloads/plan/model_size.hpp"
 #include "workloads/step/attention_piece.hpp"
 #include "workloads/step/linear_piece.hpp"
 #include "workloads/step/norm_piece.hpp"
+#include "workloads/step/operand_piece.hpp"
 #include "workloads/step/projection_piece.hpp"
 
 namespace stepcast::workloads {
@@ -13,14 +15,21 @@ using enum KernelFamily;
 bool swiglu(const PieceWriter& w) { return w.in().shape.activation == Activation::swiglu; }
 
 Linear linear(const PieceWriter& w, const std::string& tensor, std::int64_t in, std::int64_t out) {
-  return {"layer." + tensor, tensor, in, out, w.in().shape.biases};
+  return {"layer." + tensor, tensor, in, out, w.in().shape.biases, w.low()};
+}
+
+/// Products of what the norm before them leaves, which it may have quantized.
+Linear after_norm(const PieceWriter& w, const std::string& tensor, std::int64_t out) {
+  Linear l = linear(w, tensor, w.sizes().hidden, out);
+  l.norm_casts = w.low() && norms_quantize(w.in());
+  return l;
 }
 
 Linears up_projections(const PieceWriter& w) {
   const Sizes& s = w.sizes();
-  if (!swiglu(w)) return {linear(w, "mlp.up", s.hidden, s.ffn)};
-  if (w.packed()) return {linear(w, "mlp.gate_up", s.hidden, 2 * s.ffn)};
-  return {linear(w, "mlp.gate", s.hidden, s.ffn), linear(w, "mlp.up", s.hidden, s.ffn)};
+  if (!swiglu(w)) return {after_norm(w, "mlp.up", s.ffn)};
+  if (w.packed()) return {after_norm(w, "mlp.gate_up", 2 * s.ffn)};
+  return {after_norm(w, "mlp.gate", s.ffn), after_norm(w, "mlp.up", s.ffn)};
 }
 
 Linear output(const PieceWriter& w) {
@@ -46,7 +55,7 @@ void dropout_backward(PieceWriter& w, const std::string& name) {
 }
 
 void attention_half_forward(PieceWriter& w) {
-  write_norm_forward(w, "layer.norm1", false);
+  write_norm_forward(w, "layer.norm1", false, !latent(w.in().shape));
   write_projections_forward(w);
   write_attention_core_forward(w);
   write_row_forward(w, output(w));
@@ -89,7 +98,7 @@ void activation_backward(PieceWriter& w) {
 }
 
 void mlp_inner_forward(PieceWriter& w) {
-  write_norm_forward(w, "layer.norm2", w.compiled());
+  write_norm_forward(w, "layer.norm2", w.compiled(), true);
   write_column_forward(w, "layer.mlp.up", up_projections(w));
   activation_forward(w);
 }

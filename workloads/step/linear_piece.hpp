@@ -16,7 +16,9 @@ struct Linear {
   std::int64_t in = 0;
   std::int64_t out = 0;
   bool bias = false;
-  std::int64_t rows = 0;  // tokens that it is applied to; 0: all of the context rank
+  bool low = false;         // its operands are of the recipe's type
+  bool norm_casts = false;  // the norm before it has quantized its input
+  std::int64_t rows = 0;    // tokens that it is applied to; 0: all of the context rank
 };
 
 using Linears = std::vector<Linear>;

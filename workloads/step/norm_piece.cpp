@@ -1,5 +1,7 @@
 #include "workloads/step/norm_piece.hpp"
 
+#include "workloads/step/operand_piece.hpp"
+
 namespace stepcast::workloads {
 namespace {
 
@@ -95,12 +97,15 @@ NormRows hidden_rows(const PieceWriter& w) { return {w.sizes().local_tokens, w.s
 
 }  // namespace
 
-void write_norm_forward(PieceWriter& w, const std::string& name, bool residual_before) {
+void write_norm_forward(PieceWriter& w, const std::string& name, bool residual_before,
+                        bool quantizes) {
   const std::int64_t a = w.sizes().local_bytes();
-  if (!residual_before || composite(w) || w.in().software.composite_blocks)
+  if (composite(w) || w.in().software.composite_blocks)
     return write_inner_norm_forward(w, name, hidden_rows(w));
-  // Reads two tensors, writes the sum as well, and reads the mask of its dropout.
-  w.pass(name + ".forward", norm, 4 * a + (w.in().shape.dropout ? w.sizes().local_elements() : 0));
+  // Reads its input; or two tensors, writes the sum as well, and reads the mask of its dropout.
+  const std::int64_t mask = w.in().shape.dropout ? w.sizes().local_elements() : 0;
+  w.pass(name + ".forward", norm,
+         (residual_before ? 3 * a + mask : a) + (quantizes ? norm_output_bytes(w) : a));
 }
 
 void write_norm_backward(PieceWriter& w, const std::string& name, const ParameterTensors& unit,

@@ -10,7 +10,9 @@
 namespace stepcast::workloads {
 
 /// `residual_before`: the compiled kernel adds the residual first and writes the sum as well.
-void write_norm_forward(PieceWriter&, const std::string& name, bool residual_before);
+/// `quantizes`: what follows are products of the layer, and it may write their operand.
+void write_norm_forward(PieceWriter&, const std::string& name, bool residual_before,
+                        bool quantizes = false);
 /// With the gradient that flows past the norm (the residual's) added to the result, unless this is
 /// the final norm.
 void write_norm_backward(PieceWriter&, const std::string& name, const ParameterTensors& unit,

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "engine/arithmetic.hpp"
+#include "workloads/plan/low_precision.hpp"
 
 namespace stepcast::workloads {
 namespace {
@@ -79,12 +80,40 @@ std::int64_t optimizer_tensors(const StepInputs& in, const StageParameters& stag
   return stage.over_layers(touched) + touched(stage.root);
 }
 
+/// Fused AdamW: read p, g, m, v, write p, m, v: 28 bytes. Megatron's precision-aware optimizer
+/// reads gradients as they were reduced, keeps moments in 16 bits and writes the 16-bit weights as
+/// well (Transformer Engine multi_tensor_adam; recalled, 2026): 30 with fp32 moments, 22 without.
+std::int64_t fused_bytes(const StepInputs& in) {
+  if (in.precision.moments == Dtype::fp32) return 28;
+  const std::int64_t gradient = bytes_per_element(in.gradient_dtype());
+  const std::int64_t weight = gathers_narrow(in.precision)
+                                  ? 0  // written by the kernel that quantizes
+                                  : bytes_per_element(in.precision.compute);
+  return 8 + gradient + 8 + weight;
+}
+
+/// Weights that the recipe holds for, of an average stage: all stages meet for their scales, as
+/// model-parallel groups are taken as the world's.
+std::int64_t quantized_weights(const StepInputs& in) {
+  if (in.precision.recipe == Recipe::none) return 0;
+  std::int64_t sum = 0;
+  for (std::int64_t layer = 0; layer < in.shape.layers; ++layer) {
+    const LayerKind kind = layer_kind(in.shape, in.precision, layer);
+    if (kind.plain) continue;
+    const ParameterTensors tensors =
+        layer_tensors(in.shape, in.plan, in.software.products.packed, kind);
+    sum += std::ranges::count_if(tensors, quantized);
+  }
+  return ceil_div(sum, in.plan.pipeline);
+}
+
 class Tail {
  public:
   Tail(const StepInputs& in, KernelTable& table, Calls& calls, const StageParameters& stage)
       : in_(in),
         table_(table),
         calls_(calls),
+        stage_(stage),
         elements_(optimizer_elements(in, stage)),
         tensors_(optimizer_tensors(in, stage)),
         walked_(in.plan.data == DataParallel::ddp ? stage.tensors()
@@ -97,6 +126,9 @@ class Tail {
   void clip();
   void count_zeros();
   void update();
+  void write_weights();
+  void scale_operands();
+  void scale_weights();
   void norm_of_parameters();
 
  private:
@@ -115,16 +147,18 @@ class Tail {
   void small(const char* name) {  // on one number, or one per tensor
     calls_.kernel(compute, table_.pass(name, KernelFamily::optimizer, Dtype::fp32, 8 * tensors_));
   }
-  void world_all_reduce(const char* name) {
+  void world_all_reduce(const char* name, std::int64_t numbers = 1) {
     if (in_.plan.ranks() == 1) return;
     calls_.join(compute, GroupKind::world,
                 table_.index_of(Collective{name, CollectiveKind::all_reduce, GroupKind::world,
-                                           Dtype::fp32, Bytes(4)}));
+                                           Dtype::fp32, Bytes(4 * numbers)}));
   }
+  bool bf16_moments() const { return in_.precision.moments == Dtype::bf16; }
 
   const StepInputs& in_;
   KernelTable& table_;
   Calls& calls_;
+  const StageParameters& stage_;
   std::int64_t elements_, tensors_;
   std::int64_t walked_;  // tensors, or pieces of them, that a loop in Python meets
 };
@@ -133,7 +167,7 @@ class Tail {
 /// 4 (Megatron v2.6 optimizer.py, DeepSpeed stage_1_and_2.py). apex's LAMB reads them as they are.
 void Tail::widen() {
   const std::int64_t e = bytes_per_element(in_.gradient_dtype());
-  if (!keeps_copy(in_) || e >= 4 || lamb() || in_.software.own()) return;
+  if (!keeps_copy(in_) || e >= 4 || lamb() || in_.software.own() || bf16_moments()) return;
   calls_.kernel(compute, table_.pass("gradients.widen", KernelFamily::pointwise, Dtype::fp32,
                                      (e + 4) * elements_));
 }
@@ -191,6 +225,51 @@ void Tail::count_zeros() {
   calls_.host_wait(calls_.record(compute));
 }
 
+/// 16-bit weights beside the fp32 master: read 4, write 2, or what is gathered of them. apex writes
+/// them in LAMB's last kernel, the precision-aware optimizer in its own.
+void Tail::write_weights() {
+  const Precision& p = in_.precision;
+  scale_weights();
+  if (!keeps_copy(in_) || lamb() || (bf16_moments() && !gathers_narrow(p))) return;
+  const std::int64_t e = bytes_per_element(p.compute);
+  std::int64_t bytes = (4 + e) * elements_;
+  if (gathers_narrow(p)) {
+    bytes = e * elements_of(stage_.root);
+    for (const AlikeLayers& alike : stage_.kinds)
+      bytes += alike.count * gathered_bytes_of(p, alike);
+    bytes = 4 * elements_ + ceil_div(bytes, in_.plan.shards());
+  }
+  calls_.kernel(compute, table_.pass("adamw.cast", KernelFamily::pointwise, p.compute, bytes));
+}
+
+/// Weights that are kept in the recipe's type, and scaled by their largest element: it is sought in
+/// the fp32 masters (read 4) and shared by all ranks, once for all weights (Megatron's
+/// quantize_param_shard(); precompute_float8_dynamic_scale_for_fsdp() of torchao).
+void Tail::scale_weights() {
+  const Precision& p = in_.precision;
+  const std::int64_t weights = quantized_weights(in_);
+  if (!gathers_narrow(p) || delayed(p) || weights == 0) return;
+  std::int64_t few = 0;
+  for (const AlikeLayers& alike : stage_.kinds)
+    few += alike.count * quantized_elements_of(p, alike);
+  if (few > 0)
+    calls_.kernel(compute, table_.pass("parameters.amax", KernelFamily::quantize,
+                                       quantized_dtype(p), 4 * ceil_div(few, in_.plan.shards())));
+  world_all_reduce("parameters.amax.reduce", weights);
+}
+
+/// Delayed scaling: the largest elements of this step's inputs, weights and gradients are shared by
+/// all ranks and put into a history of 1,024 steps (Transformer Engine's DelayedScaling; read and
+/// written).
+void Tail::scale_operands() {
+  const std::int64_t operands = 3 * quantized_weights(in_);
+  if (!delayed(in_.precision) || operands == 0) return;
+  constexpr std::int64_t history = 1024;
+  world_all_reduce("operands.amax.reduce", operands);
+  calls_.kernel(compute, table_.pass("operands.amax.update", KernelFamily::quantize,
+                                     quantized_dtype(in_.precision), 8 * history * operands));
+}
+
 /// Megatron's --log-params-norm: each 16-bit tensor becomes an fp32 one (read e, write 4), then the
 /// norm of all (read 4), which the host reads (training/utils.py calc_params_l2_norm(),
 /// read 2026-11 in copies of it).
@@ -205,14 +284,13 @@ void Tail::norm_of_parameters() {
   calls_.host_wait(calls_.record(compute));
 }
 
-/// Fused AdamW: read p, g, m, v, write p, m, v: 28 bytes.
 void Tail::update() {
   switch (in_.software.optimizer.kernel) {
     case OptimizerKernel::foreach:
       for (const Pass& p : foreach_adamw) pass(p);
       return;
     case OptimizerKernel::fused:
-      return pass({"adamw.fused", 28, 4});
+      return pass({"adamw.fused", fused_bytes(in_), 4});
     case OptimizerKernel::per_tensor:
       for (std::int64_t t = 0; t < tensors_; ++t)
         for (const Pass& p : per_tensor_adamw) each_tensor(p);
@@ -242,12 +320,8 @@ void write_optimizer(const StepInputs& in, KernelTable& table, Calls& calls,
   tail.clip();
   tail.count_zeros();
   tail.update();
-  // 16-bit weights beside the fp32 master: read 4, write 2. apex writes them in LAMB's last kernel.
-  if (keeps_copy(in) && !in.software.optimizer.lamb()) {
-    const std::int64_t e = bytes_per_element(in.precision.compute);
-    calls.kernel(compute, table.pass("adamw.cast", KernelFamily::pointwise, in.precision.compute,
-                                     (4 + e) * optimizer_elements(in, stage)));
-  }
+  tail.write_weights();
+  tail.scale_operands();
   tail.norm_of_parameters();
 }
 

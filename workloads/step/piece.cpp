@@ -2,8 +2,14 @@
 
 #include <utility>
 
+#include "workloads/plan/low_precision.hpp"
+
 namespace stepcast::workloads {
 namespace {
+
+std::int64_t operand_bytes(const Precision& precision, std::int64_t elements) {
+  return copy_bytes(precision, OperandRole::input, elements);
+}
 
 Flops gemm_flops(std::int64_t m, std::int64_t n, std::int64_t k) {
   return Flops(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
@@ -84,12 +90,35 @@ void PieceWriter::accumulating_gemm(const std::string& name, std::int64_t m, std
   this->kernel(std::move(kernel));
 }
 
+bool PieceWriter::adds_weight_gradients() const {
+  return fused() && !in_.sharded() && in_.software.products.accumulate;
+}
+
 void PieceWriter::weight_gradient(const std::string& name, std::int64_t m, std::int64_t n,
                                   std::int64_t k) {
-  if (!fused() || in_.sharded() || !in_.software.products.accumulate) return gemm(name, m, n, k);
+  if (!adds_weight_gradients()) return gemm(name, m, n, k);
   Kernel kernel = gemm_kernel(name, in_.precision.compute, m, n, k);
   kernel.accumulate = true;
   kernel.bytes = Bytes(sizes_.element * (m * k + k * n) + 8 * m * n);
+  this->kernel(std::move(kernel));
+}
+
+void PieceWriter::quantized_gemm(const std::string& name, std::int64_t m, std::int64_t n,
+                                 std::int64_t k) {
+  fill(sizes_.element * m * n);
+  Kernel kernel = gemm_kernel(name, product_dtype(in_.precision), m, n, k);
+  kernel.bytes = Bytes(operand_bytes(in_.precision, m * k) + operand_bytes(in_.precision, k * n) +
+                       sizes_.element * m * n);
+  this->kernel(std::move(kernel));
+}
+
+void PieceWriter::quantized_weight_gradient(const std::string& name, std::int64_t m, std::int64_t n,
+                                            std::int64_t k) {
+  if (!adds_weight_gradients()) return quantized_gemm(name, m, n, k);
+  Kernel kernel = gemm_kernel(name, product_dtype(in_.precision), m, n, k);
+  kernel.accumulate = true;
+  kernel.bytes =
+      Bytes(operand_bytes(in_.precision, m * k) + operand_bytes(in_.precision, k * n) + 8 * m * n);
   this->kernel(std::move(kernel));
 }
 
@@ -114,9 +143,31 @@ void PieceWriter::pass_fp32(const std::string& name, KernelFamily family, std::i
   launch(table_.pass(name, family, Dtype::fp32, bytes));
 }
 
+void PieceWriter::quantize(const std::string& name, std::int64_t bytes) {
+  fill(bytes / 2);
+  launch(table_.pass(name, KernelFamily::quantize, quantized_dtype(in_.precision), bytes));
+}
+
 std::uint32_t PieceWriter::hidden_collective(const std::string& name, CollectiveKind kind) {
   return table_.index_of(Collective{name, kind, GroupKind::tensor, in_.precision.compute,
                                     Bytes(sizes_.hidden_bytes())});
+}
+
+/// Bytes are bytes to NCCL, whatever they mean.
+std::uint32_t PieceWriter::quantized_gather(const std::string& name, std::int64_t elements,
+                                            std::int64_t copies) {
+  const std::int64_t bytes = operand_bytes(in_.precision, elements);
+  return table_.index_of(Collective{name, CollectiveKind::all_gather, GroupKind::tensor, Dtype::fp8,
+                                    Bytes(copies * bytes)});
+}
+
+void PieceWriter::all_gather_quantized(const std::string& name, std::int64_t elements,
+                                       std::int64_t copies) {
+  push(Action::Kind::collective, quantized_gather(name, elements, copies));
+}
+
+void PieceWriter::begin_gather_quantized(const std::string& name, std::int64_t elements) {
+  push(Action::Kind::begin, quantized_gather(name, elements, 1));
 }
 
 void PieceWriter::all_reduce_hidden(const std::string& name) {

@@ -88,6 +88,9 @@ class PieceWriter {
   bool split() const { return in_.plan.tensor > 1; }
   bool sequence_parallel() const { return split() && in_.plan.sequence_parallel; }
 
+  /// Whether a recipe holds for the products of the layer whose piece it is.
+  bool low() const { return in_.precision.recipe != Recipe::none && !kind_.plain; }
+
   /// C[m,n] = A[m,k] B[k,n]: 2 m n k FLOPs; reads A and B, writes C once, each.
   void gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k);
   /// C += A B: also reads C.
@@ -98,9 +101,15 @@ class PieceWriter {
   /// `count` products of unfused attention, C[m,n] = A[m,k] B[k,n].
   void batched_gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k,
                     std::int64_t count);
+  /// A product of quantized operands, 16 bits out: reads A and B in their type, with scales.
+  void quantized_gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k);
+  void quantized_weight_gradient(const std::string& name, std::int64_t m, std::int64_t n,
+                                 std::int64_t k);
   /// A kernel that moves `bytes`.
   void pass(const std::string& name, KernelFamily family, std::int64_t bytes);
   void pass_fp32(const std::string& name, KernelFamily family, std::int64_t bytes);
+  /// The same, to or between copies in the recipe's type.
+  void quantize(const std::string& name, std::int64_t bytes);
   void kernel(Kernel kernel) { launch(table_.index_of(std::move(kernel))); }
   /// What follows is launched from Python: a forward, or one that is run again.
   void from_python(bool python) { python_ = python; }
@@ -113,6 +122,9 @@ class PieceWriter {
   /// Tensor-parallel collectives of the hidden tensor A (whole sequence).
   void all_reduce_hidden(const std::string& name);
   void all_gather_hidden(const std::string& name);
+  /// Of `copies` quantized copies of a tensor of `elements`.
+  void all_gather_quantized(const std::string& name, std::int64_t elements, std::int64_t copies);
+  void begin_gather_quantized(const std::string& name, std::int64_t elements);
   void reduce_scatter_hidden(const std::string& name);
   void collective(const std::string& name, CollectiveKind kind, Dtype dtype, std::int64_t bytes);
   /// The same of `bytes` of activations, running beside compute until end().
@@ -134,6 +146,9 @@ class PieceWriter {
   void push(Action::Kind kind, std::uint32_t index) { piece_.push_back({kind, index}); }
   void launch(std::uint32_t index);
   std::uint32_t hidden_collective(const std::string& name, CollectiveKind kind);
+  std::uint32_t quantized_gather(const std::string& name, std::int64_t elements,
+                                 std::int64_t copies);
+  bool adds_weight_gradients() const;
 
   const StepInputs& in_;
   Sizes sizes_;

@@ -5,13 +5,20 @@
 #include "workloads/step/latent_piece.hpp"
 #include "workloads/step/linear_piece.hpp"
 #include "workloads/step/norm_piece.hpp"
+#include "workloads/step/operand_piece.hpp"
 
 namespace stepcast::workloads {
 namespace {
 
 Linear projection(const PieceWriter& w, const std::string& tensor, std::int64_t out) {
   const TransformerShape& s = w.in().shape;
-  return {"layer." + tensor, tensor, s.hidden, out, s.biases || s.qkv_biases};
+  return {.name = "layer." + tensor,
+          .tensor = tensor,
+          .in = s.hidden,
+          .out = out,
+          .bias = s.biases || s.qkv_biases,
+          .low = w.low(),
+          .norm_casts = w.low() && norms_quantize(w.in())};
 }
 
 Linears query_key_value(const PieceWriter& w) {

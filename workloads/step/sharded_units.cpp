@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/arithmetic.hpp"
+#include "workloads/plan/low_precision.hpp"
 
 namespace stepcast::workloads {
 namespace {
@@ -19,9 +20,13 @@ ShardedUnits::ShardedUnits(const StepInputs& in, KernelTable& table, Calls& call
       num_units_(static_cast<std::size_t>(stage.layers) + (has_root_ ? 1 : 0)),
       kind_of_(stage.kind_of),
       states_(num_units_) {
-  if (has_root_) root_ = make_kernels("root", stage.root, table);
-  for (const AlikeLayers& alike : stage.kinds)
-    layers_.push_back(make_kernels("layer", alike.tensors, table));
+  const std::int64_t e = bytes_per_element(in.precision.compute);
+  if (has_root_) root_ = make_kernels("root", stage.root, e * elements_of(stage.root), table);
+  for (const AlikeLayers& alike : stage.kinds) {
+    layers_.push_back(
+        make_kernels("layer", alike.tensors, gathered_bytes_of(in.precision, alike), table));
+    if (in.precision.recipe != Recipe::none) casts_.push_back(weight_casts(in, table, alike));
+  }
 }
 
 // Bytes for P parameters of the unit and N shard ranks, 16-bit compute, fp32 master shard
@@ -29,26 +34,28 @@ ShardedUnits::ShardedUnits(const StepInputs& in, KernelTable& table, Calls& call
 // way. Reduction with reduce dtype of r bytes, gradients that wait in g bytes: FSDP2 chunk_cat
 // reads gP writes rP; FSDP1 joins gradients flat (2P each way), casts (2P, rP) if r differs,
 // divides in place (rP each way). ReduceScatter rP; the shard is cast to fp32 (r + 4)P/N unless r
-// = 4.
+// = 4. With weights gathered in eight bits `low_bytes` are fewer than 2P.
 ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name,
                                                  const ParameterTensors& tensors,
-                                                 KernelTable& table) const {
+                                                 std::int64_t low_bytes, KernelTable& table) const {
   const std::int64_t ranks = in_.plan.shards();
   const std::int64_t shard = ceil_div(elements_of(tensors), ranks);  // of this rank
   const std::int64_t full = shard * ranks;                           // gathered, with the padding
   const Dtype low = in_.precision.compute, wide = in_.precision.gradient_reduce;
   const std::int64_t e = bytes_per_element(low), r = bytes_per_element(wide);
   const std::int64_t g = accumulates() ? r : e;
+  const bool narrow = low_bytes < e * elements_of(tensors);
+  const std::int64_t part = narrow ? ceil_div(low_bytes, ranks) : e * shard;  // of this rank, cast
   Kernels k;
-  if (e != 4) k.cast = table.pass(name + ".cast", pointwise, low, (4 + e) * shard);
+  if (e != 4) k.cast = table.pass(name + ".cast", pointwise, low, 4 * shard + part);
   // FSDP1 divides by about sqrt(N) before and after; FSDP2 lets NCCL average, but not in fp16.
   if (ranks > 1 && (fsdp1() || wide == Dtype::fp16)) {
     k.divide = table.pass(name + ".divide", pointwise, wide, 2 * r * full);
     k.shard_divide = table.pass(name + ".shard_divide", pointwise, wide, 2 * r * shard);
   }
   if (!fsdp1()) {
-    k.copy_in = table.pass(name + ".copy_in", copy, low, 2 * e * shard);
-    k.copy_out = table.pass(name + ".copy_out", copy, low, 2 * e * full);
+    k.copy_in = table.pass(name + ".copy_in", copy, low, 2 * part);
+    k.copy_out = table.pass(name + ".copy_out", copy, low, 2 * part * ranks);
     k.reduce_copy = table.pass(name + ".chunk_cat", copy, wide, (g + r) * full);
   } else {
     k.flat_gradient = table.pass(name + ".flat_gradient", copy, low, 2 * g * full);
@@ -56,7 +63,7 @@ ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name,
   }
   if (ranks > 1) {
     k.gather = table.index_of(Collective{name + ".gather", CollectiveKind::all_gather,
-                                         shard_group(in_.plan), low, Bytes(e * full)});
+                                         shard_group(in_.plan), low, Bytes(part * ranks)});
     k.reduce = table.index_of(Collective{name + ".reduce", CollectiveKind::reduce_scatter,
                                          shard_group(in_.plan), wide, Bytes(r * full)});
   }
@@ -117,13 +124,24 @@ void ShardedUnits::start_forward(bool first) {
 
 void ShardedUnits::before_forward(std::size_t unit) {
   calls_.host_work(unit_call);
-  if (states_[unit].unsharded) return;
+  if (states_[unit].unsharded) return quantize_for_forward(unit);
   start_gather(unit);
   finish_gather(unit, true);
   const std::size_t depth = units_ahead(true);
   const std::size_t first = is_root(unit) ? chunk_.begin : unit + 1;
   for (std::size_t next = first; next < chunk_.end && next < first + depth; ++next)
     start_gather(next);
+  quantize_for_forward(unit);
+}
+
+void ShardedUnits::quantize_for_forward(std::size_t unit) {
+  if (const WeightCasts* casts = casts_of(unit))
+    for (const std::uint32_t kernel : casts->forward) calls_.forward_kernel(compute, kernel);
+}
+
+void ShardedUnits::quantize_for_backward(std::size_t unit) {
+  if (const WeightCasts* casts = casts_of(unit))
+    for (const std::uint32_t kernel : casts->backward) calls_.kernel(compute, kernel);
 }
 
 void ShardedUnits::after_forward(std::size_t unit) {
@@ -147,6 +165,7 @@ void ShardedUnits::before_backward(std::size_t unit) {
   const std::size_t from = is_root(unit) ? chunk_.end : unit;
   for (std::size_t i = 1; i <= depth && chunk_.begin + i <= from; ++i) start_gather(from - i);
   hold_gradients(unit);
+  quantize_for_backward(unit);
 }
 
 /// Our trainer computes the gradients of layers in two buffers by turns: compute waits until those

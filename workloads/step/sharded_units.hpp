@@ -18,6 +18,7 @@
 #include "workloads/plan/rank_parameters.hpp"
 #include "workloads/step/calls.hpp"
 #include "workloads/step/piece.hpp"
+#include "workloads/step/weight_casts.hpp"
 
 namespace stepcast::workloads {
 
@@ -66,7 +67,14 @@ class ShardedUnits {
     std::optional<Event> gathered;
   };
 
-  Kernels make_kernels(const std::string& name, const ParameterTensors&, KernelTable&) const;
+  Kernels make_kernels(const std::string& name, const ParameterTensors&, std::int64_t low_bytes,
+                       KernelTable&) const;
+  const WeightCasts* casts_of(std::size_t unit) const {
+    return casts_.empty() || is_root(unit) ? nullptr
+                                           : &casts_[kind_of_[unit - (has_root_ ? 1 : 0)]];
+  }
+  void quantize_for_forward(std::size_t unit);
+  void quantize_for_backward(std::size_t unit);
   void make_tensor_gathers(Kernels&, const std::string& name, const ParameterTensors&,
                            KernelTable&) const;
   void make_gradient_kernels(Kernels&, const std::string& name, const ParameterTensors&,
@@ -99,6 +107,7 @@ class ShardedUnits {
   UnitRange chunk_;
   Kernels root_;
   std::vector<Kernels> layers_;        // by kind
+  std::vector<WeightCasts> casts_;     // by kind; empty: no recipe
   std::vector<std::uint8_t> kind_of_;  // of each layer
   std::vector<State> states_;
   bool first_backward_ = true, reduces_ = true;

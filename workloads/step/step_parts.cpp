@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/arithmetic.hpp"
+#include "workloads/plan/low_precision.hpp"
 #include "workloads/step/calls.hpp"
 #include "workloads/step/ends_piece.hpp"
 #include "workloads/step/gradient_buckets.hpp"
@@ -118,7 +119,10 @@ PartCalls stage_tail(const StepInputs& in, const StageParameters& stage) {
 }
 
 Collective unit_gather(const StepInputs& in, std::int64_t elements) {
-  return unit_collective(in, "gather", CollectiveKind::all_gather, in.precision.compute, elements);
+  // At least: of weights that are gathered in eight bits others stay in sixteen.
+  return unit_collective(in, "gather", CollectiveKind::all_gather,
+                         gathers_narrow(in.precision) ? Dtype::fp8 : in.precision.compute,
+                         elements);
 }
 
 Collective unit_reduction(const StepInputs& in, std::int64_t elements) {

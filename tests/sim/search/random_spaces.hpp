@@ -27,6 +27,8 @@ class RandomSpaces {
     const char* nodes[] = {"dgx-1v", "dgx-2", "dgx-a100", "dgx-h100", "dgx-b200", "pcie4-8"};
     const char* frameworks[] = {"pytorch-fsdp2", "pytorch-fsdp1", "megatron-core", "deepspeed",
                                 "torchtitan",    "megatron-lm",   "pytorch-ddp",   "nanotron"};
+    const std::string node = nodes[below(std::size(nodes))];
+    const std::string framework = frameworks[below(std::size(frameworks))];
     const std::int64_t heads = one_of({8, 12, 16}), head = one_of({64, 128});
     const std::int64_t hidden = heads * head;
     const bool llama = below(2) == 0;
@@ -42,12 +44,24 @@ class RandomSpaces {
                : "\nnorm = \"layernorm\"\nactivation = \"gelu\"\n"
                  "biases = true\n") +
         "tied_embeddings = " + (below(2) == 0 ? "true" : "false") + "\n[cluster]\nnode = \"" +
-        nodes[below(std::size(nodes))] + "\"\nnodes = " + std::to_string(count) +
+        node + "\"\nnodes = " + std::to_string(count) +
         "\n[batch]\nglobal = " + std::to_string(count * one_of({8, 16, 32})) +
-        "\n[plan]\ntensor = \"best\"\n[software]\nframework = \"" +
-        frameworks[below(std::size(frameworks))] + "\"\n";
-    if (below(4) == 0) text += "[precision]\ncompute = \"fp16\"\n";
+        "\n[plan]\ntensor = \"best\"\n[software]\nframework = \"" + framework + "\"\n" +
+        precision(node, framework);
     return read_scenario(read_toml(text, "random.toml"), catalogue());
+  }
+
+  /// A recipe of low precision where GPU and framework have any.
+  std::string precision(const std::string& node, const std::string& framework) {
+    const bool low = (node == "dgx-h100" || node == "dgx-b200") && below(2) == 0;
+    const std::string narrow = below(2) == 0 ? "fp8_parameters = true\n" : "";
+    if (low && framework == "torchtitan") return "[precision]\nrecipe = \"fp8_current\"\n" + narrow;
+    if (low && framework == "megatron-core") {
+      const char* recipes[] = {"fp8_delayed", "fp8_current", "mxfp8"};
+      const std::string recipe = recipes[below(node == "dgx-b200" ? 3 : 2)];
+      return "[precision]\nbf16_last_layers = 1\nrecipe = \"" + recipe + "\"\n" + narrow;
+    }
+    return below(4) == 0 ? "[precision]\ncompute = \"fp16\"\n" : "";
   }
 
   /// Of every knob one to `most` of its usual values.

@@ -261,3 +261,36 @@ TEST_CASE("NVIDIA's example of a layout has 61 layers in 32 parts") {
   CHECK(sum == 61);
   CHECK(std::get<Number>(layers->array()->front().data) == 3);
 }
+
+TEST_CASE("recipes of low precision are written for each framework and read back") {
+  const auto precision_of = [](const std::string& framework, const std::string& data,
+                               const std::string& keys) {
+    const sim::Scenario s = sim::read_scenario(
+        sim::read_toml("[model]\nname = \"llama3-8b\"\nsequence = 4096\n[cluster]\n"
+                       "node = \"dgx-h100\"\nnodes = 2\n[batch]\nglobal = 16\nmicro_batch = 1\n"
+                       "[plan]\ndata = \"" +
+                           data + "\"\n[software]\n" + framework + "[precision]\n" + keys,
+                       "drawn.toml"),
+        catalogue());
+    const sim::Launch launch = sim::launch_of(s);
+    INFO(keys << text_of(launch));
+    REQUIRE(launch.files.size() == 1);
+    CHECK(read_back(launch, s).precision == s.precision);
+    return launch.files[0].text;
+  };
+  const std::string megatron = "framework = \"megatron-core\"\n";
+  for (const char* recipe : {"fp8_delayed", "fp8_current", "fp8_block"}) {
+    const std::string keys = "recipe = \"" + std::string(recipe) + "\"\n";
+    precision_of(megatron, "zero1", keys);
+    precision_of(megatron, "zero1", keys + "bf16_first_layers = 1\nbf16_last_layers = 2\n");
+  }
+  const std::string text = precision_of(
+      megatron, "zero1", "recipe = \"fp8_current\"\nfp8_parameters = true\nmoments = \"bf16\"\n");
+  for (const char* argument : {"--fp8-format hybrid\n", "--fp8-recipe tensorwise\n",
+                               "--fp8-param-gather\n", "--exp-avg-sq-dtype bf16\n"})
+    CHECK(text.find(argument) != std::string::npos);
+  precision_of("framework = \"nemo\"\nversion = \"2023\"\n", "zero1", "recipe = \"fp8_delayed\"\n");
+  for (const char* version : {"2024", "2025"})
+    precision_of("framework = \"torchtitan\"\nversion = \"" + std::string(version) + "\"\n",
+                 "zero3", "recipe = \"fp8_current\"\nfp8_parameters = true\n");
+}

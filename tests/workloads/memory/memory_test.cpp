@@ -225,3 +225,45 @@ TEST_CASE("hsdp keeps a shard of the smaller group") {
   CHECK(optimizer(8) / optimizer(0) == Approx(8.0).epsilon(1e-6));
   CHECK(optimizer(64) == optimizer(0));
 }
+
+TEST_CASE("bytes per parameter: 6 + 12/d, with bf16 moments 6 + 8/d, with bf16 gradients 4 + 8/d") {
+  const std::int64_t d = 8;
+  const auto per_parameter = [&](const Precision& precision) {
+    const Memory memory =
+        peak_memory(llama_7b(), plan_of(DataParallel::zero1, d), one, precision, fused());
+    const double bytes =
+        part(memory, "parameters") + part(memory, "gradients") + part(memory, "optimizer");
+    return bytes / static_cast<double>(parameters(llama_7b()));
+  };
+  CHECK(per_parameter({}) == Approx(6 + 12.0 / d).epsilon(1e-6));
+  CHECK(per_parameter({.moments = Dtype::bf16}) == Approx(6 + 8.0 / d).epsilon(1e-6));
+  CHECK(per_parameter({.gradient_reduce = Dtype::bf16, .moments = Dtype::bf16}) ==
+        Approx(4 + 8.0 / d).epsilon(1e-6));
+}
+
+TEST_CASE("a recipe keeps copies of weights, and inputs of products in their type") {
+  const TransformerShape s = llama_7b();
+  const std::int64_t layer = 4 * s.hidden * s.hidden + 3 * s.hidden * s.ffn_hidden;
+  const auto of = [&](const Precision& precision, const std::string& name) {
+    return part(peak_memory(s, plan_of(DataParallel::zero1, 8), one, precision, fused()), name);
+  };
+  const auto copies = [&](Precision p) {
+    return (of(p, "parameters") - of({}, "parameters")) / static_cast<double>(s.layers * layer);
+  };
+  CHECK(copies({.recipe = Recipe::fp8_delayed}) == 1);
+  CHECK(copies({.recipe = Recipe::fp8_delayed, .transposes = true}) == 2);
+  CHECK(copies({.recipe = Recipe::mxfp8}) == 2 + 2.0 / 32);
+  CHECK(copies({.recipe = Recipe::mxfp8, .fp8_parameters = true}) == 2.0 / 32);
+  CHECK(copies({.recipe = Recipe::fp8_current, .fp8_parameters = true}) == -1);
+  // Of norms and products before the projections a byte in the place of two; attention keeps its
+  // output in 16 bits beside o's input.
+  const std::int64_t t = 4096;
+  const ParallelPlan plan = plan_of(DataParallel::zero1, 8);
+  const Software software = fused();
+  const Precision none, eight{.recipe = Recipe::fp8_delayed};
+  const auto kept = [&](const Precision& p) {
+    const StepInputs in{s, plan, one, p, software};
+    return ActivationMemory(in).layer_without_recompute();
+  };
+  CHECK(kept(none) - kept(eight) == 2 * t * s.hidden + t * s.ffn_hidden - t * s.hidden);
+}

@@ -77,6 +77,14 @@ struct RandomStep {
     software.data.reduce_copy_compute = pick(true, false);
     software.data.autocast = pick(true, false);
     software.optimizer.clips = pick(true, false);
+    if (software.own()) return;
+    precision.recipe = pick(Recipe::none, Recipe::none, Recipe::fp8_delayed, Recipe::fp8_current,
+                            Recipe::fp8_block, Recipe::mxfp8, Recipe::nvfp4);
+    precision.transposes = pick(true, false);
+    precision.bf16_first_layers = pick(0, 1);
+    precision.bf16_last_layers = pick(0, 1);
+    precision.fp8_parameters = pick(true, false);
+    precision.moments = pick(Dtype::fp32, Dtype::bf16);
   }
 
   /// v chunks a stage, of one layer each but for the last, in rounds of as many micro-batches as

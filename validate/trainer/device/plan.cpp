@@ -51,6 +51,9 @@ void check_software(const TrainerJob& job, const std::string& where) {
   const workloads::Precision& p = job.precision;
   refuse(p.compute == workloads::Dtype::tf32 || p.compute == workloads::Dtype::fp8, where,
          "computes in fp32 on the host, in bf16 or fp16 on a GPU", "change precision.compute");
+  refuse(p.recipe != workloads::Recipe::none || p.moments != workloads::Dtype::fp32, where,
+         "computes in one precision and keeps its moments in fp32",
+         "leave recipe and moments out of [precision]");
   refuse(p.gradient_reduce != workloads::Dtype::fp32, where, "sums gradients in fp32",
          "gradient_reduce = \"fp32\"");
   refuse(p.loss_scaling != (p.compute == workloads::Dtype::fp16), where,
