@@ -25,11 +25,42 @@ std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
   const std::int64_t row = sizes_.tokens * sizes_.element;
   const std::int64_t q = row * sizes_.query;
   const std::int64_t kv = row * (in_.software.eager() ? sizes_.query : sizes_.kv);
+  const std::int64_t input = recomputes(LayerModule::norm) ? 0 : gathered_input();
   std::vector<std::int64_t> out{
-      norm_input(), gathered_input(), q, kv, kv, q, 4 * sizes_.tokens * sizes_.heads, mask,
-      norm_input(), gathered_input()};
-  for (const std::int64_t bytes : mlp()) out.push_back(bytes);
+      norm_input(), input, q, kv, kv, q, 4 * sizes_.tokens * sizes_.heads, mask, norm_input()};
+  for (const std::int64_t bytes : mlp_half().kept) out.push_back(bytes);
   out.push_back(mask);
+  return out;
+}
+
+ActivationMemory::Half ActivationMemory::mlp_half() const {
+  if (kind_.experts) return expert_half();
+  Half out;
+  (recomputes(LayerModule::norm) ? out.again : out.kept).push_back(gathered_input());
+  for (const std::int64_t bytes : mlp())
+    (recomputes(LayerModule::mlp) ? out.again : out.kept).push_back(bytes);
+  return out;
+}
+
+/// The tokens; logits and weights, 4 bytes each, and the map, a byte; what rows go where and their
+/// weights, 8; rows that have come; gate, up and their product, which is made again with
+/// expert_activation; what the second product makes where the weights come after it.
+ActivationMemory::Half ActivationMemory::expert_half() const {
+  using enum LayerModule;
+  const ExpertSizes& s = *experts_;
+  const bool whole = recomputes(experts);
+  const std::int64_t f = s.inner_bytes(), shared = s.element * sizes_.tokens * s.shared;
+  Half out;
+  (recomputes(norm) ? out.again : out.kept).push_back(s.token_bytes());
+  auto& routed = whole ? out.again : out.kept;
+  for (const std::int64_t bytes : {9 * s.tokens * s.all, 8 * s.sent, s.taken_bytes(), f, f})
+    routed.push_back(bytes);
+  if (in_.software.eager()) routed.push_back(f);
+  if (!in_.software.fused()) routed.push_back(s.taken_bytes());
+  (whole || recomputes(expert_activation) ? out.again : out.kept).push_back(f);
+  if (shared == 0) return out;
+  for (int i = 0; i < (in_.software.eager() ? 4 : 3); ++i)
+    (whole || recomputes(shared_experts) ? out.again : out.kept).push_back(shared);
   return out;
 }
 
@@ -71,7 +102,7 @@ std::vector<std::int64_t> ActivationMemory::mlp() const {
 std::int64_t ActivationMemory::layer() const {
   switch (in_.plan.recompute) {
     case Recompute::none:
-      return layer_without_recompute();
+      return layer_without_recompute() - (recomputes(LayerModule::attention_core) ? scores() : 0);
     case Recompute::selective:
       return layer_without_recompute() - scores();
     case Recompute::full:
@@ -135,14 +166,33 @@ std::int64_t ActivationMemory::logits() const {
 /// width: a product's input and its gradient, whole, and the norm's, a rank's part. Eager norms
 /// work in fp32, and DTensor on whole tensors.
 std::vector<std::int64_t> ActivationMemory::work_tensors() const {
-  const std::int64_t f = sizes_.ffn_bytes();
   const std::int64_t width = in_.software.eager() ? 4 : sizes_.element;
+  const std::int64_t f = sizes_.ffn_bytes();
   std::int64_t whole = width * sizes_.tokens * sizes_.hidden, part = whole;
   if (in_.software.eager() && in_.software.norm.fused) {
     whole = sizes_.hidden_bytes();
     part = sizes_.local_bytes();
   }
-  return {f, f, f, whole, whole, part, part};
+  std::vector<std::int64_t> out{f, f, f, whole, whole, part, part};
+  if (kind_.experts) {
+    // Gradients of rows as they leave and as they come.
+    const ExpertSizes& s = *experts_;
+    out = {s.inner_bytes(),
+           s.inner_bytes(),
+           s.inner_bytes(),
+           s.taken_bytes(),
+           s.sent_bytes(),
+           part,
+           part};
+  }
+  for (const std::int64_t bytes : mlp_half().again) out.push_back(bytes);
+  return out;
+}
+
+std::vector<std::int64_t> ActivationMemory::forward_work_tensors() const {
+  if (!kind_.experts) return {sizes_.ffn_bytes(), sizes_.hidden_bytes()};
+  const ExpertSizes& s = *experts_;
+  return {s.inner_bytes(), s.taken_bytes(), s.sent_bytes()};
 }
 
 std::int64_t ActivationMemory::layer_work() const {

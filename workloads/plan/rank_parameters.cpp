@@ -64,7 +64,6 @@ std::vector<LayerKind> layer_kinds(const TransformerShape& s, const Precision& p
 
 ParameterTensors layer_tensors(const TransformerShape& s, const ParallelPlan& plan, bool packed,
                                LayerKind kind) {
-  expects(!kind.experts, "a layer with a dense MLP");
   const RankWidths rank(s, plan.tensor);
   const std::int64_t q = rank.query, kv = rank.kv, ffn = rank.ffn;
   ParameterTensors out;
@@ -78,6 +77,10 @@ ParameterTensors layer_tensors(const TransformerShape& s, const ParallelPlan& pl
   }
   add_linear(out, s, "attention.o", q, s.hidden, true);
   add_norm(out, s, "norm2");
+  if (kind.experts) {
+    add_expert_tensors(out, s, plan, packed);
+    return out;
+  }
   if (s.activation == Activation::gelu) {
     add_linear(out, s, "mlp.up", s.hidden, ffn, false);
   } else if (packed) {

@@ -1,6 +1,7 @@
 #include "workloads/step/layer_piece.hpp"
 
 #include "workloads/step/attention_piece.hpp"
+#include "workloads/step/expert_piece.hpp"
 #include "workloads/step/linear_piece.hpp"
 #include "workloads/step/norm_piece.hpp"
 
@@ -95,15 +96,32 @@ void activation_backward(PieceWriter& w) {
   w.pass("layer.mlp.silu.backward", pointwise, 3 * f);
 }
 
-void mlp_inner_forward(PieceWriter& w) {
-  write_norm_forward(w, "layer.norm2", w.compiled());
+bool recomputes(const PieceWriter& w, LayerModule module) {
+  return w.in().plan.recompute_modules.has(module);
+}
+
+/// A part of forward that backward runs again.
+template <class Write>
+void again(PieceWriter& w, bool runs, Write write) {
+  if (!runs) return;
+  w.from_python(true);
+  write();
+  w.from_python(false);
+}
+
+void up_and_activation_forward(PieceWriter& w) {
   write_column_forward(w, "layer.mlp.up", up_projections(w));
   activation_forward(w);
 }
 
+void mlp_inner_forward(PieceWriter& w) {
+  write_norm_forward(w, "layer.norm2", w.compiled());
+  w.kind().experts ? write_experts_forward(w) : up_and_activation_forward(w);
+}
+
 void mlp_half_forward(PieceWriter& w) {
   mlp_inner_forward(w);
-  write_row_forward(w, down(w));
+  if (!w.kind().experts) write_row_forward(w, down(w));
   residual(w, "layer.mlp.residual");
 }
 
@@ -112,26 +130,31 @@ void join_packed_gradients(PieceWriter& w, const std::string& name, std::int64_t
   if (w.packed() && w.eager()) w.pass(name, copy, 2 * w.sizes().element * w.sizes().tokens * width);
 }
 
-void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
-  dropout_backward(w, "layer.mlp.dropout.backward");
+void dense_mlp_backward(PieceWriter& w, const ParameterTensors& unit) {
+  again(w, recomputes(w, LayerModule::mlp), [&] { up_and_activation_forward(w); });
   write_row_backward(w, unit, down(w));
   activation_backward(w);
   if (swiglu(w)) join_packed_gradients(w, "layer.mlp.gate_up.concatenate", 2 * w.sizes().ffn);
   write_column_backward(w, "layer.mlp.up", unit, up_projections(w));
+}
+
+void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
+  dropout_backward(w, "layer.mlp.dropout.backward");
+  again(w, recomputes(w, LayerModule::norm), [&] { write_norm_forward(w, "layer.norm2", false); });
+  w.kind().experts ? write_experts_backward(w, unit) : dense_mlp_backward(w, unit);
   write_norm_backward(w, "layer.norm2", unit, "norm2", true);
 }
 
 void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
   dropout_backward(w, "layer.attention.dropout.backward");
   write_row_backward(w, unit, output(w));
-  if (w.in().plan.recompute == Recompute::selective) {
-    w.from_python(true);
-    write_attention_core_forward(w);
-    w.from_python(false);
-  }
+  const bool core =
+      w.in().plan.recompute == Recompute::selective || recomputes(w, LayerModule::attention_core);
+  again(w, core, [&] { write_attention_core_forward(w); });
   write_attention_core_backward(w);
   write_rope(w, ".backward");
   join_packed_gradients(w, "layer.attention.qkv.concatenate", w.sizes().query + 2 * w.sizes().kv);
+  again(w, recomputes(w, LayerModule::norm), [&] { write_norm_forward(w, "layer.norm1", false); });
   write_column_backward(w, "layer.attention.qkv", unit, query_key_value(w));
   write_norm_backward(w, "layer.norm1", unit, "norm1", true);
 }
