@@ -30,8 +30,8 @@ struct Work {
 };
 
 /// Why the compute lane stands still while a transfer is under way.
-enum class Traffic : std::uint8_t { tensor, pipeline, data };
-inline constexpr int num_traffic = 3;
+enum class Traffic : std::uint8_t { tensor, pipeline, data, expert };
+inline constexpr int num_traffic = 4;
 
 /// A collective as the engine sees it: an amount drained at no more than `cap`, once the last
 /// member has arrived. Links carry LinkLoad::weight bytes per byte of it.

@@ -96,6 +96,33 @@ inline constexpr Names<workloads::KernelFamily, 17> kernel_family_names{{
     {"copy", workloads::KernelFamily::copy},
     {"optimizer", workloads::KernelFamily::optimizer},
 }};
+inline constexpr Names<workloads::LayerModule, 7> layer_module_names{{
+    {"attention_core", workloads::LayerModule::attention_core},
+    {"norm", workloads::LayerModule::norm},
+    {"latent_up", workloads::LayerModule::latent_up},
+    {"expert_activation", workloads::LayerModule::expert_activation},
+    {"mlp", workloads::LayerModule::mlp},
+    {"shared_experts", workloads::LayerModule::shared_experts},
+    {"experts", workloads::LayerModule::experts},
+}};
+inline constexpr Names<workloads::Dispatcher, 4> dispatcher_names{{
+    {"all_gather", workloads::Dispatcher::all_gather},
+    {"all_to_all", workloads::Dispatcher::all_to_all},
+    {"node_aware", workloads::Dispatcher::node_aware},
+    {"nvlink_domain", workloads::Dispatcher::nvlink_domain},
+}};
+inline constexpr Names<workloads::RoutingKind, 4> token_routing_names{{
+    {"balanced", workloads::RoutingKind::balanced},
+    {"uniform", workloads::RoutingKind::uniform},
+    {"counts", workloads::RoutingKind::counts},
+    {"max_violation", workloads::RoutingKind::max_violation},
+}};
+inline constexpr Names<workloads::GroupedProducts, 2> grouped_product_names{{
+    {"loop", workloads::GroupedProducts::loop},
+    {"one_launch", workloads::GroupedProducts::one_launch},
+}};
+/// Whether the host reads how many rows come before it can launch what takes them.
+inline constexpr Names<bool, 2> host_sync_names{{{"auto", true}, {"none", false}}};
 inline constexpr Names<workloads::OptimizerKernel, 4> optimizer_names{{
     {"foreach", workloads::OptimizerKernel::foreach},
     {"fused", workloads::OptimizerKernel::fused},

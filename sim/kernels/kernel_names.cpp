@@ -37,7 +37,8 @@ ElementwiseUse optimizer_use(const Kernel& kernel) {
 }  // namespace
 
 std::string_view gemm_layout(const Kernel& kernel) {
-  expects(kernel.family == KernelFamily::gemm, "a product");
+  expects(kernel.family == KernelFamily::gemm || kernel.family == KernelFamily::grouped_gemm,
+          "a product");
   if (kernel.batch > 1) return "";
   if (kernel.name.ends_with(".forward")) return "NT";
   if (kernel.name.ends_with(".dgrad")) return "NN";

@@ -37,8 +37,24 @@ std::string known_forms() {
 
 }  // namespace
 
+namespace {
+
+/// What only Megatron core's arguments say; "": nothing of it is asked for.
+std::string only_in_megatron(const Scenario& s) {
+  if (s.software.framework == "megatron-core") return "";
+  if (s.model.experts.count > 0) return "layers of experts";
+  return s.plan.recompute_modules.empty() ? "" : "plan.recompute_modules";
+}
+
+}  // namespace
+
 Launch launch_of(const Scenario& s) {
   expects(!s.collective && s.open.empty(), "a training step of known degrees");
+  if (const std::string what = only_in_megatron(s); !what.empty()) {
+    Launch out;
+    out.why_not = what + " have a launch form here for megatron-core alone";
+    return out;
+  }
   for (const Form& form : launch_forms)
     if (form.framework == s.software.framework) return form.write(s);
   Launch out;

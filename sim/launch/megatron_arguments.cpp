@@ -11,6 +11,7 @@
 
 #include "engine/check.hpp"
 #include "sim/launch/forms.hpp"
+#include "workloads/plan/rank_parameters.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -133,6 +134,7 @@ class MegatronArguments {
     model();
     blocks();
     degrees();
+    if (s_.model.experts.count > 0) experts();
     stages();
     data();
     recompute();
@@ -214,6 +216,70 @@ class MegatronArguments {
     set("global-batch-size", s_.global_batch);
   }
 
+  /// Of Megatron core's arguments.py, by name as of core 0.12 to 0.15 (recalled, 2026).
+  void experts() {
+    const auto& e = s_.model.experts;
+    const auto& plan = s_.plan.expert;
+    set("num-experts", e.count);
+    set("moe-router-topk", e.per_token);
+    set("moe-ffn-hidden-size", e.ffn);
+    if (e.shared_ffn > 0) set("moe-shared-expert-intermediate-size", e.shared_ffn);
+    if (e.shared_gate) flag("moe-shared-expert-gate");
+    if (e.score == workloads::RouterScore::sigmoid) set("moe-router-score-function", "sigmoid");
+    if (e.score_bias) flag("moe-router-enable-expert-bias");
+    if (e.groups > 1) {
+      set("moe-router-num-groups", e.groups);
+      set("moe-router-group-topk", e.group_limit);
+    }
+    layer_frequency();
+    set("expert-model-parallel-size", plan.degree);
+    set("expert-tensor-parallel-size", s_.plan.expert_tensor());
+    dispatcher();
+    flag("moe-grouped-gemm");
+    if (plan.capacity_factor > 0.0) set("moe-expert-capacity-factor", plan.capacity_factor);
+    if (plan.pad_to_capacity) flag("moe-pad-expert-input-to-capacity");
+    if (plan.shared_overlap) flag("moe-shared-expert-overlap");
+    if (s_.software.experts.fused_permute) flag("moe-permute-fusion");
+    if (s_.software.experts.fused_router) flag("moe-router-fusion");
+  }
+
+  /// Which layers have experts, 1, and which are dense, 0.
+  void layer_frequency() {
+    const auto& e = s_.model.experts;
+    if (e.dense_layers == 0 && e.every == 1) return;
+    std::string list;
+    for (std::int64_t layer = 0; layer < s_.model.layers; ++layer)
+      list += (layer > 0 ? "," : "") +
+              std::string(workloads::layer_kind(s_.model, s_.precision, layer).experts ? "1" : "0");
+    set("moe-layer-freq", "'[" + list + "]'");
+  }
+
+  void dispatcher() {
+    using enum workloads::Dispatcher;
+    const workloads::Dispatcher kind = s_.plan.expert.dispatcher;
+    const bool flex = kind == node_aware || kind == nvlink_domain;
+    set("moe-token-dispatcher-type", flex ? "flex" : kind == all_gather ? "allgather" : "alltoall");
+    if (flex) set("moe-flex-dispatcher-backend", kind == node_aware ? "deepep" : "hybridep");
+  }
+
+  /// Its words for the parts of a layer.
+  void recompute_modules() {
+    using enum workloads::LayerModule;
+    std::string list;
+    for (const auto& [module, word] : {std::pair{attention_core, "core_attn"},
+                                       {norm, "layernorm"},
+                                       {latent_up, "mla_up_proj"},
+                                       {expert_activation, "moe_act"},
+                                       {mlp, "mlp"},
+                                       {shared_experts, "shared_experts"},
+                                       {workloads::LayerModule::experts, "moe"}})
+      if (s_.plan.recompute_modules.has(module) ||
+          (module == attention_core && s_.plan.recompute == Recompute::selective))
+        list += std::string(" ") + word;
+    set("recompute-granularity", "selective");
+    set("recompute-modules", list.substr(1));
+  }
+
   void stages() {
     const auto& plan = s_.plan;
     if (plan.pipeline == 1 || is_deepspeed(s_)) return;
@@ -260,6 +326,7 @@ class MegatronArguments {
   }
 
   void recompute() {
+    if (!s_.plan.recompute_modules.empty()) return recompute_modules();
     if (s_.plan.recompute == Recompute::none) return;
     if (is_deepspeed(s_) || before(year_2022)) {
       flag("checkpoint-activations");

@@ -46,10 +46,10 @@ constexpr std::array table{
                 "sum over kernels of (time beside communication - time alone)", ""},
     Explanation{"exposed_communication_s",
                 "Time in which bytes move and no kernel of the model runs, mean over ranks; an "
-                "object of total, tensor, pipeline and data.",
-                "tensor + pipeline + data", ""},
+                "object of total, tensor, pipeline, data and expert.",
+                "tensor + pipeline + data + expert", ""},
     Explanation{"exposed_communication_s.total", "All exposed communication.",
-                "tensor + pipeline + data", ""},
+                "tensor + pipeline + data + expert", ""},
     Explanation{"exposed_communication_s.tensor",
                 "Exposed collectives inside layers: of tensor-parallel groups (activations) and "
                 "of context-parallel ones (keys and values).",
@@ -59,6 +59,10 @@ constexpr std::array table{
     Explanation{"exposed_communication_s.data",
                 "Exposed gathers and reductions of weights and gradients over the data-parallel "
                 "group, and the global norm of the gradients.",
+                "", ""},
+    Explanation{"exposed_communication_s.expert",
+                "Exposed exchanges of tokens with the ranks that hold their experts, and of their "
+                "gradients.",
                 "", ""},
     Explanation{"bubble_s", "Time a rank waits for a neighbour in the pipeline, mean over ranks.",
                 "ideal 1F1B: (pipeline - 1) / micro_batches of the work",

@@ -57,6 +57,8 @@ constexpr std::array table{
            [](S s) { return seconds(s.exposed.pipeline); }},
     Metric{"exposed_communication_s.data", "s", "exposed data",
            [](S s) { return seconds(s.exposed.data); }},
+    Metric{"exposed_communication_s.expert", "s", "exposed expert",
+           [](S s) { return seconds(s.exposed.expert); }},
     Metric{"bubble_s", "s", "bubble",
            [](S s) { return seconds(s.bubble); }},
     Metric{"wait_s", "s", "wait",

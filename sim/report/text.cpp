@@ -113,9 +113,12 @@ std::string breakdown_text(const StepReport& report) {
               report.interference.count() > 0
                   ? "of it " + to_text(report.interference) + " slowed by communication"
                   : "");
-  out += part("exposed comm.", report.exposed.total(),
-              fmt::format("tensor {}, pipeline {}, data {}", to_text(report.exposed.tensor),
-                          to_text(report.exposed.pipeline), to_text(report.exposed.data)));
+  const ExposedCommunication& exposed = report.exposed;
+  const bool experts = report.scenario.model.experts.count > 0;
+  out += part("exposed comm.", exposed.total(),
+              fmt::format("tensor {}, pipeline {}, data {}", to_text(exposed.tensor),
+                          to_text(exposed.pipeline), to_text(exposed.data)) +
+                  (experts ? ", expert " + to_text(exposed.expert) : ""));
   out += part("bubble", report.bubble);
   out += part("wait", report.wait);
   out += part("host", report.host);

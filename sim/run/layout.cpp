@@ -32,6 +32,8 @@ LayoutKey layout_key(const workloads::ParallelPlan& plan, const workloads::StepP
   key.degrees.context = plan.context;
   key.degrees.pipeline = plan.pipeline;
   key.degrees.virtual_stages = plan.virtual_stages;
+  key.degrees.expert.degree = plan.expert.degree;
+  key.degrees.expert.tensor = plan.expert_tensor();
   for (const workloads::Collective& collective : program.collectives)
     key.kinds |= std::uint32_t{1} << static_cast<unsigned>(collective.group);
   return key;

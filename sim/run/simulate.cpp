@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "engine/fold.hpp"
@@ -82,13 +83,13 @@ void fill_times(StepReport& report, const engine::RunResult& result,
   report.compute = mean([](const auto& a) { return a.compute; });
   report.interference = mean([](const auto& a) { return a.interference; });
   report.exposed = {traffic(engine::Traffic::tensor), traffic(engine::Traffic::pipeline),
-                    traffic(engine::Traffic::data)};
+                    traffic(engine::Traffic::data), traffic(engine::Traffic::expert)};
   report.bubble = mean([](const auto& a) { return a.bubble; });
   report.wait = mean([](const auto& a) { return a.wait; });
   report.host = report.step_time - report.compute - report.exposed.total() - report.bubble -
                 report.wait;  // the rest, so that the means add up
   report.communication = mean([](const engine::RankAccount& a) {
-    return a.communication[0] + a.communication[1] + a.communication[2];
+    return std::accumulate(a.communication.begin(), a.communication.end(), Duration{});
   });
 }
 

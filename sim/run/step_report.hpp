@@ -24,8 +24,8 @@ namespace stepcast::sim {
 using ProvenanceShares = std::array<double, num_provenances>;
 
 struct ExposedCommunication {
-  Duration tensor{}, pipeline{}, data{};
-  Duration total() const { return tensor + pipeline + data; }
+  Duration tensor{}, pipeline{}, data{}, expert{};
+  Duration total() const { return tensor + pipeline + data + expert; }
 };
 
 /// How far a figure may be off, from the errors of forecasts of published measurements

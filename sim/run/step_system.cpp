@@ -10,8 +10,8 @@ namespace {
 
 bool on_tensor_cores(const workloads::Kernel& kernel) {
   using enum workloads::KernelFamily;
-  return kernel.family == gemm || kernel.family == attention_forward ||
-         kernel.family == attention_backward;
+  return kernel.family == gemm || kernel.family == grouped_gemm ||
+         kernel.family == attention_forward || kernel.family == attention_backward;
 }
 
 /// HBM traffic of a copy beside the compute lane: copies run at their achieved bandwidth.

@@ -14,6 +14,7 @@ constexpr std::uint8_t data_class = 0, tensor_class = 1, pipeline_class = 2;
 std::uint8_t class_of(Traffic traffic) {
   switch (traffic) {
     case Traffic::tensor:
+    case Traffic::expert:
       return tensor_class;
     case Traffic::pipeline:
       return pipeline_class;

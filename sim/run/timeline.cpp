@@ -174,7 +174,7 @@ std::vector<Timeline> timelines_of(const Json& file) {
 std::string lane_name(std::int64_t lane) {
   constexpr const char* names[] = {"compute",   "tensor",           "data",          "copy",
                                    "send next", "receive previous", "send previous", "receive next",
-                                   "replica",   "context"};
+                                   "replica",   "context",          "expert",        "expert data"};
   static_assert(std::size(names) == workloads::num_lanes);
   const bool known = lane >= 0 && lane < std::ssize(names);
   return known ? names[lane] : fmt::format("lane {}", lane);
@@ -186,7 +186,7 @@ TimelineEvent described(const workloads::Kernel& kernel) {
   e.name = kernel.name;
   e.bytes = kernel.bytes;
   e.family = kernel.family;
-  if (kernel.family == KernelFamily::gemm)
+  if (kernel.family == KernelFamily::gemm || kernel.family == KernelFamily::grouped_gemm)
     e.kind = "gemm";
   else if (kernel.family == KernelFamily::attention_forward)
     e.kind = "attention";

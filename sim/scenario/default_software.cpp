@@ -30,7 +30,8 @@ bool is_one(const TomlValue& value) {
 void take(PlanFacts& facts, const std::string& path, const TomlValue& value, bool swept) {
   if (path == "software.framework") facts.named = true;
   if (path.starts_with("collective.")) facts.collective = true;
-  if (path == "plan.tensor" || path == "plan.context" || path == "plan.pipeline")
+  if (path == "plan.tensor" || path == "plan.context" || path == "plan.pipeline" ||
+      path == "plan.expert")
     facts.cut = facts.cut || !is_one(value);
   if (path != "plan.data" || value.text() == nullptr || facts.data_is_swept) return;
   facts.data = *value.text();

@@ -53,6 +53,10 @@ void add_step(TomlValue& document, const Scenario& scenario) {
   if (!open) told.reduce = scenario.plan.reduce;
   if (!open) told.stage_layers = scenario.plan.stage_layers;
   document.set("plan", written(empty, [&](auto&& visit) { visit_plan(told, visit); }));
+  if (scenario.model.experts.count > 0)
+    document.set("routing", written(empty, [&](auto&& visit) {
+                   visit_routing(scenario.plan.routing, visit);
+                 }));
   const BatchKeys batch{scenario.global_batch, {}, scenario.micro};
   document.set("batch", written(empty, [&](auto&& visit) { visit_batch(batch, visit); }));
   for (const std::string& key : scenario.open) set_path(document, key, toml_text("best", {}));

@@ -1,9 +1,11 @@
 #include "sim/scenario/file.hpp"
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 #include "engine/check.hpp"
+#include "sim/files/csv.hpp"
 #include "sim/scenario/default_software.hpp"
 #include "sim/scenario/member_reader.hpp"
 #include "sim/scenario/noise_keys.hpp"
@@ -80,9 +82,42 @@ void read_nccl(const TomlValue* table, const Catalogue& catalogue, Scenario& sce
 void read_plan(TableReader& table, Scenario& scenario) {
   read_members(table, false, [&](auto&& visit) { visit_plan(scenario, visit); });
   scenario.plan_origin = table.where();
-  for (const char* key :
-       {"pipeline", "tensor", "context", "shard_degree", "virtual_stages", "stage_layers"})
+  for (const char* key : {"pipeline", "tensor", "context", "shard_degree", "virtual_stages",
+                          "stage_layers", "expert", "expert_tensor"})
     if (table.value(key) != nullptr) scenario.plan_origin = table.where(key);
+  table.finish();
+}
+
+/// Tokens of each expert, a line each.
+std::vector<double> counts_of_file(const std::string& path) {
+  const CsvFile file = read_csv(path);
+  const std::string known[] = {"tokens"};
+  const CsvColumns columns = columns_of(file, known);
+  std::vector<double> out;
+  for (const CsvRow& row : file.rows) {
+    const CsvLine line(file, columns, row);
+    const std::string& cell = line.stated("tokens");
+    char* end = nullptr;
+    out.push_back(std::strtod(cell.c_str(), &end));
+    if (*end != 0 || !(out.back() >= 0.0)) line.fail("'" + cell + "' is no number of tokens");
+  }
+  return out;
+}
+
+void read_routing(TableReader& table, Scenario& scenario) {
+  workloads::Routing& routing = scenario.plan.routing;
+  read_members(table, false, [&](auto&& visit) { visit_routing(routing, visit); });
+  const TomlValue* counts = table.value("counts");
+  if (counts != nullptr && counts->text() != nullptr) {
+    namespace fs = std::filesystem;
+    const std::string where = table.where("counts");
+    const fs::path beside = fs::path(where.substr(0, where.rfind(':'))).parent_path();
+    const fs::path path = beside / *counts->text();
+    std::error_code error;
+    routing.counts =
+        counts_of_file(fs::exists(path, error) ? path.string() : std::string(*counts->text()));
+    table.note_change("counts");
+  }
   table.finish();
 }
 
@@ -213,6 +248,7 @@ void read_step(TableReader& document, const Catalogue& catalogue, Scenario& scen
   read_part(document, "model", scenario,
             [&](auto& table) { read_model(table, catalogue, scenario); });
   read_part(document, "plan", scenario, [&](auto& table) { read_plan(table, scenario); });
+  read_part(document, "routing", scenario, [&](auto& table) { read_routing(table, scenario); });
   read_part(document, "batch", scenario, [&](auto& table) { read_batch(table, scenario); });
   read_part(document, "precision", scenario, [&](auto& table) { read_precision(table, scenario); });
   read_part(document, "software", scenario, [&](auto& table) {
@@ -262,8 +298,8 @@ Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
   scenario.tables = {"published"};
   // All top-level names are asked for first: a misspelt [modle] is an unknown key, not a missing
   // one.
-  for (const char* key : {"model", "cluster", "nccl", "plan", "batch", "precision", "software",
-                          "calibration", "noise", "run", "collective"})
+  for (const char* key : {"model", "cluster", "nccl", "plan", "routing", "batch", "precision",
+                          "software", "calibration", "noise", "run", "collective"})
     document.table(key);
   document.finish();
   read_part(document, "cluster", scenario,
@@ -275,7 +311,7 @@ Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
   if (const TomlValue* collective = document.table("collective")) {
     TableReader table(*collective, "collective");
     read_collective(table, scenario);
-    for (const char* key : {"model", "plan", "batch", "precision", "software", "noise"})
+    for (const char* key : {"model", "plan", "routing", "batch", "precision", "software", "noise"})
       if (document.table(key) != nullptr)
         document.fail(key, "[" + std::string(key) + "] beside [collective]",
                       "a scenario asks for a training step or for one collective");

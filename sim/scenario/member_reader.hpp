@@ -66,6 +66,24 @@ class MemberReader : public MemberVisitor<MemberReader> {
     }
     return out;
   }
+  template <class Choices>
+  std::optional<workloads::LayerModules> read(std::string_view key, const workloads::LayerModules&,
+                                              Range, const Choices& choices) {
+    const auto words = table_.texts(key);
+    if (!words) return std::nullopt;
+    workloads::LayerModules out;
+    for (const std::string& word : *words) {
+      const auto known = meaning_of(choices, word);
+      if (!known) {
+        std::string all;
+        for (const auto& [name, module] : choices)
+          all += (all.empty() ? "" : ", ") + std::string(name);
+        table_.fail(key, "'" + word + "' in '" + std::string(key) + "' is no part of a layer", all);
+      }
+      out.add(*known);
+    }
+    return out;
+  }
   template <class Q>
   std::optional<Q> read(std::string_view key, const Q&, Range range) {
     return table_.quantity<Q>(key, range);
@@ -103,6 +121,21 @@ class MemberReader : public MemberVisitor<MemberReader> {
     if (rows->array() == nullptr) refuse(key, shape);
     Matrix out;
     for (const TomlValue& row : *rows->array()) out.push_back(row_of(key, row, shape));
+    return out;
+  }
+  std::optional<std::vector<double>> read(std::string_view key, const std::vector<double>&, Range) {
+    const TomlValue* found = table_.value(key);
+    if (found == nullptr || found->text() != nullptr) return std::nullopt;  // a file, read by hand
+    const auto fail = [&] { refuse(key, "an array of numbers", "e.g. [120, 80, 100, 100]"); };
+    if (found->array() == nullptr) fail();
+    std::vector<double> out;
+    for (const TomlValue& cell : *found->array()) {
+      const auto* whole = std::get_if<std::int64_t>(&cell.data);
+      const auto* real = std::get_if<double>(&cell.data);
+      if (whole == nullptr && real == nullptr) fail();
+      out.push_back(whole != nullptr ? static_cast<double>(*whole) : *real);
+      if (!(out.back() >= 0.0)) fail();
+    }
     return out;
   }
   Row row_of(std::string_view key, const TomlValue& value, const char* shape,

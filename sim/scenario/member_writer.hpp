@@ -35,6 +35,14 @@ class MemberWriter : public MemberVisitor<MemberWriter> {
       if (items.has(item)) words.push_back(item_of(std::string(name)));
     put(key, std::move(words));
   }
+  template <class Choices>
+  void member(const Key& key, Bound, const workloads::LayerModules& modules,
+              const Choices& choices) {
+    TomlValue::Array words;
+    for (const auto& [name, module] : choices)
+      if (modules.has(module)) words.push_back(item_of(std::string(name)));
+    if (!words.empty()) put(key, std::move(words));
+  }
   template <class Q>
   void member(const Key& key, Bound, const Q& value) {
     put(key, to_exact_text(value));
@@ -60,6 +68,7 @@ class MemberWriter : public MemberVisitor<MemberWriter> {
 
  private:
   static TomlValue item_of(std::int64_t item) { return {item, {}}; }
+  static TomlValue item_of(double item) { return {item, {}}; }
   static TomlValue item_of(const std::string& item) { return {item, {}}; }
   static TomlValue item_of(const std::vector<std::int64_t>& row) {
     TomlValue::Array cells;

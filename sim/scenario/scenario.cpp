@@ -111,7 +111,9 @@ bool complete_with(const Legal& legal, const Scenario& s, const PlanWishes& wish
   if (plan.stage_layers.empty() && plan.parts() <= s.model.layers)
     plan.stage_layers = workloads::stage_layers(
         wishes.split.value_or(s.software.pipeline.stage_split), s.model, plan.parts());
-  return legal(workloads::plan_rules(), workloads::PlanCase{s.model, plan, batch}, s.plan_origin) &&
+  const workloads::PlanCase cut{s.model, plan, batch};
+  return legal(workloads::plan_rules(), cut, s.plan_origin) &&
+         legal(workloads::expert_rules(), cut, s.plan_origin) &&
          legal(workloads::framework_rules(), workloads::FrameworkPlan{s.model, plan, s.software},
                s.plan_origin) &&
          legal(workloads::recipe_rules(),

@@ -52,6 +52,7 @@ bool no_jitter(S s) { return s.run.without.jitter || s.noise.kernel_sigma == 0.0
 bool no_draws(S s) { return s.run.without.jitter || (no_jitter(s) && s.noise.gpu_sigma == 0.0); }
 
 bool no_experts(S s) { return s.model.experts.count == 0; }
+bool one_expert_rank(S s) { return no_experts(s) || s.plan.expert.degree == 1; }
 bool not_latent(S s) { return !workloads::latent(s.model); }
 
 constexpr const char* says_no_experts = "the model has no experts";
@@ -73,7 +74,7 @@ constexpr Rule rules[] = {
     {"model.expert_biases", no_experts, says_no_experts},
     {"model.dense_layers", no_experts, says_no_experts},
     {"model.expert_every", no_experts, says_no_experts},
-    {"model.router", no_experts, says_no_experts},
+    {"model.router", [](S) { return true; }, "softmax and sigmoid move the same bytes"},
     {"model.router_bias", no_experts, says_no_experts},
     {"model.router_groups", no_experts, says_no_experts},
     {"model.router_group_limit", no_experts, says_no_experts},
@@ -103,6 +104,29 @@ constexpr Rule rules[] = {
 
     {"software.recipes", always, "it says what may be asked for"},
     {"software.bf16_moments", always, "it says what may be asked for"},
+    {"plan.dispatcher", [](S s) { return no_experts(s) || s.plan.expert.degree == 1; },
+     "no experts are on other ranks"},
+    {"plan.dispatch_dtype", [](S s) { return no_experts(s) || s.plan.expert.degree == 1 || workloads::bits_per_element(s.plan.expert.dispatch_dtype) == 16; },
+     "no experts are on other ranks, or tokens go as they are"},
+    {"plan.exchange_sms", [](S s) { return no_experts(s) || s.plan.expert.degree == 1; },
+     "no experts are on other ranks"},
+    {"plan.capacity_factor", no_experts, says_no_experts},
+    {"plan.pad_to_capacity", no_experts, says_no_experts},
+    {"plan.shared_expert_overlap", no_experts, says_no_experts},
+    {"plan.expert_tensor", [](S s) { return !no_experts(s) && s.plan.expert.tensor == s.plan.tensor; },
+     "it is the tensor degree"},
+    {"routing.", no_experts, says_no_experts},
+    {"routing.kind", one_expert_rank, "a rank has all experts"},
+    {"routing.seed", [](S s) { return one_expert_rank(s) || s.plan.routing.kind == workloads::RoutingKind::balanced || s.plan.routing.kind == workloads::RoutingKind::counts; },
+     "nothing is drawn at random, or a rank has all experts"},
+    {"routing.max_violation", [](S s) { return one_expert_rank(s) || s.plan.routing.kind != workloads::RoutingKind::max_violation; },
+     "it is about kind = \"max_violation\", and a rank that has not all experts"},
+
+    {"software.grouped_gemm", no_experts, says_no_experts},
+    {"software.router_fused", no_experts, says_no_experts},
+    {"software.permute_fused", no_experts, says_no_experts},
+    {"software.host_sync", [](S s) { return no_experts(s) || s.plan.expert.pad_to_capacity; },
+     "no host asks how many rows come"},
     {"software.nccl", [](S s) { return std::ranges::count(s.changed, "cluster.nccl") > 0; },
      "cluster.nccl says which"},
     {"software.reduce_each", [](S s) { return s.reduce.has_value() || s.batch.micro_batches == 1; },

@@ -83,6 +83,15 @@ std::optional<GroupShape> StepBound::shape_of_group(const workloads::ParallelPla
     case GroupKind::pipeline_backward:
       count = 2, stride = plan.tensor * plan.copies();
       break;
+    case GroupKind::expert:
+      count = plan.expert.degree, stride = plan.expert_tensor();
+      break;
+    case GroupKind::expert_tensor:
+      count = plan.expert_tensor(), stride = 1;
+      break;
+    case GroupKind::expert_data:
+      count = plan.expert_copies(), stride = plan.expert_tensor() * plan.expert.degree;
+      break;
     case GroupKind::embedding:
       return std::nullopt;
   }
@@ -118,7 +127,7 @@ StepBound::Span StepBound::span_of(const workloads::Piece& piece,
                                    const workloads::ParallelPlan& plan) {
   using Kind = Action::Kind;
   Span out;
-  Beside tensor, ring;
+  Beside tensor, ring, tokens;
   const auto call = [&](workloads::HostCost cost) { out.host += host_costs_[cost]; };
   const auto alone = [&](std::uint32_t index) { return time_of(of.collectives[index], plan); };
   for (const Action& action : piece) switch (action.kind) {
@@ -149,6 +158,22 @@ StepBound::Span StepBound::span_of(const workloads::Piece& piece,
       case Kind::ring_wait:
         out.lane = std::max(out.lane, ring.end());
         break;
+      case Kind::tokens:
+      case Kind::expert_tensor:
+        out.lane = std::max(out.lane, tokens.end()) + alone(action.index);
+        call(workloads::collective_call);
+        break;
+      case Kind::begin_tokens:
+        tokens.start(out.lane, alone(action.index));
+        call(workloads::collective_call);
+        break;
+      case Kind::end_tokens:
+        out.lane = std::max(out.lane, tokens.end());
+        break;
+      case Kind::host_call:
+        call(static_cast<workloads::HostCost>(action.index));
+        break;
+      case Kind::host_wait:  // what it costs is more than the bound counts
       case Kind::gradient:
         break;
     }
@@ -241,6 +266,7 @@ const StepBound::Data& StepBound::data(const workloads::StepInputs& in) {
     out.later.at_most(compute_of(layer.later));
   }
   if (!in.sharded() || in.software.data.gather_each_tensor || plan.shards() == 1) return out;
+  if (plan.expert_copies() != plan.copies()) return out;  // a unit is gathered in two groups
   std::int64_t root = workloads::elements_of(workloads::embedding_tensors(in.shape, plan.tensor));
   if (plan.pipeline == 1)
     root += workloads::elements_of(workloads::head_tensors(in.shape, plan.tensor, false));

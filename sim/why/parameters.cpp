@@ -34,6 +34,9 @@ void scale_works(const LoggedStep& step, engine::System& system, double factor, 
     if (is(kernels[k].family)) system.works[k].duration = times(system.works[k].duration, factor);
 }
 
+bool is_product(KernelFamily family) {
+  return family == KernelFamily::gemm || family == KernelFamily::grouped_gemm;
+}
 bool is_attention(KernelFamily family) {
   return family == KernelFamily::attention_forward || family == KernelFamily::attention_backward;
 }
@@ -66,7 +69,7 @@ void scale_launch(const LoggedStep&, engine::System& system, double factor) {
 const Parameter all_parameters[] = {
     {"GEMM rate", true, [](const Scenario&) { return std::string("of every GEMM"); }, nullptr,
      [](const LoggedStep& step, engine::System& system, double factor) {
-       scale_works(step, system, 1 / factor, [](auto f) { return f == KernelFamily::gemm; });
+       scale_works(step, system, 1 / factor, is_product);
      }},
     {"attention rate", true, [](const Scenario&) { return std::string("of its kernels"); }, nullptr,
      [](const LoggedStep& step, engine::System& system, double factor) {
@@ -76,7 +79,7 @@ const Parameter all_parameters[] = {
      [](const Scenario& s) { return gigabytes(s.node.gpu.memory_bandwidth); }, nullptr,
      [](const LoggedStep& step, engine::System& system, double factor) {
        scale_works(step, system, 1 / factor,
-                   [](auto f) { return f != KernelFamily::gemm && !is_attention(f); });
+                   [](auto f) { return !is_product(f) && !is_attention(f); });
      }},
     {"NVLink bandwidth", true, [](const Scenario& s) { return gigabytes(s.node.gpu.nvlink); },
      [](Scenario& s, double factor) {

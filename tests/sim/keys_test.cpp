@@ -88,6 +88,27 @@ global = 24
 framework = "megatron-core"
 version = "0.7"
 )"},
+    {"experts", small_model + R"(experts = 8
+experts_per_token = 2
+expert_ffn = 512
+shared_expert_ffn = 512
+dense_layers = 1
+)" + cluster + R"([plan]
+data = "zero1"
+tensor = 2
+sequence_parallel = true
+expert = 4
+expert_tensor = 1
+[routing]
+kind = "max_violation"
+max_violation = 0.3
+[batch]
+global = 48
+micro_batch = 1
+[software]
+framework = "megatron-core"
+version = "0.7"
+)"},
     {"all-reduce", cluster + R"([collective]
 kind = "all_reduce"
 bytes = "64 MiB"
@@ -157,6 +178,13 @@ class Changer : public MemberVisitor<Changer> {
       if (!items.has(item)) without.add(item);
     }
     return {without, all};
+  }
+  template <class Choices>
+  static std::vector<workloads::LayerModules> others_of(const workloads::LayerModules&,
+                                                        const Choices& choices) {
+    std::vector<workloads::LayerModules> out;
+    for (const auto& [name, module] : choices) out.push_back({module});
+    return out;
   }
   template <class T, class Choices>
   static std::vector<std::optional<T>> others_of(const std::optional<T>& value,
@@ -245,7 +273,8 @@ const std::set<std::string> binding_somewhere{
 };
 /// They say which plans are refused, and in which software: a plan that stays allowed is the same.
 const std::set<std::string> permissions{"software.data_kinds", "software.pipeline_data_kinds",
-                                        "software.cuts_layers", "software.use_megatron_fsdp"};
+                                        "software.cuts_layers", "software.use_megatron_fsdp",
+                                        "software.experts"};
 
 enum class Outcome { none, silent, idle, changes };
 

@@ -74,7 +74,7 @@ TEST_CASE("the JSON of a run has the promised keys, and the parts add up to the 
   const json& exposed = run["exposed_communication_s"];
   CHECK(exposed["total"].get<double>() ==
         Approx(exposed["tensor"].get<double>() + exposed["pipeline"].get<double>() +
-               exposed["data"].get<double>()));
+               exposed["data"].get<double>() + exposed["expert"].get<double>()));
   CHECK(run["step_time_s"].get<double>() ==
         Approx(run["compute_s"].get<double>() + exposed["total"].get<double>() +
                run["bubble_s"].get<double>() + run["wait_s"].get<double>() +

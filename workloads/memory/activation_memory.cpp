@@ -70,13 +70,50 @@ std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
   const std::int64_t v = row * sizes_.value * sizes_.kv_heads / sizes_.heads;
   std::vector<std::int64_t> out{norm_input()};
   for (const std::int64_t bytes : projections()) out.push_back(bytes);
+  if (recomputes(LayerModule::norm) && !latent(in_.shape)) out[1] = 0;
+  const bool again = recomputes(LayerModule::latent_up) && latent(in_.shape);
+  if (!again)
+    for (const std::int64_t bytes : {row * sizes_.query, copies * row * sizes_.kv, copies * v})
+      out.push_back(bytes);
   for (const std::int64_t bytes :
-       {row * sizes_.query, copies * row * sizes_.kv, copies * v, row * sizes_.value,
-        4 * sizes_.tokens * sizes_.heads, mask, norm_input(), column_input(sizes_.hidden)})
+       {row * sizes_.value, 4 * sizes_.tokens * sizes_.heads, mask, norm_input()})
     out.push_back(bytes);
   if (keeps_quantized()) out.push_back(row_input(sizes_.value));  // beside attention's own
-  for (const std::int64_t bytes : mlp()) out.push_back(bytes);
+  for (const std::int64_t bytes : mlp_half().kept) out.push_back(bytes);
   out.push_back(mask);
+  return out;
+}
+
+ActivationMemory::Half ActivationMemory::mlp_half() const {
+  if (kind_.experts) return expert_half();
+  Half out;
+  (recomputes(LayerModule::norm) ? out.again : out.kept).push_back(column_input(sizes_.hidden));
+  for (const std::int64_t bytes : mlp())
+    (recomputes(LayerModule::mlp) ? out.again : out.kept).push_back(bytes);
+  return out;
+}
+
+/// The tokens; logits and weights, 4 bytes each, and the map, a byte; what rows go where and their
+/// weights, 8; rows that have come; gate, up and their product, which is made again with
+/// expert_activation; what the second product makes where the weights come after it.
+ActivationMemory::Half ActivationMemory::expert_half() const {
+  using enum LayerModule;
+  const ExpertSizes& s = *experts_;
+  const bool whole = recomputes(experts);
+  const std::int64_t f = s.inner_bytes(), narrow = kept_input(f / s.element),
+                     shared = s.element * sizes_.tokens * s.shared;
+  Half out;
+  (recomputes(norm) ? out.again : out.kept).push_back(s.token_bytes());
+  auto& routed = whole ? out.again : out.kept;
+  const std::int64_t taken = kept_input(s.taken_bytes() / s.element);
+  for (const std::int64_t bytes : {9 * s.tokens * s.all, 8 * s.sent, taken, f, f})
+    routed.push_back(bytes);
+  if (in_.software.eager()) routed.push_back(f);
+  if (!in_.software.fused()) routed.push_back(s.taken_bytes());
+  (whole || recomputes(expert_activation) ? out.again : out.kept).push_back(narrow);
+  if (shared == 0) return out;
+  for (int i = 0; i < (in_.software.eager() ? 4 : 3); ++i)
+    (whole || recomputes(shared_experts) ? out.again : out.kept).push_back(shared);
   return out;
 }
 
@@ -118,7 +155,7 @@ std::vector<std::int64_t> ActivationMemory::mlp() const {
 std::int64_t ActivationMemory::layer() const {
   switch (in_.plan.recompute) {
     case Recompute::none:
-      return layer_without_recompute();
+      return layer_without_recompute() - (recomputes(LayerModule::attention_core) ? scores() : 0);
     case Recompute::selective:
       return layer_without_recompute() - scores();
     case Recompute::full:
@@ -184,14 +221,33 @@ std::int64_t ActivationMemory::logits() const {
 /// width: a product's input and its gradient, whole, and the norm's, a rank's part. Eager norms
 /// work in fp32, and DTensor on whole tensors.
 std::vector<std::int64_t> ActivationMemory::work_tensors() const {
-  const std::int64_t f = sizes_.ffn_bytes();
   const std::int64_t width = in_.software.eager() ? 4 : sizes_.element;
+  const std::int64_t f = sizes_.ffn_bytes();
   std::int64_t whole = width * sizes_.tokens * sizes_.hidden, part = whole;
   if (in_.software.eager() && in_.software.norm.fused) {
     whole = sizes_.hidden_bytes();
     part = sizes_.local_bytes();
   }
-  return {f, f, f, whole, whole, part, part};
+  std::vector<std::int64_t> out{f, f, f, whole, whole, part, part};
+  if (kind_.experts) {
+    // Gradients of rows as they leave and as they come.
+    const ExpertSizes& s = *experts_;
+    out = {s.inner_bytes(),
+           s.inner_bytes(),
+           s.inner_bytes(),
+           s.taken_bytes(),
+           s.sent_bytes(),
+           part,
+           part};
+  }
+  for (const std::int64_t bytes : mlp_half().again) out.push_back(bytes);
+  return out;
+}
+
+std::vector<std::int64_t> ActivationMemory::forward_work_tensors() const {
+  if (!kind_.experts) return {sizes_.ffn_bytes(), sizes_.hidden_bytes()};
+  const ExpertSizes& s = *experts_;
+  return {s.inner_bytes(), s.taken_bytes(), s.sent_bytes()};
 }
 
 std::int64_t ActivationMemory::layer_work() const {

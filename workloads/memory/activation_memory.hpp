@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "workloads/step/expert_sizes.hpp"
 #include "workloads/step/piece.hpp"
 
 namespace stepcast::workloads {
@@ -12,7 +14,9 @@ namespace stepcast::workloads {
 class ActivationMemory {
  public:
   explicit ActivationMemory(const StepInputs& in, LayerKind kind = {})
-      : in_(in), sizes_(in), kind_(kind) {}
+      : in_(in), sizes_(in), kind_(kind) {
+    if (kind.experts) experts_.emplace(in);
+  }
 
   /// The tensors that a layer keeps without recompute but for its scores, in the order of forward.
   std::vector<std::int64_t> layer_tensors() const;
@@ -28,8 +32,10 @@ class ActivationMemory {
   std::vector<std::int64_t> head_tensors() const;
   /// More at the peak of the loss.
   std::int64_t loss_work() const;
-  /// Short-lived tensors of one layer's backward.
+  /// Short-lived tensors of one layer's backward, among them those of parts that run again; and of
+  /// its forward.
   std::vector<std::int64_t> work_tensors() const;
+  std::vector<std::int64_t> forward_work_tensors() const;
   std::int64_t layer_work() const;
 
  private:
@@ -43,12 +49,20 @@ class ActivationMemory {
   std::int64_t kept_input(std::int64_t elements) const;
   std::int64_t column_input(std::int64_t width) const;
   std::int64_t row_input(std::int64_t width) const;
+  /// Of the MLP's half of the layer, what is kept, and what only its backward has.
+  struct Half {
+    std::vector<std::int64_t> kept, again;
+  };
+  Half mlp_half() const;
+  Half expert_half() const;
+  bool recomputes(LayerModule module) const { return in_.plan.recompute_modules.has(module); }
   std::int64_t kept_of_logit() const;
   std::int64_t work_of_logit() const;
   bool composite_norm() const;
   const StepInputs& in_;
   Sizes sizes_;
   LayerKind kind_;  // of the layers that it speaks of
+  std::optional<ExpertSizes> experts_;
 };
 
 }  // namespace stepcast::workloads

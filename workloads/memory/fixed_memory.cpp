@@ -23,6 +23,11 @@ double communicators_gib(const StepInputs& in, std::int64_t stage, std::int64_t 
     add(p.shard_replicas());
   }
   add(p.context);
+  if (in.shape.experts.count > 0) {
+    add(p.expert.degree);
+    add(p.expert_tensor());
+    add(p.expert_copies());
+  }
   if (p.ranks() != p.copies() && p.ranks() != p.tensor) add(p.ranks());
   if (p.pipeline > 1) {
     const bool ends = stage == 0 || stage == p.pipeline - 1;

@@ -123,8 +123,9 @@ std::int64_t activation_bytes(const MemoryRank& r, Moment moment) {
           : peak_in_flight(r.schedule, r.stage, of_chunk);
   if (moment == Moment::backward && r.in.plan.recompute == Recompute::full)
     bytes += most_of_layers(r, &ActivationMemory::layer_without_recompute);
-  if (moment == Moment::backward && r.in.plan.recompute == Recompute::selective)
-    bytes += most_of_layers(r, &ActivationMemory::scores);
+  const bool core = r.in.plan.recompute == Recompute::selective ||
+                    r.in.plan.recompute_modules.has(LayerModule::attention_core);
+  if (moment == Moment::backward && core) bytes += most_of_layers(r, &ActivationMemory::scores);
   return bytes;
 }
 

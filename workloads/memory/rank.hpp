@@ -20,7 +20,9 @@ struct MemoryRank {
         all(parameters.elements()),
         unit(parameters.layer_elements()),
         root(elements_of(parameters.root)),
-        shard(ceil_div(all, in.plan.shards())),
+        experts(parameters.over_layers(expert_elements_of)),
+        shard(ceil_div(all - experts, in.plan.shards()) +
+              (experts > 0 ? ceil_div(experts, in.plan.expert_copies()) : 0)),
         schedule{in.plan.schedule, in.plan.pipeline, in.batch.micro_batches,
                  in.plan.virtual_stages},
         low(bytes_per_element(in.precision.compute)),
@@ -49,8 +51,8 @@ struct MemoryRank {
   Sizes sizes;
   std::int64_t stage;
   StageParameters parameters;
-  // Elements of the stage, its largest layer, the root, a shard of all.
-  std::int64_t all, unit, root, shard;
+  // Elements of the stage, its largest layer, the root, all experts, a shard of all.
+  std::int64_t all, unit, root, experts, shard;
   PipelineShape schedule;
   std::int64_t low, wide;  // bytes of the compute and of the reduce dtype
 };

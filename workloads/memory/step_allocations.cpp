@@ -76,15 +76,17 @@ class AllocationWriter {
   void of_parameters(Tensors& tensors, TensorKind kind, BytesOf bytes_of) {
     const auto unit = [&](const ParameterTensors& parameters) {
       if (software_.data.fsdp1() && r_.sharded())
-        return add_to(tensors, kind, bytes_of(elements_of(parameters)));
-      for (const ParameterTensor& p : parameters) add_to(tensors, kind, bytes_of(p.elements));
+        return add_to(tensors, kind, bytes_of(elements_of(parameters), false));
+      for (const ParameterTensor& p : parameters)
+        add_to(tensors, kind, bytes_of(p.elements, p.expert));
     };
     for (std::size_t i = 0; i < r_.parameters.kind_of.size(); ++i) unit(r_.parameters.layer(i));
     unit(r_.parameters.root);
   }
-  std::int64_t of_shard(std::int64_t elements) const {
-    const bool whole = r_.in.plan.data == DataParallel::ddp;
-    return whole ? elements : ceil_div(elements, r_.in.plan.shards());
+  std::int64_t of_shard(std::int64_t elements, bool expert) const {
+    const ParallelPlan& plan = r_.in.plan;
+    const bool whole = plan.data == DataParallel::ddp;
+    return whole ? elements : ceil_div(elements, expert ? plan.expert_copies() : plan.shards());
   }
   bool masters() const { return !r_.sharded() && !software_.data.autocast && r_.low < 4; }
 
@@ -95,11 +97,12 @@ class AllocationWriter {
     if (r_.in.precision.recipe != Recipe::none && keeps_weight_copies(r_.in))
       quantized_weights(forever);
     else
-      of_parameters(forever, TensorKind::parameters,
-                    [&](std::int64_t n) { return each * (r_.sharded() ? of_shard(n) : n); });
+      of_parameters(forever, TensorKind::parameters, [&](std::int64_t n, bool expert) {
+        return each * (r_.sharded() ? of_shard(n, expert) : n);
+      });
     if (masters())
       of_parameters(forever, TensorKind::optimizer,
-                    [&](std::int64_t n) { return 4 * of_shard(n); });
+                    [&](std::int64_t n, bool expert) { return 4 * of_shard(n, expert); });
     if (!r_.sharded()) {
       add_to(forever, TensorKind::gradients, resident_gradients(r_));
       buckets(forever);
@@ -122,7 +125,8 @@ class AllocationWriter {
 
   void begin_step() {
     if (software_.data.autocast && !r_.sharded())
-      of_parameters(of_step_, TensorKind::gathered, [&](std::int64_t n) { return r_.low * n; });
+      of_parameters(of_step_, TensorKind::gathered,
+                    [&](std::int64_t n, bool) { return r_.low * n; });
     if (!r_.sharded()) return;
     add_to(of_step_, TensorKind::gathered, r_.low * r_.root);
     if (!r_.zero3())
@@ -130,7 +134,8 @@ class AllocationWriter {
         add_to(of_step_, TensorKind::gathered,
                gathered_bytes_of(r_.in.precision, r_.parameters.kinds[r_.parameters.kind_of[i]]));
     if (r_.accumulates())
-      of_parameters(of_step_, TensorKind::gradients, [&](std::int64_t n) { return r_.wide * n; });
+      of_parameters(of_step_, TensorKind::gradients,
+                    [&](std::int64_t n, bool) { return r_.wide * n; });
   }
 
   /// zero3: the unit in use and those gathered ahead; what falls out is freed.
@@ -152,6 +157,10 @@ class AllocationWriter {
 
   bool recomputed(std::int64_t layer) const {
     return r_.in.plan.recompute == Recompute::full && layer % r_.in.plan.recompute_every == 0;
+  }
+  bool core_again() const {
+    return r_.in.plan.recompute == Recompute::selective ||
+           r_.in.plan.recompute_modules.has(LayerModule::attention_core);
   }
   bool last_part(const Turn& turn) const {
     return r_.last_stage() && turn.chunk + 1 == r_.in.plan.virtual_stages;
@@ -182,11 +191,10 @@ class AllocationWriter {
       } else {
         const ActivationMemory& of_layer = kept_of(layer_of(turn, i));
         add_all(kept, TensorKind::activations, of_layer.layer_tensors());
-        if (r_.in.plan.recompute == Recompute::none)
-          add_to(kept, TensorKind::activations, of_layer.scores());
+        if (!core_again()) add_to(kept, TensorKind::activations, of_layer.scores());
       }
       layers.push_back(std::move(kept));
-      brief(TensorKind::work, {r_.sizes.ffn_bytes(), r_.sizes.hidden_bytes()});
+      brief(TensorKind::work, kept_of(layer_of(turn, i)).forward_work_tensors());
     }
     end_gathers();
     if (!last_part(turn)) return;
@@ -204,7 +212,7 @@ class AllocationWriter {
       const ActivationMemory& of_layer = kept_of(layer);
       Tensors brief_ones;
       if (recomputed(i)) add_all(brief_ones, TensorKind::activations, of_layer.layer_tensors());
-      if (recomputed(i) || r_.in.plan.recompute == Recompute::selective)
+      if (recomputed(i) || core_again())
         add_to(brief_ones, TensorKind::activations, of_layer.scores());
       add_all(brief_ones, TensorKind::work, of_layer.work_tensors());
       layer_gradients(layer, gradients_wait() ? gradients_ : brief_ones);
@@ -251,7 +259,7 @@ class AllocationWriter {
   /// (zero_grad sets to none; torch's default from 2.0 on; recalled, 2026).
   void shard_gradients(const ParameterTensors& unit) {
     for (const ParameterTensor& p : unit)
-      add_to(shards_, TensorKind::gradients, 4 * of_shard(p.elements));
+      add_to(shards_, TensorKind::gradients, 4 * of_shard(p.elements, p.expert));
   }
 
   /// FSDP: the input of a unit's reduction lives until the next one's.
@@ -283,11 +291,12 @@ class AllocationWriter {
     if (r_.deepspeed()) add_to(brief_ones, TensorKind::gradients, update_gradients(r_));
     if (first)
       for (int moment = 0; moment < 2; ++moment)
-        of_parameters(forever, TensorKind::optimizer,
-                      [&](std::int64_t n) { return moment_bytes(r_) * of_shard(n); });
+        of_parameters(forever, TensorKind::optimizer, [&](std::int64_t n, bool expert) {
+          return moment_bytes(r_) * of_shard(n, expert);
+        });
     if (software_.optimizer.kernel == OptimizerKernel::foreach)
       of_parameters(brief_ones, TensorKind::optimizer,
-                    [&](std::int64_t n) { return 4 * of_shard(n); });
+                    [&](std::int64_t n, bool expert) { return 4 * of_shard(n, expert); });
     free(brief_ones);
     free(shards_);
   }

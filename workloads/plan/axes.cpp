@@ -76,6 +76,20 @@ RankGroups all_ranks(const ParallelPlan& plan) {
   return {world};
 }
 
+/// Ranks of the expert mesh: expert tensor fastest, then expert, then copies, then stage (Megatron
+/// core parallel_state.py, the expert rank generator of "tp-cp-ep-dp-pp"). `count` of them, of
+/// which one axis has `stride` between neighbours.
+RankGroups of_expert_mesh(const ParallelPlan& plan, std::int64_t count, std::int64_t stride) {
+  RankGroups all;
+  for (std::int64_t rank = 0; rank < plan.ranks(); ++rank) {
+    if (rank % (plan.copies() * plan.tensor) / stride % count != 0) continue;
+    Group group;
+    for (std::int64_t i = 0; i < count; ++i) group.push_back(rank + i * stride);
+    all.push_back(std::move(group));
+  }
+  return all;
+}
+
 std::int64_t two(const Plan&) { return 2; }
 std::int64_t tensor_degree(const Plan& p) { return p.tensor; }
 std::int64_t contexts(const Plan& p) { return p.context; }
@@ -84,6 +98,10 @@ std::int64_t ranks(const Plan& p) { return p.ranks(); }
 std::int64_t shards(const Plan& p) { return p.shards(); }
 std::int64_t replicas(const Plan& p) { return p.shard_replicas(); }
 
+std::int64_t experts(const Plan& p) { return p.expert.degree; }
+std::int64_t expert_tensors(const Plan& p) { return p.expert_tensor(); }
+std::int64_t expert_copies(const Plan& p) { return p.expert_copies(); }
+
 RankGroups tensors(const Plan& p) { return along(p, &Coordinates::tensor, p.tensor); }
 RankGroups sequences(const Plan& p) { return along(p, &Coordinates::context, p.context); }
 RankGroups all_copies(const Plan& p) { return copies_apart(p, p.copies(), 1); }
@@ -91,6 +109,14 @@ RankGroups one_copy(const Plan& p) { return copies_apart(p, p.shards(), 1); }
 RankGroups one_shard(const Plan& p) { return copies_apart(p, p.shard_replicas(), p.shards()); }
 RankGroups forward(const Plan& p) { return neighbours(p, true); }
 RankGroups backward(const Plan& p) { return neighbours(p, false); }
+
+RankGroups sharing_experts(const Plan& p) {
+  return of_expert_mesh(p, p.expert.degree, p.expert_tensor());
+}
+RankGroups sharing_an_expert(const Plan& p) { return of_expert_mesh(p, p.expert_tensor(), 1); }
+RankGroups copies_of_experts(const Plan& p) {
+  return of_expert_mesh(p, p.expert_copies(), p.expert_tensor() * p.expert.degree);
+}
 
 using enum Meeting;
 using enum GroupKind;
@@ -108,6 +134,23 @@ constexpr std::array<Axis, num_group_kinds> axes{{
     {replica, "replica", all, replica_lane, {}, Traffic::data, replicas, one_shard},
     {context, "context", all, compute, {}, Traffic::tensor, contexts, sequences},
     {context_ring, "context_ring", ring, context_lane, {}, Traffic::tensor, contexts, sequences},
+    {expert, "expert", all, expert_lane, {}, Traffic::expert, experts, sharing_experts},
+    {expert_tensor,
+     "expert_tensor",
+     all,
+     compute,
+     {},
+     Traffic::expert,
+     expert_tensors,
+     sharing_an_expert},
+    {expert_data,
+     "expert_data",
+     all,
+     expert_data_lane,
+     {},
+     Traffic::data,
+     expert_copies,
+     copies_of_experts},
 }};
 
 constexpr std::size_t index_of(GroupKind kind) { return static_cast<std::size_t>(kind); }

@@ -29,8 +29,11 @@ enum class GroupKind : std::uint8_t {
   replica,            // hsdp: ranks with the same shard of different copies
   context,            // ranks that share a sequence
   context_ring,       // the same ranks, as a ring
+  expert,             // ranks that share a layer's experts: they exchange tokens
+  expert_tensor,      // ranks that share each expert
+  expert_data,        // copies of the same part of the same experts
 };
-inline constexpr int num_group_kinds = 10;
+inline constexpr int num_group_kinds = 13;
 
 /// Lanes of a rank (CUDA streams). A communicator is used from one lane only, so its collectives
 /// run in host launch order, as NCCL's do.
@@ -43,8 +46,10 @@ enum Lane : std::uint8_t {
   receive_previous_lane,
   send_previous_lane,
   receive_next_lane,
-  replica_lane,  // hsdp: shards summed over the replicas
-  context_lane,  // keys and values on their way round the context ring
+  replica_lane,      // hsdp: shards summed over the replicas
+  context_lane,      // keys and values on their way round the context ring
+  expert_lane,       // tokens on their way to experts where that overlaps compute
+  expert_data_lane,  // gathers and reductions among copies of experts
   num_lanes,
 };
 

@@ -88,7 +88,9 @@ void check(const TransformerShape& shape, const ParallelPlan& plan, const Batch&
     check_positive(name, value, where);
   check_positive("recompute_every", plan.recompute_every, where);
   check_rules(unwritten_models(), shape, where);
+  check_positive("expert degree", plan.expert.degree, where);
   check_rules(plan_rules(), PlanCase{shape, plan, batch}, where);
+  check_rules(expert_rules(), PlanCase{shape, plan, batch}, where);
 }
 
 void check(const Precision& precision, const std::string& where) {

@@ -99,7 +99,6 @@ std::vector<LayerKind> layer_kinds(const TransformerShape& s, const Precision& p
 
 ParameterTensors layer_tensors(const TransformerShape& s, const ParallelPlan& plan, bool packed,
                                LayerKind kind) {
-  expects(!kind.experts, "a layer with a dense MLP");
   const RankWidths rank(s, plan.tensor);
   const std::int64_t ffn = rank.ffn;
   ParameterTensors out;
@@ -111,6 +110,10 @@ ParameterTensors layer_tensors(const TransformerShape& s, const ParallelPlan& pl
   if (s.sinks) out.push_back({"attention.sinks", rank.heads, false, false});
   add_linear(out, s.biases, "attention.o", rank.value, s.hidden, true);
   add_norm(out, s, "norm2", s.hidden);
+  if (kind.experts) {
+    add_expert_tensors(out, s, plan, packed);
+    return out;
+  }
   if (s.activation == Activation::gelu) {
     add_linear(out, s.biases, "mlp.up", s.hidden, ffn, false);
   } else if (packed) {
@@ -154,6 +157,12 @@ std::int64_t replicated_elements_of(const ParameterTensors& tensors) {
   std::int64_t sum = 0;
   for (const ParameterTensor& t : tensors) sum += t.replicated ? t.elements : 0;
   return sum;
+}
+
+AlikeLayers part_of(const AlikeLayers& layers, bool experts) {
+  AlikeLayers out = layers;
+  std::erase_if(out.tensors, [experts](const ParameterTensor& t) { return t.expert != experts; });
+  return out;
 }
 
 std::int64_t StageParameters::layer_elements() const {

@@ -53,7 +53,14 @@ ParameterTensors embedding_tensors(const TransformerShape&, std::int64_t tensor)
 /// stage that is not the first one a copy of it.
 ParameterTensors head_tensors(const TransformerShape&, std::int64_t tensor, bool own_copy);
 
+/// Router, experts and shared experts of a layer that has them.
+void add_expert_tensors(ParameterTensors&, const TransformerShape&, const ParallelPlan&,
+                        bool packed);
+
 std::int64_t elements_of(const ParameterTensors&);
+std::int64_t expert_elements_of(const ParameterTensors&);
+/// Of a rank where each copy has a shard: of the plan's shards, of experts' copies.
+std::int64_t shard_elements_of(const ParameterTensors&, const ParallelPlan&);
 std::int64_t replicated_elements_of(const ParameterTensors&);
 
 /// Layers of a stage that are alike.
@@ -62,6 +69,9 @@ struct AlikeLayers {
   ParameterTensors tensors;  // of each
   std::int64_t count = 0;
 };
+
+/// The same layers with their experts' tensors alone, or with the others.
+AlikeLayers part_of(const AlikeLayers&, bool experts);
 
 /// What a pipeline stage holds.
 struct StageParameters {

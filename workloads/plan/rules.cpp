@@ -10,19 +10,6 @@ using Asked = const PlanCase&;
 
 std::string number(std::int64_t v) { return std::to_string(v); }
 
-std::string divisors_hint(std::int64_t value) {
-  std::string hint = "degrees that do:";
-  for (std::int64_t d = 1; d <= std::min<std::int64_t>(value, 64); ++d)
-    if (value % d == 0) hint += " " + number(d);
-  return hint;
-}
-
-std::string does_not_divide(std::string_view degree_name, std::int64_t degree,
-                            std::string_view name, std::int64_t value) {
-  return std::string(degree_name) + " " + number(degree) + " does not divide " + std::string(name) +
-         " " + number(value);
-}
-
 /// Micro-batches in each round of interleaved 1F1B (torch pipelining/schedules.py).
 std::int64_t rounds(Asked a) {
   return std::max<std::int64_t>(1, a.batch.micro_batches / a.plan.pipeline);
@@ -192,6 +179,19 @@ constexpr Rule<PlanCase> rules[] = {
 };
 
 }  // namespace
+
+std::string divisors_hint(std::int64_t value) {
+  std::string hint = "degrees that do:";
+  for (std::int64_t d = 1; d <= std::min<std::int64_t>(value, 64); ++d)
+    if (value % d == 0) hint += " " + number(d);
+  return hint;
+}
+
+std::string does_not_divide(std::string_view degree_name, std::int64_t degree,
+                            std::string_view name, std::int64_t value) {
+  return std::string(degree_name) + " " + number(degree) + " does not divide " + std::string(name) +
+         " " + number(value);
+}
 
 std::span<const Rule<PlanCase>> plan_rules() { return rules; }
 

@@ -43,6 +43,13 @@ struct PlanCase {
   const Batch& batch;
 };
 
+/// "tensor degree 3 does not divide heads 32"; "degrees that do: 1 2 4".
+std::string does_not_divide(std::string_view degree_name, std::int64_t degree,
+                            std::string_view name, std::int64_t value);
+std::string divisors_hint(std::int64_t value);
+
 std::span<const Rule<PlanCase>> plan_rules();
+/// About layers of experts and the ranks that share them.
+std::span<const Rule<PlanCase>> expert_rules();
 
 }  // namespace stepcast::workloads

@@ -90,9 +90,6 @@ constexpr Rule<TransformerShape> rules_of_shapes[] = {
 std::string not_yet(Shape) { return "its parameters and FLOPs: stepcast show models NAME"; }
 
 constexpr Rule<TransformerShape> rules_of_steps[] = {
-    {"experts", [](Shape s) { return s.experts.count > 0; },
-     [](Shape) { return std::string("the step of a mixture of experts is not modelled"); },
-     not_yet},
     {"mtp_layers", [](Shape s) { return s.mtp_layers > 0; },
      [](Shape) {
        return std::string("modules that predict further tokens (MTP) are not modelled in a step");

@@ -88,6 +88,7 @@ struct AttentionSoftware {
 enum class GroupedProducts : std::uint8_t { loop, one_launch };
 
 struct ExpertSoftware {
+  bool runs = false;  // the framework has layers of experts
   GroupedProducts products = GroupedProducts::loop;
   bool fused_router = true;   // scores, top-k and counts in one kernel
   bool fused_permute = true;  // rows move in one kernel

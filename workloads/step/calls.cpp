@@ -14,6 +14,18 @@ void Calls::begin_tensor_collective(std::uint32_t collective) {
   tensor_done_ = record(tensor_lane);
 }
 
+void Calls::tokens(std::uint32_t collective) {
+  if (!expert_overlap_) return join(compute, GroupKind::expert, collective);
+  begin_tokens(collective);
+  end_tokens();
+}
+
+void Calls::begin_tokens(std::uint32_t collective) {
+  after(expert_lane, compute);
+  join(expert_lane, GroupKind::expert, collective);
+  tokens_done_ = record(expert_lane);
+}
+
 void Calls::start_ring(std::uint32_t collective) {
   after(context_lane, compute);
   join(context_lane, GroupKind::context_ring, collective);

@@ -13,7 +13,9 @@ namespace stepcast::workloads {
 
 class Calls {
  public:
-  explicit Calls(bool tensor_overlap) : builder_(num_lanes), tensor_overlap_(tensor_overlap) {}
+  /// Whether collectives of the tensor group and exchanges between experts overlap compute.
+  explicit Calls(bool tensor_overlap, bool expert_overlap = false)
+      : builder_(num_lanes), tensor_overlap_(tensor_overlap), expert_overlap_(expert_overlap) {}
 
   void kernel(Lane lane, std::uint32_t index) { builder_.work(lane, index, kernel_call); }
   void forward_kernel(Lane lane, std::uint32_t index) {
@@ -41,6 +43,11 @@ class Calls {
   void begin_tensor_collective(std::uint32_t collective);
   void end_tensor_collective();
 
+  /// The same of the expert group.
+  void tokens(std::uint32_t collective);
+  void begin_tokens(std::uint32_t collective);
+  void end_tokens() { wait(compute, tokens_done_); }
+
   /// Each context rank sends to the next and receives from the one before, beside compute.
   void start_ring(std::uint32_t collective);
   void wait_ring();
@@ -53,15 +60,17 @@ class Calls {
   void visit(WriterState& state) {
     state.event(tensor_done_);
     state.event(ring_done_);
+    state.event(tokens_done_);
   }
 
   engine::Program take() { return builder_.take(); }
 
  private:
   engine::ProgramBuilder builder_;
-  bool tensor_overlap_;
+  bool tensor_overlap_, expert_overlap_;
   Event tensor_done_ = 0;
   Event ring_done_ = 0;
+  Event tokens_done_ = 0;
 };
 
 }  // namespace stepcast::workloads

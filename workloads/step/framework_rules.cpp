@@ -65,6 +65,9 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
      [](Asked a) { return a.plan.tensor * a.plan.context > 1 && !a.software.tensor.cuts_layers; },
      [](Asked a) { return name_of(a.software) + " has no tensor or context parallelism"; },
      [](Asked) { return std::string("take tensor = 1 and context = 1"); }},
+    {"framework", [](Asked a) { return a.shape.experts.count > 0 && !a.software.experts.runs; },
+     [](Asked a) { return name_of(a.software) + " has no layers of experts"; },
+     [](Asked) { return std::string("megatron-core, nemo, torchtitan and deepspeed run them"); }},
     {"context",
      [](Asked a) {
        return a.plan.context > 1 && a.software.attention.exchange == ContextExchange::all_to_all &&

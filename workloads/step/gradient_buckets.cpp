@@ -46,16 +46,24 @@ GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls
       gradient_dtype_(in.gradient_dtype()),
       reduce_dtype_(in.software.data.widened_reduction ? in.precision.gradient_reduce
                                                        : gradient_dtype_),
-      root_(tensor_kernels("root", stage.root, table)) {
+      root_bytes_(bytes_per_element(in.precision.compute) * elements_of(stage.root)),
+      root_(tensor_kernels("root", stage.root, table)),
+      pools_{Pool{shard_group(in.plan), data_lane, in.plan.copies(), in.plan.shards()},
+             Pool{GroupKind::expert_data, expert_data_lane, in.plan.expert_copies(),
+                  in.plan.expert_copies()}} {
+  pools_[1].all = stage.over_layers(expert_elements_of);
+  pools_[0].all = all_elements_ - pools_[1].all;
   for (const AlikeLayers& alike : stage.kinds)
     layers_.push_back(tensor_kernels("layer", alike.tensors, table));
   for (const ParameterTensor& tensor : stage.root)
     in_own_bucket_.push_back(in_own_bucket(in, tensor));
-  root_bytes_ = bytes_per_element(in.precision.compute) * elements_of(stage.root);
-  all_bytes_ = root_bytes_;
+  pools_[0].bytes = root_bytes_;
   for (const AlikeLayers& alike : stage.kinds) {
-    gather_bytes_.push_back(gathered_bytes_of(in.precision, alike));
-    all_bytes_ += alike.count * gather_bytes_.back();
+    for (Pool& pool : pools_) {
+      const bool experts = &pool == &pools_[1];
+      pool.layer_bytes.push_back(gathered_bytes_of(in.precision, part_of(alike, experts)));
+      pool.bytes += alike.count * pool.layer_bytes.back();
+    }
     if (in.precision.recipe != Recipe::none)
       weight_casts_.push_back(weight_casts(in, table, alike));
   }
@@ -78,7 +86,7 @@ std::vector<GradientBuckets::TensorKernels> GradientBuckets::tensor_kernels(
   const std::int64_t g = bytes_per_element(gradient_dtype_);
   std::vector<TensorKernels> out;
   for (const ParameterTensor& t : tensors) {
-    TensorKernels k{.elements = t.elements, .widen = {}, .accumulate = {}};
+    TensorKernels k{.elements = t.elements, .expert = t.expert, .widen = {}, .accumulate = {}};
     const std::string prefix = name + "." + t.name;
     if (megatron()) {
       if (!t.matmul || !in_.software.products.accumulate)
@@ -97,7 +105,8 @@ std::vector<GradientBuckets::TensorKernels> GradientBuckets::tensor_kernels(
 
 void GradientBuckets::start_forward(bool first) {
   if (!first) return;
-  calls_.after(data_lane, compute);
+  for (const Pool& pool : pools_)
+    if (pool.all > 0 || pool.lane == data_lane) calls_.after(pool.lane, compute);
   if (gathers_ahead()) gather_for_forward();
   if (megatron())  // the main gradients start from zero: write 4 bytes each
     calls_.kernel(compute, table_.pass("gradients.zero", pointwise, gradient_dtype_,
@@ -105,9 +114,9 @@ void GradientBuckets::start_forward(bool first) {
 }
 
 void GradientBuckets::before_forward(std::size_t unit) {
-  if (unit < gathered_.size() && gathered_[unit]) {
-    calls_.wait(compute, *gathered_[unit]);
-    gathered_[unit].reset();
+  if (unit < gathered_.size()) {
+    for (const Event gathered : gathered_[unit]) calls_.wait(compute, gathered);
+    gathered_[unit].clear();
   }
   if (!layer_casts_.empty() && !is_root(unit)) calls_.kernel(compute, layer_casts_[kind_of(unit)]);
   if (!weight_casts_.empty() && !is_root(unit)) quantize_weights(unit);
@@ -131,7 +140,7 @@ void GradientBuckets::before_backward(std::size_t unit) {
 void GradientBuckets::start_backward(bool first, bool last) {
   first_backward_ = first;
   reduces_ = last || in_.plan.reduce == ReduceWhen::each;
-  first_bucket_ = true;
+  for (Pool& pool : pools_) pool.first = true;
 }
 
 void GradientBuckets::gradient(std::size_t unit, std::size_t tensor) {
@@ -140,51 +149,53 @@ void GradientBuckets::gradient(std::size_t unit, std::size_t tensor) {
   if (k.widen && (first_backward_ || !own())) calls_.kernel(compute, *k.widen);
   if (!first_backward_ && k.accumulate && !sums_shards()) calls_.kernel(compute, *k.accumulate);
   if (!reduces_) return;
+  Pool& pool = pools_[k.expert ? 1 : 0];
   const bool alone = is_root(unit) && in_own_bucket_[tensor];
-  if (alone) close_bucket();
-  bucket_elements_ += k.elements;
-  const bool full = bucket_elements_ * bytes_per_element(gradient_dtype_) >=
-                    bucket_limit(in_.software, in_.plan, first_bucket_);
-  if (alone || (full && in_.software.data.gradient_overlap)) close_bucket();
+  if (alone) close_bucket(pool);
+  pool.waiting += k.elements;
+  const bool full = pool.waiting * bytes_per_element(gradient_dtype_) >=
+                    bucket_limit(in_.software, in_.plan, pool.first);
+  if (alone || (full && in_.software.data.gradient_overlap)) close_bucket(pool);
 }
 
-void GradientBuckets::close_bucket() {
-  if (in_.software.data.gradient_overlap) return reduce_bucket();
-  if (bucket_elements_ > 0) closed_.push_back(std::exchange(bucket_elements_, 0));
+void GradientBuckets::close_bucket(Pool& pool) {
+  if (in_.software.data.gradient_overlap) return reduce_bucket(pool);
+  if (pool.waiting > 0) pool.closed.push_back(std::exchange(pool.waiting, 0));
 }
 
 /// torch copies gradients into the bucket (read g, write g, divided on the way) and back after the
 /// reduction; Megatron's live in the bucket and are divided there (read g, write g). The trainer's
 /// live in the bucket, and its loss is divided. Widened ones: read g, write r, and back.
-void GradientBuckets::reduce_bucket() {
-  if (bucket_elements_ == 0) return;
-  const std::int64_t bytes = bucket_elements_ * bytes_per_element(reduce_dtype_);
-  const std::int64_t copied = bytes + bucket_elements_ * bytes_per_element(gradient_dtype_);
+void GradientBuckets::reduce_bucket(Pool& pool) {
+  const std::int64_t elements = std::exchange(pool.waiting, 0);
+  if (elements == 0) return;
+  const std::int64_t bytes = elements * bytes_per_element(reduce_dtype_);
+  const std::int64_t copied = bytes + elements * bytes_per_element(gradient_dtype_);
   if (!own()) calls_.kernel(compute, table_.pass("bucket.copy_in", copy, reduce_dtype_, copied));
-  if (in_.plan.copies() > 1) {
-    calls_.after(data_lane, compute);
+  if (pool.copies > 1) {
+    calls_.after(pool.lane, compute);
     const bool scatter = in_.plan.data != DataParallel::ddp && in_.software.data.reduce_scatter;
     const auto kind = scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-    const GroupKind group = scatter ? shard_group(in_.plan) : GroupKind::data;
+    const bool dense = pool.lane == data_lane;
+    const GroupKind group = scatter || !dense ? pool.group : GroupKind::data;
     const bool replicas = group == GroupKind::shard;
-    if (scatter && in_.software.data.owners() && in_.plan.shards() > 1)
+    if (scatter && in_.software.data.owners() && pool.shards > 1)
       each_owner({"bucket.reduce", CollectiveKind::reduce, group, reduce_dtype_, Bytes(bytes)});
     else
       calls_.join(
-          data_lane, group,
+          pool.lane, group,
           table_.index_of(Collective{"bucket.reduce", kind, group, reduce_dtype_, Bytes(bytes)}));
-    if (replicas) sum_replicas(bytes / in_.plan.shards());
-    reduced_ = calls_.record(replicas ? replica_lane : data_lane);
+    if (replicas) sum_replicas(bytes / pool.shards);
+    pool.reduced = calls_.record(replicas ? replica_lane : pool.lane);
   }
   if (sums_shards())
     copies_back_.push_back(
         table_.pass("bucket.shard_sum", pointwise, gradient_dtype_,
-                    3 * bytes_per_element(gradient_dtype_) * bucket_elements_ / in_.plan.shards()));
+                    3 * bytes_per_element(gradient_dtype_) * elements / pool.shards));
   else if (!megatron() && !own())
     copies_back_.push_back(table_.pass("bucket.copy_out", copy, gradient_dtype_, copied));
-  if (own()) buckets_.push_back(bucket_elements_);
-  bucket_elements_ = 0;
-  first_bucket_ = false;
+  if (own()) pool.buckets.push_back(elements);
+  pool.first = false;
 }
 
 /// zero2, reduced with each micro-batch: a rank adds its shard to what earlier ones left (3g), and
@@ -226,26 +237,29 @@ void GradientBuckets::after_micro_batch() {
 
 void GradientBuckets::finish_backward() {
   if (!reduces_) return;
-  closed_.push_back(bucket_elements_);
-  for (const std::int64_t elements : std::exchange(closed_, {})) {
-    bucket_elements_ = elements;
-    reduce_bucket();
+  for (Pool& pool : pools_) {
+    pool.closed.push_back(pool.waiting);
+    for (const std::int64_t elements : std::exchange(pool.closed, {})) {
+      pool.waiting = elements;
+      reduce_bucket(pool);
+    }
   }
-  if (reduced_) calls_.wait(compute, *reduced_);
-  reduced_.reset();
+  for (Pool& pool : pools_) {
+    if (pool.reduced) calls_.wait(compute, *pool.reduced);
+    pool.reduced.reset();
+  }
   for (const std::uint32_t copy_out : copies_back_) calls_.kernel(compute, copy_out);
   copies_back_.clear();
 }
 
 bool GradientBuckets::gathers() const {
-  return in_.plan.data != DataParallel::ddp && in_.plan.shards() > 1;
+  return in_.plan.data != DataParallel::ddp && (gathers(pools_[0]) || gathers(pools_[1]));
 }
 
-void GradientBuckets::gather(std::int64_t bytes) {
-  const GroupKind group = shard_group(in_.plan);
-  calls_.join(data_lane, group,
-              table_.index_of(Collective{"parameters.gather", CollectiveKind::all_gather, group,
-                                         in_.precision.compute, Bytes(bytes)}));
+void GradientBuckets::gather(const Pool& pool, std::int64_t bytes) {
+  calls_.join(pool.lane, pool.group,
+              table_.index_of(Collective{"parameters.gather", CollectiveKind::all_gather,
+                                         pool.group, in_.precision.compute, Bytes(bytes)}));
 }
 
 /// Elements of a bucket.
@@ -255,11 +269,11 @@ std::int64_t GradientBuckets::bucket() const {
 }
 
 /// Bucket by bucket, so many elements in so many bytes.
-void GradientBuckets::gather_buckets(std::int64_t elements, std::int64_t bytes) {
+void GradientBuckets::gather_buckets(const Pool& pool, std::int64_t elements, std::int64_t bytes) {
   for (std::int64_t left = elements; left > 0;) {
     const std::int64_t part = std::min(left, bucket());
     const std::int64_t of_part = left == part ? bytes : share_of(bytes, part, left);
-    gather(of_part);
+    gather(pool, of_part);
     bytes -= of_part;
     left -= part;
   }
@@ -270,16 +284,24 @@ void GradientBuckets::gather_buckets(std::int64_t elements, std::int64_t bytes) 
 /// first needed; here all are queued, and run one after the other).
 void GradientBuckets::gather_for_forward() {
   const std::size_t units = (has_root_ ? 1 : 0) + kind_of_.size();
-  gathered_.assign(units, std::nullopt);
-  std::int64_t waiting = 0, bytes = 0;
-  std::size_t first = 0;
-  for (std::size_t unit = 0; unit < units; ++unit) {
-    for (const TensorKernels& tensor : tensors_of(unit)) waiting += tensor.elements;
-    bytes += is_root(unit) ? root_bytes_ : gather_bytes_[kind_of(unit)];
-    if (waiting < bucket() && unit + 1 < units) continue;
-    gather_buckets(std::exchange(waiting, 0), std::exchange(bytes, 0));
-    const Event done = calls_.record(data_lane);
-    for (; first <= unit; ++first) gathered_[first] = done;
+  gathered_.assign(units, {});
+  for (const Pool& pool : pools_) {
+    if (!gathers(pool)) continue;
+    const bool experts = &pool == &pools_[1];
+    std::int64_t waiting = 0, bytes = 0;
+    std::size_t first = 0;
+    for (std::size_t unit = 0; unit < units; ++unit) {
+      for (const TensorKernels& tensor : tensors_of(unit))
+        waiting += tensor.expert == experts ? tensor.elements : 0;
+      if (!is_root(unit))
+        bytes += pool.layer_bytes[kind_of(unit)];
+      else if (!experts)
+        bytes += root_bytes_;
+      if (waiting < bucket() && unit + 1 < units) continue;
+      gather_buckets(pool, std::exchange(waiting, 0), std::exchange(bytes, 0));
+      const Event done = calls_.record(pool.lane);
+      for (; first <= unit; ++first) gathered_[first].push_back(done);
+    }
   }
 }
 
@@ -298,28 +320,36 @@ void GradientBuckets::each_owner(Collective whole) {
 /// broadcast_params(), read 2026-11).
 void GradientBuckets::after_optimizer() {
   if (!gathers() || gathers_ahead()) return;
-  calls_.after(data_lane, compute);
+  for (const Pool& pool : pools_)
+    if (gathers(pool)) gather_updated(pool);
+  for (const Pool& pool : pools_)
+    if (gathers(pool)) calls_.after(compute, pool.lane);
+}
+
+void GradientBuckets::gather_updated(const Pool& pool) {
+  calls_.after(pool.lane, compute);
   if (in_.software.data.owners()) {
     const Dtype dtype = in_.precision.compute;
-    each_owner({"parameters.broadcast", CollectiveKind::broadcast, shard_group(in_.plan), dtype,
-                Bytes(all_bytes_)});
+    each_owner(
+        {"parameters.broadcast", CollectiveKind::broadcast, pool.group, dtype, Bytes(pool.bytes)});
   } else if (own()) {  // the parameters of each bucket of gradients
-    for (const std::int64_t elements : buckets_)
-      gather(bytes_per_element(in_.precision.compute) * elements);
+    for (const std::int64_t elements : pool.buckets)
+      gather(pool, bytes_per_element(in_.precision.compute) * elements);
   } else {
-    gather_buckets(all_elements_, all_bytes_);
+    gather_buckets(pool, pool.all, pool.bytes);
   }
-  calls_.after(compute, data_lane);
 }
 
 void GradientBuckets::visit(WriterState& state) {
-  for (const std::int64_t v :
-       {bucket_elements_, std::int64_t{first_bucket_},
-        static_cast<std::int64_t>(copies_back_.size()), static_cast<std::int64_t>(buckets_.size())})
-    state.value(v);
+  state.value(static_cast<std::int64_t>(copies_back_.size()));
   for (const bool quantized : quantized_) state.value(quantized ? 1 : 0);
-  state.event(reduced_);
-  state.all(gathered_);
+  for (Pool& pool : pools_) {
+    for (const std::int64_t v :
+         {pool.waiting, std::int64_t{pool.first}, static_cast<std::int64_t>(pool.buckets.size())})
+      state.value(v);
+    state.event(pool.reduced);
+  }
+  for (std::vector<Event>& unit : gathered_) state.all(unit);
 }
 
 }  // namespace stepcast::workloads

@@ -3,6 +3,7 @@
 // optimizer (torch DDP, arXiv 2006.15704; Megatron-LM).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -45,7 +46,22 @@ class GradientBuckets {
  private:
   struct TensorKernels {
     std::int64_t elements = 0;
+    bool expert = false;
     std::optional<std::uint32_t> widen, accumulate;
+  };
+  /// Gradients that the same ranks reduce, in buckets of their own on a communicator of their own.
+  struct Pool {
+    GroupKind group;
+    Lane lane;
+    std::int64_t copies, shards;
+    std::int64_t all = 0;                     // elements of the stage
+    std::int64_t bytes = 0;                   // in which they are gathered
+    std::vector<std::int64_t> layer_bytes{};  // of a layer, by kind
+    std::int64_t waiting = 0;                 // elements of the bucket that fills
+    bool first = true;                        // of a pass
+    std::optional<Event> reduced{};
+    std::vector<std::int64_t> closed{};   // buckets that backward does not reduce
+    std::vector<std::int64_t> buckets{};  // our trainer: of this step, their elements
   };
 
   std::vector<TensorKernels> tensor_kernels(const std::string& name, const ParameterTensors&,
@@ -64,12 +80,14 @@ class GradientBuckets {
   void each_owner(Collective whole);
   bool sums_shards() const;
   std::int64_t bucket() const;
-  void gather(std::int64_t bytes);
+  static bool gathers(const Pool& pool) { return pool.shards > 1 && pool.all > 0; }
   void quantize_weights(std::size_t unit);
-  void gather_buckets(std::int64_t elements, std::int64_t bytes);
+  void gather(const Pool& pool, std::int64_t bytes);
+  void gather_buckets(const Pool& pool, std::int64_t elements, std::int64_t bytes);
   void gather_for_forward();
-  void close_bucket();
-  void reduce_bucket();
+  void gather_updated(const Pool& pool);
+  void close_bucket(Pool& pool);
+  void reduce_bucket(Pool& pool);
   void sum_replicas(std::int64_t bytes);
 
   const StepInputs in_;
@@ -82,19 +100,15 @@ class GradientBuckets {
   std::vector<std::uint32_t> layer_casts_;  // by kind; empty: none
   std::vector<WeightCasts> weight_casts_;   // by kind; empty: no recipe
   std::vector<bool> quantized_;             // of each layer, in this step
-  std::vector<std::int64_t> gather_bytes_;  // of a layer, by kind
-  std::int64_t root_bytes_ = 0, all_bytes_ = 0;
+  std::int64_t root_bytes_;
   std::vector<TensorKernels> root_;
   std::vector<std::vector<TensorKernels>> layers_;  // by kind
-  std::int64_t bucket_elements_ = 0;
-  bool first_bucket_ = true;
+  std::array<Pool, 2> pools_;                       // dense, experts
   bool first_backward_ = true, reduces_ = true;
-  std::optional<Event> reduced_;
-  std::vector<std::optional<Event>> gathered_;  // by unit: parameters the step has not used yet
+  // By unit: parameters the step has not used yet, when all of them are there.
+  std::vector<std::vector<Event>> gathered_;
   std::vector<std::uint32_t> copies_back_;
-  std::vector<std::int64_t> buckets_;  // our trainer: of this step, their elements
-  std::vector<std::int64_t> closed_;   // of them, what backward does not reduce
-  std::vector<bool> in_own_bucket_;    // the root's tensors
+  std::vector<bool> in_own_bucket_;  // the root's tensors
 };
 
 }  // namespace stepcast::workloads

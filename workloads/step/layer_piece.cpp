@@ -2,6 +2,8 @@
 
 #include "workloads/plan/model_size.hpp"
 #include "workloads/step/attention_piece.hpp"
+#include "workloads/step/expert_piece.hpp"
+#include "workloads/step/latent_piece.hpp"
 #include "workloads/step/linear_piece.hpp"
 #include "workloads/step/norm_piece.hpp"
 #include "workloads/step/operand_piece.hpp"
@@ -97,37 +99,63 @@ void activation_backward(PieceWriter& w) {
   w.pass("layer.mlp.silu.backward", pointwise, 3 * f);
 }
 
-void mlp_inner_forward(PieceWriter& w) {
-  write_norm_forward(w, "layer.norm2", w.compiled(), true);
+bool recomputes(const PieceWriter& w, LayerModule module) {
+  return w.in().plan.recompute_modules.has(module);
+}
+
+/// A part of forward that backward runs again.
+template <class Write>
+void again(PieceWriter& w, bool runs, Write write) {
+  if (!runs) return;
+  w.from_python(true);
+  write();
+  w.from_python(false);
+}
+
+void up_and_activation_forward(PieceWriter& w) {
   write_column_forward(w, "layer.mlp.up", up_projections(w));
   activation_forward(w);
 }
 
+void mlp_inner_forward(PieceWriter& w) {
+  write_norm_forward(w, "layer.norm2", w.compiled(), !w.kind().experts);
+  w.kind().experts ? write_experts_forward(w) : up_and_activation_forward(w);
+}
+
 void mlp_half_forward(PieceWriter& w) {
   mlp_inner_forward(w);
-  write_row_forward(w, down(w));
+  if (!w.kind().experts) write_row_forward(w, down(w));
   residual(w, "layer.mlp.residual");
 }
 
-void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
-  dropout_backward(w, "layer.mlp.dropout.backward");
+void dense_mlp_backward(PieceWriter& w, const ParameterTensors& unit) {
+  again(w, recomputes(w, LayerModule::mlp), [&] { up_and_activation_forward(w); });
   write_row_backward(w, unit, down(w));
   activation_backward(w);
   if (swiglu(w)) write_joined_gradients(w, "layer.mlp.gate_up.concatenate", 2 * w.sizes().ffn);
   write_column_backward(w, "layer.mlp.up", unit, up_projections(w));
+}
+
+void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
+  dropout_backward(w, "layer.mlp.dropout.backward");
+  again(w, recomputes(w, LayerModule::norm),
+        [&] { write_norm_forward(w, "layer.norm2", false, !w.kind().experts); });
+  w.kind().experts ? write_experts_backward(w, unit) : dense_mlp_backward(w, unit);
   write_norm_backward(w, "layer.norm2", unit, "norm2", true);
 }
 
 void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
   dropout_backward(w, "layer.attention.dropout.backward");
   write_row_backward(w, unit, output(w));
-  if (w.in().plan.recompute == Recompute::selective) {
-    w.from_python(true);
-    write_attention_core_forward(w);
-    w.from_python(false);
-  }
+  const bool core =
+      w.in().plan.recompute == Recompute::selective || recomputes(w, LayerModule::attention_core);
+  again(w, core, [&] { write_attention_core_forward(w); });
   write_attention_core_backward(w);
   if (w.in().shape.sinks) w.gradient(unit, "attention.sinks");
+  again(w, recomputes(w, LayerModule::latent_up) && latent(w.in().shape),
+        [&] { write_latent_up_forward(w); });
+  again(w, recomputes(w, LayerModule::norm),
+        [&] { write_norm_forward(w, "layer.norm1", false, !latent(w.in().shape)); });
   write_projections_backward(w, unit);
   write_norm_backward(w, "layer.norm1", unit, "norm1", true);
 }

@@ -196,8 +196,9 @@ void Tail::clip() {
   if (!in_.software.optimizer.clips && !lamb()) return;
   pass({"gradients.norm", 4, 1});
   small("gradients.norm.total");
-  const bool whole_on_every_rank =
-      in_.plan.data == DataParallel::ddp && in_.plan.tensor == 1 && in_.plan.pipeline == 1;
+  if (in_.shape.experts.count > 0) small("gradients.norm.experts");  // a sum of their own
+  const bool whole_on_every_rank = in_.plan.data == DataParallel::ddp && in_.plan.tensor == 1 &&
+                                   in_.plan.pipeline == 1 && in_.plan.expert.degree == 1;
   if (!whole_on_every_rank && in_.plan.ranks() > 1) {
     world_all_reduce("gradients.norm.reduce");
     calls_.mark();
@@ -306,8 +307,7 @@ void Tail::update() {
 
 std::int64_t optimizer_elements(const StepInputs& in, const StageParameters& stage) {
   if (in.plan.data == DataParallel::ddp) return stage.elements();
-  const std::int64_t n = in.plan.shards();
-  const auto shard = [n](const ParameterTensors& unit) { return ceil_div(elements_of(unit), n); };
+  const auto shard = [&](const ParameterTensors& unit) { return shard_elements_of(unit, in.plan); };
   return stage.over_layers(shard) + shard(stage.root);
 }
 

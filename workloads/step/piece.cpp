@@ -205,6 +205,43 @@ void PieceWriter::context_collective(const std::string& name, CollectiveKind kin
                                                          in_.precision.compute, Bytes(bytes)}));
 }
 
+void PieceWriter::expert_collective(const std::string& name, CollectiveKind kind,
+                                    std::int64_t bytes) {
+  push(Action::Kind::tokens, table_.index_of(Collective{name, kind, GroupKind::expert,
+                                                        in_.precision.compute, Bytes(bytes)}));
+}
+
+void PieceWriter::expert_tensor_collective(const std::string& name, CollectiveKind kind,
+                                           std::int64_t bytes) {
+  push(Action::Kind::expert_tensor,
+       table_.index_of(
+           Collective{name, kind, GroupKind::expert_tensor, in_.precision.compute, Bytes(bytes)}));
+}
+
+void PieceWriter::exchange_tokens(const std::string& name, const TokenExchange& tokens,
+                                  std::int64_t bytes, const std::function<void()>& beside) {
+  const std::uint32_t index =
+      table_.index_of(Collective{name, CollectiveKind::all_to_all, GroupKind::expert,
+                                 in_.precision.compute, Bytes(bytes), tokens});
+  if (!beside) return push(Action::Kind::tokens, index);
+  push(Action::Kind::begin_tokens, index);
+  beside();
+  push(Action::Kind::end_tokens, 0);
+}
+
+void PieceWriter::host_launches(std::int64_t more, int events) {
+  const HostCost launch = python_ ? forward_kernel_call : kernel_call;
+  for (std::int64_t i = 0; i < more; ++i) push(Action::Kind::host_call, launch);
+  for (int i = 0; i < events; ++i) push(Action::Kind::host_call, event_call);
+}
+
+void PieceWriter::gradients(const ParameterTensors& unit, const std::string& name) {
+  for (std::uint32_t i = 0; i < unit.size(); ++i)
+    if (unit[i].name == name ||
+        (unit[i].name.starts_with(name + ".") && unit[i].name != name + ".bias"))
+      push(Action::Kind::gradient, i);
+}
+
 void PieceWriter::gradient(const ParameterTensors& unit, const std::string& name) {
   for (std::uint32_t i = 0; i < unit.size(); ++i)
     if (unit[i].name == name) return push(Action::Kind::gradient, i);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,12 @@ struct Action {
     ring_start,      // every context rank sends `index` to the next; compute goes on
     ring_wait,       // compute waits for what the rank before has sent
     context,         // collective `index` of the context group, compute waits for it
+    tokens,          // collective `index` of the expert group, compute waits for it
+    begin_tokens,    // the same starts; compute goes on
+    end_tokens,      // compute waits for the one that began last
+    expert_tensor,   // collective `index` of the expert tensor group, compute waits for it
+    host_wait,       // the host waits until compute is done with all that is launched
+    host_call,       // the host calls at HostCost `index`, for something that no lane sees
     gradient,        // the gradient of tensor `index` of the piece's unit is complete
   };
   Kind kind{};
@@ -136,8 +143,20 @@ class PieceWriter {
   void wait_ring() { push(Action::Kind::ring_wait, 0); }
   void context_collective(const std::string& name, CollectiveKind kind, std::int64_t bytes);
 
+  /// Of the ranks that share a layer's experts, and of those that share each.
+  void expert_collective(const std::string& name, CollectiveKind kind, std::int64_t bytes);
+  void expert_tensor_collective(const std::string& name, CollectiveKind kind, std::int64_t bytes);
+  /// Rows of tokens to their experts or back, `bytes` from each rank; `beside` runs meanwhile.
+  void exchange_tokens(const std::string& name, const TokenExchange& tokens, std::int64_t bytes,
+                       const std::function<void()>& beside);
+  void host_wait() { push(Action::Kind::host_wait, 0); }
+  /// Of one kernel here the host launches so many more, and calls on events.
+  void host_launches(std::int64_t more, int events);
+
   /// Marks the gradient of the tensor called `name` of `unit` complete.
   void gradient(const ParameterTensors& unit, const std::string& name);
+  /// And of those called "name", or of every expert "name.0", "name.1", ...
+  void gradients(const ParameterTensors& unit, const std::string& name);
 
   void append(const Piece& piece) { piece_.insert(piece_.end(), piece.begin(), piece.end()); }
   Piece take() { return std::move(piece_); }

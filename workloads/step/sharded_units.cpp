@@ -20,11 +20,9 @@ ShardedUnits::ShardedUnits(const StepInputs& in, KernelTable& table, Calls& call
       num_units_(static_cast<std::size_t>(stage.layers) + (has_root_ ? 1 : 0)),
       kind_of_(stage.kind_of),
       states_(num_units_) {
-  const std::int64_t e = bytes_per_element(in.precision.compute);
-  if (has_root_) root_ = make_kernels("root", stage.root, e * elements_of(stage.root), table);
+  if (has_root_) root_ = make_unit("root", {{.plain = true}, stage.root, 1}, table);
   for (const AlikeLayers& alike : stage.kinds) {
-    layers_.push_back(
-        make_kernels("layer", alike.tensors, gathered_bytes_of(in.precision, alike), table));
+    layers_.push_back(make_unit("layer", alike, table));
     if (in.precision.recipe != Recipe::none) casts_.push_back(weight_casts(in, table, alike));
   }
 }
@@ -35,18 +33,18 @@ ShardedUnits::ShardedUnits(const StepInputs& in, KernelTable& table, Calls& call
 // reads gP writes rP; FSDP1 joins gradients flat (2P each way), casts (2P, rP) if r differs,
 // divides in place (rP each way). ReduceScatter rP; the shard is cast to fp32 (r + 4)P/N unless r
 // = 4. With weights gathered in eight bits `low_bytes` are fewer than 2P.
-ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name,
-                                                 const ParameterTensors& tensors,
-                                                 std::int64_t low_bytes, KernelTable& table) const {
-  const std::int64_t ranks = in_.plan.shards();
-  const std::int64_t shard = ceil_div(elements_of(tensors), ranks);  // of this rank
-  const std::int64_t full = shard * ranks;                           // gathered, with the padding
+ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name, std::int64_t elements,
+                                                 std::int64_t low_bytes, std::int64_t ranks,
+                                                 GroupKind group, KernelTable& table) const {
+  const std::int64_t shard = ceil_div(elements, ranks);  // of this rank
+  const std::int64_t full = shard * ranks;               // gathered, with the padding
   const Dtype low = in_.precision.compute, wide = in_.precision.gradient_reduce;
   const std::int64_t e = bytes_per_element(low), r = bytes_per_element(wide);
   const std::int64_t g = accumulates() ? r : e;
-  const bool narrow = low_bytes < e * elements_of(tensors);
+  const bool narrow = low_bytes < e * elements;
   const std::int64_t part = narrow ? ceil_div(low_bytes, ranks) : e * shard;  // of this rank, cast
   Kernels k;
+  k.group = group;
   if (e != 4) k.cast = table.pass(name + ".cast", pointwise, low, 4 * shard + part);
   // FSDP1 divides by about sqrt(N) before and after; FSDP2 lets NCCL average, but not in fp16.
   if (ranks > 1 && (fsdp1() || wide == Dtype::fp16)) {
@@ -62,10 +60,10 @@ ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name,
     if (g != r) k.reduce_copy = table.pass(name + ".reduce_cast", pointwise, wide, (g + r) * full);
   }
   if (ranks > 1) {
-    k.gather = table.index_of(Collective{name + ".gather", CollectiveKind::all_gather,
-                                         shard_group(in_.plan), low, Bytes(part * ranks)});
-    k.reduce = table.index_of(Collective{name + ".reduce", CollectiveKind::reduce_scatter,
-                                         shard_group(in_.plan), wide, Bytes(r * full)});
+    k.gather = table.index_of(
+        Collective{name + ".gather", CollectiveKind::all_gather, group, low, Bytes(part * ranks)});
+    k.reduce = table.index_of(
+        Collective{name + ".reduce", CollectiveKind::reduce_scatter, group, wide, Bytes(r * full)});
   }
   if (in_.plan.shard_replicas() > 1)  // the reduced shard, in the reduce dtype
     k.sum_replicas = table.index_of(Collective{name + ".sum_replicas", CollectiveKind::all_reduce,
@@ -73,6 +71,23 @@ ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name,
   if (r != 4) k.shard_cast = table.pass(name + ".shard_cast", pointwise, wide, (r + 4) * shard);
   if (in_.plan.reduce == ReduceWhen::each && in_.batch.micro_batches > 1)
     k.shard_sum = table.pass(name + ".shard_sum", pointwise, Dtype::fp32, 12 * shard);
+  return k;
+}
+
+/// Experts that are exchanged have shards on fewer ranks: units of their own inside a layer's
+/// (torchtitan wraps them on a mesh of their own), gathered and reduced after the rest of it.
+ShardedUnits::Kernels ShardedUnits::make_unit(const std::string& name, const AlikeLayers& unit,
+                                              KernelTable& table) const {
+  const ParameterTensors& tensors = unit.tensors;
+  const bool apart = in_.plan.expert_copies() != in_.plan.copies();
+  const AlikeLayers rest = apart ? part_of(unit, false) : unit;
+  const AlikeLayers experts = part_of(unit, true);
+  Kernels k = make_kernels(name, elements_of(rest.tensors), gathered_bytes_of(in_.precision, rest),
+                           in_.plan.shards(), shard_group(in_.plan), table);
+  if (apart && !experts.tensors.empty())
+    k.experts.push_back(make_kernels(name + ".experts", elements_of(experts.tensors),
+                                     gathered_bytes_of(in_.precision, experts),
+                                     in_.plan.expert_copies(), GroupKind::expert_data, table));
   if (in_.software.data.gather_each_tensor) make_tensor_gathers(k, name, tensors, table);
   make_gradient_kernels(k, name, tensors, table);
   return k;
@@ -210,13 +225,18 @@ void ShardedUnits::start_gather(std::size_t unit) {
   if (state.unsharded || state.gathered) return;
   if (in_.software.data.gather_each_tensor) return gather_tensors(unit);
   if (fsdp1() && in_.plan.data == DataParallel::zero3) limit_gathers();
-  const Kernels& k = of(unit);
-  run(copy_lane, k.cast);
-  run(copy_lane, k.copy_in);
+  bool gathers = false;
+  each_part(unit, [&](const Kernels& k) {
+    run(copy_lane, k.cast);
+    run(copy_lane, k.copy_in);
+    gathers = gathers || k.gather;
+  });
   state.gathered = calls_.record(copy_lane);
-  if (!k.gather) return;
+  if (!gathers) return;
   calls_.wait(data_lane, *state.gathered);
-  calls_.join(data_lane, shard_group(in_.plan), *k.gather);
+  each_part(unit, [&](const Kernels& k) {
+    if (k.gather) calls_.join(data_lane, k.group, *k.gather);
+  });
   state.gathered = calls_.record(data_lane);
 }
 
@@ -234,7 +254,7 @@ void ShardedUnits::finish_gather(std::size_t unit, bool forward) {
   state.gathered.reset();
   state.unsharded = true;
   if (fsdp1()) return;
-  run(compute, of(unit).copy_out);
+  each_part(unit, [&](const Kernels& k) { run(compute, k.copy_out); });
   copied_out_ = calls_.record(compute);
   if (!forward) {
     hold_gathers();
@@ -259,14 +279,15 @@ void ShardedUnits::reshard(std::size_t unit) {
 /// The copy into the reduction's buffer. It waits for the reduction before it, whose buffer it
 /// takes: on the copy lane by itself, on the compute lane as back-pressure on compute.
 void ShardedUnits::reduce_copy(std::size_t unit) {
-  const Kernels& k = of(unit);
-  run(compute, k.flat_gradient);
+  each_part(unit, [&](const Kernels& k) { run(compute, k.flat_gradient); });
   const bool on_compute = !fsdp1() && in_.software.data.reduce_copy_compute;
   const Lane lane = on_compute ? compute : copy_lane;
   if (!on_compute) calls_.after(copy_lane, compute);
   if (reduced_ && !fsdp1()) calls_.wait(lane, *reduced_);
-  run(lane, k.reduce_copy);
-  run(lane, k.divide);
+  each_part(unit, [&](const Kernels& k) {
+    run(lane, k.reduce_copy);
+    run(lane, k.divide);
+  });
   const Event copied = calls_.after(data_lane, lane);
   const bool own = in_.software.own();
   if (own && !is_root(unit) && !accumulates()) copied_gradients_.push_back(copied);
@@ -285,15 +306,19 @@ void ShardedUnits::after_backward(std::size_t unit) {
 void ShardedUnits::reduce(std::size_t unit) {
   const Kernels& k = of(unit);
   if (k.sum_replicas && fsdp1() && summed_) calls_.wait(data_lane, *summed_);
-  if (k.reduce) calls_.join(data_lane, shard_group(in_.plan), *k.reduce);
+  each_part(unit, [&](const Kernels& part) {
+    if (part.reduce) calls_.join(data_lane, part.group, *part.reduce);
+  });
   const Lane lane = k.sum_replicas ? replica_lane : data_lane;
   if (k.sum_replicas) {
     reduced_ = calls_.after(replica_lane, data_lane);
     calls_.join(replica_lane, GroupKind::replica, *k.sum_replicas);
   }
-  run(lane, k.shard_divide);
-  run(lane, k.shard_cast);
-  if (!first_backward_) run(lane, k.shard_sum);
+  each_part(unit, [&](const Kernels& part) {
+    run(lane, part.shard_divide);
+    run(lane, part.shard_cast);
+    if (!first_backward_) run(lane, part.shard_sum);
+  });
   summed_ = calls_.record(lane);
   if (!k.sum_replicas) reduced_ = summed_;
 }

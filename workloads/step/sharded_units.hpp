@@ -53,6 +53,7 @@ class ShardedUnits {
 
  private:
   struct Kernels {  // of one kind of unit; absent: the software does not need it
+    GroupKind group{};
     std::optional<std::uint32_t> cast, copy_in, gather, copy_out;
     std::optional<std::uint32_t> flat_gradient, reduce_copy, divide, reduce, sum_replicas,
         shard_divide, shard_cast, shard_sum;
@@ -61,14 +62,16 @@ class ShardedUnits {
       std::uint32_t clear, copy, gather;
     };
     std::vector<TensorGather> tensor_gathers{};  // DeepSpeed 0.4
+    std::vector<Kernels> experts{};              // of them, where other ranks have their shards
   };
   struct State {
     bool unsharded = false;
     std::optional<Event> gathered;
   };
 
-  Kernels make_kernels(const std::string& name, const ParameterTensors&, std::int64_t low_bytes,
-                       KernelTable&) const;
+  Kernels make_unit(const std::string& name, const AlikeLayers&, KernelTable&) const;
+  Kernels make_kernels(const std::string& name, std::int64_t elements, std::int64_t low_bytes,
+                       std::int64_t ranks, GroupKind, KernelTable&) const;
   const WeightCasts* casts_of(std::size_t unit) const {
     return casts_.empty() || is_root(unit) ? nullptr
                                            : &casts_[kind_of_[unit - (has_root_ ? 1 : 0)]];
@@ -81,6 +84,12 @@ class ShardedUnits {
                              KernelTable&) const;
   const Kernels& of(std::size_t unit) const {
     return is_root(unit) ? root_ : layers_[kind_of_[unit - (has_root_ ? 1 : 0)]];
+  }
+  /// Of all its parameters, or of the dense ones and then of the experts.
+  template <class F>
+  void each_part(std::size_t unit, F&& f) const {
+    f(of(unit));
+    for (const Kernels& experts : of(unit).experts) f(experts);
   }
   bool is_root(std::size_t unit) const { return has_root_ && unit == 0; }
   bool fsdp1() const { return in_.software.data.fsdp1(); }

@@ -29,7 +29,7 @@ struct Pieces {
 void keep_on_one_lane(engine::Program& program) {
   for (engine::Instruction& i : program.instructions)
     if (i.lane == tensor_lane || i.lane == data_lane || i.lane == copy_lane ||
-        i.lane == replica_lane)
+        i.lane == replica_lane || i.lane == expert_lane || i.lane == expert_data_lane)
       i.lane = compute;
 }
 
@@ -100,7 +100,7 @@ StageWriter::StageWriter(const StepInputs& in, KernelTable& table, std::int64_t 
       stage_(stage),
       parameters_(
           stage_parameters(in.shape, in.plan, in.precision, in.software.products.packed, stage)),
-      calls_(in.software.tensor.overlap && in.plan.tensor > 1),
+      calls_(in.software.tensor.overlap && in.plan.tensor > 1, in.plan.expert.shared_overlap),
       data_(make_data_calls(table)),
       exchange_(in_, table, calls_, stage),
       backwards_of_chunk_(parameters_.chunk_layers.size(), 0) {
@@ -148,6 +148,24 @@ void StageWriter::replay(const Piece& piece, std::size_t unit) {
         break;
       case Action::Kind::context:
         calls_.join(compute, GroupKind::context, action.index);
+        break;
+      case Action::Kind::tokens:
+        calls_.tokens(action.index);
+        break;
+      case Action::Kind::begin_tokens:
+        calls_.begin_tokens(action.index);
+        break;
+      case Action::Kind::end_tokens:
+        calls_.end_tokens();
+        break;
+      case Action::Kind::expert_tensor:
+        calls_.join(compute, GroupKind::expert_tensor, action.index);
+        break;
+      case Action::Kind::host_wait:
+        calls_.host_wait(calls_.record(compute));
+        break;
+      case Action::Kind::host_call:
+        calls_.host_work(static_cast<HostCost>(action.index));
         break;
       case Action::Kind::gradient:
         data([&](auto& d) { d.gradient(unit, action.index); });

@@ -59,6 +59,44 @@ TEST_CASE("law: no simulated step is below its bound, for random plans on random
   CHECK(tightness[tightness.size() / 2] > 0.75);  // or it would prove nothing
 }
 
+TEST_CASE("law: no simulated step of experts is below its bound") {
+#ifdef __SANITIZE_ADDRESS__
+  constexpr std::size_t wanted = 100;
+#else
+  constexpr std::size_t wanted = 1000;
+#endif
+  RandomSpaces random(20261124);
+  std::size_t tried = 0;
+  for (std::size_t seen = 0; tried < wanted; ++seen) {
+    REQUIRE(seen < 50 * wanted);
+    Scenario base = random.base();
+    base.run.ignore_memory = true;
+    base.software.experts.runs = true;
+    base.software.experts.fused_router = random.below(2) == 0;
+    base.software.experts.products = random.below(2) == 0 ? workloads::GroupedProducts::loop
+                                                          : workloads::GroupedProducts::one_launch;
+    base.model.activation = workloads::Activation::swiglu;
+    workloads::ExpertShape& e = base.model.experts;
+    e.count = 8, e.per_token = 2, e.ffn = 1024;
+    e.shared_ffn = random.below(2) == 0 ? 0 : 1024;
+    e.dense_layers = static_cast<std::int64_t>(random.below(2));
+    base.plan.expert.degree = std::int64_t{1} << random.below(4);
+    base.plan.expert.tensor = static_cast<std::int64_t>(random.below(2));
+    base.plan.expert.shared_overlap = e.shared_ffn > 0 && base.plan.expert.degree > 1;
+    const SearchSpace space = random.space(base, 4);
+    StepBound bound(base, session().network(base), session().kernels(base));
+    for (const Drawn& drawn : draw(random, space, bound, 10)) {
+      const Scenario scenario = space.scenario_of(drawn.candidate);
+      INFO(write_toml(resolved_document(scenario)));
+      const StepReport report = session().step(scenario);
+      INFO("pipe " << drawn.bound.pipe.count() << " chain " << drawn.bound.chain.count() << " host "
+                   << drawn.bound.host.count());
+      REQUIRE(drawn.bound.longest() <= report.step_time);
+      ++tried;
+    }
+  }
+}
+
 TEST_CASE("oracle: one GPU that only computes is bounded by most of its kernels") {
   const Scenario base = read_scenario(
       read_toml("[model]\nname = \"llama2-7b\"\nlayers = 8\n[cluster]\nnode = \"dgx-h100\"\n"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <random>
 #include <set>
 #include <string>
 
@@ -79,6 +80,58 @@ TEST_CASE("hsdp gathers within a copy, everything else among all copies") {
   ParallelPlan whole = hybrid();
   whole.shard_degree = 0;
   CHECK(shard_group(whole) == GroupKind::data);
+}
+
+TEST_CASE("experts are folded over tensor, context and data ranks as in Megatron's example") {
+  // arXiv 2504.14960: tensor 4, context 2, data 8, pipeline 4 beside expert tensor 1, expert 64.
+  ParallelPlan plan;
+  plan.tensor = 4;
+  plan.context = 2;
+  plan.data_degree = 8;
+  plan.pipeline = 4;
+  plan.expert.degree = 64;
+  plan.expert.tensor = 1;
+  REQUIRE(plan.ranks() == 256);
+  CHECK(plan.expert_copies() == 1);
+  const RankGroups experts = groups(plan, GroupKind::expert);
+  REQUIRE(experts.size() == 4);
+  for (std::int64_t stage = 0; stage < 4; ++stage)
+    for (std::int64_t i = 0; i < 64; ++i)
+      CHECK(experts[static_cast<std::size_t>(stage)][static_cast<std::size_t>(i)] ==
+            64 * stage + i);
+  CHECK(groups(plan, GroupKind::expert_data).size() == 256);
+  plan.expert.degree = 8;
+  plan.expert.tensor = 2;
+  CHECK(plan.expert_copies() == 4);
+  CHECK(groups(plan, GroupKind::expert)[1] == std::vector<std::int64_t>{1, 3, 5, 7, 9, 11, 13, 15});
+  CHECK(groups(plan, GroupKind::expert_data)[17] == std::vector<std::int64_t>{65, 81, 97, 113});
+  CHECK(groups(plan, GroupKind::expert_tensor)[3] == std::vector<std::int64_t>{6, 7});
+}
+
+TEST_CASE("both meshes partition the ranks, and groups stay in their stage") {
+  std::mt19937 random(11);
+  const auto pick = [&] { return std::int64_t{1} << random() % 4; };
+  for (int i = 0; i < 200; ++i) {
+    ParallelPlan plan;
+    plan.tensor = pick(), plan.context = pick(), plan.data_degree = pick();
+    plan.pipeline = 1 + static_cast<std::int64_t>(random() % 3);
+    plan.expert.degree = pick(), plan.expert.tensor = pick();
+    const std::int64_t stage = plan.copies() * plan.tensor;
+    if (stage % (plan.expert.degree * plan.expert.tensor) != 0) continue;
+    for (const GroupKind kind :
+         {GroupKind::expert, GroupKind::expert_tensor, GroupKind::expert_data}) {
+      std::set<std::int64_t> seen;
+      for (const auto& group : groups(plan, kind)) {
+        REQUIRE(std::ssize(group) == axis_of(kind).degree(plan));
+        REQUIRE(group.front() / stage == group.back() / stage);
+        REQUIRE(std::is_sorted(group.begin(), group.end()));
+        seen.insert(group.begin(), group.end());
+      }
+      REQUIRE(std::ssize(seen) == plan.ranks());
+    }
+    // A rank meets each other rank of its stage in the mesh of its three groups only once.
+    CHECK(plan.expert.degree * plan.expert.tensor * plan.expert_copies() == stage);
+  }
 }
 
 }  // namespace stepcast::workloads

@@ -46,6 +46,9 @@ Layer sum_of(const Piece& piece, KernelTable& table) {
       case Action::Kind::begin:
       case Action::Kind::ring_start:
       case Action::Kind::context:
+      case Action::Kind::tokens:
+      case Action::Kind::begin_tokens:
+      case Action::Kind::expert_tensor:
         ++layer.collectives[collectives[action.index].kind];
         layer.collective_bytes[collectives[action.index].kind] +=
             collectives[action.index].bytes.value;
@@ -53,6 +56,9 @@ Layer sum_of(const Piece& piece, KernelTable& table) {
       case Action::Kind::module:
       case Action::Kind::end:
       case Action::Kind::ring_wait:
+      case Action::Kind::end_tokens:
+      case Action::Kind::host_wait:
+      case Action::Kind::host_call:
         break;
       case Action::Kind::gradient:
         ++layer.gradients;
