@@ -61,6 +61,7 @@ bool available(const NcclTuning& tuning, const NcclMachine& machine, const NcclC
       return several_nodes && machine.shape.ranks_per_node == 1;
     case Algorithm::p2p:
     case Algorithm::copy_engine:
+    case Algorithm::node_aware:
       return false;
   }
   throw BrokenPromise("an algorithm that nobody serves");
