@@ -95,7 +95,8 @@ engine::System lone_collective(const topology::Cluster& cluster,
   engine::Communicator all{.members = std::vector<std::uint32_t>(ranks), .pattern = 0, .loads = {}};
   std::iota(all.members.begin(), all.members.end(), 0U);
   s.communicators.push_back(std::move(all));
-  sim::LinkPicture(cluster, std::vector{loads}).put_on(s, {fastest.value});
+  sim::LinkPicture(cluster, std::vector<std::vector<sim::LinkLoad>>{loads})
+      .put_on(s, {fastest.value});
   engine::ProgramBuilder program(2);
   program.join(1, 0, 0, 0);
   program.wait(0, program.record(1));
