@@ -37,6 +37,12 @@ bool no_buckets(S s) {
 bool one_tier(S s) {
   return topology::lay_out_fabric(s.fabric, s.node, s.nodes, s.origin).num_tiers() <= 1;
 }
+bool no_own_exchange(S s) {
+  const workloads::ExpertPlan& experts = s.plan.expert;
+  return collective(s) || experts.degree == 1 ||
+         experts.dispatcher == workloads::Dispatcher::all_gather ||
+         experts.dispatcher == workloads::Dispatcher::all_to_all;
+}
 bool eager(S s) { return s.software.eager(); }
 bool fused(S s) { return s.software.fused(); }
 bool rmsnorm(S s) { return s.model.norm == workloads::Norm::rmsnorm; }
@@ -146,6 +152,7 @@ constexpr Rule rules[] = {
     {"software.launch_kernel", [](S s) { return s.measured_launch; },
      "the launch is measured ([calibration] launch)"},
 
+    {"cluster.exchange", no_own_exchange, "no kernels but NCCL's send tokens to experts"},
     {"cluster.fabric.kind", one_node, "one node has no network"},
     {"cluster.fabric.tiers", one_node, "one node has no network"},
     {"cluster.fabric.link", one_node, "one node has no network"},

@@ -87,6 +87,19 @@ TEST_CASE("small AlltoAll in a rack: rows of NCCL 2.30 within a fifth, half with
   CHECK(errors[errors.size() / 2] < 0.1);
 }
 
+TEST_CASE("the policy EFFICIENCY spares no CTAs across trays") {
+  NcclOverrides spare;
+  spare.cta_policy = CtaPolicy::efficiency;
+  spare.registered_buffers = true;
+  const topology::NodeSpec rack = node_named("gb200-nvl72"), box = node_named("dgx-b200");
+  const auto algorithm = [&](const topology::NodeSpec& node, const NcclOverrides& overrides) {
+    return time_on(node, CollectiveKind::all_gather, 16_MiB, whole(node, 1), "2.30", overrides)
+        .algorithm;
+  };
+  CHECK(algorithm(rack, spare) == algorithm(rack, {}));
+  CHECK(algorithm(box, spare) == Algorithm::nvls);
+}
+
 // busbw <= b (N - 1) / (N - L) with a NIC of b for each of L GPUs of a node: what stays in the node
 // needs no NIC.
 TEST_CASE("AlltoAll is no faster than the NICs let it, whatever the shape") {

@@ -209,6 +209,30 @@ TEST_CASE("AlltoAll moves each pair's n-th once, and stays on rails by PXN") {
     CHECK(m.cluster.links()[load.link].kind != LinkKind::fabric);  // one unit: no spine needed
 }
 
+TEST_CASE("AlltoAll counted leaf by leaf is the sum of all pairs") {
+  for (const auto routing : {topology::Routing::destination, topology::Routing::spray}) {
+    const Machine m(Architecture::hopper, 16, routing);  // two leaves for each rail
+    std::map<topology::LinkId, double> expected;
+    std::vector<topology::LinkShare> shares;
+    for (std::int64_t from = 0; from < 16; ++from)
+      for (std::int64_t to = 0; to < 16; ++to)
+        for (std::int64_t rail = 0; rail < 8 && from != to; ++rail) {
+          shares.clear();
+          m.router.append_shares(m.cluster.nic(from, rail), m.cluster.nic(to, rail), 0, shares);
+          for (const topology::LinkShare& s : shares) expected[s.link] += s.share * 8 / 128;
+        }
+    std::size_t found = 0;
+    for (const LinkLoad& load :
+         m.loads.of({CollectiveKind::all_to_all, Algorithm::p2p}, strided(0, 1, 128))) {
+      const LinkKind kind = m.cluster.links()[load.link].kind;
+      if (kind != LinkKind::injection && kind != LinkKind::fabric) continue;
+      CHECK(load.bytes_per_byte == Approx(expected.at(load.link)).margin(unit));
+      ++found;
+    }
+    CHECK(found == expected.size());
+  }
+}
+
 TEST_CASE("relabelling nodes changes no sum, nor does the order of ranks") {
   const Machine m(Architecture::hopper, 16);
   std::vector<std::int64_t> low, high;
