@@ -16,7 +16,7 @@ set(folders engine topology workloads sim calibrate validate)
 # itself (main.cpp) comes last and may include all of them.
 set(rooms_engine path)
 set(rooms_workloads plan step memory)
-set(rooms_sim files processes program tables network import network/search network/links
+set(rooms_sim files processes program tables network import network/search network/links network/exchange
   network/nccl network/stepped network/host scenario launch kernels run why confidence search study
   report output compare command)
 set(rooms_calibrate rows device import report fit host kernels reference cuda session command)

@@ -181,7 +181,8 @@ std::optional<std::int64_t> Cluster::private_gpu(LinkId id) const {
 std::int64_t Cluster::num_tiers() const { return parts_->fabric_layout.num_tiers(); }
 
 std::int64_t Cluster::nodes_per_unit() const {
-  return num_tiers() == 0 ? 1 : parts_->fabric_layout.unit_nodes;
+  const FabricLayout& fabric = parts_->fabric_layout;
+  return num_tiers() == 0 ? 1 : std::max<std::int64_t>(1, fabric.unit_nodes / fabric.trays);
 }
 
 std::int64_t Cluster::switches_between(std::int64_t node_a, std::int64_t nic_a, std::int64_t node_b,

@@ -78,6 +78,9 @@ std::string head(const ClusterParts& parts) {
   std::string text =
       fmt::format("{} x {}, each {} x {}: {} GPUs\n", parts.nodes, node.name, node.gpus,
                   node.gpu.name.empty() ? "GPU" : node.gpu.name, parts.nodes * node.gpus);
+  if (node.trays() > 1)
+    text += fmt::format("each an NVLink domain over {} trays of {} GPUs and {} NICs\n",
+                        node.trays(), node.gpus_per_tray, node.nics / node.trays());
   const FabricLayout& fabric = parts.fabric_layout;
   if (fabric.tiers.empty()) return text + "one node, no fabric\n";
   text += fmt::format("fabric {}: {} tier{} of {}-port switches, oversubscription {:.3g}, {}\n",
@@ -85,8 +88,9 @@ std::string head(const ClusterParts& parts) {
                       parts.fabric.ports, parts.fabric.oversubscription,
                       fabric.rails ? fmt::format("{} rails", fabric.nics) : "no rails");
   text += fmt::format("routing: {}\n", routing_text(parts.fabric));
-  return text + fmt::format("scalable units: {} of up to {} nodes (one leaf{})\n", fabric.units,
-                            fabric.unit_nodes, fabric.rails ? " for each rail" : "");
+  return text + fmt::format("scalable units: {} of up to {} {} (one leaf{})\n", fabric.units,
+                            fabric.unit_nodes, fabric.trays > 1 ? "trays" : "nodes",
+                            fabric.rails ? " for each rail" : "");
 }
 
 std::string tier_table(const ClusterParts& parts) {

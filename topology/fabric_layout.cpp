@@ -171,27 +171,35 @@ void check(const FabricSpec& fabric, const NodeSpec& node, std::int64_t nodes,
 
 }  // namespace
 
-FabricLayout lay_out_fabric(const FabricSpec& fabric, const NodeSpec& node, std::int64_t nodes,
+FabricLayout lay_out_fabric(const FabricSpec& fabric, const NodeSpec& whole, std::int64_t nodes,
                             const std::string& origin) {
-  check(fabric, node, nodes, origin);
+  check(fabric, whole, nodes, origin);
   if (nodes == 1) return {};
+  const std::int64_t trays = whole.trays();
+  NodeSpec node = whole;  // one tray of it
+  node.nics /= trays;
+  nodes *= trays;
   FabricLayout layout = try_fabric(fabric, node, nodes);
+  layout.trays = trays;
   if (!layout.tiers.empty()) return layout;
   throw InputError(
       origin,
-      fmt::format("fabric {} cannot join {} nodes of {} NICs: {} tiers of {}-port switches hold {}",
-                  fabric.name, nodes, node.nics, fabric.tiers == 0 ? max_tiers : fabric.tiers,
-                  fabric.ports, most_nodes(fabric, node)),
+      fmt::format("fabric {} cannot join {} {} of {} NICs: {} tiers of {}-port switches hold {}",
+                  fabric.name, nodes, trays > 1 ? "trays" : "nodes", node.nics,
+                  fabric.tiers == 0 ? max_tiers : fabric.tiers, fabric.ports,
+                  most_nodes(fabric, node)),
       what_would_do(fabric, node, nodes));
 }
 
 std::int64_t FabricLayout::leaf_of(std::int64_t node, std::int64_t nic) const {
-  return (rails ? nic * units : 0) + node / unit_nodes;
+  const std::int64_t tray = node * trays + nic / nics;
+  return (rails ? nic % nics * units : 0) + tray / unit_nodes;
 }
 
 std::int64_t FabricLayout::port_of(std::int64_t node, std::int64_t nic) const {
-  const std::int64_t within = node % unit_nodes;
-  return leaf_of(node, nic) * tiers.front().children + (rails ? within : within * nics + nic);
+  const std::int64_t within = (node * trays + nic / nics) % unit_nodes;
+  return leaf_of(node, nic) * tiers.front().children +
+         (rails ? within : within * nics + nic % nics);
 }
 
 std::int64_t FabricLayout::parent_block(std::int64_t tier, std::int64_t block) const {
@@ -212,7 +220,7 @@ DeviceId FabricLayout::switch_id(std::int64_t tier, std::int64_t block, std::int
 }
 
 LinkId FabricLayout::injection_link(std::int64_t node, std::int64_t nic) const {
-  return tiers.front().first_link + static_cast<LinkId>(2 * (node * nics + nic));
+  return tiers.front().first_link + static_cast<LinkId>(2 * (node * trays * nics + nic));
 }
 
 LinkId FabricLayout::up_link(std::int64_t tier, std::int64_t block, std::int64_t index,

@@ -41,8 +41,9 @@ struct FabricTier {
 struct FabricLayout {
   std::vector<FabricTier> tiers;  // tiers[0] are the leaves; empty for a cluster of one node
   bool rails = false;             // NIC i meets only leaves of rail i
-  std::int64_t nics = 0;          // of a node
-  std::int64_t unit_nodes = 0;    // nodes whose NICs share a leaf: the scalable unit
+  std::int64_t trays = 1;         // of a node: each is cabled as a node of its own
+  std::int64_t nics = 0;          // of a tray
+  std::int64_t unit_nodes = 0;    // trays whose NICs share a leaf: the scalable unit
   std::int64_t units = 0;
   std::int64_t leaf_groups = 1;  // rails, or 1
   std::int64_t pods_per_group = 1;

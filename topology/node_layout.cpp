@@ -21,6 +21,24 @@ void check_matrix(const NodeSpec& node, const std::string& origin) {
         fmt::format("give {0} rows of {0} link counts, symmetric, 0 on the diagonal", node.gpus));
 }
 
+void check_trays(const NodeSpec& node, const std::string& origin) {
+  if (node.gpus_per_tray == 0) return;
+  const std::int64_t trays = node.trays();
+  const bool equal = node.gpus_per_tray > 0 && trays > 0 &&
+                     trays * node.gpus_per_tray == node.gpus && node.nics % trays == 0 &&
+                     node.pcie_switches % trays == 0 && node.sockets % trays == 0;
+  if (!equal)
+    throw InputError(origin,
+                     fmt::format("node {}: {} GPUs, {} NICs, {} PCIe switches and {} sockets are "
+                                 "no equal trays of {} GPUs",
+                                 node.name, node.gpus, node.nics, node.pcie_switches, node.sockets,
+                                 node.gpus_per_tray),
+                     "gpus_per_domain in [cluster] resizes a domain with all that its trays hold");
+  if (node.kind != NodeKind::nvswitch)
+    throw InputError(origin, fmt::format("node {}: only NVSwitches join trays", node.name),
+                     "take kind = \"nvswitch\", or leave gpus_per_tray out");
+}
+
 void check(const NodeSpec& node, const std::string& origin) {
   const auto demand = [&](bool holds, const char* what, const char* hint) {
     if (!holds) throw InputError(origin, fmt::format("node {}: {}", node.name, what), hint);
@@ -29,9 +47,10 @@ void check(const NodeSpec& node, const std::string& origin) {
   demand(node.nics >= 0 && node.nics <= 1024, "nics must be 0 to 1024", "8 in a DGX H100");
   demand(node.pcie_switches >= 0 && node.pcie_switches <= 1024, "pcie_switches must be 0 to 1024",
          "8 in a DGX H100");
-  demand(node.sockets >= 1 && node.sockets <= 64, "sockets must be 1 to 64", "2 in a DGX");
+  demand(node.sockets >= 1 && node.sockets <= 1024, "sockets must be 1 to 1024", "2 in a DGX");
+  check_trays(node, origin);
   demand(node.pcie.value > 0, "pcie must be above zero", "\"63 GB/s\" is PCIe 5.0 x16");
-  demand(node.sockets == 1 || node.socket.value > 0, "socket must be above zero",
+  demand(node.sockets == node.trays() || node.socket.value > 0, "socket must be above zero",
          "give the bandwidth between two CPU sockets");
   demand(node.nics == 0 || node.nic.value > 0, "nic must be above zero", "e.g. \"400 Gbit/s\"");
   demand(node.nvlink_latency.count() >= 0 && node.nic_latency.count() >= 0 &&

@@ -11,7 +11,8 @@
 //   DGX H100: 8 switches, one for each pair of GPU and NIC; 4 on each socket.
 //
 // Every line but the socket link is one x16 link. Without PCIe switches the GPUs and NICs hang on
-// the sockets. GPUs and NICs are spread evenly and in order.
+// the sockets. GPUs and NICs are spread evenly and in order. Sockets of one tray are joined, those
+// of different trays of a rack are not.
 #include "topology/node_layout.hpp"
 
 namespace stepcast::topology {
@@ -37,8 +38,10 @@ void add_pcie_tree(NodeLayout& layout, const NodeSpec& node) {
   for (std::int64_t s = 0; s < node.pcie_switches; ++s)
     layout.connect(layout.first_pcie_switch + static_cast<DeviceId>(s),
                    cpu(place_of(s, node.pcie_switches, node.sockets)), pcie);
+  const std::int64_t in_tray = node.sockets / node.trays();
   for (std::int64_t a = 0; a < node.sockets; ++a)
-    for (std::int64_t b = a + 1; b < node.sockets; ++b) layout.connect(cpu(a), cpu(b), socket);
+    for (std::int64_t b = a + 1; b < (a / in_tray + 1) * in_tray; ++b)
+      layout.connect(cpu(a), cpu(b), socket);
 }
 
 }  // namespace stepcast::topology

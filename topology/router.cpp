@@ -89,8 +89,10 @@ void StaticRouter::Tables::pcie(std::int64_t node, DeviceId from, DeviceId to, P
       here = links[up].to;
       continue;
     }
-    path.push_back(offset +
-                   tree.socket_link[(here - tree.first_cpu) * tree.sockets + top - tree.first_cpu]);
+    const LinkId across =
+        tree.socket_link[(here - tree.first_cpu) * tree.sockets + top - tree.first_cpu];
+    expects(across != no_link, "only NVLink joins the trays of a rack");
+    path.push_back(offset + across);
     here = top;
   }
 }

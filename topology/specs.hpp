@@ -69,6 +69,9 @@ struct NodeSpec {
   NodeKind kind{};
   GpuSpec gpu;
   std::int64_t gpus = 8;
+  // Of an NVLink domain over several trays, as in a rack: the GPUs of one, with an equal share of
+  // the NICs, PCIe switches and sockets; only NVLink joins trays. 0: one box.
+  std::int64_t gpus_per_tray = 0;
   std::int64_t nvswitches = 0;
   std::vector<std::vector<std::int64_t>> nvlinks;  // hybrid_cube_mesh: links between GPU i and j
   BytesPerSecond nvlink_per_link{};
@@ -89,6 +92,8 @@ struct NodeSpec {
   std::string cpu;            // "intel" or "amd": NCCL's net overhead depends on it
   Watts max_power{};          // of the whole node, as its datasheet states; 0: not known
   NodeReference reference{};
+
+  std::int64_t trays() const { return gpus_per_tray > 0 ? gpus / gpus_per_tray : 1; }
 
   friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
 };

@@ -176,8 +176,8 @@ double upper_bound(const std::string& name) {
   if (key == "nic_ll") return 0.5;
   if (key == "nic_ll128") return 15.0 / 16;
   static const std::set<std::string> shares{
-      "ring_drain", "p2p_nvlink", "all_to_all", "nvls_reduce",   "nvls_tree", "nvls_gather",
-      "bandwidth",  "nic_ring",   "nic_tree",   "nic_nvls_tree", "nic_p2p"};
+      "ring_drain", "p2p_nvlink", "all_to_all", "nvls_reduce", "nvls_tree",     "nvls_gather",
+      "nvls_bus",   "bandwidth",  "nic_ring",   "nic_tree",    "nic_nvls_tree", "nic_p2p"};
   if (shares.contains(key)) return 1.0;
   return key == "nvls_fill" || key == "tree_fill" || key == "nvls_tree_fill" ? 8.0 : 150.0;
 }

@@ -64,8 +64,9 @@ std::optional<double> modelled_stretch(const sim::OverlapRow& row, sim::Session&
   for (std::int64_t r = 0; r < in_node * row.nodes; ++r)
     ranks.push_back(r / in_node * machine.node.gpus + r % in_node);
   const auto network = session.network(machine);
-  const auto time = network->model->time_of(*kind, row.bytes, workloads::Dtype::fp32,
-                                            sim::shape_of(network->cluster(), ranks));
+  const auto time =
+      network->model->time_of(sim::plain_collective(*kind, row.bytes, workloads::Dtype::fp32),
+                              sim::shape_of(network->cluster(), ranks));
   return sim::stretch(time_of(*kernel, row.kernel_alone, *gpu), *gpu, time.ctas,
                       time.memory_traffic);
 }

@@ -46,14 +46,15 @@ enum class Algorithm : std::uint8_t {
   collnet_chain,
   pat,
   p2p,
-  copy_engine
+  copy_engine,
+  node_aware
 };
 enum class Protocol : std::uint8_t { ll, ll128, simple };
 
-inline constexpr std::size_t num_algorithms = 7;  // without p2p and copy_engine: no choice
+inline constexpr std::size_t num_algorithms = 7;  // without p2p, copy_engine, node_aware: no choice
 inline constexpr std::size_t num_protocols = 3;
 
-inline constexpr std::array<Word<Algorithm>, 9> algorithm_words{{
+inline constexpr std::array<Word<Algorithm>, 10> algorithm_words{{
     {Algorithm::ring, "ring", "Ring"},
     {Algorithm::tree, "tree", "Tree"},
     {Algorithm::nvls, "nvls", "NVLS"},
@@ -63,6 +64,7 @@ inline constexpr std::array<Word<Algorithm>, 9> algorithm_words{{
     {Algorithm::pat, "pat", "PAT"},
     {Algorithm::p2p, "p2p", ""},
     {Algorithm::copy_engine, "copy_engine", ""},
+    {Algorithm::node_aware, "node_aware", ""},
 }};
 inline constexpr std::array<Word<Protocol>, num_protocols> protocol_words{{
     {Protocol::ll, "ll", "LL"},

@@ -9,9 +9,9 @@ std::vector<std::string> words_of(const Ablation& ablation) {
   return out;
 }
 
-CollectiveTime AblatedNetwork::time_of(workloads::CollectiveKind kind, Bytes bytes,
-                                       workloads::Dtype dtype, const GroupShape& shape) const {
-  CollectiveTime out = whole_.time_of(kind, bytes, dtype, shape);
+CollectiveTime AblatedNetwork::time_of(const workloads::Collective& collective,
+                                       const GroupShape& shape) const {
+  CollectiveTime out = whole_.time_of(collective, shape);
   if (!without_.latency && !without_.bandwidth) return out;
   const Duration before = out.duration;
   if (without_.latency) out.latency = Duration{};
@@ -26,10 +26,10 @@ CollectiveTime AblatedNetwork::time_of(workloads::CollectiveKind kind, Bytes byt
   return out;
 }
 
-std::vector<LinkLoad> AblatedNetwork::loads_of(workloads::CollectiveKind kind, Algorithm algorithm,
+std::vector<LinkLoad> AblatedNetwork::loads_of(const Delivery& delivery,
                                                const std::vector<std::int64_t>& ranks) const {
   if (without_.sharing || without_.bandwidth) return {};
-  return whole_.loads_of(kind, algorithm, ranks);
+  return whole_.loads_of(delivery, ranks);
 }
 
 }  // namespace stepcast::sim

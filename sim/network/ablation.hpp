@@ -40,9 +40,8 @@ class AblatedNetwork : public NetworkModel {
   AblatedNetwork(const NetworkModel& whole, const Ablation& without)
       : whole_(whole), without_(without) {}
 
-  CollectiveTime time_of(workloads::CollectiveKind, Bytes, workloads::Dtype,
-                         const GroupShape&) const override;
-  std::vector<LinkLoad> loads_of(workloads::CollectiveKind, Algorithm,
+  CollectiveTime time_of(const workloads::Collective&, const GroupShape&) const override;
+  std::vector<LinkLoad> loads_of(const Delivery&,
                                  const std::vector<std::int64_t>& ranks) const override;
 
  private:

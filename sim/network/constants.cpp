@@ -8,9 +8,10 @@
 namespace stepcast::sim {
 namespace {
 
-std::size_t row_of(topology::Architecture architecture) {
-  const auto row = static_cast<std::size_t>(architecture);
-  return std::min<std::size_t>(row, generation_tables.size() - 1);  // Blackwell as Hopper
+/// The last of `rows` stands for what came after it.
+template <class Rows>
+const auto& row_of(const Rows& rows, topology::Architecture architecture) {
+  return rows[std::min(static_cast<std::size_t>(architecture), rows.size() - 1)];
 }
 
 /// One reader per table of the file, made when its first constant is asked for.
@@ -45,17 +46,17 @@ class Tables {
 }  // namespace
 
 const GenerationConstants& NetworkConstants::of(topology::Architecture architecture) const {
-  return generation[row_of(architecture)];
+  return row_of(generation, architecture);
 }
 
 Duration NetworkConstants::extra_hop(topology::Network network,
                                      topology::Architecture architecture) const {
-  return of(network).hop[row_of(architecture)];
+  return row_of(of(network).hop, architecture);
 }
 
 Duration NetworkConstants::message(topology::Network network,
                                    topology::Architecture architecture) const {
-  return of(network).message[row_of(architecture)];
+  return row_of(of(network).message, architecture);
 }
 
 NetworkConstants read_network_constants(const std::string& path) {

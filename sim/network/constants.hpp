@@ -31,10 +31,12 @@ struct GenerationConstants {
   double nvls_tree = 0.0;    // the same where a tree joins NVLS domains
   double nvls_gather = 0.0;  // the same, AllGather and ReduceScatter
   double nvls_fill = 0.0;    // rounds of chunks until data flows
+  Duration all_to_all_rank{};  // of each further member of an AlltoAll; 0: not measured
+  double nvls_bus = 0.0;       // AllReduce: bus bandwidth over NVLink's at most; 0: no such bound
 };
 
 /// Of one kind of network, by GPU generation (the generation stands for its nodes' NICs and
-/// software as well).
+/// software as well; Blackwell's is Hopper's).
 struct TransportConstants {
   std::array<Duration, 3> hop{};      // beyond NCCL's own hop: Volta, Ampere, Hopper
   std::array<Duration, 3> message{};  // that a channel is busy with each of its own
@@ -64,7 +66,7 @@ struct MeasurementConstants {
 
 struct NetworkConstants {
   std::string source;
-  std::array<GenerationConstants, 3> generation;  // Volta, Ampere, Hopper; Blackwell as Hopper
+  std::array<GenerationConstants, 4> generation;  // Volta, Ampere, Hopper, Blackwell
   std::array<TransportConstants, topology::num_networks> transport;
   SharedConstants shared;
   MeasurementConstants measurement;

@@ -10,7 +10,8 @@
 
 namespace stepcast::sim {
 
-inline constexpr std::array<std::string_view, 3> generation_tables{"volta", "ampere", "hopper"};
+inline constexpr std::array<std::string_view, 4> generation_tables{"volta", "ampere", "hopper",
+                                                                   "blackwell"};
 inline constexpr std::array<std::string_view, topology::num_networks> transport_tables{
     "infiniband", "roce", "efa", "ethernet"};
 
@@ -32,6 +33,9 @@ void visit_generation(Generation& g, const std::string& table, Visitor&& visit) 
   visit(table, "nvls_tree", g.nvls_tree);
   visit(table, "nvls_gather", g.nvls_gather);
   visit(table, "nvls_fill", g.nvls_fill);
+  if (table != "blackwell") return;
+  visit(table, "nvls_bus", g.nvls_bus);
+  visit(table, "all_to_all_rank", g.all_to_all_rank);
 }
 
 template <class Shared, class Visitor>
@@ -56,9 +60,10 @@ void visit_network_constants(Constants& c, Visitor&& visit) {
     visit_generation(c.generation[g], std::string(generation_tables[g]), visit);
   for (std::size_t n = 0; n < c.transport.size(); ++n) {
     const std::string table(transport_tables[n]);
-    for (std::size_t g = 0; g < c.generation.size(); ++g)
+    const std::size_t measured = c.transport[n].hop.size();
+    for (std::size_t g = 0; g < measured; ++g)
       visit(table, "hop_" + std::string(generation_tables[g]), c.transport[n].hop[g]);
-    for (std::size_t g = 0; g < c.generation.size(); ++g)
+    for (std::size_t g = 0; g < measured; ++g)
       visit(table, "message_" + std::string(generation_tables[g]), c.transport[n].message[g]);
     visit(table, "bandwidth", c.transport[n].bandwidth);
   }

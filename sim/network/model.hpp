@@ -2,6 +2,7 @@
 // and which links it loads. Sharing between collectives is the engine's fluid layer.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,10 +29,28 @@ struct GroupShape {
 
 GroupShape shape_of(const topology::Cluster&, const std::vector<std::int64_t>& ranks);
 
+/// Copies of a token that travel, over those that an AlltoAll sends: one to each expert. Kernels
+/// that know where tokens go send one to each node, and one to each rank from there.
+struct TokenCopies {
+  double to_nodes = 1.0, to_ranks = 1.0;
+
+  friend auto operator<=>(const TokenCopies&, const TokenCopies&) = default;
+};
+
+/// How bytes move: with its group all that the load on links follows from.
+struct Delivery {
+  workloads::CollectiveKind kind{};
+  Algorithm algorithm{};
+  TokenCopies copies{};
+
+  friend auto operator<=>(const Delivery&, const Delivery&) = default;
+};
+
 struct CollectiveTime {
   Duration duration{};  // alone on its links, from the arrival of the last member
   Algorithm algorithm{};
   Protocol protocol{};
+  TokenCopies copies{};
   std::int64_t channels = 1;
   std::int64_t ctas = 1;            // SMs it holds on every member while it runs or waits
   BytesPerSecond memory_traffic{};  // HBM traffic on every member while bytes move
@@ -66,12 +85,21 @@ struct LinkLoad {
 class NetworkModel {
  public:
   virtual ~NetworkModel() = default;
-  virtual CollectiveTime time_of(workloads::CollectiveKind, Bytes, workloads::Dtype,
-                                 const GroupShape&) const = 0;
-  /// Links that a collective of `kind` over these GPUs loads (ranks are GPU indexes, sender first
+  virtual CollectiveTime time_of(const workloads::Collective&, const GroupShape&) const = 0;
+  /// Links that bytes load on their way between these GPUs (ranks are GPU indexes, sender first
   /// for send_receive, root first for Broadcast and Reduce).
-  virtual std::vector<LinkLoad> loads_of(workloads::CollectiveKind, Algorithm,
+  virtual std::vector<LinkLoad> loads_of(const Delivery&,
                                          const std::vector<std::int64_t>& ranks) const = 0;
 };
+
+inline Delivery delivery_of(workloads::CollectiveKind kind, const CollectiveTime& time) {
+  return {kind, time.algorithm, time.copies};
+}
+
+/// A collective that only its kind, bytes and type tell apart.
+inline workloads::Collective plain_collective(workloads::CollectiveKind kind, Bytes bytes,
+                                              workloads::Dtype dtype = workloads::Dtype::bf16) {
+  return {.name = {}, .kind = kind, .group = {}, .dtype = dtype, .bytes = bytes, .tokens = {}};
+}
 
 }  // namespace stepcast::sim

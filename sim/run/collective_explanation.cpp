@@ -114,9 +114,10 @@ CollectiveExplanation explain_collective(const Scenario& scenario, const Network
       add_channels(out, plan, time.algorithm);
     if (runs_on_trees(time.algorithm) && plan.several_nodes()) add_trees(out, plan);
     if (time.algorithm == Algorithm::nvls || time.algorithm == Algorithm::nvls_tree)
-      out.heads = static_cast<std::int64_t>(plan.nodes().front().group->members.size());
+      out.heads = std::min(most_nvls_heads,
+                           static_cast<std::int64_t>(plan.nodes().front().group->members.size()));
   }
-  add_bottleneck(out, cluster, loads.of(kind, time.algorithm, ranks), bytes);
+  add_bottleneck(out, cluster, loads.of({kind, time.algorithm}, ranks), bytes);
   if (!pair && kind != CollectiveKind::all_to_all && network.nccl)
     add_options(out, scenario, network.nccl->tuning, shape);
   return out;

@@ -84,7 +84,7 @@ std::size_t Layout::first_of(const Movement& movement) const {
 
 std::vector<LinkLoad> Layout::loads_of(const Movement& movement, std::size_t c) const {
   const std::vector<std::uint32_t>& members = groups_.communicators[c].members;
-  return sim::loads_of(network_, movement.group, movement.collective, movement.algorithm,
+  return sim::loads_of(network_, movement.group, movement.delivery,
                        {members.begin(), members.end()});
 }
 

@@ -34,8 +34,7 @@ LayoutKey layout_key(const workloads::ParallelPlan&, const workloads::StepProgra
 struct Movement {
   workloads::GroupKind group{};
   std::uint32_t pattern = 0;
-  workloads::CollectiveKind collective{};
-  Algorithm algorithm{};
+  Delivery delivery{};
 
   friend auto operator<=>(const Movement&, const Movement&) = default;
 };

@@ -19,22 +19,24 @@ class RememberedNetwork final : public NetworkModel {
   explicit RememberedNetwork(std::unique_ptr<const NetworkModel> model)
       : model_(std::move(model)) {}
 
-  CollectiveTime time_of(workloads::CollectiveKind kind, Bytes bytes, workloads::Dtype dtype,
+  CollectiveTime time_of(const workloads::Collective& collective,
                          const GroupShape& shape) const override {
-    const Question question{kind, bytes.value, dtype, shape};
+    // Exchanges of tokens are closed forms, soon computed, and of many kinds.
+    if (collective.tokens.tokens > 0) return model_->time_of(collective, shape);
+    const Question question{collective.kind, collective.bytes.value, collective.dtype, shape};
     {
       const std::lock_guard lock(mutex_);
       if (const auto known = times_.find(question); known != times_.end()) return known->second;
     }
-    const CollectiveTime time = model_->time_of(kind, bytes, dtype, shape);
+    const CollectiveTime time = model_->time_of(collective, shape);
     const std::lock_guard lock(mutex_);
     if (times_.size() >= most_times) times_.clear();
     times_.emplace(question, time);
     return time;
   }
-  std::vector<LinkLoad> loads_of(workloads::CollectiveKind kind, Algorithm algorithm,
+  std::vector<LinkLoad> loads_of(const Delivery& delivery,
                                  const std::vector<std::int64_t>& ranks) const override {
-    return model_->loads_of(kind, algorithm, ranks);
+    return model_->loads_of(delivery, ranks);
   }
 
  private:

@@ -35,11 +35,14 @@ std::shared_ptr<const CalibrationTable> Session::tables(const std::vector<std::s
 
 std::shared_ptr<const Network> Session::network(const Scenario& s) {
   const WiringKey wiring{s.node, s.nodes, s.fabric};
-  const NetworkKey key{wiring, s.nccl, s.nccl_overrides, s.tables, on_host(s) ? s.origin : ""};
+  const NetworkKey key{wiring,           s.nccl,   s.exchange,
+                       s.nccl_overrides, s.tables, on_host(s) ? s.origin : ""};
   return networks_.get(key, [&] {
     auto wires = wirings_.get(wiring, [&] { return Wiring(s.node, s.nodes, s.fabric, s.origin); });
     std::optional<NcclFacts> nccl;
     if (!on_host(s)) nccl = catalogue_.nccl(s.nccl, s.origin);
+    if (nccl && !s.exchange.empty())
+      nccl->exchanges = chosen_exchange_kernels(catalogue_.exchanges(), s.exchange, s.origin);
     return make_network(s, std::move(wires), std::move(nccl), *tables(s.tables));
   });
 }

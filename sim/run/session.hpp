@@ -52,7 +52,7 @@ class Session {
   };
   struct NetworkKey {
     WiringKey wiring;
-    std::string nccl;
+    std::string nccl, exchange;
     NcclOverrides overrides;
     std::vector<std::string> tables;
     std::string origin;  // stands in the errors of a host's network; empty for a cluster

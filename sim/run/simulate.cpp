@@ -235,11 +235,12 @@ CollectiveReport simulate_collective(const Scenario& s, const Network& network) 
   const workloads::CollectiveKind kind = s.collective->kind;
   const Bytes bytes = s.collective->bytes;
   const workloads::Dtype dtype = s.collective->dtype;
-  CollectiveTime time = ablated.time_of(kind, bytes, dtype, shape_of(cluster, ranks));
+  CollectiveTime time =
+      ablated.time_of(plain_collective(kind, bytes, dtype), shape_of(cluster, ranks));
   const bool shares_links = !s.run.without.sharing && !s.run.without.bandwidth;
   if (ranks.size() > 1 && kind != workloads::CollectiveKind::send_receive && shares_links) {
     const auto load = network.fabric_loads->get({kind, time.algorithm, s.gpus}, [&] {
-      return fabric_load(network.model->loads_of(kind, time.algorithm, ranks), cluster);
+      return fabric_load(network.model->loads_of({kind, time.algorithm}, ranks), cluster);
     });
     time = bound_by_fabric(time, *load, bytes, bus_factor(kind, s.gpus));
   }

@@ -56,8 +56,7 @@ StepTransfers::StepTransfers(const workloads::StepProgram& program, const Layout
     const workloads::Collective& collective = program_.collectives[c];
     const Traffic traffic = workloads::axis_of(collective.group).traffic;
     for (const std::uint32_t p : layout_.patterns_of(collective.group)) {
-      const CollectiveTime time =
-          network.time_of(collective.kind, collective.bytes, collective.dtype, layout_.shapes()[p]);
+      const CollectiveTime time = network.time_of(collective, layout_.shapes()[p]);
       // A group of one, or nothing to move: over at once.
       const double alone = std::max(seconds(time.duration), 1e-12);
       const auto bytes = static_cast<double>(collective.bytes.value);
@@ -89,19 +88,19 @@ std::uint8_t StepTransfers::copy_engine_class(Traffic traffic) const {
 /// of loads: that of the kind and algorithm by which it moves most bytes.
 Movement StepTransfers::count_by_flow(GroupKind kind, std::uint32_t pattern,
                                       const std::vector<RoleCalls>& calls) {
-  std::map<std::pair<workloads::CollectiveKind, Algorithm>, double> bytes;  // moved in a step
+  std::map<Delivery, double> bytes;  // moved in a step
   for (std::size_t c = 0; c < program_.collectives.size(); ++c) {
     const workloads::Collective& collective = program_.collectives[c];
     if (collective.group != kind) continue;
-    const Algorithm algorithm = times_[index(c, pattern)].algorithm;
-    const double unit = layout_.unit_of({kind, pattern, collective.kind, algorithm});
+    const Delivery delivery = delivery_of(collective.kind, times_[index(c, pattern)]);
+    const double unit = layout_.unit_of({kind, pattern, delivery});
     engine::Transfer& transfer = transfers_[index(c, pattern)];
     transfer.bytes *= unit;
     transfer.cap = transfer.cap * unit;
-    bytes[{collective.kind, algorithm}] += transfer.bytes * most_joins(calls, c);
+    bytes[delivery] += transfer.bytes * most_joins(calls, c);
   }
   const auto heaviest = std::ranges::max_element(bytes, {}, [](const auto& b) { return b.second; });
-  return {kind, pattern, heaviest->first.first, heaviest->first.second};
+  return {kind, pattern, heaviest->first};
 }
 
 /// The fastest a communicator's transfers ever drain, by kind and pattern.

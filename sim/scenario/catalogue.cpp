@@ -142,9 +142,14 @@ const NcclFacts& Catalogue::nccl(const std::string& version, const std::string& 
     if (const auto found = files_->nccl.find(version); found != files_->nccl.end())
       return found->second;
   }
-  NcclFacts facts{nccl_tuning_of(directory_ + "/nccl", version, where), network_constants()};
+  NcclFacts facts{nccl_tuning_of(directory_ + "/nccl", version, where), network_constants(),
+                  chosen_exchange_kernels(exchanges(), "", where)};
   const std::lock_guard lock(files_->mutex);
   return files_->nccl.emplace(version, std::move(facts)).first->second;
+}
+
+std::vector<ExchangeKernels> Catalogue::exchanges() const {
+  return read_exchange_kernels(directory_ + "/exchange");
 }
 
 NetworkConstants Catalogue::network_constants() const {

@@ -38,7 +38,8 @@ class Catalogue {
  public:
   using Changes = std::vector<std::string>;
 
-  /// `directory` holds gpus/, nodes/, fabrics/, models/, software/, nccl/ and network/.
+  /// `directory` holds gpus/, nodes/, fabrics/, models/, software/, nccl/, exchange/ and
+  /// network/.
   explicit Catalogue(std::string directory);
   ~Catalogue();
   Catalogue(Catalogue&&) noexcept;
@@ -66,6 +67,8 @@ class Catalogue {
 
   /// Of that version; InputError at `where` when it is not known. Lives as long as the catalogue.
   const NcclFacts& nccl(const std::string& version, const std::string& where = "nccl") const;
+  /// All of exchange/.
+  std::vector<ExchangeKernels> exchanges() const;
   /// network/fitted.toml.
   NetworkConstants network_constants() const;
 

@@ -11,12 +11,20 @@
 #include "sim/scenario/noise_keys.hpp"
 #include "sim/scenario/recipe_gpus.hpp"
 #include "sim/scenario/what_if.hpp"
+#include "topology/rack.hpp"
 
 namespace stepcast::sim {
 namespace {
 
 /// Largest cluster that the data structures are made for (ranks are counted in 32 bits elsewhere).
 constexpr std::int64_t max_gpus = 4'000'000;
+
+/// What would use so many GPUs of racks.
+std::string part_of_a_rack(const topology::NodeSpec& node, std::int64_t gpus) {
+  const std::int64_t used = topology::even_domain(node, gpus);
+  if (node.gpus_per_tray == 0 || used == 0) return {};
+  return "; gpus_per_domain = " + std::to_string(used) + " uses as many of each rack's";
+}
 
 /// `nodes` and `gpus`, of which one is enough.
 void read_size(TableReader& table, Scenario& scenario) {
@@ -32,11 +40,11 @@ void read_size(TableReader& table, Scenario& scenario) {
   if (by_gpus && table.value("nodes") == nullptr && scenario.gpus > in_node) {
     scenario.nodes = scenario.gpus / in_node;
     if (scenario.gpus % in_node != 0)
-      table.fail(
-          "gpus",
-          text(scenario.gpus) + " GPUs are no whole nodes of " + text(in_node) + " (" +
-              scenario.node.name + ")",
-          text(scenario.nodes * in_node) + " or " + text((scenario.nodes + 1) * in_node) + " are");
+      table.fail("gpus",
+                 text(scenario.gpus) + " GPUs are no whole nodes of " + text(in_node) + " (" +
+                     scenario.node.name + ")",
+                 text(scenario.nodes * in_node) + " or " + text((scenario.nodes + 1) * in_node) +
+                     " are" + part_of_a_rack(scenario.node, scenario.gpus));
   }
   const bool part_of_a_node = scenario.nodes == 1 && scenario.gpus < in_node;
   if (scenario.gpus != scenario.nodes * in_node && !part_of_a_node)
@@ -50,7 +58,12 @@ void read_cluster(TableReader& table, const Catalogue& catalogue, Scenario& scen
   scenario.nccl.clear();  // follows from framework and GPU where it is not written
   read_members(table, false, [&](auto&& visit) { visit_cluster(scenario, visit); });
   scenario.node = catalogue.node(*table.required("node", table.value("node")), &scenario.changed);
+  if (scenario.gpus_per_domain > 0)
+    scenario.node = topology::with_gpus(std::move(scenario.node), scenario.gpus_per_domain,
+                                        table.where("gpus_per_domain"));
   read_size(table, scenario);
+  if (!scenario.exchange.empty())
+    chosen_exchange_kernels(catalogue.exchanges(), scenario.exchange, table.where("exchange"));
   static const std::string usual = "rail-optimized";
   const TomlValue* fabric = table.value("fabric");
   scenario.fabric = catalogue.fabric(fabric != nullptr ? *fabric : toml_text(usual, table.where()),

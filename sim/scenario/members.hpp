@@ -84,6 +84,8 @@ template <class Spec, class Visitor>
 void visit_node(Spec& node, Visitor&& visit) {
   visit.needs({"kind", "how GPUs are joined inside"}, node.kind, node_kind_names);
   visit.needs({"gpus", "of one node"}, node.gpus);
+  visit.positive({"gpus_per_tray", "of a rack: trays that NVLink alone joins; default: one box"},
+                 node.gpus_per_tray);
   visit.may("nvswitches", node.nvswitches);
   visit.may({"nvlinks", "hybrid_cube_mesh: links between GPU i and j"}, node.nvlinks);
   visit.may({"nvlink_per_link", "one direction"}, node.nvlink_per_link);
@@ -271,7 +273,12 @@ void visit_cluster(Scenario& scenario, Visitor&& visit) {
   visit.positive(
       {"gpus", "instead of nodes: all GPUs, whole nodes of them or fewer than one", "gpus", "N"},
       scenario.gpus);
+  visit.positive(
+      {"gpus_per_domain", "GPUs of each node in use: 64 of a rack's 72; or more, what if"},
+      scenario.gpus_per_domain);
   visit.part({"fabric", "fabric of the catalogue, or a file", "fabric", "NAME"});
+  visit.may({"exchange", "kernels that send tokens to experts: deepep-v1, deepep-v2, hybridep"},
+            scenario.exchange);
   visit.may({"nccl", "NCCL version, as in 2.20", "nccl", "VERSION"}, scenario.nccl);
 }
 

@@ -56,8 +56,10 @@ struct Scenario {
   std::vector<std::string> model_notes;  // where it is only nearly what its config.json says
   topology::NodeSpec node;
   std::int64_t nodes = 1;
-  std::int64_t gpus = 8;  // nodes x GPUs per node, or fewer on one node
+  std::int64_t gpus = 8;             // nodes x GPUs per node, or fewer on one node
+  std::int64_t gpus_per_domain = 0;  // of each node, in use; 0: all it has
   topology::FabricSpec fabric;
+  std::string exchange;  // kernels of scenarios/exchange; empty: the usual ones
   std::string nccl = "2.20";
   std::vector<NcclVariable> nccl_variables;  // [nccl], as written
   NcclOverrides nccl_overrides;              // and as understood

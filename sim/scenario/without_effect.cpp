@@ -42,6 +42,12 @@ bool sixteen_bits(S s) {
   return s.precision.recipe == workloads::Recipe::none ||
          s.precision.recipe == workloads::Recipe::nvfp4;
 }
+bool no_own_exchange(S s) {
+  const workloads::ExpertPlan& experts = s.plan.expert;
+  return collective(s) || experts.degree == 1 ||
+         experts.dispatcher == workloads::Dispatcher::all_gather ||
+         experts.dispatcher == workloads::Dispatcher::all_to_all;
+}
 bool eager(S s) { return s.software.eager(); }
 bool fused(S s) { return s.software.fused(); }
 bool rmsnorm(S s) { return s.model.norm == workloads::Norm::rmsnorm; }
@@ -217,6 +223,7 @@ constexpr Rule rules[] = {
     {"software.launch_kernel", [](S s) { return s.measured_launch; },
      "the launch is measured ([calibration] launch)"},
 
+    {"cluster.exchange", no_own_exchange, "no kernels but NCCL's send tokens to experts"},
     {"cluster.fabric.kind", one_node, "one node has no network"},
     {"cluster.fabric.tiers", one_node, "one node has no network"},
     {"cluster.fabric.link", one_node, "one node has no network"},

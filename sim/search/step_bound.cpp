@@ -110,8 +110,9 @@ std::optional<GroupShape> StepBound::shape_of_group(const workloads::ParallelPla
 Duration StepBound::time_of(const workloads::Collective& c, const workloads::ParallelPlan& plan) {
   const auto shape = shape_of_group(plan, c.group);
   if (!shape || shape->ranks == 1) return {};
+  if (c.tokens.tokens > 0) return at_least(ablated_.time_of(c, *shape).duration);
   const auto [at, is_new] = times_.try_emplace({c.kind, c.bytes.value, c.dtype, *shape});
-  if (is_new) at->second = at_least(ablated_.time_of(c.kind, c.bytes, c.dtype, *shape).duration);
+  if (is_new) at->second = at_least(ablated_.time_of(c, *shape).duration);
   return at->second;
 }
 

@@ -103,11 +103,9 @@ class StepNames {
     const std::uint32_t pattern = step_.system().communicators[communicator].pattern;
     const auto [at, fresh] = network_.try_emplace({index(call), pattern});
     if (fresh)
-      at->second =
-          step_.bound()
-              .network->model
-              ->time_of(c.kind, c.bytes, c.dtype, step_.bound().step.layout->shapes()[pattern])
-              .provenance;
+      at->second = step_.bound()
+                       .network->model->time_of(c, step_.bound().step.layout->shapes()[pattern])
+                       .provenance;
     return at->second;
   }
 

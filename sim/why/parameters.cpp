@@ -49,8 +49,7 @@ void scale_latency(const LoggedStep& step, engine::System& system, double factor
   for (std::size_t c = 0; c < bound.program.collectives.size(); ++c) {
     const workloads::Collective& collective = bound.program.collectives[c];
     for (const std::uint32_t p : layout.patterns_of(collective.group)) {
-      const CollectiveTime time =
-          network.time_of(collective.kind, collective.bytes, collective.dtype, layout.shapes()[p]);
+      const CollectiveTime time = network.time_of(collective, layout.shapes()[p]);
       const double before = seconds(time.duration);
       const double after = factor * seconds(time.latency) + seconds(time.transfer);
       engine::Transfer& transfer = system.transfers[c * system.num_patterns + p];

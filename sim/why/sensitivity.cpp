@@ -27,8 +27,7 @@ struct Choice {
 
 CollectiveTime time_of(const BoundStep& bound, const workloads::Collective& collective,
                        std::uint32_t pattern) {
-  return bound.network->model->time_of(collective.kind, collective.bytes, collective.dtype,
-                                       bound.step.layout->shapes()[pattern]);
+  return bound.network->model->time_of(collective, bound.step.layout->shapes()[pattern]);
 }
 
 std::vector<Choice> choices(const BoundStep& bound) {

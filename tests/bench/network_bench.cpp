@@ -4,13 +4,17 @@
 #include <benchmark/benchmark.h>
 
 #include <numeric>
+#include <vector>
 
+#include "engine/run.hpp"
 #include "sim/files/toml_value.hpp"
+#include "sim/network/links/picture.hpp"
 #include "sim/network/nccl/network.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "tests/engine/concurrent_rings.hpp"
 #include "tests/engine/random_flows.hpp"
 #include "tests/session.hpp"
+#include "topology/rack.hpp"
 #include "topology/router.hpp"
 
 namespace stepcast::bench {
@@ -65,9 +69,9 @@ void all_gather(benchmark::State& state) {
   std::iota(ranks.begin(), ranks.end(), 0);
   constexpr auto kind = workloads::CollectiveKind::all_gather;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(network.time_of(kind, Bytes(404'000'000), workloads::Dtype::bf16,
+    benchmark::DoNotOptimize(network.time_of(sim::plain_collective(kind, Bytes(404'000'000)),
                                              sim::shape_of(cluster, ranks)));
-    const auto loads = network.loads_of(kind, sim::Algorithm::ring, ranks);
+    const auto loads = network.loads_of({kind, sim::Algorithm::ring}, ranks);
     state.counters["links"] = static_cast<double>(loads.size());
   }
 }
@@ -76,6 +80,68 @@ BENCHMARK(all_gather)
     ->ArgsProduct({{256}, {0, 1, 2}})
     ->ArgNames({"nodes", "routing"})
     ->Unit(benchmark::kMicrosecond);
+
+/// Every rank's lane joins one collective.
+engine::System lone_collective(const topology::Cluster& cluster,
+                               const std::vector<sim::LinkLoad>& loads, double bytes,
+                               BytesPerSecond fastest) {
+  engine::System s;
+  const auto ranks = static_cast<std::uint32_t>(cluster.num_gpus());
+  s.host_costs = {Duration{}};
+  s.stretch.assign(engine::num_states, 1.0);
+  s.communicator_of.assign(1, std::vector<std::uint32_t>(ranks, 0));
+  s.num_patterns = 1;
+  s.transfers = {{bytes, fastest, engine::Traffic::tensor, 0}};
+  engine::Communicator all{.members = std::vector<std::uint32_t>(ranks), .pattern = 0, .loads = {}};
+  std::iota(all.members.begin(), all.members.end(), 0U);
+  s.communicators.push_back(std::move(all));
+  sim::LinkPicture(cluster, std::vector<std::vector<sim::LinkLoad>>{loads})
+      .put_on(s, {fastest.value});
+  engine::ProgramBuilder program(2);
+  program.join(1, 0, 0, 0);
+  program.wait(0, program.record(1));
+  s.roles.push_back(program.take());
+  s.role_of_rank.assign(ranks, 0);
+  return s;
+}
+
+/// An AlltoAll over 2,048 ranks: its time alone, its loads, its links, the event loop. The gate is
+/// 50 ms. Arguments: a rack of 64 used GPUs or a DGX H100; by NCCL or by kernels that know nodes.
+void all_to_all(benchmark::State& state) {
+  const bool rack = state.range(0) != 0, aware = state.range(1) != 0;
+  const sim::Catalogue& catalogue = stepcast::catalogue();
+  topology::NodeSpec node =
+      catalogue.node(sim::toml_text(rack ? "gb200-nvl72" : "dgx-h100", "bench"));
+  if (rack) node = topology::with_gpus(std::move(node), 64, "bench");
+  const auto cluster = topology::Cluster::build(
+      node, 2048 / node.gpus, catalogue.fabric(sim::toml_text("rail-optimized", "bench")));
+  const topology::StaticRouter router(cluster);
+  const sim::NcclNetwork network(cluster, router, catalogue.nccl("2.28"));
+  std::vector<std::int64_t> ranks(2048);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  auto collective =
+      sim::plain_collective(workloads::CollectiveKind::all_to_all, Bytes(469'762'048));
+  if (aware)
+    collective.tokens = {.dispatcher = workloads::Dispatcher::node_aware,
+                         .tokens = 4096,
+                         .row_bytes = 14336,
+                         .experts = 2048,
+                         .per_token = 8};
+  for (auto _ : state) {
+    const sim::CollectiveTime time = network.time_of(collective, sim::shape_of(cluster, ranks));
+    const auto loads = network.loads_of(sim::delivery_of(collective.kind, time), ranks);
+    const auto bytes = static_cast<double>(collective.bytes.value);
+    const auto result = engine::run(
+        lone_collective(cluster, loads, bytes, collective.bytes / time.duration), {.cold = true});
+    state.counters["links"] = static_cast<double>(loads.size());
+    benchmark::DoNotOptimize(result);
+  }
+}
+BENCHMARK(all_to_all)
+    ->Name("targeted/all-to-all of 2048 ranks")
+    ->ArgsProduct({{0, 1}, {0, 1}})
+    ->ArgNames({"rack", "node_aware"})
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace stepcast::bench

@@ -245,7 +245,7 @@ inline topology::NodeSpec dgx(topology::Architecture architecture) {
   topology::NodeSpec node;
   node.gpu.architecture = architecture;
   node.kind = topology::NodeKind::nvswitch;
-  node.nvlink_per_link = 25_GBps;
+  node.nvlink_per_link = architecture == topology::Architecture::blackwell ? 50_GBps : 25_GBps;
   node.nvlink_latency = 500_ns;
   node.nics = 8;
   node.nic_latency = 500_ns;

@@ -283,9 +283,9 @@ TEST_CASE("law: relabelling nodes changes neither time nor what the links of a n
             for (std::int64_t g = 0; g < 8; ++g) ranks.push_back(8 * node + g);
           const GroupShape shape = shape_of(cluster, ranks);
           const CollectiveTime t =
-              network.time_of(AR, 64_MiB, workloads::Dtype::bf16, {shape.ranks, shape.nodes, 8, 1});
+              network.time_of(plain_collective(AR, 64_MiB), {shape.ranks, shape.nodes, 8, 1});
           double most = 0.0, sum = 0.0;
-          for (const LinkLoad& load : network.loads_of(AR, t.algorithm, ranks)) {
+          for (const LinkLoad& load : network.loads_of({AR, t.algorithm}, ranks)) {
             most = std::max(most, load.bytes_per_byte);
             sum += load.bytes_per_byte;
           }

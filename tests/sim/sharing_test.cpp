@@ -65,7 +65,7 @@ class Machine {
 
   /// A message here is one queue pair's, so that a hash sends all of it one way.
   std::vector<LinkLoad> loads_of(const Job& job) const {
-    if (job.kind != SR) return loads_.of(job.kind, Algorithm::ring, job.ranks);
+    if (job.kind != SR) return loads_.of({job.kind, Algorithm::ring}, job.ranks);
     std::vector<topology::LinkShare> shares;
     router_.append_shares(cluster_.gpu(job.ranks[0]), cluster_.gpu(job.ranks[1]), 0, shares);
     std::vector<LinkLoad> loads;

@@ -53,6 +53,20 @@ inline NodeSpec dgx_h100() {
   return node;
 }
 
+/// A rack: 18 trays of 4 GPUs in one NVLink domain.
+inline NodeSpec nvl72() {
+  NodeSpec node = dgx_h100();
+  node.name = "nvl72";
+  node.gpus = node.nics = 72;
+  node.gpus_per_tray = 4;
+  node.nvswitches = 18;
+  node.nvlink_per_link = 50_GBps;
+  node.pcie_switches = 0;
+  node.sockets = 36;
+  node.cpu = "arm";
+  return node;
+}
+
 inline NodeSpec pcie_node() {
   NodeSpec node = dgx_a100();
   node.name = "pcie";

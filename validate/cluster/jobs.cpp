@@ -17,7 +17,8 @@ std::vector<sim::LinkLoad> loads_of(const sim::Network& network, workloads::Grou
                                     const std::vector<std::int64_t>& nodes) {
   const bool pair = workloads::axis_of(kind).meeting == workloads::Meeting::pair;
   auto loads = network.model->loads_of(
-      pair ? CollectiveKind::send_receive : CollectiveKind::all_reduce, sim::Algorithm::p2p, nodes);
+      {pair ? CollectiveKind::send_receive : CollectiveKind::all_reduce, sim::Algorithm::p2p},
+      nodes);
   const double unit = sim::busiest_end(network.cluster(), loads);
   for (sim::LinkLoad& load : loads) load.bytes_per_byte /= unit;
   return loads;

@@ -92,10 +92,11 @@ Duration SimulatedBox::time_of(const calibrate::CollectiveTask& task,
                                const std::vector<std::int64_t>& nodes) const {
   const auto kind = sim::collective_named(task.collective);
   expects(kind.has_value(), "a collective");
-  const auto alone = network_->model->time_of(*kind, task.bytes, workloads::Dtype::fp32,
-                                              sim::shape_of(network_->cluster(), nodes));
+  const auto alone =
+      network_->model->time_of(sim::plain_collective(*kind, task.bytes, workloads::Dtype::fp32),
+                               sim::shape_of(network_->cluster(), nodes));
   Duration longest = alone.duration;
-  for (const sim::LinkLoad& load : network_->model->loads_of(*kind, alone.algorithm, nodes)) {
+  for (const sim::LinkLoad& load : network_->model->loads_of({*kind, alone.algorithm}, nodes)) {
     const double bytes = load.bytes_per_byte * static_cast<double>(task.bytes.value);
     const BytesPerSecond rate = network_->cluster().links()[load.link].bandwidth;
     longest = std::max(longest, to_duration(bytes / rate.value));

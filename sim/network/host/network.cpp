@@ -95,8 +95,9 @@ Duration HostNetwork::on_nic(CollectiveKind kind, Bytes bytes, const GroupShape&
   return to_duration(sent / between_.nic.value);
 }
 
-CollectiveTime HostNetwork::time_of(CollectiveKind kind, Bytes bytes, workloads::Dtype dtype,
+CollectiveTime HostNetwork::time_of(const workloads::Collective& collective,
                                     const GroupShape& shape) const {
+  const auto [kind, bytes, dtype] = std::tuple(collective.kind, collective.bytes, collective.dtype);
   CollectiveTime time;
   time.algorithm = Algorithm::p2p;
   time.protocol = Protocol::simple;
@@ -119,11 +120,13 @@ CollectiveTime HostNetwork::time_of(CollectiveKind kind, Bytes bytes, workloads:
 }
 
 /// Sums are scattered, then gathered: every rank sends every other its n-th part in each pass.
-std::vector<LinkLoad> HostNetwork::loads_of(CollectiveKind kind, Algorithm,
+std::vector<LinkLoad> HostNetwork::loads_of(const Delivery& delivery,
                                             const std::vector<std::int64_t>& ranks) const {
   if (!between_.links) return {};
+  const CollectiveKind kind = delivery.kind;
   const bool pair = kind == CollectiveKind::send_receive;
-  auto loads = between_.links->of(pair ? kind : CollectiveKind::all_to_all, Algorithm::p2p, ranks);
+  auto loads =
+      between_.links->of({pair ? kind : CollectiveKind::all_to_all, Algorithm::p2p}, ranks);
   if (kind == CollectiveKind::all_reduce)
     for (LinkLoad& load : loads) load.bytes_per_byte *= 2.0;
   return loads;

@@ -28,10 +28,9 @@ class HostNetwork final : public NetworkModel {
   HostNetwork(const topology::GpuSpec& core, const std::vector<CollectiveRow>& rows,
               std::string origin, BetweenHosts between = {});
 
-  CollectiveTime time_of(workloads::CollectiveKind, Bytes, workloads::Dtype,
-                         const GroupShape&) const override;
+  CollectiveTime time_of(const workloads::Collective&, const GroupShape&) const override;
   /// None in one machine: ranks talk through memory, which the measured times hold.
-  std::vector<LinkLoad> loads_of(workloads::CollectiveKind, Algorithm,
+  std::vector<LinkLoad> loads_of(const Delivery&,
                                  const std::vector<std::int64_t>& ranks) const override;
 
  private:

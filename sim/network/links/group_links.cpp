@@ -33,12 +33,11 @@ GroupShape shape_of(const topology::Cluster& cluster, workloads::GroupKind kind,
 }
 
 std::vector<LinkLoad> loads_of(const NetworkModel& network, workloads::GroupKind kind,
-                               workloads::CollectiveKind collective, Algorithm algorithm,
-                               const Ranks& ranks) {
-  if (!is_ring(kind)) return network.loads_of(collective, algorithm, ranks);
+                               const Delivery& delivery, const Ranks& ranks) {
+  if (!is_ring(kind)) return network.loads_of(delivery, ranks);
   std::map<topology::LinkId, double> sum;
   for (const Ranks& ends : pairs_of_ring(ranks))
-    for (const LinkLoad& load : network.loads_of(collective, algorithm, ends))
+    for (const LinkLoad& load : network.loads_of(delivery, ends))
       sum[load.link] += load.bytes_per_byte;
   std::vector<LinkLoad> out;
   for (const auto& [link, bytes] : sum) out.push_back({link, bytes});

@@ -16,7 +16,7 @@ GroupShape shape_of(const topology::Cluster&, workloads::GroupKind,
                     const std::vector<std::int64_t>& ranks);
 
 /// Bytes over each link per byte of the collective, or of one message of the ring.
-std::vector<LinkLoad> loads_of(const NetworkModel&, workloads::GroupKind, workloads::CollectiveKind,
-                               Algorithm, const std::vector<std::int64_t>& ranks);
+std::vector<LinkLoad> loads_of(const NetworkModel&, workloads::GroupKind, const Delivery&,
+                               const std::vector<std::int64_t>& ranks);
 
 }  // namespace stepcast::sim

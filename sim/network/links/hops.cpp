@@ -82,6 +82,14 @@ void LinkHops::between_nics(NodeNic from, NodeNic to, const std::vector<std::uin
     way(a, b, keys[i], weight / static_cast<double>(flows), sum);
 }
 
+void LinkHops::into_nic(NodeNic from, NodeNic to, double weight, LinkLoadSum& sum) const {
+  std::vector<topology::LinkShare>& shares = sum.scratch();
+  shares.clear();
+  router_.append_shares(cluster_.nic(from.node, from.nic), cluster_.nic(to.node, to.nic), 0,
+                        shares);
+  for (std::size_t i = 1; i < shares.size(); ++i) sum.add(shares[i].link, weight * shares[i].share);
+}
+
 void LinkHops::between_any(std::int64_t from_gpu, std::int64_t to_gpu, double weight,
                            LinkLoadSum& sum) const {
   way(cluster_.gpu(from_gpu), cluster_.gpu(to_gpu), 0, weight, sum);

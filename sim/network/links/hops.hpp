@@ -31,6 +31,8 @@ class LinkHops {
   /// `keys` tell the flows apart that the bytes are shared by: one queue pair per kernel channel.
   void between_nics(NodeNic from, NodeNic to, const std::vector<std::uint64_t>& keys, double weight,
                     LinkLoadSum&) const;
+  /// The same where nothing is hashed, without the sender's own cable.
+  void into_nic(NodeNic from, NodeNic to, double weight, LinkLoadSum&) const;
   /// Between GPUs anywhere, by the router's own choice of NICs.
   void between_any(std::int64_t from_gpu, std::int64_t to_gpu, double weight, LinkLoadSum&) const;
   /// All NVLinks of a GPU to its switches.

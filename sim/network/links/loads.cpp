@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/check.hpp"
+#include "sim/network/search/graph.hpp"
 
 namespace stepcast::sim {
 
@@ -195,6 +196,7 @@ void LinkLoads::add_in_switches(CollectiveKind kind, const ChannelPlan& plan,
 void LinkLoads::add_head_trees(const ChannelPlan& plan, LinkLoadSum& sum) const {
   std::size_t heads = plan.nodes().front().group->members.size();
   for (const OnNode& on : plan.nodes()) heads = std::min(heads, on.group->members.size());
+  heads = std::min<std::size_t>(heads, most_nvls_heads);
   const std::size_t nodes = plan.nodes().size();
   const double weight = 0.5 / static_cast<double>(heads);
   for (int tree = 0; tree < 2; ++tree)
@@ -250,9 +252,10 @@ void LinkLoads::add_pair(const std::vector<std::int64_t>& ranks, LinkLoadSum& su
   hops_.between_any(ranks[0], ranks[1], 1.0, sum);
 }
 
-std::vector<LinkLoad> LinkLoads::of(CollectiveKind kind, Algorithm algorithm,
+std::vector<LinkLoad> LinkLoads::of(const Delivery& delivery,
                                     const std::vector<std::int64_t>& ranks) const {
   if (ranks.size() < 2) return {};
+  const CollectiveKind kind = delivery.kind;
   LinkLoadSum sum(cluster_.links().size());
   sum.reserve(32 * ranks.size());
   if (kind == CollectiveKind::send_receive) {
@@ -262,7 +265,7 @@ std::vector<LinkLoad> LinkLoads::of(CollectiveKind kind, Algorithm algorithm,
   for (const std::int64_t rank : ranks)
     expects(rank >= 0 && rank < cluster_.num_gpus(), "GPUs of this cluster");
   const ChannelPlan plan = planner_.plan(ranks);
-  switch (algorithm) {
+  switch (delivery.algorithm) {
     case Algorithm::ring:
       add_ring(kind, plan, ranks.front(), sum);
       break;
@@ -272,8 +275,9 @@ std::vector<LinkLoad> LinkLoads::of(CollectiveKind kind, Algorithm algorithm,
     case Algorithm::nvls:
     case Algorithm::nvls_tree:
       add_in_switches(kind, plan, sum);
-      if (algorithm == Algorithm::nvls_tree && plan.several_nodes()) add_head_trees(plan, sum);
-      if (algorithm == Algorithm::nvls && plan.several_nodes())
+      if (delivery.algorithm == Algorithm::nvls_tree && plan.several_nodes())
+        add_head_trees(plan, sum);
+      if (delivery.algorithm == Algorithm::nvls && plan.several_nodes())
         add_network_sum(kind, plan, heads_by_member(plan), sum);
       break;
     case Algorithm::collnet_direct:
@@ -291,6 +295,9 @@ std::vector<LinkLoad> LinkLoads::of(CollectiveKind kind, Algorithm algorithm,
       break;
     case Algorithm::copy_engine:
       add_copies(plan, sum);
+      break;
+    case Algorithm::node_aware:
+      add_tokens(delivery.copies, plan, sum);
       break;
   }
   return sum.take_rounded(weight_units(cluster_.fabric().routing));

@@ -12,6 +12,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "sim/network/links/hops.hpp"
@@ -27,8 +29,7 @@ class LinkLoads {
 
   /// Links in ascending order, each once. Ranks are GPU indexes, sender first for send_receive and
   /// root first for Broadcast and Reduce.
-  std::vector<LinkLoad> of(workloads::CollectiveKind, Algorithm,
-                           const std::vector<std::int64_t>& ranks) const;
+  std::vector<LinkLoad> of(const Delivery&, const std::vector<std::int64_t>& ranks) const;
 
   ChannelPlan plan(const std::vector<std::int64_t>& ranks) const { return planner_.plan(ranks); }
 
@@ -60,7 +61,13 @@ class LinkLoads {
                        LinkLoadSum&) const;
   void add_pat(workloads::CollectiveKind, const ChannelPlan&, LinkLoadSum&) const;
   void add_all_pairs(const ChannelPlan&, LinkLoadSum&) const;
+  /// Bytes between two nodes, by NIC of the first and of the second.
+  using NicFlows = std::map<std::pair<std::int64_t, std::int64_t>, double>;
+  void add_between_all_nodes(
+      const ChannelPlan&, LinkLoadSum&,
+      const std::function<NicFlows(const NodeGroup&, const NodeGroup&)>& flows_of) const;
   void add_copies(const ChannelPlan&, LinkLoadSum&) const;
+  void add_tokens(const TokenCopies&, const ChannelPlan&, LinkLoadSum&) const;
   void add_pair(const std::vector<std::int64_t>& ranks, LinkLoadSum&) const;
 
   std::int64_t nic_of(std::int64_t gpu) const { return cluster_.nic_of_gpu(gpu); }

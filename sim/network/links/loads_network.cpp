@@ -1,7 +1,5 @@
-// Loads of what happens beyond channels between neighbours: sums in the network's switches
-// (CollNet), and all pairs of ranks (AlltoAll).
+// Loads of sums in the network's switches (CollNet).
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "engine/check.hpp"
@@ -79,57 +77,6 @@ void LinkLoads::add_network_sum(CollectiveKind kind, const ChannelPlan& plan, co
       }
     }
   }
-}
-
-/// AlltoAll: every member sends 1/n of its buffer to each other one. Under NVSwitches it hands what
-/// goes to another rail to the member of its node on that rail (PXN), so bytes stay on rails.
-void LinkLoads::add_all_pairs(const ChannelPlan& plan, LinkLoadSum& sum) const {
-  const auto& nodes = plan.nodes();
-  const double weight = 1.0 / static_cast<double>(plan.num_ranks());
-  const bool pxn = cluster_.node().kind == topology::NodeKind::nvswitch;
-  std::map<std::int64_t, double> on_rail;  // members of all nodes by their NIC
-  for (const OnNode& on : nodes)
-    for (const std::int64_t gpu : on.group->members)
-      if (plan.several_nodes()) on_rail[nic_of(gpu)] += 1;
-  // The member that speaks for a rail: the first beside its NIC; the sender itself without one.
-  const auto speaker = [&](const NodeGroup& group, std::int64_t from, std::int64_t rail) {
-    if (pxn && nic_of(from) != rail)
-      for (const std::int64_t gpu : group.members)
-        if (nic_of(gpu) == rail) return gpu;
-    return from;
-  };
-  on_every_node(plan, sum, [&](std::size_t at, LinkLoadSum& local) {
-    const NodeGroup& group = *nodes[at].group;
-    for (const std::int64_t from : group.members) {
-      for (const std::int64_t to : group.members)
-        if (from != to) hops_.between_gpus(nodes[at].node, from, to, weight, local);
-      for (const auto& [rail, members] : on_rail) {
-        double away = members;
-        for (const std::int64_t gpu : group.members) away -= nic_of(gpu) == rail ? 1 : 0;
-        const std::int64_t out = speaker(group, from, rail);
-        if (out != from) hops_.between_gpus(nodes[at].node, from, out, away * weight, local);
-        hops_.to_nic(out, {nodes[at].node, nic_of(out)}, away * weight, local);
-      }
-      const auto here = static_cast<double>(group.members.size());
-      if (plan.several_nodes())
-        hops_.from_nic({nodes[at].node, nic_of(from)}, from, 1.0 - here * weight, local);
-    }
-  });
-  // NICs of a pair of nodes, by the members of both.
-  using Flows = std::map<std::pair<std::int64_t, std::int64_t>, double>;
-  std::map<std::pair<const NodeGroup*, const NodeGroup*>, Flows> known;
-  for (const OnNode& source : nodes)
-    for (const OnNode& target : nodes) {
-      if (source.node == target.node) continue;
-      const auto [flows, first] = known.try_emplace({source.group, target.group});
-      if (first)
-        for (const std::int64_t from : source.group->members)
-          for (const std::int64_t to : target.group->members)
-            flows->second[{nic_of(speaker(*source.group, from, nic_of(to))), nic_of(to)}] += weight;
-      for (const auto& [nics, bytes] : flows->second)
-        hops_.between_nics({source.node, nics.first}, {target.node, nics.second}, {0, 1}, bytes,
-                           sum);
-    }
 }
 
 }  // namespace stepcast::sim

@@ -61,6 +61,7 @@ bool available(const NcclTuning& tuning, const NcclMachine& machine, const NcclC
       return several_nodes && machine.shape.ranks_per_node == 1;
     case Algorithm::p2p:
     case Algorithm::copy_engine:
+    case Algorithm::node_aware:
       return false;
   }
   throw BrokenPromise("an algorithm that nobody serves");
@@ -102,6 +103,13 @@ bool falls_back_to(const NcclCall& call, Algorithm algorithm, const NcclOverride
   return algorithm == Algorithm::tree && only_collnet;
 }
 
+/// Multi-node NVLink, for which the policy EFFICIENCY registers nothing (src/enqueue.cc, 2.30, read
+/// 2026).
+bool over_trays(const NcclMachine& machine) {
+  const std::int64_t in_tray = machine.node.gpus_per_tray;
+  return in_tray > 0 && machine.shape.ranks_per_node > in_tray;
+}
+
 /// With CTAs to be spared and buffers registered, gathers go to NVLS where it needs no more than
 /// the fastest way does.
 const NcclOption* spares_ctas(const NcclTuning& tuning, const NcclMachine& machine,
@@ -109,7 +117,7 @@ const NcclOption* spares_ctas(const NcclTuning& tuning, const NcclMachine& machi
                               const std::vector<NcclOption>& options, const NcclOption& best) {
   const bool known = tuning.cta_policies.size() > 1;
   if (!known || overrides.cta_policy != CtaPolicy::efficiency || !overrides.registered_buffers ||
-      !call.is_gather())
+      !call.is_gather() || over_trays(machine))
     return nullptr;
   const auto channels = [&](const NcclOption& o) {
     return nccl_channels(tuning, machine, call, o.algorithm, o.protocol, overrides);

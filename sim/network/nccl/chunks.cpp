@@ -67,7 +67,7 @@ double tree_chunks(Bytes bytes, const NcclMachine& machine, Protocol protocol) {
 
 double nvls_round(Bytes bytes, const NcclMachine& machine, bool tree) {
   const double channels =
-      nvls_channels * static_cast<double>(machine.shape.ranks_per_node);  // times heads
+      nvls_channels * static_cast<double>(machine.nvls->channels);  // times heads
   const auto size = static_cast<double>(bytes.value);
   double chunk = 128 * kib;
   if (size < 64 * channels * chunk) chunk = 64 * kib;

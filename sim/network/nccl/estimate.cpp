@@ -201,6 +201,7 @@ double bandwidth_of(const Question& q, Algorithm algorithm, Protocol protocol) {
       return 0.5 * q.machine.ring.bus_in_node().value / giga;
     case Algorithm::p2p:
     case Algorithm::copy_engine:
+    case Algorithm::node_aware:
       break;
   }
   throw BrokenPromise("an algorithm that NCCL does not choose");
@@ -257,6 +258,7 @@ double latency_of(const Question& q, Algorithm algorithm, Protocol protocol) {
     case Algorithm::ring:
     case Algorithm::p2p:
     case Algorithm::copy_engine:
+    case Algorithm::node_aware:
       break;
   }
   throw BrokenPromise("an algorithm without a latency");

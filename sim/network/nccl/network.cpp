@@ -255,6 +255,19 @@ void CollectiveTimes::correct(CollectiveTime& out, const NcclCall& call,
 
 namespace {
 
+/// The rank that most bytes go to, so many times the mean, decides.
+CollectiveTime slowed(CollectiveTime time, double fullest) {
+  if (fullest == 1.0 || time.duration == Duration{}) return time;
+  const Duration before = time.duration;
+  time.transfer = to_duration(seconds(time.transfer) * fullest);
+  time.duration = time.latency + time.transfer;
+  const double share = seconds(before) / seconds(time.duration);
+  time.memory_traffic = time.memory_traffic * share;
+  time.algbw = time.algbw * share;
+  time.busbw = time.busbw * share;
+  return time;
+}
+
 NcclOverrides with_sharp(NcclOverrides overrides, const topology::Cluster& cluster) {
   overrides.fabric_has_sharp = cluster.fabric().sharp;
   return overrides;
@@ -265,19 +278,23 @@ NcclOverrides with_sharp(NcclOverrides overrides, const topology::Cluster& clust
 NcclNetwork::NcclNetwork(const topology::Cluster& cluster, const topology::Router& router,
                          NcclFacts nccl, const std::vector<CollectiveRow>& rows,
                          NcclOverrides overrides)
-    : times_(cluster.node(), std::move(nccl), rows, with_sharp(std::move(overrides), cluster)),
+    : times_(cluster.node(), nccl, rows, with_sharp(std::move(overrides), cluster)),
+      exchanges_(cluster.node(), std::move(nccl.exchanges)),
       paths_(cluster, router),
       loads_(cluster, router) {}
 
-CollectiveTime NcclNetwork::time_of(CollectiveKind kind, Bytes bytes, workloads::Dtype dtype,
+CollectiveTime NcclNetwork::time_of(const workloads::Collective& collective,
                                     const GroupShape& shape) const {
-  const NcclCall call{.kind = kind, .bytes = bytes, .dtype = dtype};
-  return paths_.added_to(times_.time_of(call, shape), kind, bytes, shape);
+  if (is_node_aware(collective)) return exchanges_.time_of(collective, shape);
+  const auto [kind, bytes] = std::pair(collective.kind, collective.bytes);
+  const NcclCall call{.kind = kind, .bytes = bytes, .dtype = collective.dtype};
+  const CollectiveTime even = paths_.added_to(times_.time_of(call, shape), kind, bytes, shape);
+  return kind == CollectiveKind::all_to_all ? slowed(even, collective.tokens.fullest) : even;
 }
 
-std::vector<LinkLoad> NcclNetwork::loads_of(CollectiveKind kind, Algorithm algorithm,
+std::vector<LinkLoad> NcclNetwork::loads_of(const Delivery& delivery,
                                             const std::vector<std::int64_t>& ranks) const {
-  return loads_.of(kind, algorithm, ranks);
+  return loads_.of(delivery, ranks);
 }
 
 }  // namespace stepcast::sim

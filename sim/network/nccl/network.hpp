@@ -54,13 +54,13 @@ class NcclNetwork final : public NetworkModel {
   NcclNetwork(const topology::Cluster& cluster, const topology::Router& router, NcclFacts nccl,
               const std::vector<CollectiveRow>& rows = {}, NcclOverrides overrides = {});
 
-  CollectiveTime time_of(workloads::CollectiveKind, Bytes, workloads::Dtype,
-                         const GroupShape&) const override;
-  std::vector<LinkLoad> loads_of(workloads::CollectiveKind, Algorithm,
+  CollectiveTime time_of(const workloads::Collective&, const GroupShape&) const override;
+  std::vector<LinkLoad> loads_of(const Delivery&,
                                  const std::vector<std::int64_t>& ranks) const override;
 
  private:
   CollectiveTimes times_;
+  TokenExchangeTimes exchanges_;
   PathLatency paths_;
   LinkLoads loads_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/check.hpp"
 #include "sim/files/names.hpp"
 
 namespace stepcast::sim {
@@ -106,6 +107,9 @@ bool NcclOverrides::pins_anything() const {
 NcclMachine planned_machine(const topology::NodeSpec& node, const GroupShape& shape,
                             const NcclOverrides& overrides) {
   topology::NodeSpec seen = node;
+  if (!overrides.peer_to_peer && node.trays() > 1)
+    throw InputError(overrides.where, "NCCL_P2P_DISABLE on a rack of trays is not modelled",
+                     "only NVLink joins the trays of a rack");
   if (!overrides.peer_to_peer) {  // peers meet in the host's memory
     seen.kind = NodeKind::pcie;
     seen.gpu.nvlink_links = 0;
@@ -132,6 +136,7 @@ NcclMachine limited_machine(NcclMachine machine, const NcclTuning& tuning,
   const double share =
       std::min(1.0, static_cast<double>(machine.ring.ctas) / static_cast<double>(planned));
   machine.nic_bandwidth = machine.nic_bandwidth * share;
+  machine.own_nics = machine.own_nics * share;
   machine.in_node_bus = machine.in_node_bus * share;
   return machine;
 }

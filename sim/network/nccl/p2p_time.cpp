@@ -46,6 +46,13 @@ NcclTime pair_time(const NcclMachine& machine, double size, const NetworkConstan
   return time;
 }
 
+Duration all_to_all_start(double ranks, const GenerationConstants& g) {
+  if (g.all_to_all_rank > Duration{})
+    return g.p2p_start + to_duration(seconds(g.all_to_all_rank) * (ranks - 1));
+  return to_duration(seconds(g.p2p_start) * std::min(ranks, tasks_at_once) +
+                     further_task * std::max(0.0, ranks - tasks_at_once));
+}
+
 /// Every member sends 1/n of its share to each other one, S/n in all but for its own.
 NcclTime all_to_all_time(const NcclMachine& machine, double size, const NetworkConstants& c) {
   const GenerationConstants& g = c.of(machine.node.gpu.architecture);
@@ -53,18 +60,20 @@ NcclTime all_to_all_time(const NcclMachine& machine, double size, const NetworkC
   const auto p = static_cast<double>(machine.shape.ranks_per_node);
   NcclTime time;
   time.hops = 1;
-  time.start = g.start + to_duration(seconds(g.p2p_start) * std::min(n, tasks_at_once) +
-                                     further_task * std::max(0.0, n - tasks_at_once));
+  time.start = g.start + all_to_all_start(n, g);
   const double inside = machine.node.kind == topology::NodeKind::nvswitch
                             ? machine.node.gpu.nvlink.value * g.all_to_all
                             : nvlink_to_peer(machine.node, g);
-  double transfer = size / n * (p - 1) / inside;
+  // Under NVSwitches what goes to another rail passes the member on that rail (PXN).
+  const bool passed_on = machine.node.kind == topology::NodeKind::nvswitch;
+  const double to_rails = passed_on ? (n - p) * (p - 1) / p : 0.0;
+  double transfer = size / n * (p - 1 + to_rails) / inside;
   if (machine.shape.nodes > 1) {
     time.network_hops = 1;
     time.hop_between_nodes = c.shared.p2p_network_start +
                              c.extra_hop(machine.node.network, machine.node.gpu.architecture);
     const double nic =
-        machine.nic_bandwidth.value / p * c.shared.nic_p2p * c.of(machine.node.network).bandwidth;
+        machine.own_nics.value / p * c.shared.nic_p2p * c.of(machine.node.network).bandwidth;
     transfer = std::max(transfer, size / n * (n - p) / nic);
   }
   time.bandwidth = BytesPerSecond(size / transfer);

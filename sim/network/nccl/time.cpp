@@ -193,7 +193,9 @@ double nvls_bandwidth(const Terms& t) {
   const double port = t.machine.node.gpu.nvlink.value;
   if (t.kind == CollectiveKind::all_reduce) {
     const bool tree = t.option.algorithm == Algorithm::nvls_tree;
-    return port * (tree ? g.nvls_tree : g.nvls_reduce) / (1 + 1 / t.per_node());
+    const double sums = port * (tree ? g.nvls_tree : g.nvls_reduce) / (1 + 1 / t.per_node());
+    if (g.nvls_bus == 0.0) return sums;
+    return std::min(sums, port * g.nvls_bus / bus_factor(t.kind, t.machine.shape.ranks_per_node));
   }
   return port * g.nvls_gather / bus_factor(t.kind, t.machine.shape.ranks);
 }
@@ -217,7 +219,7 @@ NcclTime nvls_time(const Terms& t) {
   return time;
 }
 
-/// Up and down a tree of nodes, NVLS inside each.
+/// Up and down a tree of nodes, NVLS inside each; only heads speak to the network.
 NcclTime nvls_tree_time(const Terms& t) {
   NcclTime time;
   const std::int64_t levels = levels_of(t.nodes());
@@ -225,8 +227,13 @@ NcclTime nvls_tree_time(const Terms& t) {
   time.start = t.generation().nvls_start;
   time.hops = time.network_hops = 2 * levels;
   time.hop_between_nodes = s.nvls_tree_level + t.extra_hop();
+  // Of a rack not all members are heads, and rings use fewer of its NICs.
+  const auto heads = static_cast<double>(t.machine.nvls->channels);
+  const double nics = heads < t.per_node()
+                          ? t.machine.own_nics / t.machine.nic_bandwidth * heads / t.per_node()
+                          : 1.0;
   const double bandwidth =
-      std::min(t.nics(s.nic_nvls_tree) / tree_load(t), nvls_bandwidth(t) * nvls_ctas(t));
+      std::min(t.nics(s.nic_nvls_tree) * nics / tree_load(t), nvls_bandwidth(t) * nvls_ctas(t));
   transfer_at(time, t, bandwidth);
   const double rounds = t.generation().nvls_fill + s.nvls_tree_fill * static_cast<double>(levels);
   time.fill = fill_of(rounds, nvls_round(t.bytes, t.machine, true), bandwidth);
@@ -284,6 +291,7 @@ NcclTime nccl_time(const NcclTuning& tuning, const NcclMachine& machine, Collect
       return collnet_time(terms);
     case Algorithm::p2p:
     case Algorithm::copy_engine:
+    case Algorithm::node_aware:
       break;
   }
   throw BrokenPromise("an algorithm that NCCL never chooses");

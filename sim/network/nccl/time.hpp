@@ -19,6 +19,7 @@
 #pragma once
 
 #include "sim/network/constants.hpp"
+#include "sim/network/exchange/kernels.hpp"
 #include "sim/network/nccl/choice.hpp"
 
 namespace stepcast::sim {
@@ -27,6 +28,7 @@ namespace stepcast::sim {
 struct NcclFacts {
   NcclTuning tuning;
   NetworkConstants constants;
+  std::vector<ExchangeKernels> exchanges{};  // token exchanges beside NCCL's
 };
 
 /// start + hops + fill + transfer is the time.

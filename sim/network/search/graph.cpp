@@ -34,12 +34,19 @@ std::int64_t nics_used(const NodeChannels& found) {
   return static_cast<std::int64_t>(nics.size());
 }
 
+/// NICs that the first `members` GPUs of a node are closest to.
+std::int64_t nics_beside(const NodeSpec& node, std::int64_t members) {
+  std::set<std::int64_t> nics;
+  for (std::int64_t g = 0; g < members; ++g) nics.insert(g * node.nics / node.gpus);
+  return static_cast<std::int64_t>(nics.size());
+}
+
 /// One head per member; 8 x 40 on a whole DGX H100, always 16 kernel channels (nvls.cc:148).
 ChannelGraph nvls_graph(const NodeSpec& node, const GroupShape& shape, const ChannelGraph& ring) {
-  const auto p = static_cast<double>(shape.ranks_per_node);
   ChannelGraph nvls;
-  nvls.channels = shape.ranks_per_node;
-  nvls.in_node = nvls_head_speed(node, shape.ranks_per_node);
+  nvls.channels = std::min(most_nvls_heads, shape.ranks_per_node);
+  const auto p = static_cast<double>(nvls.channels);
+  nvls.in_node = nvls_head_speed(node, nvls.channels);
   nvls.between_nodes = shape.nodes > 1 ? ring.bus_between_nodes() / p : nvls.in_node;
   nvls.ctas = 16;
   return nvls;
@@ -80,8 +87,11 @@ NcclMachine nccl_machine(const NodeSpec& node, const GroupShape& shape) {
     const NodeChannels alone = search_channels(node, gpus, false);
     machine.in_node_bus = alone.ring_speed * static_cast<double>(alone.count());
   }
-  if (several_nodes)  // a NIC takes in no more than its PCIe link gives
-    machine.nic_bandwidth = std::min(node.nic, node.pcie) * static_cast<double>(nics_used(found));
+  if (several_nodes) {  // a NIC takes in no more than its PCIe link gives
+    const BytesPerSecond nic = std::min(node.nic, node.pcie);
+    machine.nic_bandwidth = nic * static_cast<double>(nics_used(found));
+    machine.own_nics = nic * static_cast<double>(nics_beside(node, members));
+  }
   if (node.kind == NodeKind::nvswitch && hopper_or_later(node) && shape.ranks_per_node > 1)
     machine.nvls = nvls_graph(node, shape, machine.ring);
   return machine;

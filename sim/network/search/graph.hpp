@@ -30,9 +30,14 @@ struct NcclMachine {
   std::optional<ChannelGraph> nvls;  // NVLink SHARP: NVSwitch of Hopper and later
   bool nvlink = true;                // every hop inside the node is NVLink
   bool sharp = false;                // NCCL sums in the network's switches (CollNet)
-  BytesPerSecond nic_bandwidth{};    // of all NICs that one node's members use, one direction
+  BytesPerSecond nic_bandwidth{};    // of all NICs that one node's rings use, one direction
+  BytesPerSecond own_nics{};         // the same of all NICs that members are closest to
   BytesPerSecond in_node_bus{};      // of rings in one node alone: its wires, whatever the NICs
 };
+
+/// The most heads that NVLS has in an NVLink domain (NCCL_MAX_NVLS_ARITY; nccl@v2.28.9-1
+/// src/graph/search.cc, read 2026-11).
+inline constexpr std::int64_t most_nvls_heads = 32;
 
 NcclMachine nccl_machine(const topology::NodeSpec&, const GroupShape&);
 

@@ -25,13 +25,21 @@ constexpr std::size_t most_rings = 32;  // half of NCCL's 64 channels, which con
 constexpr std::array in_node_before_hopper{40., 30., 20., 18., 15., 12., 10.,
                                            9.,  7.,  6.,  5.,  4.,  3.};
 constexpr std::array in_node_hopper{60., 50., 40., 30., 24., 20., 15., 12., 11., 6., 3.};
+constexpr std::array in_node_blackwell{90., 80., 70., 60., 50., 45., 40., 30., 24., 20., 19., 18.};
 constexpr std::array between_before_hopper{48., 30., 28., 24., 20., 18., 15., 12., 10.,
                                            9.,  7.,  6.,  5.,  4.,  3.,  2.4, 1.2};
 constexpr std::array between_hopper{48., 45., 42., 40., 30., 24., 22., 20., 17.5, 15., 12., 6., 3.};
+// For SM100 as of 2.30; before it 86 and 80 were missing, which no NIC of the catalogue reaches.
+constexpr std::array between_blackwell{96., 86., 80., 48.,  45.1, 42., 40., 30.,
+                                       24., 22., 20., 17.5, 15.,  12., 6.,  3.};
 
 bool hopper_or_later(const NodeSpec& node) { return node.gpu.architecture >= Architecture::hopper; }
 
 std::span<const double> candidates_of(const NodeSpec& node, bool several_nodes) {
+  if (node.gpu.architecture == Architecture::blackwell) {
+    if (several_nodes) return between_blackwell;
+    return in_node_blackwell;
+  }
   if (several_nodes) {
     if (hopper_or_later(node)) return between_hopper;
     return between_before_hopper;
@@ -214,10 +222,10 @@ NodeChannels search_channels(const NodeSpec& node, const std::vector<std::int64_
   return out;
 }
 
-BytesPerSecond nvls_head_speed(const NodeSpec& node, std::int64_t members) {
+BytesPerSecond nvls_head_speed(const NodeSpec& node, std::int64_t heads) {
   const double room = planned_nvlink(node) * static_cast<double>(node.gpu.nvlink_links) /
-                      static_cast<double>(members);
-  for (const double speed : in_node_hopper)
+                      static_cast<double>(heads);
+  for (const double speed : candidates_of(node, false))
     if (speed <= room * 1.001) return BytesPerSecond(speed * giga);
   return BytesPerSecond(room * giga);
 }

@@ -44,7 +44,7 @@ struct NodeChannels {
 NodeChannels search_channels(const topology::NodeSpec& node,
                              const std::vector<std::int64_t>& members, bool several_nodes);
 
-/// One NVLS head per member, each of this planned speed.
-BytesPerSecond nvls_head_speed(const topology::NodeSpec& node, std::int64_t members);
+/// Planned speed of each of so many NVLS heads.
+BytesPerSecond nvls_head_speed(const topology::NodeSpec& node, std::int64_t heads);
 
 }  // namespace stepcast::sim

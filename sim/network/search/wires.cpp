@@ -63,7 +63,8 @@ NodeWires::NodeWires(const NodeSpec& node)
       gpus_(node.gpus),
       nics_(node.nics),
       nic_(node.nic.value / giga),
-      sockets_(std::max<std::int64_t>(1, node.sockets)) {
+      sockets_(std::max<std::int64_t>(1, node.sockets)),
+      sockets_in_tray_(std::max<std::int64_t>(1, sockets_ / node.trays())) {
   const auto gpus = static_cast<std::size_t>(gpus_);
   if (kind_ == NodeKind::nvswitch) {
     const double port = planned_nvlink(node) * static_cast<double>(node.gpu.nvlink_links);
@@ -82,7 +83,7 @@ NodeWires::NodeWires(const NodeSpec& node)
     const std::size_t up = wire(pcie), down = wire(pcie);
     switches_.push_back({up, down, s, place_of(s, switches, sockets_)});
   }
-  for (std::int64_t a = 0; a < sockets_ * sockets_; ++a)
+  for (std::int64_t a = 0; a < sockets_ * sockets_in_tray_; ++a)
     socket_.push_back(wire(planned_socket(node)));
   const auto end_of = [&](std::int64_t index, std::int64_t count) {
     const std::size_t up = wire(pcie), down = wire(pcie);
@@ -108,12 +109,14 @@ double NodeWires::direct(std::int64_t from, std::int64_t to) const {
 }
 
 WireRoute NodeWires::pcie(const PcieEnd& from, const PcieEnd& to) const {
+  expects(same_tray(from, to), "only NVLink joins the trays of a rack");
   WireRoute way;
   way.add(from.up);
   if (from.pcie_switch < 0 || from.pcie_switch != to.pcie_switch) {
     if (from.pcie_switch >= 0) way.add(switches_[static_cast<std::size_t>(from.pcie_switch)].up);
     if (from.socket != to.socket)
-      way.add(socket_[static_cast<std::size_t>(from.socket * sockets_ + to.socket)]);
+      way.add(socket_[static_cast<std::size_t>(from.socket * sockets_in_tray_ +
+                                               to.socket % sockets_in_tray_)]);
     if (to.pcie_switch >= 0) way.add(switches_[static_cast<std::size_t>(to.pcie_switch)].down);
   }
   way.add(to.down);
@@ -124,7 +127,10 @@ std::optional<WireRoute> NodeWires::between_gpus(std::int64_t from, std::int64_t
                                                  HopReach reach) const {
   WireRoute way;
   const auto a = static_cast<std::size_t>(from), b = static_cast<std::size_t>(to);
-  if (reach == HopReach::pcie) return pcie(gpu_ends_[a], gpu_ends_[b]);
+  if (reach == HopReach::pcie) {
+    if (!same_tray(gpu_ends_[a], gpu_ends_[b])) return std::nullopt;
+    return pcie(gpu_ends_[a], gpu_ends_[b]);
+  }
   if (kind_ == NodeKind::pcie) return std::nullopt;
   if (kind_ == NodeKind::nvswitch) {
     way.add(port_out_[a]);

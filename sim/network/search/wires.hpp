@@ -53,6 +53,9 @@ class NodeWires {
     std::int64_t pcie_switch = -1, socket = 0;
   };
   std::size_t wire(double bandwidth);
+  bool same_tray(const PcieEnd& from, const PcieEnd& to) const {
+    return from.socket / sockets_in_tray_ == to.socket / sockets_in_tray_;
+  }
   WireRoute pcie(const PcieEnd& from, const PcieEnd& to) const;
   double direct(std::int64_t from, std::int64_t to) const;
 
@@ -65,8 +68,8 @@ class NodeWires {
   std::vector<PcieEnd> gpu_ends_, nic_ends_;
   std::vector<std::size_t> nic_out_, nic_in_;
   std::vector<PcieEnd> switches_;
-  std::vector<std::size_t> socket_;  // from * sockets + to
-  std::int64_t sockets_;
+  std::vector<std::size_t> socket_;  // from * sockets of a tray + place of `to` in its tray
+  std::int64_t sockets_, sockets_in_tray_;
 };
 
 /// What NCCL takes one NVLink of a node for, GB/s; faster in a what-if node whose links are.

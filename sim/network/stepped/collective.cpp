@@ -101,14 +101,14 @@ SteppedCollective step_collective(const topology::Cluster& cluster, const topolo
                                   const NetworkModel& network, CollectiveKind kind, Bytes bytes,
                                   workloads::Dtype dtype, const std::vector<std::int64_t>& ranks) {
   SteppedCollective out;
-  out.alone = network.time_of(kind, bytes, dtype, shape_of(cluster, ranks));
+  out.alone = network.time_of(plain_collective(kind, bytes, dtype), shape_of(cluster, ranks));
   if (ranks.size() < 2 || bytes == Bytes(0)) return out;
   const auto capacities = capacities_of(cluster);
   const bool many_pairs = kind == CollectiveKind::send_receive && ranks.size() > 2;
   out.one_variable =
       many_pairs ? out.alone.duration
                  : through_links(out.alone, bytes,
-                                 network.loads_of(kind, out.alone.algorithm, ranks), capacities);
+                                 network.loads_of({kind, out.alone.algorithm}, ranks), capacities);
 
   const SteppedLayout layout(cluster, router, ranks);
   const TransferGraph graph = expand(layout, {.kind = kind,

@@ -65,9 +65,13 @@ TEST_CASE("the shipped constants are physical") {
         c.message(topology::Network::efa, Architecture::ampere));
 }
 
-TEST_CASE("what comes after Hopper runs with Hopper's constants") {
+TEST_CASE("Blackwell's NICs are Hopper's, its NVLink and switches its own") {
   const NetworkConstants& c = catalogue().network_constants();
-  CHECK(&c.of(Architecture::blackwell) == &c.of(Architecture::hopper));
+  for (const topology::Network network : {topology::Network::infiniband, topology::Network::efa})
+    CHECK(c.extra_hop(network, Architecture::blackwell) ==
+          c.extra_hop(network, Architecture::hopper));
+  CHECK(c.of(Architecture::blackwell).nvls_bus > 0.0);
+  CHECK(c.of(Architecture::hopper).nvls_bus == 0.0);
 }
 
 TEST_CASE("a file of constants must have every key and no other") {

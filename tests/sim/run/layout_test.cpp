@@ -139,7 +139,7 @@ TEST_CASE("loads copied from node to node are those computed for each group") {
       const auto movement = *std::ranges::find_if(movements, [&](const Movement& m) {
         return m.group == kind && m.pattern == group.pattern;
       });
-      loads.push_back(loads_of(bench.network, kind, movement.collective, movement.algorithm,
+      loads.push_back(loads_of(bench.network, kind, movement.delivery,
                                {group.members.begin(), group.members.end()}));
       for (LinkLoad& load : loads.back()) load.bytes_per_byte /= layout->unit_of(movement);
       fastest.push_back(2e10 * (1 + static_cast<int>(kind)));

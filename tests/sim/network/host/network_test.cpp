@@ -33,7 +33,8 @@ CollectiveRow row(Bytes bytes, Duration duration) {
 CollectiveTime time_of(const std::vector<CollectiveRow>& rows, Bytes bytes,
                        std::int64_t ranks = 2) {
   return HostNetwork(core, rows, "test.toml:1")
-      .time_of(CollectiveKind::all_reduce, bytes, workloads::Dtype::fp32, {ranks, 1, ranks, 1});
+      .time_of(plain_collective(CollectiveKind::all_reduce, bytes, workloads::Dtype::fp32),
+               {ranks, 1, ranks, 1});
 }
 
 const std::vector<CollectiveRow> rows{row(1_KiB, 10_us), row(4_KiB, 20_us), row(16_KiB, 80_us)};
@@ -58,7 +59,8 @@ TEST_CASE("a sum of numbers of another type than measured is derived, bytes that
   for (CollectiveRow& r : narrow) r.collective = "allgather";
   const auto gathered =
       HostNetwork(core, narrow, "test.toml:1")
-          .time_of(CollectiveKind::all_gather, 4_KiB, workloads::Dtype::fp32, {2, 1, 2, 1});
+          .time_of(plain_collective(CollectiveKind::all_gather, 4_KiB, workloads::Dtype::fp32),
+                   {2, 1, 2, 1});
   CHECK(gathered.provenance == Provenance::measured);
 }
 
@@ -100,12 +102,15 @@ TEST_CASE("what was measured in one machine says nothing of ranks on several") {
   const HostNetwork network(core, rows, "test.toml:1");
   const GroupShape two_nodes{2, 2, 1, 1};
   CHECK_THROWS_WITH(
-      network.time_of(CollectiveKind::all_reduce, 4_KiB, workloads::Dtype::fp32, two_nodes),
+      network.time_of(plain_collective(CollectiveKind::all_reduce, 4_KiB, workloads::Dtype::fp32),
+                      two_nodes),
       Catch::Contains("on 2 nodes"));
   auto measured = rows;
   for (CollectiveRow& r : measured) r.nodes = 2, r.duration = 3 * r.duration;
   const HostNetwork there(core, measured, "test.toml:1");
-  CHECK(there.time_of(CollectiveKind::all_reduce, 4_KiB, workloads::Dtype::fp32, two_nodes)
+  CHECK(there
+            .time_of(plain_collective(CollectiveKind::all_reduce, 4_KiB, workloads::Dtype::fp32),
+                     two_nodes)
             .duration == 60_us);
 }
 
@@ -115,7 +120,8 @@ TEST_CASE("between nodes no message is faster than its NIC") {
   for (CollectiveRow& r : measured) r.nodes = 2;
   const auto time = [&](BytesPerSecond nic) {
     return HostNetwork(core, measured, "test.toml:1", {nullptr, nic})
-        .time_of(CollectiveKind::all_reduce, 4_KiB, workloads::Dtype::fp32, {2, 2, 1, 1})
+        .time_of(plain_collective(CollectiveKind::all_reduce, 4_KiB, workloads::Dtype::fp32),
+                 {2, 2, 1, 1})
         .duration;
   };
   CHECK(time(1_GBps) == 20_us);

@@ -28,13 +28,14 @@ std::pair<CollectiveTime, CollectiveTime> with_and_without(double oversubscripti
   std::vector<std::int64_t> ranks(512);
   std::iota(ranks.begin(), ranks.end(), 0);
   const Bytes bytes(std::int64_t{1} << 30);
-  const CollectiveTime alone = network.time_of(CollectiveKind::all_to_all, bytes,
-                                               workloads::Dtype::bf16, shape_of(cluster, ranks));
-  return {alone, bound_by_fabric(alone,
-                                 fabric_load(network.loads_of(CollectiveKind::all_to_all,
-                                                              alone.algorithm, ranks),
-                                             cluster),
-                                 bytes, bus_factor(CollectiveKind::all_to_all, 512))};
+  const CollectiveTime alone = network.time_of(plain_collective(CollectiveKind::all_to_all, bytes),
+                                               shape_of(cluster, ranks));
+  return {alone,
+          bound_by_fabric(
+              alone,
+              fabric_load(network.loads_of({CollectiveKind::all_to_all, alone.algorithm}, ranks),
+                          cluster),
+              bytes, bus_factor(CollectiveKind::all_to_all, 512))};
 }
 
 }  // namespace

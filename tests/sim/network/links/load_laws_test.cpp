@@ -97,7 +97,7 @@ TEST_CASE("a ring puts its bytes on N network edges, whatever the machine") {
         for (const auto& [kind, edge, edges] : {std::tuple{AG, (n - 1) / n, whole},
                                                 {RS, (n - 1) / n, whole},
                                                 {AR, 2 * (n - 1) / n, whole}}) {
-          const auto loads = m.loads.of(kind, Algorithm::ring, group);
+          const auto loads = m.loads.of({kind, Algorithm::ring}, group);
           const Network sum = network_of(m, loads);
           INFO(static_cast<int>(architecture) << ", " << group.size() << " ranks");
           CHECK(sum.up == Approx(edge * edges).margin(sum.links * unit));
@@ -110,7 +110,7 @@ TEST_CASE("a ring puts its bytes on N network edges, whatever the machine") {
 TEST_CASE("a ring in a node puts (n-1)/n on each of n edges") {
   const Machine a(Architecture::ampere, 1), v(Architecture::volta, 1);
   for (const Machine* m : {&a, &v}) {
-    const auto loads = m->loads.of(AG, Algorithm::ring, strided(0, 1, 8));
+    const auto loads = m->loads.of({AG, Algorithm::ring}, strided(0, 1, 8));
     CHECK(out_of_gpus(*m, loads) == Approx(7.0).margin(rounding(loads)));
   }
 }
@@ -118,7 +118,7 @@ TEST_CASE("a ring in a node puts (n-1)/n on each of n edges") {
 TEST_CASE("nothing enters the root of a Broadcast, nothing leaves that of a Reduce") {
   const Machine m(Architecture::hopper, 4);
   const auto ranks = strided(0, 1, 32);
-  const auto whole = m.loads.of(CollectiveKind::broadcast, Algorithm::ring, ranks);
+  const auto whole = m.loads.of({CollectiveKind::broadcast, Algorithm::ring}, ranks);
   // 32 edges less one; of the channels some enter the root's node at the root, by the network.
   const Network sum = network_of(m, whole);
   const NodeChannels channels = search_channels(dgx(Architecture::hopper), strided(0, 1, 8), true);
@@ -130,7 +130,7 @@ TEST_CASE("nothing enters the root of a Broadcast, nothing leaves that of a Redu
   for (const LinkLoad& load : whole)
     for (const topology::LinkId in : m.cluster.nvlink_in(0))
       into_root += load.link == in ? load.bytes_per_byte : 0.0;
-  for (const LinkLoad& load : m.loads.of(CollectiveKind::reduce, Algorithm::ring, ranks))
+  for (const LinkLoad& load : m.loads.of({CollectiveKind::reduce, Algorithm::ring}, ranks))
     for (const topology::LinkId out : m.cluster.nvlink_out(0))
       out_of_root += load.link == out ? load.bytes_per_byte : 0.0;
   CHECK(into_root == 0.0);
@@ -141,7 +141,7 @@ TEST_CASE("in a double tree every node but the roots sends S up and takes S in f
   for (const std::int64_t nodes : {2, 3, 7, 16}) {
     const Machine m(Architecture::ampere, 16);
     const auto group = strided(0, 1, 8 * nodes);
-    const auto loads = m.loads.of(AR, Algorithm::tree, group);
+    const auto loads = m.loads.of({AR, Algorithm::tree}, group);
     const Network sum = network_of(m, loads);
     // N - 1 edges in each tree, half of the bytes up and half down.
     const double edges = 2.0 * static_cast<double>(nodes - 1);
@@ -155,7 +155,7 @@ TEST_CASE("in a double tree every node but the roots sends S up and takes S in f
 
 TEST_CASE("NVLSTree sends a tree's bytes over the network and reads a node's in the switch") {
   const Machine m(Architecture::hopper, 16);
-  const auto loads = m.loads.of(AR, Algorithm::nvls_tree, strided(0, 1, 128));
+  const auto loads = m.loads.of({AR, Algorithm::nvls_tree}, strided(0, 1, 128));
   const Network sum = network_of(m, loads);
   CHECK(sum.up == Approx(30.0).margin(sum.links * unit));
   CHECK(out_of_gpus(m, loads) == Approx(128 * (1 + 1.0 / 8)).margin(rounding(loads)));
@@ -169,7 +169,7 @@ TEST_CASE("switches that sum take every node's bytes once") {
   const Machine m(Architecture::hopper, 16);
   for (const Algorithm algorithm :
        {Algorithm::collnet_direct, Algorithm::collnet_chain, Algorithm::nvls}) {
-    const auto loads = m.loads.of(AR, algorithm, strided(0, 1, 128));
+    const auto loads = m.loads.of({AR, algorithm}, strided(0, 1, 128));
     const Network sum = network_of(m, loads);
     CHECK(sum.up == Approx(16.0).margin(sum.links * unit));
     CHECK(sum.down == Approx(16.0).margin(sum.links * unit));
@@ -179,7 +179,7 @@ TEST_CASE("switches that sum take every node's bytes once") {
       if (m.cluster.links()[load.link].kind == LinkKind::fabric) above += load.bytes_per_byte;
     CHECK(above == Approx(4.0).margin(64 * unit));  // from one unit to the root's, and back
   }
-  const auto gather = m.loads.of(AG, Algorithm::collnet_direct, strided(0, 1, 128));
+  const auto gather = m.loads.of({AG, Algorithm::collnet_direct}, strided(0, 1, 128));
   CHECK(network_of(m, gather).up == Approx(1.0).margin(128 * unit));
   CHECK(network_of(m, gather).down == Approx(16.0).margin(128 * unit));
 }
@@ -188,7 +188,7 @@ TEST_CASE("PAT moves (n-1)/n of the buffer out of every rank and into it") {
   const Machine m(Architecture::hopper, 16);
   for (const std::int64_t n : {2, 5, 8, 13, 16})
     for (const auto kind : {AG, RS}) {
-      const auto loads = m.loads.of(kind, Algorithm::pat, strided(2, 8, n));
+      const auto loads = m.loads.of({kind, Algorithm::pat}, strided(2, 8, n));
       for (std::int64_t node = 0; node < n; ++node)
         for (const auto link : {m.cluster.nic_up(node, 2), m.cluster.nic_down(node, 2)}) {
           double sum = 0.0;
@@ -200,13 +200,37 @@ TEST_CASE("PAT moves (n-1)/n of the buffer out of every rank and into it") {
 
 TEST_CASE("AlltoAll moves each pair's n-th once, and stays on rails by PXN") {
   const Machine m(Architecture::hopper, 4);
-  const auto loads = m.loads.of(CollectiveKind::all_to_all, Algorithm::p2p, strided(0, 1, 32));
+  const auto loads = m.loads.of({CollectiveKind::all_to_all, Algorithm::p2p}, strided(0, 1, 32));
   const Network sum = network_of(m, loads);
   CHECK(sum.up == Approx(32 * 24.0 / 32).margin(sum.links * unit));
   // In the node 7 of 32 parts; 3 nodes' other 7 rails by way of their speakers.
   CHECK(out_of_gpus(m, loads) == Approx(32 * (7.0 + 3 * 7) / 32).margin(rounding(loads)));
   for (const LinkLoad& load : loads)
     CHECK(m.cluster.links()[load.link].kind != LinkKind::fabric);  // one unit: no spine needed
+}
+
+TEST_CASE("AlltoAll counted leaf by leaf is the sum of all pairs") {
+  for (const auto routing : {topology::Routing::destination, topology::Routing::spray}) {
+    const Machine m(Architecture::hopper, 16, routing);  // two leaves for each rail
+    std::map<topology::LinkId, double> expected;
+    std::vector<topology::LinkShare> shares;
+    for (std::int64_t from = 0; from < 16; ++from)
+      for (std::int64_t to = 0; to < 16; ++to)
+        for (std::int64_t rail = 0; rail < 8 && from != to; ++rail) {
+          shares.clear();
+          m.router.append_shares(m.cluster.nic(from, rail), m.cluster.nic(to, rail), 0, shares);
+          for (const topology::LinkShare& s : shares) expected[s.link] += s.share * 8 / 128;
+        }
+    std::size_t found = 0;
+    for (const LinkLoad& load :
+         m.loads.of({CollectiveKind::all_to_all, Algorithm::p2p}, strided(0, 1, 128))) {
+      const LinkKind kind = m.cluster.links()[load.link].kind;
+      if (kind != LinkKind::injection && kind != LinkKind::fabric) continue;
+      CHECK(load.bytes_per_byte == Approx(expected.at(load.link)).margin(unit));
+      ++found;
+    }
+    CHECK(found == expected.size());
+  }
 }
 
 TEST_CASE("relabelling nodes changes no sum, nor does the order of ranks") {
@@ -217,13 +241,13 @@ TEST_CASE("relabelling nodes changes no sum, nor does the order of ranks") {
   for (const std::int64_t node : {4, 5, 6, 7})
     for (std::int64_t g = 0; g < 8; ++g) high.push_back(8 * node + g);
   for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree, Algorithm::nvls_tree}) {
-    auto loads = m.loads.of(AR, algorithm, low);
-    const auto other = m.loads.of(AR, algorithm, high);
+    auto loads = m.loads.of({AR, algorithm}, low);
+    const auto other = m.loads.of({AR, algorithm}, high);
     REQUIRE(loads.size() == other.size());
     for (std::size_t i = 0; i < loads.size(); ++i)
       CHECK(loads[i].bytes_per_byte == other[i].bytes_per_byte);
     std::reverse(low.begin(), low.end());
-    CHECK(m.loads.of(AR, algorithm, low) == loads);
+    CHECK(m.loads.of({AR, algorithm}, low) == loads);
   }
 }
 
@@ -232,9 +256,9 @@ TEST_CASE("hashing and spraying move the same bytes over the same NICs") {
       hashed(Architecture::hopper, 16, topology::Routing::ecmp),
       sprayed(Architecture::hopper, 16, topology::Routing::spray);
   const auto ranks = strided(0, 1, 128);
-  const double up = network_of(fixed, fixed.loads.of(AG, Algorithm::ring, ranks)).up;
+  const double up = network_of(fixed, fixed.loads.of({AG, Algorithm::ring}, ranks)).up;
   for (const Machine* m : {&hashed, &sprayed}) {
-    const auto loads = m->loads.of(AG, Algorithm::ring, ranks);
+    const auto loads = m->loads.of({AG, Algorithm::ring}, ranks);
     CHECK(network_of(*m, loads).up == Approx(up));
   }
 }

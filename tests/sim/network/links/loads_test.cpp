@@ -92,7 +92,7 @@ TEST_CASE("a group knows its nodes, ranks per node and stride") {
 
 TEST_CASE("inside one node AllGather sends 7/8 of the buffer through every GPU's NVLink port") {
   const Machine m(Architecture::hopper, 2);
-  const auto loads = by_link(m.loads.of(AG, Algorithm::ring, strided(8, 1, 8)));
+  const auto loads = by_link(m.loads.of({AG, Algorithm::ring}, strided(8, 1, 8)));
   for (std::int64_t g = 8; g < 16; ++g) {
     double out = 0.0, in = 0.0;
     for (const LinkId link : m.cluster.nvlink_out(g)) out += loads.at(link);
@@ -105,7 +105,7 @@ TEST_CASE("inside one node AllGather sends 7/8 of the buffer through every GPU's
 
 TEST_CASE("a port's links share by their width") {
   const Machine m(Architecture::hopper, 1);
-  const auto loads = by_link(m.loads.of(AG, Algorithm::ring, strided(0, 1, 8)));
+  const auto loads = by_link(m.loads.of({AG, Algorithm::ring}, strided(0, 1, 8)));
   const auto out = m.cluster.nvlink_out(0);  // 5, 4, 4, 5 NVLinks
   CHECK(loads.at(out[0]) == Approx(7.0 / 8 * 5 / 18).margin(unit));
   CHECK(loads.at(out[1]) == Approx(7.0 / 8 * 4 / 18).margin(unit));
@@ -114,7 +114,7 @@ TEST_CASE("a port's links share by their width") {
 TEST_CASE("NVLink SHARP reads a buffer once and multicasts its share of the sum") {
   const Machine h(Architecture::hopper, 1), a(Architecture::ampere, 1);
   const auto out = [](const Machine& m, Algorithm algorithm) {
-    return total(m, m.loads.of(AR, algorithm, strided(0, 1, 8)), LinkKind::nvlink) / 16;
+    return total(m, m.loads.of({AR, algorithm}, strided(0, 1, 8)), LinkKind::nvlink) / 16;
   };
   CHECK(out(h, Algorithm::nvls) == Approx(1 + 1.0 / 8).margin(4 * unit));
   CHECK(out(a, Algorithm::ring) == Approx(2 * 7.0 / 8).margin(6 * unit));  // a ring: 2 (n-1)/n
@@ -124,7 +124,7 @@ TEST_CASE("the bytes between nodes are the ring's, spread over the rails") {
   const Machine m(Architecture::hopper, 16);
   const auto group = strided(0, 1, 128);
   for (const auto& [kind, ring] : {std::pair{AG, 127.0 / 128}, std::pair{AR, 2 * 127.0 / 128}}) {
-    const auto loads = by_link(m.loads.of(kind, Algorithm::ring, group));
+    const auto loads = by_link(m.loads.of({kind, Algorithm::ring}, group));
     for (std::int64_t node = 0; node < 16; ++node) {
       double up = 0.0, down = 0.0;
       for (std::int64_t nic = 0; nic < 8; ++nic) {
@@ -140,68 +140,68 @@ TEST_CASE("the bytes between nodes are the ring's, spread over the rails") {
 
 TEST_CASE("a strided group uses its members' own rails and no NVLink") {
   const Machine m(Architecture::hopper, 16);
-  const auto loads = m.loads.of(AG, Algorithm::ring, strided(3, 8, 16));
+  const auto loads = m.loads.of({AG, Algorithm::ring}, strided(3, 8, 16));
   CHECK(total(m, loads, LinkKind::nvlink) == 0.0);
   const auto map = by_link(loads);
   CHECK(map.at(m.cluster.nic_up(0, 3)) == Approx(15.0 / 16).margin(unit));
   CHECK(map.count(m.cluster.nic_up(0, 2)) == 0);
   // Two members a node: half of the ring on each of their rails; inside it goes to the other member
   // and, by PXN, back to the one beside the NIC that it came in by.
-  const auto pairs = m.loads.of(AG, Algorithm::ring, strided(0, 4, 32));
+  const auto pairs = m.loads.of({AG, Algorithm::ring}, strided(0, 4, 32));
   CHECK(by_link(pairs).at(m.cluster.nic_up(5, 4)) == Approx(31.0 / 64).margin(unit));
   CHECK(total(m, pairs, LinkKind::nvlink) / 32 / 2 == Approx(31.0 / 32).margin(4 * unit));
 }
 
 TEST_CASE("DGX-1 puts eight GPUs on four NICs") {
   const Machine m(Architecture::volta, 4);
-  const auto loads = by_link(m.loads.of(AG, Algorithm::ring, strided(0, 1, 32)));
+  const auto loads = by_link(m.loads.of({AG, Algorithm::ring}, strided(0, 1, 32)));
   for (std::int64_t nic = 0; nic < 4; ++nic)
     CHECK(loads.at(m.cluster.nic_up(2, nic)) == Approx(31.0 / 32 / 4).margin(unit));
 }
 
 TEST_CASE("rings of a cube mesh use every link between members evenly") {
   const Machine m(Architecture::volta, 1);
-  const auto loads = by_link(m.loads.of(AG, Algorithm::ring, strided(0, 1, 8)));
+  const auto loads = by_link(m.loads.of({AG, Algorithm::ring}, strided(0, 1, 8)));
   for (const auto& [link, weight] : loads)
     CHECK(weight ==
           Approx(7.0 / 8 / 6 * static_cast<double>(m.cluster.links()[link].count)).margin(unit));
   // A quad: links to the other quad stay idle.
-  for (const LinkLoad& load : m.loads.of(AG, Algorithm::ring, strided(0, 1, 4)))
+  for (const LinkLoad& load : m.loads.of({AG, Algorithm::ring}, strided(0, 1, 4)))
     CHECK(m.cluster.devices()[m.cluster.links()[load.link].to].index < 4);
 }
 
 TEST_CASE("links above the leaves are loaded where the ring crosses leaves") {
   // 32 nodes share a leaf of 64 ports; 64 nodes are two units.
   const Machine small(Architecture::hopper, 32), large(Architecture::hopper, 64);
-  CHECK(total(small, small.loads.of(AG, Algorithm::ring, strided(0, 1, 256)), LinkKind::fabric) ==
+  CHECK(total(small, small.loads.of({AG, Algorithm::ring}, strided(0, 1, 256)), LinkKind::fabric) ==
         0.0);
   // Two crossings of the whole ring, each up and down.
-  CHECK(total(large, large.loads.of(AG, Algorithm::ring, strided(0, 1, 512)), LinkKind::fabric) ==
+  CHECK(total(large, large.loads.of({AG, Algorithm::ring}, strided(0, 1, 512)), LinkKind::fabric) ==
         Approx(2 * 2 * 511.0 / 512).margin(64 * unit));
 }
 
 TEST_CASE("a message takes all NVLinks of both ends, or the path between NICs") {
   const Machine m(Architecture::hopper, 2);
-  const auto inside = m.loads.of(SR, Algorithm::p2p, {1, 6});
+  const auto inside = m.loads.of({SR, Algorithm::p2p}, {1, 6});
   CHECK(inside.size() == 8);
   CHECK(total(m, inside, LinkKind::nvlink) == Approx(2.0).margin(8 * unit));
-  const auto across = by_link(m.loads.of(SR, Algorithm::p2p, {1, 9}));
+  const auto across = by_link(m.loads.of({SR, Algorithm::p2p}, {1, 9}));
   CHECK(across.at(m.cluster.nic_up(0, 1)) == 1.0);
   CHECK(across.at(m.cluster.nic_down(1, 1)) == 1.0);
   CHECK(across.count(m.cluster.nic_up(1, 1)) == 0);
-  CHECK_FALSE(m.loads.of(SR, Algorithm::p2p, {9, 1}) == m.loads.of(SR, Algorithm::p2p, {1, 9}));
+  CHECK_FALSE(m.loads.of({SR, Algorithm::p2p}, {9, 1}) == m.loads.of({SR, Algorithm::p2p}, {1, 9}));
 }
 
 TEST_CASE("all weights are multiples of 1/1024 and the order of ranks changes nothing") {
   const Machine m(Architecture::hopper, 40, topology::FabricKind::fat_tree);
   auto group = strided(0, 1, 320);
-  const auto loads = m.loads.of(AR, Algorithm::ring, group);
+  const auto loads = m.loads.of({AR, Algorithm::ring}, group);
   for (const LinkLoad& load : loads) {
     CHECK(load.bytes_per_byte * 1024 == std::round(load.bytes_per_byte * 1024));
     CHECK(load.bytes_per_byte > 0);
   }
   std::reverse(group.begin(), group.end());
-  CHECK(m.loads.of(AR, Algorithm::ring, group) == loads);
+  CHECK(m.loads.of({AR, Algorithm::ring}, group) == loads);
 }
 
 TEST_CASE("no collective asks a link for more than it carries while it runs alone") {
@@ -217,9 +217,9 @@ TEST_CASE("no collective asks a link for more than it carries while it runs alon
         for (const Bytes bytes : {1_MiB, 64_MiB, 4_GiB}) {
           if ((kind == SR) != (group.size() == 2)) continue;
           const CollectiveTime t =
-              network.time_of(kind, bytes, workloads::Dtype::bf16, shape_of(m.cluster, group));
+              network.time_of(plain_collective(kind, bytes), shape_of(m.cluster, group));
           const double rate = static_cast<double>(bytes.value) / seconds(t.transfer);
-          for (const LinkLoad& load : network.loads_of(kind, t.algorithm, group)) {
+          for (const LinkLoad& load : network.loads_of({kind, t.algorithm}, group)) {
             const topology::Link& link = m.cluster.links()[load.link];
             INFO(m.cluster.name_of(link.from)
                  << " to " << m.cluster.name_of(link.to) << ", " << group.size() << " ranks, kind "
@@ -233,15 +233,16 @@ TEST_CASE("no collective asks a link for more than it carries while it runs alon
 TEST_CASE("2,048 members are laid in milliseconds, thousands of small groups as well") {
   const Machine m(Architecture::hopper, 256);
   std::size_t links = 0;
-  const double large =
-      milliseconds([&] { links += m.loads.of(AG, Algorithm::ring, strided(0, 1, 2048)).size(); });
+  const double large = milliseconds([&] {
+    links += m.loads.of({AG, Algorithm::ring}, strided(0, 1, 2048)).size();
+  });
   const double small = milliseconds([&] {
     for (std::int64_t g = 0; g < 512; ++g)
-      links += m.loads.of(AG, Algorithm::ring, strided(4 * g, 1, 4)).size();
+      links += m.loads.of({AG, Algorithm::ring}, strided(4 * g, 1, 4)).size();
     for (std::int64_t p = 0; p < 3072; ++p)
-      links += m.loads.of(SR, Algorithm::p2p, {p % 1536, p % 1536 + 512}).size();
+      links += m.loads.of({SR, Algorithm::p2p}, {p % 1536, p % 1536 + 512}).size();
     for (std::int64_t d = 0; d < 16; ++d)
-      links += m.loads.of(AG, Algorithm::ring, strided(d, 16, 128)).size();
+      links += m.loads.of({AG, Algorithm::ring}, strided(d, 16, 128)).size();
   });
   CHECK(links > 10000);
   INFO("2,048 members " << large << " ms, small groups " << small << " ms");
