@@ -88,6 +88,11 @@ inline constexpr Names<workloads::KernelFamily, 17> kernel_family_names{{
     {"copy", workloads::KernelFamily::copy},
     {"optimizer", workloads::KernelFamily::optimizer},
 }};
+inline constexpr Names<workloads::Graphs, 3> graphs_names{{
+    {"none", workloads::Graphs::none},
+    {"layers", workloads::Graphs::layers},
+    {"iteration", workloads::Graphs::iteration},
+}};
 inline constexpr Names<workloads::OptimizerKernel, 4> optimizer_names{{
     {"foreach", workloads::OptimizerKernel::foreach},
     {"fused", workloads::OptimizerKernel::fused},

@@ -152,6 +152,17 @@ void put_expert_plan(const PublishedRow& row, Table& plan) {
     if (has(text, {word})) plan.put("dispatcher", std::string(dispatcher));
 }
 
+/// What CUDA graphs replay; a whole iteration has no host between its layers.
+void put_graphs(const PublishedRow& row, Table& software) {
+  const std::string text = lower(row.cuda_graph);
+  if (has(text, {"full iteration", "full_iteration"})) {
+    software.put("cuda_graphs", std::string("iteration"));
+    if (row.has_experts()) software.put("host_sync", std::string("none"));
+  } else if (has(text, {"attn", "moe_router", "layer"})) {
+    software.put("cuda_graphs", std::string("layers"));
+  }
+}
+
 TomlValue routing_table(const PublishedRow& row, const std::string& where) {
   Table routing(where);
   const bool natural = has(lower(row.routing), {"natural", "random"});
@@ -434,8 +445,11 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   if (row.has_experts()) document.set("routing", routing_table(row, where));
   Table software(framework.software, where);
   if (framework.optimizer == "lamb") software.put("optimizer", framework.optimizer);
+  put_graphs(row, software);
   document.set("software", software.take());
   document.set("noise", noise_of_fleets(where));
+  if (lower(row.ep_overlap) == "yes")
+    out.assumed.emplace_back("exchanges between experts are not hidden under another micro-batch");
 
   Scenario scenario = sim::read_scenario(document, session_.catalogue());
   choose(scenario,

@@ -29,8 +29,8 @@ enum class Bucket : std::uint8_t { none, dense, modern };
 
 /// Precision and GPU of a row as far as the scope of the score goes.
 struct RowScope {
-  std::string gpu_kind;  // "V100", "A100", "H100", "H200", else the row's own word
-  std::string kind;      // "dense 16 bit", "dense mxfp8", "MoE fp8", ...
+  std::string gpu_kind{};  // "V100", "A100", "H100", "H200", else the row's own word
+  std::string kind{};      // "dense 16 bit", "dense mxfp8", "MoE fp8", ...
   Bucket bucket = Bucket::none;
 };
 RowScope scope_of(const PublishedRow& row);

@@ -52,6 +52,7 @@ void dropout_backward(PieceWriter& w, const std::string& name) {
 }
 
 void attention_half_forward(PieceWriter& w) {
+  w.begin_graph();
   write_norm_forward(w, "layer.norm1", false);
   write_column_forward(w, "layer.attention.qkv", query_key_value(w));
   write_rope(w, ".forward");
@@ -122,6 +123,7 @@ void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
 }
 
 void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
+  w.begin_graph();
   dropout_backward(w, "layer.attention.dropout.backward");
   write_row_backward(w, unit, output(w));
   if (w.in().plan.recompute == Recompute::selective) {
@@ -155,6 +157,7 @@ Piece layer_forward(const StepInputs& in, KernelTable& table, LayerKind kind) {
   w.from_python(true);
   attention_half_forward(w);
   mlp_half_forward(w);
+  w.end_graph();
   return w.take();
 }
 
@@ -162,6 +165,7 @@ Piece layer_backward(const StepInputs& in, KernelTable& table, const ParameterTe
                      LayerKind kind) {
   PieceWriter w(in, table, kind);
   if (in.plan.recompute == Recompute::full) w.append(layer_again(in, table, kind));
+  if (!w.kind().experts) w.begin_graph();
   mlp_half_backward(w, unit);
   attention_half_backward(w, unit);
   return w.take();
