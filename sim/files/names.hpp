@@ -123,6 +123,11 @@ inline constexpr Names<workloads::GroupedProducts, 2> grouped_product_names{{
 }};
 /// Whether the host reads how many rows come before it can launch what takes them.
 inline constexpr Names<bool, 2> host_sync_names{{{"auto", true}, {"none", false}}};
+inline constexpr Names<workloads::Graphs, 3> graphs_names{{
+    {"none", workloads::Graphs::none},
+    {"layers", workloads::Graphs::layers},
+    {"iteration", workloads::Graphs::iteration},
+}};
 inline constexpr Names<workloads::OptimizerKernel, 4> optimizer_names{{
     {"foreach", workloads::OptimizerKernel::foreach},
     {"fused", workloads::OptimizerKernel::fused},

@@ -206,6 +206,8 @@ void visit_software(Spec& software, Visitor&& visit) {
             software.pipeline.buffers);
   visit.may({"context_exchange", "how keys and values travel"}, software.attention.exchange,
             context_exchange_names);
+  visit.may({"cuda_graphs", "what they replay: of each layer all up to its exchange, or the step"},
+            software.host.graphs, graphs_names);
   visit.may({"step_sync", "the host reads loss or norm once a step"}, software.host.step_sync);
   visit.may_bytes({"ddp_bucket_bytes", "of gradients"}, software.data.bucket_bytes);
   visit.may_bytes({"ddp_bucket_bytes_per_rank", "at least that times the ranks"},

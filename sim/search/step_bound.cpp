@@ -137,6 +137,13 @@ StepBound::Span StepBound::span_of(const workloads::Piece& piece,
         out.lane += kernels[action.index];
         call(action.kind == Kind::kernel ? workloads::kernel_call : workloads::forward_kernel_call);
         break;
+      case Kind::graph:
+        call(workloads::graph_call);
+        break;
+      case Kind::graph_kernel:
+        out.lane += kernels[action.index];
+        call(workloads::graph_node_call);
+        break;
       case Kind::module:
         call(workloads::module_call);
         break;

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "engine/check.hpp"
 #include "sim/files/csv.hpp"
@@ -30,11 +31,14 @@ const std::vector<sim::Option> options = sim::with_table_options(own_options);
 /// them, so that their means stay comparable.
 struct Shipped {
   const char *name, *file, *title;
+  Bucket bucket;  // what is scored; none: all
 };
 constexpr Shipped shipped[] = {
-    {"training", "training.csv", "the shipped table"},
-    {"sweep", "sweep.csv", "sweep: plans of one 3.6B model on 8 to 512 H100"},
-    {"mlgv", "mlgv.csv", "mlgv: tiny models of Megatron-LM's own tests, bound by the host"},
+    {"training", "training.csv", "the shipped table", Bucket::dense},
+    {"sweep", "sweep.csv", "sweep: plans of one 3.6B model on 8 to 512 H100", Bucket::dense},
+    {"modern", "modern.csv", "modern: experts, fp8, fp4, Blackwell", Bucket::none},
+    {"mlgv", "mlgv.csv", "mlgv: tiny models of Megatron-LM's own tests, bound by the host",
+     Bucket::none},
 };
 
 std::string path_of(const Shipped& table, const sim::Catalogue& catalogue) {
@@ -42,14 +46,27 @@ std::string path_of(const Shipped& table, const sim::Catalogue& catalogue) {
   return (folder.parent_path() / "validate" / "published" / table.file).string();
 }
 
-/// The table of the words on the command line, and what it is called.
-std::pair<std::string, std::string> file_of(const sim::Arguments& arguments,
-                                            const sim::Catalogue& catalogue) {
+/// The table that the words on the command line name; null: they name a file.
+const Shipped* shipped_table(const sim::Arguments& arguments) {
   const auto& words = arguments.positional();
   for (const Shipped& table : shipped)
-    if ((words.empty() ? shipped[0].name : words[0]) == std::string(table.name))
-      return {path_of(table, catalogue), table.title};
-  return {words[0], words[0]};
+    if ((words.empty() ? shipped[0].name : words[0]) == std::string(table.name)) return &table;
+  return nullptr;
+}
+
+/// Of modern: also the rows of the first table in low precision, but those that stand in both.
+std::vector<PublishedRow> rows_of(const std::string& file, const Shipped* table,
+                                  const sim::Catalogue& catalogue) {
+  std::vector<PublishedRow> rows = published_rows(sim::read_csv(file));
+  if (table == nullptr || table->name != std::string_view("modern")) return rows;
+  std::set<std::string> known;
+  for (const PublishedRow& row : rows) known.insert(row.id);
+  for (PublishedRow& row : published_rows(sim::read_csv(path_of(shipped[0], catalogue)))) {
+    const bool low =
+        scope_of(row).kind.starts_with("dense ") && scope_of(row).kind != "dense 16 bit";
+    if (low && row.scorable && !known.contains(row.id)) rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 std::string figure_of(const std::vector<PublishedResult>& results) {
@@ -90,22 +107,44 @@ int show(const std::string& file, const std::vector<PublishedRow>& rows, const s
   throw InputError(file, "no row has the id " + id);
 }
 
+/// A table of ours is scored as it says; of a file the dense rows and the modern ones apart.
+std::string text_of(const std::string& name, const std::vector<PublishedResult>& results,
+                    const Shipped* table, const sim::TableView& view, bool by_degree) {
+  const auto section = [&](const std::string& title, const std::vector<PublishedResult>& scored) {
+    return published_text(title, scored, view) +
+           (kind_scores(scored).size() > 1 ? kinds_text(scored) : "") +
+           (by_degree ? degrees_text(scored) : "");
+  };
+  const auto has = [&](Bucket bucket) {
+    return std::ranges::any_of(results, [&](const auto& r) { return r.bucket == bucket; });
+  };
+  if (table != nullptr || !has(Bucket::modern)) return section(name, results);
+  auto modern = scored_in(results, Bucket::modern);
+  add_baseline(modern);
+  const std::string second = section(name + ": experts, low precision, Blackwell", modern);
+  return has(Bucket::dense) ? section(name, results) + "\n" + second : second;
+}
+
 }  // namespace
 
 const sim::Verb published_verb{
     "stepcast validate published",
-    "[FILE.csv | training | sweep | mlgv]",
+    "[FILE.csv | training | sweep | modern | mlgv]",
     1,
     "Published training runs beside the simulation, without a file those that are shipped as "
-    "training; sweep: plans of one model; mlgv: tiny models. Every row a scenario, no tuning by "
-    "row or source; beside it the best of one constant MFU per GPU.",
+    "training; sweep: plans of one model; modern: experts, fp8, fp4, Blackwell; mlgv: tiny models. "
+    "Every row a scenario, no tuning by row or source; beside it the best of one constant MFU per "
+    "GPU.",
     options,
     "stepcast validate published --out report"};
 
 int run_published(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
   sim::Session session(catalogue);
-  const auto [file, name] = file_of(arguments, catalogue);
-  const std::vector<PublishedRow> rows = published_rows(sim::read_csv(file));
+  const Shipped* table = shipped_table(arguments);
+  const std::string file =
+      table != nullptr ? path_of(*table, catalogue) : arguments.positional()[0];
+  const std::string name = table != nullptr ? table->title : file;
+  const std::vector<PublishedRow> rows = rows_of(file, table, catalogue);
   if (const std::string id = arguments.get("show"); !id.empty())
     return show(file, rows, id, session);
   const auto limit = arguments.share("fail-above");
@@ -116,15 +155,16 @@ int run_published(const sim::Arguments& arguments, const sim::Catalogue& catalog
   wanted.threads = arguments.threads();
   wanted.only = arguments.get("only");
   wanted.quiet = arguments.has("quiet");
+  wanted.bucket = table == nullptr ? Bucket::none : table->bucket;
   std::vector<PublishedResult> results = predict_published(file, rows, session, wanted);
+  if (table == nullptr) results = scored_in(std::move(results), Bucket::dense);
   add_baseline(results);
   if (const std::string out = arguments.get("out"); !out.empty()) write_reports(out, name, results);
   view.write(view.arranged(published_sources(results)));
   const std::string text = arguments.has("json") ? published_json(name, results) + "\n"
                            : view.prints_csv()
                                ? view.printed(published_sources(results))
-                               : published_text(name, results, view) +
-                                     (arguments.has("by-degree") ? degrees_text(results) : "");
+                               : text_of(name, results, table, view, arguments.has("by-degree"));
   std::fputs(text.c_str(), stdout);
   if (sim::stop_requested()) return sim::stop_code();
   if (!limit) return sim::exit_ok;

@@ -34,6 +34,8 @@ struct FrameworkDefaults {
   // A table [software]: framework and version of the catalogue and the members that differ, those
   // of the row's attention_kernel included.
   sim::TomlValue software;
+  // What it does unasked beside that: keys of [plan] and of [precision].
+  sim::TomlValue plan = sim::toml_table("defaults"), precision = sim::toml_table("defaults");
   std::string nccl;  // a version of scenarios/nccl
 
   // What the row's dp_mode means in this framework; `shards_in_node`: hsdp, shards inside a node

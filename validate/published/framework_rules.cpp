@@ -38,6 +38,8 @@ FrameworkValues read_values(TableReader& rule) {
   values.reason = rule.text("reason").value_or("");
   values.refused = rule.text("refused");
   if (const TomlValue* software = rule.table("software")) values.software = *software;
+  if (const TomlValue* plan = rule.table("plan")) values.plan = *plan;
+  if (const TomlValue* precision = rule.table("precision")) values.precision = *precision;
   values.packaging = choice_of(rule, "packaging", {"wheel", "container"});
   values.gradient_reduce =
       choice_of(rule, "gradient_reduce", words_of(sim::dtype_names, "compute"));
@@ -141,6 +143,9 @@ workloads::Dtype gradient_dtype(const std::string& word, const PublishedRow& row
                                                          : workloads::Dtype::bf16;
 }
 
+void take(TomlValue& mine, const TomlValue& other) {
+  for (const sim::TomlEntry& entry : *other.table()) mine.set(entry.key, entry.value);
+}
 template <class T>
 void take(std::optional<T>& mine, const std::optional<T>& other) {
   if (other) mine = other;
@@ -151,6 +156,8 @@ FrameworkDefaults defaults_of(const FrameworkValues& values, const PublishedRow&
   out.refused = values.refused.value_or("");
   out.reason = values.reason;
   out.software = values.software;
+  out.plan = values.plan;
+  out.precision = values.precision;
   out.gradient_reduce = gradient_dtype(values.gradient_reduce.value_or("compute"), row);
   out.sequence_parallel = values.sequence_parallel.value_or(false);
   out.recompute = recompute_of(values.recompute);
@@ -170,7 +177,9 @@ FrameworkDefaults defaults_of(const FrameworkValues& values, const PublishedRow&
 void FrameworkValues::overlay(const FrameworkValues& other) {
   if (!other.reason.empty()) reason += (reason.empty() ? "" : "; ") + other.reason;
   take(refused, other.refused);
-  for (const sim::TomlEntry& entry : *other.software.table()) software.set(entry.key, entry.value);
+  take(software, other.software);
+  take(plan, other.plan);
+  take(precision, other.precision);
   take(packaging, other.packaging);
   take(gradient_reduce, other.gradient_reduce);
   take(sequence_parallel, other.sequence_parallel);

@@ -14,6 +14,7 @@ struct FrameworkValues {
   std::string reason;
   std::optional<std::string> refused;
   sim::TomlValue software = sim::toml_table("defaults");
+  sim::TomlValue plan = sim::toml_table("defaults"), precision = sim::toml_table("defaults");
   std::optional<std::string> packaging;
   std::optional<std::string> gradient_reduce;  // a dtype, or "compute"
   std::optional<bool> sequence_parallel;

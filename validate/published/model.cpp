@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <regex>
 
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
@@ -47,10 +48,37 @@ std::int64_t usual_ffn(std::int64_t hidden, bool gated) {
   return ceil_div(8 * hidden / 3, multiple) * multiple;
 }
 
+/// "q1536;kv512;nope128;rope64;v128"; q0 where queries come straight from the hidden tensor.
+void put_latent(const std::string& text, TomlValue& table) {
+  for (const auto& [word, key] : {std::pair{"q", "latent_q_rank"},
+                                  {"kv", "latent_kv_rank"},
+                                  {"nope", "latent_nope"},
+                                  {"rope", "latent_rope"},
+                                  {"v", "latent_value"}}) {
+    const std::regex part("(?:^|;)" + std::string(word) + "([0-9]{1,9})(?:;|$)");
+    std::smatch found;
+    if (std::regex_search(text, found, part)) put(table, key, std::stoll(found[1]));
+  }
+}
+
+/// What the columns say of experts and of attention and layers beside them.
+void put_experts(const PublishedRow& row, TomlValue& table) {
+  if (!row.mla.empty()) put_latent(row.mla, table);
+  if (row.mtp_layers) put(table, "mtp_layers", *row.mtp_layers);
+  if (row.experts.value_or(0) == 0) return;
+  put(table, "experts", *row.experts);
+  put(table, "experts_per_token", row.topk.value_or(1));
+  const std::int64_t ffn = row.moe_ffn.value_or(row.ffn_hidden.value_or(0));
+  put(table, "expert_ffn", ffn);
+  put(table, "shared_expert_ffn", row.shared_experts.value_or(0) * ffn);
+  put(table, "dense_layers", row.dense_layers.value_or(0));
+}
+
 const char* missing_size(const PublishedRow& row) {
   if (!row.layers || !row.hidden || !row.heads) return "the row does not state the model's shape";
   if (*row.layers < 1 || *row.hidden < 1 || *row.heads < 1) return "a model of size 0";
-  if (*row.hidden % *row.heads != 0) return "the heads do not divide the hidden size";
+  if (!row.head_dim && row.mla.empty() && *row.hidden % *row.heads != 0)
+    return "the heads do not divide the hidden size";
   return nullptr;
 }
 
@@ -72,6 +100,7 @@ PublishedModels::PublishedModels(const std::string& file) {
     family.match = table.required("match", table.texts("match"));
     family.refused = table.text("refused").value_or("");
     family.vocab = table.integer("vocab").value_or(0);
+    family.dense = table.flag("dense").value_or(true);
     for (const sim::TomlEntry& entry : *item.table()) {
       const bool word = entry.key == "activation" && entry.value.text() != nullptr;
       if (word && *entry.value.text() == "from_parameters") {
@@ -79,7 +108,8 @@ PublishedModels::PublishedModels(const std::string& file) {
         continue;
       }
       const auto& key = entry.key;
-      if (key != "name" && key != "match" && key != "refused" && key != "vocab" && key != "source")
+      if (key != "name" && key != "match" && key != "refused" && key != "vocab" &&
+          key != "source" && key != "dense")
         family.members.set(key, entry.value);
     }
     families_.push_back(std::move(family));
@@ -102,7 +132,10 @@ PublishedModel PublishedModels::of(const PublishedRow& row, std::int64_t vocab_m
   const Family& family = family_of(row);
   PublishedModel out;
   if (!family.refused.empty()) return out.refused = family.refused, out;
-  if (row.ep.value_or(1) > 1) return out.refused = "mixture of experts", out;
+  if ((row.ep.value_or(1) > 1 || !family.dense) && row.experts.value_or(0) == 0)
+    return out.refused = "mixture of experts, of which the row says no more", out;
+  if (row.experts.value_or(0) > 0 && family.dense)
+    return out.refused = "mixture of experts of an unknown kind", out;
   if (const char* why = missing_size(row)) return out.refused = why, out;
 
   std::int64_t vocab = row.vocab.value_or(0);
@@ -122,7 +155,7 @@ PublishedModel PublishedModels::of(const PublishedRow& row, std::int64_t vocab_m
     ffn = usual_ffn(*row.hidden, gated);
     out.assumed.push_back(fmt::format("MLP of width {}", ffn));
   }
-  const double stated = row.params_b.value_or(0.0) * 1e9;
+  const double stated = row.has_experts() ? 0.0 : row.params_b.value_or(0.0) * 1e9;
   if (family.activation_from_parameters) {
     gated = stated == 0.0 || std::abs(parameters(row, 3, ffn, 2 * vocab) - stated) <=
                                  std::abs(parameters(row, 2, ffn, vocab) - stated);
@@ -155,6 +188,7 @@ PublishedModel PublishedModels::of(const PublishedRow& row, std::int64_t vocab_m
   if (row.head_dim) put(out.table, "head_dim", *row.head_dim);
   put(out.table, "ffn_hidden", ffn);
   put(out.table, "vocab", padded);
+  put_experts(row, out.table);
   const TomlValue* rope = out.table.find("rope");
   const TomlValue* alibi = out.table.find("alibi");
   const bool rotary = rope == nullptr || std::get<bool>(rope->data);

@@ -32,6 +32,7 @@ class PublishedModels {
     std::vector<std::string> match;
     bool activation_from_parameters = false;
     std::int64_t vocab = 0;
+    bool dense = true;
     sim::TomlValue members;  // of [model]
   };
   const Family& family_of(const PublishedRow& row) const;

@@ -26,13 +26,16 @@ double measured_step(const PublishedRow& row) {
 
 void predict(const ScenarioMaker& maker, const OwnKernels& own, PublishedResult& result,
              const std::string& file, sim::Session& session) {
-  const std::string where = file + ":" + std::to_string(result.row.line);
+  const std::string where =
+      (result.row.file.empty() ? file : result.row.file) + ":" + std::to_string(result.row.line);
   RowScenario made = maker.scenario_of(result.row, where);
   result.assumed = std::move(made.assumed);
   result.refused = std::move(made.refused);
   result.virtual_open = made.virtual_open;
   if (!made.scenario) return;
-  if (!(result.parameters > 0))
+  if (result.row.has_experts())  // those that a token meets
+    result.parameters = workloads::model_flops(made.scenario->model, 1, 1).value / 6.0;
+  else if (!(result.parameters > 0))
     result.parameters = static_cast<double>(workloads::parameters(made.scenario->model));
   try {
     sim::StepReport report = session.step(*made.scenario);
@@ -70,6 +73,11 @@ double PublishedResult::reported_memory_gib() const {
   return memory_gib.value_or(0);
 }
 
+std::vector<PublishedResult> scored_in(std::vector<PublishedResult> results, Bucket bucket) {
+  for (PublishedResult& r : results) r.in_scope = bucket == Bucket::none || r.bucket == bucket;
+  return results;
+}
+
 std::vector<PublishedResult> predict_published(const std::string& file,
                                                const std::vector<PublishedRow>& rows,
                                                sim::Session& session,
@@ -83,16 +91,25 @@ std::vector<PublishedResult> predict_published(const std::string& file,
     PublishedResult& result = results.emplace_back();
     result.row = row;
     result.gpu_kind = scope.gpu_kind;
-    result.in_scope = scope.in_scope;
+    result.kind = scope.kind;
+    result.bucket = scope.bucket;
+    if (scope.bucket == Bucket::modern)  // a constant for each precision
+      result.gpu_kind += scope.kind.substr(scope.kind.find(' '));
     result.measured_s = measured_step(row);
     result.parameters = row.params_b.value_or(0.0) * 1e9;
   }
+  results = scored_in(std::move(results), options.bucket);
   for (PublishedResult& result : results) result.refused = "interrupted";  // until it is predicted
+  const bool dense = options.bucket == Bucket::dense;
   sim::Progress progress(results.size(), sim::Progress::style_for(options.quiet), "rows");
   std::mutex shown;
   std::size_t done = 0;
   sim::for_each_index(results.size(), options.threads, sim::stop_requested(), [&](std::size_t i) {
-    predict(maker, own, results[i], file, session);
+    if (dense && results[i].bucket == Bucket::modern)
+      results[i].refused =
+          "experts, low precision or Blackwell: see stepcast validate published modern";
+    else
+      predict(maker, own, results[i], file, session);
     const std::lock_guard lock(shown);
     progress.show(++done);
   });

@@ -11,13 +11,16 @@
 #include "sim/confidence/case.hpp"
 #include "sim/run/session.hpp"
 #include "validate/published/row.hpp"
+#include "validate/published/scenario.hpp"
 
 namespace stepcast::validate {
 
 struct PublishedResult {
   PublishedRow row;
-  std::string gpu_kind;   // "A100": rows of one kind share a constant of the baseline
-  bool in_scope = false;  // dense, fp16 or bf16, on V100, A100, H100 or H200: what is scored
+  std::string gpu_kind;  // "A100": rows of one kind share a constant of the baseline
+  std::string kind;      // "dense 16 bit", "dense mxfp8", "MoE fp8", ...
+  Bucket bucket = Bucket::none;
+  bool in_scope = false;  // of the bucket that is scored
   double measured_s = 0;  // of one step; from tokens/s where no time is stated. 0: neither
   std::optional<double> predicted_s;
   double parameters = 0;             // of the row, or of the shape it states
@@ -48,7 +51,12 @@ struct PublishedOptions {
   unsigned threads = 1;
   std::string only;   // ids that begin with this; empty: all
   bool quiet = true;  // no progress on standard error
+  // What is scored; none: every row.
+  Bucket bucket = Bucket::dense;
 };
+
+/// The same results, this bucket's rows in scope.
+std::vector<PublishedResult> scored_in(std::vector<PublishedResult> results, Bucket bucket);
 
 /// Predicts every row. Never throws for a row: a row that cannot be simulated says why in
 /// `refused`. Stops early, with the remaining rows refused as interrupted, when sim::interrupted().

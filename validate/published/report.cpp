@@ -65,11 +65,11 @@ sim::TextTable sources_table(const PublishedSummary& summary) {
   return table;
 }
 
-std::string totals_text(const PublishedSummary& s) {
+std::string totals_text(const PublishedSummary& s, const std::string& scope) {
   std::string out = fmt::format(
-      "{} rows, {} scorable, {} of them dense fp16 or bf16 on V100, A100, H100, H200;\n"
+      "{} rows, {} scorable, {} of them {};\n"
       "{} of these predicted ({})\n\n",
-      count(s.rows), count(s.scorable), count(s.in_scope), count(s.predicted),
+      count(s.rows), count(s.scorable), count(s.in_scope), scope, count(s.predicted),
       share_text(s.predicted, s.in_scope));
   if (!s.ours) return out;
   sim::TextTable table;
@@ -143,11 +143,24 @@ sim::TextTable published_sources(const std::vector<PublishedResult>& results) {
   return sources_table(summary_of(results));
 }
 
+/// What the rows in scope are, where only some are.
+std::string scope_of_results(const std::vector<PublishedResult>& results) {
+  bool dense = false, modern = false;
+  for (const PublishedResult& r : results) {
+    dense |= r.in_scope && r.bucket == Bucket::dense;
+    modern |= r.in_scope && r.bucket == Bucket::modern;
+  }
+  if (modern && dense) return "scored";
+  if (modern) return "with experts, in low precision or on Blackwell";
+  return "dense fp16 or bf16 on V100, A100, H100, H200";
+}
+
 std::string published_text(const std::string& file, const std::vector<PublishedResult>& results,
                            const sim::TableView& view) {
   const PublishedSummary summary = summary_of(results);
   std::string out =
-      file + ": published training runs beside the simulation\n" + totals_text(summary) + "\n" +
+      file + ": published training runs beside the simulation\n" +
+      totals_text(summary, scope_of_results(results)) + "\n" +
       view.arranged(sources_table(summary)).text() +
       "own: of the predicted rows, those with kernels of their GPU measured by the same source;\n"
       "plans: within groups of one shape, GPU, count, sequence and batch, three or more;\n"
@@ -167,6 +180,21 @@ std::string degrees_text(const std::vector<PublishedResult>& results) {
     table.row({score.knob, count(score.degree), count(score.rows), percent(score.errors.median),
                percent(score.errors.p90), signed_percent(score.errors.bias)});
   return "\nby degree, where a row states it\n" + table.text();
+}
+
+std::string kinds_text(const std::vector<PublishedResult>& results) {
+  sim::TextTable table;
+  table.column("kind", "", Align::left);
+  for (const char* heading : {"rows", "predicted", "median", "p90", "bias", "const. MFU"})
+    table.column(heading);
+  const auto absolute = [](const auto& score, double ErrorScore::*member) {
+    return score ? percent((*score).*member) : std::string("-");
+  };
+  for (const KindScore& s : kind_scores(results))
+    table.row({s.kind, count(s.in_scope), count(s.predicted), absolute(s.ours, &ErrorScore::median),
+               absolute(s.ours, &ErrorScore::p90), s.ours ? signed_percent(s.ours->bias) : "-",
+               absolute(s.baseline, &ErrorScore::median)});
+  return "\nby kind\n" + table.text();
 }
 
 std::string published_csv(const std::vector<PublishedResult>& results) {

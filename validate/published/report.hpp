@@ -17,6 +17,8 @@ std::string published_text(const std::string& file, const std::vector<PublishedR
 sim::TextTable published_sources(const std::vector<PublishedResult>& results);
 
 /// Errors by tensor and pipeline degree, micro-batch and GPUs.
+/// Errors by kind of row: experts or not, precision.
+std::string kinds_text(const std::vector<PublishedResult>& results);
 std::string degrees_text(const std::vector<PublishedResult>& results);
 
 /// {"summary": {...}, "sources": [...], "rows": [{"id", "measured_step_time_s",

@@ -68,26 +68,23 @@ constexpr std::pair<const char*, Number> numbers[] = {
 constexpr std::pair<const char*, Count> further_counts[] = {
     {"shard_degree", &PublishedRow::shard_degree},
     {"head_dim", &PublishedRow::head_dim},
+    {"experts", &PublishedRow::experts},
+    {"topk", &PublishedRow::topk},
+    {"moe_ffn", &PublishedRow::moe_ffn},
+    {"shared_experts", &PublishedRow::shared_experts},
+    {"dense_layers", &PublishedRow::dense_layers},
+    {"mtp_layers", &PublishedRow::mtp_layers},
+    {"etp", &PublishedRow::etp},
 };
 
-/// Columns of newer plans, and what a row that states one of them has. The first that is stated is
-/// told, and experts before all.
-constexpr const char* experts = "mixture of experts";
-constexpr std::pair<const char*, const char*> not_modelled[] = {
-    {"experts", experts},
-    {"mla", "latent attention"},
-    {"mtp_layers", "layers that predict further tokens"},
-    {"fp8_recipe", "precision fp8"},
-    {"recompute_modules", "recompute of single modules"},
-    {"cuda_graph", "CUDA graphs"},
-    {"ep_overlap", "overlap of experts' exchanges"},
-    {"topk", experts},
-    {"moe_ffn", experts},
-    {"shared_experts", experts},
-    {"dense_layers", experts},
-    {"etp", experts},
-    {"dispatcher", experts},
-    {"routing", experts},
+constexpr std::pair<const char*, Text> further_texts[] = {
+    {"fp8_recipe", &PublishedRow::fp8_recipe},
+    {"mla", &PublishedRow::mla},
+    {"dispatcher", &PublishedRow::dispatcher},
+    {"routing", &PublishedRow::routing},
+    {"recompute_modules", &PublishedRow::recompute_modules},
+    {"cuda_graph", &PublishedRow::cuda_graph},
+    {"ep_overlap", &PublishedRow::ep_overlap},
 };
 
 /// Everything a count can be in this table; larger ones are mistakes and would overflow products.
@@ -122,9 +119,11 @@ using Setter = std::function<void(PublishedRow&, const std::string& where, std::
 
 /// How a cell under this heading goes into a row; empty for an unknown heading.
 Setter setter_of(const std::string& column) {
-  for (const auto& [name, member] : texts)
-    if (column == name)
-      return [member = member](auto& row, const auto&, auto cell) { row.*member = cell; };
+  for (const auto list : {std::span<const std::pair<const char*, Text>>(texts),
+                          std::span<const std::pair<const char*, Text>>(further_texts)})
+    for (const auto& [name, member] : list)
+      if (column == name)
+        return [member = member](auto& row, const auto&, auto cell) { row.*member = cell; };
   for (const auto list : {std::span<const std::pair<const char*, Count>>(counts),
                           std::span<const std::pair<const char*, Count>>(further_counts)})
     for (const auto& [name, member] : list)
@@ -136,12 +135,6 @@ Setter setter_of(const std::string& column) {
     if (column == name)
       return [member = member, column](auto& row, const auto& where, auto cell) {
         if (!cell.empty()) row.*member = read_number(where, column, cell);
-      };
-  for (const auto& [name, what] : not_modelled)
-    if (column == name)
-      return [what = what](auto& row, const auto&, auto cell) {
-        const bool said = !row.not_modelled.empty() && std::string_view(what) != experts;
-        if (!cell.empty() && !said) row.not_modelled = what;
       };
   if (column == "scorable")
     return [](auto& row, const auto& where, auto cell) {
@@ -196,6 +189,7 @@ std::vector<PublishedRow> published_rows(const sim::CsvFile& file) {
   std::set<std::string> ids;
   for (const sim::CsvRow& cells : file.rows) {
     PublishedRow row;
+    row.file = file.path;
     row.line = cells.line;
     const std::string where = file.path + ":" + std::to_string(cells.line);
     for (std::size_t c = 0; c < setters.size(); ++c) setters[c](row, where, cells.cells[c]);

@@ -12,6 +12,7 @@
 namespace stepcast::validate {
 
 struct PublishedRow {
+  std::string file;
   std::int64_t line = 0;  // in the file
   std::string id, source, url, gpu, intra_node, model;
   std::string dp_mode, sp, activation_checkpointing, precision, attention_kernel, framework;
@@ -28,12 +29,15 @@ struct PublishedRow {
   // Of tables that have these columns.
   std::optional<std::int64_t> shard_degree;  // group that shares one copy, of FSDP, hsdp or zero1
   std::optional<std::int64_t> head_dim;
-  std::string not_modelled;        // what the row has that nothing models yet; blank: nothing
+  std::optional<std::int64_t> experts, topk, moe_ffn, shared_experts, dense_layers, mtp_layers, etp;
+  std::string fp8_recipe, mla, dispatcher, routing, recompute_modules, cuda_graph, ep_overlap;
   bool ran_out_of_memory = false;  // `outcome`: "ran", or "out of memory"
   std::string mem_figure;  // of mem_gib_per_gpu: "allocated", "reserved", "process", or blank
 
   /// The id's four letters, by which scores are grouped.
   std::string source_key() const { return id.substr(0, 4); }
+  /// A mixture of experts, by what it states or by the ranks that share some.
+  bool has_experts() const { return experts.value_or(0) > 0 || ep.value_or(1) > 1; }
 };
 
 /// Reads rows of the documented columns, in any order; those of some tables alone may be missing.

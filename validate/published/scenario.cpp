@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <regex>
 
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
@@ -53,12 +54,27 @@ class Table {
   TomlValue value_;
 };
 
+/// The recipe of low precision that a row states: a key's word; "fp8": it does not say which;
+/// empty: 16 bits. Throws Refused for what is not modelled.
+std::string stated_recipe(const PublishedRow& row) {
+  const std::string text = lower(row.precision + " " + row.fp8_recipe);
+  if (has(text, {"int8"})) throw Refused{"precision int8"};
+  if (has(text, {"nvfp4"})) return "nvfp4";
+  if (has(text, {"mxfp8", "fp8-mx", "fp8_mx"})) return "mxfp8";
+  if (has(text, {"fp4", "mxfp"})) throw Refused{"precision " + lower(row.precision)};
+  if (!has(text, {"fp8", "float8"})) return "";
+  if (has(text, {"delayed"})) return "fp8_delayed";
+  if (has(text, {"current", "tensorwise", "fp8-cs", "fp8_cs"})) return "fp8_current";
+  if (has(text, {"block", "subchannel", "fp8-sc"})) return "fp8_block";
+  if (has(text, {"rowwise"})) throw Refused{"precision fp8 scaled by rows"};
+  return "fp8";
+}
+
 /// The training type, or none where the row does not say; throws Refused for what is not modelled.
 std::optional<workloads::Dtype> stated_precision(const PublishedRow& row) {
   const std::string text = lower(row.precision);
   if (text.empty()) return std::nullopt;
-  for (const char* word : {"fp8", "fp4", "int8", "mxfp", "float8"})
-    if (text.find(word) != std::string::npos) throw Refused{"precision " + std::string(word)};
+  if (!stated_recipe(row).empty()) return workloads::Dtype::bf16;
   if (has(text, {"bf16", "bfloat16"})) return workloads::Dtype::bf16;
   if (has(text, {"fp16", "float16", "amp", "mixed", "half"})) return workloads::Dtype::fp16;
   throw Refused{"precision " + text};
@@ -103,10 +119,63 @@ TomlValue cluster_table(const PublishedRow& row, const ClusterDefaults& cluster,
   return table.take();
 }
 
+/// Megatron's names of modules that are recomputed (recompute_modules), and ours.
+constexpr std::pair<const char*, const char*> module_words[] = {
+    {"core_attn", "attention_core"},
+    {"layernorm", "norm"},
+    {"mla_up_proj", "latent_up"},
+    {"moe_act", "expert_activation"},
+    {"shared_experts", "shared_experts"}};
+
+std::optional<TomlValue> stated_modules(const PublishedRow& row, const std::string& where) {
+  const std::string text = lower(row.recompute_modules);
+  TomlValue::Array out;
+  for (const auto& [word, ours] : module_words)
+    if (has(text, {word})) out.push_back(sim::toml_text(ours, where));
+  static const std::regex mlp("\\bmlp\\b"), moe("\\bmoe\\b");
+  if (std::regex_search(text, mlp)) out.push_back(sim::toml_text("mlp", where));
+  if (std::regex_search(text, moe)) out.push_back(sim::toml_text("experts", where));
+  if (out.empty()) return std::nullopt;
+  return TomlValue{.data = std::move(out), .where = where};
+}
+
+/// What the row says of experts; the rest is the framework's.
+void put_expert_plan(const PublishedRow& row, Table& plan) {
+  plan.put("expert", degree(row.ep));
+  if (row.etp) plan.put("expert_tensor", degree(row.etp));
+  const std::string text = lower(row.dispatcher);
+  for (const auto& [word, dispatcher] : {std::pair{"hybridep", "nvlink_domain"},
+                                         {"deepep", "node_aware"},
+                                         {"alltoall", "all_to_all"},
+                                         {"all-to-all", "all_to_all"},
+                                         {"allgather", "all_gather"}})
+    if (has(text, {word})) plan.put("dispatcher", std::string(dispatcher));
+}
+
+/// What CUDA graphs replay; a whole iteration has no host between its layers.
+void put_graphs(const PublishedRow& row, Table& software) {
+  const std::string text = lower(row.cuda_graph);
+  if (has(text, {"full iteration", "full_iteration"})) {
+    software.put("cuda_graphs", std::string("iteration"));
+    if (row.has_experts()) software.put("host_sync", std::string("none"));
+  } else if (has(text, {"attn", "moe_router", "layer"})) {
+    software.put("cuda_graphs", std::string("layers"));
+  }
+}
+
+TomlValue routing_table(const PublishedRow& row, const std::string& where) {
+  Table routing(where);
+  const bool natural = has(lower(row.routing), {"natural", "random"});
+  routing.put("kind", std::string(natural ? "uniform" : "balanced"));
+  return routing.take();
+}
+
 TomlValue plan_table(const PublishedRow& row, const FrameworkDefaults& framework,
                      std::int64_t gpus_per_node, std::int64_t data_degree,
                      const std::string& where) {
-  Table plan(where);
+  Table plan(framework.plan, where);
+  if (row.has_experts()) put_expert_plan(row, plan);
+  if (auto modules = stated_modules(row, where)) plan.put("recompute_modules", *modules);
   plan.put("data", sim::word_for(sim::data_parallel_names, framework.data));
   plan.put("tensor", degree(row.tp));
   plan.put("pipeline", degree(row.pp));
@@ -277,6 +346,18 @@ TomlValue noise_of_fleets(const std::string& where) {
 
 }  // namespace
 
+std::string kind_of(const PublishedRow& row) {
+  std::string recipe;
+  try {
+    recipe = stated_recipe(row);
+  } catch (const Refused&) {
+    recipe = lower(row.precision);
+  }
+  if (recipe.starts_with("fp8")) recipe = "fp8";
+  const std::string precision = recipe.empty() ? "16 bit" : recipe;
+  return (row.has_experts() ? "MoE " : "dense ") + precision;
+}
+
 RowScope scope_of(const PublishedRow& row) {
   RowScope out{row.gpu};
   const std::string gpu = lower(row.gpu);
@@ -290,7 +371,11 @@ RowScope scope_of(const PublishedRow& row) {
     sixteen_bits = stated_precision(row).has_value();
   } catch (const Refused&) {
   }
-  out.in_scope = known && sixteen_bits && row.ep.value_or(1) <= 1 && row.not_modelled.empty();
+  out.kind = kind_of(row);
+  const bool dense = out.kind == "dense 16 bit";
+  out.bucket = known && sixteen_bits && dense                           ? Bucket::dense
+               : sixteen_bits && (!dense || has(gpu, {"b200", "b300"})) ? Bucket::modern
+                                                                        : Bucket::none;
   return out;
 }
 
@@ -313,7 +398,6 @@ RowScenario ScenarioMaker::scenario_of(const PublishedRow& row, const std::strin
 
 void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
                          RowScenario& out) const {
-  if (!row.not_modelled.empty()) throw Refused{row.not_modelled};
   const auto precision = stated_precision(row);
   const FrameworkDefaults framework = defaults_.framework(row);
   if (!framework.refused.empty()) throw Refused{framework.refused};
@@ -344,18 +428,28 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   const auto micro_batch = stated_micro_batch(row, sequences);
   batch.put("micro_batch", micro_batch.value_or(framework.micro_batch.value_or(1)));
   document.set("batch", batch.take());
-  Table types(where);
+  Table types(framework.precision, where);
   const sim::GpuIdentity* gpu = session_.catalogue().gpus().find(cluster.gpu);
   const bool volta = gpu != nullptr && gpu->gpu.architecture == topology::Architecture::volta;
   const auto compute = precision.value_or(volta ? workloads::Dtype::fp16 : workloads::Dtype::bf16);
   if (!precision) out.assumed.push_back("precision " + sim::word_for(sim::dtype_names, compute));
   types.put("compute", sim::word_for(sim::dtype_names, compute));
   types.put("gradient_reduce", sim::word_for(sim::dtype_names, framework.gradient_reduce));
+  const std::string recipe = stated_recipe(row);
+  if (recipe == "fp8" && framework.precision.find("recipe") == nullptr)
+    throw Refused{"precision fp8 whose scaling is not stated"};
+  if (!recipe.empty() && recipe != "fp8") types.put("recipe", recipe);
+  if (recipe.empty() && framework.precision.find("recipe") != nullptr)
+    types.put("recipe", std::string("none"));
   document.set("precision", types.take());
+  if (row.has_experts()) document.set("routing", routing_table(row, where));
   Table software(framework.software, where);
   if (framework.optimizer == "lamb") software.put("optimizer", framework.optimizer);
+  put_graphs(row, software);
   document.set("software", software.take());
   document.set("noise", noise_of_fleets(where));
+  if (lower(row.ep_overlap) == "yes")
+    out.assumed.emplace_back("exchanges between experts are not hidden under another micro-batch");
 
   Scenario scenario = sim::read_scenario(document, session_.catalogue());
   choose(scenario,

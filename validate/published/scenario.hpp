@@ -23,10 +23,15 @@ struct RowScenario {
   bool virtual_open = false;  // four stages or more that may be interleaved, the row does not say
 };
 
+/// What a row is scored with: dense models in 16 bits on V100, A100, H100 or H200; or experts, low
+/// precision, Blackwell.
+enum class Bucket : std::uint8_t { none, dense, modern };
+
 /// Precision and GPU of a row as far as the scope of the score goes.
 struct RowScope {
-  std::string gpu_kind;   // "V100", "A100", "H100", "H200", else the row's own word
-  bool in_scope = false;  // dense, fp16 or bf16, one of these GPUs
+  std::string gpu_kind{};  // "V100", "A100", "H100", "H200", else the row's own word
+  std::string kind{};      // "dense 16 bit", "dense mxfp8", "MoE fp8", ...
+  Bucket bucket = Bucket::none;
 };
 RowScope scope_of(const PublishedRow& row);
 

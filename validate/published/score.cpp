@@ -179,6 +179,23 @@ std::vector<DegreeScore> degree_scores(const std::vector<PublishedResult>& resul
   return out;
 }
 
+std::vector<KindScore> kind_scores(const std::vector<PublishedResult>& results) {
+  std::map<std::string, Results> kinds;
+  for (const PublishedResult& r : results)
+    if (r.in_scope && r.row.scorable) kinds[r.kind].push_back(&r);
+  std::vector<KindScore> out;
+  for (const auto& [kind, rows] : kinds) {
+    KindScore& score = out.emplace_back(KindScore{kind, rows.size(), 0, {}, {}});
+    Results scored;
+    for (const PublishedResult* r : rows)
+      if (r->scored()) scored.push_back(r);
+    score.predicted = scored.size();
+    score.ours = errors_of(scored, &PublishedResult::error);
+    score.baseline = errors_of(scored, &PublishedResult::baseline_error);
+  }
+  return out;
+}
+
 PublishedSummary summary_of(const std::vector<PublishedResult>& results) {
   PublishedSummary summary;
   Results scored;

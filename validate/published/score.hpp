@@ -72,6 +72,14 @@ struct DegreeScore {
 };
 std::vector<DegreeScore> degree_scores(const std::vector<PublishedResult>& results);
 
+/// The errors of all scored rows of a kind: "dense mxfp8", "MoE fp8".
+struct KindScore {
+  std::string kind;
+  std::size_t in_scope = 0, predicted = 0;
+  std::optional<ErrorScore> ours, baseline;
+};
+std::vector<KindScore> kind_scores(const std::vector<PublishedResult>& results);
+
 /// Fits one MFU per kind of GPU on the scored rows and fills in baseline_s: time = tokens (6 N +
 /// 12 L h s) (4/3 under full recompute) / (GPUs x constant), the constant at the median of the
 /// logarithms, which minimises the mean absolute logarithmic error.

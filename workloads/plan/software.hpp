@@ -162,7 +162,12 @@ struct MemorySoftware {
   friend bool operator==(const MemorySoftware&, const MemorySoftware&) = default;
 };
 
+/// What CUDA graphs replay in the place of single launches: nothing; of each layer all up to the
+/// exchange between experts (attention, router; a dense layer whole); all of a step.
+enum class Graphs : std::uint8_t { none, layers, iteration };
+
 struct HostSoftware {
+  Graphs graphs = Graphs::none;
   bool step_sync = true;               // it reads the loss or the gradient norm once a step
   bool collectives_hold_core = false;  // no overlap: collectives and copies on compute's lane
   Duration launch_kernel{};            // its time per kernel launch

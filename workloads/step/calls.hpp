@@ -21,6 +21,7 @@ class Calls {
   void forward_kernel(Lane lane, std::uint32_t index) {
     builder_.work(lane, index, forward_kernel_call);
   }
+  void graph_kernel(Lane lane, std::uint32_t index) { builder_.work(lane, index, graph_node_call); }
   void join(Lane lane, GroupKind group, std::uint32_t collective, bool receives = false) {
     builder_.join(lane, slot_of(group, receives), collective, collective_call);
   }

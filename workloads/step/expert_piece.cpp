@@ -324,6 +324,7 @@ bool overlaps_shared(const PieceWriter& w) {
 
 void routed_forward(PieceWriter& w, const ExpertSizes& s, bool beside) {
   router_forward(w, s);
+  w.end_graph();  // what follows depends on the counts
   write_permute(w, s, false);
   write_dispatch(w, s, false, beside ? Beside([&] { shared_up_forward(w, s); }) : Beside{});
   write_arrival(w, s, false);
@@ -337,7 +338,11 @@ void routed_forward(PieceWriter& w, const ExpertSizes& s, bool beside) {
 
 void write_experts_forward(PieceWriter& w) {
   const ExpertSizes s(w.in());
-  if (has_shared(w) && !overlaps_shared(w)) shared_forward(w, s);
+  if (has_shared(w) && !overlaps_shared(w)) {
+    w.end_graph();
+    shared_forward(w, s);
+    w.begin_graph();
+  }
   routed_forward(w, s, overlaps_shared(w));
   if (has_shared(w)) w.pass("layer.shared.sum", pointwise, 3 * s.token_bytes());
 }

@@ -57,6 +57,7 @@ void dropout_backward(PieceWriter& w, const std::string& name) {
 }
 
 void attention_half_forward(PieceWriter& w) {
+  w.begin_graph();
   write_norm_forward(w, "layer.norm1", false, !latent(w.in().shape));
   write_projections_forward(w);
   write_attention_core_forward(w);
@@ -145,6 +146,7 @@ void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
 }
 
 void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
+  w.begin_graph();
   dropout_backward(w, "layer.attention.dropout.backward");
   write_row_backward(w, unit, output(w));
   const bool core =
@@ -179,6 +181,7 @@ Piece layer_forward(const StepInputs& in, KernelTable& table, LayerKind kind) {
   w.from_python(true);
   attention_half_forward(w);
   mlp_half_forward(w);
+  w.end_graph();
   return w.take();
 }
 
@@ -186,6 +189,7 @@ Piece layer_backward(const StepInputs& in, KernelTable& table, const ParameterTe
                      LayerKind kind) {
   PieceWriter w(in, table, kind);
   if (in.plan.recompute == Recompute::full) w.append(layer_again(in, table, kind));
+  if (!w.kind().experts) w.begin_graph();
   mlp_half_backward(w, unit);
   attention_half_backward(w, unit);
   return w.take();

@@ -61,12 +61,19 @@ Sizes::Sizes(const StepInputs& in)
       hidden(in.shape.hidden),
       element(bytes_per_element(in.precision.compute)) {}
 
+void PieceWriter::begin_graph() {
+  if (in_.software.host.graphs != Graphs::layers || captured_) return;
+  captured_ = true;
+  push(Action::Kind::graph, 0);
+}
+
 void PieceWriter::launch(std::uint32_t index) {
+  if (captured_) return push(Action::Kind::graph_kernel, index);
   push(python_ ? Action::Kind::forward_kernel : Action::Kind::kernel, index);
 }
 
 void PieceWriter::module() {
-  if (in_.software.host.module_call > Duration{}) push(Action::Kind::module, 0);
+  if (in_.software.host.module_call > Duration{} && !captured_) push(Action::Kind::module, 0);
 }
 
 void PieceWriter::fill(std::int64_t bytes) {

@@ -19,6 +19,8 @@ struct Action {
   enum class Kind : std::uint8_t {
     kernel,          // kernel `index` on the compute lane
     forward_kernel,  // the same, launched from the framework's Python, not by autograd
+    graph,           // a CUDA graph is launched: of the kernels in it that follow
+    graph_kernel,    // kernel `index`, one of a graph's
     module,          // the host enters a product or an attention
     collective,      // tensor collective `index`, compute waits for it
     begin,           // tensor collective `index` starts; compute goes on
@@ -40,7 +42,8 @@ struct Action {
 
 /// `index` is a kernel's.
 inline bool launches(const Action& action) {
-  return action.kind == Action::Kind::kernel || action.kind == Action::Kind::forward_kernel;
+  return action.kind == Action::Kind::kernel || action.kind == Action::Kind::forward_kernel ||
+         action.kind == Action::Kind::graph_kernel;
 }
 
 using Piece = std::vector<Action>;
@@ -120,6 +123,9 @@ class PieceWriter {
   void kernel(Kernel kernel) { launch(table_.index_of(std::move(kernel))); }
   /// What follows is launched from Python: a forward, or one that is run again.
   void from_python(bool python) { python_ = python; }
+  /// What follows is replayed by a CUDA graph where the software captures layers, until it ends.
+  void begin_graph();
+  void end_graph() { captured_ = false; }
   /// A module, or a function of autograd's in Python, begins.
   void module();
 
@@ -174,7 +180,7 @@ class PieceWriter {
   KernelTable& table_;
   LayerKind kind_;
   Piece piece_;
-  bool python_ = false;
+  bool python_ = false, captured_ = false;
 };
 
 }  // namespace stepcast::workloads

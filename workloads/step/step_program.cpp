@@ -128,6 +128,12 @@ void StageWriter::replay(const Piece& piece, std::size_t unit) {
       case Action::Kind::forward_kernel:
         calls_.forward_kernel(compute, action.index);
         break;
+      case Action::Kind::graph:
+        calls_.host_work(graph_call);
+        break;
+      case Action::Kind::graph_kernel:
+        calls_.graph_kernel(compute, action.index);
+        break;
       case Action::Kind::module:
         calls_.host_work(module_call);
         break;

@@ -102,6 +102,8 @@ enum HostCost : std::uint8_t {
   event_call,
   unit_call,
   step_call,
+  graph_call,       // a CUDA graph is launched
+  graph_node_call,  // a kernel in one
   num_host_costs
 };
 

@@ -300,12 +300,17 @@ TEST_CASE("an unknown model is gated where its parameters say so") {
 
 TEST_CASE("the scope of the score is dense 16-bit training on four kinds of GPU") {
   PublishedRow row = llama_row();
-  CHECK(scope_of(row).in_scope);
+  CHECK(scope_of(row).bucket == Bucket::dense);
   CHECK(scope_of(row).gpu_kind == "A100");
   row.gpu = "GH200";
-  CHECK_FALSE(scope_of(row).in_scope);
+  CHECK(scope_of(row).bucket == Bucket::none);
   row.gpu = "H200-SXM";
   CHECK(scope_of(row).gpu_kind == "H200");
   row.precision = "mxfp8";
-  CHECK_FALSE(scope_of(row).in_scope);
+  CHECK(scope_of(row).bucket == Bucket::modern);
+  CHECK(scope_of(row).kind == "dense mxfp8");
+  row.experts = 8;
+  CHECK(scope_of(row).kind == "MoE mxfp8");
+  row.precision = "bf16";
+  CHECK(scope_of(row).kind == "MoE 16 bit");
 }
