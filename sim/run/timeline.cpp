@@ -186,7 +186,7 @@ TimelineEvent described(const workloads::Kernel& kernel) {
   e.name = kernel.name;
   e.bytes = kernel.bytes;
   e.family = kernel.family;
-  if (kernel.family == KernelFamily::gemm)
+  if (kernel.family == KernelFamily::gemm || kernel.family == KernelFamily::grouped_gemm)
     e.kind = "gemm";
   else if (kernel.family == KernelFamily::attention_forward)
     e.kind = "attention";

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/check.hpp"
+#include "tests/validate/deferred_device.hpp"
 #include "tests/validate/trainer_fixtures.hpp"
 
 namespace stepcast::validate {
@@ -135,6 +136,24 @@ TEST_CASE("lanes of their own leave the loss of experts as it is one after the o
     one_lane.software.data.gradient_overlap = true;
     INFO(c.name);
     CHECK(farthest(losses<double>(job, 4), losses<double>(one_lane, 4)) < 1e-14);
+  }
+}
+
+TEST_CASE("experts learn the same whatever runs beside what") {
+  for (const ExpertCase& c : expert_cases) {
+    if (c.cut.pipeline > 1) continue;  // its ranks draw apart
+    TrainerJob job = expert_job(c.cut, c.experts);
+    const auto alone = losses<double>(job, 2);
+    job.software = lanes_trainer_software();
+    job.software.data.bucket_bytes = 4 * 1500;
+    INFO(c.name);
+    for (const std::uint32_t seed : {1U, 2U, 3U, 4U}) {
+      const auto deferred = [seed](const TrainerJob& of, Communicator& processes) {
+        return make_deferred_device(
+            of, processes, make_host_kernels<double>(of.batch.sequence, of.model.head_dim), seed);
+      };
+      CHECK(farthest(losses<double>(job, 2, deferred), alone) < 1e-12);
+    }
   }
 }
 
