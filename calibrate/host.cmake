@@ -5,8 +5,8 @@ set(host_kernel_options -O3 -fno-math-errno -ffp-contract=fast)
 if(STEPCAST_HOST_ARCH)
   list(APPEND host_kernel_options -march=${STEPCAST_HOST_ARCH})
 endif()
-set_source_files_properties(host/kernels.cpp host/kernels_exp.cpp host/attention.cpp
-  PROPERTIES COMPILE_OPTIONS "${host_kernel_options}")
+set_source_files_properties(host/kernels.cpp host/kernels_exp.cpp host/experts.cpp
+  host/attention.cpp PROPERTIES COMPILE_OPTIONS "${host_kernel_options}")
 
 pkg_check_modules(OPENBLAS QUIET IMPORTED_TARGET openblas)
 if(OPENBLAS_FOUND)

@@ -106,7 +106,7 @@ RankDevice<Real> make_deferred_device(const TrainerJob& job, Communicator& proce
       // Ranks of several stages draw differently, and would wait for each other in a circle if a
       // collective came before a message that is to be sent.
       std::make_unique<QueuedCommunicator>(processes.split(0), *lanes, job.plan.pipeline > 1),
-      job.plan);
+      job.plan, job.model.experts.count > 0);
   device.kernels = std::make_unique<QueuedKernels<Real>>(std::move(kernels), *lanes);
   device.lanes = std::move(lanes);
   device.name = "deferred";

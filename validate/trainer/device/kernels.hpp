@@ -15,7 +15,9 @@
 #include "calibrate/host/attention.hpp"
 #include "calibrate/host/gemm.hpp"
 #include "calibrate/host/kernels.hpp"
+#include "engine/check.hpp"
 #include "engine/units.hpp"
+#include "validate/trainer/device/expert_kernels.hpp"
 #include "validate/trainer/ranks/numbers.hpp"
 #include "validate/trainer/ranks/text.hpp"
 
@@ -128,6 +130,9 @@ class Kernels {
   /// x *= factor; found[0] = 1 where a product is not finite.
   virtual void unscale(WideOut x, Wide<Real> factor, WideOut found) = 0;
   virtual void adamw(WideOut p, WideOut m, WideOut v, WideIn g, const AdamW& how) = 0;
+
+  /// Of a device that has them: the host.
+  virtual ExpertKernels<Real>& experts() { throw BrokenPromise("a device that knows experts"); }
 };
 
 /// This core, Real being float or double. rope is for sequences of this length and heads of this

@@ -109,6 +109,7 @@ class HostKernels final : public Kernels<Real> {
   void adamw(Out p, Out m, Out v, In g, const AdamW& how) override {
     host::adamw<Real>(p, m, v, g, how);
   }
+  ExpertKernels<Real>& experts() override { return *experts_; }
 
  private:
   static constexpr Real epsilon = Real(1e-5);  // Llama 2's
@@ -129,6 +130,7 @@ class HostKernels final : public Kernels<Real> {
   }
 
   host::RopeTable<Real> table_;
+  std::unique_ptr<ExpertKernels<Real>> experts_ = make_host_expert_kernels<Real>();
   Bytes allocated_{};
   std::vector<Token> local_;
   std::vector<Real> losses_;

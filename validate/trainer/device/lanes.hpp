@@ -25,6 +25,8 @@ class Lanes {
   virtual Mark mark() = 0;
   /// The taken lane goes on when the mark is passed.
   virtual void wait(Mark mark) = 0;
+  /// The host goes on when the mark is passed, whatever else is left to do.
+  virtual void wait_on_host(Mark /*mark*/) { synchronize(); }
   /// The host goes on when all lanes are empty. Throws PeerLost where they do not become so.
   virtual void synchronize() = 0;
   /// Before the memory that the lanes work on goes: nothing runs any more, what is not done is left

@@ -1,5 +1,8 @@
 #include "validate/trainer/device/plan.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "engine/check.hpp"
 
 namespace stepcast::validate {
@@ -20,11 +23,17 @@ void check_model(const TransformerShape& m, const std::string& where) {
              !m.rope || m.biases,
          where, "trains Llama-like models only",
          "norm = \"rmsnorm\", activation = \"swiglu\", rope = true, biases = false");
+  refuse(m.latent.kv_rank > 0 || m.qkv_biases || m.qk_norm || m.window > 0 || m.sinks ||
+             m.mtp_layers > 0,
+         where, "knows attention of whole rows without biases, norms or sinks, and one next token",
+         "leave latent attention, qkv_biases, qk_norm, window, sinks and mtp_layers out");
   refuse(m.head_dim % 2 != 0, where, "turns pairs of a head's elements", "take an even head_dim");
 }
 
 void check_plan(const TrainerJob& job, const std::string& where) {
   const ParallelPlan& p = job.plan;
+  refuse(p.schedule != workloads::Schedule::gpipe && p.schedule != workloads::Schedule::one_f_one_b,
+         where, "runs gpipe and 1f1b, plain or interleaved", "change schedule");
   refuse(p.context > 1, where, "cuts no sequence: it has no context parallelism", "context = 1");
   refuse(p.reduce != workloads::ReduceWhen::last, where, "reduces gradients once per step",
          "reduce = \"last\"");
@@ -34,6 +43,38 @@ void check_plan(const TrainerJob& job, const std::string& where) {
   refuse(sharded && job.model.hidden % p.shards() != 0, where,
          "cuts every parameter tensor in equal shards",
          "take a data or shard degree that divides the hidden size");
+}
+
+/// What of experts the trainer has.
+void check_experts(const TrainerJob& job, const std::string& where) {
+  const workloads::ExpertShape& m = job.model.experts;
+  const ParallelPlan& p = job.plan;
+  const workloads::ExpertPlan& e = p.expert;
+  refuse(e.degree > 1 && m.count == 0, where, "has no experts to share in a dense model",
+         "expert = 1");
+  if (m.count == 0) return;
+  refuse(m.per_token < 1 || m.per_token > m.count || m.ffn < 1, where,
+         "sends a token to one expert at least, and to each once",
+         "experts_per_token from 1 to experts, expert_ffn of 1 or more");
+  refuse(m.shared_ffn > 0 || m.biases || m.score_bias || m.groups > 1, where,
+         "has experts that are chosen, by their scores alone",
+         "leave shared experts, biases and groups of experts out");
+  refuse(p.tensor > 1 || p.expert_tensor() > 1, where, "cuts no layer of experts by tensor ranks",
+         "tensor = 1, expert_tensor = 1");
+  refuse(p.data == workloads::DataParallel::zero2 || p.data == workloads::DataParallel::zero3,
+         where, "gathers no experts from shards", "data = \"ddp\" or \"zero1\"");
+  refuse(p.shard_degree != 0, where, "shards experts over all their copies",
+         "leave shard_degree out");
+  refuse(m.count % e.degree != 0 || p.data_degree % e.degree != 0, where,
+         "gives ranks of the data degree equally many experts",
+         "take an expert degree that divides experts and the data degree");
+  refuse(e.dispatcher != workloads::Dispatcher::all_to_all, where, "exchanges tokens by all-to-all",
+         "dispatcher = \"all_to_all\"");
+  refuse(e.pad_to_capacity && e.capacity_factor <= 0, where, "pads to a capacity it has to know",
+         "give capacity_factor");
+  refuse(e.shared_overlap || e.overlap || e.delay_wgrad || !p.recompute_modules.empty(), where,
+         "does one thing of a layer of experts after the other, and recomputes it whole",
+         "leave overlap of experts and recompute_modules out");
 }
 
 void check_software(const TrainerJob& job, const std::string& where) {
@@ -72,8 +113,64 @@ void check(const TrainerJob& job, const std::string& where) {
   workloads::check(job.model, job.plan, job.batch, where);
   check_model(job.model, where);
   check_plan(job, where);
+  check_experts(job, where);
   check_software(job, where);
 }
+
+namespace {
+
+/// Rows of each expert, as Megatron core's moe_utils.py get_capacity() has it.
+std::int64_t capacity_of(const TrainerJob& job, std::size_t chosen) {
+  const double mean = static_cast<double>(chosen) / static_cast<double>(job.model.experts.count);
+  return static_cast<std::int64_t>(std::ceil(mean * job.plan.expert.capacity_factor));
+}
+
+/// A token's k experts may all be here.
+ExpertShare expert_share(const TrainerJob& job, std::int64_t rank, std::size_t tokens) {
+  const workloads::ExpertShape& model = job.model.experts;
+  const std::size_t all = elements(model.count), k = elements(model.per_token);
+  ExpertShare share;
+  share.choice = {.experts = model.count,
+                  .per_token = model.per_token,
+                  .sigmoid = model.score == workloads::RouterScore::sigmoid,
+                  .capacity = capacity_of(job, tokens * k),
+                  .padded = job.plan.expert.pad_to_capacity};
+  share.ranks = elements(job.plan.expert.degree);
+  share.rank = elements(rank) % share.ranks;
+  share.here = all / share.ranks;
+  share.copies = elements(job.plan.expert_copies());
+  share.copy = elements(rank) / share.ranks % share.copies;
+  share.ffn = elements(model.ffn);
+  share.rows_out = tokens * k;
+  share.rows_in = share.ranks * tokens * std::min(k, share.here);
+  const std::size_t room = all * elements(share.choice.capacity);
+  if (room == 0) return share;
+  share.rows_out = share.choice.padded ? room : std::min(share.rows_out, room);
+  share.rows_in = share.choice.padded ? room : std::min(share.rows_in, room);
+  return share;
+}
+
+TransformerShape without_experts(TransformerShape model) {
+  model.experts = {};
+  return model;
+}
+
+/// Those of a dense layer but for its MLP.
+workloads::ParameterTensors expert_tensors(const workloads::ParameterTensors& dense,
+                                           const ExpertShare& e, std::size_t hidden) {
+  workloads::ParameterTensors out;
+  for (const workloads::ParameterTensor& tensor : dense)
+    if (!tensor.name.starts_with("mlp.")) out.push_back(tensor);
+  const auto add = [&](const char* name, std::size_t count) {
+    out.push_back({name, static_cast<std::int64_t>(count), true, false});
+  };
+  add("router", elements(e.choice.experts) * hidden);
+  for (const char* name : {"experts.gate", "experts.up", "experts.down"})
+    add(name, e.here * e.ffn * hidden);
+  return out;
+}
+
+}  // namespace
 
 RankShare::RankShare(const TrainerJob& job, std::int64_t rank)
     : tokens(elements(job.batch.micro_batch * job.batch.sequence)),
@@ -87,8 +184,8 @@ RankShare::RankShare(const TrainerJob& job, std::int64_t rank)
       split(job.plan.tensor > 1),
       sequence_parallel(split && job.plan.sequence_parallel),
       has_root(first_stage || last_stage),
-      parameters(
-          workloads::stage_parameters(job.model, job.plan, job.precision, false, at.pipeline)) {
+      parameters(workloads::stage_parameters(without_experts(job.model), job.plan, job.precision,
+                                             false, at.pipeline)) {
   if (sequence_parallel) local_tokens = tokens / elements(job.plan.tensor);
   std::int64_t before = 0;
   for (std::int64_t part = 0; part < job.plan.parts(); ++part) {
@@ -114,6 +211,14 @@ RankShare::RankShare(const TrainerJob& job, std::int64_t rank)
                .kv_heads = widths.kv_heads,
                .head_dim = job.model.head_dim,
                .causal = true};
+  expert_units.resize(units());
+  for (std::size_t unit = has_root ? 1 : 0; unit < units(); ++unit)
+    expert_units[unit] =
+        workloads::layer_kind(job.model, job.precision, layer_of_unit(unit)).experts;
+  if (job.model.experts.count == 0) return;
+  experts = expert_share(job, rank, tokens);
+  expert_layer = expert_tensors(
+      workloads::layer_tensors(without_experts(job.model), job.plan, false), experts, hidden);
 }
 
 std::int64_t RankShare::layer_of_unit(std::size_t unit) const {
@@ -122,6 +227,13 @@ std::int64_t RankShare::layer_of_unit(std::size_t unit) const {
     if (layer < chunk.first_here + chunk.layers)
       return chunk.first_layer + static_cast<std::int64_t>(layer - chunk.first_here);
   throw BrokenPromise("a layer of this rank");
+}
+
+bool RankShare::has_experts(std::size_t unit) const { return expert_units.at(unit); }
+
+const workloads::ParameterTensors& RankShare::tensors_of(std::size_t unit) const {
+  if (has_root && unit == 0) return parameters.root;
+  return has_experts(unit) ? expert_layer : parameters.layer(layer_here(unit));
 }
 
 }  // namespace stepcast::validate

@@ -47,6 +47,23 @@ struct ChunkShare {
   bool first = false, last = false;  // of the model's parts
 };
 
+/// What a rank has of layers of experts. Where all rows that may come fit: S of its own tokens, R
+/// for its experts.
+struct ExpertShare {
+  ExpertChoice choice;                    // among all experts
+  std::size_t here = 0;                   // experts of this rank, `here` x `rank` before them
+  std::size_t ranks = 1, rank = 0;        // that share a layer's experts, and which of them this is
+  std::size_t copies = 1, copy = 0;       // ranks with the same experts, likewise
+  std::size_t ffn = 0;                    // F of one expert
+  std::size_t rows_out = 0, rows_in = 0;  // S, R at most
+
+  bool shared() const { return ranks > 1; }
+  /// Rows of several sources come to several experts.
+  bool sorts() const { return ranks > 1 && here > 1; }
+  /// How many rows there are, tokens say: the host reads it. Else S is known, and R.
+  bool counted() const { return !choice.padded && (shared() || choice.capacity > 0); }
+};
+
 /// One rank's share. In elements; T = micro_batch x sequence.
 struct RankShare {
   RankShare(const TrainerJob& job, std::int64_t rank);
@@ -58,6 +75,7 @@ struct RankShare {
   std::size_t ffn;
   VocabularyPart vocab;
   AttentionSizes attention;
+  ExpertShare experts;
 
   workloads::Coordinates at;
   std::vector<ChunkShare> chunks;
@@ -73,8 +91,12 @@ struct RankShare {
   std::size_t layer_here(std::size_t unit) const { return unit - (has_root ? 1 : 0); }
   /// Of the model.
   std::int64_t layer_of_unit(std::size_t unit) const;
+  bool has_experts(std::size_t unit) const;
+  const workloads::ParameterTensors& tensors_of(std::size_t unit) const;
 
   workloads::StageParameters parameters;
+  workloads::ParameterTensors expert_layer;
+  std::vector<bool> expert_units;
 };
 
 }  // namespace stepcast::validate

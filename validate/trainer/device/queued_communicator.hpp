@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "engine/check.hpp"
 #include "validate/trainer/device/queue_lanes.hpp"
@@ -69,6 +70,15 @@ class QueuedCommunicator final : public Communicator {
     put(scalar, [=, this]<class Real>(Real) {
       inner_->reduce_scatter(numbers<Real>(all), numbers<Real>(mine));
     });
+  }
+  void exchange_bytes(std::span<const std::byte> mine, Counts to, std::span<std::byte> theirs,
+                      Counts from) override {
+    lanes_.put(
+        [this, mine, theirs, sent = std::vector(to.begin(), to.end()),
+         received = std::vector(from.begin(), from.end())] {
+          inner_->all_to_all(mine, sent, theirs, received);
+        },
+        late_);
   }
   void broadcast_bytes(std::span<std::byte>, std::int64_t) override {
     throw BrokenPromise("no broadcast in a step");

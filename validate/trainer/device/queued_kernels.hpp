@@ -4,12 +4,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "validate/trainer/device/kernels.hpp"
 #include "validate/trainer/device/queue_lanes.hpp"
+#include "validate/trainer/device/queued_expert_kernels.hpp"
 
 namespace stepcast::validate {
 
@@ -138,12 +140,17 @@ class QueuedKernels final : public Kernels<Real> {
   void adamw(WideOut p, WideOut m, WideOut v, WideIn g, const AdamW& how) override {
     put([=, this] { inner_->adamw(p, m, v, g, how); });
   }
+  ExpertKernels<Real>& experts() override {
+    if (!experts_) experts_.emplace(inner_->experts(), lanes_);
+    return *experts_;
+  }
 
  private:
   void put(std::function<void()> work) { lanes_.put(std::move(work)); }
 
   std::unique_ptr<Kernels<Real>> inner_;
   QueueLanes& lanes_;
+  std::optional<QueuedExpertKernels<Real>> experts_;
 };
 
 }  // namespace stepcast::validate

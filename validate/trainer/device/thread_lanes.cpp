@@ -34,6 +34,12 @@ auto ThreadLanes::mark() -> Mark {
 
 void ThreadLanes::wait(Mark mark) { push({{}, std::nullopt, mark}); }
 
+void ThreadLanes::wait_on_host(Mark mark) {
+  std::unique_lock lock(mutex_);
+  mark_passed_.wait(lock, [&] { return passed_.at(mark) || cause_; });
+  if (cause_) std::rethrow_exception(cause_);
+}
+
 bool ThreadLanes::ready(const Queue& queue) const {
   if (queue.entries.empty()) return false;
   const auto& awaited = queue.entries.front().awaits;
@@ -64,6 +70,7 @@ void ThreadLanes::run(Queue& queue) {
 
 void ThreadLanes::pass(Mark mark) {
   passed_[mark] = Clock::now();
+  mark_passed_.notify_all();
   for (Queue& queue : queues_)
     if (!queue.entries.empty() && queue.entries.front().awaits == mark) queue.changed.notify_one();
 }
@@ -74,6 +81,7 @@ void ThreadLanes::fail(std::exception_ptr cause) {
     if (cause_) return;
     cause_ = cause;
     for (Queue& queue : queues_) queue.changed.notify_one();
+    mark_passed_.notify_all();
   }
   failed_(std::move(cause));
 }

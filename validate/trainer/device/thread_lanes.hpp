@@ -34,6 +34,7 @@ class ThreadLanes final : public QueueLanes {
   void take(workloads::Lane lane) override { taken_ = lane; }
   Mark mark() override;
   void wait(Mark mark) override;
+  void wait_on_host(Mark mark) override;
   void synchronize() override;
   void stop() override;
   void start() override;
@@ -63,7 +64,7 @@ class ThreadLanes final : public QueueLanes {
 
   std::mutex mutex_;  // of what follows
   std::array<Queue, workloads::num_lanes> queues_;
-  std::condition_variable all_done_;
+  std::condition_variable all_done_, mark_passed_;
   std::size_t left_ = 0;  // entries that are not done
   std::vector<std::optional<Clock::time_point>> passed_;
   Clock::time_point start_ = Clock::now();

@@ -11,22 +11,26 @@ std::int64_t count(std::size_t elements) { return static_cast<std::int64_t>(elem
 }  // namespace
 
 template <class Real>
-LayerActivations<Real> make_activations(Kernels<Real>& kernels, const RankShare& s) {
+LayerActivations<Real> make_activations(Kernels<Real>& kernels, const RankShare& s,
+                                        LayerKinds kinds) {
+  const std::size_t ffn = kinds.dense ? s.ffn : 0;
   const auto rows = [&](std::size_t width) { return kernels.allocate(s.tokens * width); };
   const auto heads = static_cast<std::size_t>(s.attention.heads);
-  return {.rstd1 = kernels.allocate_wide(s.local_tokens),
-          .rstd2 = kernels.allocate_wide(s.local_tokens),
-          .lse = kernels.allocate_wide(s.tokens * heads),
-          .attention_input = rows(s.hidden),
-          .q = rows(s.query),
-          .k = rows(s.kv),
-          .v = rows(s.kv),
-          .o = rows(s.query),
-          .middle = kernels.allocate(s.local_tokens * s.hidden),
-          .mlp_input = rows(s.hidden),
-          .gate = rows(s.ffn),
-          .up = rows(s.ffn),
-          .product = rows(s.ffn)};
+  return {
+      .rstd1 = kernels.allocate_wide(s.local_tokens),
+      .rstd2 = kernels.allocate_wide(s.local_tokens),
+      .lse = kernels.allocate_wide(s.tokens * heads),
+      .attention_input = rows(s.hidden),
+      .q = rows(s.query),
+      .k = rows(s.kv),
+      .v = rows(s.kv),
+      .o = rows(s.query),
+      .middle = kernels.allocate(s.local_tokens * s.hidden),
+      .mlp_input = rows(s.hidden),
+      .gate = rows(ffn),
+      .up = rows(ffn),
+      .product = rows(ffn),
+      .experts = kinds.experts ? make_expert_activations(kernels, s) : ExpertActivations<Real>{}};
 }
 
 template <class Real>
@@ -62,6 +66,7 @@ auto Layer<Real>::linear(std::size_t unit, LayerTensor tensor) const -> Linear {
       return {unit, tensor, "layer.mlp.down", s.hidden, s.ffn};
     case norm1:
     case norm2:
+    case experts_down:
       break;
   }
   expects(false, "a product of the layer");
@@ -146,6 +151,8 @@ void Layer<Real>::attention_forward(std::size_t unit, In input, LayerActivations
 template <class Real>
 void Layer<Real>::mlp_inner_forward(std::size_t unit, LayerActivations<Real>& kept) {
   norm_forward("layer.norm2", unit, norm2, kept.middle.all(), kept.rstd2, kept.mlp_input);
+  if (share_.has_experts(unit))
+    return experts_.inner_forward(unit, kept.mlp_input.all(), kept.experts);
   product_forward(linear(unit, mlp_gate), kept.gate.all(), kept.mlp_input.all());
   product_forward(linear(unit, mlp_up), kept.up.all(), kept.mlp_input.all());
   calls_.swiglu_forward(kept.product.all(), kept.gate.all(), kept.up.all());
@@ -154,6 +161,10 @@ void Layer<Real>::mlp_inner_forward(std::size_t unit, LayerActivations<Real>& ke
 template <class Real>
 void Layer<Real>::mlp_forward(std::size_t unit, LayerActivations<Real>& kept, Out output) {
   mlp_inner_forward(unit, kept);
+  if (share_.has_experts(unit)) {
+    experts_.outer_forward(unit, kept.experts, work_.whole.all());
+    return calls_.add("layer.mlp.residual", output, kept.middle.all(), work_.whole.all());
+  }
   product_forward(linear(unit, mlp_down), work_.whole.all(), kept.product.all());
   const Out sum = reduced("layer.mlp.down.forward", work_.whole.all());
   calls_.add("layer.mlp.residual", output, kept.middle.all(), sum);
@@ -184,7 +195,11 @@ void Layer<Real>::norm_backward(const char* name, std::size_t unit, LayerTensor 
 }
 
 template <class Real>
-void Layer<Real>::mlp_backward(std::size_t unit, const LayerActivations<Real>& kept, Out gradient) {
+void Layer<Real>::mlp_backward(std::size_t unit, LayerActivations<Real>& kept, Out gradient) {
+  if (share_.has_experts(unit)) {
+    experts_.backward(unit, kept.mlp_input.all(), kept.experts, gradient, work_.whole.all());
+    return norm_backward("layer.norm2", unit, norm2, kept.middle.all(), kept.rstd2, gradient);
+  }
   const In dy = gathered("layer.mlp.down", gradient);
   product_backward(linear(unit, mlp_down), work_.dproduct.all(), dy, kept.product.all(), false);
   calls_.swiglu_backward(work_.dgate.all(), work_.dup.all(), work_.dproduct.all(), kept.gate.all(),
@@ -213,10 +228,11 @@ void Layer<Real>::attention_backward(std::size_t unit, In input, LayerActivation
   norm_backward("layer.norm1", unit, norm1, input, kept.rstd1, gradient);
 }
 
-template LayerActivations<float> make_activations(Kernels<float>&, const RankShare&);
-template LayerActivations<double> make_activations(Kernels<double>&, const RankShare&);
-template LayerActivations<Bfloat16> make_activations(Kernels<Bfloat16>&, const RankShare&);
-template LayerActivations<Half> make_activations(Kernels<Half>&, const RankShare&);
+template LayerActivations<float> make_activations(Kernels<float>&, const RankShare&, LayerKinds);
+template LayerActivations<double> make_activations(Kernels<double>&, const RankShare&, LayerKinds);
+template LayerActivations<Bfloat16> make_activations(Kernels<Bfloat16>&, const RankShare&,
+                                                     LayerKinds);
+template LayerActivations<Half> make_activations(Kernels<Half>&, const RankShare&, LayerKinds);
 template struct Workspace<float>;
 template struct Workspace<double>;
 template struct Workspace<Bfloat16>;

@@ -5,12 +5,13 @@
 //   x (L,H) -> norm1 -> [gather] (T,H) -> q (T,Q), k, v (T,K) -> rope -> attention -> o (T,Q)
 //     -> o Wo^T (T,H) -> [reduce] (L,H) -> + x = middle
 //   middle -> norm2 -> [gather] (T,H) -> gate, up (T,F) -> silu(gate) up (T,F)
-//     -> down (T,H) -> [reduce] (L,H) -> + middle
+//     -> down (T,H) -> [reduce] (L,H) -> + middle; or experts (experts.hpp) in their place
 #pragma once
 
 #include <span>
 
 #include "validate/trainer/device/plan.hpp"
+#include "validate/trainer/model/experts.hpp"
 #include "validate/trainer/model/parameters.hpp"
 #include "validate/trainer/model/step_calls.hpp"
 
@@ -23,10 +24,17 @@ struct LayerActivations {
   Buffer<Real> attention_input, q, k, v, o;  // (T,H), (T,Q), (T,K), (T,K), (T,Q)
   Buffer<Real> middle, mlp_input;            // (L,H), (T,H)
   Buffer<Real> gate, up, product;            // (T,F)
+  ExpertActivations<Real> experts;           // or these
+};
+
+/// What a layer has after its attention.
+struct LayerKinds {
+  bool dense = true, experts = false;
 };
 
 template <class Real>
-LayerActivations<Real> make_activations(Kernels<Real>& kernels, const RankShare& share);
+LayerActivations<Real> make_activations(Kernels<Real>& kernels, const RankShare& share,
+                                        LayerKinds kinds);
 
 /// Memory that every layer uses and leaves.
 template <class Real>
@@ -47,7 +55,12 @@ class Layer {
 
   Layer(const TrainerJob& job, const RankShare& share, StepCalls<Real>& calls,
         Parameters<Real>& parameters, Workspace<Real>& work)
-      : job_(job), share_(share), calls_(calls), parameters_(parameters), work_(work) {}
+      : job_(job),
+        share_(share),
+        calls_(calls),
+        parameters_(parameters),
+        work_(work),
+        experts_(share, calls, parameters) {}
 
   /// output (L,H) = layer(input (L,H)).
   void forward(std::size_t unit, In input, LayerActivations<Real>& kept, Out output);
@@ -69,7 +82,7 @@ class Layer {
   void mlp_inner_forward(std::size_t unit,
                          LayerActivations<Real>& kept);  // all but the last product
   void mlp_forward(std::size_t unit, LayerActivations<Real>& kept, Out output);
-  void mlp_backward(std::size_t unit, const LayerActivations<Real>& kept, Out gradient);
+  void mlp_backward(std::size_t unit, LayerActivations<Real>& kept, Out gradient);
   void attention_backward(std::size_t unit, In input, LayerActivations<Real>& kept, Out gradient);
   void core_forward(LayerActivations<Real>& kept);
   void norm_forward(const char* name, std::size_t unit, LayerTensor tensor, In x,
@@ -87,6 +100,7 @@ class Layer {
   StepCalls<Real>& calls_;
   Parameters<Real>& parameters_;
   Workspace<Real>& work_;
+  Experts<Real> experts_;
 };
 
 }  // namespace stepcast::validate

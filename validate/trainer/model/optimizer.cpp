@@ -26,7 +26,7 @@ Optimizer<Real>::Optimizer(const TrainerJob& job, const RankShare& share, StepCa
       parameters_(parameters),
       scales_(job.precision.loss_scaling),
       whole_on_every_rank_(job.plan.data == DataParallel::ddp && job.plan.tensor == 1 &&
-                           job.plan.pipeline == 1) {
+                           job.plan.pipeline == 1 && !share.experts.shared()) {
   // Ranks with the same of the optimizer's part, where they add up what they have.
   const std::int64_t alike = whole_on_every_rank_                 ? 1
                              : job.plan.data == DataParallel::ddp ? job.plan.copies()
@@ -38,6 +38,9 @@ Optimizer<Real>::Optimizer(const TrainerJob& job, const RankShare& share, StepCa
     const auto tensors = tensors_of_unit(job, share, unit);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       double copies = static_cast<double>(alike);
+      if (tensors[i].expert && !whole_on_every_rank_)
+        copies =
+            job.plan.data == DataParallel::ddp ? static_cast<double>(share.experts.copies) : 1.0;
       if (tensors[i].replicated) copies *= static_cast<double>(job.plan.tensor);
       if (tied && (tensors[i].name == "embedding" || tensors[i].name == "head")) copies *= 2.0;
       owned_.push_back({unit, i, tensors[i].replicated});

@@ -26,6 +26,10 @@ enum LayerTensor : std::size_t {
   mlp_gate,
   mlp_up,
   mlp_down,
+  experts_router = mlp_gate,  // of a layer of experts
+  experts_gate,
+  experts_up,
+  experts_down,
 };
 
 /// Which tensor of the whole model this rank holds which part of.
@@ -36,6 +40,7 @@ struct TensorPart {
   std::size_t whole_columns = 0;
   std::size_t elements() const { return rows * columns; }
   bool replicated = false;  // whole on every tensor rank
+  bool expert = false;      // its copies are those of experts
   std::string same_as{};    // the head of tied embeddings: the tensor that it is a copy of
 };
 

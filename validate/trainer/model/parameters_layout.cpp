@@ -1,6 +1,5 @@
 #include "validate/trainer/model/parameters_layout.hpp"
 
-#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -36,6 +35,16 @@ double normal(std::uint64_t key, std::uint64_t index) {
 
 std::size_t elements(std::int64_t count) { return static_cast<std::size_t>(count); }
 
+/// The experts of a rank are rows of all experts' weights.
+TensorPart experts_part(const std::string& name, const RankShare& s) {
+  const ExpertShare& e = s.experts;
+  const bool down = name.ends_with("down");
+  const std::size_t rows = e.here * (down ? s.hidden : e.ffn), columns = down ? e.ffn : s.hidden;
+  TensorPart part{name, rows, columns, e.rank * rows, 0, columns, false};
+  part.expert = true;
+  return part;
+}
+
 /// Weights are stored (out, in). Column-parallel ones are cut by rows, row-parallel by columns.
 TensorPart part_of(const std::string& name, const RankShare& s, std::size_t num_ranks) {
   const std::size_t rank = elements(s.at.tensor);
@@ -52,6 +61,8 @@ TensorPart part_of(const std::string& name, const RankShare& s, std::size_t num_
   if (name.ends_with("attention.k") || name.ends_with("attention.v")) return rows_cut(s.kv);
   if (name.ends_with("mlp.gate") || name.ends_with("mlp.up")) return rows_cut(s.ffn);
   if (name.ends_with("attention.o")) return columns_cut(s.query);
+  if (name == "router") return rows_cut(elements(s.experts.choice.experts));
+  if (name.starts_with("experts.")) return experts_part(name, s);
   expects(name.ends_with("mlp.down"), "a tensor of a Llama-like model");
   return columns_cut(s.ffn);
 }
@@ -62,8 +73,7 @@ std::vector<TensorPart> tensors_of_unit(const TrainerJob& job, const RankShare& 
                                         std::size_t unit) {
   const bool root = share.has_root && unit == 0;
   std::vector<TensorPart> out;
-  for (const workloads::ParameterTensor& t :
-       root ? share.parameters.root : share.parameters.layer(share.layer_here(unit))) {
+  for (const workloads::ParameterTensor& t : share.tensors_of(unit)) {
     TensorPart part = part_of(t.name, share, elements(job.plan.tensor));
     if (!root) part.name = "layer." + std::to_string(share.layer_of_unit(unit)) + "." + t.name;
     if (job.model.tied_embeddings && t.name == "head") part.same_as = "embedding";
@@ -81,8 +91,7 @@ std::vector<UnitLayout> unit_layouts(const TrainerJob& job, const RankShare& sha
     const bool root = share.has_root && unit == 0;
     layout.offsets.push_back(0);
     for (std::size_t i = 0; i < layout.tensors.size(); ++i) {
-      const auto& known =
-          root ? share.parameters.root[i] : share.parameters.layer(share.layer_here(unit))[i];
+      const workloads::ParameterTensor& known = share.tensors_of(unit)[i];
       layout.names.push_back((root ? "root." : "layer.") + known.name);
       layout.offsets.push_back(layout.offsets.back() + layout.tensors[i].elements());
     }
@@ -94,54 +103,90 @@ std::vector<UnitLayout> unit_layouts(const TrainerJob& job, const RankShare& sha
 namespace {
 
 /// As Layer::backward() completes them.
-constexpr std::array<LayerTensor, 9> layer_order{
-    mlp_down, mlp_gate, mlp_up, norm2, attention_o, attention_q, attention_k, attention_v, norm1};
+constexpr LayerTensor dense_mlp_order[]{mlp_down, mlp_gate, mlp_up};
+constexpr LayerTensor experts_order[]{experts_down, experts_gate, experts_up, experts_router};
+constexpr LayerTensor attention_order[]{norm2,       attention_o, attention_q,
+                                        attention_k, attention_v, norm1};
+std::span<const LayerTensor> mlp_order(bool experts) {
+  if (experts) return experts_order;
+  return dense_mlp_order;
+}
+
+/// Tensors of one kind, from 0.
+class KindWriter {
+ public:
+  explicit KindWriter(const TrainerJob& job) : job_(job) {}
+
+  void start_chunk() { first_bucket_ = true; }
+  /// Where it starts.
+  std::size_t complete(const TensorPart& tensor) {
+    const std::size_t start = end_;
+    end_ += tensor.elements();
+    const auto bytes = static_cast<std::int64_t>(4 * (end_ - begin_));  // fp32
+    if (job_.software.data.gradient_overlap &&
+        bytes >= workloads::bucket_limit(job_.software, job_.plan, first_bucket_))
+      close();
+    return start;
+  }
+  void close() {
+    if (begin_ == end_) return;
+    buckets_.push_back({begin_, end_});
+    begin_ = end_;
+    first_bucket_ = false;
+  }
+  CompletionOrder::Kind take(std::size_t from) {
+    close();
+    for (Stretch& bucket : buckets_) bucket = {bucket.begin + from, bucket.end + from};
+    return {{from, from + end_}, std::move(buckets_)};
+  }
+
+ private:
+  const TrainerJob& job_;
+  std::vector<Stretch> buckets_;
+  std::size_t begin_ = 0, end_ = 0;  // of the bucket that fills
+  bool first_bucket_ = true;
+};
 
 class OrderWriter {
  public:
   OrderWriter(const TrainerJob& job, const RankShare& share, const std::vector<UnitLayout>& units)
-      : job_(job), root_(share.parameters.root), units_(units) {
+      : job_(job), root_(share.parameters.root), units_(units), dense_(job), experts_(job) {
     for (const UnitLayout& unit : units) order_.starts.emplace_back(unit.tensors.size());
   }
 
-  void start_chunk() { first_bucket_ = true; }
+  void start_chunk() {
+    dense_.start_chunk();
+    experts_.start_chunk();
+  }
   void complete(std::size_t unit, std::size_t tensor) {
-    order_.starts[unit][tensor] = order_.size;
-    order_.size += units_[unit].tensors[tensor].elements();
-    const auto bytes = static_cast<std::int64_t>(4 * (order_.size - begin_));  // fp32
-    if (job_.software.data.gradient_overlap &&
-        bytes >= workloads::bucket_limit(job_.software, job_.plan, first_bucket_))
-      close();
+    const TensorPart& part = units_[unit].tensors[tensor];
+    order_.starts[unit][tensor] = (part.expert ? experts_ : dense_).complete(part);
   }
   void complete_root(const char* name) {
     for (std::size_t i = 0; i < root_.size(); ++i) {
       if (root_[i].name != name) continue;
       const bool alone = workloads::in_own_bucket(
           {job_.model, job_.plan, job_.batch, job_.precision, job_.software}, root_[i]);
-      if (alone) close();
+      if (alone) dense_.close();
       complete(0, i);
-      if (alone) close();
+      if (alone) dense_.close();
     }
   }
   CompletionOrder take() {
-    close();
+    order_.dense = dense_.take(0);
+    order_.experts = experts_.take(order_.dense.all.end);
+    for (std::size_t unit = 0; unit < units_.size(); ++unit)
+      for (std::size_t i = 0; i < units_[unit].tensors.size(); ++i)
+        if (units_[unit].tensors[i].expert) order_.starts[unit][i] += order_.experts.all.begin;
     return std::move(order_);
   }
 
  private:
-  void close() {
-    if (begin_ == order_.size) return;
-    order_.buckets.push_back({begin_, order_.size});
-    begin_ = order_.size;
-    first_bucket_ = false;
-  }
-
   const TrainerJob& job_;
   const workloads::ParameterTensors& root_;
   const std::vector<UnitLayout>& units_;
+  KindWriter dense_, experts_;
   CompletionOrder order_;
-  std::size_t begin_ = 0;  // of the bucket that fills
-  bool first_bucket_ = true;
 };
 
 }  // namespace
@@ -154,9 +199,12 @@ CompletionOrder completion_order(const TrainerJob& job, const RankShare& share,
     order.start_chunk();
     if (part.last) order.complete_root("head");
     if (part.last) order.complete_root("final_norm");
-    for (std::size_t layer = part.layers; layer-- > 0;)
-      for (const LayerTensor tensor : layer_order)
-        order.complete(share.unit_of_layer(part.first_here + layer), tensor);
+    for (std::size_t layer = part.layers; layer-- > 0;) {
+      const std::size_t unit = share.unit_of_layer(part.first_here + layer);
+      for (const LayerTensor tensor : mlp_order(share.has_experts(unit)))
+        order.complete(unit, tensor);
+      for (const LayerTensor tensor : attention_order) order.complete(unit, tensor);
+    }
     if (part.first) order.complete_root("embedding");
   }
   return order.take();
@@ -170,7 +218,7 @@ void first_weights(std::span<double> to, const TensorPart& part, std::size_t fro
     for (double& w : to) w = 1.0;
     return;
   }
-  const bool residual = part.name.ends_with("attention.o") || part.name.ends_with("mlp.down");
+  const bool residual = part.name.ends_with("attention.o") || part.name.ends_with(".down");
   const double spread =
       learning.initial_spread / (residual ? std::sqrt(2.0 * static_cast<double>(layers)) : 1.0);
   const std::uint64_t key = hash_of(part.same_as.empty() ? part.name : part.same_as, learning.seed);

@@ -23,9 +23,14 @@ std::vector<UnitLayout> unit_layouts(const TrainerJob& job, const RankShare& sha
 /// All tensors of a rank in the order in which the last backward of each chunk completes their
 /// gradients, and the buckets in which these are reduced (workloads::bucket_limit).
 struct CompletionOrder {
+  /// Tensors that are reduced over the same ranks.
+  struct Kind {
+    Stretch all;
+    std::vector<Stretch> buckets;  // of whole tensors
+  };
   std::vector<std::vector<std::size_t>> starts;  // by unit and tensor
-  std::size_t size = 0;
-  std::vector<Stretch> buckets;  // of whole tensors
+  Kind dense, experts;                           // the experts behind the dense ones
+  std::size_t size() const { return experts.all.end; }
 };
 CompletionOrder completion_order(const TrainerJob& job, const RankShare& share,
                                  const std::vector<UnitLayout>& units);

@@ -14,28 +14,59 @@ WholeParameters<Real>::WholeParameters(const TrainerJob& job, const RankShare& s
                                        StepCalls<Real>& calls)
     : calls_(calls),
       units_(unit_layouts(job, share)),
-      ranks_(job.plan.data == DataParallel::ddp ? 1 : share.shards),
-      rank_(job.plan.data == DataParallel::ddp ? 0 : share.shard),
       has_root_(share.has_root),
-      scatters_(sharded() && job.software.data.reduce_scatter),
-      sums_replicas_(scatters_ && job.plan.shard_replicas() > 1),
-      overlaps_(job.software.data.gradient_overlap),
-      shard_group_(workloads::shard_group(job.plan)) {
+      overlaps_(job.software.data.gradient_overlap) {
   const CompletionOrder order = completion_order(job, share, units_);
   starts_ = order.starts;
-  buckets_ = order.buckets;
+  add_part(job, share, order.dense, false);
+  if (order.experts.all.size() > 0) add_part(job, share, order.experts, true);
+  expects(!is_mixed<Real> || parts_.size() == 1, "experts of wide numbers");
   std::size_t layer = 0;
   for (std::size_t u = 0; u < units_.size(); ++u)
-    (has_root_ && u == 0 ? root_scratch_ : layer) = units_[u].size();
+    if (has_root_ && u == 0)
+      root_scratch_ = units_[u].size();
+    else
+      layer = std::max(layer, units_[u].size());
+  const Part& last = parts_.back();
+  const std::size_t own = last.own + last.all.size() / last.ranks;
   Kernels<Real>& kernels = calls.kernels();
-  masters_ = kernels.allocate_wide(order.size / ranks_);
-  gradients_ = kernels.allocate_wide(order.size);
-  if (sharded()) shards_ = kernels.allocate_wide(order.size / ranks_);
-  if (is_mixed<Real> || sharded()) weights_ = kernels.allocate(order.size);
-  if (is_mixed<Real> && sharded()) narrow_shards_ = kernels.allocate(order.size / ranks_);
+  masters_ = kernels.allocate_wide(own);
+  gradients_ = kernels.allocate_wide(order.size());
+  if (sharded()) shards_ = kernels.allocate_wide(own);
+  std::size_t whole = 0;
+  for (Part& part : parts_) {
+    part.weights = whole;
+    if (is_mixed<Real> || part.sharded()) whole += part.all.size();
+  }
+  if (whole > 0) weights_ = kernels.allocate(whole);
+  if (is_mixed<Real> && sharded()) narrow_shards_ = kernels.allocate(own);
   if (is_mixed<Real> || job.batch.micro_batches > 1)
     scratch_ = kernels.allocate(root_scratch_ + layer);
   fill(job);
+}
+
+template <class Real>
+void WholeParameters<Real>::add_part(const TrainerJob& job, const RankShare& share,
+                                     const CompletionOrder::Kind& kind, bool experts) {
+  const bool ddp = job.plan.data == DataParallel::ddp;
+  Part part{.all = kind.all, .buckets = kind.buckets};
+  if (!parts_.empty())
+    part.own = parts_.back().own + parts_.back().all.size() / parts_.back().ranks;
+  const auto copies = static_cast<std::size_t>(job.plan.copies());
+  part.copies = experts ? share.experts.copies : copies;
+  part.group = experts ? expert_data_group : GroupKind::data;
+  part.shard_group = experts ? expert_data_group : workloads::shard_group(job.plan);
+  part.lane = workloads::data_lane;
+  if (!ddp) part.ranks = experts ? share.experts.copies : share.shards;
+  if (!ddp) part.rank = experts ? share.experts.copy : share.shard;
+  part.scatters = part.sharded() && job.software.data.reduce_scatter;
+  part.sums_replicas = part.scatters && !experts && job.plan.shard_replicas() > 1;
+  parts_.push_back(std::move(part));
+}
+
+template <class Real>
+bool WholeParameters<Real>::sharded() const {
+  return std::ranges::any_of(parts_, &Part::sharded);
 }
 
 template <class Real>
@@ -48,19 +79,22 @@ void WholeParameters<Real>::fill(const TrainerJob& job) {
       std::ranges::transform(values, all.begin() + static_cast<std::ptrdiff_t>(at(u, i)),
                              [](double w) { return static_cast<Wide<Real>>(w); });
     }
-  for (const Stretch& bucket : buckets_) {
-    const auto own = std::span(all).subspan(own_begin(bucket), bucket.size() / ranks_);
-    calls_.kernels().upload(shard(masters_, bucket), own);
-  }
+  for (const Part& part : parts_)
+    for (const Stretch& bucket : part.buckets) {
+      const auto own = std::span(all).subspan(part.own_begin(bucket), bucket.size() / part.ranks);
+      calls_.kernels().upload(shard(masters_, part, bucket), own);
+    }
   after_update();
 }
 
 template <class Real>
 std::span<const Real> WholeParameters<Real>::weight(std::size_t unit, std::size_t tensor) const {
-  const std::size_t from = at(unit, tensor), count = units_[unit].tensors[tensor].elements();
+  const Part& part = part_of(unit, tensor);
+  const std::size_t from = at(unit, tensor) - part.all.begin;
+  const std::size_t count = units_[unit].tensors[tensor].elements();
   if constexpr (!is_mixed<Real>)
-    if (!sharded()) return masters_.all().subspan(from, count);
-  return weights_.all().subspan(from, count);
+    if (!part.sharded()) return masters_.all().subspan(part.own + from, count);
+  return weights_.all().subspan(part.weights + from, count);
 }
 
 template <class Real>
@@ -82,16 +116,20 @@ void WholeParameters<Real>::complete(std::size_t unit, std::size_t tensor) {
   else if constexpr (is_mixed<Real>)
     calls_.widen(Name(name, ".widen"), sum, gradient(unit, tensor));
   if (!last_backward_) return;
-  expects(completed_ == at(unit, tensor), "gradients in the order of their buffer");
-  completed_ += sum.size();
-  if (overlaps_ && completed_ == buckets_[reduced_].end) reduce(buckets_[reduced_]);
+  Part& part = parts_[units_[unit].tensors[tensor].expert ? 1 : 0];
+  expects(part.completed == at(unit, tensor), "gradients in the order of their buffer");
+  part.completed += sum.size();
+  if (overlaps_ && part.completed == part.buckets[part.reduced].end) reduce(part);
 }
 
 template <class Real>
 void WholeParameters<Real>::start_step() {
-  completed_ = reduced_ = 0;
-  summed_.reset();
-  calls_.after(workloads::data_lane, workloads::compute);
+  for (Part& part : parts_) {
+    part.completed = part.all.begin;
+    part.reduced = 0;
+    part.summed.reset();
+    calls_.after(part.lane, workloads::compute);
+  }
 }
 
 template <class Real>
@@ -100,30 +138,33 @@ void WholeParameters<Real>::start_backward(bool first, bool last) {
   last_backward_ = last;
 }
 
+/// The next bucket.
 template <class Real>
-void WholeParameters<Real>::reduce(const Stretch& bucket) {
-  ++reduced_;
-  if (calls_.groups().data->size() == 1) return;
+void WholeParameters<Real>::reduce(Part& part) {
+  const Stretch& bucket = part.buckets[part.reduced++];
+  if (part.copies == 1) return;
   const WideOut all = gradients_.part(bucket.begin, bucket.size());
-  calls_.after(workloads::data_lane, workloads::compute);
-  if (!scatters_) {
-    calls_.all_reduce_wide("bucket.reduce", GroupKind::data, all);
-    summed_ = calls_.record(workloads::data_lane);
+  calls_.after(part.lane, workloads::compute);
+  if (!part.scatters) {
+    calls_.all_reduce_wide("bucket.reduce", part.group, all);
+    part.summed = calls_.record(part.lane);
     return;
   }
-  const WideOut mine = gradients_.part(own_begin(bucket), bucket.size() / ranks_);
-  calls_.reduce_shards("bucket.reduce", shard_group_, all, mine);
-  if (sums_replicas_) {
-    calls_.after(workloads::replica_lane, workloads::data_lane);
+  const WideOut mine = gradients_.part(part.own_begin(bucket), bucket.size() / part.ranks);
+  calls_.reduce_shards("bucket.reduce", part.shard_group, all, mine);
+  if (part.sums_replicas) {
+    calls_.after(workloads::replica_lane, part.lane);
     calls_.all_reduce_wide("bucket.sum_replicas", GroupKind::replica, mine);
   }
-  summed_ = calls_.record(sums_replicas_ ? workloads::replica_lane : workloads::data_lane);
+  part.summed = calls_.record(part.sums_replicas ? workloads::replica_lane : part.lane);
 }
 
 template <class Real>
 void WholeParameters<Real>::finish_backward() {
-  while (reduced_ < buckets_.size()) reduce(buckets_[reduced_]);
-  if (summed_) calls_.wait(workloads::compute, *summed_);
+  for (Part& part : parts_)
+    while (part.reduced < part.buckets.size()) reduce(part);
+  for (const Part& part : parts_)
+    if (part.summed) calls_.wait(workloads::compute, *part.summed);
 }
 
 template <class Real>
@@ -136,9 +177,10 @@ template <class Real>
 void WholeParameters<Real>::before_update() {
   if (!sharded()) return;
   std::vector<CopyPiece<Wide<Real>, Wide<Real>>> pieces;
-  for (const Stretch& bucket : buckets_)
-    pieces.push_back(
-        {shard(shards_, bucket), gradients_.part(own_begin(bucket), bucket.size() / ranks_)});
+  for (const Part& part : parts_)
+    for (const Stretch& bucket : part.buckets)
+      pieces.push_back({shard(shards_, part, bucket),
+                        gradients_.part(part.own_begin(bucket), bucket.size() / part.ranks)});
   calls_.copies_wide(workloads::compute, "gradients.shard", pieces);
 }
 
@@ -146,12 +188,13 @@ void WholeParameters<Real>::before_update() {
 template <class Real>
 auto WholeParameters<Real>::own_gradient(std::size_t unit, std::size_t tensor) -> WideOut {
   if (!sharded()) return reduced_gradient(unit, tensor);
+  const Part& part = part_of(unit, tensor);
   const std::size_t from = at(unit, tensor), to = from + units_[unit].tensors[tensor].elements();
   const Stretch& bucket = *std::ranges::find_if(
-      buckets_, [from](const Stretch& b) { return from >= b.begin && from < b.end; });
-  const std::size_t own = own_begin(bucket), own_end = own + bucket.size() / ranks_;
+      part.buckets, [from](const Stretch& b) { return from >= b.begin && from < b.end; });
+  const std::size_t own = part.own_begin(bucket), own_end = own + bucket.size() / part.ranks;
   const std::size_t first = std::max(from, own), last = std::max(first, std::min(to, own_end));
-  return shards_.part(first == last ? 0 : bucket.begin / ranks_ + (first - own), last - first);
+  return shards_.part(first == last ? 0 : part.shard_begin(bucket) + (first - own), last - first);
 }
 
 template <class Real>
@@ -160,22 +203,23 @@ void WholeParameters<Real>::after_update() {
     const Out narrow = sharded() ? narrow_shards_.all() : weights_.all();
     calls_.narrow(workloads::compute, "adamw.cast", narrow, masters_.all());
   }
-  if (sharded()) gather();
+  for (const Part& part : parts_)
+    if (part.sharded()) gather(part);
 }
 
 template <class Real>
-void WholeParameters<Real>::gather() {
-  calls_.after(workloads::data_lane, workloads::compute);
-  for (const Stretch& bucket : buckets_) {
+void WholeParameters<Real>::gather(const Part& part) {
+  calls_.after(part.lane, workloads::compute);
+  for (const Stretch& bucket : part.buckets) {
     In mine;
     if constexpr (is_mixed<Real>)
-      mine = narrow_shards_.part(bucket.begin / ranks_, bucket.size() / ranks_);
+      mine = narrow_shards_.part(part.shard_begin(bucket), bucket.size() / part.ranks);
     else
-      mine = shard(masters_, bucket);
-    calls_.all_gather("parameters.gather", shard_group_, mine,
-                      weights_.part(bucket.begin, bucket.size()));
+      mine = shard(masters_, part, bucket);
+    calls_.all_gather("parameters.gather", part.shard_group, mine,
+                      weights_.part(part.weights + (bucket.begin - part.all.begin), bucket.size()));
   }
-  calls_.after(workloads::compute, workloads::data_lane);
+  calls_.after(workloads::compute, part.lane);
 }
 
 template class WholeParameters<float>;

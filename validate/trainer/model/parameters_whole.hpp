@@ -41,36 +41,58 @@ class WholeParameters final : public Parameters<Real> {
  private:
   using Mark = Lanes::Mark;
 
+  /// Tensors with the same copies: dense ones, or experts that the ranks share.
+  struct Part {
+    Stretch all;  // of gradients_, and of masters_ where it is not sharded
+    std::vector<Stretch> buckets;
+    std::size_t ranks = 1, rank = 0;  // that share the optimizer: 1 under ddp
+    std::size_t own = 0;              // where this rank's shards begin in masters_
+    std::size_t weights = 0;          // where it begins in weights_
+    std::size_t copies = 1;           // ranks that sum the gradients
+    workloads::GroupKind group{}, shard_group{};
+    Lane lane{};
+    bool scatters = false, sums_replicas = false;
+
+    std::size_t completed = 0, reduced = 0;  // up to this element, bucket
+    std::optional<Mark> summed{};
+
+    bool sharded() const { return ranks > 1; }
+    /// This rank's part of a bucket, there and among its shards.
+    std::size_t own_begin(const Stretch& bucket) const {
+      return bucket.begin + rank * bucket.size() / ranks;
+    }
+    std::size_t shard_begin(const Stretch& bucket) const {
+      return own + (bucket.begin - all.begin) / ranks;
+    }
+  };
+
+  void add_part(const TrainerJob& job, const RankShare& share, const CompletionOrder::Kind& kind,
+                bool experts);
   void fill(const TrainerJob& job);
-  bool sharded() const { return ranks_ > 1; }
+  bool sharded() const;
   /// Of the buffers of all parameters.
   std::size_t at(std::size_t unit, std::size_t tensor) const { return starts_[unit][tensor]; }
-  /// This rank's part of a bucket, there and among its shards.
-  std::size_t own_begin(const Stretch& bucket) const {
-    return bucket.begin + rank_ * bucket.size() / ranks_;
+  const Part& part_of(std::size_t unit, std::size_t tensor) const {
+    return parts_[units_[unit].tensors[tensor].expert ? 1 : 0];
   }
-  WideOut shard(Buffer<Wide<Real>>& shards, const Stretch& bucket) const {
-    return shards.part(bucket.begin / ranks_, bucket.size() / ranks_);
+  WideOut shard(Buffer<Wide<Real>>& shards, const Part& part, const Stretch& bucket) const {
+    return shards.part(part.shard_begin(bucket), bucket.size() / part.ranks);
   }
-  void reduce(const Stretch& bucket);
-  void gather();
+  void reduce(Part& part);
+  void gather(const Part& part);
 
   StepCalls<Real>& calls_;
   std::vector<UnitLayout> units_;
   std::vector<std::vector<std::size_t>> starts_;  // by unit and tensor
-  std::vector<Stretch> buckets_;
-  std::size_t ranks_, rank_;  // that share the optimizer: 1 under ddp
-  bool has_root_, scatters_, sums_replicas_, overlaps_;
-  workloads::GroupKind shard_group_;
+  std::vector<Part> parts_;                       // dense, then experts where they are apart
+  bool has_root_, overlaps_;
   Buffer<Wide<Real>> masters_, gradients_;
   Buffer<Wide<Real>> shards_;   // zero1: of the gradients
-  Buffer<Real> weights_;        // of all, where the masters are wider or a shard
+  Buffer<Real> weights_;        // where the masters are wider or a shard
   Buffer<Real> narrow_shards_;  // zero1: of the masters, on their way to weights_
   Buffer<Real> scratch_;  // gradients to be added to others or widened: the root's, one layer's
   std::size_t root_scratch_ = 0;
   bool first_backward_ = true, last_backward_ = true;
-  std::size_t completed_ = 0, reduced_ = 0;  // elements, buckets
-  std::optional<Mark> summed_;
 };
 
 }  // namespace stepcast::validate

@@ -20,6 +20,21 @@ workloads::PipelineShape pipeline_of(const TrainerJob& job) {
           .chunks = job.plan.virtual_stages};
 }
 
+LayerKinds kind_of(const RankShare& share, std::size_t layer) {
+  const bool experts = share.has_experts(share.unit_of_layer(layer));
+  return {!experts, experts};
+}
+
+/// Of any layer here.
+LayerKinds all_kinds(const RankShare& share) {
+  LayerKinds all{false, false};
+  for (std::size_t layer = 0; layer < share.layers; ++layer) {
+    const LayerKinds one = kind_of(share, layer);
+    all = {all.dense || one.dense, all.experts || one.experts};
+  }
+  return all;
+}
+
 }  // namespace
 
 template <class Real>
@@ -37,7 +52,8 @@ Trainer<Real>::Trainer(const TrainerJob& job, RankDevice<Real> device)
       turns_(workloads::turns_of_stage(pipeline_of(job_), share_.at.pipeline)),
       received_(turns_.size()) {
   for (std::size_t i = 0; i < share_.chunks.size(); ++i) chunks_.push_back(make_chunk(i));
-  if (job_.plan.recompute == Recompute::full) again_ = make_activations(*device_.kernels, share_);
+  if (job_.plan.recompute == Recompute::full)
+    again_ = make_activations(*device_.kernels, share_, all_kinds(share_));
 }
 
 /// With virtual stages the input of the next micro-batch may come while all others are needed.
@@ -65,7 +81,7 @@ auto Trainer<Real>::make_slot(const ChunkShare& part) -> Slot {
     slot.outputs.push_back(kernels.allocate(share_.local_tokens * share_.hidden));
   if (job_.plan.recompute != Recompute::full)
     for (std::size_t i = 0; i < part.layers; ++i)
-      slot.kept.push_back(make_activations(kernels, share_));
+      slot.kept.push_back(make_activations(kernels, share_, kind_of(share_, part.first_here + i)));
   if (part.last) slot.head = make_head_activations(kernels, share_);
   return slot;
 }

@@ -279,6 +279,8 @@ void StepCalls<Real>::adamw(WideOut p, WideOut m, WideOut v, WideIn g, const Ada
 template <class Real>
 Communicator& StepCalls<Real>::group(GroupKind kind) const {
   const std::unique_ptr<Communicator>* ranks = nullptr;
+  if (kind == expert_group) return *groups_.expert;
+  if (kind == expert_data_group) return *groups_.expert_data;
   switch (kind) {
     case GroupKind::tensor:
       ranks = &groups_.tensor;
@@ -315,15 +317,8 @@ Communicator& StepCalls<Real>::group(GroupKind kind) const {
 /// Tensor ranks wait for each other; data parallelism works beside compute.
 template <class Real>
 Lane StepCalls<Real>::lane_of(GroupKind group) const {
+  if (group == expert_data_group) return workloads::data_lane;
   return group == GroupKind::tensor ? workloads::compute : workloads::axis_of(group).lane;
-}
-
-template <class Real>
-template <class Work>
-void StepCalls<Real>::communicate(Lane lane, Collective what, Work&& work) {
-  const Lane taken = on(lane);
-  if (log_ == nullptr) return work();
-  log_->run(lanes_, taken, std::move(what), work);
 }
 
 template <class Real>

@@ -57,6 +57,10 @@ class StepCalls {
   using WideningCopy = CopyPiece<Wide<Real>, Real>;
   using Mark = Lanes::Mark;
 
+  static constexpr workloads::Dtype dtype = NumberTraits<Real>::dtype;
+  // Doubles, of the tests, count as what they stand for.
+  static constexpr std::int64_t size = workloads::Dtype::fp32 == dtype ? 4 : 2;
+
   /// On one lane, kernels and collectives follow each other in the order of the calls, but for the
   /// messages between stages (Software::collectives_hold_core).
   StepCalls(Kernels<Real>& kernels, Lanes& lanes, const Groups& groups, bool one_lane)
@@ -110,6 +114,21 @@ class StepCalls {
     pass(name, {optimizer, 8 * tensors, wide_dtype}, [&] { work(kernels_); });
   }
 
+  /// A kernel of the compute lane that has no call of its own here, told by tell() where it is
+  /// noted: work().
+  template <class Tell, class Work>
+  void kernel(Tell&& tell, Work&& work) {
+    const Lane lane = on(workloads::compute);
+    if (log_ == nullptr) return work();
+    log_->run(lanes_, lane, tell(), work);
+  }
+  /// Likewise a collective that compute waits for.
+  template <class Work>
+  void join(workloads::Collective what, Work&& work) {
+    const workloads::GroupKind kind = what.group;
+    communicate(workloads::compute, std::move(what), [&] { work(group(kind)); });
+  }
+
   /// Groups of one rank do nothing and are not noted. On the compute lane but for those of the data
   /// parallelism.
   void all_reduce(const Name& name, workloads::GroupKind group, Out values);
@@ -127,10 +146,7 @@ class StepCalls {
 
  private:
   static constexpr workloads::KernelFamily optimizer = workloads::KernelFamily::optimizer;
-  static constexpr workloads::Dtype dtype = NumberTraits<Real>::dtype;
   static constexpr workloads::Dtype wide_dtype = workloads::Dtype::fp32;
-  // Doubles, of the tests, count as what they stand for.
-  static constexpr std::int64_t size = workloads::Dtype::fp32 == dtype ? 4 : 2;
   static constexpr std::int64_t wide_size = 4;
   template <class Work>
   void pass(const Name& name, const Traffic& what, Work&& work) {
@@ -151,7 +167,11 @@ class StepCalls {
   void attention(workloads::KernelFamily family, std::int64_t bytes, const AttentionSizes& s,
                  Work&& work);
   template <class Work>
-  void communicate(Lane lane, workloads::Collective what, Work&& work);
+  void communicate(Lane lane, workloads::Collective what, Work&& work) {
+    const Lane taken = on(lane);
+    if (log_ == nullptr) return work();
+    log_->run(lanes_, taken, std::move(what), work);
+  }
   Mark exchange(Lane lane, workloads::GroupKind group, std::size_t elements,
                 const std::function<void(Communicator&)>& work);
   Lane lane_of(workloads::GroupKind group) const;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "validate/trainer/ranks/communicator.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -68,6 +69,18 @@ std::size_t traffic_of(const TimelineEvent& e) {
   return e.group.starts_with("pipeline") ? 1 : 2;
 }
 
+TimelineEvent described_here(const workloads::Kernel& kernel) { return sim::described(kernel); }
+
+/// Until the plan's axes name the groups of experts.
+TimelineEvent described_here(workloads::Collective collective) {
+  const GroupKind kind = collective.group;
+  if (static_cast<int>(kind) < workloads::num_group_kinds) return sim::described(collective);
+  collective.group = GroupKind::data;
+  TimelineEvent e = sim::described(collective);
+  e.group = kind == expert_group ? "expert" : "expert_data";
+  return e;
+}
+
 /// Stretches of a rank's time that have been given to a part of its step.
 class CoveredTime {
  public:
@@ -98,7 +111,7 @@ std::vector<TimelineEvent> events_of(const std::vector<Operation>& operations, s
   std::vector<TimelineEvent> events;
   for (const Operation& operation : operations) {
     TimelineEvent e =
-        std::visit([](const auto& what) { return sim::described(what); }, operation.what);
+        std::visit([](const auto& what) { return described_here(what); }, operation.what);
     e.rank = rank;
     e.lane = operation.lane;
     e.start = origin + operation.start;

@@ -18,7 +18,13 @@ std::optional<std::int64_t> color_in(const std::vector<std::vector<std::int64_t>
 
 }  // namespace
 
-Groups make_groups(std::unique_ptr<Communicator> world, const workloads::ParallelPlan& plan) {
+void Communicator::exchange_bytes(std::span<const std::byte>, Counts, std::span<std::byte>,
+                                  Counts) {
+  throw BrokenPromise("ranks that exchange parts of their own");
+}
+
+Groups make_groups(std::unique_ptr<Communicator> world, const workloads::ParallelPlan& plan,
+                   bool experts) {
   using workloads::GroupKind;
   expects(world->size() == plan.ranks(), "as many ranks as the plan has");
   const std::int64_t rank = world->rank();
@@ -42,6 +48,12 @@ Groups make_groups(std::unique_ptr<Communicator> world, const workloads::Paralle
   if (plan.pipeline > 1) groups.pipeline->connect_neighbours(ring);
   if (ring) groups.pipeline_backward->connect_neighbours(ring);
   groups.embedding = world->split(plan.pipeline > 1 && end ? std::optional(column) : std::nullopt);
+  if (experts) {
+    groups.expert = world->split(rank / plan.expert.degree);
+    const std::int64_t per_stage = plan.ranks() / plan.pipeline;
+    groups.expert_data =
+        world->split(rank / per_stage * plan.expert.degree + rank % plan.expert.degree);
+  }
   groups.world = std::move(world);
   return groups;
 }

@@ -14,10 +14,12 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "engine/units.hpp"
 #include "sim/program/exit_codes.hpp"
 #include "validate/trainer/ranks/numbers.hpp"
+#include "workloads/plan/axes.hpp"
 #include "workloads/plan/plan.hpp"
 
 namespace stepcast::validate {
@@ -44,6 +46,8 @@ struct PeerLost : sim::Failure {
 /// lane at hand (validate/trainer/device/lanes.hpp) and needs not be done on return.
 class Communicator {
  public:
+  using Counts = std::span<const std::size_t>;
+
   virtual ~Communicator() = default;
 
   virtual std::int64_t rank() const = 0;
@@ -65,6 +69,15 @@ class Communicator {
   void reduce_scatter(const All& all, Mine&& mine) {
     static_assert(std::is_same_v<Number<Mine>, Number<All>>);
     scatter_bytes(read(all), written(mine), scalar(all));
+  }
+  /// Each rank's own part for each: of `mine` the first to[0] values go to rank 0, the next to[1]
+  /// to rank 1; `theirs` likewise has from[r] values of rank r, what it sends to this rank. They
+  /// may not overlap.
+  template <class Mine, class Theirs>
+  void all_to_all(const Mine& mine, Counts to, Theirs&& theirs, Counts from) {
+    static_assert(std::is_same_v<Number<Mine>, Number<Theirs>>);
+    exchange_bytes(read(mine), in_bytes<Number<Mine>>(to), written(theirs),
+                   in_bytes<Number<Mine>>(from));
   }
   template <class Values>
   void broadcast(Values&& values, std::int64_t root) {
@@ -115,27 +128,43 @@ class Communicator {
   static Scalar scalar(const Values&) {
     return scalar_of<Number<Values>>;
   }
+  template <class Value>
+  static std::vector<std::size_t> in_bytes(Counts counts) {
+    std::vector<std::size_t> bytes(counts.begin(), counts.end());
+    for (std::size_t& count : bytes) count *= sizeof(Value);
+    return bytes;
+  }
 
   virtual void reduce_bytes(std::span<std::byte> values, Scalar, Reduction) = 0;
   virtual void gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all, Scalar) = 0;
   virtual void scatter_bytes(std::span<const std::byte> all, std::span<std::byte> mine, Scalar) = 0;
+  /// A GPU's ranks have none: their trainer knows no experts.
+  virtual void exchange_bytes(std::span<const std::byte> mine, Counts to,
+                              std::span<std::byte> theirs, Counts from);
   virtual void broadcast_bytes(std::span<std::byte> values, std::int64_t root) = 0;
   virtual void send_bytes(std::span<const std::byte> values, std::int64_t peer) = 0;
   virtual void receive_bytes(std::span<std::byte> values, std::int64_t peer) = 0;
 };
 
+// Until the plan's axes name them.
+inline constexpr auto expert_group = static_cast<workloads::GroupKind>(10);
+inline constexpr auto expert_data_group = static_cast<workloads::GroupKind>(12);
+
 /// The groups of one rank under a plan (workloads::groups). Groups of one rank exist as well: their
 /// collectives copy. shard, replica: of hsdp, else null. pipeline: all stages of this rank's
 /// column, rank in it = stage; its send and receive serve both directions. With virtual stages two
 /// stages may be each other's next: then pipeline_backward, else null, has what goes back.
-/// embedding: first and last stage, null on the others and where pipeline is 1.
+/// embedding: first and last stage, null on the others and where pipeline is 1. expert: the ranks
+/// that share a layer's experts, expert_data: those with the same ones; of a model of experts.
 struct Groups {
   std::unique_ptr<Communicator> world, tensor, data, shard, replica, pipeline, pipeline_backward,
-      embedding;
+      embedding, expert, expert_data;
 };
 
-/// Cuts the plan's groups out of `world`, whose size must be plan.ranks(). Collective.
-Groups make_groups(std::unique_ptr<Communicator> world, const workloads::ParallelPlan& plan);
+/// Cuts the plan's groups out of `world`, whose size must be plan.ranks(); with `experts` theirs as
+/// well. Collective.
+Groups make_groups(std::unique_ptr<Communicator> world, const workloads::ParallelPlan& plan,
+                   bool experts = false);
 
 /// Runs `body` on `count` threads, each with its own communicator of all of them. A rank that
 /// throws wakes all others with PeerLost, and so does one that lets a peer wait longer than

@@ -87,6 +87,19 @@ class MpiCommunicator final : public Communicator {
     MPI_Request request{};
   };
 
+  /// One behind the other, as MPI counts them.
+  struct Parts {
+    explicit Parts(Counts bytes) {
+      std::size_t at = 0;
+      for (const std::size_t size : bytes) {
+        sizes.push_back(count_of(size));
+        starts.push_back(count_of(at));
+        at += size;
+      }
+    }
+    std::vector<int> sizes, starts;
+  };
+
   void reduce_bytes(std::span<std::byte> values, Scalar scalar, Reduction how) override {
     const int count = count_of(values.size(), size_of(scalar));
     watch_.during("all-reduce", [&] {
@@ -116,6 +129,15 @@ class MpiCommunicator final : public Communicator {
                                type_of(scalar), MPI_SUM, comm_);
     });
     std::ranges::copy(summed, mine.begin());
+  }
+
+  void exchange_bytes(std::span<const std::byte> mine, Counts to, std::span<std::byte> theirs,
+                      Counts from) override {
+    const Parts sent(to), received(from);
+    watch_.during("all-to-all", [&] {
+      MPI_Alltoallv(mine.data(), sent.sizes.data(), sent.starts.data(), MPI_BYTE, theirs.data(),
+                    received.sizes.data(), received.starts.data(), MPI_BYTE, comm_);
+    });
   }
 
   void broadcast_bytes(std::span<std::byte> values, std::int64_t root) override {

@@ -425,6 +425,18 @@ class SocketCommunicator final : public Communicator {
     combine_all(all.subspan(rank_ * size, size), mine, scalar, Reduction::sum, "reduce-scatter");
   }
 
+  void exchange_bytes(std::span<const std::byte> mine, Counts to, std::span<std::byte> theirs,
+                      Counts from) override {
+    const auto part_of = [](auto all, Counts sizes, std::size_t r) {
+      std::size_t before = 0;
+      for (std::size_t i = 0; i < r; ++i) before += sizes[i];
+      return all.subspan(before, sizes[r]);
+    };
+    for_others([&](std::size_t r) { put(r, part_of(mine, to, r), "all-to-all"); });
+    copy(part_of(mine, to, rank_), part_of(theirs, from, rank_));
+    for_others([&](std::size_t r) { copy(get(r, "all-to-all"), part_of(theirs, from, r)); });
+  }
+
   void broadcast_bytes(std::span<std::byte> values, std::int64_t root) override {
     if (root == rank())
       for_others([&](std::size_t r) { put(r, values, "broadcast"); });

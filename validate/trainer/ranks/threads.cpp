@@ -1,10 +1,12 @@
 // Ranks as threads of this process: run_ranks(). One lock and one condition for all, as the groups
 // are small; a rank waits for its peers' arrival, then reads straight from their buffers.
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -144,6 +146,27 @@ class ThreadCommunicator final : public Communicator {
       for (const auto& part : parts)
         expects(part.size() == mine.size() * team_.size, "one part for each rank");
       reduce_shown(mine, rank_ * mine.size(), scalar, Reduction::sum);
+    });
+  }
+
+  /// The others' parts are found in what they show by what they say of its sizes.
+  void exchange_bytes(std::span<const std::byte> mine, Counts to, std::span<std::byte> theirs,
+                      Counts from) override {
+    expects(to.size() == team_.size && from.size() == team_.size, "a part for each rank");
+    const std::size_t head = team_.size * sizeof(std::size_t);
+    Message shown(head + mine.size());
+    std::ranges::copy(std::as_bytes(to), shown.begin());
+    std::ranges::copy(mine, shown.begin() + static_cast<std::ptrdiff_t>(head));
+    meet(shown, [&](const auto& all) {
+      std::size_t at = 0;
+      for (std::size_t r = 0; r < all.size(); ++r) {
+        std::vector<std::size_t> sizes(team_.size);
+        std::memcpy(sizes.data(), all[r].data(), head);
+        const std::size_t before = std::accumulate(
+            sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(rank_), std::size_t{0});
+        copy(std::span(all[r]).subspan(head + before, sizes[rank_]), theirs.subspan(at, from[r]));
+        at += from[r];
+      }
     });
   }
 

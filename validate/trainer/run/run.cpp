@@ -28,19 +28,32 @@ Text text_for(const sim::Scenario& scenario, const RunSettings& settings) {
   return text_of(generated_text(generated_bytes), scenario.model.vocab);
 }
 
+/// Nothing for a dense model.
+std::string experts_text(const workloads::ExpertShape& m, const workloads::ExpertPlan& p) {
+  if (m.count == 0) return "";
+  return fmt::format(
+      ", experts {} of {} ffn {} from {} every {} score {}, degree {} capacity {} padded {}",
+      m.per_token, m.count, m.ffn, m.dense_layers, m.every, static_cast<int>(m.score), p.degree,
+      p.capacity_factor, p.pad_to_capacity);
+}
+
 /// What a checkpoint must agree in: model, plan, and what shapes the batch.
 std::string text_of_job(const TrainerJob& job) {
   const workloads::TransformerShape& m = job.model;
   const workloads::ParallelPlan& p = job.plan;
   return fmt::format(
-      "layers {} hidden {} heads {}/{}x{} ffn {} vocab {} tied {}, data {} x{} tensor {} sp {} "
-      "pipeline {}x{} layers {}, shards {}, buckets {}, batch {}x{} sequence {}, rate {} seed {}",
-      m.layers, m.hidden, m.heads, m.kv_heads, m.head_dim, m.ffn_hidden, m.vocab, m.tied_embeddings,
-      sim::word_for(sim::data_parallel_names, p.data), p.data_degree, p.tensor, p.sequence_parallel,
-      p.pipeline, p.virtual_stages, fmt::join(p.stage_layers, "/"), p.shards(),
-      job.software.data.gradient_overlap ? job.software.data.bucket_bytes : 0,
-      job.batch.micro_batch, job.batch.micro_batches, job.batch.sequence, job.learning.rate,
-      job.learning.seed);
+             "layers {} hidden {} heads {}/{}x{} ffn {} vocab {} tied {}, data {} x{} tensor {} sp "
+             "{} "
+             "pipeline {}x{} layers {}, shards {}, buckets {}, batch {}x{} sequence {}, rate {} "
+             "seed {}",
+             m.layers, m.hidden, m.heads, m.kv_heads, m.head_dim, m.ffn_hidden, m.vocab,
+             m.tied_embeddings, sim::word_for(sim::data_parallel_names, p.data), p.data_degree,
+             p.tensor, p.sequence_parallel, p.pipeline, p.virtual_stages,
+             fmt::join(p.stage_layers, "/"), p.shards(),
+             job.software.data.gradient_overlap ? job.software.data.bucket_bytes : 0,
+             job.batch.micro_batch, job.batch.micro_batches, job.batch.sequence, job.learning.rate,
+             job.learning.seed) +
+         experts_text(m.experts, p.expert);
 }
 
 /// An instant of the clock that all ranks of a machine share, the same on every rank; in double,
@@ -212,6 +225,9 @@ void check_trainable(const sim::Scenario& scenario) {
   workloads::check(scenario.model, scenario.plan, scenario.batch, scenario.plan_origin);
   check(job_of(scenario), scenario.origin);
   const bool on_gpus = trains_on_gpus(scenario);
+  if (on_gpus && scenario.model.experts.count > 0)
+    throw InputError(scenario.origin, "has layers of experts, which are trained on the host alone",
+                     "node = \"host\", framework = \"stepcast-trainer\"");
   if (on_gpus != (scenario.precision.compute != workloads::Dtype::fp32))
     throw InputError(scenario.origin,
                      on_gpus ? "computes in 16 bits on a GPU" : "computes in fp32 on the host",

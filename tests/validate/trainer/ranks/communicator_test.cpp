@@ -63,6 +63,34 @@ TEST_CASE("gathering what was scattered of a sum is the sum") {
     CHECK(values == Floats{6, 10, 14, 18, 22, 26, 30, 34});
 }
 
+TEST_CASE("an all-to-all brings each rank what the others have for it, however much") {
+  // Rank r sends s + 2 r numbers 10 r + s to rank s; rank 0 nothing to itself.
+  const auto size_of = [](std::size_t from, std::size_t to) { return to + 2 * from; };
+  for (const std::size_t ranks : {1U, 2U, 4U}) {
+    const auto all = answers<Floats>(static_cast<std::int64_t>(ranks), [&](Rank comm) {
+      const auto rank = static_cast<std::size_t>(comm->rank());
+      Floats mine;
+      std::vector<std::size_t> to, from;
+      std::size_t comes = 0;
+      for (std::size_t s = 0; s < ranks; ++s) {
+        to.push_back(size_of(rank, s));
+        mine.insert(mine.end(), to.back(), static_cast<float>(10 * rank + s));
+        from.push_back(size_of(s, rank));
+        comes += from.back();
+      }
+      Floats theirs(comes);
+      comm->all_to_all(mine, to, theirs, from);
+      return theirs;
+    });
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      Floats expected;
+      for (std::size_t s = 0; s < ranks; ++s)
+        expected.insert(expected.end(), size_of(s, rank), static_cast<float>(10 * s + rank));
+      CHECK(all[rank] == expected);
+    }
+  }
+}
+
 TEST_CASE("a broadcast gives everybody the root's values") {
   for (const auto& values : answers<Floats>(3, [](Rank comm) {
          Floats mine{static_cast<float>(comm->rank()) + 1};

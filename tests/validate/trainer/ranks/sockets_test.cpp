@@ -137,6 +137,23 @@ TEST_CASE("numbers of 16 bits are summed in fp32 and rounded once") {
   for (const auto& sum : sums) CHECK(sum == Floats{1.0078125F, 2050.0F});
 }
 
+TEST_CASE("processes exchange parts of their own, of any length") {
+  const auto all = answers<Floats>(3, [](Communicator& comm) {
+    const auto rank = static_cast<std::size_t>(comm.rank());
+    const std::size_t part = rank == 0 ? 1 : rank == 1 ? 0 : 100000;
+    const std::vector<std::size_t> to{rank, 0, 100000 * rank}, from{0, part, 2 * part};
+    const Floats mine(to[0] + to[2], static_cast<float>(rank));
+    Floats theirs(from[0] + from[1] + from[2]);
+    comm.all_to_all(mine, to, theirs, from);
+    return theirs;
+  });
+  CHECK(all[0] == Floats{1.0F, 2.0F, 2.0F});
+  CHECK(all[1].empty());
+  Floats last(100000, 1.0F);
+  last.insert(last.end(), 200000, 2.0F);
+  CHECK(all[2] == last);
+}
+
 TEST_CASE("gathering what was scattered of a sum is the sum, over processes") {
   for (const std::size_t part : {2U, 40000U}) {
     const auto all = answers<Floats>(4, [&](Communicator& comm) {

@@ -1,5 +1,6 @@
 #include "validate/trainer/run/run.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -101,6 +102,55 @@ TEST_CASE("a run resumed from a checkpoint has the losses of one that was not cu
     CHECK(cut == whole);
   }
   fs::remove_all(folder);
+}
+
+/// The same with experts in the place of the MLP, and ranks that share them.
+sim::Scenario tiny_experts(const std::string& plan, std::int64_t degree) {
+  sim::Scenario scenario = tiny("[plan]\n" + plan);
+  scenario.model.experts.count = 4;
+  scenario.model.experts.per_token = 2;
+  scenario.model.experts.ffn = 24;
+  scenario.model.experts.dense_layers = 1;
+  scenario.plan.expert.degree = degree;
+  return scenario;
+}
+
+TEST_CASE("a run of experts is timed by its calls, and goes on from a checkpoint of them") {
+  const fs::path folder = fs::temp_directory_path() / "stepcast_experts_test";
+  for (const char* data : {"data = \"ddp\"\n", "data = \"zero1\"\n"}) {
+    INFO(data);
+    fs::remove_all(folder);
+    const sim::Scenario scenario = tiny_experts(data, 2);
+    RunSettings settings;
+    settings.steps = 6;
+    settings.warm_up = 1;
+    const TrainerResults whole = train(scenario, settings);
+    CHECK(whole.losses.back() < whole.losses.front());
+    const auto has = [&](const char* name) {
+      return std::ranges::any_of(whole.parts, [&](const PartTime& p) { return p.name == name; });
+    };
+    CHECK(has("layer.experts.dispatch.forward"));
+    CHECK(has("layer.experts.gate.dgrad"));
+    settings.steps = 4;
+    settings.checkpoint = folder.string();
+    std::vector<double> cut = train(scenario, settings).losses;
+    sim::Scenario other = scenario;
+    other.model.experts.dense_layers = 0;
+    settings.steps = 2;
+    settings.resume = true;
+    CHECK_THROWS_WITH(train(other, settings), Catch::Contains("another model or plan"));
+    const TrainerResults rest = train(scenario, settings);
+    cut.insert(cut.end(), rest.losses.begin(), rest.losses.end());
+    CHECK(cut == whole.losses);
+  }
+  fs::remove_all(folder);
+}
+
+TEST_CASE("a GPU trains no experts") {
+  sim::Scenario scenario = tiny_experts("data = \"ddp\"\n", 1);
+  CHECK_NOTHROW(check_trainable(scenario));
+  scenario.node.gpu.architecture = topology::Architecture::hopper;
+  CHECK_THROWS_WITH(check_trainable(scenario), Catch::Contains("layers of experts"));
 }
 
 TEST_CASE("results read back as they were written") {
