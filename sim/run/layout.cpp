@@ -32,6 +32,8 @@ LayoutKey layout_key(const workloads::ParallelPlan& plan, const workloads::StepP
   key.degrees.context = plan.context;
   key.degrees.pipeline = plan.pipeline;
   key.degrees.virtual_stages = plan.virtual_stages;
+  if (plan.placement() != workloads::Placement::looped)
+    key.degrees.schedule = plan.schedule, key.degrees.orders = plan.orders;
   for (const workloads::Collective& collective : program.collectives)
     key.kinds |= std::uint32_t{1} << static_cast<unsigned>(collective.group);
   return key;

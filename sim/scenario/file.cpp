@@ -7,6 +7,7 @@
 #include "sim/scenario/default_software.hpp"
 #include "sim/scenario/member_reader.hpp"
 #include "sim/scenario/noise_keys.hpp"
+#include "sim/scenario/order_file.hpp"
 #include "sim/scenario/what_if.hpp"
 
 namespace stepcast::sim {
@@ -76,11 +77,41 @@ void read_nccl(const TomlValue* table, const Catalogue& catalogue, Scenario& sce
   check_nccl_variables(scenario.nccl_variables, catalogue.nccl(scenario.nccl).tuning);
 }
 
+/// A file beside the one that `where` stands in, if it is there; else as it is named.
+std::string beside(const std::string& where, const std::string& name) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path found = fs::path(where.substr(0, where.rfind(':'))).parent_path() / name;
+  return fs::exists(found, error) ? found.string() : name;
+}
+
+/// Takes the file of an order out of [plan], where `schedule` names one.
+void take_order_file(TomlValue& document, Scenario& scenario) {
+  TomlValue* plan = document.find("plan");
+  const TomlValue* schedule = plan == nullptr ? nullptr : plan->find("schedule");
+  const std::string* name = schedule == nullptr ? nullptr : schedule->text();
+  if (name == nullptr || !is_order_file(*name)) return;
+  const auto orders = std::make_shared<const workloads::ListedOrders>(
+      read_orders(beside(schedule->where, *name)));
+  scenario.plan.schedule = workloads::Schedule::listed;
+  scenario.plan.orders.list = orders;
+  scenario.changed.emplace_back("plan.schedule");
+  plan->erase("schedule");
+}
+
+/// Chunks of a stage that follow from the schedule.
+std::int64_t chunks_of(const workloads::ParallelPlan& plan) {
+  if (plan.schedule == workloads::Schedule::listed) return plan.orders.list->chunks;
+  return plan.placement() == workloads::Placement::looped ? plan.virtual_stages : 2;
+}
+
 void read_plan(TableReader& table, Scenario& scenario) {
   read_members(table, false, [&](auto&& visit) { visit_plan(scenario, visit); });
   scenario.plan_origin = table.where();
+  if (table.value("virtual_stages") == nullptr)
+    scenario.plan.virtual_stages = chunks_of(scenario.plan);
   for (const char* key :
-       {"pipeline", "tensor", "context", "shard_degree", "virtual_stages", "stage_layers"})
+       {"schedule", "pipeline", "tensor", "context", "shard_degree", "virtual_stages", "stage_layers"})
     if (table.value(key) != nullptr) scenario.plan_origin = table.where(key);
   table.finish();
 }
@@ -128,18 +159,11 @@ void read_precision(TableReader& table, Scenario& scenario) {
 }
 
 void read_calibration_table(TableReader& table, Scenario& scenario) {
-  namespace fs = std::filesystem;
   const std::string where = table.where("tables");
-  const fs::path folder = fs::path(where.substr(0, where.rfind(':'))).parent_path();
   read_members(table, false, [&](auto&& visit) { visit_calibration(scenario, visit); });
-  const auto find_beside = [&](std::string& name) {
-    std::error_code error;
-    const fs::path beside = folder / name;
-    if (fs::exists(beside, error)) name = beside.string();
-  };
   for (std::string& name : scenario.tables)
-    if (name != "published" && name != "host") find_beside(name);
-  for (std::string& name : scenario.runs) find_beside(name);
+    if (name != "published" && name != "host") name = beside(where, name);
+  for (std::string& name : scenario.runs) name = beside(where, name);
   if (scenario.tables.empty())
     table.fail("tables", "'tables' in [calibration] is empty", "e.g. [\"published\"]");
   table.finish();
@@ -256,6 +280,7 @@ Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
   scenario.origin = source.where;
   scenario.title = document.text("title").value_or("");
   scenario.tables = {"published"};
+  take_order_file(source, scenario);
   // All top-level names are asked for first: a misspelt [modle] is an unknown key, not a missing
   // one.
   for (const char* key : {"model", "cluster", "nccl", "plan", "batch", "precision", "software",

@@ -64,6 +64,21 @@ class MemberReader : public MemberVisitor<MemberReader> {
     }
     return out;
   }
+  template <class Choices>
+  std::optional<workloads::Schedules> read(std::string_view key, const workloads::Schedules&, Range,
+                                           const Choices& choices) {
+    const auto words = table_.texts(key);
+    if (!words) return std::nullopt;
+    workloads::Schedules out;
+    for (const std::string& word : *words) {
+      const auto known = meaning_of(choices, word);
+      if (!known)
+        table_.fail(key, "'" + word + "' in '" + std::string(key) + "' is no schedule",
+                    "gpipe, 1f1b, zb_h1, zb_h2, zb_v, dualpipe, dualpipe_v, listed");
+      out.add(*known);
+    }
+    return out;
+  }
   template <class Q>
   std::optional<Q> read(std::string_view key, const Q&, Range range) {
     return table_.quantity<Q>(key, range);

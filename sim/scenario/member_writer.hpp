@@ -35,6 +35,13 @@ class MemberWriter : public MemberVisitor<MemberWriter> {
       if (kinds.has(kind)) words.push_back(item_of(std::string(name)));
     put(key, std::move(words));
   }
+  template <class Choices>
+  void member(const Key& key, Bound, const workloads::Schedules& set, const Choices& choices) {
+    TomlValue::Array words;
+    for (const auto& [name, schedule] : choices)
+      if (set.has(schedule)) words.push_back(item_of(std::string(name)));
+    put(key, std::move(words));
+  }
   template <class Q>
   void member(const Key& key, Bound, const Q& value) {
     put(key, to_exact_text(value));

@@ -20,12 +20,15 @@ void input_gradient(PieceWriter& w, const Linear& l, bool first) {
 
 /// GEMM (out, in, T); a bias gradient sums the output gradient over the tokens (reads T x out).
 void weight_gradient(PieceWriter& w, const ParameterTensors& unit, const Linear& l) {
+  w.for_weights(true);
   w.weight_gradient(l.name + ".wgrad", l.out, l.in, w.sizes().tokens);
   w.gradient(unit, l.tensor);
-  if (!l.bias) return;
-  w.pass(l.name + ".bias.gradient", KernelFamily::reduction,
-         w.sizes().element * w.sizes().tokens * l.out);
-  w.gradient(unit, l.tensor + ".bias");
+  if (l.bias) {
+    w.pass(l.name + ".bias.gradient", KernelFamily::reduction,
+           w.sizes().element * w.sizes().tokens * l.out);
+    w.gradient(unit, l.tensor + ".bias");
+  }
+  w.for_weights(false);
 }
 
 /// Input gradients of GEMMs with one input are added: eager two at a time (3A each), otherwise in

@@ -29,6 +29,7 @@ struct Action {
   };
   Kind kind{};
   std::uint32_t index = 0;
+  bool weights = false;  // of a backward: for the weight gradients alone
 };
 
 /// `index` is a kernel's.
@@ -37,6 +38,9 @@ inline bool launches(const Action& action) {
 }
 
 using Piece = std::vector<Action>;
+
+/// Those actions of a backward that its weight gradients alone need, or all others.
+Piece part_of_backward(const Piece& backward, bool weights);
 
 /// All that a step is made of.
 struct StepInputs {
@@ -104,6 +108,8 @@ class PieceWriter {
   void kernel(Kernel kernel) { launch(table_.index_of(std::move(kernel))); }
   /// What follows is launched from Python: a forward, or one that is run again.
   void from_python(bool python) { python_ = python; }
+  /// What follows is for weight gradients alone: it may be put off.
+  void for_weights(bool weights) { weights_ = weights; }
   /// A module, or a function of autograd's in Python, begins.
   void module();
 
@@ -131,7 +137,9 @@ class PieceWriter {
   Piece take() { return std::move(piece_); }
 
  private:
-  void push(Action::Kind kind, std::uint32_t index) { piece_.push_back({kind, index}); }
+  void push(Action::Kind kind, std::uint32_t index) {
+    piece_.push_back({kind, index, weights_ || kind == Action::Kind::gradient});
+  }
   void launch(std::uint32_t index);
   std::uint32_t hidden_collective(const std::string& name, CollectiveKind kind);
 
@@ -141,6 +149,7 @@ class PieceWriter {
   LayerKind kind_;
   Piece piece_;
   bool python_ = false;
+  bool weights_ = false;
 };
 
 }  // namespace stepcast::workloads
