@@ -2,12 +2,14 @@
 
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 
 #include "engine/check.hpp"
 #include "sim/scenario/default_software.hpp"
 #include "sim/scenario/member_reader.hpp"
 #include "sim/scenario/noise_keys.hpp"
 #include "sim/scenario/order_file.hpp"
+#include "sim/scenario/stage_layout.hpp"
 #include "sim/scenario/what_if.hpp"
 
 namespace stepcast::sim {
@@ -91,8 +93,8 @@ void take_order_file(TomlValue& document, Scenario& scenario) {
   const TomlValue* schedule = plan == nullptr ? nullptr : plan->find("schedule");
   const std::string* name = schedule == nullptr ? nullptr : schedule->text();
   if (name == nullptr || !is_order_file(*name)) return;
-  const auto orders = std::make_shared<const workloads::ListedOrders>(
-      read_orders(beside(schedule->where, *name)));
+  const auto orders =
+      std::make_shared<const workloads::ListedOrders>(read_orders(beside(schedule->where, *name)));
   scenario.plan.schedule = workloads::Schedule::listed;
   scenario.plan.orders.list = orders;
   scenario.changed.emplace_back("plan.schedule");
@@ -105,13 +107,37 @@ std::int64_t chunks_of(const workloads::ParallelPlan& plan) {
   return plan.placement() == workloads::Placement::looped ? plan.virtual_stages : 2;
 }
 
+/// A layout says the layers of each part, and with them how many chunks a stage has.
+void read_stages(TableReader& table, const std::string& text, Scenario& scenario) {
+  const StageLayout layout = parse_stage_layout(text, table.where("stages"));
+  if (!scenario.stage_layers.empty())
+    table.fail("stages", "both 'stages' and 'stage_layers' in [plan]",
+               "one follows from the other");
+  const auto parts = std::ssize(layout.layers), stages = scenario.plan.pipeline;
+  if (parts % stages != 0)
+    table.fail("stages", "'stages' in [plan] has " + std::to_string(parts) + " parts",
+               "the plan has pipeline = " + std::to_string(stages));
+  const bool looped = scenario.plan.placement() == workloads::Placement::looped;
+  if (table.value("virtual_stages") == nullptr && looped)
+    scenario.plan.virtual_stages = parts / stages;
+  const std::int64_t mtp = std::accumulate(layout.mtp.begin(), layout.mtp.end(), std::int64_t{0});
+  if (mtp != scenario.model.mtp_layers)
+    table.fail("stages", "'stages' in [plan] has " + std::to_string(mtp) + " modules m",
+               scenario.model.name + " has " + std::to_string(scenario.model.mtp_layers));
+  if (layout.mtp.back() != mtp)
+    table.fail("stages", "modules m apart from the loss are not modelled",
+               "put m and L on one part: ...mL");
+  scenario.stage_layers = layout.layers;
+}
+
 void read_plan(TableReader& table, Scenario& scenario) {
   read_members(table, false, [&](auto&& visit) { visit_plan(scenario, visit); });
   scenario.plan_origin = table.where();
   if (table.value("virtual_stages") == nullptr)
     scenario.plan.virtual_stages = chunks_of(scenario.plan);
-  for (const char* key :
-       {"schedule", "pipeline", "tensor", "context", "shard_degree", "virtual_stages", "stage_layers"})
+  if (const auto layout = table.text("stages")) read_stages(table, *layout, scenario);
+  for (const char* key : {"schedule", "pipeline", "tensor", "context", "shard_degree",
+                          "virtual_stages", "stage_layers", "stages"})
     if (table.value(key) != nullptr) scenario.plan_origin = table.where(key);
   table.finish();
 }

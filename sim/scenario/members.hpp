@@ -291,12 +291,15 @@ void visit_plan(Scenario& scenario, Visitor&& visit) {
       {"context", "context-parallel degree: ranks that share each sequence", "context", "N"},
       plan.context);
   visit.positive({"pipeline", "pipeline stages, or best", "pipeline", "N"}, plan.pipeline);
-  visit.positive({"virtual_stages", "model chunks per stage (interleaved; zb_v and dualpipe have 2)",
-                  "virtual-stages", "N"},
-                 plan.virtual_stages);
+  visit.positive(
+      {"virtual_stages", "model chunks per stage (interleaved; zb_v and dualpipe have 2)",
+       "virtual-stages", "N"},
+      plan.virtual_stages);
   visit.may(
       {"stage_layers", "layers of each part of the model, in its order; default: the software's"},
       scenario.stage_layers);
+  visit.part({"stages", "the same as Megatron's layout, E t m L and |: Et*3|(tt|)*29mL", "stages",
+              "LAYOUT"});
   visit.positive({"shard_degree", "ranks that share one copy (hsdp)", "shard-degree", "N"},
                  plan.shard_degree);
   visit.may({"schedule", "order of the stages' turns, or a CSV file of it", "schedule", "KIND"},

@@ -22,7 +22,7 @@ using workloads::Turn;
 /// Part and micro-batch numbers beyond it are slips.
 constexpr std::int64_t most_of_a_number = 999'999;
 
-std::vector<std::string_view> parted(std::string_view text, char by) {
+std::vector<std::string_view> cut_at(std::string_view text, char by) {
   std::vector<std::string_view> out;
   for (std::size_t from = 0;;) {
     const std::size_t end = text.find(by, from);
@@ -32,7 +32,7 @@ std::vector<std::string_view> parted(std::string_view text, char by) {
   }
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view bare_cell(std::string_view text) {
   constexpr std::string_view around = " \t\r\"";
   const std::size_t first = text.find_first_not_of(around);
   if (first == std::string_view::npos) return {};
@@ -50,15 +50,15 @@ struct OrderRow {
   std::vector<PartTurn> turns;
 };
 
-class OrderParser {
+class OrderFileParser {
  public:
-  explicit OrderParser(std::string path) : path_(std::move(path)) {}
+  explicit OrderFileParser(std::string path) : path_(std::move(path)) {}
 
   ListedOrders parse(std::string_view text) {
     std::size_t line = 0;
-    for (const std::string_view row : parted(text, '\n')) {
+    for (const std::string_view row : cut_at(text, '\n')) {
       ++line;
-      if (!trimmed(row).empty()) rows_.push_back(row_of(line, row));
+      if (!bare_cell(row).empty()) rows_.push_back(row_of(line, row));
     }
     if (rows_.empty()) throw InputError(path_, "has no turns", "a row per rank: 0F0,0F1,,0B0");
     ListedOrders out;
@@ -83,19 +83,19 @@ class OrderParser {
   OrderRow row_of(std::size_t line, std::string_view text) {
     OrderRow out{line, {}};
     std::size_t column = 0;
-    for (const std::string_view cell : parted(text, ',')) {
+    for (const std::string_view cell : cut_at(text, ',')) {
       ++column;
-      const std::string_view word = trimmed(cell);
+      const std::string_view word = bare_cell(cell);
       if (word.empty()) continue;
       constexpr std::string_view overlap = ")OVERLAP_F_B";
       if (!word.starts_with('(') || !word.ends_with(overlap)) {
         out.turns.push_back(turn_of(line, column, word));
         continue;
       }
-      const auto both = parted(word.substr(1, word.size() - 1 - overlap.size()), ';');
+      const auto both = cut_at(word.substr(1, word.size() - 1 - overlap.size()), ';');
       if (both.size() != 2) fail(line, cell_text(column, word) + " is no pair", pair_hint);
       for (const std::string_view half : both)
-        out.turns.push_back(turn_of(line, column, trimmed(half)));
+        out.turns.push_back(turn_of(line, column, bare_cell(half)));
       PartTurn& first = out.turns[out.turns.size() - 2];
       if (first.turn.pass != Pass::forward || out.turns.back().turn.pass != Pass::backward)
         fail(line, cell_text(column, word) + " is no pair", pair_hint);
@@ -114,8 +114,7 @@ class OrderParser {
     const char* const end = word.data() + word.size();
     const auto [after_part, error] = std::from_chars(word.data(), end, out.part);
     const std::string_view letters = "FBIW";
-    const std::size_t pass =
-        after_part == end ? std::string_view::npos : letters.find(*after_part);
+    const std::size_t pass = after_part == end ? std::string_view::npos : letters.find(*after_part);
     if (error != std::errc{} || pass == std::string_view::npos) {
       const bool communicates = word.find("SEND") != word.npos || word.find("RECV") != word.npos ||
                                 word.find("SHARD") != word.npos || word.find("REDUCE") != word.npos;
@@ -188,7 +187,7 @@ class OrderParser {
 bool is_order_file(std::string_view schedule) { return schedule.ends_with(".csv"); }
 
 ListedOrders parse_orders(const std::string& path, std::string_view text) {
-  return OrderParser(path).parse(text);
+  return OrderFileParser(path).parse(text);
 }
 
 ListedOrders read_orders(const std::string& path) {

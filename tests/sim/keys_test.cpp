@@ -156,6 +156,13 @@ class Changer : public MemberVisitor<Changer> {
       if (!kinds.has(kind)) without.add(kind);
     return {without, workloads::all_data_kinds};
   }
+  template <class Choices>
+  static std::vector<workloads::Schedules> others_of(const workloads::Schedules&,
+                                                     const Choices& choices) {
+    workloads::Schedules all;
+    for (const auto& [name, schedule] : choices) all.add(schedule);
+    return {all};
+  }
   template <class T, class Choices>
   static std::vector<std::optional<T>> others_of(const std::optional<T>& value,
                                                  const Choices& choices) {
@@ -243,7 +250,8 @@ const std::set<std::string> binding_somewhere{
 };
 /// They say which plans are refused, and in which software: a plan that stays allowed is the same.
 const std::set<std::string> permissions{"software.data_kinds", "software.pipeline_data_kinds",
-                                        "software.cuts_layers", "software.use_megatron_fsdp"};
+                                        "software.cuts_layers", "software.use_megatron_fsdp",
+                                        "software.schedules"};
 
 enum class Outcome { none, silent, idle, changes };
 

@@ -76,8 +76,7 @@ RankGroups mirrored_stages(const ParallelPlan& plan) {
   const std::int64_t per_stage = plan.copies() * plan.tensor;
   for (std::int64_t stage = 0; stage < plan.pipeline / 2; ++stage)
     for (std::int64_t rank = 0; rank < per_stage; ++rank)
-      all.push_back(
-          {stage * per_stage + rank, (plan.pipeline - 1 - stage) * per_stage + rank});
+      all.push_back({stage * per_stage + rank, (plan.pipeline - 1 - stage) * per_stage + rank});
   return all;
 }
 

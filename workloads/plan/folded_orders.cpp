@@ -69,8 +69,7 @@ void write_dualpipe(TwoChunkTurns& turns, std::int64_t half, std::int64_t rank,
   };
   times(2 * inside, [&](std::int64_t) { turns.forward(0); });
   times(rank + 1, [&](std::int64_t) { turns.forward(0), turns.forward(1); });
-  times(inside,
-        [&](std::int64_t) { turns.input(1), turns.oldest_weight(), turns.forward(1); });
+  times(inside, [&](std::int64_t) { turns.input(1), turns.oldest_weight(), turns.forward(1); });
   times(middle, [&](std::int64_t i) {
     if (i == 0 && inside == 0)
       turns.forward(0), turns.backward(1);  // apart, so that the other stages start sooner
@@ -93,9 +92,7 @@ void write_dualpipe(TwoChunkTurns& turns, std::int64_t half, std::int64_t rank,
 std::vector<Turn> zb_v_turns(std::int64_t stages, std::int64_t micro_batches, std::int64_t stage) {
   const std::int64_t p = stages, m = std::max(micro_batches, 2 * p - 1);
   TwoChunkTurns turns;
-  const auto all_of = [&](int direction) {
-    turns.input(direction), turns.weight(direction);
-  };
+  const auto all_of = [&](int direction) { turns.input(direction), turns.weight(direction); };
   for (std::int64_t i = 0; i < 2 * (p - stage) - 1; ++i) turns.forward(0);
   for (std::int64_t i = 0; i < stage; ++i) turns.forward(1), turns.forward(0);
   for (std::int64_t i = 0; i < p - stage; ++i) turns.forward(1), all_of(1);

@@ -14,8 +14,7 @@ using Step = std::tuple<Pass, std::int64_t, std::int64_t>;
 
 class OrderRun {
  public:
-  explicit OrderRun(const ListedOrders& orders)
-      : orders_(orders), next_(orders.stages.size(), 0) {}
+  explicit OrderRun(const ListedOrders& orders) : orders_(orders), next_(orders.stages.size(), 0) {}
 
   std::optional<OrderFault> fault() {
     for (std::size_t s = 0; s < next_.size(); ++s)
@@ -63,12 +62,12 @@ class OrderRun {
            (has(Pass::input_gradient, t) || has(Pass::weight_gradient, t))))
         return at(stage, i, name + " computes what was computed before",
                   "a backward is B once, or I and W once each");
-      const Pass before =
-          t.pass == Pass::weight_gradient ? Pass::input_gradient : Pass::forward;
+      const Pass before = t.pass == Pass::weight_gradient ? Pass::input_gradient : Pass::forward;
       if (t.pass != Pass::forward && !has(before, t))
-        return at(stage, i, name + " stands before " +
-                                name_of(stage, {before, t.micro_batch, t.chunk, false}),
-                  "a backward needs its forward, a W its I");
+        return at(
+            stage, i,
+            name + " stands before " + name_of(stage, {before, t.micro_batch, t.chunk, false}),
+            "a backward needs its forward, a W its I");
       seen.insert({t.pass, t.chunk, t.micro_batch});
     }
     return std::nullopt;
@@ -97,8 +96,7 @@ class OrderRun {
     const std::int64_t part = part_of(stage, t);
     if (t.pass == Pass::weight_gradient) return std::nullopt;
     if (t.pass == Pass::forward)
-      return part == 0 ? std::nullopt
-                       : std::optional(Step{Pass::forward, part - 1, t.micro_batch});
+      return part == 0 ? std::nullopt : std::optional(Step{Pass::forward, part - 1, t.micro_batch});
     return part == last_part() ? std::nullopt
                                : std::optional(Step{Pass::backward, part + 1, t.micro_batch});
   }

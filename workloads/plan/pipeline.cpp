@@ -21,8 +21,7 @@ std::int64_t group_of(const PipelineShape& p) {
 Turn turn_of(const PipelineShape& p, Pass pass, std::int64_t k) {
   const std::int64_t group = group_of(p), round = group * p.chunks;
   const std::int64_t chunk = k % round / group;
-  return {pass, k / round * group + k % group,
-          pass == Pass::forward ? chunk : p.chunks - 1 - chunk,
+  return {pass, k / round * group + k % group, pass == Pass::forward ? chunk : p.chunks - 1 - chunk,
           false};
 }
 
@@ -110,8 +109,7 @@ std::vector<Turn> turns_of_stage(const PipelineShape& p, std::int64_t stage) {
 }
 
 bool parts_backward(const std::vector<Turn>& turns) {
-  return std::ranges::any_of(turns,
-                             [](const Turn& t) { return t.pass == Pass::weight_gradient; });
+  return std::ranges::any_of(turns, [](const Turn& t) { return t.pass == Pass::weight_gradient; });
 }
 
 namespace {
@@ -136,8 +134,12 @@ AlikeTurns longest(const std::vector<Turn>& turns, std::initializer_list<std::si
 
 }  // namespace
 
+bool repeats_itself(const PipelineShape& p) {
+  return p.schedule == Schedule::gpipe || (p.schedule == Schedule::one_f_one_b && !p.paired);
+}
+
 AlikeTurns alike_turns(const std::vector<Turn>& turns, const PipelineShape& p, std::size_t first) {
-  if (p.schedule != Schedule::gpipe && p.schedule != Schedule::one_f_one_b) return {};
+  if (!repeats_itself(p)) return {};
   const auto same_chunk = [](const Turn& a, const Turn& b) { return a.chunk == b.chunk; };
   if (p.chunks == 1) return longest(turns, {1, 2}, first, same_chunk);  // GPipe's passes, 1F1B
   const auto round = static_cast<std::size_t>(group_of(p) * p.chunks);

@@ -15,9 +15,9 @@ struct PipelineShape {
   Schedule schedule = Schedule::one_f_one_b;
   std::int64_t stages = 1;
   std::int64_t micro_batches = 1;
-  std::int64_t chunks = 1;      // per stage
-  bool paired = false;          // 1F1B: a forward and the backward after it run together
-  SharedOrders orders{};        // of a listed schedule
+  std::int64_t chunks = 1;  // per stage
+  bool paired = false;      // 1F1B: a forward and the backward after it run together
+  SharedOrders orders{};    // of a listed schedule
 };
 PipelineShape pipeline_shape(const ParallelPlan&, const Batch&);
 
@@ -40,6 +40,9 @@ bool parts_backward(const std::vector<Turn>& turns);
 struct AlikeTurns {
   std::size_t period = 0, blocks = 0;
 };
+
+/// Whether alike turns are looked for: not in pairs, nor in orders other than GPipe's and 1F1B's.
+bool repeats_itself(const PipelineShape&);
 
 /// The alike turns from `first` on, those that cover most; none: no blocks.
 AlikeTurns alike_turns(const std::vector<Turn>& turns, const PipelineShape&, std::size_t first);

@@ -38,8 +38,8 @@ class DataKinds {
   unsigned bits_ = 0;
 };
 
-/// Zero-bubble schedules (arXiv 2401.10241), DualPipe and DualPipeV part weight from input gradients; listed:
-/// as a file says.
+/// Zero-bubble schedules (arXiv 2401.10241), DualPipe and DualPipeV part weight from input
+/// gradients; listed: as a file says.
 enum class Schedule : std::uint8_t {
   gpipe,
   one_f_one_b,

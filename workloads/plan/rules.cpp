@@ -122,8 +122,7 @@ constexpr Rule<PlanCase> rules[] = {
               number(a.batch.micro_batches) + " micro-batches";
      },
      [](Asked) { return std::string("half of either runs the other way: both must be even"); }},
-    {"schedule",
-     [](Asked a) { return dual(a) && a.batch.micro_batches < 2 * a.plan.pipeline; },
+    {"schedule", [](Asked a) { return dual(a) && a.batch.micro_batches < 2 * a.plan.pipeline; },
      [](Asked a) {
        return schedule_text(a) + " with " + number(a.batch.micro_batches) + " micro-batches on " +
               number(a.plan.pipeline) + " stages";

@@ -101,8 +101,7 @@ void PipelineExchange::find_arrivals() {
   }
   const PipelineShape shape = pipeline_shape(in_.plan, in_.batch);
   for (const bool down : {true, false}) {
-    const std::int64_t sender =
-        (stage_ + (down ? in_.plan.pipeline - 1 : 1)) % in_.plan.pipeline;
+    const std::int64_t sender = (stage_ + (down ? in_.plan.pipeline - 1 : 1)) % in_.plan.pipeline;
     for (const Turn& t : turns_of_stage(shape, sender)) {
       if (t.pass == Pass::weight_gradient || downwards(in_.plan, t) != down) continue;
       const bool forward = t.pass == Pass::forward;

@@ -27,8 +27,12 @@ struct Makespan {
 
 // Makespans of simulations of deepseek-ai's dualpipe.py and dualpipev.py, read 2026.
 TEST_CASE("DualPipe takes as long as its order says") {
-  for (const Makespan& c : {Makespan{4, 8, 26, 242}, {4, 16, 50, 446}, {8, 16, 54, 495},
-                            {8, 20, 66, 597}, {8, 40, 126, 1107}, {16, 32, 110, 1001}}) {
+  for (const Makespan& c : {Makespan{4, 8, 26, 242},
+                            {4, 16, 50, 446},
+                            {8, 16, 54, 495},
+                            {8, 20, 66, 597},
+                            {8, 40, 126, 1107},
+                            {16, 32, 110, 1001}}) {
     INFO(c.stages << " stages, " << c.micro_batches << " micro-batches");
     const PipelineShape shape = shape_of(Schedule::dualpipe, c.stages, c.micro_batches, 2);
     CHECK(makespan(shape, equal) == 100 * c.plain);
