@@ -135,13 +135,24 @@ AlikeTurns longest(const std::vector<Turn>& turns, std::initializer_list<std::si
 }  // namespace
 
 bool repeats_itself(const PipelineShape& p) {
-  return p.schedule == Schedule::gpipe || (p.schedule == Schedule::one_f_one_b && !p.paired);
+  switch (p.schedule) {
+    case Schedule::gpipe:
+      return true;
+    case Schedule::one_f_one_b:
+      return !p.paired;
+    case Schedule::zb_h1:
+    case Schedule::zb_h2:
+      return p.chunks == 1;
+    default:
+      return false;
+  }
 }
 
 AlikeTurns alike_turns(const std::vector<Turn>& turns, const PipelineShape& p, std::size_t first) {
   if (!repeats_itself(p)) return {};
   const auto same_chunk = [](const Turn& a, const Turn& b) { return a.chunk == b.chunk; };
-  if (p.chunks == 1) return longest(turns, {1, 2}, first, same_chunk);  // GPipe's passes, 1F1B
+  // GPipe's passes, 1F1B, ZB-H1 and ZB-H2.
+  if (p.chunks == 1) return longest(turns, {1, 2, 3}, first, same_chunk);
   const auto round = static_cast<std::size_t>(group_of(p) * p.chunks);
   return longest(turns, {round, 2 * round}, first, same_chunk);
 }

@@ -41,7 +41,8 @@ struct AlikeTurns {
   std::size_t period = 0, blocks = 0;
 };
 
-/// Whether alike turns are looked for: not in pairs, nor in orders other than GPipe's and 1F1B's.
+/// Whether alike turns are looked for: not in pairs, nor where stages send in another order than
+/// the next one receives.
 bool repeats_itself(const PipelineShape&);
 
 /// The alike turns from `first` on, those that cover most; none: no blocks.

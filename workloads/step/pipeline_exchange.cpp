@@ -220,6 +220,8 @@ void PipelineExchange::visit(WriterState& state, std::size_t next, std::size_t a
 
 void PipelineExchange::pass(std::size_t next, std::size_t turns) {
   if (exchanged_ > 0) exchanged_ += turns;
+  for (std::size_t turn = next; turn < next + turns; ++turn)
+    if (receives(turn)) ++arrived_[downwards(in_.plan, turns_[turn]) ? 0 : 1];
   // Receives that were posted ahead of `next` are now ahead of the turn that comes.
   for (std::size_t turn = received_.size(); turn-- > next + turns;)
     received_[turn] = std::exchange(received_[turn - turns], std::nullopt);

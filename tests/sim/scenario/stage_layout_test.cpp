@@ -14,7 +14,7 @@ std::string refusal(const std::string& text) {
   try {
     parse_stage_layout(text, "a.toml:3");
   } catch (const InputError& error) {
-    return error.where() + ": " + error.problem() + " (" + error.hint().substr(0, 9) + ")";
+    return error.where() + ": " + error.problem() + " (" + error.hint().substr(0, 8) + ")";
   }
   return "accepted";
 }
