@@ -25,10 +25,29 @@ inline constexpr Names<workloads::DataParallel, 4> data_parallel_names{{
     {name_of(workloads::DataParallel::zero2), workloads::DataParallel::zero2},
     {name_of(workloads::DataParallel::zero3), workloads::DataParallel::zero3},
 }};
-inline constexpr Names<workloads::Schedule, 2> schedule_names{{
-    {"gpipe", workloads::Schedule::gpipe},
-    {"1f1b", workloads::Schedule::one_f_one_b},
+/// Of schedules that the program knows; an order from a file has the file's name.
+inline constexpr Names<workloads::Schedule, 7> schedule_names{{
+    {name_of(workloads::Schedule::gpipe), workloads::Schedule::gpipe},
+    {name_of(workloads::Schedule::one_f_one_b), workloads::Schedule::one_f_one_b},
+    {name_of(workloads::Schedule::zb_h1), workloads::Schedule::zb_h1},
+    {name_of(workloads::Schedule::zb_h2), workloads::Schedule::zb_h2},
+    {name_of(workloads::Schedule::zb_v), workloads::Schedule::zb_v},
+    {name_of(workloads::Schedule::dualpipe), workloads::Schedule::dualpipe},
+    {name_of(workloads::Schedule::dualpipe_v), workloads::Schedule::dualpipe_v},
 }};
+/// And what a framework may run.
+inline constexpr Names<workloads::Schedule, 8> schedule_kind_names{{
+    {name_of(workloads::Schedule::gpipe), workloads::Schedule::gpipe},
+    {name_of(workloads::Schedule::one_f_one_b), workloads::Schedule::one_f_one_b},
+    {name_of(workloads::Schedule::zb_h1), workloads::Schedule::zb_h1},
+    {name_of(workloads::Schedule::zb_h2), workloads::Schedule::zb_h2},
+    {name_of(workloads::Schedule::zb_v), workloads::Schedule::zb_v},
+    {name_of(workloads::Schedule::dualpipe), workloads::Schedule::dualpipe},
+    {name_of(workloads::Schedule::dualpipe_v), workloads::Schedule::dualpipe_v},
+    {name_of(workloads::Schedule::listed), workloads::Schedule::listed},
+}};
+/// The word, or the file's name.
+std::string schedule_word(const workloads::ParallelPlan& plan);
 inline constexpr Names<workloads::Recompute, 3> recompute_names{{
     {"none", workloads::Recompute::none},
     {"selective", workloads::Recompute::selective},

@@ -41,6 +41,28 @@ bool asks_gpipe(const Scenario& s) {
          (s.plan.pipeline > 1 || s.batch.micro_batches > 1);
 }
 
+std::string torch_schedule(workloads::Schedule schedule) {
+  switch (schedule) {
+    case workloads::Schedule::zb_h1:
+      return "InterleavedZeroBubble";
+    case workloads::Schedule::zb_v:
+      return "ZBVZeroBubble";
+    case workloads::Schedule::dualpipe_v:
+      return "DualPipeV";
+    default:
+      return "";
+  }
+}
+
+bool not_torch_schedule(const Scenario& s) {
+  return s.plan.schedule == workloads::Schedule::zb_h2 ||
+         s.plan.schedule == workloads::Schedule::dualpipe;
+}
+
+std::string torch_schedule_refusal(const Scenario& s) {
+  return "torch has no schedule " + std::string(workloads::name_of(s.plan.schedule));
+}
+
 DataMesh data_mesh(const Scenario& s) {
   if (s.plan.data == DataParallel::ddp) return {s.plan.copies(), 1};
   return {s.plan.shard_replicas(), s.plan.shards() / s.plan.context};

@@ -34,6 +34,12 @@ std::string refused(const Scenario& scenario, const Refusals& refusals) {
 std::vector<std::int64_t> part_layers(const Scenario& scenario);
 bool equal_parts(const Scenario& scenario);
 
+/// What torch.distributed.pipelining calls it, after "Schedule", for zero-bubble schedules and
+/// DualPipeV; else empty.
+std::string torch_schedule(workloads::Schedule);
+bool not_torch_schedule(const Scenario&);
+std::string torch_schedule_refusal(const Scenario&);
+
 /// A schedule that is another than 1F1B and makes a difference.
 bool asks_gpipe(const Scenario& scenario);
 

@@ -26,6 +26,7 @@ constexpr Refusal fsdp_refusals[] = {
      [](const Scenario&) {
        return std::string("ScheduleGPipe is one of pipeline stages with a part of the model each");
      }},
+    {not_torch_schedule, torch_schedule_refusal},
 };
 
 OrderedJson mesh_of(const Scenario& s) {
@@ -65,6 +66,9 @@ void add_sharding(const Scenario& s, OrderedJson& out) {
 }
 
 std::string schedule_class(const Scenario& s) {
+  if (s.plan.schedule == workloads::Schedule::listed) return s.plan.orders.list->file;
+  if (const std::string torch = torch_schedule(s.plan.schedule); !torch.empty())
+    return "Schedule" + torch;
   if (s.plan.schedule == workloads::Schedule::gpipe) return "ScheduleGPipe";
   return s.plan.virtual_stages > 1 ? "ScheduleInterleaved1F1B" : "Schedule1F1B";
 }

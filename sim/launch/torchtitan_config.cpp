@@ -32,6 +32,7 @@ constexpr Refusal torchtitan_refusals[] = {
      }},
     {[](const Scenario& s) { return asks_gpipe(s) && s.plan.virtual_stages > 1; },
      [](const Scenario&) { return std::string("GPipe has one part of the model on each stage"); }},
+    {not_torch_schedule, torch_schedule_refusal},
     {[](const Scenario& s) { return s.precision.compute == Dtype::fp16; },
      [](const Scenario&) { return std::string("torchtitan trains in bfloat16 or float32"); }},
     {[](const Scenario& s) {
@@ -76,6 +77,7 @@ TomlValue split_points(const Scenario& s) {
 }
 
 std::string schedule_of(const Scenario& s) {
+  if (const std::string torch = torch_schedule(s.plan.schedule); !torch.empty()) return torch;
   if (s.plan.schedule == workloads::Schedule::gpipe) return of_2024(s) ? "gpipe" : "GPipe";
   if (s.plan.virtual_stages > 1) return of_2024(s) ? "interleaved_1f1b" : "Interleaved1F1B";
   return of_2024(s) ? "1f1b" : "1F1B";
@@ -87,7 +89,10 @@ void set_stages(const Scenario& s, TomlValue& out) {
   set_path(out, table + "pipeline_parallel_degree", number(s.plan.pipeline));
   set_path(out, table + "context_parallel_degree", number(s.plan.context));
   if (s.plan.pipeline == 1) return;
-  set_path(out, table + "pipeline_parallel_schedule", word(schedule_of(s)));
+  if (s.plan.schedule == workloads::Schedule::listed)
+    set_path(out, table + "pipeline_parallel_schedule_csv", word(s.plan.orders.list->file));
+  else
+    set_path(out, table + "pipeline_parallel_schedule", word(schedule_of(s)));
   set_path(out, table + "pipeline_parallel_split_points", split_points(s));
   if (of_2024(s))
     set_path(out, table + "pipeline_parallel_microbatches", number(s.batch.micro_batches));

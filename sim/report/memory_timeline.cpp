@@ -20,8 +20,10 @@ double to_gib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30
 
 std::string name_of(const AllocationTurn& turn, std::int64_t chunks) {
   if (!turn.turn) return "update";
-  const bool forward = turn.turn->pass == workloads::Pass::forward;
-  std::string out = fmt::format("{} {}", forward ? "forward" : "backward", turn.turn->micro_batch);
+  constexpr std::string_view passes[] = {"forward", "backward", "input gradients",
+                                         "weight gradients"};
+  std::string out = fmt::format("{} {}", passes[static_cast<std::size_t>(turn.turn->pass)],
+                                turn.turn->micro_batch);
   if (chunks > 1) out += fmt::format(".{}", turn.turn->chunk);
   return out;
 }

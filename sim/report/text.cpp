@@ -40,7 +40,7 @@ std::string plan_text(const Scenario& scenario) {
   if (plan.shard_replicas() > 1) out += fmt::format(" (shards of {})", grouped(plan.shards()));
   if (plan.context > 1) out += fmt::format(" x context {}", plan.context);
   out += fmt::format(" x tensor {} x pipeline {}", plan.tensor, plan.pipeline);
-  if (plan.pipeline > 1) out += fmt::format(" ({}", word_for(schedule_names, plan.schedule));
+  if (plan.pipeline > 1) out += fmt::format(" ({}", schedule_word(plan));
   if (plan.virtual_stages > 1) out += fmt::format(", {} chunks a stage", plan.virtual_stages);
   if (plan.pipeline > 1) out += ")";
   out += fmt::format("; {} sequences of {} tokens in {} micro-batch{} of {}; {}, reduced in {}",

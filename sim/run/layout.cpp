@@ -34,6 +34,8 @@ LayoutKey layout_key(const workloads::ParallelPlan& plan, const workloads::StepP
   key.degrees.virtual_stages = plan.virtual_stages;
   key.degrees.expert.degree = plan.expert.degree;
   key.degrees.expert.tensor = plan.expert_tensor();
+  if (plan.placement() != workloads::Placement::looped)
+    key.degrees.schedule = plan.schedule, key.degrees.orders = plan.orders;
   for (const workloads::Collective& collective : program.collectives)
     key.kinds |= std::uint32_t{1} << static_cast<unsigned>(collective.group);
   return key;

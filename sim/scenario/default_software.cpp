@@ -19,6 +19,7 @@ struct PlanFacts {
   bool collective = false;  // no training step
   bool cut = false;         // tensor, context or pipeline parallel
   bool data_is_swept = false;
+  std::string schedule{};  // that others than torch do not run; empty: another
   std::string data{word_for(data_parallel_names, workloads::ParallelPlan{}.data)};
 };
 
@@ -33,6 +34,9 @@ void take(PlanFacts& facts, const std::string& path, const TomlValue& value, boo
   if (path == "plan.tensor" || path == "plan.context" || path == "plan.pipeline" ||
       path == "plan.expert")
     facts.cut = facts.cut || !is_one(value);
+  if (path == "plan.schedule" && value.text() != nullptr && facts.schedule.empty() &&
+      *value.text() != "gpipe" && *value.text() != "1f1b" && *value.text() != "best")
+    facts.schedule = *value.text();
   if (path != "plan.data" || value.text() == nullptr || facts.data_is_swept) return;
   facts.data = *value.text();
   facts.data_is_swept = swept;
@@ -65,10 +69,12 @@ PlanFacts facts_of(const TomlValue& document) {
 }
 
 /// What most users of such a plan run. zero1 by itself is DeepSpeed's stage 1; together with cut
-/// layers it is Megatron's distributed optimizer. None: no kind of data.
+/// layers it is Megatron's distributed optimizer. Zero-bubble orders are torch's. None: no kind of
+/// data.
 std::optional<std::string> framework_of(const PlanFacts& facts) {
   for (const auto& [word, kind] : data_parallel_names) {
     if (facts.data != word) continue;
+    if (!facts.schedule.empty() && kind != DataParallel::zero1) return "torchtitan";
     if (kind == DataParallel::zero2 || kind == DataParallel::zero3) return "pytorch-fsdp2";
     if (facts.cut) return "megatron-core";
     return kind == DataParallel::ddp ? "pytorch-ddp" : "deepspeed";
@@ -88,6 +94,7 @@ TomlValue with_framework(TomlValue document) {
   std::string why = std::string(chosen) + facts.data;
   const bool by_cut = *framework == "megatron-core";
   if (by_cut) why += " with tensor, context or pipeline parallelism";
+  if (*framework == "torchtitan") why += " with schedule " + facts.schedule;
   if (facts.data_is_swept) why += ", the first of the sweep";
   set_path(document, "software.framework", toml_text(*framework, why));
   return document;

@@ -45,6 +45,15 @@ TomlValue noise_table(const Noise& noise) {
   return out;
 }
 
+/// An order from a file is that file's name.
+TomlValue plan_table(Scenario told) {
+  const std::string schedule = schedule_word(told.plan);
+  told.plan.schedule = workloads::Schedule::one_f_one_b;
+  TomlValue out = written(toml_table({}), [&](auto&& visit) { visit_plan(told, visit); });
+  out.set("schedule", {schedule, {}});
+  return out;
+}
+
 void add_step(TomlValue& document, const Scenario& scenario) {
   const TomlValue empty = toml_table({});
   document.set("model", model_table(scenario));
@@ -52,7 +61,7 @@ void add_step(TomlValue& document, const Scenario& scenario) {
   const bool open = !scenario.open.empty();  // so is who reduces when
   if (!open) told.reduce = scenario.plan.reduce;
   if (!open) told.stage_layers = scenario.plan.stage_layers;
-  document.set("plan", written(empty, [&](auto&& visit) { visit_plan(told, visit); }));
+  document.set("plan", plan_table(told));
   if (scenario.model.experts.count > 0)
     document.set("routing", written(empty, [&](auto&& visit) {
                    visit_routing(scenario.plan.routing, visit);
@@ -97,8 +106,7 @@ TomlValue plan_document(const Scenario& scenario) {
   run.stage_layers = run.plan.stage_layers;
   const BatchKeys batch{
       run.global_batch, local_batch(run), {run.batch.micro_batch, run.batch.micro_batches}};
-  TomlValue out = written(toml_table({}), [&](auto&& visit) {
-    visit_plan(run, visit);
+  TomlValue out = written(plan_table(run), [&](auto&& visit) {
     visit_batch(batch, visit);
     visit_model_use(run, visit);
     visit_precision(run.precision, visit);

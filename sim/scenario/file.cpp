@@ -3,13 +3,16 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <numeric>
 
 #include "engine/check.hpp"
 #include "sim/files/csv.hpp"
 #include "sim/scenario/default_software.hpp"
 #include "sim/scenario/member_reader.hpp"
 #include "sim/scenario/noise_keys.hpp"
+#include "sim/scenario/order_file.hpp"
 #include "sim/scenario/recipe_gpus.hpp"
+#include "sim/scenario/stage_layout.hpp"
 #include "sim/scenario/what_if.hpp"
 #include "topology/rack.hpp"
 
@@ -92,11 +95,65 @@ void read_nccl(const TomlValue* table, const Catalogue& catalogue, Scenario& sce
   check_nccl_variables(scenario.nccl_variables, catalogue.nccl(scenario.nccl).tuning);
 }
 
+/// A file beside the one that `where` stands in, if it is there; else as it is named.
+std::string beside(const std::string& where, const std::string& name) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path found = fs::path(where.substr(0, where.rfind(':'))).parent_path() / name;
+  return fs::exists(found, error) ? found.string() : name;
+}
+
+/// Takes the file of an order out of [plan], where `schedule` names one.
+void take_order_file(TomlValue& document, Scenario& scenario) {
+  TomlValue* plan = document.find("plan");
+  const TomlValue* schedule = plan == nullptr ? nullptr : plan->find("schedule");
+  const std::string* name = schedule == nullptr ? nullptr : schedule->text();
+  if (name == nullptr || !is_order_file(*name)) return;
+  const auto orders =
+      std::make_shared<const workloads::ListedOrders>(read_orders(beside(schedule->where, *name)));
+  scenario.plan.schedule = workloads::Schedule::listed;
+  scenario.plan.orders.list = orders;
+  scenario.changed.emplace_back("plan.schedule");
+  plan->erase("schedule");
+}
+
+/// Chunks of a stage that follow from the schedule.
+std::int64_t chunks_of(const workloads::ParallelPlan& plan) {
+  if (plan.schedule == workloads::Schedule::listed) return plan.orders.list->chunks;
+  return plan.placement() == workloads::Placement::looped ? plan.virtual_stages : 2;
+}
+
+/// A layout says the layers of each part, and with them how many chunks a stage has.
+void read_stages(TableReader& table, const std::string& text, Scenario& scenario) {
+  const StageLayout layout = parse_stage_layout(text, table.where("stages"));
+  if (!scenario.stage_layers.empty())
+    table.fail("stages", "both 'stages' and 'stage_layers' in [plan]",
+               "one follows from the other");
+  const auto parts = std::ssize(layout.layers), stages = scenario.plan.pipeline;
+  if (parts % stages != 0)
+    table.fail("stages", "'stages' in [plan] has " + std::to_string(parts) + " parts",
+               "the plan has pipeline = " + std::to_string(stages));
+  const bool looped = scenario.plan.placement() == workloads::Placement::looped;
+  if (table.value("virtual_stages") == nullptr && looped)
+    scenario.plan.virtual_stages = parts / stages;
+  const std::int64_t mtp = std::accumulate(layout.mtp.begin(), layout.mtp.end(), std::int64_t{0});
+  if (mtp != scenario.model.mtp_layers)
+    table.fail("stages", "'stages' in [plan] has " + std::to_string(mtp) + " modules m",
+               scenario.model.name + " has " + std::to_string(scenario.model.mtp_layers));
+  if (layout.mtp.back() != mtp)
+    table.fail("stages", "modules m apart from the loss are not modelled",
+               "put m and L on one part: ...mL");
+  scenario.stage_layers = layout.layers;
+}
+
 void read_plan(TableReader& table, Scenario& scenario) {
   read_members(table, false, [&](auto&& visit) { visit_plan(scenario, visit); });
   scenario.plan_origin = table.where();
-  for (const char* key : {"pipeline", "tensor", "context", "shard_degree", "virtual_stages",
-                          "stage_layers", "expert", "expert_tensor"})
+  if (table.value("virtual_stages") == nullptr)
+    scenario.plan.virtual_stages = chunks_of(scenario.plan);
+  if (const auto layout = table.text("stages")) read_stages(table, *layout, scenario);
+  for (const char* key : {"schedule", "pipeline", "tensor", "context", "shard_degree",
+                          "virtual_stages", "stage_layers", "stages", "expert", "expert_tensor"})
     if (table.value(key) != nullptr) scenario.plan_origin = table.where(key);
   table.finish();
 }
@@ -180,18 +237,11 @@ void read_precision(TableReader& table, Scenario& scenario) {
 }
 
 void read_calibration_table(TableReader& table, Scenario& scenario) {
-  namespace fs = std::filesystem;
   const std::string where = table.where("tables");
-  const fs::path folder = fs::path(where.substr(0, where.rfind(':'))).parent_path();
   read_members(table, false, [&](auto&& visit) { visit_calibration(scenario, visit); });
-  const auto find_beside = [&](std::string& name) {
-    std::error_code error;
-    const fs::path beside = folder / name;
-    if (fs::exists(beside, error)) name = beside.string();
-  };
   for (std::string& name : scenario.tables)
-    if (name != "published" && name != "host") find_beside(name);
-  for (std::string& name : scenario.runs) find_beside(name);
+    if (name != "published" && name != "host") name = beside(where, name);
+  for (std::string& name : scenario.runs) name = beside(where, name);
   if (scenario.tables.empty())
     table.fail("tables", "'tables' in [calibration] is empty", "e.g. [\"published\"]");
   table.finish();
@@ -309,6 +359,7 @@ Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
   scenario.origin = source.where;
   scenario.title = document.text("title").value_or("");
   scenario.tables = {"published"};
+  take_order_file(source, scenario);
   // All top-level names are asked for first: a misspelt [modle] is an unknown key, not a missing
   // one.
   for (const char* key : {"model", "cluster", "nccl", "plan", "routing", "batch", "precision",

@@ -66,24 +66,6 @@ class MemberReader : public MemberVisitor<MemberReader> {
     }
     return out;
   }
-  template <class Choices>
-  std::optional<workloads::LayerModules> read(std::string_view key, const workloads::LayerModules&,
-                                              Range, const Choices& choices) {
-    const auto words = table_.texts(key);
-    if (!words) return std::nullopt;
-    workloads::LayerModules out;
-    for (const std::string& word : *words) {
-      const auto known = meaning_of(choices, word);
-      if (!known) {
-        std::string all;
-        for (const auto& [name, module] : choices)
-          all += (all.empty() ? "" : ", ") + std::string(name);
-        table_.fail(key, "'" + word + "' in '" + std::string(key) + "' is no part of a layer", all);
-      }
-      out.add(*known);
-    }
-    return out;
-  }
   template <class Q>
   std::optional<Q> read(std::string_view key, const Q&, Range range) {
     return table_.quantity<Q>(key, range);

@@ -33,15 +33,9 @@ class MemberWriter : public MemberVisitor<MemberWriter> {
     TomlValue::Array words;
     for (const auto& [name, item] : choices)
       if (items.has(item)) words.push_back(item_of(std::string(name)));
+    if (std::is_same_v<E, workloads::LayerModule> && items.empty())
+      return;  // as most plans have it
     put(key, std::move(words));
-  }
-  template <class Choices>
-  void member(const Key& key, Bound, const workloads::LayerModules& modules,
-              const Choices& choices) {
-    TomlValue::Array words;
-    for (const auto& [name, module] : choices)
-      if (modules.has(module)) words.push_back(item_of(std::string(name)));
-    if (!words.empty()) put(key, std::move(words));
   }
   template <class Q>
   void member(const Key& key, Bound, const Q& value) {

@@ -198,6 +198,8 @@ void visit_software(Spec& software, Visitor&& visit) {
             software.data.gather_each_tensor);
   visit.may({"explicit_prefetch", "the next unit's gather is issued ahead"},
             software.data.explicit_prefetch);
+  visit.may({"schedules", "orders of pipeline stages that it runs; listed: from files"},
+            software.pipeline.schedules, schedule_kind_names);
   visit.may({"pipeline_sync", "the host waits for every exchange"}, software.pipeline.sync);
   visit.may({"interleaved_overlap", "exchanges run beside compute"},
             software.pipeline.interleaved_overlap);
@@ -338,14 +340,18 @@ void visit_plan(Scenario& scenario, Visitor&& visit) {
       plan.context);
   visit.positive({"pipeline", "pipeline stages, or best", "pipeline", "N"}, plan.pipeline);
   visit.positive(
-      {"virtual_stages", "model chunks per stage (interleaved 1f1b)", "virtual-stages", "N"},
+      {"virtual_stages", "model chunks per stage (interleaved; zb_v and dualpipe have 2)",
+       "virtual-stages", "N"},
       plan.virtual_stages);
   visit.may(
       {"stage_layers", "layers of each part of the model, in its order; default: the software's"},
       scenario.stage_layers);
+  visit.part({"stages", "the same as Megatron's layout, E t m L and |: Et*3|(tt|)*29mL", "stages",
+              "LAYOUT"});
   visit.positive({"shard_degree", "ranks that share one copy (hsdp)", "shard-degree", "N"},
                  plan.shard_degree);
-  visit.may({"schedule", "", "schedule", "KIND"}, plan.schedule, schedule_names);
+  visit.may({"schedule", "order of the stages' turns, or a CSV file of it", "schedule", "KIND"},
+            plan.schedule, schedule_names);
   visit.may({"recompute", "", "recompute", "KIND"}, plan.recompute, recompute_names);
   visit.positive({"recompute_every", "full: of each part's layers only every n-th"},
                  plan.recompute_every);

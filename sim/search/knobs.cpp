@@ -132,7 +132,10 @@ const Knob table[] = {
     {"plan.virtual_stages",
      STEPCAST_MEMBER(virtual_stages),
      [](Base b, bool) { return divisors(b.model.layers, most_chunks); },
-     itself,
+     [](Plan c, std::int64_t value) {  // others have two, said or not
+       const bool two = c.plan.placement() != workloads::Placement::looped;
+       return two && value <= 2 ? 1 : value;
+     },
      {}},
     {"plan.data", STEPCAST_MEMBER(data), [](Base, bool) { return all_words(data_words); }, itself,
      data_words},

@@ -35,6 +35,8 @@ void put(const Candidate& c, workloads::ParallelPlan& plan) {
   plan.sequence_parallel = c.sequence_parallel;
   plan.shard_degree = c.shard_degree;
   plan.schedule = c.schedule;
+  const bool two_chunks = plan.placement() != workloads::Placement::looped;
+  if (two_chunks && c.virtual_stages == 1) plan.virtual_stages = 2;  // as where nobody says
   plan.recompute = c.recompute;
   plan.recompute_every = c.recompute_every;
   plan.prefetch = c.prefetch;

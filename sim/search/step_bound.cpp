@@ -93,6 +93,7 @@ std::optional<GroupShape> StepBound::shape_of_group(const workloads::ParallelPla
       count = plan.expert_copies(), stride = plan.expert_tensor() * plan.expert.degree;
       break;
     case GroupKind::embedding:
+    case GroupKind::mirror:
       return std::nullopt;
   }
   const std::int64_t node = base_.node.gpus;
@@ -290,7 +291,7 @@ const StepBound::Span& StepBound::tail(const workloads::StepInputs& in) {
   const workloads::ParallelPlan& plan = in.plan;
   std::int64_t layers = 0;
   for (std::int64_t chunk = 0; chunk < plan.virtual_stages; ++chunk)
-    layers += workloads::layers_of_part(in.shape.layers, plan, chunk * plan.pipeline);
+    layers += workloads::layers_of_part(in.shape.layers, plan, plan.part_of(0, chunk));
   const TailKey key{plan.tensor,   plan.copies(), plan.shards(),
                     plan.pipeline, layers,        static_cast<int>(plan.data),
                     plan.ranks()};
@@ -339,28 +340,35 @@ StepBound::Terms StepBound::of(const workloads::ParallelPlan& plan, const worklo
   const bool zero3 = plan.data == workloads::DataParallel::zero3;
   const std::int64_t gathers = zero3 ? 2 * m : 1;
   const std::int64_t reductions = plan.reduce == workloads::ReduceWhen::each ? m : 1;
+  const Duration first_layer = std::max(Duration{}, data.gather - of.embedding_forward.lane);
+  // Zero-bubble orders fill the drain with other work, and may not end on the first stage.
+  const bool drains = plan.schedule == workloads::Schedule::gpipe ||
+                      plan.schedule == workloads::Schedule::one_f_one_b;
+  const bool mirrored = plan.placement() == workloads::Placement::mirrored;
+  const Duration ends =
+      data.root_gather + first_layer + end.lane + (drains ? data.root_reduction : Duration{});
   Terms terms;
   Duration before{};  // fill and drain of the stage at hand
   for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
     Span own;
     std::int64_t layers = 0;
-    for (std::int64_t part = stage; part <= last_part; part += plan.pipeline) {
+    for (std::int64_t chunk = 0; chunk < plan.virtual_stages; ++chunk) {
+      const std::int64_t part = plan.part_of(stage, chunk);
       Span both = forward(part);
       both += backward(part);
-      own += m * both;
+      own += (mirrored ? m / 2 : m) * both;
       layers += workloads::layers_of_part(in.shape.layers, plan, part);
     }
     own += layers * data.first;
-    own += (layers * (m - 1)) * data.later;
-    terms.pipe = std::max(terms.pipe, before + own.lane);
+    own += (layers * (m - 1) / (mirrored ? 2 : 1)) * data.later;
+    const bool ends_step = drains || stage == 0;
+    terms.pipe = std::max(terms.pipe, before + own.lane + (ends_step ? ends : Duration{}));
     terms.host = std::max(terms.host, own.host + (stage == 0 ? end.host : Duration{}));
     const Duration root = stage == 0 ? data.root_gather + data.root_reduction : Duration{};
     terms.chain = std::max(terms.chain,
                            layers * (gathers * data.gather + reductions * data.reduction) + root);
-    before += forward(stage).lane + backward(stage).lane + 2 * message;
+    if (drains) before += forward(stage).lane + backward(stage).lane + 2 * message;
   }
-  const Duration first_layer = std::max(Duration{}, data.gather - of.embedding_forward.lane);
-  terms.pipe += data.root_gather + first_layer + data.root_reduction + end.lane;
   return terms;
 }
 

@@ -177,14 +177,12 @@ class Changer : public MemberVisitor<Changer> {
       all.add(item);
       if (!items.has(item)) without.add(item);
     }
+    if (std::is_same_v<E, workloads::LayerModule>) {  // one by one
+      std::vector<workloads::SetOf<E>> out;
+      for (const auto& [name, item] : choices) out.push_back({item});
+      return out;
+    }
     return {without, all};
-  }
-  template <class Choices>
-  static std::vector<workloads::LayerModules> others_of(const workloads::LayerModules&,
-                                                        const Choices& choices) {
-    std::vector<workloads::LayerModules> out;
-    for (const auto& [name, module] : choices) out.push_back({module});
-    return out;
   }
   template <class T, class Choices>
   static std::vector<std::optional<T>> others_of(const std::optional<T>& value,
@@ -272,9 +270,9 @@ const std::set<std::string> binding_somewhere{
     "cluster.fabric.oversubscription",
 };
 /// They say which plans are refused, and in which software: a plan that stays allowed is the same.
-const std::set<std::string> permissions{"software.data_kinds", "software.pipeline_data_kinds",
+const std::set<std::string> permissions{"software.data_kinds",  "software.pipeline_data_kinds",
                                         "software.cuts_layers", "software.use_megatron_fsdp",
-                                        "software.experts"};
+                                        "software.experts",     "software.schedules"};
 
 enum class Outcome { none, silent, idle, changes };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "sim/launch/forms.hpp"
 #include "validate/trace/numbers.hpp"
 #include "validate/trace/translator.hpp"
 
@@ -99,12 +100,20 @@ void JsonFacts::fsdp() {
   mesh();
   sharding();
   const std::string schedule = word("pipelining.schedule");
-  if (!schedule.empty())
-    set("plan.schedule", std::string(schedule == "ScheduleGPipe" ? "gpipe" : "1f1b"));
+  if (!schedule.empty()) set("plan.schedule", schedule_of_torch(schedule));
   set_parts(facts_, numbers_in(word("pipelining.layers_per_part")), source_);
 }
 
 }  // namespace
+
+std::string schedule_of_torch(const std::string& name) {
+  using workloads::Schedule;
+  if (name.ends_with(".csv")) return name;
+  if (name == "gpipe" || name.ends_with("GPipe")) return std::string(name_of(Schedule::gpipe));
+  for (const Schedule schedule : {Schedule::zb_h1, Schedule::zb_v, Schedule::dualpipe_v})
+    if (name.ends_with(sim::torch_schedule(schedule))) return std::string(name_of(schedule));
+  return std::string(name_of(Schedule::one_f_one_b));
+}
 
 std::vector<std::int64_t> numbers_in(std::string_view text) {
   constexpr std::string_view digits = "0123456789";

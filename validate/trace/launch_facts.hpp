@@ -23,6 +23,9 @@ void add_fsdp_facts(Facts& facts, const Settings& settings, const std::string& s
 /// [20, 20, 19, 21] as plan.stage_layers and plan.virtual_stages; equal parts as the latter alone.
 void set_parts(Facts& facts, const std::vector<std::int64_t>& layers, const std::string& source);
 
+/// The word of plan.schedule for a name of torch.distributed.pipelining's, or a file's.
+std::string schedule_of_torch(const std::string& name);
+
 /// The whole numbers of a text, whatever stands between them.
 std::vector<std::int64_t> numbers_in(std::string_view text);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/check.hpp"
+#include "sim/scenario/stage_layout.hpp"
 #include "validate/trace/launch_facts.hpp"
 #include "validate/trace/numbers.hpp"
 #include "validate/trace/translator.hpp"
@@ -35,38 +36,6 @@ constexpr Rename megatron_flags[] = {
     {"overlap_grad_reduce", "software.gradient_overlap"},
     {"overlap_param_gather", "software.gather_overlap"},
 };
-/// "Et*3|(tt|)*2,m|L": how often t stands in each part. A letter or a group may be repeated; commas
-/// are for the eye (NVIDIA's Megatron core guide, custom pipeline model parallel layout).
-std::string unrolled(std::string_view layout) {
-  std::string out, last;
-  for (std::size_t i = 0; i < layout.size(); ++i) {
-    if (layout[i] == '*') {
-      const auto times =
-          static_cast<std::int64_t>(leading_number(layout.substr(i + 1)).value_or(1));
-      for (std::int64_t n = 1; n < std::min<std::int64_t>(times, 10'000); ++n) out += last;
-      while (i + 1 < layout.size() && layout[i + 1] >= '0' && layout[i + 1] <= '9') ++i;
-    } else if (layout[i] == '(') {
-      const std::size_t end = std::min(layout.find(')', i), layout.size());
-      last = layout.substr(i + 1, end - i - 1);
-      out += last;
-      i = end;
-    } else {
-      last = layout[i];
-      out += last;
-    }
-  }
-  return out;
-}
-
-std::vector<std::int64_t> layers_of_layout(std::string_view layout) {
-  std::vector<std::int64_t> out{0};
-  for (const char c : unrolled(layout)) {
-    if (c == '|') out.push_back(0);
-    if (c == 't') ++out.back();
-  }
-  return out;
-}
-
 class MegatronFacts : public Translator {
  public:
   using Translator::Translator;
@@ -144,7 +113,7 @@ void MegatronFacts::parts() {
   const auto layers = integer("num_layers");
   if (!layers || stages < 2) return;
   if (const std::string* layout = find("pipeline_model_parallel_layout"))
-    return set_parts(facts_, layers_of_layout(*layout), source_);
+    return set_parts(facts_, sim::parse_stage_layout(*layout, source_).layers, source_);
   const auto first = integer("decoder_first_pipeline_num_layers"),
              last = integer("decoder_last_pipeline_num_layers");
   if (first || last) {

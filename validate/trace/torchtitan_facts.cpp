@@ -66,8 +66,12 @@ void TorchtitanFacts::add(const sim::Catalogue& catalogue) {
   if (find("compile.enable") ? compiled == false : find("gpu") != nullptr)
     set("software.fusion", std::string("eager"));
   const std::string* schedule = find("parallelism.pipeline_parallel_schedule");
-  if (schedule != nullptr && (*schedule == "GPipe" || *schedule == "gpipe"))
-    set("plan.schedule", std::string("gpipe"));
+  if (schedule != nullptr) {
+    const std::string word = schedule_of_torch(*schedule);
+    if (word != "1f1b") set("plan.schedule", word);
+  }
+  if (const std::string* csv = find("parallelism.pipeline_parallel_schedule_csv"))
+    set("plan.schedule", *csv);
   const auto type = [](const std::string& torch) {
     return torch == "float32" ? std::string("fp32") : torch == "float16" ? "fp16" : "bf16";
   };

@@ -164,6 +164,13 @@ std::int64_t ActivationMemory::layer() const {
   throw BrokenPromise("unknown recompute");
 }
 
+/// Of q, k, v, of attention's and the MLP's output, of gate and up.
+std::int64_t ActivationMemory::output_gradients() const {
+  const std::int64_t ups = in_.shape.activation == Activation::swiglu ? 2 : 1;
+  return sizes_.element * sizes_.tokens *
+         (sizes_.query + 2 * sizes_.kv + 2 * sizes_.hidden + ups * sizes_.ffn);
+}
+
 /// Bytes of a logit from its forward to its backward: 16-bit logits 2 and log-softmax 4 (eager;
 /// Megatron's softmax 4 in the place of the fp32 copy), 2 where the loss is one kernel. In place:
 /// the softmax alone, in the shifted fp32 copy (nanotron tensor_parallel/functional.py,

@@ -26,6 +26,8 @@ class ActivationMemory {
   /// The score matrix of unfused attention, S = 2 b a s^2 / t, 2.5 S with dropout; 0 for flash
   /// kernels.
   std::int64_t scores() const;
+  /// Gradients of the outputs of a layer's products: kept for weight gradients that come later.
+  std::int64_t output_gradients() const;
   /// Kept for the final norm, head and loss.
   std::int64_t head() const;
   /// The same tensor by tensor, the logits' last.

@@ -32,7 +32,9 @@ double communicators_gib(const StepInputs& in, std::int64_t stage, std::int64_t 
   if (p.pipeline > 1) {
     const bool ends = stage == 0 || stage == p.pipeline - 1;
     add(2);
-    if (!ends || p.virtual_stages > 1) add(2);
+    const bool wraps = p.virtual_stages > 1 && p.placement() == Placement::looped;
+    if (!ends || wraps) add(2);
+    if (p.placement() == Placement::mirrored) add(2);
   }
   return sum;
 }

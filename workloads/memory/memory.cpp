@@ -99,28 +99,36 @@ std::int64_t most_of_layers(const MemoryRank& r, std::int64_t (ActivationMemory:
 }
 
 /// Activations of all micro-batches in flight, chunk by chunk; with full recompute, of one layer
-/// beside them. The embedding's output is kept with the first chunk.
+/// beside them. The embedding's output is kept with the first part. Between a chunk's input and
+/// weight gradients its products' output gradients are kept as well, and what was computed again.
 std::int64_t activation_bytes(const MemoryRank& r, Moment moment) {
   if (moment == Moment::optimizer) return 0;
-  std::vector<std::pair<std::int64_t, std::int64_t>> of_kind;  // recomputed, and not
+  struct KindBytes {
+    std::int64_t again, whole, output_gradients;
+  };
+  std::vector<KindBytes> of_kind;  // layers that are recomputed, and not
   for (const AlikeLayers& alike : r.parameters.kinds) {
     const ActivationMemory kept(r.in, alike.kind);
-    of_kind.emplace_back(kept.layer(), kept.layer_without_recompute());
+    of_kind.push_back({kept.layer(), kept.layer_without_recompute(), kept.output_gradients()});
   }
-  std::vector<std::int64_t> of_chunk;
+  std::vector<std::int64_t> of_chunk, until_weights;
   auto kind = r.parameters.kind_of.begin();
   for (const std::int64_t layers : r.parameters.chunk_layers) {
     of_chunk.push_back(0);
+    until_weights.push_back(0);
     for (std::int64_t i = 0; i < layers; ++i, ++kind) {
-      const auto& [again, whole] = of_kind[*kind];
-      of_chunk.back() += i % r.in.plan.recompute_every == 0 ? again : whole;
+      const KindBytes& bytes = of_kind[*kind];
+      const bool again = i % r.in.plan.recompute_every == 0;
+      of_chunk.back() += again ? bytes.again : bytes.whole;
+      until_weights.back() += bytes.output_gradients + (again ? bytes.whole - bytes.again : 0);
     }
   }
-  if (r.stage == 0) of_chunk.front() += r.sizes.local_bytes();
+  for (std::size_t chunk = 0; chunk < of_chunk.size(); ++chunk)
+    if (r.first_part(static_cast<std::int64_t>(chunk))) of_chunk[chunk] += r.sizes.local_bytes();
   std::int64_t bytes =
       r.buffers() > 0
           ? r.buffers() * std::accumulate(of_chunk.begin(), of_chunk.end(), std::int64_t{0})
-          : peak_in_flight(r.schedule, r.stage, of_chunk);
+          : peak_in_flight(r.schedule, r.stage, of_chunk, until_weights);
   if (moment == Moment::backward && r.in.plan.recompute == Recompute::full)
     bytes += most_of_layers(r, &ActivationMemory::layer_without_recompute);
   const bool core = r.in.plan.recompute == Recompute::selective ||
@@ -135,7 +143,8 @@ std::int64_t logits_bytes(const MemoryRank& r, Moment moment) {
   if (!r.last_stage() || moment == Moment::optimizer) return 0;
   const ActivationMemory kept(r.in);
   std::vector<std::int64_t> in_last_chunk(r.parameters.chunk_layers.size(), 0);
-  in_last_chunk.back() = 1;
+  for (std::size_t chunk = 0; chunk < in_last_chunk.size(); ++chunk)
+    in_last_chunk[chunk] = r.last_part(static_cast<std::int64_t>(chunk)) ? 1 : 0;
   const std::int64_t in_flight = peak_in_flight(r.schedule, r.stage, in_last_chunk);
   if (moment == Moment::loss) return in_flight * kept.head() + kept.loss_work();
   return (in_flight - 1) * kept.head();

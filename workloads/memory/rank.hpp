@@ -23,14 +23,17 @@ struct MemoryRank {
         experts(parameters.over_layers(expert_elements_of)),
         shard(ceil_div(all - experts, in.plan.shards()) +
               (experts > 0 ? ceil_div(experts, in.plan.expert_copies()) : 0)),
-        schedule{in.plan.schedule, in.plan.pipeline, in.batch.micro_batches,
-                 in.plan.virtual_stages},
+        schedule(pipeline_shape(in.plan, in.batch)),
         low(bytes_per_element(in.precision.compute)),
         wide(bytes_per_element(in.precision.gradient_reduce)) {}
 
   bool zero3() const { return in.plan.data == DataParallel::zero3; }
   bool sharded() const { return in.sharded(); }
-  bool last_stage() const { return stage == in.plan.pipeline - 1; }
+  bool last_stage() const { return in.plan.has_last_part(stage); }
+  bool first_part(std::int64_t chunk) const { return in.plan.part_of(stage, chunk) == 0; }
+  bool last_part(std::int64_t chunk) const {
+    return in.plan.part_of(stage, chunk) == in.plan.parts() - 1;
+  }
   /// Gradients of several micro-batches wait unsharded for one reduction.
   bool accumulates() const {
     return in.batch.micro_batches > 1 && in.plan.reduce == ReduceWhen::last;

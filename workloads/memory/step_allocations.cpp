@@ -29,7 +29,7 @@ class AllocationWriter {
       begin_step();
       for (const Turn& turn : turns_of_stage(shape(), r_.stage)) {
         out_.turns.push_back({out_.order.size(), step, turn});
-        turn.pass == Pass::forward ? forward(turn) : backward(turn);
+        write(turn);
       }
       out_.turns.push_back({out_.order.size(), step, std::nullopt});
       update(step == 0);
@@ -162,9 +162,7 @@ class AllocationWriter {
     return r_.in.plan.recompute == Recompute::selective ||
            r_.in.plan.recompute_modules.has(LayerModule::attention_core);
   }
-  bool last_part(const Turn& turn) const {
-    return r_.last_stage() && turn.chunk + 1 == r_.in.plan.virtual_stages;
-  }
+  bool last_part(const Turn& turn) const { return r_.last_part(turn.chunk); }
   std::int64_t layers_of(const Turn& turn) const {
     return r_.parameters.chunk_layers[static_cast<std::size_t>(turn.chunk)];
   }
@@ -177,10 +175,23 @@ class AllocationWriter {
     return kept_[r_.parameters.kind_of[layer]];
   }
 
+  void write(const Turn& turn) {
+    switch (turn.pass) {
+      case Pass::forward:
+        return forward(turn);
+      case Pass::backward:
+        return backward(turn);
+      case Pass::input_gradient:
+        return input_gradients(turn);
+      case Pass::weight_gradient:
+        return weight_gradients(turn);
+    }
+  }
+
   void forward(const Turn& turn) {
     std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
     Tensors embedding;
-    if (r_.stage == 0 && turn.chunk == 0)
+    if (r_.first_part(turn.chunk))
       add_to(embedding, TensorKind::activations, r_.sizes.local_bytes());
     layers.push_back(embedding);
     for (std::int64_t i = 0; i < layers_of(turn); ++i) {
@@ -221,6 +232,10 @@ class AllocationWriter {
       layers.pop_back();
       reduce_unit(layer);
     }
+    end_chunk(layers);
+  }
+
+  void end_chunk(std::vector<Tensors>& layers) {
     free(layers.back());  // the embedding's output
     layers.pop_back();
     end_gathers();
@@ -228,9 +243,47 @@ class AllocationWriter {
     if (!r_.sharded()) free(gradients_);
   }
 
+  /// What products read for their weight gradients stays with the layer until then.
+  void input_gradients(const Turn& turn) {
+    if (last_part(turn)) brief(TensorKind::logits, {head_.loss_work()});
+    std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
+    for (std::int64_t i = layers_of(turn) - 1; i >= 0; --i) {
+      gather();
+      const ActivationMemory& of_layer = kept_of(layer_of(turn, i));
+      Tensors& kept = layers[static_cast<std::size_t>(i + 1)];
+      Tensors brief_ones;
+      if (recomputed(i)) add_all(kept, TensorKind::activations, of_layer.layer_tensors());
+      if (recomputed(i) || r_.in.plan.recompute == Recompute::selective)
+        add_to(brief_ones, TensorKind::activations, of_layer.scores());
+      add_to(kept, TensorKind::activations, of_layer.output_gradients());
+      add_all(brief_ones, TensorKind::work, of_layer.work_tensors());
+      free(brief_ones);
+    }
+    end_gathers();
+  }
+
+  void weight_gradients(const Turn& turn) {
+    if (last_part(turn)) head_gradients(turn);
+    std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
+    for (std::int64_t i = layers_of(turn) - 1; i >= 0; --i) {
+      const std::size_t layer = layer_of(turn, i);
+      Tensors brief_ones;
+      layer_gradients(layer, gradients_wait() ? gradients_ : brief_ones);
+      free(brief_ones);
+      free(layers.back());
+      layers.pop_back();
+      reduce_unit(layer);
+    }
+    end_chunk(layers);
+  }
+
   void head_backward(const Turn& turn) {
-    Tensors& head = heads_[{turn.micro_batch, turn.chunk}];
     brief(TensorKind::logits, {head_.loss_work()});
+    head_gradients(turn);
+  }
+
+  void head_gradients(const Turn& turn) {
+    Tensors& head = heads_[{turn.micro_batch, turn.chunk}];
     Tensors brief_ones;
     if (narrow_gradients())
       add_to(gradients_wait() ? gradients_ : brief_ones, TensorKind::gradients,

@@ -27,8 +27,7 @@ class TrainerMemory {
         all_(parameters_.elements()),
         layer_(parameters_.layer_elements()),
         root_(elements_of(parameters_.root)) {
-    const PipelineShape shape{in.plan.schedule, in.plan.pipeline, in.batch.micro_batches,
-                              in.plan.virtual_stages};
+    const PipelineShape shape = pipeline_shape(in.plan, in.batch);
     for (std::size_t chunk = 0; chunk < parameters_.chunk_layers.size(); ++chunk) {
       std::vector<std::int64_t> this_one(parameters_.chunk_layers.size(), 0);
       this_one[chunk] = 1;

@@ -35,12 +35,12 @@ RankGroups along(const ParallelPlan& plan, std::int64_t Coordinates::*axis, std:
   return all;
 }
 
-/// {sender, receiver} for every neighbouring pair of stages and every replica; with virtual stages
-/// also for the last and the first stage.
+/// {sender, receiver} for every neighbouring pair of stages and every replica; with looped virtual
+/// stages also for the last and the first stage.
 RankGroups neighbours(const ParallelPlan& plan, bool forward) {
   RankGroups all;
   const std::int64_t per_stage = plan.copies() * plan.tensor;
-  const bool wraps = plan.virtual_stages > 1;
+  const bool wraps = plan.virtual_stages > 1 && plan.placement() == Placement::looped;
   for (std::int64_t lower = 0; lower < plan.ranks(); ++lower) {
     if (lower + per_stage >= plan.ranks() && !wraps) break;
     const std::int64_t upper = (lower + per_stage) % plan.ranks();
@@ -67,6 +67,16 @@ RankGroups first_and_last(const ParallelPlan& plan) {
   const std::int64_t per_stage = plan.copies() * plan.tensor;
   for (std::int64_t rank = 0; rank < per_stage; ++rank)
     all.push_back({rank, rank + (plan.pipeline - 1) * per_stage});
+  return all;
+}
+
+/// Stage s and its mirror image.
+RankGroups mirrored_stages(const ParallelPlan& plan) {
+  RankGroups all;
+  const std::int64_t per_stage = plan.copies() * plan.tensor;
+  for (std::int64_t stage = 0; stage < plan.pipeline / 2; ++stage)
+    for (std::int64_t rank = 0; rank < per_stage; ++rank)
+      all.push_back({stage * per_stage + rank, (plan.pipeline - 1 - stage) * per_stage + rank});
   return all;
 }
 
@@ -151,6 +161,7 @@ constexpr std::array<Axis, num_group_kinds> axes{{
      Traffic::data,
      expert_copies,
      copies_of_experts},
+    {mirror, "mirror", all, compute, {}, Traffic::data, two, mirrored_stages},
 }};
 
 constexpr std::size_t index_of(GroupKind kind) { return static_cast<std::size_t>(kind); }

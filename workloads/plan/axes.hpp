@@ -22,8 +22,8 @@ enum class GroupKind : std::uint8_t {
   tensor,
   data,               // all copies of the parameters: data x context
   world,              // all ranks: the norm of the gradients
-  pipeline_forward,   // activations: stage s -> s + 1
-  pipeline_backward,  // gradients: stage s + 1 -> s
+  pipeline_forward,   // stage s -> s + 1: activations, or gradients of parts that lie upwards
+  pipeline_backward,  // stage s + 1 -> s: gradients, or activations of such parts
   embedding,          // first and last stage of a pipeline with tied embeddings
   shard,              // hsdp: ranks that share one copy of the sharded state, neighbours in `data`
   replica,            // hsdp: ranks with the same shard of different copies
@@ -32,8 +32,9 @@ enum class GroupKind : std::uint8_t {
   expert,             // ranks that share a layer's experts: they exchange tokens
   expert_tensor,      // ranks that share each expert
   expert_data,        // copies of the same part of the same experts
+  mirror,             // two mirrored copies of a model: the ranks with the same parts of both
 };
-inline constexpr int num_group_kinds = 13;
+inline constexpr int num_group_kinds = 14;
 
 /// Lanes of a rank (CUDA streams). A communicator is used from one lane only, so its collectives
 /// run in host launch order, as NCCL's do.
@@ -72,7 +73,7 @@ struct Axis {
 const Axis& axis_of(GroupKind);
 
 /// All groups of a kind, each with its ranks in ascending order (for pairs: sender first); a rank
-/// may be in two pairs of one kind (as sender and as receiver). With virtual stages the last
+/// may be in two pairs of one kind (as sender and as receiver). With looped virtual stages the last
 /// stage also sends to the first, forward, and the first to the last, backward.
 RankGroups groups(const ParallelPlan&, GroupKind);
 

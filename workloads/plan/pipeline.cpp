@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "engine/check.hpp"
+#include "workloads/plan/folded_orders.hpp"
 
 namespace stepcast::workloads {
 namespace {
@@ -20,37 +21,95 @@ std::int64_t group_of(const PipelineShape& p) {
 Turn turn_of(const PipelineShape& p, Pass pass, std::int64_t k) {
   const std::int64_t group = group_of(p), round = group * p.chunks;
   const std::int64_t chunk = k % round / group;
-  return {pass, k / round * group + k % group,
-          pass == Pass::forward ? chunk : p.chunks - 1 - chunk};
+  return {pass, k / round * group + k % group, pass == Pass::forward ? chunk : p.chunks - 1 - chunk,
+          false};
 }
 
 std::int64_t warm_up_of(const PipelineShape& p, std::int64_t stage) {
-  const std::int64_t after = p.stages - 1 - stage;
-  if (p.chunks == 1) return std::min(after, p.micro_batches);
-  return std::min(2 * after + (p.chunks - 1) * group_of(p), p.micro_batches * p.chunks);
+  const std::int64_t after = p.stages - 1 - stage, more = p.paired ? 1 : 0;
+  if (p.chunks == 1) return std::min(after + more, p.micro_batches);
+  return std::min(2 * after + (p.chunks - 1) * group_of(p) + more, p.micro_batches * p.chunks);
 }
 
-}  // namespace
+std::vector<Turn> gpipe_turns(const PipelineShape& p) {
+  expects(p.chunks == 1, "GPipe without chunks");
+  std::vector<Turn> turns;
+  for (std::int64_t i = 0; i < p.micro_batches; ++i) turns.push_back({Pass::forward, i});
+  for (std::int64_t i = p.micro_batches; i-- > 0;) turns.push_back({Pass::backward, i});
+  return turns;
+}
 
-std::vector<Turn> turns_of_stage(const PipelineShape& p, std::int64_t stage) {
-  expects(stage >= 0 && stage < p.stages && p.micro_batches > 0, "a stage of the pipeline");
+std::vector<Turn> one_f_one_b_turns(const PipelineShape& p, std::int64_t stage) {
   const std::int64_t all = p.micro_batches * p.chunks;
+  const std::int64_t warm_up = warm_up_of(p, stage);
   std::vector<Turn> turns;
   turns.reserve(static_cast<std::size_t>(2 * all));
-  if (p.schedule == Schedule::gpipe) {
-    expects(p.chunks == 1, "GPipe without chunks");
-    for (std::int64_t i = 0; i < all; ++i) turns.push_back({Pass::forward, i});
-    for (std::int64_t i = all; i-- > 0;) turns.push_back({Pass::backward, i});
-    return turns;
-  }
-  const std::int64_t warm_up = warm_up_of(p, stage);
   for (std::int64_t k = 0; k < warm_up; ++k) turns.push_back(turn_of(p, Pass::forward, k));
   for (std::int64_t k = warm_up; k < all; ++k) {
     turns.push_back(turn_of(p, Pass::forward, k));
+    turns.back().paired = p.paired;
     turns.push_back(turn_of(p, Pass::backward, k - warm_up));
   }
   for (std::int64_t k = all - warm_up; k < all; ++k) turns.push_back(turn_of(p, Pass::backward, k));
   return turns;
+}
+
+/// After `warm_up` forwards input gradients and forwards in turn, each input gradient followed by
+/// the weight gradients that are `late` turns behind it.
+std::vector<Turn> zero_bubble_turns(const PipelineShape& p, std::int64_t warm_up,
+                                    std::int64_t late) {
+  const std::int64_t all = p.micro_batches * p.chunks;
+  std::vector<Turn> turns;
+  turns.reserve(static_cast<std::size_t>(3 * all));
+  for (std::int64_t k = 0; k < warm_up; ++k) turns.push_back(turn_of(p, Pass::forward, k));
+  for (std::int64_t k = 0; k < all; ++k) {
+    if (warm_up + k < all) turns.push_back(turn_of(p, Pass::forward, warm_up + k));
+    turns.push_back(turn_of(p, Pass::input_gradient, k));
+    if (k >= late) turns.push_back(turn_of(p, Pass::weight_gradient, k - late));
+  }
+  for (std::int64_t k = std::max<std::int64_t>(0, all - late); k < all; ++k)
+    turns.push_back(turn_of(p, Pass::weight_gradient, k));
+  return turns;
+}
+
+}  // namespace
+
+PipelineShape pipeline_shape(const ParallelPlan& plan, const Batch& batch) {
+  return {plan.schedule,       plan.pipeline,       batch.micro_batches,
+          plan.virtual_stages, plan.expert.overlap, plan.orders};
+}
+
+std::vector<Turn> turns_of_stage(const PipelineShape& p, std::int64_t stage) {
+  expects(stage >= 0 && stage < p.stages && p.micro_batches > 0, "a stage of the pipeline");
+  const std::int64_t after = p.stages - 1 - stage;
+  switch (p.schedule) {
+    case Schedule::gpipe:
+      return gpipe_turns(p);
+    case Schedule::one_f_one_b:
+      return one_f_one_b_turns(p, stage);
+    case Schedule::zb_h1: {
+      const std::int64_t chunks_before = p.chunks == 1 ? 0 : (p.chunks - 1) * group_of(p);
+      const std::int64_t warm_up = std::min(after + chunks_before, p.micro_batches * p.chunks);
+      return zero_bubble_turns(p, warm_up, stage);
+    }
+    case Schedule::zb_h2:
+      expects(p.chunks == 1, "ZB-H2 without chunks");
+      // The forward that ends the warm-up is the first of those in turn with input gradients.
+      return zero_bubble_turns(p, std::min(2 * after, p.micro_batches), 2 * stage);
+    case Schedule::zb_v:
+      return zb_v_turns(p.stages, p.micro_batches, stage);
+    case Schedule::dualpipe:
+      return dualpipe_turns(p.stages, p.micro_batches, stage);
+    case Schedule::dualpipe_v:
+      return dualpipe_v_turns(p.stages, p.micro_batches, stage);
+    case Schedule::listed:
+      return p.orders.list->stages.at(static_cast<std::size_t>(stage));
+  }
+  throw BrokenPromise("unknown schedule");
+}
+
+bool parts_backward(const std::vector<Turn>& turns) {
+  return std::ranges::any_of(turns, [](const Turn& t) { return t.pass == Pass::weight_gradient; });
 }
 
 namespace {
@@ -75,9 +134,25 @@ AlikeTurns longest(const std::vector<Turn>& turns, std::initializer_list<std::si
 
 }  // namespace
 
+bool repeats_itself(const PipelineShape& p) {
+  switch (p.schedule) {
+    case Schedule::gpipe:
+      return true;
+    case Schedule::one_f_one_b:
+      return !p.paired;
+    case Schedule::zb_h1:
+    case Schedule::zb_h2:
+      return p.chunks == 1;
+    default:
+      return false;
+  }
+}
+
 AlikeTurns alike_turns(const std::vector<Turn>& turns, const PipelineShape& p, std::size_t first) {
+  if (!repeats_itself(p)) return {};
   const auto same_chunk = [](const Turn& a, const Turn& b) { return a.chunk == b.chunk; };
-  if (p.chunks == 1) return longest(turns, {1, 2}, first, same_chunk);  // GPipe's passes, 1F1B
+  // GPipe's passes, 1F1B, ZB-H1 and ZB-H2.
+  if (p.chunks == 1) return longest(turns, {1, 2, 3}, first, same_chunk);
   const auto round = static_cast<std::size_t>(group_of(p) * p.chunks);
   return longest(turns, {round, 2 * round}, first, same_chunk);
 }
@@ -92,14 +167,31 @@ AlikeTurns alike_turns_of(const std::vector<bool>& chunks, const std::vector<Tur
                  [&](const Turn& a, const Turn& b) { return plain(a) && plain(b); });
 }
 
-/// Most are held after a forward. Once forwards and backwards alternate, every round takes as much
-/// away as it brings: the first shows all.
-std::int64_t peak_in_flight(const PipelineShape& p, std::int64_t stage,
-                            const std::vector<std::int64_t>& weight_of_chunk) {
+namespace {
+
+/// Of any order, turn by turn.
+std::int64_t peak_of_turns(const std::vector<Turn>& turns, const std::vector<std::int64_t>& weights,
+                           const std::vector<std::int64_t>& more) {
+  std::int64_t alive = 0, peak = 0;
+  for (const Turn& turn : turns) {
+    const auto chunk = static_cast<std::size_t>(turn.chunk);
+    const std::int64_t until_weights = more.empty() ? 0 : more.at(chunk);
+    if (turn.pass == Pass::forward) alive += weights.at(chunk);
+    if (turn.pass == Pass::input_gradient) alive += until_weights;
+    peak = std::max(peak, alive);
+    if (turn.pass == Pass::backward) alive -= weights.at(chunk);
+    if (turn.pass == Pass::weight_gradient) alive -= weights.at(chunk) + until_weights;
+  }
+  return peak;
+}
+
+/// 1F1B's most are held after a forward. Once forwards and backwards alternate, every round takes
+/// as much away as it brings: the first shows all.
+std::int64_t peak_of_first_round(const PipelineShape& p, std::int64_t stage,
+                                 const std::vector<std::int64_t>& weights) {
   const std::int64_t all = p.micro_batches * p.chunks;
-  if (p.schedule == Schedule::gpipe) return all * weight_of_chunk.at(0);
   const auto weight_of = [&](Pass pass, std::int64_t k) {
-    return weight_of_chunk.at(static_cast<std::size_t>(turn_of(p, pass, k).chunk));
+    return weights.at(static_cast<std::size_t>(turn_of(p, pass, k).chunk));
   };
   const std::int64_t warm_up = warm_up_of(p, stage);
   const std::int64_t round = p.chunks == 1 ? 1 : group_of(p) * p.chunks;
@@ -110,6 +202,16 @@ std::int64_t peak_in_flight(const PipelineShape& p, std::int64_t stage,
     if (k >= warm_up) alive -= weight_of(Pass::backward, k - warm_up);
   }
   return peak;
+}
+
+}  // namespace
+
+std::int64_t peak_in_flight(const PipelineShape& p, std::int64_t stage,
+                            const std::vector<std::int64_t>& weight_of_chunk,
+                            const std::vector<std::int64_t>& more_until_weights) {
+  if (p.schedule == Schedule::gpipe) return p.micro_batches * p.chunks * weight_of_chunk.at(0);
+  if (p.schedule == Schedule::one_f_one_b) return peak_of_first_round(p, stage, weight_of_chunk);
+  return peak_of_turns(turns_of_stage(p, stage), weight_of_chunk, more_until_weights);
 }
 
 }  // namespace stepcast::workloads

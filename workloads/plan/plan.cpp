@@ -59,6 +59,50 @@ std::int64_t bytes_per_element(Dtype dtype) {
   return bits / 8;
 }
 
+Placement placement_of(Schedule schedule, const SharedOrders& orders) {
+  switch (schedule) {
+    case Schedule::gpipe:
+    case Schedule::one_f_one_b:
+    case Schedule::zb_h1:
+    case Schedule::zb_h2:
+      return Placement::looped;
+    case Schedule::zb_v:
+    case Schedule::dualpipe_v:
+      return Placement::folded;
+    case Schedule::dualpipe:
+      return Placement::mirrored;
+    case Schedule::listed:
+      expects(orders.list != nullptr, "a listed schedule with its orders");
+      return orders.list->placement;
+  }
+  throw BrokenPromise("unknown schedule");
+}
+
+std::int64_t part_at(Placement placement, std::int64_t stages, std::int64_t stage,
+                     std::int64_t chunk) {
+  switch (placement) {
+    case Placement::looped:
+      return chunk * stages + stage;
+    case Placement::folded:
+      return chunk == 0 ? stage : 2 * stages - 1 - stage;
+    case Placement::mirrored:
+      return chunk == 0 ? stage : stages - 1 - stage;
+  }
+  throw BrokenPromise("unknown placement");
+}
+
+Placement ParallelPlan::placement() const { return placement_of(schedule, orders); }
+
+std::int64_t ParallelPlan::part_of(std::int64_t stage, std::int64_t chunk) const {
+  return part_at(placement(), pipeline, stage, chunk);
+}
+
+bool ParallelPlan::has_part(std::int64_t stage, std::int64_t part) const {
+  for (std::int64_t chunk = 0; chunk < virtual_stages; ++chunk)
+    if (part_of(stage, chunk) == part) return true;
+  return false;
+}
+
 Coordinates coordinates_of(const ParallelPlan& plan, std::int64_t rank) {
   expects(rank >= 0 && rank < plan.ranks(), "rank of the plan");
   const std::int64_t copy = rank / plan.tensor, replica = copy / plan.context;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "workloads/plan/transformer.hpp"
+#include "workloads/plan/turn.hpp"
 
 namespace stepcast::workloads {
 
@@ -39,8 +40,8 @@ class SetOf {
 };
 using DataKinds = SetOf<DataParallel>;
 
-/// Zero-bubble schedules (arXiv 2401.10241) and DualPipe part weight from input gradients; listed:
-/// as a file says.
+/// Zero-bubble schedules (arXiv 2401.10241), DualPipe and DualPipeV part weight from input
+/// gradients; listed: as a file says.
 enum class Schedule : std::uint8_t {
   gpipe,
   one_f_one_b,
@@ -51,6 +52,16 @@ enum class Schedule : std::uint8_t {
   dualpipe_v,
   listed
 };
+inline constexpr int num_schedules = 8;
+constexpr std::string_view name_of(Schedule schedule) {
+  constexpr std::string_view names[] = {"gpipe", "1f1b",     "zb_h1",      "zb_h2",
+                                        "zb_v",  "dualpipe", "dualpipe_v", "listed"};
+  return names[static_cast<std::size_t>(schedule)];
+}
+
+/// A set of them.
+using Schedules = SetOf<Schedule>;
+
 enum class Recompute : std::uint8_t { none, selective, full };
 /// Parts of a layer that backward runs again instead of keeping what they made.
 enum class LayerModule : std::uint8_t {
@@ -124,9 +135,10 @@ struct ParallelPlan {
   std::int64_t context = 1;  // ranks that share each sequence: s / context tokens on each
   bool sequence_parallel = false;
   std::int64_t pipeline = 1;
-  std::int64_t virtual_stages = 1;           // model chunks per stage (interleaved 1F1B)
+  std::int64_t virtual_stages = 1;           // model chunks per stage
   std::vector<std::int64_t> stage_layers{};  // of each part in model order; empty: equal
   Schedule schedule = Schedule::one_f_one_b;
+  SharedOrders orders{};  // of Schedule::listed
   Recompute recompute = Recompute::none;
   std::int64_t recompute_every = 1;  // full: of each part's layers only every n-th, from the first
   LayerModules recompute_modules{};  // beside what `recompute` says
@@ -146,8 +158,17 @@ struct ParallelPlan {
   std::int64_t shards() const { return shard_degree == 0 ? copies() : shard_degree; }
   /// Copies of the sharded state (hsdp); 1: sharded over all.
   std::int64_t shard_replicas() const { return copies() / shards(); }
-  /// Parts of the model between which activations are sent; part k lies on stage k % pipeline.
-  std::int64_t parts() const { return pipeline * virtual_stages; }
+  Placement placement() const;
+  /// Parts of the model between which activations are sent.
+  std::int64_t parts() const {
+    return placement() == Placement::mirrored ? pipeline : pipeline * virtual_stages;
+  }
+  /// The part that a chunk of a stage is.
+  std::int64_t part_of(std::int64_t stage, std::int64_t chunk) const;
+  /// Whether a stage has the embedding, or the head.
+  bool has_part(std::int64_t stage, std::int64_t part) const;
+  bool has_first_part(std::int64_t stage) const { return has_part(stage, 0); }
+  bool has_last_part(std::int64_t stage) const { return has_part(stage, parts() - 1); }
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
 };
 
@@ -178,6 +199,11 @@ struct Precision {
   friend bool operator==(const Precision&, const Precision&) = default;
 };
 
+/// How the parts lie that a schedule runs.
+Placement placement_of(Schedule, const SharedOrders&);
+/// The part that is chunk `chunk` of stage `stage` of so many.
+std::int64_t part_at(Placement, std::int64_t stages, std::int64_t stage, std::int64_t chunk);
+
 /// Where a rank stands: tensor fastest, then context, data, pipeline.
 /// rank = ((pipeline * data_degree + data) * context_degree + context) * tensor_degree + tensor.
 struct Coordinates {
@@ -201,7 +227,7 @@ void check(const Precision&, const std::string& where);
 /// first parts take the remainder, as torch's equal split does).
 std::int64_t layers_of_stage(std::int64_t layers, std::int64_t parts, std::int64_t part);
 
-/// The same for a plan: stage_layers where they are given. Part = chunk * pipeline + stage.
+/// The same for a plan: stage_layers where they are given.
 std::int64_t layers_of_part(std::int64_t layers, const ParallelPlan&, std::int64_t part);
 
 }  // namespace stepcast::workloads

@@ -204,14 +204,14 @@ StageParameters stage_parameters(const TransformerShape& s, const ParallelPlan& 
   StageParameters out;
   const std::vector<std::int64_t> firsts = first_layers(s, plan);
   for (std::int64_t chunk = 0; chunk < plan.virtual_stages; ++chunk) {
-    const auto part = static_cast<std::size_t>(chunk * plan.pipeline + stage);
+    const auto part = static_cast<std::size_t>(plan.part_of(stage, chunk));
     for (std::int64_t layer = firsts[part]; layer < firsts[part + 1]; ++layer)
       out.kind_of.push_back(index_of_kind(out.kinds, layer_kind(s, precision, layer)));
     out.chunk_layers.push_back(firsts[part + 1] - firsts[part]);
     out.layers += out.chunk_layers.back();
   }
   for (AlikeLayers& alike : out.kinds) alike.tensors = layer_tensors(s, plan, packed, alike.kind);
-  const bool first = stage == 0, last = stage == plan.pipeline - 1;
+  const bool first = plan.has_first_part(stage), last = plan.has_last_part(stage);
   if (first) out.root = embedding_tensors(s, plan.tensor);
   if (last) {
     const ParameterTensors head = head_tensors(s, plan.tensor, !first);

@@ -38,6 +38,17 @@ std::int64_t sum_of_stage_layers(Asked a) {
   return std::accumulate(a.plan.stage_layers.begin(), a.plan.stage_layers.end(), std::int64_t{0});
 }
 
+bool dual(Asked a) {
+  return a.plan.schedule == Schedule::dualpipe || a.plan.schedule == Schedule::dualpipe_v;
+}
+bool two_chunks(Asked a) { return dual(a) || a.plan.schedule == Schedule::zb_v; }
+const ListedOrders* listed(Asked a) {
+  return a.plan.schedule == Schedule::listed ? a.plan.orders.list.get() : nullptr;
+}
+std::string schedule_text(Asked a) {
+  return listed(a) != nullptr ? listed(a)->file : std::string(name_of(a.plan.schedule));
+}
+
 constexpr Rule<PlanCase> rules[] = {
     {"recompute_every",
      [](Asked a) { return a.plan.recompute_every > 1 && a.plan.recompute != Recompute::full; },
@@ -61,21 +72,81 @@ constexpr Rule<PlanCase> rules[] = {
      },
      [](Asked) { return std::string("interleaving needs at least 2 stages"); }},
     {"virtual_stages",
-     [](Asked a) { return a.plan.virtual_stages > 1 && a.plan.schedule != Schedule::one_f_one_b; },
-     [](Asked a) { return "virtual_stages " + number(a.plan.virtual_stages) + " with gpipe"; },
-     [](Asked) { return std::string("only 1f1b is interleaved"); }},
+     [](Asked a) {
+       return a.plan.virtual_stages > 1 &&
+              (a.plan.schedule == Schedule::gpipe || a.plan.schedule == Schedule::zb_h2);
+     },
+     [](Asked a) {
+       return "virtual_stages " + number(a.plan.virtual_stages) + " with " +
+              std::string(name_of(a.plan.schedule));
+     },
+     [](Asked) { return std::string("1f1b and zb_h1 are interleaved"); }},
     {"virtual_stages",
-     [](Asked a) { return a.plan.virtual_stages > 1 && a.batch.micro_batches % rounds(a) != 0; },
+     [](Asked a) {
+       const bool rounds_of_chunks =
+           a.plan.schedule == Schedule::one_f_one_b || a.plan.schedule == Schedule::zb_h1;
+       return a.plan.virtual_stages > 1 && rounds_of_chunks &&
+              a.batch.micro_batches % rounds(a) != 0;
+     },
      [](Asked a) {
        return "interleaved 1f1b cannot run " + number(a.batch.micro_batches) +
               " micro-batches on " + number(a.plan.pipeline) + " stages";
      },
      [](Asked) { return std::string("take a multiple of the pipeline degree"); }},
+    {"schedule", [](Asked a) { return two_chunks(a) && a.plan.pipeline == 1; },
+     [](Asked a) { return schedule_text(a) + " without a pipeline"; },
+     [](Asked) { return std::string("it needs at least 2 stages"); }},
+    {"virtual_stages", [](Asked a) { return two_chunks(a) && a.plan.virtual_stages != 2; },
+     [](Asked a) {
+       return schedule_text(a) + " with virtual_stages " + number(a.plan.virtual_stages);
+     },
+     [](Asked) { return std::string("its stages have two parts of the model each"); }},
+    {"schedule",
+     [](Asked a) {
+       return a.plan.schedule == Schedule::dualpipe &&
+              (a.plan.pipeline % 2 != 0 || a.batch.micro_batches % 2 != 0);
+     },
+     [](Asked a) {
+       return "dualpipe on " + number(a.plan.pipeline) + " stages with " +
+              number(a.batch.micro_batches) + " micro-batches";
+     },
+     [](Asked) { return std::string("half of either runs the other way: both must be even"); }},
+    {"schedule", [](Asked a) { return dual(a) && a.batch.micro_batches < 2 * a.plan.pipeline; },
+     [](Asked a) {
+       return schedule_text(a) + " with " + number(a.batch.micro_batches) + " micro-batches on " +
+              number(a.plan.pipeline) + " stages";
+     },
+     [](Asked a) {
+       return "it needs twice as many as stages, " + number(2 * a.plan.pipeline) + " or more";
+     }},
+    {"schedule",
+     [](Asked a) { return listed(a) && std::ssize(listed(a)->stages) != a.plan.pipeline; },
+     [](Asked a) {
+       return schedule_text(a) + " has the orders of " + number(std::ssize(listed(a)->stages)) +
+              " stages";
+     },
+     [](Asked a) { return "the plan has pipeline = " + number(a.plan.pipeline); }},
+    {"schedule",
+     [](Asked a) { return listed(a) && listed(a)->micro_batches != a.batch.micro_batches; },
+     [](Asked a) {
+       return schedule_text(a) + " runs " + number(listed(a)->micro_batches) + " micro-batches";
+     },
+     [](Asked a) { return "the step has " + number(a.batch.micro_batches); }},
+    {"virtual_stages",
+     [](Asked a) { return listed(a) && listed(a)->chunks != a.plan.virtual_stages; },
+     [](Asked a) {
+       return schedule_text(a) + " with virtual_stages " + number(a.plan.virtual_stages);
+     },
+     [](Asked a) {
+       return "the file has parts of the model on each stage: " + number(listed(a)->chunks);
+     }},
     {"stage_layers", wrong_number_of_parts,
      [](Asked a) {
        return "stage_layers has " + number(std::ssize(a.plan.stage_layers)) + " numbers";
      },
      [](Asked a) {
+       if (a.plan.placement() == Placement::mirrored)
+         return "one for each part of the model: pipeline " + number(a.plan.pipeline);
        return "one for each part of the model: pipeline " + number(a.plan.pipeline) +
               " x virtual_stages " + number(a.plan.virtual_stages) + " = " + number(a.plan.parts());
      }},

@@ -148,6 +148,7 @@ struct TensorSoftware {
 };
 
 struct PipelineSoftware {
+  Schedules schedules{Schedule::gpipe, Schedule::one_f_one_b};  // that it runs
   StageSplit stage_split = StageSplit::blocks;  // how stages share the layers unasked
   bool sync = false;                // the host waits for every exchange (Megatron default)
   bool interleaved_overlap = true;  // virtual stages: exchanges beside compute (Megatron 2023-10)

@@ -183,6 +183,7 @@ void rows_product(PieceWriter& w, const ExpertSizes& s, const std::string& name,
 /// C[out, in] over the rows of each expert; added to fp32 sums where products do that.
 void weight_product(PieceWriter& w, const ExpertSizes& s, const ParameterTensors& unit,
                     const ExpertProduct& p) {
+  w.for_weights(true);
   Kernel kernel;
   kernel.name = name_of(p) + ".wgrad";
   kernel.m = p.out, kernel.n = p.in, kernel.k = s.rows_of_expert();
@@ -194,9 +195,11 @@ void weight_product(PieceWriter& w, const ExpertSizes& s, const ParameterTensors
               (kernel.accumulate ? 8 : s.element) * weights);
   const std::string tensor = std::string("experts.") + p.name;
   w.gradients(unit, tensor);
-  if (!shape(w).biases) return;
-  w.pass(name_of(p) + ".bias.gradient", reduction, s.element * s.rows * p.out);
-  w.gradient(unit, tensor + ".bias");
+  if (shape(w).biases) {
+    w.pass(name_of(p) + ".bias.gradient", reduction, s.element * s.rows * p.out);
+    w.gradient(unit, tensor + ".bias");
+  }
+  w.for_weights(false);
 }
 
 void up_forward(PieceWriter& w, const ExpertSizes& s) {

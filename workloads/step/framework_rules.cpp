@@ -22,6 +22,17 @@ std::string text_of(DataKinds kinds) {
   return out;
 }
 
+std::string text_of(const Schedules& schedules) {
+  std::string out;
+  for (int i = 0; i < num_schedules; ++i) {
+    const auto schedule = static_cast<Schedule>(i);
+    if (!schedules.has(schedule)) continue;
+    out += (out.empty() ? "" : ", ");
+    out += schedule == Schedule::listed ? "orders from files" : workloads::name_of(schedule);
+  }
+  return out;
+}
+
 /// Megatron-FSDP came to Megatron core with 0.12 (--use-custom-fsdp, later --use-megatron-fsdp),
 /// and NeMo 2 and Megatron-Bridge are built on that core.
 bool has_megatron_fsdp(const Software& software) {
@@ -61,6 +72,31 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
               std::string(workloads::name_of(a.plan.data)) + "\" with pipeline stages";
      },
      [](Asked a) { return "with stages " + runs_hint(a); }},
+    {"schedule",
+     [](Asked a) {
+       return (a.plan.pipeline > 1 || a.plan.schedule > Schedule::one_f_one_b) &&
+              !a.software.pipeline.schedules.has(a.plan.schedule);
+     },
+     [](Asked a) {
+       return name_of(a.software) + " cannot run " +
+              (a.plan.schedule == Schedule::listed
+                   ? "an order from a file"
+                   : "schedule = \"" + std::string(workloads::name_of(a.plan.schedule)) + "\"");
+     },
+     [](Asked a) {
+       return "it runs " + text_of(a.software.pipeline.schedules) +
+              "; software.schedules says what a changed one runs";
+     }},
+    // The gradients of two copies of a unit would have to be summed before each reduction.
+    {"schedule",
+     [](Asked a) {
+       const bool units = a.plan.data == DataParallel::zero3 ||
+                          (a.plan.data == DataParallel::zero2 &&
+                           a.software.data.flat_parameters != FlatParameters::buckets);
+       return a.plan.schedule == Schedule::dualpipe && units;
+     },
+     [](Asked) { return std::string("dualpipe with parameters that are sharded unit by unit"); },
+     [](Asked) { return std::string("take data = \"zero1\", as DeepSeek does, or \"ddp\""); }},
     {"tensor",
      [](Asked a) { return a.plan.tensor * a.plan.context > 1 && !a.software.tensor.cuts_layers; },
      [](Asked a) { return name_of(a.software) + " has no tensor or context parallelism"; },

@@ -34,6 +34,8 @@ class GradientBuckets {
   void before_backward(std::size_t unit);
   void gradient(std::size_t unit, std::size_t tensor);
   void after_backward(std::size_t) {}
+  void release(std::size_t) {}
+  void reduce_gradients(std::size_t) {}
   /// Of each micro-batch, when all its gradients are there.
   void after_micro_batch();
   void finish_backward();

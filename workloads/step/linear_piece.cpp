@@ -37,16 +37,19 @@ void input_gradient(PieceWriter& w, const Linear& l, bool first) {
 /// is summed by Transformer Engine's cast of that.
 void weight_gradient(PieceWriter& w, const ParameterTensors& unit, const Linear& l) {
   const std::string name = l.name + ".wgrad";
+  w.for_weights(true);
   if (l.low)
     w.quantized_weight_gradient(name, l.out, l.in, rows_of(w, l));
   else
     w.weight_gradient(name, l.out, l.in, rows_of(w, l));
   w.gradient(unit, l.tensor);
-  if (!l.bias) return;
-  if (!l.low || quantizes_again(w.in().software))
-    w.pass(l.name + ".bias.gradient", KernelFamily::reduction,
-           w.sizes().element * rows_of(w, l) * l.out);
-  w.gradient(unit, l.tensor + ".bias");
+  if (l.bias) {
+    if (!l.low || quantizes_again(w.in().software))
+      w.pass(l.name + ".bias.gradient", KernelFamily::reduction,
+             w.sizes().element * rows_of(w, l) * l.out);
+    w.gradient(unit, l.tensor + ".bias");
+  }
+  w.for_weights(false);
 }
 
 /// Input gradients of GEMMs with one input are added: eager two at a time (3A each), otherwise in

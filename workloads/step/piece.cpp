@@ -48,6 +48,13 @@ Dtype StepInputs::gradient_dtype() const {
   return software.data.widened_reduction ? precision.compute : precision.gradient_reduce;
 }
 
+Piece part_of_backward(const Piece& backward, bool weights) {
+  Piece out;
+  for (const Action& action : backward)
+    if (action.weights == weights) out.push_back(action);
+  return out;
+}
+
 Batch predicted_batch(const StepInputs& in) {
   Batch batch = in.batch;
   batch.sequence = predicted_positions(in.shape, batch.sequence);

@@ -38,6 +38,7 @@ struct Action {
   };
   Kind kind{};
   std::uint32_t index = 0;
+  bool weights = false;  // of a backward: for the weight gradients alone
 };
 
 /// `index` is a kernel's.
@@ -47,6 +48,9 @@ inline bool launches(const Action& action) {
 }
 
 using Piece = std::vector<Action>;
+
+/// Those actions of a backward that its weight gradients alone need, or all others.
+Piece part_of_backward(const Piece& backward, bool weights);
 
 /// All that a step is made of.
 struct StepInputs {
@@ -126,6 +130,8 @@ class PieceWriter {
   /// What follows is replayed by a CUDA graph where the software captures layers, until it ends.
   void begin_graph();
   void end_graph() { captured_ = false; }
+  /// What follows is for weight gradients alone: it may be put off.
+  void for_weights(bool weights) { weights_ = weights; }
   /// A module, or a function of autograd's in Python, begins.
   void module();
 
@@ -168,7 +174,9 @@ class PieceWriter {
   Piece take() { return std::move(piece_); }
 
  private:
-  void push(Action::Kind kind, std::uint32_t index) { piece_.push_back({kind, index}); }
+  void push(Action::Kind kind, std::uint32_t index) {
+    piece_.push_back({kind, index, weights_ || kind == Action::Kind::gradient});
+  }
   void launch(std::uint32_t index);
   std::uint32_t hidden_collective(const std::string& name, CollectiveKind kind);
   std::uint32_t quantized_gather(const std::string& name, std::int64_t elements,
@@ -180,7 +188,7 @@ class PieceWriter {
   KernelTable& table_;
   LayerKind kind_;
   Piece piece_;
-  bool python_ = false, captured_ = false;
+  bool python_ = false, captured_ = false, weights_ = false;
 };
 
 }  // namespace stepcast::workloads

@@ -1,7 +1,11 @@
 #include "workloads/step/pipeline_exchange.hpp"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
+
+#include "engine/check.hpp"
 
 namespace stepcast::workloads {
 namespace {
@@ -12,8 +16,18 @@ bool scatters(const StepInputs& in) {
   return in.software.pipeline.scatter_gather && in.plan.tensor > 1 && !in.plan.sequence_parallel;
 }
 
-GroupKind pair_of(Pass pass) {
-  return pass == Pass::forward ? GroupKind::pipeline_forward : GroupKind::pipeline_backward;
+/// Whether a turn's output goes from stage s to s + 1: parts of second chunks that lie upwards send
+/// activations up and gradients down.
+bool downwards(const ParallelPlan& plan, const Turn& turn) {
+  const bool parts_go_down = plan.placement() == Placement::looped || turn.chunk == 0;
+  return (turn.pass == Pass::forward) == parts_go_down;
+}
+
+/// A listed order of forwards and backwards of one chunk is exchanged as the built-in ones.
+bool is_other_order(const PipelineShape& shape) {
+  if (shape.schedule == Schedule::gpipe || shape.schedule == Schedule::one_f_one_b) return false;
+  if (shape.schedule != Schedule::listed || shape.chunks > 1) return true;
+  return std::ranges::any_of(shape.orders.list->stages, parts_backward);
 }
 
 /// Forwards before the first that a backward follows.
@@ -47,53 +61,103 @@ PipelineExchange::PipelineExchange(const StepInputs& in, KernelTable& table, Cal
       table_(table),
       calls_(calls),
       stage_(stage),
-      turns_(turns_of_stage(
-          {in.plan.schedule, in.plan.pipeline, in.batch.micro_batches, in.plan.virtual_stages},
-          stage)),
-      received_(turns_.size()) {}
+      turns_(turns_of_stage(pipeline_shape(in.plan, in.batch), stage)),
+      other_order_(is_other_order(pipeline_shape(in.plan, in.batch))),
+      received_(turns_.size()) {
+  if (other_order_) find_arrivals();
+}
+
+/// Folded parts: the middle two lie on the last stage.
+bool PipelineExchange::turns_round(const Turn& turn, bool from_first_chunk) const {
+  return in_.plan.placement() == Placement::folded && stage_ == in_.plan.pipeline - 1 &&
+         (turn.chunk == 0) == from_first_chunk;
+}
 
 bool PipelineExchange::receives(std::size_t turn) const {
   const Turn& t = turns_[turn];
-  return t.pass == Pass::forward ? !first_part(t) : !last_part(t);
+  if (t.pass == Pass::weight_gradient) return false;
+  if (t.pass == Pass::forward) return !first_part(t) && !turns_round(t, false);
+  return !last_part(t) && !turns_round(t, true);
 }
 
 bool PipelineExchange::sends(std::size_t turn) const {
   const Turn& t = turns_[turn];
-  return t.pass == Pass::forward ? !last_part(t) : !first_part(t);
+  if (t.pass == Pass::weight_gradient) return false;
+  if (t.pass == Pass::forward) return !last_part(t) && !turns_round(t, true);
+  return !first_part(t) && !turns_round(t, false);
+}
+
+GroupKind PipelineExchange::link_of(const Turn& turn) const {
+  return downwards(in_.plan, turn) ? GroupKind::pipeline_forward : GroupKind::pipeline_backward;
+}
+
+/// Messages of one kind from one stage are met in the order in which they are sent.
+void PipelineExchange::find_arrivals() {
+  using Input = std::tuple<bool, std::int64_t, std::int64_t>;  // forward, part, micro-batch
+  std::map<Input, std::size_t> wanted;
+  for (std::size_t turn = 0; turn < turns_.size(); ++turn) {
+    const Turn& t = turns_[turn];
+    if (receives(turn)) wanted[{t.pass == Pass::forward, part_of(t), t.micro_batch}] = turn;
+  }
+  const PipelineShape shape = pipeline_shape(in_.plan, in_.batch);
+  for (const bool down : {true, false}) {
+    const std::int64_t sender = (stage_ + (down ? in_.plan.pipeline - 1 : 1)) % in_.plan.pipeline;
+    for (const Turn& t : turns_of_stage(shape, sender)) {
+      if (t.pass == Pass::weight_gradient || downwards(in_.plan, t) != down) continue;
+      const bool forward = t.pass == Pass::forward;
+      const std::int64_t part = in_.plan.part_of(sender, t.chunk) + (forward ? 1 : -1);
+      const auto at = wanted.find({forward, part, t.micro_batch});
+      if (at != wanted.end()) arrivals_[down ? 0 : 1].push_back(at->second);
+    }
+  }
 }
 
 /// One hidden tensor A between parts, cut by t with sequence parallel (core_v0.12.0 schedules.py
 /// get_tensor_shapes).
-std::uint32_t PipelineExchange::message(Pass pass) const {
+std::uint32_t PipelineExchange::message(const Turn& turn) const {
   const std::int64_t bytes = Sizes(in_).local_bytes();
   return table_.index_of(
-      Collective{pass == Pass::forward ? "pipeline.forward" : "pipeline.backward",
-                 CollectiveKind::send_receive, pair_of(pass), in_.precision.compute,
+      Collective{turn.pass == Pass::forward ? "pipeline.forward" : "pipeline.backward",
+                 CollectiveKind::send_receive, link_of(turn), in_.precision.compute,
                  Bytes(scatters(in_) ? bytes / in_.plan.tensor : bytes)});
 }
 
 /// Posted when the host gets here: the lane starts where compute stands, as torch's irecv does.
 Event PipelineExchange::start_receive(std::size_t turn) {
-  const GroupKind pair = pair_of(turns_[turn].pass);
+  const GroupKind pair = link_of(turns_[turn]);
   const Lane lane = axis_of(pair).receiving_lane;
   calls_.after(lane, compute);
-  calls_.join(lane, pair, message(turns_[turn].pass), true);
+  calls_.join(lane, pair, message(turns_[turn]), true);
   return calls_.record(lane);
 }
 
+/// After those that its sender sends before.
+void PipelineExchange::receive(std::size_t turn) {
+  if (received_[turn]) return;
+  if (!other_order_) {
+    received_[turn] = start_receive(turn);
+    return;
+  }
+  const std::size_t from = downwards(in_.plan, turns_[turn]) ? 0 : 1;
+  while (!received_[turn]) {
+    const std::size_t next = arrivals_[from].at(arrived_[from]++);
+    received_[next] = start_receive(next);
+  }
+}
+
 Lane PipelineExchange::start_send(std::size_t turn) {
-  const GroupKind pair = pair_of(turns_[turn].pass);
+  const GroupKind pair = link_of(turns_[turn]);
   const Lane lane = axis_of(pair).lane;
   calls_.after(lane, compute);
-  calls_.join(lane, pair, message(turns_[turn].pass));
+  calls_.join(lane, pair, message(turns_[turn]));
   return lane;
 }
 
 void PipelineExchange::before(std::size_t turn) {
   if (!receives(turn)) return;
-  if (!received_[turn]) received_[turn] = start_receive(turn);
+  receive(turn);
   calls_.wait(compute, *received_[turn]);
-  if (!interleaved() && in_.software.pipeline.sync) {
+  if (!ahead() && in_.software.pipeline.sync) {
     // Megatron synchronises after an exchange. A send is waited for only here, after the receive
     // that the neighbour may need first (its exchanges are batched: send and receive at once).
     calls_.host_wait(*received_[turn]);
@@ -107,14 +171,23 @@ void PipelineExchange::before(std::size_t turn) {
 }
 
 void PipelineExchange::after(std::size_t turn) {
-  if (interleaved() && !in_.software.pipeline.interleaved_overlap) return exchange(turn);
+  if (interleaved() && !other_order_ && !in_.software.pipeline.interleaved_overlap)
+    return exchange(turn);
   if (sends(turn)) {
     const Lane lane = start_send(turn);
-    if (!interleaved() && in_.software.pipeline.sync) sent_ = calls_.record(lane);
+    if (!ahead() && in_.software.pipeline.sync) sent_ = calls_.record(lane);
   }
-  if (!interleaved()) return;
-  for (const std::size_t next : receives_ahead(turns_, turn))
-    if (receives(next) && !received_[next]) received_[next] = start_receive(next);
+  if (!ahead()) return;
+  for (const std::size_t next : next_receives(turn))
+    if (receives(next)) receive(next);
+}
+
+std::vector<std::size_t> PipelineExchange::next_receives(std::size_t turn) const {
+  if (!other_order_) return receives_ahead(turns_, turn);
+  std::vector<std::size_t> out;
+  for (std::size_t next = turn + 1; next < turns_.size() && next <= turn + 2; ++next)
+    out.push_back(next);
+  return out;
 }
 
 /// A turn after which everything is exchanged: each of the warm-up and the cool-down, and each
@@ -147,6 +220,8 @@ void PipelineExchange::visit(WriterState& state, std::size_t next, std::size_t a
 
 void PipelineExchange::pass(std::size_t next, std::size_t turns) {
   if (exchanged_ > 0) exchanged_ += turns;
+  for (std::size_t turn = next; turn < next + turns; ++turn)
+    if (receives(turn)) ++arrived_[downwards(in_.plan, turns_[turn]) ? 0 : 1];
   // Receives that were posted ahead of `next` are now ahead of the turn that comes.
   for (std::size_t turn = received_.size(); turn-- > next + turns;)
     received_[turn] = std::exchange(received_[turn - turns], std::nullopt);

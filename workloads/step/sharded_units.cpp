@@ -293,9 +293,12 @@ void ShardedUnits::reduce_copy(std::size_t unit) {
   if (own && !is_root(unit) && !accumulates()) copied_gradients_.push_back(copied);
 }
 
-void ShardedUnits::after_backward(std::size_t unit) {
+void ShardedUnits::release(std::size_t unit) {
   const bool keeps = in_.plan.data == DataParallel::zero2 && in_.plan.reduce == ReduceWhen::last;
   if (!keeps && !is_root(unit)) reshard(unit);
+}
+
+void ShardedUnits::reduce_gradients(std::size_t unit) {
   if (!reduces_) return;
   reduce_copy(unit);
   reduce(unit);

@@ -42,7 +42,10 @@ class ShardedUnits {
   void start_backward(bool first, bool last);
   void before_backward(std::size_t unit);
   void gradient(std::size_t unit, std::size_t tensor);
-  void after_backward(std::size_t unit);
+  void after_backward(std::size_t unit) { release(unit), reduce_gradients(unit); }
+  /// Its input gradients are computed: the parameters are needed no more.
+  void release(std::size_t unit);
+  void reduce_gradients(std::size_t unit);
   /// Compute waits for the last reduction of the pass.
   void after_micro_batch() {}
   void finish_backward();

@@ -136,4 +136,15 @@ TEST_CASE("what is asked of plan.reduce wins over the framework's habit") {
         ReduceWhen::last);
 }
 
+TEST_CASE("orders of torch's are run by what runs them, unless zero1 says otherwise") {
+  const auto framework = [](const std::string& plan) {
+    return scenario_of("[plan]\npipeline = 2\n" + plan).software.framework;
+  };
+  CHECK(framework("") == "pytorch-fsdp2");
+  CHECK(framework("schedule = \"gpipe\"\n") == "pytorch-fsdp2");
+  CHECK(framework("schedule = \"zb_h1\"\n") == "torchtitan");
+  CHECK(framework("data = \"ddp\"\nschedule = \"zb_v\"\n") == "torchtitan");
+  CHECK_THROWS_AS(framework("data = \"zero1\"\nschedule = \"zb_h1\"\n"), InputError);
+}
+
 }  // namespace stepcast::sim

@@ -46,7 +46,9 @@ class RandomSpaces {
         "tied_embeddings = " + (below(2) == 0 ? "true" : "false") + "\n[cluster]\nnode = \"" +
         node + "\"\nnodes = " + std::to_string(count) +
         "\n[batch]\nglobal = " + std::to_string(count * one_of({8, 16, 32})) +
-        "\n[plan]\ntensor = \"best\"\n[software]\nframework = \"" + framework + "\"\n" +
+        "\n[plan]\ntensor = \"best\"\n[software]\nframework = \"" + framework +
+        "\"\nschedules = [\"gpipe\", \"1f1b\", \"zb_h1\", \"zb_h2\", \"zb_v\", \"dualpipe\", "
+        "\"dualpipe_v\"]\n" +
         precision(node, framework);
     return read_scenario(read_toml(text, "random.toml"), catalogue());
   }
@@ -69,7 +71,7 @@ class RandomSpaces {
     SearchSpace out({std::move(base)}, true);
     for (const Knob& knob : knobs().subspan(1)) {
       std::vector<std::int64_t> values = out.values_of(knob);
-      if (std::string_view(knob.key) == "plan.schedule") values = {0, 1};
+      if (std::string_view(knob.key) == "plan.schedule") values = {0, 1, 2, 3, 4, 5, 6};
       std::shuffle(values.begin(), values.end(), random_);
       values.resize(std::min(values.size(), 1 + below(most)));
       TomlValue::Array written;

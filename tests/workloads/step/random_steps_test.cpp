@@ -8,6 +8,7 @@
 
 #include "tests/workloads/fixtures.hpp"
 #include "tests/workloads/lane_machine.hpp"
+#include "workloads/step/piece.hpp"
 
 using namespace stepcast;
 using namespace stepcast::workloads;
@@ -100,6 +101,20 @@ struct RandomStep {
     shape.layers = plan.parts();
   }
 
+  /// Another order of the stages' turns, parts of a layer each but for the last.
+  void turn_to(Schedule schedule, std::int64_t stages, std::int64_t more) {
+    plan.pipeline = stages;
+    plan.schedule = schedule;
+    plan.virtual_stages = plan.placement() == Placement::looped ? 1 : 2;
+    batch.micro_batches = 2 * (stages + more);
+    plan.stage_layers.assign(static_cast<std::size_t>(plan.parts()), 1);
+    plan.stage_layers.front() = 2;
+    plan.stage_layers.back() = 0;
+    shape.layers = plan.parts();
+    const bool units = StepInputs{shape, plan, batch, precision, software}.sharded();
+    if (schedule == Schedule::dualpipe && units) plan.data = DataParallel::zero1;
+  }
+
   StepProgram make() const {
     check(shape, plan, batch, "random");
     return make_step_program(shape, plan, batch, precision, software);
@@ -124,6 +139,15 @@ void check_events(const engine::Program& role) {
   REQUIRE(recorded.size() == role.num_events);
 }
 
+double layer_flops(const StepProgram& step) {
+  double sum = 0.0;
+  for (const engine::Program& role : step.roles)
+    for (const auto& i : role.instructions)
+      if (i.op == Op::work && step.kernels[i.arg].name.starts_with("layer."))
+        sum += step.kernels[i.arg].flops.value;
+  return sum;
+}
+
 }  // namespace
 
 TEST_CASE("random plans build, keep the lane rules, and every rank reaches the end of the step") {
@@ -146,6 +170,28 @@ TEST_CASE("random plans build, keep the lane rules, and every rank reaches the e
     REQUIRE(machine.run() == "");
     REQUIRE((machine.meetings() > 0) == (made.plan.ranks() > 1 && !step.collectives.empty()));
     REQUIRE(made.make().roles == step.roles);
+  }
+}
+
+TEST_CASE("zero-bubble orders and DualPipe reach the end of the step, with the same work") {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    RandomStep made(random);
+    const Schedule schedules[] = {Schedule::zb_h1, Schedule::zb_h2, Schedule::zb_v,
+                                  Schedule::dualpipe, Schedule::dualpipe_v};
+    made.turn_to(schedules[seed % 5], 2 * (1 + seed / 5 % 2), seed / 10 % 3);
+    INFO("seed " << seed);
+    const StepProgram step = made.make();
+    for (const engine::Program& role : step.roles) {
+      check_lanes_of_slots(role);
+      check_events(role);
+    }
+    REQUIRE(LaneMachine(step, made.plan).run() == "");
+    // Every part runs every micro-batch, wherever it lies and in whatever order.
+    RandomStep plain = made;
+    plain.plan.schedule = Schedule::one_f_one_b;
+    plain.plan.virtual_stages = made.plan.parts() / made.plan.pipeline;
+    REQUIRE(layer_flops(step) == Approx(layer_flops(plain.make())).epsilon(1e-12));
   }
 }
 
@@ -190,6 +236,8 @@ TEST_CASE("a step with repeats is the same step, call by call") {
     std::mt19937 random(seed);
     RandomStep made(random);
     made.batch.micro_batches *= 1 + seed % 8;
+    if (seed % 8 == 7)
+      made.turn_to(seed % 16 < 8 ? Schedule::zb_h1 : Schedule::zb_h2, 2 + seed % 3, seed % 25);
     check(made.shape, made.plan, made.batch, "random");
     INFO("seed " << seed);
     for (const engine::Program& role : check_repeats(made)) repeats += role.repeats.size();

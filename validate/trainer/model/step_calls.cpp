@@ -308,6 +308,7 @@ Communicator& StepCalls<Real>::group(GroupKind kind) const {
       break;
     case GroupKind::context:
     case GroupKind::context_ring:
+    case GroupKind::mirror:
       break;
   }
   expects(ranks != nullptr && *ranks != nullptr, "a group that this rank is in");
