@@ -123,7 +123,7 @@ class OrderRun {
     std::string what = name_of(stage, t) + " waits for ever";
     if (step && !done_.contains(*step)) {
       const auto [pass, part, micro_batch] = *step;
-      what += " for " + text_of({pass, micro_batch, 0, false}, part);
+      what += " for " + text_of(Turn{pass, micro_batch, 0, false}, part);
     }
     return at(stage, next_[stage], std::move(what), "the stages' orders wait for each other");
   }
