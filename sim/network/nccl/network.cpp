@@ -38,6 +38,16 @@ std::int64_t point_to_point_ctas(const NcclMachine& machine, const NcclOverrides
                     most);
 }
 
+/// Peers share the channels of the communicator, rounded up to a power of two (same place).
+std::int64_t all_to_all_ctas(const NcclMachine& machine, const NcclMachine& limited,
+                             const NcclOverrides& overrides) {
+  const auto shared =
+      static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(limited.ring.ctas)));
+  const std::int64_t wanted = (machine.shape.ranks - 1) * point_to_point_channels(machine);
+  const std::int64_t most = overrides.most_p2p_ctas;
+  return std::clamp(std::min(shared, wanted), std::min(overrides.least_p2p_ctas, most), most);
+}
+
 }  // namespace
 
 struct CollectiveTimes::Modelled {
@@ -82,6 +92,8 @@ CollectiveTimes::Modelled CollectiveTimes::model(const NcclCall& call,
 std::int64_t CollectiveTimes::ctas_of(const NcclCall& call, const NcclMachine& machine,
                                       const NcclOption& option) const {
   if (option.algorithm == Algorithm::copy_engine) return 0;
+  if (call.kind == CollectiveKind::all_to_all && machine.shape.nodes > 1)
+    return all_to_all_ctas(machine, limited_machine(machine, tuning_, overrides_), overrides_);
   if (!has_choice(call.kind)) return point_to_point_ctas(machine, overrides_);
   return nccl_channels(tuning_, limited_machine(machine, tuning_, overrides_), call,
                        option.algorithm, option.protocol, overrides_);

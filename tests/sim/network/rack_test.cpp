@@ -121,6 +121,13 @@ TEST_CASE("AlltoAll is no faster than the NICs let it, whatever the shape") {
   }
 }
 
+TEST_CASE("AlltoAll between nodes holds the channels that its peers share, not one peer's two") {
+  const topology::NodeSpec box = node_named("dgx-h100");
+  CHECK(time_on(box, A2A, 64_MiB, whole(box, 4)).ctas == 16);
+  CHECK(time_on(box, A2A, 64_MiB, {2, 2, 1, 1}).ctas == 2);
+  CHECK(time_on(box, CollectiveKind::send_receive, 64_MiB, {2, 2, 1, 1}).ctas == 2);
+}
+
 TEST_CASE("faster wires never slow a rack down") {
   NcclOverrides pinned;
   pinned.algorithm = Algorithm::ring;
