@@ -174,7 +174,11 @@ const Knob table[] = {
     {"plan.schedule", STEPCAST_MEMBER(schedule),
      [](Base b, bool) { return Values{static_cast<std::int64_t>(b.plan.schedule)}; },
      [](Plan c, std::int64_t value) {
-       return c.plan.pipeline == 1 && c.batch.micro_batches == 1 ? 0 : value;
+       const bool one_turn = c.plan.pipeline == 1 && c.batch.micro_batches == 1;
+       const auto schedule = static_cast<workloads::Schedule>(value);
+       const bool needs_stages =
+           workloads::placement_of(schedule, c.plan.orders) != workloads::Placement::looped;
+       return one_turn && !needs_stages ? 0 : value;
      },
      schedule_words},
 };

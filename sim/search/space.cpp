@@ -163,7 +163,8 @@ bool SearchSpace::possible_so_far(std::size_t index, const Candidate& c) const {
            c.pipeline <= s.model.layers;
   if (key == "batch.micro_batch" && c.micro_batch > 0)
     return s.global_batch / (s.gpus / model_ranks) % c.micro_batch == 0;
-  if (key == "plan.virtual_stages") return c.pipeline * c.virtual_stages <= s.model.layers;
+  if (key == "plan.virtual_stages")  // DualPipe's two chunks of a stage are of two copies
+    return c.pipeline * (c.virtual_stages == 2 ? 1 : c.virtual_stages) <= s.model.layers;
   return true;
 }
 
