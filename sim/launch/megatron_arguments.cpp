@@ -166,7 +166,7 @@ class MegatronArguments {
     const auto& model = s_.model;
     set("num-layers", model.layers);
     set("hidden-size", model.hidden);
-    set("ffn-hidden-size", model.ffn_hidden);
+    set("ffn-hidden-size", model.ffn_hidden > 0 ? model.ffn_hidden : model.experts.ffn);
     set("num-attention-heads", model.heads);
     set("kv-channels", model.head_dim);
     if (model.kv_heads != model.heads) grouped_heads();

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "sim/files/names.hpp"
+#include "sim/scenario/expert_members.hpp"
 #include "sim/scenario/model_members.hpp"
 #include "sim/scenario/scenario.hpp"
 
@@ -169,15 +170,7 @@ void visit_software(Spec& software, Visitor&& visit) {
             software.composite_blocks);
   visit.may({"fused_loss", "cross-entropy in one kernel"}, software.loss.fused);
   visit.may({"gathered_logits", "the loss sees whole logits"}, software.loss.gathered_logits);
-  visit.may({"experts", "has layers of experts"}, software.experts.runs);
-  visit.may({"grouped_gemm", "products of a rank's experts: a call each, or one kernel"},
-            software.experts.products, grouped_product_names);
-  visit.may({"router_fused", "scores, top-k and counts in one kernel"},
-            software.experts.fused_router);
-  visit.may({"permute_fused", "rows move to experts in one kernel"},
-            software.experts.fused_permute);
-  visit.may({"host_sync", "whether the host reads the rows of experts in every layer"},
-            software.experts.host_counts, host_sync_names);
+  visit_expert_software(software.experts, visit);
   visit.may({"loss_memory", "copies of the logits"}, software.loss.memory, loss_memory_names);
   visit.may({"recipes", "of low precision that it can run"}, software.products.recipes,
             recipe_names);
@@ -305,29 +298,6 @@ constexpr bool may_be_best(std::string_view path) {
   return std::ranges::find(keys, path) != std::end(keys);
 }
 
-/// Keys of [plan] about experts.
-template <class Expert, class Visitor>
-void visit_expert_plan(Expert& expert, Visitor& visit) {
-  visit.positive(
-      {"expert", "expert-parallel degree: ranks that share a layer's experts", "expert", "N"},
-      expert.degree);
-  visit.positive(
-      {"expert_tensor", "ranks that share each expert; default: as tensor", "expert-tensor", "N"},
-      expert.tensor);
-  visit.may({"dispatcher", "how tokens travel to experts", "dispatcher", "KIND"}, expert.dispatcher,
-            dispatcher_names);
-  visit.may({"dispatch_dtype", "type of tokens on their way to experts"}, expert.dispatch_dtype,
-            dtype_names);
-  visit.may({"exchange_sms", "SMs that the exchange holds; 0: the library's usual number"},
-            expert.exchange_sms);
-  visit.may({"capacity_factor", "most rows of an expert over the mean; 0: no token is dropped"},
-            expert.capacity_factor);
-  visit.may({"pad_to_capacity", "experts take as many rows whatever comes"},
-            expert.pad_to_capacity);
-  visit.may({"shared_expert_overlap", "shared experts run beside the exchange"},
-            expert.shared_overlap);
-}
-
 template <class Scenario, class Visitor>
 void visit_plan(Scenario& scenario, Visitor&& visit) {
   auto& plan = scenario.plan;
@@ -362,16 +332,6 @@ void visit_plan(Scenario& scenario, Visitor&& visit) {
   visit.may({"recompute_modules", "parts of a layer that backward runs again, beside recompute"},
             plan.recompute_modules, layer_module_names);
   visit_expert_plan(plan.expert, visit);
-}
-
-template <class Routing, class Visitor>
-void visit_routing(Routing& routing, Visitor&& visit) {
-  visit.may({"kind", "where tokens go", "routing", "KIND"}, routing.kind, token_routing_names);
-  visit.positive({"seed", "of random routing"}, routing.seed);
-  visit.may({"max_violation", "rows of the fullest expert over the mean, less one"},
-            routing.max_violation);
-  visit.may({"counts", "tokens of each expert, an array, or a CSV file with a column tokens"},
-            routing.counts);
 }
 
 /// [batch] as it may be written: global or local, and what is left open follows from the plan.

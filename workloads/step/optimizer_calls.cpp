@@ -311,8 +311,38 @@ std::int64_t optimizer_elements(const StepInputs& in, const StageParameters& sta
   return stage.over_layers(shard) + shard(stage.root);
 }
 
+namespace {
+
+/// Balancing without a loss (arXiv 2408.15664): once a step the tokens of every expert are summed
+/// over all ranks of the stage, and each bias goes a little up or down (Megatron core
+/// finalize_model_grads.py, recalled, 2026).
+void update_expert_biases(const StepInputs& in, KernelTable& table, Calls& calls,
+                          const StageParameters& stage) {
+  std::int64_t biases = 0;
+  for (const AlikeLayers& alike : stage.kinds)
+    biases += alike.kind.experts && in.shape.experts.score_bias
+                  ? alike.count * in.shape.experts.count
+                  : 0;
+  if (biases == 0) return;
+  const auto sum = [&](GroupKind group) {
+    return table.index_of(Collective{"router.bias.counts", CollectiveKind::all_reduce, group,
+                                     Dtype::fp32, Bytes(4 * biases)});
+  };
+  if (in.plan.tensor > 1) calls.tensor_collective(sum(GroupKind::tensor));
+  if (in.plan.copies() > 1) {
+    calls.after(data_lane, compute);
+    calls.join(data_lane, GroupKind::data, sum(GroupKind::data));
+    calls.after(compute, data_lane);
+  }
+  calls.kernel(compute,
+               table.pass("router.bias.update", KernelFamily::router, Dtype::fp32, 12 * biases));
+}
+
+}  // namespace
+
 void write_optimizer(const StepInputs& in, KernelTable& table, Calls& calls,
                      const StageParameters& stage) {
+  update_expert_biases(in, table, calls, stage);
   Tail tail(in, table, calls, stage);
   tail.widen();
   tail.take_shards();

@@ -252,3 +252,25 @@ TEST_CASE("a key of the software that the user changed is said or named") {
   REQUIRE(launch.notes.size() == 1);
   CHECK_THAT(launch.notes[0], StartsWith("software.fused_loss is not said"));
 }
+
+TEST_CASE("experts have arguments of Megatron core, and no launch form elsewhere") {
+  const auto scout = [](const std::string& framework) {
+    return launch_of(scenario(
+        "[model]\nname = \"llama4-maverick\"\nsequence = 4096\n[cluster]\nnode = \"dgx-h100\"\n"
+        "nodes = 64\n[plan]\ndata = \"zero1\"\npipeline = 4\nexpert = 64\n"
+        "shared_expert_overlap = true\nrecompute_modules = [\"expert_activation\", \"norm\"]\n"
+        "[batch]\nglobal = 512\nmicro_batch = 1\n[software]\nframework = \"" +
+        framework + "\"\n"));
+  };
+  const Launch launch = scout("megatron-core");
+  REQUIRE(launch.files.size() == 1);
+  CHECK(missing(launch.files[0],
+                {"--num-experts 128", "--moe-router-topk 1", "--moe-ffn-hidden-size 8192",
+                 "--moe-shared-expert-intermediate-size 8192", "--expert-model-parallel-size 64",
+                 "--expert-tensor-parallel-size 1", "--moe-token-dispatcher-type alltoall",
+                 "--moe-shared-expert-overlap", "--moe-grouped-gemm",
+                 "--recompute-granularity selective", "--recompute-modules layernorm moe_act"}) ==
+        None{});
+  CHECK_THAT(launch.files[0].text, Contains("--moe-layer-freq '[0,1,0,1,"));
+  CHECK_THAT(scout("nemo").why_not, Contains("for megatron-core alone"));
+}

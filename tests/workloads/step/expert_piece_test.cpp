@@ -50,7 +50,7 @@ double flops_of_family(const StepProgram& step, KernelFamily family) {
   return sum;
 }
 
-std::int64_t calls_of(const StepProgram& step, engine::Op op) {
+std::int64_t ops_of(const StepProgram& step, engine::Op op) {
   return std::ranges::count(step.roles[0].instructions, op, &engine::Instruction::op);
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("the host waits once in each layer and forward, unless experts are pad
   const TransformerShape s = of_experts(8, 2, 512);
   ParallelPlan plan = plan_of({8, 1, 8});
   const auto waits = [&](const ParallelPlan& p, const Software& software = with_experts()) {
-    return calls_of(step_of(s, p, three, software), engine::Op::host_wait);
+    return ops_of(step_of(s, p, three, software), engine::Op::host_wait);
   };
   const std::int64_t dropless = waits(plan);
   Software silent = with_experts();
@@ -258,8 +258,8 @@ TEST_CASE("a loop over experts costs the host a launch for each, one launch one"
   const ParallelPlan plan = plan_of({8, 1, 4}, DataParallel::ddp);
   Software loop = with_experts(), one_launch = with_experts();
   one_launch.experts.products = GroupedProducts::one_launch;
-  const std::int64_t more = calls_of(step_of(s, plan, one, loop), engine::Op::host_work) -
-                            calls_of(step_of(s, plan, one, one_launch), engine::Op::host_work);
+  const std::int64_t more = ops_of(step_of(s, plan, one, loop), engine::Op::host_work) -
+                            ops_of(step_of(s, plan, one, one_launch), engine::Op::host_work);
   CHECK(more == 6 * (7 + 16));  // two products, forward and two backward: eight experts each
 }
 
@@ -413,4 +413,18 @@ TEST_CASE("sharded units gather and reduce experts among their copies") {
   CHECK(joined(step, GroupKind::expert_data, "reduce").bytes == 4 * experts);
   CHECK(joined(step, GroupKind::data, "gather").bytes == 2 * (2 * dense - root));
   CHECK(joined(step, GroupKind::data, "reduce").bytes == 4 * dense);
+}
+
+TEST_CASE("biases that steer the choice are summed once a step, and spare the loss of balance") {
+  TransformerShape s = of_experts(8, 2, 512, 4);
+  s.experts.dense_layers = 1;
+  const ParallelPlan plan = plan_of({8, 2, 8, 1});
+  const StepProgram with_loss = step_of(s, plan, three, with_experts());
+  CHECK(joined(with_loss, GroupKind::tensor, "layer.router.auxiliary").calls == 3 * 3);
+  CHECK(joined(with_loss, GroupKind::data, "router.bias").calls == 0);
+  s.experts.score_bias = true;
+  const StepProgram with_bias = step_of(s, plan, three, with_experts());
+  CHECK(joined(with_bias, GroupKind::tensor, "layer.router.auxiliary").calls == 0);
+  CHECK(joined(with_bias, GroupKind::data, "router.bias").calls == 1);
+  CHECK(joined(with_bias, GroupKind::data, "router.bias").bytes == 4 * 3 * 8);
 }
