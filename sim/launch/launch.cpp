@@ -7,6 +7,7 @@
 #include "sim/files/gzip.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/launch/forms.hpp"
+#include "workloads/plan/model_size.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -39,9 +40,13 @@ std::string known_forms() {
 
 Launch launch_of(const Scenario& s) {
   expects(!s.collective && s.open.empty(), "a training step of known degrees");
+  Launch out;
+  if (const char* what = workloads::beyond_llama(s.model)) {
+    out.why_not = "no launch form here says that a model has " + std::string(what);
+    return out;
+  }
   for (const Form& form : launch_forms)
     if (form.framework == s.software.framework) return form.write(s);
-  Launch out;
   out.why_not = s.software.framework + " has no launch form here; " + known_forms() + " have one";
   return out;
 }

@@ -135,9 +135,19 @@ std::int64_t ActivationMemory::work_of_logit() const {
   throw BrokenPromise("unknown memory of a loss");
 }
 
-/// Final norm and its output, and the logits.
+/// Final norm and its output, and the logits; before them those of a module for further tokens:
+/// inputs of its norms, of its product of both and of its last norm, and its layer.
 std::vector<std::int64_t> ActivationMemory::head_tensors() const {
-  return {norm_input(), gathered_input(), kept_of_logit() * logits()};
+  std::vector<std::int64_t> out{norm_input(), gathered_input()};
+  if (in_.shape.mtp_layers > 0) {
+    const LayerKind last = layer_kind(in_.shape, in_.precision, in_.shape.layers - 1);
+    for (const std::int64_t bytes :
+         {norm_input(), norm_input(), 2 * gathered_input(), ActivationMemory(in_, last).layer(),
+          norm_input(), gathered_input(), kept_of_logit() * logits()})
+      out.push_back(bytes);
+  }
+  out.push_back(kept_of_logit() * logits());
+  return out;
 }
 
 std::int64_t ActivationMemory::head() const {

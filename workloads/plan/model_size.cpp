@@ -115,6 +115,17 @@ std::int64_t value_width(const TransformerShape& s) {
   return latent(s) ? s.latent.value : s.head_dim;
 }
 
+const char* beyond_llama(const TransformerShape& s) {
+  if (s.experts.count > 0) return "experts";
+  if (latent(s)) return "latent attention (MLA)";
+  if (s.qk_norm) return "norms of queries and keys";
+  if (s.qkv_biases && !s.biases) return "biases of q, k and v alone";
+  if (s.window > 0) return "windows of attention";
+  if (s.sinks) return "sinks of attention";
+  if (s.mtp_layers > 0) return "modules for further tokens (MTP)";
+  return nullptr;
+}
+
 std::int64_t expert_parameters(const TransformerShape& s) {
   return expert_products(s) + (s.experts.biases ? 2 * s.experts.ffn + s.hidden : 0);
 }
