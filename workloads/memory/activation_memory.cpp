@@ -4,6 +4,7 @@
 
 #include "workloads/plan/model_size.hpp"
 #include "workloads/plan/rank_parameters.hpp"
+#include "workloads/step/latent_piece.hpp"
 
 namespace stepcast::workloads {
 
@@ -30,24 +31,30 @@ std::vector<std::int64_t> ActivationMemory::projections() const {
   std::vector<std::int64_t> out{s.latent.q_rank > 0 ? sizes_.local_bytes() : gathered_input()};
   for (const std::int64_t rank : {s.latent.q_rank, s.latent.kv_rank}) {
     out.push_back(norm_input(sizes_.local_tokens * rank));
-    out.push_back(sizes_.element * read * rank);
+    if (!makes_latent_up_again(in_)) out.push_back(sizes_.element * read * rank);
   }
   return out;
 }
 
-/// Two norms and what they feed: inputs of q,k,v and of the MLP; a byte mask of each residual
-/// branch's dropout. q, k, v, o and 4 bytes a row and head of softmax statistics; eager code keeps
-/// k and v repeated for every q head.
-std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
-  const std::int64_t mask = in_.shape.dropout ? sizes_.local_elements() : 0;
+/// As the core takes them: eager code repeats k and v for every q head.
+std::vector<std::int64_t> ActivationMemory::query_key_value() const {
   const std::int64_t row = sizes_.tokens * sizes_.element;
   const std::int64_t copies = in_.software.eager() ? sizes_.heads / sizes_.kv_heads : 1;
   const std::int64_t v = row * sizes_.value * sizes_.kv_heads / sizes_.heads;
+  return {row * sizes_.query, copies * row * sizes_.kv, copies * v};
+}
+
+/// Two norms and what they feed: inputs of q,k,v and of the MLP; a byte mask of each residual
+/// branch's dropout. q, k, v, o and 4 bytes a row and head of softmax statistics.
+std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
+  const std::int64_t mask = in_.shape.dropout ? sizes_.local_elements() : 0;
+  const std::int64_t row = sizes_.tokens * sizes_.element;
   std::vector<std::int64_t> out{norm_input()};
   for (const std::int64_t bytes : projections()) out.push_back(bytes);
+  if (!makes_latent_up_again(in_))
+    for (const std::int64_t bytes : query_key_value()) out.push_back(bytes);
   for (const std::int64_t bytes :
-       {row * sizes_.query, copies * row * sizes_.kv, copies * v, row * sizes_.value,
-        4 * sizes_.tokens * sizes_.heads, mask, norm_input(), gathered_input()})
+       {row * sizes_.value, 4 * sizes_.tokens * sizes_.heads, mask, norm_input(), gathered_input()})
     out.push_back(bytes);
   for (const std::int64_t bytes : mlp()) out.push_back(bytes);
   out.push_back(mask);
@@ -173,7 +180,10 @@ std::vector<std::int64_t> ActivationMemory::work_tensors() const {
     whole = sizes_.hidden_bytes();
     part = sizes_.local_bytes();
   }
-  return {f, f, f, whole, whole, part, part};
+  std::vector<std::int64_t> out{f, f, f, whole, whole, part, part};
+  if (makes_latent_up_again(in_))
+    for (const std::int64_t bytes : query_key_value()) out.push_back(bytes);
+  return out;
 }
 
 std::int64_t ActivationMemory::layer_work() const {

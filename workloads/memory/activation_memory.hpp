@@ -37,6 +37,7 @@ class ActivationMemory {
   std::int64_t norm_input(std::int64_t elements) const;
   std::int64_t norm_input() const { return norm_input(sizes_.local_elements()); }
   std::vector<std::int64_t> projections() const;
+  std::vector<std::int64_t> query_key_value() const;
   std::vector<std::int64_t> mlp() const;
   std::int64_t kept_of_logit() const;
   std::int64_t work_of_logit() const;

@@ -115,8 +115,7 @@ std::int64_t value_width(const TransformerShape& s) {
   return latent(s) ? s.latent.value : s.head_dim;
 }
 
-const char* beyond_llama(const TransformerShape& s) {
-  if (s.experts.count > 0) return "experts";
+const char* attention_beyond_llama(const TransformerShape& s) {
   if (latent(s)) return "latent attention (MLA)";
   if (s.qk_norm) return "norms of queries and keys";
   if (s.qkv_biases && !s.biases) return "biases of q, k and v alone";
@@ -135,7 +134,7 @@ std::int64_t layer_parameters(const TransformerShape& s, std::int64_t layer) {
 }
 
 std::int64_t mtp_parameters(const TransformerShape& s) {
-  return s.mtp_layers * mtp_module(s, Counted::all);
+  return s.mtp_layers > 0 ? s.mtp_layers * mtp_module(s, Counted::all) : 0;
 }
 
 ModelParameters parameters_by_part(const TransformerShape& s, Counted counted) {

@@ -39,9 +39,10 @@ std::string runs_hint(Asked a) {
 std::int64_t heads_of_rank(Asked a) { return RankWidths(a.shape, a.plan.tensor).heads; }
 
 constexpr Rule<FrameworkPlan> framework_table[] = {
-    {"framework", [](Asked a) { return a.software.own() && beyond_llama(a.shape) != nullptr; },
+    {"framework",
+     [](Asked a) { return a.software.own() && attention_beyond_llama(a.shape) != nullptr; },
      [](Asked a) {
-       const char* what = beyond_llama(a.shape);
+       const char* what = attention_beyond_llama(a.shape);
        return name_of(a.software) + " has no " + (what != nullptr ? what : "other layers");
      },
      [](Asked) { return std::string("its trainers run dense Llama and GPT layers"); }},

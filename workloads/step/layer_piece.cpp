@@ -1,6 +1,7 @@
 #include "workloads/step/layer_piece.hpp"
 
 #include "workloads/step/attention_piece.hpp"
+#include "workloads/step/latent_piece.hpp"
 #include "workloads/step/linear_piece.hpp"
 #include "workloads/step/norm_piece.hpp"
 #include "workloads/step/projection_piece.hpp"
@@ -112,11 +113,10 @@ void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
 void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
   dropout_backward(w, "layer.attention.dropout.backward");
   write_row_backward(w, unit, output(w));
-  if (w.in().plan.recompute == Recompute::selective) {
-    w.from_python(true);
-    write_attention_core_forward(w);
-    w.from_python(false);
-  }
+  w.from_python(true);
+  if (makes_latent_up_again(w.in())) write_latent_up_forward(w);
+  if (w.in().plan.recompute == Recompute::selective) write_attention_core_forward(w);
+  w.from_python(false);
   write_attention_core_backward(w);
   if (w.in().shape.sinks) w.gradient(unit, "attention.sinks");
   write_projections_backward(w, unit);
