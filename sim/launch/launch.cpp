@@ -7,6 +7,7 @@
 #include "sim/files/gzip.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/launch/forms.hpp"
+#include "workloads/plan/model_size.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -50,14 +51,17 @@ std::string only_in_megatron(const Scenario& s) {
 
 Launch launch_of(const Scenario& s) {
   expects(!s.collective && s.open.empty(), "a training step of known degrees");
+  Launch out;
   if (const std::string what = only_in_megatron(s); !what.empty()) {
-    Launch out;
     out.why_not = what + " have a launch form here for megatron-core alone";
+    return out;
+  }
+  if (const char* what = workloads::attention_beyond_llama(s.model)) {
+    out.why_not = "no launch form here says that a model has " + std::string(what);
     return out;
   }
   for (const Form& form : launch_forms)
     if (form.framework == s.software.framework) return form.write(s);
-  Launch out;
   out.why_not = s.software.framework + " has no launch form here; " + known_forms() + " have one";
   return out;
 }

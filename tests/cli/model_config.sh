@@ -31,6 +31,16 @@ fi
 sed 's/"qwen2"/"qwen2", "num_experts": 60/' "$config" >"$work/moe.json"
 expect 3 "moe.json: a mixture of experts ('num_experts') is not modelled" \
   run --model "$work/moe.json" $on_one_node
+# Models of experts: sizes by part, of all and of a token.
+experts='"qwen3_moe", "num_experts": 16, "num_experts_per_tok": 2, "moe_intermediate_size": 512'
+sed "s/\"qwen2\"/$experts/" "$config" >"$work/experts.json"
+expect 0 '^experts_per_token = 2' import-model "$work/experts.json"
+expect 0 '^experts  *201,326,592  *25,165,824$' show models "$work/experts.json"
+expect 0 '^total  *682,636,487,424  *38,240,398,080$' show models deepseek-v3
+expect 0 '261 (attention to the keys before alone' show models deepseek-v3
+sed 's/qwen2/jamba/' "$config" >"$work/jamba.json"
+expect 3 "'jamba' are not modelled: they have layers of state spaces" import-model "$work/jamba.json"
+
 sed 's/qwen2/mamba/' "$config" >"$work/mamba.json"
 expect 3 "mamba.json: models of type 'mamba' are not modelled" import-model "$work/mamba.json"
 expect 3 "missing.json: cannot be opened" run --model "$work/missing.json" $on_one_node

@@ -5,6 +5,7 @@
 #include "workloads/plan/low_precision.hpp"
 #include "workloads/plan/model_size.hpp"
 #include "workloads/plan/rank_parameters.hpp"
+#include "workloads/step/latent_piece.hpp"
 #include "workloads/step/operand_piece.hpp"
 
 namespace stepcast::workloads {
@@ -32,7 +33,7 @@ std::vector<std::int64_t> ActivationMemory::projections() const {
                                                     : column_input(s.hidden)};
   for (const std::int64_t rank : {s.latent.q_rank, s.latent.kv_rank}) {
     out.push_back(norm_input(sizes_.local_tokens * rank));
-    out.push_back(column_input(rank));
+    if (!makes_latent_up_again(in_)) out.push_back(column_input(rank));
   }
   return out;
 }
@@ -60,21 +61,24 @@ std::int64_t ActivationMemory::column_input(std::int64_t width) const {
   return kept_input(elements);
 }
 
-/// Two norms and what they feed: inputs of q,k,v and of the MLP; a byte mask of each residual
-/// branch's dropout. q, k, v, o and 4 bytes a row and head of softmax statistics; eager code keeps
-/// k and v repeated for every q head.
-std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
-  const std::int64_t mask = in_.shape.dropout ? sizes_.local_elements() : 0;
+/// As the core takes them: eager code repeats k and v for every q head.
+std::vector<std::int64_t> ActivationMemory::query_key_value() const {
   const std::int64_t row = sizes_.tokens * sizes_.element;
   const std::int64_t copies = in_.software.eager() ? sizes_.heads / sizes_.kv_heads : 1;
   const std::int64_t v = row * sizes_.value * sizes_.kv_heads / sizes_.heads;
+  return {row * sizes_.query, copies * row * sizes_.kv, copies * v};
+}
+
+/// Two norms and what they feed: inputs of q,k,v and of the MLP; a byte mask of each residual
+/// branch's dropout. q, k, v, o and 4 bytes a row and head of softmax statistics.
+std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
+  const std::int64_t mask = in_.shape.dropout ? sizes_.local_elements() : 0;
+  const std::int64_t row = sizes_.tokens * sizes_.element;
   std::vector<std::int64_t> out{norm_input()};
   for (const std::int64_t bytes : projections()) out.push_back(bytes);
   if (recomputes(LayerModule::norm) && !latent(in_.shape)) out[1] = 0;
-  const bool again = recomputes(LayerModule::latent_up) && latent(in_.shape);
-  if (!again)
-    for (const std::int64_t bytes : {row * sizes_.query, copies * row * sizes_.kv, copies * v})
-      out.push_back(bytes);
+  if (!makes_latent_up_again(in_))
+    for (const std::int64_t bytes : query_key_value()) out.push_back(bytes);
   for (const std::int64_t bytes :
        {row * sizes_.value, 4 * sizes_.tokens * sizes_.heads, mask, norm_input()})
     out.push_back(bytes);
@@ -205,11 +209,19 @@ std::int64_t ActivationMemory::work_of_logit() const {
   throw BrokenPromise("unknown memory of a loss");
 }
 
-/// Final norm and its output, and the logits.
+/// Final norm and its output, and the logits; before them those of a module for further tokens:
+/// inputs of its norms, of its product of both and of its last norm, and its layer.
 std::vector<std::int64_t> ActivationMemory::head_tensors() const {
-  const std::int64_t rows =
-      in_.software.keeps_cut_inputs() ? sizes_.local_tokens : sizes_.tokens;  // in 16 bits
-  return {norm_input(), sizes_.element * rows * sizes_.hidden, kept_of_logit() * logits()};
+  std::vector<std::int64_t> out{norm_input(), gathered_input()};
+  if (in_.shape.mtp_layers > 0) {
+    const LayerKind last = layer_kind(in_.shape, in_.precision, in_.shape.layers - 1);
+    for (const std::int64_t bytes :
+         {norm_input(), norm_input(), 2 * gathered_input(), ActivationMemory(in_, last).layer(),
+          norm_input(), gathered_input(), kept_of_logit() * logits()})
+      out.push_back(bytes);
+  }
+  out.push_back(kept_of_logit() * logits());
+  return out;
 }
 
 std::int64_t ActivationMemory::head() const {
@@ -248,6 +260,8 @@ std::vector<std::int64_t> ActivationMemory::work_tensors() const {
            part};
   }
   for (const std::int64_t bytes : mlp_half().again) out.push_back(bytes);
+  if (makes_latent_up_again(in_))
+    for (const std::int64_t bytes : query_key_value()) out.push_back(bytes);
   return out;
 }
 

@@ -45,8 +45,13 @@ class ActivationMemory {
   std::int64_t norm_input(std::int64_t elements) const;
   std::int64_t norm_input() const { return norm_input(sizes_.local_elements()); }
   std::vector<std::int64_t> projections() const;
+  std::vector<std::int64_t> query_key_value() const;
   std::vector<std::int64_t> mlp() const;
   bool keeps_quantized() const;
+  /// A product's saved input of the hidden width in 16 bits.
+  std::int64_t gathered_input() const {
+    return in_.software.keeps_cut_inputs() ? sizes_.local_bytes() : sizes_.hidden_bytes();
+  }
   /// A product's saved input of so many elements; of a row-parallel or a column-parallel one.
   std::int64_t kept_input(std::int64_t elements) const;
   std::int64_t column_input(std::int64_t width) const;

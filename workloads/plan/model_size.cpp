@@ -115,6 +115,16 @@ std::int64_t value_width(const TransformerShape& s) {
   return latent(s) ? s.latent.value : s.head_dim;
 }
 
+const char* attention_beyond_llama(const TransformerShape& s) {
+  if (latent(s)) return "latent attention (MLA)";
+  if (s.qk_norm) return "norms of queries and keys";
+  if (s.qkv_biases && !s.biases) return "biases of q, k and v alone";
+  if (s.window > 0) return "windows of attention";
+  if (s.sinks) return "sinks of attention";
+  if (s.mtp_layers > 0) return "modules for further tokens (MTP)";
+  return nullptr;
+}
+
 std::int64_t expert_parameters(const TransformerShape& s) {
   return expert_products(s) + (s.experts.biases ? 2 * s.experts.ffn + s.hidden : 0);
 }
@@ -124,7 +134,7 @@ std::int64_t layer_parameters(const TransformerShape& s, std::int64_t layer) {
 }
 
 std::int64_t mtp_parameters(const TransformerShape& s) {
-  return s.mtp_layers * mtp_module(s, Counted::all);
+  return s.mtp_layers > 0 ? s.mtp_layers * mtp_module(s, Counted::all) : 0;
 }
 
 ModelParameters parameters_by_part(const TransformerShape& s, Counted counted) {

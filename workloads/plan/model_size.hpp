@@ -21,6 +21,13 @@ inline bool latent(const TransformerShape& s) { return s.latent.kv_rank > 0; }
 std::int64_t score_width(const TransformerShape&);
 std::int64_t value_width(const TransformerShape&);
 
+/// What a model has that Llama, GPT and BERT have not, for those who know no other: in attention or
+/// behind the head, or at all; null: nothing.
+const char* attention_beyond_llama(const TransformerShape&);
+inline const char* beyond_llama(const TransformerShape& s) {
+  return s.experts.count > 0 ? "experts" : attention_beyond_llama(s);
+}
+
 /// Parameters of one expert, with its biases.
 std::int64_t expert_parameters(const TransformerShape&);
 /// Of the layer with that number; of an MTP module: its layer, three norms and the product of both

@@ -147,6 +147,21 @@ ParameterTensors head_tensors(const TransformerShape& s, std::int64_t tensor, bo
   return out;
 }
 
+ParameterTensors mtp_tensors(const TransformerShape& s, const ParallelPlan& plan,
+                             const Precision& precision, bool packed) {
+  ParameterTensors out;
+  if (s.mtp_layers == 0) return out;
+  expects(s.mtp_layers == 1, "one module for further tokens");
+  for (const char* name : {"mtp.norm_embedding", "mtp.norm_hidden"})
+    add_norm(out, s, name, s.hidden);
+  out.push_back({"mtp.projection", 2 * s.hidden * s.hidden / plan.tensor, true, false});
+  const ParameterTensors layer =
+      layer_tensors(s, plan, packed, layer_kind(s, precision, s.layers - 1));
+  out.insert(out.end(), layer.begin(), layer.end());
+  add_norm(out, s, "mtp.final_norm", s.hidden);
+  return out;
+}
+
 std::int64_t elements_of(const ParameterTensors& tensors) {
   std::int64_t sum = 0;
   for (const ParameterTensor& t : tensors) sum += t.elements;
@@ -214,8 +229,12 @@ StageParameters stage_parameters(const TransformerShape& s, const ParallelPlan& 
   const bool first = plan.has_first_part(stage), last = plan.has_last_part(stage);
   if (first) out.root = embedding_tensors(s, plan.tensor);
   if (last) {
-    const ParameterTensors head = head_tensors(s, plan.tensor, !first);
-    out.root.insert(out.root.end(), head.begin(), head.end());
+    const auto add = [&](const ParameterTensors& more) {
+      out.root.insert(out.root.end(), more.begin(), more.end());
+    };
+    if (!first && s.mtp_layers > 0 && !s.tied_embeddings) add(embedding_tensors(s, plan.tensor));
+    add(head_tensors(s, plan.tensor, !first));
+    add(mtp_tensors(s, plan, precision, packed));
   }
   return out;
 }

@@ -56,6 +56,13 @@ ParameterTensors head_tensors(const TransformerShape&, std::int64_t tensor, bool
 /// Router, experts and shared experts of a layer that has them.
 void add_expert_tensors(ParameterTensors&, const TransformerShape&, const ParallelPlan&,
                         bool packed);
+/// Of the module that predicts a further token: its layer's, and its own; none without.
+ParameterTensors mtp_tensors(const TransformerShape&, const ParallelPlan&, const Precision&,
+                             bool packed);
+/// Whether the last of several stages holds the embedding too, tied to the head or for MTP.
+inline bool embedding_on_both_ends(const TransformerShape& s, const ParallelPlan& plan) {
+  return plan.pipeline > 1 && (s.tied_embeddings || s.mtp_layers > 0);
+}
 
 std::int64_t elements_of(const ParameterTensors&);
 std::int64_t expert_elements_of(const ParameterTensors&);

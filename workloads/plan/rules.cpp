@@ -232,6 +232,12 @@ constexpr Rule<PlanCase> rules[] = {
        return does_not_divide("tensor degree", a.plan.tensor, "ffn_hidden", a.shape.ffn_hidden);
      },
      [](Asked a) { return divisors_hint(a.shape.ffn_hidden); }},
+    {"tensor",
+     [](Asked a) { return a.shape.mtp_layers > 0 && a.shape.hidden % a.plan.tensor != 0; },
+     [](Asked a) {
+       return does_not_divide("tensor degree", a.plan.tensor, "hidden", a.shape.hidden);
+     },
+     [](Asked a) { return divisors_hint(a.shape.hidden); }},
     {"tensor", [](Asked a) { return a.shape.vocab % a.plan.tensor != 0; },
      [](Asked a) {
        return does_not_divide("tensor degree", a.plan.tensor, "vocab", a.shape.vocab);

@@ -8,7 +8,6 @@ namespace {
 using Shape = const TransformerShape&;
 
 std::string count_text(std::int64_t v) { return std::to_string(v); }
-std::string without_hint(Shape) { return {}; }
 
 std::int64_t experts_in_reach(Shape s) {
   return s.experts.count / s.experts.groups * s.experts.group_limit;
@@ -75,7 +74,8 @@ constexpr Rule<TransformerShape> rules_of_shapes[] = {
      },
      [](Shape) { return std::string("keys and values of every head come out of the low rank"); }},
     {"latent_rope", [](Shape s) { return latent(s) && !s.rope; },
-     [](Shape) { return std::string("latent attention without rotary positions"); }, without_hint},
+     [](Shape) { return std::string("latent attention without rotary positions"); },
+     [](Shape) { return std::string("leave rope = true: a part of each head is rotated"); }},
     {"latent_kv_rank", [](Shape s) { return latent(s) && (s.biases || s.qkv_biases || s.qk_norm); },
      [](Shape) { return std::string("latent attention with biases or norms of heads"); },
      [](Shape) { return std::string("it has norms of its low ranks, and no biases"); }},
@@ -90,9 +90,10 @@ constexpr Rule<TransformerShape> rules_of_shapes[] = {
 std::string not_yet(Shape) { return "its parameters and FLOPs: stepcast show models NAME"; }
 
 constexpr Rule<TransformerShape> rules_of_steps[] = {
-    {"mtp_layers", [](Shape s) { return s.mtp_layers > 0; },
+    {"mtp_layers", [](Shape s) { return s.mtp_layers > 1; },
      [](Shape) {
-       return std::string("modules that predict further tokens (MTP) are not modelled in a step");
+       return std::string(
+           "more than one module for further tokens (MTP) is not modelled in a step");
      },
      not_yet},
 };

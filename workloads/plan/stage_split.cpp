@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/check.hpp"
+#include "workloads/plan/model_size.hpp"
 #include "workloads/plan/plan.hpp"
 
 namespace stepcast::workloads {
@@ -23,17 +24,18 @@ Layers with_ends(std::int64_t layers, std::int64_t parts, std::int64_t before, s
 /// Parts that are filled in turn, each up to `limit`; parameters of what stands before and after
 /// the layers count. Empty: they do not take all.
 Layers filled(const TransformerShape& s, std::int64_t parts, std::int64_t limit) {
-  const std::int64_t layer = layer_parameters(s);
   Layers out(static_cast<std::size_t>(parts));
-  std::int64_t left = s.layers;
+  std::int64_t next = 0;
   for (std::int64_t k = 0; k < parts; ++k) {
     const std::int64_t before = k == 0 ? embedding_parameters(s) : 0;
-    const std::int64_t after = k == parts - 1 ? head_parameters(s) : 0;
-    const std::int64_t room = std::max<std::int64_t>(0, limit - before - after) / layer;
-    out[static_cast<std::size_t>(k)] = std::min(room, left);
-    left -= out[static_cast<std::size_t>(k)];
+    const std::int64_t after = k == parts - 1 ? head_parameters(s) + mtp_parameters(s) : 0;
+    std::int64_t room = limit - before - after;
+    for (; next < s.layers && layer_parameters(s, next) <= room; ++next) {
+      room -= layer_parameters(s, next);
+      ++out[static_cast<std::size_t>(k)];
+    }
   }
-  return left > 0 ? Layers{} : out;
+  return next < s.layers ? Layers{} : out;
 }
 
 /// With the smallest limit that takes all.

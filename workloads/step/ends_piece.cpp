@@ -4,12 +4,15 @@
 
 #include "workloads/step/linear_piece.hpp"
 #include "workloads/step/masked_head_piece.hpp"
+#include "workloads/step/mtp_piece.hpp"
 #include "workloads/step/norm_piece.hpp"
 
 namespace stepcast::workloads {
 namespace {
 
 using enum KernelFamily;
+
+bool predicts_further(const StepInputs& in) { return in.shape.mtp_layers > 0; }
 
 bool has_tensor(const ParameterTensors& unit, const std::string& name) {
   return std::any_of(unit.begin(), unit.end(),
@@ -88,9 +91,10 @@ Linear head_linear(const PieceWriter& w) {
   return {"head", "head", w.sizes().hidden, w.sizes().vocab, false};
 }
 
-/// Tied on one stage: the weight belongs to the embedding, which marks its gradient later. Autograd
-/// sums the two gradients: read two, write one. The trainer's own kernels add to the head's.
-void write_tied_head_backward(PieceWriter& w, KernelTable& table) {
+/// The weight's gradient is complete later: tied on one stage, it belongs to the embedding; with
+/// modules for further tokens the head is used again. Autograd sums the two gradients: read two,
+/// write one. The trainer's own kernels add to the head's.
+void write_shared_head_backward(PieceWriter& w, KernelTable& table) {
   PieceWriter head(w.in(), table);
   const ParameterTensors weight{{"head", w.sizes().vocab * w.sizes().hidden, true, false}};
   write_column_backward(head, "head", weight, {head_linear(w)});
@@ -164,6 +168,11 @@ Piece head_forward(const StepInputs& whole, KernelTable& table) {
     write_masked_transform_forward(w);
   else
     write_norm_forward(w, "final_norm", false);
+  if (predicts_further(in)) {
+    w.append(mtp_forward(in, table));
+    write_column_forward(w, "head", {head_linear(w)});
+    loss_forward(w);
+  }
   write_column_forward(w, "head", {head_linear(w)});
   loss_forward(w);
   if (masked(in.shape)) write_pooler_forward(w);
@@ -176,11 +185,15 @@ Piece head_backward(const StepInputs& whole, KernelTable& table, const Parameter
   PieceWriter w(in, table);
   if (masked(in.shape)) write_pooler_backward(w, unit);
   loss_backward(w);
-  if (has_tensor(unit, "head")) {
-    write_column_backward(w, "head", unit, {head_linear(w)});
-  } else {
-    write_tied_head_backward(w, table);
+  if (predicts_further(in)) {
+    write_shared_head_backward(w, table);
+    loss_backward(w);
   }
+  if (has_tensor(unit, "head"))
+    write_column_backward(w, "head", unit, {head_linear(w)});
+  else
+    write_shared_head_backward(w, table);
+  if (predicts_further(in)) w.append(mtp_backward(in, table, unit));
   if (masked(in.shape))
     write_masked_transform_backward(w, unit, Sizes(whole).hidden_bytes());
   else

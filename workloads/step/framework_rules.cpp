@@ -1,6 +1,7 @@
 #include "workloads/step/framework_rules.hpp"
 
 #include "engine/check.hpp"
+#include "workloads/plan/model_size.hpp"
 #include "workloads/plan/rank_parameters.hpp"
 #include "workloads/step/step_program.hpp"
 
@@ -49,6 +50,13 @@ std::string runs_hint(Asked a) {
 std::int64_t heads_of_rank(Asked a) { return RankWidths(a.shape, a.plan.tensor).heads; }
 
 constexpr Rule<FrameworkPlan> framework_table[] = {
+    {"framework",
+     [](Asked a) { return a.software.own() && attention_beyond_llama(a.shape) != nullptr; },
+     [](Asked a) {
+       const char* what = attention_beyond_llama(a.shape);
+       return name_of(a.software) + " has no " + (what != nullptr ? what : "other layers");
+     },
+     [](Asked) { return std::string("its trainers run dense Llama and GPT layers"); }},
     {"use_megatron_fsdp",
      [](Asked a) { return a.software.data.use_megatron_fsdp && !has_megatron_fsdp(a.software); },
      [](Asked a) { return "use_megatron_fsdp with " + name_of(a.software); },

@@ -46,18 +46,21 @@ GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls
       gradient_dtype_(in.gradient_dtype()),
       reduce_dtype_(in.software.data.widened_reduction ? in.precision.gradient_reduce
                                                        : gradient_dtype_),
-      root_bytes_(bytes_per_element(in.precision.compute) * elements_of(stage.root)),
       root_(tensor_kernels("root", stage.root, table)),
       pools_{Pool{shard_group(in.plan), data_lane, in.plan.copies(), in.plan.shards()},
              Pool{GroupKind::expert_data, expert_data_lane, in.plan.expert_copies(),
                   in.plan.expert_copies()}} {
-  pools_[1].all = stage.over_layers(expert_elements_of);
+  pools_[1].all = stage.over_layers(expert_elements_of) + expert_elements_of(stage.root);
   pools_[0].all = all_elements_ - pools_[1].all;
   for (const AlikeLayers& alike : stage.kinds)
     layers_.push_back(tensor_kernels("layer", alike.tensors, table));
   for (const ParameterTensor& tensor : stage.root)
     in_own_bucket_.push_back(in_own_bucket(in, tensor));
-  pools_[0].bytes = root_bytes_;
+  const std::int64_t in_root[] = {elements_of(stage.root) - expert_elements_of(stage.root),
+                                  expert_elements_of(stage.root)};
+  for (std::size_t i = 0; i < pools_.size(); ++i)
+    pools_[i].bytes = pools_[i].root_bytes =
+        bytes_per_element(in.precision.compute) * in_root[i];
   for (const AlikeLayers& alike : stage.kinds) {
     for (Pool& pool : pools_) {
       const bool experts = &pool == &pools_[1];
@@ -293,10 +296,7 @@ void GradientBuckets::gather_for_forward() {
     for (std::size_t unit = 0; unit < units; ++unit) {
       for (const TensorKernels& tensor : tensors_of(unit))
         waiting += tensor.expert == experts ? tensor.elements : 0;
-      if (!is_root(unit))
-        bytes += pool.layer_bytes[kind_of(unit)];
-      else if (!experts)
-        bytes += root_bytes_;
+      bytes += is_root(unit) ? pool.root_bytes : pool.layer_bytes[kind_of(unit)];
       if (waiting < bucket() && unit + 1 < units) continue;
       gather_buckets(pool, std::exchange(waiting, 0), std::exchange(bytes, 0));
       const Event done = calls_.record(pool.lane);

@@ -58,6 +58,7 @@ class GradientBuckets {
     std::int64_t copies, shards;
     std::int64_t all = 0;                     // elements of the stage
     std::int64_t bytes = 0;                   // in which they are gathered
+    std::int64_t root_bytes = 0;
     std::vector<std::int64_t> layer_bytes{};  // of a layer, by kind
     std::int64_t waiting = 0;                 // elements of the bucket that fills
     bool first = true;                        // of a pass
@@ -102,7 +103,6 @@ class GradientBuckets {
   std::vector<std::uint32_t> layer_casts_;  // by kind; empty: none
   std::vector<WeightCasts> weight_casts_;   // by kind; empty: no recipe
   std::vector<bool> quantized_;             // of each layer, in this step
-  std::int64_t root_bytes_;
   std::vector<TensorKernels> root_;
   std::vector<std::vector<TensorKernels>> layers_;  // by kind
   std::array<Pool, 2> pools_;                       // dense, experts

@@ -67,6 +67,11 @@ void write_latent_up_forward(PieceWriter& w) {
   write_latent_rope(w, ".forward");
 }
 
+bool makes_latent_up_again(const StepInputs& in) {
+  return in.shape.latent.kv_rank > 0 && in.plan.recompute != Recompute::full &&
+         in.plan.recompute_modules.has(LayerModule::latent_up);
+}
+
 void write_latent_projections_forward(PieceWriter& w) {
   write_whole_forward(w, downs(w));
   write_latent_up_forward(w);

@@ -13,8 +13,9 @@ namespace stepcast::workloads {
 
 void write_latent_projections_forward(PieceWriter&);
 void write_latent_projections_backward(PieceWriter&, const ParameterTensors& unit);
-/// What `recompute_modules` runs again: norms, projections up, rotation.
+/// What `recompute_modules` runs again in backward (latent_up): norms, projections up, rotation.
 void write_latent_up_forward(PieceWriter&);
+bool makes_latent_up_again(const StepInputs&);
 
 /// Rotation of q's part and of the keys' common part, and k and v laid out head by head; `suffix`
 /// as in write_rope().

@@ -149,13 +149,12 @@ void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
   w.begin_graph();
   dropout_backward(w, "layer.attention.dropout.backward");
   write_row_backward(w, unit, output(w));
+  again(w, makes_latent_up_again(w.in()), [&] { write_latent_up_forward(w); });
   const bool core =
       w.in().plan.recompute == Recompute::selective || recomputes(w, LayerModule::attention_core);
   again(w, core, [&] { write_attention_core_forward(w); });
   write_attention_core_backward(w);
   if (w.in().shape.sinks) w.gradient(unit, "attention.sinks");
-  again(w, recomputes(w, LayerModule::latent_up) && latent(w.in().shape),
-        [&] { write_latent_up_forward(w); });
   again(w, recomputes(w, LayerModule::norm),
         [&] { write_norm_forward(w, "layer.norm1", false, !latent(w.in().shape)); });
   write_projections_backward(w, unit);

@@ -95,7 +95,11 @@ MicroBatchParts micro_batch_parts(const StepInputs& in) {
       embedding_backward(in, table, embedding_tensors(in.shape, in.plan.tensor));
   out.head_forward = head_forward(in, table);
   // Tied embeddings on one stage leave no tensor of the head's own: all of them serve as marks.
-  out.head_backward = head_backward(in, table, head_tensors(in.shape, in.plan.tensor, true));
+  ParameterTensors last = head_tensors(in.shape, in.plan.tensor, true);
+  const ParameterTensors more =
+      mtp_tensors(in.shape, in.plan, in.precision, in.software.products.packed);
+  last.insert(last.end(), more.begin(), more.end());
+  out.head_backward = head_backward(in, table, last);
   out.kernels = table.take_kernels();
   out.collectives = table.take_collectives();
   return out;

@@ -62,8 +62,8 @@ StageWriter::StageWriter(const StepInputs& in, KernelTable& table, std::int64_t 
       turns_(in_, table, calls_, parameters_, stage) {}
 
 /// Gradients that more ranks share than the data-parallel group: norms under sequence parallel
-/// (one flattened all-reduce over the tensor group, fp32), and tied embeddings on the first and the
-/// last stage (Megatron-LM). Sharded ones are reduced as shards.
+/// (one flattened all-reduce over the tensor group, fp32), and embeddings on the first and the last
+/// stage, tied or for MTP (Megatron-LM). Sharded ones are reduced as shards.
 void StageWriter::sum_shared_gradients() {
   const std::int64_t shards = in_.sharded() ? in_.plan.shards() : 1;
   const auto fp32_all_reduce = [&](const char* name, GroupKind group, std::int64_t elements) {
@@ -78,7 +78,7 @@ void StageWriter::sum_shared_gradients() {
       calls_.tensor_collective(fp32_all_reduce("norms.reduce", GroupKind::tensor, norms));
   }
   const bool one_end = first_stage() != last_stage();
-  if (in_.shape.tied_embeddings && in_.plan.pipeline > 1 && one_end)
+  if (embedding_on_both_ends(in_.shape, in_.plan) && one_end)
     calls_.join(compute, GroupKind::embedding,
                 fp32_all_reduce("embedding.reduce", GroupKind::embedding,
                                 Sizes(in_).vocab * in_.shape.hidden));

@@ -128,4 +128,9 @@ TEST_CASE("a model whose sizes contradict each other is refused by name") {
   CHECK(broken([](auto& s) { s.latent.kv_rank = 64; }) == "latent_kv_rank");
   CHECK(broken([](auto& s) { s.latent = {64, 0, 32, 32, 64}; }) == "kv_heads");
   CHECK(broken([](auto& s) { s.latent = {64, 0, 32, 32, 64}, s.kv_heads = 16; }).empty());
+  for (const auto rules : {shape_rules(), unwritten_models()})
+    for (const Rule<TransformerShape>& rule : rules) {
+      CHECK_FALSE(rule.what(mixture()).empty());
+      CHECK_FALSE(rule.hint(mixture()).empty());
+    }
 }

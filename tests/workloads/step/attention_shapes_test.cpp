@@ -194,3 +194,20 @@ TEST_CASE("a layer of latent attention keeps low ranks beside q, k, v and what c
   CHECK(ActivationMemory(in).layer_without_recompute() ==
         4 * hidden + ranks + 2 * q + 2 * v + 4 * t * 16 + mlp);
 }
+
+TEST_CASE("projections up that backward makes again are not kept, and are made once more") {
+  Case c{.shape = latent_model(512)};
+  const StepInputs in = c.inputs();
+  const std::int64_t kept = ActivationMemory(in).layer_without_recompute();
+  const double backward = c.of(true).gemm;
+  c.plan.recompute_modules.add(LayerModule::latent_up);
+  const auto t = static_cast<std::int64_t>(c.tokens());
+  const std::int64_t up = 512 * 16 * 96 + 256 * 16 * (64 + 64);
+  CHECK(c.of(true).gemm == Approx(backward + 2.0 * c.tokens() * static_cast<double>(up)));
+  CHECK(kept - ActivationMemory(in).layer_without_recompute() ==
+        2 * t * (16 * (2 * 96 + 64) + 512 + 256));
+  c.plan.recompute = Recompute::full;  // which makes all of the layer again, once
+  const double full = c.of(true).gemm;
+  c.plan.recompute_modules = {};
+  CHECK(c.of(true).gemm == full);
+}
