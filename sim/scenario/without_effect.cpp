@@ -37,6 +37,10 @@ bool no_buckets(S s) {
 bool one_tier(S s) {
   return topology::lay_out_fabric(s.fabric, s.node, s.nodes, s.origin).num_tiers() <= 1;
 }
+bool sixteen_bits(S s) {
+  return s.precision.recipe == workloads::Recipe::none ||
+         s.precision.recipe == workloads::Recipe::nvfp4;
+}
 bool eager(S s) { return s.software.eager(); }
 bool fused(S s) { return s.software.fused(); }
 bool rmsnorm(S s) { return s.model.norm == workloads::Norm::rmsnorm; }
@@ -155,7 +159,10 @@ constexpr Rule rules[] = {
     {"cluster.fabric.oversubscription", one_tier, "no switch has uplinks"},
     {"cluster.fabric.routing", one_tier, "no switch has uplinks"},
     {"cluster.node.network", one_node, "one node has no network"},
-    {"cluster.node.gpu.fp8_peak", [](S) { return true; }, "training in fp8 is not modelled"},
+    {"cluster.node.gpu.fp8_peak", sixteen_bits, "no product is computed in fp8"},
+    {"cluster.node.gpu.fp4_peak",
+     [](S s) { return s.precision.recipe != workloads::Recipe::nvfp4; },
+     "no product is computed in fp4"},
     {"cluster.node.gpu.tf32_peak",
      [](S s) { return s.precision.compute != workloads::Dtype::tf32; }, "nothing is computed in tf32"},
     {"cluster.node.gpu.fp32_peak",

@@ -93,7 +93,7 @@ expect 0 '^node.nic = 800 Gbit/s' \
 expect 0 'their interaction is' \
   compare a.toml --what-if 'gpu.tensor_peak x2' --what-if 'node.nic = 800 Gbit/s'
 expect 0 '^gpu.fp8_peak x2  *no effect' compare a.toml --what-if 'gpu.fp8_peak x2'
-expect 0 'B: cluster.node.gpu.fp8_peak has no effect here: training in fp8 is not modelled' \
+expect 0 'B: cluster.node.gpu.fp8_peak has no effect here: no product is computed in fp8' \
   compare a.toml --what-if 'gpu.fp8_peak x2'
 expect 0 '^gpu.memory x1  *no effect' compare a.toml --what-if 'gpu.memory x1'
 expect 0 '^no shares: all together have no answer' compare a.toml --what-if 'plan.tensor = 3'
