@@ -18,6 +18,8 @@ struct GpuRelative {
   std::string name;  // catalogue key
   FlopsPerSecond tensor_peak{};
   BytesPerSecond nvlink{};  // 0: a card without
+  FlopsPerSecond fp8_peak{}, fp4_peak{};
+  Watts tdp{};
 
   friend bool operator==(const GpuRelative&, const GpuRelative&) = default;
 };

@@ -79,6 +79,7 @@ TextTable gpus_table(const Catalogue& catalogue) {
   for (const Column& column : {Column{"SMs", "", "sms"},
                                {"16-bit peak", "dense", "tensor_peak_tflops"},
                                {"fp8 peak", "dense", "fp8_peak_tflops"},
+                               {"fp4 peak", "dense", "fp4_peak_tflops"},
                                {"memory", "", "memory_gib"},
                                {"HBM", "", "memory_bandwidth_gb_per_s"},
                                {"NVLink", "one way", "nvlink_gb_per_s"},
@@ -87,9 +88,9 @@ TextTable gpus_table(const Catalogue& catalogue) {
   for (const std::string& name : catalogue.names("gpus")) {
     const topology::GpuSpec gpu = catalogue.gpu(toml_text(name, "catalogue"));
     table.row({name, std::to_string(gpu.sms), in_units(gpu.tensor_peak, tera),
-               in_units(gpu.fp8_peak, tera), in_units(gpu.memory, gib),
-               in_units(gpu.memory_bandwidth, giga), in_units(gpu.nvlink, giga),
-               in_units(gpu.tdp, 1)});
+               in_units(gpu.fp8_peak, tera), in_units(gpu.fp4_peak, tera),
+               in_units(gpu.memory, gib), in_units(gpu.memory_bandwidth, giga),
+               in_units(gpu.nvlink, giga), in_units(gpu.tdp, 1)});
   }
   return table;
 }

@@ -70,6 +70,7 @@ void visit_gpu(Spec& gpu, Visitor&& visit) {
   visit.needs({"tensor_peak", "dense, the 16-bit type of training"}, gpu.tensor_peak);
   visit.may({"tf32_peak", "dense"}, gpu.tf32_peak);
   visit.may({"fp8_peak", "dense"}, gpu.fp8_peak);
+  visit.may({"fp4_peak", "dense"}, gpu.fp4_peak);
   visit.needs({"fp32_peak", "outside tensor cores"}, gpu.fp32_peak);
   visit.needs({"memory", "of one GPU"}, gpu.memory);
   visit.needs({"memory_bandwidth", "of its memory"}, gpu.memory_bandwidth);

@@ -23,7 +23,8 @@ constexpr std::pair<std::string_view, std::string_view> short_tables[] = {
 /// A clock moves what the multiprocessors compute, and neither memory nor links.
 constexpr std::string_view clock_word = "gpu.clock";
 constexpr const char* clock_keys[] = {"cluster.node.gpu.tensor_peak", "cluster.node.gpu.tf32_peak",
-                                      "cluster.node.gpu.fp8_peak", "cluster.node.gpu.fp32_peak"};
+                                      "cluster.node.gpu.fp8_peak", "cluster.node.gpu.fp4_peak",
+                                      "cluster.node.gpu.fp32_peak"};
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(' ');

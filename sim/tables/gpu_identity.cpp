@@ -82,7 +82,8 @@ std::vector<topology::GpuRelative> GpuIdentities::relatives_of(std::string_view 
   if (self == all_.end()) return out;
   for (const GpuIdentity& one : all_)
     if (one.generation == self->generation)
-      out.push_back({one.gpu.name, one.gpu.tensor_peak, one.gpu.nvlink});
+      out.push_back({one.gpu.name, one.gpu.tensor_peak, one.gpu.nvlink, one.gpu.fp8_peak,
+                     one.gpu.fp4_peak, one.gpu.tdp});
   return out;
 }
 
