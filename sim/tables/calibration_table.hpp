@@ -58,9 +58,10 @@ struct GemmRow {
   std::string choice{};     // of the library's proposals: heuristic, best_of_8, "" not stated
   std::string cache{};      // operands: cold, hot, "" not stated
   Quality quality{};
-  std::int64_t groups = 0;  // of experts: so many products of this shape in one call; 0: one product
-  std::string call{};       // of them: loop, one_launch, "" not stated
-  std::string limit{};      // what held its rate down: power, "" not stated
+  std::int64_t groups =
+      0;                // of experts: so many products of this shape in one call; 0: one product
+  std::string call{};   // of them: loop, one_launch, "" not stated
+  std::string limit{};  // what held its rate down: power, "" not stated
 
   friend bool operator==(const GemmRow&, const GemmRow&) = default;
 };

@@ -20,8 +20,7 @@ struct MemoryRank {
         all(parameters.elements()),
         unit(parameters.layer_elements()),
         root(elements_of(parameters.root)),
-        experts(parameters.over_layers(expert_elements_of) +
-                expert_elements_of(parameters.root)),
+        experts(parameters.over_layers(expert_elements_of) + expert_elements_of(parameters.root)),
         shard(ceil_div(all - experts, in.plan.shards()) +
               (experts > 0 ? ceil_div(experts, in.plan.expert_copies()) : 0)),
         schedule(pipeline_shape(in.plan, in.batch)),

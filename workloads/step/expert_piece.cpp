@@ -160,6 +160,7 @@ void grouped(PieceWriter& w, const ExpertSizes& s, Kernel kernel, std::int64_t b
   kernel.family = grouped_gemm;
   kernel.dtype = w.low() ? product_dtype(w.in().precision) : w.in().precision.compute;
   kernel.batch = s.experts;
+  kernel.one_launch = software(w).products == GroupedProducts::one_launch;
   kernel.bytes = Bytes(bytes);
   w.kernel(std::move(kernel));
   if (software(w).products != GroupedProducts::loop || s.experts == 1) return;

@@ -59,8 +59,7 @@ GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls
   const std::int64_t in_root[] = {elements_of(stage.root) - expert_elements_of(stage.root),
                                   expert_elements_of(stage.root)};
   for (std::size_t i = 0; i < pools_.size(); ++i)
-    pools_[i].bytes = pools_[i].root_bytes =
-        bytes_per_element(in.precision.compute) * in_root[i];
+    pools_[i].bytes = pools_[i].root_bytes = bytes_per_element(in.precision.compute) * in_root[i];
   for (const AlikeLayers& alike : stage.kinds) {
     for (Pool& pool : pools_) {
       const bool experts = &pool == &pools_[1];

@@ -56,8 +56,8 @@ class GradientBuckets {
     GroupKind group;
     Lane lane;
     std::int64_t copies, shards;
-    std::int64_t all = 0;                     // elements of the stage
-    std::int64_t bytes = 0;                   // in which they are gathered
+    std::int64_t all = 0;    // elements of the stage
+    std::int64_t bytes = 0;  // in which they are gathered
     std::int64_t root_bytes = 0;
     std::vector<std::int64_t> layer_bytes{};  // of a layer, by kind
     std::int64_t waiting = 0;                 // elements of the bucket that fills
