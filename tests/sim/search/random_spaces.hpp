@@ -33,14 +33,20 @@ class RandomSpaces {
     const std::int64_t hidden = heads * head;
     const bool llama = below(2) == 0;
     const std::int64_t count = one_of({1, 2, 4, 8});
+    const char* layers[] = {
+        "", "", "qkv_biases = true\nwindow = 128\nwindow_every = 2\n",
+        "qk_norm = true\nmtp_layers = 1\n",
+        "latent_kv_rank = 128\nlatent_nope = 48\nlatent_rope = 16\nlatent_value = 32\n"};
+    const std::size_t modern = llama ? below(std::size(layers)) : 0;
+    const bool grouped = llama && modern != 4;
     std::string text =
         "[model]\nname = \"x\"\nlayers = " + std::to_string(one_of({4, 6, 8})) +
         "\nhidden = " + std::to_string(hidden) + "\nheads = " + std::to_string(heads) +
-        "\nkv_heads = " + std::to_string(llama ? heads / 4 : heads) +
+        "\nkv_heads = " + std::to_string(grouped ? heads / 4 : heads) +
         "\nhead_dim = " + std::to_string(head) + "\nffn_hidden = " + std::to_string(4 * hidden) +
         "\nvocab = " + std::to_string(one_of({16384, 32000})) +
         "\nsequence = " + std::to_string(one_of({512, 1024, 2048})) +
-        (llama ? "\n"
+        (llama ? std::string("\n") + layers[modern]
                : "\nnorm = \"layernorm\"\nactivation = \"gelu\"\n"
                  "biases = true\n") +
         "tied_embeddings = " + (below(2) == 0 ? "true" : "false") + "\n[cluster]\nnode = \"" +
