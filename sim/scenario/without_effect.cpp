@@ -119,8 +119,6 @@ constexpr Rule rules[] = {
     {"plan.capacity_factor", no_experts, says_no_experts},
     {"plan.pad_to_capacity", no_experts, says_no_experts},
     {"plan.shared_expert_overlap", no_experts, says_no_experts},
-    {"plan.expert_tensor", [](S s) { return !no_experts(s) && s.plan.expert.tensor == s.plan.tensor; },
-     "it is the tensor degree"},
     {"routing.", no_experts, says_no_experts},
     {"routing.kind", one_expert_rank, "a rank has all experts"},
     {"routing.seed", [](S s) { return one_expert_rank(s) || s.plan.routing.kind == workloads::RoutingKind::balanced || s.plan.routing.kind == workloads::RoutingKind::counts; },
