@@ -112,10 +112,11 @@ inline constexpr Names<workloads::FlatParameters, 3> flat_parameters_names{{
     {"fsdp2", workloads::FlatParameters::fsdp2},
     {"buckets", workloads::FlatParameters::buckets},
 }};
-inline constexpr Names<workloads::AttentionKernel, 9> attention_names{{
+inline constexpr Names<workloads::AttentionKernel, 10> attention_names{{
     {"flash1", workloads::AttentionKernel::flash1},
     {"flash2", workloads::AttentionKernel::flash2},
     {"flash3", workloads::AttentionKernel::flash3},
+    {"flash4", workloads::AttentionKernel::flash4},
     {"cudnn", workloads::AttentionKernel::cudnn},
     {"memory_efficient", workloads::AttentionKernel::memory_efficient},
     {"own_flash", workloads::AttentionKernel::own_flash},

@@ -25,7 +25,8 @@ constexpr const char* known_columns =
     "gpus_per_node fabric inter_node_gbps_per_node nccl timing processes implementation data "
     "min_bytes_moved implied_GB_per_s pass width cache choice accumulate algorithm protocol spread "
     "samples throttled error kernel collective kernel_alone kernel_beside collective_alone "
-    "collective_beside device driver runtime gemm_library collective_library clocks date command";
+    "collective_beside device driver runtime gemm_library collective_library clocks date command "
+    "groups call limit value_dim window";
 
 std::vector<std::string> words_of(const char* text) {
   std::istringstream stream(text);
@@ -120,6 +121,9 @@ void read_gemm(const Line& line, GemmRow& row) {
   row.n = line.count("n", shape.at("n"));
   row.k = line.count("k", shape.at("k"));
   if (layout) row.layout = shape.at("opA") + shape.at("opB");
+  if ((row.groups > 0) != (line.kind() == "grouped_gemm"))
+    line.fail("groups \"" + line.text("groups") + "\" of a " + line.kind(),
+              "grouped_gemm, and no other kind, says how many products there are");
   row.rate = line.flop_rate();
 }
 
@@ -152,15 +156,17 @@ void read_attention(const Line& line, AttentionRow& row) {
 }
 
 void read_elementwise(const Line& line, ElementwiseRow& row) {
-  const auto shape = line.shape({"tokens", "model", "tp"});
-  const bool columns = row.width > 0;  // the whole shape of what we measured
-  if (shape.size() != (columns ? 1 : 3) || !shape.contains("tokens"))
+  const auto shape = line.shape({"tokens", "model", "tp", "op"});
+  const bool columns = row.width > 0;  // the whole shape but for what is done
+  const bool op = shape.contains("op");
+  if (shape.size() != (columns ? 1U + op : 3U) || !shape.contains("tokens"))
     line.fail("shape \"" + line.shape() + "\" is not tokens=;model=;tp= (or tokens= and width)");
   line.need_unit("us");
   line.stated("dtype");
   row.kind = line.kind();
   if (row.implementation.empty()) row.implementation = unstated;
   row.tokens = line.count("tokens", shape.at("tokens"));
+  if (op) row.shape = "op=" + shape.at("op");
   if (!columns) row.shape = "model=" + shape.at("model") + ";tp=" + shape.at("tp");
   row.bytes = Bytes(line.count("min_bytes_moved", line.stated("min_bytes_moved")));
   row.duration = line.microseconds();
@@ -236,12 +242,12 @@ struct Kinds {
 };
 using Table = CalibrationTable;
 constexpr std::array<Kinds, 8> all_kinds{{
-    {"gemm", "gemm", [](const Line& l, Table& t) { read_gemm(l, t.gemm.back()); }},
+    {"gemm", "gemm grouped_gemm", [](const Line& l, Table& t) { read_gemm(l, t.gemm.back()); }},
     {"attention", "attention_fwd attention_bwd attention_fwd_bwd",
      [](const Line& l, Table& t) { read_attention(l, t.attention.back()); }},
     {"elementwise",
      "rmsnorm rope silu_mul residual_add embedding layernorm gelu cross_entropy cast adamw "
-     "grad_norm copy_in copy_out",
+     "grad_norm copy_in copy_out quantize",
      [](const Line& l, Table& t) { read_elementwise(l, t.elementwise.back()); }},
     {"collectives", "allreduce allgather reducescatter alltoall broadcast reduce sendrecv",
      [](const Line& l, Table& t) { read_collective(l, t.collectives.back()); }},

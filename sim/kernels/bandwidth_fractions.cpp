@@ -27,6 +27,23 @@ constexpr double adam = 0.84;                  // fused and multi-tensor: 0.80-0
 constexpr double embedding_ampere = 0.15;
 constexpr double embedding_hopper = 0.17;
 
+// Rows of 4 to 16 KiB in another order, or k of them added up: whole bursts, but no two of one page
+// (derived: between a gather of embeddings and a copy).
+constexpr double gather_of_rows = 0.70;
+// Scores, top-k and counts of a token read a row of at most some KiB several times (derived).
+constexpr double small_rows = 0.50;
+
+// Transformer Engine's layer of four products on a B300 (docs/examples/gemm_profiling d0067d0,
+// 2026), with casts less without, over the bytes that its casts of 4.6e8 inputs and 2.0e8 weights
+// move: current scaling 721 us (5 B an element), delayed 328 us (3), mxfp8 482 us (4.06), nvfp4 678
+// us (5.1) of 8 TB/s. torchao's mxfp8 casts reach 0.63 to 0.81 on a B200, its casts per block 0.71
+// to 0.84 on an H100, its nvfp4 ones 0.08 to 0.32 on a GB200 (36027d8;
+// calibrate/published/memory_bound.csv).
+constexpr double current_fp8 = 0.57, delayed_fp8 = 0.75;
+constexpr double microscaled = 0.69;
+constexpr double block_scaled = 0.80;
+constexpr double four_bits = 0.61;
+
 // A smaller copy shows its launch.
 constexpr Bytes least_bytes(64 << 20);
 
@@ -55,8 +72,11 @@ double bandwidth_fraction(workloads::KernelFamily family, workloads::Fusion fusi
       return architecture == hopper || architecture == blackwell ? embedding_hopper
                                                                  : embedding_ampere;
     case quantize:
+      return quantize_fraction(workloads::Dtype::fp8);
     case permute:
+      return gather_of_rows;
     case router:
+      return small_rows;
     case copy:
       return eager_vectorised;
     case optimizer:
@@ -69,6 +89,19 @@ double bandwidth_fraction(workloads::KernelFamily family, workloads::Fusion fusi
   }
   expects(false, "a kernel family with a bandwidth");
   return 0.0;
+}
+
+double quantize_fraction(workloads::Dtype to) {
+  switch (to) {
+    case workloads::Dtype::mxfp8:
+      return microscaled;
+    case workloads::Dtype::fp8_block:
+      return block_scaled;
+    case workloads::Dtype::nvfp4:
+      return four_bits;
+    default:
+      return (current_fp8 + delayed_fp8) / 2;
+  }
 }
 
 std::optional<double> copy_fraction(const std::vector<CopyRow>& rows,

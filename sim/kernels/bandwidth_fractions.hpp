@@ -16,6 +16,11 @@ namespace stepcast::sim {
 double bandwidth_fraction(workloads::KernelFamily family, workloads::Fusion fusion,
                           topology::Architecture architecture);
 
+/// The same of casts to fewer bits, by the type that they make: read once, or twice where the
+/// largest value comes first, written by row and by column. For fp8: the kernels that find the
+/// largest value, that cast with a known scale, and that transpose alike.
+double quantize_fraction(workloads::Dtype to);
+
 /// The fraction that measured device-memory copies (read + write) of this very GPU reach: the
 /// median of the rows; none without rows.
 std::optional<double> copy_fraction(const std::vector<CopyRow>& rows, const topology::GpuSpec& gpu);

@@ -8,6 +8,7 @@
 #include "sim/kernels/attention_times.hpp"
 #include "sim/kernels/elementwise_times.hpp"
 #include "sim/kernels/gemm_times.hpp"
+#include "sim/kernels/grouped_times.hpp"
 #include "sim/kernels/kernel_model.hpp"
 #include "sim/tables/calibration_table.hpp"
 #include "workloads/plan/software.hpp"
@@ -25,14 +26,17 @@ class CalibratedKernels final : public KernelModel {
 
  private:
   KernelTime gemm(const workloads::Kernel& kernel) const;
+  KernelTime grouped(const workloads::Kernel& kernel) const;
+  KernelTime product(const workloads::Kernel& kernel, const GemmTime& time) const;
   KernelTime attention(const workloads::Kernel& kernel) const;
   KernelTime bytes_moved(const workloads::Kernel& kernel) const;
   void refuse_on_host(const workloads::Kernel& kernel) const;
-  KernelTime finished(KernelTime time, double flops, Bytes bytes) const;
+  KernelTime finished(KernelTime time, double flops, Bytes bytes, workloads::Dtype dtype) const;
 
   topology::GpuSpec gpu_;
   workloads::Software software_;
   GemmTimes gemms_;
+  GroupedTimes grouped_;
   AttentionTimes attentions_;
   ElementwiseTimes elementwise_;
   std::optional<double> copy_fraction_;

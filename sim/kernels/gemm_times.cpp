@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string_view>
 #include <utility>
 
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
-#include "sim/files/names.hpp"
+#include "sim/kernels/operand_types.hpp"
+#include "sim/kernels/sustained.hpp"
 #include "sim/tables/gpu_names.hpp"
 
 namespace stepcast::sim {
@@ -52,17 +52,25 @@ constexpr double comparable = 0.98;
 constexpr double small_data_correction = 788.0 / 894.0;
 constexpr double small_data_from = 4e10;  // FLOP
 
-/// `architecture` is that of the GPU that the row is used for, of the same generation.
-double corrected_rate(const GemmRow& row, topology::Architecture architecture) {
-  const double flops = GemmShape{row.m, row.n, row.k, 1}.flops();
-  const bool hopper = architecture == topology::Architecture::hopper;
-  const bool fast = row.data == "small" && hopper && flops >= small_data_from;
-  return row.rate.value * (fast ? small_data_correction : 1.0);
+// A machine that says "power" ran some of its products in the state that its power limit leaves,
+// and others in that of short runs, as chance had it (sustained.hpp). What a step keeps of a rate
+// is taken off later, of all rows alike; so those of the first state are told as in the second.
+// Products of less than a tenth of a millisecond, or of less than 0.3 of the peak, are bound by
+// other things.
+constexpr double held_above = 0.30, held_below = 0.55;  // of the peak; the states: 0.49 and 0.64
+constexpr double held_from = 1e11;                      // FLOP
+
+bool serves(const GemmRow& row, workloads::Dtype dtype) {
+  // A step finds its weights cold, and a trainer takes the library's first proposal.
+  const bool usable = row.data != "zeros" && row.source.confidence != "low" && row.cache != "hot" &&
+                      row.choice != "best_of_8" && row.groups == 0;
+  return usable && operand_type(row.dtype) == dtype;
 }
 
-bool is_half(std::string_view dtype) {
-  return dtype.starts_with("fp16") || dtype.starts_with("bf16");  // one rate on all tensor cores
-}
+// Peaks apart by no more are one: sheets print 989 and 989.4.
+constexpr double same_peak = 0.005;
+
+bool low_precision(workloads::Dtype dtype) { return workloads::bits_per_element(dtype) < 16; }
 
 std::pair<std::int64_t, std::int64_t> tile_of(topology::Architecture architecture) {
   using enum topology::Architecture;
@@ -83,18 +91,26 @@ std::int64_t gemm_tiles(const GemmShape& s, topology::Architecture architecture)
          std::min(ceil_div(s.m, a) * ceil_div(s.n, b), ceil_div(s.m, b) * ceil_div(s.n, a));
 }
 
+double corrected_rate(const GemmRow& row, const topology::GpuSpec& gpu) {
+  const double flops =
+      GemmShape{row.m, row.n, row.k, std::max<std::int64_t>(1, row.groups)}.flops();
+  const bool hopper = gpu.architecture == topology::Architecture::hopper;
+  const bool fast = row.data == "small" && hopper && flops >= small_data_from;
+  if (fast) return row.rate.value * small_data_correction;
+  const auto type = operand_type(row.dtype);
+  const auto peak = type ? peak_of(gpu, *type) : FlopsPerSecond{};
+  const bool held = row.limit == "power" && flops >= held_from && row.rate > peak * held_above &&
+                    row.rate < peak * held_below;
+  return row.rate.value / (held ? blackwell_sustained : 1.0);
+}
+
 GemmTimes::GemmTimes(const std::vector<GemmRow>& rows, const topology::GpuSpec& gpu) : gpu_(gpu) {
   expects(gpu.sms > 0 && gpu.tensor_peak.value > 0, "a GPU with SMs and a tensor peak");
   using enum workloads::Dtype;
-  half_.peak = gpu.tensor_peak;
-  eight_bit_.peak = gpu.fp8_peak;
-  tf32_.peak = gpu.tf32_peak;
-  single_.peak = gpu.fp32_peak;
-  add(half_, rows, bf16);
-  if (gpu.fp8_peak.value > 0) add(eight_bit_, rows, fp8);
-  if (gpu.tf32_peak.value > 0) add(tf32_, rows, tf32);
-  if (gpu.fp32_peak.value > 0) add(single_, rows, fp32);
-  for (Family* family : {&half_, &eight_bit_, &tf32_, &single_}) part_by_call(*family);
+  for (const workloads::Dtype dtype : {bf16, fp8, fp8_block, mxfp8, nvfp4, tf32, fp32})
+    if (peak_of(gpu, dtype).value > 0 && multiplied_as(dtype, gpu.architecture) == dtype)
+      add(families_[dtype], rows, dtype);
+  for (auto& [dtype, family] : families_) part_by_call(family);
 }
 
 const GemmTimes::Points& GemmTimes::Family::of(const GemmCall& call) const {
@@ -112,35 +128,69 @@ void GemmTimes::part_by_call(Family& family) const {
     if (points.size() >= enough_of_a_layout) family.by_call[call] = std::move(points);
 }
 
+void GemmTimes::take(Family& family, const GemmRow& row, FlopsPerSecond peak, bool sibling) const {
+  const GemmShape shape{row.m, row.n, row.k, 1};
+  const double measured = shape.flops() / corrected_rate(row, gpu_);
+  const auto log = [](std::int64_t v) { return std::log(static_cast<double>(v)); };
+  const double deviation = std::log(measured / trend(shape, peak));
+  const bool own = row.quality.samples > 0;
+  family.points.push_back({log(row.m), log(row.n), log(row.k), shape, measured, deviation, sibling,
+                           own, own ? row.layout : "", own && row.accumulate});
+  family.largest_deviation = std::max(family.largest_deviation, deviation);
+}
+
 void GemmTimes::add(Family& family, const std::vector<GemmRow>& rows,
                     workloads::Dtype dtype) const {
-  const bool half = dtype == workloads::Dtype::bf16, eight_bit = dtype == workloads::Dtype::fp8;
-  const auto serves = [&](const GemmRow& row) {
-    // A step finds its weights cold, and a trainer takes the library's first proposal.
-    const bool usable = row.data != "zeros" && row.source.confidence != "low" &&
-                        row.cache != "hot" && row.choice != "best_of_8";
-    return usable && (half ? is_half(row.dtype) : row.dtype == word_for(dtype_names, dtype));
-  };
-  const auto take = [&](const GemmRow& row, FlopsPerSecond peak, bool sibling) {
-    const GemmShape shape{row.m, row.n, row.k, 1};
-    const double measured = shape.flops() / corrected_rate(row, gpu_.architecture);
-    const auto log = [](std::int64_t v) { return std::log(static_cast<double>(v)); };
-    const double deviation = std::log(measured / trend(shape, peak));
-    const bool own = row.quality.samples > 0;
-    family.points.push_back({log(row.m), log(row.n), log(row.k), shape, measured, deviation,
-                             sibling, own, own ? row.layout : "", own && row.accumulate});
-    family.largest_deviation = std::max(family.largest_deviation, deviation);
-  };
+  family.peak = peak_of(gpu_, dtype);
+  add_own(family, rows, dtype);
+  const bool low = low_precision(dtype);
+  if (family.points.size() >= enough_rows || !(low || dtype == workloads::Dtype::bf16)) return;
+  add_siblings(family, rows, dtype);
+  const auto half = families_.find(workloads::Dtype::bf16);
+  if (low && half != families_.end()) add_sixteen_bits(family, half->second);
+}
+
+void GemmTimes::add_own(Family& family, const std::vector<GemmRow>& rows,
+                        workloads::Dtype dtype) const {
   for (const GemmRow& row : rows)
-    if (serves(row) && kinship(row.gpu, gpu_) <= Kinship::same_chip) {
-      const bool what_if = half && altered(row.gpu, gpu_);
-      take(row, what_if ? *tensor_peak_of(row.gpu, gpu_) : family.peak, what_if);
+    if (serves(row, dtype) && kinship(row.gpu, gpu_) <= Kinship::same_chip) {
+      const auto known = low_precision(dtype)              ? low_peak_of(row.gpu, gpu_, dtype)
+                         : dtype == workloads::Dtype::bf16 ? tensor_peak_of(row.gpu, gpu_)
+                                                           : std::nullopt;
+      const bool what_if = known && std::abs(family.peak / *known - 1.0) > same_peak;
+      take(family, row, what_if ? *known : family.peak, what_if);
     }
-  if (family.points.size() >= enough_rows || !(half || eight_bit)) return;
+}
+
+/// Types scale alike: Blackwell Ultra's nvfp4 peak is 1.5 times the B200's, and its rows, at 0.38
+/// of it, are not bound by that.
+void GemmTimes::add_siblings(Family& family, const std::vector<GemmRow>& rows,
+                             workloads::Dtype dtype) const {
   for (const GemmRow& row : rows) {
     const auto peak = tensor_peak_of(row.gpu, gpu_);
-    if (serves(row) && peak && kinship(row.gpu, gpu_) == Kinship::sibling)
-      take(row, eight_bit ? *peak * 2.0 : *peak, true);  // fp8 runs at twice the 16-bit peak
+    if (serves(row, dtype) && peak && kinship(row.gpu, gpu_) == Kinship::sibling)
+      take(family, row, low_precision(dtype) ? family.peak * (*peak / gpu_.tensor_peak) : *peak,
+           true);
+  }
+}
+
+/// Where few have measured a type, shapes differ as they do in 16 bits, and the few tell the level:
+/// the median of what they deviate from the trend more than 16-bit products of their shapes do.
+void GemmTimes::add_sixteen_bits(Family& family, const Family& half) const {
+  if (family.points.empty() || family.points.size() >= enough_rows || half.points.empty()) return;
+  std::vector<double> levels;
+  for (const Point& p : family.points) {
+    const double in_half = estimate(half, {}, p.shape).seconds;
+    levels.push_back(p.deviation - std::log(in_half / trend(p.shape, half.peak)));
+  }
+  const double level = median(std::move(levels));
+  for (Point p : half.points) {
+    p.deviation += level;
+    p.seconds = trend(p.shape, family.peak) * std::exp(p.deviation);
+    p.sibling = true;
+    p.layout.clear();
+    family.points.push_back(p);
+    family.largest_deviation = std::max(family.largest_deviation, p.deviation);
   }
 }
 
@@ -252,29 +302,33 @@ GemmTime GemmTimes::interpolate(const Family& family, const GemmCall& call,
           own.short_run};
 }
 
+std::optional<Duration> GemmTimes::trend_of(const GemmShape& shape, workloads::Dtype dtype) const {
+  const FlopsPerSecond peak = peak_of(gpu_, multiplied_as(dtype, gpu_.architecture));
+  if (!(peak.value > 0)) return std::nullopt;
+  return to_duration(trend(shape, peak));
+}
+
 std::optional<GemmTime> GemmTimes::time_of(const GemmShape& shape, workloads::Dtype dtype,
                                            const GemmCall& call) const {
   using enum workloads::Dtype;
   using enum topology::Architecture;
   expects(shape.m > 0 && shape.n > 0 && shape.k > 0 && shape.batch > 0, "a product has sizes");
-  const bool half = dtype == fp16 || (dtype == bf16 && gpu_.architecture != volta);
-  if (half && !half_.points.empty()) return interpolate(half_, call, shape);
-  if (dtype == fp8 && !eight_bit_.points.empty()) return interpolate(eight_bit_, call, shape);
-  if (dtype == tf32 && !tf32_.points.empty()) return interpolate(tf32_, call, shape);
-  if (dtype == fp32 && !single_.points.empty()) return interpolate(single_, call, shape);
+  const bool emulated = dtype == bf16 && gpu_.architecture == volta;  // no bf16 in tensor cores
+  const workloads::Dtype type = multiplied_as(dtype, gpu_.architecture);
+  const auto family = families_.find(type);
+  if (!emulated && family != families_.end() && !family->second.points.empty())
+    return interpolate(family->second, call, shape);
 
   // Nothing is known but the peak. On tensor cores the trend of the measured generations holds: no
   // chip reaches its datasheet (0.73 to 0.87 of it at best from A100 to B300: "MAMF" of
   // stas00/ml-engineering compute/accelerator/README.md, 2026-08). Volta has no bf16 and no tf32
   // there; what is left runs on the fp32 units.
-  FlopsPerSecond tensor{};
-  if (half) tensor = gpu_.tensor_peak;
-  if (dtype == tf32) tensor = gpu_.tf32_peak;
-  if (dtype == fp8) tensor = gpu_.fp8_peak;
+  const bool vector_units = emulated || dtype == fp32;
+  const FlopsPerSecond tensor = vector_units ? FlopsPerSecond{} : peak_of(gpu_, type);
   const std::int64_t tiles = gemm_tiles(shape, gpu_.architecture);
   if (tensor.value > 0)
     return GemmTime{to_duration(trend(shape, tensor)), Provenance::datasheet, tiles};
-  if (dtype == fp8 || !(gpu_.fp32_peak.value > 0)) return std::nullopt;
+  if (low_precision(dtype) || !(gpu_.fp32_peak.value > 0)) return std::nullopt;
   return GemmTime{to_duration(launch_floor + shape.flops() / gpu_.fp32_peak.value),
                   Provenance::datasheet, tiles};
 }

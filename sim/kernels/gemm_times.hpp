@@ -45,13 +45,21 @@ struct GemmTime {
 /// tile turned the way that needs fewer.
 std::int64_t gemm_tiles(const GemmShape& shape, topology::Architecture architecture);
 
+/// What the row says of short runs: rates on data that is nearly zero, or held by a power limit,
+/// are told as they would be without. `gpu`: for which the row is used, of the same generation.
+double corrected_rate(const GemmRow& row, const topology::GpuSpec& gpu);
+
 class GemmTimes {
  public:
   /// Takes the rows of this GPU; those of its siblings, scaled by the tensor peak, where it has
-  /// fewer than `enough_rows` of its own.
+  /// fewer than `enough_rows` of its own; and for types of eight bits and four, where those are
+  /// still fewer, the 16-bit rows at the level of the few.
   GemmTimes(const std::vector<GemmRow>& rows, const topology::GpuSpec& gpu);
 
   static constexpr std::size_t enough_rows = 16;
+
+  /// Of the trend alone, without what measured shapes deviate; none without a peak.
+  std::optional<Duration> trend_of(const GemmShape& shape, workloads::Dtype dtype) const;
 
   /// None where the GPU has neither rows nor a peak for this dtype.
   std::optional<GemmTime> time_of(const GemmShape& shape, workloads::Dtype dtype,
@@ -86,6 +94,10 @@ class GemmTimes {
   };
 
   void add(Family& family, const std::vector<GemmRow>& rows, workloads::Dtype dtype) const;
+  void add_own(Family& family, const std::vector<GemmRow>& rows, workloads::Dtype dtype) const;
+  void add_siblings(Family& family, const std::vector<GemmRow>& rows, workloads::Dtype dtype) const;
+  void add_sixteen_bits(Family& family, const Family& half) const;
+  void take(Family& family, const GemmRow& row, FlopsPerSecond peak, bool sibling) const;
   void part_by_call(Family& family) const;
   double trend(const GemmShape& shape, FlopsPerSecond peak) const;
   Estimate estimate(const Family& family, const GemmCall& call, const GemmShape& shape) const;
@@ -94,7 +106,7 @@ class GemmTimes {
                       int dimension, double longest) const;
 
   topology::GpuSpec gpu_;
-  Family half_, eight_bit_, tf32_, single_;
+  std::map<workloads::Dtype, Family> families_;  // bf16 for both 16-bit types
 };
 
 }  // namespace stepcast::sim

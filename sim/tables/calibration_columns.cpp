@@ -157,6 +157,8 @@ constexpr std::string_view contents[] = {"", "random", "small", "zeros"};
 constexpr std::string_view passes[] = {"", "forward", "backward"};
 constexpr std::string_view attention_passes[] = {"forward", "backward", "forward_backward"};
 constexpr std::string_view masks[] = {"causal", "full", "not_stated"};
+constexpr std::string_view calls[] = {"", "loop", "one_launch"};
+constexpr std::string_view limits[] = {"", "power"};
 constexpr std::string_view caches[] = {"", "cold", "hot"};
 Column cache(Column column) { return since(2, words(caches, column)); }
 
@@ -170,7 +172,9 @@ Family gemm() {
        words(layouts, Of::key<&Row::layout>("layout")),
        words(contents, Of::key<&Row::data>("data")), positive(Of::figure<&Row::rate>("rate")),
        since(2, Of::key<&Row::accumulate>("accumulate")), since(2, Of::key<&Row::choice>("choice")),
-       cache(Of::key<&Row::cache>("cache"))});
+       cache(Of::key<&Row::cache>("cache")), since(3, Of::key<&Row::groups>("groups")),
+       since(3, words(calls, Of::key<&Row::call>("call"))),
+       since(3, words(limits, Of::key<&Row::limit>("limit")))});
 }
 
 Family attention() {
@@ -184,7 +188,8 @@ Family attention() {
        Of::key<&Row::heads>("heads"), Of::key<&Row::kv_heads>("kv_heads"),
        positive(Of::key<&Row::sequence>("sequence")), positive(Of::key<&Row::head_dim>("head_dim")),
        words(masks, Of::key<&Row::mask>("mask")), positive(Of::figure<&Row::rate>("rate")),
-       cache(Of::key<&Row::cache>("cache"))});
+       cache(Of::key<&Row::cache>("cache")), since(3, Of::key<&Row::value_dim>("value_dim")),
+       since(3, Of::key<&Row::window>("window"))});
 }
 
 Family elementwise() {

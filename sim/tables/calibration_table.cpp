@@ -11,7 +11,7 @@ namespace stepcast::sim {
 namespace {
 
 constexpr const char* format_name = "stepcast calibration";
-constexpr std::int64_t schema_version = 2;
+constexpr std::int64_t schema_version = 3;
 constexpr std::int64_t oldest_version = 1;
 constexpr const char* hint = "was the file written by stepcast-calibrate?";
 

@@ -1,9 +1,9 @@
 // The calibration table: measured kernel and collective times of one or more GPUs, and its HDF5
 // file, the contract between calibrate (writes) and sim (reads).
 //
-// Schema version 2, written down in calibrate/TABLE.md: one group per family, one 1-D dataset per
+// Schema version 3, written down in calibrate/TABLE.md: one group per family, one 1-D dataset per
 // column, which are the members below by their names; rows point into the group /sources. Files of
-// version 1 are read: what they lack is empty or zero.
+// older versions are read: what they lack is empty or zero.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +58,10 @@ struct GemmRow {
   std::string choice{};     // of the library's proposals: heuristic, best_of_8, "" not stated
   std::string cache{};      // operands: cold, hot, "" not stated
   Quality quality{};
+  std::int64_t groups =
+      0;                // of experts: so many products of this shape in one call; 0: one product
+  std::string call{};   // of them: loop, one_launch, "" not stated
+  std::string limit{};  // what held its rate down: power, "" not stated
 
   friend bool operator==(const GemmRow&, const GemmRow&) = default;
 };
@@ -72,6 +76,8 @@ struct AttentionRow {
   RowSource source;
   std::string cache{};
   Quality quality{};
+  std::int64_t value_dim = 0;  // of a head's v and o; 0: head_dim
+  std::int64_t window = 0;     // tokens that a causal mask looks back; 0: all
 
   friend bool operator==(const AttentionRow&, const AttentionRow&) = default;
 };
@@ -81,7 +87,7 @@ struct ElementwiseRow {
   std::string kind;            // rmsnorm, rope, silu_mul, residual_add, embedding, ...
   std::string implementation;  // vllm, eager, inductor, transformer_engine, own, ...
   std::int64_t tokens = 0;
-  std::string shape;  // the rest of the shape: "model=Llama-2-7b;tp=1"
+  std::string shape;  // the rest of the shape: "model=Llama-2-7b;tp=1", "op=columnwise"
   Bytes bytes{};      // least HBM traffic
   Duration duration{};
   RowSource source;

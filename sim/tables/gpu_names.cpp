@@ -75,6 +75,16 @@ std::optional<FlopsPerSecond> tensor_peak_of(std::string_view measured, const Gp
   return FlopsPerSecond(to_three_digits(relative->tensor_peak.value));
 }
 
+std::optional<FlopsPerSecond> low_peak_of(std::string_view measured, const GpuSpec& gpu,
+                                          workloads::Dtype dtype) {
+  const GpuRelative* relative = relative_of(measured, gpu);
+  if (relative == nullptr) return std::nullopt;
+  const bool four = dtype == workloads::Dtype::nvfp4;
+  const FlopsPerSecond peak = four ? relative->fp4_peak : relative->fp8_peak;
+  if (!(peak.value > 0)) return std::nullopt;
+  return peak;
+}
+
 std::optional<BytesPerSecond> nvlink_of(std::string_view measured, const GpuSpec& gpu) {
   const GpuRelative* relative = relative_of(measured, gpu);
   if (relative == nullptr || !(relative->nvlink.value > 0)) return std::nullopt;

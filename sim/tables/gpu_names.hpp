@@ -10,6 +10,7 @@
 
 #include "engine/units.hpp"
 #include "topology/specs.hpp"
+#include "workloads/plan/plan.hpp"
 
 namespace stepcast::sim {
 
@@ -35,6 +36,10 @@ int fitness(std::string_view name, std::string_view catalogue);
 /// Three digits, as datasheets print it: 989 and 989.4 TFLOP/s are both in use for H100.
 std::optional<FlopsPerSecond> tensor_peak_of(std::string_view measured,
                                              const topology::GpuSpec& gpu);
+
+/// The same of eight bits and four; none where the catalogue does not say.
+std::optional<FlopsPerSecond> low_peak_of(std::string_view measured, const topology::GpuSpec& gpu,
+                                          workloads::Dtype);
 
 /// NVLink of a relative of `gpu` as the catalogue has it, all links of its module, one direction.
 std::optional<BytesPerSecond> nvlink_of(std::string_view measured, const topology::GpuSpec& gpu);

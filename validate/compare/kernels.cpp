@@ -8,9 +8,13 @@
 
 #include "calibrate/rows/source_key.hpp"
 #include "engine/check.hpp"
+#include "sim/files/names.hpp"
 #include "sim/files/toml_value.hpp"
 #include "sim/kernels/attention_times.hpp"
+#include "sim/kernels/elementwise_times.hpp"
 #include "sim/kernels/gemm_times.hpp"
+#include "sim/kernels/grouped_times.hpp"
+#include "sim/kernels/operand_types.hpp"
 #include "sim/tables/gpu_names.hpp"
 #include "sim/tables/provenance.hpp"
 
@@ -19,6 +23,7 @@ namespace {
 
 using sim::AttentionRow;
 using sim::AttentionTimes;
+using sim::ElementwiseRow;
 using sim::GemmRow;
 using sim::GemmTimes;
 using workloads::AttentionKernel;
@@ -29,29 +34,40 @@ struct Unpredictable {
   std::string reason;
 };
 
-/// "fp16(fp32 acc)" runs as fp16; fp8 with scaling of its own is another kernel.
+/// bf16 for both 16-bit types.
 Dtype dtype_of(const std::string& text) {
-  if (text.starts_with("fp16")) return Dtype::fp16;
-  if (text.starts_with("bf16")) return Dtype::bf16;
-  if (text == "fp8") return Dtype::fp8;
-  throw Unpredictable{"dtype " + text};
+  const auto type = sim::operand_type(text);
+  if (!type) throw Unpredictable{"dtype " + text};
+  return *type;
+}
+
+/// "gemm", "gemm mxfp8", "grouped_gemm fp8_block".
+std::string of_type(const std::string& kind, Dtype dtype) {
+  return workloads::bits_per_element(dtype) < 16
+             ? kind + " " + sim::word_for(sim::dtype_names, dtype)
+             : kind;
 }
 
 AttentionKernel implementation_of(const std::string& name) {
   using enum AttentionKernel;
-  for (const AttentionKernel kernel : {flash2, flash3, cudnn, memory_efficient, unfused})
+  for (const AttentionKernel kernel : {flash2, flash3, flash4, cudnn, memory_efficient, unfused})
     if (sim::implementation_name(kernel) == name) return kernel;
   throw Unpredictable{"attention implementation " + name};
 }
 
 bool same_shape(const GemmRow& a, const GemmRow& b) {
-  return a.m == b.m && a.n == b.n && a.k == b.k;
+  return a.m == b.m && a.n == b.n && a.k == b.k && a.groups == b.groups;
 }
 
 bool same_shape(const AttentionRow& a, const AttentionRow& b) {
   return a.implementation == b.implementation && a.pass == b.pass && a.mask == b.mask &&
          a.batch == b.batch && a.heads == b.heads && a.sequence == b.sequence &&
-         a.head_dim == b.head_dim;
+         a.head_dim == b.head_dim && a.value_dim == b.value_dim && a.window == b.window &&
+         a.dtype == b.dtype;
+}
+
+bool same_shape(const ElementwiseRow& a, const ElementwiseRow& b) {
+  return a.tokens == b.tokens && a.width == b.width;
 }
 
 /// Rows of the pool that a prediction of `row` may see.
@@ -115,6 +131,7 @@ class Predictor {
                            row.layout.empty() ? "" : " " + row.layout);
     if (row.data == "zeros") throw Unpredictable{"a product of zeros"};
     const Dtype dtype = dtype_of(row.dtype);
+    if (row.groups > 0) return predict_grouped(row, gpu, dtype, out);
     // As the model reads the row: times on small data are corrected to random data.
     GemmRow trusted = row;
     trusted.source.confidence = "high";
@@ -125,7 +142,44 @@ class Predictor {
     out.measured = truth->duration;
     out.predicted = time->duration;
     out.provenance = sim::name_of(time->provenance);
-    out.group = {gpu.name, "gemm", left_out(visible.source_left_out)};
+    out.group = {gpu.name, of_type("gemm", dtype), left_out(visible.source_left_out)};
+  }
+
+  void predict_grouped(const GemmRow& row, const topology::GpuSpec& gpu, Dtype dtype,
+                       ComparedRow& out) const {
+    out.what = fmt::format("{} x ", row.groups) + out.what;
+    const sim::GroupedCall call{
+        {row.m, row.n, row.k, row.groups}, row.accumulate, row.call == "one_launch"};
+    const auto visible = visible_to(row, pool_.gemm, gpu.name, leave_out_);
+    const GemmTimes gemms(visible.rows, gpu);
+    const auto time = sim::GroupedTimes(visible.rows, gpu, gemms).time_of(call, dtype, gemms);
+    if (!time) throw Unpredictable{"no peak of " + row.dtype + " on " + gpu.name};
+    out.measured = to_duration(call.each.flops() / sim::corrected_rate(row, gpu));
+    out.predicted = time->duration;
+    out.provenance = sim::name_of(time->provenance);
+    out.group = {gpu.name, of_type("grouped_gemm", dtype), left_out(visible.source_left_out)};
+  }
+
+  /// Norms by the software that calls them; other kernels of few rows are no family.
+  void predict(const ElementwiseRow& row, ComparedRow& out) const {
+    const topology::GpuSpec& gpu = gpu_of(row.gpu);
+    out.what = fmt::format("{} x {} {} {}", row.tokens, row.width, row.pass, row.implementation);
+    if (row.width < 1024) throw Unpredictable{"a norm of heads: the model has none"};
+    workloads::Kernel norm;
+    norm.family = row.pass == "backward" ? workloads::KernelFamily::norm_backward
+                                         : workloads::KernelFamily::norm;
+    norm.bytes = row.bytes;
+    const auto visible = visible_to(row, pool_.elementwise, gpu.name, leave_out_);
+    const workloads::Fusion fusion = row.implementation == "cudnn" ? workloads::Fusion::fused
+                                     : row.implementation == "inductor"
+                                         ? workloads::Fusion::compiled
+                                         : workloads::Fusion::eager;
+    const auto time = sim::ElementwiseTimes(visible.rows, gpu, fusion).time_of(norm);
+    if (!time) throw Unpredictable{"no norm of " + row.implementation + " on " + gpu.name};
+    out.measured = row.duration;
+    out.predicted = time->duration;
+    out.provenance = sim::name_of(time->provenance);
+    out.group = {gpu.name, out.kind + " " + row.implementation, left_out(visible.source_left_out)};
   }
 
   void predict(const AttentionRow& row, ComparedRow& out) const {
@@ -146,7 +200,10 @@ class Predictor {
                                       .sequence = row.sequence,
                                       .head_dim = row.head_dim,
                                       .causal = row.mask == "causal",
-                                      .backward = backward};
+                                      .backward = backward,
+                                      .value_dim = row.value_dim,
+                                      .window = row.window,
+                                      .dtype = dtype_of(row.dtype)};
       const auto time = times.time_of(shape, kernel);
       if (!time) throw Unpredictable{"no attention rate for " + gpu.name + " is left"};
       flops += shape.flops();
@@ -155,7 +212,8 @@ class Predictor {
     }
     out.measured = to_duration(flops / row.rate.value);
     out.predicted = predicted;
-    out.group = {gpu.name, out.kind + " " + row.implementation, left_out(visible.source_left_out)};
+    out.group = {gpu.name, of_type(out.kind + " " + row.implementation, dtype_of(row.dtype)),
+                 left_out(visible.source_left_out)};
   }
 
   const sim::CalibrationTable& pool_;
@@ -190,6 +248,8 @@ Comparison compare_kernels(const std::string& file, const std::vector<MeasuredRo
     std::optional<ComparedRow> compared;
     for (const GemmRow& gemm : row.table.gemm) compared = predictor.compare(gemm, row.kind);
     for (const AttentionRow& a : row.table.attention) compared = predictor.compare(a, row.kind);
+    for (const ElementwiseRow& e : row.table.elementwise)
+      if (e.width > 0 && row.kind == "rmsnorm") compared = predictor.compare(e, row.kind);
     if (!compared) {
       ++out.other_kinds;
       continue;
@@ -197,7 +257,7 @@ Comparison compare_kernels(const std::string& file, const std::vector<MeasuredRo
     compared->line = row.line;
     out.rows.push_back(std::move(*compared));
   }
-  if (out.rows.empty()) throw InputError(file, "holds no gemm or attention row");
+  if (out.rows.empty()) throw InputError(file, "holds no gemm, attention or rmsnorm row");
   return out;
 }
 

@@ -16,7 +16,8 @@ enum class LeaveOut : std::uint8_t {
   shape,   // the rows of this very shape
 };
 
-/// Every gemm and attention row of `rows`, predicted from `known` and from the other rows.
+/// Every gemm, grouped_gemm, attention and rmsnorm row of `rows`, predicted from `known` and from
+/// the other rows.
 Comparison compare_kernels(const std::string& file, const std::vector<MeasuredRow>& rows,
                            const sim::CalibrationTable& known, const sim::Catalogue& catalogue,
                            LeaveOut leave_out = LeaveOut::source);

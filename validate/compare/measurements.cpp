@@ -35,6 +35,7 @@ sim::CalibrationTable pool_of(sim::CalibrationTable known, const std::vector<Mea
   for (const MeasuredRow& row : rows) {
     add_missing(known.gemm, row.table.gemm);
     add_missing(known.attention, row.table.attention);
+    add_missing(known.elementwise, row.table.elementwise);
     add_missing(known.collectives, row.table.collectives);
   }
   return known;

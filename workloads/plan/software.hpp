@@ -40,6 +40,7 @@ enum class AttentionKernel : std::uint8_t {
   flash1,
   flash2,
   flash3,
+  flash4,
   cudnn,
   memory_efficient,
   own_flash,

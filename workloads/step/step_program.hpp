@@ -37,7 +37,8 @@ enum class KernelFamily : std::uint8_t {
 };
 
 /// What a kernel computes. `flops` and `bytes` (HBM traffic, reads + writes) follow the formula
-/// documented where the kernel is emitted. gemm: C[m,n] = A[m,k] B[k,n], `batch` of them.
+/// documented where the kernel is emitted. gemm: C[m,n] = A[m,k] B[k,n], `batch` of them; grouped
+/// ones have the rows of an expert in m, their weight gradients (which accumulate) in k.
 struct Kernel {
   std::string name;  // "layer.mlp.down.wgrad": part, then forward / dgrad / wgrad / backward
   KernelFamily family{};
@@ -48,6 +49,7 @@ struct Kernel {
   std::int64_t window = 0;     // tokens that causal attention looks back; 0: all
   bool causal = true;
   bool accumulate = false;  // gemm adds to an fp32 output (gradient-accumulation fusion)
+  bool one_launch = false;  // grouped_gemm: one kernel for all; else one each on four streams
   Flops flops{};
   Bytes bytes{};
 

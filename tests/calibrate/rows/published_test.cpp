@@ -45,8 +45,9 @@ const topology::GpuSpec h100{.name = "h100-sxm5-80gb",
 const sim::CalibrationTable& published() {
   static const sim::CalibrationTable table = [] {
     const std::string folder = std::string(STEPCAST_SOURCE_DIR) + "/calibrate/published/";
-    const std::vector<std::string> files = {folder + "collectives.csv", folder + "elementwise.csv",
-                                            folder + "kernels.csv"};
+    const std::vector<std::string> files = {folder + "attention.csv",    folder + "collectives.csv",
+                                            folder + "elementwise.csv",  folder + "kernels.csv",
+                                            folder + "memory_bound.csv", folder + "products.csv"};
     return calibrate::import_files(files).table;
   }();
   return table;
@@ -92,10 +93,10 @@ double attention_tflops(const topology::GpuSpec& gpu, AttentionKernel kind, bool
 }  // namespace
 
 TEST_CASE("every published row is imported") {
-  CHECK(published().gemm.size() == 362);
-  CHECK(published().attention.size() == 226);
+  CHECK(published().gemm.size() == 362 + 674);
+  CHECK(published().attention.size() == 226 + 736);
   CHECK(published().copies.size() == 30);
-  CHECK(published().elementwise.size() == 320);
+  CHECK(published().elementwise.size() == 320 + 293);
   CHECK(published().collectives.size() == 618);
 }
 

@@ -206,11 +206,11 @@ TEST_CASE("a file of a newer version names both versions") {
   const Scratch file("newer.h5");
   const auto made = sim::write_columns(file.path);
   ColumnWriter& writer = *made;
-  write_header(writer, 3);
+  write_header(writer, 4);
   writer.finish();
   CHECK_THROWS_WITH(read_calibration(file.path), Catch::Contains(file.path) &&
-                                                     Catch::Contains("version 3") &&
-                                                     Catch::Contains("versions 1 to 2"));
+                                                     Catch::Contains("version 4") &&
+                                                     Catch::Contains("versions 1 to 3"));
 }
 
 TEST_CASE("an HDF5 file of another program is no calibration table") {
@@ -350,12 +350,12 @@ TEST_CASE("a file of version 1 is read, what it lacks is empty") {
   CHECK(sim::num_rows(table) == 38);
 }
 
-TEST_CASE("a file of version 1 written again is one of version 2 with the same rows") {
+TEST_CASE("a file of version 1 written again is one of version 3 with the same rows") {
   const Scratch file("again.h5");
   const CalibrationTable table =
       read_calibration(std::string(STEPCAST_SOURCE_DIR) + "/tests/sim/fixtures/calibration_v1.h5");
   sim::write_calibration(file.path, table);
-  CHECK(sim::read_columns(file.path)->integer_attribute("/", "version") == 2);
+  CHECK(sim::read_columns(file.path)->integer_attribute("/", "version") == 3);
   CHECK(read_calibration(file.path) == table);
 }
 
