@@ -23,7 +23,7 @@ std::string refused(Change change) {
   plan.expert.tensor = 1;
   change(shape, plan);
   try {
-    check(shape, plan, {}, "a.toml:3");
+    check(shape, plan, Batch{}, "a.toml:3");
   } catch (const InputError& error) {
     return error.problem();
   }

@@ -40,6 +40,7 @@ Layer sum_of(const Piece& piece, KernelTable& table) {
     switch (action.kind) {
       case Action::Kind::kernel:
       case Action::Kind::forward_kernel:
+      case Action::Kind::graph_kernel:
         add_kernel(layer, table.kernels()[action.index]);
         break;
       case Action::Kind::collective:
@@ -53,6 +54,7 @@ Layer sum_of(const Piece& piece, KernelTable& table) {
         layer.collective_bytes[collectives[action.index].kind] +=
             collectives[action.index].bytes.value;
         break;
+      case Action::Kind::graph:
       case Action::Kind::module:
       case Action::Kind::end:
       case Action::Kind::ring_wait:

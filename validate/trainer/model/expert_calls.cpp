@@ -136,7 +136,7 @@ void ExpertCalls<Real>::activation_backward(Out dgate, Out dup, Out dweights, In
 
 template <class Real>
 void ExpertCalls<Real>::exchange_counts(Indexes mine, IndexesOut theirs) {
-  calls_.join({"layer.experts.counts", CollectiveKind::all_to_all, expert_group,
+  calls_.join({"layer.experts.counts", CollectiveKind::all_to_all, workloads::GroupKind::expert,
                StepCalls<Real>::dtype, Bytes(index_bytes * number_of(mine.size()))},
               [&](Communicator& ranks) {
                 const auto size = static_cast<std::size_t>(ranks.size());
@@ -152,7 +152,8 @@ void ExpertCalls<Real>::exchange(const Name& name, MovedRows<Real> rows,
   const auto at_home = [back](const MovedRows<Real>& some) {
     return number_of(back ? some.in.size() : some.out.size());
   };
-  calls_.join({name.text(), CollectiveKind::all_to_all, expert_group, StepCalls<Real>::dtype,
+  calls_.join({name.text(), CollectiveKind::all_to_all, workloads::GroupKind::expert,
+               StepCalls<Real>::dtype,
                Bytes(calls_.size * (at_home(rows) + (weights ? at_home(*weights) : 0)))},
               [&](Communicator& ranks) {
                 const auto& to = back ? counts.in : counts.out;

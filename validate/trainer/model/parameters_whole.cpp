@@ -54,8 +54,8 @@ void WholeParameters<Real>::add_part(const TrainerJob& job, const RankShare& sha
     part.own = parts_.back().own + parts_.back().all.size() / parts_.back().ranks;
   const auto copies = static_cast<std::size_t>(job.plan.copies());
   part.copies = experts ? share.experts.copies : copies;
-  part.group = experts ? expert_data_group : GroupKind::data;
-  part.shard_group = experts ? expert_data_group : workloads::shard_group(job.plan);
+  part.group = experts ? GroupKind::expert_data : GroupKind::data;
+  part.shard_group = experts ? GroupKind::expert_data : workloads::shard_group(job.plan);
   part.lane = workloads::data_lane;
   if (!ddp) part.ranks = experts ? share.experts.copies : share.shards;
   if (!ddp) part.rank = experts ? share.experts.copy : share.shard;

@@ -279,8 +279,6 @@ void StepCalls<Real>::adamw(WideOut p, WideOut m, WideOut v, WideIn g, const Ada
 template <class Real>
 Communicator& StepCalls<Real>::group(GroupKind kind) const {
   const std::unique_ptr<Communicator>* ranks = nullptr;
-  if (kind == expert_group) return *groups_.expert;
-  if (kind == expert_data_group) return *groups_.expert_data;
   switch (kind) {
     case GroupKind::tensor:
       ranks = &groups_.tensor;
@@ -306,6 +304,13 @@ Communicator& StepCalls<Real>::group(GroupKind kind) const {
     case GroupKind::pipeline_backward:
       ranks = groups_.pipeline_backward ? &groups_.pipeline_backward : &groups_.pipeline;
       break;
+    case GroupKind::expert:
+      ranks = &groups_.expert;
+      break;
+    case GroupKind::expert_data:
+      ranks = &groups_.expert_data;
+      break;
+    case GroupKind::expert_tensor:
     case GroupKind::context:
     case GroupKind::context_ring:
     case GroupKind::mirror:
@@ -318,7 +323,7 @@ Communicator& StepCalls<Real>::group(GroupKind kind) const {
 /// Tensor ranks wait for each other; data parallelism works beside compute.
 template <class Real>
 Lane StepCalls<Real>::lane_of(GroupKind group) const {
-  if (group == expert_data_group) return workloads::data_lane;
+  if (group == GroupKind::expert_data) return workloads::data_lane;
   return group == GroupKind::tensor ? workloads::compute : workloads::axis_of(group).lane;
 }
 

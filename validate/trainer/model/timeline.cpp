@@ -71,14 +71,8 @@ std::size_t traffic_of(const TimelineEvent& e) {
 
 TimelineEvent described_here(const workloads::Kernel& kernel) { return sim::described(kernel); }
 
-/// Until the plan's axes name the groups of experts.
-TimelineEvent described_here(workloads::Collective collective) {
-  const GroupKind kind = collective.group;
-  if (static_cast<int>(kind) < workloads::num_group_kinds) return sim::described(collective);
-  collective.group = GroupKind::data;
-  TimelineEvent e = sim::described(collective);
-  e.group = kind == expert_group ? "expert" : "expert_data";
-  return e;
+TimelineEvent described_here(const workloads::Collective& collective) {
+  return sim::described(collective);
 }
 
 /// Stretches of a rank's time that have been given to a part of its step.

@@ -146,10 +146,6 @@ class Communicator {
   virtual void receive_bytes(std::span<std::byte> values, std::int64_t peer) = 0;
 };
 
-// Until the plan's axes name them.
-inline constexpr auto expert_group = static_cast<workloads::GroupKind>(10);
-inline constexpr auto expert_data_group = static_cast<workloads::GroupKind>(12);
-
 /// The groups of one rank under a plan (workloads::groups). Groups of one rank exist as well: their
 /// collectives copy. shard, replica: of hsdp, else null. pipeline: all stages of this rank's
 /// column, rank in it = stage; its send and receive serve both directions. With virtual stages two
