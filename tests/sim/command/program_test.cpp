@@ -67,7 +67,7 @@ TEST_CASE("verbs, options and known values are completed") {
   CHECK(completed({"bake", "--leave-out", ""}) == Words{"source", "shape"});
   CHECK(completed({"bake", "--recompute", "s"}) == Words{"selective"});
   CHECK(completed({"bake", "--set", "plan.recom"}) ==
-        Words{"plan.recompute=", "plan.recompute_every="});
+        Words{"plan.recompute=", "plan.recompute_every=", "plan.recompute_modules="});
   CHECK(completed({"look", ""}) == Words{"gpus", "keys"});
   CHECK(completed({"look", "gpus", "v100-sxm2-3"}) == Words{"v100-sxm2-32gb"});
   CHECK(completed({"--s"}, alone).size() == 1);
