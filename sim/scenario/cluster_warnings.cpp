@@ -142,6 +142,12 @@ class Warnings {
   /// GPUs and NICs hang on PCIe switches, switches on sockets.
   void pcie_tree_keys() {
     const bool beside = node_.gpus == node_.nics && node_.gpu_direct;
+    if (changed("cluster.node.gpus_per_tray"))
+      say("gpus_per_tray says which GPUs, NICs and CPU sockets share a tray: times move only where "
+          "a path or what it shares is another");
+    if (changed("cluster.node.kind") && !one_node_ && scenario_.collective &&
+        scenario_.collective->kind == workloads::CollectiveKind::all_to_all)
+      say("kind says how the GPUs of a node meet: an AlltoAll that its NICs bound takes as long");
     for (const auto& [path, key, what] :
          {std::tuple{"cluster.node.pcie_switches", "pcie_switches", "a PCIe switch"},
           {"cluster.node.sockets", "sockets", "a CPU socket"}}) {
