@@ -22,6 +22,7 @@ inline workloads::Software trainer_software() {
   s.data.reduce_each = {};
   s.fusion = workloads::Fusion::own;
   s.recompute_stops = true;
+  s.experts.runs = true;
   s.attention.kernel = workloads::AttentionKernel::host;
   s.optimizer.kernel = workloads::OptimizerKernel::fused;
   s.data.explicit_prefetch = false;
@@ -36,6 +37,7 @@ inline workloads::Software trainer_software() {
 inline workloads::Software gpu_trainer_software() {
   workloads::Software s = trainer_software();
   s.framework = "stepcast-trainer-cuda";
+  s.experts.runs = false;
   s.version = "cuda";
   s.attention.kernel = workloads::AttentionKernel::own_flash;
   s.data.explicit_prefetch = true;

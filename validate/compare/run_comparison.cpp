@@ -107,9 +107,11 @@ RunComparison compare_run(const std::string& point, const TrainerResults& measur
       {"  tensor", 0, parts.exposed[0], report.exposed.tensor},
       {"  pipeline", 0, parts.exposed[1], report.exposed.pipeline},
       {"  data", 0, parts.exposed[2], report.exposed.data},
+      {"  expert", 0, parts.exposed[3], report.exposed.expert},
       {"waiting for others", 0, parts.wait + parts.bubble, report.wait + report.bubble},
       {"rest", 0, std::max(measured.step_time - accounted, Duration{}), report.host},
   };
+  if (report.scenario.model.experts.count == 0) c.parts.erase(c.parts.begin() + 5);
   const std::vector<PartTime> times = times_by_name(simulated);
   c.kinds = rows_by_label(measured.parts, times, false);
   c.collectives = rows_by_label(measured.parts, times, true);

@@ -6,6 +6,7 @@
 
 #include "workloads/plan/pipeline.hpp"
 #include "workloads/plan/rank_parameters.hpp"
+#include "workloads/step/expert_sizes.hpp"
 
 namespace stepcast::workloads {
 namespace {
@@ -26,7 +27,8 @@ class TrainerMemory {
         one_lane_(in.software.host.collectives_hold_core),
         all_(parameters_.elements()),
         layer_(parameters_.layer_elements()),
-        root_(elements_of(parameters_.root)) {
+        root_(elements_of(parameters_.root)),
+        experts_(parameters_.over_layers(expert_elements_of)) {
     const PipelineShape shape = pipeline_shape(in.plan, in.batch);
     for (std::size_t chunk = 0; chunk < parameters_.chunk_layers.size(); ++chunk) {
       std::vector<std::int64_t> this_one(parameters_.chunk_layers.size(), 0);
@@ -51,12 +53,19 @@ class TrainerMemory {
 
   std::int64_t ranks() const { return in_.sharded() ? in_.plan.shards() : 1; }
   bool zero1() const { return in_.plan.data == DataParallel::zero1 && in_.plan.shards() > 1; }
-  /// What the optimizer updates.
-  std::int64_t own() const { return zero1() ? all_ / in_.plan.shards() : all_ / ranks(); }
+  /// What the optimizer updates: of experts a shard of their own copies.
+  std::int64_t own() const {
+    if (!zero1()) return all_ / ranks();
+    return (all_ - experts_) / in_.plan.shards() + experts_ / in_.plan.expert_copies();
+  }
+  /// Gathered from shards.
+  std::int64_t cut() const {
+    return zero1() && in_.plan.expert_copies() == 1 ? all_ - experts_ : all_;
+  }
   /// Masters; where parameters are not sharded, what products read, unless it is the masters; zero1
   /// narrows its shards before they are gathered.
   std::int64_t parameters() const {
-    const std::int64_t whole = !in_.sharded() && (mixed_ || zero1()) ? all_ : 0;
+    const std::int64_t whole = !in_.sharded() && (mixed_ || zero1()) ? cut() : 0;
     return wide * own() + sizes_.element * (whole + (mixed_ && zero1() ? own() : 0));
   }
   /// Reduced ones; zero1 copies its shards out of them.
@@ -89,24 +98,47 @@ class TrainerMemory {
     return unit + (one_lane_ ? 0 : sizes_.element * layer_);
   }
 
-  std::int64_t layer_activations() const {
+  std::int64_t attention_activations() const {
     const Sizes& s = sizes_;
     const std::int64_t statistics = 2 * s.local_tokens + s.tokens * s.heads;
     return wide * statistics +
-           s.element * (2 * s.tokens * s.hidden + s.tokens * (2 * s.query + 2 * s.kv) + local() +
-                        3 * s.tokens * s.ffn);
+           s.element * (2 * s.tokens * s.hidden + s.tokens * (2 * s.query + 2 * s.kv) + local());
+  }
+  std::int64_t dense_activations() const { return sizes_.element * 3 * sizes_.tokens * sizes_.ffn; }
+  /// Room for all rows that may come. Scores, choices and rows of tokens, counts; inputs of the
+  /// experts with their weights, gate, up and their product.
+  std::int64_t expert_activations() const {
+    const ExpertSizes e(in_);
+    return token * (2 * e.tokens * e.per_token + 2 * e.all) +
+           e.element * (e.tokens * e.all + e.most * (e.hidden + 1 + 3 * e.ffn));
+  }
+  LayerKind kind_of(std::size_t layer) const {
+    return parameters_.kinds.at(parameters_.kind_of.at(layer)).kind;
+  }
+  std::int64_t layer_activations(LayerKind kind) const {
+    return attention_activations() + (kind.experts ? expert_activations() : dense_activations());
+  }
+  /// Of a layer at a time, whichever it is.
+  std::int64_t any_layer_activations() const {
+    bool dense = false, experts = false;
+    for (const AlikeLayers& alike : parameters_.kinds)
+      (alike.kind.experts ? experts : dense) = true;
+    return attention_activations() + (dense ? dense_activations() : 0) +
+           (experts ? expert_activations() : 0);
   }
   /// Chunk by chunk; with virtual stages the input of one micro-batch more.
   std::int64_t activations() const {
     const bool again = in_.plan.recompute == Recompute::full;
     const std::int64_t ahead = in_.plan.virtual_stages > 1 ? 1 : 0;
-    std::int64_t bytes =
-        (again ? layer_activations() : 0) + (first_ ? slots_.front() * token * sizes_.tokens : 0);
+    std::int64_t bytes = (again ? any_layer_activations() : 0) +
+                         (first_ ? slots_.front() * token * sizes_.tokens : 0);
+    std::size_t layer = 0;
     for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk) {
       const std::int64_t slots = slots_[chunk], layers = parameters_.chunk_layers[chunk];
       const std::int64_t inputs = std::min(slots + ahead, in_.batch.micro_batches);
-      bytes += sizes_.element * local() * (inputs + slots * layers) +
-               (again ? 0 : slots * layers * layer_activations());
+      bytes += sizes_.element * local() * (inputs + slots * layers);
+      for (std::int64_t i = 0; i < layers; ++i, ++layer)
+        if (!again) bytes += slots * layer_activations(kind_of(layer));
     }
     return bytes;
   }
@@ -137,7 +169,17 @@ class TrainerMemory {
     const Sizes& s = sizes_;
     const std::int64_t slots = std::accumulate(slots_.begin(), slots_.end(), std::int64_t{0});
     return 2 * s.tokens * s.hidden + (1 + slots) * local() + 3 * s.tokens * s.ffn +
-           2 * s.tokens * (s.query + s.kv);
+           2 * s.tokens * (s.query + s.kv) + expert_work();
+  }
+  /// Rows with their weights: of this rank's tokens, by source where they come from several ranks,
+  /// by expert where they come to several; gradients of gate, up and product, scores and inputs.
+  std::int64_t expert_work() const {
+    if (in_.shape.experts.count == 0) return 0;
+    const ExpertSizes e(in_);
+    const bool shared = in_.plan.expert.degree > 1;
+    const std::int64_t orders = (shared ? 1 : 0) + (shared && e.experts > 1 ? 1 : 0);
+    return (e.sent + orders * e.most) * (e.hidden + 1) + 3 * e.most * e.ffn +
+           e.tokens * (e.all + e.hidden);
   }
   std::int64_t local() const { return sizes_.local_tokens * sizes_.hidden; }
 
@@ -145,7 +187,7 @@ class TrainerMemory {
   Sizes sizes_;
   StageParameters parameters_;
   bool first_, last_, split_, mixed_, accumulates_, one_lane_;
-  std::int64_t all_, layer_, root_;
+  std::int64_t all_, layer_, root_, experts_;
   std::vector<std::int64_t> slots_;  // micro-batches in flight, by chunk
 };
 

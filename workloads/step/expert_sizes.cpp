@@ -46,11 +46,13 @@ ExpertSizes::ExpertSizes(const StepInputs& in) {
   sent = tokens * e.per_token;
   const auto mean = static_cast<double>(sent * part);
   rows = std::max<std::int64_t>(1, std::llround(mean * fullest));
+  most = tokens * plan.degree * part * std::min(per_token, experts);
   if (plan.capacity_factor == 0.0) return;
   const std::int64_t room = capacity(in, tokens);
-  const std::int64_t most = room * experts * plan.degree * part;
+  const std::int64_t full = room * experts * plan.degree * part;
   sent = pads_to_capacity(in) ? room * e.count : std::min(sent, room * e.count);
-  rows = pads_to_capacity(in) ? most : std::min(rows, most);
+  rows = pads_to_capacity(in) ? full : std::min(rows, full);
+  most = pads_to_capacity(in) ? full : std::min(most, full);
 }
 
 }  // namespace stepcast::workloads

@@ -17,6 +17,7 @@ struct ExpertSizes {
   std::int64_t experts;    // of the rank
   std::int64_t sent;       // rows that the rank sends: T k, or as many as experts have room for
   std::int64_t rows;       // R, that the rank's experts take
+  std::int64_t most;       // rows that may come: where all tokens choose them
   std::int64_t hidden;     // h
   std::int64_t ffn;        // inner width of the rank's part of an expert
   std::int64_t shared;     // of the shared experts

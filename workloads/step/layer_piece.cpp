@@ -7,6 +7,7 @@
 #include "workloads/step/linear_piece.hpp"
 #include "workloads/step/norm_piece.hpp"
 #include "workloads/step/operand_piece.hpp"
+#include "workloads/step/own_experts_piece.hpp"
 #include "workloads/step/projection_piece.hpp"
 
 namespace stepcast::workloads {
@@ -118,15 +119,25 @@ void up_and_activation_forward(PieceWriter& w) {
   activation_forward(w);
 }
 
+/// Of our own trainer all that backward reads, of the others the whole.
+void experts_inner_forward(PieceWriter& w) {
+  w.own() ? write_own_experts_inner(w) : write_experts_forward(w);
+}
+
 void mlp_inner_forward(PieceWriter& w) {
   write_norm_forward(w, "layer.norm2", w.compiled(), !w.kind().experts);
-  w.kind().experts ? write_experts_forward(w) : up_and_activation_forward(w);
+  w.kind().experts ? experts_inner_forward(w) : up_and_activation_forward(w);
 }
 
 void mlp_half_forward(PieceWriter& w) {
   mlp_inner_forward(w);
+  if (w.kind().experts && w.own()) write_own_experts_outer(w);
   if (!w.kind().experts) write_row_forward(w, down(w));
   residual(w, "layer.mlp.residual");
+}
+
+void experts_backward(PieceWriter& w, const ParameterTensors& unit) {
+  w.own() ? write_own_experts_backward(w, unit) : write_experts_backward(w, unit);
 }
 
 void dense_mlp_backward(PieceWriter& w, const ParameterTensors& unit) {
@@ -141,7 +152,7 @@ void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
   dropout_backward(w, "layer.mlp.dropout.backward");
   again(w, recomputes(w, LayerModule::norm),
         [&] { write_norm_forward(w, "layer.norm2", false, !w.kind().experts); });
-  w.kind().experts ? write_experts_backward(w, unit) : dense_mlp_backward(w, unit);
+  w.kind().experts ? experts_backward(w, unit) : dense_mlp_backward(w, unit);
   write_norm_backward(w, "layer.norm2", unit, "norm2", true);
 }
 

@@ -196,7 +196,8 @@ void Tail::clip() {
   if (!in_.software.optimizer.clips && !lamb()) return;
   pass({"gradients.norm", 4, 1});
   small("gradients.norm.total");
-  if (in_.shape.experts.count > 0) small("gradients.norm.experts");  // a sum of their own
+  if (in_.shape.experts.count > 0 && !in_.software.own())
+    small("gradients.norm.experts");  // a sum of their own
   const bool whole_on_every_rank = in_.plan.data == DataParallel::ddp && in_.plan.tensor == 1 &&
                                    in_.plan.pipeline == 1 && in_.plan.expert.degree == 1;
   if (!whole_on_every_rank && in_.plan.ranks() > 1) {

@@ -150,26 +150,6 @@ ExpertShare expert_share(const TrainerJob& job, std::int64_t rank, std::size_t t
   return share;
 }
 
-TransformerShape without_experts(TransformerShape model) {
-  model.experts = {};
-  return model;
-}
-
-/// Those of a dense layer but for its MLP.
-workloads::ParameterTensors expert_tensors(const workloads::ParameterTensors& dense,
-                                           const ExpertShare& e, std::size_t hidden) {
-  workloads::ParameterTensors out;
-  for (const workloads::ParameterTensor& tensor : dense)
-    if (!tensor.name.starts_with("mlp.")) out.push_back(tensor);
-  const auto add = [&](const char* name, std::size_t count) {
-    out.push_back({name, static_cast<std::int64_t>(count), true, false});
-  };
-  add("router", elements(e.choice.experts) * hidden);
-  for (const char* name : {"experts.gate", "experts.up", "experts.down"})
-    add(name, e.here * e.ffn * hidden);
-  return out;
-}
-
 }  // namespace
 
 RankShare::RankShare(const TrainerJob& job, std::int64_t rank)
@@ -184,8 +164,8 @@ RankShare::RankShare(const TrainerJob& job, std::int64_t rank)
       split(job.plan.tensor > 1),
       sequence_parallel(split && job.plan.sequence_parallel),
       has_root(first_stage || last_stage),
-      parameters(workloads::stage_parameters(without_experts(job.model), job.plan, job.precision,
-                                             false, at.pipeline)) {
+      parameters(
+          workloads::stage_parameters(job.model, job.plan, job.precision, false, at.pipeline)) {
   if (sequence_parallel) local_tokens = tokens / elements(job.plan.tensor);
   std::int64_t before = 0;
   for (std::int64_t part = 0; part < job.plan.parts(); ++part) {
@@ -211,14 +191,7 @@ RankShare::RankShare(const TrainerJob& job, std::int64_t rank)
                .kv_heads = widths.kv_heads,
                .head_dim = job.model.head_dim,
                .causal = true};
-  expert_units.resize(units());
-  for (std::size_t unit = has_root ? 1 : 0; unit < units(); ++unit)
-    expert_units[unit] =
-        workloads::layer_kind(job.model, job.precision, layer_of_unit(unit)).experts;
-  if (job.model.experts.count == 0) return;
-  experts = expert_share(job, rank, tokens);
-  expert_layer = expert_tensors(
-      workloads::layer_tensors(without_experts(job.model), job.plan, false), experts, hidden);
+  if (job.model.experts.count > 0) experts = expert_share(job, rank, tokens);
 }
 
 std::int64_t RankShare::layer_of_unit(std::size_t unit) const {
@@ -229,11 +202,12 @@ std::int64_t RankShare::layer_of_unit(std::size_t unit) const {
   throw BrokenPromise("a layer of this rank");
 }
 
-bool RankShare::has_experts(std::size_t unit) const { return expert_units.at(unit); }
+bool RankShare::has_experts(std::size_t unit) const {
+  return parameters.kinds.at(parameters.kind_of.at(layer_here(unit))).kind.experts;
+}
 
 const workloads::ParameterTensors& RankShare::tensors_of(std::size_t unit) const {
-  if (has_root && unit == 0) return parameters.root;
-  return has_experts(unit) ? expert_layer : parameters.layer(layer_here(unit));
+  return has_root && unit == 0 ? parameters.root : parameters.layer(layer_here(unit));
 }
 
 }  // namespace stepcast::validate

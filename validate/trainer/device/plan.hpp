@@ -95,8 +95,6 @@ struct RankShare {
   const workloads::ParameterTensors& tensors_of(std::size_t unit) const;
 
   workloads::StageParameters parameters;
-  workloads::ParameterTensors expert_layer;
-  std::vector<bool> expert_units;
 };
 
 }  // namespace stepcast::validate

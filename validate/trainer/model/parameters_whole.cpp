@@ -56,7 +56,7 @@ void WholeParameters<Real>::add_part(const TrainerJob& job, const RankShare& sha
   part.copies = experts ? share.experts.copies : copies;
   part.group = experts ? GroupKind::expert_data : GroupKind::data;
   part.shard_group = experts ? GroupKind::expert_data : workloads::shard_group(job.plan);
-  part.lane = workloads::data_lane;
+  part.lane = experts ? workloads::expert_data_lane : workloads::data_lane;
   if (!ddp) part.ranks = experts ? share.experts.copies : share.shards;
   if (!ddp) part.rank = experts ? share.experts.copy : share.shard;
   part.scatters = part.sharded() && job.software.data.reduce_scatter;

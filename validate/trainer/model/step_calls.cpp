@@ -47,7 +47,8 @@ std::int64_t neighbour(const Communicator& stages, std::int64_t by) {
 template <class Real>
 Lane StepCalls<Real>::on(Lane lane) {
   const bool joins_compute = lane == workloads::data_lane || lane == workloads::copy_lane ||
-                             lane == workloads::tensor_lane || lane == workloads::replica_lane;
+                             lane == workloads::tensor_lane || lane == workloads::replica_lane ||
+                             lane == workloads::expert_data_lane;
   const Lane chosen = one_lane_ && joins_compute ? workloads::compute : lane;
   lanes_.take(chosen);
   return chosen;
@@ -323,7 +324,6 @@ Communicator& StepCalls<Real>::group(GroupKind kind) const {
 /// Tensor ranks wait for each other; data parallelism works beside compute.
 template <class Real>
 Lane StepCalls<Real>::lane_of(GroupKind group) const {
-  if (group == GroupKind::expert_data) return workloads::data_lane;
   return group == GroupKind::tensor ? workloads::compute : workloads::axis_of(group).lane;
 }
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "engine/check.hpp"
-#include "validate/trainer/ranks/communicator.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -16,14 +15,16 @@ using sim::Timeline;
 using sim::TimelineEvent;
 using workloads::GroupKind;
 
-constexpr std::array<GroupKind, 8> group_kinds{GroupKind::tensor,
-                                               GroupKind::data,
-                                               GroupKind::shard,
-                                               GroupKind::replica,
-                                               GroupKind::world,
-                                               GroupKind::pipeline_forward,
-                                               GroupKind::pipeline_backward,
-                                               GroupKind::embedding};
+constexpr std::array<GroupKind, 10> group_kinds{GroupKind::tensor,
+                                                GroupKind::data,
+                                                GroupKind::shard,
+                                                GroupKind::replica,
+                                                GroupKind::world,
+                                                GroupKind::pipeline_forward,
+                                                GroupKind::pipeline_backward,
+                                                GroupKind::embedding,
+                                                GroupKind::expert,
+                                                GroupKind::expert_data};
 
 bool is_message(GroupKind kind) {
   return kind == GroupKind::pipeline_forward || kind == GroupKind::pipeline_backward;
@@ -65,14 +66,10 @@ void align_kind(Timeline& timeline, GroupKind kind,
 }
 
 std::size_t traffic_of(const TimelineEvent& e) {
-  if (e.group == workloads::axis_of(GroupKind::tensor).name) return 0;
-  return e.group.starts_with("pipeline") ? 1 : 2;
-}
-
-TimelineEvent described_here(const workloads::Kernel& kernel) { return sim::described(kernel); }
-
-TimelineEvent described_here(const workloads::Collective& collective) {
-  return sim::described(collective);
+  for (const GroupKind kind : group_kinds)
+    if (e.group == workloads::axis_of(kind).name)
+      return static_cast<std::size_t>(workloads::axis_of(kind).traffic);
+  throw BrokenPromise("a collective of a group that the trainer has");
 }
 
 /// Stretches of a rank's time that have been given to a part of its step.
@@ -105,7 +102,7 @@ std::vector<TimelineEvent> events_of(const std::vector<Operation>& operations, s
   std::vector<TimelineEvent> events;
   for (const Operation& operation : operations) {
     TimelineEvent e =
-        std::visit([](const auto& what) { return described_here(what); }, operation.what);
+        std::visit([](const auto& what) { return sim::described(what); }, operation.what);
     e.rank = rank;
     e.lane = operation.lane;
     e.start = origin + operation.start;
@@ -138,9 +135,8 @@ StepParts parts_of(const Timeline& timeline) {
       add(e.group.starts_with("pipeline") ? parts.bubble : parts.wait, e, e.start,
           e.start + e.waited);
   if (ranks == 0) return parts;
-  for (Duration* part : {&parts.compute, &parts.exposed[0], &parts.exposed[1], &parts.exposed[2],
-                         &parts.wait, &parts.bubble})
-    *part /= ranks;
+  for (Duration* part : {&parts.compute, &parts.wait, &parts.bubble}) *part /= ranks;
+  for (Duration& part : parts.exposed) part /= ranks;
   return parts;
 }
 

@@ -4,9 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
+#include "engine/system.hpp"
 #include "engine/units.hpp"
 #include "sim/run/timeline.hpp"
 #include "validate/trainer/model/operations.hpp"
@@ -26,9 +28,11 @@ void align_collectives(sim::Timeline& timeline, const workloads::ParallelPlan& p
 /// is not exposed, and nothing waits while something moves.
 struct StepParts {
   Duration compute{};
-  std::array<Duration, 3> exposed{};  // engine::Traffic: tensor, pipeline, data
-  Duration wait{}, bubble{};          // for collectives, for messages
-  Duration exposed_total() const { return exposed[0] + exposed[1] + exposed[2]; }
+  std::array<Duration, engine::num_traffic> exposed{};  // by engine::Traffic
+  Duration wait{}, bubble{};                            // for collectives, for messages
+  Duration exposed_total() const {
+    return std::accumulate(exposed.begin(), exposed.end(), Duration{});
+  }
 };
 StepParts parts_of(const sim::Timeline& timeline);
 

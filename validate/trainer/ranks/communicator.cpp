@@ -49,10 +49,8 @@ Groups make_groups(std::unique_ptr<Communicator> world, const workloads::Paralle
   if (ring) groups.pipeline_backward->connect_neighbours(ring);
   groups.embedding = world->split(plan.pipeline > 1 && end ? std::optional(column) : std::nullopt);
   if (experts) {
-    groups.expert = world->split(rank / plan.expert.degree);
-    const std::int64_t per_stage = plan.ranks() / plan.pipeline;
-    groups.expert_data =
-        world->split(rank / per_stage * plan.expert.degree + rank % plan.expert.degree);
+    groups.expert = group_of(GroupKind::expert);
+    groups.expert_data = group_of(GroupKind::expert_data);
   }
   groups.world = std::move(world);
   return groups;

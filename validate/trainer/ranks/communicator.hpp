@@ -19,7 +19,6 @@
 #include "engine/units.hpp"
 #include "sim/program/exit_codes.hpp"
 #include "validate/trainer/ranks/numbers.hpp"
-#include "workloads/plan/axes.hpp"
 #include "workloads/plan/plan.hpp"
 
 namespace stepcast::validate {

@@ -8,6 +8,7 @@
 #include "engine/check.hpp"
 #include "tests/validate/deferred_device.hpp"
 #include "tests/validate/trainer_fixtures.hpp"
+#include "workloads/memory/memory.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -157,6 +158,22 @@ TEST_CASE("experts learn the same whatever runs beside what") {
   }
 }
 
+TEST_CASE("a rank with experts allocates what the simulator says, to the byte") {
+  for (const ExpertCase& c : expert_cases) {
+    const TrainerJob job = expert_job(c.cut, c.experts);
+    std::mutex mutex;
+    on_ranks<float>(job, [&](Trainer<float>& trainer, const auto& data) {
+      trainer.step(data(0));
+      const Bytes told = workloads::memory_of_stage(job.model, job.plan, job.batch, job.precision,
+                                                    job.software, trainer.share().at.pipeline)
+                             .total();
+      const std::lock_guard lock(mutex);
+      INFO(c.name << ", stage " << trainer.share().at.pipeline);
+      CHECK(trainer.allocated().value == told.value);
+    });
+  }
+}
+
 /// Slopes of the loss by some weights of every tensor, on one process.
 void check_slopes_of_experts(const TrainerJob& job) {
   constexpr double h = 1e-6;
@@ -270,6 +287,54 @@ TEST_CASE("a layer of experts does one thing after the other, backward in the re
   CHECK_FALSE(has(alone, "dispatch.forward"));
 }
 
+/// Without what follows from how many rows came, where the simulator takes the fullest rank's; of
+/// dropped tokens also from how many went.
+Operation without_rows(Operation o, bool drops) {
+  auto* collective = std::get_if<workloads::Collective>(&o.what);
+  if (collective != nullptr && drops && collective->name.starts_with("layer.experts."))
+    collective->bytes = {};
+  auto* kernel = std::get_if<workloads::Kernel>(&o.what);
+  if (kernel == nullptr || !kernel->name.starts_with("layer.experts.")) return o;
+  using enum workloads::KernelFamily;
+  const bool product = kernel->family == grouped_gemm;
+  const bool sort = kernel->name.find("sort") != std::string::npos;
+  const bool moves = kernel->family == permute && (sort || drops);
+  if (!product && !moves && kernel->family != activation) return o;
+  (kernel->name.ends_with(".wgrad") ? kernel->k : kernel->m) = 0;
+  kernel->flops = {};
+  kernel->bytes = {};
+  return o;
+}
+
+TEST_CASE("a step of experts does what the simulator's program says, lane by lane") {
+  for (const ExpertCase& c : expert_cases)
+    for (const bool lanes : {false, true}) {
+      TrainerJob job = expert_job(c.cut, c.experts);
+      if (lanes) job.software = lanes_trainer_software();
+      if (lanes) job.software.data.bucket_bytes = 4 * 1500;
+      const workloads::StepProgram program =
+          workloads::make_step_program(job.model, job.plan, job.batch, job.precision, job.software);
+      const bool counted = !c.experts.padded && (c.experts.degree > 1 || c.experts.capacity > 0);
+      const bool drops = counted && c.experts.capacity > 0;
+      std::vector<std::string> found;
+      std::mutex mutex;
+      on_ranks<float>(job, [&](Trainer<float>& trainer, const auto& data) {
+        OperationLog log;
+        trainer.step(data(0));
+        trainer.step(data(1), &log);
+        std::vector<Operation> done = log.operations();
+        std::vector<Operation> planned = operations_of(program, trainer.share().at.pipeline);
+        for (auto* operations : {&done, &planned})
+          if (counted)
+            for (Operation& o : *operations) o = without_rows(std::move(o), drops);
+        const std::lock_guard lock(mutex);
+        if (const auto difference = first_difference(done, planned)) found.push_back(*difference);
+      });
+      INFO(c.name << (lanes ? ", on lanes" : ""));
+      CHECK(found == std::vector<std::string>{});
+    }
+}
+
 TEST_CASE("the shares of all ranks make up the experts of the model") {
   const TrainerJob job =
       expert_job({.data_degree = 4, .pipeline = 2}, {.experts = 8, .degree = 2, .dense_layers = 1});
@@ -303,7 +368,7 @@ TEST_CASE("what of experts the trainer does not know is refused by name") {
           "all_to_all");
   refused([](TrainerJob& j) { j.plan.expert.pad_to_capacity = true; }, "capacity_factor");
   refused([](TrainerJob& j) { j.plan.expert.overlap = true; }, "overlap");
-  refused([](TrainerJob& j) { j.model.experts = {}; }, "expert = 1");
+  refused([](TrainerJob& j) { j.model.experts = {}; }, "experts");
 }
 
 }  // namespace
