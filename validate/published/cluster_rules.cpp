@@ -157,7 +157,9 @@ ClusterDefaults ClusterFile::of(const PublishedRow& row, YearMonth date) const {
   out.fabric = rule->fabric;
   add_sentence(out.assumption, gpu.assumption);
 
-  const std::int64_t per_node = row.gpus_per_node.value_or(node.gpus);
+  // Of a rack a row's node is a tray.
+  const bool rack = node.gpus_per_tray > 0 && row.gpus_per_node == node.gpus_per_tray;
+  const std::int64_t per_node = rack ? node.gpus : row.gpus_per_node.value_or(node.gpus);
   const bool alone = row.gpus.value_or(1) <= per_node;
   if (per_node != node.gpus && out.node.find("gpus") == nullptr) resize(out, node, per_node);
   if (alone) return out;

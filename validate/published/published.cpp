@@ -107,7 +107,7 @@ std::vector<PublishedResult> predict_published(const std::string& file,
   sim::for_each_index(results.size(), options.threads, sim::stop_requested(), [&](std::size_t i) {
     if (dense && results[i].bucket == Bucket::modern)
       results[i].refused =
-          "experts, low precision or Blackwell: see stepcast validate published modern";
+          "experts, low precision or Blackwell: stepcast validate published modern";
     else
       predict(maker, own, results[i], file, session);
     const std::lock_guard lock(shown);

@@ -11,6 +11,7 @@
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
 #include "sim/scenario/file.hpp"
+#include "topology/rack.hpp"
 #include "workloads/memory/memory.hpp"
 
 namespace stepcast::validate {
@@ -104,7 +105,7 @@ std::int64_t degree(const std::optional<std::int64_t>& stated) {
 }
 
 TomlValue cluster_table(const PublishedRow& row, const ClusterDefaults& cluster,
-                        const std::string& nccl, std::int64_t gpus_per_node,
+                        const std::string& nccl, std::int64_t gpus_per_node, std::int64_t domain,
                         const std::string& where) {
   Table table(where);
   table.put("node", cluster.node);
@@ -114,6 +115,7 @@ TomlValue cluster_table(const PublishedRow& row, const ClusterDefaults& cluster,
   if (nodes > 1 && *row.gpus % gpus_per_node != 0)
     throw Refused{fmt::format("{} GPUs are no whole nodes of {}", *row.gpus, gpus_per_node)};
   table.put("nodes", nodes);
+  if (nodes > 1 && domain > 0) table.put("gpus_per_domain", domain);
   if (*row.gpus < gpus_per_node) table.put("gpus", *row.gpus);
   table.put("nccl", nccl);
   return table.take();
@@ -409,7 +411,13 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   out.assumed = model.assumed;
   if (!cluster.assumption.empty()) out.assumed.push_back(cluster.assumption);
 
-  const std::int64_t gpus_per_node = session_.catalogue().node(cluster.node).gpus;
+  const topology::NodeSpec node = session_.catalogue().node(cluster.node);
+  // As many GPUs of each rack as make whole ones.
+  const std::int64_t domain =
+      node.gpus_per_tray > 0 && *row.gpus > node.gpus ? topology::even_domain(node, *row.gpus) : 0;
+  if (domain > 0 && domain != node.gpus)
+    out.assumed.push_back(fmt::format("{} GPUs of each rack of {} in use", domain, node.gpus));
+  const std::int64_t gpus_per_node = domain > 0 ? domain : node.gpus;
   const std::int64_t model_ranks = degree(row.tp) * degree(row.pp) * degree(row.cp);
   if (*row.gpus % model_ranks != 0)
     throw Refused{"tensor x pipeline x context do not divide the GPUs"};
@@ -421,7 +429,8 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   model.table.set("sequence", {sequence_of(row, framework, out.assumed), where});
   if (framework.dropout) model.table.set("dropout", {true, where});
   document.set("model", model.table);
-  document.set("cluster", cluster_table(row, cluster, framework.nccl, gpus_per_node, where));
+  document.set("cluster",
+               cluster_table(row, cluster, framework.nccl, gpus_per_node, domain, where));
   document.set("plan", plan_table(row, framework, gpus_per_node, data_degree, where));
   Table batch(where);
   batch.put("global", sequences * data_degree);
