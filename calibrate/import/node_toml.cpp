@@ -37,8 +37,8 @@ class KeyWriter : public sim::MemberVisitor<KeyWriter> {
   void member(const sim::Key& key, sim::Bound, const Q& value) {
     put(key, quoted(to_exact_text(value)));
   }
-  void member(const sim::Key& key, sim::Bound, const std::int64_t& value) {
-    put(key, std::to_string(value));
+  void member(const sim::Key& key, sim::Bound bound, const std::int64_t& value) {
+    if (bound != sim::Bound::positive || value != 0) put(key, std::to_string(value));
   }
   void member(const sim::Key& key, sim::Bound, const bool& value) {
     put(key, value ? "true" : "false");

@@ -152,6 +152,8 @@ std::string parts_text(const Comparison& c) {
   };
   for (const PartRows& rows : sorted_parts(c))
     for (const StepPart& part : rows.parts) {
+      if (nowhere(c, part) && part.key.ends_with(".expert"))
+        continue;  // dense models have none to speak of
       if (nowhere(c, part))
         zero += (zero.empty() ? "" : ", ") +
                 std::string(part.heading.substr(part.heading.find_first_not_of(' ')));

@@ -48,7 +48,7 @@ if "$python" -c 'import h5py' 2>/dev/null; then
   "$python" - "$work/p.h5" <<'PYTHON' || failures=$((failures + 1))
 import sys, h5py
 table = h5py.File(sys.argv[1])
-assert table.attrs["version"] == 2
+assert table.attrs["version"] == 3
 assert table["gemm/rate"].attrs["unit"] in ("FLOP/s", b"FLOP/s")
 assert len(table["gemm/m"]) == len(table["gemm/rate"]) == 362
 assert table["gemm/gpu"][0].decode().startswith("A100")

@@ -92,7 +92,7 @@ if "$python" -c 'import h5py' 2>/dev/null; then
   "$python" - "$table" <<'PYTHON' || failures=$((failures + 1))
 import sys, h5py
 table = h5py.File(sys.argv[1])
-assert table.attrs["version"] == 2
+assert table.attrs["version"] == 3
 gemm = table["gemm"]
 assert set(gemm["layout"][:]) == {b"NT", b"NN", b"TN"}, set(gemm["layout"][:])
 assert all(samples >= 1 for samples in gemm["samples"][:])

@@ -70,7 +70,7 @@ void put_experts(const PublishedRow& row, TomlValue& table) {
   put(table, "experts_per_token", row.topk.value_or(1));
   const std::int64_t ffn = row.moe_ffn.value_or(row.ffn_hidden.value_or(0));
   put(table, "expert_ffn", ffn);
-  put(table, "shared_expert_ffn", row.shared_experts.value_or(0) * ffn);
+  put(table, "shared_expert_ffn", row.shared_experts.value_or(0) * row.shared_width.value_or(ffn));
   put(table, "dense_layers", row.dense_layers.value_or(0));
 }
 

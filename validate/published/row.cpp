@@ -66,15 +66,10 @@ constexpr std::pair<const char*, Number> numbers[] = {
 
 /// Of some tables alone.
 constexpr std::pair<const char*, Count> further_counts[] = {
-    {"shard_degree", &PublishedRow::shard_degree},
-    {"head_dim", &PublishedRow::head_dim},
-    {"experts", &PublishedRow::experts},
-    {"topk", &PublishedRow::topk},
-    {"moe_ffn", &PublishedRow::moe_ffn},
-    {"shared_experts", &PublishedRow::shared_experts},
-    {"dense_layers", &PublishedRow::dense_layers},
-    {"mtp_layers", &PublishedRow::mtp_layers},
-    {"etp", &PublishedRow::etp},
+    {"shard_degree", &PublishedRow::shard_degree}, {"head_dim", &PublishedRow::head_dim},
+    {"experts", &PublishedRow::experts},           {"topk", &PublishedRow::topk},
+    {"moe_ffn", &PublishedRow::moe_ffn},           {"dense_layers", &PublishedRow::dense_layers},
+    {"mtp_layers", &PublishedRow::mtp_layers},     {"etp", &PublishedRow::etp},
 };
 
 constexpr std::pair<const char*, Text> further_texts[] = {
@@ -136,6 +131,13 @@ Setter setter_of(const std::string& column) {
       return [member = member, column](auto& row, const auto& where, auto cell) {
         if (!cell.empty()) row.*member = read_number(where, column, cell);
       };
+  if (column == "shared_experts")
+    return [column](auto& row, const auto& where, auto cell) {
+      if (cell.empty()) return;
+      const auto x = cell.find('x');
+      row.shared_experts = read_count(where, column, cell.substr(0, x));
+      if (x != cell.npos) row.shared_width = read_count(where, column, cell.substr(x + 1));
+    };
   if (column == "scorable")
     return [](auto& row, const auto& where, auto cell) {
       if (cell != "yes" && cell != "no" && !cell.empty())

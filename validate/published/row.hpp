@@ -29,7 +29,9 @@ struct PublishedRow {
   // Of tables that have these columns.
   std::optional<std::int64_t> shard_degree;  // group that shares one copy, of FSDP, hsdp or zero1
   std::optional<std::int64_t> head_dim;
-  std::optional<std::int64_t> experts, topk, moe_ffn, shared_experts, dense_layers, mtp_layers, etp;
+  std::optional<std::int64_t> experts, topk, moe_ffn, dense_layers, mtp_layers, etp;
+  // Columns of tables of experts: "1" as wide as an expert, "1x1024" of another width.
+  std::optional<std::int64_t> shared_experts, shared_width;
   std::string fp8_recipe, mla, dispatcher, routing, recompute_modules, cuda_graph, ep_overlap;
   bool ran_out_of_memory = false;  // `outcome`: "ran", or "out of memory"
   std::string mem_figure;  // of mem_gib_per_gpu: "allocated", "reserved", "process", or blank

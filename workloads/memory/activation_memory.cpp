@@ -5,8 +5,8 @@
 #include "workloads/plan/low_precision.hpp"
 #include "workloads/plan/model_size.hpp"
 #include "workloads/plan/rank_parameters.hpp"
-#include "workloads/step/latent_piece.hpp"
-#include "workloads/step/operand_piece.hpp"
+#include "workloads/step/layer/latent_piece.hpp"
+#include "workloads/step/layer/operand_piece.hpp"
 
 namespace stepcast::workloads {
 

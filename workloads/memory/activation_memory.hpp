@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "workloads/step/expert_sizes.hpp"
+#include "workloads/step/layer/expert_sizes.hpp"
 #include "workloads/step/piece.hpp"
 
 namespace stepcast::workloads {

@@ -6,7 +6,7 @@
 
 #include "workloads/plan/pipeline.hpp"
 #include "workloads/plan/rank_parameters.hpp"
-#include "workloads/step/expert_sizes.hpp"
+#include "workloads/step/layer/expert_sizes.hpp"
 
 namespace stepcast::workloads {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "workloads/step/linear_piece.hpp"
+#include "workloads/step/layer/linear_piece.hpp"
+#include "workloads/step/layer/norm_piece.hpp"
 #include "workloads/step/masked_head_piece.hpp"
 #include "workloads/step/mtp_piece.hpp"
-#include "workloads/step/norm_piece.hpp"
 
 namespace stepcast::workloads {
 namespace {

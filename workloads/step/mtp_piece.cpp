@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "workloads/step/ends_piece.hpp"
-#include "workloads/step/layer_piece.hpp"
-#include "workloads/step/linear_piece.hpp"
-#include "workloads/step/norm_piece.hpp"
+#include "workloads/step/layer/layer_piece.hpp"
+#include "workloads/step/layer/linear_piece.hpp"
+#include "workloads/step/layer/norm_piece.hpp"
 
 namespace stepcast::workloads {
 namespace {

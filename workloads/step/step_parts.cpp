@@ -7,7 +7,7 @@
 #include "workloads/step/calls.hpp"
 #include "workloads/step/ends_piece.hpp"
 #include "workloads/step/gradient_buckets.hpp"
-#include "workloads/step/layer_piece.hpp"
+#include "workloads/step/layer/layer_piece.hpp"
 #include "workloads/step/optimizer_calls.hpp"
 #include "workloads/step/sharded_units.hpp"
 

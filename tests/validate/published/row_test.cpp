@@ -90,4 +90,6 @@ TEST_CASE("columns of some tables alone may be missing, and say nothing where th
   CHECK(*with(",head_dim,shard_degree", ",96,8").head_dim == 96);
   CHECK(with(",experts,mla", ",8,q192").has_experts());
   CHECK(with(",experts,mla", ",8,q192").mla == "q192");
+  CHECK(*with(",shared_experts", ",2").shared_experts == 2);
+  CHECK(*with(",shared_experts", ",1x1024").shared_width == 1024);
 }

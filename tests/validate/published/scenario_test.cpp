@@ -265,9 +265,12 @@ TEST_CASE("a row that cannot be simulated says why") {
     CHECK_FALSE(out.scenario);
     return out.refused;
   };
-  CHECK(refusal([](auto& row) { row.precision = "fp8"; }) == "precision fp8");
-  CHECK(refusal([](auto& row) { row.model = "Mixtral 8x7B"; }) == "mixture of experts");
-  CHECK(refusal([](auto& row) { row.ep = 8; }) == "mixture of experts");
+  CHECK(refusal([](auto& row) { row.precision = "fp8"; }) ==
+        "precision fp8 whose scaling is not stated");
+  CHECK(refusal([](auto& row) { row.model = "Mixtral 8x7B"; }) ==
+        "mixture of experts, of which the row says no more");
+  CHECK(refusal([](auto& row) { row.ep = 8; }) ==
+        "mixture of experts, of which the row says no more");
   CHECK(refusal([](auto& row) { row.params_b = 47; }) ==
         "the shape does not give the parameters that the row states");
   CHECK(refusal([](auto& row) { row.layers.reset(); }) ==

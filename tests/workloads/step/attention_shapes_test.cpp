@@ -8,7 +8,7 @@
 #include "tests/workloads/fixtures.hpp"
 #include "workloads/memory/activation_memory.hpp"
 #include "workloads/plan/model_size.hpp"
-#include "workloads/step/layer_piece.hpp"
+#include "workloads/step/layer/layer_piece.hpp"
 
 using namespace stepcast;
 using namespace stepcast::workloads;

@@ -1,4 +1,4 @@
-#include "workloads/step/context_piece.hpp"
+#include "workloads/step/layer/context_piece.hpp"
 
 #include <catch2/catch.hpp>
 

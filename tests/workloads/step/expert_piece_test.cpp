@@ -1,4 +1,4 @@
-#include "workloads/step/expert_piece.hpp"
+#include "workloads/step/layer/expert_piece.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -7,7 +7,7 @@
 #include "tests/workloads/step_reading.hpp"
 #include "workloads/memory/activation_memory.hpp"
 #include "workloads/memory/memory.hpp"
-#include "workloads/step/layer_piece.hpp"
+#include "workloads/step/layer/layer_piece.hpp"
 
 using namespace stepcast;
 using namespace stepcast::workloads;

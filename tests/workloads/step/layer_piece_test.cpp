@@ -1,4 +1,4 @@
-#include "workloads/step/layer_piece.hpp"
+#include "workloads/step/layer/layer_piece.hpp"
 
 #include <catch2/catch.hpp>
 #include <map>

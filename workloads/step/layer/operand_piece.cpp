@@ -1,4 +1,4 @@
-#include "workloads/step/operand_piece.hpp"
+#include "workloads/step/layer/operand_piece.hpp"
 
 namespace stepcast::workloads {
 namespace {

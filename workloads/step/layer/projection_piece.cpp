@@ -1,11 +1,11 @@
-#include "workloads/step/projection_piece.hpp"
+#include "workloads/step/layer/projection_piece.hpp"
 
 #include "workloads/plan/model_size.hpp"
-#include "workloads/step/attention_piece.hpp"
-#include "workloads/step/latent_piece.hpp"
-#include "workloads/step/linear_piece.hpp"
-#include "workloads/step/norm_piece.hpp"
-#include "workloads/step/operand_piece.hpp"
+#include "workloads/step/layer/attention_piece.hpp"
+#include "workloads/step/layer/latent_piece.hpp"
+#include "workloads/step/layer/linear_piece.hpp"
+#include "workloads/step/layer/norm_piece.hpp"
+#include "workloads/step/layer/operand_piece.hpp"
 
 namespace stepcast::workloads {
 namespace {

@@ -1,7 +1,7 @@
-#include "workloads/step/attention_piece.hpp"
+#include "workloads/step/layer/attention_piece.hpp"
 
 #include "workloads/plan/model_size.hpp"
-#include "workloads/step/context_piece.hpp"
+#include "workloads/step/layer/context_piece.hpp"
 
 namespace stepcast::workloads {
 namespace {

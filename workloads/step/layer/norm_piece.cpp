@@ -1,6 +1,6 @@
-#include "workloads/step/norm_piece.hpp"
+#include "workloads/step/layer/norm_piece.hpp"
 
-#include "workloads/step/operand_piece.hpp"
+#include "workloads/step/layer/operand_piece.hpp"
 
 namespace stepcast::workloads {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "workloads/step/expert_sizes.hpp"
+#include "workloads/step/layer/expert_sizes.hpp"
 
 namespace stepcast::workloads {
 

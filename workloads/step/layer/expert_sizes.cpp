@@ -1,4 +1,4 @@
-#include "workloads/step/expert_sizes.hpp"
+#include "workloads/step/layer/expert_sizes.hpp"
 
 #include <algorithm>
 #include <cmath>

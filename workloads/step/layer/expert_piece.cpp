@@ -1,9 +1,9 @@
-#include "workloads/step/expert_piece.hpp"
+#include "workloads/step/layer/expert_piece.hpp"
 
-#include "workloads/step/dispatch_piece.hpp"
-#include "workloads/step/expert_sizes.hpp"
-#include "workloads/step/linear_piece.hpp"
-#include "workloads/step/operand_piece.hpp"
+#include "workloads/step/layer/dispatch_piece.hpp"
+#include "workloads/step/layer/expert_sizes.hpp"
+#include "workloads/step/layer/linear_piece.hpp"
+#include "workloads/step/layer/operand_piece.hpp"
 
 namespace stepcast::workloads {
 namespace {

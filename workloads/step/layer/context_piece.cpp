@@ -1,9 +1,9 @@
-#include "workloads/step/context_piece.hpp"
+#include "workloads/step/layer/context_piece.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "workloads/step/attention_piece.hpp"
+#include "workloads/step/layer/attention_piece.hpp"
 
 namespace stepcast::workloads {
 namespace {

@@ -1,4 +1,4 @@
-#include "workloads/step/dispatch_piece.hpp"
+#include "workloads/step/layer/dispatch_piece.hpp"
 
 namespace stepcast::workloads {
 namespace {

@@ -1,7 +1,7 @@
-#include "workloads/step/latent_piece.hpp"
+#include "workloads/step/layer/latent_piece.hpp"
 
-#include "workloads/step/linear_piece.hpp"
-#include "workloads/step/norm_piece.hpp"
+#include "workloads/step/layer/linear_piece.hpp"
+#include "workloads/step/layer/norm_piece.hpp"
 
 namespace stepcast::workloads {
 namespace {

@@ -1,6 +1,6 @@
-#include "workloads/step/own_experts_piece.hpp"
+#include "workloads/step/layer/own_experts_piece.hpp"
 
-#include "workloads/step/expert_sizes.hpp"
+#include "workloads/step/layer/expert_sizes.hpp"
 
 namespace stepcast::workloads {
 namespace {
