@@ -10,7 +10,7 @@ set(STEPCAST_ALONE
   sim/report/ sim/tables/calibration_table
   validate/compare/ validate/published/scenario validate/trace/ validate/trainer/device/
   validate/trainer/model/layer validate/trainer/model/step_calls validate/trainer/run/
-  workloads/step/)
+  workloads/pieces/ workloads/step/)
 list(JOIN STEPCAST_ALONE | STEPCAST_ALONE)
 
 function(compile_together target)

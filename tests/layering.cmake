@@ -15,7 +15,7 @@ set(folders engine topology workloads sim calibrate validate)
 # The rooms of a folder, in order: each includes itself and those before it. What lies in the folder
 # itself (main.cpp) comes last and may include all of them.
 set(rooms_engine path)
-set(rooms_workloads plan step memory)
+set(rooms_workloads plan pieces step memory)
 set(rooms_sim files processes program tables network import network/search network/links network/exchange
   network/nccl network/stepped network/host scenario launch kernels run why confidence search study
   report output compare command)

@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "topology/fabric_layout.hpp"
+#include "workloads/pieces/piece.hpp"
 #include "workloads/plan/model_size.hpp"
 #include "workloads/step/framework_rules.hpp"
-#include "workloads/step/piece.hpp"
 
 namespace stepcast::sim {
 namespace {

@@ -4,9 +4,9 @@
 #include <array>
 
 #include "sim/files/names.hpp"
+#include "workloads/pieces/piece.hpp"
 #include "workloads/plan/stage_split.hpp"
 #include "workloads/step/framework_rules.hpp"
-#include "workloads/step/piece.hpp"
 
 namespace stepcast::sim {
 namespace {

@@ -45,10 +45,15 @@ EOF
   fail "no errors by degree"
 "$programs/stepcast-validate" published sweep --quiet --only ULTR-OOM-00 >oom
 grep -q 'rows that ran out of memory are predicted not to fit' oom || fail "who ran out is not told"
-"$programs/stepcast-validate" published mlgv --quiet --only MLGV-008 >tiny
-grep -q 'the GPU is not in the catalogue' tiny || fail "GB200 is not refused"
-"$programs/stepcast-validate" published mlgv --quiet --only MLGV-010 >experts
-grep -q 'mixture of experts' experts || fail "experts are not refused by name"
+"$programs/stepcast-validate" published modern --quiet --only MBVC-000 >modern
+grep -q '^MoE mxfp8 ' modern || fail "experts in mxfp8 on racks are not scored by kind"
+"$programs/stepcast-validate" published modern --show MBVC-0024 >hybrids 2>&1 &&
+  fail "a hybrid of Mamba has a scenario"
+grep -q 'layers of Mamba or linear attention' hybrids || fail "hybrids are not refused by name"
+"$programs/stepcast-validate" published modern --show MBVC-0002 >rack.toml
+grep -q 'gpus_per_domain = 64' rack.toml || fail "256 GPUs of racks are not 64 of each"
+"$programs/stepcast" run rack.toml --ignore-memory >/dev/null ||
+  fail "the scenario of a modern row does not run"
 
 "$programs/stepcast-validate" published rows.csv --show JAXT-0011 >row.toml
 "$programs/stepcast" run row.toml --ignore-memory >/dev/null || fail "the scenario of a row does not run"

@@ -2,11 +2,11 @@
 
 #include <numeric>
 
+#include "workloads/pieces/latent_piece.hpp"
+#include "workloads/pieces/operand_piece.hpp"
 #include "workloads/plan/low_precision.hpp"
 #include "workloads/plan/model_size.hpp"
 #include "workloads/plan/rank_parameters.hpp"
-#include "workloads/step/layer/latent_piece.hpp"
-#include "workloads/step/layer/operand_piece.hpp"
 
 namespace stepcast::workloads {
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "workloads/step/layer/expert_sizes.hpp"
-#include "workloads/step/piece.hpp"
+#include "workloads/pieces/expert_sizes.hpp"
+#include "workloads/pieces/piece.hpp"
 
 namespace stepcast::workloads {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "workloads/step/piece.hpp"
+#include "workloads/pieces/piece.hpp"
 
 namespace stepcast::workloads {
 

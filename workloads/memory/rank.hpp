@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "engine/arithmetic.hpp"
+#include "workloads/pieces/piece.hpp"
 #include "workloads/plan/pipeline.hpp"
 #include "workloads/plan/rank_parameters.hpp"
-#include "workloads/step/piece.hpp"
 
 namespace stepcast::workloads {
 

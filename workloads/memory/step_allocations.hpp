@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "workloads/pieces/piece.hpp"
 #include "workloads/plan/pipeline.hpp"
-#include "workloads/step/piece.hpp"
 
 namespace stepcast::workloads {
 

@@ -4,9 +4,9 @@
 #include <numeric>
 #include <vector>
 
+#include "workloads/pieces/expert_sizes.hpp"
 #include "workloads/plan/pipeline.hpp"
 #include "workloads/plan/rank_parameters.hpp"
-#include "workloads/step/layer/expert_sizes.hpp"
 
 namespace stepcast::workloads {
 namespace {

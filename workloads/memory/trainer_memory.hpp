@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "workloads/memory/memory.hpp"
-#include "workloads/step/piece.hpp"
+#include "workloads/pieces/piece.hpp"
 
 namespace stepcast::workloads {
 

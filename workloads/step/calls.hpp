@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "engine/program.hpp"
-#include "workloads/step/piece.hpp"
+#include "workloads/pieces/piece.hpp"
 #include "workloads/step/step_program.hpp"
 #include "workloads/step/writer_state.hpp"
 

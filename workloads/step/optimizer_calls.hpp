@@ -2,9 +2,9 @@
 // (torch/optim, foreach and fused).
 #pragma once
 
+#include "workloads/pieces/piece.hpp"
 #include "workloads/plan/rank_parameters.hpp"
 #include "workloads/step/calls.hpp"
-#include "workloads/step/piece.hpp"
 
 namespace stepcast::workloads {
 

@@ -14,10 +14,10 @@
 #include <optional>
 #include <vector>
 
+#include "workloads/pieces/kernel_table.hpp"
+#include "workloads/pieces/piece.hpp"
 #include "workloads/plan/pipeline.hpp"
 #include "workloads/step/calls.hpp"
-#include "workloads/step/kernel_table.hpp"
-#include "workloads/step/piece.hpp"
 
 namespace stepcast::workloads {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "workloads/pieces/piece.hpp"
 #include "workloads/plan/rank_parameters.hpp"
-#include "workloads/step/piece.hpp"
 
 namespace stepcast::workloads {
 namespace {

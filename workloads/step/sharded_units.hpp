@@ -15,9 +15,9 @@
 #include <optional>
 #include <vector>
 
+#include "workloads/pieces/piece.hpp"
 #include "workloads/plan/rank_parameters.hpp"
 #include "workloads/step/calls.hpp"
-#include "workloads/step/piece.hpp"
 #include "workloads/step/weight_casts.hpp"
 
 namespace stepcast::workloads {

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "engine/arithmetic.hpp"
+#include "workloads/pieces/ends_piece.hpp"
+#include "workloads/pieces/layer_piece.hpp"
 #include "workloads/plan/low_precision.hpp"
 #include "workloads/step/calls.hpp"
-#include "workloads/step/ends_piece.hpp"
 #include "workloads/step/gradient_buckets.hpp"
-#include "workloads/step/layer/layer_piece.hpp"
 #include "workloads/step/optimizer_calls.hpp"
 #include "workloads/step/sharded_units.hpp"
 

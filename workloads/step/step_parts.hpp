@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engine/program.hpp"
+#include "workloads/pieces/piece.hpp"
 #include "workloads/plan/rank_parameters.hpp"
-#include "workloads/step/piece.hpp"
 #include "workloads/step/step_program.hpp"
 
 namespace stepcast::workloads {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "workloads/step/ends_piece.hpp"
+#include "workloads/pieces/ends_piece.hpp"
 
 namespace stepcast::workloads {
 namespace {

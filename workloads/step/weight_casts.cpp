@@ -1,7 +1,7 @@
 #include "workloads/step/weight_casts.hpp"
 
+#include "workloads/pieces/operand_piece.hpp"
 #include "workloads/plan/low_precision.hpp"
-#include "workloads/step/layer/operand_piece.hpp"
 
 namespace stepcast::workloads {
 bool keeps_weight_copies(const StepInputs& in) { return in.software.fused() && !in.sharded(); }

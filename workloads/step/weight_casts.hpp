@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "workloads/pieces/kernel_table.hpp"
+#include "workloads/pieces/piece.hpp"
 #include "workloads/plan/rank_parameters.hpp"
-#include "workloads/step/kernel_table.hpp"
-#include "workloads/step/piece.hpp"
 
 namespace stepcast::workloads {
 

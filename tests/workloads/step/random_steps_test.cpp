@@ -8,7 +8,7 @@
 
 #include "tests/workloads/fixtures.hpp"
 #include "tests/workloads/lane_machine.hpp"
-#include "workloads/step/piece.hpp"
+#include "workloads/pieces/piece.hpp"
 
 using namespace stepcast;
 using namespace stepcast::workloads;

@@ -1,0 +1,208 @@
+#include "workloads/pieces/layer_piece.hpp"
+
+#include "workloads/pieces/attention_piece.hpp"
+#include "workloads/pieces/expert_piece.hpp"
+#include "workloads/pieces/latent_piece.hpp"
+#include "workloads/pieces/linear_piece.hpp"
+#include "workloads/pieces/norm_piece.hpp"
+#include "workloads/pieces/operand_piece.hpp"
+#include "workloads/pieces/own_experts_piece.hpp"
+#include "workloads/pieces/projection_piece.hpp"
+#include "workloads/plan/model_size.hpp"
+
+namespace stepcast::workloads {
+namespace {
+
+using enum KernelFamily;
+
+bool swiglu(const PieceWriter& w) { return w.in().shape.activation == Activation::swiglu; }
+
+Linear linear(const PieceWriter& w, const std::string& tensor, std::int64_t in, std::int64_t out) {
+  return {"layer." + tensor, tensor, in, out, w.in().shape.biases, w.low()};
+}
+
+/// Products of what the norm before them leaves, which it may have quantized.
+Linear after_norm(const PieceWriter& w, const std::string& tensor, std::int64_t out) {
+  Linear l = linear(w, tensor, w.sizes().hidden, out);
+  l.norm_casts = w.low() && norms_quantize(w.in());
+  return l;
+}
+
+Linears up_projections(const PieceWriter& w) {
+  const Sizes& s = w.sizes();
+  if (!swiglu(w)) return {after_norm(w, "mlp.up", s.ffn)};
+  if (w.packed()) return {after_norm(w, "mlp.gate_up", 2 * s.ffn)};
+  return {after_norm(w, "mlp.gate", s.ffn), after_norm(w, "mlp.up", s.ffn)};
+}
+
+Linear output(const PieceWriter& w) {
+  return linear(w, "attention.o", w.sizes().value, w.sizes().hidden);
+}
+Linear down(const PieceWriter& w) { return linear(w, "mlp.down", w.sizes().ffn, w.sizes().hidden); }
+
+/// Residual sum: read two, write one, 3A. The compiled kernel of the next norm may hold it. Dropout
+/// of the branch: eager 2.5A more (read, write, a byte mask); in one kernel with the sum the mask
+/// alone, 0.5A.
+void residual(PieceWriter& w, const std::string& name) {
+  const std::int64_t a = w.sizes().local_bytes(), mask = w.sizes().local_elements();
+  if (!w.in().shape.dropout) return w.pass(name, pointwise, 3 * a);
+  if (!w.eager()) return w.pass(name, pointwise, 3 * a + mask);
+  w.pass(name + ".dropout", pointwise, 2 * a + mask);
+  w.pass(name, pointwise, 3 * a);
+}
+
+/// Gradient of a branch: read, mask, write, 2.5A.
+void dropout_backward(PieceWriter& w, const std::string& name) {
+  if (!w.in().shape.dropout) return;
+  w.pass(name, pointwise, 2 * w.sizes().local_bytes() + w.sizes().local_elements());
+}
+
+void attention_half_forward(PieceWriter& w) {
+  w.begin_graph();
+  write_norm_forward(w, "layer.norm1", false, !latent(w.in().shape));
+  write_projections_forward(w);
+  write_attention_core_forward(w);
+  write_row_forward(w, output(w));
+  if (!w.compiled()) residual(w, "layer.attention.residual");
+}
+
+/// GELU as x (1 + tanh(c (x + b x^3))) / 2 in TensorFlow 1, in fp32 as x^3 is denied fp16; XLA
+/// joins all but the functions it deems expensive, power and tanh, whose results it keeps for
+/// backward (xla/service/instruction_fusion.cc). Bytes an element: power reads e, writes 4; tanh e
+/// + 4 and 4; product e + 4 and e.
+void composite_gelu_forward(PieceWriter& w) {
+  const std::int64_t n = w.sizes().tokens * w.sizes().ffn, e = w.sizes().element;
+  w.pass_fp32("layer.mlp.gelu.power", activation, (e + 4) * n);
+  w.pass_fp32("layer.mlp.gelu.tanh", activation, (e + 8) * n);
+  w.pass("layer.mlp.gelu.product", activation, (2 * e + 4) * n);
+}
+
+/// SwiGLU: eager silu 2F and multiply 3F, otherwise one kernel 3F. GELU: 2F.
+void activation_forward(PieceWriter& w) {
+  const std::int64_t f = w.sizes().ffn_bytes();
+  if (!swiglu(w) && w.in().software.composite_blocks) return composite_gelu_forward(w);
+  if (!swiglu(w)) return w.pass("layer.mlp.gelu", activation, 2 * f);
+  if (!w.eager()) return w.pass("layer.mlp.swiglu", activation, 3 * f);
+  w.pass("layer.mlp.silu", pointwise, 2 * f);
+  w.pass("layer.mlp.multiply", pointwise, 3 * f);
+}
+
+/// SwiGLU: eager d(up) 3F, d(silu) 3F, silu backward 3F; otherwise one kernel 5F. GELU: 3F; of
+/// operators it reads power and tanh, 4 bytes an element each, as well.
+void activation_backward(PieceWriter& w) {
+  const std::int64_t f = w.sizes().ffn_bytes();
+  if (!swiglu(w) && w.in().software.composite_blocks)
+    return w.pass("layer.mlp.gelu.backward", activation,
+                  3 * f + 8 * w.sizes().tokens * w.sizes().ffn);
+  if (!swiglu(w)) return w.pass("layer.mlp.gelu.backward", activation, 3 * f);
+  if (!w.eager()) return w.pass("layer.mlp.swiglu.backward", activation, 5 * f);
+  w.pass("layer.mlp.multiply.backward_up", pointwise, 3 * f);
+  w.pass("layer.mlp.multiply.backward_gate", pointwise, 3 * f);
+  w.pass("layer.mlp.silu.backward", pointwise, 3 * f);
+}
+
+bool recomputes(const PieceWriter& w, LayerModule module) {
+  return w.in().plan.recompute_modules.has(module);
+}
+
+/// A part of forward that backward runs again.
+template <class Write>
+void again(PieceWriter& w, bool runs, Write write) {
+  if (!runs) return;
+  w.from_python(true);
+  write();
+  w.from_python(false);
+}
+
+void up_and_activation_forward(PieceWriter& w) {
+  write_column_forward(w, "layer.mlp.up", up_projections(w));
+  activation_forward(w);
+}
+
+/// Of our own trainer all that backward reads, of the others the whole.
+void experts_inner_forward(PieceWriter& w) {
+  w.own() ? write_own_experts_inner(w) : write_experts_forward(w);
+}
+
+void mlp_inner_forward(PieceWriter& w) {
+  write_norm_forward(w, "layer.norm2", w.compiled(), !w.kind().experts);
+  w.kind().experts ? experts_inner_forward(w) : up_and_activation_forward(w);
+}
+
+void mlp_half_forward(PieceWriter& w) {
+  mlp_inner_forward(w);
+  if (w.kind().experts && w.own()) write_own_experts_outer(w);
+  if (!w.kind().experts) write_row_forward(w, down(w));
+  residual(w, "layer.mlp.residual");
+}
+
+void experts_backward(PieceWriter& w, const ParameterTensors& unit) {
+  w.own() ? write_own_experts_backward(w, unit) : write_experts_backward(w, unit);
+}
+
+void dense_mlp_backward(PieceWriter& w, const ParameterTensors& unit) {
+  again(w, recomputes(w, LayerModule::mlp), [&] { up_and_activation_forward(w); });
+  write_row_backward(w, unit, down(w));
+  activation_backward(w);
+  if (swiglu(w)) write_joined_gradients(w, "layer.mlp.gate_up.concatenate", 2 * w.sizes().ffn);
+  write_column_backward(w, "layer.mlp.up", unit, up_projections(w));
+}
+
+void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
+  dropout_backward(w, "layer.mlp.dropout.backward");
+  again(w, recomputes(w, LayerModule::norm),
+        [&] { write_norm_forward(w, "layer.norm2", false, !w.kind().experts); });
+  w.kind().experts ? experts_backward(w, unit) : dense_mlp_backward(w, unit);
+  write_norm_backward(w, "layer.norm2", unit, "norm2", true);
+}
+
+void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
+  w.begin_graph();
+  dropout_backward(w, "layer.attention.dropout.backward");
+  write_row_backward(w, unit, output(w));
+  again(w, makes_latent_up_again(w.in()), [&] { write_latent_up_forward(w); });
+  const bool core =
+      w.in().plan.recompute == Recompute::selective || recomputes(w, LayerModule::attention_core);
+  again(w, core, [&] { write_attention_core_forward(w); });
+  write_attention_core_backward(w);
+  if (w.in().shape.sinks) w.gradient(unit, "attention.sinks");
+  again(w, recomputes(w, LayerModule::norm),
+        [&] { write_norm_forward(w, "layer.norm1", false, !latent(w.in().shape)); });
+  write_projections_backward(w, unit);
+  write_norm_backward(w, "layer.norm1", unit, "norm1", true);
+}
+
+/// What full recompute runs again. torch's non-reentrant checkpoint ends as soon as backward has
+/// all that it needs (torch.utils.checkpoint set_checkpoint_early_stop, on since torch 2.1,
+/// 2023-10): backward needs the input of the last product, not its output.
+Piece layer_again(const StepInputs& in, KernelTable& table, LayerKind kind) {
+  if (!in.software.recompute_stops) return layer_forward(in, table, kind);
+  PieceWriter w(in, table, kind);
+  w.from_python(true);
+  attention_half_forward(w);
+  mlp_inner_forward(w);
+  return w.take();
+}
+
+}  // namespace
+
+Piece layer_forward(const StepInputs& in, KernelTable& table, LayerKind kind) {
+  PieceWriter w(in, table, kind);
+  w.from_python(true);
+  attention_half_forward(w);
+  mlp_half_forward(w);
+  w.end_graph();
+  return w.take();
+}
+
+Piece layer_backward(const StepInputs& in, KernelTable& table, const ParameterTensors& unit,
+                     LayerKind kind) {
+  PieceWriter w(in, table, kind);
+  if (in.plan.recompute == Recompute::full) w.append(layer_again(in, table, kind));
+  if (!w.kind().experts) w.begin_graph();
+  mlp_half_backward(w, unit);
+  attention_half_backward(w, unit);
+  return w.take();
+}
+
+}  // namespace stepcast::workloads

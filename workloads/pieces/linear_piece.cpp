@@ -1,0 +1,232 @@
+#include "workloads/pieces/linear_piece.hpp"
+
+#include "workloads/pieces/operand_piece.hpp"
+
+namespace stepcast::workloads {
+namespace {
+
+std::int64_t rows_of(const PieceWriter& w, const Linear& l) {
+  return l.rows > 0 ? l.rows : w.sizes().tokens;
+}
+/// Of the one input that linears share.
+std::int64_t input_elements(const PieceWriter& w, const Linear& l) { return rows_of(w, l) * l.in; }
+std::int64_t input_bytes(const PieceWriter& w, const Linear& l) {
+  return w.sizes().element * input_elements(w, l);
+}
+
+/// GEMM (T, out, in).
+void forward(PieceWriter& w, const Linear& l) {
+  w.module();
+  const std::string name = l.name + ".forward";
+  if (l.low) return w.quantized_gemm(name, rows_of(w, l), l.out, l.in);
+  w.gemm(name, rows_of(w, l), l.out, l.in);
+}
+
+/// GEMM (T, in, out). The trainer's own adds to that of the earlier products of the same input.
+void input_gradient(PieceWriter& w, const Linear& l, bool first) {
+  w.module();
+  const std::string name = l.name + ".dgrad";
+  if (l.low) return w.quantized_gemm(name, rows_of(w, l), l.in, l.out);
+  if (w.own() && !first)
+    w.accumulating_gemm(name, rows_of(w, l), l.in, l.out);
+  else
+    w.gemm(name, rows_of(w, l), l.in, l.out);
+}
+
+/// GEMM (out, in, T); a bias gradient sums the output gradient over the tokens (reads T x out), or
+/// is summed by Transformer Engine's cast of that.
+void weight_gradient(PieceWriter& w, const ParameterTensors& unit, const Linear& l) {
+  const std::string name = l.name + ".wgrad";
+  w.for_weights(true);
+  if (l.low)
+    w.quantized_weight_gradient(name, l.out, l.in, rows_of(w, l));
+  else
+    w.weight_gradient(name, l.out, l.in, rows_of(w, l));
+  w.gradient(unit, l.tensor);
+  if (l.bias) {
+    if (!l.low || quantizes_again(w.in().software))
+      w.pass(l.name + ".bias.gradient", KernelFamily::reduction,
+             w.sizes().element * rows_of(w, l) * l.out);
+    w.gradient(unit, l.tensor + ".bias");
+  }
+  w.for_weights(false);
+}
+
+/// Input gradients of GEMMs with one input are added: eager two at a time (3A each), otherwise in
+/// one kernel that reads all and writes one.
+void sum_input_gradients(PieceWriter& w, const std::string& name, const Linears& linears) {
+  const auto count = static_cast<std::int64_t>(linears.size());
+  if (count < 2 || w.own()) return;
+  const std::int64_t a = input_bytes(w, linears.front());
+  if (w.eager())
+    for (std::int64_t i = 1; i < count; ++i)
+      w.pass(name + ".gradient_sum", KernelFamily::pointwise, 3 * a);
+  else
+    w.pass(name + ".gradient_sum", KernelFamily::pointwise, (count + 1) * a);
+}
+
+bool gathers_input_again(const PieceWriter& w) {
+  return w.sequence_parallel() && w.in().software.regathers_inputs();
+}
+
+/// Gathers between tensor ranks move quantized operands.
+bool gathers_low(const PieceWriter& w, const Linear& l) {
+  return l.low && w.sequence_parallel() && gathers_quantized(w.in().precision);
+}
+
+/// Forward's copy of an input that linears share, and backward's where that is made at once: what
+/// is gathered again is kept in rows, and transposed then; mxfp8 has both directions to gather.
+void quantize_column_input(PieceWriter& w, const std::string& name, const Linear& l) {
+  const Precision& p = w.in().precision;
+  const bool low = gathers_low(w, l), again = gathers_input_again(w);
+  const std::int64_t elements = input_elements(w, l) / (low ? w.in().plan.tensor : 1);
+  const bool columns = !quantizes_again(w.in().software) && (!again || p.recipe == Recipe::mxfp8);
+  if (l.norm_casts)
+    write_swizzles(w, name + ".input", elements);
+  else
+    write_casts(w, name + ".input", OperandRole::input, {.columns = columns}, elements, low);
+}
+
+/// The input's copy for wgrad, of `elements`, where forward has not made it.
+void quantize_input_again(PieceWriter& w, const std::string& name, const Linear& l, bool regathered,
+                          std::int64_t elements) {
+  if (!l.low) return;
+  const bool from_source = regathered ? !gathers_low(w, l) : quantizes_again(w.in().software);
+  if (from_source)
+    write_casts(w, name + ".input.again", OperandRole::input, {.rows = false}, elements);
+  else if ((regathered || l.norm_casts) && scaled_per_tensor(w.in().precision))
+    write_transposes(w, name + ".input", elements);
+}
+
+/// Both copies of an output gradient; torchao's mxfp8 makes each by a kernel of its own
+/// (mx_linear.py, read 2026-11).
+void quantize_gradient(PieceWriter& w, const Linear& l, std::int64_t elements) {
+  if (!l.low) return;
+  const std::string name = l.name + ".gradient";
+  if (quantizes_again(w.in().software) && w.in().precision.recipe == Recipe::mxfp8) {
+    write_casts(w, name, OperandRole::gradient, {.columns = false}, elements);
+    return write_casts(w, name, OperandRole::gradient, {.rows = false}, elements);
+  }
+  write_casts(w, name, OperandRole::gradient, {}, elements);
+}
+
+/// A row-parallel layer's output gradient, gathered: quantized before, and then transposed.
+void gather_gradient(PieceWriter& w, const Linear& l) {
+  const std::int64_t whole = w.sizes().tokens * w.sizes().hidden;
+  if (!gathers_low(w, l)) {
+    if (w.sequence_parallel()) w.all_gather_hidden(l.name + ".backward");
+    return quantize_gradient(w, l, whole);
+  }
+  const bool per_tensor = scaled_per_tensor(w.in().precision);
+  write_casts(w, l.name + ".gradient", OperandRole::gradient, {.columns = !per_tensor},
+              w.sizes().local_elements(), true);
+  w.all_gather_quantized(l.name + ".backward", whole, per_tensor ? 1 : 2);
+  if (per_tensor) write_transposes(w, l.name + ".gradient", whole);
+}
+
+/// Async gather of the input, dgrad, wait, async reduction of the input gradient, wgrad, wait
+/// (Megatron core_v0.12.0 tensor_parallel/layers.py:403-545).
+void overlapped_backward(PieceWriter& w, const std::string& name, const ParameterTensors& unit,
+                         const Linears& linears) {
+  const bool regather = gathers_input_again(w);
+  const Linear& first = linears.front();
+  for (const Linear& l : linears) quantize_gradient(w, l, rows_of(w, l) * l.out);
+  if (regather && gathers_low(w, first))
+    w.begin_gather_quantized(name + ".regather", input_elements(w, first));
+  else if (regather)
+    w.begin(name + ".regather", CollectiveKind::all_gather, input_bytes(w, first));
+  for (const Linear& l : linears) input_gradient(w, l, &l == &first);
+  sum_input_gradients(w, name, linears);
+  if (regather) w.end();
+  w.begin(name + ".backward",
+          w.sequence_parallel() ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+          input_bytes(w, first));
+  quantize_input_again(w, name, first, regather, input_elements(w, first));
+  for (const Linear& l : linears) weight_gradient(w, unit, l);
+  w.end();
+}
+
+void backward_products(PieceWriter& w, const std::string& name, const ParameterTensors& unit,
+                       const Linears& linears) {
+  for (const Linear& l : linears) {
+    quantize_gradient(w, l, rows_of(w, l) * l.out);
+    input_gradient(w, l, &l == &linears.front());
+    weight_gradient(w, unit, l);
+  }
+  sum_input_gradients(w, name, linears);
+}
+
+void regather_input(PieceWriter& w, const std::string& name, const Linear& l) {
+  if (!gathers_input_again(w)) return;
+  if (gathers_low(w, l)) return w.all_gather_quantized(name + ".regather", input_elements(w, l), 1);
+  w.collective(name + ".regather", CollectiveKind::all_gather, w.in().precision.compute,
+               input_bytes(w, l));
+}
+
+}  // namespace
+
+void write_column_forward(PieceWriter& w, const std::string& name, const Linears& linears) {
+  const Linear& first = linears.front();
+  if (gathers_low(w, first)) {
+    quantize_column_input(w, name, first);
+    w.all_gather_quantized(name + ".forward", input_elements(w, first), 1);
+  } else {
+    if (w.sequence_parallel())
+      w.collective(name + ".forward", CollectiveKind::all_gather, w.in().precision.compute,
+                   input_bytes(w, first));
+    if (first.low) quantize_column_input(w, name, first);
+  }
+  for (const Linear& l : linears) forward(w, l);
+}
+
+void write_column_backward(PieceWriter& w, const std::string& name, const ParameterTensors& unit,
+                           const Linears& linears) {
+  if (w.split() && w.in().software.tensor.overlap)
+    return overlapped_backward(w, name, unit, linears);
+  const Linear& first = linears.front();
+  regather_input(w, name, first);
+  quantize_input_again(w, name, first, gathers_input_again(w), input_elements(w, first));
+  backward_products(w, name, unit, linears);
+  if (w.split())
+    w.collective(
+        name + ".backward",
+        w.sequence_parallel() ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+        w.in().precision.compute, input_bytes(w, first));
+}
+
+void write_whole_forward(PieceWriter& w, const Linears& linears) {
+  const Linear& first = linears.front();
+  if (first.low && first.norm_casts)
+    write_swizzles(w, first.name + ".input", input_elements(w, first));
+  else if (first.low)
+    write_casts(w, first.name + ".input", OperandRole::input,
+                {.columns = !quantizes_again(w.in().software)}, input_elements(w, first));
+  for (const Linear& l : linears) forward(w, l);
+}
+
+void write_whole_backward(PieceWriter& w, const std::string& name, const ParameterTensors& unit,
+                          const Linears& linears) {
+  const Linear& first = linears.front();
+  quantize_input_again(w, name, first, false, input_elements(w, first));
+  backward_products(w, name, unit, linears);
+}
+
+void write_row_forward(PieceWriter& w, const Linear& l) {
+  if (l.low)
+    write_casts(w, l.name + ".input", OperandRole::input,
+                {.columns = !quantizes_again(w.in().software)}, input_elements(w, l));
+  forward(w, l);
+  if (w.sequence_parallel())
+    w.reduce_scatter_hidden(l.name + ".forward");
+  else if (w.split())
+    w.all_reduce_hidden(l.name + ".forward");
+}
+
+void write_row_backward(PieceWriter& w, const ParameterTensors& unit, const Linear& l) {
+  gather_gradient(w, l);
+  quantize_input_again(w, l.name, l, false, input_elements(w, l));
+  input_gradient(w, l, true);
+  weight_gradient(w, unit, l);
+}
+
+}  // namespace stepcast::workloads

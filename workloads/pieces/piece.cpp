@@ -1,0 +1,265 @@
+#include "workloads/pieces/piece.hpp"
+
+#include <utility>
+
+#include "workloads/plan/low_precision.hpp"
+
+namespace stepcast::workloads {
+namespace {
+
+std::int64_t operand_bytes(const Precision& precision, std::int64_t elements) {
+  return copy_bytes(precision, OperandRole::input, elements);
+}
+
+Flops gemm_flops(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return Flops(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
+}
+
+Kernel gemm_kernel(const std::string& name, Dtype dtype, std::int64_t m, std::int64_t n,
+                   std::int64_t k) {
+  Kernel kernel;
+  kernel.name = name;
+  kernel.family = KernelFamily::gemm;
+  kernel.dtype = dtype;
+  kernel.m = m;
+  kernel.n = n;
+  kernel.k = k;
+  kernel.flops = gemm_flops(m, n, k);
+  return kernel;
+}
+
+}  // namespace
+
+bool StepInputs::sharded() const {
+  switch (plan.data) {
+    case DataParallel::ddp:
+    case DataParallel::zero1:
+      return false;
+    case DataParallel::zero2:
+      return software.data.flat_parameters != FlatParameters::buckets;
+    case DataParallel::zero3:
+      return true;
+  }
+  throw BrokenPromise("unknown data parallelism");
+}
+
+Dtype StepInputs::gradient_dtype() const {
+  if (software.data.autocast) return Dtype::fp32;
+  return software.data.widened_reduction ? precision.compute : precision.gradient_reduce;
+}
+
+Piece part_of_backward(const Piece& backward, bool weights) {
+  Piece out;
+  for (const Action& action : backward)
+    if (action.weights == weights) out.push_back(action);
+  return out;
+}
+
+Batch predicted_batch(const StepInputs& in) {
+  Batch batch = in.batch;
+  batch.sequence = predicted_positions(in.shape, batch.sequence);
+  return batch;
+}
+
+Sizes::Sizes(const StepInputs& in)
+    : RankWidths(in.shape, in.plan.tensor),
+      tokens(in.batch.micro_batch * in.batch.sequence / in.plan.context),
+      local_tokens(in.plan.sequence_parallel ? tokens / in.plan.tensor : tokens),
+      hidden(in.shape.hidden),
+      element(bytes_per_element(in.precision.compute)) {}
+
+void PieceWriter::begin_graph() {
+  if (in_.software.host.graphs != Graphs::layers || captured_) return;
+  captured_ = true;
+  push(Action::Kind::graph, 0);
+}
+
+void PieceWriter::launch(std::uint32_t index) {
+  if (captured_) return push(Action::Kind::graph_kernel, index);
+  push(python_ ? Action::Kind::forward_kernel : Action::Kind::kernel, index);
+}
+
+void PieceWriter::module() {
+  if (in_.software.host.module_call > Duration{} && !captured_) push(Action::Kind::module, 0);
+}
+
+void PieceWriter::fill(std::int64_t bytes) {
+  if (!in_.software.deterministic) return;
+  push(Action::Kind::kernel,
+       table_.pass("fill", KernelFamily::pointwise, in_.precision.compute, bytes));
+}
+
+void PieceWriter::gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k) {
+  fill(sizes_.element * m * n);
+  Kernel kernel = gemm_kernel(name, in_.precision.compute, m, n, k);
+  kernel.bytes = Bytes(sizes_.element * (m * k + k * n + m * n));
+  this->kernel(std::move(kernel));
+}
+
+void PieceWriter::accumulating_gemm(const std::string& name, std::int64_t m, std::int64_t n,
+                                    std::int64_t k) {
+  Kernel kernel = gemm_kernel(name, in_.precision.compute, m, n, k);
+  kernel.accumulate = true;
+  kernel.bytes = Bytes(sizes_.element * (m * k + k * n + 2 * m * n));
+  this->kernel(std::move(kernel));
+}
+
+bool PieceWriter::adds_weight_gradients() const {
+  return fused() && !in_.sharded() && in_.software.products.accumulate;
+}
+
+void PieceWriter::weight_gradient(const std::string& name, std::int64_t m, std::int64_t n,
+                                  std::int64_t k) {
+  if (!adds_weight_gradients()) return gemm(name, m, n, k);
+  Kernel kernel = gemm_kernel(name, in_.precision.compute, m, n, k);
+  kernel.accumulate = true;
+  kernel.bytes = Bytes(sizes_.element * (m * k + k * n) + 8 * m * n);
+  this->kernel(std::move(kernel));
+}
+
+void PieceWriter::quantized_gemm(const std::string& name, std::int64_t m, std::int64_t n,
+                                 std::int64_t k) {
+  fill(sizes_.element * m * n);
+  Kernel kernel = gemm_kernel(name, product_dtype(in_.precision), m, n, k);
+  kernel.bytes = Bytes(operand_bytes(in_.precision, m * k) + operand_bytes(in_.precision, k * n) +
+                       sizes_.element * m * n);
+  this->kernel(std::move(kernel));
+}
+
+void PieceWriter::quantized_weight_gradient(const std::string& name, std::int64_t m, std::int64_t n,
+                                            std::int64_t k) {
+  if (!adds_weight_gradients()) return quantized_gemm(name, m, n, k);
+  Kernel kernel = gemm_kernel(name, product_dtype(in_.precision), m, n, k);
+  kernel.accumulate = true;
+  kernel.bytes =
+      Bytes(operand_bytes(in_.precision, m * k) + operand_bytes(in_.precision, k * n) + 8 * m * n);
+  this->kernel(std::move(kernel));
+}
+
+void PieceWriter::batched_gemm(const std::string& name, std::int64_t m, std::int64_t n,
+                               std::int64_t k, std::int64_t count) {
+  Kernel kernel = gemm_kernel(name, in_.precision.compute, m, n, k);
+  kernel.batch = count;
+  kernel.flops = kernel.flops * static_cast<double>(count);
+  fill(count * sizes_.element * m * n);
+  kernel.bytes = Bytes(count * sizes_.element * (m * k + k * n + m * n));
+  this->kernel(std::move(kernel));
+}
+
+// Of a pass half the bytes are written, as good as: what it reads and writes is one sum here.
+void PieceWriter::pass(const std::string& name, KernelFamily family, std::int64_t bytes) {
+  fill(bytes / 2);
+  launch(table_.pass(name, family, in_.precision.compute, bytes));
+}
+
+void PieceWriter::pass_fp32(const std::string& name, KernelFamily family, std::int64_t bytes) {
+  fill(bytes / 2);
+  launch(table_.pass(name, family, Dtype::fp32, bytes));
+}
+
+void PieceWriter::quantize(const std::string& name, std::int64_t bytes) {
+  fill(bytes / 2);
+  launch(table_.pass(name, KernelFamily::quantize, quantized_dtype(in_.precision), bytes));
+}
+
+std::uint32_t PieceWriter::hidden_collective(const std::string& name, CollectiveKind kind) {
+  return table_.index_of(Collective{name, kind, GroupKind::tensor, in_.precision.compute,
+                                    Bytes(sizes_.hidden_bytes())});
+}
+
+/// Bytes are bytes to NCCL, whatever they mean.
+std::uint32_t PieceWriter::quantized_gather(const std::string& name, std::int64_t elements,
+                                            std::int64_t copies) {
+  const std::int64_t bytes = operand_bytes(in_.precision, elements);
+  return table_.index_of(Collective{name, CollectiveKind::all_gather, GroupKind::tensor, Dtype::fp8,
+                                    Bytes(copies * bytes)});
+}
+
+void PieceWriter::all_gather_quantized(const std::string& name, std::int64_t elements,
+                                       std::int64_t copies) {
+  push(Action::Kind::collective, quantized_gather(name, elements, copies));
+}
+
+void PieceWriter::begin_gather_quantized(const std::string& name, std::int64_t elements) {
+  push(Action::Kind::begin, quantized_gather(name, elements, 1));
+}
+
+void PieceWriter::all_reduce_hidden(const std::string& name) {
+  push(Action::Kind::collective, hidden_collective(name, CollectiveKind::all_reduce));
+}
+
+void PieceWriter::all_gather_hidden(const std::string& name) {
+  push(Action::Kind::collective, hidden_collective(name, CollectiveKind::all_gather));
+}
+
+void PieceWriter::reduce_scatter_hidden(const std::string& name) {
+  push(Action::Kind::collective, hidden_collective(name, CollectiveKind::reduce_scatter));
+}
+
+void PieceWriter::collective(const std::string& name, CollectiveKind kind, Dtype dtype,
+                             std::int64_t bytes) {
+  push(Action::Kind::collective,
+       table_.index_of(Collective{name, kind, GroupKind::tensor, dtype, Bytes(bytes)}));
+}
+
+void PieceWriter::begin(const std::string& name, CollectiveKind kind, std::int64_t bytes) {
+  push(Action::Kind::begin, table_.index_of(Collective{name, kind, GroupKind::tensor,
+                                                       in_.precision.compute, Bytes(bytes)}));
+}
+
+void PieceWriter::start_ring(const std::string& name, std::int64_t bytes) {
+  push(Action::Kind::ring_start,
+       table_.index_of(Collective{name, CollectiveKind::send_receive, GroupKind::context_ring,
+                                  in_.precision.compute, Bytes(bytes)}));
+}
+
+void PieceWriter::context_collective(const std::string& name, CollectiveKind kind,
+                                     std::int64_t bytes) {
+  push(Action::Kind::context, table_.index_of(Collective{name, kind, GroupKind::context,
+                                                         in_.precision.compute, Bytes(bytes)}));
+}
+
+void PieceWriter::expert_collective(const std::string& name, CollectiveKind kind,
+                                    std::int64_t bytes) {
+  push(Action::Kind::tokens, table_.index_of(Collective{name, kind, GroupKind::expert,
+                                                        in_.precision.compute, Bytes(bytes)}));
+}
+
+void PieceWriter::expert_tensor_collective(const std::string& name, CollectiveKind kind,
+                                           std::int64_t bytes) {
+  push(Action::Kind::expert_tensor,
+       table_.index_of(
+           Collective{name, kind, GroupKind::expert_tensor, in_.precision.compute, Bytes(bytes)}));
+}
+
+void PieceWriter::exchange_tokens(const std::string& name, const TokenExchange& tokens,
+                                  std::int64_t bytes, const std::function<void()>& beside) {
+  const std::uint32_t index =
+      table_.index_of(Collective{name, CollectiveKind::all_to_all, GroupKind::expert,
+                                 in_.precision.compute, Bytes(bytes), tokens});
+  if (!beside) return push(Action::Kind::tokens, index);
+  push(Action::Kind::begin_tokens, index);
+  beside();
+  push(Action::Kind::end_tokens, 0);
+}
+
+void PieceWriter::host_launches(std::int64_t more, int events) {
+  const HostCost launch = python_ ? forward_kernel_call : kernel_call;
+  for (std::int64_t i = 0; i < more; ++i) push(Action::Kind::host_call, launch);
+  for (int i = 0; i < events; ++i) push(Action::Kind::host_call, event_call);
+}
+
+void PieceWriter::gradients(const ParameterTensors& unit, const std::string& name) {
+  for (std::uint32_t i = 0; i < unit.size(); ++i)
+    if (unit[i].name == name ||
+        (unit[i].name.starts_with(name + ".") && unit[i].name != name + ".bias"))
+      push(Action::Kind::gradient, i);
+}
+
+void PieceWriter::gradient(const ParameterTensors& unit, const std::string& name) {
+  for (std::uint32_t i = 0; i < unit.size(); ++i)
+    if (unit[i].name == name) return push(Action::Kind::gradient, i);
+  throw BrokenPromise("no parameter tensor " + name);
+}
+
+}  // namespace stepcast::workloads

@@ -1,0 +1,194 @@
+// A piece of a micro-batch: the calls of one layer's forward or backward, of the embedding, of the
+// head. Written once, replayed for every layer and micro-batch that does the same.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "workloads/pieces/kernel_table.hpp"
+#include "workloads/plan/plan.hpp"
+#include "workloads/plan/rank_parameters.hpp"
+#include "workloads/plan/software.hpp"
+#include "workloads/plan/transformer.hpp"
+
+namespace stepcast::workloads {
+
+struct Action {
+  enum class Kind : std::uint8_t {
+    kernel,          // kernel `index` on the compute lane
+    forward_kernel,  // the same, launched from the framework's Python, not by autograd
+    graph,           // a CUDA graph is launched: of the kernels in it that follow
+    graph_kernel,    // kernel `index`, one of a graph's
+    module,          // the host enters a product or an attention
+    collective,      // tensor collective `index`, compute waits for it
+    begin,           // tensor collective `index` starts; compute goes on
+    end,             // compute waits for the one that began last
+    ring_start,      // every context rank sends `index` to the next; compute goes on
+    ring_wait,       // compute waits for what the rank before has sent
+    context,         // collective `index` of the context group, compute waits for it
+    tokens,          // collective `index` of the expert group, compute waits for it
+    begin_tokens,    // the same starts; compute goes on
+    end_tokens,      // compute waits for the one that began last
+    expert_tensor,   // collective `index` of the expert tensor group, compute waits for it
+    host_wait,       // the host waits until compute is done with all that is launched
+    host_call,       // the host calls at HostCost `index`, for something that no lane sees
+    gradient,        // the gradient of tensor `index` of the piece's unit is complete
+  };
+  Kind kind{};
+  std::uint32_t index = 0;
+  bool weights = false;  // of a backward: for the weight gradients alone
+};
+
+/// `index` is a kernel's.
+inline bool launches(const Action& action) {
+  return action.kind == Action::Kind::kernel || action.kind == Action::Kind::forward_kernel ||
+         action.kind == Action::Kind::graph_kernel;
+}
+
+using Piece = std::vector<Action>;
+
+/// Those actions of a backward that its weight gradients alone need, or all others.
+Piece part_of_backward(const Piece& backward, bool weights);
+
+/// All that a step is made of.
+struct StepInputs {
+  const TransformerShape& shape;
+  const ParallelPlan& plan;
+  const Batch& batch;
+  const Precision& precision;
+  const Software& software;
+
+  /// Parameters are sharded between steps (FSDP), not replicated with gradients in buckets.
+  bool sharded() const;
+  /// In which replicated gradients wait: fp32 where weights are kept so (autocast), else that of
+  /// the reduction, unless they are widened for it alone.
+  Dtype gradient_dtype() const;
+};
+
+/// A micro-batch of the positions that the vocabulary's logits are made for, and no others.
+Batch predicted_batch(const StepInputs&);
+
+/// Sizes of one micro-batch on one rank, in elements.
+struct Sizes : RankWidths {
+  explicit Sizes(const StepInputs&);
+
+  std::int64_t tokens;        // T = b s / c: of the micro-batch on a context rank
+  std::int64_t local_tokens;  // T / t with sequence parallel, else T: norms, residuals
+  std::int64_t hidden;        // h
+  std::int64_t element;       // bytes of an activation
+  std::int64_t hidden_bytes() const { return element * tokens * hidden; }  // A
+  std::int64_t local_elements() const { return local_tokens * hidden; }
+  std::int64_t local_bytes() const { return element * local_elements(); }
+  std::int64_t ffn_bytes() const { return element * tokens * ffn; }  // F
+};
+
+/// Writes a Piece call by call; names and bytes go into the table.
+class PieceWriter {
+ public:
+  PieceWriter(const StepInputs& in, KernelTable& table, LayerKind kind = {})
+      : in_(in), sizes_(in), table_(table), kind_(kind) {}
+
+  const StepInputs& in() const { return in_; }
+  const Sizes& sizes() const { return sizes_; }
+  /// Of the layer whose piece it is.
+  LayerKind kind() const { return kind_; }
+  bool eager() const { return in_.software.eager(); }
+  bool compiled() const { return in_.software.compiled(); }
+  bool fused() const { return in_.software.fused(); }
+  bool own() const { return in_.software.own(); }
+  bool packed() const { return in_.software.products.packed; }
+  bool split() const { return in_.plan.tensor > 1; }
+  bool sequence_parallel() const { return split() && in_.plan.sequence_parallel; }
+
+  /// Whether a recipe holds for the products of the layer whose piece it is.
+  bool low() const { return in_.precision.recipe != Recipe::none && !kind_.plain; }
+
+  /// C[m,n] = A[m,k] B[k,n]: 2 m n k FLOPs; reads A and B, writes C once, each.
+  void gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k);
+  /// C += A B: also reads C.
+  void accumulating_gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k);
+  /// A weight gradient C[m,n] over k tokens; in Megatron's buckets it is added to an fp32
+  /// buffer inside the GEMM (reads and writes 4 bytes an element of C).
+  void weight_gradient(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k);
+  /// `count` products of unfused attention, C[m,n] = A[m,k] B[k,n].
+  void batched_gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k,
+                    std::int64_t count);
+  /// A product of quantized operands, 16 bits out: reads A and B in their type, with scales.
+  void quantized_gemm(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k);
+  void quantized_weight_gradient(const std::string& name, std::int64_t m, std::int64_t n,
+                                 std::int64_t k);
+  /// A kernel that moves `bytes`.
+  void pass(const std::string& name, KernelFamily family, std::int64_t bytes);
+  void pass_fp32(const std::string& name, KernelFamily family, std::int64_t bytes);
+  /// The same, to or between copies in the recipe's type.
+  void quantize(const std::string& name, std::int64_t bytes);
+  void kernel(Kernel kernel) { launch(table_.index_of(std::move(kernel))); }
+  /// What follows is launched from Python: a forward, or one that is run again.
+  void from_python(bool python) { python_ = python; }
+  /// What follows is replayed by a CUDA graph where the software captures layers, until it ends.
+  void begin_graph();
+  void end_graph() { captured_ = false; }
+  /// What follows is for weight gradients alone: it may be put off.
+  void for_weights(bool weights) { weights_ = weights; }
+  /// A module, or a function of autograd's in Python, begins.
+  void module();
+
+  /// Deterministic torch writes `bytes` of a new tensor before the kernel that is to write them.
+  void fill(std::int64_t bytes);
+
+  /// Tensor-parallel collectives of the hidden tensor A (whole sequence).
+  void all_reduce_hidden(const std::string& name);
+  void all_gather_hidden(const std::string& name);
+  /// Of `copies` quantized copies of a tensor of `elements`.
+  void all_gather_quantized(const std::string& name, std::int64_t elements, std::int64_t copies);
+  void begin_gather_quantized(const std::string& name, std::int64_t elements);
+  void reduce_scatter_hidden(const std::string& name);
+  void collective(const std::string& name, CollectiveKind kind, Dtype dtype, std::int64_t bytes);
+  /// The same of `bytes` of activations, running beside compute until end().
+  void begin(const std::string& name, CollectiveKind kind, std::int64_t bytes);
+  void end() { push(Action::Kind::end, 0); }
+
+  /// Exchanges of the context group: from each rank to the next, until wait_ring(), or of all.
+  void start_ring(const std::string& name, std::int64_t bytes);
+  void wait_ring() { push(Action::Kind::ring_wait, 0); }
+  void context_collective(const std::string& name, CollectiveKind kind, std::int64_t bytes);
+
+  /// Of the ranks that share a layer's experts, and of those that share each.
+  void expert_collective(const std::string& name, CollectiveKind kind, std::int64_t bytes);
+  void expert_tensor_collective(const std::string& name, CollectiveKind kind, std::int64_t bytes);
+  /// Rows of tokens to their experts or back, `bytes` from each rank; `beside` runs meanwhile.
+  void exchange_tokens(const std::string& name, const TokenExchange& tokens, std::int64_t bytes,
+                       const std::function<void()>& beside);
+  void host_wait() { push(Action::Kind::host_wait, 0); }
+  /// Of one kernel here the host launches so many more, and calls on events.
+  void host_launches(std::int64_t more, int events);
+
+  /// Marks the gradient of the tensor called `name` of `unit` complete.
+  void gradient(const ParameterTensors& unit, const std::string& name);
+  /// And of those called "name", or of every expert "name.0", "name.1", ...
+  void gradients(const ParameterTensors& unit, const std::string& name);
+
+  void append(const Piece& piece) { piece_.insert(piece_.end(), piece.begin(), piece.end()); }
+  Piece take() { return std::move(piece_); }
+
+ private:
+  void push(Action::Kind kind, std::uint32_t index) {
+    piece_.push_back({kind, index, weights_ || kind == Action::Kind::gradient});
+  }
+  void launch(std::uint32_t index);
+  std::uint32_t hidden_collective(const std::string& name, CollectiveKind kind);
+  std::uint32_t quantized_gather(const std::string& name, std::int64_t elements,
+                                 std::int64_t copies);
+  bool adds_weight_gradients() const;
+
+  const StepInputs& in_;
+  Sizes sizes_;
+  KernelTable& table_;
+  LayerKind kind_;
+  Piece piece_;
+  bool python_ = false, captured_ = false, weights_ = false;
+};
+
+}  // namespace stepcast::workloads
