@@ -50,6 +50,7 @@ std::int64_t usual_ffn(std::int64_t hidden, bool gated) {
 
 /// "q1536;kv512;nope128;rope64;v128"; q0 where queries come straight from the hidden tensor.
 void put_latent(const std::string& text, TomlValue& table) {
+  table.set("rope", {true, table.where});  // its keys have a rotary part
   for (const auto& [word, key] : {std::pair{"q", "latent_q_rank"},
                                   {"kv", "latent_kv_rank"},
                                   {"nope", "latent_nope"},
@@ -134,8 +135,6 @@ PublishedModel PublishedModels::of(const PublishedRow& row, std::int64_t vocab_m
   if (!family.refused.empty()) return out.refused = family.refused, out;
   if ((row.ep.value_or(1) > 1 || !family.dense) && row.experts.value_or(0) == 0)
     return out.refused = "mixture of experts, of which the row says no more", out;
-  if (row.experts.value_or(0) > 0 && family.dense)
-    return out.refused = "mixture of experts of an unknown kind", out;
   if (const char* why = missing_size(row)) return out.refused = why, out;
 
   std::int64_t vocab = row.vocab.value_or(0);

@@ -394,6 +394,8 @@ RowScenario ScenarioMaker::scenario_of(const PublishedRow& row, const std::strin
     out.refused = refused.why;
   } catch (const InputError& error) {
     out.refused = error.problem();
+    const std::string name = "model '" + row.model + "': ";
+    if (out.refused.starts_with(name)) out.refused.erase(0, name.size());
   }
   return out;
 }
@@ -448,6 +450,7 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   if (recipe == "fp8" && framework.precision.find("recipe") == nullptr)
     throw Refused{"precision fp8 whose scaling is not stated"};
   if (!recipe.empty() && recipe != "fp8") types.put("recipe", recipe);
+  if (recipe == "fp8_block") types.put_flag("fp8_parameters", false);  // gathered in 16 bits
   if (recipe.empty() && framework.precision.find("recipe") != nullptr)
     types.put("recipe", std::string("none"));
   document.set("precision", types.take());
