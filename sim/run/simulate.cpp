@@ -182,6 +182,10 @@ StepReport admitted(const Scenario& scenario) {
   check_memory(report, report.warnings);
   for (const std::string& note : s.model_notes)
     report.warnings.push_back("model " + s.model.name + ": " + note);
+  if (s.model.experts.count > 0 || s.precision.recipe != workloads::Recipe::none)
+    report.warnings.emplace_back(
+        "error bars rest on dense 16-bit runs; experts and low precision miss by more "
+        "(docs/modern.md)");
   for (const std::string& warning : memory_warnings(s)) report.warnings.push_back(warning);
   for (const std::string& warning : without_effect(s)) report.warnings.push_back(warning);
   return report;
