@@ -84,6 +84,11 @@ std::optional<workloads::Dtype> stated_precision(const PublishedRow& row) {
 /// none: not stated, or in words that say nothing known.
 std::optional<Recompute> stated_recompute(const PublishedRow& row) {
   const std::string text = lower(row.activation_checkpointing);
+  // What is recomputed selectively are the modules that the row names (Megatron's
+  // recompute_modules), or none.
+  const std::string modules = lower(row.recompute_modules);
+  if (!modules.empty() && !has(text, {"full"}))
+    return has(modules, {"core_attn"}) ? Recompute::selective : Recompute::none;
   if (has(lower(row.notes), {"recompute are the repo default"})) return std::nullopt;
   if (has(text, {"select", "op", "core", "attn", "attention", "mlp", "norm"}))
     return Recompute::selective;
