@@ -2,6 +2,7 @@
 // and to write.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -25,17 +26,7 @@ inline constexpr Names<workloads::DataParallel, 4> data_parallel_names{{
     {name_of(workloads::DataParallel::zero2), workloads::DataParallel::zero2},
     {name_of(workloads::DataParallel::zero3), workloads::DataParallel::zero3},
 }};
-/// Of schedules that the program knows; an order from a file has the file's name.
-inline constexpr Names<workloads::Schedule, 7> schedule_names{{
-    {name_of(workloads::Schedule::gpipe), workloads::Schedule::gpipe},
-    {name_of(workloads::Schedule::one_f_one_b), workloads::Schedule::one_f_one_b},
-    {name_of(workloads::Schedule::zb_h1), workloads::Schedule::zb_h1},
-    {name_of(workloads::Schedule::zb_h2), workloads::Schedule::zb_h2},
-    {name_of(workloads::Schedule::zb_v), workloads::Schedule::zb_v},
-    {name_of(workloads::Schedule::dualpipe), workloads::Schedule::dualpipe},
-    {name_of(workloads::Schedule::dualpipe_v), workloads::Schedule::dualpipe_v},
-}};
-/// And what a framework may run.
+/// What a framework may run; `listed` is an order from a file.
 inline constexpr Names<workloads::Schedule, 8> schedule_kind_names{{
     {name_of(workloads::Schedule::gpipe), workloads::Schedule::gpipe},
     {name_of(workloads::Schedule::one_f_one_b), workloads::Schedule::one_f_one_b},
@@ -46,6 +37,12 @@ inline constexpr Names<workloads::Schedule, 8> schedule_kind_names{{
     {name_of(workloads::Schedule::dualpipe_v), workloads::Schedule::dualpipe_v},
     {name_of(workloads::Schedule::listed), workloads::Schedule::listed},
 }};
+/// Of schedules that the program knows; an order from a file has the file's name.
+inline constexpr auto schedule_names = [] {
+  Names<workloads::Schedule, schedule_kind_names.size() - 1> out{};
+  std::copy_n(schedule_kind_names.begin(), out.size(), out.begin());
+  return out;
+}();
 /// The word, or the file's name.
 std::string schedule_word(const workloads::ParallelPlan& plan);
 inline constexpr Names<workloads::Recompute, 3> recompute_names{{

@@ -11,6 +11,10 @@ for study in deepseek_v3_h100 mixtral_plans low_precision nvlink_domains; do
   "$programs/stepcast" sweep "$source/scenarios/modern/$study.toml" --json --quiet \
     >"$work/$study.json" 2>/dev/null
 done
+for graphs in none layers iteration; do
+  "$programs/stepcast" run "$source/scenarios/modern/mixtral.toml" --json \
+    --set "software.cuda_graphs=$graphs" >"$work/graphs_$graphs.json" 2>/dev/null
+done
 python3 - "$work" <<'PYTHON'
 import json, sys
 
@@ -39,6 +43,13 @@ assert any("cannot run recipe" in why for why in refused), refused
 # The same work for each GPU: more of them are not faster, and lose little with 16,384.
 scaling = steps("deepseek_v3_h100", "cluster.nodes")
 assert scaling[(2048,)] >= scaling[(64,)] and scaling[(2048,)] < 1.1 * scaling[(64,)], scaling
+
+# What a graph replays costs the host less, and the step with it.
+def graphs(kind):
+    with open(f"{sys.argv[1]}/graphs_{kind}.json", encoding="utf-8") as file:
+        return json.load(file)["step_time_s"]
+
+assert graphs("iteration") < graphs("layers") < graphs("none"), [graphs("none"), graphs("layers")]
 
 # What experts need is shared by the ranks that share them.
 memory = {(p["sweep"]["plan.expert"], p["sweep"]["plan.tensor"], p["sweep"]["plan.pipeline"]):

@@ -9,6 +9,7 @@
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "sim/files/toml_table.hpp"
+#include "validate/published/row_words.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -17,12 +18,6 @@ using sim::TomlValue;
 
 /// Beyond this the shape is another model than the one that was counted (experts, a second stack).
 constexpr double parameters_agree_within = 0.25;
-
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
 
 void put(TomlValue& table, const char* key, std::int64_t value) {
   table.set(key, {value, table.where});

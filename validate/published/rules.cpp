@@ -152,13 +152,14 @@ Condition::Condition(const sim::TomlValue& table) {
   several_nodes_ = reader.flag("several_nodes");
   model_parallel_ = reader.flag("model_parallel");
   interleaved_ = reader.flag("interleaved");
+  experts_ = reader.flag("experts");
   reader.finish();
 }
 
 bool Condition::always() const {
   return patterns_.empty() && gpus_.empty() && gpus_per_node_.empty() && !from_ && !until_ &&
          !least_params_b_ && !most_sequence_ && !least_gbps_ && !most_gbps_ && !several_nodes_ &&
-         !model_parallel_ && !interleaved_;
+         !model_parallel_ && !interleaved_ && !experts_;
 }
 
 bool Condition::holds(const RowFacts& facts) const {
@@ -183,6 +184,7 @@ bool Condition::holds(const RowFacts& facts) const {
   if (!agrees(several_nodes_, row.gpus.value_or(1) > row.gpus_per_node.value_or(8))) return false;
   if (!agrees(model_parallel_, row.tp.value_or(1) > 1 || stages > 1)) return false;
   if (!agrees(interleaved_, stages > 1 && row.virtual_pp.value_or(1) > 1)) return false;
+  if (!agrees(experts_, row.has_experts())) return false;
   return std::all_of(patterns_.begin(), patterns_.end(), [&](const Pattern& pattern) {
     return found_in(column_of(row, pattern.column), pattern.regex);
   });

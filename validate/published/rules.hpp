@@ -44,6 +44,7 @@ class Condition {
   std::optional<bool> several_nodes_;             // more GPUs than one node holds
   std::optional<bool> model_parallel_;            // tensor or pipeline parallel
   std::optional<bool> interleaved_;               // several model chunks per pipeline stage
+  std::optional<bool> experts_;                   // a mixture of experts
 };
 
 /// A regular expression of a data file. Throws InputError where it stands.

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <regex>
 
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
 #include "sim/scenario/file.hpp"
 #include "topology/rack.hpp"
+#include "validate/published/row_words.hpp"
 #include "workloads/memory/memory.hpp"
 
 namespace stepcast::validate {
@@ -20,21 +20,6 @@ namespace {
 using sim::Scenario;
 using sim::TomlValue;
 using workloads::Recompute;
-
-struct Refused {
-  std::string why;
-};
-
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
-bool has(const std::string& text, std::initializer_list<const char*> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](const char* word) { return text.find(word) != std::string::npos; });
-}
 
 /// A table of the scenario in the making.
 class Table {
@@ -55,54 +40,11 @@ class Table {
   TomlValue value_;
 };
 
-/// The recipe of low precision that a row states: a key's word; "fp8": it does not say which;
-/// empty: 16 bits. Throws Refused for what is not modelled.
-std::string stated_recipe(const PublishedRow& row) {
-  const std::string text = lower(row.precision + " " + row.fp8_recipe);
-  if (has(text, {"int8"})) throw Refused{"precision int8"};
-  if (has(text, {"nvfp4"})) return "nvfp4";
-  if (has(text, {"mxfp8", "fp8-mx", "fp8_mx"})) return "mxfp8";
-  if (has(text, {"fp4", "mxfp"})) throw Refused{"precision " + lower(row.precision)};
-  if (!has(text, {"fp8", "float8"})) return "";
-  if (has(text, {"delayed"})) return "fp8_delayed";
-  if (has(text, {"current", "tensorwise", "fp8-cs", "fp8_cs"})) return "fp8_current";
-  if (has(text, {"block", "subchannel", "fp8-sc"})) return "fp8_block";
-  if (has(text, {"rowwise"})) throw Refused{"precision fp8 scaled by rows"};
-  return "fp8";
-}
-
-/// The training type, or none where the row does not say; throws Refused for what is not modelled.
-std::optional<workloads::Dtype> stated_precision(const PublishedRow& row) {
-  const std::string text = lower(row.precision);
-  if (text.empty()) return std::nullopt;
-  if (!stated_recipe(row).empty()) return workloads::Dtype::bf16;
-  if (has(text, {"bf16", "bfloat16"})) return workloads::Dtype::bf16;
-  if (has(text, {"fp16", "float16", "amp", "mixed", "half"})) return workloads::Dtype::fp16;
-  throw Refused{"precision " + text};
-}
-
-/// none: not stated, or in words that say nothing known.
-std::optional<Recompute> stated_recompute(const PublishedRow& row) {
-  const std::string text = lower(row.activation_checkpointing);
-  // What is recomputed selectively are the modules that the row names (Megatron's
-  // recompute_modules), or none.
-  const std::string modules = lower(row.recompute_modules);
-  if (!modules.empty() && !has(text, {"full"}))
-    return has(modules, {"core_attn"}) ? Recompute::selective : Recompute::none;
-  if (has(lower(row.notes), {"recompute are the repo default"})) return std::nullopt;
-  if (has(text, {"select", "op", "core", "attn", "attention", "mlp", "norm"}))
-    return Recompute::selective;
-  if (has(text, {"full", "yes", "all", "every", "block", "uniform", "true"}))
-    return Recompute::full;
-  if (has(text, {"none", "no", "off", "false"})) return Recompute::none;
-  return std::nullopt;
-}
-
 void demand_sizes(const PublishedRow& row) {
-  if (!row.gpus || *row.gpus < 1) throw Refused{"the number of GPUs is not stated"};
-  if (!row.seq_len || *row.seq_len < 1) throw Refused{"the sequence length is not stated"};
+  if (!row.gpus || *row.gpus < 1) throw RefusedRow{"the number of GPUs is not stated"};
+  if (!row.seq_len || *row.seq_len < 1) throw RefusedRow{"the sequence length is not stated"};
   if (!row.global_batch_seqs || *row.global_batch_seqs < 1)
-    throw Refused{"the global batch is not stated"};
+    throw RefusedRow{"the global batch is not stated"};
 }
 
 std::int64_t degree(const std::optional<std::int64_t>& stated) {
@@ -118,32 +60,12 @@ TomlValue cluster_table(const PublishedRow& row, const ClusterDefaults& cluster,
     table.put("fabric", cluster.fabric);
   const std::int64_t nodes = ceil_div(*row.gpus, gpus_per_node);
   if (nodes > 1 && *row.gpus % gpus_per_node != 0)
-    throw Refused{fmt::format("{} GPUs are no whole nodes of {}", *row.gpus, gpus_per_node)};
+    throw RefusedRow{fmt::format("{} GPUs are no whole nodes of {}", *row.gpus, gpus_per_node)};
   table.put("nodes", nodes);
   if (nodes > 1 && domain > 0) table.put("gpus_per_domain", domain);
   if (*row.gpus < gpus_per_node) table.put("gpus", *row.gpus);
   table.put("nccl", nccl);
   return table.take();
-}
-
-/// Megatron's names of modules that are recomputed (recompute_modules), and ours.
-constexpr std::pair<const char*, const char*> module_words[] = {
-    {"core_attn", "attention_core"},
-    {"layernorm", "norm"},
-    {"mla_up_proj", "latent_up"},
-    {"moe_act", "expert_activation"},
-    {"shared_experts", "shared_experts"}};
-
-std::optional<TomlValue> stated_modules(const PublishedRow& row, const std::string& where) {
-  const std::string text = lower(row.recompute_modules);
-  TomlValue::Array out;
-  for (const auto& [word, ours] : module_words)
-    if (has(text, {word})) out.push_back(sim::toml_text(ours, where));
-  static const std::regex mlp("\\bmlp\\b"), moe("\\bmoe\\b");
-  if (std::regex_search(text, mlp)) out.push_back(sim::toml_text("mlp", where));
-  if (std::regex_search(text, moe)) out.push_back(sim::toml_text("experts", where));
-  if (out.empty()) return std::nullopt;
-  return TomlValue{.data = std::move(out), .where = where};
 }
 
 /// What the row says of experts; the rest is the framework's.
@@ -156,23 +78,23 @@ void put_expert_plan(const PublishedRow& row, Table& plan) {
                                          {"alltoall", "all_to_all"},
                                          {"all-to-all", "all_to_all"},
                                          {"allgather", "all_gather"}})
-    if (has(text, {word})) plan.put("dispatcher", std::string(dispatcher));
+    if (has_word(text, {word})) plan.put("dispatcher", std::string(dispatcher));
 }
 
 /// What CUDA graphs replay; a whole iteration has no host between its layers.
 void put_graphs(const PublishedRow& row, Table& software) {
   const std::string text = lower(row.cuda_graph);
-  if (has(text, {"full iteration", "full_iteration"})) {
+  if (has_word(text, {"full iteration", "full_iteration"})) {
     software.put("cuda_graphs", std::string("iteration"));
     if (row.has_experts()) software.put("host_sync", std::string("none"));
-  } else if (has(text, {"attn", "moe_router", "layer"})) {
+  } else if (has_word(text, {"attn", "moe_router", "layer"})) {
     software.put("cuda_graphs", std::string("layers"));
   }
 }
 
 TomlValue routing_table(const PublishedRow& row, const std::string& where) {
   Table routing(where);
-  const bool natural = has(lower(row.routing), {"natural", "random"});
+  const bool natural = has_word(lower(row.routing), {"natural", "random"});
   routing.put("kind", std::string(natural ? "uniform" : "balanced"));
   return routing.take();
 }
@@ -182,7 +104,10 @@ TomlValue plan_table(const PublishedRow& row, const FrameworkDefaults& framework
                      const std::string& where) {
   Table plan(framework.plan, where);
   if (row.has_experts()) put_expert_plan(row, plan);
-  if (auto modules = stated_modules(row, where)) plan.put("recompute_modules", *modules);
+  TomlValue::Array modules;
+  for (const std::string& module : stated_modules(row))
+    modules.push_back(sim::toml_text(module, where));
+  if (!modules.empty()) plan.put("recompute_modules", {.data = std::move(modules), .where = where});
   plan.put("data", sim::word_for(sim::data_parallel_names, framework.data));
   plan.put("tensor", degree(row.tp));
   plan.put("pipeline", degree(row.pp));
@@ -196,7 +121,7 @@ TomlValue plan_table(const PublishedRow& row, const FrameworkDefaults& framework
     plan.put("shard_degree", in_node);
   const std::string sp = lower(row.sp);
   const bool sequence =
-      has(sp, {"yes", "true", "on"}) || (sp.empty() && framework.sequence_parallel);
+      has_word(sp, {"yes", "true", "on"}) || (sp.empty() && framework.sequence_parallel);
   plan.put_flag("sequence_parallel", sequence && degree(row.tp) > 1);
   return plan.take();
 }
@@ -210,7 +135,7 @@ std::int64_t sequences_of_a_replica(const PublishedRow& row, std::int64_t data_d
       static_cast<double>(*row.global_batch_seqs) / static_cast<double>(data_degree);
   const std::int64_t whole = std::max<std::int64_t>(1, std::llround(exact));
   if (std::abs(static_cast<double>(whole) - exact) > near * exact)
-    throw Refused{"the global batch does not divide over the replicas"};
+    throw RefusedRow{"the global batch does not divide over the replicas"};
   if (whole * data_degree != *row.global_batch_seqs)
     assumed.push_back(fmt::format("global batch {}, the nearest that divides over the replicas",
                                   whole * data_degree));
@@ -353,18 +278,6 @@ TomlValue noise_of_fleets(const std::string& where) {
 
 }  // namespace
 
-std::string kind_of(const PublishedRow& row) {
-  std::string recipe;
-  try {
-    recipe = stated_recipe(row);
-  } catch (const Refused&) {
-    recipe = lower(row.precision);
-  }
-  if (recipe.starts_with("fp8")) recipe = "fp8";
-  const std::string precision = recipe.empty() ? "16 bit" : recipe;
-  return (row.has_experts() ? "MoE " : "dense ") + precision;
-}
-
 RowScope scope_of(const PublishedRow& row) {
   RowScope out{row.gpu};
   const std::string gpu = lower(row.gpu);
@@ -376,13 +289,13 @@ RowScope scope_of(const PublishedRow& row) {
   bool sixteen_bits = false;
   try {
     sixteen_bits = stated_precision(row).has_value();
-  } catch (const Refused&) {
+  } catch (const RefusedRow&) {
   }
   out.kind = kind_of(row);
   const bool dense = out.kind == "dense 16 bit";
-  out.bucket = known && sixteen_bits && dense                           ? Bucket::dense
-               : sixteen_bits && (!dense || has(gpu, {"b200", "b300"})) ? Bucket::modern
-                                                                        : Bucket::none;
+  out.bucket = known && sixteen_bits && dense                                ? Bucket::dense
+               : sixteen_bits && (!dense || has_word(gpu, {"b200", "b300"})) ? Bucket::modern
+                                                                             : Bucket::none;
   return out;
 }
 
@@ -395,7 +308,7 @@ RowScenario ScenarioMaker::scenario_of(const PublishedRow& row, const std::strin
   RowScenario out;
   try {
     make(row, where, out);
-  } catch (const Refused& refused) {
+  } catch (const RefusedRow& refused) {
     out.refused = refused.why;
   } catch (const InputError& error) {
     out.refused = error.problem();
@@ -409,12 +322,12 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
                          RowScenario& out) const {
   const auto precision = stated_precision(row);
   const FrameworkDefaults framework = defaults_.framework(row);
-  if (!framework.refused.empty()) throw Refused{framework.refused};
+  if (!framework.refused.empty()) throw RefusedRow{framework.refused};
   PublishedModel model = models_.of(row, framework.vocab_multiple * degree(row.tp));
-  if (!model.refused.empty()) throw Refused{model.refused};
+  if (!model.refused.empty()) throw RefusedRow{model.refused};
   demand_sizes(row);
   const ClusterDefaults cluster = defaults_.cluster(row);
-  if (!cluster.refused.empty()) throw Refused{cluster.refused};
+  if (!cluster.refused.empty()) throw RefusedRow{cluster.refused};
   out.assumed = model.assumed;
   if (!cluster.assumption.empty()) out.assumed.push_back(cluster.assumption);
 
@@ -427,7 +340,7 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   const std::int64_t gpus_per_node = domain > 0 ? domain : node.gpus;
   const std::int64_t model_ranks = degree(row.tp) * degree(row.pp) * degree(row.cp);
   if (*row.gpus % model_ranks != 0)
-    throw Refused{"tensor x pipeline x context do not divide the GPUs"};
+    throw RefusedRow{"tensor x pipeline x context do not divide the GPUs"};
   const std::int64_t data_degree = *row.gpus / model_ranks;
   const std::int64_t sequences = sequences_of_a_replica(row, data_degree, out.assumed);
 
@@ -453,7 +366,7 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   types.put("gradient_reduce", sim::word_for(sim::dtype_names, framework.gradient_reduce));
   const std::string recipe = stated_recipe(row);
   if (recipe == "fp8" && framework.precision.find("recipe") == nullptr)
-    throw Refused{"precision fp8 whose scaling is not stated"};
+    throw RefusedRow{"precision fp8 whose scaling is not stated"};
   if (!recipe.empty() && recipe != "fp8") types.put("recipe", recipe);
   if (recipe == "fp8_block") types.put_flag("fp8_parameters", false);  // gathered in 16 bits
   if (recipe.empty() && framework.precision.find("recipe") != nullptr)

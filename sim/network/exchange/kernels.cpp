@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/files/names.hpp"
 #include "sim/files/suggest.hpp"
 #include "sim/files/toml_table.hpp"
 
@@ -15,17 +16,15 @@ namespace {
 using workloads::Dispatcher;
 using workloads::TokenExchange;
 
-constexpr std::array<std::pair<std::string_view, Dispatcher>, 2> kernel_dispatchers{{
-    {"node_aware", Dispatcher::node_aware},
-    {"nvlink_domain", Dispatcher::nvlink_domain},
-}};
-
 ExchangeKernels read_one(const std::string& path) {
   const TomlValue document = read_toml_file(path);
   TableReader table(document, "");
   ExchangeKernels k;
   k.name = table.required("name", table.text("name"));
-  k.dispatcher = table.required("dispatcher", table.choice("dispatcher", kernel_dispatchers));
+  k.dispatcher = table.required("dispatcher", table.choice("dispatcher", dispatcher_names));
+  if (k.dispatcher != Dispatcher::node_aware && k.dispatcher != Dispatcher::nvlink_domain)
+    table.fail("dispatcher", "NCCL's own exchange has no kernels of its own",
+               "node_aware or nvlink_domain");
   k.usual = table.required("usual", table.flag("usual"));
   k.sms = table.required("sms", table.integer("sms"));
   k.nvlink = table.required("nvlink", table.number("nvlink"));

