@@ -7,7 +7,7 @@ option(STEPCAST_UNITY "Compile the files of a folder together" OFF)
 set(STEPCAST_ALONE
   calibrate/cuda/ calibrate/host/ calibrate/import/nccl_ calibrate/kernels/
   sim/files/toml_value sim/kernels/ sim/network/nccl/overrides sim/network/search/ring_search
-  sim/report/ sim/tables/calibration_table
+  sim/pictures/ sim/report/ sim/tables/calibration_table
   validate/compare/ validate/published/scenario validate/trace/ validate/trainer/device/
   validate/trainer/model/layer validate/trainer/model/step_calls validate/trainer/run/
   workloads/pieces/ workloads/step/)

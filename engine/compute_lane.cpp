@@ -242,7 +242,7 @@ void Runner::account_gap(std::uint32_t rank, std::uint8_t lane, Time from, Time 
   };
   for (const Past& past : ranks_[rank].past) {
     if (past.lane != lane) continue;
-    if (past.traffic == num_traffic) {
+    if (past.traffic == own_work) {
       work(past);
       continue;
     }
@@ -253,8 +253,15 @@ void Runner::account_gap(std::uint32_t rank, std::uint8_t lane, Time from, Time 
                                                                   : account.wait) += waiting;
     left -= moving + waiting;
   }
-  for (const Past& past : ranks_[rank].past)
-    if (past.lane != lane && past.traffic == num_traffic) work(past);
+  for (const Past& past : ranks_[rank].past) {
+    if (past.lane == lane) continue;
+    if (past.traffic == own_work) work(past);
+    if (past.traffic == static_cast<std::uint8_t>(Traffic::offload)) {
+      const Duration d = std::min(overlap(past.started, past.ended, from, to), left);
+      account.exposed[past.traffic] += d;
+      left -= d;
+    }
+  }
   account.host += left;
 }
 
@@ -266,7 +273,7 @@ void Runner::cross_boundary(std::uint32_t rank, Time now) {
   boundaries_[index][rank] = now;
   RankAccount next;  // transfers beside the compute lane that are known but not over
   for (const Past& past : state.past)
-    if (past.traffic != num_traffic && past.ended > now)
+    if (past.traffic != own_work && past.ended > now)
       next.communication[past.traffic] += past.ended - past.arrived;
   for (std::size_t t = 0; t < num_traffic; ++t)
     state.account.communication[t] -= next.communication[t];

@@ -261,6 +261,7 @@ void Runner::side_segment(std::uint32_t rank, std::uint8_t lane_index, const Lan
   const std::vector<SegmentKernel>& kernels = compiled_.segment(i.arg).kernels;
   const Time host = launch_time(rank, lane, i);
   const std::size_t known = ranks_[rank].side.size();
+  const std::uint8_t traffic = system_.works[kernels.front().work].traffic;
   counters_.works += static_cast<std::int64_t>(kernels.size());
   if (has_own_segments()) draw_factors(rank, lane_index, kernels.size(), passing_factors_);
   for (std::size_t k = 0; k < kernels.size(); ++k) {
@@ -278,7 +279,8 @@ void Runner::side_segment(std::uint32_t rank, std::uint8_t lane_index, const Lan
   }
   for (std::size_t s = known; s < ranks_[rank].side.size(); ++s) {
     const SideWork& side = ranks_[rank].side[s];
-    remember(rank, {side.from, side.from, side.to, num_traffic, lane_index});
+    remember(rank, {side.from, side.from, side.to, traffic, lane_index});
+    if (traffic != own_work) ranks_[rank].account.communication[traffic] += side.to - side.from;
   }
   mark_dirty(rank);
 }

@@ -11,7 +11,7 @@
 namespace stepcast::engine {
 
 inline constexpr Time never = Time::max();
-inline constexpr std::size_t max_lanes = 12;
+inline constexpr std::size_t max_lanes = 15;
 
 using LaneSet = std::uint16_t;  // a bit for each lane
 
@@ -48,7 +48,7 @@ struct Membership {
 /// A transfer or a piece of side work that a lane has behind it: explains idle compute lanes.
 struct Past {
   Time arrived{}, started{}, ended{};
-  std::uint8_t traffic = 0;  // num_traffic: side work
+  std::uint8_t traffic = 0;  // own_work: a kernel
   std::uint8_t lane = 0;
 };
 

@@ -23,15 +23,18 @@ inline constexpr int num_classes = 4;
 inline constexpr int num_states = 81;
 inline constexpr std::uint8_t side_work_class = 3;  // work on a lane other than compute
 
-/// A kernel: its time alone, and the row of System::stretch that says how it suffers.
+/// Why the compute lane stands still while a transfer is under way.
+enum class Traffic : std::uint8_t { tensor, pipeline, data, expert, offload };
+inline constexpr int num_traffic = 5;
+inline constexpr std::uint8_t own_work = num_traffic;  // none of them: a kernel of the rank's own
+
+/// A kernel: its time alone, the row of System::stretch that says how it suffers, and what waiting
+/// for it is where it runs beside the compute lane.
 struct Work {
   Duration duration{};
   std::uint32_t profile = 0;
+  std::uint8_t traffic = own_work;
 };
-
-/// Why the compute lane stands still while a transfer is under way.
-enum class Traffic : std::uint8_t { tensor, pipeline, data, expert };
-inline constexpr int num_traffic = 4;
 
 /// A collective as the engine sees it: an amount drained at no more than `cap`, once the last
 /// member has arrived. Links carry LinkLoad::weight bytes per byte of it.

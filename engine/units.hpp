@@ -52,6 +52,12 @@ using BytesPerSecond = Quantity<struct BytesPerSecondTag, double>;
 using FlopsPerSecond = Quantity<struct FlopsPerSecondTag, double>;
 using Watts = Quantity<struct WattsTag, double>;
 using Joules = Quantity<struct JoulesTag, double>;
+using Hertz = Quantity<struct HertzTag, double>;
+using Usd = Quantity<struct UsdTag, double>;  // US dollars; the date stands beside the price
+using UsdPerHour = Quantity<struct UsdPerHourTag, double>;
+using UsdPerKwh = Quantity<struct UsdPerKwhTag, double>;      // of electricity
+using GramsPerKwh = Quantity<struct GramsPerKwhTag, double>;  // CO2 equivalent of electricity
+using Count = Quantity<struct CountTag, double>;              // of tokens or samples: 15T is 1.5e13
 
 /// The one place where a real number of seconds becomes picoseconds: to the nearest.
 /// Throws BrokenPromise when the number is not finite or beyond the range of Duration.

@@ -47,6 +47,14 @@ constexpr Unit duration_units[] = {{"ps", 1},   {"ns", 1e3},    {"us", 1e6},   {
 constexpr Unit power_units[] = {{"mW", 1e-3}, {"W", 1}, {"kW", 1e3}, {"MW", 1e6}, {"GW", 1e9}};
 constexpr Unit energy_units[] = {{"mJ", 1e-3}, {"J", 1},      {"kJ", 1e3},    {"MJ", 1e6},
                                  {"GJ", 1e9},  {"Wh", 3.6e3}, {"kWh", 3.6e6}, {"MWh", 3.6e9}};
+constexpr Unit clock_units[] = {{"Hz", 1}, {"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}};
+constexpr Unit money_units[] = {
+    {"USD", 1}, {"thousand USD", 1e3}, {"million USD", 1e6}, {"billion USD", 1e9}};
+constexpr Unit price_units[] = {{"USD/h", 1}};
+constexpr Unit electricity_units[] = {{"USD/kWh", 1}, {"USD/MWh", 1e-3}};
+constexpr Unit carbon_units[] = {{"g/kWh", 1}, {"kg/kWh", 1e3}, {"kg/MWh", 1}};
+constexpr Unit count_units[] = {{"", 1},    {"k", 1e3},  {"M", 1e6},
+                                {"B", 1e9}, {"T", 1e12}, {"G", 1e9}};
 
 template <class Q>
 constexpr Dimension dimension_of{};
@@ -65,6 +73,19 @@ template <>
 constexpr Dimension dimension_of<Watts>{"power", "700 W", power_units, 5};
 template <>
 constexpr Dimension dimension_of<Joules>{"energy", "12 kJ", energy_units, 5};
+template <>
+constexpr Dimension dimension_of<Hertz>{"clock", "1410 MHz", clock_units, 4};
+template <>
+constexpr Dimension dimension_of<Usd>{"amount of money", "46000 USD", money_units, 4};
+template <>
+constexpr Dimension dimension_of<UsdPerHour>{"price", "2.5 USD/h", price_units, 1};
+template <>
+constexpr Dimension dimension_of<UsdPerKwh>{"price of electricity", "0.08 USD/kWh",
+                                            electricity_units, 1};
+template <>
+constexpr Dimension dimension_of<GramsPerKwh>{"carbon intensity", "369 g/kWh", carbon_units, 1};
+template <>
+constexpr Dimension dimension_of<Count>{"count", "15T", count_units, 5};
 
 std::string quoted(std::string_view text) { return '"' + std::string(text) + '"'; }
 
@@ -134,7 +155,8 @@ Amount parse_amount(std::string_view text, std::string_view where, const Dimensi
   const std::string_view digits(text.data(), static_cast<std::size_t>(stop - text.data()));
   std::string_view unit(stop, static_cast<std::size_t>(end - stop));
   while (unit.starts_with(' ')) unit.remove_prefix(1);
-  if (unit.empty()) refuse(noun + " needs a unit", example);
+  if (unit.empty() && !dimension.units.front().symbol.empty())
+    refuse(noun + " needs a unit", example);
   for (const Unit& u : dimension.units)
     if (u.symbol == unit) return {number, whole_number(digits), u.factor};
   refuse(quoted(unit) + " is not a unit of " + noun, suggestion(unit, dimension));
@@ -182,6 +204,11 @@ std::string three_digits(double value) {
   return std::string(buffer.data(), end);
 }
 
+/// " GB/s"; the letter of a count stands at its number.
+std::string after_number(const Unit& unit, const Dimension& dimension) {
+  return (dimension.units.front().symbol.empty() ? "" : " ") + std::string(unit.symbol);
+}
+
 /// `counted`: multiples of the smallest unit are whole and stand without decimals.
 std::string readable(double value, const Dimension& dimension, bool counted) {
   if (std::isnan(value)) return "unknown";
@@ -191,13 +218,13 @@ std::string readable(double value, const Dimension& dimension, bool counted) {
   std::size_t i = 0;
   if (value == 0) {
     while (units[i].factor < 1) ++i;
-    return "0 " + std::string(units[i].symbol);
+    return "0" + after_number(units[i], dimension);
   }
   while (i + 1 < units.size() && value / units[i].factor >= 999.5) ++i;
   const double number = value / units[i].factor;
   const bool whole = counted && i == 0;
-  return (whole ? std::to_string(static_cast<std::int64_t>(number)) : three_digits(number)) + " " +
-         std::string(units[i].symbol);
+  return (whole ? std::to_string(static_cast<std::int64_t>(number)) : three_digits(number)) +
+         after_number(units[i], dimension);
 }
 
 std::string shortest(double value, std::chars_format format) {
@@ -217,7 +244,7 @@ std::string exact(Q quantity, double value, std::string base) {
   if (value == 0) return best;
   for (const Unit& u : dimension.units) {
     const std::string text =
-        shortest(value / u.factor, std::chars_format::fixed) + " " + std::string(u.symbol);
+        shortest(value / u.factor, std::chars_format::fixed) + after_number(u, dimension);
     if (text.size() < best.size() && !text.starts_with("0.") &&
         parse<Q>(text, "to_exact_text") == quantity)
       best = text;
@@ -228,7 +255,8 @@ std::string exact(Q quantity, double value, std::string base) {
 template <class Q>
 std::string exact_real(Q q, std::string_view base_unit) {
   return exact(q, q.value,
-               shortest(q.value, std::chars_format::general) + " " + std::string(base_unit));
+               shortest(q.value, std::chars_format::general) + (base_unit.empty() ? "" : " ") +
+                   std::string(base_unit));
 }
 
 template <class Q>
@@ -266,6 +294,30 @@ template <>
 Joules parse<Joules>(std::string_view text, std::string_view where) {
   return parse_real_quantity<Joules>(text, where);
 }
+template <>
+Hertz parse<Hertz>(std::string_view text, std::string_view where) {
+  return parse_real_quantity<Hertz>(text, where);
+}
+template <>
+Usd parse<Usd>(std::string_view text, std::string_view where) {
+  return parse_real_quantity<Usd>(text, where);
+}
+template <>
+UsdPerHour parse<UsdPerHour>(std::string_view text, std::string_view where) {
+  return parse_real_quantity<UsdPerHour>(text, where);
+}
+template <>
+UsdPerKwh parse<UsdPerKwh>(std::string_view text, std::string_view where) {
+  return parse_real_quantity<UsdPerKwh>(text, where);
+}
+template <>
+GramsPerKwh parse<GramsPerKwh>(std::string_view text, std::string_view where) {
+  return parse_real_quantity<GramsPerKwh>(text, where);
+}
+template <>
+Count parse<Count>(std::string_view text, std::string_view where) {
+  return parse_real_quantity<Count>(text, where);
+}
 
 std::string to_text(Bytes q) {
   return readable(static_cast<double>(q.value), dimension_of<Bytes>, true);
@@ -282,6 +334,12 @@ std::string to_text(FlopsPerSecond q) {
 }
 std::string to_text(Watts q) { return readable(q.value, dimension_of<Watts>, false); }
 std::string to_text(Joules q) { return readable(q.value, dimension_of<Joules>, false); }
+std::string to_text(Hertz q) { return readable(q.value, dimension_of<Hertz>, false); }
+std::string to_text(Usd q) { return readable(q.value, dimension_of<Usd>, false); }
+std::string to_text(UsdPerHour q) { return readable(q.value, dimension_of<UsdPerHour>, false); }
+std::string to_text(UsdPerKwh q) { return readable(q.value, dimension_of<UsdPerKwh>, false); }
+std::string to_text(GramsPerKwh q) { return readable(q.value, dimension_of<GramsPerKwh>, false); }
+std::string to_text(Count q) { return readable(q.value, dimension_of<Count>, false); }
 
 std::string to_exact_text(Bytes q) {
   return exact(q, static_cast<double>(q.value), std::to_string(q.value) + " B");
@@ -294,5 +352,11 @@ std::string to_exact_text(Flops q) { return exact_real(q, "FLOP"); }
 std::string to_exact_text(FlopsPerSecond q) { return exact_real(q, "FLOP/s"); }
 std::string to_exact_text(Watts q) { return exact_real(q, "W"); }
 std::string to_exact_text(Joules q) { return exact_real(q, "J"); }
+std::string to_exact_text(Hertz q) { return exact_real(q, "Hz"); }
+std::string to_exact_text(Usd q) { return exact_real(q, "USD"); }
+std::string to_exact_text(UsdPerHour q) { return exact_real(q, "USD/h"); }
+std::string to_exact_text(UsdPerKwh q) { return exact_real(q, "USD/kWh"); }
+std::string to_exact_text(GramsPerKwh q) { return exact_real(q, "g/kWh"); }
+std::string to_exact_text(Count q) { return exact_real(q, ""); }
 
 }  // namespace stepcast

@@ -12,7 +12,7 @@ namespace stepcast {
 
 /// Reads one quantity; the space between number and unit may be missing. Throws InputError for
 /// anything else than a finite, non-negative number in range with a unit of Q's dimension.
-/// For Bytes, BytesPerSecond, Flops, FlopsPerSecond, Duration, Watts, Joules.
+/// For all quantities of units.hpp and Duration. A Count alone may lack a unit: 15T, 300B, 42.
 template <class Q>
 Q parse(std::string_view text, std::string_view where);
 template <>
@@ -29,6 +29,18 @@ template <>
 Watts parse<Watts>(std::string_view text, std::string_view where);
 template <>
 Joules parse<Joules>(std::string_view text, std::string_view where);
+template <>
+Hertz parse<Hertz>(std::string_view text, std::string_view where);
+template <>
+Usd parse<Usd>(std::string_view text, std::string_view where);
+template <>
+UsdPerHour parse<UsdPerHour>(std::string_view text, std::string_view where);
+template <>
+UsdPerKwh parse<UsdPerKwh>(std::string_view text, std::string_view where);
+template <>
+GramsPerKwh parse<GramsPerKwh>(std::string_view text, std::string_view where);
+template <>
+Count parse<Count>(std::string_view text, std::string_view where);
 
 /// For reading: three significant digits and a fitting unit, as in "4.21 s" or "13.5 GiB".
 std::string to_text(Bytes);
@@ -38,6 +50,12 @@ std::string to_text(FlopsPerSecond);
 std::string to_text(Duration);
 std::string to_text(Watts);
 std::string to_text(Joules);
+std::string to_text(Hertz);
+std::string to_text(Usd);
+std::string to_text(UsdPerHour);
+std::string to_text(UsdPerKwh);
+std::string to_text(GramsPerKwh);
+std::string to_text(Count);
 
 /// For files: the shortest text with parse<Q>(to_exact_text(q)) == q. Finite, non-negative q only.
 std::string to_exact_text(Bytes);
@@ -47,5 +65,11 @@ std::string to_exact_text(FlopsPerSecond);
 std::string to_exact_text(Duration);
 std::string to_exact_text(Watts);
 std::string to_exact_text(Joules);
+std::string to_exact_text(Hertz);
+std::string to_exact_text(Usd);
+std::string to_exact_text(UsdPerHour);
+std::string to_exact_text(UsdPerKwh);
+std::string to_exact_text(GramsPerKwh);
+std::string to_exact_text(Count);
 
 }  // namespace stepcast

@@ -185,11 +185,19 @@ std::int64_t Cluster::nodes_per_unit() const {
   return num_tiers() == 0 ? 1 : std::max<std::int64_t>(1, fabric.unit_nodes / fabric.trays);
 }
 
+bool Cluster::joined(std::int64_t nic_a, std::int64_t nic_b) const {
+  return parts_->fabric_layout.joined(nic_a, nic_b);
+}
+
 std::int64_t Cluster::switches_between(std::int64_t node_a, std::int64_t nic_a, std::int64_t node_b,
                                        std::int64_t nic_b) const {
   if (nic(node_a, nic_a) == nic(node_b, nic_b)) return 0;
   expects(num_tiers() > 0, "a cluster with a fabric");
   const FabricLayout& fabric = parts_->fabric_layout;
+  if (!fabric.joined(nic_a, nic_b))
+    return node_a == node_b
+               ? 0
+               : switches_between(node_a, fabric.on_rail_of(nic_a, nic_b), node_b, nic_b);
   std::int64_t a = fabric.leaf_of(node_a, nic_a), b = fabric.leaf_of(node_b, nic_b), tier = 1;
   for (; a != b; ++tier) {
     a = fabric.parent_block(tier, a);

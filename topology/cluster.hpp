@@ -95,7 +95,11 @@ class Cluster {
   std::int64_t num_tiers() const;
   /// Nodes that share a leaf: the scalable unit of a rail-optimised fabric.
   std::int64_t nodes_per_unit() const;
-  /// Fabric switches between two NICs: 0 for the same NIC, else 1, 3, 5 or 7.
+  /// Whether switches join the NICs of these numbers on two nodes: not those of two rails of a
+  /// rail-only fabric.
+  bool joined(std::int64_t nic_a, std::int64_t nic_b) const;
+  /// Fabric switches between two NICs: 0 for the same NIC, else 1, 3, 5 or 7. Of NICs that are not
+  /// joined: from the first node's NIC on the rail of the second.
   std::int64_t switches_between(std::int64_t node_a, std::int64_t nic_a, std::int64_t node_b,
                                 std::int64_t nic_b) const;
 

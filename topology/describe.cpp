@@ -73,6 +73,21 @@ std::string routing_text(const FabricSpec& fabric) {
   throw BrokenPromise("unknown routing");
 }
 
+/// Nothing for a job that has the fabric to itself, in its order.
+std::string place_text(const ClusterParts& parts) {
+  const JobPlace& job = parts.fabric.job;
+  std::string text;
+  if (job.placement == Placement::random)
+    text += fmt::format("placement: random, seed {}\n", job.seed);
+  if (job.fabric_nodes > parts.nodes)
+    text += fmt::format("the fabric joins {} nodes, {} of them this job's\n", job.fabric_nodes,
+                        parts.nodes);
+  if (job.other_jobs > 0)
+    text += fmt::format("other jobs take {:.3g} % of every link between switches\n",
+                        100 * job.other_jobs);
+  return text;
+}
+
 std::string head(const ClusterParts& parts) {
   const NodeSpec& node = parts.node;
   std::string text =
@@ -87,6 +102,8 @@ std::string head(const ClusterParts& parts) {
                       parts.fabric.name, fabric.num_tiers(), fabric.num_tiers() == 1 ? "" : "s",
                       parts.fabric.ports, parts.fabric.oversubscription,
                       fabric.rails ? fmt::format("{} rails", fabric.nics) : "no rails");
+  if (fabric.planes > 1) text += "rail-only: no switch joins two rails, NVLink does\n";
+  text += place_text(parts);
   text += fmt::format("routing: {}\n", routing_text(parts.fabric));
   return text + fmt::format("scalable units: {} of up to {} {} (one leaf{})\n", fabric.units,
                             fabric.unit_nodes, fabric.trays > 1 ? "trays" : "nodes",

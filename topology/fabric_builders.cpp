@@ -17,6 +17,9 @@
 //    ||||       ||||
 //    node 0     node 1
 //
+// Rail-only: the same without what joins the rails. Each rail has spines of its own, or one leaf
+// and none.
+//
 // Three tiers: leaves and spines form pods (of one rail, when rail-optimised), and core switches
 // join the pods: spine s of every pod meets the same cores. A fourth tier repeats this once more.
 #include <algorithm>
@@ -60,6 +63,7 @@ void add_uplinks(ClusterParts& parts, std::int64_t tier) {
   const FabricTier& below = layout.tiers[static_cast<std::size_t>(tier - 1)];
   const FabricTier& above = layout.tiers[static_cast<std::size_t>(tier)];
   const Duration into_switch = parts.fabric.cable_latency + parts.fabric.switch_latency;
+  const double left = 1.0 - parts.fabric.job.other_jobs;  // of a cable, to this job
   for (std::int64_t b = 0; b < below.blocks; ++b)
     for (std::int64_t i = 0; i < below.top; ++i)
       for (std::int64_t c = 0; c < above.links_up(); ++c)
@@ -68,7 +72,8 @@ void add_uplinks(ClusterParts& parts, std::int64_t tier) {
                   .to = layout.switch_id(tier + 1, layout.parent_block(tier, b),
                                          layout.parent_index(tier, i, c / above.bundles)),
                   .kind = LinkKind::fabric,
-                  .bandwidth = cable_of(parts) * static_cast<double>(above.cables / above.bundles),
+                  .bandwidth =
+                      cable_of(parts) * (left * static_cast<double>(above.cables / above.bundles)),
                   .latency = into_switch,
                   .count = above.cables / above.bundles},
                  into_switch);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include <fmt/format.h>
 
@@ -50,7 +51,8 @@ bool join(const FabricTier& below, FabricTier& tier, std::int64_t down_ports) {
 /// Leaves: how many nodes share one, how many there are, how many cables go up. False: no room.
 bool lay_out_leaves(FabricLayout& layout, const FabricSpec& fabric, const NodeSpec& node,
                     std::int64_t nodes, std::int64_t num_tiers) {
-  layout.rails = fabric.kind == FabricKind::rail_optimized;
+  layout.rails = fabric.kind != FabricKind::fat_tree;
+  layout.planes = fabric.kind == FabricKind::rail_only ? node.nics : 1;
   layout.nics = node.nics;
   layout.leaf_groups = layout.rails ? node.nics : 1;
   const std::int64_t nics_per_node = layout.rails ? 1 : node.nics;
@@ -67,7 +69,7 @@ bool lay_out_leaves(FabricLayout& layout, const FabricSpec& fabric, const NodeSp
   leaves.blocks = layout.units * layout.leaf_groups;
   leaves.children = layout.unit_nodes * nics_per_node;
   leaves.choices = leaves.cables = 1;
-  if (num_tiers == 1) return leaves.blocks == 1;
+  if (num_tiers == 1) return leaves.blocks == layout.planes;
   const double wanted = static_cast<double>(leaves.children) * up;
   leaves.uplinks = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(wanted - 1e-9)));
   return leaves.children + leaves.uplinks <= fabric.ports;
@@ -79,22 +81,22 @@ void nest_blocks(FabricLayout& layout, std::int64_t half_ports) {
   const std::int64_t num_tiers = layout.num_tiers();
   auto& tiers = layout.tiers;
   if (num_tiers == 2) {
-    tiers[at(2)].children = tiers[at(1)].blocks;
+    tiers[at(2)].children = tiers[at(1)].blocks / layout.planes;
   } else if (num_tiers > 2) {
     layout.pods_per_group = ceil_div(layout.units, half_ports);
     layout.units_per_pod = ceil_div(layout.units, layout.pods_per_group);
     tiers[at(2)].blocks = layout.leaf_groups * layout.pods_per_group;
     tiers[at(2)].children = layout.units_per_pod;
-    tiers[at(3)].children = tiers[at(2)].blocks;
+    tiers[at(3)].children = tiers[at(2)].blocks / layout.planes;
   }
   if (num_tiers == 4) {
-    const std::int64_t pods = tiers[at(2)].blocks, zones = ceil_div(pods, half_ports);
-    layout.pods_per_zone = ceil_div(pods, zones);
-    tiers[at(3)].blocks = ceil_div(pods, layout.pods_per_zone);
+    const std::int64_t pods = tiers[at(2)].blocks / layout.planes;
+    layout.pods_per_zone = ceil_div(pods, ceil_div(pods, half_ports));
+    tiers[at(3)].blocks = ceil_div(pods, layout.pods_per_zone) * layout.planes;
     tiers[at(3)].children = layout.pods_per_zone;
-    tiers[at(4)].children = tiers[at(3)].blocks;
+    tiers[at(4)].children = tiers[at(3)].blocks / layout.planes;
   }
-  if (num_tiers > 1) tiers.back().blocks = 1;
+  if (num_tiers > 1) tiers.back().blocks = layout.planes;
 }
 
 /// The layout with exactly `num_tiers`; no tiers when it does not fit.
@@ -167,6 +169,26 @@ void check(const FabricSpec& fabric, const NodeSpec& node, std::int64_t nodes,
   demand(fabric.link.value >= 0, "link must not be negative", "leave it out: as the NIC");
   demand(fabric.switch_latency.count() >= 0 && fabric.cable_latency.count() >= 0,
          "a latency is negative", "give it as e.g. \"130 ns\"");
+  demand(fabric.kind != FabricKind::rail_only || node.kind == NodeKind::nvswitch,
+         "rail_only needs NVSwitches in a node: bytes change rails there",
+         "kind = \"rail_optimized\" joins the rails by switches");
+  const JobPlace& job = fabric.job;
+  demand(job.fabric_nodes == 0 || job.fabric_nodes >= nodes,
+         "fabric_nodes are fewer than the job's", "leave it out: the job's own");
+  demand(job.seed >= 0, "placement_seed must not be negative", "any other number will do");
+  demand(job.other_jobs >= 0 && job.other_jobs < 1, "other_jobs must be 0 or more and below 1",
+         "0.3 leaves this job 70 % of every link between switches");
+}
+
+/// Drawn without return (Fisher-Yates), the same on every machine.
+std::vector<std::int64_t> random_places(std::int64_t nodes, std::int64_t of, std::int64_t seed) {
+  std::vector<std::int64_t> places(static_cast<std::size_t>(of));
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<std::int64_t>(i);
+  std::mt19937_64 draw(static_cast<std::uint64_t>(seed));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(nodes); ++i)
+    std::swap(places[i], places[i + draw() % (places.size() - i)]);
+  places.resize(static_cast<std::size_t>(nodes));
+  return places;
 }
 
 }  // namespace
@@ -178,10 +200,13 @@ FabricLayout lay_out_fabric(const FabricSpec& fabric, const NodeSpec& whole, std
   const std::int64_t trays = whole.trays();
   NodeSpec node = whole;  // one tray of it
   node.nics /= trays;
-  nodes *= trays;
-  FabricLayout layout = try_fabric(fabric, node, nodes);
+  const std::int64_t all_nodes = std::max(nodes, fabric.job.fabric_nodes);
+  FabricLayout layout = try_fabric(fabric, node, all_nodes * trays);
   layout.trays = trays;
+  if (fabric.job.placement == Placement::random)
+    layout.places = random_places(nodes, all_nodes, fabric.job.seed);
   if (!layout.tiers.empty()) return layout;
+  nodes = all_nodes * trays;
   throw InputError(
       origin,
       fmt::format("fabric {} cannot join {} {} of {} NICs: {} tiers of {}-port switches hold {}",
@@ -191,21 +216,26 @@ FabricLayout lay_out_fabric(const FabricSpec& fabric, const NodeSpec& whole, std
       what_would_do(fabric, node, nodes));
 }
 
+std::int64_t FabricLayout::tray_of(std::int64_t node, std::int64_t nic) const {
+  const std::int64_t place = places.empty() ? node : places[static_cast<std::size_t>(node)];
+  return place * trays + nic / nics;
+}
+
 std::int64_t FabricLayout::leaf_of(std::int64_t node, std::int64_t nic) const {
-  const std::int64_t tray = node * trays + nic / nics;
-  return (rails ? nic % nics * units : 0) + tray / unit_nodes;
+  return (rails ? nic % nics * units : 0) + tray_of(node, nic) / unit_nodes;
 }
 
 std::int64_t FabricLayout::port_of(std::int64_t node, std::int64_t nic) const {
-  const std::int64_t within = (node * trays + nic / nics) % unit_nodes;
+  const std::int64_t within = tray_of(node, nic) % unit_nodes;
   return leaf_of(node, nic) * tiers.front().children +
          (rails ? within : within * nics + nic % nics);
 }
 
 std::int64_t FabricLayout::parent_block(std::int64_t tier, std::int64_t block) const {
-  if (tier + 1 == num_tiers()) return 0;
+  const std::int64_t in_plane = tiers[at(tier)].blocks / planes, plane = block / in_plane;
+  if (tier + 1 == num_tiers()) return plane;
   if (tier == 1) return block / units * pods_per_group + block % units / units_per_pod;
-  return block / pods_per_zone;
+  return plane * (tiers[at(tier + 1)].blocks / planes) + block % in_plane / pods_per_zone;
 }
 
 std::int64_t FabricLayout::parent_index(std::int64_t tier, std::int64_t index,

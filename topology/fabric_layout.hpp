@@ -41,9 +41,11 @@ struct FabricTier {
 struct FabricLayout {
   std::vector<FabricTier> tiers;  // tiers[0] are the leaves; empty for a cluster of one node
   bool rails = false;             // NIC i meets only leaves of rail i
-  std::int64_t trays = 1;         // of a node: each is cabled as a node of its own
-  std::int64_t nics = 0;          // of a tray
-  std::int64_t unit_nodes = 0;    // trays whose NICs share a leaf: the scalable unit
+  std::int64_t planes = 1;        // networks that no switch joins: one for each rail, if rail-only
+  std::vector<std::int64_t> places;  // of the job's nodes in the fabric; empty: node n's is n
+  std::int64_t trays = 1;            // of a node: each is cabled as a node of its own
+  std::int64_t nics = 0;             // of a tray
+  std::int64_t unit_nodes = 0;       // trays whose NICs share a leaf: the scalable unit
   std::int64_t units = 0;
   std::int64_t leaf_groups = 1;  // rails, or 1
   std::int64_t pods_per_group = 1;
@@ -51,7 +53,17 @@ struct FabricLayout {
   std::int64_t pods_per_zone = 1;
 
   std::int64_t num_tiers() const { return static_cast<std::int64_t>(tiers.size()); }
+  /// Whether switches join the NICs of these numbers on two nodes.
+  bool joined(std::int64_t nic_a, std::int64_t nic_b) const {
+    return planes == 1 || nic_a % nics == nic_b % nics;
+  }
+  /// The NIC beside `nic` in its tray that is on the rail of `other`.
+  std::int64_t on_rail_of(std::int64_t nic, std::int64_t other) const {
+    return nic / nics * nics + other % nics;
+  }
   std::int64_t leaf_of(std::int64_t node, std::int64_t nic) const;
+  /// The tray of the whole fabric that has the NIC.
+  std::int64_t tray_of(std::int64_t node, std::int64_t nic) const;
   /// The NIC's number with every leaf's ports filled: what destination-modulo counts with.
   std::int64_t port_of(std::int64_t node, std::int64_t nic) const;
   /// The block of tier `tier + 1` that holds block `block` of `tier`; tiers count from 1.
@@ -64,7 +76,8 @@ struct FabricLayout {
                  std::int64_t bundle) const;  // from `tier` to `tier + 1`
 };
 
-/// The smallest fabric of this kind for so many nodes. Throws InputError, naming what would do.
+/// The smallest fabric of this kind for so many nodes, or for all that the job's fabric has. Throws
+/// InputError, naming what would do.
 FabricLayout lay_out_fabric(const FabricSpec&, const NodeSpec&, std::int64_t nodes,
                             const std::string& origin);
 

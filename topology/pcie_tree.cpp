@@ -15,6 +15,8 @@
 // of different trays of a rack are not.
 #include "topology/node_layout.hpp"
 
+#include <algorithm>
+
 namespace stepcast::topology {
 
 void add_pcie_tree(NodeLayout& layout, const NodeSpec& node) {
@@ -42,6 +44,16 @@ void add_pcie_tree(NodeLayout& layout, const NodeSpec& node) {
   for (std::int64_t a = 0; a < node.sockets; ++a)
     for (std::int64_t b = a + 1; b < (a / in_tray + 1) * in_tray; ++b)
       layout.connect(cpu(a), cpu(b), socket);
+}
+
+/// GPUs under one switch share its way up; what moves passes the processors' memory.
+HostShare host_share(const NodeSpec& node) {
+  const auto gpus = static_cast<double>(node.gpus);
+  const double ways = node.pcie_switches > 0 ? static_cast<double>(node.pcie_switches) : gpus;
+  HostShare out{node.host_link, node.host_memory / gpus};
+  if (node.host_link.value == 0) out.link = node.pcie * std::min(1.0, ways / gpus);
+  if (out.memory.value > 0) out.link = std::min(out.link, out.memory);
+  return out;
 }
 
 }  // namespace stepcast::topology

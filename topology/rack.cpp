@@ -36,6 +36,7 @@ NodeSpec with_gpus(NodeSpec node, std::int64_t gpus, const std::string& where) {
   node.nics = share(node.nics, gpus, before, "NICs", where);
   node.pcie_switches = share(node.pcie_switches, gpus, before, "PCIe switches", where);
   node.sockets = share(node.sockets, gpus, before, "sockets", where);
+  node.host_memory = node.host_memory * (static_cast<double>(gpus) / static_cast<double>(before));
   node.max_power = node.max_power * (static_cast<double>(gpus) / static_cast<double>(before));
   node.gpus = gpus;
   return node;

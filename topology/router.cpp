@@ -47,6 +47,7 @@ struct StaticRouter::Tables {
   void pcie(std::int64_t node, DeviceId from, DeviceId to, Path& path) const;
   bool nvlink(std::int64_t node, DeviceId from, DeviceId to, std::uint64_t key, Path& path) const;
   Device nic_at(const Device& end) const;
+  Device leave(DeviceId from, DeviceId to, std::uint64_t key, Path& path) const;
   void within_node(std::int64_t node, DeviceId from, DeviceId to, std::uint64_t key,
                    Path& path) const;
 
@@ -129,6 +130,30 @@ Device StaticRouter::Tables::nic_at(const Device& end) const {
           .index = place_of(end.index, parts->node.gpus, parts->node.nics)};
 }
 
+/// Appends the way from `from` to the NIC that its bytes leave the node by, which it returns.
+Device StaticRouter::Tables::leave(DeviceId from, DeviceId to, std::uint64_t key,
+                                   Path& path) const {
+  const Device& end = parts->devices[from];
+  const Device own = nic_at(end), target = nic_at(parts->devices[to]);
+  if (parts->fabric_layout.joined(own.index, target.index)) {
+    if (end.kind == DeviceKind::gpu) pcie(end.node, local(from), local_nic(own), path);
+    return own;
+  }
+  const std::int64_t gpus = parts->node.gpus, nics = parts->node.nics;
+  const auto beside = [&](std::int64_t nic) {  // the first GPU whose NIC it is, or its neighbour
+    return static_cast<DeviceId>(nics >= gpus ? place_of(nic, nics, gpus)
+                                              : (nic * gpus + nics - 1) / nics);
+  };
+  const Device out{DeviceKind::nic, own.node,
+                   parts->fabric_layout.on_rail_of(own.index, target.index)};
+  const DeviceId peer = beside(out.index);
+  const DeviceId first = end.kind == DeviceKind::gpu ? local(from) : beside(own.index);
+  if (end.kind != DeviceKind::gpu) pcie(end.node, local(from), first, path);
+  if (first != peer) within_node(end.node, first, peer, key, path);
+  pcie(end.node, peer, local_nic(out), path);
+  return out;
+}
+
 void StaticRouter::Tables::check_ends(DeviceId from, DeviceId to) const {
   const DeviceId first = parts->first_fabric_device();
   expects(from < first && to < first, "both ends of a path stand in nodes");
@@ -162,8 +187,7 @@ void StaticRouter::append_path(DeviceId from, DeviceId to, std::uint64_t flow_ke
   const DeviceId local_from = tables_->local(from), local_to = tables_->local(to);
   if (from == to) return;
   if (a.node == b.node) return tables_->within_node(a.node, local_from, local_to, flow_key, path);
-  const Device nic_a = tables_->nic_at(a), nic_b = tables_->nic_at(b);
-  if (a.kind == DeviceKind::gpu) tables_->pcie(a.node, local_from, tables_->local_nic(nic_a), path);
+  const Device nic_a = tables_->leave(from, to, flow_key, path), nic_b = tables_->nic_at(b);
   append_fabric_path(parts, nic_a, nic_b, {from, to, flow_key}, path);
   if (b.kind == DeviceKind::gpu) tables_->pcie(b.node, tables_->local_nic(nic_b), local_to, path);
 }
@@ -176,9 +200,7 @@ void StaticRouter::append_shares(DeviceId from, DeviceId to, std::uint64_t flow_
   Path whole;  // links that all bytes take
   whole.reserve(16);
   if (parts.fabric.routing == Routing::spray && a.node != b.node) {
-    const Device nic_a = tables_->nic_at(a), nic_b = tables_->nic_at(b);
-    if (a.kind == DeviceKind::gpu)
-      tables_->pcie(a.node, tables_->local(from), tables_->local_nic(nic_a), whole);
+    const Device nic_a = tables_->leave(from, to, flow_key, whole), nic_b = tables_->nic_at(b);
     append_sprayed_ways(parts, nic_a, nic_b, shares);
     if (b.kind == DeviceKind::gpu)
       tables_->pcie(b.node, tables_->local_nic(nic_b), tables_->local(to), whole);

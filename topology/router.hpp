@@ -33,10 +33,12 @@ class Router {
 
 /// Static routes over a cluster: NVLink inside a node where there is a link or a switch, else PCIe;
 /// between nodes GPU -> PCIe -> NIC of its rail -> leaf -> spine (-> core) -> leaf -> NIC of the
-/// destination's rail -> PCIe -> GPU. `flow_key` tells the flows of one pair apart (NCCL: the
-/// channel, which has a queue pair of its own): it picks the NVSwitch or the NVLink route and,
-/// under ECMP, goes into the hash; routes by destination do not see it. Ends are GPUs, NICs, CPUs
-/// or PCIe switches. The cluster must outlive the router; moving the Cluster is allowed.
+/// destination's rail -> PCIe -> GPU; where switches do not join the two rails (rail-only), first
+/// over NVLink to the GPU beside the NIC of the destination's rail (NCCL's PXN). `flow_key` tells
+/// the flows of one pair apart (NCCL: the channel, which has a queue pair of its own): it picks the
+/// NVSwitch or the NVLink route and, under ECMP, goes into the hash; routes by destination do not
+/// see it. Ends are GPUs, NICs, CPUs or PCIe switches. The cluster must outlive the router; moving
+/// the Cluster is allowed.
 class StaticRouter final : public Router {
  public:
   explicit StaticRouter(const Cluster& cluster);

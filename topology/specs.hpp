@@ -20,6 +20,7 @@ struct GpuRelative {
   BytesPerSecond nvlink{};  // 0: a card without
   FlopsPerSecond fp8_peak{}, fp4_peak{};
   Watts tdp{};
+  std::int64_t sms = 0;
 
   friend bool operator==(const GpuRelative&, const GpuRelative&) = default;
 };
@@ -39,6 +40,8 @@ struct GpuSpec {
   std::int64_t nvlink_links = 0;
   Watts tdp{};
   Watts idle{};
+  Watts power_cap{};         // set below tdp (nvidia-smi -pl); 0: none
+  Hertz clock{};             // of its SMs, locked (nvidia-smi -lgc); 0: as its power allows
   std::string nccl_since{};  // the first NCCL that knows it, as in 2.25; empty: all known ones
   // What the catalogue has of its generation, itself included. Of a chip's forms the usual first.
   std::vector<GpuRelative> relatives{};
@@ -93,6 +96,8 @@ struct NodeSpec {
   Duration plugin_latency{};  // of a message, as the network's plugin tells NCCL; 0: as NCCL has it
   std::string cpu;            // "intel" or "amd": NCCL's net overhead depends on it
   Watts max_power{};          // of the whole node, as its datasheet states; 0: not known
+  BytesPerSecond host_link{};  // GPU to its processor, one direction; 0: through the PCIe switches
+  BytesPerSecond host_memory{};  // of all sockets' memory; 0: not known
   NodeReference reference{};
 
   std::int64_t trays() const { return gpus_per_tray > 0 ? gpus / gpus_per_tray : 1; }
@@ -100,7 +105,14 @@ struct NodeSpec {
   friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
 };
 
-enum class FabricKind : std::uint8_t { rail_optimized, fat_tree };
+/// What each GPU gets of its host while all of a node ask for as much. memory: 0 if not known.
+struct HostShare {
+  BytesPerSecond link{}, memory{};
+  friend bool operator==(const HostShare&, const HostShare&) = default;
+};
+HostShare host_share(const NodeSpec& node);
+
+enum class FabricKind : std::uint8_t { rail_optimized, fat_tree, rail_only };
 
 /// Which of the equal uplinks a flow takes. destination: the digits of the destination's port
 /// number pick, as InfiniBand's static routes do. ecmp: every switch hashes the flow onto its
@@ -118,8 +130,24 @@ struct FabricReference {
   friend bool operator==(const FabricReference&, const FabricReference&) = default;
 };
 
+/// Where a job's nodes lie in the fabric. packed: in its order from the first place on. random: on
+/// places drawn one by one, in the order drawn, as a scheduler that knows no topology hands them
+/// out.
+enum class Placement : std::uint8_t { packed, random };
+
+/// A job that may share the fabric with others.
+struct JobPlace {
+  Placement placement = Placement::packed;
+  std::int64_t seed = 1;          // of random places
+  std::int64_t fabric_nodes = 0;  // that the fabric joins; 0: the job's own
+  double other_jobs = 0.0;        // share of every link between switches that others take, below 1
+
+  friend bool operator==(const JobPlace&, const JobPlace&) = default;
+};
+
 /// A folded Clos network above the NICs. rail_optimized: NIC i of the nodes of one scalable unit
-/// meets leaf i; fat_tree: all NICs of a node meet one leaf.
+/// meets leaf i; fat_tree: all NICs of a node meet one leaf; rail_only: NICs i of all nodes have a
+/// network of their own, and bytes change rails inside a node (arXiv 2307.12169).
 struct FabricSpec {
   std::string name;
   FabricKind kind{};
@@ -129,9 +157,12 @@ struct FabricSpec {
   BytesPerSecond link{};          // 0: as the NIC
   Duration switch_latency{};
   Duration cable_latency{};
-  bool sharp = false;  // switches sum on the way (InfiniBand SHARP); NCCL's CollNet
+  Watts switch_power{};       // of one, without what its cables draw; 0: not known
+  Watts transceiver_power{};  // of one port's end of an optical cable; 0: not known
+  bool sharp = false;         // switches sum on the way (InfiniBand SHARP); NCCL's CollNet
   Routing routing = Routing::destination;
   std::int64_t ecmp_seed = 1;  // another seed, other collisions
+  JobPlace job{};
   FabricReference reference{};
 
   friend bool operator==(const FabricSpec&, const FabricSpec&) = default;

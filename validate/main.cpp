@@ -3,15 +3,20 @@
 #include <string>
 #include <vector>
 
+#include "sim/command/handout_options.hpp"
 #include "sim/command/program.hpp"
 #include "sim/files/csv.hpp"
+#include "sim/program/answer_forms.hpp"
 #include "sim/program/interrupt.hpp"
 #include "validate/cluster/command.hpp"
 #include "validate/command/run.hpp"
 #include "validate/command/study.hpp"
 #include "validate/compare/collectives.hpp"
 #include "validate/compare/kernels.hpp"
+#include "validate/compare/page.hpp"
 #include "validate/compare/report.hpp"
+#include "validate/goodput/command.hpp"
+#include "validate/layers/command.hpp"
 #include "validate/published/command.hpp"
 #include "validate/published/confidence.hpp"
 #include "validate/study/trends.hpp"
@@ -28,12 +33,18 @@ constexpr sim::Option collective_options[] = {
     {"with-curves", "", "", "circular: also use the curves of the row's own source"},
     {"model-only", "", "", "use no measured curve at all"},
     {"fail-above", "PERCENT", "", "exit code 5 when the median error is larger"},
-    {"json", "", "", "print JSON"},
+    sim::json_option,
+    sim::rows_option,
+    sim::report_option,
+    sim::svg_option,
 };
 constexpr sim::Option kernel_options[] = {
     {"leave-out", "source|shape", "", "what a prediction does not see (default: source)"},
     {"fail-above", "PERCENT", "", "exit code 5 when the median error is larger"},
-    {"json", "", "", "print JSON"},
+    sim::json_option,
+    sim::rows_option,
+    sim::report_option,
+    sim::svg_option,
 };
 constexpr sim::Option study_options[] = {
     {"threads", "N", "", "points to run at once (default: all cores)"},
@@ -69,11 +80,18 @@ sim::CalibrationTable published() {
   return sim::read_calibrations(tables);
 }
 
-int print(const validate::Comparison& comparison, const Arguments& arguments) {
-  const std::string text = arguments.has("json") ? validate::report_json(comparison) + "\n"
-                                                 : validate::report_text(comparison);
+int print(const validate::Comparison& comparison, const sim::Verb& verb,
+          const Arguments& arguments) {
   const auto limit = arguments.share("fail-above");
-  std::fputs(text.c_str(), stdout);
+  const bool printed =
+      sim::print_answer(arguments, {[&] { return validate::report_text(comparison); },
+                                    [&] { return validate::report_json(comparison); },
+                                    {"rows"}});
+  const sim::HandoutFiles files = sim::handout_files(arguments);
+  const bool handed = !files.any() || sim::handed_out(files, [&] {
+    return validate::comparison_page(comparison, sim::origin_of(verb, arguments));
+  });
+  if (!printed || !handed) return sim::exit_unwritten;
   if (!limit) return sim::exit_ok;
   const auto score = validate::summary_of(comparison).all;
   return score && score->median_ape <= *limit ? sim::exit_ok : sim::exit_too_inaccurate;
@@ -89,7 +107,7 @@ int collectives(const Arguments& arguments, const sim::Catalogue& catalogue) {
   if (arguments.has("with-curves")) options.curves = validate::Curves::all;
   if (arguments.has("model-only")) options.curves = validate::Curves::none;
   return print(validate::compare_collectives(file, rows, published(), catalogue, options),
-               arguments);
+               collectives_verb, arguments);
 }
 
 int kernels(const Arguments& arguments, const sim::Catalogue& catalogue) {
@@ -97,7 +115,8 @@ int kernels(const Arguments& arguments, const sim::Catalogue& catalogue) {
   const auto leave_out = arguments.choice("leave-out") == "source" ? validate::LeaveOut::source
                                                                    : validate::LeaveOut::shape;
   const auto rows = validate::measured_rows(sim::read_csv(file));
-  return print(validate::compare_kernels(file, rows, published(), catalogue, leave_out), arguments);
+  return print(validate::compare_kernels(file, rows, published(), catalogue, leave_out),
+               kernels_verb, arguments);
 }
 
 int trends(const sim::Catalogue& catalogue, unsigned threads, bool quiet) {
@@ -130,7 +149,9 @@ int main(int argc, char** argv) {
   const sim::Command commands[] = {{collectives_verb, collectives},
                                    {kernels_verb, kernels},
                                    {validate::published_verb, validate::run_published},
+                                   {validate::layers_verb, validate::run_layers},
                                    {validate::confidence_verb, validate::run_confidence},
+                                   {validate::goodput_verb, validate::run_goodput},
                                    {validate::run_verb, validate::command_run},
                                    {validate::cluster_verb, validate::command_cluster},
                                    {study_verb, study},

@@ -131,6 +131,8 @@ void Collector::add(const Kernel& kernel, const sim::Scenario& scenario) {
     case KernelFamily::quantize:
     case KernelFamily::permute:
     case KernelFamily::router:
+    case KernelFamily::host_copy:
+    case KernelFamily::host_update:
       return not_here(kernel.name + ": its kernels are not timed yet");
     case KernelFamily::pointwise:
     case KernelFamily::norm:

@@ -8,16 +8,70 @@
 #include <optional>
 
 #include "engine/check.hpp"
+#include "sim/command/asked_sides.hpp"
 #include "sim/command/commands.hpp"
+#include "sim/command/handout_options.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/compare/compare.hpp"
 #include "sim/files/whole_file.hpp"
+#include "sim/handout/points_page.hpp"
+#include "sim/program/answer_forms.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/output_place.hpp"
 #include "sim/study/sweep.hpp"
 
 namespace stepcast::sim {
+namespace {
+
+void check_step_scenario(const TomlValue& document) {
+  if (document.find("collective") != nullptr)
+    throw InputError(document.where, "asks for a collective", "training steps are compared");
+}
+
+/// A document as one side, or as many as its [sweep] has points.
+void add_document(std::vector<Asked>& out, TomlValue document, const std::string& name) {
+  constexpr std::size_t most_points = 100;
+  check_step_scenario(document);
+  const std::string where = document.where;
+  const Study study = read_study(std::move(document));
+  if (!study.is_sweep) return out.push_back({name, study.base});
+  if (study.num_points() > most_points)
+    throw InputError(where, fmt::format("its [sweep] has {} points", study.num_points()),
+                     fmt::format("{} can be compared; stepcast sweep answers more", most_points));
+  for (std::size_t i = 0; i < study.num_points(); ++i) {
+    std::string point;
+    for (const Setting& setting : study.point(i))
+      point += (point.empty() ? "" : ", ") + setting.path.substr(setting.path.rfind('.') + 1) +
+               " " +
+               (setting.value.text() ? *setting.value.text() : write_toml_value(setting.value));
+    out.push_back({point, study.document_of(study.point(i))});
+  }
+}
+
+}  // namespace
+
+Asked result_side(const std::string& path, const std::string& name, const Catalogue& catalogue) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const bool folder = fs::is_directory(path, error);
+  const fs::path file = folder ? fs::path(path) / "results.json" : fs::path(path);
+  Side side = read_side(file.string());
+  side.name = name;
+  const fs::path scenario = file.parent_path() / "scenario.toml";
+  const bool ours = file.filename() == "results.json" && fs::exists(scenario, error) &&
+                    read_mark(file.parent_path().string());
+  if (ours) side.scenario = read_scenario(read_toml_file(scenario.string()), catalogue);
+  return {name, std::nullopt, std::move(side)};
+}
+
+void add_document_of(std::vector<Asked>& out, const Verb& verb, const Arguments& arguments,
+                     const Catalogue& catalogue, const std::string& file, const std::string& name) {
+  TomlValue document = file.empty() ? toml_table("command line") : read_toml_file(file);
+  apply_options(document, verb, arguments, catalogue);
+  add_document(out, std::move(document), name);
+}
+
 namespace {
 
 constexpr Option compare_options[] = {
@@ -28,8 +82,11 @@ constexpr Option compare_options[] = {
      "what the step would be without interference, latency, bandwidth, jitter, sharing; or all"},
     {"orders", "N", "", "random orders that share out more than six changes (default: 50)"},
     {"ignore-memory", "", "", "go on with a plan that does not fit in memory"},
-    {"svg", "FILE", "", "also draw the way from the first to the last as a waterfall"},
-    {"json", "", "", "print JSON"},
+    {"svg", "PATH", "",
+     "also draw the way from the first to the last as a waterfall, FILE.svg; or every chart, DIR"},
+    report_option,
+    json_option,
+    rows_option,
     {"threads", "N", "", "scenarios to run at once (default: all cores)"},
     {"quiet", "", "", "no progress"},
 };
@@ -39,8 +96,7 @@ constexpr const char* listed_options[] = {"gpu", "model", "node", "fabric", "fra
 
 const std::vector<Option>& verb_options() {
   static const std::vector<Option> options = [] {
-    std::vector<Option> out = with_scenario_options(
-        {"model", "cluster", "plan", "batch", "precision", "run"}, compare_options);
+    std::vector<Option> out = with_scenario_options(step_tables, compare_options);
     std::erase_if(out, [](const Option& option) {  // of run's two of that name, compare's own stays
       return option.name == std::string_view("without") && *option.key != '\0';
     });
@@ -94,53 +150,6 @@ Arguments with_value(const Verb& verb, const Arguments& arguments, const std::st
     if (i > 0 && words[i - 1] == name && words[i] == list) words[i] = value;
   }
   return parse_arguments(verb, words);
-}
-
-void check_step_scenario(const TomlValue& document) {
-  if (document.find("collective") != nullptr)
-    throw InputError(document.where, "asks for a collective", "training steps are compared");
-}
-
-/// A document as one side, or as many as its [sweep] has points.
-void add_document(std::vector<Asked>& out, TomlValue document, const std::string& name) {
-  constexpr std::size_t most_points = 100;
-  check_step_scenario(document);
-  const std::string where = document.where;
-  const Study study = read_study(std::move(document));
-  if (!study.is_sweep) return out.push_back({name, study.base});
-  if (study.num_points() > most_points)
-    throw InputError(where, fmt::format("its [sweep] has {} points", study.num_points()),
-                     fmt::format("{} can be compared; stepcast sweep answers more", most_points));
-  for (std::size_t i = 0; i < study.num_points(); ++i) {
-    std::string point;
-    for (const Setting& setting : study.point(i))
-      point += (point.empty() ? "" : ", ") + setting.path.substr(setting.path.rfind('.') + 1) +
-               " " +
-               (setting.value.text() ? *setting.value.text() : write_toml_value(setting.value));
-    out.push_back({point, study.document_of(study.point(i))});
-  }
-}
-
-/// A result; of a folder that run --out wrote with the scenario that it was.
-Asked result_side(const std::string& path, const std::string& name, const Catalogue& catalogue) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const bool folder = fs::is_directory(path, error);
-  const fs::path file = folder ? fs::path(path) / "results.json" : fs::path(path);
-  Side side = read_side(file.string());
-  side.name = name;
-  const fs::path scenario = file.parent_path() / "scenario.toml";
-  const bool ours = file.filename() == "results.json" && fs::exists(scenario, error) &&
-                    read_mark(file.parent_path().string());
-  if (ours) side.scenario = read_scenario(read_toml_file(scenario.string()), catalogue);
-  return {name, std::nullopt, std::move(side)};
-}
-
-void add_document_of(std::vector<Asked>& out, const Verb& verb, const Arguments& arguments,
-                     const Catalogue& catalogue, const std::string& file, const std::string& name) {
-  TomlValue document = file.empty() ? toml_table("command line") : read_toml_file(file);
-  apply_options(document, verb, arguments, catalogue);
-  add_document(out, std::move(document), name);
 }
 
 void add_scenario(std::vector<Asked>& out, const Arguments& arguments, const Catalogue& catalogue,
@@ -231,14 +240,23 @@ bool write_picture(const Comparison& comparison, const std::string& path) {
 }
 
 int compare(const Arguments& arguments, const Catalogue& catalogue) {
+  check_forms(arguments);
   Session session(catalogue);
   Runner runner(session, {arguments.threads(), Progress::style_for(arguments.has("quiet")),
                           arguments.has("ignore-memory")});
   const Comparison out = comparison_of(asked_of(arguments, catalogue), runner, arguments);
-  const bool json = arguments.has("json");
-  std::fputs((json ? comparison_json(out) + "\n" : comparison_text(out)).c_str(), stdout);
+  const bool printed = print_answer(
+      arguments,
+      {[&] { return comparison_text(out); }, [&] { return comparison_json(out); }, {"sides"}});
   if (std::ranges::none_of(out.sides, &Side::answered)) return exit_no_feasible_plan;
-  const bool written = !arguments.has("svg") || write_picture(out, arguments.get("svg"));
+  const std::string svg = arguments.get("svg");
+  bool written = (!svg.ends_with(".svg") || write_picture(out, svg)) && printed;
+  const HandoutFiles files{arguments.get("report"), svg.ends_with(".svg") ? "" : svg};
+  if (files.any())
+    written =
+        handed_out(files,
+                   [&] { return comparison_page(out, origin_of(compare_verb(), arguments)); }) &&
+        written;
   return written ? exit_ok : exit_unwritten;
 }
 

@@ -10,20 +10,6 @@
 namespace stepcast::sim {
 namespace {
 
-/// A word as a shell reads it back.
-std::string quoted(const std::string& word) {
-  constexpr std::string_view plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-  std::string out = "'";
-  for (const char letter : word)
-    if (letter == '\'')
-      out += "'\\''";
-    else
-      out += letter;
-  return out + "'";
-}
-
 /// Options that say what is asked, and not how to answer.
 bool is_of_scenario(const Option& option) {
   constexpr std::string_view others[] = {"gpu", "framework", "nccl-env", "set"};
@@ -55,15 +41,35 @@ std::string lines_of(const std::vector<std::pair<std::string, std::string>>& que
 
 }  // namespace
 
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string out = "'";
+  for (const char letter : word)
+    if (letter == '\'')
+      out += "'\\''";
+    else
+      out += letter;
+  return out + "'";
+}
+
 std::string scenario_words(const Verb& verb, const Arguments& arguments) {
   std::string out;
-  for (const std::string& word : arguments.positional()) out += " " + quoted(word);
+  for (const std::string& word : arguments.positional()) out += " " + shell_word(word);
   for (const Option& option : verb.options) {
     if (!is_of_scenario(option) || !arguments.has(option.name)) continue;
     const std::string name = " --" + std::string(option.name);
     if (*option.argument == '\0') out += name;
-    for (const std::string& value : arguments.all(option.name)) out += name + " " + quoted(value);
+    for (const std::string& value : arguments.all(option.name))
+      out += name + " " + shell_word(value);
   }
+  return out;
+}
+
+std::string command_words(const Verb& verb, const Arguments& arguments) {
+  std::string out = verb.name;
+  for (const std::string& word : arguments.words()) out += " " + shell_word(word);
   return out;
 }
 

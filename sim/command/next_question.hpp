@@ -8,9 +8,15 @@
 
 namespace stepcast::sim {
 
+/// A word as a shell reads it back.
+std::string shell_word(const std::string& word);
+
 /// The scenario of a command line as words for the shell: the file and what sets keys of it,
 /// without what only says how to answer.
 std::string scenario_words(const Verb& verb, const Arguments& arguments);
+
+/// The whole command line as a shell reads it.
+std::string command_words(const Verb& verb, const Arguments& arguments);
 
 /// The last lines of a run's report. Empty for a collective.
 std::string next_question(const Answer& answer, const std::string& scenario);

@@ -1,16 +1,22 @@
-// stepcast run, sweep, collective: a scenario from a file, from options, or from both.
+// stepcast run and collective: a scenario from a file, from options, or from both.
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <optional>
 
 #include "engine/check.hpp"
+#include "sim/command/answer_study.hpp"
 #include "sim/command/commands.hpp"
+#include "sim/command/handout_options.hpp"
 #include "sim/command/next_question.hpp"
 #include "sim/command/scenario_options.hpp"
+#include "sim/command/timeline_options.hpp"
+#include "sim/command/tune.hpp"
 #include "sim/confidence/confidence.hpp"
 #include "sim/files/toml_table.hpp"
+#include "sim/handout/points_page.hpp"
 #include "sim/output/folder.hpp"
 #include "sim/output/study_run.hpp"
 #include "sim/program/command_line.hpp"
@@ -21,9 +27,11 @@
 #include "sim/report/memory_timeline.hpp"
 #include "sim/report/metrics.hpp"
 #include "sim/report/text.hpp"
+#include "sim/report/why.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/scenario_keys.hpp"
+#include "sim/timeline/timeline_file.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -35,12 +43,18 @@ constexpr Option explain_option{"explain", "", "",
 constexpr Option step_options[] = {
     {"resume", "", "", "of a sweep: go on with the finished points in --out DIR"},
     {"shard", "I/N", "", "of a sweep: every N-th point only; --resume makes one of all shards"},
-    {"timeline", "FILE", "", "also write the step as Chrome trace events (Perfetto shows them)"},
+    {"timeline", "FILE", "",
+     "also write the step for Perfetto: .json or .json.gz (Chrome trace events), or .pftrace"},
+    timeline_ranks_option,
+    timeline_limit_option,
     {"memory-timeline", "FILE", "",
      "also write the memory of each stage over the step: .svg, .json, or a table"},
     {"no-fold", "", "", "simulate every rank"},
     {"check-fold", "", "", "simulate folded and unfolded, fail on a difference"},
     {"ignore-memory", "", "", "go on with a plan that does not fit in memory"},
+    report_option,
+    svg_option,
+    no_alternatives_option,
 };
 constexpr Option common_options[] = {
     {"json", "", "", "print JSON"},
@@ -49,11 +63,11 @@ constexpr Option common_options[] = {
     {"quiet", "", "", "no progress"},
 };
 
-/// Options that set keys of a scenario, and the others.
+}  // namespace
+
 const std::vector<Option>& run_options() {
   static const std::vector<Option> options = [] {
-    std::vector<Option> out = with_scenario_options(
-        {"model", "cluster", "plan", "batch", "precision", "run"}, common_options);
+    std::vector<Option> out = with_scenario_options(step_tables, common_options);
     out.insert(out.end(), table_options.begin(), table_options.end());
     out.push_back(refused_option);
     out.insert(out.end(), std::begin(step_options), std::end(step_options));
@@ -62,11 +76,14 @@ const std::vector<Option>& run_options() {
   return options;
 }
 
+namespace {
+
 const std::vector<Option>& collective_options() {
   static const std::vector<Option> options = [] {
     std::vector<Option> out{gpu_option};
     for (const Option& option : key_options({"cluster", "collective"})) out.push_back(option);
     out.insert(out.end(), {nccl_env_option, stepped_option, explain_option, set_option});
+    out.insert(out.end(), std::begin(tune_options), std::end(tune_options));
     out.insert(out.end(), std::begin(common_options), std::end(common_options));
     out.insert(out.end(), table_options.begin(), table_options.end());
     out.push_back(refused_option);
@@ -83,22 +100,16 @@ Verb run_verb() {
           run_options(),
           "stepcast run --model llama2-7b --gpu h100 --nodes 16 --data zero2 --local-batch 2"};
 }
-Verb sweep_verb() {
-  return {"stepcast sweep",
-          "SCENARIO.toml",
-          1,
-          "Runs every point of a scenario's [sweep].",
-          run_options(),
-          "stepcast sweep scenarios/weak_scaling.toml --json"};
-}
 Verb collective_verb() {
-  return {"stepcast collective",
-          "KIND",
-          1,
-          "Times one collective over all GPUs: all_reduce, all_gather, "
-          "reduce_scatter, broadcast, reduce, all_to_all, send_receive.",
-          collective_options(),
-          "stepcast collective all_reduce --gpu h100 --nodes 4 --bytes 64MiB"};
+  return {
+      "stepcast collective",
+      "KIND",
+      1,
+      "Times one collective over all GPUs: all_reduce, all_gather, "
+      "reduce_scatter, broadcast, reduce, all_to_all, send_receive. Or looks for faster choices "
+      "than NCCL's (--tune).",
+      collective_options(),
+      "stepcast collective all_reduce --gpu h100 --nodes 4 --bytes 64MiB"};
 }
 
 void check_references(const Study& study) {
@@ -111,44 +122,62 @@ void check_references(const Study& study) {
     }
 }
 
-Scenario read_point(const TomlValue& document, const Arguments& arguments,
+Scenario read_point(const TomlValue& document, const std::vector<std::string>& options,
                     const Catalogue& catalogue) {
+  const auto asked = [&](const char* option) { return std::ranges::count(options, option) > 0; };
   Scenario scenario = read_scenario(document, catalogue);
-  scenario.run.fold = !arguments.has("no-fold");
-  scenario.run.check_fold = arguments.has("check-fold");
-  scenario.run.ignore_memory = arguments.has("ignore-memory");
-  scenario.run.explain = arguments.has("explain");
-  scenario.run.stepped = arguments.has("stepped");
+  scenario.run.fold = !asked("no-fold");
+  scenario.run.check_fold = asked("check-fold");
+  scenario.run.ignore_memory = asked("ignore-memory");
+  scenario.run.explain = asked("explain");
+  scenario.run.stepped = asked("stepped");
   return scenario;
 }
 
-int exit_code_of(const Results& results) {
+/// Those that read_point() knows.
+std::vector<std::string> study_options(const Arguments& arguments) {
+  std::vector<std::string> out;
+  for (const char* option : {"no-fold", "check-fold", "ignore-memory", "explain", "stepped"})
+    if (arguments.has(option)) out.emplace_back(option);
+  return out;
+}
+
+/// In a part of a sweep points without an answer are results like others.
+int exit_code_of(const Results& results, const StudyRequest& request) {
   using State = PointRows::State;
   const PointRows& rows = results.rows;
-  if (results.interrupted) return stop_code();
+  if (results.interrupted && !request.merges) return stop_code();
   if (const std::size_t failed = rows.count(State::failed); failed > 0) {
     std::fprintf(stderr, "stepcast: %zu points failed with an internal error, please report it\n",
                  failed);
     return exit_internal;
   }
-  const bool answered = rows.count(State::answered) > 0;
+  const bool answered = rows.count(State::answered) > 0 || request.is_part();
   return rows.count(State::refused) > 0 && !answered ? exit_no_feasible_plan : exit_ok;
 }
 
 /// Simulated once more, kernel by kernel; nothing where the plan does not fit.
-void write_step(const std::string& path, const Results& results, Session& session) {
+void write_told_step(const TimelineOrder& order, const Results& results, Session& session) {
   if (!results.single || std::holds_alternative<Refused>(*results.single)) return;
   Timeline timeline;
-  session.timeline(scenario_of(*results.single), timeline);
-  write_timelines(path, {&timeline, 1});
+  timeline.asked = order.ranks;
+  const Scenario& scenario = scenario_of(*results.single);
+  session.timeline(scenario, timeline, no_larger_than(order.limit, order.path));
+  write_step(order, std::move(timeline), scenario);
 }
 
 /// What can be asked for of one point, or of many, alone.
 void check_options(const Study& study, const Arguments& arguments) {
+  timeline_order(arguments);
   for (const char* option : {"timeline", "memory-timeline"})
     if (arguments.has(option) && (study.is_sweep || study.base.find("collective") != nullptr))
       throw UsageError("--" + std::string(option) + " shows one step",
                        "give a scenario without [sweep]");
+  check_handout(arguments, !study.is_sweep);
+  for (const char* option : {"report", "svg"})
+    if (arguments.has(option) && study.base.find("collective") != nullptr)
+      throw UsageError("--" + std::string(option) + " is of training steps",
+                       "--explain says more of a collective");
   for (const char* option : {"resume", "shard"})
     if (arguments.has(option) && !(study.is_sweep && arguments.has("out")))
       throw UsageError("--" + std::string(option) + " is for the points of a [sweep] in --out DIR");
@@ -163,12 +192,17 @@ void check_view(const TableView& view, const Study& study) {
   view.check(results_table(Results(study), view));
 }
 
-std::unique_ptr<OutputFolder> folder_of(const Study& study, const Arguments& arguments,
-                                        const Catalogue& catalogue) {
-  if (!arguments.has("out")) return nullptr;
-  OutputRequest request{arguments.get("out"), arguments.has("resume")};
-  if (arguments.has("shard")) request.shard = read_shard(arguments.get("shard"));
-  return std::make_unique<OutputFolder>(std::move(request), study, catalogue.directory());
+/// The page of --report and --svg.
+bool write_page_of(const Results& results, const Verb& verb, const Arguments& arguments,
+                   const TableView& view, Session& session) {
+  const HandoutFiles files = handout_files(arguments);
+  const bool answered = results.study.is_sweep || results.single;  // else interrupted
+  if (!files.any() || !answered) return true;
+  return handed_out(files, [&] {
+    if (results.study.is_sweep)
+      return sweep_page(results, results_table(results, view), origin_of(verb, arguments));
+    return answer_page(*results.single, verb, arguments, session);
+  });
 }
 
 /// Writes what is asked for. The answer is printed whatever becomes of it: false after a message.
@@ -176,11 +210,11 @@ bool write_files(const Results& results, const Arguments& arguments, const Table
                  OutputFolder* folder, Session& session) {
   try {
     if (folder != nullptr) folder->finish(results);
-    if (folder != nullptr && results.interrupted && results.study.is_sweep)
+    if (folder != nullptr && results.interrupted && stop_requested() && results.study.is_sweep)
       std::fprintf(stderr, "stepcast: what is finished is in '%s': --resume goes on\n",
                    folder->place().c_str());
     if (view.writes_csv()) view.write(view.arranged(results_table(results, view)));
-    if (arguments.has("timeline")) write_step(arguments.get("timeline"), results, session);
+    if (arguments.has("timeline")) write_told_step(timeline_order(arguments), results, session);
     if (arguments.has("memory-timeline") && results.single)
       write_memory_timeline(arguments.get("memory-timeline"), scenario_of(*results.single));
     return true;
@@ -202,69 +236,130 @@ void print_results(const Results& results, const TableView& view, bool json) {
   std::fputs("\n", stdout);
 }
 
-int answer_document(TomlValue document, const Verb& verb, const Arguments& arguments,
-                    const Catalogue& catalogue) {
-  const std::atomic<bool>& stop = stop_requested();
-  Study study = read_study(std::move(document));
-  check_references(study);
-  check_options(study, arguments);
-  const TableView view(arguments);
-  check_view(view, study);
-  const unsigned threads = arguments.threads();
-  const auto folder = folder_of(study, arguments, catalogue);
-  const Shard shard = arguments.has("shard") ? read_shard(arguments.get("shard")) : Shard{};
-  const auto read = [&](const TomlValue& point) { return read_point(point, arguments, catalogue); };
-  Session session(catalogue);
-  std::optional<Progress> progress(std::in_place, num_points(study, shard),
-                                   Progress::style_for(arguments.has("quiet")));
+/// With a whole run in question: which stages of the pipeline waste energy by going too fast.
+std::string slack_of(const Answer& answer, Session& session) {
+  const auto* step = std::get_if<StepReport>(&answer);
+  if (step == nullptr || !step->scenario.goal.on() || step->scenario.noise.on()) return {};
+  return slack_text(pipeline_slack(step->scenario, session));
+}
+
+/// What became of the points, where their table is not printed: of a part it is that of all parts.
+void print_counts(const Results& results, const StudyRequest& request) {
+  using State = PointRows::State;
+  const PointRows& rows = results.rows;
+  const auto count = [&](State state) { return rows.count(state); };
+  const std::string hint = request.is_part()
+                               ? fmt::format("stepcast sweep merge {} puts the parts together",
+                                             shell_word(request.output->folder))
+                               : "--top N and --csv FILE show them";
+  fmt::print("{} of {} points: {} answered, {} refused, {} failed; {}\n",
+             rows.size() - count(State::missing), rows.size(), count(State::answered),
+             count(State::refused), count(State::failed), hint);
+}
+
+bool wants_table(const Arguments& arguments, const TableView& view) {
+  return arguments.has("json") || view.prints_csv() || !view.arrangement().empty();
+}
+
+void refuse_missing(Results& results, const StudyRequest& request, const Arguments& arguments) {
+  const std::size_t missing = results.rows.count(PointRows::State::missing);
+  if (missing == 0) return;
+  if (!arguments.has("partial"))
+    throw InputError(request.output->folder,
+                     fmt::format("{} of {} points are missing", missing, results.rows.size()),
+                     "stepcast sweep --resume runs them, --partial merges what is there");
+  results.interrupted = true;
+}
+
+Results run_request(const StudyRequest& request, Study study, OutputFolder* folder,
+                    const Arguments& arguments, Session& session, const Catalogue& catalogue) {
+  const unsigned threads = request.threads > 0 ? request.threads : arguments.threads();
+  const bool quiet = request.quiet || arguments.has("quiet");
+  const auto read = [&](const TomlValue& p) { return read_point(p, request.options, catalogue); };
+  std::optional<Progress> progress(std::in_place, num_points(study, request.shard),
+                                   Progress::style_for(quiet));
   const auto confidence = std::make_shared<Confidence>(session);
   Results results =
       run_study(std::move(study), {.read = read,
                                    .simulator = simulator_of(session, confidence),
                                    .threads = threads,
-                                   .stop = stop,
-                                   .shard = shard,
-                                   .folder = folder.get(),
+                                   .stop = stop_requested(),
+                                   .shard = request.shard,
+                                   .next = request.next,
+                                   .only_known = request.merges,
+                                   .folder = folder,
                                    .finished = [&](std::size_t done) { progress->show(done); }});
   progress.reset();
   if (const Order* order = confidence->order()) results.order = *order;
-  const bool written = write_files(results, arguments, view, folder.get(), session);
-  print_results(results, view, arguments.has("json"));
-  if (results.single && !arguments.has("json") && !view.prints_csv())
-    std::fputs(next_question(*results.single, scenario_words(verb, arguments)).c_str(), stdout);
-  return written ? exit_code_of(results) : exit_unwritten;
+  return results;
 }
 
-int answer_file(const Verb& verb, const Arguments& arguments, const Catalogue& catalogue,
-                bool needs_sweep) {
-  if (needs_sweep) arguments.first("which scenario?");
-  TomlValue document = asked_document(verb, arguments, catalogue);
-  if (needs_sweep && document.find("sweep") == nullptr)
-    throw InputError(document.where, "has no [sweep]", "stepcast run answers a single scenario");
-  return answer_document(std::move(document), verb, arguments, catalogue);
+}  // namespace
+
+StudyRequest request_of(TomlValue document, const Arguments& arguments) {
+  StudyRequest out{std::move(document), study_options(arguments)};
+  const std::string shard = arguments.get("shard");
+  if (!shard.empty()) out.shard = read_shard(shard);
+  if (!arguments.has("out")) return out;
+  out.output = {arguments.get("out"), arguments.has("resume"), "", out.options};
+  if (out.shard.of > 1) out.output->part = fmt::format("{}-of-{}", out.shard.index, out.shard.of);
+  return out;
 }
+
+int answer_study(StudyRequest request, const Verb& verb, const Arguments& arguments,
+                 const Catalogue& catalogue) {
+  stop_requested();  // from here on
+  Study study = read_study(std::move(request.document));
+  check_references(study);
+  check_options(study, arguments);
+  const TableView view(arguments);
+  check_view(view, study);
+  std::unique_ptr<OutputFolder> folder;
+  if (request.output)
+    folder = std::make_unique<OutputFolder>(*request.output, study, catalogue.directory());
+  Session session(catalogue);
+  Results results =
+      run_request(request, std::move(study), folder.get(), arguments, session, catalogue);
+  if (request.merges) refuse_missing(results, request, arguments);
+  const bool files = write_files(results, arguments, view, folder.get(), session);
+  const bool written = write_page_of(results, verb, arguments, view, session) && files;
+  const bool many = request.is_part() || results.rows.size() > most_to_read;
+  if (!many || wants_table(arguments, view))
+    print_results(results, view, arguments.has("json"));
+  else if (!request.quiet)
+    print_counts(results, request);
+  if (results.single && !arguments.has("json") && !view.prints_csv()) {
+    std::fputs(slack_of(*results.single, session).c_str(), stdout);
+    std::fputs(next_question(*results.single, scenario_words(verb, arguments)).c_str(), stdout);
+  }
+  return written ? exit_code_of(results, request) : exit_unwritten;
+}
+
+namespace {
 
 int run(const Arguments& arguments, const Catalogue& catalogue) {
-  return answer_file(run_verb(), arguments, catalogue, false);
-}
-
-int sweep(const Arguments& arguments, const Catalogue& catalogue) {
-  return answer_file(sweep_verb(), arguments, catalogue, true);
+  const Verb verb = run_verb();
+  return answer_study(request_of(asked_document(verb, arguments, catalogue), arguments), verb,
+                      arguments, catalogue);
 }
 
 int collective(const Arguments& arguments, const Catalogue& catalogue) {
-  const std::string& kind = arguments.first("which collective?");
   TomlValue document = toml_table("command line");
-  set_path(document, "collective.kind", toml_text(kind, "command line"));
   const Verb verb = collective_verb();
+  if (arguments.has("tune")) {
+    apply_options(document, verb, arguments, catalogue);
+    return tune_collectives(std::move(document), arguments, catalogue);
+  }
+  if (arguments.has("least-gain")) throw UsageError("--least-gain is for --tune FILE");
+  const std::string& kind = arguments.first("which collective?");
+  set_path(document, "collective.kind", toml_text(kind, "command line"));
   apply_options(document, verb, arguments, catalogue);
-  return answer_document(std::move(document), verb, arguments, catalogue);
+  return answer_study(request_of(std::move(document), arguments), verb, arguments, catalogue);
 }
 
 }  // namespace
 
 Command run_command() { return {run_verb(), run}; }
-Command sweep_command() { return {sweep_verb(), sweep}; }
 Command collective_command() { return {collective_verb(), collective}; }
 
 }  // namespace stepcast::sim

@@ -22,6 +22,10 @@ inline constexpr Option nccl_env_option{"nccl-env", "NAME=VALUE", "",
 inline constexpr Option set_option{
     "set", "KEY=VALUE", "", "set any key (stepcast show keys); more may follow, or be repeated"};
 
+/// The tables of a training step whose keys have options.
+inline const std::initializer_list<std::string_view> step_tables{
+    "model", "cluster", "plan", "batch", "precision", "run", "run_goal", "cost", "site", "power"};
+
 /// --gpu, the options that set keys of these tables, --framework, --nccl-env, --set; then `own`.
 std::vector<Option> with_scenario_options(std::initializer_list<std::string_view> tables,
                                           std::span<const Option> own);

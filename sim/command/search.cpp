@@ -7,6 +7,7 @@
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/command/commands.hpp"
+#include "sim/command/handout_options.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/confidence/confidence.hpp"
 #include "sim/files/toml_table.hpp"
@@ -17,6 +18,7 @@
 #include "sim/program/table_view.hpp"
 #include "sim/report/search.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/search/bases.hpp"
 #include "sim/study/sweep.hpp"
 
 namespace stepcast::sim {
@@ -24,7 +26,6 @@ namespace {
 
 constexpr Option search_own_options[] = {
     {"objective", "step|tokens|dollars-per-token|joules-per-token", "", "what is to be best"},
-    {"price", "USD", "", "of a GPU for an hour: also dollars per million tokens"},
     {"space", "FILE", "", "TOML with [space]: values for each knob, \"plan.tensor\" = [1, 2, 4]"},
     {"fix", "KEY=VALUE", "", "a knob stays: plan.tensor=4, or [2,4]; may be repeated"},
     {"allow-tp-across-nodes", "", "", "also tensor degrees above the GPUs of a node"},
@@ -34,14 +35,15 @@ constexpr Option search_own_options[] = {
     {"all", "", "", "simulate every plan that fits"},
     {"json", "", "", "print JSON"},
     {"out", "DIR", "", "also write the answer, its picture and the best plan into DIR"},
+    report_option,
+    svg_option,
     {"threads", "N", "", "plans to simulate at once (default: all cores)"},
     {"quiet", "", "", "no progress"},
 };
 
 const std::vector<Option>& search_options() {
   static const std::vector<Option> options = [] {
-    std::vector<Option> out = with_scenario_options(
-        {"model", "cluster", "plan", "batch", "precision", "run"}, search_own_options);
+    std::vector<Option> out = with_scenario_options(step_tables, search_own_options);
     for (const Option& option : table_options)  // --top is the search's own
       if (std::string_view(option.name) != "top") out.push_back(option);
     return out;
@@ -58,34 +60,6 @@ Verb search_verb() {
           "stepcast search --model llama2-70b --gpu h100 --nodes 64 --global-batch 1024",
           "Every knob of the plan is free but those of --fix, [space] and the options that set a\n"
           "plan's key; the scenario's own plan is shown beside the best."};
-}
-
-/// Frameworks that are tried where the user names none: what plans of today run on.
-constexpr const char* usual_frameworks[] = {"pytorch-fsdp2", "megatron-core", "torchtitan"};
-
-/// The scenario once per framework, its plan left open.
-std::vector<Scenario> bases_of(TomlValue document, const Catalogue& catalogue) {
-  const bool named = document.find("software") != nullptr &&
-                     document.find("software")->find("framework") != nullptr;
-  set_path(document, "plan.tensor", toml_text("best", "stepcast search"));
-  std::vector<Scenario> out;
-  const auto add = [&] {
-    Scenario s = read_scenario(document, catalogue);
-    if (s.collective) throw UsageError("a search is for a training step's plan");
-    if (s.noise.on() && out.empty())
-      std::fputs("stepcast: [noise] is left out: plans are compared without it\n", stderr);
-    s.noise = {};
-    out.push_back(std::move(s));
-  };
-  if (named) {
-    add();
-    return out;
-  }
-  for (const char* name : usual_frameworks) {
-    set_path(document, "software.framework", toml_text(name, "stepcast search"));
-    add();
-  }
-  return out;
 }
 
 /// The plan of the document, where it has one that can be read.
@@ -121,19 +95,10 @@ SearchSpace space_of(const Arguments& arguments, const TomlValue* own_space,
   return space;
 }
 
-/// What a framework's launch cannot say is no plan of it: where it can say the first plan of the
-/// space, the plainest. Where it cannot, it has no form at all, and nothing is refused.
-std::function<std::string(const Scenario&)> refusal_by_launch(const SearchSpace& space) {
-  std::vector<bool> has_form;
-  for (std::size_t i = 0; i < space.bases().size(); ++i) {
-    const auto first = space.first_plan(static_cast<std::uint8_t>(i));
-    has_form.push_back(first && launch_of(space.scenario_of(*first)).why_not.empty());
-  }
-  return [&space, has_form](const Scenario& s) {
-    for (std::size_t i = 0; i < has_form.size(); ++i)
-      if (has_form[i] && space.bases()[i].software == s.software) return launch_of(s).why_not;
-    return std::string();
-  };
+void check_price(const Scenario& s) {
+  if (s.cost.price.value == 0 && s.cost.capex.value == 0)
+    throw UsageError("--objective dollars-per-token without --price",
+                     "give what a GPU costs for an hour, --price 2.5, a list, or --own");
 }
 
 SearchOptions options_of(const Arguments& arguments) {
@@ -144,26 +109,12 @@ SearchOptions options_of(const Arguments& arguments) {
   out.all = arguments.has("all");
   const std::string objective = arguments.choice("objective");
   if (objective == "joules-per-token") out.objective = Objective::energy;
-  if (objective == "dollars-per-token" && !arguments.has("price"))
-    throw UsageError("--objective dollars-per-token without --price",
-                     "give what a GPU costs for an hour: --price 2.5");
+  if (objective == "dollars-per-token") out.objective = Objective::dollars;
   if (arguments.has("time"))
     out.deadline = std::chrono::steady_clock::now() +
                    std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                        parse<Duration>(arguments.get("time"), "--time"));
   return out;
-}
-
-std::optional<double> price_of(const Arguments& arguments) {
-  if (!arguments.has("price")) return std::nullopt;
-  std::string text = arguments.get("price");  // "2.5 USD/h" or 2.5
-  if (text.ends_with("USD/h")) text.resize(text.find_last_not_of(' ', text.size() - 6) + 1);
-  const TomlValue value = read_setting(text, "--price");
-  const auto* whole = std::get_if<std::int64_t>(&value.data);
-  const auto* real = std::get_if<double>(&value.data);
-  const double price = whole != nullptr ? static_cast<double>(*whole) : real != nullptr ? *real : 0;
-  if (!(price > 0 && price < 1e6)) throw UsageError("--price is in USD for a GPU and hour: 2.5");
-  return price;
 }
 
 /// Over no file that is there.
@@ -202,7 +153,7 @@ std::string launch_text(const Launch& launch, const Arguments& arguments) {
 }
 
 int search(const Arguments& arguments, const Catalogue& catalogue) {
-  const TableView view(arguments);
+  const TableView view(arguments, true);
   const std::atomic<bool>& stop = stop_requested();
   TomlValue document = asked_document(search_verb(), arguments, catalogue);
   std::optional<TomlValue> own_space;
@@ -214,13 +165,13 @@ int search(const Arguments& arguments, const Catalogue& catalogue) {
   document.erase("reference");
   Session session(catalogue);
   SearchAnswer answer{
-      space_of(arguments, own_space ? &*own_space : nullptr, bases_of(document, catalogue)),
+      space_of(arguments, own_space ? &*own_space : nullptr, search_bases(document, catalogue)),
       options_of(arguments),
       {},
       {},
-      {},
-      price_of(arguments)};
-  SearchMachine machine = machine_of(session, answer.space);
+      {}};
+  if (answer.options.objective == Objective::dollars) check_price(answer.space.bases().front());
+  SearchMachine machine = machine_of(session);
   machine.refusal = refusal_by_launch(answer.space);
   {
     ProgressLine line("stepcast: ", ProgressLine::style_for(arguments.has("quiet")));
@@ -248,7 +199,12 @@ int search(const Arguments& arguments, const Catalogue& catalogue) {
   else
     std::fputs((view.prints_csv() ? table : text).c_str(), stdout);
   if (arguments.has("out")) write_answer(answer, text, launch, arguments.get("out"));
+  const HandoutFiles files = handout_files(arguments);
+  const bool written = !files.any() || handed_out(files, [&] {
+    return search_page(answer, session, origin_of(search_verb(), arguments), stop);
+  });
   if (stop) return stop_code();
+  if (!written) return exit_unwritten;
   return answer.result.found.empty() ? exit_no_feasible_plan : exit_ok;
 }
 

@@ -16,6 +16,7 @@
 #include "sim/files/whole_file.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/program/table_view.hpp"
+#include "sim/report/metrics.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/member_writer.hpp"
 #include "sim/scenario/scenario_keys.hpp"
@@ -41,11 +42,12 @@ constexpr Option own_options[] = {
 const std::vector<Option> show_options = with_table_options(own_options);
 const Verb verb{
     "stepcast show",
-    "gpus|models|nodes|fabrics|software|nccl|clusters|cluster|calibration|keys [NAME | FILE ...]",
+    "gpus|models|nodes|fabrics|software|nccl|prices|grids|clusters|cluster|calibration|keys|"
+    "metrics [NAME | FILE ...]",
     16,
     "Prints the catalogue or one entry of it with every value and its source, a cluster "
-    "(of a scenario or by options), what a calibration table holds, or every key of a "
-    "scenario.",
+    "(of a scenario or by options), what a calibration table holds, every key of a "
+    "scenario, or every metric with its unit.",
     show_options,
     "stepcast show cluster --gpu h100 --nodes 16"};
 
@@ -282,6 +284,15 @@ std::string show_calibration(const Arguments& arguments) {
   return describe(read_calibrations(tables));
 }
 
+/// What --json, --out and `explain` call by these names.
+TextTable metrics_table() {
+  TextTable table;
+  for (const char* heading : {"metric", "unit", "heading"}) table.column(heading, "", Align::left);
+  for (const Metric& metric : metrics())
+    table.row({std::string(metric.key), std::string(metric.unit), std::string(metric.heading)});
+  return table;
+}
+
 /// What is one table; none: what is not.
 std::optional<TextTable> table_of(const std::string& what, const Arguments& arguments,
                                   const Catalogue& catalogue) {
@@ -292,10 +303,12 @@ std::optional<TextTable> table_of(const std::string& what, const Arguments& argu
   if (what == "software")
     return listing(catalogue, what, {"framework", "version", "nccl", "data_kinds"});
   if (what == "nccl") return listing(catalogue, what, {"version", "fp8_sums", "source"});
-  if (what != "keys") return std::nullopt;
+  if (what == "prices") return listing(catalogue, what, {"kind", "date", "source"});
+  if (what == "grids") return listing(catalogue, what, {"date", "source"});
+  if (what != "keys" && what != "metrics") return std::nullopt;
   if (arguments.positional().size() == 2)
     throw UsageError("'" + arguments.positional()[1] + "' is one argument too many");
-  return keys_table();
+  return what == "keys" ? keys_table() : metrics_table();
 }
 
 int show(const Arguments& arguments, const Catalogue& catalogue) {
@@ -307,8 +320,9 @@ int show(const Arguments& arguments, const Catalogue& catalogue) {
   // The folders of the catalogue that it is about; a name asks for one entry.
   const std::vector<std::string> folders =
       what == "clusters" ? std::vector<std::string>{"nodes", "fabrics"}
-      : what == "cluster" || what == "calibration" || what == "keys" ? std::vector<std::string>{}
-                                                                     : std::vector{what};
+      : what == "cluster" || what == "calibration" || what == "keys" || what == "metrics"
+          ? std::vector<std::string>{}
+          : std::vector{what};
   const TableView view(arguments);
   if (view.prints_csv() && arguments.has("sources"))
     throw UsageError("both --sources and --csv -", "--csv FILE writes beside it");

@@ -3,12 +3,16 @@
 
 #include "sim/command/commands.hpp"
 #include "sim/command/scenario_options.hpp"
+#include "sim/command/timeline_options.hpp"
 #include "sim/files/toml_table.hpp"
+#include "sim/program/answer_forms.hpp"
 #include "sim/report/why.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/scenario/goal_file.hpp"
 #include "sim/study/answer.hpp"
 #include "sim/study/sweep.hpp"
+#include "sim/timeline/timeline_file.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -16,15 +20,18 @@ namespace {
 constexpr Option why_options[] = {
     {"top", "N", "", "rows of a table (default: 12)"},
     {"json", "", "", "print JSON: every edge"},
+    {"csv", "FILE", "", "also write every edge as CSV; -: print only that"},
     {"timeline", "FILE", "",
-     "also write the step as Chrome trace events, the critical path with arrows"},
+     "the step and its critical path for Perfetto: .json or .json.gz (Chrome trace events), or "
+     ".pftrace"},
+    timeline_ranks_option,
+    timeline_limit_option,
     {"no-fold", "", "", "simulate every rank"},
     {"ignore-memory", "", "", "go on with a plan that does not fit in memory"},
 };
 
 const std::vector<Option>& all_why_options() {
-  static const std::vector<Option> options =
-      with_scenario_options({"model", "cluster", "plan", "batch", "precision", "run"}, why_options);
+  static const std::vector<Option> options = with_scenario_options(step_tables, why_options);
   return options;
 }
 
@@ -58,15 +65,29 @@ Scenario resolved(Scenario scenario, Session& session) {
 }
 
 int why_command_main(const Arguments& arguments, const Catalogue& catalogue) {
+  check_forms(arguments);
   const auto top = static_cast<std::size_t>(arguments.count("top", 12));
+  const TimelineOrder order = timeline_order(arguments);
   Session session(catalogue);
   Timeline timeline;
-  const Why found = why(resolved(one_step(arguments, catalogue), session), session,
-                        arguments.has("timeline") ? &timeline : nullptr);
-  const std::string text = arguments.has("json") ? why_json(found) + "\n" : why_text(found, top);
-  std::fputs(text.c_str(), stdout);
-  if (arguments.has("timeline")) write_timelines(arguments.get("timeline"), {&timeline, 1});
-  return exit_ok;
+  timeline.asked = order.ranks;
+  Why found = why(resolved(one_step(arguments, catalogue), session), session,
+                  arguments.has("timeline") ? &timeline : nullptr);
+  const Simulator simulator = simulator_of(session);
+  if (asks_for_costs(found.report.scenario) || found.report.scenario.failures.on)
+    simulator.judge_step(found.report);
+  const auto known = static_cast<std::ptrdiff_t>(found.report.warnings.size());
+  complete(found.report, simulator);
+  found.warnings.insert(found.warnings.end(), found.report.warnings.begin() + known,
+                        found.report.warnings.end());
+  const bool printed = print_answer(
+      arguments,
+      {[&] { return why_text(found, top); }, [&] { return why_json(found); }, {"edges"}});
+  if (arguments.has("timeline")) {
+    no_larger_than(order.limit, order.path)(size_of(timeline));
+    write_step(order, std::move(timeline), found.report.scenario);
+  }
+  return printed ? exit_ok : exit_unwritten;
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ constexpr StepPart parts_of_forecast[] = {
     {"exposed_communication_s.pipeline", "exposed pipeline comm."},
     {"exposed_communication_s.data", "exposed data comm."},
     {"exposed_communication_s.expert", "exposed expert comm."},
+    {"exposed_communication_s.offload", "exposed offload"},
     {"bubble_s", "bubble"},
     {"wait_s", "wait"},
     {"host_s", "host"},

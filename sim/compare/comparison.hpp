@@ -11,6 +11,7 @@
 #include "sim/compare/attribution.hpp"
 #include "sim/compare/side.hpp"
 #include "sim/confidence/order.hpp"
+#include "sim/files/text_table.hpp"
 
 namespace stepcast::sim {
 
@@ -59,6 +60,10 @@ std::vector<std::string> notes_on(const Comparison& comparison);
 /// SVG: the way from the first side to the last, a bar for each change, or for each part of the
 /// step where no changes are known; of several sides a bar from each to the next.
 std::string comparison_picture(const Comparison& comparison);
+/// The bars of that picture.
+TextTable picture_table(const Comparison& comparison);
+/// A row a side: step, change, throughput, memory, what a whole run comes to.
+TextTable sides_table(const Comparison& comparison);
 std::string comparison_text(const Comparison& comparison);
 std::string comparison_json(const Comparison& comparison);
 

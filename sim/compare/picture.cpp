@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/units_text.hpp"
 #include "sim/compare/comparison.hpp"
-#include "sim/report/waterfall_picture.hpp"
+#include "sim/pictures/waterfall_picture.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -54,25 +55,52 @@ std::string title_of(const Comparison& c) {
          (c.same_tokens() ? "" : " for as many tokens");
 }
 
-}  // namespace
+/// From a side over bars to another.
+struct Waterfall {
+  std::size_t from = 0, to = 0;
+  Bars bars;
+};
 
-std::string comparison_picture(const Comparison& c) {
+Waterfall waterfall_of(const Comparison& c) {
   std::vector<std::size_t> sides;
   for (std::size_t i = 0; i < c.sides.size(); ++i)
     if (c.sides[i].answered()) sides.push_back(i);
-  const std::size_t from = sides.front(), to = sides.back();
-  const auto way = std::ranges::find_if(
-      c.ways, [&](const Difference& one) { return one.to == to && one.attribution.has_value(); });
+  Waterfall out{sides.front(), sides.back(), {}};
+  const auto way = std::ranges::find_if(c.ways, [&](const Difference& one) {
+    return one.to == out.to && one.attribution.has_value();
+  });
   const bool direct = c.about != About::sides || sides.size() == 2;
-  Bars bars;
   if (direct && way != c.ways.end())
-    bars = bars_of(*way->attribution);
+    out.bars = bars_of(*way->attribution);
   else if (sides.size() == 2)
-    bars = bars_of_parts(c, from, to);
+    out.bars = bars_of_parts(c, out.from, out.to);
   else
-    bars = bars_of_sides(c, sides);
+    out.bars = bars_of_sides(c, sides);
+  return out;
+}
+
+}  // namespace
+
+std::string comparison_picture(const Comparison& c) {
+  const auto [from, to, bars] = waterfall_of(c);
   return waterfall_picture(c.sides[from].name, *c.comparable_step_s(from), bars, c.sides[to].name,
                            *c.comparable_step_s(to), title_of(c));
+}
+
+TextTable picture_table(const Comparison& c) {
+  const auto [from, to, bars] = waterfall_of(c);
+  TextTable table;
+  table.column("", "", TextTable::Align::left, "what");
+  table.column("time");
+  table.column("", "", TextTable::Align::left, "note");
+  const auto add = [&](const std::string& name, double time_s, const std::string& note) {
+    const std::string text = time_s == 0 ? "0" : to_text(to_duration(std::abs(time_s)));
+    table.row({name, {(time_s < 0 ? "-" : "") + text, time_s}, note});
+  };
+  add(c.sides[from].name, *c.comparable_step_s(from), "");
+  for (const WaterfallBar& bar : bars) add(bar.label, bar.change_s, bar.note);
+  add(c.sides[to].name, *c.comparable_step_s(to), "");
+  return table;
 }
 
 }  // namespace stepcast::sim

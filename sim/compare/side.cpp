@@ -123,4 +123,22 @@ Side read_side(const std::string& path) {
   return {.label = {}, .name = path, .row = PointRow(json.dump()), .measured = trace};
 }
 
+std::vector<Side> read_sides(const std::string& path) {
+  const Place place = place_of(path);
+  const Json json = read_json(place.file);
+  std::vector<Side> out;
+  if (place.point || !json.contains("points")) {
+    out.push_back(read_side(path));
+    return out;
+  }
+  for (const Json& point : json.at("points")) {
+    check_step(point, path);
+    Side side{.label = {}, .name = {}, .row = PointRow(point.dump())};
+    for (const auto& [key, value] : side.row.leaves("sweep"))
+      side.name += (side.name.empty() ? "" : ", ") + key.substr(key.rfind('.') + 1) + " " + value;
+    out.push_back(std::move(side));
+  }
+  return out;
+}
+
 }  // namespace stepcast::sim

@@ -49,6 +49,22 @@ std::string shortened(const std::string& reason) {
   return reason.substr(0, short_clause ? reason.rfind(' ', most) : clause) + " ...";
 }
 
+/// What a whole run comes to, where sides say it.
+struct RunColumn {
+  const char *heading, *unit, *key;
+};
+constexpr RunColumn run_columns[] = {{"days", "", "run.days"},
+                                     {"energy", "MWh", "run.energy_mwh"},
+                                     {"CO2e", "t", "run.co2_t"},
+                                     {"cost", "USD", "run.usd"},
+                                     {"USD per", "M tokens", "run.usd_per_million_tokens"},
+                                     {"J/token", "at meter", "run.joules_per_token"}};
+
+bool any_has(const Comparison& c, const RunColumn& column) {
+  return std::ranges::any_of(
+      c.sides, [&](const Side& side) { return side.row.number(column.key).has_value(); });
+}
+
 void add_side(TextTable& table, const Comparison& c, std::size_t i) {
   const Side& side = c.sides[i];
   if (const auto reason = side.row.unanswered())
@@ -56,28 +72,19 @@ void add_side(TextTable& table, const Comparison& c, std::size_t i) {
   const double base = *c.comparable_step_s(c.base()), own = *c.comparable_step_s(i);
   const auto sure = c.order_right(i);
   const auto gpus = side.row.number("gpus");
-  table.row({side.label, side.name + (side.measured ? " (measured)" : ""),
-             gpus ? grouped(std::llround(*gpus)) : "-", time_text(*side.step_s()),
-             i == c.base() ? "" : change_text(own / base - 1),
-             told(side, "tokens_per_s", three_digits),
-             told(side, "tokens_per_s_per_gpu", three_digits), told(side, "mfu", percent),
-             told(side, "memory_gib_per_gpu", three_digits), sure ? order_text(*sure) : ""});
-}
-
-std::string sides_text(const Comparison& c) {
-  TextTable table;
-  table.column("", "", left);
-  table.column("", "", left);
-  table.column("GPUs");
-  table.column("step");
-  table.column(c.same_tokens() ? "change" : "per token", "to " + c.sides[c.base()].label);
-  table.column("tokens/s");
-  table.column("tokens/s", "per GPU");
-  table.column("MFU");
-  table.column("memory", "GiB");
-  table.column("P(order)");
-  for (std::size_t i = 0; i < c.sides.size(); ++i) add_side(table, c, i);
-  return table.text();
+  TableCells cells{side.label,
+                   side.name + (side.measured ? " (measured)" : ""),
+                   gpus ? grouped(std::llround(*gpus)) : "-",
+                   time_text(*side.step_s()),
+                   i == c.base() ? "" : change_text(own / base - 1),
+                   told(side, "tokens_per_s", three_digits),
+                   told(side, "tokens_per_s_per_gpu", three_digits),
+                   told(side, "mfu", percent),
+                   told(side, "memory_gib_per_gpu", three_digits)};
+  for (const RunColumn& column : run_columns)
+    if (any_has(c, column)) cells.push_back(told(side, column.key, three_digits));
+  cells.push_back(sure ? order_text(*sure) : "");
+  table.row(std::move(cells));
 }
 
 /// A part with what stands inside it.
@@ -265,8 +272,26 @@ std::string way_text(const Comparison& c, const Difference& way) {
 
 }  // namespace
 
+TextTable sides_table(const Comparison& c) {
+  TextTable table;
+  table.column("", "", left);
+  table.column("", "", left);
+  table.column("GPUs");
+  table.column("step");
+  table.column(c.same_tokens() ? "change" : "per token", "to " + c.sides[c.base()].label);
+  table.column("tokens/s");
+  table.column("tokens/s", "per GPU");
+  table.column("MFU");
+  table.column("memory", "GiB");
+  for (const RunColumn& column : run_columns)
+    if (any_has(c, column)) table.column(column.heading, column.unit);
+  table.column("P(order)");
+  for (std::size_t i = 0; i < c.sides.size(); ++i) add_side(table, c, i);
+  return table;
+}
+
 std::string comparison_text(const Comparison& c) {
-  std::string out = sides_text(c);
+  std::string out = sides_table(c).text();
   if (answered_in(c).size() > 1) out += parts_text(c);
   if (!c.ways.empty()) out += "\n";
   for (const Difference& way : c.ways) out += way_text(c, way);

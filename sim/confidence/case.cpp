@@ -14,12 +14,31 @@ double beyond_measurements(const ProvenanceShares& shares) {
          shares[static_cast<std::size_t>(Provenance::datasheet)];
 }
 
+const char* type_of(workloads::Recipe recipe) {
+  using enum workloads::Recipe;
+  switch (recipe) {
+    case none:
+      return "16 bit";
+    case mxfp8:
+      return "mxfp8";
+    case nvfp4:
+      return "nvfp4";
+    default:
+      return "fp8";
+  }
+}
+
 }  // namespace
+
+std::string kind_of(const Scenario& s) {
+  return std::string(s.model.experts.count > 0 ? "MoE " : "dense ") + type_of(s.precision.recipe);
+}
 
 Case case_of(const StepReport& report) {
   const Scenario& s = report.scenario;
   Case out{std::string(word_for(architecture_names, s.node.gpu.architecture)), s.software.framework,
            reach_of(s.nodes)};
+  out.kind = kind_of(s);
   if (s.plan.tensor > s.node.gpus) out.reach = "tensor over nodes";
   const double step = seconds(report.step_time), compute = seconds(report.compute),
                exposed = seconds(report.exposed.total());
@@ -35,7 +54,11 @@ Case case_of_collective(topology::Architecture architecture, std::int64_t nodes,
                         Provenance provenance) {
   const bool beyond = provenance == Provenance::extrapolated || provenance == Provenance::datasheet;
   return {std::string(word_for(architecture_names, architecture)),
-          bytes < large ? "below 1 MiB" : "from 1 MiB", reach_of(nodes), 0.0, beyond ? 1.0 : 0.0};
+          bytes < large ? "below 1 MiB" : "from 1 MiB",
+          reach_of(nodes),
+          0.0,
+          beyond ? 1.0 : 0.0,
+          dense_16_bit};
 }
 
 Case case_of(const CollectiveReport& report) {

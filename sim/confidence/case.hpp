@@ -8,16 +8,23 @@
 
 namespace stepcast::sim {
 
+/// The kind whose errors most sources have measured, and the smallest: others are told apart from
+/// it.
+inline constexpr const char* dense_16_bit = "dense 16 bit";
+
 struct Case {
   std::string generation;  // of the GPU: "ampere"
   std::string family;      // of a step its framework, of a collective "from 1 MiB" or "below 1 MiB"
   std::string reach;       // "one node", "nodes", "tensor over nodes"
   double host = 0;         // share of the step in which nothing is launched
   double unmeasured = 0;   // share of its time that is extrapolated or rests on a datasheet
+  std::string kind = dense_16_bit;  // of model and precision: "MoE fp8", "dense mxfp8"
 
   friend bool operator==(const Case&, const Case&) = default;
 };
 
+/// "dense 16 bit", "MoE nvfp4": whether the model has experts, and the recipe's type.
+std::string kind_of(const Scenario& scenario);
 Case case_of(const StepReport& report);
 Case case_of(const CollectiveReport& report);
 /// Of a collective of that size; `unmeasured` is 0 or 1.

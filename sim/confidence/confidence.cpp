@@ -22,6 +22,13 @@ ErrorBar bar_of(const Interval& interval, double level) {
           .own_runs = interval.own_runs};
 }
 
+/// Between and inside the sources that a case's bar rests on.
+Spread spread_akin(const Case& forecast, const std::vector<Residual>& known) {
+  std::vector<Residual> rows;
+  for (const Residual* row : akin(forecast, known)) rows.push_back(*row);
+  return spread_of(rows);
+}
+
 /// Of steps and collectives there are sources enough for every sensible level.
 void check_level(const Interval& interval, const Scenario& scenario) {
   if (interval.assured) return;
@@ -42,7 +49,6 @@ const Evidence* Confidence::evidence(std::vector<std::string>& warnings) {
     if (!std::filesystem::exists(folder, error)) return;
     evidence_ = read_evidence(folder);
     order_.emplace(evidence_->pairs);
-    spread_ = spread_of(evidence_->steps);
   });
   if (evidence_) return &*evidence_;
   warnings.push_back("no error bars: there is no folder " + folder);
@@ -80,7 +86,13 @@ void Confidence::judge(StepReport& report) {
   const Case forecast = case_of(report);
   if (const auto bar = interval(known->steps, forecast, level)) {
     check_level(*bar, report.scenario);
-    report.step_bar = bar_of(narrowed(*bar, spread_, own_residuals(report.scenario)), level);
+    const std::vector<double> own = own_residuals(report.scenario);
+    report.step_bar = bar_of(
+        own.empty() ? *bar : narrowed(*bar, spread_akin(forecast, known->steps), own), level);
+    if (forecast.kind != dense_16_bit && lacks_kin(forecast, known->steps))
+      report.warnings.emplace_back(
+          "error bars rest on dense 16-bit runs; experts and low precision miss by more "
+          "(docs/modern.md)");
   }
   if (const auto bar = interval(known->memory, forecast, level))
     report.memory_bar = bar_of(*bar, level);

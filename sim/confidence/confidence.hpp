@@ -50,7 +50,6 @@ class Confidence {
   std::once_flag read_;
   std::optional<Evidence> evidence_;
   std::optional<Order> order_;
-  Spread spread_;
   std::mutex remembering_;
   std::vector<Known> known_;
 };

@@ -46,21 +46,40 @@ double weighted_quantile(std::vector<Weighted> values, double level) {
   return values.back().value;
 }
 
-Rows rows_like(std::span<const Residual> known, std::string Case::*member, const Case& wanted) {
+Rows rows_like(const Rows& known, std::string Case::*member, const Case& wanted) {
+  Rows out;
+  for (const Residual* row : known)
+    if (row->of.*member == wanted.*member) out.push_back(row);
+  return out;
+}
+
+bool is_dense_16_bit(const Case& of) { return of.kind == dense_16_bit; }
+
+/// Of dense 16-bit models or of all others, as the case is.
+Rows own_side(const Case& wanted, std::span<const Residual> known) {
   Rows out;
   for (const Residual& row : known)
-    if (row.of.*member == wanted.*member) out.push_back(&row);
+    if (is_dense_16_bit(row.of) == is_dense_16_bit(wanted)) out.push_back(&row);
   return out;
 }
 
 /// By how much `share` is beyond the largest of the residuals, of what there is beyond it.
-double beyond(double Case::*share, const Case& wanted, std::span<const Residual> known) {
+double beyond(double Case::*share, const Case& wanted, const Rows& known) {
   double limit = 0;
-  for (const Residual& row : known) limit = std::max(limit, row.of.*share);
+  for (const Residual* row : known) limit = std::max(limit, row->of.*share);
   return limit < 1.0 ? std::max(0.0, wanted.*share - limit) / (1.0 - limit) : 0.0;
 }
 
 constexpr std::string Case::*rarities[] = {&Case::generation, &Case::reach};
+constexpr std::string Case::*told[] = {&Case::generation, &Case::reach, &Case::kind};
+
+double widening(const Case& wanted, const Rows& known, double shift) {
+  for (const auto member : rarities)
+    if (rows_by_source(rows_like(known, member, wanted)).size() < few_sources) return shift;
+  const double outside =
+      beyond(&Case::unmeasured, wanted, known) + beyond(&Case::host, wanted, known);
+  return 1.0 + (shift - 1.0) * std::min(1.0, outside);
+}
 
 double variance(const std::vector<double>& values) {
   const double n = static_cast<double>(values.size());
@@ -90,39 +109,47 @@ Interval interval_of(const Rows& residuals, double level) {
           .assured = assured};
 }
 
+bool lacks_kin(const Case& wanted, std::span<const Residual> known) {
+  return rows_by_source(own_side(wanted, known)).size() < few_sources;
+}
+
+Rows akin(const Case& wanted, std::span<const Residual> known) {
+  Rows out = own_side(wanted, known);
+  if (rows_by_source(out).size() >= few_sources) return out;
+  out.clear();
+  for (const Residual& row : known) out.push_back(&row);
+  return out;
+}
+
 double widening_of(const Case& wanted, std::span<const Residual> known, double shift) {
-  for (const auto member : rarities)
-    if (rows_by_source(rows_like(known, member, wanted)).size() < few_sources) return shift;
-  const double outside =
-      beyond(&Case::unmeasured, wanted, known) + beyond(&Case::host, wanted, known);
-  return 1.0 + (shift - 1.0) * std::min(1.0, outside);
+  return widening(wanted, akin(wanted, known), shift);
 }
 
 Case told_apart(Case wanted, std::span<const Residual> known) {
+  const Rows rows = akin(wanted, known);
   for (const auto share : {&Case::unmeasured, &Case::host})
-    if (beyond(share, wanted, known) == 0) wanted.*share = 0;
+    if (beyond(share, wanted, rows) == 0) wanted.*share = 0;
   return wanted;
 }
 
 std::optional<Interval> interval_for(const Case& wanted, std::span<const Residual> known,
                                      double level, double shift) {
   if (known.empty()) return std::nullopt;
-  Rows rows = rows_like(known, &Case::reach, wanted);
-  const auto sources = static_cast<double>(rows_by_source(rows).size());
-  const bool own_kind = level * (sources + 1) <= sources - 1;
-  if (!own_kind) {
-    rows.clear();
-    for (const Residual& row : known) rows.push_back(&row);
-  }
-  Interval out = interval_of(rows, level);
-  if (own_kind) out.kind = wanted.reach;
+  const Rows all = akin(wanted, known);
+  const Rows of_reach = rows_like(all, &Case::reach, wanted);
+  const auto sources = static_cast<double>(rows_by_source(of_reach).size());
+  const bool own_reach = level * (sources + 1) <= sources - 1;
+  Interval out = interval_of(own_reach ? of_reach : all, level);
+  const bool others = !is_dense_16_bit(wanted) && !lacks_kin(wanted, known);
+  if (others) out.kind = "experts and low precision";
+  if (own_reach) out.kind = others ? out.kind + ", " + wanted.reach : wanted.reach;
   if (!out.assured) return out;  // what widens it rests on its level
-  out.widened = widening_of(wanted, known, shift);
+  out.widened = widening(wanted, all, shift);
   const double centre = 0.5 * (out.low + out.high), radius = 0.5 * (out.high - out.low);
   out.low = centre - out.widened * radius;
   out.high = centre + out.widened * radius;
-  for (const auto member : rarities) {
-    const Rows few = rows_like(known, member, wanted);
+  for (const auto member : told) {
+    const Rows few = rows_like(all, member, wanted);
     if (few.empty() || rows_by_source(few).size() >= few_sources) continue;
     const Interval theirs = interval_of(few, level);
     out.low = std::min(out.low, theirs.low);

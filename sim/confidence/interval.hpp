@@ -15,7 +15,7 @@ namespace stepcast::sim {
 /// ln(measured / predicted) lies between `low` and `high`.
 struct Interval {
   double low = 0, high = 0;
-  std::string kind{};        // whose residuals: "nodes", "all"
+  std::string kind{};        // whose residuals: "nodes", "all", "experts and low precision"
   std::size_t sources = 0;   // that it rests on
   bool assured = true;       // false: too few sources for the level, see interval_for()
   double widened = 1;        // see widening_of()
@@ -34,21 +34,28 @@ using ResidualRefs = std::vector<const Residual*>;
 /// itself, and not assured. `residuals`: one or more.
 Interval interval_of(const ResidualRefs& residuals, double level);
 
+/// The residuals that a case's bar rests on: those of dense 16-bit models for one of them, for any
+/// other kind those of all other kinds; where fewer than `few_sources` have measured these, all.
+ResidualRefs akin(const Case& wanted, std::span<const Residual> known);
+inline constexpr std::size_t few_sources = 3;  // fewer cannot tell a source from a kind
+/// Whether its own side has measured so few.
+bool lacks_kin(const Case& wanted, std::span<const Residual> known);
+
 /// How far a forecast leaves what was measured, in one place. 1: its GPU's generation and its reach
 /// over nodes have been measured by `few_sources` sources or more, and neither the share of its
 /// time that nothing measured stands for nor the share in which the host launches is beyond the
 /// largest of the residuals. `shift`: one of the former has not, or the latter are all of it;
 /// between them linearly. `shift` is how much larger errors become on a source that was left out.
 double widening_of(const Case& wanted, std::span<const Residual> known, double shift);
-inline constexpr std::size_t few_sources = 3;  // fewer cannot tell a source from a kind
 
 /// The case without the shares that are not beyond those of the residuals: they tell nothing, so
 /// that cases which differ in them alone have one interval.
 Case told_apart(Case wanted, std::span<const Residual> known);
 
-/// The interval for a case: of the residuals of its reach where so many sources have measured that
-/// that one of them may lie outside (level (K + 1) <= K - 1), else of all; then widened. The few
-/// sources that have measured its generation or its reach may widen it further, never narrow it.
+/// The interval for a case: of the residuals akin to it of its reach where so many sources have
+/// measured that one of them may lie outside (level (K + 1) <= K - 1), else of all akin; then
+/// widened. The few sources that have measured its generation, its reach or its kind may widen it
+/// further, never narrow it.
 /// None without residuals.
 std::optional<Interval> interval_for(const Case& wanted, std::span<const Residual> known,
                                      double level, double shift);

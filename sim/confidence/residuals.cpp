@@ -8,8 +8,8 @@
 namespace stepcast::sim {
 namespace {
 
-const std::vector<std::string> residual_columns{"source", "row",   "log_ratio", "generation",
-                                                "family", "reach", "host",      "unmeasured"};
+const std::vector<std::string> residual_columns{
+    "source", "row", "log_ratio", "generation", "family", "reach", "host", "unmeasured", "kind"};
 const std::vector<std::string> pair_columns{"source", "gap", "pairs", "in_order"};
 
 double number(const CsvLine& line, const char* column) {
@@ -39,7 +39,8 @@ std::vector<Residual> read_residuals(const std::string& path) {
                    line.text("row"),
                    number(line, "log_ratio"),
                    {line.stated("generation"), line.stated("family"), line.stated("reach"),
-                    number(line, "host"), number(line, "unmeasured")}});
+                    number(line, "host"), number(line, "unmeasured"),
+                    line.text("kind").empty() ? dense_16_bit : line.text("kind")}});
   });
   return out;
 }
@@ -47,9 +48,10 @@ std::vector<Residual> read_residuals(const std::string& path) {
 std::string residuals_csv(const std::vector<Residual>& residuals) {
   std::string out = header(residual_columns);
   for (const Residual& r : residuals)
-    out += fmt::format("{},{},{:.4f},{},{},{},{:.4f},{:.4f}\n", csv_cell(r.source), csv_cell(r.row),
-                       r.log_ratio, csv_cell(r.of.generation), csv_cell(r.of.family),
-                       csv_cell(r.of.reach), r.of.host, r.of.unmeasured);
+    out +=
+        fmt::format("{},{},{:.4f},{},{},{},{:.4f},{:.4f},{}\n", csv_cell(r.source), csv_cell(r.row),
+                    r.log_ratio, csv_cell(r.of.generation), csv_cell(r.of.family),
+                    csv_cell(r.of.reach), r.of.host, r.of.unmeasured, csv_cell(r.of.kind));
   return out;
 }
 

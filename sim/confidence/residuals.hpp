@@ -17,7 +17,8 @@ struct Residual {
   Case of;
 };
 
-/// Throws InputError with file:line.
+/// A file without the column `kind` holds dense 16-bit models alone. Throws InputError with
+/// file:line.
 std::vector<Residual> read_residuals(const std::string& path);
 /// A header and one line per residual; log ratios and shares to four digits, so that the file does
 /// not change with the last bit of a forecast.

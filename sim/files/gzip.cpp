@@ -11,30 +11,44 @@
 
 namespace stepcast::sim {
 
-std::string gzip(std::string_view text) {
+struct Gzip::Stream {
+  z_stream z{};
+};
+
+Gzip::Gzip() : stream_(std::make_unique<Stream>()) {
   constexpr int with_gzip_header = 15 + 16, memory_level = 8;
-  z_stream stream{};
-  const int begun = deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, with_gzip_header,
+  const int begun = deflateInit2(&stream_->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, with_gzip_header,
                                  memory_level, Z_DEFAULT_STRATEGY);
   expects(begun == Z_OK, "memory to pack a file");
-  const std::unique_ptr<z_stream, decltype(&deflateEnd)> guard(&stream, deflateEnd);
+}
+
+Gzip::~Gzip() { deflateEnd(&stream_->z); }
+
+std::string Gzip::run(std::string_view text, bool last) {
+  z_stream& z = stream_->z;
   std::string out;
   std::array<char, 1 << 16> buffer{};
   int state = Z_OK;
-  while (state != Z_STREAM_END) {
-    if (stream.avail_in == 0) {
+  do {
+    if (z.avail_in == 0) {
       const auto part = std::min<std::size_t>(text.size(), std::numeric_limits<int>::max());
       // zlib reads only, but its C type has no const.
-      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-      stream.avail_in = static_cast<uInt>(part);
+      z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+      z.avail_in = static_cast<uInt>(part);
       text.remove_prefix(part);
     }
-    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
-    stream.avail_out = static_cast<uInt>(buffer.size());
-    state = deflate(&stream, text.empty() ? Z_FINISH : Z_NO_FLUSH);
-    out.append(buffer.data(), buffer.size() - stream.avail_out);
-  }
+    z.next_out = reinterpret_cast<Bytef*>(buffer.data());
+    z.avail_out = static_cast<uInt>(buffer.size());
+    state = deflate(&z, last ? Z_FINISH : Z_NO_FLUSH);
+    out.append(buffer.data(), buffer.size() - z.avail_out);
+  } while (last ? state != Z_STREAM_END : z.avail_in > 0 || !text.empty() || z.avail_out == 0);
   return out;
+}
+
+std::string gzip(std::string_view text) {
+  Gzip packer;
+  std::string out = packer.pack(text);
+  return out + packer.finish();
 }
 
 std::string read_packed(const std::string& path) {

@@ -93,7 +93,12 @@ inline constexpr Names<workloads::Objective, 2> objective_names{{
     {"next_token", workloads::Objective::next_token},
     {"masked", workloads::Objective::masked},
 }};
-inline constexpr Names<workloads::KernelFamily, 17> kernel_family_names{{
+inline constexpr Names<workloads::TensorOverlap, 3> tensor_overlap_names{{
+    {"none", workloads::TensorOverlap::none},
+    {"userbuffers", workloads::TensorOverlap::userbuffers},
+    {"async_tp", workloads::TensorOverlap::async_tp},
+}};
+inline constexpr Names<workloads::KernelFamily, 19> kernel_family_names{{
     {"gemm", workloads::KernelFamily::gemm},
     {"grouped_gemm", workloads::KernelFamily::grouped_gemm},
     {"attention_forward", workloads::KernelFamily::attention_forward},
@@ -111,6 +116,8 @@ inline constexpr Names<workloads::KernelFamily, 17> kernel_family_names{{
     {"embedding", workloads::KernelFamily::embedding},
     {"copy", workloads::KernelFamily::copy},
     {"optimizer", workloads::KernelFamily::optimizer},
+    {"host_copy", workloads::KernelFamily::host_copy},
+    {"host_update", workloads::KernelFamily::host_update},
 }};
 inline constexpr Names<workloads::LayerModule, 7> layer_module_names{{
     {"attention_core", workloads::LayerModule::attention_core},
@@ -122,10 +129,10 @@ inline constexpr Names<workloads::LayerModule, 7> layer_module_names{{
     {"experts", workloads::LayerModule::experts},
 }};
 inline constexpr Names<workloads::Dispatcher, 4> dispatcher_names{{
-    {"all_gather", workloads::Dispatcher::all_gather},
-    {"all_to_all", workloads::Dispatcher::all_to_all},
-    {"node_aware", workloads::Dispatcher::node_aware},
-    {"nvlink_domain", workloads::Dispatcher::nvlink_domain},
+    {name_of(workloads::Dispatcher::all_gather), workloads::Dispatcher::all_gather},
+    {name_of(workloads::Dispatcher::all_to_all), workloads::Dispatcher::all_to_all},
+    {name_of(workloads::Dispatcher::node_aware), workloads::Dispatcher::node_aware},
+    {name_of(workloads::Dispatcher::nvlink_domain), workloads::Dispatcher::nvlink_domain},
 }};
 inline constexpr Names<workloads::RoutingKind, 4> token_routing_names{{
     {"balanced", workloads::RoutingKind::balanced},
@@ -201,9 +208,14 @@ inline constexpr Names<topology::NodeKind, 3> node_kind_names{{
     {"nvswitch", topology::NodeKind::nvswitch},
     {"pcie", topology::NodeKind::pcie},
 }};
-inline constexpr Names<topology::FabricKind, 2> fabric_kind_names{{
+inline constexpr Names<topology::FabricKind, 3> fabric_kind_names{{
     {"rail_optimized", topology::FabricKind::rail_optimized},
     {"fat_tree", topology::FabricKind::fat_tree},
+    {"rail_only", topology::FabricKind::rail_only},
+}};
+inline constexpr Names<topology::Placement, 2> job_placement_names{{
+    {"packed", topology::Placement::packed},
+    {"random", topology::Placement::random},
 }};
 inline constexpr Names<topology::Routing, 3> routing_names{{
     {"destination", topology::Routing::destination},

@@ -208,6 +208,20 @@ std::string TextTable::text(Folded folded) const {
   return out;
 }
 
+TextTable::Shown TextTable::shown() const {
+  Shown out;
+  const std::vector<std::size_t> shown = shown_columns();
+  for (const std::size_t i : shown)
+    out.columns.push_back({columns_[i].heading, columns_[i].unit, columns_[i].align});
+  for (const Row& row : rows_) {
+    Shown::Row& to = out.rows.emplace_back();
+    to.sentence = row.sentence;
+    for (const std::size_t i : shown)
+      if (!row.sentence || i < row.before) to.cells.push_back(row.cells[i].text);
+  }
+  return out;
+}
+
 std::string TextTable::csv() const {
   std::string out;
   for (std::size_t i = 0; i < columns_.size(); ++i)

@@ -82,6 +82,21 @@ class TextTable {
   /// A line of keys, then the values of each row, folded ones as well.
   std::string csv() const;
 
+  /// What text() prints, cell by cell: for other forms of it than lines.
+  struct Shown {
+    struct Column {
+      std::string heading, unit;
+      Align align;
+    };
+    struct Row {
+      std::vector<std::string> cells;       // one per column, or those before the sentence
+      std::optional<std::string> sentence;  // over all other columns
+    };
+    std::vector<Column> columns;
+    std::vector<Row> rows;
+  };
+  Shown shown() const;
+
  private:
   struct Column {
     std::string key, heading, unit;

@@ -131,10 +131,11 @@ std::string TableReader::text_of(const TomlValue& found, std::string_view key) c
 }
 
 std::string TableReader::quantity_text(const TomlValue& found, std::string_view key,
-                                       std::string_view example) const {
-  const bool bare = std::holds_alternative<std::int64_t>(found.data) ||
-                    std::holds_alternative<double>(found.data);
-  if (bare)
+                                       std::string_view example, bool bare) const {
+  const bool number = std::holds_alternative<std::int64_t>(found.data) ||
+                      std::holds_alternative<double>(found.data);
+  if (number && bare) return write_toml_value(found);
+  if (number)
     throw InputError(found.where, label(key) + " needs a unit",
                      "e.g. \"" + std::string(example) + "\"");
   return text_of(found, key);

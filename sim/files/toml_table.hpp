@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -38,7 +39,8 @@ class TableReader {
   std::optional<Q> quantity(std::string_view key, Range range = Range::positive) {
     const TomlValue* found = value(key);
     if (found == nullptr) return std::nullopt;
-    const Q q = parse<Q>(quantity_text(*found, key, example_of(Q{})), found->where);
+    const Q q = parse<Q>(quantity_text(*found, key, example_of(Q{}), std::is_same_v<Q, Count>),
+                         found->where);
     check_range(*found, key, q < Q{}, q == Q{}, range);
     return q;
   }
@@ -93,11 +95,18 @@ class TableReader {
   static std::string_view example_of(BytesPerSecond) { return "50 GB/s"; }
   static std::string_view example_of(FlopsPerSecond) { return "312 TFLOP/s"; }
   static std::string_view example_of(Watts) { return "700 W"; }
+  static std::string_view example_of(Hertz) { return "1410 MHz"; }
+  static std::string_view example_of(Usd) { return "46000 USD"; }
+  static std::string_view example_of(UsdPerHour) { return "2.5 USD/h"; }
+  static std::string_view example_of(UsdPerKwh) { return "0.08 USD/kWh"; }
+  static std::string_view example_of(GramsPerKwh) { return "369 g/kWh"; }
+  static std::string_view example_of(Count) { return "15T"; }
 
  private:
   std::string text_of(const TomlValue& found, std::string_view key) const;
-  std::string quantity_text(const TomlValue& found, std::string_view key,
-                            std::string_view example) const;
+  /// `bare`: a number without a unit will do.
+  std::string quantity_text(const TomlValue& found, std::string_view key, std::string_view example,
+                            bool bare) const;
   void check_range(const TomlValue& found, std::string_view key, bool negative, bool zero,
                    Range range) const;
   [[noreturn]] void wrong_type(const TomlValue& found, std::string_view key,

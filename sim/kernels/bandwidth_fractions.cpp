@@ -85,6 +85,8 @@ double bandwidth_fraction(workloads::KernelFamily family, workloads::Fusion fusi
     case grouped_gemm:
     case attention_forward:
     case attention_backward:
+    case host_copy:
+    case host_update:
       return eager_vectorised;  // their bytes, where bytes bound them
   }
   expects(false, "a kernel family with a bandwidth");

@@ -11,6 +11,7 @@
 #include "sim/kernels/bandwidth_fractions.hpp"
 #include "sim/kernels/kernel_names.hpp"
 #include "sim/kernels/operand_types.hpp"
+#include "sim/kernels/power_law.hpp"
 #include "sim/kernels/sustained.hpp"
 #include "sim/network/host/network.hpp"
 
@@ -28,17 +29,26 @@ constexpr Duration shortest_kernel = 3_us;
 // table, 2026-11).
 constexpr double attention_reach = 0.5;
 
+// Of a link's rate, copies of pinned memory: 55 of 63 GB/s over PCIe 5.0 x16
+// (Azure/AI-benchmarking-guide, collected 2026); taken for every link.
+constexpr double host_copy_reach = 0.87;
+
+// Of the nominal bandwidth of a host's memory, an update that streams through it: what STREAM's
+// triad reaches on servers of two sockets (recalled, 2026).
+constexpr double host_memory_reach = 0.8;
+
 /// A tensor-core kernel's time within a training step, from the time that its rows say; `Time` is
 /// that of a product or of attention.
 template <class Time>
-Duration sustained(const Time& time, double share) {
-  return to_duration(seconds(time.duration) * (1.0 + time.short_run * (1.0 / share - 1.0)));
+Duration sustained(const Time& time, double share, double pace) {
+  const double stretched = 1.0 + time.short_run * (1.0 / share - 1.0);
+  return to_duration(seconds(time.duration) * stretched / pace);
 }
 
 /// A time that was corrected is not the measured one any more.
 template <class Time>
-Provenance corrected(const Time& time, double share) {
-  const bool touched = share < 1.0 && time.short_run > 0;
+Provenance corrected(const Time& time, double share, double pace) {
+  const bool touched = pace < 1.0 || (share < 1.0 && time.short_run > 0);
   return time.provenance == Provenance::measured && touched ? Provenance::interpolated
                                                             : time.provenance;
 }
@@ -63,7 +73,8 @@ FlopsPerSecond tensor_peak(const topology::GpuSpec& gpu, workloads::Dtype dtype)
 }  // namespace
 
 CalibratedKernels::CalibratedKernels(const CalibrationTable& table, const topology::GpuSpec& gpu,
-                                     const workloads::Software& software)
+                                     const workloads::Software& software,
+                                     const topology::HostShare& host)
     : gpu_(gpu),
       software_(software),
       gemms_(table.gemm, gpu),
@@ -71,7 +82,9 @@ CalibratedKernels::CalibratedKernels(const CalibrationTable& table, const topolo
       attentions_(table.attention, gpu),
       elementwise_(table.elementwise, gpu, software.fusion),
       copy_fraction_(sim::copy_fraction(table.copies, gpu)),
-      sustained_share_(sustained_share(gpu)) {
+      host_(host),
+      sustained_share_(sustained_share(gpu)),
+      pace_(held_back(gpu).pace) {
   expects(gpu.memory_bandwidth.value > 0, "a GPU with memory bandwidth");
 }
 
@@ -99,6 +112,9 @@ KernelTime CalibratedKernels::time_of(const Kernel& kernel) const {
     case copy:
     case optimizer:
       return bytes_moved(kernel);
+    case host_copy:
+    case host_update:
+      return on_host(kernel);
   }
   expects(false, "a known kernel family");
   return {};
@@ -110,8 +126,9 @@ void CalibratedKernels::refuse_on_host(const Kernel& kernel) const {
     throw not_measured("kernel " + kernel.name, "it on " + gpu_.name);
 }
 
+/// Alike products on several streams fill the SMs like one of all their rows.
 KernelTime CalibratedKernels::gemm(const Kernel& kernel) const {
-  const GemmShape shape{kernel.m, kernel.n, kernel.k, kernel.batch};
+  const GemmShape shape{kernel.m * kernel.streams, kernel.n, kernel.k, kernel.batch};
   const std::string_view layout = gemm_layout(kernel);
   auto time = gemms_.time_of(shape, kernel.dtype, {layout, kernel.accumulate});
   if (!time || time->provenance == Provenance::datasheet) refuse_on_host(kernel);
@@ -121,6 +138,7 @@ KernelTime CalibratedKernels::gemm(const Kernel& kernel) const {
     time->duration = to_duration(seconds(time->duration) * misaligned_stretch(gpu_.architecture));
     time->provenance = Provenance::derived;
   }
+  time->duration = time->duration / kernel.streams;
   return product(kernel, *time);
 }
 
@@ -141,9 +159,11 @@ KernelTime CalibratedKernels::product(const Kernel& kernel, const GemmTime& time
       bytes / (gpu_.memory_bandwidth *
                bandwidth_fraction(kernel.family, software_.fusion, gpu_.architecture));
   const bool known = time.provenance != Provenance::datasheet;
-  const Duration computed = known ? sustained(time, sustained_share_) : time.duration;
-  KernelTime out{
-      .duration = computed, .provenance = corrected(time, sustained_share_), .tiles = time.tiles};
+  const Duration computed = known ? sustained(time, sustained_share_, pace_)
+                                  : to_duration(seconds(time.duration) / pace_);
+  KernelTime out{.duration = computed,
+                 .provenance = corrected(time, sustained_share_, pace_),
+                 .tiles = time.tiles};
   // Measured as it is called, memory and all, unless its time is that of other calls.
   if (!time.this_call && moved > computed) {
     out.duration = moved;
@@ -165,15 +185,15 @@ KernelTime CalibratedKernels::attention(const Kernel& kernel) const {
                              .dtype = kernel.dtype};
   KernelTime out{.tiles = shape.blocks()};
   if (const auto time = attentions_.time_of(shape, software_.attention.kernel)) {
-    out.duration = sustained(*time, sustained_share_);
-    out.provenance = corrected(*time, sustained_share_);
+    out.duration = sustained(*time, sustained_share_, pace_);
+    out.provenance = corrected(*time, sustained_share_, pace_);
     if (head_dim != kernel.head_dim) out.provenance = Provenance::derived;
   } else {
     refuse_on_host(kernel);
     const Duration moved = kernel.bytes / gpu_.memory_bandwidth;
     out.duration =
         std::max({shortest_kernel, moved,
-                  to_duration(shape.flops() / gpu_.tensor_peak.value / attention_reach)});
+                  to_duration(shape.flops() / gpu_.tensor_peak.value / attention_reach / pace_)});
     out.provenance = Provenance::datasheet;
   }
   return finished(out, shape.flops(), kernel.bytes, kernel.dtype);
@@ -191,6 +211,18 @@ KernelTime CalibratedKernels::bytes_moved(const Kernel& kernel) const {
   const Duration moved = kernel.bytes / (gpu_.memory_bandwidth * fraction);
   return finished({.duration = std::max(shortest_kernel, moved), .provenance = Provenance::derived},
                   kernel.flops.value, kernel.bytes, kernel.dtype);
+}
+
+/// A copy draws from the GPU's memory what its link carries, an update nothing.
+KernelTime CalibratedKernels::on_host(const Kernel& kernel) const {
+  const bool copy = kernel.family == KernelFamily::host_copy;
+  const BytesPerSecond rate =
+      copy ? host_.link * host_copy_reach : host_.memory * host_memory_reach;
+  expects(rate.value > 0, "a node that says how fast its host is");
+  const Duration moved = std::max(shortest_kernel, kernel.bytes / rate);
+  KernelTime time{.duration = moved, .provenance = Provenance::derived};
+  if (copy) time.memory_fraction = std::min(1.0, (kernel.bytes / moved) / gpu_.memory_bandwidth);
+  return time;
 }
 
 KernelTime CalibratedKernels::finished(KernelTime time, double flops, Bytes bytes,

@@ -20,7 +20,7 @@ class CalibratedKernels final : public KernelModel {
   /// `table` is what merge() made of all tables. Of `software` it takes the attention kernel and
   /// the fusion.
   CalibratedKernels(const CalibrationTable& table, const topology::GpuSpec& gpu,
-                    const workloads::Software& software);
+                    const workloads::Software& software, const topology::HostShare& host = {});
 
   KernelTime time_of(const workloads::Kernel& kernel) const override;
 
@@ -30,6 +30,7 @@ class CalibratedKernels final : public KernelModel {
   KernelTime product(const workloads::Kernel& kernel, const GemmTime& time) const;
   KernelTime attention(const workloads::Kernel& kernel) const;
   KernelTime bytes_moved(const workloads::Kernel& kernel) const;
+  KernelTime on_host(const workloads::Kernel& kernel) const;
   void refuse_on_host(const workloads::Kernel& kernel) const;
   KernelTime finished(KernelTime time, double flops, Bytes bytes, workloads::Dtype dtype) const;
 
@@ -40,7 +41,9 @@ class CalibratedKernels final : public KernelModel {
   AttentionTimes attentions_;
   ElementwiseTimes elementwise_;
   std::optional<double> copy_fraction_;
+  topology::HostShare host_;
   double sustained_share_ = 1.0;  // of tensor cores' short-run rate within a step
+  double pace_ = 1.0;             // of what is left of it under a cap or a locked clock
 };
 
 }  // namespace stepcast::sim

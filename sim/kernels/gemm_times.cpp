@@ -95,6 +95,8 @@ double corrected_rate(const GemmRow& row, const topology::GpuSpec& gpu) {
   const double flops =
       GemmShape{row.m, row.n, row.k, std::max<std::int64_t>(1, row.groups)}.flops();
   const bool hopper = gpu.architecture == topology::Architecture::hopper;
+  // Timed after thousands of runs without a pause, as a step's are: a short run would be faster.
+  if (row.limit == "sustained") return row.rate.value / sustained_share_of(row.gpu, gpu);
   const bool fast = row.data == "small" && hopper && flops >= small_data_from;
   if (fast) return row.rate.value * small_data_correction;
   const auto type = operand_type(row.dtype);
@@ -146,8 +148,12 @@ void GemmTimes::add(Family& family, const std::vector<GemmRow>& rows,
   const bool low = low_precision(dtype);
   if (family.points.size() >= enough_rows || !(low || dtype == workloads::Dtype::bf16)) return;
   add_siblings(family, rows, dtype);
-  const auto half = families_.find(workloads::Dtype::bf16);
-  if (low && half != families_.end()) add_sixteen_bits(family, half->second);
+  // The types that are multiplied as this one is, the likest first: mxfp8 is fp8 at its scales.
+  using enum workloads::Dtype;
+  for (const workloads::Dtype lender : {fp8, bf16})
+    if (const auto found = families_.find(lender);
+        low && found != families_.end() && (lender == bf16 || dtype == mxfp8))
+      borrow_shapes(family, found->second);
 }
 
 void GemmTimes::add_own(Family& family, const std::vector<GemmRow>& rows,
@@ -174,17 +180,18 @@ void GemmTimes::add_siblings(Family& family, const std::vector<GemmRow>& rows,
   }
 }
 
-/// Where few have measured a type, shapes differ as they do in 16 bits, and the few tell the level:
-/// the median of what they deviate from the trend more than 16-bit products of their shapes do.
-void GemmTimes::add_sixteen_bits(Family& family, const Family& half) const {
-  if (family.points.empty() || family.points.size() >= enough_rows || half.points.empty()) return;
+/// Where few have measured a type, shapes differ as they do in another that more have, and the few
+/// tell the level: the median of what they deviate from the trend more than the other's products of
+/// their shapes do.
+void GemmTimes::borrow_shapes(Family& family, const Family& lender) const {
+  if (family.points.empty() || family.points.size() >= enough_rows || lender.points.empty()) return;
   std::vector<double> levels;
   for (const Point& p : family.points) {
-    const double in_half = estimate(half, {}, p.shape).seconds;
-    levels.push_back(p.deviation - std::log(in_half / trend(p.shape, half.peak)));
+    const double lent = estimate(lender, {}, p.shape).seconds;
+    levels.push_back(p.deviation - std::log(lent / trend(p.shape, lender.peak)));
   }
   const double level = median(std::move(levels));
-  for (Point p : half.points) {
+  for (Point p : lender.points) {
     p.deviation += level;
     p.seconds = trend(p.shape, family.peak) * std::exp(p.deviation);
     p.sibling = true;
@@ -244,10 +251,12 @@ GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmCall& ca
     }
   }
   const std::size_t used = std::min(neighbours + 1, near.size());
-  std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(used), near.end(),
-                    [](const Near& a, const Near& b) {
-                      return a.squared != b.squared ? a.squared < b.squared : a.point < b.point;
-                    });
+  const auto end_of_near = near.begin() + static_cast<std::ptrdiff_t>(used);
+  const auto nearer = [](const Near& a, const Near& b) {
+    return a.squared != b.squared ? a.squared < b.squared : a.point < b.point;
+  };
+  std::nth_element(near.begin(), end_of_near - 1, near.end(), nearer);
+  std::sort(near.begin(), end_of_near, nearer);
 
   double weights = 0, sum = 0, published = 0;
   const double last = std::sqrt(near[used - 1].squared);
@@ -273,6 +282,21 @@ GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmCall& ca
           weights > 0 ? published / weights : 1.0};
 }
 
+GemmTimes::Estimate GemmTimes::known(const Family& family, const GemmCall& call,
+                                     const GemmShape& shape) const {
+  Question question{&family, std::string(call.layout), call.accumulate, shape};
+  {
+    const std::lock_guard lock(memory_->mutex);
+    if (const auto found = memory_->known.find(question); found != memory_->known.end())
+      return found->second;
+  }
+  const Estimate made = estimate(family, call, shape);
+  const std::lock_guard lock(memory_->mutex);
+  if (memory_->known.size() >= most_known) memory_->known.clear();
+  memory_->known.emplace(std::move(question), made);
+  return made;
+}
+
 /// The longest of `longest` and the estimates of the products that halving the even sizes of
 /// `shape` leads to. Halving shortens the trend, so a branch ends where even the largest deviation
 /// would not reach `longest`. Sizes before `dimension` are halved already.
@@ -284,7 +308,7 @@ double GemmTimes::longest_part(const Family& family, const GemmCall& call, const
     if (size % 2 != 0) continue;
     size /= 2;
     if (trend(half, family.peak) * std::exp(family.largest_deviation) <= longest) continue;
-    longest = std::max(longest, estimate(family, call, half).seconds);
+    longest = std::max(longest, known(family, call, half).seconds);
     longest = longest_part(family, call, half, d, longest);
   }
   return longest;
@@ -294,7 +318,7 @@ double GemmTimes::longest_part(const Family& family, const GemmCall& call, const
 /// slowly would else make twice the work look faster. Measured shapes are told as measured.
 GemmTime GemmTimes::interpolate(const Family& family, const GemmCall& call,
                                 const GemmShape& shape) const {
-  const Estimate own = estimate(family, call, shape);
+  const Estimate own = known(family, call, shape);
   const double seconds = own.provenance == Provenance::measured
                              ? own.seconds
                              : longest_part(family, call, shape, 0, own.seconds);

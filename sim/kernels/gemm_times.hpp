@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,7 +26,7 @@ struct GemmShape {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
 
   double flops() const;
-  friend bool operator==(const GemmShape&, const GemmShape&) = default;
+  friend auto operator<=>(const GemmShape&, const GemmShape&) = default;
 };
 
 /// How a product is called: opA and opB ("NT", "NN", "TN", "" any), and C += in fp32.
@@ -49,11 +51,13 @@ std::int64_t gemm_tiles(const GemmShape& shape, topology::Architecture architect
 /// are told as they would be without. `gpu`: for which the row is used, of the same generation.
 double corrected_rate(const GemmRow& row, const topology::GpuSpec& gpu);
 
+/// Threads may share one: it remembers what it estimated, as the halves of one product are those of
+/// the next. That is bounded: full, it starts anew.
 class GemmTimes {
  public:
   /// Takes the rows of this GPU; those of its siblings, scaled by the tensor peak, where it has
   /// fewer than `enough_rows` of its own; and for types of eight bits and four, where those are
-  /// still fewer, the 16-bit rows at the level of the few.
+  /// still fewer, the rows of fp8 (for mxfp8) and of 16 bits at the level of the few.
   GemmTimes(const std::vector<GemmRow>& rows, const topology::GpuSpec& gpu);
 
   static constexpr std::size_t enough_rows = 16;
@@ -96,17 +100,32 @@ class GemmTimes {
   void add(Family& family, const std::vector<GemmRow>& rows, workloads::Dtype dtype) const;
   void add_own(Family& family, const std::vector<GemmRow>& rows, workloads::Dtype dtype) const;
   void add_siblings(Family& family, const std::vector<GemmRow>& rows, workloads::Dtype dtype) const;
-  void add_sixteen_bits(Family& family, const Family& half) const;
+  void borrow_shapes(Family& family, const Family& lender) const;
   void take(Family& family, const GemmRow& row, FlopsPerSecond peak, bool sibling) const;
   void part_by_call(Family& family) const;
   double trend(const GemmShape& shape, FlopsPerSecond peak) const;
   Estimate estimate(const Family& family, const GemmCall& call, const GemmShape& shape) const;
+  Estimate known(const Family& family, const GemmCall& call, const GemmShape& shape) const;
   GemmTime interpolate(const Family& family, const GemmCall& call, const GemmShape& shape) const;
   double longest_part(const Family& family, const GemmCall& call, const GemmShape& shape,
                       int dimension, double longest) const;
 
+  static constexpr std::size_t most_known = 65536;  // of some 150 bytes
+  struct Question {
+    const Family* family = nullptr;
+    std::string layout{};
+    bool accumulate = false;
+    GemmShape shape{};
+    friend auto operator<=>(const Question&, const Question&) = default;
+  };
+  struct Memory {
+    std::mutex mutex{};
+    std::map<Question, Estimate> known{};
+  };
+
   topology::GpuSpec gpu_;
   std::map<workloads::Dtype, Family> families_;  // bf16 for both 16-bit types
+  std::unique_ptr<Memory> memory_ = std::make_unique<Memory>();
 };
 
 }  // namespace stepcast::sim

@@ -79,6 +79,10 @@ ElementwiseUse elementwise_use(const Kernel& kernel) {
     case permute:
     case router:
       return {"copy_in", false, false};
+    case host_copy:
+      return {"host_copy", false, false};
+    case host_update:
+      return {"host_update", false, false};
     case gemm:
     case grouped_gemm:
     case attention_forward:

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "engine/check.hpp"
+#include "sim/tables/gpu_names.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -36,13 +37,19 @@ constexpr double volta_sustained = 1330.0 / 1530.0;
 // promise 262 there.
 constexpr double ampere_sustained = 1.0;
 
+// One set of fp8 grouped products runs 2.0 times as fast as on an H100 on a B200 held to 750 W and
+// 2.8 times on a GB200 at 1,200 W (pytorch/FBGEMM pull request 4172, 2025): 1.36 times an SM for
+// 1.56 times its watts. The peaks of the two, 1.11 apart, are clocks that neither holds.
+constexpr double blackwell_exponent = 0.70;
+
 // The part of each generation that its rows were measured on: what a step holds of their rate at
 // its power limit, the limit of an SM, the peak of an SM.
 struct PowerReference {
   double sustained;
   double watts_per_sm;
   double peak_per_sm;
-  bool by_square_root = false;  // its rate follows that of the watts, not their cube root
+  double exponent = 1.0 / 3.0;  // of the watts of an SM, which the rate of an SM follows
+  double highest_clock = 1.0;   // stated of its parts, as a multiple; a what-if beyond is faster
 };
 
 std::optional<PowerReference> power_reference(topology::Architecture architecture) {
@@ -54,7 +61,8 @@ std::optional<PowerReference> power_reference(topology::Architecture architectur
     case topology::Architecture::hopper:
       return PowerReference{hopper_sustained, 700.0 / 132, 989.4e12 / 132};
     case topology::Architecture::blackwell:
-      return PowerReference{blackwell_sustained, 1000.0 / 148, 2250e12 / 148, true};
+      return PowerReference{blackwell_sustained, 1000.0 / 148, 2250e12 / 148, blackwell_exponent,
+                            (2500e12 / 152) / (2250e12 / 148)};
     case topology::Architecture::host:
       return std::nullopt;
   }
@@ -68,19 +76,26 @@ std::optional<PowerReference> power_reference(topology::Architecture architectur
 /// watts of an SM. Measured: a V100 (compute-bound image model) at 175, 200, 250 W runs 1 : 1.05
 /// : 1.13 (bradrlaw/ai-server PR 32, 2026), the cube root 1 : 1.05 : 1.13; an A100 PCIe of 250 W
 /// loses a third of an SXM's rate in CUTLASS (NVIDIA/cutlass issue 956, 2023). Blackwell follows
-/// the square root: one set of fp8 grouped products runs 2.0 times as fast as on an H100 on a B200
-/// held to 750 W and 2.8 times on a GB200 at 1,200 W (pytorch/FBGEMM pull request 4172, 2025),
-/// whose peak is 1.11 times the B200's; what is left, 1.26, is the square root of the watts of an
-/// SM, 1.56, within 1 %. A part whose peak is stated at a lower clock has given that already.
+/// the watts more closely. What is left is told as a share of the part's own peak.
 double sustained_share(const topology::GpuSpec& gpu) {
   const auto reference = power_reference(gpu.architecture);
   if (!reference) return 1.0;
   if (gpu.tdp.value <= 0.0) return reference->sustained;
   const auto sms = static_cast<double>(gpu.sms);
   const double watts = gpu.tdp.value / sms / reference->watts_per_sm;
-  const double clock = std::min(1.0, gpu.tensor_peak.value / sms / reference->peak_per_sm);
-  const double held = reference->by_square_root ? std::sqrt(watts) : std::cbrt(watts);
-  return std::min(1.0, reference->sustained * held / clock);
+  const double clock =
+      std::min(reference->highest_clock, gpu.tensor_peak.value / sms / reference->peak_per_sm);
+  return std::min(1.0, reference->sustained * std::pow(watts, reference->exponent) / clock);
+}
+
+double sustained_share_of(std::string_view measured, const topology::GpuSpec& gpu) {
+  topology::GpuSpec other = gpu;
+  if (const topology::GpuRelative* relative = relative_of(measured, gpu)) {
+    other.tensor_peak = relative->tensor_peak;
+    other.tdp = relative->tdp;
+    other.sms = relative->sms;
+  }
+  return sustained_share(other);
 }
 
 }  // namespace stepcast::sim

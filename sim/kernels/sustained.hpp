@@ -2,6 +2,8 @@
 // limit. Knows no kernel.
 #pragma once
 
+#include <string_view>
+
 #include "topology/specs.hpp"
 
 namespace stepcast::sim {
@@ -14,5 +16,8 @@ inline constexpr double blackwell_sustained = 1100.0 / 1430.0;
 
 /// At the part's own power limit; at most 1.
 double sustained_share(const topology::GpuSpec&);
+/// The same of the GPU that a row was measured on, a relative of `gpu` in the catalogue; that of
+/// `gpu` where it has none of this name.
+double sustained_share_of(std::string_view measured, const topology::GpuSpec& gpu);
 
 }  // namespace stepcast::sim

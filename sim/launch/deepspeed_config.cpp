@@ -35,6 +35,10 @@ constexpr Refusal deepspeed_refusals[] = {
      [](const Scenario&) {
        return std::string("plan.shard_degree: ZeRO shards over all data ranks");
      }},
+    {[](const Scenario& s) { return s.plan.expert.shared_overlap; },
+     [](const Scenario&) {
+       return std::string("DeepSpeed's layers of experts have no shared_expert_overlap");
+     }},
     {[](const Scenario& s) { return asks_gpipe(s); },
      [](const Scenario&) { return std::string("DeepSpeed runs 1f1b, not gpipe"); }},
     {[](const Scenario& s) { return s.plan.recompute == Recompute::selective; },
@@ -80,6 +84,20 @@ OrderedJson configuration_of(const Scenario& s) {
   return out;
 }
 
+/// The configuration has no key of experts: the script makes their layers (arguments of
+/// deepspeed/moe/layer.py; recalled, 2026).
+std::string experts_note(const Scenario& s) {
+  const workloads::ExpertShape& e = s.model.experts;
+  const workloads::ExpertPlan& plan = s.plan.expert;
+  const bool drops = plan.capacity_factor > 0;
+  return fmt::format(
+      "The script makes layers of experts: deepspeed.moe.layer.MoE(hidden_size={}, expert=..., "
+      "num_experts={}, ep_size={}, k={}, {}drop_tokens={}).",
+      s.model.hidden, e.count, plan.degree, e.per_token,
+      drops ? fmt::format("capacity_factor={:g}, ", plan.capacity_factor) : "",
+      drops ? "True" : "False");
+}
+
 }  // namespace
 
 Launch deepspeed_launch(const Scenario& s) {
@@ -96,6 +114,8 @@ Launch deepspeed_launch(const Scenario& s) {
     return out;
   }
   out.notes = common_notes(s, {"software.gradient_overlap", "software.ddp_bucket_bytes"});
+  if (s.model.experts.count > 0) out.notes.push_back(experts_note(s));
+  if (stated_routing(s)) out.notes.push_back(routing_note());
   if (s.plan.recompute == Recompute::full)
     out.notes.push_back(fmt::format(
         "The script itself calls deepspeed.checkpointing.checkpoint for {}.",

@@ -111,6 +111,15 @@ std::string first_layers_note(const Scenario& s) {
       s.plan.recompute_every);
 }
 
+bool stated_routing(const Scenario& s) {
+  return s.model.experts.count > 0 &&
+         (s.plan.routing.kind == workloads::RoutingKind::counts ||
+          s.plan.routing.kind == workloads::RoutingKind::max_violation);
+}
+std::string routing_note() {
+  return "[routing] has no argument: the model's router says how experts are loaded.";
+}
+
 bool leaves_layers(const Scenario& s) {
   return s.precision.recipe != workloads::Recipe::none &&
          s.precision.bf16_first_layers + s.precision.bf16_last_layers > 0;

@@ -61,6 +61,10 @@ std::string other_reduction(const Scenario& scenario, workloads::Dtype summed);
 /// Megatron's "block" recomputes the first layers of a part, not every n-th.
 std::string first_layers_note(const Scenario& scenario);
 
+/// A load of experts that no router can be told: [routing] of counts, or of a maximum.
+bool stated_routing(const Scenario& scenario);
+std::string routing_note();
+
 /// Layers that a recipe of low precision leaves in 16 bits have no key there.
 bool leaves_layers(const Scenario& scenario);
 std::string left_layers_note(const Scenario& scenario);

@@ -1,5 +1,6 @@
 #include "sim/launch/launch.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 
@@ -43,8 +44,21 @@ namespace {
 /// What only Megatron core's arguments say; "": nothing of it is asked for.
 std::string only_in_megatron(const Scenario& s) {
   if (s.software.framework == "megatron-core") return "";
-  if (s.model.experts.count > 0) return "layers of experts";
+  if (s.plan.offload.optimizer > 0.0) return "plan.optimizer_offload";
+  if (s.plan.tensor_overlap == workloads::TensorOverlap::userbuffers) return "user buffers";
   return s.plan.recompute_modules.empty() ? "" : "plan.recompute_modules";
+}
+
+/// What no form says: Megatron core offloads activations by module, not by share.
+std::string in_no_form(const Scenario& s) {
+  return s.plan.offload.activations > 0.0 ? "plan.activation_offload" : "";
+}
+
+/// Layers of experts that the form of this framework has no words for.
+bool no_words_for_experts(const Scenario& s) {
+  constexpr std::string_view have[] = {"megatron-core", "torchtitan", "deepspeed", "nemo"};
+  return s.model.experts.count > 0 &&
+         std::ranges::find(have, std::string_view(s.software.framework)) == std::end(have);
 }
 
 }  // namespace
@@ -52,8 +66,16 @@ std::string only_in_megatron(const Scenario& s) {
 Launch launch_of(const Scenario& s) {
   expects(!s.collective && s.open.empty(), "a training step of known degrees");
   Launch out;
+  if (const std::string what = in_no_form(s); !what.empty()) {
+    out.why_not = "no launch form here has " + what;
+    return out;
+  }
   if (const std::string what = only_in_megatron(s); !what.empty()) {
     out.why_not = what + " have a launch form here for megatron-core alone";
+    return out;
+  }
+  if (no_words_for_experts(s)) {
+    out.why_not = "the launch form of " + s.software.framework + " has no words for experts here";
     return out;
   }
   if (const char* what = workloads::attention_beyond_llama(s.model)) {

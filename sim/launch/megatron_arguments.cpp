@@ -239,8 +239,13 @@ class MegatronArguments {
     if (plan.capacity_factor > 0.0) set("moe-expert-capacity-factor", plan.capacity_factor);
     if (plan.pad_to_capacity) flag("moe-pad-expert-input-to-capacity");
     if (plan.shared_overlap) flag("moe-shared-expert-overlap");
+    if (plan.overlap) flag("overlap-moe-expert-parallel-comm");
+    if (plan.delay_wgrad) flag("delay-wgrad-compute");
     if (s_.software.experts.fused_permute) flag("moe-permute-fusion");
     if (s_.software.experts.fused_router) flag("moe-router-fusion");
+    if (s_.plan.routing.kind == workloads::RoutingKind::balanced)
+      flag("moe-router-force-load-balancing");
+    if (stated_routing(s_)) notes.push_back(routing_note());
   }
 
   /// Which layers have experts, 1, and which are dense, 0.
@@ -311,6 +316,21 @@ class MegatronArguments {
     if (s_.software.data.gradient_overlap) flag("overlap-grad-reduce");
     if (s_.software.data.gather_overlap && plan.data != DataParallel::ddp)
       flag("overlap-param-gather");
+    if (plan.tensor_overlap == workloads::TensorOverlap::userbuffers && plan.tensor > 1)
+      flag("tp-comm-overlap");
+    optimizer_offload();
+  }
+
+  /// Megatron core 0.12 and later (recalled, 2026).
+  void optimizer_offload() {
+    const auto& offload = s_.plan.offload;
+    if (offload.optimizer == 0.0) return;
+    flag("optimizer-cpu-offload");
+    set("optimizer-offload-fraction", offload.optimizer);
+    if (offload.optimizer_overlap) flag("overlap-cpu-optimizer-d2h-h2d");
+    if (s_.precision.moments != Dtype::bf16) flag("use-precision-aware-optimizer");
+    if (before(core_0_15))
+      notes.push_back("Offload of the optimizer came later: its arguments are those of core 0.15.");
   }
 
   void megatron_fsdp() {
@@ -423,7 +443,8 @@ Launch megatron_launch(const Scenario& s) {
                       : common_notes(s, {"software.gradient_overlap", "software.gather_overlap",
                                          "software.use_megatron_fsdp"});
   out.notes.insert(out.notes.end(), common.begin(), common.end());
-  const bool one_connection = !runs_megatron_fsdp(s) && (s.plan.tensor > 1 || s.plan.context > 1);
+  const bool one_connection =
+      !runs_megatron_fsdp(s) && !s.plan.expert.overlap && (s.plan.tensor > 1 || s.plan.context > 1);
   out.files.push_back({"megatron.args", std::move(arguments.text),
                        (one_connection ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "") +
                            torchrun(s, "pretrain_gpt.py $(cat megatron.args)")});

@@ -1,6 +1,6 @@
 // torchtitan's TOML. Keys were read in pytorch/torchtitan: torchtitan/config_manager.py at 0011fb90
 // (2024), torchtitan/config/job_config.py at 000204a4 and models/llama3/train_configs/
-// llama3_70b.toml at 038d5fd1 (2025).
+// llama3_70b.toml at 038d5fd1 (2025); those of experts in job_config.py of 2026 (read 2026-11).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,6 +48,44 @@ constexpr Refusal torchtitan_refusals[] = {
        return "torchtitan of 2024 reshards parameters after forward without pipeline stages alone: "
               "that is " +
               std::string(workloads::name_of(usual_sharding(s)));
+     }},
+};
+
+bool has_experts(const Scenario& s) { return s.model.experts.count > 0; }
+
+bool by_nccl(const Scenario& s) {
+  return s.plan.expert.dispatcher == workloads::Dispatcher::all_to_all;
+}
+
+/// job_config.py says the first two; that of DeepEP is raised by parallelize.py of its models.
+constexpr Refusal torchtitan_expert_refusals[] = {
+    {[](const Scenario& s) {
+       const std::int64_t tensor = s.plan.expert_tensor();
+       return has_experts(s) && tensor != 1 && tensor != s.plan.tensor;
+     },
+     [](const Scenario&) {
+       return std::string("torchtitan's expert_tensor is 1 or the tensor degree");
+     }},
+    {[](const Scenario& s) {
+       return has_experts(s) && s.plan.expert.degree > 1 && s.plan.expert_tensor() == 1 &&
+              s.plan.expert.degree % (s.plan.context * s.plan.tensor) != 0;
+     },
+     [](const Scenario& s) {
+       return fmt::format("torchtitan's expert degree is a multiple of context x tensor, {}",
+                          s.plan.context * s.plan.tensor);
+     }},
+    {[](const Scenario& s) { return has_experts(s) && !by_nccl(s) && s.plan.expert_tensor() > 1; },
+     [](const Scenario& s) {
+       return fmt::format("torchtitan's dispatcher \"{}\" has no expert_tensor",
+                          name_of(s.plan.expert.dispatcher));
+     }},
+    {[](const Scenario& s) {
+       return s.plan.expert.capacity_factor > 0 || s.plan.expert.pad_to_capacity;
+     },
+     [](const Scenario&) { return std::string("torchtitan drops no token: no capacity_factor"); }},
+    {[](const Scenario& s) { return s.plan.expert.shared_overlap; },
+     [](const Scenario&) {
+       return std::string("torchtitan has no word for shared_expert_overlap");
      }},
 };
 
@@ -125,7 +163,25 @@ void set_degrees(const Scenario& s, TomlValue& out) {
   if (!of_2024(s) && s.plan.data != DataParallel::ddp)
     set_path(out, "parallelism.fsdp_reshard_after_forward",
              word(s.plan.data == DataParallel::zero3 ? "always" : "never"));
+  if (s.plan.tensor_overlap == workloads::TensorOverlap::async_tp)
+    set_path(out,
+             (of_2024(s) ? "experimental." : "parallelism.") +
+                 std::string("enable_async_tensor_parallel"),
+             yes_or_no(true));
   set_stages(s, out);
+}
+
+void set_experts(const Scenario& s, TomlValue& out) {
+  if (!has_experts(s)) return;
+  const bool deepep = s.plan.expert.dispatcher == workloads::Dispatcher::node_aware;
+  set_path(out, "parallelism.expert_parallel_degree", number(s.plan.expert.degree));
+  set_path(out, "parallelism.expert_tensor_parallel_degree", number(s.plan.expert_tensor()));
+  set_path(out, "parallelism.expert_parallel_comm_backend",
+           word(by_nccl(s) ? "standard"
+                : deepep   ? "deepep"
+                           : "hybridep"));
+  if (s.plan.routing.kind == workloads::RoutingKind::balanced)
+    set_path(out, "debug.moe_force_load_balance", yes_or_no(true));
 }
 
 /// "selective" with a number recomputes every n-th layer in full.
@@ -173,6 +229,7 @@ std::vector<std::string> torchtitan_notes(const Scenario& s) {
         "selective_ac_option = \"op\" keeps what torchtitan's list of operators names.");
   if (!s.model.name.starts_with("llama"))
     out.push_back(s.model.name + " must be made known to torchtitan (train_spec) first.");
+  if (stated_routing(s)) out.push_back(routing_note());
   for (std::string& note : common_notes(s, {"software.fusion"})) out.push_back(std::move(note));
   return out;
 }
@@ -182,11 +239,13 @@ std::vector<std::string> torchtitan_notes(const Scenario& s) {
 Launch torchtitan_launch(const Scenario& s) {
   Launch out;
   out.why_not = refused(s, torchtitan_refusals);
+  if (out.why_not.empty()) out.why_not = refused(s, torchtitan_expert_refusals);
   if (!out.why_not.empty()) return out;
   TomlValue file = toml_table({});
   set_model(s, file);
   set_training(s, file);
   set_degrees(s, file);
+  set_experts(s, file);
   set_recompute(s, file);
   set_recipe(s, file);
   if (!of_2024(s)) set_path(file, "compile.enable", yes_or_no(s.software.compiled()));

@@ -15,6 +15,7 @@
 
 #include "engine/check.hpp"
 #include "sim/confidence/evidence.hpp"
+#include "sim/output/crash_note.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/report/results_file.hpp"
 #include "sim/scenario/file.hpp"
@@ -25,11 +26,6 @@ namespace stepcast::sim {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view line_begin = "{\"id\":\"",
-                           line_middle = "\",\"result\":", line_end = "}";
-constexpr std::size_t id_length = 36;
-constexpr std::size_t row_begin = line_begin.size() + id_length + line_middle.size();
 
 [[noreturn]] void refuse(const std::string& what, const std::string& hint) {
   throw InputError("--out", what, hint);
@@ -53,7 +49,6 @@ bool wait_for_shards(int file) {
   return false;
 }
 
-/// The program, and the constants of its network model.
 /// Of what error bars are made of; "" where a catalogue has none.
 std::string id_of_evidence(const std::string& folder) {
   std::string out;
@@ -64,6 +59,7 @@ std::string id_of_evidence(const std::string& folder) {
   return out;
 }
 
+/// The program, and the constants of its network model.
 std::string constants_of(const std::string& catalogue) {
   std::string out = version_text() + id_of_file(catalogue + "/network/fitted.toml");
   std::set<fs::path> versions;
@@ -75,13 +71,27 @@ std::string constants_of(const std::string& catalogue) {
   return out;
 }
 
+/// Of "file.toml:12", where it can be found from any folder.
+std::string file_of(const std::string& where) {
+  std::error_code error;
+  const fs::path path = fs::absolute(where.substr(0, where.rfind(':')), error);
+  return error ? where : path.string();
+}
+
 }  // namespace
+
+std::string study_id(const Study& study, const std::vector<std::string>& options) {
+  std::string text = write_toml(study.whole);
+  for (const std::string& option : options) text += "--" + option + "\n";
+  return id_of_text(text);
+}
 
 OutputFolder::OutputFolder(OutputRequest request, const Study& study, const std::string& catalogue)
     : request_(std::move(request)),
       constants_id_(constants_of(catalogue)),
-      study_id_(id_of_text(write_toml(study.whole))),
-      is_sweep_(study.is_sweep) {
+      from_(file_of(study.whole.where)),
+      document_(study.is_sweep ? write_toml(study.whole) : ""),
+      study_id_(study_id(study, request_.options)) {
   const std::string& folder = request_.folder;
   std::error_code error;
   fs::create_directories(folder, error);
@@ -96,18 +106,17 @@ OutputFolder::~OutputFolder() {
 
 void OutputFolder::lock() {
   const std::string& folder = request_.folder;
-  const bool shard = request_.shard.of > 1;
   lock_ = open((folder + "/.stepcast.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (lock_ < 0) throw InputError("--out", "cannot write into '" + folder + "'");
   const bool alone = try_lock(lock_, LOCK_EX);
-  if (!alone && !(shard && wait_for_shards(lock_)))
+  if (!alone && !(is_part() && wait_for_shards(lock_)))
     refuse("'" + folder + "' is being written by another stepcast",
            "take another folder, or give each its --shard I/N");
   if (alone) finish_replacing(folder);
   choose_place();
-  if (is_sweep_) open_log();
-  if (alone && shard && !try_lock(lock_, LOCK_SH))
+  if (alone && is_part() && !try_lock(lock_, LOCK_SH))
     refuse("'" + folder + "' is being written by another stepcast", "take another folder");
+  if (is_sweep()) open_log();
 }
 
 void OutputFolder::choose_place() {
@@ -115,7 +124,7 @@ void OutputFolder::choose_place() {
   const std::string staging = staging_in(folder);
   const auto owner = read_mark(folder), next = read_mark(staging);
   refuse_foreign_files(folder, owner);
-  const bool goes_on = request_.resume || request_.shard.of > 1;
+  const bool goes_on = request_.resume || is_part();
   if (request_.resume && next && next->study == study_id_) {
     place_ = staging;
   } else if (!owner || (goes_on && owner->study == study_id_)) {
@@ -129,54 +138,53 @@ void OutputFolder::choose_place() {
   }
   std::error_code error;
   fs::create_directories(place_, error);
-  if (!read_mark(place_)) write_mark(place_, {study_id_, ""});
+  const OutputMark mark = own_mark(is_sweep() ? id_of_text(document_) : "");
+  const auto there = read_mark(place_);
+  if (!there || (is_sweep() && there->scenario.empty())) write_mark(place_, mark);
+  // After the mark, which says that it is ours. A sweep is merged from it.
+  const fs::path scenario = fs::path(place_) / "scenario.toml";
+  if (is_sweep() && !fs::exists(scenario)) write_whole(scenario.string(), document_);
+}
+
+OutputMark OutputFolder::own_mark(const std::string& scenario) const {
+  return {study_id_, scenario, request_.options, from_};
 }
 
 std::string OutputFolder::log_name() const {
-  const Shard& shard = request_.shard;
-  return shard.of > 1 ? fmt::format("results.{}-of-{}.jsonl", shard.index, shard.of)
-                      : "results.jsonl";
+  return request_.part.empty() ? "results.jsonl" : "results." + request_.part + ".jsonl";
 }
 
 void OutputFolder::open_log() {
   const std::string own = (fs::path(place_) / log_name()).string();
-  if (request_.shard.of > 1 && !request_.resume && fs::exists(own))
+  if (is_part() && !request_.resume && fs::exists(own))
     refuse("'" + own + "' is there already", "--resume goes on with it, or take another folder");
   for (const auto& entry : fs::directory_iterator(place_))
     if (is_log(entry.path().filename().string()) && entry.path() != own)
-      read_lines(entry.path().string(), O_RDONLY);
-  read_lines(own, O_RDWR | O_CREAT | O_APPEND);
-  if (!try_lock(files_.back()->descriptor(), LOCK_EX))
-    refuse("shard " + log_name() + " is being written by another stepcast", "let it end");
-  if (ftruncate(files_.back()->descriptor(), end_) != 0)  // a torn last line
-    throw OutputError(own, "cannot be written");
+      read_lines(entry.path().string(), open_file(entry.path().string(), O_RDONLY));
+  const RowFile& file = open_file(own, O_RDWR | O_CREAT | O_APPEND);
+  if (!try_lock(file.descriptor(), LOCK_EX))
+    refuse("'" + own + "' is being written by another stepcast", "let it end");
+  log_.emplace(file, read_lines(own, file));
   fs::create_directories(fs::path(place_) / "points");
 }
 
-/// Whole lines only: the last one may be torn, or being written.
-void OutputFolder::read_lines(const std::string& path, int how) {
+const RowFile& OutputFolder::open_file(const std::string& path, int how) {
   const int file = open(path.c_str(), how | O_CLOEXEC, 0666);
   if (file < 0) throw OutputError(path, "cannot be opened");
-  files_.push_back(std::make_unique<RowFile>(file));
-  std::ifstream stream(path, std::ios::binary);
-  end_ = 0;
-  std::int64_t number = 1;
-  for (std::string line; std::getline(stream, line) && !stream.eof(); ++number) {
-    const std::string_view text = line;
-    const bool shaped = text.size() > row_begin && text.starts_with(line_begin) &&
-                        text.substr(line_begin.size() + id_length).starts_with(line_middle) &&
-                        nlohmann::json::accept(text.begin(), text.end());
-    if (!shaped)
-      throw InputError(path + ":" + std::to_string(number), "is no row of a sweep",
-                       "take the line out: --resume runs its point again");
-    const std::string_view row = text.substr(row_begin, text.size() - row_begin - line_end.size());
-    const PointRows::State state = PointRows::state_of(row);
-    const RowPlace place{files_.back().get(), end_ + static_cast<std::int64_t>(row_begin),
-                         static_cast<std::uint32_t>(row.size())};
-    if (state != PointRows::State::failed)
-      known_[std::string(text.substr(line_begin.size(), id_length))] = {place, state};
-    end_ += static_cast<std::int64_t>(line.size()) + 1;
-  }
+  return *files_.emplace_back(std::make_unique<RowFile>(file));
+}
+
+std::int64_t OutputFolder::read_lines(const std::string& path, const RowFile& file) {
+  return read_rows(path, [&](const LoggedRow& logged) {
+    if (is_crash(logged.row)) {
+      ++crashes_[PointId(logged.id)];
+      return;
+    }
+    const PointRows::State state = PointRows::state_of(logged.row);
+    const RowPlace place{&file, logged.offset, static_cast<std::uint32_t>(logged.row.size())};
+    KnownRow& known = known_[PointId(logged.id)];
+    if (state != PointRows::State::failed || known.place.file == nullptr) known = {place, state};
+  });
 }
 
 std::string OutputFolder::content_id(const std::string& path) {
@@ -207,27 +215,23 @@ const KnownRow* OutputFolder::find(const PointId& id) const {
   return found == known_.end() ? nullptr : &found->second;
 }
 
+std::size_t OutputFolder::crashes(const PointId& id) const {
+  const auto found = crashes_.find(id);
+  return found == crashes_.end() ? 0 : found->second;
+}
+
 std::optional<RowPlace> OutputFolder::append(const PointId& id, const std::string& row) {
-  if (!is_sweep_) return std::nullopt;
-  std::string line;
-  line.append(line_begin).append(id).append(line_middle).append(row).append(line_end).append("\n");
-  const RowFile& file = *files_.back();
-  const ssize_t written = write(file.descriptor(), line.data(), line.size());
-  if (written != static_cast<ssize_t>(line.size())) {
+  if (!log_) return std::nullopt;
+  auto place = log_->append(id, row);
+  if (!place)
     unwritten_ = OutputError((fs::path(place_) / log_name()).string(), "cannot be written",
                              "is the disk full? --resume goes on");
-    ensures(ftruncate(file.descriptor(), end_) == 0, "a file can be cut");
-    return std::nullopt;
-  }
-  const RowPlace place{&file, end_ + static_cast<std::int64_t>(row_begin),
-                       static_cast<std::uint32_t>(row.size())};
-  end_ += written;
   return place;
 }
 
 /// Not synced: without its line in the log, which comes later, nobody relies on it.
 void OutputFolder::write_point(std::size_t index, const Scenario& resolved) {
-  if (!is_sweep_) return;
+  if (!is_sweep()) return;
   const fs::path path = fs::path(place_) / "points" / fmt::format("{:04}.toml", index + 1);
   std::ofstream file(path, std::ios::binary);
   file << write_toml(resolved_document(resolved));
@@ -239,9 +243,9 @@ void OutputFolder::write_point(std::size_t index, const Scenario& resolved) {
 
 void OutputFolder::finish(const Results& results) {
   if (unwritten_) throw OutputError(*unwritten_);
-  if (is_sweep_) fsync(files_.back()->descriptor());
-  if (request_.shard.of > 1) return;
-  write_reports(place_, study_id_, results);
+  if (log_) log_->sync();
+  if (is_part()) return;
+  write_reports(place_, own_mark(""), results);
   if (place_ != request_.folder && !results.interrupted) replace_by_staging(request_.folder);
 }
 

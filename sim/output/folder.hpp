@@ -3,8 +3,9 @@
 // Knows neither how a report looks (results_file.hpp) nor what answers a scenario.
 //
 //   sweep.json                  whose folder it is
-//   results.jsonl               one line per finished point; results.2-of-8.jsonl of a shard
-//   points/0001.toml            every point resolved
+//   results.jsonl               one line per finished point (row_log.hpp); results.2-of-8.jsonl of
+//                               a shard, results.rank-3.jsonl of a process of stepcast-sweep
+//   points/0001.toml            every point resolved; none of a long sweep
 //   scenario.toml, results.json, results.h5
 //   stepcast.new/               another study, until it is whole
 //   .stepcast.lock              held by who writes
@@ -19,7 +20,8 @@
 #include <vector>
 
 #include "sim/files/whole_file.hpp"
-#include "sim/output/study_run.hpp"
+#include "sim/output/row_log.hpp"
+#include "sim/study/output_place.hpp"
 #include "sim/study/results.hpp"
 
 namespace stepcast::sim {
@@ -27,12 +29,9 @@ namespace stepcast::sim {
 struct OutputRequest {
   std::string folder;
   bool resume = false;  // go on with what is there of the same study
-  Shard shard{};
+  std::string part{};   // "2-of-8", whose file is results.2-of-8.jsonl; empty: the whole study
+  std::vector<std::string> options{};  // that change answers, "ignore-memory"
 };
-
-/// Hash of all that a point's row depends on: the resolved scenario with its seed, the calibration
-/// tables and the constants of the network, the version of the program; and of what the point sets.
-using PointId = std::string;
 
 /// A row of an earlier run.
 struct KnownRow {
@@ -40,11 +39,14 @@ struct KnownRow {
   PointRows::State state{};
 };
 
+/// Of the same id are runs of one study: its document, and options that change answers.
+std::string study_id(const Study& study, const std::vector<std::string>& options);
+
 class OutputFolder {
  public:
-  /// Makes the folder and takes it: no second program writes there, but other shards of the same
+  /// Makes the folder and takes it: no second program writes there, but other parts of the same
   /// study. Throws InputError (where: --out) when it is in use, is another study's that --resume or
-  /// --shard cannot go on with, or holds files that would be overwritten and are not ours.
+  /// a part cannot go on with, or holds files that would be overwritten and are not ours.
   OutputFolder(OutputRequest request, const Study& study, const std::string& catalogue);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
@@ -54,13 +56,17 @@ class OutputFolder {
   /// Of a point that cannot be read.
   PointId id_of(const TomlValue& document) const;
 
-  /// The row of an earlier run; null where there is none or it failed.
+  /// The row of an earlier run, one that did not fail if there is one; null where there is none.
   const KnownRow* find(const PointId& id) const;
+  /// How often the point has ended the program (crash_note.hpp).
+  std::size_t crashes(const PointId& id) const;
+  /// Where to note that it does; null without a file of points.
+  const RowFile* own_file() const { return log_ ? files_.back().get() : nullptr; }
   /// None where it cannot be written: finish() tells.
   std::optional<RowPlace> append(const PointId& id, const std::string& row);
   void write_point(std::size_t index, const Scenario& resolved);
 
-  /// Writes the reports; of a shard none. A study that was interrupted does not replace another.
+  /// Writes the reports; of a part none. A study that was interrupted does not replace another.
   /// Throws OutputError, what was there before unharmed.
   void finish(const Results& results);
 
@@ -71,17 +77,23 @@ class OutputFolder {
   void lock();
   void choose_place();
   void open_log();
-  void read_lines(const std::string& path, int how);
+  const RowFile& open_file(const std::string& path, int how);
+  std::int64_t read_lines(const std::string& path, const RowFile& file);
   std::string content_id(const std::string& path);
+  bool is_sweep() const { return !document_.empty(); }
+  bool is_part() const { return !request_.part.empty(); }
+  OutputMark own_mark(const std::string& scenario) const;
   std::string log_name() const;
 
   OutputRequest request_;
-  std::string constants_id_, study_id_, place_;
-  bool is_sweep_ = false;
+  std::string constants_id_, from_;
+  std::string document_;  // of a sweep
+  std::string study_id_, place_;
   int lock_ = -1;
   std::vector<std::unique_ptr<RowFile>> files_;  // the last one is this program's own
-  std::int64_t end_ = 0;                         // of our own file
+  std::optional<RowLog> log_;
   std::unordered_map<PointId, KnownRow> known_;
+  std::unordered_map<PointId, std::size_t> crashes_;
   std::optional<OutputError> unwritten_;
   std::mutex reading_;
   std::map<std::string, std::string> contents_;  // content_id by path

@@ -1,11 +1,15 @@
 #include "sim/output/study_run.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <mutex>
 #include <set>
+#include <stdexcept>
 
 #include "engine/check.hpp"
+#include "sim/output/crash_note.hpp"
 #include "sim/output/folder.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/program/parallel.hpp"
@@ -77,8 +81,7 @@ class Sweep {
  public:
   Sweep(Results& results, const StudyRun& run) : results_(results), run_(run) {}
 
-  void work(std::size_t index) {
-    const std::size_t at = run_.shard.index - 1 + index * run_.shard.of;
+  void work(std::size_t at) {
     const SweepPoint point = results_.study.point(at);
     const TomlValue document = results_.study.document_of(point);
     PointId id;
@@ -87,12 +90,20 @@ class Sweep {
     try {
       const Scenario scenario = run_.read(document);
       if (run_.folder != nullptr) id = run_.folder->id_of(scenario, point);
-      if (knows(id, at)) return;
+      if (knows(id, at) || run_.only_known) return;
+      refuse_crashing(id);
+      std::optional<CrashNote> note;
+      if (run_.folder != nullptr && run_.folder->own_file() != nullptr)
+        note.emplace(*run_.folder->own_file(), id);
       const Answer done = answer(scenario, run_.simulator);
-      if (run_.folder != nullptr) run_.folder->write_point(at, scenario_of(done));
+      if (run_.folder != nullptr && results_.rows.size() <= most_to_read)
+        run_.folder->write_point(at, scenario_of(done));
       row = point_json(done, point);
     } catch (const InputError& error) {
-      if (run_.folder != nullptr && id.empty()) id = run_.folder->id_of(document);
+      if (run_.folder != nullptr && id.empty()) {
+        id = run_.folder->id_of(document);
+        if (knows(id, at) || run_.only_known) return;
+      }
       row = unanswered_json("refused", error.what(), point);
       mistake = error;
     } catch (const std::exception& error) {
@@ -106,10 +117,23 @@ class Sweep {
   const SharedMistake& mistake() const { return mistake_; }
 
  private:
-  /// Takes the row from an earlier run.
+  static constexpr std::size_t most_crashes = 2;  // chance may be one, not both
+
+  std::size_t crashes(const PointId& id) const {
+    return run_.folder == nullptr ? 0 : run_.folder->crashes(id);
+  }
+  /// Then the point is `failed` for good.
+  void refuse_crashing(const PointId& id) const {
+    if (crashes(id) >= most_crashes)
+      throw std::runtime_error(fmt::format("ended the program {} times", crashes(id)));
+  }
+
+  /// Takes the row from an earlier run; one that failed may come out otherwise now.
   bool knows(const PointId& id, std::size_t at) {
     const KnownRow* known = run_.folder != nullptr ? run_.folder->find(id) : nullptr;
     if (known == nullptr) return false;
+    const bool again = !run_.only_known && crashes(id) < most_crashes;
+    if (known->state == PointRows::State::failed && again) return false;
     const std::lock_guard lock(finishing_);
     results_.rows.set(at, known->place, known->state);
     mistake_.answered();
@@ -133,6 +157,23 @@ class Sweep {
   SharedMistake mistake_;
   std::size_t done_ = 0;
 };
+
+/// Whether all points were done.
+bool work_through(Sweep& sweep, std::size_t in_shard, const StudyRun& run) {
+  if (!run.next)
+    return for_each_index(in_shard, run.threads, run.stop, [&](std::size_t index) {
+      sweep.work(run.shard.index - 1 + index * run.shard.of);
+    });
+  return for_each_index(run.threads, run.threads, run.stop,
+                        [&](std::size_t) {
+                          while (!run.stop) {
+                            const std::optional<std::size_t> at = run.next();
+                            if (!at) return;
+                            sweep.work(*at);
+                          }
+                        }) &&
+         !run.stop;
+}
 
 void run_single(Results& results, const StudyRun& run) {
   results.interrupted = run.stop;
@@ -167,13 +208,13 @@ Results run_study(Study study, const StudyRun& run) {
     run_single(results, run);
     return results;
   }
-  refuse_shared_mistake(results.study, run);
+  if (!run.only_known) refuse_shared_mistake(results.study, run);
   Sweep sweep(results, run);
-  results.interrupted = !for_each_index(num_points(results.study, run.shard), run.threads, run.stop,
-                                        [&](std::size_t index) { sweep.work(index); });
-  if (results.rows.count(PointRows::State::answered) == 0)
+  results.interrupted = !work_through(sweep, num_points(results.study, run.shard), run);
+  const bool whole = run.shard.of == 1 && !run.next;
+  if (whole && results.rows.count(PointRows::State::answered) == 0)
     results.unanswered = asked_software(results.study, run);
-  if (!results.interrupted && run.shard.of == 1) sweep.mistake().throw_if_shared();
+  if (whole && !results.interrupted) sweep.mistake().throw_if_shared();
   return results;
 }
 

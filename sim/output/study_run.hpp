@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "sim/study/results.hpp"
@@ -20,12 +21,17 @@ struct Shard {
 /// "2/8"; throws UsageError.
 Shard read_shard(const std::string& text);
 
+/// Hands out points of a sweep, each once, to whichever thread asks; none: there are no more.
+using NextPoint = std::function<std::optional<std::size_t>()>;
+
 struct StudyRun {
   std::function<Scenario(const TomlValue& document)> read;
   Simulator simulator;
   unsigned threads = 1;
   const std::atomic<bool>& stop;
   Shard shard{};
+  NextPoint next{};                // instead of the points of `shard`, in their order
+  bool only_known = false;         // answers none: takes the rows that `folder` knows
   OutputFolder* folder = nullptr;  // keeps the points as they end, and knows earlier ones
   std::function<void(std::size_t done)> finished = [](std::size_t) {};
 };

@@ -47,6 +47,7 @@ std::vector<std::string> names_of(const Verb& verb) {
     throw;
   } catch (const po::unknown_option& error) {
     std::string name = error.get_option_name();
+    name.resize(std::min(name.find('='), name.size()));
     if (!name.starts_with('-')) name = "--" + name;
     const std::string hint = suggestion(name, names_of(verb));
     throw UsageError("unknown option '" + name + "'", hint.starts_with("did") ? hint : help);
@@ -122,10 +123,10 @@ std::string broken(std::string line, std::size_t width, const std::string& text)
   return out + line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
-/// A version is a word: 2.20 is not 2.2.
+/// A version is a word, quoted or not: 2.20 is not 2.2.
 TomlValue value_for(const std::string& key, const std::string& text, const std::string& where) {
   const bool version = key.ends_with(".nccl") || key.ends_with(".version");
-  return version ? toml_text(text, where) : read_setting(text, where);
+  return version && !text.starts_with('"') ? toml_text(text, where) : read_setting(text, where);
 }
 
 }  // namespace

@@ -13,6 +13,12 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
+/// Of stand_for(); empty: the running program. /proc says nothing of whom a library belongs to.
+fs::path& other_program() {
+  static fs::path program;
+  return program;
+}
+
 /// What an installed program ships, as the install rules of the top CMakeLists.txt lay it out.
 fs::path installed(const std::string& name, const char* folder = "share") {
   return fs::path(beside_program("..")).lexically_normal() / folder / "stepcast" / name;
@@ -20,7 +26,14 @@ fs::path installed(const std::string& name, const char* folder = "share") {
 
 }  // namespace
 
+void stand_for(const std::string& program) {
+  std::error_code error;
+  const fs::path real = fs::canonical(program, error);
+  other_program() = error ? fs::path(program) : real;
+}
+
 std::string beside_program(const std::string& name) {
+  if (!other_program().empty()) return (other_program().parent_path() / name).string();
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   return error ? name : (program.parent_path() / name).string();

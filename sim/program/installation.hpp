@@ -11,6 +11,10 @@ namespace stepcast::sim {
 /// the system does not tell which program runs.
 std::string beside_program(const std::string& name);
 
+/// From here on this process, another program, has what belongs to the stepcast of that path: who
+/// loads stepcast as a library says so before it asks for anything.
+void stand_for(const std::string& program);
+
 /// A file that the build made or that was installed, "published.h5": beside the program if it is
 /// there, else in PREFIX/share/stepcast of a program in PREFIX/bin.
 std::string shipped_file(const std::string& name);

@@ -38,10 +38,10 @@ std::vector<Option> with_table_options(std::span<const Option> own) {
   return out;
 }
 
-TableView::TableView(const Arguments& arguments)
+TableView::TableView(const Arguments& arguments, bool own_top)
     : csv_(arguments.get("csv")), refused_(arguments.has("refused")) {
   std::tie(sort_, descending_) = order_of(arguments.get("sort"));
-  if (arguments.has("top")) top_ = static_cast<std::size_t>(arguments.count("top", 1));
+  if (arguments.has("top") && !own_top) top_ = static_cast<std::size_t>(arguments.count("top", 1));
   if (arguments.has("columns")) columns_ = parts_of(arguments.get("columns"));
   if (!arguments.has("json")) return;
   if (prints_csv()) throw UsageError("both --json and --csv -", "--csv FILE writes beside it");

@@ -33,8 +33,9 @@ inline constexpr Option refused_option{"refused", "", "", "in the table also wha
 class TableView {
  public:
   TableView() = default;
-  /// Throws UsageError where options contradict each other, or have no effect.
-  explicit TableView(const Arguments& arguments);
+  /// Throws UsageError where options contradict each other, or have no effect. `own_top`: --top is
+  /// the verb's own, and says more than how many rows are shown.
+  explicit TableView(const Arguments& arguments, bool own_top = false);
 
   /// Throws UsageError for a column that the table does not have, before long work begins.
   void check(const TextTable& table) const;

@@ -6,8 +6,10 @@
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
 #include "sim/report/explanation_report.hpp"
+#include "sim/report/goodput.hpp"
 #include "sim/report/metrics.hpp"
 #include "sim/report/stepped.hpp"
+#include "sim/scenario/assumptions.hpp"
 #include "sim/scenario/file.hpp"
 
 namespace stepcast::sim {
@@ -75,8 +77,16 @@ void add_numbers(Json& out, const Answer& answer) {
 
 /// Of the keys that were changed those that neither "plan" nor "cluster" shows.
 std::vector<std::string> shown_nowhere_else(const Scenario& scenario) {
-  constexpr std::string_view tables[] = {"model.",          "software.", "cluster.node.",
-                                         "cluster.fabric.", "noise.",    "run."};
+  constexpr std::string_view tables[] = {"model.",
+                                         "software.",
+                                         "cluster.node.",
+                                         "cluster.fabric.",
+                                         "cluster.placement",
+                                         "cluster.fabric_nodes",
+                                         "cluster.other_jobs",
+                                         "noise.",
+                                         "failures.",
+                                         "run."};
   std::vector<std::string> out;
   for (const std::string& path : scenario.changed)
     if (path != "model.sequence" && std::ranges::any_of(tables, [&](std::string_view table) {
@@ -136,12 +146,15 @@ Json step_json(const StepReport& report, const Answer& answer) {
     out["runner_up"] = {{"plan", next->plan}, {"takes_s", seconds(next->step_time)}};
     if (next->slower) out["runner_up"]["slower"] = *next->slower;
   }
+  if (report.goodput) out["failures"] = goodput_json(report);
   out["plan"] = plan_json(report.scenario);
   out["cluster"] = cluster_json(report.scenario);
   add_changes(out, report.scenario);
   add_conditions(out, report);
   out["simulated_ranks"] = report.simulated_ranks;
   out["events"] = report.events;
+  if (auto assumed = assumptions(report.scenario); !assumed.empty())
+    out["assumptions"] = std::move(assumed);
   out["warnings"] = report.warnings;
   return out;
 }

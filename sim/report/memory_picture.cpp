@@ -38,23 +38,32 @@ double x_of(std::size_t column, std::size_t num) {
   return left + side * static_cast<double>(column) / static_cast<double>(num);
 }
 
+/// The steps of a curve from its left end to its right one, or back: a corner where it changes.
+std::string edge(const std::vector<std::int64_t>& bytes, const Frame& frame, bool to_the_right) {
+  const std::size_t n = bytes.size();
+  std::string out;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t c = to_the_right ? i : n - 1 - i;
+    const std::size_t before = to_the_right ? c - 1 : c + 1;
+    if (i > 0 && bytes[c] == bytes[before]) continue;
+    const double x = x_of(to_the_right ? c : c + 1, n);
+    out += i == 0 ? fmt::format("{}{:.0f} {:.1f}", to_the_right ? "M" : "L", x, frame.y(bytes[c]))
+                  : fmt::format("H{:.0f}V{:.1f}", x, frame.y(bytes[c]));
+  }
+  return out + fmt::format("H{:.0f}", x_of(to_the_right ? n : 0, n));
+}
+
 /// Kinds lie on top of each other, states lowest, so that what comes and goes is seen.
 std::string areas(const std::vector<const MemorySample*>& samples, const Frame& frame) {
   std::string out;
   std::vector<std::int64_t> below(samples.size());
   for (std::size_t kind = 0; kind < workloads::tensor_kind_names.size(); ++kind) {
-    std::string up, back;
-    for (std::size_t c = 0; c < samples.size(); ++c) {
-      const std::int64_t above = below[c] + samples[c]->of_kind[kind];
-      up += fmt::format("{}{:.1f} {:.1f}H{:.1f}", c == 0 ? "M" : "L", x_of(c, samples.size()),
-                        frame.y(above), x_of(c + 1, samples.size()));
-      const std::size_t r = samples.size() - 1 - c;
-      back += fmt::format("L{:.1f} {:.1f}H{:.1f}", x_of(r + 1, samples.size()), frame.y(below[r]),
-                          x_of(r, samples.size()));
-    }
-    for (std::size_t c = 0; c < samples.size(); ++c) below[c] += samples[c]->of_kind[kind];
-    out += fmt::format("<path d=\"{}{}Z\" fill=\"{}\" fill-opacity=\".7\"/>\n", up, back,
-                       svg_colours[kind]);
+    std::vector<std::int64_t> above = below;
+    for (std::size_t c = 0; c < samples.size(); ++c) above[c] += samples[c]->of_kind[kind];
+    if (above != below)
+      out += fmt::format("<path d=\"{}{}Z\" fill=\"{}\" fill-opacity=\".7\"/>\n",
+                         edge(above, frame, true), edge(below, frame, false), svg_colours[kind]);
+    below = std::move(above);
   }
   return out;
 }

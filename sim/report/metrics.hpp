@@ -22,6 +22,13 @@ struct Metric {
 
 /// In the order of the JSON object.
 std::span<const Metric> metrics();
+
+/// Tokens that a run with [failures] takes in on a day; the band joins those of step and goodput.
+/// Without [failures] not a number.
+struct TokensPerDay {
+  double mean, low, high;
+};
+TokensPerDay tokens_per_day(const StepReport& report);
 const Metric* find_metric(std::string_view key);
 
 /// None for a refused plan and for a metric that such an answer does not have.

@@ -1,14 +1,15 @@
 #include "sim/report/results_file.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include "sim/files/whole_file.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/row_members.hpp"
 #include "sim/scenario/file.hpp"
-#include "sim/study/output_place.hpp"
 #include "sim/tables/column_file.hpp"
 
 namespace stepcast::sim {
@@ -65,22 +66,37 @@ struct Column {
   }
 };
 
+/// Cells held at a time: of more rows fewer columns, and the rows are read again for the next.
+constexpr std::size_t most_cells = 2'000'000;
+
 /// One row at a time is held whole.
-void write_points(ColumnWriter& file, const Results& results) {
-  file.attribute("/", "schema_version", std::int64_t{1});
-  file.attribute("/", "scenario", write_toml(results.study.base));
-  file.attribute("/", "interrupted", std::int64_t{results.interrupted ? 1 : 0});
-  file.group("/points");
-  for (const std::string& key : results.study.keys) write_swept(file, results, key);
+void write_members(ColumnWriter& file, const Results& results, std::span<RowMember> members) {
   std::vector<Column> columns;
-  for (RowMember& member : row_members(results.study.base.find("collective") != nullptr))
-    columns.push_back({std::move(member)});
+  for (RowMember& member : members) columns.push_back({std::move(member)});
   for (std::size_t i = 0; i < results.rows.size(); ++i) {
     if (!results.rows.has(i)) continue;
     const PointRow row = results.rows.row(i);
     for (Column& column : columns) column.add(row);
   }
   for (const Column& column : columns) column.write(file);
+}
+
+void write_points(ColumnWriter& file, const Results& results) {
+  file.attribute("/", "schema_version", std::int64_t{1});
+  file.attribute("/", "scenario", write_toml(results.study.base));
+  file.attribute("/", "interrupted", std::int64_t{results.interrupted ? 1 : 0});
+  std::string swept;  // in the order of the sweep, which groups do not keep
+  for (const std::string& key : results.study.keys) swept += (swept.empty() ? "" : "\n") + key;
+  file.attribute("/", "swept", swept);
+  file.group("/points");
+  for (const std::string& key : results.study.keys) write_swept(file, results, key);
+  std::vector<RowMember> members = row_members(results.study.base.find("collective") != nullptr);
+  const std::size_t at_once = std::max<std::size_t>(1, most_cells / results.rows.size());
+  for (std::span<RowMember> left = members; !left.empty();) {
+    const std::size_t next = std::min(at_once, left.size());
+    write_members(file, results, left.first(next));
+    left = left.subspan(next);
+  }
 }
 
 /// None for a single run that was interrupted.
@@ -92,7 +108,7 @@ std::optional<std::string> scenario_text(const Results& results) {
 
 }  // namespace
 
-void write_reports(const std::string& folder, const std::string& study_id, const Results& results) {
+void write_reports(const std::string& folder, OutputMark mark, const Results& results) {
   const fs::path path(folder);
   WholeFile json((path / "results.json").string()), scenario((path / "scenario.toml").string());
   const auto columns = write_columns((path / "results.h5").string());
@@ -105,7 +121,8 @@ void write_reports(const std::string& folder, const std::string& study_id, const
   if (text) {
     scenario.write(*text);
     scenario.seal();
-    write_mark(folder, {study_id, id_of_text(*text)});
+    mark.scenario = id_of_text(*text);
+    write_mark(folder, mark);
     scenario.keep();
   }
   json.keep();

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "sim/study/output_place.hpp"
 #include "sim/study/results.hpp"
 
 namespace stepcast::sim {
@@ -12,6 +13,6 @@ namespace stepcast::sim {
 /// all of them or none. results.h5 has one group /points with one dataset per swept key and metric,
 /// units as attributes; readable with h5py. Points without an answer have NaN, and their reason in
 /// the column `refused` or `failed`. Throws OutputError.
-void write_reports(const std::string& folder, const std::string& study_id, const Results& results);
+void write_reports(const std::string& folder, OutputMark mark, const Results& results);
 
 }  // namespace stepcast::sim

@@ -16,7 +16,6 @@ struct SearchAnswer {
   SearchResult result;
   std::optional<OwnPlan> own;  // where the user has one
   std::optional<Order> order;
-  std::optional<double> price;  // USD per GPU and hour
 };
 
 /// "optimal among 1,248 legal plans of this space: 698 do not fit (nearest: 1.2 GiB over), 520

@@ -2,6 +2,7 @@
 
 #include "sim/report/json.hpp"
 #include "sim/report/search.hpp"
+#include "sim/scenario/goal_file.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -12,7 +13,9 @@ SearchJson plan_of(const SearchAnswer& a, const Candidate& c) {
   SearchJson out;
   for (const Knob& knob : knobs()) {
     const bool framework = std::string_view(knob.key) == "software.framework";
-    if (knob.words.empty() && !framework)
+    if (knob.parts > 1)
+      out[knob.key] = static_cast<double>(knob.get(c)) / static_cast<double>(knob.parts);
+    else if (knob.words.empty() && !framework)
       out[knob.key] = knob.get(c);
     else
       out[knob.key] = knob_word(a.space, knob, c);
@@ -20,7 +23,8 @@ SearchJson plan_of(const SearchAnswer& a, const Candidate& c) {
   return out;
 }
 
-SearchJson report_of(const StepReport& report) {
+SearchJson report_of(StepReport report) {
+  if (asks_for_costs(report.scenario)) add_whole_run(report);
   return SearchJson::parse(to_json(Answer(report)));
 }
 
@@ -64,6 +68,10 @@ std::string search_json(const SearchAnswer& a) {
     out["least_open_bound"] = r.least_open;
     if (!r.found.empty()) out["gap"] = std::max(0.0, 1 - r.least_open / r.found.front().value);
   }
+  out["not_legal"] = SearchJson::array();
+  for (const RefusedByRule& rule : r.by_rule)
+    out["not_legal"].push_back(
+        {{"key", rule.key}, {"combinations", rule.plans}, {"first", rule.first}});
   out["plans"] = SearchJson::array();
   for (std::size_t i = 0; i < r.found.size(); ++i) {
     const Found& found = r.found[i];

@@ -2,16 +2,24 @@
 
 #include <algorithm>
 
+#include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/files/text_table.hpp"
-#include "sim/report/pareto_picture.hpp"
+#include "sim/pictures/pareto_picture.hpp"
 #include "sim/report/search.hpp"
+#include "sim/study/answer.hpp"
 
 namespace stepcast::sim {
 namespace {
 
-double usd_per_million_tokens(const StepReport& r, double price) {
-  return price * static_cast<double>(r.scenario.gpus) / 3600 / r.tokens_per_second * 1e6;
+bool has_price(const SearchAnswer& a) {
+  const Cost& cost = a.space.bases().front().cost;
+  return cost.price.value > 0 || cost.capex.value > 0;
+}
+
+Band usd_per_million_tokens(const StepReport& r) {
+  const auto run = whole_run(r.scenario, figures_of(r), r.scenario.goal.goodput);
+  return run.dollars_per_million_tokens.value_or(Band{});
 }
 
 double gib(Bytes bytes) { return static_cast<double>(bytes.value) / (1 << 30); }
@@ -21,8 +29,15 @@ double exposed_share(const StepReport& r) {
 }
 
 std::string value_text(const SearchAnswer& a, double value) {
-  return a.options.objective == Objective::step ? to_text(to_duration(value))
-                                                : to_text(Joules(value));
+  switch (a.options.objective) {
+    case Objective::step:
+      return to_text(to_duration(value));
+    case Objective::energy:
+      return to_text(Joules(value));
+    case Objective::dollars:
+      return to_text(Usd(value)) + " a step";
+  }
+  throw BrokenPromise("unknown objective");
 }
 
 std::string nearest_text(const SearchAnswer& a) {
@@ -121,9 +136,14 @@ TextTable plans_table(const SearchAnswer& a) {
   table.column("memory", "GiB", TextTable::Align::right, "memory_gib_per_gpu");
   table.column("exposed", "", TextTable::Align::right, "exposed_share");
   table.column("bubble", "", TextTable::Align::right, "bubble_share");
-  if (energy) table.column("energy", "", TextTable::Align::right, "energy_j");
-  if (a.price)
-    table.column("USD per", "M tokens", TextTable::Align::right, "usd_per_million_tokens");
+  if (energy) table.column("energy", "cluster", TextTable::Align::right, "cluster_energy_j");
+  const bool price = has_price(a), goal = a.space.bases().front().goal.on();
+  if (price) table.column("USD per", "M tokens", TextTable::Align::right, "usd_per_million_tokens");
+  if (goal) {
+    table.column("days", "", TextTable::Align::right, "run.days");
+    table.column("MWh", "", TextTable::Align::right, "run.energy_mwh");
+    if (price) table.column("k USD", "", TextTable::Align::right, "run.usd");
+  }
   table.column("P(first is", "faster)", TextTable::Align::right, "first_is_faster");
   for (std::size_t i = 0; i < shown; ++i) {
     const StepReport& r = found[i].report;
@@ -138,8 +158,14 @@ TextTable plans_table(const SearchAnswer& a) {
     cells.push_back(rounded(gib(r.memory.total())));
     cells.push_back({percent(exposed_share(r)), exposed_share(r)});
     cells.push_back({percent(bubble), bubble});
-    if (energy) cells.push_back({to_text(r.energy), r.energy.value});
-    if (a.price) cells.push_back(rounded(usd_per_million_tokens(r, *a.price)));
+    if (energy) cells.push_back({to_text(Joules(found[i].value)), found[i].value});
+    if (price) cells.push_back(rounded(usd_per_million_tokens(r).value));
+    if (goal) {
+      const WholeRun run = whole_run(r.scenario, figures_of(r), r.scenario.goal.goodput);
+      cells.push_back(rounded(run.days.value));
+      cells.push_back(rounded(run.megawatt_hours.value));
+      if (price) cells.push_back({three_digits(run.dollars->value / 1e3), run.dollars->value});
+    }
     if (i == 0 || !a.order || energy) {
       cells.push_back("-");
     } else {
@@ -185,11 +211,31 @@ std::string proof_text(const SearchAnswer& a) {
 
 namespace {
 
+/// Which rules left combinations of values out: the most first, each with its first sentence.
+std::string not_legal_text(const SearchAnswer& a) {
+  constexpr std::size_t most_rules = 5;
+  const std::vector<RefusedByRule>& rules = a.result.by_rule;
+  std::size_t all = 0, shown = 0;
+  std::string lines;
+  const auto line = [&](std::size_t plans, const std::string& why) {
+    lines += fmt::format("  {:>11}  {}\n", grouped(static_cast<std::int64_t>(plans)), why);
+  };
+  for (std::size_t i = 0; i < rules.size(); all += rules[i++].plans) {
+    if (i >= most_rules) continue;
+    shown += rules[i].plans;
+    line(rules[i].plans, rules[i].key + ": " + rules[i].first);
+  }
+  if (all == 0) return {};
+  if (all > shown) line(all - shown, fmt::format("{} other rules", rules.size() - most_rules));
+  return fmt::format("not legal, of combinations of these values {}, by the first rule broken:\n{}",
+                     grouped(static_cast<std::int64_t>(all)), lines);
+}
+
 /// What the user has fixed of what is usually tried.
 std::string fixed_text(const SearchAnswer& a) {
   std::string out;
   for (const Knob& knob : knobs().subspan(1))
-    if (a.space.values_of(knob).size() == 1 &&
+    if (a.space.values_of(knob).size() == 1 && !knob.on_request &&
         knob.usual(a.space.bases().front(), false).size() > 1)
       out += fmt::format("{}{} {}", out.empty() ? "  fixed: " : ", ", knob_name(knob),
                          knob.word(a.space.values_of(knob).front()));
@@ -205,7 +251,7 @@ std::string search_text(const SearchAnswer& a, const std::string& table) {
                   s.node.gpu.name, grouped(s.global_batch), grouped(s.batch.sequence));
   for (const std::string& line : a.space.choices()) out += "  " + line + "\n";
   out += fixed_text(a);
-  out += proof_text(a) + "\n";
+  out += proof_text(a) + "\n" + not_legal_text(a);
   if (a.result.found.empty()) return a.result.misses.empty() ? out : out + misses_text(a);
   const std::string shared = columns_of(a, shown_plans(a)).shared;
   out += shared.empty() ? "\n" : "\nall: " + shared + "\n";

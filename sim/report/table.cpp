@@ -43,6 +43,11 @@ TableCell number(const PointRow& row, std::string_view key, double scale = 1.0) 
   return {three_digits(value * scale), value};
 }
 
+/// "-" where a point does not have it.
+TableCell known(const PointRow& row, std::string_view key, double scale = 1.0) {
+  return row.number(key) ? number(row, key, scale) : TableCell("-");
+}
+
 TableCell count(const PointRow& row, std::string_view key) {
   return counted(static_cast<std::int64_t>(row.number(key).value_or(0.0)));
 }
@@ -78,6 +83,19 @@ const ResultColumn step_columns[] = {
     {"memory", "GiB", "memory_gib_per_gpu", [](A a) { return number(a, "memory_gib_per_gpu"); }},
     {"power", "W/GPU", "power_w_per_gpu", [](A a) { return number(a, "power_w_per_gpu"); }},
     {"tokens/J", "", "tokens_per_joule", [](A a) { return number(a, "tokens_per_joule"); }},
+};
+/// Where [run_goal] or a price is there.
+const ResultColumn goal_columns[] = {
+    {"days", "", "run.days", [](A a) { return number(a, "run.days"); }},
+    {"energy", "MWh", "run.energy_mwh", [](A a) { return number(a, "run.energy_mwh"); }},
+    {"CO2e", "t", "run.co2_t", [](A a) { return number(a, "run.co2_t"); }},
+    {"cost", "k USD", "run.usd", [](A a) { return known(a, "run.usd", 1e-3); }},
+};
+const ResultColumn token_columns[] = {
+    {"USD per", "M tokens", "run.usd_per_million_tokens",
+     [](A a) { return known(a, "run.usd_per_million_tokens"); }},
+    {"J/token", "at meter", "run.joules_per_token",
+     [](A a) { return number(a, "run.joules_per_token"); }},
 };
 const ResultColumn degree_columns[] = {
     {"tensor", "chosen", "plan.tensor", [](A a) { return count(a, "plan.tensor"); }},
@@ -124,6 +142,17 @@ std::vector<ResultColumn> columns_of(const Results& results) {
   if (chooses_degrees(results.study))
     out.assign(std::begin(degree_columns), std::end(degree_columns));
   out.insert(out.end(), std::begin(step_columns), std::end(step_columns));
+  const auto any_sets = [&](std::initializer_list<const char*> paths) {
+    const auto swept = [&](const char* path) {
+      return std::ranges::count(results.study.keys, path) > 0 ||
+             find_path(results.study.base, path) != nullptr;
+    };
+    return std::ranges::any_of(paths, swept);
+  };
+  const bool goal = any_sets({"run_goal.tokens", "run_goal.samples", "run_goal.days"});
+  if (goal) out.insert(out.end(), std::begin(goal_columns), std::end(goal_columns));
+  if (goal || any_sets({"cost.price", "cost.own", "cost.capex"}))
+    out.insert(out.end(), std::begin(token_columns), std::end(token_columns));
   return out;
 }
 

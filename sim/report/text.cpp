@@ -9,24 +9,16 @@
 #include "engine/units_text.hpp"
 #include "sim/files/names.hpp"
 #include "sim/files/text_table.hpp"
+#include "sim/kernels/power_law.hpp"
 #include "sim/report/explanation_report.hpp"
+#include "sim/report/goal_text.hpp"
+#include "sim/report/goodput.hpp"
 #include "sim/report/metrics.hpp"
+#include "sim/report/step_words.hpp"
 #include "sim/report/stepped.hpp"
+#include "sim/scenario/assumptions.hpp"
 
 namespace stepcast::sim {
-namespace {
-
-constexpr int label_width = 22;
-
-Duration scaled(Duration value, double factor) { return to_duration(seconds(value) * factor); }
-Bytes scaled(Bytes value, double factor) {
-  return Bytes(std::llround(static_cast<double>(value.value) * factor));
-}
-
-std::string line(const std::string& label, const std::string& value) {
-  return fmt::format("{:<{}}{}\n", label, label_width, value);
-}
-
 std::string cluster_text(const Scenario& scenario) {
   return fmt::format("{} x {} ({} x {}, {}, NCCL {})", grouped(scenario.gpus),
                      scenario.node.gpu.name, grouped(scenario.nodes), scenario.node.name,
@@ -60,6 +52,30 @@ std::string software_text(const Scenario& scenario) {
   std::string out = scenario.software.framework + " " + scenario.software.version;
   if (!scenario.software_by_default.empty()) out += ", " + scenario.software_by_default;
   return out;
+}
+
+std::string level_text(const ErrorBar& bar) { return fmt::format("{:g} %", 100 * bar.level); }
+
+std::string origin_text(const ErrorBar& bar) {
+  std::string out = fmt::format("errors of {} source{}", bar.sources, bar.sources == 1 ? "" : "s");
+  if (bar.kind != "all") out += fmt::format(" ({})", bar.kind);
+  if (!bar.assured) out += ", too few for " + level_text(bar);
+  if (bar.widened > 1) out += fmt::format(", widened {} x beyond them", three_digits(bar.widened));
+  if (bar.own_runs > 0) out += fmt::format(", {} of your own runs", bar.own_runs);
+  return out;
+}
+
+namespace {
+
+constexpr int label_width = 22;
+
+Duration scaled(Duration value, double factor) { return to_duration(seconds(value) * factor); }
+Bytes scaled(Bytes value, double factor) {
+  return Bytes(std::llround(static_cast<double>(value.value) * factor));
+}
+
+std::string line(const std::string& label, const std::string& value) {
+  return fmt::format("{:<{}}{}\n", label, label_width, value);
 }
 
 /// "62.0 % interpolated, 38.0 % derived", largest first.
@@ -101,6 +117,10 @@ std::string conditions_text(const StepReport& report) {
   return out;
 }
 
+bool offloads(const Scenario& s) {
+  return s.plan.offload.activations > 0.0 || s.plan.offload.optimizer > 0.0;
+}
+
 std::string breakdown_text(const StepReport& report) {
   const double step = seconds(report.step_time);
   const auto part = [&](const char* label, Duration span, const std::string& note = {}) {
@@ -118,15 +138,14 @@ std::string breakdown_text(const StepReport& report) {
   out += part("exposed comm.", exposed.total(),
               fmt::format("tensor {}, pipeline {}, data {}", to_text(exposed.tensor),
                           to_text(exposed.pipeline), to_text(exposed.data)) +
-                  (experts ? ", expert " + to_text(exposed.expert) : ""));
+                  (experts ? ", expert " + to_text(exposed.expert) : "") +
+                  (offloads(report.scenario) ? ", offload " + to_text(exposed.offload) : ""));
   out += part("bubble", report.bubble);
   out += part("wait", report.wait);
   out += part("host", report.host);
   out += part("step", report.step_time);
   return out;
 }
-
-std::string level_text(const ErrorBar& bar) { return fmt::format("{:g} %", 100 * bar.level); }
 
 /// "878 ms (780 to 940, 80 %)"; the level is left out where so few sources allow none.
 template <class Quantity>
@@ -142,16 +161,6 @@ std::string with_bar(Quantity value, const std::optional<ErrorBar>& bar) {
   };
   return fmt::format("{} ({} to {}{})", text, bare(low), bare(high),
                      bar->assured ? ", " + level_text(*bar) : "");
-}
-
-/// What a bar rests on.
-std::string origin_text(const ErrorBar& bar) {
-  std::string out = fmt::format("errors of {} source{}", bar.sources, bar.sources == 1 ? "" : "s");
-  if (bar.kind != "all") out += fmt::format(" ({})", bar.kind);
-  if (!bar.assured) out += ", too few for " + level_text(bar);
-  if (bar.widened > 1) out += fmt::format(", widened {} x beyond them", three_digits(bar.widened));
-  if (bar.own_runs > 0) out += fmt::format(", {} of your own runs", bar.own_runs);
-  return out;
 }
 
 std::string bars_text(const StepReport& report) {
@@ -198,11 +207,17 @@ std::string step_text(const StepReport& report) {
            to_text(report.communication) + " of collective kernels, waiting included") +
       "\n";
   out += breakdown_text(report) + "\n" + memory_text(report) + "\n";
-  out += line("power",
-              fmt::format("{} per GPU, {} per step, {} tokens/J", to_text(report.power_per_gpu),
-                          to_text(report.energy), three_digits(report.tokens_per_joule)));
+  const double pace = held_back(report.scenario.node.gpu).pace;
+  out +=
+      line("power",
+           fmt::format("{} per GPU, {} per step, {} tokens/J", to_text(report.power_per_gpu),
+                       to_text(report.energy), three_digits(report.tokens_per_joule)) +
+               (pace < 1 ? fmt::format("; tensor cores at {:.2f} of their usual rate", pace) : ""));
+  if (report.whole_run) out += "\n" + whole_run_text(report) + "\n";
   out += line("kernel times", shares_text(report.kernel_provenance)) +
          line("collective times", shares_text(report.network_provenance)) + bars_text(report);
+  for (const std::string& assumed : assumptions(report.scenario)) out += line("assumed", assumed);
+  out += goodput_text(report);
   for (const std::string& warning : report.warnings) out += line("warning", warning);
   return out;
 }

@@ -1,6 +1,10 @@
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sim/report/goodput.hpp"
+#include "sim/report/metrics.hpp"
 #include "sim/report/why.hpp"
+#include "sim/scenario/assumptions.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -78,6 +82,43 @@ Json slopes_json(const Why& why) {
   return out;
 }
 
+Json levers_json(const Why& why) {
+  Json out = Json::array();
+  for (const Lever& lever : why.levers) {
+    Json& one = out.emplace_back(Json{{"what", lever.name}, {"key", lever.key}});
+    one["step_s"] = seconds_or_null(lever.step);
+    if (!lever.refused.empty()) one["refused"] = lever.refused;
+  }
+  return out;
+}
+
+/// The whole run under the keys of `stepcast run --json`: "run.days" is days of "run".
+void add_costs(Json& out, const StepReport& report) {
+  if (report.goodput) out["failures"] = goodput_json(report);
+  if (!report.whole_run) return;
+  constexpr std::string_view of_run = "run.";
+  for (const Metric& metric : metrics())
+    if (metric.key.starts_with(of_run) && metric.of_step != nullptr)
+      if (const double value = metric.of_step(report); !std::isnan(value))
+        out["run"][std::string(metric.key.substr(of_run.size()))] = value;
+}
+
+Json slack_json(const PipelineSlack& slack) {
+  Json out{{"step_ps", slack.step.count()},
+           {"slowed_step_ps", slack.slowed.count()},
+           {"gpu_energy_saved", slack.saved},
+           {"stages", Json::array()}};
+  for (const StageSlack& s : slack.stages)
+    out["stages"].push_back({{"stage", s.stage},
+                             {"slack_ps", s.slack.count()},
+                             {"slack_is_more", s.at_least},
+                             {"pace", s.pace},
+                             {"clock_hz", s.clock.value},
+                             {"gpu_w", s.now.value},
+                             {"slowed_gpu_w", s.then.value}});
+  return out;
+}
+
 }  // namespace
 
 std::string why_json(const Why& why) {
@@ -107,9 +148,14 @@ std::string why_json(const Why& why) {
                            {"places", tie.places}});
   out["slopes"] = slopes_json(why);
   out["frozen"] = why.slopes.frozen;
+  if (!why.levers.empty()) out["levers"] = levers_json(why);
+  if (!why.slack.stages.empty()) out["slack"] = slack_json(why.slack);
+  add_costs(out, why.report);
   out["edges"] = Json::array();
   const Time begin = path.edges.empty() ? Time{} : path.edges.front().edge.from;
   for (const NamedEdge& e : path.edges) out["edges"].push_back(edge_json(e, begin));
+  if (auto assumed = assumptions(why.report.scenario); !assumed.empty())
+    out["assumptions"] = std::move(assumed);
   out["warnings"] = why.warnings;
   return out.dump(2);
 }

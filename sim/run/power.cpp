@@ -4,20 +4,12 @@
 
 namespace stepcast::sim {
 
-namespace {
-
-constexpr double context_share = 0.07;
-
-}  // namespace
-
-Watts context_power(const topology::GpuSpec& gpu) { return gpu.tdp * context_share; }
-
 Watts mean_power(const topology::GpuSpec& gpu, const Utilization& utilization) {
   constexpr double tensor_share = 0.80, memory_share = 0.20, communication_share = 0.125;
-  const Watts busy = gpu.tdp * (context_share + tensor_share * utilization.tensor +
-                                memory_share * utilization.memory +
+  const double tensor = tensor_share * held_back(gpu).tensor_power;
+  const Watts busy = gpu.tdp * (tensor * utilization.tensor + memory_share * utilization.memory +
                                 communication_share * utilization.communication);
-  return std::min(gpu.tdp, gpu.idle + busy);
+  return std::min(power_limit(gpu), gpu.idle + context_power(gpu) + busy);
 }
 
 }  // namespace stepcast::sim

@@ -48,11 +48,14 @@ std::shared_ptr<const Network> Session::network(const Scenario& s) {
 }
 
 std::shared_ptr<const KernelModel> Session::kernels(const Scenario& s) {
-  return kernels_.get(KernelsKey{s.node.gpu, s.software, s.tables},
-                      [&] { return CalibratedKernels(*tables(s.tables), s.node.gpu, s.software); });
+  const topology::HostShare host = topology::host_share(s.node);
+  return kernels_.get(KernelsKey{s.node.gpu, s.software, s.tables, host}, [&] {
+    return CalibratedKernels(*tables(s.tables), s.node.gpu, s.software, host);
+  });
 }
 
-StepReport Session::answer_step(const Scenario& scenario, Timeline* timeline) {
+StepReport Session::answer_step(const Scenario& scenario, Timeline* timeline,
+                                const TimelineApproval& approval) {
   StepReport report = admitted(scenario);
   const auto network = this->network(scenario);
   report.warnings.insert(report.warnings.end(), network->warnings.begin(), network->warnings.end());
@@ -60,14 +63,15 @@ StepReport Session::answer_step(const Scenario& scenario, Timeline* timeline) {
   const Scenario& s = report.scenario;
   auto program =
       workloads::make_repeating_program(s.model, s.plan, s.batch, s.precision, s.software);
-  simulate(report, bind_step(s, std::move(program), network, *kernels(s)), timeline);
+  simulate(report, bind_step(s, std::move(program), network, *kernels(s)), timeline, approval);
   return report;
 }
 
-StepReport Session::step(const Scenario& scenario) { return answer_step(scenario, nullptr); }
+StepReport Session::step(const Scenario& scenario) { return answer_step(scenario, nullptr, {}); }
 
-StepReport Session::timeline(const Scenario& scenario, Timeline& timeline) {
-  return answer_step(scenario, &timeline);
+StepReport Session::timeline(const Scenario& scenario, Timeline& timeline,
+                             const TimelineApproval& approval) {
+  return answer_step(scenario, &timeline, approval);
 }
 
 BoundStep Session::bound_step(const Scenario& scenario) {

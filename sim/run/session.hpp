@@ -30,8 +30,10 @@ class Session {
   /// the model or the cluster. scenario.open must be resolved already (see
   /// sim/study/answer.hpp).
   StepReport step(const Scenario& scenario);
-  /// The same, and what every rank did when; of ranks that are provably alike, the first.
-  StepReport timeline(const Scenario& scenario, Timeline& timeline);
+  /// The same, and what the ranks that `timeline` asks for did when; `approval` hears first how
+  /// much that is.
+  StepReport timeline(const Scenario& scenario, Timeline& timeline,
+                      const TimelineApproval& approval = {});
   /// Answers a scenario with a [collective] table.
   CollectiveReport collective(const Scenario& scenario);
   /// The step's program bound to times, as step() runs it but for [noise], every micro-batch
@@ -62,10 +64,12 @@ class Session {
     topology::GpuSpec gpu;
     workloads::Software software;
     std::vector<std::string> tables;
+    topology::HostShare host;
     friend bool operator==(const KernelsKey&, const KernelsKey&) = default;
   };
 
-  StepReport answer_step(const Scenario& scenario, Timeline* timeline);
+  StepReport answer_step(const Scenario& scenario, Timeline* timeline,
+                         const TimelineApproval& approval);
 
   const Catalogue& catalogue_;
   std::mutex reading_;  // HDF5 serves one thread at a time

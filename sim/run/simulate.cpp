@@ -15,6 +15,7 @@
 #include "sim/run/memory_advice.hpp"
 #include "sim/run/memory_figures.hpp"
 #include "sim/run/power.hpp"
+#include "sim/run/recorded_ranks.hpp"
 #include "sim/run/step_system.hpp"
 #include "sim/scenario/without_effect.hpp"
 #include "workloads/memory/memory.hpp"
@@ -83,7 +84,8 @@ void fill_times(StepReport& report, const engine::RunResult& result,
   report.compute = mean([](const auto& a) { return a.compute; });
   report.interference = mean([](const auto& a) { return a.interference; });
   report.exposed = {traffic(engine::Traffic::tensor), traffic(engine::Traffic::pipeline),
-                    traffic(engine::Traffic::data), traffic(engine::Traffic::expert)};
+                    traffic(engine::Traffic::data), traffic(engine::Traffic::expert),
+                    traffic(engine::Traffic::offload)};
   report.bubble = mean([](const auto& a) { return a.bubble; });
   report.wait = mean([](const auto& a) { return a.wait; });
   report.host = report.step_time - report.compute - report.exposed.total() - report.bubble -
@@ -130,43 +132,39 @@ void fill_rates(StepReport& report, const StepSystem& bound) {
   report.tokens_per_joule = static_cast<double>(tokens) / report.energy.value;
 }
 
-/// The first rank of each class in place of the class, and how many are alike.
-void name_ranks(Timeline& timeline, const engine::Fold& fold) {
-  const std::vector<std::uint32_t> first = fold.first();
-  for (TimelineEvent& e : timeline.events) e.rank = first[static_cast<std::size_t>(e.rank)];
-  for (std::size_t folded = 0; folded < first.size(); ++folded)
-    timeline.ranks[first[folded]] = fold.multiplicity[folded];
+/// A run whose every rank is simulated.
+engine::RunResult run_whole(const engine::System& system, const engine::RunOptions& options,
+                            std::vector<std::int64_t>& multiplicity, RecordedRanks* recorded) {
+  multiplicity.assign(system.num_ranks(), 1);
+  if (recorded == nullptr) return engine::run(system, options);
+  if (recorded->asks_for_slowest()) recorded->know_slowest(engine::run(system, options));
+  return engine::run(system, options, recorded->of_all());
 }
 
 engine::RunResult run_folded(const Scenario& s, const StepSystem& bound, StepReport& report,
-                             std::vector<std::int64_t>& multiplicity, TimelineRecorder* recorder) {
+                             std::vector<std::int64_t>& multiplicity, RecordedRanks* recorded) {
   const engine::System& system = bound.system;
   const bool jitter = system.jitter.on();
   const engine::RunOptions options{.cold = s.run.steps == Steps::cold,
                                    .measured = jitter ? static_cast<int>(s.noise.steps) : 0};
   if (jitter && s.run.check_fold)
     report.warnings.emplace_back("nothing to check: noise of kernels makes every rank different");
-  if (s.run.fold && !jitter) {
-    const engine::Fold fold = engine::fold(system, *bound.layout->classes_of(system));
-    engine::RunResult folded = engine::run(fold.system, options, recorder);
-    if (recorder != nullptr) name_ranks(recorder->timeline(), fold);
-    multiplicity = fold.multiplicity;
-    if (s.run.check_fold) {
-      const engine::RunResult whole = engine::run(system, options);
-      ensures(whole.step == folded.step, "folded and unfolded runs take the same time");
-      for (std::size_t r = 0; r < whole.ranks.size(); ++r)
-        ensures(whole.ranks[r] == folded.ranks[fold.representative[r]],
-                "a folded rank does what its representative does");
-      report.warnings.push_back(fmt::format("fold checked: {} ranks stand for {}, same picosecond",
-                                            fold.system.num_ranks(), system.num_ranks()));
-    }
-    return folded;
+  if (!s.run.fold || jitter) return run_whole(system, options, multiplicity, recorded);
+  const engine::Fold fold = engine::fold(system, *bound.layout->classes_of(system));
+  engine::TimelineSink* sink = recorded == nullptr ? nullptr : recorded->of_folded(fold);
+  engine::RunResult folded = engine::run(fold.system, options, sink);
+  if (recorded != nullptr) recorded->name(fold, folded);
+  multiplicity = fold.multiplicity;
+  if (s.run.check_fold) {
+    const engine::RunResult whole = engine::run(system, options);
+    ensures(whole.step == folded.step, "folded and unfolded runs take the same time");
+    for (std::size_t r = 0; r < whole.ranks.size(); ++r)
+      ensures(whole.ranks[r] == folded.ranks[fold.representative[r]],
+              "a folded rank does what its representative does");
+    report.warnings.push_back(fmt::format("fold checked: {} ranks stand for {}, same picosecond",
+                                          fold.system.num_ranks(), system.num_ranks()));
   }
-  multiplicity.assign(system.num_ranks(), 1);
-  if (recorder != nullptr)
-    for (std::uint32_t rank = 0; rank < system.num_ranks(); ++rank)
-      recorder->timeline().ranks[rank] = 1;
-  return engine::run(system, options, recorder);
+  return folded;
 }
 
 }  // namespace
@@ -178,15 +176,13 @@ StepReport admitted(const Scenario& scenario) {
   workloads::check(s.model, s.plan, s.batch, s.plan_origin);
   workloads::check(s.model, s.plan, s.software, s.plan_origin);
   workloads::check(s.precision, s.origin);
+  check_power(s.node.gpu, s.origin);
   report.memory = workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software);
   check_memory(report, report.warnings);
   for (const std::string& note : s.model_notes)
     report.warnings.push_back("model " + s.model.name + ": " + note);
-  if (s.model.experts.count > 0 || s.precision.recipe != workloads::Recipe::none)
-    report.warnings.emplace_back(
-        "error bars rest on dense 16-bit runs; experts and low precision miss by more "
-        "(docs/modern.md)");
   for (const std::string& warning : memory_warnings(s)) report.warnings.push_back(warning);
+  for (const std::string& warning : power_warnings(s.node.gpu)) report.warnings.push_back(warning);
   for (const std::string& warning : without_effect(s)) report.warnings.push_back(warning);
   return report;
 }
@@ -200,21 +196,17 @@ BoundStep bind_step(const Scenario& s, workloads::StepProgram program,
   return out;
 }
 
-void simulate(StepReport& report, BoundStep bound, Timeline* timeline) {
+void simulate(StepReport& report, BoundStep bound, Timeline* timeline,
+              const TimelineApproval& approval) {
   const Scenario& s = report.scenario;
   engine::System& system = bound.step.system;
+  std::optional<RecordedRanks> recorded;
+  if (timeline != nullptr) recorded.emplace(bound.program, bound.step, *timeline, approval);
   if (!s.run.without.jitter) add_noise(s.noise, s.run.seed, s.node.gpus, system);
 
   std::vector<std::int64_t> multiplicity;
-  std::optional<TimelineRecorder> recorder;
-  if (timeline != nullptr) {
-    const bool sums = timeline->sums;
-    *timeline = {"simulated"};
-    timeline->sums = sums;
-    recorder.emplace(bound.program, *timeline);
-  }
   const engine::RunResult result =
-      run_folded(s, bound.step, report, multiplicity, recorder ? &*recorder : nullptr);
+      run_folded(s, bound.step, report, multiplicity, recorded ? &*recorded : nullptr);
   if (!result.steady)
     report.warnings.push_back(fmt::format(
         "the step does not repeat within {} steps: the last one is shown", result.steps));

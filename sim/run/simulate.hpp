@@ -30,8 +30,10 @@ BoundStep bind_step(const Scenario& scenario, workloads::StepProgram program,
                     std::shared_ptr<const Network> network, const KernelModel& kernels);
 
 /// Runs what was bound for `report.scenario` and fills in the report. `timeline`, where one is
-/// given: what every rank did when; of ranks that are provably alike, the first.
-void simulate(StepReport& report, BoundStep bound, Timeline* timeline = nullptr);
+/// given: what the ranks that it asks for did when, once `approval` has heard how much that is.
+/// Throws InputError where it asks for a rank that is not there.
+void simulate(StepReport& report, BoundStep bound, Timeline* timeline = nullptr,
+              const TimelineApproval& approval = {});
 
 /// Answers a scenario with a [collective] table.
 CollectiveReport simulate_collective(const Scenario& scenario, const Network& network);

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "engine/units.hpp"
+#include "sim/goal/whole_run.hpp"
+#include "sim/goodput/goodput.hpp"
 #include "sim/network/model.hpp"
 #include "sim/network/stepped/collective.hpp"
 #include "sim/run/collective_explanation.hpp"
@@ -24,8 +26,8 @@ namespace stepcast::sim {
 using ProvenanceShares = std::array<double, num_provenances>;
 
 struct ExposedCommunication {
-  Duration tensor{}, pipeline{}, data{}, expert{};
-  Duration total() const { return tensor + pipeline + data + expert; }
+  Duration tensor{}, pipeline{}, data{}, expert{}, offload{};
+  Duration total() const { return tensor + pipeline + data + expert + offload; }
 };
 
 /// How far a figure may be off, from the errors of forecasts of published measurements
@@ -70,6 +72,8 @@ struct StepReport {
   ProvenanceShares network_provenance{};         // share of collective time by origin
   std::optional<ErrorBar> step_bar, memory_bar;  // filled in where an answer is shown
   std::optional<RunnerUp> runner_up;
+  std::optional<WholeRun> whole_run;  // where it is asked for, once it is an answer
+  std::optional<Goodput> goodput;     // with [failures], filled in where an answer is shown
   std::vector<std::string> warnings;
   std::int64_t simulated_ranks = 0;  // after folding
   std::int64_t events = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/arithmetic.hpp"
+#include "sim/run/host_costs.hpp"
 #include "sim/run/step_transfers.hpp"
 #include "sim/scenario/noise.hpp"
 
@@ -20,7 +22,8 @@ BytesPerSecond side_traffic(const topology::GpuSpec& gpu,
                             const std::vector<KernelTime>& times) {
   BytesPerSecond most{};
   for (std::size_t k = 0; k < kernels.size(); ++k)
-    if (kernels[k].family == workloads::KernelFamily::copy)
+    if (kernels[k].family == workloads::KernelFamily::copy ||
+        kernels[k].family == workloads::KernelFamily::host_copy)
       most = std::max(most, gpu.memory_bandwidth * times[k].memory_fraction);
   return most;
 }
@@ -61,15 +64,55 @@ std::vector<KernelTime> kernel_times(const Scenario& scenario,
   return out;
 }
 
-RoleLoad load_of(const RoleCalls& calls, const std::vector<KernelTime>& times,
-                 const StepTransfers& transfers) {
+/// How long what is launched waits for a kernel that has just begun: all of it, or, from a stream
+/// of high priority, its blocks under way; those of kernels that only move bytes are short.
+/// Exchanges have such a stream where all experts are one kernel (Megatron-Bridge:
+/// use_transformer_engine_ op_fuser with overlap sets high_priority_a2a_comm_stream, read 2026-11).
+double until_it_leaves(const KernelTime& kernel, const Scenario& scenario) {
+  const double t = seconds(kernel.duration);
+  if (scenario.software.experts.products != workloads::GroupedProducts::one_launch) return t;
+  if (kernel.tiles == 0) return 0.0;
+  return t / static_cast<double>(ceil_div(kernel.tiles, scenario.node.gpu.sms));
+}
+
+/// How long a kernel of a collective waits for its SMs where another micro-batch's kernels run. Its
+/// blocks share an SM with none of theirs (NVIDIA/nccl#689) and are placed after all blocks of the
+/// kernel launched before (NVIDIA/nccl#1431; Transformer Engine's grouped products even go first,
+/// util/multi_stream.cpp): it waits for what is left of that kernel. A launch at any instant of
+/// [0, T) finds t^2 / 2 T left of a kernel that takes t: the mean residual life. T is the longer of
+/// the two lanes, so that a compute lane that waits for the exchange does not hold it up.
+Duration wait_for_sms(const Scenario& scenario, const workloads::StepProgram& program,
+                      const std::vector<KernelTime>& times, const StepTransfers& transfers) {
+  double left = 0.0, instants = 0.0;
+  for (const engine::Program& role : program.roles) {
+    double compute = 0.0, exchange = 0.0;
+    engine::each_call(role, [&](const engine::Instruction& i, std::int64_t calls) {
+      const auto n = static_cast<double>(calls);
+      if (i.op == engine::Op::work && i.lane == workloads::compute) {
+        const double t = seconds(times[i.arg].duration);
+        compute += n * t;
+        left += n * t * until_it_leaves(times[i.arg], scenario) / 2;
+      }
+      if (i.op == engine::Op::work && i.lane == workloads::expert_lane)
+        exchange += n * seconds(times[i.arg].duration);
+      if (i.op == engine::Op::join && i.lane == workloads::expert_lane)
+        exchange += n * seconds(transfers.time_of(i.arg).duration);
+    });
+    instants += std::max(compute, exchange);
+  }
+  return instants > 0.0 ? to_duration(left / instants) : Duration{};
+}
+
+RoleLoad load_of(const RoleCalls& calls, const std::vector<workloads::Kernel>& kernels,
+                 const std::vector<KernelTime>& times, const StepTransfers& transfers) {
   RoleLoad load;
   load.compute_seconds.assign(num_provenances, 0.0);
   load.network_seconds.assign(num_provenances, 0.0);
   for (std::size_t w = 0; w < calls.works.size(); ++w) {
     const KernelTime& time = times[w];
     const double t = calls.works[w] * seconds(time.duration);
-    load.compute_seconds[static_cast<std::size_t>(time.provenance)] += t;
+    if (!workloads::on_host(kernels[w].family))
+      load.compute_seconds[static_cast<std::size_t>(time.provenance)] += t;
     if (time.tensor_fraction > 0.0) load.tensor_seconds += t;
     load.memory_seconds += t * time.memory_fraction;
   }
@@ -99,6 +142,7 @@ std::vector<Duration> host_costs_of(const workloads::Software& w) {
   costs[workloads::kernel_call] = w.host.launch_kernel;
   costs[workloads::forward_kernel_call] = w.host.launch_kernel + w.host.forward_call;
   costs[workloads::module_call] = w.host.module_call;
+  costs[workloads::rng_call] = w.host.rng_fork;
   costs[workloads::hook_call] = w.host.gradient_hook;
   costs[workloads::collective_call] = w.host.launch_collective;
   costs[workloads::event_call] = w.host.event_call;
@@ -114,18 +158,26 @@ StepSystem make_step_system(const Scenario& scenario, const workloads::StepProgr
   out.layout = layouts.of(layout_key(scenario.plan, program));
   engine::System& s = out.system = out.layout->groups();
   s.roles = program.roles;
-  s.host_costs = host_costs_of(scenario.software);
+  s.host_costs = host_costs_of(scenario);
   const std::vector<RoleCalls> calls = calls_of(program);
   StepTransfers transfers(program, *out.layout, network);
-  out.links = transfers.put_on(s, calls);
   const std::vector<KernelTime> times = kernel_times(scenario, program.kernels, kernels);
+  if (scenario.plan.expert.overlap && !scenario.run.without.interference)
+    transfers.wait_for_sms(wait_for_sms(scenario, program, times, transfers));
+  out.links = transfers.put_on(s, calls);
   ClassLoads classes = transfers.class_loads();
-  classes[engine::side_work_class] = {0, side_traffic(scenario.node.gpu, program.kernels, times)};
-  for (const KernelTime& time : times) {
-    s.works.push_back({time.duration, static_cast<std::uint32_t>(s.works.size())});
-    add_stretches(time, scenario, classes, s.stretch);
+  BytesPerSecond& beside = classes[engine::side_work_class].memory;
+  beside = std::max(beside, side_traffic(scenario.node.gpu, program.kernels, times));
+  for (std::size_t k = 0; k < times.size(); ++k) {
+    const bool host = workloads::on_host(program.kernels[k].family);
+    s.works.push_back(
+        {times[k].duration, static_cast<std::uint32_t>(k),
+         host ? static_cast<std::uint8_t>(engine::Traffic::offload) : engine::own_work});
+    add_stretches(times[k], scenario, classes, s.stretch);
+    out.hbm.push_back(times[k].memory_fraction);
   }
-  for (const RoleCalls& role : calls) out.loads.push_back(load_of(role, times, transfers));
+  for (const RoleCalls& role : calls)
+    out.loads.push_back(load_of(role, program.kernels, times, transfers));
   return out;
 }
 

@@ -25,6 +25,7 @@ struct RoleLoad {
 struct StepSystem {
   engine::System system;
   std::vector<RoleLoad> loads;          // by role
+  std::vector<double> hbm;              // by kernel: share of the HBM's bandwidth
   std::vector<topology::LinkId> links;  // by link of the system: one of those that it stands for
   std::shared_ptr<const Layout> layout;
 };

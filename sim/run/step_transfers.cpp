@@ -19,6 +19,7 @@ std::uint8_t class_of(Traffic traffic) {
     case Traffic::pipeline:
       return pipeline_class;
     case Traffic::data:
+    case Traffic::offload:
       return data_class;
   }
   throw BrokenPromise("unknown traffic");
@@ -56,12 +57,15 @@ StepTransfers::StepTransfers(const workloads::StepProgram& program, const Layout
     const workloads::Collective& collective = program_.collectives[c];
     const Traffic traffic = workloads::axis_of(collective.group).traffic;
     for (const std::uint32_t p : layout_.patterns_of(collective.group)) {
-      const CollectiveTime time = network.time_of(collective, layout_.shapes()[p]);
+      CollectiveTime time = network.time_of(collective, layout_.shapes()[p]);
+      if (collective.sms >= 0) time.ctas = collective.sms;
       // A group of one, or nothing to move: over at once.
       const double alone = std::max(seconds(time.duration), 1e-12);
       const auto bytes = static_cast<double>(collective.bytes.value);
-      const std::uint8_t interference =
-          time.algorithm == Algorithm::copy_engine ? copy_engine_class(traffic) : class_of(traffic);
+      const bool copies = time.algorithm == Algorithm::copy_engine || collective.sms == 0;
+      std::uint8_t interference = copies ? copy_engine_class(traffic) : class_of(traffic);
+      if (collective.sms == 0 && interference == class_of(traffic))
+        interference = engine::side_work_class;  // which has copies alone
       transfers_[index(c, p)] = {bytes, BytesPerSecond(bytes / alone), traffic, interference};
       times_[index(c, p)] = time;
       auto& [ctas, memory] = classes_[interference];
@@ -80,6 +84,17 @@ std::uint8_t StepTransfers::copy_engine_class(Traffic traffic) const {
   for (const std::uint8_t c : {data_class, tensor_class, pipeline_class})
     if (!taken[c]) return c;
   return class_of(traffic);
+}
+
+void StepTransfers::wait_for_sms(Duration wait) {
+  for (std::size_t c = 0; c < program_.collectives.size(); ++c) {
+    if (!program_.collectives[c].beside) continue;
+    for (const std::uint32_t p : layout_.patterns_of(program_.collectives[c].group)) {
+      engine::Transfer& t = transfers_[index(c, p)];
+      if (t.bytes > 0.0 && times_[index(c, p)].ctas > 0)
+        t.cap = BytesPerSecond(t.bytes / (t.bytes / t.cap.value + seconds(wait)));
+    }
+  }
 }
 
 /// Transfers count the bytes of one flow, of which `unit` move per byte of the collective. Links

@@ -32,6 +32,9 @@ class StepTransfers {
   StepTransfers(const workloads::StepProgram& program, const Layout& layout,
                 const NetworkModel& network);
 
+  /// Collectives launched under another micro-batch's compute take that much longer: their kernels
+  /// wait for SMs.
+  void wait_for_sms(Duration wait);
   /// Puts transfers, links and the communicators' loads on the system of the layout's groups; once.
   /// Returns, by link of the system, one of those that it stands for.
   std::vector<topology::LinkId> put_on(engine::System& system, const std::vector<RoleCalls>& calls);

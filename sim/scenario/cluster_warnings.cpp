@@ -8,6 +8,7 @@
 
 #include "engine/units_text.hpp"
 #include "sim/files/names.hpp"
+#include "sim/scenario/goal_file.hpp"
 #include "topology/fabric_layout.hpp"
 
 namespace stepcast::sim {
@@ -115,8 +116,8 @@ class Warnings {
   void node_keys() {
     if (!known()) return;
     const topology::NodeReference& r = node_.reference;
-    idle(node_.max_power != r.max_power, "max_power",
-         "power is that of the GPUs, between their idle and tdp");
+    idle(node_.max_power != r.max_power && !asks_for_costs(scenario_), "max_power",
+         "no whole run and no price is asked for");
     idle(node_.socket != r.socket && !crosses_sockets(), "socket",
          "no hop is between CPU sockets here");
     const BytesPerSecond planned(node_.cpu == "amd" ? 16e9 : 10e9);  // as NodeWires does

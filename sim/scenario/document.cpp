@@ -1,7 +1,9 @@
 // The way back: Scenario to TOML.
 #include <utility>
 
+#include "sim/scenario/failure_keys.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/scenario/goal_file.hpp"
 #include "sim/scenario/member_writer.hpp"
 #include "sim/scenario/noise_keys.hpp"
 
@@ -73,6 +75,8 @@ void add_step(TomlValue& document, const Scenario& scenario) {
                written(empty, [&](auto&& visit) { visit_precision(scenario.precision, visit); }));
   document.set("software", software_table(scenario.software));
   if (scenario.noise.on()) document.set("noise", noise_table(scenario.noise));
+  add_goal_tables(document, scenario);
+  if (scenario.failures.on) document.set("failures", failures_table(scenario.failures));
 }
 
 }  // namespace

@@ -28,6 +28,11 @@ void visit_expert_plan(Expert& expert, Visitor& visit) {
             expert.pad_to_capacity);
   visit.may({"shared_expert_overlap", "shared experts run beside the exchange"},
             expert.shared_overlap);
+  visit.may(
+      {"expert_overlap", "the exchange runs under another micro-batch's compute", "expert-overlap"},
+      expert.overlap);
+  visit.may({"delay_wgrad", "weight gradients apart, where they hide more of the exchange"},
+            expert.delay_wgrad);
 }
 
 template <class Routing, class Visitor>
@@ -43,6 +48,8 @@ void visit_routing(Routing& routing, Visitor&& visit) {
 template <class Experts, class Visitor>
 void visit_expert_software(Experts& experts, Visitor& visit) {
   visit.may({"experts", "has layers of experts"}, experts.runs);
+  visit.may({"dispatchers", "ways of tokens to experts that it has"}, experts.dispatchers,
+            dispatcher_names);
   visit.may({"grouped_gemm", "products of a rank's experts: a call each, or one kernel"},
             experts.products, grouped_product_names);
   visit.may({"router_fused", "scores, top-k and counts in one kernel"}, experts.fused_router);

@@ -8,10 +8,12 @@
 #include "engine/check.hpp"
 #include "sim/files/csv.hpp"
 #include "sim/scenario/default_software.hpp"
+#include "sim/scenario/failure_keys.hpp"
+#include "sim/scenario/goal_file.hpp"
+#include "sim/scenario/machine_rules.hpp"
 #include "sim/scenario/member_reader.hpp"
 #include "sim/scenario/noise_keys.hpp"
 #include "sim/scenario/order_file.hpp"
-#include "sim/scenario/recipe_gpus.hpp"
 #include "sim/scenario/stage_layout.hpp"
 #include "sim/scenario/what_if.hpp"
 #include "topology/rack.hpp"
@@ -69,8 +71,10 @@ void read_cluster(TableReader& table, const Catalogue& catalogue, Scenario& scen
     chosen_exchange_kernels(catalogue.exchanges(), scenario.exchange, table.where("exchange"));
   static const std::string usual = "rail-optimized";
   const TomlValue* fabric = table.value("fabric");
+  const topology::JobPlace job = scenario.fabric.job;
   scenario.fabric = catalogue.fabric(fabric != nullptr ? *fabric : toml_text(usual, table.where()),
                                      &scenario.changed);
+  scenario.fabric.job = job;
   if (!scenario.nccl.empty()) catalogue.nccl(scenario.nccl, table.where("nccl"));  // is known
   table.finish();
 }
@@ -318,6 +322,12 @@ void read_step(TableReader& document, const Catalogue& catalogue, Scenario& scen
     scenario.software = catalogue.software(table);
     table.finish();
   });
+  read_part(document, "run_goal", scenario, [&](auto& table) { read_run_goal(table, scenario); });
+  read_part(document, "cost", scenario,
+            [&](auto& table) { read_cost(table, catalogue, scenario); });
+  read_part(document, "site", scenario,
+            [&](auto& table) { read_site(table, catalogue, scenario); });
+  read_part(document, "power", scenario, [&](auto& table) { read_power(table, scenario); });
 }
 
 }  // namespace
@@ -327,7 +337,7 @@ namespace {
 /// Takes the keys that say "best" out of the document, for the others to be read.
 std::vector<std::string> take_open_keys(TomlValue& document) {
   std::vector<std::string> open;
-  for (const char* name : {"plan", "batch"}) {
+  for (const char* name : {"plan", "batch", "precision", "software"}) {
     TomlValue* table = document.find(name);
     if (table == nullptr || table->table() == nullptr) continue;
     for (const TomlEntry& entry : *table->table()) {
@@ -363,7 +373,8 @@ Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
   // All top-level names are asked for first: a misspelt [modle] is an unknown key, not a missing
   // one.
   for (const char* key : {"model", "cluster", "nccl", "plan", "routing", "batch", "precision",
-                          "software", "calibration", "noise", "run", "collective"})
+                          "software", "calibration", "noise", "failures", "run", "collective",
+                          "run_goal", "cost", "site", "power"})
     document.table(key);
   document.finish();
   read_part(document, "cluster", scenario,
@@ -371,11 +382,15 @@ Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
   read_part(document, "calibration", scenario,
             [&](auto& table) { read_calibration_table(table, scenario); });
   read_part(document, "noise", scenario, [&](auto& table) { read_noise(table, scenario); });
+  if (document.table("failures") != nullptr)
+    read_part(document, "failures", scenario,
+              [&](auto& table) { scenario.failures = read_failures(table, catalogue); });
   read_part(document, "run", scenario, [&](auto& table) { read_run(table, scenario); });
   if (const TomlValue* collective = document.table("collective")) {
     TableReader table(*collective, "collective");
     read_collective(table, scenario);
-    for (const char* key : {"model", "plan", "routing", "batch", "precision", "software", "noise"})
+    for (const char* key : {"model", "plan", "routing", "batch", "precision", "software", "noise",
+                            "failures", "run_goal", "cost", "site", "power"})
       if (document.table(key) != nullptr)
         document.fail(key, "[" + std::string(key) + "] beside [collective]",
                       "a scenario asks for a training step or for one collective");

@@ -9,6 +9,8 @@
 
 #include "sim/files/names.hpp"
 #include "sim/scenario/expert_members.hpp"
+#include "sim/scenario/failure_members.hpp"
+#include "sim/scenario/goal_members.hpp"
 #include "sim/scenario/model_members.hpp"
 #include "sim/scenario/scenario.hpp"
 
@@ -108,6 +110,9 @@ void visit_node(Spec& node, Visitor&& visit) {
   visit.may({"plugin_latency", "that the plugin tells NCCL, for its choice"}, node.plugin_latency);
   visit.may({"cpu", "intel or amd"}, node.cpu);
   visit.may({"max_power", "of the node; 0: not known"}, node.max_power);
+  visit.may({"host_link", "GPU to its processor, one direction; 0: through the PCIe switches"},
+            node.host_link);
+  visit.may({"host_memory", "bandwidth of all sockets' memory; 0: not known"}, node.host_memory);
 }
 
 template <class Spec, class Visitor>
@@ -119,6 +124,10 @@ void visit_fabric(Spec& fabric, Visitor&& visit) {
   visit.may({"link", "one cable; 0: as the NIC"}, fabric.link);
   visit.may({"switch_latency", "one switch"}, fabric.switch_latency);
   visit.may({"cable_latency", "one cable"}, fabric.cable_latency);
+  visit.may({"switch_power", "of one switch, without its cables; 0: not known"},
+            fabric.switch_power);
+  visit.may({"transceiver_power", "of one port's end of a cable; 0: not known"},
+            fabric.transceiver_power);
   visit.may({"sharp", "switches sum on the way"}, fabric.sharp);
   visit.may({"routing", "which of equal uplinks"}, fabric.routing, routing_names);
   visit.may({"ecmp_seed", "another seed, other collisions"}, fabric.ecmp_seed);
@@ -186,6 +195,8 @@ void visit_software(Spec& software, Visitor&& visit) {
             software.data.flat_parameters, flat_parameters_names);
   visit.may("attention", software.attention.kernel, attention_names);
   visit.may({"tensor_overlap", "collectives under the wgrad GEMM"}, software.tensor.overlap);
+  visit.may({"tensor_overlaps", "kinds of plan.tensor_overlap that it can run"},
+            software.tensor.overlaps, tensor_overlap_names);
   visit.may({"regathers_inputs", "eager tensor ranks gather a product's input again in backward"},
             software.tensor.regathers_inputs);
   visit.may({"gather_each_tensor", "zero2, zero3: a message for each tensor, one after the other"},
@@ -239,6 +250,8 @@ void visit_software(Spec& software, Visitor&& visit) {
             software.host.forward_call);
   visit.may({"module_call", "host time per product or attention and pass"},
             software.host.module_call);
+  visit.may({"rng_fork", "host time per attention and forward to exchange random states"},
+            software.host.rng_fork);
   visit.may({"gradient_hook", "host time per parameter tensor and backward"},
             software.host.gradient_hook);
   visit.needs({"launch_collective", "host time per collective"}, software.host.launch_collective);
@@ -275,12 +288,19 @@ void visit_cluster(Scenario& scenario, Visitor&& visit) {
       {"gpus_per_domain", "GPUs of each node in use: 64 of a rack's 72; or more, what if"},
       scenario.gpus_per_domain);
   visit.part({"fabric", "fabric of the catalogue, or a file", "fabric", "NAME"});
+  visit.may({"placement", "of the job's nodes in the fabric: packed, or random"},
+            scenario.fabric.job.placement, job_placement_names);
+  visit.may({"placement_seed", "another seed, other places"}, scenario.fabric.job.seed);
+  visit.may({"fabric_nodes", "that the fabric joins, this job's among them; 0: this job's alone"},
+            scenario.fabric.job.fabric_nodes);
+  visit.may({"other_jobs", "share of every link between switches that others take"},
+            scenario.fabric.job.other_jobs);
   visit.may({"exchange", "kernels that send tokens to experts: deepep-v1, deepep-v2, hybridep"},
             scenario.exchange);
   visit.may({"nccl", "NCCL version, as in 2.20", "nccl", "VERSION"}, scenario.nccl);
 }
 
-/// Keys of [plan] and [batch] that may say "best": sim/search turns them, this list apart.
+/// Keys that may say "best": sim/search turns them, this list apart.
 constexpr bool may_be_best(std::string_view path) {
   constexpr std::string_view keys[] = {"plan.data",
                                        "plan.tensor",
@@ -295,7 +315,20 @@ constexpr bool may_be_best(std::string_view path) {
                                        "plan.reduce",
                                        "plan.prefetch",
                                        "plan.stage_layers",
-                                       "batch.micro_batch"};
+                                       "plan.expert",
+                                       "plan.expert_tensor",
+                                       "plan.dispatcher",
+                                       "plan.capacity_factor",
+                                       "plan.pad_to_capacity",
+                                       "plan.shared_expert_overlap",
+                                       "plan.expert_overlap",
+                                       "plan.delay_wgrad",
+                                       "plan.tensor_overlap",
+                                       "plan.activation_offload",
+                                       "plan.optimizer_offload",
+                                       "batch.micro_batch",
+                                       "precision.recipe",
+                                       "software.cuda_graphs"};
   return std::ranges::find(keys, path) != std::end(keys);
 }
 
@@ -332,6 +365,17 @@ void visit_plan(Scenario& scenario, Visitor&& visit) {
   visit.may({"prefetch", "units gathered ahead of their use"}, plan.prefetch);
   visit.may({"recompute_modules", "parts of a layer that backward runs again, beside recompute"},
             plan.recompute_modules, layer_module_names);
+  visit.may({"tensor_overlap", "tensor collectives in parts beside their products",
+             "tensor-overlap", "KIND"},
+            plan.tensor_overlap, tensor_overlap_names);
+  visit.may({"activation_offload", "share of layers' activations that lies in host memory",
+             "activation-offload", "SHARE"},
+            plan.offload.activations);
+  visit.may({"optimizer_offload", "share of the optimizer that host memory and processors have",
+             "optimizer-offload", "SHARE"},
+            plan.offload.optimizer);
+  visit.may({"optimizer_offload_overlap", "its copies and updates go on piece by piece"},
+            plan.offload.optimizer_overlap);
   visit_expert_plan(plan.expert, visit);
 }
 
@@ -427,7 +471,14 @@ void visit_scenario(Scenario& scenario, Batch& batch, Query& query, At at) {
   visit_software(scenario.software, at("software"));
   visit_calibration(scenario, at("calibration"));
   visit_noise(scenario.noise, at("noise"));
+  visit_failures(scenario.failures, at("failures"));
+  visit_slow_nodes(scenario.failures.slow, at("failures.slow"));
+  visit_link_flaps(scenario.failures.flap, at("failures.flap"));
   visit_run(scenario.run, at("run"));
+  visit_run_goal(scenario.goal, at("run_goal"));
+  visit_cost(scenario.cost, at("cost"));
+  visit_site(scenario.site, at("site"));
+  visit_power(scenario, at("power"));
   visit_collective(query, at("collective"));
 }
 

@@ -1,6 +1,8 @@
 #include "sim/scenario/scenario.hpp"
 
 #include "engine/check.hpp"
+#include "sim/scenario/machine_rules.hpp"
+#include "sim/scenario/rule_tally.hpp"
 #include "workloads/step/framework_rules.hpp"
 #include "workloads/step/recipe_rules.hpp"
 
@@ -88,12 +90,15 @@ struct Throw {
   }
 };
 
-/// Says whether none is.
+/// Says whether none is, and counts what is.
 struct Ask {
+  RuleTally* tally = nullptr;
   template <class Case>
   bool operator()(std::span<const workloads::Rule<Case>> rules, const Case& of,
                   const std::string&) const {
-    return workloads::broken_rule(rules, of) == nullptr;
+    const auto* broken = workloads::broken_rule(rules, of);
+    if (broken != nullptr && tally != nullptr) tally->add(*broken, of);
+    return broken == nullptr;
   }
 };
 
@@ -102,6 +107,8 @@ template <class Legal>
 bool complete_with(const Legal& legal, const Scenario& s, const PlanWishes& wishes,
                    workloads::ParallelPlan& plan, workloads::Batch& batch) {
   const DegreeCase asked{plan, s.gpus, s.global_batch, wishes.micro};
+  if (!legal(recipe_gpu_rules(), RecipeOnGpu{s.precision.recipe, s.node.gpu}, s.precision_origin))
+    return false;
   if (!legal(degree_rules(), asked, s.plan_origin)) return false;
   plan.data_degree = s.gpus / (plan.tensor * plan.pipeline * plan.context);
   plan.reduce = wishes.reduce.value_or(workloads::usual_reduction(plan, s.software));
@@ -116,6 +123,7 @@ bool complete_with(const Legal& legal, const Scenario& s, const PlanWishes& wish
          legal(workloads::expert_rules(), cut, s.plan_origin) &&
          legal(workloads::framework_rules(), workloads::FrameworkPlan{s.model, plan, s.software},
                s.plan_origin) &&
+         legal(plan_node_rules(), PlanOnNode{plan, s.node}, s.plan_origin) &&
          legal(workloads::recipe_rules(),
                workloads::RecipeCase{s.model, plan, batch, s.precision, s.software},
                s.precision_origin);
@@ -124,8 +132,8 @@ bool complete_with(const Legal& legal, const Scenario& s, const PlanWishes& wish
 }  // namespace
 
 bool complete(const Scenario& scenario, const PlanWishes& wishes, workloads::ParallelPlan& plan,
-              workloads::Batch& batch) {
-  return complete_with(Ask{}, scenario, wishes, plan, batch);
+              workloads::Batch& batch, RuleTally* tally) {
+  return complete_with(Ask{tally}, scenario, wishes, plan, batch);
 }
 
 Scenario with_degrees(Scenario scenario, std::int64_t tensor, std::int64_t pipeline) {

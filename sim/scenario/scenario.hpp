@@ -10,7 +10,9 @@
 
 #include "sim/network/ablation.hpp"
 #include "sim/network/nccl/variables.hpp"
+#include "sim/scenario/failures.hpp"
 #include "sim/scenario/noise.hpp"
+#include "sim/scenario/run_goal.hpp"
 #include "topology/specs.hpp"
 #include "workloads/plan/plan.hpp"
 #include "workloads/plan/rules.hpp"
@@ -79,6 +81,11 @@ struct Scenario {
   bool measured_launch = false;     // the tables' cost of a launch instead of the software's
   std::optional<CollectiveQuery> collective;
   Noise noise;
+  RunGoal goal;
+  Cost cost;
+  Site site;
+  PowerCount power_count = PowerCount::modelled;
+  Failures failures;
   RunOptions run;
   std::string plan_origin;           // where [plan] stands
   std::string batch_origin;          // where [batch] stands
@@ -110,10 +117,13 @@ struct PlanWishes {
   std::vector<std::int64_t> stage_layers{};
 };
 
+class RuleTally;
+
 /// Fills in what follows from the degrees of `plan` (data degree, reduction, layers of stages) and
-/// the batch, for the scenario's machine, model and software; false where a rule is broken.
+/// the batch, for the scenario's machine, model and software; false where a rule is broken, which
+/// `tally` counts.
 bool complete(const Scenario& scenario, const PlanWishes& wishes, workloads::ParallelPlan& plan,
-              workloads::Batch& batch);
+              workloads::Batch& batch, RuleTally* tally = nullptr);
 
 /// The same scenario with these degrees: the data degree and the micro-batches follow from GPUs and
 /// global batch. Throws InputError when they do not multiply to the GPUs or do not divide heads or

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "sim/scenario/goal_file.hpp"
 #include "topology/fabric_layout.hpp"
 #include "workloads/pieces/piece.hpp"
 #include "workloads/plan/model_size.hpp"
@@ -57,11 +58,26 @@ bool always(S) { return true; }
 bool no_jitter(S s) { return s.run.without.jitter || s.noise.kernel_sigma == 0.0; }
 bool no_draws(S s) { return s.run.without.jitter || (no_jitter(s) && s.noise.gpu_sigma == 0.0); }
 
+bool no_costs(S s) { return !asks_for_costs(s); }
+bool no_run(S s) { return !s.goal.on(); }
+bool rented(S s) { return no_costs(s) || !s.cost.own; }
+bool owned(S s) { return no_costs(s) || s.cost.own; }
+bool no_power(S s) { return no_costs(s) || s.power_count == PowerCount::tdp; }
+bool no_network_power(S s) { return no_power(s) || s.nodes == 1; }
+
 bool no_experts(S s) { return s.model.experts.count == 0; }
 bool one_expert_rank(S s) { return no_experts(s) || s.plan.expert.degree == 1; }
 bool not_latent(S s) { return !workloads::latent(s.model); }
 
+bool no_offload(S s) {
+  return s.plan.offload.activations == 0.0 && s.plan.offload.optimizer == 0.0;
+}
+
 constexpr const char* says_no_experts = "the model has no experts";
+constexpr const char* says_no_costs = "no whole run and no price is asked for";
+constexpr const char* says_rented = "the hardware is rented, or no whole run is asked for";
+constexpr const char* says_no_power =
+    "no whole run and no price is asked for, or power is counted as TDP";
 constexpr const char* says_not_latent = "attention is not latent (latent_kv_rank)";
 
 // clang-format off
@@ -98,6 +114,9 @@ constexpr Rule rules[] = {
      "there is no window that a sequence is longer than"},
 
     {"plan.sequence_parallel", one_tensor_rank, "there is one tensor rank"},
+    {"plan.tensor_overlap", one_tensor_rank, "there is one tensor rank"},
+    {"plan.optimizer_offload_overlap", [](S s) { return s.plan.offload.optimizer == 0.0; },
+     "no optimizer is offloaded"},
     {"plan.schedule", one_turn, "there is one pipeline stage and one micro-batch"},
     {"plan.reduce",
      [](S s) { return s.batch.micro_batches == 1 && s.plan.reduce != workloads::usual_reduction(s.plan, s.software); },
@@ -109,7 +128,9 @@ constexpr Rule rules[] = {
     {"precision.fp8_parameters", no_recipe, "no recipe of low precision is on"},
 
     {"software.recipes", always, "it says what may be asked for"},
+    {"software.tensor_overlaps", always, "it says what may be asked for"},
     {"software.bf16_moments", always, "it says what may be asked for"},
+    {"software.dispatchers", always, "it says what may be asked for"},
     {"plan.dispatcher", [](S s) { return no_experts(s) || s.plan.expert.degree == 1; },
      "no experts are on other ranks"},
     {"plan.dispatch_dtype", [](S s) { return no_experts(s) || s.plan.expert.degree == 1 || workloads::bits_per_element(s.plan.expert.dispatch_dtype) == 16; },
@@ -119,6 +140,8 @@ constexpr Rule rules[] = {
     {"plan.capacity_factor", no_experts, says_no_experts},
     {"plan.pad_to_capacity", no_experts, says_no_experts},
     {"plan.shared_expert_overlap", no_experts, says_no_experts},
+    {"plan.expert_overlap", [](S s) { return s.plan.expert.overlap && s.batch.micro_batches == 1; },
+     "there is one micro-batch, and no other to hide it under"},
     {"routing.", no_experts, says_no_experts},
     {"routing.kind", one_expert_rank, "a rank has all experts"},
     {"routing.seed", [](S s) { return one_expert_rank(s) || s.plan.routing.kind == workloads::RoutingKind::balanced || s.plan.routing.kind == workloads::RoutingKind::counts; },
@@ -187,6 +210,8 @@ constexpr Rule rules[] = {
      [](S s) { return no_units(s) || (!collective(s) && s.software.data.gather_each_tensor); },
      "no parameters are gathered unit by unit, ahead of their use"},
     {"software.unit_overhead", no_units, "no parameters are gathered unit by unit"},
+    {"software.rng_fork", [](S s) { return s.plan.tensor > 1 && s.plan.sequence_parallel; },
+     "tensor ranks cut the sequence and draw alike"},
     {"software.gradient_hook", units, "gradients are reduced unit by unit"},
     {"software.reduce_copy_compute",
      [](S s) { return !sharded(s) || s.software.data.fsdp1(); },
@@ -222,6 +247,12 @@ constexpr Rule rules[] = {
      "the launch is measured ([calibration] launch)"},
 
     {"cluster.exchange", no_own_exchange, "no kernels but NCCL's send tokens to experts"},
+    {"cluster.placement", one_tier, "all nodes meet the same switches"},
+    {"cluster.placement_seed", [](S s) { return s.fabric.job.placement == topology::Placement::packed; },
+     "places are not drawn at random"},
+    {"cluster.placement_seed", one_tier, "all nodes meet the same switches"},
+    {"cluster.fabric_nodes", one_node, "one node has no network"},
+    {"cluster.other_jobs", one_tier, "no switch has uplinks"},
     {"cluster.fabric.kind", one_node, "one node has no network"},
     {"cluster.fabric.tiers", one_node, "one node has no network"},
     {"cluster.fabric.link", one_node, "one node has no network"},
@@ -231,6 +262,8 @@ constexpr Rule rules[] = {
     {"cluster.fabric.oversubscription", one_tier, "no switch has uplinks"},
     {"cluster.fabric.routing", one_tier, "no switch has uplinks"},
     {"cluster.node.network", one_node, "one node has no network"},
+    {"cluster.node.host_link", no_offload, "nothing is offloaded"},
+    {"cluster.node.host_memory", no_offload, "nothing is offloaded"},
     {"cluster.node.gpu.fp8_peak", sixteen_bits, "no product is computed in fp8"},
     {"cluster.node.gpu.fp4_peak",
      [](S s) { return s.precision.recipe != workloads::Recipe::nvfp4; },
@@ -252,10 +285,46 @@ constexpr Rule rules[] = {
     {"noise.distribution", no_draws, "nothing is drawn from it"},
     {"noise.steps", [](S s) { return no_jitter(s) || s.run.steps == Steps::cold; },
      "the steps are all alike"},
-    {"run.seed", [](S s) { return collective(s) || no_draws(s); }, "nothing is drawn at random"},
+    {"run_goal.today", no_costs, says_no_costs},
+    {"run_goal.goodput", no_costs, says_no_costs},
+    {"run_goal.goodput", [](S s) { return s.failures.on; }, "[failures] say what is left of the run"},
+    {"cost.price", owned, "the hardware is owned"},
+    {"cost.price_low", owned, "the hardware is owned, or no whole run is asked for"},
+    {"cost.price_high", owned, "the hardware is owned, or no whole run is asked for"},
+    {"cost.capex", rented, says_rented},
+    {"cost.capex_low", rented, says_rented},
+    {"cost.capex_high", rented, says_rented},
+    {"cost.overhead", rented, says_rented},
+    {"cost.years", rented, says_rented},
+    {"cost.interest", rented, says_rented},
+    {"cost.utilisation", rented, says_rented},
+    {"cost.opex", rented, says_rented},
+    {"cost.electricity", rented, says_rented},
+    {"cost.source", no_costs, says_no_costs},
+    {"cost.date", no_costs, says_no_costs},
+    {"site.carbon", no_run, "no whole run is asked for"},
+    {"site.", no_costs, says_no_costs},
+    {"power.count", no_costs, says_no_costs},
+    {"cluster.fabric.switch_power", no_network_power, says_no_power},
+    {"cluster.fabric.transceiver_power", no_network_power, says_no_power},
+    {"failures.repair", [](S s) { return !s.failures.spares; }, "there is always a spare (spares)"},
+    {"failures.empty", [](S s) { return !s.failures.spares; }, "there is always a spare (spares)"},
+    {"failures.watchdog", [](S s) { return std::ranges::none_of(s.failures.rates.causes, &FailureCause::hangs); },
+     "no cause of these rates hangs"},
+    {"failures.detection", [](S s) { return std::ranges::all_of(s.failures.rates.causes, &FailureCause::hangs); },
+     "all causes of these rates hang"},
+    {"failures.slow.", [](S s) { return s.failures.slow.per_1000_node_days == 0.0; },
+     "no node turns slow (per_1000_node_days)"},
+    {"failures.slow.", [](S s) { return s.failures.slow.slowdown == 1.0 || s.run.without.jitter; },
+     "a slow node is no slower (slowdown), or noise is left out (run.without)"},
+    {"failures.flap.", [](S s) { return s.failures.flap.per_1000_node_days == 0.0 || s.failures.flap.lasts == Duration{}; },
+     "no link is gone, or for no time"},
+    {"run.seed",
+     [](S s) { return collective(s) || (no_draws(s) && !s.failures.on); },
+     "nothing is drawn at random"},
     {"run.steps", collective, "a collective has no steps"},
     {"run.without",
-     [](S s) { return s.run.without == Ablation{.jitter = true} && !s.noise.on(); },
+     [](S s) { return s.run.without == Ablation{.jitter = true} && !s.noise.on() && s.failures.slow.per_1000_node_days == 0.0; },
      "there is no noise to leave out"},
 };
 // clang-format on

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 #include "sim/files/names.hpp"
 #include "workloads/pieces/piece.hpp"
 #include "workloads/plan/stage_split.hpp"
@@ -29,6 +31,10 @@ constexpr auto numbered(const Names<E, N>& names) {
 constexpr auto data_words = numbered(data_parallel_names);
 constexpr auto schedule_words = numbered(schedule_names);
 constexpr auto recompute_words = numbered(recompute_names);
+constexpr auto dispatcher_words = numbered(dispatcher_names);
+constexpr auto recipe_words = numbered(recipe_names);
+constexpr auto graph_words = numbered(graphs_names);
+constexpr auto tensor_overlap_words = numbered(tensor_overlap_names);
 constexpr std::array<std::pair<std::string_view, std::int64_t>, 3> reduce_words{
     {{"software", 0}, {"last", 1}, {"each", 2}}};
 constexpr std::array<std::pair<std::string_view, std::int64_t>, 2> split_words{
@@ -63,7 +69,32 @@ Values shard_degrees(const Scenario& base) {
   return out;
 }
 
+/// A part of one as a knob's value.
+constexpr std::int64_t millionths = 1'000'000;
+
+/// Of layers of experts; without any, what the scenario says.
+Values of_experts(const Scenario& base, const Values& usual, std::int64_t idle) {
+  return base.model.experts.count > 0 ? usual : Values{idle};
+}
+
+/// The schedules of today's stages. GPipe is never faster here and never smaller; orders of a file
+/// are of one number of stages: both are tried where a user names them.
+Values released_schedules() {
+  Values out;
+  for (const auto& [word, value] : schedule_words)
+    if (value != static_cast<std::int64_t>(workloads::Schedule::gpipe)) out.push_back(value);
+  return out;
+}
+
 std::int64_t itself(const CandidatePlan&, std::int64_t value) { return value; }
+
+/// Where a rank has all experts, nothing is dispatched.
+std::int64_t same_dispatcher(const CandidatePlan& c, std::int64_t value) {
+  const bool idle = c.plan.expert.degree * c.plan.expert_tensor() == 1 &&
+                    c.plan.expert.exchange_sms == 0 &&
+                    workloads::bits_per_element(c.plan.expert.dispatch_dtype) == 16;
+  return idle ? 0 : value;
+}
 
 bool units(const CandidatePlan& c) {
   const Scenario& s = c.base;
@@ -107,6 +138,10 @@ const Knob table[] = {
      [](Base, bool) { return Values{0}; },
      itself,
      {}},
+    {"precision.recipe", STEPCAST_MEMBER(recipe),
+     [](Base, bool) { return all_words(recipe_words); }, itself, recipe_words, true},
+    {"software.cuda_graphs", STEPCAST_MEMBER(graphs),
+     [](Base, bool) { return all_words(graph_words); }, itself, graph_words, true},
     {"plan.tensor",
      STEPCAST_MEMBER(tensor),
      [](Base b, bool across) { return divisors(b.model.heads, across ? b.gpus : b.node.gpus); },
@@ -170,9 +205,7 @@ const Knob table[] = {
      {}},
     {"plan.stage_layers", STEPCAST_MEMBER(split), [](Base, bool) { return all_words(split_words); },
      same_split, split_words},
-    // GPipe is never faster here and never smaller: it is tried where a user asks for it.
-    {"plan.schedule", STEPCAST_MEMBER(schedule),
-     [](Base b, bool) { return Values{static_cast<std::int64_t>(b.plan.schedule)}; },
+    {"plan.schedule", STEPCAST_MEMBER(schedule), [](Base, bool) { return released_schedules(); },
      [](Plan c, std::int64_t value) {
        const bool one_turn = c.plan.pipeline == 1 && c.batch.micro_batches == 1;
        const auto schedule = static_cast<workloads::Schedule>(value);
@@ -180,7 +213,68 @@ const Knob table[] = {
            workloads::placement_of(schedule, c.plan.orders) != workloads::Placement::looped;
        return one_turn && !needs_stages ? 0 : value;
      },
-     schedule_words},
+     schedule_words, true},
+    {"plan.expert",
+     STEPCAST_MEMBER(expert),
+     [](Base b, bool) { return of_experts(b, divisors(b.model.experts.count, b.gpus), 1); },
+     itself,
+     {}},
+    {"plan.expert_tensor",
+     STEPCAST_MEMBER(expert_tensor),
+     [](Base b, bool) {
+       return of_experts(b, {1, 0}, 0);
+     },
+     [](Plan c, std::int64_t value) { return value == 0 ? c.plan.tensor : value; },
+     {}},
+    {"plan.dispatcher", STEPCAST_MEMBER(dispatcher),
+     [](Base b, bool) { return of_experts(b, all_words(dispatcher_words), 1); }, same_dispatcher,
+     dispatcher_words, true},
+    {"plan.capacity_factor",
+     STEPCAST_MEMBER(capacity),
+     [](Base b, bool) {
+       return of_experts(b, {0, millionths, millionths * 5 / 4, millionths * 3 / 2}, 0);
+     },
+     itself,
+     {},
+     true,
+     millionths},
+    {"plan.pad_to_capacity", STEPCAST_MEMBER(pad_to_capacity),
+     [](Base b, bool) { return of_experts(b, all_words(flag_words), 0); }, itself, flag_words,
+     true},
+    {"plan.shared_expert_overlap", STEPCAST_MEMBER(shared_overlap),
+     [](Base b, bool) {
+       return b.model.experts.shared_ffn > 0 ? all_words(flag_words) : Values{0};
+     },
+     itself, flag_words},
+    {"plan.expert_overlap", STEPCAST_MEMBER(expert_overlap),
+     [](Base b, bool) { return of_experts(b, all_words(flag_words), 0); }, itself, flag_words,
+     true},
+    {"plan.delay_wgrad", STEPCAST_MEMBER(delay_wgrad),
+     [](Base b, bool) { return of_experts(b, all_words(flag_words), 0); },
+     [](Plan c, std::int64_t value) { return c.plan.expert.overlap ? value : 0; }, flag_words,
+     true},
+    {"plan.tensor_overlap", STEPCAST_MEMBER(tensor_overlap),
+     [](Base, bool) { return all_words(tensor_overlap_words); },
+     [](Plan c, std::int64_t value) { return c.plan.tensor == 1 ? 0 : value; },
+     tensor_overlap_words, true},
+    {"plan.activation_offload",
+     STEPCAST_MEMBER(activation_offload),
+     [](Base, bool) {
+       return Values{0, millionths / 4, millionths / 2, millionths};
+     },
+     itself,
+     {},
+     true,
+     millionths},
+    {"plan.optimizer_offload",
+     STEPCAST_MEMBER(optimizer_offload),
+     [](Base, bool) {
+       return Values{0, millionths / 2, millionths};
+     },
+     itself,
+     {},
+     true,
+     millionths},
 };
 #undef STEPCAST_MEMBER
 
@@ -189,7 +283,8 @@ const Knob table[] = {
 std::string Knob::word(std::int64_t value) const {
   for (const auto& [word, number] : words)
     if (number == value) return std::string(word);
-  return std::to_string(value);
+  return parts == 1 ? std::to_string(value)
+                    : fmt::format("{:g}", static_cast<double>(value) / static_cast<double>(parts));
 }
 
 std::span<const Knob> knobs() { return table; }

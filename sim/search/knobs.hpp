@@ -16,7 +16,7 @@ namespace stepcast::sim {
 
 /// A candidate as the plan it stands for.
 struct CandidatePlan {
-  const Scenario& base;  // of its framework
+  const Scenario& base;  // of its framework, recipe and graphs
   workloads::ParallelPlan plan;
   workloads::Batch batch;
 };
@@ -30,6 +30,9 @@ struct Knob {
   /// The value that comes to the same in this plan as `value`: itself, unless the knob is idle.
   std::int64_t (*same)(const CandidatePlan&, std::int64_t value);
   std::span<const std::pair<std::string_view, std::int64_t>> words;  // none: numbers
+  /// Tried only where it is asked for: what turns it trains otherwise, or has another library.
+  bool on_request = false;
+  std::int64_t parts = 1;  // of one, that a value counts
 
   std::string word(std::int64_t value) const;
 };

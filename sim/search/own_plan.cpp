@@ -21,7 +21,8 @@ Candidate own_candidate(const SearchSpace& space, const Scenario& own) {
   Candidate out = candidate_of(own);
   out.micro_batch = static_cast<std::int32_t>(own.batch.micro_batch);
   for (std::size_t i = 0; i < space.bases().size(); ++i)
-    if (space.bases()[i].software == own.software) out.framework = static_cast<std::uint8_t>(i);
+    if (same_framework(space.bases()[i].software, own.software))
+      out.framework = static_cast<std::uint8_t>(i);
   return out;
 }
 

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 #include <tuple>
 
 #include "engine/check.hpp"
+#include "sim/goal/whole_run.hpp"
 #include "sim/program/parallel.hpp"
 #include "sim/run/measured_machine.hpp"
 #include "sim/run/memory_figures.hpp"
@@ -29,6 +31,15 @@ struct Bounded {
 
 Bytes parts_of(const Scenario& s) {
   return workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software).total();
+}
+
+/// USD of a step in which each GPU draws `gpu`. Throws InputError without a price.
+double dollars_of(const Scenario& s, Watts gpu, double step_s) {
+  const Watts metered = power_at_work(s, gpu).total() * s.site.pue;
+  const auto gpus = static_cast<double>(s.gpus);
+  const auto price = dollars_per_gpu_hour(s, metered * (1 / gpus));
+  if (!price) throw InputError(s.origin, "no price of " + s.node.gpu.name, "--price \"2.5 USD/h\"");
+  return price->value * gpus * step_s / 3600;
 }
 
 bool sooner(const Bounded& a, const Bounded& b) {
@@ -58,16 +69,27 @@ class Search {
            (options_.deadline && std::chrono::steady_clock::now() >= *options_.deadline);
   }
 
-  /// Joules where energy counts: what the cards draw idle while the step lasts (power.hpp adds to
-  /// it).
+  /// No card draws less than idle while the step lasts (power.hpp adds to it).
   double least_value(Duration bound, const Scenario& base) const {
-    const double step = seconds(bound);
-    if (options_.objective == Objective::step) return step;
-    return step * base.node.gpu.idle.value * static_cast<double>(base.gpus);
+    return value_of(base, base.node.gpu.idle, seconds(bound));
+  }
+
+  /// Of a step in which each GPU draws `gpu`. Joules: of the whole cluster, without the building.
+  double value_of(const Scenario& s, Watts gpu, double step_s) const {
+    switch (options_.objective) {
+      case Objective::step:
+        return step_s;
+      case Objective::energy:
+        return power_at_work(s, gpu).total().value * step_s;
+      case Objective::dollars:
+        return dollars_of(s, gpu, step_s);
+    }
+    throw BrokenPromise("unknown objective");
   }
 
   void bound_all() {
-    space_.walk([&](const Candidate& c, const CandidatePlan& plan) {
+    RuleTally tally;
+    const auto visit = [&](const Candidate& c, const CandidatePlan& plan) {
       if (++result_.legal % between_looks == 0) {
         if (machine_.progress) machine_.progress("plans bounded", result_.legal, 0);
         if (ended()) return result_.walked = false;
@@ -79,10 +101,12 @@ class Search {
         refuse({c, parts});
         return true;
       }
-      const Duration bound = machine_.bound ? machine_.bound(c.framework, plan) : Duration{};
+      const Duration bound = machine_.bound ? machine_.bound(plan) : Duration{};
       queue_.push_back({least_value(bound, s), c, surely_fits(s, parts)});
       return true;
-    });
+    };
+    space_.walk(visit, &tally);
+    result_.by_rule = tally.by_rule();
   }
 
   void refuse(const Miss& miss) {
@@ -98,6 +122,7 @@ class Search {
   /// Whether nothing from `next` on can be among the first `top` or near the best.
   bool proven_from(std::size_t next) const {
     const auto& found = result_.found;
+    if (queue_[next].bound > options_.above) return true;
     if (options_.all || found.empty()) return false;
     const double kth = found.size() < options_.top ? std::numeric_limits<double>::infinity()
                                                    : found[options_.top - 1].value;
@@ -125,8 +150,8 @@ class Search {
       try {
         Found& f = found[i].emplace(Found{one.candidate, machine_.step(scenario), one.bound, 0});
         f.report.scenario.run.memory_is_known = false;
-        f.value = options_.objective == Objective::step ? seconds(f.report.step_time)
-                                                        : f.report.energy.value;
+        const StepReport& r = f.report;
+        f.value = value_of(r.scenario, r.power_per_gpu, seconds(r.step_time));
       } catch (const NoFeasiblePlan&) {  // a machine with a memory of its own
         found[i].reset();
         missed[i] = Miss{one.candidate, parts_of(scenario)};
@@ -175,14 +200,13 @@ std::size_t SearchResult::within(double near) const {
       found, [&](const Found& f) { return f.value <= (1 + near) * found.front().value; }));
 }
 
-SearchMachine machine_of(Session& session, const SearchSpace& space) {
-  auto bounds = std::make_shared<std::vector<std::unique_ptr<StepBound>>>();
-  bounds->resize(space.bases().size());
+SearchMachine machine_of(Session& session) {
+  auto bounds = std::make_shared<std::map<const Scenario*, std::unique_ptr<StepBound>>>();
   return {[&](const Scenario& s) { return session.step(s); },
-          [&session, &space, bounds](std::uint8_t framework, const CandidatePlan& c) {
-            std::unique_ptr<StepBound>& bound = (*bounds)[framework];
+          [&session, bounds](const CandidatePlan& c) {
+            std::unique_ptr<StepBound>& bound = (*bounds)[&c.base];
             if (!bound) {
-              Scenario base = space.bases()[framework];
+              Scenario base = c.base;
               use_measurements(base, *session.tables(base.tables));
               bound =
                   std::make_unique<StepBound>(base, session.network(base), session.kernels(base));

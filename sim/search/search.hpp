@@ -7,17 +7,19 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/run/session.hpp"
+#include "sim/scenario/rule_tally.hpp"
 #include "sim/search/space.hpp"
 
 namespace stepcast::sim {
 
 /// What is made small.
-enum class Objective : std::uint8_t { step, energy };
+enum class Objective : std::uint8_t { step, energy, dollars };
 
 struct SearchOptions {
   std::size_t top = 10;   // plans whose order is proven
@@ -26,14 +28,16 @@ struct SearchOptions {
   std::optional<std::chrono::steady_clock::time_point> deadline{};
   unsigned threads = 1;
   bool all = false;  // simulate whatever fits
+  /// What cannot be as good as this is left out, also where nothing is found.
+  double above = std::numeric_limits<double>::infinity();
   Objective objective = Objective::step;
 };
 
 /// What answers a plan, and bounds its step from below; for tests, others than the session's.
 struct SearchMachine {
   std::function<StepReport(const Scenario&)> step;
-  /// Of plans of base `framework`, called from one thread; empty: nothing is bounded.
-  std::function<Duration(std::uint8_t framework, const CandidatePlan&)> bound;
+  /// Called from one thread; empty: nothing is bounded.
+  std::function<Duration(const CandidatePlan&)> bound;
   /// Why the framework cannot be told to run a plan; empty: it can. Asked of plans that would be
   /// simulated.
   std::function<std::string(const Scenario&)> refusal{};
@@ -41,15 +45,15 @@ struct SearchMachine {
   std::function<void(const char* what, std::size_t done, std::size_t of)> progress{};
 };
 
-/// That of a session, on the machines of the space's bases. Both are borrowed.
-SearchMachine machine_of(Session& session, const SearchSpace& space);
+/// That of a session, which is borrowed; plans it bounds keep their bases (CandidatePlan).
+SearchMachine machine_of(Session& session);
 
 /// A plan that was simulated.
 struct Found {
   Candidate candidate;
   StepReport report;
   double bound = 0;  // below `value`
-  double value = 0;  // of the objective: seconds, or joules
+  double value = 0;  // of the objective, a step: seconds, joules or US dollars
 };
 
 /// A plan that does not fit.
@@ -66,9 +70,10 @@ struct SearchResult {
   std::size_t left_out = 0;   // bounded away
   std::size_t refused = 0;    // that the framework cannot be told to run
   std::string refusal{};      // the first such plan's reason
-  std::size_t open = 0;       // neither: interrupted or limited
-  double least_open = 0;      // the smallest bound of what is open, in the objective's unit
-  bool walked = true;         // false: interrupted before all plans were counted
+  std::vector<RefusedByRule> by_rule{};  // combinations that are no legal plan
+  std::size_t open = 0;                  // neither: interrupted or limited
+  double least_open = 0;  // the smallest bound of what is open, in the objective's unit
+  bool walked = true;     // false: interrupted before all plans were counted
   /// Of the first `top` and all near them; and of the first alone.
   bool proven() const { return walked && open == 0; }
   bool best_is_proven() const {

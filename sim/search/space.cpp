@@ -3,14 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/check.hpp"
+#include "sim/files/names.hpp"
 #include "sim/files/suggest.hpp"
+#include "sim/scenario/machine_rules.hpp"
+#include "sim/scenario/rule_tally.hpp"
 
 namespace stepcast::sim {
 namespace {
 
+constexpr double parts_of_one = 1e6;      // Candidate::capacity counts them
+constexpr std::size_t first_of_plan = 3;  // knobs before it choose the base: framework, recipe ...
+
 std::size_t index_of(const Knob& knob) { return static_cast<std::size_t>(&knob - knobs().data()); }
+
+/// What possible_so_far() says of what it cuts.
+constexpr std::string_view impossible = "degrees that do not divide GPUs, heads, layers or batch";
+
+/// A number that a user may write for a knob is below this.
+std::int64_t most_written(const Knob& knob) { return knob.parts == 1 ? 1'000'000 : 1000; }
 
 PlanWishes wishes_of(const Scenario& base, const Candidate& c) {
   PlanWishes out;
@@ -40,6 +53,17 @@ void put(const Candidate& c, workloads::ParallelPlan& plan) {
   plan.recompute = c.recompute;
   plan.recompute_every = c.recompute_every;
   plan.prefetch = c.prefetch;
+  plan.expert.degree = c.expert;
+  plan.expert.tensor = c.expert_tensor;
+  plan.expert.dispatcher = c.dispatcher;
+  plan.expert.capacity_factor = static_cast<double>(c.capacity) / parts_of_one;
+  plan.expert.pad_to_capacity = c.pad_to_capacity;
+  plan.expert.shared_overlap = c.shared_overlap;
+  plan.expert.overlap = c.expert_overlap;
+  plan.expert.delay_wgrad = c.delay_wgrad;
+  plan.tensor_overlap = c.tensor_overlap;
+  plan.offload.activations = static_cast<double>(c.activation_offload) / parts_of_one;
+  plan.offload.optimizer = static_cast<double>(c.optimizer_offload) / parts_of_one;
 }
 
 }  // namespace
@@ -47,11 +71,38 @@ void put(const Candidate& c, workloads::ParallelPlan& plan) {
 SearchSpace::SearchSpace(std::vector<Scenario> bases, bool across_nodes)
     : bases_(std::move(bases)) {
   expects(!bases_.empty() && bases_.size() < 256, "a framework at least");
+  const Scenario asked = bases_.front();
+  const Candidate written = candidate_of(asked);
+  for (const Knob& knob : knobs()) {
+    const bool open = std::ranges::count(asked.open, std::string_view(knob.key)) > 0;
+    values_.push_back(knob.on_request && !open ? std::vector{knob.get(written)}
+                                               : knob.usual(asked, across_nodes));
+  }
   for (Scenario& base : bases_) base.stage_layers.clear(), base.open.clear();
-  for (const Knob& knob : knobs()) values_.push_back(knob.usual(bases_.front(), across_nodes));
   values_[0].clear();
   for (std::size_t i = 0; i < bases_.size(); ++i)
     values_[0].push_back(static_cast<std::int64_t>(i));
+  make_variants();
+}
+
+std::size_t SearchSpace::variant_of(const Candidate& c) {
+  return (c.framework * recipe_names.size() + static_cast<std::size_t>(c.recipe)) *
+             graphs_names.size() +
+         static_cast<std::size_t>(c.graphs);
+}
+
+/// Of each framework one for every recipe and graphs; what a GPU cannot run, legal() refuses.
+void SearchSpace::make_variants() {
+  variants_.clear();
+  for (const Scenario& base : bases_)
+    for (const auto& [recipe_name, recipe] : recipe_names)
+      for (const auto& [graphs_name, graphs] : graphs_names) {
+        Scenario& s = variants_.emplace_back(base);
+        s.precision.recipe = recipe;
+        s.software.host.graphs = graphs;
+        if (!workloads::broken_rule(recipe_gpu_rules(), RecipeOnGpu{recipe, s.node.gpu}))
+          suit_gpu(s.precision, s.node.gpu, s.precision_origin);
+      }
 }
 
 SearchSpace SearchSpace::of_open_keys(const Scenario& scenario) {
@@ -65,7 +116,12 @@ SearchSpace SearchSpace::of_open_keys(const Scenario& scenario) {
     if (open && knob.key == std::string_view("plan.stage_layers"))
       out.bases_.front().stage_layers.clear();
   }
+  out.make_variants();
   return out;
+}
+
+bool same_framework(const workloads::Software& a, const workloads::Software& b) {
+  return a.framework == b.framework && a.version == b.version;
 }
 
 Candidate candidate_of(const Scenario& s) {
@@ -79,6 +135,15 @@ Candidate candidate_of(const Scenario& s) {
   c.micro_batch = small(s.micro.micro_batch.value_or(0));
   c.data = plan.data, c.schedule = plan.schedule, c.recompute = plan.recompute;
   c.sequence_parallel = plan.sequence_parallel;
+  c.expert = small(plan.expert.degree), c.expert_tensor = small(plan.expert.tensor);
+  c.capacity = small(std::llround(plan.expert.capacity_factor * parts_of_one));
+  c.pad_to_capacity = plan.expert.pad_to_capacity, c.shared_overlap = plan.expert.shared_overlap;
+  c.dispatcher = plan.expert.dispatcher;
+  c.expert_overlap = plan.expert.overlap, c.delay_wgrad = plan.expert.delay_wgrad;
+  c.tensor_overlap = plan.tensor_overlap;
+  c.activation_offload = small(std::llround(plan.offload.activations * parts_of_one));
+  c.optimizer_offload = small(std::llround(plan.offload.optimizer * parts_of_one));
+  c.recipe = s.precision.recipe, c.graphs = s.software.host.graphs;
   if (s.reduce)
     c.reduce = *s.reduce == workloads::ReduceWhen::each ? Reduction::each : Reduction::last;
   return c;
@@ -93,8 +158,11 @@ void SearchSpace::set(const std::string& key, const TomlValue& written) {
   }
   const auto value_of = [&](const TomlValue& value) {
     if (const auto* number = std::get_if<std::int64_t>(&value.data);
-        number != nullptr && knob->words.empty() && *number >= 0 && *number < 1'000'000)
-      return *number;
+        number != nullptr && knob->words.empty() && *number >= 0 && *number < most_written(*knob))
+      return *number * knob->parts;
+    if (const auto* share = std::get_if<double>(&value.data);
+        share != nullptr && knob->parts > 1 && *share >= 0 && *share < 1000)
+      return static_cast<std::int64_t>(std::llround(*share * static_cast<double>(knob->parts)));
     const auto* flag = std::get_if<bool>(&value.data);
     const std::string word = flag != nullptr           ? (*flag ? "true" : "false")
                              : value.text() != nullptr ? *value.text()
@@ -106,7 +174,9 @@ void SearchSpace::set(const std::string& key, const TomlValue& written) {
     }
     throw InputError(value.where,
                      fmt::format("{} is no value of '{}'", write_toml_value(value), key),
-                     words.empty() ? "a whole number" : suggestion(word, words));
+                     !words.empty()     ? suggestion(word, words)
+                     : knob->parts == 1 ? "a whole number"
+                                        : "a number, as 1.25");
   };
   std::vector<std::int64_t> values;
   if (const auto* items = written.array())
@@ -168,10 +238,16 @@ bool SearchSpace::possible_so_far(std::size_t index, const Candidate& c) const {
   return true;
 }
 
-bool SearchSpace::legal(const Candidate& c, CandidatePlan& out) const {
-  const Scenario& s = base(c);
+bool SearchSpace::legal(const Candidate& c, CandidatePlan& out, RuleTally* tally) const {
   put(c, out.plan);
-  return complete(s, wishes_of(s, c), out.plan, out.batch);
+  return complete(out.base, wishes_of(out.base, c), out.plan, out.batch, tally);
+}
+
+/// Of the values of all knobs after this one.
+std::size_t SearchSpace::combinations_after(std::size_t index) const {
+  std::size_t out = 1;
+  for (std::size_t i = index + 1; i < values_.size(); ++i) out *= values_[i].size();
+  return out;
 }
 
 /// Of plans that come to the same, the one with the first value of each knob.
@@ -188,36 +264,58 @@ bool SearchSpace::first_of_its_kind(const Candidate& c, const CandidatePlan& pla
   return true;
 }
 
-bool SearchSpace::walk_knob(std::size_t index, Candidate& c, CandidatePlan& scratch,
-                            const Visit& visit) const {
+struct SearchSpace::Walk {
+  CandidatePlan& scratch;
+  const Visit& visit;
+  RuleTally* tally;
+};
+
+bool SearchSpace::walk_knob(std::size_t index, Candidate& c, const Walk& walk) const {
   if (index == knobs().size())
-    return !legal(c, scratch) || !first_of_its_kind(c, scratch) || visit(c, scratch);
+    return !legal(c, walk.scratch, walk.tally) || !first_of_its_kind(c, walk.scratch) ||
+           walk.visit(c, walk.scratch);
+  const Knob& knob = knobs()[index];
   for (const std::int64_t value : values_[index]) {
-    knobs()[index].set(c, value);
-    if (possible_so_far(index, c) && !walk_knob(index + 1, c, scratch, visit)) return false;
+    knob.set(c, value);
+    if (!possible_so_far(index, c)) {
+      if (walk.tally != nullptr)
+        walk.tally->add(knob.key, std::string(impossible), combinations_after(index));
+    } else if (!walk_knob(index + 1, c, walk)) {
+      return false;
+    }
   }
   return true;
 }
 
-bool SearchSpace::walk_framework(std::uint8_t framework, const Visit& visit) const {
+bool SearchSpace::walk_framework(std::uint8_t framework, const Visit& visit,
+                                 RuleTally* tally) const {
   Candidate candidate;
   candidate.framework = framework;
-  const Scenario& s = base(candidate);
-  CandidatePlan scratch{s, s.plan, s.batch};
-  return walk_knob(1, candidate, scratch, visit);
+  for (const std::int64_t recipe : values_[1])
+    for (const std::int64_t graphs : values_[2]) {
+      knobs()[1].set(candidate, recipe);
+      knobs()[2].set(candidate, graphs);
+      const Scenario& s = base(candidate);
+      CandidatePlan scratch{s, s.plan, s.batch};
+      if (!walk_knob(first_of_plan, candidate, {scratch, visit, tally})) return false;
+    }
+  return true;
 }
 
-void SearchSpace::walk(const Visit& visit) const {
+void SearchSpace::walk(const Visit& visit, RuleTally* tally) const {
   for (const std::int64_t framework : values_[0])
-    if (!walk_framework(static_cast<std::uint8_t>(framework), visit)) return;
+    if (!walk_framework(static_cast<std::uint8_t>(framework), visit, tally)) return;
 }
 
 std::optional<Candidate> SearchSpace::first_plan(std::uint8_t framework) const {
   std::optional<Candidate> out;
-  walk_framework(framework, [&](const Candidate& c, const CandidatePlan&) {
-    out = c;
-    return false;
-  });
+  walk_framework(
+      framework,
+      [&](const Candidate& c, const CandidatePlan&) {
+        out = c;
+        return false;
+      },
+      nullptr);
   return out;
 }
 

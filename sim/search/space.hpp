@@ -30,12 +30,14 @@ class SearchSpace {
   /// Calls f for every legal plan, in an order that depends on the space alone; f returns whether
   /// to go on.
   using Visit = std::function<bool(const Candidate&, const CandidatePlan&)>;
-  void walk(const Visit& visit) const;
+  /// `tally` counts what rules refuse on the way.
+  void walk(const Visit& visit, RuleTally* tally = nullptr) const;
 
   /// The first that a walk meets of a framework, the plainest; none: no plan of it is legal.
   std::optional<Candidate> first_plan(std::uint8_t framework) const;
 
-  const Scenario& base(const Candidate& c) const { return bases_.at(c.framework); }
+  /// Its framework's scenario, with its recipe and graphs.
+  const Scenario& base(const Candidate& c) const { return variants_.at(variant_of(c)); }
   const std::vector<Scenario>& bases() const { return bases_; }
   /// The scenario that runs this plan.
   Scenario scenario_of(const Candidate&) const;
@@ -44,17 +46,24 @@ class SearchSpace {
   const std::vector<std::int64_t>& values_of(const Knob&) const;
 
  private:
+  struct Walk;
   SearchSpace() = default;
-  bool walk_framework(std::uint8_t framework, const Visit& visit) const;
-  bool walk_knob(std::size_t index, Candidate& candidate, CandidatePlan& scratch,
-                 const Visit& visit) const;
+  void make_variants();
+  static std::size_t variant_of(const Candidate&);
+  bool walk_framework(std::uint8_t framework, const Visit& visit, RuleTally* tally) const;
+  bool walk_knob(std::size_t index, Candidate& candidate, const Walk& walk) const;
   bool possible_so_far(std::size_t index, const Candidate& candidate) const;
-  bool legal(const Candidate& candidate, CandidatePlan& out) const;
+  bool legal(const Candidate& candidate, CandidatePlan& out, RuleTally* tally) const;
+  std::size_t combinations_after(std::size_t index) const;
   bool first_of_its_kind(const Candidate& candidate, const CandidatePlan& plan) const;
 
   std::vector<Scenario> bases_;
+  std::vector<Scenario> variants_;                 // of each base by recipe and graphs
   std::vector<std::vector<std::int64_t>> values_;  // by knob
 };
+
+/// Whatever graphs the two replay.
+bool same_framework(const workloads::Software&, const workloads::Software&);
 
 /// The plan of a scenario as a candidate: what runs if nothing is searched. Its framework is `0`.
 Candidate candidate_of(const Scenario& scenario);

@@ -1,6 +1,7 @@
 #include "sim/search/step_bound.hpp"
 
 #include "engine/arithmetic.hpp"
+#include "sim/run/host_costs.hpp"
 #include "sim/run/step_system.hpp"
 
 namespace stepcast::sim {
@@ -42,7 +43,7 @@ StepBound::StepBound(const Scenario& base, std::shared_ptr<const Network> networ
       network_(std::move(network)),
       kernels_(std::move(kernels)),
       ablated_(*network_->model, base.run.without),
-      host_costs_(host_costs_of(base.software)) {}
+      host_costs_(host_costs_of(base)) {}
 
 void StepBound::Span::at_most(const Span& other) {
   lane = std::min(lane, other.lane);
@@ -61,6 +62,7 @@ std::optional<GroupShape> StepBound::shape_of_group(const workloads::ParallelPla
   std::int64_t count = 1, stride = plan.tensor;
   switch (kind) {
     case GroupKind::tensor:
+    case GroupKind::tensor_ring:
       count = plan.tensor, stride = 1;
       break;
     case GroupKind::context:
@@ -132,6 +134,10 @@ StepBound::Span StepBound::span_of(const workloads::Piece& piece,
   Beside tensor, ring, tokens;
   const auto call = [&](workloads::HostCost cost) { out.host += host_costs_[cost]; };
   const auto alone = [&](std::uint32_t index) { return time_of(of.collectives[index], plan); };
+  // Under another micro-batch's compute: it may be hidden whole.
+  const auto exchange = [&](std::uint32_t index) {
+    return plan.expert.overlap ? Duration{} : alone(index);
+  };
   for (const Action& action : piece) switch (action.kind) {
       case Kind::kernel:
       case Kind::forward_kernel:
@@ -154,8 +160,9 @@ StepBound::Span StepBound::span_of(const workloads::Piece& piece,
         call(workloads::collective_call);
         break;
       case Kind::begin:
+      case Kind::tensor_ring:
         tensor.start(out.lane, alone(action.index));
-        call(workloads::collective_call);
+        call(action.library ? workloads::event_call : workloads::collective_call);
         break;
       case Kind::end:
         out.lane = std::max(out.lane, tensor.end());
@@ -168,12 +175,16 @@ StepBound::Span StepBound::span_of(const workloads::Piece& piece,
         out.lane = std::max(out.lane, ring.end());
         break;
       case Kind::tokens:
-      case Kind::expert_tensor:
+        call(workloads::collective_call);
+        if (plan.expert.overlap) break;  // it may be hidden whole
         out.lane = std::max(out.lane, tokens.end()) + alone(action.index);
+        break;
+      case Kind::expert_tensor:
+        out.lane = std::max(out.lane, tokens.end()) + exchange(action.index);
         call(workloads::collective_call);
         break;
       case Kind::begin_tokens:
-        tokens.start(out.lane, alone(action.index));
+        tokens.start(out.lane, exchange(action.index));
         call(workloads::collective_call);
         break;
       case Kind::end_tokens:
@@ -208,6 +219,16 @@ StepBound::Span StepBound::span_of(const workloads::PartCalls& part,
   return out;
 }
 
+/// One number for every way to cut experts, to run collectives in parts and to lie in host memory:
+/// what depends on them is computed once for each.
+std::size_t StepBound::number_of(const workloads::ParallelPlan& plan) {
+  const Ways ways{plan.expert, plan.tensor_overlap, plan.offload};
+  const auto met = std::ranges::find(ways_, ways);
+  const auto number = static_cast<std::size_t>(met - ways_.begin());
+  if (met == ways_.end()) ways_.push_back(ways);
+  return number;
+}
+
 const StepBound::Parts& StepBound::parts(const workloads::StepInputs& in) {
   const workloads::ParallelPlan& plan = in.plan;
   const PartsKey key{plan.tensor,
@@ -216,7 +237,8 @@ const StepBound::Parts& StepBound::parts(const workloads::StepInputs& in) {
                      static_cast<int>(plan.recompute),
                      plan.recompute_every > 1,
                      plan.sequence_parallel,
-                     in.sharded()};
+                     in.sharded(),
+                     number_of(plan)};
   const auto [at, is_new] = parts_.try_emplace(key);
   if (!is_new) return at->second;
   const workloads::MicroBatchParts of = workloads::micro_batch_parts(in);
@@ -251,7 +273,9 @@ const StepBound::Data& StepBound::data(const workloads::StepInputs& in) {
                     static_cast<int>(plan.reduce),
                     plan.pipeline > 1,
                     plan.schedule == workloads::Schedule::gpipe,
-                    plan.pipeline == 1};
+                    plan.pipeline == 1,
+                    plan.recompute == workloads::Recompute::full && plan.recompute_every == 1,
+                    number_of(plan)};
   const auto [at, is_new] = data_.try_emplace(key);
   if (!is_new) return at->second;
   Data& out = at->second;
@@ -292,9 +316,16 @@ const StepBound::Span& StepBound::tail(const workloads::StepInputs& in) {
   std::int64_t layers = 0;
   for (std::int64_t chunk = 0; chunk < plan.virtual_stages; ++chunk)
     layers += workloads::layers_of_part(in.shape.layers, plan, plan.part_of(0, chunk));
-  const TailKey key{plan.tensor,   plan.copies(), plan.shards(),
-                    plan.pipeline, layers,        static_cast<int>(plan.data),
-                    plan.ranks()};
+  const TailKey key{plan.tensor,
+                    plan.copies(),
+                    plan.shards(),
+                    plan.pipeline,
+                    layers,
+                    static_cast<int>(plan.data),
+                    plan.ranks(),
+                    plan.virtual_stages,
+                    static_cast<int>(plan.placement()),
+                    number_of(plan)};
   const auto [at, is_new] = tails_.try_emplace(key);
   if (is_new)
     at->second = span_of(
@@ -342,8 +373,10 @@ StepBound::Terms StepBound::of(const workloads::ParallelPlan& plan, const worklo
   const std::int64_t reductions = plan.reduce == workloads::ReduceWhen::each ? m : 1;
   const Duration first_layer = std::max(Duration{}, data.gather - of.embedding_forward.lane);
   // Zero-bubble orders fill the drain with other work, and may not end on the first stage.
-  const bool drains = plan.schedule == workloads::Schedule::gpipe ||
-                      plan.schedule == workloads::Schedule::one_f_one_b;
+  // Nor do stages drain one after the other where weight gradients wait.
+  const bool drains =
+      !plan.expert.delay_wgrad && (plan.schedule == workloads::Schedule::gpipe ||
+                                   plan.schedule == workloads::Schedule::one_f_one_b);
   const bool mirrored = plan.placement() == workloads::Placement::mirrored;
   const Duration ends =
       data.root_gather + first_layer + end.lane + (drains ? data.root_reduction : Duration{});

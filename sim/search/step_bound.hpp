@@ -49,12 +49,20 @@ class StepBound {
     Duration gather{}, reduction{};            // of a layer
     Duration root_gather{}, root_reduction{};  // of the first stage's root
   };
-  using PartsKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, int, bool, bool, bool>;
+  struct Ways {
+    workloads::ExpertPlan expert{};
+    workloads::TensorOverlap tensor{};
+    workloads::OffloadPlan offload{};
+    friend bool operator==(const Ways&, const Ways&) = default;
+  };
+  using PartsKey =
+      std::tuple<std::int64_t, std::int64_t, std::int64_t, int, bool, bool, bool, std::size_t>;
   using DataKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                             int, int, bool, bool, bool>;
+                             int, int, bool, bool, bool, bool, std::size_t>;
   using TailKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                             int, std::int64_t>;
+                             int, std::int64_t, std::int64_t, int, std::size_t>;
 
+  std::size_t number_of(const workloads::ParallelPlan&);
   const Parts& parts(const workloads::StepInputs&);
   const Data& data(const workloads::StepInputs&);
   const Span& tail(const workloads::StepInputs&);
@@ -72,6 +80,7 @@ class StepBound {
   std::shared_ptr<const KernelModel> kernels_;
   AblatedNetwork ablated_;
   std::vector<Duration> host_costs_;
+  std::vector<Ways> ways_;  // that were met
   std::map<PartsKey, Parts> parts_;
   std::map<DataKey, Data> data_;
   std::map<TailKey, Span> tails_;

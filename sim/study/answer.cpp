@@ -9,7 +9,11 @@
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/confidence/confidence.hpp"
+#include "sim/goodput/goodput.hpp"
+#include "sim/program/today.hpp"
 #include "sim/run/memory_figures.hpp"
+#include "sim/run/power.hpp"
+#include "sim/scenario/goal_file.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -67,7 +71,17 @@ Simulator simulator_of(Session& session, std::shared_ptr<Confidence> confidence)
           [&](const Scenario& s) { return session.collective(s); },
           [=](StepReport& report) { confidence->judge(report); },
           [=](CollectiveReport& report) { confidence->judge(report); },
-          [&](const SearchSpace& space) { return machine_of(session, space); }};
+          [&](const SearchSpace&) { return machine_of(session); }};
+}
+
+StepFigures figures_of(const StepReport& report) {
+  const Scenario& s = report.scenario;
+  StepFigures out{.tokens = static_cast<double>(s.global_batch * s.batch.sequence),
+                  .step_s = seconds(report.step_time),
+                  .gpu = report.power_per_gpu,
+                  .idle_gpu = s.node.gpu.idle + context_power(s.node.gpu)};
+  if (report.step_bar) out.bar_low = report.step_bar->low, out.bar_high = report.step_bar->high;
+  return out;
 }
 
 namespace {
@@ -82,13 +96,35 @@ Answer simulated(const Scenario& scenario, const Simulator& simulator) {
   }
 }
 
+/// With [failures]: what they leave of the run.
+void add_goodput(StepReport& report, const Simulator& simulator) {
+  if (!report.scenario.failures.on) return;
+  const auto step_of = [&](const Scenario& other) { return simulator.step(other).step_time; };
+  report.goodput = goodput_of(report.scenario, report.step_time, step_of);
+  const auto& warnings = report.goodput->warnings;
+  report.warnings.insert(report.warnings.end(), warnings.begin(), warnings.end());
+}
+
 }  // namespace
+
+void add_whole_run(StepReport& report) {
+  const Scenario& s = report.scenario;
+  const double goodput = report.goodput ? report.goodput->mean : s.goal.goodput;
+  report.whole_run = whole_run(s, figures_of(report), goodput);
+  for (const std::string& warning : goal_warnings(s, today())) report.warnings.push_back(warning);
+}
+
+void complete(StepReport& report, const Simulator& simulator) {
+  add_goodput(report, simulator);
+  if (asks_for_costs(report.scenario)) add_whole_run(report);
+}
 
 Answer answer(const Scenario& scenario, const Simulator& simulator) {
   Answer out = simulated(scenario, simulator);
   if (auto* step = std::get_if<StepReport>(&out)) {
     step->figures = memory_figures(step->scenario);
     if (simulator.judge_step) simulator.judge_step(*step);
+    complete(*step, simulator);
   }
   if (auto* one = std::get_if<CollectiveReport>(&out); one != nullptr && simulator.judge_collective)
     simulator.judge_collective(*one);

@@ -40,6 +40,13 @@ struct Simulator {
 Simulator simulator_of(Session& session);
 Simulator simulator_of(Session& session, std::shared_ptr<Confidence> confidence);
 
+/// What a whole run takes of a step, and its error bar where it has one.
+StepFigures figures_of(const StepReport&);
+/// Fills in what the scenario asks for beside the step, and its warnings: goodput, whole run.
+void complete(StepReport&, const Simulator&);
+/// Fills in report.whole_run and its warnings.
+void add_whole_run(StepReport& report);
+
 /// Answers one scenario. Of keys that say "best", the fastest plan that fits in memory
 /// (sim/search), the smaller degrees of equals.
 Answer answer(const Scenario& scenario, const Simulator& simulator);

@@ -57,11 +57,14 @@ std::optional<OutputMark> read_mark(const std::string& folder) {
   std::ifstream file(fs::path(folder) / "sweep.json");
   const Json json = Json::parse(file, nullptr, false);
   if (!json.is_object() || json.value("format", "") != format_name) return std::nullopt;
-  return OutputMark{json.value("study", ""), json.value("scenario", "")};
+  return OutputMark{json.value("study", ""), json.value("scenario", ""),
+                    json.value("options", std::vector<std::string>{}), json.value("from", "")};
 }
 
 void write_mark(const std::string& folder, const OutputMark& mark) {
-  const Json json{{"format", format_name}, {"study", mark.study}, {"scenario", mark.scenario}};
+  Json json{{"format", format_name}, {"study", mark.study}, {"scenario", mark.scenario}};
+  if (!mark.options.empty()) json["options"] = mark.options;
+  if (!mark.from.empty()) json["from"] = mark.from;
   write_whole((fs::path(folder) / "sweep.json").string(), json.dump(2) + "\n");
 }
 

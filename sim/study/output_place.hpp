@@ -5,13 +5,16 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace stepcast::sim {
 
 /// What sweep.json says.
 struct OutputMark {
-  std::string study;     // hash of the study's document
+  std::string study;     // hash of the study's document and options
   std::string scenario;  // hash of the scenario.toml that stepcast wrote; empty: none yet
+  std::vector<std::string> options{};  // that changed answers: "ignore-memory"
+  std::string from{};                  // the file that it was read from: what it names is beside it
 };
 
 /// None where the folder is not stepcast's.

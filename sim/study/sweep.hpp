@@ -51,6 +51,10 @@ struct Study {
   TomlValue document_of(const SweepPoint& point) const;  // the base with the point's settings
 };
 
+/// More points than anybody reads, and than a file system likes to have files: their table is
+/// printed where it is asked for alone, and they have no file each.
+inline constexpr std::size_t most_to_read = 10'000;
+
 /// Splits a document. [sweep] holds arrays of values whose product is taken, first key slowest;
 /// [[sweep.point]] holds keys set together, and is combined with every member of the product.
 /// Throws InputError for a sweep with zero points.

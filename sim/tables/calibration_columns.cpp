@@ -158,7 +158,7 @@ constexpr std::string_view passes[] = {"", "forward", "backward"};
 constexpr std::string_view attention_passes[] = {"forward", "backward", "forward_backward"};
 constexpr std::string_view masks[] = {"causal", "full", "not_stated"};
 constexpr std::string_view calls[] = {"", "loop", "one_launch"};
-constexpr std::string_view limits[] = {"", "power"};
+constexpr std::string_view limits[] = {"", "power", "sustained"};
 constexpr std::string_view caches[] = {"", "cold", "hot"};
 Column cache(Column column) { return since(2, words(caches, column)); }
 

@@ -61,7 +61,7 @@ struct GemmRow {
   std::int64_t groups =
       0;                // of experts: so many products of this shape in one call; 0: one product
   std::string call{};   // of them: loop, one_launch, "" not stated
-  std::string limit{};  // what held its rate down: power, "" not stated
+  std::string limit{};  // power: a power limit at times; sustained: at all times; "" not stated
 
   friend bool operator==(const GemmRow&, const GemmRow&) = default;
 };

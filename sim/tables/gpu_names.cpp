@@ -34,14 +34,6 @@ bool all_in(const std::vector<std::string>& some, const std::vector<std::string>
                      [&](const std::string& word) { return has_word(all, word); });
 }
 
-const GpuRelative* relative_of(std::string_view measured, const GpuSpec& gpu) {
-  const GpuRelative* best = nullptr;
-  int most = 0;
-  for (const GpuRelative& relative : gpu.relatives)
-    if (const int fit = fitness(measured, relative.name); fit > most) most = fit, best = &relative;
-  return best;
-}
-
 double to_three_digits(double value) {
   const double scale = std::pow(10.0, std::floor(std::log10(value)) - 2.0);
   return std::round(value / scale) * scale;
@@ -54,6 +46,14 @@ Kinship kinship(std::string_view measured, std::string_view catalogue) {
   if (a.front() != b.front()) return Kinship::foreign;
   if (a.size() <= b.size() ? all_in(a, b) : all_in(b, a)) return Kinship::same;
   return is_pcie(a) == is_pcie(b) ? Kinship::same_chip : Kinship::sibling;
+}
+
+const GpuRelative* relative_of(std::string_view measured, const GpuSpec& gpu) {
+  const GpuRelative* best = nullptr;
+  int most = 0;
+  for (const GpuRelative& relative : gpu.relatives)
+    if (const int fit = fitness(measured, relative.name); fit > most) most = fit, best = &relative;
+  return best;
 }
 
 Kinship kinship(std::string_view measured, const GpuSpec& gpu) {

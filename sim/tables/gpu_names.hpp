@@ -32,6 +32,10 @@ Kinship kinship(std::string_view measured, const topology::GpuSpec& gpu);
 inline constexpr int fits_chip = 2;
 int fitness(std::string_view name, std::string_view catalogue);
 
+/// The entry of the catalogue that a measured GPU is, of those of the generation of `gpu`; null
+/// where none fits. Belongs to `gpu`.
+const topology::GpuRelative* relative_of(std::string_view measured, const topology::GpuSpec& gpu);
+
 /// The 16-bit tensor peak of a relative of `gpu`, to scale its times; none for a foreign chip.
 /// Three digits, as datasheets print it: 989 and 989.4 TFLOP/s are both in use for H100.
 std::optional<FlopsPerSecond> tensor_peak_of(std::string_view measured,

@@ -46,6 +46,13 @@ class Silence {
   void* data_ = nullptr;
 };
 
+/// Without the time of writing: equal content makes equal files.
+Hdf5Handle timeless(hid_t kind) {
+  Hdf5Handle how(H5Pcreate(kind), H5Pclose);
+  H5Pset_obj_track_times(how.get(), false);
+  return how;
+}
+
 Hdf5Handle text_type(std::size_t length) {
   Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
   H5Tset_size(type.get(), std::max<std::size_t>(1, length));
@@ -93,7 +100,8 @@ Hdf5Writer::Hdf5Writer(const std::string& path) : path_(path), whole_(path) {
   // never see damaged headers: they trust the sizes in them (1.10.8).
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
-  file_ = Hdf5Handle(H5Fcreate(whole_.partial().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()),
+  const Hdf5Handle how = timeless(H5P_FILE_CREATE);
+  file_ = Hdf5Handle(H5Fcreate(whole_.partial().c_str(), H5F_ACC_TRUNC, how.get(), access.get()),
                      H5Fclose);
   if (!file_)
     throw OutputError(path_, "cannot be written",
@@ -101,8 +109,9 @@ Hdf5Writer::Hdf5Writer(const std::string& path) : path_(path), whole_(path) {
 }
 
 void Hdf5Writer::group(const std::string& name) {
-  const Hdf5Handle made(
-      H5Gcreate2(file_.get(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
+  const Hdf5Handle how = timeless(H5P_GROUP_CREATE);
+  const Hdf5Handle made(H5Gcreate2(file_.get(), name.c_str(), H5P_DEFAULT, how.get(), H5P_DEFAULT),
+                        H5Gclose);
   expects(static_cast<bool>(made), "group created once");
 }
 
@@ -121,7 +130,7 @@ void Hdf5Writer::write(const std::string& dataset, std::size_t rows, std::int64_
                        const void* values, const std::string& unit) {
   const hsize_t size = rows;
   const Hdf5Handle space(H5Screate_simple(1, &size, nullptr), H5Sclose);
-  const Hdf5Handle how(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  const Hdf5Handle how = timeless(H5P_DATASET_CREATE);
   if (rows > 0) {  // an empty column is not chunked, so not compressed
     const hsize_t chunk = std::min(size, chunk_rows);
     H5Pset_chunk(how.get(), 1, &chunk);

@@ -41,6 +41,29 @@ bool is_attention(KernelFamily family) {
   return family == KernelFamily::attention_forward || family == KernelFamily::attention_backward;
 }
 
+bool casts(KernelFamily family) { return family == KernelFamily::quantize; }
+
+/// Tokens on their way to experts and back take `factor` of their time.
+void scale_exchange(const LoggedStep& step, engine::System& system, double factor) {
+  const std::vector<workloads::Collective>& all = step.bound().program.collectives;
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    if (all[c].group != workloads::GroupKind::expert) continue;
+    for (std::size_t p = 0; p < system.num_patterns; ++p)
+      system.transfers[c * system.num_patterns + p].bytes *= factor;
+  }
+}
+
+/// How tokens travel; empty where every rank has all experts.
+std::string exchange_now(const Scenario& s) {
+  if (s.model.experts.count == 0 || s.plan.expert.degree == 1) return "";
+  return std::string(name_of(s.plan.expert.dispatcher));
+}
+
+std::string casts_now(const Scenario& s) {
+  const workloads::Recipe recipe = s.precision.recipe;
+  return recipe == workloads::Recipe::none ? "" : std::string(name_of(recipe));
+}
+
 /// The part of every collective's time in which no byte moves: starts, hops, filling.
 void scale_latency(const LoggedStep& step, engine::System& system, double factor) {
   const BoundStep& bound = step.bound();
@@ -79,6 +102,14 @@ const Parameter all_parameters[] = {
      [](const LoggedStep& step, engine::System& system, double factor) {
        scale_works(step, system, 1 / factor,
                    [](auto f) { return !is_product(f) && !is_attention(f); });
+     }},
+    {"cast rate", true, casts_now, nullptr,
+     [](const LoggedStep& step, engine::System& system, double factor) {
+       scale_works(step, system, 1 / factor, casts);
+     }},
+    {"expert exchange", true, exchange_now, nullptr,
+     [](const LoggedStep& step, engine::System& system, double factor) {
+       scale_exchange(step, system, 1 / factor);
      }},
     {"NVLink bandwidth", true, [](const Scenario& s) { return gigabytes(s.node.gpu.nvlink); },
      [](Scenario& s, double factor) {

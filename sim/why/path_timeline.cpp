@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "sim/run/recorded_ranks.hpp"
+
 namespace stepcast::sim {
 namespace {
 
@@ -21,7 +23,9 @@ TimelineEvent event_at(const LoggedStep& step, const LaneCall& call, Time begin)
   e.lane = call.lane;
   e.start = log.ready(call) - begin;
   e.duration = log.clock(call) - log.ready(call);
-  if (!kernel)
+  if (kernel)
+    e.hbm = step.bound().step.hbm[what.arg];
+  else
     e.waited = log.started(log.communicator_of(call), log.turn_of(call)) - log.ready(call);
   return e;
 }
@@ -38,9 +42,31 @@ void add_lane(Timeline& out, const LoggedStep& step, std::uint32_t rank, std::ui
   }
 }
 
+/// Ranks to show, each with the one that was simulated for it.
+std::map<std::int64_t, std::int64_t> shown_of(const LoggedStep& step, const NamedPath& path,
+                                              const RankChoice& asked) {
+  using Kind = RankChoice::Kind;
+  std::map<std::int64_t, std::int64_t> out;
+  const std::vector<std::uint32_t>& simulated = step.fold().representative;
+  check_ranks(asked, static_cast<std::uint32_t>(simulated.size()));
+  std::vector<bool> known(step.classes().num_ranks);
+  for (std::size_t r = 0; r < simulated.size(); ++r) {
+    const auto rank = static_cast<std::int64_t>(r);
+    const std::uint32_t alike = step.classes().ranks[r];
+    const bool wanted = asked.kind == Kind::all ||
+                        (asked.kind == Kind::representatives && !known[alike]) ||
+                        (asked.kind == Kind::simulated && step.rank(simulated[r]) == rank) ||
+                        std::ranges::binary_search(asked.ranks, rank);
+    known[alike] = true;
+    if (wanted) out[rank] = step.rank(simulated[r]);
+  }
+  for (const NamedEdge& edge : path.edges) out[edge.rank] = edge.rank;
+  return out;
+}
+
 }  // namespace
 
-Timeline path_timeline(const LoggedStep& step, const NamedPath& path) {
+Timeline path_timeline(const LoggedStep& step, const NamedPath& path, const RankChoice& asked) {
   const engine::StepLog& log = step.log();
   const Time begin = log.boundary(log.last_step() - 1).when;
   Timeline out{"simulated"};
@@ -50,6 +76,9 @@ Timeline path_timeline(const LoggedStep& step, const NamedPath& path) {
     for (std::uint8_t lane = 0; lane < log.calls_of(rank).lanes.size(); ++lane)
       add_lane(out, step, rank, lane, begin, begin + path.length);
   }
+  const auto shown = shown_of(step, path, asked);
+  if (shown != out.to_show()) out.shown = shown;
+  out.receivers = receivers_among(shown, step.bound().step.system, step.classes().ranks);
   for (const NamedEdge& edge : path.edges) {
     TimelineEvent& e = out.path.emplace_back();
     e.rank = edge.rank;

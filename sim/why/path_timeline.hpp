@@ -6,6 +6,7 @@
 
 namespace stepcast::sim {
 
-Timeline path_timeline(const LoggedStep& step, const NamedPath& path);
+/// Of the ranks that `asked` names; those on the path are always shown.
+Timeline path_timeline(const LoggedStep& step, const NamedPath& path, const RankChoice& asked = {});
 
 }  // namespace stepcast::sim

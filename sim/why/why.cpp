@@ -18,8 +18,10 @@ Why why(const Scenario& asked, Session& session, Timeline* timeline) {
   const LoggedStep step(out.report.scenario, session);
   ensures(step.result().step == out.report.step_time, "a logged step takes as long as any");
   out.path = named_path(step, *session.kernels(out.report.scenario), near_tie);
-  if (timeline != nullptr) *timeline = path_timeline(step, out.path);
+  if (timeline != nullptr) *timeline = path_timeline(step, out.path, timeline->asked);
   out.slopes = sensitivities(step, session);
+  out.levers = levers(out.report.scenario, session);
+  out.slack = pipeline_slack(step, session);
   return out;
 }
 

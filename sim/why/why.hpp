@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "sim/run/session.hpp"
+#include "sim/why/levers.hpp"
 #include "sim/why/named_path.hpp"
 #include "sim/why/sensitivity.hpp"
+#include "sim/why/slack.hpp"
 
 namespace stepcast::sim {
 
@@ -14,6 +16,8 @@ struct Why {
   StepReport report;  // as `stepcast run` has it, without noise
   NamedPath path;
   Sensitivities slopes;
+  std::vector<Lever> levers;
+  PipelineSlack slack;
   std::vector<std::string> warnings;
 };
 

@@ -56,6 +56,12 @@ framework = "stepcast-trainer"
 "plan.data" = "zero3"
 [[sweep.point]]
 "plan.context" = 2
+[[sweep.point]]
+"plan.data" = "ddp"
+"plan.expert" = 2
+"model.experts" = 4
+"model.experts_per_token" = 2
+"model.expert_ffn" = 96
 TOML
 tiny=$work/tiny.toml
 
@@ -89,7 +95,7 @@ expect 0 'compute by waits: median' cluster "$tiny" --quick --table "$work/host.
   --fabric nonblocking,slow-nic,2:1 --steps 6 --warm-up 1 --report "$work" --parts
 printf '%s\n' "$output" >"$work/text.txt"
 for line in 'nonblocking: 2 nodes of 125 MB/s' 'slow-nic: 2 nodes' 'node 0 to 1' 'allreduce of' \
-  'data zero3' 'adamw' 'not run: context 2' 'not run: 2:1 on 2 nodes'; do
+  'data zero3' 'adamw' 'not run: context 2' 'not run: .*expert 2.*times no kernels of experts' 'not run: 2:1 on 2 nodes'; do
   grep -q -e "$line" "$work/text.txt" || fail "no \"$line\" in the report"
 done
 ls "$work"/tiny_*.md >/dev/null 2>&1 || fail "no report was written"

@@ -53,6 +53,33 @@ assert way["every_order"] and 0.5 < b["order_probability"] <= 1
 END
 fi
 
+# Experts and low precision are causes as any other: keys with shares, and what-ifs.
+cat >experts.toml <<END
+[model]
+name = "mixtral-8x7b"
+sequence = 4096
+[cluster]
+node = "dgx-h100"
+nodes = 4
+[plan]
+data = "zero1"
+pipeline = 2
+expert = 8
+recompute = "full"
+[batch]
+global = 64
+[precision]
+recipe = "fp8_current"
+[software]
+framework = "megatron-core"
+END
+sed 's/^expert = 8/expert = 4/; s/fp8_current/none/' experts.toml >other.toml
+expect 0 '^plan.expert  *8  *4  *[-+]' compare experts.toml other.toml
+expect 0 '^precision.recipe  *fp8_current  *none  *[-+]' compare experts.toml other.toml
+expect 0 '^exposed expert comm' compare experts.toml other.toml
+expect 0 '^software.host_sync = none  *-' compare experts.toml --what-if "software.host_sync = none"
+expect 0 '^precision.recipe = none  *[-+]' compare experts.toml --what-if "precision.recipe = none"
+
 # A result without its scenario names the keys alone; with it, shares as well.
 expect 0 '^  plan.data  "zero2" -> "zero3"' compare a.toml b.json
 expect 0 'no shares: a result alone cannot be run again' compare a.toml b.json

@@ -70,6 +70,7 @@ for program in stepcast stepcast-calibrate stepcast-validate; do
   done
 done
 check stepcast-trainer
+[ ! -x "$programs/stepcast-sweep" ] || check stepcast-sweep  # built where MPI is found
 [ "$verbs" -ge 22 ] || fail "only $verbs verbs were found"
 [ "$options" -ge 100 ] || fail "only $options options with a value were found"
 

@@ -42,6 +42,22 @@ mv published.h5 published.columns "$prefix/share/stepcast/"
 "$prefix/bin/stepcast" validate published --quiet >published
 grep -q "rows" published
 
+# The Python package: the program beside it, and the installed catalogue within the process as well.
+python=/usr/bin/python3
+if [ -x "$python" ]; then
+  for in_process in 0 1; do
+    PYTHONPATH=$prefix/lib/python3/dist-packages PYTHONSAFEPATH=1 PREFIX=$prefix \
+      STEPCAST_IN_PROCESS=$in_process "$python" - <<'END'
+import os
+import stepcast
+assert stepcast.program() == os.environ["PREFIX"] + "/bin/stepcast", stepcast.program()
+assert stepcast.run(model="added", gpu="h100", nodes=1, data="zero2", local_batch=1)["gpus"] == 8
+END
+  done
+else
+  echo "Python package: not tried, no $python"
+fi
+
 # Manual pages: formatted without a complaint, where groff is at hand.
 man=$prefix/share/man/man1
 for program in stepcast stepcast-calibrate stepcast-validate stepcast-trainer; do

@@ -85,6 +85,18 @@ expect 0 '^collectives_hold_core *false *default$' show software pytorch-fsdp2
 expect 0 '^max_power .* default$' show nodes pcie4-8
 expect 0 '^nccl_since *- *default$' show gpus v100-sxm2-16gb
 
+# Every metric with its unit, for who reads our files.
+expect 0 '^step_time_s  *s  *step$' show metrics
+expect 0 '^memory_gib_per_gpu,GiB,memory$' show metrics --csv -
+
+# A sweep of options alone; a version is a word, quoted as TOML would or not; an option that is not
+# known is named without its value.
+expect 0 '^ *2 ' sweep --model llama2-7b --gpu h100 --local-batch 1 --data zero2 \
+  --set 'sweep.cluster.nodes=[1, 2]'
+expect 0 'pytorch-fsdp2 2.3' run --model llama2-7b --gpu h100 --local-batch 1 --nodes 1 \
+  --set 'software.framework="pytorch-fsdp2"' 'software.version="2.3"'
+expect 2 "unknown option '--modle', did you mean '--model'" run --modle=llama2-7b
+
 # A list of what is known names each once.
 printf 'kind,qqqqqq\n' >"$work/rows.csv"
 known_once() {

@@ -7,7 +7,8 @@ source=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-for study in deepseek_v3_h100 mixtral_plans low_precision nvlink_domains; do
+for study in deepseek_v3_h100 mixtral_plans low_precision nvlink_domains \
+  expert_overlap; do
   "$programs/stepcast" sweep "$source/scenarios/modern/$study.toml" --json --quiet \
     >"$work/$study.json" 2>/dev/null
 done
@@ -50,6 +51,17 @@ def graphs(kind):
         return json.load(file)["step_time_s"]
 
 assert graphs("iteration") < graphs("layers") < graphs("none"), [graphs("none"), graphs("layers")]
+
+# Measured steps of the exchange apart and beside compute, seconds (the study names the source).
+overlap = steps("expert_overlap", "plan.dispatcher", "plan.expert_overlap")
+measured = {("nvlink_domain", False): 24.71, ("nvlink_domain", True): 20.99,
+            ("all_to_all", False): 41.25, ("all_to_all", True): 31.31}
+for key, seconds in measured.items():
+    assert abs(overlap[key] / seconds - 1) < 0.2, (key, overlap[key], seconds)
+gain = {kind: overlap[(kind, False)] / overlap[(kind, True)]
+        for kind in ("nvlink_domain", "all_to_all")}
+for kind, of_measured in (("nvlink_domain", 24.71 / 20.99), ("all_to_all", 41.25 / 31.31)):
+    assert abs(gain[kind] / of_measured - 1) < 0.05, gain
 
 # What experts need is shared by the ranks that share them.
 memory = {(p["sweep"]["plan.expert"], p["sweep"]["plan.tensor"], p["sweep"]["plan.pipeline"]):

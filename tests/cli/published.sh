@@ -54,6 +54,11 @@ grep -q 'layers of Mamba or linear attention' hybrids || fail "hybrids are not r
 grep -q 'gpus_per_domain = 64' rack.toml || fail "256 GPUs of racks are not 64 of each"
 "$programs/stepcast" run rack.toml --ignore-memory >/dev/null ||
   fail "the scenario of a modern row does not run"
+"$programs/stepcast-validate" published modern --show MBVC-0041 >overlap.toml
+grep -q '^expert_overlap = true' overlap.toml && grep -q '^tensor_overlap = false' overlap.toml ||
+  fail "a row that hides its exchange does not"
+"$programs/stepcast-validate" published modern --show MBRG-0245 >plain.toml
+grep -q "^expert_overlap = false" plain.toml || fail "a row hides an exchange unasked"
 
 "$programs/stepcast-validate" published rows.csv --show JAXT-0011 >row.toml
 "$programs/stepcast" run row.toml --ignore-memory >/dev/null || fail "the scenario of a row does not run"

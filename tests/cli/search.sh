@@ -80,6 +80,34 @@ expect 0 "$stepcast" search "$work/own.toml" --quiet
 said '^your plan '
 said 'plan.tensor .* 4 '
 
+# Experts, recipes, schedules and graphs are knobs; what rules refuse is counted by rule.
+experts="--model mixtral-8x7b --gpu h100 --nodes 2 --global-batch 64 --framework megatron-core \
+  --data zero1 --tensor 1 --sequence 4096 --fix plan.reduce=software --fix plan.recompute_every=1 \
+  --fix plan.shard_degree=0 --fix plan.prefetch=1 --fix plan.stage_layers=software --quiet"
+expect 0 "$stepcast" search $experts --out "$work/experts"
+said 'all: pipeline 2.*expert_tensor 1'
+said 'not legal, of combinations of these values [0-9,]*, by the first rule broken:'
+expect 0 "$stepcast" run "$work/experts/best.toml" --json
+experts_best=$(field step_time_s)
+expect 0 "$stepcast" search $experts --json --fix 'precision.recipe=["none", "fp8_current", "mxfp8"]' \
+  --fix 'software.cuda_graphs=["none", "layers"]' --fix 'plan.capacity_factor=[0, 1.25]' \
+  --fix 'plan.pad_to_capacity=[false, true]' --fix 'plan.dispatcher=["all_to_all", "node_aware"]' \
+  --fix plan.pipeline=2 --fix plan.recompute=full --fix plan.expert=8
+[ "$(field proven)" = true ] || fail "not proven"
+awk -v a="$(field step_time_s)" -v b="$experts_best" 'BEGIN { exit !(a < b) }' ||
+  fail "more to choose from, and slower than $experts_best"
+said 'cannot run recipe \\"mxfp8\\"'
+said 'pad_to_capacity without capacity_factor'
+expect 0 "$stepcast" run "$work/experts/best.toml" --json --expert best --set precision.recipe=best \
+  --set plan.dispatcher=best --set software.cuda_graphs=best
+awk -v a="$(field step_time_s)" -v b="$experts_best" 'BEGIN { exit !(a < b) }' || fail "no better"
+expect 3 "$stepcast" search --model mixtral-8x7b --gpu h100 --nodes 2 --global-batch 64 --quiet \
+  --framework torchtitan --expert 8 --fix plan.dispatcher=all_gather
+said 'no plan of this space is legal'
+expect 3 "$stepcast" run --model mixtral-8x7b --gpu h100 --nodes 2 --global-batch 64 --expert 8 \
+  --framework torchtitan --data zero2 --dispatcher all_gather
+said 'torchtitan 2025 has no dispatcher "all_gather"'
+
 # Limits leave a gap, and say so.
 expect 0 "$stepcast" search $small --limit 8
 said 'still open'
@@ -106,6 +134,12 @@ expect 0 "$stepcast" search $small --fix plan.tensor=1 --objective dollars-per-t
 said 'USD per'
 expect 0 "$stepcast" search $small --fix plan.tensor=1 --objective joules-per-token
 said 'energy'
+
+# --top is the search's own, not of its table alone: fewer plans to order, less to simulate.
+expect 0 "$stepcast" search $small --fix plan.tensor=1 --top 20 --json
+many=$(field simulated)
+expect 0 "$stepcast" search $small --fix plan.tensor=1 --top 1 --json
+[ "$(field simulated)" -lt "$many" ] || fail "--top 1 simulates $(field simulated), --top 20 $many"
 
 # "best" in a scenario is the same search over the keys that say so.
 expect 0 "$stepcast" run $step --tensor best --set plan.data=best --micro-batch best --json

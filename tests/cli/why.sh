@@ -47,6 +47,25 @@ for words in cases:
     assert gemm["step_at_twice_s"] < why["step_s"] < gemm["step_at_half_s"], (words, gemm)
     assert why["frozen"], words
 
+# Experts and low precision: their exchange and casts are quantities, what can be otherwise a lever.
+experts = ("--model mixtral-8x7b --gpu h100 --nodes 4 --framework megatron-core --data zero1"
+           " --pipeline 2 --expert 8 --global-batch 64 --sequence 4096 --ignore-memory")
+why = ask("why", experts + " --recipe fp8_current")
+assert any(p["what"].startswith("expert all_to_all") for p in why["parts"]), why["parts"]
+slopes = {row["quantity"]: row for row in why["slopes"]}
+for quantity, now in (("expert exchange", "all_to_all"), ("cast rate", "fp8_current")):
+    row = slopes[quantity]
+    assert row["now"] == now and -1 < row["elasticity"] < 0, row
+    assert row["step_at_twice_s"] < why["step_s"] < row["step_at_half_s"], row
+levers = {lever["key"]: lever["step_s"] for lever in why["levers"]}
+assert levers['software.host_sync = "none"'] < why["step_s"], levers
+assert levers['routing.kind = "balanced"'] < why["step_s"], levers
+assert levers['precision.recipe = "none"'] == ask("run", experts)["step_time_s"], levers
+assert why["assumptions"], why
+dense = ask("why", cases[0])
+assert "levers" not in dense and "assumptions" not in dense
+assert not {"expert exchange", "cast rate"} & {row["quantity"] for row in dense["slopes"]}
+
 with tempfile.TemporaryDirectory() as folder:
     file = folder + "/path.json"
     why = ask("why", cases[-1] + " --timeline " + file)

@@ -34,6 +34,23 @@ TEST_CASE("quantities are read with or without the space") {
   CHECK(parse<Joules>("2 kWh", "") == Joules(7.2e6));
 }
 
+TEST_CASE("money, carbon, clocks and counts are quantities") {
+  CHECK(parse<UsdPerHour>("2.5 USD/h", "") == UsdPerHour(2.5));
+  CHECK(parse<Usd>("2.5 million USD", "") == Usd(2.5e6));
+  CHECK(parse<UsdPerKwh>("80 USD/MWh", "") == UsdPerKwh(0.08));
+  CHECK(parse<GramsPerKwh>("0.369 kg/kWh", "") == GramsPerKwh(369));
+  CHECK(parse<Hertz>("1410 MHz", "") == Hertz(1.41e9));
+  CHECK(parse<Count>("15T", "") == Count(15e12));
+  CHECK(parse<Count>("300 B", "") == Count(3e11));
+  CHECK(parse<Count>("42", "") == Count(42));
+  CHECK(to_text(Count(15e12)) == "15.0T");
+  CHECK(to_exact_text(Count(15e12)) == "15T");
+  CHECK(to_text(Usd(2.03e6)) == "2.03 million USD");
+  CHECK(to_exact_text(UsdPerHour(2.95)) == "2.95 USD/h");
+  CHECK_THAT(message<UsdPerHour>("2.5 EUR/h"), Contains("not a unit of price"));
+  CHECK_THAT(message<Count>("15 tokens"), Contains("not a unit of count"));
+}
+
 TEST_CASE("decimal and binary prefixes are different numbers") {
   CHECK(parse<Bytes>("1 GB", "") == Bytes(1'000'000'000));
   CHECK(parse<Bytes>("1 GiB", "") == Bytes(1'073'741'824));

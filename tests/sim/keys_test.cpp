@@ -56,8 +56,12 @@ framework = "megatron-core"
 version = "0.7"
 ddp_bucket_bytes = "2 MB"
 ddp_bucket_bytes_per_rank = "200 kB"
+[run_goal]
+tokens = "1T"
+[cost]
+price = "2 USD/h"
 )"},
-    {"FSDP", small_model + cluster + R"([plan]
+    {"FSDP with failures", small_model + cluster + R"([plan]
 data = "zero3"
 prefetch = 2
 recompute = "full"
@@ -70,6 +74,22 @@ version = "2.3"
 [noise]
 kernel_sigma = 0.01
 gpu_sigma = 0.01
+[run_goal]
+tokens = "1T"
+[cost]
+own = true
+capex = "30000 USD"
+[failures]
+sigma = 0.3
+spares = 1
+runs = 40
+[failures.slow]
+per_1000_node_days = 20.0
+slowdown = 1.5
+noticed_after = "2 h"
+[failures.flap]
+per_1000_node_days = 50.0
+lasts = "1 min"
 )"},
     {"interleaved, BERT's parts", small_model + R"(norm = "layernorm"
 activation = "gelu"
@@ -122,6 +142,21 @@ name = "fat-tree"
 [collective]
 kind = "all_reduce"
 bytes = "64 MiB"
+)"},
+    {"random places", R"([cluster]
+nodes = 6
+placement = "random"
+fabric_nodes = 16
+other_jobs = 0.2
+[cluster.node]
+name = "dgx-a100"
+[cluster.fabric]
+name = "rail-optimized"
+ports = 8
+oversubscription = 4.0
+[collective]
+kind = "all_reduce"
+bytes = "256 MiB"
 )"},
     {"all-to-all", R"([cluster]
 nodes = 6
@@ -268,6 +303,10 @@ const std::set<std::string> binding_somewhere{
     "cluster.fabric.routing",
     "cluster.fabric.kind",
     "cluster.fabric.oversubscription",
+    "cluster.placement",
+    "cluster.placement_seed",
+    "cluster.fabric_nodes",
+    "cluster.other_jobs",
 };
 /// They say which plans are refused, and in which software: a plan that stays allowed is the same.
 const std::set<std::string> permissions{"software.data_kinds",  "software.pipeline_data_kinds",

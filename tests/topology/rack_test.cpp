@@ -87,5 +87,19 @@ TEST_CASE("trays that are not alike are refused") {
   CHECK_THROWS_WITH(Cluster::build(node, 1, rail_optimized()), Catch::Contains("only NVSwitches"));
 }
 
+TEST_CASE("GPUs share the ways up to their processors, and these memories equally") {
+  NodeSpec node = dgx_h100();
+  node.pcie = 63_GBps;
+  node.pcie_switches = 8;
+  CHECK(host_share(node) == HostShare{63_GBps, {}});
+  node.pcie_switches = 4;  // two GPUs on each
+  node.host_memory = 614.4_GBps;
+  CHECK(host_share(node) == HostShare{31.5_GBps, 76.8_GBps});
+  node.host_link = 450_GBps;  // no faster than the memory behind it
+  CHECK(host_share(node) == HostShare{76.8_GBps, 76.8_GBps});
+  node.gpus_per_tray = 0;
+  CHECK(host_share(with_gpus(node, 4, "test")).memory == 76.8_GBps);
+}
+
 }  // namespace
 }  // namespace stepcast::topology

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include "validate/trace/events.hpp"
+#include "validate/trace/records/events.hpp"
 
 namespace stepcast::validate {
 

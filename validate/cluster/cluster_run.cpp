@@ -9,6 +9,7 @@
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
+#include "sim/timeline/timeline_file.hpp"
 #include "validate/cluster/box.hpp"
 #include "validate/cluster/jobs.hpp"
 #include "validate/cluster/probe.hpp"

@@ -13,6 +13,7 @@
 #include "engine/check.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/processes/child.hpp"
+#include "sim/program/answer_forms.hpp"
 #include "sim/program/exit_codes.hpp"
 #include "sim/program/today.hpp"
 #include "sim/run/session.hpp"
@@ -44,7 +45,8 @@ constexpr sim::Option options[] = {
     {"warm-up", "N", "", "the first of them, not counted (default 5)"},
     {"parts", "", "", "every kind of kernel and collective of every step"},
     {"set", "KEY=VALUE", "", "set any key of the scenario; more may follow, or be repeated"},
-    {"json", "", "", "print JSON"},
+    sim::json_option,
+    sim::rows_option,
 };
 
 /// Whether ranks compute or wait: as asked, or as the cores allow.
@@ -63,6 +65,9 @@ void take_out_refused(std::vector<Point>& points, ClusterReport& report) {
   std::erase_if(points, [&](const Point& point) {
     try {
       check_trainable(point.scenario);
+      if (point.scenario.model.experts.count > 0)
+        throw InputError(point.scenario.origin,
+                         "stepcast-calibrate times no kernels of experts yet");
       return false;
     } catch (const InputError& error) {
       report.refused.emplace_back(point.label, error.problem());
@@ -91,8 +96,10 @@ void write_report(const Arguments& arguments, const std::string& text) {
 
 int hand_in(const Arguments& arguments, const ClusterReport& report) {
   const std::string text = text_of(report, arguments.has("parts"));
-  std::fputs((arguments.has("json") ? json_of(report) + "\n" : text).c_str(), stdout);
+  const bool printed = sim::print_answer(
+      arguments, {[&] { return text; }, [&] { return json_of(report); }, {"fabrics"}});
   if (arguments.has("report")) write_report(arguments, text);
+  if (!printed) return sim::exit_unwritten;
   const auto tolerance = arguments.share("tolerance");
   const bool within = !tolerance || worst_error(report.steps()) <= *tolerance;
   return within ? sim::exit_ok : sim::exit_too_inaccurate;
@@ -101,6 +108,7 @@ int hand_in(const Arguments& arguments, const ClusterReport& report) {
 /// The whole of it, in namespaces.
 int run_in(const Arguments& arguments, const sim::Catalogue& catalogue,
            const std::string& scratch) {
+  sim::check_forms(arguments);
   fs::create_directories(fs::path(scratch) / "points");
   ClusterPlan plan{.points = points_of(cluster_verb, arguments, scratch, catalogue),
                    .fabrics = fabrics_of(arguments.get("fabric")),

@@ -103,6 +103,10 @@ class Call {
     const std::size_t count = static_cast<std::size_t>(task.bytes.value) / sizeof(float);
     all_.resize(count);
     part_.resize(count / ranks_);
+    if (kind_ == CollectiveKind::all_to_all) {
+      counts_.assign(ranks_, part_.size());
+      theirs_.resize(part_.size() * ranks_);
+    }
   }
   void run(Communicator& world) {
     switch (kind_) {
@@ -112,6 +116,8 @@ class Call {
         return world.all_gather(part_, std::span(all_).first(part_.size() * ranks_));
       case CollectiveKind::reduce_scatter:
         return world.reduce_scatter(std::span(all_).first(part_.size() * ranks_), part_);
+      case CollectiveKind::all_to_all:
+        return world.all_to_all(std::span(all_).first(theirs_.size()), counts_, theirs_, counts_);
       case CollectiveKind::send_receive:
         if (world.rank() == 0) world.send(all_, 1);
         if (world.rank() == 1) world.receive(all_, 0);
@@ -124,7 +130,8 @@ class Call {
  private:
   CollectiveKind kind_;
   std::size_t ranks_;
-  std::vector<float> all_, part_;
+  std::vector<float> all_, part_, theirs_;
+  std::vector<std::size_t> counts_;
 };
 
 /// Seconds of one call, by the slowest rank. Those who are done wait for the others before the next

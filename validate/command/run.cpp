@@ -9,9 +9,11 @@
 #include "calibrate/host/facts.hpp"
 #include "engine/check.hpp"
 #include "sim/files/whole_file.hpp"
+#include "sim/program/answer_forms.hpp"
 #include "sim/program/today.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/catalogue.hpp"
+#include "sim/timeline/timeline_file.hpp"
 #include "validate/command/points.hpp"
 #include "validate/compare/run_comparison.hpp"
 #include "validate/trainer/run/run.hpp"
@@ -33,7 +35,8 @@ constexpr sim::Option options[] = {
     {"warm-up", "N", "", "the first of them, not counted (default 10)"},
     {"ranks", "mpi|processes|threads", "", "what the ranks are: see stepcast-trainer --help"},
     {"set", "KEY=VALUE", "", "set any key of the scenario; more may follow, or be repeated"},
-    {"json", "", "", "print JSON"},
+    sim::json_option,
+    sim::rows_option,
 };
 
 /// Where the run keeps its files; a temporary folder goes with it.
@@ -140,6 +143,7 @@ const sim::Verb run_verb{"stepcast validate run",
                          "stepcast validate run scenarios/host_circle.toml --tolerance 20"};
 
 int command_run(const Arguments& arguments, const sim::Catalogue& catalogue) {
+  sim::check_forms(arguments);
   const auto tolerance = arguments.share("tolerance");
   const Folder folder(arguments.get("out"));
   const std::vector<Point> points = points_of(run_verb, arguments, folder.path(), catalogue);
@@ -150,9 +154,11 @@ int command_run(const Arguments& arguments, const sim::Catalogue& catalogue) {
   std::vector<RunComparison> comparisons;
   const int code = run_points(arguments, points, session, comparisons);
   if (comparisons.empty()) return code;
-  std::fputs((arguments.has("json") ? json_of(comparisons) + "\n" : text_of(comparisons)).c_str(),
-             stdout);
+  const bool printed = sim::print_answer(
+      arguments,
+      {[&] { return text_of(comparisons); }, [&] { return json_of(comparisons); }, {"points"}});
   if (arguments.has("report")) write_report(arguments, comparisons);
+  if (!printed) return sim::exit_unwritten;
   if (code != sim::exit_ok) return code;
   const bool within = !tolerance || worst_error(comparisons) <= *tolerance;
   return within ? sim::exit_ok : sim::exit_too_inaccurate;

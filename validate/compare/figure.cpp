@@ -100,9 +100,15 @@ std::string mark_path(double x, double y, Mark mark) {
   throw BrokenPromise("a mark without a path");
 }
 
+/// Neighbours of the legend differ by mark as well as by colour: all pairs of the two before any
+/// comes again.
+Mark mark_of(std::size_t group) {
+  return static_cast<Mark>((group + group / colours.size()) % num_marks);
+}
+
 /// All marks of a group are one path: a few bytes per point.
 std::string marks(const std::string& path, std::size_t group) {
-  const auto mark = static_cast<Mark>(group / colours.size() % num_marks);
+  const Mark mark = mark_of(group);
   return fmt::format("<path d=\"{}\" stroke=\"{}\" stroke-width=\"{}\"/>\n", path,
                      colours[group % colours.size()], mark == Mark::dot ? "5" : "1.8");
 }
@@ -142,7 +148,7 @@ std::string legend(const std::vector<Group>& groups, double band) {
     const double y = top + line_height * (static_cast<double>(i) + 0.5);
     const double share =
         static_cast<double>(group.inside) / static_cast<double>(group.points.size());
-    const auto mark = static_cast<Mark>(i / colours.size() % num_marks);
+    const Mark mark = mark_of(i);
     out += marks(mark_path(legend_left, y, mark), i);
     out += fmt::format("<text x=\"{}\" y=\"{:.1f}\">{}: {}, {:.0f} %</text>\n", legend_left + 9,
                        y + 4, svg_escaped(group.source), group.points.size(), 100 * share);
@@ -178,7 +184,7 @@ std::string scatter_svg(const std::vector<FigurePoint>& points, const FigureText
                      top, side, side, ink);
   out += "</g>\n<g fill=\"none\" stroke-linecap=\"round\" stroke-opacity=\".75\">\n";
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const auto mark = static_cast<Mark>(i / colours.size() % num_marks);
+    const Mark mark = mark_of(i);
     std::string path;
     for (const FigurePoint* p : groups[i].points)
       path += mark_path(scale.x(p->x), scale.y(p->y), mark);

@@ -1,16 +1,20 @@
 #include "validate/published/command.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <filesystem>
-#include <set>
 
 #include "engine/check.hpp"
+#include "engine/units_text.hpp"
+#include "sim/command/handout_options.hpp"
 #include "sim/files/csv.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/program/interrupt.hpp"
 #include "validate/compare/figure.hpp"
+#include "validate/compare/page.hpp"
 #include "validate/published/report.hpp"
-#include "validate/published/scenario.hpp"
+#include "validate/published/shipped.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -22,51 +26,17 @@ constexpr sim::Option own_options[] = {
     {"threads", "N", "", "rows to run at once (default: all cores)"},
     {"fail-above", "PERCENT", "", "exit code 5 when the mean of the sources' medians is larger"},
     {"by-degree", "", "", "also errors by tensor and pipeline degree, micro-batch and GPUs"},
+    sim::report_option,
+    sim::svg_option,
     {"json", "", "", "print JSON"},
     {"quiet", "", "", "no progress"},
 };
 const std::vector<sim::Option> options = sim::with_table_options(own_options);
 
-/// Tables that are shipped: the first are the rows that rules were made on; the others stand beside
-/// them, so that their means stay comparable.
-struct Shipped {
-  const char *name, *file, *title;
-  Bucket bucket;  // what is scored; none: all
-};
-constexpr Shipped shipped[] = {
-    {"training", "training.csv", "the shipped table", Bucket::dense},
-    {"sweep", "sweep.csv", "sweep: plans of one 3.6B model on 8 to 512 H100", Bucket::dense},
-    {"modern", "modern.csv", "modern: experts, fp8, fp4, Blackwell", Bucket::none},
-    {"mlgv", "mlgv.csv", "mlgv: tiny models of Megatron-LM's own tests, bound by the host",
-     Bucket::none},
-};
-
-std::string path_of(const Shipped& table, const sim::Catalogue& catalogue) {
-  const std::filesystem::path folder = catalogue.directory();
-  return (folder.parent_path() / "validate" / "published" / table.file).string();
-}
-
 /// The table that the words on the command line name; null: they name a file.
-const Shipped* shipped_table(const sim::Arguments& arguments) {
+const ShippedTable* named_table(const sim::Arguments& arguments) {
   const auto& words = arguments.positional();
-  for (const Shipped& table : shipped)
-    if ((words.empty() ? shipped[0].name : words[0]) == std::string(table.name)) return &table;
-  return nullptr;
-}
-
-/// Of modern: also the rows of the first table in low precision, but those that stand in both.
-std::vector<PublishedRow> rows_of(const std::string& file, const Shipped* table,
-                                  const sim::Catalogue& catalogue) {
-  std::vector<PublishedRow> rows = published_rows(sim::read_csv(file));
-  if (table == nullptr || table->name != std::string_view("modern")) return rows;
-  std::set<std::string> known;
-  for (const PublishedRow& row : rows) known.insert(row.id);
-  for (PublishedRow& row : published_rows(sim::read_csv(path_of(shipped[0], catalogue)))) {
-    const bool low =
-        scope_of(row).kind.starts_with("dense ") && scope_of(row).kind != "dense 16 bit";
-    if (low && row.scorable && !known.contains(row.id)) rows.push_back(std::move(row));
-  }
-  return rows;
+  return words.empty() ? &shipped_tables().front() : shipped_table(words[0]);
 }
 
 std::string figure_of(const std::vector<PublishedResult>& results) {
@@ -77,6 +47,33 @@ std::string figure_of(const std::vector<PublishedResult>& results) {
                      {"Published training steps: predicted against measured", "measured step [s]",
                       "predicted step [s]"},
                      0.1);
+}
+
+sim::Page page_of(const std::string& name, const std::vector<PublishedResult>& results,
+                  const std::string& text, const sim::Origin& origin) {
+  sim::TextTable rows;
+  for (const char* heading : {"row", "GPU"}) rows.column(heading, "", sim::TextTable::Align::left);
+  for (const char* heading : {"measured", "predicted", "error"}) rows.column(heading);
+  for (const PublishedResult& r : results)
+    if (r.scored())
+      rows.row({r.row.id, r.gpu_kind, to_text(to_duration(r.measured_s)),
+                to_text(to_duration(*r.predicted_s)), fmt::format("{:+.1f} %", 100 * r.error())});
+  const PublishedSummary summary = summary_of(results);
+  sim::PageSection glance{"At a glance", {}};
+  glance.blocks.emplace_back(sim::KeyFigures{
+      {"mean of the sources' medians",
+       summary.ours ? sim::percent(summary.mean_source_median) : "no row is scored",
+       "of the absolute errors of the step"},
+      {"rows", sim::grouped(static_cast<std::int64_t>(rows.num_rows())), "that are scored"}});
+  if (rows.num_rows() > 0)
+    glance.blocks.emplace_back(scatter_chart("Published training steps: predicted against measured",
+                                             figure_of(results), std::move(rows)));
+  glance.blocks.emplace_back(sim::PageTable{"Sources", published_sources(results)});
+  return {name,
+          "Published training runs beside what stepcast predicts for them.",
+          {std::move(glance),
+           {"All tables", {sim::Listing{"As text", text, false}}},
+           sim::origin_section(origin, nullptr)}};
 }
 
 void write_reports(const std::string& directory, const std::string& file,
@@ -109,7 +106,7 @@ int show(const std::string& file, const std::vector<PublishedRow>& rows, const s
 
 /// A table of ours is scored as it says; of a file the dense rows and the modern ones apart.
 std::string text_of(const std::string& name, const std::vector<PublishedResult>& results,
-                    const Shipped* table, const sim::TableView& view, bool by_degree) {
+                    const ShippedTable* table, const sim::TableView& view, bool by_degree) {
   const auto section = [&](const std::string& title, const std::vector<PublishedResult>& scored) {
     return published_text(title, scored, view) +
            (kind_scores(scored).size() > 1 ? kinds_text(scored) : "") +
@@ -140,11 +137,12 @@ const sim::Verb published_verb{
 
 int run_published(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
   sim::Session session(catalogue);
-  const Shipped* table = shipped_table(arguments);
+  const ShippedTable* table = named_table(arguments);
   const std::string file =
       table != nullptr ? path_of(*table, catalogue) : arguments.positional()[0];
   const std::string name = table != nullptr ? table->title : file;
-  const std::vector<PublishedRow> rows = rows_of(file, table, catalogue);
+  const std::vector<PublishedRow> rows =
+      table != nullptr ? rows_of(*table, catalogue) : published_rows(sim::read_csv(file));
   if (const std::string id = arguments.get("show"); !id.empty())
     return show(file, rows, id, session);
   const auto limit = arguments.share("fail-above");
@@ -166,6 +164,12 @@ int run_published(const sim::Arguments& arguments, const sim::Catalogue& catalog
                                ? view.printed(published_sources(results))
                                : text_of(name, results, table, view, arguments.has("by-degree"));
   std::fputs(text.c_str(), stdout);
+  const sim::HandoutFiles files = sim::handout_files(arguments);
+  if (files.any() && !sim::handed_out(files, [&] {
+        return page_of(name, results, text_of(name, results, table, {}, false),
+                       sim::origin_of(published_verb, arguments));
+      }))
+    return sim::exit_unwritten;
   if (sim::stop_requested()) return sim::stop_code();
   if (!limit) return sim::exit_ok;
   const PublishedSummary summary = summary_of(results);

@@ -2,18 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
 #include "sim/confidence/evidence.hpp"
 #include "sim/confidence/order.hpp"
-#include "sim/files/csv.hpp"
 #include "sim/files/numbers.hpp"
 #include "sim/files/text_table.hpp"
 #include "sim/program/interrupt.hpp"
 #include "sim/program/today.hpp"
 #include "validate/published/coverage.hpp"
 #include "validate/published/residuals.hpp"
+#include "validate/published/shipped.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -25,12 +26,15 @@ constexpr sim::Option confidence_options[] = {
     {"quiet", "", "", "no progress"},
 };
 
-std::vector<PublishedResult> results_of(const std::string& file, sim::Session& session,
+std::vector<PublishedResult> results_of(const char* name, sim::Session& session,
                                         const sim::Arguments& arguments) {
+  const ShippedTable& table = *shipped_table(name);
   PublishedOptions wanted;
   wanted.threads = arguments.threads();
   wanted.quiet = arguments.has("quiet");
-  return predict_published(file, published_rows(sim::read_csv(file)), session, wanted);
+  wanted.bucket = table.bucket;
+  return predict_published(path_of(table, session.catalogue()), rows_of(table, session.catalogue()),
+                           session, wanted);
 }
 
 /// False when it was interrupted.
@@ -39,12 +43,12 @@ bool write(const std::string& folder, const sim::Arguments& arguments,
   const std::filesystem::path data(catalogue.directory());
   const std::string root = data.parent_path().string();
   sim::Session session(catalogue);
-  const auto predicted = [&](const char* name) {
-    return results_of(root + "/validate/published/" + name, session, arguments);
-  };
-  const auto training = predicted("training.csv"), sweep = predicted("sweep.csv");
+  const auto training = results_of("training", session, arguments);
+  const auto sweep = results_of("sweep", session, arguments);
+  const auto modern = results_of("modern", session, arguments);
   if (sim::stop_requested()) return false;
-  sim::Evidence evidence = evidence_of(training, sweep, root + "/calibrate/published", catalogue);
+  sim::Evidence evidence =
+      evidence_of(training, sweep, modern, root + "/calibrate/published", catalogue);
   evidence.date = sim::today();
   evidence.version = sim::version_text();
   evidence.version.pop_back();  // the end of its line
@@ -56,8 +60,18 @@ std::string change(double share) {
   return (share < 0 ? "-" : "+") + sim::percent(share < 0 ? -share : share);
 }
 
-std::string coverage_text(const std::string& what, std::span<const sim::Residual> residuals,
+/// Of dense 16-bit models, or of all others.
+std::vector<sim::Residual> side_of(const std::vector<sim::Residual>& residuals, bool dense) {
+  std::vector<sim::Residual> out;
+  for (const sim::Residual& row : residuals)
+    if ((row.of.kind == sim::dense_16_bit) == dense) out.push_back(row);
+  return out;
+}
+
+std::string coverage_text(const std::string& what, const std::vector<sim::Residual>& residuals,
                           double level, double shift) {
+  const auto other = [&](const sim::Residual& row) { return row.source != residuals[0].source; };
+  if (std::ranges::none_of(residuals, other)) return "";  // none can be left out
   const Coverage coverage = coverage_of(residuals, level, shift);
   std::string out = fmt::format(
       "{}: without its own rows a source is covered to {} (mean of {}), {} to {} at worst;\n"
@@ -72,7 +86,14 @@ std::string coverage_text(const std::string& what, std::span<const sim::Residual
   for (const SourceCoverage& s : coverage.by_source)
     table.row({s.source, sim::grouped(static_cast<std::int64_t>(s.rows)), sim::percent(s.covered),
                change(s.low), change(s.high)});
-  return out + table.text() + "\n";
+  out += table.text() + "\n";
+  if (coverage.by_kind.size() < 2) return out;
+  sim::TextTable kinds;
+  kinds.column("kind", "", sim::TextTable::Align::left);
+  for (const char* heading : {"rows", "covered"}) kinds.column(heading);
+  for (const KindCoverage& k : coverage.by_kind)
+    kinds.row({k.kind, sim::grouped(static_cast<std::int64_t>(k.rows)), sim::percent(k.covered)});
+  return out + kinds.text() + "\n";
 }
 
 std::string order_text(std::span<const sim::PairCount> pairs) {
@@ -120,10 +141,15 @@ int run_confidence(const sim::Arguments& arguments, const sim::Catalogue& catalo
       "when "
       "their source is left out, not their shape alone\n\n",
       100 * *level, evidence.version, evidence.date, evidence.shift);
-  out += coverage_text("steps", evidence.steps, *level, evidence.shift) +
-         coverage_text("memory", evidence.memory, *level, evidence.shift) +
+  const std::vector<sim::Residual> dense = side_of(evidence.steps, true);
+  out += coverage_text("steps", dense, *level, evidence.shift) +
+         coverage_text("steps with experts or in low precision", side_of(evidence.steps, false),
+                       *level, evidence.shift) +
+         coverage_text("memory", side_of(evidence.memory, true), *level, evidence.shift) +
+         coverage_text("memory with experts or in low precision", side_of(evidence.memory, false),
+                       *level, evidence.shift) +
          coverage_text("collectives", evidence.collectives, *level, evidence.shift) +
-         order_text(evidence.pairs) + own_runs_text(evidence.steps);
+         order_text(evidence.pairs) + own_runs_text(dense);
   std::fputs(out.c_str(), stdout);
   return sim::exit_ok;
 }

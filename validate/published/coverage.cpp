@@ -41,6 +41,7 @@ Coverage coverage_of(std::span<const Residual> residuals, double level, double s
   Coverage out;
   Ends all;
   double hits = 0;
+  std::map<std::string, KindCoverage> kinds;
   for (const auto& [source, rows] : by_source(residuals)) {
     const std::vector<Residual> others = without(residuals, source);
     Ends ends;
@@ -50,6 +51,9 @@ Coverage coverage_of(std::span<const Residual> residuals, double level, double s
       const auto shown = sim::interval_for(row.of, residuals, level, shift);
       expects(unseen && shown, "residuals of two sources or more");
       covered += unseen->covers(row.log_ratio);
+      KindCoverage& kind = kinds[row.of.kind];
+      ++kind.rows;
+      kind.covered += unseen->covers(row.log_ratio);
       ends.add(*shown);
       all.add(*shown);
     }
@@ -61,6 +65,8 @@ Coverage coverage_of(std::span<const Residual> residuals, double level, double s
     out.mean += s.covered / static_cast<double>(out.by_source.size());
     if (out.worst.rows == 0 || s.covered < out.worst.covered) out.worst = s;
   }
+  for (const auto& [name, kind] : kinds)
+    out.by_kind.push_back({name, kind.rows, kind.covered / static_cast<double>(kind.rows)});
   out.rows = hits / static_cast<double>(residuals.size());
   out.low = median(all.low);
   out.high = median(all.high);

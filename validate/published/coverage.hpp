@@ -19,8 +19,15 @@ struct SourceCoverage {
   double low = 0, high = 0;
 };
 
+struct KindCoverage {
+  std::string kind;  // of sim::Case
+  std::size_t rows = 0;
+  double covered = 0;  // share of them
+};
+
 struct Coverage {
   std::vector<SourceCoverage> by_source;
+  std::vector<KindCoverage> by_kind;
   double mean = 0;  // over sources
   double rows = 0;  // over rows
   SourceCoverage worst;

@@ -51,6 +51,8 @@ struct FrameworkDefaults {
   std::string optimizer;                    // "adamw", "lamb", "sgd"
   std::int64_t selective_every = 0;  // "selective" recomputes every n-th layer; 0: attention alone
   bool interleaves = false;          // has virtual pipeline stages, of which a row may say nothing
+  bool later_recipe =
+      false;             // the row's graphs and overlap are those of a recipe after its release
   bool dropout = false;  // of embedding, attention and residual branches, beside the model's
   bool removes_padding = false;     // of sentences shorter than the sequence (BERT)
   std::int64_t vocab_multiple = 1;  // the vocabulary is padded to this x tp

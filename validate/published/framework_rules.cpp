@@ -51,6 +51,7 @@ FrameworkValues read_values(TableReader& rule) {
   values.dropout = rule.flag("dropout");
   values.removes_padding = rule.flag("removes_padding");
   values.interleaves = rule.flag("interleaves");
+  values.later_recipe = rule.flag("later_recipe");
   values.selective_every = rule.integer("selective_every");
   values.vocab_multiple = rule.integer("vocab_multiple");
   return values;
@@ -167,6 +168,7 @@ FrameworkDefaults defaults_of(const FrameworkValues& values, const PublishedRow&
   out.dropout = values.dropout.value_or(false);
   out.removes_padding = values.removes_padding.value_or(false);
   out.interleaves = values.interleaves.value_or(false);
+  out.later_recipe = values.later_recipe.value_or(false);
   out.selective_every = values.selective_every.value_or(0);
   out.vocab_multiple = values.vocab_multiple.value_or(1);
   return out;
@@ -190,6 +192,7 @@ void FrameworkValues::overlay(const FrameworkValues& other) {
   take(dropout, other.dropout);
   take(removes_padding, other.removes_padding);
   take(interleaves, other.interleaves);
+  take(later_recipe, other.later_recipe);
   take(selective_every, other.selective_every);
   take(vocab_multiple, other.vocab_multiple);
 }

@@ -89,12 +89,13 @@ double shift_of_kernels(const std::string& kernels_csv, const sim::Catalogue& ca
 
 sim::Evidence evidence_of(const std::vector<PublishedResult>& training,
                           const std::vector<PublishedResult>& sweep,
+                          const std::vector<PublishedResult>& modern,
                           const std::string& measurements, const sim::Catalogue& catalogue) {
   sim::Evidence out;
   const auto append = [](std::vector<sim::Residual>& to, std::vector<sim::Residual> more) {
     to.insert(to.end(), more.begin(), more.end());
   };
-  for (const auto* results : {&training, &sweep}) {
+  for (const auto* results : {&training, &sweep, &modern}) {
     append(out.steps, step_residuals(*results));
     append(out.memory, memory_residuals(*results));
   }

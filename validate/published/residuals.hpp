@@ -21,10 +21,11 @@ std::vector<sim::Residual> memory_residuals(const std::vector<PublishedResult>& 
 /// of five rows or more. At least 1.
 double shift_of_kernels(const std::string& kernels_csv, const sim::Catalogue& catalogue);
 
-/// `training`, `sweep`: their results. `measurements`: the folder of collectives.csv and
-/// kernels.csv. Without date and version.
+/// `training`, `sweep`, `modern`: their results; plans are compared of the first two.
+/// `measurements`: the folder of collectives.csv and kernels.csv. Without date and version.
 sim::Evidence evidence_of(const std::vector<PublishedResult>& training,
                           const std::vector<PublishedResult>& sweep,
+                          const std::vector<PublishedResult>& modern,
                           const std::string& measurements, const sim::Catalogue& catalogue);
 
 }  // namespace stepcast::validate

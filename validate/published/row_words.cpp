@@ -80,6 +80,10 @@ std::vector<std::string> stated_modules(const PublishedRow& row) {
   return out;
 }
 
+bool stated_expert_overlap(const PublishedRow& row) {
+  return row.has_experts() && lower(row.ep_overlap) == "yes";
+}
+
 std::string kind_of(const PublishedRow& row) {
   std::string recipe;
   try {

@@ -34,6 +34,9 @@ std::optional<workloads::Recompute> stated_recompute(const PublishedRow& row);
 /// Parts of a layer that a row names as recomputed, as plan.recompute_modules has them.
 std::vector<std::string> stated_modules(const PublishedRow& row);
 
+/// Whether the exchange between experts runs under another micro-batch's compute.
+bool stated_expert_overlap(const PublishedRow& row);
+
 /// "dense 16 bit", "dense mxfp8", "MoE fp8", ...
 std::string kind_of(const PublishedRow& row);
 

@@ -13,6 +13,7 @@ constexpr std::pair<const char*, Text> columns[] = {
     {"framework", &PublishedRow::framework},
     {"source", &PublishedRow::source},
     {"notes", &PublishedRow::notes},
+    {"dispatcher", &PublishedRow::dispatcher},
     {"gpu", &PublishedRow::gpu},
     {"intra_node", &PublishedRow::intra_node},
     {"model", &PublishedRow::model},

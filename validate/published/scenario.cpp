@@ -68,8 +68,12 @@ TomlValue cluster_table(const PublishedRow& row, const ClusterDefaults& cluster,
   return table.take();
 }
 
+bool overlaps_experts(const PublishedRow& row, const FrameworkDefaults& framework) {
+  return stated_expert_overlap(row) && !framework.later_recipe;
+}
+
 /// What the row says of experts; the rest is the framework's.
-void put_expert_plan(const PublishedRow& row, Table& plan) {
+void put_expert_plan(const PublishedRow& row, const FrameworkDefaults& framework, Table& plan) {
   plan.put("expert", degree(row.ep));
   if (row.etp) plan.put("expert_tensor", degree(row.etp));
   const std::string text = lower(row.dispatcher);
@@ -79,15 +83,23 @@ void put_expert_plan(const PublishedRow& row, Table& plan) {
                                          {"all-to-all", "all_to_all"},
                                          {"allgather", "all_gather"}})
     if (has_word(text, {word})) plan.put("dispatcher", std::string(dispatcher));
+  if (overlaps_experts(row, framework)) plan.put_flag("expert_overlap", true);
+  if (lower(row.ep_overlap) == "no") plan.put_flag("expert_overlap", false);
+}
+
+/// Streams that run beside each other need more connections than tensor_overlap leaves them.
+void put_connections(const PublishedRow& row, const FrameworkDefaults& framework, Table& software) {
+  if (overlaps_experts(row, framework)) software.put_flag("tensor_overlap", false);
 }
 
 /// What CUDA graphs replay; a whole iteration has no host between its layers.
-void put_graphs(const PublishedRow& row, Table& software) {
+void put_graphs(const PublishedRow& row, const FrameworkDefaults& framework, Table& software) {
   const std::string text = lower(row.cuda_graph);
-  if (has_word(text, {"full iteration", "full_iteration"})) {
+  const bool iteration = has_word(text, {"full iteration", "full_iteration"});
+  if (iteration && !framework.later_recipe) {
     software.put("cuda_graphs", std::string("iteration"));
     if (row.has_experts()) software.put("host_sync", std::string("none"));
-  } else if (has_word(text, {"attn", "moe_router", "layer"})) {
+  } else if (iteration || has_word(text, {"attn", "moe_router", "layer"})) {
     software.put("cuda_graphs", std::string("layers"));
   }
 }
@@ -99,11 +111,39 @@ TomlValue routing_table(const PublishedRow& row, const std::string& where) {
   return routing.take();
 }
 
+/// Megatron demands equal parts or a layout. Where the layers alone do not make them, embedding and
+/// head count as a layer each (account_for_embedding_in_pipeline_split and its like for the loss):
+/// Llama 405B has its 126 layers for that, recipes of Qwen3 use it. Else all parts but the last are
+/// full, which has the rest, MTP and head, or the first has the rest where there are so few
+/// (set_deepseek_v3_pipeline_model_parallel_layout of Megatron-Bridge, read 2026-11). Empty where
+/// nothing of that is needed.
+std::string megatron_layout(const PublishedRow& row, const FrameworkDefaults& framework) {
+  const std::int64_t parts = degree(row.pp) * degree(row.virtual_pp);
+  const std::int64_t layers = row.layers.value_or(0);
+  if (!framework.interleaves || degree(row.pp) == 1 || layers % parts == 0) return {};
+  const auto layout = [&](std::int64_t first, std::int64_t part, std::int64_t last) {
+    const auto layers_of = [](std::int64_t n) {
+      return std::string(static_cast<std::size_t>(n), 't');
+    };
+    const std::string mtp(static_cast<std::size_t>(row.mtp_layers.value_or(0)), 'm');
+    const std::string middle = parts > 2 ? fmt::format("({}|)*{}", layers_of(part), parts - 2) : "";
+    return "E" + layers_of(first) + "|" + middle + layers_of(last) + mtp + "L";
+  };
+  if ((layers + 2) % parts == 0 && !row.mtp_layers) {
+    const std::int64_t part = (layers + 2) / parts;
+    return layout(part - 1, part, part - 1);
+  }
+  const std::int64_t part = (layers + parts - 1) / parts;
+  const std::int64_t first_rest = layers - part * (parts - 2), last_rest = first_rest - part;
+  if (first_rest < 0) return {};
+  return last_rest >= 0 ? layout(part, part, last_rest) : layout(first_rest, part, 0);
+}
+
 TomlValue plan_table(const PublishedRow& row, const FrameworkDefaults& framework,
                      std::int64_t gpus_per_node, std::int64_t data_degree,
                      const std::string& where) {
   Table plan(framework.plan, where);
-  if (row.has_experts()) put_expert_plan(row, plan);
+  if (row.has_experts()) put_expert_plan(row, framework, plan);
   TomlValue::Array modules;
   for (const std::string& module : stated_modules(row))
     modules.push_back(sim::toml_text(module, where));
@@ -113,6 +153,8 @@ TomlValue plan_table(const PublishedRow& row, const FrameworkDefaults& framework
   plan.put("pipeline", degree(row.pp));
   plan.put("schedule", sim::word_for(sim::schedule_names, framework.schedule));
   if (degree(row.virtual_pp) > 1 && degree(row.pp) > 1) plan.put("virtual_stages", *row.virtual_pp);
+  if (const std::string layout = megatron_layout(row, framework); !layout.empty())
+    plan.put("stages", layout);
   if (degree(row.cp) > 1) plan.put("context", *row.cp);
   const std::int64_t in_node = gpus_per_node / std::min(gpus_per_node, degree(row.tp));
   if (row.shard_degree)
@@ -221,8 +263,8 @@ struct Choice {
   std::int64_t sequences = 1;  // of a replica and step
 };
 
-/// What the row leaves open is chosen as its users would: the least recompute that fits, then the
-/// largest micro-batch that fits.
+/// What the row leaves open is chosen as its users would: the least recompute that may fit, then
+/// the largest micro-batch that fits.
 void choose(Scenario& scenario, const Choice& choice, std::vector<std::string>& assumed,
             sim::Session& session) {
   auto [recompute, selective_every, micro_batch, sequences] = choice;
@@ -238,9 +280,11 @@ void choose(Scenario& scenario, const Choice& choice, std::vector<std::string>& 
     assumed.push_back(fmt::format("recompute of 1 layer in {}", selective_every));
   }
   if (!recompute) {
-    recompute = Recompute::full;
+    // The exchange cannot overlap and be sent once more.
+    const Recompute most = scenario.plan.expert.overlap ? Recompute::selective : Recompute::full;
+    recompute = most;
     for (const Recompute candidate : by_cost)
-      if (fits(with(scenario, candidate, micro_batch.value_or(1)))) {
+      if (candidate <= most && may_fit(with(scenario, candidate, micro_batch.value_or(1)))) {
         recompute = candidate;
         break;
       }
@@ -375,11 +419,10 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   if (row.has_experts()) document.set("routing", routing_table(row, where));
   Table software(framework.software, where);
   if (framework.optimizer == "lamb") software.put("optimizer", framework.optimizer);
-  put_graphs(row, software);
+  put_graphs(row, framework, software);
+  put_connections(row, framework, software);
   document.set("software", software.take());
   document.set("noise", noise_of_fleets(where));
-  if (lower(row.ep_overlap) == "yes")
-    out.assumed.emplace_back("exchanges between experts are not hidden under another micro-batch");
 
   Scenario scenario = sim::read_scenario(document, session_.catalogue());
   choose(scenario,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/units.hpp"
-#include "validate/trace/kernels.hpp"
+#include "validate/trace/records/kernels.hpp"
 
 namespace stepcast::validate {
 

@@ -10,12 +10,14 @@
 #include "sim/files/gzip.hpp"
 #include "sim/files/toml_value.hpp"
 #include "sim/files/whole_file.hpp"
+#include "sim/program/answer_forms.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
 #include "validate/trace/facts.hpp"
 #include "validate/trace/log.hpp"
 #include "validate/trace/measure.hpp"
-#include "validate/trace/numbers.hpp"
+#include "validate/trace/records/nsight.hpp"
+#include "validate/trace/records/numbers.hpp"
 #include "validate/trace/report.hpp"
 #include "validate/trace/simulated.hpp"
 #include "validate/trace/timeline.hpp"
@@ -31,7 +33,8 @@ constexpr sim::Option options[] = {
     {"out", "FILE.toml", "", "where the scenario that was read goes (default: run.toml beside)"},
     {"skip", "N", "", "steps to leave out at the start (default: 1 of a trace, 10 % of a log)"},
     {"fail-above", "PERCENT", "", "exit code 5 when the error of the step time is larger"},
-    {"json", "", "", "print JSON"},
+    sim::json_option,
+    sim::rows_option,
 };
 
 struct Inputs {
@@ -44,8 +47,18 @@ struct Inputs {
 void read_input(const std::string& path, const sim::Catalogue& catalogue, Inputs& out) {
   TraceFile file(path);
   if (file.ahead().empty()) throw InputError(path, "is empty");
+  if (path.ends_with(".nsys-rep"))
+    throw InputError(path, "is a report of Nsight Systems, not its export",
+                     "nsys export --type sqlite " + path);
   if (is_timeline(file)) {
     out.timelines.emplace_back(path, read_timeline(path));
+  } else if (is_sqlite(file)) {
+    if (file.packed())
+      throw InputError(path, "is packed, and SQLite reads no packed files", "gunzip " + path);
+    for (RankTrace& trace : read_nsight(path)) {
+      add_facts(out.facts, trace, catalogue);
+      out.traces.push_back(std::move(trace));
+    }
   } else if (is_trace(file) && !is_configuration(file.ahead())) {
     out.traces.push_back(read_trace(path, file));
     add_facts(out.facts, out.traces.back(), catalogue);
@@ -201,7 +214,8 @@ const sim::Verb trace_verb{
     "FILE...",
     1 << 20,
     "A run of your own beside its simulation: PyTorch profiler traces (.json, .json.gz; one per "
-    "rank), or the log of Megatron-LM, torchtitan, NeMo, llm-foundry or DeepSpeed, or both; or a "
+    "rank), or Nsight Systems' exports (.sqlite), or the log of Megatron-LM, torchtitan, NeMo, "
+    "llm-foundry or DeepSpeed, or both; or a "
     "timeline of stepcast. What the log lacks of its configuration may stand beside it: .toml, "
     ".yaml, "
     ".json, launch arguments.",
@@ -210,13 +224,15 @@ const sim::Verb trace_verb{
 
 int run_trace(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
   arguments.first("which files?");
+  sim::check_forms(arguments);
   const auto limit = arguments.share("fail-above");
   sim::Session session(catalogue);
   const TraceComparison comparison =
       compare(read_inputs(arguments.positional(), catalogue), arguments, session);
-  std::fputs(
-      (arguments.has("json") ? trace_json(comparison) + "\n" : trace_text(comparison)).c_str(),
-      stdout);
+  const bool printed = sim::print_answer(arguments, {[&] { return trace_text(comparison); },
+                                                     [&] { return trace_json(comparison); },
+                                                     {"quantities", "kernels", "collectives"}});
+  if (!printed) return sim::exit_unwritten;
   const auto error = step_error(comparison);
   return limit && !(error && std::abs(*error) <= *limit) ? sim::exit_too_inaccurate : sim::exit_ok;
 }

@@ -9,7 +9,7 @@
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
 #include "sim/tables/gpu_names.hpp"
-#include "validate/trace/numbers.hpp"
+#include "validate/trace/records/numbers.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -12,7 +12,7 @@
 #include "sim/files/toml_value.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/scenario.hpp"
-#include "validate/trace/events.hpp"
+#include "validate/trace/records/events.hpp"
 #include "validate/trace/settings.hpp"
 
 namespace stepcast::validate {

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "sim/launch/forms.hpp"
-#include "validate/trace/numbers.hpp"
+#include "validate/trace/records/numbers.hpp"
 #include "validate/trace/translator.hpp"
 
 namespace stepcast::validate {

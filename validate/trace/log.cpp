@@ -10,7 +10,7 @@
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "validate/compare/score.hpp"
-#include "validate/trace/numbers.hpp"
+#include "validate/trace/records/numbers.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "engine/check.hpp"
 #include "validate/trace/breakdown.hpp"
-#include "validate/trace/file.hpp"
+#include "validate/trace/records/file.hpp"
 #include "validate/trace/settings.hpp"
 
 namespace stepcast::validate {

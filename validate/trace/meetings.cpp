@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "validate/trace/kernels.hpp"
+#include "validate/trace/records/kernels.hpp"
 
 namespace stepcast::validate {
 namespace {

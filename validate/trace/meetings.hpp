@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "validate/trace/events.hpp"
+#include "validate/trace/records/events.hpp"
 #include "validate/trace/steps.hpp"
 #include "workloads/step/step_program.hpp"
 

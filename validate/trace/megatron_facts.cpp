@@ -7,7 +7,7 @@
 #include "engine/check.hpp"
 #include "sim/scenario/stage_layout.hpp"
 #include "validate/trace/launch_facts.hpp"
-#include "validate/trace/numbers.hpp"
+#include "validate/trace/records/numbers.hpp"
 #include "validate/trace/translator.hpp"
 
 namespace stepcast::validate {
@@ -36,6 +36,31 @@ constexpr Rename megatron_flags[] = {
     {"overlap_grad_reduce", "software.gradient_overlap"},
     {"overlap_param_gather", "software.gather_overlap"},
 };
+constexpr Rename expert_numbers[] = {
+    {"moe_router_topk", "model.experts_per_token"},
+    {"moe_ffn_hidden_size", "model.expert_ffn"},
+    {"moe_shared_expert_intermediate_size", "model.shared_expert_ffn"},
+    {"moe_router_num_groups", "model.router_groups"},
+    {"moe_router_group_topk", "model.router_group_limit"},
+    {"expert_model_parallel_size", "plan.expert"},
+    {"expert_tensor_parallel_size", "plan.expert_tensor"},
+};
+constexpr Rename expert_flags[] = {
+    {"moe_shared_expert_gate", "model.shared_expert_gate"},
+    {"moe_router_enable_expert_bias", "model.router_bias"},
+    {"moe_pad_expert_input_to_capacity", "plan.pad_to_capacity"},
+    {"moe_shared_expert_overlap", "plan.shared_expert_overlap"},
+    {"overlap_moe_expert_parallel_comm", "plan.expert_overlap"},
+    {"delay_wgrad_compute", "plan.delay_wgrad"},
+    {"moe_permute_fusion", "software.permute_fused"},
+    {"moe_router_fusion", "software.router_fused"},
+};
+constexpr Rename latent_numbers[] = {
+    {"q_lora_rank", "model.latent_q_rank"}, {"kv_lora_rank", "model.latent_kv_rank"},
+    {"qk_head_dim", "model.latent_nope"},   {"qk_pos_emb_head_dim", "model.latent_rope"},
+    {"v_head_dim", "model.latent_value"},
+};
+
 class MegatronFacts : public Translator {
  public:
   using Translator::Translator;
@@ -43,6 +68,9 @@ class MegatronFacts : public Translator {
 
  private:
   void model();
+  void experts(std::int64_t count);
+  void dispatcher();
+  void expert_layers(const std::string& frequency);
   void parts();
   void data();
   void recompute();
@@ -101,10 +129,59 @@ void MegatronFacts::model() {
   }
   if (const auto dropout = settings_.number(name("hidden_dropout")))
     set("model.dropout", *dropout > 0);
-  for (const char* experts : {"num_experts", "num_moe_experts"})
-    if (const auto number = integer(experts); number && *number > 1)
-      throw InputError(source_, fmt::format("{} = {}: a mixture of experts", experts, *number),
-                       "no scenario can say that yet");
+  for (const char* setting : {"num_experts", "num_moe_experts"})
+    if (const auto number = integer(setting); number && *number > 1) experts(*number);
+  if (on("multi_latent_attention")) numbers(latent_numbers);
+}
+
+/// A print of all arguments has those of experts for dense models too, so they are read here alone.
+void MegatronFacts::experts(std::int64_t count) {
+  set("model.experts", count);
+  numbers(expert_numbers);
+  for (const auto& [setting, key] : expert_flags)
+    if (const auto flag = settings_.flag(name(setting))) set(key, *flag);
+  if (!integer("moe_ffn_hidden_size"))
+    if (const auto ffn = integer("ffn_hidden_size")) set("model.expert_ffn", *ffn);
+  if (word("moe_router_score_function") == "sigmoid") set("model.router", std::string("sigmoid"));
+  if (const auto factor = settings_.number(name("moe_expert_capacity_factor"));
+      factor && *factor > 0)
+    facts_.set("plan.capacity_factor", {*factor, ""}, source_);
+  if (on("moe_router_force_load_balancing")) set("routing.kind", std::string("balanced"));
+  dispatcher();
+  expert_layers(word("moe_layer_freq"));
+}
+
+void MegatronFacts::dispatcher() {
+  const std::string type = word("moe_token_dispatcher_type");
+  const std::string backend = word("moe_flex_dispatcher_backend");
+  const std::string found = type == "allgather"     ? "all_gather"
+                            : type == "alltoall"    ? "all_to_all"
+                            : type != "flex"        ? ""
+                            : backend == "hybridep" ? "nvlink_domain"
+                                                    : "node_aware";
+  if (!found.empty()) set("plan.dispatcher", found);
+}
+
+/// "2": every second layer; "[0,1,1]": of each layer whether it has experts.
+void MegatronFacts::expert_layers(const std::string& frequency) {
+  std::vector<bool> has;
+  for (const char c : frequency)
+    if (c == '0' || c == '1') has.push_back(c == '1');
+  if (frequency.find('[') == std::string::npos) {
+    const auto every = integer("moe_layer_freq");
+    if (every && *every > 1) set("model.expert_every", *every);
+    return;
+  }
+  const auto first = std::find(has.begin(), has.end(), true);
+  if (first == has.end()) return;
+  const auto second = std::find(first + 1, has.end(), true);
+  const auto every = second == has.end() ? 1 : second - first;
+  for (auto i = first; i != has.end(); ++i)
+    if (*i != ((i - first) % every == 0))
+      throw InputError(source_, "moe_layer_freq " + frequency,
+                       "experts in every n-th of the layers after the first ones can be said");
+  if (first != has.begin()) set("model.dense_layers", std::int64_t{first - has.begin()});
+  if (every > 1) set("model.expert_every", std::int64_t{every});
 }
 
 /// Where a launch says parts in another way than as virtual_pipeline_model_parallel_size.

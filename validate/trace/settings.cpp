@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "validate/trace/launch_arguments.hpp"
-#include "validate/trace/numbers.hpp"
+#include "validate/trace/records/numbers.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "engine/check.hpp"
-#include "validate/trace/kernels.hpp"
+#include "validate/trace/records/kernels.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "validate/trace/events.hpp"
 #include "validate/trace/intervals.hpp"
+#include "validate/trace/records/events.hpp"
 
 namespace stepcast::validate {
 

@@ -7,6 +7,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
+#include "sim/timeline/timeline_file.hpp"
 #include "validate/trace/measure.hpp"
 
 namespace stepcast::validate {

@@ -6,7 +6,7 @@
 
 #include "sim/run/timeline.hpp"
 #include "validate/trace/breakdown.hpp"
-#include "validate/trace/events.hpp"
+#include "validate/trace/records/events.hpp"
 
 namespace stepcast::validate {
 

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "engine/arithmetic.hpp"
-#include "workloads/memory/activation_memory.hpp"
 #include "workloads/memory/fixed_memory.hpp"
 #include "workloads/memory/rank.hpp"
 #include "workloads/memory/trainer_memory.hpp"
+#include "workloads/pieces/activation_memory.hpp"
 #include "workloads/plan/pipeline.hpp"
 
 namespace stepcast::workloads {
@@ -53,15 +53,20 @@ std::int64_t gradient_bytes(const MemoryRank& r, Moment moment) {
   return shard + (moment == Moment::backward ? r.low * (r.unit + head) : 0);
 }
 
-/// Adam's two moments 8 (4 in bf16), and an fp32 master 4 where weights are kept in 16 bits;
-/// sharded by all but ddp.
+/// Of a parameter: Adam's two moments 8 (4 in bf16), and an fp32 master 4 where weights are kept in
+/// 16 bits.
+std::int64_t state_bytes(const MemoryRank& r) {
+  const bool master = !r.sharded() && !r.in.software.data.autocast && r.low < 4;
+  return 2 * moment_bytes(r) + (master ? 4 : 0);
+}
+
+/// Sharded by all but ddp.
 std::int64_t optimizer_bytes(const MemoryRank& r, Moment moment) {
   const std::int64_t elements = r.in.plan.data == DataParallel::ddp ? r.all : r.shard;
-  const bool master = !r.sharded() && !r.in.software.data.autocast && r.low < 4;
   // foreach AdamW keeps the roots of the second moments of all tensors: 4 more while it runs.
   const bool roots =
       moment == Moment::optimizer && r.in.software.optimizer.kernel == OptimizerKernel::foreach;
-  return (2 * moment_bytes(r) + (master ? 4 : 0) + (roots ? 4 : 0)) * elements;
+  return (state_bytes(r) + (roots ? 4 : 0)) * (elements - offloaded_states(r, elements));
 }
 
 /// Buffers of collectives: FSDP the reduction's input of one unit (two with FSDP1, whose flat
@@ -98,6 +103,14 @@ std::int64_t most_of_layers(const MemoryRank& r, std::int64_t (ActivationMemory:
   return most;
 }
 
+/// In a pair the forward's layers come as the backward's go: the micro-batch more of the warm-up
+/// makes it as much as without pairs, and a layer.
+PipelineShape unpaired(const MemoryRank& r) {
+  PipelineShape out = r.schedule;
+  out.paired = false;
+  return out;
+}
+
 /// Activations of all micro-batches in flight, chunk by chunk; with full recompute, of one layer
 /// beside them. The embedding's output is kept with the first part. Between a chunk's input and
 /// weight gradients its products' output gradients are kept as well, and what was computed again.
@@ -105,13 +118,16 @@ std::int64_t activation_bytes(const MemoryRank& r, Moment moment) {
   if (moment == Moment::optimizer) return 0;
   struct KindBytes {
     std::int64_t again, whole, output_gradients;
+    ActivationMemory kept;
   };
   std::vector<KindBytes> of_kind;  // layers that are recomputed, and not
   for (const AlikeLayers& alike : r.parameters.kinds) {
     const ActivationMemory kept(r.in, alike.kind);
-    of_kind.push_back({kept.layer(), kept.layer_without_recompute(), kept.output_gradients()});
+    of_kind.push_back(
+        {kept.layer(), kept.layer_without_recompute(), kept.output_gradients(), kept});
   }
   std::vector<std::int64_t> of_chunk, until_weights;
+  std::int64_t most_offloaded = 0;
   auto kind = r.parameters.kind_of.begin();
   for (const std::int64_t layers : r.parameters.chunk_layers) {
     of_chunk.push_back(0);
@@ -119,7 +135,9 @@ std::int64_t activation_bytes(const MemoryRank& r, Moment moment) {
     for (std::int64_t i = 0; i < layers; ++i, ++kind) {
       const KindBytes& bytes = of_kind[*kind];
       const bool again = i % r.in.plan.recompute_every == 0;
-      of_chunk.back() += again ? bytes.again : bytes.whole;
+      const std::int64_t away = i + 1 == layers ? 0 : bytes.kept.offloaded_bytes(i);
+      most_offloaded = std::max(most_offloaded, away);
+      of_chunk.back() += (again ? bytes.again : bytes.whole) - away;
       until_weights.back() += bytes.output_gradients + (again ? bytes.whole - bytes.again : 0);
     }
   }
@@ -128,7 +146,11 @@ std::int64_t activation_bytes(const MemoryRank& r, Moment moment) {
   std::int64_t bytes =
       r.buffers() > 0
           ? r.buffers() * std::accumulate(of_chunk.begin(), of_chunk.end(), std::int64_t{0})
-          : peak_in_flight(r.schedule, r.stage, of_chunk, until_weights);
+          : peak_in_flight(unpaired(r), r.stage, of_chunk, until_weights);
+  bytes += 2 * most_offloaded;  // of two layers on their way (step/activation_offload.hpp)
+  if (r.schedule.paired) bytes += most_of_layers(r, &ActivationMemory::layer);
+  if (r.schedule.paired && r.in.plan.expert.delay_wgrad)
+    bytes += most_of_layers(r, &ActivationMemory::output_gradients);
   if (moment == Moment::backward && r.in.plan.recompute == Recompute::full)
     bytes += most_of_layers(r, &ActivationMemory::layer_without_recompute);
   const bool core = r.in.plan.recompute == Recompute::selective ||
@@ -145,7 +167,7 @@ std::int64_t logits_bytes(const MemoryRank& r, Moment moment) {
   std::vector<std::int64_t> in_last_chunk(r.parameters.chunk_layers.size(), 0);
   for (std::size_t chunk = 0; chunk < in_last_chunk.size(); ++chunk)
     in_last_chunk[chunk] = r.last_part(static_cast<std::int64_t>(chunk)) ? 1 : 0;
-  const std::int64_t in_flight = peak_in_flight(r.schedule, r.stage, in_last_chunk);
+  const std::int64_t in_flight = peak_in_flight(unpaired(r), r.stage, in_last_chunk);
   if (moment == Moment::loss) return in_flight * kept.head() + kept.loss_work();
   return (in_flight - 1) * kept.head();
 }
@@ -177,6 +199,16 @@ Memory memory_at(const MemoryRank& r, Moment moment) {
   memory.parts.push_back({"fragmentation", Bytes(allocated / 120)});
   memory.parts.push_back({"fixed", Bytes(fixed_memory(r.in, r.stage).total())});
   return memory;
+}
+
+/// Weights of all parameters between steps, and their states, over the ranks that hold a copy.
+std::int64_t checkpoint_bytes(const MemoryRank& r) {
+  const std::int64_t share = ceil_div(r.all - r.experts, r.in.plan.copies()) +
+                             (r.experts > 0 ? ceil_div(r.experts, r.in.plan.expert_copies()) : 0);
+  if (r.sharded()) return (4 + state_bytes(r)) * share;
+  const double weight = static_cast<double>(parameter_bytes(r)) / static_cast<double>(r.all);
+  return static_cast<std::int64_t>((weight + static_cast<double>(state_bytes(r))) *
+                                   static_cast<double>(share));
 }
 
 }  // namespace
@@ -223,6 +255,19 @@ Memory peak_memory(const TransformerShape& shape, const ParallelPlan& plan, cons
                    const Precision& precision, const Software& software) {
   return memory_of_stage(shape, plan, batch, precision, software,
                          fullest_stage(shape, plan, batch, precision, software));
+}
+
+CheckpointSize checkpoint_size(const TransformerShape& shape, const ParallelPlan& plan,
+                               const Batch& batch, const Precision& precision,
+                               const Software& software) {
+  const StepInputs in{shape, plan, batch, precision, software};
+  CheckpointSize size;
+  for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
+    const Bytes rank(checkpoint_bytes(MemoryRank(in, stage)));
+    size.rank = std::max(size.rank, rank);
+    size.total += rank * (plan.tensor * plan.copies());
+  }
+  return size;
 }
 
 }  // namespace stepcast::workloads

@@ -33,4 +33,12 @@ std::int64_t fullest_stage(const TransformerShape&, const ParallelPlan&, const B
 Memory peak_memory(const TransformerShape&, const ParallelPlan&, const Batch&, const Precision&,
                    const Software&);
 
+/// What a checkpoint holds, each parameter and its optimizer states once: copies share the writing.
+struct CheckpointSize {
+  Bytes rank{};  // that the fullest rank writes
+  Bytes total{};
+};
+CheckpointSize checkpoint_size(const TransformerShape&, const ParallelPlan&, const Batch&,
+                               const Precision&, const Software&);
+
 }  // namespace stepcast::workloads

@@ -72,6 +72,11 @@ inline std::int64_t moment_bytes(const MemoryRank& r) {
   return bytes_per_element(r.in.precision.moments);
 }
 
+/// Of so many elements with optimizer states those whose states the host has.
+inline std::int64_t offloaded_states(const MemoryRank& r, std::int64_t elements) {
+  return static_cast<std::int64_t>(r.in.plan.offload.optimizer * static_cast<double>(elements));
+}
+
 /// Gradients of replicated parameters that stay from step to step, sharded for zero2 unless they
 /// wait; what a backward has beside them; what an update has. DeepSpeed's differ.
 std::int64_t resident_gradients(const MemoryRank&);

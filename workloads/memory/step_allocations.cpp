@@ -6,8 +6,8 @@
 #include <numeric>
 #include <utility>
 
-#include "workloads/memory/activation_memory.hpp"
 #include "workloads/memory/rank.hpp"
+#include "workloads/pieces/activation_memory.hpp"
 #include "workloads/plan/low_precision.hpp"
 #include "workloads/step/weight_casts.hpp"
 
@@ -27,9 +27,13 @@ class AllocationWriter {
     states();
     for (std::int64_t step = 0; step < 2; ++step) {
       begin_step();
-      for (const Turn& turn : turns_of_stage(shape(), r_.stage)) {
-        out_.turns.push_back({out_.order.size(), step, turn});
-        write(turn);
+      const std::vector<Turn> turns = turns_of_stage(shape(), r_.stage);
+      for (std::size_t i = 0; i < turns.size(); ++i) {
+        out_.turns.push_back({out_.order.size(), step, turns[i]});
+        if (turns[i].paired)
+          pair(turns[i], turns[i + 1]);
+        else if (i == 0 || !turns[i - 1].paired)
+          write(turns[i]);
       }
       out_.turns.push_back({out_.order.size(), step, std::nullopt});
       update(step == 0);
@@ -53,6 +57,7 @@ class AllocationWriter {
   std::uint32_t add(TensorKind kind, std::int64_t bytes) {
     const std::uint32_t id = out_.tensors++;
     out_.order.push_back({id, kind, bytes});
+    bytes_.push_back(bytes);
     return id;
   }
   void add_to(Tensors& tensors, TensorKind kind, std::int64_t bytes) {
@@ -88,6 +93,11 @@ class AllocationWriter {
     const bool whole = plan.data == DataParallel::ddp;
     return whole ? elements : ceil_div(elements, expert ? plan.expert_copies() : plan.shards());
   }
+  /// Of them those with optimizer states on the GPU.
+  std::int64_t updated(std::int64_t elements, bool expert) const {
+    const std::int64_t all = of_shard(elements, expert);
+    return all - offloaded_states(r_, all);
+  }
   bool masters() const { return !r_.sharded() && !software_.data.autocast && r_.low < 4; }
 
   /// Weights, their masters, gradients that are never given back, buckets.
@@ -102,7 +112,7 @@ class AllocationWriter {
       });
     if (masters())
       of_parameters(forever, TensorKind::optimizer,
-                    [&](std::int64_t n, bool expert) { return 4 * of_shard(n, expert); });
+                    [&](std::int64_t n, bool expert) { return 4 * updated(n, expert); });
     if (!r_.sharded()) {
       add_to(forever, TensorKind::gradients, resident_gradients(r_));
       buckets(forever);
@@ -189,24 +199,48 @@ class AllocationWriter {
   }
 
   void forward(const Turn& turn) {
-    std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
+    begin_forward(turn);
+    for (std::int64_t i = 0; i < layers_of(turn); ++i) forward_layer(turn, i);
+    end_forward(turn);
+  }
+
+  /// A layer of each by turns.
+  void pair(const Turn& ahead, const Turn& back) {
+    begin_forward(ahead);
+    if (last_part(back)) head_backward(back);
+    std::int64_t next = 0, last = layers_of(back);
+    while (next < layers_of(ahead) || last > 0) {
+      if (next < layers_of(ahead)) forward_layer(ahead, next++);
+      if (last > 0) backward_layer(back, --last);
+    }
+    end_forward(ahead);
+    end_chunk(layers_[{back.micro_batch, back.chunk}]);
+  }
+
+  void begin_forward(const Turn& turn) {
     Tensors embedding;
     if (r_.first_part(turn.chunk))
       add_to(embedding, TensorKind::activations, r_.sizes.local_bytes());
-    layers.push_back(embedding);
-    for (std::int64_t i = 0; i < layers_of(turn); ++i) {
-      gather();
-      Tensors kept;
-      if (recomputed(i)) {
-        add_to(kept, TensorKind::activations, r_.sizes.local_bytes());
-      } else {
-        const ActivationMemory& of_layer = kept_of(layer_of(turn, i));
-        add_all(kept, TensorKind::activations, of_layer.layer_tensors());
-        if (!core_again()) add_to(kept, TensorKind::activations, of_layer.scores());
-      }
-      layers.push_back(std::move(kept));
-      brief(TensorKind::work, kept_of(layer_of(turn, i)).forward_work_tensors());
+    layers_[{turn.micro_batch, turn.chunk}].push_back(embedding);
+  }
+
+  void forward_layer(const Turn& turn, std::int64_t i) {
+    gather();
+    if (leaving_.size() > 1) leave();
+    Tensors kept;
+    if (recomputed(i)) {
+      add_to(kept, TensorKind::activations, r_.sizes.local_bytes());
+    } else {
+      const ActivationMemory& of_layer = kept_of(layer_of(turn, i));
+      add_all(kept, TensorKind::activations, of_layer.layer_tensors());
+      if (!core_again()) add_to(kept, TensorKind::activations, of_layer.scores());
     }
+    layers_[{turn.micro_batch, turn.chunk}].push_back(std::move(kept));
+    if (away(turn, i) > 0) leaving_.push_back({{turn.micro_batch, turn.chunk}, i + 1});
+    brief(TensorKind::work, kept_of(layer_of(turn, i)).forward_work_tensors());
+  }
+
+  void end_forward(const Turn& turn) {
     end_gathers();
     if (!last_part(turn)) return;
     Tensors& head = heads_[{turn.micro_batch, turn.chunk}];
@@ -214,25 +248,50 @@ class AllocationWriter {
     brief(TensorKind::logits, {head_.loss_work()});
   }
 
+  /// Bytes of a part's i-th layer that go to the host; the last stays.
+  std::int64_t away(const Turn& turn, std::int64_t i) const {
+    if (i + 1 == layers_of(turn)) return 0;
+    return kept_of(layer_of(turn, i)).offloaded_bytes(i);
+  }
+  /// What has gone out first: of tensors that lie on both sides what stays is made anew.
+  void leave() {
+    const auto [key, place] = leaving_.front();
+    leaving_.pop_front();
+    Tensors& kept = layers_[key][static_cast<std::size_t>(place)];
+    std::int64_t bytes = 0;
+    for (const std::uint32_t tensor : kept) bytes += bytes_[tensor];
+    free(kept);
+    const double stays = 1.0 - r_.in.plan.offload.activations;
+    add_to(kept, TensorKind::activations,
+           static_cast<std::int64_t>(stays * static_cast<double>(bytes)));
+  }
+
   void backward(const Turn& turn) {
     if (last_part(turn)) head_backward(turn);
+    while (!leaving_.empty()) leave();
+    for (std::int64_t i = layers_of(turn); i-- > 0;) backward_layer(turn, i);
+    end_chunk(layers_[{turn.micro_batch, turn.chunk}]);
+  }
+
+  void backward_layer(const Turn& turn, std::int64_t i) {
     std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
-    for (std::int64_t i = layers_of(turn) - 1; i >= 0; --i) {
-      gather();
-      const std::size_t layer = layer_of(turn, i);
-      const ActivationMemory& of_layer = kept_of(layer);
-      Tensors brief_ones;
-      if (recomputed(i)) add_all(brief_ones, TensorKind::activations, of_layer.layer_tensors());
-      if (recomputed(i) || core_again())
-        add_to(brief_ones, TensorKind::activations, of_layer.scores());
-      add_all(brief_ones, TensorKind::work, of_layer.work_tensors());
-      layer_gradients(layer, gradients_wait() ? gradients_ : brief_ones);
-      free(brief_ones);
-      free(layers.back());
-      layers.pop_back();
-      reduce_unit(layer);
-    }
-    end_chunk(layers);
+    gather();
+    if (i > 0 && away(turn, i - 1) > 0)
+      add_to(layers[static_cast<std::size_t>(i)], TensorKind::activations, away(turn, i - 1));
+    const std::size_t layer = layer_of(turn, i);
+    const ActivationMemory& of_layer = kept_of(layer);
+    Tensors brief_ones;
+    if (recomputed(i)) add_all(brief_ones, TensorKind::activations, of_layer.layer_tensors());
+    if (recomputed(i) || core_again())
+      add_to(brief_ones, TensorKind::activations, of_layer.scores());
+    add_all(brief_ones, TensorKind::work, of_layer.work_tensors());
+    if (r_.in.plan.expert.delay_wgrad)
+      add_to(brief_ones, TensorKind::activations, of_layer.output_gradients());
+    layer_gradients(layer, gradients_wait() ? gradients_ : brief_ones);
+    free(brief_ones);
+    free(layers.back());
+    layers.pop_back();
+    reduce_unit(layer);
   }
 
   void end_chunk(std::vector<Tensors>& layers) {
@@ -345,11 +404,11 @@ class AllocationWriter {
     if (first)
       for (int moment = 0; moment < 2; ++moment)
         of_parameters(forever, TensorKind::optimizer, [&](std::int64_t n, bool expert) {
-          return moment_bytes(r_) * of_shard(n, expert);
+          return moment_bytes(r_) * updated(n, expert);
         });
     if (software_.optimizer.kernel == OptimizerKernel::foreach)
       of_parameters(brief_ones, TensorKind::optimizer,
-                    [&](std::int64_t n, bool expert) { return 4 * of_shard(n, expert); });
+                    [&](std::int64_t n, bool expert) { return 4 * updated(n, expert); });
     free(brief_ones);
     free(shards_);
   }
@@ -359,11 +418,13 @@ class AllocationWriter {
   ActivationMemory head_;
   const Software& software_;
   StepAllocations out_;
+  std::vector<std::int64_t> bytes_;  // by tensor
   Tensors of_step_, gradients_, reduced_, shards_;
   std::int64_t reduced_layers_ = 0;
   std::deque<std::uint32_t> gathered_;
   std::map<Key, std::vector<Tensors>> layers_;
   std::map<Key, Tensors> heads_;
+  std::deque<std::pair<Key, std::int64_t>> leaving_;  // layers under way to the host
 };
 
 }  // namespace

@@ -243,6 +243,7 @@ void write_rope(PieceWriter& w, const std::string& suffix) {
 
 void write_attention_core_forward(PieceWriter& w) {
   w.module();
+  w.fork_random();
   if (repeats_kv(w))  // read one per group, write one per q head
     for (const char* name : {"k", "v"})
       w.pass(std::string("layer.attention.repeat_") + name, copy, k_bytes(w) + q_bytes(w));

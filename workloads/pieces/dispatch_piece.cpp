@@ -150,6 +150,7 @@ void write_permute(PieceWriter& w, const ExpertSizes& s, bool backward) {
     map_rows(w, s.tokens, s.all);
     spread_rows(w, "layer.experts.permute.forward", s.token_bytes(), s.sent_bytes() + 4 * s.sent);
   }
+  w.begin_node(LayerNode::dispatch);  // what waits for the counts is the exchange alone
   if (!drops_tokens(w.in()) && !gathers_tokens(w)) wait_for_counts(w);
 }
 

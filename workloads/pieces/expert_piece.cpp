@@ -4,6 +4,7 @@
 #include "workloads/pieces/expert_sizes.hpp"
 #include "workloads/pieces/linear_piece.hpp"
 #include "workloads/pieces/operand_piece.hpp"
+#include "workloads/plan/model_size.hpp"
 
 namespace stepcast::workloads {
 namespace {
@@ -120,10 +121,17 @@ struct ExpertProduct {
 };
 
 std::vector<ExpertProduct> up_products(const PieceWriter& w, const ExpertSizes& s) {
+  if (!gated(w.in().shape)) return {{"up", s.hidden, s.ffn}};
   if (w.packed()) return {{"gate_up", s.hidden, 2 * s.ffn}};
   return {{"gate", s.hidden, s.ffn}, {"up", s.hidden, s.ffn}};
 }
 ExpertProduct down_product(const ExpertSizes& s) { return {"down", s.ffn, s.hidden}; }
+
+/// Rows are weighed before the second product, so its bias is weighed by itself: operators of torch
+/// in fp32 over all rows (Megatron core experts.py, TEGroupedMLP._apply_bias(), read 2026-11).
+bool weighs_bias(const PieceWriter& w, const ExpertProduct& p, const ExpertSizes& s) {
+  return w.fused() && shape(w).biases && p.name == std::string_view(down_product(s).name);
+}
 
 std::string name_of(const ExpertProduct& p) { return std::string("layer.experts.") + p.name; }
 
@@ -197,7 +205,9 @@ void weight_product(PieceWriter& w, const ExpertSizes& s, const ParameterTensors
   const std::string tensor = std::string("experts.") + p.name;
   w.gradients(unit, tensor);
   if (shape(w).biases) {
-    w.pass(name_of(p) + ".bias.gradient", reduction, s.element * s.rows * p.out);
+    // That of what weighs its bias comes with the gradients of the weights.
+    if (!weighs_bias(w, p, s))
+      w.pass(name_of(p) + ".bias.gradient", reduction, s.element * s.rows * p.out);
     w.gradient(unit, tensor + ".bias");
   }
   w.for_weights(false);
@@ -209,15 +219,71 @@ void up_forward(PieceWriter& w, const ExpertSizes& s) {
     rows_product(w, s, name_of(p) + ".forward", p.out, p.in);
 }
 
+bool weighs_output(const PieceWriter& w) { return !w.fused(); }
+
+/// Without a gate Megatron has no kernel that weighs rows as well: GELU 2F, times the weight in
+/// fp32, F + 2F, and back to 16 bits, 2F + F (core moe/experts.py bias_act_func(), read 2026-11).
+void gateless_forward(PieceWriter& w, const ExpertSizes& s) {
+  const std::int64_t f = s.inner_bytes(), wide = s.wide_inner_bytes();
+  w.pass("layer.experts.gelu", activation, 2 * f);
+  if (weighs_output(w)) return;
+  w.pass_fp32("layer.experts.gelu.weigh", pointwise, f + wide + 4 * s.rows);
+  w.pass("layer.experts.gelu.cast", pointwise, wide + f);
+}
+
+/// The gradient in fp32, of the product and cast for GELU's; that of the weights is a product with
+/// what GELU left and a sum over each row.
+void gateless_backward(PieceWriter& w, const ExpertSizes& s) {
+  const std::int64_t f = s.inner_bytes(), wide = s.wide_inner_bytes();
+  if (!weighs_output(w)) {
+    w.pass("layer.experts.gelu.cast.backward", pointwise, f + wide);
+    w.pass_fp32("layer.experts.gelu.weigh.backward", pointwise, 2 * wide + 4 * s.rows);
+    w.pass("layer.experts.gelu.weigh.cast", pointwise, wide + f);
+    w.pass_fp32("layer.experts.gelu.weights", pointwise, 2 * wide + f);
+    w.pass_fp32("layer.experts.gelu.weights.sum", reduction, wide + 4 * s.rows);
+  }
+  w.pass("layer.experts.gelu.backward", activation, 3 * f);
+}
+
 /// SwiGLU times the weight of the row, so that the second product's output is not kept: one kernel,
 /// read 2F and the weights, write F. Operators and compiled code weigh the rows that come out.
 void activation_forward(PieceWriter& w, const ExpertSizes& s) {
+  if (!gated(w.in().shape)) return gateless_forward(w, s);
   const std::int64_t f = s.inner_bytes();
   if (!w.eager()) return w.pass("layer.experts.swiglu", activation, 3 * f + 4 * s.rows);
   w.pass("layer.experts.silu", pointwise, 2 * f);
   w.pass("layer.experts.multiply", pointwise, 3 * f);
 }
-bool weighs_output(const PieceWriter& w) { return !w.fused(); }
+
+/// One kernel an expert.
+void expert_pass(PieceWriter& w, const ExpertSizes& s, const char* name, KernelFamily family,
+                 std::int64_t bytes) {
+  w.pass(name, family, bytes);
+  w.host_launches(s.experts - 1, 0);
+}
+
+/// The product t of each expert becomes t + b p, joined again and rounded.
+void weigh_bias(PieceWriter& w, const ExpertSizes& s) {
+  const std::int64_t all = s.rows * s.hidden;
+  expert_pass(w, s, "layer.experts.bias.weigh", pointwise, 4 * all);
+  expert_pass(w, s, "layer.experts.bias.add", pointwise, (s.element + 8) * all);
+  w.pass("layer.experts.bias.join", copy, 8 * all);
+  w.pass("layer.experts.bias.round", copy, (4 + s.element) * all);
+}
+
+/// Gradients of t, and as products and their sums of b over the rows and of p over a row.
+void weigh_bias_backward(PieceWriter& w, const ExpertSizes& s) {
+  const std::int64_t all = s.rows * s.hidden;
+  w.pass("layer.experts.bias.round.backward", copy, (4 + s.element) * all);
+  expert_pass(w, s, "layer.experts.bias.add.backward", copy, (4 + s.element) * all);
+  for (const auto& [product, sum] :
+       {std::pair{"layer.experts.bias.by_weight", "layer.experts.bias.gradient"},
+        {"layer.experts.bias.by_bias", "layer.experts.bias.weight_gradient"}}) {
+    expert_pass(w, s, product, pointwise, 8 * all);
+    expert_pass(w, s, sum, reduction, 4 * all);
+  }
+  w.pass("layer.experts.bias.join.backward", copy, 2 * s.element * all);
+}
 
 void experts_forward(PieceWriter& w, const ExpertSizes& s) {
   up_forward(w, s);
@@ -226,11 +292,13 @@ void experts_forward(PieceWriter& w, const ExpertSizes& s) {
   quantize_input(w, s, down);
   rows_product(w, s, name_of(down) + ".forward", down.out, down.in);
   if (weighs_output(w)) w.pass("layer.experts.weigh", pointwise, 2 * s.taken_bytes() + 4 * s.rows);
+  if (weighs_bias(w, down, s)) weigh_bias(w, s);
 }
 
 /// Read the gradient, gate and up, write both of theirs, 5F, and the sum of each row for the
 /// gradient of its weight; operators as those of a dense layer.
 void activation_backward(PieceWriter& w, const ExpertSizes& s) {
+  if (!gated(w.in().shape)) return gateless_backward(w, s);
   const std::int64_t f = s.inner_bytes();
   if (!w.eager()) return w.pass("layer.experts.swiglu.backward", activation, 5 * f + 8 * s.rows);
   w.pass("layer.experts.multiply.backward_up", pointwise, 3 * f);
@@ -250,6 +318,7 @@ void product_backward(PieceWriter& w, const ExpertSizes& s, const ParameterTenso
 void experts_backward(PieceWriter& w, const ExpertSizes& s, const ParameterTensors& unit) {
   if (weighs_output(w))
     w.pass("layer.experts.weigh.backward", pointwise, 3 * s.taken_bytes() + 8 * s.rows);
+  if (weighs_bias(w, down_product(s), s)) weigh_bias_backward(w, s);
   if (recomputes(w, LayerModule::expert_activation)) activation_forward(w, s);
   product_backward(w, s, unit, down_product(s));
   activation_backward(w, s);
@@ -263,6 +332,8 @@ void experts_backward(PieceWriter& w, const ExpertSizes& s, const ParameterTenso
 bool has_shared(const PieceWriter& w) { return shape(w).shared_ffn > 0; }
 
 Linears shared_up(const PieceWriter& w, const ExpertSizes& s) {
+  if (!gated(w.in().shape))
+    return {{"layer.shared.up", "shared.up", s.hidden, s.shared, false, w.low()}};
   if (w.packed())
     return {{"layer.shared.gate_up", "shared.gate_up", s.hidden, 2 * s.shared, false, w.low()}};
   return {{"layer.shared.gate", "shared.gate", s.hidden, s.shared, false, w.low()},
@@ -278,6 +349,7 @@ std::int64_t shared_bytes(const PieceWriter& w, const ExpertSizes& s) {
 void shared_up_forward(PieceWriter& w, const ExpertSizes& s) {
   write_column_forward(w, "layer.shared.up", shared_up(w, s));
   const std::int64_t f = shared_bytes(w, s);
+  if (!gated(w.in().shape)) return w.pass("layer.shared.gelu", activation, 2 * f);
   if (!w.eager()) return w.pass("layer.shared.swiglu", activation, 3 * f);
   w.pass("layer.shared.silu", pointwise, 2 * f);
   w.pass("layer.shared.multiply", pointwise, 3 * f);
@@ -305,7 +377,9 @@ void shared_down_backward(PieceWriter& w, const ExpertSizes& s, const ParameterT
 
 void shared_up_backward(PieceWriter& w, const ExpertSizes& s, const ParameterTensors& unit) {
   const std::int64_t f = shared_bytes(w, s);
-  if (w.eager()) {
+  if (!gated(w.in().shape)) {
+    w.pass("layer.shared.gelu.backward", activation, 3 * f);
+  } else if (w.eager()) {
     w.pass("layer.shared.multiply.backward_up", pointwise, 3 * f);
     w.pass("layer.shared.multiply.backward_gate", pointwise, 3 * f);
     w.pass("layer.shared.silu.backward", pointwise, 3 * f);
@@ -331,10 +405,13 @@ void routed_forward(PieceWriter& w, const ExpertSizes& s, bool beside) {
   w.end_graph();  // what follows depends on the counts
   write_permute(w, s, false);
   write_dispatch(w, s, false, beside ? Beside([&] { shared_up_forward(w, s); }) : Beside{});
+  w.begin_node(LayerNode::experts);
   write_arrival(w, s, false);
   experts_forward(w, s);
   write_departure(w, s, false);
+  w.begin_node(LayerNode::combine);
   write_combine(w, s, false, beside ? Beside([&] { shared_down_forward(w, s); }) : Beside{});
+  w.begin_node(LayerNode::rest);
   write_unpermute(w, s, false);
 }
 
@@ -359,12 +436,17 @@ void write_experts_backward(PieceWriter& w, const ParameterTensors& unit) {
   if (has_shared(w) && (all || recomputes(w, LayerModule::shared_experts))) shared_forward(w, s);
   if (all) routed_forward(w, s, false);
   w.from_python(false);
+  w.begin_node(LayerNode::rest);
   write_unpermute(w, s, true);
+  w.begin_node(LayerNode::combine);
   write_combine(w, s, true, beside ? Beside([&] { shared_down_backward(w, s, unit); }) : Beside{});
+  w.begin_node(LayerNode::experts);
   write_departure(w, s, true);
   experts_backward(w, s, unit);
   write_arrival(w, s, true);
+  w.begin_node(LayerNode::dispatch);
   write_dispatch(w, s, true, beside ? Beside([&] { shared_up_backward(w, s, unit); }) : Beside{});
+  w.begin_node(LayerNode::attention);
   write_permute(w, s, true);
   router_backward(w, s, unit);
   if (has_shared(w) && !beside) {

@@ -30,6 +30,7 @@ struct ExpertSizes {
   std::int64_t sent_bytes() const { return sent * row_bytes(); }     // k A
   std::int64_t taken_bytes() const { return rows * row_bytes(); }    // inputs of the experts
   std::int64_t inner_bytes() const { return element * rows * ffn; }  // F
+  std::int64_t wide_inner_bytes() const { return 4 * rows * ffn; }   // the same in fp32
 };
 
 /// Experts take as many rows whatever comes, so that nobody asks how many.

@@ -22,6 +22,7 @@ class KernelTable {
   std::vector<Kernel> take_kernels() { return std::move(kernels_); }
   std::vector<Collective> take_collectives() { return std::move(collectives_); }
   const std::vector<Kernel>& kernels() const { return kernels_; }
+  const std::vector<Collective>& collectives() const { return collectives_; }
 
  private:
   using Indexes = std::unordered_map<std::string, std::vector<std::uint32_t>>;  // looked up only

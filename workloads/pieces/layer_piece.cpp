@@ -130,6 +130,7 @@ void mlp_inner_forward(PieceWriter& w) {
 }
 
 void mlp_half_forward(PieceWriter& w) {
+  if (!w.kind().experts) w.begin_node(LayerNode::experts);
   mlp_inner_forward(w);
   if (w.kind().experts && w.own()) write_own_experts_outer(w);
   if (!w.kind().experts) write_row_forward(w, down(w));
@@ -157,6 +158,7 @@ void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
 }
 
 void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
+  w.begin_node(LayerNode::attention);
   w.begin_graph();
   dropout_backward(w, "layer.attention.dropout.backward");
   write_row_backward(w, unit, output(w));
@@ -199,6 +201,7 @@ Piece layer_backward(const StepInputs& in, KernelTable& table, const ParameterTe
                      LayerKind kind) {
   PieceWriter w(in, table, kind);
   if (in.plan.recompute == Recompute::full) w.append(layer_again(in, table, kind));
+  w.begin_node(w.kind().experts ? LayerNode::rest : LayerNode::experts);
   if (!w.kind().experts) w.begin_graph();
   mlp_half_backward(w, unit);
   attention_half_backward(w, unit);

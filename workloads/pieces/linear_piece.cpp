@@ -1,6 +1,9 @@
 #include "workloads/pieces/linear_piece.hpp"
 
+#include <algorithm>
+
 #include "workloads/pieces/operand_piece.hpp"
+#include "workloads/plan/low_precision.hpp"
 
 namespace stepcast::workloads {
 namespace {
@@ -14,23 +17,33 @@ std::int64_t input_bytes(const PieceWriter& w, const Linear& l) {
   return w.sizes().element * input_elements(w, l);
 }
 
-/// GEMM (T, out, in).
+/// Of one of `parts` equal parts of the rows: GEMM (T, out, in).
+void forward_product(PieceWriter& w, const Linear& l, std::int64_t parts) {
+  const std::string name = l.name + ".forward";
+  const std::int64_t rows = rows_of(w, l) / parts;
+  if (l.low) return w.quantized_gemm(name, rows, l.out, l.in);
+  w.gemm(name, rows, l.out, l.in);
+}
+
 void forward(PieceWriter& w, const Linear& l) {
   w.module();
-  const std::string name = l.name + ".forward";
-  if (l.low) return w.quantized_gemm(name, rows_of(w, l), l.out, l.in);
-  w.gemm(name, rows_of(w, l), l.out, l.in);
+  forward_product(w, l, 1);
 }
 
 /// GEMM (T, in, out). The trainer's own adds to that of the earlier products of the same input.
+void gradient_product(PieceWriter& w, const Linear& l, bool first, std::int64_t parts) {
+  const std::string name = l.name + ".dgrad";
+  const std::int64_t rows = rows_of(w, l) / parts;
+  if (l.low) return w.quantized_gemm(name, rows, l.in, l.out);
+  if (w.own() && !first)
+    w.accumulating_gemm(name, rows, l.in, l.out);
+  else
+    w.gemm(name, rows, l.in, l.out);
+}
+
 void input_gradient(PieceWriter& w, const Linear& l, bool first) {
   w.module();
-  const std::string name = l.name + ".dgrad";
-  if (l.low) return w.quantized_gemm(name, rows_of(w, l), l.in, l.out);
-  if (w.own() && !first)
-    w.accumulating_gemm(name, rows_of(w, l), l.in, l.out);
-  else
-    w.gemm(name, rows_of(w, l), l.in, l.out);
+  gradient_product(w, l, first, 1);
 }
 
 /// GEMM (out, in, T); a bias gradient sums the output gradient over the tokens (reads T x out), or
@@ -124,23 +137,126 @@ void gather_gradient(PieceWriter& w, const Linear& l) {
   if (per_tensor) write_transposes(w, l.name + ".gradient", whole);
 }
 
+/// What plan.tensor_overlap says of the four products of a dense layer that it knows (Transformer
+/// Engine's qkv, proj, fc1, fc2; torch compiles the layers alone).
+TensorOverlap overlap_of(const PieceWriter& w, const std::string& name) {
+  constexpr const char* known[] = {"layer.attention.qkv", "layer.attention.o", "layer.mlp.up",
+                                   "layer.mlp.down"};
+  const bool is_known = std::ranges::find(known, name) != std::end(known);
+  return w.sequence_parallel() && is_known ? w.in().plan.tensor_overlap : TensorOverlap::none;
+}
+
+/// Parts of a product run on three streams in turn (Transformer Engine,
+/// common/comm_gemm_overlap/comm_gemm_overlap.cpp, _stream_compute, at most
+/// NVTE_COMM_OVERLAP_MAX_STREAMS), in torch on two (distributed/_symmetric_memory, a backend stream
+/// beside the current one; both recalled, 2026), so that those too small for all SMs fill them.
+std::int64_t streams_of(const PieceWriter& w, std::int64_t parts) {
+  const std::int64_t most = w.in().plan.tensor_overlap == TensorOverlap::userbuffers ? 3 : 2;
+  return std::min(most, parts);
+}
+
+/// A gather by t - 1 copies round the ring, each beside the product of the part that came before:
+/// with C and G the times of a copy and of the product of a part, (t - 1) max(C, G) + G.
+template <class Part>
+void gather_by_ring(PieceWriter& w, const std::string& name, Dtype dtype, std::int64_t bytes,
+                    Part part) {
+  const std::int64_t t = w.in().plan.tensor;
+  w.on_streams(streams_of(w, t));
+  for (std::int64_t step = 0; step < t; ++step) {
+    const bool last = step + 1 == t;
+    if (!last) w.start_tensor_ring(name, dtype, bytes / t);
+    part();
+    w.from_library(true);
+    if (!last) w.end();
+  }
+  w.on_streams(1);
+  w.from_library(false);
+}
+
+/// The product of each part is copied to its owner beside the next part's, the own part comes last;
+/// then the owner adds up t parts (reads all, writes one).
+template <class Part>
+void scatter_by_copies(PieceWriter& w, const std::string& name, std::int64_t bytes, Part part) {
+  const std::int64_t t = w.in().plan.tensor;
+  w.on_streams(streams_of(w, t));
+  for (std::int64_t step = 0; step < t; ++step) {
+    part();
+    w.from_library(true);
+    if (step + 1 < t) w.start_tensor_ring(name, w.in().precision.compute, bytes / t);
+  }
+  w.end();
+  w.on_streams(1);
+  w.from_library(false);
+  w.pass(name + ".sum", KernelFamily::pointwise, bytes + bytes / t);
+}
+
+/// User buffers: the product in 4 parts, each reduced and scattered beside the next.
+void scatter_in_parts(PieceWriter& w, const Linear& l) {
+  std::int64_t parts = 4;
+  while (rows_of(w, l) % parts != 0) parts /= 2;
+  w.on_streams(streams_of(w, parts));
+  for (std::int64_t part = 0; part < parts; ++part) {
+    forward_product(w, l, parts);
+    w.from_library(true);
+    w.begin(l.name + ".forward", CollectiveKind::reduce_scatter, w.sizes().hidden_bytes() / parts);
+  }
+  w.end();
+  w.on_streams(1);
+  w.from_library(false);
+}
+
+void column_forward_by_ring(PieceWriter& w, const std::string& name, const Linears& linears) {
+  const Linear& first = linears.front();
+  const std::int64_t t = w.in().plan.tensor;
+  const bool low = gathers_low(w, first);
+  if (low) quantize_column_input(w, name, first);
+  const std::int64_t bytes =
+      low ? copy_bytes(w.in().precision, OperandRole::input, input_elements(w, first))
+          : input_bytes(w, first);
+  for (std::size_t l = 0; l < linears.size(); ++l) w.module();
+  gather_by_ring(w, name + ".forward", low ? Dtype::fp8 : w.in().precision.compute, bytes, [&] {
+    for (const Linear& l : linears) forward_product(w, l, t);
+  });
+}
+
+/// The output gradient's gather under dgrad.
+void row_backward_by_ring(PieceWriter& w, const Linear& l) {
+  const std::int64_t t = w.in().plan.tensor, whole = w.sizes().tokens * w.sizes().hidden;
+  const bool low = gathers_low(w, l), per_tensor = scaled_per_tensor(w.in().precision);
+  std::int64_t bytes = w.sizes().hidden_bytes();
+  if (low) {
+    write_casts(w, l.name + ".gradient", OperandRole::gradient, {.columns = !per_tensor},
+                w.sizes().local_elements(), true);
+    bytes = (per_tensor ? 1 : 2) * copy_bytes(w.in().precision, OperandRole::input, whole);
+  }
+  w.module();
+  gather_by_ring(w, l.name + ".backward", low ? Dtype::fp8 : w.in().precision.compute, bytes,
+                 [&] { gradient_product(w, l, true, t); });
+  if (low && per_tensor) write_transposes(w, l.name + ".gradient", whole);
+}
+
 /// Async gather of the input, dgrad, wait, async reduction of the input gradient, wgrad, wait
 /// (Megatron core_v0.12.0 tensor_parallel/layers.py:403-545).
 void overlapped_backward(PieceWriter& w, const std::string& name, const ParameterTensors& unit,
                          const Linears& linears) {
   const bool regather = gathers_input_again(w);
+  const bool buffers = overlap_of(w, name) == TensorOverlap::userbuffers;
   const Linear& first = linears.front();
   for (const Linear& l : linears) quantize_gradient(w, l, rows_of(w, l) * l.out);
+  w.from_library(buffers);
   if (regather && gathers_low(w, first))
     w.begin_gather_quantized(name + ".regather", input_elements(w, first));
   else if (regather)
     w.begin(name + ".regather", CollectiveKind::all_gather, input_bytes(w, first));
+  w.from_library(false);
   for (const Linear& l : linears) input_gradient(w, l, &l == &first);
   sum_input_gradients(w, name, linears);
   if (regather) w.end();
+  w.from_library(buffers);
   w.begin(name + ".backward",
           w.sequence_parallel() ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
           input_bytes(w, first));
+  w.from_library(false);
   quantize_input_again(w, name, first, regather, input_elements(w, first));
   for (const Linear& l : linears) weight_gradient(w, unit, l);
   w.end();
@@ -166,6 +282,7 @@ void regather_input(PieceWriter& w, const std::string& name, const Linear& l) {
 }  // namespace
 
 void write_column_forward(PieceWriter& w, const std::string& name, const Linears& linears) {
+  if (overlap_of(w, name) != TensorOverlap::none) return column_forward_by_ring(w, name, linears);
   const Linear& first = linears.front();
   if (gathers_low(w, first)) {
     quantize_column_input(w, name, first);
@@ -181,11 +298,20 @@ void write_column_forward(PieceWriter& w, const std::string& name, const Linears
 
 void write_column_backward(PieceWriter& w, const std::string& name, const ParameterTensors& unit,
                            const Linears& linears) {
-  if (w.split() && w.in().software.tensor.overlap)
+  const TensorOverlap overlap = overlap_of(w, name);
+  if (w.split() && (w.in().software.tensor.overlap || overlap == TensorOverlap::userbuffers))
     return overlapped_backward(w, name, unit, linears);
   const Linear& first = linears.front();
   regather_input(w, name, first);
   quantize_input_again(w, name, first, gathers_input_again(w), input_elements(w, first));
+  // Sums of several products are no pattern that Inductor pipelines.
+  if (overlap == TensorOverlap::async_tp && linears.size() == 1) {
+    quantize_gradient(w, first, rows_of(w, first) * first.out);
+    w.module();
+    scatter_by_copies(w, name + ".backward", input_bytes(w, first),
+                      [&] { gradient_product(w, first, true, w.in().plan.tensor); });
+    return weight_gradient(w, unit, first);
+  }
   backward_products(w, name, unit, linears);
   if (w.split())
     w.collective(
@@ -215,6 +341,17 @@ void write_row_forward(PieceWriter& w, const Linear& l) {
   if (l.low)
     write_casts(w, l.name + ".input", OperandRole::input,
                 {.columns = !quantizes_again(w.in().software)}, input_elements(w, l));
+  switch (overlap_of(w, l.name)) {
+    case TensorOverlap::none:
+      break;
+    case TensorOverlap::userbuffers:
+      w.module();
+      return scatter_in_parts(w, l);
+    case TensorOverlap::async_tp:
+      w.module();
+      return scatter_by_copies(w, l.name + ".forward", w.sizes().hidden_bytes(),
+                               [&] { forward_product(w, l, w.in().plan.tensor); });
+  }
   forward(w, l);
   if (w.sequence_parallel())
     w.reduce_scatter_hidden(l.name + ".forward");
@@ -223,9 +360,10 @@ void write_row_forward(PieceWriter& w, const Linear& l) {
 }
 
 void write_row_backward(PieceWriter& w, const ParameterTensors& unit, const Linear& l) {
-  gather_gradient(w, l);
+  const bool ring = overlap_of(w, l.name) != TensorOverlap::none;
+  ring ? row_backward_by_ring(w, l) : gather_gradient(w, l);
   quantize_input_again(w, l.name, l, false, input_elements(w, l));
-  input_gradient(w, l, true);
+  if (!ring) input_gradient(w, l, true);
   weight_gradient(w, unit, l);
 }
 

@@ -23,13 +23,18 @@ enum class KernelFamily : std::uint8_t {
   norm,       // RMSNorm / LayerNorm, fused, forward
   norm_backward,
   rope,
-  activation,  // fused SwiGLU / GELU
-  reduction,   // row reductions of eager code
-  softmax,     // unfused attention softmax, cross-entropy over the vocabulary
-  embedding,   // gather, and its backward scatter-add
-  copy,        // copy-in, copy-out, chunk_cat
-  optimizer,   // AdamW, gradient norm, clipping
+  activation,   // fused SwiGLU / GELU
+  reduction,    // row reductions of eager code
+  softmax,      // unfused attention softmax, cross-entropy over the vocabulary
+  embedding,    // gather, and its backward scatter-add
+  copy,         // copy-in, copy-out, chunk_cat
+  optimizer,    // AdamW, gradient norm, clipping
+  host_copy,    // between the GPU's memory and the host's
+  host_update,  // an optimizer's, by the host's processors
 };
+inline bool on_host(KernelFamily family) {
+  return family == KernelFamily::host_copy || family == KernelFamily::host_update;
+}
 
 /// What a kernel computes. `flops` and `bytes` (HBM traffic, reads + writes) follow the formula
 /// documented where the kernel is emitted. gemm: C[m,n] = A[m,k] B[k,n], `batch` of them; grouped
@@ -43,8 +48,9 @@ struct Kernel {
   std::int64_t value_dim = 0;  // of a head's v and o; 0: head_dim
   std::int64_t window = 0;     // tokens that causal attention looks back; 0: all
   bool causal = true;
-  bool accumulate = false;  // gemm adds to an fp32 output (gradient-accumulation fusion)
-  bool one_launch = false;  // grouped_gemm: one kernel for all; else one each on four streams
+  bool accumulate = false;   // gemm adds to an fp32 output (gradient-accumulation fusion)
+  std::int64_t streams = 1;  // gemm: alike ones follow, that many of which run at a time
+  bool one_launch = false;   // grouped_gemm: one kernel for all; else one each on four streams
   Flops flops{};
   Bytes bytes{};
 
@@ -84,6 +90,8 @@ struct Collective {
   Dtype dtype = Dtype::bf16;
   Bytes bytes{};
   TokenExchange tokens{};  // all_to_all between experts
+  std::int64_t sms = -1;   // that it holds, 0: copy engines run it; -1: as many as NCCL takes
+  bool beside = false;     // launched while another micro-batch's kernels have the SMs
 
   friend bool operator==(const Collective&, const Collective&) = default;
 };
@@ -101,6 +109,7 @@ enum HostCost : std::uint8_t {
   step_call,
   graph_call,       // a CUDA graph is launched
   graph_node_call,  // a kernel in one
+  rng_call,         // states of random numbers are exchanged around dropout
   num_host_costs
 };
 

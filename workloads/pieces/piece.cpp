@@ -43,6 +43,10 @@ bool StepInputs::sharded() const {
   throw BrokenPromise("unknown data parallelism");
 }
 
+bool StepInputs::overlaps_tensor() const {
+  return plan.tensor > 1 && (software.tensor.overlap || plan.tensor_overlap != TensorOverlap::none);
+}
+
 Dtype StepInputs::gradient_dtype() const {
   if (software.data.autocast) return Dtype::fp32;
   return software.data.widened_reduction ? precision.compute : precision.gradient_reduce;
@@ -52,6 +56,13 @@ Piece part_of_backward(const Piece& backward, bool weights) {
   Piece out;
   for (const Action& action : backward)
     if (action.weights == weights) out.push_back(action);
+  return out;
+}
+
+Piece node_of(const Piece& layer, LayerNode node) {
+  Piece out;
+  for (const Action& action : layer)
+    if (action.node == node) out.push_back(action);
   return out;
 }
 
@@ -76,11 +87,18 @@ void PieceWriter::begin_graph() {
 
 void PieceWriter::launch(std::uint32_t index) {
   if (captured_) return push(Action::Kind::graph_kernel, index);
-  push(python_ ? Action::Kind::forward_kernel : Action::Kind::kernel, index);
+  push(python_ && !library_ ? Action::Kind::forward_kernel : Action::Kind::kernel, index);
 }
 
 void PieceWriter::module() {
   if (in_.software.host.module_call > Duration{} && !captured_) push(Action::Kind::module, 0);
+}
+
+/// Where the sequence is cut, all tensor ranks draw alike and keep their state (Megatron core
+/// transformer/dot_product_attention.py).
+void PieceWriter::fork_random() {
+  if (in_.software.host.rng_fork > Duration{} && !captured_ && !sequence_parallel())
+    push(Action::Kind::host_call, rng_call);
 }
 
 void PieceWriter::fill(std::int64_t bytes) {
@@ -168,20 +186,19 @@ std::uint32_t PieceWriter::hidden_collective(const std::string& name, Collective
 }
 
 /// Bytes are bytes to NCCL, whatever they mean.
-std::uint32_t PieceWriter::quantized_gather(const std::string& name, std::int64_t elements,
-                                            std::int64_t copies) {
+Collective PieceWriter::quantized_gather(const std::string& name, std::int64_t elements,
+                                         std::int64_t copies) const {
   const std::int64_t bytes = operand_bytes(in_.precision, elements);
-  return table_.index_of(Collective{name, CollectiveKind::all_gather, GroupKind::tensor, Dtype::fp8,
-                                    Bytes(copies * bytes)});
+  return {name, CollectiveKind::all_gather, GroupKind::tensor, Dtype::fp8, Bytes(copies * bytes)};
 }
 
 void PieceWriter::all_gather_quantized(const std::string& name, std::int64_t elements,
                                        std::int64_t copies) {
-  push(Action::Kind::collective, quantized_gather(name, elements, copies));
+  push(Action::Kind::collective, table_.index_of(quantized_gather(name, elements, copies)));
 }
 
 void PieceWriter::begin_gather_quantized(const std::string& name, std::int64_t elements) {
-  push(Action::Kind::begin, quantized_gather(name, elements, 1));
+  push(Action::Kind::begin, beside(quantized_gather(name, elements, 1)));
 }
 
 void PieceWriter::all_reduce_hidden(const std::string& name) {
@@ -203,8 +220,23 @@ void PieceWriter::collective(const std::string& name, CollectiveKind kind, Dtype
 }
 
 void PieceWriter::begin(const std::string& name, CollectiveKind kind, std::int64_t bytes) {
-  push(Action::Kind::begin, table_.index_of(Collective{name, kind, GroupKind::tensor,
-                                                       in_.precision.compute, Bytes(bytes)}));
+  push(Action::Kind::begin,
+       beside(Collective{name, kind, GroupKind::tensor, in_.precision.compute, Bytes(bytes)}));
+}
+
+/// Of what libraries launch, user buffers alone are collectives: their kernels hold 16 SMs
+/// (Transformer Engine's default of num_sm, HEAD of 2026 pytorch/module/base.py; recipes tune it
+/// from 2 to 32); they are taken as fast as NCCL's.
+std::uint32_t PieceWriter::beside(Collective collective) {
+  if (library_) collective.sms = 16;
+  return table_.index_of(std::move(collective));
+}
+
+void PieceWriter::start_tensor_ring(const std::string& name, Dtype dtype, std::int64_t bytes) {
+  Collective copy{name, CollectiveKind::send_receive, GroupKind::tensor_ring, dtype, Bytes(bytes)};
+  copy.sms = 0;
+  push(Action::Kind::tensor_ring, table_.index_of(std::move(copy)));
+  piece_.back().library = true;
 }
 
 void PieceWriter::start_ring(const std::string& name, std::int64_t bytes) {

@@ -15,6 +15,13 @@
 
 namespace stepcast::workloads {
 
+/// What a layer with experts is parted into where its exchange runs under another micro-batch: its
+/// own ranks' work up to the exchange, the way to the experts, their work, the way back, the rest.
+/// A backward runs them from the last to the first. Without exchange: attention, and the MLP as
+/// `experts`.
+enum class LayerNode : std::uint8_t { attention, dispatch, experts, combine, rest };
+inline constexpr std::size_t num_layer_nodes = 5;
+
 struct Action {
   enum class Kind : std::uint8_t {
     kernel,          // kernel `index` on the compute lane
@@ -24,6 +31,7 @@ struct Action {
     module,          // the host enters a product or an attention
     collective,      // tensor collective `index`, compute waits for it
     begin,           // tensor collective `index` starts; compute goes on
+    tensor_ring,     // every tensor rank sends `index` to the next; compute goes on until end
     end,             // compute waits for the one that began last
     ring_start,      // every context rank sends `index` to the next; compute goes on
     ring_wait,       // compute waits for what the rank before has sent
@@ -39,6 +47,8 @@ struct Action {
   Kind kind{};
   std::uint32_t index = 0;
   bool weights = false;  // of a backward: for the weight gradients alone
+  bool library = false;  // one of several that a library launches behind one call
+  LayerNode node = LayerNode::attention;
 };
 
 /// `index` is a kernel's.
@@ -51,6 +61,8 @@ using Piece = std::vector<Action>;
 
 /// Those actions of a backward that its weight gradients alone need, or all others.
 Piece part_of_backward(const Piece& backward, bool weights);
+/// Those of a layer that belong to one of its nodes.
+Piece node_of(const Piece& layer, LayerNode);
 
 /// All that a step is made of.
 struct StepInputs {
@@ -62,6 +74,8 @@ struct StepInputs {
 
   /// Parameters are sharded between steps (FSDP), not replicated with gradients in buckets.
   bool sharded() const;
+  /// Collectives of the tensor group run beside compute, some of them or all.
+  bool overlaps_tensor() const;
   /// In which replicated gradients wait: fp32 where weights are kept so (autocast), else that of
   /// the reduction, unless they are widened for it alone.
   Dtype gradient_dtype() const;
@@ -124,14 +138,26 @@ class PieceWriter {
   void pass_fp32(const std::string& name, KernelFamily family, std::int64_t bytes);
   /// The same, to or between copies in the recipe's type.
   void quantize(const std::string& name, std::int64_t bytes);
-  void kernel(Kernel kernel) { launch(table_.index_of(std::move(kernel))); }
+  void kernel(Kernel kernel) {
+    if (kernel.family == KernelFamily::gemm) kernel.streams = streams_;
+    launch(table_.index_of(std::move(kernel)));
+  }
+  /// The host exchanges states of random numbers around dropout of a rank's own heads.
+  void fork_random();
   /// What follows is launched from Python: a forward, or one that is run again.
   void from_python(bool python) { python_ = python; }
   /// What follows is replayed by a CUDA graph where the software captures layers, until it ends.
   void begin_graph();
   void end_graph() { captured_ = false; }
+  /// What follows is launched by a loop in a library, behind the call before it.
+  void from_library(bool library) { library_ = library; }
+  /// Products that follow are parts of one, which a library issues round robin on that many
+  /// streams.
+  void on_streams(std::int64_t streams) { streams_ = streams; }
   /// What follows is for weight gradients alone: it may be put off.
   void for_weights(bool weights) { weights_ = weights; }
+  /// What follows belongs to that part of the layer.
+  void begin_node(LayerNode node) { node_ = node; }
   /// A module, or a function of autograd's in Python, begins.
   void module();
 
@@ -148,6 +174,8 @@ class PieceWriter {
   void collective(const std::string& name, CollectiveKind kind, Dtype dtype, std::int64_t bytes);
   /// The same of `bytes` of activations, running beside compute until end().
   void begin(const std::string& name, CollectiveKind kind, std::int64_t bytes);
+  /// Each tensor rank sends `bytes` to the next by copies that hold no SM, until end().
+  void start_tensor_ring(const std::string& name, Dtype dtype, std::int64_t bytes);
   void end() { push(Action::Kind::end, 0); }
 
   /// Exchanges of the context group: from each rank to the next, until wait_ring(), or of all.
@@ -175,20 +203,23 @@ class PieceWriter {
 
  private:
   void push(Action::Kind kind, std::uint32_t index) {
-    piece_.push_back({kind, index, weights_ || kind == Action::Kind::gradient});
+    piece_.push_back({kind, index, weights_ || kind == Action::Kind::gradient, library_, node_});
   }
   void launch(std::uint32_t index);
   std::uint32_t hidden_collective(const std::string& name, CollectiveKind kind);
-  std::uint32_t quantized_gather(const std::string& name, std::int64_t elements,
-                                 std::int64_t copies);
+  Collective quantized_gather(const std::string& name, std::int64_t elements,
+                              std::int64_t copies) const;
   bool adds_weight_gradients() const;
+  std::uint32_t beside(Collective collective);
 
   const StepInputs& in_;
   Sizes sizes_;
   KernelTable& table_;
   LayerKind kind_;
   Piece piece_;
-  bool python_ = false, captured_ = false, weights_ = false;
+  bool python_ = false, captured_ = false, weights_ = false, library_ = false;
+  std::int64_t streams_ = 1;
+  LayerNode node_ = LayerNode::attention;
 };
 
 }  // namespace stepcast::workloads

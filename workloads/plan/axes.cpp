@@ -162,6 +162,7 @@ constexpr std::array<Axis, num_group_kinds> axes{{
      expert_copies,
      copies_of_experts},
     {mirror, "mirror", all, compute, {}, Traffic::data, two, mirrored_stages},
+    {tensor_ring, "tensor_ring", ring, tensor_lane, {}, Traffic::tensor, tensor_degree, tensors},
 }};
 
 constexpr std::size_t index_of(GroupKind kind) { return static_cast<std::size_t>(kind); }

@@ -33,8 +33,9 @@ enum class GroupKind : std::uint8_t {
   expert_tensor,      // ranks that share each expert
   expert_data,        // copies of the same part of the same experts
   mirror,             // two mirrored copies of a model: the ranks with the same parts of both
+  tensor_ring,        // the tensor ranks, as a ring
 };
-inline constexpr int num_group_kinds = 14;
+inline constexpr int num_group_kinds = 15;
 
 /// Lanes of a rank (CUDA streams). A communicator is used from one lane only, so its collectives
 /// run in host launch order, as NCCL's do.
@@ -51,6 +52,9 @@ enum Lane : std::uint8_t {
   context_lane,      // keys and values on their way round the context ring
   expert_lane,       // tokens on their way to experts where that overlaps compute
   expert_data_lane,  // gathers and reductions among copies of experts
+  to_host_lane,      // copies to the host's memory
+  from_host_lane,    // and back
+  host_lane,         // what the host's processors compute
   num_lanes,
 };
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 
 #include "workloads/plan/rules.hpp"
@@ -21,6 +22,22 @@ bool sent_by_nccl(Held a) {
 std::int64_t ranks_of_stage(Held a) { return a.plan.copies() * a.plan.tensor; }
 
 bool recomputes(Held a, LayerModule module) { return a.plan.recompute_modules.has(module); }
+
+/// Whether the schedule has a forward run together with a backward.
+bool pairs_passes(const ParallelPlan& plan) {
+  switch (plan.schedule) {
+    case Schedule::one_f_one_b:
+    case Schedule::dualpipe:
+    case Schedule::dualpipe_v:
+      return true;
+    case Schedule::listed:
+      return std::ranges::any_of(plan.orders.list->stages, [](const std::vector<Turn>& turns) {
+        return std::ranges::any_of(turns, &Turn::paired);
+      });
+    default:
+      return false;
+  }
+}
 
 /// Reasons are Megatron core's (moe/README.md, arguments.py), as of 2026.
 constexpr Rule<PlanCase> expert_table[] = {
@@ -136,6 +153,53 @@ constexpr Rule<PlanCase> expert_table[] = {
      [](Held) {
        return std::string("shared experts run under the exchange of dispatcher = \"all_to_all\"");
      }},
+    {"expert_overlap",
+     [](Held a) {
+       return a.plan.expert.overlap && (!has_experts(a) || a.plan.expert.degree == 1 ||
+                                        a.plan.expert.dispatcher == Dispatcher::all_gather);
+     },
+     [](Held a) {
+       return std::string("expert_overlap without ") +
+              (!has_experts(a) ? "experts" : "tokens that are sent to other ranks");
+     },
+     [](Held) {
+       return std::string(
+           "it hides the exchange of dispatcher = \"all_to_all\", \"node_aware\" or "
+           "\"nvlink_domain\" between 2 or more ranks");
+     }},
+    {"expert_overlap",
+     [](Held a) {
+       return a.plan.expert.overlap && a.plan.schedule == Schedule::one_f_one_b &&
+              a.plan.pipeline > 1 && a.plan.virtual_stages == 1;
+     },
+     [](Held) { return std::string("expert_overlap in a pipeline with one chunk per stage"); },
+     [](Held) {
+       return std::string(
+           "Megatron pairs the micro-batches of interleaved stages: virtual_stages = 2 or more");
+     }},
+    {"expert_overlap", [](Held a) { return a.plan.expert.overlap && !pairs_passes(a.plan); },
+     [](Held a) {
+       return "expert_overlap with schedule = \"" + std::string(name_of(a.plan.schedule)) + "\"";
+     },
+     [](Held) {
+       return std::string("no forward runs beside a backward there; 1f1b, dualpipe, dualpipe_v do");
+     }},
+    {"expert_overlap",
+     [](Held a) {
+       return a.plan.expert.overlap &&
+              (a.plan.recompute == Recompute::full || recomputes(a, LayerModule::experts));
+     },
+     [](Held) { return std::string("expert_overlap beside recompute of the exchange"); },
+     [](Held) {
+       return std::string(
+           "backward would send the tokens once more; recompute_modules names parts that do not");
+     }},
+    {"expert_overlap", [](Held a) { return a.plan.expert.overlap && a.plan.expert.shared_overlap; },
+     [](Held) { return std::string("expert_overlap beside shared_expert_overlap"); },
+     [](Held) { return std::string("both would fill the time of the same exchange"); }},
+    {"delay_wgrad", [](Held a) { return a.plan.expert.delay_wgrad && !a.plan.expert.overlap; },
+     [](Held) { return std::string("delay_wgrad without expert_overlap"); },
+     [](Held) { return std::string("weight gradients are put off to hide the exchange"); }},
     {"counts",
      [](Held a) {
        const Routing& r = a.plan.routing;

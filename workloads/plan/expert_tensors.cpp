@@ -1,3 +1,4 @@
+#include "workloads/plan/model_size.hpp"
 #include "workloads/plan/rank_parameters.hpp"
 
 namespace stepcast::workloads {
@@ -20,10 +21,10 @@ void add_shared(ParameterTensors& out, const TransformerShape& s, std::int64_t t
                 bool packed) {
   const std::int64_t ffn = s.experts.shared_ffn / tensor;
   if (ffn == 0) return;
-  if (packed) {
+  if (gated(s) && packed) {
     out.push_back({"shared.gate_up", s.hidden * 2 * ffn, true, false});
   } else {
-    out.push_back({"shared.gate", s.hidden * ffn, true, false});
+    if (gated(s)) out.push_back({"shared.gate", s.hidden * ffn, true, false});
     out.push_back({"shared.up", s.hidden * ffn, true, false});
   }
   out.push_back({"shared.down", ffn * s.hidden, true, false});
@@ -38,10 +39,10 @@ void add_expert_tensors(ParameterTensors& out, const TransformerShape& s, const 
   const std::int64_t here = e.count / plan.expert.degree, ffn = e.ffn / plan.expert_tensor();
   out.push_back({"router", s.hidden * e.count, true, true});
   if (e.biases) out.push_back({"router.bias", e.count, false, true});
-  if (packed) {
+  if (gated(s) && packed) {
     add_product(out, "experts.gate_up", here, s.hidden, 2 * ffn, packed, e.biases);
   } else {
-    add_product(out, "experts.gate", here, s.hidden, ffn, packed, e.biases);
+    if (gated(s)) add_product(out, "experts.gate", here, s.hidden, ffn, packed, e.biases);
     add_product(out, "experts.up", here, s.hidden, ffn, packed, e.biases);
   }
   add_product(out, "experts.down", here, ffn, s.hidden, packed, e.biases);

@@ -32,9 +32,7 @@ std::int64_t norms_of_layer(const TransformerShape& s) {
   return 2 * norm_elements(s, s.hidden) + heads + (latent(s) ? norm_elements(s, ranks) : 0);
 }
 
-std::int64_t mlp_matrices(const TransformerShape& s) {
-  return s.activation == Activation::swiglu ? 3 : 2;
-}
+std::int64_t mlp_matrices(const TransformerShape& s) { return gated(s) ? 3 : 2; }
 std::int64_t dense_products(const TransformerShape& s) {
   return mlp_matrices(s) * s.hidden * s.ffn_hidden;
 }
@@ -42,10 +40,11 @@ std::int64_t dense_mlp(const TransformerShape& s) {
   return dense_products(s) + (s.biases ? (mlp_matrices(s) - 1) * s.ffn_hidden + s.hidden : 0);
 }
 
-/// Experts and shared experts are gated.
-std::int64_t expert_products(const TransformerShape& s) { return 3 * s.hidden * s.experts.ffn; }
+std::int64_t expert_products(const TransformerShape& s) {
+  return mlp_matrices(s) * s.hidden * s.experts.ffn;
+}
 std::int64_t shared_products(const TransformerShape& s) {
-  return 3 * s.hidden * s.experts.shared_ffn;
+  return mlp_matrices(s) * s.hidden * s.experts.shared_ffn;
 }
 
 struct LayerParameters {
@@ -126,7 +125,8 @@ const char* attention_beyond_llama(const TransformerShape& s) {
 }
 
 std::int64_t expert_parameters(const TransformerShape& s) {
-  return expert_products(s) + (s.experts.biases ? 2 * s.experts.ffn + s.hidden : 0);
+  return expert_products(s) +
+         (s.experts.biases ? (mlp_matrices(s) - 1) * s.experts.ffn + s.hidden : 0);
 }
 
 std::int64_t layer_parameters(const TransformerShape& s, std::int64_t layer) {

@@ -16,6 +16,9 @@ bool has_window(const TransformerShape&, std::int64_t layer);
 /// Layers whose MLP is experts, without those of MTP.
 std::int64_t expert_layers(const TransformerShape&);
 
+/// Whether MLPs, experts and shared experts have a gate: three matrices, or two.
+inline bool gated(const TransformerShape& s) { return s.activation == Activation::swiglu; }
+
 inline bool latent(const TransformerShape& s) { return s.latent.kv_rank > 0; }
 /// Of a head: q and k, and v.
 std::int64_t score_width(const TransformerShape&);

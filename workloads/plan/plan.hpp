@@ -99,6 +99,10 @@ constexpr std::string_view name_of(Recipe recipe) {
 /// with a copy for each expert, by kernels that send each node one copy (DeepEP), or by kernels
 /// made for one NVLink domain with RDMA between domains (HybridEP).
 enum class Dispatcher : std::uint8_t { all_gather, all_to_all, node_aware, nvlink_domain };
+constexpr std::string_view name_of(Dispatcher dispatcher) {
+  constexpr std::string_view names[] = {"all_gather", "all_to_all", "node_aware", "nvlink_domain"};
+  return names[static_cast<std::size_t>(dispatcher)];
+}
 
 /// How experts are cut over the ranks of a stage: a mesh of its own over the same ranks, whose
 /// order is expert tensor fastest, then expert, then copies.
@@ -114,6 +118,23 @@ struct ExpertPlan {
   bool overlap = false;           // exchange under another micro-batch's compute
   bool delay_wgrad = false;       // weight gradients apart, where they hide more of it
   friend bool operator==(const ExpertPlan&, const ExpertPlan&) = default;
+};
+
+/// How collectives between tensor ranks run beside the very products that they feed or empty: not;
+/// by Transformer Engine's user buffers; by torch's async tensor parallelism (copies alone).
+enum class TensorOverlap : std::uint8_t { none, userbuffers, async_tp };
+using TensorOverlaps = SetOf<TensorOverlap>;
+constexpr std::string_view name_of(TensorOverlap overlap) {
+  constexpr std::string_view names[] = {"none", "userbuffers", "async_tp"};
+  return names[static_cast<std::size_t>(overlap)];
+}
+
+/// What lies in the host's memory instead of the GPU's.
+struct OffloadPlan {
+  double activations = 0.0;        // share of what layers keep for backward
+  double optimizer = 0.0;          // share of the optimizer's states, updated by the processors
+  bool optimizer_overlap = false;  // copies and updates of it go on piece by piece
+  friend bool operator==(const OffloadPlan&, const OffloadPlan&) = default;
 };
 
 /// Where tokens go: equally many to all experts; each token to random ones; as counted; or so that
@@ -144,6 +165,8 @@ struct ParallelPlan {
   LayerModules recompute_modules{};  // beside what `recompute` says
   ReduceWhen reduce = ReduceWhen::last;
   std::int64_t prefetch = 1;  // units gathered ahead of their use
+  TensorOverlap tensor_overlap = TensorOverlap::none;
+  OffloadPlan offload{};
   ExpertPlan expert{};
   Routing routing{};
 

@@ -49,6 +49,15 @@ std::string schedule_text(Asked a) {
   return listed(a) != nullptr ? listed(a)->file : std::string(name_of(a.plan.schedule));
 }
 
+/// The fewest layers of a part of the model.
+std::int64_t least_layers(Asked a) {
+  std::int64_t least = a.shape.layers;
+  for (std::int64_t part = 0; part < a.plan.parts(); ++part)
+    least = std::min(least, layers_of_part(a.shape.layers, a.plan, part));
+  return least;
+}
+bool one_share(double share) { return share >= 0.0 && share <= 1.0; }
+
 constexpr Rule<PlanCase> rules[] = {
     {"recompute_every",
      [](Asked a) { return a.plan.recompute_every > 1 && a.plan.recompute != Recompute::full; },
@@ -186,6 +195,36 @@ constexpr Rule<PlanCase> rules[] = {
               number(a.shape.window);
      },
      [](Asked) { return std::string("which rank sees which keys is not modelled: context 1"); }},
+    {"tensor_overlap",
+     [](Asked a) {
+       return a.plan.tensor_overlap != TensorOverlap::none && a.plan.tensor > 1 &&
+              !a.plan.sequence_parallel;
+     },
+     [](Asked a) {
+       return "tensor_overlap = \"" + std::string(name_of(a.plan.tensor_overlap)) +
+              "\" without sequence_parallel";
+     },
+     [](Asked) { return std::string("what it gathers and scatters is the sequence"); }},
+    {"activation_offload", [](Asked a) { return !one_share(a.plan.offload.activations); },
+     [](Asked) { return std::string("activation_offload is no share"); },
+     [](Asked) { return std::string("0 keeps all on the GPU, 1 offloads all"); }},
+    {"optimizer_offload", [](Asked a) { return !one_share(a.plan.offload.optimizer); },
+     [](Asked) { return std::string("optimizer_offload is no share"); },
+     [](Asked) { return std::string("0 keeps all on the GPU, 1 offloads all"); }},
+    {"activation_offload",
+     [](Asked a) {
+       return a.plan.offload.activations > 0.0 && a.plan.schedule != Schedule::gpipe &&
+              a.plan.schedule != Schedule::one_f_one_b;
+     },
+     [](Asked a) { return "activation_offload with schedule = \"" + schedule_text(a) + "\""; },
+     [](Asked) { return std::string("it is known of 1f1b and gpipe, whose backwards are whole"); }},
+    {"activation_offload",
+     [](Asked a) { return a.plan.offload.activations > 0.0 && least_layers(a) < 2; },
+     [](Asked a) {
+       return "activation_offload with a part of the model of " + number(least_layers(a)) +
+              " layers";
+     },
+     [](Asked) { return std::string("the last layer of each part stays: parts need 2 or more"); }},
     // hsdp: the ranks that share a copy divide all copies.
     {"shard_degree",
      [](Asked a) { return a.plan.shard_degree != 0 && a.plan.data == DataParallel::ddp; },

@@ -30,10 +30,6 @@ constexpr Rule<TransformerShape> rules_of_shapes[] = {
     {"expert_ffn", [](Shape s) { return s.experts.count > 0 && s.experts.ffn < 1; },
      [](Shape) { return std::string("experts without expert_ffn"); },
      [](Shape) { return std::string("state the width inside one expert"); }},
-    {"activation",
-     [](Shape s) { return s.experts.count > 0 && s.activation != Activation::swiglu; },
-     [](Shape) { return std::string("experts with an activation that has no gate"); },
-     [](Shape) { return std::string("experts are modelled as gated MLPs: activation swiglu"); }},
     {"dense_layers", [](Shape s) { return s.experts.count > 0 && expert_layers(s) < 1; },
      [](Shape s) {
        return "no layer has experts: " + count_text(s.experts.dense_layers) + " of " +

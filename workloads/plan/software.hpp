@@ -90,6 +90,8 @@ enum class GroupedProducts : std::uint8_t { loop, one_launch };
 
 struct ExpertSoftware {
   bool runs = false;  // the framework has layers of experts
+  SetOf<Dispatcher> dispatchers{Dispatcher::all_gather, Dispatcher::all_to_all,
+                                Dispatcher::node_aware, Dispatcher::nvlink_domain};  // that it has
   GroupedProducts products = GroupedProducts::loop;
   bool fused_router = true;   // scores, top-k and counts in one kernel
   bool fused_permute = true;  // rows move in one kernel
@@ -144,6 +146,7 @@ struct DataSoftware {
 struct TensorSoftware {
   bool cuts_layers = true;        // has tensor and context parallelism
   bool overlap = false;           // backward collectives of tensor parallelism under the wgrad GEMM
+  TensorOverlaps overlaps{};      // with the products that they feed or empty: that it can run
   bool regathers_inputs = false;  // eager: backward gathers a product's cut input again
   friend bool operator==(const TensorSoftware&, const TensorSoftware&) = default;
 };
@@ -175,6 +178,7 @@ struct HostSoftware {
   Duration launch_kernel{};            // its time per kernel launch
   Duration forward_call{};             // more of it where Python launches: in forward
   Duration module_call{};              // per product or attention of a layer and pass, beside that
+  Duration rng_fork{};                 // per attention and forward, unless the sequence is cut
   Duration gradient_hook{};            // per parameter tensor and backward
   Duration launch_collective{};        // per collective call
   Duration event_call{};               // per record or wait

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "engine/program.hpp"
 #include "workloads/pieces/piece.hpp"
@@ -22,8 +23,9 @@ class Calls {
     builder_.work(lane, index, forward_kernel_call);
   }
   void graph_kernel(Lane lane, std::uint32_t index) { builder_.work(lane, index, graph_node_call); }
-  void join(Lane lane, GroupKind group, std::uint32_t collective, bool receives = false) {
-    builder_.join(lane, slot_of(group, receives), collective, collective_call);
+  void join(Lane lane, GroupKind group, std::uint32_t collective, bool receives = false,
+            HostCost cost = collective_call) {
+    builder_.join(lane, slot_of(group, receives), collective, cost);
   }
   Event record(Lane lane) { return builder_.record(lane, event_call); }
   void wait(Lane lane, Event event) { builder_.wait(lane, event, event_call); }
@@ -41,7 +43,9 @@ class Calls {
   /// A collective of the tensor group that compute waits for. The tensor communicator stays on one
   /// lane: the tensor lane when some of its collectives overlap, else the compute lane.
   void tensor_collective(std::uint32_t collective);
-  void begin_tensor_collective(std::uint32_t collective);
+  /// `library`: launched from within a library's call, for what an event costs.
+  void begin_tensor_collective(std::uint32_t collective, bool library = false);
+  void begin_tensor_ring(std::uint32_t collective);
   void end_tensor_collective();
 
   /// The same of the expert group.
@@ -52,6 +56,10 @@ class Calls {
   /// Each context rank sends to the next and receives from the one before, beside compute.
   void start_ring(std::uint32_t collective);
   void wait_ring();
+
+  /// A piece, call by call; `gradient` is told each tensor whose gradient is complete.
+  void replay(const Piece& piece, const std::function<void(std::uint32_t)>& gradient,
+              Lane lane = compute);
 
   /// What was called since `first` is called `more` times again; `events` of it were recorded.
   void repeat(std::uint32_t first, std::uint32_t more, std::uint32_t events) {

@@ -47,6 +47,9 @@ std::string runs_hint(Asked a) {
   return out;
 }
 
+constexpr Dispatcher all_dispatchers[] = {Dispatcher::all_gather, Dispatcher::all_to_all,
+                                          Dispatcher::node_aware, Dispatcher::nvlink_domain};
+
 std::int64_t heads_of_rank(Asked a) { return RankWidths(a.shape, a.plan.tensor).heads; }
 
 constexpr Rule<FrameworkPlan> framework_table[] = {
@@ -109,9 +112,82 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
      [](Asked a) { return a.plan.tensor * a.plan.context > 1 && !a.software.tensor.cuts_layers; },
      [](Asked a) { return name_of(a.software) + " has no tensor or context parallelism"; },
      [](Asked) { return std::string("take tensor = 1 and context = 1"); }},
+    {"tensor_overlap",
+     [](Asked a) {
+       return a.plan.tensor_overlap != TensorOverlap::none && a.plan.tensor > 1 &&
+              !a.software.tensor.overlaps.has(a.plan.tensor_overlap);
+     },
+     [](Asked a) {
+       return name_of(a.software) + " cannot run tensor_overlap = \"" +
+              std::string(workloads::name_of(a.plan.tensor_overlap)) + "\"";
+     },
+     [](Asked) {
+       return std::string(
+           "userbuffers: megatron-core and nemo from 2023-10 on; async_tp: torchtitan, compiled; "
+           "software.tensor_overlaps says what a changed one runs");
+     }},
+    {"tensor_overlap",
+     [](Asked a) {
+       return a.plan.tensor_overlap == TensorOverlap::async_tp && !a.software.compiled();
+     },
+     [](Asked a) { return "async_tp with " + name_of(a.software) + " as it is not compiled"; },
+     [](Asked) { return std::string("Inductor finds what to pipeline: fusion = \"compiled\""); }},
+    {"activation_offload",
+     [](Asked a) {
+       return a.software.own() &&
+              (a.plan.offload.activations > 0.0 || a.plan.offload.optimizer > 0.0);
+     },
+     [](Asked a) { return name_of(a.software) + " offloads nothing"; },
+     [](Asked) { return std::string("megatron-core, nemo and deepspeed do"); }},
+    {"optimizer_offload",
+     [](Asked a) {
+       const bool units = a.plan.data == DataParallel::zero3 ||
+                          (a.plan.data == DataParallel::zero2 &&
+                           a.software.data.flat_parameters != FlatParameters::buckets);
+       return a.plan.offload.optimizer > 0.0 && (units || a.software.data.autocast);
+     },
+     [](Asked) { return std::string("optimizer_offload of parameters without an fp32 copy"); },
+     [](Asked) { return std::string("take data = \"zero1\" or \"ddp\", and no autocast"); }},
+    {"optimizer_offload",
+     [](Asked a) { return a.plan.offload.optimizer > 0.0 && a.software.optimizer.lamb(); },
+     [](Asked) { return std::string("optimizer_offload of LAMB"); },
+     [](Asked) { return std::string("the host's processors run Adam"); }},
     {"framework", [](Asked a) { return a.shape.experts.count > 0 && !a.software.experts.runs; },
      [](Asked a) { return name_of(a.software) + " has no layers of experts"; },
      [](Asked) { return std::string("megatron-core, nemo, torchtitan and deepspeed run them"); }},
+    {"dispatcher",
+     [](Asked a) {
+       const ExpertPlan& expert = a.plan.expert;
+       return a.shape.experts.count > 0 && expert.degree * a.plan.expert_tensor() > 1 &&
+              !a.software.experts.dispatchers.has(expert.dispatcher);
+     },
+     [](Asked a) {
+       return name_of(a.software) + " has no dispatcher \"" +
+              std::string(workloads::name_of(a.plan.expert.dispatcher)) + "\"";
+     },
+     [](Asked a) {
+       std::string out;
+       for (const Dispatcher each : all_dispatchers)
+         if (a.software.experts.dispatchers.has(each))
+           out += (out.empty() ? "it has " : ", ") + std::string(workloads::name_of(each));
+       return out;
+     }},
+    {"expert_overlap", [](Asked a) { return a.plan.expert.overlap && !a.software.fused(); },
+     [](Asked a) {
+       return name_of(a.software) + " hides no exchange between experts under another micro-batch";
+     },
+     [](Asked) { return std::string("megatron-core and nemo do"); }},
+    // One hardware queue keeps launches of all streams in order (Megatron core arguments.py).
+    {"expert_overlap",
+     [](Asked a) {
+       return a.plan.expert.overlap && a.plan.tensor > 1 && a.software.tensor.overlap;
+     },
+     [](Asked) { return std::string("expert_overlap beside tensor_overlap"); },
+     [](Asked) {
+       return std::string(
+           "tensor_overlap needs CUDA_DEVICE_MAX_CONNECTIONS = 1, expert_overlap more of them: "
+           "tensor_overlap = false");
+     }},
     {"context",
      [](Asked a) {
        return a.plan.context > 1 && a.software.attention.exchange == ContextExchange::all_to_all &&

@@ -61,6 +61,10 @@ constexpr std::array<Pass, 3> fused_lamb{{
     {"lamb.update_norm", 4, 1},
 }};
 
+/// Pieces in which an overlapped update on the host goes on: enough for the first copy out and the
+/// last one back to be short (chosen, 2026; Megatron takes the parameters one by one).
+constexpr std::int64_t optimizer_pieces = 16;
+
 /// Whether weights are kept in 16 bits beside an fp32 master.
 bool keeps_copy(const StepInputs& in) {
   return !in.sharded() && !in.software.data.autocast && in.precision.compute != Dtype::fp32;
@@ -125,8 +129,10 @@ class Tail {
   void unscale();
   void clip();
   void count_zeros();
+  void send_to_host();
   void update();
   void write_weights();
+  void take_from_host();
   void scale_operands();
   void scale_weights();
   void norm_of_parameters();
@@ -160,7 +166,8 @@ class Tail {
   Calls& calls_;
   const StageParameters& stage_;
   std::int64_t elements_, tensors_;
-  std::int64_t walked_;  // tensors, or pieces of them, that a loop in Python meets
+  std::int64_t on_host_ = 0;  // of the elements: updated by the host
+  std::int64_t walked_;       // tensors, or pieces of them, that a loop in Python meets
 };
 
 /// Gradients that were reduced in 16 bits become the fp32 ones of the master weights: read 2, write
@@ -286,6 +293,44 @@ void Tail::norm_of_parameters() {
   calls_.host_wait(calls_.record(compute));
 }
 
+/// What the host's processors update: gradients go out as they were reduced, each parameter's
+/// update reads p, g, m, v and writes p, m, v and the weight in the compute type, which comes back
+/// (ZeRO-Offload, arXiv 2101.06840; Megatron core's HybridDeviceOptimizer: recalled, 2026). Piece
+/// by piece the three follow on one another; else one waits for all of the other. The GPU updates
+/// its own share meanwhile; the host's thread computes, and launches nothing.
+void Tail::send_to_host() {
+  const OffloadPlan& offload = in_.plan.offload;
+  on_host_ = static_cast<std::int64_t>(offload.optimizer * static_cast<double>(elements_));
+  elements_ -= on_host_;
+  if (on_host_ == 0) return;
+  const std::int64_t gradient = bytes_per_element(in_.gradient_dtype());
+  const std::int64_t weight = bytes_per_element(in_.precision.compute);
+  const std::int64_t pieces = offload.optimizer_overlap ? optimizer_pieces : 1;
+  const std::int64_t each = ceil_div(on_host_, pieces);
+  const auto kernel = [&](const char* name, KernelFamily family, std::int64_t bytes) {
+    return table_.pass(name, family, Dtype::fp32, bytes * each);
+  };
+  const std::uint32_t out = kernel("gradients.out", KernelFamily::host_copy, gradient);
+  const std::uint32_t adam =
+      kernel("adamw.host", KernelFamily::host_update, 24 + gradient + weight);
+  const std::uint32_t back = kernel("parameters.back", KernelFamily::host_copy, weight);
+  calls_.after(to_host_lane, compute);
+  for (std::int64_t i = 0; i < pieces; ++i) {
+    calls_.kernel(to_host_lane, out);
+    calls_.after(host_lane, to_host_lane);
+    calls_.kernel(host_lane, adam);
+    calls_.after(from_host_lane, host_lane);
+    calls_.kernel(from_host_lane, back);
+  }
+}
+
+void Tail::take_from_host() {
+  if (on_host_ == 0) return;
+  elements_ += on_host_;
+  calls_.after(compute, from_host_lane);
+  calls_.host_wait(calls_.record(host_lane));
+}
+
 void Tail::update() {
   switch (in_.software.optimizer.kernel) {
     case OptimizerKernel::foreach:
@@ -350,8 +395,10 @@ void write_optimizer(const StepInputs& in, KernelTable& table, Calls& calls,
   tail.unscale();
   tail.clip();
   tail.count_zeros();
+  tail.send_to_host();
   tail.update();
   tail.write_weights();
+  tail.take_from_host();
   tail.scale_operands();
   tail.norm_of_parameters();
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "workloads/pieces/piece.hpp"
+#include "workloads/plan/low_precision.hpp"
 #include "workloads/plan/rank_parameters.hpp"
 
 namespace stepcast::workloads {
@@ -57,6 +58,20 @@ constexpr Rule<RecipeCase> rules_of_recipes[] = {
        return framework(a) + " has no recipe \"" + word(a.precision.recipe) + "\" of low precision";
      },
      runs_hint},
+    {"tensor_overlap",
+     [](Asked a) {
+       return on(a) && a.plan.tensor_overlap != TensorOverlap::none && a.plan.tensor > 1 &&
+              !gathers_quantized(a.precision);
+     },
+     [](Asked a) {
+       return "tensor_overlap = \"" + std::string(name_of(a.plan.tensor_overlap)) +
+              "\" with recipe \"" + word(a.precision.recipe) + "\"";
+     },
+     [](Asked) {
+       return std::string(
+           "it quantizes what has been gathered whole; fp8 per tensor and mxfp8 do "
+           "so before");
+     }},
     {"compute", [](Asked a) { return on(a) && a.precision.compute != Dtype::bf16; },
      [](Asked a) {
        return "recipe \"" + word(a.precision.recipe) + "\" with activations that are not bf16";

@@ -24,9 +24,7 @@ StageParameters one_layer(const StepInputs& in, LayerKind kind) {
   return out;
 }
 
-Calls new_calls(const StepInputs& in) {
-  return Calls(in.software.tensor.overlap && in.plan.tensor > 1);
-}
+Calls new_calls(const StepInputs& in) { return Calls(in.overlaps_tensor()); }
 
 /// The layer's micro-batches one after the other, without its own kernels. Sharded gradients that
 /// are reduced with each micro-batch are reduced here as well; buckets never: where they end

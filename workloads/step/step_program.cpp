@@ -5,6 +5,7 @@
 #include "engine/arithmetic.hpp"
 #include "workloads/step/calls.hpp"
 #include "workloads/step/optimizer_calls.hpp"
+#include "workloads/step/turn_starts.hpp"
 #include "workloads/step/turn_writer.hpp"
 
 namespace stepcast::workloads {
@@ -15,7 +16,8 @@ namespace {
 void keep_on_one_lane(engine::Program& program) {
   for (engine::Instruction& i : program.instructions)
     if (i.lane == tensor_lane || i.lane == data_lane || i.lane == copy_lane ||
-        i.lane == replica_lane || i.lane == expert_lane || i.lane == expert_data_lane)
+        i.lane == replica_lane || i.lane == expert_lane || i.lane == expert_data_lane ||
+        i.lane == to_host_lane || i.lane == from_host_lane)
       i.lane = compute;
 }
 
@@ -31,6 +33,8 @@ class StageWriter {
  public:
   StageWriter(const StepInputs& in, KernelTable& table, std::int64_t stage);
   engine::Program write(bool repeating);
+  /// Instead of write().
+  TurnStarts starts();
 
  private:
   bool first_stage() const { return in_.plan.has_first_part(stage_); }
@@ -58,7 +62,7 @@ StageWriter::StageWriter(const StepInputs& in, KernelTable& table, std::int64_t 
       stage_(stage),
       parameters_(
           stage_parameters(in.shape, in.plan, in.precision, in.software.products.packed, stage)),
-      calls_(in.software.tensor.overlap && in.plan.tensor > 1, in.plan.expert.shared_overlap),
+      calls_(in.overlaps_tensor(), in.plan.expert.shared_overlap || in.plan.expert.overlap),
       turns_(in_, table, calls_, parameters_, stage) {}
 
 /// Gradients that more ranks share than the data-parallel group: norms under sequence parallel
@@ -195,6 +199,28 @@ engine::Program StageWriter::write(bool repeating) {
   return program;
 }
 
+TurnStarts StageWriter::starts() {
+  TurnStarts out{turns_.turns(), {}};
+  std::vector<std::uint32_t> calls_before;
+  calls_.host_work(step_call);
+  for (std::size_t turn = 0; turn < out.turns.size(); ++turn) {
+    calls_before.push_back(calls_.builder().size());
+    turns_.write(turn);
+  }
+  calls_before.push_back(calls_.builder().size());
+  engine::Program program = calls_.take();
+  if (in_.software.host.collectives_hold_core) keep_on_one_lane(program);
+  std::uint32_t kernels = 0, call = 0;
+  for (const std::uint32_t before : calls_before) {
+    for (; call < before; ++call) {
+      const engine::Instruction& i = program.instructions[call];
+      kernels += i.op == engine::Op::work && i.lane == compute ? 1 : 0;
+    }
+    out.kernels_before.push_back(kernels);
+  }
+  return out;
+}
+
 StepProgram make_program(const StepInputs& in, bool repeating) {
   expects(in.plan.tensor >= 1 && in.plan.pipeline >= 1 && in.plan.context >= 1 &&
               in.shape.heads % in.plan.tensor == 0 && in.batch.micro_batches >= 1,
@@ -210,6 +236,11 @@ StepProgram make_program(const StepInputs& in, bool repeating) {
 }
 
 }  // namespace
+
+TurnStarts turn_starts(const StepInputs& in, std::int64_t stage) {
+  KernelTable table;
+  return StageWriter(in, table, stage).starts();
+}
 
 StepProgram make_step_program(const TransformerShape& shape, const ParallelPlan& plan,
                               const Batch& batch, const Precision& precision,

@@ -23,12 +23,14 @@ TurnWriter::TurnWriter(const StepInputs& in, KernelTable& table, Calls& calls,
       stage_(stage),
       data_(make_data_calls(table)),
       exchange_(in_, table, calls_, stage),
+      offload_(in_, table, calls_, parameters_),
       parts_(parts_backward(exchange_.turns())),
       gradients_of_chunk_(parameters.chunk_layers.size(), 0),
       all_gradients_of_chunk_(parameters.chunk_layers.size(), 0) {
   for (const Turn& turn : turns())
     if (completes_gradients(turn)) ++all_gradients_of_chunk_[static_cast<std::size_t>(turn.chunk)];
   make_pieces(table);
+  if (overlaps()) make_nodes(table);
 }
 
 TurnWriter::Backward TurnWriter::parted(Piece whole) const {
@@ -55,63 +57,9 @@ void TurnWriter::make_pieces(KernelTable& table) {
   }
 }
 
-void TurnWriter::replay(const Piece& piece, std::size_t unit) {
-  for (const Action& action : piece) switch (action.kind) {
-      case Action::Kind::kernel:
-        calls_.kernel(compute, action.index);
-        break;
-      case Action::Kind::forward_kernel:
-        calls_.forward_kernel(compute, action.index);
-        break;
-      case Action::Kind::graph:
-        calls_.host_work(graph_call);
-        break;
-      case Action::Kind::graph_kernel:
-        calls_.graph_kernel(compute, action.index);
-        break;
-      case Action::Kind::module:
-        calls_.host_work(module_call);
-        break;
-      case Action::Kind::collective:
-        calls_.tensor_collective(action.index);
-        break;
-      case Action::Kind::begin:
-        calls_.begin_tensor_collective(action.index);
-        break;
-      case Action::Kind::end:
-        calls_.end_tensor_collective();
-        break;
-      case Action::Kind::ring_start:
-        calls_.start_ring(action.index);
-        break;
-      case Action::Kind::ring_wait:
-        calls_.wait_ring();
-        break;
-      case Action::Kind::context:
-        calls_.join(compute, GroupKind::context, action.index);
-        break;
-      case Action::Kind::tokens:
-        calls_.tokens(action.index);
-        break;
-      case Action::Kind::begin_tokens:
-        calls_.begin_tokens(action.index);
-        break;
-      case Action::Kind::end_tokens:
-        calls_.end_tokens();
-        break;
-      case Action::Kind::expert_tensor:
-        calls_.join(compute, GroupKind::expert_tensor, action.index);
-        break;
-      case Action::Kind::host_wait:
-        calls_.host_wait(calls_.record(compute));
-        break;
-      case Action::Kind::host_call:
-        calls_.host_work(static_cast<HostCost>(action.index));
-        break;
-      case Action::Kind::gradient:
-        data([&](auto& d) { d.gradient(unit, action.index); });
-        break;
-    }
+void TurnWriter::replay(const Piece& piece, std::size_t unit, Lane lane) {
+  calls_.replay(
+      piece, [&](std::uint32_t tensor) { data([&](auto& d) { d.gradient(unit, tensor); }); }, lane);
 }
 
 /// The units of a stage are its root, if it has one, then the layers chunk by chunk.
@@ -145,7 +93,9 @@ void TurnWriter::begin_forward(std::size_t turn) {
 
 void TurnWriter::forward_layer(std::size_t unit) {
   data([&](auto& d) { d.before_forward(unit); });
+  offload_.before_forward();
   replay(pieces_of(unit).forward, unit);
+  offload_.after_forward(unit, units_);
   data([&](auto& d) { d.after_forward(unit); });
 }
 
@@ -186,12 +136,21 @@ void TurnWriter::begin_backward(std::size_t turn) {
   const Turn& now = turns()[turn];
   begin_gradients(now);
   exchange_.before(turn);
+  offload_.start_backward(units_, follows_its_forward(turn));
   if (has_root(now)) data([&](auto& d) { d.before_backward(0); });
   if (exchange_.last_part(now)) replay(head_backward_.whole, 0);
 }
 
+bool TurnWriter::follows_its_forward(std::size_t turn) const {
+  if (turn == 0) return false;
+  const Turn &now = turns()[turn], &before = turns()[turn - 1];
+  return before.pass == Pass::forward && before.chunk == now.chunk &&
+         before.micro_batch == now.micro_batch;
+}
+
 void TurnWriter::backward_layer(std::size_t unit) {
   data([&](auto& d) { d.before_backward(unit); });
+  offload_.before_backward(unit, units_);
   replay(backward_of(unit).whole, unit);
   data([&](auto& d) { d.after_backward(unit); });
 }
@@ -255,12 +214,12 @@ void TurnWriter::pair(std::size_t turn) {
 
 void TurnWriter::write(std::size_t turn) {
   if (turn > 0 && turns()[turn - 1].paired) return;
-  if (turns()[turn].paired) return pair(turn);
+  if (turns()[turn].paired) return overlaps() ? together(turn, turn + 1) : pair(turn);
   switch (turns()[turn].pass) {
     case Pass::forward:
-      return forward(turn);
+      return overlaps() ? together(turn, std::nullopt) : forward(turn);
     case Pass::backward:
-      return backward(turn);
+      return overlaps() ? together(std::nullopt, turn) : backward(turn);
     case Pass::input_gradient:
       return input_gradients(turn);
     case Pass::weight_gradient:
@@ -284,6 +243,7 @@ bool TurnWriter::any_first_backward(std::size_t first, std::size_t end) const {
 void TurnWriter::visit(WriterState& state, std::size_t next, std::size_t ahead) {
   data([&](auto& d) { d.visit(state); });
   exchange_.visit(state, next, ahead);
+  offload_.visit(state);
 }
 
 void TurnWriter::pass(std::size_t next, std::size_t turns_done) {

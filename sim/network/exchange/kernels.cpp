@@ -125,10 +125,10 @@ CollectiveTime TokenExchangeTimes::time_of(const workloads::Collective& collecti
   out.copies = {nodes / picks, ranks / picks};
   out.ctas = out.channels = t.sms > 0 ? t.sms : kernels.sms;
   const Sent sent = sent_by(t, shape, nodes, ranks);
+  const double of_sm = shape.nodes > 1 ? kernels.forwarded : 1.0;
   const double nvlink = std::min(node_.gpu.nvlink * kernels.nvlink,
-                                 kernels.nvlink_per_sm * static_cast<double>(out.ctas))
-                            .value *
-                        (shape.nodes > 1 ? kernels.forwarded : 1.0);
+                                 kernels.nvlink_per_sm * (of_sm * static_cast<double>(out.ctas)))
+                            .value;
   double slowest = sent.nvlink > 0 ? sent.nvlink / nvlink : 0.0;
   if (shape.nodes > 1)
     slowest = std::max(slowest, sent.nic / (nic_of_gpu(node_) * kernels.nic).value);

@@ -103,7 +103,7 @@ void LinkLoads::add_between_all_nodes(
       if (first) flows->second = flows_of(*source.group, *target.group);
       for (const auto& [nics, bytes] : flows->second) {
         const NodeNic from{source.node, nics.first}, to{target.node, nics.second};
-        if (hashed) {
+        if (hashed || !cluster_.joined(from.nic, to.nic)) {
           hops_.between_nics(from, to, {0, 1}, bytes, sum);
           continue;
         }

@@ -84,9 +84,13 @@ CollectiveTimes::Modelled CollectiveTimes::model(const NcclCall& call,
     return {{Algorithm::p2p, Protocol::simple, time.total(), time.bandwidth}, time};
   }
   // NCCL plans with all channels that its search found, whatever limits the CTAs afterwards.
-  const NcclOption option = nccl_choice(tuning_, machine, call, overrides_);
+  return way(call, limited, nccl_choice(tuning_, machine, call, overrides_));
+}
+
+CollectiveTimes::Modelled CollectiveTimes::way(const NcclCall& call, const NcclMachine& limited,
+                                               const NcclOption& option) const {
   const NcclOption running = nccl_option(tuning_, limited, call, option.algorithm, option.protocol);
-  return {option, nccl_time(tuning_, limited, kind, bytes, running, constants_)};
+  return {option, nccl_time(tuning_, limited, call.kind, call.bytes, running, constants_)};
 }
 
 std::int64_t CollectiveTimes::ctas_of(const NcclCall& call, const NcclMachine& machine,
@@ -140,13 +144,36 @@ Duration CollectiveTimes::slowest_below(NcclCall call, const NcclMachine& machin
 CollectiveTime CollectiveTimes::time_of(const NcclCall& call, const GroupShape& shape) const {
   const auto [kind, bytes] = std::pair(call.kind, call.bytes);
   expects(bytes >= Bytes(0), "a collective of at least no bytes");
-  CollectiveTime out;
-  out.provenance = Provenance::model;
-  if (shape.ranks < 2 || bytes == Bytes(0)) return out;
+  if (shape.ranks < 2 || bytes == Bytes(0)) {
+    CollectiveTime nothing;
+    nothing.provenance = Provenance::model;
+    return nothing;
+  }
   expects(shape.ranks_per_node <= node_.gpus, "no more members on a node than it has GPUs");
   const NcclMachine machine = planned_machine(node_, shape, overrides_);
-  const Modelled modelled = model(call, machine);
+  CollectiveTime out = described(call, machine, model(call, machine));
+  out.duration = monotone_model(call, machine);
+  correct(out, call, shape);
+  out.latency = out.duration - out.transfer;
+  out.algbw = bytes / out.duration;
+  out.busbw = out.algbw * bus_factor(kind, shape.ranks);
+  out.memory_traffic = memory_traffic(kind, out.algorithm, shape.ranks, bytes) / out.duration;
+  return out;
+}
+
+CollectiveTime CollectiveTimes::time_of_way(const NcclCall& call, const NcclMachine& machine,
+                                            const NcclOption& option) const {
+  const NcclMachine limited = limited_machine(machine, tuning_, overrides_);
+  CollectiveTime out = described(call, machine, way(call, limited, option));
+  out.latency = out.duration - out.transfer;
+  return out;
+}
+
+CollectiveTime CollectiveTimes::described(const NcclCall& call, const NcclMachine& machine,
+                                          const Modelled& modelled) const {
   const NcclTime& time = modelled.time;
+  CollectiveTime out;
+  out.provenance = Provenance::model;
   out.algorithm = modelled.option.algorithm;
   out.protocol = modelled.option.protocol;
   out.nccl_estimate = modelled.option.estimate;
@@ -159,12 +186,7 @@ CollectiveTime CollectiveTimes::time_of(const NcclCall& call, const GroupShape& 
   out.hop_in_node = time.hop_in_node;
   out.hop_between_nodes = time.hop_between_nodes;
   out.transfer = time.transfer;
-  out.duration = monotone_model(call, machine);
-  correct(out, call, shape);
-  out.latency = out.duration - out.transfer;
-  out.algbw = bytes / out.duration;
-  out.busbw = out.algbw * bus_factor(kind, shape.ranks);
-  out.memory_traffic = memory_traffic(kind, out.algorithm, shape.ranks, bytes) / out.duration;
+  out.duration = time.total();
   return out;
 }
 

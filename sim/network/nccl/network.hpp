@@ -26,11 +26,16 @@ class CollectiveTimes {
                          const GroupShape& shape) const {
     return time_of({.kind = kind, .bytes = bytes}, shape);
   }
+  /// The time of one of NCCL's ways, chosen or not, by the model alone. `machine` is the planned
+  /// one.
+  CollectiveTime time_of_way(const NcclCall&, const NcclMachine& machine, const NcclOption&) const;
   const CollectiveCurves& curves() const { return curves_; }
 
  private:
   struct Modelled;
   Modelled model(const NcclCall&, const NcclMachine&) const;
+  Modelled way(const NcclCall&, const NcclMachine& limited, const NcclOption&) const;
+  CollectiveTime described(const NcclCall&, const NcclMachine&, const Modelled&) const;
   std::int64_t ctas_of(const NcclCall&, const NcclMachine&, const NcclOption&) const;
   Duration slowest_below(NcclCall, const NcclMachine&) const;
   Duration monotone_model(const NcclCall&, const NcclMachine&) const;

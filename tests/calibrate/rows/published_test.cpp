@@ -93,7 +93,7 @@ double attention_tflops(const topology::GpuSpec& gpu, AttentionKernel kind, bool
 }  // namespace
 
 TEST_CASE("every published row is imported") {
-  CHECK(published().gemm.size() == 362 + 674);
+  CHECK(published().gemm.size() == 362 + 707);
   CHECK(published().attention.size() == 226 + 736);
   CHECK(published().copies.size() == 30);
   CHECK(published().elementwise.size() == 320 + 293);

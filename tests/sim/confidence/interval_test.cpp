@@ -80,6 +80,38 @@ TEST_CASE("the bar of a case holds that of the same case measured, times the wid
   CHECK_FALSE(interval_for(known.front().of, {}, 0.8, 3.0));
 }
 
+TEST_CASE("a kind rests on its own side, and on all where too few sources have measured that") {
+  Case experts{"ampere", "megatron-lm", "nodes"};
+  experts.kind = "MoE fp8";
+  std::vector<Residual> known = ladder(11);
+  const auto dense = interval_for(known.front().of, known, 0.8, 2.0);
+  // No source: the bar of all.
+  CHECK(lacks_kin(experts, known));
+  CHECK(interval_for(experts, known, 0.8, 2.0)->sources == 11);
+  for (const char* source : {"P", "Q", "R", "S"}) {
+    known.push_back(row(source, 0.5, experts));
+    known.push_back(row(source, 0.7, experts));
+  }
+  CHECK_FALSE(lacks_kin(experts, known));
+  const auto bar = interval_for(experts, known, 0.8, 2.0);
+  CHECK(bar->kind == "experts and low precision");
+  CHECK(bar->sources == 4);
+  CHECK(bar->covers(0.6));
+  CHECK_FALSE(bar->covers(0.0));
+  // Dense 16-bit forecasts are as sure as before.
+  const auto still = interval_for(known.front().of, known, 0.8, 2.0);
+  CHECK(still->low == dense->low);
+  CHECK(still->high == dense->high);
+  // Another kind of that side is told by its few sources as well.
+  Case fp4 = experts;
+  fp4.kind = "dense nvfp4";
+  const auto before = interval_for(fp4, known, 0.8, 2.0);
+  known.push_back(row("P", -0.4, fp4));
+  CHECK(interval_for(fp4, known, 0.8, 2.0)->low <= -0.4);
+  CHECK(interval_for(fp4, known, 0.8, 2.0)->high >= before->high - 1e-12);
+  CHECK(interval_for(experts, known, 0.8, 2.0)->low > -0.4);
+}
+
 TEST_CASE("few sources of a reach widen its bar and do not narrow it") {
   std::vector<Residual> known = ladder(11);
   const Case wide{"ampere", "megatron-lm", "tensor over nodes"};

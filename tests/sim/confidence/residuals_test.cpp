@@ -22,7 +22,7 @@ std::string temporary(const char* name) {
 
 TEST_CASE("residuals read back as they were written") {
   const std::vector<Residual> rows{
-      {"A", "A-1", -0.0123, {"hopper", "megatron-lm", "nodes", 0.25, 0.5}},
+      {"A", "A-1", -0.0123, {"hopper", "megatron-lm", "nodes", 0.25, 0.5, "MoE fp8"}},
       {"B, of two", "line 3", 0.5, {"volta", "from 1 MiB", "one node", 0, 1}}};
   const std::string path = temporary("residuals.csv");
   write_whole(path, residuals_csv(rows));
@@ -30,6 +30,8 @@ TEST_CASE("residuals read back as they were written") {
   CHECK(residuals_csv(read) == residuals_csv(rows));
   CHECK(read.at(1).source == "B, of two");
   CHECK(read.at(0).of.unmeasured == 0.5);
+  CHECK(read.at(0).of.kind == "MoE fp8");
+  CHECK(read.at(1).of.kind == dense_16_bit);
   std::filesystem::remove(path);
 }
 

@@ -52,6 +52,18 @@ TEST_CASE("no kernel is shorter than 3 us") {
   CHECK(kernels.time_of(product(16, 16, 16)).duration >= 3_us);
 }
 
+TEST_CASE("copies to the host take its link, updates there its memory, and neither an SM") {
+  const CalibratedKernels kernels({}, h100, {}, {.link = 63_GBps, .memory = 76.8_GBps});
+  // 55 of 63 GB/s are 0.87; updates take 0.8 of 76.8 GB/s.
+  const auto copy = kernels.time_of(pass(Bytes(54'810'000'000), KernelFamily::host_copy));
+  CHECK(seconds(copy.duration) == Approx(1.0));
+  CHECK(copy.memory_fraction == Approx(54.81 / 3350));
+  const auto update = kernels.time_of(pass(Bytes(61'440'000'000), KernelFamily::host_update));
+  CHECK(seconds(update.duration) == Approx(1.0));
+  CHECK(update.memory_fraction == 0.0);
+  CHECK(copy.tiles + update.tiles == 0);
+}
+
 TEST_CASE("vLLM's measured norms do not count for eager PyTorch") {
   sim::CalibrationTable table;
   table.elementwise.push_back({.gpu = "H100-SXM5-80GB",

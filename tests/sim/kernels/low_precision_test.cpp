@@ -121,8 +121,43 @@ TEST_CASE("rows held by a power limit are told as short runs, and in a step as t
   CHECK(2.0 * std::pow(16384.0, 3) / seconds(time.duration) / 1e12 == Approx(1100));
 }
 
-TEST_CASE("Blackwell holds what the square root of the watts of an SM leaves") {
-  // 2.0 times an H100 at 750 W, 2.8 times on a GB200 at 1,200 W of 1.11 times the peak.
+TEST_CASE(
+    "rows timed after thousands of runs are in a step what they are, elsewhere as watts tell") {
+  topology::GpuSpec rack = b200;
+  rack.name = "gb200", rack.sms = 152, rack.tdp = Watts(1200);
+  rack.tensor_peak = 2500_TFLOPps, rack.fp8_peak = 5000_TFLOPps;
+  GemmRow held = row("GB200", "fp8(tensorwise)", 8192, 2877);
+  held.limit = "sustained";
+  sim::CalibrationTable table;
+  table.gemm = {held};
+  workloads::Kernel kernel;
+  kernel.family = workloads::KernelFamily::gemm;
+  kernel.dtype = Dtype::fp8;
+  kernel.m = kernel.n = kernel.k = 8192;
+  const auto rate = [&](topology::GpuSpec gpu) {
+    gpu.relatives = {{"gb200", 2500_TFLOPps, {}, 5000_TFLOPps, {}, Watts(1200), 152},
+                     {"b200-sxm", 2250_TFLOPps, {}, 4500_TFLOPps, {}, Watts(1000), 148}};
+    const auto time = sim::CalibratedKernels(table, gpu, {}).time_of(kernel);
+    return 2.0 * std::pow(8192.0, 3) / seconds(time.duration) / 1e12;
+  };
+  CHECK(rate(rack) == Approx(2877).epsilon(1e-6));
+  const double watts = (1000.0 / 148) / (1200.0 / 152);  // of an SM, and so many fewer SMs
+  CHECK(rate(b200) == Approx(2877.0 * 148 / 152 * std::pow(watts, 0.70)).epsilon(2e-3));
+}
+
+TEST_CASE("mxfp8 has the shapes of fp8, at its own level") {
+  std::vector<GemmRow> rows{row("B200", "mxfp8", 4096, 2000)};
+  for (const std::int64_t size : {512, 1024, 2048, 4096, 8192, 16384})
+    for (int i = 0; i < 3; ++i) rows.push_back(row("B200", "fp8", size, size < 2048 ? 500 : 2500));
+  const GemmTimes times(rows, b200);
+  CHECK(tflops(times, 4096, Dtype::mxfp8) == Approx(2000));
+  for (const std::int64_t size : {1024, 8192})
+    CHECK(tflops(times, size, Dtype::mxfp8) / tflops(times, size, Dtype::fp8) ==
+          Approx(0.8).epsilon(0.03));
+}
+
+TEST_CASE("Blackwell holds what the watts of an SM leave, whatever peak a sheet states") {
+  // 2.0 times an H100 at 750 W, 2.8 times on a GB200 at 1,200 W.
   topology::GpuSpec capped = b200, rack = b200;
   capped.tdp = Watts(750);
   rack.name = "gb200";
@@ -139,6 +174,9 @@ TEST_CASE("Blackwell holds what the square root of the watts of an SM leaves") {
     CHECK(share <= 1.0);
     last = share;
   }
+  topology::GpuSpec faster = b200;  // a what-if: twice the peak of the same watts is twice as fast
+  faster.tensor_peak = 4500_TFLOPps;
+  CHECK(sim::sustained_share(faster) * 2 > 1.8 * sim::sustained_share(b200));
 }
 
 TEST_CASE("bytes of few bits are counted as they are: operands in their type, results in 16 bits") {

@@ -253,7 +253,7 @@ TEST_CASE("a key of the software that the user changed is said or named") {
   CHECK_THAT(launch.notes[0], StartsWith("software.fused_loss is not said"));
 }
 
-TEST_CASE("experts have arguments of Megatron core, and no launch form elsewhere") {
+TEST_CASE("experts have words of Megatron core, torchtitan and DeepSpeed, or a reason") {
   const auto scout = [](const std::string& framework) {
     return launch_of(scenario(
         "[model]\nname = \"llama4-maverick\"\nsequence = 4096\n[cluster]\nnode = \"dgx-h100\"\n"
@@ -273,4 +273,50 @@ TEST_CASE("experts have arguments of Megatron core, and no launch form elsewhere
         None{});
   CHECK_THAT(launch.files[0].text, Contains("--moe-layer-freq '[0,1,0,1,"));
   CHECK_THAT(scout("nemo").why_not, Contains("for megatron-core alone"));
+
+  const auto mixtral = [](const std::string& framework, const std::string& plan,
+                          const std::string& more = "") {
+    return launch_of(
+        scenario("[model]\nname = \"mixtral-8x7b\"\nsequence = 4096\n[cluster]\n"
+                 "node = \"dgx-h100\"\nnodes = 4\n[plan]\n" +
+                 plan + "[batch]\nglobal = 64\nmicro_batch = 1\n[software]\nframework = \"" +
+                 framework + "\"\n" + more));
+  };
+  const std::string balanced = "[routing]\nkind = \"balanced\"\n";
+  const Launch titan = mixtral(
+      "torchtitan", "data = \"zero3\"\nexpert = 8\ndispatcher = \"node_aware\"\n", balanced);
+  REQUIRE(titan.files.size() == 1);
+  CHECK(missing(titan.files[0], {"expert_parallel_degree = 8", "expert_tensor_parallel_degree = 1",
+                                 "expert_parallel_comm_backend = \"deepep\"",
+                                 "moe_force_load_balance = true"}) == None{});
+  const std::string cut = "data = \"zero3\"\ntensor = 2\nsequence_parallel = true\nexpert = 4\n";
+  CHECK_THAT(mixtral("torchtitan", cut + "dispatcher = \"node_aware\"\n").why_not,
+             Contains("\"node_aware\" has no expert_tensor"));
+  CHECK_THAT(
+      mixtral("torchtitan", "data = \"zero3\"\nexpert = 8\ncapacity_factor = 1.25\n").why_not,
+      Contains("drops no token"));
+  const Launch deepspeed =
+      mixtral("deepspeed", "data = \"zero1\"\nexpert = 8\ncapacity_factor = 1.25\n",
+              "[routing]\nkind = \"max_violation\"\nmax_violation = 0.5\n");
+  REQUIRE(deepspeed.files.size() == 1);
+  CHECK(std::ranges::any_of(deepspeed.notes, [](const std::string& note) {
+    return note.find("num_experts=8, ep_size=8, k=2, capacity_factor=1.25") != std::string::npos;
+  }));
+  CHECK(std::ranges::any_of(deepspeed.notes, [](const std::string& note) {
+    return note.starts_with("[routing] has no argument");
+  }));
+  CHECK(missing(mixtral("megatron-core", "data = \"zero1\"\nexpert = 8\n", balanced).files[0],
+                {"--moe-router-force-load-balancing"}) == None{});
+}
+
+TEST_CASE("an exchange that overlaps has its arguments, and more than one connection") {
+  const Launch launch = launch_of(scenario(
+      "[model]\nname = \"mixtral-8x7b\"\nsequence = 4096\n[cluster]\nnode = \"dgx-h100\"\n"
+      "nodes = 4\n[plan]\ndata = \"zero1\"\ntensor = 2\nsequence_parallel = true\nexpert = 8\n"
+      "expert_tensor = 1\nexpert_overlap = true\ndelay_wgrad = true\n[batch]\nglobal = 256\n"
+      "micro_batch = 1\n[software]\nframework = \"megatron-core\"\ntensor_overlap = false\n"));
+  REQUIRE(launch.files.size() == 1);
+  CHECK(missing(launch.files[0], {"--overlap-moe-expert-parallel-comm", "--delay-wgrad-compute"}) ==
+        None{});
+  CHECK(launch.files[0].use.find("CUDA_DEVICE_MAX_CONNECTIONS=1") == std::string::npos);
 }

@@ -11,6 +11,7 @@
 #include "sim/files/gzip.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/timeline/timeline_file.hpp"
 #include "tests/session.hpp"
 
 namespace stepcast::sim {

@@ -51,6 +51,7 @@ struct TwoGroups {
     program.roles = {lanes.take()};
     const auto layout = layouts.of(layout_key(plan, program));
     StepTransfers transfers(program, *layout, network);
+    transfers.wait_for_sms(wait);
     exchange_time = transfers.time_of(0);
     classes = transfers.class_loads();
     engine::System system = layout->groups();
@@ -69,6 +70,7 @@ struct TwoGroups {
   workloads::StepProgram program;
   CollectiveTime exchange_time;
   ClassLoads classes{};
+  Duration wait{};
 };
 
 }  // namespace
@@ -90,4 +92,14 @@ TEST_CASE("beside a gather over the same NICs both take longer than the longer o
   const Duration both = groups.end(true, true).first;
   CHECK(both > std::max(exchange, gather));
   CHECK(both <= exchange + gather);
+}
+
+TEST_CASE(
+    "an exchange launched under kernels begins when they leave their SMs, an apart one at once") {
+  TwoGroups groups;
+  const Duration alone = groups.end(true, false).first;
+  groups.wait = std::chrono::microseconds(100);
+  CHECK(groups.end(true, false).first == alone);
+  groups.program.collectives[0].beside = true;
+  CHECK(seconds(groups.end(true, false).first) == Approx(seconds(alone) + 1e-4).epsilon(1e-6));
 }

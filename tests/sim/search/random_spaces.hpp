@@ -59,6 +59,22 @@ class RandomSpaces {
     return read_scenario(read_toml(text, "random.toml"), catalogue());
   }
 
+  /// The same with layers of experts.
+  Scenario base_of_experts() {
+    Scenario out = base();
+    out.software.experts.runs = true;
+    out.software.experts.fused_router = below(2) == 0;
+    out.software.experts.products =
+        below(2) == 0 ? workloads::GroupedProducts::loop : workloads::GroupedProducts::one_launch;
+    out.model.activation = workloads::Activation::swiglu;
+    workloads::ExpertShape& e = out.model.experts;
+    e.count = 8, e.per_token = 2, e.ffn = 1024;
+    e.shared_ffn = below(2) == 0 ? 0 : 1024;
+    e.dense_layers = one_of({0, 1});
+    if (below(4) == 0) out.plan.routing = {workloads::RoutingKind::max_violation, 1, 0.5, {}};
+    return out;
+  }
+
   /// A recipe of low precision where GPU and framework have any.
   std::string precision(const std::string& node, const std::string& framework) {
     const bool low = (node == "dgx-h100" || node == "dgx-b200") && below(2) == 0;
@@ -72,18 +88,22 @@ class RandomSpaces {
     return below(4) == 0 ? "[precision]\ncompute = \"fp16\"\n" : "";
   }
 
-  /// Of every knob one to `most` of its usual values.
-  SearchSpace space(Scenario base, std::size_t most) {
-    SearchSpace out({std::move(base)}, true);
+  /// Of every knob one to `most` of its usual values; `requests`: also one or two of every second
+  /// knob that is tried on request alone (all of them at once are hardly ever legal).
+  SearchSpace space(const Scenario& base, std::size_t most, bool requests = false) {
+    SearchSpace out({base}, true);
     for (const Knob& knob : knobs().subspan(1)) {
       std::vector<std::int64_t> values = out.values_of(knob);
+      const bool requested = requests && knob.on_request && below(2) == 0;
+      if (requested) values = knob.usual(base, true);
       if (std::string_view(knob.key) == "plan.schedule") values = {0, 1, 2, 3, 4, 5, 6};
       std::shuffle(values.begin(), values.end(), random_);
-      values.resize(std::min(values.size(), 1 + below(most)));
+      values.resize(std::min(values.size(), 1 + below(requested ? 2 : most)));
       TomlValue::Array written;
       for (const std::int64_t value : values)
-        written.push_back(knob.words.empty() ? TomlValue{value, "test"}
-                                             : toml_text(knob.word(value), "test"));
+        written.push_back(knob.parts > 1       ? TomlValue{static_cast<double>(value) / 1e6, "test"}
+                          : knob.words.empty() ? TomlValue{value, "test"}
+                                               : toml_text(knob.word(value), "test"));
       out.set(knob.key, {std::move(written), "test"});
     }
     return out;

@@ -27,11 +27,12 @@ std::vector<Candidate> ties(const SearchResult& result, double near) {
   return out;
 }
 
-SearchSpace small_space() {
+SearchSpace small_space(const std::string& more = "") {
   Scenario base = read_scenario(
       read_toml("[model]\nname = \"llama2-7b\"\n[cluster]\nnode = \"dgx-h100\"\nnodes = 2\n"
                 "[plan]\ntensor = \"best\"\n[batch]\nglobal = 64\n"
-                "[software]\nframework = \"pytorch-fsdp2\"\n",
+                "[software]\nframework = \"pytorch-fsdp2\"\n" +
+                    more,
                 "small.toml"),
       catalogue());
   SearchSpace space({base}, false);
@@ -52,7 +53,7 @@ TEST_CASE("law: the search finds what trying every plan finds, on random spaces"
     const SearchSpace space = random.space(random.base(), 3);
     const std::size_t plans = plans_of(space).size();
     if (plans < 3 || plans > 120) continue;
-    const SearchMachine machine = machine_of(session(), space);
+    const SearchMachine machine = machine_of(session());
     const SearchResult all = search_plans(space, machine, {.top = 3, .all = true}, never);
     if (all.found.empty()) continue;
     ++searched;
@@ -74,14 +75,14 @@ TEST_CASE("law: the search finds what trying every plan finds, on random spaces"
 
 TEST_CASE("a search does not depend on its threads, and says what it did") {
   const SearchSpace space = small_space();
-  const SearchMachine machine = machine_of(session(), space);
+  const SearchMachine machine = machine_of(session());
   const SearchResult one = search_plans(space, machine, {.threads = 1}, never);
   const SearchResult eight = search_plans(space, machine, {.threads = 8}, never);
   REQUIRE(one.proven());
   CHECK(one.found.size() == eight.found.size());
   CHECK(first(one, 10) == first(eight, 10));
   CHECK(one.left_out > 10 * one.found.size());
-  const SearchAnswer answer{space, {}, one, {}, {}, {}};
+  const SearchAnswer answer{space, {}, one, {}, {}};
   CHECK_THAT(proof_text(answer), Catch::Matchers::StartsWith("optimal among ") &&
                                      Catch::Matchers::Contains(" do not fit (nearest: ") &&
                                      Catch::Matchers::Contains(" cannot come within 5.00 % of "));
@@ -89,7 +90,7 @@ TEST_CASE("a search does not depend on its threads, and says what it did") {
 
 TEST_CASE("a limited search tells the gap that is left; one without limit closes it") {
   const SearchSpace space = small_space();
-  const SearchMachine machine = machine_of(session(), space);
+  const SearchMachine machine = machine_of(session());
   const SearchResult whole = search_plans(space, machine, {}, never);
   const SearchResult some = search_plans(space, machine, {.limit = 5}, never);
   CHECK_FALSE(some.proven());
@@ -97,7 +98,7 @@ TEST_CASE("a limited search tells the gap that is left; one without limit closes
   CHECK(some.open > 0);
   CHECK((some.best_is_proven() ? some.found.front().value == whole.found.front().value
                                : some.least_open <= whole.found.front().value));
-  const SearchAnswer answer{space, {}, some, {}, {}, {}};
+  const SearchAnswer answer{space, {}, some, {}, {}};
   CHECK_THAT(
       proof_text(answer),
       Catch::Matchers::Contains(some.best_is_proven() ? " still open, all of them slower than "
@@ -108,7 +109,7 @@ TEST_CASE("an interrupt before all plans were counted leaves nothing proven") {
   const std::atomic<bool> now{true};
   Scenario base = small_space().bases().front();
   const SearchSpace space({base}, false);  // more plans than between two looks
-  const SearchResult result = search_plans(space, machine_of(session(), space), {}, now);
+  const SearchResult result = search_plans(space, machine_of(session()), {}, now);
   CHECK_FALSE(result.proven());
 }
 
@@ -116,7 +117,7 @@ TEST_CASE("a deadline ends the counting of plans as well, with the gap left open
   const SearchSpace space({small_space().bases().front()}, false);
   SearchOptions options;
   options.deadline = std::chrono::steady_clock::now();
-  const SearchResult result = search_plans(space, machine_of(session(), space), options, never);
+  const SearchResult result = search_plans(space, machine_of(session()), options, never);
   CHECK_FALSE(result.walked);
   CHECK_FALSE(result.best_is_proven());
   CHECK(result.legal < plans_of(space).size());
@@ -127,19 +128,19 @@ TEST_CASE("where nothing fits, the three that lack least are named, the nearest 
   base.node.gpu.memory = 2_GiB;
   SearchSpace space({base}, false);
   space.set("plan.tensor", {std::int64_t{1}, "test"});
-  const SearchResult result = search_plans(space, machine_of(session(), space), {}, never);
+  const SearchResult result = search_plans(space, machine_of(session()), {}, never);
   CHECK(result.found.empty());
   CHECK(result.too_large == result.legal);
   REQUIRE(result.misses.size() == 3);
   CHECK(result.misses[0].needed <= result.misses[1].needed);
   CHECK(result.misses[1].needed <= result.misses[2].needed);
-  CHECK_THAT(search_text({space, {}, result, {}, {}, {}}, ""),
+  CHECK_THAT(search_text({space, {}, result, {}, {}}, ""),
              Catch::Matchers::Contains("no plan fits; the nearest:"));
 }
 
 TEST_CASE("what a framework cannot be told is left out, counted, and named by its first reason") {
   const SearchSpace space = small_space();
-  SearchMachine machine = machine_of(session(), space);
+  SearchMachine machine = machine_of(session());
   const SearchResult whole = search_plans(space, machine, {}, never);
   machine.refusal = [&](const Scenario& s) {
     return s.plan.tensor == whole.found.front().report.scenario.plan.tensor ? "no such tensor" : "";
@@ -156,7 +157,7 @@ TEST_CASE("what a framework cannot be told is left out, counted, and named by it
 
 TEST_CASE("joules: the order is that of energy, proven by what the cards draw idle") {
   const SearchSpace space = small_space();
-  const SearchMachine machine = machine_of(session(), space);
+  const SearchMachine machine = machine_of(session());
   const SearchResult all =
       search_plans(space, machine, {.all = true, .objective = Objective::energy}, never);
   const SearchResult found = search_plans(space, machine, {.objective = Objective::energy}, never);
@@ -164,9 +165,23 @@ TEST_CASE("joules: the order is that of energy, proven by what the cards draw id
   for (const Found& f : all.found) REQUIRE(f.bound <= f.value);
 }
 
+TEST_CASE("dollars of owned hardware: capex of the step and its electricity, proven") {
+  // Electricity dear enough to count beside capex.
+  const SearchSpace space =
+      small_space("[cost]\nown = true\ncapex = \"3000 USD\"\nelectricity = \"0.5 USD/kWh\"\n");
+  const SearchMachine machine = machine_of(session());
+  const SearchResult all =
+      search_plans(space, machine, {.all = true, .objective = Objective::dollars}, never);
+  const SearchResult found = search_plans(space, machine, {.objective = Objective::dollars}, never);
+  CHECK(first(found, 5) == first(all, 5));
+  for (const Found& f : all.found) REQUIRE(f.bound <= f.value);
+  CHECK_THROWS_AS(search_plans(small_space(), machine, {.objective = Objective::dollars}, never),
+                  InputError);
+}
+
 TEST_CASE("your own plan: each knob that differs is turned alone") {
   const SearchSpace space = small_space();
-  const SearchMachine machine = machine_of(session(), space);
+  const SearchMachine machine = machine_of(session());
   const SearchResult result = search_plans(space, machine, {}, never);
   Scenario own = space.base({});
   own.plan.tensor = 4;

@@ -7,6 +7,7 @@
 
 #include "engine/check.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/timeline/timeline_file.hpp"
 #include "sim/why/parameters.hpp"
 #include "sim/why/path_timeline.hpp"
 #include "tests/session.hpp"

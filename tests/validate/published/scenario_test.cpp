@@ -154,6 +154,61 @@ TEST_CASE("offload in any wording is refused, its absence is not") {
   }
 }
 
+TEST_CASE("Megatron counts embedding and head where its layers alone make no equal parts") {
+  PublishedRow row = llama_row();
+  row.framework = "Megatron-Bridge/Megatron-Core";
+  row.gpu = "H100-SXM5-80GB";
+  row.dp_mode = "zero1";
+  row.layers = 126;
+  row.params_b.reset();
+  row.pp = 8;
+  row.virtual_pp = 4;
+  const RowScenario halves = made(row);
+  REQUIRE(halves.refused == "");
+  const auto& parts = halves.scenario->plan.stage_layers;
+  REQUIRE(parts.size() == 32);
+  CHECK(parts.front() == 3);
+  CHECK(parts.back() == 3);
+  CHECK(std::count(parts.begin(), parts.end(), 4) == 30);
+  row.virtual_pp = 16;  // a part is a layer, and the first has the embedding alone
+  const RowScenario ones = made(row);
+  REQUIRE(ones.refused == "");
+  CHECK(ones.scenario->plan.stage_layers.front() == 0);
+  row.virtual_pp = 2;  // nor do they with two more: the last part has the rest
+  row.layers = 61;
+  const RowScenario rest = made(row);
+  CHECK(rest.scenario->plan.stage_layers[14] == 4);
+  CHECK(rest.scenario->plan.stage_layers.back() == 1);
+  row.virtual_pp = 4;  // or the first
+  const RowScenario first = made(row);
+  CHECK(first.scenario->plan.stage_layers.front() == 1);
+  CHECK(first.scenario->plan.stage_layers.back() == 0);
+  row.virtual_pp = 5;  // 40 parts of two layers are too many
+  CHECK(made(row).scenario->plan.stage_layers.empty());
+}
+
+TEST_CASE("Megatron's offload of the optimizer is what a row says of itself") {
+  PublishedRow row = llama_row();
+  row.framework = "Megatron-Core";
+  row.dp_mode = "zero1";
+  const auto offloaded = [&](const char* words) {
+    row.notes = words;
+    const RowScenario out = made(row);
+    INFO(out.refused);
+    REQUIRE(out.scenario.has_value());
+    return out.scenario->plan.offload.optimizer;
+  };
+  CHECK(offloaded("the report lists optimizer-state offloading for this run") == 1.0);
+  CHECK(offloaded("optimizer CPU offload") == 1.0);
+  CHECK(offloaded("without optimizer offload") == 0.0);
+  CHECK(offloaded("optimizer-state offloading is listed for the twin, not stated for this one") ==
+        0.0);
+  for (const char* words : {"activation offload required", "activation/optimizer offload"}) {
+    row.notes = words;
+    CHECK(made(row).refused == "offloads to host memory");
+  }
+}
+
 TEST_CASE("stages that may be interleaved without a word of it are told apart") {
   PublishedRow row = llama_row();
   row.framework = "Megatron-LM";

@@ -160,9 +160,11 @@ TEST_CASE("ranks that are no whole nodes are said, and what is left to the defau
   CHECK(open == "Nobody says, so as usual: precision.compute = \"bf16\".");
 }
 
-TEST_CASE("a mixture of experts is refused") {
+TEST_CASE("a mixture of experts is read") {
   Facts facts;
-  CHECK_THROWS_WITH(add_facts(facts, settings_of({{"num_layers", "2"}, {"num_experts", "8"}}),
-                              catalogue(), "log"),
-                    Contains("num_experts = 8"));
+  add_facts(facts,
+            settings_of({{"num_layers", "2"}, {"num_experts", "8"}, {"ffn_hidden_size", "96"}}),
+            catalogue(), "log");
+  CHECK(facts.integer("model.experts") == 8);
+  CHECK(facts.integer("model.expert_ffn") == 96);
 }

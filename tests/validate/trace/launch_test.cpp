@@ -262,6 +262,58 @@ TEST_CASE("NVIDIA's example of a layout has 61 layers in 32 parts") {
   CHECK(std::get<Number>(layers->array()->front().data) == 3);
 }
 
+TEST_CASE("layers of experts are written for Megatron core and read back") {
+  const auto scenario_of = [](const std::string& model, const std::string& plan) {
+    return sim::read_scenario(
+        sim::read_toml(
+            "[model]\nname = \"" + model + "\"\nsequence = 4096\n[cluster]\n" +
+                "node = \"dgx-h100\"\nnodes = 16\n[batch]\nglobal = 256\nmicro_batch = 1\n" +
+                "[plan]\ndata = \"zero1\"\n" + plan + "[software]\nframework = \"megatron-core\"\n",
+            "drawn.toml"),
+        catalogue());
+  };
+  for (const char* plan :
+       {"expert = 8\nexpert_tensor = 1\n",
+        "expert = 8\nexpert_tensor = 1\ntensor = 2\nsequence_parallel = true\npipeline = 2\n",
+        "expert = 8\nexpert_tensor = 2\ntensor = 2\nsequence_parallel = true\n",
+        "expert = 8\ndispatcher = \"node_aware\"\n", "expert = 4\ndispatcher = \"all_gather\"\n",
+        "expert = 8\ncapacity_factor = 1.5\npad_to_capacity = true\n"}) {
+    const sim::Scenario s = scenario_of("mixtral-8x7b", plan);
+    const sim::Launch launch = sim::launch_of(s);
+    INFO(plan << text_of(launch));
+    REQUIRE(launch.files.size() == 1);
+    const sim::Scenario read = read_back(launch, s);
+    CHECK(read.model.experts == s.model.experts);
+    workloads::ExpertPlan wanted = s.plan.expert;
+    wanted.tensor = s.plan.expert_tensor();  // written where it was left open
+    CHECK(read.plan.expert == wanted);
+  }
+}
+
+TEST_CASE("which layers have experts, and latent attention, are read from Megatron's arguments") {
+  const auto facts_from = [](const std::vector<std::string>& lines) {
+    SettingsReader reader;
+    for (const std::string& line : lines) reader.line(line);
+    Facts facts;
+    add_facts(facts, reader.take(), catalogue(), "args");
+    return facts;
+  };
+  const Facts first = facts_from({"--num-layers 6", "--num-experts 64", "--moe-router-topk 6",
+                                  "--moe-layer-freq '[0,1,1,1,1,1]'", "--multi-latent-attention",
+                                  "--kv-lora-rank 512"});
+  CHECK(first.integer("model.experts") == 64);
+  CHECK(first.integer("model.experts_per_token") == 6);
+  CHECK(first.integer("model.dense_layers") == 1);
+  CHECK(first.find("model.expert_every") == nullptr);
+  CHECK(first.integer("model.latent_kv_rank") == 512);
+  CHECK(facts_from({"--num-layers 6", "--num-experts 8", "--moe-layer-freq '[0,1,0,1,0,1]'"})
+            .integer("model.expert_every") == 2);
+  CHECK_THROWS_AS(facts_from({"--num-layers 4", "--num-experts 8", "--moe-layer-freq '[1,1,0,1]'"}),
+                  InputError);
+  CHECK(facts_from({"--num-layers 6", "--moe-router-topk 2"}).find("model.experts_per_token") ==
+        nullptr);
+}
+
 TEST_CASE("recipes of low precision are written for each framework and read back") {
   const auto precision_of = [](const std::string& framework, const std::string& data,
                                const std::string& keys) {

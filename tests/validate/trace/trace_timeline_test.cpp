@@ -5,6 +5,7 @@
 
 #include "engine/check.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/timeline/timeline_file.hpp"
 #include "tests/session.hpp"
 #include "tests/validate/trace_writer.hpp"
 #include "validate/trace/simulated.hpp"

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/workloads/fixtures.hpp"
-#include "workloads/memory/activation_memory.hpp"
+#include "workloads/pieces/activation_memory.hpp"
 
 using namespace stepcast;
 using namespace stepcast::workloads;

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "tests/workloads/fixtures.hpp"
-#include "workloads/memory/activation_memory.hpp"
+#include "workloads/pieces/activation_memory.hpp"
 #include "workloads/pieces/layer_piece.hpp"
 #include "workloads/plan/model_size.hpp"
 

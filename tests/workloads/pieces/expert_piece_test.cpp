@@ -5,8 +5,8 @@
 #include <random>
 
 #include "tests/workloads/step_reading.hpp"
-#include "workloads/memory/activation_memory.hpp"
 #include "workloads/memory/memory.hpp"
+#include "workloads/pieces/activation_memory.hpp"
 #include "workloads/pieces/layer_piece.hpp"
 
 using namespace stepcast;
@@ -114,6 +114,41 @@ TEST_CASE("one expert for every token is a dense MLP and a router") {
         stage_parameters(dense, {}, {}, true, 0).elements() + 2 * 1024);
 }
 
+TEST_CASE("experts without a gate do two thirds of the work, and hold as much less") {
+  const TransformerShape gate = of_experts(8, 2, 2048);
+  TransformerShape none = gate;
+  none.activation = Activation::gelu;
+  for (const Software& software : {with_experts(), with_experts(eager()), with_experts(compiled())})
+    for (const Mesh& mesh : {Mesh{8, 1, 1}, Mesh{8, 1, 8}, Mesh{8, 2, 4, 2}}) {
+      const ParallelPlan plan = plan_of(mesh);
+      const auto work = [&](const TransformerShape& s) {
+        return flops_of_family(step_of(s, plan, one, software), KernelFamily::grouped_gemm);
+      };
+      CHECK(3 * work(none) == Approx(2 * work(gate)));
+      CHECK(3 * expert_elements(none, plan) == 2 * expert_elements(gate, plan));
+    }
+}
+
+TEST_CASE("Megatron weighs rows of GELU in fp32, in kernels of their own") {
+  TransformerShape s = of_experts(8, 2, 2048, 1);
+  const std::int64_t f = 2 * 2 * 2048 * std::int64_t{2048};  // rows of 16 bits
+  const auto bytes = [&] {
+    const StepProgram step = step_of(s, plan_of({8, 1, 8}), one, with_experts());
+    std::int64_t sum = 0;
+    for (const auto& i : step.roles[0].instructions)
+      if (i.op == engine::Op::work &&
+          step.kernels[i.arg].name.find("layer.experts.") != std::string::npos &&
+          (step.kernels[i.arg].name.find("lu") != std::string::npos))
+        sum += step.kernels[i.arg].bytes.value;
+    return sum;
+  };
+  const std::int64_t weights = 4 * 2 * 2048;  // of rows, fp32
+  CHECK(bytes() == (3 + 5) * f + 3 * weights);
+  s.activation = Activation::gelu;
+  // GELU 2, weigh 3, cast 3; cast 3, weigh 4, cast 3, product 5, sum 2, GELU 3.
+  CHECK(bytes() == (8 + 20) * f + 3 * weights);
+}
+
 TEST_CASE("the experts of all ranks are the model's, times their copies") {
   const TransformerShape s = of_experts(16, 4, 512, 4);
   const std::int64_t model = s.layers * 16 * 3 * 1024 * 512;
@@ -131,7 +166,9 @@ TEST_CASE("every gradient of a layer of experts is marked once, with every softw
   s.experts.shared_gate = true;
   const LayerKind kind{.experts = true};
   for (const Software& software : {with_experts(), with_experts(eager()), with_experts(compiled())})
-    for (const std::int64_t e : {1, 4}) {
+    for (const auto& [e, activation] :
+         {std::pair{1, Activation::swiglu}, {4, Activation::swiglu}, {4, Activation::gelu}}) {
+      s.activation = activation;
       const ParallelPlan plan = plan_of({8, 2, e, 1});
       const Precision precision;
       const StepInputs in{s, plan, one, precision, software};
@@ -142,6 +179,23 @@ TEST_CASE("every gradient of a layer of experts is marked once, with every softw
         if (action.kind == Action::Kind::gradient) ++marks[action.index];
       CHECK(std::ranges::count(marks, 1) == std::ssize(marks));
     }
+}
+
+TEST_CASE(
+    "the bias of the second product is weighed in fp32 by operators: 28 and 40 bytes a number") {
+  TransformerShape s = of_experts(8, 2, 512);
+  s.experts.biases = true;
+  const auto bytes = [&](const Software& software) {
+    const StepProgram step = step_of(s, plan_of({8, 1, 4}), three, with_experts(software));
+    std::int64_t sum = 0;
+    for (const auto& i : step.roles[0].instructions)
+      if (i.op == engine::Op::work && step.kernels[i.arg].name.starts_with("layer.experts.bias."))
+        sum += step.kernels[i.arg].bytes.value;
+    return sum;
+  };
+  const std::int64_t rows = 2048 * 2;
+  CHECK(bytes(fused()) == (28 + 40) * rows * 1024 * s.layers * 3);
+  CHECK(bytes(eager()) == 0);  // weighs what comes out of the product, its bias with it
 }
 
 TEST_CASE("a layer exchanges rows four times, and twice more where it is recomputed") {
@@ -322,6 +376,9 @@ TEST_CASE("a layer of DeepSeek-V3 keeps rows, gate, up and product of its expert
   CHECK(1e-6 * static_cast<double>(whole - kept(plan, true)) == Approx(134).margin(1));
   plan.recompute_modules = {LayerModule::experts};
   CHECK(1e-6 * static_cast<double>(whole - kept(plan, true)) == Approx(882).margin(2));
+  // Without a gate: GELU's input and output, and that weighed: no wider than gate, up and product.
+  s.activation = Activation::gelu;
+  CHECK(kept(plan_of({64, 1, 64}), true) == whole);
 }
 
 TEST_CASE("shared experts run under the exchange on compute's lane") {

@@ -45,6 +45,7 @@ Layer sum_of(const Piece& piece, KernelTable& table) {
         break;
       case Action::Kind::collective:
       case Action::Kind::begin:
+      case Action::Kind::tensor_ring:
       case Action::Kind::ring_start:
       case Action::Kind::context:
       case Action::Kind::tokens:

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "tests/workloads/step_reading.hpp"
-#include "workloads/memory/activation_memory.hpp"
+#include "workloads/pieces/activation_memory.hpp"
 #include "workloads/pieces/ends_piece.hpp"
 #include "workloads/plan/model_size.hpp"
 #include "workloads/plan/rank_parameters.hpp"

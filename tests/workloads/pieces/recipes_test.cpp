@@ -29,14 +29,14 @@ StepProgram megatron(const Precision& precision, std::int64_t micro_batches = 1,
   return step_of(shape(), plan, batch, fused(), precision);
 }
 
-struct Count {
+struct CastCount {
   std::int64_t kernels = 0, bytes = 0;
-  friend bool operator==(const Count&, const Count&) = default;
+  friend bool operator==(const CastCount&, const CastCount&) = default;
 };
 
 /// Kernels that quantize whose names hold `part` (or do not), per layer.
-Count quantizing(const StepProgram& step, const std::string& part, bool holds = true) {
-  Count out;
+CastCount quantizing(const StepProgram& step, const std::string& part, bool holds = true) {
+  CastCount out;
   for (const auto& i : step.roles[0].instructions) {
     if (i.op != Op::work) continue;
     const Kernel& k = step.kernels[i.arg];
@@ -69,33 +69,33 @@ TEST_CASE(
   SECTION("delayed: one kernel a tensor; norms write eight bits, which Hopper transposes") {
     const StepProgram hopper = megatron(low(Recipe::fp8_delayed, true));
     CHECK(quantizing(hopper, ".weight.", false) ==
-          Count{2 + 4 + 2, 4 * inputs + 4 * gradients + 2 * norms});
+          CastCount{2 + 4 + 2, 4 * inputs + 4 * gradients + 2 * norms});
     CHECK(norm_bytes(hopper) == 3 * norms);
     const StepProgram blackwell = megatron(low(Recipe::fp8_delayed));
-    CHECK(quantizing(blackwell, ".weight.", false) == Count{2 + 4, 3 * inputs + 3 * gradients});
+    CHECK(quantizing(blackwell, ".weight.", false) == CastCount{2 + 4, 3 * inputs + 3 * gradients});
   }
   SECTION("current: the largest element first, also of what norms write") {
     const StepProgram hopper = megatron(low(Recipe::fp8_current, true));
     CHECK(quantizing(hopper, ".weight.", false) ==
-          Count{2 * (4 + 4), 6 * (inputs + norms + gradients)});
+          CastCount{2 * (4 + 4), 6 * (inputs + norms + gradients)});
     CHECK(norm_bytes(hopper) == 4 * norms);
   }
   SECTION("blocks: one kernel, both directions") {
     const std::int64_t n = inputs + norms + gradients;
     CHECK(quantizing(megatron(low(Recipe::fp8_block, true)), ".weight.", false) ==
-          Count{4 + 4, 4 * n + 2 * n * 4 / 128});
+          CastCount{4 + 4, 4 * n + 2 * n * 4 / 128});
   }
   SECTION("mxfp8: norms write both copies; scales are laid out for each") {
     const StepProgram step = megatron(low(Recipe::mxfp8));
     const std::int64_t n = inputs + gradients;
     CHECK(quantizing(step, ".weight.", false) ==
-          Count{2 + 4 + 8, 4 * n + 2 * n / 32 + 4 * (n + norms) / 32});
+          CastCount{2 + 4 + 8, 4 * n + 2 * n / 32 + 4 * (n + norms) / 32});
     CHECK(norm_bytes(step) == 2 * norms + 2 * (norms + norms / 32));
   }
   SECTION("nvfp4: largest element, then both copies, columns through a Hadamard transform") {
     const std::int64_t n = inputs + norms + gradients;
     CHECK(quantizing(megatron(low(Recipe::nvfp4)), ".weight.", false) ==
-          Count{2 * (4 + 4), 5 * n + n / 8});
+          CastCount{2 * (4 + 4), 5 * n + n / 8});
     CHECK(quantizing(megatron(low(Recipe::nvfp4)), ".hadamard").kernels == 8);
   }
 }
@@ -103,9 +103,9 @@ TEST_CASE(
 TEST_CASE("weights are quantized in the first micro-batch alone, where the software keeps them") {
   for (const std::int64_t micro_batches : {1, 4}) {
     CHECK(quantizing(megatron(low(Recipe::fp8_delayed, true), micro_batches), ".weight.") ==
-          Count{4, 4 * weights});
+          CastCount{4, 4 * weights});
     CHECK(quantizing(megatron(low(Recipe::mxfp8), micro_batches), ".weight.") ==
-          Count{8, 4 * weights + 6 * weights / 32});
+          CastCount{8, 4 * weights + 6 * weights / 32});
   }
   const auto torchao = [](std::int64_t micro_batches) {
     const Batch batch{.micro_batch = 1, .micro_batches = micro_batches, .sequence = 4096};
@@ -114,7 +114,7 @@ TEST_CASE("weights are quantized in the first micro-batch alone, where the softw
                       ".weight.");
   };
   // Rows in forward, columns in backward, each with its largest element.
-  CHECK(torchao(1) == Count{2 * 2 * 7, 2 * 5 * weights});
+  CHECK(torchao(1) == CastCount{2 * 2 * 7, 2 * 5 * weights});
   CHECK(torchao(3).bytes == 3 * torchao(1).bytes);
 }
 
@@ -213,9 +213,9 @@ TEST_CASE("weights kept in eight bits are gathered so, and Hopper transposes the
   const std::int64_t wide = gathered(p);
   p.fp8_parameters = true;
   CHECK(wide - gathered(p) == layers * weights);
-  CHECK(quantizing(megatron(p, 2, plan), ".weight.") == Count{4, 2 * weights});
+  CHECK(quantizing(megatron(p, 2, plan), ".weight.") == CastCount{4, 2 * weights});
   p.transposes = false;
-  CHECK(quantizing(megatron(p, 2, plan), ".weight.") == Count{});
+  CHECK(quantizing(megatron(p, 2, plan), ".weight.") == CastCount{});
   // The optimizer writes a byte in the place of two.
   const auto written = [&](const Precision& of) {
     return bytes_of_kernels(megatron(of, 2, plan), "adamw.cast");
@@ -238,7 +238,7 @@ TEST_CASE("FSDP2 gathers weights in eight bits after one all-reduce of their sca
   CHECK(bytes_by_name(wide).at("layer.gather") - moved.at("layer.gather") == 2 * layers * weights);
   CHECK(moved.at("root.gather") == bytes_by_name(wide).at("root.gather"));
   CHECK(moved.at("parameters.amax.reduce") == 4 * 7 * layers);
-  CHECK(quantizing(step, ".weight.") == Count{7, 2 * weights});  // dgrad's, transposed
+  CHECK(quantizing(step, ".weight.") == CastCount{7, 2 * weights});  // dgrad's, transposed
 }
 
 TEST_CASE("the precision-aware optimizer moves 22 bytes a parameter, 20 with 16-bit gradients") {

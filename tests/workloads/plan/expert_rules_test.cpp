@@ -64,6 +64,35 @@ TEST_CASE("plans that cannot share out experts are refused with the reason") {
         "exchange_sms with a dispatcher of NCCL's collectives");
   CHECK(refused([](auto&, auto& p) { p.expert.shared_overlap = true; }) ==
         "shared_expert_overlap without shared experts");
+  CHECK(refused([](auto&, auto& p) { p.expert.overlap = true; }) == "accepted");
+  CHECK(refused([](auto&, auto& p) {
+          p.expert.overlap = true;
+          p.expert.dispatcher = Dispatcher::all_gather;
+        }) == "expert_overlap without tokens that are sent to other ranks");
+  CHECK(refused([](auto& s, auto& p) {
+          p.expert.overlap = true;
+          p.pipeline = 2;
+          p.data_degree *= 2;
+          s.layers = 32;
+        }) == "expert_overlap in a pipeline with one chunk per stage");
+  CHECK(refused([](auto&, auto& p) {
+          p.expert.overlap = true;
+          p.schedule = Schedule::gpipe;
+        }) == "expert_overlap with schedule = \"gpipe\"");
+  CHECK(refused([](auto&, auto& p) {
+          p.expert.overlap = true;
+          p.recompute = Recompute::full;
+        }) == "expert_overlap beside recompute of the exchange");
+  CHECK(refused([](auto&, auto& p) {
+          p.expert.overlap = true;
+          p.recompute_modules = {LayerModule::experts};
+        }) == "expert_overlap beside recompute of the exchange");
+  CHECK(refused([](auto& s, auto& p) {
+          p.expert.overlap = p.expert.shared_overlap = true;
+          s.experts.shared_ffn = 1024;
+        }) == "expert_overlap beside shared_expert_overlap");
+  CHECK(refused([](auto&, auto& p) { p.expert.delay_wgrad = true; }) ==
+        "delay_wgrad without expert_overlap");
   CHECK(refused([](auto&, auto& p) {
           p.recompute = Recompute::full;
           p.recompute_modules = {LayerModule::mlp};

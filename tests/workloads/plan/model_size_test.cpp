@@ -53,6 +53,21 @@ TEST_CASE("a model of experts has what its dense layers, its routers and its exp
   CHECK(parameters(s) == layers + embedding_parameters(s) + head_parameters(s));
 }
 
+TEST_CASE("without a gate a third of every expert's and shared expert's weights is gone") {
+  const TransformerShape with = mixture();
+  TransformerShape s = with;
+  s.activation = Activation::gelu;
+  const ModelParameters gate = parameters_by_part(with, Counted::all);
+  const ModelParameters none = parameters_by_part(s, Counted::all);
+  CHECK(3 * none.experts == 2 * gate.experts);
+  CHECK(3 * none.shared_experts == 2 * gate.shared_experts);
+  CHECK(none.router == gate.router);
+  CHECK(products_per_token(with) - products_per_token(s) ==
+        6 * 1024 * 4096 + 4 * 1024 * (2 * 512 + 256));
+  s.experts.biases = true;
+  CHECK(parameters_by_part(s, Counted::all).experts - none.experts == 4 * 8 * (512 + 1024));
+}
+
 TEST_CASE("one expert that takes every token is a dense MLP beside its router") {
   TransformerShape s = llama_7b();
   s.experts = {.count = 1, .per_token = 1, .ffn = s.ffn_hidden};
@@ -124,7 +139,7 @@ TEST_CASE("a model whose sizes contradict each other is refused by name") {
   CHECK(broken([](auto& s) { s.experts.groups = 3; }) == "router_groups");
   CHECK(broken([](auto& s) { s.experts.groups = 8; }) == "router_group_limit");
   CHECK(broken([](auto& s) { s.experts.groups = 8, s.experts.group_limit = 2; }).empty());
-  CHECK(broken([](auto& s) { s.activation = Activation::gelu; }) == "activation");
+  CHECK(broken([](auto& s) { s.activation = Activation::gelu; }).empty());
   CHECK(broken([](auto& s) { s.latent.kv_rank = 64; }) == "latent_kv_rank");
   CHECK(broken([](auto& s) { s.latent = {64, 0, 32, 32, 64}; }) == "kv_heads");
   CHECK(broken([](auto& s) { s.latent = {64, 0, 32, 32, 64}, s.kv_heads = 16; }).empty());

@@ -57,6 +57,17 @@ TEST_CASE("full recompute enters the modules of a layer once more") {
   CHECK(calls(step_of(llama_1b(), plan, two, with_host()), module_call) == 22 * (4 + 1) * 3 + 2);
 }
 
+TEST_CASE("states of random numbers are exchanged once per attention and forward, whole sequence") {
+  Software software = fused();
+  software.host.rng_fork = std::chrono::microseconds(1);
+  CHECK(calls(step_of(llama_1b(), plan_of(DataParallel::ddp, 1), two, software), rng_call) == 22);
+  ParallelPlan plan = plan_of(DataParallel::ddp, 1, 2);
+  CHECK(calls(step_of(llama_1b(), plan, two, software), rng_call) == 22);
+  plan.sequence_parallel = true;
+  CHECK(calls(step_of(llama_1b(), plan, two, software), rng_call) == 0);
+  CHECK(calls(step_of(llama_1b(), plan_of(DataParallel::ddp, 1), two, fused()), rng_call) == 0);
+}
+
 TEST_CASE("every tensor's hook runs in every backward") {
   const auto hooks = [](std::int64_t micro_batches) {
     const Batch batch{.micro_batch = 1, .micro_batches = micro_batches, .sequence = 2048};

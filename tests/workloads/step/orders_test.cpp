@@ -100,7 +100,7 @@ TEST_CASE("mirrored stages hold two parts and add up their gradients") {
   CHECK(groups(plan, GroupKind::mirror) == RankGroups{{0, 6}, {1, 7}, {2, 4}, {3, 5}});
 }
 
-TEST_CASE("a pair runs the forward's and the backward's layers by turns") {
+TEST_CASE("a pair runs the backward's and the forward's layers by turns") {
   ParallelPlan plan = plan_of(DataParallel::ddp, 1);
   plan.expert.overlap = true;  // what pairs are for; one order whatever the layers are
   const Batch batch{.micro_batch = 1, .micro_batches = 4, .sequence = 1024};
@@ -113,6 +113,6 @@ TEST_CASE("a pair runs the forward's and the backward's layers by turns") {
     if (name == "layer.mlp.down.wgrad") order += "B";
   }
   std::string expected(32, 'F');
-  for (int i = 0; i < 3 * 32; ++i) expected += "FB";
+  for (int i = 0; i < 3 * 32; ++i) expected += "BF";
   CHECK(order == expected + std::string(32, 'B'));
 }

@@ -314,6 +314,7 @@ Communicator& StepCalls<Real>::group(GroupKind kind) const {
     case GroupKind::expert_tensor:
     case GroupKind::context:
     case GroupKind::context_ring:
+    case GroupKind::tensor_ring:
     case GroupKind::mirror:
       break;
   }

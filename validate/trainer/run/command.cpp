@@ -18,6 +18,7 @@
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
+#include "sim/timeline/timeline_file.hpp"
 #include "validate/trainer/ranks/child.hpp"
 #include "validate/trainer/ranks/place.hpp"
 #include "validate/trainer/ranks/process.hpp"

@@ -1,0 +1,41 @@
+#!/bin/sh
+# Every function that opens or parses what a user hands in is fed by a reader of fuzz/readers.cpp,
+# or stands below with the reason why not; every reader has inputs to begin with.
+#   sh fuzz/list.sh BUILD/stepcast_replay SOURCE
+set -eu
+replay=$1
+cd "$2"
+
+not_fuzzed="
+read_file read_toml_file read_csv read_toml_text read_bytes  files of those that take their text
+read_identity read_members read_run_goal read_cost read_site read_power read_failures  by scenario
+read_failure_rates read_stragglers read_without read_setting  by scenario
+read_exchange_kernels read_network_constants read_nccl_tuning  catalogue files: by scenario's reader
+read_cluster_file read_framework_file  ours, beside the published rows
+read_evidence read_own_runs read_pairs  lists of files of which residuals is one
+read_orders read_topology read_calibrations read_columns read_timeline  files of those that are here
+read_results read_shard read_mark read_lines  written and read by us alone
+read_side read_parts read_around read_events  parts of those that are here
+read_element read_times parse_arguments parse_cell  no file
+"
+failed=0
+functions=$(grep -rhoE '\b(read|parse|import)_[a-z0-9_]+\(' --include='*.hpp' sim calibrate validate \
+  | tr -d '(' | sort -u)
+for function in $functions; do
+  case $function in
+    *_command | parse_arguments) continue ;;
+  esac
+  grep -q "\b$function(" fuzz/readers.cpp && continue
+  echo "$not_fuzzed" | grep -qw "$function" && continue
+  # Declared, not only called in a header?
+  grep -rqE "^[A-Za-z:<>_ ]+ $function\(" --include='*.hpp' sim calibrate validate || continue
+  echo "$function has no reader in fuzz/readers.cpp, and no reason in fuzz/list.sh"
+  failed=1
+done
+for reader in $("$replay" --list); do
+  [ -d "fuzz/corpus/$reader" ] && continue
+  grep -q "^$reader " fuzz/seeds.txt && continue
+  echo "$reader has neither fuzz/corpus/$reader nor a line in fuzz/seeds.txt"
+  failed=1
+done
+exit $failed

@@ -1,0 +1,172 @@
+#include "fuzz/readers.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "calibrate/import/import_files.hpp"
+#include "calibrate/import/nccl_debug_log.hpp"
+#include "calibrate/import/nccl_tests_json.hpp"
+#include "calibrate/import/nccl_tests_log.hpp"
+#include "calibrate/import/topology_matrix.hpp"
+#include "calibrate/import/topology_xml.hpp"
+#include "calibrate/rows/text_lines.hpp"
+#include "engine/check.hpp"
+#include "sim/chakra/et_file.hpp"
+#include "sim/compare/side.hpp"
+#include "sim/confidence/residuals.hpp"
+#include "sim/design/goal.hpp"
+#include "sim/files/csv.hpp"
+#include "sim/files/gzip.hpp"
+#include "sim/files/toml_value.hpp"
+#include "sim/import/calibration_csv.hpp"
+#include "sim/import/model_config.hpp"
+#include "sim/import/published_csv.hpp"
+#include "sim/run/session.hpp"
+#include "sim/timeline/timeline_file.hpp"
+#include "sim/scenario/file.hpp"
+#include "sim/scenario/order_file.hpp"
+#include "sim/scenario/stage_layout.hpp"
+#include "sim/scenario/what_if.hpp"
+#include "sim/study/sweep.hpp"
+#include "sim/tables/calibration_table.hpp"
+#include "validate/trace/records/events.hpp"
+#include "validate/trace/records/file.hpp"
+#include "validate/trace/records/nsight.hpp"
+#include "validate/trace/log.hpp"
+#include "validate/trainer/ranks/text.hpp"
+
+namespace stepcast::fuzz {
+namespace {
+
+std::string_view text_of(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// The bytes as a file, for readers that open one: in memory, gone with the object.
+class File {
+ public:
+  File(Bytes bytes, std::string_view ending) {
+    namespace fs = std::filesystem;
+    const fs::path folder = fs::exists("/dev/shm") ? "/dev/shm" : fs::temp_directory_path();
+    path_ = folder / ("stepcast-fuzz-" + std::to_string(::getpid()) + "." + std::string(ending));
+    std::ofstream(path_, std::ios::binary) << text_of(bytes);
+  }
+  ~File() { std::filesystem::remove(path_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+const sim::Catalogue& catalogue() {
+  static const sim::Catalogue shared(STEPCAST_SOURCE_DIR "/scenarios");
+  return shared;
+}
+
+sim::Scenario scenario_of(Bytes bytes) {
+  return sim::read_scenario(sim::read_toml(text_of(bytes), "fuzz.toml"), catalogue());
+}
+
+void read_as_trace(const std::string& path) {
+  validate::TraceFile file(path);
+  if (validate::is_trace(file))
+    validate::read_trace(path, file);
+  else
+    validate::read_log(path, file);
+}
+
+/// No more ranks and micro-batches than an execution a second allows.
+bool is_small(const sim::Scenario& s) {
+  return s.plan.ranks() <= 256 && s.batch.micro_batches <= 64 && s.model.layers <= 128;
+}
+
+constexpr Reader table[] = {
+    {"toml", "toml", [](Bytes b) { sim::read_toml(text_of(b), "fuzz.toml"); }},
+    {"scenario", "toml", [](Bytes b) { scenario_of(b); }},
+    {"study", "toml",
+     [](Bytes b) { sim::read_study(sim::read_toml(text_of(b), "fuzz.toml")); }},
+    {"simulate", "toml",
+     [](Bytes b) {
+       static sim::Session session(catalogue());
+       const sim::Scenario scenario = scenario_of(b);
+       if (is_small(scenario)) session.step(scenario);
+     }},
+    {"csv", "csv", [](Bytes b) { sim::parse_csv("fuzz.csv", text_of(b)); }},
+    {"published_csv", "csv",
+     [](Bytes b) { sim::import_published_csv(sim::parse_csv("fuzz.csv", text_of(b))); }},
+    {"calibration_csv", "csv",
+     [](Bytes b) { sim::import_csv(sim::parse_csv("fuzz.csv", text_of(b))); }},
+    {"import", "log",
+     [](Bytes b) {
+       const File file(b, "log");
+       calibrate::import_files(std::vector{file.path()});
+     }},
+    {"hdf5", "h5", [](Bytes b) { sim::read_calibration(File(b, "h5").path()); }},
+    {"columns", "columns", [](Bytes b) { sim::read_calibration(File(b, "columns").path()); }},
+    {"gzip", "gz", [](Bytes b) { sim::read_packed(File(b, "gz").path()); }},
+    {"nccl_tests", "log",
+     [](Bytes b) {
+       calibrate::Ignored ignored;
+       calibrate::parse_nccl_tests_log(
+           calibrate::parse_text("fuzz.log", text_of(b)), ignored);
+     }},
+    {"nccl_tests_json", "json",
+     [](Bytes b) {
+       calibrate::Ignored ignored;
+       calibrate::parse_nccl_tests_json("fuzz.json", text_of(b), ignored);
+     }},
+    {"nccl_debug", "log",
+     [](Bytes b) {
+       calibrate::Ignored ignored;
+       calibrate::parse_nccl_debug_log(calibrate::parse_text("fuzz.log", text_of(b)), {}, ignored);
+     }},
+    {"topology_xml", "xml",
+     [](Bytes b) {
+       calibrate::Ignored ignored;
+       calibrate::parse_topology_xml("fuzz.xml", text_of(b), ignored);
+     }},
+    {"topology_matrix", "txt",
+     [](Bytes b) {
+       calibrate::Ignored ignored;
+       calibrate::parse_topology_matrix(calibrate::parse_text("fuzz.txt", text_of(b)), ignored);
+     }},
+    {"trace", "json", [](Bytes b) { read_as_trace(File(b, "json").path()); }},
+    {"nsight", "sqlite", [](Bytes b) { validate::read_nsight(File(b, "sqlite").path()); }},
+    {"chakra", "et", [](Bytes b) { sim::read_et(File(b, "et").path()); }},
+    {"design_goal", "toml",
+     [](Bytes b) { sim::read_design_goal(sim::read_toml(text_of(b), "fuzz.toml")); }},
+    {"timeline", "json", [](Bytes b) { sim::read_timelines(File(b, "json").path()); }},
+    {"result", "json", [](Bytes b) { sim::read_sides(File(b, "json").path()); }},
+    {"model_config", "json", [](Bytes b) { sim::read_model_config(File(b, "json").path()); }},
+    {"orders", "csv", [](Bytes b) { sim::parse_orders("fuzz.csv", text_of(b)); }},
+    {"stage_layout", "txt", [](Bytes b) { sim::parse_stage_layout(text_of(b), "fuzz"); }},
+    {"what_if", "txt", [](Bytes b) { sim::read_what_ifs(std::string(text_of(b)), "fuzz"); }},
+    {"residuals", "csv", [](Bytes b) { sim::read_residuals(File(b, "csv").path()); }},
+    {"training_text", "txt", [](Bytes b) { validate::read_text(File(b, "txt").path(), 256); }},
+};
+
+}  // namespace
+
+std::span<const Reader> readers() { return table; }
+
+const Reader* find_reader(std::string_view name) {
+  const auto found = std::ranges::find(table, name, &Reader::name);
+  return found == std::end(table) ? nullptr : found;
+}
+
+void feed(const Reader& reader, Bytes bytes) {
+  try {
+    reader.read(bytes);
+  } catch (const InputError&) {  // the user's mistake, said
+  } catch (const NoFeasiblePlan&) {
+  }
+}
+
+}  // namespace stepcast::fuzz

@@ -1,0 +1,152 @@
+// stepcast design: the cheapest cluster for a goal.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "engine/check.hpp"
+#include "engine/units_text.hpp"
+#include "sim/command/commands.hpp"
+#include "sim/command/scenario_options.hpp"
+#include "sim/confidence/confidence.hpp"
+#include "sim/design/plan_finder.hpp"
+#include "sim/files/whole_file.hpp"
+#include "sim/goal/whole_run.hpp"
+#include "sim/program/interrupt.hpp"
+#include "sim/program/progress.hpp"
+#include "sim/program/table_view.hpp"
+#include "sim/program/today.hpp"
+#include "sim/report/design.hpp"
+#include "sim/scenario/file.hpp"
+#include "sim/scenario/without_effect.hpp"
+#include "sim/search/bases.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr Option design_own_options[] = {
+    framework_option,
+    set_option,
+    {"allow-tp-across-nodes", "", "", "also tensor degrees above the GPUs of a node"},
+    {"time", "SPAN", "", "end after that time, 60s, with the gap that is left"},
+    {"json", "", "", "print JSON"},
+    {"out", "DIR", "", "also write the answer and the three machines' scenarios into DIR"},
+    {"threads", "N", "", "plans to simulate at once (default: all cores)"},
+    {"quiet", "", "", "no progress"},
+};
+
+const std::vector<Option>& design_options() {
+  static const std::vector<Option> options = with_table_options(design_own_options);
+  return options;
+}
+
+Verb design_verb() {
+  return {
+      "stepcast design",
+      "GOAL.toml",
+      1,
+      "Finds the cheapest, the fastest and the greenest cluster for a goal, with its bill.",
+      design_options(),
+      "stepcast design scenarios/design/llama3-70b-2t.toml",
+      "A goal is a scenario with [design] in the place of [cluster] and [plan]: nodes, fabrics\n"
+      "and sizes that are tried, and what limits them: days, budget, capital, power, racks.\n"
+      "--csv FILE writes the bills."};
+}
+
+using DesignClock = std::chrono::steady_clock;
+
+FinderOptions finder_options(const Arguments& arguments) {
+  FinderOptions out;
+  out.threads = arguments.threads();
+  out.across_nodes = arguments.has("allow-tp-across-nodes");
+  if (arguments.has("time"))
+    out.deadline = DesignClock::now() + std::chrono::duration_cast<DesignClock::duration>(
+                                            parse<Duration>(arguments.get("time"), "--time"));
+  return out;
+}
+
+/// Warnings that hold of every answer: a key that only owners ask for is idle for a rented one.
+std::vector<std::string> design_warnings(const DesignTold& told) {
+  std::vector<std::string> out;
+  bool first = true;
+  for (const AimAnswer& one : told.answer.answers) {
+    if (!one.choice) continue;
+    const Offer& offer = told.machines.offers[one.choice->offer];
+    const Scenario s = priced(one.choice->report.scenario, offer.way, told.parts, {});
+    std::vector<std::string> here = without_effect(s);
+    for (const std::string& warning : goal_warnings(s, today())) here.push_back(warning);
+    if (first)
+      out = here;
+    else
+      std::erase_if(out,
+                    [&](const std::string& w) { return std::ranges::find(here, w) == here.end(); });
+    first = false;
+  }
+  return out;
+}
+
+/// Over no file that is there.
+void write_design(const DesignTold& told, const std::string& text, const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::vector<std::pair<std::string, std::string>> files{{"design.json", design_json(told) + "\n"},
+                                                         {"design.txt", text},
+                                                         {"bill.csv", bill_table(told).csv()}};
+  for (const AimAnswer& one : told.answer.answers) {
+    if (!one.choice) continue;
+    const Offer& offer = told.machines.offers[one.choice->offer];
+    const Scenario s = priced(one.choice->report.scenario, offer.way, told.parts, {});
+    files.emplace_back(word_of(one.aim) + ".toml", write_toml(resolved_document(s)));
+  }
+  for (const auto& [name, content] : files)
+    if (fs::exists(fs::path(folder) / name))
+      throw InputError("--out", "'" + (fs::path(folder) / name).string() + "' is there already",
+                       "name another folder");
+  std::error_code error;
+  fs::create_directories(folder, error);
+  for (const auto& [name, content] : files)
+    write_whole((fs::path(folder) / name).string(), content);
+}
+
+int design(const Arguments& arguments, const Catalogue& catalogue) {
+  const TableView view(arguments);
+  const std::atomic<bool>& stop = stop_requested();
+  const FinderOptions options = finder_options(arguments);
+  const DesignGoal goal = read_design_goal(asked_document(design_verb(), arguments, catalogue));
+  const PartList parts = read_parts(catalogue, goal.parts, goal.document.where);
+  const Machines machines = machines_of(goal, catalogue, parts, search_bases);
+  Session session(catalogue);
+  Confidence confidence(session);
+  const auto ended = [&] {
+    return stop || (options.deadline && DesignClock::now() >= *options.deadline);
+  };
+  ProgressLine line("stepcast: ", ProgressLine::style_for(arguments.has("quiet")));
+  std::size_t searched = 0;
+  const PlanFinder find = [&, inner = plan_finder(goal, machines, session, options, stop)](
+                              const Machine& machine, double above_s) {
+    const auto now = ProgressLine::Clock::now();
+    if (line.due(now))
+      line.show(std::to_string(searched) + " machines searched; " + name_of(machine.scenario), now);
+    ++searched;
+    return inner(machine, above_s);
+  };
+  Designer designer(machines, parts, peak_rules(goal, machines), find, stop);
+  const DesignAnswer answer = study_design(
+      designer, machines, goal.limits, [&](StepReport& report) { confidence.judge(report); },
+      ended);
+  const DesignTold told{goal, machines, parts, designer, answer};
+  const std::string bills = answer.met() ? view.printed(bill_table(told)) : "";
+  std::string text = design_text(told, bills);
+  for (const std::string& warning : design_warnings(told)) text += "warning  " + warning + "\n";
+  if (arguments.has("json"))
+    std::fputs((design_json(told) + "\n").c_str(), stdout);
+  else
+    std::fputs((view.prints_csv() ? bills : text).c_str(), stdout);
+  if (arguments.has("out")) write_design(told, text, arguments.get("out"));
+  if (stop) return stop_code();
+  return answer.met() ? exit_ok : exit_no_feasible_plan;
+}
+
+}  // namespace
+
+Command design_command() { return {design_verb(), design}; }
+
+}  // namespace stepcast::sim

@@ -1,0 +1,190 @@
+// stepcast export, replay: a step as Chakra traces, and such traces on a cluster.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "engine/check.hpp"
+#include "engine/units_text.hpp"
+#include "sim/chakra/export.hpp"
+#include "sim/chakra/replay.hpp"
+#include "sim/command/commands.hpp"
+#include "sim/command/scenario_options.hpp"
+#include "sim/command/timeline_options.hpp"
+#include "sim/files/toml_table.hpp"
+#include "sim/scenario/file.hpp"
+#include "sim/scenario/scenario_keys.hpp"
+#include "sim/study/answer.hpp"
+#include "sim/study/sweep.hpp"
+#include "sim/timeline/timeline_file.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr Option export_options[] = {
+    {"chakra", "DIR", "", "where: a new folder for NAME.RANK.et and comm_group.json"},
+    {"ranks", "LIST", "",
+     "all (default), as ASTRA-sim reads; classes: one file for those alike; or 0,8-15"},
+    {"limit", "BYTES", "", "the most to write without asking (default: 200MB)"},
+    {"json", "", "", "print JSON"},
+    {"ignore-memory", "", "", "go on with a plan that does not fit in memory"},
+};
+
+const std::vector<Option>& all_export_options() {
+  static const std::vector<Option> options = with_scenario_options(step_tables, export_options);
+  return options;
+}
+
+const std::vector<Option>& replay_options() {
+  static const std::vector<Option> options = [] {
+    std::vector<Option> out{gpu_option};
+    for (const Option& option : key_options({"cluster"})) out.push_back(option);
+    out.insert(out.end(),
+               {nccl_env_option,
+                set_option,
+                {"once", "", "", "one step from rest, as ASTRA-sim runs it; else steps repeat"},
+                {"json", "", "", "print JSON"}});
+    return out;
+  }();
+  return options;
+}
+
+Verb export_verb() {
+  return {"stepcast export",
+          "[SCENARIO.toml]",
+          1,
+          "Writes one training step as Chakra traces (docs/traces.md).",
+          all_export_options(),
+          "stepcast export mine.toml --chakra step"};
+}
+
+Verb replay_verb() {
+  return {"stepcast replay",
+          "DIR",
+          1,
+          "Runs Chakra traces on a cluster: compute as recorded, collectives as its network "
+          "makes them.",
+          replay_options(),
+          "stepcast replay step --gpu h100 --nodes 2"};
+}
+
+Scenario step_to_export(const Arguments& arguments, const Catalogue& catalogue, Session& session) {
+  TomlValue document = asked_document(export_verb(), arguments, catalogue);
+  for (const char* table : {"sweep", "collective"})
+    if (document.find(table) != nullptr)
+      throw UsageError("a trace is that of one step",
+                       "give a scenario without [" + std::string(table) + "]");
+  Scenario scenario = read_scenario(read_study(std::move(document)).base, catalogue);
+  scenario.run.ignore_memory = arguments.has("ignore-memory");
+  if (scenario.open.empty()) return scenario;
+  const Answer best = answer(scenario, simulator_of(session));
+  if (const auto* refused = std::get_if<Refused>(&best)) throw NoFeasiblePlan(refused->reason);
+  return std::get<StepReport>(best).scenario;
+}
+
+int export_main(const Arguments& arguments, const Catalogue& catalogue) {
+  if (!arguments.has("chakra"))
+    throw UsageError("where shall the trace be written?", "--chakra DIR");
+  Session session(catalogue);
+  const RankChoice ranks = rank_choice(arguments.get("ranks", "all"), "ranks");
+  const Bytes limit = arguments.has("limit") ? parse<Bytes>(arguments.get("limit"), "--limit")
+                                             : usual_timeline_limit;
+  const std::string folder = arguments.get("chakra");
+  const ChakraExport out =
+      export_trace(step_to_export(arguments, catalogue, session), session, folder, ranks, limit);
+  if (arguments.has("json"))
+    std::printf("%s\n", nlohmann::ordered_json{{"folder", folder},
+                                               {"files", out.files},
+                                               {"nodes", out.nodes},
+                                               {"groups", out.groups},
+                                               {"bytes", out.bytes}}
+                            .dump()
+                            .c_str());
+  else
+    std::printf("%s: %zu files, %zu nodes, %zu process groups, %s\n", folder.c_str(), out.files,
+                out.nodes, out.groups,
+                to_text(Bytes(static_cast<std::int64_t>(out.bytes))).c_str());
+  return exit_ok;
+}
+
+/// A scenario of nothing but the cluster: with the least that one can ask of it.
+Scenario cluster_of(const Arguments& arguments, const Catalogue& catalogue) {
+  TomlValue document = toml_table("command line");
+  set_path(document, "collective.kind", toml_text("send_receive", "command line"));
+  set_path(document, "collective.bytes", toml_text("1 B", "command line"));
+  apply_options(document, replay_verb(), arguments, catalogue);
+  return read_scenario(document, catalogue);
+}
+
+struct ReplayPart {
+  const char *name, *key;
+  Duration time;
+};
+
+std::vector<ReplayPart> parts_of(const Replay& r) {
+  const auto exposed = [&](engine::Traffic traffic) {
+    return r.mean.exposed[static_cast<std::size_t>(traffic)];
+  };
+  using engine::Traffic;
+  return {{"compute", "compute_s", r.mean.compute},
+          {"exposed: tensor", "exposed_tensor_s", exposed(Traffic::tensor)},
+          {"exposed: data and others", "exposed_data_s", exposed(Traffic::data)},
+          {"exposed: experts", "exposed_expert_s", exposed(Traffic::expert)},
+          {"exposed: messages", "exposed_pipeline_s", exposed(Traffic::pipeline)},
+          {"waiting for a sender", "bubble_s", r.mean.bubble},
+          {"waiting for a group", "wait_s", r.mean.wait},
+          {"host", "host_s", r.mean.host}};
+}
+
+std::string replay_text(const Replay& r, const Scenario& scenario, const std::string& folder) {
+  std::string out = fmt::format(
+      "{}: {} nodes in {} file{} of {} ranks, {} process groups\non {} x {}, {} ranks "
+      "simulated\n\n",
+      folder, r.nodes, r.files, r.files == 1 ? "" : "s", r.ranks, r.groups, scenario.nodes,
+      scenario.node.name, r.simulated_ranks);
+  out += fmt::format("{:<28}{}\n", "step", to_text(r.step));
+  for (const ReplayPart& part : parts_of(r))
+    if (part.time > Duration{})
+      out += fmt::format("  {:<26}{:<12}{:.1f} %\n", part.name, to_text(part.time),
+                         100.0 * seconds(part.time) / seconds(r.step));
+  out +=
+      fmt::format("most compute                {} (rank {})\n", to_text(r.slowest), r.slowest_rank);
+  if (r.recorded > Duration{})
+    out += fmt::format("recorded step               {} ({:+.2f} %)\n", to_text(r.recorded),
+                       100.0 * (seconds(r.step) / seconds(r.recorded) - 1.0));
+  for (const std::string& warning : r.warnings) out += "warning: " + warning + "\n";
+  return out;
+}
+
+std::string replay_json(const Replay& r) {
+  nlohmann::ordered_json out{{"step_s", seconds(r.step)},
+                             {"ranks", r.ranks},
+                             {"files", r.files},
+                             {"nodes", r.nodes},
+                             {"groups", r.groups},
+                             {"simulated_ranks", r.simulated_ranks},
+                             {"most_compute_s", seconds(r.slowest)},
+                             {"most_compute_rank", r.slowest_rank}};
+  for (const ReplayPart& part : parts_of(r)) out[part.key] = seconds(part.time);
+  if (r.recorded > Duration{}) out["recorded_step_s"] = seconds(r.recorded);
+  out["warnings"] = r.warnings;
+  return out.dump() + "\n";
+}
+
+int replay_main(const Arguments& arguments, const Catalogue& catalogue) {
+  const std::string folder = arguments.first("which folder with a Chakra trace?");
+  const Scenario scenario = cluster_of(arguments, catalogue);
+  Session session(catalogue);
+  const Replay out = replay(read_trace(folder), scenario, session, arguments.has("once"));
+  const std::string text =
+      arguments.has("json") ? replay_json(out) : replay_text(out, scenario, folder);
+  std::fputs(text.c_str(), stdout);
+  return exit_ok;
+}
+
+}  // namespace
+
+Command export_command() { return {export_verb(), export_main}; }
+Command replay_command() { return {replay_verb(), replay_main}; }
+
+}  // namespace stepcast::sim

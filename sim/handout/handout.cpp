@@ -1,0 +1,109 @@
+#include "sim/handout/handout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/units_text.hpp"
+#include "sim/program/command_line.hpp"
+#include "sim/program/today.hpp"
+#include "sim/report/step_words.hpp"
+#include "sim/scenario/file.hpp"
+#include "sim/study/sweep.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+/// What the catalogue's file says; nothing of what is no entry of it.
+std::vector<SourceNote> notes_of(const Catalogue& catalogue, const std::string& folder,
+                                 const std::string& name) {
+  const std::vector<std::string> names = catalogue.names(folder);
+  if (std::ranges::count(names, name) == 0) return {};
+  return catalogue.sources(folder, name);
+}
+
+/// Rows of the notes in a catalogue file; one that says nothing is named as such.
+void add_sources(TextTable& table, const Catalogue& catalogue, const std::string& folder,
+                 const std::string& name, const std::string& value) {
+  std::vector<SourceNote> notes = notes_of(catalogue, folder, name);
+  if (notes.empty()) notes.push_back({"", "the scenario's own: no source is stated"});
+  for (const SourceNote& note : notes)
+    table.row({folder + "/" + name, note.key.empty() ? value : note.key, note.text});
+}
+
+/// The entry of the catalogue that is this software; its own name where there is none.
+std::string software_entry(const Catalogue& catalogue, const workloads::Software& software) {
+  const auto says = [](const TomlValue& document, const char* key, const std::string& wanted) {
+    const TomlValue* value = document.find(key);
+    return value != nullptr && value->text() != nullptr && *value->text() == wanted;
+  };
+  for (const std::string& name : catalogue.names("software")) {
+    const TomlValue& document = catalogue.entry("software", name, "report");
+    if (says(document, "framework", software.framework) &&
+        says(document, "version", software.version))
+      return name;
+  }
+  return software.framework;
+}
+
+/// The file of NCCL's constants whose version begins this one the longest: "2.20" of "2.20.5".
+std::string nccl_entry(const Catalogue& catalogue, const std::string& version) {
+  std::string out = version;
+  std::size_t longest = 0;
+  for (const std::string& name : catalogue.names("nccl"))
+    if (version.starts_with(name) && name.size() > longest) out = name, longest = name.size();
+  return out;
+}
+
+std::string dated(const std::string& source, const std::string& date) {
+  if (source.empty()) return "the user's own";
+  return date.empty() ? source : source + ", " + date;
+}
+
+}  // namespace
+
+PageSection inputs_section(const Scenario& s, const Catalogue& catalogue) {
+  TextTable table;
+  for (const char* heading : {"input", "what", "source"})
+    table.column(heading, "", TextTable::Align::left);
+  add_sources(
+      table, catalogue, "gpus", s.node.gpu.name,
+      fmt::format("{}, {} at 16 bit", to_text(s.node.gpu.memory), to_text(s.node.gpu.tensor_peak)));
+  add_sources(table, catalogue, "nodes", s.node.name, "the node");
+  add_sources(table, catalogue, "fabrics", s.fabric.name, "the fabric");
+  add_sources(table, catalogue, "models", s.model.name, "the model");
+  add_sources(table, catalogue, "software", software_entry(catalogue, s.software),
+              software_text(s));
+  add_sources(table, catalogue, "nccl", nccl_entry(catalogue, s.nccl), "NCCL " + s.nccl);
+  add_sources(table, catalogue, "network", "fitted", "the network model's constants");
+  for (const std::string& file : s.tables)
+    table.row({"kernel and collective times", file, "calibration table"});
+  if (s.cost.price.value > 0 || s.cost.capex.value > 0)
+    table.row({"price of a GPU", s.cost.own ? to_text(s.cost.capex) : to_text(s.cost.price),
+               dated(s.cost.source, s.cost.date)});
+  table.row(
+      {"PUE of the building", fmt::format("{:g}", s.site.pue), dated(s.site.source, s.site.date)});
+  if (s.site.carbon.value > 0)
+    table.row(
+        {"emissions of electricity", to_text(s.site.carbon), dated(s.site.source, s.site.date)});
+  return {"Inputs and their sources", {PageTable{"Every input", std::move(table)}}};
+}
+
+PageSection origin_section(const Origin& origin, const Scenario* scenario) {
+  PageSection out{"How this was made", {}};
+  out.blocks.emplace_back(Listing{"Command line", origin.command, false});
+  std::string version = version_text();
+  version.pop_back();
+  out.blocks.emplace_back(Paragraph{version + ", " + today() + "."});
+  if (scenario != nullptr)
+    out.blocks.emplace_back(
+        Listing{"Resolved scenario (TOML)", write_toml(resolved_document(*scenario))});
+  return out;
+}
+
+void write_handout(const HandoutFiles& files, const Page& page) {
+  if (!files.svg.empty()) write_charts(files.svg, page);
+  if (!files.report.empty()) write_page(files.report, page);
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,59 @@
+// One step as a page to hand on: what is simulated for it beside the answer, and the page.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/handout/handout.hpp"
+#include "sim/handout/stage_times.hpp"
+#include "sim/report/memory_timeline.hpp"
+#include "sim/report/search.hpp"
+#include "sim/run/session.hpp"
+#include "sim/why/why.hpp"
+
+namespace stepcast::sim {
+
+struct StepHandout {
+  StepReport report;
+  std::optional<Why> why{};
+  std::vector<StageTimes> stages{};
+  Timeline timeline{};
+  std::optional<SearchAnswer> search{};
+  std::optional<Candidate> candidate{};  // the plan of `report` in it
+  std::vector<StageMemory> memory{};
+  std::vector<std::string> missing{};  // "the critical path: reason"
+};
+
+struct StepHandoutOptions {
+  bool alternatives = true;  // a search of at most `simulations` plans
+  std::size_t simulations = 40;
+  unsigned threads = 1;
+};
+
+/// `report` is an answer. What cannot be had is named in `missing`.
+StepHandout step_handout(const StepReport& report, Session& session,
+                         const StepHandoutOptions& options, const std::atomic<bool>& stop);
+
+Page step_page(const StepHandout& handout, const Catalogue& catalogue, const Origin& origin);
+
+/// The plan of a scenario that has no answer: why, and what it needs.
+Page refused_page(const Scenario& scenario, const std::string& reason, const Catalogue& catalogue,
+                  const Origin& origin);
+
+/// The best plan of a search as such a page; where there is none, why.
+Page search_page(const SearchAnswer& answer, Session& session, const Origin& origin,
+                 const std::atomic<bool>& stop);
+
+// Sections that other pages have as well.
+
+/// Plans of a search: how sure it is that none is better, the picture, the table.
+PageSection search_section(const SearchAnswer& answer);
+/// For whoever pays.
+PageSection glance_section(const StepHandout& handout);
+/// Where the step's time goes, stage by stage; the critical path and what would move it; memory;
+/// the pipeline; collectives; what the times rest on.
+std::vector<PageSection> engineer_sections(const StepHandout& handout);
+
+}  // namespace stepcast::sim

@@ -1,0 +1,74 @@
+#include "sim/output/row_log.hpp"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "engine/check.hpp"
+#include "sim/files/whole_file.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr std::string_view line_begin = "{\"id\":\"",
+                           line_middle = "\",\"result\":", line_end = "}";
+constexpr std::size_t id_length = 36;
+constexpr std::size_t row_begin = line_begin.size() + id_length + line_middle.size();
+
+// What a machine that dies may take with it: run again, not lost.
+constexpr std::size_t most_unsynced = 100;
+constexpr auto longest_unsynced = std::chrono::seconds(1);
+
+bool is_row_line(std::string_view line) {
+  return line.size() > row_begin && line.starts_with(line_begin) &&
+         line.substr(line_begin.size() + id_length).starts_with(line_middle) &&
+         nlohmann::json::accept(line.begin(), line.end());
+}
+
+}  // namespace
+
+std::int64_t read_rows(const std::string& path, const std::function<void(const LoggedRow&)>& take) {
+  std::ifstream stream(path, std::ios::binary);
+  std::int64_t end = 0, number = 1;
+  for (std::string line; std::getline(stream, line) && !stream.eof(); ++number) {
+    if (!is_row_line(line))
+      throw InputError(path + ":" + std::to_string(number), "is no row of a sweep",
+                       "take the line out: --resume runs its point again");
+    const std::string_view text = line;
+    take({text.substr(line_begin.size(), id_length),
+          text.substr(row_begin, text.size() - row_begin - line_end.size()),
+          end + static_cast<std::int64_t>(row_begin)});
+    end += static_cast<std::int64_t>(line.size()) + 1;
+  }
+  return end;
+}
+
+RowLog::RowLog(const RowFile& file, std::int64_t end) : file_(file), end_(end) {
+  if (ftruncate(file.descriptor(), end) != 0)
+    throw OutputError("--out", "the file of finished points cannot be written");
+}
+
+std::optional<RowPlace> RowLog::append(const PointId& id, const std::string& row) {
+  std::string line;
+  line.append(line_begin).append(id).append(line_middle).append(row).append(line_end).append("\n");
+  const ssize_t written = write(file_.descriptor(), line.data(), line.size());
+  if (written != static_cast<ssize_t>(line.size())) {
+    ensures(ftruncate(file_.descriptor(), end_) == 0, "a file can be cut");
+    return std::nullopt;
+  }
+  const RowPlace place{&file_, end_ + static_cast<std::int64_t>(row_begin),
+                       static_cast<std::uint32_t>(row.size())};
+  end_ += written;
+  if (++unsynced_ >= most_unsynced || Clock::now() - synced_ >= longest_unsynced) sync();
+  return place;
+}
+
+void RowLog::sync() {
+  fsync(file_.descriptor());
+  unsynced_ = 0;
+  synced_ = Clock::now();
+}
+
+}  // namespace stepcast::sim

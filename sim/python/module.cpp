@@ -1,0 +1,135 @@
+// The compiled half of the Python package: answers run, sweep and collective in a session that
+// lives as long as the caller wants. What it does not answer itself, mistakes among it, it leaves
+// to the program, so that both say the same.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/command/commands.hpp"
+#include "sim/command/scenario_options.hpp"
+#include "sim/confidence/confidence.hpp"
+#include "sim/files/toml_table.hpp"
+#include "sim/output/study_run.hpp"
+#include "sim/program/installation.hpp"
+#include "sim/report/json.hpp"
+#include "sim/run/session.hpp"
+#include "sim/scenario/file.hpp"
+#include "sim/study/sweep.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// Those whose --json is that of a study.
+std::vector<Command> studies() { return {run_command(), sweep_command(), collective_command()}; }
+
+Words verbs() {
+  Words out;
+  for (const Command& command : studies()) out.push_back(command.verb.word());
+  return out;
+}
+
+/// Whether the options only say what is asked for: others write files, or change how it is
+/// answered.
+bool only_asks(const Verb& verb, const Arguments& arguments) {
+  static const Words others{"gpu", "framework", "nccl-env", "set", "threads", "quiet", "json"};
+  return std::ranges::all_of(verb.options, [&](const Option& option) {
+    return !arguments.has(option.name) || *option.key != '\0' ||
+           std::ranges::count(others, option.name) > 0;
+  });
+}
+
+TomlValue document_of(const Verb& verb, const Arguments& arguments, const Catalogue& catalogue) {
+  if (verb.word() != "collective") return asked_document(verb, arguments, catalogue);
+  TomlValue document = toml_table("command line");
+  set_path(document, "collective.kind", toml_text(arguments.first("which?"), "command line"));
+  apply_options(document, verb, arguments, catalogue);
+  return document;
+}
+
+/// What the program would read once, at its start.
+class Keeper {
+ public:
+  /// `program`: the stepcast whose files these are.
+  explicit Keeper(const std::string& program)
+      : catalogue_((stand_for(program), Catalogue::standard())),
+        session_(catalogue_),
+        confidence_(std::make_shared<Confidence>(session_)) {}
+
+  /// What `stepcast WORDS` prints, --json among the words; none where the program is to be asked.
+  /// Lets other threads of Python run, and hears of their interrupts.
+  std::optional<std::string> answer(const Words& words) {
+    std::atomic<bool> stop = false;
+    std::future<std::optional<std::string>> answered =
+        std::async(std::launch::async, [&] { return answer_quietly(words, stop); });
+    bool interrupted = false;
+    while (true) {
+      {
+        const pybind11::gil_scoped_release released;
+        if (answered.wait_for(std::chrono::milliseconds(interrupted ? 1000 : 20)) ==
+            std::future_status::ready)
+          break;
+      }
+      if (!interrupted && PyErr_CheckSignals() != 0) interrupted = stop = true;
+    }
+    if (interrupted) throw pybind11::error_already_set();
+    return answered.get();
+  }
+
+ private:
+  std::optional<std::string> answer_quietly(const Words& words, const std::atomic<bool>& stop) {
+    try {
+      for (const Command& command : studies())
+        if (!words.empty() && command.verb.word() == words[0])
+          return answer_study_of(command.verb, {words.begin() + 1, words.end()}, stop);
+      return std::nullopt;
+    } catch (const std::exception&) {  // the program says which, and how to mend it
+      return std::nullopt;
+    }
+  }
+
+  std::optional<std::string> answer_study_of(const Verb& verb, const Words& words,
+                                             const std::atomic<bool>& stop) {
+    const Arguments arguments = parse_arguments(verb, words);
+    if (!arguments.has("json") || !only_asks(verb, arguments)) return std::nullopt;
+    Study study = read_study(document_of(verb, arguments, catalogue_));
+    if (!study.references.empty() || (verb.word() == "sweep" && !study.is_sweep))
+      return std::nullopt;
+    Results results =
+        run_study(std::move(study),
+                  {.read = [&](const TomlValue& point) { return read_scenario(point, catalogue_); },
+                   .simulator = simulator_of(session_, confidence_),
+                   .threads = arguments.threads(),
+                   .stop = stop});
+    if (results.interrupted) return std::nullopt;
+    if (const Order* order = confidence_->order()) results.order = *order;
+    return to_json(results);
+  }
+
+  Catalogue catalogue_;
+  Session session_;
+  std::shared_ptr<Confidence> confidence_;
+};
+
+}  // namespace
+}  // namespace stepcast::sim
+
+PYBIND11_MODULE(_session, module) {
+  using stepcast::sim::Keeper;
+  module.doc() = "Answers stepcast's studies within this process.";
+  module.def("verbs", &stepcast::sim::verbs, "The verbs that a Session answers.");
+  pybind11::class_<Keeper>(module, "Session", "Tables and models that many calls share.")
+      .def(pybind11::init<const std::string&>(), pybind11::arg("program"))
+      .def("answer", &Keeper::answer, pybind11::arg("words"),
+           "What the program prints for these words, --json among them; None: ask the program.");
+}

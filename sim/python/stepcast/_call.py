@@ -1,0 +1,75 @@
+"""Asks the module within this process, or the program."""
+import json
+import signal
+import subprocess
+import sys
+
+from . import _program
+from ._errors import error_of
+
+_session = None
+
+
+def forget():
+    """Lets go of what the module read and built, so that files which changed since are read again.
+    The program reads them at every call."""
+    global _session
+    _session = None
+
+
+def answer(verb, words, folder=None):
+    """What the verb's --json prints, as Python's objects. `folder`: where files of this call alone
+    lie, left out of messages. Raises Error."""
+    code, text, said = _ask([verb, *words, "--json"])
+    if folder is not None:
+        text, said = text.replace(folder + "/", ""), said.replace(folder + "/", "")
+    try:
+        result = json.loads(text) if text.strip() else {}
+    except json.JSONDecodeError:
+        raise error_of(code, said.strip() or f"stepcast {verb} printed no JSON") from None
+    error = result.get("error") if isinstance(result, dict) else None
+    if isinstance(error, dict) and code != 0:
+        raise error_of(code, error["message"], error.get("where") or "", error.get("hint") or "")
+    # In a sweep, what has no answer is a row that says so.
+    refused = "refused" in result
+    if (code == 0 and not refused) or ("points" in result and code in (1, 4)):
+        if said:
+            print(said, end="", file=sys.stderr)
+        return result
+    reason = result.get("refused") or result.get("proof") or said.strip()
+    raise error_of(4 if refused else code, reason, result=result)
+
+
+def text_of(verb, words, folder=None):
+    """What the verb prints for people."""
+    code, text, said = _run([verb, *words])
+    if not text:
+        raise error_of(code, said.strip())
+    return text if folder is None else text.replace(folder + "/", "")
+
+
+def _ask(words):
+    """Exit code, standard output, standard error."""
+    module = _program.module()
+    if module is None or words[0] not in module.verbs():
+        return _run(words)
+    global _session
+    session = _session
+    if session is None:
+        session = _session = module.Session(_program.program())
+    text = session.answer(words)
+    return _run(words) if text is None else (0, text, "")
+
+
+def _run(words):
+    # In a session of its own: an interrupt reaches it once, from here; what is finished is kept.
+    with subprocess.Popen([_program.program(), *words], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                          encoding="utf-8", start_new_session=True) as child:
+        try:
+            text, said = child.communicate()
+        except BaseException:
+            child.send_signal(signal.SIGINT)
+            child.communicate()
+            raise
+    return child.returncode, text, said

@@ -1,0 +1,125 @@
+#!/bin/sh
+# stepcast design as a user calls it: three answers, bills, limits, refusals; a bill read by Python.
+#   design.sh FOLDER_OF_PROGRAMS SOURCE
+set -u
+program=$1/stepcast
+. "$2/tests/cli/shared/expect.sh"
+
+# goal LINES: [design] with these lines, a small model, few plans
+goal() {
+  printf '[design]\n%s\n' "$1" >"$work/goal.toml"
+  cat >>"$work/goal.toml" <<END
+[model]
+name = "llama2-1b"
+sequence = 2048
+[batch]
+global = 64
+[software]
+framework = "megatron-core"
+[run_goal]
+tokens = "20B"
+today = "2026-11-23"
+[space]
+"plan.tensor" = [1, 2]
+"plan.context" = [1]
+"plan.pipeline" = [1, 2]
+"plan.virtual_stages" = [1]
+"plan.recompute" = ["none"]
+"batch.micro_batch" = [1, 2]
+END
+}
+two='nodes = ["dgx-h100", "dgx-b200"]
+sizes = [2, 4]
+fabrics = ["rail-optimized", "rail-only"]
+oversubscription = [1, 2]'
+
+# Three answers, the bill, what a little more or less changes, what was ruled out, what is assumed.
+goal "days = 3
+budget = \"2000 USD\"
+$two"
+expect 0 '^20.0B tokens of llama2-1b in 3.00 days, budget 2.00 thousand USD' design "$work/goal.toml"
+whole=$output
+for line in 'cheapest.* x dgx-' 'leaf switch of 64 ports' 'cable, node to leaf' '^.* capital ' \
+  '^  deadline 2.85 days' '^  budget   2.10 thousand USD' '^  rent  *+20 %' 'rent or own' \
+  'offers on .* machines' 'are answers' 'nodes are packed.*the fabric is the job.s own' \
+  'dgx-b200: derived 2026-11'; do
+  printf '%s\n' "$whole" | grep -q -e "$line" || {
+    echo "design: no line \"$line\" in:"
+    printf '%s\n' "$whole" | head -20
+    failures=$((failures + 1))
+  }
+done
+
+# A budget of nothing: exit 4, and the cheapest without it.
+goal "budget = \"0 USD\"
+$two"
+expect 4 '^the cheapest without its budget' design "$work/goal.toml"
+expect 4 '"met": false' design "$work/goal.toml" --json
+goal "days = 0.0001
+$two"
+expect 4 '^the cheapest without its deadline' design "$work/goal.toml"
+goal "racks = 0
+$two"
+expect 4 'need more racks than there are' design "$work/goal.toml"
+
+# A random place in a larger fabric is said, and simulated.
+goal "$two"
+expect 0 'random places of the fabric (seed 7); other jobs take 30 %' design "$work/goal.toml" \
+  --set cluster.placement=random cluster.placement_seed=7 cluster.fabric_nodes=128 \
+  cluster.other_jobs=0.3
+expect 0 'answers' design "$work/goal.toml" --out "$work/out"
+expect 3 'is there already' design "$work/goal.toml" --out "$work/out"
+# What was found runs as a scenario of its own.
+expect 0 'step time' run "$work/out/cheapest.toml"
+
+# Mistakes have a line and a hint.
+expect 2 'which' design
+goal 'nodes = ["dgx-h1000"]'
+expect 3 "goal.toml:2: unknown node 'dgx-h1000'" design "$work/goal.toml"
+goal "nodse = 3
+$two"
+expect 3 "did you mean 'nodes'" design "$work/goal.toml"
+
+# Bills add up, by a reader that is not ours.
+goal "$two"
+"$program" design "$work/goal.toml" --csv "$work/bill.csv" --json >"$work/d.json" 2>/dev/null
+if command -v python3 >/dev/null; then
+  python3 - "$work/bill.csv" "$work/d.json" <<'END' || failures=$((failures + 1))
+import csv, json, sys
+bills = {}
+for row in csv.DictReader(open(sys.argv[1], encoding="utf-8")):
+    bills.setdefault(row["answer"], []).append(row)
+assert bills, "no bill"
+for name, rows in bills.items():
+    lines = [r for r in rows if r["item"] != "capital"]
+    total = next(r for r in rows if r["item"] == "capital")
+    for column in ("usd", "watts"):
+        said, summed = float(total[column]), sum(float(r[column] or 0) for r in lines)
+        assert abs(said - summed) < 1e-6 * said, (name, column, said, summed)
+    assert all(r["source"] for r in lines if r["usd"]), name
+answer = json.load(open(sys.argv[2], encoding="utf-8"))
+assert answer["met"] and answer["cheapest"]["proven"]
+assert answer["cheapest"]["usd"]["value"] <= answer["fastest"]["usd"]["value"]
+assert answer["fastest"]["days"]["value"] <= answer["cheapest"]["days"]["value"]
+assert answer["greenest"]["mwh"] <= answer["cheapest"]["mwh"]
+END
+fi
+
+# Placement by itself: the same job, elsewhere in the fabric.
+job="run --model llama2-7b --gpu h100 --nodes 128 --local-batch 1 --data zero3 --json"
+step() { "$program" $job "$@" 2>/dev/null | sed -n 's/^ *"step_time_s": \([0-9.e+-]*\),.*/\1/p'; }
+packed=$(step --fabric rail-optimized --set cluster.fabric.oversubscription=4)
+random=$(step --fabric rail-optimized --set cluster.fabric.oversubscription=4 cluster.placement=random)
+awk "BEGIN { exit !($random > 1.05 * $packed) }" || {
+  echo "random places under 4:1 took $random s, packed ones $packed s"
+  failures=$((failures + 1))
+}
+expect 0 'cluster.placement_seed has no effect here: places are not drawn at random' run --model \
+  llama2-1b --sequence 512 --gpu h100 --nodes 64 --local-batch 1 --set cluster.placement_seed=3
+expect 3 'rail_only needs NVSwitches' run --model llama2-1b --sequence 512 --gpu a100-pcie-80gb \
+  --nodes 2 --local-batch 1 --fabric rail-only
+expect 0 'rail-only: no switch joins two rails' show cluster --node dgx-h100 --nodes 64 \
+  --fabric rail-only
+
+[ $failures -eq 0 ] && echo "a design is found, billed and bounded"
+exit $((failures > 0))

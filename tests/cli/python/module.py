@@ -1,0 +1,65 @@
+"""Within the process: the program's answers to the last digit, other threads run meanwhile, and an
+interrupt ends it."""
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import stepcast
+from stepcast._call import _ask
+from stepcast._program import module, program
+
+assert stepcast.engine() == "module" and module() is not None
+step = ["--model=llama2-7b", "--gpu=h100", "--nodes=2", "--data=zero2", "--local-batch=1"]
+calls = [
+    ["run", *step],
+    ["run", *step, "--set=plan.tensor=2", "--nccl-env=NCCL_ALGO=Ring"],
+    ["run", *step, "--set=sweep.cluster.nodes=[1, 2, 4]", "--threads=2"],
+    ["sweep", *step, '--set=sweep.plan.data=["ddp", "zero3"]'],
+    ["run", "--model=llama2-70b", "--gpu=h100", "--nodes=1", "--data=ddp", "--local-batch=1"],
+    ["run", *step[:-2], "--set=plan.tensor=\"best\"", "--global-batch=32"],
+    ["collective", "all_reduce", "--gpu=h100", "--nodes=4", "--bytes=1 GiB"],
+    # Left to the program: mistakes, and what writes files or prints more.
+    ["run", *step, "--set=plan.tensr=2"],
+    ["collective", "all_reduce", "--gpu=h100", "--nodes=4", "--bytes=1 GiB", "--explain"],
+    ["sweep", *step],
+]
+session = module().Session(program())
+for call in calls:
+    said = subprocess.run([program(), *call, "--json"], capture_output=True, text=True)
+    mine = session.answer([*call, "--json"])
+    left = calls.index(call) >= 7
+    assert (mine is None) == left, call
+    if left:
+        assert _ask([*call, "--json"])[:2] == (said.returncode, said.stdout), call
+    else:
+        assert mine.strip() == said.stdout.strip(), call
+
+# Threads of Python share a session, and get the answers that each gets alone.
+alone = [stepcast.run(model="llama2-7b", gpu="h100", nodes=n, data="zero3", local_batch=1)
+         for n in (1, 2, 4, 8)]
+stepcast.forget()
+together = [None] * 4
+
+
+def work(i):
+    together[i] = stepcast.run(model="llama2-7b", gpu="h100", nodes=2**i, data="zero3",
+                               local_batch=1)
+
+
+threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert together == alone
+
+# An interrupt stops a long sweep after the points that run, long before its end.
+threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    stepcast.sweep(model="llama2-7b", gpu="h100", nodes=2, data="zero2", local_batch=1,
+                   sweep={"run.seed": range(1, 20_001)})
+    sys.exit("a sweep of 20,000 points was not interrupted")
+except KeyboardInterrupt:
+    pass

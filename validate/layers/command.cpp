@@ -1,0 +1,67 @@
+#include "validate/layers/command.hpp"
+
+#include <cstdio>
+#include <filesystem>
+
+#include "engine/check.hpp"
+#include "sim/files/csv.hpp"
+#include "sim/program/answer_forms.hpp"
+#include "sim/scenario/file.hpp"
+#include "validate/layers/report.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+constexpr sim::Option layer_options[] = {
+    {"show", "ID", "", "print the scenario that this row becomes: a model of one layer"},
+    {"fail-above", "PERCENT", "", "exit code 5 when the median error is larger"},
+    sim::json_option,
+    sim::rows_option,
+};
+
+int show_layer(const std::vector<LayerRow>& rows, const std::string& id, const std::string& file,
+               sim::Session& session) {
+  for (const LayerRow& row : rows) {
+    if (row.id != id) continue;
+    const RowScenario made = layer_scenario(row, ScenarioMaker(session));
+    if (!made.scenario) throw InputError(file, id + " is refused: " + made.refused);
+    std::fputs(sim::write_toml(sim::resolved_document(*made.scenario)).c_str(), stdout);
+    return sim::exit_ok;
+  }
+  throw InputError(file, "no row has the id " + id);
+}
+
+}  // namespace
+
+const sim::Verb layers_verb{
+    "stepcast validate layers",
+    "[FILE.csv]",
+    1,
+    "Measured layers of experts, forward and backward, beside the same pieces and kernels as in a "
+    "step; without a file those that are shipped. Beside it one rate of products per precision.",
+    layer_options,
+    "stepcast validate layers"};
+
+int run_layers(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
+  sim::check_forms(arguments);
+  const std::filesystem::path data(catalogue.directory());
+  const auto& words = arguments.positional();
+  const std::string file =
+      words.empty() ? (data.parent_path() / "validate/layers/moe_layers.csv").string() : words[0];
+  const std::vector<LayerRow> rows = layer_rows(sim::read_csv(file));
+  const auto limit = arguments.share("fail-above");
+  sim::Session session(catalogue);
+  if (const std::string id = arguments.get("show"); !id.empty())
+    return show_layer(rows, id, file, session);
+  const std::vector<LayerResult> results = predict_layers(rows, session);
+  const std::string name = words.empty() ? "moe_layers.csv" : file;
+  const bool printed = sim::print_answer(
+      arguments,
+      {[&] { return layers_text(name, results); }, [&] { return layers_json(results); }, {"rows"}});
+  if (!printed) return sim::exit_unwritten;
+  if (!limit) return sim::exit_ok;
+  const auto score = scores_of(results).both;
+  return score && score->median_ape <= *limit ? sim::exit_ok : sim::exit_too_inaccurate;
+}
+
+}  // namespace stepcast::validate

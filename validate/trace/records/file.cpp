@@ -1,0 +1,50 @@
+#include "validate/trace/records/file.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "engine/check.hpp"
+
+namespace stepcast::validate {
+
+TraceFile::TraceFile(const std::string& path) : path_(path) {
+  if (std::filesystem::is_directory(path))
+    throw InputError(path, "is a directory", "name the files, one per rank");
+  errno = 0;
+  file_.reset(gzopen(path.c_str(), "rb"));
+  if (!file_)
+    throw InputError(
+        path, std::string("cannot be read: ") + (errno != 0 ? std::strerror(errno) : "no memory"));
+  gzbuffer(file_.get(), 1 << 18);
+}
+
+TraceFile::int_type TraceFile::underflow() {
+  if (gptr() == egptr()) {
+    before_ += egptr() - eback();
+    const int got = gzread(file_.get(), buffer_.data(), static_cast<unsigned>(buffer_.size()));
+    int code = Z_OK;
+    const char* message = gzerror(file_.get(), &code);
+    if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
+      const std::string what = code == Z_ERRNO ? std::strerror(errno) : message;
+      throw InputError(path_ + ":byte " + std::to_string(before_) + " unpacked",
+                       code == Z_BUF_ERROR ? "the gzip data ends too early" : "damaged: " + what,
+                       "copy the file again");
+    }
+    setg(buffer_.data(), buffer_.data(), buffer_.data() + got);
+  }
+  return gptr() == egptr() ? traits_type::eof() : traits_type::to_int_type(*gptr());
+}
+
+std::string_view TraceFile::ahead() {
+  underflow();
+  return {gptr(), static_cast<std::size_t>(egptr() - gptr())};
+}
+
+std::string_view TraceFile::take() {
+  const std::string_view out = ahead();
+  gbump(static_cast<int>(out.size()));
+  return out;
+}
+
+}  // namespace stepcast::validate

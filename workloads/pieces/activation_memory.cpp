@@ -1,0 +1,287 @@
+#include "workloads/pieces/activation_memory.hpp"
+
+#include <numeric>
+
+#include "workloads/pieces/latent_piece.hpp"
+#include "workloads/pieces/operand_piece.hpp"
+#include "workloads/plan/low_precision.hpp"
+#include "workloads/plan/model_size.hpp"
+#include "workloads/plan/rank_parameters.hpp"
+
+namespace stepcast::workloads {
+
+bool ActivationMemory::composite_norm() const {
+  return in_.software.eager() && !in_.software.norm.fused && in_.shape.norm == Norm::rmsnorm;
+}
+
+/// What a norm keeps: its input, 2 bytes an element; eager RMSNorm keeps the fp32 copy and the
+/// normalised 16-bit tensor instead, 4 + 2.
+std::int64_t ActivationMemory::norm_input(std::int64_t elements) const {
+  return (composite_norm() ? 4 + sizes_.element : sizes_.element) * elements;
+}
+
+/// What the first norm feeds, and norms before the core: of each head's q and k; of latent
+/// attention the low ranks, each norm's input and what the product up reads.
+std::vector<std::int64_t> ActivationMemory::projections() const {
+  const TransformerShape& s = in_.shape;
+  if (!latent(s)) {
+    if (!s.qk_norm) return {column_input(s.hidden)};
+    return {column_input(s.hidden), norm_input(sizes_.tokens * sizes_.query),
+            norm_input(sizes_.tokens * sizes_.kv)};
+  }
+  std::vector<std::int64_t> out{s.latent.q_rank > 0 ? kept_input(sizes_.local_elements())
+                                                    : column_input(s.hidden)};
+  for (const std::int64_t rank : {s.latent.q_rank, s.latent.kv_rank}) {
+    out.push_back(norm_input(sizes_.local_tokens * rank));
+    if (!makes_latent_up_again(in_)) out.push_back(column_input(rank));
+  }
+  return out;
+}
+
+/// A recipe's products keep their inputs quantized, in the direction that wgrad reads, unless
+/// backward quantizes them again.
+bool ActivationMemory::keeps_quantized() const {
+  return in_.precision.recipe != Recipe::none && !kind_.plain && !quantizes_again(in_.software);
+}
+
+std::int64_t ActivationMemory::kept_input(std::int64_t elements) const {
+  return keeps_quantized() ? kept_input_bytes(in_.precision, elements) : sizes_.element * elements;
+}
+
+std::int64_t ActivationMemory::row_input(std::int64_t width) const {
+  return kept_input(sizes_.tokens * width);
+}
+
+/// What is to be gathered again in 16 bits is kept so.
+std::int64_t ActivationMemory::column_input(std::int64_t width) const {
+  const bool cut = in_.software.keeps_cut_inputs() && in_.plan.sequence_parallel;
+  const std::int64_t elements =
+      width * (in_.software.keeps_cut_inputs() ? sizes_.local_tokens : sizes_.tokens);
+  if (cut && !gathers_quantized(in_.precision)) return sizes_.element * elements;
+  return kept_input(elements);
+}
+
+/// As the core takes them: eager code repeats k and v for every q head.
+std::vector<std::int64_t> ActivationMemory::query_key_value() const {
+  const std::int64_t row = sizes_.tokens * sizes_.element;
+  const std::int64_t copies = in_.software.eager() ? sizes_.heads / sizes_.kv_heads : 1;
+  const std::int64_t v = row * sizes_.value * sizes_.kv_heads / sizes_.heads;
+  return {row * sizes_.query, copies * row * sizes_.kv, copies * v};
+}
+
+/// Two norms and what they feed: inputs of q,k,v and of the MLP; a byte mask of each residual
+/// branch's dropout. q, k, v, o and 4 bytes a row and head of softmax statistics.
+std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
+  const std::int64_t mask = in_.shape.dropout ? sizes_.local_elements() : 0;
+  const std::int64_t row = sizes_.tokens * sizes_.element;
+  std::vector<std::int64_t> out{norm_input()};
+  for (const std::int64_t bytes : projections()) out.push_back(bytes);
+  if (recomputes(LayerModule::norm) && !latent(in_.shape)) out[1] = 0;
+  if (!makes_latent_up_again(in_))
+    for (const std::int64_t bytes : query_key_value()) out.push_back(bytes);
+  for (const std::int64_t bytes :
+       {row * sizes_.value, 4 * sizes_.tokens * sizes_.heads, mask, norm_input()})
+    out.push_back(bytes);
+  if (keeps_quantized()) out.push_back(row_input(sizes_.value));  // beside attention's own
+  for (const std::int64_t bytes : mlp_half().kept) out.push_back(bytes);
+  out.push_back(mask);
+  return out;
+}
+
+ActivationMemory::Half ActivationMemory::mlp_half() const {
+  if (kind_.experts) return expert_half();
+  Half out;
+  (recomputes(LayerModule::norm) ? out.again : out.kept).push_back(column_input(sizes_.hidden));
+  for (const std::int64_t bytes : mlp())
+    (recomputes(LayerModule::mlp) ? out.again : out.kept).push_back(bytes);
+  return out;
+}
+
+/// The tokens; logits and weights, 4 bytes each, and the map, a byte; what rows go where and their
+/// weights, 8; rows that have come; gate, up and their product, which is made again with
+/// expert_activation, or GELU's input and output, weighed or not; what the second product makes
+/// where the weights come after it.
+ActivationMemory::Half ActivationMemory::expert_half() const {
+  using enum LayerModule;
+  const ExpertSizes& s = *experts_;
+  const bool whole = recomputes(experts);
+  const std::int64_t f = s.inner_bytes(), narrow = kept_input(f / s.element),
+                     shared = s.element * sizes_.tokens * s.shared;
+  Half out;
+  (recomputes(norm) ? out.again : out.kept).push_back(s.token_bytes());
+  auto& routed = whole ? out.again : out.kept;
+  const std::int64_t taken = kept_input(s.taken_bytes() / s.element);
+  for (const std::int64_t bytes : {9 * s.tokens * s.all, 8 * s.sent, taken, f})
+    routed.push_back(bytes);
+  const bool gates = gated(in_.shape);
+  if (gates) routed.push_back(f);
+  if (gates && in_.software.eager()) routed.push_back(f);
+  if (!in_.software.fused()) routed.push_back(s.taken_bytes());
+  auto& product = whole || recomputes(expert_activation) ? out.again : out.kept;
+  product.push_back(narrow);
+  if (!gates && in_.software.fused()) product.push_back(f);  // before the weights
+  if (shared == 0) return out;
+  for (int i = 0; i < (!gates ? 2 : in_.software.eager() ? 4 : 3); ++i)
+    (whole || recomputes(shared_experts) ? out.again : out.kept).push_back(shared);
+  return out;
+}
+
+std::int64_t ActivationMemory::layer_without_recompute() const {
+  const std::vector<std::int64_t> tensors = layer_tensors();
+  return std::accumulate(tensors.begin(), tensors.end(), scores());
+}
+
+std::int64_t ActivationMemory::scores() const {
+  if (!in_.software.attention.keeps_scores()) return 0;
+  const std::int64_t scores = sizes_.heads * sizes_.tokens * in_.batch.sequence;
+  // Llama code keeps the softmax's output in fp32 as well (attention_piece.cpp).
+  const Fusion fusion = in_.software.fusion;
+  const bool fp32 = in_.software.attention.kernel == AttentionKernel::unfused &&
+                    fusion != Fusion::compiled && in_.shape.norm == Norm::rmsnorm &&
+                    sizes_.element < 4;
+  if (fp32 && !in_.shape.dropout) return (sizes_.element + 4) * scores;
+  // Dropout keeps the softmax's output, the mask and what it leaves.
+  return (in_.shape.dropout ? 2 * sizes_.element + 1 : sizes_.element) * scores;
+}
+
+/// GELU: its input and output, 4f. SwiGLU: gate, up, product 6f; eager also silu(gate), 8f;
+/// Inductor makes the product again in backward, 4f.
+std::vector<std::int64_t> ActivationMemory::mlp() const {
+  const std::int64_t f = sizes_.ffn_bytes(), input = row_input(sizes_.ffn);  // of the last product
+  if (in_.shape.activation == Activation::gelu) return {f, input};
+  switch (in_.software.fusion) {
+    case Fusion::eager:
+      return {f, f, f, input};
+    case Fusion::compiled:
+      return {f, f};
+    case Fusion::fused:
+    case Fusion::own:
+      return {f, f, input};
+  }
+  throw BrokenPromise("unknown fusion");
+}
+
+std::int64_t ActivationMemory::layer() const {
+  switch (in_.plan.recompute) {
+    case Recompute::none:
+      return layer_without_recompute() - (recomputes(LayerModule::attention_core) ? scores() : 0);
+    case Recompute::selective:
+      return layer_without_recompute() - scores();
+    case Recompute::full:
+      return sizes_.local_bytes();  // the layer's input
+  }
+  throw BrokenPromise("unknown recompute");
+}
+
+std::int64_t ActivationMemory::offloaded_bytes(std::int64_t place) const {
+  const bool again = place % in_.plan.recompute_every == 0;
+  const auto kept = static_cast<double>(again ? layer() : layer_without_recompute());
+  return static_cast<std::int64_t>(in_.plan.offload.activations * kept);
+}
+
+/// Of q, k, v, of attention's and the MLP's output, of gate and up.
+std::int64_t ActivationMemory::output_gradients() const {
+  const std::int64_t ups = gated(in_.shape) ? 2 : 1;
+  return sizes_.element * sizes_.tokens *
+         (sizes_.query + 2 * sizes_.kv + 2 * sizes_.hidden + ups * sizes_.ffn);
+}
+
+/// Bytes of a logit from its forward to its backward: 16-bit logits 2 and log-softmax 4 (eager;
+/// Megatron's softmax 4 in the place of the fp32 copy), 2 where the loss is one kernel. In place:
+/// the softmax alone, in the shifted fp32 copy (nanotron tensor_parallel/functional.py,
+/// _ShardedCrossEntropy, read 2026-11). Low: the probabilities, in 16 bits, of a cut vocabulary in
+/// fp32 (OneFlow auto_mixed_precision_lists.cpp names sparse_softmax_cross_entropy, not its form
+/// over ranks; read 2026-11).
+std::int64_t ActivationMemory::kept_of_logit() const {
+  switch (in_.software.loss.memory) {
+    case LossMemory::kernels:
+      return in_.software.loss_is_one_kernel() ? sizes_.element : sizes_.element + 4;
+    case LossMemory::in_place:
+      return 4;
+    case LossMemory::low:
+      return in_.plan.tensor > 1 ? 4 : sizes_.element;
+  }
+  throw BrokenPromise("unknown memory of a loss");
+}
+
+/// And more at its peak: eager two fp32 gradients 4 + 4; Megatron works in place and casts 2; one
+/// kernel writes the 16-bit gradient 2. In place: the logits and their fp32 copy until it is
+/// shifted. Low: logits and then their gradient beside the probabilities.
+std::int64_t ActivationMemory::work_of_logit() const {
+  if (in_.software.own()) return 0;  // in place
+  switch (in_.software.loss.memory) {
+    case LossMemory::kernels:
+      return in_.software.eager() && !in_.software.loss.fused ? 8 : sizes_.element;
+    case LossMemory::in_place:
+      return sizes_.element + 4;
+    case LossMemory::low:
+      return in_.plan.tensor > 1 ? 4 : sizes_.element;
+  }
+  throw BrokenPromise("unknown memory of a loss");
+}
+
+/// Final norm and its output, and the logits; before them those of a module for further tokens:
+/// inputs of its norms, of its product of both and of its last norm, and its layer.
+std::vector<std::int64_t> ActivationMemory::head_tensors() const {
+  std::vector<std::int64_t> out{norm_input(), gathered_input()};
+  if (in_.shape.mtp_layers > 0) {
+    const LayerKind last = layer_kind(in_.shape, in_.precision, in_.shape.layers - 1);
+    for (const std::int64_t bytes :
+         {norm_input(), norm_input(), 2 * gathered_input(), ActivationMemory(in_, last).layer(),
+          norm_input(), gathered_input(), kept_of_logit() * logits()})
+      out.push_back(bytes);
+  }
+  out.push_back(kept_of_logit() * logits());
+  return out;
+}
+
+std::int64_t ActivationMemory::head() const {
+  const std::vector<std::int64_t> tensors = head_tensors();
+  return std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0});
+}
+
+std::int64_t ActivationMemory::loss_work() const { return work_of_logit() * logits(); }
+
+std::int64_t ActivationMemory::logits() const {
+  return predicted_positions(in_.shape, in_.batch.sequence) * sizes_.tokens / in_.batch.sequence *
+         (in_.software.loss.gathered_logits ? in_.shape.vocab : sizes_.vocab);
+}
+
+/// Three tensors of the MLP's width (gradients of gate, up and product) and four of the hidden
+/// width: a product's input and its gradient, whole, and the norm's, a rank's part. Eager norms
+/// work in fp32, and DTensor on whole tensors.
+std::vector<std::int64_t> ActivationMemory::work_tensors() const {
+  const std::int64_t width = in_.software.eager() ? 4 : sizes_.element;
+  const std::int64_t f = sizes_.ffn_bytes();
+  std::int64_t whole = width * sizes_.tokens * sizes_.hidden, part = whole;
+  if (in_.software.eager() && in_.software.norm.fused) {
+    whole = sizes_.hidden_bytes();
+    part = sizes_.local_bytes();
+  }
+  std::vector<std::int64_t> out{f, f, f, whole, whole, part, part};
+  if (kind_.experts) {
+    // Gradients of gate, up and product, or of what GELU left, times the weights in fp32; of rows
+    // as they leave and as they come.
+    const ExpertSizes& s = *experts_;
+    const bool wide = !gated(in_.shape) && in_.software.fused();
+    const std::int64_t inner = wide ? s.wide_inner_bytes() : s.inner_bytes();
+    out = {s.inner_bytes(), inner, inner, s.taken_bytes(), s.sent_bytes(), part, part};
+  }
+  for (const std::int64_t bytes : mlp_half().again) out.push_back(bytes);
+  if (makes_latent_up_again(in_))
+    for (const std::int64_t bytes : query_key_value()) out.push_back(bytes);
+  return out;
+}
+
+std::vector<std::int64_t> ActivationMemory::forward_work_tensors() const {
+  if (!kind_.experts) return {sizes_.ffn_bytes(), sizes_.hidden_bytes()};
+  const ExpertSizes& s = *experts_;
+  return {s.inner_bytes(), s.taken_bytes(), s.sent_bytes()};
+}
+
+std::int64_t ActivationMemory::layer_work() const {
+  const std::vector<std::int64_t> tensors = work_tensors();
+  return std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0});
+}
+
+}  // namespace stepcast::workloads

@@ -1,0 +1,78 @@
+// Bytes of activations that autograd keeps from forward to backward, for one micro-batch on one
+// rank: per layer, for the head and loss. The tensors that each style of software saves.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "workloads/pieces/expert_sizes.hpp"
+#include "workloads/pieces/piece.hpp"
+
+namespace stepcast::workloads {
+
+class ActivationMemory {
+ public:
+  explicit ActivationMemory(const StepInputs& in, LayerKind kind = {})
+      : in_(in), sizes_(in), kind_(kind) {
+    if (kind.experts) experts_.emplace(in);
+  }
+
+  /// The tensors that a layer keeps without recompute but for its scores, in the order of forward.
+  std::vector<std::int64_t> layer_tensors() const;
+  std::int64_t layer_without_recompute() const;
+  /// Kept per layer under the plan's recompute.
+  std::int64_t layer() const;
+  /// What the plan offloads of the layer at a place of its part, counted from 0; but the last
+  /// layer's of a part stays.
+  std::int64_t offloaded_bytes(std::int64_t place) const;
+  /// The score matrix of unfused attention, S = 2 b a s^2 / t, 2.5 S with dropout; 0 for flash
+  /// kernels.
+  std::int64_t scores() const;
+  /// Gradients of the outputs of a layer's products: kept for weight gradients that come later.
+  std::int64_t output_gradients() const;
+  /// Kept for the final norm, head and loss.
+  std::int64_t head() const;
+  /// The same tensor by tensor, the logits' last.
+  std::vector<std::int64_t> head_tensors() const;
+  /// More at the peak of the loss.
+  std::int64_t loss_work() const;
+  /// Short-lived tensors of one layer's backward, among them those of parts that run again; and of
+  /// its forward.
+  std::vector<std::int64_t> work_tensors() const;
+  std::vector<std::int64_t> forward_work_tensors() const;
+  std::int64_t layer_work() const;
+
+ private:
+  std::int64_t logits() const;
+  std::int64_t norm_input(std::int64_t elements) const;
+  std::int64_t norm_input() const { return norm_input(sizes_.local_elements()); }
+  std::vector<std::int64_t> projections() const;
+  std::vector<std::int64_t> query_key_value() const;
+  std::vector<std::int64_t> mlp() const;
+  bool keeps_quantized() const;
+  /// A product's saved input of the hidden width in 16 bits.
+  std::int64_t gathered_input() const {
+    return in_.software.keeps_cut_inputs() ? sizes_.local_bytes() : sizes_.hidden_bytes();
+  }
+  /// A product's saved input of so many elements; of a row-parallel or a column-parallel one.
+  std::int64_t kept_input(std::int64_t elements) const;
+  std::int64_t column_input(std::int64_t width) const;
+  std::int64_t row_input(std::int64_t width) const;
+  /// Of the MLP's half of the layer, what is kept, and what only its backward has.
+  struct Half {
+    std::vector<std::int64_t> kept, again;
+  };
+  Half mlp_half() const;
+  Half expert_half() const;
+  bool recomputes(LayerModule module) const { return in_.plan.recompute_modules.has(module); }
+  std::int64_t kept_of_logit() const;
+  std::int64_t work_of_logit() const;
+  bool composite_norm() const;
+  const StepInputs& in_;
+  Sizes sizes_;
+  LayerKind kind_;  // of the layers that it speaks of
+  std::optional<ExpertSizes> experts_;
+};
+
+}  // namespace stepcast::workloads
