@@ -1,8 +1,18 @@
 # Files of one folder are compiled together, eight at a time: headers are read and templates are
 # made once. Of STEPCAST_ALONE no file is: names of its unnamed namespace stand in its neighbours'
-# as well, or it needs CUDA. The preset dev turns it on; the others compile each file by itself, so
-# that none lives on its neighbours' includes.
+# as well, or it needs CUDA. The headers of libraries are read once for a target. The presets of the
+# tests turn it on; the others compile each file by itself, so that none lives on its neighbours'
+# includes.
 option(STEPCAST_UNITY "Compile the files of a folder together" OFF)
+
+# Reads the headers of libraries once for all sources of a target, and those named as well.
+function(read_headers_once target)
+  if(STEPCAST_UNITY)
+    target_precompile_headers(${target} PRIVATE <algorithm> <array> <cmath> <cstdint> <filesystem>
+      <fstream> <functional> <map> <memory> <optional> <set> <span> <string> <string_view> <utility>
+      <vector> <fmt/format.h> ${ARGN})
+  endif()
+endfunction()
 
 set(STEPCAST_ALONE
   calibrate/cuda/ calibrate/host/ calibrate/import/nccl_ calibrate/kernels/
@@ -13,7 +23,7 @@ set(STEPCAST_ALONE
   workloads/pieces/ workloads/step/)
 list(JOIN STEPCAST_ALONE | STEPCAST_ALONE)
 
-function(compile_together target)
+function(compile_together target)  # and headers for read_headers_once
   if(NOT STEPCAST_UNITY)
     return()
   endif()
@@ -33,6 +43,7 @@ function(compile_together target)
         UNITY_GROUP ${group}_${batch})
     endif()
   endforeach()
+  read_headers_once(${target} ${ARGN})
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   # gcc takes what stands in an included file's unnamed namespace for a header's.
   target_compile_options(${target} PRIVATE

@@ -71,8 +71,10 @@ TEST_CASE("what goes out comes back, of all layers but each part's last") {
     plan.offload.activations = share;
     const Software software = fused();
     const StepProgram step = step_of(six_layers(), plan, {2, 3, 4096}, software);
+    const TransformerShape shape = six_layers();
     const Batch batch{2, 3, 4096};
-    const ActivationMemory kept({six_layers(), plan, batch, {}, software});
+    const Precision precision;
+    const ActivationMemory kept({shape, plan, batch, precision, software});
     const auto each = static_cast<std::int64_t>(share * static_cast<double>(kept.layer()));
     CHECK(bytes_on(step, to_host_lane) == 3 * (layers - 1) * each);
     CHECK(bytes_on(step, from_host_lane) == bytes_on(step, to_host_lane));
