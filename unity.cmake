@@ -1,9 +1,8 @@
-# Files of one folder are compiled together, eight at a time: headers are read and templates are
+# Files of one folder are compiled together, so many at a time: headers are read and templates are
 # made once. Of STEPCAST_ALONE no file is: names of its unnamed namespace stand in its neighbours'
-# as well, or it needs CUDA. The headers of libraries are read once for a target. The presets of the
-# tests turn it on; the others compile each file by itself, so that none lives on its neighbours'
-# includes.
-option(STEPCAST_UNITY "Compile the files of a folder together" OFF)
+# as well, or it needs CUDA. The headers of libraries are read once for a target. The preset clang
+# compiles each file by itself, so that none lives on its neighbours' includes.
+set(STEPCAST_UNITY 0 CACHE STRING "How many files of a folder are compiled together; 0: each alone")
 
 # Reads the headers of libraries once for all sources of a target, and those named as well.
 function(read_headers_once target)
@@ -37,7 +36,7 @@ function(compile_together target)  # and headers for read_headers_once
     if(NOT path MATCHES "^(${STEPCAST_ALONE})")
       get_filename_component(group ${path} DIRECTORY)
       string(REPLACE / _ group ${group})
-      math(EXPR batch "0${${group}} / 8")
+      math(EXPR batch "0${${group}} / ${STEPCAST_UNITY}")
       math(EXPR ${group} "0${${group}} + 1")
       set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES
         UNITY_GROUP ${group}_${batch})
