@@ -40,7 +40,7 @@ enum AttrField : std::uint32_t {
   attr_string = 29
 };
 constexpr std::uint32_t values_of_info = 1;
-// What ASTRA-sim's own generator writes (recalled, 2026).
+// What ASTRA-sim's example generators write (GlobalMetadata, read 2026-11).
 constexpr std::string_view schema_version = "0.0.4";
 
 ProtoWriter attribute(std::string_view name) {

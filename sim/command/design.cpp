@@ -1,7 +1,6 @@
 // stepcast design: the cheapest cluster for a goal.
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
@@ -86,7 +85,6 @@ std::vector<std::string> design_warnings(const DesignTold& told) {
 
 /// Over no file that is there.
 void write_design(const DesignTold& told, const std::string& text, const std::string& folder) {
-  namespace fs = std::filesystem;
   std::vector<std::pair<std::string, std::string>> files{{"design.json", design_json(told) + "\n"},
                                                          {"design.txt", text},
                                                          {"bill.csv", bill_table(told).csv()}};
@@ -96,14 +94,7 @@ void write_design(const DesignTold& told, const std::string& text, const std::st
     const Scenario s = priced(one.choice->report.scenario, offer.way, told.parts, {});
     files.emplace_back(word_of(one.aim) + ".toml", write_toml(resolved_document(s)));
   }
-  for (const auto& [name, content] : files)
-    if (fs::exists(fs::path(folder) / name))
-      throw InputError("--out", "'" + (fs::path(folder) / name).string() + "' is there already",
-                       "name another folder");
-  std::error_code error;
-  fs::create_directories(folder, error);
-  for (const auto& [name, content] : files)
-    write_whole((fs::path(folder) / name).string(), content);
+  write_new_files(folder, files);
 }
 
 int design(const Arguments& arguments, const Catalogue& catalogue) {

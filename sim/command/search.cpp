@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
@@ -120,7 +119,6 @@ SearchOptions options_of(const Arguments& arguments) {
 /// Over no file that is there.
 void write_answer(const SearchAnswer& answer, const std::string& text, const Launch& launch,
                   const std::string& folder) {
-  namespace fs = std::filesystem;
   std::vector<std::pair<std::string, std::string>> files{
       {"search.json", search_json(answer) + "\n"}, {"search.txt", text}};
   if (!answer.result.found.empty()) {
@@ -129,14 +127,7 @@ void write_answer(const SearchAnswer& answer, const std::string& text, const Lau
     files.emplace_back("best.toml", write_toml(resolved_document(best.scenario)));
     for (const LaunchFile& file : launch.files) files.emplace_back(file.name, file.text);
   }
-  for (const auto& [name, content] : files)
-    if (fs::exists(fs::path(folder) / name))
-      throw InputError("--out", "'" + (fs::path(folder) / name).string() + "' is there already",
-                       "name another folder");
-  std::error_code error;
-  fs::create_directories(folder, error);
-  for (const auto& [name, content] : files)
-    write_whole((fs::path(folder) / name).string(), content);
+  write_new_files(folder, files);
 }
 
 /// The first plan's launch: where its files are, or how to get them, or why there are none.

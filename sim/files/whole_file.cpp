@@ -74,4 +74,16 @@ void write_whole(const std::string& path, std::string_view text) {
   file.keep();
 }
 
+void write_new_files(const std::string& folder,
+                     const std::vector<std::pair<std::string, std::string>>& files) {
+  for (const auto& [name, content] : files)
+    if (fs::exists(fs::path(folder) / name))
+      throw InputError("--out", "'" + (fs::path(folder) / name).string() + "' is there already",
+                       "name another folder");
+  std::error_code error;
+  fs::create_directories(folder, error);  // what fails, write_whole says
+  for (const auto& [name, content] : files)
+    write_whole((fs::path(folder) / name).string(), content);
+}
+
 }  // namespace stepcast::sim

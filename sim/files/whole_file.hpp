@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "engine/check.hpp"
 
@@ -44,5 +46,10 @@ class WholeFile {
 
 /// A small file in one go. Throws OutputError.
 void write_whole(const std::string& path, std::string_view text);
+
+/// Name and content each, into a folder that is made where it is not there, over no file that is.
+/// Throws OutputError, InputError.
+void write_new_files(const std::string& folder,
+                     const std::vector<std::pair<std::string, std::string>>& files);
 
 }  // namespace stepcast::sim

@@ -41,18 +41,23 @@ std::vector<std::pair<const AimAnswer*, std::vector<Aim>>> distinct(const Design
   return out;
 }
 
-std::string banded_days(const Band& days) {
-  std::string out = three_digits(days.value);
-  if (days.low != days.high)
-    out += fmt::format(" ({} to {})", three_digits(days.low), three_digits(days.high));
+std::string banded(const Band& of) {
+  std::string out = three_digits(of.value);
+  if (of.low != of.high)
+    out += fmt::format(" ({} to {})", three_digits(of.low), three_digits(of.high));
   return out;
+}
+
+/// Of dollars, in millions.
+std::string banded_millions(const Band& usd) {
+  return banded({usd.value / 1e6, usd.low / 1e6, usd.high / 1e6});
 }
 
 void machine_columns(TextTable& table) {
   table.column("machine", "", TextTable::Align::left);
   table.column("days");
-  table.column("USD");
-  table.column("power", "at the meter");
+  table.column("million USD");
+  table.column("at the meter");
   table.column("racks");
   table.column("MWh");
   table.column("t CO2e");
@@ -61,8 +66,8 @@ void machine_columns(TextTable& table) {
 TableCells machine_cells(const DesignTold& told, const DesignChoice& c) {
   const WholeRun& run = c.outcome.run;
   return {offer_words(told, c.offer),
-          {banded_days(run.days), run.days.value},
-          {run.dollars ? dollars_text(*run.dollars) : "-", c.outcome.usd},
+          {banded(run.days), run.days.value},
+          {run.dollars ? banded_millions(*run.dollars) : "-", c.outcome.usd / 1e6},
           {to_text(Watts(c.outcome.watts)), c.outcome.watts},
           counted(told.designer.racks(c.offer)),
           rounded(c.outcome.mwh),
@@ -94,8 +99,8 @@ Rows plan_rows(const DesignTold& told) {
   Rows out;
   for (const auto& [one, aims_of] : distinct(told.answer)) {
     const StepReport& r = one->choice->report;
-    out.push_back(fmt::format("{:<10}{} ({}, step {}, {} per GPU)", answer_words({aims_of.front()}),
-                              one->choice->plan, r.scenario.software.framework,
+    out.push_back(fmt::format("{:<10}{}", answer_words({aims_of.front()}), one->choice->plan));
+    out.push_back(fmt::format("{:<10}{}, step {}, {} per GPU", "", r.scenario.software.framework,
                               to_text(r.step_time), to_text(r.power_per_gpu)));
     if (const double share = datasheet_share(r); share > 0.01)
       out.push_back(fmt::format("{:<10}DATASHEET: {} of its kernel time rests on peaks alone", "",

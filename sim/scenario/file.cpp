@@ -14,6 +14,7 @@
 #include "sim/scenario/member_reader.hpp"
 #include "sim/scenario/noise_keys.hpp"
 #include "sim/scenario/order_file.hpp"
+#include "sim/scenario/scenario_keys.hpp"
 #include "sim/scenario/stage_layout.hpp"
 #include "sim/scenario/what_if.hpp"
 #include "topology/rack.hpp"

@@ -2,8 +2,6 @@
 // write a resolved scenario and its results, for options, help and `show keys`. Knows no TOML.
 #pragma once
 
-#include <algorithm>
-#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -298,38 +296,6 @@ void visit_cluster(Scenario& scenario, Visitor&& visit) {
   visit.may({"exchange", "kernels that send tokens to experts: deepep-v1, deepep-v2, hybridep"},
             scenario.exchange);
   visit.may({"nccl", "NCCL version, as in 2.20", "nccl", "VERSION"}, scenario.nccl);
-}
-
-/// Keys that may say "best": sim/search turns them, this list apart.
-constexpr bool may_be_best(std::string_view path) {
-  constexpr std::string_view keys[] = {"plan.data",
-                                       "plan.tensor",
-                                       "plan.sequence_parallel",
-                                       "plan.context",
-                                       "plan.pipeline",
-                                       "plan.virtual_stages",
-                                       "plan.shard_degree",
-                                       "plan.schedule",
-                                       "plan.recompute",
-                                       "plan.recompute_every",
-                                       "plan.reduce",
-                                       "plan.prefetch",
-                                       "plan.stage_layers",
-                                       "plan.expert",
-                                       "plan.expert_tensor",
-                                       "plan.dispatcher",
-                                       "plan.capacity_factor",
-                                       "plan.pad_to_capacity",
-                                       "plan.shared_expert_overlap",
-                                       "plan.expert_overlap",
-                                       "plan.delay_wgrad",
-                                       "plan.tensor_overlap",
-                                       "plan.activation_offload",
-                                       "plan.optimizer_offload",
-                                       "batch.micro_batch",
-                                       "precision.recipe",
-                                       "software.cuda_graphs"};
-  return std::ranges::find(keys, path) != std::end(keys);
 }
 
 template <class Scenario, class Visitor>

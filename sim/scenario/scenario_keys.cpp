@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "engine/check.hpp"
@@ -144,6 +145,37 @@ void check_known(const std::string& path, const std::string& where) {
     hint = "did you mean '" + scenario_keys()[static_cast<std::size_t>(at)].path + "'?";
   }
   throw InputError(where, "unknown key '" + path + "'", hint);
+}
+
+bool may_be_best(std::string_view path) {
+  constexpr std::string_view keys[] = {"plan.data",
+                                       "plan.tensor",
+                                       "plan.sequence_parallel",
+                                       "plan.context",
+                                       "plan.pipeline",
+                                       "plan.virtual_stages",
+                                       "plan.shard_degree",
+                                       "plan.schedule",
+                                       "plan.recompute",
+                                       "plan.recompute_every",
+                                       "plan.reduce",
+                                       "plan.prefetch",
+                                       "plan.stage_layers",
+                                       "plan.expert",
+                                       "plan.expert_tensor",
+                                       "plan.dispatcher",
+                                       "plan.capacity_factor",
+                                       "plan.pad_to_capacity",
+                                       "plan.shared_expert_overlap",
+                                       "plan.expert_overlap",
+                                       "plan.delay_wgrad",
+                                       "plan.tensor_overlap",
+                                       "plan.activation_offload",
+                                       "plan.optimizer_offload",
+                                       "batch.micro_batch",
+                                       "precision.recipe",
+                                       "software.cuda_graphs"};
+  return std::ranges::find(keys, path) != std::end(keys);
 }
 
 }  // namespace stepcast::sim

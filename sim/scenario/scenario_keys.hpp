@@ -20,6 +20,9 @@ struct ScenarioKey {
   Key key;
 };
 
+/// Whether a key may say "best": sim/search turns these, this list apart.
+bool may_be_best(std::string_view path);
+
 /// All, in the order of a resolved scenario.
 const std::vector<ScenarioKey>& scenario_keys();
 

@@ -148,8 +148,9 @@ TensorOverlap overlap_of(const PieceWriter& w, const std::string& name) {
 
 /// Parts of a product run on three streams in turn (Transformer Engine,
 /// common/comm_gemm_overlap/comm_gemm_overlap.cpp, _stream_compute, at most
-/// NVTE_COMM_OVERLAP_MAX_STREAMS), in torch on two (distributed/_symmetric_memory, a backend stream
-/// beside the current one; both recalled, 2026), so that those too small for all SMs fill them.
+/// NVTE_COMM_OVERLAP_MAX_STREAMS, read 2026-11), in torch on two (distributed/_symmetric_memory, a
+/// backend stream beside the current one; recalled, 2026), so that those too small for all SMs fill
+/// them.
 std::int64_t streams_of(const PieceWriter& w, std::int64_t parts) {
   const std::int64_t most = w.in().plan.tensor_overlap == TensorOverlap::userbuffers ? 3 : 2;
   return std::min(most, parts);
