@@ -20,7 +20,7 @@ namespace {
 using topology::NodeKind;
 using topology::NodeSpec;
 
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   return sim::write_toml_value(sim::toml_text(text, {}));
 }
 
@@ -31,11 +31,11 @@ class KeyWriter : public sim::MemberVisitor<KeyWriter> {
 
   template <class E, class Choices>
   void member(const sim::Key& key, sim::Bound, const E& value, const Choices& choices) {
-    put(key, quoted(sim::word_for(choices, value)));
+    put(key, in_quotes(sim::word_for(choices, value)));
   }
   template <class Q>
   void member(const sim::Key& key, sim::Bound, const Q& value) {
-    put(key, quoted(to_exact_text(value)));
+    put(key, in_quotes(to_exact_text(value)));
   }
   void member(const sim::Key& key, sim::Bound bound, const std::int64_t& value) {
     if (bound != sim::Bound::positive || value != 0) put(key, std::to_string(value));
@@ -44,7 +44,7 @@ class KeyWriter : public sim::MemberVisitor<KeyWriter> {
     put(key, value ? "true" : "false");
   }
   void member(const sim::Key& key, sim::Bound, const std::string& value) {
-    if (!value.empty()) put(key, quoted(value));
+    if (!value.empty()) put(key, in_quotes(value));
   }
   void member(const sim::Key& key, sim::Bound, const std::vector<std::vector<std::int64_t>>& rows) {
     if (rows.empty()) return;
@@ -300,9 +300,9 @@ class NodeMaker {
   std::string file_name() const { return file_.path.substr(file_.path.rfind('/') + 1); }
 
   std::string gpu_line() const {
-    if (!fewer_links_) return "gpu = " + quoted(node_.gpu.name) + "\n";
+    if (!fewer_links_) return "gpu = " + in_quotes(node_.gpu.name) + "\n";
     return fmt::format("gpu = {{ name = {}, nvlink = {}, nvlink_links = {} }}\n",
-                       quoted(node_.gpu.name), quoted(to_exact_text(node_.gpu.nvlink)),
+                       in_quotes(node_.gpu.name), in_quotes(to_exact_text(node_.gpu.nvlink)),
                        node_.gpu.nvlink_links);
   }
 
@@ -314,13 +314,13 @@ class NodeMaker {
       if (absent(key)) continue;
       keys += key + " = " + value + "\n";
       if (key == "kind") keys += gpu_line();
-      sources += key + " = " + quoted(source_of(key)) + "\n";
+      sources += key + " = " + in_quotes(source_of(key)) + "\n";
     }
     return fmt::format(
         "# {}: {} x {}, imported from {} ({}), {}. What the file does not say is as in node\n"
         "# {} of the catalogue; [sources] tells which.\n\nname = {}\n{}\n[sources]\n{}",
         node_.name, node_.gpus, node_.gpu.name, file_name(), file_.format, import_.date, base_name_,
-        quoted(node_.name), keys, sources);
+        in_quotes(node_.name), keys, sources);
   }
 
   /// Members that mean nothing for this kind of node, or hold what a file may not say: zero.

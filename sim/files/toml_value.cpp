@@ -88,7 +88,7 @@ void erase_path(TomlValue& root, std::string_view path) {
 
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   static constexpr char digits[] = "0123456789ABCDEF";
   std::string out = "\"";
   for (const char c : text) {
@@ -118,7 +118,9 @@ bool is_bare(std::string_view key) {
   });
 }
 
-std::string key_text(std::string_view key) { return is_bare(key) ? std::string(key) : quoted(key); }
+std::string key_text(std::string_view key) {
+  return is_bare(key) ? std::string(key) : in_quotes(key);
+}
 
 std::string number_text(double value) {
   if (std::isnan(value)) return "nan";
@@ -158,7 +160,7 @@ void write_table(std::string& out, const TomlValue& table, const std::string& pa
 }  // namespace
 
 std::string write_toml_value(const TomlValue& value) {
-  if (const auto* text = value.text()) return quoted(*text);
+  if (const auto* text = value.text()) return in_quotes(*text);
   if (const auto* integer = std::get_if<std::int64_t>(&value.data)) return std::to_string(*integer);
   if (const auto* number = std::get_if<double>(&value.data)) return number_text(*number);
   if (const auto* flag = std::get_if<bool>(&value.data)) return *flag ? "true" : "false";

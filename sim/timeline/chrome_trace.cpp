@@ -20,14 +20,14 @@ std::string in_us(Duration d) {
                      std::abs(ps % 1000000));
 }
 
-std::string quoted(std::string_view text) { return nlohmann::ordered_json(text).dump(); }
+std::string in_quotes(std::string_view text) { return nlohmann::ordered_json(text).dump(); }
 
 std::string json_of(const TraceArg& arg) {
   struct Printer {
     std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
     std::string operator()(double value) const { return fmt::format("{}", value); }
     std::string operator()(bool value) const { return value ? "true" : "false"; }
-    std::string operator()(std::string_view value) const { return quoted(value); }
+    std::string operator()(std::string_view value) const { return in_quotes(value); }
     std::string operator()(Duration value) const { return in_us(value); }
   };
   return std::visit(Printer{}, arg.value);
@@ -50,25 +50,25 @@ class ChromeTrace final : public TraceWriter {
   void process(std::int64_t process, std::string_view name,
                std::span<const TraceArg> args) override {
     event(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":{}{}{}}})", process,
-          quoted(name), args.empty() ? "" : ",", members(args));
+          in_quotes(name), args.empty() ? "" : ",", members(args));
   }
 
   void track(std::int64_t process, std::int64_t track, std::string_view name) override {
     event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}})", process, track,
-          quoted(name));
+          in_quotes(name));
     event(R"("ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}})",
           process, track, track);
   }
 
   void slice(const TraceSlice& s) override {
     event(R"("ph":"X","pid":{},"tid":{},"name":{},"cat":{},"ts":{},"dur":{},"args":{{{}}})",
-          s.process, s.track, quoted(s.name), quoted(s.category), in_us(s.start), in_us(s.duration),
-          members(s.args));
+          s.process, s.track, in_quotes(s.name), in_quotes(s.category), in_us(s.start),
+          in_us(s.duration), members(s.args));
   }
 
   void counter(std::int64_t process, std::int64_t index, std::string_view name,
                std::string_view unit) override {
-    counters_[{process, index}] = {quoted(name), quoted(unit)};
+    counters_[{process, index}] = {in_quotes(name), in_quotes(unit)};
   }
 
   void value(std::int64_t process, std::int64_t index, Duration when, double value) override {
@@ -79,9 +79,9 @@ class ChromeTrace final : public TraceWriter {
 
   void arrow(const TraceArrow& a) override {
     event(R"("ph":"s","id":{},"pid":{},"tid":{},"name":{},"cat":{},"ts":{})", a.number,
-          a.from_process, a.from_track, quoted(a.name), quoted(a.category), in_us(a.from));
+          a.from_process, a.from_track, in_quotes(a.name), in_quotes(a.category), in_us(a.from));
     event(R"("ph":"f","bp":"e","id":{},"pid":{},"tid":{},"name":{},"cat":{},"ts":{})", a.number,
-          a.to_process, a.to_track, quoted(a.name), quoted(a.category), in_us(a.to));
+          a.to_process, a.to_track, in_quotes(a.name), in_quotes(a.category), in_us(a.to));
   }
 
   void finish() override { out_ += "\n]}\n"; }
