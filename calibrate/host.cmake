@@ -6,7 +6,8 @@ if(STEPCAST_HOST_ARCH)
   list(APPEND host_kernel_options -march=${STEPCAST_HOST_ARCH})
 endif()
 set_source_files_properties(host/kernels.cpp host/kernels_exp.cpp host/experts.cpp
-  host/attention.cpp PROPERTIES COMPILE_OPTIONS "${host_kernel_options}")
+  host/attention.cpp PROPERTIES COMPILE_OPTIONS "${host_kernel_options}"
+  SKIP_PRECOMPILE_HEADERS ON)  # read for any processor
 
 pkg_check_modules(OPENBLAS QUIET IMPORTED_TARGET openblas)
 if(OPENBLAS_FOUND)
