@@ -38,11 +38,13 @@ using KernelTask = std::variant<GemmTask, AttentionTask>;
 
 /// A memory-bound kernel by its kind in sim/kernels/kernel_names.hpp: rmsnorm, layernorm, rope,
 /// silu_mul, gelu, residual_add, embedding, cross_entropy, cast, adamw, grad_norm, copy_in,
-/// copy_out.
+/// copy_out; of layers of experts router, permute, unpermute, sort_rows, weighted_silu_mul.
 struct ElementwiseTask {
   std::string kind, dtype;
   std::int64_t tokens = 0, width = 0;  // rows and columns; elements of a flat kernel: width
   bool backward = false;
+  // Experts of each token (router, permute, unpermute) and the rows that they make (the last two).
+  std::int64_t per_token = 0, rows = 0;
   friend bool operator==(const ElementwiseTask&, const ElementwiseTask&) = default;
 };
 

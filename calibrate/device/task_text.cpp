@@ -21,8 +21,11 @@ std::string text(const AttentionTask& t) {
 }
 
 std::string text(const ElementwiseTask& t) {
-  return fmt::format("{}{} {} {}x{}", t.kind, t.backward ? " backward" : "", t.dtype, t.tokens,
-                     t.width);
+  std::string out = fmt::format("{}{} {} {}x{}", t.kind, t.backward ? " backward" : "", t.dtype,
+                                t.tokens, t.width);
+  if (t.per_token > 0) out += fmt::format(" top {}", t.per_token);
+  if (t.rows > 0) out += fmt::format(" in {} rows", t.rows);
+  return out;
 }
 
 std::string text(const CopyTask& t) { return fmt::format("copy {} {} B", t.kind, t.bytes.value); }

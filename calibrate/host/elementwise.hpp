@@ -35,4 +35,12 @@ HostTask scaled(const Shape& s);
 HostTask zeroed(const Shape& s);
 HostTask summed_rows(const Shape& s);
 
+// Of layers of experts.
+HostTask router(const ElementwiseTask& task);
+HostTask permute(const ElementwiseTask& task);
+HostTask unpermute(const ElementwiseTask& task);
+HostTask sorted_rows(const Shape& s);
+HostTask weighted_silu_mul(const Shape& s);
+HostTask weighted_silu_mul_gradient(const Shape& s);
+
 }  // namespace stepcast::calibrate::host

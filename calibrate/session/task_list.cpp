@@ -18,6 +18,7 @@
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
+#include "workloads/pieces/expert_sizes.hpp"
 #include "workloads/step/step_program.hpp"
 
 namespace stepcast::calibrate {
@@ -57,6 +58,8 @@ class Collector {
   void add_gemm(const Kernel& kernel);
   void add_attention(const Kernel& kernel);
   void add_elementwise(const Kernel& kernel, const sim::Scenario& scenario);
+  void add_grouped(Kernel kernel);
+  void add_of_experts(const Kernel& kernel, const sim::Scenario& scenario);
   void add(const workloads::Collective& collective, const sim::Scenario& scenario);
   void job(Task task, Cache cache = Cache::cold);
   void not_here(std::string what) {
@@ -120,6 +123,31 @@ void Collector::add_elementwise(const Kernel& kernel, const sim::Scenario& scena
   job(std::move(task));
 }
 
+/// A core multiplies for one expert after the other.
+void Collector::add_grouped(Kernel kernel) {
+  if (bench_.gpu) return not_here(kernel.name + ": its kernels are not timed yet");
+  kernel.batch = 1;
+  add_gemm(kernel);
+}
+
+/// Choices of experts and what moves or weighs rows, as our own trainer has them.
+void Collector::add_of_experts(const Kernel& kernel, const sim::Scenario& scenario) {
+  const sim::ElementwiseUse use = sim::elementwise_use(kernel);
+  if (bench_.gpu || !use.exact) return not_here(kernel.name + ": its kernels are not timed yet");
+  const workloads::ExpertSizes s(
+      {scenario.model, scenario.plan, scenario.batch, scenario.precision, scenario.software});
+  ElementwiseTask task{.kind = std::string(use.kind),
+                       .dtype = sim::word_for(sim::dtype_names, kernel.dtype),
+                       .tokens = s.rows,
+                       .width = use.kind == "weighted_silu_mul" ? s.ffn : s.hidden,
+                       .backward = use.backward};
+  if (use.kind == "router")
+    task.tokens = s.tokens, task.width = s.all, task.per_token = s.per_token;
+  if (use.kind == "permute" || use.kind == "unpermute")
+    task.tokens = s.tokens, task.per_token = s.per_token, task.rows = s.sent;
+  job(std::move(task));
+}
+
 void Collector::add(const Kernel& kernel, const sim::Scenario& scenario) {
   switch (kernel.family) {
     case KernelFamily::gemm:
@@ -128,17 +156,22 @@ void Collector::add(const Kernel& kernel, const sim::Scenario& scenario) {
     case KernelFamily::attention_backward:
       return add_attention(kernel);
     case KernelFamily::grouped_gemm:
-    case KernelFamily::quantize:
+      return add_grouped(kernel);
     case KernelFamily::permute:
     case KernelFamily::router:
+      return add_of_experts(kernel, scenario);
+    case KernelFamily::quantize:
     case KernelFamily::host_copy:
     case KernelFamily::host_update:
       return not_here(kernel.name + ": its kernels are not timed yet");
+    case KernelFamily::activation:
+      return sim::elementwise_use(kernel).kind == "weighted_silu_mul"
+                 ? add_of_experts(kernel, scenario)
+                 : add_elementwise(kernel, scenario);
     case KernelFamily::pointwise:
     case KernelFamily::norm:
     case KernelFamily::norm_backward:
     case KernelFamily::rope:
-    case KernelFamily::activation:
     case KernelFamily::reduction:
     case KernelFamily::softmax:
     case KernelFamily::embedding:

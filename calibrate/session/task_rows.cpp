@@ -65,7 +65,7 @@ class RowWriter {
                                   .kind = t.kind,
                                   .implementation = "own",
                                   .tokens = t.tokens,
-                                  .shape = {},
+                                  .shape = shape_of(t),
                                   .bytes = measured_.bytes,
                                   .duration = measured_.timing.median,
                                   .source = frame_.source,
@@ -143,6 +143,12 @@ class RowWriter {
   }
 
  private:
+  /// What tokens and width leave open.
+  static std::string shape_of(const ElementwiseTask& t) {
+    std::string shape = t.per_token > 0 ? fmt::format("per_token={}", t.per_token) : "";
+    if (t.rows > 0) shape += fmt::format(";rows={}", t.rows);
+    return shape;
+  }
   double per_second(double amount) const {
     const double time = seconds(measured_.timing.median);
     return time > 0.0 ? amount / time : 0.0;

@@ -143,11 +143,25 @@ KernelTime CalibratedKernels::gemm(const Kernel& kernel) const {
 }
 
 KernelTime CalibratedKernels::grouped(const Kernel& kernel) const {
+  if (gpu_.architecture == topology::Architecture::host) return one_by_one(kernel);
   const GroupedCall call{
       {kernel.m, kernel.n, kernel.k, kernel.batch}, kernel.accumulate, kernel.one_launch};
   const auto time = grouped_.time_of(call, kernel.dtype, gemms_);
   if (!time || time->provenance == Provenance::datasheet) refuse_on_host(kernel);
   expects(time.has_value(), "a GPU that has a peak for this dtype");
+  return product(kernel, *time);
+}
+
+/// A core multiplies for one expert after the other.
+KernelTime CalibratedKernels::one_by_one(const Kernel& kernel) const {
+  Kernel each = kernel;
+  each.batch = 1;
+  auto time =
+      gemms_.time_of({each.m, each.n, each.k}, each.dtype, {gemm_layout(each), each.accumulate});
+  if (!time || time->provenance == Provenance::datasheet) refuse_on_host(kernel);
+  expects(time.has_value(), "a host that has a peak for this dtype");
+  time->duration = time->duration * kernel.batch;
+  time->tiles *= kernel.batch;
   return product(kernel, *time);
 }
 

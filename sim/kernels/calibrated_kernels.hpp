@@ -27,6 +27,7 @@ class CalibratedKernels final : public KernelModel {
  private:
   KernelTime gemm(const workloads::Kernel& kernel) const;
   KernelTime grouped(const workloads::Kernel& kernel) const;
+  KernelTime one_by_one(const workloads::Kernel& kernel) const;
   KernelTime product(const workloads::Kernel& kernel, const GemmTime& time) const;
   KernelTime attention(const workloads::Kernel& kernel) const;
   KernelTime bytes_moved(const workloads::Kernel& kernel) const;

@@ -95,9 +95,13 @@ std::optional<ElementwiseTime> ElementwiseTimes::time_of(const workloads::Kernel
   if (published_ && use.kind != "rmsnorm") return std::nullopt;
   const Curve* curve = curve_of(use.kind, use.backward);
   bool exact = use.exact;
+  if (curve == nullptr && !use.otherwise.empty()) {
+    curve = curve_of(use.otherwise, use.backward);
+    exact = false;
+  }
   if (curve == nullptr && use.kind == "rmsnorm") curve = curve_of("layernorm", use.backward);
   if (curve == nullptr && use.backward && !published_) {
-    curve = curve_of(use.kind, false);
+    curve = curve_of(use.otherwise.empty() ? use.kind : use.otherwise, false);
     exact = false;
   }
   if (curve == nullptr) return std::nullopt;

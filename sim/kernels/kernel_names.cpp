@@ -34,6 +34,19 @@ ElementwiseUse optimizer_use(const Kernel& kernel) {
   return {"residual_add", false, false};
 }
 
+/// Rows of tokens on their way to their experts and back, in the words of our own trainer.
+ElementwiseUse permute_use(const Kernel& kernel) {
+  const bool backward = kernel.name.ends_with(".backward");
+  if (kernel.name.starts_with("layer.experts.permute."))
+    return {backward ? "unpermute" : "permute", false, true, "copy_in"};
+  if (kernel.name.starts_with("layer.experts.unpermute."))
+    return {backward ? "permute" : "unpermute", false, true, "copy_in"};
+  if (kernel.name.starts_with("layer.experts.sort.") ||
+      kernel.name.starts_with("layer.experts.unsort."))
+    return {"sort_rows", false, true, "copy_in"};
+  return {"copy_in", false, false};
+}
+
 }  // namespace
 
 std::string_view gemm_layout(const Kernel& kernel) {
@@ -58,6 +71,8 @@ ElementwiseUse elementwise_use(const Kernel& kernel) {
       if (is_cast(kernel)) return {"cast"};
       return {"rope", backward, !kernel.name.ends_with(".multiply")};
     case activation:
+      if (kernel.name.starts_with("layer.experts.activation."))
+        return {"weighted_silu_mul", backward, true, "silu_mul"};
       return {has(kernel, "gelu") ? "gelu" : "silu_mul", backward};
     case pointwise:
       if (is_cast(kernel)) return {"cast"};
@@ -77,7 +92,10 @@ ElementwiseUse elementwise_use(const Kernel& kernel) {
     case quantize:
       return {"cast", false, false};
     case permute:
+      return permute_use(kernel);
     case router:
+      if (kernel.name.starts_with("layer.experts.choice."))
+        return {"router", backward, true, "copy_in"};
       return {"copy_in", false, false};
     case host_copy:
       return {"host_copy", false, false};

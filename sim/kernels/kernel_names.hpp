@@ -21,10 +21,17 @@ std::string_view gemm_layout(const workloads::Kernel& kernel);
 ///   cross_entropy        2e forward, 2e backward          cast        e + 4: to and from fp32
 ///   adamw                28 (fp32 p, g, m, v read, p, m, v written)
 ///   grad_norm            4 (fp32 read)                    copy_in, copy_out  2e
+/// Of our own trainer's layers of experts, T tokens of which each has k of E experts, S rows that
+/// they send, R that come, H wide, F of an expert; their bytes are not a multiple of their
+/// elements:
+///   router               e T E + (e + 8) T k forward, e T E more backward
+///   permute, unpermute   e (T + S) H                      sort_rows   2e R H
+///   weighted_silu_mul    e R (3F + 1) forward, e R (5F + 2) backward
 struct ElementwiseUse {
   std::string_view kind;
   bool backward = false;
   bool exact = true;  // false: no kind of its own; taken as fast as `kind` over its bytes
+  std::string_view otherwise{};  // taken so where `kind` was not measured
 };
 
 /// Precondition: neither a product nor attention.

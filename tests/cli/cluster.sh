@@ -62,8 +62,24 @@ framework = "stepcast-trainer"
 "model.experts" = 4
 "model.experts_per_token" = 2
 "model.expert_ffn" = 96
+[[sweep.point]]
+"plan.data" = "ddp"
+"plan.expert" = 2
+"plan.capacity_factor" = 1.5
+"plan.pad_to_capacity" = true
+"model.experts" = 4
+"model.experts_per_token" = 2
+"model.expert_ffn" = 96
 TOML
 tiny=$work/tiny.toml
+{
+  sed '/^\[\[sweep.point\]\]/,$d; /^sequence/a\
+experts = 4\
+experts_per_token = 2\
+expert_ffn = 96' "$tiny"
+  echo '[plan]'
+  echo 'expert = 2'
+} >"$work/experts.toml"
 
 expect 2 'which scenario' cluster
 expect 2 'is none of own' cluster "$tiny" --fabric 3to1
@@ -95,12 +111,24 @@ expect 0 'compute by waits: median' cluster "$tiny" --quick --table "$work/host.
   --fabric nonblocking,slow-nic,2:1 --steps 6 --warm-up 1 --report "$work" --parts
 printf '%s\n' "$output" >"$work/text.txt"
 for line in 'nonblocking: 2 nodes of 125 MB/s' 'slow-nic: 2 nodes' 'node 0 to 1' 'allreduce of' \
-  'data zero3' 'adamw' 'not run: context 2' 'not run: .*expert 2.*times no kernels of experts' 'not run: 2:1 on 2 nodes'; do
+  'data zero3' 'adamw' 'not run: context 2' 'not run: .*expert 2.*where a router says' \
+  'expert 2, capacity_factor 1.5.*  [0-9]' '^permute' '^grouped_gemm' '^all_to_all expert' 'not run: 2:1 on 2 nodes'; do
   grep -q -e "$line" "$work/text.txt" || fail "no \"$line\" in the report"
 done
 ls "$work"/tiny_*.md >/dev/null 2>&1 || fail "no report was written"
 expect 5 '"median_error"' cluster "$tiny" --as-calibrated --table "$work/host.h5" --compute waits \
   --steps 3 --warm-up 1 --json --tolerance 0
+
+# Experts whose rows the router tells, computed: no point that waits would do.
+expect 0 'compute by kernels: median' cluster "$work/experts.toml" --quick --table "$work/host.h5" \
+  --compute kernels --steps 4 --warm-up 1 --parts
+printf '%s\n' "$output" >"$work/text.txt"
+for line in '^router ' '^permute ' '^grouped_gemm ' '^activation ' '^all_to_all expert '; do
+  grep -q -e "$line" "$work/text.txt" || fail "no \"$line\" beside the measured experts"
+  # Both of them above nothing.
+  grep -e "$line" "$work/text.txt" | grep -q ' 0 ps ' && fail "one side has no \"$line\""
+done
+grep -q 'not run' "$work/text.txt" && fail "experts were refused"
 
 # Two jobs on four nodes, every second node each.
 expect 0 'data ddp, job 2 of 2' cluster "$tiny" --as-calibrated --table "$work/host.h5" \

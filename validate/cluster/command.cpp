@@ -60,14 +60,13 @@ std::string compute_word(const Arguments& arguments, const std::vector<Point>& p
   return fits ? "kernels" : "waits";
 }
 
+using CheckPoint = void (*)(const sim::Scenario&);
+
 /// Takes the points out that the trainer cannot run, with its own reason.
-void take_out_refused(std::vector<Point>& points, ClusterReport& report) {
+void take_out_refused(std::vector<Point>& points, ClusterReport& report, CheckPoint check) {
   std::erase_if(points, [&](const Point& point) {
     try {
-      check_trainable(point.scenario);
-      if (point.scenario.model.experts.count > 0)
-        throw InputError(point.scenario.origin,
-                         "stepcast-calibrate times no kernels of experts yet");
+      check(point.scenario);
       return false;
     } catch (const InputError& error) {
       report.refused.emplace_back(point.label, error.problem());
@@ -115,11 +114,12 @@ int run_in(const Arguments& arguments, const sim::Catalogue& catalogue,
                    .jobs = arguments.count("jobs", 1),
                    .scratch = scratch};
   ClusterReport report;
-  take_out_refused(plan.points, report);
+  take_out_refused(plan.points, report, check_trainable);
+  report.compute = compute_word(arguments, plan.points);
+  if (report.compute == "waits") take_out_refused(plan.points, report, check_waits);
   if (plan.points.empty())
     throw InputError(arguments.first("which scenario?"), "the trainer runs none of its points",
                      report.refused.front().second);
-  report.compute = compute_word(arguments, plan.points);
   plan.trainer_options = {
       "--compute", report.compute,
       "--steps",   std::to_string(arguments.count("steps", default_steps)),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/files/text_table.hpp"
 #include "validate/published/ranking.hpp"
@@ -44,8 +45,12 @@ std::string alone_text(const std::vector<AloneCheck>& alone) {
   return table.text();
 }
 
-/// Exposed communication, mean over ranks.
-const MeasuredAndSimulated& exposed_of(const RunComparison& c) { return c.parts[1]; }
+/// Mean over ranks.
+const MeasuredAndSimulated& part_of(const RunComparison& c, const char* name) {
+  const auto found = std::ranges::find(c.parts, name, &MeasuredAndSimulated::what);
+  expects(found != c.parts.end(), "a part of a step");
+  return *found;
+}
 
 std::string steps_text(const std::vector<RunComparison>& steps) {
   TextTable table;
@@ -54,11 +59,12 @@ std::string steps_text(const std::vector<RunComparison>& steps) {
        {"measured", "simulated", "error", "+-", "exposed", "simulated", "waiting", "simulated"})
     table.column(heading);
   for (const RunComparison& c : steps) {
-    const MeasuredAndSimulated& waiting = c.parts[5];
+    const MeasuredAndSimulated& exposed = part_of(c, "exposed communication");
+    const MeasuredAndSimulated& waiting = part_of(c, "waiting for others");
     table.row({c.point, to_text(c.step.measured), to_text(c.step.simulated),
                signed_share(c.step.error()), fmt::format("{:.1f} %", 100 * c.spread),
-               to_text(exposed_of(c).measured), to_text(exposed_of(c).simulated),
-               to_text(waiting.measured), to_text(waiting.simulated)});
+               to_text(exposed.measured), to_text(exposed.simulated), to_text(waiting.measured),
+               to_text(waiting.simulated)});
   }
   return table.text();
 }

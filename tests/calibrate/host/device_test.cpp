@@ -30,12 +30,31 @@ TEST_CASE("kernels are right and take time, cold and hot") {
                            Task(AttentionTask{"fp32", true, 1, 2, 1, 64, 32, true, "host"}),
                            Task(ElementwiseTask{"adamw", "fp32", 1, 10000, false}),
                            Task(ElementwiseTask{"rmsnorm", "fp32", 64, 256, true}),
+                           Task(ElementwiseTask{"router", "fp32", 96, 8, false, 2}),
+                           Task(ElementwiseTask{"router", "fp32", 96, 8, true, 2}),
+                           Task(ElementwiseTask{"router", "fp32", 96, 8, true, 1}),
+                           Task(ElementwiseTask{"permute", "fp32", 64, 96, false, 2, 128}),
+                           Task(ElementwiseTask{"permute", "fp32", 64, 96, false, 2, 80}),
+                           Task(ElementwiseTask{"unpermute", "fp32", 64, 96, false, 2, 128}),
+                           Task(ElementwiseTask{"unpermute", "fp32", 64, 96, false, 2, 240}),
+                           Task(ElementwiseTask{"sort_rows", "fp32", 130, 96, false}),
+                           Task(ElementwiseTask{"weighted_silu_mul", "fp32", 128, 96, false}),
+                           Task(ElementwiseTask{"weighted_silu_mul", "fp32", 128, 96, true}),
                            Task(CopyTask{"memory", 1_MiB}), Task(LaunchTask{})}) {
+    INFO(to_text(task));
     const auto prepared = device->prepare(task, 1);
     CHECK(prepared->relative_error() <= prepared->tolerance());
     for (const Cache cache : {Cache::cold, Cache::hot})
       CHECK(prepared->run(1000, cache).total > prepared->run(1, cache).total);
   }
+}
+
+TEST_CASE("rows that no token could have are not timed") {
+  const auto device = make_host_device(small());
+  for (const auto& task : {ElementwiseTask{"permute", "fp32", 64, 96, false, 2, 1},
+                           ElementwiseTask{"unpermute", "fp32", 64, 96, false, 0, 128},
+                           ElementwiseTask{"router", "fp32", 64, 4, false, 5}})
+    CHECK_THROWS_AS(device->prepare(task, 1), Unsupported);
 }
 
 TEST_CASE("a copy reads half of its bytes and writes the other half") {

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "calibrate/host/task.hpp"
 #include "calibrate/session/task_collectives.hpp"
 #include "calibrate/session/task_rows.hpp"
 #include "sim/files/toml_value.hpp"
@@ -38,6 +39,40 @@ tensor = 2
 [batch]
 micro_batch = 1
 global = 1
+)";
+
+const char* const experts_on_hosts = R"(
+[model]
+name = "tiny"
+layers = 2
+hidden = 64
+heads = 2
+kv_heads = 2
+head_dim = 32
+ffn_hidden = 96
+vocab = 128
+norm = "rmsnorm"
+activation = "swiglu"
+rope = true
+sequence = 32
+experts = 4
+experts_per_token = 2
+expert_ffn = 96
+[cluster]
+nodes = 2
+[cluster.node]
+name = "host"
+gpus = 1
+nic = "1 Gbit/s"
+[cluster.fabric]
+name = "fat-tree"
+[batch]
+local = 2
+[precision]
+compute = "fp32"
+gradient_reduce = "fp32"
+[software]
+framework = "stepcast-trainer"
 )";
 
 template <class Kind>
@@ -148,6 +183,59 @@ TEST_CASE("a size alone gets neighbours, so that it is a curve") {
   CHECK(tasks.back().bytes == Bytes(1 << 22));
   sizes.add(workloads::CollectiveKind::all_gather, Bytes(1001));
   for (const CollectiveTask& task : sizes.tasks(8)) CHECK(task.bytes.value % 32 == 0);
+}
+
+TEST_CASE("what is timed on the host is what a layer of experts needs, byte for byte") {
+  for (const char* plan : {"expert = 2", "expert = 1", "expert = 2\ncapacity_factor = 1.0",
+                           "expert = 2\ncapacity_factor = 1.5\npad_to_capacity = true"}) {
+    INFO(plan);
+    const sim::Scenario s = scenario(std::string(experts_on_hosts) + "[plan]\n" + plan + "\n");
+    const JobList list = jobs_of({s}, {.gpu = false, .ranks = 2});
+    for (const std::string& reason : list.not_here) FAIL_CHECK(reason);
+    sim::CalibrationTable table;
+    RowFrame frame;
+    frame.gpu = "host-core";
+    frame.source = {"s", "r", "high"};
+    for (const Job& job : list.jobs) {
+      Measured m;
+      m.timing.samples = 10;
+      m.timing.median = Duration(1'000'000);
+      m.flops = 1e9;
+      if (const auto* e = std::get_if<ElementwiseTask>(&job.task)) {
+        CHECK_NOTHROW(m.bytes = host::host_task(*e).bytes);
+      }
+      add_row(table, job, frame, m);
+    }
+    const sim::CalibratedKernels kernels(table, s.node.gpu, s.software);
+    std::size_t of_experts = 0;
+    for (const auto& kernel :
+         workloads::make_step_program(s.model, s.plan, s.batch, s.precision, s.software).kernels) {
+      INFO(kernel.name << " " << kernel.bytes.value);
+      if (kernel.family == workloads::KernelFamily::grouped_gemm) {
+        const auto products = of_kind<GemmTask>(list);
+        CHECK(std::ranges::any_of(products, [&](const GemmTask& t) {
+          return t.m == kernel.m && t.n == kernel.n && t.k == kernel.k &&
+                 t.accumulate == kernel.accumulate;
+        }));
+        // One after the other.
+        CHECK(seconds(kernels.time_of(kernel).duration) ==
+              Approx(2e-9 * static_cast<double>(kernel.m * kernel.n * kernel.k * kernel.batch)));
+      }
+      if (!kernel.name.starts_with("layer.experts.")) continue;
+      ++of_experts;
+      CHECK(kernels.time_of(kernel).provenance == sim::Provenance::measured);
+    }
+    CHECK(of_experts > 20);
+  }
+}
+
+TEST_CASE("a GPU's experts are not timed yet, and it is said") {
+  const JobList list =
+      jobs_of({scenario(std::string(experts_on_hosts) + "[plan]\nexpert = 2\n")}, {.gpu = true});
+  for (const char* name : {"permute", "choice", "gate", "activation"})
+    CHECK(std::ranges::any_of(list.not_here, [&](const std::string& reason) {
+      return reason.find(std::string("layer.experts.") + name) == 0;
+    }));
 }
 
 TEST_CASE("points of a sweep share their tasks") {

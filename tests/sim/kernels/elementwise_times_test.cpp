@@ -95,6 +95,26 @@ TEST_CASE("a kernel without a kind of its own takes another kind's rate, and say
   CHECK_FALSE(times.time_of(norm));  // nothing stands for a norm
 }
 
+TEST_CASE("rows of experts take their own time where it was measured, else a copy's, and say so") {
+  const Kernel there = kernel("layer.experts.permute.forward", KernelFamily::permute, 64_MiB);
+  const Kernel sums = kernel("layer.experts.unpermute.forward", KernelFamily::permute, 64_MiB);
+  const ElementwiseTimes times({row("permute", 64_MiB, 30_us), row("copy_in", 64_MiB, 20_us)},
+                               h100);
+  CHECK(times.time_of(there)->duration == 30_us);
+  CHECK(times.time_of(there)->provenance == Provenance::measured);
+  CHECK(times.time_of(sums)->duration == 20_us);
+  CHECK(times.time_of(sums)->provenance == Provenance::derived);
+}
+
+TEST_CASE("the backward of a permutation is the forward of the other") {
+  const auto kind = [](const char* name) {
+    return sim::elementwise_use(kernel(name, KernelFamily::permute, 1_MiB)).kind;
+  };
+  CHECK(kind("layer.experts.permute.backward") == kind("layer.experts.unpermute.forward"));
+  CHECK(kind("layer.experts.unpermute.backward") == kind("layer.experts.permute.forward"));
+  CHECK(kind("layer.experts.permute.backward") != kind("layer.experts.permute.forward"));
+}
+
 TEST_CASE("forward and backward are measured apart; LayerNorm serves where RMSNorm is missing") {
   const ElementwiseTimes times(
       {row("layernorm", 64_MiB, 50_us), row("layernorm", 64_MiB, 90_us, "backward")}, h100);

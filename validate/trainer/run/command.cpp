@@ -82,9 +82,7 @@ KernelTimer calibrated_lengths(const sim::Scenario& scenario, const sim::Catalog
   if (!scenario.software.host.collectives_hold_core)
     throw UsageError("--compute waits pauses the thread that calls: it has no lanes",
                      "framework = \"stepcast-trainer\" does one thing after the other");
-  if (scenario.model.experts.count > 0)
-    throw UsageError("--compute waits computes nothing, and where tokens go is computed",
-                     "leave it out for a model of experts");
+  check_waits(scenario);
   auto kernels = sim::Session(catalogue).kernels(scenario);
   return [kernels = std::move(kernels)](const workloads::Kernel& kernel) {
     return kernels->time_of(kernel).duration;

@@ -242,6 +242,13 @@ void check_trainable(const sim::Scenario& scenario) {
         "compute");
 }
 
+void check_waits(const sim::Scenario& scenario) {
+  if (scenario.model.experts.count > 0 && !scenario.plan.expert.pad_to_capacity)
+    throw InputError(scenario.origin,
+                     "sends tokens where a router says, and --compute waits computes nothing",
+                     "--compute kernels, or pad_to_capacity: all experts take as many");
+}
+
 std::optional<TrainerResults> run_trainer(const sim::Scenario& scenario,
                                           const RunSettings& settings,
                                           std::unique_ptr<Communicator> world,

@@ -59,4 +59,8 @@ bool trains_on_gpus(const sim::Scenario& scenario);
 /// Throws InputError for a scenario that the trainer cannot run.
 void check_trainable(const sim::Scenario& scenario);
 
+/// Throws InputError where kernels cannot be waited for instead of run: what is sent hangs on what
+/// they compute.
+void check_waits(const sim::Scenario& scenario);
+
 }  // namespace stepcast::validate
