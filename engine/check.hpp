@@ -33,6 +33,13 @@ class NoFeasiblePlan : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A time that the clock of the model cannot hold: a rate far too low, a size or latency far too
+/// large. Whoever knows the scenario says where; exit code 3.
+class BeyondClock : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// A bug of stepcast itself: exit code 1.
 class BrokenPromise : public std::logic_error {
  public:

@@ -14,7 +14,7 @@ constexpr double quanta_ps_per_byte = quanta_per_byte_per_second * 1e12;
 
 Duration drain_time(double bytes, Quanta rate) {
   const double ps = std::ceil(bytes * quanta_ps_per_byte / static_cast<double>(rate));
-  expects(ps < 0x1p62, "a flow drains within 50 days");
+  if (!(ps < 0x1p61)) throw BeyondClock("a transfer of more than 26 days");
   return Duration(static_cast<std::int64_t>(ps));
 }
 
@@ -27,7 +27,7 @@ Quanta quanta_alone(BytesPerSecond cap, std::span<const LinkLoad> loads, Capacit
     expects(weight > 0 && load.weight < 0x1p20, "a weight is positive");
     if (static_cast<Wide>(weight) * rate > room) rate = share(room, weight);
   }
-  expects(rate > 0, "a flow can advance by at least 1/64 byte/s");
+  if (rate <= 0) throw BeyondClock("a transfer at less than 1/64 byte/s");
   return rate;
 }
 
@@ -41,7 +41,9 @@ BytesPerSecond rate_alone(BytesPerSecond cap, std::span<const LinkLoad> loads,
 
 Time end_alone(Time start, double bytes, BytesPerSecond cap, std::span<const LinkLoad> loads,
                std::span<const BytesPerSecond> capacities) {
-  return start + drain_time(bytes, to_quanta(rate_alone(cap, loads, capacities)));
+  const Time end = start + drain_time(bytes, to_quanta(rate_alone(cap, loads, capacities)));
+  if (end.time_since_epoch().count() > last_instant_ps) throw BeyondClock("more than 53 days");
+  return end;
 }
 
 Fluid::Fluid(std::span<const BytesPerSecond> capacities)

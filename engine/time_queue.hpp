@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/check.hpp"
 #include "engine/event_heap.hpp"
 #include "engine/units.hpp"
 
@@ -27,6 +28,7 @@ class TimeQueue {
   std::int64_t pushed() const { return pushed_; }
 
   void push(Time time, std::uint32_t id, std::uint32_t version) {
+    if (time.time_since_epoch().count() > last_instant_ps) throw BeyondClock("more than 53 days");
     ++pushed_;
     std::uint32_t& bucket = recent_[slot_of(time)];
     if (bucket == none || times_[bucket] != time) bucket = open(time);

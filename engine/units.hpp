@@ -59,11 +59,15 @@ using UsdPerKwh = Quantity<struct UsdPerKwhTag, double>;      // of electricity
 using GramsPerKwh = Quantity<struct GramsPerKwhTag, double>;  // CO2 equivalent of electricity
 using Count = Quantity<struct CountTag, double>;              // of tokens or samples: 15T is 1.5e13
 
+/// Times up to here leave room to add one more duration of any kernel or transfer.
+inline constexpr std::int64_t last_instant_ps = std::int64_t{1} << 62;
+
 /// The one place where a real number of seconds becomes picoseconds: to the nearest.
-/// Throws BrokenPromise when the number is not finite or beyond the range of Duration.
+/// Throws BrokenPromise on what is no number, BeyondClock beyond the range of Duration.
 inline Duration to_duration(double seconds) {
   const double ps = seconds * 1e12;
-  expects(std::isfinite(ps) && std::abs(ps) < 9.2e18, "duration within +-106 days");
+  expects(!std::isnan(ps), "a duration is a number");
+  if (std::abs(ps) >= 9.2e18) throw BeyondClock("a time of more than 106 days");
   return Duration(static_cast<std::int64_t>(std::llround(ps)));
 }
 

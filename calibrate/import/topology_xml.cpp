@@ -7,6 +7,7 @@
 #include <pugixml.hpp>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "calibrate/rows/numbers.hpp"
 #include "engine/check.hpp"
@@ -33,6 +34,8 @@ class XmlReader {
       : text_(text), ignored_(ignored) {
     out_.path = path;
     out_.format = "NCCL topology";
+    for (std::size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at + 1))
+      line_ends_.push_back(static_cast<std::ptrdiff_t>(at));
   }
 
   NodeTopology read() {
@@ -61,9 +64,7 @@ class XmlReader {
   // --- places and attributes ---
 
   std::int64_t line_at(std::ptrdiff_t offset) const {
-    const auto end =
-        std::min(static_cast<std::size_t>(std::max<std::ptrdiff_t>(offset, 0)), text_.size());
-    return 1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+    return 1 + std::ranges::lower_bound(line_ends_, offset) - line_ends_.begin();
   }
   std::int64_t line_of(const pugi::xml_node& node) const { return line_at(node.offset_debug()); }
 
@@ -281,6 +282,7 @@ class XmlReader {
   }
 
   std::string_view text_;
+  std::vector<std::ptrdiff_t> line_ends_;
   Ignored& ignored_;
   NodeTopology out_;
   std::vector<Gpu> gpus_;

@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/files/input_file.hpp"
 #include "sim/files/whole_file.hpp"
 
 namespace stepcast::calibrate {
 namespace {
 
-constexpr std::size_t largest_file = std::size_t{64} << 20;
+constexpr std::int64_t largest_file = std::int64_t{64} << 20;
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
@@ -96,16 +96,7 @@ TextFile parse_text(std::string path, std::string_view text) {
 }
 
 std::string read_bytes(const std::string& path) {
-  std::error_code failed;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream || std::filesystem::is_directory(path, failed))
-    throw InputError(path, "cannot be read", "does the file exist?");
-  const auto size = std::filesystem::file_size(path, failed);
-  if (!failed && size > largest_file)
-    throw InputError(path, "is larger than 64 MiB", "cut out the part that is meant");
-  std::ostringstream bytes;
-  bytes << stream.rdbuf();
-  return std::move(bytes).str();
+  return sim::read_input(path, largest_file, "cut out the part that is meant");
 }
 
 TextFile read_text(const std::string& path) { return parse_text(path, read_bytes(path)); }

@@ -30,7 +30,7 @@ std::optional<std::int64_t> number_in(std::string_view text) {
 std::optional<std::int64_t> rank_in(std::string name) {
   for (const std::string_view end : {".gz", ".et"}) {
     if (name.ends_with(end))
-      name.resize(name.size() - end.size());
+      name.erase(name.size() - end.size());
     else if (end == ".et")
       return std::nullopt;
   }

@@ -148,6 +148,10 @@ int program_main(const Program& program, int argc, char** argv) {
     return fails(exit_no_feasible_plan, "", error.what(), "");
   } catch (const Failure& error) {
     return fails(error.code(), "", error.what(), "");
+  } catch (const BeyondClock& error) {
+    return fails(exit_bad_input, "", error.what(), "a rate is far too low or a size far too large");
+  } catch (const std::bad_alloc&) {
+    return fails(exit_internal, "", "out of memory", "ask for less, or more of it");
   } catch (const std::exception& error) {
     return fails(exit_internal, "", std::string("internal error: ") + error.what(),
                  "please report it");

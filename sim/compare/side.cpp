@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/files/input_file.hpp"
 #include "sim/files/numbers.hpp"
 #include "sim/report/json.hpp"
 
@@ -31,10 +32,8 @@ Place place_of(const std::string& path) {
 }
 
 Json read_json(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(path, "cannot be read");
   try {
-    return Json::parse(file);
+    return Json::parse(read_input(path));
   } catch (const Json::exception& error) {
     throw InputError(path, std::string("is no JSON: ") + error.what());
   }
@@ -103,9 +102,12 @@ Side refused_side(const std::string& reason, std::string name) {
 }
 
 bool is_json_file(const std::string& path) {
-  std::ifstream file(place_of(path).file, std::ios::binary);
+  const std::string file = place_of(path).file;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return false;  // its reader says so
+  std::ifstream stream(file, std::ios::binary);
   char first = ' ';
-  file >> first;  // past blanks
+  stream >> first;  // past blanks
   return first == '{';
 }
 

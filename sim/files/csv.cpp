@@ -1,12 +1,10 @@
 #include "sim/files/csv.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/files/input_file.hpp"
 #include "sim/files/suggest.hpp"
 
 namespace stepcast::sim {
@@ -106,15 +104,7 @@ CsvFile parse_csv(std::string path, std::string_view text) {
   return file;
 }
 
-CsvFile read_csv(const std::string& path) {
-  std::error_code ignored;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream || std::filesystem::is_directory(path, ignored))
-    throw InputError(path, "cannot be read", "does the file exist?");
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return parse_csv(path, std::move(text).str());
-}
+CsvFile read_csv(const std::string& path) { return parse_csv(path, read_input(path)); }
 
 CsvColumns columns_of(const CsvFile& file, std::span<const std::string> known) {
   const std::string where = file.path + ":1";

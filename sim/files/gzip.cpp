@@ -1,5 +1,6 @@
 #include "sim/files/gzip.hpp"
 
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -8,6 +9,9 @@
 #include <memory>
 
 #include "engine/check.hpp"
+#include "engine/units_text.hpp"
+#include "sim/files/budget.hpp"
+#include "sim/files/input_file.hpp"
 
 namespace stepcast::sim {
 
@@ -52,13 +56,21 @@ std::string gzip(std::string_view text) {
 }
 
 std::string read_packed(const std::string& path) {
-  const std::unique_ptr<gzFile_s, decltype(&gzclose)> file(gzopen(path.c_str(), "rb"), gzclose);
-  if (!file) throw InputError(path, "cannot be read");
+  const int opened = open_input(path);
+  const std::unique_ptr<gzFile_s, decltype(&gzclose)> file(gzdopen(opened, "rb"), gzclose);
+  if (!file) {
+    close(opened);
+    throw InputError(path, "cannot be read: no memory");
+  }
   std::string out;
   std::array<char, 1 << 16> buffer{};
   int got = 0;
-  while ((got = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()))) > 0)
+  while ((got = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()))) > 0) {
     out.append(buffer.data(), static_cast<std::size_t>(got));
+    if (std::ssize(out) > budget.bytes)
+      throw InputError(path, "is larger than " + to_text(Bytes(budget.bytes)) + ", unpacked",
+                       "cut it: fewer steps or ranks");
+  }
   int code = Z_OK;
   gzerror(file.get(), &code);
   if (got < 0 || (code != Z_OK && code != Z_STREAM_END))

@@ -2,20 +2,18 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <array>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
-#include <sstream>
 
 #include "engine/check.hpp"
+#include "sim/files/input_file.hpp"
 #include "sim/files/toml_value.hpp"
 
 namespace stepcast::sim {
 namespace {
 
 // Scenarios are some kilobytes; what is larger or deeper is a mistake, and the parser recurses.
-constexpr std::uintmax_t max_file_bytes = 4 << 20;
+constexpr std::int64_t max_file_bytes = 4 << 20;
+constexpr const char* usual_size = "a scenario is a few kilobytes of TOML";
 constexpr int max_depth = 32;
 
 std::string at(const std::string& name, std::size_t line) {
@@ -131,8 +129,7 @@ std::string plain_words(std::string_view message) {
 }  // namespace
 
 TomlValue read_toml(std::string_view text, const std::string& name) {
-  if (text.size() > max_file_bytes)
-    throw InputError(name, "larger than 4 MiB", "a scenario is a few kilobytes of TOML");
+  if (std::ssize(text) > max_file_bytes) throw InputError(name, "larger than 4 MiB", usual_size);
   DepthGuard(text, name).check();
   try {
     return convert(toml::parse(text, std::string_view(name)), name, 0);
@@ -142,24 +139,7 @@ TomlValue read_toml(std::string_view text, const std::string& name) {
 }
 
 std::string read_toml_text(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) throw InputError(path, "is a folder, not a file");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(path, "cannot be opened");
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (!error && size > max_file_bytes)
-    throw InputError(path, "larger than 4 MiB", "a scenario is a few kilobytes of TOML");
-  std::string text;
-  if (!error) text.reserve(static_cast<std::size_t>(size));
-  // Pipes have no size, files may grow: read one byte more than allowed at most.
-  std::array<char, 1 << 14> block;
-  const auto next = [&] {
-    file.read(block.data(), static_cast<std::streamsize>(block.size()));
-    return static_cast<std::size_t>(file.gcount());
-  };
-  for (std::size_t read = next(); read > 0 && text.size() <= max_file_bytes; read = next())
-    text.append(block.data(), read);
-  return text;
+  return read_input(path, max_file_bytes, usual_size);
 }
 
 TomlValue read_toml_file(const std::string& path) { return read_toml(read_toml_text(path), path); }

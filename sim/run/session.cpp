@@ -54,6 +54,21 @@ std::shared_ptr<const KernelModel> Session::kernels(const Scenario& s) {
   });
 }
 
+namespace {
+
+/// A time beyond the clock comes from what the scenario says: names it.
+template <class Answer>
+auto within_clock(const Scenario& scenario, Answer answer) {
+  try {
+    return answer();
+  } catch (const BeyondClock& error) {
+    throw InputError(scenario.origin, error.what(),
+                     "is a rate far too low, or a size or latency far too large?");
+  }
+}
+
+}  // namespace
+
 StepReport Session::answer_step(const Scenario& scenario, Timeline* timeline,
                                 const TimelineApproval& approval) {
   StepReport report = admitted(scenario);
@@ -67,23 +82,28 @@ StepReport Session::answer_step(const Scenario& scenario, Timeline* timeline,
   return report;
 }
 
-StepReport Session::step(const Scenario& scenario) { return answer_step(scenario, nullptr, {}); }
+StepReport Session::step(const Scenario& scenario) {
+  return within_clock(scenario, [&] { return answer_step(scenario, nullptr, {}); });
+}
 
 StepReport Session::timeline(const Scenario& scenario, Timeline& timeline,
                              const TimelineApproval& approval) {
-  return answer_step(scenario, &timeline, approval);
+  return within_clock(scenario, [&] { return answer_step(scenario, &timeline, approval); });
 }
 
 BoundStep Session::bound_step(const Scenario& scenario) {
-  Scenario measured = scenario;
-  use_measurements(measured, *tables(scenario.tables));
-  auto program = workloads::make_step_program(measured.model, measured.plan, measured.batch,
-                                              measured.precision, measured.software);
-  return bind_step(measured, std::move(program), network(scenario), *kernels(measured));
+  check_budget(scenario);
+  return within_clock(scenario, [&] {
+    Scenario measured = scenario;
+    use_measurements(measured, *tables(scenario.tables));
+    auto program = workloads::make_step_program(measured.model, measured.plan, measured.batch,
+                                                measured.precision, measured.software);
+    return bind_step(measured, std::move(program), network(scenario), *kernels(measured));
+  });
 }
 
 CollectiveReport Session::collective(const Scenario& scenario) {
-  return simulate_collective(scenario, *network(scenario));
+  return within_clock(scenario, [&] { return simulate_collective(scenario, *network(scenario)); });
 }
 
 }  // namespace stepcast::sim

@@ -6,10 +6,12 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "engine/fold.hpp"
 #include "engine/run.hpp"
 #include "engine/units_text.hpp"
+#include "sim/files/budget.hpp"
 #include "sim/network/ablation.hpp"
 #include "sim/network/links/fabric_bound.hpp"
 #include "sim/run/memory_advice.hpp"
@@ -89,7 +91,9 @@ void fill_times(StepReport& report, const engine::RunResult& result,
   report.bubble = mean([](const auto& a) { return a.bubble; });
   report.wait = mean([](const auto& a) { return a.wait; });
   report.host = report.step_time - report.compute - report.exposed.total() - report.bubble -
-                report.wait;  // the rest, so that the means add up
+                report.wait;     // the rest, so that the means add up
+  if (report.host < Duration{})  // each mean was rounded
+    report.compute += std::exchange(report.host, Duration{});
   report.communication = mean([](const engine::RankAccount& a) {
     return std::accumulate(a.communication.begin(), a.communication.end(), Duration{});
   });
@@ -132,6 +136,30 @@ void fill_rates(StepReport& report, const StepSystem& bound) {
   report.tokens_per_joule = static_cast<double>(tokens) / report.energy.value;
 }
 
+/// Throws where the clock or the budget would not hold what the ranks of `system` do.
+void check_length(const Scenario& s, const StepSystem& bound, const engine::System& system,
+                  const engine::RunOptions& options) {
+  const int steps = options.cold ? 1 : std::max(options.max_steps, 1 + options.measured);
+  double longest = 0.0;
+  for (const RoleLoad& load : bound.loads)
+    longest = std::max(
+        longest,
+        std::accumulate(load.compute_seconds.begin(), load.compute_seconds.end(), 0.0) +
+            std::accumulate(load.network_seconds.begin(), load.network_seconds.end(), 0.0));
+  to_duration(longest * steps * 2.0);  // or beyond the clock; half of it is left to the host
+  if (s.run.no_limit) return;
+  std::vector<double> calls;
+  for (const engine::Program& role : system.roles) {
+    calls.push_back(0.0);
+    engine::each_call(role, [&](const engine::Instruction&, std::int64_t times) {
+      calls.back() += static_cast<double>(times);
+    });
+  }
+  double all = 0.0;
+  for (const auto role : system.role_of_rank) all += calls[role];
+  stay_within(budget.calls, all * (1 + options.measured), "calls of all ranks and steps", s.origin);
+}
+
 /// A run whose every rank is simulated.
 engine::RunResult run_whole(const engine::System& system, const engine::RunOptions& options,
                             std::vector<std::int64_t>& multiplicity, RecordedRanks* recorded) {
@@ -149,8 +177,10 @@ engine::RunResult run_folded(const Scenario& s, const StepSystem& bound, StepRep
                                    .measured = jitter ? static_cast<int>(s.noise.steps) : 0};
   if (jitter && s.run.check_fold)
     report.warnings.emplace_back("nothing to check: noise of kernels makes every rank different");
+  if (!s.run.fold || jitter || s.run.check_fold) check_length(s, bound, system, options);
   if (!s.run.fold || jitter) return run_whole(system, options, multiplicity, recorded);
   const engine::Fold fold = engine::fold(system, *bound.layout->classes_of(system));
+  check_length(s, bound, fold.system, options);
   engine::TimelineSink* sink = recorded == nullptr ? nullptr : recorded->of_folded(fold);
   engine::RunResult folded = engine::run(fold.system, options, sink);
   if (recorded != nullptr) recorded->name(fold, folded);
@@ -169,6 +199,12 @@ engine::RunResult run_folded(const Scenario& s, const StepSystem& bound, StepRep
 
 }  // namespace
 
+void check_budget(const Scenario& s) {
+  if (!s.run.no_limit)
+    stay_within(budget.micro_batches, static_cast<double>(s.batch.micro_batches), "micro-batches",
+                s.batch_origin);
+}
+
 StepReport admitted(const Scenario& scenario) {
   StepReport report;
   report.scenario = scenario;
@@ -177,6 +213,7 @@ StepReport admitted(const Scenario& scenario) {
   workloads::check(s.model, s.plan, s.software, s.plan_origin);
   workloads::check(s.precision, s.origin);
   check_power(s.node.gpu, s.origin);
+  check_budget(s);
   report.memory = workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software);
   check_memory(report, report.warnings);
   for (const std::string& note : s.model_notes)

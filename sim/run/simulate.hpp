@@ -14,6 +14,9 @@
 
 namespace stepcast::sim {
 
+/// Throws InputError on more micro-batches than the budget allows (unless run.no_limit).
+void check_budget(const Scenario& scenario);
+
 /// The report of a step that may be simulated: scenario, memory, warnings. Throws NoFeasiblePlan
 /// when a rank needs more memory than the GPU has (unless scenario.run.ignore_memory), naming the
 /// parts; InputError when the degrees do not fit the model.

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "engine/check.hpp"
+#include "engine/units_text.hpp"
 #include "sim/files/suggest.hpp"
 #include "sim/import/model_config.hpp"
 #include "sim/program/installation.hpp"
@@ -252,6 +253,10 @@ Spec any_entry(const Catalogue& catalogue, const Kind& kind, const TomlValue& va
 
 constexpr auto fill_gpu = [](topology::GpuSpec& gpu, TableReader& table, bool complete) {
   read_members(table, complete, [&](auto&& visitor) { visit_gpu(gpu, visitor); });
+  if (gpu.idle > gpu.tdp)
+    table.fail(table.value("idle") != nullptr ? "idle" : "tdp",
+               "an idle card draws " + to_text(gpu.idle) + ", a full one " + to_text(gpu.tdp),
+               "idle is below tdp");
 };
 
 }  // namespace

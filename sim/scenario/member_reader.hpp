@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include "sim/files/toml_table.hpp"
 #include "sim/scenario/members.hpp"
@@ -38,8 +39,57 @@ class MemberReader : public MemberVisitor<MemberReader> {
   static Range range_of(Bound bound) {
     return bound == Bound::not_negative ? Range::not_negative : Range::positive;
   }
+  /// What no quantity of its unit can be; zero is left to Bound. A key may state its own.
+  struct Limits {
+    double least = 0.0, most = std::numeric_limits<double>::infinity();
+  };
+  static Limits limits_of(const BytesPerSecond&) { return {1e6, 1e18}; }
+  static Limits limits_of(const FlopsPerSecond&) { return {1e9, 1e21}; }
+  static Limits limits_of(const Watts&) { return {1e-3, 1e9}; }
+  static Limits limits_of(const Hertz&) { return {1e6, 1e12}; }
+  template <class T>
+  static Limits limits_of(const T&) {
+    return {};
+  }
+  template <class Q>
+  requires(std::is_same_v<Q, Duration> || std::is_arithmetic_v<Q> ||
+           requires(Q q) { q.value * 1.0; }) static double size_of(const Q& found) {
+    if constexpr (std::is_same_v<Q, Duration>)
+      return seconds(found);
+    else if constexpr (std::is_arithmetic_v<Q>)
+      return static_cast<double>(found);
+    else
+      return static_cast<double>(found.value);
+  }
+  template <class Q>
+  static std::string size_text(double size) {
+    if constexpr (std::is_same_v<Q, Duration>)
+      return to_text(to_duration(size));
+    else if constexpr (std::is_arithmetic_v<Q>)
+      return to_text(Count(size));
+    else
+      return to_text(Q(static_cast<typename Q::rep>(size)));
+  }
+  template <class T>
+  void check(const Key& key, const T& found) {
+    if constexpr (requires { size_of(found); } && !std::is_same_v<T, bool>) {
+      const Limits limits = key.most > 0.0 ? Limits{key.least, key.most} : limits_of(found);
+      const double size = size_of(found);
+      if (size != 0.0 && (size < limits.least || size > limits.most))
+        table_.fail(key.name,
+                    table_.label(key.name) + " is " + (size < limits.least ? "below " : "above ") +
+                        "what there is: " + size_text<T>(size),
+                    size_text<T>(limits.least) + " to " + size_text<T>(limits.most));
+    }
+  }
+  template <class T>
+  void check(const Key& key, const std::optional<T>& found) {
+    check(key, *found);
+  }
+
   template <class T>
   void take(const Key& key, T& value, T found) {
+    check(key, found);
     if (!(value == found)) table_.note_change(key.name);
     value = std::move(found);
   }

@@ -26,10 +26,19 @@ struct Key {
                 const char* option_argument = "")
       : name(key_name), help(key_help), option(key_option), argument(option_argument) {}
 
-  const char* name;      // "global", in [batch]
-  const char* help;      // one line; empty: the name and its words say it
-  const char* option;    // "global-batch"; empty: --set alone
-  const char* argument;  // "N"; empty: a switch
+  /// What a size or rate may be, zero apart, in its own unit (B/s, s, W): else as all of that unit.
+  constexpr Key within(double at_least, double at_most) const {
+    Key out = *this;
+    out.least = at_least;
+    out.most = at_most;
+    return out;
+  }
+
+  const char* name;                // "global", in [batch]
+  const char* help;                // one line; empty: the name and its words say it
+  const char* option;              // "global-batch"; empty: --set alone
+  const char* argument;            // "N"; empty: a switch
+  double least = 0.0, most = 0.0;  // of within(); 0: not stated
 };
 
 /// What a member may be: an entry cannot do without it; left open, but not zero; or anything.
@@ -66,7 +75,7 @@ class MemberVisitor {
 template <class Spec, class Visitor>
 void visit_gpu(Spec& gpu, Visitor&& visit) {
   visit.needs({"architecture", "generation"}, gpu.architecture, architecture_names);
-  visit.needs({"sms", "streaming multiprocessors"}, gpu.sms);
+  visit.needs(Key{"sms", "streaming multiprocessors"}.within(1, 10'000), gpu.sms);
   visit.needs({"tensor_peak", "dense, the 16-bit type of training"}, gpu.tensor_peak);
   visit.may({"tf32_peak", "dense"}, gpu.tf32_peak);
   visit.may({"fp8_peak", "dense"}, gpu.fp8_peak);
@@ -75,9 +84,9 @@ void visit_gpu(Spec& gpu, Visitor&& visit) {
   visit.needs({"memory", "of one GPU"}, gpu.memory);
   visit.needs({"memory_bandwidth", "of its memory"}, gpu.memory_bandwidth);
   visit.may({"nvlink", "all links, one direction"}, gpu.nvlink);
-  visit.may({"nvlink_links", "of one GPU"}, gpu.nvlink_links);
-  visit.needs({"tdp", "power under full load"}, gpu.tdp);
-  visit.needs({"idle", "power of an empty card"}, gpu.idle);
+  visit.may(Key{"nvlink_links", "of one GPU"}.within(1, 1'000), gpu.nvlink_links);
+  visit.needs(Key{"tdp", "power under full load"}.within(1, 100'000), gpu.tdp);
+  visit.needs(Key{"idle", "power of an empty card"}.within(0.1, 100'000), gpu.idle);
   visit.may({"nccl_since", "first NCCL that knows it"}, gpu.nccl_since);
 }
 
@@ -85,27 +94,29 @@ void visit_gpu(Spec& gpu, Visitor&& visit) {
 template <class Spec, class Visitor>
 void visit_node(Spec& node, Visitor&& visit) {
   visit.needs({"kind", "how GPUs are joined inside"}, node.kind, node_kind_names);
-  visit.needs({"gpus", "of one node"}, node.gpus);
+  visit.needs(Key{"gpus", "of one node"}.within(1, 576), node.gpus);
   visit.positive({"gpus_per_tray", "of a rack: trays that NVLink alone joins; default: one box"},
                  node.gpus_per_tray);
   visit.may("nvswitches", node.nvswitches);
   visit.may({"nvlinks", "hybrid_cube_mesh: links between GPU i and j"}, node.nvlinks);
   visit.may({"nvlink_per_link", "one direction"}, node.nvlink_per_link);
-  visit.may({"nvlink_latency", "one link: GPU to GPU, or to an NVSwitch"}, node.nvlink_latency);
+  visit.may(Key{"nvlink_latency", "one link: GPU to GPU, or to an NVSwitch"}.within(0, 1),
+            node.nvlink_latency);
   visit.needs({"nics", "of one node"}, node.nics);
   visit.needs({"nic", "one NIC, one direction"}, node.nic);
-  visit.may({"nic_latency", "one pass through a NIC"}, node.nic_latency);
+  visit.may(Key{"nic_latency", "one pass through a NIC"}.within(0, 1), node.nic_latency);
   visit.may({"network", "what the NICs speak"}, node.network, network_names);
   visit.needs("pcie_switches", node.pcie_switches);
   visit.needs({"pcie", "one x16 link, one direction"}, node.pcie);
-  visit.may({"pcie_latency", "one link"}, node.pcie_latency);
+  visit.may(Key{"pcie_latency", "one link"}.within(0, 1), node.pcie_latency);
   visit.may({"sockets", "processors"}, node.sockets);
   visit.may({"socket", "between two of them, one direction"}, node.socket);
-  visit.may({"socket_latency", "between two of them"}, node.socket_latency);
+  visit.may(Key{"socket_latency", "between two of them"}.within(0, 1), node.socket_latency);
   visit.may({"gpu_direct", "NICs read GPU memory past the CPU"}, node.gpu_direct);
   visit.may({"low_latency_protocols", "NCCL's plugin allows LL and LL128"},
             node.low_latency_protocols);
-  visit.may({"plugin_latency", "that the plugin tells NCCL, for its choice"}, node.plugin_latency);
+  visit.may(Key{"plugin_latency", "that the plugin tells NCCL, for its choice"}.within(0, 1),
+            node.plugin_latency);
   visit.may({"cpu", "intel or amd"}, node.cpu);
   visit.may({"max_power", "of the node; 0: not known"}, node.max_power);
   visit.may({"host_link", "GPU to its processor, one direction; 0: through the PCIe switches"},
@@ -120,8 +131,8 @@ void visit_fabric(Spec& fabric, Visitor&& visit) {
   visit.may({"tiers", "0: as few as it takes"}, fabric.tiers);
   visit.may({"oversubscription", "down over up at a leaf"}, fabric.oversubscription);
   visit.may({"link", "one cable; 0: as the NIC"}, fabric.link);
-  visit.may({"switch_latency", "one switch"}, fabric.switch_latency);
-  visit.may({"cable_latency", "one cable"}, fabric.cable_latency);
+  visit.may(Key{"switch_latency", "one switch"}.within(0, 1), fabric.switch_latency);
+  visit.may(Key{"cable_latency", "one cable"}.within(0, 1), fabric.cable_latency);
   visit.may({"switch_power", "of one switch, without its cables; 0: not known"},
             fabric.switch_power);
   visit.may({"transceiver_power", "of one port's end of a cable; 0: not known"},
@@ -133,7 +144,7 @@ void visit_fabric(Spec& fabric, Visitor&& visit) {
 
 template <class Spec, class Visitor>
 void visit_model(Spec& model, Visitor&& visit) {
-  visit.needs("layers", model.layers);
+  visit.needs(Key("layers").within(1, 2'000), model.layers);
   visit.needs("hidden", model.hidden);
   visit.needs("heads", model.heads);
   visit.may({"kv_heads", "0: as heads"}, model.kv_heads);
@@ -214,7 +225,8 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may({"cuda_graphs", "what they replay: of each layer all up to its exchange, or the step"},
             software.host.graphs, graphs_names);
   visit.may({"step_sync", "the host reads loss or norm once a step"}, software.host.step_sync);
-  visit.may_bytes({"ddp_bucket_bytes", "of gradients"}, software.data.bucket_bytes);
+  visit.may_bytes(Key{"ddp_bucket_bytes", "of gradients"}.within(1 << 16, 1e15),
+                  software.data.bucket_bytes);
   visit.may_bytes({"ddp_bucket_bytes_per_rank", "at least that times the ranks"},
                   software.data.bucket_bytes_per_rank);
   visit.may({"gradient_overlap", "buckets are reduced while backward runs"},
@@ -243,19 +255,25 @@ void visit_software(Spec& software, Visitor&& visit) {
             software.memory.allocator, allocator_names);
   visit.may({"lazy_modules", "CUDA loads kernels as they are called"},
             software.memory.lazy_modules);
-  visit.needs({"launch_kernel", "host time per launch"}, software.host.launch_kernel);
-  visit.may({"forward_call", "more host time per launch in forward: Python"},
+  visit.needs(Key{"launch_kernel", "host time per launch"}.within(0, 0.1),
+              software.host.launch_kernel);
+  visit.may(Key{"forward_call", "more host time per launch in forward: Python"}.within(0, 0.1),
             software.host.forward_call);
-  visit.may({"module_call", "host time per product or attention and pass"},
+  visit.may(Key{"module_call", "host time per product or attention and pass"}.within(0, 0.1),
             software.host.module_call);
-  visit.may({"rng_fork", "host time per attention and forward to exchange random states"},
+  visit.may(Key{"rng_fork", "host time per attention and forward to exchange random states"}.within(
+                0, 0.1),
             software.host.rng_fork);
-  visit.may({"gradient_hook", "host time per parameter tensor and backward"},
+  visit.may(Key{"gradient_hook", "host time per parameter tensor and backward"}.within(0, 0.1),
             software.host.gradient_hook);
-  visit.needs({"launch_collective", "host time per collective"}, software.host.launch_collective);
-  visit.may({"event_call", "host time per record or wait"}, software.host.event_call);
-  visit.may({"unit_overhead", "host time per FSDP unit and pass"}, software.host.unit_overhead);
-  visit.may({"step_overhead", "host time per step beside the model"}, software.host.step_overhead);
+  visit.needs(Key{"launch_collective", "host time per collective"}.within(0, 0.1),
+              software.host.launch_collective);
+  visit.may(Key{"event_call", "host time per record or wait"}.within(0, 0.1),
+            software.host.event_call);
+  visit.may(Key{"unit_overhead", "host time per FSDP unit and pass"}.within(0, 10),
+            software.host.unit_overhead);
+  visit.may(Key{"step_overhead", "host time per step beside the model"}.within(0, 3'600),
+            software.host.step_overhead);
 }
 
 /// The keys of [software] that choose an entry.
@@ -271,7 +289,7 @@ template <class Scenario, class Visitor>
 void visit_model_use(Scenario& scenario, Visitor&& visit) {
   visit.part(
       {"name", "model of the catalogue (stepcast show models), or a config.json", "model", "NAME"});
-  visit.positive({"sequence", "tokens per sequence", "sequence", "TOKENS"},
+  visit.positive(Key{"sequence", "tokens per sequence", "sequence", "TOKENS"}.within(1, 1 << 24),
                  scenario.batch.sequence);
 }
 
@@ -416,6 +434,9 @@ void visit_run(RunOptions& run, Visitor&& visit) {
   visit.positive(
       {"confidence", "how often error bars hold: 0.8 is four cases of five", "confidence", "SHARE"},
       run.confidence);
+  visit.may({"no_limit", "go on with more micro-batches, calls or points than the budget allows",
+             "no-limit"},
+            run.no_limit);
   visit.part({"jitter", "\"none\", as in old files; [noise] says how kernels vary"});
 }
 

@@ -3,13 +3,12 @@
 #include <algorithm>
 
 #include "engine/check.hpp"
+#include "sim/files/budget.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/scenario/default_software.hpp"
 
 namespace stepcast::sim {
 namespace {
-
-constexpr std::size_t max_points = 1'000'000;
 
 /// "cluster.nodes" = ... and [sweep.cluster] nodes = ... mean the same.
 std::vector<Setting> flatten(const TomlValue& table, const std::string& prefix) {
@@ -58,6 +57,15 @@ void check_axis(const Setting& axis) {
                      "a sweep with zero points has no result");
 }
 
+void refuse_too_many(const Study& study, const std::string& where) {
+  auto points = static_cast<double>(study.joint.size());
+  for (const Setting& axis : study.axes) points *= static_cast<double>(axis.value.array()->size());
+  const TomlValue* no_limit = find_path(study.whole, "run.no_limit");
+  const bool* lifted = no_limit == nullptr ? nullptr : std::get_if<bool>(&no_limit->data);
+  if (lifted == nullptr || !*lifted) stay_within(budget.points, points, "points of a sweep", where);
+  if (points > 1e15) throw InputError(where, "a sweep of more points than can be counted");
+}
+
 void read_sweep(const TomlValue& sweep, Study& study) {
   if (sweep.table() == nullptr) throw InputError(sweep.where, "[sweep] must be a table");
   for (const TomlEntry& entry : *sweep.table()) {
@@ -73,8 +81,7 @@ void read_sweep(const TomlValue& sweep, Study& study) {
     check_axis(axis);
     study.keys.push_back(axis.path);
   }
-  if (study.num_points() > max_points)
-    throw InputError(sweep.where, "a sweep of more than a million points");
+  refuse_too_many(study, sweep.where);
   if (study.keys.empty())
     throw InputError(sweep.where, "[sweep] is empty", "a sweep with zero points has no result");
   refuse_duplicates(study.keys, sweep.where);
@@ -137,10 +144,7 @@ bool same_value(const TomlValue& a, const TomlValue& b) {
 
 std::size_t Study::num_points() const {
   std::size_t points = joint.size();
-  for (const Setting& axis : axes) {
-    points *= axis.value.array()->size();
-    if (points > max_points) break;  // read_sweep refuses it before it can overflow
-  }
+  for (const Setting& axis : axes) points *= axis.value.array()->size();
   return points;
 }
 

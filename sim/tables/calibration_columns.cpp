@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <iterator>
 #include <type_traits>
 #include <utility>
 
@@ -281,10 +282,31 @@ Family powers() {
 }
 
 /// "" for a number that the column may hold.
+/// What no machine does, in the column's unit; a host's slowest and a rack's fastest are within.
+struct UnitRange {
+  std::string_view unit;
+  double least, most;
+};
+constexpr UnitRange unit_ranges[] = {
+    {"B/s", 1e3, 1e18}, {"FLOP/s", 1e3, 1e21}, {"W", 1e-3, 1e6}, {"ps", 1, 1e18}};
+
 const char* number_fault(const Column& column, double value) {
   if (!std::isfinite(value)) return "is not a finite number";
   if (column.positive && !(value > 0.0)) return "is not a positive number";
-  return value < 0.0 ? "is less than zero" : "";
+  if (value < 0.0) return "is less than zero";
+  for (const UnitRange& range : unit_ranges)
+    if (range.unit == column.unit && value != 0.0 && (value < range.least || value > range.most))
+      return "is beyond any machine: is its unit right?";
+  return "";
+}
+
+/// Libraries spell types in their own ways, fp8(rowwise): the word before a bracket is known.
+bool is_element_type(std::string_view text) {
+  constexpr std::string_view known[] = {"",      "n/a",       "bf16",  "fp16",     "fp32",
+                                        "fp64",  "tf32",      "fp8",   "fp8_e5m2", "mxfp8",
+                                        "nvfp4", "fp8_block", "char",  "int8",     "uint8",
+                                        "int32", "uint32",    "int64", "uint64"};
+  return std::ranges::find(known, text.substr(0, text.find('('))) != std::end(known);
 }
 
 }  // namespace
@@ -330,6 +352,8 @@ std::string fault_of(const Family& family, const CalibrationTable& table, std::s
     const Cell cell = column.get(table, row);
     std::string fault;
     if (const auto* text = std::get_if<std::string_view>(&cell)) {
+      if (std::string_view(column.name) == "dtype" && !is_element_type(*text))
+        fault = "is no type of elements: bf16, fp16, fp32, fp8 ...";
       const auto& words = column.words;
       if (!words.empty() && std::find(words.begin(), words.end(), *text) == words.end())
         fault = fmt::format("is none of {}",

@@ -3,10 +3,9 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "engine/check.hpp"
+#include "sim/files/input_file.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -87,9 +86,7 @@ void FlatWriter::finish() {
 }
 
 FlatReader::FlatReader(std::string path) : path_(std::move(path)) {
-  std::ifstream file(path_, std::ios::binary);
-  if (!file) throw InputError(path_, "no such file, or it cannot be opened");
-  bytes_.assign(std::istreambuf_iterator<char>(file), {});
+  bytes_ = read_input(path_);
   if (!bytes_.starts_with(flat_magic)) fail("is not a flat file of columns");
   index(flat_magic.size());
 }

@@ -184,7 +184,8 @@ void Hdf5Writer::finish() {
 
 Hdf5Reader::Hdf5Reader(std::string path) : path_(std::move(path)) {
   const Silence silence;
-  if (!std::filesystem::is_regular_file(path_)) fail("no such file");
+  if (!std::filesystem::exists(path_)) fail("no such file");
+  if (!std::filesystem::is_regular_file(path_)) fail("is no regular file");
   if (H5Fis_hdf5(path_.c_str()) <= 0)
     throw InputError(path_, "is not an HDF5 file", "make one with stepcast-calibrate import");
   file_ = Hdf5Handle(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);

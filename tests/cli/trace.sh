@@ -82,7 +82,7 @@ run="--scenario $work/run.toml"
   expect 3 'latin.json:byte 18: is not UTF-8' trace "$work/latin.json" $run
   : >"$work/empty.json"
   expect 3 'is empty' trace "$work/empty.json" $run
-  expect 3 'cannot be read' trace "$work/none.json" $run
+  expect 3 'cannot be opened' trace "$work/none.json" $run
   expect 3 'is a directory' trace "$work" $run
   expect 3 'no step of a known framework' trace "$2/README.md" $run
   expect 3 'is of rank 0, as is' trace "$work/rank0.json" "$work/rank0.json" $run

@@ -52,7 +52,7 @@ expect 2 'need --checkpoint' "$tiny" --resume
 expect 3 'nowhere.toml' "$work/nowhere.toml"
 sed 's/hidden = 32/hidden = "many"/' "$tiny" >"$work/bad.toml"
 expect 3 'bad.toml:4' "$work/bad.toml"
-expect 3 'cannot be read' "$tiny" --text "$work/nowhere.txt"
+expect 3 'cannot be opened' "$tiny" --text "$work/nowhere.txt"
 expect 2 'is none of mpi' "$tiny" --ranks many
 expect 2 'is for a scenario of GPUs' "$tiny" --gpus 1
 

@@ -57,8 +57,8 @@ TEST_CASE("rounding goes to the nearest picosecond, halves away from zero") {
 }
 
 TEST_CASE("a duration that cannot be held is refused, not wrapped") {
-  CHECK_THROWS_AS(to_duration(1e8), BrokenPromise);
-  CHECK_THROWS_AS(to_duration(std::numeric_limits<double>::infinity()), BrokenPromise);
+  CHECK_THROWS_AS(to_duration(1e8), BeyondClock);
+  CHECK_THROWS_AS(to_duration(std::numeric_limits<double>::infinity()), BeyondClock);
   CHECK_THROWS_AS(to_duration(std::numeric_limits<double>::quiet_NaN()), BrokenPromise);
   CHECK_THROWS_AS(1_GiB / BytesPerSecond(0), BrokenPromise);
 }

@@ -311,7 +311,8 @@ const std::set<std::string> binding_somewhere{
 /// They say which plans are refused, and in which software: a plan that stays allowed is the same.
 const std::set<std::string> permissions{"software.data_kinds",  "software.pipeline_data_kinds",
                                         "software.cuts_layers", "software.use_megatron_fsdp",
-                                        "software.experts",     "software.schedules"};
+                                        "software.experts",     "software.schedules",
+                                        "run.no_limit"};
 
 enum class Outcome { none, silent, idle, changes };
 

@@ -310,6 +310,10 @@ NcclTuning nccl_tuning_of(const std::string& directory, const std::string& versi
   if (newest.empty())
     throw InputError(where, "NCCL " + version + " is older than the oldest known",
                      "known from " + keys.front() + " on");
+  const auto series = [](const Version& v) { return std::pair(v[0], v[1]); };
+  if (series(*wanted) > series(first_of(keys.back())))
+    throw InputError(where, "NCCL " + version + " is newer than the newest known",
+                     "known up to " + keys.back());
   return read_nccl_tuning((std::filesystem::path(directory) / (newest + ".toml")).string());
 }
 

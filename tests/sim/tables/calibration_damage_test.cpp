@@ -102,7 +102,8 @@ TEST_CASE("thousands of damaged tables are read or refused, in silence") {
   sim::CalibrationTable table;
   table.gemm.resize(3);
   for (auto& row : table.gemm) {
-    row.gpu = row.dtype = "x";
+    row.gpu = "x";
+    row.dtype = "bf16";
     row.m = row.n = row.k = 1;
     row.rate = FlopsPerSecond(1e12);
   }

@@ -1,21 +1,25 @@
 #include "validate/trace/records/file.hpp"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 
 #include "engine/check.hpp"
+#include "sim/files/input_file.hpp"
 
 namespace stepcast::validate {
 
 TraceFile::TraceFile(const std::string& path) : path_(path) {
   if (std::filesystem::is_directory(path))
     throw InputError(path, "is a directory", "name the files, one per rank");
-  errno = 0;
-  file_.reset(gzopen(path.c_str(), "rb"));
-  if (!file_)
-    throw InputError(
-        path, std::string("cannot be read: ") + (errno != 0 ? std::strerror(errno) : "no memory"));
+  const int opened = sim::open_input(path);
+  file_.reset(gzdopen(opened, "rb"));
+  if (!file_) {
+    close(opened);
+    throw InputError(path, "cannot be read: no memory");
+  }
   gzbuffer(file_.get(), 1 << 18);
 }
 

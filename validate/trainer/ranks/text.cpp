@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <string_view>
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/files/input_file.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -83,10 +82,8 @@ Text text_of(const std::string& bytes, std::int64_t vocab) {
 }
 
 Text read_text(const std::string& path, std::int64_t vocab) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(path, std::string("cannot be read: ") + std::strerror(errno));
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad() || bytes.empty()) throw InputError(path, "has no text");
+  const std::string bytes = sim::read_input(path);
+  if (bytes.empty()) throw InputError(path, "has no text");
   return text_of(bytes, vocab);
 }
 

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
+#include "sim/files/input_file.hpp"
 #include "sim/files/whole_file.hpp"
 
 namespace stepcast::validate {
@@ -75,10 +75,8 @@ void write_results(const std::string& path, const TrainerResults& results) {
 }
 
 TrainerResults read_results(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw InputError(path, "cannot be read");
   try {
-    const Json json = Json::parse(file);
+    const Json json = Json::parse(sim::read_input(path));
     if (json.at("format") != format_name || json.at("version") != format_version)
       throw InputError(path, "was written by another version of stepcast-trainer");
     return results_of(json);
