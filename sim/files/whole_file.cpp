@@ -1,10 +1,15 @@
 #include "sim/files/whole_file.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 namespace stepcast::sim {
@@ -25,6 +30,46 @@ bool is_device(const std::string& path) {
          !fs::is_directory(path, error);
 }
 
+constexpr std::size_t longest_stem = 200;  // of the 255 bytes that a name may have
+constexpr std::string_view mark_of_partial = ".partial";
+
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+/// What names of files being written begin with on this host: "results.json.1a2b3c4d-".
+std::string beginning_of(const fs::path& path) {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  std::uint32_t hash = 2166136261U;  // FNV-1a
+  for (const char c : std::string_view(host.data()))
+    hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return fmt::format("{}.{:08x}-", path.filename().string().substr(0, longest_stem), hash);
+}
+
+/// The process that writes "results.json.1a2b3c4d-4711-0.partial".
+std::optional<pid_t> writer_of(std::string_view name, std::string_view beginning) {
+  if (!name.starts_with(beginning) || !name.ends_with(mark_of_partial)) return std::nullopt;
+  name.remove_prefix(beginning.size());
+  name.remove_suffix(mark_of_partial.size());
+  const auto digits = name.substr(0, name.find('-'));
+  if (digits.empty() || digits.size() > 9 || digits.size() == name.size() ||
+      name.find_first_not_of("0123456789-") != std::string_view::npos)
+    return std::nullopt;
+  return std::stoi(std::string(digits));
+}
+
+/// What writers of this file have left behind on this host that were killed.
+void forget_dead_writers(const fs::path& path) {
+  const std::string beginning = beginning_of(path);
+  std::error_code error;  // what cannot be removed stays
+  for (fs::directory_iterator entry(folder_of(path), error), end; !error && entry != end;
+       entry.increment(error)) {
+    const auto writer = writer_of(entry->path().filename().native(), beginning);
+    if (writer && kill(*writer, 0) != 0 && errno == ESRCH) fs::remove(entry->path(), error);
+  }
+}
+
 /// File systems that cannot sync (a pipe, some network mounts) say so; the bytes are theirs.
 bool synced(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -36,8 +81,17 @@ bool synced(const std::string& path) {
 
 }  // namespace
 
-WholeFile::WholeFile(const std::string& path) : path_(target_of(path)) {
-  partial_ = is_device(path_) ? path_ : path_ + ".partial";
+WholeFile::WholeFile(const std::string& path) : path_(target_of(path)), partial_(path_) {
+  if (is_device(path_)) return;
+  forget_dead_writers(path_);
+  const auto beginning = folder_of(path_) / beginning_of(path_);
+  int file = -1;
+  for (int i = 0; file < 0 && !failed_; ++i) {
+    partial_ = fmt::format("{}{}-{}{}", beginning.string(), getpid(), i, mark_of_partial);
+    file = open(partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    failed_ = file < 0 && errno != EEXIST;
+  }
+  if (!failed_) file_ = fdopen(file, "wb");
 }
 
 WholeFile::~WholeFile() {
@@ -64,7 +118,7 @@ void WholeFile::seal() {
 void WholeFile::keep() {
   kept_ = partial_ == path_ || std::rename(partial_.c_str(), path_.c_str()) == 0;
   if (!kept_) fail();
-  synced(fs::path(path_).has_parent_path() ? fs::path(path_).parent_path().string() : ".");
+  synced(folder_of(path_).string());
 }
 
 void write_whole(const std::string& path, std::string_view text) {

@@ -1,5 +1,5 @@
-// Files that appear whole or not at all: written under a name beside their own, synced, renamed.
-// What was there before stays until then. Knows no content.
+// Files that appear whole or not at all: written under a name beside their own that no other writer
+// has, synced, renamed. What was there before stays until then. Knows no content.
 #pragma once
 
 #include <cstdio>
@@ -19,7 +19,8 @@ class OutputError : public InputError {
 };
 
 /// Call seal(), then keep(); without keep() nothing is left of it. What is no file of its own (a
-/// pipe, a device) is written as it is, and a link is followed.
+/// pipe, a device) is written as it is, and a link is followed. Of several writers at once the last
+/// one's file stays, whole. What a killed one has left goes with the next.
 class WholeFile {
  public:
   explicit WholeFile(const std::string& path);

@@ -4,6 +4,7 @@
 set -u
 programs=$1
 program=$programs/stepcast-trainer
+sources=$2
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
 # MPI leaves memory behind at its end, which is not ours to judge.
@@ -86,6 +87,13 @@ output=$(
 expect 0 'in step 3' "$tiny" $checkpoint --resume $short
 # One of another plan, and one that is damaged.
 expect 3 'another model or plan' "$tiny" $checkpoint --resume $short --set plan.data=zero3
+expect 3 'another scenario' "$tiny" $checkpoint --resume $short --set model.name=other
+# Files of ranks that were swapped.
+saved=$(echo "$work"/kept/step-*)
+mv "$saved/rank-0000-of-0002.h5" "$work/aside.h5"
+mv "$saved/rank-0001-of-0002.h5" "$saved/rank-0000-of-0002.h5"
+mv "$work/aside.h5" "$saved/rank-0001-of-0002.h5"
+expect 3 'is of rank' "$tiny" $checkpoint --resume $short
 echo rubbish >"$work/kept/latest"
 expect 3 'names no saved step' "$tiny" $checkpoint --resume $short
 
@@ -235,8 +243,31 @@ meet() {
 losses "$work/ddp.json" >"$work/ddp"
 meet "$work/run"
 [ -e "$work/run" ] && fail "the rendezvous file is left"
+export STEPCAST_TRAINER_TOKEN=trainer.sh
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 meet "localhost:$port"
+(unset STEPCAST_TRAINER_TOKEN
+ failures=0
+ expect 3 'is open to whoever knocks' "$tiny" --nodes 2 --node 1 --rendezvous "localhost:$port"
+ exit $failures) || fail "an address without a token"
+unset STEPCAST_TRAINER_TOKEN
+
+# Nodes that differ in what they train, or in how: told apart, nobody trains.
+differs() {
+  wanted=$1
+  shift
+  node 0 --rendezvous "$work/run" $short --patience "3 s"
+  STEPCAST_TRAINER_TOKEN='' expect 6 "$wanted" "$tiny" --nodes 2 --node 1 \
+    --rendezvous "$work/run" --patience "2 s" "$@"
+  wait $process
+  got=$?
+  [ $got -eq 6 ] || fail "$wanted: node 0: exit $got: $(head -3 "$work/node0")"
+  grep -q 'rank 1 was refused' "$work/node0" || fail "no word of node 0: $(head -3 "$work/node0")"
+}
+differs 'its scenario is' $short --set batch.local=4
+differs 'its scenario is' $short --set model.sequence=32
+differs 'its --steps is 4' --steps 4 --warm-up 1
+differs 'its --text is' $short --text "$sources/README.md"
 
 # One node alone: ends when its patience does.
 expect 6 'has not appeared' "$tiny" --nodes 2 --node 1 --rendezvous "$work/run" --patience "1 s"

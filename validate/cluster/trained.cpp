@@ -10,6 +10,8 @@
 #include "sim/processes/child.hpp"
 #include "sim/program/exit_codes.hpp"
 #include "sim/program/installation.hpp"
+#include "validate/trainer/ranks/place.hpp"
+#include "validate/trainer/ranks/rendezvous.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -35,10 +37,11 @@ std::vector<std::string> words_of(const std::string& scenario, const TrainedJob&
 
 /// All ranks of a job fail when one does: the first speaks for all.
 sim::Child started(const Box& box, const TrainedJob& job, std::size_t rank,
-                   std::vector<std::string> words) {
+                   std::vector<std::string> words, const std::string& token) {
   words.insert(words.end(), {"--node", std::to_string(rank)});
   const Visit there(box.node(job.nodes[rank]));
   return sim::Child({.words = std::move(words),
+                     .environment = environment_with_token(token),
                      .in = sim::Stream::nowhere,
                      .out = sim::Stream::nowhere,
                      .errors = rank == 0 ? sim::Stream::ours : sim::Stream::nowhere,
@@ -51,10 +54,11 @@ int train_in_box(const Box& box, const std::string& scenario, const std::vector<
                  const std::vector<std::string>& options) {
   std::vector<sim::Child> ranks;
   for (const TrainedJob& job : jobs) {
+    const std::string token = make_token();
     std::vector<std::string> words = words_of(scenario, job);
     words.insert(words.end(), options.begin(), options.end());
     for (std::size_t rank = 0; rank < job.nodes.size(); ++rank)
-      ranks.push_back(started(box, job, rank, words));
+      ranks.push_back(started(box, job, rank, words, token));
   }
   for (;;) {
     const auto left = std::ranges::count_if(ranks, [](sim::Child& rank) { return rank.running(); });

@@ -88,4 +88,8 @@ bool started_by_mpirun() { return text_in("OMPI_COMM_WORLD_SIZE").has_value(); }
 
 std::string token_in_environment() { return token_of({token_variable}); }
 
+std::map<std::string, std::string> environment_with_token(const std::string& token) {
+  return {{token_variable, token}};
+}
+
 }  // namespace stepcast::validate

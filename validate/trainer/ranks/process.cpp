@@ -178,7 +178,8 @@ class Ranks {
 std::vector<ChildPlan> plans_of(const RankLaunch& launch, const NodeShare& share,
                                 const sim::Listener* listener) {
   std::vector<ChildPlan> plans;
-  const std::string token = share.token.empty() && listener != nullptr ? make_token() : share.token;
+  const bool all_are_ours = share.count == launch.ranks;
+  const std::string token = share.token.empty() && all_are_ours ? make_token() : share.token;
   for (std::int64_t i = 0; i < share.count; ++i) {
     RankPlace place{.rank = share.first_rank + i,
                     .ranks = launch.ranks,

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <list>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -49,6 +50,7 @@ void warn(const std::string& what) {
 struct Call {
   std::string program, version, verb, token, port;
   std::int64_t ranks = 0, rank = 0;
+  std::map<std::string, std::string> terms{};
 };
 
 std::optional<Call> call_in(const std::string& line) {
@@ -59,6 +61,11 @@ std::optional<Call> call_in(const std::string& line) {
   if (call.verb == "peer") words >> call.rank;
   if (!words || call.program != protocol_name || (call.verb != "join" && call.verb != "peer"))
     return std::nullopt;
+  for (std::string term; words >> term;) {
+    const auto end = term.find('=');
+    if (end == std::string::npos) return std::nullopt;
+    call.terms[term.substr(0, end)] = term.substr(end + 1);
+  }
   return call;
 }
 
@@ -168,7 +175,7 @@ class Host {
       return why;
     }
     const auto rank = static_cast<std::size_t>(call.rank);
-    guest.channel.send("hello " + meeting_.token);
+    guest.channel.send("hello");
     const std::string host = host_of(guest.channel.socket());
     addresses_[rank] = (host.starts_with("127.") ? same_host : host) + (":" + call.port);
     there_[rank] = guest.channel.release();
@@ -178,10 +185,16 @@ class Host {
   std::string why_not(const Call& call) const {
     if (call.version != protocol_version) return "it is of another version";
     if (call.verb != "join") return "it comes to the wrong rank";
-    if (call.token != "-" && call.token != meeting_.token) return "it is of another run";
+    if (call.token != meeting_.token) return "it is of another run";
     if (call.ranks != meeting_.ranks)
       return fmt::format("its plan has {} ranks, that of rank 0 has {}", call.ranks,
                          meeting_.ranks);
+    for (const Term& term : meeting_.terms) {
+      const auto theirs = call.terms.find(term.name);
+      const std::string value = theirs == call.terms.end() ? "none" : theirs->second;
+      if (value != term.value)
+        return fmt::format("its {} is {}, that of rank 0 is {}", term.name, value, term.value);
+    }
     if (call.rank < 1 || call.rank >= meeting_.ranks) return "there is no such rank";
     if (there_[static_cast<std::size_t>(call.rank)].number() >= 0)
       return "another process is that rank already";
@@ -275,19 +288,21 @@ class Visitor {
 
   Connections join(const Place& place) {
     LineChannel leader = connected(place.address);
-    leader.send(fmt::format("{} {} join {} {} {} {}", protocol_name, protocol_version,
-                            place.token.empty() ? "-" : place.token, meeting_.ranks, meeting_.rank,
-                            port_in(listener_.address())));
+    std::string call =
+        fmt::format("{} {} join {} {} {} {}", protocol_name, protocol_version, place.token,
+                    meeting_.ranks, meeting_.rank, port_in(listener_.address()));
+    for (const Term& term : meeting_.terms) call += fmt::format(" {}={}", term.name, term.value);
+    leader.send(call);
     std::istringstream answer(leader.receive(soon()));
-    std::string verb, token;
-    answer >> verb >> token;
-    if (verb == "refused") refused(answer.str().substr(verb.size() + 1));
-    if (verb != "hello" || token.empty()) throw ChannelBroken("something else answers there");
+    std::string verb, why;
+    answer >> verb;
+    if (verb == "refused") refused(std::getline(answer >> std::ws, why) ? why : "without a reason");
+    if (verb != "hello") throw ChannelBroken("something else answers there");
     // Rank 0 is to give up first: it knows who is missing.
     std::istringstream addresses(leader.receive(deadline_ + after_rank_0));
     addresses >> verb;
     if (verb != "welcome") throw ChannelBroken("something else answers there");
-    return meet_peers(leader.release(), host_in(place.address), addresses, token);
+    return meet_peers(leader.release(), host_in(place.address), addresses, place.token);
   }
 
   /// For good where it is this very run; else another may yet be there in time.
@@ -334,7 +349,9 @@ class Visitor {
       door.open(deadline_, {}, [&](const Call& call, Guest& guest) -> std::string {
         if (call.verb != "peer" || call.token != token) return "this is another run";
         if (call.rank <= meeting_.rank || call.rank >= meeting_.ranks) return "no such rank";
-        there[static_cast<std::size_t>(call.rank)] = guest.channel.release();
+        Descriptor& peer = there[static_cast<std::size_t>(call.rank)];
+        if (peer.number() >= 0) return "another process is that rank already";
+        peer = guest.channel.release();
         return {};
       });
     }
@@ -352,8 +369,16 @@ Listener listen_for(const Meeting& meeting) {
 
 }  // namespace
 
+void check_token(const std::string& place, const std::string& token) {
+  if (is_address(place) && token.empty())
+    throw InputError("--rendezvous " + place, "is open to whoever knocks there",
+                     "give every node's command the same secret word in STEPCAST_TRAINER_TOKEN, or "
+                     "take a file that all nodes see");
+}
+
 Rendezvous::Rendezvous(const Meeting& wanted) {
   Meeting meeting = wanted;
+  check_token(meeting.place, meeting.token);
   const Deadline deadline = sim::in_seconds(seconds(meeting.patience));
   if (meeting.rank != 0) {
     connections = Visitor(meeting, deadline).meet_all();

@@ -13,13 +13,24 @@
 
 namespace stepcast::validate {
 
+/// What all ranks of a run must have alike, such as the scenario: neither text is empty or has a
+/// space.
+struct Term {
+  std::string name, value;
+};
+
 struct Meeting {
   std::int64_t rank = 0, ranks = 1;
   std::string place{};  // "host:port", or a file that all ranks can read
-  std::string token{};  // of the run, where all its ranks were told; empty: rank 0 makes one up
+  std::string token{};  // of the run; empty, where a file tells it: rank 0 makes one up
   int listening = -1;   // of rank 0: a socket of its parent's that listens at `place` already
   Duration patience{};
+  std::vector<Term> terms{};
 };
+
+/// Throws InputError where ranks without a token are to meet at an address: whoever knocked there
+/// would be let in.
+void check_token(const std::string& place, const std::string& token);
 
 /// A word that no other run has.
 std::string make_token();
@@ -51,7 +62,7 @@ class Rendezvous {
  public:
   /// Returns when all ranks are connected. Throws PeerLost where they are not within the patience,
   /// saying who is missing or why rank 0 was not found; InputError where that cannot come right:
-  /// the place cannot be had, or rank 0 of the same token refuses this rank.
+  /// the place cannot be had, or rank 0 of the same token refuses this rank, which has other terms.
   explicit Rendezvous(const Meeting& meeting);
 
   /// By rank; that of this rank is none.

@@ -1,9 +1,9 @@
 // What the processes of a run say to each other before they are connected (rendezvous.cpp):
 //
-//   rank to rank 0   stepcast-trainer 1 join TOKEN RANKS RANK PORT     TOKEN "-": not known
-//   rank 0 to rank   hello TOKEN, or: refused WHY                      at once
-//   rank 0 to rank   welcome ADDRESS...                                when all are there, of
-//   ranks 1.. rank to rank     stepcast-trainer 1 peer TOKEN RANK                to those below it
+//   rank to rank 0   stepcast-trainer 2 join TOKEN RANKS RANK PORT NAME=VALUE...
+//   rank 0 to rank   hello, or: refused WHY       at once; nothing is told without the token
+//   rank 0 to rank   welcome ADDRESS...           of ranks 1 and up, when all are there
+//   rank to rank     stepcast-trainer 2 peer TOKEN RANK                to those below it
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace stepcast::validate {
 
 inline constexpr const char* protocol_name = "stepcast-trainer";
-inline constexpr const char* protocol_version = "1";
+inline constexpr const char* protocol_version = "2";
 
 /// What a rendezvous file says; none where it is not there, or not (yet) one.
 std::optional<RendezvousFile::Words> words_in(const std::string& file);

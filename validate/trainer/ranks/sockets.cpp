@@ -42,6 +42,10 @@ struct Header {
   std::uint32_t reserved = 0;
 };
 
+constexpr std::uint64_t longest_message = std::uint64_t{1} << 36U;
+constexpr std::size_t taken_on_trust = std::size_t{64} << 20U;  // room made before the bytes come
+constexpr double slowest_rate = 1e6;                            // bytes/s, of one message
+
 struct Peer {
   explicit Peer(sim::Descriptor connection) : socket(std::move(connection)) {}
 
@@ -52,10 +56,12 @@ struct Peer {
   Header header;  // of the message that comes in
   Message body;
   std::size_t got = 0;  // bytes of both
+  Clock::time_point begun{};
   std::map<Channel, std::deque<Message>> inbox;
 
   bool leaving = false;  // said goodbye
   bool closed = false;
+  bool garbled = false;       // closed because of what it sent
   Clock::time_point heard{};  // moved bytes, either way
 
   bool dead() const { return closed && !leaving; }
@@ -173,6 +179,7 @@ class SocketRanks::Mesh {
       if (waited >= patience_)
         throw PeerLost(fmt::format("rank {} waited {:.0f} s for its peers in {}: rank {} is silent",
                                    rank_, waited.count(), what, from));
+      complain_of_slow(from, what);
       const double left_ms = std::clamp((patience_ - waited).count() * 1e3 + 1, 1.0, 1e6);
       if (mover_.joinable())
         changed_.wait_for(lock, std::chrono::duration<double, std::milli>(left_ms));
@@ -184,8 +191,20 @@ class SocketRanks::Mesh {
   void complain_of_dead(const char* what) const {
     for (std::size_t p = 0; p < size(); ++p)
       if (peers_[p].dead())
-        throw PeerLost(
-            fmt::format("rank {} lost rank {} in {}: its process has ended", rank_, p, what));
+        throw PeerLost(fmt::format(
+            "rank {} lost rank {} in {}: {}", rank_, p, what,
+            peers_[p].garbled ? "it sent what is no message" : "its process has ended"));
+  }
+
+  /// A peer that sends a byte now and then is alive, and yet holds all up.
+  void complain_of_slow(std::size_t from, const char* what) const {
+    const Peer& peer = peers_[from];
+    if (peer.got == 0) return;
+    const std::chrono::duration<double> takes = Clock::now() - peer.begun;
+    if (takes.count() > patience_.count() + static_cast<double>(peer.got) / slowest_rate)
+      throw PeerLost(
+          fmt::format("rank {} got {} bytes of a message in {:.0f} s in {}: rank {} is too slow",
+                      rank_, peer.got, takes.count(), what, from));
   }
 
   void wake() const {
@@ -265,6 +284,7 @@ class SocketRanks::Mesh {
     bool news = false;
     while (!peer.closed) {
       const bool at_header = peer.got < sizeof(Header);
+      if (!at_header) make_room(peer);
       std::byte* to = at_header ? reinterpret_cast<std::byte*>(&peer.header) + peer.got
                                 : peer.body.data() + (peer.got - sizeof(Header));
       const std::size_t end = sizeof(Header) + (at_header ? 0 : peer.body.size());
@@ -276,21 +296,34 @@ class SocketRanks::Mesh {
         return true;
       }
       peer.heard = Clock::now();
+      if (peer.got == 0) peer.begun = peer.heard;
       peer.got += static_cast<std::size_t>(count);
-      if (at_header && peer.got == sizeof(Header)) peer.body.resize(peer.header.size);
-      if (peer.got < sizeof(Header) || peer.got < sizeof(Header) + peer.body.size()) continue;
+      if (peer.got < sizeof(Header)) continue;
+      if (peer.header.size > longest_message || peer.header.reserved != 0) {
+        peer.closed = peer.garbled = true;
+        return true;
+      }
+      if (peer.got < sizeof(Header) + peer.header.size) continue;
       put_by(peer);
       news = true;
     }
     return news;
   }
 
+  /// A long message's as its bytes come: what is announced costs nothing.
+  static void make_room(Peer& peer) {
+    const std::size_t there = peer.got - sizeof(Header);
+    if (there < peer.body.size()) return;
+    peer.body.resize(std::min<std::size_t>(peer.header.size, std::max(taken_on_trust, 2 * there)));
+  }
+
   static void put_by(Peer& peer) {
     peer.got = 0;
+    Message body = std::exchange(peer.body, {});
     if (peer.header.channel == farewell)
       peer.leaving = true;
     else
-      peer.inbox[peer.header.channel].push_back(std::exchange(peer.body, {}));
+      peer.inbox[peer.header.channel].push_back(std::move(body));
   }
 
   const std::chrono::duration<double> patience_;

@@ -1,17 +1,24 @@
 #include "validate/trainer/run/checkpoint.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 
 #include <algorithm>
+#include <bit>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <regex>
 #include <utility>
 #include <vector>
 
 #include "engine/check.hpp"
 #include "sim/files/whole_file.hpp"
+#include "sim/study/output_place.hpp"
 #include "sim/tables/column_file.hpp"
 
 namespace stepcast::validate {
@@ -19,7 +26,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t schema_version = 2;  // 2: whole parameters in the order of backward
+constexpr std::int64_t schema_version = 3;  // 3: rank, scenario and digest
+
+constexpr const char* lock_name = ".stepcast.lock";
+constexpr double largest_float = std::numeric_limits<float>::max();
 
 fs::path folder_of(const std::string& folder, std::int64_t step) {
   return fs::path(folder) / fmt::format("step-{:08}", step);
@@ -47,16 +57,44 @@ void read_column(const sim::ColumnReader& file, const std::string& name, std::sp
   if (wide.size() != values.size())
     throw InputError(file.path(), fmt::format("{} has {} values, {} are expected", name,
                                               wide.size(), values.size()));
+  if (!std::ranges::all_of(wide, [](double v) { return std::abs(v) <= largest_float; }))
+    throw InputError(file.path(), fmt::format("{} has values that are not finite", name));
   std::ranges::transform(wide, values.begin(), [](double v) { return static_cast<float>(v); });
+}
+
+bool is_finite(std::span<const float> values) {
+  return std::ranges::all_of(values, [](float v) { return std::isfinite(v); });
+}
+
+/// Damage, or a file of another checkpoint of the same step, shows in it: FNV-1a by words.
+std::uint64_t digest_of(const KeptState& state) {
+  std::uint64_t hash = 14695981039346656037U;
+  for (const auto values : {state.weights, state.first_moments, state.second_moments})
+    for (const float value : values)
+      hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 1099511628211U;
+  return hash;
+}
+
+/// Of all ranks' states. Collective; numbers travel as doubles, which hold 32 bits exactly.
+std::string digest_of_all(const KeptState& state, Communicator& world) {
+  const std::uint64_t own = digest_of(state);
+  const std::vector<double> mine{static_cast<double>(own >> 32U),
+                                 static_cast<double>(own & 0xffffffffU)};
+  std::vector<double> all(2 * static_cast<std::size_t>(world.size()));
+  world.all_gather(mine, all);
+  std::string text;
+  for (const double half : all) text += fmt::format("{:08x}", static_cast<std::uint32_t>(half));
+  return sim::id_of_text(text);
 }
 
 std::int64_t read_latest(const std::string& folder) {
   const std::string path = (fs::path(folder) / "latest").string();
   std::ifstream file(path);
-  std::int64_t step = -1;
-  if (!(file >> step) || step < 0)
+  std::string digits;
+  const bool read = std::getline(file, digits) && !digits.empty() && digits.size() <= 15;
+  if (!read || digits.find_first_not_of("0123456789") != std::string::npos)
     throw InputError(path, "names no saved step", "start without --resume");
-  return step;
+  return std::stoll(digits);
 }
 
 /// Whether a name is what this file would call it: "step-" or "rank-", digits, and the rest.
@@ -78,7 +116,8 @@ void remove_other_steps(const std::string& folder, std::int64_t step) {
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(old, error))
       if (entry.symlink_status(error).type() == fs::file_type::regular &&
-          is_ours(entry.path(), "rank-[0-9]{4,}-of-[0-9]{4,}\\.h5(\\.partial)?"))
+          is_ours(entry.path(),
+                  "rank-[0-9]{4,}-of-[0-9]{4,}\\.h5(\\.[0-9a-f]+-[0-9]+-[0-9]+\\.partial)?"))
         files.push_back(entry.path());
     for (const fs::path& file : files) fs::remove(file, error);
     fs::remove(old, error);  // an empty folder only
@@ -87,14 +126,36 @@ void remove_other_steps(const std::string& folder, std::int64_t step) {
 
 }  // namespace
 
-void save_checkpoint(const std::string& folder, const std::string& job, std::int64_t step,
+CheckpointFolder::CheckpointFolder(const std::string& folder) {
+  make_folder(folder);
+  const std::string path = (fs::path(folder) / lock_name).string();
+  lock_ = sim::Descriptor(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (lock_.number() < 0)
+    throw sim::OutputError(path, std::string("cannot be written: ") + std::strerror(errno));
+  if (flock(lock_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw InputError("--checkpoint " + folder, "is being written by another run",
+                     "take another folder, or let that run end");
+}
+
+void save_checkpoint(const std::string& folder, const KeptJob& job, std::int64_t step,
                      const KeptState& state, Communicator& world) {
+  if (!is_finite(state.weights) || !is_finite(state.first_moments) ||
+      !is_finite(state.second_moments))
+    throw Diverged(
+        fmt::format("the weights are not finite after step {}: nothing was saved, "
+                    "try a lower learning rate or wider floats",
+                    step));
+  const std::string digest = digest_of_all(state, world);
   make_folder(folder_of(folder, step));
   const auto made = sim::write_columns(file_of(folder, step, world));
   sim::ColumnWriter& file = *made;
   file.attribute("/", "schema_version", schema_version);
-  file.attribute("/", "job", job);
+  file.attribute("/", "job", job.text);
+  file.attribute("/", "scenario", job.scenario);
   file.attribute("/", "step", step);
+  file.attribute("/", "rank", world.rank());
+  file.attribute("/", "ranks", world.size());
+  file.attribute("/", "digest", digest);
   write_column(file, "/weights", state.weights);
   write_column(file, "/first_moments", state.first_moments);
   write_column(file, "/second_moments", state.second_moments);
@@ -112,7 +173,37 @@ void save_checkpoint(const std::string& folder, const std::string& job, std::int
   world.barrier();
 }
 
-std::int64_t load_checkpoint(const std::string& folder, const std::string& job, KeptState state,
+namespace {
+
+void check_job(const sim::ColumnReader& file, const KeptJob& job) {
+  const std::string &path = file.path(), was = file.text_attribute("/", "job");
+  if (was != job.text)
+    throw InputError(path, "is a checkpoint of another model or plan", "it was: " + was);
+  if (file.text_attribute("/", "scenario") != job.scenario)
+    throw InputError(path, "is a checkpoint of another scenario, of the same model and plan",
+                     "resume with the file and the --set that it was made with");
+}
+
+void check_rank(const sim::ColumnReader& file, const Communicator& world) {
+  const std::int64_t rank = file.integer_attribute("/", "rank"),
+                     ranks = file.integer_attribute("/", "ranks");
+  if (rank != world.rank() || ranks != world.size())
+    throw InputError(file.path(), fmt::format("is of rank {} of {}, not of {} of {}", rank, ranks,
+                                              world.rank(), world.size()));
+}
+
+void read_scale(const sim::ColumnReader& file, LossScale& scale) {
+  const std::int64_t exponent = file.integer_attribute("/", "loss_scale_log2");
+  const std::int64_t good_steps = file.integer_attribute("/", "good_steps");
+  if (exponent < -126 || exponent > 127 || good_steps < 0)
+    throw InputError(file.path(), "has a scale of the loss that the trainer never has");
+  scale.value = std::ldexp(1.0, static_cast<int>(exponent));
+  scale.good_steps = good_steps;
+}
+
+}  // namespace
+
+std::int64_t load_checkpoint(const std::string& folder, const KeptJob& job, KeptState state,
                              Communicator& world) {
   const std::int64_t step = read_latest(folder);
   const std::string path = file_of(folder, step, world);
@@ -123,20 +214,18 @@ std::int64_t load_checkpoint(const std::string& folder, const std::string& job, 
   const sim::ColumnReader& file = *opened;
   if (file.integer_attribute("/", "schema_version") != schema_version)
     throw InputError(path, "was written by another version of stepcast-trainer");
-  if (file.text_attribute("/", "job") != job)
-    throw InputError(path, "is a checkpoint of another model or plan",
-                     "it was: " + file.text_attribute("/", "job"));
+  check_job(file, job);
+  check_rank(file, world);
   if (file.integer_attribute("/", "step") != step)
     throw InputError(path, "is of another step than 'latest' names");
   read_column(file, "/weights", state.weights);
   read_column(file, "/first_moments", state.first_moments);
   read_column(file, "/second_moments", state.second_moments);
-  if (state.scale != nullptr) {
-    const std::int64_t exponent = file.integer_attribute("/", "loss_scale_log2");
-    state.scale->value =
-        std::ldexp(1.0, static_cast<int>(std::clamp<std::int64_t>(exponent, -64, 64)));
-    state.scale->good_steps = file.integer_attribute("/", "good_steps");
-  }
+  if (!std::ranges::all_of(state.second_moments, [](float v) { return v >= 0.0F; }))
+    throw InputError(path, "/second_moments, which are means of squares, has negative values");
+  if (state.scale != nullptr) read_scale(file, *state.scale);
+  if (digest_of_all(state, world) != file.text_attribute("/", "digest"))
+    throw InputError(path, "is damaged, or the ranks' files are of several checkpoints");
   world.barrier();
   return step;
 }

@@ -17,7 +17,9 @@
 #include "sim/run/session.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/study/output_place.hpp"
 #include "sim/study/sweep.hpp"
+#include "sim/tables/calibration_file.hpp"
 #include "sim/timeline/timeline_file.hpp"
 #include "validate/trainer/ranks/child.hpp"
 #include "validate/trainer/ranks/place.hpp"
@@ -97,6 +99,7 @@ void read_nodes(const Arguments& arguments, TrainerCommand& command) {
     throw UsageError("--nodes N and --node I, below N, go together");
   if (command.nodes > 1 && command.rendezvous.empty())
     throw UsageError("--nodes needs --rendezvous, where they meet");
+  if (command.nodes > 1) check_token(command.rendezvous, token_in_environment());
   if (arguments.has("gpus")) command.gpus = arguments.count("gpus", 1);
 }
 
@@ -176,9 +179,32 @@ class RankBody {
   GpuMakers gpus_;
 };
 
+std::string id_of_tables(const sim::Scenario& scenario) {
+  std::string text;
+  for (const std::string& table : scenario.tables)
+    text += sim::id_of_file(sim::calibration_file(table));
+  return sim::id_of_text(text);
+}
+
+/// Of nodes whose commands differ one would train another model than the next, unnoticed.
+std::vector<Term> terms_of(const TrainerCommand& command) {
+  const RunSettings& run = command.run;
+  std::string text = "generated";
+  if (!run.text.empty()) text = sim::id_of_file(run.text);
+  return {{"scenario", job_id(command.scenario)},
+          {"--steps", std::to_string(run.steps)},
+          {"--warm-up", std::to_string(run.warm_up)},
+          {"--save-every", std::to_string(run.save_every)},
+          {"--checkpoint", run.checkpoint.empty() ? "none" : "given"},
+          {"--resume", run.resume ? "given" : "none"},
+          {"--text", text},
+          {"--compute", run.kernel_time ? "waits-" + id_of_tables(command.scenario) : "kernels"}};
+}
+
 /// Finds the other processes. Those that one launcher started are all there at once, but on a busy
 /// machine starting takes long; for those started by hand somebody waits.
-int run_process(const RankPlace& place, Duration patience, const RankBody& body) {
+int run_process(const RankPlace& place, const TrainerCommand& command, const RankBody& body) {
+  const Duration patience = command.run.patience;
   const Duration starting = place.listening >= 0 || place.rendezvous.starts_with("127.0.0.1:")
                                 ? to_duration(30.0)
                                 : Duration{};
@@ -187,7 +213,8 @@ int run_process(const RankPlace& place, Duration patience, const RankBody& body)
                          .place = place.rendezvous,
                          .token = place.token,
                          .listening = place.listening,
-                         .patience = std::max(patience, starting)});
+                         .patience = std::max(patience, starting),
+                         .terms = terms_of(command)});
   SocketRanks ranks(place.rank, std::move(rendezvous.connections), patience);
   body(ranks.world());
   return sim::exit_ok;
@@ -299,7 +326,7 @@ int command_trainer(const Arguments& arguments, const std::string& program,
   const Duration patience = command.run.patience;
   const RankKind kind = kind_of(command, machinery);
 
-  if (const auto place = own_place()) return run_process(*place, patience, body);
+  if (const auto place = own_place()) return run_process(*place, command, body);
   const bool is_mpi_rank = machinery.mpi_rank && started_by_mpirun();
   if (is_mpi_rank && command.ranks != RankKind::processes && command.rendezvous.empty()) {
     if (started_by_launcher()) sim::end_with_parent();
@@ -308,7 +335,7 @@ int command_trainer(const Arguments& arguments, const std::string& program,
   }
   check_command(command, kind, machinery);
   if (const auto place = place_by_launcher(command, kind))
-    return run_process(*place, patience, body);
+    return run_process(*place, command, body);
   const std::int64_t ranks = command.scenario.plan.ranks();
   if (ranks == 1 || kind == RankKind::threads) {
     run_ranks(ranks, body, patience);

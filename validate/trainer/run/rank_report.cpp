@@ -16,6 +16,8 @@ namespace {
 using Json = nlohmann::json;
 using sim::TimelineEvent;
 
+constexpr double longest_report = 4e9;  // bytes
+
 std::vector<double> mean_over_ranks(const std::vector<Duration>& times, Communicator& world) {
   std::vector<double> mean;
   for (const Duration time : times)
@@ -134,6 +136,8 @@ std::vector<std::string> gather_texts(Communicator& world, const std::string& mi
   for (std::int64_t rank = 1; rank < world.size(); ++rank) {
     std::vector<double> size(1);
     world.receive(size, rank);
+    if (!(size[0] >= 0.0 && size[0] <= longest_report))
+      throw PeerLost("rank " + std::to_string(rank) + " announces what is no report");
     std::string& text = texts.emplace_back(static_cast<std::size_t>(size[0]), '\0');
     std::vector<double> message(text.size() / sizeof(double) + 1);
     world.receive(message, rank);

@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
+#include "sim/scenario/file.hpp"
+#include "sim/study/output_place.hpp"
 #include "validate/trainer/device/plan.hpp"
 #include "validate/trainer/model/step.hpp"
 #include "validate/trainer/ranks/text.hpp"
@@ -86,7 +89,7 @@ class RankRun {
           RankDevice<Real> device)
       : settings_(settings),
         job_(job_of(scenario)),
-        job_text_(text_of_job(job_)),
+        kept_job_{text_of_job(job_), job_id(scenario)},
         text_(text_for(scenario, settings)),
         world_(world),
         log_every_(device.lanes->timing_costs() ? 10 : 1),
@@ -100,6 +103,8 @@ class RankRun {
   }
 
   RankReport run(const OnStep& on_step) {
+    std::optional<CheckpointFolder> folder;  // ours until the run ends
+    if (!settings_.checkpoint.empty() && world_.rank() == 0) folder.emplace(settings_.checkpoint);
     load();
     RankReport report;
     report.rank = world_.rank();
@@ -136,7 +141,13 @@ class RankRun {
     const bool only_logged = logged && log_every_ > 1 && settings_.steps - settings_.warm_up > 1;
     if (counted >= 0 && !only_logged && report.step_times.size() < most_counted)
       report.step_times.push_back(time);
-    return waits_ ? std::nullopt : result.loss;
+    if (waits_) return std::nullopt;
+    if (result.loss && !std::isfinite(*result.loss))
+      throw Diverged(
+          fmt::format("the loss of step {} is {}: training has diverged, try a lower "
+                      "learning rate or wider floats",
+                      steps_done_ - 1, *result.loss));
+    return result.loss;
   }
 
   /// The rank's state on its way between device and files.
@@ -164,7 +175,7 @@ class RankRun {
     if (!settings_.resume) return;
     Kept from = kept();
     TrainerState<Real> state = trainer_.state();
-    steps_done_ = load_checkpoint(settings_.checkpoint, job_text_, in_host_memory(from), world_);
+    steps_done_ = load_checkpoint(settings_.checkpoint, kept_job_, in_host_memory(from), world_);
     state.steps = steps_done_;
     Kernels<Real>& kernels = trainer_.kernels();
     kernels.upload(state.weights, from.weights);
@@ -178,12 +189,12 @@ class RankRun {
     const bool last = done == settings_.steps;
     if (!last && (settings_.save_every <= 0 || done % settings_.save_every != 0)) return;
     Kept to = kept();
-    save_checkpoint(settings_.checkpoint, job_text_, steps_done_, in_host_memory(to), world_);
+    save_checkpoint(settings_.checkpoint, kept_job_, steps_done_, in_host_memory(to), world_);
   }
 
   const RunSettings settings_;
   const TrainerJob job_;
-  const std::string job_text_;
+  const KeptJob kept_job_;
   const Text text_;
   Communicator& world_;
   const std::int64_t log_every_;
@@ -214,6 +225,10 @@ RankReport report_on_gpu(const sim::Scenario& scenario, const RunSettings& setti
 }
 
 }  // namespace
+
+std::string job_id(const sim::Scenario& scenario) {
+  return sim::id_of_text(sim::write_toml(sim::resolved_document(scenario)));
+}
 
 bool trains_on_gpus(const sim::Scenario& scenario) {
   return scenario.node.gpu.architecture != topology::Architecture::host;

@@ -53,6 +53,9 @@ std::optional<TrainerResults> run_trainer(const sim::Scenario& scenario,
                                           std::unique_ptr<Communicator> world,
                                           const GpuMakers& gpus = {}, const OnStep& on_step = {});
 
+/// Of the same id are scenarios that agree in everything.
+std::string job_id(const sim::Scenario& scenario);
+
 /// Whether the ranks run on GPUs and not on this machine's cores.
 bool trains_on_gpus(const sim::Scenario& scenario);
 

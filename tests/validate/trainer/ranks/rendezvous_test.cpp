@@ -44,6 +44,7 @@ std::string free_address() { return sim::Listener("127.0.0.1:0").address(); }
 /// "refused: ...".
 std::string come(Meeting meeting) {
   if (meeting.patience == Duration{}) meeting.patience = to_duration(10.0);
+  if (sim::is_address(meeting.place) && meeting.token.empty()) meeting.token = "run7";
   try {
     Rendezvous rendezvous(meeting);
     SocketRanks session(meeting.rank, std::move(rendezvous.connections), meeting.patience);
@@ -109,8 +110,7 @@ void wait_for_file(const std::string& file) {
 
 }  // namespace
 
-TEST_CASE("ranks find each other at an address, with a token and without") {
-  CHECK(all_come(ranks_of(4, free_address())) == Said(4, "sum 6"));
+TEST_CASE("ranks find each other at an address, by a token") {
   CHECK(all_come(ranks_of(4, free_address(), "run7")) == Said(4, "sum 6"));
 }
 
@@ -181,13 +181,13 @@ TEST_CASE("a rank that finds no run says so when its patience ends") {
   CHECK_THAT(seeks(folder.file()), Catch::Contains("the file has not appeared"));
   CHECK_THAT(seeks(free_address()), Catch::Contains("nobody listens on"));
   // Stale: the address is nobody's, or the run was another.
-  write_file(folder.file(), "stepcast-trainer 1 " + free_address() + " abc 2 end\n");
+  write_file(folder.file(), "stepcast-trainer 2 " + free_address() + " abc 2 end\n");
   CHECK_THAT(seeks(folder.file()), Catch::Contains("nobody listens on"));
-  write_file(folder.file(), "stepcast-trainer 1 " + free_address() + " abc 8 end\n");
+  write_file(folder.file(), "stepcast-trainer 2 " + free_address() + " abc 8 end\n");
   CHECK_THAT(seeks(folder.file()), Catch::Contains("of a run of 8 ranks"));
   // Somebody listens there who is no rank, and says nothing.
   const sim::Listener stranger("127.0.0.1:0");
-  write_file(folder.file(), "stepcast-trainer 1 " + stranger.address() + " abc 2 end\n");
+  write_file(folder.file(), "stepcast-trainer 2 " + stranger.address() + " abc 2 end\n");
   CHECK_THAT(seeks(folder.file()), Catch::Contains("no answer in time"));
 }
 
@@ -256,6 +256,48 @@ TEST_CASE("a rank that gave up may come again") {
   std::vector<Meeting> again = ranks_of(3, place);
   again.erase(again.begin());
   CHECK(all_come(again) == Said(2, "sum 3"));
+}
+
+TEST_CASE("at an address without a token nobody is waited for") {
+  const auto meet = [](const std::string& place, std::int64_t rank) {
+    Rendezvous({.rank = rank, .ranks = 2, .place = place, .patience = to_duration(1.0)});
+  };
+  CHECK_THROWS_WITH(meet(free_address(), 0), Catch::Contains("open to whoever knocks"));
+  CHECK_THROWS_WITH(meet(free_address(), 1), Catch::Contains("open to whoever knocks"));
+}
+
+TEST_CASE("a stranger who joins without the token, or with a wrong one, is told nothing") {
+  const std::string place = free_address();
+  Background leader(
+      [&] { come({.rank = 0, .ranks = 2, .place = place, .patience = to_duration(60.0)}); });
+  for (const std::string word : {"-", "run", "run77", "RUN7"}) {
+    sim::LineChannel stranger = sim::connect_to(place, sim::in_seconds(10));
+    // Of other ranks and another number as well, so that a word about them would be telling.
+    stranger.send("stepcast-trainer 2 join " + word + " 8 9 4000 scenario=x");
+    CHECK(stranger.receive(sim::in_seconds(10)) == "refused it is of another run");
+    CHECK_THROWS_AS(stranger.receive(sim::in_seconds(10)), sim::ChannelBroken);
+  }
+  CHECK(come({.rank = 1, .ranks = 2, .place = place}) == "sum 1");
+}
+
+TEST_CASE(
+    "a rank with another scenario or other settings is refused by name, and the run goes on") {
+  const std::string place = free_address();
+  const auto meeting = [&](std::int64_t rank, const std::string& scenario, const char* steps) {
+    return Meeting{.rank = rank,
+                   .ranks = 2,
+                   .place = place,
+                   .patience = to_duration(20.0),
+                   .terms = {{"scenario", scenario}, {"--steps", steps}}};
+  };
+  Background leader([&] { come(meeting(0, "abc", "60")); });
+  CHECK_THAT(come(meeting(1, "abd", "60")),
+             Catch::Contains("its scenario is abd, that of rank 0 is abc"));
+  CHECK_THAT(come(meeting(1, "abc", "6")),
+             Catch::Contains("its --steps is 6, that of rank 0 is 60"));
+  CHECK_THAT(come({.rank = 1, .ranks = 2, .place = place}),
+             Catch::Contains("its scenario is none"));
+  CHECK(come(meeting(1, "abc", "60")) == "sum 1");
 }
 
 }  // namespace stepcast::validate

@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <cstring>
+#include <fstream>
 #include <functional>
 #include <future>
 #include <numeric>
@@ -389,6 +392,78 @@ TEST_CASE("a rank that gives up wakes its threads") {
     return static_cast<char>(woken);
   });
   CHECK(ended == std::vector<char>{1, 1});
+}
+
+/// What rank 0 says of a peer that is no rank but sends `pieces`, one every 0.1 s.
+std::string said_of(const std::vector<std::vector<std::byte>>& pieces, double patience_s) {
+  auto connections = all_connected(2);
+  std::atomic<bool> over = false;
+  std::thread peer([&] {
+    for (std::size_t i = 0; !over && i < pieces.size(); ++i) {
+      send(connections[1][0].number(), pieces[i].data(), pieces[i].size(), MSG_NOSIGNAL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    while (!over) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  });
+  std::string said = "nothing";
+  try {
+    SocketRanks session(0, std::move(connections[0]), to_duration(patience_s));
+    Floats values(1);
+    session.world()->receive(values, 1);
+  } catch (const PeerLost& error) {
+    said = error.what();
+  }
+  over = true;
+  peer.join();
+  return said;
+}
+
+/// The head of a message in `channel`, as sockets.cpp has it.
+std::vector<std::byte> header_of(std::uint64_t size, std::uint32_t channel,
+                                 std::uint32_t reserved = 0) {
+  std::vector<std::byte> bytes(16);
+  std::memcpy(bytes.data(), &size, 8);
+  std::memcpy(bytes.data() + 8, &channel, 4);
+  std::memcpy(bytes.data() + 12, &reserved, 4);
+  return bytes;
+}
+
+std::int64_t resident_bytes() {
+  std::int64_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+TEST_CASE("a length that no message has is refused before it costs memory") {
+  const char* const garbled = "sent what is no message";
+  CHECK_THAT(said_of({header_of(std::uint64_t{1} << 62U, 1)}, 5.0), Catch::Contains(garbled));
+  CHECK_THAT(said_of({header_of(~std::uint64_t{0}, 1)}, 5.0), Catch::Contains(garbled));
+  CHECK_THAT(said_of({header_of(4, 1, 1)}, 5.0), Catch::Contains(garbled));
+}
+
+TEST_CASE("what is announced and does not come costs little memory, and the patience ends it") {
+  const std::int64_t before = resident_bytes();
+  std::atomic<std::int64_t> largest = 0;
+  std::atomic<bool> over = false;
+  std::thread watch([&] {
+    while (!over) {
+      largest = std::max<std::int64_t>(largest, resident_bytes());
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+  const std::string said = said_of({header_of(std::uint64_t{4} << 30U, 1)}, 0.5);
+  over = true;
+  watch.join();
+  CHECK_THAT(said, Catch::Contains("rank 1 is silent"));
+  CHECK(largest - before < 200'000'000);
+}
+
+TEST_CASE("a peer that sends a byte now and then does not hold the run up") {
+  std::vector<std::vector<std::byte>> drops(200, std::vector<std::byte>(1));
+  drops.insert(drops.begin(), header_of(1000, 1));
+  const double took_s =
+      seconds_of([&] { CHECK_THAT(said_of(drops, 0.5), Catch::Contains("rank 1 is too slow")); });
+  CHECK(took_s < 15.0);  // of the 20 that the drops take
 }
 
 }  // namespace stepcast::validate
