@@ -23,7 +23,8 @@ bool is_cast(const Kernel& kernel) {
 
 /// Sums of two tensors: reads two, writes one.
 bool is_sum(const Kernel& kernel) {
-  for (const std::string_view part : {"residual", "gradient_sum", "tied_sum", "positions"})
+  for (const std::string_view part :
+       {"residual", "gradient_sum", "tied_sum", "positions", "layer.experts.sum.backward"})
     if (kernel.name.ends_with(part)) return true;
   return false;
 }
