@@ -115,8 +115,11 @@ H100,gemm,m=4096;n=4096;k=4096,nan,600,TFLOP/s~is no type of elements
 ROWS
 
 # A line of 200,000 elements is read once, not once for each
-{ printf '<system version="1">'; seq 200000 | sed 's|.*|<cpu/>|' | tr -d '\n'; printf '</system>'; } \
-  >"$work/topology.xml"
+{
+  printf '<system version="1">'
+  seq 200000 | sed 's|.*|<cpu/>|' | tr -d '\n'
+  printf '</system>'
+} >"$work/topology.xml"
 expect 3 "topology.xml:1: holds no GPU" import-node "$work/topology.xml"
 
 exit $((failures > 0))
