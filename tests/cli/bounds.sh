@@ -42,14 +42,14 @@ node=cluster.node gpu=cluster.node.gpu fabric=cluster.fabric
 while IFS='~' read -r table line pattern; do
   [ -z "$table" ] || refuses "$table" "$line" "$pattern"
 done <<ROWS
-$node~nic = "1 B/s"~'nic' in \[cluster.node\] is below what there is: 1 MB/s, 1 MB/s to
+$node~nic = "1 B/s"~'nic' in \[cluster.node\] is below what there is: 1.* B/s, 1.* MB/s to
 $node~nic = "1e17 GB/s"~'nic' .* is above
 $node~pcie = "1 B/s"~'pcie' .* is below
 $node~socket = "1 B/s"~'socket' .* is below
 $node~host_link = "1 B/s"~'host_link' .* is below
-$node~nic_latency = "1000 s"~'nic_latency' .* is above what there is: 1 s
+$node~nic_latency = "1000 s"~'nic_latency' .* is above what there is: .* to 1.* s
 $node~nvlink_latency = "100000 s"~'nvlink_latency' .* is above
-$node~gpus = 1000~'gpus' .* is above what there is: 576
+$node~gpus = 1000~'gpus' .* is above what there is: .* to 576
 $gpu~nvlink = "1 B/s"~'nvlink' .* is below
 $gpu~tensor_peak = "1 FLOP/s"~'tensor_peak' .* is below
 $gpu~tensor_peak = "1e17 PFLOP/s"~'tensor_peak' .* is above
@@ -58,7 +58,7 @@ $gpu~memory_bandwidth = "1 B/s"~'memory_bandwidth' .* is below
 $gpu~sms = 1000000~'sms' .* is above
 $gpu~nvlink_links = 1000000000~'nvlink_links' .* is above
 $gpu~idle = "5 MW"~'idle' .* is above
-$gpu~idle = "1000 W"~an idle card draws 1 kW, a full one 700 W
+$gpu~idle = "1000 W"~an idle card draws .*, a full one 700 W
 $gpu~tdp = "1e18 W"~'tdp' .* is above
 $fabric~link = "1 B/s"~'link' .* is below
 $fabric~switch_latency = "100000 s"~'switch_latency' .* is above
@@ -74,7 +74,7 @@ expect 3 "'compute' in \[precision\] must be a string" run "$work/good.toml" \
   --set precision.compute=nan
 
 # Times that the clock cannot hold, each part within its range
-expect 3 'good.toml: .*more than .* days, is a rate far too low' run "$work/good.toml" \
+expect 3 'good.toml.*: .*more than .* days, is a rate far too low' run "$work/good.toml" \
   --ignore-memory --set 'cluster.node.gpu.tensor_peak="1 GFLOP/s"' --sequence 1000000 \
   --set model.layers=2000
 
@@ -82,7 +82,7 @@ expect 3 'good.toml: .*more than .* days, is a rate far too low' run "$work/good
 over='are more than the budget of .*, --no-limit (run.no_limit) goes on all the same'
 expect 3 "micro-batches $over" run "$work/good.toml" --local-batch 200000 --micro-batch 1
 expect 3 "calls of all ranks and steps $over" run "$work/good.toml" \
-  --set noise.kernel_sigma=0.01 --set noise.steps=100000
+  --nodes 8 --set noise.kernel_sigma=0.01 --set noise.steps=100000
 seq -s, 1 2000 >"$work/numbers"
 expect 3 "bounds.toml\|--set.*: .* points of a sweep $over" run "$work/good.toml" \
   --set "sweep.batch.local=[$(cat "$work/numbers")]" --set "sweep.run.seed=[$(cat "$work/numbers")]"
@@ -95,7 +95,7 @@ for input in "$work/pipe" /dev/zero /dev/null; do
   expect 3 "$input: is no regular file" run "$work/good.toml" \
     --set "calibration.tables=[\"$input\"]"
   expect 3 "$input: is no regular file" run "$work/good.toml" \
-    --set "routing.counts=\"$input\"" --set model.name=mixtral-8x7b
+    --set "routing.counts=\"$input\""
 done
 expect 3 "is a folder" run "$work"
 [ ! -r /proc/self/mem ] || expect 3 '/proc/self/mem: cannot be read' run /proc/self/mem
@@ -115,8 +115,11 @@ H100,gemm,m=4096;n=4096;k=4096,nan,600,TFLOP/s~is no type of elements
 ROWS
 
 # A line of 200,000 elements is read once, not once for each
-{ printf '<system version="1">'; seq 200000 | sed 's|.*|<cpu/>|' | tr -d '\n'; printf '</system>'; } \
-  >"$work/topology.xml"
+{
+  printf '<system version="1">'
+  seq 200000 | sed 's|.*|<cpu/>|' | tr -d '\n'
+  printf '</system>'
+} >"$work/topology.xml"
 expect 3 "topology.xml:1: holds no GPU" import-node "$work/topology.xml"
 
 exit $((failures > 0))
