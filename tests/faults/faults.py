@@ -28,7 +28,8 @@ def main():
     programs = os.path.abspath(arguments.programs)
     print(f"seed {arguments.seed}", flush=True)
     fast = "/dev/shm"  # nothing here is about the disk: syncing one would take most of the time
-    work = tempfile.mkdtemp(prefix="stepcast-faults-", dir=fast if os.access(fast, os.W_OK) else None)
+    under = fast if os.access(fast, os.W_OK) else None
+    work = tempfile.mkdtemp(prefix="stepcast-faults-", dir=under)
     print(f"{'writer':<24}{'tried':>8}{'lost':>8}{'seconds':>9}", flush=True)
     chosen = [(w, s) for w, s in writers if (arguments.writer or "") in w.name]
     total = sum(share for _, share in chosen)

@@ -142,7 +142,7 @@ def befall(run, fault, dice, span_s):
 
 
 class Proxy:
-    """Stands between two nodes; the first connection is reset, or falls silent, after some bytes."""
+    """Stands between two nodes; one connection is reset, or falls silent, after some bytes."""
 
     def __init__(self, port, most, resets):
         self.to, self.left, self.resets = port, most, resets

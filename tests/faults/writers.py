@@ -54,8 +54,8 @@ def no_partial(folder):
 
 
 class Trainer:
-    """Two ranks that save every few steps: whatever befalls them, going on from what was saved gives
-    the losses of one whole run, bit by bit."""
+    """Two ranks that save every few steps: whatever befalls them, going on from what was saved
+    gives the losses of one whole run, bit by bit."""
 
     name = "trainer, checkpoints"
     steps, every = 24, 3
