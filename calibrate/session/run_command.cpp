@@ -62,6 +62,7 @@ DeviceOptions device_options(const RunRequest& request, const std::string& kind,
 }  // namespace
 
 int run_calibration(const RunRequest& request, const sim::Catalogue& catalogue) {
+  sim::stop_requested();  // before anything is read
   const std::string kind = request.device.empty() ? default_device() : request.device;
   const std::vector<sim::Scenario> scenarios = scenarios_in(request.scenarios, catalogue);
   const auto device = make_device(kind, device_options(request, kind, scenarios));
