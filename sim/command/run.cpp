@@ -338,6 +338,7 @@ int answer_study(StudyRequest request, const Verb& verb, const Arguments& argume
 namespace {
 
 int run(const Arguments& arguments, const Catalogue& catalogue) {
+  stop_requested();  // before anything is read
   const Verb verb = run_verb();
   return answer_study(request_of(asked_document(verb, arguments, catalogue), arguments), verb,
                       arguments, catalogue);

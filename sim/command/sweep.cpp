@@ -13,6 +13,7 @@
 #include "sim/command/scenario_options.hpp"
 #include "sim/output/stored_study.hpp"
 #include "sim/program/installation.hpp"
+#include "sim/program/interrupt.hpp"
 #include "sim/program/table_view.hpp"
 
 namespace stepcast::sim {
@@ -177,6 +178,7 @@ exec srun --ntasks=1 --cpus-per-task={threads} {program} sweep{words}{set_thread
 }
 
 int sweep(const Arguments& arguments, const Catalogue& catalogue) {
+  stop_requested();  // before anything is read
   const std::vector<std::string>& files = arguments.positional();
   if (!files.empty() && files[0] == "merge") return merge(arguments, catalogue);
   if (files.size() > 1)

@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace stepcast::sim {
@@ -59,6 +61,16 @@ std::optional<pid_t> writer_of(std::string_view name, std::string_view beginning
   return std::stoi(std::string(digits));
 }
 
+/// On this host; one that its parent has not waited for yet writes no more.
+bool is_alive(pid_t process) {
+  if (kill(process, 0) != 0 && errno == ESRCH) return false;
+  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(stat, text);
+  const std::size_t name_end = text.rfind(')');  // "123 (its name) Z 1 ..."
+  return name_end == std::string::npos || text.substr(name_end, 3) != ") Z";
+}
+
 /// What writers of this file have left behind on this host that were killed.
 void forget_dead_writers(const fs::path& path) {
   const std::string beginning = beginning_of(path);
@@ -66,7 +78,7 @@ void forget_dead_writers(const fs::path& path) {
   for (fs::directory_iterator entry(folder_of(path), error), end; !error && entry != end;
        entry.increment(error)) {
     const auto writer = writer_of(entry->path().filename().native(), beginning);
-    if (writer && kill(*writer, 0) != 0 && errno == ESRCH) fs::remove(entry->path(), error);
+    if (writer && !is_alive(*writer)) fs::remove(entry->path(), error);
   }
 }
 

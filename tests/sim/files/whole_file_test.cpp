@@ -78,6 +78,22 @@ TEST_CASE("what a killed writer has left goes with the next, and nothing else do
   CHECK(folder.num_files() == 4);
 }
 
+TEST_CASE("a killed writer that its parent has not waited for is dead as well") {
+  const Folder folder;
+  const std::string path = folder.file("r.json");
+  const pid_t process = fork();
+  if (process == 0) {
+    WholeFile file(path);
+    _exit(0);
+  }
+  siginfo_t ended;
+  REQUIRE(waitid(P_PID, static_cast<id_t>(process), &ended, WEXITED | WNOWAIT) == 0);
+  CHECK(folder.num_files() == 1);
+  write_whole(path, "whole");
+  CHECK(folder.num_files() == 1);
+  waitpid(process, nullptr, 0);
+}
+
 TEST_CASE("without keep() nothing is left, and what was there stays") {
   const Folder folder;
   const std::string path = folder.file("r.json");

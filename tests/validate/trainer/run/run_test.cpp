@@ -1,5 +1,7 @@
 #include "validate/trainer/run/run.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -8,7 +10,9 @@
 #include "sim/files/toml_table.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/tables/column_file.hpp"
 #include "tests/session.hpp"
+#include "validate/trainer/run/checkpoint.hpp"
 #include "validate/trainer/run/results.hpp"
 
 namespace stepcast::validate {
@@ -177,6 +181,33 @@ TEST_CASE("what is not a model to train is refused before any rank starts") {
                                      "gpt.toml"),
                       catalogue())),
                   InputError);
+}
+
+TEST_CASE("training that leaves the finite numbers ends with a word, and saves nothing") {
+  const fs::path folder = fs::temp_directory_path() / "stepcast_diverged_test";
+  fs::remove_all(folder);
+  const sim::Scenario scenario = tiny("[plan]\ndata = \"ddp\"\n");
+  RunSettings settings{.steps = 2, .warm_up = 0, .checkpoint = folder.string()};
+  train(scenario, settings);
+  // Weights as a divergence leaves them, every one still a number.
+  run_ranks(2, [&](std::unique_ptr<Communicator> world) {
+    const auto file = sim::read_columns(
+        (folder / fmt::format("step-00000002/rank-{:04}-of-0002.h5", world->rank())).string());
+    const KeptJob job{file->text_attribute("/", "job"), file->text_attribute("/", "scenario")};
+    std::vector<float> state[3];
+    for (int i = 0; i < 3; ++i) {
+      const char* const names[] = {"/weights", "/first_moments", "/second_moments"};
+      for (const double value : file->doubles(names[i]))
+        state[i].push_back(static_cast<float>(i == 0 ? value * 1e37 : value));
+    }
+    save_checkpoint(folder.string(), job, 2, {state[0], state[1], state[2]}, *world);
+  });
+  settings.resume = true;
+  CHECK_THROWS_WITH(train(scenario, settings),
+                    Catch::Contains("the loss of step 2 is") && Catch::Contains("diverged"));
+  CHECK(fs::exists(folder / "step-00000002"));
+  CHECK_FALSE(fs::exists(folder / "step-00000004"));
+  fs::remove_all(folder);
 }
 
 }  // namespace stepcast::validate
