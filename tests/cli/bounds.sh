@@ -120,6 +120,6 @@ ROWS
   seq 200000 | sed 's|.*|<cpu/>|' | tr -d '\n'
   printf '</system>'
 } >"$work/topology.xml"
-expect 3 "topology.xml:1: holds no GPU" import-node "$work/topology.xml"
+expect 3 "topology.xml:1: holds no GPU" import-node "$work/topology.xml" --name many --out "$work/many.toml"
 
 exit $((failures > 0))

@@ -78,6 +78,7 @@ experts = 4\
 experts_per_token = 2\
 expert_ffn = 96' "$tiny"
   echo '[plan]'
+  echo 'data = "ddp"'
   echo 'expert = 2'
 } >"$work/experts.toml"
 

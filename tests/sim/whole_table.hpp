@@ -12,7 +12,9 @@ namespace stepcast::sim {
 inline void fill(CalibrationTable& table, const Family& family, std::size_t row) {
   std::int64_t number = 1000 * static_cast<std::int64_t>(row + 1);
   for (const Column& column : family.columns) {
-    const std::string text = std::string("a \"") + column.name + "\", " + std::to_string(row);
+    const std::string text = column.name == std::string_view("dtype")
+                                 ? "bf16"
+                                 : std::string("a \"") + column.name + "\", " + std::to_string(row);
     ++number;
     if (column.stored == Stored::text)
       column.set(table, row, column.words.empty() ? std::string_view(text) : column.words.back());

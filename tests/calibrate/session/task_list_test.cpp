@@ -222,6 +222,7 @@ TEST_CASE("what is timed on the host is what a layer of experts needs, byte for 
               Approx(2e-9 * static_cast<double>(kernel.m * kernel.n * kernel.k * kernel.batch)));
       }
       if (!kernel.name.starts_with("layer.experts.")) continue;
+      if (kernel.name.ends_with(".chunk_cat")) continue;  // a unit's, derived of copy_in for all
       ++of_experts;
       CHECK(kernels.time_of(kernel).provenance == sim::Provenance::measured);
     }

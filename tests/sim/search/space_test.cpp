@@ -5,7 +5,7 @@
 #include <set>
 
 #include "engine/check.hpp"
-#include "sim/scenario/members.hpp"
+#include "sim/scenario/scenario_keys.hpp"
 #include "tests/sim/search/random_spaces.hpp"
 
 namespace stepcast::sim {
