@@ -113,7 +113,7 @@ expect 0 'compute by waits: median' cluster "$tiny" --quick --table "$work/host.
 printf '%s\n' "$output" >"$work/text.txt"
 for line in 'nonblocking: 2 nodes of 125 MB/s' 'slow-nic: 2 nodes' 'node 0 to 1' 'allreduce of' \
   'data zero3' 'adamw' 'not run: context 2' 'not run: .*expert 2.*where a router says' \
-  'expert 2, capacity_factor 1.5.*  [0-9]' '^permute' '^grouped_gemm' '^all_to_all expert' 'not run: 2:1 on 2 nodes'; do
+  'expert 2, capacity_factor 1.5.*  [0-9]' '^permute' '^gemm' '^all_to_all expert' 'not run: 2:1 on 2 nodes'; do
   grep -q -e "$line" "$work/text.txt" || fail "no \"$line\" in the report"
 done
 ls "$work"/tiny_*.md >/dev/null 2>&1 || fail "no report was written"
@@ -124,7 +124,7 @@ expect 5 '"median_error"' cluster "$tiny" --as-calibrated --table "$work/host.h5
 expect 0 'compute by kernels: median' cluster "$work/experts.toml" --quick --table "$work/host.h5" \
   --compute kernels --steps 4 --warm-up 1 --parts
 printf '%s\n' "$output" >"$work/text.txt"
-for line in '^router ' '^permute ' '^grouped_gemm ' '^activation ' '^all_to_all expert '; do
+for line in '^router ' '^permute ' '^gemm ' '^weighted_silu_mul ' '^all_to_all expert '; do
   grep -q -e "$line" "$work/text.txt" || fail "no \"$line\" beside the measured experts"
   # Both of them above nothing.
   grep -e "$line" "$work/text.txt" | grep -q ' 0 ps ' && fail "one side has no \"$line\""
