@@ -50,7 +50,7 @@ std::string banded(const Band& of) {
 
 /// Of dollars, in millions.
 std::string banded_millions(const Band& usd) {
-  return banded({usd.value / 1e6, usd.low / 1e6, usd.high / 1e6});
+  return banded({.low = usd.low / 1e6, .value = usd.value / 1e6, .high = usd.high / 1e6});
 }
 
 void machine_columns(TextTable& table) {

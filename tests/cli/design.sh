@@ -69,6 +69,12 @@ expect 0 'random places of the fabric (seed 7); other jobs take 30 %' design "$w
   cluster.other_jobs=0.3
 expect 0 'answers' design "$work/goal.toml" --out "$work/out"
 expect 3 'is there already' design "$work/goal.toml" --out "$work/out"
+# Every "value (low to high)" of the tables is in this order.
+grep -oE '[0-9.]+ \([0-9.]+ to [0-9.]+\)' "$work/out/design.txt" | tr -d '()' | awk '
+  $2 > $1 || $1 > $4 { wrong = 1; print } END { exit wrong || NR < 2 }' || {
+  echo "a value beyond its band"
+  failures=$((failures + 1))
+}
 # What was found runs as a scenario of its own.
 expect 0 'step time' run "$work/out/cheapest.toml"
 

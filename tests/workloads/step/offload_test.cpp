@@ -74,7 +74,8 @@ TEST_CASE("what goes out comes back, of all layers but each part's last") {
     const TransformerShape shape = six_layers();
     const Batch batch{2, 3, 4096};
     const Precision precision;
-    const ActivationMemory kept({shape, plan, batch, precision, software});
+    const StepInputs in{shape, plan, batch, precision, software};
+    const ActivationMemory kept(in);
     const auto each = static_cast<std::int64_t>(share * static_cast<double>(kept.layer()));
     CHECK(bytes_on(step, to_host_lane) == 3 * (layers - 1) * each);
     CHECK(bytes_on(step, from_host_lane) == bytes_on(step, to_host_lane));
@@ -88,7 +89,8 @@ TEST_CASE("memory falls by what is offloaded, less room for two layers") {
   const TransformerShape shape = six_layers();
   const Precision precision;
   const Software software = fused();
-  const ActivationMemory kept({shape, plan, two, precision, software});
+  const StepInputs in{shape, plan, two, precision, software};
+  const ActivationMemory kept(in);
   const auto away = static_cast<double>(kept.layer() / 2);
   CHECK(part_of(memory_of(plan), "activations") == Approx(before - (layers - 1 - 2) * away));
 }
