@@ -281,7 +281,6 @@ Family powers() {
                                positive(Of::figure<&Row::power>("power"))});
 }
 
-/// "" for a number that the column may hold.
 /// What no machine does, in the column's unit; a host's slowest and a rack's fastest are within.
 struct UnitRange {
   std::string_view unit;
@@ -290,6 +289,7 @@ struct UnitRange {
 constexpr UnitRange unit_ranges[] = {
     {"B/s", 1e3, 1e18}, {"FLOP/s", 1e3, 1e21}, {"W", 1e-3, 1e6}, {"ps", 1, 1e18}};
 
+/// "" for a number that the column may hold.
 const char* number_fault(const Column& column, double value) {
   if (!std::isfinite(value)) return "is not a finite number";
   if (column.positive && !(value > 0.0)) return "is not a positive number";

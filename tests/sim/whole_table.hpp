@@ -2,11 +2,19 @@
 // a new column is tested at once.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "sim/tables/calibration_columns.hpp"
 
 namespace stepcast::sim {
+
+/// What a machine may do in the column's unit: rates are of millions a second.
+inline double plausible(const Column& column, std::int64_t number) {
+  const double value = static_cast<double>(number) / 7.0;
+  return std::string_view(column.unit).ends_with("/s") ? 1e6 * value : value;
+}
 
 /// Text as CSV has to quote it, numbers that no two columns share.
 inline void fill(CalibrationTable& table, const Family& family, std::size_t row) {
@@ -23,7 +31,7 @@ inline void fill(CalibrationTable& table, const Family& family, std::size_t row)
     else if (column.stored == Stored::whole)
       column.set(table, row, number);
     else
-      column.set(table, row, static_cast<double>(number) / 7.0);
+      column.set(table, row, plausible(column, number));
   }
   RowSource source;
   for (const SourceColumn& column : source_columns)
