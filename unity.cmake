@@ -12,7 +12,9 @@ function(read_headers_once target)
       <vector> <fmt/format.h> ${ARGN})
     # False positives of gcc 12 in std::string, here not taken for a system header's.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds
-      -Wno-stringop-overflow -Wno-stringop-overread>)
+      -Wno-stringop-overflow -Wno-stringop-overread>
+      # A compiler cache hands out such headers with times of its own.
+      $<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>)
   endif()
 endfunction()
 

@@ -11,6 +11,8 @@ namespace {
 using topology::GpuRelative;
 using topology::GpuSpec;
 
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
 /// "GH200-900W" -> {"gh200", "900w"}
 std::vector<std::string> words_of(std::string_view name) {
   std::vector<std::string> words(1);
@@ -18,9 +20,14 @@ std::vector<std::string> words_of(std::string_view name) {
     if (c == '-')
       words.emplace_back();
     else
-      words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      words.back() += lower(c);
   }
   return words;
+}
+
+/// Whether their first words are one; thousands of rows are asked, and few are.
+bool of_one_chip(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a.substr(0, a.find('-')), b.substr(0, b.find('-')), {}, lower, lower);
 }
 
 bool has_word(const std::vector<std::string>& words, std::string_view word) {
@@ -42,8 +49,8 @@ double to_three_digits(double value) {
 }  // namespace
 
 Kinship kinship(std::string_view measured, std::string_view catalogue) {
+  if (!of_one_chip(measured, catalogue)) return Kinship::foreign;
   const auto a = words_of(measured), b = words_of(catalogue);
-  if (a.front() != b.front()) return Kinship::foreign;
   if (a.size() <= b.size() ? all_in(a, b) : all_in(b, a)) return Kinship::same;
   return is_pcie(a) == is_pcie(b) ? Kinship::same_chip : Kinship::sibling;
 }
@@ -63,8 +70,8 @@ Kinship kinship(std::string_view measured, const GpuSpec& gpu) {
 }
 
 int fitness(std::string_view name, std::string_view catalogue) {
+  if (!of_one_chip(name, catalogue)) return 0;
   const auto words = words_of(name), known = words_of(catalogue);
-  if (words.front() != known.front()) return 0;
   const bool same_form = is_pcie(words) == is_pcie(known);
   return (all_in(words, known) ? fits_chip : 0) + (same_form ? 2 : 1);
 }
