@@ -124,7 +124,8 @@ int design(const Arguments& arguments, const Catalogue& catalogue) {
       designer, machines, goal.limits, [&](StepReport& report) { confidence.judge(report); },
       ended);
   const DesignTold told{goal, machines, parts, designer, answer};
-  const std::string bills = answer.met() ? view.printed(bill_table(told)) : "";
+  const TextTable bill = answer.met() ? view.arranged(bill_table(told)) : TextTable{};
+  const std::string bills = answer.met() ? view.text(bill) : "";
   std::string text = design_text(told, bills);
   for (const std::string& warning : design_warnings(told)) text += "warning  " + warning + "\n";
   if (arguments.has("json"))
@@ -132,6 +133,7 @@ int design(const Arguments& arguments, const Catalogue& catalogue) {
   else
     std::fputs((view.prints_csv() ? bills : text).c_str(), stdout);
   if (arguments.has("out")) write_design(told, text, arguments.get("out"));
+  if (answer.met()) view.write(bill);
   if (stop) return stop_code();
   return answer.met() ? exit_ok : exit_no_feasible_plan;
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -129,6 +130,7 @@ std::string opening_of(const Program& program, bool terminal) {
 }
 
 int program_main(const Program& program, int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes: like a full disk, an error of the write
   const Words words(argv + 1, argv + argc);
   const auto fails = [&](int code, const std::string& where, const std::string& what,
                          const std::string& hint) {

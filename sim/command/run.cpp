@@ -226,8 +226,9 @@ bool write_files(const Results& results, const Arguments& arguments, const Table
 
 void print_results(const Results& results, const TableView& view, bool json) {
   if (!json) {
-    const std::string text =
-        view.prints_csv() ? view.printed(results_table(results, view)) : report_text(results, view);
+    const std::string text = view.prints_csv()
+                                 ? view.text(view.arranged(results_table(results, view)))
+                                 : report_text(results, view);
     std::fputs(text.c_str(), stdout);
     return;
   }

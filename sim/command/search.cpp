@@ -183,13 +183,16 @@ int search(const Arguments& arguments, const Catalogue& catalogue) {
   const SearchResult& result = answer.result;
   const Launch launch =
       result.found.empty() ? Launch{} : launch_of(result.found.front().report.scenario);
-  const std::string table = result.found.empty() ? "" : view.printed(plans_table(answer));
+  const TextTable plans =
+      result.found.empty() ? TextTable{} : view.arranged(plans_table(answer));
+  const std::string table = result.found.empty() ? "" : view.text(plans);
   const std::string text = search_text(answer, table) + launch_text(launch, arguments);
   if (arguments.has("json"))
     std::fputs((search_json(answer) + "\n").c_str(), stdout);
   else
     std::fputs((view.prints_csv() ? table : text).c_str(), stdout);
   if (arguments.has("out")) write_answer(answer, text, launch, arguments.get("out"));
+  if (!result.found.empty()) view.write(plans);
   const HandoutFiles files = handout_files(arguments);
   const bool written = !files.any() || handed_out(files, [&] {
     return search_page(answer, session, origin_of(search_verb(), arguments), stop);

@@ -239,7 +239,9 @@ std::string entry_text(const Catalogue& catalogue, const std::string& folder,
   for (const char* heading : {"key", "value", "source"}) table.column(heading, "", Align::left);
   add_values(table, document, "", notes);
   add_defaults(table, document, catalogue, folder, name);
-  std::string out = view.printed(std::move(table));
+  table = view.arranged(std::move(table));
+  view.write(table);
+  std::string out = view.text(table);
   if (view.prints_csv()) return out;
   for (const SourceNote& note : notes)
     if (note.key.empty()) out += "source: " + note.text + "\n";
@@ -332,7 +334,9 @@ int show(const Arguments& arguments, const Catalogue& catalogue) {
     const bool fabric = what == "clusters" && !catalogue.has("nodes", name);
     text = entry_text(catalogue, folders[fabric ? 1 : 0], name, view);
   } else if (auto table = table_of(what, arguments, catalogue)) {
-    text = view.printed(*std::move(table));
+    const TextTable asked = view.arranged(*std::move(table));
+    view.write(asked);
+    text = view.text(asked);
   } else if (what == "clusters") {
     view.refuse_for("clusters are two", "stepcast show nodes, stepcast show fabrics");
     text = nodes_table(catalogue).text() + "\n" + fabrics_table(catalogue).text();

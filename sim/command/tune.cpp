@@ -123,11 +123,12 @@ int tune_collectives(TomlValue document, const Arguments& arguments, const Catal
     std::fputs(text.c_str(), stdout);
     return exit_ok;
   }
-  write_whole(file, text);
-  const std::string table = view.printed(tuner_table(choices));
-  std::fputs(view.prints_csv() ? table.c_str() : (told + table).c_str(), stdout);
+  const TextTable table = view.arranged(tuner_table(choices));
+  std::fputs(((view.prints_csv() ? "" : told) + view.text(table)).c_str(), stdout);
   for (const std::string& warning : network->warnings)
     std::fprintf(stderr, "Warning: %s\n", warning.c_str());
+  write_whole(file, text);
+  view.write(table);
   return exit_ok;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -140,16 +141,24 @@ void write_whole(const std::string& path, std::string_view text) {
   file.keep();
 }
 
-void write_new_files(const std::string& folder,
-                     const std::vector<std::pair<std::string, std::string>>& files) {
+void write_together(const std::string& folder, const NamedTexts& files) {
+  std::error_code error;
+  fs::create_directories(folder, error);  // what fails, the files say
+  std::list<WholeFile> written;
+  for (const auto& [name, content] : files) {
+    WholeFile& file = written.emplace_back((fs::path(folder) / name).string());
+    file.write(content);
+    file.seal();
+  }
+  for (WholeFile& file : written) file.keep();
+}
+
+void write_new_files(const std::string& folder, const NamedTexts& files) {
   for (const auto& [name, content] : files)
     if (fs::exists(fs::path(folder) / name))
       throw InputError("--out", "'" + (fs::path(folder) / name).string() + "' is there already",
                        "name another folder");
-  std::error_code error;
-  fs::create_directories(folder, error);  // what fails, write_whole says
-  for (const auto& [name, content] : files)
-    write_whole((fs::path(folder) / name).string(), content);
+  write_together(folder, files);
 }
 
 }  // namespace stepcast::sim

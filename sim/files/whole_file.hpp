@@ -48,9 +48,13 @@ class WholeFile {
 /// A small file in one go. Throws OutputError.
 void write_whole(const std::string& path, std::string_view text);
 
-/// Name and content each, into a folder that is made where it is not there, over no file that is.
-/// Throws OutputError, InputError.
-void write_new_files(const std::string& folder,
-                     const std::vector<std::pair<std::string, std::string>>& files);
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
+
+/// Name and content each, into a folder that is made where it is not there: all, or after an
+/// OutputError none, so that no file of an earlier answer stands beside those of this one.
+void write_together(const std::string& folder, const NamedTexts& files);
+
+/// The same, over no file that is there. Throws OutputError, InputError.
+void write_new_files(const std::string& folder, const NamedTexts& files);
 
 }  // namespace stepcast::sim

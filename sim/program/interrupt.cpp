@@ -23,7 +23,6 @@ void install() {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   if (std::signal(SIGHUP, on_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes: like a full disk, an error of the write
 }
 
 }  // namespace

@@ -91,10 +91,8 @@ void TableView::write(const TextTable& arranged) const {
   if (writes_csv() && !prints_csv()) write_whole(csv_, arranged.csv());
 }
 
-std::string TableView::printed(TextTable table) const {
-  const TextTable asked = arranged(std::move(table));
-  write(asked);
-  return prints_csv() ? asked.csv() : asked.text(folded());
+std::string TableView::text(const TextTable& arranged) const {
+  return prints_csv() ? arranged.csv() : arranged.text(folded());
 }
 
 }  // namespace stepcast::sim

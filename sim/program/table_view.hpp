@@ -1,7 +1,8 @@
 // What a user wants to see of a table: which columns and rows, in which order, and as a file.
 //   the verb's options   const std::vector<Option> options = with_table_options(own_options);
-//   printing the table   std::fputs(TableView(arguments).printed(std::move(table)).c_str(),
-//   stdout);
+//   printing the table   const TextTable asked = view.arranged(std::move(table));
+//                        std::fputs(view.text(asked).c_str(), stdout);
+//                        view.write(asked);
 // Knows no table.
 #pragma once
 
@@ -42,10 +43,10 @@ class TableView {
 
   /// The rows and columns that were asked for. Throws as check() does.
   TextTable arranged(TextTable table) const;
-  /// Writes --csv FILE. Throws OutputError.
+  /// What is printed of it: text, with --csv - CSV.
+  std::string text(const TextTable& arranged) const;
+  /// Writes --csv FILE; after the answer was printed, which no full disk may cost. Throws OutputError.
   void write(const TextTable& arranged) const;
-  /// All of it: arranged, written, and as text, with --csv - as CSV.
-  std::string printed(TextTable table) const;
 
   /// --csv -: nothing but the CSV is to be printed.
   bool prints_csv() const { return csv_ == "-"; }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
@@ -78,15 +77,10 @@ sim::Page page_of(const std::string& name, const std::vector<PublishedResult>& r
 
 void write_reports(const std::string& directory, const std::string& file,
                    const std::vector<PublishedResult>& results) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) throw InputError(directory, "cannot be made: " + error.message());
-  const fs::path folder(directory);
-  sim::write_whole(folder / "rows.csv", published_csv(results));
-  sim::write_whole(folder / "report.json", published_json(file, results) + "\n");
-  sim::write_whole(folder / "report.md", published_markdown(results));
-  sim::write_whole(folder / "figure.svg", figure_of(results));
+  sim::write_together(directory, {{"rows.csv", published_csv(results)},
+                                  {"report.json", published_json(file, results) + "\n"},
+                                  {"report.md", published_markdown(results)},
+                                  {"figure.svg", figure_of(results)}});
 }
 
 int show(const std::string& file, const std::vector<PublishedRow>& rows, const std::string& id,
@@ -157,13 +151,14 @@ int run_published(const sim::Arguments& arguments, const sim::Catalogue& catalog
   std::vector<PublishedResult> results = predict_published(file, rows, session, wanted);
   if (table == nullptr) results = scored_in(std::move(results), Bucket::dense);
   add_baseline(results);
-  if (const std::string out = arguments.get("out"); !out.empty()) write_reports(out, name, results);
-  view.write(view.arranged(published_sources(results)));
+  const sim::TextTable sources = view.arranged(published_sources(results));
   const std::string text = arguments.has("json") ? published_json(name, results) + "\n"
                            : view.prints_csv()
-                               ? view.printed(published_sources(results))
+                               ? view.text(sources)
                                : text_of(name, results, table, view, arguments.has("by-degree"));
   std::fputs(text.c_str(), stdout);
+  if (const std::string out = arguments.get("out"); !out.empty()) write_reports(out, name, results);
+  view.write(sources);
   const sim::HandoutFiles files = sim::handout_files(arguments);
   if (files.any() && !sim::handed_out(files, [&] {
         return page_of(name, results, text_of(name, results, table, {}, false),
