@@ -54,7 +54,8 @@ std::int64_t ActivationMemory::row_input(std::int64_t width) const {
 
 /// What is to be gathered again in 16 bits is kept so.
 std::int64_t ActivationMemory::column_input(std::int64_t width) const {
-  const bool cut = in_.software.keeps_cut_inputs() && in_.plan.sequence_parallel;
+  const bool cut =
+      in_.software.keeps_cut_inputs() && in_.plan.tensor > 1 && in_.plan.sequence_parallel;
   const std::int64_t elements =
       width * (in_.software.keeps_cut_inputs() ? sizes_.local_tokens : sizes_.tokens);
   if (cut && !gathers_quantized(in_.precision)) return sizes_.element * elements;

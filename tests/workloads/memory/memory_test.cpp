@@ -196,6 +196,18 @@ TEST_CASE("a V100 holds 7B at 4096 tokens only with model parallelism") {
   CHECK(total_gib(llama_7b(), plan, one) < v100_gib);
 }
 
+TEST_CASE("one tensor rank keeps what it keeps, whether it may cut the sequence or not") {
+  ParallelPlan plan = plan_of(DataParallel::zero1, 8);
+  for (const Recipe recipe : {Recipe::fp8_block, Recipe::nvfp4}) {  // gathered in 16 bits
+    const Precision low{.recipe = recipe};
+    const auto needed = [&](bool cut) {
+      plan.sequence_parallel = cut;
+      return peak_memory(llama_7b(), plan, one, low, fused()).total();
+    };
+    CHECK(needed(true) == needed(false));
+  }
+}
+
 TEST_CASE("interleaving keeps 1 + (p-1)/(pv) times the activations of the first stage") {
   const Batch batch{.micro_batch = 1, .micro_batches = 32, .sequence = 4096};
   const auto activations = [&](std::int64_t v) {
