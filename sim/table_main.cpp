@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
     sim::tell(stderr, std::string(error.what()) + "\n");
     return 3;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "stepcast-table: internal error: %s\n", error.what());
+    sim::tell(stderr, std::string("stepcast-table: internal error: ") + error.what() + "\n");
     return 1;
   }
 }

@@ -1,7 +1,6 @@
 // What a user wants to see of a table: which columns and rows, in which order, and as a file.
 //   the verb's options   const std::vector<Option> options = with_table_options(own_options);
-//   printing the table   std::fputs(TableView(arguments).printed(std::move(table)).c_str(),
-//   stdout);
+//   printing the table   tell(stdout, TableView(arguments).printed(std::move(table)));
 // Knows no table.
 #pragma once
 

@@ -225,8 +225,8 @@ int run_program(const std::string& program, const std::vector<std::string>& argu
                     .ends_with_parent = true});
   const int status = child.wait();  // Ctrl-C reaches the program as well, which ends in its own way
   if (WIFEXITED(status)) return WEXITSTATUS(status);
-  std::fprintf(stderr, "%s was ended by signal %d (%s)\n", program.c_str(), WTERMSIG(status),
-               strsignal(WTERMSIG(status)));
+  sim::tell(stderr, fmt::format("{} was ended by signal {} ({})\n", program, WTERMSIG(status),
+                                strsignal(WTERMSIG(status))));
   return sim::exit_rank_lost;
 }
 
