@@ -15,6 +15,7 @@
 #include "sim/command/answer_study.hpp"
 #include "sim/command/program.hpp"
 #include "sim/command/scenario_options.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/output/stored_study.hpp"
 #include "sim/program/interrupt.hpp"
 
@@ -172,8 +173,7 @@ int run_queue(const Arguments& arguments, const Catalogue& catalogue) {
     code = answer_study(std::move(request), verb, arguments, catalogue);
   }
   // Rank 0 is here after all others.
-  if (first && !arguments.has("quiet"))
-    std::fputs(status_text(status_of(folder, study)).c_str(), stdout);
+  if (first && !arguments.has("quiet")) tell(stdout, status_text(status_of(folder, study)));
   return code;
 }
 

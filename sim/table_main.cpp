@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/check.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/import/calibration_csv.hpp"
 #include "sim/program/today.hpp"
 
@@ -22,10 +23,10 @@ int main(int argc, char** argv) {
     sim::write_calibration(argv[1], table);
     return 0;
   } catch (const InputError& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    sim::tell(stderr, std::string(error.what()) + "\n");
     return 3;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "stepcast-table: internal error: %s\n", error.what());
+    sim::tell(stderr, std::string("stepcast-table: internal error: ") + error.what() + "\n");
     return 1;
   }
 }

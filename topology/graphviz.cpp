@@ -2,6 +2,8 @@
 // readable up to some forty boxes: beyond, other nodes and whole tiers are one box each with their
 // count, and a large node's devices one box for each kind.
 #include <map>
+#include <string>
+#include <string_view>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -13,6 +15,16 @@ namespace stepcast::topology {
 namespace {
 
 constexpr std::size_t most_boxes = 40;
+
+/// Text between quotes: names come from files of others.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) out += c;
+  }
+  return out;
+}
 
 /// How much is one box: nothing, all nodes but the first and every tier, or also every kind of
 /// device of the first node.
@@ -43,11 +55,11 @@ class Picture {
   std::string text() const {
     const ClusterParts& parts = cluster_.parts();
     std::string out = fmt::format("graph cluster {{\nlabel=\"{} x {}\";\nlayout=dot;\n",
-                                  parts.nodes, parts.node.name);
+                                  parts.nodes, escaped(parts.node.name));
     std::map<std::string, std::string> inside;  // by cluster
     for (std::size_t b = 0; b < boxes_.size(); ++b)
-      inside[boxes_[b].cluster] +=
-          fmt::format("{} [label=\"{}\", shape={}];\n", b, label_of(boxes_[b]), boxes_[b].shape);
+      inside[boxes_[b].cluster] += fmt::format("{} [label=\"{}\", shape={}];\n", b,
+                                               escaped(label_of(boxes_[b])), boxes_[b].shape);
     std::size_t number = 0;
     for (const auto& [name, lines] : inside)
       out += name.empty() ? lines

@@ -6,6 +6,7 @@
 #include "sim/command/handout_options.hpp"
 #include "sim/command/program.hpp"
 #include "sim/files/csv.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/program/answer_forms.hpp"
 #include "sim/program/interrupt.hpp"
 #include "validate/cluster/command.hpp"
@@ -122,7 +123,7 @@ int kernels(const Arguments& arguments, const sim::Catalogue& catalogue) {
 int trends(const sim::Catalogue& catalogue, unsigned threads, bool quiet) {
   sim::Session session(catalogue);
   try {
-    std::fputs(validate::trends_text(session, threads, quiet).c_str(), stdout);
+    sim::tell(stdout, validate::trends_text(session, threads, quiet));
   } catch (const validate::Interrupted&) {
     return sim::stop_code();
   }
@@ -135,7 +136,7 @@ int study(const Arguments& arguments, const sim::Catalogue& catalogue) {
   for (const std::string& file : validate::study_files(catalogue)) {
     const sim::Results results =
         validate::run_study(file, catalogue, threads, arguments.has("quiet"));
-    std::fputs((validate::study_text(results) + "\n").c_str(), stdout);
+    sim::tell(stdout, validate::study_text(results) + "\n");
     if (results.interrupted) return sim::stop_code();
   }
   std::fputs("`measured` figures are circular; validate collectives leaves their own curves out.\n",

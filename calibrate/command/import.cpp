@@ -13,6 +13,7 @@
 #include "calibrate/import/node_topology.hpp"
 #include "calibrate/rows/text_lines.hpp"
 #include "engine/check.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/program/today.hpp"
 
@@ -95,7 +96,7 @@ int import(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
     throw sim::UsageError("import of a CSV needs --out FILE.h5", import_verb.example);
   Import import = import_files(files, facts_of(arguments, catalogue));
   const bool empty = import.table == sim::CalibrationTable{};
-  std::fputs(import.report.c_str(), stdout);
+  sim::tell(stdout, import.report);
   if (out.empty()) {
     std::fputs("nothing written: --out FILE.h5 names the table\n", stdout);
     return sim::exit_ok;
@@ -121,10 +122,10 @@ int import_node(const sim::Arguments& arguments, const sim::Catalogue& catalogue
   const auto topology = read_topology(path, ignored);
   const std::string toml = node_toml(topology, wanted, catalogue, ignored);
   if (out.empty())
-    std::fputs(toml.c_str(), stdout);
+    sim::tell(stdout, toml);
   else
     write_bytes(out, toml);
-  std::fputs(ignored.text(path).c_str(), out.empty() ? stderr : stdout);
+  sim::tell(out.empty() ? stderr : stdout, ignored.text(path));
   return sim::exit_ok;
 }
 
@@ -150,7 +151,7 @@ int tuning(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
                                   : catalogue.node_of_gpu(gpu, "--gpu").value("--gpu");
   for (const auto& comparison :
        compare_tuning(table, catalogue.node(node), catalogue.directory() + "/nccl"))
-    std::fputs(to_text(comparison).c_str(), stdout);
+    sim::tell(stdout, to_text(comparison));
   return sim::exit_ok;
 }
 
@@ -166,12 +167,10 @@ int fit(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
     source += " " + std::filesystem::path(path).filename().string();
   }
   const NetworkFit fit = fit_network(rows, catalogue, start);
-  std::fputs(to_text(fit).c_str(), stdout);
+  sim::tell(stdout, to_text(fit));
   if (arguments.has("cross-validate"))
-    std::fputs(("\nmedian errors by source, in the fit and left out of it\n" +
-                to_text(cross_validate(rows, catalogue, start)))
-                   .c_str(),
-               stdout);
+    sim::tell(stdout, "\nmedian errors by source, in the fit and left out of it\n" +
+                          to_text(cross_validate(rows, catalogue, start)));
   if (arguments.has("out")) write_bytes(arguments.get("out"), to_toml(fit, source));
   return sim::exit_ok;
 }

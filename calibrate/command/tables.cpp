@@ -4,6 +4,7 @@
 #include "calibrate/command/commands.hpp"
 #include "calibrate/report/diff.hpp"
 #include "calibrate/report/gpu_report.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/import/calibration_csv.hpp"
 #include "sim/run/session.hpp"
 #include "sim/tables/calibration_text.hpp"
@@ -47,7 +48,7 @@ constexpr sim::Verb merge_verb{"stepcast calibrate merge",
                                "stepcast calibrate merge a.h5 b.h5 --out both.h5"};
 
 int print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
+  sim::tell(stdout, text);
   return sim::exit_ok;
 }
 

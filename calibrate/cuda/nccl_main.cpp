@@ -16,6 +16,7 @@
 #include "calibrate/device/worker_team.hpp"
 #include "calibrate/kernels/check.hpp"
 #include "sim/files/collective_words.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/processes/child.hpp"
 
 namespace {
@@ -140,10 +141,10 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const InputError& error) {
-    fmt::print(stderr, "stepcast-nccl-worker: {}\n", error.what());
+    sim::tell(stderr, fmt::format("stepcast-nccl-worker: {}\n", error.what()));
     return 3;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "stepcast-nccl-worker: {}\n", error.what());
+    sim::tell(stderr, fmt::format("stepcast-nccl-worker: {}\n", error.what()));
     return 1;
   }
 }

@@ -9,6 +9,7 @@
 #include "calibrate/session/session.hpp"
 #include "calibrate/session/task_list.hpp"
 #include "engine/check.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/program/exit_codes.hpp"
 #include "sim/program/interrupt.hpp"
 #include "sim/program/progress.hpp"
@@ -75,13 +76,13 @@ int run_calibration(const RunRequest& request, const sim::Catalogue& catalogue) 
   const SessionReport report =
       run_session(*device, list.jobs, session_options(request, kind), sim::stop_requested(),
                   wall_clock(), [&](const SessionProgress& progress) { show(line, progress); });
-  std::fputs(to_text(report).c_str(), stdout);
+  sim::tell(stdout, to_text(report));
   if (!list.not_here.empty()) {
     fmt::print("{} not measurable here:\n", list.not_here.size());
-    for (const std::string& what : list.not_here) fmt::print("  {}\n", what);
+    for (const std::string& what : list.not_here) sim::tell(stdout, "  " + what + "\n");
   }
   if (report.saved_to.empty() && report.measured + report.known > 0)
-    fmt::print("table: {}\n", request.out);
+    sim::tell(stdout, "table: " + request.out + "\n");
   if (report.interrupted) return sim::stop_code();
   return report.wrong.empty() ? sim::exit_ok : sim::exit_wrong_kernel;
 }

@@ -13,6 +13,7 @@
 #include "sim/command/handout_options.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/compare/compare.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/handout/points_page.hpp"
 #include "sim/program/answer_forms.hpp"
@@ -234,7 +235,7 @@ bool write_picture(const Comparison& comparison, const std::string& path) {
     write_whole(path, comparison_picture(comparison));
     return true;
   } catch (const OutputError& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    tell(stderr, std::string(error.what()) + "\n");
     return false;
   }
 }

@@ -8,6 +8,7 @@
 #include "sim/command/scenario_options.hpp"
 #include "sim/confidence/confidence.hpp"
 #include "sim/design/plan_finder.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/goal/whole_run.hpp"
 #include "sim/program/interrupt.hpp"
@@ -129,9 +130,9 @@ int design(const Arguments& arguments, const Catalogue& catalogue) {
   std::string text = design_text(told, bills);
   for (const std::string& warning : design_warnings(told)) text += "warning  " + warning + "\n";
   if (arguments.has("json"))
-    std::fputs((design_json(told) + "\n").c_str(), stdout);
+    tell(stdout, design_json(told) + "\n");
   else
-    std::fputs((view.prints_csv() ? bills : text).c_str(), stdout);
+    tell(stdout, view.prints_csv() ? bills : text);
   if (arguments.has("out")) write_design(told, text, arguments.get("out"));
   if (answer.met()) view.write(bill);
   if (stop) return stop_code();

@@ -1,4 +1,5 @@
 #include "sim/report/explain.hpp"
+#include "sim/files/printable.hpp"
 
 #include <cstdio>
 
@@ -15,7 +16,7 @@ int explain(const Arguments& arguments, const Catalogue&) {
   const std::string& key = arguments.positional()[0];
   const Explanation* found = find_explanation(key);
   if (found == nullptr) throw UsageError("unknown metric '" + key + "'", suggestion(key, known));
-  std::fputs(explanation_text(*found).c_str(), stdout);
+  tell(stdout, explanation_text(*found));
   return exit_ok;
 }
 

@@ -11,6 +11,7 @@
 #include "sim/command/commands.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/command/timeline_options.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/scenario_keys.hpp"
@@ -93,17 +94,17 @@ int export_main(const Arguments& arguments, const Catalogue& catalogue) {
   const ChakraExport out =
       export_trace(step_to_export(arguments, catalogue, session), session, folder, ranks, limit);
   if (arguments.has("json"))
-    std::printf("%s\n", nlohmann::ordered_json{{"folder", folder},
-                                               {"files", out.files},
-                                               {"nodes", out.nodes},
-                                               {"groups", out.groups},
-                                               {"bytes", out.bytes}}
-                            .dump()
-                            .c_str());
+    tell(stdout, nlohmann::ordered_json{{"folder", folder},
+                                        {"files", out.files},
+                                        {"nodes", out.nodes},
+                                        {"groups", out.groups},
+                                        {"bytes", out.bytes}}
+                         .dump() +
+                     "\n");
   else
-    std::printf("%s: %zu files, %zu nodes, %zu process groups, %s\n", folder.c_str(), out.files,
-                out.nodes, out.groups,
-                to_text(Bytes(static_cast<std::int64_t>(out.bytes))).c_str());
+    tell(stdout,
+         fmt::format("{}: {} files, {} nodes, {} process groups, {}\n", folder, out.files,
+                     out.nodes, out.groups, to_text(Bytes(static_cast<std::int64_t>(out.bytes)))));
   return exit_ok;
 }
 
@@ -178,7 +179,7 @@ int replay_main(const Arguments& arguments, const Catalogue& catalogue) {
   const Replay out = replay(read_trace(folder), scenario, session, arguments.has("once"));
   const std::string text =
       arguments.has("json") ? replay_json(out) : replay_text(out, scenario, folder);
-  std::fputs(text.c_str(), stdout);
+  tell(stdout, text);
   return exit_ok;
 }
 

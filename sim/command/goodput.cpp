@@ -4,6 +4,7 @@
 
 #include "sim/command/commands.hpp"
 #include "sim/command/scenario_options.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/report/goal_text.hpp"
 #include "sim/report/goodput.hpp"
@@ -53,13 +54,12 @@ int goodput(const Arguments& arguments, const Catalogue& catalogue) {
     nlohmann::ordered_json out{{"step_s", seconds(report.step_time)},
                                {"failures", goodput_json(report)},
                                {"warnings", report.warnings}};
-    std::fputs((out.dump(2) + "\n").c_str(), stdout);
+    tell(stdout, out.dump(2) + "\n");
     return exit_ok;
   }
-  for (const std::string& warning : report.warnings)
-    std::fprintf(stderr, "warning: %s\n", warning.c_str());
-  std::fputs(goodput_text(report).substr(1).c_str(), stdout);  // without the blank line before
-  if (report.whole_run) std::fputs(("\n" + whole_run_text(report)).c_str(), stdout);
+  for (const std::string& warning : report.warnings) tell(stderr, "warning: " + warning + "\n");
+  tell(stdout, goodput_text(report).substr(1));  // without the blank line before
+  if (report.whole_run) tell(stdout, "\n" + whole_run_text(report));
   return exit_ok;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "sim/command/next_question.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/program/interrupt.hpp"
 
@@ -21,7 +22,7 @@ bool handed_out(const HandoutFiles& files, const std::function<Page()>& page) {
     write_handout(files, page());
     return true;
   } catch (const OutputError& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    tell(stderr, std::string(error.what()) + "\n");
     return false;
   }
 }

@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "sim/command/commands.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/import/model_config.hpp"
 
@@ -27,7 +28,7 @@ int import_model(const Arguments& arguments, const Catalogue& catalogue) {
   if (arguments.has("out"))
     write_whole(arguments.get("out"), text);
   else
-    std::fputs(text.c_str(), stdout);
+    tell(stdout, text);
   return exit_ok;
 }
 

@@ -6,6 +6,7 @@
 #include "engine/check.hpp"
 #include "sim/command/commands.hpp"
 #include "sim/command/scenario_options.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/launch/launch.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
@@ -52,17 +53,17 @@ Scenario scenario_to_launch(const Arguments& arguments, const Catalogue& catalog
 /// "# megatron.args: torchrun ... $(cat megatron.args)", then the file.
 void print_launch(const Launch& launch) {
   for (const LaunchFile& file : launch.files)
-    std::fputs(fmt::format("# {}: {}\n{}", file.name, file.use, file.text).c_str(), stdout);
+    tell(stdout, fmt::format("# {}: {}\n{}", file.name, file.use, file.text));
 }
 
 int run_launch(const Arguments& arguments, const Catalogue& catalogue) {
   const Launch launch = launch_of(scenario_to_launch(arguments, catalogue));
   if (launch.files.empty()) throw InputError("stepcast launch", launch.why_not);
-  for (const std::string& note : launch.notes) std::fprintf(stderr, "stepcast: %s\n", note.c_str());
+  for (const std::string& note : launch.notes) tell(stderr, "stepcast: " + note + "\n");
   if (!arguments.has("out")) return print_launch(launch), exit_ok;
   write_launch(launch, arguments.get("out"));
   for (const LaunchFile& file : launch.files)
-    std::printf("%s: %s\n", file.name.c_str(), file.use.c_str());
+    tell(stdout, fmt::format("{}: {}\n", file.name, file.use));
   return exit_ok;
 }
 

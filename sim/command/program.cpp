@@ -13,6 +13,7 @@
 #include "engine/check.hpp"
 #include "sim/command/completion.hpp"
 #include "sim/command/manual.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/processes/child.hpp"
@@ -25,7 +26,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 int print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
+  tell(stdout, text);
   return exit_ok;
 }
 
@@ -73,7 +74,7 @@ int dispatch(const Program& program, const Words& words) {
   if (const auto written = documents(program, words)) return print(*written);
   if (!program.has_verbs()) return run_command(program.commands.front(), words);
   if (words.empty()) {
-    std::fputs(opening_of(program, isatty(STDERR_FILENO) != 0).c_str(), stderr);
+    tell(stderr, opening_of(program, isatty(STDERR_FILENO) != 0));
     return exit_usage;
   }
   if (first == "--help" || first == "-h" || first == "help") return print(usage_of(program));
@@ -85,11 +86,10 @@ int dispatch(const Program& program, const Words& words) {
 int report_error(const Program& program, const Words& words, int code, const std::string& where,
                  const std::string& what, const std::string& hint) {
   const bool sign = program.signs_all || where.empty();
-  std::fprintf(stderr, "%s%s%s%s%s%s%s\n", sign ? program.name : "", sign ? ": " : "",
-               where.c_str(), where.empty() ? "" : ": ", what.c_str(), hint.empty() ? "" : ", ",
-               hint.c_str());
+  tell(stderr, fmt::format("{}{}{}{}{}{}{}\n", sign ? program.name : "", sign ? ": " : "", where,
+                           where.empty() ? "" : ": ", what, hint.empty() ? "" : ", ", hint));
   if (std::ranges::count(words, "--json") > 0)
-    std::fprintf(stdout, "%s\n", error_json(code, where, what, hint).c_str());
+    tell(stdout, error_json(code, where, what, hint) + "\n");
   return code;
 }
 

@@ -10,6 +10,7 @@
 #include "sim/command/handout_options.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/compare/compare.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/handout/points_page.hpp"
 #include "sim/output/study_run.hpp"
@@ -153,7 +154,7 @@ int report(const Arguments& arguments, const Catalogue& catalogue) {
                                      session, code);
   const HandoutFiles to{arguments.get("out", "report.html"), arguments.get("svg")};
   if (!handed_out(to, [&] { return page; })) return exit_unwritten;
-  std::printf("%s\n", to.report.c_str());
+  tell(stdout, to.report + "\n");
   return code;
 }
 

@@ -15,6 +15,7 @@
 #include "sim/command/timeline_options.hpp"
 #include "sim/command/tune.hpp"
 #include "sim/confidence/confidence.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/handout/points_page.hpp"
 #include "sim/output/folder.hpp"
@@ -211,29 +212,26 @@ bool write_files(const Results& results, const Arguments& arguments, const Table
   try {
     if (folder != nullptr) folder->finish(results);
     if (folder != nullptr && results.interrupted && stop_requested() && results.study.is_sweep)
-      std::fprintf(stderr, "stepcast: what is finished is in '%s': --resume goes on\n",
-                   folder->place().c_str());
+      tell(stderr, fmt::format("stepcast: what is finished is in '{}': --resume goes on\n",
+                               folder->place()));
     if (view.writes_csv()) view.write(view.arranged(results_table(results, view)));
     if (arguments.has("timeline")) write_told_step(timeline_order(arguments), results, session);
     if (arguments.has("memory-timeline") && results.single)
       write_memory_timeline(arguments.get("memory-timeline"), scenario_of(*results.single));
     return true;
   } catch (const OutputError& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    tell(stderr, std::string(error.what()) + "\n");
     return false;
   }
 }
 
 void print_results(const Results& results, const TableView& view, bool json) {
   if (!json) {
-    const std::string text = view.prints_csv()
-                                 ? view.text(view.arranged(results_table(results, view)))
-                                 : report_text(results, view);
-    std::fputs(text.c_str(), stdout);
+    tell(stdout, view.prints_csv() ? view.text(view.arranged(results_table(results, view)))
+                                   : report_text(results, view));
     return;
   }
-  write_json(results,
-             [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); });
+  write_json(results, [](std::string_view text) { tell(stdout, text); });
   std::fputs("\n", stdout);
 }
 
@@ -253,9 +251,9 @@ void print_counts(const Results& results, const StudyRequest& request) {
                                ? fmt::format("stepcast sweep merge {} puts the parts together",
                                              shell_word(request.output->folder))
                                : "--top N and --csv FILE show them";
-  fmt::print("{} of {} points: {} answered, {} refused, {} failed; {}\n",
-             rows.size() - count(State::missing), rows.size(), count(State::answered),
-             count(State::refused), count(State::failed), hint);
+  tell(stdout, fmt::format("{} of {} points: {} answered, {} refused, {} failed; {}\n",
+                           rows.size() - count(State::missing), rows.size(), count(State::answered),
+                           count(State::refused), count(State::failed), hint));
 }
 
 bool wants_table(const Arguments& arguments, const TableView& view) {
@@ -330,8 +328,8 @@ int answer_study(StudyRequest request, const Verb& verb, const Arguments& argume
   else if (!request.quiet)
     print_counts(results, request);
   if (results.single && !arguments.has("json") && !view.prints_csv()) {
-    std::fputs(slack_of(*results.single, session).c_str(), stdout);
-    std::fputs(next_question(*results.single, scenario_words(verb, arguments)).c_str(), stdout);
+    tell(stdout, slack_of(*results.single, session));
+    tell(stdout, next_question(*results.single, scenario_words(verb, arguments)));
   }
   return written ? exit_code_of(results, request) : exit_unwritten;
 }

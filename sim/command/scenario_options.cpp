@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string>
 
+#include "sim/files/printable.hpp"
 #include "sim/scenario/scenario_keys.hpp"
 #include "sim/study/sweep.hpp"
 
@@ -44,7 +45,7 @@ void apply_options(TomlValue& document, const Verb& verb, const Arguments& argum
   if (arguments.has("gpu")) {
     if (arguments.has("node")) throw UsageError("both --gpu and --node", "give one of them");
     const NodeOfGpu found = catalogue.node_of_gpu(arguments.get("gpu"), "--gpu");
-    if (found.put_in) std::fprintf(stderr, "stepcast: %s\n", found.note().c_str());
+    if (found.put_in) tell(stderr, "stepcast: " + found.note() + "\n");
     override_key(document, "cluster.node", found.value("--gpu"));
   }
   if (arguments.has("framework")) choose_framework(document, arguments.get("framework"));

@@ -9,6 +9,7 @@
 #include "sim/command/handout_options.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/confidence/confidence.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/launch/launch.hpp"
@@ -69,7 +70,7 @@ std::optional<Scenario> own_plan(const TomlValue& document, const Catalogue& cat
     out.noise = {};
     if (out.open.empty()) return out;
   } catch (const InputError& error) {
-    std::fprintf(stderr, "stepcast: your plan cannot be run: %s\n", error.what());
+    tell(stderr, fmt::format("stepcast: your plan cannot be run: {}\n", error.what()));
   }
   return std::nullopt;
 }
@@ -188,9 +189,9 @@ int search(const Arguments& arguments, const Catalogue& catalogue) {
   const std::string table = result.found.empty() ? "" : view.text(plans);
   const std::string text = search_text(answer, table) + launch_text(launch, arguments);
   if (arguments.has("json"))
-    std::fputs((search_json(answer) + "\n").c_str(), stdout);
+    tell(stdout, search_json(answer) + "\n");
   else
-    std::fputs((view.prints_csv() ? table : text).c_str(), stdout);
+    tell(stdout, view.prints_csv() ? table : text);
   if (arguments.has("out")) write_answer(answer, text, launch, arguments.get("out"));
   if (!result.found.empty()) view.write(plans);
   const HandoutFiles files = handout_files(arguments);

@@ -11,6 +11,7 @@
 #include "sim/command/commands.hpp"
 #include "sim/command/model_size_text.hpp"
 #include "sim/files/names.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/text_table.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/files/whole_file.hpp"
@@ -257,7 +258,7 @@ topology::Cluster cluster_of(const Catalogue& catalogue, const Arguments& argume
   if (const TomlValue* cluster = source.find("cluster")) document.set("cluster", *cluster);
   if (arguments.has("gpu")) {
     const NodeOfGpu found = catalogue.node_of_gpu(arguments.get("gpu"), "--gpu");
-    if (found.put_in) fmt::print(stderr, "stepcast: {}\n", found.note());
+    if (found.put_in) tell(stderr, fmt::format("stepcast: {}\n", found.note()));
     set_path(document, "cluster.node", found.value("--gpu"));
   }
   if (TomlValue* cluster = document.find("cluster"); cluster != nullptr && arguments.has("gpus"))
@@ -351,7 +352,7 @@ int show(const Arguments& arguments, const Catalogue& catalogue) {
   }
   if (arguments.has("sources") && arguments.positional().size() == 1)
     for (const std::string& folder : folders) text += sources_text(catalogue, folder);
-  std::fputs(text.c_str(), stdout);
+  tell(stdout, text);
   return exit_ok;
 }
 

@@ -11,6 +11,7 @@
 #include "sim/command/commands.hpp"
 #include "sim/command/next_question.hpp"
 #include "sim/command/scenario_options.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/output/stored_study.hpp"
 #include "sim/program/installation.hpp"
 #include "sim/program/interrupt.hpp"
@@ -127,7 +128,7 @@ int show_status(const Arguments& arguments, const Catalogue& catalogue) {
   }
   const SweepStatus status = status_of(place, read_study(stored_study(place).document));
   const std::string text = arguments.has("json") ? status_json(status) : status_text(status);
-  std::fputs(text.c_str(), stdout);
+  tell(stdout, text);
   return exit_ok;
 }
 
@@ -148,14 +149,16 @@ std::string words_for_shards(const Arguments& arguments) {
 /// on where it is submitted once more.
 int print_slurm(const Study& study, const Arguments& arguments) {
   if (!arguments.has("out")) throw UsageError("--print-slurm wants --out DIR for the points");
+  if (arguments.get("out").find_first_of("\n\r") != std::string::npos)
+    throw UsageError("--print-slurm: --out has a line break", "a comment of the script names it");
   refuse_idle(arguments, "print-slurm", {"print-slurm", "out", "threads", "resume", "quiet"});
   const std::size_t shards = static_cast<std::size_t>(arguments.count("print-slurm", 1));
   if (shards > study.num_points())
     throw UsageError(fmt::format("{} shards of {} points", shards, study.num_points()),
                      "at most one shard per point");
   const std::int64_t threads = arguments.count("threads", 1);
-  fmt::print(
-      R"(#!/bin/sh
+  tell(stdout,
+       fmt::format(R"(#!/bin/sh
 # {points} points in {shards} shards, after: sbatch --time 8:00:00 THIS_SCRIPT
 # Submitted again, it goes on with what a time limit or a lost node left.
 # Then: {merge}
@@ -169,11 +172,12 @@ int print_slurm(const Study& study, const Arguments& arguments) {
 exec srun --ntasks=1 --cpus-per-task={threads} {program} sweep{words}{set_threads} \
   --quiet --resume --shard "$SLURM_ARRAY_TASK_ID/{shards}"
 )",
-      fmt::arg("points", study.num_points()), fmt::arg("shards", shards),
-      fmt::arg("merge", "stepcast sweep merge " + shell_word(arguments.get("out"))),
-      fmt::arg("threads", threads), fmt::arg("program", shell_word(beside_program("stepcast"))),
-      fmt::arg("words", words_for_shards(arguments)),
-      fmt::arg("set_threads", arguments.has("threads") ? "" : " --threads 1"));
+                   fmt::arg("points", study.num_points()), fmt::arg("shards", shards),
+                   fmt::arg("merge", "stepcast sweep merge " + shell_word(arguments.get("out"))),
+                   fmt::arg("threads", threads),
+                   fmt::arg("program", shell_word(beside_program("stepcast"))),
+                   fmt::arg("words", words_for_shards(arguments)),
+                   fmt::arg("set_threads", arguments.has("threads") ? "" : " --threads 1")));
   return exit_ok;
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine/units_text.hpp"
 #include "sim/files/names.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/network/nccl/tuner.hpp"
@@ -120,13 +121,12 @@ int tune_collectives(TomlValue document, const Arguments& arguments, const Catal
                 "NCCL_TUNER_PLUGIN=libnccl-tuner-example.so NCCL_TUNER_CONFIG_FILE=this file",
                 "A call that no line is for keeps its algorithm and gets one channel."});
   if (file == "-") {
-    std::fputs(text.c_str(), stdout);
+    tell(stdout, text);
     return exit_ok;
   }
   const TextTable table = view.arranged(tuner_table(choices));
-  std::fputs(((view.prints_csv() ? "" : told) + view.text(table)).c_str(), stdout);
-  for (const std::string& warning : network->warnings)
-    std::fprintf(stderr, "Warning: %s\n", warning.c_str());
+  tell(stdout, (view.prints_csv() ? "" : told) + view.text(table));
+  for (const std::string& warning : network->warnings) tell(stderr, "Warning: " + warning + "\n");
   write_whole(file, text);
   view.write(table);
   return exit_ok;

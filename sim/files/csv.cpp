@@ -5,10 +5,21 @@
 
 #include "engine/check.hpp"
 #include "sim/files/input_file.hpp"
+#include "sim/files/numbers.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/suggest.hpp"
 
 namespace stepcast::sim {
 namespace {
+
+/// What a spreadsheet would compute (OWASP, CSV injection). "'=1" is one as well, so that what
+/// was written with an apostrophe of its own is read back with it.
+bool is_formula(std::string_view text) {
+  while (text.starts_with('\'')) text.remove_prefix(1);
+  if (text.size() < 2) return false;
+  if (text[0] == '=' || text[0] == '@' || text[0] == '\t') return true;
+  return (text[0] == '+' || text[0] == '-') && !number_in<double>(text.substr(1));
+}
 
 /// Reads one row after the other and counts lines.
 class Scanner {
@@ -35,6 +46,8 @@ class Scanner {
       }
     }
     if (at_ < text_.size()) skip_line_end();
+    for (std::string& cell : row.cells)
+      if (cell.starts_with('\'') && is_formula(cell)) cell.erase(0, 1);
     return true;
   }
 
@@ -135,9 +148,10 @@ void CsvLine::fail(const std::string& what, const std::string& hint) const {
 }
 
 std::string csv_cell(std::string_view text) {
-  if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
+  const std::string safe = (is_formula(text) ? "'" : "") + printable(text);
+  if (safe.find_first_of(",\"\n\t") == std::string::npos) return safe;
   std::string cell = "\"";
-  for (const char c : text) {
+  for (const char c : safe) {
     if (c == '"') cell += '"';
     cell += c;
   }

@@ -55,7 +55,9 @@ class CsvLine {
   const CsvRow& row_;
 };
 
-/// A cell, in quotes where it needs them.
+/// A cell, in quotes where it needs them. One that a spreadsheet would take for a formula (it
+/// begins with = + - @ or a tab and is no number) gets an apostrophe before it, which parse_csv
+/// takes away.
 std::string csv_cell(std::string_view text);
 
 }  // namespace stepcast::sim

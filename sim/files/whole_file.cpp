@@ -20,17 +20,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where a link leads: renaming would replace the link itself.
-std::string target_of(const std::string& path) {
-  std::error_code error;
-  const fs::path target = fs::is_symlink(path, error) ? fs::canonical(path, error) : fs::path();
-  return error || target.empty() ? path : target.string();
-}
-
 bool is_device(const std::string& path) {
   std::error_code error;
   return fs::exists(path, error) && !fs::is_regular_file(path, error) &&
          !fs::is_directory(path, error);
+}
+
+void refuse_link(const std::string& path) {
+  std::error_code error;
+  if (fs::is_symlink(path, error))
+    throw OutputError(path, "is a link, which is not followed", "name the file itself");
 }
 
 constexpr std::size_t longest_stem = 200;  // of the 255 bytes that a name may have
@@ -94,8 +93,9 @@ bool synced(const std::string& path) {
 
 }  // namespace
 
-WholeFile::WholeFile(const std::string& path) : path_(target_of(path)), partial_(path_) {
+WholeFile::WholeFile(const std::string& path) : path_(path), partial_(path_) {
   if (is_device(path_)) return;
+  refuse_link(path_);
   forget_dead_writers(path_);
   const auto beginning = folder_of(path_) / beginning_of(path_);
   int file = -1;

@@ -19,7 +19,8 @@ class OutputError : public InputError {
 };
 
 /// Call seal(), then keep(); without keep() nothing is left of it. What is no file of its own (a
-/// pipe, a device) is written as it is, and a link is followed. Of several writers at once the last
+/// pipe, a device) is written as it is. A link to a file or to nothing is refused: who else may
+/// write in the folder could aim it at any file of the user's. Of several writers at once the last
 /// one's file stays, whole. What a killed one has left goes with the next.
 class WholeFile {
  public:

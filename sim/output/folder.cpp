@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
@@ -106,12 +105,14 @@ OutputFolder::~OutputFolder() {
 
 void OutputFolder::lock() {
   const std::string& folder = request_.folder;
-  lock_ = open((folder + "/.stepcast.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  lock_ =
+      open((folder + "/.stepcast.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (lock_ < 0) throw InputError("--out", "cannot write into '" + folder + "'");
   const bool alone = try_lock(lock_, LOCK_EX);
   if (!alone && !(is_part() && wait_for_shards(lock_)))
     refuse("'" + folder + "' is being written by another stepcast",
            "take another folder, or give each its --shard I/N");
+  refuse_links(folder);
   if (alone) finish_replacing(folder);
   choose_place();
   if (alone && is_part() && !try_lock(lock_, LOCK_SH))
@@ -169,7 +170,7 @@ void OutputFolder::open_log() {
 }
 
 const RowFile& OutputFolder::open_file(const std::string& path, int how) {
-  const int file = open(path.c_str(), how | O_CLOEXEC, 0666);
+  const int file = open(path.c_str(), how | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (file < 0) throw OutputError(path, "cannot be opened");
   return *files_.emplace_back(std::make_unique<RowFile>(file));
 }
@@ -233,10 +234,14 @@ std::optional<RowPlace> OutputFolder::append(const PointId& id, const std::strin
 void OutputFolder::write_point(std::size_t index, const Scenario& resolved) {
   if (!is_sweep()) return;
   const fs::path path = fs::path(place_) / "points" / fmt::format("{:04}.toml", index + 1);
-  std::ofstream file(path, std::ios::binary);
-  file << write_toml(resolved_document(resolved));
-  file.close();
-  if (file) return;
+  constexpr int whole = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+  std::FILE* file = nullptr;
+  if (const int number = open(path.c_str(), whole, 0666); number >= 0) file = fdopen(number, "wb");
+  if (file != nullptr) {
+    const std::string text = write_toml(resolved_document(resolved));
+    const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    if (std::fclose(file) == 0 && written) return;
+  }
   const std::lock_guard lock(reading_);
   unwritten_ = OutputError(path.string(), "cannot be written", "is the disk full?");
 }

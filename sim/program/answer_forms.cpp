@@ -7,6 +7,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/csv.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 
 namespace stepcast::sim {
@@ -85,13 +86,13 @@ bool print_answer(const Arguments& arguments, const AnswerForms& forms) {
   const std::string printed = csv == "-"              ? rows
                               : arguments.has("json") ? json + "\n"
                                                       : forms.text();
-  std::fputs(printed.c_str(), stdout);
+  tell(stdout, printed);
   if (csv.empty() || csv == "-") return true;
   try {
     write_whole(csv, rows);
     return true;
   } catch (const OutputError& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    tell(stderr, std::string(error.what()) + "\n");
     return false;
   }
 }

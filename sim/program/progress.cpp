@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "sim/files/printable.hpp"
 #include "sim/files/text_table.hpp"
 
 namespace stepcast::sim {
@@ -37,9 +38,9 @@ void ProgressLine::show(const std::string& text, Clock::time_point now) {
   last_ = now;
   drawn_ = style_ == Style::bar;
   if (drawn_)
-    fmt::print(out_, "\r{}\033[K", text);
+    fmt::print(out_, "\r{}\033[K", printable(text));
   else
-    fmt::print(out_, "{}{}\n", prefix_, text);
+    tell(out_, fmt::format("{}{}\n", prefix_, text));
   std::fflush(out_);
 }
 

@@ -1,7 +1,7 @@
 // What a user wants to see of a table: which columns and rows, in which order, and as a file.
 //   the verb's options   const std::vector<Option> options = with_table_options(own_options);
 //   printing the table   const TextTable asked = view.arranged(std::move(table));
-//                        std::fputs(view.text(asked).c_str(), stdout);
+//                        tell(stdout, view.text(asked));
 //                        view.write(asked);
 // Knows no table.
 #pragma once

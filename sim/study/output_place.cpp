@@ -42,7 +42,7 @@ void remove_old(const fs::path& old) {
   for (const std::string& name : names_in(old))
     if (name != "points") fs::remove(old / name, error);
   const fs::path points = old / "points";
-  if (fs::is_directory(points, error))
+  if (fs::is_directory(fs::symlink_status(points, error)))
     for (const std::string& name : names_in(points))
       if (name.ends_with(".toml") &&
           name.find_first_not_of("0123456789") == name.size() - std::string_view(".toml").size())
@@ -52,6 +52,16 @@ void remove_old(const fs::path& old) {
 }
 
 }  // namespace
+
+void refuse_links(const std::string& folder) {
+  const fs::path staging = staging_in(folder);
+  std::error_code error;
+  for (const fs::path& inside :
+       {staging, fs::path(old_in(folder)), fs::path(folder) / "points", staging / "points"})
+    if (fs::is_symlink(inside, error))
+      throw InputError("--out", "'" + inside.string() + "' is a link, which is not followed",
+                       "remove it, or take another folder");
+}
 
 std::optional<OutputMark> read_mark(const std::string& folder) {
   std::ifstream file(fs::path(folder) / "sweep.json");
@@ -123,7 +133,8 @@ void finish_replacing(const std::string& folder) {
       if (is_ours(name) && (!names.contains(name) || fs::exists(staging / name)))
         fs::rename(fs::path(folder) / name, old / name);
     for (const std::string& name : names)
-      if (fs::exists(staging / name)) fs::rename(staging / name, fs::path(folder) / name);
+      if (fs::path(name).filename() == name && fs::exists(staging / name))
+        fs::rename(staging / name, fs::path(folder) / name);
     remove_old(old);
     fs::remove_all(staging);
   } catch (const fs::filesystem_error& error) {

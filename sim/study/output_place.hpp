@@ -24,6 +24,10 @@ void write_mark(const std::string& folder, const OutputMark& mark);
 /// Throws InputError (where: --out) when a file that would be overwritten is not stepcast's.
 void refuse_foreign_files(const std::string& folder, const std::optional<OutputMark>& mark);
 
+/// Throws InputError (where: --out) when a folder in it, where stepcast writes and deletes, is a
+/// link.
+void refuse_links(const std::string& folder);
+
 /// Hash of a text, and of a file ("-" where there is none): a UUID of version 5 (RFC 4122), 122
 /// bits of SHA-1.
 std::string id_of_text(const std::string& text);

@@ -139,6 +139,13 @@ TEST_CASE("graphviz draws every device and cable of one node, and of a cluster w
   }
 }
 
+TEST_CASE("graphviz writes a name as text, whatever is in it") {
+  auto node = dgx_h100();
+  node.name = "a\"]; b [label=\\\n\033";
+  const std::string text = Cluster::build(node, 1, rail_optimized()).graphviz();
+  CHECK(lines_with(text, R"(label="1 x a\"]; b [label=\\";)") == 1);
+}
+
 TEST_CASE("graphviz draws one node of a large cluster, and the others and its tiers as counts") {
   const auto cluster = Cluster::build(dgx_h100(), 512, rail_optimized());
   const std::string text = cluster.graphviz();

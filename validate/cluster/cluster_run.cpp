@@ -9,6 +9,7 @@
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/timeline/timeline_file.hpp"
 #include "validate/cluster/box.hpp"
 #include "validate/cluster/jobs.hpp"
@@ -103,7 +104,7 @@ class ClusterRun {
     report.paths = check_paths(box, cluster_of(scenario, fabric));
     report.alone = check_alone(box, fabric, points, rows);
     for (const Point* point : points) {
-      std::fprintf(stderr, "%s: %s\n", report.title.c_str(), point->label.c_str());
+      sim::tell(stderr, report.title + ": " + point->label + "\n");
       if (const int code = run_point(box, fabric, *point, rows, report); code != sim::exit_ok)
         return code;
     }

@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "engine/check.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/processes/child.hpp"
 #include "sim/program/exit_codes.hpp"
@@ -104,19 +105,19 @@ int code_of_body(const std::function<int(const std::string&)>& body, const std::
   try {
     return body(scratch);
   } catch (const sim::Failure& failure) {
-    std::fprintf(stderr, "stepcast-validate: %s\n", failure.what());
+    sim::tell(stderr, fmt::format("stepcast-validate: {}\n", failure.what()));
     return failure.code();
   } catch (const sim::OutputError& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    sim::tell(stderr, std::string(error.what()) + "\n");
     return sim::exit_unwritten;
   } catch (const InputError& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    sim::tell(stderr, std::string(error.what()) + "\n");
     return sim::exit_bad_input;
   } catch (const NoFeasiblePlan& error) {
-    std::fprintf(stderr, "stepcast-validate: %s\n", error.what());
+    sim::tell(stderr, fmt::format("stepcast-validate: {}\n", error.what()));
     return sim::exit_no_feasible_plan;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "stepcast-validate: %s\n", error.what());
+    sim::tell(stderr, fmt::format("stepcast-validate: {}\n", error.what()));
     return sim::exit_internal;
   }
 }

@@ -8,6 +8,7 @@
 
 #include "calibrate/host/facts.hpp"
 #include "engine/check.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/program/answer_forms.hpp"
 #include "sim/program/today.hpp"
@@ -99,8 +100,8 @@ RunComparison compare_point(const Point& point, Simulated simulated) {
 int run_points(const Arguments& arguments, const std::vector<Point>& points, sim::Session& session,
                std::vector<RunComparison>& comparisons) {
   for (const Point& point : points) {
-    std::fprintf(stderr, "%zu of %zu: %s\n", comparisons.size() + 1, points.size(),
-                 point.label.c_str());
+    sim::tell(stderr,
+              fmt::format("{} of {}: {}\n", comparisons.size() + 1, points.size(), point.label));
     Simulated simulated;
     simulated.report = session.timeline(point.scenario, simulated.timeline);
     if (const int code = train(arguments, point); code != sim::exit_ok) return code;

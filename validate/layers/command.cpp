@@ -5,6 +5,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/csv.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/program/answer_forms.hpp"
 #include "sim/scenario/file.hpp"
 #include "validate/layers/report.hpp"
@@ -25,7 +26,7 @@ int show_layer(const std::vector<LayerRow>& rows, const std::string& id, const s
     if (row.id != id) continue;
     const RowScenario made = layer_scenario(row, ScenarioMaker(session));
     if (!made.scenario) throw InputError(file, id + " is refused: " + made.refused);
-    std::fputs(sim::write_toml(sim::resolved_document(*made.scenario)).c_str(), stdout);
+    sim::tell(stdout, sim::write_toml(sim::resolved_document(*made.scenario)));
     return sim::exit_ok;
   }
   throw InputError(file, "no row has the id " + id);

@@ -8,6 +8,7 @@
 #include "engine/units_text.hpp"
 #include "sim/command/handout_options.hpp"
 #include "sim/files/csv.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/program/interrupt.hpp"
 #include "validate/compare/figure.hpp"
@@ -91,8 +92,8 @@ int show(const std::string& file, const std::vector<PublishedRow>& rows, const s
     const RowScenario made = ScenarioMaker(session).scenario_of(row, where);
     if (!made.scenario) throw InputError(where, id + " is refused: " + made.refused);
     for (const std::string& sentence : made.assumed)
-      std::printf("# assumed: %s\n", sentence.c_str());
-    std::fputs(sim::write_toml(made.document).c_str(), stdout);
+      sim::tell(stdout, fmt::format("# assumed: {}\n", sentence));
+    sim::tell(stdout, sim::write_toml(made.document));
     return sim::exit_ok;
   }
   throw InputError(file, "no row has the id " + id);
@@ -156,7 +157,7 @@ int run_published(const sim::Arguments& arguments, const sim::Catalogue& catalog
                            : view.prints_csv()
                                ? view.text(sources)
                                : text_of(name, results, table, view, arguments.has("by-degree"));
-  std::fputs(text.c_str(), stdout);
+  sim::tell(stdout, text);
   if (const std::string out = arguments.get("out"); !out.empty()) write_reports(out, name, results);
   view.write(sources);
   const sim::HandoutFiles files = sim::handout_files(arguments);

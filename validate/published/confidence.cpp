@@ -9,6 +9,7 @@
 #include "sim/confidence/evidence.hpp"
 #include "sim/confidence/order.hpp"
 #include "sim/files/numbers.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/text_table.hpp"
 #include "sim/program/interrupt.hpp"
 #include "sim/program/today.hpp"
@@ -150,7 +151,7 @@ int run_confidence(const sim::Arguments& arguments, const sim::Catalogue& catalo
                        *level, evidence.shift) +
          coverage_text("collectives", evidence.collectives, *level, evidence.shift) +
          order_text(evidence.pairs) + own_runs_text(dense);
-  std::fputs(out.c_str(), stdout);
+  sim::tell(stdout, out);
   return sim::exit_ok;
 }
 

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 
 import pandas
 
@@ -112,6 +113,11 @@ def _read_lines(*paths):
     return frame_of(list(rows.values()))
 
 
+def _without_apostrophe(text):
+    """As it was before csv_cell (sim/files/csv.hpp) kept a spreadsheet from computing it."""
+    return text[1:] if isinstance(text, str) and re.match(r"'+[=+\-@\t].", text) else text
+
+
 def _read_csv(path):
     """CSV has no types: a version is a text, as on the command line, and what has a unit is no
     count."""
@@ -122,7 +128,7 @@ def _read_csv(path):
     columns = {}
     for name, column in table.items():
         if column.dtype == object:
-            column = column.astype("string")
+            column = column.map(_without_apostrophe).astype("string")
         elif unit_of.get(name):
             column = column.astype("float64")
         columns[name] = column

@@ -27,6 +27,18 @@ TEST_CASE("what is no CSV is told with its line") {
   CHECK_THROWS_WITH(parse_csv("f.csv", std::string_view("a\n\0\n", 4)), Contains("no text"));
 }
 
+TEST_CASE("no cell is a formula, numbers stay, and the reader gives back what was meant") {
+  for (const char* text : {"=1+2", "@SUM(A1)", "+x", "-2+3", "--tensor 8", "\t=1", "'=1", "''@x"}) {
+    CHECK(csv_cell(text).find('\'') <= 1);
+    CHECK(parse_csv("f.csv", "a\n" + csv_cell(text) + "\n").rows[0].cells[0] == text);
+  }
+  for (const char* text : {"-", "+", "-1.5e-3", "+30.4", "-12", "it's", "'quoted'", "a=b", "8"}) {
+    CHECK(csv_cell(text) == text);
+    CHECK(parse_csv("f.csv", "a\n" + csv_cell(text) + "\n").rows[0].cells[0] == text);
+  }
+  CHECK(csv_cell("a\033[31m") == "a\\u001b[31m");
+}
+
 TEST_CASE("a cell written is the cell read") {
   for (const std::string text : {"", "plain", "a,b", "say \"so\"", "two\nlines", "\""}) {
     const auto file = parse_csv("f.csv", "h,i\n" + csv_cell(text) + ",1\n");

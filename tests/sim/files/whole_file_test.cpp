@@ -119,6 +119,21 @@ TEST_CASE("a new file has the mode that the user's mask leaves, and a long name 
   CHECK((found.st_mode & 0777U) == 0640U);
 }
 
+TEST_CASE("a link in the file's own place is refused, to a file and to nothing") {
+  const Folder folder;
+  const std::string link = folder.file("r.json"), victim = folder.file("victim");
+  fs::create_symlink(victim, link);
+  CHECK_THROWS_AS(write_whole(link, "whole"), OutputError);
+  CHECK_FALSE(fs::exists(victim));
+  std::ofstream(victim) << "precious";
+  CHECK_THROWS_AS(write_whole(link, "whole"), OutputError);
+  CHECK(text_of(victim) == "precious");
+  CHECK(folder.num_files() == 2);
+  fs::create_symlink("/dev/null", folder.file("nowhere"));
+  write_whole(folder.file("nowhere"), "a device, written as it is");
+  CHECK(fs::is_symlink(folder.file("nowhere")));
+}
+
 TEST_CASE("a link that somebody laid where a file is to be begun is not followed") {
   const Folder folder;
   const std::string path = folder.file("r.json"), victim = folder.file("victim");

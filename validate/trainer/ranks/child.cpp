@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "sim/files/printable.hpp"
+
 namespace stepcast::validate {
 namespace {
 
@@ -34,9 +36,9 @@ bool Child::listen(bool quiet) {
 
 void Child::take(const std::string& line, bool quiet) {
   if (line.starts_with(progress_mark)) {
-    if (!quiet) std::fprintf(stderr, "%s\n", line.c_str() + std::strlen(progress_mark));
+    if (!quiet) sim::tell(stderr, line.substr(std::strlen(progress_mark)) + "\n");
   } else if (line.starts_with(warning_mark)) {
-    std::fprintf(stderr, "%s\n", line.c_str());
+    sim::tell(stderr, line + "\n");
   } else if (line.starts_with(own_mark)) {
     if (std::ranges::find(explained, line) == explained.end())  // said by many ranks alike
       explained.push_back(line);

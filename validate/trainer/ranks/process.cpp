@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/processes/line_channel.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/program/interrupt.hpp"
@@ -37,7 +38,7 @@ std::vector<std::string> words_of(const std::string& program,
   return words;
 }
 
-void complain(const std::string& what) { std::fprintf(stderr, "%s%s\n", own_mark, what.c_str()); }
+void complain(const std::string& what) { sim::tell(stderr, own_mark + what + "\n"); }
 
 /// The ranks of this node, or mpirun.
 class Ranks {
@@ -145,13 +146,13 @@ class Ranks {
   }
 
   static void print_said(const Child& child) {
-    for (const std::string& line : child.said) std::fprintf(stderr, "%s\n", line.c_str());
+    for (const std::string& line : child.said) sim::tell(stderr, line + "\n");
   }
 
   int code_of(const Child& child) const {
     const int status = *child.process.status();
     if (by_mpirun_ && explain_mpirun_signal(child)) return sim::exit_rank_lost;
-    for (const std::string& line : child.explained) std::fprintf(stderr, "%s\n", line.c_str());
+    for (const std::string& line : child.explained) sim::tell(stderr, line + "\n");
     if (!by_mpirun_ && WIFSIGNALED(status)) {
       print_said(child);
       complain_of_signal(first_rank_ + (&child - children_.data()), WTERMSIG(status));
@@ -224,8 +225,8 @@ int run_program(const std::string& program, const std::vector<std::string>& argu
                     .ends_with_parent = true});
   const int status = child.wait();  // Ctrl-C reaches the program as well, which ends in its own way
   if (WIFEXITED(status)) return WEXITSTATUS(status);
-  std::fprintf(stderr, "%s was ended by signal %d (%s)\n", program.c_str(), WTERMSIG(status),
-               strsignal(WTERMSIG(status)));
+  sim::tell(stderr, fmt::format("{} was ended by signal {} ({})\n", program, WTERMSIG(status),
+                                strsignal(WTERMSIG(status))));
   return sim::exit_rank_lost;
 }
 

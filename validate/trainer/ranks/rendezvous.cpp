@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/files/printable.hpp"
 #include "validate/trainer/ranks/communicator.hpp"
 #include "validate/trainer/ranks/rendezvous_words.hpp"
 
@@ -43,7 +44,7 @@ constexpr const char* same_host = "-";  // of an address: the host of rank 0, as
 
 /// Of something that the run survives.
 void warn(const std::string& what) {
-  std::fprintf(stderr, "stepcast-trainer: warning: %s\n", what.c_str());
+  sim::tell(stderr, "stepcast-trainer: warning: " + what + "\n");
 }
 
 /// What a rank says of itself when it comes.

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <random>
@@ -38,7 +39,7 @@ bool is_at(const Descriptor& descriptor, const std::string& file) {
 }
 
 Descriptor opened(const std::string& file) {
-  Descriptor made(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  Descriptor made(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (made.number() < 0) refuse(file, std::string("cannot be written: ") + std::strerror(errno));
   return made;
 }
@@ -81,6 +82,10 @@ RendezvousFile::RendezvousFile(std::string file, const Words& words) : file_(std
       refuse(file_, "is something else than a rendezvous", "take a file that does not exist");
     // Written beside and renamed, so that nobody reads half of it; both are locked meanwhile.
     sim::WholeFile whole(file_);
+    std::error_code error;  // the token is for this user alone: before it is in
+    std::filesystem::permissions(
+        whole.partial(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write,
+        error);
     whole.write(std::string(protocol_name) + " " + protocol_version + " " + words.address + " " +
                 words.token + " " + std::to_string(words.ranks) + " end\n");
     whole.seal();

@@ -10,6 +10,7 @@
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/processes/child.hpp"
 #include "sim/program/command_line.hpp"
@@ -158,7 +159,7 @@ class Watcher {
 void hand_in(const TrainerCommand& command, const TrainerResults& results) {
   if (!command.results.empty()) write_results(command.results, results);
   if (!command.timeline.empty()) sim::write_timelines(command.timeline, {&results.timeline, 1});
-  std::fputs(text_of_results(results).c_str(), stdout);
+  sim::tell(stdout, text_of_results(results));
   std::fflush(stdout);  // before the other ranks are waited for
 }
 

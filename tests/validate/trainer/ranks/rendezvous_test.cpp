@@ -146,6 +146,16 @@ TEST_CASE("a file that a killed run has left is replaced, and nobody joins that 
   check_that_the_second_may_come_first(folder.file());
 }
 
+TEST_CASE("the file of a run, which has its token, is its user's alone") {
+  const Folder folder;
+  Background other = leader_of(folder.file(), 2);
+  wait_for_file(folder.file());
+  namespace fs = std::filesystem;
+  CHECK(fs::status(folder.file()).permissions() ==
+        (fs::perms::owner_read | fs::perms::owner_write));
+  CHECK(come({.rank = 1, .ranks = 2, .place = folder.file()}) == "sum 1");
+}
+
 TEST_CASE("a file of a living run is refused, and that run goes on") {
   const Folder folder;
   Background other = leader_of(folder.file(), 2);
