@@ -120,11 +120,13 @@ TEST_CASE("law: memory never rises from ddp to zero1 to zero2 to zero3") {
 }
 
 // Reduced in each micro-batch, gradients share links with what stages and experts send, and a step
-// of one micro-batch has nothing beside its reduction: up to 3 % longer (2 of 1,200 drawn).
+// of one micro-batch has nothing beside its reduction: up to 3 % longer (2 of 1,200 drawn). Nor has
+// one micro-batch another whose kernels an exchange of experts could wait for (up to 8 %).
 TEST_CASE("law: more micro-batches never take longer each, reduced at the end") {
   CHECK(holds({"micro-batches", 150}, [](const TomlValue& drawn) {
-    const TomlValue document =
+    TomlValue document =
         with(pinned(without_noise(drawn)), "plan.reduce", toml_text("last", "changed"));
+    erase_path(document, "plan.expert_overlap");
     const StepReport few = step_of(document);
     const std::int64_t more = *rc::gen::element(2, 3, 4);
     const StepReport many = step_of(with_batch(document, more));
