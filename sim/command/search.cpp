@@ -184,8 +184,7 @@ int search(const Arguments& arguments, const Catalogue& catalogue) {
   const SearchResult& result = answer.result;
   const Launch launch =
       result.found.empty() ? Launch{} : launch_of(result.found.front().report.scenario);
-  const TextTable plans =
-      result.found.empty() ? TextTable{} : view.arranged(plans_table(answer));
+  const TextTable plans = result.found.empty() ? TextTable{} : view.arranged(plans_table(answer));
   const std::string table = result.found.empty() ? "" : view.text(plans);
   const std::string text = search_text(answer, table) + launch_text(launch, arguments);
   if (arguments.has("json"))

@@ -45,7 +45,8 @@ class TableView {
   TextTable arranged(TextTable table) const;
   /// What is printed of it: text, with --csv - CSV.
   std::string text(const TextTable& arranged) const;
-  /// Writes --csv FILE; after the answer was printed, which no full disk may cost. Throws OutputError.
+  /// Writes --csv FILE; after the answer was printed, which no full disk may cost. Throws
+  /// OutputError.
   void write(const TextTable& arranged) const;
 
   /// --csv -: nothing but the CSV is to be printed.

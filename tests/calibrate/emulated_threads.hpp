@@ -10,6 +10,10 @@
 #include <mutex>
 #include <stdexcept>
 
+#ifdef __has_feature
+#define STEPCAST_CLANG_ADDRESS __has_feature(address_sanitizer)
+#endif
+
 namespace emulated {
 
 constexpr int kWarp = 32;
@@ -38,13 +42,16 @@ struct Context {
   bool has_run = false;
 };
 
+/// _longjmp; hardened programs have another for it, which refuses to go to other stacks.
+extern "C" [[noreturn]] void to_other_stack(jmp_buf there, int value) __asm__("_longjmp");
+
 [[gnu::noinline]] inline void go(Context& from, Context& to) {
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || STEPCAST_CLANG_ADDRESS
   swapcontext(&from.start, &to.start);
 #else
   if (_setjmp(from.here) != 0) return;
   from.has_run = true;
-  if (to.has_run) _longjmp(to.here, 1);
+  if (to.has_run) to_other_stack(to.here, 1);
   setcontext(&to.start);
 #endif
 }
