@@ -241,6 +241,7 @@ void OutputFolder::write_point(std::size_t index, const Scenario& resolved) {
     const std::string text = write_toml(resolved_document(resolved));
     const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
     if (std::fclose(file) == 0 && written) return;
+    std::remove(path.c_str());  // no half one under its name
   }
   const std::lock_guard lock(reading_);
   unwritten_ = OutputError(path.string(), "cannot be written", "is the disk full?");

@@ -68,8 +68,8 @@ def files():
 
 
 def is_note(name):
-    """What a later run needs to go on: no answer stands in it."""
-    return pathlib.Path(name).name in (".stepcast.lock", "sweep.json")
+    """What a later run goes on from, a finished point a line: no answer stands in it."""
+    return pathlib.Path(name).name in (".stepcast.lock", "sweep.json", "results.jsonl")
 
 
 def faults(words, answer, whole, limit, old):
@@ -120,8 +120,11 @@ def main():
                 print(done.stderr[-300:])
                 failures += 1
                 continue
-            most = max(map(len, whole.values()))
-            for limit in (0, 1, most // 2, most - 1):
+            sizes = sorted({len(text) for text in whole.values()})
+            most = sizes[-1]
+            # A byte too few for the smallest, the middle and the largest file, and early ends.
+            short = {size - 1 for size in (sizes[0], sizes[len(sizes) // 2], most)}
+            for limit in sorted({0, 1, most // 2} | short):
                 for old in (False, True):
                     tried += 1
                     for fault in faults(words, answer, whole, limit, old):
