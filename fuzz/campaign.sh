@@ -23,12 +23,13 @@ dictionary() {
 campaign() {
   reader=$1 seconds=$2
   corpus=$work/corpus/$reader seeds=$work/seeds/$reader
-  log=$work/$reader.log
+  log=$work/$reader.log dictionary=$work/$reader.dict
+  [ -s "$dictionary" ] && dictionary=-dict=$dictionary || dictionary=-verbosity=1
   rm -f "$work/finds/$reader-"*
   status=0
   # The limits of the promise: 10 s and 1 GiB (of the reader; ASan's shadow beside it).
   "$program" "$reader" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=65536 \
-    -print_final_stats=1 -dict="$work/$reader.dict" -artifact_prefix="$work/finds/$reader-" \
+    -print_final_stats=1 "$dictionary" -artifact_prefix="$work/finds/$reader-" \
     "$corpus" "$seeds" >"$log" 2>&1 || status=$?
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -1)
   # Lines are "#N KIND cov: EDGES ...": the edges when half of the executions were done, and last.

@@ -64,7 +64,7 @@ class XmlReader {
   // --- places and attributes ---
 
   std::int64_t line_at(std::ptrdiff_t offset) const {
-    return 1 + std::ranges::lower_bound(line_ends_, offset) - line_ends_.begin();
+    return 1 + (std::ranges::lower_bound(line_ends_, offset) - line_ends_.begin());
   }
   std::int64_t line_of(const pugi::xml_node& node) const { return line_at(node.offset_debug()); }
 
