@@ -193,12 +193,17 @@ void check_view(const TableView& view, const Study& study) {
   view.check(results_table(Results(study), view));
 }
 
+/// False where an interrupt came before any answer: the files of before stay then.
+bool answered(const Results& results) {
+  if (!results.study.is_sweep) return results.single.has_value();
+  return results.rows.count(PointRows::State::missing) < results.rows.size();
+}
+
 /// The page of --report and --svg.
 bool write_page_of(const Results& results, const Verb& verb, const Arguments& arguments,
                    const TableView& view, Session& session) {
   const HandoutFiles files = handout_files(arguments);
-  const bool answered = results.study.is_sweep || results.single;  // else interrupted
-  if (!files.any() || !answered) return true;
+  if (!files.any() || !answered(results)) return true;
   return handed_out(files, [&] {
     if (results.study.is_sweep)
       return sweep_page(results, results_table(results, view), origin_of(verb, arguments));
@@ -214,7 +219,8 @@ bool write_files(const Results& results, const Arguments& arguments, const Table
     if (folder != nullptr && results.interrupted && stop_requested() && results.study.is_sweep)
       tell(stderr, fmt::format("stepcast: what is finished is in '{}': --resume goes on\n",
                                folder->place()));
-    if (view.writes_csv()) view.write(view.arranged(results_table(results, view)));
+    if (view.writes_csv() && answered(results))
+      view.write(view.arranged(results_table(results, view)));
     if (arguments.has("timeline")) write_told_step(timeline_order(arguments), results, session);
     if (arguments.has("memory-timeline") && results.single)
       write_memory_timeline(arguments.get("memory-timeline"), scenario_of(*results.single));

@@ -251,6 +251,7 @@ void simulate(StepReport& report, BoundStep bound, Timeline* timeline,
   report.events = result.works + result.joins + result.transfers;
   fill_times(report, result, multiplicity);
   fill_rates(report, bound.step);
+  report.nccl_choices = std::move(bound.step.choices);
   if (timeline != nullptr) {
     settle(*timeline);
     timeline->step = report.step_time;

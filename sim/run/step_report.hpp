@@ -12,6 +12,7 @@
 #include "sim/goal/whole_run.hpp"
 #include "sim/goodput/goodput.hpp"
 #include "sim/network/model.hpp"
+#include "sim/network/nccl/protocol_choice.hpp"
 #include "sim/network/stepped/collective.hpp"
 #include "sim/run/collective_explanation.hpp"
 #include "sim/scenario/scenario.hpp"
@@ -72,8 +73,9 @@ struct StepReport {
   ProvenanceShares network_provenance{};         // share of collective time by origin
   std::optional<ErrorBar> step_bar, memory_bar;  // filled in where an answer is shown
   std::optional<RunnerUp> runner_up;
-  std::optional<WholeRun> whole_run;  // where it is asked for, once it is an answer
-  std::optional<Goodput> goodput;     // with [failures], filled in where an answer is shown
+  std::optional<WholeRun> whole_run;         // where it is asked for, once it is an answer
+  std::optional<Goodput> goodput;            // with [failures], filled in where an answer is shown
+  std::vector<ProtocolChoice> nccl_choices;  // of protocols, by NCCL's own estimate
   std::vector<std::string> warnings;
   std::int64_t simulated_ranks = 0;  // after folding
   std::int64_t events = 0;

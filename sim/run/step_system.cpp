@@ -165,6 +165,7 @@ StepSystem make_step_system(const Scenario& scenario, const workloads::StepProgr
   if (scenario.plan.expert.overlap && !scenario.run.without.interference)
     transfers.wait_for_sms(wait_for_sms(scenario, program, times, transfers));
   out.links = transfers.put_on(s, calls);
+  out.choices = transfers.choices(calls);
   ClassLoads classes = transfers.class_loads();
   BytesPerSecond& beside = classes[engine::side_work_class].memory;
   beside = std::max(beside, side_traffic(scenario.node.gpu, program.kernels, times));

@@ -8,6 +8,7 @@
 #include "engine/system.hpp"
 #include "sim/kernels/kernel_model.hpp"
 #include "sim/network/model.hpp"
+#include "sim/network/nccl/protocol_choice.hpp"
 #include "sim/run/layout.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "workloads/step/step_program.hpp"
@@ -24,6 +25,7 @@ struct RoleLoad {
 
 struct StepSystem {
   engine::System system;
+  std::vector<ProtocolChoice> choices;  // that NCCL made
   std::vector<RoleLoad> loads;          // by role
   std::vector<double> hbm;              // by kernel: share of the HBM's bandwidth
   std::vector<topology::LinkId> links;  // by link of the system: one of those that it stands for

@@ -150,4 +150,21 @@ const CollectiveTime& StepTransfers::time_of(std::size_t collective) const {
   return times_[index(collective, layout_.patterns_of(group).front())];
 }
 
+std::vector<ProtocolChoice> StepTransfers::choices(const std::vector<RoleCalls>& calls) const {
+  std::vector<ProtocolChoice> out;
+  for (std::size_t c = 0; c < program_.collectives.size(); ++c) {
+    const workloads::Collective& collective = program_.collectives[c];
+    const CollectiveTime& time = time_of(c);
+    const double joins = most_joins(calls, c);
+    if (!choice_index(collective.kind) || time.provenance != Provenance::model || joins == 0.0 ||
+        time.duration == Duration{} || time.algorithm == Algorithm::copy_engine)
+      continue;
+    const NcclCall call{
+        .kind = collective.kind, .bytes = collective.bytes, .dtype = collective.dtype};
+    const GroupShape& shape = layout_.shapes()[layout_.patterns_of(collective.group).front()];
+    out.push_back({call, shape, time.protocol, joins});
+  }
+  return out;
+}
+
 }  // namespace stepcast::sim

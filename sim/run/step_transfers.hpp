@@ -8,6 +8,7 @@
 
 #include "engine/system.hpp"
 #include "sim/network/model.hpp"
+#include "sim/network/nccl/protocol_choice.hpp"
 #include "sim/run/layout.hpp"
 #include "workloads/step/step_program.hpp"
 
@@ -41,6 +42,8 @@ class StepTransfers {
   /// Of the first pattern of its group.
   const CollectiveTime& time_of(std::size_t collective) const;
   const ClassLoads& class_loads() const { return classes_; }
+  /// Those that NCCL chose a protocol for by its own estimate, no measured curve at hand.
+  std::vector<ProtocolChoice> choices(const std::vector<RoleCalls>& calls) const;
 
  private:
   std::uint8_t copy_engine_class(engine::Traffic traffic) const;

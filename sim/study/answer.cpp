@@ -12,6 +12,7 @@
 #include "sim/goodput/goodput.hpp"
 #include "sim/program/today.hpp"
 #include "sim/run/memory_figures.hpp"
+#include "sim/run/pinned_protocol.hpp"
 #include "sim/run/power.hpp"
 #include "sim/scenario/goal_file.hpp"
 
@@ -71,6 +72,7 @@ Simulator simulator_of(Session& session, std::shared_ptr<Confidence> confidence)
           [&](const Scenario& s) { return session.collective(s); },
           [=](StepReport& report) { confidence->judge(report); },
           [=](CollectiveReport& report) { confidence->judge(report); },
+          [&](StepReport& report) { warn_of_protocol(report, session); },
           [&](const SearchSpace&) { return machine_of(session); }};
 }
 
@@ -123,6 +125,7 @@ Answer answer(const Scenario& scenario, const Simulator& simulator) {
   Answer out = simulated(scenario, simulator);
   if (auto* step = std::get_if<StepReport>(&out)) {
     step->figures = memory_figures(step->scenario);
+    if (simulator.question_nccl) simulator.question_nccl(*step);
     if (simulator.judge_step) simulator.judge_step(*step);
     complete(*step, simulator);
   }

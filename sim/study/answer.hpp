@@ -33,6 +33,8 @@ struct Simulator {
   // Says how far to trust what is answered; may be empty.
   std::function<void(StepReport&)> judge_step{};
   std::function<void(CollectiveReport&)> judge_collective{};
+  // Warns of what NCCL's own choices cost; may be empty.
+  std::function<void(StepReport&)> question_nccl{};
   // What bounds the plans of a space; empty: `step` answers each of them.
   std::function<SearchMachine(const SearchSpace&)> machine{};
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/network/nccl/network.hpp"
+#include "sim/network/nccl/protocol_choice.hpp"
 #include "sim/network/path_latency.hpp"
 
 namespace stepcast::sim {
@@ -41,7 +42,7 @@ struct TunerQuestion {
   NcclFacts nccl;
   NcclOverrides overrides{};
   workloads::Dtype dtype = workloads::Dtype::bf16;
-  double least_gain = 0.1;  // below it NCCL's choice stays
+  double least_gain = worthwhile_gain;  // below it NCCL's choice stays
 };
 
 /// Groups of 1, 2, 4, ... members on each of 1, 2, 4, ... nodes; and of all of both.
