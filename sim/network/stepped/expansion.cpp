@@ -133,6 +133,7 @@ std::vector<std::int64_t> peers_in_order(const SteppedLayout& layout, std::int64
 void expand_all_to_all(SteppedDraft& draft) {
   const SteppedLayout& layout = draft.layout;
   const double chunk = draft.size() / static_cast<double>(draft.ranks());
+  draft.graph.make_room(draft.ranks() * (draft.ranks() - 1));  // before a way is built for each
   for (const std::int64_t self : layout.ranks()) {
     const auto peers = peers_in_order(layout, self);
     const auto inside = std::count_if(peers.begin(), peers.end(), [&](std::int64_t peer) {

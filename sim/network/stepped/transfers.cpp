@@ -49,10 +49,14 @@ std::uint32_t TransferGraph::add_way(Way way) {
   return static_cast<std::uint32_t>(ways_.size() - 1);
 }
 
-TransferGraph::Id TransferGraph::add(std::uint32_t way, double bytes, std::uint32_t step) {
-  if (transfers_.size() >= most_transfers)
+void TransferGraph::make_room(std::size_t more) const {
+  if (more > most_transfers - transfers_.size())
     throw InputError("--stepped", "more than 4 million transfers",
                      "stepped mode is for groups of some hundred GPUs at most");
+}
+
+TransferGraph::Id TransferGraph::add(std::uint32_t way, double bytes, std::uint32_t step) {
+  make_room(1);
   transfers_.push_back({way, step, bytes});
   num_steps_ = std::max(num_steps_, step + 1);
   return static_cast<Id>(transfers_.size() - 1);

@@ -33,7 +33,9 @@ class TransferGraph {
   using Id = std::uint32_t;
 
   std::uint32_t add_way(Way way);
-  /// Throws InputError when there are too many of them for an answer within seconds.
+  /// Throws InputError when so many more are too many for an answer within seconds.
+  void make_room(std::size_t more) const;
+  /// Likewise.
   Id add(std::uint32_t way, double bytes, std::uint32_t step);
   /// Every hop becomes the latency of the way's links, and `extra`.
   void take_hops_from_links(std::span<const topology::Link> links, Duration extra = {});

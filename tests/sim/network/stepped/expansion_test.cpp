@@ -96,4 +96,6 @@ TEST_CASE("what has no stepped form, or too large a one, is refused with a hint"
   SteppedTerms loops = terms(AG, Algorithm::ring, 1_GiB);
   loops.hops = 15 * 4'000;
   CHECK_THROWS_WITH(expand(layout, loops), Catch::Contains("4 million transfers"));
+  CHECK_NOTHROW(TransferGraph().make_room(4'000'000));
+  CHECK_THROWS_WITH(TransferGraph().make_room(4'000'001), Catch::Contains("4 million transfers"));
 }
