@@ -11,6 +11,7 @@
 
 #include "calibrate/host/facts.hpp"
 #include "engine/check.hpp"
+#include "sim/files/markdown.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/processes/child.hpp"
 #include "sim/program/answer_forms.hpp"
@@ -84,13 +85,16 @@ void write_report(const Arguments& arguments, const std::string& text) {
   sim::write_whole(
       fs::path(arguments.get("report")) /
           fmt::format("{}_{}.md", scenario.stem().string(), sim::today()),
-      fmt::format("# A cluster in a box: {0}\n\nMeasured {1} (UTC) by `stepcast validate cluster "
-                  "{0}` on {2} ({3} cores, kernel {4}, {5}, {6}), load average {7:.1f} at its "
-                  "end.\n`error` is simulated over measured less one; `+-` is how much the "
-                  "measured steps vary.\n\n```\n{8}```\n",
-                  scenario.filename().string(), sim::today(), calibrate::host::processor_name(),
-                  std::thread::hardware_concurrency(), calibrate::host::system_name(),
-                  sim::first_line_of({"ip", "-V"}), calibrate::host::clocks(), load[0], text));
+      fmt::format(
+          "# A cluster in a box: {0}\n\nMeasured {1} (UTC) by `stepcast validate cluster` "
+          "of {0} on {2} ({3} cores, kernel {4}, {5}, {6}), load average {7:.1f} at its "
+          "end.\n`error` is simulated over measured less one; `+-` is how much the "
+          "measured steps vary.\n\n{8}",
+          sim::markdown_text(scenario.filename().string()), sim::today(),
+          sim::markdown_text(calibrate::host::processor_name()),
+          std::thread::hardware_concurrency(), sim::markdown_text(calibrate::host::system_name()),
+          sim::markdown_text(sim::first_line_of({"ip", "-V"})),
+          sim::markdown_text(calibrate::host::clocks()), load[0], sim::markdown_block(text)));
 }
 
 int hand_in(const Arguments& arguments, const ClusterReport& report) {

@@ -8,6 +8,7 @@
 
 #include "calibrate/host/facts.hpp"
 #include "engine/check.hpp"
+#include "sim/files/markdown.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/program/answer_forms.hpp"
@@ -118,13 +119,13 @@ void write_report(const Arguments& arguments, const std::vector<RunComparison>& 
   const fs::path path = fs::path(arguments.get("report")) /
                         fmt::format("{}_{}.md", scenario.stem().string(), sim::today());
   std::string text = fmt::format(
-      "# Measured beside simulated: {}\n\nMeasured {} (UTC) by `stepcast validate run {}` on {} "
-      "(host: {}, kernel {}).\n`error` is simulated over measured "
-      "less one; `+-` is how much the measured steps vary.\n\n```\n{}```\n",
-      scenario.filename().string(), sim::today(), scenario.filename().string(),
-      points.front().device, calibrate::host::clocks(), calibrate::host::system_name(),
-      table_of(points));
-  for (const RunComparison& c : points) text += "\n```\n" + text_of(c) + "```\n";
+      "# Measured beside simulated: {0}\n\nMeasured {1} (UTC) by `stepcast validate run` of {0} on "
+      "{2} (host: {3}, kernel {4}).\n`error` is simulated over measured "
+      "less one; `+-` is how much the measured steps vary.\n\n{5}",
+      sim::markdown_text(scenario.filename().string()), sim::today(),
+      sim::markdown_text(points.front().device), sim::markdown_text(calibrate::host::clocks()),
+      sim::markdown_text(calibrate::host::system_name()), sim::markdown_block(table_of(points)));
+  for (const RunComparison& c : points) text += "\n" + sim::markdown_block(text_of(c));
   sim::write_whole(path, text);
 }
 

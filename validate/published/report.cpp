@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/files/csv.hpp"
+#include "sim/files/markdown.hpp"
 #include "sim/files/text_table.hpp"
 
 namespace stepcast::validate {
@@ -232,12 +233,12 @@ std::string published_markdown(const std::vector<PublishedResult>& results) {
       "|---|--:|--:|--:|--:|--:|--:|--:|\n";
   for (const SourceScore& source : s.by_source)
     if (source.ours)
-      out +=
-          fmt::format("| {} ({}) | {} | {} | {} | {} | {} | {} | {} |\n", source.source, source.key,
-                      source.predicted, share_text(source.own_kernels, source.predicted),
-                      percent(source.ours->median), percent(source.ours->p90),
-                      signed_percent(source.ours->bias), correlation(source.ranking.correlation),
-                      percent(source.baseline->median));
+      out += fmt::format("| {} ({}) | {} | {} | {} | {} | {} | {} | {} |\n",
+                         sim::markdown_text(source.source), sim::markdown_text(source.key),
+                         source.predicted, share_text(source.own_kernels, source.predicted),
+                         percent(source.ours->median), percent(source.ours->p90),
+                         signed_percent(source.ours->bias), correlation(source.ranking.correlation),
+                         percent(source.baseline->median));
   if (s.ours)
     out +=
         fmt::format("| **all** (mean of {} source medians) | {} | | **{}** | {} | {} | {} | {} |\n",
