@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "engine/check.hpp"
 #include "sim/confidence/evidence.hpp"
@@ -225,9 +226,14 @@ std::optional<RowPlace> OutputFolder::append(const PointId& id, const std::strin
   if (!log_) return std::nullopt;
   auto place = log_->append(id, row);
   if (!place)
-    unwritten_ = OutputError((fs::path(place_) / log_name()).string(), "cannot be written",
-                             "is the disk full? --resume goes on");
+    note_unwritten({(fs::path(place_) / log_name()).string(), "cannot be written",
+                    "is the disk full? --resume goes on"});
   return place;
+}
+
+void OutputFolder::note_unwritten(OutputError error) {
+  const std::lock_guard lock(noting_);
+  if (!unwritten_) unwritten_ = std::move(error);
 }
 
 /// Not synced: without its line in the log, which comes later, nobody relies on it.
@@ -243,8 +249,7 @@ void OutputFolder::write_point(std::size_t index, const Scenario& resolved) {
     if (std::fclose(file) == 0 && written) return;
     std::remove(path.c_str());  // no half one under its name
   }
-  const std::lock_guard lock(reading_);
-  unwritten_ = OutputError(path.string(), "cannot be written", "is the disk full?");
+  note_unwritten({path.string(), "cannot be written", "is the disk full? --resume goes on"});
 }
 
 void OutputFolder::finish(const Results& results) {

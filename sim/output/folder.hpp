@@ -84,6 +84,8 @@ class OutputFolder {
   bool is_part() const { return !request_.part.empty(); }
   OutputMark own_mark(const std::string& scenario) const;
   std::string log_name() const;
+  /// The first error of all threads; finish() throws it.
+  void note_unwritten(OutputError error);
 
   OutputRequest request_;
   std::string constants_id_, from_;
@@ -94,8 +96,9 @@ class OutputFolder {
   std::optional<RowLog> log_;
   std::unordered_map<PointId, KnownRow> known_;
   std::unordered_map<PointId, std::size_t> crashes_;
+  std::mutex noting_;  // of unwritten_
   std::optional<OutputError> unwritten_;
-  std::mutex reading_;
+  std::mutex reading_;                           // of contents_
   std::map<std::string, std::string> contents_;  // content_id by path
 };
 
