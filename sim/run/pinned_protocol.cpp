@@ -26,12 +26,15 @@ std::optional<Duration> step_with(Scenario scenario, const NcclVariable& variabl
 void warn_of_protocol(StepReport& report, Session& session) {
   constexpr double gain = worthwhile_gain;
   const Scenario& s = report.scenario;
-  if (report.nccl_choices.empty() || s.run.without.any()) return;
+  const double least = gain / (1 + gain) * seconds(report.step_time);  // to be saved
+  double spent = 0.0;
+  for (const ProtocolChoice& c : report.nccl_choices) spent += c.calls * seconds(c.each);
+  if (spent < least || s.run.without.any()) return;
   const auto network = session.network(s);
   if (!network->nccl) return;
   const auto better =
       better_protocol(report.nccl_choices, s.node, *network->nccl, s.nccl_overrides);
-  if (!better || better->saved_s < gain / (1 + gain) * seconds(report.step_time)) return;
+  if (!better || better->saved_s < least) return;
   const auto pinned = step_with(s, better->variable, session);
   if (!pinned || seconds(*pinned) * (1 + gain) > seconds(report.step_time)) return;
   const ProtocolChoice& call = better->heaviest;

@@ -162,7 +162,7 @@ std::vector<ProtocolChoice> StepTransfers::choices(const std::vector<RoleCalls>&
     const NcclCall call{
         .kind = collective.kind, .bytes = collective.bytes, .dtype = collective.dtype};
     const GroupShape& shape = layout_.shapes()[layout_.patterns_of(collective.group).front()];
-    out.push_back({call, shape, time.protocol, joins});
+    out.push_back({call, shape, time.protocol, joins, time.duration});
   }
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -11,14 +12,6 @@
 namespace stepcast::sim {
 namespace {
 
-/// NCCL itself may take it here: LL128 where it must be forced may corrupt data.
-bool offers(const topology::NodeSpec& node, const NcclTuning& tuning, const NcclOverrides& usual,
-            const ProtocolChoice& choice, Protocol protocol) {
-  const NcclMachine machine = planned_machine(node, choice.shape, usual);
-  return std::ranges::any_of(nccl_options(tuning, machine, choice.call, usual),
-                             [&](const NcclOption& o) { return o.protocol == protocol; });
-}
-
 /// What one protocol saves, by NCCL's function.
 struct Savings {
   std::array<double, num_choices> seconds{};
@@ -26,18 +19,51 @@ struct Savings {
   ProtocolChoice heaviest;
 };
 
-Savings savings_of(std::span<const ProtocolChoice> choices, const CollectiveTimes& usual,
-                   const CollectiveTimes& pinned) {
-  Savings out;
-  for (const ProtocolChoice& choice : choices) {
-    const double saved =
-        choice.calls * (seconds(usual.time_of(choice.call, choice.shape).duration) -
-                        seconds(pinned.time_of(choice.call, choice.shape).duration));
-    out.seconds[*choice_index(choice.call.kind)] += saved;
-    if (saved > out.most) out.most = saved, out.heaviest = choice;
+/// The calls on their machines: NCCL's search for channels is worth doing once for a shape.
+class Weighed {
+ public:
+  Weighed(std::span<const ProtocolChoice> choices, const topology::NodeSpec& node,
+          const NcclFacts& nccl, const NcclOverrides& usual)
+      : choices_(choices), tuning_(nccl.tuning), usual_(usual), times_(node, nccl, {}, usual) {
+    for (const ProtocolChoice& choice : choices)
+      if (!machines_.contains(choice.shape))
+        machines_.emplace(choice.shape, planned_machine(node, choice.shape, usual));
   }
-  return out;
-}
+
+  /// NCCL itself may take it for all of them: LL128 where it must be forced may corrupt data.
+  bool offers(Protocol protocol) const {
+    return std::ranges::all_of(choices_, [&](const ProtocolChoice& choice) {
+      return std::ranges::any_of(
+          nccl_options(tuning_, machines_.at(choice.shape), choice.call, usual_),
+          [&](const NcclOption& o) { return o.protocol == protocol; });
+    });
+  }
+
+  Savings savings(Protocol protocol) const {
+    NcclOverrides only = usual_;
+    only.protocols.fill(ProtocolSet{}.set(static_cast<std::size_t>(protocol)));
+    Savings out;
+    for (const ProtocolChoice& choice : choices_) {
+      const double saved = choice.calls * (seconds_of(choice, usual_) - seconds_of(choice, only));
+      out.seconds[*choice_index(choice.call.kind)] += saved;
+      if (saved > out.most) out.most = saved, out.heaviest = choice;
+    }
+    return out;
+  }
+
+ private:
+  double seconds_of(const ProtocolChoice& choice, const NcclOverrides& overrides) const {
+    const NcclMachine& machine = machines_.at(choice.shape);
+    const NcclOption way = nccl_choice(tuning_, machine, choice.call, overrides);
+    return seconds(times_.time_of_way(choice.call, machine, way).duration);
+  }
+
+  std::span<const ProtocolChoice> choices_;
+  const NcclTuning& tuning_;
+  const NcclOverrides& usual_;
+  CollectiveTimes times_;
+  std::map<GroupShape, NcclMachine> machines_;
+};
 
 /// "AllGather:Simple;ReduceScatter:Simple": the functions that gain by it.
 std::string list_of(const Savings& savings, std::string_view protocol) {
@@ -57,16 +83,11 @@ std::optional<BetterProtocol> better_protocol(std::span<const ProtocolChoice> ch
                                               const topology::NodeSpec& node, const NcclFacts& nccl,
                                               const NcclOverrides& overrides) {
   if (choices.empty() || overrides.pins_anything()) return std::nullopt;
-  const CollectiveTimes usual(node, nccl, {}, overrides);
+  const Weighed calls(choices, node, nccl, overrides);
   std::optional<BetterProtocol> best;
   for (const Word<Protocol>& word : protocol_words) {
-    if (!std::ranges::all_of(choices, [&](const ProtocolChoice& choice) {
-          return offers(node, nccl.tuning, overrides, choice, word.value);
-        }))
-      continue;
-    NcclOverrides only = overrides;
-    only.protocols.fill(ProtocolSet{}.set(static_cast<std::size_t>(word.value)));
-    const Savings savings = savings_of(choices, usual, CollectiveTimes(node, nccl, {}, only));
+    if (!calls.offers(word.value)) continue;
+    const Savings savings = calls.savings(word.value);
     double saved = 0.0;
     for (const double s : savings.seconds)
       if (s > 0.0 || !nccl.tuning.lists_by_function) saved += s;

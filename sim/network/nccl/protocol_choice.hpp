@@ -19,6 +19,7 @@ struct ProtocolChoice {
   GroupShape shape;
   Protocol taken{};
   double calls = 0.0;  // in a step, of the role that joins it most often
+  Duration each{};
 };
 
 struct BetterProtocol {
