@@ -1,5 +1,6 @@
 // stepcast_fuzz READER [libFuzzer options and corpus folders]: one harness per reader.
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -24,13 +25,19 @@ int feed_one(const std::uint8_t* data, std::size_t size) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  reader = argc < 2 ? nullptr : stepcast::fuzz::find_reader(argv[1]);
+  // libFuzzer calls the program again to merge corpora, by its own options alone.
+  constexpr const char* inherited = "STEPCAST_FUZZ_READER";
+  const char* above = std::getenv(inherited);
+  int own = 1;
+  if (argc > 1 && argv[1][0] != '-') reader = stepcast::fuzz::find_reader(argv[own++]);
+  else if (above != nullptr) reader = stepcast::fuzz::find_reader(above);
   if (reader == nullptr) {
     std::fprintf(stderr, "usage: stepcast_fuzz READER [libFuzzer options and corpus folders]\n");
     return 2;
   }
+  if (own == 2) setenv(inherited, argv[1], 1);
   std::vector<char*> words{argv[0]};
-  words.insert(words.end(), argv + 2, argv + argc);
+  words.insert(words.end(), argv + own, argv + argc);
   int count = static_cast<int>(words.size());
   words.push_back(nullptr);
   char** first = words.data();
