@@ -142,7 +142,8 @@ class LogReader {
     } else if (content.starts_with("Avg bus bandwidth")) {
       complete_ = true;
     } else if (line.text.starts_with("# error:")) {
-      file_.fail(line.number, "the run failed: " + line.text.substr(9).substr(0, 100));
+      file_.fail(line.number,
+                 "the run failed: " + after(line.text, "# error:").value_or("").substr(0, 100));
     } else {
       return false;
     }
