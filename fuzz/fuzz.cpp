@@ -25,17 +25,17 @@ int feed_one(const std::uint8_t* data, std::size_t size) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // libFuzzer calls the program again to merge corpora, by its own options alone.
+  // To merge corpora libFuzzer calls the program again, with its own options and folders alone.
   constexpr const char* inherited = "STEPCAST_FUZZ_READER";
   const char* above = std::getenv(inherited);
-  int own = 1;
-  if (argc > 1 && argv[1][0] != '-') reader = stepcast::fuzz::find_reader(argv[own++]);
-  else if (above != nullptr) reader = stepcast::fuzz::find_reader(above);
+  const int own = above != nullptr ? 1 : 2;
+  const char* name = above != nullptr ? above : argc > 1 ? argv[1] : "";
+  reader = stepcast::fuzz::find_reader(name);
   if (reader == nullptr) {
     std::fprintf(stderr, "usage: stepcast_fuzz READER [libFuzzer options and corpus folders]\n");
     return 2;
   }
-  if (own == 2) setenv(inherited, argv[1], 1);
+  setenv(inherited, std::string(name).c_str(), 1);
   std::vector<char*> words{argv[0]};
   words.insert(words.end(), argv + own, argv + argc);
   int count = static_cast<int>(words.size());
