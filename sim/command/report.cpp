@@ -153,6 +153,7 @@ int report(const Arguments& arguments, const Catalogue& catalogue) {
                     : kept           ? page_of_kept(*kept, arguments, session, code)
                            : page_of(asked_document(report_verb(), arguments, catalogue), arguments,
                                      session, code);
+  if (stop_requested()) return stop_code();  // not all that it compares: the page of before stays
   const HandoutFiles to{arguments.get("out", "report.html"), arguments.get("svg")};
   if (!handed_out(to, [&] { return page; })) return exit_unwritten;
   tell(stdout, to.report + "\n");

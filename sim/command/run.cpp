@@ -206,11 +206,14 @@ bool write_page_of(const Results& results, const Verb& verb, const Arguments& ar
                    const TableView& view, Session& session) {
   const HandoutFiles files = handout_files(arguments);
   if (!files.any() || !answered(results)) return true;
-  return handed_out(files, [&] {
-    if (results.study.is_sweep)
+  if (results.study.is_sweep)
+    return handed_out(files, [&] {
       return sweep_page(results, results_table(results, view), origin_of(verb, arguments));
-    return answer_page(*results.single, verb, arguments, session);
-  });
+    });
+  const Page page = answer_page(*results.single, verb, arguments, session);
+  if (!stop_requested()) return handed_out(files, [&] { return page; });
+  tell(stderr, "stepcast: interrupted: the page of before stays\n");  // not all that it compares
+  return true;
 }
 
 /// Writes what is asked for. The answer is printed whatever becomes of it: false after a message.
@@ -340,7 +343,9 @@ int answer_study(StudyRequest request, const Verb& verb, const Arguments& argume
     tell(stdout, slack_of(*results.single, session));
     tell(stdout, next_question(*results.single, scenario_words(verb, arguments)));
   }
-  return written ? exit_code_of(results, request) : exit_unwritten;
+  if (!written) return exit_unwritten;
+  const bool cut = results.single && handout_files(arguments).any() && stop_requested();
+  return cut ? stop_code() : exit_code_of(results, request);
 }
 
 namespace {

@@ -157,10 +157,10 @@ class Watcher {
 };
 
 void hand_in(const TrainerCommand& command, const TrainerResults& results) {
-  if (!command.results.empty()) write_results(command.results, results);
-  if (!command.timeline.empty()) sim::write_timelines(command.timeline, {&results.timeline, 1});
   sim::tell(stdout, text_of_results(results));
   std::fflush(stdout);  // before the other ranks are waited for
+  if (!command.results.empty()) write_results(command.results, results);
+  if (!command.timeline.empty()) sim::write_timelines(command.timeline, {&results.timeline, 1});
 }
 
 /// One rank's way through the program.
