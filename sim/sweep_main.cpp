@@ -153,6 +153,7 @@ Verb queue_verb() {
 int run_queue(const Arguments& arguments, const Catalogue& catalogue) {
   arguments.first("which scenario?");
   if (!arguments.has("out")) throw UsageError("--out DIR is missing", "where points are kept");
+  stop_requested();  // before anything is read
   const Verb verb = queue_verb();
   StudyRequest request = request_of(asked_document(verb, arguments, catalogue), arguments);
   if (request.document.find("sweep") == nullptr)

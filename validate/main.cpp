@@ -131,6 +131,7 @@ int trends(const sim::Catalogue& catalogue, unsigned threads, bool quiet) {
 }
 
 int study(const Arguments& arguments, const sim::Catalogue& catalogue) {
+  sim::stop_requested();  // before anything is read
   const unsigned threads = arguments.threads();
   if (arguments.has("trends")) return trends(catalogue, threads, arguments.has("quiet"));
   for (const std::string& file : validate::study_files(catalogue)) {

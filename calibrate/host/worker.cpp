@@ -63,8 +63,13 @@ struct Companions::Shared {
   std::atomic<bool> running{false}, quit{false};
   std::atomic<Cache> cache{Cache::cold};
   std::atomic<std::size_t> busy{0};
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;  // last: they use the others
 
+  ~Shared() {
+    quit = true;
+    running = true;
+    running.notify_all();
+  }
   void work(Worker& worker) {
     for (;;) {
       running.wait(false);
@@ -88,12 +93,7 @@ Companions::Companions(const HostTask& task, std::span<std::unique_ptr<Arena>> a
     shared_->threads.emplace_back([this, w = worker.get()] { shared_->work(*w); });
 }
 
-Companions::~Companions() {
-  shared_->quit = true;
-  shared_->running = true;
-  shared_->running.notify_all();
-  for (std::thread& thread : shared_->threads) thread.join();
-}
+Companions::~Companions() = default;
 
 void Companions::start(Cache cache) {
   shared_->cache = cache;

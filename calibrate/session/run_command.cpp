@@ -81,8 +81,10 @@ int run_calibration(const RunRequest& request, const sim::Catalogue& catalogue) 
     fmt::print("{} not measurable here:\n", list.not_here.size());
     for (const std::string& what : list.not_here) sim::tell(stdout, "  " + what + "\n");
   }
-  if (report.saved_to.empty() && report.measured + report.known > 0)
+  const bool saved = report.saved_to.empty() && !report.lost;
+  if (saved && report.measured + report.known > 0)
     sim::tell(stdout, "table: " + request.out + "\n");
+  if (!saved) return sim::exit_unwritten;
   if (report.interrupted) return sim::stop_code();
   return report.wrong.empty() ? sim::exit_ok : sim::exit_wrong_kernel;
 }

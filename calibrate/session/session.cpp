@@ -233,12 +233,17 @@ void Session::save_at_end() {
   } catch (const InputError& reason) {
     const auto name = std::filesystem::path(options_.out).filename();
     const std::string elsewhere = (std::filesystem::temp_directory_path() / name).string();
-    if (std::filesystem::weakly_canonical(elsewhere) ==
-        std::filesystem::weakly_canonical(options_.out))
-      throw;
-    sim::write_calibration(elsewhere, table_);
-    report_.saved_to = elsewhere;
     report_.warnings.emplace_back(reason.what());
+    report_.lost = std::filesystem::weakly_canonical(elsewhere) ==
+                   std::filesystem::weakly_canonical(options_.out);
+    if (report_.lost) return;
+    try {
+      sim::write_calibration(elsewhere, table_);
+      report_.saved_to = elsewhere;
+    } catch (const InputError& again) {
+      report_.warnings.emplace_back(again.what());
+      report_.lost = true;
+    }
   }
 }
 

@@ -25,8 +25,8 @@ struct SessionOptions {
   sim::GpuIdentities gpus{};  // of the catalogue, for the table's name of the device
   std::string fabric{};       // between the nodes that take part
   BytesPerSecond node_bandwidth{};
-  std::string collective_timing = "wall";  // wall, event: how the device times collectives
-  Duration save_every = std::chrono::seconds(20);
+  std::string collective_timing = "wall";         // wall, event: how the device times collectives
+  Duration save_every = std::chrono::seconds(1);  // what a killed session loses, and a task
   Duration power_time = std::chrono::seconds(2);  // per load; 0: no power
   Duration warm_up = std::chrono::seconds(3);     // of the device, before the first task: clocks
                                                   // oscillate that long (cutlass's guide)
@@ -43,6 +43,7 @@ struct SessionReport {
   std::vector<Unmeasured> unsupported, wrong, throttled, failed;
   bool interrupted = false;
   std::string saved_to;  // another file than asked for, where that could not be written
+  bool lost = false;     // it could be written nowhere
   std::vector<std::string> warnings;
 };
 
@@ -54,8 +55,7 @@ struct SessionProgress {
 };
 using ShowProgress = std::function<void(const SessionProgress&)>;
 
-/// `stop` is looked at between tasks. Throws InputError where the table cannot be read, or written
-/// nowhere.
+/// `stop` is looked at between tasks. Throws InputError where the table cannot be read.
 SessionReport run_session(Device& device, const std::vector<Job>& jobs,
                           const SessionOptions& options, const std::atomic<bool>& stop,
                           const Clock& clock, const ShowProgress& show);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <list>
 #include <map>
 
 #include "engine/check.hpp"
@@ -64,7 +65,7 @@ void make_folder(const std::string& folder) {
   if (fs::exists(folder, error) && !fs::is_empty(folder, error))
     throw InputError(folder, "is there and not empty", "nothing is overwritten: give a new folder");
   fs::create_directories(folder, error);
-  if (error) throw OutputError(folder, "cannot be made", error.message());
+  if (error) throw OutputError(folder, "cannot be written", error.message());
 }
 
 }  // namespace
@@ -100,17 +101,24 @@ ChakraExport export_trace(const Scenario& scenario, Session& session, const std:
   const auto shown = timeline.to_show();
   ChakraExport out;
   out.groups = groups.size();
+  std::list<WholeFile> files;
+  const auto add = [&](const std::string& name, std::string_view text) {
+    WholeFile& file = files.emplace_back((fs::path(folder) / name).string());
+    file.write(text);
+    file.seal();
+  };
   for (const auto& [rank, alike] : ranks_of_files(timeline, bound)) {
     EtWriter file(facts_of(timeline, numbers, alike));
     RankTrace(bound, numbers, rank, events_of[shown.at(rank)], [&](const EtNode& node) {
       file.add(node);
       ++out.nodes;
     }).write();
-    write_whole((fs::path(folder) / fmt::format("step.{}.et", rank)).string(), file.text());
+    add(fmt::format("step.{}.et", rank), file.text());
     ++out.files;
     out.bytes += file.text().size();
   }
-  write_whole((fs::path(folder) / std::string(comm_group_file)).string(), comm_group_json(groups));
+  add(std::string(comm_group_file), comm_group_json(groups));
+  keep_together(files);
   return out;
 }
 

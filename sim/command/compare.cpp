@@ -17,6 +17,7 @@
 #include "sim/files/whole_file.hpp"
 #include "sim/handout/points_page.hpp"
 #include "sim/program/answer_forms.hpp"
+#include "sim/program/interrupt.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/output_place.hpp"
@@ -241,6 +242,7 @@ bool write_picture(const Comparison& comparison, const std::string& path) {
 }
 
 int compare(const Arguments& arguments, const Catalogue& catalogue) {
+  stop_requested();  // before anything is read
   check_forms(arguments);
   Session session(catalogue);
   Runner runner(session, {arguments.threads(), Progress::style_for(arguments.has("quiet")),

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <exception>
 #include <optional>
+#include <system_error>
 #include <vector>
 
 #include "engine/check.hpp"
@@ -154,6 +155,12 @@ int program_main(const Program& program, int argc, char** argv) {
     return fails(exit_bad_input, "", error.what(), "a rate is far too low or a size far too large");
   } catch (const std::bad_alloc&) {
     return fails(exit_internal, "", "out of memory", "ask for less, or more of it");
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again)
+      return fails(exit_internal, "", std::string("internal error: ") + error.what(),
+                   "please report it");
+    return fails(exit_internal, "", "no thread can be started",
+                 "is there a limit (ulimit -v, -u)?");
   } catch (const std::exception& error) {
     return fails(exit_internal, "", std::string("internal error: ") + error.what(),
                  "please report it");

@@ -144,6 +144,7 @@ Page page_of_sides(const Arguments& arguments, Session& session, int& code) {
 }
 
 int report(const Arguments& arguments, const Catalogue& catalogue) {
+  stop_requested();  // before anything is read
   Session session(catalogue);
   int code = exit_ok;
   const auto& files = arguments.positional();

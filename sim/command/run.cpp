@@ -149,7 +149,9 @@ int exit_code_of(const Results& results, const StudyRequest& request) {
   const PointRows& rows = results.rows;
   if (results.interrupted && !request.merges) return stop_code();
   if (const std::size_t failed = rows.count(State::failed); failed > 0) {
-    std::fprintf(stderr, "stepcast: %zu points failed with an internal error, please report it\n",
+    std::fprintf(stderr,
+                 "stepcast: %zu points failed: --json says which were out of memory; what is an "
+                 "internal error, please report\n",
                  failed);
     return exit_internal;
   }
@@ -325,6 +327,7 @@ int answer_study(StudyRequest request, const Verb& verb, const Arguments& argume
   Session session(catalogue);
   Results results =
       run_request(request, std::move(study), folder.get(), arguments, session, catalogue);
+  if (request.merges && stop_requested()) return stop_code();  // not all rows have been read
   if (request.merges) refuse_missing(results, request, arguments);
   const bool files = write_files(results, arguments, view, folder.get(), session);
   const bool written = write_page_of(results, verb, arguments, view, session) && files;

@@ -17,7 +17,11 @@ struct TomlEntry;
 
 struct TomlValue {
   using Array = std::vector<TomlValue>;
-  using Table = std::vector<TomlEntry>;
+  /// A type of its own: of strings, numbers and vectors alone, libstdc++ (12) takes a variant for
+  /// one that is never without a value, and crashes where copying it throws for want of memory.
+  struct Table : std::vector<TomlEntry> {
+    using std::vector<TomlEntry>::vector;
+  };
 
   std::variant<std::string, std::int64_t, double, bool, Array, Table> data;
   std::string where;  // "file:line" or "--set"

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <list>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -82,13 +83,27 @@ void forget_dead_writers(const fs::path& path) {
   }
 }
 
-/// File systems that cannot sync (a pipe, some network mounts) say so; the bytes are theirs.
+/// File systems that cannot sync (a pipe, some network mounts) say so; the bytes are theirs. What
+/// cannot be read cannot be synced: a folder into which its user may write and no more.
 bool synced(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
+  if (file < 0) return errno == EACCES;
   const bool done = fsync(file) == 0 || errno == EINVAL || errno == EROFS;
   close(file);
   return done;
+}
+
+/// Each gets the other's name. False with errno 0 where that cannot be: nothing has that name, or
+/// the file system does not know how.
+bool swapped_names(const std::string& one, const std::string& other) {
+  std::error_code error;
+  const bool there = fs::is_regular_file(fs::symlink_status(other, error));
+  errno = 0;
+  if (!there) return false;
+  if (renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0) return true;
+  for (const int none_here : {EINVAL, ENOSYS, ENOTSUP, ENOENT})
+    if (errno == none_here) errno = 0;
+  return false;
 }
 
 }  // namespace
@@ -109,7 +124,8 @@ WholeFile::WholeFile(const std::string& path) : path_(path), partial_(path_) {
 
 WholeFile::~WholeFile() {
   if (file_ != nullptr) std::fclose(file_);
-  if (!kept_ && partial_ != path_) std::remove(partial_.c_str());
+  // What it has taken the place of, or what nobody has kept.
+  if ((swapped_ || !kept_) && partial_ != path_) std::remove(partial_.c_str());
 }
 
 void WholeFile::fail() const {
@@ -128,10 +144,49 @@ void WholeFile::seal() {
   if (failed_ || (partial_ != path_ && !synced(partial_))) fail();
 }
 
+void WholeFile::rename_to_path() {
+  // So that what was there is still at hand; where nothing was, or the file system cannot swap, as
+  // always.
+  swapped_ = partial_ != path_ && swapped_names(partial_, path_);
+  kept_ = swapped_ || partial_ == path_ ||
+          (errno == 0 && std::rename(partial_.c_str(), path_.c_str()) == 0);
+  if (!kept_) fail();
+}
+
+void WholeFile::take_back() {
+  if (partial_ == path_ || !std::exchange(kept_, false)) return;
+  if (std::exchange(swapped_, false))
+    swapped_names(partial_, path_);
+  else
+    std::remove(path_.c_str());
+}
+
+void WholeFile::sync_folder() const {
+  if (partial_ != path_ && !synced(folder_of(path_).string())) fail();
+}
+
 void WholeFile::keep() {
   kept_ = partial_ == path_ || std::rename(partial_.c_str(), path_.c_str()) == 0;
   if (!kept_) fail();
-  synced(folder_of(path_).string());
+  sync_folder();
+}
+
+void keep_together(const std::vector<WholeFile*>& files) {
+  try {
+    for (WholeFile* file : files) file->rename_to_path();
+  } catch (const OutputError&) {
+    for (WholeFile* file : files) file->take_back();
+    throw;
+  }
+  std::set<fs::path> folders;
+  for (const WholeFile* file : files)
+    if (folders.insert(folder_of(file->path_)).second) file->sync_folder();
+}
+
+void keep_together(std::list<WholeFile>& files) {
+  std::vector<WholeFile*> each;
+  for (WholeFile& file : files) each.push_back(&file);
+  keep_together(each);
 }
 
 void write_whole(const std::string& path, std::string_view text) {
@@ -150,7 +205,7 @@ void write_together(const std::string& folder, const NamedTexts& files) {
     file.write(content);
     file.seal();
   }
-  for (WholeFile& file : written) file.keep();
+  keep_together(written);
 }
 
 void write_new_files(const std::string& folder, const NamedTexts& files) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdio>
+#include <list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,12 +40,22 @@ class WholeFile {
   void keep();
 
  private:
+  friend void keep_together(const std::vector<WholeFile*>& files);
   [[noreturn]] void fail() const;
+  void rename_to_path();
+  void take_back();
+  void sync_folder() const;
 
   std::string path_, partial_;
   std::FILE* file_ = nullptr;
-  bool failed_ = false, kept_ = false;
+  bool failed_ = false;
+  bool kept_ = false, swapped_ = false;  // swapped: what was there before has the other name
 };
+
+/// Sealed files, all under their names, or after an OutputError none: what was there before is
+/// there again (but on file systems that cannot swap two names).
+void keep_together(const std::vector<WholeFile*>& files);
+void keep_together(std::list<WholeFile>& files);
 
 /// A small file in one go. Throws OutputError.
 void write_whole(const std::string& path, std::string_view text);

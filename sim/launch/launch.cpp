@@ -93,17 +93,17 @@ void write_launch(const Launch& launch, const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error || !fs::is_directory(folder))
-    throw OutputError("--out", "cannot make the folder '" + folder + "'");
+    throw OutputError("--out", "the folder '" + folder + "' cannot be written");
   for (const LaunchFile& file : launch.files) {
     const std::string path = (fs::path(folder) / file.name).string();
     if (fs::exists(path) && read_packed(path) != file.text)
       throw OutputError(path, "is there already and says something else",
                         "it is left as it is: take another folder");
   }
-  for (const LaunchFile& file : launch.files) {
-    const std::string path = (fs::path(folder) / file.name).string();
-    if (!fs::exists(path)) write_whole(path, file.text);
-  }
+  NamedTexts missing;
+  for (const LaunchFile& file : launch.files)
+    if (!fs::exists(fs::path(folder) / file.name)) missing.emplace_back(file.name, file.text);
+  write_together(folder, missing);
 }
 
 }  // namespace stepcast::sim

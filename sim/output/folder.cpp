@@ -96,7 +96,7 @@ OutputFolder::OutputFolder(OutputRequest request, const Study& study, const std:
   std::error_code error;
   fs::create_directories(folder, error);
   if (error || !fs::is_directory(folder))
-    throw InputError("--out", "cannot make the folder '" + folder + "'");
+    throw OutputError("--out", "the folder '" + folder + "' cannot be written");
   lock();
 }
 
@@ -108,7 +108,7 @@ void OutputFolder::lock() {
   const std::string& folder = request_.folder;
   lock_ =
       open((folder + "/.stepcast.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (lock_ < 0) throw InputError("--out", "cannot write into '" + folder + "'");
+  if (lock_ < 0) throw OutputError("--out", "the folder '" + folder + "' cannot be written");
   const bool alone = try_lock(lock_, LOCK_EX);
   if (!alone && !(is_part() && wait_for_shards(lock_)))
     refuse("'" + folder + "' is being written by another stepcast",
@@ -167,12 +167,13 @@ void OutputFolder::open_log() {
   if (!try_lock(file.descriptor(), LOCK_EX))
     refuse("'" + own + "' is being written by another stepcast", "let it end");
   log_.emplace(file, read_lines(own, file));
-  fs::create_directories(fs::path(place_) / "points");
+  std::error_code error;  // shows when the first of them is written
+  fs::create_directories(fs::path(place_) / "points", error);
 }
 
 const RowFile& OutputFolder::open_file(const std::string& path, int how) {
   const int file = open(path.c_str(), how | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (file < 0) throw OutputError(path, "cannot be opened");
+  if (file < 0) throw OutputError(path, "cannot be written");
   return *files_.emplace_back(std::make_unique<RowFile>(file));
 }
 
@@ -254,7 +255,9 @@ void OutputFolder::write_point(std::size_t index, const Scenario& resolved) {
 
 void OutputFolder::finish(const Results& results) {
   if (unwritten_) throw OutputError(*unwritten_);
-  if (log_) log_->sync();
+  if (log_ && !log_->sync())
+    throw OutputError((fs::path(place_) / log_name()).string(), "cannot be written",
+                      "the disk says that it has not kept all of it");
   if (is_part()) return;
   write_reports(place_, own_mark(""), results);
   if (place_ != request_.folder && !results.interrupted) replace_by_staging(request_.folder);

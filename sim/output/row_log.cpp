@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -53,22 +54,33 @@ RowLog::RowLog(const RowFile& file, std::int64_t end) : file_(file), end_(end) {
 std::optional<RowPlace> RowLog::append(const PointId& id, const std::string& row) {
   std::string line;
   line.append(line_begin).append(id).append(line_middle).append(row).append(line_end).append("\n");
-  const ssize_t written = write(file_.descriptor(), line.data(), line.size());
-  if (written != static_cast<ssize_t>(line.size())) {
-    ensures(ftruncate(file_.descriptor(), end_) == 0, "a file can be cut");
+  if (torn_ || !write_line(line)) {
+    // A torn line is no row: the next one would go on with it.
+    torn_ = torn_ || ftruncate(file_.descriptor(), end_) != 0;
     return std::nullopt;
   }
   const RowPlace place{&file_, end_ + static_cast<std::int64_t>(row_begin),
                        static_cast<std::uint32_t>(row.size())};
-  end_ += written;
-  if (++unsynced_ >= most_unsynced || Clock::now() - synced_ >= longest_unsynced) sync();
+  end_ += static_cast<std::int64_t>(line.size());
+  if ((++unsynced_ >= most_unsynced || Clock::now() - synced_ >= longest_unsynced) && !sync())
+    return std::nullopt;
   return place;
 }
 
-void RowLog::sync() {
-  fsync(file_.descriptor());
+bool RowLog::write_line(std::string_view line) {
+  while (!line.empty()) {
+    const ssize_t written = write(file_.descriptor(), line.data(), line.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    line.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+bool RowLog::sync() {
   unsynced_ = 0;
   synced_ = Clock::now();
+  return fsync(file_.descriptor()) == 0 || errno == EINVAL || errno == EROFS;
 }
 
 }  // namespace stepcast::sim

@@ -37,12 +37,16 @@ class RowLog {
 
   /// None where it cannot be written (the disk is full): nothing is left of the row.
   std::optional<RowPlace> append(const PointId& id, const std::string& row);
-  void sync();
+  /// False where the disk says that it has not what was written.
+  bool sync();
 
  private:
+  bool write_line(std::string_view line);
+
   using Clock = std::chrono::steady_clock;
   const RowFile& file_;
   std::int64_t end_;
+  bool torn_ = false;  // a row that could neither be written nor cut off
   std::size_t unsynced_ = 0;
   Clock::time_point synced_ = Clock::now();
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <mutex>
+#include <new>
 #include <set>
 #include <stdexcept>
 
@@ -106,6 +107,8 @@ class Sweep {
       }
       row = unanswered_json("refused", error.what(), point);
       mistake = error;
+    } catch (const std::bad_alloc&) {
+      row = unanswered_json("failed", "out of memory", point);
     } catch (const std::exception& error) {
       row = unanswered_json("failed", error.what(), point);
     }

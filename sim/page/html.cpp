@@ -186,9 +186,7 @@ void write_charts(const std::string& folder, const Page& page) {
   const std::string sign = svg_head(0, 0, "").substr(0, 45);
   for (const auto& [name, svg] : files)
     check_free((fs::path(folder) / name).string(), sign, "picture");
-  std::error_code error;
-  fs::create_directories(folder, error);
-  for (const auto& [name, svg] : files) write_whole((fs::path(folder) / name).string(), svg);
+  write_together(folder, files);
 }
 
 }  // namespace stepcast::sim

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -31,7 +32,10 @@ bool for_each_index(std::size_t count, unsigned threads, const std::atomic<bool>
   {
     std::vector<std::jthread> helpers;
     const auto wanted = std::min<std::size_t>(std::max(1U, threads), count);
-    for (std::size_t i = 1; i < wanted; ++i) helpers.emplace_back(loop);
+    try {
+      for (std::size_t i = 1; i < wanted; ++i) helpers.emplace_back(loop);
+    } catch (const std::system_error&) {  // a limit on threads or memory: fewer do as well
+    }
     loop();
   }
   if (failure) std::rethrow_exception(failure);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "sim/files/whole_file.hpp"
 #include "sim/report/json.hpp"
@@ -123,10 +124,10 @@ void write_reports(const std::string& folder, OutputMark mark, const Results& re
     scenario.seal();
     mark.scenario = id_of_text(*text);
     write_mark(folder, mark);
-    scenario.keep();
   }
-  json.keep();
-  columns->keep();
+  std::vector<WholeFile*> files{&json, &columns->file()};
+  if (text) files.push_back(&scenario);
+  keep_together(files);
 }
 
 }  // namespace stepcast::sim

@@ -138,7 +138,7 @@ void finish_replacing(const std::string& folder) {
     remove_old(old);
     fs::remove_all(staging);
   } catch (const fs::filesystem_error& error) {
-    throw OutputError(folder, std::string("cannot be replaced: ") + error.what(),
+    throw OutputError(folder, std::string("cannot be written anew: ") + error.what(),
                       "the new files are in " + staging.string());
   }
 }

@@ -11,6 +11,8 @@
 
 namespace stepcast::sim {
 
+class WholeFile;
+
 /// Writes a file that appears whole with finish(). Throws OutputError when it cannot be written.
 /// Parents ("/", "/gemm") must exist.
 class ColumnWriter {
@@ -30,9 +32,10 @@ class ColumnWriter {
   virtual void column(const std::string& dataset, std::span<const std::string> values,
                       const std::string& unit = "text") = 0;
   virtual void finish() = 0;
-  /// finish() in two steps, for several files of which all must be there: seal(), then keep().
+  /// finish() in two steps, for several files of which all must be there: seal(), then keep the
+  /// file().
   virtual void seal() = 0;
-  virtual void keep() = 0;
+  virtual WholeFile& file() = 0;
 };
 
 /// Reads such a file. Every failure is an InputError that names the file, and the dataset if there

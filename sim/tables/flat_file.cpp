@@ -82,7 +82,7 @@ void FlatWriter::seal() {
 
 void FlatWriter::finish() {
   seal();
-  keep();
+  whole_.keep();
 }
 
 FlatReader::FlatReader(std::string path) : path_(std::move(path)) {

@@ -31,7 +31,7 @@ class FlatWriter final : public ColumnWriter {
               const std::string& unit) override;
   void finish() override;
   void seal() override;
-  void keep() override { whole_.keep(); }
+  WholeFile& file() override { return whole_; }
 
  private:
   void text(std::string_view text);

@@ -90,9 +90,7 @@ Hdf5Handle& Hdf5Handle::operator=(Hdf5Handle&& other) noexcept {
   return *this;
 }
 
-void Hdf5Handle::reset() {
-  if (id_ >= 0) close_(std::exchange(id_, -1));
-}
+bool Hdf5Handle::closed() { return id_ < 0 || close_(std::exchange(id_, -1)) >= 0; }
 
 Hdf5Writer::Hdf5Writer(const std::string& path) : path_(path), whole_(path) {
   const Silence silence;
@@ -171,15 +169,14 @@ void Hdf5Writer::column(const std::string& dataset, std::span<const std::string>
 void Hdf5Writer::seal() {
   const Silence silence;
   const bool flushed = H5Fflush(file_.get(), H5F_SCOPE_LOCAL) >= 0;
-  file_.reset();
-  if (!flushed)
+  if (!file_.closed() || !flushed)
     throw OutputError(path_, "cannot be written", "is the disk full, or is this a folder?");
   whole_.seal();
 }
 
 void Hdf5Writer::finish() {
   seal();
-  keep();
+  whole_.keep();
 }
 
 Hdf5Reader::Hdf5Reader(std::string path) : path_(std::move(path)) {

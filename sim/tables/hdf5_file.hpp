@@ -21,11 +21,13 @@ class Hdf5Handle {
   Hdf5Handle(std::int64_t id, Close close) : id_(id), close_(close) {}
   Hdf5Handle(Hdf5Handle&& other) noexcept;
   Hdf5Handle& operator=(Hdf5Handle&& other) noexcept;
-  ~Hdf5Handle() { reset(); }
+  ~Hdf5Handle() { closed(); }
 
   std::int64_t get() const { return id_; }
   explicit operator bool() const { return id_ >= 0; }
-  void reset();
+  void reset() { closed(); }
+  /// Closes it; false where that fails.
+  bool closed();
 
  private:
   std::int64_t id_ = -1;
@@ -51,7 +53,7 @@ class Hdf5Writer final : public ColumnWriter {
               const std::string& unit) override;
   void finish() override;
   void seal() override;
-  void keep() override { whole_.keep(); }
+  WholeFile& file() override { return whole_; }
 
  private:
   void write(const std::string& dataset, std::size_t rows, std::int64_t type, const void* values,

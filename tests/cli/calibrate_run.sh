@@ -70,6 +70,23 @@ if [ $code -ne 143 ] || ! grep -q 'interrupted' "$work/out"; then
 fi
 [ ! -e "$work/cut.h5" ] || expect 0 'launches' show "$work/cut.h5"
 
+# Killed: the table is written as it grows, a second late; --resume measures the rest.
+"$program" run --device host --quick --out "$work/killed.h5" >/dev/null 2>&1 &
+pid=$!
+tries=0
+while [ $tries -lt 600 ] && [ ! -s "$work/killed.h5" ] && kill -0 $pid 2>/dev/null; do
+  sleep 0.1
+  tries=$((tries + 1))
+done
+kill -KILL $pid
+wait $pid
+code=$?
+if [ $code -ne 137 ]; then
+  echo "killed run: exit $code, no table within a minute or all measured before"
+  failures=$((failures + 1))
+fi
+expect 0 'launches' show "$work/killed.h5"
+
 # A disk that takes 1 KiB: the table that was there stays whole.
 before=$(cksum <"$table")
 (

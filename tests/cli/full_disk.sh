@@ -1,4 +1,4 @@
-# Every writer on a disk that is full after n bytes (tests/cli/shared/full_disk.py says what holds).
+# Every writer on disks that are full or fail (tests/faults/disks.py says what holds).
 # Usage: full_disk.sh FOLDER_OF_PROGRAMS SOURCE_FOLDER
-command -v prlimit >/dev/null 2>&1 || { echo "skipped: no prlimit on PATH"; exit 77; }
-exec python3 "$2/tests/cli/shared/full_disk.py" "$1" "$2"
+[ -e "$1/failing_files.so" ] || { echo "skipped: failing_files.so is not built"; exit 77; }
+exec python3 "$2/tests/faults/disks.py" "$1" "$2"

@@ -1,5 +1,5 @@
 """Random faults over short runs of every writer; prints how many were tried and lost.
-   python3 faults.py FOLDER_OF_PROGRAMS [N|SECONDSs] [--seed N] [--writer NAME]"""
+   python3 faults.py FOLDER_OF_PROGRAMS [N|SECONDSs] [--each N] [--seed N] [--writer NAME]"""
 
 import argparse
 import os
@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from harness import Folder, Lost, dice_of
+from harness import Folder, Lost, Skipped, dice_of
 from writers import writers
 
 
@@ -16,6 +16,7 @@ def read_arguments():
     parser = argparse.ArgumentParser(prog="faults")
     parser.add_argument("programs")
     parser.add_argument("amount", nargs="?", default="1000", help="runs, or seconds as in 60s")
+    parser.add_argument("--each", type=int, help="so many runs of every writer")
     parser.add_argument("--seed", default=str(time.time_ns()))
     parser.add_argument("--writer", help="a word of its name")
     return parser.parse_args()
@@ -38,11 +39,14 @@ def main():
         begin = time.monotonic()
         try:
             writer = kind(programs, work)
+        except Skipped as reason:
+            print(f"{kind.name:<24}{0:>8}{0:>8}         skipped: {reason}", flush=True)
+            continue
         except Lost as reason:
             sys.exit(f"faults: {kind.name}: {reason}")
-        part = max(1.0, amount * share / total)
+        part = arguments.each or max(1.0, amount * share / total)
         tried, lost = 0, []
-        while (time.monotonic() - begin if timed else tried) < part:
+        while (time.monotonic() - begin if timed and not arguments.each else tried) < part:
             with Folder(work) as folder:
                 try:
                     writer.tried(folder, dice_of(arguments.seed, f"{writer.name}/{tried}"))

@@ -2,51 +2,17 @@
 
 import json
 import os
+import pathlib
+import shutil
+import tempfile
 import time
 
-from harness import (Lost, Proxy, Run, ask_to_end, befall, bytes_of, done, free_port, hang, kill,
-                     kill_child, partial_files, pause)
+import disks
+from harness import (Folder, Lost, Proxy, Run, Skipped, ask_to_end, befall, bytes_of, done,
+                     free_port, hang, kill, kill_child, partial_files, pause)
+from scenarios import few_machines, few_plans, nodes, points, tiny, two_plans
 
-tiny = """
-[model]
-name = "tiny"
-layers = 2
-hidden = 32
-heads = 2
-kv_heads = 2
-head_dim = 16
-ffn_hidden = 48
-vocab = 64
-norm = "rmsnorm"
-activation = "swiglu"
-rope = true
-sequence = 16
-[cluster]
-node = "host"
-[batch]
-local = 2
-[precision]
-compute = "fp32"
-gradient_reduce = "fp32"
-[software]
-framework = "stepcast-trainer"
-"""
-
-points = """
-[model]
-name = "llama3-8b"
-[cluster]
-node = "dgx-h100"
-nodes = 2
-[plan]
-data = "zero3"
-[batch]
-local = 1
-[sweep]
-"model.layers" = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]
-"batch.local" = [1, 2]
-"""
-
+source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 def no_partial(folder):
     if left := partial_files(folder):
@@ -245,6 +211,7 @@ class Files:
         self.program = f"{programs}/stepcast"
         self.folder = f"{work}/{self.name.replace(' ', '-')}"
         os.mkdir(self.folder)
+        self.prepare(self.folder)
         begin = time.monotonic()
         done(self.command(), self.folder)
         self.span_s = time.monotonic() - begin
@@ -254,7 +221,11 @@ class Files:
             if bytes_of(f"{self.folder}/{name}") != self.whole[name]:
                 raise Lost(f"{self.name}: {name} is not the same twice")
 
+    def prepare(self, folder):
+        """What the command starts from."""
+
     def tried(self, folder, dice):
+        self.prepare(folder)
         for name in self.files:
             with open(f"{folder}/{name}", "wb") as file:
                 file.write(self.old)
@@ -283,14 +254,12 @@ class Search(Files):
         """Asked to end, a search writes the plans that it has found by then."""
         rows = [line.split(b",") for line in there.split(b"\n")]
         names = whole.split(b"\n")[0].split(b",")
-        return (code in (129, 130, 143) and len(rows) > 2 and rows[0] == names
-                and rows[-1] == [b""] and all(len(row) == len(names) for row in rows[:-1]))
+        return (code in (129, 130, 143) and len(rows) > 2 and set(rows[0]) <= set(names)
+                and rows[-1] == [b""] and all(len(row) == len(rows[0]) for row in rows[:-1]))
 
     def command(self):
         return [self.program, "search", "--model", "llama2-7b", "--gpu", "h100", "--nodes", "1",
-                "--global-batch", "8", "--framework", "pytorch-fsdp2", "--quiet", "--fix",
-                "plan.reduce=software", "--fix", "plan.prefetch=1", "--fix",
-                "plan.recompute_every=1", "--fix", "plan.data=zero3", "--csv", "plans.csv"]
+                "--global-batch", "8", "--quiet", *few_plans, "--csv", "plans.csv"]
 
 
 class Timeline(Files):
@@ -302,6 +271,257 @@ class Timeline(Files):
                 "--data", "zero3", "--local-batch", "1", "--timeline", "t.json", "--csv", "t.csv"]
 
 
-# Of a hundred runs so many are each one's.
-writers = ((Trainer, 50), (Nodes, 12), (TwoTrainers, 6), (Sweep, 12), (TwoSweeps, 6), (Search, 4),
-           (Timeline, 10))
+class Merge(Files):
+    """Shards of a sweep put together: what they left is only read."""
+
+    name = "sweep merge"
+    files = ("parts/results.json", "parts/results.h5")
+
+    def __init__(self, programs, work):
+        self.shards = f"{work}/shards"
+        scenario = f"{work}/shards.toml"
+        with open(scenario, "w", encoding="utf-8") as file:
+            file.write(points)
+        for shard in ("1/2", "2/2"):
+            done([f"{programs}/stepcast", "sweep", scenario, "--out", self.shards, "--shard",
+                  shard, "--quiet"], work)
+        super().__init__(programs, work)
+
+    def command(self):
+        return [self.program, "sweep", "merge", "parts"]
+
+    def prepare(self, folder):
+        shutil.copytree(self.shards, f"{folder}/parts", dirs_exist_ok=True)
+
+    def tried(self, folder, dice):
+        super().tried(folder, dice)
+        for name in os.listdir(self.shards):
+            if name.endswith(".jsonl") and (bytes_of(f"{self.shards}/{name}") !=
+                                            bytes_of(f"{folder}/parts/{name}")):
+                raise Lost(f"{name} of a shard is another")
+
+
+class Design(Files):
+    name = "stepcast design"
+    files = ("bill.csv",)
+
+    def __init__(self, programs, work):
+        self.goal = f"{work}/goal.toml"
+        shipped = bytes_of(f"{source}/scenarios/design/llama3-70b-2t.toml").decode()
+        with open(self.goal, "w", encoding="utf-8") as file:
+            file.write(few_machines(shipped))
+        super().__init__(programs, work)
+
+    def command(self):
+        return [self.program, "design", self.goal, "--quiet", "--csv", "bill.csv"]
+
+    def is_part(self, there, whole, code):
+        """Asked to end, a design writes the bills of what it has found by then."""
+        return (code in (129, 130, 143) and there.endswith(b"\n")
+                and there.split(b"\n")[0] == whole.split(b"\n")[0])
+
+
+class Report(Files):
+    """A page over one of before: over other files it does not write."""
+
+    name = "stepcast report"
+    files = ("report.html",)
+
+    def __init__(self, programs, work):
+        self.program = f"{programs}/stepcast"
+        done(self.command(layers=2), work)
+        self.old = bytes_of(f"{work}/report.html")
+        super().__init__(programs, work)
+
+    def command(self, layers=4):
+        return [self.program, "report", "--model", "llama3-8b", "--gpu", "h100", "--nodes", "1",
+                "--data", "zero3", "--local-batch", "1", "--set", f"model.layers={layers}",
+                "--out", "report.html"]
+
+
+def measured(programs, work):
+    """Two points and a table of what they need, measured once for all writers."""
+    scenario, table = f"{work}/two.toml", f"{work}/host.h5"
+    if not os.path.exists(table):
+        with open(scenario, "w", encoding="utf-8") as file:
+            file.write(tiny + two_plans)
+        done([f"{programs}/stepcast-calibrate", "run", "--device", "host", "--quick", "--for",
+              scenario, "--out", table], work)
+    return scenario, table
+
+
+class Calibrate:
+    """A table that grows: each run is cut off and gone on with. What was measured before stays, to
+    the bit; in the end all is there."""
+
+    name = "calibrate run"
+    faults = (kill, kill, ask_to_end, pause)
+
+    def __init__(self, programs, work):
+        self.program = f"{programs}/stepcast-calibrate"
+        self.kept = f"{work}/calibrating"
+        os.mkdir(self.kept)
+        begin = time.monotonic()
+        self.scenario, whole = measured(programs, work)
+        self.all = len(self.rows(whole))
+        self.span_s = min(2.5, time.monotonic() - begin)
+        self.table = f"{self.kept}/host.h5"
+        self.whole = 0
+
+    def rows(self, table):
+        if not os.path.exists(table):
+            return set()
+        return set(done([self.program, "export", "--csv", table], self.kept).splitlines()[1:])
+
+    def tried(self, folder, dice):
+        before = self.rows(self.table)
+        run = Run([self.program, "run", "--device", "host", "--quick", "--resume", "--for",
+                   self.scenario, "--out", self.table], folder)
+        code, _ = befall(run, dice.choice(self.faults), dice, self.span_s)
+        after = self.rows(self.table)
+        if lost := before - after:
+            raise Lost(f"exit {code}, {len(lost)} rows are gone, such as {sorted(lost)[0]}")
+        if code != 0:
+            return
+        if len(after) != self.all:
+            raise Lost(f"{len(after)} rows of {self.all} in the end")
+        no_partial(self.kept)
+        os.remove(self.table)
+        self.whole += 1
+
+
+class ValidateRun:
+    """Two points trained and compared: what is finished of them is whole; of the rest, and of the
+    programs that measure them, nothing stays."""
+
+    name = "validate run"
+    faults = (kill, ask_to_end, pause)
+
+    def __init__(self, programs, work):
+        self.scenario, self.table = measured(programs, work)
+        self.program = f"{programs}/stepcast-validate"
+        begin = time.monotonic()
+        with Folder(work) as folder:
+            done(self.command(), folder, self.environment(folder))
+            self.span_s = time.monotonic() - begin
+            self.losses = [self.losses_of(folder, point) for point in (1, 2)]
+
+    def command(self):
+        return [self.program, "run", self.scenario, "--as-calibrated", "--table", self.table,
+                "--steps", "4", "--warm-up", "1", "--ranks", "processes", "--out", "out", "--csv",
+                "out.csv"]
+
+    @staticmethod
+    def environment(folder):
+        """With a folder for temporary files of its own."""
+        os.makedirs(f"{folder}/tmp", exist_ok=True)
+        return {"TMPDIR": f"{folder}/tmp"}
+
+    @staticmethod
+    def losses_of(folder, point):
+        try:
+            with open(f"{folder}/out/points/{point:04}.results.json", encoding="utf-8") as file:
+                return json.load(file)["losses"]
+        except FileNotFoundError:
+            return None
+
+    def tried(self, folder, dice):
+        environment = self.environment(folder)
+        run = Run(self.command(), folder, environment)
+        code, _ = befall(run, dice.choice(self.faults), dice, self.span_s)
+        for point in (1, 2):
+            losses = self.losses_of(folder, point)
+            if losses not in ([self.losses[point - 1]] if code == 0 else
+                              [self.losses[point - 1], None]):
+                raise Lost(f"exit {code}, point {point} has other losses, or none")
+        for name in ("out/comparison.json", "out.csv"):
+            if code == 0 and not os.path.exists(f"{folder}/{name}"):
+                raise Lost(f"exit 0 without {name}")
+        done(self.command(), folder, environment)
+        no_partial(folder)
+        if left := os.listdir(f"{folder}/tmp"):
+            raise Lost(f"left among temporary files: {left}")
+
+
+class Cluster:
+    """A cluster in a box: no process, no network device and no file of it stays."""
+
+    name = "validate cluster"
+    faults = (kill, ask_to_end, pause)
+
+    def __init__(self, programs, work):
+        _, table = measured(programs, work)
+        self.program = f"{programs}/stepcast-validate"
+        # A box has a memory of its own in the place of /dev/shm.
+        self.elsewhere = tempfile.TemporaryDirectory(dir="/tmp")
+        self.table = shutil.copy(table, self.elsewhere.name)
+        self.scenario = f"{self.elsewhere.name}/nodes.toml"
+        with open(self.scenario, "w", encoding="utf-8") as file:
+            file.write(nodes)
+        begin = time.monotonic()
+        with Folder(work) as folder:
+            run = Run(self.command(), folder, ValidateRun.environment(folder))
+            code, said = run.end()
+            if code == 77:
+                raise Skipped(said.strip())
+            if code != 0:
+                raise Lost(f"exit {code} where nothing befell it: {said[-300:]}")
+        self.span_s = time.monotonic() - begin
+
+    def command(self):
+        return [self.program, "cluster", self.scenario, "--as-calibrated", "--table", self.table,
+                "--steps", "3", "--warm-up", "1", "--compute", "waits", "--csv", "box.csv"]
+
+    def tried(self, folder, dice):
+        before = set(os.listdir("/sys/class/net"))
+        old = b"what was there before\n"
+        with open(f"{folder}/box.csv", "wb") as file:
+            file.write(old)
+        run = Run(self.command(), folder, ValidateRun.environment(folder))
+        code, _ = befall(run, dice.choice(self.faults), dice, self.span_s)
+        there = bytes_of(f"{folder}/box.csv")
+        if (there == old) if code == 0 else (there != old and not there.endswith(b"\n")):
+            raise Lost(f"exit {code}, box.csv is not what it should be")
+        if left := os.listdir(f"{folder}/tmp"):
+            raise Lost(f"left among temporary files: {left}")
+        if left := set(os.listdir("/sys/class/net")) - before:
+            raise Lost(f"network devices are left: {left}")
+
+
+class Disks:
+    """Any writer on any disk that fails (disks.py says what holds)."""
+
+    name = "disks that fail"
+
+    def __init__(self, programs, work):
+        self.programs = pathlib.Path(programs)
+        self.library = self.programs / "failing_files.so"
+        if not self.library.exists():
+            raise Skipped("failing_files.so is not built")
+        self.work = f"{work}/disks"
+        os.mkdir(self.work)
+        os.chdir(self.work)
+        missing = disks.fixtures(self.programs, pathlib.Path(source))
+        self.writers = [w for w in disks.writers(pathlib.Path(source)) if w.needs not in missing]
+        self.whole = {}
+
+    def tried(self, folder, dice):
+        os.chdir(self.work)
+        wrong = None
+        while wrong is None:  # there may be no such call
+            writer = dice.choice(self.writers)
+            if writer.name not in self.whole:
+                self.whole[writer.name] = disks.Tried(self.programs, writer)
+            one = self.whole[writer.name]
+            if one.done.returncode != 0:
+                raise Lost(f"{writer.name}: exit {one.done.returncode} on a good disk")
+            disk = one.some_disk(self.library, dice)
+            wrong = one.faults(disk, dice.random() < 0.5)
+        if wrong:
+            raise Lost(f"{writer.name}, {disk.text}: {'; '.join(wrong)}")
+
+
+# Of so many runs so many are each one's.
+writers = ((Trainer, 50), (Nodes, 12), (TwoTrainers, 6), (Sweep, 12), (TwoSweeps, 6), (Merge, 6),
+           (Search, 4), (Design, 2), (Timeline, 10), (Report, 4), (Calibrate, 4), (ValidateRun, 3),
+           (Cluster, 1), (Disks, 30))

@@ -12,6 +12,7 @@
 #include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/program/answer_forms.hpp"
+#include "sim/program/interrupt.hpp"
 #include "sim/program/today.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/catalogue.hpp"
@@ -52,7 +53,8 @@ class Folder {
       path_ = pattern;
     }
     fs::create_directories(path_ / "points", error);
-    if (error) throw InputError("--out", "cannot make the folder '" + named + "'");
+    if (error)
+      throw sim::OutputError("--out", "the folder '" + path_.string() + "' cannot be written");
   }
   ~Folder() {
     std::error_code error;
@@ -103,6 +105,7 @@ int run_points(const Arguments& arguments, const std::vector<Point>& points, sim
   for (const Point& point : points) {
     sim::tell(stderr,
               fmt::format("{} of {}: {}\n", comparisons.size() + 1, points.size(), point.label));
+    if (sim::stop_requested()) return sim::stop_code();
     Simulated simulated;
     simulated.report = session.timeline(point.scenario, simulated.timeline);
     if (const int code = train(arguments, point); code != sim::exit_ok) return code;
@@ -145,6 +148,7 @@ const sim::Verb run_verb{"stepcast validate run",
                          "stepcast validate run scenarios/host_circle.toml --tolerance 20"};
 
 int command_run(const Arguments& arguments, const sim::Catalogue& catalogue) {
+  sim::stop_requested();  // before anything is read: the temporary folder goes in any case
   sim::check_forms(arguments);
   const auto tolerance = arguments.share("tolerance");
   const Folder folder(arguments.get("out"));

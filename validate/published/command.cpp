@@ -131,6 +131,7 @@ const sim::Verb published_verb{
     "stepcast validate published --out report"};
 
 int run_published(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
+  sim::stop_requested();  // before anything is read
   sim::Session session(catalogue);
   const ShippedTable* table = named_table(arguments);
   const std::string file =
@@ -158,6 +159,7 @@ int run_published(const sim::Arguments& arguments, const sim::Catalogue& catalog
                                ? view.text(sources)
                                : text_of(name, results, table, view, arguments.has("by-degree"));
   sim::tell(stdout, text);
+  if (sim::stop_requested()) return sim::stop_code();  // not all rows: the files of before stay
   if (const std::string out = arguments.get("out"); !out.empty()) write_reports(out, name, results);
   view.write(sources);
   const sim::HandoutFiles files = sim::handout_files(arguments);
@@ -166,7 +168,6 @@ int run_published(const sim::Arguments& arguments, const sim::Catalogue& catalog
                        sim::origin_of(published_verb, arguments));
       }))
     return sim::exit_unwritten;
-  if (sim::stop_requested()) return sim::stop_code();
   if (!limit) return sim::exit_ok;
   const PublishedSummary summary = summary_of(results);
   return summary.ours && summary.mean_source_median <= *limit ? sim::exit_ok

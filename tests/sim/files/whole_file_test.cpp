@@ -108,6 +108,22 @@ TEST_CASE("without keep() nothing is left, and what was there stays") {
   CHECK_THROWS_AS(write_whole(folder.file("nowhere/r.json"), "x"), OutputError);
 }
 
+TEST_CASE("of files that belong together all are new or none, and nothing else is left") {
+  const Folder folder;
+  const NamedTexts texts{{"a", "new"}, {"b", "new"}, {"c", "new"}};
+  write_whole(folder.file("a"), "old");
+  fs::create_directory(folder.file("c"));  // it cannot take the place of a folder
+  CHECK_THROWS_AS(write_together(folder.path.string(), texts), OutputError);
+  CHECK(text_of(folder.file("a")) == "old");
+  CHECK_FALSE(fs::exists(folder.file("b")));
+  CHECK(fs::is_directory(folder.file("c")));
+  CHECK(folder.num_files() == 2);
+  fs::remove(folder.file("c"));
+  write_together(folder.path.string(), texts);
+  for (const auto& [name, text] : texts) CHECK(text_of(folder.file(name)) == text);
+  CHECK(folder.num_files() == 3);
+}
+
 TEST_CASE("a new file has the mode that the user's mask leaves, and a long name is no matter") {
   const Folder folder;
   const std::string path = folder.file(std::string(250, 'x'));

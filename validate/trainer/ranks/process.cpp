@@ -223,7 +223,12 @@ int run_program(const std::string& program, const std::vector<std::string>& argu
                     .in = sim::Stream::nowhere,
                     .out = sim::Stream::nowhere,
                     .ends_with_parent = true});
-  const int status = child.wait();  // Ctrl-C reaches the program as well, which ends in its own way
+  const std::atomic<bool>& stop = sim::stop_requested();
+  for (bool asked = false; child.running(); std::this_thread::sleep_for(look_again / 20)) {
+    if (stop && !std::exchange(asked, true)) child.ask_to_end();
+  }
+  if (stop) return sim::stop_code();
+  const int status = *child.status();
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   sim::tell(stderr, fmt::format("{} was ended by signal {} ({})\n", program, WTERMSIG(status),
                                 strsignal(WTERMSIG(status))));

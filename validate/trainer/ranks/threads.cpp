@@ -211,10 +211,15 @@ void run_ranks(std::int64_t count, const std::function<void(std::unique_ptr<Comm
       world.fail(std::current_exception());
     }
   };
-  std::vector<std::thread> threads;
-  for (std::size_t r = 1; r < all.size; ++r) threads.emplace_back(run_rank, r);
-  run_rank(0);
-  for (std::thread& thread : threads) thread.join();
+  {
+    std::vector<std::jthread> threads;
+    try {
+      for (std::size_t r = 1; r < all.size; ++r) threads.emplace_back(run_rank, r);
+      run_rank(0);
+    } catch (...) {  // a limit on threads or memory: those that began end with it
+      world.fail(std::current_exception());
+    }
+  }
   if (world.cause) std::rethrow_exception(world.cause);
 }
 

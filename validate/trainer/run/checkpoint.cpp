@@ -43,7 +43,7 @@ std::string file_of(const std::string& folder, std::int64_t step, const Communic
 void make_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) throw InputError(path.string(), "cannot be made: " + error.message());
+  if (error) throw sim::OutputError(path.string(), "cannot be written: " + error.message());
 }
 
 /// Every float is a double: exact, and the upper zeros compress away.
