@@ -9,13 +9,13 @@ cd "$2"
 not_fuzzed="
 read_file read_input read_toml_file read_csv read_toml_text read_bytes  files of those that take their text
 read_identity read_members read_run_goal read_cost read_site read_power read_failures  by scenario
-read_failure_rates read_stragglers read_without read_setting  by scenario
+read_stragglers read_without read_setting  by scenario
 read_exchange_kernels read_network_constants read_nccl_tuning  catalogue files: by scenario's reader
 read_cluster_file read_framework_file  ours, beside the published rows
 read_evidence read_own_runs read_pairs  lists of files of which residuals is one
 read_orders read_topology read_calibrations read_columns read_timeline  files of those that are here
 read_results read_shard read_mark read_lines  written and read by us alone
-read_side read_parts read_around read_events  parts of those that are here
+read_side read_around read_events  parts of those that are here
 read_element read_times parse_arguments parse_cell  no file
 "
 failed=0
@@ -28,7 +28,7 @@ for function in $functions; do
   grep -q "\b$function(" fuzz/readers.cpp && continue
   echo "$not_fuzzed" | grep -qw "$function" && continue
   # Declared, not only called in a header?
-  grep -rqE "^[A-Za-z:<>_ ]+ $function\(" --include='*.hpp' sim calibrate validate || continue
+  grep -rqE "^[A-Za-z0-9:<>_ ]+ $function\(" --include='*.hpp' sim calibrate validate || continue
   echo "$function has no reader in fuzz/readers.cpp, and no reason in fuzz/list.sh"
   failed=1
 done

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "calibrate/import/import_files.hpp"
 #include "calibrate/import/nccl_debug_log.hpp"
@@ -19,25 +21,33 @@
 #include "sim/compare/side.hpp"
 #include "sim/confidence/residuals.hpp"
 #include "sim/design/goal.hpp"
+#include "sim/design/parts.hpp"
 #include "sim/files/csv.hpp"
 #include "sim/files/gzip.hpp"
 #include "sim/files/toml_value.hpp"
 #include "sim/import/calibration_csv.hpp"
 #include "sim/import/model_config.hpp"
 #include "sim/import/published_csv.hpp"
+#include "sim/output/row_log.hpp"
 #include "sim/run/session.hpp"
-#include "sim/timeline/timeline_file.hpp"
+#include "sim/scenario/failure_keys.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/scenario/goal_file.hpp"
 #include "sim/scenario/order_file.hpp"
 #include "sim/scenario/stage_layout.hpp"
 #include "sim/scenario/what_if.hpp"
+#include "sim/search/bases.hpp"
 #include "sim/study/sweep.hpp"
 #include "sim/tables/calibration_table.hpp"
+#include "sim/timeline/timeline_file.hpp"
+#include "validate/trace/log.hpp"
 #include "validate/trace/records/events.hpp"
 #include "validate/trace/records/file.hpp"
 #include "validate/trace/records/nsight.hpp"
-#include "validate/trace/log.hpp"
+#include "validate/trainer/ranks/communicator.hpp"
+#include "validate/trainer/ranks/rendezvous_words.hpp"
 #include "validate/trainer/ranks/text.hpp"
+#include "validate/trainer/run/checkpoint.hpp"
 
 namespace stepcast::fuzz {
 namespace {
@@ -82,6 +92,64 @@ void read_as_trace(const std::string& path) {
     validate::read_log(path, file);
 }
 
+/// The bytes as the file of the one rank that saved.
+void load_as_checkpoint(Bytes bytes) {
+  namespace fs = std::filesystem;
+  const File marker({}, "checkpoint");
+  const fs::path folder = marker.path() + "s", step = folder / "step-00000007";
+  fs::create_directories(step);
+  std::ofstream(folder / "latest") << "7\n";
+  std::ofstream(step / "rank-0000-of-0001.h5", std::ios::binary) << text_of(bytes);
+  std::vector<float> weights(8), first(8), second(8);
+  validate::run_ranks(1, [&](std::unique_ptr<validate::Communicator> world) {
+    try {
+      validate::load_checkpoint(folder, {"job", "scenario"}, {weights, first, second}, *world);
+    } catch (const InputError&) {
+    }
+  });
+}
+
+/// All that ranks which have not been let in yet can say: the file of the meeting, and lines.
+void hear_ranks(Bytes bytes) {
+  validate::words_in(File(bytes, "rendezvous").path());
+  const std::string_view text = text_of(bytes);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    validate::call_in(std::string(text.substr(at, end - at)));
+    at = end + 1;
+  }
+}
+
+void read_space(Bytes bytes) {
+  static const std::vector<sim::Scenario> bases = [] {
+    const std::string_view goal = R"(
+model = { name = "llama2-7b" }
+cluster = { node = "dgx-h100", nodes = 1 }
+batch = { global = 8 }
+software = { framework = "pytorch-fsdp2" })";
+    return sim::search_bases(sim::read_toml(goal, "goal.toml"), catalogue());
+  }();
+  sim::SearchSpace space(bases, false);
+  space.set_all(sim::read_toml(text_of(bytes), "fuzz.toml"));
+  std::size_t walked = 0;
+  space.walk([&](const sim::Candidate&, const sim::CandidatePlan&) { return ++walked < 1000; });
+}
+
+/// Lists that a scenario names by their file.
+void read_lists(Bytes bytes) {
+  const File file(bytes, "toml");
+  const auto each = [](auto read) {
+    try {
+      read();
+    } catch (const InputError&) {
+    }
+  };
+  each([&] { sim::listed_rent(catalogue(), file.path(), "h100-sxm5-80gb", "fuzz"); });
+  each([&] { sim::listed_capex(catalogue(), file.path(), "h100-sxm5-80gb", "fuzz"); });
+  each([&] { sim::read_parts(catalogue(), file.path(), "fuzz"); });
+  each([&] { sim::read_failure_rates(sim::read_toml_file(file.path()), catalogue()); });
+}
+
 /// No more ranks and micro-batches than an execution a second allows.
 bool is_small(const sim::Scenario& s) {
   return s.plan.ranks() <= 256 && s.batch.micro_batches <= 64 && s.model.layers <= 128;
@@ -90,8 +158,7 @@ bool is_small(const sim::Scenario& s) {
 constexpr Reader table[] = {
     {"toml", "toml", [](Bytes b) { sim::read_toml(text_of(b), "fuzz.toml"); }},
     {"scenario", "toml", [](Bytes b) { scenario_of(b); }},
-    {"study", "toml",
-     [](Bytes b) { sim::read_study(sim::read_toml(text_of(b), "fuzz.toml")); }},
+    {"study", "toml", [](Bytes b) { sim::read_study(sim::read_toml(text_of(b), "fuzz.toml")); }},
     {"simulate", "toml",
      [](Bytes b) {
        static sim::Session session(catalogue());
@@ -114,8 +181,7 @@ constexpr Reader table[] = {
     {"nccl_tests", "log",
      [](Bytes b) {
        calibrate::Ignored ignored;
-       calibrate::parse_nccl_tests_log(
-           calibrate::parse_text("fuzz.log", text_of(b)), ignored);
+       calibrate::parse_nccl_tests_log(calibrate::parse_text("fuzz.log", text_of(b)), ignored);
      }},
     {"nccl_tests_json", "json",
      [](Bytes b) {
@@ -149,6 +215,12 @@ constexpr Reader table[] = {
     {"stage_layout", "txt", [](Bytes b) { sim::parse_stage_layout(text_of(b), "fuzz"); }},
     {"what_if", "txt", [](Bytes b) { sim::read_what_ifs(std::string(text_of(b)), "fuzz"); }},
     {"residuals", "csv", [](Bytes b) { sim::read_residuals(File(b, "csv").path()); }},
+    {"checkpoint", "h5", load_as_checkpoint},
+    {"rendezvous", "txt", hear_ranks},
+    {"space", "toml", read_space},
+    {"lists", "toml", read_lists},
+    {"rows", "jsonl",
+     [](Bytes b) { sim::read_rows(File(b, "jsonl").path(), [](const sim::LoggedRow&) {}); }},
     {"training_text", "txt", [](Bytes b) { validate::read_text(File(b, "txt").path(), 256); }},
 };
 

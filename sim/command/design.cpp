@@ -102,7 +102,8 @@ int design(const Arguments& arguments, const Catalogue& catalogue) {
   const TableView view(arguments);
   const std::atomic<bool>& stop = stop_requested();
   const FinderOptions options = finder_options(arguments);
-  const DesignGoal goal = read_design_goal(asked_document(design_verb(), arguments, catalogue));
+  const DesignGoal goal =
+      read_design_goal(asked_document(design_verb(), arguments, catalogue, "design"));
   const PartList parts = read_parts(catalogue, goal.parts, goal.document.where);
   const Machines machines = machines_of(goal, catalogue, parts, search_bases);
   Session session(catalogue);

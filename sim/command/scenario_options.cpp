@@ -32,16 +32,17 @@ std::vector<Option> with_scenario_options(std::initializer_list<std::string_view
   return out;
 }
 
-TomlValue asked_document(const Verb& verb, const Arguments& arguments, const Catalogue& catalogue) {
+TomlValue asked_document(const Verb& verb, const Arguments& arguments, const Catalogue& catalogue,
+                         std::string_view own_table) {
   if (arguments.words().empty()) arguments.first("which scenario?");
   TomlValue document = arguments.positional().empty() ? toml_table("command line")
                                                       : read_toml_file(arguments.positional()[0]);
-  apply_options(document, verb, arguments, catalogue);
+  apply_options(document, verb, arguments, catalogue, own_table);
   return document;
 }
 
 void apply_options(TomlValue& document, const Verb& verb, const Arguments& arguments,
-                   const Catalogue& catalogue) {
+                   const Catalogue& catalogue, std::string_view own_table) {
   if (arguments.has("gpu")) {
     if (arguments.has("node")) throw UsageError("both --gpu and --node", "give one of them");
     const NodeOfGpu found = catalogue.node_of_gpu(arguments.get("gpu"), "--gpu");
@@ -54,7 +55,8 @@ void apply_options(TomlValue& document, const Verb& verb, const Arguments& argum
     document.find("cluster")->erase("nodes");
   }
   for (const auto& [key, value] : settings_of(verb, arguments)) {
-    check_known(key, value.where);
+    if (own_table.empty() || key.substr(0, key.find('.')) != own_table)
+      check_known(key, value.where);
     override_key(document, key, value);
   }
 }

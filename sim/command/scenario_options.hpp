@@ -31,11 +31,13 @@ std::vector<Option> with_scenario_options(std::initializer_list<std::string_view
                                           std::span<const Option> own);
 
 /// The scenario of a command line: its file, or nothing but what the options of `verb` say, which
-/// are set in it. Throws UsageError where there is neither.
-TomlValue asked_document(const Verb& verb, const Arguments& arguments, const Catalogue& catalogue);
+/// are set in it. Throws UsageError where there is neither. Keys of `own_table` are the verb's own:
+/// whoever reads them knows them.
+TomlValue asked_document(const Verb& verb, const Arguments& arguments, const Catalogue& catalogue,
+                         std::string_view own_table = "");
 
 /// Sets in the document what the options of `verb` say. Throws UsageError and InputError.
 void apply_options(TomlValue& document, const Verb& verb, const Arguments& arguments,
-                   const Catalogue& catalogue);
+                   const Catalogue& catalogue, std::string_view own_table = "");
 
 }  // namespace stepcast::sim

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
+#include "sim/files/budget.hpp"
 #include "sim/goodput/daly.hpp"
 #include "sim/goodput/traffic.hpp"
 
@@ -103,6 +105,16 @@ FailureProcess with_longer_restart(FailureProcess process, double by_s) {
   return process;
 }
 
+/// Failures that are drawn: once for the mean, once for the band, once for a minute of restart.
+void check_budget(const Scenario& s, const FailureProcess& process, const FailureStudy& study) {
+  if (s.run.no_limit) return;
+  const double drawn_rates = std::exp(study.rate_sigma * study.rate_sigma / 2);  // their mean
+  const double rate = process.interruptions_per_second() * (2 + drawn_rates) +
+                      3 * (process.slow.per_second + process.flaps_per_second);
+  stay_within(budget.failures, rate * study.wall_s * static_cast<double>(study.runs),
+              "failures of all simulated runs", s.origin);
+}
+
 void warn_of_size(const Scenario& s, Goodput& out) {
   const Failures& f = s.failures;
   // 1,024-GPU jobs on RSC failed 3.7 times as often per node as its 16,000 GPUs (arXiv 2410.21680).
@@ -158,6 +170,7 @@ Goodput goodput_of(const Scenario& s, Duration step, const StepOf& step_of) {
                      .seed = s.run.seed,
                      .rate_sigma = s.failures.rate_sigma(),
                      .level = s.run.confidence};
+  check_budget(s, process, study);
   const FailureBand band = simulate_failures(process, study);
   out.shares = band.shares;
   out.mean = band.shares.training;

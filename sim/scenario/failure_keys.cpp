@@ -1,5 +1,7 @@
 #include "sim/scenario/failure_keys.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/check.hpp"
@@ -37,8 +39,11 @@ void read_causes(TableReader& table, FailureRates& rates) {
   const double node_days = nodes.value_or(0.0) * days.value_or(0.0);
   for (const TomlValue& cause : *list->array())
     rates.causes.push_back(read_cause(cause, node_days));
-  if (!(rates.per_1000_node_days() > 0.0))
-    table.fail("cause", "nothing ever fails by these causes");
+  const double all = rates.per_1000_node_days();
+  if (!(all >= least_failure_rate && all <= most_failure_rate))
+    table.fail("cause",
+               fmt::format("{:.3g} interruptions per 1,000 node-days by these causes", all),
+               fmt::format("{:g} to {:g} is what there is", least_failure_rate, most_failure_rate));
 }
 
 CheckpointTier read_tier(const TomlValue& value) {

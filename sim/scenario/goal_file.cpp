@@ -167,6 +167,9 @@ void read_run_goal(TableReader& table, Scenario& scenario) {
     table.fail(goal.days > 0 ? "days" : "samples",
                "more than one of 'tokens', 'samples' and 'days' in [run_goal]",
                "one of them says how much is trained");
+  for (const char* key : {"tokens", "samples", "days"})
+    if (asked == 0 && table.value(key) != nullptr)
+      table.fail(key, table.label(key) + " is zero: nothing is trained", "e.g. \"15T\" tokens");
   if (goal.goodput > 1)
     table.fail("goodput", "'goodput' in [run_goal] is more than 1", "it is a share of the time");
   check_date(table, "today", goal.today);

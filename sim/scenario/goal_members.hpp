@@ -1,6 +1,7 @@
 // Keys about a whole run: [run_goal], [cost], [site] and [power], for members.hpp.
 #pragma once
 
+#include "sim/files/key.hpp"
 #include "sim/files/names.hpp"
 #include "sim/scenario/run_goal.hpp"
 
@@ -13,10 +14,12 @@ inline constexpr Names<PowerCount, 2> power_count_names{{
 
 template <class Goal, class Visitor>
 void visit_run_goal(Goal& goal, Visitor&& visit) {
-  visit.may({"tokens", "of the whole run: days, dollars, MWh and CO2 of it", "tokens", "15T"},
-            goal.tokens);
-  visit.may({"samples", "the same in sequences", "samples", "N"}, goal.samples);
-  visit.may({"days", "or how long it may take", "days", "N"}, goal.days);
+  visit.may(
+      Key{"tokens", "of the whole run: days, dollars, MWh and CO2 of it", "tokens", "15T"}.within(
+          1, 1e18),
+      goal.tokens);
+  visit.may(Key{"samples", "the same in sequences", "samples", "N"}.within(1, 1e18), goal.samples);
+  visit.may(Key{"days", "or how long it may take", "days", "N"}.within(1e-3, 36'525), goal.days);
   visit.positive({"goodput", "share of the wall clock that makes progress", "goodput", "SHARE"},
                  goal.goodput);
   visit.may({"today", "that the age of prices is counted to, 2026-11-23"}, goal.today);

@@ -73,6 +73,21 @@ expect 3 "nvlink_per_link must be above zero" run "$work/good.toml" \
 expect 3 "'compute' in \[precision\] must be a string" run "$work/good.toml" \
   --set precision.compute=nan
 
+# A whole run and its failures
+while IFS='~' read -r set pattern; do
+  [ -z "$set" ] || expect 3 "--set ${set%%=*}.*: .*$pattern" run "$work/good.toml" --set "$set"
+done <<ROWS
+run_goal.tokens=0~'tokens' in \[run_goal\] is zero: nothing is trained
+run_goal.tokens="1e40"~'tokens' .* is above what there is
+run_goal.days=1e9~'days' .* is above
+failures.per_1000_node_days=1e9~'per_1000_node_days' .* is above
+failures.flap.per_1000_node_days=1e9~'per_1000_node_days' .* is above
+failures.restart="1440 h"~'restart' .* is above
+failures.checkpoint=[{every="1 ns"}]~'every' .* is below
+ROWS
+expect 3 "failures of all simulated runs are more than the budget of .*, --no-limit" \
+  run "$work/good.toml" --set failures.per_1000_node_days=1e6 --set failures.days=3000
+
 # Times that the clock cannot hold, each part within its range
 expect 3 'good.toml.*: .*more than .* days, is a rate far too low' run "$work/good.toml" \
   --ignore-memory --set 'cluster.node.gpu.tensor_peak="1 GFLOP/s"' --sequence 1000000 \

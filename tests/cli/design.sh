@@ -78,6 +78,11 @@ grep -oE '[0-9.]+ \([0-9.]+ to [0-9.]+\)' "$work/out/design.txt" | tr -d '()' | 
 # What was found runs as a scenario of its own.
 expect 0 'step time' run "$work/out/cheapest.toml"
 
+# The goal's own keys are set as any.
+goal "$two"
+expect 0 'in 99.0 days' design "$work/goal.toml" --set design.days=99
+expect 3 "--set design.dasy: .*did you mean 'days'" design "$work/goal.toml" --set design.dasy=9
+
 # Mistakes have a line and a hint.
 expect 2 'which' design
 goal 'nodes = ["dgx-h1000"]'

@@ -1,14 +1,14 @@
 #!/bin/sh
 # The list of dependencies that the build writes (SPDX) parses, and names every shared object that a
 # program of it is linked with, and nothing twice.
-#   dependencies.sh FOLDER_OF_PROGRAMS
+#   dependencies.sh FOLDER_OF_PROGRAMS [LIST]
 set -eu
 command -v readelf >/dev/null 2>&1 || { echo "no readelf"; exit 77; }
 needed=$(for program in "$1"/stepcast "$1"/stepcast-* "$1"/stepcast_*.so "$1"/python/stepcast/*.so; do
   [ ! -f "$program" ] || readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'
 done | sort -u)
 [ -n "$needed" ] || { echo "no program in $1"; exit 77; }
-NEEDED=$needed python3 - "$1/stepcast.spdx.json" <<'END'
+NEEDED=$needed python3 - "${2:-$1/stepcast.spdx.json}" <<'END'
 import json, os, re, sys
 document = json.load(open(sys.argv[1]))
 assert document["spdxVersion"] == "SPDX-2.3"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The pages show what the program prints: every ```console block of README.md and docs/*.md that
 # begins with "$ build/release/stepcast ..." is run with the programs of PROGRAMS, and the rest of
-# the block is its standard output.
+# the block is its standard output. A command goes on behind a backslash at the end of its line.
 #   readme.sh check PROGRAMS    fails with the difference
 #   readme.sh update PROGRAMS   writes what the programs print into the pages
 set -eu
@@ -23,10 +23,19 @@ refresh() {
     if [ "$in_block" = opened ]; then
       case $line in
         '$ build/release/stepcast '*)
-          printf '%s\n' "$line" >>"$fresh"
-          command="$programs/${line#\$ build/release/}"
+          command=$line
+          while [ "${line%\\}" != "$line" ] && IFS= read -r line; do
+            command="$command
+$line"
+          done
+          printf '%s\n' "$command" >>"$fresh"
+          if printf '%s\n' "$command" | grep -qE '.{161}'; then
+            echo "$1: a line of a command is longer than 160 columns: $command"
+            exit 1
+          fi
+          command="$programs/${command#\$ build/release/}"
           if ! sh -c "$command" >"$output" 2>"$output.err" </dev/null; then
-            echo "$1: this command failed: ${line#\$ }"
+            echo "$1: this command failed: $command"
             cat "$output" "$output.err"
             exit 1
           fi

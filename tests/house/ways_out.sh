@@ -1,9 +1,13 @@
 #!/bin/sh
 # No shell is started by a program; what a terminal is told goes through tell() where names may be in
 # it (sim/files/printable.hpp), and what is written through WholeFile, which follows no link.
+#   ways_out.sh [TREE]
 set -eu
-cd "$(dirname "$0")/../.."
-folders="engine topology workloads sim calibrate validate"
+cd "${1:-$(dirname "$0")/../..}"
+folders=
+for folder in engine topology workloads sim calibrate validate; do
+  [ ! -d $folder ] || folders="$folders $folder"
+done
 status=0
 # none PATTERN WHY BUT: no source has it, but for lines that match BUT
 none() {

@@ -47,29 +47,6 @@ void warn(const std::string& what) {
   sim::tell(stderr, "stepcast-trainer: warning: " + what + "\n");
 }
 
-/// What a rank says of itself when it comes.
-struct Call {
-  std::string program, version, verb, token, port;
-  std::int64_t ranks = 0, rank = 0;
-  std::map<std::string, std::string> terms{};
-};
-
-std::optional<Call> call_in(const std::string& line) {
-  std::istringstream words(line);
-  Call call;
-  words >> call.program >> call.version >> call.verb >> call.token;
-  if (call.verb == "join") words >> call.ranks >> call.rank >> call.port;
-  if (call.verb == "peer") words >> call.rank;
-  if (!words || call.program != protocol_name || (call.verb != "join" && call.verb != "peer"))
-    return std::nullopt;
-  for (std::string term; words >> term;) {
-    const auto end = term.find('=');
-    if (end == std::string::npos) return std::nullopt;
-    call.terms[term.substr(0, end)] = term.substr(end + 1);
-  }
-  return call;
-}
-
 /// Those who knock at one door until all who are wanted have come in; strangers are sent away.
 class Door {
  public:
@@ -154,7 +131,7 @@ class Host {
       for (const Descriptor& one : there_)
         if (one.number() >= 0) sockets.push_back(one.number());
       door.open(deadline_, sockets,
-                [&](const Call& call, Guest& guest) { return enter(call, guest); });
+                [&](const RankCall& call, Guest& guest) { return enter(call, guest); });
       forget_gone();
     }
     std::string all = "welcome";
@@ -169,7 +146,7 @@ class Host {
                          [](const Descriptor& one) { return one.number() < 0; });
   }
 
-  std::string enter(const Call& call, Guest& guest) {
+  std::string enter(const RankCall& call, Guest& guest) {
     const std::string why = why_not(call);
     if (!why.empty()) {
       warn(fmt::format("rank {} was refused: {}", call.rank, why));
@@ -183,7 +160,7 @@ class Host {
     return {};
   }
 
-  std::string why_not(const Call& call) const {
+  std::string why_not(const RankCall& call) const {
     if (call.version != protocol_version) return "it is of another version";
     if (call.verb != "join") return "it comes to the wrong rank";
     if (call.token != meeting_.token) return "it is of another run";
@@ -347,7 +324,7 @@ class Visitor {
       if (Clock::now() >= deadline_)
         throw PeerLost(
             fmt::format("rank {} waited in vain for: {}", meeting_.rank, missing_of(there)));
-      door.open(deadline_, {}, [&](const Call& call, Guest& guest) -> std::string {
+      door.open(deadline_, {}, [&](const RankCall& call, Guest& guest) -> std::string {
         if (call.verb != "peer" || call.token != token) return "this is another run";
         if (call.rank <= meeting_.rank || call.rank >= meeting_.ranks) return "no such rank";
         Descriptor& peer = there[static_cast<std::size_t>(call.rank)];

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -20,6 +21,8 @@ namespace stepcast::validate {
 namespace {
 
 using sim::Descriptor;
+
+constexpr std::size_t longest_words = 1024;  // an address and a token
 
 [[noreturn]] void refuse(const std::string& file, const std::string& what,
                          const std::string& hint = "") {
@@ -61,10 +64,10 @@ std::string make_token() {
 
 std::optional<RendezvousFile::Words> words_in(const std::string& file) {
   std::ifstream in(file);
-  std::string line, end;
-  if (!std::getline(in, line)) return std::nullopt;
-  std::istringstream text(line);
-  std::string program, version;
+  std::array<char, longest_words> line{};  // whatever the file is
+  if (!in.getline(line.data(), line.size())) return std::nullopt;
+  std::istringstream text(line.data());
+  std::string program, version, end;
   RendezvousFile::Words words;
   if (!(text >> program >> version >> words.address >> words.token >> words.ranks >> end))
     return std::nullopt;

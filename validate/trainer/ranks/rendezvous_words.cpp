@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <sstream>
 #include <utility>
 
 namespace stepcast::validate {
@@ -29,6 +30,22 @@ std::string Guest::heard() const {
 }
 
 bool Guest::is_overdue() const { return std::chrono::steady_clock::now() >= until_; }
+
+std::optional<RankCall> call_in(const std::string& line) {
+  std::istringstream words(line);
+  RankCall call;
+  words >> call.program >> call.version >> call.verb >> call.token;
+  if (call.verb == "join") words >> call.ranks >> call.rank >> call.port;
+  if (call.verb == "peer") words >> call.rank;
+  if (!words || call.program != protocol_name || (call.verb != "join" && call.verb != "peer"))
+    return std::nullopt;
+  for (std::string term; words >> term;) {
+    const auto end = term.find('=');
+    if (end == std::string::npos) return std::nullopt;
+    call.terms[term.substr(0, end)] = term.substr(end + 1);
+  }
+  return call;
+}
 
 std::string host_of(const sim::Descriptor& socket) {
   sockaddr_storage address{};

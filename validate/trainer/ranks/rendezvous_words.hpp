@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -20,6 +21,16 @@ inline constexpr const char* protocol_version = "2";
 
 /// What a rendezvous file says; none where it is not there, or not (yet) one.
 std::optional<RendezvousFile::Words> words_in(const std::string& file);
+
+/// What a rank says of itself when it comes.
+struct RankCall {
+  std::string program, version, verb, token, port;
+  std::int64_t ranks = 0, rank = 0;
+  std::map<std::string, std::string> terms{};
+};
+
+/// Of a line that came; none where it is no rank's.
+std::optional<RankCall> call_in(const std::string& line);
 
 /// Who has come: some say nothing, or rubbish.
 class Guest {
