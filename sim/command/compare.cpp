@@ -258,7 +258,9 @@ int compare(const Arguments& arguments, const Catalogue& catalogue) {
   if (files.any())
     written =
         handed_out(files,
-                   [&] { return comparison_page(out, origin_of(compare_verb(), arguments)); }) &&
+                   [&] {
+                     return comparison_page(out, catalogue, origin_of(compare_verb(), arguments));
+                   }) &&
         written;
   return written ? exit_ok : exit_unwritten;
 }

@@ -5,12 +5,14 @@
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/command/commands.hpp"
+#include "sim/command/handout_options.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/confidence/confidence.hpp"
 #include "sim/design/plan_finder.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/goal/whole_run.hpp"
+#include "sim/handout/design_page.hpp"
 #include "sim/program/interrupt.hpp"
 #include "sim/program/progress.hpp"
 #include "sim/program/table_view.hpp"
@@ -19,6 +21,7 @@
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/without_effect.hpp"
 #include "sim/search/bases.hpp"
+#include "sim/study/answer.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -30,6 +33,8 @@ constexpr Option design_own_options[] = {
     {"time", "SPAN", "", "end after that time, 60s, with the gap that is left"},
     {"json", "", "", "print JSON"},
     {"out", "DIR", "", "also write the answer and the three machines' scenarios into DIR"},
+    report_option,
+    svg_option,
     {"threads", "N", "", "plans to simulate at once (default: all cores)"},
     {"quiet", "", "", "no progress"},
 };
@@ -98,12 +103,24 @@ void write_design(const DesignTold& told, const std::string& text, const std::st
   write_new_files(folder, files);
 }
 
+/// With the step of the cheapest, unless an interrupt asks for an early end.
+Page page_of_design(const DesignTold& told, const TomlValue& asked,
+                    const std::vector<std::string>& warnings, Session& session,
+                    const Arguments& arguments) {
+  DesignHandout handout{told, asked, warnings};
+  const auto& cheapest = told.answer.answers.front().choice;
+  if (cheapest && !stop_requested())
+    handout.step =
+        step_handout(cheapest->report, session, {.alternatives = false}, stop_requested());
+  return design_page(handout, session.catalogue(), origin_of(design_verb(), arguments));
+}
+
 int design(const Arguments& arguments, const Catalogue& catalogue) {
   const TableView view(arguments);
   const std::atomic<bool>& stop = stop_requested();
   const FinderOptions options = finder_options(arguments);
-  const DesignGoal goal =
-      read_design_goal(asked_document(design_verb(), arguments, catalogue, "design"));
+  const TomlValue asked = asked_document(design_verb(), arguments, catalogue, "design");
+  const DesignGoal goal = read_design_goal(asked);
   const PartList parts = read_parts(catalogue, goal.parts, goal.document.where);
   const Machines machines = machines_of(goal, catalogue, parts, search_bases);
   Session session(catalogue);
@@ -129,14 +146,20 @@ int design(const Arguments& arguments, const Catalogue& catalogue) {
   const TextTable bill = answer.met() ? view.arranged(bill_table(told)) : TextTable{};
   const std::string bills = answer.met() ? view.text(bill) : "";
   std::string text = design_text(told, bills);
-  for (const std::string& warning : design_warnings(told)) text += "warning  " + warning + "\n";
+  const std::vector<std::string> warnings = design_warnings(told);
+  for (const std::string& warning : warnings) text += "warning  " + warning + "\n";
   if (arguments.has("json"))
     tell(stdout, design_json(told) + "\n");
   else
     tell(stdout, view.prints_csv() ? bills : text);
   if (arguments.has("out")) write_design(told, text, arguments.get("out"));
   if (answer.met()) view.write(bill);
+  const HandoutFiles files = handout_files(arguments);
+  const bool written = !files.any() || handed_out(files, [&] {
+    return page_of_design(told, asked, warnings, session, arguments);
+  });
   if (stop) return stop_code();
+  if (!written) return exit_unwritten;
   return answer.met() ? exit_ok : exit_no_feasible_plan;
 }
 

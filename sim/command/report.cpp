@@ -10,6 +10,7 @@
 #include "sim/command/handout_options.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/compare/compare.hpp"
+#include "sim/files/input_file.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/handout/points_page.hpp"
@@ -54,9 +55,10 @@ void check_alternatives(const Arguments& arguments, bool one_step) {
     throw UsageError("--no-alternatives is for the report of one step");
 }
 
-/// What a result needs of a scenario is in scenario.toml beside it.
+/// What a result needs of a scenario is in scenario.toml beside it; search and design keep what
+/// they printed.
 struct Kept {
-  std::string results, scenario;  // an empty scenario: there is none
+  std::string results, scenario, printed;  // empty: there is none
 };
 
 /// None for a scenario file, or without a file.
@@ -65,11 +67,19 @@ std::optional<Kept> kept_at(const std::string& path) {
   std::error_code error;
   const bool folder = fs::is_directory(path, error);
   if (!folder && !is_json_file(path)) return std::nullopt;
-  const fs::path file = folder ? fs::path(path) / "results.json" : fs::path(path);
+  fs::path file = path;
+  if (folder) {
+    file /= "results.json";
+    for (const char* name : {"search.json", "design.json"})
+      if (const fs::path other = fs::path(path) / name; fs::exists(other, error)) file = other;
+  }
   const fs::path scenario = file.parent_path() / "scenario.toml";
   const bool ours = file.filename() == "results.json" && fs::exists(scenario, error) &&
                     read_mark(file.parent_path().string());
-  return Kept{file.string(), ours ? scenario.string() : ""};
+  fs::path printed = file;
+  printed.replace_extension(".txt");
+  return Kept{file.string(), ours ? scenario.string() : "",
+              folder && fs::exists(printed, error) ? printed.string() : ""};
 }
 
 bool sets_a_key(const Arguments& arguments) {
@@ -95,7 +105,7 @@ Page page_of(TomlValue document, const Arguments& arguments, Session& session, i
                                                        .stop = stop_requested()});
   if (results.interrupted) code = stop_code();
   if (results.study.is_sweep)
-    return sweep_page(results, results_table(results, TableView(arguments)),
+    return sweep_page(results, results_table(results, TableView(arguments)), session.catalogue(),
                       origin_of(verb, arguments));
   if (!results.single) throw Failure(static_cast<ExitCode>(stop_code()), "interrupted");
   if (std::holds_alternative<Refused>(*results.single)) code = exit_no_feasible_plan;
@@ -117,7 +127,8 @@ Page page_of_kept(const Kept& kept, const Arguments& arguments, Session& session
   const std::vector<Side> sides = read_sides(kept.results);
   std::vector<NamedRow> rows;
   for (const Side& side : sides) rows.push_back({side.name, &side.row});
-  return results_page(kept.results, rows, origin_of(report_verb(), arguments));
+  return results_page(kept.results, rows, kept.printed.empty() ? "" : read_input(kept.printed),
+                      origin_of(report_verb(), arguments));
 }
 
 /// Several, side by side.
@@ -140,7 +151,7 @@ Page page_of_sides(const Arguments& arguments, Session& session, int& code) {
                 {arguments.threads(), Progress::Style::none, arguments.has("ignore-memory")});
   const Comparison sides = compare_sides(std::move(asked), runner, {50, 1});
   if (std::ranges::none_of(sides.sides, &Side::answered)) code = exit_no_feasible_plan;
-  return comparison_page(sides, origin_of(report_verb(), arguments));
+  return comparison_page(sides, session.catalogue(), origin_of(report_verb(), arguments));
 }
 
 int report(const Arguments& arguments, const Catalogue& catalogue) {

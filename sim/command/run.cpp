@@ -208,7 +208,8 @@ bool write_page_of(const Results& results, const Verb& verb, const Arguments& ar
   if (!files.any() || !answered(results)) return true;
   if (results.study.is_sweep)
     return handed_out(files, [&] {
-      return sweep_page(results, results_table(results, view), origin_of(verb, arguments));
+      return sweep_page(results, results_table(results, view), session.catalogue(),
+                        origin_of(verb, arguments));
     });
   const Page page = answer_page(*results.single, verb, arguments, session);
   if (!stop_requested()) return handed_out(files, [&] { return page; });

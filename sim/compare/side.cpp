@@ -1,5 +1,7 @@
 #include "sim/compare/side.hpp"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -40,7 +42,7 @@ Json read_json(const std::string& path) {
 }
 
 constexpr const char* wanted =
-    "give what stepcast run --json, --out or validate trace --json wrote";
+    "give what stepcast run, search or design --json or --out, or validate trace --json wrote";
 
 /// The measured half of a trace's comparison, under the keys of a forecast.
 Json measured_row(const Json& trace, const std::string& path) {
@@ -55,16 +57,65 @@ Json measured_row(const Json& trace, const std::string& path) {
   return out;
 }
 
-Json point_of(const Json& sweep, const Place& place) {
-  const Json& points = sweep.at("points");
+struct NamedJson {
+  std::string name;
+  Json json;
+};
+
+/// Several forecasts of one file: the points of a sweep, the plans of a search, the answers of a
+/// design.
+struct Several {
+  const char* what;  // "points of a sweep"
+  std::vector<NamedJson> all;
+};
+
+std::string joined(const Json& values) {
+  std::string out;
+  for (const auto& [key, value] : values.items())
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", key.substr(key.rfind('.') + 1),
+                       value.is_string() ? value.get<std::string>() : value.dump());
+  return out;
+}
+
+/// None: the file holds one.
+std::optional<Several> several_of(const Json& json) {
+  if (json.contains("points")) {
+    Several out{"points of a sweep", {}};
+    for (const Json& point : json.at("points")) {
+      const PointRow row(point.dump());
+      std::string name;
+      for (const auto& [key, value] : row.leaves("sweep"))
+        name += (name.empty() ? "" : ", ") + key.substr(key.rfind('.') + 1) + " " + value;
+      out.all.push_back({name, point});
+    }
+    return out;
+  }
+  if (json.contains("proof") && json.contains("plans")) {
+    Several out{"plans of a search", {}};
+    for (const Json& plan : json.at("plans"))
+      out.all.push_back({joined(plan.value("knobs", Json::object())), plan.at("report")});
+    return out;
+  }
+  if (json.contains("limits_moved") && json.contains("cheapest")) {
+    Several out{"answers of a design", {}};
+    for (const char* aim : {"cheapest", "fastest", "greenest"})
+      if (const Json& one = json.value(aim, Json::object()); one.contains("report"))
+        out.all.push_back({fmt::format("{}: {}, {}", aim, one.at("machine").value("name", ""),
+                                       one.value("way", "")),
+                           one.at("report")});
+    return out;
+  }
+  return std::nullopt;
+}
+
+Json one_of(const Several& several, const Place& place) {
   if (!place.point)
-    throw InputError(place.file,
-                     "holds the " + std::to_string(points.size()) + " points of a sweep",
+    throw InputError(place.file, fmt::format("holds the {} {}", several.all.size(), several.what),
                      "name one: " + place.file + "#1");
-  if (*place.point > points.size())
+  if (*place.point > several.all.size())
     throw InputError(place.file, "has no point " + std::to_string(*place.point),
-                     "it has " + std::to_string(points.size()));
-  return points.at(*place.point - 1);
+                     "it has " + std::to_string(several.all.size()));
+  return several.all[*place.point - 1].json;
 }
 
 /// The object of one forecast.
@@ -115,9 +166,10 @@ Side read_side(const std::string& path) {
   const Place place = place_of(path);
   Json json = read_json(place.file);
   const bool trace = json.contains("summary") && json.contains("quantities");
-  if (place.point && !json.contains("points"))
+  const std::optional<Several> several = several_of(json);
+  if (place.point && !several)
     throw InputError(place.file, "holds one result", "leave #" + std::to_string(*place.point));
-  if (json.contains("points")) json = point_of(json, place);
+  if (several) json = one_of(*several, place);
   if (trace)
     json = measured_row(json, path);
   else
@@ -127,18 +179,15 @@ Side read_side(const std::string& path) {
 
 std::vector<Side> read_sides(const std::string& path) {
   const Place place = place_of(path);
-  const Json json = read_json(place.file);
   std::vector<Side> out;
-  if (place.point || !json.contains("points")) {
+  const auto several = place.point ? std::nullopt : several_of(read_json(place.file));
+  if (!several) {
     out.push_back(read_side(path));
     return out;
   }
-  for (const Json& point : json.at("points")) {
-    check_step(point, path);
-    Side side{.label = {}, .name = {}, .row = PointRow(point.dump())};
-    for (const auto& [key, value] : side.row.leaves("sweep"))
-      side.name += (side.name.empty() ? "" : ", ") + key.substr(key.rfind('.') + 1) + " " + value;
-    out.push_back(std::move(side));
+  for (const auto& [name, json] : several->all) {
+    check_step(json, path);
+    out.push_back({.label = {}, .name = name, .row = PointRow(json.dump())});
   }
   return out;
 }

@@ -35,9 +35,11 @@ Side refused_side(const std::string& reason, std::string name);
 bool is_json_file(const std::string& path);
 
 /// What `stepcast run --json` or --out wrote ("results.json#3": the third point of a sweep), or
-/// `stepcast validate trace --json`, of which the measured half counts. Throws InputError.
+/// those of search or design (the third plan, the third answer), or `stepcast validate trace
+/// --json`, of which the measured half counts. Throws InputError.
 Side read_side(const std::string& path);
-/// Every point of a sweep's result, named by what it sets; of another file the one side.
+/// Every point of a sweep, plan of a search, answer of a design, named by what it sets; of another
+/// file the one side.
 std::vector<Side> read_sides(const std::string& path);
 
 }  // namespace stepcast::sim

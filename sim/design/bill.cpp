@@ -23,6 +23,7 @@ Band times(const Band& band, double factor) {
 void price(BillLine& line, const Part* part, double factor) {
   line.unpriced = part == nullptr || !part->price;
   if (line.unpriced) return;
+  line.kind = part->kind;
   const Listed& listed = *part->price;
   line.usd = times({listed.low, listed.value, listed.high}, factor);
   line.source = listed.source;

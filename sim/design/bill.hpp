@@ -20,6 +20,7 @@ struct PriceFactors {
 
 struct BillLine {
   std::string item;
+  std::optional<PartKind> kind{};  // of the part that has a price; none: of another sort
   std::int64_t count = 0;
   Watts power{};                 // of all of them, at work
   std::optional<Band> usd{};     // of one; none: no list says it, or it is part of another line

@@ -217,7 +217,8 @@ std::optional<DesignChoice> Designer::best(Aim aim, const DesignLimits& limits,
   return out;
 }
 
-std::vector<DesignChoice> Designer::known(const DesignLimits& limits, const PriceFactors& factors) {
+std::vector<DesignChoice> Designer::known(const DesignLimits& limits,
+                                          const PriceFactors& factors) const {
   std::vector<DesignChoice> out;
   for (std::size_t i = 0; i < machines_.offers.size(); ++i) {
     const Known& known = known_[machines_.offers[i].machine];

@@ -77,7 +77,7 @@ class Designer {
   /// The best offer within the limits; none: no offer is.
   std::optional<DesignChoice> best(Aim, const DesignLimits&, const PriceFactors& = {});
   /// Every offer that is known to keep to the limits.
-  std::vector<DesignChoice> known(const DesignLimits&, const PriceFactors& = {});
+  std::vector<DesignChoice> known(const DesignLimits&, const PriceFactors& = {}) const;
   /// After best(): nothing that was left open can be better than its answer.
   bool proven() const { return open_ == 0; }
   std::size_t open() const { return open_; }

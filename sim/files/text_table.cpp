@@ -91,7 +91,9 @@ void TextTable::column(std::string heading, std::string unit, Align align, std::
   columns_.push_back({std::move(key), std::move(heading), std::move(unit), align, true});
 }
 
-void TextTable::detail(std::string key) { columns_.push_back({key, key, "", Align::right, false}); }
+void TextTable::detail(std::string key, std::string heading, Align align) {
+  columns_.push_back({key, heading.empty() ? key : std::move(heading), "", align, false});
+}
 
 void TextTable::row(TableCells cells) {
   for (std::size_t i = cells.size(); i < columns_.size(); ++i) {

@@ -55,7 +55,7 @@ class TextTable {
   void column(std::string heading, std::string unit = "", Align align = Align::right,
               std::string key = "");
   /// A column for files, and for who asks for it.
-  void detail(std::string key);
+  void detail(std::string key, std::string heading = "", Align align = Align::right);
   /// TableCells of details may be left out.
   void row(TableCells cells);
   /// A row whose cells after the first ones are one sentence.

@@ -16,15 +16,6 @@ namespace {
 
 constexpr double hours_a_day = 24, seconds_a_day = 86400;
 
-/// "12.3 days" and "10.9 to 14.1" of "12.3 days (10.9 to 14.1)".
-KeyFigure banded_figure(const std::string& label, const std::string& text,
-                        const std::string& note = {}) {
-  const std::size_t open = text.find(" (");
-  if (open == std::string::npos) return {label, text, note};
-  const std::string band = text.substr(open + 2, text.size() - open - 3);
-  return {label, text.substr(0, open), band + (note.empty() ? "" : "; " + note)};
-}
-
 KeyFigure tokens_a_day(const StepReport& r) {
   const TokensPerDay with_failures = tokens_per_day(r);
   if (!std::isnan(with_failures.mean))
@@ -79,21 +70,8 @@ KeyFigures of_the_step(const StepReport& r) {
   return out;
 }
 
-/// The largest part of the step that does not compute.
-std::string largest_loss(const StepReport& r) {
-  const std::pair<Duration, const char*> parts[] = {{r.exposed.total(), "exposed communication"},
-                                                    {r.bubble, "the pipeline's bubble"},
-                                                    {r.wait, "waiting for the slowest"},
-                                                    {r.host, "the host's launches"}};
-  const auto& [span, name] =
-      *std::ranges::max_element(parts, {}, [](const auto& part) { return part.first; });
-  return fmt::format("{} of the step computes; the largest loss is {}, {}",
-                     percent(seconds(r.compute) / seconds(r.step_time)), name,
-                     percent(seconds(span) / seconds(r.step_time)));
-}
-
 std::string limit_text(const StepHandout& h) {
-  std::string out = "What limits it: " + largest_loss(h.report);
+  std::string out = "What limits it: " + largest_loss(times_of(h.report));
   if (!h.why) return out + ".";
   for (const Sensitivity& row : h.why->slopes.rows) {
     if (!row.elasticity || row.without_effect(h.why->path.length)) continue;
@@ -102,15 +80,6 @@ std::string limit_text(const StepHandout& h) {
     break;
   }
   return out + ".";
-}
-
-std::string confidence_text(const StepReport& r) {
-  std::string out = "Confidence: ";
-  if (!r.step_bar) return out + "no error bar, for want of published errors to rest on.";
-  const ErrorBar& bar = *r.step_bar;
-  out += fmt::format("{} of such forecasts lie between {:.2f} and {:.2f} times the measured step",
-                     bar.assured ? level_text(bar) : "most", 1 / bar.high, 1 / bar.low);
-  return out + " (" + origin_text(bar) + ").";
 }
 
 /// Own plan and other plans in the same columns.
@@ -187,6 +156,28 @@ PageBlock plans_block(const StepHandout& h) {
 }
 
 }  // namespace
+
+KeyFigure banded_figure(const std::string& label, const std::string& text,
+                        const std::string& note) {
+  const std::size_t open = text.find(" (");
+  if (open == std::string::npos) return {label, text, note};
+  const std::string band = text.substr(open + 2, text.size() - open - 3);
+  return {label, text.substr(0, open), band + (note.empty() ? "" : "; " + note)};
+}
+
+StageTimes times_of(const StepReport& r) {
+  return {seconds(r.compute), seconds(r.exposed.total()), seconds(r.bubble), seconds(r.wait),
+          seconds(r.host)};
+}
+
+std::string confidence_text(const StepReport& r) {
+  std::string out = "Confidence: ";
+  if (!r.step_bar) return out + "no error bar, for want of published errors to rest on.";
+  const ErrorBar& bar = *r.step_bar;
+  out += fmt::format("{} of such forecasts lie between {:.2f} and {:.2f} times the measured step",
+                     bar.assured ? level_text(bar) : "most", 1 / bar.high, 1 / bar.low);
+  return out + " (" + origin_text(bar) + ").";
+}
 
 PageSection glance_section(const StepHandout& h) {
   PageSection out{"At a glance", {}};

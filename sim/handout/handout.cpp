@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "engine/units_text.hpp"
 #include "sim/program/command_line.hpp"
@@ -22,14 +23,33 @@ std::vector<SourceNote> notes_of(const Catalogue& catalogue, const std::string& 
   return catalogue.sources(folder, name);
 }
 
-/// Rows of the notes in a catalogue file; one that says nothing is named as such.
-void add_sources(TextTable& table, const Catalogue& catalogue, const std::string& folder,
-                 const std::string& name, const std::string& value) {
-  std::vector<SourceNote> notes = notes_of(catalogue, folder, name);
-  if (notes.empty()) notes.push_back({"", "the scenario's own: no source is stated"});
-  for (const SourceNote& note : notes)
-    table.row({folder + "/" + name, note.key.empty() ? value : note.key, note.text});
-}
+/// Rows of inputs, each once.
+class Inputs {
+ public:
+  explicit Inputs(const Catalogue& catalogue) : catalogue_(catalogue) {
+    for (const char* heading : {"input", "what", "source"})
+      table_.column(heading, "", TextTable::Align::left);
+  }
+
+  void add(const std::string& input, const std::string& what, const std::string& source) {
+    if (seen_.insert(input + '\n' + what + '\n' + source).second) table_.row({input, what, source});
+  }
+
+  /// Rows of the notes in a catalogue file; one that says nothing is named as such.
+  void add_entry(const std::string& folder, const std::string& name, const std::string& value) {
+    std::vector<SourceNote> notes = notes_of(catalogue_, folder, name);
+    if (notes.empty()) notes.push_back({"", "the scenario's own: no source is stated"});
+    for (const SourceNote& note : notes)
+      add(folder + "/" + name, note.key.empty() ? value : note.key, note.text);
+  }
+
+  TextTable take() { return std::move(table_); }
+
+ private:
+  const Catalogue& catalogue_;
+  TextTable table_;
+  std::set<std::string> seen_;
+};
 
 /// The entry of the catalogue that is this software; its own name where there is none.
 std::string software_entry(const Catalogue& catalogue, const workloads::Software& software) {
@@ -60,33 +80,35 @@ std::string dated(const std::string& source, const std::string& date) {
   return date.empty() ? source : source + ", " + date;
 }
 
+void add_inputs(Inputs& inputs, const Scenario& s, const Catalogue& catalogue) {
+  inputs.add_entry(
+      "gpus", s.node.gpu.name,
+      fmt::format("{}, {} at 16 bit", to_text(s.node.gpu.memory), to_text(s.node.gpu.tensor_peak)));
+  inputs.add_entry("nodes", s.node.name, "the node");
+  inputs.add_entry("fabrics", s.fabric.name, "the fabric");
+  inputs.add_entry("models", s.model.name, "the model");
+  inputs.add_entry("software", software_entry(catalogue, s.software), software_text(s));
+  inputs.add_entry("nccl", nccl_entry(catalogue, s.nccl), "NCCL " + s.nccl);
+  inputs.add_entry("network", "fitted", "the network model's constants");
+  for (const std::string& file : s.tables)
+    inputs.add("kernel and collective times", file, "calibration table");
+  if (s.cost.price.value > 0 || s.cost.capex.value > 0)
+    inputs.add("price of a GPU", s.cost.own ? to_text(s.cost.capex) : to_text(s.cost.price),
+               dated(s.cost.source, s.cost.date));
+  inputs.add("PUE of the building", fmt::format("{:g}", s.site.pue),
+             dated(s.site.source, s.site.date));
+  if (s.site.carbon.value > 0)
+    inputs.add("emissions of electricity", to_text(s.site.carbon),
+               dated(s.site.source, s.site.date));
+}
+
 }  // namespace
 
-PageSection inputs_section(const Scenario& s, const Catalogue& catalogue) {
-  TextTable table;
-  for (const char* heading : {"input", "what", "source"})
-    table.column(heading, "", TextTable::Align::left);
-  add_sources(
-      table, catalogue, "gpus", s.node.gpu.name,
-      fmt::format("{}, {} at 16 bit", to_text(s.node.gpu.memory), to_text(s.node.gpu.tensor_peak)));
-  add_sources(table, catalogue, "nodes", s.node.name, "the node");
-  add_sources(table, catalogue, "fabrics", s.fabric.name, "the fabric");
-  add_sources(table, catalogue, "models", s.model.name, "the model");
-  add_sources(table, catalogue, "software", software_entry(catalogue, s.software),
-              software_text(s));
-  add_sources(table, catalogue, "nccl", nccl_entry(catalogue, s.nccl), "NCCL " + s.nccl);
-  add_sources(table, catalogue, "network", "fitted", "the network model's constants");
-  for (const std::string& file : s.tables)
-    table.row({"kernel and collective times", file, "calibration table"});
-  if (s.cost.price.value > 0 || s.cost.capex.value > 0)
-    table.row({"price of a GPU", s.cost.own ? to_text(s.cost.capex) : to_text(s.cost.price),
-               dated(s.cost.source, s.cost.date)});
-  table.row(
-      {"PUE of the building", fmt::format("{:g}", s.site.pue), dated(s.site.source, s.site.date)});
-  if (s.site.carbon.value > 0)
-    table.row(
-        {"emissions of electricity", to_text(s.site.carbon), dated(s.site.source, s.site.date)});
-  return {"Inputs and their sources", {PageTable{"Every input", std::move(table)}}};
+PageSection inputs_section(const std::vector<const Scenario*>& scenarios,
+                           const Catalogue& catalogue) {
+  Inputs inputs(catalogue);
+  for (const Scenario* scenario : scenarios) add_inputs(inputs, *scenario, catalogue);
+  return {"Inputs and their sources", {PageTable{"Every input", inputs.take()}}};
 }
 
 PageSection origin_section(const Origin& origin, const Scenario* scenario) {

@@ -15,8 +15,10 @@ struct Origin {
   std::string command;  // as a shell reads it
 };
 
-/// Every input with its value and source: machine, model, software, prices.
-PageSection inputs_section(const Scenario& scenario, const Catalogue& catalogue);
+/// Every input with its value and source: machine, model, software, prices. Of several scenarios
+/// what they share stands once.
+PageSection inputs_section(const std::vector<const Scenario*>& scenarios,
+                           const Catalogue& catalogue);
 
 /// Command line, version, date; the resolved scenario where there is one.
 PageSection origin_section(const Origin& origin, const Scenario* scenario);

@@ -83,12 +83,14 @@ struct Calls {
 }  // namespace
 
 PageSection pipeline_section(const StepHandout& h) {
-  GanttPicture picture{"pipeline", "Pipeline: one rank of each stage over the step", pass_names,
-                       gantt_rows(h)};
+  const bool one = h.stages.size() == 1;
+  GanttPicture picture{
+      "pipeline", one ? "One rank over the step" : "Pipeline: one rank of each stage over the step",
+      pass_names, gantt_rows(h)};
   for (const GanttRow& row : picture.rows)
     for (const GanttSpan& span : row.spans)
       picture.length_s = std::max(picture.length_s, span.to_s);
-  PageSection out{"Pipeline", {}};
+  PageSection out{one ? "The step in time" : "Pipeline", {}};
   out.blocks.emplace_back(Chart{picture.name, picture.title, gantt_picture(picture),
                                 spans_table(picture),
                                 "Collectives inside a pass are part of it; gaps are bubble, "

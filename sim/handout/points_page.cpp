@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/check.hpp"
 #include "engine/units_text.hpp"
+#include "sim/handout/stage_times.hpp"
 #include "sim/pictures/bar_picture.hpp"
 #include "sim/pictures/heat_picture.hpp"
 #include "sim/report/goal_text.hpp"
@@ -107,6 +109,7 @@ KeyFigures best_of_rows(const std::vector<NamedRow>& rows) {
        [](double v) { return to_text(Count(v * 86400)); });
   best("least energy a token", "run.joules_per_token", false,
        [](double v) { return three_digits(v) + " J"; });
+  best("most tokens a joule", "tokens_per_joule", true, [](double v) { return three_digits(v); });
   best("most tokens/s per GPU", "tokens_per_s_per_gpu", true,
        [](double v) { return three_digits(v); });
   best("highest MFU", "mfu", true, [](double v) { return percent(v); });
@@ -184,6 +187,57 @@ TextTable figures_table(const std::vector<NamedRow>& rows) {
   return table;
 }
 
+/// Of the points that have an answer the first by the least days, else by the most tokens a day.
+const NamedRow* fastest_of(const std::vector<NamedRow>& rows) {
+  const NamedRow* out = nullptr;
+  for (const NamedRow& one : rows) {
+    if (one.row->unanswered() || !one.row->number("compute_s")) continue;
+    const auto tokens = one.row->number("tokens_per_s");
+    if (tokens && (out == nullptr || *tokens > out->row->number("tokens_per_s"))) out = &one;
+  }
+  return out;
+}
+
+/// What limits the fastest and how far its forecast may lie off: a sentence each.
+void add_sentences(PageSection& glance, const std::vector<NamedRow>& rows) {
+  const NamedRow* fastest = fastest_of(rows);
+  if (fastest == nullptr) return;
+  const PointRow& row = *fastest->row;
+  const auto part = [&](std::size_t i) { return row.number(row_parts[i].key).value_or(0); };
+  const std::string of = rows.size() == 1 ? "" : ", of " + fastest->name;
+  glance.blocks.emplace_back(Paragraph{"What limits it" + of + ": " +
+                                       largest_loss({part(0), part(1), part(2), part(3), part(4)}) +
+                                       "."});
+  const auto low = row.number("step_time_low_s"), high = row.number("step_time_high_s"),
+             level = row.number("confidence.level"), sources = row.number("confidence.sources");
+  if (low && high && level && sources)
+    glance.blocks.emplace_back(Paragraph{fmt::format(
+        "Confidence{}: in {} of such forecasts the measured step lies between {} and "
+        "{} (errors of {:g} sources).",
+        of, 100 * *level, to_text(to_duration(*low)), to_text(to_duration(*high)), *sources)});
+  else
+    glance.blocks.emplace_back(Paragraph{"Confidence" + of + ": no error bar is kept with it."});
+}
+
+/// Inputs of the points; none where none can be read.
+std::optional<PageSection> inputs_of(const Study& study, const Catalogue& catalogue) {
+  constexpr std::size_t most_points = 200;
+  std::vector<Scenario> scenarios;
+  for (std::size_t point = 0; point < std::min(study.num_points(), most_points); ++point) {
+    try {
+      scenarios.push_back(read_scenario(study.document_of(study.point(point)), catalogue));
+    } catch (const InputError&) {  // the point says so itself
+    }
+  }
+  if (scenarios.empty()) return std::nullopt;
+  std::vector<const Scenario*> all;
+  for (const Scenario& scenario : scenarios) all.push_back(&scenario);
+  PageSection out = inputs_section(all, catalogue);
+  if (study.num_points() > most_points)
+    out.blocks.emplace_back(Paragraph{fmt::format("Of the first {} points.", most_points)});
+  return out;
+}
+
 constexpr const char* only_kept =
     "Not on this page: the critical path, times of each stage, memory over the step, pipeline, "
     "collectives and sources of the inputs: a kept result holds none of them; stepcast report of "
@@ -201,14 +255,17 @@ std::vector<PageSection> rows_sections(const std::vector<NamedRow>& rows) {
     glance.blocks.emplace_back(best_of_rows(rows));
   glance.blocks.emplace_back(
       Paragraph{fmt::format("{} of {} have an answer.", answered, rows.size())});
+  add_sentences(glance, rows);
   std::vector<PageSection> out{std::move(glance)};
   if (answered > 0) out.push_back({"Where the steps go", {parts_of_rows(rows)}});
   return out;
 }
 
 Page results_page(const std::string& title, const std::vector<NamedRow>& rows,
-                  const Origin& origin) {
+                  const std::string& printed, const Origin& origin) {
   Page out{title, "Kept results of stepcast.", rows_sections(rows)};
+  if (!printed.empty())
+    out.sections.push_back({"As it was printed", {Listing{"The whole answer", printed, false}}});
   out.sections.push_back({"All figures", {PageTable{"As they were kept", figures_table(rows)}}});
   PageSection made = origin_section(origin, nullptr);
   made.blocks.emplace_back(Paragraph{only_kept});
@@ -216,7 +273,8 @@ Page results_page(const std::string& title, const std::vector<NamedRow>& rows,
   return out;
 }
 
-Page sweep_page(const Results& results, const TextTable& table, const Origin& origin) {
+Page sweep_page(const Results& results, const TextTable& table, const Catalogue& catalogue,
+                const Origin& origin) {
   std::vector<PointRow> kept;
   std::vector<std::string> names;
   for (std::size_t point = 0; point < results.rows.size(); ++point)
@@ -235,13 +293,14 @@ Page sweep_page(const Results& results, const TextTable& table, const Origin& or
   out.sections.push_back({"Points", {PageTable{"All points", table}}});
   if (const std::string known = references_text(results); !known.empty())
     out.sections.back().blocks.emplace_back(Listing{"Known figures beside them", known, false});
+  if (auto inputs = inputs_of(results.study, catalogue)) out.sections.push_back(std::move(*inputs));
   PageSection made = origin_section(origin, nullptr);
   made.blocks.emplace_back(Listing{"Scenario (TOML)", write_toml(results.study.whole)});
   out.sections.push_back(std::move(made));
   return out;
 }
 
-Page comparison_page(const Comparison& c, const Origin& origin) {
+Page comparison_page(const Comparison& c, const Catalogue& catalogue, const Origin& origin) {
   std::vector<NamedRow> rows;
   for (const Side& side : c.sides) rows.push_back({side.name, &side.row});
   std::string title;
@@ -257,6 +316,10 @@ Page comparison_page(const Comparison& c, const Origin& origin) {
                                       "Filled bars make the step longer, outlines shorter."});
   changes.blocks.emplace_back(Listing{"All figures", comparison_text(c), false});
   out.sections.push_back(std::move(changes));
+  std::vector<const Scenario*> scenarios;
+  for (const Side& side : c.sides)
+    if (side.scenario) scenarios.push_back(&*side.scenario);
+  if (!scenarios.empty()) out.sections.push_back(inputs_section(scenarios, catalogue));
   PageSection made = origin_section(origin, nullptr);
   for (const Side& side : c.sides)
     if (side.scenario)

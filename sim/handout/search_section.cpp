@@ -74,6 +74,9 @@ PageSection search_section(const SearchAnswer& a) {
   }
   if (a.result.found.size() > most_rows)
     all.sentence({}, fmt::format("{} slower plans", a.result.found.size() - most_rows));
+  if (a.own && a.own->report)
+    all.row(
+        {"your plan", to_text(a.own->report->step_time), to_text(a.own->report->memory.total())});
   out.blocks.emplace_back(Chart{"plans", "Plans: step against memory", search_picture(a),
                                 std::move(all), "Every plan that was simulated."});
   if (auto chart = degrees_chart(a)) out.blocks.emplace_back(std::move(*chart));

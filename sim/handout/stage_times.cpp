@@ -1,11 +1,26 @@
 #include "sim/handout/stage_times.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
+#include "sim/files/text_table.hpp"
 #include "sim/why/logged_step.hpp"
 
 namespace stepcast::sim {
+
+std::string largest_loss(const StageTimes& t) {
+  const std::pair<double, const char*> parts[] = {{t.exposed_s, "exposed communication"},
+                                                  {t.bubble_s, "the pipeline's bubble"},
+                                                  {t.wait_s, "waiting for the slowest"},
+                                                  {t.host_s, "the host's launches"}};
+  const double step_s = t.compute_s + t.exposed_s + t.bubble_s + t.wait_s + t.host_s;
+  const auto& [lost_s, name] =
+      *std::ranges::max_element(parts, {}, [](const auto& part) { return part.first; });
+  return fmt::format("{} of the step computes; the largest loss is {}, {}",
+                     percent(t.compute_s / step_s), name, percent(lost_s / step_s));
+}
 
 std::vector<StageTimes> stage_times(const Scenario& scenario, Session& session) {
   Scenario quiet = scenario;

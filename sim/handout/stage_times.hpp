@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "sim/run/session.hpp"
@@ -14,6 +15,9 @@ struct StageTimes {
   double compute_s = 0, exposed_s = 0, bubble_s = 0, wait_s = 0, host_s = 0;
   std::int64_t rank = 0;  // the first of the stage
 };
+
+/// "78.6 % of the step computes; the largest loss is exposed communication, 16.5 %"
+std::string largest_loss(const StageTimes& times);
 
 /// Of a scenario that was simulated; its noise is left out. Throws what LoggedStep does.
 std::vector<StageTimes> stage_times(const Scenario& scenario, Session& session);

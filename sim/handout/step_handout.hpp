@@ -46,7 +46,7 @@ Page refused_page(const Scenario& scenario, const std::string& reason, const Cat
 Page search_page(const SearchAnswer& answer, Session& session, const Origin& origin,
                  const std::atomic<bool>& stop);
 
-// Sections that other pages have as well.
+// Sections and phrases that other pages have as well.
 
 /// Plans of a search: how sure it is that none is better, the picture, the table.
 PageSection search_section(const SearchAnswer& answer);
@@ -55,5 +55,12 @@ PageSection glance_section(const StepHandout& handout);
 /// Where the step's time goes, stage by stage; the critical path and what would move it; memory;
 /// the pipeline; collectives; what the times rest on.
 std::vector<PageSection> engineer_sections(const StepHandout& handout);
+/// "12.3 days (10.9 to 14.1)": the band below the figure.
+KeyFigure banded_figure(const std::string& label, const std::string& text,
+                        const std::string& note = {});
+/// Means over all ranks.
+StageTimes times_of(const StepReport& report);
+/// A sentence: how far such forecasts lie off.
+std::string confidence_text(const StepReport& report);
 
 }  // namespace stepcast::sim

@@ -44,7 +44,7 @@ Page step_page(const StepHandout& h, const Catalogue& catalogue, const Origin& o
   Page out{title_of(s), summary_of(s), {glance_section(h)}};
   for (PageSection& section : engineer_sections(h)) out.sections.push_back(std::move(section));
   if (h.search) out.sections.push_back(search_section(*h.search));
-  out.sections.push_back(inputs_section(s, catalogue));
+  out.sections.push_back(inputs_section({&s}, catalogue));
   PageSection made = origin_section(origin, &s);
   made.blocks.emplace_back(benchmark_row(h.report));
   for (const std::string& missing : h.missing)
@@ -85,7 +85,7 @@ Page refused_page(const Scenario& s, const std::string& reason, const Catalogue&
   out.sections.push_back(
       {"At a glance",
        {Paragraph{"This plan does not run: " + reason}, Paragraph{"Plan: " + plan_text(s) + "."}}});
-  out.sections.push_back(inputs_section(s, catalogue));
+  out.sections.push_back(inputs_section({&s}, catalogue));
   out.sections.push_back(origin_section(origin, &s));
   return out;
 }

@@ -25,9 +25,7 @@ struct NamedTimes {
 
 PageSection shares_section(const StepHandout& h) {
   const StepReport& r = h.report;
-  std::vector<NamedTimes> rows{{"all ranks",
-                                {seconds(r.compute), seconds(r.exposed.total()), seconds(r.bubble),
-                                 seconds(r.wait), seconds(r.host)}}};
+  std::vector<NamedTimes> rows{{"all ranks", times_of(r)}};
   if (h.stages.size() > 1)
     for (std::size_t i = 0; i < h.stages.size(); ++i)
       rows.push_back({fmt::format("stage {}", i), h.stages[i]});
@@ -122,7 +120,7 @@ std::vector<PageSection> engineer_sections(const StepHandout& h) {
   std::vector<PageSection> out{shares_section(h)};
   if (h.why) out.push_back(path_section(*h.why));
   out.push_back(memory_section(h));
-  if (h.stages.size() > 1 && !h.timeline.events.empty()) out.push_back(pipeline_section(h));
+  if (!h.stages.empty() && !h.timeline.events.empty()) out.push_back(pipeline_section(h));
   if (!h.timeline.events.empty())
     if (auto section = collectives_section(h)) out.push_back(std::move(*section));
   out.push_back(provenance_section(h.report));

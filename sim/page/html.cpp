@@ -106,7 +106,7 @@ class Writer {
 
   static std::string rows(const TextTable::Shown& table, const std::string& id) {
     const auto side = [&](std::size_t i) {
-      return table.columns[i].align == TextTable::Align::right ? " class=\"right\"" : "";
+      return table.columns[i].align == TextTable::Align::left ? " class=\"left\"" : "";
     };
     std::string out = fmt::format("<table id=\"{}\">\n<thead><tr>", id);
     for (std::size_t i = 0; i < table.columns.size(); ++i) {

@@ -36,12 +36,14 @@ figcaption{font-weight:600}
 svg [fill="#777"]{fill:currentColor}
 svg [stroke="#777"]{stroke:currentColor}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9rem}
-th,td{padding:.2rem .7rem .2rem 0;text-align:left;vertical-align:top}
+th,td{padding:.2rem .7rem .2rem 0;text-align:right;vertical-align:top}
 th{color:var(--soft);font-weight:600;border-bottom:1px solid var(--line)}
 tbody tr+tr td{border-top:1px solid var(--line)}
+td{white-space:nowrap}
+td.left,td[colspan]{white-space:normal}
+.left,td[colspan]{text-align:left}
+td.left{min-width:5rem}
 td[colspan]{max-width:44rem}
-.right{text-align:right}
-td.right{white-space:nowrap}
 thead td{border-bottom:1px solid var(--line)}
 th{vertical-align:bottom}
 details{margin:.4rem 0}

@@ -13,8 +13,8 @@ namespace stepcast::sim {
 namespace {
 
 // In user units of the picture.
-constexpr double bar_left = 190, bar_room = 460, bar_right = bar_left + bar_room;
-constexpr double bar_pitch = 28, bar_thick = 18, bar_value_room = 110;
+constexpr double least_left = 190, most_left = 360, bar_room = 460, least_value_room = 110;
+constexpr double bar_pitch = 28, bar_thick = 18;
 
 /// What is drawn over a look's colour in a tile of 8 x 8: nothing, then lines and dots.
 constexpr std::array<std::string_view, 8> tiles = {"",
@@ -26,9 +26,12 @@ constexpr std::array<std::string_view, 8> tiles = {"",
                                                    "M-1 9L9 -1M-1 -1L9 9",
                                                    "M0 4h8M4 0v8"};
 
+/// Where bars lie: beside the longest label, before the longest value.
 struct BarScale {
-  double least = 0, most = 1;
-  double x(double value) const { return bar_left + bar_room * (value - least) / (most - least); }
+  double least = 0, most = 1, left = least_left, value_room = least_value_room;
+  double x(double value) const { return left + bar_room * (value - least) / (most - least); }
+  double right() const { return left + bar_room; }
+  double width() const { return right() + value_room; }
 };
 
 BarScale scale_of(const BarPicture& picture) {
@@ -38,6 +41,8 @@ BarScale scale_of(const BarPicture& picture) {
     const double sum = std::accumulate(row.parts.begin(), row.parts.end(), 0.0);
     most = std::max(most, sum);
     out.least = std::min(out.least, sum);
+    out.left = std::clamp(text_width(row.label) + 16, out.left, most_left);
+    out.value_room = std::max(out.value_room, text_width(row.value) + 12);
   }
   out.most = most > out.least ? most : out.least + 1;
   return out;
@@ -46,8 +51,8 @@ BarScale scale_of(const BarPicture& picture) {
 std::string bar_row(const BarPicture& picture, const BarRow& row, const BarScale& scale,
                     double top) {
   std::string out =
-      fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", bar_left - 8,
-                  top + 13, svg_escaped(cut_text(row.label, bar_left - 14)));
+      fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", scale.left - 8,
+                  top + 13, svg_escaped(cut_text(row.label, scale.left - 14)));
   double at = 0;
   for (std::size_t i = 0; i < row.parts.size(); ++i) {
     const double next = at + row.parts[i];
@@ -62,8 +67,8 @@ std::string bar_row(const BarPicture& picture, const BarRow& row, const BarScale
         svg_escaped(fmt::format("{}{}{}: {:.4g} {}", row.label, of.empty() ? "" : ", ", of,
                                 row.parts[i], picture.axis)));
   }
-  return out + fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", bar_right + 8, top + 13,
-                           svg_escaped(row.value));
+  return out + fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", scale.right() + 8,
+                           top + 13, svg_escaped(row.value));
 }
 
 std::string bar_axis(const BarPicture& picture, const BarScale& scale, double top, double bottom) {
@@ -74,7 +79,7 @@ std::string bar_axis(const BarPicture& picture, const BarScale& scale, double to
                        scale.x(tick), bottom + 15, tick);
   }
   out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-                     bar_left + bar_room / 2, bottom + 33, svg_escaped(picture.axis));
+                     scale.left + bar_room / 2, bottom + 33, svg_escaped(picture.axis));
   return fmt::format("<path d=\"{}\" stroke=\"{}\" stroke-opacity=\".3\" fill=\"none\"/>\n", lines,
                      svg_ink) +
          out;
@@ -129,17 +134,17 @@ std::string bar_picture(const BarPicture& picture) {
   double top = 44;
   std::string legend;
   if (picture.series.size() > 1 || !picture.series.front().empty()) {
-    legend = look_legend(picture.name, picture.series, 8, top, bar_right + bar_value_room, top);
+    legend = look_legend(picture.name, picture.series, 8, top, scale.width(), top);
     top += 18;
   }
   if (picture.limit) top += 14;
   top += 6;
   const double bottom = top + bar_pitch * static_cast<double>(picture.rows.size());
-  std::string out = svg_head(bar_right + bar_value_room, bottom + 42, picture.title) +
+  std::string out = svg_head(scale.width(), bottom + 42, picture.title) +
                     look_definitions(picture.name, picture.series.size()) +
                     fmt::format("<g fill=\"{}\">\n", svg_ink) +
                     fmt::format("<text x=\"8\" y=\"22\" font-size=\"16\">{}</text>\n",
-                                svg_escaped(cut_text(picture.title, bar_right * 12 / 16))) +
+                                svg_escaped(cut_text(picture.title, scale.right() * 12 / 16))) +
                     legend + bar_axis(picture, scale, top, bottom);
   double y = top + (bar_pitch - bar_thick) / 2;
   for (const BarRow& row : picture.rows) {

@@ -44,6 +44,24 @@ std::string cut_text(const std::string& text, double width) {
   return out + "\u2026";
 }
 
+std::vector<std::string> wrapped_text(const std::string& text, double width, std::size_t most) {
+  std::vector<std::string> out;
+  std::string rest = text;
+  while (text_width(rest) > width && out.size() + 1 < most) {
+    std::size_t at = std::string::npos;
+    for (std::size_t blank = rest.find(' '); blank != std::string::npos;
+         blank = rest.find(' ', blank + 1)) {
+      if (text_width(rest.substr(0, blank)) > width) break;
+      at = blank;
+    }
+    if (at == std::string::npos) break;
+    out.push_back(rest.substr(0, at));
+    rest.erase(0, at + 1);
+  }
+  out.push_back(cut_text(rest, width));
+  return out;
+}
+
 bool TextBox::overlaps(const TextBox& other) const {
   return left < other.left + other.width && other.left < left + width &&
          top < other.top + other.height && other.top < top + height;

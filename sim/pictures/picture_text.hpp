@@ -17,6 +17,10 @@ double text_width(const std::string& text);
 /// Cut at `width` user units, with an ellipsis.
 std::string cut_text(const std::string& text, double width);
 
+/// Lines of at most `width` user units, broken at blanks, the last one cut where there are more
+/// than `most`.
+std::vector<std::string> wrapped_text(const std::string& text, double width, std::size_t most);
+
 /// A box that text stands in.
 struct TextBox {
   double left = 0, top = 0, width = 0, height = 0;

@@ -18,13 +18,10 @@ DesignJson band_json(const Band& band) {
 }
 
 DesignJson machine_json(const Scenario& s) {
-  return {{"node", s.node.name},
-          {"gpu", s.node.gpu.name},
-          {"nodes", s.nodes},
-          {"gpus", s.gpus},
-          {"nics", s.node.nics},
-          {"fabric", s.fabric.name},
-          {"oversubscription", s.fabric.oversubscription}};
+  return {{"name", name_of(s)},      {"node", s.node.name},
+          {"gpu", s.node.gpu.name},  {"nodes", s.nodes},
+          {"gpus", s.gpus},          {"nics", s.node.nics},
+          {"fabric", s.fabric.name}, {"oversubscription", s.fabric.oversubscription}};
 }
 
 DesignJson choice_json(const DesignTold& told, const DesignChoice& c) {
@@ -76,7 +73,9 @@ DesignJson answer_json(const DesignTold& told, const AimAnswer& one) {
   out.update(choice_json(told, *one.choice));
   if (one.odds) out["p_goal"] = *one.odds;
   out["bill"] = bill_json(one.bill);
-  out["report"] = DesignJson::parse(to_json(Answer(one.choice->report)));
+  StepReport report = one.choice->report;
+  report.whole_run = one.choice->outcome.run;
+  out["report"] = DesignJson::parse(to_json(Answer(std::move(report))));
   return out;
 }
 

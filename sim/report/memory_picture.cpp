@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/units_text.hpp"
 #include "sim/files/svg.hpp"
+#include "sim/pictures/bar_picture.hpp"
+#include "sim/pictures/picture_text.hpp"
 #include "sim/report/memory_timeline.hpp"
 
 namespace stepcast::sim {
@@ -12,7 +15,8 @@ namespace {
 // In user units of the picture: a panel a stage, the legend beside the first.
 constexpr double left = 70, top = 48, panel = 130, gap = 26, side = 620;
 constexpr double legend_left = left + side + 18, width = legend_left + 150, line_height = 16;
-constexpr std::size_t columns = 620;  // that are told apart
+constexpr const char* looks = "memory";  // patterns as well as colours
+constexpr std::size_t columns = 620;     // that are told apart
 
 /// Of all samples in a column of the picture the fullest.
 std::vector<const MemorySample*> columns_of(const StageMemory& stage) {
@@ -61,8 +65,8 @@ std::string areas(const std::vector<const MemorySample*>& samples, const Frame& 
     std::vector<std::int64_t> above = below;
     for (std::size_t c = 0; c < samples.size(); ++c) above[c] += samples[c]->of_kind[kind];
     if (above != below)
-      out += fmt::format("<path d=\"{}{}Z\" fill=\"{}\" fill-opacity=\".7\"/>\n",
-                         edge(above, frame, true), edge(below, frame, false), svg_colours[kind]);
+      out += fmt::format("<path d=\"{}{}Z\" fill=\"{}\"/>\n", edge(above, frame, true),
+                         edge(below, frame, false), look_fill(looks, kind));
     below = std::move(above);
   }
   return out;
@@ -75,14 +79,29 @@ std::string line_at(double y, const std::string& text) {
       left, y, side, svg_ink, left - 7, y + 4, svg_escaped(text));
 }
 
+/// Of the panel in GiB, but for those whose words would meet the reserved memory's.
+std::string ticks(const Frame& frame, double reserved_y) {
+  constexpr double gib = 1 << 30, apart = 14;
+  std::string out;
+  for (const double tick : round_ticks(0, frame.most / gib, 5)) {
+    const double y = frame.y(static_cast<std::int64_t>(tick * gib));
+    if (std::abs(y - reserved_y) < apart) continue;
+    out += fmt::format(
+        "<path d=\"M{} {:.1f}h-5\" stroke=\"{}\" fill=\"none\"/>\n"
+        "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{:g} GiB</text>\n",
+        left, y, svg_ink, left - 7, y + 4, tick);
+  }
+  return out;
+}
+
 std::string legend() {
   std::string out;
   for (std::size_t kind = 0; kind < workloads::tensor_kind_names.size(); ++kind) {
     const double y = top + line_height * (static_cast<double>(kind) + 0.5);
     out += fmt::format(
-        "<rect x=\"{}\" y=\"{:.1f}\" width=\"9\" height=\"9\" fill=\"{}\"/>\n"
+        "<rect x=\"{}\" y=\"{:.1f}\" width=\"14\" height=\"12\" fill=\"{}\"/>\n"
         "<text x=\"{}\" y=\"{:.1f}\">{}</text>\n",
-        legend_left, y - 5, svg_colours[kind], legend_left + 14, y + 4,
+        legend_left, y - 6, look_fill(looks, kind), legend_left + 20, y + 4,
         workloads::tensor_kind_names[kind]);
   }
   return out;
@@ -99,12 +118,13 @@ std::string memory_svg(const std::vector<StageMemory>& stages, const std::string
   std::string out = svg_head(width, height, title) + fmt::format("<g fill=\"{}\">\n", svg_ink) +
                     fmt::format("<text x=\"{}\" y=\"22\" font-size=\"16\">{}</text>\n", left,
                                 svg_escaped(title)) +
-                    legend();
+                    look_definitions(looks, workloads::tensor_kind_names.size()) + legend();
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const Frame frame{top + panel + static_cast<double>(i) * (panel + gap),
                       1.05 * static_cast<double>(std::max<std::int64_t>(most, 1))};
     const auto samples = columns_of(stages[i]);
     out += areas(samples, frame);
+    out += ticks(frame, samples.empty() ? 0 : frame.y(samples.back()->reserved));
     if (!samples.empty())
       out += line_at(frame.y(samples.back()->reserved), to_text(Bytes(samples.back()->reserved)));
     out += fmt::format("<text x=\"{}\" y=\"{:.1f}\">stage {}</text>\n", left + 4,

@@ -18,6 +18,11 @@ double high(const std::optional<ErrorBar>& bar, double value) {
   return bar ? bar->high * value : unknown;
 }
 
+/// Of the replay of the step's allocations; NaN where a search left it out: its bound knows enough.
+double of_replay(const StepReport& s, Bytes memory) {
+  return s.figures.allocated.value > 0 ? gibibytes(memory) : unknown;
+}
+
 /// Ends of two bars as one: errors of the step and of the failures have nothing to do with each
 /// other, so that their logarithms add up like variances.
 double joined(double a, double b) { return std::exp(std::hypot(std::log(a), std::log(b))); }
@@ -94,13 +99,13 @@ constexpr std::array table{
     Metric{"memory_high_gib_per_gpu", "GiB", "memory at most",
            [](S s) { return high(s.memory_bar, gibibytes(s.memory.total())); }},
     Metric{"memory_allocated_gib", "GiB", "allocated",
-           [](S s) { return gibibytes(s.figures.allocated); }},
+           [](S s) { return of_replay(s, s.figures.allocated); }},
     Metric{"memory_reserved_gib", "GiB", "reserved",
-           [](S s) { return gibibytes(s.figures.reserved); }},
+           [](S s) { return of_replay(s, s.figures.reserved); }},
     Metric{"memory_process_gib", "GiB", "process",
-           [](S s) { return gibibytes(s.figures.process()); }},
+           [](S s) { return of_replay(s, s.figures.process()); }},
     Metric{"memory_needed_gib", "GiB", "needed",
-           [](S s) { return gibibytes(s.figures.needed()); }},
+           [](S s) { return of_replay(s, s.figures.needed()); }},
     Metric{"power_w_per_gpu", "W", "power",
            [](S s) { return s.power_per_gpu.value; }},
     Metric{"energy_j", "J", "energy",

@@ -263,24 +263,27 @@ std::string search_text(const SearchAnswer& a, const std::string& table) {
 }
 
 std::string search_picture(const SearchAnswer& a) {
-  std::vector<ParetoPoint> points;
-  const auto add = [&](const StepReport& r, const std::string& label) -> ParetoPoint& {
-    return points.emplace_back(ParetoPoint{seconds(r.step_time), gib(r.memory.total()), label});
+  const Scenario& s = a.space.bases().front();
+  const double card = gib(s.node.gpu.memory);
+  ParetoPicture out{fmt::format("{} on {} x {}", s.model.name, grouped(s.gpus), s.node.gpu.name),
+                    {"memory per GPU, GiB", card, fmt::format("GPU: {:.3g} GiB", card)},
+                    {"step, s"},
+                    "plan",
+                    "front: no plan is faster with less memory",
+                    {"best", "own"}};
+  const auto add = [&](const StepReport& r, const std::string& plan) -> ParetoPoint& {
+    const double memory = gib(r.memory.total());
+    return out.points.emplace_back(
+        ParetoPoint{memory, seconds(r.step_time),
+                    fmt::format("{}, {:.3g} GiB: {}", to_text(r.step_time), memory, plan)});
   };
   for (const Found& found : a.result.found) {
     ParetoPoint& point = add(found.report, plan_words(a.space, found.candidate));
-    point.best = points.size() == 1;
+    if (out.points.size() == 1) point.signs = {ParetoSign::diamond};
   }
-  if (a.own && a.own->report) add(*a.own->report, "your plan").own = true;
-  for (ParetoPoint& point : points)
-    point.on_front = std::ranges::none_of(points, [&](const ParetoPoint& other) {
-      return other.step_s <= point.step_s && other.memory_gib <= point.memory_gib &&
-             (other.step_s < point.step_s || other.memory_gib < point.memory_gib);
-    });
-  const Scenario& s = a.space.bases().front();
-  return pareto_picture(
-      points, gib(s.node.gpu.memory),
-      fmt::format("{} on {} x {}", s.model.name, grouped(s.gpus), s.node.gpu.name));
+  if (a.own && a.own->report) add(*a.own->report, "your plan").signs = {ParetoSign::square};
+  mark_front(out.points);
+  return pareto_picture(out);
 }
 
 }  // namespace stepcast::sim

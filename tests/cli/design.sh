@@ -91,6 +91,70 @@ goal "nodse = 3
 $two"
 expect 3 "did you mean 'nodes'" design "$work/goal.toml"
 
+# A page to hand on: the answers that are printed, and every picture as a file.
+goal "days = 3
+budget = \"2000 USD\"
+$two"
+sed -i '1i title = "<script>hacked=1</script>"' "$work/goal.toml"
+"$program" design "$work/goal.toml" --report "$work/d.html" --svg "$work/charts" --json \
+  >"$work/d.json" || failures=$((failures + 1))
+if command -v python3 >/dev/null; then
+  timeout 60 python3 "$2/tests/cli/shared/read_page.py" html "$work/d.html" ||
+    failures=$((failures + 1))
+  python3 - "$work/d.html" "$work/d.json" "$work/charts" <<'END' || failures=$((failures + 1))
+import html, json, os, re, sys
+import xml.dom.minidom
+page = open(sys.argv[1], encoding="utf-8").read()
+answer = json.load(open(sys.argv[2], encoding="utf-8"))
+text = html.unescape(re.sub(r"<[^>]*>", "|", page))
+for aim in ("cheapest", "fastest", "greenest"):  # the first screen
+    one = answer[aim]
+    assert f"|{aim}|" in text, aim
+    place = page.index("The answers</h3>")
+    table = page[place:page.index("</table>", place)]
+    for figure in (one["racks"], f"{100 * one['p_goal']:.3g} %"):
+        assert str(figure) in table, (aim, figure)
+for sentence in ("What limits it: ", "Confidence: 80 %", "Proof: ", "nodes are packed",
+                 "Resolved scenario: ", "Goal (TOML)", "stepcast design ", "parts/",
+                 "deadline|2.85 days", "leaf switch of 64 ports (rail-only)"):
+    assert sentence in text, sentence
+for line in answer["cheapest"]["bill"]["lines"]:  # the source and the date of every price
+    if line["usd"] is not None:
+        assert line["source"] in text and line["date"] in text, line
+for row in answer["ruled_out"]:  # counts
+    assert f"|{row['offers']:,}|" in text and row["they"] in text, row
+for one in answer["limits_moved"]:
+    assert one["limit"] in text
+pictures = re.findall(r'<figure id="(\w+)">', page)
+assert {"bill", "prices", "days_dollars", "ruled_out", "step_parts", "slopes"} <= set(pictures)
+assert sorted(os.listdir(sys.argv[3])) == sorted(name + ".svg" for name in pictures)
+# The points of the picture are the rows of its table.
+svg = xml.dom.minidom.parse(sys.argv[3] + "/days_dollars.svg")
+points = [p for p in svg.getElementsByTagName("path")
+          if p.getAttribute("class") in ("point", "front") and p.getElementsByTagName("title")]
+told = {p.getElementsByTagName("title")[0].firstChild.data.split(":")[0] for p in points}
+figure = page[page.index('<figure id="days_dollars">'):]
+table = figure[figure.index("<tbody>"):figure.index("</tbody>")]
+rows = {html.unescape(r) for r in re.findall(r'<tr><td class="left">([^<]*)', table)}
+assert rows and rows == {t for t in told if "dgx" in t}, (rows, told)
+assert "hacked=1" in text and "<script>hacked" not in page
+END
+fi
+[ "$(wc -c <"$work/d.html")" -lt 300000 ] || {
+  echo "the page has $(wc -c <"$work/d.html") bytes"
+  failures=$((failures + 1))
+}
+echo mine >"$work/mine.html"
+expect 3 'is no report of stepcast' design "$work/goal.toml" --report "$work/mine.html"
+expect 7 'nowhere' design "$work/goal.toml" --report "$work/nowhere/d.html"
+goal "racks = 0
+$two"
+expect 4 'need more racks' design "$work/goal.toml" --report "$work/unmet.html"
+grep -q 'Nothing meets this goal' "$work/unmet.html" || {
+  echo "the page of a goal that nothing meets does not say so"
+  failures=$((failures + 1))
+}
+
 # Bills add up, by a reader that is not ours.
 goal "$two"
 "$program" design "$work/goal.toml" --csv "$work/bill.csv" --json >"$work/d.json" 2>/dev/null

@@ -52,7 +52,7 @@ expect 0 'p.html' report --model llama2-13b --gpu h100 --nodes 2 --tensor 4 --pi
   --global-batch 64 --no-alternatives --out p.html
 html p.html
 has p.html 'Pipeline: one rank of each stage'
-has p.html '<td>stage 3</td>'
+has p.html '<td class="left">stage 3</td>'
 has p.html 'No goal is given'
 
 # On other verbs; kept results say what they lack, those of --out are computed anew.
@@ -74,6 +74,25 @@ expect 0 'again.html' report plain --no-alternatives --out again.html
 has again.html 'Critical path'
 expect 0 'two.html' report kept.json plain --out two.html
 html run.html sweep.html search.html compare.html kept.html again.html two.html
+
+# The pages of points have their inputs, what limits the fastest and how sure that is.
+for page in sweep.html compare.html; do
+  for text in 'What limits it, of ' 'Confidence, of .*: in 80 %' 'Every input' 'gpus/h100-sxm5-80gb'; do
+    has $page "$text"
+  done
+done
+has kept.html 'What limits it: '
+# Measured beside predicted.
+validate=$1/stepcast-validate
+for words in "goodput" "layers" "collectives $source/calibrate/published/collectives.csv" \
+  "kernels $source/calibrate/published/kernels.csv" "published mlgv --quiet"; do
+  name=validate_${words%% *}
+  # shellcheck disable=SC2086  # words
+  "$validate" $words --report "$name.html" --svg "$name" >/dev/null || fail "validate $words"
+  html "$name.html"
+  [ -f "$name/predicted_measured.svg" ] || fail "validate $words: no picture"
+done
+has validate_goodput.html 'median factor'
 
 # Refusals: of others' files, of what has no effect, of a plan that does not fit.
 echo mine >mine.html

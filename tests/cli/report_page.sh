@@ -18,5 +18,9 @@ trap 'rm -rf "$work"' EXIT
   --report "$work/compare.html" --quiet >/dev/null
 "$stepcast" sweep "$source/scenarios/power_caps.toml" \
   --report "$work/sweep.html" --quiet >/dev/null
-timeout 200 python3 "$source/tests/cli/shared/read_page.py" browser "$chromium" \
-  "$work/step.html" "$work/compare.html" "$work/sweep.html"
+"$stepcast" design "$source/scenarios/design/llama3-70b-2t.toml" \
+  --report "$work/design.html" --quiet >/dev/null
+"$1/stepcast-validate" goodput --report "$work/goodput.html" >/dev/null
+timeout 300 python3 "$source/tests/cli/shared/read_page.py" browser "$chromium" \
+  "$work/step.html" "$work/compare.html" "$work/sweep.html" "$work/design.html" \
+  "$work/goodput.html"

@@ -57,7 +57,10 @@ run="--scenario $work/run.toml"
 # shellcheck disable=SC2086  # two words
 {
   expect 0 'Traces of 2 ranks, 2 steps each' trace "$work/rank0.json" "$work/rank1.json.gz" $run
-  expect 0 'of it waiting for peers *ms *5.00' trace "$work/rank0.json" "$work/rank1.json.gz" $run
+  expect 0 'of it waiting for peers *ms *5.00' trace "$work/rank0.json" "$work/rank1.json.gz" $run \
+    --report "$work/trace.html"
+  timeout 60 python3 "$2/tests/cli/shared/read_page.py" html "$work/trace.html" ||
+    fail "the page of a trace"
   expect 0 'Warning: .*rank0.json is of 2 ranks, the scenario of 8 GPUs' trace "$work/rank0.json" $run
   expect 0 'Warning: .*rank0.json is of NVIDIA A100' trace "$work/rank0.json" $run
   expect 0 '"measured_step_time_s": 0.\(1,\|09999\)' trace "$work/rank0.json" $run --json

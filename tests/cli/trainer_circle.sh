@@ -62,7 +62,15 @@ done
 
 # Further off than the user allows: nothing is exact. All is calibrated already.
 expect 5 'step time' run "$work/tiny.toml" --as-calibrated --table "$work/host.h5" --steps 6 \
-  --warm-up 1 --tolerance 0 --out "$work/out"
+  --warm-up 1 --tolerance 0 --out "$work/out" --report "$work/circle.html" --svg "$work/circle"
+grep -q 'Training runs beside their simulation' "$work/circle.html" || {
+  echo "no page of the run"
+  failures=$((failures + 1))
+}
+[ -f "$work/circle/predicted_measured.svg" ] || {
+  echo "no picture of the run"
+  failures=$((failures + 1))
+}
 # Nothing is calibrated.
 expect 3 'no such file' run "$work/tiny.toml" --as-calibrated --table "$work/none.h5" --steps 3 \
   --warm-up 1

@@ -11,6 +11,7 @@
 
 #include "calibrate/host/facts.hpp"
 #include "engine/check.hpp"
+#include "sim/command/handout_options.hpp"
 #include "sim/files/markdown.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/processes/child.hpp"
@@ -21,6 +22,8 @@
 #include "validate/cluster/box.hpp"
 #include "validate/cluster/cluster_run.hpp"
 #include "validate/cluster/namespaces.hpp"
+#include "validate/command/points.hpp"
+#include "validate/compare/page.hpp"
 #include "validate/trainer/run/run.hpp"
 
 namespace stepcast::validate {
@@ -38,7 +41,8 @@ constexpr sim::Option options[] = {
     {"compute", "kernels|waits", "",
      "waits: a kernel is a pause of its calibrated length (default where ranks outnumber cores)"},
     {"tolerance", "PERCENT", "", "exit code 5 when a step time is further off"},
-    {"report", "DIR", "", "write a dated report into this folder"},
+    {"report", "DIR", "", "write a dated report into this folder; NAME.html: a page to hand on"},
+    sim::svg_option,
     {"table", "FILE.h5", "", "the kernels' calibration (default: the scenario's own, or host.h5)"},
     {"as-calibrated", "", "", "measure no kernel anew: the table is whole"},
     {"quick", "", "", "calibrate with few samples"},
@@ -101,8 +105,13 @@ int hand_in(const Arguments& arguments, const ClusterReport& report) {
   const std::string text = text_of(report, arguments.has("parts"));
   const bool printed = sim::print_answer(
       arguments, {[&] { return text; }, [&] { return json_of(report); }, {"fabrics"}});
-  if (arguments.has("report")) write_report(arguments, text);
-  if (!printed) return sim::exit_unwritten;
+  const sim::HandoutFiles files = page_files(arguments);
+  if (arguments.has("report") && files.report.empty()) write_report(arguments, text);
+  const bool handed = !files.any() || sim::handed_out(files, [&] {
+    return runs_page(fs::path(arguments.positional()[0]).filename().string(), report.steps(), text,
+                     sim::origin_of(cluster_verb, arguments));
+  });
+  if (!printed || !handed) return sim::exit_unwritten;
   const auto tolerance = arguments.share("tolerance");
   const bool within = !tolerance || worst_error(report.steps()) <= *tolerance;
   return within ? sim::exit_ok : sim::exit_too_inaccurate;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/command/handout_options.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/program/installation.hpp"
@@ -81,6 +82,12 @@ int calibrate_points(const Arguments& arguments, const std::vector<Point>& point
     words.push_back(point.file(".toml"));
   }
   return run_sister("stepcast-calibrate", std::move(words));
+}
+
+sim::HandoutFiles page_files(const Arguments& arguments) {
+  sim::HandoutFiles out = sim::handout_files(arguments);
+  if (!out.report.ends_with(".html")) out.report.clear();
+  return out;
 }
 
 }  // namespace stepcast::validate

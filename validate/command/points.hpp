@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/handout/handout.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/scenario.hpp"
@@ -34,5 +35,8 @@ int run_sister(const std::string& name, std::vector<std::string> words);
 /// Measures what the points' files need and their table lacks, unless --as-calibrated, with few
 /// samples by --quick; the exit code.
 int calibrate_points(const sim::Arguments& arguments, const std::vector<Point>& points);
+
+/// --report names a page where it ends in .html, else a folder for a dated report.
+sim::HandoutFiles page_files(const sim::Arguments& arguments);
 
 }  // namespace stepcast::validate

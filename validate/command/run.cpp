@@ -8,6 +8,7 @@
 
 #include "calibrate/host/facts.hpp"
 #include "engine/check.hpp"
+#include "sim/command/handout_options.hpp"
 #include "sim/files/markdown.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
@@ -18,6 +19,7 @@
 #include "sim/scenario/catalogue.hpp"
 #include "sim/timeline/timeline_file.hpp"
 #include "validate/command/points.hpp"
+#include "validate/compare/page.hpp"
 #include "validate/compare/run_comparison.hpp"
 #include "validate/trainer/run/run.hpp"
 
@@ -30,7 +32,8 @@ using sim::Arguments;
 constexpr sim::Option options[] = {
     {"tolerance", "PERCENT", "", "exit code 5 when a step time is further off"},
     {"out", "DIR", "", "keep results and timelines there (default: a temporary folder)"},
-    {"report", "DIR", "", "write a dated report into this folder"},
+    {"report", "DIR", "", "write a dated report into this folder; NAME.html: a page to hand on"},
+    sim::svg_option,
     {"table", "FILE.h5", "", "the calibration (default: the scenario's own, or host.h5, gpu.h5)"},
     {"as-calibrated", "", "", "measure nothing anew: the table is whole"},
     {"quick", "", "", "calibrate with few samples"},
@@ -163,8 +166,13 @@ int command_run(const Arguments& arguments, const sim::Catalogue& catalogue) {
   const bool printed = sim::print_answer(
       arguments,
       {[&] { return text_of(comparisons); }, [&] { return json_of(comparisons); }, {"points"}});
-  if (arguments.has("report")) write_report(arguments, comparisons);
-  if (!printed) return sim::exit_unwritten;
+  const sim::HandoutFiles files = page_files(arguments);
+  if (arguments.has("report") && files.report.empty()) write_report(arguments, comparisons);
+  const bool handed = !files.any() || sim::handed_out(files, [&] {
+    return runs_page(fs::path(arguments.positional()[0]).filename().string(), comparisons,
+                     text_of(comparisons), sim::origin_of(run_verb, arguments));
+  });
+  if (!printed || !handed) return sim::exit_unwritten;
   if (code != sim::exit_ok) return code;
   const bool within = !tolerance || worst_error(comparisons) <= *tolerance;
   return within ? sim::exit_ok : sim::exit_too_inaccurate;

@@ -8,9 +8,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "sim/command/handout_options.hpp"
 #include "sim/files/text_table.hpp"
 #include "sim/program/answer_forms.hpp"
 #include "sim/program/exit_codes.hpp"
+#include "validate/compare/page.hpp"
 #include "validate/goodput/score.hpp"
 
 namespace stepcast::validate {
@@ -21,6 +23,8 @@ using Json = nlohmann::ordered_json;
 constexpr sim::Option goodput_options[] = {
     sim::json_option,
     sim::rows_option,
+    sim::report_option,
+    sim::svg_option,
 };
 
 std::string with_sign(double value, const char* unit) {
@@ -128,6 +132,29 @@ Json goodput_score_json(std::span<const GoodputRow> rows, std::span<const EttrFo
   return out;
 }
 
+sim::Page goodput_page(const std::string& file, std::span<const GoodputRow> rows,
+                       std::span<const EttrForecast> ettr, const sim::Origin& origin) {
+  BesidePage page{"Interruptions by other clusters' rates",
+                  "Published times between interruptions beside those that another source's rate "
+                  "gives, and the share of wall time that trains: " +
+                      file + ".",
+                  "time between interruptions [h]"};
+  std::vector<double> factors, misses;
+  for (const RateForecast& f : rate_forecasts(rows)) {
+    page.rows.push_back({f.of, "by " + f.by, f.measured_h, f.forecast_h,
+                         sim::three_digits(f.measured_h) + " h",
+                         sim::three_digits(f.forecast_h) + " h"});
+    factors.push_back(std::exp(std::abs(std::log1p(f.error()))));
+  }
+  for (const EttrForecast& f : ettr) misses.push_back(std::abs(f.error()));
+  page.figures = {
+      {"median factor", sim::three_digits(median(factors)), "between forecast and measured time"},
+      {"median miss of ETTR", sim::three_digits(median(misses)) + " points",
+       fmt::format("of {} runs", misses.size())}};
+  page.text = rates_text(rows) + ettr_text(ettr);
+  return page_of(page, origin);
+}
+
 }  // namespace
 
 const sim::Verb goodput_verb{
@@ -150,7 +177,11 @@ int run_goodput(const sim::Arguments& arguments, const sim::Catalogue& catalogue
       sim::print_answer(arguments, {[&] { return rates_text(rows) + ettr_text(ettr); },
                                     [&] { return goodput_score_json(rows, ettr).dump(2); },
                                     {"rates", "ettr"}});
-  return printed ? sim::exit_ok : sim::exit_unwritten;
+  const sim::HandoutFiles files = sim::handout_files(arguments);
+  const bool handed = !files.any() || sim::handed_out(files, [&] {
+    return goodput_page(file, rows, ettr, sim::origin_of(goodput_verb, arguments));
+  });
+  return printed && handed ? sim::exit_ok : sim::exit_unwritten;
 }
 
 }  // namespace stepcast::validate

@@ -4,10 +4,13 @@
 #include <filesystem>
 
 #include "engine/check.hpp"
+#include "engine/units_text.hpp"
+#include "sim/command/handout_options.hpp"
 #include "sim/files/csv.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/program/answer_forms.hpp"
 #include "sim/scenario/file.hpp"
+#include "validate/compare/page.hpp"
 #include "validate/layers/report.hpp"
 
 namespace stepcast::validate {
@@ -18,6 +21,8 @@ constexpr sim::Option layer_options[] = {
     {"fail-above", "PERCENT", "", "exit code 5 when the median error is larger"},
     sim::json_option,
     sim::rows_option,
+    sim::report_option,
+    sim::svg_option,
 };
 
 int show_layer(const std::vector<LayerRow>& rows, const std::string& id, const std::string& file,
@@ -30,6 +35,26 @@ int show_layer(const std::vector<LayerRow>& rows, const std::string& id, const s
     return sim::exit_ok;
   }
   throw InputError(file, "no row has the id " + id);
+}
+
+sim::Page layers_page(const std::string& name, const std::vector<LayerResult>& results,
+                      const sim::Origin& origin) {
+  BesidePage page{
+      "Layers of experts: predicted against measured",
+      "Forward and backward of measured layers beside the same pieces in a step: " + name + ".",
+      "time [s]"};
+  for (const LayerResult& one : results)
+    if (one.predicted())
+      page.rows.push_back({one.row.id, one.row.source, one.row.both_s(), one.both_s(),
+                           to_text(to_duration(one.row.both_s())),
+                           to_text(to_duration(one.both_s()))});
+  if (const auto score = scores_of(results).both)
+    page.figures = {
+        {"median error", sim::percent(score->median_ape), "of the absolute errors"},
+        {"bias", sim::percent(score->bias), "mean; positive: predicted too long"},
+        {"rows", sim::grouped(static_cast<std::int64_t>(score->rows)), "that are scored"}};
+  page.text = layers_text(name, results);
+  return page_of(page, origin);
 }
 
 }  // namespace
@@ -59,7 +84,11 @@ int run_layers(const sim::Arguments& arguments, const sim::Catalogue& catalogue)
   const bool printed = sim::print_answer(
       arguments,
       {[&] { return layers_text(name, results); }, [&] { return layers_json(results); }, {"rows"}});
-  if (!printed) return sim::exit_unwritten;
+  const sim::HandoutFiles files = sim::handout_files(arguments);
+  const bool handed = !files.any() || sim::handed_out(files, [&] {
+    return layers_page(name, results, sim::origin_of(layers_verb, arguments));
+  });
+  if (!printed || !handed) return sim::exit_unwritten;
   if (!limit) return sim::exit_ok;
   const auto score = scores_of(results).both;
   return score && score->median_ape <= *limit ? sim::exit_ok : sim::exit_too_inaccurate;

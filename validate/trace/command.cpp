@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "engine/check.hpp"
+#include "sim/command/handout_options.hpp"
 #include "sim/files/gzip.hpp"
 #include "sim/files/toml_value.hpp"
 #include "sim/files/whole_file.hpp"
@@ -35,6 +36,8 @@ constexpr sim::Option options[] = {
     {"fail-above", "PERCENT", "", "exit code 5 when the error of the step time is larger"},
     sim::json_option,
     sim::rows_option,
+    sim::report_option,
+    sim::svg_option,
 };
 
 struct Inputs {
@@ -232,7 +235,11 @@ int run_trace(const sim::Arguments& arguments, const sim::Catalogue& catalogue) 
   const bool printed = sim::print_answer(arguments, {[&] { return trace_text(comparison); },
                                                      [&] { return trace_json(comparison); },
                                                      {"quantities", "kernels", "collectives"}});
-  if (!printed) return sim::exit_unwritten;
+  const sim::HandoutFiles files = sim::handout_files(arguments);
+  const bool handed = !files.any() || sim::handed_out(files, [&] {
+    return trace_page(comparison, sim::origin_of(trace_verb, arguments));
+  });
+  if (!printed || !handed) return sim::exit_unwritten;
   const auto error = step_error(comparison);
   return limit && !(error && std::abs(*error) <= *limit) ? sim::exit_too_inaccurate : sim::exit_ok;
 }

@@ -8,6 +8,7 @@
 
 #include "sim/files/names.hpp"
 #include "sim/files/text_table.hpp"
+#include "validate/compare/page.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -197,6 +198,37 @@ std::string trace_json(const TraceComparison& c) {
   out["collectives"] = json_of(c, collective_rows(c), true);
   out["notes"] = c.notes;
   return out.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+sim::Page trace_page(const TraceComparison& c, const sim::Origin& origin) {
+  constexpr double ms = 1e-3;
+  BesidePage page{c.what, "A run of one's own beside its simulation.", "time [ms]"};
+  for (const Quantity& q : quantities(c)) {
+    if (q.key == "step_time_s" || q.key == "mfu" || q.key == "memory_bytes") {
+      const std::string unit = q.unit.empty() ? "" : " " + q.unit;
+      page.figures.push_back({q.heading + ", measured", cell(q.measured, q.per_unit) + unit,
+                              "simulated " + cell(q.simulated, q.per_unit) + unit + ", " +
+                                  error_cell(error_in(c, q.measured, q.simulated))});
+    }
+    if (q.unit == "ms" && q.simulated)
+      page.rows.push_back({q.heading, "per rank and step", *q.measured / ms, *q.simulated / ms,
+                           cell(q.measured, ms) + " ms", cell(q.simulated, ms) + " ms"});
+  }
+  for (const auto& [source, all] :
+       {std::pair{"kernels", kernel_rows(c)}, std::pair{"collectives", collective_rows(c)}})
+    for (const KindRow& row : all) {
+      const double measured = seconds(row.measured.duration),
+                   simulated = seconds(row.simulated.duration);
+      page.rows.push_back({row.kind, source, measured / ms, simulated / ms,
+                           cell(measured, ms) + " ms", cell(simulated, ms) + " ms"});
+    }
+  if (!c.verdict.empty()) {
+    page.notes.push_back("Verdict: " + c.verdict + ". No error means anything.");
+    page.rows.clear();
+  }
+  for (const std::string& note : c.notes) page.notes.push_back(note);
+  page.text = trace_text(c);
+  return page_of(page, origin);
 }
 
 }  // namespace stepcast::validate

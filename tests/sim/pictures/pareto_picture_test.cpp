@@ -11,17 +11,29 @@ using namespace stepcast::sim;
 
 namespace {
 
-/// Plans spread over memory and time, the first on the front; best and own close beside each other.
+/// Of plans, step against memory.
+ParetoPicture picture_of(std::vector<ParetoPoint> points, double card_gib = 80,
+                         const std::string& title = "") {
+  return {title,
+          {"memory per GPU, GiB", card_gib, "GPU: " + std::to_string(int(card_gib)) + " GiB"},
+          {"step, s"},
+          "plan",
+          "front: no plan is faster with less memory",
+          {"best", "own"},
+          std::move(points)};
+}
+
+/// Plans spread over memory and time; best and own close beside each other.
 std::vector<ParetoPoint> plans(int num) {
   std::vector<ParetoPoint> out;
   for (int i = 0; i < num; ++i) {
     const double share = static_cast<double>(i) / num;
-    out.push_back({.step_s = 2.4 + 3 * (1 - share) + (i % 3),
-                   .memory_gib = 20 + 55 * share,
+    out.push_back({.across = 20 + 55 * share,
+                   .up = 2.4 + 3 * (1 - share) + (i % 3),
                    .label = "tensor " + std::to_string(i) + " & <more>, pipeline 8, micro-batch 1",
-                   .on_front = i % 3 == 0,
-                   .best = i == num - 1,
-                   .own = i == num - 2});
+                   .on_front = i % 3 == 0});
+    if (i == num - 1) out.back().signs = {ParetoSign::diamond};
+    if (i == num - 2) out.back().signs = {ParetoSign::square};
   }
   return out;
 }
@@ -30,13 +42,13 @@ std::vector<ParetoPoint> plans(int num) {
 
 TEST_CASE("a picture of plans is XML, says every label and lets no text meet another") {
   for (const int num : {3, 20, 200}) {
-    const std::string svg = pareto_picture(plans(num), 80, "Plans of \"70B\" <512> & more");
+    const std::string svg =
+        pareto_picture(picture_of(plans(num), 80, "Plans of \"70B\" <512> & more"));
     const auto document = tests::parsed(svg);
     const auto titles = tests::all(document, "//path/title");
     const auto said = [&](const ParetoPoint& plan) {
-      return std::any_of(titles.begin(), titles.end(), [&](const std::string& title) {
-        return title.ends_with(": " + plan.label);
-      });
+      return std::any_of(titles.begin(), titles.end(),
+                         [&](const std::string& title) { return title == plan.label; });
     };
     const auto points = plans(num);
     CHECK(std::all_of(points.begin(), points.end(), said));
@@ -51,10 +63,13 @@ TEST_CASE("a picture of plans is XML, says every label and lets no text meet ano
 }
 
 TEST_CASE("the front goes across to the plan with more memory, then down to its time") {
-  const std::string svg = pareto_picture({{.step_s = 2, .memory_gib = 60, .on_front = true},
-                                          {.step_s = 4, .memory_gib = 30, .on_front = true},
-                                          {.step_s = 8, .memory_gib = 70}},
-                                         80, "");
+  std::vector<ParetoPoint> points{
+      {.across = 60, .up = 2}, {.across = 30, .up = 4}, {.across = 70, .up = 8}};
+  mark_front(points);
+  CHECK(points[0].on_front);
+  CHECK(points[1].on_front);
+  CHECK_FALSE(points[2].on_front);
+  const std::string svg = pareto_picture(picture_of(points));
   const auto document = tests::parsed(svg);
   const std::string path =
       document.select_node("//path[@class='front'][@fill='none']").node().attribute("d").value();
@@ -64,23 +79,40 @@ TEST_CASE("the front goes across to the plan with more memory, then down to its 
   CHECK(y1 > y0);                                         // faster is lower
 }
 
-TEST_CASE("one plan that is best and own has both marks and one word") {
-  const std::string svg = pareto_picture(
-      {{.step_s = 2, .memory_gib = 60, .label = "a", .on_front = true, .best = true, .own = true}},
-      80, "");
-  const auto document = tests::parsed(svg);
+TEST_CASE("a point with three signs has all of their marks and one line of words") {
+  ParetoPicture picture =
+      picture_of({{.across = 60,
+                   .up = 2,
+                   .label = "a",
+                   .on_front = true,
+                   .signs = {ParetoSign::diamond, ParetoSign::square, ParetoSign::triangle}}});
+  picture.sign_words = {"cheapest", "fastest", "<greenest>"};
+  const auto document = tests::parsed(pareto_picture(picture));
   const auto texts = tests::all(document, "//text");
-  CHECK(std::count(texts.begin(), texts.end(), "best, own") == 1);
-  CHECK(document.select_nodes("//path[@class='best']").size() == 2);  // and in the legend
-  CHECK(document.select_nodes("//path[@class='own']").size() == 2);
+  CHECK(std::count(texts.begin(), texts.end(), "cheapest, fastest, <greenest>") == 1);
+  CHECK(document.select_nodes("//path[@class='cheapest']").size() == 2);  // and in the legend
+  CHECK(document.select_nodes("//path[@class='fastest']").size() == 2);
+  CHECK(document.select_nodes("//path[@class='<greenest>']").size() == 2);
+}
+
+TEST_CASE("a limit upwards has its line and its words, in the frame wherever the points lie") {
+  for (const double limit : {0.5, 3.0, 40.0}) {
+    ParetoPicture picture = picture_of(plans(20));
+    picture.up.limit = limit;
+    picture.up.limit_text = "budget: 3 million USD";
+    const auto document = tests::parsed(pareto_picture(picture));
+    CHECK(tests::overlapping_texts(document) == std::vector<std::string>{});
+    const auto texts = tests::all(document, "//text");
+    CHECK(std::count(texts.begin(), texts.end(), "budget: 3 million USD") == 1);
+  }
 }
 
 TEST_CASE("a picture without plans has the GPU's memory") {
-  const auto document = tests::parsed(pareto_picture({}, 141, "None"));
+  const auto document = tests::parsed(pareto_picture(picture_of({}, 141, "None")));
   const auto texts = tests::all(document, "//text");
   CHECK(std::count(texts.begin(), texts.end(), "GPU: 141 GiB") == 1);
 }
 
 TEST_CASE("a plan without a time is no point") {
-  CHECK_THROWS_AS(pareto_picture({{.step_s = 0, .memory_gib = 1}}, 80, ""), BrokenPromise);
+  CHECK_THROWS_AS(pareto_picture(picture_of({{.across = 1, .up = 0}})), BrokenPromise);
 }
