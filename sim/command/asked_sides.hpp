@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/compare/comparison.hpp"
 #include "sim/compare/runner.hpp"
 #include "sim/program/command_line.hpp"
 
@@ -16,5 +17,8 @@ Asked result_side(const std::string& path, const std::string& name, const Catalo
 /// empty `file` is what the options say. Throws InputError.
 void add_document_of(std::vector<Asked>& out, const Verb& verb, const Arguments& arguments,
                      const Catalogue& catalogue, const std::string& file, const std::string& name);
+
+/// What `stepcast compare` is asked for. Throws InputError, and UsageError where that is nothing.
+Comparison compare_asked(const Arguments& arguments, const Catalogue& catalogue, Runner& runner);
 
 }  // namespace stepcast::sim

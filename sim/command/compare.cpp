@@ -228,6 +228,14 @@ Comparison comparison_of(std::vector<Asked> asked, Runner& runner, const Argumen
   return compare_sides(std::move(asked), runner, draw_of(arguments));
 }
 
+}  // namespace
+
+Comparison compare_asked(const Arguments& arguments, const Catalogue& catalogue, Runner& runner) {
+  return comparison_of(asked_of(arguments, catalogue), runner, arguments);
+}
+
+namespace {
+
 /// False after a message; the answer is printed whatever becomes of it.
 bool write_picture(const Comparison& comparison, const std::string& path) {
   const auto answered = std::ranges::count_if(comparison.sides, &Side::answered);
@@ -247,7 +255,7 @@ int compare(const Arguments& arguments, const Catalogue& catalogue) {
   Session session(catalogue);
   Runner runner(session, {arguments.threads(), Progress::style_for(arguments.has("quiet")),
                           arguments.has("ignore-memory")});
-  const Comparison out = comparison_of(asked_of(arguments, catalogue), runner, arguments);
+  const Comparison out = compare_asked(arguments, catalogue, runner);
   const bool printed = print_answer(
       arguments,
       {[&] { return comparison_text(out); }, [&] { return comparison_json(out); }, {"sides"}});

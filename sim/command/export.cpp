@@ -13,6 +13,7 @@
 #include "sim/command/timeline_options.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
+#include "sim/program/answer_forms.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/scenario_keys.hpp"
 #include "sim/study/answer.hpp"
@@ -44,7 +45,8 @@ const std::vector<Option>& replay_options() {
                {nccl_env_option,
                 set_option,
                 {"once", "", "", "one step from rest, as ASTRA-sim runs it; else steps repeat"},
-                {"json", "", "", "print JSON"}});
+                json_option,
+                rows_option});
     return out;
   }();
   return options;
@@ -169,18 +171,18 @@ std::string replay_json(const Replay& r) {
   for (const ReplayPart& part : parts_of(r)) out[part.key] = seconds(part.time);
   if (r.recorded > Duration{}) out["recorded_step_s"] = seconds(r.recorded);
   out["warnings"] = r.warnings;
-  return out.dump() + "\n";
+  return out.dump();
 }
 
 int replay_main(const Arguments& arguments, const Catalogue& catalogue) {
+  check_forms(arguments);
   const std::string folder = arguments.first("which folder with a Chakra trace?");
   const Scenario scenario = cluster_of(arguments, catalogue);
   Session session(catalogue);
   const Replay out = replay(read_trace(folder), scenario, session, arguments.has("once"));
-  const std::string text =
-      arguments.has("json") ? replay_json(out) : replay_text(out, scenario, folder);
-  tell(stdout, text);
-  return exit_ok;
+  const AnswerForms forms{
+      [&] { return replay_text(out, scenario, folder); }, [&] { return replay_json(out); }, {}};
+  return print_answer(arguments, forms) ? exit_ok : exit_unwritten;
 }
 
 }  // namespace

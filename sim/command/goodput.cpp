@@ -6,8 +6,10 @@
 #include "sim/command/scenario_options.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
+#include "sim/program/answer_forms.hpp"
 #include "sim/report/goal_text.hpp"
 #include "sim/report/goodput.hpp"
+#include "sim/report/metrics.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/answer.hpp"
@@ -17,7 +19,8 @@ namespace stepcast::sim {
 namespace {
 
 constexpr Option own_options[] = {
-    {"json", "", "", "print JSON"},
+    json_option,
+    rows_option,
     {"ignore-memory", "", "", "go on with a plan that does not fit in memory"},
 };
 
@@ -36,7 +39,28 @@ Verb goodput_verb() {
       "stepcast goodput scenarios/failures_llama3.toml"};
 }
 
+std::string text_of(const StepReport& report) {
+  const std::string out = goodput_text(report).substr(1);  // without the blank line before
+  return report.whole_run ? out + "\n" + whole_run_text(report) : out;
+}
+
+/// The metrics of `run --json` that are of failures and the whole run, and what stands behind them.
+std::string json_of(const StepReport& report) {
+  nlohmann::ordered_json out{{"step_s", seconds(report.step_time)}};
+  for (const Metric& metric : metrics()) {
+    const std::string key(metric.key);
+    const bool whole_run = key.starts_with("run.");
+    if (!whole_run && !key.starts_with("goodput") && !key.starts_with("tokens_per_day")) continue;
+    if (const auto value = value_of(metric, Answer(report)))
+      (whole_run ? out["run"][key.substr(4)] : out[key]) = *value;
+  }
+  out["failures"] = goodput_json(report);
+  out["warnings"] = report.warnings;
+  return out.dump(2);
+}
+
 int goodput(const Arguments& arguments, const Catalogue& catalogue) {
+  check_forms(arguments);
   TomlValue document = asked_document(goodput_verb(), arguments, catalogue);
   for (const char* table : {"sweep", "collective"})
     if (document.find(table) != nullptr)
@@ -50,17 +74,10 @@ int goodput(const Arguments& arguments, const Catalogue& catalogue) {
   const Answer found = answer(scenario, simulator_of(session));
   if (const auto* refused = std::get_if<Refused>(&found)) throw NoFeasiblePlan(refused->reason);
   const StepReport& report = std::get<StepReport>(found);
-  if (arguments.has("json")) {
-    nlohmann::ordered_json out{{"step_s", seconds(report.step_time)},
-                               {"failures", goodput_json(report)},
-                               {"warnings", report.warnings}};
-    tell(stdout, out.dump(2) + "\n");
-    return exit_ok;
-  }
-  for (const std::string& warning : report.warnings) tell(stderr, "warning: " + warning + "\n");
-  tell(stdout, goodput_text(report).substr(1));  // without the blank line before
-  if (report.whole_run) tell(stdout, "\n" + whole_run_text(report));
-  return exit_ok;
+  if (!arguments.has("json"))
+    for (const std::string& warning : report.warnings) tell(stderr, "warning: " + warning + "\n");
+  const AnswerForms forms{[&] { return text_of(report); }, [&] { return json_of(report); }, {}};
+  return print_answer(arguments, forms) ? exit_ok : exit_unwritten;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "sim/compare/changes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "sim/scenario/file.hpp"
@@ -41,7 +42,12 @@ bool other_entry(const DocumentPair& documents, const EntryTable& entry) {
   });
 }
 
-/// The table that is changed as a whole and holds `path`; else `path` itself.
+/// Keys of [cost] that a list of prices says with the first of them.
+constexpr std::array<std::array<std::string_view, 5>, 2> with_price{
+    {{"cost.price", "cost.price_low", "cost.price_high", "cost.source", "cost.date"},
+     {"cost.capex", "cost.capex_low", "cost.capex_high", "cost.source", "cost.date"}}};
+
+/// The table that is changed as a whole and holds `path`, or the price; else `path` itself.
 std::string changed_with(const DocumentPair& documents, const std::string& path) {
   const std::string top = path.substr(0, path.find('.'));
   if (documents.from.find(top) == nullptr || documents.to.find(top) == nullptr) return top;
@@ -49,6 +55,9 @@ std::string changed_with(const DocumentPair& documents, const std::string& path)
   for (const EntryTable& entry : entry_tables())
     if (lies_in(path, entry.table) && other_entry(documents, entry))
       return std::string(entry.table);
+  for (const auto& keys : with_price)
+    if (std::ranges::count(keys, path) > 0 && !same_at(documents, std::string(keys.front())))
+      return std::string(keys.front());
   return path;
 }
 

@@ -7,7 +7,6 @@
 
 #include "engine/check.hpp"
 #include "sim/program/exit_codes.hpp"
-#include "sim/program/interrupt.hpp"
 #include "sim/program/parallel.hpp"
 #include "sim/scenario/file.hpp"
 
@@ -22,9 +21,13 @@ bool fits_in_memory(const StepReport& report) {
 }  // namespace
 
 Runner::Runner(Session& session, const RunnerOptions& options)
+    : Runner(session, options, std::make_shared<Confidence>(session)) {}
+
+Runner::Runner(Session& session, const RunnerOptions& options,
+               std::shared_ptr<Confidence> confidence)
     : session_(session),
       options_(options),
-      confidence_(std::make_shared<Confidence>(session)),
+      confidence_(std::move(confidence)),
       simulator_(simulator_of(session, confidence_)) {}
 
 Scenario Runner::read(const TomlValue& document) const {
@@ -90,7 +93,7 @@ void Runner::each(std::size_t count, const std::function<void(std::size_t)>& wor
   Progress progress(count, options_.progress);
   std::mutex showing;
   std::size_t done = 0;
-  const bool all = for_each_index(count, options_.threads, stop_requested(), [&](std::size_t i) {
+  const bool all = for_each_index(count, options_.threads, options_.stop, [&](std::size_t i) {
     work(i);
     const std::lock_guard lock(showing);
     progress.show(++done);

@@ -2,6 +2,7 @@
 // them. Knows no table.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "sim/compare/attribution.hpp"
 #include "sim/compare/side.hpp"
 #include "sim/confidence/confidence.hpp"
+#include "sim/program/interrupt.hpp"
 #include "sim/program/progress.hpp"
 #include "sim/run/session.hpp"
 
@@ -27,12 +29,14 @@ struct RunnerOptions {
   unsigned threads = 1;
   Progress::Style progress = Progress::Style::none;
   bool ignore_memory = false;
+  const std::atomic<bool>& stop = stop_requested();
 };
 
 class Runner {
  public:
-  /// `session` is borrowed.
+  /// `session` and what `options` refers to are borrowed.
   Runner(Session& session, const RunnerOptions& options);
+  Runner(Session& session, const RunnerOptions& options, std::shared_ptr<Confidence> confidence);
 
   Scenario read(const TomlValue& document) const;
 

@@ -49,16 +49,24 @@ std::string shortened(const std::string& reason) {
   return reason.substr(0, short_clause ? reason.rfind(' ', most) : clause) + " ...";
 }
 
-/// What a whole run comes to, where sides say it.
+/// What a whole run comes to, where sides say it; with `to`, from `key` to there.
 struct RunColumn {
-  const char *heading, *unit, *key;
+  const char *heading, *unit, *key, *to = nullptr;
 };
 constexpr RunColumn run_columns[] = {{"days", "", "run.days"},
+                                     {"between", "", "run.days_low", "run.days_high"},
                                      {"energy", "MWh", "run.energy_mwh"},
                                      {"CO2e", "t", "run.co2_t"},
                                      {"cost", "USD", "run.usd"},
+                                     {"between", "USD", "run.usd_low", "run.usd_high"},
                                      {"USD per", "M tokens", "run.usd_per_million_tokens"},
                                      {"J/token", "at meter", "run.joules_per_token"}};
+
+std::string run_cell(const Side& side, const RunColumn& column) {
+  const std::string out = told(side, column.key, three_digits);
+  return column.to == nullptr || out == "-" ? out
+                                            : out + " to " + told(side, column.to, three_digits);
+}
 
 bool any_has(const Comparison& c, const RunColumn& column) {
   return std::ranges::any_of(
@@ -82,7 +90,7 @@ void add_side(TextTable& table, const Comparison& c, std::size_t i) {
                    told(side, "mfu", percent),
                    told(side, "memory_gib_per_gpu", three_digits)};
   for (const RunColumn& column : run_columns)
-    if (any_has(c, column)) cells.push_back(told(side, column.key, three_digits));
+    if (any_has(c, column)) cells.push_back(run_cell(side, column));
   cells.push_back(sure ? order_text(*sure) : "");
   table.row(std::move(cells));
 }

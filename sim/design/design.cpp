@@ -20,11 +20,7 @@ constexpr double design_rounding = 1e-9;
 
 bool within(double value, double limit) { return value <= limit * (1 + design_rounding); }
 
-double goodput_of_report(const StepReport& r) {
-  return r.goodput ? r.goodput->mean : r.scenario.goal.goodput;
-}
-
-DesignOutcome outcome_from(const Scenario& s, const StepFigures& figures, double goodput,
+DesignOutcome outcome_from(const Scenario& s, const StepFigures& figures, const Band& goodput,
                            Watts gpu) {
   DesignOutcome out;
   out.run = whole_run(s, figures, goodput);
@@ -102,7 +98,8 @@ DesignOutcome Designer::bound_of(const Scenario& s, std::size_t machine, double 
                             .step_s = step_s,
                             .gpu = mean_power(gpu, {.tensor = tensor}),
                             .idle_gpu = idle};
-  return outcome_from(s, figures, s.failures.on ? 1 : s.goal.goodput, idle);
+  const double goodput = s.failures.on ? 1 : s.goal.goodput;
+  return outcome_from(s, figures, {goodput, goodput, goodput}, idle);
 }
 
 DesignOutcome Designer::bound(std::size_t offer, double step_s, const PriceFactors& factors) const {
@@ -116,7 +113,7 @@ DesignOutcome Designer::outcome(std::size_t offer, const StepReport& report,
   const Scenario s = priced(report.scenario, machines_.offers[offer].way, parts_, factors);
   StepReport with = report;
   with.scenario = s;
-  return outcome_from(s, figures_of(with), goodput_of_report(report), report.power_per_gpu);
+  return outcome_from(s, figures_of(with), goodput_band(report), report.power_per_gpu);
 }
 
 std::int64_t Designer::racks(std::size_t offer) const { return statics_[offer].racks; }
@@ -165,6 +162,7 @@ void Designer::ask(std::size_t machine, double above_s) {
   simulated_ += plan.simulated;
   searched_ += known.asked ? 0 : 1;
   known.asked = true;
+  known.open = plan.open;
   known.legal = plan.legal;
   known.too_large = plan.too_large;
   if (plan.open) {
@@ -239,9 +237,9 @@ Fate Designer::fate(std::size_t offer, const DesignLimits& limits,
   if (known.plan)
     return keeps_to(outcome(offer, *known.plan->report), limits) ? Fate::beaten : Fate::missed;
   if (!known.asked) return stop_ && open_ > 0 ? Fate::open : Fate::peak;
+  if (known.open && open_ > 0) return Fate::open;
   if (known.legal == 0) return Fate::no_plan;
-  if (known.at_least_s == infinite) return Fate::memory;
-  return open_ > 0 && known.at_least_s <= peak_s_[machine] ? Fate::open : Fate::plans;
+  return known.at_least_s == infinite ? Fate::memory : Fate::plans;
 }
 
 }  // namespace stepcast::sim

@@ -102,6 +102,7 @@ class Designer {
     double at_least_s = 0;  // of its fastest plan
     std::optional<FastestPlan> plan{};
     bool asked = false;
+    bool open = false;  // its search ended early
     std::size_t legal = 0, too_large = 0;
   };
   struct Static {  // of an offer, without a simulation

@@ -4,22 +4,34 @@
 #include <cmath>
 
 #include "engine/check.hpp"
+#include "sim/study/answer.hpp"
 
 namespace stepcast::sim {
 namespace {
 
 /// ln(measured / forecast) as a normal variable.
-struct StepError {
+struct DaysError {
   double mean = 0, deviation = 0;
 };
 
+/// Ends of a bar that holds `level` of the cases.
+DaysError error_between(double low, double high, double level) {
+  return {(std::log(low) + std::log(high)) / 2,
+          std::log(high / low) / 2 / normal_quantile((1 + level) / 2)};
+}
+
 double normal_share_below(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
-std::optional<StepError> step_error(const StepReport& report) {
+/// Of the step, and of what failures leave where the scenario has them.
+std::optional<DaysError> days_error(const StepReport& report) {
   if (!report.step_bar) return std::nullopt;
   const ErrorBar& bar = *report.step_bar;
-  const double low = std::log(bar.low), high = std::log(bar.high);
-  return StepError{(low + high) / 2, (high - low) / 2 / normal_quantile((1 + bar.level) / 2)};
+  DaysError out = error_between(bar.low, bar.high, bar.level);
+  if (!report.goodput) return out;
+  const Band g = goodput_band(report);
+  const DaysError failures =
+      error_between(g.value / g.high, g.value / g.low, report.goodput->level);
+  return DaysError{out.mean + failures.mean, std::hypot(out.deviation, failures.deviation)};
 }
 
 }  // namespace
@@ -35,7 +47,7 @@ double normal_quantile(double p) {
 }
 
 std::optional<double> odds_of(const DesignChoice& choice, const DesignLimits& limits) {
-  const auto error = step_error(choice.report);
+  const auto error = days_error(choice.report);
   const double room = std::min(limits.days / choice.outcome.days, limits.usd / choice.outcome.usd);
   if (!error || !std::isfinite(room)) return std::nullopt;
   if (room <= 0) return 0.0;
@@ -44,7 +56,7 @@ std::optional<double> odds_of(const DesignChoice& choice, const DesignLimits& li
 }
 
 double step_factor(const StepReport& report, double p) {
-  const auto error = step_error(report);
+  const auto error = days_error(report);
   return error ? std::exp(error->mean + error->deviation * normal_quantile(p)) : 1.0;
 }
 

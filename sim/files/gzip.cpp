@@ -66,10 +66,10 @@ std::string read_packed(const std::string& path) {
   std::array<char, 1 << 16> buffer{};
   int got = 0;
   while ((got = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()))) > 0) {
-    out.append(buffer.data(), static_cast<std::size_t>(got));
-    if (std::ssize(out) > budget.bytes)
+    if (std::ssize(out) + got > budget.bytes)
       throw InputError(path, "is larger than " + to_text(Bytes(budget.bytes)) + ", unpacked",
                        "cut it: fewer steps or ranks");
+    out.append(buffer.data(), static_cast<std::size_t>(got));
   }
   int code = Z_OK;
   gzerror(file.get(), &code);

@@ -68,10 +68,23 @@ Watts metered_power(const Scenario& s, const StepFigures& step, double goodput) 
 }
 
 WholeRun whole_run(const Scenario& s, const StepFigures& step, double goodput) {
+  return whole_run(s, step, exactly(goodput));
+}
+
+WholeRun whole_run(const Scenario& s, const StepFigures& step, const Band& goodput) {
   const auto gpus = static_cast<double>(s.gpus);
-  const Watts metered = metered_power(s, step, goodput);
+  const Watts metered = metered_power(s, step, goodput.value);
   const Band step_s{step.step_s * step.bar_low, step.step_s, step.step_s * step.bar_high};
-  const Band hours_a_token = scaled(step_s, 1 / step.tokens / goodput / seconds_an_hour);
+  // `with_goodput`: what a figure is at a goodput, over what it is at the mean one; it falls with
+  // it.
+  const auto spread = [&](const Band& of_step, const auto& with_goodput) {
+    if (goodput.low == goodput.high) return of_step;
+    const double mean = with_goodput(goodput.value);
+    return product(of_step,
+                   {with_goodput(goodput.high) / mean, 1, with_goodput(goodput.low) / mean});
+  };
+  const Band hours_of_step = scaled(step_s, 1 / step.tokens / goodput.value / seconds_an_hour);
+  const Band hours_a_token = spread(hours_of_step, [](double g) { return 1 / g; });
 
   WholeRun out;
   out.power = power_at_work(s, step.gpu);
@@ -82,12 +95,18 @@ WholeRun whole_run(const Scenario& s, const StepFigures& step, double goodput) {
   if (!s.goal.on()) return out;
 
   const bool by_days = s.goal.days > 0;
-  const Band hours =
-      by_days ? exactly(s.goal.days * hours_a_day) : scaled(hours_a_token, tokens_asked(s));
+  const auto of_goal = [&](const Band& a_token) {
+    return by_days ? exactly(s.goal.days * hours_a_day) : scaled(a_token, tokens_asked(s));
+  };
+  const Band hours = of_goal(hours_a_token);
   out.tokens = by_days ? scaled(inverse(hours_a_token), hours.value) : exactly(tokens_asked(s));
   out.days = scaled(hours, 1 / hours_a_day);
   out.gpu_hours = scaled(hours, gpus);
-  out.megawatt_hours = scaled(hours, metered.value / 1e6);
+  // What is not training draws less.
+  const Band drawing = by_days ? hours : spread(of_goal(hours_of_step), [&](double g) {
+    return metered_power(s, step, g).value / g;
+  });
+  out.megawatt_hours = scaled(drawing, metered.value / 1e6);
   out.tonnes_co2 = scaled(out.megawatt_hours, s.site.carbon.value / 1e3);
   if (price) out.dollars = product(out.gpu_hours, *price);
   return out;

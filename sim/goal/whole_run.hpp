@@ -11,8 +11,8 @@
 
 namespace stepcast::sim {
 
-/// A figure and where it lies: at `low` to `high` by the error bar of the step and the range of
-/// prices.
+/// A figure and where it lies: at `low` to `high` by the error bar of the step, the band of the
+/// goodput and the range of prices.
 struct Band {
   double low = 0, value = 0, high = 0;
 
@@ -57,6 +57,7 @@ Watts metered_power(const Scenario&, const StepFigures&, double goodput);
 
 /// hours = tokens / (tokens a second x goodput) / 3600; a run of given days trains what it can.
 /// `goodput` is the share of the wall clock that makes progress, in (0, 1].
+WholeRun whole_run(const Scenario&, const StepFigures&, const Band& goodput);
 WholeRun whole_run(const Scenario&, const StepFigures&, double goodput);
 
 /// Prices older than 12 months at `today` ("2026-11-23"), power that no file states, what is

@@ -117,8 +117,10 @@ void check_budget(const Scenario& s, const FailureProcess& process, const Failur
 
 void warn_of_size(const Scenario& s, Goodput& out) {
   const Failures& f = s.failures;
-  // 1,024-GPU jobs on RSC failed 3.7 times as often per node as its 16,000 GPUs (arXiv 2410.21680).
-  if (f.per_1000_node_days || f.rates.gpus == 0 || 4 * s.gpus > f.rates.gpus) return;
+  // 1,024-GPU jobs on RSC failed 3.7 times as often per node as its 16,000 GPUs (arXiv 2410.21680);
+  // rates of such jobs already say so.
+  constexpr std::int64_t small_job = 1024;
+  if (f.per_1000_node_days || f.rates.gpus < 4 * small_job || 4 * s.gpus > f.rates.gpus) return;
   out.warnings.push_back(
       fmt::format("failures: rates of {} are of {} GPUs; small jobs were measured to fail 3 to 4 "
                   "times as often per node (rates = \"rsc-1024\")",

@@ -37,14 +37,15 @@ void add_leaves(Leaves& out, const std::string& path, const Json& value) {
 
 std::vector<Leaves> rows_in(const Json& answer, const std::vector<std::string_view>& arrays) {
   std::vector<Leaves> out;
-  const auto add = [&](const Json& rows, std::string_view table) {
-    for (const Json& row : rows) {
-      Leaves& leaves = out.emplace_back();
-      if (arrays.size() > 1) leaves.emplace_back("table", table);
-      add_leaves(leaves, "", row);
-    }
+  const auto add_row = [&](const Json& row, std::string_view table) {
+    Leaves& leaves = out.emplace_back();
+    if (arrays.size() > 1) leaves.emplace_back("table", table);
+    add_leaves(leaves, "", row);
   };
-  if (arrays.empty()) add(answer, "");
+  const auto add = [&](const Json& rows, std::string_view table) {
+    for (const Json& row : rows) add_row(row, table);
+  };
+  if (arrays.empty()) answer.is_array() ? add(answer, "") : add_row(answer, "");
   for (const std::string_view array : arrays) add(answer.at(std::string(array)), array);
   return out;
 }

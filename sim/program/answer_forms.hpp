@@ -20,7 +20,8 @@ inline constexpr Option rows_option{
 
 struct AnswerForms {
   std::function<std::string()> text, json;
-  std::vector<std::string_view> rows;  // names of the JSON's arrays; empty: it is one itself
+  // Names of the JSON's arrays; empty: it is one itself, or the object of the only row.
+  std::vector<std::string_view> rows;
 };
 
 /// The objects of these arrays as CSV: a column a number or text at any depth

@@ -1,6 +1,6 @@
-// The compiled half of the Python package: answers run, sweep and collective in a session that
-// lives as long as the caller wants. What it does not answer itself, mistakes among it, it leaves
-// to the program, so that both say the same.
+// The compiled half of the Python package: answers run, sweep, collective and compare in a session
+// that lives as long as the caller wants. What it does not answer itself, mistakes among it, it
+// leaves to the program, so that both say the same.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/command/asked_sides.hpp"
 #include "sim/command/commands.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/confidence/confidence.hpp"
@@ -33,16 +34,24 @@ using Words = std::vector<std::string>;
 /// Those whose --json is that of a study.
 std::vector<Command> studies() { return {run_command(), sweep_command(), collective_command()}; }
 
+std::vector<Command> answered_here() {
+  std::vector<Command> out = studies();
+  out.push_back(compare_command());
+  return out;
+}
+
 Words verbs() {
   Words out;
-  for (const Command& command : studies()) out.push_back(command.verb.word());
+  for (const Command& command : answered_here()) out.push_back(command.verb.word());
   return out;
 }
 
 /// Whether the options only say what is asked for: others write files, or change how it is
 /// answered.
 bool only_asks(const Verb& verb, const Arguments& arguments) {
-  static const Words others{"gpu", "framework", "nccl-env", "set", "threads", "quiet", "json"};
+  Words others{"gpu", "framework", "nccl-env", "set", "threads", "quiet", "json"};
+  if (verb.word() == "compare")
+    others.insert(others.end(), {"what-if", "without", "orders", "ignore-memory"});
   return std::ranges::all_of(verb.options, [&](const Option& option) {
     return !arguments.has(option.name) || *option.key != '\0' ||
            std::ranges::count(others, option.name) > 0;
@@ -89,19 +98,36 @@ class Keeper {
  private:
   std::optional<std::string> answer_quietly(const Words& words, const std::atomic<bool>& stop) {
     try {
-      for (const Command& command : studies())
+      for (const Command& command : answered_here())
         if (!words.empty() && command.verb.word() == words[0])
-          return answer_study_of(command.verb, {words.begin() + 1, words.end()}, stop);
+          return answer_to(command.verb, {words.begin() + 1, words.end()}, stop);
       return std::nullopt;
     } catch (const std::exception&) {  // the program says which, and how to mend it
       return std::nullopt;
     }
   }
 
-  std::optional<std::string> answer_study_of(const Verb& verb, const Words& words,
-                                             const std::atomic<bool>& stop) {
+  std::optional<std::string> answer_to(const Verb& verb, const Words& words,
+                                       const std::atomic<bool>& stop) {
     const Arguments arguments = parse_arguments(verb, words);
     if (!arguments.has("json") || !only_asks(verb, arguments)) return std::nullopt;
+    return verb.word() == "compare" ? compare(arguments, stop)
+                                    : answer_study(verb, arguments, stop);
+  }
+
+  std::optional<std::string> compare(const Arguments& arguments, const std::atomic<bool>& stop) {
+    Runner runner(session_,
+                  {.threads = arguments.threads(),
+                   .ignore_memory = arguments.has("ignore-memory"),
+                   .stop = stop},
+                  confidence_);
+    const Comparison out = compare_asked(arguments, catalogue_, runner);
+    if (std::ranges::none_of(out.sides, &Side::answered)) return std::nullopt;
+    return comparison_json(out);
+  }
+
+  std::optional<std::string> answer_study(const Verb& verb, const Arguments& arguments,
+                                          const std::atomic<bool>& stop) {
     Study study = read_study(document_of(verb, arguments, catalogue_));
     if (!study.references.empty() || (verb.word() == "sweep" && !study.is_sweep))
       return std::nullopt;

@@ -76,7 +76,9 @@ std::string odds_text(const DesignTold& told) {
 }
 
 std::string nothing_meets_text(const DesignTold& told) {
-  std::string out = "nothing meets this goal\n";
+  const bool proven = std::ranges::all_of(told.answer.answers, &AimAnswer::proven);
+  std::string out =
+      proven ? "nothing meets this goal\n" : "nothing was found so far that meets this goal\n";
   if (const auto& nearest = told.answer.nearest)
     out += fmt::format("the cheapest without its {}\n{}", told.answer.without,
                        choices_table(told, {*nearest}).text());

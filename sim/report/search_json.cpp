@@ -24,7 +24,7 @@ SearchJson plan_of(const SearchAnswer& a, const Candidate& c) {
 }
 
 SearchJson report_of(StepReport report) {
-  if (asks_for_costs(report.scenario)) add_whole_run(report);
+  if (asks_for_costs(report.scenario) && !report.whole_run) add_whole_run(report);
   return SearchJson::parse(to_json(Answer(report)));
 }
 

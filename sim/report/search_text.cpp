@@ -17,9 +17,14 @@ bool has_price(const SearchAnswer& a) {
   return cost.price.value > 0 || cost.capex.value > 0;
 }
 
-Band usd_per_million_tokens(const StepReport& r) {
-  const auto run = whole_run(r.scenario, figures_of(r), r.scenario.goal.goodput);
-  return run.dollars_per_million_tokens.value_or(Band{});
+/// Completed (complete()) where the caller did so: with error bars and [failures].
+WholeRun run_of(const StepReport& r) {
+  return r.whole_run ? *r.whole_run : whole_run(r.scenario, figures_of(r), goodput_band(r));
+}
+
+/// "33.5 to 57.4"
+TableCell between(const Band& band, double scale = 1) {
+  return {three_digits(band.low / scale) + " to " + three_digits(band.high / scale), band.low};
 }
 
 double gib(Bytes bytes) { return static_cast<double>(bytes.value) / (1 << 30); }
@@ -139,10 +144,16 @@ TextTable plans_table(const SearchAnswer& a) {
   if (energy) table.column("energy", "cluster", TextTable::Align::right, "cluster_energy_j");
   const bool price = has_price(a), goal = a.space.bases().front().goal.on();
   if (price) table.column("USD per", "M tokens", TextTable::Align::right, "usd_per_million_tokens");
+  const bool bars = found.front().report.whole_run.has_value();
   if (goal) {
-    table.column("days", "", TextTable::Align::right, "run.days");
-    table.column("MWh", "", TextTable::Align::right, "run.energy_mwh");
-    if (price) table.column("k USD", "", TextTable::Align::right, "run.usd");
+    const auto column = [&](const char* heading, const char* key) {
+      table.column(heading, "", TextTable::Align::right, key);
+    };
+    column("days", "run.days");
+    if (bars) column("between", "run.days_low");
+    column("MWh", "run.energy_mwh");
+    if (price) column("k USD", "run.usd");
+    if (price && bars) column("between", "run.usd_low");
   }
   table.column("P(first is", "faster)", TextTable::Align::right, "first_is_faster");
   for (std::size_t i = 0; i < shown; ++i) {
@@ -159,12 +170,14 @@ TextTable plans_table(const SearchAnswer& a) {
     cells.push_back({percent(exposed_share(r)), exposed_share(r)});
     cells.push_back({percent(bubble), bubble});
     if (energy) cells.push_back({to_text(Joules(found[i].value)), found[i].value});
-    if (price) cells.push_back(rounded(usd_per_million_tokens(r).value));
+    const WholeRun run = price || goal ? run_of(r) : WholeRun{};
+    if (price) cells.push_back(rounded(run.dollars_per_million_tokens.value_or(Band{}).value));
     if (goal) {
-      const WholeRun run = whole_run(r.scenario, figures_of(r), r.scenario.goal.goodput);
       cells.push_back(rounded(run.days.value));
+      if (bars) cells.push_back(between(run.days));
       cells.push_back(rounded(run.megawatt_hours.value));
       if (price) cells.push_back({three_digits(run.dollars->value / 1e3), run.dollars->value});
+      if (price && bars) cells.push_back(between(*run.dollars, 1e3));
     }
     if (i == 0 || !a.order || energy) {
       cells.push_back("-");

@@ -53,10 +53,12 @@ TableCell count(const PointRow& row, std::string_view key) {
 }
 
 /// "0.78 to 1.01"; the file has both ends in columns of their own.
-TableCell bar(const PointRow& row, std::string_view low, std::string_view high) {
+TableCell bar(const PointRow& row, std::string_view low, std::string_view high,
+              double scale = 1.0) {
   const auto from = row.number(low), to = row.number(high);
-  return from && to ? TableCell(three_digits(*from) + " to " + three_digits(*to), *from)
-                    : TableCell("-");
+  return from && to
+             ? TableCell(three_digits(*from * scale) + " to " + three_digits(*to * scale), *from)
+             : TableCell("-");
 }
 
 std::string word(const PointRow& row, std::string_view key) { return row.text(key).value_or("-"); }
@@ -87,9 +89,12 @@ const ResultColumn step_columns[] = {
 /// Where [run_goal] or a price is there.
 const ResultColumn goal_columns[] = {
     {"days", "", "run.days", [](A a) { return number(a, "run.days"); }},
+    {"between", "", "run.days_low", [](A a) { return bar(a, "run.days_low", "run.days_high"); }},
     {"energy", "MWh", "run.energy_mwh", [](A a) { return number(a, "run.energy_mwh"); }},
     {"CO2e", "t", "run.co2_t", [](A a) { return number(a, "run.co2_t"); }},
     {"cost", "k USD", "run.usd", [](A a) { return known(a, "run.usd", 1e-3); }},
+    {"between", "k USD", "run.usd_low",
+     [](A a) { return bar(a, "run.usd_low", "run.usd_high", 1e-3); }},
 };
 const ResultColumn token_columns[] = {
     {"USD per", "M tokens", "run.usd_per_million_tokens",

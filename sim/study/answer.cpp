@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <utility>
@@ -18,6 +19,8 @@
 
 namespace stepcast::sim {
 namespace {
+
+constexpr double least_goodput = 1e-9;
 
 /// Why the space of a scenario's open keys holds no plan.
 [[noreturn]] void throw_no_plan(const Scenario& scenario) {
@@ -86,6 +89,14 @@ StepFigures figures_of(const StepReport& report) {
   return out;
 }
 
+Band goodput_band(const StepReport& report) {
+  const double stated = report.scenario.goal.goodput;
+  if (!report.goodput) return {stated, stated, stated};
+  const auto some = [](double share) { return std::max(share, least_goodput); };
+  const Goodput& g = *report.goodput;
+  return {some(g.low), some(g.mean), some(g.high)};
+}
+
 namespace {
 
 Answer simulated(const Scenario& scenario, const Simulator& simulator) {
@@ -111,8 +122,9 @@ void add_goodput(StepReport& report, const Simulator& simulator) {
 
 void add_whole_run(StepReport& report) {
   const Scenario& s = report.scenario;
-  const double goodput = report.goodput ? report.goodput->mean : s.goal.goodput;
-  report.whole_run = whole_run(s, figures_of(report), goodput);
+  report.whole_run = whole_run(s, figures_of(report), goodput_band(report));
+  if (report.goodput && report.goodput->mean < least_goodput)
+    report.warnings.emplace_back("failures: no work is ever kept, the run would not end");
   for (const std::string& warning : goal_warnings(s, today())) report.warnings.push_back(warning);
 }
 

@@ -44,6 +44,9 @@ Simulator simulator_of(Session& session, std::shared_ptr<Confidence> confidence)
 
 /// What a whole run takes of a step, and its error bar where it has one.
 StepFigures figures_of(const StepReport&);
+/// Share of the wall clock that makes progress: that of [failures] with its band, or what is
+/// stated; never nothing at all.
+Band goodput_band(const StepReport&);
 /// Fills in what the scenario asks for beside the step, and its warnings: goodput, whole run.
 void complete(StepReport&, const Simulator&);
 /// Fills in report.whole_run and its warnings.

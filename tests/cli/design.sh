@@ -61,6 +61,10 @@ expect 4 '^the cheapest without its deadline' design "$work/goal.toml"
 goal "racks = 0
 $two"
 expect 4 'need more racks than there are' design "$work/goal.toml"
+# Ended before it knew: nobody says that nothing meets the goal.
+goal "$two"
+expect 4 '^nothing was found so far that meets this goal' design "$work/goal.toml" --time 1us
+expect 4 '^ *[0-9]* are open$' design "$work/goal.toml" --time 1us
 
 # A random place in a larger fabric is said, and simulated.
 goal "$two"

@@ -64,9 +64,14 @@ expect 0 'tensor cores at 0.7[0-9]* of their usual rate' $small --clock "1200 MH
 
 # Sweeps, CSV, compare, search.
 sed 's/nodes = 8/nodes = 2/' "$2/scenarios/power_caps.toml" >"$work/caps.toml"
-expect 0 'days .*USD per' sweep "$work/caps.toml"
+expect 0 'days  *between .*cost  *between .*USD per' sweep "$work/caps.toml"
 expect 0 'run.days' sweep "$work/caps.toml" --csv -
-expect 0 'USD per' compare --model llama2-1b --nodes 1 --local-batch 2 --gpu a100,h100 --tokens 1T
+two="compare --model llama2-1b --nodes 1 --local-batch 2 --gpu a100,h100 --tokens 1T"
+expect 0 'days  *between .*cost  *between .*USD per' $two
+# A list's price is one change, whatever it says beside the price, and none of it moves the step.
+expect 0 '^cost.price  *[0-9.]* USD/h  *[0-9.]* USD/h  *no effect' $two
+case $output in *cost.price_low* | *cost.source*) echo "the range of a price is a change of its own" ;
+  failures=$((failures + 1)) ;; esac
 search="search --model llama2-1b --nodes 1 --global-batch 64 --framework pytorch-fsdp2"
 expect 0 'k USD' $search --gpu h100 --fix plan.tensor=1 --tokens 1T --own --objective dollars-per-token
 expect 2 'dollars-per-token without --price' $search --gpu gh200 --objective dollars-per-token

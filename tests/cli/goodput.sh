@@ -18,6 +18,9 @@ small="run --model llama2-7b --gpu h100 --nodes 16 --data zero2 --local-batch 2"
 expect 0 'goodput (ETTR) ' $small --set failures.restart=5min
 expect 0 '3.79 per 1,000 node-days (llama3-405b)' $small --set failures.restart=5min
 expect 0 'small jobs were measured to fail' $small --set failures.restart=5min
+expect 0 'rsc-1024' $small --set failures.rates=rsc-1024
+case $output in *'small jobs were measured'*) echo "small jobs' own rates are too kind to small jobs" ;
+  failures=$((failures + 1)) ;; esac
 expect 0 '"tokens_per_day": ' $small --set failures.restart=5min --json
 expect 0 '6.50 per 1,000 node-days (rsc-1)' $small --set failures.rates=rsc-1
 
@@ -53,6 +56,19 @@ expect 0 'slow node .* times as long, simulated' $small --set failures.slow.per_
 expect 0 'of the tokens/s without one copy of the model, simulated' $small \
   --set failures.spares=0 'failures.empty="shrink"'
 expect 0 'none left for' $small --set failures.spares=1
+
+# Days and dollars are as unsure as the goodput is, and a run that never ends says so.
+whole="$small --tokens 1T --json --set run_goal.today=2026-11-23"
+# shellcheck disable=SC2086
+days_high() { "$program" $whole "$@" | sed -n 's/^ *"days_high": \([0-9.e+]*\),*/\1/p'; }
+sure=$(days_high failures.rates=rsc-1024 failures.sigma=0)
+unsure=$(days_high failures.rates=rsc-1024 failures.sigma=1.5)
+awk "BEGIN { exit !($unsure > 1.001 * $sure) }" || {
+  echo "a run of unsure failures takes $unsure days at most, of sure ones $sure"
+  failures=$((failures + 1))
+}
+expect 0 'no work is ever kept, the run would not end' $small --tokens 1T --set \
+  failures.per_1000_node_days=1e7 failures.runs=10 failures.days=1
 
 # What clusters forecast of each other, and runs' ETTR.
 program=$1/stepcast-validate

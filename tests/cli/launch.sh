@@ -18,6 +18,21 @@ expect 0 '"stage": 3' launch $on_512 --framework deepspeed --data zero3
 expect 0 "always cut the sequence: sequence_parallel = true" \
   launch $on_512 --framework torchtitan --data zero3 --tensor 8
 
+# What frameworks read, by Python's readers of the same formats.
+if command -v python3 >/dev/null 2>&1; then
+  for framework in torchtitan pytorch-fsdp2 deepspeed; do
+    "$program" launch $on_512 --framework $framework --data zero3 --out "$work/read" >/dev/null
+  done
+  python3 -c '
+import json, sys, tomllib
+torchtitan = tomllib.load(open(sys.argv[1] + "/torchtitan.toml", "rb"))
+assert torchtitan["training"]["seq_len"] == 4096, torchtitan
+assert json.load(open(sys.argv[1] + "/fsdp.json"))["fully_shard"]["reshard_after_forward"] is True
+deepspeed = json.load(open(sys.argv[1] + "/deepspeed.json"))
+assert deepspeed["zero_optimization"]["stage"] == 3
+assert deepspeed["train_batch_size"] == 1024' "$work/read" || failures=$((failures + 1))
+fi
+
 # Written files are the printed ones, and no other file is written over.
 expect 0 '^megatron.args: ' launch $on_512 $megatron --out "$work/out"
 "$program" launch $on_512 $megatron | grep -v '^#' | cmp -s - "$work/out/megatron.args" || {

@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "sim/confidence/evidence.hpp"
 #include "sim/confidence/order.hpp"
 #include "sim/files/numbers.hpp"
-#include "sim/files/printable.hpp"
 #include "sim/files/text_table.hpp"
+#include "sim/program/answer_forms.hpp"
 #include "sim/program/interrupt.hpp"
 #include "sim/program/today.hpp"
 #include "validate/published/coverage.hpp"
@@ -25,6 +26,8 @@ constexpr sim::Option confidence_options[] = {
     {"confidence", "SHARE", "", "of the bars (default 0.8)"},
     {"threads", "N", "", "rows to run at once (default: all cores)"},
     {"quiet", "", "", "no progress"},
+    sim::json_option,
+    sim::rows_option,
 };
 
 std::vector<PublishedResult> results_of(const char* name, sim::Session& session,
@@ -69,18 +72,37 @@ std::vector<sim::Residual> side_of(const std::vector<sim::Residual>& residuals, 
   return out;
 }
 
-std::string coverage_text(const std::string& what, const std::vector<sim::Residual>& residuals,
-                          double level, double shift) {
-  const auto other = [&](const sim::Residual& row) { return row.source != residuals[0].source; };
-  if (std::ranges::none_of(residuals, other)) return "";  // none can be left out
-  const Coverage coverage = coverage_of(residuals, level, shift);
+/// What error bars are of, and how often they hold.
+struct Covered {
+  const char* what;
+  std::size_t rows;
+  Coverage coverage;
+};
+
+std::vector<Covered> covered_by(const sim::Evidence& evidence, double level) {
+  const std::pair<const char*, std::vector<sim::Residual>> all[] = {
+      {"steps", side_of(evidence.steps, true)},
+      {"steps with experts or in low precision", side_of(evidence.steps, false)},
+      {"memory", side_of(evidence.memory, true)},
+      {"memory with experts or in low precision", side_of(evidence.memory, false)},
+      {"collectives", evidence.collectives}};
+  std::vector<Covered> out;
+  for (const auto& [what, residuals] : all) {
+    const auto other = [&](const sim::Residual& row) { return row.source != residuals[0].source; };
+    if (std::ranges::any_of(residuals, other))  // else none can be left out
+      out.push_back({what, residuals.size(), coverage_of(residuals, level, evidence.shift)});
+  }
+  return out;
+}
+
+std::string coverage_text(const Covered& covered) {
+  const auto& [what, num_rows, coverage] = covered;
   std::string out = fmt::format(
       "{}: without its own rows a source is covered to {} (mean of {}), {} to {} at worst;\n"
       "{} rows, of them {}; median bar as shown {} to {}\n",
       what, sim::percent(coverage.mean), coverage.by_source.size(), coverage.worst.source,
-      sim::percent(coverage.worst.covered),
-      sim::grouped(static_cast<std::int64_t>(residuals.size())), sim::percent(coverage.rows),
-      change(coverage.low), change(coverage.high));
+      sim::percent(coverage.worst.covered), sim::grouped(static_cast<std::int64_t>(num_rows)),
+      sim::percent(coverage.rows), change(coverage.low), change(coverage.high));
   sim::TextTable table;
   table.column("source", "", sim::TextTable::Align::left);
   for (const char* heading : {"rows", "covered", "bar from", "to"}) table.column(heading);
@@ -95,6 +117,24 @@ std::string coverage_text(const std::string& what, const std::vector<sim::Residu
   for (const KindCoverage& k : coverage.by_kind)
     kinds.row({k.kind, sim::grouped(static_cast<std::int64_t>(k.rows)), sim::percent(k.covered)});
   return out + kinds.text() + "\n";
+}
+
+/// A row a source, and a row a kind of run.
+std::string coverage_json(const std::vector<Covered>& all, double level) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const auto& [what, num_rows, coverage] : all) {
+    for (const SourceCoverage& s : coverage.by_source)
+      rows.push_back({{"bars_of", what},
+                      {"source", s.source},
+                      {"rows", s.rows},
+                      {"covered", s.covered},
+                      {"low", s.low},
+                      {"high", s.high}});
+    for (const KindCoverage& k : coverage.by_kind)
+      rows.push_back(
+          {{"bars_of", what}, {"kind", k.kind}, {"rows", k.rows}, {"covered", k.covered}});
+  }
+  return nlohmann::ordered_json{{"level", level}, {"coverage", std::move(rows)}}.dump(2);
 }
 
 std::string order_text(std::span<const sim::PairCount> pairs) {
@@ -128,6 +168,7 @@ const sim::Verb confidence_verb{
     "stepcast validate confidence"};
 
 int run_confidence(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
+  sim::check_forms(arguments);
   std::string folder = catalogue.directory() + "/confidence";
   if (arguments.has("write")) {
     folder = arguments.get("write");
@@ -137,22 +178,17 @@ int run_confidence(const sim::Arguments& arguments, const sim::Catalogue& catalo
   const auto level = sim::number_in<double>(arguments.get("confidence", "0.8"));
   if (!level || !(*level > 0 && *level < 1))
     throw sim::UsageError("--confidence is no share of cases", "0.8: bars that hold in 80 %");
-  std::string out = fmt::format(
-      "bars of {:g} % from the errors of {}, {}\nshift {:.2f}: by so much errors of kernels grow "
-      "when "
-      "their source is left out, not their shape alone\n\n",
-      100 * *level, evidence.version, evidence.date, evidence.shift);
-  const std::vector<sim::Residual> dense = side_of(evidence.steps, true);
-  out += coverage_text("steps", dense, *level, evidence.shift) +
-         coverage_text("steps with experts or in low precision", side_of(evidence.steps, false),
-                       *level, evidence.shift) +
-         coverage_text("memory", side_of(evidence.memory, true), *level, evidence.shift) +
-         coverage_text("memory with experts or in low precision", side_of(evidence.memory, false),
-                       *level, evidence.shift) +
-         coverage_text("collectives", evidence.collectives, *level, evidence.shift) +
-         order_text(evidence.pairs) + own_runs_text(dense);
-  sim::tell(stdout, out);
-  return sim::exit_ok;
+  const std::vector<Covered> covered = covered_by(evidence, *level);
+  const auto text = [&] {
+    std::string out = fmt::format(
+        "bars of {:g} % from the errors of {}, {}\nshift {:.2f}: by so much errors of kernels grow "
+        "when their source is left out, not their shape alone\n\n",
+        100 * *level, evidence.version, evidence.date, evidence.shift);
+    for (const Covered& one : covered) out += coverage_text(one);
+    return out + order_text(evidence.pairs) + own_runs_text(side_of(evidence.steps, true));
+  };
+  const sim::AnswerForms forms{text, [&] { return coverage_json(covered, *level); }, {"coverage"}};
+  return sim::print_answer(arguments, forms) ? sim::exit_ok : sim::exit_unwritten;
 }
 
 }  // namespace stepcast::validate

@@ -20,16 +20,20 @@ calls = [
     ["run", "--model=llama2-70b", "--gpu=h100", "--nodes=1", "--data=ddp", "--local-batch=1"],
     ["run", *step[:-2], "--set=plan.tensor=\"best\"", "--global-batch=32"],
     ["collective", "all_reduce", "--gpu=h100", "--nodes=4", "--bytes=1 GiB"],
+    ["compare", *step[:1], *step[2:], "--gpu=a100,h100"],
+    ["compare", *step, "--what-if=node.nic x2", "--what-if=plan.data=zero3", "--threads=2"],
+    ["compare", *step, "--without=all"],
     # Left to the program: mistakes, and what writes files or prints more.
     ["run", *step, "--set=plan.tensr=2"],
     ["collective", "all_reduce", "--gpu=h100", "--nodes=4", "--bytes=1 GiB", "--explain"],
     ["sweep", *step],
+    ["compare", *step],
 ]
 session = module().Session(program())
 for call in calls:
     said = subprocess.run([program(), *call, "--json"], capture_output=True, text=True)
     mine = session.answer([*call, "--json"])
-    left = calls.index(call) >= 7
+    left = calls.index(call) >= 10
     assert (mine is None) == left, call
     if left:
         assert _ask([*call, "--json"])[:2] == (said.returncode, said.stdout), call
@@ -55,11 +59,15 @@ for thread in threads:
     thread.join()
 assert together == alone
 
-# An interrupt stops a long sweep after the points that run, long before its end.
-threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-try:
-    stepcast.sweep(model="llama2-7b", gpu="h100", nodes=2, data="zero2", local_batch=1,
-                   sweep={"run.seed": range(1, 20_001)})
-    sys.exit("a sweep of 20,000 points was not interrupted")
-except KeyboardInterrupt:
-    pass
+# An interrupt stops a long sweep after the points that run, long before its end; so a comparison.
+many = [f"gpu.memory_bandwidth={3000 + i} GB/s" for i in range(60)]
+for ask in (lambda: stepcast.sweep(model="llama2-7b", gpu="h100", nodes=2, data="zero2",
+                                   local_batch=1, sweep={"run.seed": range(1, 20_001)}),
+            lambda: stepcast.compare(model="llama2-7b", gpu="h100", nodes=2, data="zero2",
+                                     local_batch=1, what_if=many)):
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        ask()
+        sys.exit("what takes minutes was not interrupted")
+    except KeyboardInterrupt:
+        pass

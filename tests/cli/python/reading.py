@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tomllib
 
 import h5py
 import numpy
@@ -69,6 +70,17 @@ one = stepcast.read("one")
 assert len(one) == 1 and one["step_time_s"][0] == named["step_time_s"]
 assert dict(one.to_xarray().sizes) == {"point": 1}
 
+# What was asked for and what was run, by Python's own reader of TOML.
+with open("out/scenario.toml", "rb") as file:
+    study = tomllib.load(file)
+assert study["sweep"]["plan.data"] == kinds and study["model"]["name"] == "llama2-1b"
+for path, names in (("out/points/0002.toml", kinds[1]), ("one/scenario.toml", "zero2")):
+    with open(path, "rb") as file:
+        resolved = tomllib.load(file)
+    assert resolved["plan"]["data"] == names, path
+    assert resolved["cluster"]["node"]["gpu"]["name"] == "h100-sxm5-80gb", path
+assert resolved["title"] == "Größe 模型"
+
 # A model of the user's with a name that is not ASCII, in every format.
 model = (source / "scenarios/models/llama2-1b.toml").read_text(encoding="utf-8")
 pathlib.Path("größe.toml").write_text(model, encoding="utf-8")
@@ -107,7 +119,14 @@ why = stepcast.ask("why", model="llama2-1b", gpu="h100", nodes=1, data="zero2", 
                    csv="edges.csv")
 edges = stepcast.read("edges.csv")
 assert edges["length_ps"].sum() == why["step_ps"] and len(edges) == len(why["edges"])
+left = stepcast.ask("goodput", model="llama2-7b", gpu="h100", nodes=16, data="zero2", local_batch=1,
+                    tokens="1T", csv="goodput.csv")
+row = stepcast.read("goodput.csv")
+assert len(row) == 1 and row["failures.wall.training"][0] == left["failures"]["wall"]["training"]
+assert left["goodput_low"] <= row["goodput"][0] == left["goodput"] <= left["goodput_high"]
+assert row["run.days"][0] == left["run"]["days"]
 for words, arrays in ((["goodput"], ("rates", "ettr")), (["layers"], ("rows",)),
+                      (["confidence"], ("coverage",)),
                       (["kernels", source / "calibrate/published/attention.csv"], ("rows",))):
     call = [stepcast.program(), "validate", *map(str, words)]
     said = json.loads(subprocess.run([*call, "--json", "--csv", "rows.csv"], check=True,

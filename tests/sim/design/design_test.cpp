@@ -192,6 +192,7 @@ TEST_CASE("ended early, what is open is counted with the least that it can come 
   CHECK_FALSE(designer.proven());
   CHECK(designer.open() == 2);
   CHECK(designer.least_open() > 0);
+  CHECK(designer.fate(0, {}, {}) == Fate::open);
 }
 
 TEST_CASE("odds: half at the middle of the bar, and its ends hold what it says") {
@@ -209,6 +210,10 @@ TEST_CASE("odds: half at the middle of the bar, and its ends hold what it says")
   CHECK(*odds_of(choice, {.days = 100, .usd = 125}) == Approx(0.9));  // the tighter one
   CHECK(*odds_of(choice, {.usd = 0}) == 0.0);
   CHECK(step_factor(choice.report, 0.9) == Approx(1.25));
+  // What failures leave is as unsure as the step: deviations add up in squares.
+  choice.report.goodput = Goodput{.mean = 0.5, .low = 0.4, .high = 0.625, .level = 0.8};
+  CHECK(*odds_of(choice, {.days = 10}) == Approx(0.5));
+  CHECK(step_factor(choice.report, 0.9) == Approx(std::pow(1.25, std::sqrt(2.0))));
   choice.report.step_bar.reset();
   CHECK_FALSE(odds_of(choice, {.days = 10}));
 }

@@ -83,6 +83,30 @@ TEST_CASE("goodput lengthens a run, and what is lost draws idle power") {
   CHECK_THROWS_AS(whole_run(s, step_of(4e6, 10), 0), BrokenPromise);
 }
 
+TEST_CASE("a goodput between two shares widens days and energy, what stands still less so") {
+  const Scenario s = scenario_with("[run_goal]\ntokens = \"2T\"\n[cost]\nprice = \"2 USD/h\"\n");
+  const StepFigures step = step_of(4e6, 10);
+  const Band goodput{0.6, 0.8, 0.9};
+  const WholeRun run = whole_run(s, step, goodput), mean = whole_run(s, step, 0.8);
+  CHECK(run.days.value == mean.days.value);
+  CHECK(near(run.days.low, whole_run(s, step, 0.9).days.value, 1e-12));
+  CHECK(near(run.days.high, whole_run(s, step, 0.6).days.value, 1e-12));
+  CHECK(near(run.dollars->high, whole_run(s, step, 0.6).dollars->value, 1e-12));
+  CHECK(near(run.megawatt_hours.low, whole_run(s, step, 0.9).megawatt_hours.value, 1e-12));
+  CHECK(near(run.megawatt_hours.high, whole_run(s, step, 0.6).megawatt_hours.value, 1e-12));
+  CHECK(run.megawatt_hours.high / mean.megawatt_hours.value < run.days.high / mean.days.value);
+  // Beside the step's error bar: squares of logarithms.
+  StepFigures unsure = step;
+  unsure.bar_low = 0.8, unsure.bar_high = 1.25;
+  const Band days = whole_run(s, unsure, goodput).days;
+  CHECK(days.high > run.days.high);
+  CHECK(days.high < 1.25 * run.days.high);
+  // Of a run of given days the tokens are unsure.
+  const WholeRun by_days = whole_run(scenario_with("[run_goal]\ndays = 30\n"), step, goodput);
+  CHECK(by_days.days.low == by_days.days.high);
+  CHECK(near(by_days.tokens.low, by_days.tokens.value * 0.6 / 0.8, 1e-12));
+}
+
 TEST_CASE("days and tokens are two ways to ask the same") {
   const WholeRun by_days =
       whole_run(scenario_with("[run_goal]\ndays = 30\n"), step_of(4e6, 10), 0.9);

@@ -22,6 +22,11 @@ TEST_CASE("of several arrays a column says which") {
   CHECK(rows_csv(json, {"rates", "ettr"}) == "table,of,id,ettr\nrates,x,,\nettr,,1,0.97\n");
 }
 
+TEST_CASE("an object without rows is one row") {
+  CHECK(rows_csv(R"({"step_s": 0.5, "run": {"days": 2}, "notes": []})", {}) ==
+        "step_s,run.days,notes\n0.5,2,\n");
+}
+
 TEST_CASE("lists of objects stay one cell, and no rows are one empty line") {
   CHECK(rows_csv(R"([{"a": [{"b": 1}]}])", {}) == "a\n\"[{\"\"b\"\":1}]\"\n");
   CHECK(rows_csv(R"({"rows": []})", {"rows"}) == "\n");

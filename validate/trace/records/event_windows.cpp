@@ -5,6 +5,8 @@
 #include <array>
 
 #include "engine/check.hpp"
+#include "engine/units_text.hpp"
+#include "sim/files/budget.hpp"
 #include "validate/trace/records/collector.hpp"
 
 namespace stepcast::validate {
@@ -166,11 +168,17 @@ std::optional<EventWindows::Window> EventWindows::next() {
   for (;;) {
     if (block_.empty()) block_ = file_.take();
     if (block_.empty()) break;
+    const std::int64_t most = sim::budget.event;
     if (level_ == 0) {
       read_around();
+      if (std::ssize(around_) > most)
+        fail(before_, "more than " + to_text(Bytes(most)) + " stand around the events",
+             profile_hint);
       continue;
     }
     read_events();
+    if (comma_ == 0 && std::ssize(window_) > most)
+      fail(before_, "an event of more than " + to_text(Bytes(most)), profile_hint);
     if (ended_ || (window_.size() >= window_size && comma_ > 0)) return window();
   }
   if (!open_.empty() || in_string_)
