@@ -6,6 +6,7 @@
 #include "engine/units_text.hpp"
 #include "sim/command/commands.hpp"
 #include "sim/command/handout_options.hpp"
+#include "sim/command/kept_plans.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/confidence/confidence.hpp"
 #include "sim/design/plan_finder.hpp"
@@ -32,7 +33,8 @@ constexpr Option design_own_options[] = {
     {"allow-tp-across-nodes", "", "", "also tensor degrees above the GPUs of a node"},
     {"time", "SPAN", "", "end after that time, 60s, with the gap that is left"},
     {"json", "", "", "print JSON"},
-    {"out", "DIR", "", "also write the answer and the three machines' scenarios into DIR"},
+    {"out", "DIR", "",
+     "also write the answer and the three machines' scenarios into DIR, and keep plans"},
     report_option,
     svg_option,
     {"threads", "N", "", "plans to simulate at once (default: all cores)"},
@@ -40,27 +42,51 @@ constexpr Option design_own_options[] = {
 };
 
 const std::vector<Option>& design_options() {
-  static const std::vector<Option> options = with_table_options(design_own_options);
+  static const std::vector<Option> options = [] {
+    std::vector<Option> out = with_table_options(design_own_options);
+    out.insert(out.end(), std::begin(kept_plans_options), std::end(kept_plans_options));
+    return out;
+  }();
   return options;
 }
 
 Verb design_verb() {
   return {
       "stepcast design",
-      "GOAL.toml",
-      1,
+      "GOAL.toml, or merge DIR",
+      2,
       "Finds the cheapest, the fastest and the greenest cluster for a goal, with its bill.",
       design_options(),
       "stepcast design scenarios/design/llama3-70b-2t.toml",
       "A goal is a scenario with [design] in the place of [cluster] and [plan]: nodes, fabrics\n"
       "and sizes that are tried, and what limits them: days, budget, capital, power, racks.\n"
-      "--csv FILE writes the bills."};
+      "--csv FILE writes the bills. --out DIR keeps every plan that is simulated: --resume goes\n"
+      "on, shards fill one folder, merge DIR gives the answer of all."};
+}
+
+Verb design_merge_verb() {
+  static const std::vector<Option> options =
+      options_named(design_options(), kept_plans_merge_names);
+  return {"stepcast design merge",
+          "DIR",
+          1,
+          "Gives the answer of a design whose shards are in DIR, as one whole design does.",
+          options,
+          "stepcast design merge DIR --json"};
+}
+
+/// The place of a machine among those of the goal.
+std::size_t index_in(const Machines& machines, const Machine& machine) {
+  return static_cast<std::size_t>(&machine - machines.all.data());
 }
 
 using DesignClock = std::chrono::steady_clock;
 
-FinderOptions finder_options(const Arguments& arguments) {
+FinderOptions finder_options(const Arguments& arguments, KeptPlans& kept) {
   FinderOptions out;
+  out.step = [&](const Scenario& s) { return kept.step(s); };
+  out.knows = [&](const Scenario& s) { return kept.knows(s); };
+  out.only_known = kept.shard() == no_share;
   out.threads = arguments.threads();
   out.across_nodes = arguments.has("allow-tp-across-nodes");
   if (arguments.has("time"))
@@ -89,18 +115,17 @@ std::vector<std::string> design_warnings(const DesignTold& told) {
   return out;
 }
 
-/// Over no file that is there.
-void write_design(const DesignTold& told, const std::string& text, const std::string& folder) {
-  std::vector<std::pair<std::string, std::string>> files{{"design.json", design_json(told) + "\n"},
-                                                         {"design.txt", text},
-                                                         {"bill.csv", bill_table(told).csv()}};
+NamedTexts design_files(const DesignTold& told, const std::string& text) {
+  NamedTexts files{{"design.json", design_json(told) + "\n"},
+                   {"design.txt", text},
+                   {"bill.csv", bill_table(told).csv()}};
   for (const AimAnswer& one : told.answer.answers) {
     if (!one.choice) continue;
     const Offer& offer = told.machines.offers[one.choice->offer];
     const Scenario s = priced(one.choice->report.scenario, offer.way, told.parts, {});
     files.emplace_back(word_of(one.aim) + ".toml", write_toml(resolved_document(s)));
   }
-  write_new_files(folder, files);
+  return files;
 }
 
 /// With the step of the cheapest, unless an interrupt asks for an early end.
@@ -115,15 +140,17 @@ Page page_of_design(const DesignTold& told, const TomlValue& asked,
   return design_page(handout, session.catalogue(), origin_of(design_verb(), arguments));
 }
 
-int design(const Arguments& arguments, const Catalogue& catalogue) {
+int answer_design(const PlansRequest& request, const Arguments& arguments,
+                  const Catalogue& catalogue) {
   const TableView view(arguments);
   const std::atomic<bool>& stop = stop_requested();
-  const FinderOptions options = finder_options(arguments);
-  const TomlValue asked = asked_document(design_verb(), arguments, catalogue, "design");
+  const TomlValue& asked = request.document;
   const DesignGoal goal = read_design_goal(asked);
   const PartList parts = read_parts(catalogue, goal.parts, goal.document.where);
   const Machines machines = machines_of(goal, catalogue, parts, search_bases);
   Session session(catalogue);
+  KeptPlans kept(request, design_verb(), arguments, session);
+  const FinderOptions options = finder_options(arguments, kept);
   Confidence confidence(session);
   const auto ended = [&] {
     return stop || (options.deadline && DesignClock::now() >= *options.deadline);
@@ -135,6 +162,8 @@ int design(const Arguments& arguments, const Catalogue& catalogue) {
     const auto now = ProgressLine::Clock::now();
     if (line.due(now))
       line.show(std::to_string(searched) + " machines searched; " + name_of(machine.scenario), now);
+    if (kept.shard().is_part() && !kept.shard().has(index_in(machines, machine)))
+      return FastestPlan{.open = true};  // another shard's
     ++searched;
     return inner(machine, above_s);
   };
@@ -142,6 +171,7 @@ int design(const Arguments& arguments, const Catalogue& catalogue) {
   const DesignAnswer answer = study_design(
       designer, machines, goal.limits, [&](StepReport& report) { confidence.judge(report); },
       ended);
+  if (kept.shard().is_part()) return kept.tell_shard(answer.ended, arguments.has("json"));
   const DesignTold told{goal, machines, parts, designer, answer};
   const TextTable bill = answer.met() ? view.arranged(bill_table(told)) : TextTable{};
   const std::string bills = answer.met() ? view.text(bill) : "";
@@ -152,7 +182,7 @@ int design(const Arguments& arguments, const Catalogue& catalogue) {
     tell(stdout, design_json(told) + "\n");
   else
     tell(stdout, view.prints_csv() ? bills : text);
-  if (arguments.has("out")) write_design(told, text, arguments.get("out"));
+  if (kept.has_folder()) kept.write(design_files(told, text), answer.ended);
   if (answer.met()) view.write(bill);
   const HandoutFiles files = handout_files(arguments);
   const bool written = !files.any() || handed_out(files, [&] {
@@ -161,6 +191,22 @@ int design(const Arguments& arguments, const Catalogue& catalogue) {
   if (stop) return stop_code();
   if (!written) return exit_unwritten;
   return answer.met() ? exit_ok : exit_no_feasible_plan;
+}
+
+int design(const Arguments& arguments, const Catalogue& catalogue) {
+  stop_requested();  // before anything is read
+  const Verb own = design_verb();
+  if (const auto words = merge_words(arguments)) {
+    const StoredRequest stored = stored_request(own, design_merge_verb(), *words);
+    return answer_design(stored.request, stored.arguments, catalogue);
+  }
+  check_kept_plans(own, arguments);
+  if (arguments.has("status")) return show_plans_status(own, arguments);
+  const PlansRequest request{asked_document(own, arguments, catalogue, "design"),
+                             option_words(arguments, {"allow-tp-across-nodes"})};
+  if (!arguments.has("print-slurm")) return answer_design(request, arguments, catalogue);
+  read_design_goal(request.document);  // before it is in a queue: mistakes
+  return print_plans_slurm(own, "the machines of a goal", arguments);
 }
 
 }  // namespace

@@ -312,8 +312,7 @@ StudyRequest request_of(TomlValue document, const Arguments& arguments) {
   const std::string shard = arguments.get("shard");
   if (!shard.empty()) out.shard = read_shard(shard);
   if (!arguments.has("out")) return out;
-  out.output = {arguments.get("out"), arguments.has("resume"), "", out.options};
-  if (out.shard.of > 1) out.output->part = fmt::format("{}-of-{}", out.shard.index, out.shard.of);
+  out.output = {arguments.get("out"), arguments.has("resume"), out.shard.name(), out.options};
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include "engine/units_text.hpp"
 #include "sim/command/commands.hpp"
 #include "sim/command/handout_options.hpp"
+#include "sim/command/kept_plans.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/confidence/confidence.hpp"
 #include "sim/files/printable.hpp"
@@ -34,7 +35,8 @@ constexpr Option search_own_options[] = {
     {"time", "SPAN", "", "end after that time, 60s, with the gap that is left"},
     {"all", "", "", "simulate every plan that fits"},
     {"json", "", "", "print JSON"},
-    {"out", "DIR", "", "also write the answer, its picture and the best plan into DIR"},
+    {"out", "DIR", "",
+     "also write the answer, its picture and the best plan into DIR, and keep plans"},
     report_option,
     svg_option,
     {"threads", "N", "", "plans to simulate at once (default: all cores)"},
@@ -44,6 +46,7 @@ constexpr Option search_own_options[] = {
 const std::vector<Option>& search_options() {
   static const std::vector<Option> options = [] {
     std::vector<Option> out = with_scenario_options(step_tables, search_own_options);
+    out.insert(out.end(), std::begin(kept_plans_options), std::end(kept_plans_options));
     for (const Option& option : table_options)  // --top is the search's own
       if (std::string_view(option.name) != "top") out.push_back(option);
     return out;
@@ -53,13 +56,26 @@ const std::vector<Option>& search_options() {
 
 Verb search_verb() {
   return {"stepcast search",
-          "[SCENARIO.toml]",
-          1,
+          "[SCENARIO.toml], or merge DIR",
+          2,
           "Finds the fastest plans of a model on a machine, and proves that no other is faster.",
           search_options(),
           "stepcast search --model llama2-70b --gpu h100 --nodes 64 --global-batch 1024",
           "Every knob of the plan is free but those of --fix, [space] and the options that set a\n"
-          "plan's key; the scenario's own plan is shown beside the best."};
+          "plan's key; the scenario's own plan is shown beside the best. --out DIR keeps every\n"
+          "plan that is simulated: --resume goes on, shards fill one folder, merge DIR gives the\n"
+          "answer of all."};
+}
+
+Verb search_merge_verb() {
+  static const std::vector<Option> options =
+      options_named(search_options(), kept_plans_merge_names);
+  return {"stepcast search merge",
+          "DIR",
+          1,
+          "Gives the answer of a search whose shards are in DIR, as one whole search does.",
+          options,
+          "stepcast search merge DIR --csv plans.csv"};
 }
 
 /// The plan of the document, where it has one that can be read.
@@ -75,23 +91,35 @@ std::optional<Scenario> own_plan(const TomlValue& document, const Catalogue& cat
   return std::nullopt;
 }
 
-SearchSpace space_of(const Arguments& arguments, const TomlValue* own_space,
-                     std::vector<Scenario> bases) {
-  SearchSpace space(std::move(bases), arguments.has("allow-tp-across-nodes"));
-  if (own_space != nullptr) space.set_all(*own_space);
+/// What is said of the space, the later the stronger: [space], --space FILE, the plan's keys,
+/// --fix.
+TomlValue asked_space(const Arguments& arguments, const TomlValue* own_space) {
+  TomlValue out = toml_table("stepcast search");
+  const auto add_all = [&](const TomlValue& table) {
+    const TomlValue dotted = dotted_keys(table);
+    for (const TomlEntry& entry : *dotted.table()) out.set(entry.key, entry.value);
+  };
+  if (own_space != nullptr) add_all(*own_space);
   if (arguments.has("space")) {
     const TomlValue file = read_toml_file(arguments.get("space"));
     const TomlValue* table = file.find("space");
-    space.set_all(table != nullptr ? *table : file);
+    add_all(table != nullptr ? *table : file);
   }
   for (const auto& [key, value] : settings_of(search_verb(), arguments))
-    if (find_knob(key) != nullptr) space.set(key, value);
+    if (find_knob(key) != nullptr) out.set(key, value);
   for (const std::string& fixed : arguments.all("fix")) {
     const std::size_t equals = fixed.find('=');
     if (equals == std::string::npos)
       throw UsageError("--fix " + fixed + " has no '='", "e.g. --fix plan.tensor=4");
-    space.set(fixed.substr(0, equals), read_setting(fixed.substr(equals + 1), "--fix"));
+    out.set(fixed.substr(0, equals), read_setting(fixed.substr(equals + 1), "--fix"));
   }
+  return out;
+}
+
+SearchSpace space_of(const Arguments& arguments, const TomlValue& asked,
+                     std::vector<Scenario> bases) {
+  SearchSpace space(std::move(bases), arguments.has("allow-tp-across-nodes"));
+  space.set_all(asked);
   return space;
 }
 
@@ -117,89 +145,128 @@ SearchOptions options_of(const Arguments& arguments) {
   return out;
 }
 
-/// Over no file that is there.
-void write_answer(const SearchAnswer& answer, const std::string& text, const Launch& launch,
-                  const std::string& folder) {
-  std::vector<std::pair<std::string, std::string>> files{
-      {"search.json", search_json(answer) + "\n"}, {"search.txt", text}};
+NamedTexts answer_files(const SearchAnswer& answer, const std::string& text, const Launch& launch) {
+  NamedTexts files{{"search.json", search_json(answer) + "\n"}, {"search.txt", text}};
   if (!answer.result.found.empty()) {
     files.emplace_back("plans.svg", search_picture(answer));
     const StepReport& best = answer.result.found.front().report;
     files.emplace_back("best.toml", write_toml(resolved_document(best.scenario)));
     for (const LaunchFile& file : launch.files) files.emplace_back(file.name, file.text);
   }
-  write_new_files(folder, files);
+  return files;
 }
 
 /// The first plan's launch: where its files are, or how to get them, or why there are none.
-std::string launch_text(const Launch& launch, const Arguments& arguments) {
+std::string launch_text(const Launch& launch, bool written) {
   std::string out;
   const auto line = [&](const std::string& text) {
     out += fmt::format("{:<11}{}\n", out.empty() ? "\nlaunch" : "", text);
   };
   for (const LaunchFile& file : launch.files)
-    line(file.use + (arguments.has("out") ? "" : "  (--out DIR writes " + file.name + ")"));
+    line(file.use + (written ? "" : "  (--out DIR writes " + file.name + ")"));
   if (!launch.why_not.empty()) line("not written: " + launch.why_not);
   for (const std::string& note : launch.notes) line("note: " + note);
   return out;
 }
 
-int search(const Arguments& arguments, const Catalogue& catalogue) {
-  const TableView view(arguments, true);
-  const std::atomic<bool>& stop = stop_requested();
+const std::initializer_list<std::string_view> search_answer_options{
+    "objective", "allow-tp-across-nodes", "top", "limit", "all"};
+
+/// What a command line asks, as one document.
+PlansRequest asked_search(const Arguments& arguments, const Catalogue& catalogue) {
   TomlValue document = asked_document(search_verb(), arguments, catalogue);
-  std::optional<TomlValue> own_space;
-  if (const TomlValue* table = document.find("space")) own_space = *table;
-  document.erase("space");
   if (document.find("sweep") != nullptr)
     throw InputError(document.where, "has a [sweep]",
                      "a sweep over plan.tensor = \"best\" and the like searches at each point");
   document.erase("reference");
-  Session session(catalogue);
-  SearchAnswer answer{
-      space_of(arguments, own_space ? &*own_space : nullptr, search_bases(document, catalogue)),
-      options_of(arguments),
-      {},
-      {},
-      {}};
-  if (answer.options.objective == Objective::dollars) check_price(answer.space.bases().front());
-  SearchMachine machine = machine_of(session);
-  machine.refusal = refusal_by_launch(answer.space);
-  {
-    ProgressLine line("stepcast: ", ProgressLine::style_for(arguments.has("quiet")));
-    machine.progress = [&](const char* what, std::size_t done, std::size_t) {
-      const auto now = ProgressLine::Clock::now();
-      if (line.due(now)) line.show(fmt::format("{} {}", done, what), now);
-    };
-    answer.result = search_plans(answer.space, machine, answer.options, stop);
-  }
+  document.set("space", asked_space(arguments, document.find("space")));
+  return {std::move(document), option_words(arguments, search_answer_options)};
+}
+
+/// Whose plans are still to be found. Takes [space] out of the document.
+SearchAnswer open_answer(TomlValue& document, const Arguments& arguments,
+                         const Catalogue& catalogue) {
+  const TomlValue space = *document.find("space");
+  document.erase("space");
+  SearchAnswer out{space_of(arguments, space, search_bases(document, catalogue)),
+                   options_of(arguments),
+                   {},
+                   {},
+                   {}};
+  if (out.options.objective == Objective::dollars) check_price(out.space.bases().front());
+  return out;
+}
+
+void find_plans(SearchAnswer& answer, SearchMachine& machine, const std::string& where,
+                bool quiet) {
+  ProgressLine line("stepcast: ", ProgressLine::style_for(quiet));
+  machine.progress = [&](const char* what, std::size_t done, std::size_t) {
+    const auto now = ProgressLine::Clock::now();
+    if (line.due(now)) line.show(fmt::format("{} {}", done, what), now);
+  };
+  answer.result = search_plans(answer.space, machine, answer.options, stop_requested());
+  machine.progress = {};
   if (answer.result.legal == 0)
-    throw InputError(document.where, "no plan of this space is legal",
+    throw InputError(where, "no plan of this space is legal",
                      "stepcast run with one of them says which rule it breaks");
+}
+
+int answer_search(const PlansRequest& request, const Arguments& arguments, const Origin& origin,
+                  const Catalogue& catalogue) {
+  const TableView view(arguments, true);
+  const std::atomic<bool>& stop = stop_requested();
+  Session session(catalogue);
+  TomlValue document = request.document;
+  SearchAnswer answer = open_answer(document, arguments, catalogue);
+  KeptPlans kept(request, search_verb(), arguments, session);
+  answer.options.share = kept.shard();
+  SearchMachine machine = machine_of(session);
+  machine.step = [&](const Scenario& s) { return kept.step(s); };
+  machine.knows = [&](const Scenario& s) { return kept.knows(s); };
+  machine.refusal = refusal_by_launch(answer.space);
+  find_plans(answer, machine, document.where, arguments.has("quiet"));
+  const SearchResult& result = answer.result;
+  if (kept.shard().is_part()) return kept.tell_shard(result.ended, arguments.has("json"));
   Confidence confidence(session);
   if (const Order* order = confidence.order()) answer.order = *order;
-  if (!answer.result.found.empty())
+  if (!result.found.empty())
     if (const auto own = own_plan(document, catalogue))
-      answer.own = beside_best(answer.space, machine, *own, answer.result.found.front().candidate);
-  const SearchResult& result = answer.result;
+      answer.own = beside_best(answer.space, machine, *own, result.found.front().candidate);
   const Launch launch =
       result.found.empty() ? Launch{} : launch_of(result.found.front().report.scenario);
   const TextTable plans = result.found.empty() ? TextTable{} : view.arranged(plans_table(answer));
   const std::string table = result.found.empty() ? "" : view.text(plans);
-  const std::string text = search_text(answer, table) + launch_text(launch, arguments);
+  const std::string text = search_text(answer, table) + launch_text(launch, kept.has_folder());
   if (arguments.has("json"))
     tell(stdout, search_json(answer) + "\n");
   else
     tell(stdout, view.prints_csv() ? table : text);
-  if (arguments.has("out")) write_answer(answer, text, launch, arguments.get("out"));
+  if (kept.has_folder()) kept.write(answer_files(answer, text, launch), result.ended);
   if (!result.found.empty()) view.write(plans);
   const HandoutFiles files = handout_files(arguments);
-  const bool written = !files.any() || handed_out(files, [&] {
-    return search_page(answer, session, origin_of(search_verb(), arguments), stop);
-  });
+  const bool written =
+      !files.any() || handed_out(files, [&] { return search_page(answer, session, origin, stop); });
   if (stop) return stop_code();
   if (!written) return exit_unwritten;
-  return answer.result.found.empty() ? exit_no_feasible_plan : exit_ok;
+  return result.found.empty() ? exit_no_feasible_plan : exit_ok;
+}
+
+int search(const Arguments& arguments, const Catalogue& catalogue) {
+  stop_requested();  // before anything is read
+  const Verb own = search_verb();
+  if (const auto words = merge_words(arguments)) {
+    const Verb merge = search_merge_verb();
+    const StoredRequest stored = stored_request(own, merge, *words);
+    const Origin origin = origin_of(merge, parse_arguments(merge, *words));
+    return answer_search(stored.request, stored.arguments, origin, catalogue);
+  }
+  check_kept_plans(own, arguments);
+  if (arguments.has("status")) return show_plans_status(own, arguments);
+  PlansRequest request = asked_search(arguments, catalogue);
+  if (!arguments.has("print-slurm"))
+    return answer_search(request, arguments, origin_of(own, arguments), catalogue);
+  open_answer(request.document, arguments, catalogue);  // before it is in a queue: mistakes
+  return print_plans_slurm(own, "a search", arguments);
 }
 
 }  // namespace

@@ -9,22 +9,20 @@
 #include "engine/check.hpp"
 #include "sim/command/answer_study.hpp"
 #include "sim/command/commands.hpp"
-#include "sim/command/next_question.hpp"
 #include "sim/command/scenario_options.hpp"
+#include "sim/command/shards.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/output/stored_study.hpp"
-#include "sim/program/installation.hpp"
 #include "sim/program/interrupt.hpp"
 #include "sim/program/table_view.hpp"
 
 namespace stepcast::sim {
 namespace {
 
-constexpr Option partial_option{"partial", "", "", "of merge: without the points that are missing"};
 constexpr Option sweep_only[] = {
     {"status", "", "", "run nothing: how many points in --out DIR are finished"},
-    {"print-slurm", "N", "", "run nothing: print a script for sbatch that runs N shards"},
-    partial_option,
+    print_slurm_option,
+    {"partial", "", "", "of merge: without the points that are missing"},
 };
 
 /// Options that say what is run.
@@ -45,13 +43,9 @@ const std::vector<Option>& sweep_options() {
 
 /// Those of a sweep that do not say what to run.
 const std::vector<Option>& merge_options() {
-  static const std::vector<Option> options = [] {
-    std::vector<Option> out{partial_option, refused_option};
-    for (const Option& option : run_options())
-      for (const char* name : {"json", "threads", "quiet", "sort", "top", "columns", "csv"})
-        if (std::string_view(option.name) == name) out.push_back(option);
-    return out;
-  }();
+  static const std::vector<Option> options = options_named(
+      sweep_options(),
+      {"partial", "refused", "json", "threads", "quiet", "sort", "top", "columns", "csv"});
   return options;
 }
 
@@ -74,24 +68,18 @@ Verb merge_verb() {
           "stepcast sweep merge DIR --csv all.csv"};
 }
 
-/// Throws UsageError for an option that `what` would leave without effect: all but those
-/// that say what is run and the ones named.
-void refuse_idle(const Arguments& arguments, const std::string& what,
-                 std::initializer_list<std::string_view> named) {
-  for (const Option& option : sweep_options()) {
-    if (arguments.has(option.name) && !is_of_study(option) &&
-        std::ranges::count(named, option.name) == 0)
-      throw UsageError(fmt::format("--{} does nothing with --{}", option.name, what));
-  }
+/// All but those that say what is run and the ones named.
+auto idle_but_for(std::initializer_list<std::string_view> named) {
+  return [named = std::vector<std::string_view>(named)](const Option& option) {
+    return !is_of_study(option) && std::ranges::count(named, option.name) == 0;
+  };
 }
 
-int merge(const Arguments& asked, const Catalogue& catalogue) {
-  std::vector<std::string> words = asked.words();
-  words.erase(std::ranges::find(words, "merge"));
+int merge(const std::vector<std::string>& words, const Catalogue& catalogue) {
   const Verb own = merge_verb();
   const Arguments arguments = parse_arguments(own, words);
   const std::string& folder = arguments.first("which folder?");
-  StoredStudy stored = stored_study(folder);
+  StoredStudy stored = stored_study(folder, "sweep");
   StudyRequest request{std::move(stored.document), stored.mark.options};
   request.output = {folder, true, "", stored.mark.options};
   request.merges = true;
@@ -116,7 +104,7 @@ std::ptrdiff_t study_options_in(const Arguments& arguments) {
 
 int show_status(const Arguments& arguments, const Catalogue& catalogue) {
   if (!arguments.has("out")) throw UsageError("--status of which folder?", "give its --out DIR");
-  refuse_idle(arguments, "status", {"status", "out", "json"});
+  refuse_idle(sweep_verb(), arguments, "status", idle_but_for({"status", "out", "json"}));
   std::string place = arguments.get("out");
   if (arguments.positional().empty()) {
     if (study_options_in(arguments) > 0)
@@ -126,65 +114,26 @@ int show_status(const Arguments& arguments, const Catalogue& catalogue) {
         request_of(asked_document(sweep_verb(), arguments, catalogue), arguments);
     place = place_of(place, request.document, request.options);
   }
-  const SweepStatus status = status_of(place, read_study(stored_study(place).document));
+  const SweepStatus status = status_of(place, read_study(stored_study(place, "sweep").document));
   const std::string text = arguments.has("json") ? status_json(status) : status_text(status);
   tell(stdout, text);
   return exit_ok;
 }
 
-/// The words of this command line, but for what the script says itself.
-std::string words_for_shards(const Arguments& arguments) {
-  std::string out;
-  bool value_follows = false;
-  for (const std::string& word : arguments.words()) {
-    const bool left_out = value_follows || word.starts_with("--print-slurm") ||
-                          word == "--resume" || word == "--quiet";
-    value_follows = word == "--print-slurm";
-    if (!left_out) out += " " + shell_word(word);
-  }
-  return out;
-}
-
-/// Slurm signals the steps of a job, not its shell: hence srun. A job that ended by its limit goes
-/// on where it is submitted once more.
-int print_slurm(const Study& study, const Arguments& arguments) {
-  if (!arguments.has("out")) throw UsageError("--print-slurm wants --out DIR for the points");
-  if (arguments.get("out").find_first_of("\n\r") != std::string::npos)
-    throw UsageError("--print-slurm: --out has a line break", "a comment of the script names it");
-  refuse_idle(arguments, "print-slurm", {"print-slurm", "out", "threads", "resume", "quiet"});
+int print_sweep_slurm(const Study& study, const Arguments& arguments) {
+  refuse_idle(sweep_verb(), arguments, "print-slurm",
+              idle_but_for({"print-slurm", "out", "threads", "resume", "quiet"}));
   const std::size_t shards = static_cast<std::size_t>(arguments.count("print-slurm", 1));
   if (shards > study.num_points())
     throw UsageError(fmt::format("{} shards of {} points", shards, study.num_points()),
                      "at most one shard per point");
-  const std::int64_t threads = arguments.count("threads", 1);
-  tell(stdout,
-       fmt::format(R"(#!/bin/sh
-# {points} points in {shards} shards, after: sbatch --time 8:00:00 THIS_SCRIPT
-# Submitted again, it goes on with what a time limit or a lost node left.
-# Then: {merge}
-#SBATCH --job-name=stepcast-sweep
-#SBATCH --array=1-{shards}
-#SBATCH --ntasks=1
-#SBATCH --cpus-per-task={threads}
-#SBATCH --requeue
-#SBATCH --open-mode=append
-#SBATCH --signal=TERM@60
-exec srun --ntasks=1 --cpus-per-task={threads} {program} sweep{words}{set_threads} \
-  --quiet --resume --shard "$SLURM_ARRAY_TASK_ID/{shards}"
-)",
-                   fmt::arg("points", study.num_points()), fmt::arg("shards", shards),
-                   fmt::arg("merge", "stepcast sweep merge " + shell_word(arguments.get("out"))),
-                   fmt::arg("threads", threads),
-                   fmt::arg("program", shell_word(beside_program("stepcast"))),
-                   fmt::arg("words", words_for_shards(arguments)),
-                   fmt::arg("set_threads", arguments.has("threads") ? "" : " --threads 1")));
-  return exit_ok;
+  return print_slurm(sweep_verb(), fmt::format("{} points", study.num_points()), arguments);
 }
 
 int sweep(const Arguments& arguments, const Catalogue& catalogue) {
   stop_requested();  // before anything is read
   const std::vector<std::string>& files = arguments.positional();
-  if (!files.empty() && files[0] == "merge") return merge(arguments, catalogue);
+  if (const auto words = merge_words(arguments)) return merge(*words, catalogue);
   if (files.size() > 1)
     throw UsageError("'" + files[1] + "' is one argument too many", "see stepcast sweep --help");
   if (arguments.has("partial")) throw UsageError("--partial is for stepcast sweep merge");
@@ -193,7 +142,8 @@ int sweep(const Arguments& arguments, const Catalogue& catalogue) {
   TomlValue document = asked_document(own, arguments, catalogue);
   if (document.find("sweep") == nullptr)
     throw InputError(document.where, "has no [sweep]", "stepcast run answers a single scenario");
-  if (arguments.has("print-slurm")) return print_slurm(read_study(std::move(document)), arguments);
+  if (arguments.has("print-slurm"))
+    return print_sweep_slurm(read_study(std::move(document)), arguments);
   return answer_study(request_of(std::move(document), arguments), own, arguments, catalogue);
 }
 

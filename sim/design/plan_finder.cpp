@@ -50,16 +50,19 @@ PlanFinder plan_finder(const DesignGoal& goal, const Machines& machines, Session
     const SearchSpace space = space_of_goal(goal, machines.bases_of(machine), options.across_nodes);
     SearchMachine with = machine_of(session);
     with.refusal = refusal_by_launch(space);
+    if (options.step) with.step = options.step;
+    with.knows = options.knows;
     const SearchResult result = search_plans(space, with,
                                              {.top = 1,
                                               .near = 0,
                                               .deadline = options.deadline,
                                               .threads = options.threads,
-                                              .above = above_s * asked_beyond},
+                                              .above = above_s * asked_beyond,
+                                              .share = options.only_known ? no_share : Shard{}},
                                              stop);
     FastestPlan out = told(space, result, above_s);
     if (out.report && out.report->scenario.failures.on) {
-      const auto step_of = [&](const Scenario& other) { return session.step(other).step_time; };
+      const auto step_of = [&](const Scenario& other) { return with.step(other).step_time; };
       out.report->goodput = goodput_of(out.report->scenario, out.report->step_time, step_of);
     }
     return out;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 
 #include "sim/design/design.hpp"
@@ -13,6 +14,9 @@ struct FinderOptions {
   unsigned threads = 1;
   bool across_nodes = false;  // also tensor degrees above the GPUs of a node
   std::optional<std::chrono::steady_clock::time_point> deadline{};
+  std::function<StepReport(const Scenario&)> step{};  // instead of the session's
+  std::function<bool(const Scenario&)> knows{};       // likewise: without a simulation
+  bool only_known = false;                            // other plans are left open
 };
 
 /// Of the machines of a goal; all are borrowed.

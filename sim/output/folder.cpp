@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -15,7 +16,9 @@
 
 #include "engine/check.hpp"
 #include "sim/confidence/evidence.hpp"
+#include "sim/output/answer_files.hpp"
 #include "sim/output/crash_note.hpp"
+#include "sim/output/stored_study.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/report/results_file.hpp"
 #include "sim/scenario/file.hpp"
@@ -78,20 +81,40 @@ std::string file_of(const std::string& where) {
   return error ? where : path.string();
 }
 
-}  // namespace
-
-std::string study_id(const Study& study, const std::vector<std::string>& options) {
-  std::string text = write_toml(study.whole);
+std::string study_id_of(const TomlValue& document, const std::vector<std::string>& options) {
+  std::string text = write_toml(document);
   for (const std::string& option : options) text += "--" + option + "\n";
   return id_of_text(text);
 }
 
+/// Whether a folder of ours holds nothing that anybody would miss.
+bool holds_nothing(const fs::path& place, const OutputMark& mark) {
+  if (!mark.answer.empty()) return false;
+  for (const auto& entry : fs::directory_iterator(place))
+    if (is_log(entry.path().filename().string()) && fs::file_size(entry) > 0) return false;
+  return true;
+}
+
+}  // namespace
+
+std::string study_id(const Study& study, const std::vector<std::string>& options) {
+  return study_id_of(study.whole, options);
+}
+
 OutputFolder::OutputFolder(OutputRequest request, const Study& study, const std::string& catalogue)
+    : OutputFolder(std::move(request), study.whole, study.is_sweep, catalogue) {}
+
+OutputFolder::OutputFolder(OutputRequest request, const TomlValue& document,
+                           const std::string& catalogue)
+    : OutputFolder(std::move(request), document, true, catalogue) {}
+
+OutputFolder::OutputFolder(OutputRequest request, const TomlValue& document, bool keeps_rows,
+                           const std::string& catalogue)
     : request_(std::move(request)),
       constants_id_(constants_of(catalogue)),
-      from_(file_of(study.whole.where)),
-      document_(study.is_sweep ? write_toml(study.whole) : ""),
-      study_id_(study_id(study, request_.options)) {
+      from_(file_of(document.where)),
+      document_(keeps_rows ? write_toml(document) : ""),
+      study_id_(study_id_of(document, request_.options)) {
   const std::string& folder = request_.folder;
   std::error_code error;
   fs::create_directories(folder, error);
@@ -100,64 +123,75 @@ OutputFolder::OutputFolder(OutputRequest request, const Study& study, const std:
   lock();
 }
 
-OutputFolder::~OutputFolder() {
-  if (lock_ >= 0) close(lock_);
-}
-
 void OutputFolder::lock() {
   const std::string& folder = request_.folder;
-  lock_ =
-      open((folder + "/.stepcast.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (lock_ < 0) throw OutputError("--out", "the folder '" + folder + "' cannot be written");
-  const bool alone = try_lock(lock_, LOCK_EX);
-  if (!alone && !(is_part() && wait_for_shards(lock_)))
+  lock_.emplace(
+      open((folder + "/.stepcast.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  const int file = lock_->descriptor();
+  if (file < 0) throw OutputError("--out", "the folder '" + folder + "' cannot be written");
+  const bool alone = try_lock(file, LOCK_EX);
+  if (!alone && !(is_part() && wait_for_shards(file)))
     refuse("'" + folder + "' is being written by another stepcast",
            "take another folder, or give each its --shard I/N");
   refuse_links(folder);
   if (alone) finish_replacing(folder);
-  choose_place();
-  if (alone && is_part() && !try_lock(lock_, LOCK_SH))
+  choose_place(alone);
+  if (alone && is_part() && !try_lock(file, LOCK_SH))
     refuse("'" + folder + "' is being written by another stepcast", "take another folder");
-  if (is_sweep()) open_log();
+  if (keeps_rows()) open_log();
 }
 
-void OutputFolder::choose_place() {
+void OutputFolder::choose_place(bool alone) {
   const std::string& folder = request_.folder;
   const std::string staging = staging_in(folder);
   const auto owner = read_mark(folder), next = read_mark(staging);
   refuse_foreign_files(folder, owner);
   const bool goes_on = request_.resume || is_part();
+  const bool same = owner && owner->study == study_id_ && owner->verb == request_.verb;
+  const bool plans = owner && !owner->verb.empty();
+  const bool empty = plans && holds_nothing(folder, *owner);
+  bool begins = !owner;
   if (request_.resume && next && next->study == study_id_) {
     place_ = staging;
-  } else if (!owner || (goes_on && owner->study == study_id_)) {
+    begins = false;
+  } else if (!owner || (same && (goes_on || empty))) {
     place_ = folder;
-  } else if (goes_on) {
+  } else if (same && plans) {
+    refuse("'" + folder + "': what this " + request_.verb + " found is there already",
+           "--resume goes on with it, or take another folder");
+  } else if (alone && empty) {
+    place_ = folder;
+    begins = true;
+  } else if (goes_on || plans || has_plans()) {
     refuse("'" + folder + "' belongs to another study",
-           "without --resume and --shard it is replaced once the new one is whole");
+           plans || has_plans()
+               ? "take another folder"
+               : "without --resume and --shard it is replaced once the new one is whole");
   } else {
     fs::remove_all(staging);
     place_ = staging;
   }
+  begin_place(begins);
+}
+
+void OutputFolder::begin_place(bool anew) {
   std::error_code error;
   fs::create_directories(place_, error);
-  const OutputMark mark = own_mark(is_sweep() ? id_of_text(document_) : "");
-  const auto there = read_mark(place_);
-  if (!there || (is_sweep() && there->scenario.empty())) write_mark(place_, mark);
-  // After the mark, which says that it is ours. A sweep is merged from it.
   const fs::path scenario = fs::path(place_) / "scenario.toml";
-  if (is_sweep() && !fs::exists(scenario)) write_whole(scenario.string(), document_);
+  if (anew) fs::remove(scenario, error);  // ours, or there is none
+  const OutputMark mark = own_mark(keeps_rows() ? id_of_text(document_) : "");
+  const auto there = read_mark(place_);
+  if (anew || !there || (keeps_rows() && there->scenario.empty())) write_mark(place_, mark);
+  // After the mark, which says that it is ours. A sweep is merged from it.
+  if (keeps_rows() && !fs::exists(scenario)) write_whole(scenario.string(), document_);
 }
 
 OutputMark OutputFolder::own_mark(const std::string& scenario) const {
-  return {study_id_, scenario, request_.options, from_};
-}
-
-std::string OutputFolder::log_name() const {
-  return request_.part.empty() ? "results.jsonl" : "results." + request_.part + ".jsonl";
+  return {study_id_, scenario, request_.options, from_, request_.verb};
 }
 
 void OutputFolder::open_log() {
-  const std::string own = (fs::path(place_) / log_name()).string();
+  const std::string own = own_log();
   if (is_part() && !request_.resume && fs::exists(own))
     refuse("'" + own + "' is there already", "--resume goes on with it, or take another folder");
   for (const auto& entry : fs::directory_iterator(place_))
@@ -168,7 +202,7 @@ void OutputFolder::open_log() {
     refuse("'" + own + "' is being written by another stepcast", "let it end");
   log_.emplace(file, read_lines(own, file));
   std::error_code error;  // shows when the first of them is written
-  fs::create_directories(fs::path(place_) / "points", error);
+  if (!has_plans()) fs::create_directories(fs::path(place_) / "points", error);
 }
 
 const RowFile& OutputFolder::open_file(const std::string& path, int how) {
@@ -227,8 +261,7 @@ std::optional<RowPlace> OutputFolder::append(const PointId& id, const std::strin
   if (!log_) return std::nullopt;
   auto place = log_->append(id, row);
   if (!place)
-    note_unwritten({(fs::path(place_) / log_name()).string(), "cannot be written",
-                    "is the disk full? --resume goes on"});
+    note_unwritten({own_log(), "cannot be written", "is the disk full? --resume goes on"});
   return place;
 }
 
@@ -239,7 +272,7 @@ void OutputFolder::note_unwritten(OutputError error) {
 
 /// Not synced: without its line in the log, which comes later, nobody relies on it.
 void OutputFolder::write_point(std::size_t index, const Scenario& resolved) {
-  if (!is_sweep()) return;
+  if (!keeps_rows()) return;
   const fs::path path = fs::path(place_) / "points" / fmt::format("{:04}.toml", index + 1);
   constexpr int whole = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
   std::FILE* file = nullptr;
@@ -261,6 +294,29 @@ void OutputFolder::finish(const Results& results) {
   if (is_part()) return;
   write_reports(place_, own_mark(""), results);
   if (place_ != request_.folder && !results.interrupted) replace_by_staging(request_.folder);
+}
+
+PointId OutputFolder::finished_id(const std::string& part) const {
+  return id_of_text(constants_id_ + study_id_ + part);
+}
+
+void OutputFolder::note_finished() {
+  if (unwritten_) throw OutputError(*unwritten_);
+  const PointId id = finished_id(request_.part);
+  if (find(id) == nullptr) append(id, std::string(finished_row));
+  if (unwritten_) throw OutputError(*unwritten_);
+  log_->sync();
+}
+
+std::vector<std::string> OutputFolder::unfinished() const {
+  return unfinished_parts(
+      place_, [&](const std::string& part) { return find(finished_id(part)) != nullptr; });
+}
+
+void OutputFolder::write_answer(const NamedTexts& files) {
+  if (unwritten_) throw OutputError(*unwritten_);
+  log_->sync();
+  write_answer_files(place_, files);
 }
 
 }  // namespace stepcast::sim

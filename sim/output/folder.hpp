@@ -7,6 +7,7 @@
 //                               a shard, results.rank-3.jsonl of a process of stepcast-sweep
 //   points/0001.toml            every point resolved; none of a long sweep
 //   scenario.toml, results.json, results.h5
+//   search.json, ...            of a verb whose answer comes of plans (kept_steps.hpp), each a line
 //   stepcast.new/               another study, until it is whole
 //   .stepcast.lock              held by who writes
 #pragma once
@@ -31,6 +32,7 @@ struct OutputRequest {
   bool resume = false;  // go on with what is there of the same study
   std::string part{};   // "2-of-8", whose file is results.2-of-8.jsonl; empty: the whole study
   std::vector<std::string> options{};  // that change answers, "ignore-memory"
+  std::string verb{};  // "search": one whose answer comes of plans. No other study replaces it.
 };
 
 /// A row of an earlier run.
@@ -48,7 +50,8 @@ class OutputFolder {
   /// study. Throws InputError (where: --out) when it is in use, is another study's that --resume or
   /// a part cannot go on with, or holds files that would be overwritten and are not ours.
   OutputFolder(OutputRequest request, const Study& study, const std::string& catalogue);
-  ~OutputFolder();
+  /// Of `request.verb`, which goes on with what is there only if it is asked to.
+  OutputFolder(OutputRequest request, const TomlValue& document, const std::string& catalogue);
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
@@ -70,28 +73,41 @@ class OutputFolder {
   /// Throws OutputError, what was there before unharmed.
   void finish(const Results& results);
 
+  /// Of a verb whose answer comes of plans: all that this part has to do is there.
+  void note_finished();
+  /// What is not finished of a study: of the division into shards that lacks least, "2/8". Of one
+  /// that is not divided "the whole"; empty: nothing.
+  std::vector<std::string> unfinished() const;
+  /// answer_files.hpp; throws OutputError also where a row could not be written.
+  void write_answer(const NamedTexts& files);
+
   /// Where the files are: the folder, or a part of it while it is another study's.
   const std::string& place() const { return place_; }
 
  private:
+  OutputFolder(OutputRequest request, const TomlValue& document, bool keeps_rows,
+               const std::string& catalogue);
   void lock();
-  void choose_place();
+  void choose_place(bool alone);
+  void begin_place(bool anew);
   void open_log();
   const RowFile& open_file(const std::string& path, int how);
   std::int64_t read_lines(const std::string& path, const RowFile& file);
   std::string content_id(const std::string& path);
-  bool is_sweep() const { return !document_.empty(); }
+  bool keeps_rows() const { return !document_.empty(); }
+  bool has_plans() const { return !request_.verb.empty(); }
+  PointId finished_id(const std::string& part) const;
   bool is_part() const { return !request_.part.empty(); }
   OutputMark own_mark(const std::string& scenario) const;
-  std::string log_name() const;
+  std::string own_log() const { return place_ + "/" + log_name(request_.part); }
   /// The first error of all threads; finish() throws it.
   void note_unwritten(OutputError error);
 
   OutputRequest request_;
   std::string constants_id_, from_;
-  std::string document_;  // of a sweep
+  std::string document_;  // of what keeps rows
   std::string study_id_, place_;
-  int lock_ = -1;
+  std::optional<RowFile> lock_;                  // while it is open
   std::vector<std::unique_ptr<RowFile>> files_;  // the last one is this program's own
   std::optional<RowLog> log_;
   std::unordered_map<PointId, KnownRow> known_;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <mutex>
 #include <new>
 #include <set>
@@ -12,7 +11,6 @@
 #include "engine/check.hpp"
 #include "sim/output/crash_note.hpp"
 #include "sim/output/folder.hpp"
-#include "sim/program/command_line.hpp"
 #include "sim/program/parallel.hpp"
 #include "sim/report/json.hpp"
 
@@ -188,18 +186,6 @@ void run_single(Results& results, const StudyRun& run) {
 
 }  // namespace
 
-Shard read_shard(const std::string& text) {
-  Shard out;
-  const char *begin = text.data(), *end = begin + text.size();
-  const auto slash = std::from_chars(begin, end, out.index);
-  const bool first = slash.ec == std::errc{} && slash.ptr != end && *slash.ptr == '/';
-  const auto rest = std::from_chars(first ? slash.ptr + 1 : end, end, out.of);
-  if (!first || rest.ec != std::errc{} || rest.ptr != end || out.index < 1 || out.index > out.of)
-    throw UsageError("'--shard " + text + "' is no shard",
-                     "write --shard 2/8: the second of eight");
-  return out;
-}
-
 std::size_t num_points(const Study& study, const Shard& shard) {
   const std::size_t all = study.num_points();
   return all < shard.index ? 0 : (all - shard.index) / shard.of + 1;
@@ -214,7 +200,7 @@ Results run_study(Study study, const StudyRun& run) {
   if (!run.only_known) refuse_shared_mistake(results.study, run);
   Sweep sweep(results, run);
   results.interrupted = !work_through(sweep, num_points(results.study, run.shard), run);
-  const bool whole = run.shard.of == 1 && !run.next;
+  const bool whole = !run.shard.is_part() && !run.next;
   if (whole && results.rows.count(PointRows::State::answered) == 0)
     results.unanswered = asked_software(results.study, run);
   if (whole && !results.interrupted) sweep.mistake().throw_if_shared();

@@ -7,19 +7,12 @@
 #include <optional>
 #include <string>
 
+#include "sim/program/shard.hpp"
 #include "sim/study/results.hpp"
 
 namespace stepcast::sim {
 
 class OutputFolder;
-
-/// Points `index`, `index + of`, ... of a sweep, counted from 1.
-struct Shard {
-  std::size_t index = 1, of = 1;
-};
-
-/// "2/8"; throws UsageError.
-Shard read_shard(const std::string& text);
 
 /// Hands out points of a sweep, each once, to whichever thread asks; none: there are no more.
 using NextPoint = std::function<std::optional<std::size_t>()>;

@@ -69,26 +69,43 @@ auto within_clock(const Scenario& scenario, Answer answer) {
 
 }  // namespace
 
-StepReport Session::answer_step(const Scenario& scenario, Timeline* timeline,
-                                const TimelineApproval& approval) {
+StepReport Session::admitted_here(const Scenario& scenario) {
   StepReport report = admitted(scenario);
   const auto network = this->network(scenario);
   report.warnings.insert(report.warnings.end(), network->warnings.begin(), network->warnings.end());
   use_measurements(report.scenario, *tables(scenario.tables));
-  const Scenario& s = report.scenario;
-  auto program =
-      workloads::make_repeating_program(s.model, s.plan, s.batch, s.precision, s.software);
-  simulate(report, bind_step(s, std::move(program), network, *kernels(s)), timeline, approval);
   return report;
 }
 
+/// `report.scenario` has the measurements of the tables, `scenario` is what networks are kept by.
+void Session::simulate_here(const Scenario& scenario, StepReport& report, Timeline* timeline,
+                            const TimelineApproval& approval) {
+  const Scenario& s = report.scenario;
+  auto program =
+      workloads::make_repeating_program(s.model, s.plan, s.batch, s.precision, s.software);
+  sim::simulate(report, bind_step(s, std::move(program), network(scenario), *kernels(s)), timeline,
+                approval);
+}
+
+StepReport Session::admit(const Scenario& scenario) {
+  return within_clock(scenario, [&] { return admitted_here(scenario); });
+}
+
+void Session::simulate(const Scenario& scenario, StepReport& admitted) {
+  within_clock(scenario, [&] { simulate_here(scenario, admitted, nullptr, {}); });
+}
+
 StepReport Session::step(const Scenario& scenario) {
-  return within_clock(scenario, [&] { return answer_step(scenario, nullptr, {}); });
+  StepReport report = admit(scenario);
+  simulate(scenario, report);
+  return report;
 }
 
 StepReport Session::timeline(const Scenario& scenario, Timeline& timeline,
                              const TimelineApproval& approval) {
-  return within_clock(scenario, [&] { return answer_step(scenario, &timeline, approval); });
+  StepReport report = admit(scenario);
+  within_clock(scenario, [&] { simulate_here(scenario, report, &timeline, approval); });
+  return report;
 }
 
 BoundStep Session::bound_step(const Scenario& scenario) {

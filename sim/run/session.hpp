@@ -30,6 +30,9 @@ class Session {
   /// the model or the cluster. scenario.open must be resolved already (see
   /// sim/study/answer.hpp).
   StepReport step(const Scenario& scenario);
+  /// The two halves of step(): what can be said before anything is simulated, and the rest.
+  StepReport admit(const Scenario& scenario);
+  void simulate(const Scenario& scenario, StepReport& admitted);
   /// The same, and what the ranks that `timeline` asks for did when; `approval` hears first how
   /// much that is.
   StepReport timeline(const Scenario& scenario, Timeline& timeline,
@@ -68,8 +71,9 @@ class Session {
     friend bool operator==(const KernelsKey&, const KernelsKey&) = default;
   };
 
-  StepReport answer_step(const Scenario& scenario, Timeline* timeline,
-                         const TimelineApproval& approval);
+  StepReport admitted_here(const Scenario& scenario);
+  void simulate_here(const Scenario& scenario, StepReport& admitted, Timeline* timeline,
+                     const TimelineApproval& approval);
 
   const Catalogue& catalogue_;
   std::mutex reading_;  // HDF5 serves one thread at a time

@@ -57,6 +57,7 @@ class Search {
     std::ranges::sort(queue_, sooner);
     std::size_t next = 0;
     while (next < queue_.size() && !proven_from(next) && !ended()) next = simulate_from(next);
+    result_.ended = !result_.walked || (next < queue_.size() && !proven_from(next) && late());
     settle(next);
     for (Miss& miss : result_.misses)
       miss.needed = memory_figures(space_.scenario_of(miss.candidate)).needed();
@@ -64,10 +65,10 @@ class Search {
   }
 
  private:
-  bool ended() const {
-    return stop_ || (options_.limit > 0 && simulated_ >= options_.limit) ||
-           (options_.deadline && std::chrono::steady_clock::now() >= *options_.deadline);
+  bool late() const {
+    return stop_ || (options_.deadline && std::chrono::steady_clock::now() >= *options_.deadline);
   }
+  bool ended() const { return (options_.limit > 0 && simulated_ >= options_.limit) || late(); }
 
   /// No card draws less than idle while the step lasts (power.hpp adds to it).
   double least_value(Duration bound, const Scenario& base) const {
@@ -129,39 +130,56 @@ class Search {
     return queue_[next].bound > std::max(kth, (1 + options_.near) * found.front().value);
   }
 
-  /// The next plans by bound, all at once. Returns the first that was not taken.
+  /// What became of a plan; nothing of it: it is another shard's, and not known.
+  struct Tried {
+    std::optional<Found> found{};
+    std::optional<Miss> missed{};
+    std::string refusal{};
+    bool open() const { return !found && !missed && refusal.empty(); }
+  };
+
+  Tried try_plan(std::size_t place) const {
+    const Bounded& one = queue_[place];
+    Scenario scenario = space_.scenario_of(one.candidate);
+    Tried out;
+    const bool other = !options_.share.has(place) && !(machine_.knows && machine_.knows(scenario));
+    if (other && options_.share.is_part()) return out;  // whose it is finds out the rest
+    if (machine_.refusal) out.refusal = machine_.refusal(scenario);
+    if (!out.refusal.empty()) return out;
+    if (!one.fits && !scenario.run.ignore_memory && !fits(scenario)) {
+      out.missed = Miss{one.candidate, parts_of(scenario)};
+      return out;
+    }
+    if (other) return out;
+    scenario.run.memory_is_known = true;
+    try {
+      out.found = Found{one.candidate, machine_.step(scenario), one.bound, 0};
+      out.found->report.scenario.run.memory_is_known = false;
+      const StepReport& r = out.found->report;
+      out.found->value = value_of(r.scenario, r.power_per_gpu, seconds(r.step_time));
+    } catch (const NoFeasiblePlan&) {  // a machine with a memory of its own
+      out.found.reset();
+      out.missed = Miss{one.candidate, parts_of(scenario)};
+    }
+    return out;
+  }
+
+  /// The next plans by bound, all at once: of a share as many as of the whole, so that the whole
+  /// search looks at its proof wherever a share does. Returns the first that was not taken.
   std::size_t simulate_from(std::size_t next) {
-    std::size_t end = std::min(queue_.size(), next + batch_of_simulations);
+    std::size_t end = std::min(queue_.size(), next + batch_of_simulations * options_.share.of);
     if (options_.limit > 0) end = std::min(end, next + (options_.limit - simulated_));
-    std::vector<std::optional<Found>> found(end - next);
-    std::vector<std::optional<Miss>> missed(end - next);
-    std::vector<std::string> refusals(end - next);
+    std::vector<Tried> tried(end - next);
     const std::atomic<bool> to_the_end{false};
-    for_each_index(end - next, options_.threads, to_the_end, [&](std::size_t i) {
-      const Bounded& one = queue_[next + i];
-      Scenario scenario = space_.scenario_of(one.candidate);
-      if (machine_.refusal) refusals[i] = machine_.refusal(scenario);
-      if (!refusals[i].empty()) return;
-      if (!one.fits && !scenario.run.ignore_memory && !fits(scenario)) {
-        missed[i] = Miss{one.candidate, parts_of(scenario)};
-        return;
-      }
-      scenario.run.memory_is_known = true;
-      try {
-        Found& f = found[i].emplace(Found{one.candidate, machine_.step(scenario), one.bound, 0});
-        f.report.scenario.run.memory_is_known = false;
-        const StepReport& r = f.report;
-        f.value = value_of(r.scenario, r.power_per_gpu, seconds(r.step_time));
-      } catch (const NoFeasiblePlan&) {  // a machine with a memory of its own
-        found[i].reset();
-        missed[i] = Miss{one.candidate, parts_of(scenario)};
-      }
-    });
-    for (std::size_t i = 0; i < found.size(); ++i) {
+    for_each_index(end - next, options_.threads, to_the_end,
+                   [&](std::size_t i) { tried[i] = try_plan(next + i); });
+    for (std::size_t i = 0; i < tried.size(); ++i) {
+      Tried& one = tried[i];
       ++simulated_;
-      if (!refusals[i].empty() && result_.refused++ == 0) result_.refusal = refusals[i];
-      if (missed[i]) refuse(*missed[i]);
-      if (found[i]) take(*std::move(found[i]));
+      if (one.open()) leave_open(queue_[next + i].bound, 1);
+      if (!one.refusal.empty() && result_.refused++ == 0) result_.refusal = one.refusal;
+      if (one.missed) refuse(*one.missed);
+      if (one.found) take(*std::move(one.found));
     }
     if (machine_.progress) machine_.progress("plans simulated", simulated_, queue_.size());
     return end;
@@ -175,13 +193,18 @@ class Search {
     all.insert(std::ranges::upper_bound(all, found, less), std::move(found));
   }
 
+  void leave_open(double bound, std::size_t plans) {
+    result_.least_open = result_.open > 0 ? std::min(result_.least_open, bound) : bound;
+    result_.open += plans;
+  }
+
   void settle(std::size_t next) {
     const std::size_t left = queue_.size() - next;
     if (left == 0) return;
     if (proven_from(next))
       result_.left_out = left;
     else
-      result_.open = left, result_.least_open = queue_[next].bound;
+      leave_open(queue_[next].bound, left);
   }
 
   const SearchSpace& space_;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/program/shard.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/rule_tally.hpp"
 #include "sim/search/space.hpp"
@@ -31,6 +32,9 @@ struct SearchOptions {
   /// What cannot be as good as this is left out, also where nothing is found.
   double above = std::numeric_limits<double>::infinity();
   Objective objective = Objective::step;
+  /// By their place in the order of the bounds: other plans than these are left open, unless the
+  /// machine knows them. The shards of a search simulate among them whatever the whole one would.
+  Shard share{};
 };
 
 /// What answers a plan, and bounds its step from below; for tests, others than the session's.
@@ -43,6 +47,8 @@ struct SearchMachine {
   std::function<std::string(const Scenario&)> refusal{};
   /// Called now and then with plans walked, or simulated of those that may have to be.
   std::function<void(const char* what, std::size_t done, std::size_t of)> progress{};
+  /// Whether `step` need not simulate a plan; empty: it has to.
+  std::function<bool(const Scenario&)> knows{};
 };
 
 /// That of a session, which is borrowed; plans it bounds keep their bases (CandidatePlan).
@@ -74,6 +80,7 @@ struct SearchResult {
   std::size_t open = 0;                  // neither: interrupted or limited
   double least_open = 0;  // the smallest bound of what is open, in the objective's unit
   bool walked = true;     // false: interrupted before all plans were counted
+  bool ended = false;     // early, by the clock or the user
   /// Of the first `top` and all near them; and of the first alone.
   bool proven() const { return walked && open == 0; }
   bool best_is_proven() const {

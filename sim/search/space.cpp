@@ -192,15 +192,22 @@ void SearchSpace::set(const std::string& key, const TomlValue& written) {
 }
 
 void SearchSpace::set_all(const TomlValue& table) {
+  const TomlValue dotted = dotted_keys(table);
+  for (const TomlEntry& entry : *dotted.table()) set(entry.key, entry.value);
+}
+
+TomlValue dotted_keys(const TomlValue& table) {
   if (table.table() == nullptr) throw InputError(table.where, "[space] must be a table");
+  TomlValue out = toml_table(table.where);
   for (const TomlEntry& entry : *table.table()) {
     if (entry.value.table() == nullptr) {
-      set(entry.key, entry.value);
+      out.set(entry.key, entry.value);
       continue;
     }
     for (const TomlEntry& inner : *entry.value.table())
-      set(entry.key + "." + inner.key, inner.value);
+      out.set(entry.key + "." + inner.key, inner.value);
   }
+  return out;
 }
 
 const std::vector<std::int64_t>& SearchSpace::values_of(const Knob& knob) const {

@@ -62,6 +62,9 @@ class SearchSpace {
   std::vector<std::vector<std::int64_t>> values_;  // by knob
 };
 
+/// The keys of a [space] table, nested or dotted, as one table of dotted keys.
+TomlValue dotted_keys(const TomlValue& table);
+
 /// Whatever graphs the two replay.
 bool same_framework(const workloads::Software&, const workloads::Software&);
 

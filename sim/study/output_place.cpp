@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* format_name = "stepcast results 1";
+const std::string log_begin = "results", log_end = ".jsonl";
 constexpr const char* ready_name = "ready";  // in the staging folder: what is to be moved
 
 bool is_ours(const std::string& name) {
@@ -67,14 +68,17 @@ std::optional<OutputMark> read_mark(const std::string& folder) {
   std::ifstream file(fs::path(folder) / "sweep.json");
   const Json json = Json::parse(file, nullptr, false);
   if (!json.is_object() || json.value("format", "") != format_name) return std::nullopt;
-  return OutputMark{json.value("study", ""), json.value("scenario", ""),
-                    json.value("options", std::vector<std::string>{}), json.value("from", "")};
+  const auto texts = [&](const char* key) { return json.value(key, std::vector<std::string>{}); };
+  return OutputMark{json.value("study", ""), json.value("scenario", ""), texts("options"),
+                    json.value("from", ""),  json.value("verb", ""),     texts("answer")};
 }
 
 void write_mark(const std::string& folder, const OutputMark& mark) {
   Json json{{"format", format_name}, {"study", mark.study}, {"scenario", mark.scenario}};
   if (!mark.options.empty()) json["options"] = mark.options;
   if (!mark.from.empty()) json["from"] = mark.from;
+  if (!mark.verb.empty()) json["verb"] = mark.verb;
+  if (!mark.answer.empty()) json["answer"] = mark.answer;
   write_whole((fs::path(folder) / "sweep.json").string(), json.dump(2) + "\n");
 }
 
@@ -108,7 +112,16 @@ std::string id_of_file(const fs::path& path) {
 }
 
 bool is_log(const std::string& name) {
-  return name.starts_with("results.") && name.ends_with(".jsonl");
+  return name.starts_with(log_begin) && name.ends_with(log_end);
+}
+
+std::string log_name(const std::string& part) {
+  return log_begin + (part.empty() ? "" : "." + part) + log_end;
+}
+
+std::string part_of_log(const std::string& name) {
+  const std::size_t begin = log_begin.size() + 1, end = name.size() - log_end.size();
+  return end > begin ? name.substr(begin, end - begin) : "";
 }
 
 std::string staging_in(const std::string& folder) { return folder + "/stepcast.new"; }

@@ -15,6 +15,8 @@ struct OutputMark {
   std::string scenario;  // hash of the scenario.toml that stepcast wrote; empty: none yet
   std::vector<std::string> options{};  // that changed answers: "ignore-memory"
   std::string from{};                  // the file that it was read from: what it names is beside it
+  std::string verb{};  // "search": whose answer comes of plans; empty: a sweep or a run
+  std::vector<std::string> answer{};  // of such a verb: "search.json HASH" of each file it wrote
 };
 
 /// None where the folder is not stepcast's.
@@ -35,6 +37,9 @@ std::string id_of_file(const std::filesystem::path& path);
 
 /// "results.jsonl", "results.2-of-8.jsonl"
 bool is_log(const std::string& name);
+std::string log_name(const std::string& part);
+/// "2-of-8"; of a whole study's ""
+std::string part_of_log(const std::string& name);
 
 /// Where another study's files wait until they are whole.
 std::string staging_in(const std::string& folder);

@@ -36,10 +36,21 @@ def _read_folder(folder):
     for name in ("results.json", "search.json"):
         if (folder / name).is_file():
             return _read_json(folder / name)
+    verb = _verb_of_plans(folder)
     logs = sorted(folder.glob("results*.jsonl"))
-    if logs:
+    if logs and not verb:
         return _read_lines(*logs)
+    if verb == "search":
+        raise FileNotFoundError(f"{folder}: no answer yet, stepcast search --resume goes on")
     raise FileNotFoundError(f"{folder}: no results of stepcast, as run --out DIR writes them")
+
+
+def _verb_of_plans(folder):
+    """"search" or "design", whose rows are plans that they simulated; "" of a sweep or a run."""
+    try:
+        return json.loads((folder / "sweep.json").read_text(encoding="utf-8")).get("verb", "")
+    except (OSError, ValueError):
+        return ""
 
 
 def _has_h5py():

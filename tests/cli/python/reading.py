@@ -106,6 +106,12 @@ plans = stepcast.search(model="llama2-1b", gpu="h100", nodes=1, global_batch=8, 
 stepcast.search(model="llama2-1b", gpu="h100", nodes=1, global_batch=8, top=3, out="plans",
                 framework="torchtitan", fix=["plan.pipeline=1", "plan.context=1"])
 assert len(stepcast.read("plans")) == len(plans["plans"])
+os.remove("plans/search.json")  # rows of plans are no table
+try:
+    stepcast.read("plans")
+    raise AssertionError("rows of plans were read")
+except FileNotFoundError as error:
+    assert "resume goes on" in str(error)
 assert len(plans.to_pandas()) == len(plans["plans"]) and json.dumps(plans)
 
 # CSV of the verbs whose JSON has rows: as many, with the same numbers.

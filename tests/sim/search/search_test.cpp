@@ -3,6 +3,7 @@
 #include "sim/search/search.hpp"
 
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "engine/check.hpp"
 #include "sim/report/search.hpp"
@@ -103,6 +104,75 @@ TEST_CASE("a limited search tells the gap that is left; one without limit closes
       proof_text(answer),
       Catch::Matchers::Contains(some.best_is_proven() ? " still open, all of them slower than "
                                                       : "not proven, the least bound left is "));
+}
+
+namespace {
+
+/// Of a search what is simulated: scenarios as text. Those in `known` are not.
+struct Simulated {
+  std::set<std::string> plans{};
+  SearchResult result{};
+};
+
+std::string text_of_plan(const Scenario& s) { return write_toml(resolved_document(s)); }
+
+Simulated simulated(const SearchSpace& space, const SearchOptions& options,
+                    const std::set<std::string>& known = {}) {
+  Simulated out;
+  SearchMachine machine = machine_of(session());
+  machine.step = [&](const Scenario& s) {
+    const std::string plan = text_of_plan(s);
+    if (!known.contains(plan)) out.plans.insert(plan);
+    return session().step(s);
+  };
+  machine.knows = [&](const Scenario& s) { return known.contains(text_of_plan(s)); };
+  out.result = search_plans(space, machine, options, never);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("law: shards simulate whatever the whole search does, and put together they are it") {
+  RandomSpaces random(11);
+  int searched = 0;
+  while (searched < 25) {
+    const SearchSpace space = random.space(random.base(), 3);
+    const std::size_t plans = plans_of(space).size();
+    if (plans < 3 || plans > 120) continue;
+    const Simulated whole = simulated(space, {.top = 3});
+    if (whole.result.found.empty()) continue;
+    ++searched;
+    for (const std::size_t of : {2U, 3U, 7U}) {
+      std::set<std::string> all;
+      for (Shard shard{1, of}; shard.index <= of; ++shard.index) {
+        // Whether or not one sees what those before it have done.
+        const Simulated share =
+            simulated(space, {.top = 3, .share = shard}, searched % 2 == 0 ? all : decltype(all)());
+        CHECK_FALSE(share.result.ended);
+        for (const std::string& plan : share.plans) REQUIRE(all.insert(plan).second);
+      }
+      const Simulated merged = simulated(space, {.top = 3}, all);
+      REQUIRE(merged.plans.empty());
+      REQUIRE(first(merged.result, 3) == first(whole.result, 3));
+    }
+  }
+}
+
+TEST_CASE("of a search that may simulate nothing, what is not known is open") {
+  const SearchSpace space = small_space();
+  const Simulated whole = simulated(space, {});
+  std::set<std::string> known = whole.plans;
+  const Simulated all = simulated(space, {.share = no_share}, known);
+  CHECK(all.plans.empty());
+  CHECK(all.result.proven());
+  CHECK(first(all.result, 10) == first(whole.result, 10));
+  const Scenario best = whole.result.found.front().report.scenario;
+  known.erase(text_of_plan(best));
+  const Simulated rest = simulated(space, {.share = no_share}, known);
+  CHECK(rest.plans.empty());
+  CHECK(rest.result.open >= 1);
+  CHECK_FALSE(rest.result.best_is_proven());
+  CHECK(rest.result.least_open <= whole.result.found.front().bound);
 }
 
 TEST_CASE("an interrupt before all plans were counted leaves nothing proven") {
