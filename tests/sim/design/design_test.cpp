@@ -211,7 +211,8 @@ TEST_CASE("odds: half at the middle of the bar, and its ends hold what it says")
   CHECK(*odds_of(choice, {.usd = 0}) == 0.0);
   CHECK(step_factor(choice.report, 0.9) == Approx(1.25));
   // What failures leave is as unsure as the step: deviations add up in squares.
-  choice.report.goodput = Goodput{.mean = 0.5, .low = 0.4, .high = 0.625, .level = 0.8};
+  Goodput& goodput = choice.report.goodput.emplace();
+  goodput.mean = 0.5, goodput.low = 0.4, goodput.high = 0.625;
   CHECK(*odds_of(choice, {.days = 10}) == Approx(0.5));
   CHECK(step_factor(choice.report, 0.9) == Approx(std::pow(1.25, std::sqrt(2.0))));
   choice.report.step_bar.reset();
