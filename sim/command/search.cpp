@@ -1,7 +1,9 @@
 // stepcast search: the fastest plans of a space, proven.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <memory>
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
@@ -20,6 +22,7 @@
 #include "sim/report/search.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/search/bases.hpp"
+#include "sim/study/answer.hpp"
 #include "sim/study/sweep.hpp"
 
 namespace stepcast::sim {
@@ -211,6 +214,16 @@ void find_plans(SearchAnswer& answer, SearchMachine& machine, const std::string&
                      "stepcast run with one of them says which rule it breaks");
 }
 
+/// With error bars and what failures leave, where a whole run is asked for.
+void complete_shown(SearchAnswer& answer, const Simulator& simulator) {
+  std::vector<Found>& found = answer.result.found;
+  for (std::size_t i = 0; i < std::min(answer.options.top, found.size()); ++i) {
+    if (!asks_for_costs(found[i].report.scenario)) return;
+    simulator.judge_step(found[i].report);
+    complete(found[i].report, simulator);
+  }
+}
+
 int answer_search(const PlansRequest& request, const Arguments& arguments, const Origin& origin,
                   const Catalogue& catalogue) {
   const TableView view(arguments, true);
@@ -227,8 +240,9 @@ int answer_search(const PlansRequest& request, const Arguments& arguments, const
   find_plans(answer, machine, document.where, arguments.has("quiet"));
   const SearchResult& result = answer.result;
   if (kept.shard().is_part()) return kept.tell_shard(result.ended, arguments.has("json"));
-  Confidence confidence(session);
-  if (const Order* order = confidence.order()) answer.order = *order;
+  const auto confidence = std::make_shared<Confidence>(session);
+  if (const Order* order = confidence->order()) answer.order = *order;
+  complete_shown(answer, simulator_of(session, confidence));
   if (!result.found.empty())
     if (const auto own = own_plan(document, catalogue))
       answer.own = beside_best(answer.space, machine, *own, result.found.front().candidate);

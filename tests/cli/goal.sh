@@ -74,6 +74,10 @@ case $output in *cost.price_low* | *cost.source*) echo "the range of a price is 
   failures=$((failures + 1)) ;; esac
 search="search --model llama2-1b --nodes 1 --global-batch 64 --framework pytorch-fsdp2"
 expect 0 'k USD' $search --gpu h100 --fix plan.tensor=1 --tokens 1T --own --objective dollars-per-token
+# With bands, and what failures leave: as a run says of the same plan.
+expect 0 'days *between *MWh *k USD *between' $search --gpu h100 --fix plan.tensor=1 --tokens 1T --own
+expect 0 '"goodput"' $search --gpu h100 --fix plan.tensor=1 --tokens 1T --json \
+  --set failures.per_1000_node_days=2000
 expect 2 'dollars-per-token without --price' $search --gpu gh200 --objective dollars-per-token
 
 # What is printed for a user reads back.

@@ -7,6 +7,7 @@ program=$1/stepcast
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
 cd "$work" || exit 1
+# shellcheck disable=SC3045  # dash and bash have it
 ulimit -c 0
 
 fail() {
@@ -30,13 +31,15 @@ has_blas=yes
 
 # under MIB PROGRAM ARGUMENT...
 under() {
-  size=$1
-  shift
+  size=$1 tool=$2
+  shift 2
   (
+    # shellcheck disable=SC3045  # dash and bash have it
     ulimit -v $((size * 1024))
-    exec timeout 100 "$programs/$@"
+    exec timeout 100 "$programs/$tool" "$@"
   ) >said 2>errors
   code=$?
+  set -- "$tool" "$@"
   # 127: it could not be loaded, which the loader says; 139 without a word: the kernel could not.
   case $code in
     0 | 1 | 3 | 6 | 7 | 127) [ $code -eq 0 ] || [ -s errors ] || fail "$size MiB, $*: no sentence" ;;
@@ -68,12 +71,13 @@ mkdir locked
 if unshare -m sh -c 'mount -t tmpfs -o ro none "$1"' sh "$work/locked" 2>/dev/null; then
   # locked PATTERN PROGRAM ARGUMENT...
   locked() {
-    pattern=$1
-    shift
-    unshare -m sh -c 'mount -t tmpfs -o ro none locked && exec "$@"' sh "$programs/$@" >said 2>&1
+    pattern=$1 tool=$2
+    shift 2
+    unshare -m sh -c 'mount -t tmpfs -o ro none locked && exec "$@"' sh "$programs/$tool" "$@" \
+      >said 2>&1
     code=$?
-    [ $code -eq 7 ] || fail "read-only, $*: exit $code: $(tail -1 said)"
-    grep -q "$pattern" said || fail "read-only, $*: $(tail -1 said)"
+    [ $code -eq 7 ] || fail "read-only, $tool $*: exit $code: $(tail -1 said)"
+    grep -q "$pattern" said || fail "read-only, $tool $*: $(tail -1 said)"
   }
   locked 'cannot be written' stepcast run one.toml --out locked/out
   locked 'cannot be written' stepcast run one.toml --out locked
@@ -97,12 +101,15 @@ fi
 if [ $has_blas = yes ] && unshare -m mount -t tmpfs -o ro none /dev/shm 2>/dev/null; then
   # bare PROGRAM ARGUMENT...
   bare() {
-    unshare -m sh -c 'mount -t tmpfs -o ro none /dev/shm && exec "$@"' sh "$programs/$@" >said 2>&1
+    tool=$1
+    shift
+    unshare -m sh -c 'mount -t tmpfs -o ro none /dev/shm && exec "$@"' sh "$programs/$tool" "$@" \
+      >said 2>&1
     code=$?
     case $code in
       0) ;;
       77) echo "skipped: $(head -1 said)" ;;
-      *) fail "no /dev/shm, $*: exit $code: $(tail -2 said)" ;;
+      *) fail "no /dev/shm, $tool $*: exit $code: $(tail -2 said)" ;;
     esac
   }
   for kind in threads processes; do
@@ -118,8 +125,9 @@ if [ $has_blas = yes ] && unshare -m mount -t tmpfs -o ro none /dev/shm 2>/dev/n
   "$programs/stepcast-calibrate" run --device host --quick --for tiny.toml --out host.h5 \
     >said 2>&1 || fail "no table: $(tail -1 said)"
   bare stepcast-calibrate run --device host --quick --resume --for tiny.toml --out host.h5
-  bare stepcast-validate cluster nodes.toml --as-calibrated --table host.h5 --compute waits $(
-    echo "$short" | sed 's/ --quiet//')
+  # shellcheck disable=SC2086  # words
+  bare stepcast-validate cluster nodes.toml --as-calibrated --table host.h5 --compute waits \
+    ${short% --quiet}
 else
   echo "no mounts or no OpenBLAS here: /dev/shm stays"
 fi
