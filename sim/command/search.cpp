@@ -21,6 +21,7 @@
 #include "sim/program/table_view.hpp"
 #include "sim/report/search.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/scenario/goal_file.hpp"
 #include "sim/search/bases.hpp"
 #include "sim/study/answer.hpp"
 #include "sim/study/sweep.hpp"

@@ -286,11 +286,16 @@ void OutputFolder::write_point(std::size_t index, const Scenario& resolved) {
   note_unwritten({path.string(), "cannot be written", "is the disk full? --resume goes on"});
 }
 
-void OutputFolder::finish(const Results& results) {
+/// Throws OutputError where any of the rows may not be on the disk.
+void OutputFolder::settle_rows() {
   if (unwritten_) throw OutputError(*unwritten_);
   if (log_ && !log_->sync())
-    throw OutputError((fs::path(place_) / log_name()).string(), "cannot be written",
+    throw OutputError(own_log(), "cannot be written",
                       "the disk says that it has not kept all of it");
+}
+
+void OutputFolder::finish(const Results& results) {
+  settle_rows();
   if (is_part()) return;
   write_reports(place_, own_mark(""), results);
   if (place_ != request_.folder && !results.interrupted) replace_by_staging(request_.folder);
@@ -304,8 +309,7 @@ void OutputFolder::note_finished() {
   if (unwritten_) throw OutputError(*unwritten_);
   const PointId id = finished_id(request_.part);
   if (find(id) == nullptr) append(id, std::string(finished_row));
-  if (unwritten_) throw OutputError(*unwritten_);
-  log_->sync();
+  settle_rows();
 }
 
 std::vector<std::string> OutputFolder::unfinished() const {
@@ -314,8 +318,7 @@ std::vector<std::string> OutputFolder::unfinished() const {
 }
 
 void OutputFolder::write_answer(const NamedTexts& files) {
-  if (unwritten_) throw OutputError(*unwritten_);
-  log_->sync();
+  settle_rows();
   write_answer_files(place_, files);
 }
 

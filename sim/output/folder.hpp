@@ -99,6 +99,7 @@ class OutputFolder {
   PointId finished_id(const std::string& part) const;
   bool is_part() const { return !request_.part.empty(); }
   OutputMark own_mark(const std::string& scenario) const;
+  void settle_rows();
   std::string own_log() const { return place_ + "/" + log_name(request_.part); }
   /// The first error of all threads; finish() throws it.
   void note_unwritten(OutputError error);
