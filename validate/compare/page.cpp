@@ -17,8 +17,8 @@ BesideRow beside_row(const MeasuredAndSimulated& one, const std::string& what,
           source,
           seconds(one.measured),
           seconds(one.simulated),
-          to_text(one.measured),
-          to_text(one.simulated)};
+          stepcast::to_text(one.measured),
+          stepcast::to_text(one.simulated)};
 }
 
 }  // namespace
@@ -63,8 +63,8 @@ sim::Page comparison_page(const Comparison& c, const sim::Origin& origin) {
     if (row.scored() && row.predicted && row.measured.count() > 0)
       page.rows.push_back({row.gpu + ", " + row.what, row.source.empty() ? row.gpu : row.source,
                            seconds(row.measured) / microsecond,
-                           seconds(*row.predicted) / microsecond, to_text(row.measured),
-                           to_text(*row.predicted)});
+                           seconds(*row.predicted) / microsecond, stepcast::to_text(row.measured),
+                           stepcast::to_text(*row.predicted)});
   if (const Summary summary = summary_of(c); summary.all)
     page.figures = {
         {"median error", sim::percent(summary.all->median_ape), "of the absolute errors"},

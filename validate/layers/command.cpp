@@ -46,8 +46,8 @@ sim::Page layers_page(const std::string& name, const std::vector<LayerResult>& r
   for (const LayerResult& one : results)
     if (one.predicted())
       page.rows.push_back({one.row.id, one.row.source, one.row.both_s(), one.both_s(),
-                           to_text(to_duration(one.row.both_s())),
-                           to_text(to_duration(one.both_s()))});
+                           stepcast::to_text(to_duration(one.row.both_s())),
+                           stepcast::to_text(to_duration(one.both_s()))});
   if (const auto score = scores_of(results).both)
     page.figures = {
         {"median error", sim::percent(score->median_ape), "of the absolute errors"},

@@ -56,8 +56,9 @@ sim::Page page_of(const std::string& name, const std::vector<PublishedResult>& r
   for (const char* heading : {"measured", "predicted", "error"}) rows.column(heading);
   for (const PublishedResult& r : results)
     if (r.scored())
-      rows.row({r.row.id, r.gpu_kind, to_text(to_duration(r.measured_s)),
-                to_text(to_duration(*r.predicted_s)), fmt::format("{:+.1f} %", 100 * r.error())});
+      rows.row({r.row.id, r.gpu_kind, stepcast::to_text(to_duration(r.measured_s)),
+                stepcast::to_text(to_duration(*r.predicted_s)),
+                fmt::format("{:+.1f} %", 100 * r.error())});
   const PublishedSummary summary = summary_of(results);
   sim::PageSection glance{"At a glance", {}};
   glance.blocks.emplace_back(sim::KeyFigures{
