@@ -14,7 +14,7 @@ read_exchange_kernels read_network_constants read_nccl_tuning  catalogue files: 
 read_cluster_file read_framework_file  ours, beside the published rows
 read_evidence read_own_runs read_pairs  lists of files of which residuals is one
 read_orders read_topology read_calibrations read_columns read_timeline  files of those that are here
-read_results read_shard read_mark read_lines  written and read by us alone
+read_results read_shard read_mark read_lines read_step_row  written and read by us alone
 read_side read_around read_events  parts of those that are here
 read_element read_times parse_arguments parse_cell  no file
 "

@@ -120,7 +120,7 @@ for aim in ("cheapest", "fastest", "greenest"):  # the first screen
         assert str(figure) in table, (aim, figure)
 for sentence in ("What limits it: ", "Confidence: 80 %", "Proof: ", "nodes are packed",
                  "Resolved scenario: ", "Goal (TOML)", "stepcast design ", "parts/",
-                 "deadline|2.85 days", "leaf switch of 64 ports (rail-only)"):
+                 "deadline||2.85 days", "leaf switch of 64 ports (rail-only)"):
     assert sentence in text, sentence
 for line in answer["cheapest"]["bill"]["lines"]:  # the source and the date of every price
     if line["usd"] is not None:
@@ -136,7 +136,7 @@ assert sorted(os.listdir(sys.argv[3])) == sorted(name + ".svg" for name in pictu
 svg = xml.dom.minidom.parse(sys.argv[3] + "/days_dollars.svg")
 points = [p for p in svg.getElementsByTagName("path")
           if p.getAttribute("class") in ("point", "front") and p.getElementsByTagName("title")]
-told = {p.getElementsByTagName("title")[0].firstChild.data.split(":")[0] for p in points}
+told = {p.getElementsByTagName("title")[0].firstChild.data.rsplit(": ", 1)[0] for p in points}
 figure = page[page.index('<figure id="days_dollars">'):]
 table = figure[figure.index("<tbody>"):figure.index("</tbody>")]
 rows = {html.unescape(r) for r in re.findall(r'<tr><td class="left">([^<]*)', table)}

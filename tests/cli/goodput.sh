@@ -68,7 +68,8 @@ awk "BEGIN { exit !($unsure > 1.001 * $sure) }" || {
   failures=$((failures + 1))
 }
 expect 0 'no work is ever kept, the run would not end' $small --tokens 1T --set \
-  failures.per_1000_node_days=1e7 failures.runs=10 failures.days=1
+  failures.per_1000_node_days=1e6 failures.runs=10 failures.days=1 \
+  'failures.checkpoint=[{every="1 h"}]'
 
 # What clusters forecast of each other, and runs' ETTR.
 program=$1/stepcast-validate

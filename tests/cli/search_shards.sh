@@ -2,6 +2,7 @@
 # Searches and designs in parts: whatever ends them and whenever, put together they are one whole
 # run, bit by bit, and no plan is simulated twice.
 #   search_shards.sh FOLDER_OF_PROGRAMS SOURCE
+# shellcheck disable=SC2090 # TOML's quotes in words, for the program
 set -u
 stepcast=$1/stepcast
 # shellcheck disable=SC2034 # of expect.sh
@@ -63,6 +64,7 @@ framework = "megatron-core"
 "plan.prefetch" = 1
 "plan.shard_degree" = 0
 TOML
+# shellcheck disable=SC2089 # TOML's quotes, for the program
 search="study/search.toml --fix plan.data=[\"zero1\",\"ddp\"] --fix plan.reduce=software --top 20 --quiet"
 "$stepcast" search $search --json >whole.json || fail "no search"
 expect 0 "optimal among" search $search --out whole
