@@ -109,7 +109,7 @@ expect 3 "absent.h5" "$stepcast" run "$work/single.toml" --set "calibration.tabl
 
 # An output folder that cannot be written, before anything is computed
 : >"$work/file"
-expect 3 "^--out: " "$stepcast" run "$work/single.toml" --out "$work/file/out"
+expect 7 "^--out: " "$stepcast" run "$work/single.toml" --out "$work/file/out"
 
 # With --json the error is an object on standard output as well.
 "$stepcast" run "$work/unknown.toml" --json >"$work/stdout" 2>/dev/null
