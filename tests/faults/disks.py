@@ -123,7 +123,7 @@ def fixtures(programs, source):
         if done.returncode != 0:
             missing[name] = done.stderr.strip()[-200:]
 
-    made("host.h5", "stepcast-calibrate", "run", "--device", "host", "--quick", "--for",
+    made("host.h5", "stepcast-calibrate", "run", "--device", "host", "--quick", "--resume", "--for",
          "tiny.toml", "--out", "host.h5")
     if "host.h5" not in missing:  # a table that lacks two kernels, and no collective (MPI is slow)
         rows = subprocess.run([str(programs / "stepcast-calibrate"), "export", "--csv", "host.h5"],
