@@ -72,7 +72,6 @@ def writers(source):
         Writer("plan", "stepcast", "search", *plan, *few_plans, "--csv", "OUT/search.csv"),
         Writer("cheapest", "stepcast", "design", "goal.toml", "--out", "OUT/design"),
         Writer("cheapest", "stepcast", "design", "goal.toml", "--report", "OUT/design.html"),
-        Writer("cheapest", "stepcast", "design", "goal.toml", "--svg", "OUT/charts"),
         Writer("", "stepcast", "compare", *plan[:2], *plan[4:], "--gpu", "a100,h100",
                "--svg", "OUT/way.svg"),
         Writer("path", "stepcast", "why", *plan, "--timeline", "OUT/why.json"),
