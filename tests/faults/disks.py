@@ -123,7 +123,7 @@ def fixtures(programs, source):
         if done.returncode != 0:
             missing[name] = done.stderr.strip()[-200:]
 
-    made("host.h5", "stepcast-calibrate", "run", "--device", "host", "--quick", "--for",
+    made("host.h5", "stepcast-calibrate", "run", "--device", "host", "--quick", "--resume", "--for",
          "tiny.toml", "--out", "host.h5")
     if "host.h5" not in missing:  # a table that lacks two kernels, and no collective (MPI is slow)
         rows = subprocess.run([str(programs / "stepcast-calibrate"), "export", "--csv", "host.h5"],
@@ -233,7 +233,7 @@ class Tried:
         return subprocess.run(
             [*(disk.prefix if disk else []), str(self.programs / words[0]), *words[1:]],
             capture_output=True, text=True, errors="replace", env=environment, check=False,
-            stdin=subprocess.DEVNULL, timeout=400)
+            stdin=subprocess.DEVNULL, timeout=1800)
 
     def is_whole(self, name, text):
         if self.writer.varies and name in self.whole:

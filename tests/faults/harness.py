@@ -13,8 +13,15 @@ import time
 import uuid
 
 longest_s = 180.0  # that any run may take to end by itself, on a machine that others load
+tick_s = 0.5
 mark_variable = "STEPCAST_FAULTS_RUN"
 signal_codes = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+
+def state_of(process):
+    """One letter, as ps(1) has it."""
+    with open(f"/proc/{process}/stat", "rb") as file:
+        return file.read().rsplit(b")", 1)[1].split()[0]
 
 
 class Lost(Exception):
@@ -46,9 +53,8 @@ class Run:
                 with open(f"/proc/{number}/environ", "rb") as file:
                     if wanted not in file.read().split(b"\0"):
                         continue
-                with open(f"/proc/{number}/stat", "rb") as file:
-                    if file.read().rsplit(b")", 1)[1].split()[0] not in (b"Z", b"X"):
-                        found.append(int(number))
+                if state_of(number) not in (b"Z", b"X"):
+                    found.append(int(number))
             except OSError:  # it has ended
                 continue
         return sorted(found, key=lambda number: (number != self.process.pid, number))
@@ -58,11 +64,16 @@ class Run:
 
     def end(self):
         """The exit code and what was said; Lost where it does not end, or leaves processes."""
-        try:
-            code = self.process.wait(longest_s)
-        except subprocess.TimeoutExpired:
-            self.kill_all()
-            raise Lost(f"did not end within {longest_s:.0f} s") from None
+        code, waited_s = None, 0.0
+        while code is None:
+            try:
+                code = self.process.wait(tick_s)
+            except subprocess.TimeoutExpired:
+                # Of this program's own time, and not while somebody else has stopped that one.
+                waited_s += 0.0 if state_of(self.process.pid) == b"T" else tick_s
+            if waited_s > longest_s:
+                self.kill_all()
+                raise Lost(f"did not end within {longest_s:.0f} s")
         until = time.monotonic() + 10.0
         while left := self.processes():
             if time.monotonic() > until:

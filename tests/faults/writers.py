@@ -501,6 +501,7 @@ class Disks:
         self.work = f"{work}/disks"
         os.mkdir(self.work)
         os.chdir(self.work)
+        shutil.copy(measured(programs, work)[1], "host.h5")
         missing = disks.fixtures(self.programs, pathlib.Path(source))
         self.writers = [w for w in disks.writers(pathlib.Path(source)) if w.needs not in missing]
         self.whole = {}
