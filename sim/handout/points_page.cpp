@@ -212,7 +212,7 @@ void add_sentences(PageSection& glance, const std::vector<NamedRow>& rows) {
              level = row.number("confidence.level"), sources = row.number("confidence.sources");
   if (low && high && level && sources)
     glance.blocks.emplace_back(Paragraph{fmt::format(
-        "Confidence{}: in {} of such forecasts the measured step lies between {} and "
+        "Confidence{}: in {:g} % of such forecasts the measured step lies between {} and "
         "{} (errors of {:g} sources).",
         of, 100 * *level, to_text(to_duration(*low)), to_text(to_duration(*high)), *sources)});
   else
