@@ -42,12 +42,16 @@ under() {
   set -- "$tool" "$@"
   # 127: it could not be loaded, which the loader says; 139 without a word: the kernel could not.
   case $code in
-    0 | 1 | 3 | 6 | 7 | 127) [ $code -eq 0 ] || [ -s errors ] || fail "$size MiB, $*: no sentence" ;;
+    0 | 1 | 3 | 6 | 7 | 127)
+      [ $code -eq 0 ] || [ -s errors ] || fail "$size MiB, $*: no sentence"
+      ;;
     *) fail "$size MiB, $*: exit $code: $(tail -1 errors)" ;;
   esac
   ! grep -q 'please report it' errors || fail "$size MiB, $*: $(cat errors)"
 }
-if grep -q 'fsanitize' "$programs/CMakeCache.txt" 2>/dev/null; then
+sanitized=no
+grep -q 'fsanitize' "$programs/CMakeCache.txt" 2>/dev/null && sanitized=yes
+if [ $sanitized = yes ]; then
   echo "sanitizers want all the address space: no ulimit -v"
 else
   for size in 24 28 32 36 38 40 42 44 48 52 56 64 96 128 256; do
@@ -135,7 +139,9 @@ fi
 # ---- A clock that jumps: a run under way, and the time-outs of one whose peers do not come.
 
 fake=$(find /usr/lib -name 'libfaketimeMT.so.1' 2>/dev/null | head -1)
-if [ $has_blas = yes ] && [ -n "$fake" ]; then
+if [ $sanitized = yes ]; then
+  echo "sanitizers want to be loaded first: clocks do not jump"
+elif [ $has_blas = yes ] && [ -n "$fake" ]; then
   # Wall clock alone: what it says is in a file, which is changed meanwhile.
   export FAKETIME_DONT_FAKE_MONOTONIC=1 FAKETIME_NO_CACHE=1 FAKETIME_TIMESTAMP_FILE=$work/clock
   echo '+0d' >clock

@@ -110,7 +110,7 @@ def writers(source):
 
 
 def fixtures(programs, source):
-    """What writers start from, into this folder; those that cannot be made here, with the reason."""
+    """What writers start from, into this folder; what cannot be made here, with the reason."""
     missing = {}
     pathlib.Path("tiny.toml").write_text(tiny, encoding="utf-8")
     shipped = (source / "scenarios/design/llama3-70b-2t.toml").read_text(encoding="utf-8")
@@ -335,8 +335,8 @@ class Tried:
 
     def drawn_faults(self, library, dice, number):
         """The same of so many drawn ones."""
-        for old in (False, True) * ((number + 1) // 2):
-            wrong = None
+        for i in range(number):
+            old, wrong = i % 2 == 1, None
             while wrong is None:
                 disk = self.some_disk(library, dice)
                 wrong = self.faults(disk, old)
