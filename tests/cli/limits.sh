@@ -42,7 +42,9 @@ under() {
   set -- "$tool" "$@"
   # 127: it could not be loaded, which the loader says; 139 without a word: the kernel could not.
   case $code in
-    0 | 1 | 3 | 6 | 7 | 127) [ $code -eq 0 ] || [ -s errors ] || fail "$size MiB, $*: no sentence" ;;
+    0 | 1 | 3 | 6 | 7 | 127)
+      [ $code -eq 0 ] || [ -s errors ] || fail "$size MiB, $*: no sentence"
+      ;;
     *) fail "$size MiB, $*: exit $code: $(tail -1 errors)" ;;
   esac
   ! grep -q 'please report it' errors || fail "$size MiB, $*: $(cat errors)"

@@ -1,6 +1,6 @@
 # A signal that asks a program to end, at the moment it opens its first input: Ctrl-C, SIGTERM and
-# SIGHUP are the same to it. What keeps something listens before it reads: it ends by itself with the
-# signal's code; what was there before stays.
+# SIGHUP are the same to it. What keeps something listens before it reads: it ends by itself with
+# the signal's code; what was there before stays.
 # Usage: signals.sh FOLDER_OF_PROGRAMS SOURCE_FOLDER
 set -u
 export programs="$1" source="$2"
