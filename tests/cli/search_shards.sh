@@ -80,9 +80,9 @@ expect 0 "optimal among" search $search --out whole --resume
 [ "$(plans whole)" -eq "$needed" ] || fail "plans that were known were simulated"
 same whole.json whole/search.json
 
-# Killed at 20 random moments, gone on with each time.
+# Killed at 20 random moments, gone on with each time; the third shard is never begun.
 for i in $(seq 20); do
-  killed search $search --out parts --shard "$((1 + i % 3))/3" --threads 1 --resume
+  killed search $search --out parts --shard "$((1 + i % 2))/3" --threads 1 --resume
 done
 expect 3 "parts: not finished: .*--resume goes on, --partial" search merge parts
 expect 0 "plans simulated; not finished: " search --out parts --status
