@@ -66,6 +66,7 @@ class KeptPlans {
   bool has_folder() const { return folder_ || unwritten_; }
   StepReport step(const Scenario& scenario);
   bool knows(const Scenario& scenario) { return steps_ && steps_->knows(scenario); }
+  bool look_again() { return steps_ && steps_->look_again(); }
 
   /// What became of a shard, instead of an answer; `ended`: early. Returns the exit code.
   int tell_shard(bool ended, bool json);

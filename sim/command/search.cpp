@@ -237,6 +237,7 @@ int answer_search(const PlansRequest& request, const Arguments& arguments, const
   SearchMachine machine = machine_of(session);
   machine.step = [&](const Scenario& s) { return kept.step(s); };
   machine.knows = [&](const Scenario& s) { return kept.knows(s); };
+  machine.look_again = [&] { return kept.look_again(); };
   machine.refusal = refusal_by_launch(answer.space);
   find_plans(answer, machine, document.where, arguments.has("quiet"));
   const SearchResult& result = answer.result;

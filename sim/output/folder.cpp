@@ -194,25 +194,38 @@ void OutputFolder::open_log() {
   const std::string own = own_log();
   if (is_part() && !request_.resume && fs::exists(own))
     refuse("'" + own + "' is there already", "--resume goes on with it, or take another folder");
-  for (const auto& entry : fs::directory_iterator(place_))
-    if (is_log(entry.path().filename().string()) && entry.path() != own)
-      read_lines(entry.path().string(), open_file(entry.path().string(), O_RDONLY));
-  const RowFile& file = open_file(own, O_RDWR | O_CREAT | O_APPEND);
-  if (!try_lock(file.descriptor(), LOCK_EX))
+  look_again();
+  own_ = open_file(own, O_RDWR | O_CREAT | O_APPEND);
+  if (!try_lock(own_->descriptor(), LOCK_EX))
     refuse("'" + own + "' is being written by another stepcast", "let it end");
-  log_.emplace(file, read_lines(own, file));
+  log_.emplace(*own_, read_lines(own, *own_, 0));
   std::error_code error;  // shows when the first of them is written
   if (!has_plans()) fs::create_directories(fs::path(place_) / "points", error);
 }
 
-const RowFile& OutputFolder::open_file(const std::string& path, int how) {
-  const int file = open(path.c_str(), how | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (file < 0) throw OutputError(path, "cannot be written");
-  return *files_.emplace_back(std::make_unique<RowFile>(file));
+bool OutputFolder::look_again() {
+  bool more = false;
+  for (const auto& entry : fs::directory_iterator(place_)) {
+    const std::string path = entry.path().string();
+    if (!is_log(entry.path().filename().string()) || entry.path() == own_log()) continue;
+    Log& log = others_[path];
+    if (log.file == nullptr) log.file = open_file(path, O_RDONLY);
+    const std::int64_t end = read_lines(path, *log.file, log.end);
+    more = more || end > log.end;
+    log.end = end;
+  }
+  return more;
 }
 
-std::int64_t OutputFolder::read_lines(const std::string& path, const RowFile& file) {
-  return read_rows(path, [&](const LoggedRow& logged) {
+std::unique_ptr<RowFile> OutputFolder::open_file(const std::string& path, int how) {
+  const int file = open(path.c_str(), how | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (file < 0) throw OutputError(path, how == O_RDONLY ? "cannot be read" : "cannot be written");
+  return std::make_unique<RowFile>(file);
+}
+
+std::int64_t OutputFolder::read_lines(const std::string& path, const RowFile& file,
+                                      std::int64_t from) {
+  const auto take = [&](const LoggedRow& logged) {
     if (is_crash(logged.row)) {
       ++crashes_[PointId(logged.id)];
       return;
@@ -221,7 +234,8 @@ std::int64_t OutputFolder::read_lines(const std::string& path, const RowFile& fi
     const RowPlace place{&file, logged.offset, static_cast<std::uint32_t>(logged.row.size())};
     KnownRow& known = known_[PointId(logged.id)];
     if (state != PointRows::State::failed || known.place.file == nullptr) known = {place, state};
-  });
+  };
+  return read_rows(path, take, from);
 }
 
 std::string OutputFolder::content_id(const std::string& path) {

@@ -64,7 +64,7 @@ class OutputFolder {
   /// How often the point has ended the program (crash_note.hpp).
   std::size_t crashes(const PointId& id) const;
   /// Where to note that it does; null without a file of points.
-  const RowFile* own_file() const { return log_ ? files_.back().get() : nullptr; }
+  const RowFile* own_file() const { return log_ ? own_.get() : nullptr; }
   /// None where it cannot be written: finish() tells.
   std::optional<RowPlace> append(const PointId& id, const std::string& row);
   void write_point(std::size_t index, const Scenario& resolved);
@@ -73,6 +73,8 @@ class OutputFolder {
   /// Throws OutputError, what was there before unharmed.
   void finish(const Results& results);
 
+  /// Knows as well what other parts have added since. Returns whether that is anything.
+  bool look_again();
   /// Of a verb whose answer comes of plans: all that this part has to do is there.
   void note_finished();
   /// What is not finished of a study: of the division into shards that lacks least, "2/8". Of one
@@ -91,8 +93,13 @@ class OutputFolder {
   void choose_place(bool alone);
   void begin_place(bool anew);
   void open_log();
-  const RowFile& open_file(const std::string& path, int how);
-  std::int64_t read_lines(const std::string& path, const RowFile& file);
+  /// A file of rows, as far as it is known.
+  struct Log {
+    std::unique_ptr<RowFile> file;
+    std::int64_t end = 0;
+  };
+  static std::unique_ptr<RowFile> open_file(const std::string& path, int how);
+  std::int64_t read_lines(const std::string& path, const RowFile& file, std::int64_t from);
   std::string content_id(const std::string& path);
   bool keeps_rows() const { return !document_.empty(); }
   bool has_plans() const { return !request_.verb.empty(); }
@@ -108,8 +115,9 @@ class OutputFolder {
   std::string constants_id_, from_;
   std::string document_;  // of what keeps rows
   std::string study_id_, place_;
-  std::optional<RowFile> lock_;                  // while it is open
-  std::vector<std::unique_ptr<RowFile>> files_;  // the last one is this program's own
+  std::optional<RowFile> lock_;        // while it is open
+  std::map<std::string, Log> others_;  // by path
+  std::unique_ptr<RowFile> own_;
   std::optional<RowLog> log_;
   std::unordered_map<PointId, KnownRow> known_;
   std::unordered_map<PointId, std::size_t> crashes_;

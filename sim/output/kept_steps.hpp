@@ -20,6 +20,12 @@ class KeptSteps {
   StepReport step(const Scenario& scenario);
   bool knows(const Scenario& scenario) { return row_of(folder_.id_of(scenario, {})).has_value(); }
 
+  /// Looks at what other shards have added since. Returns whether that is anything.
+  bool look_again() {
+    const std::lock_guard lock(keeping_);
+    return folder_.look_again();
+  }
+
   /// Of this run.
   std::size_t simulated() const { return kept_.size(); }
   std::size_t recalled() const { return recalled_; }

@@ -1,5 +1,6 @@
 #include "sim/output/row_log.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,13 +31,16 @@ bool is_row_line(std::string_view line) {
 
 }  // namespace
 
-std::int64_t read_rows(const std::string& path, const std::function<void(const LoggedRow&)>& take) {
+std::int64_t read_rows(const std::string& path, const std::function<void(const LoggedRow&)>& take,
+                       std::int64_t from) {
   std::ifstream stream(path, std::ios::binary);
-  std::int64_t end = 0, number = 1;
+  stream.seekg(from);
+  std::int64_t end = from, number = 1;
   for (std::string line; std::getline(stream, line) && !stream.eof(); ++number) {
     if (!is_row_line(line))
-      throw InputError(path + ":" + std::to_string(number), "is no row of a sweep",
-                       "take the line out: --resume runs its point again");
+      throw InputError(
+          from == 0 ? fmt::format("{}:{}", path, number) : fmt::format("{}, byte {}", path, end),
+          "is no row of a sweep", "take the line out: --resume runs its point again");
     const std::string_view text = line;
     take({text.substr(line_begin.size(), id_length),
           text.substr(row_begin, text.size() - row_begin - line_end.size()),

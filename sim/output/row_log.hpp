@@ -25,9 +25,11 @@ struct LoggedRow {
   std::int64_t offset = 0;
 };
 
-/// Hands out whole lines in their order; the last one may be torn, or being written. Returns the
-/// end of the last whole one. Throws InputError (where: file and line) for a line that is no row.
-std::int64_t read_rows(const std::string& path, const std::function<void(const LoggedRow&)>& take);
+/// Hands out whole lines in their order, from the end of one on; the last one may be torn, or being
+/// written. Returns the end of the last whole one. Throws InputError (where: file and line) for a
+/// line that is no row.
+std::int64_t read_rows(const std::string& path, const std::function<void(const LoggedRow&)>& take,
+                       std::int64_t from = 0);
 
 /// This process's own file. What was written is on the disk after a second or a hundred rows.
 class RowLog {

@@ -6,7 +6,9 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "engine/check.hpp"
 #include "sim/goal/whole_run.hpp"
@@ -164,24 +166,34 @@ class Search {
     return out;
   }
 
-  /// The next plans by bound, all at once: of a share as many as of the whole, so that the whole
-  /// search looks at its proof wherever a share does. Returns the first that was not taken.
-  std::size_t simulate_from(std::size_t next) {
-    std::size_t end = std::min(queue_.size(), next + batch_of_simulations * options_.share.of);
-    if (options_.limit > 0) end = std::min(end, next + (options_.limit - simulated_));
-    std::vector<Tried> tried(end - next);
+  /// All at once, kept in their order.
+  void try_plans(const std::vector<std::size_t>& places) {
+    std::vector<Tried> tried(places.size());
     const std::atomic<bool> to_the_end{false};
-    for_each_index(end - next, options_.threads, to_the_end,
-                   [&](std::size_t i) { tried[i] = try_plan(next + i); });
+    for_each_index(places.size(), options_.threads, to_the_end,
+                   [&](std::size_t i) { tried[i] = try_plan(places[i]); });
     for (std::size_t i = 0; i < tried.size(); ++i) {
       Tried& one = tried[i];
-      ++simulated_;
-      if (one.open()) leave_open(queue_[next + i].bound, 1);
+      if (one.open()) elsewhere_.push_back(places[i]);
       if (!one.refusal.empty() && result_.refused++ == 0) result_.refusal = one.refusal;
       if (one.missed) refuse(*one.missed);
       if (one.found) take(*std::move(one.found));
     }
+  }
+
+  /// The next plans by bound: of a share as many as of the whole, so that the whole search looks at
+  /// its proof wherever a share does. Returns the first that was not taken.
+  std::size_t simulate_from(std::size_t next) {
+    std::size_t end = std::min(queue_.size(), next + batch_of_simulations * options_.share.of);
+    if (options_.limit > 0) end = std::min(end, next + (options_.limit - simulated_));
+    std::vector<std::size_t> places(end - next);
+    std::iota(places.begin(), places.end(), next);
+    try_plans(places);
+    simulated_ += places.size();
     if (machine_.progress) machine_.progress("plans simulated", simulated_, queue_.size());
+    // What others have found since narrows what is left.
+    if (!options_.all && !elsewhere_.empty() && machine_.look_again && machine_.look_again())
+      try_plans(std::exchange(elsewhere_, {}));
     return end;
   }
 
@@ -199,6 +211,7 @@ class Search {
   }
 
   void settle(std::size_t next) {
+    for (const std::size_t place : elsewhere_) leave_open(queue_[place].bound, 1);
     const std::size_t left = queue_.size() - next;
     if (left == 0) return;
     if (proven_from(next))
@@ -212,6 +225,7 @@ class Search {
   const SearchOptions& options_;
   const std::atomic<bool>& stop_;
   std::vector<Bounded> queue_;
+  std::vector<std::size_t> elsewhere_;  // places of plans that are left to other shards
   std::size_t simulated_ = 0;
   SearchResult result_;
 };

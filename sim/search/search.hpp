@@ -49,6 +49,8 @@ struct SearchMachine {
   std::function<void(const char* what, std::size_t done, std::size_t of)> progress{};
   /// Whether `step` need not simulate a plan; empty: it has to.
   std::function<bool(const Scenario&)> knows{};
+  /// Whether it may know more by now; empty: it does not.
+  std::function<bool()> look_again{};
 };
 
 /// That of a session, which is borrowed; plans it bounds keep their bases (CandidatePlan).

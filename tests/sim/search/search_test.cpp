@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <set>
+#include <utility>
 
 #include "engine/check.hpp"
 #include "sim/report/search.hpp"
@@ -156,6 +157,28 @@ TEST_CASE("law: shards simulate whatever the whole search does, and put together
       REQUIRE(first(merged.result, 3) == first(whole.result, 3));
     }
   }
+}
+
+TEST_CASE("a shard takes what others find meanwhile, and prunes by it") {
+  const SearchSpace space = small_space();
+  const Simulated whole = simulated(space, {});
+  const SearchOptions first_of_eight{.share = {1, 8}};
+  const Simulated alone = simulated(space, first_of_eight);
+  SearchMachine machine = machine_of(session());
+  bool others_are_done = false;
+  std::size_t simulated_here = 0;
+  const auto is_known = [&](const Scenario& s) {
+    return others_are_done && whole.plans.contains(text_of_plan(s));
+  };
+  machine.step = [&](const Scenario& s) {
+    simulated_here += is_known(s) ? 0U : 1U;
+    return session().step(s);
+  };
+  machine.knows = is_known;
+  machine.look_again = [&] { return !std::exchange(others_are_done, true); };
+  const SearchResult result = search_plans(space, machine, first_of_eight, never);
+  CHECK(first(result, 10) == first(whole.result, 10));
+  CHECK(simulated_here < alone.plans.size());
 }
 
 TEST_CASE("of a search that may simulate nothing, what is not known is open") {
