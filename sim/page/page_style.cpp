@@ -25,7 +25,7 @@ dl.figures div{background:var(--panel);border:1px solid var(--line);border-radiu
 padding:.6rem .8rem}
 dl.figures dt{color:var(--soft);font-size:.85rem}
 dl.figures dd{margin:0}
-dl.figures dd.value{font-size:1.35rem;font-weight:600;line-height:1.3}
+dl.figures dd.value{font-size:1.25rem;font-weight:600;line-height:1.3}
 dl.figures dd.note{color:var(--soft);font-size:.85rem}
 figure{margin:1rem 0}
 figcaption{font-weight:600}
@@ -57,6 +57,7 @@ footer{margin-top:3rem;padding-top:.6rem;border-top:1px solid var(--line);color:
 font-size:.85rem}
 @media print{:root{--paper:#fff;--ink:#000;--soft:#444;--line:#999;--panel:#fff;--link:#000}
 nav,button{display:none}body{max-width:none;font-size:11pt}figure,table{break-inside:avoid}
+h2,h3,figcaption,summary{break-after:avoid}table{font-size:8.5pt}
 .scroll{overflow:visible}.scroll svg{max-width:100%}
 details::details-content{content-visibility:visible;height:auto}}
 )css";

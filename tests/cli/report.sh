@@ -73,6 +73,13 @@ has kept.html 'Not on this page: the critical path'
 expect 0 'again.html' report plain --no-alternatives --out again.html
 has again.html 'Critical path'
 expect 0 'two.html' report kept.json plain --out two.html
+"$program" search --model llama2-7b --gpu h100 --nodes 2 --global-batch 64 --limit 12 --quiet \
+  --out found >/dev/null
+expect 0 'found.html' report found --out found.html
+has found.html 'As it was printed'
+expect 0 'step' compare found/search.json#1 found/search.json#2
+expect 3 'plans of a search' compare found/search.json plain
+html found.html
 html run.html sweep.html search.html compare.html kept.html again.html two.html
 
 # The pages of points have their inputs, what limits the fastest and how sure that is.
@@ -93,6 +100,15 @@ for words in "goodput" "layers" "collectives $source/calibrate/published/collect
   [ -f "$name/predicted_measured.svg" ] || fail "validate $words: no picture"
 done
 has validate_goodput.html 'median factor'
+
+# The pictures that the pages of docs/ show are those that their commands write.
+expect 0 'shown.html' report --model llama2-70b --gpu h100 --nodes 32 --framework megatron-core \
+  --data zero1 --tensor 8 --pipeline 4 --global-batch 512 --micro-batch 1 --tokens 2T \
+  --out shown.html --svg shown
+expect 0 'cheapest' design "$source/scenarios/design/llama3-70b-2t.toml" --quiet --svg shown
+for picture in "$source"/docs/report/*.svg; do
+  cmp "$picture" "shown/${picture##*/}" || fail "docs/report/${picture##*/} is another picture"
+done
 
 # Refusals: of others' files, of what has no effect, of a plan that does not fit.
 echo mine >mine.html

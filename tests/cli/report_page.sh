@@ -21,6 +21,6 @@ trap 'rm -rf "$work"' EXIT
 "$stepcast" design "$source/scenarios/design/llama3-70b-2t.toml" \
   --report "$work/design.html" --quiet >/dev/null
 "$1/stepcast-validate" goodput --report "$work/goodput.html" >/dev/null
-timeout 300 python3 "$source/tests/cli/shared/read_page.py" browser "$chromium" \
+timeout 600 python3 "$source/tests/cli/shared/read_page.py" browser "$chromium" \
   "$work/step.html" "$work/compare.html" "$work/sweep.html" "$work/design.html" \
   "$work/goodput.html"
