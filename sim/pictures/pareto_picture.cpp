@@ -228,7 +228,7 @@ std::string point_marks(const ParetoPicture& picture, const Axes& axes) {
   return out;
 }
 
-/// The words of signs beside their points: where neither mark nor front is, else where no word is.
+/// The words of signs beside their points: where neither mark nor line is, else where no word is.
 class Words {
  public:
   Words(const ParetoPicture& picture, const Axes& axes) : axes_(axes) {
@@ -236,6 +236,8 @@ class Words {
     for (const ParetoPoint& p : picture.points)
       marks_.push_back(
           {axes.x(p.across) - mark_size, axes.y(p.up) - mark_size, 2 * mark_size, 2 * mark_size});
+    if (picture.across.limit > 0)
+      marks_.push_back({axes.x(picture.across.limit) - 1, plot_top, 2, plot_height});
     const auto corners = front_corners(picture.points, axes);
     for (std::size_t i = 1; i < corners.size(); ++i) {
       const auto& [from_x, from_y] = corners[i - 1];
