@@ -8,6 +8,7 @@
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/handout/stage_times.hpp"
+#include "sim/handout/sweep_curves.hpp"
 #include "sim/pictures/bar_picture.hpp"
 #include "sim/pictures/heat_picture.hpp"
 #include "sim/report/goal_text.hpp"
@@ -288,8 +289,9 @@ Page sweep_page(const Results& results, const TextTable& table, const Catalogue&
   Page out{title != nullptr ? swept_cell(*title) : "A sweep",
            fmt::format("Forecasts of the {} points of a sweep.", results.rows.size()),
            rows_sections(rows)};
-  if (auto chart = heat_of(results); chart && out.sections.size() > 1)
-    out.sections[1].blocks.insert(out.sections[1].blocks.begin(), std::move(*chart));
+  for (auto chart : {heat_of(results), curves_of(results)})
+    if (chart && out.sections.size() > 1)
+      out.sections[1].blocks.insert(out.sections[1].blocks.begin(), std::move(*chart));
   out.sections.push_back({"Points", {PageTable{"All points", table}}});
   if (const std::string known = references_text(results); !known.empty())
     out.sections.back().blocks.emplace_back(Listing{"Known figures beside them", known, false});

@@ -53,15 +53,8 @@ class Axes {
 
   /// Even steps while they lie well apart, else 1, 2 and 5 of every decade.
   std::vector<double> up_ticks() const {
-    if (most_up_ / least_up_ < 10) return round_ticks(least_up_, most_up_, 9);
-    std::vector<double> out;
-    for (double decade = std::floor(std::log10(least_up_)); decade <= std::log10(most_up_);
-         ++decade)
-      for (const double digit : {1.0, 2.0, 5.0}) {
-        const double tick = digit * std::pow(10.0, decade);
-        if (tick >= least_up_ && tick <= most_up_) out.push_back(tick);
-      }
-    return out;
+    return most_up_ / least_up_ < 10 ? round_ticks(least_up_, most_up_, 9)
+                                     : decade_ticks(least_up_, most_up_);
   }
 
  private:

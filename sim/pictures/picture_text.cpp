@@ -30,6 +30,17 @@ std::vector<double> round_ticks(double low, double high, std::size_t most) {
   return out;
 }
 
+std::vector<double> decade_ticks(double low, double high) {
+  expects(low > 0 && low <= high, "an axis above nothing");
+  std::vector<double> out;
+  for (double decade = std::floor(std::log10(low)); decade <= std::log10(high); ++decade)
+    for (const double digit : {1.0, 2.0, 5.0}) {
+      const double tick = digit * std::pow(10.0, decade);
+      if (tick >= low && tick <= high) out.push_back(tick);
+    }
+  return out;
+}
+
 double text_width(const std::string& text) {
   return letter_width * static_cast<double>(std::ranges::count_if(text, begins_letter));
 }

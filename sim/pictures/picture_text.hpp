@@ -11,6 +11,9 @@ namespace stepcast::sim {
 /// Multiples of 1, 2 or 5 times a power of ten in [low, high], at most `most` of them.
 std::vector<double> round_ticks(double low, double high, std::size_t most);
 
+/// 1, 2 and 5 of every decade in [low, high], which are above nothing.
+std::vector<double> decade_ticks(double low, double high);
+
 /// A wide guess at the width of a text of svg_head's font, in user units: the font is the reader's.
 double text_width(const std::string& text);
 

@@ -57,8 +57,11 @@ has p.html 'No goal is given'
 
 # On other verbs; kept results say what they lack, those of --out are computed anew.
 expect 0 'where the step goes' run $dense --report run.html --no-alternatives --quiet
-expect 0 'Power caps' sweep "$source/scenarios/power_caps.toml" --report sweep.html --quiet
+expect 0 'Power caps' sweep "$source/scenarios/power_caps.toml" --report sweep.html --svg caps --quiet
 has sweep.html 'All points'
+for text in 'step, s; least at 700 W' 'power per GPU, W; least at 300 W' 'tokens/J; most at 400 W'; do
+  has caps/over_key.svg "$text"
+done
 expect 0 'optimal\|best found' search --model llama2-7b --gpu h100 --nodes 2 --global-batch 64 \
   --limit 12 --report search.html --svg searched --quiet
 has search.html 'Plans: step against memory'
@@ -107,6 +110,7 @@ expect 0 'shown.html' report --model llama2-70b --gpu h100 --nodes 32 --framewor
   --out shown.html --svg shown
 expect 0 'cheapest' design "$source/scenarios/design/llama3-70b-2t.toml" --quiet --svg shown_design
 mv shown_design/days_dollars.svg shown
+mv caps/over_key.svg shown/power_caps.svg
 for picture in "$source"/docs/report/*.svg; do
   cmp "$picture" "shown/${picture##*/}" || fail "docs/report/${picture##*/} is another picture"
 done
