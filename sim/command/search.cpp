@@ -5,15 +5,13 @@
 #include <cstdio>
 #include <memory>
 
-#include "engine/check.hpp"
-#include "engine/units_text.hpp"
+#include "sim/command/asked_search.hpp"
 #include "sim/command/commands.hpp"
 #include "sim/command/handout_options.hpp"
 #include "sim/command/kept_plans.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/confidence/confidence.hpp"
 #include "sim/files/printable.hpp"
-#include "sim/files/toml_table.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/launch/launch.hpp"
 #include "sim/program/interrupt.hpp"
@@ -21,10 +19,6 @@
 #include "sim/program/table_view.hpp"
 #include "sim/report/search.hpp"
 #include "sim/scenario/file.hpp"
-#include "sim/scenario/goal_file.hpp"
-#include "sim/search/bases.hpp"
-#include "sim/study/answer.hpp"
-#include "sim/study/sweep.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -82,73 +76,6 @@ Verb search_merge_verb() {
           "stepcast search merge DIR --csv plans.csv"};
 }
 
-/// The plan of the document, where it has one that can be read.
-std::optional<Scenario> own_plan(const TomlValue& document, const Catalogue& catalogue) {
-  if (document.find("plan") == nullptr) return std::nullopt;
-  try {
-    Scenario out = read_scenario(document, catalogue);
-    out.noise = {};
-    if (out.open.empty()) return out;
-  } catch (const InputError& error) {
-    tell(stderr, fmt::format("stepcast: your plan cannot be run: {}\n", error.what()));
-  }
-  return std::nullopt;
-}
-
-/// What is said of the space, the later the stronger: [space], --space FILE, the plan's keys,
-/// --fix.
-TomlValue asked_space(const Arguments& arguments, const TomlValue* own_space) {
-  TomlValue out = toml_table("stepcast search");
-  const auto add_all = [&](const TomlValue& table) {
-    const TomlValue dotted = dotted_keys(table);
-    for (const TomlEntry& entry : *dotted.table()) out.set(entry.key, entry.value);
-  };
-  if (own_space != nullptr) add_all(*own_space);
-  if (arguments.has("space")) {
-    const TomlValue file = read_toml_file(arguments.get("space"));
-    const TomlValue* table = file.find("space");
-    add_all(table != nullptr ? *table : file);
-  }
-  for (const auto& [key, value] : settings_of(search_verb(), arguments))
-    if (find_knob(key) != nullptr) out.set(key, value);
-  for (const std::string& fixed : arguments.all("fix")) {
-    const std::size_t equals = fixed.find('=');
-    if (equals == std::string::npos)
-      throw UsageError("--fix " + fixed + " has no '='", "e.g. --fix plan.tensor=4");
-    out.set(fixed.substr(0, equals), read_setting(fixed.substr(equals + 1), "--fix"));
-  }
-  return out;
-}
-
-SearchSpace space_of(const Arguments& arguments, const TomlValue& asked,
-                     std::vector<Scenario> bases) {
-  SearchSpace space(std::move(bases), arguments.has("allow-tp-across-nodes"));
-  space.set_all(asked);
-  return space;
-}
-
-void check_price(const Scenario& s) {
-  if (s.cost.price.value == 0 && s.cost.capex.value == 0)
-    throw UsageError("--objective dollars-per-token without --price",
-                     "give what a GPU costs for an hour, --price 2.5, a list, or --own");
-}
-
-SearchOptions options_of(const Arguments& arguments) {
-  SearchOptions out;
-  out.top = static_cast<std::size_t>(arguments.count("top", 10));
-  out.limit = static_cast<std::size_t>(arguments.count("limit", 0, 1));
-  out.threads = arguments.threads();
-  out.all = arguments.has("all");
-  const std::string objective = arguments.choice("objective");
-  if (objective == "joules-per-token") out.objective = Objective::energy;
-  if (objective == "dollars-per-token") out.objective = Objective::dollars;
-  if (arguments.has("time"))
-    out.deadline = std::chrono::steady_clock::now() +
-                   std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                       parse<Duration>(arguments.get("time"), "--time"));
-  return out;
-}
-
 NamedTexts answer_files(const SearchAnswer& answer, const std::string& text, const Launch& launch) {
   NamedTexts files{{"search.json", search_json(answer) + "\n"}, {"search.txt", text}};
   if (!answer.result.found.empty()) {
@@ -176,53 +103,15 @@ std::string launch_text(const Launch& launch, bool written) {
 const std::initializer_list<std::string_view> search_answer_options{
     "objective", "allow-tp-across-nodes", "top", "limit", "all"};
 
-/// What a command line asks, as one document.
-PlansRequest asked_search(const Arguments& arguments, const Catalogue& catalogue) {
-  TomlValue document = asked_document(search_verb(), arguments, catalogue);
-  if (document.find("sweep") != nullptr)
-    throw InputError(document.where, "has a [sweep]",
-                     "a sweep over plan.tensor = \"best\" and the like searches at each point");
-  document.erase("reference");
-  document.set("space", asked_space(arguments, document.find("space")));
-  return {std::move(document), option_words(arguments, search_answer_options)};
-}
-
-/// Whose plans are still to be found. Takes [space] out of the document.
-SearchAnswer open_answer(TomlValue& document, const Arguments& arguments,
-                         const Catalogue& catalogue) {
-  const TomlValue space = *document.find("space");
-  document.erase("space");
-  SearchAnswer out{space_of(arguments, space, search_bases(document, catalogue)),
-                   options_of(arguments),
-                   {},
-                   {},
-                   {}};
-  if (out.options.objective == Objective::dollars) check_price(out.space.bases().front());
-  return out;
-}
-
-void find_plans(SearchAnswer& answer, SearchMachine& machine, const std::string& where,
-                bool quiet) {
+/// Finds them with a line of progress.
+void find_plans_telling(AskedSearch& asked, SearchMachine& machine, bool quiet) {
   ProgressLine line("stepcast: ", ProgressLine::style_for(quiet));
   machine.progress = [&](const char* what, std::size_t done, std::size_t) {
     const auto now = ProgressLine::Clock::now();
     if (line.due(now)) line.show(fmt::format("{} {}", done, what), now);
   };
-  answer.result = search_plans(answer.space, machine, answer.options, stop_requested());
+  find_plans(asked, machine, stop_requested());
   machine.progress = {};
-  if (answer.result.legal == 0)
-    throw InputError(where, "no plan of this space is legal",
-                     "stepcast run with one of them says which rule it breaks");
-}
-
-/// With error bars and what failures leave, where a whole run is asked for.
-void complete_shown(SearchAnswer& answer, const Simulator& simulator) {
-  std::vector<Found>& found = answer.result.found;
-  for (std::size_t i = 0; i < std::min(answer.options.top, found.size()); ++i) {
-    if (!asks_for_costs(found[i].report.scenario)) return;
-    simulator.judge_step(found[i].report);
-    complete(found[i].report, simulator);
-  }
 }
 
 int answer_search(const PlansRequest& request, const Arguments& arguments, const Origin& origin,
@@ -230,24 +119,21 @@ int answer_search(const PlansRequest& request, const Arguments& arguments, const
   const TableView view(arguments, true);
   const std::atomic<bool>& stop = stop_requested();
   Session session(catalogue);
-  TomlValue document = request.document;
-  SearchAnswer answer = open_answer(document, arguments, catalogue);
+  AskedSearch asked = open_search(request.document, arguments, catalogue);
+  SearchAnswer& answer = asked.answer;
+  const auto own = own_plan(asked, catalogue, [](const InputError& error) {
+    tell(stderr, fmt::format("stepcast: your plan cannot be run: {}\n", error.what()));
+  });
   KeptPlans kept(request, search_verb(), arguments, session);
   answer.options.share = kept.shard();
-  SearchMachine machine = machine_of(session);
+  SearchMachine machine = machine_of(answer, session);
   machine.step = [&](const Scenario& s) { return kept.step(s); };
   machine.knows = [&](const Scenario& s) { return kept.knows(s); };
   machine.look_again = [&] { return kept.look_again(); };
-  machine.refusal = refusal_by_launch(answer.space);
-  find_plans(answer, machine, document.where, arguments.has("quiet"));
+  find_plans_telling(asked, machine, arguments.has("quiet"));
   const SearchResult& result = answer.result;
   if (kept.shard().is_part()) return kept.tell_shard(result.ended, arguments.has("json"));
-  const auto confidence = std::make_shared<Confidence>(session);
-  if (const Order* order = confidence->order()) answer.order = *order;
-  complete_shown(answer, simulator_of(session, confidence));
-  if (!result.found.empty())
-    if (const auto own = own_plan(document, catalogue))
-      answer.own = beside_best(answer.space, machine, *own, result.found.front().candidate);
+  complete_search(answer, own, machine, session, std::make_shared<Confidence>(session));
   const Launch launch =
       result.found.empty() ? Launch{} : launch_of(result.found.front().report.scenario);
   const TextTable plans = result.found.empty() ? TextTable{} : view.arranged(plans_table(answer));
@@ -278,10 +164,11 @@ int search(const Arguments& arguments, const Catalogue& catalogue) {
   }
   check_kept_plans(own, arguments);
   if (arguments.has("status")) return show_plans_status(own, arguments);
-  PlansRequest request = asked_search(arguments, catalogue);
+  const PlansRequest request{asked_search(own, arguments, catalogue),
+                             option_words(arguments, search_answer_options)};
   if (!arguments.has("print-slurm"))
     return answer_search(request, arguments, origin_of(own, arguments), catalogue);
-  open_answer(request.document, arguments, catalogue);  // before it is in a queue: mistakes
+  open_search(request.document, arguments, catalogue);  // before it is in a queue: mistakes
   return print_plans_slurm(own, "a search", arguments);
 }
 

@@ -1,6 +1,6 @@
-// The compiled half of the Python package: answers run, sweep, collective and compare in a session
-// that lives as long as the caller wants. What it does not answer itself, mistakes among it, it
-// leaves to the program, so that both say the same.
+// The compiled half of the Python package: answers run, sweep, search, collective and compare in a
+// session that lives as long as the caller wants. What it does not answer itself, mistakes among
+// it, it leaves to the program, so that both say the same.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/command/asked_search.hpp"
 #include "sim/command/asked_sides.hpp"
 #include "sim/command/commands.hpp"
 #include "sim/command/scenario_options.hpp"
@@ -37,6 +38,7 @@ std::vector<Command> studies() { return {run_command(), sweep_command(), collect
 std::vector<Command> answered_here() {
   std::vector<Command> out = studies();
   out.push_back(compare_command());
+  out.push_back(search_command());
   return out;
 }
 
@@ -52,6 +54,9 @@ bool only_asks(const Verb& verb, const Arguments& arguments) {
   Words others{"gpu", "framework", "nccl-env", "set", "threads", "quiet", "json"};
   if (verb.word() == "compare")
     others.insert(others.end(), {"what-if", "without", "orders", "ignore-memory"});
+  if (verb.word() == "search")
+    others.insert(others.end(), {"objective", "space", "fix", "allow-tp-across-nodes", "top",
+                                 "limit", "time", "all"});
   return std::ranges::all_of(verb.options, [&](const Option& option) {
     return !arguments.has(option.name) || *option.key != '\0' ||
            std::ranges::count(others, option.name) > 0;
@@ -111,8 +116,9 @@ class Keeper {
                                        const std::atomic<bool>& stop) {
     const Arguments arguments = parse_arguments(verb, words);
     if (!arguments.has("json") || !only_asks(verb, arguments)) return std::nullopt;
-    return verb.word() == "compare" ? compare(arguments, stop)
-                                    : answer_study(verb, arguments, stop);
+    if (verb.word() == "compare") return compare(arguments, stop);
+    if (verb.word() == "search") return search(verb, arguments, stop);
+    return answer_study(verb, arguments, stop);
   }
 
   std::optional<std::string> compare(const Arguments& arguments, const std::atomic<bool>& stop) {
@@ -124,6 +130,19 @@ class Keeper {
     const Comparison out = compare_asked(arguments, catalogue_, runner);
     if (std::ranges::none_of(out.sides, &Side::answered)) return std::nullopt;
     return comparison_json(out);
+  }
+
+  std::optional<std::string> search(const Verb& verb, const Arguments& arguments,
+                                    const std::atomic<bool>& stop) {
+    AskedSearch asked =
+        open_search(asked_search(verb, arguments, catalogue_), arguments, catalogue_);
+    SearchAnswer& answer = asked.answer;
+    const auto own = own_plan(asked, catalogue_, [](const InputError& error) { throw error; });
+    const SearchMachine machine = machine_of(answer, session_);
+    find_plans(asked, machine, stop);
+    if (answer.result.found.empty() || stop) return std::nullopt;
+    complete_search(answer, own, machine, session_, confidence_);
+    return search_json(answer);
   }
 
   std::optional<std::string> answer_study(const Verb& verb, const Arguments& arguments,

@@ -12,6 +12,8 @@ from stepcast._program import module, program
 
 assert stepcast.engine() == "module" and module() is not None
 step = ["--model=llama2-7b", "--gpu=h100", "--nodes=2", "--data=zero2", "--local-batch=1"]
+small = ["--model=llama2-7b", "--gpu=h100", "--nodes=1", "--global-batch=16", "--framework=torchtitan",
+         "--fix=plan.pipeline=[1, 2]", "--fix=plan.context=1"]
 calls = [
     ["run", *step],
     ["run", *step, "--set=plan.tensor=2", "--nccl-env=NCCL_ALGO=Ring"],
@@ -23,17 +25,26 @@ calls = [
     ["compare", *step[:1], *step[2:], "--gpu=a100,h100"],
     ["compare", *step, "--what-if=node.nic x2", "--what-if=plan.data=zero3", "--threads=2"],
     ["compare", *step, "--without=all"],
-    # Left to the program: mistakes, and what writes files or prints more.
+    ["search", *small],
+    ["search", *small, "--set=plan.tensor=2", "--top=3", "--tokens=1T", "--price=2.5",
+     "--objective=dollars-per-token"],
+    ["search", *small, "--all", "--objective=joules-per-token"],
+]
+# To the program: mistakes, and what writes files or prints more.
+calls_left = [
     ["run", *step, "--set=plan.tensr=2"],
     ["collective", "all_reduce", "--gpu=h100", "--nodes=4", "--bytes=1 GiB", "--explain"],
     ["sweep", *step],
     ["compare", *step],
+    ["search", *small, "--set=plan.tensor=3"],
+    ["search", *small, "--time=1us"],
+    ["search", *small, "--objective=dollars-per-token"],
 ]
 session = module().Session(program())
-for call in calls:
+for call in calls + calls_left:
     said = subprocess.run([program(), *call, "--json"], capture_output=True, text=True)
     mine = session.answer([*call, "--json"])
-    left = calls.index(call) >= 10
+    left = call in calls_left
     assert (mine is None) == left, call
     if left:
         assert _ask([*call, "--json"])[:2] == (said.returncode, said.stdout), call
@@ -59,12 +70,15 @@ for thread in threads:
     thread.join()
 assert together == alone
 
-# An interrupt stops a long sweep after the points that run, long before its end; so a comparison.
+# An interrupt stops a long sweep after the points that run, long before its end; so a comparison
+# and a search.
 many = [f"gpu.memory_bandwidth={3000 + i} GB/s" for i in range(60)]
 for ask in (lambda: stepcast.sweep(model="llama2-7b", gpu="h100", nodes=2, data="zero2",
                                    local_batch=1, sweep={"run.seed": range(1, 20_001)}),
             lambda: stepcast.compare(model="llama2-7b", gpu="h100", nodes=2, data="zero2",
-                                     local_batch=1, what_if=many)):
+                                     local_batch=1, what_if=many),
+            lambda: stepcast.search(model="llama2-70b", gpu="h100", nodes=64, global_batch=1024,
+                                    all=True)):
     threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     try:
         ask()
