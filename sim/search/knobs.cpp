@@ -193,7 +193,10 @@ const Knob table[] = {
        const bool all = value == c.plan.copies() && c.plan.data != DataParallel::ddp;
        return all ? 0 : value;
      },
-     {}},
+     {},
+     false,
+     1,
+     0},
     {"plan.reduce", STEPCAST_MEMBER(reduce), [](Base, bool) { return all_words(reduce_words); },
      same_reduction, reduce_words},
     {"plan.prefetch",
@@ -202,7 +205,10 @@ const Knob table[] = {
        return Values{1, 2};
      },
      [](Plan c, std::int64_t value) { return units(c) ? value : 1; },
-     {}},
+     {},
+     false,
+     1,
+     0},
     {"plan.stage_layers", STEPCAST_MEMBER(split), [](Base, bool) { return all_words(split_words); },
      same_split, split_words},
     {"plan.schedule", STEPCAST_MEMBER(schedule), [](Base, bool) { return released_schedules(); },
@@ -225,7 +231,10 @@ const Knob table[] = {
        return of_experts(b, {1, 0}, 0);
      },
      [](Plan c, std::int64_t value) { return value == 0 ? c.plan.tensor : value; },
-     {}},
+     {},
+     false,
+     1,
+     0},
     {"plan.dispatcher", STEPCAST_MEMBER(dispatcher),
      [](Base b, bool) { return of_experts(b, all_words(dispatcher_words), 1); }, same_dispatcher,
      dispatcher_words, true},
@@ -237,7 +246,8 @@ const Knob table[] = {
      itself,
      {},
      true,
-     millionths},
+     millionths,
+     0},
     {"plan.pad_to_capacity", STEPCAST_MEMBER(pad_to_capacity),
      [](Base b, bool) { return of_experts(b, all_words(flag_words), 0); }, itself, flag_words,
      true},
@@ -265,7 +275,8 @@ const Knob table[] = {
      itself,
      {},
      true,
-     millionths},
+     millionths,
+     0},
     {"plan.optimizer_offload",
      STEPCAST_MEMBER(optimizer_offload),
      [](Base, bool) {
@@ -274,7 +285,8 @@ const Knob table[] = {
      itself,
      {},
      true,
-     millionths},
+     millionths,
+     0},
 };
 #undef STEPCAST_MEMBER
 

@@ -33,6 +33,7 @@ struct Knob {
   /// Tried only where it is asked for: what turns it trains otherwise, or has another library.
   bool on_request = false;
   std::int64_t parts = 1;  // of one, that a value counts
+  std::int64_t least = 1;  // that may be written; 0 where that says "all" or "none"
 
   std::string word(std::int64_t value) const;
 };

@@ -158,7 +158,8 @@ void SearchSpace::set(const std::string& key, const TomlValue& written) {
   }
   const auto value_of = [&](const TomlValue& value) {
     if (const auto* number = std::get_if<std::int64_t>(&value.data);
-        number != nullptr && knob->words.empty() && *number >= 0 && *number < most_written(*knob))
+        number != nullptr && knob->words.empty() && *number >= knob->least &&
+        *number < most_written(*knob))
       return *number * knob->parts;
     if (const auto* share = std::get_if<double>(&value.data);
         share != nullptr && knob->parts > 1 && *share >= 0 && *share < 1000)
@@ -175,7 +176,7 @@ void SearchSpace::set(const std::string& key, const TomlValue& written) {
     throw InputError(value.where,
                      fmt::format("{} is no value of '{}'", write_toml_value(value), key),
                      !words.empty()     ? suggestion(word, words)
-                     : knob->parts == 1 ? "a whole number"
+                     : knob->parts == 1 ? fmt::format("a whole number from {} on", knob->least)
                                         : "a number, as 1.25");
   };
   std::vector<std::int64_t> values;

@@ -88,6 +88,10 @@ TEST_CASE("the values of a knob are checked where they were written") {
   CHECK_THAT(set("[space]\nplan.tensor = []\n"), Catch::Matchers::Contains("has no values"));
   CHECK_THAT(set("[space]\nplan.tensor = [2, 2]\n"), Catch::Matchers::Contains("a value twice"));
   CHECK_THAT(set("[space]\nplan.tensor = [-2]\n"), Catch::Matchers::Contains("is no value of"));
+  for (const char* knob : {"plan.tensor", "plan.context", "plan.pipeline", "plan.virtual_stages"})
+    CHECK_THAT(set((std::string("[space]\n") + knob + " = 0\n").c_str()),
+               Catch::Matchers::Contains("a whole number from 1 on"));
+  CHECK(set("[space]\nplan.shard_degree = 0\n").empty());
   CHECK(set("[space.plan]\ntensor = [1, 2]\nsequence_parallel = true\n").empty());
   CHECK(space.values_of(*find_knob("plan.tensor")) == std::vector<std::int64_t>{1, 2});
   CHECK(space.values_of(*find_knob("plan.sequence_parallel")) == std::vector<std::int64_t>{1});
