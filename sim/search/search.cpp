@@ -15,6 +15,7 @@
 #include "sim/program/parallel.hpp"
 #include "sim/run/measured_machine.hpp"
 #include "sim/run/memory_figures.hpp"
+#include "sim/run/power.hpp"
 #include "sim/search/step_bound.hpp"
 #include "workloads/memory/memory.hpp"
 
@@ -72,9 +73,8 @@ class Search {
   }
   bool ended() const { return (options_.limit > 0 && simulated_ >= options_.limit) || late(); }
 
-  /// No card draws less than idle while the step lasts (power.hpp adds to it).
-  double least_value(Duration bound, const Scenario& base) const {
-    return value_of(base, base.node.gpu.idle, seconds(bound));
+  double least_value(const LeastStep& least, const Scenario& base) const {
+    return value_of(base, least.power(base.node.gpu), seconds(least.time));
   }
 
   /// Of a step in which each GPU draws `gpu`. Joules: of the whole cluster, without the building.
@@ -104,7 +104,7 @@ class Search {
         refuse({c, parts});
         return true;
       }
-      const Duration bound = machine_.bound ? machine_.bound(plan) : Duration{};
+      const LeastStep bound = machine_.bound ? machine_.bound(plan) : LeastStep{};
       queue_.push_back({least_value(bound, s), c, surely_fits(s, parts)});
       return true;
     };
@@ -237,6 +237,12 @@ std::size_t SearchResult::within(double near) const {
       found, [&](const Found& f) { return f.value <= (1 + near) * found.front().value; }));
 }
 
+Watts LeastStep::power(const topology::GpuSpec& gpu) const {
+  if (time <= Duration{}) return gpu.idle;
+  constexpr double rounding = 1e-9;  // of sums of seconds
+  return mean_power(gpu, {.tensor = tensor_s / seconds(time)}) * (1 - rounding);
+}
+
 SearchMachine machine_of(Session& session) {
   auto bounds = std::make_shared<std::map<const Scenario*, std::unique_ptr<StepBound>>>();
   return {[&](const Scenario& s) { return session.step(s); },
@@ -248,7 +254,8 @@ SearchMachine machine_of(Session& session) {
               bound =
                   std::make_unique<StepBound>(base, session.network(base), session.kernels(base));
             }
-            return bound->of(c.plan, c.batch).longest();
+            const StepBound::Terms least = bound->of(c.plan, c.batch);
+            return LeastStep{least.longest(), least.tensor_s};
           }};
 }
 

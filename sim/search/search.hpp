@@ -37,11 +37,21 @@ struct SearchOptions {
   Shard share{};
 };
 
+/// What no step of a plan comes below.
+struct LeastStep {
+  Duration time{};
+  double tensor_s = 0.0;  // kernels on tensor cores, mean over the ranks
+
+  /// Mean over the GPUs in a step of just that time. A longer one takes more energy: what tensor
+  /// cores add is the same, and the rest goes on.
+  Watts power(const topology::GpuSpec& gpu) const;
+};
+
 /// What answers a plan, and bounds its step from below; for tests, others than the session's.
 struct SearchMachine {
   std::function<StepReport(const Scenario&)> step;
   /// Called from one thread; empty: nothing is bounded.
-  std::function<Duration(const CandidatePlan&)> bound;
+  std::function<LeastStep(const CandidatePlan&)> bound;
   /// Why the framework cannot be told to run a plan; empty: it can. Asked of plans that would be
   /// simulated.
   std::function<std::string(const Scenario&)> refusal{};

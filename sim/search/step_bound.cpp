@@ -48,11 +48,18 @@ StepBound::StepBound(const Scenario& base, std::shared_ptr<const Network> networ
 void StepBound::Span::at_most(const Span& other) {
   lane = std::min(lane, other.lane);
   host = std::min(host, other.host);
+  tensor = std::min(tensor, other.tensor);
+}
+
+void StepBound::Span::add(const KernelTime& kernel) {
+  lane += kernel.duration;
+  if (kernel.tensor_fraction > 0.0) tensor += kernel.duration;
 }
 
 StepBound::Span& StepBound::Span::operator+=(const Span& other) {
   lane += other.lane;
   host += other.host;
+  tensor += other.tensor;
   return *this;
 }
 
@@ -119,15 +126,15 @@ Duration StepBound::time_of(const workloads::Collective& c, const workloads::Par
   return at->second;
 }
 
-std::vector<Duration> StepBound::times_of(const std::vector<workloads::Kernel>& kernels) const {
-  std::vector<Duration> out;
-  for (const workloads::Kernel& kernel : kernels) out.push_back(kernels_->time_of(kernel).duration);
+std::vector<KernelTime> StepBound::times_of(const std::vector<workloads::Kernel>& kernels) const {
+  std::vector<KernelTime> out;
+  for (const workloads::Kernel& kernel : kernels) out.push_back(kernels_->time_of(kernel));
   return out;
 }
 
 StepBound::Span StepBound::span_of(const workloads::Piece& piece,
                                    const workloads::MicroBatchParts& of,
-                                   const std::vector<Duration>& kernels,
+                                   const std::vector<KernelTime>& kernels,
                                    const workloads::ParallelPlan& plan) {
   using Kind = Action::Kind;
   Span out;
@@ -141,14 +148,14 @@ StepBound::Span StepBound::span_of(const workloads::Piece& piece,
   for (const Action& action : piece) switch (action.kind) {
       case Kind::kernel:
       case Kind::forward_kernel:
-        out.lane += kernels[action.index];
+        out.add(kernels[action.index]);
         call(action.kind == Kind::kernel ? workloads::kernel_call : workloads::forward_kernel_call);
         break;
       case Kind::graph:
         call(workloads::graph_call);
         break;
       case Kind::graph_kernel:
-        out.lane += kernels[action.index];
+        out.add(kernels[action.index]);
         call(workloads::graph_node_call);
         break;
       case Kind::module:
@@ -203,12 +210,12 @@ StepBound::Span StepBound::span_of(const workloads::Piece& piece,
 /// Kernels on the compute lane; collectives that stand on it or that it waits for at once.
 StepBound::Span StepBound::span_of(const workloads::PartCalls& part,
                                    const workloads::ParallelPlan& plan) {
-  const std::vector<Duration> kernels = times_of(part.kernels);
+  const std::vector<KernelTime> kernels = times_of(part.kernels);
   Span out;
   Beside data;
   for (const engine::Instruction& i : part.calls) {
     out.host += host_costs_[i.host_cost];
-    if (i.lane == workloads::compute && i.op == engine::Op::work) out.lane += kernels[i.arg];
+    if (i.lane == workloads::compute && i.op == engine::Op::work) out.add(kernels[i.arg]);
     if (i.lane == workloads::compute && i.op == engine::Op::join)
       out.lane += time_of(part.collectives[i.arg], plan);
     if (i.lane == workloads::data_lane && i.op == engine::Op::join)
@@ -242,7 +249,7 @@ const StepBound::Parts& StepBound::parts(const workloads::StepInputs& in) {
   const auto [at, is_new] = parts_.try_emplace(key);
   if (!is_new) return at->second;
   const workloads::MicroBatchParts of = workloads::micro_batch_parts(in);
-  const std::vector<Duration> kernels = times_of(of.kernels);
+  const std::vector<KernelTime> kernels = times_of(of.kernels);
   const auto span = [&](const workloads::Piece& piece) {
     return span_of(piece, of, kernels, plan);
   };
@@ -381,6 +388,7 @@ StepBound::Terms StepBound::of(const workloads::ParallelPlan& plan, const worklo
   const Duration ends =
       data.root_gather + first_layer + end.lane + (drains ? data.root_reduction : Duration{});
   Terms terms;
+  Duration tensor{};  // of all stages
   Duration before{};  // fill and drain of the stage at hand
   for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
     Span own;
@@ -392,6 +400,7 @@ StepBound::Terms StepBound::of(const workloads::ParallelPlan& plan, const worklo
       own += (mirrored ? m / 2 : m) * both;
       layers += workloads::layers_of_part(in.shape.layers, plan, part);
     }
+    tensor += own.tensor;
     own += layers * data.first;
     own += (layers * (m - 1) / (mirrored ? 2 : 1)) * data.later;
     const bool ends_step = drains || stage == 0;
@@ -402,6 +411,7 @@ StepBound::Terms StepBound::of(const workloads::ParallelPlan& plan, const worklo
                            layers * (gathers * data.gather + reductions * data.reduction) + root);
     if (drains) before += forward(stage).lane + backward(stage).lane + 2 * message;
   }
+  terms.tensor_s = seconds(tensor) / static_cast<double>(plan.pipeline);
   return terms;
 }
 

@@ -1,4 +1,5 @@
-// A time that no step of a plan can beat in this simulator, from the kernel and network models,
+// A time that no step of a plan can beat in this simulator, and the least that it asks of tensor
+// cores, from the kernel and network models,
 // without writing the plan's program (docs/search.md has the proof). What plans share is computed
 // once, so that one costs about a microsecond. Not for threads.
 #pragma once
@@ -25,20 +26,24 @@ class StepBound {
 
   /// The bound's terms; the largest counts.
   struct Terms {
-    Duration pipe{};   // fill, a stage's micro-batches, drain, and what is serial around them
-    Duration chain{};  // collectives of the data-parallel group, one after the other
-    Duration host{};   // calls of the host thread
+    Duration pipe{};        // fill, a stage's micro-batches, drain, and what is serial around them
+    Duration chain{};       // collectives of the data-parallel group, one after the other
+    Duration host{};        // calls of the host thread
+    double tensor_s = 0.0;  // kernels on tensor cores, mean over the ranks
     Duration longest() const { return std::max({pipe, chain, host}); }
   };
   Terms of(const workloads::ParallelPlan&, const workloads::Batch&);
 
  private:
-  /// Compute lane and host of something that is called once.
+  /// Compute lane, host and tensor cores of something that is called once.
   struct Span {
-    Duration lane{}, host{};
+    Duration lane{}, host{}, tensor{};
     Span& operator+=(const Span& other);
     void at_most(const Span& other);
-    friend Span operator*(std::int64_t n, const Span& s) { return {n * s.lane, n * s.host}; }
+    friend Span operator*(std::int64_t n, const Span& s) {
+      return {n * s.lane, n * s.host, n * s.tensor};
+    }
+    void add(const KernelTime& kernel);
   };
   struct Parts {
     Span layer_forward, layer_backward, kept_backward;
@@ -70,9 +75,9 @@ class StepBound {
 
   Duration time_of(const workloads::Collective&, const workloads::ParallelPlan&);
   Span span_of(const workloads::Piece&, const workloads::MicroBatchParts&,
-               const std::vector<Duration>& kernels, const workloads::ParallelPlan&);
+               const std::vector<KernelTime>& kernels, const workloads::ParallelPlan&);
   Span span_of(const workloads::PartCalls&, const workloads::ParallelPlan&);
-  std::vector<Duration> times_of(const std::vector<workloads::Kernel>&) const;
+  std::vector<KernelTime> times_of(const std::vector<workloads::Kernel>&) const;
   std::optional<GroupShape> shape_of_group(const workloads::ParallelPlan&, workloads::GroupKind);
 
   Scenario base_;

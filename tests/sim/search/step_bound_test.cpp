@@ -6,6 +6,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
+#include "sim/search/search.hpp"
 #include "tests/sim/search/random_spaces.hpp"
 
 namespace stepcast::sim {
@@ -31,10 +32,19 @@ std::vector<Drawn> draw(RandomSpaces& random, const SearchSpace& space, StepBoun
   return out;
 }
 
+/// Energy of a GPU over the step is not below the bound's; their ratio is added to `ratios`.
+void check_energy(const LeastStep& bound, const StepReport& report, std::vector<double>& ratios) {
+  const topology::GpuSpec& gpu = report.scenario.node.gpu;
+  const double least = bound.power(gpu).value * seconds(bound.time);
+  const double taken = report.power_per_gpu.value * seconds(report.step_time);
+  REQUIRE(least <= taken);
+  ratios.push_back(least / taken);
+}
+
 /// So many plans of layers of experts, on every kind of knob.
 void check_bounds_of_experts(std::uint64_t seed, std::size_t wanted) {
   RandomSpaces random(seed);
-  std::vector<double> tightness;
+  std::vector<double> tightness, powers;
   std::set<std::string> dispatchers, recipes, graphs, beside;
   for (std::size_t seen = 0; tightness.size() < wanted; ++seen) {
     REQUIRE(seen < 4 * wanted);  // many a space has no legal plan
@@ -42,7 +52,7 @@ void check_bounds_of_experts(std::uint64_t seed, std::size_t wanted) {
     base.run.ignore_memory = true;
     const SearchSpace space = random.space(base, 3, true);
     const SearchMachine machine = machine_of(session());
-    std::vector<std::pair<Candidate, Duration>> drawn;
+    std::vector<std::pair<Candidate, LeastStep>> drawn;
     std::size_t met = 0;
     space.walk([&](const Candidate& c, const CandidatePlan& plan) {
       const std::size_t at = met++ < 10 ? drawn.size() : random.below(met);
@@ -54,9 +64,10 @@ void check_bounds_of_experts(std::uint64_t seed, std::size_t wanted) {
       const Scenario scenario = space.scenario_of(candidate);
       INFO(write_toml(resolved_document(scenario)));
       const StepReport report = session().step(scenario);
-      INFO("bound " << bound.count());
-      REQUIRE(bound <= report.step_time);
-      tightness.push_back(seconds(bound) / seconds(report.step_time));
+      INFO("bound " << bound.time.count());
+      REQUIRE(bound.time <= report.step_time);
+      tightness.push_back(seconds(bound.time) / seconds(report.step_time));
+      check_energy(bound, report, powers);
       dispatchers.insert(std::string(name_of(scenario.plan.expert.dispatcher)));
       recipes.insert(std::string(name_of(scenario.precision.recipe)));
       graphs.insert(word_for(graphs_names, scenario.software.host.graphs));
@@ -86,7 +97,7 @@ TEST_CASE("law: no simulated step is below its bound, for random plans on random
   constexpr std::size_t wanted = 10'000;
 #endif
   RandomSpaces random(20261123);
-  std::vector<double> tightness;
+  std::vector<double> tightness, powers;
   while (tightness.size() < wanted) {
     Scenario base = random.base();
     base.run.ignore_memory = true;
@@ -99,12 +110,16 @@ TEST_CASE("law: no simulated step is below its bound, for random plans on random
       INFO("pipe " << drawn.bound.pipe.count() << " chain " << drawn.bound.chain.count() << " host "
                    << drawn.bound.host.count());
       REQUIRE(drawn.bound.longest() <= report.step_time);
+      check_energy({drawn.bound.longest(), drawn.bound.tensor_s}, report, powers);
       tightness.push_back(seconds(drawn.bound.longest()) / seconds(report.step_time));
     }
   }
   std::ranges::sort(tightness);
   CAPTURE(tightness[tightness.size() / 10]);
   CHECK(tightness[tightness.size() / 2] > 0.75);  // or it would prove nothing
+  std::ranges::sort(powers);
+  CAPTURE(powers[powers.size() / 10]);
+  CHECK(powers[powers.size() / 2] > 0.6);
 }
 
 TEST_CASE("law: no simulated step of experts is below its bound, whatever the knobs") {
