@@ -53,7 +53,7 @@ class Machine {
     std::vector<Duration> out;
     for (const Job& job : jobs)
       out.push_back(result.ranks[static_cast<std::size_t>(job.ranks.front())]
-                        .communication[static_cast<int>(traffic_of(job))]);
+                        .communication[static_cast<std::size_t>(traffic_of(job))]);
     return out;
   }
   Duration end(const Job& job) const { return ends({job}).front(); }

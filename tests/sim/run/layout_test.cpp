@@ -125,10 +125,11 @@ TEST_CASE("loads copied from node to node are those computed for each group") {
       const auto kind = static_cast<workloads::GroupKind>(k);
       const bool pair = axis_of(kind).meeting != workloads::Meeting::all;
       for (const std::uint32_t pattern : layout->patterns_of(kind))
-        movements.push_back(
-            {kind, pattern,
-             pair ? workloads::CollectiveKind::send_receive : workloads::CollectiveKind::all_gather,
-             Algorithm::ring});
+        movements.push_back({kind,
+                             pattern,
+                             {pair ? workloads::CollectiveKind::send_receive
+                                   : workloads::CollectiveKind::all_gather,
+                              Algorithm::ring}});
     }
     engine::System copied = layout->groups(), computed = copied;
     std::vector<std::vector<LinkLoad>> loads;
