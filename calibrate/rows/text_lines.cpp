@@ -99,8 +99,6 @@ std::string read_bytes(const std::string& path) {
   return sim::read_input(path, largest_file, "cut out the part that is meant");
 }
 
-TextFile read_text(const std::string& path) { return parse_text(path, read_bytes(path)); }
-
 void write_bytes(const std::string& path, const std::string& bytes) {
   sim::write_whole(path, bytes);
 }

@@ -31,7 +31,6 @@ TextFile parse_text(std::string path, std::string_view text);
 
 /// The bytes of a file of at most 64 MiB; InputError when it cannot be read.
 std::string read_bytes(const std::string& path);
-TextFile read_text(const std::string& path);
 /// InputError when it cannot be written.
 void write_bytes(const std::string& path, const std::string& bytes);
 

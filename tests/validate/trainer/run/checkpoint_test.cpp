@@ -180,6 +180,36 @@ TEST_CASE("a state that is not finite is not saved, and what was saved before st
   CHECK_NOTHROW(load(folder));
 }
 
+TEST_CASE("the scale of a loss comes back as it was, and one that no training has is refused") {
+  const Folder folder;
+  const auto keep = [&](LossScale scale) {
+    run_ranks(2, [&](std::unique_ptr<Communicator> world) {
+      State state;
+      LossScale own = scale;
+      KeptState kept = state.kept();
+      kept.scale = &own;
+      save_checkpoint(folder.path.string(), own_job, 7, kept, *world);
+    });
+  };
+  const auto recall = [&] {
+    run_ranks(2, [&](std::unique_ptr<Communicator> world) {
+#ifdef __SANITIZE_ADDRESS__
+      const __lsan::ScopedDisabler library;
+#endif
+      State state;
+      LossScale own;
+      KeptState kept = state.kept();
+      kept.scale = &own;
+      load_checkpoint(folder.path.string(), own_job, kept, *world);
+      ensures(own.value == 0x1p11 && own.good_steps == 42, "the scale saved");
+    });
+  };
+  keep({.value = 0x1p11, .good_steps = 42});
+  CHECK_NOTHROW(recall());
+  keep({.value = 0x1p11, .good_steps = -1});
+  CHECK_THROWS_WITH(recall(), Catch::Contains("a scale of the loss that the trainer never has"));
+}
+
 TEST_CASE("values that are not finite are refused in a file as well") {
   const Folder folder;
   save(folder, 7);
