@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <random>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -37,8 +38,18 @@ void write_file(const std::string& file, const std::string& text) { std::ofstrea
 
 bool exists(const std::string& file) { return std::filesystem::exists(file); }
 
-/// Port of nobody: it was somebody's a moment ago.
-std::string free_address() { return sim::Listener("127.0.0.1:0").address(); }
+/// Port of nobody, below those that the kernel hands out: whoever else runs is not given it before
+/// it is used.
+std::string free_address() {
+  static std::mt19937 dice(std::random_device{}());
+  while (true) {
+    const int port = std::uniform_int_distribution(20'000, 32'000)(dice);
+    try {
+      return sim::Listener("127.0.0.1:" + std::to_string(port)).address();
+    } catch (const InputError&) {  // somebody's
+    }
+  }
+}
 
 /// A rank that comes, sums up the ranks' numbers, and says how it went: "sum 3", "lost: ...",
 /// "refused: ...".
