@@ -306,6 +306,14 @@ TEST_CASE("a rate that is no positive number is refused") {
   CHECK_THROWS_WITH(read_calibration(file.path), Catch::Contains("row 0 of /gemm"));
 }
 
+TEST_CASE("regression: four bytes that the system let wait are slow, and no mistake of units") {
+  CalibrationTable table = one_of_each();
+  table.collectives.front().busbw = BytesPerSecond(333.54);  // measured on two busy cores
+  CHECK_NOTHROW(sim::check_rows(table, "here"));
+  table.collectives.front().busbw = BytesPerSecond(1);  // of 1e-9 GB/s
+  CHECK_THROWS_WITH(sim::check_rows(table, "here"), Catch::Contains("is beyond any machine"));
+}
+
 TEST_CASE("later rows win over rows of the same key, and repeated rows of one table stay") {
   CalibrationTable earlier, later;
   earlier.gemm = {gemm(512, 300), gemm(512, 310), gemm(1024, 400)};
