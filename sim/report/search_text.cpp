@@ -278,12 +278,13 @@ std::string search_text(const SearchAnswer& a, const std::string& table) {
 std::string search_picture(const SearchAnswer& a) {
   const Scenario& s = a.space.bases().front();
   const double card = gib(s.node.gpu.memory);
-  ParetoPicture out{fmt::format("{} on {} x {}", s.model.name, grouped(s.gpus), s.node.gpu.name),
-                    {"memory per GPU, GiB", card, fmt::format("GPU: {:.3g} GiB", card)},
-                    {"step, s"},
-                    "plan",
-                    "front: no plan is faster with less memory",
-                    {"best", "own"}};
+  ParetoPicture out;  // part by part: gcc 12 takes a list that throws for one left uninitialised
+  out.title = fmt::format("{} on {} x {}", s.model.name, grouped(s.gpus), s.node.gpu.name);
+  out.across = {"memory per GPU, GiB", card, fmt::format("GPU: {:.3g} GiB", card)};
+  out.up.title = "step, s";
+  out.point_meaning = "plan";
+  out.front_meaning = "front: no plan is faster with less memory";
+  out.sign_words = {"best", "own"};
   const auto add = [&](const StepReport& r, const std::string& plan) -> ParetoPoint& {
     const double memory = gib(r.memory.total());
     return out.points.emplace_back(
