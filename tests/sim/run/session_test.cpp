@@ -53,7 +53,7 @@ Duration time_of(const Answer& answer) {
 
 /// A copy of the shipped catalogue that goes with it.
 struct CopiedCatalogue {
-  fs::path folder = fs::temp_directory_path() / "stepcast_session_test";
+  fs::path folder = fs::temp_directory_path() / "stepcast_catalogue_copy_test";
   CopiedCatalogue() {
     fs::remove_all(folder);
     fs::copy(STEPCAST_SOURCE_DIR "/scenarios", folder, fs::copy_options::recursive);
