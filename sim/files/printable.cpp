@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -55,6 +56,31 @@ std::string printable(std::string_view text) {
     else
       out += fmt::format("\\u{:04x}", next.code);
     text.remove_prefix(next.bytes);
+  }
+  return out;
+}
+
+std::string folded(std::string_view text, std::size_t from, std::size_t indent) {
+  constexpr std::size_t columns = 100;
+  const auto letters = [](std::string_view word) {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        word, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+  };
+  std::string out;
+  std::size_t column = from;
+  for (std::size_t begin = 0; begin < text.size();) {
+    // A word with the blanks before it, which stay unless the line ends there.
+    const std::size_t word = std::min(text.find_first_not_of(' ', begin), text.size());
+    const std::size_t end = std::min(text.find(' ', word), text.size());
+    const std::size_t width = letters(text.substr(begin, end - begin));
+    if (begin > 0 && column + width > columns) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+      begin = word;
+    }
+    out += text.substr(begin, end - begin);
+    column += letters(text.substr(begin, end - begin));
+    begin = end;
   }
   return out;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -31,7 +32,9 @@ std::optional<Place> place_of(const TomlValue& value) {
   if (error != std::errc{}) return std::nullopt;
   out.unit.assign(end, text->data() + text->size());
   out.unit.erase(0, out.unit.find_first_not_of(' '));
-  return out;
+  const bool is_version =
+      !out.unit.empty() && std::ispunct(static_cast<unsigned char>(out.unit[0]));
+  return is_version ? std::nullopt : std::optional(out);
 }
 
 /// The points that have a row, by rising place; empty where the places are no axis.

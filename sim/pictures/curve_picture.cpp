@@ -112,12 +112,15 @@ class Panel {
         svg_colours[0]);
   }
 
+  /// The best alone where so many would be one thick line.
   std::string marks() const {
+    constexpr std::size_t most_marks = 200;
+    const bool all = panel_.points.size() <= most_marks;
     std::string out;
     for (std::size_t i = 0; i < panel_.points.size(); ++i) {
       const CurveMark& p = panel_.points[i];
-      if (!p.value) continue;
       const bool best = panel_.best == i;
+      if (!p.value || !(all || best)) continue;
       out += fmt::format(
           "<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\" stroke=\"{}\" "
           "stroke-width=\"1.5\"><title>{}</title></circle>\n",

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "engine/units_text.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/report/design.hpp"
 
 namespace stepcast::sim {
@@ -31,7 +32,8 @@ Rows plan_rows(const DesignTold& told) {
 
 Rows source_rows(const DesignTold& told) {
   Rows out;
-  for (const auto& [item, source] : price_sources(told)) out.push_back(item + ": " + source);
+  for (const auto& [item, source] : price_sources(told))
+    out.push_back(folded(item + ": " + source, 2, 4));
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/text_table.hpp"
 #include "sim/pictures/pareto_picture.hpp"
 #include "sim/report/search.hpp"
@@ -264,7 +265,7 @@ std::string search_text(const SearchAnswer& a, const std::string& table) {
                   s.node.gpu.name, grouped(s.global_batch), grouped(s.batch.sequence));
   for (const std::string& line : a.space.choices()) out += "  " + line + "\n";
   out += fixed_text(a);
-  out += proof_text(a) + "\n" + not_legal_text(a);
+  out += folded(proof_text(a), 0, 2) + "\n" + not_legal_text(a);
   if (a.result.found.empty()) return a.result.misses.empty() ? out : out + misses_text(a);
   const std::string shared = columns_of(a, shown_plans(a)).shared;
   out += shared.empty() ? "\n" : "\nall: " + shared + "\n";

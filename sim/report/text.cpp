@@ -8,6 +8,7 @@
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/files/names.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/text_table.hpp"
 #include "sim/kernels/power_law.hpp"
 #include "sim/report/explanation_report.hpp"
@@ -194,7 +195,8 @@ std::string step_text(const StepReport& report) {
   const double per_gpu = report.tokens_per_second / static_cast<double>(report.scenario.gpus);
   std::string out = report.scenario.title.empty() ? "" : report.scenario.title + "\n";
   out += line("model", report.scenario.model.name) +
-         line("cluster", cluster_text(report.scenario)) + line("plan", plan_text(report.scenario)) +
+         line("cluster", cluster_text(report.scenario)) +
+         line("plan", folded(plan_text(report.scenario), label_width, label_width)) +
          line("framework", software_text(report.scenario)) + conditions_text(report) + "\n";
   out +=
       line("step time", with_bar(report.step_time, report.step_bar)) + runner_up_text(report) +
@@ -247,7 +249,7 @@ std::string collective_text(const CollectiveReport& report) {
 std::string refused_text(const Refused& refused) {
   return line("model", refused.scenario.model.name) +
          line("cluster", cluster_text(refused.scenario)) +
-         line("plan", plan_text(refused.scenario)) +
+         line("plan", folded(plan_text(refused.scenario), label_width, label_width)) +
          line("framework", software_text(refused.scenario)) + line("refused", refused.reason);
 }
 

@@ -282,7 +282,8 @@ Family powers() {
 }
 
 /// What no machine does, in the column's unit; a host's slowest and a rack's fastest are within:
-/// four bytes reduced by ranks that the system let wait for 12 ms are 333 B/s.
+/// four bytes reduced by ranks that the system let wait for 12 ms are 333 B/s (two busy cores,
+/// 2026-11-26).
 struct UnitRange {
   std::string_view unit;
   double least, most;

@@ -13,6 +13,7 @@
 #include "engine/check.hpp"
 #include "sim/command/handout_options.hpp"
 #include "sim/files/markdown.hpp"
+#include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/processes/child.hpp"
 #include "sim/program/answer_forms.hpp"
@@ -86,19 +87,21 @@ void write_report(const Arguments& arguments, const std::string& text) {
   fs::create_directories(arguments.get("report"), error);
   double load[3] = {};
   getloadavg(load, 3);
+  const std::string name = sim::markdown_text(scenario.filename().string());
+  const std::string measured = fmt::format(
+      "Measured {} (UTC) by `stepcast validate cluster` of {} on {} ({} cores, kernel {}, {}, {}), "
+      "load average {:.1f} at its end.",
+      sim::today(), name, sim::markdown_text(calibrate::host::processor_name()),
+      std::thread::hardware_concurrency(), sim::markdown_text(calibrate::host::system_name()),
+      sim::markdown_text(sim::first_line_of({"ip", "-V"})),
+      sim::markdown_text(calibrate::host::clocks()), load[0]);
   sim::write_whole(
       fs::path(arguments.get("report")) /
           fmt::format("{}_{}.md", scenario.stem().string(), sim::today()),
       fmt::format(
-          "# A cluster in a box: {0}\n\nMeasured {1} (UTC) by `stepcast validate cluster` "
-          "of {0} on {2} ({3} cores, kernel {4}, {5}, {6}), load average {7:.1f} at its "
-          "end.\n`error` is simulated over measured less one; `+-` is how much the "
-          "measured steps vary.\n\n{8}",
-          sim::markdown_text(scenario.filename().string()), sim::today(),
-          sim::markdown_text(calibrate::host::processor_name()),
-          std::thread::hardware_concurrency(), sim::markdown_text(calibrate::host::system_name()),
-          sim::markdown_text(sim::first_line_of({"ip", "-V"})),
-          sim::markdown_text(calibrate::host::clocks()), load[0], sim::markdown_block(text)));
+          "# A cluster in a box: {}\n\n{}\n`error` is simulated over measured less one; `+-` is "
+          "how much the measured steps vary.\n\n{}",
+          name, sim::folded(measured), sim::markdown_block(text)));
 }
 
 int hand_in(const Arguments& arguments, const ClusterReport& report) {

@@ -124,13 +124,16 @@ void write_report(const Arguments& arguments, const std::vector<RunComparison>& 
   fs::create_directories(arguments.get("report"), error);
   const fs::path path = fs::path(arguments.get("report")) /
                         fmt::format("{}_{}.md", scenario.stem().string(), sim::today());
+  const std::string name = sim::markdown_text(scenario.filename().string());
+  const std::string measured =
+      fmt::format("Measured {} (UTC) by `stepcast validate run` of {} on {} (host: {}, kernel {}).",
+                  sim::today(), name, sim::markdown_text(points.front().device),
+                  sim::markdown_text(calibrate::host::clocks()),
+                  sim::markdown_text(calibrate::host::system_name()));
   std::string text = fmt::format(
-      "# Measured beside simulated: {0}\n\nMeasured {1} (UTC) by `stepcast validate run` of {0} on "
-      "{2} (host: {3}, kernel {4}).\n`error` is simulated over measured "
-      "less one; `+-` is how much the measured steps vary.\n\n{5}",
-      sim::markdown_text(scenario.filename().string()), sim::today(),
-      sim::markdown_text(points.front().device), sim::markdown_text(calibrate::host::clocks()),
-      sim::markdown_text(calibrate::host::system_name()), sim::markdown_block(table_of(points)));
+      "# Measured beside simulated: {}\n\n{}\n`error` is simulated over measured less one; `+-` is "
+      "how much the measured steps vary.\n\n{}",
+      name, sim::folded(measured), sim::markdown_block(table_of(points)));
   for (const RunComparison& c : points) text += "\n" + sim::markdown_block(text_of(c));
   sim::write_whole(path, text);
 }

@@ -1,6 +1,8 @@
 #include "calibrate/session/session.hpp"
 
+#include <unistd.h>
 #include <algorithm>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -36,7 +38,10 @@ std::vector<Job> some_jobs() {
 
 /// A session in a folder of its own.
 struct Bed {
-  Bed() : folder(std::filesystem::temp_directory_path() / "stepcast_session_test"), device(time) {
+  Bed()
+      : folder(std::filesystem::temp_directory_path() /
+               ("stepcast_session_" + std::to_string(getpid()))),
+        device(time) {
     std::filesystem::remove_all(folder);
     std::filesystem::create_directory(folder);
     options.out = (folder / "table.h5").string();

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+using stepcast::sim::folded;
 using stepcast::sim::printable;
 
 TEST_CASE("text for people stays: line breaks, tabs, other alphabets") {
@@ -21,4 +22,17 @@ TEST_CASE("bytes that are no UTF-8 are spelled one by one") {
   CHECK(printable("\377\303") == "\\u00ff\\u00c3");  // cut off
   CHECK(printable("\300\233") == "\\u00c0\\u009b");  // a longer spelling of U+001B
   CHECK(printable("\340\200\233") == "\\u00e0\\u0080\\u009b");
+}
+
+TEST_CASE("a long line is broken at blanks, no word and no blank is lost") {
+  const std::string text = "one 2,048 " + std::string(80, 'x') + " three, four  five";
+  const std::string out = folded(text, 8, 4);
+  CHECK(out == "one 2,048 " + std::string(80, 'x') + "\n    three, four  five");  // 98 columns
+  CHECK(folded("short  text", 90, 2) == "short\n  text");
+  CHECK(folded("short  text") == "short  text");
+  CHECK(folded(std::string(300, 'y') + " z") == std::string(300, 'y') + "\nz");
+  std::string accents;  // 99 columns, not 198 bytes
+  for (int i = 0; i < 99; ++i) accents += "\u00b5";
+  CHECK(folded(accents) == accents);
+  CHECK(folded("") == "");
 }

@@ -54,6 +54,12 @@ TEST_CASE("a place without an answer breaks the line and its band") {
   CHECK(std::count(path.begin(), path.end(), 'M') == 2);
 }
 
+TEST_CASE("of a long curve the best alone is marked") {
+  std::vector<CurveMark> points;
+  for (int i = 0; i < 1000; ++i) points.push_back(mark(i, 1000 - i));
+  CHECK(of_circles(curve_picture(picture_of(std::move(points), 999)), "cx").size() == 1);
+}
+
 TEST_CASE("places over more than a decade stand evenly by their ratios") {
   const auto x = of_circles(
       curve_picture(picture_of({mark(1, 1), mark(4, 1), mark(16, 1), mark(64, 1)})), "cx");

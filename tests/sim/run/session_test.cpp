@@ -2,6 +2,8 @@
 // threads that ask.
 #include "sim/run/session.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -53,7 +55,7 @@ Duration time_of(const Answer& answer) {
 
 /// A copy of the shipped catalogue that goes with it.
 struct CopiedCatalogue {
-  fs::path folder = fs::temp_directory_path() / "stepcast_catalogue_copy_test";
+  fs::path folder = fs::temp_directory_path() / ("stepcast_catalogue_" + std::to_string(getpid()));
   CopiedCatalogue() {
     fs::remove_all(folder);
     fs::copy(STEPCAST_SOURCE_DIR "/scenarios", folder, fs::copy_options::recursive);

@@ -248,7 +248,7 @@ TEST_CASE("what a framework cannot be told is left out, counted, and named by it
   CHECK(rest.found.front().value >= whole.found.front().value);
 }
 
-TEST_CASE("joules: the order is that of energy, proven by what the cards draw idle") {
+TEST_CASE("joules: the order is that of energy, proven by what its kernels on tensor cores draw") {
   const SearchSpace space = small_space();
   const SearchMachine machine = machine_of(session());
   const SearchResult all =
