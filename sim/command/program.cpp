@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <vector>
@@ -94,6 +97,23 @@ int report_error(const Program& program, const Words& words, int code, const std
   return code;
 }
 
+const char* dying_program = "";
+
+/// Where memory ends while a JSON document is being taken down (nlohmann's destructor allocates),
+/// no exception can get out: the sentence of one that does, and its code, all the same.
+void out_of_memory_is_said() {
+  try {
+    if (const std::exception_ptr failure = std::current_exception())
+      std::rethrow_exception(failure);
+  } catch (const std::bad_alloc&) {
+    for (const char* part : {dying_program, ": out of memory, ask for less, or more of it\n"})
+      if (write(STDERR_FILENO, part, std::strlen(part)) < 0) break;
+    _exit(exit_internal);
+  } catch (...) {
+  }
+  std::abort();
+}
+
 }  // namespace
 
 bool Program::has_verbs() const {
@@ -132,6 +152,8 @@ std::string opening_of(const Program& program, bool terminal) {
 
 int program_main(const Program& program, int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes: like a full disk, an error of the write
+  dying_program = program.name;
+  std::set_terminate(out_of_memory_is_said);
   const Words words(argv + 1, argv + argc);
   const auto fails = [&](int code, const std::string& where, const std::string& what,
                          const std::string& hint) {

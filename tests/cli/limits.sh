@@ -29,13 +29,13 @@ has_blas=yes
 
 # ---- Little address space, from what the loader needs to plenty.
 
-# under MIB PROGRAM ARGUMENT...
-under() {
-  size=$1 tool=$2
+# under_kib KIB PROGRAM ARGUMENT...
+under_kib() {
+  kib=$1 tool=$2
   shift 2
   (
     # shellcheck disable=SC3045  # dash and bash have it
-    ulimit -v $((size * 1024))
+    ulimit -v "$kib"
     exec timeout 100 "$programs/$tool" "$@"
   ) >said 2>errors
   code=$?
@@ -43,11 +43,17 @@ under() {
   # 127: it could not be loaded, which the loader says; 139 without a word: the kernel could not.
   case $code in
     0 | 1 | 3 | 6 | 7 | 127)
-      [ $code -eq 0 ] || [ -s errors ] || fail "$size MiB, $*: no sentence"
+      [ $code -eq 0 ] || [ -s errors ] || fail "$kib KiB, $*: no sentence"
       ;;
-    *) fail "$size MiB, $*: exit $code: $(tail -1 errors)" ;;
+    *) fail "$kib KiB, $*: exit $code: $(tail -1 errors)" ;;
   esac
-  ! grep -q 'please report it' errors || fail "$size MiB, $*: $(cat errors)"
+  ! grep -q 'please report it' errors || fail "$kib KiB, $*: $(cat errors)"
+}
+# under MIB PROGRAM ARGUMENT...
+under() {
+  mib=$1
+  shift
+  under_kib $((mib * 1024)) "$@"
 }
 sanitized=no
 grep -q 'fsanitize' "$programs/CMakeCache.txt" 2>/dev/null && sanitized=yes
@@ -59,6 +65,12 @@ else
     under $size stepcast sweep points.toml --threads 4 --csv out.csv
     under $size stepcast search one.toml --fix plan.data=zero3 --fix plan.prefetch=1 \
       --fix plan.reduce=software --fix plan.recompute_every=1 --threads 4 --quiet
+  done
+  # Where memory ends decides what is under way: the whole stretch in which it does.
+  for size in 37 38 39 40; do
+    for part in 0 1 2 3 4 5 6 7; do
+      under_kib $((size * 1024 + part * 128)) stepcast sweep points.toml --threads 4 --csv out.csv
+    done
   done
   for size in 64 160 256 400 640 720 800 880 960 1040 1200 1600 2400; do
     under $size stepcast-trainer tiny.toml --ranks threads $short --checkpoint kept
