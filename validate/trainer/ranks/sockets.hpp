@@ -12,6 +12,8 @@
 
 namespace stepcast::validate {
 
+class PeerMesh;
+
 /// This process's connections, one for each other rank. A peer whose process ends is noticed at
 /// once, one from which nothing comes for `patience` is given up: PeerLost. One thread's,
 /// until Communicator::allow_threads(): then a thread of its own moves the bytes while others
@@ -30,9 +32,7 @@ class SocketRanks {
   std::unique_ptr<Communicator> world();
 
  private:
-  class Mesh;
-  friend class SocketCommunicator;
-  std::unique_ptr<Mesh> mesh_;
+  std::unique_ptr<PeerMesh> mesh_;
 };
 
 }  // namespace stepcast::validate
