@@ -232,6 +232,10 @@ class Changer : public MemberVisitor<Changer> {
     if (value == Q{}) return {Q(1'000'000'000'000), Q(5'000'000)};
     return {value * 2, value / 2, value * 64, value / 64};
   }
+  static std::vector<Duration> others_of(const Duration& value) {
+    if (value == Duration{}) return {Duration(1'000'000'000'000), Duration(5'000'000)};
+    return {value * 2, value / 2, std::min(value, Duration::max() / 64) * 64, value / 64};
+  }
   static std::vector<std::int64_t> others_of(const std::int64_t& value) {
     if (value == 0) return {1, 2, 4, 64};
     return {value * 2, value + 1, value / 2, value * 64, 0};
