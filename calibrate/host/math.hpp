@@ -10,8 +10,8 @@
 
 namespace stepcast::calibrate::host {
 
-/// e^x to 2 units in the last place, 0 below -87.3, at most e^88. Cephes expf (Moshier 1992):
-/// x = n ln 2 + r, e^r by a polynomial of degree 5, times 2^n.
+/// e^x to 2 units in the last place, 0 below -87.3, at most e^88, NaN of NaN. Cephes expf (Moshier
+/// 1992): x = n ln 2 + r, e^r by a polynomial of degree 5, times 2^n.
 inline float exponential(float x) {
   constexpr float low = -87.3F, high = 88.0F;
   const bool vanishes = x < low;
@@ -26,7 +26,8 @@ inline float exponential(float x) {
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
   const float e_r = p * r * r + r + 1.0F;
-  const auto exponent = static_cast<std::uint32_t>(static_cast<std::int32_t>(n) + 127) << 23U;
+  const float whole = n >= -126.0F ? n : 0.0F;  // NaN is no integer, and e_r NaN already
+  const auto exponent = static_cast<std::uint32_t>(static_cast<std::int32_t>(whole) + 127) << 23U;
   return vanishes ? 0.0F : e_r * std::bit_cast<float>(exponent);
 }
 inline double exponential(double x) { return std::exp(x); }

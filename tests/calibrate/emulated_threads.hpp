@@ -10,9 +10,7 @@
 #include <mutex>
 #include <stdexcept>
 
-#ifdef __has_feature
-#define STEPCAST_CLANG_ADDRESS __has_feature(address_sanitizer)
-#endif
+#include "tests/sanitizer.hpp"
 
 namespace emulated {
 
@@ -46,7 +44,7 @@ struct Context {
 extern "C" [[noreturn]] void to_other_stack(jmp_buf there, int value) __asm__("_longjmp");
 
 [[gnu::noinline]] inline void go(Context& from, Context& to) {
-#if defined(__SANITIZE_ADDRESS__) || STEPCAST_CLANG_ADDRESS
+#ifdef STEPCAST_ASAN
   swapcontext(&from.start, &to.start);
 #else
   if (_setjmp(from.here) != 0) return;

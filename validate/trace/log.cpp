@@ -89,7 +89,7 @@ class LogReader {
     // A step's line knows the batch of that step, which may have grown.
     for (const std::string_view word : {"global batch size:", "global_batch_size:"})
       if (const auto batch = behind(text, word); batch && !log_.framework.empty())
-        if (const auto value = leading_number(*batch))
+        if (const auto value = leading_number(*batch); value && *value >= 1 && *value <= 1e12)
           settings_.set(log_.framework == "NeMo" ? "model.global_batch_size" : "global_batch_size",
                         std::to_string(static_cast<std::int64_t>(*value)));
   }

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <random>
 
 #include "calibrate/host/attention.hpp"
@@ -67,6 +68,7 @@ TEST_CASE("the exponential is within two units of the last place") {
             Approx(std::exp(static_cast<double>(x))).epsilon(2.4e-7));
   CHECK(exponential(-1000.0F) == 0.0F);
   CHECK(exponential(0.0F) == 1.0F);
+  CHECK(std::isnan(exponential(std::numeric_limits<float>::quiet_NaN())));
 }
 
 TEST_CASE("sums in lanes count every element once") {

@@ -7,6 +7,7 @@
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
 #include "sim/search/search.hpp"
+#include "tests/sanitizer.hpp"
 #include "tests/sim/search/random_spaces.hpp"
 
 namespace stepcast::sim {
@@ -91,7 +92,7 @@ void check_bounds_of_experts(std::uint64_t seed, std::size_t wanted) {
 }  // namespace
 
 TEST_CASE("law: no simulated step is below its bound, for random plans on random machines") {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef STEPCAST_ASAN
   constexpr std::size_t wanted = 500;  // ten times slower there
 #else
   constexpr std::size_t wanted = 10'000;
@@ -123,7 +124,7 @@ TEST_CASE("law: no simulated step is below its bound, for random plans on random
 }
 
 TEST_CASE("law: no simulated step of experts is below its bound, whatever the knobs") {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef STEPCAST_ASAN
   check_bounds_of_experts(20261124, 100);
 #else
   check_bounds_of_experts(20261124, 1000);

@@ -10,12 +10,13 @@
 #include <random>
 #include <string>
 
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/lsan_interface.h>
-#endif
-
 #include "engine/check.hpp"
 #include "sim/tables/calibration_table.hpp"
+#include "tests/sanitizer.hpp"
+
+#ifdef STEPCAST_ASAN
+#include <sanitizer/lsan_interface.h>
+#endif
 
 using namespace stepcast;
 
@@ -91,7 +92,7 @@ Outcome read_damaged(const std::string& whole, const std::string& scratch, std::
 }  // namespace
 
 TEST_CASE("thousands of damaged tables are read or refused, in silence") {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef STEPCAST_ASAN
   const __lsan::ScopedDisabler library;  // HDF5 does not free all that it had of a refused file
 #endif
   const auto folder = std::filesystem::temp_directory_path();
@@ -111,7 +112,7 @@ TEST_CASE("thousands of damaged tables are read or refused, in silence") {
   const std::string present = bytes_of(scratch);
   Captured captured(errors);
   const Outcome now = read_damaged(present, scratch, 2000);
-#ifndef __SANITIZE_ADDRESS__
+#ifndef STEPCAST_ASAN
   // The headers of old files have no checksum, and HDF5 1.10.8 itself reads past their ends.
   const Outcome before = read_damaged(old, scratch, 1000);
   CHECK(before.refused > 50);

@@ -53,6 +53,12 @@ TEST_CASE("Megatron-LM: times in ms, the global batch, the most memory of any ra
   CHECK_THROWS_WITH(measure_log(log, 4), Contains("shows 4 steps"));
 }
 
+TEST_CASE("a batch that no integer holds is none") {
+  std::string beyond = megatron(2, "9000.5");
+  beyond.replace(beyond.find("  256"), 5, "6.7e34");
+  CHECK(read(megatron(1, "9000.5") + beyond).settings.integer("global_batch_size") == 256);
+}
+
 TEST_CASE("torchtitan: tokens per second and GPU, colours and thousands aside") {
   const StepLog log = read(
       "[rank0]:2025-03-01 10:00:00,000 - root - INFO - \x1b[31mstep:  1  \x1b[32mloss: 12.2  "

@@ -11,12 +11,13 @@
 #include <utility>
 #include <vector>
 
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/lsan_interface.h>
-#endif
-
 #include "engine/check.hpp"
 #include "sim/tables/column_file.hpp"
+#include "tests/sanitizer.hpp"
+
+#ifdef STEPCAST_ASAN
+#include <sanitizer/lsan_interface.h>
+#endif
 
 namespace stepcast::validate {
 namespace {
@@ -55,7 +56,7 @@ void save(const Folder& folder, std::int64_t step, std::int64_t ranks = 2) {
 
 void load(const Folder& folder, std::int64_t ranks = 2, const KeptJob& job = own_job) {
   run_ranks(ranks, [&](std::unique_ptr<Communicator> world) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef STEPCAST_ASAN
     const __lsan::ScopedDisabler library;  // HDF5 does not free all that it had of a refused file
 #endif
     State state;
@@ -193,7 +194,7 @@ TEST_CASE("the scale of a loss comes back as it was, and one that no training ha
   };
   const auto recall = [&] {
     run_ranks(2, [&](std::unique_ptr<Communicator> world) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef STEPCAST_ASAN
       const __lsan::ScopedDisabler library;
 #endif
       State state;
