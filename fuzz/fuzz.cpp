@@ -1,10 +1,14 @@
 // stepcast_fuzz READER [libFuzzer options and corpus folders]: one harness per reader.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "fuzz/readers.hpp"
+#include "sim/program/installation.hpp"
+#include "sim/tables/hdf5_module.hpp"
 
 extern "C" int LLVMFuzzerRunDriver(int* argc, char*** argv,
                                    int (*user)(const std::uint8_t* data, std::size_t size));
@@ -33,6 +37,12 @@ int main(int argc, char** argv) {
   reader = stepcast::fuzz::find_reader(name);
   if (reader == nullptr) {
     std::fprintf(stderr, "usage: stepcast_fuzz READER [libFuzzer options and corpus folders]\n");
+    return 2;
+  }
+  // Without it the readers of HDF5 refuse every input at once, and a campaign tries nothing.
+  const std::string hdf5 = stepcast::sim::shipped_library(stepcast::sim::hdf5_module_name);
+  if (access(hdf5.c_str(), R_OK) != 0) {
+    std::fprintf(stderr, "%s: not there, and HDF5 could not be read\n", hdf5.c_str());
     return 2;
   }
   setenv(inherited, std::string(name).c_str(), 1);
