@@ -53,6 +53,8 @@ enum class Protocol : std::uint8_t { ll, ll128, simple };
 
 inline constexpr std::size_t num_algorithms = 7;  // without p2p, copy_engine, node_aware: no choice
 inline constexpr std::size_t num_protocols = 3;
+constexpr std::size_t index_of(Algorithm a) { return static_cast<std::size_t>(a); }
+constexpr std::size_t index_of(Protocol p) { return static_cast<std::size_t>(p); }
 
 inline constexpr std::array<Word<Algorithm>, 10> algorithm_words{{
     {Algorithm::ring, "ring", "Ring"},

@@ -8,11 +8,11 @@
 
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
+#include "sim/kernels/launch_floor.hpp"
 
 namespace stepcast::sim {
 namespace {
 
-constexpr double launch_floor = 3e-6;  // s, as for every kernel: 2-4 us
 // A window of w tokens is computed in blocks, the outermost half wasted, and blocks are few for
 // their start and end: w / (w + 512) of the rate without, from cuDNN at w = 128 (0.12 to 0.2 of it,
 // GB200) and w = 1024 (0.6 to 0.85, H200); cudnn-frontend 3929da2, 2026-02 and 2026-04.

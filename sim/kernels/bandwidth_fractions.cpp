@@ -45,7 +45,7 @@ constexpr double block_scaled = 0.80;
 constexpr double four_bits = 0.61;
 
 // A smaller copy shows its launch.
-constexpr Bytes least_bytes(64 << 20);
+constexpr Bytes least_curve_bytes(64 << 20);
 
 }  // namespace
 
@@ -111,7 +111,7 @@ std::optional<double> copy_fraction(const std::vector<CopyRow>& rows,
   std::vector<double> fractions;
   for (const CopyRow& row : rows)
     if (row.kind == "memory" && row.cache != "hot" &&
-        (row.bytes.value == 0 || row.bytes >= least_bytes) &&
+        (row.bytes.value == 0 || row.bytes >= least_curve_bytes) &&
         kinship(row.gpu, gpu.name) == Kinship::same)
       fractions.push_back(std::min(1.0, row.rate / gpu.memory_bandwidth));
   if (fractions.empty()) return std::nullopt;

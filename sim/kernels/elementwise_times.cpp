@@ -15,7 +15,7 @@ namespace {
 constexpr double same_bytes = 0.02;
 
 // Beyond a factor of two the bandwidth of the nearest point is a guess.
-constexpr double comparable = 2.0;
+constexpr double as_large = 2.0;
 
 // Norms of a head's 128 numbers run at half the rate of norms of a model's thousands.
 constexpr std::int64_t least_width = 1024;
@@ -52,7 +52,7 @@ Provenance origin_at(const std::map<double, double>& curve, double bytes) {
   for (const auto& [measured, seconds] : curve)
     if (std::abs(bytes / measured - 1.0) <= same_bytes) return Provenance::measured;
   const bool inside =
-      bytes * comparable >= curve.begin()->first && bytes <= comparable * curve.rbegin()->first;
+      bytes * as_large >= curve.begin()->first && bytes <= as_large * curve.rbegin()->first;
   return inside ? Provenance::interpolated : Provenance::extrapolated;
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
+#include "sim/kernels/launch_floor.hpp"
 #include "sim/kernels/operand_types.hpp"
 #include "sim/kernels/sustained.hpp"
 #include "sim/tables/gpu_names.hpp"
@@ -21,9 +22,8 @@ namespace {
 // below one wave (smaller tiles and split k; a GPU a quarter full is half as fast, not a quarter).
 // The five constants are global, chosen together by leave-one-out error over the published rows of
 // V100, A100 and H100 (2026-11); near them the error changes by < 0.5 %.
-constexpr double launch_floor = 3e-6;  // s: a kernel that does next to nothing, 2-4 us
-constexpr double k_overhead = 256;     // prologue and epilogue of a tile, in units of k
-constexpr double reachable = 0.75;     // of the tensor peak; deviations correct it
+constexpr double k_overhead = 256;  // prologue and epilogue of a tile, in units of k
+constexpr double reachable = 0.75;  // of the tensor peak; deviations correct it
 constexpr double quantised = 0.25;
 constexpr double under_filled = 0.5;
 constexpr std::size_t enough_of_a_layout = 8;  // to answer for it alone

@@ -12,7 +12,8 @@ namespace stepcast::sim {
 namespace {
 
 // In user units of the picture.
-constexpr double heat_left = 130, heat_top = 78, cell_width = 86, cell_height = 62, square = 36;
+constexpr double heat_left = 130, heat_top = 78, cell_width = 86, cell_height = 62,
+                 largest_square = 36;
 
 std::string heat_cell(const HeatPicture& p, std::size_t row, std::size_t column, double least,
                       double most) {
@@ -22,7 +23,7 @@ std::string heat_cell(const HeatPicture& p, std::size_t row, std::size_t column,
   const auto& value = p.values[row][column];
   std::string out;
   if (value) {
-    const double side = square * std::sqrt(std::max(*value, 0.0) / (most > 0 ? most : 1));
+    const double side = largest_square * std::sqrt(std::max(*value, 0.0) / (most > 0 ? most : 1));
     out += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n",
         middle - side / 2, y + 22 - side / 2, side, side, svg_colours[0]);

@@ -7,7 +7,7 @@
 namespace stepcast::sim {
 namespace {
 
-constexpr std::array table{
+constexpr std::array all_explanations{
     Explanation{"step_time_s",
                 "Wall time of one optimizer step in steady state: from the end of one step to the "
                 "end of the next, once steps repeat.",
@@ -268,10 +268,10 @@ constexpr std::array table{
 
 }  // namespace
 
-std::span<const Explanation> explanations() { return table; }
+std::span<const Explanation> explanations() { return all_explanations; }
 
 const Explanation* find_explanation(std::string_view key) {
-  for (const Explanation& one : table)
+  for (const Explanation& one : all_explanations)
     if (one.key == key) return &one;
   return nullptr;
 }

@@ -6,16 +6,12 @@
 #include "engine/units_text.hpp"
 #include "sim/files/text_table.hpp"
 #include "sim/report/explanation_report.hpp"
+#include "sim/report/labelled_line.hpp"
 
 namespace stepcast::sim {
 namespace {
 
-constexpr int label_width = 22;  // as text.cpp's
 constexpr std::size_t channels_in_full = 2, nodes_in_full = 3, parents_in_full = 16;
-
-std::string line(const std::string& label, const std::string& value) {
-  return fmt::format("{:<{}}{}\n", label, label_width, value);
-}
 
 std::string list(const std::vector<std::int64_t>& values) {
   return fmt::format("{}", fmt::join(values, " "));
@@ -40,28 +36,29 @@ std::string more_text(std::size_t count, const char* what) {
 std::string channels_text(const CollectiveExplanation& why) {
   if (why.channels.empty()) return "";
   const std::string crossing = why.crosses_nics ? ", crossing NICs in pairs" : "";
-  std::string out = line(why.hierarchical ? "chains" : "rings",
-                         fmt::format("{} of {} planned{}; GPUs in order", why.searched,
-                                     to_text(why.channel_speed), crossing));
+  std::string out = labelled_line(why.hierarchical ? "chains" : "rings",
+                                  fmt::format("{} of {} planned{}; GPUs in order", why.searched,
+                                              to_text(why.channel_speed), crossing));
   const std::size_t shown = std::min(channels_in_full, why.channels.size());
   for (std::size_t c = 0; c < shown; ++c) {
     const auto& nodes = why.channels[c];
     for (std::size_t at = 0; at < std::min(nodes_in_full, nodes.size()); ++at)
-      out += line(at == 0 ? fmt::format("  channel {}", c) : "",
-                  fmt::format("node {}: {}", nodes[at].node,
-                              path_text(nodes[at].channel, why.hierarchical)));
+      out += labelled_line(at == 0 ? fmt::format("  channel {}", c) : "",
+                           fmt::format("node {}: {}", nodes[at].node,
+                                       path_text(nodes[at].channel, why.hierarchical)));
     if (nodes.size() > nodes_in_full)
-      out += line("", more_text(nodes.size() - nodes_in_full, "node"));
+      out += labelled_line("", more_text(nodes.size() - nodes_in_full, "node"));
   }
   if (const std::size_t more = why.channels.size() - shown; more > 0)
-    out += line("", more_text(more, "channel"));
+    out += labelled_line("", more_text(more, "channel"));
   return out;
 }
 
 std::string heads_text(const CollectiveExplanation& why) {
   if (why.heads == 0) return "";
-  return line("NVLS heads",
-              fmt::format("{} a node, each with its part of the bytes and its NIC", why.heads));
+  return labelled_line(
+      "NVLS heads",
+      fmt::format("{} a node, each with its part of the bytes and its NIC", why.heads));
 }
 
 std::string trees_text(const CollectiveExplanation& why) {
@@ -79,7 +76,8 @@ std::string trees_text(const CollectiveExplanation& why) {
     if (parents.size() > parents_in_full)
       places += fmt::format(" and {} more",
                             grouped(static_cast<std::int64_t>(parents.size() - parents_in_full)));
-    out += line(fmt::format("tree {}", tree), fmt::format("root {}; node>parent:{}", root, places));
+    out += labelled_line(fmt::format("tree {}", tree),
+                         fmt::format("root {}; node>parent:{}", root, places));
   }
   return out;
 }
@@ -87,9 +85,9 @@ std::string trees_text(const CollectiveExplanation& why) {
 std::string terms_text(const CollectiveExplanation& why) {
   std::string out;
   for (const CollectiveExplanation::Term& term : why.terms)
-    out +=
-        line(out.empty() ? "made of" : "",
-             term.count == 1 ? fmt::format("{:<20}{}", term.name, to_text(term.each))
+    out += labelled_line(out.empty() ? "made of" : "",
+                         term.count == 1
+                             ? fmt::format("{:<20}{}", term.name, to_text(term.each))
                              : fmt::format("{:<20}{} = {} x {}", term.name, to_text(term.total()),
                                            grouped(term.count), to_text(term.each)));
   return out;
@@ -100,9 +98,9 @@ std::string bottleneck_text(const CollectiveExplanation& why) {
   for (const CollectiveExplanation::Bottleneck& link : why.bottleneck) {
     const std::string alike =
         link.alike > 0 ? fmt::format(" ({} more like it)", grouped(link.alike)) : "";
-    out += line("busiest link",
-                fmt::format("{} to {}: {} at {}, {}{}", link.from, link.to, to_text(link.load),
-                            to_text(link.capacity), to_text(link.busy()), alike));
+    out += labelled_line("busiest link", fmt::format("{} to {}: {} at {}, {}{}", link.from, link.to,
+                                                     to_text(link.load), to_text(link.capacity),
+                                                     to_text(link.busy()), alike));
   }
   return out;
 }
@@ -112,14 +110,15 @@ std::string options_text(const CollectiveReport& report) {
   std::string out;
   for (const NcclOption& option : report.explanation->options) {
     const bool chosen = option.algorithm == time.algorithm && option.protocol == time.protocol;
-    out += line(out.empty() ? "NCCL estimated" : "",
-                fmt::format("{:<16}{:<9}{}{}{}", name_of(option.algorithm),
-                            name_of(option.protocol), to_text(option.estimate),
-                            option.handicap > 1.0
-                                ? fmt::format(", kept for last (x {:g}): fp8 sums lose in a ring",
-                                              option.handicap)
-                                : "",
-                            chosen ? ", taken" : ""));
+    out += labelled_line(
+        out.empty() ? "NCCL estimated" : "",
+        fmt::format(
+            "{:<16}{:<9}{}{}{}", name_of(option.algorithm), name_of(option.protocol),
+            to_text(option.estimate),
+            option.handicap > 1.0
+                ? fmt::format(", kept for last (x {:g}): fp8 sums lose in a ring", option.handicap)
+                : "",
+            chosen ? ", taken" : ""));
   }
   return out;
 }
@@ -132,12 +131,12 @@ std::string explanation_text(const CollectiveReport& report) {
   const CollectiveTime& time = report.time;
   std::string out = "\n" + terms_text(why) + bottleneck_text(why) + channels_text(why) +
                     heads_text(why) + trees_text(why) +
-                    line("SMs held", fmt::format("{} on every GPU", time.ctas)) +
+                    labelled_line("SMs held", fmt::format("{} on every GPU", time.ctas)) +
                     options_text(report);
-  out += line("rests on", time.rests_on.empty() ? "the model alone" : time.rests_on);
+  out += labelled_line("rests on", time.rests_on.empty() ? "the model alone" : time.rests_on);
   if (time.correction != 1.0)
-    out +=
-        line("", fmt::format("which makes it {} times the model's", three_digits(time.correction)));
+    out += labelled_line(
+        "", fmt::format("which makes it {} times the model's", three_digits(time.correction)));
   return out;
 }
 

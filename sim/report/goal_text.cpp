@@ -5,6 +5,7 @@
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/files/text_table.hpp"
+#include "sim/report/labelled_line.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -33,11 +34,6 @@ std::string co2_text(const Band& tonnes) {
 }
 
 namespace {
-
-/// In the width of the report's other labels.
-std::string goal_line(const std::string& label, const std::string& value) {
-  return fmt::format("{:<22}{}\n", label, value);
-}
 
 std::string tokens_text(const Band& tokens) {
   std::string out = to_text(Count(tokens.value)) + " tokens";
@@ -95,25 +91,25 @@ std::string whole_run_text(const StepReport& report) {
   const WholeRun& run = *report.whole_run;
   std::string out;
   if (s.goal.on()) {
-    out += goal_line("whole run", tokens_text(run.tokens) + ", " + hours_text(report));
-    out += goal_line("  time", days_text(run.days) + ", " + banded(run.gpu_hours, 1e3, "") +
-                                   " thousand GPU hours");
-    out += goal_line("  power", power_text(s, run));
-    out += goal_line("  energy", energy_text(run.megawatt_hours));
-    out += goal_line(
+    out += labelled_line("whole run", tokens_text(run.tokens) + ", " + hours_text(report));
+    out += labelled_line("  time", days_text(run.days) + ", " + banded(run.gpu_hours, 1e3, "") +
+                                       " thousand GPU hours");
+    out += labelled_line("  power", power_text(s, run));
+    out += labelled_line("  energy", energy_text(run.megawatt_hours));
+    out += labelled_line(
         "  emissions",
         co2_text(run.tonnes_co2) + fmt::format(" at {}{}", to_text(s.site.carbon),
                                                s.site.source.empty() ? "" : ", " + s.site.source));
-    if (run.dollars) out += goal_line("  cost", dollars_text(*run.dollars));
+    if (run.dollars) out += labelled_line("  cost", dollars_text(*run.dollars));
   } else {
-    out += goal_line("power of the cluster", power_text(s, run));
+    out += labelled_line("power of the cluster", power_text(s, run));
   }
   const auto& price = run.dollars_per_gpu_hour;
-  if (price) out += goal_line("  price", price_text(s, *price));
+  if (price) out += labelled_line("  price", price_text(s, *price));
   std::string token = three_digits(run.joules_per_token) + " J";
   if (const auto& usd = run.dollars_per_million_tokens)
     token = banded(*usd, 1, "") + " USD a million, " + token + " each";
-  return out + goal_line("  tokens", token);
+  return out + labelled_line("  tokens", token);
 }
 
 }  // namespace stepcast::sim

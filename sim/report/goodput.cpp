@@ -9,13 +9,14 @@
 
 #include "engine/units_text.hpp"
 #include "sim/files/text_table.hpp"
+#include "sim/report/labelled_line.hpp"
 #include "sim/report/metrics.hpp"
 
 namespace stepcast::sim {
 namespace {
 
 std::string goodput_line(const std::string& label, const std::string& value) {
-  return fmt::format("  {:<20}{}\n", label, value);
+  return labelled_line("  " + label, value);
 }
 
 /// "4.21 s", "8.20 min", "3.09 h", "12.5 days".

@@ -13,15 +13,15 @@ namespace stepcast::sim {
 namespace {
 
 // In user units of the picture: a panel a stage, the legend beside the first.
-constexpr double left = 70, top = 48, panel = 130, gap = 26, side = 620;
-constexpr double legend_left = left + side + 18, width = legend_left + 150, line_height = 16;
-constexpr const char* looks = "memory";  // patterns as well as colours
-constexpr std::size_t columns = 620;     // that are told apart
+constexpr double panel_left = 70, panels_top = 48, panel = 130, gap = 26, side = 620;
+constexpr double legend_left = panel_left + side + 18, width = legend_left + 150, line_height = 16;
+constexpr const char* looks = "memory";   // patterns as well as colours
+constexpr std::size_t num_columns = 620;  // that are told apart
 
 /// Of all samples in a column of the picture the fullest.
 std::vector<const MemorySample*> columns_of(const StageMemory& stage) {
   std::vector<const MemorySample*> out;
-  const std::size_t n = stage.samples.size(), num = std::min(columns, n);
+  const std::size_t n = stage.samples.size(), num = std::min(num_columns, n);
   for (std::size_t c = 0; c < num; ++c) {
     const auto from = stage.samples.begin() + static_cast<std::ptrdiff_t>(c * n / num);
     const auto to = stage.samples.begin() + static_cast<std::ptrdiff_t>((c + 1) * n / num);
@@ -39,7 +39,7 @@ struct Frame {
 };
 
 double x_of(std::size_t column, std::size_t num) {
-  return left + side * static_cast<double>(column) / static_cast<double>(num);
+  return panel_left + side * static_cast<double>(column) / static_cast<double>(num);
 }
 
 /// The steps of a curve from its left end to its right one, or back: a corner where it changes.
@@ -76,7 +76,7 @@ std::string line_at(double y, const std::string& text) {
   return fmt::format(
       "<path d=\"M{} {:.1f}h{}\" stroke=\"{}\" stroke-dasharray=\"5 4\" fill=\"none\"/>\n"
       "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
-      left, y, side, svg_ink, left - 7, y + 4, svg_escaped(text));
+      panel_left, y, side, svg_ink, panel_left - 7, y + 4, svg_escaped(text));
 }
 
 /// Of the panel in GiB, but for those whose words would meet the reserved memory's.
@@ -89,7 +89,7 @@ std::string ticks(const Frame& frame, double reserved_y) {
     out += fmt::format(
         "<path d=\"M{} {:.1f}h-5\" stroke=\"{}\" fill=\"none\"/>\n"
         "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{:g} GiB</text>\n",
-        left, y, svg_ink, left - 7, y + 4, tick);
+        panel_left, y, svg_ink, panel_left - 7, y + 4, tick);
   }
   return out;
 }
@@ -97,7 +97,7 @@ std::string ticks(const Frame& frame, double reserved_y) {
 std::string legend() {
   std::string out;
   for (std::size_t kind = 0; kind < workloads::tensor_kind_names.size(); ++kind) {
-    const double y = top + line_height * (static_cast<double>(kind) + 0.5);
+    const double y = panels_top + line_height * (static_cast<double>(kind) + 0.5);
     out += fmt::format(
         "<rect x=\"{}\" y=\"{:.1f}\" width=\"14\" height=\"12\" fill=\"{}\"/>\n"
         "<text x=\"{}\" y=\"{:.1f}\">{}</text>\n",
@@ -114,26 +114,26 @@ std::string memory_svg(const std::vector<StageMemory>& stages, const std::string
   std::int64_t most = 0;
   for (const StageMemory& stage : stages)
     for (const MemorySample& sample : stage.samples) most = std::max(most, sample.reserved);
-  const double height = top + static_cast<double>(stages.size()) * (panel + gap) + 20;
+  const double height = panels_top + static_cast<double>(stages.size()) * (panel + gap) + 20;
   std::string out = svg_head(width, height, title) + fmt::format("<g fill=\"{}\">\n", svg_ink) +
-                    fmt::format("<text x=\"{}\" y=\"22\" font-size=\"16\">{}</text>\n", left,
+                    fmt::format("<text x=\"{}\" y=\"22\" font-size=\"16\">{}</text>\n", panel_left,
                                 svg_escaped(title)) +
                     look_definitions(looks, workloads::tensor_kind_names.size()) + legend();
   for (std::size_t i = 0; i < stages.size(); ++i) {
-    const Frame frame{top + panel + static_cast<double>(i) * (panel + gap),
+    const Frame frame{panels_top + panel + static_cast<double>(i) * (panel + gap),
                       1.05 * static_cast<double>(std::max<std::int64_t>(most, 1))};
     const auto samples = columns_of(stages[i]);
     out += areas(samples, frame);
     out += ticks(frame, samples.empty() ? 0 : frame.y(samples.back()->reserved));
     if (!samples.empty())
       out += line_at(frame.y(samples.back()->reserved), to_text(Bytes(samples.back()->reserved)));
-    out += fmt::format("<text x=\"{}\" y=\"{:.1f}\">stage {}</text>\n", left + 4,
+    out += fmt::format("<text x=\"{}\" y=\"{:.1f}\">stage {}</text>\n", panel_left + 4,
                        frame.bottom - panel - 4, stages[i].stage);
   }
   return out + fmt::format(
                    "<text x=\"{}\" y=\"{:.1f}\">allocations of the second step in their "
                    "order; dashed: reserved, of {}</text>\n</g>\n</svg>\n",
-                   left, height - 8, to_text(memory));
+                   panel_left, height - 8, to_text(memory));
 }
 
 }  // namespace stepcast::sim

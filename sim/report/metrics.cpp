@@ -47,7 +47,7 @@ using S = const StepReport&;
 using C = const CollectiveReport&;
 
 // clang-format off
-constexpr std::array table{
+constexpr std::array all_metrics{
     Metric{"gpus", "", "GPUs",
            [](S s) { return static_cast<double>(s.scenario.gpus); },
            [](C c) { return static_cast<double>(c.scenario.gpus); }},
@@ -195,11 +195,11 @@ TokensPerDay tokens_per_day(const StepReport& report) {
   return {mean, mean / joined(g.mean / g.low, slower), mean * joined(g.high / g.mean, faster)};
 }
 
-std::span<const Metric> metrics() { return table; }
+std::span<const Metric> metrics() { return all_metrics; }
 
 const Metric* find_metric(std::string_view key) {
   if (key == "exposed_communication_s") key = "exposed_communication_s.total";
-  for (const Metric& metric : table)
+  for (const Metric& metric : all_metrics)
     if (metric.key == key) return &metric;
   return nullptr;
 }

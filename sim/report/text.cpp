@@ -14,6 +14,7 @@
 #include "sim/report/explanation_report.hpp"
 #include "sim/report/goal_text.hpp"
 #include "sim/report/goodput.hpp"
+#include "sim/report/labelled_line.hpp"
 #include "sim/report/metrics.hpp"
 #include "sim/report/step_words.hpp"
 #include "sim/report/stepped.hpp"
@@ -68,15 +69,9 @@ std::string origin_text(const ErrorBar& bar) {
 
 namespace {
 
-constexpr int label_width = 22;
-
 Duration scaled(Duration value, double factor) { return to_duration(seconds(value) * factor); }
 Bytes scaled(Bytes value, double factor) {
   return Bytes(std::llround(static_cast<double>(value.value) * factor));
-}
-
-std::string line(const std::string& label, const std::string& value) {
-  return fmt::format("{:<{}}{}\n", label, label_width, value);
 }
 
 /// "62.0 % interpolated, 38.0 % derived", largest first.
@@ -109,12 +104,12 @@ std::string conditions_text(const StepReport& report) {
                       percent(s.slowdown - 1)));
     if (noise.kernel_sigma > 0.0 && report.scenario.run.steps == Steps::steady)
       add(fmt::format("mean of {} steps, each +- {}", noise.steps, to_text(report.step_deviation)));
-    out += line("noise", fmt::format("{}; seed {}", text, report.scenario.run.seed));
+    out += labelled_line("noise", fmt::format("{}; seed {}", text, report.scenario.run.seed));
   }
   std::string left_out;
   for (const std::string& word : words_of(without))
     left_out += (left_out.empty() ? "" : ", ") + word;
-  if (!left_out.empty()) out += line("left out", left_out);
+  if (!left_out.empty()) out += labelled_line("left out", left_out);
   return out;
 }
 
@@ -168,7 +163,7 @@ std::string bars_text(const StepReport& report) {
   if (!report.step_bar) return {};
   std::string out = "step: " + origin_text(*report.step_bar);
   if (report.memory_bar) out += "; memory: " + origin_text(*report.memory_bar);
-  return line("error bars", out);
+  return labelled_line("error bars", out);
 }
 
 /// The next best of the plans that were tried, and how sure the choice is.
@@ -177,50 +172,55 @@ std::string runner_up_text(const StepReport& report) {
   if (!next) return {};
   std::string out = fmt::format("{}, {}", next->plan, to_text(next->step_time));
   if (next->slower) out += fmt::format("; slower with P = {:.2f}", *next->slower);
-  return line("runner-up", out);
+  return labelled_line("runner-up", out);
 }
 
 std::string memory_text(const StepReport& report) {
-  std::string out = line("memory per GPU", with_bar(report.memory.total(), report.memory_bar) +
-                                               " of " + to_text(report.scenario.node.gpu.memory));
+  std::string out =
+      labelled_line("memory per GPU", with_bar(report.memory.total(), report.memory_bar) + " of " +
+                                          to_text(report.scenario.node.gpu.memory));
   for (const workloads::MemoryPart& part : report.memory.parts)
     out += fmt::format("  {:<20}{:>9}\n", part.name, to_text(part.bytes));
   const workloads::MemoryFigures& f = report.figures;
-  return out + line("", fmt::format("allocated {}, reserved {}, process {}, needed {}",
-                                    to_text(f.allocated), to_text(f.reserved), to_text(f.process()),
-                                    to_text(f.needed())));
+  return out + labelled_line("", fmt::format("allocated {}, reserved {}, process {}, needed {}",
+                                             to_text(f.allocated), to_text(f.reserved),
+                                             to_text(f.process()), to_text(f.needed())));
 }
 
 std::string step_text(const StepReport& report) {
   const double per_gpu = report.tokens_per_second / static_cast<double>(report.scenario.gpus);
   std::string out = report.scenario.title.empty() ? "" : report.scenario.title + "\n";
-  out += line("model", report.scenario.model.name) +
-         line("cluster", cluster_text(report.scenario)) +
-         line("plan", folded(plan_text(report.scenario), label_width, label_width)) +
-         line("framework", software_text(report.scenario)) + conditions_text(report) + "\n";
-  out +=
-      line("step time", with_bar(report.step_time, report.step_bar)) + runner_up_text(report) +
-      line("throughput", three_digits(report.tokens_per_second) + " tokens/s, " +
-                             three_digits(per_gpu) + " tokens/s per GPU") +
-      line("model FLOPs", to_text(report.model_flops_per_gpu) + " per GPU") +
-      line("MFU", fmt::format("{} of {} ({})", percent(report.mfu),
-                              to_text(report.scenario.node.gpu.tensor_peak), flop_convention())) +
-      line("communication",
-           to_text(report.communication) + " of collective kernels, waiting included") +
-      "\n";
+  out += labelled_line("model", report.scenario.model.name) +
+         labelled_line("cluster", cluster_text(report.scenario)) +
+         labelled_line("plan", folded(plan_text(report.scenario), label_width, label_width)) +
+         labelled_line("framework", software_text(report.scenario)) + conditions_text(report) +
+         "\n";
+  out += labelled_line("step time", with_bar(report.step_time, report.step_bar)) +
+         runner_up_text(report) +
+         labelled_line("throughput", three_digits(report.tokens_per_second) + " tokens/s, " +
+                                         three_digits(per_gpu) + " tokens/s per GPU") +
+         labelled_line("model FLOPs", to_text(report.model_flops_per_gpu) + " per GPU") +
+         labelled_line(
+             "MFU", fmt::format("{} of {} ({})", percent(report.mfu),
+                                to_text(report.scenario.node.gpu.tensor_peak), flop_convention())) +
+         labelled_line("communication",
+                       to_text(report.communication) + " of collective kernels, waiting included") +
+         "\n";
   out += breakdown_text(report) + "\n" + memory_text(report) + "\n";
   const double pace = held_back(report.scenario.node.gpu).pace;
-  out +=
-      line("power",
-           fmt::format("{} per GPU, {} per step, {} tokens/J", to_text(report.power_per_gpu),
-                       to_text(report.energy), three_digits(report.tokens_per_joule)) +
-               (pace < 1 ? fmt::format("; tensor cores at {:.2f} of their usual rate", pace) : ""));
+  out += labelled_line(
+      "power",
+      fmt::format("{} per GPU, {} per step, {} tokens/J", to_text(report.power_per_gpu),
+                  to_text(report.energy), three_digits(report.tokens_per_joule)) +
+          (pace < 1 ? fmt::format("; tensor cores at {:.2f} of their usual rate", pace) : ""));
   if (report.whole_run) out += "\n" + whole_run_text(report) + "\n";
-  out += line("kernel times", shares_text(report.kernel_provenance)) +
-         line("collective times", shares_text(report.network_provenance)) + bars_text(report);
-  for (const std::string& assumed : assumptions(report.scenario)) out += line("assumed", assumed);
+  out += labelled_line("kernel times", shares_text(report.kernel_provenance)) +
+         labelled_line("collective times", shares_text(report.network_provenance)) +
+         bars_text(report);
+  for (const std::string& assumed : assumptions(report.scenario))
+    out += labelled_line("assumed", assumed);
   out += goodput_text(report);
-  for (const std::string& warning : report.warnings) out += line("warning", warning);
+  for (const std::string& warning : report.warnings) out += labelled_line("warning", warning);
   return out;
 }
 
@@ -229,28 +229,29 @@ std::string collective_text(const CollectiveReport& report) {
   const auto& query = report.scenario.collective;
   expects(query.has_value(), "a collective report has its query");
   std::string out = report.scenario.title.empty() ? "" : report.scenario.title + "\n";
-  out +=
-      line("collective", fmt::format("{}, {}, {}", word_for(collective_names, query->kind),
-                                     to_text(query->bytes), word_for(dtype_names, query->dtype)));
-  out += line("cluster", cluster_text(report.scenario)) + "\n";
-  out += line("time", with_bar(time.duration, report.bar)) +
-         line("algbw", three_digits(time.algbw.value / 1e9) + " GB/s") +
-         line("busbw", three_digits(time.busbw.value / 1e9) + " GB/s") +
-         line("NCCL runs", fmt::format("{}, {}, {} channels", name_of(time.algorithm),
-                                       name_of(time.protocol), time.channels)) +
-         line("provenance", std::string(name_of(time.provenance)));
-  if (report.bar) out += line("error bar", origin_text(*report.bar));
-  for (const std::string& warning : report.warnings) out += line("warning", warning);
+  out += labelled_line("collective",
+                       fmt::format("{}, {}, {}", word_for(collective_names, query->kind),
+                                   to_text(query->bytes), word_for(dtype_names, query->dtype)));
+  out += labelled_line("cluster", cluster_text(report.scenario)) + "\n";
+  out += labelled_line("time", with_bar(time.duration, report.bar)) +
+         labelled_line("algbw", three_digits(time.algbw.value / 1e9) + " GB/s") +
+         labelled_line("busbw", three_digits(time.busbw.value / 1e9) + " GB/s") +
+         labelled_line("NCCL runs", fmt::format("{}, {}, {} channels", name_of(time.algorithm),
+                                                name_of(time.protocol), time.channels)) +
+         labelled_line("provenance", std::string(name_of(time.provenance)));
+  if (report.bar) out += labelled_line("error bar", origin_text(*report.bar));
+  for (const std::string& warning : report.warnings) out += labelled_line("warning", warning);
   if (report.explanation) out += explanation_text(report);
   if (report.stepped) out += stepped_text(*report.stepped);
   return out;
 }
 
 std::string refused_text(const Refused& refused) {
-  return line("model", refused.scenario.model.name) +
-         line("cluster", cluster_text(refused.scenario)) +
-         line("plan", folded(plan_text(refused.scenario), label_width, label_width)) +
-         line("framework", software_text(refused.scenario)) + line("refused", refused.reason);
+  return labelled_line("model", refused.scenario.model.name) +
+         labelled_line("cluster", cluster_text(refused.scenario)) +
+         labelled_line("plan", folded(plan_text(refused.scenario), label_width, label_width)) +
+         labelled_line("framework", software_text(refused.scenario)) +
+         labelled_line("refused", refused.reason);
 }
 
 }  // namespace

@@ -13,10 +13,6 @@ using enum KernelFamily;
 
 const ExpertShape& shape(const PieceWriter& w) { return w.in().shape.experts; }
 const ExpertSoftware& software(const PieceWriter& w) { return w.in().software.experts; }
-bool recomputes(const PieceWriter& w, LayerModule module) {
-  return w.in().plan.recompute_modules.has(module);
-}
-
 /// Balancing by a loss beside the next token's, unless a bias steers the choice.
 bool has_auxiliary_loss(const PieceWriter& w) { return !shape(w).score_bias; }
 

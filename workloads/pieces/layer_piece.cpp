@@ -101,10 +101,6 @@ void activation_backward(PieceWriter& w) {
   w.pass("layer.mlp.silu.backward", pointwise, 3 * f);
 }
 
-bool recomputes(const PieceWriter& w, LayerModule module) {
-  return w.in().plan.recompute_modules.has(module);
-}
-
 /// A part of forward that backward runs again.
 template <class Write>
 void again(PieceWriter& w, bool runs, Write write) {

@@ -21,8 +21,6 @@ Linear projection(const PieceWriter& w) {
           .in = 2 * h,
           .out = h / w.in().plan.tensor};
 }
-NormRows hidden_rows(const PieceWriter& w) { return {w.sizes().local_tokens, w.sizes().hidden}; }
-
 LayerKind last_kind(const StepInputs& in) {
   return layer_kind(in.shape, in.precision, in.shape.layers - 1);
 }

@@ -93,8 +93,6 @@ void backward_kernels(PieceWriter& w, const std::string& name, NormRows rows, bo
     finalize(w, name, rows.width);
 }
 
-NormRows hidden_rows(const PieceWriter& w) { return {w.sizes().local_tokens, w.sizes().hidden}; }
-
 }  // namespace
 
 void write_norm_forward(PieceWriter& w, const std::string& name, bool residual_before,

@@ -23,6 +23,10 @@ struct NormRows {
   std::int64_t rows, width;
   std::int64_t elements() const { return rows * width; }
 };
+/// The rank's tokens of a layer's input.
+inline NormRows hidden_rows(const PieceWriter& w) {
+  return {w.sizes().local_tokens, w.sizes().hidden};
+}
 void write_inner_norm_forward(PieceWriter&, const std::string& name, NormRows);
 void write_inner_norm_backward(PieceWriter&, const std::string& name, const ParameterTensors& unit,
                                const std::string& tensor, NormRows);

@@ -222,4 +222,9 @@ class PieceWriter {
   LayerNode node_ = LayerNode::attention;
 };
 
+/// The plan runs this part of forward again.
+inline bool recomputes(const PieceWriter& w, LayerModule module) {
+  return w.in().plan.recompute_modules.has(module);
+}
+
 }  // namespace stepcast::workloads

@@ -19,14 +19,14 @@ std::int64_t launches(std::int64_t elements, std::int64_t tensors, int lists) {
                    ceil_div(tensors, tensors_per_launch[static_cast<std::size_t>(lists - 1)])});
 }
 
-struct Pass {
+struct OptimizerPass {
   const char* name;
   std::int64_t bytes;  // per element
   int lists;           // tensor lists read or written
 };
 
 /// foreach AdamW in fp32 (torch _multi_tensor_adamw), 80 bytes a parameter in 8 passes.
-constexpr std::array<Pass, 8> foreach_adamw{{
+constexpr std::array<OptimizerPass, 8> foreach_adamw{{
     {"adamw.decay", 8, 1},       // p *= 1 - lr wd
     {"adamw.moment1", 12, 2},    // m = lerp(m, g): read m, g, write m
     {"adamw.moment2", 8, 1},     // v *= beta2
@@ -39,7 +39,7 @@ constexpr std::array<Pass, 8> foreach_adamw{{
 
 /// AdamW as a loop over the tensors, each pass a kernel (Composer's DecoupledAdamW, from memory):
 /// 88 bytes a parameter.
-constexpr std::array<Pass, 9> per_tensor_adamw{{
+constexpr std::array<OptimizerPass, 9> per_tensor_adamw{{
     {"adamw.decay", 8, 1},
     {"adamw.moment1.scale", 8, 1},
     {"adamw.moment1", 12, 2},
@@ -55,7 +55,7 @@ constexpr std::array<Pass, 9> per_tensor_adamw{{
 /// update from p, g, m, v, written over g, with m and v; norm of every update; the parameter from
 /// both (12, and 2 for its copy in 16 bits). 48 or 50 bytes a parameter; the norm of all gradients
 /// comes before (clip()).
-constexpr std::array<Pass, 3> fused_lamb{{
+constexpr std::array<OptimizerPass, 3> fused_lamb{{
     {"lamb.parameter_norm", 4, 1},
     {"lamb.update", 28, 4},
     {"lamb.update_norm", 4, 1},
@@ -138,7 +138,7 @@ class Tail {
   void norm_of_parameters();
 
  private:
-  void pass(const Pass& p) {
+  void pass(const OptimizerPass& p) {
     const bool flat = in_.software.own();  // one buffer, one launch
     const std::int64_t n = flat ? 1 : launches(elements_, tensors_, p.lists);
     const std::uint32_t index =
@@ -146,7 +146,7 @@ class Tail {
     for (std::int64_t i = 0; i < n; ++i) calls_.kernel(compute, index);
   }
   /// One kernel for every tensor, of an average one's size.
-  void each_tensor(const Pass& p) {
+  void each_tensor(const OptimizerPass& p) {
     calls_.kernel(compute, table_.pass(p.name, KernelFamily::optimizer, Dtype::fp32,
                                        ceil_div(p.bytes * elements_, tensors_)));
   }
@@ -334,16 +334,16 @@ void Tail::take_from_host() {
 void Tail::update() {
   switch (in_.software.optimizer.kernel) {
     case OptimizerKernel::foreach:
-      for (const Pass& p : foreach_adamw) pass(p);
+      for (const OptimizerPass& p : foreach_adamw) pass(p);
       return;
     case OptimizerKernel::fused:
       return pass({"adamw.fused", fused_bytes(in_), 4});
     case OptimizerKernel::per_tensor:
       for (std::int64_t t = 0; t < tensors_; ++t)
-        for (const Pass& p : per_tensor_adamw) each_tensor(p);
+        for (const OptimizerPass& p : per_tensor_adamw) each_tensor(p);
       return;
     case OptimizerKernel::lamb:
-      for (const Pass& p : fused_lamb) pass(p);
+      for (const OptimizerPass& p : fused_lamb) pass(p);
       return pass({"lamb.parameter", keeps_copy(in_) ? 14 : 12, 2});
   }
   throw BrokenPromise("unknown optimizer");

@@ -15,9 +15,6 @@ using workloads::CollectiveKind;
 
 constexpr double giga = 1e9;
 
-std::size_t index_of(Algorithm a) { return static_cast<std::size_t>(a); }
-std::size_t index_of(Protocol p) { return static_cast<std::size_t>(p); }
-
 /// One question to NCCL's model. Bandwidths in GB/s and latencies in us, as in its tables.
 struct Question {
   const NcclTuning& tuning;

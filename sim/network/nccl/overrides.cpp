@@ -12,9 +12,6 @@ using topology::Architecture;
 using topology::NodeKind;
 using workloads::CollectiveKind;
 
-std::size_t index_of(Algorithm a) { return static_cast<std::size_t>(a); }
-std::size_t index_of(Protocol p) { return static_cast<std::size_t>(p); }
-
 void limit(ChannelGraph& graph, std::int64_t least, std::int64_t most) {
   const std::int64_t planned = graph.ctas;
   graph.ctas = std::clamp(planned, std::min(least, most), most);

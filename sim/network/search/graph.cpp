@@ -15,10 +15,6 @@ namespace {
 using topology::NodeKind;
 using topology::NodeSpec;
 
-bool hopper_or_later(const NodeSpec& node) {
-  return node.gpu.architecture >= topology::Architecture::hopper;
-}
-
 /// connect.cc: every channel twice (one half of the double tree each), at most 64; few wide ones of
 /// several Hopper nodes four times.
 std::int64_t kernel_channels(const NodeSpec& node, const NodeChannels& found, bool several_nodes) {

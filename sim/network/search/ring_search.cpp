@@ -18,7 +18,6 @@ namespace {
 using topology::Architecture;
 using topology::NodeSpec;
 
-constexpr double giga = 1e9;
 constexpr std::size_t most_rings = 32;  // half of NCCL's 64 channels, which connect.cc doubles
 
 // Candidate speeds per channel of search.cc (v2.28.9-1), GB/s.
@@ -32,8 +31,6 @@ constexpr std::array between_hopper{48., 45., 42., 40., 30., 24., 22., 20., 17.5
 // For SM100 as of 2.30; before it 86 and 80 were missing, which no NIC of the catalogue reaches.
 constexpr std::array between_blackwell{96., 86., 80., 48.,  45.1, 42., 40., 30.,
                                        24., 22., 20., 17.5, 15.,  12., 6.,  3.};
-
-bool hopper_or_later(const NodeSpec& node) { return node.gpu.architecture >= Architecture::hopper; }
 
 std::span<const double> candidates_of(const NodeSpec& node, bool several_nodes) {
   if (node.gpu.architecture == Architecture::blackwell) {
@@ -213,8 +210,8 @@ NodeChannels search_channels(const NodeSpec& node, const std::vector<std::int64_
   NodeChannels out;
   out.copies = runs_twice(node, rings) ? 2 : 1;
   const double copies = static_cast<double>(out.copies);
-  out.ring_speed = BytesPerSecond(rings.speed / copies * giga);
-  out.chain_speed = BytesPerSecond(chains.speed / copies * giga);
+  out.ring_speed = BytesPerSecond(rings.speed / copies * bytes_per_gigabyte);
+  out.chain_speed = BytesPerSecond(chains.speed / copies * bytes_per_gigabyte);
   out.reach = rings.reach;
   out.crosses_nics = rings.exit == ChannelExit::cross_nic;
   out.rings = std::move(rings.channels);
@@ -226,8 +223,8 @@ BytesPerSecond nvls_head_speed(const NodeSpec& node, std::int64_t heads) {
   const double room = planned_nvlink(node) * static_cast<double>(node.gpu.nvlink_links) /
                       static_cast<double>(heads);
   for (const double speed : candidates_of(node, false))
-    if (speed <= room * 1.001) return BytesPerSecond(speed * giga);
-  return BytesPerSecond(room * giga);
+    if (speed <= room * 1.001) return BytesPerSecond(speed * bytes_per_gigabyte);
+  return BytesPerSecond(room * bytes_per_gigabyte);
 }
 
 }  // namespace stepcast::sim

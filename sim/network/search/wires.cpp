@@ -12,8 +12,6 @@ using topology::Architecture;
 using topology::NodeKind;
 using topology::NodeSpec;
 
-constexpr double giga = 1e9;
-
 // NCCL src/graph/topo.h (v2.28.9-1, read 2026-11): what the search takes one NVLink for, GB/s.
 double nvlink_of_generation(Architecture architecture) {
   switch (architecture) {
@@ -37,7 +35,7 @@ double built_nvlink(Architecture architecture) {
 
 // topo.h: between sockets 10 GB/s on Intel (Skylake's UPI), 16 on AMD.
 double planned_socket(const NodeSpec& node) {
-  return std::min(node.socket.value / giga, node.cpu == "amd" ? 16.0 : 10.0);
+  return std::min(node.socket.value / bytes_per_gigabyte, node.cpu == "amd" ? 16.0 : 10.0);
 }
 
 std::int64_t place_of(std::int64_t index, std::int64_t count, std::int64_t places) {
@@ -50,19 +48,21 @@ double planned_nvlink(const NodeSpec& node) {
   const double link = node.kind == NodeKind::nvswitch
                           ? node.gpu.nvlink.value / static_cast<double>(node.gpu.nvlink_links)
                           : node.nvlink_per_link.value;
-  const double ratio = link / giga / built_nvlink(node.gpu.architecture);
+  const double ratio = link / bytes_per_gigabyte / built_nvlink(node.gpu.architecture);
   const double speedup = std::abs(ratio - 1.0) < 0.02 ? 1.0 : ratio;
   return nvlink_of_generation(node.gpu.architecture) * speedup;
 }
 
 /// 12 of 15.75 GB/s on PCIe 3.0 x16 (topo.h), 24 and 48 on the next two.
-double planned_pcie(const NodeSpec& node) { return node.pcie.value / giga * 12.0 / 15.75; }
+double planned_pcie(const NodeSpec& node) {
+  return node.pcie.value / bytes_per_gigabyte * 12.0 / 15.75;
+}
 
 NodeWires::NodeWires(const NodeSpec& node)
     : kind_(node.kind),
       gpus_(node.gpus),
       nics_(node.nics),
-      nic_(node.nic.value / giga),
+      nic_(node.nic.value / bytes_per_gigabyte),
       sockets_(std::max<std::int64_t>(1, node.sockets)),
       sockets_in_tray_(std::max<std::int64_t>(1, sockets_ / node.trays())) {
   const auto gpus = static_cast<std::size_t>(gpus_);

@@ -11,6 +11,12 @@
 
 namespace stepcast::sim {
 
+inline constexpr double bytes_per_gigabyte = 1e9;
+
+inline bool hopper_or_later(const topology::NodeSpec& node) {
+  return node.gpu.architecture >= topology::Architecture::hopper;
+}
+
 /// How far a hop between two GPUs of a node may reach; NCCL tries the nearer first.
 enum class HopReach : std::uint8_t { nvlink, nvlink_through_gpu, pcie };
 
