@@ -4,7 +4,7 @@
 # neighbours' includes.
 set(STEPCAST_UNITY 0 CACHE STRING "How many files of a folder are compiled together; 0: each alone")
 set(STEPCAST_ALONE
-  calibrate/cuda/ calibrate/import/nccl_ calibrate/kernels/
+  calibrate/cuda/ calibrate/host/ calibrate/import/nccl_ calibrate/kernels/
   sim/files/toml_value sim/tables/calibration_table
   validate/compare/kernels validate/compare/report validate/published/scenario validate/trace/
   validate/trainer/model/layer validate/trainer/model/step_calls validate/trainer/run/results)

@@ -8,27 +8,12 @@
 #include <string>
 
 #include "engine/check.hpp"
-#include "sim/files/toml_value.hpp"
-#include "sim/scenario/catalogue.hpp"
-#include "sim/scenario/file.hpp"
 #include "sim/search/search.hpp"
 #include "tests/bench/peak_memory.hpp"
-#include "tests/session.hpp"
+#include "tests/bench/whole_scenarios.hpp"
 
 namespace stepcast::bench {
 namespace {
-
-sim::Scenario scenario(const std::string& model, int nodes, int global, const std::string& plan) {
-  const std::string text =
-      "title = \"bench\"\n[model]\nname = \"" + model +
-      "\"\nsequence = 4096\n[cluster]\nnode = \"dgx-h100\"\nnodes = " + std::to_string(nodes) +
-      "\nfabric = \"rail-optimized\"\n[plan]\n" + plan +
-      "\n[batch]\nglobal = " + std::to_string(global) +
-      "\n[software]\nframework = \"pytorch-fsdp2\"\nversion = \"2.3\"\n";
-  sim::Scenario s = sim::read_scenario(sim::read_toml(text, "bench.toml"), catalogue());
-  s.run.ignore_memory = true;
-  return s;
-}
 
 /// Experts of 64 ranks, 16 stages.
 sim::Scenario deepseek_v3() {
@@ -60,8 +45,6 @@ void run(benchmark::State& state, sim::Scenario s, bool fold) {
   if (const auto peak = peak_memory())
     state.counters["peak_MiB"] = static_cast<double>(peak->value) / (1 << 20);
 }
-
-const std::string grid = "tensor = 4\npipeline = 4\n";
 
 /// A further point of a session that does not fit in memory.
 void refuse(benchmark::State& state) {
