@@ -43,37 +43,36 @@ CachingAllocator::Id CachingAllocator::new_block(Block block) {
   return id;
 }
 
-CachingAllocator::Id CachingAllocator::new_segment(std::int64_t bytes) {
-  const std::int64_t size = segment_for(bytes);
-  if (reserved_ + size > card_) {
-    give_back(small_);
-    give_back(large_);
-    failed_ = failed_ || reserved_ + size > card_;
-  }
-  segments_.push_back({.bytes = size, .used_blocks = 0, .small = bytes <= largest_small});
+CachingAllocator::Id CachingAllocator::new_segment(std::int64_t size) {
+  const std::int64_t bytes = segment_for(size);
+  segments_.push_back({.bytes = bytes, .used_blocks = 0, .small = size <= largest_small});
   const Id id = new_block({.address = next_address_,
-                           .bytes = size,
+                           .bytes = bytes,
                            .before = none,
                            .after = none,
-                           .segment = segments_.size() - 1,
+                           .segment = static_cast<std::uint32_t>(segments_.size() - 1),
                            .used = false});
-  reserved_ += size;
-  next_address_ += size;
+  reserved_ += bytes;
+  next_address_ += bytes;
+  if (!failed_) same_on_.enough = std::max(same_on_.enough, reserved_);
   return id;
 }
 
+bool CachingAllocator::has_room(std::int64_t bytes) {
+  if (reserved_ + bytes <= card_) return true;
+  same_on_.too_much = std::min(same_on_.too_much, reserved_ + bytes);
+  return false;
+}
+
 /// Segments that are one free block.
-void CachingAllocator::give_back(Pool& pool) {
-  for (auto at = pool.begin(); at != pool.end();) {
-    const Block& block = blocks_[at->block];
-    if (block.before != none || block.after != none) {
-      ++at;
-      continue;
-    }
+void CachingAllocator::give_back(FreeBlocks& pool) {
+  pool.erase_if([&](Id id) {
+    const Block& block = blocks_[id];
+    if (block.before != none || block.after != none) return false;
     reserved_ -= block.bytes;
-    unused_ids_.push_back(at->block);
-    at = pool.erase(at);
-  }
+    unused_ids_.push_back(id);
+    return true;
+  });
 }
 
 void CachingAllocator::split(Id block, std::int64_t bytes) {
@@ -87,7 +86,7 @@ void CachingAllocator::split(Id block, std::int64_t bytes) {
   if (whole.after != none) blocks_[whole.after].before = rest;
   blocks_[block].after = rest;
   blocks_[block].bytes = bytes;
-  pool_of(whole).insert({blocks_[rest].bytes, blocks_[rest].address, rest});
+  pool_of(whole).insert(blocks_[rest].bytes, blocks_[rest].address, rest);
 }
 
 /// `next` is free and follows `block`, whose entry in the pool is made later.
@@ -99,25 +98,36 @@ void CachingAllocator::join(Id block, Id next) {
   unused_ids_.push_back(next);
 }
 
-CachingAllocator::Id CachingAllocator::allocate(std::int64_t bytes) {
+std::optional<CachingAllocator::Id> CachingAllocator::allocate_in_room(std::int64_t bytes) {
   expects(bytes >= 0, "a size");
   const std::int64_t size = rounded(bytes, least_block);
-  Pool& pool = size <= largest_small ? small_ : large_;
-  const auto found = pool.lower_bound({size, 0, 0});
-  Id id = none;
-  if (found == pool.end()) {
-    id = new_segment(size);
-  } else {
-    id = found->block;
-    pool.erase(found);
+  std::optional<Id> id = (size <= largest_small ? small_ : large_).take(size);
+  if (!id && reserved_ + segment_for(size) > card_) return std::nullopt;
+  if (!id) id = new_segment(size);
+  use(*id, size);
+  return id;
+}
+
+CachingAllocator::Id CachingAllocator::allocate(std::int64_t bytes) {
+  if (const auto id = allocate_in_room(bytes)) return *id;
+  const std::int64_t size = rounded(bytes, least_block), segment = segment_for(size);
+  if (!has_room(segment)) {
+    give_back(small_);
+    give_back(large_);
+    failed_ = !has_room(segment) || failed_;
   }
+  const Id id = new_segment(size);
+  use(id, size);
+  return id;
+}
+
+void CachingAllocator::use(Id id, std::int64_t size) {
   if (splits(segments_[blocks_[id].segment].small, blocks_[id].bytes - size)) split(id, size);
   Block& block = blocks_[id];
   block.used = true;
   Segment& segment = segments_[block.segment];
   if (segment.used_blocks++ == 0) held_ += segment.bytes;
   allocated_ += block.bytes;
-  return id;
 }
 
 void CachingAllocator::free(Id id) {
@@ -126,8 +136,8 @@ void CachingAllocator::free(Id id) {
   allocated_ -= blocks_[id].bytes;
   Segment& segment = segments_[blocks_[id].segment];
   if (--segment.used_blocks == 0) held_ -= segment.bytes;
-  Pool& pool = pool_of(blocks_[id]);
-  const auto take_out = [&](Id b) { pool.erase({blocks_[b].bytes, blocks_[b].address, b}); };
+  FreeBlocks& pool = pool_of(blocks_[id]);
+  const auto take_out = [&](Id b) { pool.erase(blocks_[b].bytes, blocks_[b].address); };
   if (const Id after = blocks_[id].after; after != none && !blocks_[after].used) {
     take_out(after);
     join(id, after);
@@ -137,7 +147,12 @@ void CachingAllocator::free(Id id) {
     join(before, id);
     id = before;
   }
-  pool.insert({blocks_[id].bytes, blocks_[id].address, id});
+  pool.insert(blocks_[id].bytes, blocks_[id].address, id);
+}
+
+void CachingAllocator::move_to(std::int64_t card) {
+  expects(same_on_.enough <= card && card < same_on_.too_much, "a card where all is the same");
+  card_ = card;
 }
 
 }  // namespace stepcast::workloads
