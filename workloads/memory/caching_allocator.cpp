@@ -32,7 +32,7 @@ bool splits(bool small, std::int64_t left) {
 
 }  // namespace
 
-CachingAllocator::Id CachingAllocator::new_block(Block block) {
+CachingAllocator::Id CachingAllocator::new_block(const MemoryBlock& block) {
   if (unused_ids_.empty()) {
     blocks_.push_back(block);
     return static_cast<Id>(blocks_.size() - 1);
@@ -66,17 +66,18 @@ bool CachingAllocator::has_room(std::int64_t bytes) {
 
 /// Segments that are one free block.
 void CachingAllocator::give_back(FreeBlocks& pool) {
-  pool.erase_if([&](Id id) {
-    const Block& block = blocks_[id];
-    if (block.before != none || block.after != none) return false;
-    reserved_ -= block.bytes;
-    unused_ids_.push_back(id);
-    return true;
+  const std::size_t first = unused_ids_.size();
+  pool.for_each(blocks_, [&](Id id) {
+    if (blocks_[id].before == none && blocks_[id].after == none) unused_ids_.push_back(id);
   });
+  for (std::size_t i = first; i < unused_ids_.size(); ++i) {
+    reserved_ -= blocks_[unused_ids_[i]].bytes;
+    pool.erase(blocks_, unused_ids_[i]);
+  }
 }
 
 void CachingAllocator::split(Id block, std::int64_t bytes) {
-  const Block whole = blocks_[block];
+  const MemoryBlock whole = blocks_[block];
   const Id rest = new_block({.address = whole.address + bytes,
                              .bytes = whole.bytes - bytes,
                              .before = block,
@@ -86,12 +87,12 @@ void CachingAllocator::split(Id block, std::int64_t bytes) {
   if (whole.after != none) blocks_[whole.after].before = rest;
   blocks_[block].after = rest;
   blocks_[block].bytes = bytes;
-  pool_of(whole).insert(blocks_[rest].bytes, blocks_[rest].address, rest);
+  pool_of(whole).insert(blocks_, rest);
 }
 
 /// `next` is free and follows `block`, whose entry in the pool is made later.
 void CachingAllocator::join(Id block, Id next) {
-  const Block gone = blocks_[next];
+  const MemoryBlock gone = blocks_[next];
   blocks_[block].bytes += gone.bytes;
   blocks_[block].after = gone.after;
   if (gone.after != none) blocks_[gone.after].before = block;
@@ -101,10 +102,15 @@ void CachingAllocator::join(Id block, Id next) {
 std::optional<CachingAllocator::Id> CachingAllocator::allocate_in_room(std::int64_t bytes) {
   expects(bytes >= 0, "a size");
   const std::int64_t size = rounded(bytes, least_block);
-  std::optional<Id> id = (size <= largest_small ? small_ : large_).take(size);
-  if (!id && reserved_ + segment_for(size) > card_) return std::nullopt;
-  if (!id) id = new_segment(size);
-  use(*id, size);
+  FreeBlocks& pool = size <= largest_small ? small_ : large_;
+  Id id = pool.find(blocks_, size);
+  if (id != none) {
+    pool.erase(blocks_, id);
+  } else {
+    if (reserved_ + segment_for(size) > card_) return std::nullopt;
+    id = new_segment(size);
+  }
+  use(id, size);
   return id;
 }
 
@@ -123,7 +129,7 @@ CachingAllocator::Id CachingAllocator::allocate(std::int64_t bytes) {
 
 void CachingAllocator::use(Id id, std::int64_t size) {
   if (splits(segments_[blocks_[id].segment].small, blocks_[id].bytes - size)) split(id, size);
-  Block& block = blocks_[id];
+  MemoryBlock& block = blocks_[id];
   block.used = true;
   Segment& segment = segments_[block.segment];
   if (segment.used_blocks++ == 0) held_ += segment.bytes;
@@ -137,17 +143,16 @@ void CachingAllocator::free(Id id) {
   Segment& segment = segments_[blocks_[id].segment];
   if (--segment.used_blocks == 0) held_ -= segment.bytes;
   FreeBlocks& pool = pool_of(blocks_[id]);
-  const auto take_out = [&](Id b) { pool.erase(blocks_[b].bytes, blocks_[b].address); };
   if (const Id after = blocks_[id].after; after != none && !blocks_[after].used) {
-    take_out(after);
+    pool.erase(blocks_, after);
     join(id, after);
   }
   if (const Id before = blocks_[id].before; before != none && !blocks_[before].used) {
-    take_out(before);
+    pool.erase(blocks_, before);
     join(before, id);
     id = before;
   }
-  pool.insert(blocks_[id].bytes, blocks_[id].address, id);
+  pool.insert(blocks_, id);
 }
 
 void CachingAllocator::move_to(std::int64_t card) {

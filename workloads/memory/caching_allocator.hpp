@@ -46,31 +46,25 @@ class CachingAllocator {
   const Cards& same_on() const { return same_on_; }
 
  private:
-  static constexpr Id none = ~Id{0};
-  struct Block {
-    std::int64_t address = 0, bytes = 0;
-    Id before = none, after = none;  // neighbours in the segment
-    std::uint32_t segment = 0;
-    bool used = false;
-  };
+  static constexpr Id none = MemoryBlock::none;
   struct Segment {
     std::int64_t bytes = 0;
     std::int32_t used_blocks = 0;
     bool small = false;
   };
 
-  FreeBlocks& pool_of(const Block& block) {
+  FreeBlocks& pool_of(const MemoryBlock& block) {
     return segments_[block.segment].small ? small_ : large_;
   }
   bool has_room(std::int64_t bytes);
-  Id new_block(Block block);
+  Id new_block(const MemoryBlock& block);
   Id new_segment(std::int64_t size);
   void use(Id block, std::int64_t size);
   void give_back(FreeBlocks& pool);
   void split(Id block, std::int64_t bytes);
   void join(Id block, Id next);
 
-  std::vector<Block> blocks_;
+  std::vector<MemoryBlock> blocks_;
   std::vector<Id> unused_ids_;
   std::vector<Segment> segments_;
   FreeBlocks small_, large_;

@@ -38,7 +38,7 @@ class EndlessCard {
     while (!full_.ended() && full_.step_in_room()) look(full_.allocator());
     Replay all = full_;
     all.move_to(endless);
-    while (!all.ended()) all.step(), look(all.allocator());
+    for (; !all.ended(); look(all.allocator())) all.step();
     reserved_ = all.allocator().reserved();
   }
 
@@ -50,15 +50,19 @@ class EndlessCard {
   /// is given back, and what comes next gets segments of its own size.
   std::int64_t least_card() const {
     std::int64_t too_small = allocated_, enough = held_;
-    std::int64_t succeeds_from = reserved_, fails_below = 0;  // known without a replay
+    // What earlier replays tell of the cards between.
+    std::int64_t succeeds_from = reserved_, fails_below = 0;
     while (200 * (enough - too_small) > enough) {
       const std::int64_t middle = too_small + (enough - too_small) / 2;
       if (middle < succeeds_from && middle >= fails_below) {
-        const CachingAllocator allocator = on_card(middle);
-        if (allocator.failed())
-          fails_below = allocator.same_on().too_much;
+        Replay replay = full_;
+        replay.move_to(middle);
+        while (!replay.ended() && !replay.allocator().failed()) replay.step();
+        const CachingAllocator::Cards& alike = replay.allocator().same_on();
+        if (replay.allocator().failed())
+          fails_below = alike.too_much;
         else
-          succeeds_from = allocator.same_on().enough;
+          succeeds_from = alike.enough;
       }
       (middle >= succeeds_from ? enough : too_small) = middle;
     }
@@ -71,13 +75,6 @@ class EndlessCard {
   void look(const CachingAllocator& allocator) {
     allocated_ = std::max(allocated_, allocator.allocated());
     held_ = std::max(held_, allocator.held());
-  }
-  /// To the end or the first failure.
-  CachingAllocator on_card(std::int64_t bytes) const {
-    Replay replay = full_;
-    replay.move_to(bytes);
-    while (!replay.ended() && !replay.allocator().failed()) replay.step();
-    return replay.allocator();
   }
 
   Replay full_;  // before more is reserved than any card asked about has
