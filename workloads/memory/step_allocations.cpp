@@ -254,7 +254,7 @@ class AllocationWriter {
 
   /// Bytes of a part's i-th layer that go to the host; the last stays.
   std::int64_t away(const Turn& turn, std::int64_t i) const {
-    if (r_.in.plan.offload.activations == 0.0 || i + 1 == layers_of(turn)) return 0;
+    if (i + 1 == layers_of(turn)) return 0;
     return tensors_of(layer_of(turn, i)).memory.offloaded_bytes(i);
   }
   /// What has gone out first: of tensors that lie on both sides what stays is made anew.
