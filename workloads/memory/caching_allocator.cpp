@@ -45,13 +45,13 @@ CachingAllocator::Id CachingAllocator::new_block(const MemoryBlock& block) {
 
 CachingAllocator::Id CachingAllocator::new_segment(std::int64_t size) {
   const std::int64_t bytes = segment_for(size);
-  segments_.push_back({.bytes = bytes, .used_blocks = 0, .small = size <= largest_small});
+  segments_.push_back({.bytes = bytes, .used_blocks = 0});
   const Id id = new_block({.address = next_address_,
                            .bytes = bytes,
                            .before = none,
                            .after = none,
                            .segment = static_cast<std::uint32_t>(segments_.size() - 1),
-                           .used = false});
+                           .small = size <= largest_small});
   reserved_ += bytes;
   next_address_ += bytes;
   if (!failed_) same_on_.enough = std::max(same_on_.enough, reserved_);
@@ -83,11 +83,11 @@ void CachingAllocator::split(Id block, std::int64_t bytes) {
                              .before = block,
                              .after = whole.after,
                              .segment = whole.segment,
-                             .used = false});
+                             .small = whole.small});
   if (whole.after != none) blocks_[whole.after].before = rest;
   blocks_[block].after = rest;
   blocks_[block].bytes = bytes;
-  pool_of(whole).insert(blocks_, rest);
+  pool_of(whole.small).insert(blocks_, rest);
 }
 
 /// `next` is free and follows `block`, whose entry in the pool is made later.
@@ -102,7 +102,7 @@ void CachingAllocator::join(Id block, Id next) {
 std::optional<CachingAllocator::Id> CachingAllocator::allocate_in_room(std::int64_t bytes) {
   expects(bytes >= 0, "a size");
   const std::int64_t size = rounded(bytes, least_block);
-  FreeBlocks& pool = size <= largest_small ? small_ : large_;
+  FreeBlocks& pool = pool_of(size <= largest_small);
   Id id = pool.find(blocks_, size);
   if (id != none) {
     pool.erase(blocks_, id);
@@ -128,7 +128,7 @@ CachingAllocator::Id CachingAllocator::allocate(std::int64_t bytes) {
 }
 
 void CachingAllocator::use(Id id, std::int64_t size) {
-  if (splits(segments_[blocks_[id].segment].small, blocks_[id].bytes - size)) split(id, size);
+  if (splits(blocks_[id].small, blocks_[id].bytes - size)) split(id, size);
   MemoryBlock& block = blocks_[id];
   block.used = true;
   Segment& segment = segments_[block.segment];
@@ -142,7 +142,7 @@ void CachingAllocator::free(Id id) {
   allocated_ -= blocks_[id].bytes;
   Segment& segment = segments_[blocks_[id].segment];
   if (--segment.used_blocks == 0) held_ -= segment.bytes;
-  FreeBlocks& pool = pool_of(blocks_[id]);
+  FreeBlocks& pool = pool_of(blocks_[id].small);
   if (const Id after = blocks_[id].after; after != none && !blocks_[after].used) {
     pool.erase(blocks_, after);
     join(id, after);

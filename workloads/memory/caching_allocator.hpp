@@ -49,13 +49,10 @@ class CachingAllocator {
   static constexpr Id none = MemoryBlock::none;
   struct Segment {
     std::int64_t bytes = 0;
-    std::int32_t used_blocks = 0;
-    bool small = false;
+    std::int64_t used_blocks = 0;
   };
 
-  FreeBlocks& pool_of(const MemoryBlock& block) {
-    return segments_[block.segment].small ? small_ : large_;
-  }
+  FreeBlocks& pool_of(bool small) { return small ? small_ : large_; }
   bool has_room(std::int64_t bytes);
   Id new_block(const MemoryBlock& block);
   Id new_segment(std::int64_t size);
