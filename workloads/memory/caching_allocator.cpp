@@ -114,8 +114,8 @@ std::optional<CachingAllocator::Id> CachingAllocator::allocate_in_room(std::int6
   return id;
 }
 
-CachingAllocator::Id CachingAllocator::allocate(std::int64_t bytes) {
-  if (const auto id = allocate_in_room(bytes)) return *id;
+/// Where blocks have to be given back, if any can.
+CachingAllocator::Id CachingAllocator::allocate_on_full(std::int64_t bytes) {
   const std::int64_t size = rounded(bytes, least_block), segment = segment_for(size);
   if (!has_room(segment)) {
     give_back(small_);
@@ -132,8 +132,12 @@ void CachingAllocator::use(Id id, std::int64_t size) {
   MemoryBlock& block = blocks_[id];
   block.used = true;
   Segment& segment = segments_[block.segment];
-  if (segment.used_blocks++ == 0) held_ += segment.bytes;
+  if (segment.used_blocks++ == 0) {
+    held_ += segment.bytes;
+    most_held_ = std::max(most_held_, held_);
+  }
   allocated_ += block.bytes;
+  most_allocated_ = std::max(most_allocated_, allocated_);
 }
 
 void CachingAllocator::free(Id id) {

@@ -23,7 +23,10 @@ class CachingAllocator {
   explicit CachingAllocator(std::int64_t card) : card_(card) {}
 
   /// A block of at least `bytes`; the smallest free one that is large enough, else a new segment.
-  Id allocate(std::int64_t bytes);
+  Id allocate(std::int64_t bytes) {
+    const auto id = allocate_in_room(bytes);
+    return id ? *id : allocate_on_full(bytes);
+  }
   /// The same where nothing has to be given back for it; else nothing changes.
   std::optional<Id> allocate_in_room(std::int64_t bytes);
   void free(Id block);
@@ -36,6 +39,9 @@ class CachingAllocator {
   std::int64_t allocated() const { return allocated_; }
   std::int64_t reserved() const { return reserved_; }
   std::int64_t held() const { return held_; }
+  /// The most of either so far.
+  std::int64_t most_allocated() const { return most_allocated_; }
+  std::int64_t most_held() const { return most_held_; }
   /// A segment did not fit on the card although all that could be given back was.
   bool failed() const { return failed_; }
   /// All has been the same as it would be on any card from `enough` on, below `too_much`, up to the
@@ -53,6 +59,7 @@ class CachingAllocator {
   };
 
   FreeBlocks& pool_of(bool small) { return small ? small_ : large_; }
+  Id allocate_on_full(std::int64_t bytes);
   bool has_room(std::int64_t bytes);
   Id new_block(const MemoryBlock& block);
   Id new_segment(std::int64_t size);
@@ -66,6 +73,7 @@ class CachingAllocator {
   std::vector<Segment> segments_;
   FreeBlocks small_, large_;
   std::int64_t allocated_ = 0, reserved_ = 0, held_ = 0, next_address_ = 0;
+  std::int64_t most_allocated_ = 0, most_held_ = 0;
   std::int64_t card_ = std::numeric_limits<std::int64_t>::max();
   Cards same_on_;
   bool failed_ = false;

@@ -18,27 +18,17 @@ Bytes handed_out(const Memory& memory, const FixedMemory& fixed) {
   return sum;
 }
 
-/// The most bytes in use at once, whatever hands them out.
-std::int64_t most_in_use(const StepAllocations& allocations) {
-  std::vector<std::int64_t> bytes(allocations.tensors);
-  std::int64_t now = 0, most = 0;
-  for (const Allocation& a : allocations.order) {
-    now += a.bytes > 0 ? a.bytes : -bytes[a.tensor];
-    if (a.bytes > 0) bytes[a.tensor] = a.bytes;
-    most = std::max(most, now);
-  }
-  return most;
-}
-
 /// A replay on a card that is never full.
 class EndlessCard {
  public:
   explicit EndlessCard(const StepAllocations& allocations)
-      : full_(allocations, CachingAllocator(most_in_use(allocations))) {
-    while (!full_.ended() && full_.step_in_room()) look(full_.allocator());
+      : full_(allocations, CachingAllocator(allocations.most_in_use)) {
+    while (!full_.ended() && full_.step_in_room()) continue;
     Replay all = full_;
     all.move_to(endless);
-    for (; !all.ended(); look(all.allocator())) all.step();
+    while (!all.ended()) all.step();
+    allocated_ = all.allocator().most_allocated();
+    held_ = all.allocator().most_held();
     reserved_ = all.allocator().reserved();
   }
 
@@ -71,11 +61,6 @@ class EndlessCard {
 
  private:
   static constexpr std::int64_t endless = std::numeric_limits<std::int64_t>::max() - 1;
-
-  void look(const CachingAllocator& allocator) {
-    allocated_ = std::max(allocated_, allocator.allocated());
-    held_ = std::max(held_, allocator.held());
-  }
 
   Replay full_;  // before more is reserved than any card asked about has
   std::int64_t allocated_ = 0, held_ = 0, reserved_ = 0;
@@ -118,7 +103,7 @@ bool fits_in(Bytes card, const TransformerShape& shape, const ParallelPlan& plan
   const bool host = software.attention.kernel == AttentionKernel::host;
   const std::int64_t room = card.value - (host ? 0 : fixed_memory(in, stage, channels).total());
   const StepAllocations allocations = step_allocations(in, stage);
-  if (most_in_use(allocations) > room) return false;
+  if (allocations.most_in_use > room) return false;
   const EndlessCard endless(allocations);
   return endless.held() <= room || endless.least_card() <= room;
 }

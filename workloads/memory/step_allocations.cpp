@@ -63,6 +63,8 @@ class AllocationWriter {
     const std::uint32_t id = out_.tensors++;
     out_.order.push_back({id, kind, bytes});
     bytes_.push_back(bytes);
+    in_use_ += bytes;
+    out_.most_in_use = std::max(out_.most_in_use, in_use_);
     return id;
   }
   void add_to(Tensors& tensors, TensorKind kind, std::int64_t bytes) {
@@ -72,8 +74,12 @@ class AllocationWriter {
     for (const std::int64_t b : bytes) add_to(tensors, kind, b);
   }
   void free(Tensors& tensors) {
-    for (const std::uint32_t id : tensors) out_.order.push_back({id, {}, 0});
+    for (const std::uint32_t id : tensors) free(id);
     tensors.clear();
+  }
+  void free(std::uint32_t id) {
+    out_.order.push_back({id, {}, 0});
+    in_use_ -= bytes_[id];
   }
   void brief(TensorKind kind, std::span<const std::int64_t> bytes) {
     add_all(brief_, kind, bytes);
@@ -157,14 +163,14 @@ class AllocationWriter {
     if (!r_.zero3()) return;
     const std::int64_t most = std::min(r_.parameters.layers, 1 + r_.in.plan.prefetch);
     while (static_cast<std::int64_t>(gathered_.size()) >= most) {
-      out_.order.push_back({gathered_.front(), {}, 0});
+      free(gathered_.front());
       gathered_.pop_front();
     }
     gathered_.push_back(add(TensorKind::gathered, gathered_layer_));
     if (!software_.data.fsdp1()) brief(TensorKind::gathered, {&gathered_layer_, 1});
   }
   void end_gathers() {
-    for (const std::uint32_t id : gathered_) out_.order.push_back({id, {}, 0});
+    for (const std::uint32_t id : gathered_) free(id);
     gathered_.clear();
   }
 
@@ -419,6 +425,7 @@ class AllocationWriter {
   const Software& software_;
   StepAllocations out_;
   std::vector<std::int64_t> bytes_;  // by tensor
+  std::int64_t in_use_ = 0;
   Tensors of_step_, gradients_, reduced_, shards_;
   Tensors brief_;  // freed in the function that makes them
   std::int64_t reduced_layers_ = 0;
