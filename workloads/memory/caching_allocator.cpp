@@ -32,7 +32,7 @@ bool splits(bool small, std::int64_t left) {
 
 }  // namespace
 
-CachingAllocator::Id CachingAllocator::new_block(Block block) {
+CachingAllocator::Id CachingAllocator::new_block(const MemoryBlock& block) {
   if (unused_ids_.empty()) {
     blocks_.push_back(block);
     return static_cast<Id>(blocks_.size() - 1);
@@ -43,81 +43,101 @@ CachingAllocator::Id CachingAllocator::new_block(Block block) {
   return id;
 }
 
-CachingAllocator::Id CachingAllocator::new_segment(std::int64_t bytes) {
-  const std::int64_t size = segment_for(bytes);
-  if (reserved_ + size > card_) {
-    give_back(small_);
-    give_back(large_);
-    failed_ = failed_ || reserved_ + size > card_;
-  }
-  segments_.push_back({.bytes = size, .used_blocks = 0, .small = bytes <= largest_small});
+CachingAllocator::Id CachingAllocator::new_segment(std::int64_t size) {
+  const std::int64_t bytes = segment_for(size);
+  segments_.push_back({.bytes = bytes, .used_blocks = 0});
   const Id id = new_block({.address = next_address_,
-                           .bytes = size,
+                           .bytes = bytes,
                            .before = none,
                            .after = none,
-                           .segment = segments_.size() - 1,
-                           .used = false});
-  reserved_ += size;
-  next_address_ += size;
+                           .segment = static_cast<std::uint32_t>(segments_.size() - 1),
+                           .small = size <= largest_small});
+  reserved_ += bytes;
+  next_address_ += bytes;
+  if (!failed_) same_on_.enough = std::max(same_on_.enough, reserved_);
   return id;
 }
 
+bool CachingAllocator::has_room(std::int64_t bytes) {
+  if (reserved_ + bytes <= card_) return true;
+  same_on_.too_much = std::min(same_on_.too_much, reserved_ + bytes);
+  return false;
+}
+
 /// Segments that are one free block.
-void CachingAllocator::give_back(Pool& pool) {
-  for (auto at = pool.begin(); at != pool.end();) {
-    const Block& block = blocks_[at->block];
-    if (block.before != none || block.after != none) {
-      ++at;
-      continue;
-    }
-    reserved_ -= block.bytes;
-    unused_ids_.push_back(at->block);
-    at = pool.erase(at);
+void CachingAllocator::give_back(FreeBlocks& pool) {
+  const std::size_t first = unused_ids_.size();
+  pool.for_each(blocks_, [&](Id id) {
+    if (blocks_[id].before == none && blocks_[id].after == none) unused_ids_.push_back(id);
+  });
+  for (std::size_t i = first; i < unused_ids_.size(); ++i) {
+    reserved_ -= blocks_[unused_ids_[i]].bytes;
+    pool.erase(blocks_, unused_ids_[i]);
   }
 }
 
 void CachingAllocator::split(Id block, std::int64_t bytes) {
-  const Block whole = blocks_[block];
+  const MemoryBlock whole = blocks_[block];
   const Id rest = new_block({.address = whole.address + bytes,
                              .bytes = whole.bytes - bytes,
                              .before = block,
                              .after = whole.after,
                              .segment = whole.segment,
-                             .used = false});
+                             .small = whole.small});
   if (whole.after != none) blocks_[whole.after].before = rest;
   blocks_[block].after = rest;
   blocks_[block].bytes = bytes;
-  pool_of(whole).insert({blocks_[rest].bytes, blocks_[rest].address, rest});
+  pool_of(whole.small).insert(blocks_, rest);
 }
 
 /// `next` is free and follows `block`, whose entry in the pool is made later.
 void CachingAllocator::join(Id block, Id next) {
-  const Block gone = blocks_[next];
+  const MemoryBlock gone = blocks_[next];
   blocks_[block].bytes += gone.bytes;
   blocks_[block].after = gone.after;
   if (gone.after != none) blocks_[gone.after].before = block;
   unused_ids_.push_back(next);
 }
 
-CachingAllocator::Id CachingAllocator::allocate(std::int64_t bytes) {
+std::optional<CachingAllocator::Id> CachingAllocator::allocate_in_room(std::int64_t bytes) {
   expects(bytes >= 0, "a size");
   const std::int64_t size = rounded(bytes, least_block);
-  Pool& pool = size <= largest_small ? small_ : large_;
-  const auto found = pool.lower_bound({size, 0, 0});
-  Id id = none;
-  if (found == pool.end()) {
-    id = new_segment(size);
+  FreeBlocks& pool = pool_of(size <= largest_small);
+  Id id = pool.find(blocks_, size);
+  if (id != none) {
+    pool.erase(blocks_, id);
   } else {
-    id = found->block;
-    pool.erase(found);
+    if (reserved_ + segment_for(size) > card_) return std::nullopt;
+    id = new_segment(size);
   }
-  if (splits(segments_[blocks_[id].segment].small, blocks_[id].bytes - size)) split(id, size);
-  Block& block = blocks_[id];
+  use(id, size);
+  return id;
+}
+
+/// Where blocks have to be given back, if any can.
+CachingAllocator::Id CachingAllocator::allocate_on_full(std::int64_t bytes) {
+  const std::int64_t size = rounded(bytes, least_block), segment = segment_for(size);
+  if (!has_room(segment)) {
+    give_back(small_);
+    give_back(large_);
+    failed_ = !has_room(segment) || failed_;
+  }
+  const Id id = new_segment(size);
+  use(id, size);
+  return id;
+}
+
+void CachingAllocator::use(Id id, std::int64_t size) {
+  if (splits(blocks_[id].small, blocks_[id].bytes - size)) split(id, size);
+  MemoryBlock& block = blocks_[id];
   block.used = true;
   Segment& segment = segments_[block.segment];
-  if (segment.used_blocks++ == 0) held_ += segment.bytes;
+  if (segment.used_blocks++ == 0) {
+    held_ += segment.bytes;
+    most_held_ = std::max(most_held_, held_);
+  }
   allocated_ += block.bytes;
-  return id;
+  most_allocated_ = std::max(most_allocated_, allocated_);
 }
 
 void CachingAllocator::free(Id id) {
@@ -126,18 +146,22 @@ void CachingAllocator::free(Id id) {
   allocated_ -= blocks_[id].bytes;
   Segment& segment = segments_[blocks_[id].segment];
   if (--segment.used_blocks == 0) held_ -= segment.bytes;
-  Pool& pool = pool_of(blocks_[id]);
-  const auto take_out = [&](Id b) { pool.erase({blocks_[b].bytes, blocks_[b].address, b}); };
+  FreeBlocks& pool = pool_of(blocks_[id].small);
   if (const Id after = blocks_[id].after; after != none && !blocks_[after].used) {
-    take_out(after);
+    pool.erase(blocks_, after);
     join(id, after);
   }
   if (const Id before = blocks_[id].before; before != none && !blocks_[before].used) {
-    take_out(before);
+    pool.erase(blocks_, before);
     join(before, id);
     id = before;
   }
-  pool.insert({blocks_[id].bytes, blocks_[id].address, id});
+  pool.insert(blocks_, id);
+}
+
+void CachingAllocator::move_to(std::int64_t card) {
+  expects(same_on_.enough <= card && card < same_on_.too_much, "a card where all is the same");
+  card_ = card;
 }
 
 }  // namespace stepcast::workloads

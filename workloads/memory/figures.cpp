@@ -1,6 +1,7 @@
 #include "workloads/memory/figures.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "workloads/memory/replay.hpp"
 #include "workloads/memory/trainer_memory.hpp"
@@ -17,47 +18,53 @@ Bytes handed_out(const Memory& memory, const FixedMemory& fixed) {
   return sum;
 }
 
-bool survives(const StepAllocations& allocations, std::int64_t card) {
-  bool failed = false;
-  replay(allocations, CachingAllocator(card),
-         [&](std::size_t, const CachingAllocator& allocator) { failed = allocator.failed(); });
-  return !failed;
-}
-
-/// The smallest card, to half a hundredth, on which the allocations succeed: with less room more is
-/// given back, and what comes next gets segments of its own size.
-std::int64_t least_card(const StepAllocations& allocations, std::int64_t too_small,
-                        std::int64_t enough) {
-  while (200 * (enough - too_small) > enough) {
-    const std::int64_t middle = too_small + (enough - too_small) / 2;
-    (survives(allocations, middle) ? enough : too_small) = middle;
+/// A replay on a card that is never full.
+class EndlessCard {
+ public:
+  explicit EndlessCard(const StepAllocations& allocations)
+      : full_(allocations, CachingAllocator(allocations.most_in_use)) {
+    while (!full_.ended() && full_.step_in_room()) continue;
+    Replay all = full_;
+    all.move_to(endless);
+    while (!all.ended()) all.step();
+    allocated_ = all.allocator().most_allocated();
+    held_ = all.allocator().most_held();
+    reserved_ = all.allocator().reserved();
   }
-  return enough;
-}
 
-void fill(MemoryFigures& figures, const StepAllocations& allocations) {
-  std::int64_t allocated = 0, held = 0, reserved = 0;
-  replay(allocations, {}, [&](std::size_t, const CachingAllocator& allocator) {
-    allocated = std::max(allocated, allocator.allocated());
-    held = std::max(held, allocator.held());
-    reserved = allocator.reserved();
-  });
-  figures.allocated = Bytes(allocated);
-  figures.reserved = Bytes(reserved);
-  figures.held = Bytes(least_card(allocations, allocated, held));
-}
+  std::int64_t allocated() const { return allocated_; }
+  std::int64_t held() const { return held_; }
+  std::int64_t reserved() const { return reserved_; }
 
-/// The most bytes in use at once, whatever hands them out.
-std::int64_t most_allocated(const StepAllocations& allocations) {
-  std::vector<std::int64_t> bytes(allocations.tensors);
-  std::int64_t now = 0, most = 0;
-  for (const Allocation& a : allocations.order) {
-    now += a.bytes > 0 ? a.bytes : -bytes[a.tensor];
-    if (a.bytes > 0) bytes[a.tensor] = a.bytes;
-    most = std::max(most, now);
+  /// The smallest card, to half a hundredth, on which the allocations succeed: with less room more
+  /// is given back, and what comes next gets segments of its own size.
+  std::int64_t least_card() const {
+    std::int64_t too_small = allocated_, enough = held_;
+    // What earlier replays tell of the cards between.
+    std::int64_t succeeds_from = reserved_, fails_below = 0;
+    while (200 * (enough - too_small) > enough) {
+      const std::int64_t middle = too_small + (enough - too_small) / 2;
+      if (middle < succeeds_from && middle >= fails_below) {
+        Replay replay = full_;
+        replay.move_to(middle);
+        while (!replay.ended() && !replay.allocator().failed()) replay.step();
+        const CachingAllocator::Cards& alike = replay.allocator().same_on();
+        if (replay.allocator().failed())
+          fails_below = alike.too_much;
+        else
+          succeeds_from = alike.enough;
+      }
+      (middle >= succeeds_from ? enough : too_small) = middle;
+    }
+    return enough;
   }
-  return most;
-}
+
+ private:
+  static constexpr std::int64_t endless = std::numeric_limits<std::int64_t>::max() - 1;
+
+  Replay full_;  // before more is reserved than any card asked about has
+  std::int64_t allocated_ = 0, held_ = 0, reserved_ = 0;
+};
 
 }  // namespace
 
@@ -78,27 +85,27 @@ MemoryFigures memory_figures(const TransformerShape& shape, const ParallelPlan& 
         memory_of_stage(shape, plan, batch, precision, software, stage), fixed_memory(in, stage));
     return figures;
   }
-  fill(figures, step_allocations(in, stage));
+  const StepAllocations allocations = step_allocations(in, stage);
+  const EndlessCard card(allocations);
+  figures.allocated = Bytes(card.allocated());
+  figures.reserved = Bytes(card.reserved());
+  figures.held = Bytes(card.least_card());
   return figures;
 }
 
 bool fits_in(Bytes card, const TransformerShape& shape, const ParallelPlan& plan,
              const Batch& batch, const Precision& precision, const Software& software,
              std::int64_t channels) {
-  if (!allocates_once(plan, software)) {
-    const StepInputs in{shape, plan, batch, precision, software};
-    const std::int64_t stage = fullest_stage(shape, plan, batch, precision, software);
-    const bool host = software.attention.kernel == AttentionKernel::host;
-    const std::int64_t fixed = host ? 0 : fixed_memory(in, stage, channels).total();
-    const StepAllocations allocations = step_allocations(in, stage);
-    if (most_allocated(allocations) + fixed > card.value) return false;
-    std::int64_t held = 0;
-    replay(allocations, {}, [&](std::size_t, const CachingAllocator& allocator) {
-      held = std::max(held, allocator.held());
-    });
-    if (held + fixed <= card.value) return true;
-  }
-  return memory_figures(shape, plan, batch, precision, software, channels).needed() <= card;
+  if (allocates_once(plan, software))
+    return memory_figures(shape, plan, batch, precision, software, channels).needed() <= card;
+  const StepInputs in{shape, plan, batch, precision, software};
+  const std::int64_t stage = fullest_stage(shape, plan, batch, precision, software);
+  const bool host = software.attention.kernel == AttentionKernel::host;
+  const std::int64_t room = card.value - (host ? 0 : fixed_memory(in, stage, channels).total());
+  const StepAllocations allocations = step_allocations(in, stage);
+  if (allocations.most_in_use > room) return false;
+  const EndlessCard endless(allocations);
+  return endless.held() <= room || endless.least_card() <= room;
 }
 
 }  // namespace stepcast::workloads

@@ -18,6 +18,15 @@ namespace {
 /// The moments at which a rank may need most.
 enum class Moment : std::uint8_t { loss, backward, optimizer };
 
+constexpr std::array<const char*, 10> part_names{
+    "parameters", "gathered parameters", "gradients", "optimizer",     "activations",
+    "logits",     "communication",       "work",      "fragmentation", "fixed"};
+using PartBytes = std::array<std::int64_t, part_names.size()>;
+
+std::int64_t total(const PartBytes& parts) {
+  return std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
+}
+
 /// Between steps: FSDP an fp32 shard 4P/N; autocast fp32 weights 4P; otherwise 16-bit weights 2P
 /// (their fp32 master counts as optimizer state), and copies in a recipe's type.
 std::int64_t parameter_bytes(const MemoryRank& r) {
@@ -111,11 +120,10 @@ PipelineShape unpaired(const MemoryRank& r) {
   return out;
 }
 
-/// Activations of all micro-batches in flight, chunk by chunk; with full recompute, of one layer
-/// beside them. The embedding's output is kept with the first part. Between a chunk's input and
-/// weight gradients its products' output gradients are kept as well, and what was computed again.
-std::int64_t activation_bytes(const MemoryRank& r, Moment moment) {
-  if (moment == Moment::optimizer) return 0;
+/// Activations of all micro-batches in flight, chunk by chunk. The embedding's output is kept with
+/// the first part. Between a chunk's input and weight gradients its products' output gradients are
+/// kept as well, and what was computed again.
+std::int64_t activations_in_flight(const MemoryRank& r) {
   struct KindBytes {
     std::int64_t again, whole, output_gradients;
     ActivationMemory kept;
@@ -151,6 +159,13 @@ std::int64_t activation_bytes(const MemoryRank& r, Moment moment) {
   if (r.schedule.paired) bytes += most_of_layers(r, &ActivationMemory::layer);
   if (r.schedule.paired && r.in.plan.expert.delay_wgrad)
     bytes += most_of_layers(r, &ActivationMemory::output_gradients);
+  return bytes;
+}
+
+/// With full recompute, of one layer beside those in flight.
+std::int64_t activation_bytes(const MemoryRank& r, Moment moment, std::int64_t in_flight) {
+  if (moment == Moment::optimizer) return 0;
+  std::int64_t bytes = in_flight;
   if (moment == Moment::backward && r.in.plan.recompute == Recompute::full)
     bytes += most_of_layers(r, &ActivationMemory::layer_without_recompute);
   const bool core = r.in.plan.recompute == Recompute::selective ||
@@ -180,25 +195,33 @@ std::int64_t attention_scratch_bytes(const StepInputs& in) {
   return sizes.tokens * (4 * sizes.query + per_head + 4 * sizes.heads);
 }
 
-Memory memory_at(const MemoryRank& r, Moment moment) {
+PartBytes parts_at(const MemoryRank& r, Moment moment, std::int64_t in_flight) {
   const std::int64_t work =
       moment == Moment::backward ? most_of_layers(r, &ActivationMemory::layer_work) : 0;
-  Memory memory;
-  memory.parts = {
-      {"parameters", Bytes(parameter_bytes(r))},
-      {"gathered parameters", Bytes(gathered_bytes(r, moment))},
-      {"gradients", Bytes(gradient_bytes(r, moment))},
-      {"optimizer", Bytes(optimizer_bytes(r, moment))},
-      {"activations", Bytes(activation_bytes(r, moment))},
-      {"logits", Bytes(logits_bytes(r, moment))},
-      {"communication", Bytes(communication_bytes(r, moment) + context_bytes(r, moment))},
-      {"work", Bytes(work)}};
+  PartBytes parts{parameter_bytes(r),
+                  gathered_bytes(r, moment),
+                  gradient_bytes(r, moment),
+                  optimizer_bytes(r, moment),
+                  activation_bytes(r, moment, in_flight),
+                  logits_bytes(r, moment),
+                  communication_bytes(r, moment) + context_bytes(r, moment),
+                  work};
   // Reserved over allocated: 36.5 / 36.2 GB for ZeRO-2 with static shapes (OpenTau PR 273). More is
   // common, but the allocator gives cached blocks back before it fails.
-  const std::int64_t allocated = memory.total().value;
-  memory.parts.push_back({"fragmentation", Bytes(allocated / 120)});
-  memory.parts.push_back({"fixed", Bytes(fixed_memory(r.in, r.stage).total())});
-  return memory;
+  parts[8] = total(parts) / 120;
+  parts[9] = fixed_memory(r.in, r.stage).total();
+  return parts;
+}
+
+/// At the moment that needs most.
+PartBytes most_parts(const MemoryRank& r) {
+  const std::int64_t in_flight = activations_in_flight(r);
+  PartBytes most = parts_at(r, Moment::backward, in_flight);
+  for (const Moment moment : {Moment::loss, Moment::optimizer}) {
+    const PartBytes parts = parts_at(r, moment, in_flight);
+    if (total(parts) > total(most)) most = parts;
+  }
+  return most;
 }
 
 /// Weights of all parameters between steps, and their states, over the ranks that hold a copy.
@@ -223,7 +246,6 @@ Memory memory_of_stage(const TransformerShape& shape, const ParallelPlan& plan, 
                        const Precision& precision, const Software& software, std::int64_t stage) {
   expects(stage >= 0 && stage < plan.pipeline, "a stage of the pipeline");
   const StepInputs in{shape, plan, batch, precision, software};
-  const MemoryRank rank(in, stage);
   if (software.own() && trainer_has(plan)) {
     Memory memory = trainer_memory(in, stage);
     if (software.attention.kernel == AttentionKernel::host) return memory;  // no GPU, no context
@@ -231,21 +253,24 @@ Memory memory_of_stage(const TransformerShape& shape, const ParallelPlan& plan, 
         {"fixed", Bytes(fixed_memory(in, stage).total() + attention_scratch_bytes(in))});
     return memory;
   }
-  Memory most = memory_at(rank, Moment::backward);
-  for (const Moment moment : {Moment::loss, Moment::optimizer}) {
-    Memory candidate = memory_at(rank, moment);
-    if (candidate.total() > most.total()) most = std::move(candidate);
-  }
-  return most;
+  const PartBytes parts = most_parts(MemoryRank(in, stage));
+  Memory memory;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    memory.parts.push_back({part_names[i], Bytes(parts[i])});
+  return memory;
 }
 
 std::int64_t fullest_stage(const TransformerShape& shape, const ParallelPlan& plan,
                            const Batch& batch, const Precision& precision,
                            const Software& software) {
-  std::int64_t fullest = 0;
-  Bytes most{};
+  if (plan.pipeline == 1) return 0;
+  const StepInputs in{shape, plan, batch, precision, software};
+  const bool own = software.own() && trainer_has(plan);
+  std::int64_t fullest = 0, most = 0;
   for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
-    const Bytes bytes = memory_of_stage(shape, plan, batch, precision, software, stage).total();
+    const std::int64_t bytes =
+        own ? memory_of_stage(shape, plan, batch, precision, software, stage).total().value
+            : total(most_parts(MemoryRank(in, stage)));
     if (bytes > most) most = bytes, fullest = stage;
   }
   return fullest;

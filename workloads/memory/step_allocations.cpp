@@ -4,8 +4,10 @@
 #include <deque>
 #include <map>
 #include <numeric>
+#include <span>
 #include <utility>
 
+#include "workloads/memory/layer_tensors.hpp"
 #include "workloads/memory/rank.hpp"
 #include "workloads/pieces/activation_memory.hpp"
 #include "workloads/plan/low_precision.hpp"
@@ -19,8 +21,11 @@ using Tensors = std::vector<std::uint32_t>;
 class AllocationWriter {
  public:
   AllocationWriter(const StepInputs& in, std::int64_t stage)
-      : r_(in, stage), head_(in), software_(in.software) {
-    for (const AlikeLayers& alike : r_.parameters.kinds) kept_.emplace_back(in, alike.kind);
+      : r_(in, stage), gathered_layer_(gathered_layer(r_)), software_(in.software) {
+    for (const AlikeLayers& alike : r_.parameters.kinds) tensors_.emplace_back(in, alike.kind);
+    const ActivationMemory head(in);
+    head_ = head.head_tensors();
+    loss_work_ = head.loss_work();
   }
 
   StepAllocations take() {
@@ -58,22 +63,27 @@ class AllocationWriter {
     const std::uint32_t id = out_.tensors++;
     out_.order.push_back({id, kind, bytes});
     bytes_.push_back(bytes);
+    in_use_ += bytes;
+    out_.most_in_use = std::max(out_.most_in_use, in_use_);
     return id;
   }
   void add_to(Tensors& tensors, TensorKind kind, std::int64_t bytes) {
     if (bytes > 0) tensors.push_back(add(kind, bytes));
   }
-  void add_all(Tensors& tensors, TensorKind kind, const std::vector<std::int64_t>& bytes) {
+  void add_all(Tensors& tensors, TensorKind kind, std::span<const std::int64_t> bytes) {
     for (const std::int64_t b : bytes) add_to(tensors, kind, b);
   }
   void free(Tensors& tensors) {
-    for (const std::uint32_t id : tensors) out_.order.push_back({id, {}, 0});
+    for (const std::uint32_t id : tensors) free(id);
     tensors.clear();
   }
-  void brief(TensorKind kind, const std::vector<std::int64_t>& bytes) {
-    Tensors tensors;
-    add_all(tensors, kind, bytes);
-    free(tensors);
+  void free(std::uint32_t id) {
+    out_.order.push_back({id, {}, 0});
+    in_use_ -= bytes_[id];
+  }
+  void brief(TensorKind kind, std::span<const std::int64_t> bytes) {
+    add_all(brief_, kind, bytes);
+    free(brief_);
   }
 
   /// `bytes_of` each tensor of the stage, or of each unit where they are flat.
@@ -153,15 +163,14 @@ class AllocationWriter {
     if (!r_.zero3()) return;
     const std::int64_t most = std::min(r_.parameters.layers, 1 + r_.in.plan.prefetch);
     while (static_cast<std::int64_t>(gathered_.size()) >= most) {
-      out_.order.push_back({gathered_.front(), {}, 0});
+      free(gathered_.front());
       gathered_.pop_front();
     }
-    const std::int64_t layer = gathered_layer(r_);
-    gathered_.push_back(add(TensorKind::gathered, layer));
-    if (!software_.data.fsdp1()) brief(TensorKind::gathered, {layer});
+    gathered_.push_back(add(TensorKind::gathered, gathered_layer_));
+    if (!software_.data.fsdp1()) brief(TensorKind::gathered, {&gathered_layer_, 1});
   }
   void end_gathers() {
-    for (const std::uint32_t id : gathered_) out_.order.push_back({id, {}, 0});
+    for (const std::uint32_t id : gathered_) free(id);
     gathered_.clear();
   }
 
@@ -181,8 +190,8 @@ class AllocationWriter {
     const auto chunk = r_.parameters.chunk_layers.begin();
     return static_cast<std::size_t>(std::accumulate(chunk, chunk + turn.chunk, i));
   }
-  const ActivationMemory& kept_of(std::size_t layer) const {
-    return kept_[r_.parameters.kind_of[layer]];
+  const LayerTensors& tensors_of(std::size_t layer) const {
+    return tensors_[r_.parameters.kind_of[layer]];
   }
 
   void write(const Turn& turn) {
@@ -227,31 +236,32 @@ class AllocationWriter {
   void forward_layer(const Turn& turn, std::int64_t i) {
     gather();
     if (leaving_.size() > 1) leave();
+    const LayerTensors& of_layer = tensors_of(layer_of(turn, i));
     Tensors kept;
     if (recomputed(i)) {
       add_to(kept, TensorKind::activations, r_.sizes.local_bytes());
     } else {
-      const ActivationMemory& of_layer = kept_of(layer_of(turn, i));
-      add_all(kept, TensorKind::activations, of_layer.layer_tensors());
-      if (!core_again()) add_to(kept, TensorKind::activations, of_layer.scores());
+      kept.reserve(of_layer.kept.size() + 1);
+      add_all(kept, TensorKind::activations, of_layer.kept);
+      if (!core_again()) add_to(kept, TensorKind::activations, of_layer.scores);
     }
     layers_[{turn.micro_batch, turn.chunk}].push_back(std::move(kept));
     if (away(turn, i) > 0) leaving_.push_back({{turn.micro_batch, turn.chunk}, i + 1});
-    brief(TensorKind::work, kept_of(layer_of(turn, i)).forward_work_tensors());
+    brief(TensorKind::work, of_layer.forward_work);
   }
 
   void end_forward(const Turn& turn) {
     end_gathers();
     if (!last_part(turn)) return;
     Tensors& head = heads_[{turn.micro_batch, turn.chunk}];
-    add_all(head, TensorKind::logits, head_.head_tensors());
-    brief(TensorKind::logits, {head_.loss_work()});
+    add_all(head, TensorKind::logits, head_);
+    brief(TensorKind::logits, {&loss_work_, 1});
   }
 
   /// Bytes of a part's i-th layer that go to the host; the last stays.
   std::int64_t away(const Turn& turn, std::int64_t i) const {
     if (i + 1 == layers_of(turn)) return 0;
-    return kept_of(layer_of(turn, i)).offloaded_bytes(i);
+    return tensors_of(layer_of(turn, i)).memory.offloaded_bytes(i);
   }
   /// What has gone out first: of tensors that lie on both sides what stays is made anew.
   void leave() {
@@ -279,16 +289,14 @@ class AllocationWriter {
     if (i > 0 && away(turn, i - 1) > 0)
       add_to(layers[static_cast<std::size_t>(i)], TensorKind::activations, away(turn, i - 1));
     const std::size_t layer = layer_of(turn, i);
-    const ActivationMemory& of_layer = kept_of(layer);
-    Tensors brief_ones;
-    if (recomputed(i)) add_all(brief_ones, TensorKind::activations, of_layer.layer_tensors());
-    if (recomputed(i) || core_again())
-      add_to(brief_ones, TensorKind::activations, of_layer.scores());
-    add_all(brief_ones, TensorKind::work, of_layer.work_tensors());
+    const LayerTensors& of_layer = tensors_of(layer);
+    if (recomputed(i)) add_all(brief_, TensorKind::activations, of_layer.kept);
+    if (recomputed(i) || core_again()) add_to(brief_, TensorKind::activations, of_layer.scores);
+    add_all(brief_, TensorKind::work, of_layer.backward_work);
     if (r_.in.plan.expert.delay_wgrad)
-      add_to(brief_ones, TensorKind::activations, of_layer.output_gradients());
-    layer_gradients(layer, gradients_wait() ? gradients_ : brief_ones);
-    free(brief_ones);
+      add_to(brief_, TensorKind::activations, of_layer.output_gradients);
+    layer_gradients(layer, gradients_wait() ? gradients_ : brief_);
+    free(brief_);
     free(layers.back());
     layers.pop_back();
     reduce_unit(layer);
@@ -304,19 +312,18 @@ class AllocationWriter {
 
   /// What products read for their weight gradients stays with the layer until then.
   void input_gradients(const Turn& turn) {
-    if (last_part(turn)) brief(TensorKind::logits, {head_.loss_work()});
+    if (last_part(turn)) brief(TensorKind::logits, {&loss_work_, 1});
     std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
     for (std::int64_t i = layers_of(turn) - 1; i >= 0; --i) {
       gather();
-      const ActivationMemory& of_layer = kept_of(layer_of(turn, i));
+      const LayerTensors& of_layer = tensors_of(layer_of(turn, i));
       Tensors& kept = layers[static_cast<std::size_t>(i + 1)];
-      Tensors brief_ones;
-      if (recomputed(i)) add_all(kept, TensorKind::activations, of_layer.layer_tensors());
+      if (recomputed(i)) add_all(kept, TensorKind::activations, of_layer.kept);
       if (recomputed(i) || r_.in.plan.recompute == Recompute::selective)
-        add_to(brief_ones, TensorKind::activations, of_layer.scores());
-      add_to(kept, TensorKind::activations, of_layer.output_gradients());
-      add_all(brief_ones, TensorKind::work, of_layer.work_tensors());
-      free(brief_ones);
+        add_to(brief_, TensorKind::activations, of_layer.scores);
+      add_to(kept, TensorKind::activations, of_layer.output_gradients);
+      add_all(brief_, TensorKind::work, of_layer.backward_work);
+      free(brief_);
     }
     end_gathers();
   }
@@ -326,9 +333,8 @@ class AllocationWriter {
     std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
     for (std::int64_t i = layers_of(turn) - 1; i >= 0; --i) {
       const std::size_t layer = layer_of(turn, i);
-      Tensors brief_ones;
-      layer_gradients(layer, gradients_wait() ? gradients_ : brief_ones);
-      free(brief_ones);
+      layer_gradients(layer, gradients_wait() ? gradients_ : brief_);
+      free(brief_);
       free(layers.back());
       layers.pop_back();
       reduce_unit(layer);
@@ -337,17 +343,16 @@ class AllocationWriter {
   }
 
   void head_backward(const Turn& turn) {
-    brief(TensorKind::logits, {head_.loss_work()});
+    brief(TensorKind::logits, {&loss_work_, 1});
     head_gradients(turn);
   }
 
   void head_gradients(const Turn& turn) {
     Tensors& head = heads_[{turn.micro_batch, turn.chunk}];
-    Tensors brief_ones;
     if (narrow_gradients())
-      add_to(gradients_wait() ? gradients_ : brief_ones, TensorKind::gradients,
+      add_to(gradients_wait() ? gradients_ : brief_, TensorKind::gradients,
              r_.low * r_.sizes.vocab * r_.sizes.hidden);
-    free(brief_ones);
+    free(brief_);
     free(head);
   }
 
@@ -399,27 +404,30 @@ class AllocationWriter {
   void update(bool first) {
     remaining_shards();
     free(of_step_);
-    Tensors forever, brief_ones;
-    if (r_.deepspeed()) add_to(brief_ones, TensorKind::gradients, update_gradients(r_));
+    Tensors forever;
+    if (r_.deepspeed()) add_to(brief_, TensorKind::gradients, update_gradients(r_));
     if (first)
       for (int moment = 0; moment < 2; ++moment)
         of_parameters(forever, TensorKind::optimizer, [&](std::int64_t n, bool expert) {
           return moment_bytes(r_) * updated(n, expert);
         });
     if (software_.optimizer.kernel == OptimizerKernel::foreach)
-      of_parameters(brief_ones, TensorKind::optimizer,
+      of_parameters(brief_, TensorKind::optimizer,
                     [&](std::int64_t n, bool expert) { return 4 * updated(n, expert); });
-    free(brief_ones);
+    free(brief_);
     free(shards_);
   }
 
   MemoryRank r_;
-  std::vector<ActivationMemory> kept_;  // by kind of layer
-  ActivationMemory head_;
+  std::vector<LayerTensors> tensors_;  // by kind of layer
+  std::vector<std::int64_t> head_;
+  std::int64_t loss_work_ = 0, gathered_layer_;
   const Software& software_;
   StepAllocations out_;
   std::vector<std::int64_t> bytes_;  // by tensor
+  std::int64_t in_use_ = 0;
   Tensors of_step_, gradients_, reduced_, shards_;
+  Tensors brief_;  // freed in the function that makes them
   std::int64_t reduced_layers_ = 0;
   std::deque<std::uint32_t> gathered_;
   std::map<Key, std::vector<Tensors>> layers_;

@@ -47,6 +47,7 @@ struct StepAllocations {
   std::vector<Allocation> order;
   std::vector<AllocationTurn> turns;
   std::uint32_t tensors = 0;
+  std::int64_t most_in_use = 0;  // bytes at once, whatever hands them out
 };
 
 /// Of many alike micro-batches only so many are written that the fullest moment is among them.

@@ -175,6 +175,7 @@ std::int64_t ActivationMemory::layer() const {
 }
 
 std::int64_t ActivationMemory::offloaded_bytes(std::int64_t place) const {
+  if (in_.plan.offload.activations == 0.0) return 0;
   const bool again = place % in_.plan.recompute_every == 0;
   const auto kept = static_cast<double>(again ? layer() : layer_without_recompute());
   return static_cast<std::int64_t>(in_.plan.offload.activations * kept);
