@@ -25,25 +25,25 @@ bool Runner::compute_segment(std::uint32_t rank, const LaneInstruction& i) {
   const Time host = launch_time(rank, lane, i);
   if (!state.side.empty())
     std::erase_if(state.side, [&](const SideWork& s) { return s.to <= lane.clock; });
-  const SegmentMap& map = compiled_.map(i.arg, 0, state.speed);
-  const std::size_t kernels = map.duration.size();
+  const SegmentMap map = compiled_.map(i.arg, 0, state.speed);
+  const std::size_t kernels = map.size() - 1;
   const bool flies = state.outstanding != 0 || !state.side.empty() || !options_.segments;
   counters_.works += static_cast<std::int64_t>(kernels);
   if (has_own_segments())
     draw_factors(rank, compute_lane, kernels, flies ? factors_[rank] : passing_factors_);
   if (!flies) {
     if (has_own_segments()) {
-      lane.clock = run_own_segment(rank, compiled_.segment(i.arg).kernels, map, lane.clock, host);
+      lane.clock = run_own_segment(rank, compiled_.kernels(i.arg), map, lane.clock, host);
       return true;
     }
-    const Time end = launched_at_least(rank, lane.clock + map.busy[0], host + map.launched[0]);
-    state.account.compute += map.busy[0];
-    state.account.host += end - lane.clock - map.busy[0];
+    const Time end = launched_at_least(rank, lane.clock + map[0].busy, host + map[0].launched);
+    state.account.compute += map[0].busy;
+    state.account.host += end - lane.clock - map[0].busy;
     lane.clock = end;
     return true;
   }
   // Slowed kernels only begin later than these: what is not late alone is not late at all.
-  launched_at_least(rank, lane.clock + map.busy[0], host + map.launched[0]);
+  launched_at_least(rank, lane.clock + map[0].busy, host + map[0].launched);
   Flight& flight = state.flight;
   const Time at = std::max(lane.clock, host);
   flight = {.segment = i.arg,
@@ -103,18 +103,17 @@ void Runner::refresh(std::uint32_t rank, Time now) {
 /// When the flight ends in its state, and how long its kernels will have taken.
 void Runner::predict(std::uint32_t rank) {
   Flight& flight = ranks_[rank].flight;
-  const SegmentMap& map = flight_map(rank);
+  const SegmentMap map = flight_map(rank);
   if (has_own_segments()) {
     predict_own(rank, map);
     return;
   }
   Time begin = flight.at;
   if (flight.whole)
-    begin = std::max(begin,
-                     flight.host + compiled_.segment(flight.segment).kernels[flight.kernel].launch);
-  const Duration rest = map.busy[flight.kernel + 1];
+    begin = std::max(begin, flight.host + compiled_.kernels(flight.segment)[flight.kernel].launch);
+  const Duration rest = map[flight.kernel + 1].busy;
   flight.end =
-      std::max(begin + flight.remaining + rest, flight.host + map.launched[flight.kernel + 1]);
+      std::max(begin + flight.remaining + rest, flight.host + map[flight.kernel + 1].launched);
   flight.total = flight.consumed + flight.remaining + rest;
 }
 
@@ -122,8 +121,8 @@ void Runner::predict(std::uint32_t rank) {
 void Runner::advance(std::uint32_t rank, Time now) {
   Flight& flight = ranks_[rank].flight;
   if (now <= flight.at) return;
-  const SegmentMap& map = flight_map(rank);
-  const std::vector<SegmentKernel>& kernels = compiled_.segment(flight.segment).kernels;
+  const SegmentMap map = flight_map(rank);
+  const std::span<const SegmentKernel> kernels = compiled_.kernels(flight.segment);
   while (true) {
     const Time begin =
         flight.whole ? std::max(flight.at, flight.host + kernels[flight.kernel].launch) : flight.at;
@@ -171,7 +170,7 @@ void Runner::finish_flight(std::uint32_t rank) {
   LaneState& lane = lane_of(rank, compute_lane);
   lane.clock = flight.end;
   if (timeline_ != nullptr && lane.step == last_step_)
-    timeline_->work(rank, compute_lane, compiled_.segment(flight.segment).kernels[0].work,
+    timeline_->work(rank, compute_lane, compiled_.kernels(flight.segment)[0].work,
                     flight.end - flight.total, flight.end);
 }
 

@@ -257,8 +257,8 @@ void Runner::tell_host(std::uint32_t rank) {
 /// Work beside the compute lane (copies): runs as launched, and slows the compute lane meanwhile.
 void Runner::side_segment(std::uint32_t rank, std::uint8_t lane_index, const LaneInstruction& i) {
   LaneState& lane = lane_of(rank, lane_index);
-  const SegmentMap& map = compiled_.map(i.arg, 0, ranks_[rank].speed);
-  const std::vector<SegmentKernel>& kernels = compiled_.segment(i.arg).kernels;
+  const SegmentMap map = compiled_.map(i.arg, 0, ranks_[rank].speed);
+  const std::span<const SegmentKernel> kernels = compiled_.kernels(i.arg);
   const Time host = launch_time(rank, lane, i);
   const std::size_t known = ranks_[rank].side.size();
   const std::uint8_t traffic = system_.works[kernels.front().work].traffic;
@@ -266,8 +266,8 @@ void Runner::side_segment(std::uint32_t rank, std::uint8_t lane_index, const Lan
   if (has_own_segments()) draw_factors(rank, lane_index, kernels.size(), passing_factors_);
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     const Time begin = launched_at_least(rank, lane.clock, host + kernels[k].launch);
-    const Time end = begin + (has_own_segments() ? varied(map.duration[k], passing_factors_[k])
-                                                 : map.duration[k]);
+    const Time end = begin + (has_own_segments() ? varied(map[k].duration, passing_factors_[k])
+                                                 : map[k].duration);
     std::vector<SideWork>& side = ranks_[rank].side;
     if (side.size() > known && side.back().to == begin)
       side.back().to = end;

@@ -122,17 +122,17 @@ class Runner {
   bool has_own_segments() const { return !factors_.empty(); }
   void draw_factors(std::uint32_t rank, std::uint8_t lane, std::size_t kernels,
                     std::vector<double>& factors);
-  Time run_own_segment(std::uint32_t rank, const std::vector<SegmentKernel>& kernels,
-                       const SegmentMap& map, Time clock, Time host);
-  void predict_own(std::uint32_t rank, const SegmentMap& map);
+  Time run_own_segment(std::uint32_t rank, std::span<const SegmentKernel> kernels, SegmentMap map,
+                       Time clock, Time host);
+  void predict_own(std::uint32_t rank, SegmentMap map);
   /// Durations of the flight's segment in its state, before a rank's own factors.
-  const SegmentMap& flight_map(std::uint32_t rank) {
+  SegmentMap flight_map(std::uint32_t rank) {
     const Flight& flight = ranks_[rank].flight;
     return compiled_.map(flight.segment, flight.state, ranks_[rank].speed);
   }
-  Duration duration_of(std::uint32_t rank, const SegmentMap& map, std::uint32_t kernel) const {
-    return has_own_segments() ? varied(map.duration[kernel], factors_[rank][kernel])
-                              : map.duration[kernel];
+  Duration duration_of(std::uint32_t rank, SegmentMap map, std::uint32_t kernel) const {
+    return has_own_segments() ? varied(map[kernel].duration, factors_[rank][kernel])
+                              : map[kernel].duration;
   }
 
   LaneState& lane_of(std::uint32_t rank, std::uint8_t lane) {
