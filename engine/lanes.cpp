@@ -43,13 +43,13 @@ class RoleCompiler {
     for (const Repeat& repeat : program_.repeats) {
       const auto first = program_.instructions.begin() + repeat.first;
       const auto end = program_.instructions.begin() + repeat.end;
-      for (; at != first; ++at) add(*at);
+      at = add_all(at, first);
       end_stretch({});
       begin_repeat(repeat);
-      for (; at != end; ++at) add(*at);
+      at = add_all(at, end);
       end_repeat();
     }
-    for (; at != program_.instructions.end(); ++at) add(*at);
+    add_all(at, program_.instructions.end());
     end_stretch({});
     role_.last_epoch = host_;
     role_.num_epochs = epoch_ + 1U;
@@ -69,16 +69,43 @@ class RoleCompiler {
     role_.lanes[i.lane].push_back({op, epoch_, i.arg, i.communicator, host_});
   }
 
+  using Calls = std::vector<Instruction>::const_iterator;
+
+  /// Returns `end`.
+  Calls add_all(Calls at, Calls end) {
+    while (at != end)
+      if (at->op == Op::work)
+        at = add_works(at, end);
+      else
+        add(*at++);
+    return end;
+  }
+
+  /// Kernels of one lane in a row. Returns the call behind them.
+  Calls add_works(Calls at, Calls end) {
+    const std::uint8_t lane = at->lane;
+    Open& open = open_[lane];
+    if (!open.kernels.empty() && open.head.epoch != epoch_) close(lane);
+    Duration launch = open.kernels.empty() ? Duration{} : host_ - open.head.launch;
+    for (; at != end && at->op == Op::work && at->lane == lane; ++at) {
+      const Duration cost = system_.host_costs.at(at->host_cost);
+      host_ += cost;
+      launch += cost;
+      if (single_) close(lane);
+      if (open.kernels.empty()) {
+        open.head = {LaneOp::segment, epoch_, 0, 0, host_};
+        launch = Duration{};
+      }
+      open.kernels.push_back({at->arg, launch});
+    }
+    return at;
+  }
+
   void add(const Instruction& i) {
     host_ += system_.host_costs.at(i.host_cost);
     switch (i.op) {
-      case Op::work: {
-        Open& open = open_[i.lane];
-        if (single_ || (!open.kernels.empty() && open.head.epoch != epoch_)) close(i.lane);
-        if (open.kernels.empty()) open.head = {LaneOp::segment, epoch_, 0, 0, host_};
-        open.kernels.push_back({i.arg, host_ - open.head.launch});
-        break;
-      }
+      case Op::work:
+        break;  // add_works()
       case Op::join:
         push(i, LaneOp::join);
         break;
