@@ -22,28 +22,28 @@ Duration overlap(Time a_from, Time a_to, Time b_from, Time b_to) {
 bool Runner::compute_segment(std::uint32_t rank, const LaneInstruction& i) {
   RankState& state = ranks_[rank];
   LaneState& lane = lane_of(rank, compute_lane);
-  const Time host = launch_time(rank, lane, i);
+  const Time host = launch_time(state, lane, i);
   if (!state.side.empty())
     std::erase_if(state.side, [&](const SideWork& s) { return s.to <= lane.clock; });
-  const SegmentMap& map = compiled_.map(i.arg, 0, state.speed);
-  const std::size_t kernels = map.duration.size();
+  const SegmentMap map = compiled_.map(i.arg, 0, state.speed);
+  const std::size_t kernels = map.size() - 1;
   const bool flies = state.outstanding != 0 || !state.side.empty() || !options_.segments;
   counters_.works += static_cast<std::int64_t>(kernels);
   if (has_own_segments())
     draw_factors(rank, compute_lane, kernels, flies ? factors_[rank] : passing_factors_);
   if (!flies) {
     if (has_own_segments()) {
-      lane.clock = run_own_segment(rank, compiled_.segment(i.arg).kernels, map, lane.clock, host);
+      lane.clock = run_own_segment(rank, compiled_.kernels(i.arg), map, lane.clock, host);
       return true;
     }
-    const Time end = launched_at_least(rank, lane.clock + map.busy[0], host + map.launched[0]);
-    state.account.compute += map.busy[0];
-    state.account.host += end - lane.clock - map.busy[0];
+    const Time end = launched_at_least(state, lane.clock + map[0].busy, host + map[0].launched);
+    state.account.compute += map[0].busy;
+    state.account.host += end - lane.clock - map[0].busy;
     lane.clock = end;
     return true;
   }
   // Slowed kernels only begin later than these: what is not late alone is not late at all.
-  launched_at_least(rank, lane.clock + map.busy[0], host + map.launched[0]);
+  launched_at_least(state, lane.clock + map[0].busy, host + map[0].launched);
   Flight& flight = state.flight;
   const Time at = std::max(lane.clock, host);
   flight = {.segment = i.arg,
@@ -67,17 +67,16 @@ bool Runner::fly(std::uint32_t rank) {
   Flight& flight = state.flight;
   const Time horizon = options_.segments ? next_surprise(rank) : Time::min();
   while (true) {
-    const Time change = next_change(rank, flight.seen);
-    if (std::min(flight.end, change) >= horizon) {
-      queue_.push(std::min(flight.end, change), rank, ++flight.version);
+    if (std::min(flight.end, flight.change) >= horizon) {
+      queue_.push(std::min(flight.end, flight.change), rank, ++flight.version);
       lane_of(rank, compute_lane).block = Block::flight;
       return false;
     }
-    if (flight.end <= change) {
+    if (flight.end <= flight.change) {
       finish_flight(rank);
       return true;
     }
-    set_state(rank, change);
+    set_state(rank, flight.change);
   }
 }
 
@@ -103,27 +102,25 @@ void Runner::refresh(std::uint32_t rank, Time now) {
 /// When the flight ends in its state, and how long its kernels will have taken.
 void Runner::predict(std::uint32_t rank) {
   Flight& flight = ranks_[rank].flight;
-  const SegmentMap& map = flight_map(rank);
+  const SegmentMap map = flight_map(rank);
   if (has_own_segments()) {
     predict_own(rank, map);
     return;
   }
   Time begin = flight.at;
   if (flight.whole)
-    begin = std::max(begin,
-                     flight.host + compiled_.segment(flight.segment).kernels[flight.kernel].launch);
-  const Duration rest = map.busy[flight.kernel + 1];
-  flight.end =
-      std::max(begin + flight.remaining + rest, flight.host + map.launched[flight.kernel + 1]);
-  flight.total = flight.consumed + flight.remaining + rest;
+    begin = std::max(begin, flight.host + compiled_.kernels(flight.segment)[flight.kernel].launch);
+  const Suffix& rest = map[flight.kernel + 1];
+  flight.end = std::max(begin + flight.remaining + rest.busy, flight.host + rest.launched);
+  flight.total = flight.consumed + flight.remaining + rest.busy;
 }
 
 /// Executes kernels up to `now`, which is before the predicted end.
 void Runner::advance(std::uint32_t rank, Time now) {
   Flight& flight = ranks_[rank].flight;
   if (now <= flight.at) return;
-  const SegmentMap& map = flight_map(rank);
-  const std::vector<SegmentKernel>& kernels = compiled_.segment(flight.segment).kernels;
+  const SegmentMap map = flight_map(rank);
+  const std::span<const SegmentKernel> kernels = compiled_.kernels(flight.segment);
   while (true) {
     const Time begin =
         flight.whole ? std::max(flight.at, flight.host + kernels[flight.kernel].launch) : flight.at;
@@ -149,8 +146,8 @@ void Runner::advance(std::uint32_t rank, Time now) {
 /// The flight goes on from `when` in the state of that instant.
 void Runner::set_state(std::uint32_t rank, Time when) {
   Flight& flight = ranks_[rank].flight;
-  const std::uint32_t new_state = state_at(rank, when);
   flight.seen = when;
+  const std::uint32_t new_state = look_beside(rank);
   if (new_state == flight.state) return;
   advance(rank, when);
   const Duration from = duration_of(rank, flight_map(rank), flight.kernel);
@@ -171,42 +168,37 @@ void Runner::finish_flight(std::uint32_t rank) {
   LaneState& lane = lane_of(rank, compute_lane);
   lane.clock = flight.end;
   if (timeline_ != nullptr && lane.step == last_step_)
-    timeline_->work(rank, compute_lane, compiled_.segment(flight.segment).kernels[0].work,
+    timeline_->work(rank, compute_lane, compiled_.kernels(flight.segment)[0].work,
                     flight.end - flight.total, flight.end);
 }
 
-/// Which classes of communication are there at `t`, as far as known now.
-std::uint32_t Runner::state_at(std::uint32_t rank, Time t) const {
-  const RankState& state = ranks_[rank];
+/// Which classes of communication are there when the flight was seen last, and when that changes
+/// next (Flight::change), as far as known now.
+std::uint32_t Runner::look_beside(std::uint32_t rank) {
+  RankState& state = ranks_[rank];
+  const Time t = state.flight.seen;
   std::array<std::uint32_t, num_classes> level{};
-  for (unsigned left = state.outstanding; left != 0; left &= left - 1) {
-    const Membership& m = membership_of(rank, static_cast<std::uint8_t>(std::countr_zero(left)));
-    if (m.arrived > t) continue;
-    std::uint32_t& at = level[m.interference_class];
-    at = std::max(at, m.started <= t ? 2U : 1U);
-  }
-  for (const SideWork& s : state.side)
-    if (s.from <= t && t < s.to) level[s.interference_class] = 2;
-  return level[0] + 3 * (level[1] + 3 * (level[2] + 3 * level[3]));
-}
-
-/// The next change of state after `t` that is known now.
-Time Runner::next_change(std::uint32_t rank, Time t) const {
-  const RankState& state = ranks_[rank];
   Time next = never;
   for (unsigned left = state.outstanding; left != 0; left &= left - 1) {
     const Membership& m = membership_of(rank, static_cast<std::uint8_t>(std::countr_zero(left)));
-    if (m.arrived > t) next = std::min(next, m.arrived);
     if (m.started > t) next = std::min(next, m.started);
+    if (m.arrived > t) {
+      next = std::min(next, m.arrived);
+      continue;
+    }
+    std::uint32_t& at = level[m.interference_class];
+    at = std::max(at, m.started <= t ? 2U : 1U);
   }
   for (const SideWork& s : state.side) {
-    if (s.from > t) next = std::min(next, s.from);
-    if (s.to > t) next = std::min(next, s.to);
+    if (s.to <= t) continue;
+    if (s.from <= t) level[s.interference_class] = 2;
+    next = std::min(next, s.from > t ? s.from : s.to);
   }
-  return next;
+  state.flight.change = next;
+  return level[0] + 3 * (level[1] + 3 * (level[2] + 3 * level[3]));
 }
 
-/// Until then the rank's interference changes only as next_change() says: a transfer for which
+/// Until then the rank's interference changes only as look_beside() says: a transfer for which
 /// members are missing starts when the last has come, one under way moves at most at its cap, and
 /// the rank's other lanes wait for these or for the compute lane.
 Time Runner::next_surprise(std::uint32_t rank) const {

@@ -2,6 +2,7 @@
 // are at most one step apart. Private to engine.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -18,38 +19,37 @@ class EventTable {
       places_.push_back({first, events});
       first += std::size_t{2} * events;
     }
-    times_.resize(first);
-    steps_.resize(first);
+    times_.resize(first, unset);
   }
 
   bool is_set(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const {
-    return steps_[index(rank, event, step)] == tag_of(step);
+    return time(rank, event, step) != unset;
   }
   Time time(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const {
     return times_[index(rank, event, step)];
   }
   void set(std::uint32_t rank, std::uint32_t event, std::uint32_t step, Time when) {
-    const std::size_t e = index(rank, event, step);
-    times_[e] = when;
-    steps_[e] = tag_of(step);
+    times_[index(rank, event, step)] = when;
+  }
+  /// `step` begins: nobody asks for what happened two steps before any more.
+  void clear(std::uint32_t rank, std::uint32_t step) {
+    if (step < 2) return;
+    const auto first = times_.begin() + static_cast<std::ptrdiff_t>(index(rank, 0, step));
+    std::fill_n(first, places_[rank].events, unset);
   }
   /// Event `to` is what `from` is, later by `by`.
   void repeat(std::uint32_t rank, std::uint32_t from, std::uint32_t to, std::uint32_t step,
               Duration by) {
-    const std::size_t source = index(rank, from, step), target = index(rank, to, step);
-    times_[target] = times_[source] + by;
-    steps_[target] = steps_[source];
+    const Time source = time(rank, from, step);
+    set(rank, to, step, source == unset ? unset : source + by);
   }
 
  private:
+  static constexpr Time unset = Time::min();
   struct Place {
     std::size_t first = 0;
     std::uint32_t events = 0;
   };
-  /// Never 0, which is no step. What a place held before is of two steps ago, or of few more.
-  static std::uint16_t tag_of(std::uint32_t step) {
-    return static_cast<std::uint16_t>(step % 0xffff + 1);
-  }
   /// Events of a step lie side by side.
   std::size_t index(std::uint32_t rank, std::uint32_t event, std::uint32_t step) const {
     const Place& place = places_[rank];
@@ -58,7 +58,6 @@ class EventTable {
 
   std::vector<Place> places_;  // by rank
   std::vector<Time> times_;
-  std::vector<std::uint16_t> steps_;  // the tag of that in which the event was last recorded
 };
 
 }  // namespace stepcast::engine

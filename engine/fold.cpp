@@ -111,6 +111,7 @@ class Refinement {
 /// Hashes a system for likeness_of().
 class Digest {
  public:
+  explicit Digest(const Likeness& from = {1, 2}) : out_(from) {}
   void add(std::uint64_t value) {
     out_.first = mix(out_.first, value);
     out_.second = (out_.second + value) * 0xd6e8feb86659fd93U;
@@ -124,7 +125,7 @@ class Digest {
   Likeness take() const { return out_; }
 
  private:
-  Likeness out_{1, 2};
+  Likeness out_;
 };
 
 /// Numbers of values, equal ones the same, in the order in which they first come.
@@ -149,25 +150,34 @@ Classes classes_of(const System& system) {
   return Refinement(system).take();
 }
 
-Likeness likeness_of(const System& system) {
+Likeness likeness_of_groups(const System& system) {
   Digest digest;
-  Numbers speeds, capacities, weights;
   digest.add_all(system.role_of_rank);
-  for (const double slowness : system.slowness) digest.add(speeds.of(slowness));
-  digest.add(system.link_capacity.size());
-  for (const BytesPerSecond c : system.link_capacity) digest.add(capacities.of(c.value));
   for (const auto& slot : system.communicator_of) digest.add_all(slot);
   digest.add(system.communicators.size());
   for (const Communicator& c : system.communicators) {
     digest.add(c.pattern);
     digest.add_all(c.members);
-    digest.add(c.loads.size());
-    for (const LinkLoad& load : c.loads) {
-      digest.add(load.link);
-      digest.add(weights.of(load.weight));
-    }
   }
   return digest.take();
+}
+
+Likeness likeness_of(const System& system, const Likeness& of_groups) {
+  Digest digest(of_groups);
+  Numbers speeds, capacities, weights;
+  for (const double slowness : system.slowness) digest.add(speeds.of(slowness));
+  digest.add(system.link_capacity.size());
+  for (const BytesPerSecond c : system.link_capacity) digest.add(capacities.of(c.value));
+  for (const Communicator& c : system.communicators) {
+    digest.add(c.loads.size());
+    for (const LinkLoad& load : c.loads)
+      digest.add(std::uint64_t{load.link} << 32 | weights.of(load.weight));
+  }
+  return digest.take();
+}
+
+Likeness likeness_of(const System& system) {
+  return likeness_of(system, likeness_of_groups(system));
 }
 
 std::vector<std::uint32_t> Fold::first() const {
@@ -198,8 +208,8 @@ Fold fold(const System& system, const Classes& classes) {
   if (!system.slowness.empty()) s.slowness.resize(classes.num_ranks);
   s.communicator_of.assign(system.communicator_of.size(),
                            std::vector<std::uint32_t>(classes.num_ranks, no_communicator));
-  for (std::size_t r = 0; r < system.num_ranks(); ++r) {
-    const Colour c = classes.ranks[r];
+  for (Colour next = 0; const std::uint32_t r : out.first()) {  // the others are like it
+    const Colour c = next++;
     s.role_of_rank[c] = system.role_of_rank[r];
     if (!system.slowness.empty()) s.slowness[c] = system.slowness[r];
     for (std::size_t slot = 0; slot < system.communicator_of.size(); ++slot)

@@ -40,6 +40,10 @@ struct Likeness {
 };
 Likeness likeness_of(const System& system);
 
+/// The part of it that ranks and groups have, whatever links they load; and the whole from that.
+Likeness likeness_of_groups(const System& system);
+Likeness likeness_of(const System& system, const Likeness& of_groups);
+
 Fold fold(const System& system, const Classes& classes);
 inline Fold fold(const System& system) { return fold(system, classes_of(system)); }
 

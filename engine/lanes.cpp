@@ -7,24 +7,17 @@ namespace stepcast::engine {
 namespace {
 
 constexpr std::size_t num_buckets = 4096;
+constexpr std::uint32_t no_segment = ~std::uint32_t{0};
+constexpr std::size_t suffixes_of_block = 4096;
 
 // Maps are kept per speed; with more speeds they would need more memory than they save time.
 constexpr std::size_t most_speeds = 8;
 
-std::size_t hash_of(const Segment& segment) {
-  std::uint64_t h = 1469598103934665603U;  // FNV-1a
-  const auto mix = [&](std::uint64_t v) { h = (h ^ v) * 1099511628211U; };
-  for (const SegmentKernel& k : segment.kernels) {
-    mix(k.work);
-    mix(static_cast<std::uint64_t>(k.launch.count()));
-  }
+std::size_t hash_of(std::span<const SegmentKernel> kernels) {
+  std::uint64_t h = 1469598103934665603U;  // FNV-1a, the two words of a kernel at once
+  for (const SegmentKernel& k : kernels)
+    h = (h ^ (k.work + (static_cast<std::uint64_t>(k.launch.count()) << 20))) * 1099511628211U;
   return (h ^ (h >> 29)) % num_buckets;
-}
-
-bool equal(const Segment& a, const Segment& b) {
-  return std::ranges::equal(a.kernels, b.kernels, [](const auto& x, const auto& y) {
-    return x.work == y.work && x.launch == y.launch;
-  });
 }
 
 }  // namespace
@@ -38,8 +31,7 @@ class RoleCompiler {
         program_(system.roles[role]),
         role_(lanes.roles_[role]),
         single_(single),
-        open_(program_.num_lanes),
-        head_(program_.num_lanes) {}
+        open_(program_.num_lanes) {}
 
   void compile() {
     role_.lanes.resize(program_.num_lanes);
@@ -51,13 +43,13 @@ class RoleCompiler {
     for (const Repeat& repeat : program_.repeats) {
       const auto first = program_.instructions.begin() + repeat.first;
       const auto end = program_.instructions.begin() + repeat.end;
-      for (; at != first; ++at) add(*at);
+      at = add_all(at, first);
       end_stretch({});
       begin_repeat(repeat);
-      for (; at != end; ++at) add(*at);
+      at = add_all(at, end);
       end_repeat();
     }
-    for (; at != program_.instructions.end(); ++at) add(*at);
+    add_all(at, program_.instructions.end());
     end_stretch({});
     role_.last_epoch = host_;
     role_.num_epochs = epoch_ + 1U;
@@ -65,10 +57,11 @@ class RoleCompiler {
 
  private:
   void close(std::uint8_t lane) {
-    if (open_[lane].kernels.empty()) return;
-    head_[lane].arg = lanes_.intern(std::move(open_[lane]));
-    role_.lanes[lane].push_back(head_[lane]);
-    open_[lane] = {};
+    Open& open = open_[lane];
+    if (open.kernels.empty()) return;
+    open.head.arg = lanes_.intern(open.kernels);
+    role_.lanes[lane].push_back(open.head);
+    open.kernels.clear();
   }
 
   void push(const Instruction& i, LaneOp op) {
@@ -76,23 +69,49 @@ class RoleCompiler {
     role_.lanes[i.lane].push_back({op, epoch_, i.arg, i.communicator, host_});
   }
 
+  using Calls = std::vector<Instruction>::const_iterator;
+
+  /// Returns `end`.
+  Calls add_all(Calls at, Calls end) {
+    while (at != end)
+      if (at->op == Op::work)
+        at = add_works(at, end);
+      else
+        add(*at++);
+    return end;
+  }
+
+  /// Kernels of one lane in a row. Returns the call behind them.
+  Calls add_works(Calls at, Calls end) {
+    const std::uint8_t lane = at->lane;
+    Open& open = open_[lane];
+    if (!open.kernels.empty() && open.head.epoch != epoch_) close(lane);
+    Duration launch = open.kernels.empty() ? Duration{} : host_ - open.head.launch;
+    for (; at != end && at->op == Op::work && at->lane == lane; ++at) {
+      const Duration cost = system_.host_costs.at(at->host_cost);
+      host_ += cost;
+      launch += cost;
+      if (single_) close(lane);
+      if (open.kernels.empty()) {
+        open.head = {LaneOp::segment, epoch_, 0, 0, host_};
+        launch = Duration{};
+      }
+      open.kernels.push_back({at->arg, launch});
+    }
+    return at;
+  }
+
   void add(const Instruction& i) {
     host_ += system_.host_costs.at(i.host_cost);
     switch (i.op) {
       case Op::work:
-        if (single_ || (!open_[i.lane].kernels.empty() && head_[i.lane].epoch != epoch_))
-          close(i.lane);
-        if (open_[i.lane].kernels.empty()) head_[i.lane] = {LaneOp::segment, epoch_, 0, 0, host_};
-        open_[i.lane].kernels.push_back({i.arg, host_ - head_[i.lane].launch});
-        break;
+        break;  // add_works()
       case Op::join:
         push(i, LaneOp::join);
         break;
       case Op::record:
-        for (std::uint32_t t = 0, e = i.arg; t < now_.turns; ++t, e += now_.events) {
-          role_.event_lane.at(e) = i.lane;
-          recorded_[e] = role_.mark.empty();
-        }
+        role_.event_lane.at(i.arg) = i.lane;
+        recorded_[i.arg] = role_.mark.empty();
         push(i, LaneOp::record);
         break;
       case Op::wait:
@@ -156,8 +175,19 @@ class RoleCompiler {
     const std::uint32_t epoch = epoch_ + again * now_.epochs;
     expects(epoch <= std::numeric_limits<std::uint16_t>::max(), "fewer than 65536 host waits");
     epoch_ = static_cast<std::uint16_t>(epoch);
+    repeat_events(role_.event_lane);
+    repeat_events(recorded_);
     end_stretch(now_);
     now_ = {};
+  }
+
+  /// Of all turns of the repeat what was noted of the first one's events.
+  void repeat_events(std::vector<std::uint8_t>& of_event) const {
+    const auto first = of_event.begin() + now_.first_event;
+    expects(of_event.size() - now_.first_event >= std::size_t{now_.turns} * now_.events,
+            "events of every turn");
+    for (std::uint32_t t = 1; t < now_.turns; ++t)
+      std::copy_n(first, now_.events, first + static_cast<std::ptrdiff_t>(t) * now_.events);
   }
 
   void end_stretch(const Stretch& stretch) {
@@ -174,15 +204,27 @@ class RoleCompiler {
   const Program& program_;
   RoleLanes& role_;
   const bool single_;
-  std::vector<Segment> open_;
-  std::vector<LaneInstruction> head_;  // of the open segments
-  std::vector<bool> recorded_;         // by event: before the mark
+  struct Open {
+    std::vector<SegmentKernel> kernels;
+    LaneInstruction head;
+  };
+  std::vector<Open> open_;              // segments, by lane
+  std::vector<std::uint8_t> recorded_;  // by event: before the mark
   Stretch now_;
   Duration host_{}, before_{};  // busy since the epoch began; so at the repeat's first instruction
   std::uint16_t epoch_ = 0;
 };
 
-Lanes::Lanes(const System& system, bool single) : system_(system), buckets_(num_buckets) {
+std::span<Suffix> SuffixRows::make(std::size_t size) {
+  if (blocks_.empty() || blocks_.back().capacity() - blocks_.back().size() < size)
+    blocks_.emplace_back().reserve(std::max(size, suffixes_of_block));
+  std::vector<Suffix>& block = blocks_.back();  // never grows beyond its capacity
+  block.resize(block.size() + size);
+  return std::span(block).last(size);
+}
+
+Lanes::Lanes(const System& system, bool single)
+    : system_(system), buckets_(num_buckets, no_segment) {
   sort_speeds();
   roles_.resize(system.roles.size());
   for (std::uint32_t r = 0; r < roles_.size(); ++r)
@@ -205,33 +247,30 @@ void Lanes::sort_speeds() {
   }
 }
 
-std::uint32_t Lanes::intern(Segment segment) {
-  std::vector<std::uint32_t>& bucket = buckets_[hash_of(segment)];
-  for (const std::uint32_t s : bucket)
-    if (equal(segments_[s], segment)) return s;
-  segments_.push_back(std::move(segment));
-  bucket.push_back(static_cast<std::uint32_t>(segments_.size() - 1));
-  return bucket.back();
+std::uint32_t Lanes::intern(std::span<const SegmentKernel> kernels) {
+  std::uint32_t& first = buckets_[hash_of(kernels)];
+  for (std::uint32_t s = first; s != no_segment; s = segments_[s].next)
+    if (std::ranges::equal(this->kernels(s), kernels)) return s;
+  const auto s = static_cast<std::uint32_t>(segments_.size());
+  segments_.push_back({static_cast<std::uint32_t>(kernels_.size()),
+                       static_cast<std::uint32_t>(kernels.size()), first});
+  kernels_.insert(kernels_.end(), kernels.begin(), kernels.end());
+  return first = s;
 }
 
-const SegmentMap& Lanes::compute_map(std::uint32_t s, std::uint32_t state, std::uint32_t speed) {
-  const std::vector<SegmentKernel>& kernels = segments_[s].kernels;
-  auto map = std::make_unique<SegmentMap>();
-  map->duration.resize(kernels.size());
-  map->busy.assign(kernels.size() + 1, Duration{});
-  map->launched.assign(kernels.size() + 1, Duration::min() / 4);
+const Suffix* Lanes::compute_map(std::uint32_t s, std::uint32_t state, std::uint32_t speed) {
+  const std::span<const SegmentKernel> kernels = this->kernels(s);
+  const std::span<Suffix> map = rows_.make(kernels.size() + 1);
+  Suffix rest = map.back() = {Duration{}, Duration{}, Duration::min() / 4};
   for (std::size_t i = kernels.size(); i-- > 0;) {
     const Work& work = system_.works[kernels[i].work];
     const double factor =
         system_.stretch[std::size_t{work.profile} * num_states + state] * speeds_[speed];
     const Duration d = factor == 1.0 ? work.duration : to_duration(seconds(work.duration) * factor);
-    map->duration[i] = d;
-    map->busy[i] = map->busy[i + 1] + d;
-    map->launched[i] = std::max(kernels[i].launch + map->busy[i], map->launched[i + 1]);
+    const Duration busy = rest.busy + d;
+    rest = map[i] = {d, busy, std::max(kernels[i].launch + busy, rest.launched)};
   }
-  auto& slot = maps_[(speed * segments_.size() + s) * num_states + state];
-  slot = std::move(map);
-  return *slot;
+  return maps_[(speed * segments_.size() + s) * num_states + state] = map.data();
 }
 
 }  // namespace stepcast::engine

@@ -8,7 +8,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/system.hpp"
@@ -18,17 +18,15 @@ namespace stepcast::engine {
 struct SegmentKernel {
   std::uint32_t work = 0;
   Duration launch{};  // after the launch of the segment's first kernel
+  friend bool operator==(const SegmentKernel&, const SegmentKernel&) = default;
 };
 
-/// Suffix form of the max-plus map from every kernel on: busy[i] = d_i + ... + d_n and
-/// launched[i] = max_{j >= i}(launch_j + d_j + ... + d_n). One past the end: 0 and minimum.
-struct SegmentMap {
-  std::vector<Duration> duration, busy, launched;
+/// Suffix form of the max-plus map from a kernel on: busy = d_i + ... + d_n and
+/// launched = max_{j >= i}(launch_j + d_j + ... + d_n). One past the end: 0 and minimum.
+struct Suffix {
+  Duration duration, busy, launched;
 };
-
-struct Segment {
-  std::vector<SegmentKernel> kernels;
-};
+using SegmentMap = std::span<const Suffix>;  // one past the kernels
 
 enum class LaneOp : std::uint8_t { segment, record, wait, join, mark };
 
@@ -78,6 +76,15 @@ struct RoleLanes {
   bool repeats() const { return stretches.size() > 1; }
 };
 
+/// Rows of suffixes, made one by one and kept in place.
+class SuffixRows {
+ public:
+  std::span<Suffix> make(std::size_t size);
+
+ private:
+  std::vector<std::vector<Suffix>> blocks_;
+};
+
 /// All roles of a system; equal segments are stored once. `single` makes every kernel its own
 /// segment (the reference).
 class Lanes {
@@ -85,28 +92,36 @@ class Lanes {
   Lanes(const System& system, bool single);
 
   const RoleLanes& role(std::uint32_t r) const { return roles_[r]; }
-  const Segment& segment(std::uint32_t s) const { return segments_[s]; }
+  std::span<const SegmentKernel> kernels(std::uint32_t s) const {
+    return {kernels_.data() + segments_[s].first, segments_[s].count};
+  }
   /// The segment's map in `state` for ranks of speed class `speed`; computed at first use.
-  const SegmentMap& map(std::uint32_t s, std::uint32_t state, std::uint32_t speed) {
-    const std::unique_ptr<SegmentMap>& m =
-        maps_[(speed * segments_.size() + s) * num_states + state];
-    return m ? *m : compute_map(s, state, speed);
+  SegmentMap map(std::uint32_t s, std::uint32_t state, std::uint32_t speed) {
+    const Suffix* m = maps_[(speed * segments_.size() + s) * num_states + state];
+    if (m == nullptr) m = compute_map(s, state, speed);
+    return {m, segments_[s].count + 1};
   }
   std::uint32_t speed_of(std::uint32_t rank) const { return speed_of_rank_[rank]; }
   /// False when ranks have so many speeds that maps know none: the caller applies System::slowness.
   bool maps_know_speeds() const { return maps_know_speeds_; }
 
  private:
+  struct Segment {
+    std::uint32_t first = 0, count = 0;  // of kernels_
+    std::uint32_t next = 0;              // of the same bucket
+  };
   void sort_speeds();
   friend class RoleCompiler;
-  const SegmentMap& compute_map(std::uint32_t s, std::uint32_t state, std::uint32_t speed);
-  std::uint32_t intern(Segment segment);
+  const Suffix* compute_map(std::uint32_t s, std::uint32_t state, std::uint32_t speed);
+  std::uint32_t intern(std::span<const SegmentKernel> kernels);
 
   const System& system_;
   std::vector<RoleLanes> roles_;
   std::vector<Segment> segments_;
-  std::vector<std::vector<std::uint32_t>> buckets_;  // segments by hash, to find equal ones
-  std::vector<std::unique_ptr<SegmentMap>> maps_;
+  std::vector<SegmentKernel> kernels_;  // of all segments
+  std::vector<std::uint32_t> buckets_;  // first segment by hash, to find equal ones
+  std::vector<const Suffix*> maps_;
+  SuffixRows rows_;
   std::vector<double> speeds_;
   std::vector<std::uint32_t> speed_of_rank_;
   bool maps_know_speeds_ = true;

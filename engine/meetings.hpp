@@ -60,11 +60,17 @@ class Meetings {
   void shift(Duration by);
 
  private:
-  std::vector<std::vector<std::uint8_t>> lanes_of_slots() const;
-  void note_lanes(std::size_t slot, const std::vector<std::uint8_t>& lane_of_role);
+  /// How a role takes part in the communicators of a slot.
+  struct Part {
+    std::uint8_t lane = 0xff;                // from which it joins; 0xff: from none
+    std::vector<std::uint32_t> transfers{};  // each once
+  };
+  using Parts = std::vector<Part>;  // by role
+  std::vector<Parts> parts_of_slots() const;
+  void note_lanes(std::size_t slot, const Parts& parts);
   void sort_out(bool closed_forms);
-  std::vector<Quanta> fastest() const;
-  void find_undisturbed();
+  std::vector<Quanta> fastest(const std::vector<Parts>& parts_of_slots) const;
+  void find_undisturbed(const std::vector<Parts>& parts_of_slots);
 
   const System& system_;
   std::vector<GroupState> groups_;

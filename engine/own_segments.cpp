@@ -24,12 +24,12 @@ void Runner::draw_factors(std::uint32_t rank, std::uint8_t lane, std::size_t ker
 }
 
 /// Runs a segment that nothing cuts; `map` holds the durations that passing_factors_ apply to.
-Time Runner::run_own_segment(std::uint32_t rank, const std::vector<SegmentKernel>& kernels,
-                             const SegmentMap& map, Time clock, Time host) {
+Time Runner::run_own_segment(std::uint32_t rank, std::span<const SegmentKernel> kernels,
+                             SegmentMap map, Time clock, Time host) {
   Duration busy{};
   Time end = clock;
   for (std::size_t k = 0; k < kernels.size(); ++k) {
-    const Duration d = varied(map.duration[k], passing_factors_[k]);
+    const Duration d = varied(map[k].duration, passing_factors_[k]);
     end = std::max(end, host + kernels[k].launch) + d;
     busy += d;
   }
@@ -41,16 +41,16 @@ Time Runner::run_own_segment(std::uint32_t rank, const std::vector<SegmentKernel
 
 /// What predict() reads off a suffix map, walked: with factors of its own a segment has no map that
 /// would be used twice.
-void Runner::predict_own(std::uint32_t rank, const SegmentMap& map) {
+void Runner::predict_own(std::uint32_t rank, SegmentMap map) {
   Flight& flight = ranks_[rank].flight;
-  const std::vector<SegmentKernel>& kernels = compiled_.segment(flight.segment).kernels;
+  const std::span<const SegmentKernel> kernels = compiled_.kernels(flight.segment);
   const std::vector<double>& factors = factors_[rank];
   Time end = flight.at;
   if (flight.whole) end = std::max(end, flight.host + kernels[flight.kernel].launch);
   end += flight.remaining;
   Duration busy = flight.remaining;
   for (std::size_t k = flight.kernel + 1; k < kernels.size(); ++k) {
-    const Duration d = varied(map.duration[k], factors[k]);
+    const Duration d = varied(map[k].duration, factors[k]);
     end = std::max(end, flight.host + kernels[k].launch) + d;
     busy += d;
   }

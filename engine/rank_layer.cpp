@@ -19,72 +19,68 @@ void Runner::run_rank(std::uint32_t rank) {
 }
 
 void Runner::run_lane(std::uint32_t rank, std::uint8_t lane_index) {
+  RankState& state = ranks_[rank];
   LaneState& lane = lane_of(rank, lane_index);
-  const std::vector<LaneInstruction>& program = role_of(rank).lanes[lane_index];
-  if (lane.block == Block::transfer || lane.block == Block::flight || lane.block == Block::turn ||
-      lane.block == Block::stop)
-    return;
+  if (lane.block >= Block::transfer) return;
   lane.block = Block::none;
-  ranks_[rank].waiting &= static_cast<LaneSet>(~(1U << lane_index));
+  state.waiting &= static_cast<LaneSet>(~(1U << lane_index));
+  const LaneInstruction* const program = state.role->lanes[lane_index].data();
   while (true) {
     if (lane.pc == lane.end) {
       if (!next_turn(rank, lane_index)) return;
       continue;
     }
     const LaneInstruction& i = program[lane.pc];
-    if (!launched(rank, lane.step, i.epoch + lane.epochs)) {
+    if (!launched(state, lane.step, i.epoch + lane.epochs)) {
       advance_host(rank);
-      if (!launched(rank, lane.step, i.epoch + lane.epochs)) {
+      if (!launched(state, lane.step, i.epoch + lane.epochs)) {
         lane.block = Block::host;
         return;
       }
     }
-    if (lane_index == compute_lane && ranks_[rank].todo != 0) {
-      ranks_[rank].todo |= 1U;  // others first
+    if (lane_index == compute_lane && state.todo != 0) {
+      state.todo |= 1U;  // others first
       return;
     }
-    if (!step_lane(rank, lane_index, i)) return;
+    switch (i.op) {
+      case LaneOp::segment:
+        if (lane_index != compute_lane)
+          side_segment(rank, lane_index, i);
+        else if (!compute_segment(rank, i))
+          return;
+        break;
+      case LaneOp::record:
+        set_event(rank, i.arg + lane.events, lane.step,
+                  launched_at_least(state, lane.clock, launch_time(state, lane, i)));
+        break;
+      case LaneOp::wait:
+        if (!wait(rank, lane_index, i.arg + lane.events)) return;
+        break;
+      case LaneOp::join:
+        if (!join(rank, lane_index, i)) return;
+        break;
+      case LaneOp::mark:
+        if (!options_.cold) cross_boundary(rank, lane.clock);
+        break;
+    }
+    pass(rank, lane_index);
   }
 }
 
-/// Executes one instruction; false when the lane is blocked in it.
-bool Runner::step_lane(std::uint32_t rank, std::uint8_t lane_index, const LaneInstruction& i) {
+/// False when the event has not happened: the lane is blocked.
+bool Runner::wait(std::uint32_t rank, std::uint8_t lane_index, std::uint32_t event) {
   LaneState& lane = lane_of(rank, lane_index);
-  switch (i.op) {
-    case LaneOp::segment:
-      if (lane_index != compute_lane)
-        side_segment(rank, lane_index, i);
-      else if (!compute_segment(rank, i))
-        return false;
-      break;
-    case LaneOp::record:
-      set_event(rank, i.arg + lane.events, lane.step,
-                launched_at_least(rank, lane.clock, launch_time(rank, lane, i)));
-      break;
-    case LaneOp::wait: {
-      const std::uint32_t event = i.arg + lane.events;
-      if (!events_.is_set(rank, event, lane.step)) {
-        lane.block = Block::event;
-        lane.event = event;
-        ranks_[rank].waiting |= static_cast<LaneSet>(1U << lane_index);
-        return false;
-      }
-      const Time when = events_.time(rank, event, lane.step);
-      if (when > lane.clock) {
-        if (lane_index == compute_lane)
-          account_gap(rank, role_of(rank).event_lane[event], lane.clock, when);
-        lane.clock = when;
-      }
-      break;
-    }
-    case LaneOp::join:
-      if (!join(rank, lane_index, i)) return false;
-      break;
-    case LaneOp::mark:
-      if (!options_.cold) cross_boundary(rank, lane.clock);
-      break;
+  if (!events_.is_set(rank, event, lane.step)) {
+    lane.block = Block::event;
+    lane.event = event;
+    ranks_[rank].waiting |= static_cast<LaneSet>(1U << lane_index);
+    return false;
   }
-  pass(rank, lane_index);
+  const Time when = events_.time(rank, event, lane.step);
+  if (when <= lane.clock) return true;
+  if (lane_index == compute_lane)
+    account_gap(rank, role_of(rank).event_lane[event], lane.clock, when);
+  lane.clock = when;
   return true;
 }
 
@@ -142,8 +138,8 @@ bool Runner::wrap(std::uint32_t rank, std::uint8_t lane_index) {
 
 void Runner::record_wrap(std::uint32_t rank, std::size_t lane, std::uint32_t step, Time when) {
   if (wraps_.size() <= step)
-    wraps_.resize(step + 1, std::vector<Duration>(ranks_.size() * (max_lanes + 1)));
-  wraps_[step][rank * (max_lanes + 1) + lane] = when.time_since_epoch();
+    wraps_.resize(step + 1, std::vector<Duration>(ranks_.size() * (num_lanes_ + 1)));
+  wraps_[step][rank * (num_lanes_ + 1) + lane] = when.time_since_epoch();
 }
 
 /// When the last lane entered `step`; nothing while one is still in a step before it.
@@ -168,9 +164,14 @@ void Runner::set_event(std::uint32_t rank, std::uint32_t event, std::uint32_t st
     state.todo |= static_cast<LaneSet>(1U << l);
     state.waiting &= static_cast<LaneSet>(~(1U << l));
   }
-  if (state.host_step != step) return;
+  if (state.host_event == event && state.host_step == step) advance_host(rank);
+}
+
+/// Notes for which event the host waits next; null: for none in this step.
+const HostWait* Runner::note_host_event(std::uint32_t rank) {
   const HostWait* wait = next_host_wait(rank);
-  if (wait != nullptr && wait->event + host_events(rank) == event) advance_host(rank);
+  ranks_[rank].host_event = wait == nullptr ? no_event : wait->event + host_events(rank);
+  return wait;
 }
 
 /// Null: the host waits no more in this step.
@@ -192,25 +193,6 @@ const HostWait* Runner::next_host_wait(std::uint32_t rank) {
   return &role.host_waits[place.wait];
 }
 
-bool Runner::launched(std::uint32_t rank, std::uint32_t step, std::uint32_t epoch) const {
-  const RankState& state = ranks_[rank];
-  return step < state.host_step || (step == state.host_step && epoch <= state.host_epoch);
-}
-
-Time Runner::launch_time(std::uint32_t rank, const LaneState& lane,
-                         const LaneInstruction& i) const {
-  const std::size_t epochs = role_of(rank).num_epochs;
-  const std::size_t first = first_epoch_[rank] + (lane.step & 1U) * epochs;
-  return epoch_starts_[first + i.epoch + lane.epochs] + i.launch + lane.launch;
-}
-
-/// The later of the two; notes where that is the launch.
-Time Runner::launched_at_least(std::uint32_t rank, Time ready, Time launch) {
-  if (launch <= ready) return ready;
-  ++ranks_[rank].launches_late;
-  return launch;
-}
-
 /// Lets the host thread go on as far as it can: to its next host_wait whose event is not known, and
 /// into the next step once every lane has entered this one (it runs at most one step ahead).
 void Runner::advance_host(std::uint32_t rank) {
@@ -219,10 +201,10 @@ void Runner::advance_host(std::uint32_t rank) {
   const std::size_t epochs = role.num_epochs;
   bool moved = false;
   while (true) {
-    Time* starts = &epoch_starts_[first_epoch_[rank]];
+    Time* const starts = state.epoch_starts;
     const Time start = starts[(state.host_step & 1U) * epochs + state.host_epoch];
-    if (const HostWait* wait = next_host_wait(rank)) {
-      const std::uint32_t event = wait->event + host_events(rank);
+    if (const HostWait* wait = note_host_event(rank)) {
+      const std::uint32_t event = state.host_event;
       if (!events_.is_set(rank, event, state.host_step)) break;
       ++state.host_epoch;
       ++state.host_place.wait;
@@ -230,13 +212,14 @@ void Runner::advance_host(std::uint32_t rank) {
           std::max(start + wait->after, events_.time(rank, event, state.host_step));
       tell_host(rank);
     } else {
-      record_wrap(rank, max_lanes, state.host_step, start + role.last_epoch);
+      record_wrap(rank, num_lanes_, state.host_step, start + role.last_epoch);
       if (state.host_step == last_step_) break;
       const std::optional<Time> entered = all_lanes_in(rank, state.host_step);
       if (!entered) break;
       ++state.host_step;
       state.host_epoch = 0;
       state.host_place = {};
+      events_.clear(rank, state.host_step);
       starts[(state.host_step & 1U) * epochs] = std::max(start + role.last_epoch, *entered);
       tell_host(rank);
     }
@@ -250,25 +233,26 @@ void Runner::advance_host(std::uint32_t rank) {
 void Runner::tell_host(std::uint32_t rank) {
   if (timeline_ == nullptr) return;
   const RankState& state = ranks_[rank];
-  const std::size_t of_step = (state.host_step & 1U) * std::size_t{role_of(rank).num_epochs};
-  timeline_->host(rank, epoch_starts_[first_epoch_[rank] + of_step + state.host_epoch]);
+  const std::size_t of_step = (state.host_step & 1U) * std::size_t{state.role->num_epochs};
+  timeline_->host(rank, state.epoch_starts[of_step + state.host_epoch]);
 }
 
 /// Work beside the compute lane (copies): runs as launched, and slows the compute lane meanwhile.
 void Runner::side_segment(std::uint32_t rank, std::uint8_t lane_index, const LaneInstruction& i) {
+  RankState& state = ranks_[rank];
   LaneState& lane = lane_of(rank, lane_index);
-  const SegmentMap& map = compiled_.map(i.arg, 0, ranks_[rank].speed);
-  const std::vector<SegmentKernel>& kernels = compiled_.segment(i.arg).kernels;
-  const Time host = launch_time(rank, lane, i);
-  const std::size_t known = ranks_[rank].side.size();
+  const SegmentMap map = compiled_.map(i.arg, 0, state.speed);
+  const std::span<const SegmentKernel> kernels = compiled_.kernels(i.arg);
+  const Time host = launch_time(state, lane, i);
+  std::vector<SideWork>& side = state.side;
+  const std::size_t known = side.size();
   const std::uint8_t traffic = system_.works[kernels.front().work].traffic;
   counters_.works += static_cast<std::int64_t>(kernels.size());
   if (has_own_segments()) draw_factors(rank, lane_index, kernels.size(), passing_factors_);
   for (std::size_t k = 0; k < kernels.size(); ++k) {
-    const Time begin = launched_at_least(rank, lane.clock, host + kernels[k].launch);
-    const Time end = begin + (has_own_segments() ? varied(map.duration[k], passing_factors_[k])
-                                                 : map.duration[k]);
-    std::vector<SideWork>& side = ranks_[rank].side;
+    const Time begin = launched_at_least(state, lane.clock, host + kernels[k].launch);
+    const Time end = begin + (has_own_segments() ? varied(map[k].duration, passing_factors_[k])
+                                                 : map[k].duration);
     if (side.size() > known && side.back().to == begin)
       side.back().to = end;
     else
@@ -277,10 +261,9 @@ void Runner::side_segment(std::uint32_t rank, std::uint8_t lane_index, const Lan
     if (timeline_ != nullptr && lane.step == last_step_)
       timeline_->work(rank, lane_index, kernels[k].work, begin, end);
   }
-  for (std::size_t s = known; s < ranks_[rank].side.size(); ++s) {
-    const SideWork& side = ranks_[rank].side[s];
-    remember(rank, {side.from, side.from, side.to, traffic, lane_index});
-    if (traffic != own_work) ranks_[rank].account.communication[traffic] += side.to - side.from;
+  for (std::size_t s = known; s < side.size(); ++s) {
+    remember(rank, {side[s].from, side[s].from, side[s].to, traffic, lane_index});
+    if (traffic != own_work) state.account.communication[traffic] += side[s].to - side[s].from;
   }
   mark_dirty(rank);
 }

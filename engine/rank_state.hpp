@@ -15,7 +15,7 @@ inline constexpr std::size_t max_lanes = 15;
 
 using LaneSet = std::uint16_t;  // a bit for each lane
 
-/// Why a lane does not go on.
+/// Why a lane does not go on. From `transfer` on, looking again changes nothing.
 enum class Block : std::uint8_t { none, event, host, transfer, flight, turn, stop };
 
 struct LaneState {
@@ -61,6 +61,7 @@ struct Flight {
   std::uint32_t state = 0;
   std::uint32_t version = 0;
   Time begin{}, at{}, seen{}, end{}, host{};
+  Time change{};  // the next of state after `seen` that is known
   Duration remaining{}, consumed{}, total{}, base{};
   bool whole = true;  // the kernel has not begun
   bool active = false;
@@ -73,8 +74,12 @@ struct SideWork {
   std::uint8_t interference_class = side_work_class;
 };
 
+struct RoleLanes;
+inline constexpr std::uint32_t no_event = ~std::uint32_t{0};
+
 struct RankState {
-  std::uint32_t role = 0;
+  const RoleLanes* role = nullptr;
+  Time* epoch_starts = nullptr;  // [parity of step * epochs + epoch]
   std::uint32_t speed = 0;
   LaneSet todo = 0;             // lanes to look at
   LaneSet waiting = 0;          // lanes blocked on an event
@@ -83,6 +88,7 @@ struct RankState {
   bool dirty = false;           // interference may have changed at this instant
   std::uint32_t host_step = 0;  // the host thread's step and epoch
   std::uint32_t host_epoch = 0;
+  std::uint32_t host_event = no_event;  // that the host waits for next in its step
   HostPlace host_place;
   std::uint32_t launches_late = 0;  // times that a launch decided when something began
   Flight flight;

@@ -31,41 +31,52 @@ Runner::Runner(const System& system, const RunOptions& options, std::uint32_t st
 
 void Runner::prepare_ranks() {
   const std::uint32_t n = system_.num_ranks();
+  for (std::uint32_t role = 0; role < system_.roles.size(); ++role)
+    num_lanes_ = std::max(num_lanes_, compiled_.role(role).lanes.size());
+  expects(num_lanes_ <= max_lanes, "lanes that the engine has room for");
   ranks_.resize(n);
-  lanes_.resize(n * max_lanes);
-  memberships_.resize(n * max_lanes);
+  lanes_.resize(n * num_lanes_);
+  memberships_.resize(n * num_lanes_);
   std::vector<std::uint32_t> events;
+  events.reserve(n);
   std::size_t epochs = 0;
   for (std::uint32_t r = 0; r < n; ++r) {
-    ranks_[r].role = system_.role_of_rank[r];
+    const RoleLanes& role = compiled_.role(system_.role_of_rank[r]);
+    ranks_[r].role = &role;
     ranks_[r].speed = compiled_.speed_of(r);
-    const RoleLanes& role = role_of(r);
-    expects(role.lanes.size() <= max_lanes, "lanes that the engine has room for");
     events.push_back(role.num_events);
-    first_epoch_.push_back(epochs);
     epochs += std::size_t{2} * role.num_epochs;
     ranks_[r].todo = static_cast<LaneSet>((1U << role.lanes.size()) - 1);
     for (std::uint8_t l = 0; l < role.lanes.size(); ++l) enter(r, l, 0);
   }
   events_ = EventTable(events);
   epoch_starts_.resize(epochs);
-  if (!options_.cold)
-    for (std::uint32_t r = 0; r < n; ++r) {
-      const RoleLanes& role = role_of(r);
-      if (role.mark.empty()) continue;
-      // Enter right after the mark, with all that the host had to launch already launched: checked
-      // afterwards, by comparing the state at the end of this step with that of the next.
-      for (std::uint8_t l = 0; l < role.lanes.size(); ++l) {
-        enter(r, l, role.mark_stretch);
-        lane_of(r, l).pc = role.mark[l];
-      }
-      ranks_[r].host_epoch = role.mark_epoch;
-      ranks_[r].host_place = {role.mark_wait, role.mark_stretch, 0};
-      const HostWait* next = next_host_wait(r);
-      const Duration length = next == nullptr ? role.last_epoch : next->after;
-      epoch_starts_[first_epoch_[r] + role.mark_epoch] = Time{} - length;
-      for (const std::uint32_t e : role.events_before_mark) events_.set(r, e, 0, Time{});
-    }
+  Time* starts = epoch_starts_.data();
+  for (RankState& rank : ranks_) {
+    rank.epoch_starts = starts;
+    starts += std::size_t{2} * rank.role->num_epochs;
+  }
+  for (std::uint32_t r = 0; r < n; ++r) {
+    if (!options_.cold && !role_of(r).mark.empty()) enter_after_mark(r);
+    note_host_event(r);
+  }
+}
+
+/// Right after the mark, with all that the host had to launch already launched: checked afterwards,
+/// by comparing the state at the end of this step with that of the next.
+void Runner::enter_after_mark(std::uint32_t rank) {
+  const RoleLanes& role = role_of(rank);
+  RankState& state = ranks_[rank];
+  for (std::uint8_t l = 0; l < role.lanes.size(); ++l) {
+    enter(rank, l, role.mark_stretch);
+    lane_of(rank, l).pc = role.mark[l];
+  }
+  state.host_epoch = role.mark_epoch;
+  state.host_place = {role.mark_wait, role.mark_stretch, 0};
+  const HostWait* next = next_host_wait(rank);
+  const Duration length = next == nullptr ? role.last_epoch : next->after;
+  state.epoch_starts[role.mark_epoch] = Time{} - length;
+  for (const std::uint32_t e : role.events_before_mark) events_.set(rank, e, 0, Time{});
 }
 
 RunResult Runner::run() {
@@ -82,7 +93,7 @@ RunResult Runner::run() {
 void Runner::begin_timeline() {
   timeline_->start();
   for (std::uint32_t r = 0; r < ranks_.size(); ++r)
-    timeline_->host(r, epoch_starts_[first_epoch_[r] + ranks_[r].host_epoch]);
+    timeline_->host(r, ranks_[r].epoch_starts[ranks_[r].host_epoch]);
 }
 
 void Runner::loop() {
@@ -167,7 +178,8 @@ void Runner::process(const TimeQueue::Entry& entry) {
 /// Joins a transfer; false when it takes others to end it.
 bool Runner::join(std::uint32_t rank, std::uint8_t lane_index, const LaneInstruction& i) {
   LaneState& lane = lane_of(rank, lane_index);
-  const Time when = launched_at_least(rank, lane.clock, launch_time(rank, lane, i));
+  RankState& state = ranks_[rank];
+  const Time when = launched_at_least(state, lane.clock, launch_time(state, lane, i));
   const std::uint32_t c = system_.communicator_of[i.communicator][rank];
   expects(c != no_communicator, "the rank has a communicator in this slot");
   if (meetings_.is_beside(c)) {

@@ -58,11 +58,11 @@ bool Runner::steps_end_alike() const {
     Time boundary{};
     if (!marked) boundary = boundaries_[step][rank];
     if (marked && step > 0) boundary = boundaries_[step - 1][rank];
-    const Duration d = wraps_[step][rank * (max_lanes + 1) + lane] - boundary.time_since_epoch();
-    return lane == max_lanes ? d : std::max(d, Duration{});
+    const Duration d = wraps_[step][rank * (num_lanes_ + 1) + lane] - boundary.time_since_epoch();
+    return lane == num_lanes_ ? d : std::max(d, Duration{});
   };
   for (std::size_t r = 0; r < ranks_.size(); ++r)
-    for (std::size_t l = 0; l <= max_lanes; ++l)
+    for (std::size_t l = 0; l <= num_lanes_; ++l)
       if (relative(last, r, l) != relative(last - 1, r, l)) return false;
   return true;
 }

@@ -43,6 +43,7 @@ class Runner {
  private:
   // run.cpp: the event loop and transfers.
   void prepare_ranks();
+  void enter_after_mark(std::uint32_t rank);
   void begin_timeline();
   void loop();
   void drain();
@@ -79,7 +80,7 @@ class Runner {
   // rank_layer.cpp: lanes, host thread, events.
   void run_rank(std::uint32_t rank);
   void run_lane(std::uint32_t rank, std::uint8_t lane);
-  bool step_lane(std::uint32_t rank, std::uint8_t lane, const LaneInstruction& i);
+  bool wait(std::uint32_t rank, std::uint8_t lane, std::uint32_t event);
   bool next_turn(std::uint32_t rank, std::uint8_t lane);
   void enter(std::uint32_t rank, std::uint8_t lane, std::uint32_t stretch);
   bool wrap(std::uint32_t rank, std::uint8_t lane);
@@ -92,9 +93,20 @@ class Runner {
   void record_wrap(std::uint32_t rank, std::size_t lane, std::uint32_t step, Time when);
   std::optional<Time> all_lanes_in(std::uint32_t rank, std::uint32_t step) const;
   void set_event(std::uint32_t rank, std::uint32_t event, std::uint32_t step, Time when);
-  bool launched(std::uint32_t rank, std::uint32_t step, std::uint32_t epoch) const;
-  Time launch_time(std::uint32_t rank, const LaneState& lane, const LaneInstruction& i) const;
-  Time launched_at_least(std::uint32_t rank, Time ready, Time launch);
+  const HostWait* note_host_event(std::uint32_t rank);
+  static bool launched(const RankState& state, std::uint32_t step, std::uint32_t epoch) {
+    return step < state.host_step || (step == state.host_step && epoch <= state.host_epoch);
+  }
+  static Time launch_time(const RankState& state, const LaneState& lane, const LaneInstruction& i) {
+    const std::uint32_t of_step = (lane.step & 1U) * state.role->num_epochs;
+    return state.epoch_starts[of_step + i.epoch + lane.epochs] + i.launch + lane.launch;
+  }
+  /// The later of the two; notes where that is the launch.
+  static Time launched_at_least(RankState& state, Time ready, Time launch) {
+    if (launch <= ready) return ready;
+    ++state.launches_late;
+    return launch;
+  }
   void advance_host(std::uint32_t rank);
   void tell_host(std::uint32_t rank);
   void pass(std::uint32_t rank, std::uint8_t lane) {
@@ -109,8 +121,7 @@ class Runner {
   void advance(std::uint32_t rank, Time now);
   void set_state(std::uint32_t rank, Time when);
   void predict(std::uint32_t rank);
-  std::uint32_t state_at(std::uint32_t rank, Time t) const;
-  Time next_change(std::uint32_t rank, Time t) const;
+  std::uint32_t look_beside(std::uint32_t rank);
   Time next_surprise(std::uint32_t rank) const;
   void finish_flight(std::uint32_t rank);
   void refresh(std::uint32_t rank, Time now);
@@ -122,33 +133,33 @@ class Runner {
   bool has_own_segments() const { return !factors_.empty(); }
   void draw_factors(std::uint32_t rank, std::uint8_t lane, std::size_t kernels,
                     std::vector<double>& factors);
-  Time run_own_segment(std::uint32_t rank, const std::vector<SegmentKernel>& kernels,
-                       const SegmentMap& map, Time clock, Time host);
-  void predict_own(std::uint32_t rank, const SegmentMap& map);
+  Time run_own_segment(std::uint32_t rank, std::span<const SegmentKernel> kernels, SegmentMap map,
+                       Time clock, Time host);
+  void predict_own(std::uint32_t rank, SegmentMap map);
   /// Durations of the flight's segment in its state, before a rank's own factors.
-  const SegmentMap& flight_map(std::uint32_t rank) {
+  SegmentMap flight_map(std::uint32_t rank) {
     const Flight& flight = ranks_[rank].flight;
     return compiled_.map(flight.segment, flight.state, ranks_[rank].speed);
   }
-  Duration duration_of(std::uint32_t rank, const SegmentMap& map, std::uint32_t kernel) const {
-    return has_own_segments() ? varied(map.duration[kernel], factors_[rank][kernel])
-                              : map.duration[kernel];
+  Duration duration_of(std::uint32_t rank, SegmentMap map, std::uint32_t kernel) const {
+    return has_own_segments() ? varied(map[kernel].duration, factors_[rank][kernel])
+                              : map[kernel].duration;
   }
 
   LaneState& lane_of(std::uint32_t rank, std::uint8_t lane) {
-    return lanes_[rank * max_lanes + lane];
+    return lanes_[rank * num_lanes_ + lane];
   }
   const LaneState& lane_of(std::uint32_t rank, std::uint8_t lane) const {
-    return lanes_[rank * max_lanes + lane];
+    return lanes_[rank * num_lanes_ + lane];
   }
   Membership& membership_of(std::uint32_t rank, std::uint8_t lane) {
-    return memberships_[rank * max_lanes + lane];
+    return memberships_[rank * num_lanes_ + lane];
   }
   const Membership& membership_of(std::uint32_t rank, std::uint8_t lane) const {
-    return memberships_[rank * max_lanes + lane];
+    return memberships_[rank * num_lanes_ + lane];
   }
   void remember(std::uint32_t rank, const Past& past);
-  const RoleLanes& role_of(std::uint32_t rank) const { return compiled_.role(ranks_[rank].role); }
+  const RoleLanes& role_of(std::uint32_t rank) const { return *ranks_[rank].role; }
 
   const System& system_;
   const RunOptions options_;
@@ -159,12 +170,12 @@ class Runner {
   TimeQueue queue_;
   Time now_{};
 
+  std::size_t num_lanes_ = 1;  // that a rank has room for
   std::vector<RankState> ranks_;
   std::vector<LaneState> lanes_;
   std::vector<Membership> memberships_;
   EventTable events_;
-  std::vector<Time> epoch_starts_;  // [first_epoch + parity of step * epochs + epoch]
-  std::vector<std::size_t> first_epoch_;
+  std::vector<Time> epoch_starts_;  // of all ranks
 
   Meetings meetings_;
   JitterSource jitter_;

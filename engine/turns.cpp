@@ -130,7 +130,7 @@ bool Runner::add_host(Photograph& p, std::uint32_t rank, std::uint32_t low) cons
   const LaneState& base = lane_of(rank, compute_lane);
   const RoleLanes& role = role_of(rank);
   const Stretch& stretch = role.stretches[base.stretch];
-  const Time* starts = &epoch_starts_[first_epoch_[rank] + (base.step & 1U) * role.num_epochs];
+  const Time* starts = state.epoch_starts + (base.step & 1U) * role.num_epochs;
   p.add(std::uint64_t{state.host_step});
   p.add(std::uint64_t{state.host_place.stretch} << 32 | state.host_place.wait);
   if (stretch.epochs == 0) {
@@ -247,12 +247,13 @@ void Runner::skip_events(std::uint32_t rank, std::uint32_t turns, Duration time)
   for (std::uint32_t e = stretch.first_event + (high + 1) * stretch.events; e-- > first;)
     events_.repeat(rank, e, e + turns * stretch.events, base.step, time);
   if (stretch.epochs == 0) return;
-  Time* starts = &epoch_starts_[first_epoch_[rank] + (base.step & 1U) * role.num_epochs];
   RankState& state = ranks_[rank];
+  Time* starts = state.epoch_starts + (base.step & 1U) * role.num_epochs;
   for (std::uint32_t e = state.host_epoch + 1; e-- > stretch.first_epoch + low * stretch.epochs;)
     starts[e + turns * stretch.epochs] = starts[e] + time;
   state.host_epoch += turns * stretch.epochs;
   state.host_place.turn += turns;
+  note_host_event(rank);
 }
 
 void Runner::skip_rank(std::uint32_t rank, std::uint32_t turns, Duration time) {
@@ -276,6 +277,7 @@ void Runner::skip_rank(std::uint32_t rank, std::uint32_t turns, Duration time) {
   state.flight.at += time;
   state.flight.seen += time;
   state.flight.end += time;
+  state.flight.change += state.flight.change == never ? Duration{} : time;
   state.flight.host += stretch.epochs > 0 ? time : turns * stretch.host;
   for (SideWork& side : state.side)
     side = {side.from + time, side.to + time, side.interference_class};
