@@ -74,6 +74,14 @@ bool rails_apart(const Cluster& cluster) {
   return layout.rails || layout.num_tiers() < 2 || layout.tiers[1].choices % layout.nics == 0;
 }
 
+std::int64_t nodes_reached_apart(const Cluster& cluster) {
+  const FabricLayout& layout = cluster.parts().fabric_layout;
+  // The first digit of a port picks the spine, and with it the core switches of three tiers.
+  const bool apart = in_order(cluster) && layout.num_tiers() >= 2 && layout.num_tiers() <= 3 &&
+                     layout.tiers[1].choices == layout.tiers[0].children;
+  return apart ? layout.unit_nodes : 1;
+}
+
 BytesPerSecond narrowest_between_switches(const Cluster& cluster) {
   const auto& tiers = cluster.parts().fabric_layout.tiers;
   BytesPerSecond least{};

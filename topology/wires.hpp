@@ -28,6 +28,9 @@ std::int64_t block_of(const Cluster&, std::int64_t tier, std::int64_t node, std:
 /// Whether what NICs of one number send to each other shares no link between switches with what
 /// others do.
 bool rails_apart(const Cluster&);
+/// Nodes under a leaf of which each is reached over links between switches of its own: what goes to
+/// one shares none with what goes to another. 1 where that is not so.
+std::int64_t nodes_reached_apart(const Cluster&);
 /// Of the links between switches.
 BytesPerSecond narrowest_between_switches(const Cluster&);
 

@@ -40,10 +40,11 @@ struct KindsOfColumns {
   Colour columns = 1, several = 0;
 };
 
+/// `of_column`: of each sample.
 KindsOfColumns kinds_of(const Columns& columns, const ColumnLinks& links) {
   KindsOfColumns out;
   const auto within = columns.within.size();
-  std::vector<std::uint64_t> signature(static_cast<std::size_t>(columns.count));
+  std::vector<std::uint64_t> signature(static_cast<std::size_t>(links.columns.size()));
   for (const ColumnLinks::Own& own : links.own) {
     if (own.link < links.of_each.size() && own.capacity >= links.of_each[own.link].capacity)
       continue;
@@ -110,10 +111,12 @@ class QuotientOfColumns {
       : columns_(columns), links_(links), cluster_(cluster), kinds_(kinds_of(columns, links)) {
     first_.assign(kinds_.columns, std::numeric_limits<std::uint32_t>::max());
     count_.resize(kinds_.columns);
-    for (std::uint32_t k = 0; k < kinds_.of_column.size(); ++k) {
-      const Colour kind = kinds_.of_column[k];
-      first_[kind] = std::min(first_[kind], k);
-      ++count_[kind];
+    for (std::size_t i = 0; i < kinds_.of_column.size(); ++i) {
+      const Colour kind = kinds_.of_column[i];
+      const auto sample = static_cast<std::int64_t>(i);
+      first_[kind] =
+          std::min(first_[kind], static_cast<std::uint32_t>(links.columns.column(sample)));
+      count_[kind] += links.columns.count(sample);
     }
     add_ranks();
     add_communicators();
@@ -218,10 +221,14 @@ class QuotientOfColumns {
     for (std::size_t l = 0; l < links_.of_several.size(); ++l) {
       const SharedLink& link = links_.of_several[l];
       LinkItem& item = out_.links[several + kinds_.of_several[l]];
+      const auto within = std::ranges::find_if(
+          link.uses, [&](const GroupUse& use) { return use.group < columns_.within.size(); });
+      const std::int64_t count = links_.columns.count(within->column);
       if (!item.uses.empty()) {  // in ascending order: the first one stands for all
-        ++item.count;
+        item.count += count;
         continue;
       }
+      item.count = count;
       item.first = link.first;
       item.capacity = link.capacity;
       for (const GroupUse& use : link.uses)
@@ -238,9 +245,9 @@ class QuotientOfColumns {
       out_.communicators[use.communicator].loads[{l, use.weight}] += link.count;
     if (const auto gpu = cluster_.private_gpu(static_cast<LinkId>(link.first))) {
       const std::int64_t node = *gpu / columns_.gpus;
-      const auto column = static_cast<std::size_t>(node % columns_.count);
+      const auto sample = static_cast<std::size_t>(links_.columns.sample(node % columns_.count));
       link.owner = rank_item(
-          kinds_.of_column[column],
+          kinds_.of_column[sample],
           static_cast<std::uint32_t>(node / columns_.count * columns_.gpus + *gpu % columns_.gpus));
     }
   }

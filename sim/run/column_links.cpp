@@ -208,6 +208,7 @@ std::optional<ColumnLinks> ColumnLinkFinder::find(const std::vector<GroupFlow>& 
     if (!(g < within ? add_within(g, flows[g], picture) : add_spanning(g, flows[g], picture)))
       return std::nullopt;
   ColumnLinks out;
+  out.columns = sampled(picture);
   keep_in_columns(picture, flows, out);
   keep_between(picture, flows, out);
   return out;
@@ -240,7 +241,8 @@ void ColumnLinkFinder::keep_in_columns(const Picture& picture, const std::vector
 
 /// Calls use(group, column, weight, links) for every way between switches, by communicator.
 template <class Use>
-void ColumnLinkFinder::each_way(const Picture& picture, Use use) const {
+void ColumnLinkFinder::each_way(const Picture& picture, const SampledColumns& columns,
+                                Use use) const {
   topology::Path path;
   const auto go = [&](std::uint32_t group, std::int64_t column, std::int64_t from, std::int64_t out,
                       std::int64_t to, std::int64_t in, double weight) {
@@ -251,18 +253,34 @@ void ColumnLinkFinder::each_way(const Picture& picture, Use use) const {
     for (const LinkId link : path)
       if (link >= between_) use(group, static_cast<std::uint32_t>(column), weight, link);
   };
-  for (const Picture::Batch& batch : picture.batches)
-    for (std::int64_t k = 0; k < columns_.count; ++k) {
+  for (const Picture::Batch& batch : picture.batches) {
+    for (std::int64_t i = 0; i < columns.size() && !batch.within.empty(); ++i)
       for (const auto& [group, ways] : batch.within)
         for (const Picture::Way& way : ways)
-          go(group, k, columns_.node(way.from_stage, k), way.out, columns_.node(way.to_stage, k),
-             way.in, way.weight);
-      if (!batch.within.empty()) continue;
+          go(group, i, columns_.node(way.from_stage, columns.column(i)), way.out,
+             columns_.node(way.to_stage, columns.column(i)), way.in, way.weight);
+    if (!batch.within.empty()) continue;
+    // Of a run of columns only the way to its first one leaves a leaf.
+    for (std::int64_t k = columns.period - 1; k < columns_.count; k += columns.period) {
       const std::int64_t next = (k + 1) % columns_.count;
       for (const EvenRing::Edge& edge : batch.edges[static_cast<std::size_t>(k % 2 * 2 + next % 2)])
         go(batch.ring, 0, columns_.node(batch.stage, k), edge.out, columns_.node(batch.stage, next),
            edge.in, edge.weight);
     }
+  }
+}
+
+/// Columns under one leaf are alike but for the first, to which rings come from another leaf, where
+/// leaves hold whole runs of every stage and what goes to each node keeps apart.
+SampledColumns ColumnLinkFinder::sampled(const Picture& picture) const {
+  const std::int64_t period = topology::nodes_reached_apart(cluster_);
+  bool alike = period > 1 && columns_.count % period == 0;
+  for (const Picture::Batch& batch : picture.batches)
+    for (const auto& edges : batch.edges)
+      for (const EvenRing::Edge& edge : edges)
+        alike = alike && topology::block_of(cluster_, 1, 0, edge.out) ==
+                             topology::block_of(cluster_, 1, 0, edge.in);
+  return {alike ? period : 1, columns_.count};
 }
 
 void ColumnLinkFinder::keep_between(const Picture& picture, const std::vector<GroupFlow>& flows,
@@ -280,13 +298,14 @@ void ColumnLinkFinder::keep_between(const Picture& picture, const std::vector<Gr
   };
   // Counted, then placed: the loads of a link lie side by side.
   std::vector<std::uint32_t> end(num_links + 1);
-  each_way(picture,
+  each_way(picture, out.columns,
            [&](std::uint32_t, std::uint32_t, double, LinkId link) { ++end[link - between_ + 1]; });
   for (std::size_t l = 1; l < end.size(); ++l) end[l] += end[l - 1];
   std::vector<Load> loads(end.back());
-  each_way(picture, [&](std::uint32_t group, std::uint32_t column, double weight, LinkId link) {
-    loads[end[link - between_]++] = {group, column, number_of(weight)};
-  });
+  each_way(picture, out.columns,
+           [&](std::uint32_t group, std::uint32_t column, double weight, LinkId link) {
+             loads[end[link - between_]++] = {group, column, number_of(weight)};
+           });
 
   const double units = weight_units(cluster_.fabric().routing);
   const double narrowest = topology::narrowest_between_switches(cluster_).value;

@@ -2,6 +2,7 @@
 // communicators, told once for all columns, and one by one only where switches add some.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -17,7 +18,7 @@ namespace stepcast::sim {
 /// A group: its number in Columns::within, or after those in Columns::spanning.
 struct GroupUse {
   std::uint32_t group = 0;
-  std::uint32_t column = 0;  // of a group within one; 0 where that is said beside
+  std::uint32_t column = 0;  // sampled, of a group within one; 0 where that is said beside
   double weight = 0.0;       // as engine::LinkLoad::weight
 
   friend bool operator==(const GroupUse&, const GroupUse&) = default;
@@ -30,7 +31,27 @@ struct SharedLink {
   std::vector<GroupUse> uses;  // by communicator
 };
 
+/// The columns that are looked at, by their numbers: all, or of each run of `period` the first two,
+/// of which the second stands for the rest.
+struct SampledColumns {
+  std::int64_t period = 1;
+  std::int64_t all = 0;
+
+  std::int64_t size() const { return period > 1 ? all / period * 2 : all; }
+  std::int64_t column(std::int64_t sample) const {
+    return period > 1 ? sample / 2 * period + sample % 2 : sample;
+  }
+  /// That a column is, or is one of the rest of.
+  std::int64_t sample(std::int64_t column) const {
+    return period > 1 ? column / period * 2 + std::min<std::int64_t>(1, column % period) : column;
+  }
+  std::int64_t count(std::int64_t sample) const {
+    return period > 1 && sample % 2 == 1 ? period - 1 : 1;
+  }
+};
+
 struct ColumnLinks {
+  SampledColumns columns;           // of which the rest counts the samples
   std::vector<SharedLink> of_each;  // column has its like; here that of column 0
   std::vector<SharedLink> of_some;  // columns, too: between switches; the first of any column
   /// A link of one column: of of_some, counted after those of of_each; or of of_each itself, where
@@ -68,10 +89,11 @@ class ColumnLinkFinder {
   EvenGroup even_group(const SpanningGroup&) const;
   bool add_within(std::uint32_t group, const GroupFlow&, Picture&) const;
   bool add_spanning(std::uint32_t group, const GroupFlow&, Picture&) const;
+  SampledColumns sampled(const Picture&) const;
   void keep_in_columns(const Picture&, const std::vector<GroupFlow>&, ColumnLinks&) const;
   void keep_between(const Picture&, const std::vector<GroupFlow>&, ColumnLinks&) const;
   template <class Use>
-  void each_way(const Picture&, Use use) const;
+  void each_way(const Picture&, const SampledColumns&, Use use) const;
 
   const Columns& columns_;
   const topology::Cluster& cluster_;
