@@ -76,9 +76,11 @@ bool rails_apart(const Cluster& cluster) {
 
 std::int64_t nodes_reached_apart(const Cluster& cluster) {
   const FabricLayout& layout = cluster.parts().fabric_layout;
-  // The first digit of a port picks the spine, and with it the core switches of three tiers.
-  const bool apart = in_order(cluster) && layout.num_tiers() >= 2 && layout.num_tiers() <= 3 &&
-                     layout.tiers[1].choices == layout.tiers[0].children;
+  // The first digit of a port picks the spine, and with it the core switches; those above them
+  // where spines of one pod share none.
+  const bool apart = in_order(cluster) && layout.num_tiers() >= 2 &&
+                     layout.tiers[1].choices == layout.tiers[0].children &&
+                     (layout.num_tiers() < 4 || layout.tiers[2].group == 1);
   return apart ? layout.unit_nodes : 1;
 }
 

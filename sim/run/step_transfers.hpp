@@ -2,6 +2,7 @@
 // GPU it holds meanwhile.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>

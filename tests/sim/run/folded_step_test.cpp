@@ -8,6 +8,7 @@
 #include "engine/fold.hpp"
 #include "sim/scenario/file.hpp"
 #include "tests/session.hpp"
+#include "topology/wires.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -37,7 +38,7 @@ class Draw {
            "\ncontext = " + std::to_string(context) + "\npipeline = " + std::to_string(pipeline) +
            "\ndata = \"" + data + "\"\n[batch]\nlocal = 8\n";
     Scenario s = read_scenario(read_toml(text, "a.toml"), catalogue());
-    s.fabric.ports = std::vector<std::int64_t>{16, 24, 32, 64}[below(4)];
+    s.fabric.ports = std::vector<std::int64_t>{8, 16, 24, 32, 64}[below(5)];
     if (below(2) == 0) s.fabric.oversubscription = 1 + below(3);
     if (below(6) == 0) s.fabric.kind = topology::FabricKind::rail_only;
     if (below(6) == 0) s.fabric.job.other_jobs = 0.25;
@@ -83,7 +84,7 @@ void check_same(const engine::System& a, const engine::System& b) {
 }
 
 TEST_CASE("a step folded from the start is the whole one, folded") {
-  std::size_t folded = 0, links = 0, merged = 0;
+  std::size_t folded = 0, links = 0, merged = 0, apart = 0, four_tiers = 0;
   for (std::uint32_t seed = 0; seed < 1000; ++seed) {
     Draw draw(seed);
     std::shared_ptr<const Network> network;
@@ -105,10 +106,17 @@ TEST_CASE("a step folded from the start is the whole one, folded") {
     check_same(here->step.system, fold.system);
     CHECK(here->step.choices.size() == whole.step.choices.size());
     ++folded;
+    const std::int64_t period = topology::nodes_reached_apart(network->cluster());
+    if (period > 2 && s.nodes / s.plan.pipeline % period == 0) {
+      ++apart;
+      if (network->cluster().num_tiers() == 4) ++four_tiers;
+    }
     links += fold.system.link_capacity.size();
     merged += whole.step.system.num_ranks() - fold.system.num_ranks();
   }
   CHECK(folded > 40);
+  CHECK(apart > 10);
+  CHECK(four_tiers > 3);
   CHECK(links > 500);
   CHECK(merged > 5'000);
 }
