@@ -52,17 +52,17 @@ BytesPerSecond solve(FlowGraph& graph, std::size_t source, std::size_t sink) {
 /// arc of their summed capacity, which changes no cut and leaves only switches as vertices.
 BytesPerSecond fabric_bisection(const ClusterParts& parts) {
   const DeviceId first = parts.first_fabric_device();
-  const std::size_t source = parts.devices.size() - first, sink = source + 1;
+  const std::size_t source = parts.num_devices() - first, sink = source + 1;
   FlowGraph graph(sink + 1);
   std::map<DeviceId, std::int64_t> into_leaf, out_of_leaf;
-  for (std::size_t id = parts.first_fabric_link(); id < parts.links.size(); ++id) {
-    const Link& link = parts.links[id];
+  for (LinkId id = parts.first_fabric_link(); id < parts.num_links(); ++id) {
+    const Link link = parts.link(id);
     const std::int64_t capacity = to_mbit(link.bandwidth);
     if (link.kind != LinkKind::injection) {
       add_arc(graph, link.from - first, link.to - first, capacity);
     } else if (link.from < first) {
-      if (parts.devices[link.from].node < parts.nodes / 2) into_leaf[link.to] += capacity;
-    } else if (parts.devices[link.to].node >= parts.nodes / 2) {
+      if (parts.device(link.from).node < parts.nodes / 2) into_leaf[link.to] += capacity;
+    } else if (parts.device(link.to).node >= parts.nodes / 2) {
       out_of_leaf[link.from] += capacity;
     }
   }

@@ -14,39 +14,6 @@ namespace {
 constexpr std::int64_t max_nodes = std::int64_t{1} << 20;
 constexpr std::size_t max_links = std::size_t{1} << 31;
 
-/// Copies the node `nodes` times; ids shift by a constant from one copy to the next.
-void repeat_node(ClusterParts& parts) {
-  for (std::int64_t n = 0; n < parts.nodes; ++n) {
-    const auto offset = static_cast<DeviceId>(n) * parts.node_devices();
-    for (Device device : parts.node_layout.devices) {
-      device.node = n;
-      parts.devices.push_back(device);
-    }
-    for (Link link : parts.node_layout.links) {
-      link.from += offset;
-      link.to += offset;
-      parts.links.push_back(link);
-    }
-  }
-}
-
-void reserve(ClusterParts& parts) {
-  const auto nodes = static_cast<std::size_t>(parts.nodes);
-  std::size_t switches = 0, fabric_links = 2 * nodes * static_cast<std::size_t>(parts.node.nics);
-  for (std::size_t t = 0; t < parts.fabric_layout.tiers.size(); ++t) {
-    const auto heads = [&](const FabricTier& tier) {
-      return static_cast<std::size_t>(tier.blocks * tier.top);
-    };
-    const FabricTier& tier = parts.fabric_layout.tiers[t];
-    switches += heads(tier);
-    if (t > 0)
-      fabric_links +=
-          2 * heads(parts.fabric_layout.tiers[t - 1]) * static_cast<std::size_t>(tier.links_up());
-  }
-  parts.devices.reserve(nodes * parts.node_layout.devices.size() + switches);
-  parts.links.reserve(nodes * parts.node_layout.links.size() + fabric_links);
-}
-
 /// By kind.
 constexpr std::array<KindWords, 9> kind_words{{{"gpu", "GPU"},
                                                {"nvswitch", "NVSwitch"},
@@ -78,19 +45,14 @@ Cluster Cluster::build(const NodeSpec& node, std::int64_t nodes, const FabricSpe
                      fmt::format("{} nodes of {} links each are too many", nodes,
                                  parts->node_layout.links.size()),
                      "use fewer nodes");
-  reserve(*parts);
-  repeat_node(*parts);
-  add_fabric(*parts);
+  number_fabric(*parts);
   return Cluster(std::move(parts));
 }
 
 Cluster Cluster::with_slow_cables(std::int64_t node, double slowdown) const {
   expects(node >= 0 && node < num_nodes() && slowdown >= 1.0, "a node and how much slower it is");
   auto parts = std::make_unique<ClusterParts>(*parts_);
-  if (num_tiers() > 0)
-    for (std::int64_t nic = 0; nic < parts->node.nics; ++nic)
-      for (const LinkId link : {nic_up(node, nic), nic_down(node, nic)})
-        parts->links[link].bandwidth = parts->links[link].bandwidth / slowdown;
+  parts->slow_cables.emplace_back(node, slowdown);
   return Cluster(std::move(parts));
 }
 
@@ -103,12 +65,12 @@ const NodeSpec& Cluster::node() const { return parts_->node; }
 const FabricSpec& Cluster::fabric() const { return parts_->fabric; }
 std::int64_t Cluster::num_nodes() const { return parts_->nodes; }
 std::int64_t Cluster::num_gpus() const { return parts_->nodes * parts_->node.gpus; }
-std::span<const Device> Cluster::devices() const { return parts_->devices; }
-std::span<const Link> Cluster::links() const { return parts_->links; }
+std::span<const Device> Cluster::devices() const { return parts_->devices(); }
+std::span<const Link> Cluster::links() const { return parts_->links(); }
 
 std::string Cluster::name_of(DeviceId id) const {
-  expects(id < parts_->devices.size(), "device of this cluster");
-  const Device& device = parts_->devices[id];
+  expects(id < parts_->num_devices(), "device of this cluster");
+  const Device device = parts_->device(id);
   const std::string name = std::string(words_of(device.kind).name) + std::to_string(device.index);
   return device.node < 0 ? name : fmt::format("node{}/{}", device.node, name);
 }
@@ -161,19 +123,19 @@ LinkId Cluster::nic_down(std::int64_t node, std::int64_t nic_index) const {
 }
 
 std::optional<std::int64_t> Cluster::private_gpu(LinkId id) const {
-  expects(id < parts_->links.size(), "link of this cluster");
-  const Link& link = parts_->links[id];
-  const Device* ends[] = {&parts_->devices[link.from], &parts_->devices[link.to]};
+  expects(id < parts_->num_links(), "link of this cluster");
+  const Link link = parts_->link(id);
+  const Device ends[] = {parts_->device(link.from), parts_->device(link.to)};
   const std::int64_t gpus = parts_->node.gpus, nics = parts_->node.nics;
-  if (ends[0]->kind == DeviceKind::gpu && ends[1]->kind == DeviceKind::gpu) return std::nullopt;
-  for (const Device* end : ends) {
-    if (end->kind == DeviceKind::gpu) return end->node * gpus + end->index;
-    if (end->kind != DeviceKind::nic) continue;
+  if (ends[0].kind == DeviceKind::gpu && ends[1].kind == DeviceKind::gpu) return std::nullopt;
+  for (const Device& end : ends) {
+    if (end.kind == DeviceKind::gpu) return end.node * gpus + end.index;
+    if (end.kind != DeviceKind::nic) continue;
     // With fewer NICs than GPUs a NIC is private when the even spread gives it just one GPU.
     const auto gpu =
-        nics >= gpus ? place_of(end->index, nics, gpus) : (end->index * gpus + nics - 1) / nics;
-    const bool shared = gpu + 1 < gpus && place_of(gpu + 1, gpus, nics) == end->index;
-    if (!shared) return end->node * gpus + gpu;
+        nics >= gpus ? place_of(end.index, nics, gpus) : (end.index * gpus + nics - 1) / nics;
+    const bool shared = gpu + 1 < gpus && place_of(gpu + 1, gpus, nics) == end.index;
+    if (!shared) return end.node * gpus + gpu;
   }
   return std::nullopt;
 }
@@ -207,8 +169,15 @@ std::int64_t Cluster::switches_between(std::int64_t node_a, std::int64_t nic_a, 
 }
 
 std::int64_t Cluster::count(DeviceKind kind) const {
-  return std::count_if(parts_->devices.begin(), parts_->devices.end(),
-                       [kind](const Device& device) { return device.kind == kind; });
+  const std::vector<Device>& of_node = parts_->node_layout.devices;
+  std::int64_t count =
+      parts_->nodes * std::count_if(of_node.begin(), of_node.end(),
+                                    [kind](const Device& device) { return device.kind == kind; });
+  for (std::int64_t t = 1; t <= num_tiers(); ++t) {
+    const FabricTier& tier = parts_->fabric_layout.tiers[static_cast<std::size_t>(t - 1)];
+    if (switch_kind(t) == kind) count += tier.blocks * tier.top;
+  }
+  return count;
 }
 
 }  // namespace stepcast::topology

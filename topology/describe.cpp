@@ -37,8 +37,8 @@ struct Row {
 };
 
 void count_link(std::vector<Row>& rows, const ClusterParts& parts, LinkId id, std::int64_t times) {
-  const Link &link = parts.links[id], &back = parts.links[reverse(id)];
-  const DeviceKind from = parts.devices[link.from].kind, to = parts.devices[link.to].kind;
+  const Link link = parts.link(id), back = parts.link(reverse(id));
+  const DeviceKind from = parts.device(link.from).kind, to = parts.device(link.to).kind;
   const auto same = std::find_if(rows.begin(), rows.end(), [&](const Row& row) {
     return row.from == from && row.to == to && row.link.count == link.count &&
            row.link.bandwidth == link.bandwidth && row.link.latency == link.latency &&
@@ -152,7 +152,7 @@ std::string describe(const Cluster& cluster) {
   if (parts.nodes == 1)
     return text + fmt::format("bisection of the GPUs   {} per direction\n", to_text(bisection));
   const BytesPerSecond injection =
-      cluster.links()[cluster.nic_up(0, 0)].bandwidth * static_cast<double>(parts.node.nics);
+      parts.link(cluster.nic_up(0, 0)).bandwidth * static_cast<double>(parts.node.nics);
   text += fmt::format("injection of a node     {} per direction, {} per GPU\n", to_text(injection),
                       to_text(injection / static_cast<double>(parts.node.gpus)));
   const BytesPerSecond full = injection * static_cast<double>(parts.nodes / 2);

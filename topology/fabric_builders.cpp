@@ -1,4 +1,4 @@
-// Puts the switches and cables of a fabric layout into the cluster.
+// The switches and cables of a fabric layout, by id.
 //
 // Rail-optimised, two tiers (one scalable unit has one leaf per rail, here 4 rails):
 //
@@ -29,54 +29,59 @@
 namespace stepcast::topology {
 namespace {
 
-/// Both directions. A switch adds its latency on the links that lead into it.
-void add_pair(std::vector<Link>& links, Link up, Duration latency_down) {
-  links.push_back(up);
-  std::swap(up.from, up.to);
-  up.latency = latency_down;
-  links.push_back(up);
-}
-
 BytesPerSecond cable_of(const ClusterParts& parts) {
   return parts.fabric.link.value > 0 ? parts.fabric.link : parts.node.nic;
 }
 
-void add_injection(ClusterParts& parts) {
-  const FabricLayout& layout = parts.fabric_layout;
-  const Duration nic_and_cable = parts.node.nic_latency + parts.fabric.cable_latency;
-  for (std::int64_t n = 0; n < parts.nodes; ++n)
-    for (std::int64_t j = 0; j < parts.node.nics; ++j)
-      add_pair(parts.links,
-               {.from = static_cast<DeviceId>(n) * parts.node_devices() +
-                        parts.node_layout.first_nic + static_cast<DeviceId>(j),
-                .to = layout.switch_id(1, layout.leaf_of(n, j), 0),
-                .kind = LinkKind::injection,
-                .bandwidth = std::min(parts.node.nic, cable_of(parts)),
-                .latency = nic_and_cable + parts.fabric.switch_latency,
-                .count = 1},
-               nic_and_cable);
+/// The way back. A switch adds its latency on the links that lead into it.
+Link reversed(Link up, Duration latency_down) {
+  std::swap(up.from, up.to);
+  up.latency = latency_down;
+  return up;
 }
 
-/// From every switch of `tier` to its parents in the tier above.
-void add_uplinks(ClusterParts& parts, std::int64_t tier) {
+Link injection(const ClusterParts& parts, std::int64_t cable, bool down) {
+  const FabricLayout& layout = parts.fabric_layout;
+  const Duration nic_and_cable = parts.node.nic_latency + parts.fabric.cable_latency;
+  const std::int64_t n = cable / parts.node.nics, j = cable % parts.node.nics;
+  Link up{.from = static_cast<DeviceId>(n) * parts.node_devices() + parts.node_layout.first_nic +
+                  static_cast<DeviceId>(j),
+          .to = layout.switch_id(1, layout.leaf_of(n, j), 0),
+          .kind = LinkKind::injection,
+          .bandwidth = std::min(parts.node.nic, cable_of(parts)),
+          .latency = nic_and_cable + parts.fabric.switch_latency,
+          .count = 1};
+  for (const auto& [node, slowdown] : parts.slow_cables)
+    if (node == n) up.bandwidth = up.bandwidth / slowdown;
+  return down ? reversed(up, nic_and_cable) : up;
+}
+
+/// From a switch of `tier` to one of its parents in the tier above.
+Link uplink(const ClusterParts& parts, std::int64_t tier, std::int64_t cable, bool down) {
   const FabricLayout& layout = parts.fabric_layout;
   const FabricTier& below = layout.tiers[static_cast<std::size_t>(tier - 1)];
   const FabricTier& above = layout.tiers[static_cast<std::size_t>(tier)];
   const Duration into_switch = parts.fabric.cable_latency + parts.fabric.switch_latency;
   const double left = 1.0 - parts.fabric.job.other_jobs;  // of a cable, to this job
-  for (std::int64_t b = 0; b < below.blocks; ++b)
-    for (std::int64_t i = 0; i < below.top; ++i)
-      for (std::int64_t c = 0; c < above.links_up(); ++c)
-        add_pair(parts.links,
-                 {.from = layout.switch_id(tier, b, i),
-                  .to = layout.switch_id(tier + 1, layout.parent_block(tier, b),
-                                         layout.parent_index(tier, i, c / above.bundles)),
-                  .kind = LinkKind::fabric,
-                  .bandwidth =
-                      cable_of(parts) * (left * static_cast<double>(above.cables / above.bundles)),
-                  .latency = into_switch,
-                  .count = above.cables / above.bundles},
-                 into_switch);
+  const std::int64_t c = cable % above.links_up(), top = cable / above.links_up();
+  const std::int64_t b = top / below.top, i = top % below.top;
+  const Link up{
+      .from = layout.switch_id(tier, b, i),
+      .to = layout.switch_id(tier + 1, layout.parent_block(tier, b),
+                             layout.parent_index(tier, i, c / above.bundles)),
+      .kind = LinkKind::fabric,
+      .bandwidth = cable_of(parts) * (left * static_cast<double>(above.cables / above.bundles)),
+      .latency = into_switch,
+      .count = above.cables / above.bundles};
+  return down ? reversed(up, into_switch) : up;
+}
+
+/// Cables from the tier below up to this one.
+std::int64_t cables_up(const ClusterParts& parts, std::int64_t tier) {
+  if (tier == 1) return parts.nodes * parts.node.nics;
+  const FabricTier& below = parts.fabric_layout.tiers[static_cast<std::size_t>(tier - 2)];
+  const FabricTier& above = parts.fabric_layout.tiers[static_cast<std::size_t>(tier - 1)];
+  return below.blocks * below.top * above.links_up();
 }
 
 }  // namespace
@@ -87,16 +92,38 @@ DeviceKind switch_kind(std::int64_t tier) {
   return kinds.at(static_cast<std::size_t>(tier - 1));
 }
 
-void add_fabric(ClusterParts& parts) {
+void number_fabric(ClusterParts& parts) {
+  std::size_t device = parts.first_fabric_device(), link = parts.first_fabric_link();
   FabricLayout& layout = parts.fabric_layout;
   for (std::int64_t t = 1; t <= layout.num_tiers(); ++t) {
     FabricTier& tier = layout.tiers[static_cast<std::size_t>(t - 1)];
-    tier.first_switch = static_cast<DeviceId>(parts.devices.size());
-    for (std::int64_t i = 0; i < tier.blocks * tier.top; ++i)
-      parts.devices.push_back({.kind = switch_kind(t), .node = -1, .index = i});
-    tier.first_link = static_cast<LinkId>(parts.links.size());
-    t == 1 ? add_injection(parts) : add_uplinks(parts, t - 1);
+    tier.first_switch = static_cast<DeviceId>(device);
+    tier.first_link = static_cast<LinkId>(link);
+    device += static_cast<std::size_t>(tier.blocks * tier.top);
+    link += 2 * static_cast<std::size_t>(cables_up(parts, t));
   }
+  layout.num_devices = device;
+  layout.num_links = link;
+}
+
+Device fabric_device(const ClusterParts& parts, DeviceId id) {
+  std::int64_t tier = parts.fabric_layout.num_tiers();
+  const auto first = [&] {
+    return parts.fabric_layout.tiers[static_cast<std::size_t>(tier - 1)].first_switch;
+  };
+  while (first() > id) --tier;
+  return {.kind = switch_kind(tier), .node = -1, .index = id - first()};
+}
+
+Link fabric_link(const ClusterParts& parts, LinkId id) {
+  std::int64_t tier = parts.fabric_layout.num_tiers();
+  const auto first = [&] {
+    return parts.fabric_layout.tiers[static_cast<std::size_t>(tier - 1)].first_link;
+  };
+  while (first() > id) --tier;
+  const std::int64_t cable = (id - first()) / 2;
+  const bool down = (id - first()) % 2 == 1;
+  return tier == 1 ? injection(parts, cable, down) : uplink(parts, tier - 1, cable, down);
 }
 
 }  // namespace stepcast::topology

@@ -51,6 +51,7 @@ struct FabricLayout {
   std::int64_t pods_per_group = 1;
   std::int64_t units_per_pod = 1;
   std::int64_t pods_per_zone = 1;
+  std::size_t num_devices = 0, num_links = 0;  // of the whole cluster, nodes and all
 
   std::int64_t num_tiers() const { return static_cast<std::int64_t>(tiers.size()); }
   /// Whether switches join the NICs of these numbers on two nodes.
@@ -84,7 +85,10 @@ FabricLayout lay_out_fabric(const FabricSpec&, const NodeSpec&, std::int64_t nod
 DeviceKind switch_kind(std::int64_t tier);  // 1: leaf ... 4: supercore
 
 struct ClusterParts;
-/// Appends the switches and links of the fabric layout and sets the first ids of every tier.
-void add_fabric(ClusterParts&);
+/// Sets the first ids of every tier: the fabric's come after those of all nodes.
+void number_fabric(ClusterParts&);
+/// Of the fabric, by its id in the cluster.
+Device fabric_device(const ClusterParts&, DeviceId);
+Link fabric_link(const ClusterParts&, LinkId);
 
 }  // namespace stepcast::topology

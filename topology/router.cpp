@@ -133,8 +133,8 @@ Device StaticRouter::Tables::nic_at(const Device& end) const {
 /// Appends the way from `from` to the NIC that its bytes leave the node by, which it returns.
 Device StaticRouter::Tables::leave(DeviceId from, DeviceId to, std::uint64_t key,
                                    Path& path) const {
-  const Device& end = parts->devices[from];
-  const Device own = nic_at(end), target = nic_at(parts->devices[to]);
+  const Device end = parts->device(from);
+  const Device own = nic_at(end), target = nic_at(parts->device(to));
   if (parts->fabric_layout.joined(own.index, target.index)) {
     if (end.kind == DeviceKind::gpu) pcie(end.node, local(from), local_nic(own), path);
     return own;
@@ -157,8 +157,8 @@ Device StaticRouter::Tables::leave(DeviceId from, DeviceId to, std::uint64_t key
 void StaticRouter::Tables::check_ends(DeviceId from, DeviceId to) const {
   const DeviceId first = parts->first_fabric_device();
   expects(from < first && to < first, "both ends of a path stand in nodes");
-  expects(parts->devices[from].kind != DeviceKind::nvswitch &&
-              parts->devices[to].kind != DeviceKind::nvswitch,
+  expects(parts->device(from).kind != DeviceKind::nvswitch &&
+              parts->device(to).kind != DeviceKind::nvswitch,
           "no path ends at an NVSwitch");
 }
 
@@ -183,7 +183,7 @@ void StaticRouter::append_path(DeviceId from, DeviceId to, std::uint64_t flow_ke
                                Path& path) const {
   const ClusterParts& parts = *tables_->parts;
   tables_->check_ends(from, to);
-  const Device &a = parts.devices[from], &b = parts.devices[to];
+  const Device a = parts.device(from), b = parts.device(to);
   const DeviceId local_from = tables_->local(from), local_to = tables_->local(to);
   if (from == to) return;
   if (a.node == b.node) return tables_->within_node(a.node, local_from, local_to, flow_key, path);
@@ -196,7 +196,7 @@ void StaticRouter::append_shares(DeviceId from, DeviceId to, std::uint64_t flow_
                                  std::vector<LinkShare>& shares) const {
   const ClusterParts& parts = *tables_->parts;
   tables_->check_ends(from, to);
-  const Device &a = parts.devices[from], &b = parts.devices[to];
+  const Device a = parts.device(from), b = parts.device(to);
   Path whole;  // links that all bytes take
   whole.reserve(16);
   if (parts.fabric.routing == Routing::spray && a.node != b.node) {
@@ -218,13 +218,13 @@ Path StaticRouter::path(DeviceId from, DeviceId to, std::uint64_t flow_key) cons
 
 Duration latency_of(const Cluster& cluster, const Path& path) {
   Duration sum{};
-  for (const LinkId link : path) sum += cluster.links()[link].latency;
+  for (const LinkId link : path) sum += cluster.parts().link(link).latency;
   return sum;
 }
 
 std::int64_t switches_on(const Cluster& cluster, const Path& path) {
   return std::count_if(path.begin(), path.end(), [&](LinkId link) {
-    return cluster.devices()[cluster.links()[link].to].node < 0;
+    return cluster.parts().link(link).to >= cluster.parts().first_fabric_device();
   });
 }
 

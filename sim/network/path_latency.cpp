@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/check.hpp"
+#include "topology/wires.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -43,7 +44,7 @@ PathLatency::PathLatency(const topology::Cluster& cluster, const topology::Route
 Duration PathLatency::of_path(topology::DeviceId from, topology::DeviceId to) const {
   Duration sum{};
   const topology::Path path = router_.path(from, to, 0);
-  for (const topology::LinkId id : path) switch (cluster_.links()[id].kind) {
+  for (const topology::LinkId id : path) switch (topology::link_of(cluster_, id).kind) {
       case LinkKind::nvlink:
         sum += nvlink_;
         break;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "sim/run/folded_step.hpp"
 #include "sim/run/measured_machine.hpp"
 
 namespace stepcast::sim {
@@ -11,6 +12,9 @@ namespace {
 // cluster of 2,048 GPUs takes some megabytes.
 constexpr std::size_t most_files = 16, most_tables = 16, most_wirings = 16, most_networks = 16,
                       most_kernels = 64;
+
+// Layouts of fewer GPUs are soon made, and are kept for the next step.
+constexpr std::int64_t least_folded_from_the_start = 4096;
 
 bool on_host(const Scenario& s) { return s.node.gpu.architecture == topology::Architecture::host; }
 
@@ -83,8 +87,12 @@ void Session::simulate_here(const Scenario& scenario, StepReport& report, Timeli
   const Scenario& s = report.scenario;
   auto program =
       workloads::make_repeating_program(s.model, s.plan, s.batch, s.precision, s.software);
-  sim::simulate(report, bind_step(s, std::move(program), network(scenario), *kernels(s)), timeline,
-                approval);
+  const std::shared_ptr<const Network> network = this->network(scenario);
+  const std::shared_ptr<const KernelModel> kernels = this->kernels(s);
+  if (timeline == nullptr && s.gpus >= least_folded_from_the_start && !asks_for_the_whole(s))
+    if (auto folded = fold_from_the_start(s, program, *network, *kernels))
+      return simulate_folded(report, std::move(*folded));
+  sim::simulate(report, bind_step(s, std::move(program), network, *kernels), timeline, approval);
 }
 
 StepReport Session::admit(const Scenario& scenario) {

@@ -14,6 +14,7 @@
 #include "sim/files/budget.hpp"
 #include "sim/network/ablation.hpp"
 #include "sim/network/links/fabric_bound.hpp"
+#include "sim/run/folded_step.hpp"
 #include "sim/run/memory_advice.hpp"
 #include "sim/run/memory_figures.hpp"
 #include "sim/run/power.hpp"
@@ -136,6 +137,25 @@ void fill_rates(StepReport& report, const StepSystem& bound) {
   report.tokens_per_joule = static_cast<double>(tokens) / report.energy.value;
 }
 
+void warn_of_measured_curves(StepReport& report) {
+  const ProvenanceShares& network = report.network_provenance;
+  warn_of_measured_curves(report.scenario, network[static_cast<std::size_t>(Provenance::model)],
+                          report.warnings);
+}
+
+/// All but the timeline.
+void fill(StepReport& report, const engine::RunResult& result,
+          const std::vector<std::int64_t>& multiplicity, StepSystem& step) {
+  if (!result.steady)
+    report.warnings.push_back(fmt::format(
+        "the step does not repeat within {} steps: the last one is shown", result.steps));
+  report.simulated_ranks = static_cast<std::int64_t>(result.ranks.size());
+  report.events = result.works + result.joins + result.transfers;
+  fill_times(report, result, multiplicity);
+  fill_rates(report, step);
+  report.nccl_choices = std::move(step.choices);
+}
+
 /// Throws where the clock or the budget would not hold what the ranks of `system` do.
 void check_length(const Scenario& s, const StepSystem& bound, const engine::System& system,
                   const engine::RunOptions& options) {
@@ -244,20 +264,20 @@ void simulate(StepReport& report, BoundStep bound, Timeline* timeline,
   std::vector<std::int64_t> multiplicity;
   const engine::RunResult result =
       run_folded(s, bound.step, report, multiplicity, recorded ? &*recorded : nullptr);
-  if (!result.steady)
-    report.warnings.push_back(fmt::format(
-        "the step does not repeat within {} steps: the last one is shown", result.steps));
-  report.simulated_ranks = static_cast<std::int64_t>(result.ranks.size());
-  report.events = result.works + result.joins + result.transfers;
-  fill_times(report, result, multiplicity);
-  fill_rates(report, bound.step);
-  report.nccl_choices = std::move(bound.step.choices);
+  fill(report, result, multiplicity, bound.step);
   if (timeline != nullptr) {
     settle(*timeline);
     timeline->step = report.step_time;
   }
-  const ProvenanceShares& network = report.network_provenance;
-  warn_of_measured_curves(s, network[static_cast<std::size_t>(Provenance::model)], report.warnings);
+  warn_of_measured_curves(report);
+}
+
+void simulate_folded(StepReport& report, FoldedStep folded) {
+  const Scenario& s = report.scenario;
+  const engine::RunOptions options{.cold = s.run.steps == Steps::cold};
+  check_length(s, folded.step, folded.step.system, options);
+  fill(report, engine::run(folded.step.system, options), folded.multiplicity, folded.step);
+  warn_of_measured_curves(report);
 }
 
 CollectiveReport simulate_collective(const Scenario& s, const Network& network) {

@@ -4,7 +4,7 @@
 
 #include "engine/arithmetic.hpp"
 #include "sim/run/host_costs.hpp"
-#include "sim/run/step_transfers.hpp"
+#include "sim/run/step_parts.hpp"
 #include "sim/scenario/noise.hpp"
 
 namespace stepcast::sim {
@@ -151,34 +151,47 @@ std::vector<Duration> host_costs_of(const workloads::Software& w) {
   return costs;
 }
 
+StepParts::StepParts(const Scenario& scenario, const workloads::StepProgram& program,
+                     const KernelModel& kernels, StepTransfers& transfers)
+    : scenario_(scenario),
+      program_(program),
+      transfers_(transfers),
+      calls_(calls_of(program)),
+      times_(kernel_times(scenario, program.kernels, kernels)) {
+  if (scenario.plan.expert.overlap && !scenario.run.without.interference)
+    transfers.wait_for_sms(wait_for_sms(scenario, program, times_, transfers));
+}
+
+void StepParts::finish(StepSystem& out) const {
+  engine::System& s = out.system;
+  s.roles = program_.roles;
+  s.host_costs = host_costs_of(scenario_);
+  out.choices = transfers_.choices(calls_);
+  ClassLoads classes = transfers_.class_loads();
+  BytesPerSecond& beside = classes[engine::side_work_class].memory;
+  beside = std::max(beside, side_traffic(scenario_.node.gpu, program_.kernels, times_));
+  for (std::size_t k = 0; k < times_.size(); ++k) {
+    const bool host = workloads::on_host(program_.kernels[k].family);
+    s.works.push_back(
+        {times_[k].duration, static_cast<std::uint32_t>(k),
+         host ? static_cast<std::uint8_t>(engine::Traffic::offload) : engine::own_work});
+    add_stretches(times_[k], scenario_, classes, s.stretch);
+    out.hbm.push_back(times_[k].memory_fraction);
+  }
+  for (const RoleCalls& role : calls_)
+    out.loads.push_back(load_of(role, program_.kernels, times_, transfers_));
+}
+
 StepSystem make_step_system(const Scenario& scenario, const workloads::StepProgram& program,
                             const Layouts& layouts, const KernelModel& kernels,
                             const NetworkModel& network) {
   StepSystem out;
   out.layout = layouts.of(layout_key(scenario.plan, program));
-  engine::System& s = out.system = out.layout->groups();
-  s.roles = program.roles;
-  s.host_costs = host_costs_of(scenario);
-  const std::vector<RoleCalls> calls = calls_of(program);
+  out.system = out.layout->groups();
   StepTransfers transfers(program, *out.layout, network);
-  const std::vector<KernelTime> times = kernel_times(scenario, program.kernels, kernels);
-  if (scenario.plan.expert.overlap && !scenario.run.without.interference)
-    transfers.wait_for_sms(wait_for_sms(scenario, program, times, transfers));
-  out.links = transfers.put_on(s, calls);
-  out.choices = transfers.choices(calls);
-  ClassLoads classes = transfers.class_loads();
-  BytesPerSecond& beside = classes[engine::side_work_class].memory;
-  beside = std::max(beside, side_traffic(scenario.node.gpu, program.kernels, times));
-  for (std::size_t k = 0; k < times.size(); ++k) {
-    const bool host = workloads::on_host(program.kernels[k].family);
-    s.works.push_back(
-        {times[k].duration, static_cast<std::uint32_t>(k),
-         host ? static_cast<std::uint8_t>(engine::Traffic::offload) : engine::own_work});
-    add_stretches(times[k], scenario, classes, s.stretch);
-    out.hbm.push_back(times[k].memory_fraction);
-  }
-  for (const RoleCalls& role : calls)
-    out.loads.push_back(load_of(role, program.kernels, times, transfers));
+  const StepParts parts(scenario, program, kernels, transfers);
+  out.links = transfers.put_on(out.system, parts.calls());
+  parts.finish(out);
   return out;
 }
 

@@ -32,6 +32,15 @@ double most_joins(const std::vector<RoleCalls>& calls, std::size_t collective) {
   return most;
 }
 
+GroupForms forms_of(const Layout& layout) {
+  GroupForms out;
+  out.shapes = layout.shapes();
+  for (int k = 0; k < workloads::num_group_kinds; ++k)
+    out.of_kind.push_back(layout.patterns_of(static_cast<GroupKind>(k)));
+  out.unit_of = [&layout](const Movement& movement) { return layout.unit_of(movement); };
+  return out;
+}
+
 }  // namespace
 
 std::vector<RoleCalls> calls_of(const workloads::StepProgram& program) {
@@ -50,14 +59,20 @@ std::vector<RoleCalls> calls_of(const workloads::StepProgram& program) {
 
 StepTransfers::StepTransfers(const workloads::StepProgram& program, const Layout& layout,
                              const NetworkModel& network)
-    : program_(program), layout_(layout) {
+    : StepTransfers(program, forms_of(layout), network) {
+  layout_ = &layout;
+}
+
+StepTransfers::StepTransfers(const workloads::StepProgram& program, GroupForms forms,
+                             const NetworkModel& network)
+    : program_(program), forms_(std::move(forms)) {
   transfers_.resize(index(program_.collectives.size(), 0));
   times_.resize(transfers_.size());
   for (std::size_t c = 0; c < program_.collectives.size(); ++c) {
     const workloads::Collective& collective = program_.collectives[c];
     const Traffic traffic = workloads::axis_of(collective.group).traffic;
-    for (const std::uint32_t p : layout_.patterns_of(collective.group)) {
-      CollectiveTime time = network.time_of(collective, layout_.shapes()[p]);
+    for (const std::uint32_t p : patterns_of(collective.group)) {
+      CollectiveTime time = network.time_of(collective, forms_.shapes[p]);
       if (collective.sms >= 0) time.ctas = collective.sms;
       // A group of one, or nothing to move: over at once.
       const double alone = std::max(seconds(time.duration), 1e-12);
@@ -89,7 +104,7 @@ std::uint8_t StepTransfers::copy_engine_class(Traffic traffic) const {
 void StepTransfers::wait_for_sms(Duration wait) {
   for (std::size_t c = 0; c < program_.collectives.size(); ++c) {
     if (!program_.collectives[c].beside) continue;
-    for (const std::uint32_t p : layout_.patterns_of(program_.collectives[c].group)) {
+    for (const std::uint32_t p : patterns_of(program_.collectives[c].group)) {
       engine::Transfer& t = transfers_[index(c, p)];
       if (t.bytes > 0.0 && times_[index(c, p)].ctas > 0)
         t.cap = BytesPerSecond(t.bytes / (t.bytes / t.cap.value + seconds(wait)));
@@ -101,14 +116,14 @@ void StepTransfers::wait_for_sms(Duration wait) {
 /// are shared fairly by flows: a ring over eight rails and a message on one of them each get half
 /// of that NIC, although only an eighth of the ring's bytes cross it. A communicator has one set
 /// of loads: that of the kind and algorithm by which it moves most bytes.
-Movement StepTransfers::count_by_flow(GroupKind kind, std::uint32_t pattern,
-                                      const std::vector<RoleCalls>& calls) {
+Movement StepTransfers::heaviest(GroupKind kind, std::uint32_t pattern,
+                                 const std::vector<RoleCalls>& calls) {
   std::map<Delivery, double> bytes;  // moved in a step
   for (std::size_t c = 0; c < program_.collectives.size(); ++c) {
     const workloads::Collective& collective = program_.collectives[c];
     if (collective.group != kind) continue;
     const Delivery delivery = delivery_of(collective.kind, times_[index(c, pattern)]);
-    const double unit = layout_.unit_of({kind, pattern, delivery});
+    const double unit = forms_.unit_of({kind, pattern, delivery});
     engine::Transfer& transfer = transfers_[index(c, pattern)];
     transfer.bytes *= unit;
     transfer.cap = transfer.cap * unit;
@@ -127,27 +142,36 @@ double StepTransfers::fastest(GroupKind kind, std::uint32_t pattern) const {
   return cap;
 }
 
+std::vector<StepTransfers::Flow> StepTransfers::count_by_flow(const std::vector<RoleCalls>& calls) {
+  std::vector<Flow> flows;
+  for (int k = 0; k < workloads::num_group_kinds; ++k) {
+    const auto kind = static_cast<GroupKind>(k);
+    for (const std::uint32_t pattern : patterns_of(kind)) {
+      const Movement movement = heaviest(kind, pattern, calls);
+      flows.push_back({movement, fastest(kind, pattern)});
+    }
+  }
+  return flows;
+}
+
 std::vector<topology::LinkId> StepTransfers::put_on(engine::System& s,
                                                     const std::vector<RoleCalls>& calls) {
   std::vector<Movement> movements;
   std::map<std::pair<GroupKind, std::uint32_t>, double> fastest_of;
-  for (int k = 0; k < workloads::num_group_kinds; ++k) {
-    const auto kind = static_cast<GroupKind>(k);
-    for (const std::uint32_t pattern : layout_.patterns_of(kind)) {
-      movements.push_back(count_by_flow(kind, pattern, calls));
-      fastest_of[{kind, pattern}] = fastest(kind, pattern);
-    }
+  for (const Flow& flow : count_by_flow(calls)) {
+    movements.push_back(flow.movement);
+    fastest_of[{flow.movement.group, flow.movement.pattern}] = flow.fastest;
   }
   s.transfers = transfers_;
   std::vector<double> fastest;
   for (std::size_t c = 0; c < s.communicators.size(); ++c)
-    fastest.push_back(fastest_of.at({layout_.kind_of(c), s.communicators[c].pattern}));
-  return layout_.picture_of(movements)->put_on(s, fastest);
+    fastest.push_back(fastest_of.at({layout_->kind_of(c), s.communicators[c].pattern}));
+  return layout_->picture_of(movements)->put_on(s, fastest);
 }
 
 const CollectiveTime& StepTransfers::time_of(std::size_t collective) const {
   const GroupKind group = program_.collectives[collective].group;
-  return times_[index(collective, layout_.patterns_of(group).front())];
+  return times_[index(collective, patterns_of(group).front())];
 }
 
 std::vector<ProtocolChoice> StepTransfers::choices(const std::vector<RoleCalls>& calls) const {
@@ -161,7 +185,7 @@ std::vector<ProtocolChoice> StepTransfers::choices(const std::vector<RoleCalls>&
       continue;
     const NcclCall call{
         .kind = collective.kind, .bytes = collective.bytes, .dtype = collective.dtype};
-    const GroupShape& shape = layout_.shapes()[layout_.patterns_of(collective.group).front()];
+    const GroupShape& shape = forms_.shapes[patterns_of(collective.group).front()];
     out.push_back({call, shape, time.protocol, joins, time.duration});
   }
   return out;

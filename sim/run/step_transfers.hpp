@@ -2,7 +2,9 @@
 // GPU it holds meanwhile.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -27,15 +29,34 @@ struct ClassLoad {
 };
 using ClassLoads = std::array<ClassLoad, engine::num_classes>;
 
+/// How the groups of a plan lie, as far as times depend on it.
+struct GroupForms {
+  std::vector<GroupShape> shapes;                   // by pattern
+  std::vector<std::vector<std::uint32_t>> of_kind;  // patterns of each kind, ascending
+  std::function<double(const Movement&)> unit_of;   // as Layout::unit_of()
+  std::size_t num_patterns() const { return std::max<std::size_t>(1, shapes.size()); }
+};
+
 /// Collectives of a step by kind, bytes and pattern of the group; what is borrowed outlives it.
 class StepTransfers {
  public:
   StepTransfers(const workloads::StepProgram& program, const Layout& layout,
                 const NetworkModel& network);
+  StepTransfers(const workloads::StepProgram& program, GroupForms forms,
+                const NetworkModel& network);
 
   /// Collectives launched under another micro-batch's compute take that much longer: their kernels
   /// wait for SMs.
   void wait_for_sms(Duration wait);
+  /// How each kind and pattern moves bytes, and the fastest that its transfers ever drain. From now
+  /// on transfers count the bytes of one flow; once.
+  struct Flow {
+    Movement movement;
+    double fastest = 0.0;
+  };
+  std::vector<Flow> count_by_flow(const std::vector<RoleCalls>& calls);
+  /// As System::transfers.
+  const std::vector<engine::Transfer>& transfers() const { return transfers_; }
   /// Puts transfers, links and the communicators' loads on the system of the layout's groups; once.
   /// Returns, by link of the system, one of those that it stands for.
   std::vector<topology::LinkId> put_on(engine::System& system, const std::vector<RoleCalls>& calls);
@@ -47,15 +68,19 @@ class StepTransfers {
 
  private:
   std::uint8_t copy_engine_class(engine::Traffic traffic) const;
-  Movement count_by_flow(workloads::GroupKind kind, std::uint32_t pattern,
-                         const std::vector<RoleCalls>& calls);
+  const std::vector<std::uint32_t>& patterns_of(workloads::GroupKind kind) const {
+    return forms_.of_kind[static_cast<std::size_t>(kind)];
+  }
+  Movement heaviest(workloads::GroupKind kind, std::uint32_t pattern,
+                    const std::vector<RoleCalls>& calls);
   double fastest(workloads::GroupKind kind, std::uint32_t pattern) const;
   std::size_t index(std::size_t collective, std::uint32_t pattern) const {
-    return collective * layout_.groups().num_patterns + pattern;
+    return collective * forms_.num_patterns() + pattern;
   }
 
   const workloads::StepProgram& program_;
-  const Layout& layout_;
+  const Layout* layout_ = nullptr;  // none: transfers alone
+  GroupForms forms_;
   std::vector<engine::Transfer> transfers_;  // by index()
   std::vector<CollectiveTime> times_;
   ClassLoads classes_{};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "topology/wires.hpp"
+
 namespace stepcast::sim {
 
 FabricLoad fabric_load(const std::vector<LinkLoad>& loads, const topology::Cluster& cluster) {
@@ -9,7 +11,7 @@ FabricLoad fabric_load(const std::vector<LinkLoad>& loads, const topology::Clust
   const double nic_alone = std::min(cluster.node().nic, cluster.node().pcie).value;
   FabricLoad out;
   for (const LinkLoad& load : loads) {
-    const topology::Link& link = cluster.links()[load.link];
+    const topology::Link link = topology::link_of(cluster, load.link);
     // The cable of a NIC is the fabric's.
     if (link.kind == LinkKind::injection)
       out.nic = std::max(out.nic, load.bytes_per_byte / nic_alone);

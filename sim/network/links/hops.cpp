@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/check.hpp"
+#include "topology/wires.hpp"
 
 namespace stepcast::sim {
 
@@ -11,13 +12,7 @@ using topology::LinkId;
 using topology::NodeKind;
 
 topology::LinkId links_per_node(const topology::Cluster& cluster) {
-  const auto in_first_node = [&](DeviceId id) { return cluster.devices()[id].node == 0; };
-  LinkId count = 0;
-  for (const topology::Link& link : cluster.links()) {
-    if (!in_first_node(link.from) || !in_first_node(link.to)) break;
-    ++count;
-  }
-  return count;
+  return topology::links_of_a_node(cluster);
 }
 
 LinkHops::LinkHops(const topology::Cluster& cluster, const topology::Router& router)
@@ -26,8 +21,8 @@ LinkHops::LinkHops(const topology::Cluster& cluster, const topology::Router& rou
     auto& port = ports_.emplace_back();
     double total = 0.0;
     for (const LinkId id : cluster.nvlink_out(g)) {
-      const topology::Link& link = cluster.links()[id];
-      const topology::Device& to = cluster.devices()[link.to];
+      const topology::Link link = topology::link_of(cluster, id);
+      const topology::Device to = topology::device_of(cluster, link.to);
       port.push_back({.link = id,
                       .peer = to.kind == topology::DeviceKind::gpu ? to.index : -1,
                       .share = link.bandwidth.value});

@@ -10,6 +10,17 @@
 
 namespace stepcast::sim {
 
+/// Weights are rounded up to multiples of 1 / this. Sprayed packets and hashed flows leave small
+/// parts on many links: 1/8 of a ring over 32 x 32 ways is 2^-13.
+inline double weight_units(topology::Routing routing) {
+  return routing == topology::Routing::destination ? 1024.0 : 0x1p24;
+}
+
+/// Products like 1/8 of 7/8 may miss their multiple by a rounding error.
+inline double rounded_up(double weight, double units) {
+  return std::ceil(weight * units - 1e-9 * units / 1024.0) / units;
+}
+
 class LinkLoadSum {
  public:
   explicit LinkLoadSum(std::size_t num_links) : num_links_(num_links) {}
@@ -38,11 +49,6 @@ class LinkLoadSum {
   }
 
  private:
-  /// Products like 1/8 of 7/8 may miss their multiple by a rounding error.
-  static double rounded_up(double weight, double units) {
-    return std::ceil(weight * units - 1e-9 * units / 1024.0) / units;
-  }
-
   void merge() {
     std::sort(loads_.begin(), loads_.end(),
               [](const LinkLoad& a, const LinkLoad& b) { return a.link < b.link; });

@@ -5,6 +5,7 @@
 
 #include "engine/check.hpp"
 #include "sim/network/search/graph.hpp"
+#include "topology/wires.hpp"
 
 namespace stepcast::sim {
 
@@ -21,12 +22,6 @@ std::vector<std::uint64_t> flows_of(const ChannelPlan& plan, std::size_t channel
   for (std::uint64_t k = 0; k < 2 * copies; ++k)
     keys.push_back(channel + k * static_cast<std::uint64_t>(plan.num_channels()));
   return keys;
-}
-
-/// Weights are rounded up to multiples of 1 / this. Sprayed packets and hashed flows leave small
-/// parts on many links: 1/8 of a ring over 32 x 32 ways is 2^-13.
-double weight_units(topology::Routing routing) {
-  return routing == topology::Routing::destination ? 1024.0 : 0x1p24;
 }
 
 bool has_root(CollectiveKind kind) {
@@ -256,7 +251,7 @@ std::vector<LinkLoad> LinkLoads::of(const Delivery& delivery,
                                     const std::vector<std::int64_t>& ranks) const {
   if (ranks.size() < 2) return {};
   const CollectiveKind kind = delivery.kind;
-  LinkLoadSum sum(cluster_.links().size());
+  LinkLoadSum sum(topology::num_links(cluster_));
   sum.reserve(32 * ranks.size());
   if (kind == CollectiveKind::send_receive) {
     add_pair(ranks, sum);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/network/links/loads.hpp"
+#include "topology/wires.hpp"
 
 namespace stepcast::sim {
 
@@ -109,7 +110,7 @@ void LinkLoads::add_between_all_nodes(
         }
         const LinkId up = cluster_.nic_up(from.node, from.nic);
         sum.add(up, bytes);
-        const topology::DeviceId leaf = cluster_.links()[up].to;
+        const topology::DeviceId leaf = topology::link_of(cluster_, up).to;
         std::vector<FromLeaf>& leaves = into[nics.second];
         if (leaves.empty() || leaves.back().leaf != leaf) leaves.push_back({leaf, from, 0.0});
         leaves.back().bytes += bytes;

@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "topology/wires.hpp"
+
 namespace stepcast::sim {
 namespace {
 
@@ -76,9 +78,9 @@ double busiest_end(const topology::Cluster& cluster, const std::vector<LinkLoad>
   double nic = 0.0, port = 0.0;
   std::unordered_map<topology::DeviceId, double> ports;  // bytes out of a GPU; looked up only
   for (const LinkLoad& load : loads) {
-    const topology::Link& link = cluster.links()[load.link];
+    const topology::Link link = topology::link_of(cluster, load.link);
     if (link.kind == topology::LinkKind::injection) nic = std::max(nic, load.bytes_per_byte);
-    if (cluster.devices()[link.from].kind == topology::DeviceKind::gpu)
+    if (topology::device_of(cluster, link.from).kind == topology::DeviceKind::gpu)
       port = std::max(port, ports[link.from] += load.bytes_per_byte);
   }
   return nic > 0.0 ? nic : port > 0.0 ? port : 1.0;
@@ -99,10 +101,11 @@ LinkPicture::LinkPicture(const topology::Cluster& cluster,
       }()) {}
 
 void LinkPicture::note_nics(const topology::Cluster& cluster, const LoadList& loads) {
+  const std::span<const topology::Link> links = cluster.links();
   for (std::uint32_t c = 0; c < loads.size(); ++c) {
     const auto first = static_cast<std::ptrdiff_t>(nics_.size());
     loads.each(c, [&](topology::LinkId l, std::uint32_t weight) {
-      const topology::Link& link = cluster.links()[l];
+      const topology::Link& link = links[l];
       if (link.kind != topology::LinkKind::injection) return;
       const NicLoad nic{c, end_of(cluster, link), weights_[weight]};
       if (std::find(nics_.begin() + first, nics_.end(), nic) == nics_.end()) nics_.push_back(nic);
@@ -121,7 +124,8 @@ std::uint32_t LinkPicture::number_of(const Speed& speed) {
 /// Counts, then places: the uses of a link lie side by side. Those of the links that begin a class
 /// then move to the front.
 void LinkPicture::sort_links(const topology::Cluster& cluster, const LoadList& loads) {
-  std::vector<std::uint32_t> end_of_link(cluster.links().size() + 1);
+  const std::span<const topology::Link> links = cluster.links();
+  std::vector<std::uint32_t> end_of_link(links.size() + 1);
   for (std::uint32_t c = 0; c < loads.size(); ++c)
     loads.each(c, [&](topology::LinkId l, std::uint32_t) { ++end_of_link[l + 1]; });
   for (std::size_t l = 1; l < end_of_link.size(); ++l) end_of_link[l] += end_of_link[l - 1];
@@ -132,10 +136,10 @@ void LinkPicture::sort_links(const topology::Cluster& cluster, const LoadList& l
     });
   Alike alike;
   std::uint32_t kept = 0, first = 0;
-  for (topology::LinkId l = 0; l < cluster.links().size(); first = end_of_link[l++]) {
+  for (topology::LinkId l = 0; l < links.size(); first = end_of_link[l++]) {
     const std::span<const Use> uses(uses_.data() + first, end_of_link[l] - first);
     if (uses.empty()) continue;
-    const topology::Link& link = cluster.links()[l];
+    const topology::Link& link = links[l];
     const std::uint32_t speed =
         number_of({link.bandwidth, end_of(cluster, link), link.kind == topology::LinkKind::fabric});
     std::uint64_t hash = mix(seed, speed);
