@@ -31,6 +31,11 @@ Quanta quanta_alone(BytesPerSecond cap, std::span<const LinkLoad> loads, Capacit
   return rate;
 }
 
+/// Blocks of entries are recycled by size: 2^block_of(count) have room for so many.
+std::size_t block_of(std::uint32_t count) {
+  return static_cast<std::size_t>(count < 2 ? 0 : std::bit_width(count - 1));
+}
+
 }  // namespace
 
 BytesPerSecond rate_alone(BytesPerSecond cap, std::span<const LinkLoad> loads,
@@ -47,13 +52,9 @@ Time end_alone(Time start, double bytes, BytesPerSecond cap, std::span<const Lin
 }
 
 Fluid::Fluid(std::span<const BytesPerSecond> capacities)
-    : more_users_(capacities.size()),
-      free_entries_(33),
-      solver_link_(capacities.size()),
-      solver_link_of_(capacities.size(), 0) {
+    : more_users_(capacities.size()), free_entries_(33) {
   links_.reserve(capacities.size());
-  for (BytesPerSecond c : capacities)
-    links_.push_back({capacity_to_quanta(c), 0, 0, {}, false, false});
+  for (BytesPerSecond c : capacities) links_.push_back({.capacity = capacity_to_quanta(c)});
 }
 
 Fluid::Flow Fluid::start(Time now, double bytes, BytesPerSecond cap,
@@ -80,6 +81,7 @@ Fluid::Flow Fluid::start(Time now, double bytes, BytesPerSecond cap,
     flow.cap = quanta_alone(cap, loads, [&](std::uint32_t link) { return links_[link].capacity; });
     ensures(attach(id), "no link is overloaded by one flow");
   }
+  levels_[id] = 2 * flows_[id].cap;
   started_.push_back(id);
   ++num_active_;
   ++counters_.starts;
@@ -89,6 +91,7 @@ Fluid::Flow Fluid::start(Time now, double bytes, BytesPerSecond cap,
 Fluid::Flow Fluid::new_flow() {
   if (free_flows_.empty()) {
     flows_.emplace_back();
+    levels_.emplace_back();
     return static_cast<Flow>(flows_.size() - 1);
   }
   const Flow id = free_flows_.back();
@@ -96,21 +99,16 @@ Fluid::Flow Fluid::new_flow() {
   return id;
 }
 
-/// Blocks have a power of two entries and are recycled by size.
 std::uint32_t Fluid::new_entries(std::uint32_t count) {
-  std::vector<std::uint32_t>& free = free_entries_[static_cast<std::size_t>(std::bit_width(count))];
+  std::vector<std::uint32_t>& free = free_entries_[block_of(count)];
   if (free.empty()) {
     const std::size_t first = entries_.size();
-    entries_.resize(first + std::bit_ceil(count + 1));
+    entries_.resize(first + (std::size_t{1} << block_of(count)));
     return static_cast<std::uint32_t>(first);
   }
   const std::uint32_t first = free.back();
   free.pop_back();
   return first;
-}
-
-Fluid::User& Fluid::user(std::uint32_t link, std::uint32_t position) {
-  return position == 0 ? links_[link].first : more_users_[link][position - 1];
 }
 
 void Fluid::touch(std::uint32_t link) {
@@ -127,15 +125,16 @@ bool Fluid::attach(Flow id) {
   for (std::uint32_t i = 0; i < flow.num_loads; ++i) {
     const LinkLoad& load = flow.loads[i];
     Link& link = links_[load.link];
-    const Quanta used = usage(to_fixed(load.weight), flow.cap);
+    const FixedWeight weight = to_fixed(load.weight);
     expects(load.weight > 0 && load.weight < 0x1p20, "a weight is positive");
+    const Quanta used = usage(weight, flow.cap);
     if (used > link.capacity) {
       while (i > 0) detach(flow, --i);
       flows_[id].first_overloaded = none;
       return false;
     }
     link.demand += used;
-    const User user{id, flow.first_entry + i};
+    const User user{id, flow.first_entry + i, weight};
     if (link.num_users == 0 && !link.overloaded) {
       link.num_users = 1;
       link.first = user;
@@ -153,8 +152,10 @@ void Fluid::attach_to_shared(Link& link, std::uint32_t index, User user) {
   else
     more_users_[index].push_back(user);
   entries_[user.entry].position = link.num_users++;
-  if (link.overloaded) list_overloaded(user);
-  if (link.demand > link.capacity) touch(index);
+  if (link.overloaded) list_overloaded(user, index);
+  if (link.demand <= link.capacity) return;
+  link.grown = true;
+  touch(index);
 }
 
 /// The last user of the link takes the place of the one that leaves.
@@ -188,11 +189,11 @@ void Fluid::settle(Time now) {
   now_ = now;
   if (!touched_.empty()) {
     refresh_overloads();
-    if (!settle_partly()) settle_component();
+    settle_levels();
     touched_.clear();
   }
   for (Flow flow : started_)
-    if (flows_[flow].rate == 0) apply_rate(flow, flows_[flow].cap);
+    if (flows_[flow].rate == 0) apply_rate(flow, levels_[flow] / 2);
   started_.clear();
 }
 
@@ -238,8 +239,7 @@ void Fluid::take_ended(Time now, std::vector<std::uint64_t>& tags) {
 void Fluid::remove(Flow id) {
   const FlowState flow = flows_[id];
   for (std::uint32_t i = 0; i < flow.num_loads; ++i) detach(flow, i);
-  free_entries_[static_cast<std::size_t>(std::bit_width(flow.num_loads))].push_back(
-      flow.first_entry);
+  free_entries_[block_of(flow.num_loads)].push_back(flow.first_entry);
   free_flows_.push_back(id);
   --num_active_;
 }

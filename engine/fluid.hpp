@@ -6,18 +6,17 @@
 //   Demand. A link's demand is the sum of weight x cap of its flows, where a cap is first bounded
 //   by what the flow's links could give it alone. A link with demand <= capacity is never a
 //   bottleneck: it couples nobody. A flow without an overloaded link runs at its cap; its end is
-//   closed form. Components. A start or an end changes rates only where it is connected through
-//   overloaded links; of that component only the flows that the change reaches are solved
-//   (fluid_part.cpp), all of it if that cannot be told, and only flows whose rate changed are
-//   touched.
+//   closed form. Levels. A start or an end is followed from link to link, by the rates at which
+//   they are full (fluid_rates.cpp): next to nothing is looked at but flows whose rate changes and
+//   their links.
 // Exactness
 //   Demands, capacities and rates are integers (max_min.hpp), so a demand returns exactly to what
 //   it was when a flow leaves, for any weights; rates do not depend on the order of starts and
 //   ends. An end is now + remaining / rate, rounded up to a picosecond.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -35,12 +34,10 @@ class Fluid {
   /// What was done so far; for benches and reports.
   struct Counters {
     std::uint64_t starts = 0;
-    std::uint64_t local_settles = 0;  // settles on overloaded links without the solver
-    std::uint64_t part_settles = 0;   // settles by solves of a part
-    std::uint64_t whole_settles = 0;  // settles by a solve of the whole component
-    std::uint64_t solves = 0;         // of parts and components
-    std::uint64_t solved_flows = 0;   // variables in them
-    std::uint64_t solved_loads = 0;   // loads on overloaded links in them
+    std::uint64_t settles = 0;        // of instants that touched an overloaded link
+    std::uint64_t weighed_links = 0;  // overloaded ones, each time
+    std::uint64_t weighed_flows = 0;  // on them
+    std::uint64_t moves = 0;          // of flows from level to level
     std::uint64_t changed_rates = 0;  // of flows already under way
   };
 
@@ -82,21 +79,35 @@ class Fluid {
  private:
   static constexpr std::uint32_t none = 0xffff'ffff;
 
+  /// 2t: a flow freezes at its cap t. 2t + 1: at the share t of a link.
+  using Level = std::int64_t;
+  static constexpr Level never = std::numeric_limits<Level>::max();
+
   struct User {  // a flow on a link; `entry` is that load's place in entries_
     Flow flow;
     std::uint32_t entry;
+    FixedWeight weight;
   };
-  struct Link {
+  struct alignas(64) Link {  // a cache line
     Quanta capacity;
-    Quanta demand;
-    std::uint32_t num_users;
-    User first;       // the others are in more_users_
-    bool overloaded;  // as of the last settle
-    bool touched;     // may need a solve at the next settle
+    Quanta demand = 0;
+    Level level = never;  // where it is full
+    Level next = never;   // where it is full by the present levels of its flows
+    User first{};         // the others are in more_users_
+    std::uint32_t num_users = 0;
+    bool overloaded = false;  // as of the last settle
+    bool touched = false;     // since then: a flow started or ended on it
+    bool grown = false;       // since then: a flow started on it
+    // During a settle.
+    bool queued = false;   // to be visited
+    bool stale = false;    // `next` is a lower bound
+    bool raised = false;   // full later than before this round
+    bool lighter = false;  // to be weighed after this round
   };
   struct Entry {                   // one load of an active flow
     std::uint32_t position;        // among its link's users; valid if not the first
     std::uint32_t previous, next;  // among the flow's entries on overloaded links
+    std::uint32_t link;            // if it is overloaded
   };
   struct FlowState {
     const LinkLoad* loads;
@@ -110,18 +121,16 @@ class Fluid {
     double remaining;  // bytes at `since`
     Time since;
     Time end;
-    std::uint32_t bottleneck;  // a link that holds it back if it is below its cap
-    std::uint32_t component;   // the solve or the proof that saw it last
+    std::uint32_t settle;  // the last that moved it
   };
-  struct Freed {  // by a proof
-    Flow flow;
-    Quanta settled;  // rate before
+  struct Visit {  // in a heap with the lowest level on top
+    Level at;
+    std::uint32_t link;
+    friend bool operator<(const Visit& a, const Visit& b) { return a.at > b.at; }
   };
-  struct LinkState {  // at the present rates
-    Wide left;        // capacity not used
-    FixedWeight weight = 0;
-    Quanta fastest = 0, second = 0;  // rates; 0 if there is none
-    FixedWeight fastest_weight = 0, fastest_uncapped_weight = 0;
+  struct Rising {
+    Level at;
+    FixedWeight weight;
   };
 
   Flow new_flow();
@@ -129,36 +138,32 @@ class Fluid {
   void attach_to_shared(Link& link, std::uint32_t index, User user);
   void detach(const FlowState& flow, std::uint32_t index);
   void detach_from_shared(Link& link, std::uint32_t index, std::uint32_t entry);
-  User& user(std::uint32_t link, std::uint32_t position);
+  template <class Visit>
+  void each_user(std::uint32_t link, Visit visit) const {
+    if (links_[link].num_users == 0) return;
+    visit(links_[link].first);
+    if (links_[link].num_users > 1)
+      for (const User& user : more_users_[link]) visit(user);
+  }
   std::uint32_t new_entries(std::uint32_t count);
   void touch(std::uint32_t link);
   void remove(Flow flow);
 
   void refresh_overloads();
-  void list_overloaded(User user);
+  void list_overloaded(User user, std::uint32_t link);
   void unlist_overloaded(User user);
-  bool settle_partly();
-  bool prove_part();
-  void free(Flow flow);
-  void open(std::uint32_t link);
-  void solve_part();
-  void take_room(FlowState& flow);
-  bool widen_at(std::uint32_t link);
-  void free_faster(std::uint32_t link, Quanta rate);
-  bool find_bottleneck(FlowState& flow);
-  static bool holds_back(const LinkState& state, const FlowState& flow);
-  LinkState state_of(std::uint32_t link);
-  std::uint64_t most_looks() const { return std::max(least_looks, component_loads_); }
-  FixedWeight weight_of(const User& user) const {
-    const FlowState& flow = flows_[user.flow];
-    return to_fixed(flow.loads[user.entry - flow.first_entry].weight);
-  }
-  void settle_component();
-  void collect_component();
-  void collect_flow(Flow flow);
-  void reach(std::uint32_t link);
-  void solve();
-  std::uint32_t solved_bottleneck(std::uint32_t variable) const;
+  void settle_levels();
+  Level level_of(Flow flow) const;
+  Level weigh(std::uint32_t link, Level from);
+  void queue(std::uint32_t link);
+  void take_round(Level at);
+  void take_visits(Level at);
+  void hold(std::uint32_t link, Level at);
+  void let_go(std::uint32_t link, Level at);
+  void freeze(Flow flow, Level at);
+  void release(Flow flow, Level to, Level at);
+  void note_lighter(std::uint32_t link);
+  void move(Flow flow, Level to);
   void apply_rate(Flow flow, Quanta rate);
 
   std::vector<Link> links_;
@@ -174,22 +179,13 @@ class Fluid {
 
   std::vector<Flow> started_;           // not settled yet
   std::vector<std::uint32_t> touched_;  // links
-  /// A proof gives up after about so many users of links, or after as many as the last component
-  /// had loads, and each one in vain doubles the settles until the next is tried.
-  static constexpr std::uint64_t least_looks = 128;
-  static constexpr std::uint32_t longest_pause = 4;
-  std::uint64_t looks_ = 0;
-  std::uint64_t component_loads_ = 0;  // in the last solve of a whole component
-  std::uint32_t pause_ = 0, next_pause_ = 1;
-  std::vector<Freed> freed_;                    // in the order of the solver's variables
-  std::vector<Wide> rooms_;                     // in the order of the solver's links
-  std::vector<std::uint32_t> component_links_;  // in the order of the solver's links
-  std::vector<Flow> component_;                 // in the order of the solver's variables
-  std::vector<std::uint32_t> frontier_;         // links whose users are still to be collected
-  std::vector<std::uint32_t> solver_link_;      // by link, valid if its solve is the current one
-  std::vector<std::uint32_t> solver_link_of_;   // by link: the solve or the proof that numbered it
-  std::uint32_t solve_ = 0;
-  MaxMinSolver solver_;
+  std::vector<Level> levels_;           // by flow: where it freezes
+  std::vector<Visit> visits_;           // heap
+  std::vector<std::uint32_t> round_;    // links of the present visit level
+  std::vector<std::uint32_t> lighter_;  // links that a flow of this round left room for or loads
+  std::vector<Flow> moved_;             // in this settle
+  std::vector<Rising> rising_;          // scratch of weigh()
+  std::uint32_t settle_ = 0;
   Counters counters_;
 };
 

@@ -20,7 +20,9 @@ Quanta capacity_to_quanta(BytesPerSecond capacity) {
 }
 
 Quanta share(Wide room, FixedWeight weight) {
-  const double guess = static_cast<double>(room) / static_cast<double>(weight);
+  const auto low = static_cast<std::int64_t>(room & 0xff'ffff'ffff);
+  const double whole = static_cast<double>(static_cast<std::int64_t>(room >> 40)) * 0x1p40;
+  const double guess = (whole + static_cast<double>(low)) / static_cast<double>(weight);
   if (guess >= static_cast<double>(fastest_rate)) return fastest_rate;
   // The quotient of doubles is off by a few units at most; the rest is exact.
   Quanta rate = static_cast<Quanta>(guess);
@@ -30,26 +32,61 @@ Quanta share(Wide room, FixedWeight weight) {
   return rate;
 }
 
-void MaxMinSolver::clear() {
-  links_.clear();
-  variables_.clear();
-  loads_.clear();
-}
+namespace {
 
-std::uint32_t MaxMinSolver::add_room(Wide room) {
-  links_.push_back({room, 0, 0, 0});
-  return static_cast<std::uint32_t>(links_.size() - 1);
-}
+/// Progressive filling. Add all links, then each variable followed by its loads.
+class Filling {
+ public:
+  void add_link(Quanta capacity) { links_.push_back({widen(capacity), 0, 0, 0}); }
+  void add_variable(Quanta cap) {
+    variables_.push_back({cap, 0, static_cast<std::uint32_t>(loads_.size()), false});
+  }
+  /// Loads the variable added last.
+  void add_load(std::uint32_t link, FixedWeight weight) { loads_.push_back({link, weight}); }
+  void solve();
+  Quanta rate(std::uint32_t variable) const { return variables_[variable].rate; }
 
-std::uint32_t MaxMinSolver::add_variable(Quanta cap) {
-  variables_.push_back({cap, 0, static_cast<std::uint32_t>(loads_.size()), no_link, false});
-  return static_cast<std::uint32_t>(variables_.size() - 1);
-}
+ private:
+  struct Load {
+    std::uint32_t link;
+    FixedWeight weight;
+  };
+  struct ActiveVariable {
+    Quanta cap;
+    Quanta rate;
+    std::uint32_t first_load;
+    bool frozen;
+  };
+  struct ActiveLink {
+    Wide room;           // capacity minus what frozen variables use
+    FixedWeight weight;  // of the variables not frozen
+    std::uint32_t first_user, num_users;
+  };
+  struct Key {  // in a heap with the smallest value on top
+    Quanta value;
+    std::uint32_t index;
+    friend bool operator<(const Key& a, const Key& b) { return a.value > b.value; }
+  };
 
-void MaxMinSolver::solve() {
+  void index_users();
+  void start_levels();
+  bool refresh_lowest_level();
+  void freeze(std::uint32_t variable, Quanta rate);
+  void freeze_capped_at(Quanta level);
+  void freeze_links_at(Quanta level);
+
+  std::vector<ActiveLink> links_;
+  std::vector<ActiveVariable> variables_;
+  std::vector<Load> loads_;           // by variable
+  std::vector<std::uint32_t> users_;  // variables, by link
+  std::vector<Key> levels_, caps_;    // heaps; a level in the heap is never above the true one
+  std::vector<std::uint32_t> tied_;
+  std::size_t num_active_ = 0;
+};
+
+void Filling::solve() {
   num_active_ = variables_.size();
-  variables_.push_back(
-      {0, 0, static_cast<std::uint32_t>(loads_.size()), no_link, true});  // ends the last
+  variables_.push_back({0, 0, static_cast<std::uint32_t>(loads_.size()), true});  // ends the last
   index_users();
   start_levels();
   while (num_active_ > 0) {
@@ -63,7 +100,7 @@ void MaxMinSolver::solve() {
 }
 
 /// Counts, then places: the users of a link lie side by side.
-void MaxMinSolver::index_users() {
+void Filling::index_users() {
   for (const Load& load : loads_) ++links_[load.link].num_users;
   std::uint32_t offset = 0;
   for (ActiveLink& link : links_) {
@@ -80,7 +117,7 @@ void MaxMinSolver::index_users() {
     }
 }
 
-void MaxMinSolver::start_levels() {
+void Filling::start_levels() {
   levels_.clear();
   for (std::uint32_t l = 0; l < links_.size(); ++l)
     if (links_[l].num_users > 0) levels_.push_back({share(links_[l].room, links_[l].weight), l});
@@ -92,7 +129,7 @@ void MaxMinSolver::start_levels() {
 
 /// A link's level only rises while others freeze at or below it, so the heap may hold old levels as
 /// long as the one on top is looked at again. False when no link has an active variable.
-bool MaxMinSolver::refresh_lowest_level() {
+bool Filling::refresh_lowest_level() {
   while (!levels_.empty()) {
     const Key top = levels_.front();
     const ActiveLink& link = links_[top.index];
@@ -109,12 +146,11 @@ bool MaxMinSolver::refresh_lowest_level() {
   return false;
 }
 
-void MaxMinSolver::freeze(std::uint32_t variable, Quanta rate, std::uint32_t bottleneck) {
+void Filling::freeze(std::uint32_t variable, Quanta rate) {
   ActiveVariable& v = variables_[variable];
   if (v.frozen) return;
   v.frozen = true;
   v.rate = rate;
-  v.bottleneck = bottleneck;
   --num_active_;
   for (std::uint32_t i = v.first_load; i < variables_[variable + 1].first_load; ++i) {
     ActiveLink& link = links_[loads_[i].link];
@@ -123,9 +159,9 @@ void MaxMinSolver::freeze(std::uint32_t variable, Quanta rate, std::uint32_t bot
   }
 }
 
-void MaxMinSolver::freeze_capped_at(Quanta level) {
+void Filling::freeze_capped_at(Quanta level) {
   while (!caps_.empty() && caps_.front().value <= level) {
-    freeze(caps_.front().index, caps_.front().value, no_link);
+    freeze(caps_.front().index, caps_.front().value);
     std::pop_heap(caps_.begin(), caps_.end());
     caps_.pop_back();
   }
@@ -133,7 +169,7 @@ void MaxMinSolver::freeze_capped_at(Quanta level) {
 
 /// All links at the level are found before any variable freezes: rounding down leaves a remainder
 /// on each, and who gets it must not depend on which of them is looked at first.
-void MaxMinSolver::freeze_links_at(Quanta level) {
+void Filling::freeze_links_at(Quanta level) {
   tied_.clear();
   while (refresh_lowest_level() && levels_.front().value == level) {
     tied_.push_back(levels_.front().index);
@@ -142,24 +178,26 @@ void MaxMinSolver::freeze_links_at(Quanta level) {
   }
   for (std::uint32_t l : tied_)
     for (std::uint32_t i = 0; i < links_[l].num_users; ++i)
-      freeze(users_[links_[l].first_user + i], level, l);
+      freeze(users_[links_[l].first_user + i], level);
 }
+
+}  // namespace
 
 std::vector<BytesPerSecond> max_min(std::span<const BytesPerSecond> capacities,
                                     std::span<const Variable> variables) {
-  MaxMinSolver solver;
-  for (BytesPerSecond c : capacities) solver.add_link(capacity_to_quanta(c));
+  Filling filling;
+  for (BytesPerSecond c : capacities) filling.add_link(capacity_to_quanta(c));
   for (const Variable& v : variables) {
-    solver.add_variable(to_quanta(v.cap));
+    filling.add_variable(to_quanta(v.cap));
     for (const LinkLoad& load : v.loads) {
       expects(load.link < capacities.size(), "a load names a link that exists");
       expects(to_fixed(load.weight) > 0 && load.weight < 0x1p20, "a weight is positive");
-      solver.add_load(load.link, to_fixed(load.weight));
+      filling.add_load(load.link, to_fixed(load.weight));
     }
   }
-  solver.solve();
+  filling.solve();
   std::vector<BytesPerSecond> rates;
-  for (std::uint32_t v = 0; v < variables.size(); ++v) rates.push_back(to_rate(solver.rate(v)));
+  for (std::uint32_t v = 0; v < variables.size(); ++v) rates.push_back(to_rate(filling.rate(v)));
   return rates;
 }
 

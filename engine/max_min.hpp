@@ -22,8 +22,8 @@
 //   Rates are integers in units of 1/64 byte/s (Quanta), rounded down, at most 2^46 bytes/s.
 //   Weights are integers in units of 2^-32 (weights that are multiples of 2^-32 are exact, others
 //   are off by at most 1.2e-10). All sums are integers of 128 bits, so the result does not depend
-//   on the order of links or variables, and a part that shares no link with the rest can be solved
-//   alone with the same result to the last bit.
+//   on the order of links or variables, and whoever finds it by another way (fluid_rates.cpp) has
+//   it to the last bit.
 #pragma once
 
 #include <cstdint>
@@ -74,64 +74,5 @@ inline Quanta usage(FixedWeight weight, Quanta rate) {
 }
 /// The largest rate, at most fastest_rate, with weight * rate <= room.
 Quanta share(Wide room, FixedWeight weight);
-
-/// The solver behind max_min() with its memory kept between solves. Add all links, then each
-/// variable followed by its loads.
-class MaxMinSolver {
- public:
-  void clear();
-  std::uint32_t add_link(Quanta capacity) { return add_room(widen(capacity)); }
-  /// A link of which only this much is left.
-  std::uint32_t add_room(Wide room);
-  std::uint32_t add_variable(Quanta cap);
-  /// Loads the variable added last.
-  void add_load(std::uint32_t link, FixedWeight weight) { loads_.push_back({link, weight}); }
-  void solve();
-  Quanta rate(std::uint32_t variable) const { return variables_[variable].rate; }
-  /// One of the links at which the variable froze, or no_link if it is at its cap.
-  std::uint32_t bottleneck(std::uint32_t variable) const { return variables_[variable].bottleneck; }
-  static constexpr std::uint32_t no_link = 0xffff'ffff;
-
-  std::size_t num_variables() const { return variables_.size(); }
-  std::size_t num_loads() const { return loads_.size(); }
-
- private:
-  struct Load {
-    std::uint32_t link;
-    FixedWeight weight;
-  };
-  struct ActiveVariable {
-    Quanta cap;
-    Quanta rate;
-    std::uint32_t first_load;
-    std::uint32_t bottleneck;
-    bool frozen;
-  };
-  struct ActiveLink {
-    Wide room;           // capacity minus what frozen variables use
-    FixedWeight weight;  // of the variables not frozen
-    std::uint32_t first_user, num_users;
-  };
-  struct Key {  // in a heap with the smallest value on top
-    Quanta value;
-    std::uint32_t index;
-    friend bool operator<(const Key& a, const Key& b) { return a.value > b.value; }
-  };
-
-  void index_users();
-  void start_levels();
-  bool refresh_lowest_level();
-  void freeze(std::uint32_t variable, Quanta rate, std::uint32_t bottleneck);
-  void freeze_capped_at(Quanta level);
-  void freeze_links_at(Quanta level);
-
-  std::vector<ActiveLink> links_;
-  std::vector<ActiveVariable> variables_;
-  std::vector<Load> loads_;           // by variable
-  std::vector<std::uint32_t> users_;  // variables, by link
-  std::vector<Key> levels_, caps_;    // heaps; a level in the heap is never above the true one
-  std::vector<std::uint32_t> tied_;
-  std::size_t num_active_ = 0;
-};
 
 }  // namespace stepcast::engine

@@ -37,10 +37,13 @@ BENCHMARK(concurrent_rings)
     ->ArgNames({"spines", "edges_alone"})
     ->Unit(benchmark::kMillisecond);
 
-/// Point to point in a congested tree: thousands of flows in one component, 16,384 events.
+/// Point to point in a congested tree: thousands of flows in one component, two events a flow.
+/// Arguments: hosts, spines, flows.
 void congested_flows(benchmark::State& state) {
-  const rings::Tree tree{2048, 32};
-  const auto flows = engine::random_flows::flows(tree, 8192, 1);
+  const rings::Tree tree{static_cast<std::uint32_t>(state.range(0)),
+                         static_cast<std::uint32_t>(state.range(1))};
+  const auto flows =
+      engine::random_flows::flows(tree, static_cast<std::uint32_t>(state.range(2)), 1);
   for (auto _ : state) {
     engine::Fluid fluid(tree.capacities());
     Time last{};
@@ -48,11 +51,18 @@ void congested_flows(benchmark::State& state) {
     const engine::Fluid::Counters& did = fluid.counters();
     state.counters["makespan_s"] = seconds(last);
     state.counters["changed_rates"] = static_cast<double>(did.changed_rates);
-    state.counters["solved_flows"] = static_cast<double>(did.solved_flows);
+    state.counters["moves"] = static_cast<double>(did.moves);
   }
 }
 BENCHMARK(congested_flows)
     ->Name("targeted/8192 random flows on 2048 hosts")
+    ->ArgsProduct({{2048}, {32, 8}, {8192}})
+    ->ArgNames({"hosts", "spines", "flows"})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(congested_flows)
+    ->Name("targeted/1024 congested flows over 8 spines")
+    ->Args({512, 8, 1024})
+    ->ArgNames({"hosts", "spines", "flows"})
     ->Unit(benchmark::kMillisecond);
 
 /// time_of() and loads_of() of an AllGather of 404 MB over all GPUs of so many DGX H100.
