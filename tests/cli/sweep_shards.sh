@@ -20,7 +20,7 @@ cp "$2/scenarios/models/llama2-1b.toml" study/own.toml
 scenario study/many.toml '"model.name" = ["own.toml", "lama"]' '"plan.tensor" = [1, 2, 3]' \
   '"cluster.nodes" = [1, 2, 3, 4, 6, 8]' '"model.sequence" = [1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192]'
 points=288
-kills=4
+kills=4  # STEPCAST_CHECK=whole: twenty
 [ "${STEPCAST_CHECK:-}" = whole ] && kills=20
 "$stepcast" sweep study/many.toml --out whole --csv whole.csv --json >whole.json || fail "no sweep"
 [ "$(wc -l <whole/results.jsonl)" = $points ] || fail "not $points points"
