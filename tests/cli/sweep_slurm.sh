@@ -48,7 +48,7 @@ line=$(($(wc -c <whole/results.jsonl) / points))
 
 # waits COMMAND...: until it succeeds
 waits() {
-  wait_until "$@" && return
+  wait_until "$@" 2>/dev/null && return
   squeue
   fail "never: $*"
 }
@@ -66,15 +66,16 @@ submit() {
 }
 
 # A shard whose time ends: it stands still after some points, so that it is long enough.
-limited=$(signal_at $((3 * line)) 19 parts/results.4-of-4.jsonl && submit --array=4 --time=1) ||
+limited=$(signal_at $((3 * line)) 19 parts/results.4-of-4.jsonl && submit --array=4 --time=600) ||
   fail "sbatch"
 stands() {
-  for number in $(processes_of 'n[1-4]'); do
-    [ "$(readlink "/proc/$number/exe")" = "$(readlink -f "$stepcast")" ] && stopped "$number" && return
+  for number in $(stats_of_processes | awk '/^[0-9]+ \(stepcast\) T/ { print $1 }'); do
+    [ "$(readlink "/proc/$number/cwd")" = "$(pwd -P)" ] && return
   done
   return 1
 }
 waits stands
+scontrol update jobid="${limited}_4" timelimit=1 || fail "no other limit"
 kept=$(wc -l <parts/results.4-of-4.jsonl)
 
 # A node is lost, where a shard stands still after most of its points: Slurm starts it anew on
