@@ -5,6 +5,8 @@ program=$1/stepcast-calibrate
 source=$2
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 
 expect 0 '' import "$source"/calibrate/published/*.csv --out "$work/p.h5" --title published
 expect 0 'H100-SXM5-80GB' show "$work/p.h5"
@@ -41,10 +43,7 @@ expect 7 'cannot be written' import "$work/p.csv" --out "$work/nowhere/x.h5"
 [ ! -e "$work/bad.h5" ] || { echo "bad input left a table"; failures=$((failures + 1)); }
 
 # Readable by others: h5py where it is, else HDF5's own tool.
-# Debian's package belongs to Debian's python, which need not be the first on PATH.
-python=python3
-"$python" -c 'import h5py' 2>/dev/null || python=/usr/bin/python3
-if "$python" -c 'import h5py' 2>/dev/null; then
+if python_with h5py; then
   "$python" - "$work/p.h5" <<'PYTHON' || failures=$((failures + 1))
 import sys, h5py
 table = h5py.File(sys.argv[1])

@@ -5,6 +5,10 @@ set -u
 program=$1/stepcast-calibrate
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
+# shellcheck source=tests/cli/shared/patience.sh
+. "$2/tests/cli/shared/patience.sh"
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 
 cat >"$work/small.toml" <<'SCENARIO'
 [model]
@@ -54,12 +58,8 @@ expect 0 '' export --csv "$table"
 # An interrupt keeps what was measured; resume measures the rest.
 "$program" run --device host --out "$work/cut.h5" >"$work/out" 2>&1 &
 pid=$!
-tries=0
-while [ $tries -lt 100 ] && ! grep -q 'tasks' "$work/out"; do
-  sleep 0.1
-  tries=$((tries + 1))
-done
-sleep 1
+wait_until says_in "$work/out" tasks || echo "no task is told"
+wait_until [ -s "$work/cut.h5" ] || echo "no table while it grows"
 kill -TERM $pid
 wait $pid
 code=$?
@@ -68,21 +68,17 @@ if [ $code -ne 143 ] || ! grep -q 'interrupted' "$work/out"; then
   tail -3 "$work/out"
   failures=$((failures + 1))
 fi
-[ ! -e "$work/cut.h5" ] || expect 0 'launches' show "$work/cut.h5"
+expect 0 'launches' show "$work/cut.h5"
 
-# Killed: the table is written as it grows, a second late; --resume measures the rest.
-"$program" run --device host --quick --out "$work/killed.h5" >/dev/null 2>&1 &
+# Killed: the table is written as it grows, a second late. All would take minutes.
+"$program" run --device host --out "$work/killed.h5" >/dev/null 2>&1 &
 pid=$!
-tries=0
-while [ $tries -lt 600 ] && [ ! -s "$work/killed.h5" ] && kill -0 $pid 2>/dev/null; do
-  sleep 0.1
-  tries=$((tries + 1))
-done
+wait_until [ -s "$work/killed.h5" ] || echo "no table while it grows"
 kill -KILL $pid
 wait $pid
 code=$?
 if [ $code -ne 137 ]; then
-  echo "killed run: exit $code, no table within a minute or all measured before"
+  echo "killed run: exit $code"
   failures=$((failures + 1))
 fi
 expect 0 'launches' show "$work/killed.h5"
@@ -103,9 +99,7 @@ if [ $code -ne 7 ] || [ "$before" != "$(cksum <"$table")" ]; then
 fi
 
 # As others read it.
-python=python3
-"$python" -c 'import h5py' 2>/dev/null || python=/usr/bin/python3
-if "$python" -c 'import h5py' 2>/dev/null; then
+if python_with h5py; then
   "$python" - "$table" <<'PYTHON' || failures=$((failures + 1))
 import sys, h5py
 table = h5py.File(sys.argv[1])

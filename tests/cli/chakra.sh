@@ -10,8 +10,8 @@ program=$1/stepcast
 . "$2/tests/cli/shared/protobuf_reader.sh"
 
 step="--model llama2-7b --gpu h100 --nodes 1 --data zero1 --tensor 2 --pipeline 2 --micro-batch 1
-  --global-batch 16 --framework megatron-lm"
-sharded="--model llama2-7b --gpu h100 --nodes 2 --data zero3 --local-batch 1"
+  --global-batch 16 --framework megatron-lm --set model.layers=8"
+sharded="--model llama2-7b --gpu h100 --nodes 2 --data zero3 --local-batch 1 --set model.layers=8"
 # shellcheck disable=SC2086 # several words
 expect 0 "8 files, .* nodes, .* process groups" export $step --chakra "$work/all"
 # shellcheck disable=SC2086

@@ -6,6 +6,8 @@ programs=$1
 program=$programs/stepcast-validate
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
+# shellcheck source=tests/cli/shared/patience.sh
+. "$2/tests/cli/shared/patience.sh"
 # MPI leaves memory behind at its end, which is not ours to judge.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 mkdir "$work/tmp"
@@ -136,34 +138,21 @@ expect 0 'data ddp, job 2 of 2' cluster "$tiny" --as-calibrated --table "$work/h
   --jobs 2 --fabric 2:1 --steps 4 --warm-up 1
 
 # Killed while ranks train: no process, no network, no file is left.
-children_of() {
-  for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do
-    echo "$child"
-    children_of "$child"
-  done
-}
 interfaces() { ls /sys/class/net; }
 before=$(interfaces)
-"$program" cluster "$tiny" --as-calibrated --table "$work/host.h5" --compute waits --steps 100000 \
+"$program" cluster "$tiny" --as-calibrated --table "$work/host.h5" --compute waits --steps 10000000 \
   --warm-up 1 >/dev/null 2>&1 &
 victim=$!
-for _ in $(seq 300); do
-  family=$(children_of $victim)
-  [ "$(echo "$family" | wc -w)" -ge 6 ] && break # two before the first, two launchers, two ranks
-  sleep 0.1
-done
-[ "$(echo "$family" | wc -w)" -ge 6 ] || fail "no ranks came up: $family"
+all_came() {
+  family=$(family_of $victim)
+  [ "$(echo "$family" | wc -w)" -ge 6 ] # two before the first, two launchers, two ranks
+}
+wait_until all_came || fail "no ranks came up: $family"
 kill -9 $victim
 wait $victim 2>/dev/null
-for _ in $(seq 50); do
-  left=
-  for process in $family; do
-    [ -d "/proc/$process" ] && left="$left $process"
-  done
-  [ -z "$left" ] && break
-  sleep 0.1
-done
-[ -z "$left" ] || fail "processes are left:$left"
-[ "$(interfaces)" = "$before" ] || fail "network devices are left: $(interfaces)"
+# shellcheck disable=SC2086  # numbers
+wait_until ended $family || fail "one of these processes is left: $family"
+none_new() { [ "$(interfaces)" = "$before" ]; }
+wait_until none_new || fail "network devices are left: $(interfaces)"
 [ -z "$(ls -A "$TMPDIR")" ] || fail "files are left: $(ls -A "$TMPDIR")"
 exit $((failures > 0))

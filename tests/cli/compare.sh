@@ -5,6 +5,8 @@
 set -u
 program=$1/stepcast
 . "$2/tests/cli/shared/expect.sh"
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 cd "$work" || exit 1
 
 fail() {
@@ -37,8 +39,7 @@ expect 0 'mean over 2 orders .*(Shapley), 4 runs' compare a.toml b.toml
 expect 0 '^P(order): from .* pairs of measured plans' compare a.toml b.toml
 # The first column of parts is sorted: what comes first differs most.
 "$program" compare a.toml b.toml --json >compared.json
-if command -v python3 >/dev/null; then
-  python3 - <<'END' || fail "the JSON does not add up"
+"$python" - <<'END' || fail "the JSON does not add up"
 import json
 c = json.load(open("compared.json"))
 way, (a, b) = c["ways"][0], c["sides"]
@@ -51,7 +52,6 @@ parts = sum(ps(v) for k, v in b["differences_s"].items() if k != inside)
 assert abs(parts - whole) < 10
 assert way["every_order"] and 0.5 < b["order_probability"] <= 1
 END
-fi
 
 # Experts and low precision are causes as any other: keys with shares, and what-ifs.
 cat >experts.toml <<END

@@ -1,12 +1,14 @@
 #!/bin/sh
 # validate confidence: the shipped residuals are what the command writes now, to the byte. Where this
 # fails because forecasts have moved: stepcast-validate confidence --write scenarios/confidence
-#   confidence.sh PROGRAMS
+#   confidence.sh FOLDER_OF_PROGRAMS SOURCE
 set -eu
 programs=$1
-root=$(cd "$(dirname "$0")/../.." && pwd)
+root=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 
 fail() {
   echo "confidence.sh: $1"
@@ -46,7 +48,7 @@ printf 'gpus,global_batch_seqs,step_time_s\n8,16,1.05\n16,32,1.06\n16,32,1.04\n'
 "$programs/stepcast" run "$work/own.toml" --json >"$work/own.json"
 sed -i '/calibration/d; /runs/d' "$work/own.toml"
 "$programs/stepcast" run "$work/own.toml" --json >"$work/plain.json"
-python3 - "$work" <<'EOF' || fail "own runs do not move the bar as documented"
+"$python" - "$work" <<'EOF' || fail "own runs do not move the bar as documented"
 import json, sys
 own, plain = (json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("own", "plain"))
 assert own["step_time_s"] == plain["step_time_s"]

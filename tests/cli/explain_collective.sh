@@ -5,6 +5,8 @@ set -u
 program=$1/stepcast
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 
 expect 0 "nic0 > 0 7 6 5 4 3 2 1 > nic1" collective all_gather --gpu h100 --nodes 4 --bytes 1GiB \
   --explain
@@ -25,7 +27,7 @@ for kind in all_reduce all_gather reduce_scatter broadcast reduce all_to_all sen
 done
 
 # The terms add up to the time, and one estimate is of what runs.
-python3 - "$program" <<'END' || failures=$((failures + 1))
+"$python" - "$program" <<'END' || failures=$((failures + 1))
 import json, subprocess, sys
 
 for kind in ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"):

@@ -6,6 +6,8 @@ programs=$1
 program=$programs/stepcast-calibrate
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 
 skip() {
   echo "skipped: $1"
@@ -67,10 +69,7 @@ for line in 'kernel times' 'collective times'; do
     { echo "the $line rest on something else"; failures=$((failures + 1)); }
 done
 
-# Debian's h5py belongs to Debian's python, which need not be the first on PATH.
-python=python3
-"$python" -c 'import h5py' 2>/dev/null || python=/usr/bin/python3
-"$python" -c 'import h5py' 2>/dev/null || skip "no h5py: the table was measured and simulated"
+python_with h5py || skip "no h5py: the table was measured and simulated"
 "$python" - "$work/host.h5" <<'PYTHON' || failures=$((failures + 1))
 import sys, h5py
 table = h5py.File(sys.argv[1])

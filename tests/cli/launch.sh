@@ -4,6 +4,8 @@
 set -u
 program=$1/stepcast
 . "$2/tests/cli/shared/expect.sh"
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 
 on_512="--model llama2-70b --gpu h100 --nodes 64 --sequence 4096 --global-batch 1024 --micro-batch 1"
 megatron="--framework megatron-core --data zero1 --tensor 4 --pipeline 8 --virtual-stages 5"
@@ -19,11 +21,10 @@ expect 0 "always cut the sequence: sequence_parallel = true" \
   launch $on_512 --framework torchtitan --data zero3 --tensor 8
 
 # What frameworks read, by Python's readers of the same formats.
-if command -v python3 >/dev/null 2>&1; then
-  for framework in torchtitan pytorch-fsdp2 deepspeed; do
-    "$program" launch $on_512 --framework $framework --data zero3 --out "$work/read" >/dev/null
-  done
-  python3 -c '
+for framework in torchtitan pytorch-fsdp2 deepspeed; do
+  "$program" launch $on_512 --framework $framework --data zero3 --out "$work/read" >/dev/null
+done
+"$python" -c '
 import json, sys, tomllib
 torchtitan = tomllib.load(open(sys.argv[1] + "/torchtitan.toml", "rb"))
 assert torchtitan["training"]["seq_len"] == 4096, torchtitan
@@ -31,7 +32,6 @@ assert json.load(open(sys.argv[1] + "/fsdp.json"))["fully_shard"]["reshard_after
 deepspeed = json.load(open(sys.argv[1] + "/deepspeed.json"))
 assert deepspeed["zero_optimization"]["stage"] == 3
 assert deepspeed["train_batch_size"] == 1024' "$work/read" || failures=$((failures + 1))
-fi
 
 # Written files are the printed ones, and no other file is written over.
 expect 0 '^megatron.args: ' launch $on_512 $megatron --out "$work/out"

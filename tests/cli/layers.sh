@@ -6,6 +6,8 @@ programs=$1
 table=$2/validate/layers/moe_layers.csv
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 
 fail() {
   echo "layers.sh: $1"
@@ -20,7 +22,7 @@ grep -q '^forward and backward' "$work/text" || fail "no score"
   fail "no forecast misses by nothing"
 
 "$programs/stepcast-validate" layers --json >"$work/json"
-python3 - "$work/json" <<'EOF' || fail "the JSON is not as documented"
+"$python" - "$work/json" <<'EOF' || fail "the JSON is not as documented"
 import json, sys
 report = json.load(open(sys.argv[1]))
 assert len(report["rows"]) == 12

@@ -6,6 +6,10 @@ programs=$1
 program=$1/stepcast
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
+# shellcheck source=tests/cli/shared/patience.sh
+. "$2/tests/cli/shared/patience.sh"
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 cd "$work" || exit 1
 # shellcheck disable=SC3045  # dash and bash have it
 ulimit -c 0
@@ -15,7 +19,7 @@ fail() {
   failures=$((failures + 1))
 }
 
-PYTHONPATH=$2/tests/faults python3 - <<'PYTHON'
+PYTHONPATH=$2/tests/faults "$python" - <<'PYTHON'
 from scenarios import nodes, points, tiny
 for name, text in (("tiny", tiny), ("points", points), ("nodes", nodes),
                    ("one", points[:points.index("[sweep]")])):
@@ -29,6 +33,7 @@ has_blas=yes
 
 # ---- Little address space, from what the loader needs to plenty.
 
+most_s=$(patience 100)
 # under_kib KIB PROGRAM ARGUMENT...
 under_kib() {
   kib=$1 tool=$2
@@ -36,7 +41,7 @@ under_kib() {
   (
     # shellcheck disable=SC3045  # dash and bash have it
     ulimit -v "$kib"
-    exec timeout 100 "$programs/$tool" "$@"
+    exec timeout "$most_s" "$programs/$tool" "$@"
   ) >said 2>errors
   code=$?
   set -- "$tool" "$@"
@@ -158,7 +163,7 @@ elif [ $has_blas = yes ] && [ -n "$fake" ]; then
   export FAKETIME_DONT_FAKE_MONOTONIC=1 FAKETIME_NO_CACHE=1 FAKETIME_TIMESTAMP_FILE=$work/clock
   echo '+0d' >clock
   LD_PRELOAD=$fake "$programs/stepcast-trainer" tiny.toml --steps 4000 --warm-up 1 --quiet \
-    --patience "5 s" --out jumped.json >said 2>&1 &
+    --patience "$(patience 5) s" --out jumped.json >said 2>&1 &
   running=$!
   for jump in '+2d' '-400d' '+4000d' '+0d'; do
     sleep 0.2
@@ -168,7 +173,7 @@ elif [ $has_blas = yes ] && [ -n "$fake" ]; then
   # Two seconds of patience are two seconds, whatever the wall clock says.
   echo '-400d' >clock
   begin=$(cut -d. -f1 /proc/uptime)
-  LD_PRELOAD=$fake timeout 60 "$programs/stepcast-trainer" tiny.toml $short --nodes 2 --node 1 \
+  LD_PRELOAD=$fake timeout "$most_s" "$programs/stepcast-trainer" tiny.toml $short --nodes 2 --node 1 \
     --rendezvous "$work/meet" --patience "2 s" >said 2>&1 &
   running=$!
   sleep 1
@@ -177,7 +182,7 @@ elif [ $has_blas = yes ] && [ -n "$fake" ]; then
   code=$?
   took=$(($(cut -d. -f1 /proc/uptime) - begin))
   [ $code -eq 6 ] || fail "a peer that does not come: exit $code: $(tail -1 said)"
-  { [ $took -ge 2 ] && [ $took -le 30 ]; } || fail "2 s of patience took $took s"
+  [ $took -ge 2 ] || fail "2 s of patience took $took s"
   unset FAKETIME_DONT_FAKE_MONOTONIC FAKETIME_NO_CACHE FAKETIME_TIMESTAMP_FILE
 else
   echo "no libfaketime here (Debian: faketime): clocks do not jump"

@@ -6,6 +6,8 @@ programs=$1
 source=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 
 for study in deepseek_v3_h100 mixtral_plans low_precision nvlink_domains \
   expert_overlap; do
@@ -16,7 +18,7 @@ for graphs in none layers iteration; do
   "$programs/stepcast" run "$source/scenarios/modern/mixtral.toml" --json \
     --set "software.cuda_graphs=$graphs" >"$work/graphs_$graphs.json" 2>/dev/null
 done
-python3 - "$work" <<'PYTHON'
+"$python" - "$work" <<'PYTHON'
 import json, sys
 
 def points(study):

@@ -4,8 +4,10 @@
 set -u
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 
-python3 - "$1/stepcast" "$2" "$work" <<'END'
+"$python" - "$1/stepcast" "$2" "$work" <<'END'
 import json, math, subprocess, sys
 
 program, source, work = sys.argv[1:]

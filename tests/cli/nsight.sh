@@ -4,7 +4,9 @@ set -u
 program=$1/stepcast-validate
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
-if ! python3 -c 'import sqlite3' 2>/dev/null; then
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
+if ! python_with sqlite3; then
   echo "skipped: no python3 with sqlite3"
   exit 77
 fi
@@ -131,7 +133,7 @@ nsight(folder + "/bare.sqlite", [0], "DROP TABLE CUPTI_ACTIVITY_KIND_RUNTIME;"
 nsight(folder + "/back.sqlite", [0], "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = start - 5")
 sqlite3.connect(folder + "/other.sqlite").executescript("CREATE TABLE t (a INT)")
 PY
-python3 "$work/write.py" "$work" || exit 1
+"$python" "$work/write.py" "$work" || exit 1
 
 # measured FILES: the measured half of what is printed as JSON, and how the steps were told.
 cat >"$work/measured.py" <<'PY'
@@ -145,7 +147,7 @@ def measured(value):
 print(json.dumps(measured(json.load(sys.stdin)), indent=1))
 PY
 measured() {
-  "$program" trace "$@" --scenario "$work/run.toml" --json | python3 "$work/measured.py"
+  "$program" trace "$@" --scenario "$work/run.toml" --json | "$python" "$work/measured.py"
 }
 measured "$work/rank0.json" "$work/rank1.json" >"$work/kineto.txt"
 grep -q '"measured_step_time_s": 0.\(1,\|1000\|0999\)' "$work/kineto.txt" || {

@@ -1,11 +1,13 @@
 #!/bin/sh
 # validate published: a few rows of the shipped table through the whole program.
-#   published.sh PROGRAMS
+#   published.sh FOLDER_OF_PROGRAMS SOURCE
 set -eu
 programs=$1
-root=$(cd "$(dirname "$0")/../.." && pwd)
+root=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 cd "$work"
 
 fail() {
@@ -23,7 +25,7 @@ for file in rows.csv report.json report.md figure.svg; do
 done
 
 "$programs/stepcast-validate" published rows.csv --quiet --json >report.json
-python3 - <<'EOF' || fail "the JSON is not as documented"
+"$python" - <<'EOF' || fail "the JSON is not as documented"
 import json
 report = json.load(open("report.json"))
 assert set(report) == {"summary", "sources", "by_degree", "rows"}

@@ -8,14 +8,13 @@ source=$2
 here=$source/tests/cli/python
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/cli/shared/patience.sh
+. "$2/tests/cli/shared/patience.sh"
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 unset STEPCAST_PROGRAM STEPCAST_IN_PROCESS
 export PYTHONPATH="$programs/python" PYTHONSAFEPATH=1 PYTHONDONTWRITEBYTECODE=1
 cd "$work"
-
-# Debian's Python has Debian's packages; another may come first in PATH.
-python=/usr/bin/python3
-[ -x "$python" ] || python=python3
-command -v "$python" >/dev/null 2>&1 || { echo "python: not tried, no python3"; exit 77; }
 
 # Without any package: the words of the command line, answers, messages, python3 -m.
 "$python" -S "$here/plain.py"
@@ -24,7 +23,7 @@ status=0
 "$python" -m stepcast run --modle x 2>said || status=$?
 [ "$status" = 2 ] && grep -q "did you mean '--model'" said || { cat said; exit 1; }
 
-if ! "$python" -c 'import pandas, xarray, h5py' 2>/dev/null; then
+if ! python_with pandas xarray h5py; then
   echo "python: reading not tried, no pandas, xarray and h5py for $python"
   exit 77
 fi
@@ -37,13 +36,18 @@ else
   echo "python: the module is not built, the program alone is tried"
 fi
 
-if ! "$python" -c 'import nbconvert, ipykernel' 2>/dev/null; then
+if [ "${STEPCAST_CHECK:-}" != whole ]; then
+  echo "python: the notebook is not executed, that takes STEPCAST_CHECK=whole"
+  exit 0
+fi
+if ! python_with nbconvert ipykernel pandas xarray h5py; then
   echo "python: the notebook is not executed, no jupyter nbconvert and ipykernel"
   exit 77
 fi
-# Jupyter's own folders: nothing of the user's is read or written.
+# Jupyter's own folders: nothing of the user's is read or written. Sockets there as well: no port.
 export JUPYTER_CONFIG_DIR="$work/config" JUPYTER_DATA_DIR="$work/data" IPYTHONDIR="$work/ipython" \
   JUPYTER_RUNTIME_DIR="$work/runtime"
-"$python" -m nbconvert --to notebook --execute --ExecutePreprocessor.timeout=120 \
+"$python" -m nbconvert --to notebook --execute --KernelManager.transport=ipc \
+  --ExecutePreprocessor.timeout="$(patience 120)" \
   --output-dir "$work" --output executed "$source/docs/python.ipynb" 2>said || { cat said; exit 1; }
 "$python" "$here/executed.py" "$work/executed.ipynb"

@@ -4,8 +4,10 @@
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 
-python3 - "$1/stepcast" "$work" <<'END'
+"$python" - "$1/stepcast" "$work" <<'END'
 import json, subprocess, sys
 
 program, work = sys.argv[1:]

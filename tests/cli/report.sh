@@ -5,12 +5,14 @@ set -u
 program=$1/stepcast
 source=$2
 . "$source/tests/cli/shared/expect.sh"
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 fail() {
   echo "FAILED: $*"
   failures=$((failures + 1))
 }
 html() {
-  timeout 60 python3 "$source/tests/cli/shared/read_page.py" html "$@" || fail "the page: $*"
+  "$python" "$source/tests/cli/shared/read_page.py" html "$@" || fail "the page: $*"
 }
 has() {
   grep -q -e "$2" "$1" || fail "$1 does not say \"$2\""
@@ -33,7 +35,7 @@ done
 # Every chart as a file that an XML parser reads, as many as the page has.
 [ "$(ls pictures/*.svg | wc -l)" -eq "$(grep -c '<figure ' r.html)" ] || fail "pictures: $(ls pictures)"
 for picture in pictures/*.svg; do
-  python3 -c 'import sys, xml.dom.minidom as m
+  "$python" -c 'import sys, xml.dom.minidom as m
 assert m.parse(sys.argv[1]).documentElement.getElementsByTagName("title")' "$picture" ||
     fail "$picture is no SVG with a title"
 done

@@ -11,6 +11,10 @@ chromium=$(command -v chromium) || {
 }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
+# shellcheck source=tests/cli/shared/patience.sh
+. "$2/tests/cli/shared/patience.sh"
 "$stepcast" report --model llama2-13b --gpu h100 --nodes 2 --tensor 4 --pipeline 4 \
   --global-batch 64 --tokens 1T --set "title=<script>hacked=1</script>" \
   --out "$work/step.html" >/dev/null
@@ -21,6 +25,6 @@ trap 'rm -rf "$work"' EXIT
 "$stepcast" design "$source/scenarios/design/llama3-70b-2t.toml" \
   --report "$work/design.html" --quiet >/dev/null
 "$1/stepcast-validate" goodput --report "$work/goodput.html" >/dev/null
-timeout 600 python3 "$source/tests/cli/shared/read_page.py" browser "$chromium" \
+timeout "$(patience 300)" "$python" "$source/tests/cli/shared/read_page.py" browser "$chromium" \
   "$work/step.html" "$work/compare.html" "$work/sweep.html" "$work/design.html" \
   "$work/goodput.html"

@@ -6,6 +6,10 @@ stepcast=$1/stepcast
 source=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/cli/shared/patience.sh
+. "$2/tests/cli/shared/patience.sh"
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 
 "$stepcast" --version | grep -q "^stepcast [0-9]"
 for verb in run sweep collective show explain; do
@@ -61,10 +65,7 @@ cmp "$work/sweep.json" "$work/one_thread.json"
 cmp "$work/sweep.json" "$work/again.json"
 
 # The HDF5 file reads with h5py: columns of equal length, with units.
-# Debian's package belongs to Debian's python, which need not be the first on PATH.
-python=python3
-"$python" -c 'import h5py' 2>/dev/null || python=/usr/bin/python3
-if "$python" -c 'import h5py' 2>/dev/null; then
+if python_with h5py; then
   "$python" - "$work/sweep/results.h5" <<'END'
 import sys, h5py
 points = h5py.File(sys.argv[1])["points"]
@@ -76,11 +77,11 @@ assert all(points["step_time_s"][()] > 0)
 END
 fi
 
-# Interrupted: what is finished is printed, exit code 130.
+# Interrupted when a point is kept: what is finished is printed, exit code 130; 0 where all was.
 "$stepcast" sweep "$source/scenarios/model_parallel_2048.toml" --json --threads 1 \
-  >"$work/interrupted.json" 2>/dev/null &
+  --out "$work/cut" >"$work/interrupted.json" 2>/dev/null &
 pid=$!
-sleep 0.3
+wait_until [ -s "$work/cut/results.jsonl" ]
 kill -INT $pid 2>/dev/null || true
 code=0
 wait $pid || code=$?

@@ -3,41 +3,42 @@
 # run, bit by bit, and no plan is simulated twice.
 #   search_shards.sh FOLDER_OF_PROGRAMS SOURCE
 set -u
-stepcast=$1/stepcast
+programs=$1
+stepcast=$programs/stepcast
 # shellcheck disable=SC2034 # of expect.sh
 program=$stepcast
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
 # shellcheck source=tests/cli/shared/sweeps.sh
 . "$2/tests/cli/shared/sweeps.sh"
+# shellcheck source=tests/cli/shared/signals.sh
+. "$2/tests/cli/shared/signals.sh"
 cd "$work" || exit 1
-seed=${SEED:-$$}
+# STEPCAST_CHECK=whole: more plans, more kills.
+kills=4 fewer="--fix plan.virtual_stages=1" sizes="[64]"
+[ "${STEPCAST_CHECK:-}" = whole ] && kills=20 fewer="" sizes="[64, 128]"
+seed=${SEED:-1}
 echo "SEED=$seed"
 
-# killed COMMAND...: after a random time, of those in the file `kills`
-killed() {
-  read -r after <&3
-  "$stepcast" "$@" >/dev/null 2>&1 &
-  pid=$!
-  sleep "$after"
-  kill -KILL $pid 2>/dev/null || true
-  wait $pid 2>/dev/null
-  [ $? -ne 137 ] || hits=$((hits + 1))
-}
-hits=0
-# times_to_kill COMMAND...: within what it takes when nobody ends it
-times_to_kill() {
-  SEED=$seed /usr/bin/python3 - "$stepcast" "$@" >kills <<'PY'
-import os, random, subprocess, sys, time
-begin = time.monotonic()
-subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-span = time.monotonic() - begin
-random.seed(os.environ["SEED"])
-for i in range(40):
-    print(round(random.uniform(0.05, 0.5) * span, 3))
-PY
+# bytes_to_kill WHOLE PARTS: for `killed`, where WHOLE is what a run keeps whom nobody kills, and
+# PARTS have it. Each is killed after some of what would be left if all kills hit.
+bytes_to_kill() {
+  "$python" -c "
+import random
+random.seed('$seed/$1')
+for i in range($kills): print(random.randint(1, $(cat "$1"/results*.jsonl | wc -c) // $kills))" >kills
   exec 3<kills
 }
+# killed PLACE COMMAND...: at a random byte of what it writes there, of those in the file `kills`
+killed() {
+  read -r byte <&3
+  place=$1
+  shift
+  (signal_at "$byte" 9 "$place" && exec "$stepcast" "$@") >/dev/null 2>&1
+  [ $? -ne 137 ] || hits=$((hits + 1))
+  tried=$((tried + 1))
+}
+hits=0 tried=0
 
 # plans FOLDER: rows of plans that are kept there
 plans() {
@@ -45,7 +46,7 @@ plans() {
 }
 # every_plan_once FOLDER
 every_plan_once() {
-  cat "$1"/results*.jsonl | /usr/bin/python3 -c '
+  cat "$1"/results*.jsonl | "$python" -c '
 import json, sys
 ids = [json.loads(line)["id"] for line in sys.stdin]
 sys.exit(len(ids) - len(set(ids)))' || fail "a plan of $1 was simulated twice"
@@ -74,12 +75,12 @@ framework = "megatron-core"
 "plan.prefetch" = 1
 "plan.shard_degree" = 0
 TOML
-search="study/search.toml --fix plan.reduce=software --top 20 --quiet"
+search="study/search.toml --fix plan.reduce=software $fewer --top 20 --quiet"
 "$stepcast" search $search --json >whole.json || fail "no search"
 expect 0 "optimal among" search $search --out whole
 cmp -s whole.json whole/search.json || fail "with --out the answer is another"
 needed=$(plans whole)
-[ "$needed" -ge 40 ] || fail "$needed plans are too few to be cut"
+[ "$needed" -ge 20 ] || fail "$needed plans are too few to be cut"
 [ "$("$stepcast" search --out whole --status | head -n 1)" = "$needed plans simulated; finished" ] ||
   fail "$("$stepcast" search --out whole --status)"
 expect 3 "is there already.*--resume goes on" search $search --out whole
@@ -89,10 +90,11 @@ expect 0 "optimal among" search $search --out whole --resume
 [ "$(plans whole)" -eq "$needed" ] || fail "plans that were known were simulated"
 same whole.json whole/search.json
 
-# Killed at 20 random moments, gone on with each time.
-times_to_kill search $search --threads 1 --out once
-for i in $(seq 20); do
-  killed search $search --out parts --shard "$((1 + i % 3))/3" --threads 1 --resume
+# Killed at random bytes, gone on with each time.
+bytes_to_kill whole
+for i in $(seq $kills); do
+  shard=$((1 + i % 3))
+  killed parts/results.$shard-of-3.jsonl search $search --out parts --shard $shard/3 --threads 1 --resume
 done
 expect 0 "plans simulated; " search --out parts --status
 for shard in 1 2 3; do
@@ -114,25 +116,19 @@ every_plan_once parts
 expect 0 "optimal among" search merge parts
 
 # One whole search, killed and gone on with; asked to end, it says what it has, and goes on.
-for _ in 1 2 3 4 5 6; do
-  killed search $search --out whole2 --threads 1 --resume
+bytes_to_kill whole
+for _ in 1 2 3; do
+  killed whole2/results.jsonl search $search --out whole2 --threads 1 --resume
 done
-expect 4 "nothing found among " search $search --out whole2 --resume --time 1ms
+expect 4 "nothing found among " search $search --out whole2 --resume --time 1us
 [ -s whole2/search.json ] || fail "what was found in time is not written"
 "$stepcast" search $search --out whole2 --resume --json >again.json || fail "not gone on"
 same whole.json again.json
 same whole.json whole2/search.json
 every_plan_once whole2
-for _ in $(seq 20); do
-  rm -rf ended
-  "$stepcast" search $search --out ended --threads 1 >ended.txt 2>&1 &
-  pid=$!
-  until_lines 1 ended/results.jsonl
-  kill -TERM $pid 2>/dev/null
-  wait $pid
-  code=$?
-  [ $code -eq 0 ] || break
-done
+(signal_at 100 15 ended/results.jsonl && exec "$stepcast" search $search --out ended --threads 1) \
+  >ended.txt 2>&1
+code=$?
 [ $code -eq 143 ] || fail "SIGTERM: $(cat ended.txt)"
 grep -q "resume goes on" ended.txt || fail "$(cat ended.txt)"
 "$stepcast" search $search --out ended --resume --json >again.json || fail "not gone on"
@@ -144,7 +140,7 @@ expect 0 "shard 2/3 finished" search $search --out third --shard 2/3
 expect 3 "third: not finished: 1/3, 3/3, .*--resume goes on, --partial" search merge third
 expect 0 "plans simulated; not finished: 1/3, 3/3" search --out third --status
 expect 0 "^the best found among " search merge third --partial
-expect 0 "shard 1/3 is not finished" search $search --out third --shard 1/3 --time 1ms
+expect 0 "shard 1/3 is not finished" search $search --out third --shard 1/3 --time 1us
 expect 3 "is there already" search $search --out third --shard 2/3
 expect 0 '"known": [1-9]' search $search --out third --shard 2/3 --resume --json
 
@@ -165,9 +161,10 @@ expect 3 "search.json' is there already" search $search --out mine
 [ "$(cat mine/search.json)" = mine ] || fail "the user's file is gone"
 echo "# mine" >>third/scenario.toml
 expect 3 "is not what stepcast wrote" search merge third --partial
-"$stepcast" search $search --all --out both --threads 1 >/dev/null 2>&1 &
+(signal_at 100 19 both/results.jsonl &&
+ exec "$stepcast" search $search --all --out both --threads 1) >/dev/null 2>&1 &
 pid=$!
-until_lines 1 both/results.jsonl
+wait_until stopped $pid || fail "no first writer"
 expect 3 "is being written by another" search $search --all --out both --resume
 kill -KILL $pid
 wait $pid 2>/dev/null
@@ -211,15 +208,16 @@ if command -v prlimit >/dev/null 2>&1; then
 fi
 
 # A design: its shards are machines.
-cp "$2/scenarios/design/llama3-70b-2t.toml" goal.toml
+sed "s/^sizes = .*/sizes = $sizes/" "$2/scenarios/design/llama3-70b-2t.toml" >goal.toml
 "$stepcast" design goal.toml --quiet --json >design.json || fail "no design"
 expect 0 "^2.00T tokens" design goal.toml --quiet --out machines
 same design.json machines/design.json
 needed=$(plans machines)
 expect 3 "is there already.*--resume goes on" design goal.toml --out machines
-times_to_kill design goal.toml --threads 1 --out once-designed
-for i in $(seq 20); do
-  killed design goal.toml --out shards --shard "$((1 + i % 2))/2" --threads 1 --resume
+bytes_to_kill machines
+for i in $(seq $kills); do
+  shard=$((1 + i % 2))
+  killed shards/results.$shard-of-2.jsonl design goal.toml --out shards --shard $shard/2 --threads 1 --resume
 done
 for shard in 1 2; do
   expect 0 "^shard $shard/2 finished: .* design merge shards" design goal.toml --out shards --shard $shard/2 \
@@ -234,19 +232,20 @@ every_plan_once shards
 echo "design: $needed plans at once, $all by shards, $(($(plans shards) - all)) by merge"
 [ "$(($(plans shards) - all))" -le $((needed / 4)) ] || fail "the merge had most to do"
 expect 0 "plans simulated; finished" design --out shards --status
-for _ in 1 2 3 4; do
-  killed design goal.toml --out machines2 --threads 1 --resume
+bytes_to_kill machines
+for _ in 1 2; do
+  killed machines2/results.jsonl design goal.toml --out machines2 --threads 1 --resume
 done
 "$stepcast" design goal.toml --quiet --json --out machines2 --resume >again.json || fail "not gone on"
 same design.json again.json
 every_plan_once machines2
 expect 3 "belongs to another study" design goal.toml --out machines --resume --set model.sequence=1024
-expect 0 "shard 1/2 is not finished" design goal.toml --out half --shard 1/2 --time 1ms
+expect 0 "shard 1/2 is not finished" design goal.toml --out half --shard 1/2 --time 1us
 expect 3 "not finished: 1/2, 2/2" design merge half
 expect 2 "csv does nothing with --shard" design goal.toml --out half --resume --shard 1/2 --csv x.csv
 "$stepcast" design goal.toml --out "x z" --print-slurm 2 >job.sh || fail "no script"
 sh -n job.sh || fail "no script: $(cat job.sh)"
 grep -q "design merge" job.sh || fail "$(cat job.sh)"
-echo "$hits of 50 kills hit"
-[ $hits -ge 1 ] || fail "whatever was to be killed had ended"
+echo "$hits of $tried kills hit"
+[ $hits -ge $((tried / 2)) ] || fail "whatever was to be killed had ended"
 exit $((failures > 0))

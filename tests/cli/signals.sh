@@ -6,11 +6,18 @@ set -u
 export programs="$1" source="$2"
 # Open MPI keeps what it had of a sweep that was asked to end.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
-[ -e "$1/failing_files.so" ] || { echo "skipped: failing_files.so is not built"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
+# shellcheck source=tests/cli/shared/patience.sh
+. "$2/tests/cli/shared/patience.sh"
+# shellcheck source=tests/cli/shared/signals.sh
+. "$2/tests/cli/shared/signals.sh"
 cd "$work" || exit 1
-exec python3 - <<'PYTHON'
+patience=$(patience 120)
+export patience
+"$python" - <<'PYTHON'
 import os
 import shutil
 import signal
@@ -62,10 +69,10 @@ for command in commands:
         under = os.path.realpath("in") if "in/" in command else os.path.realpath(
             source + "/scenarios")
         done = subprocess.run(
-            [f"{programs}/{words[0]}", *words[1:]], capture_output=True, text=True, timeout=120,
-            check=False, preexec_fn=lambda: [signal.signal(n, signal.SIG_DFL) for n in (
+            [f"{programs}/{words[0]}", *words[1:]], capture_output=True, text=True, check=False,
+            timeout=int(os.environ["patience"]), preexec_fn=lambda: [signal.signal(n, signal.SIG_DFL) for n in (
                 signal.SIGINT, signal.SIGTERM, signal.SIGHUP)],
-            env={**os.environ, "LD_PRELOAD": f"{programs}/failing_files.so",
+            env={**os.environ, "LD_PRELOAD": os.environ["STEPCAST_FAILING_FILES"],
                  "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                  "STEPCAST_FAIL": f"signal {int(number)} 1", "STEPCAST_FAIL_UNDER": under,
                  "STEPCAST_FAIL_SAID": os.path.realpath(".") + "/said"})

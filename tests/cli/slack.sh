@@ -4,17 +4,15 @@ set -u
 program=$1/stepcast
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
-if ! command -v python3 >/dev/null 2>&1; then
-  echo "skipped: no python3"
-  exit 77
-fi
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 
 pipeline="--model llama2-13b --gpu h100 --nodes 4 --data zero1 --tensor 2 --pipeline 4"
 pipeline="$pipeline --micro-batch 1 --global-batch 64 --framework megatron-lm"
 run="--tokens 2T --price 2.5 --set run_goal.today=2026-11-23"
 flat="--model llama2-7b --gpu h100 --nodes 2 --data zero2 --local-batch 1"
 
-python3 - "$program" "$pipeline" "$run" "$flat" <<'END' || failures=$((failures + 1))
+"$python" - "$program" "$pipeline" "$run" "$flat" <<'END' || failures=$((failures + 1))
 import json, subprocess, sys
 
 pipeline, run, flat = sys.argv[2:5]

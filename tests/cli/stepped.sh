@@ -5,6 +5,8 @@ set -eu
 stepcast=$1/stepcast
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 
 "$stepcast" collective all_gather --gpu a100 --nodes 4 --bytes 64MiB --stepped >"$work/ring.txt"
 grep -q "^stepped .*one variable *stepped" "$work/ring.txt"
@@ -18,7 +20,7 @@ grep -q "^busiest link  *node[0-9]*/nic[0-9]* > leaf" "$work/ring.txt"
 
 "$stepcast" collective all_to_all --gpu h100 --nodes 2 --bytes 64MiB --stepped --json \
   >"$work/both.json"
-python3 - "$work/both.json" <<'END'
+"$python" - "$work/both.json" <<'END'
 import json, sys
 both = json.load(open(sys.argv[1]))["stepped"]
 assert abs(both["ratio"] - both["stepped_us"] / both["one_variable_us"]) < 1e-6

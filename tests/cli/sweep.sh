@@ -7,6 +7,12 @@ programs=$1
 stepcast=$programs/stepcast
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/cli/shared/patience.sh
+. "$2/tests/cli/shared/patience.sh"
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
+# shellcheck source=tests/cli/shared/signals.sh
+. "$2/tests/cli/shared/signals.sh"
 
 fail() {
   echo "$*:"
@@ -33,16 +39,6 @@ scenario() {
   shift
   printf '%s\n' '[model]' 'name = "llama2-1b"' '[cluster]' 'node = "dgx-h100"' '[batch]' \
     'local = 1' '[sweep]' "$@" >"$file"
-}
-
-# until_lines N FILE: waits until a running sweep has kept N points
-until_lines() {
-  for _ in $(seq 1000); do
-    [ -f "$2" ] && [ "$(wc -l <"$2")" -ge "$1" ] && return
-    sleep 0.02
-  done
-  echo "$2 never had $1 lines"
-  exit 1
 }
 
 # One table of exit codes, at the end of every help.
@@ -76,19 +72,23 @@ sed -i 's/^local = 1/lokal = 1/' "$work/wrong.toml"
 ends 3 "$stepcast" sweep "$work/wrong.toml"
 says err "^$work/wrong.toml:6: unknown key 'lokal'"
 
-# Killed at any time, --resume goes on, and comes to what an uninterrupted run says.
+# Killed in the middle of a line, --resume goes on, and comes to what an uninterrupted run says.
 scenario long '"batch.local" = [1, 2, 3, 4]' '"cluster.nodes" = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]'
 ends 0 "$stepcast" sweep "$work/long.toml" --json --out "$work/whole"
 cp "$work/out" "$work/whole.json"
 cmp "$work/whole.json" "$work/whole/results.json"
-"$stepcast" sweep "$work/long.toml" --out "$work/killed" --threads 1 >/dev/null 2>&1 &
-pid=$!
-until_lines 3 "$work/killed/results.jsonl"
-kill -KILL $pid
-wait $pid 2>/dev/null || true
+half=$(($(head -n 20 "$work/whole/results.jsonl" | wc -c) + 100))
+# until_half NUMBER FOLDER [PLACE]: a sweep that gets this signal then
+until_half() {
+  signal_at $half "$1" "$2/${3:-results.jsonl}"
+  exec "$stepcast" sweep "$work/long.toml" --out "$work/$2" --threads 1 --json
+}
+code=0
+(until_half 9 killed) >"$work/out" 2>"$work/err" || code=$?
+[ $code = 137 ] || fail "not killed, but exit $code"
 [ ! -e "$work/killed/results.json" ] || fail "killed too late"
 kept=$(wc -l <"$work/killed/results.jsonl")
-head -c 100 "$work/whole/results.jsonl" >>"$work/killed/results.jsonl"  # a torn last line
+[ -n "$(tail -c 1 "$work/killed/results.jsonl")" ] || fail "no line is torn"
 ends 0 "$stepcast" sweep "$work/long.toml" --out "$work/killed" --resume --json
 cmp "$work/whole.json" "$work/out"
 cmp "$work/whole.json" "$work/killed/results.json"
@@ -103,15 +103,11 @@ ends 3 "$stepcast" sweep "$work/long.toml" --out "$work/killed" --resume
 says err "results.jsonl:2: is no row"
 
 # Asked to end: what is finished is printed and written, the exit code says by what.
-for signal in TERM:143 HUP:129; do
-  out=$work/${signal%:*}
-  "$stepcast" sweep "$work/long.toml" --out "$out" --threads 1 --json >"$out.json" 2>/dev/null &
-  pid=$!
-  until_lines 2 "$out/results.jsonl"
-  kill -"${signal%:*}" $pid
+for signal in 2 15 1; do
+  out=$work/signal-$signal
   code=0
-  wait $pid || code=$?
-  [ $code = "${signal#*:}" ] || fail "$signal: exit $code"
+  (until_half $signal signal-$signal) >"$out.json" 2>"$work/err" || code=$?
+  [ $code = $((128 + signal)) ] || fail "$signal: exit $code"
   grep -q '"interrupted": true' "$out.json"
   cmp "$out.json" "$out/results.json"
   [ "$(grep -c '"step_time_s"' "$out.json")" = "$(wc -l <"$out/results.jsonl")" ] ||
@@ -132,15 +128,13 @@ ends 2 "$stepcast" sweep "$work/long.toml" --shard 2/3
 ends 2 "$stepcast" sweep "$work/long.toml" --out "$work/shards" --shard 4/3
 
 # One writer.
-"$stepcast" sweep "$work/long.toml" --out "$work/two" --threads 1 >/dev/null 2>&1 &
+(until_half 19 two) >/dev/null 2>&1 &
 pid=$!
-until_lines 1 "$work/two/results.jsonl"
+wait_until stopped $pid || fail "no first writer"
 for more in "" --resume "--shard 1/2"; do
-  kill -STOP $pid
   # shellcheck disable=SC2086 # no word, one, or two
-  ends 3 timeout 20 "$stepcast" sweep "$work/long.toml" --out "$work/two" $more
+  ends 3 timeout "$(patience 60)" "$stepcast" sweep "$work/long.toml" --out "$work/two" $more
   says err "^--out: '$work/two' is being written by another stepcast"
-  kill -CONT $pid
 done
 kill -KILL $pid
 wait $pid 2>/dev/null || true
@@ -164,12 +158,8 @@ results.json
 results.jsonl
 scenario.toml
 sweep.json" ] || fail "$(ls "$work/other")"
-"$stepcast" sweep "$work/long.toml" --out "$work/other" --threads 1 >/dev/null 2>"$work/err" &
-pid=$!
-until_lines 2 "$work/other/stepcast.new/results.jsonl"
-kill -TERM $pid
 code=0
-wait $pid || code=$?
+(until_half 15 other stepcast.new/results.jsonl) >"$work/interrupted" 2>"$work/err" || code=$?
 [ $code = 143 ] || fail "exit $code"
 says err "stepcast.new"
 cmp "$work/out" "$work/other/results.json"
@@ -203,7 +193,7 @@ for blocks in 8 40; do  # the lines do not fit; the lines fit, the reports do no
   ) | cat >"$work/out"
   [ "$(cat "$work/code")" = 7 ] || fail "a full disk: exit $(cat "$work/code")"
   says err "cannot be written"
-  /usr/bin/python3 -c 'import json, sys; assert len(json.load(sys.stdin)["points"]) == 10' <"$work/out"
+  "$python" -c 'import json, sys; assert len(json.load(sys.stdin)["points"]) == 10' <"$work/out"
   diff -r -x stepcast.new -x .stepcast.lock "$work/whole" "$work/full" || fail "new beside old"
 done
 ends 0 "$stepcast" sweep "$work/long.toml" --json --out "$work/full" --resume \

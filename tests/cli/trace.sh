@@ -4,6 +4,8 @@ set -u
 program=$1/stepcast-validate
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 
 fail() {
   echo "$1"
@@ -59,7 +61,7 @@ run="--scenario $work/run.toml"
   expect 0 'Traces of 2 ranks, 2 steps each' trace "$work/rank0.json" "$work/rank1.json.gz" $run
   expect 0 'of it waiting for peers *ms *5.00' trace "$work/rank0.json" "$work/rank1.json.gz" $run \
     --report "$work/trace.html"
-  timeout 60 python3 "$2/tests/cli/shared/read_page.py" html "$work/trace.html" ||
+  "$python" "$2/tests/cli/shared/read_page.py" html "$work/trace.html" ||
     fail "the page of a trace"
   expect 0 'Warning: .*rank0.json is of 2 ranks, the scenario of 8 GPUs' trace "$work/rank0.json" $run
   expect 0 'Warning: .*rank0.json is of NVIDIA A100' trace "$work/rank0.json" $run

@@ -7,6 +7,10 @@ program=$programs/stepcast-trainer
 sources=$2
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
+# shellcheck source=tests/cli/shared/patience.sh
+. "$2/tests/cli/shared/patience.sh"
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 # MPI leaves memory behind at its end, which is not ours to judge.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 
@@ -104,7 +108,7 @@ if command -v mpirun >/dev/null 2>&1 && ! "$program" "$tiny" --ranks mpi $short 
   grep -q 'built without MPI'; then
   kinds="processes mpi"
 fi
-losses() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["losses"])' "$1"; }
+losses() { "$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["losses"])' "$1"; }
 
 for plan in plan.data=ddp plan.data=zero3 plan.tensor=2 plan.pipeline=2; do
   expect 0 'step time' "$tiny" $short --ranks threads --set "$plan" --out "$work/threads.json"
@@ -139,69 +143,58 @@ for kind in $kinds; do
   expect 7 'cannot be written' "$tiny" $short --ranks $kind --out /dev/full
 done
 
-# Starts a run that would take minutes and waits until it trains; sets `launcher` and `children`
+# Starts a run that would take hours and waits until it trains; sets `launcher` and `children`
 # (process ids): the ranks, and mpirun.
 start() {
   kind=$1
   shift
   rm -rf "$work/alive"
-  "$program" "$tiny" --steps 1000000 --checkpoint "$work/alive" --save-every 50 --ranks "$kind" \
+  "$program" "$tiny" --steps 10000000 --checkpoint "$work/alive" --save-every 50 --ranks "$kind" \
     "$@" >"$work/said" 2>&1 &
   launcher=$!
-  for _ in $(seq 150); do
-    [ -e "$work/alive/latest" ] && break
-    sleep 0.2
-  done
+  wait_until [ -e "$work/alive/latest" ]
   parent=$launcher
-  [ "$kind" = mpi ] && parent=$(ps -o pid= --ppid $launcher | tr -d ' ')
-  ranks=$(ps -o pid=,comm= --ppid "$parent" | awk '/stepcast-train/ {print $1}' | tr '\n' ' ')
+  [ "$kind" = mpi ] && parent=$(children_of $launcher mpirun)
+  ranks=$(children_of "$parent" stepcast-traine | tr '\n' ' ')
   children="$ranks $([ "$kind" = mpi ] && echo "$parent")"
   [ "$(echo "$ranks" | wc -w)" -eq 2 ] ||
     fail "$kind: no two ranks train: $(head -3 "$work/said")"
 }
 
-# ended CODE PATTERN WHAT: the run is over within 30 seconds and nothing of it is left.
-ended() {
-  for _ in $(seq 150); do
-    kill -0 $launcher 2>/dev/null || break
-    sleep 0.2
-  done
-  kill -0 $launcher 2>/dev/null && fail "$kind: $3: still running" && kill -9 $launcher
+# is_over CODE PATTERN WHAT: the run comes to its end and nothing of it is left.
+is_over() {
+  wait_until ended $launcher || { fail "$kind: $3: still running" && kill -9 $launcher; }
   wait $launcher
   got=$?
   [ $got -eq "$1" ] || fail "$kind: $3: exit $got (wanted $1): $(head -3 "$work/said")"
   [ -z "$2" ] || grep -q -e "$2" "$work/said" ||
     fail "$kind: $3: no \"$2\" in: $(head -3 "$work/said")"
-  sleep 1
-  for process in $children; do
-    case $(ps -o stat= -p "$process") in
-      '' | Z*) ;; # gone, or ended and its new parent has not looked yet
-      *) fail "$kind: $3: process $process is left" ;;
-    esac
-  done
+  # shellcheck disable=SC2086  # the list of processes
+  wait_until ended $children || fail "$kind: $3: one of the processes $children is left"
 }
 
 for kind in $kinds; do
   start $kind
   kill -9 "${ranks%% *}"
-  ended 6 'was ended by signal 9' "a rank that is killed"
+  is_over 6 'was ended by signal 9' "a rank that is killed"
 
-  start $kind --patience "3 s"
+  start $kind --patience "$(patience 3) s"
   kill -STOP "${ranks%% *}"
-  ended 6 'waited . s for its peers' "a rank that hangs"
+  is_over 6 'waited [0-9]* s for its peers' "a rank that hangs"
 
-  start $kind --patience "1 s"
+  # The launcher waits twice the patience and ten seconds more.
+  start $kind --patience "$(patience 2) s"
   # shellcheck disable=SC2086  # the list of ranks
   kill -STOP $ranks
-  ended 6 'said nothing' "a run that hangs altogether"
+  is_over 6 'said nothing' "a run that hangs altogether"
 
   start $kind
   kill -INT $launcher
-  ended 130 '' "an interrupted run"
+  is_over 130 '' "an interrupted run"
 
   start $kind
   kill -9 $launcher
-  ended 137 '' "a launcher that is killed"
+  is_over 137 '' "a launcher that is killed"
 done
 
 # The same where threads wait for the peers.
@@ -209,13 +202,13 @@ one_lane=$tiny
 tiny=$work/lanes.toml
 start processes
 kill -9 "${ranks%% *}"
-ended 6 'was ended by signal 9' "lanes, a rank that is killed"
-start processes --patience "3 s"
+is_over 6 'was ended by signal 9' "lanes, a rank that is killed"
+start processes --patience "$(patience 3) s"
 kill -STOP "${ranks%% *}"
-ended 6 'waited . s for its peers' "lanes, a rank that hangs"
+is_over 6 'waited [0-9]* s for its peers' "lanes, a rank that hangs"
 start processes
 kill -INT $launcher
-ended 130 '' "lanes, an interrupted run"
+is_over 130 '' "lanes, an interrupted run"
 tiny=$one_lane
 
 # ---- Several nodes: a command on each, here all on this one.
@@ -243,31 +236,52 @@ meet() {
 losses "$work/ddp.json" >"$work/ddp"
 meet "$work/run"
 [ -e "$work/run" ] && fail "the rendezvous file is left"
-export STEPCAST_TRAINER_TOKEN=trainer.sh
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-meet "localhost:$port"
+export STEPCAST_TRAINER_TOKEN="trainer.sh-$$"
+
+# A port that is free now may be another's when rank 0 comes to it: then the next one, of those that
+# the kernel gives to nobody who asks for any.
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  port=$("$python" -c 'import random; print(random.SystemRandom().randrange(20000, 32000))')
+  node 1 --rendezvous "localhost:$port" $short --out "$work/nodes.json"
+  output=$("$program" "$tiny" --nodes 2 --node 0 --rendezvous "localhost:$port" $short \
+    --out "$work/nodes.json" 2>&1)
+  got=$?
+  [ $got -eq 0 ] || kill $process
+  wait $process || got=1
+  case $output in *"in use"*) ;; *) break ;; esac
+done
+[ $got -eq 0 ] || fail "two nodes at a port: $output $(head -3 "$work/node1")"
+losses "$work/nodes.json" | cmp -s - "$work/ddp" || fail "other losses over two nodes at a port"
 (unset STEPCAST_TRAINER_TOKEN
  failures=0
  expect 3 'is open to whoever knocks' "$tiny" --nodes 2 --node 1 --rendezvous "localhost:$port"
- exit $failures) || fail "an address without a token"
-unset STEPCAST_TRAINER_TOKEN
+ exit $failures) || failures=$((failures + 1))
 
-# Nodes that differ in what they train, or in how: told apart, nobody trains.
+# Nodes that differ in what they train, or in how: told apart at once. Node 0 waits for the right one.
+node 0 --rendezvous "$work/run" $short --out "$work/nodes.json"
+patient=$process
+wait_until says_in "$work/run" ' end$' || fail "node 0 has no file: $(head -3 "$work/node0")"
+# differs WHAT ARGUMENT...: node 1 with these
 differs() {
   wanted=$1
   shift
-  node 0 --rendezvous "$work/run" $short --patience "3 s"
-  STEPCAST_TRAINER_TOKEN='' expect 6 "$wanted" "$tiny" --nodes 2 --node 1 \
-    --rendezvous "$work/run" --patience "2 s" "$@"
-  wait $process
-  got=$?
-  [ $got -eq 6 ] || fail "$wanted: node 0: exit $got: $(head -3 "$work/node0")"
-  grep -q 'rank 1 was refused' "$work/node0" || fail "no word of node 0: $(head -3 "$work/node0")"
+  expect 3 "$wanted" "$tiny" --nodes 2 --node 1 --rendezvous "$work/run" "$@"
+  wait_until says_in "$work/node0" "rank 1 was refused: $wanted" ||
+    fail "no word of node 0: $(head -3 "$work/node0")"
 }
 differs 'its scenario is' $short --set batch.local=4
 differs 'its scenario is' $short --set model.sequence=32
 differs 'its --steps is 4' --steps 4 --warm-up 1
 differs 'its --text is' $short --text "$sources/README.md"
+# Without the word it may be that another run is meant, which it waits for as long as it may.
+STEPCAST_TRAINER_TOKEN='' expect 6 'found no run of 2 ranks' "$tiny" --nodes 2 --node 1 \
+  --rendezvous "$work/run" --patience "1 s" --steps 5 --warm-up 1
+wait_until says_in "$work/node0" 'rank 1 was refused: its --steps is 5' ||
+  fail "no word of node 0: $(head -3 "$work/node0")"
+expect 0 'step time' "$tiny" --nodes 2 --node 1 --rendezvous "$work/run" $short \
+  --out "$work/nodes.json"
+wait $patient || fail "node 0 after nodes that differ: $(head -3 "$work/node0")"
+losses "$work/nodes.json" | cmp -s - "$work/ddp" || fail "other losses after nodes that differ"
 
 # One node alone: ends when its patience does.
 expect 6 'has not appeared' "$tiny" --nodes 2 --node 1 --rendezvous "$work/run" --patience "1 s"
@@ -276,16 +290,13 @@ expect 6 '1 of 2 ranks came' "$tiny" --nodes 2 --node 0 --rendezvous "$work/run"
 
 # A run that lives keeps its file; killed, it leaves one that the next run does not fall for. A node
 # whose peers are gone ends.
-long="--steps 1000000 --rendezvous $work/run"
+long="--steps 10000000 --rendezvous $work/run"
 rm -rf "$work/alive"
 node 1 $long --checkpoint "$work/alive" --save-every 50
 second=$process
 node 0 $long --checkpoint "$work/alive" --save-every 50
 first=$process
-for _ in $(seq 150); do
-  [ -e "$work/alive/latest" ] && break
-  sleep 0.2
-done
+wait_until [ -e "$work/alive/latest" ] || fail "two nodes do not train: $(head -3 "$work/node1")"
 expect 3 'still alive' "$tiny" --nodes 2 --node 0 --rendezvous "$work/run" $short
 kill -9 $first
 wait $first

@@ -6,6 +6,8 @@ programs=$1
 program=$programs/stepcast-validate
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 # MPI leaves memory behind at its end, which is not ours to judge.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 
@@ -80,7 +82,7 @@ program=$programs/stepcast
 expect 0 'step time' run "$work/out/points/0001.toml" --timeline "$work/simulated.json"
 expect 7 'cannot be written' run "$work/out/points/0001.toml" --timeline /dev/full
 
-python3 - "$work/out" "$work/simulated.json" <<'PYTHON' || failures=$((failures + 1))
+"$python" - "$work/out" "$work/simulated.json" <<'PYTHON' || failures=$((failures + 1))
 import json, sys
 out, alone = sys.argv[1:]
 events = json.load(open(out + "/points/0001.timeline.json"))["traceEvents"]

@@ -5,10 +5,8 @@ set -u
 program=$1/stepcast
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
-if ! command -v python3 >/dev/null 2>&1; then
-  echo "skipped: no python3"
-  exit 77
-fi
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 
 fail() {
   echo "$1"
@@ -76,7 +74,7 @@ tuned() {
   shift
   "$program" collective "$@" --least-gain "$least" --tune "$work/tuner.csv" \
     --csv "$work/table.csv" >"$work/text" || return 1
-  python3 "$work/plugin.py" "$work/tuner.csv" "$work/table.csv" "$least"
+  "$python" "$work/plugin.py" "$work/tuner.csv" "$work/table.csv" "$least"
 }
 
 counted=$(tuned 10 --gpu h100 --nodes 4) || fail 'the tuner file of 4 nodes'

@@ -5,6 +5,8 @@ set -u
 program=$1/stepcast
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
 
 small="--model llama2-7b --gpu h100 --nodes 2 --data zero2 --local-batch 1"
 # shellcheck disable=SC2086 # several words
@@ -15,7 +17,7 @@ expect 2 "which scenario" why
 expect 2 "critical path is that of one step" why "$2/scenarios/weak_scaling.toml"
 expect 4 "the plan needs" why --model llama2-70b --gpu h100 --nodes 1 --data ddp --local-batch 1
 
-python3 - "$program" <<'END' || failures=$((failures + 1))
+"$python" - "$program" <<'END' || failures=$((failures + 1))
 import json, subprocess, sys, tempfile
 
 def ask(verb, words):

@@ -144,6 +144,11 @@ def fixtures(programs, source):
     return missing
 
 
+def failing_files(programs):
+    """A script may have built it itself."""
+    return pathlib.Path(os.environ.get("STEPCAST_FAILING_FILES", programs / "failing_files.so"))
+
+
 class Disk:
     """How it fails, and the words and the environment that make a program see it."""
 
@@ -334,8 +339,9 @@ class Tried:
         return Disk.failing(library, *kind, dice.randint(1, 6))
 
     def drawn_faults(self, library, dice, number):
-        """The same of so many drawn ones."""
-        for i in range(number):
+        """The same of so many drawn ones, half of them over old files."""
+        first = dice.randrange(2)
+        for i in range(first, first + number):
             old, wrong = i % 2 == 1, None
             while wrong is None:
                 disk = self.some_disk(library, dice)
@@ -370,7 +376,7 @@ def main():
     parser.add_argument("--writer", default="", help="words of its command")
     arguments = parser.parse_args()
     programs, source = arguments.programs.resolve(), arguments.source.resolve()
-    library = programs / "failing_files.so"
+    library = failing_files(programs)
     failures = tried = 0
     with tempfile.TemporaryDirectory() as work:
         os.chdir(work)

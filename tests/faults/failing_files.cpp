@@ -4,6 +4,8 @@
 //   STEPCAST_FAIL="rename 5 2"     the second rename fails with errno 5; so do open and close (of
 //                                  what is written), sync, mkdir, truncate
 //   STEPCAST_FAIL="signal 15 1"    the first open of a file to read it comes with that signal
+//   STEPCAST_FAIL="ends 9 1000"    the 1000th byte comes with that signal: those before it are
+//                                  written; where the signal ends nothing, what follows as well
 // STEPCAST_FAIL_UNDER is that folder, STEPCAST_FAIL_SAID a file that gets a byte for each failure.
 // Counts are of a process. What a rename or an open that fails would have done is not done; a close
 // that fails closes, as Linux does.
@@ -106,6 +108,18 @@ void before_reading(const char* path) {
   raise(plan().error);
 }
 
+/// The rest of a write that is short comes again.
+ssize_t room_before_signal(std::size_t size) {
+  const auto wanted = static_cast<long>(size);
+  const long left = plan().at - 1 - counted;
+  if (left < 0 || wanted <= left) return counted += wanted, wanted;
+  if (left > 0) return counted += left, left;
+  counted += wanted;
+  say();
+  raise(plan().error);
+  return wanted;
+}
+
 /// How many of `size` bytes may be written now; -1 with errno where none may.
 ssize_t room_for(std::size_t size) {
   if (plan().call == "short") {
@@ -113,6 +127,7 @@ ssize_t room_for(std::size_t size) {
     say();
     return static_cast<ssize_t>(size / 2);
   }
+  if (plan().call == "ends") return room_before_signal(size);
   if (plan().call != "bytes") return static_cast<ssize_t>(size);
   const long before = counted.fetch_add(static_cast<long>(size));
   if (before + static_cast<long>(size) < plan().at || size == 0) return static_cast<ssize_t>(size);

@@ -8,10 +8,11 @@ import re
 import shutil
 import tempfile
 import time
+import uuid
 
 import disks
 from harness import (Folder, Lost, Proxy, Run, Skipped, ask_to_end, befall, bytes_of, done,
-                     free_port, hang, kill, kill_child, partial_files, pause)
+                     free_port, hang, kill, kill_child, partial_files, patience, pause)
 from scenarios import few_machines, few_plans, nodes, points, tiny, two_plans
 
 source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -40,9 +41,10 @@ class Trainer:
         self.span_s = time.monotonic() - begin
         self.losses = self.losses_in(f"{work}/whole.json")
 
-    def command(self, steps, out="r.json", patience="8 s", ranks=None):
+    def command(self, steps, out="r.json", seconds=8.0, ranks=None):
         return [self.program, self.scenario, "--ranks", ranks or self.ranks, "--steps", str(steps),
-                "--warm-up", "0", "--patience", patience, "--out", out, "--quiet"]
+                "--warm-up", "0", "--patience", f"{patience(seconds):.1f} s", "--out", out,
+                "--quiet"]
 
     def saving(self, *more, **how):
         return self.command(*more, **how) + ["--checkpoint", "kept", "--save-every",
@@ -63,8 +65,8 @@ class Trainer:
 
     def tried(self, folder, dice):
         fault = hang if dice.random() < 0.02 else dice.choice(self.faults)
-        patience = "1 s" if fault is hang else "8 s"
-        run = Run(self.saving(self.steps, patience=patience), folder)
+        seconds = 1.0 if fault is hang else 8.0
+        run = Run(self.saving(self.steps, seconds=seconds), folder)
         code, _ = befall(run, fault, dice, self.span_s)
         self.check(folder, code)
 
@@ -99,23 +101,32 @@ class Nodes(Trainer):
     name = "trainer, two nodes"
 
     def tried(self, folder, dice):
-        port = free_port(dice)
         silent = dice.random() < 0.05
-        proxy = Proxy(port, int(10 ** dice.uniform(0.0, 6.0)), resets=not silent)
-        runs = []
-        for node, at in ((0, port), (1, proxy.port)):
-            command = self.saving(self.steps, out=f"r{node}.json",
-                                  patience="1.5 s" if silent else "8 s")
-            command += ["--nodes", "2", "--node", str(node), "--rendezvous", f"127.0.0.1:{at}"]
-            runs.append(Run(command, folder, {"STEPCAST_TRAINER_TOKEN": "faults"}))
-        ends = [run.end() for run in runs]
-        proxy.close()
+        most = int(10 ** dice.uniform(0.0, 6.0))
+        for _ in range(10):
+            ends = self.pair(folder, silent, most)
+            if "in use" not in ends[0][1]:
+                break
         for code, said in ends:
             if code not in (0, 6):
                 raise Lost(f"exit {code} after a reset: {said[-300:]}")
         if os.path.exists(f"{folder}/r0.json"):
             os.rename(f"{folder}/r0.json", f"{folder}/r.json")
         self.check(folder, ends[0][0])
+
+    def pair(self, folder, silent, most):
+        """How the two nodes end, on a port that was free a moment ago."""
+        port, token = free_port(), uuid.uuid4().hex
+        proxy = Proxy(port, most, resets=not silent)
+        runs = []
+        for node, at in ((0, port), (1, proxy.port)):
+            command = self.saving(self.steps, out=f"r{node}.json",
+                                  seconds=1.5 if silent else 8.0)
+            command += ["--nodes", "2", "--node", str(node), "--rendezvous", f"127.0.0.1:{at}"]
+            runs.append(Run(command, folder, {"STEPCAST_TRAINER_TOKEN": token}))
+        ends = [run.end() for run in runs]
+        proxy.close()
+        return ends
 
 
 class TwoTrainers(Trainer):
@@ -490,8 +501,11 @@ class Cluster:
             raise Lost(f"exit {code}, box.csv is not what it should be")
         if left := os.listdir(f"{folder}/tmp"):
             raise Lost(f"left among temporary files: {left}")
-        if left := set(os.listdir("/sys/class/net")) - before:
-            raise Lost(f"network devices are left: {left}")
+        until = time.monotonic() + patience(60.0)  # another's device comes and goes
+        while left := set(os.listdir("/sys/class/net")) - before:
+            if time.monotonic() > until:
+                raise Lost(f"network devices are left: {left}")
+            time.sleep(0.1)
 
 
 class Disks:
@@ -501,7 +515,7 @@ class Disks:
 
     def __init__(self, programs, work):
         self.programs = pathlib.Path(programs)
-        self.library = self.programs / "failing_files.so"
+        self.library = disks.failing_files(self.programs)
         if not self.library.exists():
             raise Skipped("failing_files.so is not built")
         self.work = f"{work}/disks"

@@ -8,6 +8,7 @@
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/order_file.hpp"
+#include "tests/own_folder.hpp"
 #include "tests/session.hpp"
 #include "workloads/plan/pipeline.hpp"
 
@@ -47,7 +48,7 @@ std::string refusal(const std::string& plan) {
 class OrderFile {
  public:
   explicit OrderFile(const Scenario& s)
-      : path_((std::filesystem::temp_directory_path() / "stepcast_orders_test.csv").string()) {
+      : path_((tests::own_folder() / "stepcast_orders_test.csv").string()) {
     workloads::ListedOrders orders{
         path_, s.plan.placement(), s.plan.virtual_stages, s.batch.micro_batches, {}};
     for (std::int64_t stage = 0; stage < s.plan.pipeline; ++stage)

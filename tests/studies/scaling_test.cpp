@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "studies.hpp"
+#include "tests/own_folder.hpp"
 #include "tests/session.hpp"
 
 using namespace stepcast;
@@ -74,7 +75,7 @@ class SimpleAlone {
 
  private:
   std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() / ("stepcast-simple-" + std::to_string(getpid()));
+      tests::own_folder() / ("stepcast-simple-" + std::to_string(getpid()));
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 
+#include "tests/own_folder.hpp"
 #include "validate/trace/records/events.hpp"
 
 namespace stepcast::validate {
@@ -66,8 +67,7 @@ class TraceWriter {
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& bytes, const std::string& name = "trace.json")
-      : path_((std::filesystem::temp_directory_path() /
-               ("stepcast_" + std::to_string(::getpid()) + "_" + name))
+      : path_((tests::own_folder() / ("stepcast_" + std::to_string(::getpid()) + "_" + name))
                   .string()) {
     std::ofstream(path_, std::ios::binary) << bytes;
   }

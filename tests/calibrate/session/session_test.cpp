@@ -12,6 +12,7 @@
 #include "engine/check.hpp"
 #include "tests/calibrate/catalogue_gpus.hpp"
 #include "tests/calibrate/fake_device.hpp"
+#include "tests/own_folder.hpp"
 
 using namespace stepcast;
 using namespace stepcast::calibrate;
@@ -39,8 +40,7 @@ std::vector<Job> some_jobs() {
 /// A session in a folder of its own.
 struct Bed {
   Bed()
-      : folder(std::filesystem::temp_directory_path() /
-               ("stepcast_session_" + std::to_string(getpid()))),
+      : folder(tests::own_folder() / ("stepcast_session_" + std::to_string(getpid()))),
         device(time) {
     std::filesystem::remove_all(folder);
     std::filesystem::create_directory(folder);

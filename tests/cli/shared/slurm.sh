@@ -1,6 +1,7 @@
 # A Slurm of four nodes on this machine, in $work/slurm, on ports of its own and without accounts:
-# start_slurm, lose_node n2, stop_slurm. Nothing outside of $work is touched.
-: "${work:?a folder}"
+# start_slurm, lose_node n2, stop_slurm. Nothing outside of $work is touched. Those who source this
+# have sourced patience.sh and python.sh.
+: "${work:?a folder} ${python:?of python.sh}"
 slurm_lacks() {
   for tool in slurmctld slurmd sbatch srun squeue scontrol; do
     command -v $tool >/dev/null 2>&1 || { echo "no $tool on PATH"; return; }
@@ -9,12 +10,12 @@ slurm_lacks() {
   slurmd -h 2>&1 | grep -q -e '-N node' || echo "slurmd without several on one machine"
 }
 
-# The first of six ports in a row that nobody has.
+# The first of six ports in a row that nobody has, of those that the kernel gives to nobody.
 free_ports() {
-  /usr/bin/python3 - <<'PY'
+  "$python" - <<'PY'
 import random, socket
 while True:
-    first, held = random.randrange(20000, 60000, 8), []
+    first, held = random.randrange(16000, 32000, 8), []
     try:
         for port in range(first, first + 6):
             held.append(socket.socket())
@@ -26,8 +27,18 @@ while True:
 PY
 }
 
+# A port may be another's by the time it is asked for: then with other ports.
 start_slurm() {
+  for _ in 1 2 3; do
+    try_slurm && return
+    stop_slurm
+  done
+  return 1
+}
+
+try_slurm() {
   slurm=$work/slurm
+  rm -rf "$slurm"
   mkdir -p "$slurm/state"
   ports=$(free_ports)
   host=$(hostname -s)
@@ -37,7 +48,7 @@ SlurmctldHost=$host(127.0.0.1)
 SlurmctldPort=$ports
 AuthType=auth/none
 CredType=cred/none
-AuthInfo=cred_expire=1
+AuthInfo=cred_expire=120
 SlurmUser=$(id -un)
 SlurmdUser=$(id -un)
 StateSaveLocation=$slurm/state
@@ -56,7 +67,7 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SlurmdParameters=config_overrides
 SchedulerParameters=sched_interval=2,batch_sched_delay=1
-SlurmdTimeout=4
+SlurmdTimeout=600
 ReturnToService=2
 KillWait=2"
     for i in 1 2 3 4; do
@@ -70,28 +81,22 @@ KillWait=2"
   for i in 1 2 3 4; do
     slurmd -D -N n$i >"$slurm/slurmd-n$i.out" 2>&1 &
   done
-  for _ in $(seq 300); do
-    [ "$(timeout 5 sinfo -h -t idle -o %D 2>/dev/null)" = 4 ] && return 0
-    sleep 0.1
-  done
+  wait_until all_idle && ! ended "$slurm_controller" && return
   tail -n 3 "$slurm"/*.log
   return 1
+}
+
+all_idle() {
+  ended "$slurm_controller" || [ "$(timeout 5 sinfo -h -t idle -o %D 2>/dev/null)" = 4 ]
 }
 
 # slurmd of a node, or of all, and what runs under it: those that have the node's log open, and
 # their descendants.
 processes_of() {
-  for number in $(pgrep -x 'slurmd|slurmstepd'); do
+  for number in $(stats_of_processes | awk '/^[0-9]+ \((slurmd|slurmstepd)\)/ { print $1 }'); do
     [ -n "$(find "/proc/$number/fd" -lname "$slurm/slurmd-$1.log" 2>/dev/null)" ] || continue
     echo "$number"
-    children_of "$number"
-  done
-}
-
-children_of() {
-  for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
-    echo "$child"
-    children_of "$child"
+    family_of "$number"
   done
 }
 
@@ -104,7 +109,7 @@ lose_node() {
 stop_slurm() {
   [ -n "${slurm_controller:-}" ] || return 0
   # shellcheck disable=SC2046 # numbers
-  kill -KILL "$slurm_controller" $(children_of "$slurm_controller") $(processes_of 'n[1-4]') \
+  kill -KILL "$slurm_controller" $(family_of "$slurm_controller") $(processes_of 'n[1-4]') \
     2>/dev/null || true
   slurm_controller=
 }

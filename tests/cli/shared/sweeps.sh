@@ -1,4 +1,9 @@
-# For scripts about sweeps in parts.
+# For scripts about sweeps in parts; they have set `work`, the source is $2.
+# shellcheck source=tests/cli/shared/patience.sh
+. "$2/tests/cli/shared/patience.sh"
+# shellcheck source=tests/cli/shared/python.sh
+. "$2/tests/cli/shared/python.sh"
+
 fail() {
   echo "$*"
   exit 1
@@ -14,11 +19,10 @@ scenario() {
 
 # until_lines N FILE: waits until N points are kept there
 until_lines() {
-  for _ in $(seq 1500); do
-    [ -f "$2" ] && [ "$(wc -l <"$2")" -ge "$1" ] && return
-    sleep 0.02
-  done
-  fail "$2 never had $1 lines"
+  wait_until has_lines "$1" "$2" || fail "$2 never had $1 lines"
+}
+has_lines() {
+  [ -f "$2" ] && [ "$(wc -l <"$2")" -ge "$1" ]
 }
 
 # same A B: equal files
@@ -28,7 +32,7 @@ same() {
 
 # no_row_twice N FOLDER: its lines are that many objects of JSON, each of another point
 no_row_twice() {
-  cat "$2"/results*.jsonl | /usr/bin/python3 -c '
+  cat "$2"/results*.jsonl | "$python" -c '
 import json, sys
 ids = [json.loads(line)["id"] for line in sys.stdin]
 sys.exit(0 if len(ids) == len(set(ids)) == int(sys.argv[1]) else

@@ -12,6 +12,7 @@
 #include "sim/files/protobuf.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
+#include "tests/own_folder.hpp"
 #include "tests/session.hpp"
 
 namespace stepcast::sim {
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 
 /// A folder that is gone with the test.
 struct Folder {
-  explicit Folder(const std::string& name) : path(fs::temp_directory_path() / name) {
+  explicit Folder(const std::string& name) : path(tests::own_folder() / name) {
     fs::remove_all(path);
   }
   ~Folder() { fs::remove_all(path); }

@@ -11,6 +11,7 @@
 #include "sim/files/whole_file.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/answer.hpp"
+#include "tests/own_folder.hpp"
 #include "tests/session.hpp"
 
 using namespace stepcast;
@@ -48,8 +49,7 @@ StepReport judged(const Scenario& scenario) {
 /// A file that is gone with the test.
 struct Table {
   explicit Table(const std::string& text)
-      : path((std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "own.csv"))
-                 .string()) {
+      : path((tests::own_folder() / (std::to_string(getpid()) + "own.csv")).string()) {
     write_whole(path, text);
   }
   ~Table() { std::filesystem::remove(path); }

@@ -7,6 +7,7 @@
 #include "engine/check.hpp"
 #include "sim/confidence/evidence.hpp"
 #include "sim/files/whole_file.hpp"
+#include "tests/own_folder.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;
@@ -15,7 +16,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 std::string temporary(const char* name) {
-  return (std::filesystem::temp_directory_path() / (std::to_string(getpid()) + name)).string();
+  return (tests::own_folder() / (std::to_string(getpid()) + name)).string();
 }
 
 }  // namespace

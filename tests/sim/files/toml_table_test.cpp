@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/check.hpp"
+#include "tests/own_folder.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;
@@ -163,8 +164,7 @@ TEST_CASE("a plain key above the first table can be read without the rest") {
 }
 
 TEST_CASE("a file of any size up to the limit is read whole, a pipe too") {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / "stepcast_sizes.toml").string();
+  const std::string path = (tests::own_folder() / "stepcast_sizes.toml").string();
   for (const std::size_t size :
        {1UL, 16'383UL, 16'384UL, 16'385UL, 1'000'000UL, (4UL << 20) - 20}) {
     std::ofstream(path) << "a = \"" << std::string(size, 'x') << "\"\n";

@@ -1,4 +1,5 @@
 #include "sim/files/whole_file.hpp"
+#include "tests/own_folder.hpp"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Folder {
-  fs::path path = fs::temp_directory_path() / ("whole_file_test-" + std::to_string(getpid()));
+  fs::path path = tests::own_folder() / ("whole_file_test-" + std::to_string(getpid()));
   Folder() { fs::create_directory(path); }
   ~Folder() { fs::remove_all(path); }
   std::string file(const std::string& name) const { return (path / name).string(); }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -316,16 +315,4 @@ TEST_CASE("one rank, or nothing to move, takes no time") {
   const CollectiveTimes times(dgx(Architecture::hopper), tuning());
   CHECK(times.time_of(AR, 1_GiB, {1, 1, 1, 1}).duration == Duration(0));
   CHECK(times.time_of(AR, Bytes(0), whole_nodes(2)).duration == Duration(0));
-}
-
-TEST_CASE("an AllGather over 2,048 GPUs is predicted in well under 10 ms") {
-  const CollectiveTimes times(dgx(Architecture::hopper), tuning(), all_rows());
-  const auto start = std::chrono::steady_clock::now();
-  Duration sum{};
-  for (int i = 0; i < 20; ++i)
-    sum += times.time_of(AG, Bytes(404'000'000 + i), whole_nodes(256)).duration;
-  const std::chrono::duration<double, std::milli> each =
-      (std::chrono::steady_clock::now() - start) / 20;
-  CHECK(sum > Duration(0));
-  CHECK(each.count() < 10);  // 1 ms in a release build; the tests are slower
 }

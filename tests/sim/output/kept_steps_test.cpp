@@ -14,6 +14,7 @@
 #include "sim/report/json.hpp"
 #include "sim/report/step_row.hpp"
 #include "sim/scenario/file.hpp"
+#include "tests/own_folder.hpp"
 #include "tests/session.hpp"
 #include "tests/sim/made_up_answers.hpp"
 
@@ -37,7 +38,7 @@ class PlanFolder {
   }
 
  private:
-  std::string path_ = fs::temp_directory_path() / ("stepcast-plans-" + std::to_string(getpid()));
+  std::string path_ = tests::own_folder() / ("stepcast-plans-" + std::to_string(getpid()));
 };
 
 TomlValue document_of(const std::string& more = "") {

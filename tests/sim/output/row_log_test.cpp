@@ -14,6 +14,7 @@
 
 #include "engine/check.hpp"
 #include "sim/output/crash_note.hpp"
+#include "tests/own_folder.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -42,7 +43,7 @@ class LogFile {
   }
 
  private:
-  std::string path_ = (std::filesystem::temp_directory_path() / "row_log_XXXXXX").string();
+  std::string path_ = (tests::own_folder() / "row_log_XXXXXX").string();
 };
 
 }  // namespace

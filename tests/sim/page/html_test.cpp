@@ -8,6 +8,7 @@
 #include "engine/check.hpp"
 #include "sim/files/svg.hpp"
 #include "sim/page/page.hpp"
+#include "tests/own_folder.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;
@@ -47,8 +48,7 @@ pugi::xml_document main_of(const std::string& html) {
 }
 
 struct Folder {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("stepcast_page_" + std::to_string(getpid()));
+  std::filesystem::path path = tests::own_folder() / ("stepcast_page_" + std::to_string(getpid()));
   Folder() { std::filesystem::create_directories(path); }
   ~Folder() { std::filesystem::remove_all(path); }
 };

@@ -10,6 +10,7 @@
 
 #include "sim/output/folder.hpp"
 #include "sim/tables/column_file.hpp"
+#include "tests/own_folder.hpp"
 #include "tests/sim/made_up_answers.hpp"
 
 using namespace stepcast;
@@ -21,7 +22,7 @@ namespace {
 /// A folder that is gone when the test ends.
 class Folder {
  public:
-  Folder() : path_(fs::temp_directory_path() / ("stepcast-test-" + std::to_string(getpid()))) {
+  Folder() : path_(tests::own_folder() / ("stepcast-test-" + std::to_string(getpid()))) {
     fs::remove_all(path_);
   }
   ~Folder() { fs::remove_all(path_); }

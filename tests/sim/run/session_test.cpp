@@ -14,6 +14,7 @@
 #include "sim/program/parallel.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/answer.hpp"
+#include "tests/own_folder.hpp"
 #include "tests/session.hpp"
 
 namespace stepcast::sim {
@@ -55,7 +56,7 @@ Duration time_of(const Answer& answer) {
 
 /// A copy of the shipped catalogue that goes with it.
 struct CopiedCatalogue {
-  fs::path folder = fs::temp_directory_path() / ("stepcast_catalogue_" + std::to_string(getpid()));
+  fs::path folder = tests::own_folder() / ("stepcast_catalogue_" + std::to_string(getpid()));
   CopiedCatalogue() {
     fs::remove_all(folder);
     fs::copy(STEPCAST_SOURCE_DIR "/scenarios", folder, fs::copy_options::recursive);

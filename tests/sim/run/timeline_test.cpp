@@ -12,6 +12,7 @@
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/timeline/timeline_file.hpp"
+#include "tests/own_folder.hpp"
 #include "tests/session.hpp"
 
 namespace stepcast::sim {
@@ -79,8 +80,7 @@ TEST_CASE("timelines side by side read back as they were written") {
   TimelineEvent odd{1, 3, "a \"name\"", "all_reduce", "data", Bytes(7), Duration(5), Duration(9)};
   odd.waited = Duration(2);
   other.events.push_back(odd);
-  const std::string path =
-      (std::filesystem::temp_directory_path() / "stepcast_timeline_test.json").string();
+  const std::string path = (tests::own_folder() / "stepcast_timeline_test.json").string();
   other.step = Duration(123456789);
   const std::vector<Timeline> both{simulated, other};
   write_timelines(path, both);
@@ -126,8 +126,7 @@ TEST_CASE("sums over the calls of a kernel add up to its events") {
 TEST_CASE("every rank and every lane in use has a name") {
   Timeline timeline;
   session().timeline(scenario_of(plans[1]), timeline);
-  const std::string path =
-      (std::filesystem::temp_directory_path() / "stepcast_lanes_test.json").string();
+  const std::string path = (tests::own_folder() / "stepcast_lanes_test.json").string();
   write_timelines(path, {&timeline, 1});
   const nlohmann::json file = nlohmann::json::parse(read_packed(path));
   std::filesystem::remove(path);

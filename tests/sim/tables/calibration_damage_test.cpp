@@ -12,6 +12,7 @@
 
 #include "engine/check.hpp"
 #include "sim/tables/calibration_table.hpp"
+#include "tests/own_folder.hpp"
 #include "tests/sanitizer.hpp"
 
 #ifdef STEPCAST_ASAN
@@ -95,7 +96,7 @@ TEST_CASE("thousands of damaged tables are read or refused, in silence") {
 #ifdef STEPCAST_ASAN
   const __lsan::ScopedDisabler library;  // HDF5 does not free all that it had of a refused file
 #endif
-  const auto folder = std::filesystem::temp_directory_path();
+  const auto folder = tests::own_folder();
   const std::string scratch = (folder / "stepcast_damaged.h5").string();
   const std::string errors = (folder / "stepcast_damaged.txt").string();
   const std::string old =

@@ -7,6 +7,7 @@
 #include "engine/check.hpp"
 #include "sim/tables/calibration_columns.hpp"
 #include "sim/tables/column_file.hpp"
+#include "tests/own_folder.hpp"
 #include "tests/sim/whole_table.hpp"
 
 using namespace stepcast;
@@ -20,7 +21,7 @@ namespace {
 /// A file name that is gone when the test ends.
 struct Scratch {
   explicit Scratch(const std::string& name)
-      : path((std::filesystem::temp_directory_path() / ("stepcast_table_" + name)).string()) {}
+      : path((tests::own_folder() / ("stepcast_table_" + name)).string()) {}
   ~Scratch() { std::filesystem::remove(path); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;

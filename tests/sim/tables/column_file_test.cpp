@@ -7,6 +7,7 @@
 
 #include "engine/check.hpp"
 #include "sim/tables/calibration_table.hpp"
+#include "tests/own_folder.hpp"
 
 using stepcast::InputError;
 using stepcast::sim::ColumnReader;
@@ -17,7 +18,7 @@ using stepcast::sim::write_columns;
 namespace {
 
 std::string scratch(const std::string& name) {
-  return (std::filesystem::temp_directory_path() / ("stepcast_hdf5_" + name)).string();
+  return (tests::own_folder() / ("stepcast_hdf5_" + name)).string();
 }
 
 }  // namespace

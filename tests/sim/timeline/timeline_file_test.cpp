@@ -10,6 +10,7 @@
 #include "sim/scenario/file.hpp"
 #include "sim/timeline/arrows.hpp"
 #include "sim/timeline/counters.hpp"
+#include "tests/own_folder.hpp"
 #include "tests/session.hpp"
 
 namespace stepcast::sim {
@@ -105,7 +106,7 @@ TEST_CASE("a file is about as large as was said before, in every format") {
     add_bytes_in_flight(timeline);
     for (const char* name : {"size.json", "size.json.gz", "size.pftrace"}) {
       INFO(plan << name);
-      const std::string path = (std::filesystem::temp_directory_path() / name).string();
+      const std::string path = (tests::own_folder() / name).string();
       write_timelines(path, {&timeline, 1});
       const auto bytes = static_cast<double>(std::filesystem::file_size(path));
       const auto said = static_cast<double>(estimated_size(path, size).value);

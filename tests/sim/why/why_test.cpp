@@ -10,6 +10,7 @@
 #include "sim/timeline/timeline_file.hpp"
 #include "sim/why/parameters.hpp"
 #include "sim/why/path_timeline.hpp"
+#include "tests/own_folder.hpp"
 #include "tests/session.hpp"
 
 namespace stepcast::sim {
@@ -116,8 +117,7 @@ TEST_CASE("a timeline with its critical path reads back as it was written") {
              e.start + e.duration <= of.start + of.duration;
     }));
   }
-  const std::string file =
-      (std::filesystem::temp_directory_path() / "stepcast_path_timeline_test.json").string();
+  const std::string file = (tests::own_folder() / "stepcast_path_timeline_test.json").string();
   write_timelines(file, {&timeline, 1});
   const std::vector<Timeline> back = read_timelines(file);
   REQUIRE(back.size() == 1);

@@ -147,6 +147,7 @@ class Host {
   }
 
   std::string enter(const RankCall& call, Guest& guest) {
+    forget_gone();  // perhaps the one who comes again
     const std::string why = why_not(call);
     if (!why.empty()) {
       warn(fmt::format("rank {} was refused: {}", call.rank, why));

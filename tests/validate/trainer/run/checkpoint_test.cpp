@@ -13,6 +13,7 @@
 
 #include "engine/check.hpp"
 #include "sim/tables/column_file.hpp"
+#include "tests/own_folder.hpp"
 #include "tests/sanitizer.hpp"
 
 #ifdef STEPCAST_ASAN
@@ -25,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Folder {
-  fs::path path = fs::temp_directory_path() / "stepcast_checkpoint_test";
+  fs::path path = tests::own_folder() / "stepcast_checkpoint_test";
   Folder() { fs::remove_all(path); }
   ~Folder() { fs::remove_all(path); }
 };

@@ -11,6 +11,7 @@
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/tables/column_file.hpp"
+#include "tests/own_folder.hpp"
 #include "tests/session.hpp"
 #include "validate/trainer/run/checkpoint.hpp"
 #include "validate/trainer/run/results.hpp"
@@ -86,7 +87,7 @@ TEST_CASE("a run reports every step's loss and the time of every operation of ev
 }
 
 TEST_CASE("a run resumed from a checkpoint has the losses of one that was not cut") {
-  const fs::path folder = fs::temp_directory_path() / "stepcast_resume_test";
+  const fs::path folder = tests::own_folder() / "stepcast_resume_test";
   for (const char* plan : {"data = \"ddp\"\n", "data = \"zero3\"\n", "pipeline = 2\n"}) {
     INFO(plan);
     fs::remove_all(folder);
@@ -120,7 +121,7 @@ sim::Scenario tiny_experts(const std::string& plan, std::int64_t degree) {
 }
 
 TEST_CASE("a run of experts is timed by its calls, and goes on from a checkpoint of them") {
-  const fs::path folder = fs::temp_directory_path() / "stepcast_experts_test";
+  const fs::path folder = tests::own_folder() / "stepcast_experts_test";
   for (const char* data : {"data = \"ddp\"\n", "data = \"zero1\"\n"}) {
     INFO(data);
     fs::remove_all(folder);
@@ -162,7 +163,7 @@ TEST_CASE("results read back as they were written") {
   settings.steps = 3;
   settings.warm_up = 1;
   const TrainerResults results = train(tiny("[plan]\ndata = \"ddp\"\n"), settings);
-  const std::string path = (fs::temp_directory_path() / "stepcast_results_test.json").string();
+  const std::string path = (tests::own_folder() / "stepcast_results_test.json").string();
   write_results(path, results);
   const TrainerResults again = read_results(path);
   CHECK(again.losses == results.losses);
@@ -184,7 +185,7 @@ TEST_CASE("what is not a model to train is refused before any rank starts") {
 }
 
 TEST_CASE("training that leaves the finite numbers ends with a word, and saves nothing") {
-  const fs::path folder = fs::temp_directory_path() / "stepcast_diverged_test";
+  const fs::path folder = tests::own_folder() / "stepcast_diverged_test";
   fs::remove_all(folder);
   const sim::Scenario scenario = tiny("[plan]\ndata = \"ddp\"\n");
   RunSettings settings;
