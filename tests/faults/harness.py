@@ -18,7 +18,7 @@ def patience(seconds):
     begin = time.monotonic()
     for _ in range(500_000):
         pass
-    return seconds * min(20.0, max(1.0, (time.monotonic() - begin) / 0.03))
+    return seconds * min(10.0, max(1.0, (time.monotonic() - begin) / 0.03))
 
 
 longest_s = 180.0  # that any run may take to end by itself

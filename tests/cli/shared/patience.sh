@@ -9,7 +9,7 @@ patience() {
   cut -d ' ' -f 1 /proc/uptime | awk -v seconds="$1" -v begin="$begin" \
     -v slowed="${UBSAN_OPTIONS:+yes}${TSAN_OPTIONS:+yes}${LLVM_PROFILE_FILE:+yes}" '{
       factor = ($1 - begin) / 0.15
-      factor = factor < 1 ? 1 : factor > 20 ? 20 : factor
+      factor = factor < 1 ? 1 : factor > 10 ? 10 : factor
       print int(seconds * factor * (slowed == "" ? 1 : 4) + 0.999)
     }'
 }
