@@ -25,18 +25,22 @@ lacks() {
 [ -d /usr/local/cuda/bin ] && PATH=$PATH:/usr/local/cuda/bin
 programs="stepcast stepcast-calibrate stepcast-validate stepcast-trainer stepcast-trainer-cuda
   stepcast-nccl-worker test_hardware"
+libraries="libstepcast.so stepcast_hdf5.so"
 
 if command -v ccache >/dev/null 2>&1; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
 fi
 
-# One architecture compiles several times faster than all of them.
+# One architecture compiles several times faster than all of them: that of the GPU here or, packed for
+# another machine, those of A100 and H100.
+packed_for="80-real;90-real"
 build() {
   command -v nvcc >/dev/null 2>&1 || lacks "nvcc (CUDA toolkit) on PATH"
   command -v cmake >/dev/null 2>&1 || lacks "cmake, 3.25 or later"
   command -v ninja >/dev/null 2>&1 || lacks "ninja"
   [ $missing = 0 ] || return 1
-  cmake --preset cuda -DBUILD_TESTING=ON ${1:+"-DCMAKE_CUDA_ARCHITECTURES=$1"} >build/gpu.log 2>&1 || {
+  cmake --preset release -B build/cuda -DSTEPCAST_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES="$1" \
+    >build/gpu.log 2>&1 || {
     grep -E -A4 'Could NOT find|CMake Error|not found' build/gpu.log | head -n 20 >&2
     lacks "a package that CMake asks for (above; build/gpu.log)"
     return 1
@@ -51,15 +55,18 @@ build() {
 
 # The C library's family and CUDA's are the machine's own.
 pack() {
-  build "" || exit 1
+  build "$packed_for" || exit 1
   rm -rf build/gpu && mkdir -p build/gpu/lib
-  for file in $programs stepcast_hdf5.so published.h5 published.columns; do cp "build/cuda/$file" build/gpu/ || exit 1; done
-  for program in $programs stepcast_hdf5.so; do
+  for file in $programs $libraries published.h5 published.columns; do
+    cp "build/cuda/$file" build/gpu/ || exit 1
+  done
+  for program in $programs $libraries; do
+    strip "build/gpu/$program"
     ldd "build/cuda/$program" | awk '$3 ~ /^\// {print $3}'
   done | sort -u |
-    grep -Ev '/(libc|libm|libdl|librt|libpthread|libresolv|libstdc\+\+|libgcc_s|libcuda|libcublas|libcublasLt|libnccl|libcudnn)[._-]' |
+    grep -Ev '/(libstepcast|libc|libm|libdl|librt|libpthread|libresolv|libstdc\+\+|libgcc_s|libcuda|libcublas|libcublasLt|libnccl|libcudnn)[._-]' |
     while read -r library; do cp -L "$library" build/gpu/lib/; done
-  tar -C build -cJf build/gpu.tar.xz gpu || exit 1
+  XZ_OPT=-T0 tar -C build -cJf build/gpu.tar.xz gpu || exit 1
   ls -l build/gpu.tar.xz
 }
 
@@ -90,17 +97,17 @@ if [ -f build/gpu.tar.xz ]; then
 else
   capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .)
   say "building${capability:+ for sm_$capability}"
-  build "${capability:+$capability-real}" || exit 1
+  build "${capability:-80;90}${capability:+-real}" || exit 1
 fi
 
 # CUDA's libraries: where ld.so looks, beside nvcc, or in Python's wheels.
-libraries=$PWD/$folder/lib:/usr/local/cuda/lib64
+library_path=$PWD/$folder:$PWD/$folder/lib:/usr/local/cuda/lib64
 if command -v python3 >/dev/null 2>&1; then
   wheels=$(python3 -c 'import glob, sysconfig
 print(":".join(glob.glob(sysconfig.get_paths()["purelib"] + "/nvidia/*/lib")))' 2>/dev/null)
-  libraries=$libraries${wheels:+:$wheels}
+  library_path=$library_path${wheels:+:$wheels}
 fi
-LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$libraries
+LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$library_path
 STEPCAST_DATA=$PWD/scenarios
 export LD_LIBRARY_PATH STEPCAST_DATA
 for program in $programs; do

@@ -6,7 +6,7 @@ set -eu
 stepcast=$1/stepcast
 source=$2
 chromium=$(command -v chromium) || {
-  echo "skipped: no chromium (./dev test --all installs it)"
+  echo "skipped: no chromium (./dev check installs it)"
   exit 77
 }
 work=$(mktemp -d)

@@ -4,7 +4,7 @@
 #   dependencies.sh FOLDER_OF_PROGRAMS [LIST]
 set -eu
 command -v readelf >/dev/null 2>&1 || { echo "no readelf"; exit 77; }
-needed=$(for program in "$1"/stepcast "$1"/stepcast-* "$1"/stepcast_*.so "$1"/python/stepcast/*.so; do
+needed=$(for program in "$1"/stepcast "$1"/stepcast-* "$1"/*stepcast*.so "$1"/python/stepcast/*.so; do
   [ ! -f "$program" ] || readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'
 done | sort -u)
 [ -n "$needed" ] || { echo "no program in $1"; exit 77; }
@@ -22,8 +22,8 @@ for p in packages:
 for r in document["relationships"]:
     assert r["relatedSpdxElement"] in ids, r
 listed = {w.rstrip(",;") for p in packages for w in p.get("comment", "").split() if w.startswith("lib")}
-# The compiler's and libc's own are the system's, not ours to choose.
-system = re.compile(r"(libstdc\+\+|libm|libgcc_s|libc|libpthread|libdl|librt|ld-linux.*|lib[atu]bsan|lib[atul]+san)$")
+# Ours, and the compiler's and libc's own, which are the system's and not ours to choose.
+system = re.compile(r"(libstepcast|libstdc\+\+|libm|libgcc_s|libc|libpthread|libdl|librt|ld-linux.*|lib[atu]bsan|lib[atul]+san)$")
 missing = set()
 for name in os.environ["NEEDED"].split():
     library = re.sub(r"\.so.*|_serial(?=\.so)", "", name).removesuffix("_serial")

@@ -15,7 +15,7 @@ lacks() {
   echo "$1: $2"
   status=1
 }
-for file in "$1"/stepcast "$1"/stepcast-* "$1"/stepcast_*.so "$1"/python/stepcast/*.so; do
+for file in "$1"/stepcast "$1"/stepcast-* "$1"/*stepcast*.so "$1"/python/stepcast/*.so; do
   [ -f "$file" ] || continue
   case $file in *.json) continue ;; esac
   programs=$((programs + 1))
@@ -25,10 +25,13 @@ for file in "$1"/stepcast "$1"/stepcast-* "$1"/stepcast_*.so "$1"/python/stepcas
   grep -q 'GNU_RELRO' "$work/head" || lacks "$file" "no RELRO"
   grep -qE 'BIND_NOW|FLAGS.* NOW' "$work/head" || lacks "$file" "binds lazily: RELRO is not full"
   grep -qE 'GNU_STACK.* RW +0x' "$work/head" || lacks "$file" "its stack can be executed"
+  # Programs of a few lines over libstepcast.so have no array on the stack, and call nothing that
+  # is checked.
+  case $file in */stepcast | */stepcast-table | */stepcast-sweep) [ ! -f "$1/libstepcast.so" ] || continue ;; esac
   [ -z "$protected" ] || grep -q '__stack_chk_fail' "$work/symbols" ||
     lacks "$file" "no stack protector"
   case $file in
-    */stepcast | *-validate | *-calibrate | *-trainer)  # the others may call nothing that is checked
+    */stepcast | */libstepcast.so | *-validate | *-calibrate | *-trainer)
       [ -z "$fortified" ] || grep -v __stack_chk "$work/symbols" | grep -qE ' __[a-z]+_chk' ||
         lacks "$file" "no checked call of libc (_FORTIFY_SOURCE)"
       ;;

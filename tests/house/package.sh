@@ -12,7 +12,7 @@ given=$bare
 package=$(ls -t "$build"/stepcast_*.deb | head -n 1)
 dpkg-deb --contents "$package" >"$build/package.contents"
 for file in bin/stepcast bin/stepcast-calibrate bin/stepcast-validate bin/stepcast-trainer \
-  lib/stepcast/stepcast_hdf5.so share/stepcast/published.h5 share/stepcast/published.columns \
+  lib/stepcast/libstepcast.so lib/stepcast/stepcast_hdf5.so share/stepcast/published.h5 share/stepcast/published.columns \
   share/stepcast/scenarios/weak_scaling.toml share/man/man1/stepcast-calibrate.1 \
   share/bash-completion/completions/stepcast lib/python3/dist-packages/stepcast/__init__.py; do
   grep -q " \./usr/$file\$" "$build/package.contents" || { echo "$package lacks $file"; exit 1; }
