@@ -55,7 +55,7 @@ KindsOfColumns kinds_of(const Columns& columns, const ColumnLinks& links) {
   for (Colour before = 0; before != out.columns + out.several;) {
     before = out.columns + out.several;
     for (std::size_t l = 0; l < on_link.size(); ++l) {
-      const SharedLink& link = links.of_several[l];
+      const ColumnLink& link = links.of_several[l];
       on_link[l] = mixed(1, bits(link.capacity.value));
       for (const GroupUse& use : link.uses)
         on_link[l] += mixed(mixed(mixed(2, use.group), bits(use.weight)),
@@ -182,7 +182,7 @@ class QuotientOfColumns {
                (link < nodes * per_node ? per_node : 2 * static_cast<LinkId>(cluster_.node().nics));
   }
 
-  LinkItem& add_link(const SharedLink& link, Colour kind, std::int64_t count) {
+  LinkItem& add_link(const ColumnLink& link, Colour kind, std::int64_t count) {
     LinkItem item;
     item.first = link.first;
     item.count = count;
@@ -195,7 +195,7 @@ class QuotientOfColumns {
 
   void add_links() {
     for (Colour kind = 0; kind < kinds_.columns; ++kind)
-      for (const SharedLink& link : links_.of_each)
+      for (const ColumnLink& link : links_.of_each)
         add_link(link, kind, count_[kind]).first = in_column(link.first, first_[kind]);
     const auto of_each = static_cast<std::uint32_t>(links_.of_each.size());
     std::map<std::pair<Colour, std::uint32_t>, std::uint32_t> some;  // item by kind and link
@@ -219,7 +219,7 @@ class QuotientOfColumns {
     const std::size_t several = out_.links.size();
     out_.links.resize(several + kinds_.several);
     for (std::size_t l = 0; l < links_.of_several.size(); ++l) {
-      const SharedLink& link = links_.of_several[l];
+      const ColumnLink& link = links_.of_several[l];
       LinkItem& item = out_.links[several + kinds_.of_several[l]];
       const auto within = std::ranges::find_if(
           link.uses, [&](const GroupUse& use) { return use.group < columns_.within.size(); });
@@ -235,7 +235,7 @@ class QuotientOfColumns {
         item.uses.push_back(
             {communicator_item(use.group, kinds_.of_column[use.column]), use.weight});
     }
-    for (const SharedLink& link : links_.of_all) add_link(link, 0, 1);
+    for (const ColumnLink& link : links_.of_all) add_link(link, 0, 1);
   }
 
   /// Each use of a link item is as many loads as the item has links, shared by its communicators.

@@ -29,7 +29,7 @@ std::uint64_t hash_of(const std::vector<GroupUse>& uses) {
 /// Finds links by what loads them.
 class ByUses {
  public:
-  explicit ByUses(std::vector<SharedLink>& links) : links_(links) {
+  explicit ByUses(std::vector<ColumnLink>& links) : links_(links) {
     for (std::uint32_t i = 0; i < links_.size(); ++i) numbers_.emplace(hash_of(links_[i].uses), i);
   }
   std::optional<std::uint32_t> find(const std::vector<GroupUse>& uses) const {
@@ -51,7 +51,7 @@ class ByUses {
   }
 
  private:
-  std::vector<SharedLink>& links_;
+  std::vector<ColumnLink>& links_;
   std::unordered_multimap<std::uint64_t, std::uint32_t> numbers_;  // looked up only, never walked
 };
 

@@ -25,7 +25,7 @@ struct GroupUse {
 };
 
 /// Links that the same communicators load with the same weights: the narrowest stands for all.
-struct SharedLink {
+struct ColumnLink {
   topology::LinkId first = 0;
   BytesPerSecond capacity{};
   std::vector<GroupUse> uses;  // by communicator
@@ -52,8 +52,8 @@ struct SampledColumns {
 
 struct ColumnLinks {
   SampledColumns columns;           // of which the rest counts the samples
-  std::vector<SharedLink> of_each;  // column has its like; here that of column 0
-  std::vector<SharedLink> of_some;  // columns, too: between switches; the first of any column
+  std::vector<ColumnLink> of_each;  // column has its like; here that of column 0
+  std::vector<ColumnLink> of_some;  // columns, too: between switches; the first of any column
   /// A link of one column: of of_some, counted after those of of_each; or of of_each itself, where
   /// switches have a narrower one that the same communicators load.
   struct Own {
@@ -62,8 +62,8 @@ struct ColumnLinks {
     BytesPerSecond capacity{};
   };
   std::vector<Own> own;                // by column and link, each once
-  std::vector<SharedLink> of_several;  // columns
-  std::vector<SharedLink> of_all;      // loaded by spanning groups alone
+  std::vector<ColumnLink> of_several;  // columns
+  std::vector<ColumnLink> of_all;      // loaded by spanning groups alone
 };
 
 /// How a group moves bytes: those of one flow per byte, and the fastest of its transfers.
