@@ -31,13 +31,13 @@ class Writer:
     by). `varies`: its files tell times, so that each run's are others; `keeps`: files that a later
     run goes on from, of which each stands for itself; `again`: what it could not write it writes
     once more; `before`: a folder that OUT is a copy of; `elsewhere`: it needs other files as well,
-    so that no limit on all files is for it."""
+    so that no limit on all files is for it; `slow`: it takes seconds."""
 
     def __init__(self, answer, *words, varies=False, keeps=False, again=False, before=None,
-                 needs=None, elsewhere=False):
+                 needs=None, elsewhere=False, slow=False):
         self.answer, self.words, self.needs = answer, words, needs
         self.varies, self.keeps, self.again = varies, keeps, again
-        self.before, self.elsewhere = before, elsewhere
+        self.before, self.elsewhere, self.slow = before, elsewhere, slow
         self.name = " ".join(w for w in words if "/" not in w or w.startswith("OUT"))
 
 
@@ -72,7 +72,8 @@ def writers(source):
         Writer("plan", "stepcast", "search", *plan, *few_plans, "--out", "OUT/search"),
         Writer("plan", "stepcast", "search", *plan, *few_plans, "--csv", "OUT/search.csv"),
         Writer("cheapest", "stepcast", "design", "goal.toml", "--out", "OUT/design"),
-        Writer("cheapest", "stepcast", "design", "goal.toml", "--report", "OUT/design.html"),
+        Writer("cheapest", "stepcast", "design", "goal.toml", "--report", "OUT/design.html",
+               slow=True),
         Writer("", "stepcast", "compare", *plan[:2], *plan[4:], "--gpu", "a100,h100",
                "--svg", "OUT/way.svg"),
         Writer("path", "stepcast", "why", *plan, "--timeline", "OUT/why.json"),
@@ -92,7 +93,7 @@ def writers(source):
         Writer("median", "stepcast-validate", "goodput", "--report", "OUT/goodput.html"),
         Writer("median", "stepcast-validate", "collectives", table, "--csv", "OUT/c.csv"),
         Writer("median", "stepcast-validate", "published", "mlgv", "--quiet", "--out",
-               "OUT/mlgv"),
+               "OUT/mlgv", slow=True),
         Writer("step time", *trainer, "--out", "OUT/trained.json", varies=True, needs="host.h5"),
         Writer("step time", *trainer, "--timeline", "OUT/trained.json", varies=True,
                needs="host.h5"),
@@ -104,8 +105,10 @@ def writers(source):
         Writer("step time", *run, "--report", "OUT/reports", varies=True, needs="host.h5",
                elsewhere=True),
         Writer("", *run, "--out", "OUT/run", varies=True, keeps=True, needs="host.h5"),
-        Writer("median", *box, "--csv", "OUT/box.csv", varies=True, needs="box", elsewhere=True),
-        Writer("median", *box, "--report", "OUT/reports", varies=True, needs="box", elsewhere=True),
+        Writer("median", *box, "--csv", "OUT/box.csv", varies=True, needs="box", elsewhere=True,
+               slow=True),
+        Writer("median", *box, "--report", "OUT/reports", varies=True, needs="box", elsewhere=True,
+               slow=True),
     ]
 
 
@@ -372,6 +375,7 @@ def main():
                         help="so many of each kind of call fail, one a run (2)")
     parser.add_argument("--draw", type=int, default=0,
                         help="instead of all so many of each writer, drawn by a seed")
+    parser.add_argument("--quick", action="store_true", help="without the slow writers")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--writer", default="", help="words of its command")
     arguments = parser.parse_args()
@@ -382,7 +386,7 @@ def main():
         os.chdir(work)
         missing = fixtures(programs, source)
         for writer in writers(source):
-            if arguments.writer not in writer.name:
+            if arguments.writer not in writer.name or (arguments.quick and writer.slow):
                 continue
             if writer.needs in missing:
                 print(f"skipped: {writer.name}: {missing[writer.needs]}")
