@@ -71,12 +71,12 @@ std::vector<double> Confidence::own_residuals(const Scenario& scenario) {
 
 std::optional<Interval> Confidence::interval(const std::vector<Residual>& known,
                                              const Case& forecast, double level) {
-  const Case of = told_apart(forecast, known);
+  const BasisKey key{&known, forecast.generation, forecast.reach, forecast.kind, level};
   const std::lock_guard lock(remembering_);
-  for (const Known& k : known_)
-    if (k.residuals == &known && k.level == level && k.of == of) return k.interval;
-  known_.push_back({&known, of, level, interval_for(of, known, level, evidence_->shift)});
-  return known_.back().interval;
+  auto basis = bases_.find(key);
+  if (basis == bases_.end()) basis = bases_.emplace(key, basis_for(forecast, known, level)).first;
+  if (!basis->second) return std::nullopt;
+  return interval_on(*basis->second, forecast, evidence_->shift);
 }
 
 void Confidence::judge(StepReport& report) {

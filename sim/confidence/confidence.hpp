@@ -1,10 +1,12 @@
 // Fills in how far to trust an answer. What it needs is read when it is first asked, and once.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "sim/confidence/evidence.hpp"
@@ -35,23 +37,20 @@ class Confidence {
   /// ln(measured / forecast) of the scenario's own runs.
   std::vector<double> own_residuals(const Scenario& scenario);
 
-  /// interval_for(), remembered: the points of a sweep are of few kinds.
+  /// interval_for(), its basis remembered: the points of a sweep are of few kinds.
   std::optional<Interval> interval(const std::vector<Residual>& known, const Case& forecast,
                                    double level);
 
-  struct Known {
-    const std::vector<Residual>* residuals = nullptr;
-    Case of;
-    double level = 0;
-    std::optional<Interval> interval;
-  };
+  /// The residuals, and of the case generation, reach and kind; the level.
+  using BasisKey =
+      std::tuple<const std::vector<Residual>*, std::string, std::string, std::string, double>;
 
   Session& session_;
   std::once_flag read_;
   std::optional<Evidence> evidence_;
   std::optional<Order> order_;
   std::mutex remembering_;
-  std::vector<Known> known_;
+  std::map<BasisKey, std::optional<IntervalBasis>> bases_;
 };
 
 }  // namespace stepcast::sim

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <string_view>
 
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
@@ -17,18 +18,42 @@ struct Weighted {
   double value = 0, weight = 0;
 };
 
-std::map<std::string, std::size_t> rows_by_source(const Rows& rows) {
-  std::map<std::string, std::size_t> out;
-  for (const Residual* row : rows) ++out[row->source];
-  return out;
+/// The source of each row as a number, and how many rows each has.
+struct Sources {
+  std::vector<std::size_t> of_row, rows;
+
+  explicit Sources(const Rows& all) {
+    std::map<std::string_view, std::size_t> numbers;
+    const std::string* before = nullptr;  // rows of one source mostly stand together
+    for (const Residual* row : all) {
+      const bool same = before != nullptr && *before == row->source;
+      const std::size_t number =
+          same ? of_row.back() : numbers.try_emplace(row->source, numbers.size()).first->second;
+      rows.resize(numbers.size());
+      of_row.push_back(number);
+      ++rows[number];
+      before = &row->source;
+    }
+  }
+};
+
+/// Whether `few_sources` or more have measured them.
+bool have_sources(const Rows& rows) {
+  std::vector<std::string_view> seen;
+  for (const Residual* row : rows) {
+    if (std::ranges::count(seen, row->source) > 0) continue;
+    seen.push_back(row->source);
+    if (seen.size() >= few_sources) return true;
+  }
+  return false;
 }
 
 template <class Value>
-std::vector<Weighted> weighted(const Rows& rows, Value value) {
-  const auto counts = rows_by_source(rows);
+std::vector<Weighted> weighted(const Rows& rows, const Sources& sources, Value value) {
   std::vector<Weighted> out;
-  for (const Residual* row : rows)
-    out.push_back({value(*row), 1.0 / static_cast<double>(counts.at(row->source))});
+  out.reserve(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    out.push_back({value(*rows[i]), 1.0 / static_cast<double>(sources.rows[sources.of_row[i]])});
   return out;
 }
 
@@ -63,21 +88,33 @@ Rows own_side(const Case& wanted, std::span<const Residual> known) {
   return out;
 }
 
-/// By how much `share` is beyond the largest of the residuals, of what there is beyond it.
-double beyond(double Case::*share, const Case& wanted, const Rows& known) {
-  double limit = 0;
-  for (const Residual* row : known) limit = std::max(limit, row->of.*share);
-  return limit < 1.0 ? std::max(0.0, wanted.*share - limit) / (1.0 - limit) : 0.0;
+LargestShares largest_of(const Rows& known) {
+  LargestShares out;
+  for (const Residual* row : known) {
+    out.unmeasured = std::max(out.unmeasured, row->of.unmeasured);
+    out.host = std::max(out.host, row->of.host);
+  }
+  return out;
+}
+
+/// By how much a share is beyond the largest of the residuals, of what there is beyond it.
+double beyond(double share, double limit) {
+  return limit < 1.0 ? std::max(0.0, share - limit) / (1.0 - limit) : 0.0;
 }
 
 constexpr std::string Case::*rarities[] = {&Case::generation, &Case::reach};
 constexpr std::string Case::*told[] = {&Case::generation, &Case::reach, &Case::kind};
 
-double widening(const Case& wanted, const Rows& known, double shift) {
-  for (const auto member : rarities)
-    if (rows_by_source(rows_like(known, member, wanted)).size() < few_sources) return shift;
+/// Whether few have measured its generation or its reach.
+bool is_rare(const Case& wanted, const Rows& known) {
+  return std::ranges::any_of(
+      rarities, [&](const auto member) { return !have_sources(rows_like(known, member, wanted)); });
+}
+
+double widening(const Case& wanted, bool rare, const LargestShares& largest, double shift) {
+  if (rare) return shift;
   const double outside =
-      beyond(&Case::unmeasured, wanted, known) + beyond(&Case::host, wanted, known);
+      beyond(wanted.unmeasured, largest.unmeasured) + beyond(wanted.host, largest.host);
   return 1.0 + (shift - 1.0) * std::min(1.0, outside);
 }
 
@@ -93,14 +130,15 @@ double variance(const std::vector<double>& values) {
 
 Interval interval_of(const Rows& residuals, double level) {
   expects(!residuals.empty(), "an interval of at least one residual");
-  const std::size_t sources = rows_by_source(residuals).size();
+  const Sources of(residuals);
+  const std::size_t sources = of.rows.size();
   const auto k = static_cast<double>(sources);
   const double corrected = level * (k + 1) / k;
   const bool assured = corrected <= 1.0;
-  const double centre =
-      weighted_quantile(weighted(residuals, [](const Residual& r) { return r.log_ratio; }), 0.5);
+  const double centre = weighted_quantile(
+      weighted(residuals, of, [](const Residual& r) { return r.log_ratio; }), 0.5);
   const double radius = weighted_quantile(
-      weighted(residuals, [&](const Residual& r) { return std::abs(r.log_ratio - centre); }),
+      weighted(residuals, of, [&](const Residual& r) { return std::abs(r.log_ratio - centre); }),
       assured ? corrected : level);
   return {.low = centre - radius,
           .high = centre + radius,
@@ -110,52 +148,63 @@ Interval interval_of(const Rows& residuals, double level) {
 }
 
 bool lacks_kin(const Case& wanted, std::span<const Residual> known) {
-  return rows_by_source(own_side(wanted, known)).size() < few_sources;
+  return !have_sources(own_side(wanted, known));
 }
 
 Rows akin(const Case& wanted, std::span<const Residual> known) {
   Rows out = own_side(wanted, known);
-  if (rows_by_source(out).size() >= few_sources) return out;
+  if (have_sources(out)) return out;
   out.clear();
   for (const Residual& row : known) out.push_back(&row);
   return out;
 }
 
 double widening_of(const Case& wanted, std::span<const Residual> known, double shift) {
-  return widening(wanted, akin(wanted, known), shift);
-}
-
-Case told_apart(Case wanted, std::span<const Residual> known) {
   const Rows rows = akin(wanted, known);
-  for (const auto share : {&Case::unmeasured, &Case::host})
-    if (beyond(share, wanted, rows) == 0) wanted.*share = 0;
-  return wanted;
+  return widening(wanted, is_rare(wanted, rows), largest_of(rows), shift);
 }
 
-std::optional<Interval> interval_for(const Case& wanted, std::span<const Residual> known,
-                                     double level, double shift) {
+std::optional<IntervalBasis> basis_for(const Case& wanted, std::span<const Residual> known,
+                                       double level) {
   if (known.empty()) return std::nullopt;
   const Rows all = akin(wanted, known);
   const Rows of_reach = rows_like(all, &Case::reach, wanted);
-  const auto sources = static_cast<double>(rows_by_source(of_reach).size());
+  const auto sources = static_cast<double>(Sources(of_reach).rows.size());
   const bool own_reach = level * (sources + 1) <= sources - 1;
-  Interval out = interval_of(own_reach ? of_reach : all, level);
+  IntervalBasis out{.plain = interval_of(own_reach ? of_reach : all, level),
+                    .rare = is_rare(wanted, all),
+                    .largest = largest_of(all)};
   const bool others = !is_dense_16_bit(wanted) && !lacks_kin(wanted, known);
-  if (others) out.kind = "experts and low precision";
-  if (own_reach) out.kind = others ? out.kind + ", " + wanted.reach : wanted.reach;
-  if (!out.assured) return out;  // what widens it rests on its level
-  out.widened = widening(wanted, all, shift);
+  std::string& kind = out.plain.kind;
+  if (others) kind = "experts and low precision";
+  if (own_reach) kind = others ? kind + ", " + wanted.reach : wanted.reach;
+  if (!out.plain.assured) return out;  // what widens it rests on its level
+  for (const auto member : told) {
+    const Rows few = rows_like(all, member, wanted);
+    if (!few.empty() && !have_sources(few)) out.few.push_back(interval_of(few, level));
+  }
+  return out;
+}
+
+Interval interval_on(const IntervalBasis& basis, const Case& wanted, double shift) {
+  Interval out = basis.plain;
+  if (!out.assured) return out;
+  out.widened = widening(wanted, basis.rare, basis.largest, shift);
   const double centre = 0.5 * (out.low + out.high), radius = 0.5 * (out.high - out.low);
   out.low = centre - out.widened * radius;
   out.high = centre + out.widened * radius;
-  for (const auto member : told) {
-    const Rows few = rows_like(all, member, wanted);
-    if (few.empty() || rows_by_source(few).size() >= few_sources) continue;
-    const Interval theirs = interval_of(few, level);
+  for (const Interval& theirs : basis.few) {
     out.low = std::min(out.low, theirs.low);
     out.high = std::max(out.high, theirs.high);
   }
   return out;
+}
+
+std::optional<Interval> interval_for(const Case& wanted, std::span<const Residual> known,
+                                     double level, double shift) {
+  const auto basis = basis_for(wanted, known, level);
+  if (!basis) return std::nullopt;
+  return interval_on(*basis, wanted, shift);
 }
 
 Spread spread_of(std::span<const Residual> residuals) {

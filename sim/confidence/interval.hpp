@@ -48,10 +48,6 @@ bool lacks_kin(const Case& wanted, std::span<const Residual> known);
 /// between them linearly. `shift` is how much larger errors become on a source that was left out.
 double widening_of(const Case& wanted, std::span<const Residual> known, double shift);
 
-/// The case without the shares that are not beyond those of the residuals: they tell nothing, so
-/// that cases which differ in them alone have one interval.
-Case told_apart(Case wanted, std::span<const Residual> known);
-
 /// The interval for a case: of the residuals akin to it of its reach where so many sources have
 /// measured that one of them may lie outside (level (K + 1) <= K - 1), else of all akin; then
 /// widened. The few sources that have measured its generation, its reach or its kind may widen it
@@ -59,6 +55,24 @@ Case told_apart(Case wanted, std::span<const Residual> known);
 /// None without residuals.
 std::optional<Interval> interval_for(const Case& wanted, std::span<const Residual> known,
                                      double level, double shift);
+
+/// The largest shares of some residuals.
+struct LargestShares {
+  double unmeasured = 0, host = 0;
+};
+
+/// What the interval for a case rests on, which its shares have no part in: cases of one
+/// generation, reach and kind have one basis.
+struct IntervalBasis {
+  Interval plain{};  // as nothing widens it
+  bool rare = false;
+  LargestShares largest{};
+  std::vector<Interval> few{};  // of few sources that have measured what the case is
+};
+std::optional<IntervalBasis> basis_for(const Case& wanted, std::span<const Residual> known,
+                                       double level);
+/// interval_for(), of a case with this basis.
+Interval interval_on(const IntervalBasis& basis, const Case& wanted, double shift);
 
 /// Spread of residuals between sources and inside of them, as standard deviations.
 struct Spread {

@@ -12,9 +12,11 @@ const std::vector<std::string> residual_columns{
     "source", "row", "log_ratio", "generation", "family", "reach", "host", "unmeasured", "kind"};
 const std::vector<std::string> pair_columns{"source", "gap", "pairs", "in_order"};
 
-double number(const CsvLine& line, const char* column) {
+double number(const CsvLine& line, const CsvColumn& column) {
   const auto value = number_in<double>(line.stated(column));
-  if (!value) line.fail("'" + line.text(column) + "' in column " + column + " is no number");
+  if (!value)
+    line.fail("'" + line.text(column) + "' in column " + std::string(column.name) +
+              " is no number");
   return *value;
 }
 
@@ -22,27 +24,62 @@ std::string header(const std::vector<std::string>& columns) {
   return fmt::format("{}\n", fmt::join(columns, ","));
 }
 
-/// Calls `add` for every line of a file of these columns.
-template <class Add>
-void for_each_line(const std::string& path, const std::vector<std::string>& known, Add add) {
+/// Makes one of every line of a file of these columns.
+template <class Made, class Reader>
+std::vector<Made> each_line(const std::string& path, const std::vector<std::string>& known) {
   const CsvFile file = read_csv(path);
   const CsvColumns columns = columns_of(file, known);
-  for (const CsvRow& row : file.rows) add(CsvLine(file, columns, row));
+  const Reader reader(columns);
+  std::vector<Made> out;
+  out.reserve(file.rows.size());
+  for (const CsvRow& row : file.rows) out.push_back(reader.read(CsvLine(file, columns, row)));
+  return out;
 }
+
+class ResidualReader {
+ public:
+  explicit ResidualReader(const CsvColumns& columns) : columns_(columns) {}
+
+  Residual read(const CsvLine& line) const {
+    const std::string& kind = line.text(kind_);
+    return {line.stated(source_),
+            line.text(row_),
+            number(line, log_ratio_),
+            {line.stated(generation_), line.stated(family_), line.stated(reach_),
+             number(line, host_), number(line, unmeasured_), kind.empty() ? dense_16_bit : kind}};
+  }
+
+ private:
+  CsvColumn column(const char* name) const { return {columns_, name}; }
+
+  const CsvColumns& columns_;
+  CsvColumn source_ = column("source"), row_ = column("row"), log_ratio_ = column("log_ratio"),
+            generation_ = column("generation"), family_ = column("family"),
+            reach_ = column("reach"), host_ = column("host"), unmeasured_ = column("unmeasured"),
+            kind_ = column("kind");
+};
+
+class PairReader {
+ public:
+  explicit PairReader(const CsvColumns& columns)
+      : source_(columns, "source"),
+        gap_(columns, "gap"),
+        pairs_(columns, "pairs"),
+        in_order_(columns, "in_order") {}
+
+  PairCount read(const CsvLine& line) const {
+    return {line.stated(source_), number(line, gap_), number(line, pairs_),
+            number(line, in_order_)};
+  }
+
+ private:
+  CsvColumn source_, gap_, pairs_, in_order_;
+};
 
 }  // namespace
 
 std::vector<Residual> read_residuals(const std::string& path) {
-  std::vector<Residual> out;
-  for_each_line(path, residual_columns, [&](const CsvLine& line) {
-    out.push_back({line.stated("source"),
-                   line.text("row"),
-                   number(line, "log_ratio"),
-                   {line.stated("generation"), line.stated("family"), line.stated("reach"),
-                    number(line, "host"), number(line, "unmeasured"),
-                    line.text("kind").empty() ? dense_16_bit : line.text("kind")}});
-  });
-  return out;
+  return each_line<Residual, ResidualReader>(path, residual_columns);
 }
 
 std::string residuals_csv(const std::vector<Residual>& residuals) {
@@ -56,12 +93,7 @@ std::string residuals_csv(const std::vector<Residual>& residuals) {
 }
 
 std::vector<PairCount> read_pairs(const std::string& path) {
-  std::vector<PairCount> out;
-  for_each_line(path, pair_columns, [&](const CsvLine& line) {
-    out.push_back({line.stated("source"), number(line, "gap"), number(line, "pairs"),
-                   number(line, "in_order")});
-  });
-  return out;
+  return each_line<PairCount, PairReader>(path, pair_columns);
 }
 
 std::string pairs_csv(const std::vector<PairCount>& pairs) {

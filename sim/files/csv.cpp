@@ -34,7 +34,9 @@ class Scanner {
     while (at_ < text_.size() && end_of_line()) skip_line_end();
     if (at_ >= text_.size()) return false;
     row.line = line_;
-    row.cells.assign(1, {});
+    row.cells.clear();
+    row.cells.reserve(width_);
+    row.cells.emplace_back();
     while (at_ < text_.size() && !end_of_line()) {
       if (text_[at_] == ',') {
         row.cells.emplace_back();
@@ -48,6 +50,7 @@ class Scanner {
     if (at_ < text_.size()) skip_line_end();
     for (std::string& cell : row.cells)
       if (cell.starts_with('\'') && is_formula(cell)) cell.erase(0, 1);
+    width_ = row.cells.size();
     return true;
   }
 
@@ -61,12 +64,14 @@ class Scanner {
   }
 
   void plain(std::string& cell) {
+    const std::size_t begin = at_;
     while (at_ < text_.size() && text_[at_] != ',' && !end_of_line()) {
       if (text_[at_] == '"') fail("a quote inside a cell", "put the whole cell into quotes");
       const auto byte = static_cast<unsigned char>(text_[at_]);
       if (byte < 0x20 && byte != '\t') fail("a byte that is no text", "is this a CSV file?");
-      cell += text_[at_++];
+      ++at_;
     }
+    cell += text_.substr(begin, at_ - begin);
   }
 
   void quoted(std::string& cell) {
@@ -93,7 +98,7 @@ class Scanner {
 
   const std::string& path_;
   std::string_view text_;
-  std::size_t at_ = 0;
+  std::size_t at_ = 0, width_ = 1;  // cells of the row before
   std::int64_t line_ = 1;
 };
 
@@ -131,16 +136,27 @@ CsvColumns columns_of(const CsvFile& file, std::span<const std::string> known) {
   return columns;
 }
 
-const std::string& CsvLine::text(std::string_view column) const {
+CsvColumn::CsvColumn(const CsvColumns& columns, std::string_view called) : name(called) {
+  if (const auto found = columns.find(name); found != columns.end()) place = found->second;
+}
+
+const std::string& CsvLine::text(const CsvColumn& column) const {
   static const std::string nothing;
-  const auto found = columns_.find(column);
-  return found == columns_.end() ? nothing : row_.cells[found->second];
+  return column.place ? row_.cells[*column.place] : nothing;
+}
+
+const std::string& CsvLine::text(std::string_view column) const {
+  return text(CsvColumn(columns_, column));
+}
+
+const std::string& CsvLine::stated(const CsvColumn& column) const {
+  const std::string& cell = text(column);
+  if (cell.empty()) fail("the column \"" + std::string(column.name) + "\" is empty");
+  return cell;
 }
 
 const std::string& CsvLine::stated(std::string_view column) const {
-  const std::string& cell = text(column);
-  if (cell.empty()) fail("the column \"" + std::string(column) + "\" is empty");
-  return cell;
+  return stated(CsvColumn(columns_, column));
 }
 
 void CsvLine::fail(const std::string& what, const std::string& hint) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +38,14 @@ using CsvColumns = std::map<std::string, std::size_t, std::less<>>;
 /// Throws InputError on a column that is not `known` (with a suggestion) or stands twice.
 CsvColumns columns_of(const CsvFile& file, std::span<const std::string> known);
 
+/// A column of a header, looked up once for all rows; the file may lack it.
+struct CsvColumn {
+  CsvColumn(const CsvColumns& columns, std::string_view called);
+
+  std::string_view name;
+  std::optional<std::size_t> place;
+};
+
 /// A row with its cells by the names of their columns. Every complaint names file and line.
 class CsvLine {
  public:
@@ -45,8 +54,10 @@ class CsvLine {
 
   /// The cell under `column`; "" where the file has no such column.
   const std::string& text(std::string_view column) const;
+  const std::string& text(const CsvColumn& column) const;
   /// Likewise, but an empty cell is an error.
   const std::string& stated(std::string_view column) const;
+  const std::string& stated(const CsvColumn& column) const;
   [[noreturn]] void fail(const std::string& what, const std::string& hint = {}) const;
 
  private:

@@ -1,11 +1,13 @@
-// The only file that knows toml++: text to TomlValue.
+// The only file that knows toml++: text to TomlValue, of what toml_plain.hpp does not read.
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "engine/check.hpp"
 #include "sim/files/input_file.hpp"
+#include "sim/files/toml_plain.hpp"
 #include "sim/files/toml_value.hpp"
 
 namespace stepcast::sim {
@@ -126,10 +128,23 @@ std::string plain_words(std::string_view message) {
   return "duplicate key " + text.substr(quote, end - quote + 1);
 }
 
+/// Whether it begins as no value of TOML does: zero2, llama2-7b. Sooner than an error of toml++.
+bool is_word(std::string_view text) {
+  const char first = text.empty() ? ' ' : text.front();
+  if (!(first >= 'a' && first <= 'z') && !(first >= 'A' && first <= 'Z')) return false;
+  return std::ranges::none_of(std::array{"true", "false", "inf", "nan"},
+                              [&](const char* word) { return text.starts_with(word); });
+}
+
 }  // namespace
 
 TomlValue read_toml(std::string_view text, const std::string& name) {
   if (std::ssize(text) > max_file_bytes) throw InputError(name, "larger than 4 MiB", usual_size);
+  if (auto plain = read_plain_toml(text, name)) return *std::move(plain);
+  return read_any_toml(text, name);
+}
+
+TomlValue read_any_toml(std::string_view text, const std::string& name) {
   DepthGuard(text, name).check();
   try {
     return convert(toml::parse(text, std::string_view(name)), name, 0);
@@ -163,6 +178,7 @@ std::optional<std::string> peek_text(std::string_view toml, std::string_view key
 }
 
 TomlValue read_setting(std::string_view text, const std::string& where) {
+  if (is_word(text)) return toml_text(std::string(text), where);
   try {
     const TomlValue document = read_toml("value = " + std::string(text) + "\n", where);
     if (document.table()->size() == 1) {

@@ -173,8 +173,8 @@ void GemmTimes::add_own(Family& family, const std::vector<GemmRow>& rows,
 void GemmTimes::add_siblings(Family& family, const std::vector<GemmRow>& rows,
                              workloads::Dtype dtype) const {
   for (const GemmRow& row : rows) {
-    const auto peak = tensor_peak_of(row.gpu, gpu_);
-    if (serves(row, dtype) && peak && kinship(row.gpu, gpu_) == Kinship::sibling)
+    if (!serves(row, dtype) || kinship(row.gpu, gpu_) != Kinship::sibling) continue;
+    if (const auto peak = tensor_peak_of(row.gpu, gpu_))
       take(family, row, low_precision(dtype) ? family.peak * (*peak / gpu_.tensor_peak) : *peak,
            true);
   }

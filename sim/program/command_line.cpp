@@ -22,9 +22,13 @@ bool may_be_repeated(const Option& option) {
   return takes_several(option) || std::string_view(option.argument).find('=') != std::string::npos;
 }
 
-po::options_description described(const Verb& verb) {
+/// Those that a word may be: Boost takes a while for each, and a verb has hundreds.
+po::options_description described(const Verb& verb, const std::vector<std::string>& words) {
   po::options_description out;
   for (const Option& option : verb.options) {
+    const std::string begin = "--" + std::string(option.name);
+    if (std::ranges::none_of(words, [&](const auto& word) { return word.starts_with(begin); }))
+      continue;
     auto* value = po::value<std::vector<std::string>>()->composing();
     if (takes_several(option)) value->multitoken();
     if (*option.argument == '\0') value->zero_tokens();
@@ -89,7 +93,7 @@ std::vector<std::string> with_settings_apart(const std::vector<std::string>& wor
 }
 
 po::parsed_options parsed(const Verb& verb, const std::vector<std::string>& words) {
-  const po::options_description description = described(verb);
+  const po::options_description description = described(verb, words);
   po::options_description with_positional;
   with_positional.add(description)
       .add_options()("positional", po::value<std::vector<std::string>>());

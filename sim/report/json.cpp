@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/check.hpp"
+#include "sim/files/indented_json.hpp"
 #include "sim/files/names.hpp"
 #include "sim/report/explanation_report.hpp"
 #include "sim/report/goodput.hpp"
@@ -222,16 +223,6 @@ std::string line_of(Json json, const SweepPoint& point) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// The text of an object as it stands `depth` blanks deep in another.
-std::string indented(const std::string& line, std::size_t depth) {
-  std::string out;
-  for (const char c : text_of(Json::parse(line))) {
-    out += c;
-    if (c == '\n') out.append(depth, ' ');
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string point_json(const Answer& answer, const SweepPoint& point) {
@@ -246,7 +237,7 @@ void write_json(const Results& results, const std::function<void(std::string_vie
   const PointRows& rows = results.rows;
   if (!results.study.is_sweep) {
     expects(rows.size() == 1, "a single run has one point");
-    write(rows.has(0) ? indented(rows.json(0), 0) : "{\"interrupted\": true}");
+    write(rows.has(0) ? indented_json(rows.json(0), 0) : "{\"interrupted\": true}");
     return;
   }
   write("{\n");
@@ -256,7 +247,7 @@ void write_json(const Results& results, const std::function<void(std::string_vie
   bool any = false;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!rows.has(i)) continue;
-    write((any ? ",\n    " : "\n    ") + indented(rows.json(i), 4));
+    write((any ? ",\n    " : "\n    ") + indented_json(rows.json(i), 4));
     any = true;
   }
   write(any ? "\n  ]" : "]");

@@ -270,7 +270,8 @@ class SweepTable {
       table_.row(std::move(cells));
   }
 
-  const TextTable& table() const { return table_; }
+  /// The rows that were added.
+  TextTable taken() { return std::move(table_); }
 
  private:
   const Results& results_;
@@ -393,7 +394,7 @@ TextTable results_table(const Results& results, const TableView& view) {
   SweepTable table(results, view);
   for (std::size_t i = 0; i < results.rows.size(); ++i)
     if (results.rows.has(i)) table.add(i);
-  return table.table();
+  return table.taken();
 }
 
 std::string report_text(const Results& results, const TableView& view) {

@@ -129,16 +129,17 @@ TextTable keys_table() {
 }
 
 void check_known(const std::string& path, const std::string& where) {
-  const auto first = [](std::string_view key) { return std::string(key.substr(0, key.find('.'))); };
-  const auto last = [](std::string_view key) {
-    return std::string(key.substr(key.rfind('.') + 1));
-  };
-  std::vector<std::string> tables{"nccl", "sweep", "reference"}, words;
-  for (const ScenarioKey& key : scenario_keys()) {
-    tables.push_back(first(key.path));
-    words.push_back(last(key.path));
-  }
+  const auto first = [](std::string_view key) { return key.substr(0, key.find('.')); };
+  const auto last = [](std::string_view key) { return key.substr(key.rfind('.') + 1); };
+  std::vector<std::string> tables{"nccl", "sweep", "reference"};
   if (std::ranges::count(tables, first(path)) > 0) return;
+  for (const ScenarioKey& key : scenario_keys())
+    if (first(key.path) == first(path)) return;
+  std::vector<std::string> words;
+  for (const ScenarioKey& key : scenario_keys()) {
+    tables.emplace_back(first(key.path));
+    words.emplace_back(last(key.path));
+  }
   std::string hint = suggestion(first(path), tables);
   if (const auto word = closest(last(path), words)) {
     const auto at = std::ranges::find(words, *word) - words.begin();

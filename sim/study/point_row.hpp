@@ -2,24 +2,24 @@
 // keeps of a point, in memory or in a file, and makes its tables from. Knows no scenario.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "sim/study/alike_texts.hpp"
+
 namespace stepcast::sim {
 
-/// Reads one such object.
+/// Reads one such object: notes where its members stand, and reads those that are asked for.
 class PointRow {
  public:
-  explicit PointRow(std::string_view json);
-  ~PointRow();
-  PointRow(PointRow&&) noexcept;
+  /// JSON as nlohmann's library writes it.
+  explicit PointRow(std::string json);
 
   /// Members by path: "step_time_s", "plan.tensor". None where there is no such number or text.
   std::optional<double> number(std::string_view path) const;
@@ -32,9 +32,25 @@ class PointRow {
   std::optional<std::string> unanswered() const;
 
  private:
-  const nlohmann::ordered_json* find(std::string_view path) const;
+  /// A member of an object; those of its own value follow, up to the place `next`.
+  struct Member {
+    std::string_view key, value;  // as they stand, without the quotes of the key
+    std::size_t next = 0;
+    bool escaped = false;  // the key
+  };
+  static bool is_named(const Member& member, std::string_view name);
+  std::string_view note_value(std::string_view& rest);
+  void note_members(std::string_view& rest);
+  /// A value as it stands, and its members, from `first` to `end`.
+  struct Found {
+    std::string_view value;
+    std::size_t first, end;
+  };
+  /// None where there is no such member.
+  std::optional<Found> find(std::string_view path) const;
 
-  std::unique_ptr<const nlohmann::ordered_json> json_;
+  std::unique_ptr<const std::string> json_;  // where the members stand, wherever this goes
+  std::vector<Member> members_;
 };
 
 /// Lines of rows in a file, read by place.
@@ -67,7 +83,7 @@ class PointRows {
 
   explicit PointRows(std::size_t points) : entries_(points) {}
 
-  void set(std::size_t point, std::string json);
+  void set(std::size_t point, std::string_view json);
   void set(std::size_t point, const RowPlace& place, State state);
   /// The reason comes first in the object of a point without an answer.
   static State state_of(std::string_view json);
@@ -82,10 +98,10 @@ class PointRows {
  private:
   struct Entry {
     State state = State::missing;
-    RowPlace place;  // without a file: `offset` counts texts_
+    RowPlace place;  // without a file: `offset` is a place in texts_
   };
   std::vector<Entry> entries_;
-  std::deque<std::string> texts_;
+  AlikeTexts texts_;
 };
 
 }  // namespace stepcast::sim

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <iterator>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -291,14 +292,19 @@ struct UnitRange {
 constexpr UnitRange unit_ranges[] = {
     {"B/s", 10, 1e18}, {"FLOP/s", 1e3, 1e21}, {"W", 1e-3, 1e6}, {"ps", 1, 1e18}};
 
-/// "" for a number that the column may hold.
-const char* number_fault(const Column& column, double value) {
+const UnitRange* range_of(const Column& column) {
+  const auto found =
+      std::ranges::find(unit_ranges, std::string_view(column.unit), &UnitRange::unit);
+  return found == std::end(unit_ranges) ? nullptr : found;
+}
+
+/// "" for a number that the column, whose unit has this range, may hold.
+const char* number_fault(const Column& column, const UnitRange* range, double value) {
   if (!std::isfinite(value)) return "is not a finite number";
   if (column.positive && !(value > 0.0)) return "is not a positive number";
   if (value < 0.0) return "is less than zero";
-  for (const UnitRange& range : unit_ranges)
-    if (range.unit == column.unit && value != 0.0 && (value < range.least || value > range.most))
-      return "is beyond any machine: is its unit right?";
+  if (range != nullptr && value != 0.0 && (value < range->least || value > range->most))
+    return "is beyond any machine: is its unit right?";
   return "";
 }
 
@@ -349,22 +355,50 @@ std::vector<Cell> key_of(const Family& family, const CalibrationTable& table, st
   return key;
 }
 
+namespace {
+
+bool is_type(const Column& column) { return std::string_view(column.name) == "dtype"; }
+
+/// "" for a cell that the column may hold.
+std::string cell_fault(const Column& column, const UnitRange* range, const Cell& cell) {
+  if (const auto* count = std::get_if<std::int64_t>(&cell))
+    return number_fault(column, range, static_cast<double>(*count));
+  if (const auto* number = std::get_if<double>(&cell)) return number_fault(column, range, *number);
+  const std::string_view text = std::get<std::string_view>(cell);
+  const auto& words = column.words;
+  if (!words.empty() && std::ranges::find(words, text) == words.end())
+    return fmt::format("is none of {}",
+                       fmt::join(words.begin() + words.front().empty(), words.end(), ", "));
+  if (is_type(column) && !is_element_type(text))
+    return "is no type of elements: bf16, fp16, fp32, fp8 ...";
+  return "";
+}
+
+/// Whether a column may hold all that it does; most rows repeat a word of the row before.
+bool is_sound(const Column& column, const Family& family, const CalibrationTable& table) {
+  if (column.stored == Stored::text && column.words.empty() && !is_type(column)) return true;
+  const UnitRange* range = range_of(column);
+  std::optional<Cell> before;
+  for (std::size_t row = 0; row < family.size(table); ++row) {
+    const Cell cell = column.get(table, row);
+    if (before == cell) continue;
+    if (!cell_fault(column, range, cell).empty()) return false;
+    before = cell;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_sound(const Family& family, const CalibrationTable& table) {
+  return std::ranges::all_of(family.columns,
+                             [&](const Column& column) { return is_sound(column, family, table); });
+}
+
 std::string fault_of(const Family& family, const CalibrationTable& table, std::size_t row) {
   for (const Column& column : family.columns) {
     const Cell cell = column.get(table, row);
-    std::string fault;
-    if (const auto* text = std::get_if<std::string_view>(&cell)) {
-      if (std::string_view(column.name) == "dtype" && !is_element_type(*text))
-        fault = "is no type of elements: bf16, fp16, fp32, fp8 ...";
-      const auto& words = column.words;
-      if (!words.empty() && std::find(words.begin(), words.end(), *text) == words.end())
-        fault = fmt::format("is none of {}",
-                            fmt::join(words.begin() + words.front().empty(), words.end(), ", "));
-    } else if (const auto* count = std::get_if<std::int64_t>(&cell)) {
-      fault = number_fault(column, static_cast<double>(*count));
-    } else {
-      fault = number_fault(column, std::get<double>(cell));
-    }
+    const std::string fault = cell_fault(column, range_of(column), cell);
     if (!fault.empty()) return fmt::format("{} \"{}\" {}", column.name, exact_text(cell), fault);
   }
   return "";

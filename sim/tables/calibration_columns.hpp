@@ -67,6 +67,8 @@ std::vector<Cell> key_of(const Family&, const CalibrationTable&, std::size_t row
 
 /// What no measurement can hold, as "rate \"0\" is not a positive number"; "" for a good row.
 std::string fault_of(const Family&, const CalibrationTable&, std::size_t row);
+/// Whether no row has one; sooner than asking each.
+bool is_sound(const Family&, const CalibrationTable&);
 
 /// A cell for files: text as it is, the shortest number that reads back as the same.
 std::string exact_text(const Cell&);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -126,10 +127,12 @@ bool covers(const CalibrationTable& table, const CalibrationTable& rows) {
 }
 
 CalibrationTable read_calibrations(std::span<const std::string> tables) {
-  CalibrationTable all;
-  for (const std::string& table : tables)
-    all = merge(std::move(all), read_calibration(calibration_file(table)));
-  return all;
+  std::optional<CalibrationTable> all;
+  for (const std::string& table : tables) {
+    CalibrationTable next = read_calibration(calibration_file(table));
+    all = all ? merge(*std::move(all), next) : std::move(next);
+  }
+  return all ? *std::move(all) : CalibrationTable{};
 }
 
 /// The table itself where it was made anew since.

@@ -123,11 +123,25 @@ void FlatReader::index(std::size_t at) {
       if (rows > bytes_.size()) fail("is damaged");
       raw(at, rows * sizeof(std::uint64_t));
     } else if (kind == texts_part) {
-      for (std::uint64_t rows = number(at); rows > 0; --rows) text(at);
+      skip_texts(at);
     } else if (kind != group_part) {
       fail("is damaged");
     }
   }
+}
+
+void FlatReader::skip_texts(std::size_t& at) const {
+  const std::uint64_t rows = number(at);
+  const char* next = bytes_.data() + at;
+  const char* const end = bytes_.data() + bytes_.size();
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    std::uint64_t size = 0;
+    const auto left = static_cast<std::uint64_t>(end - next);
+    if (left >= sizeof size) std::memcpy(&size, next, sizeof size);
+    if (left < sizeof size || size > left - sizeof size) fail("is damaged");
+    next += sizeof size + size;
+  }
+  at = static_cast<std::size_t>(next - bytes_.data());
 }
 
 std::size_t FlatReader::begin_of(const std::string& name, char kind) const {
@@ -169,10 +183,20 @@ std::vector<std::int64_t> FlatReader::integers(const std::string& dataset) const
   return numbers<std::int64_t>(dataset, integer_part);
 }
 
+/// That all of it lies within the file has been seen by index().
 std::vector<std::string> FlatReader::texts(const std::string& dataset) const {
   std::size_t at = begin_of(dataset, texts_part);
-  std::vector<std::string> values(static_cast<std::size_t>(number(at)));
-  for (std::string& value : values) value = text(at);
+  std::vector<std::string> values;
+  const std::uint64_t rows = number(at);
+  values.reserve(static_cast<std::size_t>(rows));
+  const char* next = bytes_.data() + at;
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    std::uint64_t size = 0;
+    std::memcpy(&size, next, sizeof size);
+    next += sizeof size;
+    values.emplace_back(next, static_cast<std::size_t>(size));
+    next += size;
+  }
   return values;
 }
 

@@ -65,6 +65,7 @@ class FlatReader final : public ColumnReader {
   std::string_view text(std::size_t& at) const;
   std::string_view raw(std::size_t& at, std::uint64_t size) const;
   void index(std::size_t at);
+  void skip_texts(std::size_t& at) const;
   std::size_t begin_of(const std::string& name, char kind) const;
   template <class Number>
   std::vector<Number> numbers(const std::string& dataset, char kind) const;

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <vector>
+#include <cstddef>
+#include <utility>
 
 namespace stepcast::sim {
 namespace {
@@ -11,34 +12,42 @@ namespace {
 using topology::GpuRelative;
 using topology::GpuSpec;
 
-char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-/// "GH200-900W" -> {"gh200", "900w"}
-std::vector<std::string> words_of(std::string_view name) {
-  std::vector<std::string> words(1);
-  for (const char c : name) {
-    if (c == '-')
-      words.emplace_back();
-    else
-      words.back() += lower(c);
+bool alike(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+/// Whether `holds` is true of one of "GH200" and "900W", the words of "GH200-900W".
+template <class Holds>
+bool any_word(std::string_view name, Holds holds) {
+  while (true) {
+    const std::size_t end = name.find('-');
+    if (holds(name.substr(0, end))) return true;
+    if (end == std::string_view::npos) return false;
+    name.remove_prefix(end + 1);
   }
-  return words;
+}
+
+std::ptrdiff_t num_words(std::string_view name) { return 1 + std::ranges::count(name, '-'); }
+
+bool has_word(std::string_view name, std::string_view word) {
+  return any_word(name, [&](std::string_view own) { return alike(own, word); });
+}
+
+bool is_pcie(std::string_view name) { return has_word(name, "pcie"); }
+
+bool all_in(std::string_view some, std::string_view all) {
+  return !any_word(some, [&](std::string_view word) { return !has_word(all, word); });
 }
 
 /// Whether their first words are one; thousands of rows are asked, and few are.
 bool of_one_chip(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a.substr(0, a.find('-')), b.substr(0, b.find('-')), {}, lower, lower);
-}
-
-bool has_word(const std::vector<std::string>& words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
-bool is_pcie(const std::vector<std::string>& words) { return has_word(words, "pcie"); }
-
-bool all_in(const std::vector<std::string>& some, const std::vector<std::string>& all) {
-  return std::all_of(some.begin(), some.end(),
-                     [&](const std::string& word) { return has_word(all, word); });
+  for (std::size_t i = 0;; ++i) {
+    const char x = i < a.size() ? lower(a[i]) : '-', y = i < b.size() ? lower(b[i]) : '-';
+    if (x != y) return false;
+    if (x == '-') return true;
+  }
 }
 
 double to_three_digits(double value) {
@@ -50,9 +59,11 @@ double to_three_digits(double value) {
 
 Kinship kinship(std::string_view measured, std::string_view catalogue) {
   if (!of_one_chip(measured, catalogue)) return Kinship::foreign;
-  const auto a = words_of(measured), b = words_of(catalogue);
-  if (a.size() <= b.size() ? all_in(a, b) : all_in(b, a)) return Kinship::same;
-  return is_pcie(a) == is_pcie(b) ? Kinship::same_chip : Kinship::sibling;
+  const auto [fewer, more] = num_words(measured) <= num_words(catalogue)
+                                 ? std::pair(measured, catalogue)
+                                 : std::pair(catalogue, measured);
+  if (all_in(fewer, more)) return Kinship::same;
+  return is_pcie(measured) == is_pcie(catalogue) ? Kinship::same_chip : Kinship::sibling;
 }
 
 const GpuRelative* relative_of(std::string_view measured, const GpuSpec& gpu) {
@@ -71,9 +82,8 @@ Kinship kinship(std::string_view measured, const GpuSpec& gpu) {
 
 int fitness(std::string_view name, std::string_view catalogue) {
   if (!of_one_chip(name, catalogue)) return 0;
-  const auto words = words_of(name), known = words_of(catalogue);
-  const bool same_form = is_pcie(words) == is_pcie(known);
-  return (all_in(words, known) ? fits_chip : 0) + (same_form ? 2 : 1);
+  const bool same_form = is_pcie(name) == is_pcie(catalogue);
+  return (all_in(name, catalogue) ? fits_chip : 0) + (same_form ? 2 : 1);
 }
 
 std::optional<FlopsPerSecond> tensor_peak_of(std::string_view measured, const GpuSpec& gpu) {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -148,4 +149,22 @@ TEST_CASE("degrees that were chosen say how sure it is that the next best are sl
   CHECK(report.runner_up->step_time >= report.step_time);
   REQUIRE(report.runner_up->slower);
   CHECK(*report.runner_up->slower >= 0.5);
+}
+
+TEST_CASE("bars are the same whatever was judged before") {
+  const auto bars = [](Confidence& confidence, StepReport report) {
+    confidence.judge(report);
+    return std::array{report.step_bar->low, report.step_bar->high, report.memory_bar->low,
+                      report.memory_bar->high};
+  };
+  StepReport one = judged(read(small));
+  StepReport other = one;  // a larger share launches, and more than any residual's rests on nothing
+  other.host = one.step_time * 9 / 10;
+  other.kernel_provenance = {};
+  other.kernel_provenance[static_cast<std::size_t>(Provenance::datasheet)] = 1.0;
+  Confidence forward(session()), backward(session());
+  const auto first = bars(forward, one), second = bars(forward, other);
+  CHECK(bars(backward, other) == second);
+  CHECK(bars(backward, one) == first);
+  CHECK(first != second);
 }

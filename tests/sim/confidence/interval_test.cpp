@@ -2,6 +2,9 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <string>
+
+#include "sim/confidence/evidence.hpp"
 
 using namespace stepcast::sim;
 
@@ -66,6 +69,30 @@ TEST_CASE("what the residuals have measured is not widened, what they have not b
   CHECK(widening_of({"ampere", "megatron-lm", "nodes", 0, 0.5}, known, shift) == Approx(1.75));
   CHECK(widening_of({"ampere", "megatron-lm", "nodes", 0.25, 0}, known, shift) == Approx(1.375));
   CHECK(widening_of({"ampere", "megatron-lm", "nodes", 0.9, 0.9}, known, shift) == shift);
+}
+
+TEST_CASE("cases that differ in their shares alone have one basis, whichever it was made of") {
+  const Evidence shipped = read_evidence(STEPCAST_SOURCE_DIR "/scenarios/confidence");
+  for (const char* generation : {"volta", "ampere", "hopper", "blackwell"})
+    for (const char* reach : {"one node", "nodes", "tensor over nodes"})
+      for (const char* kind : {dense_16_bit, "MoE fp8"})
+        for (const double level : {0.5, 0.8, 0.95}) {
+          const Case few{generation, "a", reach, 0.01, 0.1, kind},
+              many{generation, "b", reach, 0.9, 0.95, kind};
+          const auto of_few = basis_for(few, shipped.steps, level),
+                     of_many = basis_for(many, shipped.steps, level);
+          for (const Case& wanted : {few, many}) {
+            const Interval a = interval_on(*of_few, wanted, shipped.shift),
+                           b = interval_on(*of_many, wanted, shipped.shift),
+                           own = *interval_for(wanted, shipped.steps, level, shipped.shift);
+            for (const Interval& other : {a, b}) {
+              CHECK(other.low == own.low);
+              CHECK(other.high == own.high);
+              CHECK(other.kind == own.kind);
+              CHECK(other.widened == own.widened);
+            }
+          }
+        }
 }
 
 TEST_CASE("the bar of a case holds that of the same case measured, times the widening") {

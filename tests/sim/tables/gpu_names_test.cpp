@@ -1,6 +1,15 @@
 #include "sim/tables/gpu_names.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cctype>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/scenario/catalogue.hpp"
+#include "sim/tables/calibration_columns.hpp"
 
 using namespace stepcast;
 using namespace stepcast::literals;
@@ -16,7 +25,74 @@ const topology::GpuSpec h100{.name = "h100-sxm5-80gb",
                                            {"h100-pcie-80gb", 756_TFLOPps, {}},
                                            {"h800-sxm5-80gb", FlopsPerSecond(989.4e12), 200_GBps}}};
 
+/// "GH200-900W" -> {"gh200", "900w"}
+std::vector<std::string> words_of(std::string_view name) {
+  std::vector<std::string> words(1);
+  for (const char c : name) {
+    if (c == '-')
+      words.emplace_back();
+    else
+      words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return words;
+}
+
+using Words = std::vector<std::string>;
+
+bool has(const Words& words, const std::string& word) {
+  return std::ranges::count(words, word) > 0;
+}
+
+bool all_in(const Words& some, const Words& all) {
+  return std::ranges::all_of(some, [&](const std::string& word) { return has(all, word); });
+}
+
+/// The definitions, by lists of words.
+Kinship slow_kinship(std::string_view measured, std::string_view catalogue) {
+  const Words a = words_of(measured), b = words_of(catalogue);
+  if (a.front() != b.front()) return Kinship::foreign;
+  if (a.size() <= b.size() ? all_in(a, b) : all_in(b, a)) return Kinship::same;
+  return has(a, "pcie") == has(b, "pcie") ? Kinship::same_chip : Kinship::sibling;
+}
+
+int slow_fitness(std::string_view name, std::string_view catalogue) {
+  const Words words = words_of(name), known = words_of(catalogue);
+  if (words.front() != known.front()) return 0;
+  return (all_in(words, known) ? sim::fits_chip : 0) +
+         (has(words, "pcie") == has(known, "pcie") ? 2 : 1);
+}
+
+/// All names of the catalogue and of the tables that are shipped, and some that are not.
+std::set<std::string> all_names() {
+  std::set<std::string> out{"",           "-",    "--",    "h100-",       "-h100",
+                            "H100--SXM5", "PCIe", "h-100", "H100-pcie-x", "h100-H100-h100",
+                            "H100-\xC9"};
+  const sim::Catalogue catalogue(STEPCAST_SOURCE_DIR "/scenarios");
+  for (const sim::GpuIdentity& one : catalogue.gpus().all()) {
+    out.insert(one.gpu.name);
+    out.insert(one.aliases.begin(), one.aliases.end());
+    out.insert(one.cuda_names.begin(), one.cuda_names.end());
+  }
+  const sim::CalibrationTable table =
+      sim::read_calibration(STEPCAST_BINARY_DIR "/published.columns");
+  for (const sim::Family& family : sim::families())
+    for (std::size_t row = 0; row < family.size(table); ++row)
+      out.emplace(std::get<std::string_view>(family.columns.front().get(table, row)));
+  return out;
+}
+
 }  // namespace
+
+TEST_CASE("names match as the lists of their words do") {
+  const std::set<std::string> names = all_names();
+  CHECK(names.size() > 60);
+  for (const std::string& a : names)
+    for (const std::string& b : names) {
+      INFO(a + " beside " + b);
+      REQUIRE(kinship(a, b) == slow_kinship(a, b));
+      REQUIRE(sim::fitness(a, b) == slow_fitness(a, b));
+    }
+}
 
 TEST_CASE("a measured name that says less or writes capitals is the same GPU") {
   CHECK(kinship("H100-SXM5-80GB", "h100-sxm5-80gb") == Kinship::same);
