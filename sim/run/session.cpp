@@ -53,8 +53,11 @@ std::shared_ptr<const Network> Session::network(const Scenario& s) {
 
 std::shared_ptr<const KernelModel> Session::kernels(const Scenario& s) {
   const topology::HostShare host = topology::host_share(s.node);
-  return kernels_.get(KernelsKey{s.node.gpu, s.software, s.tables, host}, [&] {
-    return CalibratedKernels(*tables(s.tables), s.node.gpu, s.software, host);
+  workloads::Software software;  // what kernels depend on: frameworks share the rest
+  software.attention.kernel = s.software.attention.kernel;
+  software.fusion = s.software.fusion;
+  return kernels_.get(KernelsKey{s.node.gpu, software, s.tables, host}, [&] {
+    return CalibratedKernels(*tables(s.tables), s.node.gpu, software, host);
   });
 }
 

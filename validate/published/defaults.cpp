@@ -34,7 +34,11 @@ FrameworkDefaults PublishedDefaults::framework(const PublishedRow& row) const {
 }
 
 ClusterDefaults PublishedDefaults::cluster(const PublishedRow& row) const {
-  return files_->clusters.of(row, framework(row).date);
+  return cluster(row, framework(row).date);
+}
+
+ClusterDefaults PublishedDefaults::cluster(const PublishedRow& row, YearMonth date) const {
+  return files_->clusters.of(row, date);
 }
 
 std::vector<std::string> PublishedDefaults::rules() const {

@@ -80,6 +80,7 @@ class PublishedDefaults {
 
   FrameworkDefaults framework(const PublishedRow& row) const;
   ClusterDefaults cluster(const PublishedRow& row) const;
+  ClusterDefaults cluster(const PublishedRow& row, YearMonth date_of_framework) const;
 
   /// Names of all rules, file order: "framework/torchtitan", ... For reports and tests.
   std::vector<std::string> rules() const;

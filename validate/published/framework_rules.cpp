@@ -4,6 +4,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
+#include "validate/published/row_words.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -110,7 +111,7 @@ Release read_release(const TomlValue& table) {
   const std::string text = reader.required("words", reader.text("words"));
   const std::string date = reader.required("date", reader.text("date"));
   reader.finish();
-  return {pattern_of(text, reader.where("words")), date_of(date, reader.where("date"))};
+  return {Pattern(text, reader.where("words")), date_of(date, reader.where("date"))};
 }
 
 NcclOfDate read_nccl(const TomlValue& table) {
@@ -136,12 +137,11 @@ std::optional<workloads::Recompute> recompute_of(const std::optional<std::string
 workloads::Dtype gradient_dtype(const std::string& word, const PublishedRow& row) {
   for (const auto& [name, meaning] : sim::dtype_names)
     if (word == name) return meaning;
-  static const std::regex half("fp16|float16|half|V100", std::regex::icase);
-  static const std::regex brain("bf16|bfloat16", std::regex::icase);
-  const bool stated_brain = std::regex_search(row.precision.substr(0, 100), brain);
-  const std::string texts = row.precision.substr(0, 100) + " " + row.gpu.substr(0, 100);
-  return std::regex_search(texts, half) && !stated_brain ? workloads::Dtype::fp16
-                                                         : workloads::Dtype::bf16;
+  const std::string stated = lower(row.precision.substr(0, 100));
+  const bool half =
+      has_word(stated + " " + lower(row.gpu.substr(0, 100)), {"fp16", "float16", "half", "v100"});
+  const bool brain = has_word(stated, {"bf16", "bfloat16"});
+  return half && !brain ? workloads::Dtype::fp16 : workloads::Dtype::bf16;
 }
 
 void take(TomlValue& mine, const TomlValue& other) {
@@ -234,10 +234,11 @@ FrameworkDefaults FrameworkFile::of(const PublishedRow& row, const std::string& 
                                     YearMonth usual) const {
   const auto stated = stated_date(row, releases);
   YearMonth date = stated.value_or(usual);
+  RowFacts facts(row, usual, gpu);
   if (!stated)
     for (const EarliestDate& each : earliest)
-      if (each.when.holds({row, usual, gpu})) date = std::max(date, each.date);
-  const RowFacts facts{row, date, gpu};
+      if (each.when.holds(facts)) date = std::max(date, each.date);
+  facts.date = date;
   const auto rule = std::find_if(frameworks.begin(), frameworks.end(),
                                  [&](const FrameworkRule& each) { return each.when.holds(facts); });
   FrameworkValues values = rule->values;

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <regex>
 
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
+#include "sim/files/numbers.hpp"
 #include "sim/files/toml_table.hpp"
 #include "validate/published/row_words.hpp"
 
@@ -43,6 +43,18 @@ std::int64_t usual_ffn(std::int64_t hidden, bool gated) {
   return ceil_div(8 * hidden / 3, multiple) * multiple;
 }
 
+/// The number of the first part that is `word` and up to nine digits.
+std::optional<std::int64_t> part_of(std::string_view text, std::string_view word) {
+  for (std::size_t at = 0; at <= text.size(); at = std::min(text.find(';', at), text.size()) + 1) {
+    std::string_view part = text.substr(at, text.find(';', at) - at);
+    if (!part.starts_with(word)) continue;
+    part.remove_prefix(word.size());
+    const bool digits = part.find_first_not_of("0123456789") == part.npos;
+    if (!part.empty() && part.size() <= 9 && digits) return sim::number_in<std::int64_t>(part);
+  }
+  return std::nullopt;
+}
+
 /// "q1536;kv512;nope128;rope64;v128"; q0 where queries come straight from the hidden tensor.
 void put_latent(const std::string& text, TomlValue& table) {
   table.set("rope", {true, table.where});  // its keys have a rotary part
@@ -50,11 +62,8 @@ void put_latent(const std::string& text, TomlValue& table) {
                                   {"kv", "latent_kv_rank"},
                                   {"nope", "latent_nope"},
                                   {"rope", "latent_rope"},
-                                  {"v", "latent_value"}}) {
-    const std::regex part("(?:^|;)" + std::string(word) + "([0-9]{1,9})(?:;|$)");
-    std::smatch found;
-    if (std::regex_search(text, found, part)) put(table, key, std::stoll(found[1]));
-  }
+                                  {"v", "latent_value"}})
+    if (const auto number = part_of(text, word)) put(table, key, *number);
 }
 
 /// What the columns say of experts and of attention and layers beside them.

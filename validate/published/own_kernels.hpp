@@ -3,8 +3,8 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
-#include <vector>
 
 #include "sim/tables/calibration_table.hpp"
 
@@ -19,7 +19,7 @@ class OwnKernels {
   bool measured(const std::string& url, const std::string& gpu) const;
 
  private:
-  std::map<std::string, std::vector<std::string>> gpus_;  // measured ones, by source
+  std::map<std::string, std::set<std::string>> gpus_;  // measured ones, by source
 };
 
 }  // namespace stepcast::validate

@@ -1,7 +1,6 @@
 #include "validate/published/published.hpp"
 
 #include <mutex>
-#include <regex>
 
 #include "engine/check.hpp"
 #include "sim/program/interrupt.hpp"
@@ -9,6 +8,7 @@
 #include "sim/program/progress.hpp"
 #include "sim/run/memory_figures.hpp"
 #include "validate/published/own_kernels.hpp"
+#include "validate/published/pattern.hpp"
 #include "validate/published/scenario.hpp"
 
 namespace stepcast::validate {
@@ -62,8 +62,8 @@ void predict(const ScenarioMaker& maker, const OwnKernels& own, PublishedResult&
 }  // namespace
 
 bool PublishedResult::whole_run() const {
-  static const std::regex words("GPU.hours|whole.run", std::regex::icase);
-  return std::regex_search(row.notes, words);
+  static const Pattern words("GPU.hours|whole.run", "whole_run");
+  return words.found_in(row.notes);
 }
 
 double PublishedResult::reported_memory_gib() const {

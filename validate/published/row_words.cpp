@@ -1,8 +1,9 @@
 #include "validate/published/row_words.hpp"
 
 #include <algorithm>
-#include <regex>
 #include <utility>
+
+#include "validate/published/pattern.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -74,9 +75,9 @@ std::vector<std::string> stated_modules(const PublishedRow& row) {
   std::vector<std::string> out;
   for (const auto& [word, ours] : module_words)
     if (has_word(text, {word})) out.emplace_back(ours);
-  static const std::regex mlp("\\bmlp\\b"), moe("\\bmoe\\b");
-  if (std::regex_search(text, mlp)) out.emplace_back("mlp");
-  if (std::regex_search(text, moe)) out.emplace_back("experts");
+  static const Pattern mlp("\\bmlp\\b", "stated_modules"), moe("\\bmoe\\b", "stated_modules");
+  if (mlp.found_in(text)) out.emplace_back("mlp");
+  if (moe.found_in(text)) out.emplace_back("experts");
   return out;
 }
 

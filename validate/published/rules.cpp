@@ -23,8 +23,9 @@ constexpr std::pair<const char*, Text> columns[] = {
     {"dp_mode", &PublishedRow::dp_mode},
 };
 
-/// Patterns look at this much of a text: std::regex recurses with its length.
+/// Patterns and dates are looked for in this much of a text.
 constexpr std::size_t longest_text = 1500;
+std::string_view looked_at(std::string_view text) { return text.substr(0, longest_text); }
 
 std::string all_words(const PublishedRow& row) {
   std::string out;
@@ -32,9 +33,21 @@ std::string all_words(const PublishedRow& row) {
   return out + row.url;
 }
 
-std::int64_t whole(const std::string& digits) {
+/// What a rule looks at. A run that names no framework may name it in its title: "MaxText on ...".
+const std::string& text_of(const RowFacts& facts, Text column) {
+  if (column == nullptr) return facts.words;
+  const std::string& text = facts.row.*column;
+  return column == &PublishedRow::framework && text.empty() ? facts.row.source : text;
+}
+
+bool digit(char c) { return c >= '0' && c <= '9'; }
+
+/// The number that the first `digits` characters are.
+std::optional<std::int64_t> whole(std::string_view text, std::size_t digits) {
+  if (text.size() < digits || !std::ranges::all_of(text.substr(0, digits), digit))
+    return std::nullopt;
   std::int64_t value = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  std::from_chars(text.data(), text.data() + digits, value);
   return value;
 }
 
@@ -42,44 +55,68 @@ bool is_month(const YearMonth& date) {
   return date.month >= 1 && date.month <= 12 && date.year >= 2016 && date.year <= 2035;
 }
 
-/// The first match of `regex` that is a date, its groups being year and month; a year of two
-/// digits is of this century, a missing month is July.
-std::optional<YearMonth> find_date(const std::string& text, const std::regex& regex) {
-  const auto stop = text.begin() + static_cast<std::ptrdiff_t>(std::min(text.size(), longest_text));
-  for (std::sregex_iterator it(text.begin(), stop, regex), end; it != end; ++it) {
-    YearMonth date{whole((*it)[1]), it->size() > 2 ? whole((*it)[2]) : 7};
-    if (date.year < 100) date.year += 2000;
-    if (is_month(date)) return date;
+bool ends_number(std::string_view rest) { return rest.empty() || !digit(rest[0]); }
+
+/// Year and month in two digits each.
+std::optional<YearMonth> short_date(std::string_view year, std::string_view month) {
+  const auto y = whole(year, 2), m = whole(month, 2);
+  if (!y || !m) return std::nullopt;
+  return YearMonth{2000 + *y, *m};
+}
+
+/// A container tag in a text that also says what else it is: "NGC 20.12", "NeMo 24.07".
+std::optional<YearMonth> tag_at(std::string_view text) {
+  if (text.size() < 5 || text[2] != '.' || !ends_number(text.substr(5))) return std::nullopt;
+  return short_date(text, text.substr(3));
+}
+
+/// An arXiv number: "2401.12345".
+std::optional<YearMonth> arxiv_at(std::string_view text) {
+  if (text.size() < 9 || text[4] != '.' || !whole(text.substr(5), 4)) return std::nullopt;
+  const std::size_t end = whole(text.substr(5), 5) ? 10 : 9;
+  if (!ends_number(text.substr(end))) return std::nullopt;
+  return short_date(text, text.substr(2));
+}
+
+/// "2023-09"
+std::optional<YearMonth> year_and_month_at(std::string_view text) {
+  if (text.size() < 7 || text[4] != '-' || !ends_number(text.substr(7))) return std::nullopt;
+  const auto year = whole(text, 4), month = whole(text.substr(5), 2);
+  if (!year || !month) return std::nullopt;
+  return YearMonth{*year, *month};
+}
+
+/// A year that is no part of a larger number, in July.
+std::optional<YearMonth> year_at(std::string_view text) {
+  const auto year = whole(text, 4);
+  if (!year) return std::nullopt;
+  const auto next = text.find_first_not_of(".,", 4);
+  if (next != text.npos && digit(text[next])) return std::nullopt;
+  return YearMonth{*year, 7};
+}
+
+/// How dates are written: the date that a text begins with, and what may not stand before one.
+struct DateForm {
+  std::optional<YearMonth> (*date_at)(std::string_view);
+  std::string_view not_before;
+};
+constexpr DateForm tag{tag_at, "0123456789.v"}, arxiv{arxiv_at, "0123456789."},
+    year_and_month{year_and_month_at, "0123456789"}, year{year_at, "0123456789.,"};
+
+/// The first date of this form; years before 2010 and after 2029 are numbers.
+std::optional<YearMonth> find_date(std::string_view text, const DateForm& form) {
+  text = looked_at(text);
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (at > 0 && form.not_before.find(text[at - 1]) != text.npos) continue;
+    const auto date = form.date_at(text.substr(at));
+    if (date && is_month(*date) && date->year < 2030) return date;
   }
   return std::nullopt;
 }
 
-/// A container tag in a text that also says what else it is: "NGC 20.12", "NeMo 24.07".
-const std::regex& tag() {
-  static const std::regex regex(R"((?:^|[^0-9.v])([12]\d)\.(0[1-9]|1[0-2])(?![0-9]))");
-  return regex;
-}
-const std::regex& arxiv() {
-  static const std::regex regex(R"((?:^|[^0-9.])([12]\d)(0[1-9]|1[0-2])\.\d{4,5}(?![0-9]))");
-  return regex;
-}
-const std::regex& year_and_month() {
-  static const std::regex regex(R"((?:^|[^0-9])(20[12]\d)-(0[1-9]|1[0-2])(?![0-9]))");
-  return regex;
-}
-const std::regex& year() {
-  static const std::regex regex(R"((?:^|[^0-9.,])(20[12]\d)(?![0-9.,]*[0-9]))");
-  return regex;
-}
-
-bool found_in(const std::string& text, const std::regex& regex) {
-  return text.size() <= longest_text ? std::regex_search(text, regex)
-                                     : std::regex_search(text.substr(0, longest_text), regex);
-}
-
 std::optional<YearMonth> release_in(const std::string& text, const std::vector<Release>& releases) {
   for (const Release& release : releases)
-    if (found_in(text, release.regex)) return release.date;
+    if (release.words.found_in(looked_at(text))) return release.date;
   return std::nullopt;
 }
 
@@ -87,54 +124,38 @@ std::optional<YearMonth> release_in(const std::string& text, const std::vector<R
 
 std::optional<YearMonth> stated_date(const PublishedRow& row,
                                      const std::vector<Release>& releases) {
-  const std::vector<const std::regex*> precise{&year_and_month(), &tag(), &arxiv()};
   for (const std::string* text : {&row.framework, &row.source}) {
     if (const auto found = release_in(*text, releases)) return found;
-    for (const std::regex* regex : precise)
-      if (const auto found = find_date(*text, *regex)) return found;
+    for (const DateForm& precise : {year_and_month, tag, arxiv})
+      if (const auto found = find_date(*text, precise)) return found;
   }
   if (const auto found = release_in(row.notes, releases)) return found;
   for (const std::string* text : {&row.framework, &row.source})
-    if (const auto found = find_date(*text, year())) return found;
-  if (const auto found = find_date(row.url, arxiv())) return found;
-  return find_date(row.notes, arxiv());
-}
-
-std::regex pattern_of(const std::string& text, const std::string& where) {
-  try {
-    return std::regex(text, std::regex::ECMAScript | std::regex::icase | std::regex::optimize);
-  } catch (const std::regex_error& error) {
-    throw InputError(where, "'" + text + "' is no pattern", error.what());
-  }
+    if (const auto found = find_date(*text, year)) return found;
+  if (const auto found = find_date(row.url, arxiv)) return found;
+  return find_date(row.notes, arxiv);
 }
 
 YearMonth date_of(const std::string& text, const std::string& where) {
-  static const std::regex form(R"((20\d\d)(?:-(\d\d))?)");
-  std::smatch parts;
   YearMonth date;
-  if (std::regex_match(text, parts, form))
-    date = {whole(parts[1]), parts[2].matched ? whole(parts[2]) : 1};
+  if (text.size() == 4) date = {whole(text, 4).value_or(0), 1};
+  if (text.size() == 7) date = year_and_month_at(text).value_or(date);
   if (!is_month(date))
     throw InputError(where, "'" + text + "' is no date", "write it like \"2023-09\"");
   return date;
 }
 
-std::string column_of(const PublishedRow& row, const std::string& column) {
-  if (column == "words") return all_words(row);
-  // A run that names no framework may name it in its title: "MaxText on ...".
-  if (column == "framework" && row.framework.empty()) return row.source;
-  for (const auto& [name, member] : columns)
-    if (column == name) return row.*member;
-  throw BrokenPromise("a rule looks at a column that rows do not have");
-}
+RowFacts::RowFacts(const PublishedRow& of, YearMonth when, std::string on)
+    : row(of), date(when), gpu(std::move(on)), words(all_words(of)) {}
 
 Condition::Condition(const sim::TomlValue& table) {
   sim::TableReader reader(table, "when");
-  std::vector<std::string> names{"words"};
-  for (const auto& [name, member] : columns) names.emplace_back(name);
-  for (const std::string& name : names)
+  const auto demand = [&](const char* name, Text column) {
     if (const auto text = reader.text(name))
-      patterns_.push_back({name, pattern_of(*text, reader.where(name))});
+      demands_.push_back({column, Pattern(*text, reader.where(name))});
+  };
+  demand("words", nullptr);
+  for (const auto& [name, column] : columns) demand(name, column);
   gpus_ = reader.texts("catalogue_gpu").value_or(gpus_);
   if (const auto* counts = reader.value("gpus_per_node")) {
     if (counts->array() == nullptr) reader.fail("gpus_per_node", "must be an array of integers");
@@ -158,7 +179,7 @@ Condition::Condition(const sim::TomlValue& table) {
 }
 
 bool Condition::always() const {
-  return patterns_.empty() && gpus_.empty() && gpus_per_node_.empty() && !from_ && !until_ &&
+  return demands_.empty() && gpus_.empty() && gpus_per_node_.empty() && !from_ && !until_ &&
          !least_params_b_ && !most_sequence_ && !least_gbps_ && !most_gbps_ && !several_nodes_ &&
          !model_parallel_ && !interleaved_ && !experts_;
 }
@@ -186,8 +207,8 @@ bool Condition::holds(const RowFacts& facts) const {
   if (!agrees(model_parallel_, row.tp.value_or(1) > 1 || stages > 1)) return false;
   if (!agrees(interleaved_, stages > 1 && row.virtual_pp.value_or(1) > 1)) return false;
   if (!agrees(experts_, row.has_experts())) return false;
-  return std::all_of(patterns_.begin(), patterns_.end(), [&](const Pattern& pattern) {
-    return found_in(column_of(row, pattern.column), pattern.regex);
+  return std::ranges::all_of(demands_, [&](const Demand& demand) {
+    return demand.pattern.found_in(looked_at(text_of(facts, demand.column)));
   });
 }
 

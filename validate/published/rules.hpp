@@ -3,21 +3,24 @@
 #pragma once
 
 #include <optional>
-#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/files/toml_table.hpp"
 #include "validate/published/defaults.hpp"
+#include "validate/published/pattern.hpp"
 
 namespace stepcast::validate {
 
 /// What rules look at: a row and what has been found out about it so far.
 struct RowFacts {
+  RowFacts(const PublishedRow& row, YearMonth date, std::string gpu);
+
   const PublishedRow& row;
   YearMonth date;
-  std::string gpu;  // of the catalogue; empty before it is known
+  std::string gpu;    // of the catalogue; empty before it is known
+  std::string words;  // all text of the row
 };
 
 /// The table `when` of a rule. Patterns are regular expressions (ECMAScript, letter case does not
@@ -30,11 +33,11 @@ class Condition {
   bool always() const;
 
  private:
-  struct Pattern {
-    std::string column;
-    std::regex regex;
+  struct Demand {
+    std::string PublishedRow::*column;  // null: all words
+    Pattern pattern;
   };
-  std::vector<Pattern> patterns_;
+  std::vector<Demand> demands_;
   std::vector<std::string> gpus_;
   std::vector<std::int64_t> gpus_per_node_;
   std::optional<YearMonth> from_, until_;         // from <= date < until
@@ -47,18 +50,12 @@ class Condition {
   std::optional<bool> experts_;                   // a mixture of experts
 };
 
-/// A regular expression of a data file. Throws InputError where it stands.
-std::regex pattern_of(const std::string& text, const std::string& where);
-
 /// "2023-09" or "2023". Throws InputError where it stands.
 YearMonth date_of(const std::string& text, const std::string& where);
 
-/// The text of a row that a rule may look at; "words" is all of them.
-std::string column_of(const PublishedRow& row, const std::string& column);
-
 /// Software versions and their dates, from the data file: "torch 2.3" -> 2024-04.
 struct Release {
-  std::regex regex;
+  Pattern words;
   YearMonth date;
 };
 /// The month in which a row's software was current, where its framework, source, address or notes

@@ -370,7 +370,7 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   PublishedModel model = models_.of(row, framework.vocab_multiple * degree(row.tp));
   if (!model.refused.empty()) throw RefusedRow{model.refused};
   demand_sizes(row);
-  const ClusterDefaults cluster = defaults_.cluster(row);
+  const ClusterDefaults cluster = defaults_.cluster(row, framework.date);
   if (!cluster.refused.empty()) throw RefusedRow{cluster.refused};
   out.assumed = model.assumed;
   if (!cluster.assumption.empty()) out.assumed.push_back(cluster.assumption);
