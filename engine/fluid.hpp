@@ -102,7 +102,7 @@ class Fluid {
     bool queued = false;   // to be visited
     bool stale = false;    // `next` is a lower bound
     bool raised = false;   // full later than before this round
-    bool lighter = false;  // to be weighed after this round
+    bool lighter = false;  // a flow of this round freezes later: to be weighed after it
   };
   struct Entry {                   // one load of an active flow
     std::uint32_t position;        // among its link's users; valid if not the first
@@ -128,7 +128,7 @@ class Fluid {
     std::uint32_t link;
     friend bool operator<(const Visit& a, const Visit& b) { return a.at > b.at; }
   };
-  struct Rising {
+  struct Rising {  // a flow on the link that is weighed, not frozen yet
     Level at;
     FixedWeight weight;
   };
@@ -138,12 +138,12 @@ class Fluid {
   void attach_to_shared(Link& link, std::uint32_t index, User user);
   void detach(const FlowState& flow, std::uint32_t index);
   void detach_from_shared(Link& link, std::uint32_t index, std::uint32_t entry);
-  template <class Visit>
-  void each_user(std::uint32_t link, Visit visit) const {
+  template <class Use>
+  void each_user(std::uint32_t link, Use use) const {
     if (links_[link].num_users == 0) return;
-    visit(links_[link].first);
+    use(links_[link].first);
     if (links_[link].num_users > 1)
-      for (const User& user : more_users_[link]) visit(user);
+      for (const User& user : more_users_[link]) use(user);
   }
   std::uint32_t new_entries(std::uint32_t count);
   void touch(std::uint32_t link);
@@ -182,7 +182,7 @@ class Fluid {
   std::vector<Level> levels_;           // by flow: where it freezes
   std::vector<Visit> visits_;           // heap
   std::vector<std::uint32_t> round_;    // links of the present visit level
-  std::vector<std::uint32_t> lighter_;  // links that a flow of this round left room for or loads
+  std::vector<std::uint32_t> lighter_;  // links to weigh after the round
   std::vector<Flow> moved_;             // in this settle
   std::vector<Rising> rising_;          // scratch of weigh()
   std::uint32_t settle_ = 0;
