@@ -28,11 +28,10 @@ PROCESSES = {
     "help": "stepcast --help",
     "process-1b": f"stepcast {STEP} --model llama2-1b --nodes 1 --data zero2 --local-batch 2",
     "folded-131072": f"stepcast {LARGE} --nodes 16384 --global-batch 131072",
-    "search-1000": "stepcast search --model llama2-13b --gpu h100 --nodes 8 --global-batch 256 "
-                   "--sequence 4096 --framework megatron-core --quiet --json --threads 1",
+    "search-1000": "stepcast search {work}/thousand.toml --quiet --json --threads 1",
     "sweep-100": "stepcast sweep {work}/hundred.toml --quiet --json --threads 1",
     "why-7b": "stepcast why --model llama2-7b --gpu h100 --nodes 16 --data zero2 --local-batch 2 "
-              "--json --threads 1",
+              "--json",
     "published-60": "stepcast-validate published {work}/sixty.csv --quiet --threads 1",
 }
 CALLS = 5  # of stepcast.run within one Python, after the first
@@ -46,6 +45,14 @@ def prepare(source, work):
     with open(f"{work}/hundred.toml", "w") as out:
         out.write('[model]\nname = "llama2-1b"\n[cluster]\nnode = "dgx-h100"\n[batch]\nlocal = 1\n'
                   f'[sweep]\n"model.sequence" = {list(range(1024, 1024 + 100 * 64, 64))}\n')
+    with open(f"{work}/thousand.toml", "w") as out:  # 1,152 plans before what is illegal
+        out.write('[model]\nname = "llama2-70b"\n[cluster]\nnode = "dgx-h100"\nnodes = 32\n'
+                  '[batch]\nglobal = 512\n[software]\nframework = "pytorch-fsdp2"\n[space.plan]\n'
+                  'tensor = [2, 4, 8]\npipeline = [2, 4, 8, 16]\nvirtual_stages = [1, 5]\n'
+                  'data = ["ddp", "zero1", "zero2", "zero3"]\nsequence_parallel = [false, true]\n'
+                  'recompute = ["none", "selective", "full"]\nrecompute_every = 1\ncontext = 1\n'
+                  'shard_degree = 0\nreduce = "software"\nprefetch = 1\n'
+                  'stage_layers = "software"\n[space.batch]\nmicro_batch = [1, 2]\n')
     with open(f"{source}/validate/published/training.csv") as rows:
         lines = rows.readlines()
     data = [i for i, line in enumerate(lines) if not line.startswith("#")]
