@@ -60,8 +60,8 @@ TEST_CASE("a row finds what the library finds") {
   CHECK(rc::check([] {
     const Json json = Json::parse(random_json(4).dump());
     const PointRow row(json.dump());
-    for (const char* path : {"a", "b", "step_time_s", "true", "a.b", "b.a", "a.a", "a.b.a",
-                                   "", "a.", ".a", "\xC3\xA9", "a.true.b"}) {
+    for (const char* path : {"a", "b", "step_time_s", "true", "a.b", "b.a", "a.a", "a.b.a", "",
+                             "a.", ".a", "\xC3\xA9", "a.true.b"}) {
       const Json* member = found(json, path);
       const bool number = member != nullptr && member->is_number();
       RC_ASSERT(row.number(path).has_value() == number);
