@@ -42,22 +42,27 @@ void check_level(const Interval& interval, const Scenario& scenario) {
 
 }  // namespace
 
-const Evidence* Confidence::evidence(std::vector<std::string>& warnings) {
-  const std::string folder = session_.catalogue().directory() + "/confidence";
-  std::call_once(read_, [&] {
+std::string Confidence::folder() const { return session_.catalogue().directory() + "/confidence"; }
+
+bool Confidence::has_evidence(std::vector<std::string>& warnings) {
+  std::call_once(outline_read_, [&] {
     std::error_code error;
-    if (!std::filesystem::exists(folder, error)) return;
-    evidence_ = read_evidence(folder);
+    if (!std::filesystem::exists(folder(), error)) return;
+    evidence_ = read_outline(folder());
     order_.emplace(evidence_->pairs);
   });
-  if (evidence_) return &*evidence_;
-  warnings.push_back("no error bars: there is no folder " + folder);
-  return nullptr;
+  if (!evidence_) warnings.push_back("no error bars: there is no folder " + folder());
+  return evidence_.has_value();
+}
+
+const std::vector<Residual>& Confidence::residuals(std::once_flag& read, EvidenceTable table) {
+  std::call_once(read, [&] { *evidence_.*table = read_table(folder(), table); });
+  return *evidence_.*table;
 }
 
 const Order* Confidence::order() {
   std::vector<std::string> ignored;
-  evidence(ignored);
+  has_evidence(ignored);
   return order_ ? &*order_ : nullptr;
 }
 
@@ -80,32 +85,32 @@ std::optional<Interval> Confidence::interval(const std::vector<Residual>& known,
 }
 
 void Confidence::judge(StepReport& report) {
-  const Evidence* known = evidence(report.warnings);
-  if (known == nullptr) return;
+  if (!has_evidence(report.warnings)) return;
+  const std::vector<Residual>& steps = residuals(steps_read_, &Evidence::steps);
+  const std::vector<Residual>& memory = residuals(memory_read_, &Evidence::memory);
   const double level = report.scenario.run.confidence;
   const Case forecast = case_of(report);
-  if (const auto bar = interval(known->steps, forecast, level)) {
+  if (const auto bar = interval(steps, forecast, level)) {
     check_level(*bar, report.scenario);
     const std::vector<double> own = own_residuals(report.scenario);
-    report.step_bar = bar_of(
-        own.empty() ? *bar : narrowed(*bar, spread_akin(forecast, known->steps), own), level);
-    if (forecast.kind != dense_16_bit && lacks_kin(forecast, known->steps))
+    report.step_bar =
+        bar_of(own.empty() ? *bar : narrowed(*bar, spread_akin(forecast, steps), own), level);
+    if (forecast.kind != dense_16_bit && lacks_kin(forecast, steps))
       report.warnings.emplace_back(
           "error bars rest on dense 16-bit runs; experts and low precision miss by more "
           "(docs/modern.md)");
   }
-  if (const auto bar = interval(known->memory, forecast, level))
-    report.memory_bar = bar_of(*bar, level);
+  if (const auto bar = interval(memory, forecast, level)) report.memory_bar = bar_of(*bar, level);
   if (report.runner_up)
     report.runner_up->slower =
         order_->probability(seconds(report.step_time), seconds(report.runner_up->step_time));
 }
 
 void Confidence::judge(CollectiveReport& report) {
-  const Evidence* known = evidence(report.warnings);
-  if (known == nullptr) return;
+  if (!has_evidence(report.warnings)) return;
   const double level = report.scenario.run.confidence;
-  const auto bar = interval(known->collectives, case_of(report), level);
+  const auto bar =
+      interval(residuals(collectives_read_, &Evidence::collectives), case_of(report), level);
   if (!bar) return;
   check_level(*bar, report.scenario);
   report.bar = bar_of(*bar, level);

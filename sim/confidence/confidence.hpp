@@ -32,8 +32,11 @@ class Confidence {
   const Order* order();
 
  private:
-  /// None, and a warning, where there is none.
-  const Evidence* evidence(std::vector<std::string>& warnings);
+  std::string folder() const;
+  /// False, and a warning, where there is none.
+  bool has_evidence(std::vector<std::string>& warnings);
+  /// Read when they are first asked for: a step needs none of collectives.
+  const std::vector<Residual>& residuals(std::once_flag& read, EvidenceTable table);
   /// ln(measured / forecast) of the scenario's own runs.
   std::vector<double> own_residuals(const Scenario& scenario);
 
@@ -46,7 +49,7 @@ class Confidence {
       std::tuple<const std::vector<Residual>*, std::string, std::string, std::string, double>;
 
   Session& session_;
-  std::once_flag read_;
+  std::once_flag outline_read_, steps_read_, memory_read_, collectives_read_;
   std::optional<Evidence> evidence_;
   std::optional<Order> order_;
   std::mutex remembering_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -11,7 +12,7 @@
 namespace stepcast::sim {
 namespace {
 
-constexpr std::pair<const char*, std::vector<Residual> Evidence::*> tables[] = {
+constexpr std::pair<const char*, EvidenceTable> tables[] = {
     {"/steps.csv", &Evidence::steps},
     {"/memory.csv", &Evidence::memory},
     {"/collectives.csv", &Evidence::collectives}};
@@ -34,9 +35,20 @@ std::vector<std::string> evidence_files(const std::string& folder) {
   return out;
 }
 
+std::vector<Residual> read_table(const std::string& folder, EvidenceTable table) {
+  const auto found =
+      std::ranges::find(tables, table, [](const auto& entry) { return entry.second; });
+  return read_residuals(folder + found->first);
+}
+
 Evidence read_evidence(const std::string& folder) {
-  Evidence out;
+  Evidence out = read_outline(folder);
   for (const auto& [file, member] : tables) out.*member = read_residuals(folder + file);
+  return out;
+}
+
+Evidence read_outline(const std::string& folder) {
+  Evidence out;
   out.pairs = read_pairs(folder + pairs_file);
   const TomlValue document = read_toml_file(folder + origin_file);
   TableReader origin(document, "");

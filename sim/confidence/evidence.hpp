@@ -20,8 +20,14 @@ struct Evidence {
 /// The files of a folder, there or not.
 std::vector<std::string> evidence_files(const std::string& folder);
 
-/// Throws InputError with file:line.
+// Each throws InputError with file:line.
+
 Evidence read_evidence(const std::string& folder);
+/// Without its residuals.
+Evidence read_outline(const std::string& folder);
+/// One of its tables of residuals: &Evidence::steps.
+using EvidenceTable = std::vector<Residual> Evidence::*;
+std::vector<Residual> read_table(const std::string& folder, EvidenceTable table);
 
 /// Date and version are written where the rest has changed, or where nothing is there yet. Throws
 /// OutputError.

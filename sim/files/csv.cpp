@@ -1,6 +1,7 @@
 #include "sim/files/csv.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "engine/check.hpp"
@@ -20,6 +21,14 @@ bool is_formula(std::string_view text) {
   if (text[0] == '=' || text[0] == '@' || text[0] == '\t') return true;
   return (text[0] == '+' || text[0] == '-') && !number_in<double>(text.substr(1));
 }
+
+/// Bytes that a cell without quotes may hold.
+constexpr std::array<bool, 256> in_cells = [] {
+  std::array<bool, 256> out{};
+  for (std::size_t byte = 0; byte < out.size(); ++byte)
+    out[byte] = (byte >= 0x20 || byte == '\t') && byte != '"' && byte != ',';
+  return out;
+}();
 
 /// Reads one row after the other and counts lines.
 class Scanner {
@@ -65,11 +74,10 @@ class Scanner {
 
   void plain(std::string& cell) {
     const std::size_t begin = at_;
-    while (at_ < text_.size() && text_[at_] != ',' && !end_of_line()) {
+    while (at_ < text_.size() && in_cells[static_cast<unsigned char>(text_[at_])]) ++at_;
+    if (at_ < text_.size() && text_[at_] != ',' && !end_of_line()) {
       if (text_[at_] == '"') fail("a quote inside a cell", "put the whole cell into quotes");
-      const auto byte = static_cast<unsigned char>(text_[at_]);
-      if (byte < 0x20 && byte != '\t') fail("a byte that is no text", "is this a CSV file?");
-      ++at_;
+      fail("a byte that is no text", "is this a CSV file?");
     }
     cell += text_.substr(begin, at_ - begin);
   }

@@ -160,14 +160,14 @@ std::string read_toml_text(const std::string& path) {
 TomlValue read_toml_file(const std::string& path) { return read_toml(read_toml_text(path), path); }
 
 std::optional<std::string> peek_text(std::string_view toml, std::string_view key) {
-  for (const char* multiline : {"\"\"\"", "'''"})
-    if (toml.find(multiline) != std::string_view::npos) return std::nullopt;
   const std::string begin = std::string(key) + " = \"";
   for (std::size_t at = 0, end = 0; at < toml.size(); at = end + 1) {
     end = std::min(toml.find('\n', at), toml.size());
     std::string_view line = toml.substr(at, end - at);
     if (line.starts_with('[')) return std::nullopt;
     if (!line.starts_with(begin)) continue;
+    for (const char* multiline : {"\"\"\"", "'''"})  // it may be a line of such a text
+      if (toml.substr(0, end).find(multiline) != std::string_view::npos) return std::nullopt;
     line.remove_prefix(begin.size());
     const std::size_t quote = line.find('"');
     if (quote == std::string_view::npos || line.substr(0, quote).find('\\') != line.npos)

@@ -1,6 +1,7 @@
 #include "sim/files/toml_plain.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,16 @@ constexpr bool is_key_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '-';
 }
 constexpr bool is_plain(char c) { return (c >= ' ' && c <= '~') || c == '\t'; }
+
+/// Bytes of a text between its quotes.
+constexpr std::array<bool, 256> in_texts = [] {
+  std::array<bool, 256> out{};
+  for (std::size_t byte = 0; byte < out.size(); ++byte) {
+    const char c = static_cast<char>(byte);
+    out[byte] = is_plain(c) && c != '"' && c != '\\';
+  }
+  return out;
+}();
 
 /// Every function but the last is false, or nothing, where the text is not plain.
 class PlainReader {
@@ -96,8 +107,7 @@ class PlainReader {
 
   std::optional<std::string_view> next_text() {
     const std::size_t begin = ++at_;
-    while (at_ < text_.size() && is_plain(text_[at_]) && text_[at_] != '"' && text_[at_] != '\\')
-      ++at_;
+    while (at_ < text_.size() && in_texts[static_cast<unsigned char>(text_[at_])]) ++at_;
     const std::string_view inside = text_.substr(begin, at_ - begin);
     if (!take('"')) return std::nullopt;
     if (inside.empty() && at_ < text_.size() && text_[at_] == '"') return std::nullopt;  // """

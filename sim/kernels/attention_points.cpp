@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "engine/arithmetic.hpp"
@@ -84,21 +87,32 @@ AttentionTimes::AttentionTimes(const std::vector<AttentionRow>& rows, const topo
 /// runs cuDNN's at 1.2 times a GB200's rate and the same peak): of siblings those of its own kind
 /// answer first. What tells them apart is fp4 over 16 bits: 6 against 4.
 void AttentionTimes::settle_siblings() {
-  std::erase_if(points_, [&](const Point& p) { return kinship(p.gpu, gpu_) == Kinship::foreign; });
   const auto ultra = [](FlopsPerSecond four, FlopsPerSecond half) { return four > half * 5.0; };
-  const auto other_kind = [&](const Point& p) {
+  struct Owner {
+    Kinship kinship;
+    bool sibling, other_kind;
+    std::optional<FlopsPerSecond> peak;
+  };
+  std::map<std::string, Owner> owners;
+  for (const Point& p : points_) {
+    if (owners.contains(p.gpu)) continue;
+    const Kinship kin = kinship(p.gpu, gpu_);
     const auto half = tensor_peak_of(p.gpu, gpu_);
     const auto four = low_peak_of(p.gpu, gpu_, workloads::Dtype::nvfp4);
-    return half && four && ultra(*four, *half) != ultra(gpu_.fp4_peak, gpu_.tensor_peak);
-  };
+    owners[p.gpu] = {kin, kin == Kinship::sibling || altered(p.gpu, gpu_),
+                     half && four && ultra(*four, *half) != ultra(gpu_.fp4_peak, gpu_.tensor_peak),
+                     half};
+  }
+  std::erase_if(points_, [&](const Point& p) { return owners[p.gpu].kinship == Kinship::foreign; });
   bool alike = false;
   for (Point& p : points_) {
-    p.sibling = kinship(p.gpu, gpu_) == Kinship::sibling || altered(p.gpu, gpu_);
-    alike = alike || (p.sibling && !p.derived && !other_kind(p));
-    const auto peak = tensor_peak_of(p.gpu, gpu_);
-    if (p.sibling && peak) p.rate *= gpu_.tensor_peak / *peak;
+    const Owner& owner = owners[p.gpu];
+    p.sibling = owner.sibling;
+    alike = alike || (p.sibling && !p.derived && !owner.other_kind);
+    if (p.sibling && owner.peak) p.rate *= gpu_.tensor_peak / *owner.peak;
   }
-  if (alike) std::erase_if(points_, [&](const Point& p) { return p.sibling && other_kind(p); });
+  if (alike)
+    std::erase_if(points_, [&](const Point& p) { return p.sibling && owners[p.gpu].other_kind; });
 }
 
 AttentionTimes::Point AttentionTimes::point_of(const AttentionRow& r) const {
@@ -156,13 +170,20 @@ void AttentionTimes::add_split(const std::vector<AttentionRow>& rows) {
   }
 }
 
+/// What same_kernel() compares.
+AttentionTimes::KernelKey AttentionTimes::kernel_of(const Point& p) {
+  return {p.head_dim,       p.value_dim,   p.window,         p.form.dtype,
+          p.form.value_dim, p.form.window, p.implementation, p.gpu};
+}
+
 /// Backward from forward where a GPU has no backward rate of an implementation and head dimension.
 void AttentionTimes::add_backwards() {
+  std::set<KernelKey> backwards;
+  for (const Point& p : points_)
+    if (p.backward) backwards.insert(kernel_of(p));
   std::vector<Point> added;
   for (const Point& p : points_) {
-    const bool known = std::any_of(points_.begin(), points_.end(),
-                                   [&](const Point& q) { return q.backward && same_kernel(q, p); });
-    if (p.backward || known) continue;
+    if (p.backward || backwards.contains(kernel_of(p))) continue;
     Point backward = p;
     backward.backward = backward.derived = true;
     backward.rate *= backward_ratio(p.implementation);
@@ -173,12 +194,11 @@ void AttentionTimes::add_backwards() {
 
 /// Causal from full, and full from causal, where a GPU has only one of an implementation.
 void AttentionTimes::add_other_masks() {
+  std::set<std::tuple<KernelKey, bool, bool>> known;  // pass and mask as well
+  for (const Point& p : points_) known.emplace(kernel_of(p), p.backward, p.causal);
   std::vector<Point> added;
   for (const Point& p : points_) {
-    const bool known = std::any_of(points_.begin(), points_.end(), [&](const Point& q) {
-      return q.causal != p.causal && q.backward == p.backward && same_kernel(q, p);
-    });
-    if (known || p.form.window) continue;
+    if (p.form.window || known.contains({kernel_of(p), p.backward, !p.causal})) continue;
     // A curve of one point would hide how the ratio grows with the length: give it every length.
     for (const std::int64_t s : {512, 1024, 2048, 4096, 8192, 16384}) {
       Point other = p;

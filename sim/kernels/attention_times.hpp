@@ -83,6 +83,10 @@ class AttentionTimes {
   static bool same_but_pass(const Point& a, const Point& b);
   static bool same_but_mask(const Point& a, const Point& b);
   static bool same_kernel(const Point& a, const Point& b);
+  /// Its texts are those of the point.
+  using KernelKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, workloads::Dtype, bool,
+                               bool, std::string_view, std::string_view>;
+  static KernelKey kernel_of(const Point& p);
   Point point_of(const AttentionRow& row) const;
   void settle_siblings();
   void add_direct(const std::vector<AttentionRow>& rows);

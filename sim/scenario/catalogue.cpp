@@ -272,7 +272,7 @@ const GpuIdentities& Catalogue::gpus() const {
   std::call_once(files_->gpus_read, [this] {
     std::vector<GpuIdentity> all;
     for (const std::string& name : names(gpu_kind.folder)) {
-      const TomlValue document = entry(gpu_kind.folder, name, "catalogue");
+      const TomlValue& document = entry(gpu_kind.folder, name, "catalogue");
       all.push_back(read_identity(
           document, whole_entry<topology::GpuSpec>(gpu_kind, document, name, fill_gpu)));
     }

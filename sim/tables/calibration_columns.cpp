@@ -374,16 +374,30 @@ std::string cell_fault(const Column& column, const UnitRange* range, const Cell&
   return "";
 }
 
-/// Whether a column may hold all that it does; most rows repeat a word of the row before.
-bool is_sound(const Column& column, const Family& family, const CalibrationTable& table) {
-  if (column.stored == Stored::text && column.words.empty() && !is_type(column)) return true;
-  const UnitRange* range = range_of(column);
-  std::optional<Cell> before;
+/// Of texts, most of which repeat that of the row before.
+bool has_sound_texts(const Column& column, const Family& family, const CalibrationTable& table) {
+  if (column.words.empty() && !is_type(column)) return true;
+  std::optional<std::string_view> before;
   for (std::size_t row = 0; row < family.size(table); ++row) {
     const Cell cell = column.get(table, row);
-    if (before == cell) continue;
-    if (!cell_fault(column, range, cell).empty()) return false;
-    before = cell;
+    const auto text = std::get<std::string_view>(cell);
+    if (before == text) continue;
+    if (!cell_fault(column, nullptr, cell).empty()) return false;
+    before = text;
+  }
+  return true;
+}
+
+/// Whether a column may hold all that it does.
+bool is_sound(const Column& column, const Family& family, const CalibrationTable& table) {
+  if (column.stored == Stored::text) return has_sound_texts(column, family, table);
+  const UnitRange* range = range_of(column);
+  for (std::size_t row = 0; row < family.size(table); ++row) {
+    const Cell cell = column.get(table, row);
+    const auto* real = std::get_if<double>(&cell);
+    const double value =
+        real != nullptr ? *real : static_cast<double>(std::get<std::int64_t>(cell));
+    if (*number_fault(column, range, value) != '\0') return false;
   }
   return true;
 }

@@ -14,6 +14,9 @@ using topology::GpuSpec;
 
 constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
+// Of two chips that are one, what is added where both are cards or both modules.
+constexpr int fits_form = 2, best_fit = fits_chip + fits_form;
+
 bool alike(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, {}, lower, lower);
 }
@@ -59,6 +62,7 @@ double to_three_digits(double value) {
 
 Kinship kinship(std::string_view measured, std::string_view catalogue) {
   if (!of_one_chip(measured, catalogue)) return Kinship::foreign;
+  if (alike(measured, catalogue)) return Kinship::same;
   const auto [fewer, more] = num_words(measured) <= num_words(catalogue)
                                  ? std::pair(measured, catalogue)
                                  : std::pair(catalogue, measured);
@@ -69,8 +73,10 @@ Kinship kinship(std::string_view measured, std::string_view catalogue) {
 const GpuRelative* relative_of(std::string_view measured, const GpuSpec& gpu) {
   const GpuRelative* best = nullptr;
   int most = 0;
-  for (const GpuRelative& relative : gpu.relatives)
+  for (const GpuRelative& relative : gpu.relatives) {
     if (const int fit = fitness(measured, relative.name); fit > most) most = fit, best = &relative;
+    if (most == best_fit) break;
+  }
   return best;
 }
 
@@ -82,8 +88,9 @@ Kinship kinship(std::string_view measured, const GpuSpec& gpu) {
 
 int fitness(std::string_view name, std::string_view catalogue) {
   if (!of_one_chip(name, catalogue)) return 0;
+  if (alike(name, catalogue)) return best_fit;
   const bool same_form = is_pcie(name) == is_pcie(catalogue);
-  return (all_in(name, catalogue) ? fits_chip : 0) + (same_form ? 2 : 1);
+  return (all_in(name, catalogue) ? fits_chip : 0) + (same_form ? fits_form : 1);
 }
 
 std::optional<FlopsPerSecond> tensor_peak_of(std::string_view measured, const GpuSpec& gpu) {

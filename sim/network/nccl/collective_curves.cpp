@@ -154,8 +154,9 @@ CollectiveCurves::CollectiveCurves(const std::vector<CollectiveRow>& rows,
                                    const MeasurementConstants& measuring) {
   std::map<RunKey, CollectiveCurve> runs;
   for (const CollectiveRow& row : rows) {
+    if (!applies(row, node)) continue;
     const auto kind = collective_kind(row);
-    if (!kind || !applies(row, node) || !readable(row, *kind)) continue;
+    if (!kind || !readable(row, *kind)) continue;
     const auto duration = device_time(row, measuring);
     if (!duration) continue;
     CollectiveCurve& curve = runs[key_of(row, *kind)];
