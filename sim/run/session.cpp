@@ -1,9 +1,12 @@
 #include "sim/run/session.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/run/folded_step.hpp"
 #include "sim/run/measured_machine.hpp"
+#include "sim/tables/calibration_file.hpp"
+#include "sim/tables/gpu_names.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -24,6 +27,7 @@ Session::Session(const Catalogue& catalogue)
     : catalogue_(catalogue),
       files_(most_files),
       tables_(most_tables),
+      kin_rows_(1),
       wirings_(most_wirings),
       networks_(most_networks),
       kernels_(most_kernels) {}
@@ -37,6 +41,25 @@ std::shared_ptr<const CalibrationTable> Session::tables(const std::vector<std::s
   });
 }
 
+std::shared_ptr<const CalibrationTable> Session::rows_for(const Scenario& s) {
+  if (s.tables != std::vector<std::string>{"published"}) return tables(s.tables);
+  std::vector<std::string> kin{s.node.gpu.name};
+  for (const topology::GpuRelative& relative : s.node.gpu.relatives) kin.push_back(relative.name);
+  std::ranges::sort(kin);
+  kin.erase(std::unique(kin.begin(), kin.end()), kin.end());
+  bool first = true;
+  {
+    const std::lock_guard lock(choosing_);
+    if (first_kin_.empty()) first_kin_ = kin;
+    first = first_kin_ == kin;
+  }
+  if (!first) return tables(s.tables);
+  return kin_rows_.get(kin, [&] {
+    return read_published(
+        [&](std::string_view gpu) { return kinship(gpu, s.node.gpu) != Kinship::foreign; });
+  });
+}
+
 std::shared_ptr<const Network> Session::network(const Scenario& s) {
   const WiringKey wiring{s.node, s.nodes, s.fabric};
   const NetworkKey key{wiring,           s.nccl,   s.exchange,
@@ -47,7 +70,7 @@ std::shared_ptr<const Network> Session::network(const Scenario& s) {
     if (!on_host(s)) nccl = catalogue_.nccl(s.nccl, s.origin);
     if (nccl && !s.exchange.empty())
       nccl->exchanges = chosen_exchange_kernels(catalogue_.exchanges(), s.exchange, s.origin);
-    return make_network(s, std::move(wires), std::move(nccl), *tables(s.tables));
+    return make_network(s, std::move(wires), std::move(nccl), *rows_for(s));
   });
 }
 
@@ -56,9 +79,8 @@ std::shared_ptr<const KernelModel> Session::kernels(const Scenario& s) {
   workloads::Software software;  // what kernels depend on: frameworks share the rest
   software.attention.kernel = s.software.attention.kernel;
   software.fusion = s.software.fusion;
-  return kernels_.get(KernelsKey{s.node.gpu, software, s.tables, host}, [&] {
-    return CalibratedKernels(*tables(s.tables), s.node.gpu, software, host);
-  });
+  return kernels_.get(KernelsKey{s.node.gpu, software, s.tables, host},
+                      [&] { return CalibratedKernels(*rows_for(s), s.node.gpu, software, host); });
 }
 
 namespace {
@@ -80,7 +102,7 @@ StepReport Session::admitted_here(const Scenario& scenario) {
   StepReport report = admitted(scenario);
   const auto network = this->network(scenario);
   report.warnings.insert(report.warnings.end(), network->warnings.begin(), network->warnings.end());
-  use_measurements(report.scenario, *tables(scenario.tables));
+  use_measurements(report.scenario, *rows_for(scenario));
   return report;
 }
 
@@ -123,7 +145,7 @@ BoundStep Session::bound_step(const Scenario& scenario) {
   check_budget(scenario);
   return within_clock(scenario, [&] {
     Scenario measured = scenario;
-    use_measurements(measured, *tables(scenario.tables));
+    use_measurements(measured, *rows_for(scenario));
     auto program = workloads::make_step_program(measured.model, measured.plan, measured.batch,
                                                 measured.precision, measured.software);
     return bind_step(measured, std::move(program), network(scenario), *kernels(measured));

@@ -45,6 +45,9 @@ class Session {
 
   /// The tables of these names as one.
   std::shared_ptr<const CalibrationTable> tables(const std::vector<std::string>& names);
+  /// Of the scenario's tables at least the rows of its GPU's kin, and of attention all: what its
+  /// models and measurements are made of.
+  std::shared_ptr<const CalibrationTable> rows_for(const Scenario& scenario);
   std::shared_ptr<const Network> network(const Scenario& scenario);
   std::shared_ptr<const KernelModel> kernels(const Scenario& scenario);
 
@@ -79,6 +82,10 @@ class Session {
   std::mutex reading_;  // HDF5 serves one thread at a time
   Cache<std::string, CalibrationTable> files_;
   Cache<std::vector<std::string>, CalibrationTable> tables_;
+  // Of the first GPU's kin alone, which is half as soon read as all rows: these serve all others.
+  std::mutex choosing_;
+  std::vector<std::string> first_kin_;
+  Cache<std::vector<std::string>, CalibrationTable> kin_rows_;  // by the names of the kin
   Cache<WiringKey, Wiring> wirings_;
   Cache<NetworkKey, Network> networks_;
   Cache<KernelsKey, CalibratedKernels> kernels_;

@@ -250,7 +250,7 @@ SearchMachine machine_of(Session& session) {
             std::unique_ptr<StepBound>& bound = (*bounds)[&c.base];
             if (!bound) {
               Scenario base = c.base;
-              use_measurements(base, *session.tables(base.tables));
+              use_measurements(base, *session.rows_for(base));
               bound =
                   std::make_unique<StepBound>(base, session.network(base), session.kernels(base));
             }

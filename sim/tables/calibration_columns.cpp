@@ -110,6 +110,11 @@ Listed since(std::int64_t version, Listed listed) {
   return listed;
 }
 
+Family of_all(Family family) {
+  family.of_all = true;
+  return family;
+}
+
 Family few(Family family) {
   family.few = true;
   return family;
@@ -321,7 +326,7 @@ bool is_element_type(std::string_view text) {
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all{gemm(),
-                                       attention(),
+                                       of_all(attention()),
                                        elementwise(),
                                        collectives(),
                                        copies(),

@@ -47,6 +47,7 @@ struct Family {
   Quality (*quality)(const CalibrationTable&, std::size_t row);  // nothing where it has none
   std::int64_t since = 1;  // files of an older version may lack it
   bool few = false;        // rows that a reader sees one by one
+  bool of_all = false;     // what is told of one GPU is taken from the rows of others as well
 };
 
 /// All families, in the order of the file.

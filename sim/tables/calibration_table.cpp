@@ -5,6 +5,7 @@
 
 #include "engine/check.hpp"
 #include "sim/tables/calibration_columns.hpp"
+#include "sim/tables/calibration_file.hpp"
 #include "sim/tables/column_file.hpp"
 
 namespace stepcast::sim {
@@ -128,25 +129,30 @@ std::vector<RowSource> read_sources(GroupReader& group, std::size_t num_columns)
 
 class TableReader {
  public:
-  explicit TableReader(const ColumnReader& file);
+  /// `wanted`: by its GPU whether a row is; empty: all are.
+  explicit TableReader(const ColumnReader& file, WantedGpu wanted = {});
   CalibrationTable read();
 
  private:
+  void choose_rows(GroupReader& group, const Family& family);
   void read_family(const Family& family);
-  void read_column(GroupReader& group, const Family& family, const Column& column);
+  void read_column(GroupReader& group, const Column& column);
   template <class Value>
-  void fill(const Family& family, const Column& column, const std::vector<Value>& values) {
-    if (&column == family.columns.data()) family.resize(table_, values.size());
-    for (std::size_t row = 0; row < values.size(); ++row) column.set(table_, row, values[row]);
+  void fill(const Column& column, const std::vector<Value>& values) {
+    for (std::size_t row = 0; row < chosen_.size(); ++row)
+      column.set(table_, row, values[chosen_[row]]);
   }
 
   const ColumnReader& file_;
+  WantedGpu wanted_;
+  std::vector<std::size_t> chosen_;  // of the file's rows of this family
   std::int64_t version_;
   std::vector<RowSource> sources_;
   CalibrationTable table_;
 };
 
-TableReader::TableReader(const ColumnReader& file) : file_(file) {
+TableReader::TableReader(const ColumnReader& file, WantedGpu wanted)
+    : file_(file), wanted_(std::move(wanted)) {
   if (!file_.has_attribute("/", "format") || file_.text_attribute("/", "format") != format_name)
     throw InputError(file.path(), "is HDF5 but no calibration table",
                      "make one with stepcast-calibrate import");
@@ -173,32 +179,47 @@ CalibrationTable TableReader::read() {
 
 void TableReader::read_family(const Family& family) {
   GroupReader group(file_, std::string("/") + family.name);
+  choose_rows(group, family);
   for (const Column& column : family.columns)
-    if (version_ >= column.since) read_column(group, family, column);
+    if (version_ >= column.since) read_column(group, column);
   if (version_ == 1) {  // each row with its own words
     sources_ = read_sources(group, 3);
-    for (std::size_t row = 0; row < sources_.size(); ++row)
-      family.set_source(table_, row, sources_[row]);
+    for (std::size_t row = 0; row < chosen_.size(); ++row)
+      family.set_source(table_, row, sources_[chosen_[row]]);
     return;
   }
   const std::vector<std::int64_t> places = group.integers("source");
-  for (std::size_t row = 0; row < places.size(); ++row) {
-    if (places[row] < 0 || places[row] >= static_cast<std::int64_t>(sources_.size()))
+  for (std::size_t row = 0; row < chosen_.size(); ++row) {
+    const std::int64_t place = places[chosen_[row]];
+    if (place < 0 || place >= static_cast<std::int64_t>(sources_.size()))
       throw InputError(file_.path(),
-                       std::string("/") + family.name + " names source " +
-                           std::to_string(places[row]) + " of " + std::to_string(sources_.size()),
+                       std::string("/") + family.name + " names source " + std::to_string(place) +
+                           " of " + std::to_string(sources_.size()),
                        hint);
-    family.set_source(table_, row, sources_[static_cast<std::size_t>(places[row])]);
+    family.set_source(table_, row, sources_[static_cast<std::size_t>(place)]);
   }
 }
 
-void TableReader::read_column(GroupReader& group, const Family& family, const Column& column) {
+/// By their GPU, the first of every family's columns.
+void TableReader::choose_rows(GroupReader& group, const Family& family) {
+  const std::vector<std::string> gpus = group.texts(family.columns.front().name);
+  chosen_.clear();
+  bool wanted = true;
+  for (std::size_t row = 0; row < gpus.size(); ++row) {
+    if (wanted_ && !family.of_all && (row == 0 || gpus[row] != gpus[row - 1]))
+      wanted = wanted_(gpus[row]);
+    if (wanted) chosen_.push_back(row);
+  }
+  family.resize(table_, chosen_.size());
+}
+
+void TableReader::read_column(GroupReader& group, const Column& column) {
   if (column.stored == Stored::text)
-    fill(family, column, group.texts(column.name));
+    fill(column, group.texts(column.name));
   else if (column.stored == Stored::real)
-    fill(family, column, group.doubles(column.name, column.unit));
+    fill(column, group.doubles(column.name, column.unit));
   else
-    fill(family, column, group.integers(column.name, column.unit));
+    fill(column, group.integers(column.name, column.unit));
 }
 
 }  // namespace
@@ -228,6 +249,10 @@ void write_calibration(const std::string& path, const CalibrationTable& table) {
 
 CalibrationTable read_calibration(const std::string& path) {
   return TableReader(*read_columns(path)).read();
+}
+
+CalibrationTable read_published(const WantedGpu& wanted) {
+  return TableReader(*read_columns(published_calibration()), wanted).read();
 }
 
 }  // namespace stepcast::sim

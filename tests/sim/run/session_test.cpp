@@ -101,6 +101,42 @@ TEST_CASE("threads that share a session get what one alone gets, each time") {
   }
 }
 
+TEST_CASE("rows of a GPU's kin answer as all rows do, whichever GPU was asked for first") {
+  // The same table by another name is read whole.
+  const std::string whole = STEPCAST_BINARY_DIR "/published.h5";
+  const auto of_gpu = [](const std::string& gpu, const std::string& table) {
+    TomlValue document = read_toml(
+        "[model]\nname = \"llama2-1b\"\n[cluster]\nnodes = 2\n[batch]\nlocal = 2\n"
+        "[calibration]\ntables = [\"" +
+            table + "\"]\n",
+        "a.toml");
+    set_path(document, "cluster.node", catalogue().node_of_gpu(gpu, "a.toml").value("a.toml"));
+    Scenario out = read_scenario(document, catalogue());
+    out.run.ignore_memory = true;
+    return out;
+  };
+  std::vector<std::string> gpus;
+  for (const GpuIdentity& one : catalogue().gpus().all())
+    if (one.gpu.architecture != topology::Architecture::host) gpus.push_back(one.gpu.name);
+  REQUIRE(gpus.size() > 10);
+  Session forward(catalogue()), backward(catalogue()), all(catalogue());
+  std::vector<StepReport> first, second(gpus.size());
+  for (const std::string& gpu : gpus) first.push_back(forward.step(of_gpu(gpu, "published")));
+  for (std::size_t i = gpus.size(); i-- > 0;) {
+    Session alone(catalogue());
+    second[i] = backward.step(of_gpu(gpus[i], "published"));
+    const StepReport by_itself = alone.step(of_gpu(gpus[i], "published")),
+                     by_all = all.step(of_gpu(gpus[i], whole));
+    INFO(gpus[i]);
+    for (const StepReport& other : {second[i], by_itself, by_all}) {
+      CHECK(other.step_time == first[i].step_time);
+      CHECK(other.kernel_provenance == first[i].kernel_provenance);
+      CHECK(other.network_provenance == first[i].network_provenance);
+      CHECK(other.power_per_gpu == first[i].power_per_gpu);
+    }
+  }
+}
+
 TEST_CASE("threads that start at once read scenarios from one catalogue") {
   const Catalogue fresh(STEPCAST_SOURCE_DIR "/scenarios");
   std::atomic<int> right = 0;
