@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "engine/check.hpp"
+#include "sim/program/cache.hpp"
 #include "sim/program/interrupt.hpp"
 #include "sim/program/parallel.hpp"
 #include "sim/program/progress.hpp"
@@ -24,33 +25,74 @@ double measured_step(const PublishedRow& row) {
   return tokens / (static_cast<double>(row.gpus.value_or(1)) * *row.tokens_per_s_per_gpu);
 }
 
-void predict(const ScenarioMaker& maker, const OwnKernels& own, PublishedResult& result,
-             const std::string& file, sim::Session& session) {
+/// What is taken of an answer: of equal scenarios, as tables of several releases have them, once.
+struct Answer {
+  double step_s = 0;
+  double memory_gib = 0, allocated_gib = 0, reserved_gib = 0, process_gib = 0, needed_gib = 0;
+  sim::Case forecast;
+  std::vector<std::string> warnings;
+};
+using Answers = sim::Cache<std::string, Answer>;
+constexpr std::size_t most_answers = 512;  // of some 10 KiB
+
+/// All that an answer depends on.
+std::string key_of(const RowScenario& made) {
+  sim::TomlValue document = made.document;
+  document.set("title", sim::toml_text("", document.where));
+  std::string key = sim::write_toml(document);
+  for (const std::string& changed : made.scenario->changed) key += changed + "\n";
+  return key;
+}
+
+double gibibytes(Bytes bytes) { return static_cast<double>(bytes.value) / gib; }
+
+Answer answer_of(const sim::Scenario& scenario, sim::Session& session) {
+  const sim::StepReport report = session.step(scenario);
+  const workloads::MemoryFigures figures = sim::memory_figures(report.scenario);
+  return {seconds(report.step_time),    gibibytes(report.memory.total()),
+          gibibytes(figures.allocated), gibibytes(figures.reserved),
+          gibibytes(figures.process()), gibibytes(figures.needed()),
+          sim::case_of(report),         report.warnings};
+}
+
+/// What rows share.
+struct Predictor {
+  Predictor(sim::Session& of, const std::string& table)
+      : session(of), maker(of), own(*of.tables({"published"})), file(table) {}
+
+  sim::Session& session;
+  const ScenarioMaker maker;
+  const OwnKernels own;
+  const std::string& file;
+  Answers answers{most_answers};
+};
+
+void predict(Predictor& by, PublishedResult& result) {
   const std::string where =
-      (result.row.file.empty() ? file : result.row.file) + ":" + std::to_string(result.row.line);
-  RowScenario made = maker.scenario_of(result.row, where);
+      (result.row.file.empty() ? by.file : result.row.file) + ":" + std::to_string(result.row.line);
+  RowScenario made = by.maker.scenario_of(result.row, where);
   result.assumed = std::move(made.assumed);
   result.refused = std::move(made.refused);
   result.virtual_open = made.virtual_open;
   if (!made.scenario) return;
+  const sim::Scenario& scenario = *made.scenario;
   if (result.row.has_experts())  // those that a token meets
-    result.parameters = workloads::model_flops(made.scenario->model, 1, 1).value / 6.0;
+    result.parameters = workloads::model_flops(scenario.model, 1, 1).value / 6.0;
   else if (!(result.parameters > 0))
-    result.parameters = static_cast<double>(workloads::parameters(made.scenario->model));
+    result.parameters = static_cast<double>(workloads::parameters(scenario.model));
   try {
-    sim::StepReport report = session.step(*made.scenario);
-    report.figures = sim::memory_figures(report.scenario);
-    result.predicted_s = seconds(report.step_time);
-    const auto gibibytes = [](Bytes bytes) { return static_cast<double>(bytes.value) / gib; };
-    result.memory_gib = gibibytes(report.memory.total());
-    result.allocated_gib = gibibytes(report.figures.allocated);
-    result.reserved_gib = gibibytes(report.figures.reserved);
-    result.process_gib = gibibytes(report.figures.process());
-    result.needed_gib = gibibytes(report.figures.needed());
-    result.gpu_memory_gib = gibibytes(made.scenario->node.gpu.memory);
-    result.own_kernels = own.measured(result.row.url, made.scenario->node.gpu.name);
-    result.forecast = sim::case_of(report);
-    result.warnings = report.warnings;
+    const auto answer =
+        by.answers.get(key_of(made), [&] { return answer_of(scenario, by.session); });
+    result.predicted_s = answer->step_s;
+    result.memory_gib = answer->memory_gib;
+    result.allocated_gib = answer->allocated_gib;
+    result.reserved_gib = answer->reserved_gib;
+    result.process_gib = answer->process_gib;
+    result.needed_gib = answer->needed_gib;
+    result.forecast = answer->forecast;
+    result.warnings = answer->warnings;
+    result.gpu_memory_gib = gibibytes(scenario.node.gpu.memory);
+    result.own_kernels = by.own.measured(result.row.url, scenario.node.gpu.name);
   } catch (const InputError& error) {
     result.refused = error.problem();
   } catch (const std::exception& error) {  // ours; the other rows are not lost to it
@@ -82,8 +124,7 @@ std::vector<PublishedResult> predict_published(const std::string& file,
                                                const std::vector<PublishedRow>& rows,
                                                sim::Session& session,
                                                const PublishedOptions& options) {
-  const ScenarioMaker maker(session);
-  const OwnKernels own(*session.tables({"published"}));
+  Predictor predictor(session, file);
   std::vector<PublishedResult> results;
   for (const PublishedRow& row : rows) {
     if (row.id.rfind(options.only, 0) != 0) continue;
@@ -109,7 +150,7 @@ std::vector<PublishedResult> predict_published(const std::string& file,
       results[i].refused =
           "experts, low precision or Blackwell: stepcast validate published modern";
     else
-      predict(maker, own, results[i], file, session);
+      predict(predictor, results[i]);
     const std::lock_guard lock(shown);
     progress.show(++done);
   });
