@@ -26,12 +26,13 @@
 namespace stepcast::sim {
 namespace {
 
-void check_memory(const StepReport& report, std::vector<std::string>& warnings) {
+void check_memory(StepReport& report) {
   const Scenario& s = report.scenario;
+  std::vector<std::string>& warnings = report.warnings;
   Bytes needed = report.memory.total();
   if (s.run.memory_is_known || surely_fits(s, needed)) return;
   if (!surely_too_much(s, needed)) {
-    const workloads::MemoryFigures figures = memory_figures(s);
+    const workloads::MemoryFigures& figures = report.checked.emplace(memory_figures(s));
     needed = figures.needed();
     if (fits(s, figures)) {
       const std::string warning = reserve_warning(s, figures);
@@ -235,7 +236,7 @@ StepReport admitted(const Scenario& scenario) {
   check_power(s.node.gpu, s.origin);
   check_budget(s);
   report.memory = workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software);
-  check_memory(report, report.warnings);
+  check_memory(report);
   for (const std::string& note : s.model_notes)
     report.warnings.push_back("model " + s.model.name + ": " + note);
   for (const std::string& warning : memory_warnings(s)) report.warnings.push_back(warning);

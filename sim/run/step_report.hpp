@@ -66,6 +66,7 @@ struct StepReport {
   double mfu = 0.0;                      // of GpuSpec::tensor_peak
   workloads::Memory memory;              // of the fullest stage
   workloads::MemoryFigures figures;      // likewise, once it is an answer
+  std::optional<workloads::MemoryFigures> checked{};  // the same, where they decide whether it fits
   Watts power_per_gpu{};
   Joules energy{};  // of all GPUs, one step
   double tokens_per_joule = 0.0;
