@@ -4,22 +4,50 @@
 # neighbours' includes.
 set(STEPCAST_UNITY 0 CACHE STRING "How many files of a folder are compiled together; 0: each alone")
 set(STEPCAST_ALONE
-  calibrate/cuda/ calibrate/host/ calibrate/import/nccl_ calibrate/kernels/
-  sim/files/toml_value sim/tables/calibration_table
-  validate/compare/kernels validate/compare/report validate/published/scenario validate/trace/
-  validate/trainer/model/layer validate/trainer/model/step_calls validate/trainer/run/results)
+  calibrate/cuda/ calibrate/host/reference calibrate/host/task calibrate/kernels/
+  sim/files/toml_value sim/tables/calibration_table validate/compare/report[.])
 list(JOIN STEPCAST_ALONE | STEPCAST_ALONE)
 
 # Rooms that read what users hand in and print answers: -O1 compiles them a quarter faster than -O3,
 # and no case of ./dev bench gate spends a twentieth of its instructions there.
-set(STEPCAST_COLD "calibrate/(fit|import|report)/|sim/(chakra|command|compare|design|goal|handout|import|launch|output|page|pictures|processes|program|report|scenario|study|why)/|validate/(cluster|compare|layers|published|study)/")
+set(STEPCAST_COLD "calibrate/(command|fit|import|report|rows|session)/|sim/(chakra|command|compare|design|goal|handout|import|launch|output|page|pictures|processes|program|report|scenario|study|why)/|validate/(cluster|command|compare|goodput|layers|published|study|trace)/")
 option(STEPCAST_COLD_O1 "Compile rooms that read and print with -O1, whatever the build type" OFF)
+
+# Rooms that the fuzzed readers do without.
+set(STEPCAST_NO_READERS "calibrate/(command|device|fit|reference|report|session)/|sim/(command|handout|page)/|validate/(cluster|command|compare|goodput|layers|published|study)/|validate/trace/(command|intervals|launch_facts|measure|meetings|megatron_facts|report|settings_facts|simulated|steps|timeline|torchtitan_facts|verdict)[.]")
+option(STEPCAST_READERS "Build what stepcast_replay needs and no more: no program can be linked" OFF)
 
 # Sources made of #includes relative to the project: of two clones they are the same, and a compiler
 # cache knows the one's from the other's (CMake's own unity builds name absolute paths).
+# Gives a program the libraries with -O1 in every file: those of cold rooms, which have it, and the
+# others once more, with a checked standard library.
+function(compile_at_o1 program)
+  set(objects "")
+  foreach(target ${ARGN})
+    get_target_property(sources ${target} SOURCES)
+    get_target_property(warm ${target} STEPCAST_WARM)
+    list(REMOVE_ITEM sources ${warm})
+    foreach(cold ${sources})
+      get_filename_component(name ${cold} NAME)
+      list(APPEND objects "$<FILTER:$<TARGET_OBJECTS:${target}>,INCLUDE,/${name}[.]o$>")
+    endforeach()
+    add_library(${target}_o1 OBJECT EXCLUDE_FROM_ALL ${warm})
+    get_target_property(libraries ${target} LINK_LIBRARIES)
+    target_link_libraries(${target}_o1 PRIVATE ${libraries})
+    target_compile_options(${target}_o1 PRIVATE -O1 -D_GLIBCXX_ASSERTIONS -Wno-subobject-linkage)
+    list(APPEND objects $<TARGET_OBJECTS:${target}_o1>)
+    list(FILTER libraries EXCLUDE REGEX "stepcast::(engine|topology|workloads)")  # their objects
+    target_link_libraries(${program} PRIVATE ${libraries})
+  endforeach()
+  target_sources(${program} PRIVATE ${objects})
+endfunction()
+
 function(compile_together target)
   get_target_property(all ${target} SOURCES)
   get_target_property(folder ${target} SOURCE_DIR)
+  if(STEPCAST_READERS)
+    list(FILTER all EXCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(${STEPCAST_NO_READERS})")
+  endif()
   set(sources ${all})
   list(FILTER sources INCLUDE REGEX "[.]cpp$")
   list(SORT sources)
@@ -54,6 +82,9 @@ function(compile_together target)
   set_property(TARGET ${target} PROPERTY SOURCES ${all})
   list(REMOVE_DUPLICATES cold)
   set_source_files_properties(${cold} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS -O1)
+  set(warm ${all})
+  list(REMOVE_ITEM warm ${cold})
+  set_property(TARGET ${target} PROPERTY STEPCAST_WARM ${warm})
   if(STEPCAST_UNITY)  # gcc takes what stands in an included file's unnamed namespace for a header's
     target_compile_options(${target} PRIVATE
       $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)

@@ -13,10 +13,6 @@
 extern "C" int LLVMFuzzerRunDriver(int* argc, char*** argv,
                                    int (*user)(const std::uint8_t* data, std::size_t size));
 
-/// HDF5 does not free all that it had of a file that it refuses.
-extern "C" const char* __lsan_default_suppressions();  // what LeakSanitizer asks for
-extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5\n"; }
-
 namespace {
 
 const stepcast::fuzz::Reader* reader = nullptr;

@@ -6,9 +6,10 @@ namespace stepcast::calibrate::host {
 namespace {
 
 /// One head of one sequence: where its rows lie, and its matrix of probabilities (S, S).
-class Head {
+class ReferenceHead {
  public:
-  Head(const AttentionSizes& sizes, std::int64_t b, std::int64_t a) : s_(sizes), b_(b), a_(a) {}
+  ReferenceHead(const AttentionSizes& sizes, std::int64_t b, std::int64_t a)
+      : s_(sizes), b_(b), a_(a) {}
 
   std::size_t q(std::int64_t i, std::int64_t d) const {
     return static_cast<std::size_t>(((b_ * s_.sequence + i) * s_.heads + a_) * s_.head_dim + d);
@@ -51,7 +52,7 @@ Doubles reference_attention(const Doubles& q, const Doubles& k, const Doubles& v
   Doubles o(q.size());
   for (std::int64_t b = 0; b < s.batch; ++b)
     for (std::int64_t a = 0; a < s.heads; ++a) {
-      const Head head(s, b, a);
+      const ReferenceHead head(s, b, a);
       const Doubles p = head.probabilities(q, k);
       for (std::int64_t i = 0; i < s.sequence; ++i)
         for (std::int64_t j = 0; j < s.sequence; ++j)
@@ -68,7 +69,7 @@ AttentionGradients reference_attention_backward(const Doubles& dout, const Doubl
   AttentionGradients g{Doubles(q.size()), Doubles(k.size()), Doubles(v.size())};
   for (std::int64_t b = 0; b < s.batch; ++b)
     for (std::int64_t a = 0; a < s.heads; ++a) {
-      const Head head(s, b, a);
+      const ReferenceHead head(s, b, a);
       const Doubles p = head.probabilities(q, k);
       for (std::int64_t i = 0; i < s.sequence; ++i) {
         Doubles dp(static_cast<std::size_t>(s.sequence));

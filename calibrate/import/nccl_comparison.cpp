@@ -82,10 +82,10 @@ class Restated {
   sim::NcclMachine machine_;
 };
 
-struct Shape {
+struct JobShape {
   std::string nccl;
   std::int64_t ranks = 0, nodes = 0;
-  friend auto operator<=>(const Shape&, const Shape&) = default;
+  friend auto operator<=>(const JobShape&, const JobShape&) = default;
 
   template <class Row>
   bool is_of(const Row& row) const {
@@ -93,7 +93,7 @@ struct Shape {
   }
 };
 
-std::vector<TuningLine> figure_lines(const sim::CalibrationTable& table, const Shape& shape,
+std::vector<TuningLine> figure_lines(const sim::CalibrationTable& table, const JobShape& shape,
                                      const Restated& ours) {
   std::vector<TuningLine> lines;
   std::set<std::string> collectives;
@@ -141,7 +141,7 @@ std::string chosen_by_table(const std::vector<TuningLine>& lines, const std::str
   return best;
 }
 
-std::vector<ChoiceLine> choice_lines(const sim::CalibrationTable& table, const Shape& shape,
+std::vector<ChoiceLine> choice_lines(const sim::CalibrationTable& table, const JobShape& shape,
                                      const std::vector<TuningLine>& figures, const Restated& ours) {
   std::vector<ChoiceLine> lines;
   std::set<std::string> collectives;
@@ -169,11 +169,11 @@ std::string gigabytes(const NcclFigures& figures) {
 std::vector<TuningComparison> compare_tuning(const sim::CalibrationTable& table,
                                              const topology::NodeSpec& node,
                                              const std::string& directory) {
-  std::set<Shape> shapes;
+  std::set<JobShape> shapes;
   for (const auto& row : table.nccl_tuning) shapes.insert({row.nccl, row.ranks, row.nodes});
   for (const auto& row : table.nccl_choices) shapes.insert({row.nccl, row.ranks, row.nodes});
   std::vector<TuningComparison> comparisons;
-  for (const Shape& shape : shapes) {
+  for (const JobShape& shape : shapes) {
     const sim::NcclTuning tuning = sim::nccl_tuning_of(directory, shape.nccl, "NCCL of the log");
     const Restated ours(tuning, node, shape.ranks, shape.nodes);
     TuningComparison comparison{.nccl = shape.nccl,

@@ -15,7 +15,7 @@
 namespace stepcast::calibrate {
 namespace {
 
-constexpr std::string_view mark = "NCCL INFO ";
+constexpr std::string_view info_mark = "NCCL INFO ";
 
 /// Of "[0]mlx5_0:1/RoCE" the text behind the slash; "" for a word that names no device.
 std::string link_layer(const std::string& word) {
@@ -30,10 +30,10 @@ class InitReader {
     for (const TextLine& line : file.lines) {
       if (const auto version = nccl_in_text(line.text); version && out_.nccl.empty())
         out_.nccl = *version;
-      const std::size_t at = line.text.find(mark);
+      const std::size_t at = line.text.find(info_mark);
       if (at == std::string::npos) continue;
       const std::string process = process_in(std::string_view(line.text).substr(0, at));
-      info(line.text.substr(at + mark.size()), process);
+      info(line.text.substr(at + info_mark.size()), process);
     }
     finish();
     return out_;

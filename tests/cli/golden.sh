@@ -2,9 +2,9 @@
 # No prediction moves unseen: step and collective times of the studies against tests/golden, to the
 # last digit, whatever the compiler. A commit that moves one runs `golden.sh FOLDER_OF_PROGRAMS
 # SOURCE update` and says in CHANGES.md which moved, by how much, and why it is nearer the truth.
-#   golden.sh FOLDER_OF_PROGRAMS SOURCE [update]
+#   [STEPCAST=PROGRAM] golden.sh FOLDER_OF_PROGRAMS SOURCE [update]
 set -eu
-stepcast=$1/stepcast
+stepcast=${STEPCAST:-$1/stepcast}
 source=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "calibrate/import/collective_case.hpp"
 #include "calibrate/rows/source_key.hpp"
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
@@ -21,6 +22,7 @@
 namespace stepcast::validate {
 namespace {
 
+using calibrate::Unpredictable;
 using sim::AttentionRow;
 using sim::AttentionTimes;
 using sim::ElementwiseRow;
@@ -28,11 +30,6 @@ using sim::GemmRow;
 using sim::GemmTimes;
 using workloads::AttentionKernel;
 using workloads::Dtype;
-
-/// Why a row cannot be predicted.
-struct Unpredictable {
-  std::string reason;
-};
 
 /// bf16 for both 16-bit types.
 Dtype dtype_of(const std::string& text) {
@@ -93,9 +90,10 @@ Visible<Row> visible_to(const Row& row, const std::vector<Row>& pool, const std:
   return out;
 }
 
-class Predictor {
+class KernelPredictor {
  public:
-  Predictor(const sim::CalibrationTable& pool, const sim::Catalogue& catalogue, LeaveOut leave_out)
+  KernelPredictor(const sim::CalibrationTable& pool, const sim::Catalogue& catalogue,
+                  LeaveOut leave_out)
       : pool_(pool), leave_out_(leave_out) {
     for (const std::string& name : catalogue.names("gpus"))
       gpus_.push_back(catalogue.gpu(sim::toml_text(name, "gpus")));
@@ -243,7 +241,7 @@ Comparison compare_kernels(const std::string& file, const std::vector<MeasuredRo
                "Products timed on small data are compared as the model reads them "
                "(sim/kernels/gemm_times.cpp)."};
   const sim::CalibrationTable pool = pool_of(known, rows);
-  const Predictor predictor(pool, catalogue, leave_out);
+  const KernelPredictor predictor(pool, catalogue, leave_out);
   for (const MeasuredRow& row : rows) {
     std::optional<ComparedRow> compared;
     for (const GemmRow& gemm : row.table.gemm) compared = predictor.compare(gemm, row.kind);

@@ -8,8 +8,8 @@
 namespace stepcast::validate {
 namespace {
 
-using Text = std::string PublishedRow::*;
-constexpr std::pair<const char*, Text> columns[] = {
+using RowText = std::string PublishedRow::*;
+constexpr std::pair<const char*, RowText> columns[] = {
     {"framework", &PublishedRow::framework},
     {"source", &PublishedRow::source},
     {"notes", &PublishedRow::notes},
@@ -34,7 +34,7 @@ std::string all_words(const PublishedRow& row) {
 }
 
 /// What a rule looks at. A run that names no framework may name it in its title: "MaxText on ...".
-const std::string& text_of(const RowFacts& facts, Text column) {
+const std::string& text_of(const RowFacts& facts, RowText column) {
   if (column == nullptr) return facts.words;
   const std::string& text = facts.row.*column;
   return column == &PublishedRow::framework && text.empty() ? facts.row.source : text;
@@ -150,7 +150,7 @@ RowFacts::RowFacts(const PublishedRow& of, YearMonth when, std::string on)
 
 Condition::Condition(const sim::TomlValue& table) {
   sim::TableReader reader(table, "when");
-  const auto demand = [&](const char* name, Text column) {
+  const auto demand = [&](const char* name, RowText column) {
     if (const auto text = reader.text(name))
       demands_.push_back({column, Pattern(*text, reader.where(name))});
   };

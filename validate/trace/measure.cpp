@@ -36,11 +36,11 @@ class Sums {
 };
 
 /// The GPU's time by what runs, over the whole trace.
-struct Lanes {
+struct BusyLanes {
   Intervals compute, any, exposed, transferring;
 };
 
-Lanes lanes_of(const RankTrace& trace, const std::vector<Duration>& transfer) {
+BusyLanes lanes_of(const RankTrace& trace, const std::vector<Duration>& transfer) {
   std::vector<Interval> compute, communication, moving;
   for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
     const TraceKernel& kernel = trace.kernels[k];
@@ -54,7 +54,7 @@ Lanes lanes_of(const RankTrace& trace, const std::vector<Duration>& transfer) {
   }
   std::vector<Interval> all = compute;
   all.insert(all.end(), communication.begin(), communication.end());
-  Lanes out{Intervals(std::move(compute)), Intervals(std::move(all)), {}, {}};
+  BusyLanes out{Intervals(std::move(compute)), Intervals(std::move(all)), {}, {}};
   out.exposed = Intervals(std::move(communication)).minus(out.compute);
   out.transferring = Intervals(std::move(moving)).minus(out.compute);
   return out;
@@ -62,7 +62,7 @@ Lanes lanes_of(const RankTrace& trace, const std::vector<Duration>& transfer) {
 
 void Sums::add_steps(const RankSteps& rank, const std::vector<Duration>& transfer,
                      const std::set<std::int64_t>& numbers) {
-  const Lanes lanes = lanes_of(rank.trace, transfer);
+  const BusyLanes lanes = lanes_of(rank.trace, transfer);
   for (const TraceStep& step : rank.steps.steps) {
     if (!numbers.contains(step.number)) continue;
     const Duration length = step.span.end - step.span.begin;

@@ -10,7 +10,7 @@
 namespace stepcast::validate {
 namespace {
 
-using Json = nlohmann::json;
+using SettingsJson = nlohmann::json;
 
 constexpr std::string_view blank = " \t\r";
 constexpr std::string_view word_letters =
@@ -79,7 +79,7 @@ void each_argument(std::string_view text, auto&& call) {
   }
 }
 
-void flatten(const Json& value, const std::string& name, Settings& out) {
+void flatten(const SettingsJson& value, const std::string& name, Settings& out) {
   if (value.is_object())
     for (const auto& [key, inner] : value.items())
       flatten(inner, name.empty() ? key : name + "." + key, out);
@@ -191,7 +191,7 @@ bool SettingsReader::json(std::string_view text) {
 }
 
 void SettingsReader::finish_json() {
-  const Json value = Json::parse(json_, nullptr, false);
+  const SettingsJson value = SettingsJson::parse(json_, nullptr, false);
   if (value.is_object()) flatten(value, json_prefix_, settings_);
   in_json_ = false;
 }

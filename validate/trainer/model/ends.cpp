@@ -7,8 +7,6 @@ namespace {
 
 using workloads::GroupKind;
 
-std::int64_t count(std::size_t elements) { return static_cast<std::int64_t>(elements); }
-
 }  // namespace
 
 template <class Real>
@@ -78,7 +76,7 @@ void Ends<Real>::head_forward(In x, HeadActivations<Real>& kept) {
   if (share_.sequence_parallel)
     calls_.all_gather("head.forward", GroupKind::tensor, y, kept.head_input.all());
   calls_.gemm("head.forward", Layout::nt, kept.logits.all(), kept.head_input.all(), head_weight(),
-              {.m = count(share_.tokens), .n = share_.vocab.size, .k = count(share_.hidden)});
+              {.m = as_count(share_.tokens), .n = share_.vocab.size, .k = as_count(share_.hidden)});
   calls_.loss_forward(kept.lse.all(), target_.all(), kept.logits.all(), kept.targets.all(),
                       share_.vocab);
   if (share_.split) join_columns(kept.lse.all(), target_.all());
@@ -124,10 +122,10 @@ void Ends<Real>::head_backward(In x, HeadActivations<Real>& kept, double scale, 
                        static_cast<Wide<Real>>(scale));
   const Out dx = work_.whole.all();
   calls_.gemm("head.dgrad", Layout::nn, dx, dlogits, head_weight(),
-              {.m = count(share_.tokens), .n = count(share_.hidden), .k = share_.vocab.size});
+              {.m = as_count(share_.tokens), .n = as_count(share_.hidden), .k = share_.vocab.size});
   calls_.gemm("head.wgrad", Layout::tn, parameters_.gradient(root, head_), dlogits,
               kept.head_input.all(),
-              {.m = share_.vocab.size, .n = count(share_.hidden), .k = count(share_.tokens)});
+              {.m = share_.vocab.size, .n = as_count(share_.hidden), .k = as_count(share_.tokens)});
   if (!tied_here_) parameters_.complete(root, head_);
   Out dy = dx;
   if (share_.sequence_parallel) {

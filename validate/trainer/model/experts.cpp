@@ -3,8 +3,6 @@
 namespace stepcast::validate {
 namespace {
 
-std::int64_t as_count(std::size_t elements) { return static_cast<std::int64_t>(elements); }
-
 std::size_t sum_of(Indexes counts) {
   std::size_t sum = 0;
   for (const std::int32_t count : counts) sum += static_cast<std::size_t>(count);

@@ -6,8 +6,6 @@ namespace {
 using workloads::GroupKind;
 using workloads::Recompute;
 
-std::int64_t count(std::size_t elements) { return static_cast<std::int64_t>(elements); }
-
 }  // namespace
 
 template <class Real>
@@ -77,17 +75,19 @@ auto Layer<Real>::linear(std::size_t unit, LayerTensor tensor) const -> Linear {
 template <class Real>
 void Layer<Real>::product_forward(const Linear& l, Out y, In x) {
   calls_.gemm(Name(l.name, ".forward"), Layout::nt, y, x, parameters_.weight(l.unit, l.tensor),
-              {.m = count(share_.tokens), .n = count(l.out), .k = count(l.in)});
+              {.m = as_count(share_.tokens), .n = as_count(l.out), .k = as_count(l.in)});
 }
 
 // dx (T,in) = dy (T,out) W; dW (out,in) = dy^T x.
 template <class Real>
 void Layer<Real>::product_backward(const Linear& l, Out dx, In dy, In x, bool accumulate) {
-  calls_.gemm(
-      Name(l.name, ".dgrad"), Layout::nn, dx, dy, parameters_.weight(l.unit, l.tensor),
-      {.m = count(share_.tokens), .n = count(l.in), .k = count(l.out), .accumulate = accumulate});
+  calls_.gemm(Name(l.name, ".dgrad"), Layout::nn, dx, dy, parameters_.weight(l.unit, l.tensor),
+              {.m = as_count(share_.tokens),
+               .n = as_count(l.in),
+               .k = as_count(l.out),
+               .accumulate = accumulate});
   calls_.gemm(Name(l.name, ".wgrad"), Layout::tn, parameters_.gradient(l.unit, l.tensor), dy, x,
-              {.m = count(l.out), .n = count(l.in), .k = count(share_.tokens)});
+              {.m = as_count(l.out), .n = as_count(l.in), .k = as_count(share_.tokens)});
   parameters_.complete(l.unit, l.tensor);
 }
 

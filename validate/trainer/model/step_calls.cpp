@@ -14,8 +14,6 @@ using workloads::GroupKind;
 using workloads::Kernel;
 using workloads::KernelFamily;
 
-std::int64_t count(std::size_t elements) { return static_cast<std::int64_t>(elements); }
-
 constexpr std::array<const char*, 3> layout_names{"NT", "NN", "TN"};
 
 double gemm_flops(const ProductSizes& s) {
@@ -33,7 +31,7 @@ double attention_flops(KernelFamily family, const AttentionSizes& s) {
 template <class Pieces>
 std::int64_t copied(const Pieces& pieces) {
   std::int64_t elements = 0;
-  for (const auto& piece : pieces) elements += count(piece.to.size());
+  for (const auto& piece : pieces) elements += as_count(piece.to.size());
   return elements;
 }
 
@@ -97,7 +95,7 @@ void StepCalls<Real>::gemm(const Name& name, Layout layout, Out c, In a, In b,
   kernel.k = s.k;
   kernel.accumulate = s.accumulate;
   kernel.flops = Flops(gemm_flops(s));
-  kernel.bytes = Bytes(size * count(a.size() + b.size() + (s.accumulate ? 2 : 1) * c.size()));
+  kernel.bytes = Bytes(size * as_count(a.size() + b.size() + (s.accumulate ? 2 : 1) * c.size()));
   log_->run(lanes_, lane, std::move(kernel), work);
 }
 
@@ -127,7 +125,8 @@ template <class Real>
 void StepCalls<Real>::attention_forward(Out o, WideOut lse, In q, In k, In v,
                                         const AttentionSizes& s) {
   const std::size_t moved = o.size() + q.size() + k.size() + v.size();
-  attention(KernelFamily::attention_forward, size * count(moved) + wide_size * count(lse.size()), s,
+  attention(KernelFamily::attention_forward,
+            size * as_count(moved) + wide_size * as_count(lse.size()), s,
             [&] { kernels_.attention_forward(o, lse, q, k, v, s); });
 }
 
@@ -136,80 +135,81 @@ void StepCalls<Real>::attention_backward(Out dq, Out dk, Out dv, In dout, In o, 
                                          In k, In v, const AttentionSizes& s) {
   const std::size_t read = dout.size() + o.size() + q.size() + k.size() + v.size();
   const std::size_t moved = read + dq.size() + dk.size() + dv.size();
-  attention(KernelFamily::attention_backward, size * count(moved) + wide_size * count(lse.size()),
-            s, [&] { kernels_.attention_backward(dq, dk, dv, dout, o, lse, q, k, v, s); });
+  attention(KernelFamily::attention_backward,
+            size * as_count(moved) + wide_size * as_count(lse.size()), s,
+            [&] { kernels_.attention_backward(dq, dk, dv, dout, o, lse, q, k, v, s); });
 }
 
 template <class Real>
 void StepCalls<Real>::rmsnorm_forward(const Name& name, Out y, WideOut rstd, In x, In w) {
-  pass(name, {KernelFamily::norm, size * count(y.size() + x.size())},
+  pass(name, {KernelFamily::norm, size * as_count(y.size() + x.size())},
        [&] { kernels_.rmsnorm_forward(y, rstd, x, w); });
 }
 
 template <class Real>
 void StepCalls<Real>::rmsnorm_backward(const Name& name, Out dx, Out dw, In dy, In x, In w,
                                        WideIn rstd) {
-  pass(name, {KernelFamily::norm_backward, size * count(dx.size() + dy.size() + x.size())},
+  pass(name, {KernelFamily::norm_backward, size * as_count(dx.size() + dy.size() + x.size())},
        [&] { kernels_.rmsnorm_backward(dx, dw, dy, x, w, rstd); });
 }
 
 template <class Real>
 void StepCalls<Real>::rope(const Name& name, Out x, std::int64_t heads, bool backward) {
-  pass(name, {KernelFamily::rope, 2 * size * count(x.size())},
+  pass(name, {KernelFamily::rope, 2 * size * as_count(x.size())},
        [&] { kernels_.rope(x, heads, backward); });
 }
 
 template <class Real>
 void StepCalls<Real>::swiglu_forward(Out y, In gate, In up) {
   pass("layer.mlp.swiglu",
-       {KernelFamily::activation, size * count(y.size() + gate.size() + up.size())},
+       {KernelFamily::activation, size * as_count(y.size() + gate.size() + up.size())},
        [&] { kernels_.swiglu_forward(y, gate, up); });
 }
 
 template <class Real>
 void StepCalls<Real>::swiglu_backward(Out dgate, Out dup, In dy, In gate, In up) {
   const std::size_t moved = dgate.size() + dup.size() + dy.size() + gate.size() + up.size();
-  pass("layer.mlp.swiglu.backward", {KernelFamily::activation, size * count(moved)},
+  pass("layer.mlp.swiglu.backward", {KernelFamily::activation, size * as_count(moved)},
        [&] { kernels_.swiglu_backward(dgate, dup, dy, gate, up); });
 }
 
 template <class Real>
 void StepCalls<Real>::add(const Name& name, Out y, In a, In b) {
-  pass(name, {KernelFamily::pointwise, size * count(y.size() + a.size() + b.size())},
+  pass(name, {KernelFamily::pointwise, size * as_count(y.size() + a.size() + b.size())},
        [&] { kernels_.add(y, a, b); });
 }
 
 template <class Real>
 void StepCalls<Real>::embedding_forward(Out y, In table, Tokens ids, const VocabularyPart& part) {
   pass("embedding.forward",
-       {KernelFamily::embedding, 2 * size * count(y.size()) + count(ids.size_bytes())},
+       {KernelFamily::embedding, 2 * size * as_count(y.size()) + as_count(ids.size_bytes())},
        [&] { kernels_.embedding_forward(y, table, ids, part); });
 }
 
 template <class Real>
 void StepCalls<Real>::embedding_zero(Out dtable) {
-  pass("embedding.backward.zero", {KernelFamily::pointwise, size * count(dtable.size())},
+  pass("embedding.backward.zero", {KernelFamily::pointwise, size * as_count(dtable.size())},
        [&] { kernels_.zero(dtable); });
 }
 
 template <class Real>
 void StepCalls<Real>::embedding_backward(Out dtable, In dy, Tokens ids,
                                          const VocabularyPart& part) {
-  pass("embedding.backward", {KernelFamily::embedding, 3 * size * count(dy.size())},
+  pass("embedding.backward", {KernelFamily::embedding, 3 * size * as_count(dy.size())},
        [&] { kernels_.embedding_backward(dtable, dy, ids, part); });
 }
 
 template <class Real>
 void StepCalls<Real>::loss_forward(WideOut lse, WideOut target, In logits, Tokens targets,
                                    const VocabularyPart& part) {
-  pass("loss.forward", {KernelFamily::softmax, 2 * size * count(logits.size())},
+  pass("loss.forward", {KernelFamily::softmax, 2 * size * as_count(logits.size())},
        [&] { kernels_.loss_forward(lse, target, logits, targets, part); });
 }
 
 template <class Real>
 void StepCalls<Real>::loss_backward(Out logits, WideIn lse, Tokens targets,
                                     const VocabularyPart& part, Wide<Real> scale) {
-  pass("loss.backward", {KernelFamily::softmax, 2 * size * count(logits.size())},
+  pass("loss.backward", {KernelFamily::softmax, 2 * size * as_count(logits.size())},
        [&] { kernels_.loss_backward(logits, lse, targets, part, scale); });
 }
 
@@ -234,19 +234,19 @@ void StepCalls<Real>::copies_widening(Lane lane, const Name& name,
 
 template <class Real>
 void StepCalls<Real>::narrow(Lane lane, const Name& name, Out to, WideIn from) {
-  pass_on(lane, name, {KernelFamily::pointwise, (size + wide_size) * count(to.size())},
+  pass_on(lane, name, {KernelFamily::pointwise, (size + wide_size) * as_count(to.size())},
           [&] { kernels_.narrow(to, from); });
 }
 
 template <class Real>
 void StepCalls<Real>::widen(const Name& name, WideOut to, In from) {
-  pass(name, {KernelFamily::pointwise, (size + wide_size) * count(to.size()), wide_dtype},
+  pass(name, {KernelFamily::pointwise, (size + wide_size) * as_count(to.size()), wide_dtype},
        [&] { kernels_.widen(to, from); });
 }
 
 template <class Real>
 void StepCalls<Real>::accumulate(const Name& name, WideOut sum, In more) {
-  pass(name, {KernelFamily::pointwise, (size + 2 * wide_size) * count(sum.size()), wide_dtype},
+  pass(name, {KernelFamily::pointwise, (size + 2 * wide_size) * as_count(sum.size()), wide_dtype},
        [&] { kernels_.accumulate(sum, more); });
 }
 
@@ -254,26 +254,26 @@ template <class Real>
 void StepCalls<Real>::sums_of_squares(WideOut result, std::span<const WideIn> tensors) {
   std::size_t read = 0;
   for (const WideIn& tensor : tensors) read += tensor.size();
-  pass("gradients.norm", {optimizer, wide_size * count(read), wide_dtype},
+  pass("gradients.norm", {optimizer, wide_size * as_count(read), wide_dtype},
        [&] { kernels_.sums_of_squares(result, tensors); });
 }
 
 template <class Real>
 void StepCalls<Real>::scale_gradients(WideOut gradients, WideIn factor) {
-  pass("gradients.scale", {optimizer, 2 * wide_size * count(gradients.size()), wide_dtype},
+  pass("gradients.scale", {optimizer, 2 * wide_size * as_count(gradients.size()), wide_dtype},
        [&] { kernels_.scale_by(gradients, factor); });
 }
 
 template <class Real>
 void StepCalls<Real>::unscale(WideOut gradients, Wide<Real> factor, WideOut found) {
-  pass("gradients.unscale", {optimizer, 2 * wide_size * count(gradients.size()), wide_dtype},
+  pass("gradients.unscale", {optimizer, 2 * wide_size * as_count(gradients.size()), wide_dtype},
        [&] { kernels_.unscale(gradients, factor, found); });
 }
 
 template <class Real>
 void StepCalls<Real>::adamw(WideOut p, WideOut m, WideOut v, WideIn g, const AdamW& how) {
   const std::size_t moved = 2 * (p.size() + m.size() + v.size()) + g.size();
-  pass("adamw.fused", {optimizer, wide_size * count(moved), wide_dtype},
+  pass("adamw.fused", {optimizer, wide_size * as_count(moved), wide_dtype},
        [&] { kernels_.adamw(p, m, v, g, how); });
 }
 
@@ -334,7 +334,7 @@ void StepCalls<Real>::all_reduce(const Name& name, GroupKind kind, Out values) {
   if (ranks.size() == 1) return;
   communicate(
       lane_of(kind),
-      {name.text(), CollectiveKind::all_reduce, kind, dtype, Bytes(size * count(values.size()))},
+      {name.text(), CollectiveKind::all_reduce, kind, dtype, Bytes(size * as_count(values.size()))},
       [&] { ranks.all_reduce(values); });
 }
 
@@ -345,7 +345,7 @@ void StepCalls<Real>::all_reduce_wide(const Name& name, GroupKind kind, WideOut 
   if (ranks.size() == 1) return;
   communicate(lane_of(kind),
               {name.text(), CollectiveKind::all_reduce, kind, wide_dtype,
-               Bytes(wide_size * count(values.size()))},
+               Bytes(wide_size * as_count(values.size()))},
               [&] { ranks.all_reduce(values, how); });
 }
 
@@ -354,17 +354,17 @@ void StepCalls<Real>::all_gather(const Name& name, GroupKind kind, In mine, Out 
   Communicator& ranks = group(kind);
   communicate(
       lane_of(kind),
-      {name.text(), CollectiveKind::all_gather, kind, dtype, Bytes(size * count(all.size()))},
+      {name.text(), CollectiveKind::all_gather, kind, dtype, Bytes(size * as_count(all.size()))},
       [&] { ranks.all_gather(mine, all); });
 }
 
 template <class Real>
 void StepCalls<Real>::reduce_scatter(const Name& name, GroupKind kind, In all, Out mine) {
   Communicator& ranks = group(kind);
-  communicate(
-      lane_of(kind),
-      {name.text(), CollectiveKind::reduce_scatter, kind, dtype, Bytes(size * count(all.size()))},
-      [&] { ranks.reduce_scatter(all, mine); });
+  communicate(lane_of(kind),
+              {name.text(), CollectiveKind::reduce_scatter, kind, dtype,
+               Bytes(size * as_count(all.size()))},
+              [&] { ranks.reduce_scatter(all, mine); });
 }
 
 template <class Real>
@@ -372,7 +372,7 @@ void StepCalls<Real>::reduce_shards(const Name& name, GroupKind kind, WideIn all
   Communicator& ranks = group(kind);
   communicate(lane_of(kind),
               {name.text(), CollectiveKind::reduce_scatter, kind, wide_dtype,
-               Bytes(wide_size * count(all.size()))},
+               Bytes(wide_size * as_count(all.size()))},
               [&] { ranks.reduce_scatter(all, mine); });
 }
 
@@ -382,7 +382,7 @@ auto StepCalls<Real>::exchange(Lane lane, GroupKind kind, std::size_t elements,
   const char* name = kind == GroupKind::pipeline_forward ? "pipeline.forward" : "pipeline.backward";
   after(lane, workloads::compute);
   communicate(lane,
-              {name, CollectiveKind::send_receive, kind, dtype, Bytes(size * count(elements))},
+              {name, CollectiveKind::send_receive, kind, dtype, Bytes(size * as_count(elements))},
               [&] { work(group(kind)); });
   return record(lane);
 }

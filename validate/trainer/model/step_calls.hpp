@@ -3,6 +3,7 @@
 // the log says of shapes and bytes is computed from the memory that is passed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -20,6 +21,8 @@
 namespace stepcast::validate {
 
 using workloads::Lane;
+
+inline std::int64_t as_count(std::size_t elements) { return static_cast<std::int64_t>(elements); }
 
 /// "layer.mlp.up" + ".dgrad".
 struct Name {

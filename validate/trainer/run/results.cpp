@@ -15,12 +15,12 @@ namespace {
 
 using stepcast::to_text;
 
-using Json = nlohmann::ordered_json;
+using ResultsJson = nlohmann::ordered_json;
 
 constexpr const char* format_name = "stepcast-trainer run";
 constexpr int format_version = 1;
 
-Json json_of(const PartTime& part) {
+ResultsJson json_of(const PartTime& part) {
   return {{"name", part.name},
           {"kind", part.kind},
           {"group", part.group},
@@ -28,43 +28,43 @@ Json json_of(const PartTime& part) {
           {"time_s", seconds(part.time)}};
 }
 
-PartTime part_of(const Json& json) {
+PartTime part_of(const ResultsJson& json) {
   return {json.at("name").get<std::string>(), json.at("kind").get<std::string>(),
           json.at("group").get<std::string>(), json.at("calls").get<double>(),
           to_duration(json.at("time_s").get<double>())};
 }
 
-Json json_of(const TrainerResults& results) {
-  Json json{{"format", format_name},
-            {"version", format_version},
-            {"ranks", results.ranks},
-            {"device", results.device},
-            {"first_step", results.first_step},
-            {"warm_up", results.warm_up},
-            {"step_time_s", seconds(results.step_time)},
-            {"step_times_s", Json::array()},
-            {"losses", results.losses},
-            {"buffers_bytes_per_rank", results.buffers.value},
-            {"resident_bytes_per_rank", results.resident.value},
-            {"parts", Json::array()}};
+ResultsJson json_of(const TrainerResults& results) {
+  ResultsJson json{{"format", format_name},
+                   {"version", format_version},
+                   {"ranks", results.ranks},
+                   {"device", results.device},
+                   {"first_step", results.first_step},
+                   {"warm_up", results.warm_up},
+                   {"step_time_s", seconds(results.step_time)},
+                   {"step_times_s", ResultsJson::array()},
+                   {"losses", results.losses},
+                   {"buffers_bytes_per_rank", results.buffers.value},
+                   {"resident_bytes_per_rank", results.resident.value},
+                   {"parts", ResultsJson::array()}};
   for (const Duration time : results.step_times) json["step_times_s"].push_back(seconds(time));
   for (const PartTime& part : results.parts) json["parts"].push_back(json_of(part));
   return json;
 }
 
-TrainerResults results_of(const Json& json) {
+TrainerResults results_of(const ResultsJson& json) {
   TrainerResults results;
   results.ranks = json.at("ranks").get<std::int64_t>();
   results.device = json.at("device").get<std::string>();
   results.first_step = json.at("first_step").get<std::int64_t>();
   results.warm_up = json.at("warm_up").get<std::int64_t>();
   results.step_time = to_duration(json.at("step_time_s").get<double>());
-  for (const Json& time : json.at("step_times_s"))
+  for (const ResultsJson& time : json.at("step_times_s"))
     results.step_times.push_back(to_duration(time.get<double>()));
   results.losses = json.at("losses").get<std::vector<double>>();
   results.buffers = Bytes(json.at("buffers_bytes_per_rank").get<std::int64_t>());
   results.resident = Bytes(json.at("resident_bytes_per_rank").get<std::int64_t>());
-  for (const Json& part : json.at("parts")) results.parts.push_back(part_of(part));
+  for (const ResultsJson& part : json.at("parts")) results.parts.push_back(part_of(part));
   return results;
 }
 
@@ -76,11 +76,11 @@ void write_results(const std::string& path, const TrainerResults& results) {
 
 TrainerResults read_results(const std::string& path) {
   try {
-    const Json json = Json::parse(sim::read_input(path));
+    const ResultsJson json = ResultsJson::parse(sim::read_input(path));
     if (json.at("format") != format_name || json.at("version") != format_version)
       throw InputError(path, "was written by another version of stepcast-trainer");
     return results_of(json);
-  } catch (const Json::exception& error) {
+  } catch (const ResultsJson::exception& error) {
     throw InputError(path, "is no file of results", error.what());
   }
 }
