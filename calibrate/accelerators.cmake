@@ -9,6 +9,9 @@ set(STEPCAST_HAS_MPI OFF)
 # -arch=sm_70 with "Unsupported gpu architecture" (tried with 13.0.88, 2026-11). 90-virtual lets the
 # driver compile for what comes after Hopper.
 function(choose_cuda_architectures toolkit)
+  if(NOT CMAKE_CUDA_ARCHITECTURES AND DEFINED ENV{CUDAARCHS})
+    set(CMAKE_CUDA_ARCHITECTURES $ENV{CUDAARCHS} CACHE STRING "GPUs")
+  endif()
   if(CMAKE_CUDA_ARCHITECTURES)
     if(CMAKE_CUDA_ARCHITECTURES MATCHES "(^|;)70" AND NOT toolkit VERSION_LESS 13.0)
       message(FATAL_ERROR "CUDA ${toolkit} cannot compile for V100 (sm_70), "

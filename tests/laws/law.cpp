@@ -9,6 +9,7 @@
 #include "engine/check.hpp"
 #include "sim/report/json.hpp"
 #include "sim/scenario/file.hpp"
+#include "tests/draws.hpp"
 #include "tests/session.hpp"
 
 namespace stepcast::sim::laws {
@@ -20,7 +21,8 @@ rc::detail::Configuration configuration_of(const Law& law) {
   usual.testParams.seed = 20261123;
   for (const char* c = law.name; *c != '\0'; ++c)
     usual.testParams.seed = 31 * usual.testParams.seed + static_cast<unsigned char>(*c);
-  usual.testParams.maxSuccess = law.scenarios;
+  usual.testParams.maxSuccess =
+      static_cast<int>(tests::draws(2 * static_cast<unsigned>(law.scenarios)));
   usual.testParams.maxDiscardRatio = 50;
   const char* asked = std::getenv("RC_PARAMS");
   return rc::detail::configFromString(asked != nullptr ? asked : "", usual);

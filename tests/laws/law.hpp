@@ -12,7 +12,9 @@ namespace stepcast::sim::laws {
 
 struct Law {
   const char* name;
-  int scenarios;  // that the program accepts; RC_PARAMS="max_success=2000 seed=7" asks for others
+  /// That the program accepts: half of them, twice with STEPCAST_CHECK=whole;
+  /// RC_PARAMS="max_success=2000 seed=7" asks for others.
+  int scenarios;
   Depth depth = Depth::few_layers;
 };
 

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "engine/check.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;
@@ -10,29 +11,27 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-const Catalogue catalogue(STEPCAST_SOURCE_DIR "/scenarios");
-
 workloads::TransformerShape model(const std::string& name) {
   TomlValue document = toml_table("a.toml");
   document.set("name", toml_text(name, "a.toml:1"));
   TableReader table(document, "model");
-  return catalogue.model(table);
+  return catalogue().model(table);
 }
 
 }  // namespace
 
 TEST_CASE("every entry of the catalogue reads and says where its numbers come from") {
-  for (const std::string& name : catalogue.names("gpus"))
-    CHECK(catalogue.gpu(toml_text(name, "a.toml")).name == name);
-  for (const std::string& name : catalogue.names("nodes"))
-    CHECK(catalogue.node(toml_text(name, "a.toml")).name == name);
-  for (const std::string& name : catalogue.names("fabrics"))
-    CHECK(catalogue.fabric(toml_text(name, "a.toml")).name == name);
-  for (const std::string& name : catalogue.names("models")) CHECK(model(name).name == name);
+  for (const std::string& name : catalogue().names("gpus"))
+    CHECK(catalogue().gpu(toml_text(name, "a.toml")).name == name);
+  for (const std::string& name : catalogue().names("nodes"))
+    CHECK(catalogue().node(toml_text(name, "a.toml")).name == name);
+  for (const std::string& name : catalogue().names("fabrics"))
+    CHECK(catalogue().fabric(toml_text(name, "a.toml")).name == name);
+  for (const std::string& name : catalogue().names("models")) CHECK(model(name).name == name);
   for (const char* folder : {"gpus", "nodes", "fabrics", "models", "software"})
-    for (const std::string& name : catalogue.names(folder)) {
+    for (const std::string& name : catalogue().names(folder)) {
       INFO(folder << "/" << name);
-      CHECK_FALSE(catalogue.sources(folder, name).empty());
+      CHECK_FALSE(catalogue().sources(folder, name).empty());
     }
 }
 
@@ -52,11 +51,13 @@ TEST_CASE("BERT is trained on masked positions, and positions are told in one wa
   CHECK(bert.dropout);
   const TomlValue document = read_toml("name = \"gpt2-xl\"\nrope = true\nalibi = true", "a.toml");
   TableReader table(document, "model");
-  CHECK_THROWS_WITH(catalogue.model(table), Contains("both rope and alibi"));
+  CHECK_THROWS_WITH(catalogue().model(table), Contains("both rope and alibi"));
 }
 
 TEST_CASE("a GPU means its usual node") {
-  const auto node = [](const std::string& gpu) { return catalogue.node_of_gpu(gpu, "--gpu").node; };
+  const auto node = [](const std::string& gpu) {
+    return catalogue().node_of_gpu(gpu, "--gpu").node;
+  };
   CHECK(node("h100") == "dgx-h100");
   CHECK(node("a100") == "dgx-a100");
   CHECK(node("a100-sxm4") == "dgx-a100");
@@ -69,15 +70,15 @@ TEST_CASE("a GPU means its usual node") {
 }
 
 TEST_CASE("every GPU of the catalogue has a node, into which it is put where none holds it") {
-  for (const std::string& name : catalogue.names("gpus")) {
+  for (const std::string& name : catalogue().names("gpus")) {
     INFO(name);
-    const NodeOfGpu found = catalogue.node_of_gpu(name, "--gpu");
-    CHECK(catalogue.node(found.value("--gpu")).gpu.name == name);
+    const NodeOfGpu found = catalogue().node_of_gpu(name, "--gpu");
+    CHECK(catalogue().node(found.value("--gpu")).gpu.name == name);
     CHECK(found.put_in == !found.note().empty());
   }
-  const NodeOfGpu a800 = catalogue.node_of_gpu("a800", "--gpu");
+  const NodeOfGpu a800 = catalogue().node_of_gpu("a800", "--gpu");
   CHECK((a800.put_in && a800.node == "dgx-a100"));
-  CHECK(catalogue.node(a800.value("--gpu")).gpu.nvlink.value == 200e9);
+  CHECK(catalogue().node(a800.value("--gpu")).gpu.nvlink.value == 200e9);
 }
 
 TEST_CASE("a catalogue that is not there says what to do") {
@@ -88,7 +89,7 @@ TEST_CASE("software is found by framework and version") {
   const auto software = [](const std::string& text) {
     const TomlValue document = read_toml(text, "a.toml");
     TableReader table(document, "software");
-    return catalogue.software(table);
+    return catalogue().software(table);
   };
   CHECK(software("").version == "2.3");
   CHECK(software("framework = \"pytorch-fsdp2\"").version == "2.3");

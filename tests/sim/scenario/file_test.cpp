@@ -6,17 +6,13 @@
 
 #include "engine/check.hpp"
 #include "sim/study/sweep.hpp"
+#include "tests/session.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;
 using Catch::Matchers::Contains;
 
 namespace {
-
-const Catalogue& catalogue() {
-  static const Catalogue shipped(STEPCAST_SOURCE_DIR "/scenarios");
-  return shipped;
-}
 
 Scenario read(const std::string& text) {
   return read_scenario(read_toml(text, "a.toml"), catalogue());

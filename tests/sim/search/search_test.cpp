@@ -8,6 +8,7 @@
 
 #include "engine/check.hpp"
 #include "sim/report/search.hpp"
+#include "tests/draws.hpp"
 #include "tests/sim/search/random_spaces.hpp"
 
 namespace stepcast::sim {
@@ -49,9 +50,9 @@ SearchSpace small_space(const std::string& more = "") {
 
 TEST_CASE("law: the search finds what trying every plan finds, on random spaces") {
   RandomSpaces random(7);
-  int searched = 0;
+  unsigned searched = 0;
   std::size_t saved = 0;
-  while (searched < 50) {
+  while (searched < tests::draws(100)) {
     const SearchSpace space = random.space(random.base(), 3);
     const std::size_t plans = plans_of(space).size();
     if (plans < 3 || plans > 120) continue;
@@ -135,8 +136,8 @@ Simulated simulated(const SearchSpace& space, const SearchOptions& options,
 
 TEST_CASE("law: shards simulate whatever the whole search does, and put together they are it") {
   RandomSpaces random(11);
-  int searched = 0;
-  while (searched < 25) {
+  unsigned searched = 0;
+  while (searched < tests::draws(50)) {
     const SearchSpace space = random.space(random.base(), 3);
     const std::size_t plans = plans_of(space).size();
     if (plans < 3 || plans > 120) continue;

@@ -50,13 +50,13 @@ std::vector<std::int64_t> strided(std::int64_t first, std::int64_t stride, std::
 }
 
 /// Bytes up from all NICs, and into them, per byte of the collective.
-struct Network {
+struct DrawnNetwork {
   double up = 0.0, down = 0.0;
   double links = 0.0;
 };
 
-Network network_of(const Machine& m, const std::vector<LinkLoad>& loads) {
-  Network sum;
+DrawnNetwork network_of(const Machine& m, const std::vector<LinkLoad>& loads) {
+  DrawnNetwork sum;
   for (const LinkLoad& load : loads) {
     const topology::Link& link = m.cluster.links()[load.link];
     if (link.kind != LinkKind::injection) continue;
@@ -98,7 +98,7 @@ TEST_CASE("a ring puts its bytes on N network edges, whatever the machine") {
                                                 {RS, (n - 1) / n, whole},
                                                 {AR, 2 * (n - 1) / n, whole}}) {
           const auto loads = m.loads.of({kind, Algorithm::ring}, group);
-          const Network sum = network_of(m, loads);
+          const DrawnNetwork sum = network_of(m, loads);
           INFO(static_cast<int>(architecture) << ", " << group.size() << " ranks");
           CHECK(sum.up == Approx(edge * edges).margin(sum.links * unit));
           CHECK(sum.down == Approx(edge * edges).margin(sum.links * unit));
@@ -120,7 +120,7 @@ TEST_CASE("nothing enters the root of a Broadcast, nothing leaves that of a Redu
   const auto ranks = strided(0, 1, 32);
   const auto whole = m.loads.of({CollectiveKind::broadcast, Algorithm::ring}, ranks);
   // 32 edges less one; of the channels some enter the root's node at the root, by the network.
-  const Network sum = network_of(m, whole);
+  const DrawnNetwork sum = network_of(m, whole);
   const NodeChannels channels = search_channels(dgx(Architecture::hopper), strided(0, 1, 8), true);
   double at_root = 0.0;
   for (const NodeChannel& ring : channels.rings) at_root += ring.gpus.front() == 0 ? 1.0 : 0.0;
@@ -142,7 +142,7 @@ TEST_CASE("in a double tree every node but the roots sends S up and takes S in f
     const Machine m(Architecture::ampere, 16);
     const auto group = strided(0, 1, 8 * nodes);
     const auto loads = m.loads.of({AR, Algorithm::tree}, group);
-    const Network sum = network_of(m, loads);
+    const DrawnNetwork sum = network_of(m, loads);
     // N - 1 edges in each tree, half of the bytes up and half down.
     const double edges = 2.0 * static_cast<double>(nodes - 1);
     CHECK(sum.up == Approx(edges).margin(sum.links * unit));
@@ -156,7 +156,7 @@ TEST_CASE("in a double tree every node but the roots sends S up and takes S in f
 TEST_CASE("NVLSTree sends a tree's bytes over the network and reads a node's in the switch") {
   const Machine m(Architecture::hopper, 16);
   const auto loads = m.loads.of({AR, Algorithm::nvls_tree}, strided(0, 1, 128));
-  const Network sum = network_of(m, loads);
+  const DrawnNetwork sum = network_of(m, loads);
   CHECK(sum.up == Approx(30.0).margin(sum.links * unit));
   CHECK(out_of_gpus(m, loads) == Approx(128 * (1 + 1.0 / 8)).margin(rounding(loads)));
   // Inner nodes of one tree are leaves of the other: no NIC has more than two of the eighths.
@@ -170,7 +170,7 @@ TEST_CASE("switches that sum take every node's bytes once") {
   for (const Algorithm algorithm :
        {Algorithm::collnet_direct, Algorithm::collnet_chain, Algorithm::nvls}) {
     const auto loads = m.loads.of({AR, algorithm}, strided(0, 1, 128));
-    const Network sum = network_of(m, loads);
+    const DrawnNetwork sum = network_of(m, loads);
     CHECK(sum.up == Approx(16.0).margin(sum.links * unit));
     CHECK(sum.down == Approx(16.0).margin(sum.links * unit));
     // One link between leaf and spine carries the sum of a unit of eight nodes.
@@ -201,7 +201,7 @@ TEST_CASE("PAT moves (n-1)/n of the buffer out of every rank and into it") {
 TEST_CASE("AlltoAll moves each pair's n-th once, and stays on rails by PXN") {
   const Machine m(Architecture::hopper, 4);
   const auto loads = m.loads.of({CollectiveKind::all_to_all, Algorithm::p2p}, strided(0, 1, 32));
-  const Network sum = network_of(m, loads);
+  const DrawnNetwork sum = network_of(m, loads);
   CHECK(sum.up == Approx(32 * 24.0 / 32).margin(sum.links * unit));
   // In the node 7 of 32 parts; 3 nodes' other 7 rails by way of their speakers.
   CHECK(out_of_gpus(m, loads) == Approx(32 * (7.0 + 3 * 7) / 32).margin(rounding(loads)));

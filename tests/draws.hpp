@@ -1,0 +1,22 @@
+// How many random cases a law is asked for.
+#pragma once
+
+#include <cstdlib>
+#include <string_view>
+
+#include "tests/sanitizer.hpp"
+
+namespace stepcast::tests {
+
+/// All of them with STEPCAST_CHECK=whole (./dev check), otherwise a quarter; a twentieth under
+/// ASan, where each takes ten times as long.
+inline unsigned draws(unsigned all) {
+#ifdef STEPCAST_ASAN
+  return all / 20;
+#else
+  const char* check = std::getenv("STEPCAST_CHECK");
+  return check != nullptr && std::string_view(check) == "whole" ? all : all / 4;
+#endif
+}
+
+}  // namespace stepcast::tests
