@@ -70,6 +70,14 @@ struct NodeReference {
 };
 
 struct NodeSpec {
+  // Compiled once, as sim::Scenario's are.
+  NodeSpec();
+  NodeSpec(const NodeSpec&);
+  NodeSpec(NodeSpec&&) noexcept;
+  NodeSpec& operator=(const NodeSpec&);
+  NodeSpec& operator=(NodeSpec&&) noexcept;
+  ~NodeSpec();
+
   std::string name;  // "dgx-1v", "dgx-a100", "dgx-h100"
   NodeKind kind{};
   GpuSpec gpu;

@@ -220,6 +220,13 @@ engine::RunResult run_folded(const Scenario& s, const StepSystem& bound, StepRep
 
 }  // namespace
 
+StepReport::StepReport() = default;
+StepReport::StepReport(const StepReport&) = default;
+StepReport::StepReport(StepReport&&) noexcept = default;
+StepReport& StepReport::operator=(const StepReport&) = default;
+StepReport& StepReport::operator=(StepReport&&) noexcept = default;
+StepReport::~StepReport() = default;
+
 void check_budget(const Scenario& s) {
   if (!s.run.no_limit)
     stay_within(budget.micro_batches, static_cast<double>(s.batch.micro_batches), "micro-batches",

@@ -51,6 +51,14 @@ struct RunnerUp {
 };
 
 struct StepReport {
+  // Compiled once, as Scenario's are.
+  StepReport();
+  StepReport(const StepReport&);
+  StepReport(StepReport&&) noexcept;
+  StepReport& operator=(const StepReport&);
+  StepReport& operator=(StepReport&&) noexcept;
+  ~StepReport();
+
   Scenario scenario;             // resolved: degrees chosen, batch filled in
   Duration step_time{};          // with noise of kernels: the mean of scenario.noise.steps
   Duration step_deviation{};     // ... and the standard deviation of a step from it

@@ -63,6 +63,13 @@ constexpr workloads::Rule<DegreeCase> batches[] = {
 
 }  // namespace
 
+Scenario::Scenario() = default;
+Scenario::Scenario(const Scenario&) = default;
+Scenario::Scenario(Scenario&&) noexcept = default;
+Scenario& Scenario::operator=(const Scenario&) = default;
+Scenario& Scenario::operator=(Scenario&&) noexcept = default;
+Scenario::~Scenario() = default;
+
 std::span<const workloads::Rule<DegreeCase>> degree_rules() { return degrees; }
 std::span<const workloads::Rule<DegreeCase>> batch_rules() { return batches; }
 

@@ -224,6 +224,14 @@ void TableReader::read_column(GroupReader& group, const Column& column) {
 
 }  // namespace
 
+CalibrationTable::CalibrationTable() = default;
+CalibrationTable::CalibrationTable(const CalibrationTable&) = default;
+CalibrationTable::CalibrationTable(CalibrationTable&&) noexcept = default;
+CalibrationTable& CalibrationTable::operator=(const CalibrationTable&) = default;
+CalibrationTable& CalibrationTable::operator=(CalibrationTable&&) noexcept = default;
+CalibrationTable::~CalibrationTable() = default;
+bool CalibrationTable::operator==(const CalibrationTable&) const = default;
+
 void check_rows(const CalibrationTable& table, const std::string& where) {
   for (const Family& family : families()) {
     if (is_sound(family, table)) continue;

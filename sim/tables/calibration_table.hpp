@@ -194,6 +194,14 @@ struct NcclChoiceRow {
 };
 
 struct CalibrationTable {
+  // Compiled once, as Scenario's are.
+  CalibrationTable();
+  CalibrationTable(const CalibrationTable&);
+  CalibrationTable(CalibrationTable&&) noexcept;
+  CalibrationTable& operator=(const CalibrationTable&);
+  CalibrationTable& operator=(CalibrationTable&&) noexcept;
+  ~CalibrationTable();
+
   std::string title;    // "published", "dgx-h100 node17 2026-11-21"
   std::string created;  // ISO date
   std::vector<GemmRow> gemm;
@@ -207,7 +215,7 @@ struct CalibrationTable {
   std::vector<OverlapRow> overlaps;
   std::vector<PowerRow> powers;
 
-  friend bool operator==(const CalibrationTable&, const CalibrationTable&) = default;
+  bool operator==(const CalibrationTable&) const;
 };
 
 /// Throws InputError on a file that is missing, truncated, not HDF5, of another schema version, or
