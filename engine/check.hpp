@@ -46,16 +46,24 @@ class BrokenPromise : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-/// Throws BrokenPromise naming the caller's line unless `condition` holds.
-inline void expects(bool condition, const char* what = "precondition",
-                    std::source_location at = std::source_location::current()) {
-  if (!condition)
-    throw BrokenPromise(std::string(at.file_name()) + ":" + std::to_string(at.line()) +
-                        ": broken promise: " + what);
+[[noreturn, gnu::noinline, gnu::cold]] inline void break_promise(const char* what,
+                                                                 std::source_location at) {
+  throw BrokenPromise(std::string(at.file_name()) + ":" + std::to_string(at.line()) +
+                      ": broken promise: " + what);
 }
 
-inline void ensures(bool condition, const char* what = "postcondition",
-                    std::source_location at = std::source_location::current()) {
+/// Throws BrokenPromise naming the caller's line unless `condition` holds. Never a call where it
+/// does: an event has a handful.
+[[gnu::always_inline]] inline void expects(
+    bool condition, const char* what = "precondition",
+    std::source_location at = std::source_location::current()) {
+  if (!condition) [[unlikely]]
+    break_promise(what, at);
+}
+
+[[gnu::always_inline]] inline void ensures(
+    bool condition, const char* what = "postcondition",
+    std::source_location at = std::source_location::current()) {
   expects(condition, what, at);
 }
 
