@@ -8,19 +8,17 @@ set(STEPCAST_ALONE
   sim/files/toml_value sim/tables/calibration_table validate/compare/report[.])
 list(JOIN STEPCAST_ALONE | STEPCAST_ALONE)
 
-# Rooms that read what users hand in and print answers: -O1 compiles them a quarter faster than -O3,
+# Rooms that read what users hand in and print answers: -Og compiles them a third faster than -O3,
 # and no case of ./dev bench gate spends a twentieth of its instructions there.
 set(STEPCAST_COLD "calibrate/(command|fit|import|report|rows|session)/|sim/(chakra|command|compare|design|goal|handout|import|launch|output|page|pictures|processes|program|report|scenario|study|why)/|validate/(cluster|command|compare|goodput|layers|published|study|trace)/")
-option(STEPCAST_COLD_O1 "Compile rooms that read and print with -O1, whatever the build type" OFF)
+option(STEPCAST_COLD_OG "Compile rooms that read and print with -Og, whatever the build type" OFF)
 
 # Rooms that the fuzzed readers do without.
 set(STEPCAST_NO_READERS "calibrate/(command|device|fit|reference|report|session)/|sim/(command|handout|page)/|validate/(cluster|command|compare|goodput|layers|published|study)/|validate/trace/(command|intervals|launch_facts|measure|meetings|megatron_facts|report|settings_facts|simulated|steps|timeline|torchtitan_facts|verdict)[.]")
 option(STEPCAST_READERS "Build what stepcast_replay needs and no more: no program can be linked" OFF)
 
-# Sources made of #includes relative to the project: of two clones they are the same, and a compiler
-# cache knows the one's from the other's (CMake's own unity builds name absolute paths).
-# Gives a program the libraries with -O1 in every file: those of cold rooms, which have it, and the
-# others once more, with a checked standard library.
+# Gives a program the libraries with -O1 instead of -O3 and a checked standard library: all but the
+# cold rooms, of which it has what the others have.
 function(compile_at_o1 program)
   set(objects "")
   foreach(target ${ARGN})
@@ -42,6 +40,8 @@ function(compile_at_o1 program)
   target_sources(${program} PRIVATE ${objects})
 endfunction()
 
+# Sources made of #includes relative to the project: of two clones they are the same, and a compiler
+# cache knows the one's from the other's (CMake's own unity builds name absolute paths).
 function(compile_together target)
   get_target_property(all ${target} SOURCES)
   get_target_property(folder ${target} SOURCE_DIR)
@@ -69,7 +69,7 @@ function(compile_together target)
       string(APPEND text_${room}_${batch} "#include \"${path}\"\n")
       set(compiled ${CMAKE_BINARY_DIR}/together/${target}/${room}_${batch}.cpp)
     endif()
-    if(STEPCAST_COLD_O1 AND NOT options AND path MATCHES "^(${STEPCAST_COLD})")
+    if(STEPCAST_COLD_OG AND NOT options AND path MATCHES "^(${STEPCAST_COLD})")
       list(APPEND cold ${compiled})
     endif()
   endforeach()
@@ -81,7 +81,7 @@ function(compile_together target)
   endforeach()
   set_property(TARGET ${target} PROPERTY SOURCES ${all})
   list(REMOVE_DUPLICATES cold)
-  set_source_files_properties(${cold} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS -O1)
+  set_source_files_properties(${cold} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS -Og)
   set(warm ${all})
   list(REMOVE_ITEM warm ${cold})
   set_property(TARGET ${target} PROPERTY STEPCAST_WARM ${warm})

@@ -52,7 +52,7 @@ TEST_CASE("law: the search finds what trying every plan finds, on random spaces"
   RandomSpaces random(7);
   unsigned searched = 0;
   std::size_t saved = 0;
-  while (searched < tests::draws(100)) {
+  while (searched < tests::draws(60)) {
     const SearchSpace space = random.space(random.base(), 3);
     const std::size_t plans = plans_of(space).size();
     if (plans < 3 || plans > 120) continue;
@@ -137,7 +137,7 @@ Simulated simulated(const SearchSpace& space, const SearchOptions& options,
 TEST_CASE("law: shards simulate whatever the whole search does, and put together they are it") {
   RandomSpaces random(11);
   unsigned searched = 0;
-  while (searched < tests::draws(50)) {
+  while (searched < tests::draws(32)) {
     const SearchSpace space = random.space(random.base(), 3);
     const std::size_t plans = plans_of(space).size();
     if (plans < 3 || plans > 120) continue;
