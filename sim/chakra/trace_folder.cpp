@@ -10,6 +10,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/gzip.hpp"
+#include "sim/files/json_text.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -42,7 +43,7 @@ std::optional<std::int64_t> rank_in(std::string name) {
 EtGroups groups_in(const std::string& path) {
   EtGroups out;
   try {
-    const Json json = Json::parse(read_packed(path));
+    const Json json = parsed_ordered_json(read_packed(path));
     for (const auto& [name, ranks] : json.items())
       out[name] = ranks.get<std::vector<std::int64_t>>();
   } catch (const Json::exception& error) {
@@ -56,7 +57,7 @@ EtGroups groups_in(const std::string& path) {
 void add_groups_of(const EtFile& file, EtGroups& groups) {
   for (const EtNode& node : file.nodes) {
     if (node.type != EtType::metadata || node.inputs.find("pg_name") == std::string::npos) continue;
-    const Json json = Json::parse(node.inputs, nullptr, false);
+    const Json json = ordered_json_or_discarded(node.inputs);
     if (!json.is_array()) continue;
     for (const Json& group : json)
       if (group.contains("pg_name") && group.contains("ranks") && !group["ranks"].empty())
@@ -145,7 +146,8 @@ std::string comm_group_json(const EtGroups& groups) {
   std::ranges::sort(order);
   std::string out = "{";
   for (const auto& [number, ranks] : order)
-    out += fmt::format("{}\n\"{}\": {}", out.size() > 1 ? "," : "", number, Json(*ranks).dump());
+    out +=
+        fmt::format("{}\n\"{}\": {}", out.size() > 1 ? "," : "", number, json_text(Json(*ranks)));
   return out + "\n}\n";
 }
 

@@ -11,6 +11,7 @@
 #include "sim/command/commands.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/command/timeline_options.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/program/answer_forms.hpp"
@@ -96,12 +97,11 @@ int export_main(const Arguments& arguments, const Catalogue& catalogue) {
   const ChakraExport out =
       export_trace(step_to_export(arguments, catalogue, session), session, folder, ranks, limit);
   if (arguments.has("json"))
-    tell(stdout, nlohmann::ordered_json{{"folder", folder},
-                                        {"files", out.files},
-                                        {"nodes", out.nodes},
-                                        {"groups", out.groups},
-                                        {"bytes", out.bytes}}
-                         .dump() +
+    tell(stdout, json_text(nlohmann::ordered_json{{"folder", folder},
+                                                  {"files", out.files},
+                                                  {"nodes", out.nodes},
+                                                  {"groups", out.groups},
+                                                  {"bytes", out.bytes}}) +
                      "\n");
   else
     tell(stdout,
@@ -171,7 +171,7 @@ std::string replay_json(const Replay& r) {
   for (const ReplayPart& part : parts_of(r)) out[part.key] = seconds(part.time);
   if (r.recorded > Duration{}) out["recorded_step_s"] = seconds(r.recorded);
   out["warnings"] = r.warnings;
-  return out.dump();
+  return json_text(out);
 }
 
 int replay_main(const Arguments& arguments, const Catalogue& catalogue) {

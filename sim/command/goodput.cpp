@@ -4,6 +4,7 @@
 
 #include "sim/command/commands.hpp"
 #include "sim/command/scenario_options.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/program/answer_forms.hpp"
@@ -56,7 +57,7 @@ std::string json_of(const StepReport& report) {
   }
   out["failures"] = goodput_json(report);
   out["warnings"] = report.warnings;
-  return out.dump(2);
+  return json_text(out, 2);
 }
 
 int goodput(const Arguments& arguments, const Catalogue& catalogue) {

@@ -8,6 +8,7 @@
 
 #include "engine/check.hpp"
 #include "sim/command/next_question.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/output/stored_study.hpp"
 #include "sim/program/interrupt.hpp"
@@ -127,7 +128,7 @@ int KeptPlans::tell_shard(bool ended, bool json) {
                                        {"finished", finished},
                                        {"simulated", steps_->simulated()},
                                        {"known", steps_->recalled()}};
-      tell(stdout, out.dump(2) + "\n");
+      tell(stdout, json_text(out, 2) + "\n");
       return;
     }
     tell(stdout, fmt::format("shard {} {}: {} plans simulated, {} known before; {} merge {} puts "

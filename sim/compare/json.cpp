@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/compare/comparison.hpp"
+#include "sim/files/json_text.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -84,7 +85,7 @@ std::string comparison_json(const Comparison& c) {
   out["ways"] = Json::array();
   for (const Difference& way : c.ways) out["ways"].push_back(way_json(c, way));
   out["notes"] = notes_on(c);
-  return out.dump(2, ' ', false, Json::error_handler_t::replace);
+  return json_text(out, 2);
 }
 
 }  // namespace stepcast::sim

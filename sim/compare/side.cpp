@@ -10,6 +10,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/input_file.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/numbers.hpp"
 #include "sim/report/json.hpp"
 
@@ -35,7 +36,7 @@ Place place_of(const std::string& path) {
 
 Json read_json(const std::string& path) {
   try {
-    return Json::parse(read_input(path));
+    return parsed_ordered_json(read_input(path));
   } catch (const Json::exception& error) {
     throw InputError(path, std::string("is no JSON: ") + error.what());
   }
@@ -73,7 +74,7 @@ std::string joined(const Json& values) {
   std::string out;
   for (const auto& [key, value] : values.items())
     out += fmt::format("{}{} {}", out.empty() ? "" : ", ", key.substr(key.rfind('.') + 1),
-                       value.is_string() ? value.get<std::string>() : value.dump());
+                       value.is_string() ? value.get<std::string>() : json_text(value));
   return out;
 }
 
@@ -82,7 +83,7 @@ std::optional<Several> several_of(const Json& json) {
   if (json.contains("points")) {
     Several out{"points of a sweep", {}};
     for (const Json& point : json.at("points")) {
-      const PointRow row(point.dump());
+      const PointRow row(json_text(point));
       std::string name;
       for (const auto& [key, value] : row.leaves("sweep"))
         name += (name.empty() ? "" : ", ") + key.substr(key.rfind('.') + 1) + " " + value;
@@ -174,7 +175,7 @@ Side read_side(const std::string& path) {
     json = measured_row(json, path);
   else
     check_step(json, path);
-  return {.label = {}, .name = path, .row = PointRow(json.dump()), .measured = trace};
+  return {.label = {}, .name = path, .row = PointRow(json_text(json)), .measured = trace};
 }
 
 std::vector<Side> read_sides(const std::string& path) {
@@ -187,7 +188,7 @@ std::vector<Side> read_sides(const std::string& path) {
   }
   for (const auto& [name, json] : several->all) {
     check_step(json, path);
-    out.push_back({.label = {}, .name = name, .row = PointRow(json.dump())});
+    out.push_back({.label = {}, .name = name, .row = PointRow(json_text(json))});
   }
   return out;
 }

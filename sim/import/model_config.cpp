@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "sim/files/json_text.hpp"
 #include "sim/files/suggest.hpp"
 #include "sim/import/config_reader.hpp"
 #include "sim/import/model_families.hpp"
@@ -155,7 +156,7 @@ const Json& text_model(const Json& json, std::vector<std::string>& notes) {
 bool is_model_config(std::string_view name) { return name.ends_with(".json"); }
 
 TomlValue model_of_config(std::string_view text, const std::string& path) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = json_or_discarded(text);
   if (json.is_discarded() || !json.is_object())
     throw InputError(path, "is no JSON object", "config.json as transformers writes it");
   std::vector<std::string> notes;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "sim/files/json_text.hpp"
 #include "sim/launch/forms.hpp"
 #include "sim/launch/megatron_arguments.hpp"
 
@@ -104,7 +105,7 @@ Launch deepspeed_launch(const Scenario& s) {
   Launch out;
   out.why_not = refused(s, deepspeed_refusals);
   if (!out.why_not.empty()) return out;
-  const std::string json = configuration_of(s).dump(2) + "\n";
+  const std::string json = json_text(configuration_of(s), 2) + "\n";
   if (has_megatron(s)) {
     out = megatron_launch(s);
     if (!out.why_not.empty()) return out;

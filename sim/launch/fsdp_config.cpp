@@ -5,6 +5,7 @@
 // set_requires_gradient_sync), torch/distributed/pipelining (ScheduleGPipe, Schedule1F1B).
 #include <nlohmann/json.hpp>
 
+#include "sim/files/json_text.hpp"
 #include "sim/files/names.hpp"
 #include "sim/launch/forms.hpp"
 
@@ -121,7 +122,7 @@ Launch fsdp_launch(const Scenario& s) {
   else
     out.notes = common_notes(s, {"software.fusion", "plan.reduce", "plan.prefetch"});
   out.files.push_back(
-      {"fsdp.json", document_of(s).dump(2) + "\n", torchrun(s, "your_script.py fsdp.json")});
+      {"fsdp.json", json_text(document_of(s), 2) + "\n", torchrun(s, "your_script.py fsdp.json")});
   return out;
 }
 

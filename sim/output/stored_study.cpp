@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "engine/check.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/output/crash_note.hpp"
 #include "sim/output/row_log.hpp"
 #include "sim/program/progress.hpp"
@@ -117,7 +118,7 @@ std::string status_json(const SweepStatus& s) {
   const StatusJson out{{"points", s.points},     {"answered", s.answered},
                        {"refused", s.refused},   {"failed", s.failed},
                        {"missing", s.missing()}, {"files", files_json(s.files, false)}};
-  return out.dump(2) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 std::vector<std::string> unfinished_parts(const std::string& folder,
@@ -172,7 +173,7 @@ std::string status_json(const PlansStatus& s) {
                        {"finished", s.unfinished.empty()},
                        {"unfinished", s.unfinished},
                        {"files", files_json(s.files, true)}};
-  return out.dump(2) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 }  // namespace stepcast::sim

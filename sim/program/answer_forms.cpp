@@ -7,6 +7,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/csv.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 
@@ -23,7 +24,7 @@ std::string cell_of(const Json& value) {
   const bool plain_list = value.is_array() && std::ranges::none_of(value, [](const Json& item) {
                             return item.is_structured();
                           });
-  if (!plain_list) return value.dump();
+  if (!plain_list) return json_text(value);
   std::string out;
   for (const Json& item : value) out += (out.empty() ? "" : "; ") + cell_of(item);
   return out;
@@ -59,7 +60,7 @@ std::string line_of(const std::vector<std::string>& cells) {
 }  // namespace
 
 std::string rows_csv(std::string_view json, const std::vector<std::string_view>& arrays) {
-  const std::vector<Leaves> rows = rows_in(Json::parse(json), arrays);
+  const std::vector<Leaves> rows = rows_in(parsed_ordered_json(json), arrays);
   std::vector<std::string> keys;
   for (const Leaves& row : rows)
     for (const auto& [key, value] : row)

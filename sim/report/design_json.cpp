@@ -1,6 +1,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sim/files/json_text.hpp"
 #include "sim/report/design.hpp"
 #include "sim/report/json.hpp"
 
@@ -75,7 +76,7 @@ DesignJson answer_json(const DesignTold& told, const AimAnswer& one) {
   out["bill"] = bill_json(one.bill);
   StepReport report = one.choice->report;
   report.whole_run = one.choice->outcome.run;
-  out["report"] = DesignJson::parse(to_json(Answer(std::move(report))));
+  out["report"] = parsed_ordered_json(to_json(Answer(std::move(report))));
   return out;
 }
 
@@ -145,7 +146,7 @@ std::string design_json(const DesignTold& told) {
   out["no_machine"] = DesignJson::array();
   for (const NoMachine& one : told.machines.none)
     out["no_machine"].push_back({{"machine", one.name}, {"why", one.why}});
-  return out.dump(2);
+  return json_text(out, 2);
 }
 
 }  // namespace stepcast::sim

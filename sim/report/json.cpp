@@ -5,6 +5,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/indented_json.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/names.hpp"
 #include "sim/report/explanation_report.hpp"
 #include "sim/report/goodput.hpp"
@@ -205,7 +206,7 @@ Json answer_json(const Answer& answer) {
 
 std::string text_of(const Json& json) {
   // A byte that is no UTF-8 in a title must not end the program.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return json_text(json, 2);
 }
 
 }  // namespace
@@ -220,7 +221,7 @@ std::string line_of(Json json, const SweepPoint& point) {
     for (const Setting& setting : point) swept[setting.path] = value_json(setting.value);
     json["sweep"] = swept;
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 }  // namespace

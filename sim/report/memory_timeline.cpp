@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/units_text.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/whole_file.hpp"
 #include "workloads/memory/figures.hpp"
 #include "workloads/memory/replay.hpp"
@@ -110,7 +111,7 @@ std::string memory_json(const std::vector<StageMemory>& stages) {
     }
     list.push_back(std::move(one));
   }
-  return Json{{"stages", std::move(list)}}.dump();
+  return json_text(Json{{"stages", std::move(list)}});
 }
 
 void write_memory_timeline(const std::string& path, const Scenario& s) {

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "sim/files/json_text.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/search.hpp"
 #include "sim/scenario/goal_file.hpp"
@@ -25,7 +26,7 @@ SearchJson plan_of(const SearchAnswer& a, const Candidate& c) {
 
 SearchJson report_of(StepReport report) {
   if (asks_for_costs(report.scenario) && !report.whole_run) add_whole_run(report);
-  return SearchJson::parse(to_json(Answer(report)));
+  return parsed_ordered_json(to_json(Answer(report)));
 }
 
 SearchJson own_of(const SearchAnswer& a) {
@@ -91,7 +92,7 @@ std::string search_json(const SearchAnswer& a) {
          {"needs_bytes", miss.needed.value},
          {"lacks_bytes", (miss.needed - a.space.base(miss.candidate).node.gpu.memory).value}});
   if (a.own) out["own"] = own_of(a);
-  return out.dump(2);
+  return json_text(out, 2);
 }
 
 }  // namespace stepcast::sim

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/check.hpp"
+#include "sim/files/json_text.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -72,12 +73,12 @@ std::string step_row(const StepReport& report, std::size_t first_warning) {
   each_member(report, RowWriter{out});
   for (std::size_t i = first_warning; i < report.warnings.size(); ++i)
     out["warnings"].push_back(report.warnings[i]);
-  return out.dump(-1, ' ', false, RowJson::error_handler_t::replace);
+  return json_text(out);
 }
 
 void read_step_row(std::string_view row, StepReport& report) {
   try {
-    const RowJson in = RowJson::parse(row.begin(), row.end());
+    const RowJson in = parsed_ordered_json(row);
     each_member(report, RowReader{in});
     if (const auto warnings = in.find("warnings"); warnings != in.end())
       for (const RowJson& warning : *warnings)

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sim/files/json_text.hpp"
 #include "sim/report/goodput.hpp"
 #include "sim/report/metrics.hpp"
 #include "sim/report/why.hpp"
@@ -157,7 +158,7 @@ std::string why_json(const Why& why) {
   if (auto assumed = assumptions(why.report.scenario); !assumed.empty())
     out["assumptions"] = std::move(assumed);
   out["warnings"] = why.warnings;
-  return out.dump(2);
+  return json_text(out, 2);
 }
 
 }  // namespace stepcast::sim

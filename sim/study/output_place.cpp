@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "engine/check.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/whole_file.hpp"
 
 namespace stepcast::sim {
@@ -66,7 +67,8 @@ void refuse_links(const std::string& folder) {
 
 std::optional<OutputMark> read_mark(const std::string& folder) {
   std::ifstream file(fs::path(folder) / "sweep.json");
-  const Json json = Json::parse(file, nullptr, false);
+  const Json json =
+      ordered_json_or_discarded(std::string(std::istreambuf_iterator<char>(file), {}));
   if (!json.is_object() || json.value("format", "") != format_name) return std::nullopt;
   const auto texts = [&](const char* key) { return json.value(key, std::vector<std::string>{}); };
   return OutputMark{json.value("study", ""), json.value("scenario", ""), texts("options"),
@@ -79,7 +81,7 @@ void write_mark(const std::string& folder, const OutputMark& mark) {
   if (!mark.from.empty()) json["from"] = mark.from;
   if (!mark.verb.empty()) json["verb"] = mark.verb;
   if (!mark.answer.empty()) json["answer"] = mark.answer;
-  write_whole((fs::path(folder) / "sweep.json").string(), json.dump(2) + "\n");
+  write_whole((fs::path(folder) / "sweep.json").string(), json_text(json, 2) + "\n");
 }
 
 void refuse_foreign_files(const std::string& folder, const std::optional<OutputMark>& mark) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/numbers.hpp"
 
 namespace stepcast::sim {
@@ -45,7 +46,7 @@ void skip_array(std::string_view& rest) {
 
 std::string unescaped(std::string_view inside) {
   if (inside.find('\\') == std::string_view::npos) return std::string(inside);
-  return Json::parse("\"" + std::string(inside) + "\"").get<std::string>();
+  return parsed_ordered_json("\"" + std::string(inside) + "\"").get<std::string>();
 }
 
 }  // namespace
@@ -124,7 +125,7 @@ std::vector<std::string> PointRow::texts(std::string_view path) const {
   std::vector<std::string> out;
   const auto found = find(path);
   if (!found || !found->value.starts_with('[') || found->value == "[]") return out;
-  for (const Json& one : Json::parse(found->value)) out.push_back(one.get<std::string>());
+  for (const Json& one : parsed_ordered_json(found->value)) out.push_back(one.get<std::string>());
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "sim/files/json_text.hpp"
 #include "sim/timeline/timeline_file.hpp"
 #include "sim/timeline/trace_writer.hpp"
 
@@ -20,7 +21,7 @@ std::string in_us(Duration d) {
                      std::abs(ps % 1000000));
 }
 
-std::string in_quotes(std::string_view text) { return nlohmann::ordered_json(text).dump(); }
+std::string in_quotes(std::string_view text) { return json_text(nlohmann::ordered_json(text)); }
 
 std::string json_of(const TraceArg& arg) {
   struct Printer {

@@ -6,6 +6,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/gzip.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/names.hpp"
 #include "sim/kernels/kernel_names.hpp"
 #include "sim/timeline/timeline_file.hpp"
@@ -122,7 +123,7 @@ std::vector<Timeline> timelines_of(const Json& file) {
 std::vector<Timeline> read_timelines(const std::string& path) {
   const std::string text = read_packed(path);
   try {
-    return timelines_of(Json::parse(text));
+    return timelines_of(parsed_ordered_json(text));
   } catch (const Json::exception& error) {
     throw InputError(path, "is no timeline of stepcast", error.what());
   } catch (const std::out_of_range&) {

@@ -7,6 +7,7 @@
 
 #include "engine/units_text.hpp"
 #include "sim/files/gzip.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/names.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/kernels/kernel_names.hpp"
@@ -55,7 +56,7 @@ std::string steps_of(std::span<const Timeline> timelines) {
   nlohmann::ordered_json steps = nlohmann::ordered_json::object();
   for (const Timeline& timeline : timelines)
     steps[timeline.title] = static_cast<double>(timeline.step.count()) / 1e6;
-  return R"("step_us":)" + steps.dump();
+  return R"("step_us":)" + json_text(steps);
 }
 
 /// One timeline through a writer, rank by rank.

@@ -7,6 +7,7 @@
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/text_table.hpp"
 #include "validate/published/ranking.hpp"
 
@@ -106,7 +107,7 @@ Json json_of(const FabricReport& report) {
     json["alone"].push_back({{"what", a.what},
                              {"measured_s", seconds(a.time.measured)},
                              {"simulated_s", seconds(a.time.simulated)}});
-  json["steps"] = Json::parse(json_of(report.steps));
+  json["steps"] = sim::parsed_ordered_json(json_of(report.steps));
   if (const auto rho = rank_correlation(report)) json["rank_correlation"] = *rho;
   return json;
 }
@@ -149,7 +150,7 @@ std::string json_of(const ClusterReport& report) {
   json["not_run"] = Json::array();
   for (const auto& [what, why] : report.refused)
     json["not_run"].push_back({{"what", what}, {"why", why}});
-  return json.dump(1);
+  return sim::json_text(json, 1);
 }
 
 }  // namespace stepcast::validate

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "sim/files/json_text.hpp"
 #include "validate/compare/report.hpp"
 
 namespace stepcast::validate {
@@ -47,7 +48,7 @@ std::string report_json(const Comparison& comparison) {
                     {"left_out", comparison.left_out}};
   out["rows"] = Json::array();
   for (const ComparedRow& row : comparison.rows) out["rows"].push_back(row_json(row));
-  return out.dump(2, ' ', false, Json::error_handler_t::replace);
+  return sim::json_text(out, 2);
 }
 
 }  // namespace stepcast::validate

@@ -9,6 +9,7 @@
 
 #include "engine/arithmetic.hpp"
 #include "engine/units_text.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/text_table.hpp"
 
 namespace stepcast::validate {
@@ -171,7 +172,7 @@ std::string json_of(const std::vector<RunComparison>& points) {
                                {{"measured_bytes", c.measured_memory.value},
                                 {"simulated_bytes", c.simulated_memory.value},
                                 {"error", c.memory_error()}}}});
-  return json.dump(1);
+  return sim::json_text(json, 1);
 }
 
 double worst_error(const std::vector<RunComparison>& points) {

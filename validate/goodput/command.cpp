@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/command/handout_options.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/text_table.hpp"
 #include "sim/program/answer_forms.hpp"
 #include "sim/program/exit_codes.hpp"
@@ -173,10 +174,10 @@ int run_goodput(const sim::Arguments& arguments, const sim::Catalogue& catalogue
           : arguments.positional().front();
   const std::vector<GoodputRow> rows = goodput_rows(sim::read_csv(file));
   const std::vector<EttrForecast> ettr = ettr_forecasts(rows);
-  const bool printed =
-      sim::print_answer(arguments, {[&] { return rates_text(rows) + ettr_text(ettr); },
-                                    [&] { return goodput_score_json(rows, ettr).dump(2); },
-                                    {"rates", "ettr"}});
+  const bool printed = sim::print_answer(
+      arguments, {[&] { return rates_text(rows) + ettr_text(ettr); },
+                  [&] { return sim::json_text(goodput_score_json(rows, ettr), 2); },
+                  {"rates", "ettr"}});
   const sim::HandoutFiles files = sim::handout_files(arguments);
   const bool handed = !files.any() || sim::handed_out(files, [&] {
     return goodput_page(file, rows, ettr, sim::origin_of(goodput_verb, arguments));

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/arithmetic.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/text_table.hpp"
 
 namespace stepcast::validate {
@@ -117,7 +118,7 @@ std::string layers_json(const std::vector<LayerResult>& results) {
                                      {"backward", score_json(scores.backward)},
                                      {"one_rate", score_json(scores.rate)}}},
                                    {"rows", std::move(rows)}};
-  return all.dump(1);
+  return sim::json_text(all, 1);
 }
 
 }  // namespace stepcast::validate

@@ -9,6 +9,7 @@
 
 #include "sim/confidence/evidence.hpp"
 #include "sim/confidence/order.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/numbers.hpp"
 #include "sim/files/text_table.hpp"
 #include "sim/program/answer_forms.hpp"
@@ -134,7 +135,7 @@ std::string coverage_json(const std::vector<Covered>& all, double level) {
       rows.push_back(
           {{"bars_of", what}, {"kind", k.kind}, {"rows", k.rows}, {"covered", k.covered}});
   }
-  return nlohmann::ordered_json{{"level", level}, {"coverage", std::move(rows)}}.dump(2);
+  return sim::json_text(nlohmann::ordered_json{{"level", level}, {"coverage", std::move(rows)}}, 2);
 }
 
 std::string order_text(std::span<const sim::PairCount> pairs) {

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "sim/files/json_text.hpp"
 #include "validate/published/report.hpp"
 
 namespace stepcast::validate {
@@ -129,7 +130,7 @@ std::string published_json(const std::string& file, const std::vector<PublishedR
                                 {"error", score_json(score.errors)}});
   out["rows"] = Json::array();
   for (const PublishedResult& result : results) out["rows"].push_back(row_json(result));
-  return out.dump(1, ' ', false, Json::error_handler_t::replace);
+  return sim::json_text(out, 1);
 }
 
 }  // namespace stepcast::validate

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sim/files/json_text.hpp"
 #include "sim/files/names.hpp"
 #include "sim/files/text_table.hpp"
 #include "validate/compare/page.hpp"
@@ -197,7 +198,7 @@ std::string trace_json(const TraceComparison& c) {
   out["kernels"] = json_of(c, kernel_rows(c), false);
   out["collectives"] = json_of(c, collective_rows(c), true);
   out["notes"] = c.notes;
-  return out.dump(2, ' ', false, Json::error_handler_t::replace);
+  return sim::json_text(out, 2);
 }
 
 sim::Page trace_page(const TraceComparison& c, const sim::Origin& origin) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "sim/files/json_text.hpp"
 #include "validate/trace/launch_arguments.hpp"
 #include "validate/trace/records/numbers.hpp"
 
@@ -86,7 +87,7 @@ void flatten(const SettingsJson& value, const std::string& name, Settings& out) 
   else if (value.is_string())
     out.set(name, value.get<std::string>());
   else
-    out.set(name, value.dump());
+    out.set(name, sim::json_text(value));
 }
 
 }  // namespace
@@ -191,7 +192,7 @@ bool SettingsReader::json(std::string_view text) {
 }
 
 void SettingsReader::finish_json() {
-  const SettingsJson value = SettingsJson::parse(json_, nullptr, false);
+  const SettingsJson value = sim::json_or_discarded(json_);
   if (value.is_object()) flatten(value, json_prefix_, settings_);
   in_json_ = false;
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/check.hpp"
+#include "sim/files/json_text.hpp"
 #include "validate/trace/records/collector.hpp"
 #include "validate/trace/records/event_reader.hpp"
 #include "validate/trace/records/event_windows.hpp"
@@ -51,7 +52,7 @@ void read_around(const Json& root, RankTrace& out) {
 
 Json parse_around(const std::string& path, const EventWindows& windows) {
   try {
-    return Json::parse(windows.around());
+    return sim::parsed_json(windows.around());
   } catch (const Json::parse_error& error) {
     throw no_json(path, windows.place_of(static_cast<std::int64_t>(error.byte)), error.what());
   }

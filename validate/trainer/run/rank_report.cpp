@@ -9,6 +9,7 @@
 
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
+#include "sim/files/json_text.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -116,7 +117,7 @@ std::string to_text(const RankReport& report, std::size_t typical) {
   const std::vector<Duration> durations = typical_durations(report);
   for (std::size_t i = 0; i < events.size(); ++i)
     json["events"].push_back(json_of(events[i], durations[i]));
-  return json.dump();
+  return sim::json_text(json);
 }
 
 std::vector<std::string> gather_texts(Communicator& world, const std::string& mine) {
@@ -149,7 +150,7 @@ std::vector<std::string> gather_texts(Communicator& world, const std::string& mi
 TrainerResults combined(const std::vector<std::string>& texts,
                         const workloads::ParallelPlan& plan) {
   std::vector<Json> ranks;
-  for (const std::string& text : texts) ranks.push_back(Json::parse(text));
+  for (const std::string& text : texts) ranks.push_back(sim::parsed_json(text));
   TrainerResults results;
   results.ranks = static_cast<std::int64_t>(ranks.size());
   results.first_step = ranks[0]["first_step"];

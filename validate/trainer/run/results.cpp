@@ -8,6 +8,7 @@
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/files/input_file.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/whole_file.hpp"
 
 namespace stepcast::validate {
@@ -71,12 +72,12 @@ TrainerResults results_of(const ResultsJson& json) {
 }  // namespace
 
 void write_results(const std::string& path, const TrainerResults& results) {
-  sim::write_whole(path, json_of(results).dump(1) + "\n");
+  sim::write_whole(path, sim::json_text(json_of(results), 1) + "\n");
 }
 
 TrainerResults read_results(const std::string& path) {
   try {
-    const ResultsJson json = ResultsJson::parse(sim::read_input(path));
+    const ResultsJson json = sim::parsed_ordered_json(sim::read_input(path));
     if (json.at("format") != format_name || json.at("version") != format_version)
       throw InputError(path, "was written by another version of stepcast-trainer");
     return results_of(json);
