@@ -17,8 +17,8 @@ option(STEPCAST_COLD_OG "Compile rooms that read and print with -Og, whatever th
 set(STEPCAST_NO_READERS "calibrate/(command|device|fit|reference|report|session)/|sim/(command|handout|page)/|validate/(cluster|command|compare|goodput|layers|published|study)/|validate/trace/(command|intervals|launch_facts|measure|meetings|megatron_facts|report|settings_facts|simulated|steps|timeline|torchtitan_facts|verdict)[.]")
 option(STEPCAST_READERS "Build what stepcast_replay needs and no more: no program can be linked" OFF)
 
-# Gives a program the libraries with -O1 instead of -O3 and a checked standard library: all but the
-# cold rooms, of which it has what the others have.
+# Links a program with the libraries compiled once more, by -O1 and with a checked standard library.
+# Cold rooms (-Og) are not compiled again: it takes the objects that the other programs have.
 function(compile_at_o1 program)
   set(objects "")
   foreach(target ${ARGN})

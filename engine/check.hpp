@@ -52,8 +52,8 @@ class BrokenPromise : public std::logic_error {
                       ": broken promise: " + what);
 }
 
-/// Throws BrokenPromise naming the caller's line unless `condition` holds. Never a call where it
-/// does: an event has a handful.
+/// Throws BrokenPromise naming the caller's line unless `condition` holds. Inlined: the event
+/// loop checks several promises an event.
 [[gnu::always_inline]] inline void expects(
     bool condition, const char* what = "precondition",
     std::source_location at = std::source_location::current()) {

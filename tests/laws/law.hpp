@@ -12,8 +12,9 @@ namespace stepcast::sim::laws {
 
 struct Law {
   const char* name;
-  /// That the program accepts: half of them, twice with STEPCAST_CHECK=whole;
-  /// RC_PARAMS="max_success=2000 seed=7" asks for others.
+  /// How many scenarios the program must accept: half as many are drawn in the short suite, twice
+  /// as many with STEPCAST_CHECK=whole, a tenth under ASan. RC_PARAMS="max_success=2000 seed=7"
+  /// asks for another number.
   int scenarios;
   Depth depth = Depth::few_layers;
 };

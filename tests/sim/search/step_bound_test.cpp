@@ -83,7 +83,7 @@ void check_bounds_of_experts(std::uint64_t seed, std::size_t wanted) {
   CAPTURE(tightness[tightness.size() / 10]);
   CHECK(tightness[tightness.size() / 2] > 0.5);  // or it would prove nothing
   CHECK(dispatchers.size() == 4);
-  CHECK(recipes.size() > 1);
+  CHECK(recipes.size() > (wanted < 2000 ? 1 : 3));  // few plans, few spaces
   CHECK(graphs.size() == 3);
   CAPTURE(beside);
   CHECK(beside.size() >= 3);
@@ -113,7 +113,7 @@ TEST_CASE("law: no simulated step is below its bound, for random plans on random
   }
   std::ranges::sort(tightness);
   CAPTURE(tightness[tightness.size() / 10]);
-  CHECK(tightness[tightness.size() / 2] > 0.7);  // or it would prove nothing
+  CHECK(tightness[tightness.size() / 2] > (wanted < 10'000 ? 0.7 : 0.75));  // or it proves nothing
   std::ranges::sort(powers);
   CAPTURE(powers[powers.size() / 10]);
   CHECK(powers[powers.size() / 2] > 0.6);
