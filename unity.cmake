@@ -10,7 +10,7 @@ list(JOIN STEPCAST_ALONE | STEPCAST_ALONE)
 
 # Rooms that read what users hand in and print answers: -Og compiles them a third faster than -O3,
 # and no case of ./dev bench gate spends a twentieth of its instructions there.
-set(STEPCAST_COLD "calibrate/(command|fit|import|report|rows|session)/|sim/(chakra|command|compare|design|goal|handout|import|launch|output|page|pictures|processes|program|report|scenario|study|why)/|validate/(cluster|command|compare|goodput|layers|published|study|trace)/")
+set(STEPCAST_COLD "calibrate/(command|fit|import|report|rows|session)/|sim/(chakra|command|compare|design|goal|handout|import|launch|output|page|pictures|processes|program|report|scenario|study|timeline|why)/|validate/(cluster|command|compare|goodput|layers|published|study|trace|trainer/ranks)/")
 option(STEPCAST_COLD_OG "Compile rooms that read and print with -Og, whatever the build type" OFF)
 
 # Rooms that no fuzzed reader enters.
@@ -33,18 +33,21 @@ if(STEPCAST_READERS)  # what is left out is at address 0: a reader that calls it
 endif()
 
 # Links a program with the libraries compiled once more, by -O1 and with a checked standard library.
-# Cold rooms (-Og) are not compiled again: it takes the objects that the other programs have.
+# Of sim only the rooms that predict are; of the others it takes the objects that all programs have.
 function(compile_at_o1 program)
   set(objects "")
   foreach(target ${ARGN})
     get_target_property(sources ${target} SOURCES)
-    get_target_property(warm ${target} STEPCAST_WARM)
-    list(REMOVE_ITEM sources ${warm})
-    foreach(cold ${sources})
-      get_filename_component(name ${cold} NAME)
+    set(predicting ${sources})
+    if(target STREQUAL "stepcast_sim")
+      list(FILTER predicting INCLUDE REGEX "sim[/_](kernels|network|run|tables)[/_]")
+    endif()
+    list(REMOVE_ITEM sources ${predicting})
+    foreach(other ${sources})
+      get_filename_component(name ${other} NAME)
       list(APPEND objects "$<FILTER:$<TARGET_OBJECTS:${target}>,INCLUDE,/${name}[.]o$>")
     endforeach()
-    add_library(${target}_o1 OBJECT EXCLUDE_FROM_ALL ${warm})
+    add_library(${target}_o1 OBJECT EXCLUDE_FROM_ALL ${predicting})
     get_target_property(libraries ${target} LINK_LIBRARIES)
     target_link_libraries(${target}_o1 PRIVATE ${libraries})
     target_compile_options(${target}_o1 PRIVATE -O1 -D_GLIBCXX_ASSERTIONS -Wno-subobject-linkage)
@@ -99,9 +102,6 @@ function(compile_together target)
   set_property(TARGET ${target} PROPERTY SOURCES ${all})
   list(REMOVE_DUPLICATES cold)
   set_source_files_properties(${cold} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS -Og)
-  set(warm ${all})
-  list(REMOVE_ITEM warm ${cold})
-  set_property(TARGET ${target} PROPERTY STEPCAST_WARM ${warm})
   if(STEPCAST_UNITY)  # gcc takes what stands in an included file's unnamed namespace for a header's
     target_compile_options(${target} PRIVATE
       $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)

@@ -10,8 +10,9 @@ target_sources(stepcast_calibrate PRIVATE ${cuda_sources})
 target_compile_definitions(stepcast_calibrate PUBLIC STEPCAST_HAS_CUDA)
 target_compile_options(stepcast_calibrate PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
   --expt-relaxed-constexpr -Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Wno-unused-parameter>)
-target_link_libraries(stepcast_calibrate PUBLIC CUDA::cudart_static PRIVATE CUDA::cublasLt
-  ${CMAKE_DL_LIBS})
+set_source_files_properties(cuda/cublaslt_on_demand.cpp PROPERTIES COMPILE_DEFINITIONS
+  STEPCAST_CUDA_LIBRARIES="${CUDAToolkit_LIBRARY_DIR}")
+target_link_libraries(stepcast_calibrate PUBLIC CUDA::cudart_static PRIVATE ${CMAKE_DL_LIBS})
 
 find_path(NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests of a preset, as many at once as there are cores. One that fails is run once more,
+# Runs the tests of a preset, one more at once than there are cores, since some wait for others. One that fails is run once more,
 # alone; one that needed it is printed as `flaky: NAME` at the end. The limit of a test's time grows
 # with what a loop takes now: on a crowded machine, and under a sanitizer.
 #   suite.sh PRESET [ctest options]
@@ -13,7 +13,7 @@ seconds=600
 [ "$preset" = release ] || seconds=1800
 [ "${STEPCAST_CHECK:-}" != whole ] || seconds=1800
 limit=$(patience $seconds)
-jobs=$(nproc 2>/dev/null || echo 2)
+jobs=$(($(nproc 2>/dev/null || echo 2) + 1))
 failed=build/$preset/Testing/Temporary/LastTestsFailed.log
 
 rm -f "$failed"

@@ -28,7 +28,8 @@ calls = [
     ["search", *small],
     ["search", *small, "--set=plan.tensor=2", "--top=3", "--tokens=1T", "--price=2.5",
      "--objective=dollars-per-token"],
-    ["search", *small, "--all", "--objective=joules-per-token"],
+    ["search", *small, "--all", "--fix=plan.data=zero2", "--fix=plan.prefetch=1",
+     "--objective=joules-per-token"],
 ]
 # To the program: mistakes, and what writes files or prints more.
 calls_left = [
@@ -72,6 +73,7 @@ assert together == alone
 
 # An interrupt stops a long sweep after the points that run, long before its end; so a comparison
 # and a search. Undisturbed each takes seven seconds or more.
+signal.signal(signal.SIGINT, signal.default_int_handler)  # behind a shell's & it is ignored
 many = [f"gpu.memory_bandwidth={3000 + i} GB/s" for i in range(60)]
 for ask in (lambda: stepcast.sweep(model="llama2-7b", gpu="h100", nodes=2, data="zero2",
                                    local_batch=1, sweep={"run.seed": range(1, 200_001)}),

@@ -250,7 +250,8 @@ TEST_CASE("what a framework cannot be told is left out, counted, and named by it
 }
 
 TEST_CASE("joules: the order is that of energy, proven by what its kernels on tensor cores draw") {
-  const SearchSpace space = small_space();
+  SearchSpace space = small_space();
+  space.set("plan.data", toml_text("zero2", "test"));  // all plans are simulated
   const SearchMachine machine = machine_of(session());
   const SearchResult all =
       search_plans(space, machine, {.all = true, .objective = Objective::energy}, never);
@@ -261,8 +262,9 @@ TEST_CASE("joules: the order is that of energy, proven by what its kernels on te
 
 TEST_CASE("dollars of owned hardware: capex of the step and its electricity, proven") {
   // Electricity dear enough to count beside capex.
-  const SearchSpace space =
+  SearchSpace space =
       small_space("[cost]\nown = true\ncapex = \"3000 USD\"\nelectricity = \"0.5 USD/kWh\"\n");
+  space.set("plan.data", toml_text("zero2", "test"));  // all plans are simulated
   const SearchMachine machine = machine_of(session());
   const SearchResult all =
       search_plans(space, machine, {.all = true, .objective = Objective::dollars}, never);

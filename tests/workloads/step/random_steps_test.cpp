@@ -152,7 +152,7 @@ double layer_flops(const StepProgram& step) {
 }  // namespace
 
 TEST_CASE("random plans build, keep the lane rules, and every rank reaches the end of the step") {
-  for (unsigned seed = 0; seed < tests::draws(800); ++seed) {
+  for (unsigned seed = 0; seed < tests::draws(800, 8); ++seed) {
     std::mt19937 random(seed);
     const RandomStep made(random);
     INFO("seed " << seed);
@@ -175,7 +175,7 @@ TEST_CASE("random plans build, keep the lane rules, and every rank reaches the e
 }
 
 TEST_CASE("zero-bubble orders and DualPipe reach the end of the step, with the same work") {
-  for (unsigned seed = 0; seed < tests::draws(400); ++seed) {
+  for (unsigned seed = 0; seed < tests::draws(400, 8); ++seed) {
     std::mt19937 random(seed);
     RandomStep made(random);
     const Schedule schedules[] = {Schedule::zb_h1, Schedule::zb_h2, Schedule::zb_v,
@@ -233,7 +233,7 @@ std::vector<engine::Program> check_repeats(const RandomStep& made) {
 
 TEST_CASE("a step with repeats is the same step, call by call") {
   std::size_t repeats = 0;
-  for (unsigned seed = 0; seed < tests::draws(800); ++seed) {
+  for (unsigned seed = 0; seed < tests::draws(800, 8); ++seed) {
     std::mt19937 random(seed);
     RandomStep made(random);
     made.batch.micro_batches *= 1 + seed % 8;
@@ -243,12 +243,12 @@ TEST_CASE("a step with repeats is the same step, call by call") {
     INFO("seed " << seed);
     for (const engine::Program& role : check_repeats(made)) repeats += role.repeats.size();
   }
-  CHECK(repeats > 200);
+  CHECK(repeats > tests::draws(800, 8));
 }
 
 TEST_CASE("a stage between the others repeats micro-batches, of whichever chunk they are") {
   std::size_t across_chunks = 0;
-  for (unsigned seed = 0; seed < tests::draws(400); ++seed) {
+  for (unsigned seed = 0; seed < tests::draws(400, 8); ++seed) {
     std::mt19937 random(seed);
     RandomStep made(random);
     made.plan.pipeline = 3 + seed % 2;
