@@ -19,7 +19,8 @@ Case step(sim::Scenario s, bool fold) {
   s.run.fold = fold;
   return [s] {
     const sim::StepReport report = session().step(s);
-    const workloads::MemoryFigures figures = sim::memory_figures(s);
+    const workloads::MemoryFigures figures =
+        report.checked ? *report.checked : sim::memory_figures(s);  // as answer() does
     if (report.step_time <= Duration{} || figures.needed() <= Bytes(0)) throw BrokenPromise("step");
   };
 }
