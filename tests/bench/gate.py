@@ -138,7 +138,7 @@ def write(file, kind, rows):
 
 def accepted(source):
     with open(f"{source}/CHANGES.md") as changes:
-        return set(re.findall(r"`gate: ([a-z0-9-]+)`", changes.read()))
+        return set(re.findall(r"`gate:\s+([a-z0-9-]+)`", changes.read()))
 
 
 def main():
