@@ -115,6 +115,9 @@ for program in $programs; do
     lacks "$library, which $program needs"
   done
 done
+# Loaded by the first call of it (calibrate/cuda/cublaslt_on_demand.cpp), so that ldd names it not.
+printf '%s' "$LD_LIBRARY_PATH" | tr ':' '\n' | while read -r place; do ls "$place"/libcublasLt.so.*; done \
+  2>/dev/null | grep -q . || ldconfig -p 2>/dev/null | grep -q 'libcublasLt\.so\.' || lacks libcublasLt
 [ $missing = 0 ] || exit 1
 
 failed=0

@@ -8,7 +8,7 @@
 
 namespace stepcast::tests {
 
-/// Asked by ./dev check, which has the time.
+/// True in ./dev check, which has the time.
 inline bool whole() {
   const char* check = std::getenv("STEPCAST_CHECK");
   return check != nullptr && std::string_view(check) == "whole";

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs the tests of a preset, one more at once than there are cores, since some wait for others. One that fails is run once more,
-# alone; one that needed it is printed as `flaky: NAME` at the end. The limit of a test's time grows
-# with what a loop takes now: on a crowded machine, and under a sanitizer.
+# Runs the tests of a preset, one more at once than there are cores, since some only wait. One that
+# fails is run once more, alone; one that needed it is printed as `flaky: NAME` at the end. The limit
+# of a test's time grows with what a loop takes now: on a crowded machine, and under a sanitizer.
 #   suite.sh PRESET [ctest options]
 set -eu
 cd "$(dirname "$0")/../.."
