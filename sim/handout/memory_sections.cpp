@@ -6,6 +6,7 @@
 
 #include "engine/units_text.hpp"
 #include "sim/pictures/bar_picture.hpp"
+#include "sim/run/memory_figures.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -31,8 +32,7 @@ bool same_parts(const workloads::Memory& a, const workloads::Memory& b) {
 std::vector<StageParts> parts_of_stages(const Scenario& s) {
   std::vector<StageParts> out;
   for (std::int64_t stage = 0; stage < s.plan.pipeline; ++stage) {
-    workloads::Memory memory =
-        workloads::memory_of_stage(s.model, s.plan, s.batch, s.precision, s.software, stage);
+    workloads::Memory memory = memory_of_stage(s, stage);
     if (!out.empty() && same_parts(out.back().memory, memory))
       out.back().last = stage;
     else
@@ -111,7 +111,7 @@ PageSection memory_section(const StepHandout& h) {
   const Scenario& s = r.scenario;
   PageSection out{"Memory", {}};
   out.blocks.emplace_back(parts_chart(s));
-  const workloads::MemoryFigures& f = r.figures;
+  const workloads::MemoryFigures& f = r.memory;
   out.blocks.emplace_back(Paragraph{
       fmt::format("Fullest stage: allocated {}, reserved {}, process {}, needed {} of {}.",
                   to_text(f.allocated), to_text(f.reserved), to_text(f.process()),

@@ -84,9 +84,9 @@ constexpr std::array all_explanations{
                 "profiler shows NCCL kernels. Not a part of the step's sum.",
                 "", "communication load of arXiv 2411.13055"},
     Explanation{"memory_gib_per_gpu",
-                "GPU memory at the peak of the step on the fullest pipeline stage; "
-                "memory_parts_gib lists the parts.",
-                "sum of memory_parts_gib", "Korthikanti et al. 2022, arXiv 2205.05198"},
+                "Memory that a GPU of the fullest pipeline stage must have: above the card's a plan "
+                "is refused. memory_parts_gib lists what is alive at the fullest moment.",
+                "sum of memory_parts_gib", "docs/memory.md; Korthikanti 2022, arXiv 2205.05198"},
     Explanation{"memory_low_gib_per_gpu",
                 "Lower end of the error bar of memory_gib_per_gpu, from reported peaks.",
                 "as step_time_low_s", "docs/confidence.md"},
@@ -106,8 +106,7 @@ constexpr std::array all_explanations{
                 "nvidia-smi shows.",
                 "memory_reserved_gib + context + communicators + workspace", "docs/memory.md"},
     Explanation{"memory_needed_gib",
-                "What a GPU must have for the plan: of the process all that the allocator cannot "
-                "give back. Above the GPU's memory the plan is refused.",
+                "memory_gib_per_gpu: of the process all that the allocator cannot give back.",
                 "segments in use + context + communicators + workspace", "docs/memory.md"},
     Explanation{"memory_parts_gib", "memory_gib_per_gpu part by part.", "", ""},
     Explanation{"power_w_per_gpu", "Mean electric power of one GPU over the step.",

@@ -20,7 +20,7 @@ double high(const std::optional<ErrorBar>& bar, double value) {
 
 /// Of the replay of the step's allocations; NaN where a search left it out: its bound knows enough.
 double of_replay(const StepReport& s, Bytes memory) {
-  return s.figures.allocated.value > 0 ? gibibytes(memory) : unknown;
+  return s.memory.replayed() ? gibibytes(memory) : unknown;
 }
 
 /// Ends of two bars as one: errors of the step and of the failures have nothing to do with each
@@ -99,13 +99,13 @@ constexpr std::array all_metrics{
     Metric{"memory_high_gib_per_gpu", "GiB", "memory at most",
            [](S s) { return high(s.memory_bar, gibibytes(s.memory.total())); }},
     Metric{"memory_allocated_gib", "GiB", "allocated",
-           [](S s) { return of_replay(s, s.figures.allocated); }},
+           [](S s) { return of_replay(s, s.memory.allocated); }},
     Metric{"memory_reserved_gib", "GiB", "reserved",
-           [](S s) { return of_replay(s, s.figures.reserved); }},
+           [](S s) { return of_replay(s, s.memory.reserved); }},
     Metric{"memory_process_gib", "GiB", "process",
-           [](S s) { return of_replay(s, s.figures.process()); }},
+           [](S s) { return of_replay(s, s.memory.process()); }},
     Metric{"memory_needed_gib", "GiB", "needed",
-           [](S s) { return of_replay(s, s.figures.needed()); }},
+           [](S s) { return of_replay(s, s.memory.needed()); }},
     Metric{"power_w_per_gpu", "W", "power",
            [](S s) { return s.power_per_gpu.value; }},
     Metric{"energy_j", "J", "energy",

@@ -181,7 +181,7 @@ std::string memory_text(const StepReport& report) {
                                           to_text(report.scenario.node.gpu.memory));
   for (const workloads::MemoryPart& part : report.memory.parts)
     out += fmt::format("  {:<20}{:>9}\n", part.name, to_text(part.bytes));
-  const workloads::MemoryFigures& f = report.figures;
+  const workloads::MemoryFigures& f = report.memory;
   return out + labelled_line("", fmt::format("allocated {}, reserved {}, process {}, needed {}",
                                              to_text(f.allocated), to_text(f.reserved),
                                              to_text(f.process()), to_text(f.needed())));

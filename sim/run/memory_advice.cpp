@@ -25,16 +25,10 @@ struct Change {
   Bytes memory{};
 };
 
-/// Of many plans that nobody has asked for the parts alone, a replay of each would take too long.
-Bytes memory_of(const Scenario& s) {
-  return workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software).total();
-}
+/// What it would be refused for.
+Bytes memory_of(const Scenario& s) { return memory_figures(s).needed(); }
 
-/// A replay needs up to 6 % more than the parts (a law of tests/workloads).
-bool fits(const Change& change) {
-  return 1.06 * static_cast<double>(change.memory.value) <=
-         static_cast<double>(change.scenario.node.gpu.memory.value);
-}
+bool fits(const Change& change) { return change.memory <= change.scenario.node.gpu.memory; }
 
 /// The changed scenario with what follows from it; none: it cannot be run, or needs no less.
 std::optional<Change> resolved(std::string what, Scenario changed, Bytes now) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "engine/units_text.hpp"
 
 namespace stepcast::sim {
@@ -13,30 +15,44 @@ std::int64_t nccl_channels(const topology::GpuSpec& gpu) {
   return gpu.architecture == topology::Architecture::volta ? 12 : 24;
 }
 
+workloads::StepInputs inputs_of(const Scenario& s) {
+  return {s.model, s.plan, s.batch, s.precision, s.software};
+}
+
 }  // namespace
 
-workloads::MemoryFigures memory_figures(const Scenario& s) {
-  return workloads::memory_figures(s.model, s.plan, s.batch, s.precision, s.software,
+workloads::MemoryFigures fullest_memory(const Scenario& s, const workloads::ParallelPlan& plan,
+                                        const workloads::Batch& batch) {
+  return workloads::fullest_memory(s.model, plan, batch, s.precision, s.software,
                                    nccl_channels(s.node.gpu));
 }
 
+workloads::MemoryFigures fullest_memory(const Scenario& s) {
+  return fullest_memory(s, s.plan, s.batch);
+}
+
+void replay(workloads::MemoryFigures& figures, const Scenario& s) {
+  if (!figures.replayed()) figures = memory_figures(s);
+}
+
+workloads::MemoryFigures memory_figures(const Scenario& s) {
+  return workloads::replayed(fullest_memory(s), inputs_of(s));
+}
+
+workloads::MemoryFigures memory_of_stage(const Scenario& s, std::int64_t stage) {
+  return workloads::replayed(
+      workloads::stage_figures(s.model, s.plan, s.batch, s.precision, s.software, stage,
+                               nccl_channels(s.node.gpu)),
+      inputs_of(s));
+}
+
 bool fits(const Scenario& s, const workloads::MemoryFigures& figures) {
-  return figures.needed() <= s.node.gpu.memory;
+  return workloads::fits_in(s.node.gpu.memory, figures, inputs_of(s));
 }
+bool fits(const Scenario& s) { return fits(s, fullest_memory(s)); }
 
-bool fits(const Scenario& s) {
-  return workloads::fits_in(s.node.gpu.memory, s.model, s.plan, s.batch, s.precision, s.software,
-                            nccl_channels(s.node.gpu));
-}
-
-bool surely_fits(const Scenario& s, Bytes parts) {
-  return static_cast<double>(parts.value) * (1 + replay_leaves) <=
-         static_cast<double>(s.node.gpu.memory.value);
-}
-
-bool surely_too_much(const Scenario& s, Bytes parts) {
-  return static_cast<double>(parts.value) >
-         static_cast<double>(s.node.gpu.memory.value) * (1 + replay_leaves);
+workloads::Fit fit_of(const Scenario& s, const workloads::MemoryFigures& figures) {
+  return workloads::fit_of(figures, s.node.gpu.memory, s.plan, s.software);
 }
 
 std::string reserve_warning(const Scenario& s, const workloads::MemoryFigures& figures) {

@@ -11,9 +11,22 @@
 namespace stepcast::sim {
 
 workloads::MemoryFigures memory_figures(const Scenario& scenario);
+/// Without a replay of the allocator's work: what no allocator can do without.
+workloads::MemoryFigures fullest_memory(const Scenario& scenario);
+/// The same where plan and batch are others.
+workloads::MemoryFigures fullest_memory(const Scenario& scenario, const workloads::ParallelPlan&,
+                                        const workloads::Batch&);
+/// The same with one, unless they have it.
+void replay(workloads::MemoryFigures& figures, const Scenario& scenario);
+/// Of a pipeline stage, with one.
+workloads::MemoryFigures memory_of_stage(const Scenario& scenario, std::int64_t stage);
 
-/// The same as fits() of the figures, without them.
+/// Whether a GPU has what the fullest rank needs.
 bool fits(const Scenario& scenario);
+/// The same of figures that fullest_memory() gave, or memory_figures().
+bool fits(const Scenario& scenario, const workloads::MemoryFigures& figures);
+/// As far as they tell without a replay.
+workloads::Fit fit_of(const Scenario& scenario, const workloads::MemoryFigures& figures);
 
 /// Memory is what a plan lacks.
 class OutOfMemory : public NoFeasiblePlan {
@@ -25,16 +38,6 @@ class OutOfMemory : public NoFeasiblePlan {
  private:
   Bytes over_;
 };
-
-/// The GPU has what the fullest rank needs.
-bool fits(const Scenario& scenario, const workloads::MemoryFigures& figures);
-
-/// What a replay of the allocator's work cannot leave: where the parts of memory are further from
-/// the card than this share, they decide. A law of tests/workloads holds a replay to the parts
-/// within 6 %, FSDP's shards of gradients apart.
-inline constexpr double replay_leaves = 0.25;
-bool surely_fits(const Scenario& scenario, Bytes parts);
-bool surely_too_much(const Scenario& scenario, Bytes parts);
 
 /// Of a plan that fits: that PyTorch's allocator will have to give blocks back; else empty.
 std::string reserve_warning(const Scenario& scenario, const workloads::MemoryFigures& figures);

@@ -21,7 +21,6 @@
 #include "sim/run/recorded_ranks.hpp"
 #include "sim/run/step_system.hpp"
 #include "sim/scenario/without_effect.hpp"
-#include "workloads/memory/memory.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -29,17 +28,15 @@ namespace {
 void check_memory(StepReport& report) {
   const Scenario& s = report.scenario;
   std::vector<std::string>& warnings = report.warnings;
-  Bytes needed = report.memory.total();
-  if (s.run.memory_is_known || surely_fits(s, needed)) return;
-  if (!surely_too_much(s, needed)) {
-    const workloads::MemoryFigures& figures = report.checked.emplace(memory_figures(s));
-    needed = figures.needed();
-    if (fits(s, figures)) {
-      const std::string warning = reserve_warning(s, figures);
-      if (!warning.empty()) warnings.push_back(warning);
-      return;
-    }
+  report.memory = fullest_memory(s);
+  if (s.run.memory_is_known || fit_of(s, report.memory) == workloads::Fit::surely) return;
+  replay(report.memory, s);
+  if (fits(s, report.memory)) {
+    const std::string warning = reserve_warning(s, report.memory);
+    if (!warning.empty()) warnings.push_back(warning);
+    return;
   }
+  const Bytes needed = report.memory.needed();
   std::string text = fmt::format("the plan needs {} per GPU, {} has {}:", to_text(needed),
                                  s.node.gpu.name, to_text(s.node.gpu.memory));
   for (const workloads::MemoryPart& part : report.memory.parts)
@@ -242,7 +239,6 @@ StepReport admitted(const Scenario& scenario) {
   workloads::check(s.precision, s.origin);
   check_power(s.node.gpu, s.origin);
   check_budget(s);
-  report.memory = workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software);
   check_memory(report);
   for (const std::string& note : s.model_notes)
     report.warnings.push_back("model " + s.model.name + ": " + note);

@@ -18,7 +18,6 @@
 #include "sim/scenario/scenario.hpp"
 #include "sim/tables/provenance.hpp"
 #include "workloads/memory/figures.hpp"
-#include "workloads/memory/memory.hpp"
 
 namespace stepcast::sim {
 
@@ -72,9 +71,7 @@ struct StepReport {
   double tokens_per_second = 0.0;
   FlopsPerSecond model_flops_per_gpu{};  // workloads::model_flops over step time, per GPU
   double mfu = 0.0;                      // of GpuSpec::tensor_peak
-  workloads::Memory memory;              // of the fullest stage
-  workloads::MemoryFigures figures;      // likewise, once it is an answer
-  std::optional<workloads::MemoryFigures> checked{};  // the same, where they decide whether it fits
+  workloads::MemoryFigures memory;       // replayed where it decides, and in every answer
   Watts power_per_gpu{};
   Joules energy{};  // of all GPUs, one step
   double tokens_per_joule = 0.0;

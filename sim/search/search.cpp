@@ -17,7 +17,6 @@
 #include "sim/run/memory_figures.hpp"
 #include "sim/run/power.hpp"
 #include "sim/search/step_bound.hpp"
-#include "workloads/memory/memory.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -31,10 +30,6 @@ struct Bounded {
   Candidate candidate;
   bool fits = false;  // false: the allocator's replay decides, once it matters
 };
-
-Bytes parts_of(const Scenario& s) {
-  return workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software).total();
-}
 
 /// USD of a step in which each GPU draws `gpu`. Throws InputError without a price.
 double dollars_of(const Scenario& s, Watts gpu, double step_s) {
@@ -64,6 +59,7 @@ class Search {
     settle(next);
     for (Miss& miss : result_.misses)
       miss.needed = memory_figures(space_.scenario_of(miss.candidate)).needed();
+    for (Found& found : result_.found) replay(found.report.memory, found.report.scenario);
     return std::move(result_);
   }
 
@@ -98,14 +94,14 @@ class Search {
         if (ended()) return result_.walked = false;
       }
       const Scenario& s = plan.base;
-      const Bytes parts =
-          workloads::peak_memory(s.model, plan.plan, plan.batch, s.precision, s.software).total();
-      if (!s.run.ignore_memory && surely_too_much(s, parts)) {
-        refuse({c, parts});
+      const workloads::MemoryFigures memory = fullest_memory(s, plan.plan, plan.batch);
+      const workloads::Fit fit = fit_of(s, memory);
+      if (!s.run.ignore_memory && fit == workloads::Fit::surely_not) {
+        refuse({c, memory.total()});
         return true;
       }
       const LeastStep bound = machine_.bound ? machine_.bound(plan) : LeastStep{};
-      queue_.push_back({least_value(bound, s), c, surely_fits(s, parts)});
+      queue_.push_back({least_value(bound, s), c, fit == workloads::Fit::surely});
       return true;
     };
     space_.walk(visit, &tally);
@@ -149,7 +145,7 @@ class Search {
     if (machine_.refusal) out.refusal = machine_.refusal(scenario);
     if (!out.refusal.empty()) return out;
     if (!one.fits && !scenario.run.ignore_memory && !fits(scenario)) {
-      out.missed = Miss{one.candidate, parts_of(scenario)};
+      out.missed = Miss{one.candidate, fullest_memory(scenario).total()};
       return out;
     }
     if (other) return out;
@@ -161,7 +157,7 @@ class Search {
       out.found->value = value_of(r.scenario, r.power_per_gpu, seconds(r.step_time));
     } catch (const NoFeasiblePlan&) {  // a machine with a memory of its own
       out.found.reset();
-      out.missed = Miss{one.candidate, parts_of(scenario)};
+      out.missed = Miss{one.candidate, fullest_memory(scenario).total()};
     }
     return out;
   }

@@ -136,7 +136,7 @@ void complete(StepReport& report, const Simulator& simulator) {
 Answer answer(const Scenario& scenario, const Simulator& simulator) {
   Answer out = simulated(scenario, simulator);
   if (auto* step = std::get_if<StepReport>(&out)) {
-    step->figures = step->checked ? *step->checked : memory_figures(step->scenario);
+    replay(step->memory, step->scenario);
     if (simulator.question_nccl) simulator.question_nccl(*step);
     if (simulator.judge_step) simulator.judge_step(*step);
     complete(*step, simulator);

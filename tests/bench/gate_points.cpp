@@ -18,10 +18,10 @@ using Case = std::function<void()>;
 Case step(sim::Scenario s, bool fold) {
   s.run.fold = fold;
   return [s] {
-    const sim::StepReport report = session().step(s);
-    const workloads::MemoryFigures figures =
-        report.checked ? *report.checked : sim::memory_figures(s);  // as answer() does
-    if (report.step_time <= Duration{} || figures.needed() <= Bytes(0)) throw BrokenPromise("step");
+    sim::StepReport report = session().step(s);
+    replay(report.memory, s);
+    if (report.step_time <= Duration{} || report.memory.needed() <= Bytes(0))
+      throw BrokenPromise("step");
   };
 }
 

@@ -27,6 +27,7 @@ inline StepReport made_up_report(const Scenario& scenario) {
   report.model_flops_per_gpu = FlopsPerSecond(412.3e12);
   report.mfu = 0.4167;
   report.memory.parts = {{"parameters", 10_GiB}, {"activations", 30_GiB}};
+  report.memory.allocated = report.memory.reserved = report.memory.held = 40_GiB;
   report.power_per_gpu = Watts(650);
   report.energy = Joules(650.0 * static_cast<double>(scenario.gpus));
   report.tokens_per_joule = tokens / report.energy.value;

@@ -47,9 +47,9 @@ std::string key_of(const RowScenario& made) {
 double gibibytes(Bytes bytes) { return static_cast<double>(bytes.value) / gib; }
 
 Answer answer_of(const sim::Scenario& scenario, sim::Session& session) {
-  const sim::StepReport report = session.step(scenario);
-  const workloads::MemoryFigures figures =
-      report.checked ? *report.checked : sim::memory_figures(report.scenario);
+  sim::StepReport report = session.step(scenario);
+  replay(report.memory, report.scenario);
+  const workloads::MemoryFigures& figures = report.memory;
   return {seconds(report.step_time),    gibibytes(report.memory.total()),
           gibibytes(figures.allocated), gibibytes(figures.reserved),
           gibibytes(figures.process()), gibibytes(figures.needed()),

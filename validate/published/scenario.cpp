@@ -12,7 +12,7 @@
 #include "sim/scenario/file.hpp"
 #include "topology/rack.hpp"
 #include "validate/published/row_words.hpp"
-#include "workloads/memory/memory.hpp"
+#include "sim/run/memory_figures.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -210,16 +210,12 @@ std::optional<std::int64_t> stated_micro_batch(const PublishedRow& row, std::int
   return std::nullopt;
 }
 
-/// Memory needed over what the GPU has.
-double filling(const Scenario& s) {
-  const Bytes needed =
-      workloads::peak_memory(s.model, s.plan, s.batch, s.precision, s.software).total();
-  return static_cast<double>(needed.value) / static_cast<double>(s.node.gpu.memory.value);
-}
-bool closed_form_fits(const Scenario& scenario) { return filling(scenario) <= 1.0; }
 /// What a row states ran; memory is predicted within a fifth (reserved over allocated,
 /// recalled, 2026).
-bool may_fit(const Scenario& scenario) { return filling(scenario) <= 1.2; }
+bool may_fit(Scenario scenario) {
+  scenario.node.gpu.memory = Bytes(scenario.node.gpu.memory.value * 6 / 5);
+  return sim::fits(scenario);
+}
 
 Scenario with(const Scenario& scenario, Recompute recompute, std::int64_t micro_batch) {
   Scenario out = scenario;
@@ -237,7 +233,7 @@ std::int64_t fastest_micro_batch(const Scenario& scenario, Recompute recompute,
   for (const std::int64_t size : {1, 2, 4, 8}) {
     if (sequences % size != 0) break;
     Scenario candidate = with(scenario, recompute, size);
-    if (size > 1 && !closed_form_fits(candidate)) break;
+    if (size > 1 && !sim::fits(candidate)) break;
     candidate.run.ignore_memory = true;
     const Duration step = session.step(candidate).step_time;
     if (size == 1 || step < least) best = size, least = step;
@@ -250,7 +246,7 @@ std::int64_t largest_micro_batch(const Scenario& scenario, Recompute recompute,
   std::int64_t best = 1;
   for (std::int64_t size = 2; size <= sequences; ++size)
     if (sequences % size == 0) {
-      if (!closed_form_fits(with(scenario, recompute, size))) break;
+      if (!sim::fits(with(scenario, recompute, size))) break;
       best = size;
     }
   return best;
@@ -274,7 +270,7 @@ void choose(Scenario& scenario, const Choice& choice, std::vector<std::string>& 
   // none where that fits, else the code's default, every one.
   const bool every_block =
       selective_every == 1 &&
-      !closed_form_fits(with(scenario, Recompute::selective, micro_batch.value_or(1)));
+      !sim::fits(with(scenario, Recompute::selective, micro_batch.value_or(1)));
   if (recompute == Recompute::selective && (selective_every > 1 || every_block)) {
     recompute = Recompute::full;
     scenario.plan.recompute_every = selective_every;
@@ -430,7 +426,7 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
          {recompute_of(row, framework, scenario, micro_batch.value_or(1)),
           framework.selective_every, micro_batch ? micro_batch : framework.micro_batch, sequences},
          out.assumed, session_);
-  if (!closed_form_fits(scenario))
+  if (!sim::fits(scenario))
     out.assumed.emplace_back("recompute and micro-batch as stated, although they should not fit");
   out.virtual_open = framework.interleaves && degree(row.pp) >= 4 && !row.virtual_pp;
   scenario.run.ignore_memory = true;

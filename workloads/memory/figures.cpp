@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "workloads/memory/replay.hpp"
 #include "workloads/memory/trainer_memory.hpp"
@@ -9,20 +10,13 @@
 namespace stepcast::workloads {
 namespace {
 
-/// All parts but what no allocator hands out and what they add for a caching one.
-Bytes handed_out(const Memory& memory, const FixedMemory& fixed) {
-  Bytes sum{};
-  for (const MemoryPart& part : memory.parts)
-    if (part.name != "fragmentation")
-      sum += part.name == "fixed" ? Bytes(part.bytes.value - fixed.total()) : part.bytes;
-  return sum;
-}
-
 /// A replay on a card that is never full.
 class EndlessCard {
  public:
-  explicit EndlessCard(const StepAllocations& allocations)
-      : full_(allocations, CachingAllocator(allocations.most_in_use)) {
+  /// `tensors`: what the allocations come to at their fullest moment.
+  EndlessCard(StepAllocations allocations, Bytes tensors)
+      : allocations_(std::move(allocations)),
+        full_(allocations_, CachingAllocator(tensors.value)) {
     while (!full_.ended() && full_.step_in_room()) continue;
     Replay all = full_;
     all.move_to(endless);
@@ -62,6 +56,7 @@ class EndlessCard {
  private:
   static constexpr std::int64_t endless = std::numeric_limits<std::int64_t>::max() - 1;
 
+  StepAllocations allocations_;
   Replay full_;  // before more is reserved than any card asked about has
   std::int64_t allocated_ = 0, held_ = 0, reserved_ = 0;
 };
@@ -72,40 +67,69 @@ bool allocates_once(const ParallelPlan& plan, const Software& software) {
   return software.memory.allocator == Allocator::planned || (software.own() && trainer_has(plan));
 }
 
-MemoryFigures memory_figures(const TransformerShape& shape, const ParallelPlan& plan,
+Bytes MemoryFigures::tensors() const {
+  return total() - of("fixed") - of("fragmentation");
+}
+
+MemoryFigures stage_figures(const TransformerShape& shape, const ParallelPlan& plan,
+                            const Batch& batch, const Precision& precision,
+                            const Software& software, std::int64_t stage, std::int64_t channels) {
+  MemoryFigures out;
+  static_cast<Memory&>(out) =
+      memory_of_stage(shape, plan, batch, precision, software, stage, channels);
+  out.stage = stage;
+  if (out.of("fixed").value > 0)
+    out.fixed = fixed_memory({shape, plan, batch, precision, software}, stage, channels);
+  return out;
+}
+
+MemoryFigures fullest_memory(const TransformerShape& shape, const ParallelPlan& plan,
                              const Batch& batch, const Precision& precision,
                              const Software& software, std::int64_t channels) {
-  const StepInputs in{shape, plan, batch, precision, software};
-  const std::int64_t stage = fullest_stage(shape, plan, batch, precision, software);
-  MemoryFigures figures;
-  if (software.attention.kernel != AttentionKernel::host)
-    figures.fixed = fixed_memory(in, stage, channels);
-  if (allocates_once(plan, software)) {
-    figures.allocated = figures.reserved = figures.held = handed_out(
-        memory_of_stage(shape, plan, batch, precision, software, stage), fixed_memory(in, stage));
+  MemoryFigures most = stage_figures(shape, plan, batch, precision, software, 0, channels);
+  for (std::int64_t stage = 1; stage < plan.pipeline; ++stage) {
+    MemoryFigures other = stage_figures(shape, plan, batch, precision, software, stage, channels);
+    if (other.total() > most.total()) most = std::move(other);
+  }
+  return most;
+}
+
+MemoryFigures replayed(MemoryFigures figures, const StepInputs& in) {
+  const Bytes tensors = figures.tensors();
+  if (allocates_once(in.plan, in.software)) {
+    figures.allocated = figures.reserved = figures.held = tensors;
     return figures;
   }
-  const StepAllocations allocations = step_allocations(in, stage);
-  const EndlessCard card(allocations);
+  const EndlessCard card(step_allocations(in, figures.stage), tensors);
   figures.allocated = Bytes(card.allocated());
   figures.reserved = Bytes(card.reserved());
   figures.held = Bytes(card.least_card());
+  figures.part("fragmentation") = figures.held - tensors;
   return figures;
 }
 
-bool fits_in(Bytes card, const TransformerShape& shape, const ParallelPlan& plan,
-             const Batch& batch, const Precision& precision, const Software& software,
-             std::int64_t channels) {
-  if (allocates_once(plan, software))
-    return memory_figures(shape, plan, batch, precision, software, channels).needed() <= card;
-  const StepInputs in{shape, plan, batch, precision, software};
-  const std::int64_t stage = fullest_stage(shape, plan, batch, precision, software);
-  const bool host = software.attention.kernel == AttentionKernel::host;
-  const std::int64_t room = card.value - (host ? 0 : fixed_memory(in, stage, channels).total());
-  const StepAllocations allocations = step_allocations(in, stage);
-  if (allocations.most_in_use > room) return false;
-  const EndlessCard endless(allocations);
-  return endless.held() <= room || endless.least_card() <= room;
+MemoryFigures memory_figures(const TransformerShape& shape, const ParallelPlan& plan,
+                             const Batch& batch, const Precision& precision,
+                             const Software& software, std::int64_t channels) {
+  return replayed(fullest_memory(shape, plan, batch, precision, software, channels),
+                  {shape, plan, batch, precision, software});
+}
+
+Fit fit_of(const MemoryFigures& figures, Bytes card, const ParallelPlan& plan,
+           const Software& software) {
+  if (figures.total() > card) return Fit::surely_not;
+  if (figures.replayed() || allocates_once(plan, software)) return Fit::surely;
+  const double most = (1 + most_fragmentation) * static_cast<double>(figures.tensors().value);
+  const Bytes room = card - figures.of("fixed");
+  return most <= static_cast<double>(room.value) ? Fit::surely : Fit::open;
+}
+
+bool fits_in(Bytes card, const MemoryFigures& figures, const StepInputs& in) {
+  const Fit fit = fit_of(figures, card, in.plan, in.software);
+  if (fit != Fit::open) return fit == Fit::surely;
+  const Bytes room = card - figures.of("fixed");
+  const EndlessCard endless(step_allocations(in, figures.stage), figures.tensors());
+  return endless.held() <= room.value || endless.least_card() <= room.value;
 }
 
 }  // namespace stepcast::workloads

@@ -7,11 +7,16 @@
 
 namespace stepcast::workloads {
 
-struct MemoryFigures {
+/// Of a stage. Its parts add up to needed(), with "fragmentation" among
+/// them, once the allocator's work has been replayed; before, to what no allocator can do without.
+struct MemoryFigures : Memory {
+  std::int64_t stage = 0;
   Bytes allocated{};  // at the fullest moment
   Bytes reserved{};   // segments taken from the card, which the caching allocator keeps
   Bytes held{};       // of them with something in use, which it could not give back: most at once
   FixedMemory fixed;
+  bool replayed() const { return held.value > 0; }
+  Bytes tensors() const;  // the parts that an allocator hands out
   Bytes process() const { return reserved + Bytes(fixed.total()); }
   /// What the card must have: the allocator gives back the rest before it fails.
   Bytes needed() const { return held + Bytes(fixed.total()); }
@@ -20,12 +25,27 @@ struct MemoryFigures {
 /// Nothing is allocated during a step: memory is planned, or taken once (our trainer).
 bool allocates_once(const ParallelPlan&, const Software&);
 
-/// Of the stage that peak_memory() names. `channels`: that NCCL opens in a communicator.
+/// Without a replay: of one stage, of the fullest. `channels`: that NCCL opens in a communicator.
+MemoryFigures stage_figures(const TransformerShape&, const ParallelPlan&, const Batch&,
+                            const Precision&, const Software&, std::int64_t stage,
+                            std::int64_t channels);
+MemoryFigures fullest_memory(const TransformerShape&, const ParallelPlan&, const Batch&,
+                             const Precision&, const Software&, std::int64_t channels);
+/// The same with one.
+MemoryFigures replayed(MemoryFigures, const StepInputs&);
 MemoryFigures memory_figures(const TransformerShape&, const ParallelPlan&, const Batch&,
                              const Precision&, const Software&, std::int64_t channels);
 
-/// Whether needed() of these figures is at most `card`, mostly for a fraction of the work.
-bool fits_in(Bytes card, const TransformerShape&, const ParallelPlan&, const Batch&,
-             const Precision&, const Software&, std::int64_t channels);
+/// What fragmentation adds to the tensors at most: a law over random plans of all frameworks, of
+/// which the worst have 57 %.
+inline constexpr double most_fragmentation = 1.0;
+
+enum class Fit : std::uint8_t { surely, surely_not, open };
+
+/// Whether a card has needed(), as far as figures without a replay tell.
+Fit fit_of(const MemoryFigures&, Bytes card, const ParallelPlan&, const Software&);
+
+/// Whether a card has needed(), by a replay where nothing less tells.
+bool fits_in(Bytes card, const MemoryFigures&, const StepInputs&);
 
 }  // namespace stepcast::workloads

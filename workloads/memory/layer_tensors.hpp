@@ -2,23 +2,45 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "workloads/pieces/activation_memory.hpp"
 
 namespace stepcast::workloads {
 
+/// Bytes of tensors that are made together.
+struct TensorSizes {
+  TensorSizes() = default;
+  explicit TensorSizes(std::vector<std::int64_t> bytes)
+      : each(std::move(bytes)), sum(std::accumulate(each.begin(), each.end(), std::int64_t{0})) {}
+
+  std::vector<std::int64_t> each;
+  std::int64_t sum = 0;
+};
+
+/// Of parameters, `element` bytes each.
+inline TensorSizes gradient_sizes(const ParameterTensors& parameters, std::int64_t element) {
+  std::vector<std::int64_t> bytes;
+  for (const ParameterTensor& p : parameters) bytes.push_back(element * p.elements);
+  return TensorSizes(std::move(bytes));
+}
+
 struct LayerTensors {
-  LayerTensors(const StepInputs& in, LayerKind kind)
+  /// `element`: bytes of a gradient as backward makes it.
+  LayerTensors(const StepInputs& in, LayerKind kind, std::int64_t element,
+               const ParameterTensors& parameters)
       : memory(in, kind),
         kept(memory.layer_tensors()),
         forward_work(memory.forward_work_tensors()),
         backward_work(memory.work_tensors()),
+        gradients(gradient_sizes(parameters, element)),
         scores(memory.scores()),
         output_gradients(memory.output_gradients()) {}
 
   ActivationMemory memory;
-  std::vector<std::int64_t> kept, forward_work, backward_work;  // bytes of each
+  TensorSizes kept, forward_work, backward_work, gradients;
   std::int64_t scores, output_gradients;
 };
 

@@ -6,17 +6,11 @@
 #include "workloads/step/weight_casts.hpp"
 
 namespace stepcast::workloads {
-namespace {
-
-/// bf16 with fp32 sums goes through bf16_optimizer.py (at 0acdb021, read 2026-11), the rest through
-/// stage_1_and_2.py (at 02aa38c3, read 2026-11).
 bool sums_in_fp32(const MemoryRank& r) {
   const bool partitioned = r.in.plan.data == DataParallel::zero2;
   return r.deepspeed() && !partitioned && r.in.precision.compute == Dtype::bf16 &&
          r.in.precision.gradient_reduce == Dtype::fp32;
 }
-
-}  // namespace
 
 std::int64_t gathered_weights(const MemoryRank& r) {
   std::int64_t bytes = r.low * r.root;
@@ -44,20 +38,20 @@ std::int64_t resident_weights(const MemoryRank& r) {
   return bytes;
 }
 
+/// stage_1_and_2.py at 0.14.4 (read 2026-11): a shard in 16 bits (grads_in_partition), and the sums
+/// of earlier micro-batches beside it (averaged_gradients).
 std::int64_t resident_gradients(const MemoryRank& r) {
-  const bool shards = r.in.plan.data == DataParallel::zero2 && !r.accumulates();
-  const std::int64_t elements = shards ? r.shard : r.all;
-  if (sums_in_fp32(r)) return 4 * elements;
-  return (r.deepspeed() ? r.low : bytes_per_element(r.in.gradient_dtype())) * elements;
+  if (sums_in_fp32(r)) return 4 * r.all;
+  const std::int64_t elements = r.partitions() ? r.shard : r.all;
+  if (!r.deepspeed()) return bytes_per_element(r.in.gradient_dtype()) * elements;
+  const bool sums = r.partitions() && r.in.batch.micro_batches > 1;
+  return (sums ? 2 : 1) * r.low * elements;
 }
 
-/// fp32 sums are whole, and a backward's 16-bit gradients lie beside them until they are added.
-std::int64_t backward_gradients(const MemoryRank& r) { return sums_in_fp32(r) ? r.low * r.all : 0; }
-
-/// The shard's gradients are widened at once (single_grad_partition).
+/// step() of stage_1_and_2.py: the shard's gradients are made flat and widened at once.
 std::int64_t update_gradients(const MemoryRank& r) {
   const bool widens = r.deepspeed() && !sums_in_fp32(r) && r.in.plan.data != DataParallel::ddp;
-  return widens ? 4 * r.shard : 0;
+  return widens ? (r.low + 4) * r.shard : 0;
 }
 
 std::int64_t bucket_bytes(const MemoryRank& r) {
@@ -65,6 +59,21 @@ std::int64_t bucket_bytes(const MemoryRank& r) {
   if (r.in.software.data.autocast) return 4 * r.all;
   if (r.in.software.data.reducer_buckets) return r.in.plan.copies() > 1 ? r.low * r.all : 0;
   return std::min(r.in.software.data.bucket_bytes, r.wide * r.all);
+}
+
+std::int64_t context_bytes(const MemoryRank& r) {
+  const std::int64_t c = r.in.plan.context;
+  if (c == 1) return 0;
+  const std::int64_t row = r.sizes.element * r.sizes.tokens;
+  switch (r.in.software.attention.exchange) {
+    case ContextExchange::ring:
+      return 8 * row * r.sizes.kv;
+    case ContextExchange::all_gather:
+      return 4 * c * row * r.sizes.kv;
+    case ContextExchange::all_to_all:
+      return row * (2 * r.sizes.query + 2 * r.sizes.kv);
+  }
+  throw BrokenPromise("unknown exchange");
 }
 
 }  // namespace stepcast::workloads

@@ -39,6 +39,11 @@ struct MemoryRank {
     return in.batch.micro_batches > 1 && in.plan.reduce == ReduceWhen::last;
   }
 
+  /// zero2 of replicated parameters, whose gradients go apart as backward makes them.
+  bool partitions() const {
+    return !sharded() && in.plan.data == DataParallel::zero2 && !accumulates();
+  }
+
   bool deepspeed() const {
     return in.software.optimizer.states == OptimizerStates::deepspeed && low < 4;
   }
@@ -77,14 +82,22 @@ inline std::int64_t offloaded_states(const MemoryRank& r, std::int64_t elements)
   return static_cast<std::int64_t>(r.in.plan.offload.optimizer * static_cast<double>(elements));
 }
 
+/// bf16 with fp32 sums goes through DeepSpeed's bf16_optimizer.py (at 0acdb021, read 2026-11), where
+/// a backward's whole 16-bit gradients wait beside the sums; the rest through stage_1_and_2.py.
+bool sums_in_fp32(const MemoryRank&);
+
 /// Gradients of replicated parameters that stay from step to step, sharded for zero2 unless they
-/// wait; what a backward has beside them; what an update has. DeepSpeed's differ.
+/// wait; what an update has beside them. DeepSpeed's differ.
 std::int64_t resident_gradients(const MemoryRank&);
-std::int64_t backward_gradients(const MemoryRank&);
 std::int64_t update_gradients(const MemoryRank&);
 
 /// Buckets beside replicated parameters' gradients: torch DDP's, of all of them; DeepSpeed's one;
 /// none where gradients live in them.
 std::int64_t bucket_bytes(const MemoryRank&);
+
+/// K and V of other context ranks in a layer's backward. Ring: those in use and those on their way,
+/// with their gradients as many again. Gathered: of all ranks, and their gradients. all_to_all: q,
+/// k, v, o of the heads.
+std::int64_t context_bytes(const MemoryRank&);
 
 }  // namespace stepcast::workloads

@@ -4,9 +4,10 @@
 #include <deque>
 #include <map>
 #include <numeric>
-#include <span>
+#include <optional>
 #include <utility>
 
+#include "workloads/memory/allocation_sinks.hpp"
 #include "workloads/memory/layer_tensors.hpp"
 #include "workloads/memory/rank.hpp"
 #include "workloads/pieces/activation_memory.hpp"
@@ -16,37 +17,58 @@
 namespace stepcast::workloads {
 namespace {
 
-using Tensors = std::vector<std::uint32_t>;
-
+/// Tells a sink of every tensor of a stage's step, in order.
+template <class Sink>
 class AllocationWriter {
  public:
-  AllocationWriter(const StepInputs& in, std::int64_t stage)
-      : r_(in, stage), gathered_layer_(gathered_layer(r_)), software_(in.software) {
-    for (const AlikeLayers& alike : r_.parameters.kinds) tensors_.emplace_back(in, alike.kind);
-    const ActivationMemory head(in);
-    head_ = head.head_tensors();
+  AllocationWriter(const MemoryRank& rank, Sink& sink)
+      : r_(rank), out_(sink), gathered_layer_(gathered_layer(rank)), software_(rank.in.software) {
+    for (const AlikeLayers& alike : r_.parameters.kinds)
+      tensors_.emplace_back(r_.in, alike.kind, r_.low, alike.tensors);
+    const ActivationMemory head(r_.in);
+    head_ = TensorSizes(head.head_tensors());
     loss_work_ = head.loss_work();
   }
 
-  StepAllocations take() {
-    states();
-    for (std::int64_t step = 0; step < 2; ++step) {
-      begin_step();
-      const std::vector<Turn> turns = turns_of_stage(shape(), r_.stage);
-      for (std::size_t i = 0; i < turns.size(); ++i) {
-        out_.turns.push_back({out_.order.size(), step, turns[i]});
-        if (turns[i].paired)
-          pair(turns[i], turns[i + 1]);
-        else if (i == 0 || !turns[i - 1].paired)
-          write(turns[i]);
-      }
-      out_.turns.push_back({out_.order.size(), step, std::nullopt});
-      update(step == 0);
+  void states() {
+    weights();
+    if (!r_.sharded()) {
+      Tensors forever{};
+      add_to(forever, TensorKind::gradients, resident_gradients(r_));
+      buckets(forever);
     }
-    return std::move(out_);
+  }
+
+  /// Both made by the first update.
+  void moments() {
+    Tensors forever{};
+    for (int moment = 0; moment < 2; ++moment)
+      of_parameters(forever, TensorKind::optimizer, [&](std::int64_t n, bool expert) {
+        return moment_bytes(r_) * updated(n, expert);
+      });
+  }
+
+  /// `before_moments`: the first step, whose update makes them.
+  void step(std::int64_t index, bool before_moments) {
+    begin_step();
+    const std::vector<Turn> turns = turns_of_stage(shape(), r_.stage);
+    alike_ = Sink::counts && r_.in.plan.offload.activations == 0 &&
+             std::ranges::none_of(turns, [](const Turn& turn) {
+               return turn.paired || turn.pass == Pass::input_gradient;
+             });
+    for (std::size_t i = 0; i < turns.size(); ++i) {
+      out_.turn(index, turns[i]);
+      if (turns[i].paired)
+        pair(turns[i], turns[i + 1]);
+      else if (i == 0 || !turns[i - 1].paired)
+        alike_ ? write_or_repeat(turns[i]) : write(turns[i]);
+    }
+    out_.turn(index, std::nullopt);
+    update(before_moments);
   }
 
  private:
+  using Tensors = typename Sink::Tensors;
   using Key = std::pair<std::int64_t, std::int64_t>;  // micro-batch, chunk
 
   /// 1F1B repeats itself once the pipeline is full; two rounds of it show all that there is.
@@ -59,30 +81,15 @@ class AllocationWriter {
     return s;
   }
 
-  std::uint32_t add(TensorKind kind, std::int64_t bytes) {
-    const std::uint32_t id = out_.tensors++;
-    out_.order.push_back({id, kind, bytes});
-    bytes_.push_back(bytes);
-    in_use_ += bytes;
-    out_.most_in_use = std::max(out_.most_in_use, in_use_);
-    return id;
-  }
   void add_to(Tensors& tensors, TensorKind kind, std::int64_t bytes) {
-    if (bytes > 0) tensors.push_back(add(kind, bytes));
+    if (bytes > 0) out_.add(tensors, kind, bytes);
   }
-  void add_all(Tensors& tensors, TensorKind kind, std::span<const std::int64_t> bytes) {
-    for (const std::int64_t b : bytes) add_to(tensors, kind, b);
+  void add_all(Tensors& tensors, TensorKind kind, const TensorSizes& sizes) {
+    out_.add_all(tensors, kind, sizes);
   }
-  void free(Tensors& tensors) {
-    for (const std::uint32_t id : tensors) free(id);
-    tensors.clear();
-  }
-  void free(std::uint32_t id) {
-    out_.order.push_back({id, {}, 0});
-    in_use_ -= bytes_[id];
-  }
-  void brief(TensorKind kind, std::span<const std::int64_t> bytes) {
-    add_all(brief_, kind, bytes);
+  void free(Tensors& tensors) { out_.free(tensors); }
+  void brief(TensorKind kind, std::int64_t bytes) {
+    add_to(brief_, kind, bytes);
     free(brief_);
   }
 
@@ -110,9 +117,9 @@ class AllocationWriter {
   }
   bool masters() const { return !r_.sharded() && !software_.data.autocast && r_.low < 4; }
 
-  /// Weights, their masters, gradients that are never given back, buckets.
-  void states() {
-    Tensors forever;
+  /// With their masters.
+  void weights() {
+    Tensors forever{};
     const std::int64_t each = r_.sharded() || software_.data.autocast ? 4 : r_.low;
     if (r_.in.precision.recipe != Recipe::none && keeps_weight_copies(r_.in))
       quantized_weights(forever);
@@ -123,10 +130,6 @@ class AllocationWriter {
     if (masters())
       of_parameters(forever, TensorKind::optimizer,
                     [&](std::int64_t n, bool expert) { return 4 * updated(n, expert); });
-    if (!r_.sharded()) {
-      add_to(forever, TensorKind::gradients, resident_gradients(r_));
-      buckets(forever);
-    }
   }
 
   /// Layer by layer with their copies, then the root's.
@@ -144,6 +147,7 @@ class AllocationWriter {
   }
 
   void begin_step() {
+    static_buffers();
     if (software_.data.autocast && !r_.sharded())
       of_parameters(of_step_, TensorKind::gathered,
                     [&](std::int64_t n, bool) { return r_.low * n; });
@@ -158,6 +162,23 @@ class AllocationWriter {
                     [&](std::int64_t n, bool) { return r_.wide * n; });
   }
 
+  /// Where a static graph has room for more micro-batches than are ever in flight.
+  void static_buffers() {
+    if (r_.buffers() == 0) return;
+    const std::vector<std::int64_t> each(r_.parameters.chunk_layers.size(), 1);
+    const std::int64_t parts = static_cast<std::int64_t>(each.size());
+    const std::int64_t idle = r_.buffers() - peak_in_flight(r_.schedule, r_.stage, each) / parts;
+    for (std::int64_t chunk = 0; chunk < parts; ++chunk) {
+      const Turn turn{.chunk = chunk};
+      for (std::int64_t i = 0; i < layers_of(turn); ++i) {
+        const LayerTensors& layer = tensors_of(layer_of(turn, i));
+        const std::int64_t kept = recomputed(i) ? r_.sizes.local_bytes()
+                                                : layer.kept.sum + (core_again() ? 0 : layer.scores);
+        add_to(of_step_, TensorKind::activations, std::max<std::int64_t>(0, idle) * kept);
+      }
+    }
+  }
+
   /// zero3: the unit in use and those gathered ahead; what falls out is freed.
   void gather() {
     if (!r_.zero3()) return;
@@ -166,11 +187,11 @@ class AllocationWriter {
       free(gathered_.front());
       gathered_.pop_front();
     }
-    gathered_.push_back(add(TensorKind::gathered, gathered_layer_));
-    if (!software_.data.fsdp1()) brief(TensorKind::gathered, {&gathered_layer_, 1});
+    add_to(gathered_.emplace_back(), TensorKind::gathered, gathered_layer_);
+    if (!software_.data.fsdp1()) brief(TensorKind::gathered, gathered_layer_);
   }
   void end_gathers() {
-    for (const std::uint32_t id : gathered_) free(id);
+    for (Tensors& unit : gathered_) free(unit);
     gathered_.clear();
   }
 
@@ -192,6 +213,28 @@ class AllocationWriter {
   }
   const LayerTensors& tensors_of(std::size_t layer) const {
     return tensors_[r_.parameters.kind_of[layer]];
+  }
+
+  /// A turn does the same for each micro-batch, which a tally knows from the first; a backward from
+  /// the first that finds the shards of gradients made.
+  void write_or_repeat(const Turn& turn) {
+    if constexpr (Sink::counts) {
+      const auto chunk = static_cast<std::size_t>(turn.chunk);
+      const bool forward = turn.pass == Pass::forward;
+      known_.resize(r_.parameters.chunk_layers.size());
+      Known& known = known_[chunk];
+      std::optional<typename Sink::Effect>& effect = forward ? known.forward : known.backward;
+      if (effect) return out_.repeat(*effect);
+      const bool settled = forward || !r_.sharded() || r_.accumulates() ||
+                           reduced_layers_ == r_.parameters.layers;
+      const Key key{turn.micro_batch, turn.chunk};
+      if (!forward) layers_[key] = known.layers, heads_[key] = known.head;
+      out_.begin_effect();
+      write(turn);
+      const typename Sink::Effect written = out_.end_effect();
+      if (settled) effect = written;
+      if (forward) known.layers = layers_[key], known.head = heads_[key];
+    }
   }
 
   void write(const Turn& turn) {
@@ -223,11 +266,11 @@ class AllocationWriter {
       if (last > 0) backward_layer(back, --last);
     }
     end_forward(ahead);
-    end_chunk(layers_[{back.micro_batch, back.chunk}]);
+    end_chunk(back);
   }
 
   void begin_forward(const Turn& turn) {
-    Tensors embedding;
+    Tensors embedding{};
     if (r_.first_part(turn.chunk))
       add_to(embedding, TensorKind::activations, r_.sizes.local_bytes());
     layers_[{turn.micro_batch, turn.chunk}].push_back(embedding);
@@ -237,17 +280,17 @@ class AllocationWriter {
     gather();
     if (leaving_.size() > 1) leave();
     const LayerTensors& of_layer = tensors_of(layer_of(turn, i));
-    Tensors kept;
+    Tensors kept{};
     if (recomputed(i)) {
       add_to(kept, TensorKind::activations, r_.sizes.local_bytes());
     } else {
-      kept.reserve(of_layer.kept.size() + 1);
       add_all(kept, TensorKind::activations, of_layer.kept);
       if (!core_again()) add_to(kept, TensorKind::activations, of_layer.scores);
     }
     layers_[{turn.micro_batch, turn.chunk}].push_back(std::move(kept));
     if (away(turn, i) > 0) leaving_.push_back({{turn.micro_batch, turn.chunk}, i + 1});
-    brief(TensorKind::work, of_layer.forward_work);
+    add_all(brief_, TensorKind::work, of_layer.forward_work);
+    free(brief_);
   }
 
   void end_forward(const Turn& turn) {
@@ -255,7 +298,7 @@ class AllocationWriter {
     if (!last_part(turn)) return;
     Tensors& head = heads_[{turn.micro_batch, turn.chunk}];
     add_all(head, TensorKind::logits, head_);
-    brief(TensorKind::logits, {&loss_work_, 1});
+    brief(TensorKind::logits, loss_work_);
   }
 
   /// Bytes of a part's i-th layer that go to the host; the last stays.
@@ -268,8 +311,7 @@ class AllocationWriter {
     const auto [key, place] = leaving_.front();
     leaving_.pop_front();
     Tensors& kept = layers_[key][static_cast<std::size_t>(place)];
-    std::int64_t bytes = 0;
-    for (const std::uint32_t tensor : kept) bytes += bytes_[tensor];
+    const std::int64_t bytes = out_.bytes(kept);
     free(kept);
     const double stays = 1.0 - r_.in.plan.offload.activations;
     add_to(kept, TensorKind::activations,
@@ -280,7 +322,7 @@ class AllocationWriter {
     if (last_part(turn)) head_backward(turn);
     while (!leaving_.empty()) leave();
     for (std::int64_t i = layers_of(turn); i-- > 0;) backward_layer(turn, i);
-    end_chunk(layers_[{turn.micro_batch, turn.chunk}]);
+    end_chunk(turn);
   }
 
   void backward_layer(const Turn& turn, std::int64_t i) {
@@ -293,6 +335,7 @@ class AllocationWriter {
     if (recomputed(i)) add_all(brief_, TensorKind::activations, of_layer.kept);
     if (recomputed(i) || core_again()) add_to(brief_, TensorKind::activations, of_layer.scores);
     add_all(brief_, TensorKind::work, of_layer.backward_work);
+    add_to(brief_, TensorKind::communication, context_bytes(r_));
     if (r_.in.plan.expert.delay_wgrad)
       add_to(brief_, TensorKind::activations, of_layer.output_gradients);
     layer_gradients(layer, gradients_wait() ? gradients_ : brief_);
@@ -302,17 +345,27 @@ class AllocationWriter {
     reduce_unit(layer);
   }
 
-  void end_chunk(std::vector<Tensors>& layers) {
+  void end_chunk(const Turn& turn) {
+    std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
+    if (r_.first_part(turn.chunk)) words_gradients();
+    free(brief_);
     free(layers.back());  // the embedding's output
     layers.pop_back();
     end_gathers();
     free(reduced_);
+    reduce_root();
     if (!r_.sharded()) free(gradients_);
+  }
+  /// The root's gradients wait for the last of them, and are reduced when a backward ends.
+  void reduce_root() {
+    add_to(brief_, TensorKind::communication, r_.wide * out_.bytes(root_gradients_) / r_.low);
+    free(brief_);
+    free(root_gradients_);
   }
 
   /// What products read for their weight gradients stays with the layer until then.
   void input_gradients(const Turn& turn) {
-    if (last_part(turn)) brief(TensorKind::logits, {&loss_work_, 1});
+    if (last_part(turn)) brief(TensorKind::logits, loss_work_);
     std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
     for (std::int64_t i = layers_of(turn) - 1; i >= 0; --i) {
       gather();
@@ -323,6 +376,7 @@ class AllocationWriter {
         add_to(brief_, TensorKind::activations, of_layer.scores);
       add_to(kept, TensorKind::activations, of_layer.output_gradients);
       add_all(brief_, TensorKind::work, of_layer.backward_work);
+      add_to(brief_, TensorKind::communication, context_bytes(r_));
       free(brief_);
     }
     end_gathers();
@@ -339,37 +393,41 @@ class AllocationWriter {
       layers.pop_back();
       reduce_unit(layer);
     }
-    end_chunk(layers);
+    end_chunk(turn);
   }
 
   void head_backward(const Turn& turn) {
-    brief(TensorKind::logits, {&loss_work_, 1});
+    brief(TensorKind::logits, loss_work_);
     head_gradients(turn);
   }
 
   void head_gradients(const Turn& turn) {
     Tensors& head = heads_[{turn.micro_batch, turn.chunk}];
-    if (narrow_gradients())
-      add_to(gradients_wait() ? gradients_ : brief_, TensorKind::gradients,
-             r_.low * r_.sizes.vocab * r_.sizes.hidden);
+    words_gradients();
     free(brief_);
     free(head);
+  }
+  /// Of the head's weights, or of the embedding's.
+  void words_gradients() {
+    if (!narrow_gradients()) return;
+    Tensors& into = r_.sharded() ? root_gradients_ : gradients_wait() ? gradients_ : brief_;
+    add_to(into, TensorKind::gradients, r_.low * r_.sizes.vocab * r_.sizes.hidden);
   }
 
   /// 16-bit gradients as backward makes them; none where products add to those that stay.
   bool narrow_gradients() const {
     if (r_.sharded()) return !r_.accumulates();
+    if (sums_in_fp32(r_)) return true;
     return software_.eager() && !software_.data.autocast;
   }
-  /// FSDP reduces them by unit; sums in a wider type take them when a backward is over; autograd
-  /// adds the others to what stays at once.
+  /// FSDP reduces gradients by unit. Sums in a wider type take whole gradients when a backward is
+  /// over. Others go to a bucket or to their sum layer by layer.
   bool gradients_wait() const {
-    return r_.sharded() || bytes_per_element(r_.in.gradient_dtype()) > r_.low;
+    if (r_.sharded()) return true;
+    return !r_.partitions() && bytes_per_element(r_.in.gradient_dtype()) > r_.low;
   }
   void layer_gradients(std::size_t layer, Tensors& into) {
-    if (!narrow_gradients()) return;
-    for (const ParameterTensor& p : r_.parameters.layer(layer))
-      add_to(into, TensorKind::gradients, r_.low * p.elements);
+    if (narrow_gradients()) add_all(into, TensorKind::gradients, tensors_of(layer).gradients);
   }
 
   /// A unit's shard of gradients is made by its first reduction and freed after the update
@@ -400,17 +458,12 @@ class AllocationWriter {
     reduced_layers_ = 0;
   }
 
-  /// Moments are made by the first update. foreach AdamW keeps the roots of all second moments.
-  void update(bool first) {
+  /// foreach AdamW keeps the roots of all second moments.
+  void update(bool makes_moments) {
     remaining_shards();
     free(of_step_);
-    Tensors forever;
     if (r_.deepspeed()) add_to(brief_, TensorKind::gradients, update_gradients(r_));
-    if (first)
-      for (int moment = 0; moment < 2; ++moment)
-        of_parameters(forever, TensorKind::optimizer, [&](std::int64_t n, bool expert) {
-          return moment_bytes(r_) * updated(n, expert);
-        });
+    if (makes_moments) moments();
     if (software_.optimizer.kernel == OptimizerKernel::foreach)
       of_parameters(brief_, TensorKind::optimizer,
                     [&](std::int64_t n, bool expert) { return 4 * updated(n, expert); });
@@ -418,18 +471,24 @@ class AllocationWriter {
     free(shards_);
   }
 
-  MemoryRank r_;
+  const MemoryRank& r_;
+  Sink& out_;
   std::vector<LayerTensors> tensors_;  // by kind of layer
-  std::vector<std::int64_t> head_;
+  TensorSizes head_;
   std::int64_t loss_work_ = 0, gathered_layer_;
   const Software& software_;
-  StepAllocations out_;
-  std::vector<std::int64_t> bytes_;  // by tensor
-  std::int64_t in_use_ = 0;
-  Tensors of_step_, gradients_, reduced_, shards_;
-  Tensors brief_;  // freed in the function that makes them
+  Tensors of_step_{}, gradients_{}, root_gradients_{}, reduced_{}, shards_{};
+  Tensors brief_{};  // freed in the function that makes them
   std::int64_t reduced_layers_ = 0;
-  std::deque<std::uint32_t> gathered_;
+  std::deque<Tensors> gathered_;
+  /// Of a chunk's turns, whatever the micro-batch.
+  struct Known {
+    std::optional<typename Sink::Effect> forward, backward;
+    std::vector<Tensors> layers;
+    Tensors head{};
+  };
+  bool alike_ = false;
+  std::vector<Known> known_;
   std::map<Key, std::vector<Tensors>> layers_;
   std::map<Key, Tensors> heads_;
   std::deque<std::pair<Key, std::int64_t>> leaving_;  // layers under way to the host
@@ -438,7 +497,22 @@ class AllocationWriter {
 }  // namespace
 
 StepAllocations step_allocations(const StepInputs& in, std::int64_t stage) {
-  return AllocationWriter(in, stage).take();
+  const MemoryRank rank(in, stage);
+  AllocationRecord record;
+  AllocationWriter writer(rank, record);
+  writer.states();
+  writer.step(0, true);
+  writer.step(1, false);
+  return record.take();
+}
+
+KindBytes fullest_moment(const MemoryRank& rank) {
+  AllocationTally tally;
+  AllocationWriter writer(rank, tally);
+  writer.states();
+  writer.moments();
+  writer.step(1, false);
+  return tally.fullest();
 }
 
 }  // namespace stepcast::workloads

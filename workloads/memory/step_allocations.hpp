@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "workloads/memory/rank.hpp"
 #include "workloads/pieces/piece.hpp"
 #include "workloads/plan/pipeline.hpp"
 
@@ -47,10 +48,15 @@ struct StepAllocations {
   std::vector<Allocation> order;
   std::vector<AllocationTurn> turns;
   std::uint32_t tensors = 0;
-  std::int64_t most_in_use = 0;  // bytes at once, whatever hands them out
 };
 
 /// Of many alike micro-batches only so many are written that the fullest moment is among them.
 StepAllocations step_allocations(const StepInputs&, std::int64_t stage);
+
+/// Bytes that are alive at once, by kind.
+using KindBytes = std::array<std::int64_t, tensor_kind_names.size()>;
+
+/// Of the same tensors those alive when they come to most: what no allocator can do without.
+KindBytes fullest_moment(const MemoryRank&);
 
 }  // namespace stepcast::workloads

@@ -240,7 +240,7 @@ std::int64_t rank_of(const ParallelPlan&, Coordinates);
 /// Throws InputError at `where` when the plan cannot cut this model and batch: values below 1,
 /// degrees that do not divide heads, ffn_hidden, vocab or (sequence or context parallel) the
 /// sequence, more parts than layers, stage_layers that do not add up. Whether it fits in memory is
-/// peak_memory()'s business.
+/// fullest_memory()'s business.
 void check(const TransformerShape&, const ParallelPlan&, const Batch&, const std::string& where);
 
 /// Throws InputError at `where` for types that nothing is computed, kept or reduced in.

@@ -56,15 +56,11 @@ TEST_CASE("the step's own tensors come to the sum of the parts, and the figures 
       {recomputed, eight, fused()},
   };
   for (const auto& c : cases) {
-    const Memory parts = peak_memory(llama_7b(), c.plan, c.batch, {}, c.software);
+    const Memory parts = fullest_memory(llama_7b(), c.plan, c.batch, {}, c.software, 24);
     const MemoryFigures figures =
         memory_figures(llama_7b(), c.plan, c.batch, {}, c.software, channels);
     INFO(name_of(c.plan.data) << " pipeline " << c.plan.pipeline);
-    // FSDP's shards of gradients are made by backward, when the most activations are gone.
-    const bool sharded = c.plan.data == DataParallel::zero2 || c.plan.data == DataParallel::zero3;
-    const double shard = sharded ? 4.0 * static_cast<double>(parameters(llama_7b())) / 8 : 0.0;
-    CHECK(static_cast<double>(figures.allocated.value) ==
-          Approx(tensors(parts) - shard).epsilon(0.06));
+    CHECK(static_cast<double>(figures.allocated.value) == Approx(tensors(parts)).epsilon(0.01));
     CHECK(figures.allocated <= figures.held);
     CHECK(figures.held <= figures.reserved);
     CHECK(figures.process() == figures.reserved + Bytes(figures.fixed.total()));
@@ -105,7 +101,7 @@ TEST_CASE("where memory is planned, reserved is what is allocated") {
   const ParallelPlan plan = plan_of(DataParallel::zero1, 8);
   const MemoryFigures figures = memory_figures(llama_7b(), plan, one, {}, software, channels);
   CHECK(static_cast<double>(figures.allocated.value) ==
-        tensors(peak_memory(llama_7b(), plan, one, {}, software)));
+        tensors(fullest_memory(llama_7b(), plan, one, {}, software, 24)));
   CHECK(figures.reserved == figures.allocated);
 }
 
@@ -122,20 +118,23 @@ TEST_CASE("kernels loaded at once, and more channels, are the process's alone") 
   CHECK((figures(24).process() - lazy.process()).value == Approx(1e9 - 0.4 * 1073741824).margin(2));
 }
 
+// A short sequence: with few activations a backward is fullest at its end.
 TEST_CASE("DeepSpeed keeps 16-bit gradients, and in bf16 with fp32 sums both, whole") {
+  constexpr Batch brief{.micro_batch = 1, .micro_batches = 8, .sequence = 64};
   Software software = fused();
   software.optimizer.states = OptimizerStates::deepspeed;
   const auto gradients = [&](DataParallel kind, Precision precision) {
-    const Memory m = peak_memory(llama_1b(), plan_of(kind, 8), eight, precision, software);
+    const Memory m = fullest_memory(llama_1b(), plan_of(kind, 8), brief, precision, software, 24);
     for (const MemoryPart& part : m.parts)
       if (part.name == "gradients") return static_cast<double>(part.bytes.value);
     return 0.0;
   };
   const auto all = static_cast<double>(parameters(llama_1b()));
   constexpr Precision fp16{.compute = Dtype::fp16, .gradient_reduce = Dtype::fp16};
-  CHECK(gradients(DataParallel::zero1, fp16) == 2 * all);
-  CHECK(gradients(DataParallel::zero1, {}) == 6 * all);
-  CHECK(gradients(DataParallel::ddp, {}) == 6 * all);
+  // In the update the shard's gradients are made flat and widened.
+  CHECK(gradients(DataParallel::zero1, fp16) == Approx((2 + 6.0 / 8) * all).epsilon(1e-6));
+  CHECK(gradients(DataParallel::zero1, {}) == Approx(6 * all).epsilon(1e-5));
+  CHECK(gradients(DataParallel::ddp, {}) == Approx(6 * all).epsilon(1e-5));
 }
 
 TEST_CASE("torch DDP's buckets hold all gradients once more, unless a rank is alone") {

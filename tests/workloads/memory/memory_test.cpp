@@ -1,4 +1,4 @@
-#include "workloads/memory/memory.hpp"
+#include "workloads/memory/figures.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -27,7 +27,7 @@ ParallelPlan plan_of(DataParallel kind, std::int64_t data, std::int64_t tensor =
 
 double total_gib(const TransformerShape& s, const ParallelPlan& p, const Batch& b,
                  const Software& software = eager()) {
-  return static_cast<double>(peak_memory(s, p, b, {}, software).total().value) / gib;
+  return static_cast<double>(fullest_memory(s, p, b, {}, software, 24).total().value) / gib;
 }
 
 double part(const Memory& memory, const std::string& name) {
@@ -51,8 +51,8 @@ TEST_CASE("7B with local batch 2 fits on 8 H100 as in the study, with batch 3 it
 
 TEST_CASE("70B without tensor parallelism keeps 130 GiB unsharded under zero2 and is refused") {
   const auto plan = plan_of(DataParallel::zero2, 256);
-  const Memory memory = peak_memory(llama_70b(), plan, one, {}, eager());
-  CHECK(part(memory, "gathered parameters") > 2 * 68'976'648'192.0);
+  const Memory memory = fullest_memory(llama_70b(), plan, one, {}, eager(), 24);
+  CHECK(part(memory, "gathered parameters") >= 2 * 68'976'648'192.0);
   CHECK(static_cast<double>(memory.total().value) / gib > h100_gib);
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("FSDP state is 16 bytes a parameter over the shard ranks") {
     const double p = 6'738'415'616.0 / static_cast<double>(n);
     CHECK(part(m, "parameters") == Approx(4 * p).epsilon(1e-6));
     CHECK(part(m, "optimizer") == Approx(8 * p).epsilon(1e-6));
-    CHECK(part(m, "gathered parameters") > 2 * 6'738'415'616.0);
+    CHECK(part(m, "gathered parameters") >= 2 * 6'738'415'616.0);
   }
 }
 
@@ -89,9 +89,9 @@ TEST_CASE("what Megatron documents per parameter: 18 bytes, distributed 6 + 12/d
   const auto state = [](const Memory& m) {
     return part(m, "parameters") + part(m, "gradients") + part(m, "optimizer");
   };
-  CHECK(state(peak_memory(llama_7b(), plan_of(DataParallel::ddp, 8), one, {}, fused())) ==
+  CHECK(state(fullest_memory(llama_7b(), plan_of(DataParallel::ddp, 8), one, {}, fused(), 24)) ==
         Approx(18 * p));
-  CHECK(state(peak_memory(llama_7b(), plan_of(DataParallel::zero1, 8), one, {}, fused())) ==
+  CHECK(state(fullest_memory(llama_7b(), plan_of(DataParallel::zero1, 8), one, {}, fused(), 24)) ==
         Approx((6 + 12.0 / 8) * p));
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("one tensor rank keeps what it keeps, whether it may cut the sequence 
     const Precision low{.recipe = recipe};
     const auto needed = [&](bool cut) {
       plan.sequence_parallel = cut;
-      return peak_memory(llama_7b(), plan, one, low, fused()).total();
+      return fullest_memory(llama_7b(), plan, one, low, fused(), 24).total();
     };
     CHECK(needed(true) == needed(false));
   }
@@ -242,7 +242,7 @@ TEST_CASE("bytes per parameter: 6 + 12/d, with bf16 moments 6 + 8/d, with bf16 g
   const std::int64_t d = 8;
   const auto per_parameter = [&](const Precision& precision) {
     const Memory memory =
-        peak_memory(llama_7b(), plan_of(DataParallel::zero1, d), one, precision, fused());
+        fullest_memory(llama_7b(), plan_of(DataParallel::zero1, d), one, precision, fused(), 24);
     const double bytes =
         part(memory, "parameters") + part(memory, "gradients") + part(memory, "optimizer");
     return bytes / static_cast<double>(parameters(llama_7b()));
@@ -257,7 +257,7 @@ TEST_CASE("a recipe keeps copies of weights, and inputs of products in their typ
   const TransformerShape s = llama_7b();
   const std::int64_t layer = 4 * s.hidden * s.hidden + 3 * s.hidden * s.ffn_hidden;
   const auto of = [&](const Precision& precision, const std::string& name) {
-    return part(peak_memory(s, plan_of(DataParallel::zero1, 8), one, precision, fused()), name);
+    return part(fullest_memory(s, plan_of(DataParallel::zero1, 8), one, precision, fused(), 24), name);
   };
   const auto copies = [&](Precision p) {
     return (of(p, "parameters") - of({}, "parameters")) / static_cast<double>(s.layers * layer);

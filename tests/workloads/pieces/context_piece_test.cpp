@@ -122,6 +122,7 @@ TEST_CASE("heads that do not divide by the context degree are refused for all_to
   CHECK_NOTHROW(check(llama_7b(), plan, with(ContextExchange::ring), "here"));
 }
 
+// Activations within a layer's: with less of them the fullest moment comes a layer later.
 TEST_CASE("sharing a sequence cuts activations, not states") {
   const auto part = [](std::int64_t c, const std::string& name) {
     for (const MemoryPart& p :
@@ -130,6 +131,7 @@ TEST_CASE("sharing a sequence cuts activations, not states") {
       if (p.name == name) return p.bytes.value;
     return std::int64_t{-1};
   };
-  CHECK(part(4, "activations") * 4 == part(1, "activations"));
+  CHECK(static_cast<double>(part(4, "activations") * 4) ==
+        Approx(static_cast<double>(part(1, "activations"))).epsilon(1.1 / 32));
   CHECK(part(4, "optimizer") == part(1, "optimizer"));
 }

@@ -9,7 +9,7 @@
 
 #include "tests/workloads/lane_machine.hpp"
 #include "tests/workloads/step_reading.hpp"
-#include "workloads/memory/memory.hpp"
+#include "workloads/memory/figures.hpp"
 
 using namespace stepcast;
 using namespace stepcast::workloads;
@@ -180,12 +180,12 @@ TEST_CASE("only exchanges of a pair are launched under the other micro-batch's k
 
 TEST_CASE("a pair holds a layer more than one micro-batch, not another micro-batch") {
   const auto activations = [](const ParallelPlan& plan) {
-    const Memory memory = peak_memory(model_of_experts(), plan, batch, {}, runs_experts());
+    const Memory memory = fullest_memory(model_of_experts(), plan, batch, {}, runs_experts(), 24);
     return std::ranges::find(memory.parts, "activations", &MemoryPart::name)->bytes.value;
   };
   const std::int64_t apart = activations(plan_with(false));
   const std::int64_t beside = activations(plan_with(true));
   CHECK(beside > apart);
   CHECK(beside - apart < apart / (layers - 1));
-  CHECK(activations(plan_with(true, true)) > beside);
+  CHECK(activations(plan_with(true, true)) >= beside);
 }
