@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 #include <string>
 
 #include "engine/runner.hpp"
@@ -321,7 +322,7 @@ RunResult run(const System& system, const RunOptions& asked, TimelineSink* timel
   options.segments = asked.segments && timeline == nullptr;
   bool marked = !system.roles.empty();
   for (const Program& program : system.roles)
-    marked = marked && std::ranges::any_of(program.instructions,
+    marked = marked && std::ranges::any_of(program.instructions | std::views::reverse,
                                            [](const Instruction& i) { return i.op == Op::mark; });
   if (options.cold) return Runner(system, options, 1, timeline).run();
   if (options.measured > 0)  // a mark is first met in the second step

@@ -75,6 +75,7 @@ Layout::Layout(const LayoutKey& key, const topology::Cluster& cluster, const Net
     std::ranges::sort(patterns_of_kind_[k]);
   }
   groups_.num_patterns = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(shapes_.size()));
+  likeness_of_groups_ = engine::likeness_of_groups(groups_);
 }
 
 std::size_t Layout::first_of(const Movement& movement) const {
@@ -99,13 +100,15 @@ std::shared_ptr<const LinkPicture> Layout::picture_of(
     const std::vector<Movement>& movements) const {
   return memory_->pictures.get(movements, [&] {
     LoadList loads;
-    list_loads(movements, loads);
-    return LinkPicture(cluster_, loads);
+    return LinkPicture(cluster_, loads, list_loads(movements, loads));
   });
 }
 
 /// A communicator within one node loads it as its like in another node does: nodes are copies.
-void Layout::list_loads(const std::vector<Movement>& movements, LoadList& loads) const {
+/// Returns, by communicator, its movement.
+std::vector<std::uint32_t> Layout::list_loads(const std::vector<Movement>& movements,
+                                              LoadList& loads) const {
+  std::vector<std::uint32_t> movement_of;
   std::map<std::pair<GroupKind, std::uint32_t>, std::uint32_t> by_group;
   for (const Movement& m : movements)
     by_group[{m.group, m.pattern}] = static_cast<std::uint32_t>(&m - movements.data());
@@ -121,6 +124,7 @@ void Layout::list_loads(const std::vector<Movement>& movements, LoadList& loads)
     const engine::Communicator& communicator = groups_.communicators[c];
     const std::uint32_t node = communicator.members.front() / gpus;
     place.first = by_group.at({kinds_[c], communicator.pattern});
+    movement_of.push_back(place.first);
     place.second.clear();
     for (const std::uint32_t member : communicator.members) {
       if (member / gpus != node) break;
@@ -136,10 +140,11 @@ void Layout::list_loads(const std::vector<Movement>& movements, LoadList& loads)
     const Movement& movement = movements[place.first];
     loads.add(loads_of(movement, c), unit_of(movement));
   }
+  return movement_of;
 }
 
 std::shared_ptr<const engine::Classes> Layout::classes_of(const engine::System& system) const {
-  return memory_->classes.get(engine::likeness_of(system),
+  return memory_->classes.get(engine::likeness_of(system, likeness_of_groups_),
                               [&] { return engine::classes_of(system); });
 }
 

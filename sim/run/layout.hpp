@@ -58,12 +58,13 @@ class Layout {
   /// Loads of all communicators, each moving bytes as the movement of its kind and pattern says;
   /// every kind and pattern has one.
   std::shared_ptr<const LinkPicture> picture_of(const std::vector<Movement>&) const;
+  /// Of a system with the ranks and groups of this layout.
   std::shared_ptr<const engine::Classes> classes_of(const engine::System&) const;
 
  private:
   std::vector<LinkLoad> loads_of(const Movement&, std::size_t communicator) const;
   std::size_t first_of(const Movement&) const;
-  void list_loads(const std::vector<Movement>&, LoadList&) const;
+  std::vector<std::uint32_t> list_loads(const std::vector<Movement>&, LoadList&) const;
 
   const topology::Cluster& cluster_;
   const NetworkModel& network_;
@@ -77,6 +78,7 @@ class Layout {
     Cache<engine::Likeness, engine::Classes> classes;
   };
   std::unique_ptr<Memory> memory_;
+  engine::Likeness likeness_of_groups_;
 };
 
 /// The layouts of one cluster and network, made when they are first asked for.

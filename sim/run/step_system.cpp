@@ -28,18 +28,31 @@ BytesPerSecond side_traffic(const topology::GpuSpec& gpu,
   return most;
 }
 
-/// How much longer a kernel takes in each state of the engine, beside what the classes hold.
+/// How much longer a kernel takes in each state of the engine, beside what the classes hold. States
+/// that hold as much of the GPU are asked for once: few plans use all classes.
 void add_stretches(const KernelTime& time, const Scenario& scenario, const ClassLoads& classes,
                    std::vector<double>& out) {
-  for (int state = 0; state < engine::num_states; ++state) {
-    std::int64_t ctas = 0;
-    BytesPerSecond memory{};
-    for (int c = 0, digits = state; c < engine::num_classes; ++c, digits /= 3) {
-      if (digits % 3 >= 1) ctas += classes[static_cast<std::size_t>(c)].ctas;
-      if (digits % 3 == 2) memory += classes[static_cast<std::size_t>(c)].memory;
+  const std::size_t alone = out.size();
+  if (scenario.run.without.interference) {
+    out.resize(alone + engine::num_states, 1.0);
+    return;
+  }
+  out.resize(alone + engine::num_states);
+  out[alone] = 1.0;
+  std::array<ClassLoad, engine::num_states> held{};
+  std::size_t states = 1;  // of the classes before
+  for (const ClassLoad& c : classes) {
+    for (std::size_t s = 0; s < states; ++s) {
+      const std::size_t resident = states + s, moving = resident + states;
+      held[resident] = {held[s].ctas + c.ctas, held[s].memory};
+      held[moving] = {held[resident].ctas, held[s].memory + c.memory};
+      const auto stretched = [&](std::size_t state) {
+        return stretch(time, scenario.node.gpu, held[state].ctas, held[state].memory);
+      };
+      out[alone + resident] = c.ctas == 0 && s > 0 ? out[alone + s] : stretched(resident);
+      out[alone + moving] = c.memory.value == 0 ? out[alone + resident] : stretched(moving);
     }
-    const bool alone = state == 0 || scenario.run.without.interference;
-    out.push_back(alone ? 1.0 : stretch(time, scenario.node.gpu, ctas, memory));
+    states *= 3;
   }
 }
 

@@ -60,6 +60,11 @@ constexpr std::uint64_t seed = 1469598103934665603U;
 // would make ranks differ that are alike in all else.
 constexpr double negligible = 1e-6;
 
+constexpr double no_weight = -1.0;  // of a use that does not count
+
+// Steps of one plan over one picture differ little in which of its links matter.
+constexpr std::size_t most_links = 4;
+
 /// Bytes of the load's byte that a link carries while a transfer moves one at its fastest.
 double carried_by(BytesPerSecond capacity, double fastest) {
   return capacity.value / fastest * (1 - 1e-9);
@@ -86,10 +91,15 @@ double busiest_end(const topology::Cluster& cluster, const std::vector<LinkLoad>
   return nic > 0.0 ? nic : port > 0.0 ? port : 1.0;
 }
 
-LinkPicture::LinkPicture(const topology::Cluster& cluster, const LoadList& loads)
-    : weights_(loads.weights()) {
+LinkPicture::LinkPicture(const topology::Cluster& cluster, const LoadList& loads,
+                         std::vector<std::uint32_t> groups)
+    : weights_(loads.weights()),
+      groups_(std::move(groups)),
+      known_(std::make_unique<Cache<Counting, Links>>(most_links)) {
   note_nics(cluster, loads);
   sort_links(cluster, loads);
+  sort_groups(loads.size());
+  find_alike_classes();
 }
 
 LinkPicture::LinkPicture(const topology::Cluster& cluster,
@@ -109,6 +119,63 @@ void LinkPicture::note_nics(const topology::Cluster& cluster, const LoadList& lo
       if (link.kind != topology::LinkKind::injection) return;
       const NicLoad nic{c, end_of(cluster, link), weights_[weight]};
       if (std::find(nics_.begin() + first, nics_.end(), nic) == nics_.end()) nics_.push_back(nic);
+    });
+  }
+}
+
+/// Splits the groups until the communicators of one have the same NICs, and keeps those of the
+/// first.
+void LinkPicture::sort_groups(std::size_t communicators) {
+  const bool each_alone = groups_.empty();
+  std::vector<NicLoad> kept;
+  Alike alike;
+  std::vector<std::span<const NicLoad>> nics_of_group;
+  std::vector<std::uint32_t> given;
+  std::size_t end = 0;
+  for (std::uint32_t c = 0; c < communicators; ++c) {
+    const std::size_t first = end;
+    while (end < nics_.size() && nics_[end].communicator == c) ++end;
+    if (each_alone) {
+      groups_.push_back(c);
+      first_of_group_.push_back(c);
+      continue;
+    }
+    const std::span<const NicLoad> nics = std::span(nics_).subspan(first, end - first);
+    std::uint64_t hash = mix(seed, groups_[c]);
+    for (const NicLoad& nic : nics)
+      hash = mix(mix(hash, std::bit_cast<std::uint64_t>(nic.end.value)),
+                 std::bit_cast<std::uint64_t>(nic.weight));
+    const auto next = static_cast<std::uint32_t>(first_of_group_.size());
+    const std::uint32_t id = alike.find_or_add(hash, next, [&](std::uint32_t group) {
+      return given[group] == groups_[c] &&
+             std::ranges::equal(nics_of_group[group], nics, [](const auto& a, const auto& b) {
+               return a.end == b.end && a.weight == b.weight;
+             });
+    });
+    if (id == next) {
+      first_of_group_.push_back(c);
+      nics_of_group.push_back(nics);
+      given.push_back(groups_[c]);
+      kept.insert(kept.end(), nics.begin(), nics.end());
+    }
+    groups_[c] = id;
+  }
+  if (!each_alone) nics_ = std::move(kept);
+}
+
+void LinkPicture::find_alike_classes() {
+  const bool each_alone = first_of_group_.size() == groups_.size();
+  Alike alike;
+  for (std::uint32_t c = 0; c + 1 < classes_.size(); ++c) {
+    classes_[c].likeness = c;
+    if (each_alone) continue;
+    std::uint64_t hash = mix(seed, classes_[c].speed);
+    for (const Use& use : uses_of(c)) hash = mix(mix(hash, groups_[use.communicator]), use.weight);
+    classes_[c].likeness = alike.find_or_add(hash, c, [&](std::uint32_t other) {
+      return classes_[other].speed == classes_[c].speed &&
+             std::ranges::equal(uses_of(other), uses_of(c), [&](const Use& a, const Use& b) {
+               return a.weight == b.weight && groups_[a.communicator] == groups_[b.communicator];
+             });
     });
   }
 }
@@ -165,70 +232,132 @@ void LinkPicture::sort_links(const topology::Cluster& cluster, const LoadList& l
   classes_.shrink_to_fit();
 }
 
+/// By group: what of the picture is carried, by the NICs.
+std::vector<double> LinkPicture::carried_of_groups(const std::vector<double>& fastest) const {
+  std::vector<double> carried(first_of_group_.size(), 1.0);
+  for (const NicLoad& nic : nics_) {
+    double& of_group = carried[groups_[nic.communicator]];
+    of_group = std::min(of_group, carried_by(nic.end, fastest[nic.communicator]) / nic.weight);
+  }
+  return carried;
+}
+
+/// Finds out which uses count: none where the users of a link never have to share it.
+///
 /// Alone, a transfer runs as fast as its time says: where the picture of its loads would exceed a
 /// link of its ends (in-switch reduction carries less than a ring), the load is what the link
 /// carries. Uplinks are held to nothing: a collective that sends more over one than it carries,
 /// because leaves are oversubscribed or its own flows collide, is slower for it.
-std::vector<topology::LinkId> LinkPicture::put_on(engine::System& system,
-                                                  const std::vector<double>& fastest) const {
-  std::vector<topology::LinkId> origins;
-  std::vector<double> carried(fastest.size(), 1.0);  // of the picture, by the NICs
-  for (const NicLoad& nic : nics_)
-    carried[nic.communicator] = std::min(
-        carried[nic.communicator], carried_by(nic.end, fastest[nic.communicator]) / nic.weight);
-  struct Weighted {
-    std::uint32_t communicator;
-    double weight;
-    bool operator==(const Weighted&) const = default;
+LinkPicture::Counting LinkPicture::counting_uses(const std::vector<double>& fastest,
+                                                 std::vector<double>& weights) const {
+  const std::vector<double> carried = carried_of_groups(fastest);
+  const auto number_of_weight = [&](double weight) {
+    // Of a handful.
+    const auto number =
+        static_cast<std::uint32_t>(std::ranges::find(weights, weight) - weights.begin());
+    if (number == weights.size()) weights.push_back(weight);
+    return number;
   };
-  const auto base = static_cast<std::uint32_t>(system.link_capacity.size());
-  std::vector<Weighted> kept, uses;  // of the links put on; of one class
-  std::vector<std::size_t> first_kept{0};
-  std::vector<std::uint32_t> num_loads(fastest.size());
-  Alike alike;
-  for (std::size_t c = 0; c + 1 < classes_.size(); ++c) {
+  Counting out;
+  std::vector<double> of_uses;
+  for (std::uint32_t c = 0; c + 1 < classes_.size(); ++c) {
+    if (classes_[c].likeness != c) continue;
     const Speed& speed = speeds_[classes_[c].speed];
+    const std::span<const Use> uses = uses_of(c);
     double demand = 0.0;
-    uses.clear();
-    for (std::uint32_t u = classes_[c].first_use; u < classes_[c + 1].first_use; ++u) {
-      const std::uint32_t communicator = uses_[u].communicator;
-      const double of_picture = weights_[uses_[u].weight];
-      const double weight =
-          speed.uplink ? of_picture * carried[communicator]
-                       : std::min(of_picture, carried_by(speed.end, fastest[communicator]));
-      const double most = weight * fastest[communicator];
-      if (most < negligible * speed.capacity.value) continue;
-      demand += most;
-      uses.push_back({communicator, weight});
+    of_uses.clear();
+    for (const Use& use : uses) {
+      const double of_picture = weights_[use.weight], most_of_it = fastest[use.communicator];
+      const double weight = speed.uplink ? of_picture * carried[groups_[use.communicator]]
+                                         : std::min(of_picture, carried_by(speed.end, most_of_it));
+      const double most = weight * most_of_it;
+      const bool counts = !(most < negligible * speed.capacity.value);
+      if (counts) demand += most;
+      of_uses.push_back(counts ? weight : no_weight);
     }
-    if (demand <= speed.capacity.value) continue;
+    if (!(demand <= speed.capacity.value))
+      for (std::uint32_t u = 0; u < of_uses.size(); ++u)
+        if (of_uses[u] != no_weight) out.places.push_back({u, number_of_weight(of_uses[u])});
+    out.ends.push_back(static_cast<std::uint32_t>(out.places.size()));
+  }
+  return out;
+}
+
+LinkPicture::Links LinkPicture::links_of(const Counting& counting) const {
+  Links out;
+  std::vector<Use> kept;  // of the links put on
+  std::vector<std::size_t> first_kept{0};
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> places;  // by class: first and end
+  Alike alike;
+  std::uint32_t next_alike = 0;
+  for (std::uint32_t c = 0; c + 1 < classes_.size(); ++c) {
+    const Class& now = classes_[c];
+    if (now.likeness == c) {
+      places.emplace_back(next_alike == 0 ? 0 : counting.ends[next_alike - 1],
+                          counting.ends[next_alike]);
+      ++next_alike;
+    } else {
+      places.push_back(places[now.likeness]);
+    }
+    const auto [first, end] = places[c];
+    if (first == end) continue;
+    const std::span<const Use> uses = uses_of(c);
+    const std::size_t first_use = kept.size();
     std::uint64_t hash = seed;
-    for (const Weighted& use : uses)
-      hash = mix(mix(hash, use.communicator), std::bit_cast<std::uint64_t>(use.weight));
-    const auto next = static_cast<std::uint32_t>(system.link_capacity.size());
+    for (std::uint32_t p = first; p < end; ++p) {
+      kept.push_back({uses[counting.places[p].use].communicator, counting.places[p].weight});
+      hash = mix(mix(hash, kept.back().communicator), kept.back().weight);
+    }
+    const auto next = static_cast<std::uint32_t>(out.capacity.size());
     const std::uint32_t id = alike.find_or_add(hash, next, [&](std::uint32_t link) {
-      const std::size_t first = first_kept[link - base], end = first_kept[link - base + 1];
-      return std::ranges::equal(std::span(kept).subspan(first, end - first), uses);
+      const std::size_t begin = first_kept[link], count = first_kept[link + 1] - begin;
+      return std::ranges::equal(std::span(kept).subspan(begin, count),
+                                std::span(kept).subspan(first_use));
     });
+    const BytesPerSecond capacity = speeds_[now.speed].capacity;
     if (id != next) {
-      if (speed.capacity < system.link_capacity[id]) origins[id - base] = classes_[c].first;
-      system.link_capacity[id] = std::min(system.link_capacity[id], speed.capacity);
+      kept.resize(first_use);
+      if (capacity < out.capacity[id]) out.origins[id] = now.first;
+      out.capacity[id] = std::min(out.capacity[id], capacity);
       continue;
     }
-    system.link_capacity.push_back(speed.capacity);
-    system.link_owner.push_back(classes_[c].owner);
-    origins.push_back(classes_[c].first);
-    kept.insert(kept.end(), uses.begin(), uses.end());
+    out.capacity.push_back(capacity);
+    out.owner.push_back(now.owner);
+    out.origins.push_back(now.first);
     first_kept.push_back(kept.size());
-    for (const Weighted& use : uses) ++num_loads[use.communicator];
   }
-  for (std::size_t c = 0; c < num_loads.size(); ++c)
-    if (num_loads[c] > 0)
-      system.communicators[c].loads.reserve(system.communicators[c].loads.size() + num_loads[c]);
+  std::vector<std::uint32_t>& ends = out.end_of_communicator;
+  ends.resize(groups_.size() + 1);
+  for (const Use& use : kept) ++ends[use.communicator + 1];
+  for (std::size_t c = 1; c < ends.size(); ++c) ends[c] += ends[c - 1];
+  out.loads.resize(kept.size());
   for (std::uint32_t l = 0; l + 1 < first_kept.size(); ++l)
     for (std::size_t k = first_kept[l]; k < first_kept[l + 1]; ++k)
-      system.communicators[kept[k].communicator].loads.push_back({base + l, kept[k].weight});
-  return origins;
+      out.loads[ends[kept[k].communicator]++] = {l, kept[k].weight};
+  ends.pop_back();
+  return out;
+}
+
+std::vector<topology::LinkId> LinkPicture::put_on(engine::System& system,
+                                                  const std::vector<double>& fastest) const {
+  std::vector<double> weights;  // by number
+  const Counting counting = counting_uses(fastest, weights);
+  const std::shared_ptr<const Links> links =
+      known_->get(counting, [&] { return links_of(counting); });
+  const auto base = static_cast<std::uint32_t>(system.link_capacity.size());
+  system.link_capacity.insert(system.link_capacity.end(), links->capacity.begin(),
+                              links->capacity.end());
+  system.link_owner.insert(system.link_owner.end(), links->owner.begin(), links->owner.end());
+  std::uint32_t first = 0;
+  for (std::size_t c = 0; c < links->end_of_communicator.size(); ++c) {
+    const std::uint32_t end = links->end_of_communicator[c];
+    if (first == end) continue;
+    std::vector<engine::LinkLoad>& loads = system.communicators[c].loads;
+    loads.reserve(loads.size() + end - first);
+    for (; first < end; ++first)
+      loads.push_back({base + links->loads[first].link, weights[links->loads[first].weight]});
+  }
+  return links->origins;
 }
 
 }  // namespace stepcast::sim
