@@ -16,6 +16,10 @@ namespace {
 constexpr std::size_t most_files = 16, most_tables = 16, most_wirings = 16, most_networks = 16,
                       most_kernels = 64;
 
+// Points that differ in the machine alone have one program: what-ifs, the causes of a step, sweeps
+// of GPUs and fabrics. One takes up to a megabyte.
+constexpr std::size_t most_programs = 8;
+
 // Layouts of fewer GPUs are soon made, and are kept for the next step.
 constexpr std::int64_t least_folded_from_the_start = 4096;
 
@@ -30,7 +34,8 @@ Session::Session(const Catalogue& catalogue)
       kin_rows_(1),
       wirings_(most_wirings),
       networks_(most_networks),
-      kernels_(most_kernels) {}
+      kernels_(most_kernels),
+      programs_(most_programs) {}
 
 std::shared_ptr<const CalibrationTable> Session::tables(const std::vector<std::string>& names) {
   if (names.size() == 1) return files_.get(names.front(), [&] { return read_calibrations(names); });
@@ -83,6 +88,12 @@ std::shared_ptr<const KernelModel> Session::kernels(const Scenario& s) {
                       [&] { return CalibratedKernels(*rows_for(s), s.node.gpu, software, host); });
 }
 
+std::shared_ptr<const workloads::StepProgram> Session::program(const Scenario& s) {
+  return programs_.get(ProgramKey{s.model, s.plan, s.batch, s.precision, s.software}, [&] {
+    return workloads::make_repeating_program(s.model, s.plan, s.batch, s.precision, s.software);
+  });
+}
+
 namespace {
 
 /// A time beyond the clock comes from what the scenario says: names it.
@@ -110,14 +121,13 @@ StepReport Session::admitted_here(const Scenario& scenario) {
 void Session::simulate_here(const Scenario& scenario, StepReport& report, Timeline* timeline,
                             const TimelineApproval& approval) {
   const Scenario& s = report.scenario;
-  auto program =
-      workloads::make_repeating_program(s.model, s.plan, s.batch, s.precision, s.software);
+  const std::shared_ptr<const workloads::StepProgram> program = this->program(s);
   const std::shared_ptr<const Network> network = this->network(scenario);
   const std::shared_ptr<const KernelModel> kernels = this->kernels(s);
   if (timeline == nullptr && s.gpus >= least_folded_from_the_start && !asks_for_the_whole(s))
-    if (auto folded = fold_from_the_start(s, program, *network, *kernels))
+    if (auto folded = fold_from_the_start(s, *program, *network, *kernels))
       return simulate_folded(report, std::move(*folded));
-  sim::simulate(report, bind_step(s, std::move(program), network, *kernels), timeline, approval);
+  sim::simulate(report, bind_step(s, *program, network, *kernels), timeline, approval);
 }
 
 StepReport Session::admit(const Scenario& scenario) {

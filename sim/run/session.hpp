@@ -73,8 +73,19 @@ class Session {
     topology::HostShare host;
     friend bool operator==(const KernelsKey&, const KernelsKey&) = default;
   };
+  /// What a step's program depends on.
+  struct ProgramKey {
+    workloads::TransformerShape model;
+    workloads::ParallelPlan plan;
+    workloads::Batch batch;
+    workloads::Precision precision;
+    workloads::Software software;
+    friend bool operator==(const ProgramKey&, const ProgramKey&) = default;
+  };
 
   StepReport admitted_here(const Scenario& scenario);
+  /// Of the scenario with its measurements, micro-batches that do the same written once.
+  std::shared_ptr<const workloads::StepProgram> program(const Scenario& scenario);
   void simulate_here(const Scenario& scenario, StepReport& admitted, Timeline* timeline,
                      const TimelineApproval& approval);
 
@@ -89,6 +100,7 @@ class Session {
   Cache<WiringKey, Wiring> wirings_;
   Cache<NetworkKey, Network> networks_;
   Cache<KernelsKey, CalibratedKernels> kernels_;
+  Cache<ProgramKey, workloads::StepProgram> programs_;
 };
 
 }  // namespace stepcast::sim

@@ -49,10 +49,19 @@ std::vector<RoleCalls> calls_of(const workloads::StepProgram& program) {
     RoleCalls& calls = out.emplace_back();
     calls.works.resize(program.kernels.size());
     calls.joins.resize(program.collectives.size());
-    engine::each_call(role, [&](const engine::Instruction& i, std::int64_t times) {
-      if (i.op == engine::Op::work) calls.works[i.arg] += static_cast<double>(times);
-      if (i.op == engine::Op::join) calls.joins[i.arg] += static_cast<double>(times);
-    });
+    std::uint32_t at = 0;
+    const auto count_to = [&](std::uint32_t end, double times) {
+      for (; at < end; ++at) {
+        const engine::Instruction& i = role.instructions[at];
+        if (i.op == engine::Op::work) calls.works[i.arg] += times;
+        if (i.op == engine::Op::join) calls.joins[i.arg] += times;
+      }
+    };
+    for (const engine::Repeat& repeat : role.repeats) {
+      count_to(repeat.first, 1.0);
+      count_to(repeat.end, repeat.count);
+    }
+    count_to(static_cast<std::uint32_t>(role.instructions.size()), 1.0);
   }
   return out;
 }
