@@ -12,6 +12,8 @@ namespace stepcast::engine {
 
 class EventTable {
  public:
+  static constexpr Time unset = Time::min();
+
   EventTable() = default;
   explicit EventTable(const std::vector<std::uint32_t>& events_of_ranks) {
     std::size_t first = 0;
@@ -45,7 +47,6 @@ class EventTable {
   }
 
  private:
-  static constexpr Time unset = Time::min();
   struct Place {
     std::size_t first = 0;
     std::uint32_t events = 0;

@@ -63,20 +63,22 @@ void Runner::run_lane(std::uint32_t rank, std::uint8_t lane_index) {
         if (!options_.cold) cross_boundary(rank, lane.clock);
         break;
     }
-    pass(rank, lane_index);
+    ++lane.pc;
+    if (timeline_ != nullptr) [[unlikely]]
+      timeline_->passed(rank, lane_index, lane.clock);
   }
 }
 
 /// False when the event has not happened: the lane is blocked.
 bool Runner::wait(std::uint32_t rank, std::uint8_t lane_index, std::uint32_t event) {
   LaneState& lane = lane_of(rank, lane_index);
-  if (!events_.is_set(rank, event, lane.step)) {
+  const Time when = events_.time(rank, event, lane.step);
+  if (when == EventTable::unset) {
     lane.block = Block::event;
     lane.event = event;
     ranks_[rank].waiting |= static_cast<LaneSet>(1U << lane_index);
     return false;
   }
-  const Time when = events_.time(rank, event, lane.step);
   if (when <= lane.clock) return true;
   if (lane_index == compute_lane)
     account_gap(rank, role_of(rank).event_lane[event], lane.clock, when);

@@ -93,10 +93,12 @@ bool Runner::add_rank(Photograph& p, std::uint32_t rank) const {
   const LaneState& base = lane_of(rank, compute_lane);
   const Stretch& stretch = role_of(rank).stretches[base.stretch];
   const auto [low, high] = turns_of(rank);
-  if (low < stretch.reach || high + stretch.reach + 2 >= stretch.turns || state.todo != 0)
-    return false;
+  // Lanes stay out of the turns whose events are awaited behind the repeat, the host in the repeat.
+  std::uint32_t furthest = high + stretch.reach;
+  if (stretch.epochs > 0) furthest = std::max(furthest, state.host_place.turn);
+  if (low < stretch.reach || furthest + 1 >= stretch.turns || state.todo != 0) return false;
   p.turns.push_back(base.turn);
-  p.room.push_back(stretch.turns - 2 - stretch.reach - high);
+  p.room.push_back(stretch.turns - 1 - furthest);
   p.add(std::uint64_t{base.stretch});
   p.add(std::uint64_t{state.outstanding} << 16 | state.waiting);
   for (std::uint8_t l = 0; l < role_of(rank).lanes.size(); ++l)
