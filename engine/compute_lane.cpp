@@ -140,7 +140,24 @@ void Runner::advance(std::uint32_t rank, Time now) {
     flight.at = end;
     flight.whole = true;
     flight.remaining = duration_of(rank, map, ++flight.kernel);
+    const Suffix& rest = map[flight.kernel];
+    if (!has_own_segments() && flight.host + rest.launched <= end + rest.busy)
+      pass_kernels(flight, map, now);
   }
+}
+
+/// The flight's kernels follow one another, as none is launched late: passes those over by `now`.
+void Runner::pass_kernels(Flight& flight, SegmentMap map, Time now) {
+  const Duration all = map[flight.kernel].busy;
+  const Duration left = flight.at + all - now;
+  const auto next = std::partition_point(map.begin() + flight.kernel, map.end(),
+                                         [&](const Suffix& s) { return s.busy > left; });
+  auto kernel = static_cast<std::uint32_t>(next - map.begin());
+  if (next->busy < left) --kernel;  // under way
+  flight.at += all - map[kernel].busy;
+  flight.consumed += all - map[kernel].busy;
+  flight.remaining = map[kernel].duration;
+  flight.kernel = kernel;
 }
 
 /// The flight goes on from `when` in the state of that instant.

@@ -119,6 +119,7 @@ class Runner {
   bool compute_segment(std::uint32_t rank, const LaneInstruction& i);
   bool fly(std::uint32_t rank);  // true when the segment has ended
   void advance(std::uint32_t rank, Time now);
+  static void pass_kernels(Flight& flight, SegmentMap map, Time now);
   void set_state(std::uint32_t rank, Time when);
   void predict(std::uint32_t rank);
   std::uint32_t look_beside(std::uint32_t rank);
