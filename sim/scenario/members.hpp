@@ -366,8 +366,9 @@ void visit_precision(Precision& precision, Visitor&& visit) {
             dtype_names);
   visit.may({"loss_scaling", "a check of all gradients per step; default: with fp16"},
             precision.loss_scaling);
-  visit.may({"recipe", "low precision of products: fp8, mxfp8, nvfp4", "recipe", "NAME"},
-            precision.recipe, recipe_names);
+  visit.may(
+      {"recipe", "low precision of products: fp8_current, fp8_block, mxfp8", "recipe", "NAME"},
+      precision.recipe, recipe_names);
   visit.may({"bf16_first_layers", "that the recipe leaves in 16 bits"},
             precision.bf16_first_layers);
   visit.may({"bf16_last_layers", "that the recipe leaves in 16 bits"}, precision.bf16_last_layers);
