@@ -290,7 +290,11 @@ topology::NodeSpec Catalogue::node(const TomlValue& value, Changes* changed) con
         if (complete) table.required("gpu", gpu_value);
         if (gpu_value != nullptr)
           node.gpu = gpu(*gpu_value, complete ? nullptr : &node.gpu, changed);
-        agree_on_nvlink(node, table, gpu_value);
+        const bool is_file = gpu_value != nullptr && gpu_value->text() != nullptr &&
+                             is_file_name(*gpu_value->text());
+        agree_on_nvlink(
+            node, table,
+            is_file ? &entry(gpu_kind.folder, *gpu_value->text(), gpu_value->where) : gpu_value);
         if (complete) refer(*this, node, table);
       });
 }

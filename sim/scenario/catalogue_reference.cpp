@@ -95,7 +95,7 @@ void agree_on_nvlink(NodeSpec& node, TableReader& table, const TomlValue* gpu) {
   const auto links = static_cast<double>(node.gpu.nvlink_links);
   if (node.kind == topology::NodeKind::pcie || links == 0) return;
   const auto gpu_states = [&](const char* key) {
-    return gpu != nullptr && gpu->text() == nullptr && gpu->find(key) != nullptr;
+    return gpu != nullptr && gpu->table() != nullptr && gpu->find(key) != nullptr;
   };
   const bool link = table.value("nvlink_per_link") != nullptr;
   const bool port = gpu_states("nvlink");

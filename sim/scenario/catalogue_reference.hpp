@@ -13,8 +13,9 @@ void refer(const Catalogue&, topology::NodeSpec&, TableReader& table);
 void refer(const Catalogue&, topology::FabricSpec&, TableReader& table);
 
 /// nvlink_per_link of the node times nvlink_links of its GPU is the GPU's nvlink: what the table
-/// states changes the other one. `gpu` is the table's own value for the GPU, if it has one. Throws
-/// InputError where it states both and they differ.
+/// states changes the other one. `gpu` is the user's own GPU, a table or the document of a file, or
+/// the name of the catalogue's, if the table has one. Throws InputError where the node and an own
+/// GPU state both and they differ; beside a GPU of the catalogue the node's links count.
 void agree_on_nvlink(topology::NodeSpec&, TableReader& table, const TomlValue* gpu);
 
 }  // namespace stepcast::sim
