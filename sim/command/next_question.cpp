@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/files/text_table.hpp"
+#include "sim/search/knobs.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -14,6 +15,13 @@ namespace {
 bool is_of_scenario(const Option& option) {
   constexpr std::string_view others[] = {"gpu", "framework", "nccl-env", "set"};
   return *option.key != '\0' || std::ranges::count(others, option.name) > 0;
+}
+
+/// What a search is free to choose: said on its command line, it would be the only value.
+bool is_of_plan(std::string_view key) {
+  if (key == "plan.stages") return true;
+  const Knob* knob = find_knob(key);
+  return knob != nullptr && !knob->on_request && !key.starts_with("software.");
 }
 
 constexpr double worth_asking = 0.1;  // of the step: less is not what makes it slow
@@ -54,15 +62,17 @@ std::string shell_word(const std::string& word) {
   return out + "'";
 }
 
-std::string scenario_words(const Verb& verb, const Arguments& arguments) {
+std::string scenario_words(const Verb& verb, const Arguments& arguments, Keys keys) {
+  const auto told = [&](std::string_view key) { return keys == Keys::all || !is_of_plan(key); };
   std::string out;
   for (const std::string& word : arguments.positional()) out += " " + shell_word(word);
   for (const Option& option : verb.options) {
-    if (!is_of_scenario(option) || !arguments.has(option.name)) continue;
+    if (!is_of_scenario(option) || !arguments.has(option.name) || !told(option.key)) continue;
     const std::string name = " --" + std::string(option.name);
     if (*option.argument == '\0') out += name;
     for (const std::string& value : arguments.all(option.name))
-      out += name + " " + shell_word(value);
+      if (option.name != std::string_view("set") || told(value.substr(0, value.find('='))))
+        out += name + " " + shell_word(value);
   }
   return out;
 }
@@ -73,8 +83,9 @@ std::string command_words(const Verb& verb, const Arguments& arguments) {
   return out;
 }
 
-std::string next_question(const Answer& answer, const std::string& scenario) {
-  const std::string search = "stepcast search" + scenario;
+std::string next_question(const Answer& answer, const std::string& scenario,
+                          const std::string& open_scenario) {
+  const std::string search = "stepcast search" + open_scenario;
   if (std::holds_alternative<Refused>(answer)) return lines_of({{"plans that fit", search}});
   const auto* report = std::get_if<StepReport>(&answer);
   if (report == nullptr) return {};

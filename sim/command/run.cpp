@@ -341,7 +341,8 @@ int answer_study(StudyRequest request, const Verb& verb, const Arguments& argume
     print_counts(results, request);
   if (results.single && !arguments.has("json") && !view.prints_csv()) {
     tell(stdout, slack_of(*results.single, session));
-    tell(stdout, next_question(*results.single, scenario_words(verb, arguments)));
+    tell(stdout, next_question(*results.single, scenario_words(verb, arguments),
+                               scenario_words(verb, arguments, Keys::without_plan)));
   }
   if (!written) return exit_unwritten;
   const bool cut = results.single && handout_files(arguments).any() && stop_requested();

@@ -13,6 +13,9 @@ namespace {
 constexpr Option asking[] = {
     {"model", "NAME", "model.name", "sets a key"},
     {"sequence-parallel", "", "plan.sequence_parallel", "a switch with a key"},
+    {"stages", "LAYOUT", "plan.stages", "a plan's layout"},
+    {"micro-batch", "N", "batch.micro_batch", "a knob of a search"},
+    {"recipe", "NAME", "precision.recipe", "searched on request alone"},
     {"set", "KEY=VALUE", "", "sets any key"},
     {"gpu", "NAME", "", "becomes keys"},
     {"threads", "N", "", "says how to answer"},
@@ -20,8 +23,11 @@ constexpr Option asking[] = {
 };
 const Verb asking_verb{"stepcast run", "[FILE]", 1, "Runs.", asking, ""};
 
-std::string words(const std::vector<std::string>& given) {
-  return scenario_words(asking_verb, parse_arguments(asking_verb, given));
+std::string words(const std::vector<std::string>& given, Keys keys = Keys::all) {
+  return scenario_words(asking_verb, parse_arguments(asking_verb, given), keys);
+}
+std::string question(const Answer& answer, const std::string& scenario) {
+  return next_question(answer, scenario, scenario);
 }
 
 /// Of a step of one second; 40 GiB of 79.6 GiB are used.
@@ -50,22 +56,33 @@ TEST_CASE("a scenario's words are its file and its keys, as a shell reads them b
 }
 
 TEST_CASE("a run ends with what to ask next: why where communication shows, always search") {
-  const std::string exposed = next_question(report_with(ms(240), ms(100)), " a.toml");
+  const std::string exposed = question(report_with(ms(240), ms(100)), " a.toml");
   CHECK(exposed ==
         "\nnext                  24.0 % of the step is exposed communication: stepcast why a.toml\n"
         "                      a faster plan: stepcast search a.toml\n");
-  CHECK_THAT(next_question(report_with(ms(90), ms(300)), ""),
-             Contains("30.0 % of the step is bubble"));
-  CHECK(next_question(report_with(ms(90), ms(90)), " a.toml") ==
+  CHECK_THAT(question(report_with(ms(90), ms(300)), ""), Contains("30.0 % of the step is bubble"));
+  CHECK(question(report_with(ms(90), ms(90)), " a.toml") ==
         "\nnext                  a faster plan: stepcast search a.toml\n");
   StepReport small = report_with(ms(0), ms(0));
   small.memory.parts = {{"parameters", 20_GiB}};
-  CHECK_THAT(next_question(small, ""),
-             Contains("75.0 % of the memory is free for a faster plan: "));
+  CHECK_THAT(question(small, ""), Contains("75.0 % of the memory is free for a faster plan: "));
 }
 
 TEST_CASE("after a refusal the question is which plans fit, after a collective there is none") {
-  CHECK(next_question(Refused{}, " a.toml") ==
+  CHECK(question(Refused{}, " a.toml") ==
         "\nnext                  plans that fit: stepcast search a.toml\n");
-  CHECK(next_question(CollectiveReport{}, " a.toml").empty());
+  CHECK(question(CollectiveReport{}, " a.toml").empty());
+}
+
+TEST_CASE("what a search chooses is not pinned to the plan that was run") {
+  CHECK(
+      words({"a.toml", "--sequence-parallel", "--stages=Et|tL", "--micro-batch=2", "--recipe=mxfp8",
+             "--set", "plan.tensor=2", "software.framework=\"nemo\"", "plan.schedule=\"zb_h1\""},
+            Keys::without_plan) ==
+      " a.toml --recipe mxfp8 --set 'software.framework=\"nemo\"' --set "
+      "'plan.schedule=\"zb_h1\"'");
+  const std::string text =
+      next_question(report_with(ms(240), ms(0)), " a.toml --tensor 2", " a.toml");
+  CHECK_THAT(text, Contains("stepcast why a.toml --tensor 2\n"));
+  CHECK_THAT(text, Contains("stepcast search a.toml\n"));
 }
