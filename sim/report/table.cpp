@@ -6,13 +6,17 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
+#include "sim/files/numbers.hpp"
 #include "sim/files/text_table.hpp"
 #include "sim/report/row_members.hpp"
 #include "sim/report/text.hpp"
 #include "sim/scenario/default_software.hpp"
+#include "sim/scenario/scenario_keys.hpp"
+#include "sim/search/knobs.hpp"
 
 namespace stepcast::sim {
 
@@ -29,7 +33,7 @@ namespace {
 
 struct ResultColumn {
   std::string heading, unit, key;
-  TableCell (*cell)(const PointRow&);
+  TableCell (*cell)(const PointRow&);  // none: what the plan says under `key`
 };
 
 /// A part of the step in percent of it; the file has the share.
@@ -102,10 +106,6 @@ const ResultColumn token_columns[] = {
     {"J/token", "at meter", "run.joules_per_token",
      [](A a) { return number(a, "run.joules_per_token"); }},
 };
-const ResultColumn degree_columns[] = {
-    {"tensor", "chosen", "plan.tensor", [](A a) { return count(a, "plan.tensor"); }},
-    {"pipeline", "chosen", "plan.pipeline", [](A a) { return count(a, "plan.pipeline"); }},
-};
 const ResultColumn collective_columns[] = {
     {"time", "us", "time_us", [](A a) { return number(a, "time_us"); }},
     {"between", "us", "time_low_us", [](A a) { return bar(a, "time_low_us", "time_high_us"); }},
@@ -118,34 +118,59 @@ const ResultColumn collective_columns[] = {
 };
 // clang-format on
 
-bool asks_for_best(const TomlValue& document) {
-  const TomlValue* plan = document.find("plan");
-  if (plan == nullptr) return false;
-  for (const char* key : {"tensor", "pipeline"})
-    if (const TomlValue* degree = plan->find(key); degree != nullptr && degree->text() != nullptr)
-      return true;
-  return false;
+/// The keys that say "best" in a scenario.
+std::vector<std::string_view> keys_at_best(const TomlValue& document) {
+  std::vector<std::string_view> out;
+  for (const Knob& knob : knobs()) {
+    const TomlValue* value = may_be_best(knob.key) ? find_path(document, knob.key) : nullptr;
+    if (value != nullptr && value->text() != nullptr && *value->text() == "best")
+      out.emplace_back(knob.key);
+  }
+  return out;
 }
 
-/// "best" anywhere in the file: the table shows what was chosen.
-bool chooses_degrees(const Study& study) {
-  const auto sets_best = [&](const SweepPoint& point) {
-    return asks_for_best(study.document_of(point));
+/// Of every key that says "best" at some point of the study what was chosen; of the two degrees
+/// always both.
+std::vector<std::string_view> chosen_keys(const Study& study) {
+  std::set<std::string_view> asked;
+  const auto note = [&](const SweepPoint& point) {
+    for (const std::string_view key : keys_at_best(study.document_of(point))) asked.insert(key);
   };
-  if (std::ranges::any_of(study.joint, sets_best)) return true;
-  return std::ranges::any_of(study.axes, [&](const Setting& axis) {
-    return std::ranges::any_of(*axis.value.array(), [&](const TomlValue& value) {
-      return sets_best({{axis.path, value}});
-    });
-  });
+  for (const SweepPoint& point : study.joint) note(point);
+  for (const Setting& axis : study.axes)
+    for (const TomlValue& value : *axis.value.array()) note({{axis.path, value}});
+  if (asked.contains("plan.tensor") || asked.contains("plan.pipeline"))
+    asked.insert({"plan.tensor", "plan.pipeline"});
+  std::vector<std::string_view> out;
+  for (const Knob& knob : knobs())
+    if (asked.contains(knob.key)) out.emplace_back(knob.key);
+  return out;
+}
+
+ResultColumn chosen_column(std::string_view key) {
+  const bool of_plan = !key.starts_with("software.");
+  const std::string heading = swept_heading(std::string(key));
+  return {heading, "chosen", of_plan ? "plan." + heading : std::string(key), nullptr};
+}
+
+/// A value of any type, from the row's plan or its changed keys.
+TableCell chosen(const PointRow& row, const std::string& key) {
+  const bool of_plan = key.starts_with("plan.");
+  const std::string place = of_plan ? key : "changed." + key;
+  for (const auto& [path, value] : row.leaves(of_plan ? "plan" : "changed")) {
+    if (path != place) continue;
+    if (const auto whole = number_in<std::int64_t>(value)) return counted(*whole);
+    if (const auto number = number_in<double>(value)) return rounded(number);
+    return value.starts_with('"') ? value.substr(1, value.size() - 2) : value;
+  }
+  return "-";
 }
 
 std::vector<ResultColumn> columns_of(const Results& results) {
   if (results.study.base.find("collective") != nullptr)
     return {std::begin(collective_columns), std::end(collective_columns)};
   std::vector<ResultColumn> out;
-  if (chooses_degrees(results.study))
-    out.assign(std::begin(degree_columns), std::end(degree_columns));
+  for (const std::string_view key : chosen_keys(results.study)) out.push_back(chosen_column(key));
   out.insert(out.end(), std::begin(step_columns), std::end(step_columns));
   const auto any_sets = [&](std::initializer_list<const char*> paths) {
     const auto swept = [&](const char* path) {
@@ -255,7 +280,9 @@ class SweepTable {
     TableCells cells;
     for (const std::string& key : results_.study.keys) cells.push_back(swept(point, key));
     for (const ResultColumn& column : columns_)
-      cells.push_back(reason ? TableCell("-") : column.cell(row));
+      cells.push_back(reason                   ? TableCell("-")
+                      : column.cell != nullptr ? column.cell(row)
+                                               : chosen(row, column.key));
     if (ordered_) cells.push_back(order_[index].value_or("-"));
     for (const RowMember& member : details_) cells.push_back(detail(row, member));
     if (!details_.empty()) {

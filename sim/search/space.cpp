@@ -115,6 +115,9 @@ SearchSpace SearchSpace::of_open_keys(const Scenario& scenario) {
     out.values_.push_back(open ? knob.usual(scenario, true) : std::vector{knob.get(written)});
     if (open && knob.key == std::string_view("plan.stage_layers"))
       out.bases_.front().stage_layers.clear();
+    // A plan tells the values of its own tables; this one is told among the changed keys.
+    if (open && knob.key == std::string_view("software.cuda_graphs"))
+      out.bases_.front().changed.emplace_back(knob.key);
   }
   out.make_variants();
   return out;
