@@ -77,30 +77,21 @@ void add_numbers(Json& out, const Answer& answer) {
   }
 }
 
-/// Of the keys that were changed those that neither "plan" nor "cluster" shows.
-std::vector<std::string> shown_nowhere_else(const Scenario& scenario) {
-  constexpr std::string_view tables[] = {"model.",
-                                         "software.",
-                                         "cluster.node.",
-                                         "cluster.fabric.",
-                                         "cluster.placement",
-                                         "cluster.fabric_nodes",
-                                         "cluster.other_jobs",
-                                         "noise.",
-                                         "failures.",
-                                         "run."};
-  std::vector<std::string> out;
-  for (const std::string& path : scenario.changed)
-    if (path != "model.sequence" && std::ranges::any_of(tables, [&](std::string_view table) {
-          return path.starts_with(table);
-        }))
-      out.push_back(path);
-  return out;
+/// Whether "plan", "cluster" or the result itself says what the key is.
+bool shown_elsewhere(const Scenario& scenario, std::string_view path) {
+  for (const char* table : {"plan.", "batch.", "precision.", "collective."})
+    if (path.starts_with(table)) return true;
+  if (path == "cluster.gpus") return scenario.gpus == scenario.nodes * scenario.node.gpus;
+  for (const char* key :
+       {"model.sequence", "cluster.nodes", "cluster.gpus_per_domain", "cluster.nccl"})
+    if (path == key) return true;
+  return false;
 }
 
 /// What the scenario says other than the catalogue and the defaults.
 void add_changes(Json& out, const Scenario& scenario) {
-  const std::vector<std::string> paths = shown_nowhere_else(scenario);
+  std::vector<std::string> paths = scenario.changed;
+  std::erase_if(paths, [&](const std::string& path) { return shown_elsewhere(scenario, path); });
   if (paths.empty()) return;
   const TomlValue document = resolved_document(scenario);
   for (const std::string& path : paths)

@@ -71,6 +71,7 @@ void read_tiers(TableReader& table, Failures& failures) {
   }
   if (list->array() == nullptr || list->array()->empty())
     table.fail("checkpoint", "'checkpoint' in [failures] must be written [[failures.checkpoint]]");
+  table.note_change("checkpoint");
   for (const TomlValue& tier : *list->array()) {
     failures.tiers.push_back(read_tier(tier));
     const std::size_t count = failures.tiers.size();

@@ -94,6 +94,7 @@ void read_nccl(const TomlValue* table, const Catalogue& catalogue, Scenario& sce
     else
       throw InputError(entry.where, "'" + entry.key + "' in [nccl] must be a string or a number",
                        "e.g. NCCL_ALGO = \"Ring,Tree\"");
+    scenario.changed.push_back("nccl." + variable.name);
     scenario.nccl_variables.push_back(std::move(variable));
   }
   scenario.nccl_overrides = nccl_overrides(scenario.nccl_variables);

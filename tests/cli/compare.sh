@@ -53,6 +53,12 @@ assert abs(parts - whole) < 10
 assert way["every_order"] and 0.5 < b["order_probability"] <= 1
 END
 
+# Two results in JSON name every key that their scenarios differ in, of any table.
+for set in 'power.cap="400 W"' 'nccl.NCCL_ALGO="Ring"' 'cluster.node.nic="100 Gbit/s"'; do
+  "$program" run b.toml --set "$set" --json >changed.json
+  expect 0 "^${set%%=*} " compare b.json changed.json
+done
+
 # Experts and low precision are causes as any other: keys with shares, and what-ifs.
 cat >experts.toml <<END
 [model]

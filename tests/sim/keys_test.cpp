@@ -280,6 +280,27 @@ json figures_of(json result) {
   return result;
 }
 
+/// What the JSON says of the scenario alone: a forecast beside it can be read without its file.
+json scenario_of(const json& result) {
+  json out;
+  for (const char* key : {"title", "model", "gpu", "collective", "bytes", "dtype", "plan",
+                          "cluster", "changed", "without"})
+    if (result.contains(key)) out[key] = result[key];
+  return out;
+}
+
+/// Whether what is said of the two scenarios differs in the value of this key.
+bool names(const json& before, const json& after, const std::string& path) {
+  const std::string last = path.substr(path.rfind('.') + 1);
+  const json differences = json::diff(scenario_of(before), scenario_of(after));
+  return std::ranges::any_of(differences, [&](const json& difference) {
+    const auto place = difference["path"].get<std::string>();
+    return place.find("/" + last) != std::string::npos || place.ends_with("." + last) ||
+           (difference.contains("value") && difference["value"].is_object() &&
+            difference["value"].contains(path));  // the first of the changed keys
+  });
+}
+
 /// The warning that names a key, "plan.schedule has ..." or "schedule has ..."; empty: none.
 std::string warning_of(const json& result, const std::string& path) {
   const std::string last = path.substr(path.rfind('.') + 1) + " ";
@@ -354,6 +375,7 @@ Tried try_key(const Scenario& base, const json& before, std::size_t number) {
     const bool figures = figures_of(after) != figures_of(before);
     const std::string warning = warning_of(after, state.path);
     if (figures) CHECK_THAT(warning, !Contains("no effect"));
+    if (figures) CHECK(names(before, after, state.path));
     const bool named = !warning.empty();
     tried.outcome = figures ? Outcome::changes : named ? Outcome::idle : Outcome::silent;
   }
