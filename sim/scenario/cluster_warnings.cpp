@@ -87,8 +87,12 @@ class Warnings {
     const bool has_switches = node_.kind == NodeKind::nvswitch;
     idle(node_.nvswitches > 0 && !has_switches, "nvswitches",
          "only a node of kind nvswitch has them");
-    idle(has_switches && known() && node_.nvswitches != node_.reference.nvswitches, "nvswitches",
-         "every GPU spreads its NVLinks evenly over them, however many they are");
+    idle(has_switches && known() && node_.nvswitches > 0 &&
+             node_.nvswitches != node_.reference.nvswitches,
+         "nvswitches", "every GPU spreads its NVLinks evenly over them, however many they are");
+    idle(has_switches && changed("cluster.node.gpu.nvlink_links") &&
+             changed("cluster.node.gpu.nvlink"),
+         "nvlink_links", "nvlink says what all of them carry");
   }
 
   bool known() const { return !node_.reference.name.empty(); }
@@ -116,9 +120,9 @@ class Warnings {
   void node_keys() {
     if (!known()) return;
     const topology::NodeReference& r = node_.reference;
-    idle(node_.max_power != r.max_power && !asks_for_costs(scenario_), "max_power",
-         "no whole run and no price is asked for");
-    idle(node_.socket != r.socket && !crosses_sockets(), "socket",
+    idle(node_.max_power.value > 0 && node_.max_power != r.max_power && !asks_for_costs(scenario_),
+         "max_power", "no whole run and no price is asked for");
+    idle(node_.socket.value > 0 && node_.socket != r.socket && !crosses_sockets(), "socket",
          "no hop is between CPU sockets here");
     const BytesPerSecond planned(node_.cpu == "amd" ? 16e9 : 10e9);  // as NodeWires does
     if (node_.socket != r.socket && crosses_sockets() &&
@@ -164,7 +168,30 @@ class Warnings {
     }
   }
 
+  /// Which switches a flow passes and with whom it shares them; without_effect() names these keys
+  /// where no flow leaves a switch.
+  void shared_links() {
+    if (one_node_) return;
+    if (changed("cluster.fabric.kind"))
+      say("kind says which switches the NICs of a node meet: times move only where a path or what "
+          "it shares is another");
+    if (changed("cluster.fabric_nodes"))
+      say("fabric_nodes says how many switches there are: times move only where the job's nodes "
+          "are then further apart");
+    if (!has_room_above_leaves()) return;
+    if (changed("cluster.placement"))
+      say("placement says which nodes meet the same switches: times move only where flows share a "
+          "link between switches, or with latencies of many hops");
+    if (changed("cluster.other_jobs"))
+      say("other_jobs takes its share of the links between switches: times move only where the job "
+          "needs more of one than the rest");
+    if (changed("cluster.fabric.routing"))
+      say("routing says which of equal links between switches a flow takes: times move only where "
+          "flows share one");
+  }
+
   void fabric_keys() {
+    shared_links();
     const topology::FabricSpec& fabric = scenario_.fabric;
     if (!one_node_ && changed("cluster.fabric.tiers")) tiers(fabric);
     if (fabric.reference.name.empty() || fabric.ports == fabric.reference.ports) return;
@@ -175,13 +202,23 @@ class Warnings {
           "cable_latency");
   }
 
+  /// There are links between switches, and either no flow needs them or they are as wide as what
+  /// the leaves take in.
+  bool has_room_above_leaves() const {
+    const topology::FabricSpec& fabric = scenario_.fabric;
+    const auto layout = topology::lay_out_fabric(fabric, node_, scenario_.nodes, scenario_.origin);
+    const bool wide = fabric.oversubscription == 1.0 && fabric.routing != topology::Routing::ecmp;
+    return layout.num_tiers() > 1 && (wide || scenario_.nodes <= layout.unit_nodes);
+  }
+
+  std::int64_t tiers_of(const topology::FabricSpec& fabric) const {
+    return topology::lay_out_fabric(fabric, node_, scenario_.nodes, scenario_.origin).num_tiers();
+  }
+
   void tiers(topology::FabricSpec fabric) {
-    const auto built = [&] {
-      return topology::lay_out_fabric(fabric, node_, scenario_.nodes, scenario_.origin).num_tiers();
-    };
-    const std::int64_t asked = built();
+    const std::int64_t asked = tiers_of(fabric);
     fabric.tiers = 0;
-    const bool same = built() == asked;
+    const bool same = tiers_of(fabric) == asked;
     idle(same, "tiers", "as many as it takes anyway");
     if (!same)
       say("tiers makes the fabric taller than it must be: times move only where flows collide, or "

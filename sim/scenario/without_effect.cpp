@@ -127,6 +127,11 @@ constexpr Rule rules[] = {
     {"precision.bf16_last_layers", no_recipe, "no recipe of low precision is on"},
     {"precision.fp8_parameters", no_recipe, "no recipe of low precision is on"},
 
+    {"software.cuts_layers", [](S s) { return s.plan.tensor * s.plan.context == 1; },
+     "no plan cuts layers that it could allow"},
+    {"software.use_megatron_fsdp", [](S s) { return ddp(s) || s.plan.data == workloads::DataParallel::zero1; },
+     "it is about zero2 and zero3"},
+    {"software.experts", no_experts, says_no_experts},
     {"software.recipes", always, "it says what may be asked for"},
     {"software.tensor_overlaps", always, "it says what may be asked for"},
     {"software.bf16_moments", always, "it says what may be asked for"},
