@@ -245,6 +245,7 @@ const StepBound::Parts& StepBound::parts(const workloads::StepInputs& in) {
                      plan.recompute_every > 1,
                      plan.sequence_parallel,
                      in.sharded(),
+                     plan.pipeline > 1,  // a head on the stage of the embeddings adds to them
                      number_of(plan)};
   const auto [at, is_new] = parts_.try_emplace(key);
   if (!is_new) return at->second;

@@ -60,8 +60,8 @@ class StepBound {
     workloads::OffloadPlan offload{};
     friend bool operator==(const Ways&, const Ways&) = default;
   };
-  using PartsKey =
-      std::tuple<std::int64_t, std::int64_t, std::int64_t, int, bool, bool, bool, std::size_t>;
+  using PartsKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, int, bool, bool, bool, bool,
+                              std::size_t>;
   using DataKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
                              int, int, bool, bool, bool, bool, std::size_t>;
   using TailKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,

@@ -89,6 +89,24 @@ void check_bounds_of_experts(std::uint64_t seed, std::size_t wanted) {
   CHECK(beside.size() >= 3);
 }
 
+/// The first plans of a space have the same bounds from the last to the first as from the first on.
+void check_both_orders(const Scenario& base, const SearchSpace& space) {
+  std::vector<CandidatePlan> plans;
+  space.walk([&](const Candidate&, const CandidatePlan& plan) {
+    plans.push_back(plan);
+    return plans.size() < 60;
+  });
+  StepBound there(base, session().network(base), session().kernels(base));
+  StepBound back(base, session().network(base), session().kernels(base));
+  std::vector<Duration> bounds;
+  for (const CandidatePlan& plan : plans)
+    bounds.push_back(there.of(plan.plan, plan.batch).longest());
+  for (std::size_t i = plans.size(); i-- > 0;) {
+    CAPTURE(base.software.framework, plans[i].plan.pipeline, plans[i].plan.tensor);
+    REQUIRE(back.of(plans[i].plan, plans[i].batch).longest() == bounds[i]);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("law: no simulated step is below its bound, for random plans on random machines") {
@@ -145,6 +163,25 @@ TEST_CASE("regression: what a plan that recomputes every layer pays is no other 
     CHECK(bound.of(plan.plan, plan.batch).longest() == fresh.of(plan.plan, plan.batch).longest());
     return true;
   });
+}
+
+TEST_CASE("law: a plan's bound does not depend on the plans that were asked for before") {
+  RandomSpaces random(20261128);
+  for (std::size_t number = 0; number < tests::draws(400); ++number) {
+    const bool experts = random.below(3) == 0;
+    const Scenario base = experts ? random.base_of_experts() : random.base();
+    check_both_orders(base, random.space(base, 3, experts));
+  }
+  // Its head adds to the embeddings' gradient, on a stage that has both.
+  const Scenario tied = read_scenario(
+      read_toml("[model]\nname = \"x\"\nlayers = 4\nhidden = 1024\nheads = 8\nffn_hidden = 4096\n"
+                "vocab = 32000\nsequence = 1024\ntied_embeddings = true\n[cluster]\n"
+                "node = \"dgx-a100\"\nnodes = 1\n[plan]\npipeline = \"best\"\n[batch]\n"
+                "global = 16\nmicro_batch = 1\n[software]\nframework = "
+                "\"stepcast-trainer-cuda\"\n",
+                "tied.toml"),
+      catalogue());
+  check_both_orders(tied, SearchSpace::of_open_keys(tied));
 }
 
 TEST_CASE("oracle: one GPU that only computes is bounded by most of its kernels") {
