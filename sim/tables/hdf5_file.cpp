@@ -192,18 +192,33 @@ Hdf5Reader::Hdf5Reader(std::string path) : path_(std::move(path)) {
 
 void Hdf5Reader::fail(const std::string& what) const { throw InputError(path_, what); }
 
+/// Nothing is read but this file: a link, or data kept elsewhere, may lead to a device or a pipe.
+void Hdf5Reader::refuse_links(const std::string& object) const {
+  for (std::size_t end = object.find('/', 1);; end = object.find('/', end + 1)) {
+    const std::string part = object.substr(0, end);
+    H5L_info_t link;
+    if (part != "/" && H5Lget_info(file_.get(), part.c_str(), &link, H5P_DEFAULT) >= 0 &&
+        link.type != H5L_TYPE_HARD)
+      throw InputError(path_, part + " is a link", "store the data itself in this file");
+    if (end == std::string::npos) return;
+  }
+}
+
 bool Hdf5Reader::has(const std::string& object) const {
   const Silence silence;
+  refuse_links(object);
   return H5Lexists(file_.get(), object.c_str(), H5P_DEFAULT) > 0;
 }
 
 bool Hdf5Reader::has_attribute(const std::string& object, const std::string& name) const {
   const Silence silence;
+  refuse_links(object);
   return H5Aexists_by_name(file_.get(), object.c_str(), name.c_str(), H5P_DEFAULT) > 0;
 }
 
 std::string Hdf5Reader::text_attribute(const std::string& object, const std::string& name) const {
   const Silence silence;
+  refuse_links(object);
   const std::string what = "attribute " + name + " of " + object;
   const Hdf5Handle attribute(
       H5Aopen_by_name(file_.get(), object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT),
@@ -232,6 +247,7 @@ std::string Hdf5Reader::text_attribute(const std::string& object, const std::str
 std::int64_t Hdf5Reader::integer_attribute(const std::string& object,
                                            const std::string& name) const {
   const Silence silence;
+  refuse_links(object);
   const std::string what = "attribute " + name + " of " + object;
   const Hdf5Handle attribute(
       H5Aopen_by_name(file_.get(), object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT),
@@ -247,8 +263,14 @@ std::int64_t Hdf5Reader::integer_attribute(const std::string& object,
 
 Hdf5Handle Hdf5Reader::open_column(const std::string& dataset, int type_class,
                                    std::size_t& rows) const {
+  refuse_links(dataset);
   Hdf5Handle opened(H5Dopen2(file_.get(), dataset.c_str(), H5P_DEFAULT), H5Dclose);
   if (!opened) fail("lacks the column " + dataset);
+  const Hdf5Handle properties(H5Dget_create_plist(opened.get()), H5Pclose);
+  const bool elsewhere = H5Pget_external_count(properties.get()) != 0;
+  if (elsewhere || H5Pget_layout(properties.get()) == H5D_VIRTUAL)
+    throw InputError(path_, "column " + dataset + " lies in another file",
+                     "store the data itself in this file");
   const Hdf5Handle type(H5Dget_type(opened.get()), H5Tclose);
   if (H5Tget_class(type.get()) != type_class) fail("column " + dataset + " has the wrong type");
   const Hdf5Handle space(H5Dget_space(opened.get()), H5Sclose);

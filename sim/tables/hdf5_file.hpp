@@ -79,6 +79,7 @@ class Hdf5Reader final : public ColumnReader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const;
+  void refuse_links(const std::string& object) const;
   Hdf5Handle open_column(const std::string& dataset, int type_class, std::size_t& rows) const;
   std::string elements(const std::string& dataset, std::int64_t column, std::size_t rows,
                        std::size_t element) const;

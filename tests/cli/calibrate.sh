@@ -52,6 +52,31 @@ assert table["gemm/rate"].attrs["unit"] in ("FLOP/s", b"FLOP/s")
 assert len(table["gemm/m"]) == len(table["gemm/rate"]) == 1069
 assert table["gemm/gpu"][0].decode().startswith("A100")
 PYTHON
+  # Columns that lie elsewhere: behind a link, in a device, in a file beside this one.
+  "$python" - "$work" <<'PYTHON' || failures=$((failures + 1))
+import os, shutil, sys, h5py
+os.chdir(sys.argv[1])
+for kind in "linked", "soft", "device", "virtual":
+    shutil.copy("p.h5", kind + ".h5")
+    with h5py.File(kind + ".h5", "r+") as table:
+        rows = len(table["gemm/m"])
+        del table["gemm/m"]
+        if kind == "linked":
+            table["gemm/m"] = h5py.ExternalLink("p.h5", "/gemm/m")
+        elif kind == "soft":
+            table["gemm/m"] = h5py.SoftLink("/gemm/n")
+        elif kind == "device":
+            table.create_dataset("gemm/m", (rows,), "i8",
+                                 external=[("/dev/zero", 0, h5py.h5f.UNLIMITED)])
+        else:
+            layout = h5py.VirtualLayout((rows,), "i8")
+            layout[:] = h5py.VirtualSource("p.h5", "gemm/m", (rows,))
+            table.create_virtual_dataset("gemm/m", layout)
+PYTHON
+  expect 3 '/gemm/m is a link' show "$work/linked.h5"
+  expect 3 '/gemm/m is a link' show "$work/soft.h5"
+  expect 3 'column /gemm/m lies in another file' show "$work/device.h5"
+  expect 3 'column /gemm/m lies in another file' show "$work/virtual.h5"
 elif command -v h5dump >/dev/null; then
   h5dump -d /gemm/rate "$work/p.h5" | grep -q 'FLOP/s' || failures=$((failures + 1))
 fi
