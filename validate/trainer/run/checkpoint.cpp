@@ -46,6 +46,14 @@ void make_folder(const fs::path& path) {
   if (error) throw sim::OutputError(path.string(), "cannot be written: " + error.message());
 }
 
+/// A link in its place would put the ranks' files where nobody asked for them.
+void make_step_folder(const fs::path& path) {
+  make_folder(path);
+  std::error_code error;
+  if (fs::symlink_status(path, error).type() != fs::file_type::directory)
+    throw sim::OutputError(path.string(), "cannot be written: it is a link, not a folder");
+}
+
 /// Every float is a double: exact, and the upper zeros compress away.
 void write_column(sim::ColumnWriter& file, const std::string& name, std::span<const float> values) {
   const std::vector<double> wide(values.begin(), values.end());
@@ -146,7 +154,7 @@ void save_checkpoint(const std::string& folder, const KeptJob& job, std::int64_t
                     "try a lower learning rate or wider floats",
                     step));
   const std::string digest = digest_of_all(state, world);
-  make_folder(folder_of(folder, step));
+  make_step_folder(folder_of(folder, step));
   const auto made = sim::write_columns(file_of(folder, step, world));
   sim::ColumnWriter& file = *made;
   file.attribute("/", "schema_version", schema_version);

@@ -98,6 +98,14 @@ TEST_CASE("a checkpoint removes the steps that the trainer wrote, and nothing of
   load(folder);
 }
 
+TEST_CASE("a step is not saved through a link in the place of its folder") {
+  const Folder folder;
+  fs::create_directories(folder.path / "elsewhere");
+  fs::create_directory_symlink("elsewhere", folder.path / "step-00000007");
+  CHECK_THROWS_WITH(save(folder, 7), Catch::Contains("it is a link, not a folder"));
+  CHECK(fs::is_empty(folder.path / "elsewhere"));
+}
+
 TEST_CASE("every rank finds its state again, bit by bit, of the last step alone") {
   const Folder folder;
   save(folder, 3);
