@@ -1,5 +1,7 @@
 #include "validate/trainer/ranks/sockets.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -34,11 +36,11 @@ class SocketCommunicator final : public Communicator {
   /// Everybody tells the first, and the first tells everybody.
   void barrier() override {
     if (rank_ == 0) {
-      for (std::size_t r = 1; r < members_.size(); ++r) get(r, "barrier");
+      for (std::size_t r = 1; r < members_.size(); ++r) get(r, "barrier", 0);
       for (std::size_t r = 1; r < members_.size(); ++r) put(r, {}, "barrier");
     } else {
       put(0, {}, "barrier");
-      get(0, "barrier");
+      get(0, "barrier", 0);
     }
   }
 
@@ -69,8 +71,19 @@ class SocketCommunicator final : public Communicator {
   void put(std::size_t to, std::span<const std::byte> values, const char* what) {
     mesh_.send(members_[to], collectives_, values, what);
   }
-  Message get(std::size_t from, const char* what) {
-    return mesh_.receive(members_[from], collectives_, what);
+  /// Of `size` bytes: what a peer sends is no promise of this program's.
+  Message get(std::size_t from, const char* what, std::size_t size) {
+    return received(members_[from], collectives_, what, size);
+  }
+  Message received(std::size_t rank, Channel channel, const char* what, std::size_t size) {
+    Message message = mesh_.receive(rank, channel, what);
+    if (message.size() != size)
+      throw PeerLost(fmt::format("rank {} sent {} bytes to rank {} in {} instead of {}", rank,
+                                 message.size(), mesh_.rank(), what, size));
+    return message;
+  }
+  void get_into(std::size_t from, const char* what, std::span<std::byte> values) {
+    std::ranges::copy(get(from, what, values.size()), values.begin());
   }
 
   template <class Work>
@@ -94,7 +107,7 @@ class SocketCommunicator final : public Communicator {
   void combine_all(std::span<const std::byte> own, std::span<std::byte> into, Scalar scalar,
                    Reduction how, const char* what) {
     std::vector<Message> messages(members_.size());
-    for_others([&](std::size_t r) { messages[r] = get(r, what); });
+    for_others([&](std::size_t r) { messages[r] = get(r, what, own.size()); });
     std::vector<std::span<const std::byte>> parts;
     for (std::size_t r = 0; r < messages.size(); ++r)
       parts.push_back(r == rank_ ? own : std::span<const std::byte>(messages[r]));
@@ -114,7 +127,7 @@ class SocketCommunicator final : public Communicator {
     const auto mine = part(values, rank_, scalar);
     combine_all(mine, mine, scalar, how, what);
     for_others([&](std::size_t r) { put(r, mine, what); });
-    for_others([&](std::size_t r) { copy(get(r, what), part(values, r, scalar)); });
+    for_others([&](std::size_t r) { get_into(r, what, part(values, r, scalar)); });
   }
 
   void all_of(std::span<const std::byte> mine, std::span<std::byte> all, const char* what) {
@@ -122,7 +135,7 @@ class SocketCommunicator final : public Communicator {
     for_others([&](std::size_t r) { put(r, mine, what); });
     copy(mine, all.subspan(rank_ * mine.size(), mine.size()));
     for_others(
-        [&](std::size_t r) { copy(get(r, what), all.subspan(r * mine.size(), mine.size())); });
+        [&](std::size_t r) { get_into(r, what, all.subspan(r * mine.size(), mine.size())); });
   }
 
   void gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all, Scalar) override {
@@ -146,14 +159,14 @@ class SocketCommunicator final : public Communicator {
     };
     for_others([&](std::size_t r) { put(r, part_of(mine, to, r), "all-to-all"); });
     copy(part_of(mine, to, rank_), part_of(theirs, from, rank_));
-    for_others([&](std::size_t r) { copy(get(r, "all-to-all"), part_of(theirs, from, r)); });
+    for_others([&](std::size_t r) { get_into(r, "all-to-all", part_of(theirs, from, r)); });
   }
 
   void broadcast_bytes(std::span<std::byte> values, std::int64_t root) override {
     if (root == rank())
       for_others([&](std::size_t r) { put(r, values, "broadcast"); });
     else
-      copy(get(static_cast<std::size_t>(root), "broadcast"), values);
+      get_into(static_cast<std::size_t>(root), "broadcast", values);
   }
 
   void send_bytes(std::span<const std::byte> values, std::int64_t peer) override {
@@ -161,7 +174,8 @@ class SocketCommunicator final : public Communicator {
   }
 
   void receive_bytes(std::span<std::byte> values, std::int64_t peer) override {
-    copy(mesh_.receive(members_.at(static_cast<std::size_t>(peer)), messages_, "receive"), values);
+    const std::size_t from = members_.at(static_cast<std::size_t>(peer));
+    std::ranges::copy(received(from, messages_, "receive", values.size()), values.begin());
   }
 
   PeerMesh& mesh_;

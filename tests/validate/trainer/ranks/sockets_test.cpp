@@ -440,6 +440,14 @@ TEST_CASE("a length that no message has is refused before it costs memory") {
   CHECK_THAT(said_of({header_of(4, 1, 1)}, 60.0), Catch::Contains(garbled));
 }
 
+TEST_CASE(
+    "a message that is shorter or longer than what is called for ends the run as a lost rank") {
+  CHECK(said_of({header_of(0, 1)}, 60.0) ==
+        "rank 1 sent 0 bytes to rank 0 in receive instead of 4");
+  CHECK(said_of({header_of(8, 1), std::vector<std::byte>(8)}, 60.0) ==
+        "rank 1 sent 8 bytes to rank 0 in receive instead of 4");
+}
+
 TEST_CASE("what is announced and does not come costs little memory, and the patience ends it") {
   const std::int64_t before = resident_bytes();
   std::atomic<std::int64_t> largest = 0;
