@@ -291,7 +291,8 @@ json scenario_of(const json& result) {
 
 /// Whether what is said of the two scenarios differs in the value of this key.
 bool names(const json& before, const json& after, const std::string& path) {
-  const std::string last = path.substr(path.rfind('.') + 1);
+  const std::string last =
+      path == "collective.kind" ? "collective" : path.substr(path.rfind('.') + 1);
   const json differences = json::diff(scenario_of(before), scenario_of(after));
   return std::ranges::any_of(differences, [&](const json& difference) {
     const auto place = difference["path"].get<std::string>();
