@@ -92,6 +92,10 @@ std::string next_question(const Answer& answer, const std::string& scenario,
   std::vector<std::pair<std::string, std::string>> questions;
   if (const std::string loss = loss_of(*report); !loss.empty())
     questions.emplace_back(loss, "stepcast why" + scenario);
+  const Scenario& s = report->scenario;
+  if (s.goal.on() && s.plan.pipeline > 1 && !s.noise.on())
+    questions.emplace_back("stages that may go slower, and what that saves",
+                           "stepcast why" + scenario);
   const double used = static_cast<double>(report->memory.total().value) /
                       static_cast<double>(report->scenario.node.gpu.memory.value);
   questions.emplace_back(

@@ -28,7 +28,6 @@
 #include "sim/report/memory_timeline.hpp"
 #include "sim/report/metrics.hpp"
 #include "sim/report/text.hpp"
-#include "sim/report/why.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/scenario_keys.hpp"
@@ -241,17 +240,11 @@ void print_results(const Results& results, const TableView& view, bool json) {
   if (!json) {
     tell(stdout, view.prints_csv() ? view.text(view.arranged(results_table(results, view)))
                                    : report_text(results, view));
+    if (!view.prints_csv()) tell(stderr, warnings_text(results));
     return;
   }
   write_json(results, [](std::string_view text) { tell(stdout, text); });
   std::fputs("\n", stdout);
-}
-
-/// With a whole run in question: which stages of the pipeline waste energy by going too fast.
-std::string slack_of(const Answer& answer, Session& session) {
-  const auto* step = std::get_if<StepReport>(&answer);
-  if (step == nullptr || !step->scenario.goal.on() || step->scenario.noise.on()) return {};
-  return slack_text(pipeline_slack(step->scenario, session));
 }
 
 /// What became of the points, where their table is not printed: of a part it is that of all parts.
@@ -340,7 +333,6 @@ int answer_study(StudyRequest request, const Verb& verb, const Arguments& argume
   else if (!request.quiet)
     print_counts(results, request);
   if (results.single && !arguments.has("json") && !view.prints_csv()) {
-    tell(stdout, slack_of(*results.single, session));
     tell(stdout, next_question(*results.single, scenario_words(verb, arguments),
                                scenario_words(verb, arguments, Keys::without_plan)));
   }

@@ -12,6 +12,7 @@
 #include "sim/files/names.hpp"
 #include "sim/files/numbers.hpp"
 #include "sim/files/text_table.hpp"
+#include "sim/report/labelled_line.hpp"
 #include "sim/report/row_members.hpp"
 #include "sim/report/text.hpp"
 #include "sim/scenario/default_software.hpp"
@@ -394,24 +395,30 @@ std::string software_line(const Results& results) {
                      fmt::join(nccl, ", "));
 }
 
-/// Warnings of all points, each once, with how many points it concerns.
-std::string warnings_text(const Results& results) {
-  std::vector<std::pair<std::string, int>> counted;
+/// The first of each sentence, with how many points say it.
+std::string folded_warnings(const Results& results) {
+  struct Folded {
+    std::string pattern, first;
+    int points = 0;
+    bool alike = true;  // to the last digit
+  };
+  std::vector<Folded> all;
   for (std::size_t i = 0; i < results.rows.size(); ++i) {
     if (results.rows.state(i) != PointRows::State::answered) continue;
     for (const std::string& warning : results.rows.row(i).texts("warnings")) {
-      const auto found = std::find_if(counted.begin(), counted.end(),
-                                      [&](const auto& entry) { return entry.first == warning; });
-      if (found == counted.end())
-        counted.emplace_back(warning, 1);
-      else
-        ++found->second;
+      const std::string pattern = without_numbers(warning);
+      auto found = std::ranges::find(all, pattern, &Folded::pattern);
+      if (found == all.end()) found = all.insert(all.end(), {pattern, warning});
+      ++found->points;
+      found->alike = found->alike && found->first == warning;
     }
   }
   std::string out;
-  for (const auto& [warning, count] : counted)
-    out += fmt::format("warning: {}{}\n", warning,
-                       count > 1 ? fmt::format(" ({} points)", count) : "");
+  for (const Folded& one : all)
+    out += fmt::format("warning: {}{}\n", one.first,
+                       one.points == 1 ? ""
+                                       : fmt::format(" ({} points{})", one.points,
+                                                     one.alike ? "" : ", with other numbers"));
   return out;
 }
 
@@ -424,6 +431,17 @@ TextTable results_table(const Results& results, const TableView& view) {
   return table.taken();
 }
 
+std::string warnings_text(const Results& results) {
+  if (results.study.is_sweep) return folded_warnings(results);
+  std::string out;
+  if (!results.single) return out;
+  if (const auto* step = std::get_if<StepReport>(&*results.single))
+    for (const std::string& warning : step->warnings) out += labelled_line("warning", warning);
+  if (const auto* one = std::get_if<CollectiveReport>(&*results.single))
+    for (const std::string& warning : one->warnings) out += labelled_line("warning", warning);
+  return out;
+}
+
 std::string report_text(const Results& results, const TableView& view) {
   std::string out;
   if (!results.study.is_sweep) {
@@ -433,7 +451,7 @@ std::string report_text(const Results& results, const TableView& view) {
     if (const TomlValue* title = results.study.base.find("title"); title && title->text())
       out = *title->text() + "\n";
     out += software_line(results) + table.text(view.folded()) + refused_line(results, view) +
-           order_text(results, table) + warnings_text(results);
+           order_text(results, table);
     if (results.interrupted)
       out += "interrupted: the points above are finished, others are missing\n";
   }

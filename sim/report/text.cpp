@@ -219,9 +219,7 @@ std::string step_text(const StepReport& report) {
          bars_text(report);
   for (const std::string& assumed : assumptions(report.scenario))
     out += labelled_line("assumed", assumed);
-  out += goodput_text(report);
-  for (const std::string& warning : report.warnings) out += labelled_line("warning", warning);
-  return out;
+  return out + goodput_text(report);
 }
 
 std::string collective_text(const CollectiveReport& report) {
@@ -240,7 +238,6 @@ std::string collective_text(const CollectiveReport& report) {
                                                 name_of(time.protocol), time.channels)) +
          labelled_line("provenance", std::string(name_of(time.provenance)));
   if (report.bar) out += labelled_line("error bar", origin_text(*report.bar));
-  for (const std::string& warning : report.warnings) out += labelled_line("warning", warning);
   if (report.explanation) out += explanation_text(report);
   if (report.stepped) out += stepped_text(*report.stepped);
   return out;

@@ -147,6 +147,22 @@ TEST_CASE("refused points are one line with their reasons, the nearest miss of m
   CHECK(std::ranges::count(csv, '\n') == 1 + 8);
 }
 
+TEST_CASE("a warning of many points is said once, whatever its numbers") {
+  const auto step = [](const Scenario& s) {
+    StepReport report = made_up_report(s);
+    report.warnings = {"alike", "the " + std::to_string(s.nodes) + " nodes, 1.5 of 2,048"};
+    return report;
+  };
+  const Results results = results_of(
+      "[model]\nname = \"llama2-7b\"\n[batch]\nlocal = 2\n[cluster]\nnode = "
+      "\"dgx-h100\"\n[sweep]\n\"cluster.nodes\" = [1, 4, 16]\n",
+      {step, made_up_collective});
+  CHECK(warnings_text(results) ==
+        "warning: alike (3 points)\n"
+        "warning: the 1 nodes, 1.5 of 2,048 (3 points, with other numbers)\n");
+  CHECK_THAT(report_text(results), !Contains("alike"));
+}
+
 TEST_CASE("every key of the JSON is explained") {
   const json run = json::parse(to_json(one_run()));
   require_explained(run, "");
@@ -163,9 +179,10 @@ TEST_CASE("the text of a run names units and the parts of the step") {
   for (const char* part :
        {"128 x h100-sxm5-80gb", "step time             1.00 s", "MFU                   41.7 %",
         "compute", "70.0 %", "exposed comm.", "10.0 %", "bubble", "6.00 %", "wait", "4.00 %",
-        "host", "activations", "30.0 GiB", "650 W", "75.0 % interpolated, 25.0 % derived",
-        "warning               made up"})
+        "host", "activations", "30.0 GiB", "650 W", "75.0 % interpolated, 25.0 % derived"})
     CHECK_THAT(text, Contains(part));
+  CHECK_THAT(text, !Contains("made up"));
+  CHECK(warnings_text(one_run()) == "warning               made up\n");
 }
 
 TEST_CASE("known figures stand beside the simulated ones") {
