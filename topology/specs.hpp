@@ -21,6 +21,7 @@ struct GpuRelative {
   FlopsPerSecond fp8_peak{}, fp4_peak{};
   Watts tdp{};
   std::int64_t sms = 0;
+  BytesPerSecond memory_bandwidth{};
 
   friend bool operator==(const GpuRelative&, const GpuRelative&) = default;
 };
@@ -36,7 +37,8 @@ struct GpuSpec {
   FlopsPerSecond fp32_peak{};
   Bytes memory{};
   BytesPerSecond memory_bandwidth{};
-  BytesPerSecond nvlink{};  // all links of one GPU, one direction
+  double kernel_floor = 1.0;  // factor on the time that a kernel takes whatever its size
+  BytesPerSecond nvlink{};    // all links of one GPU, one direction
   std::int64_t nvlink_links = 0;
   Watts tdp{};
   Watts idle{};

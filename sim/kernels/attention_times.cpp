@@ -135,8 +135,9 @@ std::optional<AttentionTime> AttentionTimes::from(const Choice& choice,
   const double idle =
       std::max(1.0, static_cast<double>(gpu_.sms) / static_cast<double>(shape.blocks()));
   const bool launched = gpu_.architecture != topology::Architecture::host;  // else it is called
-  return AttentionTime{to_duration((launched ? launch_floor : 0.0) + shape.flops() / rate * idle),
-                       provenance, short_run};
+  return AttentionTime{
+      to_duration((launched ? launch_floor_of(gpu_) : 0.0) + shape.flops() / rate * idle),
+      provenance, short_run};
 }
 
 /// From rows of the form that is asked for, on this GPU and then on its siblings; else of a plainer

@@ -113,7 +113,7 @@ std::optional<double> copy_fraction(const std::vector<CopyRow>& rows,
     if (row.kind == "memory" && row.cache != "hot" &&
         (row.bytes.value == 0 || row.bytes >= least_curve_bytes) &&
         kinship(row.gpu, gpu.name) == Kinship::same)
-      fractions.push_back(std::min(1.0, row.rate / gpu.memory_bandwidth));
+      fractions.push_back(std::min(1.0, row.rate / (gpu.memory_bandwidth * memory_slowdown(gpu))));
   if (fractions.empty()) return std::nullopt;
   return median(std::move(fractions));
 }

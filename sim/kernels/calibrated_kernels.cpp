@@ -10,6 +10,7 @@
 #include "sim/kernels/alignment.hpp"
 #include "sim/kernels/bandwidth_fractions.hpp"
 #include "sim/kernels/kernel_names.hpp"
+#include "sim/kernels/launch_floor.hpp"
 #include "sim/kernels/operand_types.hpp"
 #include "sim/kernels/power_law.hpp"
 #include "sim/kernels/sustained.hpp"
@@ -21,8 +22,7 @@ namespace {
 using workloads::Kernel;
 using workloads::KernelFamily;
 
-// A kernel that moves next to nothing still takes 2-4 us on the device (recalled, 2026).
-constexpr Duration shortest_kernel = 3_us;
+Duration shortest_kernel(const topology::GpuSpec& gpu) { return to_duration(launch_floor_of(gpu)); }
 
 // Of the tensor peak, where no attention kernel was measured on a GPU: between FlashAttention-2 on
 // A100 (0.6) and FlashAttention-3's backward on H100 (0.45), causal, head dimension 128 (published
@@ -206,7 +206,7 @@ KernelTime CalibratedKernels::attention(const Kernel& kernel) const {
     refuse_on_host(kernel);
     const Duration moved = kernel.bytes / gpu_.memory_bandwidth;
     out.duration =
-        std::max({shortest_kernel, moved,
+        std::max({shortest_kernel(gpu_), moved,
                   to_duration(shape.flops() / gpu_.tensor_peak.value / attention_reach / pace_)});
     out.provenance = Provenance::datasheet;
   }
@@ -223,8 +223,9 @@ KernelTime CalibratedKernels::bytes_moved(const Kernel& kernel) const {
                         : bandwidth_fraction(kernel.family, software_.fusion, gpu_.architecture);
   if (kernel.family == KernelFamily::copy) fraction = copy_fraction_.value_or(fraction);
   const Duration moved = kernel.bytes / (gpu_.memory_bandwidth * fraction);
-  return finished({.duration = std::max(shortest_kernel, moved), .provenance = Provenance::derived},
-                  kernel.flops.value, kernel.bytes, kernel.dtype);
+  return finished(
+      {.duration = std::max(shortest_kernel(gpu_), moved), .provenance = Provenance::derived},
+      kernel.flops.value, kernel.bytes, kernel.dtype);
 }
 
 /// A copy draws from the GPU's memory what its link carries, an update nothing.
@@ -233,7 +234,7 @@ KernelTime CalibratedKernels::on_host(const Kernel& kernel) const {
   const BytesPerSecond rate =
       copy ? host_.link * host_copy_reach : host_.memory * host_memory_reach;
   expects(rate.value > 0, "a node that says how fast its host is");
-  const Duration moved = std::max(shortest_kernel, kernel.bytes / rate);
+  const Duration moved = std::max(shortest_kernel(gpu_), kernel.bytes / rate);
   KernelTime time{.duration = moved, .provenance = Provenance::derived};
   if (copy) time.memory_fraction = std::min(1.0, (kernel.bytes / moved) / gpu_.memory_bandwidth);
   return time;

@@ -6,6 +6,7 @@
 
 #include "engine/arithmetic.hpp"
 #include "sim/kernels/kernel_names.hpp"
+#include "sim/kernels/launch_floor.hpp"
 #include "sim/tables/gpu_names.hpp"
 
 namespace stepcast::sim {
@@ -72,7 +73,7 @@ ElementwiseTimes::ElementwiseTimes(const std::vector<ElementwiseRow>& rows,
     if (measured ? !same : !(norm && row.implementation == norm_of(fusion))) continue;
     Points& points = measured ? own : same ? published : of_siblings;
     points[{row.kind, row.pass == "backward"}][static_cast<double>(row.bytes.value)].push_back(
-        seconds(row.duration));
+        above_floor(seconds(row.duration), memory_slowdown(gpu), gpu));
   }
   published_ = own.empty();
   take(!published_ ? own : published.empty() ? of_siblings : published);

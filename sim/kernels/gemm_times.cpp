@@ -134,7 +134,7 @@ void GemmTimes::take(Family& family, const GemmRow& row, FlopsPerSecond peak, bo
   const GemmShape shape{row.m, row.n, row.k, 1};
   const double measured = shape.flops() / corrected_rate(row, gpu_);
   const auto log = [](std::int64_t v) { return std::log(static_cast<double>(v)); };
-  const double deviation = std::log(measured / trend(shape, peak));
+  const double deviation = std::log(measured / usual_trend(shape, peak));
   const bool own = row.quality.samples > 0;
   family.points.push_back({log(row.m), log(row.n), log(row.k), shape, measured, deviation, sibling,
                            own, own ? row.layout : "", own && row.accumulate});
@@ -202,6 +202,15 @@ void GemmTimes::borrow_shapes(Family& family, const Family& lender) const {
 }
 
 double GemmTimes::trend(const GemmShape& shape, FlopsPerSecond peak) const {
+  return launch_floor_of(gpu_) + loop_seconds(shape, peak);
+}
+
+/// Of a GPU whose kernels have the floor that measured ones have.
+double GemmTimes::usual_trend(const GemmShape& shape, FlopsPerSecond peak) const {
+  return launch_floor + loop_seconds(shape, peak);
+}
+
+double GemmTimes::loop_seconds(const GemmShape& shape, FlopsPerSecond peak) const {
   const auto [a, b] = tile_of(gpu_.architecture);
   const double sms = static_cast<double>(gpu_.sms);
   const double k = static_cast<double>(shape.k);
@@ -210,7 +219,7 @@ double GemmTimes::trend(const GemmShape& shape, FlopsPerSecond peak) const {
   const double w = static_cast<double>(gemm_tiles(shape, gpu_.architecture)) / sms;
   const double waves = w < 1.0 ? std::pow(w, under_filled)
                                : std::pow(w, 1.0 - quantised) * std::pow(std::ceil(w), quantised);
-  return launch_floor + waves * tile_time;
+  return waves * tile_time;
 }
 
 /// Inverse-distance weighting of the deviations of the nearest measured shapes (Franke and Little
@@ -268,11 +277,13 @@ GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmCall& ca
     sum += weight * near[i].point->deviation;
     if (!near[i].point->own) published += weight;
   }
+  // Of measured seconds, those of a kernel with this GPU's floor.
+  const double floor = trend(shape, family.peak) / usual_trend(shape, family.peak);
   if (this_call > 0)
-    return {call_seconds / static_cast<double>(this_call), Provenance::measured, true, 0.0};
+    return {floor * call_seconds / static_cast<double>(this_call), Provenance::measured, true, 0.0};
   if (exact > 0) {
     const double rows = static_cast<double>(exact);
-    return {exact_seconds / rows, Provenance::measured, false,
+    return {floor * exact_seconds / rows, Provenance::measured, false,
             static_cast<double>(exact_published) / rows};
   }
   const double deviation = weights > 0 ? sum / weights : near.front().point->deviation;
@@ -353,7 +364,7 @@ std::optional<GemmTime> GemmTimes::time_of(const GemmShape& shape, workloads::Dt
   if (tensor.value > 0)
     return GemmTime{to_duration(trend(shape, tensor)), Provenance::datasheet, tiles};
   if (low_precision(dtype) || !(gpu_.fp32_peak.value > 0)) return std::nullopt;
-  return GemmTime{to_duration(launch_floor + shape.flops() / gpu_.fp32_peak.value),
+  return GemmTime{to_duration(launch_floor_of(gpu_) + shape.flops() / gpu_.fp32_peak.value),
                   Provenance::datasheet, tiles};
 }
 

@@ -104,6 +104,8 @@ class GemmTimes {
   void take(Family& family, const GemmRow& row, FlopsPerSecond peak, bool sibling) const;
   void part_by_call(Family& family) const;
   double trend(const GemmShape& shape, FlopsPerSecond peak) const;
+  double usual_trend(const GemmShape& shape, FlopsPerSecond peak) const;
+  double loop_seconds(const GemmShape& shape, FlopsPerSecond peak) const;
   Estimate estimate(const Family& family, const GemmCall& call, const GemmShape& shape) const;
   Estimate known(const Family& family, const GemmCall& call, const GemmShape& shape) const;
   GemmTime interpolate(const Family& family, const GemmCall& call, const GemmShape& shape) const;

@@ -62,6 +62,9 @@ void visit_gpu(Spec& gpu, Visitor&& visit) {
   visit.needs({"fp32_peak", "outside tensor cores"}, gpu.fp32_peak);
   visit.needs({"memory", "of one GPU"}, gpu.memory);
   visit.needs({"memory_bandwidth", "of its memory"}, gpu.memory_bandwidth);
+  visit.may(Key{"kernel_floor", "factor on the time a kernel takes whatever its size"}.within(
+                0.001, 1'000),
+            gpu.kernel_floor);
   visit.may({"nvlink", "all links, one direction"}, gpu.nvlink);
   visit.may(Key{"nvlink_links", "of one GPU"}.within(1, 1'000), gpu.nvlink_links);
   visit.needs(Key{"tdp", "power under full load"}.within(1, 100'000), gpu.tdp);

@@ -279,6 +279,7 @@ constexpr Rule rules[] = {
      [](S s) { return s.precision.compute != workloads::Dtype::fp32; }, "nothing is computed in fp32"},
     {"cluster.node.gpu.sms", collective, "a collective alone runs no kernel of a model"},
     {"cluster.node.gpu.tensor_peak", collective, "a collective alone runs no kernel of a model"},
+    {"cluster.node.gpu.kernel_floor", collective, "a collective alone runs no kernel of a model"},
     {"cluster.node.gpu.memory", collective, "a collective alone keeps nothing in memory"},
     {"cluster.node.gpu.memory_bandwidth", collective, "a collective is timed by its links"},
     {"cluster.node.gpu.tdp", collective, "a collective alone says nothing of power"},

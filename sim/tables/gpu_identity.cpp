@@ -83,7 +83,7 @@ std::vector<topology::GpuRelative> GpuIdentities::relatives_of(std::string_view 
   for (const GpuIdentity& one : all_)
     if (one.generation == self->generation)
       out.push_back({one.gpu.name, one.gpu.tensor_peak, one.gpu.nvlink, one.gpu.fp8_peak,
-                     one.gpu.fp4_peak, one.gpu.tdp, one.gpu.sms});
+                     one.gpu.fp4_peak, one.gpu.tdp, one.gpu.sms, one.gpu.memory_bandwidth});
   return out;
 }
 

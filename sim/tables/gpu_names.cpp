@@ -120,6 +120,12 @@ bool altered(std::string_view measured, const GpuSpec& gpu) {
   return peak && std::abs(gpu.tensor_peak / *peak - 1.0) > 0.005;
 }
 
+double memory_slowdown(const GpuSpec& gpu) {
+  const auto self = std::ranges::find(gpu.relatives, gpu.name, &GpuRelative::name);
+  const bool known = self != gpu.relatives.end() && self->memory_bandwidth.value > 0;
+  return known ? self->memory_bandwidth / gpu.memory_bandwidth : 1.0;
+}
+
 std::string table_name(std::string_view catalogue) {
   std::string out(catalogue);
   std::transform(out.begin(), out.end(), out.begin(),

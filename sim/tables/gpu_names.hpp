@@ -52,6 +52,10 @@ std::optional<BytesPerSecond> nvlink_of(std::string_view measured, const topolog
 /// whose times are those of the chip scaled by the peaks. Within 0.5 % is no difference.
 bool altered(std::string_view measured, const topology::GpuSpec& gpu);
 
+/// The memory bandwidth that the catalogue has of `gpu`, over the one that it has been given: what
+/// times measured on it are longer than here. 1 for a GPU that is not in the catalogue.
+double memory_slowdown(const topology::GpuSpec& gpu);
+
 /// "h100-sxm5-80gb" as tables spell it: "H100-SXM5-80GB".
 std::string table_name(std::string_view catalogue);
 

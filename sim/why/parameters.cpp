@@ -98,10 +98,9 @@ const Parameter all_parameters[] = {
        scale_works(step, system, 1 / factor, is_attention);
      }},
     {"HBM bandwidth", true,
-     [](const Scenario& s) { return gigabytes(s.node.gpu.memory_bandwidth); }, nullptr,
-     [](const LoggedStep& step, engine::System& system, double factor) {
-       scale_works(step, system, 1 / factor,
-                   [](auto f) { return !is_product(f) && !is_attention(f); });
+     [](const Scenario& s) { return gigabytes(s.node.gpu.memory_bandwidth); },
+     [](Scenario& s, double factor) {
+       s.node.gpu.memory_bandwidth = s.node.gpu.memory_bandwidth * factor;
      }},
     {"cast rate", true, casts_now, nullptr,
      [](const LoggedStep& step, engine::System& system, double factor) {
@@ -158,6 +157,8 @@ const Parameter all_parameters[] = {
      [](Scenario& s, double factor) {
        s.fabric.switch_latency = times(s.fabric.switch_latency, factor);
      }},
+    {"kernel floor", false, [](const Scenario&) { return std::string("of every kernel"); },
+     [](Scenario& s, double factor) { s.node.gpu.kernel_floor *= factor; }},
     {"kernel launch", false,
      [](const Scenario& s) { return time_text(s.software.host.launch_kernel); }, nullptr,
      scale_launch},

@@ -4,12 +4,14 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
+#include <random>
 
 #include "engine/check.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/timeline/timeline_file.hpp"
 #include "sim/why/parameters.hpp"
 #include "sim/why/path_timeline.hpp"
+#include "tests/draws.hpp"
 #include "tests/own_folder.hpp"
 #include "tests/session.hpp"
 
@@ -84,6 +86,84 @@ TEST_CASE("slopes of the machine are differences of whole runs around it") {
     }
   }
   CHECK(compared > 15);
+}
+
+TEST_CASE("law: half and twice are what a run says with the key changed") {
+  const std::pair<const char*, const char*> keys[] = {
+      {"HBM bandwidth", "gpu.memory_bandwidth"},   {"kernel floor", "gpu.kernel_floor"},
+      {"NVLink bandwidth", "gpu.nvlink"},          {"PCIe bandwidth", "node.pcie"},
+      {"socket bandwidth", "node.socket"},         {"NIC and cables", "node.nic"},
+      {"NVLink latency", "node.nvlink_latency"},   {"NIC latency", "node.nic_latency"},
+      {"switch latency", "fabric.switch_latency"}, {"kernel launch", "software.launch_kernel"}};
+  std::mt19937_64 random(20261128);
+  const auto one_of = [&](auto... values) {
+    const std::string all[] = {values...};
+    return all[random() % std::size(all)];
+  };
+  int compared = 0;
+  for (std::size_t draw = 0; draw < tests::draws(60); ++draw) {
+    const std::string text =
+        "[model]\nname = \"" + one_of("llama2-1b", "mixtral-8x7b") +
+        "\"\nsequence = " + one_of("512", "2048") + "\nlayers = 4\n[cluster]\nnode = \"" +
+        one_of("dgx-a100", "dgx-h100", "dgx-b200") + "\"\nnodes = 2\n[software]\nframework = \"" +
+        one_of("megatron-core", "megatron-lm") + "\"\n[run]\nno_limit = true\n" +
+        small_plans[random() % small_plans.size()];
+    INFO(text);
+    const auto read = [&](const std::string& what_if) {
+      return read_scenario(read_toml("what_if = \"" + what_if + "\"\n" + text, "a.toml"),
+                           catalogue());
+    };
+    std::optional<Scenario> scenario;
+    try {
+      scenario = read("none");
+    } catch (const InputError&) {
+      continue;  // the framework does not run it
+    }
+    const Why found = why(*scenario, session());
+    for (const auto& [name, key] : keys) {
+      const auto row = std::ranges::find(found.slopes.rows, name, &Sensitivity::name);
+      if (row == found.slopes.rows.end()) continue;
+      INFO(name);
+      for (const bool twice : {false, true}) {
+        const auto there = twice ? row->at_twice : row->at_half;
+        const Scenario changed = read(std::string(key) + (twice ? " x2" : " / 2"));
+        REQUIRE(there.has_value());
+        CHECK(seconds(*there) == Approx(seconds(session().step(changed).step_time)).epsilon(1e-6));
+        ++compared;
+      }
+    }
+  }
+  CHECK(compared > 20);
+}
+
+TEST_CASE("law: with all rates of a GPU doubled and the floor halved every kernel takes half") {
+  for (const char* node : {"dgx-a100", "dgx-h100"}) {
+    const Scenario base = read_scenario(
+        read_toml("[model]\nname = \"llama2-1b\"\nsequence = 512\nlayers = 2\n[cluster]\nnode = "
+                  "\"" +
+                      std::string(node) + "\"\nnodes = 1\n[batch]\nlocal = 1\n",
+                  "a.toml"),
+        catalogue());
+    const auto faster = [&](double factor) {
+      Scenario out = base;
+      topology::GpuSpec& gpu = out.node.gpu;
+      for (FlopsPerSecond* peak :
+           {&gpu.tensor_peak, &gpu.tf32_peak, &gpu.fp8_peak, &gpu.fp4_peak, &gpu.fp32_peak})
+        *peak = *peak * factor;
+      gpu.memory_bandwidth = gpu.memory_bandwidth * factor;
+      gpu.kernel_floor /= factor;
+      return session().kernels(out);
+    };
+    const auto once = faster(1), twice = faster(2), four_times = faster(4);
+    for (const workloads::Kernel& kernel : session().bound_step(base).program.kernels) {
+      INFO(node << " " << kernel.name);
+      const double usual = seconds(once->time_of(kernel).duration);
+      const double half = seconds(twice->time_of(kernel).duration);
+      CHECK(seconds(four_times->time_of(kernel).duration) ==
+            Approx(half / 2).epsilon(1e-6).margin(2e-12));
+      CHECK(half == Approx(usual / 2).epsilon(0.25));  // a measured shape is a neighbour then
+    }
+  }
 }
 
 TEST_CASE("half and twice of a rate lie on either side of the step") {
