@@ -326,9 +326,18 @@ struct Refusals {
   std::optional<double> nearest_gib;  // of those out of memory
 };
 
-std::string without_numbers(std::string text) {
-  std::erase_if(text, [](char letter) { return letter >= '0' && letter <= '9'; });
-  return text;
+std::string without_numbers(std::string_view text) {
+  std::string out;
+  bool in_number = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto is_digit = [&](std::size_t at) {
+      return at < text.size() && text[at] >= '0' && text[at] <= '9';
+    };
+    const bool divides = in_number && (text[i] == '.' || text[i] == ',') && is_digit(i + 1);
+    in_number = is_digit(i) || divides;
+    if (!in_number) out += text[i];
+  }
+  return out;
 }
 
 /// Most frequent first.

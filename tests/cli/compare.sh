@@ -56,7 +56,7 @@ END
 # Two results in JSON name every key that their scenarios differ in, of any table.
 for set in 'power.cap="400 W"' 'nccl.NCCL_ALGO="Ring"' 'cluster.node.nic="100 Gbit/s"'; do
   "$program" run b.toml --set "$set" --json >changed.json
-  expect 0 "^${set%%=*} " compare b.json changed.json
+  expect 0 "^  changed.${set%%=*} " compare b.json changed.json
 done
 
 # Experts and low precision are causes as any other: keys with shares, and what-ifs.
