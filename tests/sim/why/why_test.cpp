@@ -197,7 +197,7 @@ TEST_CASE("a timeline with its critical path reads back as it was written") {
              e.start + e.duration <= of.start + of.duration;
     }));
   }
-  const std::string file = (tests::own_folder() / "stepcast_path_timeline_test.json").string();
+  const std::string file = (::tests::own_folder() / "stepcast_path_timeline_test.json").string();
   write_timelines(file, {&timeline, 1});
   const std::vector<Timeline> back = read_timelines(file);
   REQUIRE(back.size() == 1);
