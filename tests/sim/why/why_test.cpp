@@ -113,16 +113,17 @@ TEST_CASE("law: half and twice are what a run says with the key changed") {
       return read_scenario(read_toml("what_if = \"" + what_if + "\"\n" + text, "a.toml"),
                            catalogue());
     };
-    std::optional<Scenario> scenario;
+    std::optional<Why> found;
     try {
-      scenario = read("none");
+      found = why(read("none"), session());
     } catch (const InputError&) {
       continue;  // the framework does not run it
+    } catch (const NoFeasiblePlan&) {
+      continue;
     }
-    const Why found = why(*scenario, session());
     for (const auto& [name, key] : keys) {
-      const auto row = std::ranges::find(found.slopes.rows, name, &Sensitivity::name);
-      if (row == found.slopes.rows.end()) continue;
+      const auto row = std::ranges::find(found->slopes.rows, name, &Sensitivity::name);
+      if (row == found->slopes.rows.end()) continue;
       INFO(name);
       for (const bool twice : {false, true}) {
         const auto there = twice ? row->at_twice : row->at_half;
