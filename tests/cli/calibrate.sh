@@ -72,6 +72,8 @@ for kind in "linked", "soft", "device", "virtual":
             layout = h5py.VirtualLayout((rows,), "i8")
             layout[:] = h5py.VirtualSource("p.h5", "gemm/m", (rows,))
             table.create_virtual_dataset("gemm/m", layout)
+        if kind in ("device", "virtual"):
+            table["gemm/m"].attrs["unit"] = "1"
 PYTHON
   expect 3 '/gemm/m is a link' show "$work/linked.h5"
   expect 3 '/gemm/m is a link' show "$work/soft.h5"
