@@ -117,4 +117,32 @@ known_once "$1/stepcast" show cluster --node qqqqqq
 known_once "$1/stepcast" run "$work/collective.toml" --nccl-env QQQQQQ=1
 known_once "$1/stepcast-calibrate" import "$work/rows.csv" --out "$work/rows.h5"
 
+# A sweep shows all that "best" chose.
+cat >"$work/best.toml" <<'END'
+[model]
+name = "llama2-7b"
+[cluster]
+node = "dgx-h100"
+nodes = 2
+[plan]
+tensor = "best"
+recompute = "best"
+[batch]
+micro_batch = 1
+[sweep]
+"batch.global" = [32, 64]
+END
+program=$1/stepcast
+expect 0 '^global  tensor  pipeline  recompute  GPUs ' sweep "$work/best.toml"
+
+# NVLink of a GPU's file counts where a node's file names it.
+sed 's|^nvlink = .*|nvlink = "20 GB/s"|; s|^name = .*|name = "slow"|' \
+  "$2/scenarios/gpus/h100-sxm5-80gb.toml" >"$work/slow.toml"
+sed '/^nvlink_per_link/d; s|^gpu = .*|gpu = "slow.toml"|; s|^name = .*|name = "mine"|' \
+  "$2/scenarios/nodes/dgx-h100.toml" >"$work/mine.toml"
+expect 0 '^NVLink bandwidth  *20.0 GB/s' why --model llama2-1b --node "$work/mine.toml" --nodes 1 \
+  --tensor 8 --local-batch 1
+sed 's|^gpu = .*|gpu = "slow.toml"|' "$2/scenarios/nodes/dgx-h100.toml" >"$work/both.toml"
+expect 3 'state one of them' run --model llama2-7b --node "$work/both.toml" --local-batch 1
+
 exit $((failures > 0))
