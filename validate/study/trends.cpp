@@ -154,7 +154,7 @@ double least_gain_of_length(StudyRuns& runs) {
 double largest_of_savings(StudyRuns& runs) {
   const auto saved = [&](std::int64_t nodes) {
     return static_cast<double>(
-        (weak(runs, nodes).memory.total() - weak(runs, 2 * nodes).memory.total()).value);
+        (weak(runs, nodes).memory.tensors() - weak(runs, 2 * nodes).memory.tensors()).value);
   };
   double most = any_less;
   for (std::int64_t nodes = 2; nodes < 256; nodes *= 2)
