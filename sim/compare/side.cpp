@@ -93,8 +93,9 @@ std::optional<Several> several_of(const Json& json) {
   }
   if (json.contains("proof") && json.contains("plans")) {
     Several out{"plans of a search", {}};
-    for (const Json& plan : json.at("plans"))
-      out.all.push_back({joined(plan.value("knobs", Json::object())), plan.at("report")});
+    for (const Json& plan : json.at("plans"))  // those below the first --top have no report
+      if (plan.contains("report"))
+        out.all.push_back({joined(plan.value("knobs", Json::object())), plan["report"]});
     return out;
   }
   if (json.contains("limits_moved") && json.contains("cheapest")) {

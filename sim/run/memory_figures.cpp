@@ -40,10 +40,9 @@ workloads::MemoryFigures memory_figures(const Scenario& s) {
 }
 
 workloads::MemoryFigures memory_of_stage(const Scenario& s, std::int64_t stage) {
-  return workloads::replayed(
-      workloads::stage_figures(s.model, s.plan, s.batch, s.precision, s.software, stage,
-                               nccl_channels(s.node.gpu)),
-      inputs_of(s));
+  return workloads::replayed(workloads::stage_figures(s.model, s.plan, s.batch, s.precision,
+                                                      s.software, stage, nccl_channels(s.node.gpu)),
+                             inputs_of(s));
 }
 
 bool fits(const Scenario& s, const workloads::MemoryFigures& figures) {

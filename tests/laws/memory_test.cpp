@@ -17,9 +17,9 @@ namespace {
 /// The drawn scenario with any framework of the catalogue; many run nothing of the kind and refuse.
 Scenario of_any_framework(const TomlValue& document) {
   static const std::vector<std::string> all = catalogue().names("software");
-  const std::size_t i = *rc::gen::resize(rc::kNominalSize,
-                                         rc::gen::inRange<std::size_t>(0, all.size()))
-                             .as("software.framework");
+  const std::size_t i =
+      *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<std::size_t>(0, all.size()))
+           .as("software.framework");
   const TomlValue name = toml_text(all[i], "drawn");
   return read_scenario(with(document, "software.framework", name), catalogue());
 }
@@ -71,8 +71,8 @@ TEST_CASE("law: memory over a step comes to the figure that is shown") {
     const auto stages = memory_timeline(s);
     std::int64_t tensors = 0, allocated = 0;
     for (const MemorySample& sample : stages.at(static_cast<std::size_t>(figures.stage)).samples) {
-      tensors = std::max(tensors, std::accumulate(sample.of_kind.begin(), sample.of_kind.end(),
-                                                  std::int64_t{0}));
+      tensors = std::max(
+          tensors, std::accumulate(sample.of_kind.begin(), sample.of_kind.end(), std::int64_t{0}));
       allocated = std::max(allocated, sample.allocated);
     }
     RC_LOG() << tensors << " over the step, " << figures.tensors().value << " shown\n"

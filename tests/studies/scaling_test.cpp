@@ -165,8 +165,8 @@ TEST_CASE("every doubling of the FSDP group saves memory, and less than the one 
   double saved_before = 1e18;
   for (std::int64_t nodes = 1; nodes < 256; nodes *= 2) {
     CAPTURE(nodes);
-    const auto saved =
-        static_cast<double>((weak(nodes).memory.tensors() - weak(2 * nodes).memory.tensors()).value);
+    const auto saved = static_cast<double>(
+        (weak(nodes).memory.tensors() - weak(2 * nodes).memory.tensors()).value);
     CHECK(saved > 0);
     CHECK(saved < saved_before);
     saved_before = saved;

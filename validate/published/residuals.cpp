@@ -56,8 +56,8 @@ std::vector<sim::Residual> memory_residuals(const std::vector<PublishedResult>& 
   std::vector<sim::Residual> out;
   for (const PublishedResult* r : scored_of(results))
     if (const auto peak = r->row.mem_gib_per_gpu; peak && *peak > 0 && r->memory_gib)
-      out.push_back(
-          {r->row.source_key(), r->row.id, std::log(*peak / r->reported_memory_gib()), r->forecast});
+      out.push_back({r->row.source_key(), r->row.id, std::log(*peak / r->reported_memory_gib()),
+                     r->forecast});
   return out;
 }
 

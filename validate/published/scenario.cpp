@@ -9,10 +9,10 @@
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
+#include "sim/run/memory_figures.hpp"
 #include "sim/scenario/file.hpp"
 #include "topology/rack.hpp"
 #include "validate/published/row_words.hpp"
-#include "sim/run/memory_figures.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -268,9 +268,8 @@ void choose(Scenario& scenario, const Choice& choice, std::vector<std::string>& 
                                                 Recompute::full};
   // The share of blocks that some code calls selective is open where the row does not state it:
   // none where that fits, else the code's default, every one.
-  const bool every_block =
-      selective_every == 1 &&
-      !sim::fits(with(scenario, Recompute::selective, micro_batch.value_or(1)));
+  const bool every_block = selective_every == 1 && !sim::fits(with(scenario, Recompute::selective,
+                                                                   micro_batch.value_or(1)));
   if (recompute == Recompute::selective && (selective_every > 1 || every_block)) {
     recompute = Recompute::full;
     scenario.plan.recompute_every = selective_every;

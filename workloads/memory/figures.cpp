@@ -15,8 +15,7 @@ class EndlessCard {
  public:
   /// `tensors`: what the allocations come to at their fullest moment.
   EndlessCard(StepAllocations allocations, Bytes tensors)
-      : allocations_(std::move(allocations)),
-        full_(allocations_, CachingAllocator(tensors.value)) {
+      : allocations_(std::move(allocations)), full_(allocations_, CachingAllocator(tensors.value)) {
     while (!full_.ended() && full_.step_in_room()) continue;
     Replay all = full_;
     all.move_to(endless);
@@ -67,9 +66,7 @@ bool allocates_once(const ParallelPlan& plan, const Software& software) {
   return software.memory.allocator == Allocator::planned || (software.own() && trainer_has(plan));
 }
 
-Bytes MemoryFigures::tensors() const {
-  return total() - of("fixed") - of("fragmentation");
-}
+Bytes MemoryFigures::tensors() const { return total() - of("fixed") - of("fragmentation"); }
 
 MemoryFigures stage_figures(const TransformerShape& shape, const ParallelPlan& plan,
                             const Batch& batch, const Precision& precision,

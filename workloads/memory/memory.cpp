@@ -73,7 +73,7 @@ Memory memory_of_stage(const TransformerShape& shape, const ParallelPlan& plan, 
   Memory memory;
   if (own) {
     memory = trainer_memory(in, stage);
-    if (!host) memory.part("work") += Bytes(attention_scratch_bytes(in));
+    if (!host) memory.part("scratch") = Bytes(attention_scratch_bytes(in));
   } else {
     const KindBytes fullest = fullest_moment(MemoryRank(in, stage));
     for (std::size_t kind = 0; kind < fullest.size(); ++kind)

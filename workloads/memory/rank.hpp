@@ -82,8 +82,9 @@ inline std::int64_t offloaded_states(const MemoryRank& r, std::int64_t elements)
   return static_cast<std::int64_t>(r.in.plan.offload.optimizer * static_cast<double>(elements));
 }
 
-/// bf16 with fp32 sums goes through DeepSpeed's bf16_optimizer.py (at 0acdb021, read 2026-11), where
-/// a backward's whole 16-bit gradients wait beside the sums; the rest through stage_1_and_2.py.
+/// bf16 with fp32 sums goes through DeepSpeed's bf16_optimizer.py (at 0acdb021, read 2026-11),
+/// where a backward's whole 16-bit gradients wait beside the sums; the rest through
+/// stage_1_and_2.py.
 bool sums_in_fp32(const MemoryRank&);
 
 /// Gradients of replicated parameters that stay from step to step, sharded for zero2 unless they

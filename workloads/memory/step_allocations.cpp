@@ -172,8 +172,9 @@ class AllocationWriter {
       const Turn turn{.chunk = chunk};
       for (std::int64_t i = 0; i < layers_of(turn); ++i) {
         const LayerTensors& layer = tensors_of(layer_of(turn, i));
-        const std::int64_t kept = recomputed(i) ? r_.sizes.local_bytes()
-                                                : layer.kept.sum + (core_again() ? 0 : layer.scores);
+        const std::int64_t kept = recomputed(i)
+                                      ? r_.sizes.local_bytes()
+                                      : layer.kept.sum + (core_again() ? 0 : layer.scores);
         add_to(of_step_, TensorKind::activations, std::max<std::int64_t>(0, idle) * kept);
       }
     }
@@ -225,8 +226,8 @@ class AllocationWriter {
       Known& known = known_[chunk];
       std::optional<typename Sink::Effect>& effect = forward ? known.forward : known.backward;
       if (effect) return out_.repeat(*effect);
-      const bool settled = forward || !r_.sharded() || r_.accumulates() ||
-                           reduced_layers_ == r_.parameters.layers;
+      const bool settled =
+          forward || !r_.sharded() || r_.accumulates() || reduced_layers_ == r_.parameters.layers;
       const Key key{turn.micro_batch, turn.chunk};
       if (!forward) layers_[key] = known.layers, heads_[key] = known.head;
       out_.begin_effect();

@@ -257,7 +257,8 @@ TEST_CASE("a recipe keeps copies of weights, and inputs of products in their typ
   const TransformerShape s = llama_7b();
   const std::int64_t layer = 4 * s.hidden * s.hidden + 3 * s.hidden * s.ffn_hidden;
   const auto of = [&](const Precision& precision, const std::string& name) {
-    return part(fullest_memory(s, plan_of(DataParallel::zero1, 8), one, precision, fused(), 24), name);
+    return part(fullest_memory(s, plan_of(DataParallel::zero1, 8), one, precision, fused(), 24),
+                name);
   };
   const auto copies = [&](Precision p) {
     return (of(p, "parameters") - of({}, "parameters")) / static_cast<double>(s.layers * layer);
