@@ -83,10 +83,11 @@ constexpr std::array all_explanations{
                 "Span of all collective kernels of a rank, hidden or not, waiting included, as a "
                 "profiler shows NCCL kernels. Not a part of the step's sum.",
                 "", "communication load of arXiv 2411.13055"},
-    Explanation{"memory_gib_per_gpu",
-                "Memory that a GPU of the fullest pipeline stage must have: above the card's a plan "
-                "is refused. memory_parts_gib lists what is alive at the fullest moment.",
-                "sum of memory_parts_gib", "docs/memory.md; Korthikanti 2022, arXiv 2205.05198"},
+    Explanation{
+        "memory_gib_per_gpu",
+        "Memory that a GPU of the fullest pipeline stage must have: above the card's a plan "
+        "is refused. memory_parts_gib lists what is alive at the fullest moment.",
+        "sum of memory_parts_gib", "docs/memory.md; Korthikanti 2022, arXiv 2205.05198"},
     Explanation{"memory_low_gib_per_gpu",
                 "Lower end of the error bar of memory_gib_per_gpu, from reported peaks.",
                 "as step_time_low_s", "docs/confidence.md"},

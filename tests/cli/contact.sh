@@ -163,7 +163,7 @@ ends 0 "$stepcast" run "$work/two.toml" --set 'title=my "own" run' --quiet
 tail -n 1 "$work/out" >"$work/last"
 says last "stepcast search $work/two.toml --set 'title=my \"own\" run'\$"
 ends 4 "$stepcast" run --model llama2-70b --gpu h100 --local-batch 1 --data ddp
-says out "plans that fit: stepcast search --gpu h100 --model llama2-70b --data ddp --local-batch 1\$"
+says out "plans that fit: stepcast search --gpu h100 --model llama2-70b --local-batch 1\$"
 ends 0 "$stepcast" run "$work/two.toml" --json
 silent out 'stepcast search'
 
