@@ -27,6 +27,7 @@
 #include "sim/report/json.hpp"
 #include "sim/report/memory_timeline.hpp"
 #include "sim/report/metrics.hpp"
+#include "sim/report/shared_sentences.hpp"
 #include "sim/report/text.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"

@@ -7,8 +7,8 @@
 
 namespace stepcast::sim {
 
-inline constexpr double launch_floor =
-    3e-6;  // s: a kernel that does next to nothing, 2-4 us (recalled, 2026)
+/// Seconds of a kernel that does next to nothing: 2 to 4 us (recalled, 2026).
+inline constexpr double launch_floor = 3e-6;
 
 inline double launch_floor_of(const topology::GpuSpec& gpu) {
   return launch_floor * gpu.kernel_floor;

@@ -18,7 +18,7 @@ double high(const std::optional<ErrorBar>& bar, double value) {
   return bar ? bar->high * value : unknown;
 }
 
-/// Of the replay of the step's allocations; NaN where a search left it out: its bound knows enough.
+/// Of the replay of the step's allocations; NaN where nobody has asked for one.
 double of_replay(const StepReport& s, Bytes memory) {
   return s.memory.replayed() ? gibibytes(memory) : unknown;
 }

@@ -14,10 +14,6 @@ std::string report_text(const Answer& answer);
 /// Of a sweep the table as it was asked for.
 std::string report_text(const Results& results, const TableView& view = {});
 
-/// What is warned of, for standard error: of a sweep each sentence once, with how many points it
-/// concerns; sentences that differ in their numbers alone are one.
-std::string warnings_text(const Results& results);
-
 /// The points of a sweep as rows; one without an answer is a sentence. A view that needs them gets
 /// every member of the rows as details.
 TextTable results_table(const Results& results, const TableView& view);

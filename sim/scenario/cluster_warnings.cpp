@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -172,22 +173,29 @@ class Warnings {
   /// where no flow leaves a switch.
   void shared_links() {
     if (one_node_) return;
-    if (changed("cluster.fabric.kind"))
-      say("kind says which switches the NICs of a node meet: times move only where a path or what "
-          "it shares is another");
-    if (changed("cluster.fabric_nodes"))
-      say("fabric_nodes says how many switches there are: times move only where the job's nodes "
-          "are then further apart");
+    constexpr std::pair<const char*, const char*> of_switches[] = {
+        {"cluster.fabric.kind",
+         "kind says which switches the NICs of a node meet: times move only where a path or what "
+         "it "
+         "shares is another"},
+        {"cluster.fabric_nodes",
+         "fabric_nodes says how many switches there are: times move only where the job's nodes are "
+         "then further apart"}};
+    constexpr std::pair<const char*, const char*> of_links_between[] = {
+        {"cluster.placement",
+         "placement says which nodes meet the same switches: times move only where flows share a "
+         "link between switches, or with latencies of many hops"},
+        {"cluster.other_jobs",
+         "other_jobs takes its share of the links between switches: times move only where the job "
+         "needs more of one than the rest"},
+        {"cluster.fabric.routing",
+         "routing says which of equal links between switches a flow takes: times move only where "
+         "flows share one"}};
+    for (const auto& [key, sentence] : of_switches)
+      if (changed(key)) say(sentence);
     if (!has_room_above_leaves()) return;
-    if (changed("cluster.placement"))
-      say("placement says which nodes meet the same switches: times move only where flows share a "
-          "link between switches, or with latencies of many hops");
-    if (changed("cluster.other_jobs"))
-      say("other_jobs takes its share of the links between switches: times move only where the job "
-          "needs more of one than the rest");
-    if (changed("cluster.fabric.routing"))
-      say("routing says which of equal links between switches a flow takes: times move only where "
-          "flows share one");
+    for (const auto& [key, sentence] : of_links_between)
+      if (changed(key)) say(sentence);
   }
 
   void fabric_keys() {

@@ -81,13 +81,13 @@ struct Miss {
 };
 
 struct SearchResult {
-  std::vector<Found> found;   // by value, equals by candidate
-  std::vector<Miss> misses;   // of plans that memory refuses three that lack least by their parts
-  std::size_t legal = 0;      // plans of the space
-  std::size_t too_large = 0;  // of them, what memory refuses
-  std::size_t left_out = 0;   // bounded away
-  std::size_t refused = 0;    // that the framework cannot be told to run
-  std::string refusal{};      // the first such plan's reason
+  std::vector<Found> found;              // by value, equals by candidate
+  std::vector<Miss> misses;              // of plans that memory refuses three that lack least
+  std::size_t legal = 0;                 // plans of the space
+  std::size_t too_large = 0;             // of them, what memory refuses
+  std::size_t left_out = 0;              // bounded away
+  std::size_t refused = 0;               // that the framework cannot be told to run
+  std::string refusal{};                 // the first such plan's reason
   std::vector<RefusedByRule> by_rule{};  // combinations that are no legal plan
   std::size_t open = 0;                  // neither: interrupted or limited
   double least_open = 0;  // the smallest bound of what is open, in the objective's unit

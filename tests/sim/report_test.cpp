@@ -7,6 +7,7 @@
 #include "sim/report/explain.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/metrics.hpp"
+#include "sim/report/shared_sentences.hpp"
 #include "sim/report/text.hpp"
 
 using namespace stepcast;

@@ -10,9 +10,9 @@
 #include "workloads/memory/allocation_sinks.hpp"
 #include "workloads/memory/layer_tensors.hpp"
 #include "workloads/memory/rank.hpp"
+#include "workloads/memory/state_tensors.hpp"
 #include "workloads/pieces/activation_memory.hpp"
 #include "workloads/plan/low_precision.hpp"
-#include "workloads/step/weight_casts.hpp"
 
 namespace stepcast::workloads {
 namespace {
@@ -22,7 +22,11 @@ template <class Sink>
 class AllocationWriter {
  public:
   AllocationWriter(const MemoryRank& rank, Sink& sink)
-      : r_(rank), out_(sink), gathered_layer_(gathered_layer(rank)), software_(rank.in.software) {
+      : r_(rank),
+        out_(sink),
+        states_(rank, sink),
+        gathered_layer_(gathered_layer(rank)),
+        software_(rank.in.software) {
     for (const AlikeLayers& alike : r_.parameters.kinds)
       tensors_.emplace_back(r_.in, alike.kind, r_.low, alike.tensors);
     const ActivationMemory head(r_.in);
@@ -30,23 +34,9 @@ class AllocationWriter {
     loss_work_ = head.loss_work();
   }
 
-  void states() {
-    weights();
-    if (!r_.sharded()) {
-      Tensors forever{};
-      add_to(forever, TensorKind::gradients, resident_gradients(r_));
-      buckets(forever);
-    }
-  }
-
-  /// Both made by the first update.
-  void moments() {
-    Tensors forever{};
-    for (int moment = 0; moment < 2; ++moment)
-      of_parameters(forever, TensorKind::optimizer, [&](std::int64_t n, bool expert) {
-        return moment_bytes(r_) * updated(n, expert);
-      });
-  }
+  /// What stays from step to step; without the moments, which the first update makes.
+  void states() { states_.write(); }
+  void moments() { states_.moments(); }
 
   /// `before_moments`: the first step, whose update makes them.
   void step(std::int64_t index, bool before_moments) {
@@ -93,64 +83,11 @@ class AllocationWriter {
     free(brief_);
   }
 
-  /// `bytes_of` each tensor of the stage, or of each unit where they are flat.
-  template <class BytesOf>
-  void of_parameters(Tensors& tensors, TensorKind kind, BytesOf bytes_of) {
-    const auto unit = [&](const ParameterTensors& parameters) {
-      if (software_.data.fsdp1() && r_.sharded())
-        return add_to(tensors, kind, bytes_of(elements_of(parameters), false));
-      for (const ParameterTensor& p : parameters)
-        add_to(tensors, kind, bytes_of(p.elements, p.expert));
-    };
-    for (std::size_t i = 0; i < r_.parameters.kind_of.size(); ++i) unit(r_.parameters.layer(i));
-    unit(r_.parameters.root);
-  }
-  std::int64_t of_shard(std::int64_t elements, bool expert) const {
-    const ParallelPlan& plan = r_.in.plan;
-    const bool whole = plan.data == DataParallel::ddp;
-    return whole ? elements : ceil_div(elements, expert ? plan.expert_copies() : plan.shards());
-  }
-  /// Of them those with optimizer states on the GPU.
-  std::int64_t updated(std::int64_t elements, bool expert) const {
-    const std::int64_t all = of_shard(elements, expert);
-    return all - offloaded_states(r_, all);
-  }
-  bool masters() const { return !r_.sharded() && !software_.data.autocast && r_.low < 4; }
-
-  /// With their masters.
-  void weights() {
-    Tensors forever{};
-    const std::int64_t each = r_.sharded() || software_.data.autocast ? 4 : r_.low;
-    if (r_.in.precision.recipe != Recipe::none && keeps_weight_copies(r_.in))
-      quantized_weights(forever);
-    else
-      of_parameters(forever, TensorKind::parameters, [&](std::int64_t n, bool expert) {
-        return each * (r_.sharded() ? of_shard(n, expert) : n);
-      });
-    if (masters())
-      of_parameters(forever, TensorKind::optimizer,
-                    [&](std::int64_t n, bool expert) { return 4 * updated(n, expert); });
-  }
-
-  /// Layer by layer with their copies, then the root's.
-  void quantized_weights(Tensors& forever) {
-    for (const std::uint8_t kind : r_.parameters.kind_of)
-      add_to(forever, TensorKind::parameters, resident_weights(r_, r_.parameters.kinds[kind]));
-    for (const ParameterTensor& p : r_.parameters.root)
-      add_to(forever, TensorKind::parameters, r_.low * p.elements);
-  }
-
-  void buckets(Tensors& forever) {
-    std::int64_t left = bucket_bytes(r_);
-    const std::int64_t most = std::max<std::int64_t>(1, software_.data.bucket_bytes);
-    for (; left > 0; left -= most) add_to(forever, TensorKind::communication, std::min(left, most));
-  }
-
   void begin_step() {
     static_buffers();
     if (software_.data.autocast && !r_.sharded())
-      of_parameters(of_step_, TensorKind::gathered,
-                    [&](std::int64_t n, bool) { return r_.low * n; });
+      states_.of_parameters(of_step_, TensorKind::gathered,
+                            [&](std::int64_t n, bool) { return r_.low * n; });
     if (!r_.sharded()) return;
     add_to(of_step_, TensorKind::gathered, r_.low * r_.root);
     if (!r_.zero3())
@@ -158,8 +95,8 @@ class AllocationWriter {
         add_to(of_step_, TensorKind::gathered,
                gathered_bytes_of(r_.in.precision, r_.parameters.kinds[r_.parameters.kind_of[i]]));
     if (r_.accumulates())
-      of_parameters(of_step_, TensorKind::gradients,
-                    [&](std::int64_t n, bool) { return r_.wide * n; });
+      states_.of_parameters(of_step_, TensorKind::gradients,
+                            [&](std::int64_t n, bool) { return r_.wide * n; });
   }
 
   /// Where a static graph has room for more micro-batches than are ever in flight.
@@ -227,7 +164,7 @@ class AllocationWriter {
       std::optional<typename Sink::Effect>& effect = forward ? known.forward : known.backward;
       if (effect) return out_.repeat(*effect);
       const bool settled =
-          forward || !r_.sharded() || r_.accumulates() || reduced_layers_ == r_.parameters.layers;
+          forward || !r_.sharded() || r_.accumulates() || states_.all_layers_reduced();
       const Key key{turn.micro_batch, turn.chunk};
       if (!forward) layers_[key] = known.layers, heads_[key] = known.head;
       out_.begin_effect();
@@ -357,7 +294,8 @@ class AllocationWriter {
     reduce_root();
     if (!r_.sharded()) free(gradients_);
   }
-  /// The root's gradients wait for the last of them, and are reduced when a backward ends.
+  /// FSDP's root unit has head and embedding: the head's gradients wait for the embedding's, and
+  /// both are reduced when a backward ends (torch/distributed/fsdp, read 2026-11).
   void reduce_root() {
     add_to(brief_, TensorKind::communication, r_.wide * out_.bytes(root_gradients_) / r_.low);
     free(brief_);
@@ -431,13 +369,6 @@ class AllocationWriter {
     if (narrow_gradients()) add_all(into, TensorKind::gradients, tensors_of(layer).gradients);
   }
 
-  /// A unit's shard of gradients is made by its first reduction and freed after the update
-  /// (zero_grad sets to none; torch's default from 2.0 on; recalled, 2026).
-  void shard_gradients(const ParameterTensors& unit) {
-    for (const ParameterTensor& p : unit)
-      add_to(shards_, TensorKind::gradients, 4 * of_shard(p.elements, p.expert));
-  }
-
   /// FSDP: the input of a unit's reduction lives until the next one's.
   void reduce_unit(std::size_t layer) {
     if (!r_.sharded()) return;
@@ -446,41 +377,31 @@ class AllocationWriter {
     add_to(reduced_, TensorKind::communication, r_.wide * unit);
     if (software_.data.fsdp1()) add_to(reduced_, TensorKind::communication, r_.low * unit);
     free(gradients_);
-    if (r_.accumulates() || reduced_layers_ == r_.parameters.layers) return;
-    shard_gradients(r_.parameters.layer(layer));
-    ++reduced_layers_;
+    if (!r_.accumulates()) states_.reduce_layer(layer);
   }
-  /// The root's are made last; of gradients that have waited, all at once.
-  void remaining_shards() {
-    if (!r_.sharded()) return;
-    for (; reduced_layers_ < r_.parameters.layers; ++reduced_layers_)
-      shard_gradients(r_.parameters.layer(static_cast<std::size_t>(reduced_layers_)));
-    shard_gradients(r_.parameters.root);
-    reduced_layers_ = 0;
-  }
-
   /// foreach AdamW keeps the roots of all second moments.
   void update(bool makes_moments) {
-    remaining_shards();
+    states_.reduce_rest();
     free(of_step_);
     if (r_.deepspeed()) add_to(brief_, TensorKind::gradients, update_gradients(r_));
-    if (makes_moments) moments();
+    if (makes_moments) states_.moments();
     if (software_.optimizer.kernel == OptimizerKernel::foreach)
-      of_parameters(brief_, TensorKind::optimizer,
-                    [&](std::int64_t n, bool expert) { return 4 * updated(n, expert); });
+      states_.of_parameters(brief_, TensorKind::optimizer, [&](std::int64_t n, bool expert) {
+        return 4 * states_.updated(n, expert);
+      });
     free(brief_);
-    free(shards_);
+    states_.end_step();
   }
 
   const MemoryRank& r_;
   Sink& out_;
+  StateTensors<Sink> states_;
   std::vector<LayerTensors> tensors_;  // by kind of layer
   TensorSizes head_;
   std::int64_t loss_work_ = 0, gathered_layer_;
   const Software& software_;
-  Tensors of_step_{}, gradients_{}, root_gradients_{}, reduced_{}, shards_{};
+  Tensors of_step_{}, gradients_{}, root_gradients_{}, reduced_{};
   Tensors brief_{};  // freed in the function that makes them
-  std::int64_t reduced_layers_ = 0;
   std::deque<Tensors> gathered_;
   /// Of a chunk's turns, whatever the micro-batch.
   struct Known {

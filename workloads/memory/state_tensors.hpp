@@ -1,0 +1,132 @@
+// Tensors that a rank keeps from step to step: weights, masters, moments, gradients that stay; and
+// the shards of gradients that an update reads. Knows no activations.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "engine/arithmetic.hpp"
+#include "workloads/memory/rank.hpp"
+#include "workloads/memory/step_allocations.hpp"
+#include "workloads/plan/low_precision.hpp"
+#include "workloads/step/weight_casts.hpp"
+
+namespace stepcast::workloads {
+
+/// Tells a sink (allocation_sinks.hpp) of them.
+template <class Sink>
+class StateTensors {
+ public:
+  using Tensors = typename Sink::Tensors;
+
+  StateTensors(const MemoryRank& rank, Sink& sink)
+      : r_(rank), out_(sink), software_(rank.in.software) {}
+
+  /// All but the moments.
+  void write() {
+    weights();
+    if (r_.sharded()) return;
+    Tensors forever{};
+    add(forever, TensorKind::gradients, resident_gradients(r_));
+    buckets(forever);
+  }
+
+  void moments() {
+    Tensors forever{};
+    for (int moment = 0; moment < 2; ++moment)
+      of_parameters(forever, TensorKind::optimizer, [&](std::int64_t n, bool expert) {
+        return moment_bytes(r_) * updated(n, expert);
+      });
+  }
+
+  /// `bytes_of` each tensor of the stage, or of each unit where they are flat.
+  template <class BytesOf>
+  void of_parameters(Tensors& tensors, TensorKind kind, BytesOf bytes_of) {
+    const auto unit = [&](const ParameterTensors& parameters) {
+      if (software_.data.fsdp1() && r_.sharded())
+        return add(tensors, kind, bytes_of(elements_of(parameters), false));
+      for (const ParameterTensor& p : parameters)
+        add(tensors, kind, bytes_of(p.elements, p.expert));
+    };
+    for (std::size_t i = 0; i < r_.parameters.kind_of.size(); ++i) unit(r_.parameters.layer(i));
+    unit(r_.parameters.root);
+  }
+  /// Of so many elements those of the shard with optimizer states on the GPU.
+  std::int64_t updated(std::int64_t elements, bool expert) const {
+    const std::int64_t all = of_shard(elements, expert);
+    return all - offloaded_states(r_, all);
+  }
+
+  /// FSDP: a unit's shard of gradients is made by its first reduction and freed after the update
+  /// (zero_grad sets to none; torch's default from 2.0 on; recalled, 2026).
+  void reduce_layer(std::size_t layer) {
+    if (all_layers_reduced()) return;
+    shard_gradients(r_.parameters.layer(layer));
+    ++reduced_layers_;
+  }
+  bool all_layers_reduced() const { return reduced_layers_ == r_.parameters.layers; }
+  /// The root's are made last; of gradients that have waited, all at once.
+  void reduce_rest() {
+    if (!r_.sharded()) return;
+    for (; reduced_layers_ < r_.parameters.layers; ++reduced_layers_)
+      shard_gradients(r_.parameters.layer(static_cast<std::size_t>(reduced_layers_)));
+    shard_gradients(r_.parameters.root);
+  }
+  void end_step() {
+    out_.free(shards_);
+    reduced_layers_ = 0;
+  }
+
+ private:
+  void add(Tensors& tensors, TensorKind kind, std::int64_t bytes) {
+    if (bytes > 0) out_.add(tensors, kind, bytes);
+  }
+  std::int64_t of_shard(std::int64_t elements, bool expert) const {
+    const ParallelPlan& plan = r_.in.plan;
+    const bool whole = plan.data == DataParallel::ddp;
+    return whole ? elements : ceil_div(elements, expert ? plan.expert_copies() : plan.shards());
+  }
+  bool masters() const { return !r_.sharded() && !software_.data.autocast && r_.low < 4; }
+
+  /// With their masters.
+  void weights() {
+    Tensors forever{};
+    const std::int64_t each = r_.sharded() || software_.data.autocast ? 4 : r_.low;
+    if (r_.in.precision.recipe != Recipe::none && keeps_weight_copies(r_.in))
+      quantized_weights(forever);
+    else
+      of_parameters(forever, TensorKind::parameters, [&](std::int64_t n, bool expert) {
+        return each * (r_.sharded() ? of_shard(n, expert) : n);
+      });
+    if (masters())
+      of_parameters(forever, TensorKind::optimizer,
+                    [&](std::int64_t n, bool expert) { return 4 * updated(n, expert); });
+  }
+
+  /// Layer by layer with their copies, then the root's.
+  void quantized_weights(Tensors& forever) {
+    for (const std::uint8_t kind : r_.parameters.kind_of)
+      add(forever, TensorKind::parameters, resident_weights(r_, r_.parameters.kinds[kind]));
+    for (const ParameterTensor& p : r_.parameters.root)
+      add(forever, TensorKind::parameters, r_.low * p.elements);
+  }
+
+  void buckets(Tensors& forever) {
+    std::int64_t left = bucket_bytes(r_);
+    const std::int64_t most = std::max<std::int64_t>(1, software_.data.bucket_bytes);
+    for (; left > 0; left -= most) add(forever, TensorKind::communication, std::min(left, most));
+  }
+
+  void shard_gradients(const ParameterTensors& unit) {
+    for (const ParameterTensor& p : unit)
+      add(shards_, TensorKind::gradients, 4 * of_shard(p.elements, p.expert));
+  }
+
+  const MemoryRank& r_;
+  Sink& out_;
+  const Software& software_;
+  Tensors shards_{};
+  std::int64_t reduced_layers_ = 0;
+};
+
+}  // namespace stepcast::workloads
