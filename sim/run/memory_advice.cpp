@@ -22,13 +22,12 @@ constexpr std::size_t most_changes = 4;  // that are named
 struct Change {
   std::string what;
   Scenario scenario;
-  Bytes memory{};
+  workloads::MemoryFigures memory;  // replayed where nothing less decides, and of what is named
 };
 
-/// What it would be refused for.
-Bytes memory_of(const Scenario& s) { return memory_figures(s).needed(); }
-
-bool fits(const Change& change) { return change.memory <= change.scenario.node.gpu.memory; }
+bool fits(const Change& change) {
+  return fit_of(change.scenario, change.memory) == workloads::Fit::surely;
+}
 
 /// The changed scenario with what follows from it; none: it cannot be run, or needs no less.
 std::optional<Change> resolved(std::string what, Scenario changed, Bytes now) {
@@ -38,15 +37,17 @@ std::optional<Change> resolved(std::string what, Scenario changed, Bytes now) {
   } catch (const InputError&) {
     return std::nullopt;
   }
-  const Bytes memory = memory_of(changed);
-  if (memory >= now) return std::nullopt;
-  return Change{std::move(what), std::move(changed), memory};
+  workloads::MemoryFigures memory = fullest_memory(changed);
+  if (memory.total() >= now) return std::nullopt;
+  if (fit_of(changed, memory) == workloads::Fit::open) replay(memory, changed);
+  return Change{std::move(what), std::move(changed), std::move(memory)};
 }
 
 /// Changes of one knob, and which of them to name.
 class Advice {
  public:
-  explicit Advice(const Scenario& scenario) : scenario_(scenario), now_(memory_of(scenario)) {}
+  explicit Advice(const Scenario& scenario)
+      : scenario_(scenario), now_(fullest_memory(scenario).total()) {}
 
   /// Of `settings`, from the mildest to the strongest, the first that fits, else the last that
   /// helps.
@@ -83,18 +84,21 @@ class Advice {
     if (!named.empty()) return "; it fits with " + list(named);
     if (together_) return "; it fits with " + list({*together_});
     named = changes_;
-    std::stable_sort(named.begin(), named.end(),
-                     [](const Change& a, const Change& b) { return a.memory < b.memory; });
+    std::stable_sort(named.begin(), named.end(), [](const Change& a, const Change& b) {
+      return a.memory.tensors() < b.memory.tensors();
+    });
     return named.empty() ? "" : "; too little, but less: " + list(named);
   }
 
  private:
   /// "micro-batch 1 (61.0 GiB), recompute full (58.0 GiB)"
-  static std::string list(const std::vector<Change>& changes) {
+  static std::string list(std::vector<Change> changes) {
     std::string out;
-    for (std::size_t i = 0; i < std::min(changes.size(), most_changes); ++i)
-      out +=
-          fmt::format("{}{} ({})", i == 0 ? "" : ", ", changes[i].what, to_text(changes[i].memory));
+    for (std::size_t i = 0; i < std::min(changes.size(), most_changes); ++i) {
+      replay(changes[i].memory, changes[i].scenario);
+      out += fmt::format("{}{} ({})", i == 0 ? "" : ", ", changes[i].what,
+                         to_text(changes[i].memory.needed()));
+    }
     return out;
   }
 
@@ -114,7 +118,7 @@ class Advice {
   }
 
   const Scenario& scenario_;
-  Bytes now_;
+  Bytes now_;                    // without fragmentation, as all that is compared with it
   std::vector<Change> changes_;  // the cheapest in time first
   std::optional<Change> together_;
 };
@@ -207,7 +211,7 @@ std::vector<std::string> memory_warnings(const Scenario& s) {
   if (!waits) return out;
   Scenario each = s;
   each.plan.reduce = ReduceWhen::each;
-  const Bytes with_last = memory_of(s), with_each = memory_of(each);
+  const Bytes with_last = memory_figures(s).needed(), with_each = memory_figures(each).needed();
   if (with_each < with_last)
     out.push_back(
         fmt::format("plan.reduce = \"last\" keeps whole gradients: {} per GPU, {} when "
