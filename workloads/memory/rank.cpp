@@ -12,6 +12,15 @@ bool sums_in_fp32(const MemoryRank& r) {
          r.in.precision.gradient_reduce == Dtype::fp32;
 }
 
+PipelineShape told_shape(const MemoryRank& r) {
+  PipelineShape s = r.schedule;
+  if (s.schedule == Schedule::one_f_one_b && s.micro_batches % s.stages == 0)
+    s.micro_batches = std::min(s.micro_batches, 2 * s.stages);
+  else if (s.schedule == Schedule::one_f_one_b && s.chunks == 1)
+    s.micro_batches = std::min(s.micro_batches, s.stages + 2);
+  return s;
+}
+
 std::int64_t gathered_weights(const MemoryRank& r) {
   std::int64_t bytes = r.low * r.root;
   for (const AlikeLayers& alike : r.parameters.kinds)
@@ -59,6 +68,14 @@ std::int64_t bucket_bytes(const MemoryRank& r) {
   if (r.in.software.data.autocast) return 4 * r.all;
   if (r.in.software.data.reducer_buckets) return r.in.plan.copies() > 1 ? r.low * r.all : 0;
   return std::min(r.in.software.data.bucket_bytes, r.wide * r.all);
+}
+
+std::int64_t reduced_together(const MemoryRank& r, const ParameterTensors& layer) {
+  const std::int64_t all = elements_of(layer);
+  if (!r.splits_root()) return all;
+  std::int64_t most = std::min(all, r.in.software.data.bucket_bytes / r.low);
+  for (const ParameterTensor& p : layer) most = std::max(most, p.elements);
+  return most;
 }
 
 std::int64_t context_bytes(const MemoryRank& r) {

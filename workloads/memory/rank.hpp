@@ -44,6 +44,13 @@ struct MemoryRank {
     return !sharded() && in.plan.data == DataParallel::zero2 && !accumulates();
   }
 
+  /// zero3 of DeepSpeed and its like: embedding and head are gathered, and their gradients reduced,
+  /// module by module as layers are (partitioned_param_coordinator.py at 03aecee8, read 2026-11).
+  /// FSDP's root unit holds both from the step's beginning to its end.
+  bool splits_root() const {
+    return sharded() && in.software.data.flat_parameters == FlatParameters::buckets;
+  }
+
   bool deepspeed() const {
     return in.software.optimizer.states == OptimizerStates::deepspeed && low < 4;
   }
@@ -64,6 +71,9 @@ struct MemoryRank {
   PipelineShape schedule;
   std::int64_t low, wide;  // bytes of the compute and of the reduce dtype
 };
+
+/// 1F1B repeats itself once the pipeline is full; two rounds of it show all that there is.
+PipelineShape told_shape(const MemoryRank&);
 
 /// Weights in the type that they are gathered in, of all and of the largest layer.
 std::int64_t gathered_weights(const MemoryRank&);
@@ -95,6 +105,10 @@ std::int64_t update_gradients(const MemoryRank&);
 /// Buckets beside replicated parameters' gradients: torch DDP's, of all of them; DeepSpeed's one;
 /// none where gradients live in them.
 std::int64_t bucket_bytes(const MemoryRank&);
+
+/// Elements of a layer that one reduction of sharded gradients takes: all of them, FSDP's unit;
+/// else tensors up to a bucket, or one that is larger (stage3.py, read 2026-11).
+std::int64_t reduced_together(const MemoryRank&, const ParameterTensors& layer);
 
 /// K and V of other context ranks in a layer's backward. Ring: those in use and those on their way,
 /// with their gradients as many again. Gathered: of all ranks, and their gradients. all_to_all: q,

@@ -25,9 +25,10 @@ class StateTensors {
   /// All but the moments.
   void write() {
     weights();
-    if (r_.sharded()) return;
     Tensors forever{};
-    add(forever, TensorKind::gradients, resident_gradients(r_));
+    if (!r_.sharded()) add(forever, TensorKind::gradients, resident_gradients(r_));
+    // DeepSpeed's stage 3 copies gradients into a bucket as well (stage3.py, read 2026-11).
+    if (r_.sharded() && !(r_.splits_root() && r_.deepspeed())) return;
     buckets(forever);
   }
 

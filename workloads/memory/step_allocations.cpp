@@ -41,7 +41,7 @@ class AllocationWriter {
   /// `before_moments`: the first step, whose update makes them.
   void step(std::int64_t index, bool before_moments) {
     begin_step();
-    const std::vector<Turn> turns = turns_of_stage(shape(), r_.stage);
+    const std::vector<Turn> turns = turns_of_stage(told_shape(r_), r_.stage);
     alike_ = Sink::counts && r_.in.plan.offload.activations == 0 &&
              std::ranges::none_of(turns, [](const Turn& turn) {
                return turn.paired || turn.pass == Pass::input_gradient;
@@ -61,16 +61,6 @@ class AllocationWriter {
   using Tensors = typename Sink::Tensors;
   using Key = std::pair<std::int64_t, std::int64_t>;  // micro-batch, chunk
 
-  /// 1F1B repeats itself once the pipeline is full; two rounds of it show all that there is.
-  PipelineShape shape() const {
-    PipelineShape s = r_.schedule;
-    if (s.schedule == Schedule::one_f_one_b && s.micro_batches % s.stages == 0)
-      s.micro_batches = std::min(s.micro_batches, 2 * s.stages);
-    else if (s.schedule == Schedule::one_f_one_b && s.chunks == 1)
-      s.micro_batches = std::min(s.micro_batches, s.stages + 2);
-    return s;
-  }
-
   void add_to(Tensors& tensors, TensorKind kind, std::int64_t bytes) {
     if (bytes > 0) out_.add(tensors, kind, bytes);
   }
@@ -89,7 +79,7 @@ class AllocationWriter {
       states_.of_parameters(of_step_, TensorKind::gathered,
                             [&](std::int64_t n, bool) { return r_.low * n; });
     if (!r_.sharded()) return;
-    add_to(of_step_, TensorKind::gathered, r_.low * r_.root);
+    if (!r_.splits_root()) add_to(of_step_, TensorKind::gathered, r_.low * r_.root);
     if (!r_.zero3())
       for (std::size_t i = 0; i < r_.parameters.kind_of.size(); ++i)
         add_to(of_step_, TensorKind::gathered,
@@ -120,14 +110,23 @@ class AllocationWriter {
   /// zero3: the unit in use and those gathered ahead; what falls out is freed.
   void gather() {
     if (!r_.zero3()) return;
+    gather(gathered_layer_);
+    if (software_.data.flat_parameters == FlatParameters::fsdp2)
+      brief(TensorKind::gathered, gathered_layer_);
+  }
+  void gather(std::int64_t bytes) {
     const std::int64_t most = std::min(r_.parameters.layers, 1 + r_.in.plan.prefetch);
     while (static_cast<std::int64_t>(gathered_.size()) >= most) {
       free(gathered_.front());
       gathered_.pop_front();
     }
-    add_to(gathered_.emplace_back(), TensorKind::gathered, gathered_layer_);
-    if (!software_.data.fsdp1()) brief(TensorKind::gathered, gathered_layer_);
+    add_to(gathered_.emplace_back(), TensorKind::gathered, bytes);
   }
+  /// Embedding or head.
+  void gather_words() {
+    if (r_.splits_root()) gather(words_bytes());
+  }
+  std::int64_t words_bytes() const { return r_.low * r_.sizes.vocab * r_.sizes.hidden; }
   void end_gathers() {
     for (Tensors& unit : gathered_) free(unit);
     gathered_.clear();
@@ -209,8 +208,10 @@ class AllocationWriter {
 
   void begin_forward(const Turn& turn) {
     Tensors embedding{};
-    if (r_.first_part(turn.chunk))
+    if (r_.first_part(turn.chunk)) {
+      gather_words();
       add_to(embedding, TensorKind::activations, r_.sizes.local_bytes());
+    }
     layers_[{turn.micro_batch, turn.chunk}].push_back(embedding);
   }
 
@@ -234,9 +235,11 @@ class AllocationWriter {
   void end_forward(const Turn& turn) {
     end_gathers();
     if (!last_part(turn)) return;
+    gather_words();
     Tensors& head = heads_[{turn.micro_batch, turn.chunk}];
     add_all(head, TensorKind::logits, head_);
     brief(TensorKind::logits, loss_work_);
+    end_gathers();
   }
 
   /// Bytes of a part's i-th layer that go to the host; the last stays.
@@ -285,7 +288,7 @@ class AllocationWriter {
 
   void end_chunk(const Turn& turn) {
     std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
-    if (r_.first_part(turn.chunk)) words_gradients();
+    if (r_.first_part(turn.chunk)) gather_words(), words_gradients();
     free(brief_);
     free(layers.back());  // the embedding's output
     layers.pop_back();
@@ -297,7 +300,9 @@ class AllocationWriter {
   /// FSDP's root unit has head and embedding: the head's gradients wait for the embedding's, and
   /// both are reduced when a backward ends (torch/distributed/fsdp, read 2026-11).
   void reduce_root() {
-    add_to(brief_, TensorKind::communication, r_.wide * out_.bytes(root_gradients_) / r_.low);
+    const bool both = !(r_.splits_root() && r_.in.shape.tied_embeddings);  // or their sum
+    add_to(brief_, TensorKind::communication,
+           r_.wide * out_.bytes(root_gradients_) / (both ? r_.low : 2 * r_.low));
     free(brief_);
     free(root_gradients_);
   }
@@ -342,15 +347,17 @@ class AllocationWriter {
 
   void head_gradients(const Turn& turn) {
     Tensors& head = heads_[{turn.micro_batch, turn.chunk}];
+    gather_words();
     words_gradients();
     free(brief_);
     free(head);
+    if (r_.splits_root() && !r_.in.shape.tied_embeddings) reduce_root();
   }
   /// Of the head's weights, or of the embedding's.
   void words_gradients() {
     if (!narrow_gradients()) return;
     Tensors& into = r_.sharded() ? root_gradients_ : gradients_wait() ? gradients_ : brief_;
-    add_to(into, TensorKind::gradients, r_.low * r_.sizes.vocab * r_.sizes.hidden);
+    add_to(into, TensorKind::gradients, words_bytes());
   }
 
   /// 16-bit gradients as backward makes them; none where products add to those that stay.
@@ -360,19 +367,22 @@ class AllocationWriter {
     return software_.eager() && !software_.data.autocast;
   }
   /// FSDP reduces gradients by unit. Sums in a wider type take whole gradients when a backward is
-  /// over. Others go to a bucket or to their sum layer by layer.
+  /// over. Others, DeepSpeed's stage 3 too, go to a bucket or to their sum layer by layer.
   bool gradients_wait() const {
-    if (r_.sharded()) return true;
+    if (r_.sharded()) return !r_.splits_root();
     return !r_.partitions() && bytes_per_element(r_.in.gradient_dtype()) > r_.low;
   }
   void layer_gradients(std::size_t layer, Tensors& into) {
-    if (narrow_gradients()) add_all(into, TensorKind::gradients, tensors_of(layer).gradients);
+    if (!narrow_gradients()) return;
+    const TensorSizes& all = tensors_of(layer).gradients;
+    if (!r_.splits_root()) return add_all(into, TensorKind::gradients, all);
+    add_to(into, TensorKind::gradients, std::ranges::max(all.each));  // each goes to the bucket
   }
 
-  /// FSDP: the input of a unit's reduction lives until the next one's.
+  /// The input of a reduction lives until the next one's.
   void reduce_unit(std::size_t layer) {
     if (!r_.sharded()) return;
-    const std::int64_t unit = elements_of(r_.parameters.layer(layer));
+    const std::int64_t unit = reduced_together(r_, r_.parameters.layer(layer));
     free(reduced_);
     add_to(reduced_, TensorKind::communication, r_.wide * unit);
     if (software_.data.fsdp1()) add_to(reduced_, TensorKind::communication, r_.low * unit);

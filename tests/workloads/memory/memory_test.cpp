@@ -121,6 +121,22 @@ TEST_CASE("stronger sharding never needs more") {
 }
 
 TEST_CASE(
+    "zero3 that gathers embedding and head by themselves needs less than zero2, however shallow") {
+  Software software = eager();
+  software.data.flat_parameters = FlatParameters::buckets;
+  for (const std::int64_t layers : {1, 2, 4, 32})
+    for (const bool deepspeed : {false, true}) {
+      software.optimizer.states = deepspeed ? OptimizerStates::deepspeed : OptimizerStates::masters;
+      TransformerShape shape = llama_7b();
+      shape.layers = layers;
+      shape.vocab = 128'256;  // embedding and head are most of a shallow model
+      CAPTURE(layers, deepspeed);
+      const double z2 = total_gib(shape, plan_of(DataParallel::zero2, 64), one, software);
+      CHECK(total_gib(shape, plan_of(DataParallel::zero3, 64), one, software) <= z2);
+    }
+}
+
+TEST_CASE(
     "activations: none > selective > full for unfused attention; 1F1B holds less than GPipe") {
   Software software = fused();
   software.attention.kernel = AttentionKernel::unfused;
