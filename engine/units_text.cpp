@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/check.hpp"
@@ -100,6 +101,14 @@ std::string in_our_spelling(std::string unit) {
   replace(unit, "FLOPS", unit.ends_with("/s") ? "FLOP" : "FLOP/s");
   replace(unit, "FLOPs", unit.ends_with("/s") ? "FLOP" : "FLOP/s");
   replace(unit, "/sec", "/s");
+  for (const auto& [short_form, word] : {std::pair("k", "thousand"),
+                                         {"K", "thousand"},
+                                         {"M", "million"},
+                                         {"B", "billion"},
+                                         {"bn", "billion"}})
+    for (const char* dollars : {"USD", " USD", "$", " $"})
+      if (unit == std::string(short_form) + dollars) return std::string(word) + " USD";
+  if (unit == "$") return "USD";
   const auto b = unit.find('b');
   if (b != std::string::npos && unit.compare(b, 3, "bit") != 0) unit.replace(b, 1, "bit");
   return unit;

@@ -81,6 +81,11 @@ int dispatch(const Program& program, const Words& words) {
     tell(stderr, opening_of(program, isatty(STDERR_FILENO) != 0));
     return exit_usage;
   }
+  if (first == "help" && words.size() > 1) {  // "help run" is "run --help"
+    Words asked(words.begin() + 1, words.end());
+    asked.emplace_back("--help");
+    return dispatch(program, asked);
+  }
   if (first == "--help" || first == "-h" || first == "help") return print(usage_of(program));
   if (const Command* command = command_of(program, first))
     return run_command(*command, {words.begin() + 1, words.end()});

@@ -14,6 +14,14 @@ std::string shortened(std::string_view word) {
   return word.size() <= longest ? std::string(word) : std::string(word.substr(0, longest)) + "...";
 }
 
+/// "4k", "2M": a number and the letter of a power of ten, or of two.
+bool is_abbreviated(std::string_view text) {
+  if (text.size() < 2 || std::string_view("kKMG").find(text.back()) == std::string_view::npos)
+    return false;
+  text.remove_suffix(1);
+  return text.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
 }  // namespace
 
 TableReader::TableReader(const TomlValue& table, std::string name)
@@ -44,6 +52,9 @@ std::optional<std::int64_t> TableReader::integer(std::string_view key, std::int6
   const TomlValue* found = value(key);
   if (found == nullptr) return std::nullopt;
   const auto* integer = std::get_if<std::int64_t>(&found->data);
+  if (integer == nullptr && found->text() != nullptr && is_abbreviated(*found->text()))
+    throw InputError(found->where, label(key) + " is \"" + *found->text() + "\"",
+                     "write the number out: k may be 1000 or 1024");
   if (integer == nullptr) wrong_type(*found, key, "an integer");
   if (*integer < least)
     throw InputError(found->where, label(key) + " must be at least " + std::to_string(least) +

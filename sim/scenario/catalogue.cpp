@@ -22,10 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_file_name(const std::string& name) {
-  return name.ends_with(".toml") || is_model_config(name);
-}
-
 /// The file that `where` ("dir/scenario.toml:7") stands in.
 fs::path file_of(const std::string& where) {
   return where.substr(0, std::min(where.rfind(':'), where.size()));
@@ -85,6 +81,10 @@ struct Catalogue::Files {
   }
 };
 
+bool is_file_name(const std::string& name) {
+  return name.ends_with(".toml") || is_model_config(name);
+}
+
 Catalogue::Catalogue(std::string directory)
     : directory_(std::move(directory)), files_(std::make_unique<Files>()) {}
 Catalogue::~Catalogue() = default;
@@ -131,6 +131,10 @@ const TomlValue& Catalogue::entry(const std::string& folder, const std::string& 
     const fs::path beside = file_of(where).parent_path() / name;
     return files_->document(fs::exists(beside, error) ? beside.string() : name);
   }
+  if (!has(folder, name) && fs::exists(name, error))
+    throw InputError(where,
+                     "'" + name + "' is no " + singular(folder) + " of the catalogue and no .toml",
+                     folder == "models" ? "a model's file is TOML, or a config.json" : "");
   if (!has(folder, name))
     throw InputError(where, "unknown " + singular(folder) + " '" + name + "'",
                      suggestion(name, known(folder)));
@@ -199,7 +203,12 @@ template <class Spec, class Fill>
 Spec whole_entry(const Kind& kind, const TomlValue& document, const std::string& name, Fill fill) {
   TableReader table(document, "");
   Spec spec;
-  spec.name = table.text("name").value_or(fs::path(name).stem().string());
+  const std::string called = is_file_name(name) ? fs::path(name).stem().string() : name;
+  spec.name = table.text("name").value_or(called);
+  // By which of two names would it be found?
+  if (!is_file_name(name) && spec.name != called)
+    table.fail("name", "'name' is \"" + spec.name + "\" in the file " + called + ".toml",
+               "call both the same, or leave 'name' out");
   fill(spec, table, true);
   if (kind.folder == gpu_kind.folder)
     for (const char* key : identity_keys) table.value(key);  // read_identity reads them
@@ -279,6 +288,12 @@ const GpuIdentities& Catalogue::gpus() const {
     files_->gpus = GpuIdentities(std::move(all));
   });
   return files_->gpus;
+}
+
+GpuIdentity Catalogue::gpu_of_file(const std::string& file, const std::string& where) const {
+  const TomlValue& document = entry(gpu_kind.folder, file, where);
+  return read_identity(document,
+                       whole_entry<topology::GpuSpec>(gpu_kind, document, file, fill_gpu));
 }
 
 topology::NodeSpec Catalogue::node(const TomlValue& value, Changes* changed) const {
@@ -415,54 +430,6 @@ workloads::Software Catalogue::software(TableReader& table) const {
   }
   read_members(table, complete, [&](auto&& visitor) { visit_software(*software, visitor); });
   return *software;
-}
-
-TomlValue NodeOfGpu::value(const std::string& where) const {
-  if (!put_in) return toml_text(node, where);
-  TomlValue table = toml_table(where);
-  table.set("name", toml_text(node, where));
-  table.set("gpu", toml_text(gpu, where));
-  return table;
-}
-
-std::string NodeOfGpu::note() const {
-  return put_in ? "no node of the catalogue holds " + gpu + ": it is put into " + node : "";
-}
-
-std::optional<std::string> Catalogue::own_node(const GpuIdentity& gpu) const {
-  if (!gpu.node.empty()) return gpu.node;
-  std::optional<std::string> found;
-  for (const std::string& name : names("nodes")) {
-    if (node(toml_text(name, "catalogue")).gpu.name != gpu.gpu.name) continue;
-    if (!found || (name.starts_with("dgx-") && !found->starts_with("dgx-"))) found = name;
-  }
-  return found;
-}
-
-std::optional<std::string> Catalogue::node_like(const GpuIdentity& wanted) const {
-  std::optional<std::string> found;
-  int best = -1;
-  for (const GpuIdentity& other : gpus().all()) {
-    const auto node = own_node(other);
-    if (!node || (other.gpu.nvlink.value > 0) != (wanted.gpu.nvlink.value > 0)) continue;
-    const int fit = (other.gpu.architecture == wanted.gpu.architecture ? 2 : 0) +
-                    (node->starts_with("dgx-") ? 1 : 0);
-    if (fit > best) best = fit, found = node;
-  }
-  return found;
-}
-
-NodeOfGpu Catalogue::node_of_gpu(const std::string& gpu, const std::string& where) const {
-  const GpuIdentity* wanted = gpus().find(gpu);
-  if (wanted == nullptr)
-    throw InputError(where, "unknown GPU '" + gpu + "'", suggestion(gpu, gpus().known()));
-  auto name = own_node(*wanted);
-  if (!name) name = node_like(*wanted);
-  if (!name)
-    throw InputError(where, "no node of the catalogue could hold " + wanted->gpu.name,
-                     "name one in its file: node = \"dgx-h100\"");
-  const auto held = node(toml_text(*name, wanted->gpu.name + ".toml")).gpu.name;
-  return {*name, wanted->gpu.name, held != wanted->gpu.name};
 }
 
 }  // namespace stepcast::sim

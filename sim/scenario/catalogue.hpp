@@ -21,9 +21,12 @@ struct SourceNote {
   std::string text;
 };
 
+/// Of a TOML file or a config.json, and of no entry.
+bool is_file_name(const std::string& name);
+
 /// The node that `--gpu h100` means.
 struct NodeOfGpu {
-  std::string node, gpu;  // entries of the catalogue
+  std::string node, gpu;  // entries of the catalogue; the GPU may be a file
   bool put_in = false;    // the node is another GPU's, this one takes its place
 
   /// What `cluster.node` would say.
@@ -87,7 +90,8 @@ class Catalogue {
   /// All GPUs, read at the first question.
   const GpuIdentities& gpus() const;
   /// The node that the GPU's file names; else a DGX, else any node that holds it; else the node of
-  /// another GPU of its form (with NVLink or without), best of its architecture and a DGX.
+  /// another GPU of its form (with NVLink or without), best of its architecture and a DGX. `gpu`
+  /// may be a file.
   NodeOfGpu node_of_gpu(const std::string& gpu, const std::string& where) const;
 
  private:
@@ -98,6 +102,7 @@ class Catalogue {
   };
   const std::vector<std::string>& known(const std::string& folder) const;
   const std::vector<SoftwareName>& known_software() const;
+  GpuIdentity gpu_of_file(const std::string& file, const std::string& where) const;
   std::optional<std::string> own_node(const GpuIdentity& gpu) const;
   std::optional<std::string> node_like(const GpuIdentity& wanted) const;
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "engine/check.hpp"
+#include "sim/files/suggest.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -110,6 +111,57 @@ void agree_on_nvlink(NodeSpec& node, TableReader& table, const TomlValue* gpu) {
     node.nvlink_per_link = node.gpu.nvlink / links;
   else
     node.gpu.nvlink = together;
+}
+
+TomlValue NodeOfGpu::value(const std::string& where) const {
+  if (!put_in) return toml_text(node, where);
+  TomlValue table = toml_table(where);
+  table.set("name", toml_text(node, where));
+  table.set("gpu", toml_text(gpu, where));
+  return table;
+}
+
+std::string NodeOfGpu::note() const {
+  return put_in ? "no node of the catalogue holds " + gpu + ": it is put into " + node : "";
+}
+
+std::optional<std::string> Catalogue::own_node(const GpuIdentity& gpu) const {
+  if (!gpu.node.empty()) return gpu.node;
+  std::optional<std::string> found;
+  for (const std::string& name : names("nodes")) {
+    if (node(toml_text(name, "catalogue")).gpu.name != gpu.gpu.name) continue;
+    if (!found || (name.starts_with("dgx-") && !found->starts_with("dgx-"))) found = name;
+  }
+  return found;
+}
+
+std::optional<std::string> Catalogue::node_like(const GpuIdentity& wanted) const {
+  std::optional<std::string> found;
+  int best = -1;
+  for (const GpuIdentity& other : gpus().all()) {
+    const auto node = own_node(other);
+    if (!node || (other.gpu.nvlink.value > 0) != (wanted.gpu.nvlink.value > 0)) continue;
+    const int fit = (other.gpu.architecture == wanted.gpu.architecture ? 2 : 0) +
+                    (node->starts_with("dgx-") ? 1 : 0);
+    if (fit > best) best = fit, found = node;
+  }
+  return found;
+}
+
+NodeOfGpu Catalogue::node_of_gpu(const std::string& gpu, const std::string& where) const {
+  std::optional<GpuIdentity> of_file;
+  if (is_file_name(gpu)) of_file = gpu_of_file(gpu, where);
+  const GpuIdentity* wanted = of_file ? &*of_file : gpus().find(gpu);
+  if (wanted == nullptr)
+    throw InputError(where, "unknown GPU '" + gpu + "'", suggestion(gpu, gpus().known()));
+  auto name = own_node(*wanted);
+  if (!name) name = node_like(*wanted);
+  if (!name)
+    throw InputError(where, "no node of the catalogue could hold " + wanted->gpu.name,
+                     "name one in its file: node = \"dgx-h100\"");
+  if (of_file) return {*name, gpu, true};  // whatever the node holds of that name
+  const auto held = node(toml_text(*name, wanted->gpu.name + ".toml")).gpu.name;
+  return {*name, wanted->gpu.name, held != wanted->gpu.name};
 }
 
 }  // namespace stepcast::sim

@@ -111,4 +111,14 @@ std::string default_nccl(const workloads::Software& software, const topology::Gp
   return too_old && !gpu.nccl_since.empty() ? gpu.nccl_since : software.nccl;
 }
 
+void know_data_of_frameworks(TableReader& table) {
+  const TomlValue* data = table.value("data");
+  if (data == nullptr || data->text() == nullptr) return;
+  for (const std::string_view word : {"fsdp", "fsdp1", "fsdp2", "FSDP", "FSDP1", "FSDP2"})
+    if (*data->text() == word)
+      table.fail("data", table.label("data") + " is '" + std::string(word) + "'",
+                 "write zero3, which gathers parameters again for the backward pass (FULL_SHARD), "
+                 "or zero2, which keeps them (SHARD_GRAD_OP)");
+}
+
 }  // namespace stepcast::sim

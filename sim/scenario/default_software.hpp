@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "sim/files/toml_value.hpp"
+#include "sim/files/toml_table.hpp"
 #include "topology/specs.hpp"
 #include "workloads/plan/software.hpp"
 
@@ -17,6 +17,9 @@ TomlValue with_framework(TomlValue document);
 
 /// Why with_framework() took the framework of a document; empty: the document names it itself.
 std::string framework_by_default(const TomlValue& document);
+
+/// Of [plan]: throws InputError on "fsdp", a framework's word for zero3 or zero2.
+void know_data_of_frameworks(TableReader& plan);
 
 /// The NCCL of the framework's version, or the first that knows the GPU where that one is newer.
 std::string default_nccl(const workloads::Software& software, const topology::GpuSpec& gpu);

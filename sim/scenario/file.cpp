@@ -7,6 +7,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/csv.hpp"
+#include "sim/files/numbers.hpp"
 #include "sim/scenario/default_software.hpp"
 #include "sim/scenario/failure_keys.hpp"
 #include "sim/scenario/goal_file.hpp"
@@ -18,6 +19,7 @@
 #include "sim/scenario/stage_layout.hpp"
 #include "sim/scenario/what_if.hpp"
 #include "topology/rack.hpp"
+#include "workloads/plan/model_size.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -123,6 +125,19 @@ void take_order_file(TomlValue& document, Scenario& scenario) {
   plan->erase("schedule");
 }
 
+/// A sequence of "4k" tokens has 4,096 and one of "1M" 1,048,576, as models' makers count.
+void spell_out_sequence(TomlValue& document) {
+  TomlValue* model = document.find("model");
+  TomlValue* sequence = model == nullptr ? nullptr : model->find("sequence");
+  const std::string* text = sequence == nullptr ? nullptr : sequence->text();
+  if (text == nullptr || text->empty()) return;
+  const std::int64_t unit = text->back() == 'k' || text->back() == 'K' ? 1 << 10
+                            : text->back() == 'M'                      ? 1 << 20
+                                                                       : 0;
+  const auto count = number_in<std::int64_t>(std::string_view(*text).substr(0, text->size() - 1));
+  if (unit > 0 && count && *count > 0 && *count < 1 << 24) sequence->data = *count * unit;
+}
+
 /// Chunks of a stage that follow from the schedule.
 std::int64_t chunks_of(const workloads::ParallelPlan& plan) {
   if (plan.schedule == workloads::Schedule::listed) return plan.orders.list->chunks;
@@ -153,6 +168,7 @@ void read_stages(TableReader& table, const std::string& text, Scenario& scenario
 }
 
 void read_plan(TableReader& table, Scenario& scenario) {
+  know_data_of_frameworks(table);
   read_members(table, false, [&](auto&& visit) { visit_plan(scenario, visit); });
   scenario.plan_origin = table.where();
   if (table.value("virtual_stages") == nullptr)
@@ -313,9 +329,22 @@ void read_model(TableReader& table, const Catalogue& catalogue, Scenario& scenar
   table.finish();
 }
 
+/// Heads of latent attention follow from its ranks: to write down what follows changes nothing.
+void forget_what_follows(const TomlValue* model, Scenario& scenario) {
+  if (model == nullptr || !workloads::latent(scenario.model)) return;
+  for (const auto& [key, follows] : {std::pair("kv_heads", scenario.model.heads),
+                                     std::pair("head_dim", scenario.model.head_dim)}) {
+    const TomlValue* written = model->find(key);
+    const auto* count = written == nullptr ? nullptr : std::get_if<std::int64_t>(&written->data);
+    if (count != nullptr && *count == follows)
+      std::erase(scenario.changed, "model." + std::string(key));
+  }
+}
+
 void read_step(TableReader& document, const Catalogue& catalogue, Scenario& scenario) {
   read_part(document, "model", scenario,
             [&](auto& table) { read_model(table, catalogue, scenario); });
+  forget_what_follows(document.table("model"), scenario);
   read_part(document, "plan", scenario, [&](auto& table) { read_plan(table, scenario); });
   read_part(document, "routing", scenario, [&](auto& table) { read_routing(table, scenario); });
   read_part(document, "batch", scenario, [&](auto& table) { read_batch(table, scenario); });
@@ -372,6 +401,7 @@ Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
   scenario.title = document.text("title").value_or("");
   scenario.tables = {"published"};
   take_order_file(source, scenario);
+  spell_out_sequence(source);
   // All top-level names are asked for first: a misspelt [modle] is an unknown key, not a missing
   // one.
   for (const char* key : {"model", "cluster", "nccl", "plan", "routing", "batch", "precision",

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <tuple>
 #include <vector>
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
+#include "sim/files/nccl_names.hpp"
 #include "sim/scenario/member_reader.hpp"
 #include "sim/scenario/member_writer.hpp"
 
@@ -170,6 +172,15 @@ void read_run_goal(TableReader& table, Scenario& scenario) {
   for (const char* key : {"tokens", "samples", "days"})
     if (asked == 0 && table.value(key) != nullptr)
       table.fail(key, table.label(key) + " is zero: nothing is trained", "e.g. \"15T\" tokens");
+  const double sequences = static_cast<double>(scenario.global_batch);
+  const double tokens = sequences * static_cast<double>(scenario.batch.sequence);
+  for (const auto& [key, wanted, step] :
+       {std::tuple("tokens", goal.tokens, tokens), std::tuple("samples", goal.samples, sequences)})
+    if (wanted.value > 0 && wanted.value < step)
+      table.fail(key,
+                 fmt::format("{} is {}: less than the {} of one step", table.label(key),
+                             to_exact_text(wanted), to_exact_text(Count(step))),
+                 "e.g. \"15T\" tokens, \"300B\"");
   if (goal.goodput > 1)
     table.fail("goodput", "'goodput' in [run_goal] is more than 1", "it is a share of the time");
   check_date(table, "today", goal.today);
@@ -219,6 +230,21 @@ void read_cost(TableReader& table, const Catalogue& catalogue, Scenario& scenari
   table.finish();
 }
 
+namespace {
+
+/// Of a country's name as of its code, in any case; names join what is `known`.
+std::string country_code(const std::string& word, TableReader& grids,
+                         std::vector<std::string>& known) {
+  std::string code = word;
+  for (const TomlEntry& entry : *grids.required("names", grids.table("names"))->table()) {
+    known.push_back(*entry.value.text());
+    if (same_word(word, entry.key) || same_word(word, known.back())) code = entry.key;
+  }
+  return code;
+}
+
+}  // namespace
+
 void read_site(TableReader& table, const Catalogue& catalogue, Scenario& scenario) {
   Site& site = scenario.site;
   TableReader usual(catalogue.entry("sites", "usual", "catalogue"), "");
@@ -236,12 +262,13 @@ void read_site(TableReader& table, const Catalogue& catalogue, Scenario& scenari
     const TomlValue& countries = *grids.required("carbon", grids.table("carbon"));
     std::vector<std::string> known;
     for (const TomlEntry& entry : *countries.table()) known.push_back(entry.key);
+    const std::string code = country_code(*carbon->text(), grids, known);
     TableReader values(countries, "carbon");
-    const auto found = values.quantity<GramsPerKwh>(*carbon->text());
+    const auto found = values.quantity<GramsPerKwh>(code);
     if (!found)
       table.fail("carbon", "no grid '" + *carbon->text() + "'", suggestion(*carbon->text(), known));
     site.carbon = *found;
-    site.source = *carbon->text() + ", " + grids.text("source").value_or("");
+    site.source = code + ", " + grids.text("source").value_or("");
     site.date = grids.text("date").value_or("");
     table.note_change("carbon");
   }

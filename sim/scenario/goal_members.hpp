@@ -49,7 +49,8 @@ void visit_cost(Cost& cost, Visitor&& visit) {
 template <class Site, class Visitor>
 void visit_site(Site& site, Visitor&& visit) {
   visit.positive({"pue", "power of the building over that of the machines", "pue", "X"}, site.pue);
-  visit.part({"carbon", "CO2 of electricity: \"369 g/kWh\", or a country: USA", "carbon", "G/KWH"});
+  visit.part({"carbon", "CO2 of electricity: \"369 g/kWh\", or a country: USA, Germany", "carbon",
+              "G/KWH"});
   visit.may({"source", "of the carbon intensity"}, site.source);
   visit.may({"date", "of the carbon intensity"}, site.date);
 }

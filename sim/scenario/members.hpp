@@ -271,8 +271,9 @@ template <class Scenario, class Visitor>
 void visit_model_use(Scenario& scenario, Visitor&& visit) {
   visit.part(
       {"name", "model of the catalogue (stepcast show models), or a config.json", "model", "NAME"});
-  visit.positive(Key{"sequence", "tokens per sequence", "sequence", "TOKENS"}.within(1, 1 << 24),
-                 scenario.batch.sequence);
+  visit.positive(
+      Key{"sequence", "tokens per sequence: 4096, or 4k", "sequence", "TOKENS"}.within(1, 1 << 24),
+      scenario.batch.sequence);
 }
 
 template <class Scenario, class Visitor>

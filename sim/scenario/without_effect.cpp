@@ -73,6 +73,11 @@ bool no_offload(S s) {
   return s.plan.offload.activations == 0.0 && s.plan.offload.optimizer == 0.0;
 }
 
+bool one_graph(S s) {
+  return !collective(s) && s.software.host.graphs == workloads::Graphs::iteration;
+}
+
+constexpr const char* says_one_graph = "one graph launches all of the step (cuda_graphs)";
 constexpr const char* says_no_experts = "the model has no experts";
 constexpr const char* says_no_costs = "no whole run and no price is asked for";
 constexpr const char* says_rented = "the hardware is rented, or no whole run is asked for";
@@ -250,6 +255,14 @@ constexpr Rule rules[] = {
      "LAMB takes the norm anyway"},
     {"software.launch_kernel", [](S s) { return s.measured_launch; },
      "the launch is measured ([calibration] launch)"},
+    {"software.launch_kernel", one_graph, says_one_graph},
+    {"software.forward_call", one_graph, says_one_graph},
+    {"software.module_call", one_graph, says_one_graph},
+    {"software.rng_fork", one_graph, says_one_graph},
+    {"software.gradient_hook", one_graph, says_one_graph},
+    {"software.launch_collective", one_graph, says_one_graph},
+    {"software.event_call", one_graph, says_one_graph},
+    {"software.unit_overhead", one_graph, says_one_graph},
 
     {"cluster.exchange", no_own_exchange, "no kernels but NCCL's send tokens to experts"},
     {"cluster.placement", one_tier, "all nodes meet the same switches"},
@@ -287,6 +300,7 @@ constexpr Rule rules[] = {
 
     {"calibration.runs", collective, "own runs are of training steps"},
     {"calibration.launch", collective, "a collective alone is launched by no framework"},
+    {"calibration.launch", one_graph, says_one_graph},
     {"noise.", [](S s) { return s.run.without.jitter; }, "it is left out (run.without)"},
     {"noise.distribution", no_draws, "nothing is drawn from it"},
     {"noise.steps", [](S s) { return no_jitter(s) || s.run.steps == Steps::cold; },

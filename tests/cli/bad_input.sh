@@ -56,6 +56,12 @@ expect 3 "'bytes' in \[collective\] needs a unit" \
   "$stepcast" collective all_reduce --gpu h100 --bytes 64
 expect 3 "unknown GPU 'h10', did you mean 'h100'?" \
   "$stepcast" run --model llama2-7b --gpu h10 --local-batch 1
+expect 3 "'data' in \[plan\] is 'fsdp', write zero3, .* or zero2" \
+  "$stepcast" run --model llama2-7b --gpu h100 --local-batch 1 --data fsdp
+expect 3 "'global' in \[batch\] is \"1k\", write the number out: k may be 1000 or 1024" \
+  "$stepcast" run --model llama2-7b --gpu h100 --global-batch 1k
+expect 3 "README.md' is no model of the catalogue and no .toml, a model's file is TOML" \
+  "$stepcast" run --model "$2/README.md" --gpu h100 --local-batch 1
 expect 3 "unknown model 'llama2-8b', did you mean" \
   "$stepcast" run --model llama2-8b --gpu h100 --local-batch 1
 expect 3 "absent.toml: cannot be opened" "$stepcast" run "$work/absent.toml"

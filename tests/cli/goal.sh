@@ -23,6 +23,15 @@ expect 0 'goodput 0.9' $small --samples 1B --goodput 0.9 $today
 expect 0 '^  time  *30.0 days' $small --days 30 $today
 expect 3 "more than one of 'tokens', 'samples' and 'days'" $small --tokens 1T --days 3
 expect 3 'is not a unit of count' $small --tokens "1 furlong"
+expect 3 "'tokens' in .run_goal. is 15: less than the 32768 of one step, e.g. .15T" \
+  $small --tokens 15
+expect 3 "'samples' in .run_goal. is 63: less than the 64 of one step" $small --samples 63
+for country in DEU Germany germany; do
+  expect 0 '^  emissions .* at 381 g/kWh, DEU' $small --tokens 1T --carbon $country $today
+done
+expect 3 "no grid 'Germania', did you mean 'Germany'" $small --tokens 1T --carbon Germania
+expect 3 '"M USD" is not a unit of amount of money, did you mean "million USD"' \
+  $small --tokens 1T --own --set "cost.capex=5 M USD"
 
 # Llama 3.1's card: 39.3 million H100 hours at TDP.
 expect 0 '^  emissions  *11,400 t CO2e at 414 g/kWh' $of_any --gpu h100 --nodes 2048 \

@@ -59,6 +59,9 @@ for program in stepcast stepcast-calibrate stepcast-validate; do
   "$programs/$program" --help >"$work/usage"
   "$programs/$program" help | cmp -s - "$work/usage" || fail "$program help is not --help"
   tail -n 1 "$work/usage" | grep -q "^ *143 " || fail "$program --help: no exit codes at the end"
+  verb=$("$programs/$program" completion reply "" | grep -v '^--' | head -n 1)
+  "$programs/$program" "$verb" --help >"$work/help"
+  "$programs/$program" help "$verb" | cmp -s - "$work/help" || fail "$program help $verb"
   "$programs/$program" >"$work/out" 2>"$work/err" && fail "$program without a verb succeeds"
   [ -s "$work/out" ] || cmp -s "$work/err" "$work/usage" || fail "$program alone prints no usage"
   for verb in $("$programs/$program" completion reply "" | grep -v '^--'); do

@@ -45,6 +45,16 @@ expect 0 'provenance' collective all_reduce --gpu inv --nodes 2 --bytes 64MiB
 expect 0 'inv-sxm-120gb' show cluster --gpu inv --nodes 2
 expect 3 "unknown GPU 'inw'" run --model llama2-7b --gpu inw --local-batch 1
 
+# One that lies elsewhere is named by its file. In the catalogue, a file and its GPU have one name.
+sed 's/inv-sxm/own-sxm/; s/"inv"/"own"/; s/"INV/"OWN/; s/0x9999/0x9998/' \
+  "$work/tree/scenarios/gpus/inv-sxm-120gb.toml" >"$work/own.toml"
+expect 0 'x own-sxm-120gb (2 x ' run --model llama2-7b --gpu "$work/own.toml" --nodes 2 \
+  --data zero2 --local-batch 2
+cp "$work/own.toml" "$work/tree/scenarios/gpus/other.toml"
+expect 3 "other.toml:2: 'name' is \"own-sxm-120gb\" in the file other.toml, call both the same" \
+  run --model llama2-7b --gpu own --nodes 2 --data zero2 --local-batch 2
+rm "$work/tree/scenarios/gpus/other.toml"
+
 # Logs name it as CUDA does, or leave it to --gpu; its rows are its own, not another GPU's.
 program=$programs/stepcast-calibrate
 sed 's/NVIDIA H100 80GB HBM3/NVIDIA INV 120GB HBM4/' \

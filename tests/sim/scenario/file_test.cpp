@@ -54,6 +54,21 @@ std::string with(const std::string& lines, const std::string& others) {
 
 }  // namespace
 
+TEST_CASE("a sequence counts its k and M as makers of models do, other counts want a number") {
+  const auto sequence = [](const std::string& text) {
+    return read(with("sequence = 4096", "sequence = " + text)).batch.sequence;
+  };
+  CHECK(sequence("\"4k\"") == 4096);
+  CHECK(sequence("\"128K\"") == 131'072);
+  CHECK(sequence("\"1M\"") == 1'048'576);
+  CHECK_THAT(refusal(with("sequence = 4096", "sequence = \"4.5k\"")),
+             Contains("a.toml:3: 'sequence' in [model] is \"4.5k\", write the number out"));
+  CHECK_THAT(refusal(with("sequence = 4096", "sequence = \"long\"")),
+             Contains("must be an integer, not a string"));
+  CHECK_THAT(refusal(with("nodes = 16", "nodes = \"1k\"")),
+             Contains("a.toml:6: 'nodes' in [cluster] is \"1k\", write the number out"));
+}
+
 TEST_CASE("GPUs stand for their nodes, and a part of one node for itself") {
   const auto size = [](const std::string& lines) {
     const Scenario s = read(with("nodes = 16", lines));

@@ -1,9 +1,11 @@
 // The models of 2024 and 2025: the catalogue's entries have the parameters that their authors
 // publish, and the FLOPs that trainers count.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "engine/check.hpp"
 #include "sim/scenario/catalogue.hpp"
+#include "sim/scenario/file.hpp"
 #include "workloads/plan/model_size.hpp"
 
 using namespace stepcast;
@@ -91,6 +93,19 @@ TEST_CASE("a token's FLOPs in training are the ratio of Megatron-Bridge's rates"
     CHECK(gflop > 0.99 * ratio.low);
     CHECK(gflop < 1.01 * ratio.high);
   }
+}
+
+TEST_CASE("what follows from latent attention is no change where it is written out") {
+  const auto changed_with = [](const std::string& lines) {
+    const std::string text = "model = { name = \"deepseek-v2-lite\"" + lines +
+                             " }\ncluster = { node = \"dgx-h100\", nodes = 1 }\n"
+                             "plan = { data = \"zero1\" }\nbatch = { local = 1 }\n"
+                             "software = { framework = \"megatron-core\" }\n";
+    return read_scenario(read_toml(text, "own.toml"), catalogue()).changed;
+  };
+  const auto written = changed_with(", kv_heads = 16, head_dim = 192");
+  CHECK(written == changed_with(""));
+  CHECK(std::ranges::count(changed_with(", head_dim = 64"), "model.head_dim") == 1);
 }
 
 TEST_CASE("heads of latent attention are as wide as their parts, whatever hidden / heads is") {

@@ -79,3 +79,19 @@ TEST_CASE("keys of a recipe that is not on are named") {
   for (const std::string& warning : warnings)
     CHECK_THAT(warning, Contains("no recipe of low precision is on"));
 }
+
+TEST_CASE(
+    "what a host's calls take has no effect where one graph launches the step, and is named") {
+  const auto warnings = [](workloads::Graphs graphs) {
+    Scenario s = read("dgx-h100", "");
+    s.software.host.graphs = graphs;
+    s.measured_launch = true;
+    s.changed = {"calibration.launch", "software.forward_call"};
+    return without_effect(s);
+  };
+  CHECK(warnings(workloads::Graphs::none).empty());
+  const auto named = warnings(workloads::Graphs::iteration);
+  REQUIRE(named.size() == 2);
+  CHECK(named[0] ==
+        "calibration.launch has no effect here: one graph launches all of the step (cuda_graphs)");
+}
