@@ -92,6 +92,12 @@ class DebugReader {
   std::optional<Shape> shape(std::int64_t line, const std::string& process) const {
     Shape shape;
     if (const auto found = shape_of_.find(process); found != shape_of_.end()) shape = found->second;
+    Unsaid unsaid;
+    unsaid.add(facts_.gpu.empty(), "which GPU it was", "--gpu NAME");
+    unsaid.add(nccl_.empty() && facts_.nccl.empty(), "which NCCL it was", "--nccl 2.20.5");
+    unsaid.add(shape.ranks == 0 && !facts_.ranks, "how many ranks", "--ranks N");
+    unsaid.add(shape.nodes == 0 && !facts_.nodes, "how many nodes", "--nodes N");
+    if (unsaid.several()) file_.fail(line, "the log does not say " + unsaid.what(), unsaid.hint());
     const auto settle = [&](std::int64_t& found, const std::optional<std::int64_t>& said,
                             const char* what, const char* option) {
       if (found != 0) return !said || *said == found;

@@ -256,6 +256,32 @@ std::string dtype_of(const NcclTestsRun& run, const NcclTestsRow& row) {
   return found->second;
 }
 
+/// Nodes as far as the run or the options say; 0: they do not.
+std::int64_t nodes_said(const NcclTestsRun& run, const ClusterFacts& facts) {
+  std::set<std::string> hosts;
+  for (const NcclTestsDevice& device : run.devices) hosts.insert(device.host);
+  return hosts.empty() ? facts.nodes.value_or(0) : static_cast<std::int64_t>(hosts.size());
+}
+
+/// Of several facts that are missing, all at once.
+void ask_for_missing(const NcclTestsRun& run, const ClusterFacts& facts) {
+  Unsaid unsaid;
+  const bool listed = !run.devices.empty(), named = !run.program.empty();
+  std::string collective = facts.collective;
+  if (collective.empty()) collective = collective_in_file_name(run.path).value_or("");
+  unsaid.add(!named && collective.empty(), "which collective it measured",
+             "--collective all_reduce");
+  unsaid.add(!listed && facts.gpu.empty(), "which GPU it ran on", "--gpu NAME");
+  if (!listed && !facts.ranks && !named && !collective.empty())
+    unsaid.add(!ranks_of(run, collective).only(), "how many ranks", "--ranks N");
+  const std::int64_t nodes = nodes_said(run, facts);
+  unsaid.add(nodes == 0, "on how many nodes", "--nodes N");
+  unsaid.add(nodes > 1 && facts.fabric.empty(), "what joins them", "--fabric infiniband");
+  unsaid.add(nodes > 1 && facts.fabric != "nvlink" && !facts.node_bandwidth,
+             "how fast they are joined", "--node-bandwidth \"3200 Gbit/s\"");
+  if (unsaid.several()) run.fail(run.line, "does not say " + unsaid.what(), unsaid.hint());
+}
+
 }  // namespace
 
 void NcclTestsRun::fail(std::int64_t at_line, const std::string& what,
@@ -269,6 +295,7 @@ double bus_factor(const std::string& collective, std::int64_t ranks) {
 
 std::vector<sim::CollectiveRow> collective_rows(const NcclTestsRun& run, const ClusterFacts& facts,
                                                 Ignored& ignored) {
+  ask_for_missing(run, facts);
   const std::string collective = collective_of(run, facts);
   const Group group = group_of(run, facts, collective, ignored);
   const std::string gpu = gpu_of(run, facts);

@@ -14,6 +14,13 @@
 
 namespace stepcast::calibrate {
 
+void Unsaid::add(bool missing, const std::string& what, const std::string& option) {
+  if (!missing) return;
+  what_ += (count_ == 0 ? "" : ", ") + what;
+  options_ += (count_ == 0 ? "" : " ") + option;
+  ++count_;
+}
+
 void check_fabric(const std::string& fabric) {
   const std::vector<std::string> known = {"infiniband", "roce",   "efa",
                                           "ethernet",   "nvlink", "pcie"};

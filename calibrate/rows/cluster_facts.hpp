@@ -22,6 +22,20 @@ struct ClusterFacts {
   sim::GpuIdentities gpus;  // of the catalogue, to know a GPU by the name that a log gives it
 };
 
+/// Facts that neither a log nor the options say, to be asked for all at once.
+class Unsaid {
+ public:
+  void add(bool missing, const std::string& what, const std::string& option);
+  /// A single one is asked for where it is needed, with what is known of it there.
+  bool several() const { return count_ > 1; }
+  const std::string& what() const { return what_; }        // "which GPU, how many nodes"
+  std::string hint() const { return "give " + options_; }  // "--gpu NAME --nodes N"
+
+ private:
+  int count_ = 0;
+  std::string what_, options_;
+};
+
 /// InputError at `--fabric` for a word that is none of the above.
 void check_fabric(const std::string& fabric);
 

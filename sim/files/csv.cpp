@@ -132,12 +132,23 @@ CsvFile parse_csv(std::string path, std::string_view text) {
 
 CsvFile read_csv(const std::string& path) { return parse_csv(path, read_input(path)); }
 
+std::string named_columns(std::span<const std::string> names) {
+  std::string out = names.size() == 1 ? "column" : "columns";
+  for (const std::string& name : names)
+    out += (&name == names.data() ? " \"" : ", \"") + name + '"';
+  return out;
+}
+
 CsvColumns columns_of(const CsvFile& file, std::span<const std::string> known) {
   const std::string where = file.path + ":1";
   CsvColumns columns;
+  std::vector<std::string> unknown;
+  for (const std::string& name : file.header)
+    if (std::find(known.begin(), known.end(), name) == known.end()) unknown.push_back(name);
+  if (!unknown.empty())
+    throw InputError(where, "unknown " + named_columns(unknown),
+                     suggestion(unknown.front(), known));
   for (const std::string& name : file.header) {
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      throw InputError(where, "unknown column \"" + name + "\"", suggestion(name, known));
     if (!columns.emplace(name, columns.size()).second)
       throw InputError(where, "column \"" + name + "\" twice");
   }

@@ -35,7 +35,10 @@ CsvFile read_csv(const std::string& path);
 /// Where each column stands in a header.
 using CsvColumns = std::map<std::string, std::size_t, std::less<>>;
 
-/// Throws InputError on a column that is not `known` (with a suggestion) or stands twice.
+/// `column "a"`, or `columns "a", "b"`.
+std::string named_columns(std::span<const std::string> names);
+
+/// Throws InputError on columns that are not `known` (with a suggestion) or stand twice.
 CsvColumns columns_of(const CsvFile& file, std::span<const std::string> known);
 
 /// A column of a header, looked up once for all rows; the file may lack it.

@@ -36,10 +36,14 @@ std::vector<std::string> words_of(const char* text) {
 CsvColumns columns_of(const CsvFile& file) {
   CsvColumns columns = columns_of(file, words_of(known_columns));
   const std::string where = file.path + ":1";
+  std::vector<std::string> missing;
   for (const std::string& name : words_of(needed_columns))
-    if (!columns.contains(name)) throw InputError(where, "lacks the column \"" + name + "\"");
-  if (columns.contains("shape") == columns.contains("shape_or_bytes"))
-    throw InputError(where, "needs one column \"shape_or_bytes\" (or \"shape\")");
+    if (!columns.contains(name)) missing.push_back(name);
+  const bool shape = columns.contains("shape"), or_bytes = columns.contains("shape_or_bytes");
+  if (!shape && !or_bytes) missing.emplace_back("shape_or_bytes");
+  if (!missing.empty()) throw InputError(where, "lacks the " + named_columns(missing));
+  if (shape && or_bytes)
+    throw InputError(where, "has both columns \"shape\" and \"shape_or_bytes\"");
   return columns;
 }
 

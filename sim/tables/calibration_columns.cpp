@@ -12,6 +12,7 @@
 
 #include "engine/units_text.hpp"
 #include "sim/files/text_table.hpp"
+#include "sim/tables/text_faults.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -211,6 +212,13 @@ Family elementwise() {
        since(2, words(passes, Of::key<&Row::pass>("pass"))), cache(Of::key<&Row::cache>("cache"))});
 }
 
+Column checked(const char* (*fault)(std::string_view), Column column) {
+  column.text_fault = fault;
+  return column;
+}
+
+Column version(Column column) { return checked(version_fault, column); }
+
 Family collectives() {
   using Row = CollectiveRow;
   using Of = Of<&CalibrationTable::collectives>;
@@ -220,8 +228,9 @@ Family collectives() {
        Of::key<&Row::collective>("collective"), Of::key<&Row::ranks>("ranks"),
        Of::key<&Row::nodes>("nodes"), Of::key<&Row::gpus_per_node>("gpus_per_node"),
        Of::key<&Row::bytes>("bytes"), Of::figure<&Row::duration>("duration"),
-       Of::key<&Row::fabric>("fabric"), Of::key<&Row::nccl>("nccl"),
-       Of::key<&Row::timing>("timing"), Of::key<&Row::processes>("processes"),
+       words(fabric_words, Of::key<&Row::fabric>("fabric")), version(Of::key<&Row::nccl>("nccl")),
+       words(timing_words, Of::key<&Row::timing>("timing")),
+       checked(processes_fault, Of::key<&Row::processes>("processes")),
        Of::key<&Row::node_bandwidth>("node_bandwidth"), Of::figure<&Row::busbw>("busbw"),
        since(2, Of::key<&Row::algorithm>("algorithm")),
        since(2, Of::key<&Row::protocol>("protocol"))});
@@ -241,7 +250,7 @@ Family nccl_tuning() {
   using Row = NcclTuningRow;
   using Of = Of<&CalibrationTable::nccl_tuning>;
   return Of::family("nccl_tuning",
-                    {Of::key<&Row::gpu>("gpu"), Of::key<&Row::nccl>("nccl"),
+                    {Of::key<&Row::gpu>("gpu"), version(Of::key<&Row::nccl>("nccl")),
                      Of::key<&Row::collective>("collective"), Of::key<&Row::algorithm>("algorithm"),
                      Of::key<&Row::protocol>("protocol"), positive(Of::key<&Row::ranks>("ranks")),
                      positive(Of::key<&Row::nodes>("nodes")), Of::figure<&Row::latency>("latency"),
@@ -253,7 +262,7 @@ Family nccl_choices() {
   using Of = Of<&CalibrationTable::nccl_choices>;
   return Of::family(
       "nccl_choices",
-      {Of::key<&Row::gpu>("gpu"), Of::key<&Row::nccl>("nccl"),
+      {Of::key<&Row::gpu>("gpu"), version(Of::key<&Row::nccl>("nccl")),
        Of::key<&Row::collective>("collective"), positive(Of::key<&Row::ranks>("ranks")),
        positive(Of::key<&Row::nodes>("nodes")), positive(Of::key<&Row::bytes>("bytes")),
        Of::note<&Row::algorithm>("algorithm"), Of::note<&Row::protocol>("protocol"),
@@ -313,15 +322,6 @@ const char* number_fault(const Column& column, const UnitRange* range, double va
   return "";
 }
 
-/// Libraries spell types in their own ways, fp8(rowwise): the word before a bracket is known.
-bool is_element_type(std::string_view text) {
-  constexpr std::string_view known[] = {"",      "n/a",       "bf16",  "fp16",     "fp32",
-                                        "fp64",  "tf32",      "fp8",   "fp8_e5m2", "mxfp8",
-                                        "nvfp4", "fp8_block", "char",  "int8",     "uint8",
-                                        "int32", "uint32",    "int64", "uint64"};
-  return std::ranges::find(known, text.substr(0, text.find('('))) != std::end(known);
-}
-
 }  // namespace
 
 const std::vector<Family>& families() {
@@ -376,12 +376,12 @@ std::string cell_fault(const Column& column, const UnitRange* range, const Cell&
                        fmt::join(words.begin() + words.front().empty(), words.end(), ", "));
   if (is_type(column) && !is_element_type(text))
     return "is no type of elements: bf16, fp16, fp32, fp8 ...";
-  return "";
+  return column.text_fault != nullptr ? column.text_fault(text) : "";
 }
 
 /// Of texts, most of which repeat that of the row before.
 bool has_sound_texts(const Column& column, const Family& family, const CalibrationTable& table) {
-  if (column.words.empty() && !is_type(column)) return true;
+  if (column.words.empty() && !is_type(column) && column.text_fault == nullptr) return true;
   std::optional<std::string_view> before;
   for (std::size_t row = 0; row < family.size(table); ++row) {
     const Cell cell = column.get(table, row);

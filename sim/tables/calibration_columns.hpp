@@ -33,6 +33,7 @@ struct Column {
   bool positive = false;                      // other numbers may be zero, none is negative
   std::span<const std::string_view> words{};  // what a text may be; none: any
   std::int64_t since = 1;                     // version of the file that brought it
+  const char* (*text_fault)(std::string_view) = nullptr;  // "" for a text that it may hold
 };
 
 struct Family {

@@ -137,6 +137,19 @@ TEST_CASE("what a log does not say is asked by the name of the option") {
   CHECK_THROWS_WITH(rows_of("all_gather_h100_2x8.log", facts), Contains("--nccl"));
 }
 
+TEST_CASE("several facts that a log does not say are asked for at once") {
+  const ClusterFacts facts = nothing_given();
+  CHECK_THROWS_WITH(rows_of("all_gather_h100_2x8.log", facts),
+                    Contains("what joins them, how fast they are joined") &&
+                        Contains("--fabric infiniband --node-bandwidth"));
+  std::string pasted = read_bytes(fixture("all_gather_h100_2x8.log"));
+  pasted.erase(0, pasted.find("#       size"));
+  CHECK_THROWS_WITH(
+      rows_in(pasted, facts),
+      Contains("which collective it measured, which GPU it ran on, on how many nodes") &&
+          Contains("give --collective all_reduce --gpu NAME --nodes N"));
+}
+
 TEST_CASE("a log that contradicts itself or was cut is refused with its line") {
   const std::string log = read_bytes(fixture("all_reduce_a100_8.log"));
   ClusterFacts facts = nothing_given();

@@ -122,3 +122,32 @@ TEST_CASE("what was measured beside kernels comes in the columns of its kind") {
   CHECK(table.powers.at(0).power == Watts(70));
   CHECK(table.powers.at(0).source.on.device == "X");
 }
+
+TEST_CASE("columns that a table lacks, or has too many, are named all at once") {
+  const auto import_header = [](const std::string& line) {
+    import_csv(parse_csv("rows.csv", line + "\n"));
+  };
+  CHECK_THROWS_WITH(
+      import_header("gpu,kind,value,unit,source,shape"),
+      "rows.csv:1: lacks the columns \"dtype\", \"confidence\", \"url_or_repo_path\"");
+  CHECK_THROWS_WITH(import_header("gpu,kind,dtype,value,unit,source,confidence,url_or_repo_path"),
+                    "rows.csv:1: lacks the column \"shape_or_bytes\"");
+  CHECK_THROWS_WITH(import_header("gpu,colour,kind,weight"),
+                    Contains("unknown columns \"colour\", \"weight\""));
+}
+
+TEST_CASE("a collective's fabric, version, timing and processes are words that mean something") {
+  const auto with = [](const std::string& words) {
+    return import_line("H100,allreduce,1048576,8,1,8,fp32,100,us,src,url,high," + words + ",,");
+  };
+  CHECK(with("nvlink,,2.20,8 per node,wall").collectives.size() == 1);
+  CHECK(with("tcp,,,one per GPU,kernel").collectives.size() == 1);
+  CHECK(with(",,,1,").collectives.size() == 1);
+  CHECK_THROWS_WITH(with("-1,,2.20,1,wall"),
+                    Contains("rows.csv:2: fabric \"-1\" is none of infiniband, roce"));
+  CHECK_THROWS_WITH(with("nvlink,,-1,1,wall"), Contains("nccl \"-1\" is no version"));
+  CHECK_THROWS_WITH(with("nvlink,,2.20,1,0"), Contains("timing \"0\" is none of wall, kernel"));
+  for (const char* processes : {"-1", "0", "8 per", "many"})
+    CHECK_THROWS_WITH(with(std::string("nvlink,,2.20,") + processes + ",wall"),
+                      Contains("is no number of processes"));
+}
