@@ -11,9 +11,13 @@
 namespace stepcast::sim {
 namespace {
 
+/// Residuals that lean to one side leave the forecast out of a narrow interval round their median.
+/// Their bar reaches to the forecast, which own runs alone may contradict.
 ErrorBar bar_of(const Interval& interval, double level) {
-  return {.low = std::exp(interval.low),
-          .high = std::exp(interval.high),
+  const bool holds = interval.own_runs == 0;
+  const double low = std::exp(interval.low), high = std::exp(interval.high);
+  return {.low = holds ? std::min(low, 1.0) : low,
+          .high = holds ? std::max(high, 1.0) : high,
           .level = level,
           .kind = interval.kind,
           .sources = interval.sources,

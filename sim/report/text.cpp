@@ -113,6 +113,12 @@ std::string conditions_text(const StepReport& report) {
   return out;
 }
 
+/// Who exchanges as tensor ranks do: context ranks' exchanges are counted with theirs.
+const char* cutting_ranks(const Scenario& s) {
+  if (s.plan.context == 1) return "tensor";
+  return s.plan.tensor == 1 ? "context" : "tensor and context";
+}
+
 bool offloads(const Scenario& s) {
   return s.plan.offload.activations > 0.0 || s.plan.offload.optimizer > 0.0;
 }
@@ -131,11 +137,12 @@ std::string breakdown_text(const StepReport& report) {
                   : "");
   const ExposedCommunication& exposed = report.exposed;
   const bool experts = report.scenario.model.experts.count > 0;
-  out += part("exposed comm.", exposed.total(),
-              fmt::format("tensor {}, pipeline {}, data {}", to_text(exposed.tensor),
-                          to_text(exposed.pipeline), to_text(exposed.data)) +
-                  (experts ? ", expert " + to_text(exposed.expert) : "") +
-                  (offloads(report.scenario) ? ", offload " + to_text(exposed.offload) : ""));
+  out +=
+      part("exposed comm.", exposed.total(),
+           fmt::format("{} {}, pipeline {}, data {}", cutting_ranks(report.scenario),
+                       to_text(exposed.tensor), to_text(exposed.pipeline), to_text(exposed.data)) +
+               (experts ? ", expert " + to_text(exposed.expert) : "") +
+               (offloads(report.scenario) ? ", offload " + to_text(exposed.offload) : ""));
   out += part("bubble", report.bubble);
   out += part("wait", report.wait);
   out += part("host", report.host);

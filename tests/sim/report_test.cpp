@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -184,6 +186,19 @@ TEST_CASE("the text of a run names units and the parts of the step") {
     CHECK_THAT(text, Contains(part));
   CHECK_THAT(text, !Contains("made up"));
   CHECK(warnings_text(one_run()) == "warning               made up\n");
+}
+
+TEST_CASE("exchanges of context ranks are not told as tensor ranks'") {
+  const auto told = [](std::int64_t tensor, std::int64_t context) {
+    return report_text(results_of(
+        fmt::format("[model]\nname = \"llama2-7b\"\n[batch]\nlocal = 1\n[plan]\ndata = \"zero1\"\n"
+                    "tensor = {}\ncontext = {}\n[software]\nframework = \"megatron-core\"\n",
+                    tensor, context) +
+        cluster));
+  };
+  CHECK_THAT(told(2, 1), Contains("%  tensor ") && !Contains("context "));
+  CHECK_THAT(told(1, 4), Contains("%  context ") && !Contains("%  tensor "));
+  CHECK_THAT(told(2, 4), Contains("%  tensor and context "));
 }
 
 TEST_CASE("known figures stand beside the simulated ones") {

@@ -74,6 +74,17 @@ TEST_CASE("a bar holds the forecast's level, and a surer one is wider") {
   CHECK_THROWS_WITH(judged(scenario), Contains("own.toml") && Contains("at most"));
 }
 
+TEST_CASE("however low its level, a bar holds the forecast that it is about") {
+  Scenario scenario = read(small);
+  for (const double level : {0.01, 0.1, 0.3}) {
+    scenario.run.confidence = level;
+    const StepReport report = judged(scenario);
+    CAPTURE(level);
+    CHECK((report.step_bar->low <= 1.0 && report.step_bar->high >= 1.0));
+    CHECK((report.memory_bar->low <= 1.0 && report.memory_bar->high >= 1.0));
+  }
+}
+
 TEST_CASE("what nobody has measured has a wider bar") {
   const Case hopper{"hopper", "megatron-lm", "nodes"},
       blackwell{"blackwell", "megatron-lm", "nodes"};
