@@ -1,6 +1,7 @@
 #!/bin/sh
 # No shell is started by a program; what a terminal is told goes through tell() where names may be in
-# it (sim/files/printable.hpp), and what is written through WholeFile, which follows no link.
+# it (sim/files/printable.hpp), what is written through WholeFile, which follows no link, and JSON
+# through json_text(), which takes any name.
 #   ways_out.sh [TREE]
 set -eu
 cd "${1:-$(dirname "$0")/../..}"
@@ -20,4 +21,6 @@ none '(^|[^.>_[:alnum:]])(system|popen|execl[pe]?)\([^)]' "a shell, or a program
 none '(^|[^n])(fputs|puts|printf|fmt::print)\(.*(c_str\(\)|what\(\))' "not told by tell()" '^$'
 none '(std::ofstream|fopen)[ (]' "not written by WholeFile (sim/files/whole_file.hpp)" \
   '^sim/files/whole_file.cpp:\|"/proc/sys/'
+none '\.dump\(' "JSON that ends at the first byte that is no UTF-8, not json_text()" \
+  '^sim/files/json_text.cpp:'
 exit $status
