@@ -1,4 +1,5 @@
 """Asks the module within this process, or the program."""
+import errno
 import json
 import signal
 import subprocess
@@ -51,7 +52,7 @@ def text_of(verb, words, folder=None):
 def _ask(words):
     """Exit code, standard output, standard error."""
     module = _program.module()
-    if module is None or words[0] not in module.verbs():
+    if module is None or words[0] not in module.verbs() or not all(map(_is_utf8, words)):
         return _run(words)
     global _session
     session = _session
@@ -61,11 +62,32 @@ def _ask(words):
     return _run(words) if text is None else (0, text, "")
 
 
-def _run(words):
+def _is_utf8(word):
+    """Half of a pair of surrogates is no character; in a file's name it may stand for a byte."""
+    try:
+        return word.encode("utf-8") is not None
+    except UnicodeEncodeError:
+        return False
+
+
+def _started(words):
     # In a session of its own: an interrupt reaches it once, from here; what is finished is kept.
-    with subprocess.Popen([_program.program(), *words], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-                          encoding="utf-8", start_new_session=True) as child:
+    try:
+        return subprocess.Popen([_program.program(), *words], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                                encoding="utf-8", start_new_session=True)
+    except ValueError as error:  # a zero byte, half of a pair of surrogates
+        raise error_of(2, f"no words of a command line: {error}") from None
+    except OSError as error:
+        if error.errno != errno.E2BIG:
+            raise
+        size = sum(map(len, words))
+        raise error_of(2, f"a call of {size:,} characters is longer than this system gives to a "
+                          "program", hint="write the scenario to a TOML file and name that") from None
+
+
+def _run(words):
+    with _started(words) as child:
         try:
             text, said = child.communicate()
         except BaseException:

@@ -3,6 +3,8 @@ and which there are, says the program."""
 import collections.abc
 import os
 
+from ._errors import InputError
+
 
 def words_of(sources, keys):
     """Of positional arguments, dictionaries among them, and keyword arguments.
@@ -116,6 +118,8 @@ def _path(table, key):
 
 
 def _quoted(text):
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise InputError(f"a text of the scenario is no Unicode: {text!r}", 3)
     escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
     return '"' + "".join(
         escapes.get(c, c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}") for c in text) + '"'

@@ -1,6 +1,7 @@
 """What the package does with nothing but Python."""
 import pickle
 import sys
+import time
 
 import stepcast
 
@@ -49,6 +50,19 @@ for wrong in (lambda: stepcast.run(5), lambda: stepcast.run(plan={"tensor": obje
         raise AssertionError("no TypeError")
     except TypeError:
         pass
+
+# What no program takes as its words is a mistake like any other.
+long = {**step, "model": None, "sweep": {"batch.local": ["x" * 100] * 2000}}
+error = mistake(stepcast.InputError, stepcast.sweep, **long)
+assert error.code == 2 and "TOML file" in error.hint, error
+for text in ("\ud800", "a\udc80b"):
+    error = mistake(stepcast.InputError, stepcast.run, **step, title=text)
+    assert error.code in (2, 3), error
+    mistake(stepcast.InputError, stepcast.run, {"title": text}, **step)
+    mistake(stepcast.InputError, stepcast.compare, {"title": text}, {"title": "b"})
+begun = time.monotonic()
+mistake(stepcast.InputError, stepcast.run, {"model": {f"key{i}": i for i in range(200_000)}}, **step)
+assert time.monotonic() - begun < 20
 
 # A sweep's point without an answer is a row.
 several = {"model.name": ["llama2-7b", "llama2-70b"], "plan.data": ["zero2", "zero3"]}
