@@ -13,6 +13,7 @@ struct Budget {
   std::int64_t points = 1'000'000;             // of a sweep
   std::int64_t failures = 100'000'000;         // of all runs of a goodput: some ten seconds
   std::int64_t bytes = std::int64_t{1} << 30;  // of a packed file, unpacked
+  std::int64_t inflation = 100;                // bytes of a packed trace, for each of its file
   std::int64_t event = std::int64_t{64} << 20;  // of a trace: one event, or all around the events
 };
 inline constexpr Budget budget;

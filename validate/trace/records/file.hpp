@@ -13,7 +13,8 @@
 namespace stepcast::validate {
 
 /// Read through std::istream, so files larger than the memory pass. A file that cannot be read, or
-/// whose gzip data is damaged or cut off, is an InputError.
+/// whose gzip data is damaged or cut off, is an InputError; so is one that unpacks to far more than
+/// a trace would, made to fill the memory.
 class TraceFile : public std::streambuf {
  public:
   explicit TraceFile(const std::string& path);
@@ -36,6 +37,7 @@ class TraceFile : public std::streambuf {
   std::unique_ptr<gzFile_s, Close> file_;
   std::array<char, 1 << 16> buffer_{};
   std::int64_t before_ = 0;  // bytes before the buffer
+  std::int64_t most_ = 0;    // bytes that a packed file may have
 };
 
 }  // namespace stepcast::validate

@@ -220,3 +220,17 @@ TEST_CASE("a log that begins with a bracket is no trace") {
   CHECK_FALSE(told("[2025-01-01 10:00:00] iteration 1/ 10"));
   CHECK_FALSE(told(""));
 }
+
+// 80 MiB of blanks and of events, in 80 kB and 400 kB of gzip: no profiler's trace is so alike.
+TEST_CASE("a packed file that was made to fill the memory is refused before it does") {
+  const std::string blank = "{\"traceEvents\": [" + std::string(80 << 20, ' ') + "]}";
+  CHECK_THAT(refusal(zipped(blank)),
+             Contains("unpacks to more than 100 times its size") && Contains("gunzip"));
+  std::string events = "{\"traceEvents\": [";
+  const std::string event =
+      R"({"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":1},)";
+  while (events.size() < 80 << 20) events += event;
+  events.back() = ']';
+  CHECK_THAT(refusal(zipped(events + "}")), Contains("unpacks to more than"));
+  CHECK_THAT(refusal(blank), !Contains("unpacks"));
+}
