@@ -115,7 +115,7 @@ void load_as_checkpoint(Bytes bytes) {
 
 /// All that ranks which have not been let in yet can say: the file of the meeting, and lines.
 void hear_ranks(Bytes bytes) {
-  validate::words_in(File(bytes, "rendezvous").path());
+  sim::words_in(File(bytes, "rendezvous").path(), validate::rank_greeting);
   const std::string_view text = text_of(bytes);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());

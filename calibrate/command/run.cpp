@@ -17,7 +17,8 @@ constexpr sim::Option options[] = {
     {"gpu-index", "I", "", "which GPU of this node measures kernels (default 0)"},
     {"ranks", "N", "", "ranks of collectives on this node (default: what is there)"},
     {"nodes", "N", "", "nodes that measure together, each by its own command"},
-    {"rendezvous", "PLACE", "", "host:port of the first of them, or a file that all see"},
+    {"rendezvous", "PLACE", "",
+     "host:port of the first of them (with STEPCAST_TRAINER_TOKEN), or a file that all see"},
     fabric_option,
     node_bandwidth_option,
 };

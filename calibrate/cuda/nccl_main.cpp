@@ -18,6 +18,7 @@
 #include "sim/files/collective_words.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/processes/child.hpp"
+#include "sim/processes/meeting.hpp"
 
 namespace {
 
@@ -30,7 +31,8 @@ constexpr const char* usage =
     "stepcast-nccl-worker: collectives for stepcast-calibrate over several GPUs and nodes\n\n"
     "  stepcast-nccl-worker join RENDEZVOUS\n"
     "      on every node but the first, beside `stepcast-calibrate run --rendezvous RENDEZVOUS`:\n"
-    "      host:port, or a file that all nodes see\n"
+    "      host:port, with one secret word in STEPCAST_TRAINER_TOKEN on all nodes, or a file that\n"
+    "      all nodes see\n"
     "  mpirun -N 1 stepcast-nccl-worker lead RENDEZVOUS COMMAND ...\n"
     "      the first process runs COMMAND, all others join (Open MPI, MPICH, Slurm)\n"
     "  stepcast-nccl-worker table [RANKS-PER-GPU]\n"
@@ -48,7 +50,7 @@ constexpr unsigned longest_order_s = 300;
 int work(const std::string& leader, int rank, int gpu) {
   alarm(longest_order_s);
   auto channel = sim::connect_to(leader, sim::in_seconds(60));
-  channel.send("worker " + std::to_string(rank));
+  channel.send(calibrate::worker_call(rank));
   calibrate::NcclWorker worker(rank, gpu);
   while (true) {
     alarm(0);
@@ -71,6 +73,11 @@ std::optional<int> place(const std::array<const char*, 3>& names) {
   return std::nullopt;
 }
 
+int join(const std::string& rendezvous) {
+  calibrate::join(rendezvous, num_gpus(), "", sim::token_in_environment());
+  return 0;
+}
+
 int lead(const std::string& rendezvous, const std::vector<std::string>& command) {
   const auto rank = place({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
   const auto local = place({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"});
@@ -78,7 +85,7 @@ int lead(const std::string& rendezvous, const std::vector<std::string>& command)
   if (*rank == 0) {
     throw InputError(command.front(), "cannot be started: " + sim::become(command));
   }
-  if (local.value_or(0) == 0) calibrate::join(rendezvous, num_gpus(), "");
+  if (local.value_or(0) == 0) join(rendezvous);
   return 0;
 }
 
@@ -126,7 +133,7 @@ int run(int argc, char** argv) {
   const std::string verb = words.empty() ? "" : words.front();
   if (verb == "worker" && words.size() == 4)
     return work(words[1], std::stoi(words[2]), std::stoi(words[3]));
-  if (verb == "join" && words.size() == 2) return calibrate::join(words[1], num_gpus(), ""), 0;
+  if (verb == "join" && words.size() == 2) return join(words[1]);
   if (verb == "lead" && words.size() >= 3) return lead(words[1], {words.begin() + 2, words.end()});
   if (verb == "table" && words.size() <= 2)
     return table(words.size() == 2 ? std::stoi(words[1]) : 1);

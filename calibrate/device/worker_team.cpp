@@ -1,28 +1,57 @@
 #include "calibrate/device/worker_team.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <map>
+#include <chrono>
+#include <optional>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "calibrate/device/device.hpp"
 #include "engine/check.hpp"
 #include "sim/files/nccl_names.hpp"
-#include "sim/files/whole_file.hpp"
 #include "sim/program/installation.hpp"
 
 namespace stepcast::calibrate {
 namespace {
 
+constexpr sim::Greeting greeting{"stepcast-calibrate", "1"};
+
 sim::Listener listen_for(const TeamOptions& options) {
   if (options.rendezvous.empty()) return sim::Listener("127.0.0.1:0");
-  if (sim::is_address(options.rendezvous)) return sim::Listener(options.rendezvous);
-  sim::Listener listener(sim::host_name() + ":0");
-  sim::write_whole(options.rendezvous, listener.address() + "\n");
-  return listener;
+  sim::check_token(options.rendezvous, options.token);
+  return sim::Listener(sim::is_address(options.rendezvous) ? options.rendezvous
+                                                           : sim::host_name() + ":0");
 }
+
+/// What comes first over a connection: "stepcast-calibrate 1 node TOKEN GPUS", or a worker's rank.
+std::string call_of(const char* verb, const std::string& token, std::int64_t number) {
+  return fmt::format("{} {} {} {} {}", greeting.program, greeting.version, verb, token, number);
+}
+
+/// Lets in who says the token and `verb`, if `take` has nothing against his number.
+template <class Take>
+sim::Door::Enter entry(const std::string& token, const std::string& verb, Take take) {
+  return [=](const std::string& line, sim::Guest& guest) -> sim::Door::Answer {
+    std::istringstream words(line);
+    std::string program, version, said, its_token;
+    std::int64_t number = 0;
+    if (!(words >> program >> version >> said >> its_token >> number) ||
+        program != greeting.program)
+      return std::nullopt;
+    if (version != greeting.version) return "it is of another version";
+    if (its_token != token) return "it is of another run";
+    return said == verb ? take(number, guest) : "it comes while each " + verb + " is waited for";
+  };
+}
+
+sim::Door door_at(sim::Listener& listener, const char* wanted) {
+  return {listener, greeting.program.data(), wanted};
+}
+
+bool is_over(sim::Deadline deadline) { return std::chrono::steady_clock::now() >= deadline; }
 
 std::string worker_program(const std::string& given) {
   return given.empty() ? sim::beside_program("stepcast-nccl-worker") : given;
@@ -86,34 +115,48 @@ sim::Environment environment_of(const LocalWorkers& workers, std::int64_t rank) 
 }
 
 std::vector<sim::Child> start_workers(const LocalWorkers& workers, const std::string& program,
-                                      const std::string& leader) {
+                                      const std::string& leader, const std::string& token) {
   std::vector<sim::Child> children;
   for (std::int64_t i = 0; i < workers.count; ++i) {
     const std::int64_t rank = workers.first_rank + i;
+    sim::Environment environment = environment_of(workers, rank);
+    environment.merge(sim::environment_with_token(token));
     children.emplace_back(
         sim::ChildPlan{.words = {worker_program(program), "worker", leader, std::to_string(rank),
                                  std::to_string(i / workers.ranks_per_gpu)},
-                       .environment = environment_of(workers, rank)});
+                       .environment = std::move(environment)});
   }
   return children;
 }
 
+std::string worker_call(std::int64_t rank) {
+  return call_of("worker", sim::token_in_environment(), rank);
+}
+
 Nodes::Nodes(const TeamOptions& options) : options_(options), listener_(listen_for(options)) {
+  std::string& token = options_.token;
+  if (token.empty()) token = sim::make_token();
+  if (!options.rendezvous.empty() && !sim::is_address(options.rendezvous))
+    file_ = std::make_unique<sim::RendezvousFile>(
+        options.rendezvous, greeting,
+        sim::RendezvousFile::Words{
+            .address = listener_.address(), .token = token, .ranks = options.nodes});
   const sim::Deadline deadline = sim::in_seconds(options.start_seconds);
+  sim::Door door = door_at(listener_, "a node");
+  const auto enter = entry(token, "node", [this](std::int64_t gpus, sim::Guest& guest) {
+    if (gpus < 1) return "it has no GPU";
+    if (num_nodes() == options_.nodes) return "all nodes are there";
+    guest.channel.send("hello");
+    others_.push_back({std::move(guest.channel), gpus});
+    return "";
+  });
   while (num_nodes() < options.nodes) {
-    try {
-      sim::LineChannel channel = listener_.accept(deadline);
-      std::istringstream words(channel.receive(deadline));
-      std::string verb;
-      std::int64_t gpus = 0;
-      if (words >> verb >> gpus && verb == "node" && gpus > 0)
-        others_.push_back({std::move(channel), gpus});
-    } catch (const sim::ChannelBroken& error) {
+    if (is_over(deadline))
       throw InputError("--rendezvous",
-                       std::to_string(num_nodes()) + " of " + std::to_string(options.nodes) +
-                           " nodes are there: " + error.what(),
-                       "start `stepcast-nccl-worker join " + listener_.address() + "` on the rest");
-    }
+                       fmt::format("{} of {} nodes are there", num_nodes(), options.nodes),
+                       "start `stepcast-nccl-worker join " +
+                           (file_ ? options.rendezvous : listener_.address()) + "` on the rest");
+    door.open(deadline, {}, enter);
   }
 }
 
@@ -131,24 +174,14 @@ WorkerTeam::WorkerTeam(Nodes& nodes, const Forced& forced) {
                      .forced = forced};
   workers_.resize(static_cast<std::size_t>(nodes.num_ranks()));
   try {
-    children_ = start_workers(local, options.program, nodes.listener_.address());
+    children_ = start_workers(local, options.program, nodes.listener_.address(), options.token);
     for (auto& other : nodes.others_) {
       local.first_rank += local.count;
       local.count = other.gpus * options.ranks_per_gpu;
       other.channel.send(local.to_line());
     }
     const sim::Deadline deadline = sim::in_seconds(options.start_seconds);
-    for (std::size_t connected = 0; connected < workers_.size();) {
-      sim::LineChannel channel = accept_one(nodes.listener_, deadline);
-      std::istringstream words(channel.receive(deadline));
-      std::string verb;
-      std::size_t rank = 0;
-      if (!(words >> verb >> rank) || verb != "worker" || rank >= workers_.size() ||
-          workers_[rank] != nullptr)
-        continue;  // a stranger
-      workers_[rank] = std::make_unique<sim::LineChannel>(std::move(channel));
-      ++connected;
-    }
+    connect(nodes, deadline);
   } catch (const sim::ChannelBroken& error) {
     stop();
     throw InputError("NCCL", std::string("not all workers have started: ") + error.what());
@@ -157,18 +190,24 @@ WorkerTeam::WorkerTeam(Nodes& nodes, const Forced& forced) {
   ask("init " + id + " " + std::to_string(num_ranks()), options.start_seconds);
 }
 
-/// The next connection, unless a worker of this node has ended before it came.
-sim::LineChannel WorkerTeam::accept_one(sim::Listener& listener, sim::Deadline deadline) {
-  while (true) {
-    const sim::Deadline soon = std::min(deadline, sim::in_seconds(0.5));
-    try {
-      return listener.accept(soon);
-    } catch (const sim::ChannelBroken&) {
-      if (soon == deadline) throw;
-    }
-    const bool all_run = std::all_of(children_.begin(), children_.end(),
-                                     [](sim::Child& child) { return child.running(); });
-    if (!all_run) throw sim::ChannelBroken("one has ended at once");
+/// Waits for all workers, unless one of this node has ended before it came.
+void WorkerTeam::connect(Nodes& nodes, sim::Deadline deadline) {
+  std::size_t connected = 0;
+  sim::Door door = door_at(nodes.listener_, "a worker");
+  const auto enter =
+      entry(nodes.options_.token, "worker", [&](std::int64_t number, sim::Guest& guest) {
+        const auto rank = static_cast<std::size_t>(number);
+        if (rank >= workers_.size()) return "there is no such rank";
+        if (workers_[rank] != nullptr) return "another process is that rank already";
+        workers_[rank] = std::make_unique<sim::LineChannel>(std::move(guest.channel));
+        ++connected;
+        return "";
+      });
+  while (connected < workers_.size()) {
+    if (is_over(deadline)) throw sim::ChannelBroken("no answer in time");
+    if (!std::ranges::all_of(children_, [](sim::Child& child) { return child.running(); }))
+      throw sim::ChannelBroken("one has ended at once");
+    door.open(deadline, {}, enter);
   }
 }
 
@@ -228,29 +267,52 @@ std::string WorkerTeam::ask_first(const std::string& line, double seconds) {
   }
 }
 
-std::string address_at(const std::string& rendezvous, sim::Deadline deadline) {
-  if (sim::is_address(rendezvous)) return rendezvous;
-  while (true) {
-    std::ifstream in(rendezvous);
-    std::string address;
-    if (in >> address) return address;
-    if (std::chrono::steady_clock::now() >= deadline)
-      throw InputError("--rendezvous", rendezvous + " has not appeared");
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+namespace {
+
+/// The leader, whom a file may yet have to name, and who may yet have to listen.
+struct Leader {
+  sim::LineChannel channel;
+  std::string address, token;
+};
+std::optional<Leader> leader_at(const std::string& rendezvous, const std::string& token,
+                                sim::Deadline deadline) {
+  Leader leader{sim::LineChannel(sim::Descriptor()), rendezvous, token};
+  if (!sim::is_address(rendezvous)) {
+    const auto words = sim::words_in(rendezvous, greeting);
+    if (!words || (!token.empty() && words->token != token)) return std::nullopt;
+    leader.address = sim::reached_here(words->address);
+    leader.token = words->token;
   }
+  try {
+    leader.channel = sim::LineChannel(sim::open_connection(leader.address, deadline));
+  } catch (const sim::ChannelBroken&) {
+    return std::nullopt;
+  }
+  return leader;
 }
 
-void join(const std::string& rendezvous, std::int64_t gpus, const std::string& program) {
-  const sim::Deadline soon = sim::in_seconds(120);
-  const std::string leader = address_at(rendezvous, soon);
+}  // namespace
+
+void join(const std::string& rendezvous, std::int64_t gpus, const std::string& program,
+          const std::string& token, double patience_s) {
+  sim::check_token(rendezvous, token);
+  const sim::Deadline soon = sim::in_seconds(patience_s);
+  std::optional<Leader> leader;
+  while (!(leader = leader_at(rendezvous, token, soon))) {
+    if (is_over(soon))
+      throw InputError("--rendezvous", "no run listens at " + rendezvous,
+                       "start stepcast-calibrate run --rendezvous there");
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
   try {
-    sim::LineChannel channel = sim::connect_to(leader, soon);
-    channel.send("node " + std::to_string(gpus));
+    leader->channel.send(call_of("node", leader->token, gpus));
+    if (const std::string said = leader->channel.receive(soon); said != "hello")
+      throw InputError("--rendezvous", "the leader at " + leader->address + " says: " + said);
     std::vector<sim::Child> children;
     while (true) {
-      const auto workers = LocalWorkers::from_line(channel.receive(sim::Deadline::max()));
+      const auto workers = LocalWorkers::from_line(leader->channel.receive(sim::Deadline::max()));
       children.clear();
-      children = start_workers(workers, program, leader);
+      children = start_workers(workers, program, leader->address, leader->token);
     }
   } catch (const sim::ChannelBroken&) {
     return;  // the leader has done its work

@@ -15,6 +15,7 @@
 
 #include "sim/processes/child.hpp"
 #include "sim/processes/line_channel.hpp"
+#include "sim/processes/meeting.hpp"
 
 namespace stepcast::calibrate {
 
@@ -25,6 +26,7 @@ struct TeamOptions {
   /// Where the other nodes find this one: "host:port", or a file that all can read and in which
   /// the leader writes that.
   std::string rendezvous{};
+  std::string token{};         // of the run, needed at an address; "": made up
   std::string program{};       // of the workers; "": stepcast-nccl-worker beside this program
   double start_seconds = 120;  // until all workers are connected; NCCL's start takes 10 s at scale
 };
@@ -47,7 +49,9 @@ struct LocalWorkers {
   static LocalWorkers from_line(const std::string& line);
 };
 std::vector<sim::Child> start_workers(const LocalWorkers&, const std::string& program,
-                                      const std::string& leader);
+                                      const std::string& leader, const std::string& token);
+/// How a worker that these have started, its token in its environment, greets the leader.
+std::string worker_call(std::int64_t rank);
 /// What a worker's environment has besides: NCCL's variables.
 sim::Environment environment_of(const LocalWorkers&, std::int64_t rank);
 
@@ -67,6 +71,7 @@ class Nodes {
   };
   TeamOptions options_;
   sim::Listener listener_;
+  std::unique_ptr<sim::RendezvousFile> file_;
   std::vector<Other> others_;
 };
 
@@ -83,7 +88,7 @@ class WorkerTeam {
   std::string ask_first(const std::string& line, double seconds);
 
  private:
-  sim::LineChannel accept_one(sim::Listener& listener, sim::Deadline deadline);
+  void connect(Nodes& nodes, sim::Deadline deadline);
   std::string answer_of(std::size_t rank, sim::Deadline deadline);
   void check_alive() const;
   void stop();
@@ -92,9 +97,9 @@ class WorkerTeam {
   std::vector<std::unique_ptr<sim::LineChannel>> workers_;
 };
 
-/// The address that a rendezvous names, waiting for the file if it is one.
-std::string address_at(const std::string& rendezvous, sim::Deadline deadline);
-/// Serves a leader elsewhere: starts workers whenever it asks; returns when it is gone.
-void join(const std::string& rendezvous, std::int64_t gpus, const std::string& program);
+/// Serves a leader elsewhere: starts workers whenever it asks; returns when it is gone. Throws
+/// InputError where none is found in time, or it refuses.
+void join(const std::string& rendezvous, std::int64_t gpus, const std::string& program,
+          const std::string& token, double patience_s = 120);
 
 }  // namespace stepcast::calibrate

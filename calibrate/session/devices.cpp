@@ -8,6 +8,7 @@
 #include "sim/files/toml_table.hpp"
 #if defined(STEPCAST_HAS_CUDA)
 #include "calibrate/cuda/device.hpp"
+#include "sim/processes/meeting.hpp"
 #endif
 
 namespace stepcast::calibrate {
@@ -30,6 +31,7 @@ std::unique_ptr<Device> cuda_device(const DeviceOptions& options) {
   cuda.team.gpus = options.ranks;
   cuda.team.nodes = options.nodes;
   cuda.team.rendezvous = options.rendezvous;
+  cuda.team.token = sim::token_in_environment();
   return make_cuda_device(cuda);
 }
 #else

@@ -8,10 +8,10 @@
 #include <thread>
 
 #include "sim/processes/child.hpp"
+#include "sim/processes/meeting.hpp"
 #include "sim/program/exit_codes.hpp"
 #include "sim/program/installation.hpp"
 #include "validate/trainer/ranks/place.hpp"
-#include "validate/trainer/ranks/rendezvous.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -41,7 +41,7 @@ sim::Child started(const Box& box, const TrainedJob& job, std::size_t rank,
   words.insert(words.end(), {"--node", std::to_string(rank)});
   const Visit there(box.node(job.nodes[rank]));
   return sim::Child({.words = std::move(words),
-                     .environment = environment_with_token(token),
+                     .environment = sim::environment_with_token(token),
                      .in = sim::Stream::nowhere,
                      .out = sim::Stream::nowhere,
                      .errors = rank == 0 ? sim::Stream::ours : sim::Stream::nowhere,
@@ -54,7 +54,7 @@ int train_in_box(const Box& box, const std::string& scenario, const std::vector<
                  const std::vector<std::string>& options) {
   std::vector<sim::Child> ranks;
   for (const TrainedJob& job : jobs) {
-    const std::string token = make_token();
+    const std::string token = sim::make_token();
     std::vector<std::string> words = words_of(scenario, job);
     words.insert(words.end(), options.begin(), options.end());
     for (std::size_t rank = 0; rank < job.nodes.size(); ++rank)

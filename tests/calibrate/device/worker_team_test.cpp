@@ -1,9 +1,12 @@
 #include "calibrate/device/worker_team.hpp"
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "calibrate/device/device.hpp"
 #include "engine/check.hpp"
@@ -94,7 +97,7 @@ TEST_CASE("a second node joins through a file and brings its workers") {
   TeamOptions options = echoes(1);
   options.nodes = 2;
   options.rendezvous = file.string();
-  std::thread other([&] { join(file.string(), 2, echo_worker); });
+  std::thread other([&] { join(file.string(), 2, echo_worker, ""); });
   {
     Nodes nodes(options);
     CHECK(nodes.num_nodes() == 2);
@@ -114,8 +117,51 @@ TEST_CASE("nodes that do not come are counted") {
   TeamOptions options = echoes(1);
   options.nodes = 2;
   options.rendezvous = "127.0.0.1:0";
+  options.token = "run7";
   options.start_seconds = 0.2;
   CHECK_THROWS_WITH(Nodes(options), Catch::Contains("1 of 2 nodes") && Catch::Contains("join"));
+}
+
+TEST_CASE("at an address without a token no node is waited for, and none joins") {
+  TeamOptions options = echoes(1);
+  options.nodes = 2;
+  options.rendezvous = "127.0.0.1:0";
+  CHECK_THROWS_WITH(Nodes(options), Catch::Contains("open to whoever knocks"));
+  CHECK_THROWS_WITH(join("127.0.0.1:9", 1, echo_worker, ""),
+                    Catch::Contains("open to whoever knocks"));
+}
+
+TEST_CASE("who lacks the token, or says nothing, is no node of the run and holds nobody up") {
+  const auto file = tests::own_folder() / "guarded";
+  TeamOptions options = echoes(1);
+  options.nodes = 2;
+  options.rendezvous = file.string();
+  options.token = "run7";
+  std::vector<sim::LineChannel> strangers;
+  std::string said;
+  std::thread other([&] {
+    std::optional<sim::RendezvousFile::Words> words;
+    while (!(words = sim::words_in(file.string(), {"stepcast-calibrate", "1"})))
+      std::this_thread::sleep_for(std::chrono::milliseconds(9));
+    const auto soon = sim::in_seconds(60);
+    for (const std::string line : {"", "node 4\n", "stepcast-calibrate 1 node wrong 4\n"}) {
+      strangers.push_back(sim::connect_to(words->address, soon));
+      if (!line.empty()) strangers.back().send(line.substr(0, line.size() - 1));
+    }
+    said = strangers.back().receive(soon);
+    CHECK_THROWS_WITH(join(file.string(), 1, echo_worker, "run8", 0.3),
+                      Catch::Contains("no run listens"));
+    join(file.string(), 1, echo_worker, "run7");
+  });
+  {
+    Nodes nodes(options);
+    CHECK(nodes.num_ranks() == 2);
+    WorkerTeam team(nodes, {});
+    CHECK(team.ask("rank", 120) == std::vector<std::string>{"0 on 0", "1 on 0"});
+  }
+  other.join();
+  CHECK(said == "refused it is of another run");
+  CHECK_FALSE(std::filesystem::exists(file));
 }
 
 TEST_CASE("an order to start workers survives its line") {

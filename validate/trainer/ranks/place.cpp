@@ -5,13 +5,14 @@
 #include <cstdlib>
 #include <initializer_list>
 
+#include "sim/processes/meeting.hpp"
+
 namespace stepcast::validate {
 namespace {
 
 constexpr const char* rank_variable = "STEPCAST_TRAINER_RANK";
 constexpr const char* ranks_variable = "STEPCAST_TRAINER_RANKS";
 constexpr const char* rendezvous_variable = "STEPCAST_TRAINER_RENDEZVOUS";
-constexpr const char* token_variable = "STEPCAST_TRAINER_TOKEN";
 constexpr const char* socket_variable = "STEPCAST_TRAINER_SOCKET";
 
 std::optional<std::string> text_in(const char* name) {
@@ -48,7 +49,7 @@ std::optional<RankPlace> own_place() {
   return RankPlace{.rank = *rank,
                    .ranks = *ranks,
                    .rendezvous = *rendezvous,
-                   .token = token_in_environment(),
+                   .token = sim::token_in_environment(),
                    .listening = static_cast<int>(number_in(socket_variable).value_or(-1))};
 }
 
@@ -56,7 +57,7 @@ std::map<std::string, std::string> environment_of(const RankPlace& place) {
   std::map<std::string, std::string> environment{{rank_variable, std::to_string(place.rank)},
                                                  {ranks_variable, std::to_string(place.ranks)},
                                                  {rendezvous_variable, place.rendezvous}};
-  if (!place.token.empty()) environment[token_variable] = place.token;
+  if (!place.token.empty()) environment[sim::token_variable] = place.token;
   if (place.listening >= 0) environment[socket_variable] = std::to_string(place.listening);
   return environment;
 }
@@ -77,7 +78,7 @@ std::optional<RankPlace> launchers_place() {
   for (const Launcher& launcher : launchers) {
     const auto rank = number_in(launcher.rank), ranks = number_in(launcher.ranks);
     if (!rank || !ranks) continue;
-    const std::string given = token_in_environment();
+    const std::string given = sim::token_in_environment();
     return RankPlace{
         .rank = *rank, .ranks = *ranks, .token = given.empty() ? launcher.token : given};
   }
@@ -85,11 +86,5 @@ std::optional<RankPlace> launchers_place() {
 }
 
 bool started_by_mpirun() { return text_in("OMPI_COMM_WORLD_SIZE").has_value(); }
-
-std::string token_in_environment() { return token_of({token_variable}); }
-
-std::map<std::string, std::string> environment_with_token(const std::string& token) {
-  return {{token_variable, token}};
-}
 
 }  // namespace stepcast::validate

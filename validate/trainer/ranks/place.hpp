@@ -24,8 +24,4 @@ bool started_by_mpirun();
 /// What own_place() reads.
 std::map<std::string, std::string> environment_of(const RankPlace& place);
 
-/// STEPCAST_TRAINER_TOKEN, by which a user can name a run that is started on several nodes.
-std::string token_in_environment();
-std::map<std::string, std::string> environment_with_token(const std::string& token);
-
 }  // namespace stepcast::validate

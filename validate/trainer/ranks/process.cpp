@@ -16,11 +16,11 @@
 #include "engine/check.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/processes/line_channel.hpp"
+#include "sim/processes/meeting.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/program/interrupt.hpp"
 #include "validate/trainer/ranks/child.hpp"
 #include "validate/trainer/ranks/place.hpp"
-#include "validate/trainer/ranks/rendezvous.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -180,7 +180,7 @@ std::vector<ChildPlan> plans_of(const RankLaunch& launch, const NodeShare& share
                                 const sim::Listener* listener) {
   std::vector<ChildPlan> plans;
   const bool all_are_ours = share.count == launch.ranks;
-  const std::string token = share.token.empty() && all_are_ours ? make_token() : share.token;
+  const std::string token = share.token.empty() && all_are_ours ? sim::make_token() : share.token;
   for (std::int64_t i = 0; i < share.count; ++i) {
     RankPlace place{.rank = share.first_rank + i,
                     .ranks = launch.ranks,

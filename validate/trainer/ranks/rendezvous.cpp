@@ -1,15 +1,10 @@
 #include "validate/trainer/ranks/rendezvous.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
-#include <list>
-#include <map>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -36,8 +31,7 @@ using sim::send_line;
 using Clock = std::chrono::steady_clock;
 using Connections = std::vector<Descriptor>;
 
-constexpr double answer_s = 5.0;        // rank 0 answers at once; a stranger may not answer at all
-constexpr double longest_look_s = 0.5;  // some may be overdue by then
+constexpr double answer_s = 5.0;  // rank 0 answers at once; a stranger may not answer at all
 constexpr auto after_rank_0 = std::chrono::seconds(2);
 constexpr auto pause = std::chrono::milliseconds(100);
 constexpr const char* same_host = "-";  // of an address: the host of rank 0, as you know it
@@ -47,61 +41,16 @@ void warn(const std::string& what) {
   sim::tell(stderr, "stepcast-trainer: warning: " + what + "\n");
 }
 
-/// Those who knock at one door until all who are wanted have come in; strangers are sent away.
-class Door {
- public:
-  explicit Door(Listener& listener) : listener_(listener) {
-    // A caller may be gone again between poll and accept.
-    fcntl(listener.number(), F_SETFL, fcntl(listener.number(), F_GETFL) | O_NONBLOCK);
-  }
-
-  /// Waits for what comes next and gives each line to `enter`, which takes the connection or says
-  /// why not.
-  template <class Enter>
-  void open(Deadline deadline, const std::vector<int>& others, Enter enter) {
-    std::vector<int> sockets = others;
-    sockets.push_back(listener_.number());
-    for (const Guest& guest : guests_) sockets.push_back(guest.channel.number());
-    sim::wait_readable(sockets, std::min(deadline, sim::in_seconds(longest_look_s)));
-    while (true) {
-      Descriptor connection = listener_.accept_now();
-      if (connection.number() < 0) break;
-      guests_.emplace_back(std::move(connection));
-    }
-    for (auto guest = guests_.begin(); guest != guests_.end();) {
-      const auto line = guest->channel.line();
-      if (line)
-        hear(*guest, *line, enter);
-      else if (guest->channel.gone() || guest->is_overdue())
-        wonder(guest->heard());
-      guest = line || guest->channel.gone() || guest->is_overdue() ? guests_.erase(guest)
-                                                                   : std::next(guest);
-    }
-  }
-
- private:
-  template <class Enter>
-  void hear(Guest& guest, const std::string& line, Enter enter) {
+/// `enter` hears of ranks alone, and takes the connection or says why not.
+template <class Enter>
+void open(sim::Door& door, Deadline deadline, const std::vector<int>& others, Enter enter) {
+  door.open(deadline, others, [&](const std::string& line, sim::Guest& guest) {
     const auto call = call_in(line);
-    if (!call) return wonder(line.substr(0, 40));
-    try {
-      if (const std::string why = enter(*call, guest); !why.empty())
-        guest.channel.send("refused " + why);
-    } catch (const ChannelBroken&) {  // it has gone meanwhile
-    }
-  }
+    return call ? sim::Door::Answer(enter(*call, guest)) : std::nullopt;
+  });
+}
 
-  /// Once: it may be a scanner.
-  void wonder(const std::string& said) {
-    if (std::exchange(wondered_, true) || said.empty()) return;
-    warn(
-        fmt::format("something else than a rank knocked at {}: \"{}\"", listener_.address(), said));
-  }
-
-  Listener& listener_;
-  std::list<Guest> guests_;
-  bool wondered_ = false;
-};
+sim::Door door_at(Listener& listener) { return {listener, "stepcast-trainer", "a rank"}; }
 
 std::string missing_of(const Connections& there) {
   std::string text;
@@ -121,7 +70,7 @@ class Host {
         addresses_(there_.size()) {}
 
   Connections welcome_all() {
-    Door door(listener_);
+    sim::Door door = door_at(listener_);
     while (const std::int64_t missing = num_missing()) {
       if (Clock::now() >= deadline_)
         throw PeerLost(fmt::format("{} of {} ranks came to {} in time, not: {}",
@@ -130,8 +79,8 @@ class Host {
       std::vector<int> sockets;
       for (const Descriptor& one : there_)
         if (one.number() >= 0) sockets.push_back(one.number());
-      door.open(deadline_, sockets,
-                [&](const RankCall& call, Guest& guest) { return enter(call, guest); });
+      open(door, deadline_, sockets,
+           [&](const RankCall& call, sim::Guest& guest) { return enter(call, guest); });
       forget_gone();
     }
     std::string all = "welcome";
@@ -146,7 +95,7 @@ class Host {
                          [](const Descriptor& one) { return one.number() < 0; });
   }
 
-  std::string enter(const RankCall& call, Guest& guest) {
+  std::string enter(const RankCall& call, sim::Guest& guest) {
     forget_gone();  // perhaps the one who comes again
     const std::string why = why_not(call);
     if (!why.empty()) {
@@ -155,14 +104,14 @@ class Host {
     }
     const auto rank = static_cast<std::size_t>(call.rank);
     guest.channel.send("hello");
-    const std::string host = host_of(guest.channel.socket());
+    const std::string host = sim::host_of(guest.channel.socket());
     addresses_[rank] = (host.starts_with("127.") ? same_host : host) + (":" + call.port);
     there_[rank] = guest.channel.release();
     return {};
   }
 
   std::string why_not(const RankCall& call) const {
-    if (call.version != protocol_version) return "it is of another version";
+    if (call.version != rank_greeting.version) return "it is of another version";
     if (call.verb != "join") return "it comes to the wrong rank";
     if (call.token != meeting_.token) return "it is of another run";
     if (call.ranks != meeting_.ranks)
@@ -238,7 +187,7 @@ class Visitor {
   /// A file may be of an earlier run: what cannot be of this one is not even asked.
   std::optional<Place> find_place(std::string& why) const {
     if (is_address(meeting_.place)) return Place{meeting_.place, meeting_.token};
-    const auto words = words_in(meeting_.place);
+    const auto words = sim::words_in(meeting_.place, rank_greeting);
     if (!words) {
       why = "the file has not appeared";
     } else if (!meeting_.token.empty() && words->token != meeting_.token) {
@@ -246,9 +195,7 @@ class Visitor {
     } else if (words->ranks != meeting_.ranks) {
       why = fmt::format("the file is of a run of {} ranks", words->ranks);
     } else {
-      // A host need not know its own name.
-      const bool is_here = host_in(words->address) == host_name();
-      return Place{is_here ? "127.0.0.1:" + port_in(words->address) : words->address, words->token};
+      return Place{sim::reached_here(words->address), words->token};
     }
     return std::nullopt;
   }
@@ -268,8 +215,8 @@ class Visitor {
   Connections join(const Place& place) {
     LineChannel leader = connected(place.address);
     std::string call =
-        fmt::format("{} {} join {} {} {} {}", protocol_name, protocol_version, place.token,
-                    meeting_.ranks, meeting_.rank, port_in(listener_.address()));
+        fmt::format("{} {} join {} {} {} {}", rank_greeting.program, rank_greeting.version,
+                    place.token, meeting_.ranks, meeting_.rank, port_in(listener_.address()));
     for (const Term& term : meeting_.terms) call += fmt::format(" {}={}", term.name, term.value);
     leader.send(call);
     std::istringstream answer(leader.receive(soon()));
@@ -302,10 +249,10 @@ class Visitor {
       try {
         there[r] = sim::open_connection(
             (host == same_host ? leader_host : host) + ":" + port_in(address), deadline_);
-        send_line(
-            there[r],
-            fmt::format("{} {} peer {} {}", protocol_name, protocol_version, token, meeting_.rank),
-            deadline_);
+        send_line(there[r],
+                  fmt::format("{} {} peer {} {}", rank_greeting.program, rank_greeting.version,
+                              token, meeting_.rank),
+                  deadline_);
       } catch (const ChannelBroken& error) {
         throw PeerLost(
             fmt::format("rank {} cannot reach rank {}: {}", meeting_.rank, r, error.what()));
@@ -316,7 +263,7 @@ class Visitor {
   }
 
   void let_in_higher(Connections& there, const std::string& token) {
-    Door door(listener_);
+    sim::Door door = door_at(listener_);
     const auto complete = [&] {
       return std::all_of(there.begin() + meeting_.rank + 1, there.end(),
                          [](const Descriptor& one) { return one.number() >= 0; });
@@ -325,7 +272,7 @@ class Visitor {
       if (Clock::now() >= deadline_)
         throw PeerLost(
             fmt::format("rank {} waited in vain for: {}", meeting_.rank, missing_of(there)));
-      door.open(deadline_, {}, [&](const RankCall& call, Guest& guest) -> std::string {
+      open(door, deadline_, {}, [&](const RankCall& call, sim::Guest& guest) -> std::string {
         if (call.verb != "peer" || call.token != token) return "this is another run";
         if (call.rank <= meeting_.rank || call.rank >= meeting_.ranks) return "no such rank";
         Descriptor& peer = there[static_cast<std::size_t>(call.rank)];
@@ -348,29 +295,22 @@ Listener listen_for(const Meeting& meeting) {
 
 }  // namespace
 
-void check_token(const std::string& place, const std::string& token) {
-  if (is_address(place) && token.empty())
-    throw InputError("--rendezvous " + place, "is open to whoever knocks there",
-                     "give every node's command the same secret word in STEPCAST_TRAINER_TOKEN, or "
-                     "take a file that all nodes see");
-}
-
 Rendezvous::Rendezvous(const Meeting& wanted) {
   Meeting meeting = wanted;
-  check_token(meeting.place, meeting.token);
+  sim::check_token(meeting.place, meeting.token);
   const Deadline deadline = sim::in_seconds(seconds(meeting.patience));
   if (meeting.rank != 0) {
     connections = Visitor(meeting, deadline).meet_all();
     return;
   }
-  if (meeting.token.empty()) meeting.token = make_token();
+  if (meeting.token.empty()) meeting.token = sim::make_token();
   Listener listener = listen_for(meeting);
   if (!is_address(meeting.place))
-    file_ = std::make_unique<RendezvousFile>(
-        meeting.place,
-        RendezvousFile::Words{.address = host_name() + ":" + port_in(listener.address()),
-                              .token = meeting.token,
-                              .ranks = meeting.ranks});
+    file_ = std::make_unique<sim::RendezvousFile>(
+        meeting.place, rank_greeting,
+        sim::RendezvousFile::Words{.address = host_name() + ":" + port_in(listener.address()),
+                                   .token = meeting.token,
+                                   .ranks = meeting.ranks});
   connections = Host(meeting, listener, deadline).welcome_all();
 }
 

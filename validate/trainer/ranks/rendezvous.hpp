@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/units.hpp"
-#include "sim/processes/line_channel.hpp"
+#include "sim/processes/meeting.hpp"
 
 namespace stepcast::validate {
 
@@ -28,36 +28,6 @@ struct Meeting {
   std::vector<Term> terms{};
 };
 
-/// Throws InputError where ranks without a token are to meet at an address: whoever knocked there
-/// would be let in.
-void check_token(const std::string& place, const std::string& token);
-
-/// A word that no other run has.
-std::string make_token();
-
-/// The file that tells where rank 0 listens, of one run at a time. It is locked while the run
-/// lives, so that one left behind by a run that was killed is known as such.
-class RendezvousFile {
- public:
-  /// What it says: who listens where.
-  struct Words {
-    std::string address, token;
-    std::int64_t ranks = 0;
-  };
-
-  /// Throws InputError where a living run has the file, where it is something else, and where it
-  /// cannot be written.
-  RendezvousFile(std::string file, const Words& words);
-  /// Deletes it.
-  ~RendezvousFile();
-  RendezvousFile(const RendezvousFile&) = delete;
-  RendezvousFile& operator=(const RendezvousFile&) = delete;
-
- private:
-  std::string file_;
-  sim::Descriptor locked_;
-};
-
 class Rendezvous {
  public:
   /// Returns when all ranks are connected. Throws PeerLost where they are not within the patience,
@@ -69,7 +39,7 @@ class Rendezvous {
   std::vector<sim::Descriptor> connections;
 
  private:
-  std::unique_ptr<RendezvousFile> file_;  // of rank 0, kept until the run ends
+  std::unique_ptr<sim::RendezvousFile> file_;  // of rank 0, kept until the run ends
 };
 
 }  // namespace stepcast::validate

@@ -11,16 +11,11 @@
 #include <optional>
 #include <string>
 
-#include "sim/processes/line_channel.hpp"
-#include "validate/trainer/ranks/rendezvous.hpp"
+#include "sim/processes/meeting.hpp"
 
 namespace stepcast::validate {
 
-inline constexpr const char* protocol_name = "stepcast-trainer";
-inline constexpr const char* protocol_version = "2";
-
-/// What a rendezvous file says; none where it is not there, or not (yet) one.
-std::optional<RendezvousFile::Words> words_in(const std::string& file);
+inline constexpr sim::Greeting rank_greeting{"stepcast-trainer", "2"};
 
 /// What a rank says of itself when it comes.
 struct RankCall {
@@ -31,24 +26,5 @@ struct RankCall {
 
 /// Of a line that came; none where it is no rank's.
 std::optional<RankCall> call_in(const std::string& line);
-
-/// Who has come: some say nothing, or rubbish.
-class Guest {
- public:
-  explicit Guest(sim::Descriptor socket);
-
-  sim::LineChannel channel;
-
-  /// What came of the line so far, as far as it can be printed.
-  std::string heard() const;
-  /// Too long without a line.
-  bool is_overdue() const;
-
- private:
-  sim::Deadline until_;
-};
-
-/// "10.0.0.4" of the other end.
-std::string host_of(const sim::Descriptor& socket);
 
 }  // namespace stepcast::validate

@@ -13,6 +13,7 @@
 #include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/processes/child.hpp"
+#include "sim/processes/meeting.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/program/progress.hpp"
 #include "sim/run/session.hpp"
@@ -100,7 +101,7 @@ void read_nodes(const Arguments& arguments, TrainerCommand& command) {
     throw UsageError("--nodes N and --node I, below N, go together");
   if (command.nodes > 1 && command.rendezvous.empty())
     throw UsageError("--nodes needs --rendezvous, where they meet");
-  if (command.nodes > 1) check_token(command.rendezvous, token_in_environment());
+  if (command.nodes > 1) sim::check_token(command.rendezvous, sim::token_in_environment());
   if (arguments.has("gpus")) command.gpus = arguments.count("gpus", 1);
 }
 
@@ -281,7 +282,7 @@ int launch(const TrainerCommand& command, RankKind kind, const std::vector<std::
   return run_as_processes(launch, {.first_rank = command.node * share,
                                    .count = share,
                                    .rendezvous = command.rendezvous,
-                                   .token = token_in_environment()});
+                                   .token = sim::token_in_environment()});
 }
 
 RankKind kind_of(const TrainerCommand& command, const Machinery& machinery) {

@@ -26,7 +26,7 @@ namespace {
 /// A place of its own for each test; the folder goes with it.
 class Folder {
  public:
-  Folder() : path_(tests::own_folder() / ("meeting-" + make_token())) {
+  Folder() : path_(tests::own_folder() / ("meeting-" + sim::make_token())) {
     std::filesystem::create_directory(path_);
   }
   ~Folder() { std::filesystem::remove_all(path_); }

@@ -15,12 +15,10 @@
 
 #include "engine/check.hpp"
 #include "sim/files/whole_file.hpp"
-#include "validate/trainer/ranks/rendezvous_words.hpp"
+#include "sim/processes/meeting.hpp"
 
-namespace stepcast::validate {
+namespace stepcast::sim {
 namespace {
-
-using sim::Descriptor;
 
 constexpr std::size_t longest_words = 1024;  // an address and a token
 
@@ -62,7 +60,7 @@ std::string make_token() {
   return token;
 }
 
-std::optional<RendezvousFile::Words> words_in(const std::string& file) {
+std::optional<RendezvousFile::Words> words_in(const std::string& file, Greeting greeting) {
   std::ifstream in(file);
   std::array<char, longest_words> line{};  // whatever the file is
   if (!in.getline(line.data(), line.size())) return std::nullopt;
@@ -71,26 +69,28 @@ std::optional<RendezvousFile::Words> words_in(const std::string& file) {
   RendezvousFile::Words words;
   if (!(text >> program >> version >> words.address >> words.token >> words.ranks >> end))
     return std::nullopt;
-  if (program != protocol_name || version != protocol_version || end != "end") return std::nullopt;
+  if (program != greeting.program || version != greeting.version || end != "end")
+    return std::nullopt;
   return words;
 }
 
-RendezvousFile::RendezvousFile(std::string file, const Words& words) : file_(std::move(file)) {
+RendezvousFile::RendezvousFile(std::string file, Greeting greeting, const Words& words)
+    : file_(std::move(file)) {
   for (;;) {
     const Descriptor before = opened(file_);
     if (!locked(before))
       refuse(file_, "is of a run that is still alive", "take another file, or end that run");
     if (!is_at(before, file_)) continue;
-    if (!is_empty(file_) && !words_in(file_))
+    if (!is_empty(file_) && !words_in(file_, greeting))
       refuse(file_, "is something else than a rendezvous", "take a file that does not exist");
     // Written beside and renamed, so that nobody reads half of it; both are locked meanwhile.
-    sim::WholeFile whole(file_);
+    WholeFile whole(file_);
     std::error_code error;  // the token is for this user alone: before it is in
     std::filesystem::permissions(
         whole.partial(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write,
         error);
-    whole.write(std::string(protocol_name) + " " + protocol_version + " " + words.address + " " +
-                words.token + " " + std::to_string(words.ranks) + " end\n");
+    whole.write(std::string(greeting.program) + " " + std::string(greeting.version) + " " +
+                words.address + " " + words.token + " " + std::to_string(words.ranks) + " end\n");
     whole.seal();
     Descriptor after = opened(whole.partial());
     locked(after);
@@ -104,4 +104,4 @@ RendezvousFile::~RendezvousFile() {
   if (is_at(locked_, file_)) unlink(file_.c_str());
 }
 
-}  // namespace stepcast::validate
+}  // namespace stepcast::sim
