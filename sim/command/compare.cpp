@@ -14,6 +14,7 @@
 #include "sim/command/scenario_options.hpp"
 #include "sim/compare/compare.hpp"
 #include "sim/files/printable.hpp"
+#include "sim/files/split.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/handout/points_page.hpp"
 #include "sim/program/answer_forms.hpp"
@@ -119,16 +120,6 @@ Verb compare_verb() {
       "stepcast compare --model llama2-7b --nodes 16 --local-batch 2 --gpu a100,h100,b200"};
 }
 
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> out;
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t end = std::min(list.find(',', at), list.size());
-    out.push_back(list.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
-
 /// The option that names several, if one does.
 std::optional<std::string> listed_option(const Arguments& arguments) {
   std::optional<std::string> out;
@@ -159,9 +150,12 @@ void add_scenario(std::vector<Asked>& out, const Arguments& arguments, const Cat
   const Verb verb = compare_verb();
   const auto several = listed_option(arguments);
   if (!several) return add_document_of(out, verb, arguments, catalogue, file, name);
-  for (const std::string& value : split(arguments.get(*several)))
+  const std::string values = arguments.get(*several);
+  for (const std::string_view each : split(values, ',')) {
+    const std::string value(each);
     add_document_of(out, verb, with_value(verb, arguments, *several, value), catalogue, file,
                     file.empty() ? value : name + " " + value);
+  }
 }
 
 bool sets_keys(const Arguments& arguments) {

@@ -5,6 +5,7 @@
 
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
+#include "sim/files/split.hpp"
 #include "sim/timeline/counters.hpp"
 #include "sim/timeline/timeline_file.hpp"
 
@@ -28,16 +29,12 @@ RankChoice rank_choice(std::string_view text, const std::string& option) {
   if (text == "all") return {RankChoice::Kind::all};
   if (text == "classes") return {RankChoice::Kind::representatives};
   RankChoice out{RankChoice::Kind::listed};
-  while (true) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    const std::string_view part = text.substr(0, comma);
+  for (const std::string_view part : split(text, ',')) {
     const std::size_t dash = std::min(part.find('-'), part.size());
     const std::int64_t first = whole(part.substr(0, dash), option);
     const std::int64_t last = dash == part.size() ? first : whole(part.substr(dash + 1), option);
     if (last < first) whole("", option);
     for (std::int64_t rank = first; rank <= last; ++rank) out.ranks.push_back(rank);
-    if (comma == text.size()) break;
-    text.remove_prefix(comma + 1);
   }
   std::ranges::sort(out.ranks);
   out.ranks.erase(std::unique(out.ranks.begin(), out.ranks.end()), out.ranks.end());

@@ -67,6 +67,14 @@ Watts metered_power(const Scenario& s, const StepFigures& step, double goodput) 
   return (work * goodput + rest * (1 - goodput)) * s.site.pue;
 }
 
+std::optional<Usd> dollars_of_step(const Scenario& s, Watts gpu, double step_s) {
+  // A step of one token: what a token costs is what the step costs.
+  const StepFigures step{.tokens = 1, .step_s = step_s, .gpu = gpu, .idle_gpu = gpu};
+  const auto dollars = whole_run(s, step, 1.0).dollars_per_million_tokens;
+  if (!dollars) return std::nullopt;
+  return Usd(dollars->value / 1e6);
+}
+
 WholeRun whole_run(const Scenario& s, const StepFigures& step, double goodput) {
   return whole_run(s, step, exactly(goodput));
 }

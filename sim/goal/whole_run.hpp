@@ -60,6 +60,9 @@ Watts metered_power(const Scenario&, const StepFigures&, double goodput);
 WholeRun whole_run(const Scenario&, const StepFigures&, const Band& goodput);
 WholeRun whole_run(const Scenario&, const StepFigures&, double goodput);
 
+/// Of one step in which each GPU draws `gpu`, and nothing idles. None without a price.
+std::optional<Usd> dollars_of_step(const Scenario&, Watts gpu, double step_s);
+
 /// Prices older than 12 months at `today` ("2026-11-23"), power that no file states, what is
 /// assumed.
 std::vector<std::string> goal_warnings(const Scenario&, const std::string& today);

@@ -5,21 +5,12 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/files/split.hpp"
 #include "sim/files/suggest.hpp"
 #include "sim/files/whole_file.hpp"
 
 namespace stepcast::sim {
 namespace {
-
-std::vector<std::string> parts_of(const std::string& list) {
-  std::vector<std::string> out;
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t end = std::min(list.find(',', at), list.size());
-    out.push_back(list.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
 
 /// "-step" and "step:desc" as "step" downwards.
 std::pair<std::string, bool> order_of(std::string text) {
@@ -42,7 +33,10 @@ TableView::TableView(const Arguments& arguments, bool own_top)
     : csv_(arguments.get("csv")), refused_(arguments.has("refused")) {
   std::tie(sort_, descending_) = order_of(arguments.get("sort"));
   if (arguments.has("top") && !own_top) top_ = static_cast<std::size_t>(arguments.count("top", 1));
-  if (arguments.has("columns")) columns_ = parts_of(arguments.get("columns"));
+  if (arguments.has("columns"))
+    for (const std::string written = arguments.get("columns");
+         const std::string_view column : split(written, ','))
+      columns_.emplace_back(column);
   if (!arguments.has("json")) return;
   if (prints_csv()) throw UsageError("both --json and --csv -", "--csv FILE writes beside it");
   const std::string option = arrangement();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/check.hpp"
+#include "sim/files/split.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -49,11 +50,7 @@ Ablation read_without(TableReader& run) {
   } else {
     std::string text = *run.text("without");
     std::erase(text, ' ');
-    for (std::size_t start = 0; start <= text.size();) {
-      const std::size_t comma = std::min(text.find(',', start), text.size());
-      words.push_back(text.substr(start, comma - start));
-      start = comma + 1;
-    }
+    for (const std::string_view word : split(text, ',')) words.emplace_back(word);
     if (words == std::vector<std::string>{"none"}) return {};
   }
   Ablation out;

@@ -7,6 +7,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
+#include "sim/files/split.hpp"
 #include "sim/files/toml_value.hpp"
 #include "workloads/plan/order_check.hpp"
 #include "workloads/plan/plan.hpp"
@@ -21,16 +22,6 @@ using workloads::Turn;
 
 /// Part and micro-batch numbers beyond it are slips.
 constexpr std::int64_t most_of_a_number = 999'999;
-
-std::vector<std::string_view> cut_at(std::string_view text, char by) {
-  std::vector<std::string_view> out;
-  for (std::size_t from = 0;;) {
-    const std::size_t end = text.find(by, from);
-    out.push_back(text.substr(from, end - from));
-    if (end == std::string_view::npos) return out;
-    from = end + 1;
-  }
-}
 
 std::string_view bare_cell(std::string_view text) {
   constexpr std::string_view around = " \t\r\"";
@@ -56,7 +47,7 @@ class OrderFileParser {
 
   ListedOrders parse(std::string_view text) {
     std::size_t line = 0;
-    for (const std::string_view row : cut_at(text, '\n')) {
+    for (const std::string_view row : split(text, '\n')) {
       ++line;
       if (!bare_cell(row).empty()) rows_.push_back(row_of(line, row));
     }
@@ -83,7 +74,7 @@ class OrderFileParser {
   OrderRow row_of(std::size_t line, std::string_view text) {
     OrderRow out{line, {}};
     std::size_t column = 0;
-    for (const std::string_view cell : cut_at(text, ',')) {
+    for (const std::string_view cell : split(text, ',')) {
       ++column;
       const std::string_view word = bare_cell(cell);
       if (word.empty()) continue;
@@ -92,7 +83,7 @@ class OrderFileParser {
         out.turns.push_back(turn_of(line, column, word));
         continue;
       }
-      const auto both = cut_at(word.substr(1, word.size() - 1 - overlap.size()), ';');
+      const auto both = split(word.substr(1, word.size() - 1 - overlap.size()), ';');
       if (both.size() != 2) fail(line, cell_text(column, word) + " is no pair", pair_hint);
       for (const std::string_view half : both)
         out.turns.push_back(turn_of(line, column, bare_cell(half)));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <utility>
 
 #include "engine/system.hpp"
@@ -15,22 +14,15 @@ using engine::Traffic;
 using Group = std::vector<std::int64_t>;
 using Plan = ParallelPlan;
 
-Group ranks_where(const ParallelPlan& plan, Coordinates at, std::int64_t Coordinates::*along,
-                  std::int64_t degree) {
-  Group group;
-  group.reserve(static_cast<std::size_t>(degree));
-  for (std::int64_t i = 0; i < degree; ++i) {
-    at.*along = i;
-    group.push_back(rank_of(plan, at));
-  }
-  return group;
-}
-
-RankGroups along(const ParallelPlan& plan, std::int64_t Coordinates::*axis, std::int64_t degree) {
+/// Runs of `count` ranks, `stride` apart.
+RankGroups apart(const ParallelPlan& plan, std::int64_t count, std::int64_t stride) {
   RankGroups all;
   for (std::int64_t rank = 0; rank < plan.ranks(); ++rank) {
-    const Coordinates at = coordinates_of(plan, rank);
-    if (at.*axis == 0) all.push_back(ranks_where(plan, at, axis, degree));
+    if (rank / stride % count != 0) continue;
+    Group group;
+    group.reserve(static_cast<std::size_t>(count));
+    for (std::int64_t i = 0; i < count; ++i) group.push_back(rank + i * stride);
+    all.push_back(std::move(group));
   }
   return all;
 }
@@ -45,18 +37,6 @@ RankGroups neighbours(const ParallelPlan& plan, bool forward) {
     if (lower + per_stage >= plan.ranks() && !wraps) break;
     const std::int64_t upper = (lower + per_stage) % plan.ranks();
     all.push_back(forward ? Group{lower, upper} : Group{upper, lower});
-  }
-  return all;
-}
-
-/// Runs of `count` copies, `stride` apart in the order data, context.
-RankGroups copies_apart(const ParallelPlan& plan, std::int64_t count, std::int64_t stride) {
-  RankGroups all;
-  for (std::int64_t rank = 0; rank < plan.ranks(); ++rank) {
-    if (rank / plan.tensor % plan.copies() / stride % count != 0) continue;
-    Group group;
-    for (std::int64_t i = 0; i < count; ++i) group.push_back(rank + i * stride * plan.tensor);
-    all.push_back(std::move(group));
   }
   return all;
 }
@@ -80,26 +60,6 @@ RankGroups mirrored_stages(const ParallelPlan& plan) {
   return all;
 }
 
-RankGroups all_ranks(const ParallelPlan& plan) {
-  Group world(static_cast<std::size_t>(plan.ranks()));
-  std::iota(world.begin(), world.end(), 0);
-  return {world};
-}
-
-/// Ranks of the expert mesh: expert tensor fastest, then expert, then copies, then stage (Megatron
-/// core parallel_state.py, the expert rank generator of "tp-cp-ep-dp-pp"). `count` of them, of
-/// which one axis has `stride` between neighbours.
-RankGroups of_expert_mesh(const ParallelPlan& plan, std::int64_t count, std::int64_t stride) {
-  RankGroups all;
-  for (std::int64_t rank = 0; rank < plan.ranks(); ++rank) {
-    if (rank % (plan.copies() * plan.tensor) / stride % count != 0) continue;
-    Group group;
-    for (std::int64_t i = 0; i < count; ++i) group.push_back(rank + i * stride);
-    all.push_back(std::move(group));
-  }
-  return all;
-}
-
 std::int64_t two(const Plan&) { return 2; }
 std::int64_t tensor_degree(const Plan& p) { return p.tensor; }
 std::int64_t contexts(const Plan& p) { return p.context; }
@@ -112,58 +72,44 @@ std::int64_t experts(const Plan& p) { return p.expert.degree; }
 std::int64_t expert_tensors(const Plan& p) { return p.expert_tensor(); }
 std::int64_t expert_copies(const Plan& p) { return p.expert_copies(); }
 
-RankGroups tensors(const Plan& p) { return along(p, &Coordinates::tensor, p.tensor); }
-RankGroups sequences(const Plan& p) { return along(p, &Coordinates::context, p.context); }
-RankGroups all_copies(const Plan& p) { return copies_apart(p, p.copies(), 1); }
-RankGroups one_copy(const Plan& p) { return copies_apart(p, p.shards(), 1); }
-RankGroups one_shard(const Plan& p) { return copies_apart(p, p.shard_replicas(), p.shards()); }
 RankGroups forward(const Plan& p) { return neighbours(p, true); }
 RankGroups backward(const Plan& p) { return neighbours(p, false); }
 
-RankGroups sharing_experts(const Plan& p) {
-  return of_expert_mesh(p, p.expert.degree, p.expert_tensor());
-}
-RankGroups sharing_an_expert(const Plan& p) { return of_expert_mesh(p, p.expert_tensor(), 1); }
-RankGroups copies_of_experts(const Plan& p) {
-  return of_expert_mesh(p, p.expert_copies(), p.expert_tensor() * p.expert.degree);
-}
+// Of ranks in their order: tensor, context, data, stage. The mesh of experts over the same ranks:
+// expert tensor fastest, then expert, then copies, then stage (Megatron core parallel_state.py, the
+// expert rank generator of "tp-cp-ep-dp-pp").
+std::int64_t one(const Plan&) { return 1; }
+std::int64_t a_copy(const Plan& p) { return p.tensor; }
+std::int64_t a_replica(const Plan& p) { return p.tensor * p.shards(); }
+std::int64_t a_stage(const Plan& p) { return p.tensor * p.copies(); }
+std::int64_t an_expert(const Plan& p) { return p.expert_tensor(); }
+std::int64_t all_experts(const Plan& p) { return p.expert_tensor() * p.expert.degree; }
 
 using enum Meeting;
 using enum GroupKind;
 
+// clang-format off
 constexpr std::array<Axis, num_group_kinds> axes{{
-    {tensor, "tensor", all, tensor_lane, {}, Traffic::tensor, tensor_degree, tensors},
-    {data, "data", all, data_lane, {}, Traffic::data, copies, all_copies},
-    {world, "world", all, compute, {}, Traffic::data, ranks, all_ranks},
+    {tensor, "tensor", all, tensor_lane, {}, Traffic::tensor, tensor_degree, one, {}},
+    {data, "data", all, data_lane, {}, Traffic::data, copies, a_copy, {}},
+    {world, "world", all, compute, {}, Traffic::data, ranks, one, {}},
     {pipeline_forward, "pipeline_forward", pair, send_next_lane, receive_previous_lane,
-     Traffic::pipeline, two, forward},
+     Traffic::pipeline, two, a_stage, forward},
     {pipeline_backward, "pipeline_backward", pair, send_previous_lane, receive_next_lane,
-     Traffic::pipeline, two, backward},
-    {embedding, "embedding", all, compute, {}, Traffic::data, two, first_and_last},
-    {shard, "shard", all, data_lane, {}, Traffic::data, shards, one_copy},
-    {replica, "replica", all, replica_lane, {}, Traffic::data, replicas, one_shard},
-    {context, "context", all, compute, {}, Traffic::tensor, contexts, sequences},
-    {context_ring, "context_ring", ring, context_lane, {}, Traffic::tensor, contexts, sequences},
-    {expert, "expert", all, expert_lane, {}, Traffic::expert, experts, sharing_experts},
-    {expert_tensor,
-     "expert_tensor",
-     all,
-     compute,
-     {},
-     Traffic::expert,
-     expert_tensors,
-     sharing_an_expert},
-    {expert_data,
-     "expert_data",
-     all,
-     expert_data_lane,
-     {},
-     Traffic::data,
-     expert_copies,
-     copies_of_experts},
-    {mirror, "mirror", all, compute, {}, Traffic::data, two, mirrored_stages},
-    {tensor_ring, "tensor_ring", ring, tensor_lane, {}, Traffic::tensor, tensor_degree, tensors},
+     Traffic::pipeline, two, a_stage, backward},
+    {embedding, "embedding", all, compute, {}, Traffic::data, two, {}, first_and_last},
+    {shard, "shard", all, data_lane, {}, Traffic::data, shards, a_copy, {}},
+    {replica, "replica", all, replica_lane, {}, Traffic::data, replicas, a_replica, {}},
+    {context, "context", all, compute, {}, Traffic::tensor, contexts, a_copy, {}},
+    {context_ring, "context_ring", ring, context_lane, {}, Traffic::tensor, contexts, a_copy, {}},
+    {expert, "expert", all, expert_lane, {}, Traffic::expert, experts, an_expert, {}},
+    {expert_tensor, "expert_tensor", all, compute, {}, Traffic::expert, expert_tensors, one, {}},
+    {expert_data, "expert_data", all, expert_data_lane, {}, Traffic::data, expert_copies,
+     all_experts, {}},
+    {mirror, "mirror", all, compute, {}, Traffic::data, two, {}, mirrored_stages},
+    {tensor_ring, "tensor_ring", ring, tensor_lane, {}, Traffic::tensor, tensor_degree, one, {}},
 }};
+// clang-format on
 
 constexpr std::size_t index_of(GroupKind kind) { return static_cast<std::size_t>(kind); }
 
@@ -186,7 +132,11 @@ constexpr std::array<std::uint32_t, num_group_kinds + 1> first_slots = [] {
 
 const Axis& axis_of(GroupKind kind) { return axes.at(index_of(kind)); }
 
-RankGroups groups(const ParallelPlan& plan, GroupKind kind) { return axis_of(kind).groups(plan); }
+RankGroups groups(const ParallelPlan& plan, GroupKind kind) {
+  const Axis& axis = axis_of(kind);
+  return axis.groups != nullptr ? axis.groups(plan)
+                                : apart(plan, axis.degree(plan), axis.stride(plan));
+}
 
 GroupKind shard_group(const ParallelPlan& plan) {
   return plan.shard_replicas() > 1 ? GroupKind::shard : GroupKind::data;

@@ -71,7 +71,10 @@ struct Axis {
   Lane lane, receiving_lane;                    // where it runs beside compute; a pair has two
   engine::Traffic traffic;                      // what waiting for it is
   std::int64_t (*degree)(const ParallelPlan&);  // ranks of a group
-  RankGroups (*groups)(const ParallelPlan&);
+  /// Between neighbours of a group, whose groups then lie one beside the other; null: no number
+  /// says it, and `groups` lists them.
+  std::int64_t (*stride)(const ParallelPlan&);
+  RankGroups (*groups)(const ParallelPlan&);  // null: runs of `degree` ranks, `stride` apart
 };
 
 const Axis& axis_of(GroupKind);

@@ -40,6 +40,13 @@ std::size_t warm_up_of(const std::vector<Turn>& turns) {
 
 }  // namespace
 
+Collective stage_message(const StepInputs& in, Pass pass, GroupKind link) {
+  const std::int64_t bytes = Sizes(in).local_bytes();
+  return {pass == Pass::forward ? "pipeline.forward" : "pipeline.backward",
+          CollectiveKind::send_receive, link, in.precision.compute,
+          Bytes(scatters(in) ? bytes / in.plan.tensor : bytes)};
+}
+
 /// The receive for the next turn of the same pass is posted now, so that it runs under the turn of
 /// the other pass between them; the first of the backwards at the end of the warm-up
 /// (core_v0.12.0 schedules.py forward_backward_pipelining_with_interleaving).
@@ -112,14 +119,8 @@ void PipelineExchange::find_arrivals() {
   }
 }
 
-/// One hidden tensor A between parts, cut by t with sequence parallel (core_v0.12.0 schedules.py
-/// get_tensor_shapes).
 std::uint32_t PipelineExchange::message(const Turn& turn) const {
-  const std::int64_t bytes = Sizes(in_).local_bytes();
-  return table_.index_of(
-      Collective{turn.pass == Pass::forward ? "pipeline.forward" : "pipeline.backward",
-                 CollectiveKind::send_receive, link_of(turn), in_.precision.compute,
-                 Bytes(scatters(in_) ? bytes / in_.plan.tensor : bytes)});
+  return table_.index_of(stage_message(in_, turn.pass, link_of(turn)));
 }
 
 /// Posted when the host gets here: the lane starts where compute stands, as torch's irecv does.

@@ -25,6 +25,10 @@ namespace stepcast::workloads {
 /// receive at all and are not posted yet.
 std::vector<std::size_t> receives_ahead(const std::vector<Turn>& turns, std::size_t turn);
 
+/// What neighbouring stages send: one hidden tensor, cut by tensor ranks with sequence parallel
+/// (core_v0.12.0 schedules.py get_tensor_shapes) or where they scatter it.
+Collective stage_message(const StepInputs&, Pass, GroupKind link);
+
 class PipelineExchange {
  public:
   PipelineExchange(const StepInputs&, KernelTable&, Calls&, std::int64_t stage);
