@@ -136,7 +136,7 @@ software = { framework = "pytorch-fsdp2" })";
   sim::SearchSpace space(bases, false);
   space.set_all(sim::read_toml(text_of(bytes), "fuzz.toml"));
   std::size_t walked = 0;
-  space.walk([&](const sim::Candidate&, const sim::CandidatePlan&) { return ++walked < 1000; });
+  space.walk([&](const sim::KnobValues&, const sim::DraftPlan&) { return ++walked < 1000; });
 }
 
 /// Lists that a scenario names by their file.

@@ -137,7 +137,7 @@ void complete_search(SearchAnswer& answer, const std::optional<Scenario>& own,
   if (const Order* order = confidence->order()) answer.order = *order;
   complete_shown(answer, simulator_of(session, confidence));
   if (own && !answer.result.found.empty())
-    answer.own = beside_best(answer.space, machine, *own, answer.result.found.front().candidate);
+    answer.own = beside_best(answer.space, machine, *own, answer.result.found.front().knobs);
 }
 
 }  // namespace stepcast::sim

@@ -32,7 +32,7 @@ FastestPlan told(const SearchSpace& space, const SearchResult& result, double ab
   }
   if (!result.found.empty() && result.found.front().value <= above_s * surely_above) {
     out.report = result.found.front().report;
-    out.plan = plan_words(space, result.found.front().candidate);
+    out.plan = plan_words(space, result.found.front().knobs);
     return out;
   }
   const bool something = result.left_out > 0 || !result.found.empty();

@@ -23,6 +23,13 @@ struct Key {
   const char* option;              // "global-batch"; empty: --set alone
   const char* argument;            // "N"; empty: a switch
   double least = 0.0, most = 0.0;  // of within(); 0: not stated
+  bool may_be_best = false;        // by searched()
 };
+
+/// A scenario may say "best" instead of a value: a search chooses it (sim/search/knobs.hpp).
+constexpr Key searched(Key key) {
+  key.may_be_best = true;
+  return key;
+}
 
 }  // namespace stepcast::sim

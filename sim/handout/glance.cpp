@@ -102,7 +102,7 @@ void add_plan(TextTable& table, const std::string& name, const std::string& plan
 }
 
 /// "pipeline 1 instead of 4, micro_batch 2 instead of 1".
-std::string changed_words(const SearchAnswer& a, const Candidate& own, const Candidate& other) {
+std::string changed_words(const SearchAnswer& a, const KnobValues& own, const KnobValues& other) {
   std::string out;
   for (const Knob& knob : knobs()) {
     const std::string was = knob_word(a.space, knob, own), is = knob_word(a.space, knob, other);
@@ -140,13 +140,13 @@ PageBlock plans_block(const StepHandout& h) {
   table.column("J a token");
   table.column("memory", "per GPU");
   table.column("P(it is", "faster)");
-  const Candidate own = h.candidate.value_or(candidate_of(s));
+  const KnobValues own = h.knobs.value_or(knob_values_of(s));
   add_plan(table, "this plan", "as above", h.report, own_s, "");
   int shown = 0;
   for (const Found& found : a.result.found) {
-    if (found.candidate == own || shown == 3) continue;
+    if (found.knobs == own || shown == 3) continue;
     ++shown;
-    add_plan(table, fmt::format("alternative {}", shown), changed_words(a, own, found.candidate),
+    add_plan(table, fmt::format("alternative {}", shown), changed_words(a, own, found.knobs),
              found.report, own_s, faster_text(a, seconds(found.report.step_time), own_s));
   }
   table.sentence({}, fmt::format("of {}; within 5 % is a tie as forecasts go",

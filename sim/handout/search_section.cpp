@@ -12,16 +12,17 @@
 namespace stepcast::sim {
 namespace {
 
-std::vector<std::int64_t> degrees_of(const SearchAnswer& a, std::int32_t Candidate::*degree) {
+std::vector<std::int64_t> degrees_of(const SearchAnswer& a, const Knob& degree) {
   std::set<std::int64_t> out;
-  for (const Found& found : a.result.found) out.insert(found.candidate.*degree);
+  for (const Found& found : a.result.found) out.insert(degree.in(found.knobs));
   return {out.begin(), out.end()};
 }
 
 /// The best step of each pair of tensor and pipeline degree; none where there is one of either.
 std::optional<Chart> degrees_chart(const SearchAnswer& a) {
-  const auto tensor = degrees_of(a, &Candidate::tensor);
-  const auto pipeline = degrees_of(a, &Candidate::pipeline);
+  const Knob &tensor_knob = *find_knob("plan.tensor"), &stages_knob = *find_knob("plan.pipeline");
+  const auto tensor = degrees_of(a, tensor_knob);
+  const auto pipeline = degrees_of(a, stages_knob);
   if (tensor.size() < 2 || pipeline.size() < 2) return std::nullopt;
   HeatPicture picture{"Best step by tensor and pipeline degree", "tensor", "pipeline"};
   TextTable table;
@@ -35,9 +36,9 @@ std::optional<Chart> degrees_chart(const SearchAnswer& a) {
     std::vector<std::optional<double>> values(pipeline.size());
     std::vector<std::string> texts(pipeline.size(), "-");
     for (const Found& found : a.result.found) {
-      if (found.candidate.tensor != t) continue;
+      if (tensor_knob.in(found.knobs) != t) continue;
       const auto at = static_cast<std::size_t>(
-          std::ranges::find(pipeline, found.candidate.pipeline) - pipeline.begin());
+          std::ranges::find(pipeline, stages_knob.in(found.knobs)) - pipeline.begin());
       const double step = seconds(found.report.step_time);
       if (values[at] && *values[at] <= step) continue;
       values[at] = step;
@@ -69,7 +70,7 @@ PageSection search_section(const SearchAnswer& a) {
   constexpr std::size_t most_rows = 400;
   for (std::size_t i = 0; i < std::min(most_rows, a.result.found.size()); ++i) {
     const Found& found = a.result.found[i];
-    all.row({plan_words(a.space, found.candidate), to_text(found.report.step_time),
+    all.row({plan_words(a.space, found.knobs), to_text(found.report.step_time),
              to_text(found.report.memory.total())});
   }
   if (a.result.found.size() > most_rows)

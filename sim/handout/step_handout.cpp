@@ -36,7 +36,7 @@ SearchAnswer alternatives_of(const Scenario& own, Session& session,
   Confidence confidence(session);
   if (const Order* order = confidence.order()) out.order = *order;
   if (!out.result.found.empty())
-    out.own = beside_best(out.space, machine, own, out.result.found.front().candidate);
+    out.own = beside_best(out.space, machine, own, out.result.found.front().knobs);
   return out;
 }
 
@@ -59,7 +59,7 @@ StepHandout step_handout(const StepReport& report, Session& session,
   if (options.alternatives)
     unless_refused("other plans", out.missing,
                    [&] { out.search = alternatives_of(quiet, session, options, stop); });
-  if (out.search) out.candidate = candidate_of(quiet);
+  if (out.search) out.knobs = knob_values_of(quiet);
   return out;
 }
 

@@ -21,7 +21,7 @@ struct StepHandout {
   std::vector<StageTimes> stages{};
   Timeline timeline{};
   std::optional<SearchAnswer> search{};
-  std::optional<Candidate> candidate{};  // the plan of `report` in it
+  std::optional<KnobValues> knobs{};  // the plan of `report` in it
   std::vector<StageMemory> memory{};
   std::vector<std::string> missing{};  // "the critical path: reason"
 };

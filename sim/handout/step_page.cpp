@@ -62,7 +62,7 @@ Page search_page(const SearchAnswer& answer, Session& session, const Origin& ori
     misses.column("nearest plans", "", TextTable::Align::left);
     misses.column("needs per GPU");
     for (const Miss& miss : answer.result.misses)
-      misses.row({plan_words(answer.space, miss.candidate), to_text(miss.needed)});
+      misses.row({plan_words(answer.space, miss.knobs), to_text(miss.needed)});
     if (misses.num_rows() > 0)
       out.sections[0].blocks.emplace_back(PageTable{"What comes nearest", std::move(misses)});
     out.sections.push_back(origin_section(origin, nullptr));
@@ -75,7 +75,7 @@ Page search_page(const SearchAnswer& answer, Session& session, const Origin& ori
   StepHandout handout = step_handout(report != nullptr ? *report : best.report, session,
                                      {.alternatives = false}, stop);
   handout.search = answer;
-  handout.candidate = best.candidate;
+  handout.knobs = best.knobs;
   return step_page(handout, session.catalogue(), origin);
 }
 

@@ -10,17 +10,15 @@ namespace {
 
 using SearchJson = nlohmann::ordered_json;
 
-SearchJson plan_of(const SearchAnswer& a, const Candidate& c) {
+SearchJson value_of(const SearchAnswer& a, const Knob& knob, std::int64_t value) {
+  if (knob.parts > 1) return static_cast<double>(value) / static_cast<double>(knob.parts);
+  if (knob.words.empty() && knob.place() != framework_knob) return value;
+  return knob_word(a.space, knob, value);
+}
+
+SearchJson plan_of(const SearchAnswer& a, const KnobValues& values) {
   SearchJson out;
-  for (const Knob& knob : knobs()) {
-    const bool framework = std::string_view(knob.key) == "software.framework";
-    if (knob.parts > 1)
-      out[knob.key] = static_cast<double>(knob.get(c)) / static_cast<double>(knob.parts);
-    else if (knob.words.empty() && !framework)
-      out[knob.key] = knob.get(c);
-    else
-      out[knob.key] = knob_word(a.space, knob, c);
-  }
+  for (const Knob& knob : knobs()) out[knob.key] = value_of(a, knob, knob.in(values));
   return out;
 }
 
@@ -30,7 +28,7 @@ SearchJson report_of(StepReport report) {
 }
 
 SearchJson own_of(const SearchAnswer& a) {
-  SearchJson out{{"knobs", plan_of(a, a.own->candidate)}};
+  SearchJson out{{"knobs", plan_of(a, a.own->knobs)}};
   if (a.own->report)
     out["report"] = report_of(*a.own->report);
   else
@@ -54,11 +52,8 @@ std::string search_json(const SearchAnswer& a) {
   SearchJson space = SearchJson::object();
   for (const Knob& knob : knobs()) {
     SearchJson values = SearchJson::array();
-    for (const std::int64_t value : a.space.values_of(knob)) {
-      Candidate c;
-      knob.set(c, value);
-      values.push_back(plan_of(a, c)[knob.key]);
-    }
+    for (const std::int64_t value : a.space.values_of(knob))
+      values.push_back(value_of(a, knob, value));
     space[knob.key] = std::move(values);
   }
   SearchJson out{{"proof", proof_text(a)},      {"proven", r.proven()},
@@ -76,7 +71,7 @@ std::string search_json(const SearchAnswer& a) {
   out["plans"] = SearchJson::array();
   for (std::size_t i = 0; i < r.found.size(); ++i) {
     const Found& found = r.found[i];
-    SearchJson one{{"knobs", plan_of(a, found.candidate)},
+    SearchJson one{{"knobs", plan_of(a, found.knobs)},
                    {"step_time_s", seconds(found.report.step_time)},
                    {"bound", found.bound}};
     if (i > 0 && a.order)
@@ -88,9 +83,9 @@ std::string search_json(const SearchAnswer& a) {
   out["misses"] = SearchJson::array();
   for (const Miss& miss : r.misses)
     out["misses"].push_back(
-        {{"knobs", plan_of(a, miss.candidate)},
+        {{"knobs", plan_of(a, miss.knobs)},
          {"needs_bytes", miss.needed.value},
-         {"lacks_bytes", (miss.needed - a.space.base(miss.candidate).node.gpu.memory).value}});
+         {"lacks_bytes", (miss.needed - a.space.base(miss.knobs).node.gpu.memory).value}});
   if (a.own) out["own"] = own_of(a);
   return json_text(out, 2);
 }

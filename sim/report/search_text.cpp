@@ -48,7 +48,7 @@ std::string value_text(const SearchAnswer& a, double value) {
 
 std::string nearest_text(const SearchAnswer& a) {
   const Miss& nearest = a.result.misses.front();
-  const Bytes card = a.space.base(nearest.candidate).node.gpu.memory;
+  const Bytes card = a.space.base(nearest.knobs).node.gpu.memory;
   return to_text(nearest.needed - card) + " over";
 }
 
@@ -63,7 +63,7 @@ Columns columns_of(const SearchAnswer& a, std::size_t shown) {
   for (const Knob& knob : knobs()) {
     if (a.space.values_of(knob).size() < 2) continue;
     const auto word = [&](std::size_t i) {
-      return knob_word(a.space, knob, a.result.found[i].candidate);
+      return knob_word(a.space, knob, a.result.found[i].knobs);
     };
     bool same = true;
     for (std::size_t i = 1; i < shown; ++i) same = same && word(i) == word(0);
@@ -118,10 +118,10 @@ std::string own_text(const SearchAnswer& a) {
 std::string misses_text(const SearchAnswer& a) {
   std::string out = "no plan fits; the nearest:\n";
   for (const Miss& miss : a.result.misses) {
-    const Bytes card = a.space.base(miss.candidate).node.gpu.memory;
-    out += fmt::format("  {}: {} per GPU, {} more than {} has\n",
-                       plan_words(a.space, miss.candidate), to_text(miss.needed),
-                       to_text(miss.needed - card), a.space.base(miss.candidate).node.gpu.name);
+    const Bytes card = a.space.base(miss.knobs).node.gpu.memory;
+    out += fmt::format("  {}: {} per GPU, {} more than {} has\n", plan_words(a.space, miss.knobs),
+                       to_text(miss.needed), to_text(miss.needed - card),
+                       a.space.base(miss.knobs).node.gpu.name);
   }
   return out;
 }
@@ -163,7 +163,7 @@ TextTable plans_table(const SearchAnswer& a) {
     const double step = seconds(r.step_time), bubble = seconds(r.bubble) / step;
     TableCells cells{{(tie ? "=" : "") + std::to_string(i + 1), static_cast<std::int64_t>(i + 1)}};
     for (const Knob* knob : columns.differ)
-      cells.push_back(knob_word(a.space, *knob, found[i].candidate));
+      cells.push_back(knob_word(a.space, *knob, found[i].knobs));
     cells.push_back({to_text(r.step_time), step});
     cells.push_back(rounded(r.tokens_per_second / static_cast<double>(r.scenario.gpus)));
     cells.push_back({percent(r.mfu), r.mfu});
@@ -293,7 +293,7 @@ std::string search_picture(const SearchAnswer& a) {
                     fmt::format("{}, {:.3g} GiB: {}", to_text(r.step_time), memory, plan)});
   };
   for (const Found& found : a.result.found) {
-    ParetoPoint& point = add(found.report, plan_words(a.space, found.candidate));
+    ParetoPoint& point = add(found.report, plan_words(a.space, found.knobs));
     if (out.points.size() == 1) point.signs = {ParetoSign::diamond};
   }
   if (a.own && a.own->report) add(*a.own->report, "your plan").signs = {ParetoSign::square};

@@ -123,7 +123,7 @@ const ResultColumn collective_columns[] = {
 std::vector<std::string_view> keys_at_best(const TomlValue& document) {
   std::vector<std::string_view> out;
   for (const Knob& knob : knobs()) {
-    const TomlValue* value = may_be_best(knob.key) ? find_path(document, knob.key) : nullptr;
+    const TomlValue* value = find_path(document, knob.key);
     if (value != nullptr && value->text() != nullptr && *value->text() == "best")
       out.emplace_back(knob.key);
   }

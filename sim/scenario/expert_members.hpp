@@ -10,29 +10,31 @@ namespace stepcast::sim {
 /// Keys of [plan] about experts.
 template <class Expert, class Visitor>
 void visit_expert_plan(Expert& expert, Visitor& visit) {
-  visit.positive(
-      {"expert", "expert-parallel degree: ranks that share a layer's experts", "expert", "N"},
-      expert.degree);
-  visit.positive(
-      {"expert_tensor", "ranks that share each expert; default: as tensor", "expert-tensor", "N"},
-      expert.tensor);
-  visit.may({"dispatcher", "how tokens travel to experts", "dispatcher", "KIND"}, expert.dispatcher,
-            dispatcher_names);
+  visit.positive(searched({"expert", "expert-parallel degree: ranks that share a layer's experts",
+                           "expert", "N"}),
+                 expert.degree);
+  visit.positive(searched({"expert_tensor", "ranks that share each expert; default: as tensor",
+                           "expert-tensor", "N"}),
+                 expert.tensor);
+  visit.may(searched({"dispatcher", "how tokens travel to experts", "dispatcher", "KIND"}),
+            expert.dispatcher, dispatcher_names);
   visit.may({"dispatch_dtype", "type of tokens on their way to experts"}, expert.dispatch_dtype,
             dtype_names);
   visit.may({"exchange_sms", "SMs that the exchange holds; 0: the library's usual number"},
             expert.exchange_sms);
-  visit.may({"capacity_factor", "most rows of an expert over the mean; 0: no token is dropped"},
-            expert.capacity_factor);
-  visit.may({"pad_to_capacity", "experts take as many rows whatever comes"},
-            expert.pad_to_capacity);
-  visit.may({"shared_expert_overlap", "shared experts run beside the exchange"},
-            expert.shared_overlap);
   visit.may(
-      {"expert_overlap", "the exchange runs under another micro-batch's compute", "expert-overlap"},
-      expert.overlap);
-  visit.may({"delay_wgrad", "weight gradients apart, where they hide more of the exchange"},
-            expert.delay_wgrad);
+      searched({"capacity_factor", "most rows of an expert over the mean; 0: no token is dropped"}),
+      expert.capacity_factor);
+  visit.may(searched({"pad_to_capacity", "experts take as many rows whatever comes"}),
+            expert.pad_to_capacity);
+  visit.may(searched({"shared_expert_overlap", "shared experts run beside the exchange"}),
+            expert.shared_overlap);
+  visit.may(searched({"expert_overlap", "the exchange runs under another micro-batch's compute",
+                      "expert-overlap"}),
+            expert.overlap);
+  visit.may(
+      searched({"delay_wgrad", "weight gradients apart, where they hide more of the exchange"}),
+      expert.delay_wgrad);
 }
 
 template <class Routing, class Visitor>

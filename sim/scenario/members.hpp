@@ -204,7 +204,8 @@ void visit_software(Spec& software, Visitor&& visit) {
             software.pipeline.buffers);
   visit.may({"context_exchange", "how keys and values travel"}, software.attention.exchange,
             context_exchange_names);
-  visit.may({"cuda_graphs", "what they replay: of each layer all up to its exchange, or the step"},
+  visit.may(searched({"cuda_graphs",
+                      "what they replay: of each layer all up to its exchange, or the step"}),
             software.host.graphs, graphs_names);
   visit.may({"step_sync", "the host reads loss or norm once a step"}, software.host.step_sync);
   visit.may_bytes(Key{"ddp_bucket_bytes", "of gradients"}.within(1 << 16, 1e15),
@@ -302,45 +303,52 @@ void visit_cluster(Scenario& scenario, Visitor&& visit) {
 template <class Scenario, class Visitor>
 void visit_plan(Scenario& scenario, Visitor&& visit) {
   auto& plan = scenario.plan;
-  visit.may({"data", "", "data", "KIND"}, plan.data, data_parallel_names);
-  visit.positive({"tensor", "tensor-parallel degree, or best", "tensor", "N"}, plan.tensor);
-  visit.may({"sequence_parallel", "cut the sequence between tensor ranks", "sequence-parallel"},
-            plan.sequence_parallel);
-  visit.positive(
-      {"context", "context-parallel degree: ranks that share each sequence", "context", "N"},
-      plan.context);
-  visit.positive({"pipeline", "pipeline stages, or best", "pipeline", "N"}, plan.pipeline);
-  visit.positive(
-      {"virtual_stages", "model chunks per stage (interleaved; zb_v and dualpipe have 2)",
-       "virtual-stages", "N"},
-      plan.virtual_stages);
+  visit.may(searched({"data", "", "data", "KIND"}), plan.data, data_parallel_names);
+  visit.positive(searched({"tensor", "tensor-parallel degree, or best", "tensor", "N"}),
+                 plan.tensor);
   visit.may(
-      {"stage_layers", "layers of each part of the model, in its order; default: the software's"},
-      scenario.stage_layers);
+      searched({"sequence_parallel", "cut the sequence between tensor ranks", "sequence-parallel"}),
+      plan.sequence_parallel);
+  visit.positive(searched({"context", "context-parallel degree: ranks that share each sequence",
+                           "context", "N"}),
+                 plan.context);
+  visit.positive(searched({"pipeline", "pipeline stages, or best", "pipeline", "N"}),
+                 plan.pipeline);
+  visit.positive(
+      searched({"virtual_stages", "model chunks per stage (interleaved; zb_v and dualpipe have 2)",
+                "virtual-stages", "N"}),
+      plan.virtual_stages);
+  visit.may(searched({"stage_layers",
+                      "layers of each part of the model, in its order; default: the software's"}),
+            scenario.stage_layers);
   visit.part({"stages", "the same as Megatron's layout, E t m L and |: Et*3|(tt|)*29mL", "stages",
               "LAYOUT"});
-  visit.positive({"shard_degree", "ranks that share one copy (hsdp)", "shard-degree", "N"},
-                 plan.shard_degree);
-  visit.may({"schedule", "order of the stages' turns, or a CSV file of it", "schedule", "KIND"},
-            plan.schedule, schedule_names);
-  visit.may({"recompute", "", "recompute", "KIND"}, plan.recompute, recompute_names);
-  visit.positive({"recompute_every", "full: of each part's layers only every n-th"},
+  visit.positive(
+      searched({"shard_degree", "ranks that share one copy (hsdp)", "shard-degree", "N"}),
+      plan.shard_degree);
+  visit.may(
+      searched({"schedule", "order of the stages' turns, or a CSV file of it", "schedule", "KIND"}),
+      plan.schedule, schedule_names);
+  visit.may(searched({"recompute", "", "recompute", "KIND"}), plan.recompute, recompute_names);
+  visit.positive(searched({"recompute_every", "full: of each part's layers only every n-th"}),
                  plan.recompute_every);
   visit.may(
-      {"reduce", "gradients: once per step, or for each micro-batch; default: the software's"},
+      searched(
+          {"reduce", "gradients: once per step, or for each micro-batch; default: the software's"}),
       scenario.reduce, reduce_names);
-  visit.may({"prefetch", "units gathered ahead of their use"}, plan.prefetch);
+  visit.may(searched({"prefetch", "units gathered ahead of their use"}), plan.prefetch);
   visit.may({"recompute_modules", "parts of a layer that backward runs again, beside recompute"},
             plan.recompute_modules, layer_module_names);
-  visit.may({"tensor_overlap", "tensor collectives in parts beside their products",
-             "tensor-overlap", "KIND"},
+  visit.may(searched({"tensor_overlap", "tensor collectives in parts beside their products",
+                      "tensor-overlap", "KIND"}),
             plan.tensor_overlap, tensor_overlap_names);
-  visit.may({"activation_offload", "share of layers' activations that lies in host memory",
-             "activation-offload", "SHARE"},
+  visit.may(searched({"activation_offload", "share of layers' activations that lies in host memory",
+                      "activation-offload", "SHARE"}),
             plan.offload.activations);
-  visit.may({"optimizer_offload", "share of the optimizer that host memory and processors have",
-             "optimizer-offload", "SHARE"},
-            plan.offload.optimizer);
+  visit.may(
+      searched({"optimizer_offload", "share of the optimizer that host memory and processors have",
+                "optimizer-offload", "SHARE"}),
+      plan.offload.optimizer);
   visit.may({"optimizer_offload_overlap", "its copies and updates go on piece by piece"},
             plan.offload.optimizer_overlap);
   visit_expert_plan(plan.expert, visit);
@@ -357,8 +365,9 @@ template <class Batch, class Visitor>
 void visit_batch(Batch& batch, Visitor&& visit) {
   visit.positive({"local", "sequences per GPU and step", "local-batch", "N"}, batch.local);
   visit.positive({"global", "sequences per step", "global-batch", "N"}, batch.global);
-  visit.positive({"micro_batch", "sequences per replica and micro-batch", "micro-batch", "N"},
-                 batch.micro.micro_batch);
+  visit.positive(
+      searched({"micro_batch", "sequences per replica and micro-batch", "micro-batch", "N"}),
+      batch.micro.micro_batch);
   visit.positive({"micro_batches", "micro-batches per step", "micro-batches", "N"},
                  batch.micro.micro_batches);
 }
@@ -370,9 +379,9 @@ void visit_precision(Precision& precision, Visitor&& visit) {
             dtype_names);
   visit.may({"loss_scaling", "a check of all gradients per step; default: with fp16"},
             precision.loss_scaling);
-  visit.may(
-      {"recipe", "low precision of products: fp8_current, fp8_block, mxfp8", "recipe", "NAME"},
-      precision.recipe, recipe_names);
+  visit.may(searched({"recipe", "low precision of products: fp8_current, fp8_block, mxfp8",
+                      "recipe", "NAME"}),
+            precision.recipe, recipe_names);
   visit.may({"bf16_first_layers", "that the recipe leaves in 16 bits"},
             precision.bf16_first_layers);
   visit.may({"bf16_last_layers", "that the recipe leaves in 16 bits"}, precision.bf16_last_layers);

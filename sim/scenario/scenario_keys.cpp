@@ -58,12 +58,27 @@ class KeyLister : public MemberVisitor<KeyLister> {
  private:
   void add(const Key& key, std::string type, std::string usual) {
     const std::string path = table_ + "." + key.name;
-    if (may_be_best(path)) type += "|best";
+    if (key.may_be_best) type += "|best";
     out_.push_back({path, std::move(type), std::move(usual), key});
   }
 
   std::string table_;
   std::vector<ScenarioKey>& out_;
+};
+
+/// Collects the keys that may say "best".
+class SearchedKeys : public MemberVisitor<SearchedKeys> {
+ public:
+  SearchedKeys(const char* table, std::vector<std::string>& out) : table_(table), out_(out) {}
+
+  void member(const Key& key, Bound, const auto&...) { part(key); }
+  void part(const Key& key) {
+    if (key.may_be_best) out_.push_back(std::string(table_) + "." + key.name);
+  }
+
+ private:
+  const char* table_;
+  std::vector<std::string>& out_;
 };
 
 /// What holds where a key is not written: as the entry of the catalogue says, or what follows from
@@ -149,34 +164,16 @@ void check_known(const std::string& path, const std::string& where) {
 }
 
 bool may_be_best(std::string_view path) {
-  constexpr std::string_view keys[] = {"plan.data",
-                                       "plan.tensor",
-                                       "plan.sequence_parallel",
-                                       "plan.context",
-                                       "plan.pipeline",
-                                       "plan.virtual_stages",
-                                       "plan.shard_degree",
-                                       "plan.schedule",
-                                       "plan.recompute",
-                                       "plan.recompute_every",
-                                       "plan.reduce",
-                                       "plan.prefetch",
-                                       "plan.stage_layers",
-                                       "plan.expert",
-                                       "plan.expert_tensor",
-                                       "plan.dispatcher",
-                                       "plan.capacity_factor",
-                                       "plan.pad_to_capacity",
-                                       "plan.shared_expert_overlap",
-                                       "plan.expert_overlap",
-                                       "plan.delay_wgrad",
-                                       "plan.tensor_overlap",
-                                       "plan.activation_offload",
-                                       "plan.optimizer_offload",
-                                       "batch.micro_batch",
-                                       "precision.recipe",
-                                       "software.cuda_graphs"};
-  return std::ranges::find(keys, path) != std::end(keys);
+  static const std::vector<std::string> paths = [] {
+    const Scenario scenario;
+    const BatchKeys batch;
+    const CollectiveQuery query;
+    std::vector<std::string> out;
+    visit_scenario(scenario, batch, query,
+                   [&](const char* table) { return SearchedKeys(table, out); });
+    return out;
+  }();
+  return std::ranges::find(paths, path) != paths.end();
 }
 
 }  // namespace stepcast::sim

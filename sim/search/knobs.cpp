@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -86,29 +88,29 @@ Values released_schedules() {
   return out;
 }
 
-std::int64_t itself(const CandidatePlan&, std::int64_t value) { return value; }
+std::int64_t itself(const DraftPlan&, std::int64_t value) { return value; }
 
 /// Where a rank has all experts, nothing is dispatched.
-std::int64_t same_dispatcher(const CandidatePlan& c, std::int64_t value) {
+std::int64_t same_dispatcher(const DraftPlan& c, std::int64_t value) {
   const bool idle = c.plan.expert.degree * c.plan.expert_tensor() == 1 &&
                     c.plan.expert.exchange_sms == 0 &&
                     workloads::bits_per_element(c.plan.expert.dispatch_dtype) == 16;
   return idle ? 0 : value;
 }
 
-bool units(const CandidatePlan& c) {
+bool units(const DraftPlan& c) {
   const Scenario& s = c.base;
   return workloads::StepInputs{s.model, c.plan, c.batch, s.precision, s.software}.sharded();
 }
 
-std::int64_t same_reduction(const CandidatePlan& c, std::int64_t value) {
+std::int64_t same_reduction(const DraftPlan& c, std::int64_t value) {
   if (c.batch.micro_batches == 1) return 0;
   const bool each =
       workloads::usual_reduction(c.plan, c.base.software) == workloads::ReduceWhen::each;
   return value == (each ? 2 : 1) ? 0 : value;
 }
 
-std::int64_t same_split(const CandidatePlan& c, std::int64_t value) {
+std::int64_t same_split(const DraftPlan& c, std::int64_t value) {
   if (c.plan.pipeline == 1) return 0;
   const auto layers = [&](workloads::StageSplit split) {
     return workloads::stage_layers(split, c.base.model, c.plan.parts());
@@ -118,76 +120,117 @@ std::int64_t same_split(const CandidatePlan& c, std::int64_t value) {
   return value;
 }
 
-template <auto Member>
-std::int64_t get(const Candidate& c) {
-  return static_cast<std::int64_t>(c.*Member);
-}
-template <auto Member>
-void set(Candidate& c, std::int64_t value) {
-  using Type = std::remove_reference_t<decltype(c.*Member)>;
-  c.*Member = static_cast<Type>(value);
-}
-#define STEPCAST_MEMBER(name) get<&Candidate::name>, set<&Candidate::name>
+/// A member of the plan; of a part of one, millionths.
+template <auto... Path>
+struct PlanMember {
+  static std::int64_t written(const Scenario& s) {
+    const auto& member = (s.plan.*....*Path);
+    if constexpr (std::is_floating_point_v<std::remove_cvref_t<decltype(member)>>)
+      return std::llround(member * static_cast<double>(millionths));
+    else
+      return static_cast<std::int64_t>(member);
+  }
+  static void set(DraftPlan& draft, std::int64_t value) {
+    auto& member = (draft.plan.*....*Path);
+    using Type = std::remove_cvref_t<decltype(member)>;
+    if constexpr (std::is_floating_point_v<Type>)
+      member = static_cast<double>(value) / static_cast<double>(millionths);
+    else
+      member = static_cast<Type>(value);
+  }
+};
+template <auto... Path>
+constexpr KnobMember in_plan{PlanMember<Path...>::written, PlanMember<Path...>::set};
 
 using Base = const Scenario&;
-using Plan = const CandidatePlan&;
+using Plan = const DraftPlan&;
+using workloads::ExpertPlan, workloads::OffloadPlan, workloads::ParallelPlan, workloads::ReduceWhen;
 
-const Knob table[] = {
-    {"software.framework",
-     STEPCAST_MEMBER(framework),
-     [](Base, bool) { return Values{0}; },
-     itself,
-     {}},
-    {"precision.recipe", STEPCAST_MEMBER(recipe),
-     [](Base, bool) { return all_words(recipe_words); }, itself, recipe_words, true},
-    {"software.cuda_graphs", STEPCAST_MEMBER(graphs),
-     [](Base, bool) { return all_words(graph_words); }, itself, graph_words, true},
+constexpr KnobMember framework{[](Base) -> std::int64_t { return 0; }, nullptr};
+constexpr KnobMember recipe{[](Base s) { return static_cast<std::int64_t>(s.precision.recipe); },
+                            nullptr};
+constexpr KnobMember graphs{
+    [](Base s) { return static_cast<std::int64_t>(s.software.host.graphs); }, nullptr};
+
+constexpr KnobMember micro_batch{
+    [](Base s) { return s.micro.micro_batch.value_or(0); },
+    [](DraftPlan& draft, std::int64_t value) {
+      draft.wishes.micro = value > 0 ? MicroBatching{value, std::nullopt} : draft.base.micro;
+    }};
+
+/// In the order of reduce_words.
+constexpr KnobMember reduction{[](Base s) -> std::int64_t {
+                                 return !s.reduce ? 0 : *s.reduce == ReduceWhen::last ? 1 : 2;
+                               },
+                               [](DraftPlan& draft, std::int64_t value) {
+                                 draft.wishes.reduce.reset();
+                                 if (value != 0)
+                                   draft.wishes.reduce =
+                                       value == 1 ? ReduceWhen::last : ReduceWhen::each;
+                               }};
+
+/// In the order of split_words. Layers that a scenario gives one by one are the software's here.
+constexpr KnobMember split{[](Base) -> std::int64_t { return 0; },
+                           [](DraftPlan& draft, std::int64_t value) {
+                             draft.wishes.split.reset();
+                             draft.wishes.stage_layers = draft.base.stage_layers;
+                             if (value == 0) return;
+                             draft.wishes.split = workloads::StageSplit::embeddings;
+                             draft.wishes.stage_layers.clear();
+                           }};
+
+const Knob table[num_knobs] = {
+    {"software.framework", framework, [](Base, bool) { return Values{0}; }, itself, {}},
+    {"precision.recipe", recipe, [](Base, bool) { return all_words(recipe_words); }, itself,
+     recipe_words, true},
+    {"software.cuda_graphs", graphs, [](Base, bool) { return all_words(graph_words); }, itself,
+     graph_words, true},
     {"plan.tensor",
-     STEPCAST_MEMBER(tensor),
+     in_plan<&ParallelPlan::tensor>,
      [](Base b, bool across) { return divisors(b.model.heads, across ? b.gpus : b.node.gpus); },
      itself,
      {}},
     {"plan.context",
-     STEPCAST_MEMBER(context),
+     in_plan<&ParallelPlan::context>,
      [](Base b, bool) {
        return doublings(std::max<std::int64_t>(1, b.batch.sequence / least_tokens_of_context_rank));
      },
      itself,
      {}},
     {"plan.pipeline",
-     STEPCAST_MEMBER(pipeline),
+     in_plan<&ParallelPlan::pipeline>,
      [](Base b, bool) { return divisors(b.gpus, b.model.layers); },
      itself,
      {}},
     {"batch.micro_batch",
-     STEPCAST_MEMBER(micro_batch),
+     micro_batch,
      [](Base b, bool) { return doublings(std::min(b.global_batch, most_micro_batch)); },
      itself,
      {}},
     {"plan.virtual_stages",
-     STEPCAST_MEMBER(virtual_stages),
+     in_plan<&ParallelPlan::virtual_stages>,
      [](Base b, bool) { return divisors(b.model.layers, most_chunks); },
      [](Plan c, std::int64_t value) {  // others have two, said or not
        const bool two = c.plan.placement() != workloads::Placement::looped;
        return two && value <= 2 ? 1 : value;
      },
      {}},
-    {"plan.data", STEPCAST_MEMBER(data), [](Base, bool) { return all_words(data_words); }, itself,
-     data_words},
-    {"plan.sequence_parallel", STEPCAST_MEMBER(sequence_parallel),
+    {"plan.data", in_plan<&ParallelPlan::data>, [](Base, bool) { return all_words(data_words); },
+     itself, data_words},
+    {"plan.sequence_parallel", in_plan<&ParallelPlan::sequence_parallel>,
      [](Base, bool) { return all_words(flag_words); },
      [](Plan c, std::int64_t value) { return c.plan.tensor == 1 ? 0 : value; }, flag_words},
-    {"plan.recompute", STEPCAST_MEMBER(recompute),
+    {"plan.recompute", in_plan<&ParallelPlan::recompute>,
      [](Base, bool) { return all_words(recompute_words); }, itself, recompute_words},
     {"plan.recompute_every",
-     STEPCAST_MEMBER(recompute_every),
+     in_plan<&ParallelPlan::recompute_every>,
      [](Base, bool) {
        return Values{1, 2, 4};
      },
      itself,
      {}},
     {"plan.shard_degree",
-     STEPCAST_MEMBER(shard_degree),
+     in_plan<&ParallelPlan::shard_degree>,
      [](Base b, bool) { return shard_degrees(b); },
      [](Plan c, std::int64_t value) {
        const bool all = value == c.plan.copies() && c.plan.data != DataParallel::ddp;
@@ -197,10 +240,10 @@ const Knob table[] = {
      false,
      1,
      0},
-    {"plan.reduce", STEPCAST_MEMBER(reduce), [](Base, bool) { return all_words(reduce_words); },
-     same_reduction, reduce_words},
+    {"plan.reduce", reduction, [](Base, bool) { return all_words(reduce_words); }, same_reduction,
+     reduce_words},
     {"plan.prefetch",
-     STEPCAST_MEMBER(prefetch),
+     in_plan<&ParallelPlan::prefetch>,
      [](Base, bool) {
        return Values{1, 2};
      },
@@ -209,9 +252,10 @@ const Knob table[] = {
      false,
      1,
      0},
-    {"plan.stage_layers", STEPCAST_MEMBER(split), [](Base, bool) { return all_words(split_words); },
-     same_split, split_words},
-    {"plan.schedule", STEPCAST_MEMBER(schedule), [](Base, bool) { return released_schedules(); },
+    {"plan.stage_layers", split, [](Base, bool) { return all_words(split_words); }, same_split,
+     split_words},
+    {"plan.schedule", in_plan<&ParallelPlan::schedule>,
+     [](Base, bool) { return released_schedules(); },
      [](Plan c, std::int64_t value) {
        const bool one_turn = c.plan.pipeline == 1 && c.batch.micro_batches == 1;
        const auto schedule = static_cast<workloads::Schedule>(value);
@@ -221,12 +265,12 @@ const Knob table[] = {
      },
      schedule_words, true},
     {"plan.expert",
-     STEPCAST_MEMBER(expert),
+     in_plan<&ParallelPlan::expert, &ExpertPlan::degree>,
      [](Base b, bool) { return of_experts(b, divisors(b.model.experts.count, b.gpus), 1); },
      itself,
      {}},
     {"plan.expert_tensor",
-     STEPCAST_MEMBER(expert_tensor),
+     in_plan<&ParallelPlan::expert, &ExpertPlan::tensor>,
      [](Base b, bool) {
        return of_experts(b, {1, 0}, 0);
      },
@@ -235,11 +279,11 @@ const Knob table[] = {
      false,
      1,
      0},
-    {"plan.dispatcher", STEPCAST_MEMBER(dispatcher),
+    {"plan.dispatcher", in_plan<&ParallelPlan::expert, &ExpertPlan::dispatcher>,
      [](Base b, bool) { return of_experts(b, all_words(dispatcher_words), 1); }, same_dispatcher,
      dispatcher_words, true},
     {"plan.capacity_factor",
-     STEPCAST_MEMBER(capacity),
+     in_plan<&ParallelPlan::expert, &ExpertPlan::capacity_factor>,
      [](Base b, bool) {
        return of_experts(b, {0, millionths, millionths * 5 / 4, millionths * 3 / 2}, 0);
      },
@@ -248,27 +292,27 @@ const Knob table[] = {
      true,
      millionths,
      0},
-    {"plan.pad_to_capacity", STEPCAST_MEMBER(pad_to_capacity),
+    {"plan.pad_to_capacity", in_plan<&ParallelPlan::expert, &ExpertPlan::pad_to_capacity>,
      [](Base b, bool) { return of_experts(b, all_words(flag_words), 0); }, itself, flag_words,
      true},
-    {"plan.shared_expert_overlap", STEPCAST_MEMBER(shared_overlap),
+    {"plan.shared_expert_overlap", in_plan<&ParallelPlan::expert, &ExpertPlan::shared_overlap>,
      [](Base b, bool) {
        return b.model.experts.shared_ffn > 0 ? all_words(flag_words) : Values{0};
      },
      itself, flag_words},
-    {"plan.expert_overlap", STEPCAST_MEMBER(expert_overlap),
+    {"plan.expert_overlap", in_plan<&ParallelPlan::expert, &ExpertPlan::overlap>,
      [](Base b, bool) { return of_experts(b, all_words(flag_words), 0); }, itself, flag_words,
      true},
-    {"plan.delay_wgrad", STEPCAST_MEMBER(delay_wgrad),
+    {"plan.delay_wgrad", in_plan<&ParallelPlan::expert, &ExpertPlan::delay_wgrad>,
      [](Base b, bool) { return of_experts(b, all_words(flag_words), 0); },
      [](Plan c, std::int64_t value) { return c.plan.expert.overlap ? value : 0; }, flag_words,
      true},
-    {"plan.tensor_overlap", STEPCAST_MEMBER(tensor_overlap),
+    {"plan.tensor_overlap", in_plan<&ParallelPlan::tensor_overlap>,
      [](Base, bool) { return all_words(tensor_overlap_words); },
      [](Plan c, std::int64_t value) { return c.plan.tensor == 1 ? 0 : value; },
      tensor_overlap_words, true},
     {"plan.activation_offload",
-     STEPCAST_MEMBER(activation_offload),
+     in_plan<&ParallelPlan::offload, &OffloadPlan::activations>,
      [](Base, bool) {
        return Values{0, millionths / 4, millionths / 2, millionths};
      },
@@ -278,7 +322,7 @@ const Knob table[] = {
      millionths,
      0},
     {"plan.optimizer_offload",
-     STEPCAST_MEMBER(optimizer_offload),
+     in_plan<&ParallelPlan::offload, &OffloadPlan::optimizer>,
      [](Base, bool) {
        return Values{0, millionths / 2, millionths};
      },
@@ -288,9 +332,14 @@ const Knob table[] = {
      millionths,
      0},
 };
-#undef STEPCAST_MEMBER
 
 }  // namespace
+
+std::size_t Knob::place() const { return static_cast<std::size_t>(this - table); }
+
+void Knob::put(KnobValues& values, std::int64_t value) const {
+  values[place()] = static_cast<std::int32_t>(value);
+}
 
 std::string Knob::word(std::int64_t value) const {
   for (const auto& [word, number] : words)
@@ -304,6 +353,12 @@ std::span<const Knob> knobs() { return table; }
 const Knob* find_knob(std::string_view key) {
   const auto found = std::ranges::find(table, key, &Knob::key);
   return found == std::end(table) ? nullptr : &*found;
+}
+
+KnobValues knob_values_of(const Scenario& scenario) {
+  KnobValues out{};
+  for (const Knob& knob : table) knob.put(out, knob.member.written(scenario));
+  return out;
 }
 
 }  // namespace stepcast::sim

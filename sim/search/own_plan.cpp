@@ -17,27 +17,27 @@ void answer_into(Into& out, const SearchMachine& machine, const auto& scenario) 
   }
 }
 
-Candidate own_candidate(const SearchSpace& space, const Scenario& own) {
-  Candidate out = candidate_of(own);
-  out.micro_batch = static_cast<std::int32_t>(own.batch.micro_batch);
+KnobValues own_values(const SearchSpace& space, const Scenario& own) {
+  KnobValues out = knob_values_of(own);
+  find_knob("batch.micro_batch")->put(out, own.batch.micro_batch);
   for (std::size_t i = 0; i < space.bases().size(); ++i)
     if (same_framework(space.bases()[i].software, own.software))
-      out.framework = static_cast<std::uint8_t>(i);
+      knobs()[framework_knob].put(out, static_cast<std::int64_t>(i));
   return out;
 }
 
 }  // namespace
 
 OwnPlan beside_best(const SearchSpace& space, const SearchMachine& machine, const Scenario& own,
-                    const Candidate& best) {
-  OwnPlan out{own_candidate(space, own), {}, {}, {}};
+                    const KnobValues& best) {
+  OwnPlan out{own_values(space, own), {}, {}, {}};
   answer_into(out, machine, [&] { return own; });
   for (const Knob& knob : knobs()) {
-    if (knob.get(out.candidate) == knob.get(best)) continue;
-    Candidate turned = out.candidate;
-    knob.set(turned, knob.get(best));
+    if (knob.in(out.knobs) == knob.in(best)) continue;
+    KnobValues turned = out.knobs;
+    knob.put(turned, knob.in(best));
     KnobChange& change = out.changes.emplace_back(
-        KnobChange{knob.key, knob_word(space, knob, out.candidate), knob_word(space, knob, best)});
+        KnobChange{knob.key, knob_word(space, knob, out.knobs), knob_word(space, knob, best)});
     answer_into(change, machine, [&] { return space.scenario_of(turned); });
   }
   return out;

@@ -18,7 +18,7 @@ struct KnobChange {
 };
 
 struct OwnPlan {
-  Candidate candidate;
+  KnobValues knobs;
   std::optional<StepReport> report{};
   std::string refused{};            // why there is none
   std::vector<KnobChange> changes;  // in the order of the knobs
@@ -26,6 +26,6 @@ struct OwnPlan {
 
 /// `own` is resolved. A handful of simulations.
 OwnPlan beside_best(const SearchSpace&, const SearchMachine&, const Scenario& own,
-                    const Candidate& best);
+                    const KnobValues& best);
 
 }  // namespace stepcast::sim

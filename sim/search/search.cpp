@@ -27,21 +27,12 @@ constexpr std::size_t between_looks = 4096;      // plans, at the clock and the 
 
 struct Bounded {
   double bound = 0;
-  Candidate candidate;
+  KnobValues knobs;
   bool fits = false;  // false: the allocator's replay decides, once it matters
 };
 
-/// USD of a step in which each GPU draws `gpu`. Throws InputError without a price.
-double dollars_of(const Scenario& s, Watts gpu, double step_s) {
-  const Watts metered = power_at_work(s, gpu).total() * s.site.pue;
-  const auto gpus = static_cast<double>(s.gpus);
-  const auto price = dollars_per_gpu_hour(s, metered * (1 / gpus));
-  if (!price) throw InputError(s.origin, "no price of " + s.node.gpu.name, "--price \"2.5 USD/h\"");
-  return price->value * gpus * step_s / 3600;
-}
-
 bool sooner(const Bounded& a, const Bounded& b) {
-  return std::tie(a.bound, a.candidate) < std::tie(b.bound, b.candidate);
+  return std::tie(a.bound, a.knobs) < std::tie(b.bound, b.knobs);
 }
 
 class Search {
@@ -58,7 +49,7 @@ class Search {
     result_.ended = !result_.walked || (next < queue_.size() && !proven_from(next) && late());
     settle(next);
     for (Miss& miss : result_.misses)
-      miss.needed = memory_figures(space_.scenario_of(miss.candidate)).needed();
+      miss.needed = memory_figures(space_.scenario_of(miss.knobs)).needed();
     for (Found& found : result_.found) replay(found.report.memory, found.report.scenario);
     return std::move(result_);
   }
@@ -81,14 +72,15 @@ class Search {
       case Objective::energy:
         return power_at_work(s, gpu).total().value * step_s;
       case Objective::dollars:
-        return dollars_of(s, gpu, step_s);
+        if (const auto dollars = dollars_of_step(s, gpu, step_s)) return dollars->value;
+        throw InputError(s.origin, "no price of " + s.node.gpu.name, "--price \"2.5 USD/h\"");
     }
     throw BrokenPromise("unknown objective");
   }
 
   void bound_all() {
     RuleTally tally;
-    const auto visit = [&](const Candidate& c, const CandidatePlan& plan) {
+    const auto visit = [&](const KnobValues& c, const DraftPlan& plan) {
       if (++result_.legal % between_looks == 0) {
         if (machine_.progress) machine_.progress("plans bounded", result_.legal, 0);
         if (ended()) return result_.walked = false;
@@ -112,7 +104,7 @@ class Search {
     ++result_.too_large;
     auto& misses = result_.misses;
     const auto less = [](const Miss& a, const Miss& b) {
-      return std::tie(a.needed, a.candidate) < std::tie(b.needed, b.candidate);
+      return std::tie(a.needed, a.knobs) < std::tie(b.needed, b.knobs);
     };
     misses.insert(std::ranges::upper_bound(misses, miss, less), miss);
     if (misses.size() > most_misses) misses.pop_back();
@@ -138,26 +130,26 @@ class Search {
 
   Tried try_plan(std::size_t place) const {
     const Bounded& one = queue_[place];
-    Scenario scenario = space_.scenario_of(one.candidate);
+    Scenario scenario = space_.scenario_of(one.knobs);
     Tried out;
     const bool other = !options_.share.has(place) && !(machine_.knows && machine_.knows(scenario));
     if (other && options_.share.is_part()) return out;  // whose it is finds out the rest
     if (machine_.refusal) out.refusal = machine_.refusal(scenario);
     if (!out.refusal.empty()) return out;
     if (!one.fits && !scenario.run.ignore_memory && !fits(scenario)) {
-      out.missed = Miss{one.candidate, fullest_memory(scenario).total()};
+      out.missed = Miss{one.knobs, fullest_memory(scenario).total()};
       return out;
     }
     if (other) return out;
     scenario.run.memory_is_known = true;
     try {
-      out.found = Found{one.candidate, machine_.step(scenario), one.bound, 0};
+      out.found = Found{one.knobs, machine_.step(scenario), one.bound, 0};
       out.found->report.scenario.run.memory_is_known = false;
       const StepReport& r = out.found->report;
       out.found->value = value_of(r.scenario, r.power_per_gpu, seconds(r.step_time));
     } catch (const NoFeasiblePlan&) {  // a machine with a memory of its own
       out.found.reset();
-      out.missed = Miss{one.candidate, fullest_memory(scenario).total()};
+      out.missed = Miss{one.knobs, fullest_memory(scenario).total()};
     }
     return out;
   }
@@ -196,7 +188,7 @@ class Search {
   void take(Found found) {
     auto& all = result_.found;
     const auto less = [](const Found& a, const Found& b) {
-      return std::tie(a.value, a.candidate) < std::tie(b.value, b.candidate);
+      return std::tie(a.value, a.knobs) < std::tie(b.value, b.knobs);
     };
     all.insert(std::ranges::upper_bound(all, found, less), std::move(found));
   }
@@ -242,7 +234,7 @@ Watts LeastStep::power(const topology::GpuSpec& gpu) const {
 SearchMachine machine_of(Session& session) {
   auto bounds = std::make_shared<std::map<const Scenario*, std::unique_ptr<StepBound>>>();
   return {[&](const Scenario& s) { return session.step(s); },
-          [&session, bounds](const CandidatePlan& c) {
+          [&session, bounds](const DraftPlan& c) {
             std::unique_ptr<StepBound>& bound = (*bounds)[&c.base];
             if (!bound) {
               Scenario base = c.base;
@@ -260,12 +252,17 @@ std::string_view knob_name(const Knob& knob) {
   return key.substr(key.find('.') + 1);
 }
 
-std::string knob_word(const SearchSpace& space, const Knob& knob, const Candidate& c) {
-  const bool framework = std::string_view(knob.key) == "software.framework";
-  return framework ? space.base(c).software.framework : knob.word(knob.get(c));
+std::string knob_word(const SearchSpace& space, const Knob& knob, std::int64_t value) {
+  return knob.place() == framework_knob
+             ? space.bases()[static_cast<std::size_t>(value)].software.framework
+             : knob.word(value);
 }
 
-std::string plan_words(const SearchSpace& space, const Candidate& c) {
+std::string knob_word(const SearchSpace& space, const Knob& knob, const KnobValues& values) {
+  return knob_word(space, knob, knob.in(values));
+}
+
+std::string plan_words(const SearchSpace& space, const KnobValues& c) {
   std::string out;
   for (const Knob& knob : knobs())
     if (space.values_of(knob).size() > 1)

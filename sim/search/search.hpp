@@ -51,7 +51,7 @@ struct LeastStep {
 struct SearchMachine {
   std::function<StepReport(const Scenario&)> step;
   /// Called from one thread; empty: nothing is bounded.
-  std::function<LeastStep(const CandidatePlan&)> bound;
+  std::function<LeastStep(const DraftPlan&)> bound;
   /// Why the framework cannot be told to run a plan; empty: it can. Asked of plans that would be
   /// simulated.
   std::function<std::string(const Scenario&)> refusal{};
@@ -63,12 +63,12 @@ struct SearchMachine {
   std::function<bool()> look_again{};
 };
 
-/// That of a session, which is borrowed; plans it bounds keep their bases (CandidatePlan).
+/// That of a session, which is borrowed; plans it bounds keep their bases (DraftPlan).
 SearchMachine machine_of(Session& session);
 
 /// A plan that was simulated.
 struct Found {
-  Candidate candidate;
+  KnobValues knobs;
   StepReport report;
   double bound = 0;  // below `value`
   double value = 0;  // of the objective, a step: seconds, joules or US dollars
@@ -76,12 +76,12 @@ struct Found {
 
 /// A plan that does not fit.
 struct Miss {
-  Candidate candidate;
+  KnobValues knobs;
   Bytes needed{};
 };
 
 struct SearchResult {
-  std::vector<Found> found;              // by value, equals by candidate
+  std::vector<Found> found;              // by value, equals by knobs
   std::vector<Miss> misses;              // of plans that memory refuses three that lack least
   std::size_t legal = 0;                 // plans of the space
   std::size_t too_large = 0;             // of them, what memory refuses
@@ -102,11 +102,12 @@ struct SearchResult {
   std::size_t within(double near) const;
 };
 
-/// "tensor" of "plan.tensor"; and what a candidate has there.
+/// "tensor" of "plan.tensor"; and the word of a value there.
 std::string_view knob_name(const Knob&);
-std::string knob_word(const SearchSpace&, const Knob&, const Candidate&);
+std::string knob_word(const SearchSpace&, const Knob&, std::int64_t value);
+std::string knob_word(const SearchSpace&, const Knob&, const KnobValues&);
 /// "tensor 4, pipeline 8, data zero1": the knobs of which the space has a choice.
-std::string plan_words(const SearchSpace&, const Candidate&);
+std::string plan_words(const SearchSpace&, const KnobValues&);
 
 /// `stop` ends it early: what was found until then is the answer.
 SearchResult search_plans(const SearchSpace&, const SearchMachine&, const SearchOptions&,

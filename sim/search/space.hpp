@@ -29,18 +29,18 @@ class SearchSpace {
 
   /// Calls f for every legal plan, in an order that depends on the space alone; f returns whether
   /// to go on.
-  using Visit = std::function<bool(const Candidate&, const CandidatePlan&)>;
+  using Visit = std::function<bool(const KnobValues&, const DraftPlan&)>;
   /// `tally` counts what rules refuse on the way.
   void walk(const Visit& visit, RuleTally* tally = nullptr) const;
 
   /// The first that a walk meets of a framework, the plainest; none: no plan of it is legal.
-  std::optional<Candidate> first_plan(std::uint8_t framework) const;
+  std::optional<KnobValues> first_plan(std::int64_t framework) const;
 
   /// Its framework's scenario, with its recipe and graphs.
-  const Scenario& base(const Candidate& c) const { return variants_.at(variant_of(c)); }
+  const Scenario& base(const KnobValues& values) const { return variants_.at(variant_of(values)); }
   const std::vector<Scenario>& bases() const { return bases_; }
   /// The scenario that runs this plan.
-  Scenario scenario_of(const Candidate&) const;
+  Scenario scenario_of(const KnobValues&) const;
   /// "tensor 1 2 4 8", a line per knob that has a choice.
   std::vector<std::string> choices() const;
   const std::vector<std::int64_t>& values_of(const Knob&) const;
@@ -49,13 +49,12 @@ class SearchSpace {
   struct Walk;
   SearchSpace() = default;
   void make_variants();
-  static std::size_t variant_of(const Candidate&);
-  bool walk_framework(std::uint8_t framework, const Visit& visit, RuleTally* tally) const;
-  bool walk_knob(std::size_t index, Candidate& candidate, const Walk& walk) const;
-  bool possible_so_far(std::size_t index, const Candidate& candidate) const;
-  bool legal(const Candidate& candidate, CandidatePlan& out, RuleTally* tally) const;
+  static std::size_t variant_of(const KnobValues&);
+  bool walk_framework(std::int64_t framework, const Visit& visit, RuleTally* tally) const;
+  bool walk_knob(std::size_t index, KnobValues& values, const Walk& walk) const;
+  bool possible_so_far(std::size_t index, const KnobValues& values) const;
   std::size_t combinations_after(std::size_t index) const;
-  bool first_of_its_kind(const Candidate& candidate, const CandidatePlan& plan) const;
+  bool first_of_its_kind(const KnobValues& values, const DraftPlan& plan) const;
 
   std::vector<Scenario> bases_;
   std::vector<Scenario> variants_;                 // of each base by recipe and graphs
@@ -67,8 +66,5 @@ TomlValue dotted_keys(const TomlValue& table);
 
 /// Whatever graphs the two replay.
 bool same_framework(const workloads::Software&, const workloads::Software&);
-
-/// The plan of a scenario as a candidate: what runs if nothing is searched. Its framework is `0`.
-Candidate candidate_of(const Scenario& scenario);
 
 }  // namespace stepcast::sim

@@ -3,11 +3,13 @@
 #include "engine/arithmetic.hpp"
 #include "sim/run/host_costs.hpp"
 #include "sim/run/step_system.hpp"
+#include "workloads/step/pipeline_exchange.hpp"
 
 namespace stepcast::sim {
 namespace {
 
 using workloads::Action;
+using workloads::DataParallel;
 using workloads::GroupKind;
 
 /// The engine rounds ends up to a picosecond, and a transfer's rate down to a quantum of a byte a
@@ -23,6 +25,13 @@ std::vector<std::int64_t> ranks_apart(std::int64_t count, std::int64_t stride) {
   std::vector<std::int64_t> out;
   for (std::int64_t i = 0; i < count; ++i) out.push_back(i * stride);
   return out;
+}
+
+/// Of a plan whose stages come to one answer.
+void forget_stages(workloads::ParallelPlan& plan) {
+  plan.stage_layers.clear();
+  plan.schedule = workloads::Schedule::one_f_one_b;
+  plan.orders = {};
 }
 
 /// A lane on which collectives run beside compute, one after the other.
@@ -66,48 +75,12 @@ StepBound::Span& StepBound::Span::operator+=(const Span& other) {
 /// How groups of a kind lie on the nodes, where all of a plan's lie alike; none: they do not.
 std::optional<GroupShape> StepBound::shape_of_group(const workloads::ParallelPlan& plan,
                                                     GroupKind kind) {
-  std::int64_t count = 1, stride = plan.tensor;
-  switch (kind) {
-    case GroupKind::tensor:
-    case GroupKind::tensor_ring:
-      count = plan.tensor, stride = 1;
-      break;
-    case GroupKind::context:
-    case GroupKind::context_ring:
-      count = plan.context;
-      break;
-    case GroupKind::data:
-      count = plan.copies();
-      break;
-    case GroupKind::shard:
-      count = plan.shards();
-      break;
-    case GroupKind::replica:
-      count = plan.shard_replicas(), stride = plan.tensor * plan.shards();
-      break;
-    case GroupKind::world:
-      count = plan.ranks(), stride = 1;
-      break;
-    case GroupKind::pipeline_forward:
-    case GroupKind::pipeline_backward:
-      count = 2, stride = plan.tensor * plan.copies();
-      break;
-    case GroupKind::expert:
-      count = plan.expert.degree, stride = plan.expert_tensor();
-      break;
-    case GroupKind::expert_tensor:
-      count = plan.expert_tensor(), stride = 1;
-      break;
-    case GroupKind::expert_data:
-      count = plan.expert_copies(), stride = plan.expert_tensor() * plan.expert.degree;
-      break;
-    case GroupKind::embedding:
-    case GroupKind::mirror:
-      return std::nullopt;
-  }
+  const workloads::Axis& axis = workloads::axis_of(kind);
+  if (axis.stride == nullptr) return std::nullopt;
+  const std::int64_t count = axis.degree(plan), stride = axis.stride(plan);
   const std::int64_t node = base_.node.gpus;
   // A pair inside a node is alike everywhere only if stages never begin inside one.
-  const bool pair = kind == GroupKind::pipeline_forward || kind == GroupKind::pipeline_backward;
+  const bool pair = axis.meeting == workloads::Meeting::pair;
   const bool alike = pair ? stride % node == 0
                           : divides_either(node, stride) && divides_either(node, stride * count);
   if (!alike && count > 1 && kind != GroupKind::world) return std::nullopt;
@@ -226,28 +199,30 @@ StepBound::Span StepBound::span_of(const workloads::PartCalls& part,
   return out;
 }
 
-/// One number for every way to cut experts, to run collectives in parts and to lie in host memory:
-/// what depends on them is computed once for each.
-std::size_t StepBound::number_of(const workloads::ParallelPlan& plan) {
-  const Ways ways{plan.expert, plan.tensor_overlap, plan.offload};
-  const auto met = std::ranges::find(ways_, ways);
-  const auto number = static_cast<std::size_t>(met - ways_.begin());
-  if (met == ways_.end()) ways_.push_back(ways);
-  return number;
+std::size_t StepBound::QuestionHash::operator()(const Question& q) const {
+  std::size_t out = 0;
+  for (const std::int64_t member :
+       {q.plan.tensor, q.plan.context, q.plan.data_degree, q.plan.shard_degree, q.plan.pipeline,
+        q.plan.virtual_stages, q.plan.expert.degree, q.batch.micro_batch, q.batch.micro_batches,
+        static_cast<std::int64_t>(q.plan.data), static_cast<std::int64_t>(q.plan.recompute),
+        q.plan.recompute_every})
+    out = out * 31 + static_cast<std::size_t>(member);
+  return out;
 }
 
 const StepBound::Parts& StepBound::parts(const workloads::StepInputs& in) {
   const workloads::ParallelPlan& plan = in.plan;
-  const PartsKey key{plan.tensor,
-                     plan.context,
-                     in.batch.micro_batch,
-                     static_cast<int>(plan.recompute),
-                     plan.recompute_every > 1,
-                     plan.sequence_parallel,
-                     in.sharded(),
-                     plan.pipeline > 1,  // a head on the stage of the embeddings adds to them
-                     number_of(plan)};
-  const auto [at, is_new] = parts_.try_emplace(key);
+  Question key{plan, in.batch};
+  key.plan.data = in.sharded() ? DataParallel::zero3 : DataParallel::ddp;
+  key.plan.data_degree = key.plan.virtual_stages = key.plan.prefetch = 1;
+  key.plan.shard_degree = 0;
+  // A head on the stage of the embeddings adds to them.
+  key.plan.pipeline = std::min<std::int64_t>(plan.pipeline, 2);
+  key.plan.recompute_every = std::min<std::int64_t>(plan.recompute_every, 2);
+  forget_stages(key.plan);
+  key.plan.reduce = workloads::ReduceWhen::last;
+  key.batch.micro_batches = 1;
+  const auto [at, is_new] = parts_.try_emplace(std::move(key));
   if (!is_new) return at->second;
   const workloads::MicroBatchParts of = workloads::micro_batch_parts(in);
   const std::vector<KernelTime> kernels = times_of(of.kernels);
@@ -272,19 +247,18 @@ const StepBound::Parts& StepBound::parts(const workloads::StepInputs& in) {
 
 const StepBound::Data& StepBound::data(const workloads::StepInputs& in) {
   const workloads::ParallelPlan& plan = in.plan;
-  const DataKey key{plan.tensor,
-                    plan.copies(),
-                    plan.shards(),
-                    plan.context,
-                    std::min<std::int64_t>(in.batch.micro_batches, 2),
-                    static_cast<int>(plan.data),
-                    static_cast<int>(plan.reduce),
-                    plan.pipeline > 1,
-                    plan.schedule == workloads::Schedule::gpipe,
-                    plan.pipeline == 1,
-                    plan.recompute == workloads::Recompute::full && plan.recompute_every == 1,
-                    number_of(plan)};
-  const auto [at, is_new] = data_.try_emplace(key);
+  const bool all_again = plan.recompute == workloads::Recompute::full && plan.recompute_every == 1;
+  Question key{plan, in.batch};
+  key.plan.shard_degree = plan.shards();
+  key.plan.pipeline = std::min<std::int64_t>(plan.pipeline, 2);
+  key.plan.virtual_stages = key.plan.prefetch = key.plan.recompute_every = 1;
+  key.plan.recompute = all_again ? plan.recompute : workloads::Recompute::none;
+  key.plan.sequence_parallel = false;
+  forget_stages(key.plan);
+  if (plan.schedule == workloads::Schedule::gpipe) key.plan.schedule = plan.schedule;
+  key.batch.micro_batch = 1;
+  key.batch.micro_batches = std::min<std::int64_t>(in.batch.micro_batches, 2);
+  const auto [at, is_new] = data_.try_emplace(std::move(key));
   if (!is_new) return at->second;
   Data& out = at->second;
   const auto compute_of = [&](const workloads::PartCalls& part) {
@@ -321,20 +295,15 @@ const StepBound::Data& StepBound::data(const workloads::StepInputs& in) {
 /// Of the first stage: what stands between its last backward and its next forward.
 const StepBound::Span& StepBound::tail(const workloads::StepInputs& in) {
   const workloads::ParallelPlan& plan = in.plan;
-  std::int64_t layers = 0;
-  for (std::int64_t chunk = 0; chunk < plan.virtual_stages; ++chunk)
-    layers += workloads::layers_of_part(in.shape.layers, plan, plan.part_of(0, chunk));
-  const TailKey key{plan.tensor,
-                    plan.copies(),
-                    plan.shards(),
-                    plan.pipeline,
-                    layers,
-                    static_cast<int>(plan.data),
-                    plan.ranks(),
-                    plan.virtual_stages,
-                    static_cast<int>(plan.placement()),
-                    number_of(plan)};
-  const auto [at, is_new] = tails_.try_emplace(key);
+  Question key{plan, {}};
+  key.plan.shard_degree = plan.shards();
+  key.plan.recompute = workloads::Recompute::none;
+  key.plan.recompute_every = key.plan.prefetch = 1;
+  key.plan.sequence_parallel = false;
+  key.plan.reduce = workloads::ReduceWhen::last;
+  if (plan.placement() == workloads::Placement::looped)
+    key.plan.schedule = workloads::Schedule::one_f_one_b;
+  const auto [at, is_new] = tails_.try_emplace(std::move(key));
   if (is_new)
     at->second = span_of(
         workloads::stage_tail(in, workloads::stage_parameters(in.shape, plan, in.precision,
@@ -346,12 +315,8 @@ const StepBound::Span& StepBound::tail(const workloads::StepInputs& in) {
 /// One message between neighbouring stages.
 Duration StepBound::hop(const workloads::StepInputs& in) {
   if (in.plan.pipeline == 1) return {};
-  const workloads::Sizes sizes(in);
-  const bool scatters = in.software.pipeline.scatter_gather && in.plan.tensor > 1;
-  return time_of({"hop", workloads::CollectiveKind::send_receive, GroupKind::pipeline_forward,
-                  in.precision.compute,
-                  Bytes(scatters ? sizes.local_bytes() / in.plan.tensor : sizes.local_bytes())},
-                 in.plan);
+  return time_of(
+      workloads::stage_message(in, workloads::Pass::forward, GroupKind::pipeline_forward), in.plan);
 }
 
 StepBound::Terms StepBound::of(const workloads::ParallelPlan& plan, const workloads::Batch& batch) {

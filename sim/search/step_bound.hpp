@@ -1,7 +1,7 @@
 // A time that no step of a plan can beat in this simulator, and the least that it asks of tensor
-// cores, from the kernel and network models,
-// without writing the plan's program (docs/search.md has the proof). What plans share is computed
-// once, so that one costs about a microsecond. Not for threads.
+// cores. Both come from the kernel and network models alone: no program is written (docs/search.md
+// has the proof). What plans share is computed once, so that a plan costs microseconds. Not for
+// threads.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "sim/network/ablation.hpp"
@@ -54,20 +55,19 @@ class StepBound {
     Duration gather{}, reduction{};            // of a layer
     Duration root_gather{}, root_reduction{};  // of the first stage's root
   };
-  struct Ways {
-    workloads::ExpertPlan expert{};
-    workloads::TensorOverlap tensor{};
-    workloads::OffloadPlan offload{};
-    friend bool operator==(const Ways&, const Ways&) = default;
+  /// What an answer is remembered by: a plan and its batch, with members that do not matter to it
+  /// at their defaults. One that is forgotten costs an answer more, and never a wrong one.
+  struct Question {
+    workloads::ParallelPlan plan;
+    workloads::Batch batch;
+    friend bool operator==(const Question&, const Question&) = default;
   };
-  using PartsKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, int, bool, bool, bool, bool,
-                              std::size_t>;
-  using DataKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                             int, int, bool, bool, bool, bool, std::size_t>;
-  using TailKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                             int, std::int64_t, std::int64_t, int, std::size_t>;
+  struct QuestionHash {
+    std::size_t operator()(const Question&) const;
+  };
+  template <class T>
+  using Memo = std::unordered_map<Question, T, QuestionHash>;
 
-  std::size_t number_of(const workloads::ParallelPlan&);
   const Parts& parts(const workloads::StepInputs&);
   const Data& data(const workloads::StepInputs&);
   const Span& tail(const workloads::StepInputs&);
@@ -85,10 +85,9 @@ class StepBound {
   std::shared_ptr<const KernelModel> kernels_;
   AblatedNetwork ablated_;
   std::vector<Duration> host_costs_;
-  std::vector<Ways> ways_;  // that were met
-  std::map<PartsKey, Parts> parts_;
-  std::map<DataKey, Data> data_;
-  std::map<TailKey, Span> tails_;
+  Memo<Parts> parts_;
+  Memo<Data> data_;
+  Memo<Span> tails_;
   std::map<std::tuple<workloads::CollectiveKind, std::int64_t, workloads::Dtype, GroupShape>,
            Duration>
       times_;

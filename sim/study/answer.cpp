@@ -44,19 +44,19 @@ Answer best_step(const Scenario& scenario, const Simulator& simulator) {
   if (result.legal == 0) throw_no_plan(scenario);
   if (result.found.empty()) {
     const Miss& nearest = result.misses.front();
-    const Scenario refused = space.scenario_of(nearest.candidate);
+    const Scenario refused = space.scenario_of(nearest.knobs);
     return Refused{
         refused,
         fmt::format("none of {} plans fits; the nearest, {}, needs {} per GPU, "
                     "{} has {}",
-                    result.legal, plan_words(space, nearest.candidate), to_text(nearest.needed),
+                    result.legal, plan_words(space, nearest.knobs), to_text(nearest.needed),
                     refused.node.gpu.name, to_text(refused.node.gpu.memory)),
         nearest.needed - refused.node.gpu.memory};
   }
   StepReport best = std::move(result.found.front().report);
   if (result.found.size() > 1)
     best.runner_up = {
-        plan_words(space, result.found[1].candidate), result.found[1].report.step_time, {}};
+        plan_words(space, result.found[1].knobs), result.found[1].report.step_time, {}};
   return best;
 }
 

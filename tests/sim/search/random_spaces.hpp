@@ -115,9 +115,9 @@ class RandomSpaces {
   std::mt19937_64 random_;
 };
 
-inline std::vector<Candidate> plans_of(const SearchSpace& space) {
-  std::vector<Candidate> out;
-  space.walk([&](const Candidate& c, const CandidatePlan&) {
+inline std::vector<KnobValues> plans_of(const SearchSpace& space) {
+  std::vector<KnobValues> out;
+  space.walk([&](const KnobValues& c, const DraftPlan&) {
     out.push_back(c);
     return true;
   });

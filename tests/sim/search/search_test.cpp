@@ -16,17 +16,17 @@ namespace {
 
 const std::atomic<bool> never{false};
 
-std::vector<std::pair<Candidate, Duration>> first(const SearchResult& result, std::size_t count) {
-  std::vector<std::pair<Candidate, Duration>> out;
+std::vector<std::pair<KnobValues, Duration>> first(const SearchResult& result, std::size_t count) {
+  std::vector<std::pair<KnobValues, Duration>> out;
   for (const Found& found : result.found)
-    if (out.size() < count) out.emplace_back(found.candidate, found.report.step_time);
+    if (out.size() < count) out.emplace_back(found.knobs, found.report.step_time);
   return out;
 }
 
 /// Plans within `near` of the best.
-std::vector<Candidate> ties(const SearchResult& result, double near) {
-  std::vector<Candidate> out;
-  for (std::size_t i = 0; i < result.within(near); ++i) out.push_back(result.found[i].candidate);
+std::vector<KnobValues> ties(const SearchResult& result, double near) {
+  std::vector<KnobValues> out;
+  for (std::size_t i = 0; i < result.within(near); ++i) out.push_back(result.found[i].knobs);
   return out;
 }
 
@@ -284,7 +284,7 @@ TEST_CASE("your own plan: each knob that differs is turned alone") {
   own.plan.data = workloads::DataParallel::zero3;
   own.micro = {.micro_batch = 1, .micro_batches = std::nullopt};
   own = with_degrees(own, 4, 1);
-  const OwnPlan beside = beside_best(space, machine, own, result.found.front().candidate);
+  const OwnPlan beside = beside_best(space, machine, own, result.found.front().knobs);
   REQUIRE(beside.report);
   CHECK(beside.report->step_time == session().step(own).step_time);
   CHECK(beside.report->step_time >= result.found.front().report.step_time);

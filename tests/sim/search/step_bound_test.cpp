@@ -15,7 +15,7 @@ namespace {
 
 /// Every plan of a walk whose turn it is, with its bound.
 struct Drawn {
-  Candidate candidate;
+  KnobValues knobs;
   StepBound::Terms bound;
 };
 
@@ -23,7 +23,7 @@ std::vector<Drawn> draw(RandomSpaces& random, const SearchSpace& space, StepBoun
                         std::size_t count) {
   std::vector<Drawn> out;
   std::size_t seen = 0;
-  space.walk([&](const Candidate& c, const CandidatePlan& plan) {
+  space.walk([&](const KnobValues& c, const DraftPlan& plan) {
     const std::size_t at = seen++ < count ? out.size() : random.below(seen);
     if (at >= count) return true;
     if (at == out.size()) out.emplace_back();
@@ -53,16 +53,16 @@ void check_bounds_of_experts(std::uint64_t seed, std::size_t wanted) {
     base.run.ignore_memory = true;
     const SearchSpace space = random.space(base, 3, true);
     const SearchMachine machine = machine_of(session());
-    std::vector<std::pair<Candidate, LeastStep>> drawn;
+    std::vector<std::pair<KnobValues, LeastStep>> drawn;
     std::size_t met = 0;
-    space.walk([&](const Candidate& c, const CandidatePlan& plan) {
+    space.walk([&](const KnobValues& c, const DraftPlan& plan) {
       const std::size_t at = met++ < 10 ? drawn.size() : random.below(met);
       if (at < 10 && at == drawn.size()) drawn.emplace_back();
       if (at < 10) drawn[at] = {c, machine.bound(plan)};
       return met < 5000;
     });
-    for (const auto& [candidate, bound] : drawn) {
-      const Scenario scenario = space.scenario_of(candidate);
+    for (const auto& [knobs, bound] : drawn) {
+      const Scenario scenario = space.scenario_of(knobs);
       INFO(write_toml(resolved_document(scenario)));
       const StepReport report = session().step(scenario);
       INFO("bound " << bound.time.count());
@@ -91,16 +91,15 @@ void check_bounds_of_experts(std::uint64_t seed, std::size_t wanted) {
 
 /// The first plans of a space have the same bounds from the last to the first as from the first on.
 void check_both_orders(const Scenario& base, const SearchSpace& space) {
-  std::vector<CandidatePlan> plans;
-  space.walk([&](const Candidate&, const CandidatePlan& plan) {
+  std::vector<DraftPlan> plans;
+  space.walk([&](const KnobValues&, const DraftPlan& plan) {
     plans.push_back(plan);
     return plans.size() < 60;
   });
   StepBound there(base, session().network(base), session().kernels(base));
   StepBound back(base, session().network(base), session().kernels(base));
   std::vector<Duration> bounds;
-  for (const CandidatePlan& plan : plans)
-    bounds.push_back(there.of(plan.plan, plan.batch).longest());
+  for (const DraftPlan& plan : plans) bounds.push_back(there.of(plan.plan, plan.batch).longest());
   for (std::size_t i = plans.size(); i-- > 0;) {
     CAPTURE(base.software.framework, plans[i].plan.pipeline, plans[i].plan.tensor);
     REQUIRE(back.of(plans[i].plan, plans[i].batch).longest() == bounds[i]);
@@ -119,7 +118,7 @@ TEST_CASE("law: no simulated step is below its bound, for random plans on random
     const SearchSpace space = random.space(base, 4);
     StepBound bound(base, session().network(base), session().kernels(base));
     for (const Drawn& drawn : draw(random, space, bound, 25)) {
-      const Scenario scenario = space.scenario_of(drawn.candidate);
+      const Scenario scenario = space.scenario_of(drawn.knobs);
       INFO(write_toml(resolved_document(scenario)));
       const StepReport report = session().step(scenario);
       INFO("pipe " << drawn.bound.pipe.count() << " chain " << drawn.bound.chain.count() << " host "
@@ -157,9 +156,9 @@ TEST_CASE("regression: what a plan that recomputes every layer pays is no other 
   base.run.ignore_memory = true;
   const SearchSpace space = SearchSpace::of_open_keys(base);
   StepBound bound(base, session().network(base), session().kernels(base));
-  space.walk([&](const Candidate& c, const CandidatePlan& plan) {
+  space.walk([&](const KnobValues& c, const DraftPlan& plan) {
     StepBound fresh(base, session().network(base), session().kernels(base));
-    CAPTURE(c.recompute_every);
+    CAPTURE(find_knob("plan.recompute_every")->in(c));
     CHECK(bound.of(plan.plan, plan.batch).longest() == fresh.of(plan.plan, plan.batch).longest());
     return true;
   });
@@ -193,7 +192,7 @@ TEST_CASE("oracle: one GPU that only computes is bounded by most of its kernels"
       catalogue());
   SearchSpace space = SearchSpace::of_open_keys(base);
   StepBound bound(base, session().network(base), session().kernels(base));
-  space.walk([&](const Candidate& c, const CandidatePlan& plan) {
+  space.walk([&](const KnobValues& c, const DraftPlan& plan) {
     const StepReport report = session().step(space.scenario_of(c));
     const double least = seconds(bound.of(plan.plan, plan.batch).longest());
     CHECK(least <= seconds(report.step_time));
