@@ -206,6 +206,12 @@ std::vector<std::string> memory_warnings(const Scenario& s) {
     out.push_back(fmt::format(
         "batch.micro_batch is not given: all {} sequences of a replica are one micro-batch",
         s.batch.micro_batch));
+  const bool core_again = s.plan.recompute == Recompute::selective ||
+                          s.plan.recompute_modules.has(workloads::LayerModule::attention_core);
+  if (core_again && !s.software.attention.keeps_scores())
+    out.emplace_back(
+        "recompute of the attention core saves no memory: this attention kernel keeps no scores, "
+        "and backward runs it once more");
   const bool waits = s.reduce == ReduceWhen::last && s.batch.micro_batches > 1 &&
                      (s.plan.data == DataParallel::zero2 || s.plan.data == DataParallel::zero3);
   if (!waits) return out;

@@ -77,7 +77,7 @@ std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
   const std::int64_t row = sizes_.tokens * sizes_.element;
   std::vector<std::int64_t> out{norm_input()};
   for (const std::int64_t bytes : projections()) out.push_back(bytes);
-  if (recomputes(LayerModule::norm) && !latent(in_.shape)) out[1] = 0;
+  if (recomputes(LayerModule::norm) && latent(in_.shape)) out[1] = 0;  // it stands alone
   if (!makes_latent_up_again(in_))
     for (const std::int64_t bytes : query_key_value()) out.push_back(bytes);
   for (const std::int64_t bytes :
@@ -92,7 +92,7 @@ std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
 ActivationMemory::Half ActivationMemory::mlp_half() const {
   if (kind_.experts) return expert_half();
   Half out;
-  (recomputes(LayerModule::norm) ? out.again : out.kept).push_back(column_input(sizes_.hidden));
+  out.kept.push_back(column_input(sizes_.hidden));
   for (const std::int64_t bytes : mlp())
     (recomputes(LayerModule::mlp) ? out.again : out.kept).push_back(bytes);
   return out;

@@ -101,6 +101,15 @@ void activation_backward(PieceWriter& w) {
   w.pass("layer.mlp.silu.backward", pointwise, 3 * f);
 }
 
+/// Recompute of norms is of those that stand alone, before experts and before latent attention:
+/// others are inside the product that they feed (Megatron core 0.12 transformer_layer.py).
+bool attention_norm_again(const PieceWriter& w) {
+  return recomputes(w, LayerModule::norm) && latent(w.in().shape);
+}
+bool mlp_norm_again(const PieceWriter& w) {
+  return recomputes(w, LayerModule::norm) && w.kind().experts;
+}
+
 /// A part of forward that backward runs again.
 template <class Write>
 void again(PieceWriter& w, bool runs, Write write) {
@@ -147,8 +156,7 @@ void dense_mlp_backward(PieceWriter& w, const ParameterTensors& unit) {
 
 void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
   dropout_backward(w, "layer.mlp.dropout.backward");
-  again(w, recomputes(w, LayerModule::norm),
-        [&] { write_norm_forward(w, "layer.norm2", false, !w.kind().experts); });
+  again(w, mlp_norm_again(w), [&] { write_norm_forward(w, "layer.norm2", false, false); });
   w.kind().experts ? experts_backward(w, unit) : dense_mlp_backward(w, unit);
   write_norm_backward(w, "layer.norm2", unit, "norm2", true);
 }
@@ -164,8 +172,7 @@ void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
   again(w, core, [&] { write_attention_core_forward(w); });
   write_attention_core_backward(w);
   if (w.in().shape.sinks) w.gradient(unit, "attention.sinks");
-  again(w, recomputes(w, LayerModule::norm),
-        [&] { write_norm_forward(w, "layer.norm1", false, !latent(w.in().shape)); });
+  again(w, attention_norm_again(w), [&] { write_norm_forward(w, "layer.norm1", false, false); });
   write_projections_backward(w, unit);
   write_norm_backward(w, "layer.norm1", unit, "norm1", true);
 }

@@ -211,3 +211,21 @@ TEST_CASE("projections up that backward makes again are not kept, and are made o
   c.plan.recompute_modules = {};
   CHECK(c.of(true).gemm == full);
 }
+
+TEST_CASE("recompute of norms is of those that stand alone, as before latent attention") {
+  Case grouped{.shape = with_head_norms()}, low_ranks{.shape = latent_model(512)};
+  for (Case* c : {&grouped, &low_ranks}) {
+    const StepInputs in = c->inputs();
+    const std::int64_t kept = ActivationMemory(in).layer_without_recompute();
+    const auto calls = [&] {
+      KernelTable table;
+      return layer_backward(in, table, c->tensors(), c->kind).size();
+    };
+    const std::size_t before = calls();
+    c->plan.recompute_modules = {LayerModule::norm};
+    const bool alone = c == &low_ranks;
+    const auto hidden = static_cast<std::int64_t>(c->tokens()) * 2 * in.shape.hidden;
+    CHECK(kept - ActivationMemory(in).layer_without_recompute() == (alone ? hidden : 0));
+    CHECK((calls() > before) == alone);
+  }
+}

@@ -376,6 +376,11 @@ TEST_CASE("a layer of DeepSeek-V3 keeps rows, gate, up and product of its expert
   CHECK(1e-6 * static_cast<double>(whole - kept(plan, true)) == Approx(134).margin(1));
   plan.recompute_modules = {LayerModule::experts};
   CHECK(1e-6 * static_cast<double>(whole - kept(plan, true)) == Approx(882).margin(2));
+  // Norms before experts stand alone; those before a dense MLP are inside its product.
+  plan.recompute_modules = {LayerModule::norm};
+  CHECK(whole - kept(plan, true) == 2 * 4096 * std::int64_t{7168});
+  const std::int64_t dense = kept(plan_of({64, 1, 64}), false);
+  CHECK(kept(plan, false) == dense);
   // Without a gate: GELU's input and output, and that weighed: no wider than gate, up and product.
   s.activation = Activation::gelu;
   CHECK(kept(plan_of({64, 1, 64}), true) == whole);
