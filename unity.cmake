@@ -10,13 +10,13 @@ list(JOIN STEPCAST_ALONE | STEPCAST_ALONE)
 
 # Rooms that read what users hand in and print answers: -Og compiles them a third faster than -O3,
 # and no case of ./dev bench gate spends a twentieth of its instructions there.
-set(STEPCAST_COLD "calibrate/(command|fit|import|report|rows|session)/|sim/(chakra|command|compare|design|goal|handout|import|launch|output|page|pictures|processes|program|report|scenario|study|timeline|why)/|validate/(cluster|command|compare|goodput|layers|published|study|trace|trainer/ranks)/")
+set(STEPCAST_COLD "calibrate/(command|fit|import|report|rows|session)/|sim/(chakra|command|compare|design|goal|handout|import|launch|output|pictures|processes|program|scenario|study|timeline|told|why)/|validate/(cluster|command|compare|goodput|layers|published|study|trace|trainer/ranks)/")
 option(STEPCAST_COLD_OG "Compile rooms that read and print with -Og, whatever the build type" OFF)
 
 # Rooms that no fuzzed reader enters.
 set(STEPCAST_NO_READERS
   "calibrate/(command|device|fit|host|reference|report|session)/"
-  "sim/(command|goal|handout|launch|page|pictures|report|why)/"
+  "sim/(command|goal|handout|launch|pictures|told|why)/"
   "sim/chakra/(export|node_order|rank_lanes|rank_trace|replay|replay_system|trace_folder)[.]"
   "sim/compare/(attribution|changes|compare|json|picture|runner|shapley|text)[.]"
   "sim/design/(bill|design|machine|odds|plan_finder|study)[.]"

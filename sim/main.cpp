@@ -1,7 +1,7 @@
 // stepcast: forecasts one step of distributed LLM training on a GPU cluster.
 // The way through the program: main -> sim/command/run.cpp -> sim/scenario/file.cpp (read) ->
 // answer.cpp -> simulate.cpp -> engine/run.cpp (the event loop), and back through
-// sim/report/text.cpp.
+// sim/told/text.cpp.
 #include "sim/command/commands.hpp"
 
 namespace {

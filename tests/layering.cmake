@@ -16,9 +16,9 @@ set(folders engine topology workloads sim calibrate validate)
 # itself (main.cpp) comes last and may include all of them.
 set(rooms_engine path)
 set(rooms_workloads plan pieces step memory)
-set(rooms_sim files pictures page processes program tables network import network/search network/links network/exchange
+set(rooms_sim files pictures processes program tables network import network/search network/links network/exchange
   network/nccl network/stepped network/host scenario goal goodput launch kernels run why confidence search study
-  design report timeline chakra output compare handout command python)
+  design told timeline chakra output compare handout command python)
 set(rooms_calibrate rows device import report fit host kernels reference cuda session command)
 set(rooms_validate trainer/ranks trainer/device trainer/model trainer/run compare study command published
   layers goodput cluster trace/records trace)

@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "sim/program/command_line.hpp"
-#include "sim/report/search.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/catalogue.hpp"
+#include "sim/told/search.hpp"
 
 namespace stepcast::sim {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "sim/report/explain.hpp"
 #include "sim/scenario/scenario_keys.hpp"
+#include "sim/told/explain.hpp"
 
 namespace stepcast::sim {
 namespace {

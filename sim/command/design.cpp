@@ -18,11 +18,11 @@
 #include "sim/program/progress.hpp"
 #include "sim/program/table_view.hpp"
 #include "sim/program/today.hpp"
-#include "sim/report/design.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/without_effect.hpp"
 #include "sim/search/bases.hpp"
 #include "sim/study/answer.hpp"
+#include "sim/told/design.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -129,7 +129,7 @@ NamedTexts design_files(const DesignTold& told, const std::string& text) {
 }
 
 /// With the step of the cheapest, unless an interrupt asks for an early end.
-Page page_of_design(const DesignTold& told, const TomlValue& asked,
+Told page_of_design(const DesignTold& told, const TomlValue& asked,
                     const std::vector<std::string>& warnings, Session& session,
                     const Arguments& arguments) {
   DesignHandout handout{told, asked, warnings};

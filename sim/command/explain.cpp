@@ -1,4 +1,4 @@
-#include "sim/report/explain.hpp"
+#include "sim/told/explain.hpp"
 #include "sim/files/printable.hpp"
 
 #include <cstdio>

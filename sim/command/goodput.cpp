@@ -8,13 +8,13 @@
 #include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/program/answer_forms.hpp"
-#include "sim/report/goal_text.hpp"
-#include "sim/report/goodput.hpp"
-#include "sim/report/metrics.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/answer.hpp"
 #include "sim/study/sweep.hpp"
+#include "sim/told/goal_text.hpp"
+#include "sim/told/goodput.hpp"
+#include "sim/told/metrics.hpp"
 
 namespace stepcast::sim {
 namespace {

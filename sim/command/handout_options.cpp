@@ -17,7 +17,7 @@ Origin origin_of(const Verb& verb, const Arguments& arguments) {
   return {command_words(verb, arguments)};
 }
 
-bool handed_out(const HandoutFiles& files, const std::function<Page()>& page) {
+bool handed_out(const HandoutFiles& files, const std::function<Told()>& page) {
   try {
     write_handout(files, page());
     return true;
@@ -32,7 +32,7 @@ void check_handout(const Arguments& arguments, bool one_step) {
     throw UsageError("--no-alternatives is for the --report or --svg of one step");
 }
 
-Page answer_page(const Answer& answer, const Verb& verb, const Arguments& arguments,
+Told answer_page(const Answer& answer, const Verb& verb, const Arguments& arguments,
                  Session& session) {
   const Origin origin = origin_of(verb, arguments);
   if (const auto* refused = std::get_if<Refused>(&answer))

@@ -20,13 +20,13 @@ HandoutFiles handout_files(const Arguments& arguments);
 Origin origin_of(const Verb& verb, const Arguments& arguments);
 
 /// Writes what `page` makes. The answer is printed whatever becomes of it: false after a message.
-bool handed_out(const HandoutFiles& files, const std::function<Page()>& page);
+bool handed_out(const HandoutFiles& files, const std::function<Told()>& page);
 
 /// Throws UsageError for --no-alternatives without a page that would have them.
 void check_handout(const Arguments& arguments, bool one_step);
 
 /// The page of one step or of a plan that has no answer. Throws UsageError for a collective.
-Page answer_page(const Answer& answer, const Verb& verb, const Arguments& arguments,
+Told answer_page(const Answer& answer, const Verb& verb, const Arguments& arguments,
                  Session& session);
 
 }  // namespace stepcast::sim

@@ -22,7 +22,7 @@
 #include "sim/files/whole_file.hpp"
 #include "sim/processes/child.hpp"
 #include "sim/program/installation.hpp"
-#include "sim/report/json.hpp"
+#include "sim/told/json.hpp"
 
 namespace stepcast::sim {
 namespace {

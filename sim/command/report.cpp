@@ -16,11 +16,11 @@
 #include "sim/handout/points_page.hpp"
 #include "sim/output/study_run.hpp"
 #include "sim/program/interrupt.hpp"
-#include "sim/report/text.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/output_place.hpp"
 #include "sim/study/sweep.hpp"
+#include "sim/told/text.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -88,7 +88,7 @@ bool sets_a_key(const Arguments& arguments) {
 }
 
 /// One scenario, answered.
-Page page_of(TomlValue document, const Arguments& arguments, Session& session, int& code) {
+Told page_of(TomlValue document, const Arguments& arguments, Session& session, int& code) {
   const Verb verb = report_verb();
   const auto read = [&](const TomlValue& point) {
     Scenario out = read_scenario(point, session.catalogue());
@@ -114,7 +114,7 @@ Page page_of(TomlValue document, const Arguments& arguments, Session& session, i
 
 /// A kept result: computed anew from the scenario that lies beside a single one, else what it
 /// holds.
-Page page_of_kept(const Kept& kept, const Arguments& arguments, Session& session, int& code) {
+Told page_of_kept(const Kept& kept, const Arguments& arguments, Session& session, int& code) {
   if (sets_a_key(arguments))
     throw UsageError("options change scenarios, and a result is what it is",
                      "give its scenario (TOML) instead");
@@ -132,7 +132,7 @@ Page page_of_kept(const Kept& kept, const Arguments& arguments, Session& session
 }
 
 /// Several, side by side.
-Page page_of_sides(const Arguments& arguments, Session& session, int& code) {
+Told page_of_sides(const Arguments& arguments, Session& session, int& code) {
   check_alternatives(arguments, false);
   std::vector<Asked> asked;
   bool scenarios = false;
@@ -160,7 +160,7 @@ int report(const Arguments& arguments, const Catalogue& catalogue) {
   int code = exit_ok;
   const auto& files = arguments.positional();
   const auto kept = files.size() == 1 ? kept_at(files.front()) : std::nullopt;
-  const Page page = files.size() > 1 ? page_of_sides(arguments, session, code)
+  const Told page = files.size() > 1 ? page_of_sides(arguments, session, code)
                     : kept           ? page_of_kept(*kept, arguments, session, code)
                            : page_of(asked_document(report_verb(), arguments, catalogue), arguments,
                                      session, code);

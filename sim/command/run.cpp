@@ -24,15 +24,15 @@
 #include "sim/program/interrupt.hpp"
 #include "sim/program/progress.hpp"
 #include "sim/program/table_view.hpp"
-#include "sim/report/json.hpp"
-#include "sim/report/memory_timeline.hpp"
-#include "sim/report/metrics.hpp"
-#include "sim/report/shared_sentences.hpp"
-#include "sim/report/text.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/scenario_keys.hpp"
 #include "sim/timeline/timeline_file.hpp"
+#include "sim/told/json.hpp"
+#include "sim/told/memory_timeline.hpp"
+#include "sim/told/metrics.hpp"
+#include "sim/told/shared_sentences.hpp"
+#include "sim/told/text.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -211,7 +211,7 @@ bool write_page_of(const Results& results, const Verb& verb, const Arguments& ar
       return sweep_page(results, results_table(results, view), session.catalogue(),
                         origin_of(verb, arguments));
     });
-  const Page page = answer_page(*results.single, verb, arguments, session);
+  const Told page = answer_page(*results.single, verb, arguments, session);
   if (!stop_requested()) return handed_out(files, [&] { return page; });
   tell(stderr, "stepcast: interrupted: the page of before stays\n");  // not all that it compares
   return true;

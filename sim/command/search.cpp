@@ -17,8 +17,8 @@
 #include "sim/program/interrupt.hpp"
 #include "sim/program/progress.hpp"
 #include "sim/program/table_view.hpp"
-#include "sim/report/search.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/told/search.hpp"
 
 namespace stepcast::sim {
 namespace {

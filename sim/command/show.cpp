@@ -17,12 +17,12 @@
 #include "sim/files/whole_file.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/program/table_view.hpp"
-#include "sim/report/metrics.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/member_writer.hpp"
 #include "sim/scenario/scenario_keys.hpp"
 #include "sim/study/sweep.hpp"
 #include "sim/tables/calibration_text.hpp"
+#include "sim/told/metrics.hpp"
 #include "topology/cluster.hpp"
 #include "workloads/plan/model_size.hpp"
 

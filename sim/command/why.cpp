@@ -6,13 +6,13 @@
 #include "sim/command/timeline_options.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/program/answer_forms.hpp"
-#include "sim/report/why.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/goal_file.hpp"
 #include "sim/study/answer.hpp"
 #include "sim/study/sweep.hpp"
 #include "sim/timeline/timeline_file.hpp"
+#include "sim/told/why.hpp"
 
 namespace stepcast::sim {
 namespace {

@@ -12,7 +12,7 @@
 #include "sim/files/input_file.hpp"
 #include "sim/files/json_text.hpp"
 #include "sim/files/numbers.hpp"
-#include "sim/report/json.hpp"
+#include "sim/told/json.hpp"
 
 namespace stepcast::sim {
 namespace {

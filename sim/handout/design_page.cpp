@@ -10,9 +10,9 @@
 #include "engine/units_text.hpp"
 #include "sim/pictures/bar_picture.hpp"
 #include "sim/pictures/pareto_picture.hpp"
-#include "sim/report/goal_text.hpp"
-#include "sim/report/step_words.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/told/goal_text.hpp"
+#include "sim/told/text.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -60,10 +60,10 @@ std::string limit_words(const DesignTold& told) {
          ".";
 }
 
-PageSection met_section(const DesignTold& told) {
-  PageSection out{"At a glance", {}};
+ToldSection met_section(const DesignTold& told) {
+  ToldSection out{"At a glance", {}};
   out.blocks.emplace_back(answer_figures(told));
-  out.blocks.emplace_back(PageTable{"The answers", answers_table(told)});
+  out.blocks.emplace_back(ToldTable{"The answers", answers_table(told)});
   if (const std::string words = odds_words(told); !words.empty())
     out.blocks.emplace_back(Paragraph{"How sure: " + words + "."});
   for (const auto& [name, one] : named_answers(told.answer))
@@ -74,10 +74,10 @@ PageSection met_section(const DesignTold& told) {
   return out;
 }
 
-PageSection unmet_section(const DesignTold& told) {
-  PageSection out{"At a glance", {Paragraph{"Nothing meets this goal."}}};
+ToldSection unmet_section(const DesignTold& told) {
+  ToldSection out{"At a glance", {Paragraph{"Nothing meets this goal."}}};
   if (const auto& nearest = told.answer.nearest)
-    out.blocks.emplace_back(PageTable{"The cheapest without its " + told.answer.without,
+    out.blocks.emplace_back(ToldTable{"The cheapest without its " + told.answer.without,
                                       choices_table(told, {*nearest})});
   return out;
 }
@@ -133,18 +133,18 @@ Chart bill_chart(const DesignTold& told) {
           "The capital of each answer; of a rented one, what its provider has bought."};
 }
 
-PageSection bill_section(const DesignTold& told) {
-  PageSection out{"Bill of materials", {bill_chart(told)}};
+ToldSection bill_section(const DesignTold& told) {
+  ToldSection out{"Bill of materials", {bill_chart(told)}};
   for (const auto& [name, one] : named_answers(told.answer))
     out.blocks.emplace_back(
-        PageTable{fmt::format("{}: {}", name, offer_words(told, one->choice->offer)),
+        ToldTable{fmt::format("{}: {}", name, offer_words(told, one->choice->offer)),
                   one_bill_table(one->bill)});
   TextTable sources;
   sources.column("price of", "", TextTable::Align::left);
   sources.column("source and date", "", TextTable::Align::left);
   for (const auto& [item, source] : price_sources(told)) sources.row({item, source});
   if (sources.num_rows() > 0)
-    out.blocks.emplace_back(PageTable{"Where the prices come from", std::move(sources)});
+    out.blocks.emplace_back(ToldTable{"Where the prices come from", std::move(sources)});
   return out;
 }
 
@@ -164,15 +164,15 @@ Chart prices_chart(const std::vector<MovedPrice>& moves) {
           "One price at a time, solved anew."};
 }
 
-PageSection moves_section(const DesignTold& told) {
-  PageSection out{"What would change it", {}};
+ToldSection moves_section(const DesignTold& told) {
+  ToldSection out{"What would change it", {}};
   TextTable limits;
   for (const char* heading : {"limit", "at", "cheapest", "fastest"})
     limits.column(heading, "", TextTable::Align::left);
   for (const MovedLimit& one : moved_limits(told))
     limits.row({one.limit, one.to, one.cheapest, one.fastest});
   if (limits.num_rows() > 0)
-    out.blocks.emplace_back(PageTable{"A little less or more of each limit", std::move(limits)});
+    out.blocks.emplace_back(ToldTable{"A little less or more of each limit", std::move(limits)});
   else
     out.blocks.emplace_back(Paragraph{"The goal has no limit to move, or time was up before."});
   if (const auto moves = moved_prices(told); !moves.empty())
@@ -223,8 +223,8 @@ std::optional<Chart> choices_chart(const DesignTold& told) {
                "Every offer that was simulated, also those that miss a limit."};
 }
 
-PageSection space_section(const DesignTold& told) {
-  PageSection out{"What was tried, and what ruled it out", {}};
+ToldSection space_section(const DesignTold& told) {
+  ToldSection out{"What was tried, and what ruled it out", {}};
   if (auto chart = choices_chart(told)) out.blocks.emplace_back(std::move(*chart));
   std::string proof;
   for (const std::string& sentence : proof_words(told)) proof += sentence + ". ";
@@ -248,7 +248,7 @@ PageSection space_section(const DesignTold& told) {
     none.sentence({}, fmt::format("{} further machines: --json has all",
                                   told.machines.none.size() - most_choices));
   if (none.num_rows() > 0)
-    out.blocks.emplace_back(PageTable{"Machines that were left out", std::move(none), true});
+    out.blocks.emplace_back(ToldTable{"Machines that were left out", std::move(none), true});
   return out;
 }
 
@@ -265,7 +265,7 @@ std::string tried(const DesignTold& told, Word word) {
   return out;
 }
 
-PageTable tried_table(const DesignTold& told) {
+ToldTable tried_table(const DesignTold& told) {
   TextTable table;
   for (const char* heading : {"choice", "values"})
     table.column(heading, "", TextTable::Align::left);
@@ -284,7 +284,7 @@ PageTable tried_table(const DesignTold& told) {
   return {"Machines that were tried", std::move(table)};
 }
 
-PageTable plans_of_answers(const DesignTold& told) {
+ToldTable plans_of_answers(const DesignTold& told) {
   TextTable table;
   for (const char* heading : {"answer", "framework", "plan"})
     table.column(heading, "", TextTable::Align::left);
@@ -303,22 +303,22 @@ PageTable plans_of_answers(const DesignTold& told) {
   return {"Fastest plan of each answer", std::move(table)};
 }
 
-PageSection assumptions_section(const DesignHandout& h) {
+ToldSection assumptions_section(const DesignHandout& h) {
   TextTable notes;
   for (const char* heading : {"kind", "what"}) notes.column(heading, "", TextTable::Align::left);
   for (const std::string& text : design_assumptions(h.told)) notes.row({"assumed", text});
   for (const std::string& text : h.warnings) notes.row({"warning", text});
-  return {"What is assumed", {PageTable{"Assumptions and warnings", std::move(notes)}}};
+  return {"What is assumed", {ToldTable{"Assumptions and warnings", std::move(notes)}}};
 }
 
 }  // namespace
 
-Page design_page(const DesignHandout& h, const Catalogue& catalogue, const Origin& origin) {
+Told design_page(const DesignHandout& h, const Catalogue& catalogue, const Origin& origin) {
   const DesignTold& told = h.told;
   const bool met = told.answer.met();
   const Scenario& any = told.machines.bases.front().front();
   const std::string goal = goal_words(told.goal, told.machines);
-  Page out{any.title.empty() ? goal : any.title,
+  Told out{any.title.empty() ? goal : any.title,
            "Which cluster to rent or to buy: " + goal + ".",
            {met ? met_section(told) : unmet_section(told)}};
   if (met) {
@@ -329,7 +329,7 @@ Page design_page(const DesignHandout& h, const Catalogue& catalogue, const Origi
   out.sections.back().blocks.emplace_back(tried_table(told));
   if (met) out.sections.push_back({"Plans", {plans_of_answers(told)}});
   if (h.step) {
-    for (PageSection& section : engineer_sections(*h.step)) {
+    for (ToldSection& section : engineer_sections(*h.step)) {
       section.title = "The cheapest: " + section.title;
       out.sections.push_back(std::move(section));
     }
@@ -342,7 +342,7 @@ Page design_page(const DesignHandout& h, const Catalogue& catalogue, const Origi
   std::vector<const Scenario*> inputs;
   for (const auto& [name, scenario] : scenarios) inputs.push_back(&scenario);
   out.sections.push_back(inputs_section(inputs, catalogue));
-  PageSection made = origin_section(origin, nullptr);
+  ToldSection made = origin_section(origin, nullptr);
   made.blocks.emplace_back(Listing{"Goal (TOML)", write_toml(h.asked)});
   if (met)
     for (const auto& [name, scenario] : scenarios)

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/handout/step_handout.hpp"
-#include "sim/report/design.hpp"
+#include "sim/told/design.hpp"
 
 namespace stepcast::sim {
 
@@ -17,6 +17,6 @@ struct DesignHandout {
   std::optional<StepHandout> step{};  // of the cheapest
 };
 
-Page design_page(const DesignHandout& handout, const Catalogue& catalogue, const Origin& origin);
+Told design_page(const DesignHandout& handout, const Catalogue& catalogue, const Origin& origin);
 
 }  // namespace stepcast::sim

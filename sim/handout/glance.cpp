@@ -6,10 +6,10 @@
 
 #include "engine/units_text.hpp"
 #include "sim/handout/step_handout.hpp"
-#include "sim/report/goal_text.hpp"
-#include "sim/report/metrics.hpp"
-#include "sim/report/step_words.hpp"
 #include "sim/study/answer.hpp"
+#include "sim/told/goal_text.hpp"
+#include "sim/told/metrics.hpp"
+#include "sim/told/text.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -125,7 +125,7 @@ std::string counted_plans(std::size_t n) {
                      n == 1 ? "" : "s");
 }
 
-PageBlock plans_block(const StepHandout& h) {
+ToldBlock plans_block(const StepHandout& h) {
   const SearchAnswer& a = *h.search;
   const Scenario& s = h.report.scenario;
   const double own_s = seconds(h.report.step_time);
@@ -152,7 +152,7 @@ PageBlock plans_block(const StepHandout& h) {
   table.sentence({}, fmt::format("of {}; within 5 % is a tie as forecasts go",
                                  counted_plans(a.result.found.size())));
   if (shown == 0) return Paragraph{"Alternatives: no other plan of this framework fits."};
-  return PageTable{"Alternatives on the same machine", std::move(table)};
+  return ToldTable{"Alternatives on the same machine", std::move(table)};
 }
 
 }  // namespace
@@ -179,8 +179,8 @@ std::string confidence_text(const StepReport& r) {
   return out + " (" + origin_text(bar) + ").";
 }
 
-PageSection glance_section(const StepHandout& h) {
-  PageSection out{"At a glance", {}};
+ToldSection glance_section(const StepHandout& h) {
+  ToldSection out{"At a glance", {}};
   const StepReport& r = h.report;
   out.blocks.emplace_back(money_and_time(r));
   out.blocks.emplace_back(Paragraph{"Plan: " + plan_text(r.scenario) + "."});

@@ -8,9 +8,9 @@
 #include "engine/units_text.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/program/today.hpp"
-#include "sim/report/step_words.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
+#include "sim/told/text.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -104,15 +104,15 @@ void add_inputs(Inputs& inputs, const Scenario& s, const Catalogue& catalogue) {
 
 }  // namespace
 
-PageSection inputs_section(const std::vector<const Scenario*>& scenarios,
+ToldSection inputs_section(const std::vector<const Scenario*>& scenarios,
                            const Catalogue& catalogue) {
   Inputs inputs(catalogue);
   for (const Scenario* scenario : scenarios) add_inputs(inputs, *scenario, catalogue);
-  return {"Inputs and their sources", {PageTable{"Every input", inputs.take()}}};
+  return {"Inputs and their sources", {ToldTable{"Every input", inputs.take()}}};
 }
 
-PageSection origin_section(const Origin& origin, const Scenario* scenario) {
-  PageSection out{"How this was made", {}};
+ToldSection origin_section(const Origin& origin, const Scenario* scenario) {
+  ToldSection out{"How this was made", {}};
   out.blocks.emplace_back(Listing{"Command line", origin.command, false});
   std::string version = version_text();
   version.pop_back();
@@ -123,7 +123,7 @@ PageSection origin_section(const Origin& origin, const Scenario* scenario) {
   return out;
 }
 
-void write_handout(const HandoutFiles& files, const Page& page) {
+void write_handout(const HandoutFiles& files, const Told& page) {
   if (!files.svg.empty()) write_charts(files.svg, page);
   if (!files.report.empty()) write_page(files.report, page);
 }

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/page/page.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/told/told.hpp"
 
 namespace stepcast::sim {
 
@@ -17,11 +17,11 @@ struct Origin {
 
 /// Every input with its value and source: machine, model, software, prices. Of several scenarios
 /// what they share stands once.
-PageSection inputs_section(const std::vector<const Scenario*>& scenarios,
+ToldSection inputs_section(const std::vector<const Scenario*>& scenarios,
                            const Catalogue& catalogue);
 
 /// Command line, version, date; the resolved scenario where there is one.
-PageSection origin_section(const Origin& origin, const Scenario* scenario);
+ToldSection origin_section(const Origin& origin, const Scenario* scenario);
 
 /// Where to: an empty name is not written.
 struct HandoutFiles {
@@ -30,6 +30,6 @@ struct HandoutFiles {
 };
 
 /// Throws as write_page() does.
-void write_handout(const HandoutFiles& files, const Page& page);
+void write_handout(const HandoutFiles& files, const Told& page);
 
 }  // namespace stepcast::sim

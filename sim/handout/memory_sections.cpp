@@ -106,10 +106,10 @@ TextTable turns_table(const std::vector<StageMemory>& stages) {
 
 }  // namespace
 
-PageSection memory_section(const StepHandout& h) {
+ToldSection memory_section(const StepHandout& h) {
   const StepReport& r = h.report;
   const Scenario& s = r.scenario;
-  PageSection out{"Memory", {}};
+  ToldSection out{"Memory", {}};
   out.blocks.emplace_back(parts_chart(s));
   const workloads::MemoryFigures& f = r.memory;
   out.blocks.emplace_back(Paragraph{

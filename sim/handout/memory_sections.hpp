@@ -6,6 +6,6 @@
 namespace stepcast::sim {
 
 /// Of each stage its parts against what the GPU has; over the step where that is known.
-PageSection memory_section(const StepHandout& handout);
+ToldSection memory_section(const StepHandout& handout);
 
 }  // namespace stepcast::sim

@@ -82,7 +82,7 @@ struct Calls {
 
 }  // namespace
 
-PageSection pipeline_section(const StepHandout& h) {
+ToldSection pipeline_section(const StepHandout& h) {
   const bool one = h.stages.size() == 1;
   GanttPicture picture{
       "pipeline", one ? "One rank over the step" : "Pipeline: one rank of each stage over the step",
@@ -90,7 +90,7 @@ PageSection pipeline_section(const StepHandout& h) {
   for (const GanttRow& row : picture.rows)
     for (const GanttSpan& span : row.spans)
       picture.length_s = std::max(picture.length_s, span.to_s);
-  PageSection out{one ? "The step in time" : "Pipeline", {}};
+  ToldSection out{one ? "The step in time" : "Pipeline", {}};
   out.blocks.emplace_back(Chart{picture.name, picture.title, gantt_picture(picture),
                                 spans_table(picture),
                                 "Collectives inside a pass are part of it; gaps are bubble, "
@@ -98,7 +98,7 @@ PageSection pipeline_section(const StepHandout& h) {
   return out;
 }
 
-std::optional<PageSection> collectives_section(const StepHandout& h) {
+std::optional<ToldSection> collectives_section(const StepHandout& h) {
   std::map<std::int64_t, std::size_t> stage_of;
   for (std::size_t i = 0; i < h.stages.size(); ++i) stage_of[h.stages[i].rank] = i;
   std::map<std::tuple<std::size_t, std::string, std::string>, Calls> calls;
@@ -130,7 +130,7 @@ std::optional<PageSection> collectives_section(const StepHandout& h) {
                to_text(Bytes(static_cast<std::int64_t>(c.bytes))), to_text(to_duration(c.time_s)),
                to_text(to_duration(c.waited_s))});
   }
-  PageSection out{"Collectives", {}};
+  ToldSection out{"Collectives", {}};
   out.blocks.emplace_back(Chart{picture.name, picture.title, bar_picture(picture), std::move(table),
                                 "Of one rank of each stage, hidden behind computation or not."});
   return out;

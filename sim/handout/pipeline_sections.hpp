@@ -8,8 +8,8 @@
 namespace stepcast::sim {
 
 /// One rank of each stage over the step.
-PageSection pipeline_section(const StepHandout& handout);
+ToldSection pipeline_section(const StepHandout& handout);
 /// Calls, bytes and time of each kind on one rank of each stage; none where there are none.
-std::optional<PageSection> collectives_section(const StepHandout& handout);
+std::optional<ToldSection> collectives_section(const StepHandout& handout);
 
 }  // namespace stepcast::sim

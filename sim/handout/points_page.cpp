@@ -11,10 +11,10 @@
 #include "sim/handout/sweep_curves.hpp"
 #include "sim/pictures/bar_picture.hpp"
 #include "sim/pictures/heat_picture.hpp"
-#include "sim/report/goal_text.hpp"
-#include "sim/report/metrics.hpp"
-#include "sim/report/text.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/told/goal_text.hpp"
+#include "sim/told/metrics.hpp"
+#include "sim/told/text.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -200,7 +200,7 @@ const NamedRow* fastest_of(const std::vector<NamedRow>& rows) {
 }
 
 /// What limits the fastest and how far its forecast may lie off: a sentence each.
-void add_sentences(PageSection& glance, const std::vector<NamedRow>& rows) {
+void add_sentences(ToldSection& glance, const std::vector<NamedRow>& rows) {
   const NamedRow* fastest = fastest_of(rows);
   if (fastest == nullptr) return;
   const PointRow& row = *fastest->row;
@@ -221,7 +221,7 @@ void add_sentences(PageSection& glance, const std::vector<NamedRow>& rows) {
 }
 
 /// Inputs of the points; none where none can be read.
-std::optional<PageSection> inputs_of(const Study& study, const Catalogue& catalogue) {
+std::optional<ToldSection> inputs_of(const Study& study, const Catalogue& catalogue) {
   constexpr std::size_t most_points = 200;
   std::vector<Scenario> scenarios;
   for (std::size_t point = 0; point < std::min(study.num_points(), most_points); ++point) {
@@ -233,7 +233,7 @@ std::optional<PageSection> inputs_of(const Study& study, const Catalogue& catalo
   if (scenarios.empty()) return std::nullopt;
   std::vector<const Scenario*> all;
   for (const Scenario& scenario : scenarios) all.push_back(&scenario);
-  PageSection out = inputs_section(all, catalogue);
+  ToldSection out = inputs_section(all, catalogue);
   if (study.num_points() > most_points)
     out.blocks.emplace_back(Paragraph{fmt::format("Of the first {} points.", most_points)});
   return out;
@@ -246,8 +246,8 @@ constexpr const char* only_kept =
 
 }  // namespace
 
-std::vector<PageSection> rows_sections(const std::vector<NamedRow>& rows) {
-  PageSection glance{"At a glance", {}};
+std::vector<ToldSection> rows_sections(const std::vector<NamedRow>& rows) {
+  ToldSection glance{"At a glance", {}};
   const auto answered = std::ranges::count_if(
       rows, [](const NamedRow& one) { return !one.row->unanswered().has_value(); });
   if (rows.size() == 1 && answered == 1)
@@ -257,24 +257,24 @@ std::vector<PageSection> rows_sections(const std::vector<NamedRow>& rows) {
   glance.blocks.emplace_back(
       Paragraph{fmt::format("{} of {} have an answer.", answered, rows.size())});
   add_sentences(glance, rows);
-  std::vector<PageSection> out{std::move(glance)};
+  std::vector<ToldSection> out{std::move(glance)};
   if (answered > 0) out.push_back({"Where the steps go", {parts_of_rows(rows)}});
   return out;
 }
 
-Page results_page(const std::string& title, const std::vector<NamedRow>& rows,
+Told results_page(const std::string& title, const std::vector<NamedRow>& rows,
                   const std::string& printed, const Origin& origin) {
-  Page out{title, "Kept results of stepcast.", rows_sections(rows)};
+  Told out{title, "Kept results of stepcast.", rows_sections(rows)};
   if (!printed.empty())
     out.sections.push_back({"As it was printed", {Listing{"The whole answer", printed, false}}});
-  out.sections.push_back({"All figures", {PageTable{"As they were kept", figures_table(rows)}}});
-  PageSection made = origin_section(origin, nullptr);
+  out.sections.push_back({"All figures", {ToldTable{"As they were kept", figures_table(rows)}}});
+  ToldSection made = origin_section(origin, nullptr);
   made.blocks.emplace_back(Paragraph{only_kept});
   out.sections.push_back(std::move(made));
   return out;
 }
 
-Page sweep_page(const Results& results, const TextTable& table, const Catalogue& catalogue,
+Told sweep_page(const Results& results, const TextTable& table, const Catalogue& catalogue,
                 const Origin& origin) {
   std::vector<PointRow> kept;
   std::vector<std::string> names;
@@ -286,31 +286,31 @@ Page sweep_page(const Results& results, const TextTable& table, const Catalogue&
   std::vector<NamedRow> rows;
   for (std::size_t i = 0; i < kept.size(); ++i) rows.push_back({names[i], &kept[i]});
   const TomlValue* title = results.study.base.find("title");
-  Page out{title != nullptr ? swept_cell(*title) : "A sweep",
+  Told out{title != nullptr ? swept_cell(*title) : "A sweep",
            fmt::format("Forecasts of the {} points of a sweep.", results.rows.size()),
            rows_sections(rows)};
   for (auto chart : {heat_of(results), curves_of(results)})
     if (chart && out.sections.size() > 1)
       out.sections[1].blocks.insert(out.sections[1].blocks.begin(), std::move(*chart));
-  out.sections.push_back({"Points", {PageTable{"All points", table}}});
+  out.sections.push_back({"Points", {ToldTable{"All points", table}}});
   if (const std::string known = references_text(results); !known.empty())
     out.sections.back().blocks.emplace_back(Listing{"Known figures beside them", known, false});
   if (auto inputs = inputs_of(results.study, catalogue)) out.sections.push_back(std::move(*inputs));
-  PageSection made = origin_section(origin, nullptr);
+  ToldSection made = origin_section(origin, nullptr);
   made.blocks.emplace_back(Listing{"Scenario (TOML)", write_toml(results.study.whole)});
   out.sections.push_back(std::move(made));
   return out;
 }
 
-Page comparison_page(const Comparison& c, const Catalogue& catalogue, const Origin& origin) {
+Told comparison_page(const Comparison& c, const Catalogue& catalogue, const Origin& origin) {
   std::vector<NamedRow> rows;
   for (const Side& side : c.sides) rows.push_back({side.name, &side.row});
   std::string title;
   for (const Side& side : c.sides)
     if (title.size() < 60) title += (title.empty() ? "" : " | ") + side.name;
-  Page out{title, fmt::format("{} sides beside each other.", c.sides.size()), rows_sections(rows)};
-  out.sections[0].blocks.emplace_back(PageTable{"Side by side", sides_table(c)});
-  PageSection changes{"What the difference comes from", {}};
+  Told out{title, fmt::format("{} sides beside each other.", c.sides.size()), rows_sections(rows)};
+  out.sections[0].blocks.emplace_back(ToldTable{"Side by side", sides_table(c)});
+  ToldSection changes{"What the difference comes from", {}};
   const auto answered = std::ranges::count_if(c.sides, &Side::answered);
   if (answered > 1)
     changes.blocks.emplace_back(Chart{"difference", "From the first to the last",
@@ -322,7 +322,7 @@ Page comparison_page(const Comparison& c, const Catalogue& catalogue, const Orig
   for (const Side& side : c.sides)
     if (side.scenario) scenarios.push_back(&*side.scenario);
   if (!scenarios.empty()) out.sections.push_back(inputs_section(scenarios, catalogue));
-  PageSection made = origin_section(origin, nullptr);
+  ToldSection made = origin_section(origin, nullptr);
   for (const Side& side : c.sides)
     if (side.scenario)
       made.blocks.emplace_back(Listing{"Resolved scenario of " + side.name,

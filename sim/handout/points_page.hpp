@@ -16,17 +16,17 @@ struct NamedRow {
 };
 
 /// For whoever pays, of one row; where its time goes, of each. What a row does not hold is named.
-std::vector<PageSection> rows_sections(const std::vector<NamedRow>& rows);
+std::vector<ToldSection> rows_sections(const std::vector<NamedRow>& rows);
 
 /// Kept results: what they hold; `printed` is what was printed with them, may be empty.
-Page results_page(const std::string& title, const std::vector<NamedRow>& rows,
+Told results_page(const std::string& title, const std::vector<NamedRow>& rows,
                   const std::string& printed, const Origin& origin);
 
 /// The points of a sweep.
-Page sweep_page(const Results& results, const TextTable& table, const Catalogue& catalogue,
+Told sweep_page(const Results& results, const TextTable& table, const Catalogue& catalogue,
                 const Origin& origin);
 
-Page comparison_page(const Comparison& comparison, const Catalogue& catalogue,
+Told comparison_page(const Comparison& comparison, const Catalogue& catalogue,
                      const Origin& origin);
 
 }  // namespace stepcast::sim

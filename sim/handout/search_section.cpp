@@ -7,7 +7,7 @@
 #include "engine/units_text.hpp"
 #include "sim/handout/step_handout.hpp"
 #include "sim/pictures/heat_picture.hpp"
-#include "sim/report/search.hpp"
+#include "sim/told/search.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -57,8 +57,8 @@ std::optional<Chart> degrees_chart(const SearchAnswer& a) {
 
 }  // namespace
 
-PageSection search_section(const SearchAnswer& a) {
-  PageSection out{"Search of plans", {}};
+ToldSection search_section(const SearchAnswer& a) {
+  ToldSection out{"Search of plans", {}};
   out.blocks.emplace_back(Paragraph{"Proof: " + proof_text(a) + "."});
   std::string space;
   for (const std::string& line : a.space.choices()) space += line + "\n";
@@ -81,7 +81,7 @@ PageSection search_section(const SearchAnswer& a) {
   out.blocks.emplace_back(Chart{"plans", "Plans: step against memory", search_picture(a),
                                 std::move(all), "Every plan that was simulated."});
   if (auto chart = degrees_chart(a)) out.blocks.emplace_back(std::move(*chart));
-  out.blocks.emplace_back(PageTable{"Best plans", plans_table(a)});
+  out.blocks.emplace_back(ToldTable{"Best plans", plans_table(a)});
   return out;
 }
 

@@ -8,9 +8,9 @@
 
 #include "sim/handout/handout.hpp"
 #include "sim/handout/stage_times.hpp"
-#include "sim/report/memory_timeline.hpp"
-#include "sim/report/search.hpp"
 #include "sim/run/session.hpp"
+#include "sim/told/memory_timeline.hpp"
+#include "sim/told/search.hpp"
 #include "sim/why/why.hpp"
 
 namespace stepcast::sim {
@@ -36,25 +36,25 @@ struct StepHandoutOptions {
 StepHandout step_handout(const StepReport& report, Session& session,
                          const StepHandoutOptions& options, const std::atomic<bool>& stop);
 
-Page step_page(const StepHandout& handout, const Catalogue& catalogue, const Origin& origin);
+Told step_page(const StepHandout& handout, const Catalogue& catalogue, const Origin& origin);
 
 /// The plan of a scenario that has no answer: why, and what it needs.
-Page refused_page(const Scenario& scenario, const std::string& reason, const Catalogue& catalogue,
+Told refused_page(const Scenario& scenario, const std::string& reason, const Catalogue& catalogue,
                   const Origin& origin);
 
 /// The best plan of a search as such a page; where there is none, why.
-Page search_page(const SearchAnswer& answer, Session& session, const Origin& origin,
+Told search_page(const SearchAnswer& answer, Session& session, const Origin& origin,
                  const std::atomic<bool>& stop);
 
 // Sections and phrases that other pages have as well.
 
 /// Plans of a search: how sure it is that none is better, the picture, the table.
-PageSection search_section(const SearchAnswer& answer);
+ToldSection search_section(const SearchAnswer& answer);
 /// For whoever pays.
-PageSection glance_section(const StepHandout& handout);
+ToldSection glance_section(const StepHandout& handout);
 /// Where the step's time goes, stage by stage; the critical path and what would move it; memory;
 /// the pipeline; collectives; what the times rest on.
-std::vector<PageSection> engineer_sections(const StepHandout& handout);
+std::vector<ToldSection> engineer_sections(const StepHandout& handout);
 /// "12.3 days (10.9 to 14.1)": the band below the figure.
 KeyFigure banded_figure(const std::string& label, const std::string& text,
                         const std::string& note = {});

@@ -3,14 +3,14 @@
 #include "engine/units_text.hpp"
 #include "sim/files/names.hpp"
 #include "sim/handout/step_handout.hpp"
-#include "sim/report/step_words.hpp"
 #include "sim/study/answer.hpp"
+#include "sim/told/text.hpp"
 
 namespace stepcast::sim {
 namespace {
 
 /// The columns that benchmark tables have, for copying.
-PageTable benchmark_row(const StepReport& r) {
+ToldTable benchmark_row(const StepReport& r) {
   const Scenario& s = r.scenario;
   const auto gpus = static_cast<double>(s.gpus);
   TextTable table;
@@ -39,13 +39,13 @@ std::string summary_of(const Scenario& s) {
 
 }  // namespace
 
-Page step_page(const StepHandout& h, const Catalogue& catalogue, const Origin& origin) {
+Told step_page(const StepHandout& h, const Catalogue& catalogue, const Origin& origin) {
   const Scenario& s = h.report.scenario;
-  Page out{title_of(s), summary_of(s), {glance_section(h)}};
-  for (PageSection& section : engineer_sections(h)) out.sections.push_back(std::move(section));
+  Told out{title_of(s), summary_of(s), {glance_section(h)}};
+  for (ToldSection& section : engineer_sections(h)) out.sections.push_back(std::move(section));
   if (h.search) out.sections.push_back(search_section(*h.search));
   out.sections.push_back(inputs_section({&s}, catalogue));
-  PageSection made = origin_section(origin, &s);
+  ToldSection made = origin_section(origin, &s);
   made.blocks.emplace_back(benchmark_row(h.report));
   for (const std::string& missing : h.missing)
     made.blocks.emplace_back(Paragraph{"Not on this page: " + missing + "."});
@@ -53,18 +53,18 @@ Page step_page(const StepHandout& h, const Catalogue& catalogue, const Origin& o
   return out;
 }
 
-Page search_page(const SearchAnswer& answer, Session& session, const Origin& origin,
+Told search_page(const SearchAnswer& answer, Session& session, const Origin& origin,
                  const std::atomic<bool>& stop) {
   if (answer.result.found.empty()) {
     const Scenario& s = answer.space.bases().front();
-    Page out{title_of(s), "No plan of this search fits.", {search_section(answer)}};
+    Told out{title_of(s), "No plan of this search fits.", {search_section(answer)}};
     TextTable misses;
     misses.column("nearest plans", "", TextTable::Align::left);
     misses.column("needs per GPU");
     for (const Miss& miss : answer.result.misses)
       misses.row({plan_words(answer.space, miss.knobs), to_text(miss.needed)});
     if (misses.num_rows() > 0)
-      out.sections[0].blocks.emplace_back(PageTable{"What comes nearest", std::move(misses)});
+      out.sections[0].blocks.emplace_back(ToldTable{"What comes nearest", std::move(misses)});
     out.sections.push_back(origin_section(origin, nullptr));
     return out;
   }
@@ -79,9 +79,9 @@ Page search_page(const SearchAnswer& answer, Session& session, const Origin& ori
   return step_page(handout, session.catalogue(), origin);
 }
 
-Page refused_page(const Scenario& s, const std::string& reason, const Catalogue& catalogue,
+Told refused_page(const Scenario& s, const std::string& reason, const Catalogue& catalogue,
                   const Origin& origin) {
-  Page out{title_of(s), summary_of(s), {}};
+  Told out{title_of(s), summary_of(s), {}};
   out.sections.push_back(
       {"At a glance",
        {Paragraph{"This plan does not run: " + reason}, Paragraph{"Plan: " + plan_text(s) + "."}}});

@@ -9,9 +9,9 @@
 #include "sim/handout/pipeline_sections.hpp"
 #include "sim/handout/step_handout.hpp"
 #include "sim/pictures/bar_picture.hpp"
-#include "sim/report/goodput.hpp"
-#include "sim/report/why.hpp"
 #include "sim/scenario/assumptions.hpp"
+#include "sim/told/goodput.hpp"
+#include "sim/told/why.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -23,7 +23,7 @@ struct NamedTimes {
   StageTimes times;
 };
 
-PageSection shares_section(const StepHandout& h) {
+ToldSection shares_section(const StepHandout& h) {
   const StepReport& r = h.report;
   std::vector<NamedTimes> rows{{"all ranks", times_of(r)}};
   if (h.stages.size() > 1)
@@ -48,7 +48,7 @@ PageSection shares_section(const StepHandout& h) {
     table.row(std::move(cells));
     picture.rows.push_back({name, parts, percent(t.compute_s / all) + " compute"});
   }
-  PageSection out{"Where the step goes", {}};
+  ToldSection out{"Where the step goes", {}};
   out.blocks.emplace_back(Chart{picture.name, picture.title, bar_picture(picture), std::move(table),
                                 "Mean over ranks of disjoint wall time: the parts add up."});
   const ExposedCommunication& e = r.exposed;
@@ -70,17 +70,17 @@ Chart slopes_chart(const Why& why) {
           "and twice are simulated anew."};
 }
 
-PageSection path_section(const Why& why) {
-  PageSection out{"Critical path", {}};
+ToldSection path_section(const Why& why) {
+  ToldSection out{"Critical path", {}};
   out.blocks.emplace_back(
-      PageTable{"What the step's length is made of", path_table(why, path_rows)});
+      ToldTable{"What the step's length is made of", path_table(why, path_rows)});
   if (!why.slopes.rows.empty()) out.blocks.emplace_back(slopes_chart(why));
   if (!why.levers.empty())
-    out.blocks.emplace_back(PageTable{"What could be otherwise", levers_table(why)});
+    out.blocks.emplace_back(ToldTable{"What could be otherwise", levers_table(why)});
   return out;
 }
 
-PageSection provenance_section(const StepReport& r) {
+ToldSection provenance_section(const StepReport& r) {
   BarPicture picture{"provenance", "What the times rest on", "share, %", {}};
   TextTable table;
   table.column("times of", "", TextTable::Align::left);
@@ -99,7 +99,7 @@ PageSection provenance_section(const StepReport& r) {
     picture.rows.push_back(std::move(row));
     table.row(std::move(cells));
   }
-  PageSection out{"What the times rest on", {}};
+  ToldSection out{"What the times rest on", {}};
   out.blocks.emplace_back(Chart{picture.name, picture.title, bar_picture(picture), std::move(table),
                                 "Measured: this shape on this GPU. Datasheet: peaks alone."});
   TextTable notes;
@@ -108,7 +108,7 @@ PageSection provenance_section(const StepReport& r) {
   for (const std::string& text : assumptions(r.scenario)) notes.row({"assumed", text});
   for (const std::string& text : r.warnings) notes.row({"warning", text});
   if (notes.num_rows() > 0)
-    out.blocks.emplace_back(PageTable{"Assumptions and warnings", std::move(notes)});
+    out.blocks.emplace_back(ToldTable{"Assumptions and warnings", std::move(notes)});
   if (const std::string text = goodput_text(r); !text.empty())
     out.blocks.emplace_back(Listing{"Failures and goodput", text, false});
   return out;
@@ -116,8 +116,8 @@ PageSection provenance_section(const StepReport& r) {
 
 }  // namespace
 
-std::vector<PageSection> engineer_sections(const StepHandout& h) {
-  std::vector<PageSection> out{shares_section(h)};
+std::vector<ToldSection> engineer_sections(const StepHandout& h) {
+  std::vector<ToldSection> out{shares_section(h)};
   if (h.why) out.push_back(path_section(*h.why));
   out.push_back(memory_section(h));
   if (!h.stages.empty() && !h.timeline.events.empty()) out.push_back(pipeline_section(h));

@@ -9,7 +9,7 @@
 
 #include "engine/units_text.hpp"
 #include "sim/pictures/curve_picture.hpp"
-#include "sim/report/text.hpp"
+#include "sim/told/text.hpp"
 
 namespace stepcast::sim {
 namespace {

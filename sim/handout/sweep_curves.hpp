@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "sim/page/page.hpp"
 #include "sim/study/results.hpp"
+#include "sim/told/told.hpp"
 
 namespace stepcast::sim {
 

@@ -20,10 +20,10 @@
 #include "sim/output/crash_note.hpp"
 #include "sim/output/stored_study.hpp"
 #include "sim/program/command_line.hpp"
-#include "sim/report/results_file.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/output_place.hpp"
 #include "sim/tables/calibration_file.hpp"
+#include "sim/told/results_file.hpp"
 
 namespace stepcast::sim {
 namespace {

@@ -1,6 +1,6 @@
 #include "sim/output/kept_steps.hpp"
 
-#include "sim/report/step_row.hpp"
+#include "sim/told/step_row.hpp"
 
 namespace stepcast::sim {
 

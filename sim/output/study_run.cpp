@@ -12,7 +12,7 @@
 #include "sim/output/crash_note.hpp"
 #include "sim/output/folder.hpp"
 #include "sim/program/parallel.hpp"
-#include "sim/report/json.hpp"
+#include "sim/told/json.hpp"
 
 namespace stepcast::sim {
 namespace {

@@ -22,10 +22,10 @@
 #include "sim/files/toml_table.hpp"
 #include "sim/output/study_run.hpp"
 #include "sim/program/installation.hpp"
-#include "sim/report/json.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
+#include "sim/told/json.hpp"
 
 namespace stepcast::sim {
 namespace {

@@ -7,8 +7,8 @@
 #include <iostream>
 
 #include "engine/check.hpp"
-#include "sim/report/json.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/told/json.hpp"
 #include "tests/draws.hpp"
 #include "tests/session.hpp"
 

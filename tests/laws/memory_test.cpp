@@ -5,9 +5,9 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "sim/report/memory_timeline.hpp"
 #include "sim/run/memory_figures.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/told/memory_timeline.hpp"
 #include "tests/laws/law.hpp"
 #include "tests/session.hpp"
 

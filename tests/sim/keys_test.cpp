@@ -7,10 +7,10 @@
 #include <string>
 
 #include "engine/check.hpp"
-#include "sim/report/json.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/members.hpp"
 #include "sim/scenario/scenario_keys.hpp"
+#include "sim/told/json.hpp"
 #include "tests/session.hpp"
 
 using namespace stepcast;

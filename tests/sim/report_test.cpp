@@ -6,11 +6,11 @@
 
 #include "made_up_answers.hpp"
 #include "sim/files/text_table.hpp"
-#include "sim/report/explain.hpp"
-#include "sim/report/json.hpp"
-#include "sim/report/metrics.hpp"
-#include "sim/report/shared_sentences.hpp"
-#include "sim/report/text.hpp"
+#include "sim/told/explain.hpp"
+#include "sim/told/json.hpp"
+#include "sim/told/metrics.hpp"
+#include "sim/told/shared_sentences.hpp"
+#include "sim/told/text.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;

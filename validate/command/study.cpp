@@ -5,9 +5,9 @@
 #include "sim/output/study_run.hpp"
 #include "sim/program/interrupt.hpp"
 #include "sim/program/progress.hpp"
-#include "sim/report/text.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/told/text.hpp"
 
 namespace stepcast::validate {
 

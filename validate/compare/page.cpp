@@ -28,8 +28,8 @@ sim::Chart scatter_chart(const std::string& title, const std::string& svg, sim::
           "Equal logarithmic axes, the diagonal, a band of 10 % around it; a mark per source."};
 }
 
-sim::Page page_of(const BesidePage& page, const sim::Origin& origin) {
-  sim::PageSection glance{"At a glance", {}};
+sim::Told page_of(const BesidePage& page, const sim::Origin& origin) {
+  sim::ToldSection glance{"At a glance", {}};
   if (!page.figures.empty()) glance.blocks.emplace_back(page.figures);
   for (const std::string& note : page.notes) glance.blocks.emplace_back(sim::Paragraph{note});
   std::vector<FigurePoint> points;
@@ -57,7 +57,7 @@ sim::Page page_of(const BesidePage& page, const sim::Origin& origin) {
            sim::origin_section(origin, nullptr)}};
 }
 
-sim::Page comparison_page(const Comparison& c, const sim::Origin& origin) {
+sim::Told comparison_page(const Comparison& c, const sim::Origin& origin) {
   BesidePage page{c.title, "Measured beside predicted: " + c.file + ".", "time [us]"};
   for (const ComparedRow& row : c.rows)
     if (row.scored() && row.predicted && row.measured.count() > 0)
@@ -76,7 +76,7 @@ sim::Page comparison_page(const Comparison& c, const sim::Origin& origin) {
   return page_of(page, origin);
 }
 
-sim::Page runs_page(const std::string& title, const std::vector<RunComparison>& runs,
+sim::Told runs_page(const std::string& title, const std::vector<RunComparison>& runs,
                     const std::string& text, const sim::Origin& origin) {
   BesidePage page{title, "Training runs beside their simulation.", "time [s]"};
   page.text = text;

@@ -27,11 +27,11 @@ struct BesidePage {
 };
 
 /// Predicted against measured as a picture with every row as its table, then the text.
-sim::Page page_of(const BesidePage& page, const sim::Origin& origin);
+sim::Told page_of(const BesidePage& page, const sim::Origin& origin);
 
-sim::Page comparison_page(const Comparison& comparison, const sim::Origin& origin);
+sim::Told comparison_page(const Comparison& comparison, const sim::Origin& origin);
 /// Of the trainer's runs: steps, and of a single one its parts, kernels and collectives.
-sim::Page runs_page(const std::string& title, const std::vector<RunComparison>& runs,
+sim::Told runs_page(const std::string& title, const std::vector<RunComparison>& runs,
                     const std::string& text, const sim::Origin& origin);
 
 /// The picture of such pages. Its points are the rows.

@@ -133,7 +133,7 @@ Json goodput_score_json(std::span<const GoodputRow> rows, std::span<const EttrFo
   return out;
 }
 
-sim::Page goodput_page(const std::string& file, std::span<const GoodputRow> rows,
+sim::Told goodput_page(const std::string& file, std::span<const GoodputRow> rows,
                        std::span<const EttrForecast> ettr, const sim::Origin& origin) {
   BesidePage page{"Interruptions by other clusters' rates",
                   "Published times between interruptions beside those that another source's rate "

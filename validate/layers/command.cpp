@@ -37,7 +37,7 @@ int show_layer(const std::vector<LayerRow>& rows, const std::string& id, const s
   throw InputError(file, "no row has the id " + id);
 }
 
-sim::Page layers_page(const std::string& name, const std::vector<LayerResult>& results,
+sim::Told layers_page(const std::string& name, const std::vector<LayerResult>& results,
                       const sim::Origin& origin) {
   BesidePage page{
       "Layers of experts: predicted against measured",

@@ -49,7 +49,7 @@ std::string figure_of(const std::vector<PublishedResult>& results) {
                      0.1);
 }
 
-sim::Page page_of(const std::string& name, const std::vector<PublishedResult>& results,
+sim::Told page_of(const std::string& name, const std::vector<PublishedResult>& results,
                   const std::string& text, const sim::Origin& origin) {
   sim::TextTable rows;
   for (const char* heading : {"row", "GPU"}) rows.column(heading, "", sim::TextTable::Align::left);
@@ -60,7 +60,7 @@ sim::Page page_of(const std::string& name, const std::vector<PublishedResult>& r
                 stepcast::to_text(to_duration(*r.predicted_s)),
                 fmt::format("{:+.1f} %", 100 * r.error())});
   const PublishedSummary summary = summary_of(results);
-  sim::PageSection glance{"At a glance", {}};
+  sim::ToldSection glance{"At a glance", {}};
   glance.blocks.emplace_back(sim::KeyFigures{
       {"mean of the sources' medians",
        summary.ours ? sim::percent(summary.mean_source_median) : "no row is scored",
@@ -69,7 +69,7 @@ sim::Page page_of(const std::string& name, const std::vector<PublishedResult>& r
   if (rows.num_rows() > 0)
     glance.blocks.emplace_back(scatter_chart("Published training steps: predicted against measured",
                                              figure_of(results), std::move(rows)));
-  glance.blocks.emplace_back(sim::PageTable{"Sources", published_sources(results)});
+  glance.blocks.emplace_back(sim::ToldTable{"Sources", published_sources(results)});
   return {name,
           "Published training runs beside what stepcast predicts for them.",
           {std::move(glance),

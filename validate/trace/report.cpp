@@ -201,7 +201,7 @@ std::string trace_json(const TraceComparison& c) {
   return sim::json_text(out, 2);
 }
 
-sim::Page trace_page(const TraceComparison& c, const sim::Origin& origin) {
+sim::Told trace_page(const TraceComparison& c, const sim::Origin& origin) {
   constexpr double ms = 1e-3;
   BesidePage page{c.what, "A run of one's own beside its simulation.", "time [ms]"};
   for (const Quantity& q : quantities(c)) {

@@ -28,6 +28,6 @@ std::string trace_text(const TraceComparison& comparison);
 /// {"summary": {...}, "quantities": [...], "kernels": [...], "collectives": [...], "notes": [...]};
 /// seconds, bytes and shares; null where nothing is known.
 std::string trace_json(const TraceComparison& comparison);
-sim::Page trace_page(const TraceComparison& comparison, const sim::Origin& origin);
+sim::Told trace_page(const TraceComparison& comparison, const sim::Origin& origin);
 
 }  // namespace stepcast::validate

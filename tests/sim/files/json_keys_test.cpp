@@ -5,9 +5,9 @@
 #include <set>
 #include <string>
 
-#include "sim/report/json.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
+#include "sim/told/json.hpp"
 #include "tests/session.hpp"
 
 using namespace stepcast;

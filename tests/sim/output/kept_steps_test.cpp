@@ -11,9 +11,9 @@
 
 #include "engine/check.hpp"
 #include "sim/output/answer_files.hpp"
-#include "sim/report/json.hpp"
-#include "sim/report/step_row.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/told/json.hpp"
+#include "sim/told/step_row.hpp"
 #include "tests/own_folder.hpp"
 #include "tests/session.hpp"
 #include "tests/sim/made_up_answers.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/check.hpp"
-#include "sim/report/search.hpp"
+#include "sim/told/search.hpp"
 #include "tests/draws.hpp"
 #include "tests/sim/search/random_spaces.hpp"
 

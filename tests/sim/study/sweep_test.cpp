@@ -6,10 +6,10 @@
 
 #include "engine/check.hpp"
 #include "sim/program/command_line.hpp"
-#include "sim/report/json.hpp"
-#include "sim/report/text.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/answer.hpp"
+#include "sim/told/json.hpp"
+#include "sim/told/text.hpp"
 #include "tests/sim/made_up_answers.hpp"
 
 using namespace stepcast;
