@@ -80,9 +80,8 @@ int why_command_main(const Arguments& arguments, const Catalogue& catalogue) {
   complete(found.report, simulator);
   found.warnings.insert(found.warnings.end(), found.report.warnings.begin() + known,
                         found.report.warnings.end());
-  const bool printed = print_answer(
-      arguments,
-      {[&] { return why_text(found, top); }, [&] { return why_json(found); }, {"edges"}});
+  const ToldSection told = told_of(found, top);
+  const bool printed = print_answer(arguments, forms_of(told, {"edges"}));
   if (arguments.has("timeline")) {
     no_larger_than(order.limit, order.path)(size_of(timeline));
     write_step(order, std::move(timeline), found.report.scenario);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "engine/check.hpp"
 #include "sim/files/csv.hpp"
@@ -33,11 +34,18 @@ std::string key_of(std::string_view heading) {
   return out;
 }
 
+bool has_value(const TableCell& cell) {
+  if (const auto* words = std::get_if<std::string>(&cell.exact)) return !words->empty();
+  return !std::holds_alternative<LeftOut>(cell.exact) &&
+         !std::holds_alternative<std::nullptr_t>(cell.exact);
+}
+
 bool in_order(const TableCell& a, const TableCell& b, bool descending) {
-  if (a.value.empty() || b.value.empty()) return !a.value.empty() && b.value.empty();
-  if (a.number.has_value() != b.number.has_value()) return a.number.has_value();
-  if (a.number) return descending ? *b.number < *a.number : *a.number < *b.number;
-  return descending ? b.value < a.value : a.value < b.value;
+  if (!has_value(a) || !has_value(b)) return has_value(a) && !has_value(b);
+  const auto number = a.number(), other = b.number();
+  if (number.has_value() != other.has_value()) return number.has_value();
+  if (number) return descending ? *other < *number : *number < *other;
+  return descending ? b.value() < a.value() : a.value() < b.value();
 }
 
 void end_line(std::string& out) {
@@ -64,17 +72,46 @@ std::string percent(double share) { return three_digits(100 * share) + " %"; }
 
 std::string grouped(std::int64_t count) { return separated(std::to_string(count)); }
 
-TableCell::TableCell(std::string shown)
-    : text(std::move(shown)), value(text == "-" ? "" : text), number(number_in<double>(value)) {}
-
-TableCell::TableCell(std::string shown, double exact) : text(std::move(shown)) {
-  if (!std::isfinite(exact)) return;
-  value = fmt::format("{}", exact);
-  number = exact;
+TableCell::TableCell(std::string shown) : text(std::move(shown)) {
+  if (text == "-")
+    exact = nullptr;
+  else
+    exact = text;
 }
 
-TableCell::TableCell(std::string shown, std::int64_t exact)
-    : text(std::move(shown)), value(std::to_string(exact)), number(static_cast<double>(exact)) {}
+TableCell::TableCell(std::string shown, double value) : text(std::move(shown)), exact(nullptr) {
+  if (std::isfinite(value)) exact = value;
+}
+
+TableCell::TableCell(std::string shown, std::int64_t value)
+    : text(std::move(shown)), exact(value) {}
+
+TableCell::TableCell(std::string shown, std::optional<double> value)
+    : TableCell(std::move(shown), value.value_or(std::numeric_limits<double>::quiet_NaN())) {}
+
+std::string TableCell::value() const {
+  if (const auto* words = std::get_if<std::string>(&exact)) return *words;
+  if (const auto* count = std::get_if<std::int64_t>(&exact)) return std::to_string(*count);
+  if (const auto* real = std::get_if<double>(&exact)) return fmt::format("{}", *real);
+  if (const auto* flag = std::get_if<bool>(&exact)) return *flag ? "true" : "false";
+  if (const auto* list = std::get_if<std::vector<std::string>>(&exact))
+    return fmt::format("{}", fmt::join(*list, "; "));
+  return {};
+}
+
+std::optional<double> TableCell::number() const {
+  if (const auto* words = std::get_if<std::string>(&exact)) return number_in<double>(*words);
+  if (const auto* count = std::get_if<std::int64_t>(&exact)) return static_cast<double>(*count);
+  if (const auto* real = std::get_if<double>(&exact)) return *real;
+  return std::nullopt;
+}
+
+TableCell kept(Exact exact, std::string shown) {
+  TableCell out;
+  out.text = std::move(shown);
+  out.exact = std::move(exact);
+  return out;
+}
 
 TableCell rounded(std::optional<double> value) {
   return value ? TableCell(three_digits(*value), *value) : TableCell("-");
@@ -87,33 +124,47 @@ TableCells::TableCells(std::vector<std::string> texts) {
 }
 
 void TextTable::column(std::string heading, std::string unit, Align align, std::string key) {
+  const bool in_json = !key.empty();
   if (key.empty()) key = key_of(heading);
-  columns_.push_back({std::move(key), std::move(heading), std::move(unit), align, true});
+  columns_.push_back({std::move(heading), std::move(key), align, std::move(unit), true, in_json});
 }
 
 void TextTable::detail(std::string key, std::string heading, Align align) {
-  columns_.push_back({key, heading.empty() ? key : std::move(heading), "", align, false});
+  if (heading.empty()) heading = key;
+  columns_.push_back({std::move(heading), std::move(key), align, "", false, true});
 }
 
-void TextTable::row(TableCells cells) {
-  for (std::size_t i = cells.size(); i < columns_.size(); ++i) {
+TextTable::Column filed(std::string key) {
+  return {.heading = key, .key = std::move(key), .shown = false};
+}
+
+TextTable::TextTable(std::initializer_list<Column> columns) : columns_(columns) {
+  for (Column& column : columns_)
+    if (column.key.empty()) column.key = key_of(column.heading);
+}
+
+void TextTable::row(TableCells cells, For readers) {
+  for (std::size_t i = cells.size(); i < columns_.size(); ++i)
     expects(!columns_[i].shown, "a row has a cell per column");
-    cells.emplace_back("-");
-  }
+  cells.resize(std::max(cells.size(), columns_.size()));
   expects(cells.size() == columns_.size(), "a row has no cell without a column");
-  rows_.push_back({std::move(cells), 0, std::nullopt, false});
+  rows_.push_back({std::move(cells), 0, std::nullopt, false, readers});
 }
 
 void TextTable::add_sentence(TableCells cells, std::size_t first, std::string text, bool folded) {
   expects(first < columns_.size() && cells.size() <= columns_.size(),
           "a sentence replaces at least one cell");
-  cells.resize(columns_.size(), TableCell("-"));
-  rows_.push_back({std::move(cells), first, std::move(text), folded});
+  cells.resize(columns_.size());
+  rows_.push_back({std::move(cells), first, std::move(text), folded, For::all});
 }
 
 void TextTable::sentence(TableCells first_cells, std::string text) {
   const std::size_t first = first_cells.size();
   add_sentence(std::move(first_cells), first, std::move(text), false);
+}
+
+void TextTable::sentence(TableCells cells, std::size_t first, std::string text) {
+  add_sentence(std::move(cells), first, std::move(text), false);
 }
 
 void TextTable::folded(TableCells cells, std::size_t first, std::string text) {
@@ -166,7 +217,7 @@ void TextTable::select(const std::vector<std::size_t>& columns) {
       if (before == cells.size() && at < row.before) ++before;
       cells.push_back(row.cells[at]);
     }
-    row = {std::move(cells), before, std::move(row.sentence), row.folded};
+    row = {std::move(cells), before, std::move(row.sentence), row.folded, row.readers};
   }
   columns_ = std::move(kept);
 }
@@ -180,7 +231,9 @@ std::vector<std::size_t> TextTable::shown_columns() const {
 
 std::string TextTable::text(Folded folded) const {
   const std::vector<std::size_t> shown = shown_columns();
-  const auto left_out = [&](const Row& row) { return row.folded && folded == Folded::left_out; };
+  const auto left_out = [&](const Row& row) {
+    return row.readers == For::files || (row.folded && folded == Folded::left_out);
+  };
   std::vector<std::size_t> widths(columns_.size());
   for (const std::size_t i : shown) {
     widths[i] = std::max(columns_[i].heading.size(), columns_[i].unit.size());
@@ -210,12 +263,29 @@ std::string TextTable::text(Folded folded) const {
   return out;
 }
 
+bool TextTable::has_text() const {
+  return std::ranges::any_of(rows_, [](const Row& row) { return row.readers != For::files; });
+}
+
+std::vector<std::vector<TextTable::Member>> TextTable::members() const {
+  std::vector<std::vector<Member>> out;
+  for (const Row& row : rows_) {
+    if (row.readers == For::people) continue;
+    std::vector<Member>& members = out.emplace_back();
+    for (std::size_t i = 0; i < columns_.size(); ++i)
+      if (columns_[i].in_json && !std::holds_alternative<LeftOut>(row.cells[i].exact))
+        members.emplace_back(columns_[i].key, row.cells[i].exact);
+  }
+  return out;
+}
+
 TextTable::Shown TextTable::shown() const {
   Shown out;
   const std::vector<std::size_t> shown = shown_columns();
   for (const std::size_t i : shown)
     out.columns.push_back({columns_[i].heading, columns_[i].unit, columns_[i].align});
   for (const Row& row : rows_) {
+    if (row.readers == For::files) continue;
     Shown::Row& to = out.rows.emplace_back();
     to.sentence = row.sentence;
     for (const std::size_t i : shown)
@@ -230,8 +300,9 @@ std::string TextTable::csv() const {
     out += (i > 0 ? "," : "") + csv_cell(columns_[i].key);
   out += "\n";
   for (const Row& row : rows_) {
+    if (row.readers == For::people) continue;
     for (std::size_t i = 0; i < row.cells.size(); ++i)
-      out += (i > 0 ? "," : "") + csv_cell(row.cells[i].value);
+      out += (i > 0 ? "," : "") + csv_cell(row.cells[i].value());
     out += "\n";
   }
   return out;

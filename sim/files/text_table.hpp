@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace stepcast::sim {
@@ -21,18 +23,32 @@ std::string percent(double share);
 /// A count with its thousands separated: "2,048".
 std::string grouped(std::int64_t count);
 
+/// What a file holds of a cell: nothing at all, JSON's null, or a value.
+struct LeftOut {};
+using Exact = std::variant<LeftOut, std::nullptr_t, bool, std::int64_t, double, std::string,
+                           std::vector<std::string>>;
+
 /// What people read, and what a file holds and rows are ordered by: 3.14159 behind "3.14". A text
 /// stands for itself; "-" is nothing at all.
 struct TableCell {
+  TableCell() = default;
   TableCell(std::string shown);
   TableCell(const char* shown) : TableCell(std::string(shown)) {}
   TableCell(std::string shown, double value);
   TableCell(std::string shown, std::int64_t value);
+  TableCell(std::string shown, std::optional<double> value);
 
-  std::string text, value;
-  std::optional<double> number;  // where the value is one
+  /// As CSV has it; empty where there is none.
+  std::string value() const;
+  /// Where the value is one.
+  std::optional<double> number() const;
+
+  std::string text = "-";
+  Exact exact = LeftOut{};
 };
 
+/// What people read need not be what files hold.
+TableCell kept(Exact exact, std::string shown = {});
 /// Three digits of a number; "-" where there is none.
 TableCell rounded(std::optional<double> value);
 TableCell counted(std::int64_t count);
@@ -49,6 +65,19 @@ class TextTable {
  public:
   enum class Align : std::uint8_t { left, right };
   enum class Folded : std::uint8_t { shown, left_out };
+  /// Who gets a row.
+  enum class For : std::uint8_t { all, people, files };
+
+  /// A key makes it a member of the table's rows in JSON, "a/b" one of their member "a".
+  struct Column {
+    std::string heading, key{};
+    Align align = Align::right;
+    std::string unit{};
+    bool shown = true, in_json = !key.empty();
+  };
+
+  TextTable() = default;
+  TextTable(std::initializer_list<Column> columns);
 
   /// A heading may have a second line with the unit. `key` names the column in files and for who
   /// asks for it, with the unit of its values; by default the heading in small letters.
@@ -57,9 +86,11 @@ class TextTable {
   /// A column for files, and for who asks for it.
   void detail(std::string key, std::string heading = "", Align align = Align::right);
   /// TableCells of details may be left out.
-  void row(TableCells cells);
+  void row(TableCells cells, For readers = For::all);
   /// A row whose cells after the first ones are one sentence.
   void sentence(TableCells first_cells, std::string text);
+  /// Likewise, with all cells for files.
+  void sentence(TableCells cells, std::size_t first, std::string text);
   /// Likewise, for files a row of all `cells`. The text may leave it out.
   void folded(TableCells cells, std::size_t first, std::string text);
 
@@ -69,6 +100,8 @@ class TextTable {
   /// The headings as find() compares them.
   std::vector<std::string> headings() const;
   std::size_t num_rows() const { return rows_.size(); }
+  /// Whether text() has a row below its headings.
+  bool has_text() const;
 
   /// Numbers by size, before texts; rows without a value come last. Equal ones stay as they are.
   void sort(std::size_t column, bool descending);
@@ -97,17 +130,17 @@ class TextTable {
   };
   Shown shown() const;
 
+  /// Members of each row that is for files: of the columns that are in JSON.
+  using Member = std::pair<std::string, Exact>;
+  std::vector<std::vector<Member>> members() const;
+
  private:
-  struct Column {
-    std::string key, heading, unit;
-    Align align;
-    bool shown;
-  };
   struct Row {
     std::vector<TableCell> cells;  // one per column
     std::size_t before = 0;        // the sentence takes the place of the columns from here
     std::optional<std::string> sentence;
     bool folded = false;
+    For readers = For::all;
   };
   void add_sentence(TableCells cells, std::size_t first, std::string text, bool folded);
   std::vector<std::size_t> shown_columns() const;
@@ -115,5 +148,8 @@ class TextTable {
   std::vector<Column> columns_;
   std::vector<Row> rows_;
 };
+
+/// A column that only files have.
+TextTable::Column filed(std::string key);
 
 }  // namespace stepcast::sim

@@ -34,14 +34,29 @@ class Writer {
   std::string section(const ToldSection& section, std::size_t index) {
     std::string out = fmt::format("<section aria-labelledby=\"s{0}\">\n<h2 id=\"s{0}\">{1}</h2>\n",
                                   index, escaped(section.title));
-    for (const ToldBlock& block : section.blocks)
-      out += std::visit([&](const auto& one) { return text_of(one); }, block);
-    return out + "</section>\n";
+    return out + blocks_of(section) + "</section>\n";
   }
 
  private:
+  std::string blocks_of(const ToldSection& section) {
+    std::string out;
+    for (const ToldBlock& block : section.blocks)
+      out += std::visit([&](const auto& one) { return text_of(one); }, block);
+    return out;
+  }
+
   std::string text_of(const Paragraph& paragraph) {
+    if (paragraph.text.empty()) return {};
     return "<p>" + escaped(paragraph.text) + "</p>\n";
+  }
+
+  std::string text_of(const Kept&) { return {}; }
+  std::string text_of(const KeptJson&) { return {}; }
+
+  std::string text_of(const ToldEach& list) {
+    std::string out;
+    for (const ToldSection& section : list.each) out += blocks_of(section);
+    return out;
   }
 
   std::string text_of(const KeyFigures& figures) {
@@ -151,7 +166,7 @@ void check_free(const std::string& path, std::string_view sign, const char* what
 
 }  // namespace
 
-std::string html_of(const Told& page) {
+std::string as_page(const Told& page) {
   std::string out = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n{}\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -177,7 +192,7 @@ std::vector<std::pair<std::string, std::string>> chart_files(const Told& page) {
 
 void write_page(const std::string& path, const Told& page) {
   check_free(path, generator, "report");
-  write_whole(path, html_of(page));
+  write_whole(path, as_page(page));
 }
 
 void write_charts(const std::string& folder, const Told& page) {

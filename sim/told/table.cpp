@@ -204,7 +204,7 @@ std::vector<std::optional<TableCell>> order_cells(const Results& results) {
     const PointRow row = results.rows.row(i);
     std::string key = word(row, "model") + "/" + word(row, "gpu");
     for (const char* path : {"gpus", "plan.global_batch", "plan.sequence"})
-      key += "/" + count(row, path).value;
+      key += "/" + count(row, path).value();
     choices[key].push_back({i, row.number("step_time_s").value_or(0.0)});
   }
   for (auto& [key, plans] : choices) {

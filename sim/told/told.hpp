@@ -1,19 +1,35 @@
-// A report to hand on: sections of sentences, figures, tables and charts, and the one HTML file
-// that shows them. Knows no simulation: who has numbers fills in a Told.
+// The one form of an answer: sections of sentences, figures, tables and charts. Each is written as
+// text, as JSON and as a page. Knows no simulation: who has numbers fills in a Told.
 #pragma once
 
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "sim/files/text_table.hpp"
+#include "sim/program/answer_forms.hpp"
 
 namespace stepcast::sim {
 
 /// All texts are plain: what has a meaning in HTML is escaped where the page is written.
 struct Paragraph {
   std::string text;
+};
+
+/// A value for programs alone. Its key is its path in the JSON: "wall/down" is a member of "wall".
+struct Kept {
+  std::string key;
+  Exact exact;
+};
+/// JSON without a table's form, made when it is written: the edges of a path, a whole report.
+struct KeptJson {
+  std::string key;
+  std::function<nlohmann::ordered_json()> json;
 };
 
 /// "4.2 days" under "whole run", with "3.9 to 4.6, 80 %" below it.
@@ -23,9 +39,11 @@ struct KeyFigure {
 using KeyFigures = std::vector<KeyFigure>;
 
 struct ToldTable {
-  std::string title;
+  std::string title;  // on the page
   TextTable table;
   bool folded = false;  // behind its title until it is opened
+  std::string key{};    // of its rows in the JSON
+  bool apart = true;    // by an empty line in text; a table without a row there is left out
 };
 
 /// A picture and the same numbers as a table.
@@ -43,11 +61,38 @@ struct Listing {
   bool folded = true;
 };
 
-using ToldBlock = std::variant<Paragraph, KeyFigures, ToldTable, Chart, Listing>;
+struct ToldSection;
+/// Objects of a list in the JSON; in text one behind the other.
+struct ToldEach {
+  std::string key;
+  std::vector<ToldSection> each;
+};
+
+using ToldBlock =
+    std::variant<Paragraph, Kept, KeptJson, KeyFigures, ToldTable, Chart, Listing, ToldEach>;
 
 struct ToldSection {
-  std::string title;
-  std::vector<ToldBlock> blocks;
+  std::string title{};  // on the page
+  std::vector<ToldBlock> blocks{};
+
+  /// A line of text, or an empty one.
+  void say(std::string sentence = {}) { blocks.emplace_back(Paragraph{std::move(sentence)}); }
+  /// A count of any width, a number that may not be there (null), or what else Exact has.
+  template <class T>
+  void keep(std::string key, const T& value) {
+    if constexpr (std::is_same_v<T, std::optional<double>>)
+      blocks.emplace_back(Kept{std::move(key), value ? Exact(*value) : Exact(nullptr)});
+    else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      blocks.emplace_back(Kept{std::move(key), static_cast<std::int64_t>(value)});
+    else
+      blocks.emplace_back(Kept{std::move(key), value});
+  }
+  void keep_json(std::string key, std::function<nlohmann::ordered_json()> json) {
+    blocks.emplace_back(KeptJson{std::move(key), std::move(json)});
+  }
+  void table(std::string key, TextTable table, bool apart = true) {
+    blocks.emplace_back(ToldTable{"", std::move(table), false, std::move(key), apart});
+  }
 };
 
 struct Told {
@@ -55,8 +100,14 @@ struct Told {
   std::vector<ToldSection> sections;
 };
 
-/// One file: style and script inside, nothing fetched.
-std::string html_of(const Told& page);
+/// What people read on a terminal.
+std::string as_text(const ToldSection& section);
+/// What has a key, in its order; a key that is told twice has the later value.
+nlohmann::ordered_json as_json(const ToldSection& section);
+/// Both, and CSV of these lists of the JSON. Borrows `section`.
+AnswerForms forms_of(const ToldSection& section, std::vector<std::string_view> lists);
+/// One HTML file: style and script inside, nothing fetched.
+std::string as_page(const Told& page);
 
 /// Every chart of the page in its order: "step_parts.svg" and its content.
 std::vector<std::pair<std::string, std::string>> chart_files(const Told& page);

@@ -28,9 +28,9 @@ TEST_CASE("a file has every column, values in full, nothing for what is not know
         "c,,out of memory\n"
         "b,10,\n");
   const TableCell infinite("-", std::numeric_limits<double>::infinity());
-  CHECK(infinite.value.empty());
+  CHECK(infinite.value().empty());
   CHECK(counted(1234567).text == "1,234,567");
-  CHECK(counted(1234567).value == "1234567");
+  CHECK(counted(1234567).value() == "1234567");
   CHECK(rounded(std::nullopt).text == "-");
 }
 

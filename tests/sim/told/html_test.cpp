@@ -61,7 +61,7 @@ std::string content(const std::filesystem::path& path) {
 }  // namespace
 
 TEST_CASE("every text of a page is text, whatever it says") {
-  const std::string html = html_of(hostile_page());
+  const std::string html = as_page(hostile_page());
   CHECK(html.find("<script>hacked") == std::string::npos);
   CHECK(html.find("\" onload=") == std::string::npos);
   const pugi::xml_document page = main_of(html);
@@ -74,7 +74,7 @@ TEST_CASE("every text of a page is text, whatever it says") {
 }
 
 TEST_CASE("a table of a page has the cells of the table, a sentence over those that are left") {
-  const pugi::xml_document page = main_of(html_of(hostile_page()));
+  const pugi::xml_document page = main_of(as_page(hostile_page()));
   CHECK(page.select_nodes("//table").size() == 3);
   const pugi::xml_node table = page.select_node("//figure//table").node();
   CHECK(table.select_node("thead//th[1]").node().text().get() == hostile + " " + hostile);
