@@ -18,7 +18,7 @@ set(STEPCAST_NO_READERS
   "calibrate/(command|device|fit|host|reference|report|session)/"
   "sim/(command|goal|handout|launch|pictures|told|why)/"
   "sim/chakra/(export|node_order|rank_lanes|rank_trace|replay|replay_system|trace_folder)[.]"
-  "sim/compare/(attribution|changes|compare|json|picture|runner|shapley|text)[.]"
+  "sim/compare/(attribution|changes|compare|picture|runner|shapley|told)[.]"
   "sim/design/(bill|design|machine|odds|plan_finder|study)[.]"
   "sim/output/(answer_files|crash_note|folder|kept_steps|stored_study|study_run)[.]"
   "sim/timeline/(arrows|chrome_trace|counters|memory_counter|perfetto_trace|write_timelines)[.]"

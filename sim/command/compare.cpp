@@ -250,9 +250,8 @@ int compare(const Arguments& arguments, const Catalogue& catalogue) {
   Runner runner(session, {arguments.threads(), Progress::style_for(arguments.has("quiet")),
                           arguments.has("ignore-memory")});
   const Comparison out = compare_asked(arguments, catalogue, runner);
-  const bool printed = print_answer(
-      arguments,
-      {[&] { return comparison_text(out); }, [&] { return comparison_json(out); }, {"sides"}});
+  const ToldSection told = told_of(out);
+  const bool printed = print_answer(arguments, forms_of(told, {"sides"}));
   if (std::ranges::none_of(out.sides, &Side::answered)) return exit_no_feasible_plan;
   const std::string svg = arguments.get("svg");
   bool written = (!svg.ends_with(".svg") || write_picture(out, svg)) && printed;

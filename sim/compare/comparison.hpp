@@ -1,6 +1,5 @@
 // Forecasts, results and measurements side by side: figures, where the differences lie, what they
-// come from. Text and JSON of it are made in text.cpp and json.cpp. Knows no options and runs
-// nothing.
+// come from. Knows no options and runs nothing.
 #pragma once
 
 #include <optional>
@@ -11,7 +10,7 @@
 #include "sim/compare/attribution.hpp"
 #include "sim/compare/side.hpp"
 #include "sim/confidence/order.hpp"
-#include "sim/files/text_table.hpp"
+#include "sim/told/told.hpp"
 
 namespace stepcast::sim {
 
@@ -64,7 +63,7 @@ std::string comparison_picture(const Comparison& comparison);
 TextTable picture_table(const Comparison& comparison);
 /// A row a side: step, change, throughput, memory, what a whole run comes to.
 TextTable sides_table(const Comparison& comparison);
-std::string comparison_text(const Comparison& comparison);
-std::string comparison_json(const Comparison& comparison);
+/// Sides, parts of the step, and what the difference comes from.
+ToldSection told_of(const Comparison& comparison);
 
 }  // namespace stepcast::sim

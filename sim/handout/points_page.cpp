@@ -316,7 +316,7 @@ Told comparison_page(const Comparison& c, const Catalogue& catalogue, const Orig
     changes.blocks.emplace_back(Chart{"difference", "From the first to the last",
                                       comparison_picture(c), picture_table(c),
                                       "Filled bars make the step longer, outlines shorter."});
-  changes.blocks.emplace_back(Listing{"All figures", comparison_text(c), false});
+  changes.blocks.emplace_back(Listing{"All figures", as_text(told_of(c)), false});
   out.sections.push_back(std::move(changes));
   std::vector<const Scenario*> scenarios;
   for (const Side& side : c.sides)

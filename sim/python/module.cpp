@@ -129,7 +129,7 @@ class Keeper {
                   confidence_);
     const Comparison out = compare_asked(arguments, catalogue_, runner);
     if (std::ranges::none_of(out.sides, &Side::answered)) return std::nullopt;
-    return comparison_json(out);
+    return forms_of(told_of(out), {"sides"}).json();
   }
 
   std::optional<std::string> search(const Verb& verb, const Arguments& arguments,
