@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "sim/scenario/scenario_keys.hpp"
-#include "sim/told/explain.hpp"
+#include "sim/told/metrics.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -71,7 +71,7 @@ Words positionals_of(const Verb& verb, const Words& before, const Catalogue& cat
     if (wanted == "KIND") return words_of_key("collective.kind");
     Words out;
     if (wanted == "METRIC")
-      for (const Explanation& one : explanations()) out.emplace_back(one.key);
+      for (const Metric& one : explanations()) out.emplace_back(one.key);
     return out;
   }
   const Words folders{"gpus", "models", "nodes", "fabrics", "software", "nccl"};

@@ -1,5 +1,5 @@
-#include "sim/told/explain.hpp"
 #include "sim/files/printable.hpp"
+#include "sim/told/metrics.hpp"
 
 #include <cstdio>
 
@@ -11,10 +11,10 @@ namespace {
 
 int explain(const Arguments& arguments, const Catalogue&) {
   std::vector<std::string> known;
-  for (const Explanation& one : explanations()) known.emplace_back(one.key);
+  for (const Metric& one : explanations()) known.emplace_back(one.key);
   if (arguments.positional().empty()) throw UsageError("which metric?", suggestion("", known));
   const std::string& key = arguments.positional()[0];
-  const Explanation* found = find_explanation(key);
+  const Metric* found = find_explanation(key);
   if (found == nullptr) throw UsageError("unknown metric '" + key + "'", suggestion(key, known));
   tell(stdout, explanation_text(*found));
   return exit_ok;
@@ -23,7 +23,7 @@ int explain(const Arguments& arguments, const Catalogue&) {
 const char* metrics_text() {
   static const std::string text = [] {
     std::string out = "\nmetrics:\n";
-    for (const Explanation& one : explanations()) out += "  " + std::string(one.key) + "\n";
+    for (const Metric& one : explanations()) out += "  " + std::string(one.key) + "\n";
     return out;
   }();
   return text.c_str();

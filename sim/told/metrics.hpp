@@ -1,9 +1,10 @@
-// Every result that stepcast reports, once: its key in JSON and HDF5, its unit, what it means, and
-// how to take it from an answer. Text, JSON, HDF5 and `explain` all read this table.
+// Every name that stepcast reports, once: its key in JSON and HDF5, what it means and, of a number,
+// its unit and how to take it from an answer. Text, JSON, HDF5 and `explain` all read this table.
 #pragma once
 
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "sim/study/answer.hpp"
@@ -12,15 +13,24 @@
 namespace stepcast::sim {
 
 struct Metric {
-  std::string_view key;      // "exposed_communication_s.tensor": the path in the JSON object
-  std::string_view unit;     // as in the HDF5 attribute; empty for text and objects
-  std::string_view heading;  // short name in tables
-  // NaN where an answer does not have it.
+  std::string_view key;  // "exposed_communication_s.tensor": the path in the JSON object
+  std::string_view meaning;
+  std::string_view formula{};  // empty: nothing is computed
+  std::string_view source{};   // where the definition or the model comes from; empty: ours
+  std::string_view unit{};     // as in the HDF5 attribute; empty for counts, text and objects
+  std::string_view heading{};  // short name in tables
+  // NaN where an answer does not have it; neither of texts and objects.
   double (*of_step)(const StepReport&) = nullptr;
   double (*of_collective)(const CollectiveReport&) = nullptr;
 };
 
-/// In the order of the JSON object.
+/// All names, in the order of the JSON object.
+std::span<const Metric> explanations();
+const Metric* find_explanation(std::string_view key);
+/// `stepcast explain METRIC`
+std::string explanation_text(const Metric& explanation);
+
+/// Of them the numbers.
 std::span<const Metric> metrics();
 
 /// Tokens that a run with [failures] takes in on a day; the band joins those of step and goodput.

@@ -6,7 +6,6 @@
 
 #include "made_up_answers.hpp"
 #include "sim/files/text_table.hpp"
-#include "sim/told/explain.hpp"
 #include "sim/told/json.hpp"
 #include "sim/told/metrics.hpp"
 #include "sim/told/shared_sentences.hpp"
