@@ -9,10 +9,9 @@
 #include "sim/files/names.hpp"
 #include "sim/scenario/assumptions.hpp"
 #include "sim/scenario/file.hpp"
-#include "sim/told/explanation_report.hpp"
+#include "sim/told/collective.hpp"
 #include "sim/told/goodput.hpp"
 #include "sim/told/metrics.hpp"
-#include "sim/told/stepped.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -168,8 +167,8 @@ Json collective_json(const CollectiveReport& report, const Answer& answer) {
   out["cluster"] = cluster_json(report.scenario);
   add_changes(out, report.scenario);
   if (!report.warnings.empty()) out["warnings"] = report.warnings;
-  if (report.explanation) out["explanation"] = explanation_json(report);
-  if (report.stepped) out["stepped"] = stepped_json(*report.stepped);
+  if (report.explanation) out["explanation"] = as_json(explanation_of(report));
+  if (report.stepped) out["stepped"] = as_json(told_of(*report.stepped));
   return out;
 }
 

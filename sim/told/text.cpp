@@ -12,12 +12,11 @@
 #include "sim/files/text_table.hpp"
 #include "sim/kernels/power_law.hpp"
 #include "sim/scenario/assumptions.hpp"
-#include "sim/told/explanation_report.hpp"
+#include "sim/told/collective.hpp"
 #include "sim/told/goal_text.hpp"
 #include "sim/told/goodput.hpp"
 #include "sim/told/labelled_line.hpp"
 #include "sim/told/metrics.hpp"
-#include "sim/told/stepped.hpp"
 
 namespace stepcast::sim {
 std::string cluster_text(const Scenario& scenario) {
@@ -244,8 +243,8 @@ std::string collective_text(const CollectiveReport& report) {
                                                 name_of(time.protocol), time.channels)) +
          labelled_line("provenance", std::string(name_of(time.provenance)));
   if (report.bar) out += labelled_line("error bar", origin_text(*report.bar));
-  if (report.explanation) out += explanation_text(report);
-  if (report.stepped) out += stepped_text(*report.stepped);
+  if (report.explanation) out += "\n" + as_text(explanation_of(report));
+  if (report.stepped) out += "\n" + as_text(told_of(*report.stepped));
   return out;
 }
 
