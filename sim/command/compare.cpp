@@ -235,7 +235,7 @@ bool write_picture(const Comparison& comparison, const std::string& path) {
   const auto answered = std::ranges::count_if(comparison.sides, &Side::answered);
   try {
     if (answered < 2) throw OutputError(path, "not written", "fewer than two sides have an answer");
-    write_whole(path, comparison_picture(comparison));
+    write_whole(path, difference_chart(comparison).svg);
     return true;
   } catch (const OutputError& error) {
     tell(stderr, std::string(error.what()) + "\n");

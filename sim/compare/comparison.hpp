@@ -56,11 +56,9 @@ std::optional<double> part_s(const Comparison& comparison, std::size_t side, con
 /// What has to be known to read the figures: other tokens, another model, measured sides.
 std::vector<std::string> notes_on(const Comparison& comparison);
 
-/// SVG: the way from the first side to the last, a bar for each change, or for each part of the
-/// step where no changes are known; of several sides a bar from each to the next.
-std::string comparison_picture(const Comparison& comparison);
-/// The bars of that picture.
-TextTable picture_table(const Comparison& comparison);
+/// The way from the first side to the last, a bar for each change, or for each part of the step
+/// where no changes are known; of several sides a bar from each to the next.
+Chart difference_chart(const Comparison& comparison);
 /// A row a side: step, change, throughput, memory, what a whole run comes to.
 TextTable sides_table(const Comparison& comparison);
 /// Sides, parts of the step, and what the difference comes from.

@@ -81,26 +81,21 @@ Waterfall waterfall_of(const Comparison& c) {
 
 }  // namespace
 
-std::string comparison_picture(const Comparison& c) {
+Chart difference_chart(const Comparison& c) {
   const auto [from, to, bars] = waterfall_of(c);
-  return waterfall_picture(c.sides[from].name, *c.comparable_step_s(from), bars, c.sides[to].name,
-                           *c.comparable_step_s(to), title_of(c));
-}
-
-TextTable picture_table(const Comparison& c) {
-  const auto [from, to, bars] = waterfall_of(c);
-  TextTable table;
-  table.column("", "", TextTable::Align::left, "what");
-  table.column("time");
-  table.column("", "", TextTable::Align::left, "note");
+  const double from_s = *c.comparable_step_s(from), to_s = *c.comparable_step_s(to);
+  TextTable table{
+      {"", "what", TextTable::Align::left}, {"time"}, {"", "note", TextTable::Align::left}};
   const auto add = [&](const std::string& name, double time_s, const std::string& note) {
     const std::string text = time_s == 0 ? "0" : to_text(to_duration(std::abs(time_s)));
     table.row({name, {(time_s < 0 ? "-" : "") + text, time_s}, note});
   };
-  add(c.sides[from].name, *c.comparable_step_s(from), "");
+  add(c.sides[from].name, from_s, "");
   for (const WaterfallBar& bar : bars) add(bar.label, bar.change_s, bar.note);
-  add(c.sides[to].name, *c.comparable_step_s(to), "");
-  return table;
+  add(c.sides[to].name, to_s, "");
+  return {"difference", "From the first to the last",
+          waterfall_picture(c.sides[from].name, from_s, bars, c.sides[to].name, to_s, title_of(c)),
+          std::move(table), "Filled bars make the step longer, outlines shorter."};
 }
 
 }  // namespace stepcast::sim

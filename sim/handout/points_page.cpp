@@ -312,10 +312,7 @@ Told comparison_page(const Comparison& c, const Catalogue& catalogue, const Orig
   out.sections[0].blocks.emplace_back(ToldTable{"Side by side", sides_table(c)});
   ToldSection changes{"What the difference comes from", {}};
   const auto answered = std::ranges::count_if(c.sides, &Side::answered);
-  if (answered > 1)
-    changes.blocks.emplace_back(Chart{"difference", "From the first to the last",
-                                      comparison_picture(c), picture_table(c),
-                                      "Filled bars make the step longer, outlines shorter."});
+  if (answered > 1) changes.blocks.emplace_back(difference_chart(c));
   changes.blocks.emplace_back(Listing{"All figures", as_text(told_of(c)), false});
   out.sections.push_back(std::move(changes));
   std::vector<const Scenario*> scenarios;
