@@ -15,33 +15,17 @@ namespace {
 
 constexpr const char *unchanged = "the same", *nothing_meets = "nothing meets the goal";
 
-std::string banded(const Band& of) {
-  std::string out = three_digits(of.value);
-  if (of.low != of.high)
-    out += fmt::format(" ({} to {})", three_digits(of.low), three_digits(of.high));
-  return out;
-}
-
-/// Of dollars, in millions.
-std::string banded_millions(const Band& usd) {
-  return banded({.low = usd.low / 1e6, .value = usd.value / 1e6, .high = usd.high / 1e6});
-}
-
 void machine_columns(TextTable& table) {
   table.column("machine", "", TextTable::Align::left);
-  table.column("days");
-  table.column("million USD");
-  table.column("at the meter");
-  table.column("racks");
-  table.column("MWh");
-  table.column("t CO2e");
+  for (const char* heading : {"days", "million USD", "at the meter", "racks", "MWh", "t CO2e"})
+    table.column(heading);
 }
 
 TableCells machine_cells(const DesignTold& told, const DesignChoice& c) {
   const WholeRun& run = c.outcome.run;
   return {offer_words(told, c.offer),
           {banded(run.days), run.days.value},
-          {run.dollars ? banded_millions(*run.dollars) : "-", c.outcome.usd / 1e6},
+          {run.dollars ? banded(*run.dollars, 1e6) : "-", c.outcome.usd / 1e6},
           {to_text(Watts(c.outcome.watts)), c.outcome.watts},
           counted(told.designer.racks(c.offer)),
           rounded(c.outcome.mwh),

@@ -8,17 +8,13 @@
 #include "sim/told/labelled_line.hpp"
 
 namespace stepcast::sim {
-namespace {
 
-/// "12.3 days (10.9 to 14.1)": without a band where there is none.
 std::string banded(const Band& band, double scale, const std::string& unit) {
   const auto text = [&](double value) { return three_digits(value / scale); };
   std::string out = text(band.value) + unit;
   if (band.low != band.high) out += fmt::format(" ({} to {})", text(band.low), text(band.high));
   return out;
 }
-
-}  // namespace
 
 std::string days_text(const Band& days) {
   return days.value < 2 ? banded(days, 1.0 / 24, " hours") : banded(days, 1, " days");
@@ -61,7 +57,7 @@ std::string hours_text(const StepReport& r) {
 
 /// "rent 2.95 USD/h per GPU (2.95 to 10), median of 3 lists (...), 2026"
 std::string price_text(const Scenario& s, const Band& price) {
-  std::string out = (s.cost.own ? "owned, " : "rent ") + banded(price, 1, "");
+  std::string out = (s.cost.own ? "owned, " : "rent ") + banded(price);
   out += " USD/h per GPU";
   if (s.cost.own)
     out += fmt::format(", of {} in {} years at {}, {} in use", to_text(s.cost.capex),
@@ -92,8 +88,8 @@ std::string whole_run_text(const StepReport& report) {
   std::string out;
   if (s.goal.on()) {
     out += labelled_line("whole run", tokens_text(run.tokens) + ", " + hours_text(report));
-    out += labelled_line("  time", days_text(run.days) + ", " + banded(run.gpu_hours, 1e3, "") +
-                                       " thousand GPU hours");
+    out += labelled_line(
+        "  time", days_text(run.days) + ", " + banded(run.gpu_hours, 1e3) + " thousand GPU hours");
     out += labelled_line("  power", power_text(s, run));
     out += labelled_line("  energy", energy_text(run.megawatt_hours));
     out += labelled_line(
@@ -108,7 +104,7 @@ std::string whole_run_text(const StepReport& report) {
   if (price) out += labelled_line("  price", price_text(s, *price));
   std::string token = three_digits(run.joules_per_token) + " J";
   if (const auto& usd = run.dollars_per_million_tokens)
-    token = banded(*usd, 1, "") + " USD a million, " + token + " each";
+    token = banded(*usd) + " USD a million, " + token + " each";
   return out + labelled_line("  tokens", token);
 }
 

@@ -10,6 +10,8 @@ namespace stepcast::sim {
 /// Of a report that has one.
 std::string whole_run_text(const StepReport& report);
 
+/// "12.3 days (10.9 to 14.1)"; without a band where there is none.
+std::string banded(const Band& band, double scale = 1, const std::string& unit = "");
 /// "2.03 million USD (1.8 to 2.3)"
 std::string dollars_text(const Band& dollars);
 
