@@ -232,9 +232,9 @@ int run_trace(const sim::Arguments& arguments, const sim::Catalogue& catalogue) 
   sim::Session session(catalogue);
   const TraceComparison comparison =
       compare(read_inputs(arguments.positional(), catalogue), arguments, session);
-  const bool printed = sim::print_answer(arguments, {[&] { return trace_text(comparison); },
-                                                     [&] { return trace_json(comparison); },
-                                                     {"quantities", "kernels", "collectives"}});
+  const sim::ToldSection told = told_of(comparison);
+  const bool printed =
+      sim::print_answer(arguments, forms_of(told, {"quantities", "kernels", "collectives"}));
   const sim::HandoutFiles files = sim::handout_files(arguments);
   const bool handed = !files.any() || sim::handed_out(files, [&] {
     return trace_page(comparison, sim::origin_of(trace_verb, arguments));

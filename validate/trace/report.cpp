@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
-#include "sim/files/json_text.hpp"
 #include "sim/files/names.hpp"
 #include "sim/files/text_table.hpp"
 #include "validate/compare/page.hpp"
@@ -14,7 +12,6 @@
 namespace stepcast::validate {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Number = std::optional<double>;
 
 /// A row of the comparison: `per_unit` of the JSON's unit are one of the table's.
@@ -90,8 +87,9 @@ std::vector<KindRow> collective_rows(const TraceComparison& c) {
               [](workloads::CollectiveKind k) { return sim::word_for(sim::collective_names, k); });
 }
 
-std::string cell(const Number& value, double per_unit) {
-  return value ? sim::three_digits(*value / per_unit) : "-";
+/// Programs get the JSON's unit.
+sim::TableCell cell(const Number& value, double per_unit) {
+  return {value ? sim::three_digits(*value / per_unit) : "-", value};
 }
 
 /// None against a verdict.
@@ -99,66 +97,48 @@ Number error_in(const TraceComparison& c, const Number& measured, const Number& 
   return c.verdict.empty() ? error_of(measured, simulated) : std::nullopt;
 }
 
-std::string error_cell(const Number& error) {
-  return error ? fmt::format("{:+.1f} %", 100 * *error) : "-";
+sim::TableCell error_cell(const Number& error) {
+  return {error ? fmt::format("{:+.1f} %", 100 * *error) : "-", error};
 }
 
-std::string quantity_table(const TraceComparison& c) {
-  sim::TextTable table;
-  using enum sim::TextTable::Align;
-  table.column("per rank and step", "", left);
-  table.column("unit", "", left);
-  for (const char* heading : {"measured", "simulated", "error"}) table.column(heading);
+constexpr auto left = sim::TextTable::Align::left, right = sim::TextTable::Align::right;
+
+sim::TextTable quantity_table(const TraceComparison& c) {
+  sim::TextTable table{sim::filed("key"),          {"per rank and step", "", left},
+                       {"unit", "", left},         {"measured", "measured"},
+                       {"simulated", "simulated"}, {"error", "error"}};
   for (const Quantity& q : quantities(c))
-    table.row({q.heading, q.unit, cell(q.measured, q.per_unit), cell(q.simulated, q.per_unit),
-               error_cell(error_in(c, q.measured, q.simulated))});
-  return table.text();
+    table.row({sim::kept(q.key), q.heading, q.unit, cell(q.measured, q.per_unit),
+               cell(q.simulated, q.per_unit), error_cell(error_in(c, q.measured, q.simulated))});
+  return table;
 }
 
-std::string kind_table(const TraceComparison& c, const char* heading,
-                       const std::vector<KindRow>& all, bool sized) {
-  if (all.empty()) return "";
-  sim::TextTable table;
-  table.column(heading, "", sim::TextTable::Align::left);
-  table.column("calls", "measured");
-  table.column("calls", "simulated");
+sim::TextTable kind_table(const TraceComparison& c, const char* heading,
+                          const std::vector<KindRow>& all, bool sized) {
+  sim::TextTable table{{heading, "kind", left},
+                       {"calls", "measured_calls", right, "measured"},
+                       {"calls", "simulated_calls", right, "simulated"}};
   if (sized) table.column("bytes", "measured MB");
   if (sized) table.column("bytes", "simulated MB");
-  table.column("time", "measured ms");
-  table.column("time", "simulated ms");
-  table.column("error");
+  table.column("time", "measured ms", right, "measured_s");
+  table.column("time", "simulated ms", right, "simulated_s");
+  table.column("error", "", right, "error");
+  if (sized) table.detail("measured_bytes");
+  if (sized) table.detail("simulated_bytes");
   for (const KindRow& row : all) {
     const auto &m = row.measured, &s = row.simulated;
-    std::vector<std::string> cells{row.kind, sim::three_digits(m.calls),
-                                   sim::three_digits(s.calls)};
-    if (sized) cells.push_back(m.sized ? sim::three_digits(m.bytes / 1e6) : "-");
-    if (sized) cells.push_back(sim::three_digits(s.bytes / 1e6));
-    const double ms_measured = seconds(m.duration), ms_simulated = seconds(s.duration);
-    cells.push_back(cell(ms_measured, 1e-3));
-    cells.push_back(cell(ms_simulated, 1e-3));
-    cells.push_back(error_cell(error_in(c, ms_measured, ms_simulated)));
+    const double measured = seconds(m.duration), simulated = seconds(s.duration);
+    sim::TableCells cells{row.kind, cell(m.calls, 1), cell(s.calls, 1)};
+    const sim::TableCells bytes{cell(m.sized ? Number(m.bytes) : std::nullopt, 1e6),
+                                cell(s.bytes, 1e6)};
+    if (sized) cells.insert(cells.end(), bytes.begin(), bytes.end());
+    cells.push_back(cell(measured, 1e-3));
+    cells.push_back(cell(simulated, 1e-3));
+    cells.push_back(error_cell(error_in(c, measured, simulated)));
+    if (sized) cells.insert(cells.end(), bytes.begin(), bytes.end());
     table.row(std::move(cells));
   }
-  return "\n" + table.text();
-}
-
-Json json_of(const Number& value) { return value ? Json(*value) : Json(nullptr); }
-
-Json json_of(const TraceComparison& c, const std::vector<KindRow>& all, bool sized) {
-  Json out = Json::array();
-  for (const KindRow& row : all) {
-    const auto &m = row.measured, &s = row.simulated;
-    Json one = {{"kind", row.kind},
-                {"measured_calls", m.calls},
-                {"simulated_calls", s.calls},
-                {"measured_s", seconds(m.duration)},
-                {"simulated_s", seconds(s.duration)},
-                {"error", json_of(error_in(c, seconds(m.duration), seconds(s.duration)))}};
-    if (sized) one["measured_bytes"] = m.sized ? Json(m.bytes) : Json(nullptr);
-    if (sized) one["simulated_bytes"] = s.bytes;
-    out.push_back(std::move(one));
-  }
-  return out;
+  return table;
 }
 
 }  // namespace
@@ -172,33 +152,27 @@ std::optional<double> step_error(const TraceComparison& c) {
   return error_in(c, number(c.measured.step), number(c.simulated.step));
 }
 
-std::string trace_text(const TraceComparison& c) {
-  std::string out = fmt::format("{}\n{}: {}\n", fmt::join(c.files, ", "), c.scenario, c.what);
-  for (const std::string& note : c.notes) out += note + "\n";
-  if (!c.verdict.empty()) out += fmt::format("\nVerdict: {}.\n", c.verdict);
-  return out + "\n" + quantity_table(c) + kind_table(c, "kernels", kernel_rows(c), false) +
-         kind_table(c, "collectives", collective_rows(c), true);
-}
-
-std::string trace_json(const TraceComparison& c) {
-  Json out;
-  out["summary"] = {{"scenario", c.scenario},
-                    {"what", c.what},
-                    {"files", c.files},
-                    {"measured_step_time_s", json_of(number(c.measured.step))},
-                    {"simulated_step_time_s", json_of(number(c.simulated.step))},
-                    {"step_time_error", json_of(step_error(c))},
-                    {"verdict", c.verdict.empty() ? Json(nullptr) : Json(c.verdict)}};
-  out["quantities"] = Json::array();
-  for (const Quantity& q : quantities(c))
-    out["quantities"].push_back({{"key", q.key},
-                                 {"measured", json_of(q.measured)},
-                                 {"simulated", json_of(q.simulated)},
-                                 {"error", json_of(error_in(c, q.measured, q.simulated))}});
-  out["kernels"] = json_of(c, kernel_rows(c), false);
-  out["collectives"] = json_of(c, collective_rows(c), true);
-  out["notes"] = c.notes;
-  return sim::json_text(out, 2);
+sim::ToldSection told_of(const TraceComparison& c) {
+  sim::ToldSection out;
+  out.say(fmt::format("{}", fmt::join(c.files, ", ")));
+  out.say(c.scenario + ": " + c.what);
+  for (const std::string& note : c.notes) out.say(note);
+  if (!c.verdict.empty()) {
+    out.say();
+    out.say("Verdict: " + c.verdict + ".");
+  }
+  out.keep("summary/scenario", c.scenario);
+  out.keep("summary/what", c.what);
+  out.keep("summary/files", c.files);
+  out.keep("summary/measured_step_time_s", number(c.measured.step));
+  out.keep("summary/simulated_step_time_s", number(c.simulated.step));
+  out.keep("summary/step_time_error", step_error(c));
+  out.keep("summary/verdict", c.verdict.empty() ? sim::Exact(nullptr) : sim::Exact(c.verdict));
+  out.table("quantities", quantity_table(c));
+  out.table("kernels", kind_table(c, "kernels", kernel_rows(c), false));
+  out.table("collectives", kind_table(c, "collectives", collective_rows(c), true));
+  out.keep("notes", c.notes);
+  return out;
 }
 
 sim::Told trace_page(const TraceComparison& c, const sim::Origin& origin) {
@@ -207,13 +181,13 @@ sim::Told trace_page(const TraceComparison& c, const sim::Origin& origin) {
   for (const Quantity& q : quantities(c)) {
     if (q.key == "step_time_s" || q.key == "mfu" || q.key == "memory_bytes") {
       const std::string unit = q.unit.empty() ? "" : " " + q.unit;
-      page.figures.push_back({q.heading + ", measured", cell(q.measured, q.per_unit) + unit,
-                              "simulated " + cell(q.simulated, q.per_unit) + unit + ", " +
-                                  error_cell(error_in(c, q.measured, q.simulated))});
+      page.figures.push_back({q.heading + ", measured", cell(q.measured, q.per_unit).text + unit,
+                              "simulated " + cell(q.simulated, q.per_unit).text + unit + ", " +
+                                  error_cell(error_in(c, q.measured, q.simulated)).text});
     }
     if (q.unit == "ms" && q.simulated)
       page.rows.push_back({q.heading, "per rank and step", *q.measured / ms, *q.simulated / ms,
-                           cell(q.measured, ms) + " ms", cell(q.simulated, ms) + " ms"});
+                           cell(q.measured, ms).text + " ms", cell(q.simulated, ms).text + " ms"});
   }
   for (const auto& [source, all] :
        {std::pair{"kernels", kernel_rows(c)}, std::pair{"collectives", collective_rows(c)}})
@@ -221,14 +195,14 @@ sim::Told trace_page(const TraceComparison& c, const sim::Origin& origin) {
       const double measured = seconds(row.measured.duration),
                    simulated = seconds(row.simulated.duration);
       page.rows.push_back({row.kind, source, measured / ms, simulated / ms,
-                           cell(measured, ms) + " ms", cell(simulated, ms) + " ms"});
+                           cell(measured, ms).text + " ms", cell(simulated, ms).text + " ms"});
     }
   if (!c.verdict.empty()) {
     page.notes.push_back("Verdict: " + c.verdict + ". No error means anything.");
     page.rows.clear();
   }
   for (const std::string& note : c.notes) page.notes.push_back(note);
-  page.text = trace_text(c);
+  page.text = as_text(told_of(c));
   return page_of(page, origin);
 }
 

@@ -1,4 +1,4 @@
-// A measured step beside the simulated one, as text and as JSON.
+// A measured step beside the simulated one, told once.
 #pragma once
 
 #include <optional>
@@ -24,10 +24,9 @@ std::optional<double> error_of(std::optional<double> measured, std::optional<dou
 /// Of the step time; none against a verdict.
 std::optional<double> step_error(const TraceComparison& comparison);
 
-std::string trace_text(const TraceComparison& comparison);
-/// {"summary": {...}, "quantities": [...], "kernels": [...], "collectives": [...], "notes": [...]};
-/// seconds, bytes and shares; null where nothing is known.
-std::string trace_json(const TraceComparison& comparison);
+/// As JSON {"summary": {...}, "quantities": [...], "kernels": [...], "collectives": [...], "notes":
+/// [...]}; seconds, bytes and shares; null where nothing is known.
+sim::ToldSection told_of(const TraceComparison& comparison);
 sim::Told trace_page(const TraceComparison& comparison, const sim::Origin& origin);
 
 }  // namespace stepcast::validate

@@ -30,6 +30,8 @@ TraceComparison example() {
   return out;
 }
 
+nlohmann::json json_of(const TraceComparison& c) { return as_json(told_of(c)); }
+
 const nlohmann::json& with_kind(const nlohmann::json& rows, const std::string& kind) {
   for (const auto& row : rows)
     if (row["kind"] == kind) return row;
@@ -39,7 +41,7 @@ const nlohmann::json& with_kind(const nlohmann::json& rows, const std::string& k
 }  // namespace
 
 TEST_CASE("the text states measured, simulated and signed error of what was measured") {
-  const std::string text = trace_text(example());
+  const std::string text = as_text(told_of(example()));
   CHECK_THAT(text, Contains("run.toml: llama2-7b on 8 x h100") && Contains("Traces of 1 rank."));
   CHECK_THAT(text, Contains("-5.0 %"));              // step: 190 / 200
   CHECK_THAT(text, Contains("+10.0 %"));             // compute: 165 / 150
@@ -49,7 +51,7 @@ TEST_CASE("the text states measured, simulated and signed error of what was meas
 }
 
 TEST_CASE("JSON has the same figures in seconds and shares, null for what is unknown") {
-  const nlohmann::json json = nlohmann::json::parse(trace_json(example()));
+  const nlohmann::json json = json_of(example());
   CHECK(json["summary"]["step_time_error"].get<double>() == Approx(-0.05));
   CHECK(json["summary"]["measured_step_time_s"].get<double>() == Approx(0.2));
   CHECK(json["quantities"].size() == 2);
@@ -64,24 +66,24 @@ TEST_CASE("JSON has the same figures in seconds and shares, null for what is unk
 TEST_CASE("against a verdict no error is stated, in text and JSON") {
   TraceComparison other = example();
   other.verdict = "this trace is not this scenario: 405 products against 675";
-  const std::string text = trace_text(other);
+  const std::string text = as_text(told_of(other));
   CHECK_THAT(text, Contains("Verdict: this trace is not this scenario: 405 products against 675."));
   CHECK_THAT(text, !Contains(" %"));
   CHECK_FALSE(step_error(other));
-  const nlohmann::json json = nlohmann::json::parse(trace_json(other));
+  const nlohmann::json json = json_of(other);
   CHECK(json["summary"]["verdict"] == other.verdict);
   CHECK(json["summary"]["step_time_error"].is_null());
   for (const char* table : {"quantities", "kernels", "collectives"})
     for (const auto& row : json[table]) CHECK(row["error"].is_null());
-  CHECK(nlohmann::json::parse(trace_json(example()))["summary"]["verdict"].is_null());
+  CHECK(json_of(example())["summary"]["verdict"].is_null());
 }
 
 TEST_CASE("a log has no kernels: only its step stands there") {
   TraceComparison log = example();
   log.measured = {};
   log.measured.step = 200_ms;
-  CHECK_THAT(trace_text(log), !Contains("kernels") && !Contains("all_gather"));
-  CHECK(nlohmann::json::parse(trace_json(log))["collectives"].empty());
+  CHECK_THAT(as_text(told_of(log)), !Contains("kernels") && !Contains("all_gather"));
+  CHECK(json_of(log)["collectives"].empty());
 }
 
 TEST_CASE("an error needs both sides and a measurement above zero") {
