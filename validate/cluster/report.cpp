@@ -8,7 +8,6 @@
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/files/json_text.hpp"
-#include "sim/files/text_table.hpp"
 #include "validate/published/ranking.hpp"
 
 namespace stepcast::validate {
@@ -16,34 +15,41 @@ namespace {
 
 using stepcast::to_text;
 
-using Json = nlohmann::ordered_json;
 using sim::TextTable;
 
+constexpr auto left = TextTable::Align::left;
 constexpr std::size_t least_ranked = 3;
 
 double error_of(const PathCheck& path) { return path.measured / path.described - 1; }
 
 std::string signed_share(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 
-std::string paths_text(const std::vector<PathCheck>& paths) {
-  TextTable table;
-  table.column("links (TCP payload)", "", TextTable::Align::left);
-  for (const char* heading : {"described", "measured", "error", "latency"}) table.column(heading);
+TextTable paths_table(const std::vector<PathCheck>& paths) {
+  TextTable table{{"links (TCP payload)", "what", left},
+                  {"described", "described_bytes_per_s"},
+                  {"measured", "measured_bytes_per_s"},
+                  {"error"},
+                  {"latency", "latency_s"}};
   for (const PathCheck& path : paths)
-    table.row({path.what, to_text(path.described), to_text(path.measured),
+    table.row({path.what,
+               {to_text(path.described), path.described.value},
+               {to_text(path.measured), path.measured.value},
                signed_share(error_of(path)),
-               path.latency > Duration{} ? to_text(path.latency) : ""});
-  return table.text();
+               {path.latency > Duration{} ? to_text(path.latency) : "", seconds(path.latency)}});
+  return table;
 }
 
-std::string alone_text(const std::vector<AloneCheck>& alone) {
-  TextTable table;
-  table.column("collectives alone", "", TextTable::Align::left);
-  for (const char* heading : {"measured", "simulated", "error"}) table.column(heading);
-  for (const AloneCheck& one : alone)
-    table.row({one.what, to_text(one.time.measured), to_text(one.time.simulated),
-               signed_share(one.time.error())});
-  return table.text();
+TextTable alone_table(const std::vector<AloneCheck>& alone) {
+  TextTable table{{"collectives alone", "what", left},
+                  {"measured", "measured_s"},
+                  {"simulated", "simulated_s"},
+                  {"error"}};
+  for (const auto& [what, time] : alone)
+    table.row({what,
+               {to_text(time.measured), seconds(time.measured)},
+               {to_text(time.simulated), seconds(time.simulated)},
+               signed_share(time.error())});
+  return table;
 }
 
 /// Mean over ranks.
@@ -53,9 +59,8 @@ const MeasuredAndSimulated& part_of(const RunComparison& c, const char* name) {
   return *found;
 }
 
-std::string steps_text(const std::vector<RunComparison>& steps) {
-  TextTable table;
-  table.column("step", "", TextTable::Align::left);
+TextTable steps_table(const std::vector<RunComparison>& steps) {
+  TextTable table{{"step", "", left}};
   for (const char* heading :
        {"measured", "simulated", "error", "+-", "exposed", "simulated", "waiting", "simulated"})
     table.column(heading);
@@ -67,23 +72,31 @@ std::string steps_text(const std::vector<RunComparison>& steps) {
                to_text(exposed.measured), to_text(exposed.simulated), to_text(waiting.measured),
                to_text(waiting.simulated)});
   }
-  return table.text();
+  return table;
 }
 
-std::string fabric_text(const FabricReport& report, bool every_part) {
-  std::string text = report.title + "\n\n" + paths_text(report.paths);
-  if (!report.alone.empty()) text += "\n" + alone_text(report.alone);
-  if (!report.steps.empty()) text += "\n" + steps_text(report.steps);
-  if (const auto rho = rank_correlation(report))
-    text += fmt::format("rank correlation of {} plans: {:.2f}\n", report.steps.size(), *rho);
+sim::ToldSection told_of(const FabricReport& report, bool every_part) {
+  sim::ToldSection out;
+  out.keep("fabric", report.title);
+  out.say(report.title);
+  out.table("paths", paths_table(report.paths));
+  out.table("alone", alone_table(report.alone));
+  out.table("", steps_table(report.steps));
+  out.keep_json("steps", [&report] { return sim::parsed_ordered_json(json_of(report.steps)); });
+  if (const auto rho = rank_correlation(report)) {
+    out.keep("rank_correlation", *rho);
+    out.say(fmt::format("rank correlation of {} plans: {:.2f}", report.steps.size(), *rho));
+  }
   if (every_part)
-    for (const RunComparison& c : report.steps) text += "\n" + text_of(c);
-  return text;
+    for (const RunComparison& c : report.steps)
+      out.blocks.emplace_back(sim::Listing{c.point, "\n" + text_of(c)});
+  out.say();
+  return out;
 }
 
 std::string summary_of(const ClusterReport& report) {
   const std::vector<RunComparison> steps = report.steps();
-  if (steps.empty()) return "no step was run\n";
+  if (steps.empty()) return "no step was run";
   std::vector<double> correlations;
   for (const FabricReport& fabric : report.fabrics)
     if (const auto rho = rank_correlation(fabric)) correlations.push_back(*rho);
@@ -93,23 +106,7 @@ std::string summary_of(const ClusterReport& report) {
   if (!correlations.empty())
     text += fmt::format("; rank correlation in {} fabrics: lowest {:.2f}", correlations.size(),
                         *std::ranges::min_element(correlations));
-  return text + "\n";
-}
-
-Json json_of(const FabricReport& report) {
-  Json json{{"fabric", report.title}, {"paths", Json::array()}, {"alone", Json::array()}};
-  for (const PathCheck& p : report.paths)
-    json["paths"].push_back({{"what", p.what},
-                             {"described_bytes_per_s", p.described.value},
-                             {"measured_bytes_per_s", p.measured.value},
-                             {"latency_s", seconds(p.latency)}});
-  for (const AloneCheck& a : report.alone)
-    json["alone"].push_back({{"what", a.what},
-                             {"measured_s", seconds(a.time.measured)},
-                             {"simulated_s", seconds(a.time.simulated)}});
-  json["steps"] = sim::parsed_ordered_json(json_of(report.steps));
-  if (const auto rho = rank_correlation(report)) json["rank_correlation"] = *rho;
-  return json;
+  return text;
 }
 
 }  // namespace
@@ -131,26 +128,25 @@ std::optional<double> rank_correlation(const FabricReport& report) {
   return spearman(measured, simulated);
 }
 
-std::string text_of(const ClusterReport& report, bool every_part) {
-  std::string text;
-  for (const FabricReport& fabric : report.fabrics) text += fabric_text(fabric, every_part) + "\n";
-  for (const auto& [what, why] : report.refused)
-    text += fmt::format("not run: {}: {}\n", what, why);
-  return text + summary_of(report);
-}
-
-std::string json_of(const ClusterReport& report) {
+sim::ToldSection told_of(const ClusterReport& report, bool every_part) {
   const std::vector<RunComparison> steps = report.steps();
-  Json json{{"compute", report.compute}, {"fabrics", Json::array()}};
+  sim::ToldSection out;
+  out.keep("compute", report.compute);
+  std::vector<sim::ToldSection> fabrics;
+  for (const FabricReport& fabric : report.fabrics) fabrics.push_back(told_of(fabric, every_part));
+  out.blocks.emplace_back(sim::ToldEach{"fabrics", std::move(fabrics)});
   if (!steps.empty()) {
-    json["median_error"] = median_error(steps);
-    json["worst_error"] = worst_error(steps);
+    out.keep("median_error", median_error(steps));
+    out.keep("worst_error", worst_error(steps));
   }
-  for (const FabricReport& fabric : report.fabrics) json["fabrics"].push_back(json_of(fabric));
-  json["not_run"] = Json::array();
-  for (const auto& [what, why] : report.refused)
-    json["not_run"].push_back({{"what", what}, {"why", why}});
-  return sim::json_text(json, 1);
+  TextTable not_run{sim::filed("what"), sim::filed("why")};
+  for (const auto& [what, why] : report.refused) {
+    not_run.row({what, why}, TextTable::For::files);
+    out.say(fmt::format("not run: {}: {}", what, why));
+  }
+  out.table("not_run", std::move(not_run));
+  out.say(summary_of(report));
+  return out;
 }
 
 }  // namespace stepcast::validate

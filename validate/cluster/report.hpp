@@ -1,5 +1,5 @@
-// What a cluster in a box showed, as text and JSON: links, collectives alone, steps, beside what
-// was described and simulated.
+// What a cluster in a box showed: links, collectives alone, steps, beside what was described and
+// simulated.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/told/told.hpp"
 #include "validate/compare/run_comparison.hpp"
 
 namespace stepcast::validate {
@@ -44,7 +45,7 @@ struct ClusterReport {
 /// Of the plans on one fabric, in the order of their steps; none where fewer than three.
 std::optional<double> rank_correlation(const FabricReport& report);
 
-std::string text_of(const ClusterReport& report, bool every_part);
-std::string json_of(const ClusterReport& report);
+/// `every_part`: of each step as well. Borrows `report` until it is written.
+sim::ToldSection told_of(const ClusterReport& report, bool every_part);
 
 }  // namespace stepcast::validate
