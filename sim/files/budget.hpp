@@ -10,6 +10,7 @@ namespace stepcast::sim {
 struct Budget {
   std::int64_t micro_batches = 100'000;        // of a replica in a step: some 4 kB of memory each
   std::int64_t calls = 2'000'000'000;          // of host threads, ranks and steps together: minutes
+  std::int64_t settings = 10'000;              // of a command line
   std::int64_t points = 1'000'000;             // of a sweep
   std::int64_t failures = 100'000'000;         // of all runs of a goodput: some ten seconds
   std::int64_t bytes = std::int64_t{1} << 30;  // of a packed file, unpacked

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
-#include <iterator>
 #include <string_view>
 #include <thread>
 
+#include "sim/files/budget.hpp"
 #include "sim/files/numbers.hpp"
 #include "sim/files/toml_table.hpp"
 
@@ -93,29 +93,14 @@ std::vector<std::string> with_settings_apart(const std::vector<std::string>& wor
   return out;
 }
 
-bool takes_settings(const Verb& verb) {
-  return std::ranges::any_of(
-      verb.options, [](const Option& option) { return std::string_view(option.name) == "set"; });
-}
-
-/// Takes settings out of the words, of which there may be many: Boost's time grows with the square
-/// of what it is given.
-std::vector<std::string> take_settings(std::vector<std::string>& words) {
-  constexpr std::string_view joined = "--set=";
-  std::vector<std::string> settings, rest;
-  const auto end = std::ranges::find(words, "--");  // words alone follow
-  for (auto word = words.begin(); word != end; ++word) {
-    const bool apart = *word == "--set" && word + 1 != end && !word[1].starts_with('-');
-    if (apart)
-      settings.push_back(std::move(*++word));
-    else if (word->starts_with(joined) && word->size() > joined.size())
-      settings.push_back(word->substr(joined.size()));
-    else
-      rest.push_back(std::move(*word));
-  }
-  rest.insert(rest.end(), std::make_move_iterator(end), std::make_move_iterator(words.end()));
-  words = std::move(rest);
-  return settings;
+/// More settings than a scenario has keys are a program's mistake, and the time to read them grows
+/// with their square.
+void check_settings(const std::vector<std::string>& words) {
+  const auto settings = std::ranges::count_if(
+      words, [](const std::string& word) { return word == "--set" || word.starts_with("--set="); });
+  if (settings > budget.settings)
+    throw UsageError(fmt::format("{} settings by --set: more than {}", settings, budget.settings),
+                     "write them to a TOML file");
 }
 
 po::parsed_options parsed(const Verb& verb, const std::vector<std::string>& words) {
@@ -127,7 +112,7 @@ po::parsed_options parsed(const Verb& verb, const std::vector<std::string>& word
   positional.add("positional", -1);
   const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
   try {
-    return po::command_line_parser(words)
+    return po::command_line_parser(with_settings_apart(words))
         .options(with_positional)
         .positional(positional)
         .style(style)
@@ -247,10 +232,8 @@ Arguments parse_arguments(const Verb& verb, const std::vector<std::string>& word
   out.options_ = verb.options;
   out.example_ = verb.example;
   out.words_ = words;
-  std::vector<std::string> others = with_settings_apart(words);
-  constexpr std::size_t many = 1000;  // more than people type
-  if (others.size() > many && takes_settings(verb)) out.values_["set"] = take_settings(others);
-  for (const auto& option : parsed(verb, others).options) {
+  check_settings(words);
+  for (const auto& option : parsed(verb, words).options) {
     if (option.string_key == "positional") {
       out.positional_.insert(out.positional_.end(), option.value.begin(), option.value.end());
       continue;

@@ -20,8 +20,8 @@ cd "$work"
 cmp built.json installed.json
 
 # Not the source's catalogue: an entry that was added to the installed one alone is known.
-cp "$prefix/share/stepcast/scenarios/models/llama2-7b.toml" \
-  "$prefix/share/stepcast/scenarios/models/added.toml"
+sed 's/^name = .*/name = "added"/' "$prefix/share/stepcast/scenarios/models/llama2-7b.toml" \
+  >"$prefix/share/stepcast/scenarios/models/added.toml"
 "$prefix/bin/stepcast" show models | grep -q '^added '
 # Nor the build's table: without the installed ones there is none. The flat one does without HDF5,
 # the other one needs the module of lib.

@@ -16,16 +16,21 @@ inline double plausible(const Column& column, std::int64_t number) {
   return std::string_view(column.unit).ends_with("/s") ? 1e6 * value : value;
 }
 
-/// Text as CSV has to quote it, numbers that no two columns share.
+/// As CSV has to quote it, where the column takes any text.
+inline std::string text_of(const Column& column, std::size_t row) {
+  if (!column.words.empty()) return std::string(column.words.back());
+  if (column.name == std::string_view("dtype")) return "bf16";
+  if (column.name == std::string_view("processes")) return "8 per node";
+  return std::string("a \"") + column.name + "\", " + std::to_string(row);
+}
+
+/// Numbers that no two columns share.
 inline void fill(CalibrationTable& table, const Family& family, std::size_t row) {
   std::int64_t number = 1000 * static_cast<std::int64_t>(row + 1);
   for (const Column& column : family.columns) {
-    const std::string text = column.name == std::string_view("dtype")
-                                 ? "bf16"
-                                 : std::string("a \"") + column.name + "\", " + std::to_string(row);
     ++number;
     if (column.stored == Stored::text)
-      column.set(table, row, column.words.empty() ? std::string_view(text) : column.words.back());
+      column.set(table, row, std::string_view(text_of(column, row)));
     else if (column.stored == Stored::flag)
       column.set(table, row, std::int64_t{1});
     else if (column.stored == Stored::whole)

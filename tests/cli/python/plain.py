@@ -1,7 +1,6 @@
 """What the package does with nothing but Python."""
 import pickle
 import sys
-import time
 
 import stepcast
 
@@ -60,9 +59,9 @@ for text in ("\ud800", "a\udc80b"):
     assert error.code in (2, 3), error
     mistake(stepcast.InputError, stepcast.run, {"title": text}, **step)
     mistake(stepcast.InputError, stepcast.compare, {"title": text}, {"title": "b"})
-begun = time.monotonic()
-mistake(stepcast.InputError, stepcast.run, {"model": {f"key{i}": i for i in range(200_000)}}, **step)
-assert time.monotonic() - begun < 20
+error = mistake(stepcast.InputError, stepcast.run,
+                {"model": {f"key{i}": i for i in range(200_000)}}, **step)
+assert "200000 settings" in str(error) or "TOML file" in error.hint, error
 
 # A sweep's point without an answer is a row.
 several = {"model.name": ["llama2-7b", "llama2-70b"], "plan.data": ["zero2", "zero3"]}

@@ -110,7 +110,7 @@ TEST_CASE("a goodput between two shares widens days and energy, what stands stil
 TEST_CASE("days and tokens are two ways to ask the same") {
   const WholeRun by_days =
       whole_run(scenario_with("[run_goal]\ndays = 30\n"), step_of(4e6, 10), 0.9);
-  Scenario s = scenario_with("[run_goal]\ntokens = 1\n");
+  Scenario s = scenario_with("[run_goal]\ntokens = \"1T\"\n");
   s.goal.tokens = Count(by_days.tokens.value);
   CHECK(near(whole_run(s, step_of(4e6, 10), 0.9).days.value, 30, 1e-12));
   s.goal = RunGoal{};

@@ -100,8 +100,7 @@ TEST_CASE("rows that do not count are kept with their reason") {
   CHECK(reason(start + "1048576,16,multi,8,fp32" + end + "infiniband,3200,") ==
         "number of nodes not stated (multi)");
   CHECK(reason(start + "1048576,8,1,8,fp32" + end + ",,") == "fabric not stated");
-  CHECK(reason(start + "1048576,16,2,8,fp32" + end + "token-ring,3200,") ==
-        "nodes joined by token-ring");
+  CHECK(reason(start + "1048576,16,2,8,fp32" + end + "pcie,3200,") == "nodes joined by pcie");
   CHECK(reason(start + "1048576,8,1,8,fp32" + end + "nvlink,,2.4.8") ==
         "NCCL 2.4.8 has no choice table");
   CHECK(reason(start + "1048576,2,1,4,fp32" + end + "nvlink,,") ==
