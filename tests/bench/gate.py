@@ -67,8 +67,7 @@ def counted(words, work, name, toggle=None):
     valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={file}"]
     if toggle:
         valgrind += ["--collect-atstart=no", f"--toggle-collect={toggle}"]
-    # Whoever imports a Python package first must not pay for the others.
-    env = dict(os.environ, PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1", LC_ALL="C")
+    env = dict(os.environ, PYTHONHASHSEED="0", LC_ALL="C")
     done = subprocess.run(valgrind + words, env=env, capture_output=True, text=True,
                           stdin=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
@@ -88,8 +87,10 @@ def python_call(programs, work):
     text = ("import sys; sys.path.insert(0, sys.argv[1])\nimport stepcast\n"
             "for _ in range(int(sys.argv[2])):\n"
             "    stepcast.run(model='llama2-1b', gpu='h100', nodes=1, data='zero2', local_batch=2)")
-    few, many = (counted([python, "-I", "-c", text, f"{programs}/python", str(1 + calls)], work,
-                         f"python-{calls}") for calls in (0, CALLS))
+    # -B: who imports the package first must not compile it for the other.
+    words = [python, "-I", "-B", "-c", text, f"{programs}/python"]
+    few, many = (counted([*words, str(1 + calls)], work, f"python-{calls}")
+                 for calls in (0, CALLS))
     return (many - few) // CALLS
 
 
