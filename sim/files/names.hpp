@@ -45,9 +45,10 @@ inline constexpr auto schedule_names = [] {
 }();
 /// The word, or the file's name.
 std::string schedule_word(const workloads::ParallelPlan& plan);
-inline constexpr Names<workloads::Recompute, 3> recompute_names{{
+inline constexpr Names<workloads::Recompute, 4> recompute_names{{
     {"none", workloads::Recompute::none},
     {"selective", workloads::Recompute::selective},
+    {"ops", workloads::Recompute::operators},
     {"full", workloads::Recompute::full},
 }};
 inline constexpr Names<workloads::Recipe, 6> recipe_names{{
@@ -83,11 +84,14 @@ inline constexpr Names<workloads::Activation, 2> activation_names{{
     {"swiglu", workloads::Activation::swiglu},
     {"gelu", workloads::Activation::gelu},
 }};
-inline constexpr Names<workloads::Fusion, 4> fusion_names{{
+/// The last two are for --compile; what is written are the first four.
+inline constexpr Names<workloads::Fusion, 6> fusion_names{{
     {"eager", workloads::Fusion::eager},
     {"compiled", workloads::Fusion::compiled},
     {"fused", workloads::Fusion::fused},
     {"own", workloads::Fusion::own},
+    {"yes", workloads::Fusion::compiled},
+    {"no", workloads::Fusion::eager},
 }};
 inline constexpr Names<workloads::Objective, 2> objective_names{{
     {"next_token", workloads::Objective::next_token},
@@ -161,8 +165,22 @@ inline constexpr Names<workloads::OptimizerStates, 2> optimizer_states_names{{
     {"masters", workloads::OptimizerStates::masters},
     {"deepspeed", workloads::OptimizerStates::deepspeed},
 }};
-inline constexpr Names<workloads::LossMemory, 3> loss_memory_names{{
+inline constexpr Names<workloads::SelectiveRecompute, 2> selective_names{{
+    {"attention_core", workloads::SelectiveRecompute::attention_core},
+    {"ops", workloads::SelectiveRecompute::operators},
+}};
+inline constexpr Names<workloads::LossForm, 4> loss_form_names{{
+    {"whole", workloads::LossForm::whole},
+    {"chunks", workloads::LossForm::chunks},
+    {"checkpointed", workloads::LossForm::checkpointed},
+    {"fused_linear", workloads::LossForm::fused_linear},
+}};
+inline constexpr Names<workloads::LossMemory, 7> loss_memory_names{{
     {"kernels", workloads::LossMemory::kernels},
+    {"dropped", workloads::LossMemory::dropped},
+    {"widened", workloads::LossMemory::widened},
+    {"gradient", workloads::LossMemory::gradient},
+    {"gradient_fp32", workloads::LossMemory::gradient_fp32},
     {"in_place", workloads::LossMemory::in_place},
     {"low", workloads::LossMemory::low},
 }};

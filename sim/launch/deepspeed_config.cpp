@@ -42,7 +42,9 @@ constexpr Refusal deepspeed_refusals[] = {
      }},
     {[](const Scenario& s) { return asks_gpipe(s); },
      [](const Scenario&) { return std::string("DeepSpeed runs 1f1b, not gpipe"); }},
-    {[](const Scenario& s) { return s.plan.recompute == Recompute::selective; },
+    {[](const Scenario& s) {
+       return s.plan.recompute == Recompute::selective || s.plan.recompute == Recompute::operators;
+     },
      [](const Scenario&) {
        return std::string("DeepSpeed recomputes whole layers: no selective recompute");
      }},

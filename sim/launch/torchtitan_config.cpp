@@ -36,6 +36,12 @@ constexpr Refusal torchtitan_refusals[] = {
     {[](const Scenario& s) { return s.precision.compute == Dtype::fp16; },
      [](const Scenario&) { return std::string("torchtitan trains in bfloat16 or float32"); }},
     {[](const Scenario& s) {
+       return s.plan.recompute == Recompute::selective && !operators_again(s.plan, s.software);
+     },
+     [](const Scenario&) {
+       return std::string("torchtitan recomputes by operators, not the attention core");
+     }},
+    {[](const Scenario& s) {
        return of_2024(s) && s.plan.pipeline == 1 && s.batch.micro_batches > 1;
      },
      [](const Scenario&) {
@@ -187,7 +193,7 @@ void set_experts(const Scenario& s, TomlValue& out) {
 /// "selective" with a number recomputes every n-th layer in full.
 void set_recompute(const Scenario& s, TomlValue& out) {
   const bool some = s.plan.recompute == Recompute::full && s.plan.recompute_every > 1;
-  const bool selective = s.plan.recompute == Recompute::selective;
+  const bool selective = operators_again(s.plan, s.software);
   set_path(out, "activation_checkpoint.mode",
            word(some || selective                     ? "selective"
                 : s.plan.recompute == Recompute::full ? "full"
@@ -224,9 +230,11 @@ std::vector<std::string> torchtitan_notes(const Scenario& s) {
     out.emplace_back(
         "torchtitan's tensor ranks always cut the sequence: sequence_parallel = true.");
   if (s.precision.gradient_reduce != Dtype::fp32) out.push_back(other_reduction(s, Dtype::fp32));
-  if (s.plan.recompute == Recompute::selective)
+  if (s.software.version == "2026")
     out.emplace_back(
-        "selective_ac_option = \"op\" keeps what torchtitan's list of operators names.");
+        "torchtitan of 2026 is told by Python (config_registry.py): the same fields in a "
+        "Trainer.Config; its chunked loss is loss = ChunkedLossWrapper(num_chunks = " +
+        std::to_string(s.software.loss.chunks) + ").");
   if (!s.model.name.starts_with("llama"))
     out.push_back(s.model.name + " must be made known to torchtitan (train_spec) first.");
   if (stated_routing(s)) out.push_back(routing_note());

@@ -163,6 +163,15 @@ void add_batch_changes(Advice& advice, const Scenario& s) {
     });
 }
 
+/// What runs less again than all of a layer, and saves something.
+std::vector<Recompute> cheaper_recompute(const Scenario& s) {
+  if (s.software.selective == workloads::SelectiveRecompute::operators ||
+      s.software.attention.keeps_scores())
+    return {Recompute::selective};
+  if (s.software.eager() || s.software.compiled()) return {Recompute::operators};
+  return {};
+}
+
 void add_plan_changes(Advice& advice, const Scenario& s) {
   advice.knob(stronger_kinds(s), [](Scenario& c, DataParallel kind) {
     c.plan.data = kind;
@@ -191,7 +200,7 @@ std::string memory_advice(const Scenario& s) {
   Advice advice(s);
   add_batch_changes(advice, s);
   if (s.plan.recompute == Recompute::none)
-    advice.knob(std::vector{Recompute::selective}, [](Scenario& c, Recompute kind) {
+    advice.knob(cheaper_recompute(s), [](Scenario& c, Recompute kind) {
       c.plan.recompute = kind;
       return "recompute " + word_for(recompute_names, kind);
     });
@@ -206,9 +215,8 @@ std::vector<std::string> memory_warnings(const Scenario& s) {
     out.push_back(fmt::format(
         "batch.micro_batch is not given: all {} sequences of a replica are one micro-batch",
         s.batch.micro_batch));
-  const bool core_again = s.plan.recompute == Recompute::selective ||
-                          s.plan.recompute_modules.has(workloads::LayerModule::attention_core);
-  if (core_again && !s.software.attention.keeps_scores())
+  const workloads::StepInputs in{s.model, s.plan, s.batch, s.precision, s.software};
+  if (in.core_again() && !s.software.attention.keeps_scores())
     out.emplace_back(
         "recompute of the attention core saves no memory: this attention kernel keeps no scores, "
         "and backward runs it once more");

@@ -428,7 +428,11 @@ workloads::Software Catalogue::software(TableReader& table) const {
     throw InputError(table.where("version"), "no data for " + framework + " " + wanted,
                      suggestion(wanted, versions));
   }
+  const bool torch = software->eager() || software->compiled();
   read_members(table, complete, [&](auto&& visitor) { visit_software(*software, visitor); });
+  if (const auto word = table.text("fusion"); !torch && word && (*word == "yes" || *word == "no"))
+    table.fail("fusion", "--compile " + *word + " with " + software->framework,
+               "torch.compile is a choice of torch's frameworks: pytorch-fsdp2, torchtitan, trl");
   return *software;
 }
 

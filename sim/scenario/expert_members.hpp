@@ -56,6 +56,8 @@ void visit_expert_software(Experts& experts, Visitor& visit) {
             experts.products, grouped_product_names);
   visit.may({"router_fused", "scores, top-k and counts in one kernel"}, experts.fused_router);
   visit.may({"permute_fused", "rows move to experts in one kernel"}, experts.fused_permute);
+  visit.may({"weighed_back", "fused: rows are weighed when they are back, and kept for backward"},
+            experts.weighed_back);
   visit.may({"host_sync", "whether the host reads the rows of experts in every layer"},
             experts.host_counts, host_sync_names);
 }

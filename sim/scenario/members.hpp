@@ -12,6 +12,7 @@
 #include "sim/scenario/goal_members.hpp"
 #include "sim/scenario/model_members.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/scenario/software_members.hpp"
 
 namespace stepcast::sim {
 
@@ -147,118 +148,6 @@ void visit_model(Spec& model, Visitor&& visit) {
   visit.may({"mtp_layers", "modules that predict the tokens after the next"}, model.mtp_layers);
 }
 
-/// Without framework and version, which name the entry.
-template <class Spec, class Visitor>
-void visit_software(Spec& software, Visitor&& visit) {
-  visit.may({"nccl", "that users of this version run"}, software.nccl);
-  visit.may({"data_kinds", "what it can run"}, software.data.kinds, data_parallel_names);
-  visit.may({"pipeline_data_kinds", "of them, with pipeline stages"}, software.data.pipeline_kinds,
-            data_parallel_names);
-  visit.may({"cuts_layers", "has tensor and context parallelism"}, software.tensor.cuts_layers);
-  visit.may({"use_megatron_fsdp", "Megatron's flag: zero2 and zero3 as well"},
-            software.data.use_megatron_fsdp);
-  visit.may({"reduce_each", "kinds that reduce each micro-batch unasked"},
-            software.data.reduce_each, data_parallel_names);
-  visit.may({"reduce_each_in_pipeline", "... with stages as well"},
-            software.data.reduce_each_in_pipeline);
-  visit.may({"stage_split", "what stages share equally"}, software.pipeline.stage_split,
-            stage_split_names);
-  visit.may({"fusion", "kernels: eager, torch.compile, fused, own"}, software.fusion, fusion_names);
-  visit.may({"packed_projections", "one GEMM for q,k,v, one for gate,up"},
-            software.products.packed);
-  visit.may({"fused_norm", "eager code with a norm of one kernel"}, software.norm.fused);
-  visit.may({"composite_blocks", "layer norm and GELU of operators in fp32"},
-            software.composite_blocks);
-  visit.may({"fused_loss", "cross-entropy in one kernel"}, software.loss.fused);
-  visit.may({"gathered_logits", "the loss sees whole logits"}, software.loss.gathered_logits);
-  visit_expert_software(software.experts, visit);
-  visit.may({"loss_memory", "copies of the logits"}, software.loss.memory, loss_memory_names);
-  visit.may({"recipes", "of low precision that it can run"}, software.products.recipes,
-            recipe_names);
-  visit.may({"accumulation_fusion", "GEMMs add weight gradients to the buffer"},
-            software.products.accumulate);
-  visit.may({"deterministic", "every new tensor is filled first"}, software.deterministic);
-  visit.may({"recompute_stops", "before the layer's last product"}, software.recompute_stops);
-  visit.may("optimizer", software.optimizer.kernel, optimizer_names);
-  visit.may({"optimizer_states", "what is kept in fp32"}, software.optimizer.states,
-            optimizer_states_names);
-  visit.may({"flat_parameters", "where zero2 and zero3 keep parameters"},
-            software.data.flat_parameters, flat_parameters_names);
-  visit.may("attention", software.attention.kernel, attention_names);
-  visit.may({"tensor_overlap", "collectives under the wgrad GEMM"}, software.tensor.overlap);
-  visit.may({"tensor_overlaps", "kinds of plan.tensor_overlap that it can run"},
-            software.tensor.overlaps, tensor_overlap_names);
-  visit.may({"regathers_inputs", "eager tensor ranks gather a product's input again in backward"},
-            software.tensor.regathers_inputs);
-  visit.may({"gather_each_tensor", "zero2, zero3: a message for each tensor, one after the other"},
-            software.data.gather_each_tensor);
-  visit.may({"explicit_prefetch", "the next unit's gather is issued ahead"},
-            software.data.explicit_prefetch);
-  visit.may({"schedules", "orders of pipeline stages that it runs; listed: from files"},
-            software.pipeline.schedules, schedule_kind_names);
-  visit.may({"pipeline_sync", "the host waits for every exchange"}, software.pipeline.sync);
-  visit.may({"interleaved_overlap", "exchanges run beside compute"},
-            software.pipeline.interleaved_overlap);
-  visit.may({"scatter_gather_p2p", "tensor ranks send 1/t each"}, software.pipeline.scatter_gather);
-  visit.may({"pipeline_buffers", "micro-batches kept, times the stages; 0: those in flight"},
-            software.pipeline.buffers);
-  visit.may({"context_exchange", "how keys and values travel"}, software.attention.exchange,
-            context_exchange_names);
-  visit.may(searched({"cuda_graphs",
-                      "what they replay: of each layer all up to its exchange, or the step"}),
-            software.host.graphs, graphs_names);
-  visit.may({"step_sync", "the host reads loss or norm once a step"}, software.host.step_sync);
-  visit.may_bytes(Key{"ddp_bucket_bytes", "of gradients"}.within(1 << 16, 1e15),
-                  software.data.bucket_bytes);
-  visit.may_bytes({"ddp_bucket_bytes_per_rank", "at least that times the ranks"},
-                  software.data.bucket_bytes_per_rank);
-  visit.may({"gradient_overlap", "buckets are reduced while backward runs"},
-            software.data.gradient_overlap);
-  visit.may({"gather_overlap", "zero1: gathered while forward runs"}, software.data.gather_overlap);
-  visit.may({"exchange", "zero1: slices of every bucket, or whole tensors of an owner"},
-            software.data.exchange, zero_exchange_names);
-  visit.may({"reduce_scatter", "zero1; false: all-reduce, then slice"},
-            software.data.reduce_scatter);
-  visit.may({"reduce_copy_compute", "FSDP2: copy-in on the compute stream"},
-            software.data.reduce_copy_compute);
-  visit.may({"autocast", "fp32 weights, cast in every forward"}, software.data.autocast);
-  visit.may({"widened_reduction", "16-bit gradients, widened to be reduced"},
-            software.data.widened_reduction);
-  visit.may({"reducer_buckets", "torch DDP keeps gradients once more"},
-            software.data.reducer_buckets);
-  visit.may({"clip_gradients", "a norm over all ranks"}, software.optimizer.clips);
-  visit.may({"logs_statistics", "zeros of gradients, norm of parameters, tensor by tensor"},
-            software.optimizer.logs_statistics);
-  visit.may({"bf16_moments", "it can keep Adam's moments so"}, software.optimizer.bf16_moments);
-  visit.may({"clips_each_micro_batch", "before gradients are added up"},
-            software.optimizer.clips_each_micro_batch);
-  visit.may({"collectives_hold_core", "no overlap with compute"},
-            software.host.collectives_hold_core);
-  visit.may({"allocator", "PyTorch's caching one, or planned before the run"},
-            software.memory.allocator, allocator_names);
-  visit.may({"lazy_modules", "CUDA loads kernels as they are called"},
-            software.memory.lazy_modules);
-  visit.needs(Key{"launch_kernel", "host time per launch"}.within(0, 0.1),
-              software.host.launch_kernel);
-  visit.may(Key{"forward_call", "more host time per launch in forward: Python"}.within(0, 0.1),
-            software.host.forward_call);
-  visit.may(Key{"module_call", "host time per product or attention and pass"}.within(0, 0.1),
-            software.host.module_call);
-  visit.may(Key{"rng_fork", "host time per attention and forward to exchange random states"}.within(
-                0, 0.1),
-            software.host.rng_fork);
-  visit.may(Key{"gradient_hook", "host time per parameter tensor and backward"}.within(0, 0.1),
-            software.host.gradient_hook);
-  visit.needs(Key{"launch_collective", "host time per collective"}.within(0, 0.1),
-              software.host.launch_collective);
-  visit.may(Key{"event_call", "host time per record or wait"}.within(0, 0.1),
-            software.host.event_call);
-  visit.may(Key{"unit_overhead", "host time per FSDP unit and pass"}.within(0, 10),
-            software.host.unit_overhead);
-  visit.may(Key{"step_overhead", "host time per step beside the model"}.within(0, 3'600),
-            software.host.step_overhead);
-}
-
 /// The keys of [software] that choose an entry.
 template <class Spec, class Visitor>
 void visit_software_name(Spec& software, Visitor&& visit) {
@@ -349,6 +238,11 @@ void visit_plan(Scenario& scenario, Visitor&& visit) {
       searched({"optimizer_offload", "share of the optimizer that host memory and processors have",
                 "optimizer-offload", "SHARE"}),
       plan.offload.optimizer);
+  visit.may({"parameter_offload", "zero3: share of the shards that host memory has",
+             "parameter-offload", "SHARE"},
+            plan.offload.parameters);
+  visit.positive({"mlp_tiles", "parts of the sequence that a dense MLP takes one by one"},
+                 plan.mlp_tiles);
   visit.may({"optimizer_offload_overlap", "its copies and updates go on piece by piece"},
             plan.offload.optimizer_overlap);
   visit_expert_plan(plan.expert, visit);

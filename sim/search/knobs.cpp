@@ -44,6 +44,17 @@ constexpr std::array<std::pair<std::string_view, std::int64_t>, 2> split_words{
 constexpr std::array<std::pair<std::string_view, std::int64_t>, 2> flag_words{
     {{"false", 0}, {"true", 1}}};
 
+/// By operators where torch's checkpoint can.
+Values recompute_kinds(const Scenario& s) {
+  Values out;
+  for (const auto& [word, value] : recompute_words) {
+    const auto kind = static_cast<workloads::Recompute>(value);
+    const bool operators = kind == workloads::Recompute::operators;
+    if (!operators || s.software.eager() || s.software.compiled()) out.push_back(value);
+  }
+  return out;
+}
+
 /// 1, 2, 4 ... up to `most`.
 Values doublings(std::int64_t most) {
   Values out;
@@ -221,7 +232,7 @@ const Knob table[num_knobs] = {
      [](Base, bool) { return all_words(flag_words); },
      [](Plan c, std::int64_t value) { return c.plan.tensor == 1 ? 0 : value; }, flag_words},
     {"plan.recompute", in_plan<&ParallelPlan::recompute>,
-     [](Base, bool) { return all_words(recompute_words); }, itself, recompute_words},
+     [](Base b, bool) { return recompute_kinds(b); }, itself, recompute_words},
     {"plan.recompute_every",
      in_plan<&ParallelPlan::recompute_every>,
      [](Base, bool) {

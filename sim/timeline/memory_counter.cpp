@@ -25,7 +25,7 @@ Replayed replayed(const workloads::StepInputs& in, std::int64_t stage) {
   const workloads::StepAllocations steps = workloads::step_allocations(in, stage);
   Replayed out;
   std::size_t next = 0;
-  workloads::replay(steps, {}, [&](std::size_t i, const workloads::CachingAllocator& allocator) {
+  workloads::replay(steps, [&](std::size_t i, const workloads::CachingAllocator& allocator) {
     for (; next < steps.turns.size() && steps.turns[next].first <= i; ++next) {
       if (steps.turns[next].step != 1) continue;
       out.turns.push_back(steps.turns[next].turn);

@@ -35,7 +35,7 @@ StageMemory memory_of(const StepAllocations& steps, std::int64_t stage, std::int
   std::vector<workloads::TensorKind> kinds(steps.tensors);
   MemorySample now;
   std::size_t turn = 0;  // the next to begin
-  workloads::replay(steps, {}, [&](std::size_t i, const workloads::CachingAllocator& allocator) {
+  workloads::replay(steps, [&](std::size_t i, const workloads::CachingAllocator& allocator) {
     const workloads::Allocation& a = steps.order[i];
     if (a.bytes > 0) bytes[a.tensor] = a.bytes, kinds[a.tensor] = a.kind;
     now.of_kind[static_cast<std::size_t>(kinds[a.tensor])] +=

@@ -25,6 +25,19 @@ std::string cluster_text(const Scenario& scenario) {
                      scenario.fabric.name, scenario.nccl);
 }
 
+namespace {
+
+std::string recompute_text(const Scenario& scenario) {
+  const workloads::Recompute kind = scenario.plan.recompute;
+  const std::string word(word_for(recompute_names, kind));
+  if (kind == workloads::Recompute::full) return word;
+  const bool operators = operators_again(scenario.plan, scenario.software);
+  return word + (operators ? " (all but every second product, attention and exchanges)"
+                           : " (the attention core)");
+}
+
+}  // namespace
+
 std::string plan_text(const Scenario& scenario) {
   const workloads::ParallelPlan& plan = scenario.plan;
   std::string out =
@@ -43,13 +56,15 @@ std::string plan_text(const Scenario& scenario) {
   if (scenario.precision.recipe != workloads::Recipe::none)
     out += fmt::format("; products in {}", name_of(scenario.precision.recipe));
   if (plan.recompute != workloads::Recompute::none)
-    out += fmt::format("; recompute {}", word_for(recompute_names, plan.recompute));
+    out += fmt::format("; recompute {}", recompute_text(scenario));
   if (plan.recompute_every > 1) out += fmt::format(" of 1 layer in {}", plan.recompute_every);
   return out;
 }
 
 std::string software_text(const Scenario& scenario) {
-  std::string out = scenario.software.framework + " " + scenario.software.version;
+  const workloads::Software& software = scenario.software;
+  std::string out = software.framework + " " + software.version;
+  if (software.compiled()) out += ", compiled";
   if (!scenario.software_by_default.empty()) out += ", " + scenario.software_by_default;
   return out;
 }

@@ -5,6 +5,7 @@
 
 #include "engine/check.hpp"
 #include "tests/workloads/fixtures.hpp"
+#include "workloads/step/framework_rules.hpp"
 
 namespace stepcast::workloads::test {
 
@@ -39,13 +40,15 @@ inline ParallelPlan random_plan() {
   if (plan.schedule == Schedule::zb_v) plan.virtual_stages = 2;
   if (plan.pipeline > 1 && plan.schedule == Schedule::one_f_one_b)
     plan.virtual_stages = *rc::gen::element<std::int64_t>(1, 2);
-  plan.recompute = *rc::gen::element(Recompute::none, Recompute::selective, Recompute::full);
+  plan.recompute = *rc::gen::element(Recompute::none, Recompute::selective, Recompute::operators,
+                                     Recompute::full);
   if (plan.recompute == Recompute::full)
     plan.recompute_every = *rc::gen::element<std::int64_t>(1, 2);
   plan.reduce = *rc::gen::element(ReduceWhen::last, ReduceWhen::each);
   plan.prefetch = *rc::gen::inRange<std::int64_t>(0, 3);
   plan.offload.activations = *rc::gen::weightedElement<double>({{4, 0.0}, {1, 0.5}});
   plan.offload.optimizer = *rc::gen::weightedElement<double>({{4, 0.0}, {1, 0.5}});
+  plan.mlp_tiles = *rc::gen::weightedElement<std::int64_t>({{6, 1}, {1, 4}});
   return plan;
 }
 
@@ -58,6 +61,14 @@ inline Software random_software() {
   software.optimizer.states =
       *rc::gen::element(OptimizerStates::masters, OptimizerStates::deepspeed);
   software.attention.kernel = *rc::gen::element(AttentionKernel::flash2, AttentionKernel::unfused);
+  software.loss.form = *rc::gen::weightedElement<LossForm>({{4, LossForm::whole},
+                                                            {1, LossForm::chunks},
+                                                            {1, LossForm::checkpointed},
+                                                            {1, LossForm::fused_linear}});
+  software.loss.memory = *rc::gen::element(LossMemory::kernels, LossMemory::dropped,
+                                           LossMemory::gradient, LossMemory::widened);
+  software.memory.expandable = *rc::gen::element(false, true);
+  software.data.embedding_unit = *rc::gen::element(false, true);
   return software;
 }
 
@@ -73,6 +84,11 @@ inline Job random_job() {
       random_software()};
   try {
     check(job.shape, job.plan, job.batch, "a job");
+    for (const Rule<FrameworkPlan>& rule : framework_rules())
+      if (rule.knob == std::string_view("loss_form") ||
+          rule.knob == std::string_view("recompute") ||
+          rule.knob == std::string_view("recompute_modules"))
+        RC_PRE(!rule.broken({job.shape, job.plan, job.software}));
   } catch (const InputError&) {
     RC_DISCARD("no such job");
   }

@@ -22,9 +22,9 @@ class AllocationRecord {
   static constexpr bool counts = false;
   struct Effect {};
 
-  void add(Tensors& tensors, TensorKind kind, std::int64_t bytes) {
+  void add(Tensors& tensors, TensorKind kind, std::int64_t bytes, Stream stream = {}) {
     const std::uint32_t id = out_.tensors++;
-    out_.order.push_back({id, kind, bytes});
+    out_.order.push_back({id, kind, stream, bytes});
     bytes_.push_back(bytes);
     tensors.push_back(id);
   }
@@ -33,7 +33,7 @@ class AllocationRecord {
       if (bytes > 0) add(tensors, kind, bytes);
   }
   void free(Tensors& tensors) {
-    for (const std::uint32_t id : tensors) out_.order.push_back({id, {}, 0});
+    for (const std::uint32_t id : tensors) out_.order.push_back({.tensor = id});
     tensors.clear();
   }
   std::int64_t bytes(const Tensors& tensors) const {
@@ -63,7 +63,7 @@ class AllocationTally {
     KindBytes left{}, most{};
   };
 
-  void add(Tensors& tensors, TensorKind kind, std::int64_t bytes) {
+  void add(Tensors& tensors, TensorKind kind, std::int64_t bytes, Stream = {}) {
     tensors[static_cast<std::size_t>(kind)] += bytes;
     alive_[static_cast<std::size_t>(kind)] += bytes;
     sum_ += bytes;

@@ -43,7 +43,8 @@ CachingAllocator::Id CachingAllocator::new_block(const MemoryBlock& block) {
   return id;
 }
 
-CachingAllocator::Id CachingAllocator::new_segment(std::int64_t size) {
+CachingAllocator::Id CachingAllocator::new_segment(std::int64_t size, Stream stream) {
+  if (expandable_) return grow(size, stream);
   const std::int64_t bytes = segment_for(size);
   segments_.push_back({.bytes = bytes, .used_blocks = 0});
   const Id id = new_block({.address = next_address_,
@@ -51,6 +52,7 @@ CachingAllocator::Id CachingAllocator::new_segment(std::int64_t size) {
                            .before = none,
                            .after = none,
                            .segment = static_cast<std::uint32_t>(segments_.size() - 1),
+                           .stream = stream,
                            .small = size <= largest_small});
   reserved_ += bytes;
   next_address_ += bytes;
@@ -83,11 +85,14 @@ void CachingAllocator::split(Id block, std::int64_t bytes) {
                              .before = block,
                              .after = whole.after,
                              .segment = whole.segment,
+                             .stream = whole.stream,
                              .small = whole.small});
   if (whole.after != none) blocks_[whole.after].before = rest;
+  Pool& pool = pool_of(whole);
+  if (pool.last == block) pool.last = rest;
   blocks_[block].after = rest;
   blocks_[block].bytes = bytes;
-  pool_of(whole.small).insert(blocks_, rest);
+  pool.free.insert(blocks_, rest);
 }
 
 /// `next` is free and follows `block`, whose entry in the pool is made later.
@@ -96,33 +101,91 @@ void CachingAllocator::join(Id block, Id next) {
   blocks_[block].bytes += gone.bytes;
   blocks_[block].after = gone.after;
   if (gone.after != none) blocks_[gone.after].before = block;
+  Pool& pool = pool_of(gone);
+  if (pool.last == next) pool.last = block;
   unused_ids_.push_back(next);
 }
 
-std::optional<CachingAllocator::Id> CachingAllocator::allocate_in_room(std::int64_t bytes) {
+/// What a new segment, or a grown one, takes from the card.
+std::int64_t CachingAllocator::growth_for(std::int64_t bytes, Stream stream) {
+  if (!expandable_) return segment_for(bytes);
+  const bool small = bytes <= largest_small;
+  const Id last = pool_of(small, stream).last;
+  const std::int64_t there = last != none && !blocks_[last].used ? blocks_[last].bytes : 0;
+  return rounded(bytes - there, small ? small_segment : medium_segment);
+}
+
+/// At the end of the stream's address range; what was free there becomes part of the block.
+CachingAllocator::Id CachingAllocator::grow(std::int64_t size, Stream stream) {
+  Pool& pool = pool_of(size <= largest_small, stream);
+  const std::int64_t bytes = growth_for(size, stream);
+  reserved_ += bytes;
+  held_ = std::max(held_, reserved_);
+  most_held_ = std::max(most_held_, held_);
+  if (!failed_) same_on_.enough = std::max(same_on_.enough, reserved_);
+  const Id last = pool.last;
+  if (last != none && !blocks_[last].used) {
+    pool.free.erase(blocks_, last);
+    blocks_[last].bytes += bytes;
+    return last;
+  }
+  const std::int64_t end = last == none ? 0 : blocks_[last].address + blocks_[last].bytes;
+  const Id id = new_block({.address = end,
+                           .bytes = bytes,
+                           .before = last,
+                           .after = none,
+                           .stream = stream,
+                           .small = size <= largest_small});
+  if (last != none) blocks_[last].after = id;
+  return pool.last = id;
+}
+
+/// Whole pages within free blocks; what is left of such a block is used by nobody.
+void CachingAllocator::give_back_pages(Pool& pool) {
+  std::vector<Id> gone;
+  pool.free.for_each(blocks_, [&](Id id) {
+    const MemoryBlock& block = blocks_[id];
+    const std::int64_t page = block.small ? small_segment : medium_segment;
+    const std::int64_t first = ceil_div(block.address, page);
+    const std::int64_t pages = (block.address + block.bytes) / page - first;
+    if (pages <= 0) return;
+    reserved_ -= pages * page;
+    gone.push_back(id);
+  });
+  for (const Id id : gone) {
+    pool.free.erase(blocks_, id);
+    blocks_[id].used = true;
+  }
+}
+
+void CachingAllocator::give_back_all() {
+  for (Pool& pool : pools_) expandable_ ? give_back_pages(pool) : give_back(pool.free);
+}
+
+std::optional<CachingAllocator::Id> CachingAllocator::allocate_in_room(std::int64_t bytes,
+                                                                       Stream stream) {
   expects(bytes >= 0, "a size");
   const std::int64_t size = rounded(bytes, least_block);
-  FreeBlocks& pool = pool_of(size <= largest_small);
+  FreeBlocks& pool = pool_of(size <= largest_small, stream).free;
   Id id = pool.find(blocks_, size);
   if (id != none) {
     pool.erase(blocks_, id);
   } else {
-    if (reserved_ + segment_for(size) > card_) return std::nullopt;
-    id = new_segment(size);
+    if (reserved_ + growth_for(size, stream) > card_) return std::nullopt;
+    id = new_segment(size, stream);
   }
   use(id, size);
   return id;
 }
 
 /// Where blocks have to be given back, if any can.
-CachingAllocator::Id CachingAllocator::allocate_on_full(std::int64_t bytes) {
-  const std::int64_t size = rounded(bytes, least_block), segment = segment_for(size);
-  if (!has_room(segment)) {
-    give_back(small_);
-    give_back(large_);
-    failed_ = !has_room(segment) || failed_;
+CachingAllocator::Id CachingAllocator::allocate_on_full(std::int64_t bytes, Stream stream) {
+  const std::int64_t size = rounded(bytes, least_block);
+  if (!has_room(growth_for(size, stream))) {
+    give_back_all();
+    failed_ = !has_room(growth_for(size, stream)) || failed_;
   }
-  const Id id = new_segment(size);
+  const Id id = new_segment(size, stream);
   use(id, size);
   return id;
 }
@@ -131,10 +194,12 @@ void CachingAllocator::use(Id id, std::int64_t size) {
   if (splits(blocks_[id].small, blocks_[id].bytes - size)) split(id, size);
   MemoryBlock& block = blocks_[id];
   block.used = true;
-  Segment& segment = segments_[block.segment];
-  if (segment.used_blocks++ == 0) {
-    held_ += segment.bytes;
-    most_held_ = std::max(most_held_, held_);
+  if (!expandable_) {
+    Segment& segment = segments_[block.segment];
+    if (segment.used_blocks++ == 0) {
+      held_ += segment.bytes;
+      most_held_ = std::max(most_held_, held_);
+    }
   }
   allocated_ += block.bytes;
   most_allocated_ = std::max(most_allocated_, allocated_);
@@ -144,9 +209,11 @@ void CachingAllocator::free(Id id) {
   expects(id < blocks_.size() && blocks_[id].used, "a block in use");
   blocks_[id].used = false;
   allocated_ -= blocks_[id].bytes;
-  Segment& segment = segments_[blocks_[id].segment];
-  if (--segment.used_blocks == 0) held_ -= segment.bytes;
-  FreeBlocks& pool = pool_of(blocks_[id].small);
+  if (!expandable_) {
+    Segment& segment = segments_[blocks_[id].segment];
+    if (--segment.used_blocks == 0) held_ -= segment.bytes;
+  }
+  FreeBlocks& pool = pool_of(blocks_[id]).free;
   if (const Id after = blocks_[id].after; after != none && !blocks_[after].used) {
     pool.erase(blocks_, after);
     join(id, after);

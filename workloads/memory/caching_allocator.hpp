@@ -1,9 +1,11 @@
-// PyTorch's caching allocator of CUDA memory, one stream: what it hands out, what it takes from the
-// card, what it could not give back. Rules of c10/cuda/CUDACachingAllocator.cpp at 001074d2 (read
-// 2026-11) without its options; it knows no other streams, whose blocks wait for events.
+// PyTorch's caching allocator of CUDA memory: what it hands out, what it takes from the card, what
+// it could not give back. Rules of c10/cuda/CUDACachingAllocator.cpp at 001074d2 (read 2026-11), of
+// its options expandable_segments alone; blocks of a stream are free for it at once, and never for
+// another.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -19,16 +21,23 @@ class CachingAllocator {
   using Id = FreeBlocks::Id;
 
   CachingAllocator() = default;
-  /// On a card with so many bytes for it.
-  explicit CachingAllocator(std::int64_t card) : card_(card) {}
+  /// On a card with so many bytes for it. `expandable`: of each stream one segment of small and one
+  /// of large blocks, which grow and shrink by pages.
+  explicit CachingAllocator(std::int64_t card, bool expandable = false)
+      : card_(card), expandable_(expandable) {}
+
+  /// On a card that is never full.
+  static CachingAllocator endless(bool expandable) {
+    return CachingAllocator(std::numeric_limits<std::int64_t>::max(), expandable);
+  }
 
   /// A block of at least `bytes`; the smallest free one that is large enough, else a new segment.
-  Id allocate(std::int64_t bytes) {
-    const auto id = allocate_in_room(bytes);
-    return id ? *id : allocate_on_full(bytes);
+  Id allocate(std::int64_t bytes, Stream stream = {}) {
+    const auto id = allocate_in_room(bytes, stream);
+    return id ? *id : allocate_on_full(bytes, stream);
   }
   /// The same where nothing has to be given back for it; else nothing changes.
-  std::optional<Id> allocate_in_room(std::int64_t bytes);
+  std::optional<Id> allocate_in_room(std::int64_t bytes, Stream stream = {});
   void free(Id block);
 
   /// Goes on with another card, on which all would have been the same so far.
@@ -58,11 +67,23 @@ class CachingAllocator {
     std::int64_t used_blocks = 0;
   };
 
-  FreeBlocks& pool_of(bool small) { return small ? small_ : large_; }
-  Id allocate_on_full(std::int64_t bytes);
+  /// Blocks of a stream, small or large, and where they are expandable the last one's number.
+  struct Pool {
+    FreeBlocks free;
+    Id last = none;
+  };
+  Pool& pool_of(bool small, Stream stream) {
+    return pools_[2 * static_cast<std::size_t>(stream) + (small ? 1 : 0)];
+  }
+  Pool& pool_of(const MemoryBlock& block) { return pool_of(block.small, block.stream); }
+  Id allocate_on_full(std::int64_t bytes, Stream stream);
+  std::int64_t growth_for(std::int64_t bytes, Stream stream);
+  Id grow(std::int64_t size, Stream stream);
+  void give_back_all();
+  void give_back_pages(Pool& pool);
   bool has_room(std::int64_t bytes);
   Id new_block(const MemoryBlock& block);
-  Id new_segment(std::int64_t size);
+  Id new_segment(std::int64_t size, Stream stream);
   void use(Id block, std::int64_t size);
   void give_back(FreeBlocks& pool);
   void split(Id block, std::int64_t bytes);
@@ -71,12 +92,12 @@ class CachingAllocator {
   std::vector<MemoryBlock> blocks_;
   std::vector<Id> unused_ids_;
   std::vector<Segment> segments_;
-  FreeBlocks small_, large_;
+  std::array<Pool, 2 * num_streams> pools_;
   std::int64_t allocated_ = 0, reserved_ = 0, held_ = 0, next_address_ = 0;
   std::int64_t most_allocated_ = 0, most_held_ = 0;
   std::int64_t card_ = std::numeric_limits<std::int64_t>::max();
   Cards same_on_;
-  bool failed_ = false;
+  bool failed_ = false, expandable_ = false;
 };
 
 }  // namespace stepcast::workloads

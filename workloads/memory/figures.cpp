@@ -15,7 +15,8 @@ class EndlessCard {
  public:
   /// `tensors`: what the allocations come to at their fullest moment.
   EndlessCard(StepAllocations allocations, Bytes tensors)
-      : allocations_(std::move(allocations)), full_(allocations_, CachingAllocator(tensors.value)) {
+      : allocations_(std::move(allocations)),
+        full_(allocations_, CachingAllocator(tensors.value, allocations_.expandable)) {
     while (!full_.ended() && full_.step_in_room()) continue;
     Replay all = full_;
     all.move_to(endless);

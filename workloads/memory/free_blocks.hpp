@@ -10,6 +10,10 @@
 
 namespace stepcast::workloads {
 
+/// A CUDA stream on which tensors are made.
+enum class Stream : std::uint8_t { compute, gather, reduce };
+inline constexpr std::size_t num_streams = 3;
+
 struct MemoryBlock {
   using Id = std::uint32_t;
   static constexpr Id none = ~Id{0};
@@ -17,6 +21,7 @@ struct MemoryBlock {
   std::int64_t address = 0, bytes = 0;
   Id before = none, after = none;  // neighbours in the segment
   std::uint32_t segment = 0;
+  Stream stream{};     // whose pools it is of
   bool small = false;  // of the pool of small ones
   bool used = false;
   Id smaller = none, larger = none;  // of a free one, in a ring

@@ -32,7 +32,8 @@ struct LayerTensors {
   LayerTensors(const StepInputs& in, LayerKind kind, std::int64_t element,
                const ParameterTensors& parameters)
       : memory(in, kind),
-        kept(memory.layer_tensors()),
+        kept(in.operators_again() ? memory.operator_tensors() : memory.layer_tensors()),
+        again(in.operators_again() ? memory.tensors_again() : std::vector<std::int64_t>{}),
         forward_work(memory.forward_work_tensors()),
         backward_work(memory.work_tensors()),
         gradients(gradient_sizes(parameters, element)),
@@ -40,7 +41,7 @@ struct LayerTensors {
         output_gradients(memory.output_gradients()) {}
 
   ActivationMemory memory;
-  TensorSizes kept, forward_work, backward_work, gradients;
+  TensorSizes kept, again, forward_work, backward_work, gradients;
   std::int64_t scores, output_gradients;
 };
 

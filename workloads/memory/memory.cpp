@@ -31,7 +31,7 @@ std::int64_t parameter_bytes(const MemoryRank& r) {
 /// 16 bits.
 std::int64_t state_bytes(const MemoryRank& r) {
   const bool master = !r.sharded() && !r.in.software.data.autocast && r.low < 4;
-  return 2 * moment_bytes(r) + (master ? 4 : 0);
+  return 2 * moment_bytes(r) + (master ? master_bytes(r) : 0);
 }
 
 /// Weights of all parameters between steps, and their states, over the ranks that hold a copy.

@@ -51,6 +51,16 @@ struct MemoryRank {
     return sharded() && in.software.data.flat_parameters == FlatParameters::buckets;
   }
 
+  /// FSDP gathers and reduces on streams of its own, on which its buffers are made.
+  bool own_streams() const { return sharded() && !splits_root(); }
+
+  /// FSDP has the stage's embedding in a unit of its own, which is given back after its use; the
+  /// head's gradients do not wait for it.
+  bool embedding_apart() const {
+    return own_streams() && in.software.data.embedding_unit && !in.shape.tied_embeddings &&
+           in.plan.has_first_part(stage);
+  }
+
   bool deepspeed() const {
     return in.software.optimizer.states == OptimizerStates::deepspeed && low < 4;
   }
@@ -85,6 +95,11 @@ std::int64_t resident_weights(const MemoryRank&, const AlikeLayers&);
 /// Each of Adam's moments, bytes per parameter.
 inline std::int64_t moment_bytes(const MemoryRank& r) {
   return bytes_per_element(r.in.precision.moments);
+}
+
+/// Of a master beside a weight in 16 bits.
+inline std::int64_t master_bytes(const MemoryRank& r) {
+  return r.in.software.optimizer.remainders && r.in.precision.moments == Dtype::bf16 ? 2 : 4;
 }
 
 /// Of so many elements with optimizer states those whose states the host has.

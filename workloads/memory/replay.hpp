@@ -26,7 +26,7 @@ class Replay {
   void step() {
     const Allocation& a = order_[next_++];
     if (a.bytes > 0)
-      blocks_[a.tensor] = allocator_.allocate(a.bytes);
+      blocks_[a.tensor] = allocator_.allocate(a.bytes, a.stream);
     else
       allocator_.free(blocks_[a.tensor]);
   }
@@ -35,7 +35,7 @@ class Replay {
   bool step_in_room() {
     const Allocation& a = order_[next_];
     if (a.bytes == 0) return step(), true;
-    const auto block = allocator_.allocate_in_room(a.bytes);
+    const auto block = allocator_.allocate_in_room(a.bytes, a.stream);
     if (!block) return false;
     blocks_[a.tensor] = *block;
     ++next_;
@@ -49,10 +49,10 @@ class Replay {
   std::size_t next_ = 0;
 };
 
-/// `see(i, allocator)` after each of them.
+/// `see(i, allocator)` after each of them, on a card that is never full.
 template <class See>
-void replay(const StepAllocations& allocations, CachingAllocator allocator, See see) {
-  Replay all(allocations, std::move(allocator));
+void replay(const StepAllocations& allocations, See see) {
+  Replay all(allocations, CachingAllocator::endless(allocations.expandable));
   for (std::size_t i = 0; !all.ended(); ++i) {
     all.step();
     see(i, all.allocator());

@@ -79,13 +79,22 @@ class StateTensors {
   }
 
  private:
-  void add(Tensors& tensors, TensorKind kind, std::int64_t bytes) {
-    if (bytes > 0) out_.add(tensors, kind, bytes);
+  void add(Tensors& tensors, TensorKind kind, std::int64_t bytes, Stream stream = {}) {
+    if (bytes > 0) out_.add(tensors, kind, bytes, stream);
   }
   std::int64_t of_shard(std::int64_t elements, bool expert) const {
     const ParallelPlan& plan = r_.in.plan;
     const bool whole = plan.data == DataParallel::ddp;
     return whole ? elements : ceil_div(elements, expert ? plan.expert_copies() : plan.shards());
+  }
+  /// Of a shard of so many elements. Those whose states the host has are in 16 bits (DeepSpeed's
+  /// stage 3), or there as well.
+  std::int64_t kept_shard(std::int64_t elements) const {
+    const std::int64_t away = offloaded_states(r_, elements);
+    const OffloadPlan& offload = r_.in.plan.offload;
+    const double here = away > 0 ? 1.0 - offload.parameters / offload.optimizer : 0.0;
+    return 4 * (elements - away) +
+           static_cast<std::int64_t>(here * static_cast<double>(r_.low * away));
   }
   bool masters() const { return !r_.sharded() && !software_.data.autocast && r_.low < 4; }
 
@@ -97,11 +106,12 @@ class StateTensors {
       quantized_weights(forever);
     else
       of_parameters(forever, TensorKind::parameters, [&](std::int64_t n, bool expert) {
-        return each * (r_.sharded() ? of_shard(n, expert) : n);
+        return r_.sharded() ? kept_shard(of_shard(n, expert)) : each * n;
       });
     if (masters())
-      of_parameters(forever, TensorKind::optimizer,
-                    [&](std::int64_t n, bool expert) { return 4 * updated(n, expert); });
+      of_parameters(forever, TensorKind::optimizer, [&](std::int64_t n, bool expert) {
+        return master_bytes(r_) * updated(n, expert);
+      });
   }
 
   /// Layer by layer with their copies, then the root's.
@@ -120,7 +130,8 @@ class StateTensors {
 
   void shard_gradients(const ParameterTensors& unit) {
     for (const ParameterTensor& p : unit)
-      add(shards_, TensorKind::gradients, 4 * of_shard(p.elements, p.expert));
+      add(shards_, TensorKind::gradients, 4 * updated(p.elements, p.expert),
+          r_.own_streams() ? Stream::reduce : Stream::compute);
   }
 
   const MemoryRank& r_;

@@ -61,15 +61,31 @@ class AllocationWriter {
   using Tensors = typename Sink::Tensors;
   using Key = std::pair<std::int64_t, std::int64_t>;  // micro-batch, chunk
 
-  void add_to(Tensors& tensors, TensorKind kind, std::int64_t bytes) {
-    if (bytes > 0) out_.add(tensors, kind, bytes);
+  void add_to(Tensors& tensors, TensorKind kind, std::int64_t bytes, Stream stream = {}) {
+    if (bytes > 0) out_.add(tensors, kind, bytes, stream);
   }
   void add_all(Tensors& tensors, TensorKind kind, const TensorSizes& sizes) {
     out_.add_all(tensors, kind, sizes);
   }
   void free(Tensors& tensors) { out_.free(tensors); }
-  void brief(TensorKind kind, std::int64_t bytes) {
-    add_to(brief_, kind, bytes);
+  void brief(TensorKind kind, std::int64_t bytes, Stream stream = {}) {
+    add_to(brief_, kind, bytes, stream);
+    free(brief_);
+  }
+
+  /// FSDP2 copies what it has gathered out of the buffer of its stream; FSDP1 uses it there.
+  bool copies_out() const { return software_.data.flat_parameters == FlatParameters::fsdp2; }
+  Stream gather_stream() const { return r_.own_streams() ? Stream::gather : Stream::compute; }
+  /// On which the inputs of reductions are made: FSDP2's from torch 2.5 on with the layers.
+  Stream reduce_stream() const {
+    const bool compute = copies_out() && software_.data.reduce_copy_compute;
+    return r_.own_streams() && !compute ? Stream::reduce : Stream::compute;
+  }
+  /// Of a unit that stays for the step.
+  void gather_for_step(std::int64_t bytes) {
+    const bool copied = r_.own_streams() && copies_out();
+    if (copied) add_to(brief_, TensorKind::gathered, bytes, Stream::gather);
+    add_to(of_step_, TensorKind::gathered, bytes, copied ? Stream::compute : gather_stream());
     free(brief_);
   }
 
@@ -79,11 +95,12 @@ class AllocationWriter {
       states_.of_parameters(of_step_, TensorKind::gathered,
                             [&](std::int64_t n, bool) { return r_.low * n; });
     if (!r_.sharded()) return;
-    if (!r_.splits_root()) add_to(of_step_, TensorKind::gathered, r_.low * r_.root);
+    if (!r_.splits_root())
+      gather_for_step(r_.low * r_.root - (r_.embedding_apart() ? words_bytes() : 0));
     if (!r_.zero3())
       for (std::size_t i = 0; i < r_.parameters.kind_of.size(); ++i)
-        add_to(of_step_, TensorKind::gathered,
-               gathered_bytes_of(r_.in.precision, r_.parameters.kinds[r_.parameters.kind_of[i]]));
+        gather_for_step(
+            gathered_bytes_of(r_.in.precision, r_.parameters.kinds[r_.parameters.kind_of[i]]));
     if (r_.accumulates())
       states_.of_parameters(of_step_, TensorKind::gradients,
                             [&](std::int64_t n, bool) { return r_.wide * n; });
@@ -111,34 +128,39 @@ class AllocationWriter {
   void gather() {
     if (!r_.zero3()) return;
     gather(gathered_layer_);
-    if (software_.data.flat_parameters == FlatParameters::fsdp2)
-      brief(TensorKind::gathered, gathered_layer_);
+    if (!copies_out()) return;
+    if (copied_out_) return brief(TensorKind::gathered, gathered_layer_, gather_stream());
+    // What has been gathered ahead is copied, with both alive.
+    add_to(brief_, TensorKind::gathered, gathered_layer_);
+    free(gathered_.front());
+    gathered_.front() = std::exchange(brief_, Tensors{});
+    copied_out_ = true;
   }
   void gather(std::int64_t bytes) {
     const std::int64_t most = std::min(r_.parameters.layers, 1 + r_.in.plan.prefetch);
     while (static_cast<std::int64_t>(gathered_.size()) >= most) {
       free(gathered_.front());
       gathered_.pop_front();
+      copied_out_ = false;
     }
-    add_to(gathered_.emplace_back(), TensorKind::gathered, bytes);
+    add_to(gathered_.emplace_back(), TensorKind::gathered, bytes, gather_stream());
   }
-  /// Embedding or head.
+  /// Head, or embedding.
   void gather_words() {
     if (r_.splits_root()) gather(words_bytes());
   }
+  void gather_embedding() { r_.embedding_apart() ? gather(words_bytes()) : gather_words(); }
   std::int64_t words_bytes() const { return r_.low * r_.sizes.vocab * r_.sizes.hidden; }
   void end_gathers() {
     for (Tensors& unit : gathered_) free(unit);
     gathered_.clear();
+    copied_out_ = false;
   }
 
   bool recomputed(std::int64_t layer) const {
     return r_.in.plan.recompute == Recompute::full && layer % r_.in.plan.recompute_every == 0;
   }
-  bool core_again() const {
-    return r_.in.plan.recompute == Recompute::selective ||
-           r_.in.plan.recompute_modules.has(LayerModule::attention_core);
-  }
+  bool core_again() const { return r_.in.core_again(); }
   bool last_part(const Turn& turn) const { return r_.last_part(turn.chunk); }
   std::int64_t layers_of(const Turn& turn) const {
     return r_.parameters.chunk_layers[static_cast<std::size_t>(turn.chunk)];
@@ -209,7 +231,7 @@ class AllocationWriter {
   void begin_forward(const Turn& turn) {
     Tensors embedding{};
     if (r_.first_part(turn.chunk)) {
-      gather_words();
+      gather_embedding();
       add_to(embedding, TensorKind::activations, r_.sizes.local_bytes());
     }
     layers_[{turn.micro_batch, turn.chunk}].push_back(embedding);
@@ -274,6 +296,7 @@ class AllocationWriter {
     const std::size_t layer = layer_of(turn, i);
     const LayerTensors& of_layer = tensors_of(layer);
     if (recomputed(i)) add_all(brief_, TensorKind::activations, of_layer.kept);
+    add_all(brief_, TensorKind::activations, of_layer.again);
     if (recomputed(i) || core_again()) add_to(brief_, TensorKind::activations, of_layer.scores);
     add_all(brief_, TensorKind::work, of_layer.backward_work);
     add_to(brief_, TensorKind::communication, context_bytes(r_));
@@ -288,7 +311,7 @@ class AllocationWriter {
 
   void end_chunk(const Turn& turn) {
     std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
-    if (r_.first_part(turn.chunk)) gather_words(), words_gradients();
+    if (r_.first_part(turn.chunk)) gather_embedding(), words_gradients();
     free(brief_);
     free(layers.back());  // the embedding's output
     layers.pop_back();
@@ -302,7 +325,7 @@ class AllocationWriter {
   void reduce_root() {
     const bool both = !(r_.splits_root() && r_.in.shape.tied_embeddings);  // or their sum
     add_to(brief_, TensorKind::communication,
-           r_.wide * out_.bytes(root_gradients_) / (both ? r_.low : 2 * r_.low));
+           r_.wide * out_.bytes(root_gradients_) / (both ? r_.low : 2 * r_.low), reduce_stream());
     free(brief_);
     free(root_gradients_);
   }
@@ -316,8 +339,8 @@ class AllocationWriter {
       const LayerTensors& of_layer = tensors_of(layer_of(turn, i));
       Tensors& kept = layers[static_cast<std::size_t>(i + 1)];
       if (recomputed(i)) add_all(kept, TensorKind::activations, of_layer.kept);
-      if (recomputed(i) || r_.in.plan.recompute == Recompute::selective)
-        add_to(brief_, TensorKind::activations, of_layer.scores);
+      add_all(kept, TensorKind::activations, of_layer.again);
+      if (recomputed(i) || core_again()) add_to(brief_, TensorKind::activations, of_layer.scores);
       add_to(kept, TensorKind::activations, of_layer.output_gradients);
       add_all(brief_, TensorKind::work, of_layer.backward_work);
       add_to(brief_, TensorKind::communication, context_bytes(r_));
@@ -351,7 +374,8 @@ class AllocationWriter {
     words_gradients();
     free(brief_);
     free(head);
-    if (r_.splits_root() && !r_.in.shape.tied_embeddings) reduce_root();
+    const bool apart = r_.splits_root() || r_.embedding_apart();
+    if (apart && !r_.in.shape.tied_embeddings) reduce_root();
   }
   /// Of the head's weights, or of the embedding's.
   void words_gradients() {
@@ -384,8 +408,9 @@ class AllocationWriter {
     if (!r_.sharded()) return;
     const std::int64_t unit = reduced_together(r_, r_.parameters.layer(layer));
     free(reduced_);
-    add_to(reduced_, TensorKind::communication, r_.wide * unit);
-    if (software_.data.fsdp1()) add_to(reduced_, TensorKind::communication, r_.low * unit);
+    add_to(reduced_, TensorKind::communication, r_.wide * unit, reduce_stream());
+    if (software_.data.fsdp1())
+      add_to(reduced_, TensorKind::communication, r_.low * unit, reduce_stream());
     free(gradients_);
     if (!r_.accumulates()) states_.reduce_layer(layer);
   }
@@ -413,6 +438,7 @@ class AllocationWriter {
   Tensors of_step_{}, gradients_{}, root_gradients_{}, reduced_{};
   Tensors brief_{};  // freed in the function that makes them
   std::deque<Tensors> gathered_;
+  bool copied_out_ = false;  // FSDP2: the first of them
   /// Of a chunk's turns, whatever the micro-batch.
   struct Known {
     std::optional<typename Sink::Effect> forward, backward;
@@ -435,7 +461,9 @@ StepAllocations step_allocations(const StepInputs& in, std::int64_t stage) {
   writer.states();
   writer.step(0, true);
   writer.step(1, false);
-  return record.take();
+  StepAllocations out = record.take();
+  out.expandable = in.software.memory.expandable;
+  return out;
 }
 
 KindBytes fullest_moment(const MemoryRank& rank) {

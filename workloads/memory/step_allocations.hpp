@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "workloads/memory/free_blocks.hpp"
 #include "workloads/memory/rank.hpp"
 #include "workloads/pieces/piece.hpp"
 #include "workloads/plan/pipeline.hpp"
@@ -30,10 +31,12 @@ inline constexpr std::array<std::string_view, 8> tensor_kind_names{
     "parameters", "gathered parameters", "gradients", "optimizer", "activations",
     "logits",     "communication",       "work"};
 
-/// Bytes are allocated under a number, or, where there are none, freed.
+/// Bytes are allocated under a number, or, where there are none, freed; on a stream, whose blocks
+/// no other stream gets: FSDP's gathers and reductions have their own.
 struct Allocation {
   std::uint32_t tensor = 0;
   TensorKind kind{};
+  Stream stream{};
   std::int64_t bytes = 0;
 };
 
@@ -48,6 +51,7 @@ struct StepAllocations {
   std::vector<Allocation> order;
   std::vector<AllocationTurn> turns;
   std::uint32_t tensors = 0;
+  bool expandable = false;  // the software's allocator has segments that grow
 };
 
 /// Of many alike micro-batches only so many are written that the fullest moment is among them.

@@ -1,14 +1,25 @@
 #include "workloads/pieces/activation_memory.hpp"
 
+#include <algorithm>
 #include <numeric>
 
+#include "engine/arithmetic.hpp"
+#include "workloads/pieces/ends_piece.hpp"
 #include "workloads/pieces/latent_piece.hpp"
+#include "workloads/pieces/layer_piece.hpp"
 #include "workloads/pieces/operand_piece.hpp"
 #include "workloads/plan/low_precision.hpp"
 #include "workloads/plan/model_size.hpp"
 #include "workloads/plan/rank_parameters.hpp"
 
 namespace stepcast::workloads {
+namespace {
+
+std::int64_t total(const std::vector<std::int64_t>& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+}
+
+}  // namespace
 
 bool ActivationMemory::composite_norm() const {
   return in_.software.eager() && !in_.software.norm.fused && in_.shape.norm == Norm::rmsnorm;
@@ -93,8 +104,9 @@ ActivationMemory::Half ActivationMemory::mlp_half() const {
   if (kind_.experts) return expert_half();
   Half out;
   out.kept.push_back(column_input(sizes_.hidden));
+  const bool again = recomputes(LayerModule::mlp) || in_.plan.mlp_tiles > 1;
   for (const std::int64_t bytes : mlp())
-    (recomputes(LayerModule::mlp) ? out.again : out.kept).push_back(bytes);
+    (again ? out.again : out.kept).push_back(ceil_div(bytes, in_.plan.mlp_tiles));
   return out;
 }
 
@@ -118,6 +130,7 @@ ActivationMemory::Half ActivationMemory::expert_half() const {
   if (gates) routed.push_back(f);
   if (gates && in_.software.eager()) routed.push_back(f);
   if (!in_.software.fused()) routed.push_back(s.taken_bytes());
+  if (in_.software.fused() && in_.software.experts.weighed_back) routed.push_back(s.sent_bytes());
   auto& product = whole || recomputes(expert_activation) ? out.again : out.kept;
   product.push_back(narrow);
   if (!gates && in_.software.fused()) product.push_back(f);  // before the weights
@@ -128,8 +141,7 @@ ActivationMemory::Half ActivationMemory::expert_half() const {
 }
 
 std::int64_t ActivationMemory::layer_without_recompute() const {
-  const std::vector<std::int64_t> tensors = layer_tensors();
-  return std::accumulate(tensors.begin(), tensors.end(), scores());
+  return total(layer_tensors()) + scores();
 }
 
 std::int64_t ActivationMemory::scores() const {
@@ -165,13 +177,34 @@ std::vector<std::int64_t> ActivationMemory::mlp() const {
 std::int64_t ActivationMemory::layer() const {
   switch (in_.plan.recompute) {
     case Recompute::none:
-      return layer_without_recompute() - (recomputes(LayerModule::attention_core) ? scores() : 0);
     case Recompute::selective:
-      return layer_without_recompute() - scores();
+    case Recompute::operators:
+      if (in_.operators_again()) return total(operator_tensors());
+      return layer_without_recompute() - (in_.core_again() ? scores() : 0);
     case Recompute::full:
       return sizes_.local_bytes();  // the layer's input
   }
   throw BrokenPromise("unknown recompute");
+}
+
+std::vector<std::int64_t> ActivationMemory::operator_tensors() const {
+  std::vector<std::int64_t> out = saved_by_operators(in_, kind_);
+  out.insert(out.begin(), sizes_.local_bytes());
+  return out;
+}
+
+/// The layer's input, unless a norm of operators keeps copies of it instead; attention's output and
+/// statistics; v where no copies are made of it; the gate of SwiGLU, which is a first product.
+std::vector<std::int64_t> ActivationMemory::tensors_again() const {
+  std::vector<std::int64_t> out = layer_tensors();
+  const std::int64_t row = sizes_.tokens * sizes_.element;
+  std::vector<std::int64_t> saved{row * sizes_.value, 4 * sizes_.tokens * sizes_.heads};
+  if (!composite_norm()) saved.push_back(norm_input());
+  if (!kind_.experts && gated(in_.shape) && !in_.software.products.packed)
+    saved.push_back(sizes_.ffn_bytes());
+  for (const std::int64_t bytes : saved)
+    if (const auto at = std::ranges::find(out, bytes); at != out.end()) out.erase(at);
+  return out;
 }
 
 std::int64_t ActivationMemory::offloaded_bytes(std::int64_t place) const {
@@ -188,8 +221,11 @@ std::int64_t ActivationMemory::output_gradients() const {
          (sizes_.query + 2 * sizes_.kv + 2 * sizes_.hidden + ups * sizes_.ffn);
 }
 
-/// Bytes of a logit from its forward to its backward: 16-bit logits 2 and log-softmax 4 (eager;
-/// Megatron's softmax 4 in the place of the fp32 copy), 2 where the loss is one kernel. In place:
+/// Bytes of a logit from its forward to its backward: 16-bit logits 2 and log-softmax 4 (eager),
+/// log-softmax alone where the script drops the logits, fp32 logits beside it where the model
+/// returns them so; Megatron's softmax 4 in the place of the fp32 copy, the logits being nobody's
+/// (core/tensor_parallel/cross_entropy.py at 0.16, read 2026-11); 2 where the loss is one kernel;
+/// a gradient in the logits' place. In place:
 /// the softmax alone, in the shifted fp32 copy (nanotron tensor_parallel/functional.py,
 /// _ShardedCrossEntropy, read 2026-11). Low: the probabilities, in 16 bits, of a cut vocabulary in
 /// fp32 (OneFlow auto_mixed_precision_lists.cpp names sparse_softmax_cross_entropy, not its form
@@ -197,7 +233,16 @@ std::int64_t ActivationMemory::output_gradients() const {
 std::int64_t ActivationMemory::kept_of_logit() const {
   switch (in_.software.loss.memory) {
     case LossMemory::kernels:
-      return in_.software.loss_is_one_kernel() ? sizes_.element : sizes_.element + 4;
+      if (in_.software.loss_is_one_kernel()) return sizes_.element;
+      return in_.software.fused() ? 4 : sizes_.element + 4;
+    case LossMemory::dropped:
+      return in_.software.loss_is_one_kernel() ? sizes_.element : 4;
+    case LossMemory::widened:
+      return 8;
+    case LossMemory::gradient:
+      return sizes_.element;
+    case LossMemory::gradient_fp32:
+      return 4;
     case LossMemory::in_place:
       return 4;
     case LossMemory::low:
@@ -213,7 +258,14 @@ std::int64_t ActivationMemory::work_of_logit() const {
   if (in_.software.own()) return 0;  // in place
   switch (in_.software.loss.memory) {
     case LossMemory::kernels:
+    case LossMemory::dropped:
       return in_.software.eager() && !in_.software.loss.fused ? 8 : sizes_.element;
+    case LossMemory::widened:
+      return 8;
+    case LossMemory::gradient:
+      return 0;
+    case LossMemory::gradient_fp32:
+      return sizes_.element;
     case LossMemory::in_place:
       return sizes_.element + 4;
     case LossMemory::low:
@@ -225,6 +277,17 @@ std::int64_t ActivationMemory::work_of_logit() const {
 /// Final norm and its output, and the logits; before them those of a module for further tokens:
 /// inputs of its norms, of its product of both and of its last norm, and its layer.
 std::vector<std::int64_t> ActivationMemory::head_tensors() const {
+  const std::int64_t weight = sizes_.element * sizes_.vocab * sizes_.hidden;
+  switch (in_.software.loss.form) {
+    case LossForm::whole:
+      break;
+    case LossForm::chunks:
+      return {norm_input(), gathered_input()};
+    case LossForm::checkpointed:
+      return {norm_input(), gathered_input(), gathered_input()};  // and a copy without padding
+    case LossForm::fused_linear:
+      return {norm_input(), gathered_input(), weight};  // of its input and weight the gradients
+  }
   std::vector<std::int64_t> out{norm_input(), gathered_input()};
   if (in_.shape.mtp_layers > 0) {
     const LayerKind last = layer_kind(in_.shape, in_.precision, in_.shape.layers - 1);
@@ -237,12 +300,24 @@ std::vector<std::int64_t> ActivationMemory::head_tensors() const {
   return out;
 }
 
-std::int64_t ActivationMemory::head() const {
-  const std::vector<std::int64_t> tensors = head_tensors();
-  return std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0});
-}
+std::int64_t ActivationMemory::head() const { return total(head_tensors()); }
 
-std::int64_t ActivationMemory::loss_work() const { return work_of_logit() * logits(); }
+/// Part by part: the logits of one; chunks: of each its tokens' hidden states once more and an fp32
+/// sum of their gradients (torchtitan's ChunkedLossWrapper); checkpointed: FSDP gathers the head in
+/// fp32, and has its gradient so (TRL's chunked_nll, 2026-06); Liger: the head's own input.
+std::int64_t ActivationMemory::loss_work() const {
+  const LossForm form = in_.software.loss.form;
+  if (form == LossForm::whole) return work_of_logit() * logits();
+  const std::int64_t one = logits() / loss_parts(in_).count;
+  const std::int64_t part = form == LossForm::fused_linear
+                                ? sizes_.element * one
+                                : (kept_of_logit() + work_of_logit()) * one;
+  if (form == LossForm::chunks)
+    return part + gathered_input() + 4 * gathered_input() / sizes_.element;
+  if (form == LossForm::fused_linear) return part + gathered_input();
+  const std::int64_t wider = in_.sharded() ? 4 - sizes_.element : 0;
+  return part + 2 * wider * sizes_.vocab * sizes_.hidden;
+}
 
 std::int64_t ActivationMemory::logits() const {
   return predicted_positions(in_.shape, in_.batch.sequence) * sizes_.tokens / in_.batch.sequence *
@@ -254,7 +329,7 @@ std::int64_t ActivationMemory::logits() const {
 /// work in fp32, and DTensor on whole tensors.
 std::vector<std::int64_t> ActivationMemory::work_tensors() const {
   const std::int64_t width = in_.software.eager() ? 4 : sizes_.element;
-  const std::int64_t f = sizes_.ffn_bytes();
+  const std::int64_t f = ceil_div(sizes_.ffn_bytes(), in_.plan.mlp_tiles);
   std::int64_t whole = width * sizes_.tokens * sizes_.hidden, part = whole;
   if (in_.software.eager() && in_.software.norm.fused) {
     whole = sizes_.hidden_bytes();
@@ -276,14 +351,12 @@ std::vector<std::int64_t> ActivationMemory::work_tensors() const {
 }
 
 std::vector<std::int64_t> ActivationMemory::forward_work_tensors() const {
-  if (!kind_.experts) return {sizes_.ffn_bytes(), sizes_.hidden_bytes()};
+  if (!kind_.experts)
+    return {ceil_div(sizes_.ffn_bytes(), in_.plan.mlp_tiles), sizes_.hidden_bytes()};
   const ExpertSizes& s = *experts_;
   return {s.inner_bytes(), s.taken_bytes(), s.sent_bytes()};
 }
 
-std::int64_t ActivationMemory::layer_work() const {
-  const std::vector<std::int64_t> tensors = work_tensors();
-  return std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0});
-}
+std::int64_t ActivationMemory::layer_work() const { return total(work_tensors()); }
 
 }  // namespace stepcast::workloads

@@ -23,6 +23,9 @@ class ActivationMemory {
   std::int64_t layer_without_recompute() const;
   /// Kept per layer under the plan's recompute.
   std::int64_t layer() const;
+  /// By operators: the tensors that a layer keeps; those of layer_tensors() that backward makes.
+  std::vector<std::int64_t> operator_tensors() const;
+  std::vector<std::int64_t> tensors_again() const;
   /// What the plan offloads of the layer at a place of its part, counted from 0; but the last
   /// layer's of a part stays.
   std::int64_t offloaded_bytes(std::int64_t place) const;

@@ -247,6 +247,10 @@ void write_attention_core_forward(PieceWriter& w) {
   if (repeats_kv(w))  // read one per group, write one per q head
     for (const char* name : {"k", "v"})
       w.pass(std::string("layer.attention.repeat_") + name, copy, k_bytes(w) + q_bytes(w));
+  if (w.saves(o_bytes(w))) {
+    w.saves(4 * w.sizes().tokens * w.sizes().heads);  // of the softmax, a number a row and head
+    return;
+  }
   if (w.in().plan.context > 1) return write_context_attention_forward(w);
   write_attention_part_forward(w, whole_attention(w));
 }

@@ -76,6 +76,10 @@ void exchange(PieceWriter& w, const ExpertSizes& s, const std::string& name, boo
   const ExpertPlan& plan = w.in().plan.expert;
   const ExpertShape& e = w.in().shape.experts;
   const bool own = by_own_kernels(w);
+  const std::int64_t received = to_experts ? s.taken_bytes()
+                                : own      ? s.token_bytes()
+                                           : s.sent_bytes();
+  if (w.saves(received)) return beside ? beside() : void();
   const bool first_way = to_experts && weights;  // forward's dispatch alone may be in 8 bits
   TokenExchange tokens;
   tokens.dispatcher = plan.dispatcher;

@@ -1,6 +1,10 @@
 #include "workloads/pieces/ends_piece.hpp"
 
 #include <algorithm>
+#include <bit>
+
+#include "engine/arithmetic.hpp"
+#include "engine/check.hpp"
 
 #include "workloads/pieces/linear_piece.hpp"
 #include "workloads/pieces/masked_head_piece.hpp"
@@ -104,7 +108,91 @@ void write_shared_head_backward(PieceWriter& w, KernelTable& table) {
   if (!w.own()) w.pass("head.tied_sum", pointwise, 3 * w.sizes().element * weight[0].elements);
 }
 
+/// A part of a micro-batch by itself.
+Batch batch_of_part(const StepInputs& in, const LossParts& parts) {
+  return {1, in.batch.micro_batches, parts.tokens * in.plan.context};
+}
+
+/// Forward of head and loss over one part.
+void part_forward(PieceWriter& w) {
+  write_column_forward(w, "head", {head_linear(w)});
+  if (w.in().software.loss.form != LossForm::fused_linear) return loss_forward(w);
+  // Read twice, and its gradient written in its place (Liger ops/cross_entropy.py, 2026).
+  w.pass("loss.fused", softmax, 3 * w.sizes().element * logits(w));
+}
+
+/// Gradients of a part; that of the weight is added to the others' (read two, write one).
+void part_backward(PieceWriter& w, KernelTable& table) {
+  if (w.in().software.loss.form != LossForm::fused_linear) loss_backward(w);
+  write_shared_head_backward(w, table);
+}
+
+template <class Write>
+void for_each_part(PieceWriter& whole, KernelTable& table, bool python, Write write) {
+  const StepInputs& in = whole.in();
+  const LossParts parts = loss_parts(in);
+  const Batch batch = batch_of_part(in, parts);
+  const StepInputs part{in.shape, in.plan, batch, in.precision, in.software};
+  PieceWriter w(part, table);
+  w.from_python(python);
+  write(w);
+  const Piece piece = w.take();
+  for (std::int64_t i = 0; i < parts.count; ++i) whole.append(piece);
+}
+
+/// What forward has of a loss that goes over parts.
+void parts_forward(PieceWriter& w, KernelTable& table) {
+  switch (w.in().software.loss.form) {
+    case LossForm::whole:
+      throw BrokenPromise("a loss in parts");
+    case LossForm::chunks:
+      return;  // each part's backward follows its forward
+    case LossForm::checkpointed:
+      return for_each_part(w, table, true, part_forward);
+    case LossForm::fused_linear:
+      return for_each_part(w, table, true, [&](PieceWriter& part) {
+        part_forward(part);
+        part_backward(part, table);
+      });
+  }
+}
+
+void parts_backward(PieceWriter& w, KernelTable& table, const ParameterTensors& unit) {
+  if (w.in().software.loss.form == LossForm::fused_linear)
+    w.host_wait();  // it asks whether the gradient that comes in is 1 (torch.equal)
+  else
+    for_each_part(w, table, false, [&](PieceWriter& part) {
+      part.from_python(true);
+      part_forward(part);
+      part.from_python(false);
+      part_backward(part, table);
+    });
+  if (has_tensor(unit, "head")) w.gradient(unit, "head");
+}
+
 }  // namespace
+
+LossParts loss_parts(const StepInputs& in) {
+  const Sizes sizes(in);
+  const LossSoftware& loss = in.software.loss;
+  const auto parts_of = [&](std::int64_t tokens) {
+    const std::int64_t size =
+        std::min(sizes.tokens, ceil_div(tokens, in.plan.tensor) * in.plan.tensor);
+    return LossParts{ceil_div(sizes.tokens, size), size};
+  };
+  switch (loss.form) {
+    case LossForm::whole:
+      return {1, sizes.tokens};
+    case LossForm::chunks:
+      return parts_of(ceil_div(sizes.tokens, loss.chunks));
+    case LossForm::checkpointed:
+      return parts_of(loss.chunk_tokens);
+    case LossForm::fused_linear:
+      return parts_of(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(
+          ceil_div(sizes.tokens, ceil_div(in.shape.vocab, in.shape.hidden))))));
+  }
+  throw BrokenPromise("unknown form of a loss");
+}
 
 Piece embedding_forward(const StepInputs& in, KernelTable& table) {
   PieceWriter w(in, table);
@@ -168,6 +256,10 @@ Piece head_forward(const StepInputs& whole, KernelTable& table) {
     write_masked_transform_forward(w);
   else
     write_norm_forward(w, "final_norm", false);
+  if (in.software.loss.form != LossForm::whole) {
+    parts_forward(w, table);
+    return w.take();
+  }
   if (predicts_further(in)) {
     w.append(mtp_forward(in, table));
     write_column_forward(w, "head", {head_linear(w)});
@@ -183,6 +275,11 @@ Piece head_backward(const StepInputs& whole, KernelTable& table, const Parameter
   const Batch batch = predicted_batch(whole);
   const StepInputs in{whole.shape, whole.plan, batch, whole.precision, whole.software};
   PieceWriter w(in, table);
+  if (in.software.loss.form != LossForm::whole) {
+    parts_backward(w, table, unit);
+    write_norm_backward(w, "final_norm", unit, "final_norm", false);
+    return w.take();
+  }
   if (masked(in.shape)) write_pooler_backward(w, unit);
   loss_backward(w);
   if (predicts_further(in)) {

@@ -12,4 +12,11 @@ Piece embedding_backward(const StepInputs&, KernelTable&, const ParameterTensors
 Piece head_forward(const StepInputs&, KernelTable&);
 Piece head_backward(const StepInputs&, KernelTable&, const ParameterTensors& unit);
 
+/// How head and loss go over a micro-batch of the rank: parts, and tokens of each (the last may be
+/// smaller; it is taken as large). Liger's are the next power of two of T / ceil(V / h).
+struct LossParts {
+  std::int64_t count = 1, tokens = 0;
+};
+LossParts loss_parts(const StepInputs&);
+
 }  // namespace stepcast::workloads

@@ -216,6 +216,8 @@ void up_forward(PieceWriter& w, const ExpertSizes& s) {
 }
 
 bool weighs_output(const PieceWriter& w) { return !w.fused(); }
+/// Megatron core up to 0.12 (moe_layer.py; in the activation from 0.13, 2659630, 2025-04-09).
+bool weighs_back(const PieceWriter& w) { return w.fused() && software(w).weighed_back; }
 
 /// Without a gate Megatron has no kernel that weighs rows as well: GELU 2F, times the weight in
 /// fp32, F + 2F, and back to 16 bits, 2F + F (core moe/experts.py bias_act_func(), read 2026-11).
@@ -408,6 +410,7 @@ void routed_forward(PieceWriter& w, const ExpertSizes& s, bool beside) {
   w.begin_node(LayerNode::combine);
   write_combine(w, s, false, beside ? Beside([&] { shared_down_forward(w, s); }) : Beside{});
   w.begin_node(LayerNode::rest);
+  if (weighs_back(w)) w.pass("layer.experts.weigh", pointwise, 2 * s.sent_bytes() + 4 * s.sent);
   write_unpermute(w, s, false);
 }
 
@@ -434,6 +437,8 @@ void write_experts_backward(PieceWriter& w, const ParameterTensors& unit) {
   w.from_python(false);
   w.begin_node(LayerNode::rest);
   write_unpermute(w, s, true);
+  if (weighs_back(w))
+    w.pass("layer.experts.weigh.backward", pointwise, 3 * s.sent_bytes() + 8 * s.sent);
   w.begin_node(LayerNode::combine);
   write_combine(w, s, true, beside ? Beside([&] { shared_down_backward(w, s, unit); }) : Beside{});
   w.begin_node(LayerNode::experts);

@@ -50,9 +50,18 @@ ExpertSizes::ExpertSizes(const StepInputs& in) {
   if (plan.capacity_factor == 0.0) return;
   const std::int64_t room = capacity(in, tokens);
   const std::int64_t full = room * experts * plan.degree * part;
-  sent = pads_to_capacity(in) ? room * e.count : std::min(sent, room * e.count);
-  rows = pads_to_capacity(in) ? full : std::min(rows, full);
   most = pads_to_capacity(in) ? full : std::min(most, full);
+  if (pads_to_capacity(in)) {
+    sent = room * e.count;
+    rows = full;
+    return;
+  }
+  // What finds its expert full is dropped, by each rank from its own tokens.
+  const CappedRows left =
+      capped_rows(in.plan.routing, e, plan.degree, tokens, plan.degree * part, room, draws);
+  sent = std::max<std::int64_t>(1, std::llround(static_cast<double>(sent) * left.kept));
+  rows = std::max<std::int64_t>(1, std::llround(mean * left.fullest));
+  fullest = left.fullest / left.kept;
 }
 
 }  // namespace stepcast::workloads

@@ -1,5 +1,6 @@
 #include "workloads/pieces/layer_piece.hpp"
 
+#include "engine/arithmetic.hpp"
 #include "workloads/pieces/attention_piece.hpp"
 #include "workloads/pieces/expert_piece.hpp"
 #include "workloads/pieces/latent_piece.hpp"
@@ -129,16 +130,36 @@ void experts_inner_forward(PieceWriter& w) {
   w.own() ? write_own_experts_inner(w) : write_experts_forward(w);
 }
 
+/// `write` of one tile of the sequence, as often as the MLP has tiles (DeepSpeed
+/// runtime/sequence_parallel/ulysses_sp.py, TiledMLP, read 2026-11).
+template <class Write>
+void by_tiles(PieceWriter& w, Write write) {
+  const std::int64_t tiles = w.in().plan.mlp_tiles;
+  if (tiles == 1 || w.kind().experts) return write(w);
+  const StepInputs& in = w.in();
+  const std::int64_t tokens = ceil_div(w.sizes().tokens, tiles);
+  const Batch batch{1, in.batch.micro_batches, tokens * in.plan.context};
+  const StepInputs part{in.shape, in.plan, batch, in.precision, in.software};
+  PieceWriter tile = w.of_part(part);
+  write(tile);
+  const Piece piece = tile.take();
+  for (std::int64_t i = 0; i < tiles; ++i) w.append(piece);
+}
+
 void mlp_inner_forward(PieceWriter& w) {
   write_norm_forward(w, "layer.norm2", w.compiled(), !w.kind().experts);
-  w.kind().experts ? experts_inner_forward(w) : up_and_activation_forward(w);
+  if (w.kind().experts) return experts_inner_forward(w);
+  by_tiles(w, [](PieceWriter& tile) {
+    up_and_activation_forward(tile);
+    if (tile.in().plan.mlp_tiles > 1) write_row_forward(tile, down(tile));
+  });
 }
 
 void mlp_half_forward(PieceWriter& w) {
   if (!w.kind().experts) w.begin_node(LayerNode::experts);
   mlp_inner_forward(w);
   if (w.kind().experts && w.own()) write_own_experts_outer(w);
-  if (!w.kind().experts) write_row_forward(w, down(w));
+  if (!w.kind().experts && w.in().plan.mlp_tiles == 1) write_row_forward(w, down(w));
   residual(w, "layer.mlp.residual");
 }
 
@@ -146,12 +167,24 @@ void experts_backward(PieceWriter& w, const ParameterTensors& unit) {
   w.own() ? write_own_experts_backward(w, unit) : write_experts_backward(w, unit);
 }
 
-void dense_mlp_backward(PieceWriter& w, const ParameterTensors& unit) {
-  again(w, recomputes(w, LayerModule::mlp), [&] { up_and_activation_forward(w); });
+void dense_tile_backward(PieceWriter& w, const ParameterTensors& unit) {
+  const bool tiled = w.in().plan.mlp_tiles > 1;
+  again(w, tiled || recomputes(w, LayerModule::mlp), [&] { up_and_activation_forward(w); });
   write_row_backward(w, unit, down(w));
   activation_backward(w);
   if (swiglu(w)) write_joined_gradients(w, "layer.mlp.gate_up.concatenate", 2 * w.sizes().ffn);
   write_column_backward(w, "layer.mlp.up", unit, up_projections(w));
+  if (!tiled) return;
+  // Autograd adds each tile's gradients of the weights to the others' (read two, write one).
+  const std::int64_t weights = (swiglu(w) ? 3 : 2) * w.sizes().hidden * w.sizes().ffn;
+  w.pass("layer.mlp.gradient_sum", pointwise, 3 * w.sizes().element * weights);
+}
+
+/// Of tiles the last one's gradients are complete.
+void dense_mlp_backward(PieceWriter& w, const ParameterTensors& unit) {
+  if (w.in().plan.mlp_tiles == 1) return dense_tile_backward(w, unit);
+  by_tiles(w, [&](PieceWriter& tile) { dense_tile_backward(tile, unit); });
+  w.keep_last_gradients();
 }
 
 void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
@@ -167,9 +200,7 @@ void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
   dropout_backward(w, "layer.attention.dropout.backward");
   write_row_backward(w, unit, output(w));
   again(w, makes_latent_up_again(w.in()), [&] { write_latent_up_forward(w); });
-  const bool core =
-      w.in().plan.recompute == Recompute::selective || recomputes(w, LayerModule::attention_core);
-  again(w, core, [&] { write_attention_core_forward(w); });
+  again(w, w.in().core_again(), [&] { write_attention_core_forward(w); });
   write_attention_core_backward(w);
   if (w.in().shape.sinks) w.gradient(unit, "attention.sinks");
   again(w, attention_norm_again(w), [&] { write_norm_forward(w, "layer.norm1", false, false); });
@@ -177,12 +208,26 @@ void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
   write_norm_backward(w, "layer.norm1", unit, "norm1", true);
 }
 
-/// What full recompute runs again. torch's non-reentrant checkpoint ends as soon as backward has
-/// all that it needs (torch.utils.checkpoint set_checkpoint_early_stop, on since torch 2.1,
+void whole_forward(PieceWriter& w) {
+  w.from_python(true);
+  attention_half_forward(w);
+  mlp_half_forward(w);
+}
+
+/// What recompute of a layer runs again. torch's non-reentrant checkpoint ends as soon as backward
+/// has all that it needs (torch.utils.checkpoint set_checkpoint_early_stop, on since torch 2.1,
 /// 2023-10): backward needs the input of the last product, not its output.
+/// What compiled code saves by operators is what backward needs, so that product is not run.
 Piece layer_again(const StepInputs& in, KernelTable& table, LayerKind kind) {
-  if (!in.software.recompute_stops) return layer_forward(in, table, kind);
+  const bool operators = in.operators_again();
+  const bool stops = in.software.recompute_stops || (operators && in.software.compiled());
+  if (!stops && !operators) return layer_forward(in, table, kind);
   PieceWriter w(in, table, kind);
+  if (operators) w.again_by_operators(nullptr);
+  if (!stops) {
+    whole_forward(w);
+    return w.take();
+  }
   w.from_python(true);
   attention_half_forward(w);
   mlp_inner_forward(w);
@@ -191,11 +236,23 @@ Piece layer_again(const StepInputs& in, KernelTable& table, LayerKind kind) {
 
 }  // namespace
 
+std::vector<std::int64_t> saved_by_operators(const StepInputs& in, LayerKind kind) {
+  KernelTable table;
+  PieceWriter w(in, table, kind);
+  std::vector<std::int64_t> saved;
+  w.again_by_operators(&saved);
+  if (in.software.compiled()) {
+    attention_half_forward(w);
+    mlp_inner_forward(w);
+  } else {
+    whole_forward(w);
+  }
+  return saved;
+}
+
 Piece layer_forward(const StepInputs& in, KernelTable& table, LayerKind kind) {
   PieceWriter w(in, table, kind);
-  w.from_python(true);
-  attention_half_forward(w);
-  mlp_half_forward(w);
+  whole_forward(w);
   w.end_graph();
   return w.take();
 }
@@ -203,7 +260,8 @@ Piece layer_forward(const StepInputs& in, KernelTable& table, LayerKind kind) {
 Piece layer_backward(const StepInputs& in, KernelTable& table, const ParameterTensors& unit,
                      LayerKind kind) {
   PieceWriter w(in, table, kind);
-  if (in.plan.recompute == Recompute::full) w.append(layer_again(in, table, kind));
+  if (in.plan.recompute == Recompute::full || in.operators_again())
+    w.append(layer_again(in, table, kind));
   w.begin_node(w.kind().experts ? LayerNode::rest : LayerNode::experts);
   if (!w.kind().experts) w.begin_graph();
   mlp_half_backward(w, unit);

@@ -26,6 +26,7 @@ void forward_product(PieceWriter& w, const Linear& l, std::int64_t parts) {
 }
 
 void forward(PieceWriter& w, const Linear& l) {
+  if (w.saves_product(w.sizes().element * rows_of(w, l) * l.out, l.low)) return;
   w.module();
   forward_product(w, l, 1);
 }
@@ -143,7 +144,8 @@ TensorOverlap overlap_of(const PieceWriter& w, const std::string& name) {
   constexpr const char* known[] = {"layer.attention.qkv", "layer.attention.o", "layer.mlp.up",
                                    "layer.mlp.down"};
   const bool is_known = std::ranges::find(known, name) != std::end(known);
-  return w.sequence_parallel() && is_known ? w.in().plan.tensor_overlap : TensorOverlap::none;
+  return w.sequence_parallel() && is_known && !w.by_operators() ? w.in().plan.tensor_overlap
+                                                                : TensorOverlap::none;
 }
 
 /// Parts of a product run on three streams in turn (Transformer Engine,

@@ -1,11 +1,14 @@
 #include "workloads/pieces/piece.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "workloads/plan/low_precision.hpp"
 
 namespace stepcast::workloads {
 namespace {
+
+constexpr std::uint32_t gone = ~std::uint32_t{0};
 
 std::int64_t operand_bytes(const Precision& precision, std::int64_t elements) {
   return copy_bytes(precision, OperandRole::input, elements);
@@ -46,6 +49,13 @@ bool StepInputs::sharded() const {
 bool StepInputs::overlaps_tensor() const {
   return plan.tensor > 1 && (software.tensor.overlap || plan.tensor_overlap != TensorOverlap::none);
 }
+
+bool StepInputs::core_again() const {
+  return (plan.recompute == Recompute::selective && !operators_again()) ||
+         plan.recompute_modules.has(LayerModule::attention_core);
+}
+
+bool StepInputs::operators_again() const { return workloads::operators_again(plan, software); }
 
 Dtype StepInputs::gradient_dtype() const {
   if (software.data.autocast) return Dtype::fp32;
@@ -92,6 +102,16 @@ void PieceWriter::launch(std::uint32_t index) {
 
 void PieceWriter::module() {
   if (in_.software.host.module_call > Duration{} && !captured_) push(Action::Kind::module, 0);
+}
+
+bool PieceWriter::saves(std::int64_t bytes) {
+  if (by_operators_ && saved_ != nullptr) saved_->push_back(bytes);
+  return by_operators_;
+}
+
+bool PieceWriter::saves_product(std::int64_t bytes, bool low) {
+  if (!by_operators_ || (!low && ++products_ % 2 == 0)) return false;
+  return saves(bytes);
 }
 
 /// Where the sequence is cut, all tensor ranks draw alike and keep their state (Megatron core
@@ -210,6 +230,7 @@ void PieceWriter::all_gather_hidden(const std::string& name) {
 }
 
 void PieceWriter::reduce_scatter_hidden(const std::string& name) {
+  if (saves(sizes_.local_bytes())) return;
   push(Action::Kind::collective, hidden_collective(name, CollectiveKind::reduce_scatter));
 }
 
@@ -253,6 +274,7 @@ void PieceWriter::context_collective(const std::string& name, CollectiveKind kin
 
 void PieceWriter::expert_collective(const std::string& name, CollectiveKind kind,
                                     std::int64_t bytes) {
+  if (saves(kind == CollectiveKind::all_to_all ? bytes : 0)) return;
   push(Action::Kind::tokens, table_.index_of(Collective{name, kind, GroupKind::expert,
                                                         in_.precision.compute, Bytes(bytes)}));
 }
@@ -286,6 +308,21 @@ void PieceWriter::gradients(const ParameterTensors& unit, const std::string& nam
     if (unit[i].name == name ||
         (unit[i].name.starts_with(name + ".") && unit[i].name != name + ".bias"))
       push(Action::Kind::gradient, i);
+}
+
+void PieceWriter::keep_last_gradients() {
+  std::vector<std::uint32_t> seen;
+  for (auto at = piece_.rbegin(); at != piece_.rend(); ++at) {
+    if (at->kind != Action::Kind::gradient) continue;
+    if (std::ranges::find(seen, at->index) == seen.end()) {
+      seen.push_back(at->index);
+      continue;
+    }
+    at->kind = Action::Kind::end;  // marked to go
+    at->index = gone;
+  }
+  std::erase_if(piece_,
+                [](const Action& a) { return a.kind == Action::Kind::end && a.index == gone; });
 }
 
 void PieceWriter::gradient(const ParameterTensors& unit, const std::string& name) {

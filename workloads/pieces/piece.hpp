@@ -76,6 +76,9 @@ struct StepInputs {
   bool sharded() const;
   /// Collectives of the tensor group run beside compute, some of them or all.
   bool overlaps_tensor() const;
+  /// What recompute does: backward runs the attention core again, or all but saved operators.
+  bool core_again() const;
+  bool operators_again() const;
   /// In which replicated gradients wait: fp32 where weights are kept so (autocast), else that of
   /// the reduction, unless they are widened for it alone.
   Dtype gradient_dtype() const;
@@ -160,6 +163,16 @@ class PieceWriter {
   void begin_node(LayerNode node) { node_ = node; }
   /// A module, or a function of autograd's in Python, begins.
   void module();
+  /// What follows is run again by operators: what a checkpoint has saved is not (see
+  /// layer_piece.hpp). `saved`, where given, collects the bytes of that.
+  void again_by_operators(std::vector<std::int64_t>* saved) {
+    by_operators_ = true, saved_ = saved;
+  }
+  bool by_operators() const { return by_operators_; }
+  /// Whether an operator's output of so many bytes has been saved: of products every second from
+  /// the first, all of a recipe's.
+  bool saves(std::int64_t bytes);
+  bool saves_product(std::int64_t bytes, bool low);
 
   /// Deterministic torch writes `bytes` of a new tensor before the kernel that is to write them.
   void fill(std::int64_t bytes);
@@ -189,7 +202,9 @@ class PieceWriter {
   /// Rows of tokens to their experts or back, `bytes` from each rank; `beside` runs meanwhile.
   void exchange_tokens(const std::string& name, const TokenExchange& tokens, std::int64_t bytes,
                        const std::function<void()>& beside);
-  void host_wait() { push(Action::Kind::host_wait, 0); }
+  void host_wait() {
+    if (!by_operators_) push(Action::Kind::host_wait, 0);
+  }
   /// Of one kernel here the host launches so many more, and calls on events.
   void host_launches(std::int64_t more, int events);
 
@@ -198,6 +213,14 @@ class PieceWriter {
   /// And of those called "name", or of every expert "name.0", "name.1", ...
   void gradients(const ParameterTensors& unit, const std::string& name);
 
+  /// A writer of a part of the same layer, whose actions are appended afterwards.
+  PieceWriter of_part(const StepInputs& part) const {
+    PieceWriter out(part, table_, kind_);
+    out.python_ = python_, out.node_ = node_, out.captured_ = captured_;
+    return out;
+  }
+  /// Of marks of a gradient that stand several times the last.
+  void keep_last_gradients();
   void append(const Piece& piece) { piece_.insert(piece_.end(), piece.begin(), piece.end()); }
   Piece take() { return std::move(piece_); }
 
@@ -218,6 +241,9 @@ class PieceWriter {
   LayerKind kind_;
   Piece piece_;
   bool python_ = false, captured_ = false, weights_ = false, library_ = false;
+  bool by_operators_ = false;
+  std::vector<std::int64_t>* saved_ = nullptr;
+  std::int64_t products_ = 0;  // by operators: met so far
   std::int64_t streams_ = 1;
   LayerNode node_ = LayerNode::attention;
 };

@@ -62,7 +62,10 @@ constexpr std::string_view name_of(Schedule schedule) {
 /// A set of them.
 using Schedules = SetOf<Schedule>;
 
-enum class Recompute : std::uint8_t { none, selective, full };
+/// What backward runs again of each layer: nothing; what the software calls selective
+/// (SelectiveRecompute); all but what torch's checkpoint keeps by operator (every second product,
+/// attention, exchanges); everything.
+enum class Recompute : std::uint8_t { none, selective, operators, full };
 /// Parts of a layer that backward runs again instead of keeping what they made.
 enum class LayerModule : std::uint8_t {
   attention_core,
@@ -133,6 +136,7 @@ constexpr std::string_view name_of(TensorOverlap overlap) {
 struct OffloadPlan {
   double activations = 0.0;        // share of what layers keep for backward
   double optimizer = 0.0;          // share of the optimizer's states, updated by the processors
+  double parameters = 0.0;         // zero3: share of the shards, sent to the GPU to be gathered
   bool optimizer_overlap = false;  // copies and updates of it go on piece by piece
   friend bool operator==(const OffloadPlan&, const OffloadPlan&) = default;
 };
@@ -163,6 +167,7 @@ struct ParallelPlan {
   Recompute recompute = Recompute::none;
   std::int64_t recompute_every = 1;  // full: of each part's layers only every n-th, from the first
   LayerModules recompute_modules{};  // beside what `recompute` says
+  std::int64_t mlp_tiles = 1;        // parts of the sequence that a dense MLP takes one by one
   ReduceWhen reduce = ReduceWhen::last;
   std::int64_t prefetch = 1;  // units gathered ahead of their use
   TensorOverlap tensor_overlap = TensorOverlap::none;

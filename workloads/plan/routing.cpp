@@ -144,4 +144,34 @@ double fullest_part(const Routing& routing, const ExpertShape& e, std::int64_t p
   return sum / static_cast<double>(times);
 }
 
+CappedRows capped_rows(const Routing& routing, const ExpertShape& e, std::int64_t parts,
+                       std::int64_t tokens, std::int64_t sources, std::int64_t room,
+                       std::int64_t draws) {
+  expects(parts >= 1 && e.count % parts == 0, "equal parts of the experts");
+  const bool random = routing.kind == RoutingKind::uniform;
+  const bool drawn = random || routing.kind == RoutingKind::max_violation;
+  const std::int64_t from = random ? std::min<std::int64_t>(sources, 8) : 1;
+  const std::int64_t times = drawn ? std::max<std::int64_t>(draws, 1) : 1;
+  const auto sent = static_cast<double>(tokens * e.per_token * from);
+  const std::ptrdiff_t each = e.count / parts;
+  CappedRows out{0.0, 0.0};
+  for (std::int64_t draw = 0; draw < times; ++draw) {
+    std::vector<double> taken(static_cast<std::size_t>(e.count), 0.0);
+    for (std::int64_t source = 0; source < from; ++source) {
+      const auto rows =
+          expert_rows(routing, e, tokens, static_cast<std::uint64_t>(draw * from + source));
+      for (std::size_t i = 0; i < taken.size(); ++i)
+        taken[i] += std::min(rows[i], static_cast<double>(room));
+    }
+    double most = 0.0;
+    for (auto at = taken.begin(); at != taken.end(); at += each)
+      most = std::max(most, std::accumulate(at, at + each, 0.0));
+    out.kept += std::accumulate(taken.begin(), taken.end(), 0.0) / sent;
+    out.fullest += most * static_cast<double>(parts) / sent;
+  }
+  out.kept /= static_cast<double>(times);
+  out.fullest /= static_cast<double>(times);
+  return out;
+}
+
 }  // namespace stepcast::workloads

@@ -19,4 +19,14 @@ std::vector<double> expert_rows(const Routing&, const ExpertShape&, std::int64_t
 double fullest_part(const Routing&, const ExpertShape&, std::int64_t parts, std::int64_t tokens,
                     std::int64_t draws);
 
+/// Rows that experts with room for `room` from each source take, over those that are sent: of all,
+/// and of the fullest of `parts` equal parts over their mean without a limit.
+struct CappedRows {
+  double kept = 1.0, fullest = 1.0;
+};
+/// `tokens` of each of `sources` ranks, whose draws differ where tokens are random; a mean over
+/// `draws`. Of many sources eight stand for all.
+CappedRows capped_rows(const Routing&, const ExpertShape&, std::int64_t parts, std::int64_t tokens,
+                       std::int64_t sources, std::int64_t room, std::int64_t draws);
+
 }  // namespace stepcast::workloads

@@ -211,6 +211,30 @@ constexpr Rule<PlanCase> rules[] = {
     {"optimizer_offload", [](Asked a) { return !one_share(a.plan.offload.optimizer); },
      [](Asked) { return std::string("optimizer_offload is no share"); },
      [](Asked) { return std::string("0 keeps all on the GPU, 1 offloads all"); }},
+    {"parameter_offload", [](Asked a) { return !one_share(a.plan.offload.parameters); },
+     [](Asked) { return std::string("parameter_offload is no share"); },
+     [](Asked) { return std::string("0 keeps all on the GPU, 1 offloads all"); }},
+    {"parameter_offload",
+     [](Asked a) { return a.plan.offload.parameters > 0.0 && a.plan.data != DataParallel::zero3; },
+     [](Asked a) {
+       return "parameter_offload with data = \"" + std::string(name_of(a.plan.data)) + "\"";
+     },
+     [](Asked) { return std::string("shards of parameters are offloaded: data = \"zero3\""); }},
+    {"parameter_offload",
+     [](Asked a) { return a.plan.offload.parameters > a.plan.offload.optimizer; },
+     [](Asked) { return std::string("parameter_offload above optimizer_offload"); },
+     [](Asked) {
+       return std::string(
+           "parameters go with their optimizer: optimizer_offload at least as large");
+     }},
+    {"mlp_tiles",
+     [](Asked a) {
+       return a.plan.mlp_tiles > 1 && (a.shape.experts.count > 0 || a.plan.tensor > 1);
+     },
+     [](Asked a) {
+       return "mlp_tiles = " + number(a.plan.mlp_tiles) + " with experts or tensor ranks";
+     },
+     [](Asked) { return std::string("a dense MLP that no other rank shares goes in tiles"); }},
     {"activation_offload",
      [](Asked a) {
        return a.plan.offload.activations > 0.0 && a.plan.schedule != Schedule::gpipe &&

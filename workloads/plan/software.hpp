@@ -23,10 +23,28 @@ enum class OptimizerKernel : std::uint8_t { foreach, fused, per_tensor, lamb };
 /// (stage_1_and_2.py) or, in bf16 with fp32 sums, keep 16-bit gradients beside the sums
 /// (bf16_optimizer.py).
 enum class OptimizerStates : std::uint8_t { masters, deepspeed };
-/// Copies of the logits: what the loss's kernels need (activation_memory.cpp); fp32 ones shifted,
-/// exponentiated and turned into their gradient in one place (nanotron); 16 bits throughout but
-/// where the vocabulary is cut (OneFlow).
-enum class LossMemory : std::uint8_t { kernels, in_place, low };
+/// Copies of the logits: what the loss's kernels need (activation_memory.cpp); the same without the
+/// 16-bit logits, which the script drops before backward (torchtitan); with logits that the model
+/// returns in fp32 (transformers up to 4.4x); a gradient in their place, 16 bits (Transformer
+/// Engine up to 2.17) or fp32; fp32 ones shifted, exponentiated and turned into their gradient in
+/// one place (nanotron); 16 bits throughout but where the vocabulary is cut (OneFlow).
+enum class LossMemory : std::uint8_t {
+  kernels,
+  dropped,
+  widened,
+  gradient,
+  gradient_fp32,
+  in_place,
+  low
+};
+/// How head and loss go over a micro-batch: at once; in parts, forward and backward of each before
+/// the next (torchtitan's ChunkedLossWrapper); in parts that are checkpointed, whose logits
+/// backward makes again (TRL's chunked_nll); in parts with the gradients made in forward and scaled
+/// in backward (Liger's fused linear cross-entropy).
+enum class LossForm : std::uint8_t { whole, chunks, checkpointed, fused_linear };
+/// What "selective" means: the attention core runs again (Megatron), or all but what a list of
+/// operators keeps (torchtitan).
+enum class SelectiveRecompute : std::uint8_t { attention_core, operators };
 /// How memory is handed out: PyTorch's caching allocator, or planned before the run.
 enum class Allocator : std::uint8_t { caching, planned };
 /// Where zero2 and zero3 keep parameters: fsdp1 shards with views, fsdp2 shards with copy-in and
@@ -96,6 +114,7 @@ struct ExpertSoftware {
   bool fused_router = true;   // scores, top-k and counts in one kernel
   bool fused_permute = true;  // rows move in one kernel
   bool host_counts = true;    // the host reads the counts before the exchange, unless padded
+  bool weighed_back = false;  // fused: rows are weighed when they are back, and kept for it
   friend bool operator==(const ExpertSoftware&, const ExpertSoftware&) = default;
 };
 
@@ -103,6 +122,9 @@ struct LossSoftware {
   bool fused = false;  // cross-entropy of 16-bit logits is one kernel each way (flash-attn)
   bool gathered_logits = false;  // tensor ranks compute the loss on whole, gathered logits
   LossMemory memory = LossMemory::kernels;
+  LossForm form = LossForm::whole;
+  std::int64_t chunks = 8;          // LossForm::chunks: parts of a micro-batch
+  std::int64_t chunk_tokens = 256;  // LossForm::checkpointed: tokens of a part
   friend bool operator==(const LossSoftware&, const LossSoftware&) = default;
 };
 
@@ -113,6 +135,7 @@ struct OptimizerSoftware {
   bool logs_statistics = false;         // zeros of gradients, norm of parameters, each step
   bool clips_each_micro_batch = false;  // before its gradients are added to the others'
   bool bf16_moments = false;            // it can keep them so, in a kernel that writes weights too
+  bool remainders = false;  // with bf16 moments a master is the weight and its other 16 bits
   bool lamb() const { return kernel == OptimizerKernel::lamb; }
   friend bool operator==(const OptimizerSoftware&, const OptimizerSoftware&) = default;
 };
@@ -137,6 +160,7 @@ struct DataSoftware {
   bool autocast = false;           // ddp, zero1: fp32 weights, cast in every forward
   bool widened_reduction = false;  // gradients stay in 16 bits, are widened to be reduced
   bool reducer_buckets = false;    // torch DDP's reducer keeps all gradients once more, in 16 bits
+  bool embedding_unit = false;     // FSDP: the embedding is a unit, head and last norm another
 
   bool owners() const { return exchange == ZeroExchange::owner; }
   bool fsdp1() const { return flat_parameters == FlatParameters::fsdp1; }
@@ -163,6 +187,7 @@ struct PipelineSoftware {
 
 struct MemorySoftware {
   Allocator allocator = Allocator::caching;
+  bool expandable = false;   // PyTorch's segments grow and shrink by pages
   bool lazy_modules = true;  // CUDA loads kernels as they are called (from 11.7 on)
   friend bool operator==(const MemorySoftware&, const MemorySoftware&) = default;
 };
@@ -195,6 +220,7 @@ struct Software {
   bool composite_blocks = false;  // layer norm and GELU of operators in fp32, joined by XLA alone
   bool deterministic = false;     // every new tensor is filled before it is written (torch 2.1)
   bool recompute_stops = false;   // full recompute ends before the layer's last product (torch 2.1)
+  SelectiveRecompute selective = SelectiveRecompute::attention_core;
   NormSoftware norm;
   ProductSoftware products;
   AttentionSoftware attention;
@@ -219,5 +245,13 @@ struct Software {
   bool loss_is_one_kernel() const { return loss.fused || compiled() || own(); }
   friend bool operator==(const Software&, const Software&) = default;
 };
+
+/// Recompute keeps what a list of operators names, by the plan's word or by what the software
+/// means.
+inline bool operators_again(const ParallelPlan& plan, const Software& software) {
+  return plan.recompute == Recompute::operators ||
+         (plan.recompute == Recompute::selective &&
+          software.selective == SelectiveRecompute::operators);
+}
 
 }  // namespace stepcast::workloads

@@ -52,6 +52,8 @@ constexpr Dispatcher all_dispatchers[] = {Dispatcher::all_gather, Dispatcher::al
 
 std::int64_t heads_of_rank(Asked a) { return RankWidths(a.shape, a.plan.tensor).heads; }
 
+bool by_operators(Asked a) { return operators_again(a.plan, a.software); }
+
 constexpr Rule<FrameworkPlan> framework_table[] = {
     {"framework",
      [](Asked a) { return a.software.own() && attention_beyond_llama(a.shape) != nullptr; },
@@ -132,6 +134,38 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
      },
      [](Asked a) { return "async_tp with " + name_of(a.software) + " as it is not compiled"; },
      [](Asked) { return std::string("Inductor finds what to pipeline: fusion = \"compiled\""); }},
+    {"recompute",
+     [](Asked a) { return by_operators(a) && !a.software.eager() && !a.software.compiled(); },
+     [](Asked a) { return "recompute by operators with " + name_of(a.software); },
+     [](Asked) {
+       return std::string("torch's checkpoint does that: pytorch-fsdp2, torchtitan, hf-trainer");
+     }},
+    {"recompute", [](Asked a) { return by_operators(a) && a.software.attention.keeps_scores(); },
+     [](Asked) { return std::string("recompute by operators with scores kept in memory"); },
+     [](Asked) { return std::string("what it saves is told of flash and cuDNN attention alone"); }},
+    {"recompute_modules",
+     [](Asked a) { return by_operators(a) && !a.plan.recompute_modules.empty(); },
+     [](Asked) { return std::string("recompute_modules beside recompute by operators"); },
+     [](Asked) {
+       return std::string("either names parts of a layer, or the operators that stay");
+     }},
+    {"loss_form",
+     [](Asked a) {
+       return a.software.loss.form != LossForm::whole &&
+              (a.software.own() || masked(a.shape) || a.shape.mtp_layers > 0 ||
+               a.software.loss.gathered_logits);
+     },
+     [](Asked) { return std::string("a loss in parts with this model or software"); },
+     [](Asked) {
+       return std::string(
+           "it is told of torch's loss of the next token alone: loss_form = \"whole\"");
+     }},
+    {"loss_form",
+     [](Asked a) { return a.software.loss.form == LossForm::fused_linear && a.plan.tensor > 1; },
+     [](Asked a) {
+       return "fused_linear loss on " + std::to_string(a.plan.tensor) + " tensor ranks";
+     },
+     [](Asked) { return std::string("its kernel needs the whole head: tensor = 1"); }},
     {"activation_offload",
      [](Asked a) {
        return a.software.own() &&
@@ -141,13 +175,29 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
      [](Asked) { return std::string("megatron-core, nemo and deepspeed do"); }},
     {"optimizer_offload",
      [](Asked a) {
-       const bool units = a.plan.data == DataParallel::zero3 ||
-                          (a.plan.data == DataParallel::zero2 &&
-                           a.software.data.flat_parameters != FlatParameters::buckets);
-       return a.plan.offload.optimizer > 0.0 && (units || a.software.data.autocast);
+       const bool fsdp = a.software.data.flat_parameters != FlatParameters::buckets;
+       const bool units =
+           a.plan.data == DataParallel::zero3 || (a.plan.data == DataParallel::zero2 && fsdp);
+       return a.plan.offload.optimizer > 0.0 && !units && a.software.data.autocast;
      },
      [](Asked) { return std::string("optimizer_offload of parameters without an fp32 copy"); },
-     [](Asked) { return std::string("take data = \"zero1\" or \"ddp\", and no autocast"); }},
+     [](Asked) { return std::string("autocast keeps fp32 weights: take data = \"zero3\""); }},
+    {"optimizer_offload",
+     [](Asked a) {
+       const bool fsdp = a.software.data.flat_parameters != FlatParameters::buckets;
+       const bool sharded =
+           a.plan.data == DataParallel::zero2 || a.plan.data == DataParallel::zero3;
+       return fsdp && sharded && a.plan.offload.optimizer != a.plan.offload.parameters;
+     },
+     [](Asked a) {
+       return "optimizer_offload of " + name_of(a.software) + " without its parameters";
+     },
+     [](Asked) {
+       return std::string(
+           "FSDP's offload takes shards, gradients and states together: parameter_offload as "
+           "large, "
+           "data = \"zero3\"");
+     }},
     {"optimizer_offload",
      [](Asked a) { return a.plan.offload.optimizer > 0.0 && a.software.optimizer.lamb(); },
      [](Asked) { return std::string("optimizer_offload of LAMB"); },

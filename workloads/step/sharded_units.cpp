@@ -45,6 +45,10 @@ ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name, std::i
   const std::int64_t part = narrow ? ceil_div(low_bytes, ranks) : e * shard;  // of this rank, cast
   Kernels k;
   k.group = group;
+  if (const double share = in_.plan.offload.parameters; share > 0.0)
+    k.from_host =
+        table.pass(name + ".from_host", host_copy, low,
+                   static_cast<std::int64_t>(share * static_cast<double>(host_bytes() * shard)));
   if (e != 4) k.cast = table.pass(name + ".cast", pointwise, low, 4 * shard + part);
   // FSDP1 divides by about sqrt(N) before and after; FSDP2 lets NCCL average, but not in fp16.
   if (ranks > 1 && (fsdp1() || wide == Dtype::fp16)) {
@@ -208,6 +212,7 @@ std::size_t ShardedUnits::units_ahead(bool forward) const {
 /// (max_reuse_distance).
 void ShardedUnits::gather_tensors(std::size_t unit) {
   State& state = states_[unit];
+  take_from_host(unit, compute);
   for (const auto& tensor : of(unit).tensor_gathers) {
     calls_.kernel(compute, tensor.clear);
     calls_.host_wait(calls_.record(compute));
@@ -220,12 +225,20 @@ void ShardedUnits::gather_tensors(std::size_t unit) {
   if (!state.gathered) state.gathered = calls_.record(compute);  // one rank has all
 }
 
+/// A shard that lies in host memory comes before it is cast and gathered.
+void ShardedUnits::take_from_host(std::size_t unit, Lane lane) {
+  if (in_.plan.offload.parameters == 0.0) return;
+  each_part(unit, [&](const Kernels& k) { run(from_host_lane, k.from_host); });
+  calls_.after(lane, from_host_lane);
+}
+
 void ShardedUnits::start_gather(std::size_t unit) {
   State& state = states_[unit];
   if (state.unsharded || state.gathered) return;
   if (in_.software.data.gather_each_tensor) return gather_tensors(unit);
   if (fsdp1() && in_.plan.data == DataParallel::zero3) limit_gathers();
   bool gathers = false;
+  take_from_host(unit, copy_lane);
   each_part(unit, [&](const Kernels& k) {
     run(copy_lane, k.cast);
     run(copy_lane, k.copy_in);

@@ -57,7 +57,7 @@ class ShardedUnits {
  private:
   struct Kernels {  // of one kind of unit; absent: the software does not need it
     GroupKind group{};
-    std::optional<std::uint32_t> cast, copy_in, gather, copy_out;
+    std::optional<std::uint32_t> from_host, cast, copy_in, gather, copy_out;
     std::optional<std::uint32_t> flat_gradient, reduce_copy, divide, reduce, sum_replicas,
         shard_divide, shard_cast, shard_sum;
     std::vector<std::optional<std::uint32_t>> first_gradient, later_gradient;  // by tensor
@@ -96,6 +96,12 @@ class ShardedUnits {
   }
   bool is_root(std::size_t unit) const { return has_root_ && unit == 0; }
   bool fsdp1() const { return in_.software.data.fsdp1(); }
+  void take_from_host(std::size_t unit, Lane lane);
+  /// Of an element in host memory: FSDP's fp32 shard, DeepSpeed's in 16 bits.
+  std::int64_t host_bytes() const {
+    const bool fsdp = in_.software.data.flat_parameters != FlatParameters::buckets;
+    return fsdp ? 4 : bytes_per_element(in_.precision.compute);
+  }
   void start_gather(std::size_t unit);
   void gather_tensors(std::size_t unit);
   std::size_t units_ahead(bool forward) const;

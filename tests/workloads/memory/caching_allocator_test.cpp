@@ -114,3 +114,63 @@ TEST_CASE("allocated <= held <= reserved, and everything freed leaves nothing") 
     RC_ASSERT(a.held() == 0);
   }));
 }
+
+TEST_CASE("a stream never gets what another has freed") {
+  using stepcast::workloads::Stream;
+  CachingAllocator a;
+  a.free(a.allocate(100 * mib, Stream::gather));
+  a.allocate(100 * mib);
+  CHECK(a.reserved() == 200 * mib);
+  a.allocate(100 * mib, Stream::gather);
+  CHECK(a.reserved() == 200 * mib);
+}
+
+TEST_CASE("expandable segments grow by what is missing, and what was freed joins") {
+  CachingAllocator fixed, grown = CachingAllocator::endless(true);
+  for (CachingAllocator* a : {&fixed, &grown}) {
+    const auto first = a->allocate(40 * mib), second = a->allocate(60 * mib);
+    a->free(first);
+    a->free(second);
+    a->allocate(120 * mib);
+  }
+  CHECK(fixed.reserved() == 220 * mib);
+  CHECK(grown.reserved() == 120 * mib);
+}
+
+TEST_CASE("expandable segments give back whole pages of free blocks before they fail") {
+  CachingAllocator a(200 * mib, true);
+  const auto hole = a.allocate(100 * mib);
+  a.allocate(20 * mib);
+  a.free(hole);
+  a.allocate(160 * mib);  // not in the hole: its pages are given back, and the end grows
+  CHECK_FALSE(a.failed());
+  CHECK(a.reserved() == 180 * mib);
+  a.allocate(40 * mib);
+  CHECK(a.failed());
+}
+
+TEST_CASE("expandable segments reserve at least what is allocated, and no more than they grew by") {
+  CHECK(rc::check([] {
+    CachingAllocator a = CachingAllocator::endless(true);
+    std::vector<CachingAllocator::Id> alive;
+    std::int64_t most = 0;
+    const auto sizes =
+        *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(1, 64 * mib));
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (i % 3 == 2)
+        a.free(alive[alive.size() / 2]),
+            alive.erase(alive.begin() + static_cast<std::ptrdiff_t>(alive.size() / 2));
+      alive.push_back(a.allocate(sizes[i]));
+      most = std::max(most, a.allocated());
+      RC_ASSERT(a.reserved() >= a.allocated());
+    }
+    for (const auto block : alive) a.free(block);
+    RC_ASSERT(a.allocated() == 0);
+    // All joined: a block as large as has ever been alive fits without growth.
+    const std::int64_t before = a.reserved();
+    if (most > 40 * mib) {
+      a.allocate(most - 30 * mib);
+      RC_ASSERT(a.reserved() == before);
+    }
+  }));
+}

@@ -186,4 +186,10 @@ TEST_CASE("a loss in one place keeps the softmax alone and needs 10 bytes a logi
   const double each = 4096.0 * 32000;
   CHECK(logits(LossMemory::kernels) - logits(LossMemory::in_place) == 4 * each);
   CHECK(logits(LossMemory::in_place) - logits(LossMemory::low) == 6 * each);
+  // 14 bytes at the peak; without the 16-bit logits 12, of a model that returns fp32 ones 16; a
+  // gradient in the logits' place 2, in fp32 6.
+  CHECK(logits(LossMemory::kernels) - logits(LossMemory::dropped) == 2 * each);
+  CHECK(logits(LossMemory::widened) - logits(LossMemory::kernels) == 2 * each);
+  CHECK(logits(LossMemory::kernels) - logits(LossMemory::gradient) == 12 * each);
+  CHECK(logits(LossMemory::gradient_fp32) - logits(LossMemory::gradient) == 4 * each);
 }
