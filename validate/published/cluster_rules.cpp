@@ -27,6 +27,7 @@ GpuRule read_gpu_rule(const TomlValue& table, const sim::Catalogue& catalogue) {
   rule.gpu = reader.text("gpu").value_or("");
   rule.refused = reader.text("refused").value_or("");
   rule.assumption = reader.text("assumption").value_or("");
+  rule.aside = reader.flag("aside").value_or(false);
   if (rule.gpu.empty() == rule.refused.empty())
     reader.fail("gpu", "a rule gives either 'gpu' or 'refused'");
   if (!rule.gpu.empty() && !catalogue.has("gpus", rule.gpu))

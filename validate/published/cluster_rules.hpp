@@ -16,7 +16,8 @@ struct GpuRule {
   Condition when;
   std::string gpu;  // empty: refused
   std::string refused;
-  YearMonth date;  // when most runs on it were made, for rows without a date
+  bool aside = false;  // refused, and counted apart from rows that could have been entered
+  YearMonth date;      // when most runs on it were made, for rows without a date
   std::string assumption;
 };
 

@@ -13,6 +13,7 @@
 #include "sim/program/interrupt.hpp"
 #include "validate/compare/figure.hpp"
 #include "validate/compare/page.hpp"
+#include "validate/published/ran.hpp"
 #include "validate/published/report.hpp"
 #include "validate/published/shipped.hpp"
 
@@ -103,6 +104,7 @@ int show(const std::string& file, const std::vector<PublishedRow>& rows, const s
 /// A table of ours is scored as it says; of a file the dense rows and the modern ones apart.
 std::string text_of(const std::string& name, const std::vector<PublishedResult>& results,
                     const ShippedTable* table, const sim::TableView& view, bool by_degree) {
+  if (of_what_ran(results)) return ran_text(name, results);
   const auto section = [&](const std::string& title, const std::vector<PublishedResult>& scored) {
     return published_text(title, scored, view) +
            (kind_scores(scored).size() > 1 ? kinds_text(scored) : "") +
@@ -122,10 +124,11 @@ std::string text_of(const std::string& name, const std::vector<PublishedResult>&
 
 const sim::Verb published_verb{
     "stepcast validate published",
-    "[FILE.csv | training | sweep | modern | mlgv]",
+    "[FILE.csv | training | sweep | modern | mlgv | what_ran]",
     1,
     "Published training runs beside the simulation, without a file those that are shipped as "
-    "training; sweep: plans of one model; modern: experts, fp8, fp4, Blackwell; mlgv: tiny models. "
+    "training; sweep: plans of one model; modern: experts, fp8, fp4, Blackwell; mlgv: tiny models; "
+    "what_ran: what fitted, what died. "
     "Every row a scenario, no tuning by row or source; beside it the best of one constant MFU per "
     "GPU.",
     options,
@@ -152,7 +155,8 @@ int run_published(const sim::Arguments& arguments, const sim::Catalogue& catalog
   wanted.quiet = arguments.has("quiet");
   wanted.bucket = table == nullptr ? Bucket::none : table->bucket;
   std::vector<PublishedResult> results = predict_published(file, rows, session, wanted);
-  if (table == nullptr) results = scored_in(std::move(results), Bucket::dense);
+  if (table == nullptr && !of_what_ran(results))
+    results = scored_in(std::move(results), Bucket::dense);
   add_baseline(results);
   const sim::TextTable sources = view.arranged(published_sources(results));
   const std::string text = arguments.has("json") ? published_json(name, results) + "\n"

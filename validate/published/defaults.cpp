@@ -41,6 +41,10 @@ ClusterDefaults PublishedDefaults::cluster(const PublishedRow& row, YearMonth da
   return files_->clusters.of(row, date);
 }
 
+bool PublishedDefaults::aside(const PublishedRow& row) const {
+  return files_->clusters.gpu_of(row).aside;
+}
+
 std::vector<std::string> PublishedDefaults::rules() const {
   std::vector<std::string> out;
   for (const auto& rule : files_->frameworks.frameworks) out.push_back("framework/" + rule.name);

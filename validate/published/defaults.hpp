@@ -52,8 +52,9 @@ struct FrameworkDefaults {
   std::int64_t selective_every = 0;  // "selective" recomputes every n-th layer; 0: attention alone
   bool interleaves = false;          // has virtual pipeline stages, of which a row may say nothing
   bool later_recipe =
-      false;             // the row's graphs and overlap are those of a recipe after its release
-  bool dropout = false;  // of embedding, attention and residual branches, beside the model's
+      false;              // the row's graphs and overlap are those of a recipe after its release
+  bool compiles = false;  // runs with a compiler and without, of which a row may say nothing
+  bool dropout = false;   // of embedding, attention and residual branches, beside the model's
   bool removes_padding = false;     // of sentences shorter than the sequence (BERT)
   std::int64_t vocab_multiple = 1;  // the vocabulary is padded to this x tp
 };
@@ -80,6 +81,8 @@ class PublishedDefaults {
 
   FrameworkDefaults framework(const PublishedRow& row) const;
   ClusterDefaults cluster(const PublishedRow& row) const;
+  /// Its GPU is of a kind that is counted apart.
+  bool aside(const PublishedRow& row) const;
   ClusterDefaults cluster(const PublishedRow& row, YearMonth date_of_framework) const;
 
   /// Names of all rules, file order: "framework/torchtitan", ... For reports and tests.

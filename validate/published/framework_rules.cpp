@@ -53,6 +53,7 @@ FrameworkValues read_values(TableReader& rule) {
   values.removes_padding = rule.flag("removes_padding");
   values.interleaves = rule.flag("interleaves");
   values.later_recipe = rule.flag("later_recipe");
+  values.compiles = rule.flag("compiles");
   values.selective_every = rule.integer("selective_every");
   values.vocab_multiple = rule.integer("vocab_multiple");
   return values;
@@ -169,6 +170,7 @@ FrameworkDefaults defaults_of(const FrameworkValues& values, const PublishedRow&
   out.removes_padding = values.removes_padding.value_or(false);
   out.interleaves = values.interleaves.value_or(false);
   out.later_recipe = values.later_recipe.value_or(false);
+  out.compiles = values.compiles.value_or(false);
   out.selective_every = values.selective_every.value_or(0);
   out.vocab_multiple = values.vocab_multiple.value_or(1);
   return out;
@@ -193,6 +195,7 @@ void FrameworkValues::overlay(const FrameworkValues& other) {
   take(removes_padding, other.removes_padding);
   take(interleaves, other.interleaves);
   take(later_recipe, other.later_recipe);
+  take(compiles, other.compiles);
   take(selective_every, other.selective_every);
   take(vocab_multiple, other.vocab_multiple);
 }

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/files/json_text.hpp"
+#include "validate/published/ran.hpp"
 #include "validate/published/report.hpp"
 
 namespace stepcast::validate {
@@ -36,6 +37,57 @@ Json ranking_json(const Ranking& r) {
           {"regret_worst", r.worst_regret},
           {"regret_worst_row", r.worst},
           {"regret_of_three_mean", r.regret_of_three}};
+}
+
+Json ran_json(const RanSummary& s) {
+  Json reasons = Json::array(), groups = Json::array();
+  for (const auto& [reason, rows] : s.reasons) reasons.push_back({{"why", reason}, {"rows", rows}});
+  for (const RanGroup& g : s.groups)
+    groups.push_back({{"list", g.list},
+                      {"name", g.name},
+                      {"rows", g.rows},
+                      {"entered", g.entered},
+                      {"refused_ran", g.refused_ran},
+                      {"died", g.died},
+                      {"foreseen_died", g.foreseen_died},
+                      {"peaks", g.peaks},
+                      {"memory_error", score_json(g.memory)},
+                      {"steps", g.steps},
+                      {"step_error", score_json(g.step)}});
+  return {
+      {"rows", s.rows},
+      {"ran", s.ran},
+      {"refused_ran", s.refused_ran},
+      {"died", s.died},
+      {"foreseen_died", s.foreseen_died},
+      {"not_entered", s.not_entered},
+      {"aside", s.aside},
+      {"allocated_median", number(s.memory_median("allocated"))},
+      {"reserved_median", number(s.memory_median("reserved"))},
+      {"smi_median", number(s.memory_median("process"))},
+      {"step_median", s.step ? Json(s.step->median) : Json(nullptr)},
+      {"steps", s.steps},
+      {"open_base",
+       {{"peaks", s.open_peaks}, {"as_gib", score_json(s.as_gib)}, {"as_gb", score_json(s.as_gb)}}},
+      {"by", groups},
+      {"reasons", reasons}};
+}
+
+/// What a row of what_ran.csv has beside the others.
+void add_ran(const PublishedResult& r, Json& out) {
+  Json peaks = Json::array();
+  for (const PeakError& peak : peaks_of(r))
+    peaks.push_back({{"figure", peak.figure},
+                     {"stated_gib", peak.stated_gib},
+                     {"forecast_gib", peak.forecast_gib},
+                     {"base_open", peak.base_open},
+                     {"error", peak.error()}});
+  out["verdict"] = verdict_of(r);
+  out["p_fits"] = entered(r) ? Json(p_fits(r)) : Json(nullptr);
+  out["needed_gib"] = entered(r) ? Json(r.needed_gib) : Json(nullptr);
+  out["gpu_memory_gib"] = entered(r) ? Json(r.gpu_memory_gib) : Json(nullptr);
+  out["peaks"] = peaks;
+  out["times_a_step"] = r.times_a_step();
 }
 
 Json row_json(const PublishedResult& r) {
@@ -120,6 +172,8 @@ std::string published_json(const std::string& file, const std::vector<PublishedR
   const PublishedSummary summary = summary_of(results);
   Json out;
   out["summary"] = summary_json(file, summary);
+  const bool ran = of_what_ran(results);
+  if (ran) out["summary"]["what_ran"] = ran_json(ran_summary(results));
   out["sources"] = Json::array();
   for (const SourceScore& source : summary.by_source) out["sources"].push_back(source_json(source));
   out["by_degree"] = Json::array();
@@ -129,7 +183,10 @@ std::string published_json(const std::string& file, const std::vector<PublishedR
                                 {"rows", score.rows},
                                 {"error", score_json(score.errors)}});
   out["rows"] = Json::array();
-  for (const PublishedResult& result : results) out["rows"].push_back(row_json(result));
+  for (const PublishedResult& result : results) {
+    out["rows"].push_back(row_json(result));
+    if (ran) add_ran(result, out["rows"].back());
+  }
   return sim::json_text(out, 1);
 }
 

@@ -92,37 +92,62 @@ const char* missing_size(const PublishedRow& row) {
 PublishedModels::PublishedModels(const std::string& file) {
   const TomlValue document = sim::read_toml_file(file);
   sim::TableReader reader(document, "");
-  const TomlValue* list = reader.required("family", reader.value("family"));
+  const auto tables = [&](const char* list) {
+    const TomlValue* value = reader.required(list, reader.value(list));
+    if (value->array() == nullptr)
+      throw InputError(value->where,
+                       std::string("'") + list + "' must be written [[" + list + "]]");
+    for (const TomlValue& item : *value->array())
+      if (item.table() == nullptr)
+        throw InputError(item.where, std::string("a [[") + list + "]] must be a table");
+    return *value->array();
+  };
+  for (const TomlValue& item : tables("named")) read_named(item);
+  for (const TomlValue& item : tables("family")) read_family(item);
   reader.finish();
-  if (list->array() == nullptr)
-    throw InputError(list->where, "'family' must be written [[family]]");
-  for (const TomlValue& item : *list->array()) {
-    if (item.table() == nullptr) throw InputError(item.where, "a [[family]] must be a table");
-    sim::TableReader table(item, "family");
-    Family family;
-    family.members = sim::toml_table(item.where);
-    family.name = table.required("name", table.text("name"));
-    family.match = table.required("match", table.texts("match"));
-    family.refused = table.text("refused").value_or("");
-    family.vocab = table.integer("vocab").value_or(0);
-    family.dense = table.flag("dense").value_or(true);
-    for (const sim::TomlEntry& entry : *item.table()) {
-      const bool word = entry.key == "activation" && entry.value.text() != nullptr;
-      if (word && *entry.value.text() == "from_parameters") {
-        family.activation_from_parameters = true;
-        continue;
-      }
-      const auto& key = entry.key;
-      if (key != "name" && key != "match" && key != "refused" && key != "vocab" &&
-          key != "source" && key != "dense")
-        family.members.set(key, entry.value);
-    }
-    families_.push_back(std::move(family));
-  }
   const bool all = !families_.empty() && families_.back().match == std::vector<std::string>{"*"};
   if (!all)
     throw InputError(document.where, "the last [[family]] must match every model",
                      "match = [\"*\"]");
+}
+
+void PublishedModels::read_named(const TomlValue& item) {
+  sim::TableReader table(item, "named");
+  const std::string pattern = table.required("match", table.text("match"));
+  Named named{Pattern(pattern, table.where("match")), table.required("model", table.text("model"))};
+  table.text("source");
+  table.finish();
+  named_.push_back(std::move(named));
+}
+
+void PublishedModels::read_family(const TomlValue& item) {
+  sim::TableReader table(item, "family");
+  Family family;
+  family.members = sim::toml_table(item.where);
+  family.name = table.required("name", table.text("name"));
+  family.match = table.required("match", table.texts("match"));
+  family.refused = table.text("refused").value_or("");
+  family.vocab = table.integer("vocab").value_or(0);
+  family.dense = table.flag("dense").value_or(true);
+  for (const sim::TomlEntry& entry : *item.table()) {
+    const bool word = entry.key == "activation" && entry.value.text() != nullptr;
+    if (word && *entry.value.text() == "from_parameters") {
+      family.activation_from_parameters = true;
+      continue;
+    }
+    const auto& key = entry.key;
+    if (key != "name" && key != "match" && key != "refused" && key != "vocab" && key != "source" &&
+        key != "dense")
+      family.members.set(key, entry.value);
+  }
+  families_.push_back(std::move(family));
+}
+
+std::string PublishedModels::catalogue_name(const PublishedRow& row) const {
+  if (!family_of(row).refused.empty()) return "";
+  const auto at = std::ranges::find_if(
+      named_, [&](const Named& each) { return each.name.found_in(row.model); });
+  return at == named_.end() ? "" : at->model;
 }
 
 const PublishedModels::Family& PublishedModels::family_of(const PublishedRow& row) const {
@@ -137,6 +162,13 @@ PublishedModel PublishedModels::of(const PublishedRow& row, std::int64_t vocab_m
   const Family& family = family_of(row);
   PublishedModel out;
   if (!family.refused.empty()) return out.refused = family.refused, out;
+  const std::int64_t multiple = std::max<std::int64_t>(1, vocab_multiple);
+  if (!row.catalogue_model.empty()) {
+    out.table = sim::toml_table(family.members.where);
+    out.table.set("name", sim::toml_text(row.catalogue_model, out.table.where));
+    put(out.table, "vocab", ceil_div(*row.vocab, multiple) * multiple);
+    return out;
+  }
   if ((row.ep.value_or(1) > 1 || !family.dense) && row.experts.value_or(0) == 0)
     return out.refused = "mixture of experts, of which the row says no more", out;
   if (const char* why = missing_size(row)) return out.refused = why, out;
@@ -146,7 +178,6 @@ PublishedModel PublishedModels::of(const PublishedRow& row, std::int64_t vocab_m
     vocab = family.vocab;
     out.assumed.push_back(fmt::format("vocabulary {} ({})", vocab, family.name));
   }
-  const std::int64_t multiple = std::max<std::int64_t>(1, vocab_multiple);
   const std::int64_t padded = ceil_div(vocab, multiple) * multiple;
 
   out.table = family.members;

@@ -68,6 +68,18 @@ struct Predictor {
   Answers answers{most_answers};
 };
 
+/// What of a result follows from its row alone.
+void describe(PublishedResult& result) {
+  const RowScope scope = scope_of(result.row);
+  result.gpu_kind = scope.gpu_kind;
+  result.kind = scope.kind;
+  result.bucket = scope.bucket;
+  if (scope.bucket == Bucket::modern)  // a constant for each precision
+    result.gpu_kind += scope.kind.substr(scope.kind.find(' '));
+  result.measured_s = measured_step(result.row);
+  result.parameters = result.row.params_b.value_or(0.0) * 1e9;
+}
+
 void predict(Predictor& by, PublishedResult& result) {
   const std::string where =
       (result.row.file.empty() ? by.file : result.row.file) + ":" + std::to_string(result.row.line);
@@ -75,6 +87,9 @@ void predict(Predictor& by, PublishedResult& result) {
   result.assumed = std::move(made.assumed);
   result.refused = std::move(made.refused);
   result.virtual_open = made.virtual_open;
+  result.aside = by.maker.aside(result.row);
+  result.row = std::move(made.row);
+  describe(result);
   if (!made.scenario) return;
   const sim::Scenario& scenario = *made.scenario;
   if (result.row.has_experts())  // those that a token meets
@@ -109,11 +124,20 @@ bool PublishedResult::whole_run() const {
   return words.found_in(row.notes);
 }
 
-double PublishedResult::reported_memory_gib() const {
-  if (row.mem_figure == "allocated") return allocated_gib;
-  if (row.mem_figure == "reserved") return reserved_gib;
-  if (row.mem_figure == "process") return process_gib;
+bool PublishedResult::times_a_step() const {
+  static const Pattern words("mixed length", "times_a_step");
+  return measured_s > 0 && row.confidence != "low" && !words.found_in(row.notes);
+}
+
+double PublishedResult::memory_of(const std::string& figure) const {
+  if (figure == "allocated") return allocated_gib;
+  if (figure == "reserved") return reserved_gib;
+  if (figure == "process") return process_gib;
   return memory_gib.value_or(0);
+}
+
+double p_fits(const PublishedResult& result) {
+  return result.needed_gib > result.gpu_memory_gib ? 0.0 : 1.0;
 }
 
 std::vector<PublishedResult> scored_in(std::vector<PublishedResult> results, Bucket bucket) {
@@ -129,16 +153,9 @@ std::vector<PublishedResult> predict_published(const std::string& file,
   std::vector<PublishedResult> results;
   for (const PublishedRow& row : rows) {
     if (row.id.rfind(options.only, 0) != 0) continue;
-    const RowScope scope = scope_of(row);
     PublishedResult& result = results.emplace_back();
     result.row = row;
-    result.gpu_kind = scope.gpu_kind;
-    result.kind = scope.kind;
-    result.bucket = scope.bucket;
-    if (scope.bucket == Bucket::modern)  // a constant for each precision
-      result.gpu_kind += scope.kind.substr(scope.kind.find(' '));
-    result.measured_s = measured_step(row);
-    result.parameters = row.params_b.value_or(0.0) * 1e9;
+    describe(result);
   }
   results = scored_in(std::move(results), options.bucket);
   for (PublishedResult& result : results) result.refused = "interrupted";  // until it is predicted

@@ -29,11 +29,13 @@ struct PublishedResult {
   bool own_kernels = false;          // kernels of its GPU are known from its own source
   sim::Case forecast;                // what kind of forecast it is, where there is one
   double allocated_gib = 0, reserved_gib = 0, process_gib = 0, needed_gib = 0;
-  /// The figure that the row reports; where it does not say which, the sum of the parts.
-  double reported_memory_gib() const;
+  /// Of a figure of PublishedRow::mem_figure; where that does not say which, the sum of the parts.
+  double memory_of(const std::string& figure) const;
+  double reported_memory_gib() const { return memory_of(row.mem_figure); }
   double memory_error() const { return reported_memory_gib() / *row.mem_gib_per_gpu - 1.0; }
   double gpu_memory_gib = 0;          // what that GPU has
   std::string refused;                // why there is no prediction
+  bool aside = false;                 // refused for a GPU that is counted apart
   std::vector<std::string> assumed;   // what the row does not state and which default stands for it
   std::vector<std::string> warnings;  // of the simulation
   bool virtual_open = false;  // four stages or more that may be interleaved, the row does not say
@@ -41,11 +43,18 @@ struct PublishedResult {
   /// Its time is that of a whole run, with all that stopped it: a bar, no step.
   bool whole_run() const;
 
+  /// Its time is that of steps whose tokens are known, and told with some confidence.
+  bool times_a_step() const;
+
   bool scored() const { return in_scope && row.scorable && predicted_s && measured_s > 0; }
   /// predicted / measured - 1.
   double error() const { return *predicted_s / measured_s - 1.0; }
   double baseline_error() const { return *baseline_s / measured_s - 1.0; }
 };
+
+/// The probability that a run fits its GPU, of a row that is forecast: 0 or 1, by what the fullest
+/// rank needs against what the card has.
+double p_fits(const PublishedResult& result);
 
 struct PublishedOptions {
   unsigned threads = 1;

@@ -5,10 +5,11 @@
 #include <cmath>
 #include <functional>
 #include <set>
-#include <span>
 #include <string_view>
+#include <variant>
 
 #include "engine/check.hpp"
+#include "sim/files/numbers.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -16,80 +17,27 @@ namespace {
 using Text = std::string PublishedRow::*;
 using Count = std::optional<std::int64_t> PublishedRow::*;
 using Number = std::optional<double> PublishedRow::*;
+using Parser = void (*)(PublishedRow&, const std::string& where, std::string_view cell);
 
-constexpr std::pair<const char*, Text> texts[] = {
-    {"id", &PublishedRow::id},
-    {"source", &PublishedRow::source},
-    {"url_or_repo_path", &PublishedRow::url},
-    {"gpu", &PublishedRow::gpu},
-    {"intra_node", &PublishedRow::intra_node},
-    {"model", &PublishedRow::model},
-    {"dp_mode", &PublishedRow::dp_mode},
-    {"sp", &PublishedRow::sp},
-    {"activation_checkpointing", &PublishedRow::activation_checkpointing},
-    {"precision", &PublishedRow::precision},
-    {"attention_kernel", &PublishedRow::attention_kernel},
-    {"framework", &PublishedRow::framework},
-    {"confidence", &PublishedRow::confidence},
-    {"notes", &PublishedRow::notes},
-};
-constexpr std::pair<const char*, Count> counts[] = {
-    {"gpus", &PublishedRow::gpus},
-    {"gpus_per_node", &PublishedRow::gpus_per_node},
-    {"layers", &PublishedRow::layers},
-    {"hidden", &PublishedRow::hidden},
-    {"heads", &PublishedRow::heads},
-    {"kv_heads", &PublishedRow::kv_heads},
-    {"ffn_hidden", &PublishedRow::ffn_hidden},
-    {"vocab", &PublishedRow::vocab},
-    {"seq_len", &PublishedRow::seq_len},
-    {"global_batch_seqs", &PublishedRow::global_batch_seqs},
-    {"micro_batch_seqs", &PublishedRow::micro_batch_seqs},
-    {"grad_accum", &PublishedRow::grad_accum},
-    {"tp", &PublishedRow::tp},
-    {"pp", &PublishedRow::pp},
-    {"virtual_pp", &PublishedRow::virtual_pp},
-    {"cp", &PublishedRow::cp},
-    {"ep", &PublishedRow::ep},
-};
-constexpr std::pair<const char*, Number> numbers[] = {
-    {"inter_node_gbps_per_node", &PublishedRow::inter_node_gbps_per_node},
-    {"params_b", &PublishedRow::params_b},
-    {"step_time_s", &PublishedRow::step_time_s},
-    {"tokens_per_s_per_gpu", &PublishedRow::tokens_per_s_per_gpu},
-    {"tflops_per_gpu", &PublishedRow::tflops_per_gpu},
-    {"mfu_pct", &PublishedRow::mfu_pct},
-    {"hfu_pct", &PublishedRow::hfu_pct},
-    {"mem_gib_per_gpu", &PublishedRow::mem_gib_per_gpu},
-    {"power_w", &PublishedRow::power_w},
-};
+/// Whether a set of columns has one.
+enum Presence : std::uint8_t { never, may, must };
 
-/// Of some tables alone.
-constexpr std::pair<const char*, Count> further_counts[] = {
-    {"shard_degree", &PublishedRow::shard_degree}, {"head_dim", &PublishedRow::head_dim},
-    {"experts", &PublishedRow::experts},           {"topk", &PublishedRow::topk},
-    {"moe_ffn", &PublishedRow::moe_ffn},           {"dense_layers", &PublishedRow::dense_layers},
-    {"mtp_layers", &PublishedRow::mtp_layers},     {"etp", &PublishedRow::etp},
-};
+struct RowColumn {
+  const char* name;
+  std::variant<Text, Count, Number, Parser> member;
+  Presence measured, what_ran;
 
-constexpr std::pair<const char*, Text> further_texts[] = {
-    {"fp8_recipe", &PublishedRow::fp8_recipe},
-    {"mla", &PublishedRow::mla},
-    {"dispatcher", &PublishedRow::dispatcher},
-    {"routing", &PublishedRow::routing},
-    {"recompute_modules", &PublishedRow::recompute_modules},
-    {"cuda_graph", &PublishedRow::cuda_graph},
-    {"ep_overlap", &PublishedRow::ep_overlap},
+  Presence in(ColumnSet set) const { return set == ColumnSet::measured ? measured : what_ran; }
 };
-
-/// Everything a count can be in this table; larger ones are mistakes and would overflow products.
-constexpr double largest_count = 1e9;
 
 [[noreturn]] void fail(const std::string& where, const std::string& column, std::string_view cell,
                        const char* hint) {
   throw InputError(where, "'" + std::string(cell) + "' in column " + column + " is unreadable",
                    hint);
 }
+
+/// Everything a count can be in this table; larger ones are mistakes and would overflow products.
+constexpr double largest_count = 1e9;
 
 std::int64_t read_count(const std::string& where, const std::string& column,
                         std::string_view cell) {
@@ -110,91 +58,211 @@ double read_number(const std::string& where, const std::string& column, std::str
   return value;
 }
 
-using Setter = std::function<void(PublishedRow&, const std::string& where, std::string_view cell)>;
-
-/// How a cell under this heading goes into a row; empty for an unknown heading.
-Setter setter_of(const std::string& column) {
-  for (const auto list : {std::span<const std::pair<const char*, Text>>(texts),
-                          std::span<const std::pair<const char*, Text>>(further_texts)})
-    for (const auto& [name, member] : list)
-      if (column == name)
-        return [member = member](auto& row, const auto&, auto cell) { row.*member = cell; };
-  for (const auto list : {std::span<const std::pair<const char*, Count>>(counts),
-                          std::span<const std::pair<const char*, Count>>(further_counts)})
-    for (const auto& [name, member] : list)
-      if (column == name)
-        return [member = member, column](auto& row, const auto& where, auto cell) {
-          if (!cell.empty()) row.*member = read_count(where, column, cell);
-        };
-  for (const auto& [name, member] : numbers)
-    if (column == name)
-      return [member = member, column](auto& row, const auto& where, auto cell) {
-        if (!cell.empty()) row.*member = read_number(where, column, cell);
-      };
-  if (column == "shared_experts")
-    return [column](auto& row, const auto& where, auto cell) {
-      if (cell.empty()) return;
-      const auto x = cell.find('x');
-      row.shared_experts = read_count(where, column, cell.substr(0, x));
-      if (x != cell.npos) row.shared_width = read_count(where, column, cell.substr(x + 1));
-    };
-  if (column == "scorable")
-    return [](auto& row, const auto& where, auto cell) {
-      if (cell != "yes" && cell != "no" && !cell.empty())
-        fail(where, "scorable", cell, "yes or no");
-      row.scorable = cell == "yes";
-    };
-  if (column == "outcome")
-    return [](auto& row, const auto& where, auto cell) {
-      if (cell != "ran" && cell != "out of memory" && !cell.empty())
-        fail(where, "outcome", cell, "ran or out of memory");
-      row.ran_out_of_memory = cell == "out of memory";
-    };
-  if (column == "mem_figure")
-    return [](auto& row, const auto& where, auto cell) {
-      if (cell != "allocated" && cell != "reserved" && cell != "process" && !cell.empty())
-        fail(where, "mem_figure", cell, "allocated, reserved or process");
-      row.mem_figure = cell;
-    };
-  return {};
+void read_shared_experts(PublishedRow& row, const std::string& where, std::string_view cell) {
+  if (cell.empty()) return;
+  const auto x = cell.find('x');
+  row.shared_experts = read_count(where, "shared_experts", cell.substr(0, x));
+  if (x != cell.npos) row.shared_width = read_count(where, "shared_experts", cell.substr(x + 1));
 }
 
-std::vector<Setter> setters_of(const sim::CsvFile& file) {
-  const std::string where = file.path + ":1";
-  std::vector<Setter> out;
-  std::set<std::string> seen;
-  for (const std::string& column : file.header) {
-    if (!seen.insert(column).second)
-      throw InputError(where, "column " + column + " stands twice", "keep one");
-    out.push_back(setter_of(column));
-    if (!out.back())
-      throw InputError(where, "unknown column '" + column + "'",
-                       "the columns are those of training_measurements.csv");
+void read_scorable(PublishedRow& row, const std::string& where, std::string_view cell) {
+  if (cell != "yes" && cell != "no" && !cell.empty()) fail(where, "scorable", cell, "yes or no");
+  row.scorable = cell == "yes";
+}
+
+void read_outcome(PublishedRow& row, const std::string& where, std::string_view cell) {
+  const std::string_view died = row.columns == ColumnSet::what_ran ? "oom" : "out of memory";
+  const bool blank = cell.empty() && row.columns == ColumnSet::measured;
+  if (cell != "ran" && cell != died && !blank)
+    fail(where, "outcome", cell, died == "oom" ? "ran or oom" : "ran or out of memory");
+  row.ran_out_of_memory = cell == died;
+}
+
+/// The figure that words begin with: "max reserved", "peak active", "nvidia-smi, rounded"; empty:
+/// none that is known.
+std::string figure_in(std::string_view words) {
+  const auto has = [&](std::string_view word) { return words.find(word) != words.npos; };
+  if (has("reserved")) return "reserved";
+  if (has("allocated") || has("active")) return "allocated";
+  return has("nvidia-smi") ? "process" : "";
+}
+
+/// The last word of a text as a number.
+std::optional<double> last_number(std::string_view text) {
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return sim::number_in<double>(text.substr(text.find_last_of(' ') + 1));
+}
+
+/// "peak allocated (reserved 72.356)" has two figures; "56.2 GB as stated" and "allocated (GB as
+/// stated)" a number whose base is not said.
+void read_memory_words(PublishedRow& row, const std::string&, std::string_view words) {
+  row.mem_words = words;
+  const auto opens = std::min(words.find('('), words.size());
+  const std::string_view first = words.substr(0, opens);
+  std::string_view second = words.substr(std::min(opens + 1, words.size()));
+  if (second.ends_with(')')) second.remove_suffix(1);
+  row.mem_figure = figure_in(first);
+  if (const auto number = last_number(second)) {
+    row.further_figure = figure_in(second);
+    row.further_gib = number;
   }
-  const auto demand = [&](const char* name) {
-    if (!seen.contains(name))
-      throw InputError(where, "column " + std::string(name) + " is missing",
-                       "the columns are those of training_measurements.csv");
+  if (const auto at = words.find("GB as stated"); at != words.npos) {
+    row.mem_gb_as_stated = last_number(words.substr(0, at));
+    row.mem_base_open = true;
+  }
+}
+
+void read_figure(PublishedRow& row, const std::string& where, std::string_view cell) {
+  if (row.columns == ColumnSet::what_ran) return read_memory_words(row, where, cell);
+  if (cell != "allocated" && cell != "reserved" && cell != "process" && !cell.empty())
+    fail(where, "mem_figure", cell, "allocated, reserved or process");
+  row.mem_figure = cell;
+}
+
+using R = PublishedRow;
+constexpr RowColumn row_columns[] = {
+    {"id", &R::id, must, must},
+    {"source", &R::source, must, must},
+    {"framework", &R::framework, must, must},
+    {"model", &R::model, must, must},
+    {"layers", &R::layers, must, must},
+    {"hidden", &R::hidden, must, must},
+    {"heads", &R::heads, must, must},
+    {"kv_heads", &R::kv_heads, must, must},
+    {"ffn_hidden", &R::ffn_hidden, must, must},
+    {"vocab", &R::vocab, must, must},
+    {"experts", &R::experts, may, must},
+    {"topk", &R::topk, may, must},
+    {"moe_ffn", &R::moe_ffn, may, must},
+    {"gpu", &R::gpu, must, must},
+    {"gpus", &R::gpus, must, must},
+    {"gpus_per_node", &R::gpus_per_node, must, must},
+    {"tp", &R::tp, must, must},
+    {"sp", &R::sp, must, must},
+    {"cp", &R::cp, must, must},
+    {"pp", &R::pp, must, must},
+    {"ep", &R::ep, must, must},
+    {"etp", &R::etp, may, must},
+    {"dp_mode", &R::dp_mode, must, must},
+    {"micro_batch_seqs", &R::micro_batch_seqs, must, must},
+    {"global_batch_seqs", &R::global_batch_seqs, must, must},
+    {"seq_len", &R::seq_len, must, must},
+    {"precision", &R::precision, must, must},
+    {"attention_kernel", &R::attention_kernel, must, must},
+    {"step_time_s", &R::step_time_s, must, must},
+    {"tokens_per_s_per_gpu", &R::tokens_per_s_per_gpu, must, must},
+    {"tflops_per_gpu", &R::tflops_per_gpu, must, must},
+    {"outcome", &read_outcome, may, must},
+    {"mem_figure", &read_figure, may, must},
+    {"confidence", &R::confidence, must, must},
+
+    {"url_or_repo_path", &R::url, must, never},
+    {"intra_node", &R::intra_node, must, never},
+    {"inter_node_gbps_per_node", &R::inter_node_gbps_per_node, must, never},
+    {"params_b", &R::params_b, must, never},
+    {"grad_accum", &R::grad_accum, must, never},
+    {"virtual_pp", &R::virtual_pp, must, never},
+    {"activation_checkpointing", &R::activation_checkpointing, must, never},
+    {"mfu_pct", &R::mfu_pct, must, never},
+    {"hfu_pct", &R::hfu_pct, must, never},
+    {"mem_gib_per_gpu", &R::mem_gib_per_gpu, must, never},
+    {"power_w", &R::power_w, must, never},
+    {"notes", &R::notes, must, never},
+    {"scorable", &read_scorable, must, never},
+    {"shard_degree", &R::shard_degree, may, never},
+    {"head_dim", &R::head_dim, may, never},
+    {"dense_layers", &R::dense_layers, may, never},
+    {"mtp_layers", &R::mtp_layers, may, never},
+    {"shared_experts", &read_shared_experts, may, never},
+    {"fp8_recipe", &R::fp8_recipe, may, never},
+    {"mla", &R::mla, may, never},
+    {"dispatcher", &R::dispatcher, may, never},
+    {"routing", &R::routing, may, never},
+    {"recompute_modules", &R::recompute_modules, may, never},
+    {"cuda_graph", &R::cuda_graph, may, never},
+    {"ep_overlap", &R::ep_overlap, may, never},
+
+    {"date", &R::date, never, must},
+    {"framework_version", &R::framework_version, never, must},
+    {"network", &R::network, never, must},
+    {"vpp", &R::virtual_pp, never, must},
+    {"packing", &R::packing, never, must},
+    {"recipe", &R::fp8_recipe, never, must},
+    {"recompute", &R::activation_checkpointing, never, must},
+    {"offload", &R::offload, never, must},
+    {"loss_kernel", &R::loss_kernel, never, must},
+    {"optimizer", &R::optimizer, never, must},
+    {"lora_rank", &R::lora_rank, never, must},
+    {"compile", &R::compile, never, must},
+    {"other_flags", &R::other_flags, never, must},
+    {"mem_gib", &R::mem_gib_per_gpu, never, must},
+    {"flop_convention", &R::flop_convention, never, must},
+    {"note", &R::notes, never, must},
+    {"tags", &R::tags, never, must},
+};
+
+const char* hint_for(ColumnSet set) {
+  return set == ColumnSet::measured ? "the columns are those of training_measurements.csv"
+                                    : "the columns are those of what_ran.csv";
+}
+
+/// The set that knows more of a header.
+ColumnSet set_of(const sim::CsvFile& file) {
+  const auto known = [&](ColumnSet set) {
+    return std::ranges::count_if(file.header, [&](const std::string& name) {
+      return std::ranges::any_of(
+          row_columns, [&](const RowColumn& c) { return name == c.name && c.in(set) != never; });
+    });
   };
-  for (const auto& column : texts) demand(column.first);
-  for (const auto& column : counts) demand(column.first);
-  for (const auto& column : numbers) demand(column.first);
-  demand("scorable");
+  return known(ColumnSet::what_ran) > known(ColumnSet::measured) ? ColumnSet::what_ran
+                                                                 : ColumnSet::measured;
+}
+
+/// Puts a cell where its column says.
+void put_cell(PublishedRow& row, const RowColumn& column, const std::string& where,
+              std::string_view cell) {
+  if (const auto* text = std::get_if<Text>(&column.member)) row.*(*text) = cell;
+  if (const auto* parser = std::get_if<Parser>(&column.member)) (*parser)(row, where, cell);
+  if (cell.empty()) return;
+  if (const auto* count = std::get_if<Count>(&column.member))
+    row.*(*count) = read_count(where, column.name, cell);
+  if (const auto* number = std::get_if<Number>(&column.member))
+    row.*(*number) = read_number(where, column.name, cell);
+}
+
+std::vector<const RowColumn*> columns_of(const sim::CsvFile& file, ColumnSet set) {
+  const std::string where = file.path + ":1";
+  std::vector<const RowColumn*> out;
+  std::set<std::string> seen;
+  for (const std::string& name : file.header) {
+    if (!seen.insert(name).second)
+      throw InputError(where, "column " + name + " stands twice", "keep one");
+    const auto* column = std::ranges::find_if(
+        row_columns, [&](const RowColumn& c) { return name == c.name && c.in(set) != never; });
+    if (column == std::end(row_columns))
+      throw InputError(where, "unknown column '" + name + "'", hint_for(set));
+    out.push_back(column);
+  }
+  for (const RowColumn& column : row_columns)
+    if (column.in(set) == must && !seen.contains(column.name))
+      throw InputError(where, "column " + std::string(column.name) + " is missing", hint_for(set));
   return out;
 }
 
 }  // namespace
 
 std::vector<PublishedRow> published_rows(const sim::CsvFile& file) {
-  const std::vector<Setter> setters = setters_of(file);
+  const ColumnSet set = set_of(file);
+  const std::vector<const RowColumn*> found = columns_of(file, set);
   std::vector<PublishedRow> rows;
   std::set<std::string> ids;
   for (const sim::CsvRow& cells : file.rows) {
     PublishedRow row;
+    row.columns = set;
     row.file = file.path;
     row.line = cells.line;
     const std::string where = file.path + ":" + std::to_string(cells.line);
-    for (std::size_t c = 0; c < setters.size(); ++c) setters[c](row, where, cells.cells[c]);
+    for (std::size_t c = 0; c < found.size(); ++c) put_cell(row, *found[c], where, cells.cells[c]);
     if (row.id.empty()) throw InputError(where, "a row without an id", "e.g. HAGE-0001");
     if (!ids.insert(row.id).second)
       throw InputError(where, "id " + row.id + " stands twice", "ids name rows");

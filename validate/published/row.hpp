@@ -1,5 +1,5 @@
-// A published training run as its table states it: one row of the schema of
-// training_measurements.csv, typed, blanks kept as blanks. Interprets nothing.
+// A published training run as its table states it: one row of either set of columns
+// (docs/published_runs.md), typed, blanks kept as blanks. Interprets nothing.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,12 @@
 
 namespace stepcast::validate {
 
+/// measured: the columns of training.csv. what_ran: those of what_ran.csv, whose rows leave the
+/// model's shape to its name and what nobody states to the peak that is reported.
+enum class ColumnSet : std::uint8_t { measured, what_ran };
+
 struct PublishedRow {
+  ColumnSet columns = ColumnSet::measured;
   std::string file;
   std::int64_t line = 0;  // in the file
   std::string id, source, url, gpu, intra_node, model;
@@ -35,6 +40,15 @@ struct PublishedRow {
   std::string fp8_recipe, mla, dispatcher, routing, recompute_modules, cuda_graph, ep_overlap;
   bool ran_out_of_memory = false;  // `outcome`: "ran", or "out of memory"
   std::string mem_figure;  // of mem_gib_per_gpu: "allocated", "reserved", "process", or blank
+  // Of what_ran.csv alone.
+  std::string date, framework_version, network, packing, offload, loss_kernel, optimizer;
+  std::string lora_rank, compile, other_flags, flop_convention, tags;
+  std::string mem_words;              // the column mem_figure as it stands
+  std::string further_figure;         // a second one that its words give
+  std::optional<double> further_gib;  // ... and its peak
+  bool mem_base_open = false;         // stated as GB: whether of 1e9 bytes or of 2^30 is not said
+  std::optional<double> mem_gb_as_stated;  // that number, where mem_gib_per_gpu is another one
+  std::string catalogue_model;             // that gave the shape; empty: the columns did
 
   /// The id's four letters, by which scores are grouped.
   std::string source_key() const { return id.substr(0, 4); }
@@ -42,9 +56,9 @@ struct PublishedRow {
   bool has_experts() const { return experts.value_or(0) > 0 || ep.value_or(1) > 1; }
 };
 
-/// Reads rows of the documented columns, in any order; those of some tables alone may be missing.
-/// Throws InputError with file:line: a missing, unknown or doubled column, a cell that is no such
-/// number, an id that is empty or twice.
+/// Reads rows of either set of columns, in any order, as the header tells; those of some tables
+/// alone may be missing. Throws InputError with file:line: a missing, unknown or doubled column, a
+/// cell that is no such number, an id that is empty or twice.
 std::vector<PublishedRow> published_rows(const sim::CsvFile& file);
 
 }  // namespace stepcast::validate

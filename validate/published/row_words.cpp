@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/files/names.hpp"
 #include "validate/published/pattern.hpp"
 
 namespace stepcast::validate {
@@ -17,6 +18,23 @@ constexpr std::pair<const char*, const char*> module_words[] = {
     {"mla_up_proj", "latent_up"},
     {"moe_act", "expert_activation"},
     {"shared_experts", "shared_experts"}};
+
+/// Words that name modules stand in a column of their own, or where the kind of recompute does.
+std::string module_text(const PublishedRow& row) {
+  if (row.columns == ColumnSet::measured) return lower(row.recompute_modules);
+  const std::string text = lower(row.activation_checkpointing);
+  static const Pattern mlp("\\bmlp\\b", "module_text");
+  const bool names = std::ranges::any_of(
+      module_words, [&](const auto& module) { return has_word(text, {module.first}); });
+  return names || mlp.found_in(text) ? text : "";
+}
+
+/// A kind that plans may have by this name, or none that is known.
+std::optional<Recompute> kind_named(const std::string& name) {
+  for (const auto& [known, kind] : sim::recompute_names)
+    if (name == known) return kind;
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -58,10 +76,14 @@ std::optional<Recompute> stated_recompute(const PublishedRow& row) {
   const std::string text = lower(row.activation_checkpointing);
   // What is recomputed selectively are the modules that the row names (Megatron's
   // recompute_modules), or none.
-  const std::string modules = lower(row.recompute_modules);
+  const std::string modules = module_text(row);
   if (!modules.empty() && !has_word(text, {"full"}))
     return has_word(modules, {"core_attn"}) ? Recompute::selective : Recompute::none;
   if (has_word(lower(row.notes), {"recompute are the repo default"})) return std::nullopt;
+  if (row.columns == ColumnSet::what_ran && has_word(text, {"sac", "operator", "ops"})) {
+    if (const auto kind = kind_named("ops")) return kind;
+    throw RefusedRow{"recompute chosen per operator"};
+  }
   if (has_word(text, {"select", "op", "core", "attn", "attention", "mlp", "norm"}))
     return Recompute::selective;
   if (has_word(text, {"full", "yes", "all", "every", "block", "uniform", "true"}))
@@ -71,7 +93,7 @@ std::optional<Recompute> stated_recompute(const PublishedRow& row) {
 }
 
 std::vector<std::string> stated_modules(const PublishedRow& row) {
-  const std::string text = lower(row.recompute_modules);
+  const std::string text = module_text(row);
   std::vector<std::string> out;
   for (const auto& [word, ours] : module_words)
     if (has_word(text, {word})) out.emplace_back(ours);
@@ -82,7 +104,8 @@ std::vector<std::string> stated_modules(const PublishedRow& row) {
 }
 
 bool stated_expert_overlap(const PublishedRow& row) {
-  return row.has_experts() && lower(row.ep_overlap) == "yes";
+  const bool flag = has_word(lower(row.other_flags), {"ep overlap", "ep with overlap"});
+  return row.has_experts() && (flag || lower(row.ep_overlap) == "yes");
 }
 
 std::string kind_of(const PublishedRow& row) {

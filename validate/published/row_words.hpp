@@ -37,6 +37,35 @@ std::vector<std::string> stated_modules(const PublishedRow& row);
 /// Whether the exchange between experts runs under another micro-batch's compute.
 bool stated_expert_overlap(const PublishedRow& row);
 
+// Columns of what_ran.csv. What no key expresses yet throws RefusedRow: one line per word changes
+// that where a key comes.
+
+/// A word of [software] loss_memory; empty: not stated.
+std::string stated_loss(const PublishedRow& row);
+
+/// Shares of what lies on the host.
+struct StatedOffload {
+  double activations = 0, optimizer = 0;
+  bool overlap = false;  // copies and updates go on piece by piece
+};
+StatedOffload stated_offload(const PublishedRow& row);
+
+/// Whether a compiler makes the kernels; none: not stated.
+std::optional<bool> stated_compile(const PublishedRow& row);
+
+/// Most rows of an expert over the mean; none: not stated.
+std::optional<double> stated_capacity(const PublishedRow& row);
+
+/// Adapters train a part of the parameters (LoRA), which no plan has.
+void demand_full_training(const PublishedRow& row);
+/// AdamW, or not stated.
+void demand_known_optimizer(const PublishedRow& row);
+
+/// How full the sequences are; empty where nothing is stated.
+std::string told_of_packing(const PublishedRow& row);
+/// Flags that have no key, a sentence each.
+std::vector<std::string> told_of_flags(const PublishedRow& row);
+
 /// "dense 16 bit", "dense mxfp8", "MoE fp8", ...
 std::string kind_of(const PublishedRow& row);
 

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "engine/check.hpp"
+#include "validate/published/row_words.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -23,6 +24,17 @@ constexpr std::pair<const char*, RowText> columns[] = {
     {"dp_mode", &PublishedRow::dp_mode},
 };
 
+/// Of what_ran.csv alone, behind the others.
+constexpr std::pair<const char*, RowText> further_columns[] = {
+    {"framework_version", &PublishedRow::framework_version},
+    {"network", &PublishedRow::network},
+    {"packing", &PublishedRow::packing},
+    {"offload", &PublishedRow::offload},
+    {"loss_kernel", &PublishedRow::loss_kernel},
+    {"optimizer", &PublishedRow::optimizer},
+    {"other_flags", &PublishedRow::other_flags},
+};
+
 /// Patterns and dates are looked for in this much of a text.
 constexpr std::size_t longest_text = 1500;
 std::string_view looked_at(std::string_view text) { return text.substr(0, longest_text); }
@@ -30,7 +42,10 @@ std::string_view looked_at(std::string_view text) { return text.substr(0, longes
 std::string all_words(const PublishedRow& row) {
   std::string out;
   for (const auto& [name, member] : columns) out += row.*member + " | ";
-  return out + row.url;
+  out += row.url;
+  if (row.columns == ColumnSet::what_ran)
+    for (const auto& [name, member] : further_columns) out += " | " + row.*member;
+  return out;
 }
 
 /// What a rule looks at. A run that names no framework may name it in its title: "MaxText on ...".
@@ -124,6 +139,9 @@ std::optional<YearMonth> release_in(const std::string& text, const std::vector<R
 
 std::optional<YearMonth> stated_date(const PublishedRow& row,
                                      const std::vector<Release>& releases) {
+  if (const auto found = release_in(row.framework_version, releases)) return found;
+  if (const auto found = year_and_month_at(row.date)) return found;
+  if (const auto found = year_at(row.date)) return found;
   for (const std::string* text : {&row.framework, &row.source}) {
     if (const auto found = release_in(*text, releases)) return found;
     for (const DateForm& precise : {year_and_month, tag, arxiv})
@@ -156,6 +174,7 @@ Condition::Condition(const sim::TomlValue& table) {
   };
   demand("words", nullptr);
   for (const auto& [name, column] : columns) demand(name, column);
+  for (const auto& [name, column] : further_columns) demand(name, column);
   gpus_ = reader.texts("catalogue_gpu").value_or(gpus_);
   if (const auto* counts = reader.value("gpus_per_node")) {
     if (counts->array() == nullptr) reader.fail("gpus_per_node", "must be an array of integers");
@@ -175,13 +194,15 @@ Condition::Condition(const sim::TomlValue& table) {
   model_parallel_ = reader.flag("model_parallel");
   interleaved_ = reader.flag("interleaved");
   experts_ = reader.flag("experts");
+  compiled_ = reader.flag("compiled");
+  expert_degree_ = reader.flag("expert_degree");
   reader.finish();
 }
 
 bool Condition::always() const {
   return demands_.empty() && gpus_.empty() && gpus_per_node_.empty() && !from_ && !until_ &&
          !least_params_b_ && !most_sequence_ && !least_gbps_ && !most_gbps_ && !several_nodes_ &&
-         !model_parallel_ && !interleaved_ && !experts_;
+         !model_parallel_ && !interleaved_ && !experts_ && !compiled_ && !expert_degree_;
 }
 
 bool Condition::holds(const RowFacts& facts) const {
@@ -207,6 +228,8 @@ bool Condition::holds(const RowFacts& facts) const {
   if (!agrees(model_parallel_, row.tp.value_or(1) > 1 || stages > 1)) return false;
   if (!agrees(interleaved_, stages > 1 && row.virtual_pp.value_or(1) > 1)) return false;
   if (!agrees(experts_, row.has_experts())) return false;
+  if (!agrees(expert_degree_, row.ep.has_value())) return false;
+  if (compiled_ && stated_compile(row) != compiled_) return false;
   return std::ranges::all_of(demands_, [&](const Demand& demand) {
     return demand.pattern.found_in(looked_at(text_of(facts, demand.column)));
   });

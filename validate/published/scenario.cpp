@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "engine/arithmetic.hpp"
@@ -12,33 +11,18 @@
 #include "sim/run/memory_figures.hpp"
 #include "sim/scenario/file.hpp"
 #include "topology/rack.hpp"
+#include "validate/published/choice.hpp"
+#include "validate/published/completed.hpp"
+#include "validate/published/open_choices.hpp"
+#include "validate/published/row_keys.hpp"
 #include "validate/published/row_words.hpp"
+#include "validate/published/scenario_table.hpp"
 
 namespace stepcast::validate {
 namespace {
 
 using sim::Scenario;
 using sim::TomlValue;
-using workloads::Recompute;
-
-/// A table of the scenario in the making.
-class Table {
- public:
-  explicit Table(const std::string& where) : value_(sim::toml_table(where)) {}
-  Table(TomlValue value, const std::string& where) : value_(std::move(value)) {
-    value_.where = where;
-  }
-  void put(const char* key, const std::string& text) {
-    value_.set(key, sim::toml_text(text, value_.where));
-  }
-  void put(const char* key, std::int64_t number) { value_.set(key, {number, value_.where}); }
-  void put_flag(const char* key, bool flag) { value_.set(key, {flag, value_.where}); }
-  void put(const char* key, TomlValue value) { value_.set(key, std::move(value)); }
-  TomlValue take() { return std::move(value_); }
-
- private:
-  TomlValue value_;
-};
 
 void demand_sizes(const PublishedRow& row) {
   if (!row.gpus || *row.gpus < 1) throw RefusedRow{"the number of GPUs is not stated"};
@@ -54,7 +38,7 @@ std::int64_t degree(const std::optional<std::int64_t>& stated) {
 TomlValue cluster_table(const PublishedRow& row, const ClusterDefaults& cluster,
                         const std::string& nccl, std::int64_t gpus_per_node, std::int64_t domain,
                         const std::string& where) {
-  Table table(where);
+  ScenarioTable table(where);
   table.put("node", cluster.node);
   if (cluster.fabric.text() != nullptr || cluster.fabric.table() != nullptr)
     table.put("fabric", cluster.fabric);
@@ -66,49 +50,6 @@ TomlValue cluster_table(const PublishedRow& row, const ClusterDefaults& cluster,
   if (*row.gpus < gpus_per_node) table.put("gpus", *row.gpus);
   table.put("nccl", nccl);
   return table.take();
-}
-
-bool overlaps_experts(const PublishedRow& row, const FrameworkDefaults& framework) {
-  return stated_expert_overlap(row) && !framework.later_recipe;
-}
-
-/// What the row says of experts; the rest is the framework's.
-void put_expert_plan(const PublishedRow& row, const FrameworkDefaults& framework, Table& plan) {
-  plan.put("expert", degree(row.ep));
-  if (row.etp) plan.put("expert_tensor", degree(row.etp));
-  const std::string text = lower(row.dispatcher);
-  for (const auto& [word, dispatcher] : {std::pair{"hybridep", "nvlink_domain"},
-                                         {"deepep", "node_aware"},
-                                         {"alltoall", "all_to_all"},
-                                         {"all-to-all", "all_to_all"},
-                                         {"allgather", "all_gather"}})
-    if (has_word(text, {word})) plan.put("dispatcher", std::string(dispatcher));
-  if (overlaps_experts(row, framework)) plan.put_flag("expert_overlap", true);
-  if (lower(row.ep_overlap) == "no") plan.put_flag("expert_overlap", false);
-}
-
-/// Streams that run beside each other need more connections than tensor_overlap leaves them.
-void put_connections(const PublishedRow& row, const FrameworkDefaults& framework, Table& software) {
-  if (overlaps_experts(row, framework)) software.put_flag("tensor_overlap", false);
-}
-
-/// What CUDA graphs replay; a whole iteration has no host between its layers.
-void put_graphs(const PublishedRow& row, const FrameworkDefaults& framework, Table& software) {
-  const std::string text = lower(row.cuda_graph);
-  const bool iteration = has_word(text, {"full iteration", "full_iteration"});
-  if (iteration && !framework.later_recipe) {
-    software.put("cuda_graphs", std::string("iteration"));
-    if (row.has_experts()) software.put("host_sync", std::string("none"));
-  } else if (iteration || has_word(text, {"attn", "moe_router", "layer"})) {
-    software.put("cuda_graphs", std::string("layers"));
-  }
-}
-
-TomlValue routing_table(const PublishedRow& row, const std::string& where) {
-  Table routing(where);
-  const bool natural = has_word(lower(row.routing), {"natural", "random"});
-  routing.put("kind", std::string(natural ? "uniform" : "balanced"));
-  return routing.take();
 }
 
 /// Megatron demands equal parts or a layout. Where the layers alone do not make them, embedding and
@@ -142,12 +83,9 @@ std::string megatron_layout(const PublishedRow& row, const FrameworkDefaults& fr
 TomlValue plan_table(const PublishedRow& row, const FrameworkDefaults& framework,
                      std::int64_t gpus_per_node, std::int64_t data_degree,
                      const std::string& where) {
-  Table plan(framework.plan, where);
+  ScenarioTable plan(framework.plan, where);
   if (row.has_experts()) put_expert_plan(row, framework, plan);
-  TomlValue::Array modules;
-  for (const std::string& module : stated_modules(row))
-    modules.push_back(sim::toml_text(module, where));
-  if (!modules.empty()) plan.put("recompute_modules", {.data = std::move(modules), .where = where});
+  put_memory_plan(row, plan);
   plan.put("data", sim::word_for(sim::data_parallel_names, framework.data));
   plan.put("tensor", degree(row.tp));
   plan.put("pipeline", degree(row.pp));
@@ -198,115 +136,6 @@ std::int64_t sequence_of(const PublishedRow& row, const FrameworkDefaults& frame
   return static_cast<std::int64_t>(filled * static_cast<double>(*row.seq_len)) + half_bin;
 }
 
-/// Stated, or from the accumulation steps; none: open.
-std::optional<std::int64_t> stated_micro_batch(const PublishedRow& row, std::int64_t sequences) {
-  if (row.micro_batch_seqs && *row.micro_batch_seqs > 0) {
-    std::int64_t size = std::min(*row.micro_batch_seqs, sequences);
-    while (sequences % size != 0) --size;  // the last one of a step is smaller there
-    return size;
-  }
-  if (row.grad_accum && *row.grad_accum > 0 && sequences % *row.grad_accum == 0)
-    return sequences / *row.grad_accum;
-  return std::nullopt;
-}
-
-/// What a row states ran; memory is predicted within a fifth (reserved over allocated,
-/// recalled, 2026).
-bool may_fit(Scenario scenario) {
-  scenario.node.gpu.memory = Bytes(scenario.node.gpu.memory.value * 6 / 5);
-  return sim::fits(scenario);
-}
-
-Scenario with(const Scenario& scenario, Recompute recompute, std::int64_t micro_batch) {
-  Scenario out = scenario;
-  out.plan.recompute = recompute;
-  if (recompute != Recompute::full) out.plan.recompute_every = 1;
-  out.micro.micro_batch = micro_batch;
-  return sim::with_degrees(out, out.plan.tensor, out.plan.pipeline);
-}
-
-/// With a pipeline the largest micro-batch has the largest bubble: the fastest one that fits.
-std::int64_t fastest_micro_batch(const Scenario& scenario, Recompute recompute,
-                                 std::int64_t sequences, sim::Session& session) {
-  std::int64_t best = 1;
-  Duration least{};
-  for (const std::int64_t size : {1, 2, 4, 8}) {
-    if (sequences % size != 0) break;
-    Scenario candidate = with(scenario, recompute, size);
-    if (size > 1 && !sim::fits(candidate)) break;
-    candidate.run.ignore_memory = true;
-    const Duration step = session.step(candidate).step_time;
-    if (size == 1 || step < least) best = size, least = step;
-  }
-  return best;
-}
-
-std::int64_t largest_micro_batch(const Scenario& scenario, Recompute recompute,
-                                 std::int64_t sequences) {
-  std::int64_t best = 1;
-  for (std::int64_t size = 2; size <= sequences; ++size)
-    if (sequences % size == 0) {
-      if (!sim::fits(with(scenario, recompute, size))) break;
-      best = size;
-    }
-  return best;
-}
-
-struct Choice {
-  std::optional<Recompute> recompute;  // none: open
-  std::int64_t selective_every = 0;    // of "selective": every n-th layer; 0: attention alone
-  std::optional<std::int64_t> micro_batch;
-  std::int64_t sequences = 1;  // of a replica and step
-};
-
-/// What the row leaves open is chosen as its users would: the least recompute that may fit, then
-/// the largest micro-batch that fits.
-void choose(Scenario& scenario, const Choice& choice, std::vector<std::string>& assumed,
-            sim::Session& session) {
-  auto [recompute, selective_every, micro_batch, sequences] = choice;
-  constexpr std::array<Recompute, 3> by_cost = {Recompute::none, Recompute::selective,
-                                                Recompute::full};
-  // The share of blocks that some code calls selective is open where the row does not state it:
-  // none where that fits, else the code's default, every one.
-  const bool every_block = selective_every == 1 && !sim::fits(with(scenario, Recompute::selective,
-                                                                   micro_batch.value_or(1)));
-  if (recompute == Recompute::selective && (selective_every > 1 || every_block)) {
-    recompute = Recompute::full;
-    scenario.plan.recompute_every = selective_every;
-    assumed.push_back(fmt::format("recompute of 1 layer in {}", selective_every));
-  }
-  if (!recompute) {
-    // The exchange cannot overlap and be sent once more.
-    const Recompute most = scenario.plan.expert.overlap ? Recompute::selective : Recompute::full;
-    recompute = most;
-    for (const Recompute candidate : by_cost)
-      if (candidate <= most && may_fit(with(scenario, candidate, micro_batch.value_or(1)))) {
-        recompute = candidate;
-        break;
-      }
-    assumed.push_back(fmt::format("recompute {}, the least that fits",
-                                  sim::word_for(sim::recompute_names, *recompute)));
-  }
-  if (!micro_batch) {
-    const bool pipeline = scenario.plan.pipeline > 1;
-    micro_batch = pipeline ? fastest_micro_batch(scenario, *recompute, sequences, session)
-                           : largest_micro_batch(scenario, *recompute, sequences);
-    assumed.push_back(fmt::format("micro-batch {}, the {} that fits", *micro_batch,
-                                  pipeline ? "fastest" : "largest"));
-  }
-  scenario = with(scenario, *recompute, *micro_batch);
-}
-
-/// Stated, or the framework's; open where that could not have run.
-std::optional<Recompute> recompute_of(const PublishedRow& row, const FrameworkDefaults& framework,
-                                      const Scenario& scenario, std::int64_t micro_batch) {
-  if (const auto stated = stated_recompute(row)) return stated;
-  if (framework.recompute == Recompute::none &&
-      !may_fit(with(scenario, Recompute::none, micro_batch)))
-    return std::nullopt;
-  return framework.recompute;
-}
-
 /// Equal GPUs of five clusters lie 8 % apart between the whiskers, 5.4 standard deviations of a
 /// normal distribution: 1.5 % (Sinha et al., SC 2022, arXiv 2208.11035). A run waits for its
 /// slowest.
@@ -345,6 +174,38 @@ ScenarioMaker::ScenarioMaker(sim::Session& session)
       models_(session.catalogue().directory() + "/../validate/published_models.toml") {}
 
 RowScenario ScenarioMaker::scenario_of(const PublishedRow& row, const std::string& where) const {
+  CompletedRow full = completed(row, models_, session_.catalogue());
+  RowScenario out = full.row.columns == ColumnSet::what_ran ? of_open_row(full.row, where)
+                                                            : of_row(full.row, where);
+  out.assumed.insert(out.assumed.begin(), full.assumed.begin(), full.assumed.end());
+  out.row = std::move(full.row);
+  return out;
+}
+
+RowScenario ScenarioMaker::of_open_row(const PublishedRow& row, const std::string& where) const {
+  const std::vector<OpenChoice> open = open_choices(row, defaults_.framework(row));
+  std::vector<RowScenario> made;
+  std::vector<ChoiceForecast> forecasts;
+  RowScenario refused;
+  for (const OpenChoice& choice : open) {
+    RowScenario one = of_row(choice.row, where);
+    if (!one.scenario) {
+      if (refused.refused.empty()) refused = std::move(one);
+      continue;
+    }
+    const auto figures = sim::memory_figures(*one.scenario);
+    forecasts.push_back({&choice, figure_of(figures, row.mem_figure),
+                         figures.needed() <= one.scenario->node.gpu.memory});
+    made.push_back(std::move(one));
+  }
+  if (made.empty()) return refused;
+  if (open.size() == 1) return std::move(made.front());
+  const TakenChoice taken = taken_choice(row, forecasts);
+  made[taken.index].assumed.push_back(taken.told);
+  return std::move(made[taken.index]);
+}
+
+RowScenario ScenarioMaker::of_row(const PublishedRow& row, const std::string& where) const {
   RowScenario out;
   try {
     make(row, where, out);
@@ -361,6 +222,7 @@ RowScenario ScenarioMaker::scenario_of(const PublishedRow& row, const std::strin
 void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
                          RowScenario& out) const {
   const auto precision = stated_precision(row);
+  const std::vector<std::string> told = told_of_words(row);
   const FrameworkDefaults framework = defaults_.framework(row);
   if (!framework.refused.empty()) throw RefusedRow{framework.refused};
   PublishedModel model = models_.of(row, framework.vocab_multiple * degree(row.tp));
@@ -369,6 +231,7 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   const ClusterDefaults cluster = defaults_.cluster(row, framework.date);
   if (!cluster.refused.empty()) throw RefusedRow{cluster.refused};
   out.assumed = model.assumed;
+  for (const std::string& sentence : told) out.assumed.push_back(sentence);
   if (!cluster.assumption.empty()) out.assumed.push_back(cluster.assumption);
 
   const topology::NodeSpec node = session_.catalogue().node(cluster.node);
@@ -392,12 +255,12 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   document.set("cluster",
                cluster_table(row, cluster, framework.nccl, gpus_per_node, domain, where));
   document.set("plan", plan_table(row, framework, gpus_per_node, data_degree, where));
-  Table batch(where);
+  ScenarioTable batch(where);
   batch.put("global", sequences * data_degree);
   const auto micro_batch = stated_micro_batch(row, sequences);
   batch.put("micro_batch", micro_batch.value_or(framework.micro_batch.value_or(1)));
   document.set("batch", batch.take());
-  Table types(framework.precision, where);
+  ScenarioTable types(framework.precision, where);
   const sim::GpuIdentity* gpu = session_.catalogue().gpus().find(cluster.gpu);
   const bool volta = gpu != nullptr && gpu->gpu.architecture == topology::Architecture::volta;
   const auto compute = precision.value_or(volta ? workloads::Dtype::fp16 : workloads::Dtype::bf16);
@@ -409,14 +272,13 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
     throw RefusedRow{"precision fp8 whose scaling is not stated"};
   if (!recipe.empty() && recipe != "fp8") types.put("recipe", recipe);
   if (recipe == "fp8_block") types.put_flag("fp8_parameters", false);  // gathered in 16 bits
+  if (has_word(lower(row.fp8_recipe), {"all-gather"})) types.put_flag("fp8_parameters", true);
   if (recipe.empty() && framework.precision.find("recipe") != nullptr)
     types.put("recipe", std::string("none"));
   document.set("precision", types.take());
   if (row.has_experts()) document.set("routing", routing_table(row, where));
-  Table software(framework.software, where);
-  if (framework.optimizer == "lamb") software.put("optimizer", framework.optimizer);
-  put_graphs(row, framework, software);
-  put_connections(row, framework, software);
+  ScenarioTable software(framework.software, where);
+  put_software(row, framework, software);
   document.set("software", software.take());
   document.set("noise", noise_of_fleets(where));
 

@@ -16,6 +16,7 @@
 namespace stepcast::validate {
 
 struct RowScenario {
+  PublishedRow row;                       // completed (completed.hpp)
   std::optional<sim::Scenario> scenario;  // memory is not asked for: the row ran
   sim::TomlValue document;                // the same as a scenario file
   std::string refused;                    // why there is none
@@ -41,8 +42,12 @@ class ScenarioMaker {
 
   /// Never throws for a row; `where` names it in messages.
   RowScenario scenario_of(const PublishedRow& row, const std::string& where) const;
+  /// Its GPU is of a kind that is counted apart.
+  bool aside(const PublishedRow& row) const { return defaults_.aside(row); }
 
  private:
+  RowScenario of_row(const PublishedRow& row, const std::string& where) const;
+  RowScenario of_open_row(const PublishedRow& row, const std::string& where) const;
   void make(const PublishedRow& row, const std::string& where, RowScenario& out) const;
 
   sim::Session& session_;

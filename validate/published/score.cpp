@@ -16,16 +16,7 @@ using Results = std::vector<const PublishedResult*>;
 using Error = double (PublishedResult::*)() const;
 
 std::optional<ErrorScore> errors_of(const std::vector<double>& errors) {
-  if (errors.empty()) return std::nullopt;
-  std::vector<double> absolute;
-  for (const double e : errors) absolute.push_back(std::abs(e));
-  ErrorScore score;
-  score.median = median(absolute);
-  score.p90 = quantile(absolute, 0.9);
-  score.mape =
-      std::accumulate(absolute.begin(), absolute.end(), 0.0) / static_cast<double>(absolute.size());
-  score.bias = median(errors);
-  return score;
+  return errors.empty() ? std::nullopt : std::optional(error_score(errors));
 }
 
 std::optional<ErrorScore> errors_of(const Results& rows, Error error) {
@@ -142,6 +133,18 @@ double baseline_flops(const PublishedResult& r) {
 }
 
 }  // namespace
+
+ErrorScore error_score(const std::vector<double>& errors) {
+  std::vector<double> absolute;
+  for (const double e : errors) absolute.push_back(std::abs(e));
+  ErrorScore score;
+  score.median = median(absolute);
+  score.p90 = quantile(absolute, 0.9);
+  score.mape =
+      std::accumulate(absolute.begin(), absolute.end(), 0.0) / static_cast<double>(absolute.size());
+  score.bias = median(errors);
+  return score;
+}
 
 double quantile(std::vector<double> values, double q) {
   expects(!values.empty() && q >= 0.0 && q <= 1.0, "a share of some values");

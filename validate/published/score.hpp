@@ -87,6 +87,9 @@ void add_baseline(std::vector<PublishedResult>& results);
 
 PublishedSummary summary_of(const std::vector<PublishedResult>& results);
 
+/// Of one error or more.
+ErrorScore error_score(const std::vector<double>& errors);
+
 /// The value below which a share q of `values` lies, between neighbours linearly; not empty.
 double quantile(std::vector<double> values, double q);
 

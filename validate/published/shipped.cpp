@@ -15,6 +15,7 @@ constexpr ShippedTable shipped[] = {
     {"modern", "modern.csv", "modern: experts, fp8, fp4, Blackwell", Bucket::none},
     {"mlgv", "mlgv.csv", "mlgv: tiny models of Megatron-LM's own tests, bound by the host",
      Bucket::none},
+    {"what_ran", "what_ran.csv", "what_ran: what fitted, what died, how fast", Bucket::none},
 };
 
 }  // namespace

@@ -93,3 +93,81 @@ TEST_CASE("columns of some tables alone may be missing, and say nothing where th
   CHECK(*with(",shared_experts", ",2").shared_experts == 2);
   CHECK(*with(",shared_experts", ",1x1024").shared_width == 1024);
 }
+
+namespace {
+
+const std::string ran_header =
+    "id,date,source,framework,framework_version,model,layers,hidden,heads,kv_heads,ffn_hidden,"
+    "vocab,experts,topk,moe_ffn,gpu,gpus,gpus_per_node,network,tp,sp,cp,pp,vpp,ep,etp,dp_mode,"
+    "micro_batch_seqs,global_batch_seqs,seq_len,packing,precision,recipe,recompute,offload,"
+    "loss_kernel,attention_kernel,optimizer,lora_rank,compile,other_flags,outcome,mem_gib,"
+    "mem_figure,step_time_s,tokens_per_s_per_gpu,tflops_per_gpu,flop_convention,confidence,note,"
+    "tags\n";
+
+std::string ran_row(const std::string& id, const std::string& outcome, const std::string& gib,
+                    const std::string& figure) {
+  return id + ",2025-06,s,trl,,Llama-3-8B,,,,,,,,,,H100,8,8,,2,,,,3,,,fsdp,1,8,4096,packed,bf16,," +
+         "full,,,,,16,no,SFT," + outcome + "," + gib + "," + figure +
+         ",1.5,,,,high,a note,HF;LoRA\n";
+}
+
+PublishedRow with_figure(const std::string& gib, const std::string& figure) {
+  return read(ran_header + ran_row("ABCD-1", "ran", gib, figure)).at(0);
+}
+
+}  // namespace
+
+TEST_CASE("the header tells which columns a table has") {
+  const PublishedRow row = read(ran_header + ran_row("ABCD-1", "ran", "60.5", "allocated")).at(0);
+  CHECK(row.columns == ColumnSet::what_ran);
+  CHECK(*row.virtual_pp == 3);
+  CHECK(row.activation_checkpointing == "full");
+  CHECK(*row.mem_gib_per_gpu == 60.5);
+  CHECK(row.notes == "a note");
+  CHECK(row.lora_rank == "16");
+  CHECK(row.tags == "HF;LoRA");
+  CHECK(row.scorable);
+  CHECK_FALSE(row.ran_out_of_memory);
+  CHECK(read(ran_header + ran_row("ABCD-1", "oom", "", "")).at(0).ran_out_of_memory);
+  CHECK(read(header + row("ABCD-1", "16", "1.25")).at(0).columns == ColumnSet::measured);
+}
+
+TEST_CASE("mistakes in a table of what ran say where and why") {
+  CHECK(error_of(ran_header + ran_row("ABCD-1", "out of memory", "", "")) ==
+        "rows.csv:2: 'out of memory' in column outcome is unreadable");
+  CHECK(error_of(ran_header + ran_row("ABCD-1", "", "", "")) ==
+        "rows.csv:2: '' in column outcome is unreadable");
+  CHECK(error_of(ran_header + ran_row("ABCD-1", "ran", "much", "")) ==
+        "rows.csv:2: 'much' in column mem_gib is unreadable");
+  CHECK(error_of(ran_header + ran_row("ABCD-1", "ran", "1", "") +
+                 ran_row("ABCD-1", "ran", "1", "")) == "rows.csv:3: id ABCD-1 stands twice");
+  std::string head = ran_header;
+  head.insert(head.size() - 1, ",power_w");  // of the other set
+  CHECK(error_of(head) == "rows.csv:1: unknown column 'power_w'");
+  head = ran_header;
+  head.erase(head.find(",vpp"), 4);
+  CHECK(error_of(head) == "rows.csv:1: column vpp is missing");
+  head = ran_header;
+  head.insert(head.size() - 1, ",note");
+  CHECK(error_of(head) == "rows.csv:1: column note stands twice");
+}
+
+TEST_CASE("words of a peak say which figure it is, and whether its base is known") {
+  CHECK(with_figure("1", "max reserved").mem_figure == "reserved");
+  CHECK(with_figure("1", "peak active").mem_figure == "allocated");
+  CHECK(with_figure("1", "\"nvidia-smi, rounded\"").mem_figure == "process");
+  CHECK(with_figure("1", "\"peak (README table, GiB)\"").mem_figure.empty());
+  CHECK(with_figure("1", "not stated").mem_figure.empty());
+  const PublishedRow two = with_figure("65.2", "peak allocated (reserved 72.356)");
+  CHECK(two.mem_figure == "allocated");
+  CHECK(two.further_figure == "reserved");
+  CHECK(*two.further_gib == 72.356);
+  CHECK_FALSE(two.mem_base_open);
+  CHECK(*with_figure("65", "peak allocated (nvidia-smi 75.87)").further_gib == 75.87);
+  CHECK_FALSE(with_figure("65", "\"allocated (max active, as logged)\"").further_gib);
+  const PublishedRow open = with_figure("47.2", "allocated (GB as stated)");
+  CHECK(open.mem_figure == "allocated");
+  CHECK(open.mem_base_open);
+  CHECK_FALSE(open.mem_gb_as_stated);
+  CHECK(*with_figure("52.3", "56.2 GB as stated").mem_gb_as_stated == 56.2);
+}

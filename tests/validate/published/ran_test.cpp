@@ -1,0 +1,140 @@
+#include "validate/published/ran.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/files/csv.hpp"
+#include "tests/session.hpp"
+#include "validate/published/open_choices.hpp"
+
+using namespace stepcast;
+using namespace stepcast::validate;
+
+namespace {
+
+const std::vector<PublishedResult>& shipped() {
+  static const std::vector<PublishedResult> results = predict_published(
+      "what_ran.csv",
+      published_rows(sim::read_csv(STEPCAST_SOURCE_DIR "/validate/published/what_ran.csv")),
+      session(), {.threads = 1, .only = {}, .quiet = true, .bucket = Bucket::none});
+  return results;
+}
+
+PublishedResult forecast(bool died, double needed) {
+  PublishedResult out;
+  out.row.columns = ColumnSet::what_ran;
+  out.row.ran_out_of_memory = died;
+  out.predicted_s = 1.0;
+  out.needed_gib = needed;
+  out.gpu_memory_gib = 80;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("law: every shipped row of what ran is counted once") {
+  const RanSummary s = ran_summary(shipped());
+  CHECK(s.rows == 256);
+  CHECK(s.ran + s.died + s.not_entered + s.aside == s.rows);
+  CHECK(s.refused_ran <= s.ran);
+  CHECK(s.foreseen_died <= s.died);
+  std::size_t reasons = 0;
+  for (const auto& [reason, rows] : s.reasons) reasons += rows;
+  CHECK(reasons == s.not_entered);
+  for (const char* list : {"framework", "recompute"}) {
+    std::size_t rows = 0, in = 0, refused = 0, foreseen = 0;
+    for (const RanGroup& group : s.groups)
+      if (group.list == list) {
+        rows += group.rows;
+        in += group.entered;
+        refused += group.refused_ran;
+        foreseen += group.foreseen_died;
+      }
+    CHECK(rows == s.rows - s.aside);
+    CHECK(in == s.ran + s.died);
+    CHECK(refused == s.refused_ran);
+    CHECK(foreseen == s.foreseen_died);
+  }
+  CHECK(s.aside == 18);  // 6 of AMD, 12 of GeForce and RTX
+  CHECK(s.ran >= 40);
+  CHECK(s.died >= 15);
+}
+
+TEST_CASE("law: what is not entered says why, and what is open says what was taken") {
+  for (const PublishedResult& r : shipped()) {
+    INFO(r.row.id);
+    CHECK(entered(r) == r.refused.empty());
+    if (!entered(r) || !r.row.activation_checkpointing.empty()) continue;
+    CHECK(std::ranges::any_of(r.assumed, [](const std::string& sentence) {
+      return sentence.find("not stated: ") != sentence.npos &&
+             sentence.find("; taken: ") != sentence.npos;
+    }));
+  }
+}
+
+TEST_CASE("a verdict follows what is needed against the card") {
+  CHECK(verdict_of(forecast(false, 79)) == "ran");
+  CHECK(verdict_of(forecast(false, 81)) == "refused_ran");
+  CHECK(verdict_of(forecast(true, 79)) == "died");
+  CHECK(verdict_of(forecast(true, 81)) == "foreseen_died");
+  PublishedResult none;
+  CHECK(verdict_of(none) == "not_entered");
+  none.aside = true;
+  CHECK(verdict_of(none) == "aside");
+}
+
+TEST_CASE("peaks are those of runs, two figures apart, and GB of an open base apart") {
+  PublishedResult r = forecast(false, 60);
+  r.allocated_gib = 55, r.reserved_gib = 58, r.process_gib = 60;
+  CHECK(peaks_of(r).empty());
+  r.row.mem_gib_per_gpu = 50;
+  r.row.mem_figure = "allocated";
+  r.row.further_figure = "process";
+  r.row.further_gib = 64;
+  REQUIRE(peaks_of(r).size() == 2);
+  CHECK(peaks_of(r)[0].error() == Approx(0.1));
+  CHECK(peaks_of(r)[1].error() == Approx(60.0 / 64 - 1));
+  r.process_gib = 90, r.reserved_gib = 88;  // segments are given back before the card is full
+  CHECK(peaks_of(r)[1].forecast_gib == 80);
+  r.row.mem_base_open = true;
+  const std::vector<PublishedResult> rows = {r};
+  const RanSummary s = ran_summary(rows);
+  CHECK(s.memory.empty());
+  CHECK(s.open_peaks == 2);
+  CHECK(s.worst.empty());
+  r.row.ran_out_of_memory = true;
+  CHECK(peaks_of(r).empty());
+}
+
+TEST_CASE("the reported peak chooses what is open; without one the default or what fits") {
+  PublishedRow row;
+  row.columns = ColumnSet::what_ran;
+  FrameworkDefaults framework;
+  framework.recompute = workloads::Recompute::selective;
+  framework.compiles = true;
+  const auto open = open_choices(row, framework);
+  REQUIRE(open.size() >= 6);
+  CHECK(open.front().name == "none");
+  CHECK(open.back().name == "full, compiled");
+  CHECK(std::ranges::count_if(open, [](const auto& choice) { return choice.is_default; }) == 1);
+  row.compile = "no";
+  CHECK(open_choices(row, framework).size() == open.size() / 2);
+  row.activation_checkpointing = "full";
+  CHECK(open_choices(row, framework).size() == 1);
+  row.compile.clear();
+  CHECK(open_choices(row, framework).size() == 2);
+
+  PublishedRow blank;
+  std::vector<ChoiceForecast> forecasts;
+  for (std::size_t i = 0; i < 3; ++i)  // none, selective, full
+    forecasts.push_back({&open[i], 90.0 - 30.0 * static_cast<double>(i), i > 1});
+  CHECK(taken_choice(blank, forecasts).index == 2);  // the default does not fit
+  blank.mem_gib_per_gpu = 62;
+  CHECK(taken_choice(blank, forecasts).index == 1);
+  blank.ran_out_of_memory = true;
+  const TakenChoice died = taken_choice(blank, forecasts);
+  CHECK(died.index == 1);
+  CHECK(died.told.find("the framework's own default") != died.told.npos);
+}

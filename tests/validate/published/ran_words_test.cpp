@@ -1,0 +1,104 @@
+#include <catch2/catch.hpp>
+
+#include "validate/published/row_keys.hpp"
+#include "validate/published/row_words.hpp"
+
+using namespace stepcast::validate;
+
+namespace {
+
+PublishedRow what_ran(std::string PublishedRow::*column, const std::string& text) {
+  PublishedRow row;
+  row.columns = ColumnSet::what_ran;
+  row.*column = text;
+  return row;
+}
+
+/// Why a row with this cell has no scenario; empty: it has one.
+std::string refusal(std::string PublishedRow::*column, const std::string& text) {
+  const PublishedRow row = what_ran(column, text);
+  try {
+    told_of_words(row);
+    stated_loss(row);
+    stated_offload(row);
+    stated_compile(row);
+    stated_recompute(row);
+  } catch (const RefusedRow& refused) {
+    return refused.why;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a loss is taken for a key, or its row is refused: never left out") {
+  const auto loss = [](const char* text) {
+    return stated_loss(what_ran(&PublishedRow::loss_kernel, text));
+  };
+  CHECK(loss("").empty());
+  CHECK(loss("HF CE") == "kernels");
+  CHECK(loss("HF CE with fused kernel") == "in_place");
+  CHECK_FALSE(refusal(&PublishedRow::loss_kernel, "Liger fused linear CE").empty());
+  CHECK_FALSE(refusal(&PublishedRow::loss_kernel, "chunked, 8 chunks").empty());
+  CHECK(refusal(&PublishedRow::loss_kernel, "of my own") ==
+        "the loss kernel 'of my own' is not known");
+}
+
+TEST_CASE("shares that lie on the host are read out of words") {
+  const auto offload = [](const char* text, std::int64_t layers = 48) {
+    PublishedRow row = what_ran(&PublishedRow::offload, text);
+    row.layers = layers;
+    return stated_offload(row);
+  };
+  CHECK(offload("none").optimizer == 0.0);
+  CHECK(offload("optimizer 25 %").optimizer == 0.25);
+  CHECK(offload("optimizer").optimizer == 1.0);
+  CHECK(offload("optimizer 100 %, overlapped copies").overlap);
+  CHECK(offload("optimizer, activations").activations == 1.0);
+  CHECK(offload("activations, 24 layers").activations == 0.5);
+  CHECK(offload("checkpointed activations to the CPU").activations == 1.0);
+  CHECK(refusal(&PublishedRow::offload, "optimizer and parameters") == "parameters are offloaded");
+  CHECK(refusal(&PublishedRow::offload, "gradients") == "the offload 'gradients' is not known");
+}
+
+TEST_CASE("a compiler is stated, or open") {
+  const auto compile = [](const char* text) {
+    return stated_compile(what_ran(&PublishedRow::compile, text));
+  };
+  CHECK_FALSE(compile("").has_value());
+  CHECK(compile("yes") == true);
+  CHECK(compile("no") == false);
+  CHECK(compile("graph trainer") == false);
+  CHECK(compile("regional inductor") == true);
+  CHECK_FALSE(refusal(&PublishedRow::compile, "perhaps").empty());
+}
+
+TEST_CASE("adapters, other optimizers, unfilled sequences and flags without a key") {
+  CHECK(refusal(&PublishedRow::lora_rank, "recipe default") == "LoRA");
+  CHECK(refusal(&PublishedRow::optimizer, "AdamW").empty());
+  CHECK_FALSE(refusal(&PublishedRow::optimizer, "8-bit AdamW").empty());
+  CHECK_FALSE(refusal(&PublishedRow::optimizer, "Sophia").empty());
+  CHECK(refusal(&PublishedRow::packing, "offline packed").empty());
+  CHECK_FALSE(refusal(&PublishedRow::packing, "unpacked").empty());
+  CHECK(refusal(&PublishedRow::other_flags, "SFT; DeepEP; cp p2p").empty());
+  CHECK(refusal(&PublishedRow::other_flags, "Ulysses 8; tiled MLP") ==
+        "the MLP runs in tiles of the tokens");
+  const auto told = told_of_words(what_ran(&PublishedRow::other_flags, "SFT; a new flag"));
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].find("a new flag") != std::string::npos);
+}
+
+TEST_CASE("recompute of modules stands in the column of its kind") {
+  const auto row = [](const char* text) {
+    return what_ran(&PublishedRow::activation_checkpointing, text);
+  };
+  using stepcast::workloads::Recompute;
+  CHECK(stated_recompute(row("moe_act")) == Recompute::none);
+  CHECK(stated_recompute(row("layernorm+moe_act")) == Recompute::none);
+  CHECK(stated_recompute(row("mlp+core_attn")) == Recompute::selective);
+  CHECK(stated_recompute(row("full (HF gradient checkpointing)")) == Recompute::full);
+  CHECK(stated_modules(row("layernorm+moe_act")) ==
+        std::vector<std::string>{"norm", "expert_activation"});
+  CHECK(stated_modules(row("mlp")) == std::vector<std::string>{"mlp"});
+  CHECK(stated_modules(row("full")).empty());
+}

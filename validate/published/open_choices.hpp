@@ -1,0 +1,42 @@
+// What a row of what_ran.csv leaves open, recompute and compiler: each that its framework offers is
+// a row of its own, and the reported peak chooses among their forecasts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "validate/published/defaults.hpp"
+#include "validate/published/row.hpp"
+#include "workloads/memory/figures.hpp"
+
+namespace stepcast::validate {
+
+struct OpenChoice {
+  std::string name;         // "none", "full, compiled"
+  PublishedRow row;         // as if it stated that
+  bool is_default = false;  // what the framework does unasked
+};
+
+/// Least recompute first, without a compiler first; a single one where nothing is open.
+std::vector<OpenChoice> open_choices(const PublishedRow& row, const FrameworkDefaults& framework);
+
+/// In GiB, of the figure that a row reports; where it does not say which, what the card must have.
+double figure_of(const workloads::MemoryFigures& figures, const std::string& figure);
+
+/// The forecast of a choice.
+struct ChoiceForecast {
+  const OpenChoice* choice = nullptr;
+  double figure_gib = 0;  // of the figure that the row reports
+  bool fits = false;
+};
+
+struct TakenChoice {
+  std::size_t index = 0;
+  std::string told;
+};
+
+/// Of a run with a peak the nearest; of one without the default where that fits, else the first
+/// that does; of a run that died the default. `forecasts` has one or more.
+TakenChoice taken_choice(const PublishedRow& row, const std::vector<ChoiceForecast>& forecasts);
+
+}  // namespace stepcast::validate

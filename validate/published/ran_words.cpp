@@ -1,0 +1,165 @@
+// The words of what_ran.csv that training.csv has no column for; row_words.hpp.
+#include <algorithm>
+#include <array>
+
+#include "sim/files/numbers.hpp"
+#include "validate/published/pattern.hpp"
+#include "validate/published/row_words.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+/// A word of a column: what it is taken for, or why its rows are refused. The first that is found
+/// decides.
+struct Word {
+  const char* word;
+  const char* taken_for;
+  const char* refused;
+};
+
+constexpr Word loss_words[] = {
+    {"liger", nullptr, "the loss is Liger's fused linear cross-entropy"},
+    {"chunk", nullptr, "the loss is made of chunks of the tokens"},
+    {"te fused", nullptr, "the loss is TransformerEngine's cross-entropy"},
+    // Logits are widened to fp32 and become their gradient in their place.
+    {"fused kernel", "in_place", nullptr},
+    {"unfused", "kernels", nullptr},
+    {"hf ce", "kernels", nullptr},
+};
+
+constexpr Word optimizer_words[] = {
+    {"muon", nullptr, "the optimizer Muon, whose products are not modelled"},
+    {"8-bit", nullptr, "Adam's moments are kept in 8 bits"},
+    {"adamw", "adamw", nullptr},
+};
+
+/// Of other_flags. A word that is neither here nor read elsewhere (row_keys.cpp) is told.
+constexpr Word flag_words[] = {
+    {"tiled mlp", nullptr, "the MLP runs in tiles of the tokens"},
+    {"optimizer in backward", nullptr, "the optimizer runs inside backward"},
+    {"4-bit base", nullptr, "LoRA on weights of 4 bits"},
+    {"dora", nullptr, "LoRA"},
+    {"adapters", nullptr, "LoRA"},
+    {"all-to-all", "dispatcher", nullptr},
+    {"deepep", "dispatcher", nullptr},
+    {"hybridep", "dispatcher", nullptr},
+    {"ulysses", "context_exchange", nullptr},
+    {"cp a2a", "context_exchange", nullptr},
+    {"cp p2p", "context_exchange", nullptr},
+    {"no sequence parallelism", "context", nullptr},
+    {"cuda graphs", "cuda_graphs", nullptr},
+    {"capacity", "capacity_factor", nullptr},
+    {"natural routing", "routing", nullptr},
+    {"forced balance", "routing", nullptr},
+    {"delayed wgrad", "delay_wgrad", nullptr},
+    {"fused rmsnorm", "fused_norm", nullptr},
+    {"without expandable segments", "the usual allocator", nullptr},
+    {"single-device full recipe", "nothing but one GPU", nullptr},
+    {"fsdp ", "the plan's degrees", nullptr},
+    {"sft", "full sequences", nullptr},
+};
+
+const Word* found_in(const std::string& text, std::span<const Word> words) {
+  const auto at = std::ranges::find_if(
+      words, [&](const Word& word) { return text.find(word.word) != std::string::npos; });
+  return at == words.end() ? nullptr : &*at;
+}
+
+/// The word that a cell has; throws RefusedRow for one that no key expresses, or nobody knows.
+std::string taken_for(const char* column, const std::string& cell, std::span<const Word> words) {
+  if (cell.empty()) return "";
+  const Word* word = found_in(lower(cell), words);
+  if (word == nullptr)
+    throw RefusedRow{std::string("the ") + column + " '" + cell + "' is not known"};
+  if (word->refused != nullptr) throw RefusedRow{word->refused};
+  return word->taken_for;
+}
+
+/// The number that stands before `unit`.
+std::optional<double> number_before(const std::string& text, const std::string& unit) {
+  const auto end = text.find(unit);
+  if (end == std::string::npos) return std::nullopt;
+  auto begin = end;
+  while (begin > 0 && std::string_view("0123456789.").find(text[begin - 1]) != std::string::npos)
+    --begin;
+  return sim::number_in<double>(std::string_view(text).substr(begin, end - begin));
+}
+
+}  // namespace
+
+std::string stated_loss(const PublishedRow& row) {
+  return taken_for("loss kernel", row.loss_kernel, loss_words);
+}
+
+StatedOffload stated_offload(const PublishedRow& row) {
+  StatedOffload out;
+  const std::string text = lower(row.offload);
+  if (text.empty() || text == "none") return out;
+  if (has_word(text, {"param"})) throw RefusedRow{"parameters are offloaded"};
+  if (has_word(text, {"optimizer"}))
+    out.optimizer = number_before(text, " %").value_or(100.0) / 100.0;
+  if (has_word(text, {"activations"})) {
+    const auto layers = number_before(text, " layers");
+    const double all = static_cast<double>(row.layers.value_or(0));
+    if (layers && !(all > 0)) throw RefusedRow{"layers are offloaded, of how many is not stated"};
+    out.activations = layers ? std::min(1.0, *layers / all) : 1.0;
+  }
+  out.overlap = has_word(text, {"overlapped copies"});
+  if (out.optimizer == 0.0 && out.activations == 0.0 && !has_word(text, {"0 %"}))
+    throw RefusedRow{"the offload '" + row.offload + "' is not known"};
+  return out;
+}
+
+std::optional<bool> stated_compile(const PublishedRow& row) {
+  const std::string text = lower(row.compile);
+  if (text.empty()) return std::nullopt;
+  // torchtitan's graph trainer replays a traced graph; its kernels are eager ones unless Inductor
+  // is asked for (torchtitan experiments/graph_trainer, recalled, 2026).
+  if (text == "no" || text == "graph trainer") return false;
+  if (text == "yes" || has_word(text, {"inductor"})) return true;
+  throw RefusedRow{"the compiler '" + row.compile + "' is not known"};
+}
+
+std::optional<double> stated_capacity(const PublishedRow& row) {
+  const std::string text = lower(row.other_flags);
+  const std::string word = "capacity_factor ";
+  const auto at = text.find(word);
+  if (at == std::string::npos) return std::nullopt;
+  const std::string rest = text.substr(at + word.size());
+  return sim::number_in<double>(std::string_view(rest).substr(0, rest.find_first_of(" ;")));
+}
+
+void demand_full_training(const PublishedRow& row) {
+  if (!row.lora_rank.empty()) throw RefusedRow{"LoRA"};
+}
+
+void demand_known_optimizer(const PublishedRow& row) {
+  taken_for("optimizer", row.optimizer, optimizer_words);
+}
+
+std::string told_of_packing(const PublishedRow& row) {
+  const std::string text = lower(row.packing);
+  if (text.empty()) return "";
+  if (text.starts_with("unpacked") || text.starts_with("pad"))
+    throw RefusedRow{"how many tokens a sequence has is not stated"};
+  if (has_word(text, {"packed"}))
+    return "packed: sequences are full, attention goes over all of it";
+  throw RefusedRow{"the packing '" + row.packing + "' is not known"};
+}
+
+std::vector<std::string> told_of_flags(const PublishedRow& row) {
+  std::vector<std::string> told;
+  const std::string& flags = row.other_flags;
+  for (std::size_t at = 0; at < flags.size();) {
+    const std::size_t end = std::min(flags.find(';', at), flags.size());
+    std::string flag = flags.substr(at, end - at);
+    flag.erase(0, flag.find_first_not_of(' '));
+    at = end + 1;
+    const Word* word = found_in(lower(flag), flag_words);
+    if (word != nullptr && word->refused != nullptr) throw RefusedRow{word->refused};
+    if (word == nullptr) told.push_back("'" + flag + "' is left out: no key expresses it");
+  }
+  return told;
+}
+
+}  // namespace stepcast::validate

@@ -1,0 +1,106 @@
+#include "validate/published/row_keys.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "validate/published/pattern.hpp"
+#include "validate/published/row_words.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+using sim::TomlValue;
+
+bool overlaps_experts(const PublishedRow& row, const FrameworkDefaults& framework) {
+  return stated_expert_overlap(row) && !framework.later_recipe;
+}
+
+/// What CUDA graphs replay; a whole iteration has no host between its layers.
+void put_graphs(const PublishedRow& row, const FrameworkDefaults& framework,
+                ScenarioTable& software) {
+  const std::string text = lower(row.cuda_graph), flags = lower(row.other_flags);
+  const bool iteration = has_word(text, {"full iteration", "full_iteration"});
+  if (iteration && !framework.later_recipe) {
+    software.put("cuda_graphs", std::string("iteration"));
+    if (row.has_experts()) software.put("host_sync", std::string("none"));
+  } else if (iteration || has_word(text, {"attn", "moe_router", "layer"}) ||
+             (has_word(flags, {"cuda graphs"}) && !has_word(flags, {"no cuda graphs"}))) {
+    software.put("cuda_graphs", std::string("layers"));
+  }
+}
+
+/// How the ranks of a sequence travel; the names of DeepSpeed, Megatron and PyTorch.
+void put_exchange(const PublishedRow& row, ScenarioTable& software) {
+  if (row.cp.value_or(1) <= 1) return;
+  const std::string text = lower(row.other_flags + " " + row.attention_kernel);
+  for (const auto& [word, exchange] : {std::pair{"ulysses", "all_to_all"},
+                                       {"cp a2a", "all_to_all"},
+                                       {"cp p2p", "ring"},
+                                       {"ring", "ring"}})
+    if (has_word(text, {word})) return software.put("context_exchange", std::string(exchange));
+}
+
+}  // namespace
+
+void put_expert_plan(const PublishedRow& row, const FrameworkDefaults& framework,
+                     ScenarioTable& plan) {
+  plan.put("expert", std::max<std::int64_t>(1, row.ep.value_or(1)));
+  if (row.etp) plan.put("expert_tensor", std::max<std::int64_t>(1, *row.etp));
+  const std::string text = lower(row.dispatcher + " " + row.other_flags);
+  for (const auto& [word, dispatcher] : {std::pair{"hybridep", "nvlink_domain"},
+                                         {"deepep", "node_aware"},
+                                         {"alltoall", "all_to_all"},
+                                         {"all-to-all", "all_to_all"},
+                                         {"allgather", "all_gather"}})
+    if (has_word(text, {word})) plan.put("dispatcher", std::string(dispatcher));
+  if (overlaps_experts(row, framework)) plan.put_flag("expert_overlap", true);
+  if (lower(row.ep_overlap) == "no") plan.put_flag("expert_overlap", false);
+  if (has_word(text, {"delayed wgrad"})) plan.put_flag("delay_wgrad", true);
+  if (const auto capacity = stated_capacity(row)) plan.put("capacity_factor", *capacity);
+}
+
+void put_memory_plan(const PublishedRow& row, ScenarioTable& plan) {
+  TomlValue::Array modules;
+  for (const std::string& module : stated_modules(row))
+    modules.push_back(sim::toml_text(module, plan.where()));
+  if (!modules.empty())
+    plan.put("recompute_modules", {.data = std::move(modules), .where = plan.where()});
+  const StatedOffload offload = stated_offload(row);
+  if (offload.activations > 0) plan.put("activation_offload", offload.activations);
+  if (offload.optimizer > 0) plan.put("optimizer_offload", offload.optimizer);
+  if (offload.overlap) plan.put_flag("optimizer_offload_overlap", true);
+}
+
+void put_software(const PublishedRow& row, const FrameworkDefaults& framework,
+                  ScenarioTable& software) {
+  if (framework.optimizer == "lamb") software.put("optimizer", framework.optimizer);
+  put_graphs(row, framework, software);
+  // Streams that run beside each other need more connections than tensor_overlap leaves them.
+  if (overlaps_experts(row, framework)) software.put_flag("tensor_overlap", false);
+  put_exchange(row, software);
+  if (const std::string loss = stated_loss(row); !loss.empty()) software.put("loss_memory", loss);
+  if (has_word(lower(row.other_flags), {"fused rmsnorm"})) software.put_flag("fused_norm", true);
+}
+
+TomlValue routing_table(const PublishedRow& row, const std::string& where) {
+  ScenarioTable routing(where);
+  const bool natural = has_word(lower(row.routing + " " + row.other_flags), {"natural", "random"});
+  routing.put("kind", std::string(natural ? "uniform" : "balanced"));
+  return routing.take();
+}
+
+std::vector<std::string> told_of_words(const PublishedRow& row) {
+  if (row.columns != ColumnSet::what_ran) return {};
+  demand_full_training(row);
+  demand_known_optimizer(row);
+  std::vector<std::string> told = told_of_flags(row);
+  if (const std::string packing = told_of_packing(row); !packing.empty()) told.push_back(packing);
+  if (has_word(lower(row.loss_kernel), {"unfused"}))
+    told.push_back("'" + row.loss_kernel + "' taken as the framework's kernels");
+  if (has_word(lower(row.compile), {"graph trainer"}))
+    told.emplace_back("a traced graph of eager mode's kernels");
+  return told;
+}
+
+}  // namespace stepcast::validate
