@@ -20,7 +20,7 @@ set(rooms_sim files pictures processes program tables network import network/sea
   network/nccl network/stepped network/host scenario goal goodput launch kernels run why confidence search study
   design told timeline chakra output compare handout command python)
 set(rooms_calibrate rows device import report fit host kernels reference cuda session command)
-set(rooms_validate trainer/ranks trainer/device trainer/model trainer/run compare study command published
+set(rooms_validate trainer/ranks trainer/device trainer/model trainer/run compare study command rows published
   layers goodput cluster trace/records trace)
 
 set(num_files 0)

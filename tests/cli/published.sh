@@ -43,6 +43,23 @@ assert predicted > 8 and report["summary"]["predicted"] > 8
 assert 0 < report["summary"]["mean_source_median"] < 1
 EOF
 
+"$programs/stepcast-validate" published what_ran --quiet --json >ran.json
+"$python" - <<'EOF' || fail "what ran does not add up"
+import json
+report = json.load(open("ran.json"))
+ran = report["summary"]["what_ran"]
+assert ran["ran"] + ran["died"] + ran["not_entered"] + ran["aside"] == len(report["rows"]) == 256
+assert ran["refused_ran"] <= ran["ran"] and ran["foreseen_died"] <= ran["died"]
+for figure in "allocated", "reserved", "smi", "step":
+    assert 0 < ran[figure + "_median"] < 1, figure
+verdicts = [row["verdict"] for row in report["rows"]]
+for verdict in "refused_ran", "foreseen_died", "not_entered", "aside":
+    assert verdicts.count(verdict) == ran[verdict], verdict
+EOF
+{ head -1 "$root/validate/published/what_ran.csv"; grep '^FMSB-06' "$root/validate/published/what_ran.csv"; } >own.csv
+"$programs/stepcast-validate" published own.csv --quiet >own || fail "a file of what_ran's columns"
+grep -q '^10 rows: ' own || fail "a file of what_ran's columns is not told as what ran"
+
 "$programs/stepcast-validate" published rows.csv --quiet --by-degree | grep -q '^by degree' ||
   fail "no errors by degree"
 "$programs/stepcast-validate" published sweep --quiet --only ULTR-OOM-00 >oom

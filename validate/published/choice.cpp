@@ -7,7 +7,7 @@
 
 #include "sim/files/names.hpp"
 #include "sim/run/memory_figures.hpp"
-#include "validate/published/row_words.hpp"
+#include "validate/rows/row_words.hpp"
 
 namespace stepcast::validate {
 namespace {

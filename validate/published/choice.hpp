@@ -9,7 +9,7 @@
 #include "sim/run/session.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "validate/published/defaults.hpp"
-#include "validate/published/row.hpp"
+#include "validate/rows/row.hpp"
 
 namespace stepcast::validate {
 

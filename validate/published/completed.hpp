@@ -6,7 +6,7 @@
 
 #include "sim/scenario/catalogue.hpp"
 #include "validate/published/model.hpp"
-#include "validate/published/row.hpp"
+#include "validate/rows/row.hpp"
 
 namespace stepcast::validate {
 

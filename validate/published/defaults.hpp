@@ -13,7 +13,7 @@
 
 #include "sim/files/toml_value.hpp"
 #include "sim/scenario/catalogue.hpp"
-#include "validate/published/row.hpp"
+#include "validate/rows/row.hpp"
 #include "workloads/plan/plan.hpp"
 
 namespace stepcast::validate {

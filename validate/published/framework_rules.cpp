@@ -4,7 +4,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
-#include "validate/published/row_words.hpp"
+#include "validate/rows/row_words.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -9,7 +9,7 @@
 #include "engine/check.hpp"
 #include "sim/files/numbers.hpp"
 #include "sim/files/toml_table.hpp"
-#include "validate/published/row_words.hpp"
+#include "validate/rows/row_words.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sim/files/toml_value.hpp"
-#include "validate/published/pattern.hpp"
-#include "validate/published/row.hpp"
+#include "validate/rows/pattern.hpp"
+#include "validate/rows/row.hpp"
 
 namespace stepcast::validate {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "sim/files/names.hpp"
-#include "validate/published/row_words.hpp"
+#include "validate/rows/row_words.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "validate/published/defaults.hpp"
-#include "validate/published/row.hpp"
+#include "validate/rows/row.hpp"
 #include "workloads/memory/figures.hpp"
 
 namespace stepcast::validate {

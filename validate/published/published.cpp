@@ -9,8 +9,8 @@
 #include "sim/program/progress.hpp"
 #include "sim/run/memory_figures.hpp"
 #include "validate/published/own_kernels.hpp"
-#include "validate/published/pattern.hpp"
 #include "validate/published/scenario.hpp"
+#include "validate/rows/pattern.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "sim/confidence/case.hpp"
 #include "sim/run/session.hpp"
-#include "validate/published/row.hpp"
 #include "validate/published/scenario.hpp"
+#include "validate/rows/row.hpp"
 
 namespace stepcast::validate {
 

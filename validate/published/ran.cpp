@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "validate/published/row_words.hpp"
+#include "validate/rows/row_words.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include "validate/published/pattern.hpp"
-#include "validate/published/row_words.hpp"
+#include "validate/rows/pattern.hpp"
+#include "validate/rows/row_words.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "validate/published/defaults.hpp"
-#include "validate/published/row.hpp"
 #include "validate/published/scenario_table.hpp"
+#include "validate/rows/row.hpp"
 
 namespace stepcast::validate {
 

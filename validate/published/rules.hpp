@@ -9,7 +9,7 @@
 
 #include "sim/files/toml_table.hpp"
 #include "validate/published/defaults.hpp"
-#include "validate/published/pattern.hpp"
+#include "validate/rows/pattern.hpp"
 
 namespace stepcast::validate {
 

@@ -15,8 +15,8 @@
 #include "validate/published/completed.hpp"
 #include "validate/published/open_choices.hpp"
 #include "validate/published/row_keys.hpp"
-#include "validate/published/row_words.hpp"
 #include "validate/published/scenario_table.hpp"
+#include "validate/rows/row_words.hpp"
 
 namespace stepcast::validate {
 namespace {

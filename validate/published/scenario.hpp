@@ -11,7 +11,7 @@
 #include "sim/scenario/scenario.hpp"
 #include "validate/published/defaults.hpp"
 #include "validate/published/model.hpp"
-#include "validate/published/row.hpp"
+#include "validate/rows/row.hpp"
 
 namespace stepcast::validate {
 

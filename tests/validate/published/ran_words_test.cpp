@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "validate/published/row_keys.hpp"
-#include "validate/published/row_words.hpp"
+#include "validate/rows/row_words.hpp"
 
 using namespace stepcast::validate;
 

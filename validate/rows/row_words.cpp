@@ -1,10 +1,10 @@
-#include "validate/published/row_words.hpp"
+#include "validate/rows/row_words.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "sim/files/names.hpp"
-#include "validate/published/pattern.hpp"
+#include "validate/rows/pattern.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -1,4 +1,4 @@
-#include "validate/published/row.hpp"
+#include "validate/rows/row.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "validate/published/pattern.hpp"
+#include "validate/rows/pattern.hpp"
 
 #include <catch2/catch.hpp>
 #include <random>

@@ -3,8 +3,8 @@
 #include <array>
 
 #include "sim/files/numbers.hpp"
-#include "validate/published/pattern.hpp"
-#include "validate/published/row_words.hpp"
+#include "validate/rows/pattern.hpp"
+#include "validate/rows/row_words.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -1,4 +1,4 @@
-#include "validate/published/row.hpp"
+#include "validate/rows/row.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -118,16 +118,16 @@ PublishedRow with_figure(const std::string& gib, const std::string& figure) {
 }  // namespace
 
 TEST_CASE("the header tells which columns a table has") {
-  const PublishedRow row = read(ran_header + ran_row("ABCD-1", "ran", "60.5", "allocated")).at(0);
-  CHECK(row.columns == ColumnSet::what_ran);
-  CHECK(*row.virtual_pp == 3);
-  CHECK(row.activation_checkpointing == "full");
-  CHECK(*row.mem_gib_per_gpu == 60.5);
-  CHECK(row.notes == "a note");
-  CHECK(row.lora_rank == "16");
-  CHECK(row.tags == "HF;LoRA");
-  CHECK(row.scorable);
-  CHECK_FALSE(row.ran_out_of_memory);
+  const PublishedRow ran = read(ran_header + ran_row("ABCD-1", "ran", "60.5", "allocated")).at(0);
+  CHECK(ran.columns == ColumnSet::what_ran);
+  CHECK(*ran.virtual_pp == 3);
+  CHECK(ran.activation_checkpointing == "full");
+  CHECK(*ran.mem_gib_per_gpu == 60.5);
+  CHECK(ran.notes == "a note");
+  CHECK(ran.lora_rank == "16");
+  CHECK(ran.tags == "HF;LoRA");
+  CHECK(ran.scorable);
+  CHECK_FALSE(ran.ran_out_of_memory);
   CHECK(read(ran_header + ran_row("ABCD-1", "oom", "", "")).at(0).ran_out_of_memory);
   CHECK(read(header + row("ABCD-1", "16", "1.25")).at(0).columns == ColumnSet::measured);
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "validate/published/row.hpp"
+#include "validate/rows/row.hpp"
 #include "workloads/plan/plan.hpp"
 
 namespace stepcast::validate {
