@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/files/text_table.hpp"
+#include "workloads/plan/lora.hpp"
 #include "workloads/plan/model_size.hpp"
 
 namespace stepcast::sim {
@@ -36,6 +37,13 @@ std::string parameters_text(const ModelParameters& all, const ModelParameters& a
   return table.text();
 }
 
+/// Of a model with adapters beside it.
+std::string trained_text(const workloads::TransformerShape& shape) {
+  if (!workloads::adapted(shape)) return "";
+  return fmt::format("adapters of rank {}: {} parameters are trained\n", shape.lora.rank,
+                     grouped(workloads::adapter_parameters(shape)));
+}
+
 }  // namespace
 
 std::string model_size_text(const workloads::TransformerShape& shape) {
@@ -46,6 +54,7 @@ std::string model_size_text(const workloads::TransformerShape& shape) {
   const auto giga = [](Flops flops) { return three_digits(flops.value / 1e9); };
   return parameters_text(parameters_by_part(shape, Counted::all),
                          parameters_by_part(shape, Counted::active)) +
+         trained_text(shape) +
          fmt::format(
              "training, sequence {}: {} GFLOP per token (6 per weight, attention to all keys), "
              "{} (attention to the keys before alone, as Megatron-Bridge counts)\n",

@@ -78,6 +78,10 @@ Launch launch_of(const Scenario& s) {
     out.why_not = "the launch form of " + s.software.framework + " has no words for experts here";
     return out;
   }
+  if (workloads::adapted(s.model)) {
+    out.why_not = "no launch form here says that adapters alone are trained (lora_rank)";
+    return out;
+  }
   if (const char* what = workloads::attention_beyond_llama(s.model)) {
     out.why_not = "no launch form here says that a model has " + std::string(what);
     return out;

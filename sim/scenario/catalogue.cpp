@@ -14,6 +14,7 @@
 #include "sim/scenario/catalogue_reference.hpp"
 #include "sim/scenario/member_reader.hpp"
 #include "sim/scenario/members.hpp"
+#include "workloads/plan/lora.hpp"
 #include "workloads/plan/model_size.hpp"
 #include "workloads/plan/shape_rules.hpp"
 
@@ -351,8 +352,9 @@ void check_shape(const workloads::TransformerShape& shape, const std::string& wh
     refuse(text(shape.kv_heads) + " kv_heads do not divide " + text(shape.heads) + " heads",
            "each key/value head serves equally many query heads");
   if (shape.rope && shape.alibi) refuse("both rope and alibi", "state rope = false for ALiBi");
-  if (const auto* rule = workloads::broken_rule(workloads::shape_rules(), shape))
-    refuse(rule->what(shape), rule->hint(shape));
+  for (const auto rules : {workloads::shape_rules(), workloads::lora_rules()})
+    if (const auto* rule = workloads::broken_rule(rules, shape))
+      refuse(rule->what(shape), rule->hint(shape));
   // Beyond these no product of sizes overflows 63 bits, and no model is near.
   if (shape.layers > 100'000 || shape.hidden > 10'000'000 || shape.heads > 1'000'000 ||
       shape.head_dim > 1'000'000 || shape.ffn_hidden > 100'000'000 || shape.vocab > 100'000'000 ||

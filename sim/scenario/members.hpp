@@ -146,6 +146,7 @@ void visit_model(Spec& model, Visitor&& visit) {
   visit_experts(model.experts, visit);
   visit_attention(model, visit);
   visit.may({"mtp_layers", "modules that predict the tokens after the next"}, model.mtp_layers);
+  visit_lora(model.lora, visit);
 }
 
 /// The keys of [software] that choose an entry.

@@ -11,6 +11,35 @@ inline constexpr Names<workloads::RouterScore, 2> router_names{{
     {"sigmoid", workloads::RouterScore::sigmoid},
 }};
 
+inline constexpr Names<workloads::LoraTarget, 7> lora_target_names{{
+    {"q", workloads::LoraTarget::q},
+    {"k", workloads::LoraTarget::k},
+    {"v", workloads::LoraTarget::v},
+    {"o", workloads::LoraTarget::o},
+    {"gate", workloads::LoraTarget::gate},
+    {"up", workloads::LoraTarget::up},
+    {"down", workloads::LoraTarget::down},
+}};
+inline constexpr Names<workloads::LoraBase, 5> lora_base_names{{
+    {"compute", workloads::LoraBase::compute},
+    {"int8", workloads::LoraBase::int8},
+    {"fp8", workloads::LoraBase::fp8},
+    {"nf4", workloads::LoraBase::nf4},
+    {"nf4_double", workloads::LoraBase::nf4_double},
+}};
+
+/// Keys of [model]: adapters, which are trained in its place.
+template <class Lora, class Visitor>
+void visit_lora(Lora& lora, Visitor&& visit) {
+  visit.may({"lora_rank", "of adapters beside frozen products (LoRA); 0: all is trained",
+             "lora-rank", "N"},
+            lora.rank);
+  visit.may({"lora_targets", "products that have an adapter"}, lora.targets, lora_target_names);
+  visit.may({"lora_base", "type of frozen products' weights: compute's, or narrower (QLoRA)"},
+            lora.base, lora_base_names);
+  visit.may({"lora_dropout", "of what adapters read"}, lora.dropout);
+}
+
 /// Keys of [model]: a mixture of experts.
 template <class Experts, class Visitor>
 void visit_experts(Experts& experts, Visitor&& visit) {

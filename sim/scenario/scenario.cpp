@@ -3,6 +3,7 @@
 #include "engine/check.hpp"
 #include "sim/scenario/machine_rules.hpp"
 #include "sim/scenario/rule_tally.hpp"
+#include "workloads/plan/lora.hpp"
 #include "workloads/step/framework_rules.hpp"
 #include "workloads/step/recipe_rules.hpp"
 
@@ -128,6 +129,7 @@ bool complete_with(const Legal& legal, const Scenario& s, const PlanWishes& wish
   const workloads::PlanCase cut{s.model, plan, batch};
   return legal(workloads::plan_rules(), cut, s.plan_origin) &&
          legal(workloads::expert_rules(), cut, s.plan_origin) &&
+         legal(workloads::lora_plan_rules(), cut, s.plan_origin) &&
          legal(workloads::framework_rules(), workloads::FrameworkPlan{s.model, plan, s.software},
                s.plan_origin) &&
          legal(plan_node_rules(), PlanOnNode{plan, s.node}, s.plan_origin) &&

@@ -54,6 +54,8 @@ bool fused(S s) { return s.software.fused(); }
 bool rmsnorm(S s) { return s.model.norm == workloads::Norm::rmsnorm; }
 bool swiglu(S s) { return s.model.activation == workloads::Activation::swiglu; }
 bool no_recipe(S s) { return s.precision.recipe == workloads::Recipe::none; }
+bool no_adapters(S s) { return !workloads::adapted(s.model); }
+constexpr std::string_view says_no_adapters = "there are no adapters (lora_rank)";
 bool always(S) { return true; }
 bool no_jitter(S s) { return s.run.without.jitter || s.noise.kernel_sigma == 0.0; }
 bool no_draws(S s) { return s.run.without.jitter || (no_jitter(s) && s.noise.gpu_sigma == 0.0); }
@@ -132,6 +134,9 @@ constexpr Rule rules[] = {
     {"precision.bf16_last_layers", no_recipe, "no recipe of low precision is on"},
     {"precision.fp8_parameters", no_recipe, "no recipe of low precision is on"},
 
+    {"model.lora_targets", no_adapters, says_no_adapters},
+    {"model.lora_base", no_adapters, says_no_adapters},
+    {"model.lora_dropout", no_adapters, says_no_adapters},
     {"software.cuts_layers", [](S s) { return s.plan.tensor * s.plan.context == 1; },
      "no plan cuts layers that it could allow"},
     {"software.use_megatron_fsdp", [](S s) { return ddp(s) || s.plan.data == workloads::DataParallel::zero1; },

@@ -282,6 +282,7 @@ const StepBound::Data& StepBound::data(const workloads::StepInputs& in) {
   }
   if (!in.sharded() || in.software.data.gather_each_tensor || plan.shards() == 1) return out;
   if (plan.expert_copies() != plan.copies()) return out;  // a unit is gathered in two groups
+  if (workloads::adapted(in.shape)) return out;  // units are gathered in two types, few reduced
   std::int64_t root = workloads::elements_of(workloads::embedding_tensors(in.shape, plan.tensor));
   if (plan.pipeline == 1)
     root += workloads::elements_of(workloads::head_tensors(in.shape, plan.tensor, false));

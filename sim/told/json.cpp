@@ -12,6 +12,7 @@
 #include "sim/told/collective.hpp"
 #include "sim/told/goodput.hpp"
 #include "sim/told/metrics.hpp"
+#include "workloads/plan/lora.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -67,7 +68,8 @@ void add_numbers(Json& out, const Answer& answer) {
       out[key.substr(0, dot)][key.substr(dot + 1)] = number;
     else
       out[key] = number;
-    if (key == "mfu") out["mfu_convention"] = flop_convention();
+    if (key == "mfu")
+      out["mfu_convention"] = flop_convention(std::get<StepReport>(answer).scenario.model);
     if (key != "memory_gib_per_gpu") continue;
     Json parts = Json::object();
     for (const workloads::MemoryPart& part : std::get<StepReport>(answer).memory.parts)
@@ -129,6 +131,8 @@ Json step_json(const StepReport& report, const Answer& answer) {
   Json out;
   if (!report.scenario.title.empty()) out["title"] = report.scenario.title;
   out["model"] = report.scenario.model.name;
+  if (workloads::adapted(report.scenario.model))
+    out["trained_parameters"] = workloads::adapter_parameters(report.scenario.model);
   out["gpu"] = report.scenario.node.gpu.name;
   add_numbers(out, answer);
   out["provenance"] = {{"kernels", shares_json(report.kernel_provenance)},

@@ -51,6 +51,7 @@ using C = const CollectiveReport&;
 constexpr Metric all_names[] = {
     {"title", "The title of the scenario file."},
     {"model", "The model's name in the catalogue."},
+    {"trained_parameters", "Of the model's adapters, where they alone are trained (lora_rank)."},
     {"gpu", "The GPU's name in the catalogue (stepcast show gpus)."},
     {"gpus", "GPUs of the cluster, one rank each.",
      "nodes x GPUs per node", "",
@@ -443,7 +444,10 @@ std::optional<double> value_of(const Metric& metric, const PointRow& row) {
   return row.unanswered() ? std::nullopt : row.number(metric.key);
 }
 
-std::string_view flop_convention() {
+std::string_view flop_convention(const workloads::TransformerShape& shape) {
+  if (workloads::adapted(shape))
+    return "(4 N + 6 A) T + 12 L h s T, adapters A: full attention, recompute not counted; peak is "
+           "dense, 16 bit";
   return "6 N T + 12 L h s T: full attention, recompute not counted; peak is dense, 16 bit";
 }
 

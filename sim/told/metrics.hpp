@@ -46,6 +46,6 @@ std::optional<double> value_of(const Metric& metric, const Answer& answer);
 std::optional<double> value_of(const Metric& metric, const PointRow& row);
 
 /// The name of the FLOP convention behind model_tflops_per_gpu and mfu.
-std::string_view flop_convention();
+std::string_view flop_convention(const workloads::TransformerShape&);
 
 }  // namespace stepcast::sim

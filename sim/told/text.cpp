@@ -12,11 +12,13 @@
 #include "sim/files/text_table.hpp"
 #include "sim/kernels/power_law.hpp"
 #include "sim/scenario/assumptions.hpp"
+#include "sim/scenario/model_members.hpp"
 #include "sim/told/collective.hpp"
 #include "sim/told/goal_text.hpp"
 #include "sim/told/goodput.hpp"
 #include "sim/told/labelled_line.hpp"
 #include "sim/told/metrics.hpp"
+#include "workloads/plan/lora.hpp"
 
 namespace stepcast::sim {
 std::string cluster_text(const Scenario& scenario) {
@@ -37,6 +39,20 @@ std::string recompute_text(const Scenario& scenario) {
 }
 
 }  // namespace
+
+std::string model_text(const workloads::TransformerShape& model) {
+  if (!workloads::adapted(model)) return model.name;
+  std::string targets;
+  for (const auto& [word, target] : lora_target_names)
+    if (model.lora.targets.has(target)) targets += (targets.empty() ? "" : ",") + std::string(word);
+  std::string out =
+      fmt::format("{}, adapters of rank {} beside {}", model.name, model.lora.rank, targets);
+  if (workloads::dequantizes(model))
+    out += fmt::format(", frozen in {}", word_for(lora_base_names, model.lora.base));
+  return out +
+         fmt::format("; {} of {} parameters trained", grouped(workloads::adapter_parameters(model)),
+                     grouped(workloads::parameters(model) + workloads::adapter_parameters(model)));
+}
 
 std::string plan_text(const Scenario& scenario) {
   const workloads::ParallelPlan& plan = scenario.plan;
@@ -210,19 +226,19 @@ std::string memory_text(const StepReport& report) {
 std::string step_text(const StepReport& report) {
   const double per_gpu = report.tokens_per_second / static_cast<double>(report.scenario.gpus);
   std::string out = report.scenario.title.empty() ? "" : report.scenario.title + "\n";
-  out += labelled_line("model", report.scenario.model.name) +
-         labelled_line("cluster", cluster_text(report.scenario)) +
-         labelled_line("plan", folded(plan_text(report.scenario), label_width, label_width)) +
-         labelled_line("framework", software_text(report.scenario)) + conditions_text(report) +
-         "\n";
+  out +=
+      labelled_line("model", folded(model_text(report.scenario.model), label_width, label_width)) +
+      labelled_line("cluster", cluster_text(report.scenario)) +
+      labelled_line("plan", folded(plan_text(report.scenario), label_width, label_width)) +
+      labelled_line("framework", software_text(report.scenario)) + conditions_text(report) + "\n";
   out += labelled_line("step time", with_bar(report.step_time, report.step_bar)) +
          runner_up_text(report) +
          labelled_line("throughput", three_digits(report.tokens_per_second) + " tokens/s, " +
                                          three_digits(per_gpu) + " tokens/s per GPU") +
          labelled_line("model FLOPs", to_text(report.model_flops_per_gpu) + " per GPU") +
-         labelled_line(
-             "MFU", fmt::format("{} of {} ({})", percent(report.mfu),
-                                to_text(report.scenario.node.gpu.tensor_peak), flop_convention())) +
+         labelled_line("MFU", fmt::format("{} of {} ({})", percent(report.mfu),
+                                          to_text(report.scenario.node.gpu.tensor_peak),
+                                          flop_convention(report.scenario.model))) +
          labelled_line("communication",
                        to_text(report.communication) + " of collective kernels, waiting included") +
          "\n";
@@ -264,7 +280,8 @@ std::string collective_text(const CollectiveReport& report) {
 }
 
 std::string refused_text(const Refused& refused) {
-  return labelled_line("model", refused.scenario.model.name) +
+  return labelled_line("model",
+                       folded(model_text(refused.scenario.model), label_width, label_width)) +
          labelled_line("cluster", cluster_text(refused.scenario)) +
          labelled_line("plan", folded(plan_text(refused.scenario), label_width, label_width)) +
          labelled_line("framework", software_text(refused.scenario)) +

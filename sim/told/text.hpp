@@ -30,6 +30,8 @@ std::string swept_cell(const TomlValue& value);
 
 /// "2,048 x H100 SXM (256 x DGX H100, rail-optimised, NCCL 2.20)"
 std::string cluster_text(const Scenario& scenario);
+/// "llama3-8b"; with adapters their rank and what is trained.
+std::string model_text(const workloads::TransformerShape& model);
 /// "zero2 64 x tensor 4 x pipeline 8 (1f1b); 1,024 sequences of 4,096 tokens in ..."
 std::string plan_text(const Scenario& scenario);
 std::string software_text(const Scenario& scenario);

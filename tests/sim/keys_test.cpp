@@ -129,6 +129,17 @@ micro_batch = 1
 framework = "megatron-core"
 version = "0.7"
 )"},
+    {"adapters", small_model + R"(lora_rank = 8
+lora_targets = ["q", "down"]
+lora_base = "nf4"
+)" + cluster + R"([plan]
+data = "zero3"
+[batch]
+global = 48
+[software]
+framework = "pytorch-fsdp2"
+version = "2.3"
+)"},
     {"all-reduce", cluster + R"([collective]
 kind = "all_reduce"
 bytes = "64 MiB"

@@ -20,10 +20,11 @@ struct TensorSizes {
   std::int64_t sum = 0;
 };
 
-/// Of parameters, `element` bytes each.
+/// Of trained parameters, `element` bytes each.
 inline TensorSizes gradient_sizes(const ParameterTensors& parameters, std::int64_t element) {
   std::vector<std::int64_t> bytes;
-  for (const ParameterTensor& p : parameters) bytes.push_back(element * p.elements);
+  for (const ParameterTensor& p : parameters)
+    if (!p.frozen) bytes.push_back(element * p.elements);
   return TensorSizes(std::move(bytes));
 }
 

@@ -34,11 +34,14 @@ std::int64_t state_bytes(const MemoryRank& r) {
   return 2 * moment_bytes(r) + (master ? master_bytes(r) : 0);
 }
 
-/// Weights of all parameters between steps, and their states, over the ranks that hold a copy.
+/// Weights of all trained parameters between steps, and their states, over the ranks that hold a
+/// copy.
 std::int64_t checkpoint_bytes(const MemoryRank& r) {
   const std::int64_t share = ceil_div(r.all - r.experts, r.in.plan.copies()) +
                              (r.experts > 0 ? ceil_div(r.experts, r.in.plan.expert_copies()) : 0);
   if (r.sharded()) return (4 + state_bytes(r)) * share;
+  if (adapted(r.in.shape))  // frozen weights are elsewhere
+    return ((r.in.software.data.autocast ? 4 : r.low) + state_bytes(r)) * share;
   const double weight = static_cast<double>(parameter_bytes(r)) / static_cast<double>(r.all);
   return static_cast<std::int64_t>((weight + static_cast<double>(state_bytes(r))) *
                                    static_cast<double>(share));

@@ -17,10 +17,10 @@ struct MemoryRank {
         stage(stage_index),
         parameters(
             stage_parameters(in.shape, in.plan, in.precision, in.software.products.packed, stage)),
-        all(parameters.elements()),
-        unit(parameters.layer_elements()),
+        trained(trained_of(parameters)),
+        all(trained.elements()),
         root(elements_of(parameters.root)),
-        experts(parameters.over_layers(expert_elements_of) + expert_elements_of(parameters.root)),
+        experts(trained.over_layers(expert_elements_of) + expert_elements_of(trained.root)),
         shard(ceil_div(all - experts, in.plan.shards()) +
               (experts > 0 ? ceil_div(experts, in.plan.expert_copies()) : 0)),
         schedule(pipeline_shape(in.plan, in.batch)),
@@ -75,9 +75,9 @@ struct MemoryRank {
   const StepInputs& in;
   Sizes sizes;
   std::int64_t stage;
-  StageParameters parameters;
-  // Elements of the stage, its largest layer, the root, all experts, a shard of all.
-  std::int64_t all, unit, root, experts, shard;
+  StageParameters parameters, trained;
+  // Elements of the stage that are trained, of the root, of experts that are trained, of a shard.
+  std::int64_t all, root, experts, shard;
   PipelineShape schedule;
   std::int64_t low, wide;  // bytes of the compute and of the reduce dtype
 };

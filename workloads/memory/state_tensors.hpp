@@ -40,7 +40,7 @@ class StateTensors {
       });
   }
 
-  /// `bytes_of` each tensor of the stage, or of each unit where they are flat.
+  /// `bytes_of` each trained tensor of the stage, or of those of each unit where they are flat.
   template <class BytesOf>
   void of_parameters(Tensors& tensors, TensorKind kind, BytesOf bytes_of) {
     const auto unit = [&](const ParameterTensors& parameters) {
@@ -49,8 +49,8 @@ class StateTensors {
       for (const ParameterTensor& p : parameters)
         add(tensors, kind, bytes_of(p.elements, p.expert));
     };
-    for (std::size_t i = 0; i < r_.parameters.kind_of.size(); ++i) unit(r_.parameters.layer(i));
-    unit(r_.parameters.root);
+    for (std::size_t i = 0; i < r_.trained.kind_of.size(); ++i) unit(r_.trained.layer(i));
+    unit(r_.trained.root);
   }
   /// Of so many elements those of the shard with optimizer states on the GPU.
   std::int64_t updated(std::int64_t elements, bool expert) const {
@@ -62,7 +62,7 @@ class StateTensors {
   /// (zero_grad sets to none; torch's default from 2.0 on; recalled, 2026).
   void reduce_layer(std::size_t layer) {
     if (all_layers_reduced()) return;
-    shard_gradients(r_.parameters.layer(layer));
+    shard_gradients(r_.trained.layer(layer));
     ++reduced_layers_;
   }
   bool all_layers_reduced() const { return reduced_layers_ == r_.parameters.layers; }
@@ -70,8 +70,8 @@ class StateTensors {
   void reduce_rest() {
     if (!r_.sharded()) return;
     for (; reduced_layers_ < r_.parameters.layers; ++reduced_layers_)
-      shard_gradients(r_.parameters.layer(static_cast<std::size_t>(reduced_layers_)));
-    shard_gradients(r_.parameters.root);
+      shard_gradients(r_.trained.layer(static_cast<std::size_t>(reduced_layers_)));
+    shard_gradients(r_.trained.root);
   }
   void end_step() {
     out_.free(shards_);
@@ -108,10 +108,32 @@ class StateTensors {
       of_parameters(forever, TensorKind::parameters, [&](std::int64_t n, bool expert) {
         return r_.sharded() ? kept_shard(of_shard(n, expert)) : each * n;
       });
+    frozen_weights(forever);
     if (masters())
       of_parameters(forever, TensorKind::optimizer, [&](std::int64_t n, bool expert) {
         return master_bytes(r_) * updated(n, expert);
       });
+  }
+
+  /// In their own type, which shards keep as well: flat parameters of theirs are of one unit.
+  void frozen_weights(Tensors& forever) {
+    const auto unit = [&](const ParameterTensors& parameters) {
+      std::int64_t flat = 0;
+      for (const ParameterTensor& p : parameters) {
+        if (!p.frozen) continue;
+        const std::int64_t n = r_.sharded() ? of_shard(p.elements, p.expert) : p.elements;
+        const double here = 1.0 - r_.in.plan.offload.parameters;
+        const auto bytes =
+            static_cast<std::int64_t>(here * static_cast<double>(kept_bytes(p, n, r_.low)));
+        if (software_.data.fsdp1() && r_.sharded())
+          flat += bytes;
+        else
+          add(forever, TensorKind::parameters, bytes);
+      }
+      add(forever, TensorKind::parameters, flat);
+    };
+    for (std::size_t i = 0; i < r_.parameters.kind_of.size(); ++i) unit(r_.parameters.layer(i));
+    unit(r_.parameters.root);
   }
 
   /// Layer by layer with their copies, then the root's.

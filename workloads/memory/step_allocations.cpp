@@ -379,7 +379,7 @@ class AllocationWriter {
   }
   /// Of the head's weights, or of the embedding's.
   void words_gradients() {
-    if (!narrow_gradients()) return;
+    if (!narrow_gradients() || adapted(r_.in.shape)) return;
     Tensors& into = r_.sharded() ? root_gradients_ : gradients_wait() ? gradients_ : brief_;
     add_to(into, TensorKind::gradients, words_bytes());
   }
@@ -400,13 +400,14 @@ class AllocationWriter {
     if (!narrow_gradients()) return;
     const TensorSizes& all = tensors_of(layer).gradients;
     if (!r_.splits_root()) return add_all(into, TensorKind::gradients, all);
+    if (all.each.empty()) return;
     add_to(into, TensorKind::gradients, std::ranges::max(all.each));  // each goes to the bucket
   }
 
   /// The input of a reduction lives until the next one's.
   void reduce_unit(std::size_t layer) {
     if (!r_.sharded()) return;
-    const std::int64_t unit = reduced_together(r_, r_.parameters.layer(layer));
+    const std::int64_t unit = reduced_together(r_, r_.trained.layer(layer));
     free(reduced_);
     add_to(reduced_, TensorKind::communication, r_.wide * unit, reduce_stream());
     if (software_.data.fsdp1())

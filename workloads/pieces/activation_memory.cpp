@@ -8,6 +8,7 @@
 #include "workloads/pieces/latent_piece.hpp"
 #include "workloads/pieces/layer_piece.hpp"
 #include "workloads/pieces/operand_piece.hpp"
+#include "workloads/plan/lora.hpp"
 #include "workloads/plan/low_precision.hpp"
 #include "workloads/plan/model_size.hpp"
 #include "workloads/plan/rank_parameters.hpp"
@@ -25,26 +26,63 @@ bool ActivationMemory::composite_norm() const {
   return in_.software.eager() && !in_.software.norm.fused && in_.shape.norm == Norm::rmsnorm;
 }
 
-/// What a norm keeps: its input, 2 bytes an element; eager RMSNorm keeps the fp32 copy and the
-/// normalised 16-bit tensor instead, 4 + 2.
+/// What a norm keeps: its input, 2 bytes an element; eager RMSNorm keeps the fp32 copy and, for its
+/// weight's gradient, the normalised 16-bit tensor instead, 4 + 2.
 std::int64_t ActivationMemory::norm_input(std::int64_t elements) const {
-  return (composite_norm() ? 4 + sizes_.element : sizes_.element) * elements;
+  if (composite_norm()) return (adapted(in_.shape) ? 4 : 4 + sizes_.element) * elements;
+  return sizes_.element * elements;
+}
+
+bool ActivationMemory::reads_again(SetOf<LoraTarget> targets) const {
+  const LoraShape& lora = in_.shape.lora;
+  if (!adapted(in_.shape)) return true;
+  if (lora.dropout) return false;  // adapters read a copy of their own
+  using enum LoraTarget;
+  for (const LoraTarget target : {q, k, v, o, gate, up, down})
+    if (targets.has(target) && lora.targets.has(target)) return true;
+  return false;
+}
+
+/// What the second part of each adapter reads, of the rank's width; with dropout what the first one
+/// reads and a byte mask of it.
+std::vector<std::int64_t> ActivationMemory::adapters() const {
+  std::vector<std::int64_t> out;
+  for (const Adapter& a : layer_adapters(in_.shape, in_.plan.tensor, kind_.experts)) {
+    out.push_back(sizes_.element * sizes_.tokens * in_.shape.lora.rank);
+    if (!in_.shape.lora.dropout) continue;
+    out.push_back(sizes_.element * sizes_.tokens * a.in);
+    out.push_back(sizes_.tokens * a.in);
+  }
+  return out;
+}
+
+/// A frozen weight as its product reads it: the largest of a layer.
+std::int64_t ActivationMemory::wide_weight() const {
+  if (!dequantizes(in_.shape)) return 0;
+  std::int64_t most = 0;
+  for (const ParameterTensor& t :
+       workloads::layer_tensors(in_.shape, in_.plan, in_.software.products.packed, kind_))
+    if (t.frozen && t.base != LoraBase::compute) most = std::max(most, t.elements);
+  return sizes_.element * most;
 }
 
 /// What the first norm feeds, and norms before the core: of each head's q and k; of latent
 /// attention the low ranks, each norm's input and what the product up reads.
 std::vector<std::int64_t> ActivationMemory::projections() const {
+  using enum LoraTarget;
   const TransformerShape& s = in_.shape;
+  const bool again = reads_again({q, k, v});
   if (!latent(s)) {
-    if (!s.qk_norm) return {column_input(s.hidden)};
-    return {column_input(s.hidden), norm_input(sizes_.tokens * sizes_.query),
-            norm_input(sizes_.tokens * sizes_.kv)};
+    const std::int64_t input = again ? column_input(s.hidden) : 0;
+    if (!s.qk_norm) return {input};
+    return {input, norm_input(sizes_.tokens * sizes_.query), norm_input(sizes_.tokens * sizes_.kv)};
   }
-  std::vector<std::int64_t> out{s.latent.q_rank > 0 ? kept_input(sizes_.local_elements())
-                                                    : column_input(s.hidden)};
+  std::vector<std::int64_t> out{!again                ? 0
+                                : s.latent.q_rank > 0 ? kept_input(sizes_.local_elements())
+                                                      : column_input(s.hidden)};
   for (const std::int64_t rank : {s.latent.q_rank, s.latent.kv_rank}) {
     out.push_back(norm_input(sizes_.local_tokens * rank));
-    if (!makes_latent_up_again(in_)) out.push_back(column_input(rank));
+    if (again && !makes_latent_up_again(in_)) out.push_back(column_input(rank));
   }
   return out;
 }
@@ -97,13 +135,15 @@ std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
   if (keeps_quantized()) out.push_back(row_input(sizes_.value));  // beside attention's own
   for (const std::int64_t bytes : mlp_half().kept) out.push_back(bytes);
   out.push_back(mask);
+  for (const std::int64_t bytes : adapters()) out.push_back(bytes);
   return out;
 }
 
 ActivationMemory::Half ActivationMemory::mlp_half() const {
   if (kind_.experts) return expert_half();
   Half out;
-  out.kept.push_back(column_input(sizes_.hidden));
+  using enum LoraTarget;
+  if (reads_again({gate, up})) out.kept.push_back(column_input(sizes_.hidden));
   const bool again = recomputes(LayerModule::mlp) || in_.plan.mlp_tiles > 1;
   for (const std::int64_t bytes : mlp())
     (again ? out.again : out.kept).push_back(ceil_div(bytes, in_.plan.mlp_tiles));
@@ -121,9 +161,10 @@ ActivationMemory::Half ActivationMemory::expert_half() const {
   const std::int64_t f = s.inner_bytes(), narrow = kept_input(f / s.element),
                      shared = s.element * sizes_.tokens * s.shared;
   Half out;
-  (recomputes(norm) ? out.again : out.kept).push_back(s.token_bytes());
+  const bool inputs = !adapted(in_.shape);  // of products, for their weights' gradients
+  if (inputs) (recomputes(norm) ? out.again : out.kept).push_back(s.token_bytes());
   auto& routed = whole ? out.again : out.kept;
-  const std::int64_t taken = kept_input(s.taken_bytes() / s.element);
+  const std::int64_t taken = inputs ? kept_input(s.taken_bytes() / s.element) : 0;
   for (const std::int64_t bytes : {9 * s.tokens * s.all, 8 * s.sent, taken, f})
     routed.push_back(bytes);
   const bool gates = gated(in_.shape);
@@ -132,10 +173,10 @@ ActivationMemory::Half ActivationMemory::expert_half() const {
   if (!in_.software.fused()) routed.push_back(s.taken_bytes());
   if (in_.software.fused() && in_.software.experts.weighed_back) routed.push_back(s.sent_bytes());
   auto& product = whole || recomputes(expert_activation) ? out.again : out.kept;
-  product.push_back(narrow);
+  if (inputs) product.push_back(narrow);
   if (!gates && in_.software.fused()) product.push_back(f);  // before the weights
   if (shared == 0) return out;
-  for (int i = 0; i < (!gates ? 2 : in_.software.eager() ? 4 : 3); ++i)
+  for (int i = inputs ? 0 : 1; i < (!gates ? 2 : in_.software.eager() ? 4 : 3); ++i)
     (whole || recomputes(shared_experts) ? out.again : out.kept).push_back(shared);
   return out;
 }
@@ -160,7 +201,9 @@ std::int64_t ActivationMemory::scores() const {
 /// GELU: its input and output, 4f. SwiGLU: gate, up, product 6f; eager also silu(gate), 8f;
 /// Inductor makes the product again in backward, 4f.
 std::vector<std::int64_t> ActivationMemory::mlp() const {
-  const std::int64_t f = sizes_.ffn_bytes(), input = row_input(sizes_.ffn);  // of the last product
+  // The last product's.
+  const std::int64_t f = sizes_.ffn_bytes(),
+                     input = reads_again({LoraTarget::down}) ? row_input(sizes_.ffn) : 0;
   if (in_.shape.activation == Activation::gelu) return {f, input};
   switch (in_.software.fusion) {
     case Fusion::eager:
@@ -277,7 +320,8 @@ std::int64_t ActivationMemory::work_of_logit() const {
 /// Final norm and its output, and the logits; before them those of a module for further tokens:
 /// inputs of its norms, of its product of both and of its last norm, and its layer.
 std::vector<std::int64_t> ActivationMemory::head_tensors() const {
-  const std::int64_t weight = sizes_.element * sizes_.vocab * sizes_.hidden;
+  std::int64_t weight = sizes_.element * sizes_.vocab * sizes_.hidden;
+  if (adapted(in_.shape)) weight = 0;  // the head is frozen
   switch (in_.software.loss.form) {
     case LossForm::whole:
       break;
@@ -288,7 +332,8 @@ std::vector<std::int64_t> ActivationMemory::head_tensors() const {
     case LossForm::fused_linear:
       return {norm_input(), gathered_input(), weight};  // of its input and weight the gradients
   }
-  std::vector<std::int64_t> out{norm_input(), gathered_input()};
+  std::vector<std::int64_t> out{norm_input()};
+  if (!adapted(in_.shape)) out.push_back(gathered_input());
   if (in_.shape.mtp_layers > 0) {
     const LayerKind last = layer_kind(in_.shape, in_.precision, in_.shape.layers - 1);
     for (const std::int64_t bytes :
@@ -344,6 +389,7 @@ std::vector<std::int64_t> ActivationMemory::work_tensors() const {
     const std::int64_t inner = wide ? s.wide_inner_bytes() : s.inner_bytes();
     out = {s.inner_bytes(), inner, inner, s.taken_bytes(), s.sent_bytes(), part, part};
   }
+  out.push_back(wide_weight());
   for (const std::int64_t bytes : mlp_half().again) out.push_back(bytes);
   if (makes_latent_up_again(in_))
     for (const std::int64_t bytes : query_key_value()) out.push_back(bytes);
@@ -352,7 +398,7 @@ std::vector<std::int64_t> ActivationMemory::work_tensors() const {
 
 std::vector<std::int64_t> ActivationMemory::forward_work_tensors() const {
   if (!kind_.experts)
-    return {ceil_div(sizes_.ffn_bytes(), in_.plan.mlp_tiles), sizes_.hidden_bytes()};
+    return {ceil_div(sizes_.ffn_bytes(), in_.plan.mlp_tiles), sizes_.hidden_bytes(), wide_weight()};
   const ExpertSizes& s = *experts_;
   return {s.inner_bytes(), s.taken_bytes(), s.sent_bytes()};
 }

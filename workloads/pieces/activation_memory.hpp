@@ -53,6 +53,11 @@ class ActivationMemory {
   std::vector<std::int64_t> projections() const;
   std::vector<std::int64_t> query_key_value() const;
   std::vector<std::int64_t> mlp() const;
+  /// Whether a product of `targets` reads its input again in backward: for its weight's gradient,
+  /// or for that of an adapter beside it.
+  bool reads_again(SetOf<LoraTarget> targets) const;
+  std::vector<std::int64_t> adapters() const;
+  std::int64_t wide_weight() const;
   bool keeps_quantized() const;
   /// A product's saved input of the hidden width in 16 bits.
   std::int64_t gathered_input() const {

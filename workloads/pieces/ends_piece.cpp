@@ -105,7 +105,8 @@ void write_shared_head_backward(PieceWriter& w, KernelTable& table) {
   Piece piece = head.take();
   std::erase_if(piece, [](const Action& a) { return a.kind == Action::Kind::gradient; });
   w.append(piece);
-  if (!w.own()) w.pass("head.tied_sum", pointwise, 3 * w.sizes().element * weight[0].elements);
+  if (!w.own() && !w.frozen())
+    w.pass("head.tied_sum", pointwise, 3 * w.sizes().element * weight[0].elements);
 }
 
 /// A part of a micro-batch by itself.
@@ -167,7 +168,7 @@ void parts_backward(PieceWriter& w, KernelTable& table, const ParameterTensors& 
       part.from_python(false);
       part_backward(part, table);
     });
-  if (has_tensor(unit, "head")) w.gradient(unit, "head");
+  if (has_tensor(unit, "head") && !w.frozen()) w.gradient(unit, "head");
 }
 
 }  // namespace
@@ -221,6 +222,7 @@ Piece embedding_forward(const StepInputs& in, KernelTable& table) {
 
 Piece embedding_backward(const StepInputs& in, KernelTable& table, const ParameterTensors& unit) {
   PieceWriter w(in, table);
+  if (w.frozen()) return {};  // nothing before the first adapter has a gradient
   const std::int64_t a = w.sizes().hidden_bytes();
   if (in.shape.dropout)
     w.pass("embedding.dropout.backward", pointwise,

@@ -102,6 +102,7 @@ void router_backward(PieceWriter& w, const ExpertSizes& s, const ParameterTensor
   }
   w.pass("layer.router.cast", router, (4 + s.element) * scores);
   w.kernel(gate(w, s, "dgrad", s.tokens, s.hidden, s.all, s.element));
+  if (w.frozen()) return;
   w.weight_gradient("layer.router.wgrad", s.all, s.hidden, s.tokens);
   w.gradient(unit, "router");
   if (!shape(w).biases) return;
@@ -188,6 +189,7 @@ void rows_product(PieceWriter& w, const ExpertSizes& s, const std::string& name,
 /// C[out, in] over the rows of each expert; added to fp32 sums where products do that.
 void weight_product(PieceWriter& w, const ExpertSizes& s, const ParameterTensors& unit,
                     const ExpertProduct& p) {
+  if (w.frozen()) return;
   w.for_weights(true);
   Kernel kernel;
   kernel.name = name_of(p) + ".wgrad";
@@ -277,6 +279,7 @@ void weigh_bias_backward(PieceWriter& w, const ExpertSizes& s) {
   for (const auto& [product, sum] :
        {std::pair{"layer.experts.bias.by_weight", "layer.experts.bias.gradient"},
         {"layer.experts.bias.by_bias", "layer.experts.bias.weight_gradient"}}) {
+    if (w.frozen() && sum == std::string_view("layer.experts.bias.gradient")) continue;
     expert_pass(w, s, product, pointwise, 8 * all);
     expert_pass(w, s, sum, reduction, 4 * all);
   }
@@ -367,7 +370,7 @@ void shared_down_backward(PieceWriter& w, const ExpertSizes& s, const ParameterT
     w.pass("layer.shared.weigh.backward", pointwise, 4 * s.token_bytes());
     w.pass("layer.shared.sigmoid.backward", pointwise, 3 * s.element * s.tokens);
     w.gemm("layer.shared.weight.dgrad", s.tokens, s.hidden, 1);
-    w.weight_gradient("layer.shared.weight.wgrad", 1, s.hidden, s.tokens);
+    if (!w.frozen()) w.weight_gradient("layer.shared.weight.wgrad", 1, s.hidden, s.tokens);
     w.gradient(unit, "shared.weight");
   }
   write_row_backward(w, unit, shared_down(w, s));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "workloads/pieces/adapter_piece.hpp"
 #include "workloads/pieces/operand_piece.hpp"
 #include "workloads/plan/low_precision.hpp"
 
@@ -28,6 +29,7 @@ void forward_product(PieceWriter& w, const Linear& l, std::int64_t parts) {
 void forward(PieceWriter& w, const Linear& l) {
   if (w.saves_product(w.sizes().element * rows_of(w, l) * l.out, l.low)) return;
   w.module();
+  write_dequantize(w, l);
   forward_product(w, l, 1);
 }
 
@@ -44,12 +46,14 @@ void gradient_product(PieceWriter& w, const Linear& l, bool first, std::int64_t 
 
 void input_gradient(PieceWriter& w, const Linear& l, bool first) {
   w.module();
+  write_dequantize(w, l);
   gradient_product(w, l, first, 1);
 }
 
 /// GEMM (out, in, T); a bias gradient sums the output gradient over the tokens (reads T x out), or
 /// is summed by Transformer Engine's cast of that.
 void weight_gradient(PieceWriter& w, const ParameterTensors& unit, const Linear& l) {
+  if (w.frozen()) return;
   const std::string name = l.name + ".wgrad";
   w.for_weights(true);
   if (l.low)
@@ -69,7 +73,8 @@ void weight_gradient(PieceWriter& w, const ParameterTensors& unit, const Linear&
 /// Input gradients of GEMMs with one input are added: eager two at a time (3A each), otherwise in
 /// one kernel that reads all and writes one.
 void sum_input_gradients(PieceWriter& w, const std::string& name, const Linears& linears) {
-  const auto count = static_cast<std::int64_t>(linears.size());
+  auto count = static_cast<std::int64_t>(linears.size());
+  for (const Linear& l : linears) count += std::ssize(adapters_of(w, l));
   if (count < 2 || w.own()) return;
   const std::int64_t a = input_bytes(w, linears.front());
   if (w.eager())
@@ -79,8 +84,11 @@ void sum_input_gradients(PieceWriter& w, const std::string& name, const Linears&
     w.pass(name + ".gradient_sum", KernelFamily::pointwise, (count + 1) * a);
 }
 
-bool gathers_input_again(const PieceWriter& w) {
-  return w.sequence_parallel() && w.in().software.regathers_inputs();
+bool gathers_input_again(const PieceWriter& w, const Linears& linears) {
+  const bool read = !w.frozen() || std::ranges::any_of(linears, [&](const Linear& l) {
+    return !adapters_of(w, l).empty();
+  });
+  return read && w.sequence_parallel() && w.in().software.regathers_inputs();
 }
 
 /// Gathers between tensor ranks move quantized operands.
@@ -92,7 +100,7 @@ bool gathers_low(const PieceWriter& w, const Linear& l) {
 /// is gathered again is kept in rows, and transposed then; mxfp8 has both directions to gather.
 void quantize_column_input(PieceWriter& w, const std::string& name, const Linear& l) {
   const Precision& p = w.in().precision;
-  const bool low = gathers_low(w, l), again = gathers_input_again(w);
+  const bool low = gathers_low(w, l), again = gathers_input_again(w, {l});
   const std::int64_t elements = input_elements(w, l) / (low ? w.in().plan.tensor : 1);
   const bool columns = !quantizes_again(w.in().software) && (!again || p.recipe == Recipe::mxfp8);
   if (l.norm_casts)
@@ -242,7 +250,7 @@ void row_backward_by_ring(PieceWriter& w, const Linear& l) {
 /// (Megatron core_v0.12.0 tensor_parallel/layers.py:403-545).
 void overlapped_backward(PieceWriter& w, const std::string& name, const ParameterTensors& unit,
                          const Linears& linears) {
-  const bool regather = gathers_input_again(w);
+  const bool regather = gathers_input_again(w, linears);
   const bool buffers = overlap_of(w, name) == TensorOverlap::userbuffers;
   const Linear& first = linears.front();
   for (const Linear& l : linears) quantize_gradient(w, l, rows_of(w, l) * l.out);
@@ -253,8 +261,10 @@ void overlapped_backward(PieceWriter& w, const std::string& name, const Paramete
     w.begin(name + ".regather", CollectiveKind::all_gather, input_bytes(w, first));
   w.from_library(false);
   for (const Linear& l : linears) input_gradient(w, l, &l == &first);
+  if (regather && w.frozen()) w.end();
+  for (const Linear& l : linears) write_adapters_backward(w, unit, l);
   sum_input_gradients(w, name, linears);
-  if (regather) w.end();
+  if (regather && !w.frozen()) w.end();
   w.from_library(buffers);
   w.begin(name + ".backward",
           w.sequence_parallel() ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
@@ -271,12 +281,14 @@ void backward_products(PieceWriter& w, const std::string& name, const ParameterT
     quantize_gradient(w, l, rows_of(w, l) * l.out);
     input_gradient(w, l, &l == &linears.front());
     weight_gradient(w, unit, l);
+    write_adapters_backward(w, unit, l);
   }
   sum_input_gradients(w, name, linears);
 }
 
-void regather_input(PieceWriter& w, const std::string& name, const Linear& l) {
-  if (!gathers_input_again(w)) return;
+void regather_input(PieceWriter& w, const std::string& name, const Linears& linears) {
+  if (!gathers_input_again(w, linears)) return;
+  const Linear& l = linears.front();
   if (gathers_low(w, l)) return w.all_gather_quantized(name + ".regather", input_elements(w, l), 1);
   w.collective(name + ".regather", CollectiveKind::all_gather, w.in().precision.compute,
                input_bytes(w, l));
@@ -296,7 +308,10 @@ void write_column_forward(PieceWriter& w, const std::string& name, const Linears
                    input_bytes(w, first));
     if (first.low) quantize_column_input(w, name, first);
   }
-  for (const Linear& l : linears) forward(w, l);
+  for (const Linear& l : linears) {
+    forward(w, l);
+    write_adapters_forward(w, l);
+  }
 }
 
 void write_column_backward(PieceWriter& w, const std::string& name, const ParameterTensors& unit,
@@ -305,8 +320,8 @@ void write_column_backward(PieceWriter& w, const std::string& name, const Parame
   if (w.split() && (w.in().software.tensor.overlap || overlap == TensorOverlap::userbuffers))
     return overlapped_backward(w, name, unit, linears);
   const Linear& first = linears.front();
-  regather_input(w, name, first);
-  quantize_input_again(w, name, first, gathers_input_again(w), input_elements(w, first));
+  regather_input(w, name, linears);
+  quantize_input_again(w, name, first, gathers_input_again(w, linears), input_elements(w, first));
   // Sums of several products are no pattern that Inductor pipelines.
   if (overlap == TensorOverlap::async_tp && linears.size() == 1) {
     quantize_gradient(w, first, rows_of(w, first) * first.out);
@@ -360,6 +375,7 @@ void write_row_forward(PieceWriter& w, const Linear& l) {
     w.reduce_scatter_hidden(l.name + ".forward");
   else if (w.split())
     w.all_reduce_hidden(l.name + ".forward");
+  write_adapters_forward(w, l);
 }
 
 void write_row_backward(PieceWriter& w, const ParameterTensors& unit, const Linear& l) {
@@ -368,6 +384,8 @@ void write_row_backward(PieceWriter& w, const ParameterTensors& unit, const Line
   quantize_input_again(w, l.name, l, false, input_elements(w, l));
   if (!ring) input_gradient(w, l, true);
   weight_gradient(w, unit, l);
+  write_adapters_backward(w, unit, l);
+  sum_input_gradients(w, l.name, {l});
 }
 
 }  // namespace stepcast::workloads

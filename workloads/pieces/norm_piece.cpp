@@ -33,8 +33,10 @@ void eager_rmsnorm_forward(PieceWriter& w, const std::string& name, NormRows row
 void eager_rmsnorm_backward(PieceWriter& w, const std::string& name, NormRows rows) {
   const std::int64_t n = rows.elements();
   const std::int64_t e = w.sizes().element, row = rows.rows;
-  w.pass(name + ".weight.product", pointwise, 3 * e * n);
-  w.pass(name + ".weight.sum", reduction, e * n);
+  if (!w.frozen()) {
+    w.pass(name + ".weight.product", pointwise, 3 * e * n);
+    w.pass(name + ".weight.sum", reduction, e * n);
+  }
   w.pass(name + ".weight.backward", pointwise, 2 * e * n);
   w.pass(name + ".cast.backward", pointwise, (4 + e) * n);
   w.pass_fp32(name + ".scale.backward", pointwise, 8 * n);
@@ -63,7 +65,7 @@ void composite_forward(PieceWriter& w, const std::string& name, NormRows rows) {
 /// gradient of the input, which takes the residual's 4 and writes 4 and, for the product, e.
 void composite_backward(PieceWriter& w, const std::string& name, NormRows rows) {
   const std::int64_t n = rows.elements(), row = rows.rows;
-  w.pass_fp32(name + ".weight", reduction, 8 * n);
+  if (!w.frozen()) w.pass_fp32(name + ".weight", reduction, 8 * n);
   w.pass_fp32(name + ".rows", reduction, 8 * n + 8 * row);
   w.pass_fp32(name + ".input", pointwise, (16 + w.sizes().element) * n);
 }
@@ -87,6 +89,7 @@ void backward_kernels(PieceWriter& w, const std::string& name, NormRows rows, bo
   if (composite(w)) return eager_rmsnorm_backward(w, name, rows);
   if (w.in().software.composite_blocks) return composite_backward(w, name, rows);
   w.pass(name, norm_backward, (adds ? 4 : 3) * a);  // reads the gradient and x, writes dx
+  if (w.frozen()) return;
   if (w.eager() && !w.in().software.norm.fused)
     w.pass(name + ".weight", reduction, 2 * a);  // torch: a second pass over both
   else if (!w.own())                             // which counts the sum as part of the kernel

@@ -305,8 +305,8 @@ void PieceWriter::host_launches(std::int64_t more, int events) {
 
 void PieceWriter::gradients(const ParameterTensors& unit, const std::string& name) {
   for (std::uint32_t i = 0; i < unit.size(); ++i)
-    if (unit[i].name == name ||
-        (unit[i].name.starts_with(name + ".") && unit[i].name != name + ".bias"))
+    if (!unit[i].frozen && (unit[i].name == name || (unit[i].name.starts_with(name + ".") &&
+                                                     unit[i].name != name + ".bias")))
       push(Action::Kind::gradient, i);
 }
 
@@ -327,7 +327,7 @@ void PieceWriter::keep_last_gradients() {
 
 void PieceWriter::gradient(const ParameterTensors& unit, const std::string& name) {
   for (std::uint32_t i = 0; i < unit.size(); ++i)
-    if (unit[i].name == name) return push(Action::Kind::gradient, i);
+    if (unit[i].name == name) return unit[i].frozen ? void() : push(Action::Kind::gradient, i);
   throw BrokenPromise("no parameter tensor " + name);
 }
 

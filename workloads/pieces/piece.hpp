@@ -208,7 +208,9 @@ class PieceWriter {
   /// Of one kernel here the host launches so many more, and calls on events.
   void host_launches(std::int64_t more, int events);
 
-  /// Marks the gradient of the tensor called `name` of `unit` complete.
+  /// All but adapters is frozen: no product or pass for a gradient of those weights.
+  bool frozen() const { return adapted(in_.shape); }
+  /// Marks the gradient of the tensor called `name` of `unit` complete, unless it is frozen.
   void gradient(const ParameterTensors& unit, const std::string& name);
   /// And of those called "name", or of every expert "name.0", "name.1", ...
   void gradients(const ParameterTensors& unit, const std::string& name);

@@ -141,7 +141,8 @@ bool gathers_narrow(const Precision& p) {
 
 std::int64_t gathered_bytes_of(const Precision& p, const AlikeLayers& layer) {
   const std::int64_t few = gathers_narrow(p) ? quantized_elements_of(p, layer) : 0;
-  const std::int64_t whole = bytes_per_element(p.compute) * (elements_of(layer.tensors) - few);
+  const std::int64_t e = bytes_per_element(p.compute);
+  const std::int64_t whole = kept_bytes(layer.tensors, e) - e * few;
   return few == 0 ? whole : whole + copy_bytes(p, OperandRole::weight, few);
 }
 

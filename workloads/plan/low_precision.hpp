@@ -64,7 +64,7 @@ std::int64_t quantized_elements_of(const Precision&, const AlikeLayers&);
 
 /// Weights are gathered in the recipe's type: mxfp8's both copies are made of 16 bits.
 bool gathers_narrow(const Precision&);
-/// Bytes in which a layer's weights are gathered from their shards.
+/// Bytes in which a layer's weights are gathered from their shards, frozen ones as they are kept.
 std::int64_t gathered_bytes_of(const Precision&, const AlikeLayers&);
 /// And what a rank keeps of them to compute with: as they are gathered, and copies beside.
 std::int64_t kept_weight_bytes(const Precision&, const AlikeLayers&);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "workloads/plan/lora.hpp"
+
 namespace stepcast::workloads {
 namespace {
 
@@ -80,6 +82,12 @@ std::int64_t products_of_layers(const TransformerShape& s) {
       products_of_layer(s, has_experts(s, s.layers - 1)) + 2 * s.hidden * s.hidden;
   return experts * products_of_layer(s, true) + (s.layers - experts) * products_of_layer(s, false) +
          s.mtp_layers * mtp;
+}
+
+/// Of a token, forward and backward: two for each weight and pass, without a frozen weight's own.
+double products_flops(const TransformerShape& s, double weights) {
+  if (!adapted(s)) return 6.0 * weights;
+  return 4.0 * weights + 6.0 * static_cast<double>(adapter_parameters(s));
 }
 
 /// Of the model's layers and those of MTP.
@@ -166,7 +174,7 @@ Flops model_flops(const TransformerShape& s, std::int64_t tokens, std::int64_t s
   const std::int64_t keys = sum_over_layers(
       s, [&](bool window) { return window ? std::min(s.window, sequence) : sequence; });
   const auto attention = static_cast<double>(s.heads * (score_width(s) + value_width(s)) * keys);
-  return Flops((6.0 * matmul + 6.0 * attention) * static_cast<double>(tokens));
+  return Flops((products_flops(s, matmul) + 6.0 * attention) * static_cast<double>(tokens));
 }
 
 Flops causal_model_flops(const TransformerShape& s, std::int64_t tokens, std::int64_t sequence) {
@@ -177,8 +185,8 @@ Flops causal_model_flops(const TransformerShape& s, std::int64_t tokens, std::in
     return seen - seen * seen / (2 * all);
   });
   const double attention = static_cast<double>(s.heads * (score_width(s) + value_width(s))) * keys;
-  return Flops(6.0 * (static_cast<double>(products_per_token(s)) + attention) *
-               static_cast<double>(tokens));
+  const auto products = static_cast<double>(products_per_token(s));
+  return Flops((products_flops(s, products) + 6.0 * attention) * static_cast<double>(tokens));
 }
 
 }  // namespace stepcast::workloads

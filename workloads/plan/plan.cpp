@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "workloads/plan/lora.hpp"
 #include "workloads/plan/rules.hpp"
 #include "workloads/plan/shape_rules.hpp"
 
@@ -31,6 +32,7 @@ void check_shape(const TransformerShape& s, const std::string& where) {
                      "kv_heads " + text(s.kv_heads) + " does not divide heads " + text(s.heads),
                      "query heads share key and value heads in equal groups");
   check_rules(shape_rules(), s, where);
+  check_rules(lora_rules(), s, where);
 }
 
 }  // namespace
@@ -135,6 +137,7 @@ void check(const TransformerShape& shape, const ParallelPlan& plan, const Batch&
   check_positive("expert degree", plan.expert.degree, where);
   check_rules(plan_rules(), PlanCase{shape, plan, batch}, where);
   check_rules(expert_rules(), PlanCase{shape, plan, batch}, where);
+  check_rules(lora_plan_rules(), PlanCase{shape, plan, batch}, where);
 }
 
 void check(const Precision& precision, const std::string& where) {

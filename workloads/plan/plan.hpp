@@ -4,12 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "workloads/plan/set_of.hpp"
 #include "workloads/plan/transformer.hpp"
 #include "workloads/plan/turn.hpp"
 
@@ -21,23 +21,6 @@ constexpr std::string_view name_of(DataParallel kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-/// A set of values of an enum.
-template <class E>
-class SetOf {
- public:
-  constexpr SetOf() = default;
-  constexpr SetOf(std::initializer_list<E> items) {
-    for (const E item : items) add(item);
-  }
-  constexpr void add(E item) { bits_ |= bit(item); }
-  constexpr bool has(E item) const { return (bits_ & bit(item)) != 0; }
-  constexpr bool empty() const { return bits_ == 0; }
-  friend bool operator==(const SetOf&, const SetOf&) = default;
-
- private:
-  static constexpr unsigned bit(E item) { return 1U << static_cast<unsigned>(item); }
-  unsigned bits_ = 0;
-};
 using DataKinds = SetOf<DataParallel>;
 
 /// Zero-bubble schedules (arXiv 2401.10241), DualPipe and DualPipeV part weight from input

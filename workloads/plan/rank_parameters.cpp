@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "engine/check.hpp"
+#include "workloads/plan/lora.hpp"
 #include "workloads/plan/model_size.hpp"
 
 namespace stepcast::workloads {
@@ -97,8 +98,10 @@ std::vector<LayerKind> layer_kinds(const TransformerShape& s, const Precision& p
   return out;
 }
 
-ParameterTensors layer_tensors(const TransformerShape& s, const ParallelPlan& plan, bool packed,
-                               LayerKind kind) {
+namespace {
+
+ParameterTensors base_tensors(const TransformerShape& s, const ParallelPlan& plan, bool packed,
+                              LayerKind kind) {
   const RankWidths rank(s, plan.tensor);
   const std::int64_t ffn = rank.ffn;
   ParameterTensors out;
@@ -126,6 +129,16 @@ ParameterTensors layer_tensors(const TransformerShape& s, const ParallelPlan& pl
   return out;
 }
 
+}  // namespace
+
+ParameterTensors layer_tensors(const TransformerShape& s, const ParallelPlan& plan, bool packed,
+                               LayerKind kind) {
+  ParameterTensors out = base_tensors(s, plan, packed, kind);
+  freeze(out, s);
+  add_adapters(out, s, plan.tensor, kind.experts);
+  return out;
+}
+
 ParameterTensors embedding_tensors(const TransformerShape& s, std::int64_t tensor) {
   ParameterTensors out{{"embedding", RankWidths(s, tensor).vocab * s.hidden, false, false}};
   if (learned_positions(s)) out.push_back({"positions", s.max_positions * s.hidden, false, true});
@@ -133,6 +146,7 @@ ParameterTensors embedding_tensors(const TransformerShape& s, std::int64_t tenso
     out.push_back({"segments", 2 * s.hidden, false, true});
     add_norm(out, s, "embedding.norm", s.hidden);
   }
+  freeze(out, s);
   return out;
 }
 
@@ -144,6 +158,7 @@ ParameterTensors head_tensors(const TransformerShape& s, std::int64_t tensor, bo
     add_norm(out, s, "final_norm", s.hidden);
   if (!s.tied_embeddings || own_copy)
     out.push_back({"head", RankWidths(s, tensor).vocab * s.hidden, true, false});
+  freeze(out, s);
   return out;
 }
 
@@ -168,6 +183,28 @@ std::int64_t elements_of(const ParameterTensors& tensors) {
   return sum;
 }
 
+ParameterTensors trained_of(const ParameterTensors& tensors) {
+  ParameterTensors out = tensors;
+  std::erase_if(out, [](const ParameterTensor& t) { return t.frozen; });
+  return out;
+}
+
+std::int64_t trained_elements_of(const ParameterTensors& tensors) {
+  std::int64_t sum = 0;
+  for (const ParameterTensor& t : tensors) sum += t.frozen ? 0 : t.elements;
+  return sum;
+}
+
+std::int64_t kept_bytes(const ParameterTensor& t, std::int64_t elements, std::int64_t element) {
+  return t.frozen ? frozen_bytes(t.base, elements, element) : element * elements;
+}
+
+std::int64_t kept_bytes(const ParameterTensors& tensors, std::int64_t element) {
+  std::int64_t sum = 0;
+  for (const ParameterTensor& t : tensors) sum += kept_bytes(t, t.elements, element);
+  return sum;
+}
+
 std::int64_t replicated_elements_of(const ParameterTensors& tensors) {
   std::int64_t sum = 0;
   for (const ParameterTensor& t : tensors) sum += t.replicated ? t.elements : 0;
@@ -177,6 +214,13 @@ std::int64_t replicated_elements_of(const ParameterTensors& tensors) {
 AlikeLayers part_of(const AlikeLayers& layers, bool experts) {
   AlikeLayers out = layers;
   std::erase_if(out.tensors, [experts](const ParameterTensor& t) { return t.expert != experts; });
+  return out;
+}
+
+StageParameters trained_of(const StageParameters& stage) {
+  StageParameters out = stage;
+  for (AlikeLayers& alike : out.kinds) alike.tensors = trained_of(alike.tensors);
+  out.root = trained_of(out.root);
   return out;
 }
 

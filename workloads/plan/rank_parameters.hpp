@@ -14,9 +14,11 @@ namespace stepcast::workloads {
 struct ParameterTensor {
   std::string name;  // "attention.q", "mlp.down.bias", "norm1"
   std::int64_t elements = 0;
-  bool matmul = false;      // its gradient comes out of a GEMM
-  bool replicated = false;  // whole on every tensor rank
-  bool expert = false;      // of experts: its copies are the plan's expert_copies()
+  bool matmul = false;                // its gradient comes out of a GEMM
+  bool replicated = false;            // whole on every tensor rank
+  bool expert = false;                // of experts: its copies are the plan's expert_copies()
+  bool frozen = false;                // has no gradient and no optimizer states
+  LoraBase base = LoraBase::compute;  // that a frozen one is kept in
   friend bool operator==(const ParameterTensor&, const ParameterTensor&) = default;
 };
 
@@ -65,6 +67,13 @@ inline bool embedding_on_both_ends(const TransformerShape& s, const ParallelPlan
 }
 
 std::int64_t elements_of(const ParameterTensors&);
+/// Without those that are frozen.
+ParameterTensors trained_of(const ParameterTensors&);
+std::int64_t trained_elements_of(const ParameterTensors&);
+/// Of so many elements of a tensor that trained ones keep in `element` bytes each.
+std::int64_t kept_bytes(const ParameterTensor&, std::int64_t elements, std::int64_t element);
+/// Of whole tensors.
+std::int64_t kept_bytes(const ParameterTensors&, std::int64_t element);
 std::int64_t expert_elements_of(const ParameterTensors&);
 /// Of a rank where each copy has a shard: of the plan's shards, of experts' copies.
 std::int64_t shard_elements_of(const ParameterTensors&, const ParallelPlan&);
@@ -100,6 +109,9 @@ struct StageParameters {
     return sum;
   }
 };
+
+/// The same stage with its trained tensors alone.
+StageParameters trained_of(const StageParameters&);
 
 StageParameters stage_parameters(const TransformerShape&, const ParallelPlan&, const Precision&,
                                  bool packed, std::int64_t stage);

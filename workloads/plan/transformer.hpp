@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/units.hpp"
+#include "workloads/plan/set_of.hpp"
 
 namespace stepcast::workloads {
 
@@ -46,6 +47,23 @@ struct LatentShape {
   friend bool operator==(const LatentShape&, const LatentShape&) = default;
 };
 
+/// Products of a layer that low-rank adapters may lie beside.
+enum class LoraTarget : std::uint8_t { q, k, v, o, gate, up, down };
+/// The type that frozen products' weights are kept in: 16 bits; one byte, with a scale a row; four
+/// bits with an absmax of each 64 in fp32, or those in eight bits, 256 by 256 (QLoRA).
+enum class LoraBase : std::uint8_t { compute, int8, fp8, nf4, nf4_double };
+
+/// Low-rank adapters (LoRA, arXiv 2106.09685): beside a product [in, out] a product [in, rank] and
+/// one [rank, out]. They alone are trained, all else is frozen.
+struct LoraShape {
+  std::int64_t rank = 0;  // 0: there are none, and all is trained
+  /// As PEFT has for Llama (TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING; recalled, 2026).
+  SetOf<LoraTarget> targets{LoraTarget::q, LoraTarget::v};
+  LoraBase base = LoraBase::compute;
+  bool dropout = false;  // of what adapters read
+  friend bool operator==(const LoraShape&, const LoraShape&) = default;
+};
+
 struct TransformerShape {
   std::string name;
   std::int64_t layers = 0;
@@ -72,11 +90,13 @@ struct TransformerShape {
   std::int64_t window_every = 1;  // of the layers every n-th has the window, the first first
   bool sinks = false;             // a learned logit per head beside the scores (GPT-OSS)
   std::int64_t mtp_layers = 0;    // modules that predict the tokens after the next (DeepSeek-V3)
+  LoraShape lora{};
 
   friend bool operator==(const TransformerShape&, const TransformerShape&) = default;
 };
 
 inline bool masked(const TransformerShape& s) { return s.objective == Objective::masked; }
+inline bool adapted(const TransformerShape& s) { return s.lora.rank > 0; }
 inline bool learned_positions(const TransformerShape& s) { return !s.rope && !s.alibi; }
 
 /// Positions of a sequence that the vocabulary's logits are made for: all, or BERT's
@@ -93,7 +113,8 @@ std::int64_t parameters(const TransformerShape&);
 
 /// FLOPs of one optimizer step over `tokens` tokens, for MFU: 6 N_matmul tokens + 12 L h s tokens
 /// (full attention, not halved for the causal mask; recompute not counted), the convention of the
-/// study and of PaLM (arXiv 2204.02311, appendix B).
+/// study and of PaLM (arXiv 2204.02311, appendix B). A frozen product has no weight gradient: with
+/// adapters 4 N_matmul, and 6 of the adapters' own parameters.
 Flops model_flops(const TransformerShape&, std::int64_t tokens, std::int64_t sequence);
 
 }  // namespace stepcast::workloads

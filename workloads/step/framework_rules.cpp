@@ -62,6 +62,9 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
        return name_of(a.software) + " has no " + (what != nullptr ? what : "other layers");
      },
      [](Asked) { return std::string("its trainers run dense Llama and GPT layers"); }},
+    {"framework", [](Asked a) { return a.software.own() && adapted(a.shape); },
+     [](Asked a) { return name_of(a.software) + " trains no adapters"; },
+     [](Asked) { return std::string("leave lora_rank out, or take another framework"); }},
     {"use_megatron_fsdp",
      [](Asked a) { return a.software.data.use_megatron_fsdp && !has_megatron_fsdp(a.software); },
      [](Asked a) { return "use_megatron_fsdp with " + name_of(a.software); },
@@ -143,6 +146,12 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
     {"recompute", [](Asked a) { return by_operators(a) && a.software.attention.keeps_scores(); },
      [](Asked) { return std::string("recompute by operators with scores kept in memory"); },
      [](Asked) { return std::string("what it saves is told of flash and cuDNN attention alone"); }},
+    {"recompute",
+     [](Asked a) { return by_operators(a) && adapted(a.shape); },
+     [](Asked) { return std::string("recompute by operators beside adapters"); },
+     [](Asked) {
+       return std::string("which of the adapters' products it saves is not told: recompute = full");
+     }},
     {"recompute_modules",
      [](Asked a) { return by_operators(a) && !a.plan.recompute_modules.empty(); },
      [](Asked) { return std::string("recompute_modules beside recompute by operators"); },

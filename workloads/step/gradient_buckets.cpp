@@ -35,26 +35,31 @@ bool in_own_bucket(const StepInputs& in, const ParameterTensor& tensor) {
 }
 
 GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls& calls,
-                                 const StageParameters& stage)
+                                 const StageParameters& whole_stage)
+    : GradientBuckets(in, table, calls, whole_stage, trained_of(whole_stage)) {}
+
+/// Of what is frozen no gradient is reduced, and no weight changes.
+GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls& calls,
+                                 const StageParameters& whole, const StageParameters& stage)
     : in_(in),
       table_(table),
       calls_(calls),
-      has_root_(!stage.root.empty()),
+      has_root_(!whole.root.empty()),
       all_elements_(stage.elements()),
       all_tensors_(stage.tensors()),
       kind_of_(stage.kind_of),
       gradient_dtype_(in.gradient_dtype()),
       reduce_dtype_(in.software.data.widened_reduction ? in.precision.gradient_reduce
                                                        : gradient_dtype_),
-      root_(tensor_kernels("root", stage.root, table)),
+      root_(tensor_kernels("root", whole.root, table)),
       pools_{Pool{shard_group(in.plan), data_lane, in.plan.copies(), in.plan.shards()},
              Pool{GroupKind::expert_data, expert_data_lane, in.plan.expert_copies(),
                   in.plan.expert_copies()}} {
   pools_[1].all = stage.over_layers(expert_elements_of) + expert_elements_of(stage.root);
   pools_[0].all = all_elements_ - pools_[1].all;
-  for (const AlikeLayers& alike : stage.kinds)
+  for (const AlikeLayers& alike : whole.kinds)
     layers_.push_back(tensor_kernels("layer", alike.tensors, table));
-  for (const ParameterTensor& tensor : stage.root)
+  for (const ParameterTensor& tensor : whole.root)
     in_own_bucket_.push_back(in_own_bucket(in, tensor));
   const std::int64_t in_root[] = {elements_of(stage.root) - expert_elements_of(stage.root),
                                   expert_elements_of(stage.root)};
@@ -89,6 +94,11 @@ std::vector<GradientBuckets::TensorKernels> GradientBuckets::tensor_kernels(
   std::vector<TensorKernels> out;
   for (const ParameterTensor& t : tensors) {
     TensorKernels k{.elements = t.elements, .expert = t.expert, .widen = {}, .accumulate = {}};
+    if (t.frozen) {
+      k.elements = 0;
+      out.push_back(k);
+      continue;
+    }
     const std::string prefix = name + "." + t.name;
     if (megatron()) {
       if (!t.matmul || !in_.software.products.accumulate)

@@ -67,6 +67,8 @@ class GradientBuckets {
     std::vector<std::int64_t> buckets{};  // our trainer: of this step, their elements
   };
 
+  GradientBuckets(const StepInputs&, KernelTable&, Calls&, const StageParameters& whole,
+                  const StageParameters& trained);
   std::vector<TensorKernels> tensor_kernels(const std::string& name, const ParameterTensors&,
                                             KernelTable&) const;
   bool is_root(std::size_t unit) const { return has_root_ && unit == 0; }

@@ -113,15 +113,17 @@ std::int64_t quantized_weights(const StepInputs& in) {
 
 class Tail {
  public:
+  /// `stage`: its trained parameters.
   Tail(const StepInputs& in, KernelTable& table, Calls& calls, const StageParameters& stage)
       : in_(in),
         table_(table),
         calls_(calls),
         stage_(stage),
         elements_(optimizer_elements(in, stage)),
-        tensors_(optimizer_tensors(in, stage)),
-        walked_(in.plan.data == DataParallel::ddp ? stage.tensors()
-                                                  : ceil_div(stage.tensors(), in.plan.shards())) {}
+        tensors_(std::max<std::int64_t>(1, optimizer_tensors(in, stage))),
+        walked_(std::max<std::int64_t>(1, in.plan.data == DataParallel::ddp
+                                              ? stage.tensors()
+                                              : ceil_div(stage.tensors(), in.plan.shards()))) {}
 
   void widen();
   void take_shards();
@@ -165,9 +167,9 @@ class Tail {
   KernelTable& table_;
   Calls& calls_;
   const StageParameters& stage_;
-  std::int64_t elements_, tensors_;
-  std::int64_t on_host_ = 0;  // of the elements: updated by the host
-  std::int64_t walked_;       // tensors, or pieces of them, that a loop in Python meets
+  std::int64_t elements_, tensors_;  // a stage of frozen ones alone walks over one of nothing
+  std::int64_t on_host_ = 0;         // of the elements: updated by the host
+  std::int64_t walked_;              // tensors, or pieces of them, that a loop in Python meets
 };
 
 /// Gradients that were reduced in 16 bits become the fp32 ones of the master weights: read 2, write
@@ -389,7 +391,8 @@ void update_expert_biases(const StepInputs& in, KernelTable& table, Calls& calls
 void write_optimizer(const StepInputs& in, KernelTable& table, Calls& calls,
                      const StageParameters& stage) {
   update_expert_biases(in, table, calls, stage);
-  Tail tail(in, table, calls, stage);
+  const StageParameters trained = trained_of(stage);
+  Tail tail(in, table, calls, trained);
   tail.widen();
   tail.take_shards();
   tail.unscale();

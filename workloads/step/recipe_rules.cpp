@@ -52,6 +52,11 @@ std::int64_t odd_width(Tried a) {
 }
 
 constexpr Rule<RecipeCase> rules_of_recipes[] = {
+    {"recipe", [](Tried a) { return on(a) && adapted(a.shape); },
+     [](Tried a) {
+       return "recipe \"" + word(a.precision.recipe) + "\" beside adapters is not modelled";
+     },
+     [](Tried) { return std::string("leave it out; lora_base is the type of frozen weights"); }},
     {"recipe",
      [](Tried a) { return on(a) && !a.software.products.recipes.has(a.precision.recipe); },
      [](Tried a) {

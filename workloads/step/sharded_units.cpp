@@ -33,42 +33,52 @@ ShardedUnits::ShardedUnits(const StepInputs& in, KernelTable& table, Calls& call
 // reads gP writes rP; FSDP1 joins gradients flat (2P each way), casts (2P, rP) if r differs,
 // divides in place (rP each way). ReduceScatter rP; the shard is cast to fp32 (r + 4)P/N unless r
 // = 4. With weights gathered in eight bits `low_bytes` are fewer than 2P.
-ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name, std::int64_t elements,
+// Frozen weights lie in their shards as they are gathered, and have nothing to reduce.
+ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name,
+                                                 const ParameterTensors& tensors,
                                                  std::int64_t low_bytes, std::int64_t ranks,
                                                  GroupKind group, KernelTable& table) const {
+  const std::int64_t elements = trained_elements_of(tensors);
   const std::int64_t shard = ceil_div(elements, ranks);  // of this rank
   const std::int64_t full = shard * ranks;               // gathered, with the padding
   const Dtype low = in_.precision.compute, wide = in_.precision.gradient_reduce;
   const std::int64_t e = bytes_per_element(low), r = bytes_per_element(wide);
   const std::int64_t g = accumulates() ? r : e;
-  const bool narrow = low_bytes < e * elements;
+  const bool frozen = adapted(in_.shape);
+  const bool narrow = frozen || low_bytes < e * elements;
   const std::int64_t part = narrow ? ceil_div(low_bytes, ranks) : e * shard;  // of this rank, cast
   Kernels k;
   k.group = group;
-  if (const double share = in_.plan.offload.parameters; share > 0.0)
-    k.from_host =
-        table.pass(name + ".from_host", host_copy, low,
-                   static_cast<std::int64_t>(share * static_cast<double>(host_bytes() * shard)));
-  if (e != 4) k.cast = table.pass(name + ".cast", pointwise, low, 4 * shard + part);
+  if (const double share = in_.plan.offload.parameters; share > 0.0) {
+    const std::int64_t bytes = frozen ? part : host_bytes() * shard;
+    k.from_host = table.pass(name + ".from_host", host_copy, low,
+                             static_cast<std::int64_t>(share * static_cast<double>(bytes)));
+  }
+  const std::int64_t written = frozen ? e * shard : part;
+  if (e != 4 && elements > 0)
+    k.cast = table.pass(name + ".cast", pointwise, low, 4 * shard + written);
+  if (!fsdp1()) {
+    k.copy_in = table.pass(name + ".copy_in", copy, low, 2 * part);
+    k.copy_out = table.pass(name + ".copy_out", copy, low, 2 * part * ranks);
+  }
+  if (ranks > 1)
+    k.gather = table.index_of(
+        Collective{name + ".gather", CollectiveKind::all_gather, group, low, Bytes(part * ranks)});
+  if (elements == 0) return k;
   // FSDP1 divides by about sqrt(N) before and after; FSDP2 lets NCCL average, but not in fp16.
   if (ranks > 1 && (fsdp1() || wide == Dtype::fp16)) {
     k.divide = table.pass(name + ".divide", pointwise, wide, 2 * r * full);
     k.shard_divide = table.pass(name + ".shard_divide", pointwise, wide, 2 * r * shard);
   }
   if (!fsdp1()) {
-    k.copy_in = table.pass(name + ".copy_in", copy, low, 2 * part);
-    k.copy_out = table.pass(name + ".copy_out", copy, low, 2 * part * ranks);
     k.reduce_copy = table.pass(name + ".chunk_cat", copy, wide, (g + r) * full);
   } else {
     k.flat_gradient = table.pass(name + ".flat_gradient", copy, low, 2 * g * full);
     if (g != r) k.reduce_copy = table.pass(name + ".reduce_cast", pointwise, wide, (g + r) * full);
   }
-  if (ranks > 1) {
-    k.gather = table.index_of(
-        Collective{name + ".gather", CollectiveKind::all_gather, group, low, Bytes(part * ranks)});
+  if (ranks > 1)
     k.reduce = table.index_of(
         Collective{name + ".reduce", CollectiveKind::reduce_scatter, group, wide, Bytes(r * full)});
-  }
   if (in_.plan.shard_replicas() > 1)  // the reduced shard, in the reduce dtype
     k.sum_replicas = table.index_of(Collective{name + ".sum_replicas", CollectiveKind::all_reduce,
                                                GroupKind::replica, wide, Bytes(r * shard)});
@@ -86,10 +96,10 @@ ShardedUnits::Kernels ShardedUnits::make_unit(const std::string& name, const Ali
   const bool apart = in_.plan.expert_copies() != in_.plan.copies();
   const AlikeLayers rest = apart ? part_of(unit, false) : unit;
   const AlikeLayers experts = part_of(unit, true);
-  Kernels k = make_kernels(name, elements_of(rest.tensors), gathered_bytes_of(in_.precision, rest),
+  Kernels k = make_kernels(name, rest.tensors, gathered_bytes_of(in_.precision, rest),
                            in_.plan.shards(), shard_group(in_.plan), table);
   if (apart && !experts.tensors.empty())
-    k.experts.push_back(make_kernels(name + ".experts", elements_of(experts.tensors),
+    k.experts.push_back(make_kernels(name + ".experts", experts.tensors,
                                      gathered_bytes_of(in_.precision, experts),
                                      in_.plan.expert_copies(), GroupKind::expert_data, table));
   if (in_.software.data.gather_each_tensor) make_tensor_gathers(k, name, tensors, table);
@@ -106,7 +116,8 @@ void ShardedUnits::make_tensor_gathers(Kernels& k, const std::string& name,
   const Dtype low = in_.precision.compute;
   if (ranks == 1) return;
   for (const ParameterTensor& tensor : tensors) {
-    const std::int64_t slice = bytes_per_element(low) * ceil_div(tensor.elements, ranks);
+    const std::int64_t slice =
+        kept_bytes(tensor, ceil_div(tensor.elements, ranks), bytes_per_element(low));
     k.tensor_gathers.push_back(
         {table.pass(name + ".clear", pointwise, low, slice * ranks),
          table.pass(name + ".copy_in", copy, low, 2 * slice),
@@ -126,6 +137,7 @@ void ShardedUnits::make_gradient_kernels(Kernels& k, const std::string& name,
   const Dtype wide = in_.precision.gradient_reduce;
   const std::int64_t e = bytes_per_element(in_.precision.compute), r = bytes_per_element(wide);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].frozen) continue;
     const std::string prefix = name + "." + tensors[i].name;
     const std::int64_t n = tensors[i].elements;
     if (r != e) k.first_gradient[i] = table.pass(prefix + ".widen", pointwise, wide, (e + r) * n);

@@ -73,7 +73,7 @@ class ShardedUnits {
   };
 
   Kernels make_unit(const std::string& name, const AlikeLayers&, KernelTable&) const;
-  Kernels make_kernels(const std::string& name, std::int64_t elements, std::int64_t low_bytes,
+  Kernels make_kernels(const std::string& name, const ParameterTensors&, std::int64_t low_bytes,
                        std::int64_t ranks, GroupKind, KernelTable&) const;
   const WeightCasts* casts_of(std::size_t unit) const {
     return casts_.empty() || is_root(unit) ? nullptr

@@ -36,7 +36,8 @@ void write_micro_batch(Data& data, const StageParameters& stage, bool first, boo
   data.after_forward(0);
   data.start_backward(first, last);
   data.before_backward(0);
-  for (std::size_t tensor = 0; tensor < stage.layer(0).size(); ++tensor) data.gradient(0, tensor);
+  for (std::size_t tensor = 0; tensor < stage.layer(0).size(); ++tensor)
+    if (!stage.layer(0)[tensor].frozen) data.gradient(0, tensor);
   data.after_backward(0);
 }
 

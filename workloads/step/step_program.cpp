@@ -75,14 +75,15 @@ void StageWriter::sum_shared_gradients() {
                                       Bytes(4 * ceil_div(elements, shards))});
   };
   if (in_.plan.tensor > 1 && in_.plan.sequence_parallel) {
+    const StageParameters trained = trained_of(parameters_);
     const std::int64_t norms =
-        parameters_.over_layers(replicated_elements_of) + replicated_elements_of(parameters_.root);
-    // A stage of the embedding alone has none.
+        trained.over_layers(replicated_elements_of) + replicated_elements_of(trained.root);
+    // A stage of the embedding alone, or of frozen ones, has none.
     if (norms > 0)
       calls_.tensor_collective(fp32_all_reduce("norms.reduce", GroupKind::tensor, norms));
   }
   const bool one_end = first_stage() != last_stage();
-  if (embedding_on_both_ends(in_.shape, in_.plan) && one_end)
+  if (embedding_on_both_ends(in_.shape, in_.plan) && one_end && !adapted(in_.shape))
     calls_.join(compute, GroupKind::embedding,
                 fp32_all_reduce("embedding.reduce", GroupKind::embedding,
                                 Sizes(in_).vocab * in_.shape.hidden));
@@ -93,7 +94,8 @@ void StageWriter::sum_shared_gradients() {
 void StageWriter::sum_mirrored_gradients() {
   if (in_.plan.placement() != Placement::mirrored) return;
   const bool shards = in_.plan.data != DataParallel::ddp && in_.software.data.reduce_scatter;
-  const std::int64_t elements = ceil_div(parameters_.elements(), shards ? in_.plan.shards() : 1);
+  const std::int64_t elements =
+      ceil_div(trained_of(parameters_).elements(), shards ? in_.plan.shards() : 1);
   const Dtype dtype = in_.precision.gradient_reduce;
   calls_.join(
       compute, GroupKind::mirror,
