@@ -67,11 +67,14 @@ TEST_CASE("law: a narrower frozen base keeps fewer bytes of parameters") {
   }));
 }
 
+// Of ranks that leave every tensor rank a multiple of 64: cuBLAS takes longer for widths of 4 than
+// of 32, and so do the kernels' tables.
 TEST_CASE("law: a higher rank of adapters takes no less compute") {
   CHECK(holds({"rank and time", 80}, [](const TomlValue& drawn) {
     const TomlValue document = without_noise(drawn);
-    const StepReport low = step_of(adapted(document, 8)), high = step_of(adapted(document, 64));
-    RC_LOG() << low.compute.count() << " of rank 8, " << high.compute.count() << " of rank 64\n";
+    const StepReport low = step_of(adapted(document, 512)), high = step_of(adapted(document, 2048));
+    RC_LOG() << low.compute.count() << " of rank 512, " << high.compute.count()
+             << " of rank 2048\n";
     RC_ASSERT(low.compute <= high.compute);
   }));
 }
