@@ -41,23 +41,21 @@ std::vector<OpenChoice> open_choices(const PublishedRow& row, const FrameworkDef
   const bool compiler = row.compile.empty() && framework.compiles;
   const std::string usual =
       sim::word_for(sim::recompute_names, framework.recompute.value_or(workloads::Recompute::none));
+  using Words = std::vector<std::string>;
   std::vector<OpenChoice> out;
-  for (const char* compile : {"no", "yes"}) {
-    if (!compiler && compile == std::string_view("yes")) break;
-    for (const std::string& kind : kinds_of_recompute()) {
-      if (!recompute && !out.empty() &&
-          out.back().row.compile == (compiler ? compile : row.compile))
-        break;
-      OpenChoice& choice = out.emplace_back(OpenChoice{"", row, false});
-      if (recompute) choice.row.activation_checkpointing = kind;
-      if (compiler) choice.row.compile = compile;
-      const bool compiled = compiler && choice.row.compile == "yes";
-      choice.name = recompute  ? kind + (compiled ? ", compiled" : "")
-                    : compiled ? "compiled"
-                               : "not compiled";
+  for (const std::string& compile : compiler ? Words{"no", "yes"} : Words{row.compile})
+    for (const std::string& kind :
+         recompute ? kinds_of_recompute() : Words{row.activation_checkpointing}) {
+      OpenChoice choice{recompute ? kind : "", row, false};
+      choice.row.activation_checkpointing = kind;
+      choice.row.compile = compile;
+      const bool compiled = compiler && compile == "yes";
+      if (compiler && (compiled || !recompute))
+        choice.name +=
+            std::string(recompute ? ", " : "") + (compiled ? "compiled" : "not compiled");
       choice.is_default = !compiled && (!recompute || kind == usual);
+      out.push_back(std::move(choice));
     }
-  }
   return out;
 }
 
@@ -88,9 +86,10 @@ TakenChoice taken_choice(const PublishedRow& row, const std::vector<ChoiceForeca
     }
   }
   const bool recompute = row.activation_checkpointing.empty();
-  out.told = recompute && row.compile.empty() ? "recompute and compiler are not stated: "
-             : recompute                      ? "recompute is not stated: "
-                                              : "a compiler is not stated: ";
+  const bool compiler = forecasts.front().choice->row.compile != row.compile;
+  out.told = recompute && compiler ? "recompute and compiler are not stated: "
+             : recompute           ? "recompute is not stated: "
+                                   : "a compiler is not stated: ";
   for (const ChoiceForecast& f : forecasts)
     out.told += fmt::format("{}{} {:.1f} GiB", &f == &forecasts.front() ? "" : "; ", f.choice->name,
                             f.figure_gib);

@@ -74,6 +74,7 @@ std::optional<workloads::Dtype> stated_precision(const PublishedRow& row) {
 
 std::optional<Recompute> stated_recompute(const PublishedRow& row) {
   const std::string text = lower(row.activation_checkpointing);
+  if (const auto kind = kind_named(text); kind && row.columns == ColumnSet::what_ran) return kind;
   // What is recomputed selectively are the modules that the row names (Megatron's
   // recompute_modules), or none.
   const std::string modules = module_text(row);
