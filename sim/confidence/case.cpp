@@ -14,25 +14,7 @@ double beyond_measurements(const ProvenanceShares& shares) {
          shares[static_cast<std::size_t>(Provenance::datasheet)];
 }
 
-const char* type_of(workloads::Recipe recipe) {
-  using enum workloads::Recipe;
-  switch (recipe) {
-    case none:
-      return "16 bit";
-    case mxfp8:
-      return "mxfp8";
-    case nvfp4:
-      return "nvfp4";
-    default:
-      return "fp8";
-  }
-}
-
 }  // namespace
-
-std::string kind_of(const Scenario& s) {
-  return std::string(s.model.experts.count > 0 ? "MoE " : "dense ") + type_of(s.precision.recipe);
-}
 
 Case case_of(const StepReport& report) {
   const Scenario& s = report.scenario;

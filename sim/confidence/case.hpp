@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "sim/run/memory_odds.hpp"
 #include "sim/run/step_report.hpp"
 
 namespace stepcast::sim {
@@ -23,8 +24,6 @@ struct Case {
   friend bool operator==(const Case&, const Case&) = default;
 };
 
-/// "dense 16 bit", "MoE nvfp4": whether the model has experts, and the recipe's type.
-std::string kind_of(const Scenario& scenario);
 Case case_of(const StepReport& report);
 Case case_of(const CollectiveReport& report);
 /// Of a collective of that size; `unmeasured` is 0 or 1.

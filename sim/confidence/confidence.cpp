@@ -105,6 +105,8 @@ void Confidence::judge(StepReport& report) {
           "(docs/modern.md)");
   }
   if (const auto bar = interval(memory, forecast, level)) report.memory_bar = bar_of(*bar, level);
+  report.p_fits = session_.memory_odds().fits(forecast.kind, report.memory.total(),
+                                              report.scenario.node.gpu.memory);
   if (report.runner_up)
     report.runner_up->slower =
         order_->probability(seconds(report.step_time), seconds(report.runner_up->step_time));

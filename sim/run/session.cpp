@@ -109,8 +109,14 @@ auto within_clock(const Scenario& scenario, Answer answer) {
 
 }  // namespace
 
+const MemoryOdds& Session::memory_odds() {
+  std::call_once(odds_read_,
+                 [&] { odds_ = MemoryOdds(catalogue_.directory() + "/confidence/memory.csv"); });
+  return odds_;
+}
+
 StepReport Session::admitted_here(const Scenario& scenario) {
-  StepReport report = admitted(scenario);
+  StepReport report = admitted(scenario, [&]() -> const MemoryOdds& { return memory_odds(); });
   const auto network = this->network(scenario);
   report.warnings.insert(report.warnings.end(), network->warnings.begin(), network->warnings.end());
   use_measurements(report.scenario, *rows_for(scenario));

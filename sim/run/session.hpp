@@ -10,6 +10,7 @@
 #include "sim/kernels/calibrated_kernels.hpp"
 #include "sim/program/cache.hpp"
 #include "sim/run/machine.hpp"
+#include "sim/run/memory_odds.hpp"
 #include "sim/run/simulate.hpp"
 #include "sim/scenario/catalogue.hpp"
 
@@ -50,6 +51,8 @@ class Session {
   std::shared_ptr<const CalibrationTable> rows_for(const Scenario& scenario);
   std::shared_ptr<const Network> network(const Scenario& scenario);
   std::shared_ptr<const KernelModel> kernels(const Scenario& scenario);
+  /// Of the catalogue's confidence/memory.csv, read when it is first asked for.
+  const MemoryOdds& memory_odds();
 
  private:
   struct WiringKey {
@@ -90,6 +93,8 @@ class Session {
                      const TimelineApproval& approval);
 
   const Catalogue& catalogue_;
+  std::once_flag odds_read_;
+  MemoryOdds odds_;
   std::mutex reading_;  // HDF5 serves one thread at a time
   Cache<std::string, CalibrationTable> files_;
   Cache<std::vector<std::string>, CalibrationTable> tables_;

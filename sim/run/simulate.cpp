@@ -25,7 +25,19 @@
 namespace stepcast::sim {
 namespace {
 
-void check_memory(StepReport& report) {
+/// What a plan needs, above what its card has, part by part.
+std::string shortage_text(const StepReport& report) {
+  const Scenario& s = report.scenario;
+  std::string out =
+      fmt::format("the plan needs {} per GPU, {} has {}:", to_text(report.memory.needed()),
+                  s.node.gpu.name, to_text(s.node.gpu.memory));
+  for (const workloads::MemoryPart& part : report.memory.parts)
+    if (part.bytes.value > 0) out += fmt::format(" {} {},", part.name, to_text(part.bytes));
+  out.pop_back();
+  return out;
+}
+
+void check_memory(StepReport& report, const std::function<const MemoryOdds&()>& odds) {
   const Scenario& s = report.scenario;
   std::vector<std::string>& warnings = report.warnings;
   report.memory = fullest_memory(s);
@@ -37,13 +49,15 @@ void check_memory(StepReport& report) {
     return;
   }
   const Bytes needed = report.memory.needed();
-  std::string text = fmt::format("the plan needs {} per GPU, {} has {}:", to_text(needed),
-                                 s.node.gpu.name, to_text(s.node.gpu.memory));
-  for (const workloads::MemoryPart& part : report.memory.parts)
-    if (part.bytes.value > 0) text += fmt::format(" {} {},", part.name, to_text(part.bytes));
-  text.pop_back();
-  if (!s.run.ignore_memory) throw OutOfMemory(text + memory_advice(s), needed - s.node.gpu.memory);
-  warnings.push_back(text + " (ignored)");
+  if (s.run.ignore_memory) {
+    warnings.push_back(shortage_text(report) + " (ignored)");
+    return;
+  }
+  const double share = odds ? odds().fits(kind_of(s), needed, s.node.gpu.memory) : 0.0;
+  if (share < s.run.refuse_below)
+    throw OutOfMemory(shortage_text(report) + memory_advice(s), needed - s.node.gpu.memory);
+  warnings.push_back(fmt::format("it may not fit, P(fits) {:.0f} %: ", 100 * share) +
+                     shortage_text(report) + memory_advice(s));
 }
 
 /// Times that rest on a measured curve hold for every NCCL; only the model asks for its version.
@@ -230,7 +244,7 @@ void check_budget(const Scenario& s) {
                 s.batch_origin);
 }
 
-StepReport admitted(const Scenario& scenario) {
+StepReport admitted(const Scenario& scenario, const std::function<const MemoryOdds&()>& odds) {
   StepReport report;
   report.scenario = scenario;
   const Scenario& s = report.scenario;
@@ -239,7 +253,7 @@ StepReport admitted(const Scenario& scenario) {
   workloads::check(s.precision, s.origin);
   check_power(s.node.gpu, s.origin);
   check_budget(s);
-  check_memory(report);
+  check_memory(report, odds);
   for (const std::string& note : s.model_notes)
     report.warnings.push_back("model " + s.model.name + ": " + note);
   for (const std::string& warning : memory_warnings(s)) report.warnings.push_back(warning);

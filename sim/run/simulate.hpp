@@ -3,9 +3,11 @@
 // these calls together.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "sim/run/machine.hpp"
+#include "sim/run/memory_odds.hpp"
 #include "sim/run/step_report.hpp"
 #include "sim/run/step_system.hpp"
 #include "sim/run/timeline.hpp"
@@ -18,9 +20,10 @@ namespace stepcast::sim {
 void check_budget(const Scenario& scenario);
 
 /// The report of a step that may be simulated: scenario, memory, warnings. Throws NoFeasiblePlan
-/// when a rank needs more memory than the GPU has (unless scenario.run.ignore_memory), naming the
-/// parts; InputError when the degrees do not fit the model.
-StepReport admitted(const Scenario& scenario);
+/// when a plan surely needs more memory than the GPU has: when `odds`, asked where the forecast is
+/// above it, give it less than scenario.run.refuse_below to fit (unless run.ignore_memory), naming
+/// the parts; InputError when the degrees do not fit the model.
+StepReport admitted(const Scenario& scenario, const std::function<const MemoryOdds&()>& odds = {});
 
 /// A step with the times of its works and transfers, without noise.
 struct BoundStep {

@@ -78,6 +78,7 @@ struct StepReport {
   ProvenanceShares kernel_provenance{};          // share of compute time by origin
   ProvenanceShares network_provenance{};         // share of collective time by origin
   std::optional<ErrorBar> step_bar, memory_bar;  // filled in where an answer is shown
+  std::optional<double> p_fits;                  // likewise: that the plan fits into memory
   std::optional<RunnerUp> runner_up;
   std::optional<WholeRun> whole_run;         // where it is asked for, once it is an answer
   std::optional<Goodput> goodput;            // with [failures], filled in where an answer is shown

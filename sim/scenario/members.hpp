@@ -283,6 +283,8 @@ void visit_precision(Precision& precision, Visitor&& visit) {
   visit.may({"fp8_parameters", "weights are kept and gathered in the recipe's type"},
             precision.fp8_parameters);
   visit.may({"moments", "type of Adam's moments: fp32 or bf16"}, precision.moments, dtype_names);
+  visit.may({"masters", "fp32 masters of 16-bit weights; false: all states are in 16 bits"},
+            precision.masters);
 }
 
 template <class Query, class Visitor>
@@ -322,6 +324,9 @@ void visit_run(RunOptions& run, Visitor&& visit) {
   visit.positive(
       {"confidence", "how often error bars hold: 0.8 is four cases of five", "confidence", "SHARE"},
       run.confidence);
+  visit.may(
+      {"refuse_below", "probability to fit below which a plan is refused", "refuse-below", "SHARE"},
+      run.refuse_below);
   visit.may({"no_limit", "go on with more micro-batches, calls or points than the budget allows",
              "no-limit"},
             run.no_limit);

@@ -50,6 +50,7 @@ struct RunOptions {
   bool stepped = false;          // a collective: also chunk by chunk over the links
   Ablation without;              // effects to leave out
   double confidence = 0.8;       // level of the error bars
+  double refuse_below = 0.02;    // probability to fit below which a plan is refused
 };
 
 struct Scenario {

@@ -167,6 +167,12 @@ constexpr Metric all_names[] = {
     {"memory_high_gib_per_gpu", "Upper end of the error bar of memory_gib_per_gpu.",
      "as step_time_low_s", "docs/confidence.md",
      "GiB", "memory at most", [](S s) { return high(s.memory_bar, gibibytes(s.memory.total())); }},
+    {"p_fits",
+     "Probability that the plan fits into the GPU's memory, by how far reported peaks lay from "
+     "their forecasts; below run.refuse_below a plan is refused.",
+     "share of sources whose error leaves memory_gib_per_gpu below the card's memory",
+     "docs/memory.md",
+     "", "P(fits)", [](S s) { return s.p_fits.value_or(1.0); }},
     {"memory_allocated_gib",
      "Peak of what the framework's allocator hands out on the fullest pipeline stage, as "
      "torch.cuda.max_memory_allocated counts it.",

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/files/toml_table.hpp"
+#include "validate/rows/row_words.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -32,6 +33,14 @@ void take_shape(PublishedRow& row, const workloads::TransformerShape& shape) {
   row.dense_layers = shape.experts.dense_layers;
 }
 
+/// Ulysses: all ranks share each sequence, unless a flag says that none do.
+void take_sequence_ranks(PublishedRow& row) {
+  if (row.cp || !row.gpus || !has_word(lower(row.notes), {"sequence parallel degree = gpus"}) ||
+      has_word(lower(row.other_flags), {"no sequence parallelism"}))
+    return;
+  row.cp = *row.gpus;
+}
+
 void take_batch(CompletedRow& out) {
   PublishedRow& row = out.row;
   if (row.global_batch_seqs || !row.gpus || !row.micro_batch_seqs) return;
@@ -56,6 +65,7 @@ CompletedRow completed(const PublishedRow& row, const PublishedModels& models,
     if (!out.row.catalogue_model.empty())
       take_shape(out.row, shape_named(out.row.catalogue_model, catalogue));
   }
+  take_sequence_ranks(out.row);
   take_batch(out);
   return out;
 }

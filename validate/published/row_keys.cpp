@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "engine/arithmetic.hpp"
+#include "sim/files/names.hpp"
 #include "validate/rows/pattern.hpp"
 #include "validate/rows/row_words.hpp"
 
@@ -33,7 +35,7 @@ void put_graphs(const PublishedRow& row, const FrameworkDefaults& framework,
 /// How the ranks of a sequence travel; the names of DeepSpeed, Megatron and PyTorch.
 void put_exchange(const PublishedRow& row, ScenarioTable& software) {
   if (row.cp.value_or(1) <= 1) return;
-  const std::string text = lower(row.other_flags + " " + row.attention_kernel);
+  const std::string text = lower(row.other_flags + " " + row.attention_kernel + " " + row.notes);
   for (const auto& [word, exchange] : {std::pair{"ulysses", "all_to_all"},
                                        {"cp a2a", "all_to_all"},
                                        {"cp p2p", "ring"},
@@ -69,7 +71,27 @@ void put_memory_plan(const PublishedRow& row, ScenarioTable& plan) {
   const StatedOffload offload = stated_offload(row);
   if (offload.activations > 0) plan.put("activation_offload", offload.activations);
   if (offload.optimizer > 0) plan.put("optimizer_offload", offload.optimizer);
+  if (offload.parameters > 0) {
+    plan.put("parameter_offload", offload.parameters);
+    plan.put("optimizer_offload", std::max(offload.optimizer, offload.parameters));
+  }
   if (offload.overlap) plan.put_flag("optimizer_offload_overlap", true);
+  if (stated_tiles(row)) {
+    const std::int64_t tokens = row.micro_batch_seqs.value_or(1) * row.seq_len.value_or(1) /
+                                std::max<std::int64_t>(1, row.cp.value_or(1));
+    plan.put("mlp_tiles", ceil_div(tokens, std::max<std::int64_t>(1, row.hidden.value_or(4096))));
+  }
+}
+
+void put_adapters(const PublishedRow& row, TomlValue& model, const std::string& where) {
+  const StatedAdapters adapters = stated_adapters(row);
+  if (adapters.rank == 0) return;
+  model.set("lora_rank", {adapters.rank, where});
+  TomlValue::Array targets;
+  for (const std::string& target : adapters.targets)
+    targets.push_back(sim::toml_text(target, where));
+  model.set("lora_targets", {.data = std::move(targets), .where = where});
+  if (adapters.four_bits) model.set("lora_base", sim::toml_text("nf4", where));
 }
 
 void put_software(const PublishedRow& row, const FrameworkDefaults& framework,
@@ -79,7 +101,12 @@ void put_software(const PublishedRow& row, const FrameworkDefaults& framework,
   // Streams that run beside each other need more connections than tensor_overlap leaves them.
   if (overlaps_experts(row, framework)) software.put_flag("tensor_overlap", false);
   put_exchange(row, software);
-  if (const std::string loss = stated_loss(row); !loss.empty()) software.put("loss_memory", loss);
+  if (const std::string loss = stated_loss(row); !loss.empty()) {
+    const bool form = std::ranges::any_of(sim::loss_form_names,
+                                          [&](const auto& name) { return name.first == loss; });
+    software.put(form ? "loss_form" : "loss_memory", loss);
+    if (loss == "gradient") software.put_flag("fused_loss", true);
+  }
   if (has_word(lower(row.other_flags), {"fused rmsnorm"})) software.put_flag("fused_norm", true);
 }
 
@@ -92,9 +119,10 @@ TomlValue routing_table(const PublishedRow& row, const std::string& where) {
 
 std::vector<std::string> told_of_words(const PublishedRow& row) {
   if (row.columns != ColumnSet::what_ran) return {};
-  demand_full_training(row);
   demand_known_optimizer(row);
   std::vector<std::string> told = told_of_flags(row);
+  if (const std::string adapters = stated_adapters(row).told; !adapters.empty())
+    told.push_back(adapters);
   if (const std::string packing = told_of_packing(row); !packing.empty()) told.push_back(packing);
   if (has_word(lower(row.loss_kernel), {"unfused"}))
     told.push_back("'" + row.loss_kernel + "' taken as the framework's kernels");

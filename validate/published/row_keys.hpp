@@ -16,6 +16,9 @@ void put_expert_plan(const PublishedRow& row, const FrameworkDefaults& framework
 /// Modules that are recomputed, what lies on the host.
 void put_memory_plan(const PublishedRow& row, ScenarioTable& plan);
 /// Graphs, connections, the loss, how attention's ranks exchange keys and values.
+/// Of a row with adapters, into [model].
+void put_adapters(const PublishedRow& row, sim::TomlValue& model, const std::string& where);
+
 void put_software(const PublishedRow& row, const FrameworkDefaults& framework,
                   ScenarioTable& software);
 sim::TomlValue routing_table(const PublishedRow& row, const std::string& where);

@@ -251,6 +251,7 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   document.set("title", sim::toml_text(row.id + " " + row.model, where));
   model.table.set("sequence", {sequence_of(row, framework, out.assumed), where});
   if (framework.dropout) model.table.set("dropout", {true, where});
+  put_adapters(row, model.table, where);
   document.set("model", model.table);
   document.set("cluster",
                cluster_table(row, cluster, framework.nccl, gpus_per_node, domain, where));

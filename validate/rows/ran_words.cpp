@@ -18,9 +18,10 @@ struct Word {
 };
 
 constexpr Word loss_words[] = {
-    {"liger", nullptr, "the loss is Liger's fused linear cross-entropy"},
-    {"chunk", nullptr, "the loss is made of chunks of the tokens"},
-    {"te fused", nullptr, "the loss is TransformerEngine's cross-entropy"},
+    {"liger", "fused_linear", nullptr},
+    {"256 tokens", "checkpointed", nullptr},
+    {"chunk", "chunks", nullptr},
+    {"te fused", "gradient", nullptr},
     // Logits are widened to fp32 and become their gradient in their place.
     {"fused kernel", "in_place", nullptr},
     {"unfused", "kernels", nullptr},
@@ -35,11 +36,11 @@ constexpr Word optimizer_words[] = {
 
 /// Of other_flags. A word that is neither here nor read elsewhere (row_keys.cpp) is told.
 constexpr Word flag_words[] = {
-    {"tiled mlp", nullptr, "the MLP runs in tiles of the tokens"},
+    {"tiled mlp", "mlp_tiles", nullptr},
     {"optimizer in backward", nullptr, "the optimizer runs inside backward"},
-    {"4-bit base", nullptr, "LoRA on weights of 4 bits"},
-    {"dora", nullptr, "LoRA"},
-    {"adapters", nullptr, "LoRA"},
+    {"4-bit base", "lora_base", nullptr},
+    {"dora", nullptr, "DoRA, whose norms of weights are not modelled"},
+    {"adapters", "lora_targets", nullptr},
     {"all-to-all", "dispatcher", nullptr},
     {"deepep", "dispatcher", nullptr},
     {"hybridep", "dispatcher", nullptr},
@@ -95,7 +96,7 @@ StatedOffload stated_offload(const PublishedRow& row) {
   StatedOffload out;
   const std::string text = lower(row.offload);
   if (text.empty() || text == "none") return out;
-  if (has_word(text, {"param"})) throw RefusedRow{"parameters are offloaded"};
+  if (has_word(text, {"param"})) out.parameters = 1.0;
   if (has_word(text, {"optimizer"}))
     out.optimizer = number_before(text, " %").value_or(100.0) / 100.0;
   if (has_word(text, {"activations"})) {
@@ -104,6 +105,8 @@ StatedOffload stated_offload(const PublishedRow& row) {
     if (layers && !(all > 0)) throw RefusedRow{"layers are offloaded, of how many is not stated"};
     out.activations = layers ? std::min(1.0, *layers / all) : 1.0;
   }
+  // A checkpointed layer keeps its input, all of which goes.
+  if (has_word(text, {"checkpointed activations"})) out.activations = 1.0;
   out.overlap = has_word(text, {"overlapped copies"});
   if (out.optimizer == 0.0 && out.activations == 0.0 && !has_word(text, {"0 %"}))
     throw RefusedRow{"the offload '" + row.offload + "' is not known"};
@@ -129,8 +132,27 @@ std::optional<double> stated_capacity(const PublishedRow& row) {
   return sim::number_in<double>(std::string_view(rest).substr(0, rest.find_first_of(" ;")));
 }
 
-void demand_full_training(const PublishedRow& row) {
-  if (!row.lora_rank.empty()) throw RefusedRow{"LoRA"};
+StatedAdapters stated_adapters(const PublishedRow& row) {
+  StatedAdapters out;
+  const std::string text = lower(row.lora_rank), flags = lower(row.other_flags);
+  if (text.empty()) return out;
+  const auto rank = sim::number_in<std::int64_t>(text);
+  out.rank = rank.value_or(8);
+  if (!rank) out.told = "the rank of adapters is not stated: 8 taken";
+  const bool attention = has_word(flags, {"q,k,v,o adapters"});
+  out.targets = {"q", "k", "v", "o"};
+  // Experts' products have no adapters here.
+  if (!attention && !row.has_experts())
+    for (const char* word : {"gate", "up", "down"}) out.targets.emplace_back(word);
+  if (!attention)
+    out.told += std::string(out.told.empty() ? "" : "; ") +
+                "which products have adapters is not stated: all dense ones taken";
+  out.four_bits = has_word(flags, {"4-bit base"});
+  return out;
+}
+
+bool stated_tiles(const PublishedRow& row) {
+  return has_word(lower(row.other_flags), {"tiled mlp"});
 }
 
 void demand_known_optimizer(const PublishedRow& row) {

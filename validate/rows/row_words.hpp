@@ -40,12 +40,12 @@ bool stated_expert_overlap(const PublishedRow& row);
 // Columns of what_ran.csv. What no key expresses yet throws RefusedRow: one line per word changes
 // that where a key comes.
 
-/// A word of [software] loss_memory; empty: not stated.
+/// A word of [software] loss_memory or loss_form; empty: not stated.
 std::string stated_loss(const PublishedRow& row);
 
 /// Shares of what lies on the host.
 struct StatedOffload {
-  double activations = 0, optimizer = 0;
+  double activations = 0, optimizer = 0, parameters = 0;
   bool overlap = false;  // copies and updates go on piece by piece
 };
 StatedOffload stated_offload(const PublishedRow& row);
@@ -56,8 +56,16 @@ std::optional<bool> stated_compile(const PublishedRow& row);
 /// Most rows of an expert over the mean; none: not stated.
 std::optional<double> stated_capacity(const PublishedRow& row);
 
-/// Adapters train a part of the parameters (LoRA), which no plan has.
-void demand_full_training(const PublishedRow& row);
+/// Adapters beside frozen weights (LoRA); rank 0: all is trained.
+struct StatedAdapters {
+  std::int64_t rank = 0;
+  std::vector<std::string> targets{};
+  bool four_bits = false;  // frozen weights (QLoRA)
+  std::string told{};      // what is taken for what is not stated
+};
+StatedAdapters stated_adapters(const PublishedRow& row);
+/// The MLP goes in tiles of as many tokens as the model is wide (DeepSpeed's TiledMLP).
+bool stated_tiles(const PublishedRow& row);
 /// AdamW, or not stated.
 void demand_known_optimizer(const PublishedRow& row);
 

@@ -23,14 +23,15 @@ std::int64_t attention_scratch_bytes(const StepInputs& in) {
 /// Between steps: FSDP an fp32 shard 4P/N; autocast fp32 weights 4P; otherwise 16-bit weights 2P
 /// (their fp32 master counts as optimizer state), and copies in a recipe's type.
 std::int64_t parameter_bytes(const MemoryRank& r) {
-  if (r.sharded()) return 4 * r.shard;
+  if (r.sharded()) return shard_bytes(r) * r.shard;
   return r.in.software.data.autocast ? 4 * r.all : resident_weights(r);
 }
 
 /// Of a parameter: Adam's two moments 8 (4 in bf16), and an fp32 master 4 where weights are kept in
 /// 16 bits.
 std::int64_t state_bytes(const MemoryRank& r) {
-  const bool master = !r.sharded() && !r.in.software.data.autocast && r.low < 4;
+  const bool master =
+      !r.sharded() && !r.in.software.data.autocast && r.low < 4 && r.in.precision.masters;
   return 2 * moment_bytes(r) + (master ? master_bytes(r) : 0);
 }
 
@@ -39,7 +40,7 @@ std::int64_t state_bytes(const MemoryRank& r) {
 std::int64_t checkpoint_bytes(const MemoryRank& r) {
   const std::int64_t share = ceil_div(r.all - r.experts, r.in.plan.copies()) +
                              (r.experts > 0 ? ceil_div(r.experts, r.in.plan.expert_copies()) : 0);
-  if (r.sharded()) return (4 + state_bytes(r)) * share;
+  if (r.sharded()) return (shard_bytes(r) + state_bytes(r)) * share;
   if (adapted(r.in.shape))  // frozen weights are elsewhere
     return ((r.in.software.data.autocast ? 4 : r.low) + state_bytes(r)) * share;
   const double weight = static_cast<double>(parameter_bytes(r)) / static_cast<double>(r.all);

@@ -94,8 +94,10 @@ std::int64_t resident_weights(const MemoryRank&);
 std::int64_t resident_weights(const MemoryRank&, const AlikeLayers&);
 /// Each of Adam's moments, bytes per parameter.
 inline std::int64_t moment_bytes(const MemoryRank& r) {
-  return bytes_per_element(r.in.precision.moments);
+  return r.in.precision.masters ? bytes_per_element(r.in.precision.moments) : r.low;
 }
+/// Of a trained element in a shard, and of its gradient's.
+inline std::int64_t shard_bytes(const MemoryRank& r) { return r.in.precision.masters ? 4 : r.low; }
 
 /// Of a master beside a weight in 16 bits.
 inline std::int64_t master_bytes(const MemoryRank& r) {

@@ -93,10 +93,12 @@ class StateTensors {
     const std::int64_t away = offloaded_states(r_, elements);
     const OffloadPlan& offload = r_.in.plan.offload;
     const double here = away > 0 ? 1.0 - offload.parameters / offload.optimizer : 0.0;
-    return 4 * (elements - away) +
+    return shard_bytes(r_) * (elements - away) +
            static_cast<std::int64_t>(here * static_cast<double>(r_.low * away));
   }
-  bool masters() const { return !r_.sharded() && !software_.data.autocast && r_.low < 4; }
+  bool masters() const {
+    return !r_.sharded() && !software_.data.autocast && r_.low < 4 && r_.in.precision.masters;
+  }
 
   /// With their masters.
   void weights() {
@@ -152,7 +154,7 @@ class StateTensors {
 
   void shard_gradients(const ParameterTensors& unit) {
     for (const ParameterTensor& p : unit)
-      add(shards_, TensorKind::gradients, 4 * updated(p.elements, p.expert),
+      add(shards_, TensorKind::gradients, shard_bytes(r_) * updated(p.elements, p.expert),
           r_.own_streams() ? Stream::reduce : Stream::compute);
   }
 

@@ -58,6 +58,7 @@ bool StepInputs::core_again() const {
 bool StepInputs::operators_again() const { return workloads::operators_again(plan, software); }
 
 Dtype StepInputs::gradient_dtype() const {
+  if (!precision.masters) return precision.compute;
   if (software.data.autocast) return Dtype::fp32;
   return software.data.widened_reduction ? precision.compute : precision.gradient_reduce;
 }

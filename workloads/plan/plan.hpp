@@ -201,6 +201,7 @@ struct Precision {
   std::int64_t bf16_last_layers = 0;
   bool fp8_parameters = false;  // weights are kept and gathered in the recipe's type
   Dtype moments = Dtype::fp32;  // of Adam
+  bool masters = true;          // fp32 ones of 16-bit weights; else all states are in 16 bits
 
   // Of the GPU, no keys: products of eight bits, scaled per tensor, need both operands along the
   // summed dimension (Hopper); those scaled per block run as microscaled ones (Blackwell).

@@ -146,8 +146,7 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
     {"recompute", [](Asked a) { return by_operators(a) && a.software.attention.keeps_scores(); },
      [](Asked) { return std::string("recompute by operators with scores kept in memory"); },
      [](Asked) { return std::string("what it saves is told of flash and cuDNN attention alone"); }},
-    {"recompute",
-     [](Asked a) { return by_operators(a) && adapted(a.shape); },
+    {"recompute", [](Asked a) { return by_operators(a) && adapted(a.shape); },
      [](Asked) { return std::string("recompute by operators beside adapters"); },
      [](Asked) {
        return std::string("which of the adapters' products it saves is not told: recompute = full");

@@ -67,7 +67,8 @@ constexpr std::int64_t optimizer_pieces = 16;
 
 /// Whether weights are kept in 16 bits beside an fp32 master.
 bool keeps_copy(const StepInputs& in) {
-  return !in.sharded() && !in.software.data.autocast && in.precision.compute != Dtype::fp32;
+  return !in.sharded() && !in.software.data.autocast && in.precision.compute != Dtype::fp32 &&
+         in.precision.masters;
 }
 
 /// Tensors that a rank's optimizer walks over. FSDP1 gives it a run of the unit's flat parameter,
@@ -143,14 +144,18 @@ class Tail {
   void pass(const OptimizerPass& p) {
     const bool flat = in_.software.own();  // one buffer, one launch
     const std::int64_t n = flat ? 1 : launches(elements_, tensors_, p.lists);
-    const std::uint32_t index =
-        table_.pass(p.name, KernelFamily::optimizer, Dtype::fp32, ceil_div(p.bytes * elements_, n));
+    const std::uint32_t index = table_.pass(p.name, KernelFamily::optimizer, Dtype::fp32,
+                                            ceil_div(bytes_of(p) * elements_, n));
     for (std::int64_t i = 0; i < n; ++i) calls_.kernel(compute, index);
   }
   /// One kernel for every tensor, of an average one's size.
   void each_tensor(const OptimizerPass& p) {
     calls_.kernel(compute, table_.pass(p.name, KernelFamily::optimizer, Dtype::fp32,
-                                       ceil_div(p.bytes * elements_, tensors_)));
+                                       ceil_div(bytes_of(p) * elements_, tensors_)));
+  }
+  /// Of states of 4 bytes each, or of 2 where there are no masters.
+  std::int64_t bytes_of(const OptimizerPass& p) const {
+    return in_.precision.masters ? p.bytes : p.bytes / 2;
   }
   void small(const char* name) {  // on one number, or one per tensor
     calls_.kernel(compute, table_.pass(name, KernelFamily::optimizer, Dtype::fp32, 8 * tensors_));

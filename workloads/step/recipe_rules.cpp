@@ -132,6 +132,20 @@ constexpr Rule<RecipeCase> rules_of_recipes[] = {
               "\" and parameters that are sharded";
      },
      [](Tried) { return std::string("FSDP2's gather of eight bits is of fp8_current alone"); }},
+    {"masters",
+     [](Tried a) {
+       return !a.precision.masters &&
+              (bytes_per_element(a.precision.compute) != 2 || a.software.fused() ||
+               a.software.own() || a.software.data.autocast || a.precision.recipe != Recipe::none ||
+               a.software.optimizer.lamb());
+     },
+     [](Tried a) { return "masters = false with " + framework(a); },
+     [](Tried) {
+       return std::string("a model loaded in bf16 and trained so: torch's Adam, no recipe");
+     }},
+    {"moments", [](Tried a) { return bf16_moments(a) && !a.precision.masters; },
+     [](Tried) { return std::string("moments beside masters = false"); },
+     [](Tried) { return std::string("moments are of the weights' type then"); }},
     {"moments", [](Tried a) { return bf16_moments(a) && !a.software.optimizer.bf16_moments; },
      [](Tried a) { return framework(a) + " keeps no moments in bf16"; },
      [](Tried) {

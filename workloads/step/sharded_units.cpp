@@ -55,7 +55,7 @@ ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name,
                              static_cast<std::int64_t>(share * static_cast<double>(bytes)));
   }
   const std::int64_t written = frozen ? e * shard : part;
-  if (e != 4 && elements > 0)
+  if (e != 4 && elements > 0 && in_.precision.masters)
     k.cast = table.pass(name + ".cast", pointwise, low, 4 * shard + written);
   if (!fsdp1()) {
     k.copy_in = table.pass(name + ".copy_in", copy, low, 2 * part);
@@ -82,7 +82,8 @@ ShardedUnits::Kernels ShardedUnits::make_kernels(const std::string& name,
   if (in_.plan.shard_replicas() > 1)  // the reduced shard, in the reduce dtype
     k.sum_replicas = table.index_of(Collective{name + ".sum_replicas", CollectiveKind::all_reduce,
                                                GroupKind::replica, wide, Bytes(r * shard)});
-  if (r != 4) k.shard_cast = table.pass(name + ".shard_cast", pointwise, wide, (r + 4) * shard);
+  if (const std::int64_t kept = in_.precision.masters ? 4 : e; r != kept)
+    k.shard_cast = table.pass(name + ".shard_cast", pointwise, wide, (r + kept) * shard);
   if (in_.plan.reduce == ReduceWhen::each && in_.batch.micro_batches > 1)
     k.shard_sum = table.pass(name + ".shard_sum", pointwise, Dtype::fp32, 12 * shard);
   return k;

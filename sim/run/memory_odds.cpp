@@ -1,0 +1,87 @@
+#include "sim/run/memory_odds.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "engine/check.hpp"
+#include "sim/files/csv.hpp"
+#include "sim/files/numbers.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr double row_sigma = 0.03;     // of a row's log ratio
+constexpr double unknown_sigma = 0.3;  // of a source that nobody has measured
+constexpr double other_kind = 0.5;     // weight of rows of another kind
+
+double normal_below(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+
+const char* type_of(workloads::Recipe recipe) {
+  using enum workloads::Recipe;
+  switch (recipe) {
+    case none:
+      return "16 bit";
+    case mxfp8:
+      return "mxfp8";
+    case nvfp4:
+      return "nvfp4";
+    default:
+      return "fp8";
+  }
+}
+
+std::size_t column_of(const CsvFile& file, const std::string& name) {
+  const auto at = std::ranges::find(file.header, name);
+  if (at == file.header.end())
+    throw InputError(file.path + ":1", "column " + name + " is missing",
+                     "stepcast-validate confidence --write makes the file");
+  return static_cast<std::size_t>(at - file.header.begin());
+}
+
+}  // namespace
+
+std::string kind_of(const Scenario& s) {
+  return std::string(s.model.experts.count > 0 ? "MoE " : "dense ") + type_of(s.precision.recipe);
+}
+
+MemoryOdds::MemoryOdds(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return;
+  const CsvFile file = read_csv(path);
+  const std::size_t source = column_of(file, "source"), ratio = column_of(file, "log_ratio"),
+                    kind = column_of(file, "kind");
+  std::map<std::string, double, std::less<>> rows_of;
+  for (const CsvRow& row : file.rows) rows_of[std::string(row.cells[source])] += 1.0;
+  for (const CsvRow& row : file.rows) {
+    const auto value = number_in<double>(row.cells[ratio]);
+    if (!value)
+      throw InputError(file.path + ":" + std::to_string(row.line),
+                       "'" + std::string(row.cells[ratio]) + "' in column log_ratio is no number",
+                       "ln(measured / forecast)");
+    rows_.push_back({*value, 1.0 / rows_of.find(row.cells[source])->second,
+                     std::string(row.cells[kind]), std::string(row.cells[source])});
+  }
+}
+
+MemoryOdds MemoryOdds::without(const std::string& source) const {
+  MemoryOdds out = *this;
+  std::erase_if(out.rows_, [&](const Row& row) { return row.source == source; });
+  return out;
+}
+
+double MemoryOdds::fits(const std::string& kind, Bytes needed, Bytes card) const {
+  if (rows_.empty()) return needed <= card ? 1.0 : 0.0;
+  const double room = std::log(static_cast<double>(std::max<std::int64_t>(1, card.value)) /
+                               static_cast<double>(std::max<std::int64_t>(1, needed.value)));
+  double below = normal_below(room / unknown_sigma), all = 1.0;
+  for (const Row& row : rows_) {
+    const double weight = row.kind == kind ? row.weight : other_kind * row.weight;
+    below += weight * normal_below((room - row.log_ratio) / row_sigma);
+    all += weight;
+  }
+  return below / all;
+}
+
+}  // namespace stepcast::sim
