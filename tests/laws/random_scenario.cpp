@@ -212,6 +212,19 @@ void draw_noise(Writer& w) {
   w.word("run.steps", {"", "cold"});
 }
 
+void draw_adapters(Writer& w, bool experts) {
+  const std::int64_t rank = mostly_first("model.lora_rank", Counts{0, 16, 64});
+  if (rank == 0) return;
+  w.set("model.lora_rank", rank);
+  w.flag("model.lora_dropout", true);
+  if (experts) return;  // with adapters of attention alone, beside frozen weights of 16 bits
+  w.word("model.lora_base", {"", "int8", "nf4", "nf4_double"});
+  if (mostly_first("model.lora_targets", Counts{0, 1}) == 0) return;
+  TomlValue::Array targets;
+  for (const char* target : {"o", "up", "down"}) targets.push_back(toml_text(target, "drawn"));
+  set_path(w.out, "model.lora_targets", {targets, "drawn"});
+}
+
 }  // namespace
 
 TomlValue drawn_scenario(Depth depth) {
@@ -226,6 +239,7 @@ TomlValue drawn_scenario(Depth depth) {
   draw_batch(w, std::max<std::int64_t>(1, gpus / degrees.ranks()));
   draw_precision(w, modern ? node.recipes : Words{""});
   draw_noise(w);
+  draw_adapters(w, experts);
   return std::move(w.out);
 }
 

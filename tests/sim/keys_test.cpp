@@ -139,6 +139,8 @@ global = 48
 [software]
 framework = "pytorch-fsdp2"
 version = "2.3"
+[noise]
+kernel_sigma = 0.01
 )"},
     {"all-reduce", cluster + R"([collective]
 kind = "all_reduce"
@@ -308,6 +310,7 @@ bool names(const json& before, const json& after, const std::string& path) {
   return std::ranges::any_of(differences, [&](const json& difference) {
     const auto place = difference["path"].get<std::string>();
     return place.find("/" + last) != std::string::npos || place.ends_with("." + last) ||
+           place.find("." + last + "/") != std::string::npos ||  // of a list
            (difference.contains("value") && difference["value"].is_object() &&
             difference["value"].contains(path));  // the first of the changed keys
   });

@@ -34,7 +34,7 @@ class RandomSpaces {
     const bool llama = below(2) == 0;
     const std::int64_t count = one_of({1, 2, 4, 8});
     const char* layers[] = {
-        "", "", "qkv_biases = true\nwindow = 128\nwindow_every = 2\n",
+        "", "lora_rank = 16\n", "qkv_biases = true\nwindow = 128\nwindow_every = 2\n",
         "qk_norm = true\nmtp_layers = 1\n",
         "latent_kv_rank = 128\nlatent_nope = 48\nlatent_rope = 16\nlatent_value = 32\n"};
     const std::size_t modern = llama ? below(std::size(layers)) : 0;
@@ -55,7 +55,7 @@ class RandomSpaces {
         "\n[plan]\ntensor = \"best\"\n[software]\nframework = \"" + framework +
         "\"\nschedules = [\"gpipe\", \"1f1b\", \"zb_h1\", \"zb_h2\", \"zb_v\", \"dualpipe\", "
         "\"dualpipe_v\"]\n" +
-        precision(node, framework);
+        (modern == 1 ? "" : precision(node, framework));  // no recipes beside adapters
     return read_scenario(read_toml(text, "random.toml"), catalogue());
   }
 
