@@ -51,9 +51,10 @@ bool write(const std::string& folder, const sim::Arguments& arguments,
   const auto training = results_of("training", session, arguments);
   const auto sweep = results_of("sweep", session, arguments);
   const auto modern = results_of("modern", session, arguments);
+  const auto what_ran = results_of("what_ran", session, arguments);
   if (sim::stop_requested()) return false;
   sim::Evidence evidence =
-      evidence_of(training, sweep, modern, root + "/calibrate/published", catalogue);
+      evidence_of(training, sweep, modern, what_ran, root + "/calibrate/published", catalogue);
   evidence.date = sim::today();
   evidence.version = sim::version_text();
   evidence.version.pop_back();  // the end of its line

@@ -29,6 +29,7 @@ double measured_step(const PublishedRow& row) {
 struct Answer {
   double step_s = 0;
   double memory_gib = 0, allocated_gib = 0, reserved_gib = 0, process_gib = 0, needed_gib = 0;
+  Bytes needed;
   sim::Case forecast;
   std::vector<std::string> warnings;
 };
@@ -50,10 +51,15 @@ Answer answer_of(const sim::Scenario& scenario, sim::Session& session) {
   sim::StepReport report = session.step(scenario);
   replay(report.memory, report.scenario);
   const workloads::MemoryFigures& figures = report.memory;
-  return {seconds(report.step_time),    gibibytes(report.memory.total()),
-          gibibytes(figures.allocated), gibibytes(figures.reserved),
-          gibibytes(figures.process()), gibibytes(figures.needed()),
-          sim::case_of(report),         report.warnings};
+  return {seconds(report.step_time),
+          gibibytes(report.memory.total()),
+          gibibytes(figures.allocated),
+          gibibytes(figures.reserved),
+          gibibytes(figures.process()),
+          gibibytes(figures.needed()),
+          figures.needed(),
+          sim::case_of(report),
+          report.warnings};
 }
 
 /// What rows share.
@@ -108,6 +114,9 @@ void predict(Predictor& by, PublishedResult& result) {
     result.forecast = answer->forecast;
     result.warnings = answer->warnings;
     result.gpu_memory_gib = gibibytes(scenario.node.gpu.memory);
+    result.p_fits = by.session.memory_odds()
+                        .without(result.row.source_key())
+                        .fits(answer->forecast.kind, answer->needed, scenario.node.gpu.memory);
     result.own_kernels = by.own.measured(result.row.url, scenario.node.gpu.name);
   } catch (const InputError& error) {
     result.refused = error.problem();
@@ -136,9 +145,7 @@ double PublishedResult::memory_of(const std::string& figure) const {
   return memory_gib.value_or(0);
 }
 
-double p_fits(const PublishedResult& result) {
-  return result.needed_gib > result.gpu_memory_gib ? 0.0 : 1.0;
-}
+double p_fits(const PublishedResult& result) { return result.p_fits; }
 
 std::vector<PublishedResult> scored_in(std::vector<PublishedResult> results, Bucket bucket) {
   for (PublishedResult& r : results) r.in_scope = bucket == Bucket::none || r.bucket == bucket;

@@ -34,6 +34,7 @@ struct PublishedResult {
   double reported_memory_gib() const { return memory_of(row.mem_figure); }
   double memory_error() const { return reported_memory_gib() / *row.mem_gib_per_gpu - 1.0; }
   double gpu_memory_gib = 0;          // what that GPU has
+  double p_fits = 1;                  // see p_fits()
   std::string refused;                // why there is no prediction
   bool aside = false;                 // refused for a GPU that is counted apart
   std::vector<std::string> assumed;   // what the row does not state and which default stands for it
@@ -52,8 +53,8 @@ struct PublishedResult {
   double baseline_error() const { return *baseline_s / measured_s - 1.0; }
 };
 
-/// The probability that a run fits its GPU, of a row that is forecast: 0 or 1, by what the fullest
-/// rank needs against what the card has.
+/// The probability that a run fits its GPU, of a row that is forecast: from reported peaks, those
+/// of its own source left out.
 double p_fits(const PublishedResult& result);
 
 struct PublishedOptions {

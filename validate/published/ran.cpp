@@ -169,9 +169,8 @@ bool entered(const PublishedResult& result) {
 std::string verdict_of(const PublishedResult& result) {
   if (result.aside) return "aside";
   if (!entered(result)) return "not_entered";
-  const bool fits = p_fits(result) >= 0.5;
-  if (result.row.ran_out_of_memory) return fits ? "died" : "foreseen_died";
-  return fits ? "ran" : "refused_ran";
+  if (result.row.ran_out_of_memory) return p_fits(result) < 0.5 ? "foreseen_died" : "died";
+  return p_fits(result) < sim::RunOptions{}.refuse_below ? "refused_ran" : "ran";
 }
 
 std::optional<double> RanSummary::memory_median(const std::string& figure) const {

@@ -10,6 +10,7 @@
 #include "sim/files/csv.hpp"
 #include "validate/compare/collectives.hpp"
 #include "validate/compare/kernels.hpp"
+#include "validate/published/ran.hpp"
 #include "validate/published/ranking.hpp"
 
 namespace stepcast::validate {
@@ -61,6 +62,19 @@ std::vector<sim::Residual> memory_residuals(const std::vector<PublishedResult>& 
   return out;
 }
 
+std::vector<sim::Residual> peak_residuals(const std::vector<PublishedResult>& results) {
+  std::vector<sim::Residual> out;
+  for (const PublishedResult& r : results) {
+    if (!entered(r) || r.row.ran_out_of_memory) continue;
+    const auto peaks = peaks_of(r);
+    if (peaks.empty() || peaks.front().base_open) continue;
+    const double forecast = r.memory_of(peaks.front().figure);
+    out.push_back(
+        {r.row.source_key(), r.row.id, std::log(peaks.front().stated_gib / forecast), r.forecast});
+  }
+  return out;
+}
+
 double shift_of_kernels(const std::string& kernels_csv, const sim::Catalogue& catalogue) {
   const auto rows = measured_rows(sim::read_csv(kernels_csv));
   const auto known = published_table();
@@ -90,6 +104,7 @@ double shift_of_kernels(const std::string& kernels_csv, const sim::Catalogue& ca
 sim::Evidence evidence_of(const std::vector<PublishedResult>& training,
                           const std::vector<PublishedResult>& sweep,
                           const std::vector<PublishedResult>& modern,
+                          const std::vector<PublishedResult>& what_ran,
                           const std::string& measurements, const sim::Catalogue& catalogue) {
   sim::Evidence out;
   const auto append = [](std::vector<sim::Residual>& to, std::vector<sim::Residual> more) {
@@ -99,6 +114,7 @@ sim::Evidence evidence_of(const std::vector<PublishedResult>& training,
     append(out.steps, step_residuals(*results));
     append(out.memory, memory_residuals(*results));
   }
+  append(out.memory, peak_residuals(what_ran));
   out.collectives = collective_residuals(measurements + "/collectives.csv", catalogue);
   out.pairs = pair_counts(scored_of(training, sweep));
   out.shift = shift_of_kernels(measurements + "/kernels.csv", catalogue);

@@ -60,7 +60,7 @@ std::int64_t resident_gradients(const MemoryRank& r) {
 /// step() of stage_1_and_2.py: the shard's gradients are made flat and widened at once.
 std::int64_t update_gradients(const MemoryRank& r) {
   const bool widens = r.deepspeed() && !sums_in_fp32(r) && r.in.plan.data != DataParallel::ddp;
-  return widens ? (r.low + 4) * r.shard : 0;
+  return widens ? (r.low + 4) * (r.shard - offloaded_states(r, r.shard)) : 0;
 }
 
 std::int64_t bucket_bytes(const MemoryRank& r) {

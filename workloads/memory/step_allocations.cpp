@@ -423,7 +423,7 @@ class AllocationWriter {
     if (makes_moments) states_.moments();
     if (software_.optimizer.kernel == OptimizerKernel::foreach)
       states_.of_parameters(brief_, TensorKind::optimizer, [&](std::int64_t n, bool expert) {
-        return 4 * states_.updated(n, expert);
+        return (r_.in.precision.masters ? 4 : r_.low) * states_.updated(n, expert);
       });
     free(brief_);
     states_.end_step();
