@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "engine/arithmetic.hpp"
 #include "workloads/pieces/piece.hpp"
@@ -17,16 +18,17 @@ struct MemoryRank {
         stage(stage_index),
         parameters(
             stage_parameters(in.shape, in.plan, in.precision, in.software.products.packed, stage)),
-        trained(trained_of(parameters)),
-        all(trained.elements()),
+        adapters(adapted(in.shape) ? std::optional(trained_of(parameters)) : std::nullopt),
+        all(trained().elements()),
         root(elements_of(parameters.root)),
-        experts(trained.over_layers(expert_elements_of) + expert_elements_of(trained.root)),
+        experts(trained().over_layers(expert_elements_of) + expert_elements_of(trained().root)),
         shard(ceil_div(all - experts, in.plan.shards()) +
               (experts > 0 ? ceil_div(experts, in.plan.expert_copies()) : 0)),
         schedule(pipeline_shape(in.plan, in.batch)),
         low(bytes_per_element(in.precision.compute)),
         wide(bytes_per_element(in.precision.gradient_reduce)) {}
 
+  const StageParameters& trained() const { return adapters ? *adapters : parameters; }
   bool zero3() const { return in.plan.data == DataParallel::zero3; }
   bool sharded() const { return in.sharded(); }
   bool last_stage() const { return in.plan.has_last_part(stage); }
@@ -75,7 +77,8 @@ struct MemoryRank {
   const StepInputs& in;
   Sizes sizes;
   std::int64_t stage;
-  StageParameters parameters, trained;
+  StageParameters parameters;
+  std::optional<StageParameters> adapters;  // where they alone are trained
   // Elements of the stage that are trained, of the root, of experts that are trained, of a shard.
   std::int64_t all, root, experts, shard;
   PipelineShape schedule;

@@ -49,8 +49,8 @@ class StateTensors {
       for (const ParameterTensor& p : parameters)
         add(tensors, kind, bytes_of(p.elements, p.expert));
     };
-    for (std::size_t i = 0; i < r_.trained.kind_of.size(); ++i) unit(r_.trained.layer(i));
-    unit(r_.trained.root);
+    for (std::size_t i = 0; i < r_.trained().kind_of.size(); ++i) unit(r_.trained().layer(i));
+    unit(r_.trained().root);
   }
   /// Of so many elements those of the shard with optimizer states on the GPU.
   std::int64_t updated(std::int64_t elements, bool expert) const {
@@ -62,7 +62,7 @@ class StateTensors {
   /// (zero_grad sets to none; torch's default from 2.0 on; recalled, 2026).
   void reduce_layer(std::size_t layer) {
     if (all_layers_reduced()) return;
-    shard_gradients(r_.trained.layer(layer));
+    shard_gradients(r_.trained().layer(layer));
     ++reduced_layers_;
   }
   bool all_layers_reduced() const { return reduced_layers_ == r_.parameters.layers; }
@@ -70,8 +70,8 @@ class StateTensors {
   void reduce_rest() {
     if (!r_.sharded()) return;
     for (; reduced_layers_ < r_.parameters.layers; ++reduced_layers_)
-      shard_gradients(r_.trained.layer(static_cast<std::size_t>(reduced_layers_)));
-    shard_gradients(r_.trained.root);
+      shard_gradients(r_.trained().layer(static_cast<std::size_t>(reduced_layers_)));
+    shard_gradients(r_.trained().root);
   }
   void end_step() {
     out_.free(shards_);

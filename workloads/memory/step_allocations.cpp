@@ -407,7 +407,7 @@ class AllocationWriter {
   /// The input of a reduction lives until the next one's.
   void reduce_unit(std::size_t layer) {
     if (!r_.sharded()) return;
-    const std::int64_t unit = reduced_together(r_, r_.trained.layer(layer));
+    const std::int64_t unit = reduced_together(r_, r_.trained().layer(layer));
     free(reduced_);
     add_to(reduced_, TensorKind::communication, r_.wide * unit, reduce_stream());
     if (software_.data.fsdp1())

@@ -36,7 +36,10 @@ bool in_own_bucket(const StepInputs& in, const ParameterTensor& tensor) {
 
 GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls& calls,
                                  const StageParameters& whole_stage)
-    : GradientBuckets(in, table, calls, whole_stage, trained_of(whole_stage)) {}
+    : GradientBuckets(in, table, calls, whole_stage,
+                      adapted(in.shape)
+                          ? static_cast<const StageParameters&>(trained_of(whole_stage))
+                          : whole_stage) {}
 
 /// Of what is frozen no gradient is reduced, and no weight changes.
 GradientBuckets::GradientBuckets(const StepInputs& in, KernelTable& table, Calls& calls,

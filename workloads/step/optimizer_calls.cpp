@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "engine/arithmetic.hpp"
 #include "workloads/plan/low_precision.hpp"
@@ -396,8 +397,9 @@ void update_expert_biases(const StepInputs& in, KernelTable& table, Calls& calls
 void write_optimizer(const StepInputs& in, KernelTable& table, Calls& calls,
                      const StageParameters& stage) {
   update_expert_biases(in, table, calls, stage);
-  const StageParameters trained = trained_of(stage);
-  Tail tail(in, table, calls, trained);
+  std::optional<StageParameters> adapters;
+  if (adapted(in.shape)) adapters = trained_of(stage);
+  Tail tail(in, table, calls, adapters ? *adapters : stage);
   tail.widen();
   tail.take_shards();
   tail.unscale();
