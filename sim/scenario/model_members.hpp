@@ -34,7 +34,8 @@ void visit_lora(Lora& lora, Visitor&& visit) {
   visit.may({"lora_rank", "of adapters beside frozen products (LoRA); 0: all is trained",
              "lora-rank", "N"},
             lora.rank);
-  visit.may({"lora_targets", "products that have an adapter"}, lora.targets, lora_target_names);
+  visit.may({"lora_targets", "products with an adapter; else q and v, as PEFT has"}, lora.targets,
+            lora_target_names);
   visit.may({"lora_base", "type of frozen products' weights: compute's, or narrower (QLoRA)"},
             lora.base, lora_base_names);
   visit.may({"lora_dropout", "of what adapters read"}, lora.dropout);
