@@ -11,7 +11,7 @@ read_file read_input read_toml_file read_csv read_toml_text read_bytes  files of
 read_identity read_members read_run_goal read_cost read_site read_power read_failures  by scenario
 read_stragglers read_without read_setting  by scenario
 read_exchange_kernels read_network_constants read_nccl_tuning  catalogue files: by scenario's reader
-read_cluster_file read_framework_file read_published  ours, beside the published rows
+read_cluster_file read_framework_file read_published read_named read_family  ours, beside the published rows
 read_plain_toml read_any_toml  the halves of read_toml
 read_evidence read_outline read_table read_own_runs read_pairs  lists of files of which residuals is one
 read_orders read_topology read_calibrations read_columns read_timeline  files of those that are here

@@ -13,8 +13,10 @@ namespace stepcast::sim {
 namespace {
 
 constexpr double row_sigma = 0.03;     // of a row's log ratio
-constexpr double unknown_sigma = 0.3;  // of a source that nobody has measured
-constexpr double other_kind = 0.5;     // weight of rows of another kind
+constexpr double unknown_sigma = 0.2;  // of a source that nobody has measured
+constexpr double unknown_weight = 0.5;
+constexpr double whole_source = 20;  // rows from which on a source weighs as any other
+constexpr double other_kind = 0.5;   // weight of rows of another kind
 
 double normal_below(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
@@ -60,7 +62,7 @@ MemoryOdds::MemoryOdds(const std::string& path) {
       throw InputError(file.path + ":" + std::to_string(row.line),
                        "'" + std::string(row.cells[ratio]) + "' in column log_ratio is no number",
                        "ln(measured / forecast)");
-    rows_.push_back({*value, 1.0 / rows_of.find(row.cells[source])->second,
+    rows_.push_back({*value, 1.0 / std::max(whole_source, rows_of.find(row.cells[source])->second),
                      std::string(row.cells[kind]), std::string(row.cells[source])});
   }
 }
@@ -75,7 +77,7 @@ double MemoryOdds::fits(const std::string& kind, Bytes needed, Bytes card) const
   if (rows_.empty()) return needed <= card ? 1.0 : 0.0;
   const double room = std::log(static_cast<double>(std::max<std::int64_t>(1, card.value)) /
                                static_cast<double>(std::max<std::int64_t>(1, needed.value)));
-  double below = normal_below(room / unknown_sigma), all = 1.0;
+  double below = unknown_weight * normal_below(room / unknown_sigma), all = unknown_weight;
   for (const Row& row : rows_) {
     const double weight = row.kind == kind ? row.weight : other_kind * row.weight;
     below += weight * normal_below((room - row.log_ratio) / row_sigma);

@@ -21,10 +21,11 @@ class MemoryOdds {
   /// evidence. Throws InputError with file:line.
   explicit MemoryOdds(const std::string& path);
 
-  /// Probability that a forecast of `needed` on a card with `card` turns out to fit. Sources weigh
-  /// the same, rows of one share its weight, and those of models with other kinds of layers or
-  /// types (`kind`) half; one more source, which nobody has measured, errs by a third. Each row is
-  /// taken as uncertain by 3 %, so that the probability has no steps.
+  /// Probability that a forecast of `needed` on a card with `card` turns out to fit. Sources of
+  /// 20 rows or more weigh the same, smaller ones by their rows, and rows of models with other
+  /// kinds of layers or types (`kind`) half; one more source, which nobody has measured and which
+  /// weighs half, errs by a fifth. Each row is taken as uncertain by 3 %, so that the probability
+  /// has no steps.
   double fits(const std::string& kind, Bytes needed, Bytes card) const;
 
   /// As if nobody had measured what this source has.

@@ -7,7 +7,6 @@
 
 #include "sim/files/key.hpp"
 #include "sim/files/names.hpp"
-#include "sim/scenario/expert_members.hpp"
 #include "sim/scenario/failure_members.hpp"
 #include "sim/scenario/goal_members.hpp"
 #include "sim/scenario/model_members.hpp"

@@ -189,6 +189,32 @@ constexpr Rule rules[] = {
     {"software.fused_loss",
      [](S s) { return s.software.compiled() || s.software.own(); },
      "the loss is one kernel as it is"},
+    {"software.loss_chunks",
+     [](S s) { return s.software.loss.form != workloads::LossForm::chunks; },
+     "loss_form is not \"chunks\""},
+    {"software.loss_chunk_tokens",
+     [](S s) { return s.software.loss.form != workloads::LossForm::checkpointed; },
+     "loss_form is not \"checkpointed\""},
+    {"software.selective_recompute",
+     [](S s) { return s.plan.recompute != workloads::Recompute::selective; },
+     "plan.recompute is not \"selective\""},
+    {"software.master_remainders",
+     [](S s) { return s.precision.moments != workloads::Dtype::bf16; },
+     "precision.moments is not \"bf16\""},
+    {"software.weighed_back", [](S s) { return !fused(s) || s.model.experts.count == 0; },
+     "it is about fused kernels of experts"},
+    {"software.embedding_unit",
+     [](S s) {
+       return no_units(s) || s.model.tied_embeddings ||
+              s.software.data.flat_parameters == workloads::FlatParameters::buckets;
+     },
+     "it is about FSDP's units and an embedding that is not tied"},
+    {"software.expandable_segments",
+     [](S s) {
+       return s.software.memory.allocator == workloads::Allocator::planned || s.software.own();
+     },
+     "memory is planned before the run"},
+    {"run.refuse_below", always, "the plan is not refused, which is all that it decides"},
     {"software.gathered_logits", one_tensor_rank, "there is one tensor rank"},
     {"software.tensor_overlap", one_tensor_rank, "there is one tensor rank"},
     {"software.accumulation_fusion", [](S s) { return !fused(s) || sharded(s); },

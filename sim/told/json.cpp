@@ -61,7 +61,7 @@ void add_numbers(Json& out, const Answer& answer) {
   for (const Metric& metric : metrics()) {
     const auto value = value_of(metric, answer);
     if (!value) continue;
-    const bool count = metric.unit.empty() && metric.key != "mfu";
+    const bool count = metric.unit.empty() && metric.key != "mfu" && metric.key != "p_fits";
     const Json number = count ? Json(static_cast<std::int64_t>(*value)) : Json(*value);
     const std::string key(metric.key);
     if (const std::size_t dot = key.find('.'); dot != std::string::npos)

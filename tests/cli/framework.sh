@@ -34,7 +34,7 @@ falls "$(memory --data zero3 --set 'plan.reduce="last"')" "$zero3" "reduce last 
 "$stepcast" $plan --data zero3 >"$work/text"
 grep -q '^framework  *pytorch-fsdp2 2.3, chosen by default for zero3$' "$work/text" || fail "default"
 grep -q '^cluster .*NCCL 2.20.5)' "$work/text" || fail "NCCL of PyTorch 2.3"
-"$stepcast" $plan --data zero3 --set "$deepspeed" | grep -q '^framework  *deepspeed 0.14$' || fail "named"
+"$stepcast" $plan --data zero3 --set "$deepspeed" | grep -q '^framework  *deepspeed 0.18$' || fail "named"
 "$stepcast" $plan --data ddp --set 'sweep.plan.data=["ddp","zero1"]' --quiet --ignore-memory |
   grep -q '^pytorch-ddp 2.3, chosen by default for ddp, the first of the sweep; NCCL ' ||
   fail "the framework of a sweep"

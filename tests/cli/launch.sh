@@ -8,17 +8,17 @@ program=$1/stepcast
 . "$2/tests/cli/shared/python.sh"
 
 on_512="--model llama2-70b --gpu h100 --nodes 64 --sequence 4096 --global-batch 1024 --micro-batch 1"
-megatron="--framework megatron-core --data zero1 --tensor 4 --pipeline 8 --virtual-stages 5"
+megatron="--framework megatron-core@0.7 --data zero1 --tensor 4 --pipeline 8 --virtual-stages 5"
 
 expect 0 '^# megatron.args: CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nnodes 64 ' \
   launch $on_512 $megatron
 expect 0 '^--num-layers-per-virtual-pipeline-stage 2$' launch $on_512 $megatron
 expect 0 '^pipeline_parallel_split_points = \["layers.40"\]' \
-  launch $on_512 --framework torchtitan --data zero3 --tensor 8 --pipeline 2
+  launch $on_512 --framework torchtitan@2025 --data zero3 --tensor 8 --pipeline 2
 expect 0 '"reshard_after_forward": true' launch $on_512 --framework pytorch-fsdp2 --data zero3
 expect 0 '"stage": 3' launch $on_512 --framework deepspeed --data zero3
 expect 0 "always cut the sequence: sequence_parallel = true" \
-  launch $on_512 --framework torchtitan --data zero3 --tensor 8
+  launch $on_512 --framework torchtitan@2025 --data zero3 --tensor 8
 
 # What frameworks read, by Python's readers of the same formats.
 for framework in torchtitan pytorch-fsdp2 deepspeed; do

@@ -58,11 +58,11 @@ refused() {
   what=$1
   shift
   set +e
-  "$stepcast" run --gpu h100 "$@" >"$work/stdout" 2>&1
+  "$stepcast" run --refuse-below 0.5 --gpu h100 "$@" >"$work/stdout" 2>&1
   code=$?
   set -e
   [ "$code" -eq 4 ] || fail "$what is said to fit"
 }
 refused "70B on 32" --model llama3-70b --nodes 4 --data zero1 --tensor 4 --sequence-parallel \
   --pipeline 4 --virtual-stages 5 --global-batch 32 --micro-batch 1 --sequence 4096 \
-  --framework nemo
+  --framework nemo@2024

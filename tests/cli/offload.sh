@@ -40,7 +40,7 @@ holds "user buffers against none of 70B" "$(figure_of step_time_s $large --tenso
   < 1.02 * $(figure_of step_time_s $large)"
 
 titan="run --model llama3-70b --gpu h100 --nodes 4 --tensor 8 --sequence-parallel --data zero3 \
-  --framework torchtitan --global-batch 32 --micro-batch 1"
+  --framework torchtitan@2025 --global-batch 32 --micro-batch 1"
 holds "async_tp against none" \
   "$(figure_of step_time_s $titan --tensor-overlap async_tp) < 1.02 * $(figure_of step_time_s $titan)"
 
@@ -85,7 +85,7 @@ kept=$(figure_of step_time_s $small)
 holds "offloaded updates" "$kept < $pieces && $pieces < $whole"
 expect 3 'optimizer_offload on pcie5-8, whose host is not known' run --model llama2-7b \
   --node pcie5-8 --framework megatron-core --data zero1 --global-batch 32 --optimizer-offload 1
-expect 3 'optimizer_offload of parameters without an fp32 copy' run --model llama2-7b --gpu h100 \
+expect 3 'optimizer_offload of torchtitan 2026 without its parameters' run --model llama2-7b --gpu h100 \
   --gpus 8 --framework torchtitan --global-batch 32 --optimizer-offload 1
 expect 0 'optimizer_offload_overlap has no effect here: no optimizer is offloaded' $small \
   --set plan.optimizer_offload_overlap=true

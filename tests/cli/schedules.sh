@@ -23,7 +23,7 @@ done
 # What runs it is chosen, or refuses it by name.
 expect 0 '^framework *torchtitan' $stages --schedule zb_v
 expect 3 'megatron-core 0.* cannot run schedule = "zb_h1"' $stages --schedule zb_h1 --data zero1
-expect 3 'torchtitan 2025 cannot run schedule = "dualpipe"' $stages --schedule dualpipe
+expect 3 'torchtitan 2026 cannot run schedule = "dualpipe"' $stages --schedule dualpipe
 expect 0 '(dualpipe, 2 chunks a stage)' $stages --schedule dualpipe --data ddp \
   --set 'software.schedules=["dualpipe"]'
 

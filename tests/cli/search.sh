@@ -109,7 +109,7 @@ expect 3 "$stepcast" search --model mixtral-8x7b --gpu h100 --nodes 2 --global-b
 said 'no plan of this space is legal'
 expect 3 "$stepcast" run --model mixtral-8x7b --gpu h100 --nodes 2 --global-batch 64 --expert 8 \
   --framework torchtitan --data zero2 --dispatcher all_gather
-said 'torchtitan 2025 has no dispatcher "all_gather"'
+said 'torchtitan 2026 has no dispatcher "all_gather"'
 
 # Limits leave a gap, and say so.
 expect 0 "$stepcast" search $small --limit 8
@@ -122,7 +122,7 @@ said 'no plan fits; the nearest:'
 
 # What the framework cannot be told is no plan of its own.
 expect 0 "$stepcast" search --model llama2-7b --gpu h100 --nodes 2 --global-batch 64 --quiet \
-  --framework megatron-core --data zero1 --fix plan.pipeline=4 --fix plan.recompute=none
+  --framework megatron-core@0.7 --data zero1 --fix plan.pipeline=4 --fix plan.recompute=none
 said 'cannot be launched (megatron-core 0.7 cuts 32 layers into '
 said '^launch .*megatron.args'
 

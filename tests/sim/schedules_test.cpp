@@ -21,7 +21,8 @@ Scenario eight_stages(const std::string& plan, const std::string& data = "ddp") 
   const std::string text =
       "[model]\nname = \"llama2-1b\"\nlayers = 32\nvocab = 128\n[cluster]\nnode = \"dgx-h100\"\n"
       "nodes = 1\n[batch]\nglobal = 16\nmicro_batch = 1\n[software]\nframework = "
-      "\"torchtitan\"\nschedules = [\"gpipe\", \"1f1b\", \"zb_h1\", \"zb_h2\", \"zb_v\", "
+      "\"torchtitan\"\nversion = \"2025\"\nschedules = [\"gpipe\", \"1f1b\", \"zb_h1\", \"zb_h2\", "
+      "\"zb_v\", "
       "\"dualpipe\", \"dualpipe_v\", \"listed\"]\nlaunch_kernel = \"1 ns\"\nlaunch_collective = "
       "\"1 ns\"\nevent_call = \"1 ns\"\nunit_overhead = \"1 ns\"\nstep_overhead = \"1 ns\"\n"
       "[plan]\ndata = \"" +

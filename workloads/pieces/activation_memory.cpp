@@ -301,7 +301,8 @@ std::int64_t ActivationMemory::work_of_logit() const {
   if (in_.software.own()) return 0;  // in place
   switch (in_.software.loss.memory) {
     case LossMemory::dropped:
-      // Ranks that share the vocabulary have the 16-bit gradient besides (_LossParallelCrossEntropy).
+      // Ranks that share the vocabulary have a 16-bit gradient besides
+      // (_LossParallelCrossEntropy).
       if (in_.software.eager() && !in_.software.loss.fused && in_.plan.tensor > 1) return 10;
       [[fallthrough]];
     case LossMemory::kernels:

@@ -56,6 +56,11 @@ ExpertSizes::ExpertSizes(const StepInputs& in) {
     rows = full;
     return;
   }
+  if (in.software.own()) {  // has room for what may come
+    sent = std::min(sent, room * e.count);
+    rows = std::min(rows, full);
+    return;
+  }
   // What finds its expert full is dropped, by each rank from its own tokens.
   const CappedRows left =
       capped_rows(in.plan.routing, e, plan.degree, tokens, plan.degree * part, room, draws);

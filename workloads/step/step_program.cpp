@@ -174,7 +174,7 @@ std::size_t StageWriter::write_alike(std::size_t turn, const AlikeTurns& alike) 
     const bool again = block > 0 && left > 0 && !first_backward && after.follows(before, each) &&
                        same_calls(previous, first, each);
     previous = first;
-    if (!again) continue;
+    if (!again || first == calls_.builder().size()) continue;  // nothing is written: no repeat
     const auto more = static_cast<std::uint32_t>(left);
     calls_.repeat(first, more, each);
     WriterState carried(before, each, more);

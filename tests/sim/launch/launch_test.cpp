@@ -117,7 +117,8 @@ TEST_CASE("the keys of torchtitan's preset for 70B are those of the same plan") 
                  "data_parallel_replicate_degree = 1", "data_parallel_shard_degree = 8",
                  "tensor_parallel_degree = 8", "pipeline_parallel_degree = 1",
                  "context_parallel_degree = 1", "mode = \"full\"", "enable = false"}) == None{});
-  CHECK(launch.notes == None{});
+  REQUIRE(launch.notes.size() == 1);
+  CHECK_THAT(launch.notes[0], StartsWith("torchtitan of 2026 is told by Python"));
 }
 
 // microsoft/Megatron-DeepSpeed, examples_deepspeed/pretrain_llama2_distributed.sh at b644fba3: the
@@ -192,8 +193,10 @@ TEST_CASE("the keys of NeMo's recipe for 175B are those of the same plan") {
 
 TEST_CASE("virtual stages are layers of each for core 0.7, their number for 0.15") {
   // 80 layers, 8 stages of 5 parts: 2 layers each.
-  const Launch launch = launch_of(
-      large("megatron-core", "data = \"zero1\"\ntensor = 4\npipeline = 8\nvirtual_stages = 5\n"));
+  Scenario s =
+      large("megatron-core", "data = \"zero1\"\ntensor = 4\npipeline = 8\nvirtual_stages = 5\n");
+  s.software.version = "0.7";
+  const Launch launch = launch_of(s);
   REQUIRE(launch.files.size() == 1);
   CHECK(missing(launch.files[0], {"--num-layers-per-virtual-pipeline-stage 2"}) == None{});
 }
@@ -202,6 +205,7 @@ TEST_CASE("uneven stages are arguments of the releases that have them") {
   Scenario s =
       large("megatron-core",
             "data = \"zero1\"\ntensor = 8\npipeline = 4\nstage_layers = [19, 21, 21, 19]\n");
+  s.software.version = "0.7";
   CHECK_THAT(launch_of(s).why_not, Contains("megatron-core 0.7 cuts 80 layers into 4 equal parts"));
   s.software.version = "0.12";
   REQUIRE(launch_of(s).files.size() == 1);
@@ -238,11 +242,12 @@ TEST_CASE("what a form does not say is named") {
                                         "data = \"zero2\"\nprefetch = 3\ntensor = 2\n"
                                         "sequence_parallel = false\nreduce = \"last\"\n"
                                         "[nccl]\nNCCL_ALGO = \"Ring\"\n"));
-  REQUIRE(launch.notes.size() == 4);
+  REQUIRE(launch.notes.size() == 5);
   CHECK_THAT(launch.notes[0], Contains("sequence_parallel = true"));
-  CHECK_THAT(launch.notes[1], StartsWith("plan.reduce = \"last\" is not said"));
-  CHECK_THAT(launch.notes[2], StartsWith("plan.prefetch = 3 is not said"));
-  CHECK_THAT(launch.notes[3], Contains("NCCL_ALGO=Ring"));
+  CHECK_THAT(launch.notes[1], StartsWith("torchtitan of 2026 is told by Python"));
+  CHECK_THAT(launch.notes[2], StartsWith("plan.reduce = \"last\" is not said"));
+  CHECK_THAT(launch.notes[3], StartsWith("plan.prefetch = 3 is not said"));
+  CHECK_THAT(launch.notes[4], Contains("NCCL_ALGO=Ring"));
 }
 
 TEST_CASE("a key of the software that the user changed is said or named") {

@@ -59,7 +59,7 @@ TEST_CASE("a recipe before its GPU, framework or data parallelism is refused by 
              Contains("a100-sxm4-80gb cannot run recipe \"fp8_delayed\"") &&
                  Contains("from Ada and Hopper on"));
   CHECK_THAT(refusal("dgx-h100", "recipe = \"fp8_delayed\"\n", "deepspeed"),
-             Contains("deepspeed 0.14 has no recipe \"fp8_delayed\"") && Contains("torchtitan"));
+             Contains("deepspeed 0.18 has no recipe \"fp8_delayed\"") && Contains("torchtitan"));
   CHECK_THAT(refusal("dgx-h100", "recipe = \"fp8_delayed\"\n", "torchtitan", "zero2"),
              Contains("it has fp8_current"));
   CHECK_THAT(refusal("dgx-h100", "compute = \"fp16\"\nrecipe = \"fp8_current\"\n"),
@@ -67,7 +67,7 @@ TEST_CASE("a recipe before its GPU, framework or data parallelism is refused by 
   CHECK_THAT(refusal("dgx-h100", "recipe = \"fp8_current\"\nfp8_parameters = true\n",
                      "megatron-core", "ddp"),
              Contains("fp8_parameters with data = \"ddp\""));
-  CHECK_THAT(refusal("dgx-h100", "moments = \"bf16\"\n", "torchtitan", "zero2"),
+  CHECK_THAT(refusal("dgx-h100", "moments = \"bf16\"\n", "pytorch-fsdp2", "zero2"),
              Contains("keeps no moments in bf16"));
   CHECK_THAT(refusal("dgx-h100", "recipe = \"fp8\"\n"), Contains("fp8_delayed"));
 }

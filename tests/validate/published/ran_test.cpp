@@ -29,6 +29,7 @@ PublishedResult forecast(bool died, double needed) {
   out.predicted_s = 1.0;
   out.needed_gib = needed;
   out.gpu_memory_gib = 80;
+  out.p_fits = needed > 80 ? 0.01 : 0.9;
   return out;
 }
 

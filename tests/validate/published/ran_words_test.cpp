@@ -38,8 +38,9 @@ TEST_CASE("a loss is taken for a key, or its row is refused: never left out") {
   CHECK(loss("").empty());
   CHECK(loss("HF CE") == "kernels");
   CHECK(loss("HF CE with fused kernel") == "in_place");
-  CHECK_FALSE(refusal(&PublishedRow::loss_kernel, "Liger fused linear CE").empty());
-  CHECK_FALSE(refusal(&PublishedRow::loss_kernel, "chunked, 8 chunks").empty());
+  CHECK(loss("Liger fused linear CE") == "fused_linear");
+  CHECK(loss("chunked, 8 chunks") == "chunks");
+  CHECK(loss("chunked, 256 tokens") == "checkpointed");
   CHECK(refusal(&PublishedRow::loss_kernel, "of my own") ==
         "the loss kernel 'of my own' is not known");
 }
@@ -57,7 +58,7 @@ TEST_CASE("shares that lie on the host are read out of words") {
   CHECK(offload("optimizer, activations").activations == 1.0);
   CHECK(offload("activations, 24 layers").activations == 0.5);
   CHECK(offload("checkpointed activations to the CPU").activations == 1.0);
-  CHECK(refusal(&PublishedRow::offload, "optimizer and parameters") == "parameters are offloaded");
+  CHECK(offload("optimizer and parameters").parameters == 1.0);
   CHECK(refusal(&PublishedRow::offload, "gradients") == "the offload 'gradients' is not known");
 }
 
@@ -74,15 +75,16 @@ TEST_CASE("a compiler is stated, or open") {
 }
 
 TEST_CASE("adapters, other optimizers, unfilled sequences and flags without a key") {
-  CHECK(refusal(&PublishedRow::lora_rank, "recipe default") == "LoRA");
+  CHECK(stated_adapters(what_ran(&PublishedRow::lora_rank, "16")).rank == 16);
+  CHECK_FALSE(stated_adapters(what_ran(&PublishedRow::lora_rank, "recipe default")).told.empty());
+  CHECK_FALSE(refusal(&PublishedRow::other_flags, "DoRA").empty());
   CHECK(refusal(&PublishedRow::optimizer, "AdamW").empty());
   CHECK_FALSE(refusal(&PublishedRow::optimizer, "8-bit AdamW").empty());
   CHECK_FALSE(refusal(&PublishedRow::optimizer, "Sophia").empty());
   CHECK(refusal(&PublishedRow::packing, "offline packed").empty());
   CHECK_FALSE(refusal(&PublishedRow::packing, "unpacked").empty());
   CHECK(refusal(&PublishedRow::other_flags, "SFT; DeepEP; cp p2p").empty());
-  CHECK(refusal(&PublishedRow::other_flags, "Ulysses 8; tiled MLP") ==
-        "the MLP runs in tiles of the tokens");
+  CHECK(stated_tiles(what_ran(&PublishedRow::other_flags, "Ulysses 8; tiled MLP")));
   const auto told = told_of_words(what_ran(&PublishedRow::other_flags, "SFT; a new flag"));
   REQUIRE(told.size() == 1);
   CHECK(told[0].find("a new flag") != std::string::npos);

@@ -281,7 +281,9 @@ TEST_CASE("a framework that recomputes nothing does so where it fits") {
   CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
   row.micro_batch_seqs = 16;
   row.global_batch_seqs = 256;
-  CHECK(made(row).scenario->plan.recompute == workloads::Recompute::full);
+  const RowScenario large = made(row);
+  CAPTURE(large.assumed, large.document.find("batch") != nullptr);
+  CHECK(large.scenario->plan.recompute == workloads::Recompute::full);
   row.activation_checkpointing = "none";  // the row knows better
   CHECK(made(row).scenario->plan.recompute == workloads::Recompute::none);
 }
