@@ -105,8 +105,12 @@ void Confidence::judge(StepReport& report) {
           "(docs/modern.md)");
   }
   if (const auto bar = interval(memory, forecast, level)) report.memory_bar = bar_of(*bar, level);
-  report.p_fits = session_.memory_odds().fits(forecast.kind, report.memory.total(),
-                                              report.scenario.node.gpu.memory);
+  std::call_once(odds_made_, [&] {
+    std::vector<MemoryPeak> peaks;
+    for (const Residual& r : memory) peaks.push_back({r.source, r.log_ratio, r.of.kind});
+    odds_ = MemoryOdds(std::move(peaks));
+  });
+  report.p_fits = odds_.fits(forecast.kind, report.memory.total(), report.scenario.node.gpu.memory);
   if (report.runner_up)
     report.runner_up->slower =
         order_->probability(seconds(report.step_time), seconds(report.runner_up->step_time));

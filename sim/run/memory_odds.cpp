@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <string_view>
 
 #include "engine/check.hpp"
 #include "sim/files/csv.hpp"
@@ -48,28 +49,40 @@ std::string kind_of(const Scenario& s) {
   return std::string(s.model.experts.count > 0 ? "MoE " : "dense ") + type_of(s.precision.recipe);
 }
 
-MemoryOdds::MemoryOdds(const std::string& path) {
+namespace {
+
+std::vector<MemoryPeak> peaks_in(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) return;
+  if (!std::filesystem::exists(path, error)) return {};
   const CsvFile file = read_csv(path);
   const std::size_t source = column_of(file, "source"), ratio = column_of(file, "log_ratio"),
                     kind = column_of(file, "kind");
-  std::map<std::string, double, std::less<>> rows_of;
-  for (const CsvRow& row : file.rows) rows_of[std::string(row.cells[source])] += 1.0;
+  std::vector<MemoryPeak> out;
   for (const CsvRow& row : file.rows) {
     const auto value = number_in<double>(row.cells[ratio]);
     if (!value)
       throw InputError(file.path + ":" + std::to_string(row.line),
                        "'" + std::string(row.cells[ratio]) + "' in column log_ratio is no number",
                        "ln(measured / forecast)");
-    rows_.push_back({*value, 1.0 / std::max(whole_source, rows_of.find(row.cells[source])->second),
-                     std::string(row.cells[kind]), std::string(row.cells[source])});
+    out.push_back({std::string(row.cells[source]), *value, std::string(row.cells[kind])});
   }
+  return out;
+}
+
+}  // namespace
+
+MemoryOdds::MemoryOdds(const std::string& path) : MemoryOdds(peaks_in(path)) {}
+
+MemoryOdds::MemoryOdds(std::vector<MemoryPeak> peaks) {
+  std::map<std::string_view, double> rows_of;
+  for (const MemoryPeak& peak : peaks) rows_of[peak.source] += 1.0;
+  for (const MemoryPeak& peak : peaks)
+    rows_.push_back({peak, 1.0 / std::max(whole_source, rows_of[peak.source])});
 }
 
 MemoryOdds MemoryOdds::without(const std::string& source) const {
   MemoryOdds out = *this;
-  std::erase_if(out.rows_, [&](const Row& row) { return row.source == source; });
+  std::erase_if(out.rows_, [&](const Row& row) { return row.peak.source == source; });
   return out;
 }
 
@@ -79,8 +92,8 @@ double MemoryOdds::fits(const std::string& kind, Bytes needed, Bytes card) const
                                static_cast<double>(std::max<std::int64_t>(1, needed.value)));
   double below = unknown_weight * normal_below(room / unknown_sigma), all = unknown_weight;
   for (const Row& row : rows_) {
-    const double weight = row.kind == kind ? row.weight : other_kind * row.weight;
-    below += weight * normal_below((room - row.log_ratio) / row_sigma);
+    const double weight = row.peak.kind == kind ? row.weight : other_kind * row.weight;
+    below += weight * normal_below((room - row.peak.log_ratio) / row_sigma);
     all += weight;
   }
   return below / all;

@@ -13,6 +13,13 @@ namespace stepcast::sim {
 /// "dense 16 bit", "MoE nvfp4": whether the model has experts, and the recipe's type.
 std::string kind_of(const Scenario& scenario);
 
+/// How far a reported peak lay from its forecast.
+struct MemoryPeak {
+  std::string source;
+  double log_ratio = 0;  // ln(measured / forecast)
+  std::string kind;
+};
+
 class MemoryOdds {
  public:
   /// Without evidence a plan fits or it does not.
@@ -20,6 +27,7 @@ class MemoryOdds {
   /// Of a file with columns source, log_ratio (ln(measured / forecast)) and kind; none: without
   /// evidence. Throws InputError with file:line.
   explicit MemoryOdds(const std::string& path);
+  explicit MemoryOdds(std::vector<MemoryPeak> peaks);
 
   /// Probability that a forecast of `needed` on a card with `card` turns out to fit. Sources of
   /// 20 rows or more weigh the same, smaller ones by their rows, and rows of models with other
@@ -33,8 +41,8 @@ class MemoryOdds {
 
  private:
   struct Row {
-    double log_ratio = 0, weight = 0;
-    std::string kind, source;
+    MemoryPeak peak;
+    double weight = 0;
   };
   std::vector<Row> rows_;
 };
