@@ -172,7 +172,10 @@ constexpr Metric all_names[] = {
      "their forecasts; below run.refuse_below a plan is refused.",
      "share of sources whose error leaves memory_gib_per_gpu below the card's memory",
      "docs/memory.md",
-     "", "P(fits)", [](S s) { return s.p_fits.value_or(1.0); }},
+     "", "P(fits)", [](S s) {
+       const bool forecast = s.memory.total() <= s.scenario.node.gpu.memory;
+       return s.p_fits.value_or(forecast ? 1.0 : 0.0);  // without evidence
+     }},
     {"memory_allocated_gib",
      "Peak of what the framework's allocator hands out on the fullest pipeline stage, as "
      "torch.cuda.max_memory_allocated counts it.",

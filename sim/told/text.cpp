@@ -218,9 +218,11 @@ std::string memory_text(const StepReport& report) {
   for (const workloads::MemoryPart& part : report.memory.parts)
     out += fmt::format("  {:<20}{:>9}\n", part.name, to_text(part.bytes));
   const workloads::MemoryFigures& f = report.memory;
-  return out + labelled_line("", fmt::format("allocated {}, reserved {}, process {}, needed {}",
-                                             to_text(f.allocated), to_text(f.reserved),
-                                             to_text(f.process()), to_text(f.needed())));
+  out += labelled_line(
+      "", fmt::format("allocated {}, reserved {}, process {}, needed {}", to_text(f.allocated),
+                      to_text(f.reserved), to_text(f.process()), to_text(f.needed())));
+  if (report.p_fits) out += labelled_line("P(fits)", percent(*report.p_fits));
+  return out;
 }
 
 std::string step_text(const StepReport& report) {

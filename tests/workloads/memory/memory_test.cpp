@@ -296,3 +296,50 @@ TEST_CASE("a recipe keeps copies of weights, and inputs of products in their typ
   };
   CHECK(kept(none) - kept(eight) == 2 * t * s.hidden + t * s.ffn_hidden - t * s.hidden);
 }
+
+// Weights, gradients and moments of 2 bytes each: 8 a parameter, without masters.
+TEST_CASE("without masters all states are in 16 bits, whole or sharded") {
+  Precision precision;
+  precision.masters = false;
+  Software software = eager();
+  software.optimizer.kernel = OptimizerKernel::fused;  // foreach has a tensor more in its update
+  const double all = static_cast<double>(parameters(llama_7b()));
+  for (const auto& [kind, shards] :
+       {std::pair{DataParallel::ddp, 1.0}, {DataParallel::zero3, 8.0}}) {
+    const ParallelPlan plan = plan_of(kind, kind == DataParallel::ddp ? 1 : 8);
+    const Memory memory = memory_of_stage(llama_7b(), plan, one, precision, software, 0);
+    CHECK(part(memory, "parameters") == Approx(2 * all / shards).epsilon(0.001));
+    const Memory wide = memory_of_stage(llama_7b(), plan, one, {}, software, 0);
+    const double masters = kind == DataParallel::ddp ? 4 : 0;
+    CHECK(part(memory, "optimizer") == Approx(4 * all / shards).epsilon(0.001));
+    CHECK(part(wide, "optimizer") == Approx((8 + masters) * all / shards).epsilon(0.001));
+  }
+}
+
+TEST_CASE("FSDP's offload leaves no shard on the GPU, DeepSpeed's of the optimizer 16-bit ones") {
+  ParallelPlan plan = plan_of(DataParallel::zero3, 8);
+  plan.offload.optimizer = plan.offload.parameters = 1.0;
+  const Memory none = memory_of_stage(llama_7b(), plan, one, {}, eager(), 0);
+  CHECK(part(none, "parameters") == 0);
+  CHECK(part(none, "optimizer") == 0);
+  Software deepspeed = eager();
+  deepspeed.data.flat_parameters = FlatParameters::buckets;
+  plan.offload.parameters = 0.0;
+  const Memory shards = memory_of_stage(llama_7b(), plan, one, {}, deepspeed, 0);
+  const double all = static_cast<double>(parameters(llama_7b()));
+  CHECK(part(shards, "parameters") == Approx(2 * all / 8).epsilon(0.001));
+  CHECK(part(shards, "optimizer") == 0);
+}
+
+TEST_CASE("tiles of the MLP keep its input alone, and have one tile's tensors at once") {
+  const TransformerShape shape = llama_7b();
+  const Precision precision;
+  const Software software = eager();
+  ParallelPlan plan = plan_of(DataParallel::ddp, 1);
+  const ActivationMemory whole({shape, plan, one, precision, software});
+  const std::int64_t f = 2 * 4096 * shape.ffn_hidden;
+  const std::int64_t kept = whole.layer();
+  plan.mlp_tiles = 4;
+  const ActivationMemory tiled({shape, plan, one, precision, software});
+  CHECK(tiled.layer() == kept - 4 * f);  // gate, its silu, up and the product
+}

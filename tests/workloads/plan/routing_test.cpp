@@ -121,4 +121,33 @@ TEST_CASE("balanced is one, counts are taken as they are, a violation is what it
   }
 }
 
+// Of tokens that each go to 8 of 128 experts a rank sends an expert 512 on average; room for 512
+// drops what is above, 0.4 standard deviations of sqrt(512 (1 - 8 / 128)) = 21.9: 1.7 %.
+TEST_CASE("experts with room for the mean drop what random tokens send above it") {
+  const ExpertShape qwen = of(128, 8);
+  const Routing uniform = routing(RoutingKind::uniform);
+  const CappedRows capped = capped_rows(uniform, qwen, 8, 8192, 8, 512, 16);
+  CHECK(1 - capped.kept == Approx(0.3989 * 21.9 / 512).epsilon(0.1));
+  CHECK(capped.fullest < 1.0);
+  // The same by tokens routed one by one.
+  std::mt19937 random(7);
+  double kept = 0.0;
+  for (int i = 0; i < 8; ++i)
+    for (const double rows : brute_force(qwen, 8192, random)) kept += std::min(rows, 512.0);
+  CHECK(1 - capped.kept == Approx(1 - kept / (8 * 8192 * 8)).epsilon(0.1));
+}
+
+TEST_CASE("room for all drops none, balanced loads fill room for the mean") {
+  const ExpertShape e = of(8, 2);
+  const CappedRows all = capped_rows(routing(RoutingKind::uniform), e, 8, 4096, 8, 8192, 16);
+  CHECK(all.kept == Approx(1.0));
+  CHECK(all.fullest >= 1.0);
+  const CappedRows balanced = capped_rows(routing(RoutingKind::balanced), e, 8, 4096, 8, 1024, 16);
+  CHECK(balanced.kept == 1.0);
+  CHECK(balanced.fullest == 1.0);
+  Routing counted = routing(RoutingKind::counts);
+  counted.counts = {3, 1, 1, 1, 1, 1, 0, 0};  // of 8,192 rows 3,072, five times 1,024
+  CHECK(capped_rows(counted, e, 8, 4096, 8, 1024, 16).kept == Approx(6 * 1024.0 / 8192));
+}
+
 }  // namespace stepcast::workloads
