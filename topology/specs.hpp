@@ -53,9 +53,10 @@ struct GpuSpec {
 
 enum class NodeKind : std::uint8_t { hybrid_cube_mesh, nvswitch, pcie };
 
-/// What the NICs speak: a hop costs more over some than over others. efa: AWS, SRD; ethernet: TCP.
-enum class Network : std::uint8_t { infiniband, roce, efa, ethernet };
-inline constexpr std::size_t num_networks = 4;
+/// What the NICs speak: a hop costs more over some than over others. efa: AWS, SRD; ethernet: TCP;
+/// slingshot: HPE's Slingshot 11 through libfabric.
+enum class Network : std::uint8_t { infiniband, roce, efa, ethernet, slingshot, omni_path };
+inline constexpr std::size_t num_networks = 6;
 
 /// The catalogue's entry that a node is a copy of, with the values that it changes. The constants
 /// of the network model hold the share of these latencies already: only a difference from them

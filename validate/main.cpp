@@ -13,6 +13,7 @@
 #include "validate/command/run.hpp"
 #include "validate/command/study.hpp"
 #include "validate/compare/collectives.hpp"
+#include "validate/compare/crossovers.hpp"
 #include "validate/compare/kernels.hpp"
 #include "validate/compare/page.hpp"
 #include "validate/compare/report.hpp"
@@ -49,7 +50,9 @@ constexpr sim::Option kernel_options[] = {
 };
 constexpr sim::Option study_options[] = {
     {"threads", "N", "", "points to run at once (default: all cores)"},
-    {"trends", "", "", "every statement as a number, by NCCL's own choice and by Simple"},
+    {"trends", "", "", "every statement as a number, under sets of what the study leaves open"},
+    {"sets", "FILE.toml", "", "with --trends: other sets (default: scenarios/study/sets.toml)"},
+    {"set", "KEY=VALUE", "", "with --trends: a key on top of every set; may be repeated"},
     {"quiet", "", "", "no progress"},
 };
 
@@ -57,7 +60,8 @@ const sim::Verb collectives_verb{
     "stepcast validate collectives",
     "FILE.csv",
     1,
-    "Measured collectives beside the network model, without the curves of the row's own source.",
+    "Measured collectives beside the network model, without the curves of the row's own source; or "
+    "where a tuner leaves one protocol of NCCL for the next.",
     collective_options,
     "stepcast validate collectives calibrate/published/collectives.csv"};
 const sim::Verb kernels_verb{
@@ -98,9 +102,27 @@ int print(const validate::Comparison& comparison, const sim::Verb& verb,
   return score && score->median_ape <= *limit ? sim::exit_ok : sim::exit_too_inaccurate;
 }
 
+/// Where a tuner changes protocols: no times, so no page and no curves.
+int crossovers(const sim::CsvFile& file, const Arguments& arguments,
+               const sim::Catalogue& catalogue) {
+  for (const char* name : {"with-curves", "model-only", "report", "svg"})
+    if (arguments.has(name))
+      throw UsageError(std::string("--") + name + " is about times, " + file.path +
+                       " holds crossovers");
+  const auto results = validate::compare_crossovers(calibrate::read_crossovers(file, catalogue),
+                                                    catalogue, arguments.get("nccl", "2.23"));
+  const sim::ToldSection told = validate::told(file.path, results);
+  if (!sim::print_answer(arguments, sim::forms_of(told, {"rows"}))) return sim::exit_unwritten;
+  const auto limit = arguments.share("fail-above");
+  const auto median = validate::median_error(results);
+  return !limit || (median && *median <= *limit) ? sim::exit_ok : sim::exit_too_inaccurate;
+}
+
 int collectives(const Arguments& arguments, const sim::Catalogue& catalogue) {
   const std::string file = arguments.first("which file?");
-  const auto rows = validate::measured_rows(sim::read_csv(file));
+  const sim::CsvFile read = sim::read_csv(file);
+  if (calibrate::holds_crossovers(read)) return crossovers(read, arguments, catalogue);
+  const auto rows = validate::measured_rows(read);
   validate::CollectiveOptions options;
   options.nccl = arguments.get("nccl", options.nccl);
   if (arguments.has("with-curves") && arguments.has("model-only"))
@@ -120,10 +142,20 @@ int kernels(const Arguments& arguments, const sim::Catalogue& catalogue) {
                kernels_verb, arguments);
 }
 
-int trends(const sim::Catalogue& catalogue, unsigned threads, bool quiet) {
+int trends(const Arguments& arguments, const sim::Catalogue& catalogue, unsigned threads) {
+  std::vector<std::pair<std::string, sim::TomlValue>> more;
+  for (const std::string& setting : arguments.all("set")) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UsageError("--set " + setting + " is no KEY=VALUE");
+    const std::string key = setting.substr(0, equals);
+    more.emplace_back(key, sim::read_setting(setting.substr(equals + 1), "--set " + key));
+  }
+  const std::string file = arguments.get("sets", catalogue.directory() + "/study/sets.toml");
+  const auto sets = validate::read_study_sets(file, more);
   sim::Session session(catalogue);
   try {
-    sim::tell(stdout, validate::trends_text(session, threads, quiet));
+    sim::tell(stdout, validate::trends_text(session, sets, threads, arguments.has("quiet")));
   } catch (const validate::Interrupted&) {
     return sim::stop_code();
   }
@@ -133,7 +165,9 @@ int trends(const sim::Catalogue& catalogue, unsigned threads, bool quiet) {
 int study(const Arguments& arguments, const sim::Catalogue& catalogue) {
   sim::stop_requested();  // before anything is read
   const unsigned threads = arguments.threads();
-  if (arguments.has("trends")) return trends(catalogue, threads, arguments.has("quiet"));
+  if (arguments.has("trends")) return trends(arguments, catalogue, threads);
+  for (const char* name : {"set", "sets"})
+    if (arguments.has(name)) throw UsageError(std::string("--") + name + " goes with --trends");
   for (const std::string& file : validate::study_files(catalogue)) {
     const sim::Results results =
         validate::run_study(file, catalogue, threads, arguments.has("quiet"));

@@ -160,17 +160,24 @@ int fit(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
   const auto start = arguments.has("from") ? sim::read_network_constants(arguments.get("from"))
                                            : catalogue.network_constants();
   std::string source = "stepcast-calibrate fit-network, " + sim::today() + ", on";
-  std::vector<sim::CollectiveRow> rows;
+  NetworkEvidence evidence;
   for (const std::string& path : arguments.positional()) {
+    if (path.ends_with(".csv"))
+      if (const sim::CsvFile file = sim::read_csv(path); holds_crossovers(file)) {
+        for (Crossover& one : read_crossovers(file, catalogue))
+          evidence.crossovers.push_back(std::move(one));
+        source += " " + std::filesystem::path(path).filename().string();
+        continue;
+      }
     const auto table = table_in(path, facts_of(arguments, catalogue));
-    rows.insert(rows.end(), table.collectives.begin(), table.collectives.end());
+    evidence.rows.insert(evidence.rows.end(), table.collectives.begin(), table.collectives.end());
     source += " " + std::filesystem::path(path).filename().string();
   }
-  const NetworkFit fit = fit_network(rows, catalogue, start);
+  const NetworkFit fit = fit_network(evidence, catalogue, start);
   sim::tell(stdout, to_text(fit));
   if (arguments.has("cross-validate"))
     sim::tell(stdout, "\nmedian errors by source, in the fit and left out of it\n" +
-                          to_text(cross_validate(rows, catalogue, start)));
+                          to_text(cross_validate(evidence, catalogue, start)));
   if (arguments.has("out")) write_bytes(arguments.get("out"), to_toml(fit, source));
   return sim::exit_ok;
 }

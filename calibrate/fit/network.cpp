@@ -50,6 +50,13 @@ struct Sample {
   }
 };
 
+/// The protocol that a row ran with, whatever NCCL would take here.
+sim::NcclOverrides pinned_to(std::optional<sim::Protocol> protocol) {
+  sim::NcclOverrides out;
+  if (protocol) out.protocols.fill(sim::ProtocolSet{}.set(static_cast<std::size_t>(*protocol)));
+  return out;
+}
+
 sim::CollectiveRow with_size(sim::CollectiveRow row, CollectiveKind kind) {
   row.bytes = Bytes(std::int64_t{8} << 30);
   row.duration = to_duration(static_cast<double>(row.bytes.value) *
@@ -81,7 +88,8 @@ class Samples {
     Sample s{row, cases_.case_of(row), tuning_of(row.nccl), {}, {}};
     s.machine = sim::nccl_machine(s.question.node, s.question.shape);
     if (has_choice(s.question.kind))
-      s.option = sim::nccl_choice(*s.tuning, s.machine, {s.question.kind, s.question.bytes});
+      s.option = sim::nccl_choice(*s.tuning, s.machine, {s.question.kind, s.question.bytes},
+                                  pinned_to(s.question.protocol));
     return s;
   }
 
@@ -128,26 +136,44 @@ std::size_t count_constants(NetworkConstants c) {
   return count;
 }
 
-double mean_loss(const std::vector<Sample>& samples, const NetworkConstants& c) {
+/// All that is fitted on.
+struct Evidence {
+  std::vector<Sample> samples;
+  std::vector<CrossoverCase> crossovers;
+
+  std::size_t size() const { return samples.size() + crossovers.size(); }
+};
+
+double mean_loss(const Evidence& evidence, const NetworkConstants& c) {
   double sum = 0.0;
-  for (const Sample& sample : samples) sum += sample.loss(c);
-  return sum / static_cast<double>(samples.size());
+  for (const Sample& sample : evidence.samples) sum += sample.loss(c);
+  for (const CrossoverCase& one : evidence.crossovers)
+    sum += std::abs(std::log(one.ratio(one.crossover().bytes, c)));
+  return sum / static_cast<double>(evidence.size());
 }
 
 /// Predictions that change by more than 1 % when the constant does by 30 %.
-std::size_t rows_moved(const std::vector<Sample>& samples, NetworkConstants c, std::size_t index) {
+std::size_t rows_moved(const Evidence& evidence, NetworkConstants c, std::size_t index) {
   const NetworkConstants before = c;
   const double old = constant(c, index, nullptr, nullptr);
   const double moved = old > 0 ? 1.3 * old : 1.0;
   constant(c, index, &moved, nullptr);
-  return static_cast<std::size_t>(std::count_if(samples.begin(), samples.end(), [&](const auto& s) {
-    return std::abs(seconds(s.predicted(c)) / seconds(s.predicted(before)) - 1) > 0.01;
-  }));
+  const auto moves = [](double after, double earlier) {
+    return std::abs(after / earlier - 1) > 0.01;
+  };
+  const auto times = std::ranges::count_if(evidence.samples, [&](const Sample& s) {
+    return moves(seconds(s.predicted(c)), seconds(s.predicted(before)));
+  });
+  const auto ratios = std::ranges::count_if(evidence.crossovers, [&](const CrossoverCase& one) {
+    const Bytes at = one.crossover().bytes;
+    return moves(one.ratio(at, c), one.ratio(at, before));
+  });
+  return static_cast<std::size_t>(times + ratios);
 }
 
 /// What NLopt minimises: constants as factors of where they began (or microseconds from 0).
 struct Search {
-  const std::vector<Sample>& samples;
+  const Evidence& evidence;
   NetworkConstants constants;
   std::vector<std::size_t> free;  // indexes of the constants that are fitted
   std::vector<double> scale;
@@ -161,7 +187,7 @@ struct Search {
   static double objective(unsigned, const double* x, double*, void* data) {
     auto& search = *static_cast<Search*>(data);
     search.apply(x);
-    return mean_loss(search.samples, search.constants);
+    return mean_loss(search.evidence, search.constants);
   }
 };
 
@@ -176,8 +202,9 @@ double upper_bound(const std::string& name) {
   if (key == "nic_ll") return 0.5;
   if (key == "nic_ll128") return 15.0 / 16;
   static const std::set<std::string> shares{
-      "ring_drain", "p2p_nvlink", "all_to_all", "nvls_reduce", "nvls_tree",     "nvls_gather",
-      "nvls_bus",   "bandwidth",  "nic_ring",   "nic_tree",    "nic_nvls_tree", "nic_p2p"};
+      "tree",        "ll",        "ring_drain",    "p2p_nvlink", "all_to_all",
+      "nvls_reduce", "nvls_tree", "nvls_gather",   "nvls_bus",   "bandwidth",
+      "nic_ring",    "nic_tree",  "nic_nvls_tree", "nic_p2p"};
   if (shares.contains(key)) return 1.0;
   return key == "nvls_fill" || key == "tree_fill" || key == "nvls_tree_fill" ? 8.0 : 150.0;
 }
@@ -191,7 +218,7 @@ double lower_bound(const std::string& name) {
 
 /// Times that are looked for from 0 on.
 bool is_of_a_network(const std::string& name) {
-  return name.find(".hop_") != std::string::npos || name.find(".message_") != std::string::npos;
+  return name.find(".hop_") != std::string::npos || name.find("message_") != std::string::npos;
 }
 
 void minimise(Search& search, const std::vector<std::string>& names, std::int64_t evaluations) {
@@ -217,6 +244,17 @@ void minimise(Search& search, const std::vector<std::string>& names, std::int64_
   const nlopt_result result = nlopt_optimize(opt.get(), x.data(), &least);
   ensures(result > 0 || result == NLOPT_ROUNDOFF_LIMITED, "NLopt finds a minimum");
   search.apply(x.data());
+}
+
+std::vector<CrossoverCase> cases_of(const std::vector<Crossover>& crossovers,
+                                    const sim::Catalogue& catalogue, const FitOptions& options) {
+  std::vector<CrossoverCase> out;
+  if (crossovers.empty()) return out;
+  const auto tuning = std::make_shared<const sim::NcclTuning>(
+      sim::nccl_tuning_of(catalogue.directory() + "/nccl", options.nccl_of_crossovers));
+  for (const Crossover& one : crossovers)
+    if (one.scored) out.emplace_back(one, tuning);
+  return out;
 }
 
 std::string group_of(const Sample& s) {
@@ -250,19 +288,21 @@ std::vector<FitResidual> residuals_of(const std::vector<Sample>& samples,
 
 }  // namespace
 
-NetworkFit fit_network(const std::vector<sim::CollectiveRow>& rows, const sim::Catalogue& catalogue,
+NetworkFit fit_network(const NetworkEvidence& shown, const sim::Catalogue& catalogue,
                        const NetworkConstants& start, const FitOptions& options) {
-  const std::vector<Sample> samples = Samples(rows, catalogue, options).take();
-  if (samples.empty())
+  const Evidence evidence{Samples(shown.rows, catalogue, options).take(),
+                          cases_of(shown.crossovers, catalogue, options)};
+  const std::vector<Sample>& samples = evidence.samples;
+  if (evidence.size() == 0)
     throw InputError("fit-network", "none of the rows can be predicted",
                      "it takes collectives of NCCL on nodes that the catalogue has");
-  NetworkFit fit{.constants = start, .fitted = {}, .residuals = {}, .rows = samples.size()};
-  Search search{samples, start, {}, {}};
+  NetworkFit fit{.constants = start, .fitted = {}, .residuals = {}, .rows = evidence.size()};
+  Search search{evidence, start, {}, {}};
   std::vector<std::string> names;
   for (std::size_t i = 0; i < count_constants(start); ++i) {
     FittedConstant c;
     c.before = constant(search.constants, i, nullptr, &c.name);
-    c.rows = rows_moved(samples, start, i);
+    c.rows = rows_moved(evidence, start, i);
     c.held = c.rows < options.least_rows || options.hold.contains(c.name);
     if (!c.held) {
       search.free.push_back(i);
@@ -270,28 +310,29 @@ NetworkFit fit_network(const std::vector<sim::CollectiveRow>& rows, const sim::C
     }
     fit.fitted.push_back(std::move(c));
   }
-  fit.objective_before = mean_loss(samples, start);
+  fit.objective_before = mean_loss(evidence, start);
   minimise(search, names, options.evaluations);
   fit.constants = search.constants;
-  fit.objective_after = mean_loss(samples, fit.constants);
+  fit.objective_after = mean_loss(evidence, fit.constants);
   for (std::size_t i = 0; i < fit.fitted.size(); ++i)
     fit.fitted[i].after = constant(fit.constants, i, nullptr, nullptr);
   fit.residuals = residuals_of(samples, fit.constants);
   return fit;
 }
 
-std::vector<LeftOut> cross_validate(const std::vector<sim::CollectiveRow>& rows,
-                                    const sim::Catalogue& catalogue, const NetworkConstants& start,
-                                    const FitOptions& options) {
+std::vector<LeftOut> cross_validate(const NetworkEvidence& shown, const sim::Catalogue& catalogue,
+                                    const NetworkConstants& start, const FitOptions& options) {
+  const std::vector<sim::CollectiveRow>& rows = shown.rows;
   std::map<std::string, std::vector<sim::CollectiveRow>> sources;
   for (const sim::CollectiveRow& row : rows) sources[source_key(row.source)].push_back(row);
-  const NetworkConstants seen = fit_network(rows, catalogue, start, options).constants;
+  const NetworkConstants seen = fit_network(shown, catalogue, start, options).constants;
   std::vector<LeftOut> out;
   for (const auto& [key, own] : sources) {
     const std::vector<Sample> samples = Samples(own, catalogue, options).take();
     if (samples.empty()) continue;
     const NetworkConstants unseen =
-        fit_network(without_source(rows, key), catalogue, start, options).constants;
+        fit_network({without_source(rows, key), shown.crossovers}, catalogue, start, options)
+            .constants;
     const auto median = [&](const NetworkConstants& c) {
       std::vector<double> errors;
       for (const Sample& s : samples)

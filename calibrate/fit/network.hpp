@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "calibrate/import/collective_case.hpp"
+#include "calibrate/import/crossovers.hpp"
 #include "sim/network/constants.hpp"
 
 namespace stepcast::calibrate {
@@ -38,17 +39,25 @@ struct FitOptions {
   std::string nccl = "2.20";   // of rows that state no version
   std::size_t least_rows = 4;  // a constant that moves fewer predictions is held
   std::int64_t evaluations = 40000;
-  /// Left as they are. LL128 on Hopper: no row shows it in a node, and of the trees over nodes that
-  /// it moves those of 64 nodes and more are slow for reasons of their own; it is Ampere's share.
-  /// The trees' share of NVLink: that of A100's ring, for the same reason. Copies between a buffer
-  /// and a list: a copy is measured by itself, 2,900 GB/s of reading and writing on an H100
-  /// (Azure's BabelStream row of calibrate/published/kernels.csv).
-  std::set<std::string> hold{"hopper.ring_ll128", "shared.nvlink_tree", "measurement.list_copy"};
+  /// Left as they are. The trees' share of NVLink: that of A100's ring, as the trees over 64 nodes
+  /// and more, which it moves, are slow for reasons of their own. The trees' share of NICs: only
+  /// rows over EFA show it, and efa.tree is the same factor there. Copies between a buffer and a
+  /// list: a copy is measured by itself, 2,900 GB/s of reading and writing on an H100 (Azure's
+  /// BabelStream row of calibrate/published/kernels.csv).
+  std::set<std::string> hold{"shared.nvlink_tree", "shared.nic_tree", "efa.tree",
+                             "measurement.list_copy"};
+  std::string nccl_of_crossovers = "2.23";  // aws-ofi-nccl's tuner of 2024-11
+};
+
+/// What a fit rests on: times, and sizes at which two times are equal.
+struct NetworkEvidence {
+  std::vector<sim::CollectiveRow> rows;
+  std::vector<Crossover> crossovers;
 };
 
 /// Rows of high or medium confidence that have a machine. A peak without a size is read as reached
-/// at 8 GiB, for the fit alone.
-NetworkFit fit_network(const std::vector<sim::CollectiveRow>& rows, const sim::Catalogue& catalogue,
+/// at 8 GiB, for the fit alone. A crossover's error is the ratio of its two times.
+NetworkFit fit_network(const NetworkEvidence&, const sim::Catalogue& catalogue,
                        const sim::NetworkConstants& start, const FitOptions& options = {});
 
 /// How well constants fitted without a source predict that source.
@@ -59,8 +68,7 @@ struct LeftOut {
 };
 
 /// One fit per source, each without it.
-std::vector<LeftOut> cross_validate(const std::vector<sim::CollectiveRow>& rows,
-                                    const sim::Catalogue& catalogue,
+std::vector<LeftOut> cross_validate(const NetworkEvidence&, const sim::Catalogue& catalogue,
                                     const sim::NetworkConstants& start,
                                     const FitOptions& options = {});
 

@@ -23,7 +23,9 @@ const std::map<std::string, Network> networks = {{"infiniband", Network::infinib
                                                  {"roce", Network::roce},
                                                  {"efa", Network::efa},
                                                  {"ethernet", Network::ethernet},
-                                                 {"tcp", Network::ethernet}};
+                                                 {"tcp", Network::ethernet},
+                                                 {"slingshot", Network::slingshot},
+                                                 {"omni-path", Network::omni_path}};
 
 /// What the columns cannot say and the source's own words do.
 std::optional<std::string> not_nccl(const CollectiveRow& row) {
@@ -72,7 +74,7 @@ CollectiveCases::CollectiveCases(const sim::Catalogue& catalogue) {
 
 NodeSpec CollectiveCases::node_of(const CollectiveRow& row) const {
   std::optional<Network> network;
-  if (row.nodes > 1) {
+  if (row.nodes > 1 && row.fabric != "nvlink") {  // NVLink alone: trays of one rack
     const auto found = networks.find(row.fabric);
     if (found == networks.end()) throw Unpredictable{"nodes joined by " + row.fabric};
     network = found->second;
@@ -94,6 +96,16 @@ CollectiveKind kind_of(const CollectiveRow& row) {
   return *kind;
 }
 
+/// NVLink domains that the row's nodes make: of racks a source counts the trays.
+std::int64_t domains_of(const CollectiveRow& row, const NodeSpec& node) {
+  const bool trays = node.gpus_per_tray > 0 && row.ranks / row.nodes <= node.gpus_per_tray;
+  if (!trays || row.nodes == 1) return row.nodes;
+  if (row.ranks <= node.gpus) return 1;
+  if (row.ranks % node.gpus != 0)
+    throw Unpredictable{fmt::format("{} ranks in racks of {}", row.ranks, node.gpus)};
+  return row.ranks / node.gpus;
+}
+
 CollectiveCase CollectiveCases::case_of(const CollectiveRow& row) const {
   if (row.bytes <= Bytes(0)) throw Unpredictable{"a peak without a size (max)"};
   if (row.nodes < 1 || row.ranks < 1) throw Unpredictable{"number of nodes not stated (multi)"};
@@ -104,19 +116,26 @@ CollectiveCase CollectiveCases::case_of(const CollectiveRow& row) const {
   out.bytes = row.bytes;
   out.nccl = row.nccl;
   out.node = node_of(row);
-  if (row.protocol == "simple") out.node.low_latency_protocols = false;
-  if (row.ranks < 2 || row.ranks % row.nodes != 0 || row.ranks / row.nodes > out.node.gpus)
+  for (const auto& word : sim::protocol_words)
+    if (row.protocol.substr(0, row.protocol.find(' ')) == word.name) out.protocol = word.value;
+  if (out.protocol == sim::Protocol::simple) out.node.low_latency_protocols = false;
+  const std::int64_t nodes = domains_of(row, out.node);
+  if (row.ranks < 2 || row.ranks % nodes != 0 || row.ranks / nodes > out.node.gpus)
     throw Unpredictable{fmt::format("{} ranks on {} nodes", row.ranks, row.nodes)};
   // The column holds the GPUs of a node, or only those that take part.
   const std::int64_t gpus = row.gpus_per_node;
   if (gpus > 0 && gpus != out.node.gpus && gpus != row.ranks / row.nodes)
     throw Unpredictable{
         fmt::format("a node of {} GPUs, the catalogue's has {}", gpus, out.node.gpus)};
-  out.shape = {row.ranks, row.nodes, row.ranks / row.nodes, 1};
-  if (row.nodes == 1) {
-    if (row.fabric != "nvlink") throw Unpredictable{"one node on " + row.fabric};
+  out.shape = {row.ranks, nodes, row.ranks / nodes, 1};
+  if (nodes == 1) {
+    const bool pcie = row.fabric == "pcie" && out.node.kind == topology::NodeKind::pcie;
+    if (row.fabric != "nvlink" && !pcie) throw Unpredictable{"one node on " + row.fabric};
+  } else if (row.fabric == "nvlink") {
+    throw Unpredictable{"nodes joined by nvlink"};
   } else if (row.node_bandwidth.value > 0) {
-    set_nics(out.node, row.node_bandwidth);
+    set_nics(out.node,
+             row.node_bandwidth * static_cast<double>(row.nodes) / static_cast<double>(nodes));
   } else {
     out.assumed = true;
   }

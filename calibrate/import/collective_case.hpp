@@ -1,10 +1,12 @@
 // A measured collective as a question to the network model: which machine it ran on.
 #pragma once
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "sim/files/nccl_names.hpp"
 #include "sim/network/model.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/tables/calibration_table.hpp"
@@ -21,7 +23,8 @@ struct CollectiveCase {
   sim::GroupShape shape;
   workloads::CollectiveKind kind{};
   Bytes bytes{};
-  std::string nccl;      // version; empty: not stated
+  std::string nccl;                       // version; empty: not stated
+  std::optional<sim::Protocol> protocol;  // that the row says it ran with
   bool assumed = false;  // the row does not state its NICs: the node's own were taken
 };
 

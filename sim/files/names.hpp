@@ -70,11 +70,13 @@ inline constexpr Names<workloads::StageSplit, 5> stage_split_names{{
     {"parameters", workloads::StageSplit::parameters},
     {"products", workloads::StageSplit::products},
 }};
-inline constexpr Names<topology::Network, 4> network_names{{
+inline constexpr Names<topology::Network, topology::num_networks> network_names{{
     {"infiniband", topology::Network::infiniband},
     {"roce", topology::Network::roce},
     {"efa", topology::Network::efa},
     {"ethernet", topology::Network::ethernet},
+    {"slingshot", topology::Network::slingshot},
+    {"omni-path", topology::Network::omni_path},
 }};
 inline constexpr Names<workloads::Norm, 2> norm_names{{
     {"rmsnorm", workloads::Norm::rmsnorm},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <iterator>
 #include <map>
 #include <sstream>
@@ -26,7 +27,7 @@ constexpr const char* known_columns =
     "min_bytes_moved implied_GB_per_s pass width cache choice accumulate algorithm protocol spread "
     "samples throttled error kernel collective kernel_alone kernel_beside collective_alone "
     "collective_beside device driver runtime gemm_library collective_library clocks date command "
-    "groups call limit value_dim window";
+    "groups call limit value_dim window how_obtained";
 
 std::vector<std::string> words_of(const char* text) {
   std::istringstream stream(text);
@@ -271,11 +272,32 @@ const Kinds& kinds_with(const Line& line) {
   line.fail("unknown kind \"" + line.kind() + "\"", suggestion(line.kind(), known));
 }
 
+/// The table's word for a fabric as publications name it: "NVLink", "NVL72", "Slingshot 11",
+/// "CX7 IB", "PCIe, no NVLink". Any other stays as it is, and is refused.
+std::string fabric_word(const std::string& text) {
+  std::string lower = text;
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  constexpr std::array<std::pair<const char*, const char*>, 9> marks{
+      {{"slingshot", "slingshot"},
+       {"omni-path", "omni-path"},
+       {"infiniband", "infiniband"},
+       {" ib", "infiniband"},
+       {"roce", "roce"},
+       {"efa", "efa"},
+       {"pcie", "pcie"},
+       {"nvlink-bridge", "nvlink-bridge"},
+       {"nvl", "nvlink"}}};
+  for (const auto& [mark, word] : marks)
+    if (lower.find(mark) != std::string::npos) return word;
+  return text;
+}
+
 /// Cells whose column is one of the table's, by its name there; kinds have words of their own.
 void fill_row(const Line& line, const Family& family, CalibrationTable& table) {
   const std::size_t row = family.size(table) - 1;
   for (const Column& column : family.columns) {
-    const std::string& text = line.text(column.name);
+    const bool fabric = column.name == std::string_view("fabric");
+    const std::string text = fabric ? fabric_word(line.text(column.name)) : line.text(column.name);
     const std::string_view unit = column.unit;
     // "multi": more than the source counts.
     const bool stated = !text.empty() && (column.stored == Stored::text || text != "multi");

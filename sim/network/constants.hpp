@@ -39,8 +39,11 @@ struct GenerationConstants {
 /// software as well; Blackwell's is Hopper's).
 struct TransportConstants {
   std::array<Duration, 3> hop{};      // beyond NCCL's own hop: Volta, Ampere, Hopper
-  std::array<Duration, 3> message{};  // that a channel is busy with each of its own
+  std::array<Duration, 3> message{};  // that a tree's channel is busy with each of its own
+  Duration ring_message{};            // that a NIC is busy with each of a ring's, beside its bytes
   double bandwidth = 1.0;             // share of what InfiniBand reaches of its line rate
+  double tree = 1.0;                  // of it, with trees
+  double ll = 1.0;                    // of it, with rings in LL
 };
 
 struct SharedConstants {

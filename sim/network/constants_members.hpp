@@ -13,7 +13,7 @@ namespace stepcast::sim {
 inline constexpr std::array<std::string_view, 4> generation_tables{"volta", "ampere", "hopper",
                                                                    "blackwell"};
 inline constexpr std::array<std::string_view, topology::num_networks> transport_tables{
-    "infiniband", "roce", "efa", "ethernet"};
+    "infiniband", "roce", "efa", "ethernet", "slingshot", "omni_path"};
 
 template <class Generation, class Visitor>
 void visit_generation(Generation& g, const std::string& table, Visitor&& visit) {
@@ -65,7 +65,10 @@ void visit_network_constants(Constants& c, Visitor&& visit) {
       visit(table, "hop_" + std::string(generation_tables[g]), c.transport[n].hop[g]);
     for (std::size_t g = 0; g < measured; ++g)
       visit(table, "message_" + std::string(generation_tables[g]), c.transport[n].message[g]);
+    visit(table, "ring_message", c.transport[n].ring_message);
     visit(table, "bandwidth", c.transport[n].bandwidth);
+    visit(table, "tree", c.transport[n].tree);
+    visit(table, "ll", c.transport[n].ll);
   }
   visit_shared(c.shared, visit);
   const std::string table = "measurement";

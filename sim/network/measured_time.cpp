@@ -36,6 +36,11 @@ Duration launches_of(const CollectiveRow& row, const MeasurementConstants& const
 
 }  // namespace
 
+bool was_forced(const CollectiveRow& row) {
+  return !row.algorithm.empty() ||
+         (!row.protocol.empty() && row.protocol.find('(') == std::string::npos);
+}
+
 std::optional<CollectiveKind> collective_kind(const CollectiveRow& row) {
   return collective_named(row.collective);
 }

@@ -13,6 +13,10 @@ namespace stepcast::sim {
 /// The collective of a row by nccl-tests' name; none that the model does not know.
 std::optional<workloads::CollectiveKind> collective_kind(const CollectiveRow& row);
 
+/// Whether the library was told how to run it. A protocol with its evidence in brackets, "ll (by
+/// plateau)", is what the source infers from its own times: nobody forced it.
+bool was_forced(const CollectiveRow& row);
+
 /// The time that this row's benchmark would report for a collective that takes `device` on its
 /// GPUs: wall clock over back-to-back calls, or a profiler's kernel time. One process that launches
 /// for all GPUs of a node is slower, and bounds short collectives by its launches.

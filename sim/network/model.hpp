@@ -60,7 +60,8 @@ struct CollectiveTime {
   // What `duration` is made of; latency + transfer == duration exactly.
   Duration latency{};     // start, hops and filling the pipeline: no link is busy for it
   Duration fill{};        // of latency, before `correction`: filling the pipeline
-  Duration transfer{};    // bytes / bandwidth, alone on the links
+  Duration transfer{};    // bytes / bandwidth and messages, alone on the links
+  Duration messages{};    // of transfer: what NICs take for each message beside its bytes
   std::int64_t hops = 0;  // that follow one another: ring steps, or levels up and down a tree
   std::int64_t network_hops = 0;  // of them between nodes
   Duration hop_in_node{}, hop_between_nodes{};

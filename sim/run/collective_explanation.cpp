@@ -86,7 +86,8 @@ std::vector<CollectiveExplanation::Term> terms_of(const CollectiveTime& time) {
   if (time.path_between_nodes != Duration(0))
     terms.push_back({"wires between nodes", time.network_hops, time.path_between_nodes});
   if (time.fill > Duration(0)) terms.push_back({"pipeline filling", 1, time.fill});
-  terms.push_back({"transfer", 1, time.transfer});
+  terms.push_back({"transfer", 1, time.transfer - time.messages});
+  if (time.messages > Duration(0)) terms.push_back({"messages of a NIC", 1, time.messages});
   // The transfer is already scaled to the measurement; the rest of the difference stands alone.
   const Duration wires =
       time.path_hops_in_node * time.path_in_node + time.network_hops * time.path_between_nodes;

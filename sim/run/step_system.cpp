@@ -152,13 +152,16 @@ std::vector<Duration> host_costs_of(const workloads::Software& w) {
     costs[workloads::step_call] = w.host.step_overhead + graph_launch;
     return costs;
   }
-  costs[workloads::kernel_call] = w.host.launch_kernel;
-  costs[workloads::forward_kernel_call] = w.host.launch_kernel + w.host.forward_call;
-  costs[workloads::module_call] = w.host.module_call;
-  costs[workloads::rng_call] = w.host.rng_fork;
-  costs[workloads::hook_call] = w.host.gradient_hook;
-  costs[workloads::collective_call] = w.host.launch_collective;
-  costs[workloads::event_call] = w.host.event_call;
+  const auto in_a_step = [&](Duration hot) {
+    return w.host.factor == 1.0 ? hot : to_duration(w.host.factor * seconds(hot));
+  };
+  costs[workloads::kernel_call] = in_a_step(w.host.launch_kernel);
+  costs[workloads::forward_kernel_call] = in_a_step(w.host.launch_kernel + w.host.forward_call);
+  costs[workloads::module_call] = in_a_step(w.host.module_call);
+  costs[workloads::rng_call] = in_a_step(w.host.rng_fork);
+  costs[workloads::hook_call] = in_a_step(w.host.gradient_hook);
+  costs[workloads::collective_call] = in_a_step(w.host.launch_collective);
+  costs[workloads::event_call] = in_a_step(w.host.event_call);
   costs[workloads::unit_call] = w.host.unit_overhead;
   costs[workloads::step_call] = w.host.step_overhead;
   return costs;

@@ -119,6 +119,8 @@ bool complete_with(const Legal& legal, const Scenario& s, const PlanWishes& wish
     return false;
   if (!legal(degree_rules(), asked, s.plan_origin)) return false;
   plan.data_degree = s.gpus / (plan.tensor * plan.pipeline * plan.context);
+  const bool groups = plan.data == workloads::DataParallel::zero1 && s.model.experts.count == 0;
+  plan.shard_group = groups ? s.software.data.shard_group : 0;
   plan.reduce = wishes.reduce.value_or(workloads::usual_reduction(plan, s.software));
   if (!legal(batch_rules(), asked, s.batch_origin)) return false;
   batch = batch_of(asked, s.batch.sequence);

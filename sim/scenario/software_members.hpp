@@ -144,6 +144,10 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may({"gather_overlap", "zero1: gathered while forward runs"}, software.data.gather_overlap);
   visit.may({"exchange", "zero1: slices of every bucket, or whole tensors of an owner"},
             software.data.exchange, zero_exchange_names);
+  visit.may(Key{"shard_group", "zero1: ranks that share one copy unasked; 0: all"}.within(0, 1e6),
+            software.data.shard_group);
+  visit.may({"gather_whole", "zero1: all parameters in one collective, not by buckets"},
+            software.data.gather_whole);
   visit.may({"reduce_scatter", "zero1; false: all-reduce, then slice"},
             software.data.reduce_scatter);
   visit.may({"reduce_copy_compute", "FSDP2: copy-in on the compute stream"},
@@ -161,6 +165,8 @@ void visit_software(Spec& software, Visitor&& visit) {
             software.optimizer.remainders);
   visit.may({"clips_each_micro_batch", "before gradients are added up"},
             software.optimizer.clips_each_micro_batch);
+  visit.may({"launch_blocking", "the host waits for each kernel: CUDA_LAUNCH_BLOCKING=1"},
+            software.host.launch_blocking);
   visit.may({"collectives_hold_core", "no overlap with compute"},
             software.host.collectives_hold_core);
   visit.may({"embedding_unit", "FSDP: the embedding is a unit of its own, apart from the head"},
@@ -171,6 +177,9 @@ void visit_software(Spec& software, Visitor&& visit) {
             software.memory.allocator, allocator_names);
   visit.may({"lazy_modules", "CUDA loads kernels as they are called"},
             software.memory.lazy_modules);
+  visit.may(
+      Key{"host_factor", "host time of calls in a step, over that in a hot loop"}.within(0, 100),
+      software.host.factor);
   visit.needs(Key{"launch_kernel", "host time per launch"}.within(0, 0.1),
               software.host.launch_kernel);
   visit.may(Key{"forward_call", "more host time per launch in forward: Python"}.within(0, 0.1),

@@ -7,7 +7,8 @@ namespace stepcast::sim {
 
 /// What ranks talk over, and how a collective was timed; either may be left out.
 inline constexpr std::string_view fabric_words[] = {
-    "", "infiniband", "roce", "efa", "ethernet", "nvlink", "pcie", "nvlink-bridge", "tcp"};
+    "",       "infiniband", "roce",          "efa", "ethernet", "slingshot",
+    "nvlink", "pcie",       "nvlink-bridge", "tcp", "omni-path"};
 inline constexpr std::string_view timing_words[] = {"", "wall", "kernel", "event", "wall of lists"};
 
 /// Of a type of elements: bf16, fp8(rowwise).

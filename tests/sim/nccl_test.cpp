@@ -92,6 +92,30 @@ TEST_CASE("the time of a ring is its start, its hops and its bytes") {
   CHECK(time.total() == time.latency() + time.transfer);
 }
 
+TEST_CASE("a ring between nodes pays for each message of a NIC, beside its bytes") {
+  NetworkConstants c = catalogue().network_constants();
+  c.transport[0].ring_message = to_duration(1e-6);
+  const NcclTuning t = tuning_of("2.20");
+  const auto messages = [&](std::int64_t nodes, Bytes bytes, CollectiveKind kind, Protocol p) {
+    const NcclOption ring{.algorithm = Algorithm::ring, .protocol = p};
+    const auto on = machine_of(Architecture::hopper, whole_nodes(nodes));
+    const NcclTime time = nccl_time(t, on, kind, bytes, ring, c);
+    CHECK(time.total() == time.latency() + time.transfer);
+    return in_us(time.messages);
+  };
+  // 16 channels over 8 NICs; a chunk of 2 MiB goes in two slices: 511 steps, one loop.
+  CHECK(messages(64, 1024_MiB, AG, Protocol::simple) == Approx(511 * 2 * 2));
+  // Two loops: 64 MiB of each rank are 4 MiB a channel.
+  CHECK(messages(2, 1024_MiB, AG, Protocol::simple) == Approx(15 * 2 * 2 * 2));
+  CHECK(messages(64, 1024_MiB, AR, Protocol::simple) == Approx(2 * 511 * 2 * 2));
+  // A slot of LL128 goes as it is, 562.5 KiB of data.
+  CHECK(messages(64, 1024_MiB, AG, Protocol::ll128) == Approx(511 * 2));
+  CHECK(messages(2, 1024_MiB, AG, Protocol::ll128) == Approx(15 * 2 * 4096 / 562.5));
+  // One channel uses one NIC.
+  CHECK(messages(64, Bytes(8), AG, Protocol::ll) == Approx(511));
+  CHECK(messages(1, 1024_MiB, AG, Protocol::simple) == 0.0);
+}
+
 TEST_CASE("a collective reads and writes memory as its algorithm does") {
   CHECK(memory_traffic(AG, Algorithm::ring, 8, Bytes(800)) == Bytes(1400));
   CHECK(memory_traffic(RS, Algorithm::ring, 8, Bytes(800)) == Bytes(2100));

@@ -1,5 +1,8 @@
-// The trends as a table, under both choices of protocol.
+// The trends as a table: the band over sets of assumptions, and where each holds.
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
 
 #include "sim/files/text_table.hpp"
 #include "sim/program/progress.hpp"
@@ -12,34 +15,50 @@ using Align = sim::TextTable::Align;
 
 std::string figure(double value) { return fmt::format("{:+.1f}", value); }
 
+/// "all", "none", or the sets' names.
+std::string holders(const std::vector<std::string>& names, std::size_t sets) {
+  if (names.empty()) return "none";
+  if (names.size() == sets) return "all";
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
 }  // namespace
 
-std::string trends_text(sim::Session& session, unsigned threads, bool quiet) {
-  StudyRuns own(session, {}, threads), simple(session, {{"NCCL_PROTO", "Simple"}}, threads);
+std::string trends_text(sim::Session& session, const std::vector<StudySet>& sets, unsigned threads,
+                        bool quiet) {
+  std::vector<StudyRuns> runs;
+  for (const StudySet& set : sets) runs.emplace_back(session, set, threads);
   sim::TextTable table;
   table.column("");
   table.column("statement, in percent or as said", "", Align::left);
   table.column("the study", "", Align::left);
-  table.column("NCCL's choice");
-  table.column("", "", Align::left);
-  table.column("Simple");
-  table.column("", "", Align::left);
-  std::size_t with_own = 0, with_simple = 0;
-  sim::Progress progress(trends().size(), sim::Progress::style_for(quiet), "statements");
+  table.column("least");
+  table.column("most");
+  table.column("holds in", "", Align::left);
+  std::vector<std::size_t> held(sets.size());
+  std::size_t in_some = 0;
+  sim::Progress progress(trends().size() * sets.size(), sim::Progress::style_for(quiet), "answers");
   std::size_t done = 0;
   for (const Trend& trend : trends()) {
-    const double a = trend.value(own), b = trend.value(simple);
-    with_own += trend.holds(a);
-    with_simple += trend.holds(b);
-    table.row({std::to_string(trend.number), trend.statement, trend.expected, figure(a),
-               trend.holds(a) ? "holds" : "misses", figure(b),
-               trend.holds(b) ? "holds" : "misses"});
-    progress.show(++done);
+    double least = std::numeric_limits<double>::infinity(), most = -least;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < sets.size(); ++i) {
+      const double value = trend.value(runs[i]);
+      least = std::min(least, value);
+      most = std::max(most, value);
+      if (trend.holds(value)) names.push_back(sets[i].name);
+      held[i] += trend.holds(value);
+      progress.show(++done);
+    }
+    in_some += !names.empty();
+    table.row({std::to_string(trend.number), trend.statement, trend.expected, figure(least),
+               figure(most), holders(names, sets.size())});
   }
-  return table.text() + fmt::format(
-                            "\n{} statements: {} hold with NCCL's own choice of protocol, {} with "
-                            "NCCL_PROTO=Simple\n",
-                            trends().size(), with_own, with_simple);
+  std::string out = table.text();
+  out += fmt::format("\n{} statements, {} hold in one set or more:\n", trends().size(), in_some);
+  for (std::size_t i = 0; i < sets.size(); ++i)
+    out += fmt::format("  {:>2} in {:<9} {}\n", held[i], sets[i].name, sets[i].says);
+  return out;
 }
 
 }  // namespace stepcast::validate

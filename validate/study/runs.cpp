@@ -1,5 +1,6 @@
 #include "validate/study/runs.hpp"
 
+#include <filesystem>
 #include <optional>
 #include <variant>
 
@@ -11,22 +12,41 @@
 
 namespace stepcast::validate {
 
-StudyRuns::StudyRuns(sim::Session& session, std::vector<std::pair<std::string, std::string>> nccl,
-                     unsigned threads)
-    : session_(session), nccl_(std::move(nccl)), threads_(threads) {}
+namespace {
+
+std::string file_of(const StudySet& set, const std::string& study, const std::string& directory) {
+  const std::string preset = directory + "/study/" + study + ".toml";
+  if (set.preset && std::filesystem::exists(preset)) return preset;
+  return directory + "/" + study + ".toml";
+}
+
+/// With the machines of the set in the place of others.
+sim::TomlValue on_nodes_of(const StudySet& set, sim::TomlValue document) {
+  const sim::TomlValue* node = sim::find_path(document, "cluster.node");
+  if (node == nullptr || node->text() == nullptr) return document;
+  const sim::TomlValue other = sim::toml_text(set.node(*node->text()), node->where);
+  sim::set_path(document, "cluster.node", other);
+  return document;
+}
+
+}  // namespace
+
+StudyRuns::StudyRuns(sim::Session& session, StudySet set, unsigned threads)
+    : session_(session), set_(std::move(set)), threads_(threads) {}
 
 const std::vector<sim::Answer>& StudyRuns::answers(const std::string& study) {
   if (const auto known = answers_.find(study); known != answers_.end()) return known->second;
   const sim::Catalogue& catalogue = session_.catalogue();
-  const std::string file = catalogue.directory() + "/" + study + ".toml";
-  sim::TomlValue document = sim::read_toml_file(file);
-  for (const auto& [name, value] : nccl_)
-    sim::set_path(document, "nccl." + name, sim::toml_text(value, file));
+  sim::TomlValue document = sim::read_toml_file(file_of(set_, study, catalogue.directory()));
+  for (const auto& [path, value] : set_.keys) sim::set_path(document, path, value);
+  if (set_.local_batch && study == "weak_scaling")
+    for (const char* key : {"batch.local", "batch.micro_batch"})
+      sim::set_path(document, key, *set_.local_batch);
   const sim::Study points = sim::read_study(std::move(document));
   std::vector<std::optional<sim::Answer>> made(points.num_points());
   sim::for_each_index(made.size(), threads_, sim::stop_requested(), [&](std::size_t i) {
-    made[i] = sim::answer(sim::read_scenario(points.document_of(points.point(i)), catalogue),
-                          simulator_of(session_));
+    const sim::TomlValue point = on_nodes_of(set_, points.document_of(points.point(i)));
+    made[i] = sim::answer(sim::read_scenario(point, catalogue), simulator_of(session_));
   });
   if (sim::stop_requested()) throw Interrupted();
   std::vector<sim::Answer>& out = answers_[study];

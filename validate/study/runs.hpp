@@ -1,4 +1,4 @@
-// The study's scenarios, answered when first asked for, all with the same values of [nccl].
+// The study's scenarios, answered when first asked for, all under one set of assumptions.
 #pragma once
 
 #include <exception>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/study/answer.hpp"
+#include "validate/study/sets.hpp"
 
 namespace stepcast::validate {
 
@@ -19,12 +20,11 @@ class Interrupted : public std::exception {};
 
 class StudyRuns {
  public:
-  /// `nccl`: variables set in every scenario, as in {"NCCL_PROTO", "Simple"}. `session` is
-  /// borrowed.
-  StudyRuns(sim::Session& session, std::vector<std::pair<std::string, std::string>> nccl,
-            unsigned threads);
+  /// `session` is borrowed.
+  StudyRuns(sim::Session& session, StudySet set, unsigned threads);
 
-  /// The points of scenarios/<study>.toml in its order, those that were refused too.
+  const StudySet& set() const { return set_; }
+  /// The points of the set's file of this name in its order, those that were refused too.
   const std::vector<sim::Answer>& answers(const std::string& study);
   /// The first step that `choose` picks; one that was refused, or none: BrokenPromise.
   const sim::StepReport& step(const std::string& study, const Choose& choose);
@@ -36,7 +36,7 @@ class StudyRuns {
 
  private:
   sim::Session& session_;
-  std::vector<std::pair<std::string, std::string>> nccl_;
+  StudySet set_;
   unsigned threads_;
   std::map<std::string, std::vector<sim::Answer>> answers_;
 };

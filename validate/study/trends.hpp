@@ -22,8 +22,9 @@ struct Trend {
 /// All of them, by number. Throws NoFeasiblePlan, InputError as a run does.
 std::span<const Trend> trends();
 
-/// Runs every trend under NCCL's own choice and under Simple; a table with both side by side, how
-/// many hold under each, and which choice agrees better. Unless `quiet`, progress meanwhile.
-std::string trends_text(sim::Session& session, unsigned threads, bool quiet);
+/// Runs every trend under every set: a table with the band over the sets, in which of them it
+/// holds, and how many hold in each. Unless `quiet`, progress meanwhile.
+std::string trends_text(sim::Session& session, const std::vector<StudySet>& sets, unsigned threads,
+                        bool quiet);
 
 }  // namespace stepcast::validate

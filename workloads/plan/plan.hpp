@@ -139,6 +139,7 @@ struct ParallelPlan {
   DataParallel data = DataParallel::zero2;
   std::int64_t data_degree = 1;   // replicas that work on sequences of their own
   std::int64_t shard_degree = 0;  // ranks that share one copy of the sharded state; 0: all copies()
+  std::int64_t shard_group = 0;  // shard_degree as the software takes it, where it divides copies()
   std::int64_t tensor = 1;
   std::int64_t context = 1;  // ranks that share each sequence: s / context tokens on each
   bool sequence_parallel = false;
@@ -166,7 +167,10 @@ struct ParallelPlan {
   std::int64_t ranks() const { return data_degree * context * tensor * pipeline; }
   /// Ranks with the same parameters, over which gradients are summed.
   std::int64_t copies() const { return data_degree * context; }
-  std::int64_t shards() const { return shard_degree == 0 ? copies() : shard_degree; }
+  std::int64_t shards() const {
+    if (shard_degree != 0) return shard_degree;
+    return shard_group != 0 && copies() % shard_group == 0 ? shard_group : copies();
+  }
   /// Copies of the sharded state (hsdp); 1: sharded over all.
   std::int64_t shard_replicas() const { return copies() / shards(); }
   Placement placement() const;

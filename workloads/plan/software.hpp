@@ -156,6 +156,8 @@ struct DataSoftware {
   bool gradient_overlap = true;            // ddp, zero1: buckets are reduced while backward runs
   bool gather_overlap = false;  // zero1: parameters are gathered while the next forward runs
   ZeroExchange exchange = ZeroExchange::slices;  // zero1
+  std::int64_t shard_group = 0;                  // zero1: ranks that share one copy unasked; 0: all
+  bool gather_whole = false;       // zero1: all parameters in one collective, not by buckets
   bool reduce_scatter = true;      // zero1: reduce-scatter; false: all-reduce, then slice
   bool autocast = false;           // ddp, zero1: fp32 weights, cast in every forward
   bool widened_reduction = false;  // gradients stay in 16 bits, are widened to be reduced
@@ -199,7 +201,9 @@ enum class Graphs : std::uint8_t { none, layers, iteration };
 struct HostSoftware {
   Graphs graphs = Graphs::none;
   bool step_sync = true;               // it reads the loss or the gradient norm once a step
+  bool launch_blocking = false;        // it waits for each kernel: CUDA_LAUNCH_BLOCKING=1
   bool collectives_hold_core = false;  // no overlap: collectives and copies on compute's lane
+  double factor = 1.0;                 // of the times of calls below: in a step over in a hot loop
   Duration launch_kernel{};            // its time per kernel launch
   Duration forward_call{};             // more of it where Python launches: in forward
   Duration module_call{};              // per product or attention of a layer and pass, beside that

@@ -15,17 +15,26 @@ namespace stepcast::workloads {
 class Calls {
  public:
   /// Whether collectives of the tensor group and exchanges between experts overlap compute.
-  explicit Calls(bool tensor_overlap, bool expert_overlap = false)
-      : builder_(num_lanes), tensor_overlap_(tensor_overlap), expert_overlap_(expert_overlap) {}
+  explicit Calls(bool tensor_overlap, bool expert_overlap = false, bool blocking = false)
+      : builder_(num_lanes),
+        tensor_overlap_(tensor_overlap),
+        expert_overlap_(expert_overlap),
+        blocking_(blocking) {}
 
-  void kernel(Lane lane, std::uint32_t index) { builder_.work(lane, index, kernel_call); }
+  void kernel(Lane lane, std::uint32_t index) {
+    builder_.work(lane, index, kernel_call);
+    block(lane);
+  }
   void forward_kernel(Lane lane, std::uint32_t index) {
     builder_.work(lane, index, forward_kernel_call);
+    block(lane);
   }
   void graph_kernel(Lane lane, std::uint32_t index) { builder_.work(lane, index, graph_node_call); }
   void join(Lane lane, GroupKind group, std::uint32_t collective, bool receives = false,
             HostCost cost = collective_call) {
     builder_.join(lane, slot_of(group, receives), collective, cost);
+    // Messages between stages are posted in batches, whose ends nobody waits for one by one.
+    if (axis_of(group).meeting != Meeting::pair) block(lane);
   }
   Event record(Lane lane) { return builder_.record(lane, event_call); }
   void wait(Lane lane, Event event) { builder_.wait(lane, event, event_call); }
@@ -75,8 +84,13 @@ class Calls {
   engine::Program take() { return builder_.take(); }
 
  private:
+  /// CUDA_LAUNCH_BLOCKING=1: a launch returns when its kernel has ended.
+  void block(Lane lane) {
+    if (blocking_) builder_.host_wait(builder_.record(lane, free_call), free_call);
+  }
+
   engine::ProgramBuilder builder_;
-  bool tensor_overlap_, expert_overlap_;
+  bool tensor_overlap_, expert_overlap_, blocking_;
   Event tensor_done_ = 0;
   Event ring_done_ = 0;
   Event tokens_done_ = 0;

@@ -168,8 +168,8 @@ void GradientBuckets::gradient(std::size_t unit, std::size_t tensor) {
   const bool alone = is_root(unit) && in_own_bucket_[tensor];
   if (alone) close_bucket(pool);
   pool.waiting += k.elements;
-  const bool full = pool.waiting * bytes_per_element(gradient_dtype_) >=
-                    bucket_limit(in_.software, in_.plan, pool.first);
+  const bool full =
+      pool.waiting * bytes_of_bucket() >= bucket_limit(in_.software, in_.plan, pool.first);
   if (alone || (full && in_.software.data.gradient_overlap)) close_bucket(pool);
 }
 
@@ -279,8 +279,14 @@ void GradientBuckets::gather(const Pool& pool, std::int64_t bytes) {
 
 /// Elements of a bucket.
 std::int64_t GradientBuckets::bucket() const {
-  return std::max<std::int64_t>(
-      1, bucket_limit(in_.software, in_.plan, false) / bytes_per_element(gradient_dtype_));
+  return std::max<std::int64_t>(1, bucket_limit(in_.software, in_.plan, false) / bytes_of_bucket());
+}
+
+/// What fills a bucket per element: torch DDP's own buckets hold gradients as backward leaves them,
+/// also where a hook reduces fp32 sums of them.
+std::int64_t GradientBuckets::bytes_of_bucket() const {
+  return bytes_per_element(in_.software.data.reducer_buckets ? in_.precision.compute
+                                                             : gradient_dtype_);
 }
 
 /// Bucket by bucket, so many elements in so many bytes.
@@ -347,6 +353,8 @@ void GradientBuckets::gather_updated(const Pool& pool) {
   } else if (own()) {  // the parameters of each bucket of gradients
     for (const std::int64_t elements : pool.buckets)
       gather(pool, bytes_per_element(in_.precision.compute) * elements);
+  } else if (in_.software.data.gather_whole) {
+    gather(pool, pool.bytes);
   } else {
     gather_buckets(pool, pool.all, pool.bytes);
   }

@@ -85,6 +85,7 @@ class GradientBuckets {
   void each_owner(Collective whole);
   bool sums_shards() const;
   std::int64_t bucket() const;
+  std::int64_t bytes_of_bucket() const;
   static bool gathers(const Pool& pool) { return pool.shards > 1 && pool.all > 0; }
   void quantize_weights(std::size_t unit);
   void gather(const Pool& pool, std::int64_t bytes);

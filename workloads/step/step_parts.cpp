@@ -24,7 +24,9 @@ StageParameters one_layer(const StepInputs& in, LayerKind kind) {
   return out;
 }
 
-Calls new_calls(const StepInputs& in) { return Calls(in.overlaps_tensor()); }
+Calls new_calls(const StepInputs& in) {
+  return Calls(in.overlaps_tensor(), false, in.software.host.launch_blocking);
+}
 
 /// The layer's micro-batches one after the other, without its own kernels. Sharded gradients that
 /// are reduced with each micro-batch are reduced here as well; buckets never: where they end

@@ -62,7 +62,8 @@ StageWriter::StageWriter(const StepInputs& in, KernelTable& table, std::int64_t 
       stage_(stage),
       parameters_(
           stage_parameters(in.shape, in.plan, in.precision, in.software.products.packed, stage)),
-      calls_(in.overlaps_tensor(), in.plan.expert.shared_overlap || in.plan.expert.overlap),
+      calls_(in.overlaps_tensor(), in.plan.expert.shared_overlap || in.plan.expert.overlap,
+             in.software.host.launch_blocking),
       turns_(in_, table, calls_, parameters_, stage) {}
 
 /// Gradients that more ranks share than the data-parallel group: norms under sequence parallel

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "engine/check.hpp"
+
 namespace stepcast::sim {
 namespace {
 
@@ -42,6 +44,18 @@ double halved(double chunk, double per_channel, std::span<const Halving> rules) 
 
 double round_of(Bytes bytes, std::int64_t channels, double chunk) {
   return std::min(static_cast<double>(bytes.value), chunk * static_cast<double>(channels));
+}
+
+double ring_chunk(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::ll:
+      return ll_slot_bytes;
+    case Protocol::ll128:
+      return ll128_slot_bytes;
+    case Protocol::simple:
+      return ring_chunk_bytes;
+  }
+  throw BrokenPromise("unknown protocol");
 }
 
 double tree_chunk(Bytes bytes, const NcclMachine& machine, Protocol protocol) {

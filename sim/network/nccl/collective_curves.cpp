@@ -64,7 +64,7 @@ bool applies(const CollectiveRow& row, const topology::NodeSpec& node) {
   const Kinship kin = kinship(row.gpu, node.gpu);
   if (kin != Kinship::same && kin != Kinship::same_chip) return false;
   if (old_nccl(row.nccl)) return false;
-  if (!row.algorithm.empty() || !row.protocol.empty()) return false;  // forced: not what NCCL does
+  if (was_forced(row)) return false;  // not what NCCL does
   if (row.nodes == 1) {
     if (!same_nvlink(row, node)) return false;
     if (!node.low_latency_protocols) return false;  // rows of one node had no plugin to forbid them

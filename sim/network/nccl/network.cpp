@@ -186,6 +186,7 @@ CollectiveTime CollectiveTimes::described(const NcclCall& call, const NcclMachin
   out.hop_in_node = time.hop_in_node;
   out.hop_between_nodes = time.hop_between_nodes;
   out.transfer = time.transfer;
+  out.messages = time.messages;
   out.duration = time.total();
   return out;
 }
@@ -285,6 +286,7 @@ void CollectiveTimes::correct(CollectiveTime& out, const NcclCall& call,
   }
   out.correction = seconds(out.duration) / seconds(modelled);
   out.transfer = to_duration(seconds(out.transfer) * out.correction);
+  out.messages = to_duration(seconds(out.messages) * out.correction);
 }
 
 namespace {

@@ -47,9 +47,11 @@ struct Terms {
   Duration extra_hop() const {
     return constants.extra_hop(machine.node.network, machine.node.gpu.architecture);
   }
+  const TransportConstants& transport() const { return constants.of(machine.node.network); }
+  double nics_used() const { return machine.nic_bandwidth / machine.node.nic; }
   /// What the NICs of a node carry at `share` of their line rate.
   double nics(double share) const {
-    return machine.nic_bandwidth.value * share * constants.of(machine.node.network).bandwidth;
+    return machine.nic_bandwidth.value * share * transport().bandwidth;
   }
 };
 
@@ -72,6 +74,11 @@ Duration fill_of(double rounds, double round_bytes, double bandwidth) {
   return to_duration(rounds * round_bytes / bandwidth);
 }
 
+/// Broadcast and Reduce pass every chunk along the whole ring.
+bool is_chain(CollectiveKind kind) {
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+}
+
 double ring_share(const Terms& t) {
   const GenerationConstants& g = t.generation();
   return std::array{g.ring_ll, g.ring_ll128, g.ring_simple}[t.protocol()];
@@ -82,7 +89,8 @@ double ring_bus(const Terms& t) {
   const double share = ring_share(t);
   if (t.nodes() == 1) return t.machine.in_node_bus.value * share;
   const SharedConstants& s = t.constants.shared;
-  const double nics = t.nics(std::array{s.nic_ll, s.nic_ll128, s.nic_ring}[t.protocol()]);
+  const double ll = s.nic_ll * t.transport().ll;
+  const double nics = t.nics(std::array{ll, s.nic_ll128, s.nic_ring}[t.protocol()]);
   if (t.machine.shape.ranks_per_node == 1) return nics;
   return std::min(nics, t.machine.in_node_bus.value * share);
 }
@@ -109,9 +117,20 @@ void ring_loops(NcclTime& time, const Terms& t) {
   time.hops = static_cast<std::int64_t>(std::llround(static_cast<double>(time.hops) * loops));
 }
 
-/// Broadcast and Reduce pass every chunk along the whole ring.
-bool is_chain(CollectiveKind kind) {
-  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+/// Messages that the busiest NIC of a ring sends, one after the other (time.hpp). A last loop that
+/// is not full counts by its share, so that time does not fall with bytes.
+double ring_messages(const Terms& t, std::int64_t steps) {
+  if (t.nodes() == 1) return 0.0;
+  const NcclCall call{.kind = t.kind, .bytes = t.bytes};
+  const auto channels = static_cast<double>(
+      nccl_channels(t.tuning, t.machine, call, Algorithm::ring, t.option.protocol));
+  const double of_a_nic = std::max(1.0, channels / t.nics_used());
+  const double per_channel = t.size() / channels;
+  if (is_chain(t.kind)) return of_a_nic * std::max(1.0, per_channel / slot_bytes);
+  const double chunk = ring_chunk(t.option.protocol);
+  const double loops =
+      std::max(1.0, per_channel / static_cast<double>(t.machine.shape.ranks) / chunk);
+  return of_a_nic * loops * static_cast<double>(steps) * (t.simple() ? 2.0 : 1.0);
 }
 
 NcclTime ring_time(const Terms& t) {
@@ -138,6 +157,8 @@ NcclTime ring_time(const Terms& t) {
   } else {
     transfer_at(time, t, algorithm);
   }
+  time.messages = to_duration(ring_messages(t, steps) * seconds(t.transport().ring_message));
+  time.transfer += time.messages;
   return time;
 }
 
@@ -158,7 +179,8 @@ double tree_bandwidth(const Terms& t) {
   const SharedConstants& s = t.constants.shared;
   double bandwidth = std::numeric_limits<double>::infinity();
   if (t.nodes() > 1)
-    bandwidth = t.nics(std::array{s.nic_ll, s.nic_ll128, s.nic_tree}[t.protocol()]) / tree_load(t);
+    bandwidth = t.nics(std::array{s.nic_ll, s.nic_ll128, s.nic_tree}[t.protocol()]) *
+                t.transport().tree / tree_load(t);
   if (t.per_node() < 2) return bandwidth;
   const double load = 2 * (t.per_node() - 1) / t.per_node();
   const double share = t.simple() ? 1.0 : ring_share(t) / t.generation().ring_simple;
@@ -233,7 +255,8 @@ NcclTime nvls_tree_time(const Terms& t) {
                           ? t.machine.own_nics / t.machine.nic_bandwidth * heads / t.per_node()
                           : 1.0;
   const double bandwidth =
-      std::min(t.nics(s.nic_nvls_tree) * nics / tree_load(t), nvls_bandwidth(t) * nvls_ctas(t));
+      std::min(t.nics(s.nic_nvls_tree) * t.transport().tree * nics / tree_load(t),
+               nvls_bandwidth(t) * nvls_ctas(t));
   transfer_at(time, t, bandwidth);
   const double rounds = t.generation().nvls_fill + s.nvls_tree_fill * static_cast<double>(levels);
   time.fill = fill_of(rounds, nvls_round(t.bytes, t.machine, true), bandwidth);

@@ -12,6 +12,9 @@
 //              NICs carry twice the bytes each way, once on two nodes, which swap.
 //   message    a NIC is busy with every chunk of a tree's channel for a while, however short it is
 //              (posting, flushing, awaiting): 2 messages a chunk with two nodes, 6 among more.
+//              Between nodes a ring pays for each message of a NIC, one after the other and beside
+//              the bytes: steps x loops x slices of a chunk x channels of a NIC. A chunk is 2 MiB in
+//              two slices with Simple, a slot of LL (32 KiB of data) or LL128 (562.5 KiB) in one.
 //   NVLS       start + fill + bytes / bandwidth: the NVSwitch sums, and sends the sum to all.
 //   NVLSTree   NVLS with a tree between the nodes.
 //   fill       a level passes a chunk on only when it is there; chunks shrink with the message as
@@ -38,7 +41,8 @@ struct NcclTime {
   std::int64_t network_hops = 0;
   Duration hop_in_node{}, hop_between_nodes{};
   Duration fill{};      // a pipeline is full only after its first slots have gone all the way
-  Duration transfer{};  // bytes / bandwidth
+  Duration transfer{};  // bytes / bandwidth, and messages
+  Duration messages{};  // of transfer: what NICs take for each message of a ring beside its bytes
   BytesPerSecond bandwidth{};
 
   Duration latency() const {

@@ -82,7 +82,8 @@ std::vector<SteppedTerm> terms_of(const SteppedCollective& both, CollectiveKind 
   std::vector<SteppedTerm> out{
       {"start", start, start, ""},
       {"hops", hops, with_hops - bare, reason_for_hops(time, kind)},
-      {"bytes", time.transfer, time.transfer, ""},
+      {"bytes", time.transfer - time.messages, time.transfer - time.messages, ""},
+      {"messages", time.messages, time.messages, ""},
       {"filling", filling_of(time), bare - time.transfer,
        "chunk by chunk through every member; one variable counts rounds of all channels"},
       {"shared links", both.one_variable - time.duration, both.stepped - start - with_hops,

@@ -57,7 +57,7 @@ TEST_CASE("a fit finds the constants that made the rows") {
   truth.generation[1].ring_step = to_duration(6e-6);
   truth.generation[1].ring_simple = 0.9;
   const NetworkFit fit =
-      fit_network(made_with(truth, 0.0), catalogue(), catalogue().network_constants());
+      fit_network({made_with(truth, 0.0), {}}, catalogue(), catalogue().network_constants());
   CHECK(fit.objective_after < 0.1 * fit.objective_before);
   CHECK(after(fit, "ampere.start") == Approx(17).epsilon(0.05));
   CHECK(after(fit, "ampere.ring_step") == Approx(6).epsilon(0.1));
@@ -68,7 +68,7 @@ TEST_CASE("noise of 5 % moves constants little, and constants without rows not a
   sim::NetworkConstants truth = catalogue().network_constants();
   truth.generation[1].ring_simple = 0.9;
   const NetworkFit fit =
-      fit_network(made_with(truth, 0.05), catalogue(), catalogue().network_constants());
+      fit_network({made_with(truth, 0.05), {}}, catalogue(), catalogue().network_constants());
   CHECK(after(fit, "ampere.ring_simple") == Approx(0.9).epsilon(0.08));
   CHECK(fit.constants.generation[2].ring_step ==
         catalogue().network_constants().generation[2].ring_step);
@@ -87,7 +87,7 @@ TEST_CASE("rows of low confidence set no constant") {
     row.source = {"with arrival skew", "another", "low"};
     rows.push_back(row);
   }
-  const NetworkFit fit = fit_network(rows, catalogue(), shipped);
+  const NetworkFit fit = fit_network({rows, {}}, catalogue(), shipped);
   CHECK(fit.rows == good);
   CHECK(after(fit, "ampere.start") == Approx(seconds(shipped.generation[1].start) * 1e6));
 }
@@ -100,10 +100,44 @@ TEST_CASE("a row of Simple alone is a question to a node whose plugin allows not
   CHECK_FALSE(cases.case_of(row).node.low_latency_protocols);
 }
 
+TEST_CASE("a protocol that a source infers from its times is evidence, and was not forced") {
+  const CollectiveCases cases(catalogue());
+  sim::CollectiveRow row = made_with(catalogue().network_constants(), 0.0).front();
+  CHECK_FALSE(cases.case_of(row).protocol);
+  row.protocol = "ll128 (by plateau)";
+  CHECK(cases.case_of(row).protocol == sim::Protocol::ll128);
+  CHECK_FALSE(was_forced(row));
+  row.protocol = "ll128";
+  CHECK(was_forced(row));
+}
+
+TEST_CASE("trays of one rack are one node, and racks are joined by what the row says") {
+  const CollectiveCases cases(catalogue());
+  sim::CollectiveRow row;
+  row.gpu = "GB200";
+  row.collective = "alltoall";
+  row.bytes = Bytes(1 << 20);
+  row.duration = to_duration(1e-3);
+  row.ranks = 32;
+  row.nodes = 8;
+  row.gpus_per_node = 4;
+  row.fabric = "nvlink";
+  CHECK(cases.case_of(row).shape.nodes == 1);
+  row.ranks = 144;
+  row.nodes = 36;
+  CHECK_THROWS_AS(cases.case_of(row), Unpredictable);  // nothing joins the racks
+  row.fabric = "roce";
+  CHECK(cases.case_of(row).shape.nodes == 2);
+  CHECK(cases.case_of(row).node.network == topology::Network::roce);
+  row.ranks = 100;
+  row.nodes = 25;
+  CHECK_THROWS_AS(cases.case_of(row), Unpredictable);  // no whole racks
+}
+
 TEST_CASE("no constant leaves what wires can carry") {
   auto rows = made_with(catalogue().network_constants(), 0.0);
   for (sim::CollectiveRow& row : rows) row.duration = row.duration / 3;  // faster than NVLink
-  const NetworkFit fit = fit_network(rows, catalogue(), catalogue().network_constants());
+  const NetworkFit fit = fit_network({rows, {}}, catalogue(), catalogue().network_constants());
   CHECK(after(fit, "ampere.ring_simple") <= 1.25 + 1e-9);
   CHECK(after(fit, "ampere.start") >= 0.0);
 }
@@ -111,7 +145,7 @@ TEST_CASE("no constant leaves what wires can carry") {
 TEST_CASE("rows without a machine cannot be fitted") {
   auto rows = made_with(catalogue().network_constants(), 0.0);
   for (sim::CollectiveRow& row : rows) row.gpu = "MI300X";
-  CHECK_THROWS_AS(fit_network(rows, catalogue(), catalogue().network_constants()), InputError);
+  CHECK_THROWS_AS(fit_network({rows, {}}, catalogue(), catalogue().network_constants()), InputError);
 }
 
 TEST_CASE("a row that cannot be predicted says why") {

@@ -143,6 +143,15 @@ TEST_CASE("a collective's fabric, version, timing and processes are words that m
   CHECK(with("nvlink,,2.20,8 per node,wall").collectives.size() == 1);
   CHECK(with("tcp,,,one per GPU,kernel").collectives.size() == 1);
   CHECK(with(",,,1,").collectives.size() == 1);
+  // As publications name them.
+  const auto fabric = [&](const std::string& word) {
+    return with("\"" + word + "\",,,1,wall").collectives.at(0).fabric;
+  };
+  CHECK(fabric("NVLink") == "nvlink");
+  CHECK(fabric("NVL72") == "nvlink");
+  CHECK(fabric("PCIe, no NVLink") == "pcie");
+  CHECK(fabric("Slingshot 11") == "slingshot");
+  CHECK(fabric("CX7 IB") == "infiniband");
   CHECK_THROWS_WITH(with("-1,,2.20,1,wall"),
                     Contains("rows.csv:2: fabric \"-1\" is none of infiniband, roce"));
   CHECK_THROWS_WITH(with("nvlink,,-1,1,wall"), Contains("nccl \"-1\" is no version"));

@@ -28,7 +28,8 @@ TEST_CASE(
 
 TEST_CASE("the variables of a run hold for all scenarios of the study") {
   const Choose large = [](const sim::Scenario& s) { return s.nodes == 256; };
-  StudyRuns own(session(), {}, 1), simple(session(), {{"NCCL_PROTO", "Simple"}}, 1);
+  StudyRuns own(session(), StudySet{}, 1),
+      simple(session(), with_nccl({{"NCCL_PROTO", "Simple"}}), 1);
   CHECK(simple.step("weak_scaling", large).step_time > own.step("weak_scaling", large).step_time);
   // Answered once.
   CHECK(&own.step("weak_scaling", large) == &own.step("weak_scaling", large));

@@ -39,6 +39,37 @@ TEST_CASE("without overlap the buckets are one reduction after backward") {
   CHECK(data_lane_order(step)[1] == "parameters.gather");
 }
 
+TEST_CASE("all parameters can be gathered in one collective instead of by buckets") {
+  const auto gathers = [](bool whole) {
+    Software software = eager();
+    software.data.flat_parameters = FlatParameters::buckets;
+    software.data.gather_whole = whole;
+    const StepProgram step = step_of(llama_7b(), plan_of(DataParallel::zero1, 8), two, software);
+    CHECK(bytes_by_name(step).at("parameters.gather") == 2 * 6'738'415'616);
+    std::int64_t count = 0;
+    for (const auto& i : step.roles[0].instructions)
+      count += i.op == Op::join && step.collectives[i.arg].name == "parameters.gather";
+    return count;
+  };
+  CHECK(gathers(true) == 1);
+  CHECK(gathers(false) == 1029);  // 4 bytes a parameter, in buckets of 25 MiB
+}
+
+TEST_CASE("buckets of torch's reducer are filled by gradients as backward leaves them") {
+  const auto buckets = [](bool reducer) {
+    Software software = eager();
+    software.data.flat_parameters = FlatParameters::buckets;
+    software.data.reducer_buckets = reducer;
+    const StepProgram step = step_of(llama_7b(), plan_of(DataParallel::ddp, 8), two, software);
+    CHECK(bytes_by_name(step).at("bucket.reduce") == 4 * 6'738'415'616);
+    return std::ranges::count_if(step.roles[0].instructions, [&](const auto& i) {
+      return i.op == Op::join && step.collectives[i.arg].name == "bucket.reduce";
+    });
+  };
+  CHECK(buckets(true) < buckets(false));
+  CHECK(buckets(true) >= buckets(false) / 2);
+}
+
 TEST_CASE("zero1 reduce-scatters and gathers parameters, DeepSpeed all-reduces") {
   Software software = fused();
   const auto kinds = [&] {

@@ -44,6 +44,19 @@ TEST_CASE("each owner sends its parameters: as many messages as the group has ra
   }
 }
 
+TEST_CASE("the software's own group of ranks holds where the plan names none") {
+  ParallelPlan plan = plan_of(DataParallel::zero1, 16);
+  plan.shard_group = 8;
+  CHECK(plan.shards() == 8);
+  CHECK(plan.shard_replicas() == 2);
+  CHECK(joins(step_of(llama_1b(), plan, two, owners(false)), CollectiveKind::broadcast) == 8);
+  plan.shard_degree = 4;
+  CHECK(plan.shards() == 4);
+  plan.shard_degree = 0;
+  plan.shard_group = 3;  // divides nothing
+  CHECK(plan.shards() == 16);
+}
+
 TEST_CASE("gradients go to their owners where they are not all-reduced") {
   const StepProgram step = zero1(16, 16, owners(true));
   CHECK(joins(step, CollectiveKind::reduce) == 16);
