@@ -59,6 +59,9 @@ class Search {
       miss.needed = memory_figures(scenario).needed();
       miss.p_fits = odds().fits(scenario, miss.needed);
     }
+    std::ranges::sort(result_.misses, [](const Miss& a, const Miss& b) {
+      return std::tie(a.needed, a.knobs) < std::tie(b.needed, b.knobs);
+    });
     for (Found& found : result_.found) {
       StepReport& report = found.report;
       replay(report.memory, report.scenario);

@@ -82,6 +82,8 @@ expect 3 'node pcie4-8: NCCL has no channel slower than .* GB/s' \
 expect 0 '^ecmp_seed *1 *default$' show fabrics rail-optimized
 expect 0 '^objective *"next_token" *default$' show models llama2-7b
 expect 0 '^collectives_hold_core *false *default$' show software pytorch-fsdp2
+expect 0 '^since megatron-core-0.12 ' show software megatron-core-0.13
+expect 0 '^as nemo-26.02$\|^since nemo-26.02 ' show software nemo-26.04
 expect 0 '^max_power .* default$' show nodes pcie4-8
 expect 0 '^nccl_since *- *default$' show gpus v100-sxm2-16gb
 

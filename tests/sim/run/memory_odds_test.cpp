@@ -26,7 +26,9 @@ double share(const MemoryOdds& odds, double needed) {
 
 Scenario on_h100() {
   return read_scenario(
-      read_toml("[model]\nname = \"llama2-7b\"\n[cluster]\nnode = \"dgx-h100\"\n", "a.toml"),
+      read_toml(
+          "[model]\nname = \"llama2-7b\"\n[cluster]\nnode = \"dgx-h100\"\n[batch]\nlocal = 1\n",
+          "a.toml"),
       catalogue());
 }
 

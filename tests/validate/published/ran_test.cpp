@@ -112,6 +112,7 @@ TEST_CASE("peaks are those of runs, two figures apart, and GB of an open base ap
 TEST_CASE("the reported peak chooses what is open; without one the default or what fits") {
   PublishedRow row;
   row.columns = ColumnSet::what_ran;
+  row.seq_len = 4096, row.micro_batch_seqs = 1, row.gpus = 8;
   FrameworkDefaults framework;
   framework.recompute = workloads::Recompute::selective;
   framework.compiles = true;
