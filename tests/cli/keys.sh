@@ -17,7 +17,7 @@ expect 3 "unknown key 'tensr', did you mean 'plan.tensor'?" $small --set tensr=2
 expect 3 "unknown key 'tensr' in \[plan\], did you mean 'tensor'?" $small --set plan.tensr=2
 
 # --framework NAME[@VERSION]; the report says what was run with.
-expect 0 '^framework *megatron-core 0.16' $small --framework megatron-core
+expect 0 '^framework *megatron-core 0.18' $small --framework megatron-core
 expect 0 '"framework_version": "0.7"' $small --framework=megatron-core@0.7 --json
 expect 3 "no data for megatron-core 9.9" $small --framework megatron-core@9.9
 expect 3 "unknown framework 'megatron-cor', did you mean 'megatron-core'?" \
