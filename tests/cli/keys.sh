@@ -38,7 +38,7 @@ version = "2.3"
 [sweep]
 "cluster.nodes" = [1, 2]
 END
-expect 0 '^megatron-core 0.16; NCCL 2.20' \
+expect 0 '^megatron-core 0.18; NCCL 2.20' \
   sweep "$work/file.toml" --framework megatron-core --nccl 2.20 --data zero1
 expect 0 '^pytorch-fsdp2 2.3; NCCL 2.20' sweep "$work/file.toml" --nccl 2.20
 
