@@ -19,6 +19,7 @@
 #include "validate/compare/report.hpp"
 #include "validate/goodput/command.hpp"
 #include "validate/layers/command.hpp"
+#include "validate/memory/command.hpp"
 #include "validate/published/command.hpp"
 #include "validate/published/confidence.hpp"
 #include "validate/study/trends.hpp"
@@ -188,6 +189,7 @@ int main(int argc, char** argv) {
                                    {validate::layers_verb, validate::run_layers},
                                    {validate::confidence_verb, validate::run_confidence},
                                    {validate::goodput_verb, validate::run_goodput},
+                                   {validate::memory_verb, validate::run_memory},
                                    {validate::run_verb, validate::command_run},
                                    {validate::cluster_verb, validate::command_cluster},
                                    {study_verb, study},

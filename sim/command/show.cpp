@@ -231,6 +231,42 @@ void add_defaults(TextTable& table, const TomlValue& document, const Catalogue& 
     add([](auto& v, auto& visit) { visit_software(v, visit); }, catalogue.software(reader));
 }
 
+/// The framework's entry before this one, by name; empty: it is the first.
+std::string software_before(const Catalogue& catalogue, const std::string& name) {
+  const auto framework_of = [&](const std::string& entry) {
+    return *catalogue.entry("software", entry, "stepcast show").find("framework")->text();
+  };
+  std::string before;
+  for (const std::string& other : catalogue.names("software")) {
+    if (other == name) break;
+    if (framework_of(other) == framework_of(name)) before = other;
+  }
+  return before;
+}
+
+/// What an entry of software does otherwise than the one before.
+std::string changes_text(const Catalogue& catalogue, const std::string& name) {
+  const std::string before = software_before(catalogue, name);
+  if (before.empty()) return "";
+  const auto values_of = [&](const std::string& entry) {
+    TableReader reader(catalogue.entry("software", entry, "stepcast show"), "");
+    const workloads::Software software = catalogue.software(reader);
+    return written(toml_table("software"),
+                   [&](auto&& visitor) { visit_software(software, visitor); });
+  };
+  const TomlValue then = values_of(before), now = values_of(name);
+  TextTable table;
+  for (const std::string& heading : {"since " + before, std::string("was"), std::string("is")})
+    table.column(heading, "", Align::left);
+  for (const TomlEntry& entry : *now.table()) {
+    const TomlValue* old = then.find(entry.key);
+    const std::string was = old == nullptr ? "-" : write_toml_value(*old);
+    const std::string is = write_toml_value(entry.value);
+    if (was != is) table.row({entry.key, was, is});
+  }
+  return table.num_rows() > 0 ? "\n" + table.text() : "\nas " + before + "\n";
+}
+
 /// One entry with every value and its source; what is not written has its default.
 std::string entry_text(const Catalogue& catalogue, const std::string& folder,
                        const std::string& name, const TableView& view) {
@@ -246,6 +282,7 @@ std::string entry_text(const Catalogue& catalogue, const std::string& folder,
   if (view.prints_csv()) return out;
   for (const SourceNote& note : notes)
     if (note.key.empty()) out += "source: " + note.text + "\n";
+  if (folder == "software") out += changes_text(catalogue, name);
   if (folder == "models") out += "\n" + model_size_text(model_named(catalogue, name));
   return out;
 }

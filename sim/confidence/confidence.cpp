@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
+#include <string_view>
 
 #include "engine/check.hpp"
+#include "sim/confidence/memory_bar.hpp"
 #include "sim/confidence/own_runs.hpp"
 #include "sim/files/text_table.hpp"
 
@@ -24,6 +27,12 @@ ErrorBar bar_of(const Interval& interval, double level) {
           .assured = interval.assured,
           .widened = interval.widened,
           .own_runs = interval.own_runs};
+}
+
+std::size_t sources_of(const std::vector<Residual>& rows) {
+  std::set<std::string_view> seen;
+  for (const Residual& row : rows) seen.insert(row.source);
+  return seen.size();
 }
 
 /// Between and inside the sources that a case's bar rests on.
@@ -104,13 +113,17 @@ void Confidence::judge(StepReport& report) {
           "error bars rest on dense 16-bit runs; experts and low precision miss by more "
           "(docs/modern.md)");
   }
-  if (const auto bar = interval(memory, forecast, level)) report.memory_bar = bar_of(*bar, level);
-  std::call_once(odds_made_, [&] {
-    std::vector<MemoryPeak> peaks;
-    for (const Residual& r : memory) peaks.push_back({r.source, r.log_ratio, r.of.kind});
-    odds_ = MemoryOdds(std::move(peaks));
-  });
-  report.p_fits = odds_.fits(forecast.kind, report.memory.total(), report.scenario.node.gpu.memory);
+  const MemoryOdds& odds = session_.memory_odds();
+  if (!memory.empty() && odds.known()) {
+    const std::lock_guard lock(remembering_);
+    auto& basis = bases_[{&memory, "", "", forecast.kind, level}];
+    if (!basis) {
+      basis = IntervalBasis{.plain = memory_interval(odds, forecast.kind, level)};
+      basis->plain.sources = sources_of(memory);
+    }
+    report.memory_bar = bar_of(basis->plain, level);
+  }
+  report.p_fits = odds.fits(report.scenario, report.memory.total());
   if (report.runner_up)
     report.runner_up->slower =
         order_->probability(seconds(report.step_time), seconds(report.runner_up->step_time));

@@ -50,8 +50,6 @@ class Confidence {
 
   Session& session_;
   std::once_flag outline_read_, steps_read_, memory_read_, collectives_read_;
-  std::once_flag odds_made_;
-  MemoryOdds odds_;  // of the evidence's peaks
   std::optional<Evidence> evidence_;
   std::optional<Order> order_;
   std::mutex remembering_;

@@ -15,6 +15,8 @@ namespace {
 constexpr std::pair<const char*, EvidenceTable> tables[] = {
     {"/steps.csv", &Evidence::steps},
     {"/memory.csv", &Evidence::memory},
+    {"/died.csv", &Evidence::died},
+    {"/fitted.csv", &Evidence::fitted},
     {"/collectives.csv", &Evidence::collectives}};
 constexpr const char* pairs_file = "/pairs.csv";
 constexpr const char* origin_file = "/origin.toml";

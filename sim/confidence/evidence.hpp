@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "sim/confidence/residuals.hpp"
+#include "sim/run/residuals.hpp"
 
 namespace stepcast::sim {
 
 struct Evidence {
   std::vector<Residual> steps, memory, collectives;
+  // ln(card / forecast): of plans that died, and of those that ran without a reported peak.
+  std::vector<Residual> died, fitted;
   std::vector<PairCount> pairs;
   double shift = 1;  // see interval.hpp
   std::string date, version;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/confidence/residuals.hpp"
+#include "sim/run/residuals.hpp"
 
 namespace stepcast::sim {
 

@@ -177,13 +177,14 @@ inline constexpr Names<workloads::LossForm, 4> loss_form_names{{
     {"checkpointed", workloads::LossForm::checkpointed},
     {"fused_linear", workloads::LossForm::fused_linear},
 }};
-inline constexpr Names<workloads::LossMemory, 7> loss_memory_names{{
+inline constexpr Names<workloads::LossMemory, 8> loss_memory_names{{
     {"kernels", workloads::LossMemory::kernels},
     {"dropped", workloads::LossMemory::dropped},
     {"widened", workloads::LossMemory::widened},
     {"gradient", workloads::LossMemory::gradient},
     {"gradient_fp32", workloads::LossMemory::gradient_fp32},
     {"in_place", workloads::LossMemory::in_place},
+    {"shifted", workloads::LossMemory::shifted},
     {"low", workloads::LossMemory::low},
 }};
 inline constexpr Names<workloads::Allocator, 2> allocator_names{{

@@ -7,6 +7,7 @@
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/files/names.hpp"
+#include "sim/files/text_table.hpp"
 #include "sim/run/memory_figures.hpp"
 #include "workloads/step/framework_rules.hpp"
 
@@ -25,12 +26,11 @@ struct Change {
   workloads::MemoryFigures memory;  // replayed where nothing less decides, and of what is named
 };
 
-bool fits(const Change& change) {
-  return fit_of(change.scenario, change.memory) == workloads::Fit::surely;
-}
+/// Of which a change must make sure to be named as one that fits.
+constexpr double enough = 0.9;
 
 /// The changed scenario with what follows from it; none: it cannot be run, or needs no less.
-std::optional<Change> resolved(std::string what, Scenario changed, Bytes now) {
+std::optional<Change> resolved(std::string what, Scenario changed, Bytes now, Bytes room) {
   try {
     changed = with_degrees(changed, changed.plan.tensor, changed.plan.pipeline);
     workloads::check(changed.model, changed.plan, changed.software, changed.plan_origin);
@@ -39,15 +39,18 @@ std::optional<Change> resolved(std::string what, Scenario changed, Bytes now) {
   }
   workloads::MemoryFigures memory = fullest_memory(changed);
   if (memory.total() >= now) return std::nullopt;
-  if (fit_of(changed, memory) == workloads::Fit::open) replay(memory, changed);
+  if (fit_in(room, changed, memory) == workloads::Fit::open) replay(memory, changed);
   return Change{std::move(what), std::move(changed), std::move(memory)};
 }
 
 /// Changes of one knob, and which of them to name.
 class Advice {
  public:
-  explicit Advice(const Scenario& scenario)
-      : scenario_(scenario), now_(fullest_memory(scenario).total()) {}
+  Advice(const Scenario& scenario, const MemoryOdds& odds)
+      : scenario_(scenario),
+        odds_(odds),
+        room_(odds.most(scenario, enough)),
+        now_(fullest_memory(scenario).total()) {}
 
   /// Of `settings`, from the mildest to the strongest, the first that fits, else the last that
   /// helps.
@@ -57,7 +60,7 @@ class Advice {
     for (const auto& setting : settings) {
       Scenario changed = scenario_;
       std::string what = apply(changed, setting);
-      if (auto change = resolved(std::move(what), std::move(changed), now_))
+      if (auto change = resolved(std::move(what), std::move(changed), now_, room_))
         best = std::move(change);
       if (best && fits(*best)) break;
     }
@@ -72,7 +75,7 @@ class Advice {
     for (const Change& change : changes_) {
       merge(changed, change.scenario);
       names += (names.empty() ? "" : " and ") + change.what;
-      sum = resolved(names, changed, now_);
+      sum = resolved(names, changed, now_, room_);
       if (sum && fits(*sum)) break;
     }
     if (sum && fits(*sum)) together_ = std::move(sum);
@@ -80,7 +83,8 @@ class Advice {
 
   std::string text() const {
     std::vector<Change> named;
-    std::copy_if(changes_.begin(), changes_.end(), std::back_inserter(named), fits);
+    std::ranges::copy_if(changes_, std::back_inserter(named),
+                         [&](const Change& change) { return fits(change); });
     if (!named.empty()) return "; it fits with " + list(named);
     if (together_) return "; it fits with " + list({*together_});
     named = changes_;
@@ -91,13 +95,20 @@ class Advice {
   }
 
  private:
-  /// "micro-batch 1 (61.0 GiB), recompute full (58.0 GiB)"
-  static std::string list(std::vector<Change> changes) {
+  bool fits(const Change& change) const {
+    return fit_in(room_, change.scenario, change.memory) == workloads::Fit::surely;
+  }
+
+  /// "micro-batch 1 (61.0 GiB, 98 %), recompute full (58.0 GiB, 99 %)"
+  std::string list(std::vector<Change> changes) const {
     std::string out;
     for (std::size_t i = 0; i < std::min(changes.size(), most_changes); ++i) {
-      replay(changes[i].memory, changes[i].scenario);
-      out += fmt::format("{}{} ({})", i == 0 ? "" : ", ", changes[i].what,
-                         to_text(changes[i].memory.needed()));
+      Change& change = changes[i];
+      replay(change.memory, change.scenario);
+      const Bytes needed = change.memory.needed();
+      const std::string share =
+          odds_.known() ? ", " + percent(odds_.fits(change.scenario, needed)) : "";
+      out += fmt::format("{}{} ({}{})", i == 0 ? "" : ", ", change.what, to_text(needed), share);
     }
     return out;
   }
@@ -118,6 +129,8 @@ class Advice {
   }
 
   const Scenario& scenario_;
+  const MemoryOdds& odds_;
+  Bytes room_;                   // what a plan may need to fit likely enough
   Bytes now_;                    // without fragmentation, as all that is compared with it
   std::vector<Change> changes_;  // the cheapest in time first
   std::optional<Change> together_;
@@ -196,8 +209,8 @@ void add_plan_changes(Advice& advice, const Scenario& s) {
 
 }  // namespace
 
-std::string memory_advice(const Scenario& s) {
-  Advice advice(s);
+std::string memory_advice(const Scenario& s, const MemoryOdds& odds) {
+  Advice advice(s, odds);
   add_batch_changes(advice, s);
   if (s.plan.recompute == Recompute::none)
     advice.knob(cheaper_recompute(s), [](Scenario& c, Recompute kind) {

@@ -45,13 +45,16 @@ workloads::MemoryFigures memory_of_stage(const Scenario& s, std::int64_t stage) 
                              inputs_of(s));
 }
 
+bool fits_in(Bytes room, const Scenario& s, const workloads::MemoryFigures& figures) {
+  return workloads::fits_in(room, figures, inputs_of(s));
+}
 bool fits(const Scenario& s, const workloads::MemoryFigures& figures) {
-  return workloads::fits_in(s.node.gpu.memory, figures, inputs_of(s));
+  return fits_in(s.node.gpu.memory, s, figures);
 }
 bool fits(const Scenario& s) { return fits(s, fullest_memory(s)); }
 
-workloads::Fit fit_of(const Scenario& s, const workloads::MemoryFigures& figures) {
-  return workloads::fit_of(figures, s.node.gpu.memory, s.plan, s.software);
+workloads::Fit fit_in(Bytes room, const Scenario& s, const workloads::MemoryFigures& figures) {
+  return workloads::fit_of(figures, room, s.plan, s.software);
 }
 
 std::string reserve_warning(const Scenario& s, const workloads::MemoryFigures& figures) {

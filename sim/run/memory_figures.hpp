@@ -25,8 +25,10 @@ workloads::MemoryFigures memory_of_stage(const Scenario& scenario, std::int64_t 
 bool fits(const Scenario& scenario);
 /// The same of figures that fullest_memory() gave, or memory_figures().
 bool fits(const Scenario& scenario, const workloads::MemoryFigures& figures);
-/// As far as they tell without a replay.
-workloads::Fit fit_of(const Scenario& scenario, const workloads::MemoryFigures& figures);
+/// Whether they come to no more than `room`; as far as they tell without a replay.
+bool fits_in(Bytes room, const Scenario& scenario, const workloads::MemoryFigures& figures);
+workloads::Fit fit_in(Bytes room, const Scenario& scenario,
+                      const workloads::MemoryFigures& figures);
 
 /// Memory is what a plan lacks.
 class OutOfMemory : public NoFeasiblePlan {

@@ -2,13 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
+#include <iterator>
 #include <map>
-#include <string_view>
-
-#include "engine/check.hpp"
-#include "sim/files/csv.hpp"
-#include "sim/files/numbers.hpp"
+#include <utility>
 
 namespace stepcast::sim {
 namespace {
@@ -36,68 +32,96 @@ const char* type_of(workloads::Recipe recipe) {
   }
 }
 
-std::size_t column_of(const CsvFile& file, const std::string& name) {
-  const auto at = std::ranges::find(file.header, name);
-  if (at == file.header.end())
-    throw InputError(file.path + ":1", "column " + name + " is missing",
-                     "stepcast-validate confidence --write makes the file");
-  return static_cast<std::size_t>(at - file.header.begin());
-}
-
 }  // namespace
 
 std::string kind_of(const Scenario& s) {
   return std::string(s.model.experts.count > 0 ? "MoE " : "dense ") + type_of(s.precision.recipe);
 }
 
-namespace {
-
-std::vector<MemoryPeak> peaks_in(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return {};
-  const CsvFile file = read_csv(path);
-  const std::size_t source = column_of(file, "source"), ratio = column_of(file, "log_ratio"),
-                    kind = column_of(file, "kind");
-  std::vector<MemoryPeak> out;
-  for (const CsvRow& row : file.rows) {
-    const auto value = number_in<double>(row.cells[ratio]);
-    if (!value)
-      throw InputError(file.path + ":" + std::to_string(row.line),
-                       "'" + std::string(row.cells[ratio]) + "' in column log_ratio is no number",
-                       "ln(measured / forecast)");
-    out.push_back({std::string(row.cells[source]), *value, std::string(row.cells[kind])});
-  }
-  return out;
+MemoryOdds::MemoryOdds(std::vector<Residual> peaks, std::vector<Residual> died,
+                       std::vector<Residual> fitted) {
+  const auto add = [&](std::vector<Residual>& rows, Known known) {
+    for (Residual& r : rows)
+      rows_.push_back({std::move(r.source), std::move(r.of.kind), known, r.log_ratio});
+  };
+  add(peaks, Known::peak);
+  add(died, Known::at_least);
+  add(fitted, Known::at_most);
+  weigh();
 }
 
-}  // namespace
-
-MemoryOdds::MemoryOdds(const std::string& path) : MemoryOdds(peaks_in(path)) {}
-
-MemoryOdds::MemoryOdds(std::vector<MemoryPeak> peaks) {
-  std::map<std::string_view, double> rows_of;
-  for (const MemoryPeak& peak : peaks) rows_of[peak.source] += 1.0;
-  for (const MemoryPeak& peak : peaks)
-    rows_.push_back({peak, 1.0 / std::max(whole_source, rows_of[peak.source])});
+void MemoryOdds::weigh() {
+  std::map<std::string, double> rows_of;
+  for (const Row& row : rows_) rows_of[row.source] += 1.0;
+  for (Row& row : rows_) row.weight = 1.0 / std::max(whole_source, rows_of[row.source]);
+  // Peaks in order, and the weight of those up to each.
+  std::vector<std::pair<double, double>> peaks;
+  double all = unknown_weight;
+  for (const Row& row : rows_)
+    if (row.known == Known::peak) peaks.emplace_back(row.log_ratio, row.weight), all += row.weight;
+  std::ranges::sort(peaks);
+  double sum = 0;
+  for (auto& [ratio, weight] : peaks) weight = sum += weight;
+  for (Row& row : rows_) {
+    if (row.known == Known::peak) continue;
+    const auto above =
+        std::ranges::upper_bound(peaks, row.log_ratio, {}, &std::pair<double, double>::first);
+    const double lower = above == peaks.begin() ? 0.0 : std::prev(above)->second;
+    row.below = (lower + unknown_weight * normal_below(row.log_ratio / unknown_sigma)) / all;
+  }
 }
 
 MemoryOdds MemoryOdds::without(const std::string& source) const {
   MemoryOdds out = *this;
-  std::erase_if(out.rows_, [&](const Row& row) { return row.peak.source == source; });
+  std::erase_if(out.rows_, [&](const Row& row) { return row.source == source; });
+  out.weigh();
   return out;
+}
+
+double MemoryOdds::peaks_below(const std::string& kind, double room) const {
+  double below = unknown_weight * normal_below(room / unknown_sigma), all = unknown_weight;
+  for (const Row& row : rows_) {
+    if (row.known != Known::peak) continue;
+    const double weight = row.kind == kind ? row.weight : other_kind * row.weight;
+    below += weight * normal_below((room - row.log_ratio) / row_sigma);
+    all += weight;
+  }
+  return below / all;
 }
 
 double MemoryOdds::fits(const std::string& kind, Bytes needed, Bytes card) const {
   if (rows_.empty()) return needed <= card ? 1.0 : 0.0;
   const double room = std::log(static_cast<double>(std::max<std::int64_t>(1, card.value)) /
                                static_cast<double>(std::max<std::int64_t>(1, needed.value)));
-  double below = unknown_weight * normal_below(room / unknown_sigma), all = unknown_weight;
+  const double peaks = peaks_below(kind, room);
+  double below = 0, all = 0;
   for (const Row& row : rows_) {
-    const double weight = row.peak.kind == kind ? row.weight : other_kind * row.weight;
-    below += weight * normal_below((room - row.peak.log_ratio) / row_sigma);
+    const double weight = row.kind == kind ? row.weight : other_kind * row.weight;
+    double share = peaks;  // of a peak: as all of them, which are summed above
+    if (row.known == Known::at_least)
+      share = std::clamp((peaks - row.below) / std::max(1e-6, 1 - row.below), 0.0, 1.0);
+    if (row.known == Known::at_most) share = std::min(1.0, peaks / std::max(1e-6, row.below));
+    below += weight * share;
     all += weight;
   }
-  return below / all;
+  return (below + unknown_weight * peaks) / (all + unknown_weight);
+}
+
+Bytes MemoryOdds::most(const Scenario& scenario, double probability) const {
+  const Bytes card = scenario.node.gpu.memory;
+  if (rows_.empty()) return card;
+  constexpr double widest = 3.0;  // as a log ratio of need and card
+  constexpr int halvings = 24;
+  const std::string kind = kind_of(scenario);
+  const auto scaled = [&](double log) {
+    return Bytes(static_cast<std::int64_t>(static_cast<double>(card.value) * std::exp(log)));
+  };
+  double low = -widest, high = widest;
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = (low + high) / 2;
+    (fits(kind, scaled(middle), card) >= probability ? low : high) = middle;
+  }
+  return scaled(low);
 }
 
 }  // namespace stepcast::sim

@@ -1,6 +1,7 @@
 #include "sim/run/session.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "sim/run/folded_step.hpp"
@@ -110,8 +111,14 @@ auto within_clock(const Scenario& scenario, Answer answer) {
 }  // namespace
 
 const MemoryOdds& Session::memory_odds() {
-  std::call_once(odds_read_,
-                 [&] { odds_ = MemoryOdds(catalogue_.directory() + "/confidence/memory.csv"); });
+  std::call_once(odds_read_, [&] {
+    const auto rows = [&](const char* file) {
+      const std::string path = catalogue_.directory() + "/confidence/" + file;
+      std::error_code error;
+      return std::filesystem::exists(path, error) ? read_residuals(path) : std::vector<Residual>{};
+    };
+    odds_ = MemoryOdds(rows("memory.csv"), rows("died.csv"), rows("fitted.csv"));
+  });
   return odds_;
 }
 

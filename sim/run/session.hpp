@@ -51,7 +51,8 @@ class Session {
   std::shared_ptr<const CalibrationTable> rows_for(const Scenario& scenario);
   std::shared_ptr<const Network> network(const Scenario& scenario);
   std::shared_ptr<const KernelModel> kernels(const Scenario& scenario);
-  /// Of the catalogue's confidence/memory.csv, read when it is first asked for.
+  /// Of the catalogue's confidence/memory.csv where it has one, read when it is first asked for.
+  /// Throws InputError with file:line.
   const MemoryOdds& memory_odds();
 
  private:

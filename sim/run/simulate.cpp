@@ -12,6 +12,7 @@
 #include "engine/run.hpp"
 #include "engine/units_text.hpp"
 #include "sim/files/budget.hpp"
+#include "sim/files/text_table.hpp"
 #include "sim/network/ablation.hpp"
 #include "sim/network/links/fabric_bound.hpp"
 #include "sim/run/folded_step.hpp"
@@ -37,27 +38,36 @@ std::string shortage_text(const StepReport& report) {
   return out;
 }
 
-void check_memory(StepReport& report, const std::function<const MemoryOdds&()>& odds) {
+std::string odds_text(double share) { return "; P(fits) " + percent(share); }
+
+/// From this on nothing is said.
+constexpr double likely = 0.9;
+
+void check_memory(StepReport& report, const std::function<const MemoryOdds&()>& evidence) {
   const Scenario& s = report.scenario;
+  const Bytes card = s.node.gpu.memory;
   std::vector<std::string>& warnings = report.warnings;
   report.memory = fullest_memory(s);
-  if (s.run.memory_is_known || fit_of(s, report.memory) == workloads::Fit::surely) return;
+  if (s.run.memory_is_known || fit_in(card, s, report.memory) == workloads::Fit::surely) return;
   replay(report.memory, s);
-  if (fits(s, report.memory)) {
-    const std::string warning = reserve_warning(s, report.memory);
-    if (!warning.empty()) warnings.push_back(warning);
-    return;
-  }
   const Bytes needed = report.memory.needed();
   if (s.run.ignore_memory) {
-    warnings.push_back(shortage_text(report) + " (ignored)");
+    if (!fits(s, report.memory)) warnings.push_back(shortage_text(report) + " (ignored)");
     return;
   }
-  const double share = odds ? odds().fits(kind_of(s), needed, s.node.gpu.memory) : 0.0;
-  if (share < s.run.refuse_below)
-    throw OutOfMemory(shortage_text(report) + memory_advice(s), needed - s.node.gpu.memory);
-  warnings.push_back(fmt::format("it may not fit, P(fits) {:.0f} %: ", 100 * share) +
-                     shortage_text(report) + memory_advice(s));
+  static const MemoryOdds none;
+  const MemoryOdds& odds = evidence ? evidence() : none;
+  const double share = odds.fits(s, needed);
+  report.p_fits = share;
+  if (share < s.run.refused_below())
+    throw OutOfMemory(shortage_text(report) + odds_text(share) + memory_advice(s, odds),
+                      std::max(Bytes{}, needed - card));
+  if (share < likely)
+    warnings.push_back("it may not fit: " + shortage_text(report) + odds_text(share) +
+                       memory_advice(s, odds));
+  if (!fits(s, report.memory)) return;
+  if (const std::string warning = reserve_warning(s, report.memory); !warning.empty())
+    warnings.push_back(warning);
 }
 
 /// Times that rest on a measured curve hold for every NCCL; only the model asks for its version.

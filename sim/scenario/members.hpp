@@ -323,9 +323,10 @@ void visit_run(RunOptions& run, Visitor&& visit) {
   visit.positive(
       {"confidence", "how often error bars hold: 0.8 is four cases of five", "confidence", "SHARE"},
       run.confidence);
-  visit.may(
-      {"refuse_below", "probability to fit below which a plan is refused", "refuse-below", "SHARE"},
-      run.refuse_below);
+  visit.may({"refuse_below",
+             "probability to fit below which a plan is refused: 0.02 unasked, 0.5 in a search",
+             "refuse-below", "SHARE"},
+            run.refuse_below);
   visit.may({"no_limit", "go on with more micro-batches, calls or points than the budget allows",
              "no-limit"},
             run.no_limit);

@@ -41,16 +41,19 @@ enum class Steps : std::uint8_t { steady, cold };
 struct RunOptions {
   Steps steps = Steps::steady;
   std::uint64_t seed = 1;
-  bool fold = true;              // run ranks that are provably alike once
-  bool check_fold = false;       // run both ways and fail on a difference
-  bool ignore_memory = false;    // go on although the plan does not fit
-  bool no_limit = false;         // go on beyond the budget
-  bool memory_is_known = false;  // it fits: who asks has made sure
-  bool explain = false;          // a collective: also why it takes so long
-  bool stepped = false;          // a collective: also chunk by chunk over the links
-  Ablation without;              // effects to leave out
-  double confidence = 0.8;       // level of the error bars
-  double refuse_below = 0.02;    // probability to fit below which a plan is refused
+  bool fold = true;                    // run ranks that are provably alike once
+  bool check_fold = false;             // run both ways and fail on a difference
+  bool ignore_memory = false;          // go on although the plan does not fit
+  bool no_limit = false;               // go on beyond the budget
+  bool memory_is_known = false;        // it fits: who asks has made sure
+  bool explain = false;                // a collective: also why it takes so long
+  bool stepped = false;                // a collective: also chunk by chunk over the links
+  Ablation without;                    // effects to leave out
+  double confidence = 0.8;             // level of the error bars
+  std::optional<double> refuse_below;  // probability to fit below which a plan is refused
+  /// Of one plan what surely does not fit; of many that are compared what more likely does not.
+  double refused_below() const { return refuse_below.value_or(0.02); }
+  double left_out_below() const { return refuse_below.value_or(0.5); }
 };
 
 struct Scenario {

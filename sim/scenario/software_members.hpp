@@ -112,6 +112,8 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may({"flat_parameters", "where zero2 and zero3 keep parameters"},
             software.data.flat_parameters, flat_parameters_names);
   visit.may("attention", software.attention.kernel, attention_names);
+  visit.may({"repeats_kv", "eager code gives attention k and v of every q head"},
+            software.attention.repeats_kv);
   visit.may({"tensor_overlap", "collectives under the wgrad GEMM"}, software.tensor.overlap);
   visit.may({"tensor_overlaps", "kinds of plan.tensor_overlap that it can run"},
             software.tensor.overlaps, tensor_overlap_names);

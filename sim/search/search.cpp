@@ -25,9 +25,15 @@ constexpr std::size_t most_misses = 3;
 constexpr std::size_t batch_of_simulations = 8;  // at a time, whatever the threads
 constexpr std::size_t between_looks = 4096;      // plans, at the clock and the user's interrupt
 
+/// What a plan may need: to be tried, and not to be surely too large.
+struct Room {
+  Bytes tried{}, possible{};
+};
+
 struct Bounded {
   double bound = 0;
   KnobValues knobs;
+  Room room;
   bool fits = false;  // false: the allocator's replay decides, once it matters
 };
 
@@ -48,9 +54,19 @@ class Search {
     while (next < queue_.size() && !proven_from(next) && !ended()) next = simulate_from(next);
     result_.ended = !result_.walked || (next < queue_.size() && !proven_from(next) && late());
     settle(next);
-    for (Miss& miss : result_.misses)
-      miss.needed = memory_figures(space_.scenario_of(miss.knobs)).needed();
-    for (Found& found : result_.found) replay(found.report.memory, found.report.scenario);
+    for (Miss& miss : result_.misses) {
+      const Scenario scenario = space_.scenario_of(miss.knobs);
+      miss.needed = memory_figures(scenario).needed();
+      miss.p_fits = odds().fits(scenario, miss.needed);
+    }
+    std::ranges::sort(result_.misses, [](const Miss& a, const Miss& b) {
+      return std::tie(a.needed, a.knobs) < std::tie(b.needed, b.knobs);
+    });
+    for (Found& found : result_.found) {
+      StepReport& report = found.report;
+      replay(report.memory, report.scenario);
+      report.p_fits = odds().fits(report.scenario, report.memory.needed());
+    }
     return std::move(result_);
   }
 
@@ -78,6 +94,19 @@ class Search {
     throw BrokenPromise("unknown objective");
   }
 
+  const MemoryOdds& odds() const {
+    static const MemoryOdds none;
+    return machine_.odds != nullptr ? *machine_.odds : none;
+  }
+
+  const Room& room_of(const Scenario& base) {
+    const auto [at, isnew] = rooms_.try_emplace(&base);
+    if (isnew)
+      at->second = {odds().most(base, base.run.left_out_below()),
+                    odds().most(base, RunOptions{}.refused_below())};
+    return at->second;
+  }
+
   void bound_all() {
     RuleTally tally;
     const auto visit = [&](const KnobValues& c, const DraftPlan& plan) {
@@ -87,21 +116,23 @@ class Search {
       }
       const Scenario& s = plan.base;
       const workloads::MemoryFigures memory = fullest_memory(s, plan.plan, plan.batch);
-      const workloads::Fit fit = fit_of(s, memory);
+      const Room& room = room_of(s);
+      const workloads::Fit fit = fit_in(room.tried, s, memory);
       if (!s.run.ignore_memory && fit == workloads::Fit::surely_not) {
-        refuse({c, memory.total()});
+        refuse({c, memory.total()}, room);
         return true;
       }
       const LeastStep bound = machine_.bound ? machine_.bound(plan) : LeastStep{};
-      queue_.push_back({least_value(bound, s), c, fit == workloads::Fit::surely});
+      queue_.push_back({least_value(bound, s), c, room, fit == workloads::Fit::surely});
       return true;
     };
     space_.walk(visit, &tally);
     result_.by_rule = tally.by_rule();
   }
 
-  void refuse(const Miss& miss) {
+  void refuse(const Miss& miss, const Room& room) {
     ++result_.too_large;
+    if (miss.needed > room.possible) ++result_.surely_too_large;
     auto& misses = result_.misses;
     const auto less = [](const Miss& a, const Miss& b) {
       return std::tie(a.needed, a.knobs) < std::tie(b.needed, b.knobs);
@@ -136,9 +167,12 @@ class Search {
     if (other && options_.share.is_part()) return out;  // whose it is finds out the rest
     if (machine_.refusal) out.refusal = machine_.refusal(scenario);
     if (!out.refusal.empty()) return out;
-    if (!one.fits && !scenario.run.ignore_memory && !fits(scenario)) {
-      out.missed = Miss{one.knobs, fullest_memory(scenario).total()};
-      return out;
+    if (!one.fits && !scenario.run.ignore_memory) {
+      const workloads::MemoryFigures memory = fullest_memory(scenario);
+      if (!fits_in(one.room.tried, scenario, memory)) {
+        out.missed = Miss{one.knobs, memory.total()};
+        return out;
+      }
     }
     if (other) return out;
     scenario.run.memory_is_known = true;
@@ -164,7 +198,7 @@ class Search {
       Tried& one = tried[i];
       if (one.open()) elsewhere_.push_back(places[i]);
       if (!one.refusal.empty() && result_.refused++ == 0) result_.refusal = one.refusal;
-      if (one.missed) refuse(*one.missed);
+      if (one.missed) refuse(*one.missed, queue_[places[i]].room);
       if (one.found) take(*std::move(one.found));
     }
   }
@@ -212,6 +246,7 @@ class Search {
   const SearchMachine& machine_;
   const SearchOptions& options_;
   const std::atomic<bool>& stop_;
+  std::map<const Scenario*, Room> rooms_;  // by base
   std::vector<Bounded> queue_;
   std::vector<std::size_t> elsewhere_;  // places of plans that are left to other shards
   std::size_t simulated_ = 0;
@@ -244,7 +279,12 @@ SearchMachine machine_of(Session& session) {
             }
             const StepBound::Terms least = bound->of(c.plan, c.batch);
             return LeastStep{least.longest(), least.tensor_s};
-          }};
+          },
+          {},
+          {},
+          {},
+          {},
+          &session.memory_odds()};
 }
 
 std::string_view knob_name(const Knob& knob) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/program/shard.hpp"
+#include "sim/run/memory_odds.hpp"
 #include "sim/run/session.hpp"
 #include "sim/scenario/rule_tally.hpp"
 #include "sim/search/space.hpp"
@@ -61,6 +62,8 @@ struct SearchMachine {
   std::function<bool(const Scenario&)> knows{};
   /// Whether it may know more by now; empty: it does not.
   std::function<bool()> look_again{};
+  /// How likely plans fit; none: they do or they do not.
+  const MemoryOdds* odds = nullptr;
 };
 
 /// That of a session, which is borrowed; plans it bounds keep their bases (DraftPlan).
@@ -78,13 +81,15 @@ struct Found {
 struct Miss {
   KnobValues knobs;
   Bytes needed{};
+  double p_fits = 0;  // of that
 };
 
 struct SearchResult {
   std::vector<Found> found;              // by value, equals by knobs
   std::vector<Miss> misses;              // of plans that memory refuses three that lack least
   std::size_t legal = 0;                 // plans of the space
-  std::size_t too_large = 0;             // of them, what memory refuses
+  std::size_t too_large = 0;             // of them, what memory refuses: more likely too large,
+  std::size_t surely_too_large = 0;      // and of those what surely is
   std::size_t left_out = 0;              // bounded away
   std::size_t refused = 0;               // that the framework cannot be told to run
   std::string refusal{};                 // the first such plan's reason

@@ -56,10 +56,15 @@ std::string search_json(const SearchAnswer& a) {
       values.push_back(value_of(a, knob, value));
     space[knob.key] = std::move(values);
   }
-  SearchJson out{{"proof", proof_text(a)},      {"proven", r.proven()},
-                 {"space", std::move(space)},   {"legal", r.legal},
-                 {"do_not_fit", r.too_large},   {"left_out", r.left_out},
-                 {"simulated", r.found.size()}, {"open", r.open}};
+  SearchJson out{{"proof", proof_text(a)},
+                 {"proven", r.proven()},
+                 {"space", std::move(space)},
+                 {"legal", r.legal},
+                 {"do_not_fit", r.too_large},
+                 {"surely_do_not_fit", r.surely_too_large},
+                 {"left_out", r.left_out},
+                 {"simulated", r.found.size()},
+                 {"open", r.open}};
   if (r.open > 0) {
     out["least_open_bound"] = r.least_open;
     if (!r.found.empty()) out["gap"] = std::max(0.0, 1 - r.least_open / r.found.front().value);
@@ -74,6 +79,7 @@ std::string search_json(const SearchAnswer& a) {
     SearchJson one{{"knobs", plan_of(a, found.knobs)},
                    {"step_time_s", seconds(found.report.step_time)},
                    {"bound", found.bound}};
+    if (found.report.p_fits) one["p_fits"] = *found.report.p_fits;
     if (i > 0 && a.order)
       one["first_is_faster"] = a.order->probability(seconds(r.found[0].report.step_time),
                                                     seconds(found.report.step_time));
@@ -85,7 +91,9 @@ std::string search_json(const SearchAnswer& a) {
     out["misses"].push_back(
         {{"knobs", plan_of(a, miss.knobs)},
          {"needs_bytes", miss.needed.value},
-         {"lacks_bytes", (miss.needed - a.space.base(miss.knobs).node.gpu.memory).value}});
+         {"lacks_bytes", std::max<std::int64_t>(
+                             0, (miss.needed - a.space.base(miss.knobs).node.gpu.memory).value)},
+         {"p_fits", miss.p_fits}});
   if (a.own) out["own"] = own_of(a);
   return json_text(out, 2);
 }

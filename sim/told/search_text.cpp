@@ -49,7 +49,14 @@ std::string value_text(const SearchAnswer& a, double value) {
 std::string nearest_text(const SearchAnswer& a) {
   const Miss& nearest = a.result.misses.front();
   const Bytes card = a.space.base(nearest.knobs).node.gpu.memory;
-  return to_text(nearest.needed - card) + " over";
+  return nearest.needed > card ? to_text(nearest.needed - card) + " over"
+                               : "P(fits) " + percent(nearest.p_fits);
+}
+
+/// "3.20 GiB more than h100-sxm-80gb has"
+std::string beside_card(Bytes needed, const topology::GpuSpec& gpu) {
+  return needed > gpu.memory ? to_text(needed - gpu.memory) + " more than " + gpu.name + " has"
+                             : "close to what " + gpu.name + " has";
 }
 
 /// Knobs in which the first `shown` plans differ, and of those that they share the words.
@@ -118,10 +125,9 @@ std::string own_text(const SearchAnswer& a) {
 std::string misses_text(const SearchAnswer& a) {
   std::string out = "no plan fits; the nearest:\n";
   for (const Miss& miss : a.result.misses) {
-    const Bytes card = a.space.base(miss.knobs).node.gpu.memory;
-    out += fmt::format("  {}: {} per GPU, {} more than {} has\n", plan_words(a.space, miss.knobs),
-                       to_text(miss.needed), to_text(miss.needed - card),
-                       a.space.base(miss.knobs).node.gpu.name);
+    const topology::GpuSpec& gpu = a.space.base(miss.knobs).node.gpu;
+    out += fmt::format("  {}: {} per GPU, {}, P(fits) {}\n", plan_words(a.space, miss.knobs),
+                       to_text(miss.needed), beside_card(miss.needed, gpu), percent(miss.p_fits));
   }
   return out;
 }
@@ -140,6 +146,7 @@ TextTable plans_table(const SearchAnswer& a) {
   table.column("tokens/s", "per GPU", TextTable::Align::right, "tokens_per_s_per_gpu");
   table.column("MFU", "", TextTable::Align::right, "mfu");
   table.column("memory", "GiB", TextTable::Align::right, "memory_gib_per_gpu");
+  table.column("P(fits)", "", TextTable::Align::right, "p_fits");
   table.column("exposed", "", TextTable::Align::right, "exposed_share");
   table.column("bubble", "", TextTable::Align::right, "bubble_share");
   if (energy) table.column("energy", "cluster", TextTable::Align::right, "cluster_energy_j");
@@ -168,6 +175,7 @@ TextTable plans_table(const SearchAnswer& a) {
     cells.push_back(rounded(r.tokens_per_second / static_cast<double>(r.scenario.gpus)));
     cells.push_back({percent(r.mfu), r.mfu});
     cells.push_back(rounded(gib(r.memory.total())));
+    cells.push_back({percent(r.p_fits.value_or(1.0)), r.p_fits.value_or(1.0)});
     cells.push_back({percent(exposed_share(r)), exposed_share(r)});
     cells.push_back({percent(bubble), bubble});
     if (energy) cells.push_back({to_text(Joules(found[i].value)), found[i].value});
@@ -198,6 +206,8 @@ std::string proof_text(const SearchAnswer& a) {
   std::string out = r.found.empty() ? "nothing found" : "the best found";
   if (r.best_is_proven()) out = r.found.empty() ? "no plan" : "optimal";
   out += " among " + space + ": " + plans(r.too_large) + " do not fit";
+  if (r.surely_too_large > 0 && r.surely_too_large < r.too_large)
+    out += ", " + plans(r.surely_too_large) + " of them surely";
   if (!r.misses.empty()) out += " (nearest: " + nearest_text(a) + ")";
   if (r.left_out > 0)
     out += fmt::format(", {} cannot come within {} of {}", plans(r.left_out),

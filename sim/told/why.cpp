@@ -120,6 +120,9 @@ void tell_chain(ToldSection& out, const Why& why) {
                           ? fmt::format(" ({} of {} simulated, the others are like one of them)",
                                         grouped(simulated), grouped(gpus))
                           : ""));
+  out.keep("p_fits", *why.report.p_fits);
+  out.say(fmt::format("memory: {} per GPU of {}, P(fits) {}", to_text(why.report.memory.needed()),
+                      to_text(why.report.scenario.node.gpu.memory), percent(*why.report.p_fits)));
   if (why.report.scenario.plan.pipeline > 1)
     out.say(fmt::format("filling the pipeline {} ({}), draining it {} ({})", to_text(path.fill),
                         share_of_step(path.fill, why), to_text(path.drain),

@@ -17,7 +17,7 @@ expect 3 "unknown key 'tensr', did you mean 'plan.tensor'?" $small --set tensr=2
 expect 3 "unknown key 'tensr' in \[plan\], did you mean 'tensor'?" $small --set plan.tensr=2
 
 # --framework NAME[@VERSION]; the report says what was run with.
-expect 0 '^framework *megatron-core 0.16' $small --framework megatron-core
+expect 0 '^framework *megatron-core 0.18' $small --framework megatron-core
 expect 0 '"framework_version": "0.7"' $small --framework=megatron-core@0.7 --json
 expect 3 "no data for megatron-core 9.9" $small --framework megatron-core@9.9
 expect 3 "unknown framework 'megatron-cor', did you mean 'megatron-core'?" \
@@ -38,7 +38,7 @@ version = "2.3"
 [sweep]
 "cluster.nodes" = [1, 2]
 END
-expect 0 '^megatron-core 0.16; NCCL 2.20' \
+expect 0 '^megatron-core 0.18; NCCL 2.20' \
   sweep "$work/file.toml" --framework megatron-core --nccl 2.20 --data zero1
 expect 0 '^pytorch-fsdp2 2.3; NCCL 2.20' sweep "$work/file.toml" --nccl 2.20
 
@@ -82,6 +82,8 @@ expect 3 'node pcie4-8: NCCL has no channel slower than .* GB/s' \
 expect 0 '^ecmp_seed *1 *default$' show fabrics rail-optimized
 expect 0 '^objective *"next_token" *default$' show models llama2-7b
 expect 0 '^collectives_hold_core *false *default$' show software pytorch-fsdp2
+expect 0 '^since megatron-core-0.12 ' show software megatron-core-0.13
+expect 0 '^as nemo-26.02$\|^since nemo-26.02 ' show software nemo-26.04
 expect 0 '^max_power .* default$' show nodes pcie4-8
 expect 0 '^nccl_since *- *default$' show gpus v100-sxm2-16gb
 

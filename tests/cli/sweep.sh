@@ -62,7 +62,7 @@ ends 4 "$stepcast" sweep "$work/mixed.toml" --set 'sweep.plan.tensor=[3, 5]'
 # A sweep without an answer says what it would have run with.
 scenario refused '"plan.tensor" = [3, 5]'
 ends 4 "$stepcast" run "$work/refused.toml" --framework megatron-core --nccl 2.20
-says out '^megatron-core 0.16; NCCL 2.20$'
+says out '^megatron-core 0.18; NCCL 2.20$'
 scenario full '"batch.local" = [4096, 8192]'
 ends 4 "$stepcast" run "$work/full.toml"
 says out 'chosen by default for .*; NCCL 2'

@@ -15,6 +15,7 @@ expect 0 'of other kinds' kernels "$published/kernels.csv"
 expect 0 'Leave-one-shape-out' kernels "$published/kernels.csv" --leave-out shape
 expect 0 'tokens_per_s_per_gpu beside published figures' study --quiet
 expect 0 'usage: stepcast validate collectives' collectives --help
+expect 0 'mean P(fits)' memory --quiet
 expect 5 'scored' collectives "$published/collectives.csv" --fail-above 0.01
 expect 0 'scored' collectives "$published/collectives.csv" --fail-above 1000
 

@@ -65,8 +65,10 @@ inline Software random_software() {
                                                             {1, LossForm::chunks},
                                                             {1, LossForm::checkpointed},
                                                             {1, LossForm::fused_linear}});
-  software.loss.memory = *rc::gen::element(LossMemory::kernels, LossMemory::dropped,
-                                           LossMemory::gradient, LossMemory::widened);
+  software.loss.memory =
+      *rc::gen::element(LossMemory::kernels, LossMemory::dropped, LossMemory::gradient,
+                        LossMemory::widened, LossMemory::shifted);
+  software.attention.repeats_kv = *rc::gen::element(false, true);
   software.memory.expandable = *rc::gen::element(false, true);
   software.data.embedding_unit = *rc::gen::element(false, true);
   return software;

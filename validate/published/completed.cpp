@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/files/toml_table.hpp"
 #include "validate/rows/row_words.hpp"
@@ -41,20 +42,50 @@ void take_sequence_ranks(PublishedRow& row) {
   row.cp = *row.gpus;
 }
 
-void take_batch(CompletedRow& out) {
+/// Sequences of uneven length by their mean: what tokens and steps a second tell, else what is
+/// said ("about 279 tokens a sample").
+void take_mean_length(CompletedRow& out) {
   PublishedRow& row = out.row;
+  if (row.seq_len || row.packing.empty()) return;
+  const bool told =
+      row.tokens_per_s_per_gpu && row.step_time_s && row.global_batch_seqs && row.gpus;
+  const double tokens = told ? *row.tokens_per_s_per_gpu * *row.step_time_s *
+                                   static_cast<double>(*row.gpus) /
+                                   static_cast<double>(*row.global_batch_seqs)
+                             : number_after(row.packing, "about ").value_or(0.0);
+  if (!(tokens >= 1)) return;
+  row.seq_len = std::llround(tokens);
+  row.packing.clear();
+  out.uneven = true;
+  out.assumed.push_back(
+      fmt::format("sequences of uneven length taken as of their mean, {} tokens{}", *row.seq_len,
+                  told ? ", from tokens per second and the step's time" : ""));
+}
+
+/// Ring and all-to-all cut a sequence into equal parts.
+void take_whole_parts(CompletedRow& out) {
+  PublishedRow& row = out.row;
+  const std::int64_t parts = 2 * row.cp.value_or(1);
+  if (parts == 2 || !row.seq_len || *row.seq_len % parts == 0 || *row.seq_len < parts) return;
+  *row.seq_len -= *row.seq_len % parts;
+  out.assumed.push_back(fmt::format("{} tokens, the next that its ranks divide", *row.seq_len));
+}
+
+}  // namespace
+
+void take_batch(PublishedRow& row, std::vector<std::string>& assumed) {
   if (row.global_batch_seqs || !row.gpus || !row.micro_batch_seqs) return;
   const auto degree = [](const auto& stated) {
     return std::max<std::int64_t>(1, stated.value_or(1));
   };
   const std::int64_t ranks = degree(row.tp) * degree(row.pp) * degree(row.cp);
   if (*row.gpus % ranks != 0) return;  // refused where the plan is made
-  row.global_batch_seqs = *row.gpus / ranks * *row.micro_batch_seqs;
-  out.assumed.push_back(fmt::format("the global batch is not stated: {}, a micro-batch a replica",
-                                    *row.global_batch_seqs));
+  // A pipeline is full with as many micro-batches as stages.
+  row.global_batch_seqs = *row.gpus / ranks * *row.micro_batch_seqs * degree(row.pp);
+  assumed.push_back(
+      fmt::format("the global batch is not stated: {}, {} a replica", *row.global_batch_seqs,
+                  degree(row.pp) > 1 ? "a micro-batch for each stage" : "a micro-batch"));
 }
-
-}  // namespace
 
 CompletedRow completed(const PublishedRow& row, const PublishedModels& models,
                        const sim::Catalogue& catalogue) {
@@ -66,7 +97,8 @@ CompletedRow completed(const PublishedRow& row, const PublishedModels& models,
       take_shape(out.row, shape_named(out.row.catalogue_model, catalogue));
   }
   take_sequence_ranks(out.row);
-  take_batch(out);
+  take_mean_length(out);
+  take_whole_parts(out);
   return out;
 }
 

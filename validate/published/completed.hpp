@@ -13,10 +13,14 @@ namespace stepcast::validate {
 struct CompletedRow {
   PublishedRow row;
   std::vector<std::string> assumed;  // sentences
+  bool uneven = false;  // sequences are of several lengths, of which only the mean is known
 };
 
-/// The shape of the catalogue's model that the row names, and a batch of one micro-batch a replica
-/// where none is stated. Rows of other tables stay as they are.
+/// A batch of one micro-batch a replica and stage where none is stated.
+void take_batch(PublishedRow& row, std::vector<std::string>& assumed);
+
+/// The shape of the catalogue's model that the row names; the mean of lengths that are uneven, in
+/// parts that its ranks divide. Rows of other tables stay as they are.
 CompletedRow completed(const PublishedRow& row, const PublishedModels& models,
                        const sim::Catalogue& catalogue);
 

@@ -74,21 +74,24 @@ std::vector<sim::Residual> side_of(const std::vector<sim::Residual>& residuals, 
   return out;
 }
 
-/// What error bars are of, and how often they hold.
-struct Covered {
-  const char* what;
-  std::size_t rows;
-  Coverage coverage;
-};
+}  // namespace
+
+std::vector<Covered> covered_memory(const sim::Evidence& evidence, double level) {
+  const std::vector<sim::Residual>& peaks = evidence.memory;
+  if (std::ranges::none_of(peaks,
+                           [&](const sim::Residual& row) { return row.source != peaks[0].source; }))
+    return {};
+  return {{"memory", peaks.size(), coverage_of_memory(peaks, level)}};
+}
+
+namespace {
 
 std::vector<Covered> covered_by(const sim::Evidence& evidence, double level) {
   const std::pair<const char*, std::vector<sim::Residual>> all[] = {
       {"steps", side_of(evidence.steps, true)},
       {"steps with experts or in low precision", side_of(evidence.steps, false)},
-      {"memory", side_of(evidence.memory, true)},
-      {"memory with experts or in low precision", side_of(evidence.memory, false)},
       {"collectives", evidence.collectives}};
-  std::vector<Covered> out;
+  std::vector<Covered> out = covered_memory(evidence, level);
   for (const auto& [what, residuals] : all) {
     const auto other = [&](const sim::Residual& row) { return row.source != residuals[0].source; };
     if (std::ranges::any_of(residuals, other))  // else none can be left out
@@ -96,6 +99,8 @@ std::vector<Covered> covered_by(const sim::Evidence& evidence, double level) {
   }
   return out;
 }
+
+}  // namespace
 
 std::string coverage_text(const Covered& covered) {
   const auto& [what, num_rows, coverage] = covered;
@@ -121,7 +126,6 @@ std::string coverage_text(const Covered& covered) {
   return out + kinds.text() + "\n";
 }
 
-/// A row a source, and a row a kind of run.
 std::string coverage_json(const std::vector<Covered>& all, double level) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const auto& [what, num_rows, coverage] : all) {
@@ -138,6 +142,8 @@ std::string coverage_json(const std::vector<Covered>& all, double level) {
   }
   return sim::json_text(nlohmann::ordered_json{{"level", level}, {"coverage", std::move(rows)}}, 2);
 }
+
+namespace {
 
 std::string order_text(std::span<const sim::PairCount> pairs) {
   const sim::Order order(pairs);
@@ -169,6 +175,13 @@ const sim::Verb confidence_verb{
     confidence_options,
     "stepcast validate confidence"};
 
+double level_of(const sim::Arguments& arguments) {
+  const auto level = sim::number_in<double>(arguments.get("confidence", "0.8"));
+  if (!level || !(*level > 0 && *level < 1))
+    throw sim::UsageError("--confidence is no share of cases", "0.8: bars that hold in 80 %");
+  return *level;
+}
+
 int run_confidence(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
   sim::check_forms(arguments);
   std::string folder = catalogue.directory() + "/confidence";
@@ -177,19 +190,17 @@ int run_confidence(const sim::Arguments& arguments, const sim::Catalogue& catalo
     if (!write(folder, arguments, catalogue)) return sim::stop_code();
   }
   const sim::Evidence evidence = sim::read_evidence(folder);
-  const auto level = sim::number_in<double>(arguments.get("confidence", "0.8"));
-  if (!level || !(*level > 0 && *level < 1))
-    throw sim::UsageError("--confidence is no share of cases", "0.8: bars that hold in 80 %");
-  const std::vector<Covered> covered = covered_by(evidence, *level);
+  const double level = level_of(arguments);
+  const std::vector<Covered> covered = covered_by(evidence, level);
   const auto text = [&] {
     std::string out = fmt::format(
         "bars of {:g} % from the errors of {}, {}\nshift {:.2f}: by so much errors of kernels grow "
         "when their source is left out, not their shape alone\n\n",
-        100 * *level, evidence.version, evidence.date, evidence.shift);
+        100 * level, evidence.version, evidence.date, evidence.shift);
     for (const Covered& one : covered) out += coverage_text(one);
     return out + order_text(evidence.pairs) + own_runs_text(side_of(evidence.steps, true));
   };
-  const sim::AnswerForms forms{text, [&] { return coverage_json(covered, *level); }, {"coverage"}};
+  const sim::AnswerForms forms{text, [&] { return coverage_json(covered, level); }, {"coverage"}};
   return sim::print_answer(arguments, forms) ? sim::exit_ok : sim::exit_unwritten;
 }
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
+#include "sim/confidence/memory_bar.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -37,25 +39,27 @@ struct Ends {
 
 }  // namespace
 
-Coverage coverage_of(std::span<const Residual> residuals, double level, double shift) {
+namespace {
+
+/// `bars(source)`: what gives a row of that source its bar, without the source and with it.
+template <class Bars>
+Coverage coverage_by(std::span<const Residual> residuals, const Bars& bars) {
   Coverage out;
   Ends all;
   double hits = 0;
   std::map<std::string, KindCoverage> kinds;
   for (const auto& [source, rows] : by_source(residuals)) {
-    const std::vector<Residual> others = without(residuals, source);
+    const auto bar_of = bars(source);
     Ends ends;
     double covered = 0;
     for (const Residual& row : rows) {
-      const auto unseen = sim::interval_for(row.of, others, level, shift);
-      const auto shown = sim::interval_for(row.of, residuals, level, shift);
-      expects(unseen && shown, "residuals of two sources or more");
-      covered += unseen->covers(row.log_ratio);
+      const auto [unseen, shown] = bar_of(row);
+      covered += unseen.covers(row.log_ratio);
       KindCoverage& kind = kinds[row.of.kind];
       ++kind.rows;
-      kind.covered += unseen->covers(row.log_ratio);
-      ends.add(*shown);
-      all.add(*shown);
+      kind.covered += unseen.covers(row.log_ratio);
+      ends.add(shown);
+      all.add(shown);
     }
     hits += covered;
     out.by_source.push_back({source, rows.size(), covered / static_cast<double>(rows.size()),
@@ -71,6 +75,35 @@ Coverage coverage_of(std::span<const Residual> residuals, double level, double s
   out.low = median(all.low);
   out.high = median(all.high);
   return out;
+}
+
+}  // namespace
+
+Coverage coverage_of(std::span<const Residual> residuals, double level, double shift) {
+  return coverage_by(residuals, [&](const std::string& source) {
+    return [&, others = without(residuals, source)](const Residual& row) {
+      const auto unseen = sim::interval_for(row.of, others, level, shift);
+      const auto shown = sim::interval_for(row.of, residuals, level, shift);
+      expects(unseen && shown, "residuals of two sources or more");
+      return std::pair(*unseen, *shown);
+    };
+  });
+}
+
+Coverage coverage_of_memory(std::span<const Residual> peaks, double level) {
+  const sim::MemoryOdds all({peaks.begin(), peaks.end()});
+  const auto bars_of = [&](const sim::MemoryOdds& odds) {
+    std::map<std::string, sim::Interval> out;
+    for (const Residual& row : peaks)
+      if (!out.contains(row.of.kind))
+        out[row.of.kind] = sim::memory_interval(odds, row.of.kind, level);
+    return out;
+  };
+  return coverage_by(peaks, [&, shown = bars_of(all)](const std::string& source) {
+    return [&, unseen = bars_of(all.without(source))](const Residual& row) {
+      return std::pair(unseen.at(row.of.kind), shown.at(row.of.kind));
+    };
+  });
 }
 
 OwnRunsGain gain_of_own_runs(std::span<const Residual> residuals, std::size_t runs) {

@@ -37,6 +37,9 @@ struct Coverage {
 /// `residuals`: of two sources or more.
 Coverage coverage_of(std::span<const sim::Residual> residuals, double level, double shift);
 
+/// The same of bars of memory (sim/confidence/memory_bar.hpp), of peaks of all kinds.
+Coverage coverage_of_memory(std::span<const sim::Residual> peaks, double level);
+
 /// The median error of the other rows of every source of 8 rows or more, mean over sources: as they
 /// are forecast, and moved by what `runs` rows of the source itself, spread over it, had shown.
 struct OwnRunsGain {

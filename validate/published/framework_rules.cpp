@@ -50,6 +50,7 @@ FrameworkValues read_values(TableReader& rule) {
   values.micro_batch = rule.integer("micro_batch");
   values.optimizer = choice_of(rule, "optimizer", {"adamw", "lamb", "sgd", "adafactor", "lion"});
   values.dropout = rule.flag("dropout");
+  values.lora_dropout = rule.flag("lora_dropout");
   values.removes_padding = rule.flag("removes_padding");
   values.interleaves = rule.flag("interleaves");
   values.later_recipe = rule.flag("later_recipe");
@@ -167,6 +168,7 @@ FrameworkDefaults defaults_of(const FrameworkValues& values, const PublishedRow&
   out.micro_batch = values.micro_batch;
   out.optimizer = values.optimizer.value_or("adamw");
   out.dropout = values.dropout.value_or(false);
+  out.lora_dropout = values.lora_dropout.value_or(false);
   out.removes_padding = values.removes_padding.value_or(false);
   out.interleaves = values.interleaves.value_or(false);
   out.later_recipe = values.later_recipe.value_or(false);
@@ -192,6 +194,7 @@ void FrameworkValues::overlay(const FrameworkValues& other) {
   take(micro_batch, other.micro_batch);
   take(optimizer, other.optimizer);
   take(dropout, other.dropout);
+  take(lora_dropout, other.lora_dropout);
   take(removes_padding, other.removes_padding);
   take(interleaves, other.interleaves);
   take(later_recipe, other.later_recipe);

@@ -22,7 +22,7 @@ struct FrameworkValues {
   std::optional<workloads::Schedule> schedule;
   std::optional<std::int64_t> micro_batch;
   std::optional<std::string> optimizer;
-  std::optional<bool> dropout, removes_padding, interleaves, later_recipe, compiles;
+  std::optional<bool> dropout, lora_dropout, removes_padding, interleaves, later_recipe, compiles;
   std::optional<std::int64_t> selective_every, vocab_multiple;
 
   void overlay(const FrameworkValues& other);

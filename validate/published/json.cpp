@@ -67,6 +67,7 @@ Json ran_json(const RanSummary& s) {
       {"smi_median", number(s.memory_median("process"))},
       {"step_median", s.step ? Json(s.step->median) : Json(nullptr)},
       {"steps", s.steps},
+      {"chosen_tokens", {{"peaks", s.chosen_peaks}, {"error", score_json(s.chosen)}}},
       {"open_base",
        {{"peaks", s.open_peaks}, {"as_gib", score_json(s.as_gib)}, {"as_gb", score_json(s.as_gb)}}},
       {"by", groups},
@@ -81,6 +82,7 @@ void add_ran(const PublishedResult& r, Json& out) {
                      {"stated_gib", peak.stated_gib},
                      {"forecast_gib", peak.forecast_gib},
                      {"base_open", peak.base_open},
+                     {"chosen", peak.chosen},
                      {"error", peak.error()}});
   out["verdict"] = verdict_of(r);
   out["p_fits"] = entered(r) ? Json(p_fits(r)) : Json(nullptr);

@@ -27,7 +27,7 @@ double measured_step(const PublishedRow& row) {
 
 /// What is taken of an answer: of equal scenarios, as tables of several releases have them, once.
 struct Answer {
-  double step_s = 0;
+  double step_s = 0, mfu = 0;
   double memory_gib = 0, allocated_gib = 0, reserved_gib = 0, process_gib = 0, needed_gib = 0;
   Bytes needed;
   sim::Case forecast;
@@ -52,6 +52,7 @@ Answer answer_of(const sim::Scenario& scenario, sim::Session& session) {
   replay(report.memory, report.scenario);
   const workloads::MemoryFigures& figures = report.memory;
   return {seconds(report.step_time),
+          report.mfu,
           gibibytes(report.memory.total()),
           gibibytes(figures.allocated),
           gibibytes(figures.reserved),
@@ -93,6 +94,7 @@ void predict(Predictor& by, PublishedResult& result) {
   result.assumed = std::move(made.assumed);
   result.refused = std::move(made.refused);
   result.virtual_open = made.virtual_open;
+  result.tokens_open = made.tokens_open;
   result.aside = by.maker.aside(result.row);
   result.row = std::move(made.row);
   describe(result);
@@ -113,6 +115,10 @@ void predict(Predictor& by, PublishedResult& result) {
     result.needed_gib = answer->needed_gib;
     result.forecast = answer->forecast;
     result.warnings = answer->warnings;
+    result.above_peak = result.measured_s > 0 && answer->mfu * answer->step_s > result.measured_s;
+    if (result.above_peak)
+      result.assumed.emplace_back(
+          "its time is not compared: as it stands it takes more than the peak of its tensor cores");
     result.gpu_memory_gib = gibibytes(scenario.node.gpu.memory);
     result.p_fits = by.session.memory_odds()
                         .without(result.row.source_key())
@@ -135,7 +141,8 @@ bool PublishedResult::whole_run() const {
 
 bool PublishedResult::times_a_step() const {
   static const Pattern words("mixed length", "times_a_step");
-  return measured_s > 0 && row.confidence != "low" && !words.found_in(row.notes);
+  return measured_s > 0 && !tokens_open && !above_peak && row.confidence != "low" &&
+         !words.found_in(row.notes);
 }
 
 double PublishedResult::memory_of(const std::string& figure) const {

@@ -39,6 +39,8 @@ struct PublishedResult {
   bool aside = false;                 // refused for a GPU that is counted apart
   std::vector<std::string> assumed;   // what the row does not state and which default stands for it
   std::vector<std::string> warnings;  // of the simulation
+  bool tokens_open = false;           // how many tokens a GPU has at once at most is not stated
+  bool above_peak = false;            // its time as it stands is below what its GPUs' peak allows
   bool virtual_open = false;  // four stages or more that may be interleaved, the row does not say
 
   /// Its time is that of a whole run, with all that stopped it: a bar, no step.

@@ -53,7 +53,7 @@ std::optional<ErrorScore> score_of(const std::vector<double>& errors) {
 double worst_error(const PublishedResult& result) {
   double out = 0;
   for (const PeakError& peak : peaks_of(result))
-    if (!peak.base_open) out = std::max(out, std::abs(peak.error()));
+    if (peak.scored()) out = std::max(out, std::abs(peak.error()));
   return out;
 }
 
@@ -81,7 +81,7 @@ class RanGroups {
     group.died += r.row.ran_out_of_memory;
     if (r.row.ran_out_of_memory) return;
     for (const PeakError& peak : peaks_of(r))
-      if (!peak.base_open) errors.memory.push_back(peak.error());
+      if (peak.scored()) errors.memory.push_back(peak.error());
     if (r.times_a_step()) errors.step.push_back(r.error());
   }
 
@@ -120,14 +120,13 @@ void add_groups(const std::vector<PublishedResult>& results, RanSummary& summary
 
 void add_errors(const std::vector<PublishedResult>& results, RanSummary& summary) {
   std::map<std::string, std::vector<double>> memory;
-  std::vector<double> steps, as_gib, as_gb;
+  std::vector<double> steps, as_gib, as_gb, chosen;
   for (const PublishedResult& r : results) {
     if (!entered(r) || r.row.ran_out_of_memory) continue;
     for (const PeakError& peak : peaks_of(r)) {
-      if (!peak.base_open) {
-        memory[peak.figure].push_back(peak.error());
-        continue;
-      }
+      if (peak.chosen) chosen.push_back(peak.error());
+      if (peak.scored()) memory[peak.figure].push_back(peak.error());
+      if (peak.scored() || peak.chosen) continue;
       as_gib.push_back(peak.error());
       as_gb.push_back((peak.error() + 1.0) * bytes_of_gib_in_ran / bytes_of_gb - 1.0);
     }
@@ -139,6 +138,8 @@ void add_errors(const std::vector<PublishedResult>& results, RanSummary& summary
   }
   summary.steps = steps.size();
   summary.step = score_of(steps);
+  summary.chosen_peaks = chosen.size();
+  summary.chosen = score_of(chosen);
   summary.open_peaks = as_gib.size();
   summary.as_gib = score_of(as_gib);
   summary.as_gb = score_of(as_gb);
@@ -155,10 +156,10 @@ std::vector<PeakError> peaks_of(const PublishedResult& result) {
   std::vector<PeakError> out;
   if (!entered(result) || row.ran_out_of_memory || row.mem_gib_per_gpu.value_or(0) <= 0) return out;
   out.push_back({row.mem_figure, row.mem_gb_as_stated.value_or(*row.mem_gib_per_gpu),
-                 most_on_card(result, row.mem_figure), row.mem_base_open});
+                 most_on_card(result, row.mem_figure), row.mem_base_open, result.tokens_open});
   if (row.further_gib.value_or(0) > 0)
     out.push_back({row.further_figure, *row.further_gib, most_on_card(result, row.further_figure),
-                   row.mem_base_open});
+                   row.mem_base_open, result.tokens_open});
   return out;
 }
 
@@ -170,7 +171,7 @@ std::string verdict_of(const PublishedResult& result) {
   if (result.aside) return "aside";
   if (!entered(result)) return "not_entered";
   if (result.row.ran_out_of_memory) return p_fits(result) < 0.5 ? "foreseen_died" : "died";
-  return p_fits(result) < sim::RunOptions{}.refuse_below ? "refused_ran" : "ran";
+  return p_fits(result) < sim::RunOptions{}.refused_below() ? "refused_ran" : "ran";
 }
 
 std::optional<double> RanSummary::memory_median(const std::string& figure) const {

@@ -22,6 +22,8 @@ struct PeakError {
   std::string figure;  // "allocated", "reserved", "process"; empty: not said which
   double stated_gib = 0, forecast_gib = 0;
   bool base_open = false;  // of GB whose base is not said; stated_gib takes them for GiB
+  bool chosen = false;     // its tokens are not stated: chosen by it, or a mean
+  bool scored() const { return !base_open && !chosen; }
   double error() const { return forecast_gib / stated_gib - 1.0; }
 };
 /// Of rows that ran: none, one, or two figures of one run.
@@ -48,6 +50,9 @@ struct RanSummary {
   std::vector<std::size_t> memory_rows;
   std::size_t steps = 0;
   std::optional<ErrorScore> step;
+  // Peaks whose tokens are not stated.
+  std::size_t chosen_peaks = 0;
+  std::optional<ErrorScore> chosen;
   // Peaks in GB whose base is not said, as 2^30 bytes and as 1e9.
   std::size_t open_peaks = 0;
   std::optional<ErrorScore> as_gib, as_gb;

@@ -40,6 +40,7 @@ std::string errors_table(const RanSummary& s) {
   for (std::size_t i = 0; i < s.memory.size(); ++i)
     line("peak, " + figure_name(s.memory[i].first), s.memory_rows[i], s.memory[i].second);
   if (s.step) line("step", s.steps, *s.step);
+  if (s.chosen) line("peak of tokens not stated", s.chosen_peaks, *s.chosen);
   if (s.as_gib) line("peak in GB, base not said, as GiB", s.open_peaks, *s.as_gib);
   if (s.as_gb) line("  the same as 1e9 bytes", s.open_peaks, *s.as_gb);
   return table.num_rows() == 0 ? "" : "\n" + table.text();

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/confidence/residuals.hpp"
+#include "sim/run/residuals.hpp"
 #include "validate/published/published.hpp"
 
 namespace stepcast::validate {

@@ -67,10 +67,21 @@ std::vector<sim::Residual> peak_residuals(const std::vector<PublishedResult>& re
   for (const PublishedResult& r : results) {
     if (!entered(r) || r.row.ran_out_of_memory) continue;
     const auto peaks = peaks_of(r);
-    if (peaks.empty() || peaks.front().base_open) continue;
+    if (peaks.empty() || !peaks.front().scored()) continue;
     const double forecast = r.memory_of(peaks.front().figure);
     out.push_back(
         {r.row.source_key(), r.row.id, std::log(peaks.front().stated_gib / forecast), r.forecast});
+  }
+  return out;
+}
+
+std::vector<sim::Residual> card_residuals(const std::vector<PublishedResult>& results, bool died) {
+  std::vector<sim::Residual> out;
+  for (const PublishedResult& r : results) {
+    if (r.aside || !r.predicted_s || r.tokens_open || r.row.ran_out_of_memory != died) continue;
+    if (!died && r.row.mem_gib_per_gpu.value_or(0) > 0) continue;  // its peak is known
+    out.push_back(
+        {r.row.source_key(), r.row.id, std::log(r.gpu_memory_gib / r.needed_gib), r.forecast});
   }
   return out;
 }
@@ -115,6 +126,10 @@ sim::Evidence evidence_of(const std::vector<PublishedResult>& training,
     append(out.memory, memory_residuals(*results));
   }
   append(out.memory, peak_residuals(what_ran));
+  for (const auto* results : {&sweep, &what_ran}) {
+    append(out.died, card_residuals(*results, true));
+    append(out.fitted, card_residuals(*results, false));
+  }
   out.collectives = collective_residuals(measurements + "/collectives.csv", catalogue);
   out.pairs = pair_counts(scored_of(training, sweep));
   out.shift = shift_of_kernels(measurements + "/kernels.csv", catalogue);

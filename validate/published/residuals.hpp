@@ -19,14 +19,17 @@ std::vector<sim::Residual> memory_residuals(const std::vector<PublishedResult>& 
 /// Of a table of what_ran.csv the peaks of rows that ran, but those whose unit is open.
 std::vector<sim::Residual> peak_residuals(const std::vector<PublishedResult>& results);
 
+/// ln(card / forecast) of plans that died, or of those that ran and report no peak.
+std::vector<sim::Residual> card_residuals(const std::vector<PublishedResult>& results, bool died);
+
 /// How much larger the median error of a kernel becomes when its whole source is left out instead
 /// of its shape alone: of the same rows both ways, the median of the ratios over GPUs and kernels
 /// of five rows or more. At least 1.
 double shift_of_kernels(const std::string& kernels_csv, const sim::Catalogue& catalogue);
 
 /// `training`, `sweep`, `modern`, `what_ran`: their results; plans are compared of the first two,
-/// and of the last peaks alone are taken. `measurements`: the folder of collectives.csv and
-/// kernels.csv. Without date and version.
+/// and of the last peaks alone are taken, and what ran or died. `measurements`: the folder of
+/// collectives.csv and kernels.csv. Without date and version.
 sim::Evidence evidence_of(const std::vector<PublishedResult>& training,
                           const std::vector<PublishedResult>& sweep,
                           const std::vector<PublishedResult>& modern,

@@ -83,9 +83,11 @@ void put_memory_plan(const PublishedRow& row, ScenarioTable& plan) {
   }
 }
 
-void put_adapters(const PublishedRow& row, TomlValue& model, const std::string& where) {
+void put_adapters(const PublishedRow& row, const FrameworkDefaults& framework, TomlValue& model,
+                  const std::string& where) {
   const StatedAdapters adapters = stated_adapters(row);
   if (adapters.rank == 0) return;
+  if (framework.lora_dropout) model.set("lora_dropout", {true, where});
   model.set("lora_rank", {adapters.rank, where});
   TomlValue::Array targets;
   for (const std::string& target : adapters.targets)
@@ -101,7 +103,9 @@ void put_software(const PublishedRow& row, const FrameworkDefaults& framework,
   // Streams that run beside each other need more connections than tensor_overlap leaves them.
   if (overlaps_experts(row, framework)) software.put_flag("tensor_overlap", false);
   put_exchange(row, software);
-  if (const std::string loss = stated_loss(row); !loss.empty()) {
+  // A rule that knows the framework's form of what the row names decides.
+  const bool ruled = framework.software.find("loss_form") != nullptr;
+  if (const std::string loss = stated_loss(row); !loss.empty() && !ruled) {
     const bool form = std::ranges::any_of(sim::loss_form_names,
                                           [&](const auto& name) { return name.first == loss; });
     software.put(form ? "loss_form" : "loss_memory", loss);
@@ -126,6 +130,8 @@ std::vector<std::string> told_of_words(const PublishedRow& row) {
   if (const std::string packing = told_of_packing(row); !packing.empty()) told.push_back(packing);
   if (has_word(lower(row.loss_kernel), {"unfused"}))
     told.push_back("'" + row.loss_kernel + "' taken as the framework's kernels");
+  if (has_word(lower(row.fp8_recipe), {"rowwise"}))
+    told.emplace_back("fp8 scaled by rows taken as scaled by tensors");
   if (has_word(lower(row.compile), {"graph trainer"}))
     told.emplace_back("a traced graph of eager mode's kernels");
   return told;

@@ -86,6 +86,8 @@ TomlValue plan_table(const PublishedRow& row, const FrameworkDefaults& framework
   ScenarioTable plan(framework.plan, where);
   if (row.has_experts()) put_expert_plan(row, framework, plan);
   put_memory_plan(row, plan);
+  if (stated_adapters(row).rank > 0 && framework.plan.find("tensor_overlap") != nullptr)
+    plan.put("tensor_overlap", std::string("none"));  // not modelled beside adapters
   plan.put("data", sim::word_for(sim::data_parallel_names, framework.data));
   plan.put("tensor", degree(row.tp));
   plan.put("pipeline", degree(row.pp));
@@ -175,24 +177,40 @@ ScenarioMaker::ScenarioMaker(sim::Session& session)
 
 RowScenario ScenarioMaker::scenario_of(const PublishedRow& row, const std::string& where) const {
   CompletedRow full = completed(row, models_, session_.catalogue());
-  RowScenario out = full.row.columns == ColumnSet::what_ran ? of_open_row(full.row, where)
-                                                            : of_row(full.row, where);
+  RowScenario out;
+  if (full.row.columns == ColumnSet::what_ran) {
+    out = of_open_row(full.row, where);
+    out.tokens_open = out.tokens_open || full.uneven;
+  } else {
+    out = of_row(full.row, where);
+    out.row = std::move(full.row);
+  }
   out.assumed.insert(out.assumed.begin(), full.assumed.begin(), full.assumed.end());
-  out.row = std::move(full.row);
   return out;
 }
 
 RowScenario ScenarioMaker::of_open_row(const PublishedRow& row, const std::string& where) const {
-  const std::vector<OpenChoice> open = open_choices(row, defaults_.framework(row));
+  FrameworkDefaults framework = defaults_.framework(row);
+  if (!framework.refused.empty() && !row.ep) {
+    PublishedRow shared = row;
+    shared.ep = 1;
+    framework.expert_degree_open = defaults_.framework(shared).refused.empty();
+  }
+  std::vector<OpenChoice> open = open_choices(row, framework);
   std::vector<RowScenario> made;
   std::vector<ChoiceForecast> forecasts;
   RowScenario refused;
-  for (const OpenChoice& choice : open) {
+  for (OpenChoice& choice : open) {
+    std::vector<std::string> assumed;
+    take_batch(choice.row, assumed);
     RowScenario one = of_row(choice.row, where);
+    one.row = choice.row;
+    one.tokens_open = choice.tokens;
     if (!one.scenario) {
       if (refused.refused.empty()) refused = std::move(one);
       continue;
     }
+    one.assumed.insert(one.assumed.begin(), assumed.begin(), assumed.end());
     const auto figures = sim::memory_figures(*one.scenario);
     forecasts.push_back({&choice, figure_of(figures, row.mem_figure),
                          figures.needed() <= one.scenario->node.gpu.memory});
@@ -201,7 +219,7 @@ RowScenario ScenarioMaker::of_open_row(const PublishedRow& row, const std::strin
   if (made.empty()) return refused;
   if (open.size() == 1) return std::move(made.front());
   const TakenChoice taken = taken_choice(row, forecasts);
-  made[taken.index].assumed.push_back(taken.told);
+  made[taken.index].assumed.push_back(told_open(row, framework) + taken.told);
   return std::move(made[taken.index]);
 }
 
@@ -251,7 +269,7 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   document.set("title", sim::toml_text(row.id + " " + row.model, where));
   model.table.set("sequence", {sequence_of(row, framework, out.assumed), where});
   if (framework.dropout) model.table.set("dropout", {true, where});
-  put_adapters(row, model.table, where);
+  put_adapters(row, framework, model.table, where);
   document.set("model", model.table);
   document.set("cluster",
                cluster_table(row, cluster, framework.nccl, gpus_per_node, domain, where));

@@ -21,6 +21,7 @@ struct RowScenario {
   sim::TomlValue document;                // the same as a scenario file
   std::string refused;                    // why there is none
   std::vector<std::string> assumed;       // sentences
+  bool tokens_open = false;               // how many tokens a GPU has at once at most is not stated
   bool virtual_open = false;  // four stages or more that may be interleaved, the row does not say
 };
 

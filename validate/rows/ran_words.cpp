@@ -22,8 +22,8 @@ constexpr Word loss_words[] = {
     {"256 tokens", "checkpointed", nullptr},
     {"chunk", "chunks", nullptr},
     {"te fused", "gradient", nullptr},
-    // Logits are widened to fp32 and become their gradient in their place.
-    {"fused kernel", "in_place", nullptr},
+    // The model's fp32 logits, shifted, become their gradient in that copy's place.
+    {"fused kernel", "shifted", nullptr},
     {"unfused", "kernels", nullptr},
     {"hf ce", "kernels", nullptr},
 };
@@ -39,7 +39,6 @@ constexpr Word flag_words[] = {
     {"tiled mlp", "mlp_tiles", nullptr},
     {"optimizer in backward", nullptr, "the optimizer runs inside backward"},
     {"4-bit base", "lora_base", nullptr},
-    {"dora", nullptr, "DoRA, whose norms of weights are not modelled"},
     {"adapters", "lora_targets", nullptr},
     {"all-to-all", "dispatcher", nullptr},
     {"deepep", "dispatcher", nullptr},
@@ -124,12 +123,14 @@ std::optional<bool> stated_compile(const PublishedRow& row) {
 }
 
 std::optional<double> stated_capacity(const PublishedRow& row) {
-  const std::string text = lower(row.other_flags);
-  const std::string word = "capacity_factor ";
-  const auto at = text.find(word);
+  return number_after(lower(row.other_flags), "capacity_factor ");
+}
+
+std::optional<double> number_after(const std::string& text, const std::string& words) {
+  const auto at = text.find(words);
   if (at == std::string::npos) return std::nullopt;
-  const std::string rest = text.substr(at + word.size());
-  return sim::number_in<double>(std::string_view(rest).substr(0, rest.find_first_of(" ;")));
+  const std::string_view rest = std::string_view(text).substr(at + words.size());
+  return sim::number_in<double>(rest.substr(0, rest.find_first_of(" ;")));
 }
 
 StatedAdapters stated_adapters(const PublishedRow& row) {

@@ -56,10 +56,11 @@ std::string stated_recipe(const PublishedRow& row) {
   if (has_word(text, {"mxfp8", "fp8-mx", "fp8_mx"})) return "mxfp8";
   if (has_word(text, {"fp4", "mxfp"})) throw RefusedRow{"precision " + lower(row.precision)};
   if (!has_word(text, {"fp8", "float8"})) return "";
-  if (has_word(text, {"delayed"})) return "fp8_delayed";
+  // Transformer Engine's own default is delayed scaling.
+  if (has_word(text, {"delayed", "te fp8"})) return "fp8_delayed";
   if (has_word(text, {"current", "tensorwise", "fp8-cs", "fp8_cs"})) return "fp8_current";
   if (has_word(text, {"block", "subchannel", "fp8-sc"})) return "fp8_block";
-  if (has_word(text, {"rowwise"})) throw RefusedRow{"precision fp8 scaled by rows"};
+  if (has_word(text, {"rowwise"})) return "fp8_current";  // told by told_of_words()
   return "fp8";
 }
 

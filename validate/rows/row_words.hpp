@@ -19,6 +19,8 @@ struct RefusedRow {
 /// In small letters; and whether any of `words` stands in a text.
 std::string lower(std::string text);
 bool has_word(const std::string& text, std::initializer_list<const char*> words);
+/// The number that follows `words`.
+std::optional<double> number_after(const std::string& text, const std::string& words);
 
 /// The recipe of low precision that a row states: a key's word; "fp8": it does not say which;
 /// empty: 16 bits. Throws RefusedRow for what is not modelled.

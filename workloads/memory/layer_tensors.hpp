@@ -33,16 +33,28 @@ struct LayerTensors {
   LayerTensors(const StepInputs& in, LayerKind kind, std::int64_t element,
                const ParameterTensors& parameters)
       : memory(in, kind),
-        kept(in.operators_again() ? memory.operator_tensors() : memory.layer_tensors()),
+        attention(in.operators_again() ? memory.operator_tensors() : memory.attention_tensors()),
+        mlp(in.operators_again() ? std::vector<std::int64_t>{} : memory.mlp_tensors()),
         again(in.operators_again() ? memory.tensors_again() : std::vector<std::int64_t>{}),
         forward_work(memory.forward_work_tensors()),
-        backward_work(memory.work_tensors()),
+        mlp_work(memory.work_tensors()),
+        attention_work(memory.attention_work_tensors()),
         gradients(gradient_sizes(parameters, element)),
         scores(memory.scores()),
-        output_gradients(memory.output_gradients()) {}
+        output_gradients(memory.output_gradients()) {
+    if (gradients.each.empty()) return;
+    last_gradient = TensorSizes({gradients.each.back()});
+    gradients.each.pop_back();
+    gradients.sum -= last_gradient.sum;
+  }
+
+  /// Backward is fullest in attention's half, when what the other has kept is gone: that is seldom.
+  bool fullest_in_attention() const { return attention_work.sum > mlp_work.sum + mlp.sum; }
 
   ActivationMemory memory;
-  TensorSizes kept, again, forward_work, backward_work, gradients;
+  TensorSizes attention, mlp;  // what is kept, by halves; by operators all of it in the first
+  TensorSizes again, forward_work, mlp_work, attention_work;
+  TensorSizes last_gradient{}, gradients;  // of the last product's weights; of all others
   std::int64_t scores, output_gradients;
 };
 

@@ -60,6 +60,10 @@ class AllocationWriter {
  private:
   using Tensors = typename Sink::Tensors;
   using Key = std::pair<std::int64_t, std::int64_t>;  // micro-batch, chunk
+  /// Of a layer, by halves, or of the embedding.
+  struct Kept {
+    Tensors attention{}, mlp{};
+  };
 
   void add_to(Tensors& tensors, TensorKind kind, std::int64_t bytes, Stream stream = {}) {
     if (bytes > 0) out_.add(tensors, kind, bytes, stream);
@@ -68,6 +72,10 @@ class AllocationWriter {
     out_.add_all(tensors, kind, sizes);
   }
   void free(Tensors& tensors) { out_.free(tensors); }
+  void free(Kept& kept) {
+    free(kept.attention);
+    free(kept.mlp);
+  }
   void brief(TensorKind kind, std::int64_t bytes, Stream stream = {}) {
     add_to(brief_, kind, bytes, stream);
     free(brief_);
@@ -116,9 +124,9 @@ class AllocationWriter {
       const Turn turn{.chunk = chunk};
       for (std::int64_t i = 0; i < layers_of(turn); ++i) {
         const LayerTensors& layer = tensors_of(layer_of(turn, i));
-        const std::int64_t kept = recomputed(i)
-                                      ? r_.sizes.local_bytes()
-                                      : layer.kept.sum + (core_again() ? 0 : layer.scores);
+        const std::int64_t kept =
+            recomputed(i) ? r_.sizes.local_bytes()
+                          : layer.attention.sum + layer.mlp.sum + (core_again() ? 0 : layer.scores);
         add_to(of_step_, TensorKind::activations, std::max<std::int64_t>(0, idle) * kept);
       }
     }
@@ -229,10 +237,10 @@ class AllocationWriter {
   }
 
   void begin_forward(const Turn& turn) {
-    Tensors embedding{};
+    Kept embedding;
     if (r_.first_part(turn.chunk)) {
       gather_embedding();
-      add_to(embedding, TensorKind::activations, r_.sizes.local_bytes());
+      add_to(embedding.attention, TensorKind::activations, r_.sizes.local_bytes());
     }
     layers_[{turn.micro_batch, turn.chunk}].push_back(embedding);
   }
@@ -241,12 +249,13 @@ class AllocationWriter {
     gather();
     if (leaving_.size() > 1) leave();
     const LayerTensors& of_layer = tensors_of(layer_of(turn, i));
-    Tensors kept{};
+    Kept kept;
     if (recomputed(i)) {
-      add_to(kept, TensorKind::activations, r_.sizes.local_bytes());
+      add_to(kept.attention, TensorKind::activations, r_.sizes.local_bytes());
     } else {
-      add_all(kept, TensorKind::activations, of_layer.kept);
-      if (!core_again()) add_to(kept, TensorKind::activations, of_layer.scores);
+      add_all(kept.attention, TensorKind::activations, of_layer.attention);
+      add_all(kept.mlp, TensorKind::activations, of_layer.mlp);
+      if (!core_again()) add_to(kept.attention, TensorKind::activations, of_layer.scores);
     }
     layers_[{turn.micro_batch, turn.chunk}].push_back(std::move(kept));
     if (away(turn, i) > 0) leaving_.push_back({{turn.micro_batch, turn.chunk}, i + 1});
@@ -273,11 +282,11 @@ class AllocationWriter {
   void leave() {
     const auto [key, place] = leaving_.front();
     leaving_.pop_front();
-    Tensors& kept = layers_[key][static_cast<std::size_t>(place)];
-    const std::int64_t bytes = out_.bytes(kept);
+    Kept& kept = layers_[key][static_cast<std::size_t>(place)];
+    const std::int64_t bytes = out_.bytes(kept.attention) + out_.bytes(kept.mlp);
     free(kept);
     const double stays = 1.0 - r_.in.plan.offload.activations;
-    add_to(kept, TensorKind::activations,
+    add_to(kept.attention, TensorKind::activations,
            static_cast<std::int64_t>(stays * static_cast<double>(bytes)));
   }
 
@@ -289,20 +298,31 @@ class AllocationWriter {
   }
 
   void backward_layer(const Turn& turn, std::int64_t i) {
-    std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
+    std::vector<Kept>& layers = layers_[{turn.micro_batch, turn.chunk}];
     gather();
     if (i > 0 && away(turn, i - 1) > 0)
-      add_to(layers[static_cast<std::size_t>(i)], TensorKind::activations, away(turn, i - 1));
+      add_to(layers[static_cast<std::size_t>(i)].attention, TensorKind::activations,
+             away(turn, i - 1));
     const std::size_t layer = layer_of(turn, i);
     const LayerTensors& of_layer = tensors_of(layer);
-    if (recomputed(i)) add_all(brief_, TensorKind::activations, of_layer.kept);
+    Tensors& gradients = gradients_wait() ? gradients_ : brief_;
+    if (recomputed(i)) add_all(brief_, TensorKind::activations, of_layer.attention);
     add_all(brief_, TensorKind::activations, of_layer.again);
     if (recomputed(i) || core_again()) add_to(brief_, TensorKind::activations, of_layer.scores);
-    add_all(brief_, TensorKind::work, of_layer.backward_work);
-    add_to(brief_, TensorKind::communication, context_bytes(r_));
     if (r_.in.plan.expert.delay_wgrad)
       add_to(brief_, TensorKind::activations, of_layer.output_gradients);
-    layer_gradients(layer, gradients_wait() ? gradients_ : brief_);
+    Tensors mlp{};
+    if (recomputed(i)) add_all(mlp, TensorKind::activations, of_layer.mlp);
+    add_all(mlp, TensorKind::work, of_layer.mlp_work);
+    layer_gradients(of_layer.last_gradient, r_.splits_root() ? mlp : gradients);
+    if (of_layer.fullest_in_attention()) {
+      free(mlp);
+      free(layers.back().mlp);
+      add_all(mlp, TensorKind::work, of_layer.attention_work);
+    }
+    add_to(mlp, TensorKind::communication, context_bytes(r_));
+    free(mlp);
+    layer_gradients(of_layer.gradients, gradients);
     free(brief_);
     free(layers.back());
     layers.pop_back();
@@ -310,7 +330,7 @@ class AllocationWriter {
   }
 
   void end_chunk(const Turn& turn) {
-    std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
+    std::vector<Kept>& layers = layers_[{turn.micro_batch, turn.chunk}];
     if (r_.first_part(turn.chunk)) gather_embedding(), words_gradients();
     free(brief_);
     free(layers.back());  // the embedding's output
@@ -333,16 +353,19 @@ class AllocationWriter {
   /// What products read for their weight gradients stays with the layer until then.
   void input_gradients(const Turn& turn) {
     if (last_part(turn)) brief(TensorKind::logits, loss_work_);
-    std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
+    std::vector<Kept>& layers = layers_[{turn.micro_batch, turn.chunk}];
     for (std::int64_t i = layers_of(turn) - 1; i >= 0; --i) {
       gather();
       const LayerTensors& of_layer = tensors_of(layer_of(turn, i));
-      Tensors& kept = layers[static_cast<std::size_t>(i + 1)];
-      if (recomputed(i)) add_all(kept, TensorKind::activations, of_layer.kept);
+      Tensors& kept = layers[static_cast<std::size_t>(i + 1)].attention;
+      if (recomputed(i)) {
+        add_all(kept, TensorKind::activations, of_layer.attention);
+        add_all(kept, TensorKind::activations, of_layer.mlp);
+      }
       add_all(kept, TensorKind::activations, of_layer.again);
       if (recomputed(i) || core_again()) add_to(brief_, TensorKind::activations, of_layer.scores);
       add_to(kept, TensorKind::activations, of_layer.output_gradients);
-      add_all(brief_, TensorKind::work, of_layer.backward_work);
+      add_all(brief_, TensorKind::work, of_layer.mlp_work);
       add_to(brief_, TensorKind::communication, context_bytes(r_));
       free(brief_);
     }
@@ -351,10 +374,12 @@ class AllocationWriter {
 
   void weight_gradients(const Turn& turn) {
     if (last_part(turn)) head_gradients(turn);
-    std::vector<Tensors>& layers = layers_[{turn.micro_batch, turn.chunk}];
+    std::vector<Kept>& layers = layers_[{turn.micro_batch, turn.chunk}];
     for (std::int64_t i = layers_of(turn) - 1; i >= 0; --i) {
       const std::size_t layer = layer_of(turn, i);
-      layer_gradients(layer, gradients_wait() ? gradients_ : brief_);
+      Tensors& gradients = gradients_wait() ? gradients_ : brief_;
+      layer_gradients(tensors_of(layer).last_gradient, gradients);
+      layer_gradients(tensors_of(layer).gradients, gradients);
       free(brief_);
       free(layers.back());
       layers.pop_back();
@@ -396,12 +421,10 @@ class AllocationWriter {
     if (r_.sharded()) return !r_.splits_root();
     return !r_.partitions() && bytes_per_element(r_.in.gradient_dtype()) > r_.low;
   }
-  void layer_gradients(std::size_t layer, Tensors& into) {
-    if (!narrow_gradients()) return;
-    const TensorSizes& all = tensors_of(layer).gradients;
-    if (!r_.splits_root()) return add_all(into, TensorKind::gradients, all);
-    if (all.each.empty()) return;
-    add_to(into, TensorKind::gradients, std::ranges::max(all.each));  // each goes to the bucket
+  void layer_gradients(const TensorSizes& sizes, Tensors& into) {
+    if (!narrow_gradients() || sizes.each.empty()) return;
+    if (!r_.splits_root()) return add_all(into, TensorKind::gradients, sizes);
+    add_to(into, TensorKind::gradients, std::ranges::max(sizes.each));  // each goes to the bucket
   }
 
   /// The input of a reduction lives until the next one's.
@@ -443,12 +466,12 @@ class AllocationWriter {
   /// Of a chunk's turns, whatever the micro-batch.
   struct Known {
     std::optional<typename Sink::Effect> forward, backward;
-    std::vector<Tensors> layers;
+    std::vector<Kept> layers;
     Tensors head{};
   };
   bool alike_ = false;
   std::vector<Known> known_;
-  std::map<Key, std::vector<Tensors>> layers_;
+  std::map<Key, std::vector<Kept>> layers_;
   std::map<Key, Tensors> heads_;
   std::deque<std::pair<Key, std::int64_t>> leaving_;  // layers under way to the host
 };

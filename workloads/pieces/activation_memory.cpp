@@ -111,18 +111,27 @@ std::int64_t ActivationMemory::column_input(std::int64_t width) const {
   return kept_input(elements);
 }
 
-/// As the core takes them: eager code repeats k and v for every q head.
+/// As the core takes them.
 std::vector<std::int64_t> ActivationMemory::query_key_value() const {
   const std::int64_t row = sizes_.tokens * sizes_.element;
-  const std::int64_t copies = in_.software.eager() ? sizes_.heads / sizes_.kv_heads : 1;
+  const std::int64_t copies = in_.software.repeats_kv() ? sizes_.heads / sizes_.kv_heads : 1;
   const std::int64_t v = row * sizes_.value * sizes_.kv_heads / sizes_.heads;
   return {row * sizes_.query, copies * row * sizes_.kv, copies * v};
 }
 
-/// Two norms and what they feed: inputs of q,k,v and of the MLP; a byte mask of each residual
-/// branch's dropout. q, k, v, o and 4 bytes a row and head of softmax statistics.
+std::int64_t ActivationMemory::dropout_mask() const {
+  return in_.shape.dropout ? sizes_.local_elements() : 0;
+}
+
 std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
-  const std::int64_t mask = in_.shape.dropout ? sizes_.local_elements() : 0;
+  std::vector<std::int64_t> out = attention_tensors();
+  for (const std::int64_t bytes : mlp_tensors()) out.push_back(bytes);
+  return out;
+}
+
+/// The norm and what it feeds; q, k, v, o and 4 bytes a row and head of softmax statistics; a byte
+/// mask of the residual branch's dropout; what adapters keep.
+std::vector<std::int64_t> ActivationMemory::attention_tensors() const {
   const std::int64_t row = sizes_.tokens * sizes_.element;
   std::vector<std::int64_t> out{norm_input()};
   for (const std::int64_t bytes : projections()) out.push_back(bytes);
@@ -130,12 +139,18 @@ std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
   if (!makes_latent_up_again(in_))
     for (const std::int64_t bytes : query_key_value()) out.push_back(bytes);
   for (const std::int64_t bytes :
-       {row * sizes_.value, 4 * sizes_.tokens * sizes_.heads, mask, norm_input()})
+       {row * sizes_.value, 4 * sizes_.tokens * sizes_.heads, dropout_mask()})
     out.push_back(bytes);
   if (keeps_quantized()) out.push_back(row_input(sizes_.value));  // beside attention's own
-  for (const std::int64_t bytes : mlp_half().kept) out.push_back(bytes);
-  out.push_back(mask);
   for (const std::int64_t bytes : adapters()) out.push_back(bytes);
+  return out;
+}
+
+/// The norm, what it feeds and what follows from that; the other branch's mask.
+std::vector<std::int64_t> ActivationMemory::mlp_tensors() const {
+  std::vector<std::int64_t> out{norm_input()};
+  for (const std::int64_t bytes : mlp_half().kept) out.push_back(bytes);
+  out.push_back(dropout_mask());
   return out;
 }
 
@@ -287,6 +302,7 @@ std::int64_t ActivationMemory::kept_of_logit() const {
     case LossMemory::gradient_fp32:
       return 4;
     case LossMemory::in_place:
+    case LossMemory::shifted:
       return 4;
     case LossMemory::low:
       return in_.plan.tensor > 1 ? 4 : sizes_.element;
@@ -296,14 +312,18 @@ std::int64_t ActivationMemory::kept_of_logit() const {
 
 /// And more at its peak: eager two fp32 gradients 4 + 4; Megatron works in place and casts 2; one
 /// kernel writes the 16-bit gradient 2. In place: the logits and their fp32 copy until it is
-/// shifted. Low: logits and then their gradient beside the probabilities.
+/// shifted. Shifted: fp32 logits beside their copy, and in backward beside it the gradient that the
+/// slice of the last position is put into (slice_backward; transformers 4.4x modeling_llama.py and
+/// Unsloth's Fast_CrossEntropyLoss, which writes over its input; read 2026-11). Low: logits and
+/// then their gradient beside the probabilities.
 std::int64_t ActivationMemory::work_of_logit() const {
   if (in_.software.own()) return 0;  // in place
   switch (in_.software.loss.memory) {
     case LossMemory::dropped:
-      // Ranks that share the vocabulary have a 16-bit gradient besides
-      // (_LossParallelCrossEntropy).
-      if (in_.software.eager() && !in_.software.loss.fused && in_.plan.tensor > 1) return 10;
+      // Ranks that share the vocabulary: beside the log-softmax a dense gradient of the loss, the
+      // exponential and their sum, 4 each (_nll_loss_and_log_softmax_backward of
+      // torch/distributed/tensor/parallel/loss.py, read 2026-11).
+      if (in_.software.eager() && !in_.software.loss.fused && in_.plan.tensor > 1) return 12;
       [[fallthrough]];
     case LossMemory::kernels:
       return in_.software.eager() && !in_.software.loss.fused ? 8 : sizes_.element;
@@ -315,6 +335,8 @@ std::int64_t ActivationMemory::work_of_logit() const {
       return sizes_.element;
     case LossMemory::in_place:
       return sizes_.element + 4;
+    case LossMemory::shifted:
+      return 4;
     case LossMemory::low:
       return in_.plan.tensor > 1 ? 4 : sizes_.element;
   }
@@ -373,24 +395,30 @@ std::int64_t ActivationMemory::logits() const {
          (in_.software.loss.gathered_logits ? in_.shape.vocab : sizes_.vocab);
 }
 
-/// Three tensors of the MLP's width (gradients of gate, up and product) and four of the hidden
-/// width: a product's input and its gradient, whole, and the norm's, a rank's part. Eager norms
-/// work in fp32, and DTensor on whole tensors.
+/// As the MLP's backward is fullest: its last product's input is read and gone, and the gradient of
+/// it became those of gate and up, so that of three tensors of that width two are more than what
+/// was kept; a compiler makes the product again, which is a third. The gradient of the residual
+/// stream, a rank's part, and where that is cut the last product's, whole. Tiles gather the
+/// gradient of the MLP's input (TiledMLP of deepspeed/runtime/sequence_parallel/ulysses_sp.py).
 std::vector<std::int64_t> ActivationMemory::work_tensors() const {
-  const std::int64_t width = in_.software.eager() ? 4 : sizes_.element;
   const std::int64_t f = ceil_div(sizes_.ffn_bytes(), in_.plan.mlp_tiles);
-  std::int64_t whole = width * sizes_.tokens * sizes_.hidden, part = whole;
-  if (in_.software.eager() && in_.software.norm.fused) {
-    whole = sizes_.hidden_bytes();
-    part = sizes_.local_bytes();
-  }
-  std::vector<std::int64_t> out{f, f, f, whole, whole, part, part};
+  const bool cut = in_.plan.tensor > 1 && in_.plan.sequence_parallel;
+  std::vector<std::int64_t> out{f};
+  if (gated(in_.shape)) out.push_back(f);
+  if (gated(in_.shape) && in_.software.compiled()) out.push_back(f);
+  if (cut) out.push_back(sizes_.hidden_bytes());
+  out.push_back(sizes_.local_bytes());
+  if (in_.plan.mlp_tiles > 1) out.push_back(sizes_.local_bytes());
   if (kind_.experts) {
     // Gradients of gate, up and product, or of what GELU left, times the weights in fp32; of rows
-    // as they leave and as they come.
+    // as they leave and as they come. Eager norms work in fp32, and DTensor on whole tensors.
     const ExpertSizes& s = *experts_;
     const bool wide = !gated(in_.shape) && in_.software.fused();
     const std::int64_t inner = wide ? s.wide_inner_bytes() : s.inner_bytes();
+    const std::int64_t width = in_.software.eager() ? 4 : sizes_.element;
+    const std::int64_t part = in_.software.eager() && in_.software.norm.fused
+                                  ? sizes_.local_bytes()
+                                  : width * sizes_.tokens * sizes_.hidden;
     out = {s.inner_bytes(), inner, inner, s.taken_bytes(), s.sent_bytes(), part, part};
   }
   out.push_back(wide_weight());
@@ -400,13 +428,29 @@ std::vector<std::int64_t> ActivationMemory::work_tensors() const {
   return out;
 }
 
+/// As attention's is: gradients of the residual stream, of what the core gave, of q, k and v as it
+/// took them; the sum of dQ in fp32, and dK and dV of every q head before a group's are added
+/// (flash-attn csrc/flash_attn/flash_api.cpp mha_bwd, read 2026-11; others are taken to need as
+/// much).
+std::vector<std::int64_t> ActivationMemory::attention_work_tensors() const {
+  const std::int64_t row = sizes_.tokens * sizes_.element;
+  std::vector<std::int64_t> out{sizes_.local_bytes(), row * sizes_.value};
+  for (const std::int64_t bytes : query_key_value()) out.push_back(bytes);
+  if (in_.software.attention.keeps_scores()) {
+    out.push_back(scores());
+    return out;
+  }
+  out.push_back(4 * sizes_.tokens * sizes_.query);
+  const bool groups = sizes_.kv_heads < sizes_.heads && !in_.software.repeats_kv();
+  if (groups) out.push_back(row * (sizes_.query + sizes_.value));
+  return out;
+}
+
 std::vector<std::int64_t> ActivationMemory::forward_work_tensors() const {
   if (!kind_.experts)
     return {ceil_div(sizes_.ffn_bytes(), in_.plan.mlp_tiles), sizes_.hidden_bytes(), wide_weight()};
   const ExpertSizes& s = *experts_;
   return {s.inner_bytes(), s.taken_bytes(), s.sent_bytes()};
 }
-
-std::int64_t ActivationMemory::layer_work() const { return total(work_tensors()); }
 
 }  // namespace stepcast::workloads

@@ -18,8 +18,11 @@ class ActivationMemory {
     if (kind.experts) experts_.emplace(in);
   }
 
-  /// The tensors that a layer keeps without recompute but for its scores, in the order of forward.
+  /// The tensors that a layer keeps without recompute but for its scores, in the order of forward:
+  /// those of attention's half, then those of the MLP's.
   std::vector<std::int64_t> layer_tensors() const;
+  std::vector<std::int64_t> attention_tensors() const;
+  std::vector<std::int64_t> mlp_tensors() const;
   std::int64_t layer_without_recompute() const;
   /// Kept per layer under the plan's recompute.
   std::int64_t layer() const;
@@ -40,11 +43,12 @@ class ActivationMemory {
   std::vector<std::int64_t> head_tensors() const;
   /// More at the peak of the loss.
   std::int64_t loss_work() const;
-  /// Short-lived tensors of one layer's backward, among them those of parts that run again; and of
-  /// its forward.
+  /// Short-lived tensors of one layer's backward in the MLP's half, beside all that the layer has
+  /// kept, among them those of parts that run again; then in attention's, beside its own; and of
+  /// the layer's forward.
   std::vector<std::int64_t> work_tensors() const;
+  std::vector<std::int64_t> attention_work_tensors() const;
   std::vector<std::int64_t> forward_work_tensors() const;
-  std::int64_t layer_work() const;
 
  private:
   std::int64_t logits() const;
@@ -74,6 +78,7 @@ class ActivationMemory {
   Half mlp_half() const;
   Half expert_half() const;
   bool recomputes(LayerModule module) const { return in_.plan.recompute_modules.has(module); }
+  std::int64_t dropout_mask() const;
   std::int64_t kept_of_logit() const;
   std::int64_t work_of_logit() const;
   bool composite_norm() const;

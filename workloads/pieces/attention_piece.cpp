@@ -8,8 +8,9 @@ namespace {
 
 using enum KernelFamily;
 
-/// Eager code expands k and v to all q heads before the kernel (Llama reference, torchtitan).
-bool repeats_kv(const PieceWriter& w) { return w.eager() && w.sizes().kv_heads < w.sizes().heads; }
+bool repeats_kv(const PieceWriter& w) {
+  return w.in().software.repeats_kv() && w.sizes().kv_heads < w.sizes().heads;
+}
 
 std::int64_t q_bytes(const PieceWriter& w) {
   return w.sizes().element * w.sizes().tokens * w.sizes().query;

@@ -27,7 +27,9 @@ enum class OptimizerStates : std::uint8_t { masters, deepspeed };
 /// 16-bit logits, which the script drops before backward (torchtitan); with logits that the model
 /// returns in fp32 (transformers up to 4.4x); a gradient in their place, 16 bits (Transformer
 /// Engine up to 2.17) or fp32; fp32 ones shifted, exponentiated and turned into their gradient in
-/// one place (nanotron); 16 bits throughout but where the vocabulary is cut (OneFlow).
+/// one place (nanotron); fp32 ones that the model returns, copied without the last position, the
+/// copy turned into their gradient (a fused kernel under transformers up to 4.4x); 16 bits
+/// throughout but where the vocabulary is cut (OneFlow).
 enum class LossMemory : std::uint8_t {
   kernels,
   dropped,
@@ -35,6 +37,7 @@ enum class LossMemory : std::uint8_t {
   gradient,
   gradient_fp32,
   in_place,
+  shifted,
   low
 };
 /// How head and loss go over a micro-batch: at once; in parts, forward and backward of each before
@@ -95,6 +98,7 @@ struct ProductSoftware {
 struct AttentionSoftware {
   AttentionKernel kernel = AttentionKernel::flash2;
   ContextExchange exchange = ContextExchange::ring;
+  bool repeats_kv = true;  // eager code gives the core k and v of every q head
 
   /// Whether the matrix of scores goes through memory and is kept for backward.
   bool keeps_scores() const {
@@ -241,6 +245,8 @@ struct Software {
   bool compiled() const { return fusion == Fusion::compiled; }
   bool fused() const { return fusion == Fusion::fused; }
   bool own() const { return fusion == Fusion::own; }
+  /// k and v are copied for every q head before the core (Llama reference, torchtitan to 2026-01).
+  bool repeats_kv() const { return eager() && attention.repeats_kv; }
   /// Backward keeps a rank's part of a cut input, and gathers it again: Megatron. DTensor keeps it
   /// gathered.
   bool keeps_cut_inputs() const { return fused(); }

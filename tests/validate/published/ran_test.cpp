@@ -112,6 +112,7 @@ TEST_CASE("peaks are those of runs, two figures apart, and GB of an open base ap
 TEST_CASE("the reported peak chooses what is open; without one the default or what fits") {
   PublishedRow row;
   row.columns = ColumnSet::what_ran;
+  row.seq_len = 4096, row.micro_batch_seqs = 1, row.gpus = 8;
   FrameworkDefaults framework;
   framework.recompute = workloads::Recompute::selective;
   framework.compiles = true;
@@ -138,4 +139,61 @@ TEST_CASE("the reported peak chooses what is open; without one the default or wh
   const TakenChoice died = taken_choice(blank, forecasts);
   CHECK(died.index == 1);
   CHECK(died.told.find("the framework's own default") != died.told.npos);
+}
+
+TEST_CASE("sequence, batch, GPUs and expert ranks that nobody states are open as well") {
+  PublishedRow row;
+  row.columns = ColumnSet::what_ran;
+  row.activation_checkpointing = "full";
+  FrameworkDefaults framework;
+  const auto size = [&] { return open_choices(row, framework).size(); };
+  CHECK(size() == 3 * 4 * 4);  // 2,048 to 8,192 tokens; 1 to 8 sequences; 1 to 8 GPUs
+  CHECK(open_choices(row, framework).front().tokens);
+  row.gpus = 16;
+  row.micro_batch_seqs = 1;
+  CHECK(size() == 3);
+  row.seq_len = 4096;
+  CHECK(size() == 1);
+  CHECK_FALSE(open_choices(row, framework).front().tokens);
+  row.packing = "unpacked";  // 512 to 4,096 tokens
+  CHECK(size() == 4);
+  CHECK(open_choices(row, framework).front().row.seq_len == 512);
+  row.packing.clear();
+  row.experts = 128;
+  CHECK(size() == 1);
+  framework.expert_degree_open = true;
+  CHECK(size() == 5);  // 1 to 16
+  CHECK(told_open(row, framework) == "the expert degree is not stated: ");
+}
+
+TEST_CASE("of a run that died with so much allocated the least choice that has it is taken") {
+  std::vector<OpenChoice> open(3);
+  for (OpenChoice& choice : open) choice.tokens = true;
+  const std::vector<ChoiceForecast> forecasts = {
+      {&open[0], 90, false}, {&open[1], 70, true}, {&open[2], 50, true}};
+  PublishedRow row;
+  row.ran_out_of_memory = true;
+  row.mem_gib_per_gpu = 60;
+  CHECK(taken_choice(row, forecasts).index == 1);
+  row.mem_gib_per_gpu = 95;
+  CHECK(taken_choice(row, forecasts).index == 0);
+}
+
+TEST_CASE("lengths that are uneven are taken at their mean, and their peaks are not compared") {
+  std::size_t uneven = 0;
+  for (const PublishedResult& r : shipped()) {
+    if (!r.tokens_open || r.row.packing.empty() == false || !entered(r)) continue;
+    const auto says = [&](const char* words) {
+      return std::ranges::any_of(r.assumed, [&](const std::string& sentence) {
+        return sentence.find(words) != sentence.npos;
+      });
+    };
+    if (!says("uneven length")) continue;
+    ++uneven;
+    CHECK_FALSE(r.times_a_step());
+    for (const PeakError& peak : peaks_of(r)) CHECK_FALSE(peak.scored());
+    // FMSB-065: 1,951.473 tokens/s x 18.182 s / 128 sequences.
+    if (r.row.id == "FMSB-065") CHECK(r.row.seq_len == 277);
+  }
+  CHECK(uneven == 12);
 }

@@ -202,4 +202,5 @@ TEST_CASE("a loss in one place keeps the softmax alone and needs 10 bytes a logi
   CHECK(peak(LossMemory::kernels) == 14 * each);
   CHECK(peak(LossMemory::gradient) == 2 * each);
   CHECK(peak(LossMemory::gradient_fp32) == 6 * each);
+  CHECK(peak(LossMemory::shifted) == 8 * each);
 }

@@ -188,8 +188,10 @@ TEST_CASE("with dropout they follow Korthikanti's formula, scores before dropout
   const Memory m = memory_of_stage(shape, plan, batch, {}, software, 7);
   const double sbh = 2048.0 * 12288 / 8;
   const double statistics = 4 * 2048.0 * 96 / 8;
+  // The gradients of so many scores make attention's half of the last layer the fuller one: what
+  // the MLP's has kept, 2 + 2 + 8 + 8 and a mask of 1, is gone by then.
   CHECK(part(m, "activations") ==
-        Approx(12 * (sbh * (34 + 5 * 96 * 2048.0 / 12288) + statistics)).epsilon(1e-9));
+        Approx(12 * (sbh * (34 + 5 * 96 * 2048.0 / 12288) + statistics) - 21 * sbh).epsilon(1e-9));
 }
 
 TEST_CASE("the fullest stage is the peak") {

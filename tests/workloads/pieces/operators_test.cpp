@@ -62,6 +62,31 @@ TEST_CASE("by operators a Llama layer keeps 15.5 bytes a hidden element, compile
   CHECK(static_cast<double>(c.kept()) == 13.5 * element + statistics);
 }
 
+// 4 inputs of norms, 4 of what they feed, 3 of q, k and v of groups, 2 of attention's output, 4
+// times 7 of the MLP: 41 bytes of T h; then gradients of gate and up in the place of the product's
+// input and its gradient, 14, and of the residual stream, 2. Runs of a Llama-3-8B on A100 that
+// differ in the micro-batch alone grow by as much in backward (FMSB-031 and -032 of what_ran.csv:
+// 57 bytes).
+TEST_CASE("a Llama layer's backward has 57 bytes of a hidden element at its fullest") {
+  const double element = static_cast<double>(tokens) * 4096, statistics = 4.0 * tokens * 32;
+  Case c;
+  c.software.norm.fused = true;
+  c.software.attention.repeats_kv = false;
+  const auto sum = [](const std::vector<std::int64_t>& bytes) {
+    return static_cast<double>(std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}));
+  };
+  const StepInputs in = c.inputs();
+  const ActivationMemory memory(in);
+  CHECK(sum(memory.layer_tensors()) == 41 * element + statistics);
+  CHECK(sum(memory.layer_tensors()) + sum(memory.work_tensors()) == 57 * element + statistics);
+  // In tiles attention's half is the fuller one: 9 kept, gradients of the stream and of the core's
+  // output 4, of q, k, v 3, an fp32 sum of dQ 4, dK and dV of every head 4.
+  CHECK(sum(memory.attention_tensors()) + sum(memory.attention_work_tensors()) ==
+        24 * element + statistics);
+  c.software.attention.repeats_kv = true;
+  CHECK(sum(ActivationMemory(c.inputs()).layer_tensors()) == 44 * element + statistics);
+}
+
 TEST_CASE("every second product from the first is saved, the others and no attention run again") {
   Case c;
   CHECK(c.products(false) ==

@@ -1,4 +1,4 @@
-#include "sim/confidence/residuals.hpp"
+#include "sim/run/residuals.hpp"
 
 #include <fmt/format.h>
 

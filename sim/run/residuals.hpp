@@ -1,14 +1,28 @@
 // How far forecasts of published measurements were off, one row each, as scenarios/confidence
 // holds them: written by `stepcast validate confidence --write`, read to say how far to trust a
-// forecast. Knows no statistics.
+// forecast, and how likely a plan fits. Knows no statistics.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "sim/confidence/case.hpp"
-
 namespace stepcast::sim {
+
+/// The kind whose errors most sources have measured, and the smallest: others are told apart from
+/// it.
+inline constexpr const char* dense_16_bit = "dense 16 bit";
+
+/// What kind of forecast it is, as far as the errors of published runs tell kinds apart.
+struct Case {
+  std::string generation;  // of the GPU: "ampere"
+  std::string family;      // of a step its framework, of a collective "from 1 MiB" or "below 1 MiB"
+  std::string reach;       // "one node", "nodes", "tensor over nodes"
+  double host = 0;         // share of the step in which nothing is launched
+  double unmeasured = 0;   // share of its time that is extrapolated or rests on a datasheet
+  std::string kind = dense_16_bit;  // of model and precision: "MoE fp8", "dense mxfp8"
+
+  friend bool operator==(const Case&, const Case&) = default;
+};
 
 struct Residual {
   std::string source;    // rows of one source err together

@@ -1,4 +1,4 @@
-#include "sim/confidence/residuals.hpp"
+#include "sim/run/residuals.hpp"
 
 #include <unistd.h>
 #include <catch2/catch.hpp>
