@@ -160,6 +160,12 @@ void Collector::add(const Kernel& kernel, const sim::Scenario& scenario) {
     case KernelFamily::permute:
     case KernelFamily::router:
       return add_of_experts(kernel, scenario);
+    case KernelFamily::sparse_forward:
+    case KernelFamily::delta_forward:
+    case KernelFamily::state_space_forward:
+    case KernelFamily::sparse_backward:
+    case KernelFamily::delta_backward:
+    case KernelFamily::state_space_backward:
     case KernelFamily::quantize:
     case KernelFamily::host_copy:
     case KernelFamily::host_update:

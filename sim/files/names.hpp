@@ -82,9 +82,10 @@ inline constexpr Names<workloads::Norm, 2> norm_names{{
     {"rmsnorm", workloads::Norm::rmsnorm},
     {"layernorm", workloads::Norm::layernorm},
 }};
-inline constexpr Names<workloads::Activation, 2> activation_names{{
+inline constexpr Names<workloads::Activation, 3> activation_names{{
     {"swiglu", workloads::Activation::swiglu},
     {"gelu", workloads::Activation::gelu},
+    {"squared_relu", workloads::Activation::squared_relu},
 }};
 /// The last two are for --compile; what is written are the first four.
 inline constexpr Names<workloads::Fusion, 6> fusion_names{{
@@ -104,11 +105,17 @@ inline constexpr Names<workloads::TensorOverlap, 3> tensor_overlap_names{{
     {"userbuffers", workloads::TensorOverlap::userbuffers},
     {"async_tp", workloads::TensorOverlap::async_tp},
 }};
-inline constexpr Names<workloads::KernelFamily, 19> kernel_family_names{{
+inline constexpr Names<workloads::KernelFamily, 25> kernel_family_names{{
     {"gemm", workloads::KernelFamily::gemm},
     {"grouped_gemm", workloads::KernelFamily::grouped_gemm},
     {"attention_forward", workloads::KernelFamily::attention_forward},
     {"attention_backward", workloads::KernelFamily::attention_backward},
+    {"sparse_forward", workloads::KernelFamily::sparse_forward},
+    {"sparse_backward", workloads::KernelFamily::sparse_backward},
+    {"delta_forward", workloads::KernelFamily::delta_forward},
+    {"delta_backward", workloads::KernelFamily::delta_backward},
+    {"state_space_forward", workloads::KernelFamily::state_space_forward},
+    {"state_space_backward", workloads::KernelFamily::state_space_backward},
     {"pointwise", workloads::KernelFamily::pointwise},
     {"quantize", workloads::KernelFamily::quantize},
     {"permute", workloads::KernelFamily::permute},

@@ -24,6 +24,38 @@ std::optional<std::int64_t> ConfigReader::integer(const char* key) const {
   return found->get<std::int64_t>();
 }
 
+std::optional<std::int64_t> ConfigReader::alike(const char* key) const {
+  const Json* items = list(key);
+  if (items == nullptr) return integer(key);
+  for (const Json& item : *items)
+    if (!item.is_number_integer() || item.get<std::int64_t>() < 1 || item != items->front())
+      refuse("'" + std::string(key) + "' of other values in other layers is not modelled");
+  if (items->empty()) return std::nullopt;
+  return items->front().get<std::int64_t>();
+}
+
+std::optional<std::int64_t> ConfigReader::first(Names keys) const {
+  std::optional<std::int64_t> out;
+  for (const char* key : keys) {
+    read_.insert(key);
+    if (!out && says(key)) out = alike(key);
+  }
+  return out;
+}
+
+std::int64_t ConfigReader::needed_first(Names keys) const {
+  if (const auto found = first(keys)) return *found;
+  std::string names;
+  for (const char* key : keys) names += (names.empty() ? "'" : " or '") + std::string(key) + "'";
+  refuse(names + " is missing", "a model's config.json states it");
+}
+
+const ConfigReader::Json* ConfigReader::object(const char* key) const {
+  read_.insert(key);
+  const Json* found = find(key);
+  return found != nullptr && found->is_object() ? found : nullptr;
+}
+
 std::int64_t ConfigReader::count(const char* key) const {
   read_.insert(key);
   return says(key) ? integer(key).value_or(0) : 0;

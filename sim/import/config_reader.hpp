@@ -2,6 +2,7 @@
 // model_config.cpp and its families.
 #pragma once
 
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -26,12 +27,20 @@ class ConfigReader {
   /// Whether one of the functions below was asked for it.
   bool was_read(const char* key) const { return read_.contains(key); }
 
+  using Names = std::initializer_list<const char*>;  // of one key: the first that says something
+  std::optional<std::int64_t> first(Names keys) const;
+  std::int64_t needed_first(Names keys) const;
+  std::int64_t count_first(Names keys) const { return first(keys).value_or(0); }
+
   std::optional<std::int64_t> integer(const char* key) const;  // none: missing or null
   std::int64_t count(const char* key) const;                   // the same, 0 for none
   std::int64_t needed(const char* key) const;
   bool flag(const char* key, bool otherwise) const;
   std::string text(const char* key) const;
   const Json* list(const char* key) const;  // null: no array
+  const Json* object(const char* key) const;
+  /// An integer, or the one value that all items of a list of integers have.
+  std::optional<std::int64_t> alike(const char* key) const;
 
   [[noreturn]] void refuse(const std::string& what, const std::string& hint = {}) const {
     throw InputError(path_, what, hint);

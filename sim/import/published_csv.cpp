@@ -14,6 +14,7 @@
 #include "sim/import/calibration_csv.hpp"
 #include "sim/network/measured_time.hpp"
 #include "sim/network/model.hpp"
+#include "workloads/plan/layer_shape.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -160,6 +161,36 @@ void read_attention(const Line& line, AttentionRow& row) {
   row.rate = line.flop_rate();
 }
 
+/// Kernels in attention's place: the time, as FLOPs by our count (workloads/plan/layer_shape.hpp).
+/// hq, hkv and d are a delta rule's heads of values and of keys and their width; of a state space
+/// its heads, groups and state.
+void read_recurrence(const Line& line, AttentionRow& row) {
+  const auto shape = line.shape({"b", "hq", "hkv", "s", "d", "causal"});
+  for (const char* key : {"b", "hq", "hkv", "s", "d"})
+    if (!shape.contains(key)) line.fail("shape \"" + line.shape() + "\" is not b=;hq=;hkv=;s=;d=");
+  line.need_unit("us");
+  line.stated("dtype");
+  const auto number = [&](const char* name) { return line.count(name, shape.at(name)); };
+  const bool backward = line.kind() == "linear_attention_bwd";
+  row.pass = backward ? "backward" : "forward";
+  row.batch = number("b");
+  row.heads = number("hq");
+  row.kv_heads = number("hkv");
+  row.sequence = number("s");
+  row.head_dim = number("d");
+  row.mask = "causal";
+  const bool states = line.stated("implementation").ends_with("_state_space");
+  const std::int64_t forward =
+      states ? workloads::state_space_flops({row.heads, row.value_dim, row.kv_heads, row.head_dim})
+             : workloads::delta_flops({row.kv_heads, row.heads, row.head_dim, row.value_dim});
+  const double more = !backward ? 1.0
+                      : states  ? workloads::state_space_backward_flops
+                                : workloads::delta_backward_flops;
+  const auto heads = static_cast<double>(row.batch * row.heads * row.sequence);
+  row.rate =
+      FlopsPerSecond(more * heads * static_cast<double>(forward) / (line.positive("value") * 1e-6));
+}
+
 void read_elementwise(const Line& line, ElementwiseRow& row) {
   const auto shape = line.shape({"tokens", "model", "tp", "op"});
   const bool columns = row.width > 0;  // the whole shape but for what is done
@@ -246,10 +277,12 @@ struct Kinds {
   void (*read)(const Line&, CalibrationTable&);
 };
 using Table = CalibrationTable;
-constexpr std::array<Kinds, 8> all_kinds{{
+constexpr std::array<Kinds, 9> all_kinds{{
     {"gemm", "gemm grouped_gemm", [](const Line& l, Table& t) { read_gemm(l, t.gemm.back()); }},
     {"attention", "attention_fwd attention_bwd attention_fwd_bwd",
      [](const Line& l, Table& t) { read_attention(l, t.attention.back()); }},
+    {"attention", "linear_attention_fwd linear_attention_bwd",
+     [](const Line& l, Table& t) { read_recurrence(l, t.attention.back()); }},
     {"elementwise",
      "rmsnorm rope silu_mul residual_add embedding layernorm gelu cross_entropy cast adamw "
      "grad_norm copy_in copy_out quantize",

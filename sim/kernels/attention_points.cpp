@@ -10,6 +10,7 @@
 
 #include "engine/arithmetic.hpp"
 #include "sim/kernels/operand_types.hpp"
+#include "sim/kernels/recurrence_times.hpp"
 #include "sim/tables/gpu_names.hpp"
 
 // The points that times are taken from: measured rows, and what follows from them where nobody has
@@ -137,6 +138,7 @@ AttentionTimes::Point AttentionTimes::point_of(const AttentionRow& r) const {
 void AttentionTimes::add_direct(const std::vector<AttentionRow>& rows) {
   for (const AttentionRow& r : rows) {
     if (r.mask == "not_stated" || r.pass == "forward_backward" || r.cache == "hot") continue;
+    if (is_recurrence(r)) continue;
     Point p = point_of(r);
     if (p.form == Form{} || kinship(r.gpu, gpu_) != Kinship::foreign)
       points_.push_back(std::move(p));
@@ -148,7 +150,7 @@ void AttentionTimes::add_direct(const std::vector<AttentionRow>& rows) {
 void AttentionTimes::add_split(const std::vector<AttentionRow>& rows) {
   const std::vector<Point> direct = points_;
   for (const AttentionRow& r : rows) {
-    if (r.mask == "not_stated" || r.pass != "forward_backward") continue;
+    if (r.mask == "not_stated" || r.pass != "forward_backward" || is_recurrence(r)) continue;
     Point p = point_of(r);
     p.derived = true;
     const double together = (1.0 + AttentionShape::backward_flops_over_forward) / r.rate.value;

@@ -85,6 +85,12 @@ double bandwidth_fraction(workloads::KernelFamily family, workloads::Fusion fusi
     case grouped_gemm:
     case attention_forward:
     case attention_backward:
+    case sparse_forward:
+    case sparse_backward:
+    case delta_forward:
+    case delta_backward:
+    case state_space_forward:
+    case state_space_backward:
     case host_copy:
     case host_update:
       return eager_vectorised;  // their bytes, where bytes bound them

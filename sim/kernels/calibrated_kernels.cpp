@@ -29,6 +29,18 @@ Duration shortest_kernel(const topology::GpuSpec& gpu) { return to_duration(laun
 // table, 2026-11).
 constexpr double attention_reach = 0.5;
 
+// Of the tensor peak, attention to keys that an index chose. Read off whole modules of
+// DeepSeek-V3.2 at 16,384 and 32,768 tokens, less their projections (TensorRT-LLM 1.3.0rc20 in
+// aiconfigurator 095f58a, 2026-08): 230 TFLOP/s on H100, 890 on B200, 1,170 on GB300. Backward over
+// forward: DeepSeek V4's on MI355X (Primus fd1eeab, 2026).
+constexpr double sparse_hopper = 0.23;
+constexpr double sparse_blackwell = 0.43;
+constexpr double sparse_backward_share = 0.5;
+
+// Of the tensor peak, chunked recurrences without any row: what the delta rule reaches on H200
+// (100 TFLOP/s of 989; flash-linear-attention 0.5, 2026-08).
+constexpr double recurrence_reach = 0.1;
+
 // Of a link's rate, copies of pinned memory: 55 of 63 GB/s over PCIe 5.0 x16
 // (Azure/AI-benchmarking-guide, collected 2026); taken for every link.
 constexpr double host_copy_reach = 0.87;
@@ -80,6 +92,7 @@ CalibratedKernels::CalibratedKernels(const CalibrationTable& table, const topolo
       gemms_(table.gemm, gpu),
       grouped_(table.gemm, gpu, gemms_),
       attentions_(table.attention, gpu),
+      recurrences_(table.attention, gpu),
       elementwise_(table.elementwise, gpu, software.fusion),
       copy_fraction_(sim::copy_fraction(table.copies, gpu)),
       host_(host),
@@ -98,6 +111,14 @@ KernelTime CalibratedKernels::time_of(const Kernel& kernel) const {
     case attention_forward:
     case attention_backward:
       return attention(kernel);
+    case sparse_forward:
+    case sparse_backward:
+      return sparse(kernel);
+    case delta_forward:
+    case delta_backward:
+    case state_space_forward:
+    case state_space_backward:
+      return recurrence(kernel);
     case quantize:
     case permute:
     case router:
@@ -211,6 +232,37 @@ KernelTime CalibratedKernels::attention(const Kernel& kernel) const {
     out.provenance = Provenance::datasheet;
   }
   return finished(out, shape.flops(), kernel.bytes, kernel.dtype);
+}
+
+/// By its FLOPs at a share of the peak, as attention that nobody has measured.
+KernelTime CalibratedKernels::by_share(const Kernel& kernel, double share,
+                                       Provenance provenance) const {
+  refuse_on_host(kernel);
+  const Duration moved = kernel.bytes / gpu_.memory_bandwidth;
+  KernelTime out{.duration = std::max(
+                     {shortest_kernel(gpu_), moved,
+                      to_duration(kernel.flops.value / gpu_.tensor_peak.value / share / pace_)}),
+                 .provenance = provenance,
+                 .tiles = kernel.batch * kernel.heads * ((kernel.sequence + 127) / 128)};
+  return finished(out, kernel.flops.value, kernel.bytes, kernel.dtype);
+}
+
+KernelTime CalibratedKernels::sparse(const Kernel& kernel) const {
+  const double forward =
+      gpu_.architecture == topology::Architecture::blackwell ? sparse_blackwell : sparse_hopper;
+  const bool backward = kernel.family == KernelFamily::sparse_backward;
+  return by_share(kernel, backward ? forward * sparse_backward_share : forward,
+                  Provenance::derived);
+}
+
+KernelTime CalibratedKernels::recurrence(const Kernel& kernel) const {
+  const auto time = recurrences_.time_of(kernel);
+  if (!time) return by_share(kernel, recurrence_reach, Provenance::datasheet);
+  refuse_on_host(kernel);
+  KernelTime out{.duration = std::max(time->duration, kernel.bytes / gpu_.memory_bandwidth),
+                 .provenance = time->provenance,
+                 .tiles = kernel.batch * kernel.heads};
+  return finished(out, kernel.flops.value, kernel.bytes, kernel.dtype);
 }
 
 KernelTime CalibratedKernels::bytes_moved(const Kernel& kernel) const {

@@ -10,6 +10,7 @@
 #include "sim/kernels/gemm_times.hpp"
 #include "sim/kernels/grouped_times.hpp"
 #include "sim/kernels/kernel_model.hpp"
+#include "sim/kernels/recurrence_times.hpp"
 #include "sim/tables/calibration_table.hpp"
 #include "workloads/plan/software.hpp"
 
@@ -30,6 +31,9 @@ class CalibratedKernels final : public KernelModel {
   KernelTime one_by_one(const workloads::Kernel& kernel) const;
   KernelTime product(const workloads::Kernel& kernel, const GemmTime& time) const;
   KernelTime attention(const workloads::Kernel& kernel) const;
+  KernelTime by_share(const workloads::Kernel& kernel, double share, Provenance provenance) const;
+  KernelTime sparse(const workloads::Kernel& kernel) const;
+  KernelTime recurrence(const workloads::Kernel& kernel) const;
   KernelTime bytes_moved(const workloads::Kernel& kernel) const;
   KernelTime on_host(const workloads::Kernel& kernel) const;
   void refuse_on_host(const workloads::Kernel& kernel) const;
@@ -40,6 +44,7 @@ class CalibratedKernels final : public KernelModel {
   GemmTimes gemms_;
   GroupedTimes grouped_;
   AttentionTimes attentions_;
+  RecurrenceTimes recurrences_;
   ElementwiseTimes elementwise_;
   std::optional<double> copy_fraction_;
   topology::HostShare host_;

@@ -106,6 +106,12 @@ ElementwiseUse elementwise_use(const Kernel& kernel) {
     case grouped_gemm:
     case attention_forward:
     case attention_backward:
+    case sparse_forward:
+    case sparse_backward:
+    case delta_forward:
+    case delta_backward:
+    case state_space_forward:
+    case state_space_backward:
       break;
   }
   expects(false, "a kernel that moves bytes");

@@ -254,8 +254,9 @@ class MegatronArguments {
     if (e.dense_layers == 0 && e.every == 1) return;
     std::string list;
     for (std::int64_t layer = 0; layer < s_.model.layers; ++layer)
-      list += (layer > 0 ? "," : "") +
-              std::string(workloads::layer_kind(s_.model, s_.precision, layer).experts ? "1" : "0");
+      list +=
+          (layer > 0 ? "," : "") +
+          std::string(workloads::layer_kind(s_.model, s_.precision, layer).experts() ? "1" : "0");
     set("moe-layer-freq", "'[" + list + "]'");
   }
 

@@ -13,7 +13,7 @@ namespace {
 bool on_tensor_cores(const workloads::Kernel& kernel) {
   using enum workloads::KernelFamily;
   return kernel.family == gemm || kernel.family == grouped_gemm ||
-         kernel.family == attention_forward || kernel.family == attention_backward;
+         workloads::mixes_forward(kernel.family) || workloads::mixes_backward(kernel.family);
 }
 
 /// HBM traffic of a copy beside the compute lane: copies run at their achieved bandwidth.

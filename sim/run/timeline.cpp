@@ -36,9 +36,9 @@ TimelineEvent described(const workloads::Kernel& kernel) {
   e.family = kernel.family;
   if (kernel.family == KernelFamily::gemm || kernel.family == KernelFamily::grouped_gemm)
     e.kind = "gemm";
-  else if (kernel.family == KernelFamily::attention_forward)
+  else if (workloads::mixes_forward(kernel.family))
     e.kind = "attention";
-  else if (kernel.family == KernelFamily::attention_backward)
+  else if (workloads::mixes_backward(kernel.family))
     e.kind = "attention_backward";
   else
     e.kind = elementwise_use(kernel).kind;

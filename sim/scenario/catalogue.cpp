@@ -10,6 +10,7 @@
 #include "engine/units_text.hpp"
 #include "sim/files/suggest.hpp"
 #include "sim/import/model_config.hpp"
+#include "sim/import/model_index.hpp"
 #include "sim/program/installation.hpp"
 #include "sim/scenario/catalogue_reference.hpp"
 #include "sim/scenario/member_reader.hpp"
@@ -63,7 +64,8 @@ struct Catalogue::Files {
   std::map<std::string, TomlValue> documents;             // by path
   std::map<std::string, NcclFacts> nccl;                  // by version as asked for
   std::vector<SoftwareName> software;
-  std::once_flag gpus_read;
+  std::once_flag gpus_read, index_read;
+  ModelIndex index;
   GpuIdentities gpus;
   template <class Value>
   using ByDocument = std::map<const TomlValue*, Value>;
@@ -132,13 +134,20 @@ const TomlValue& Catalogue::entry(const std::string& folder, const std::string& 
     const fs::path beside = file_of(where).parent_path() / name;
     return files_->document(fs::exists(beside, error) ? beside.string() : name);
   }
+  if (const IndexedModel* model = indexed(folder, name)) {
+    if (!model->unlike.empty())
+      throw InputError(where, "model '" + model->id + "' is not modelled: it has " + model->unlike,
+                       "the nearest that is: " + model->nearest);
+    if (model->catalogue.empty()) return model->entry;
+    return files_->document(path_in(directory_, folder, model->catalogue));
+  }
   if (!has(folder, name) && fs::exists(name, error))
     throw InputError(where,
                      "'" + name + "' is no " + singular(folder) + " of the catalogue and no .toml",
                      folder == "models" ? "a model's file is TOML, or a config.json" : "");
   if (!has(folder, name))
     throw InputError(where, "unknown " + singular(folder) + " '" + name + "'",
-                     suggestion(name, known(folder)));
+                     suggestion(name, folder == "models" ? known_models() : known(folder)));
   return files_->document(path_in(directory_, folder, name));
 }
 
@@ -165,6 +174,10 @@ NetworkConstants Catalogue::network_constants() const {
 std::vector<std::string> Catalogue::model_notes(const std::string& name,
                                                 const std::string& where) const {
   std::vector<std::string> out;
+  if (const IndexedModel* model = indexed("models", name); model != nullptr) {
+    const TomlValue* note = model->entry.find("note");
+    if (note != nullptr && note->text() != nullptr) out.push_back(*note->text());
+  }
   if (!is_model_config(name)) return out;
   if (const TomlValue* notes = entry("models", name, where).find("notes"))
     for (const TomlValue& note : *notes->array()) out.push_back(*note.text());
@@ -181,9 +194,36 @@ std::vector<SourceNote> Catalogue::sources(const std::string& folder,
 }
 
 bool Catalogue::has(const std::string& folder, const std::string& name) const {
-  if (is_file_name(name)) return true;
+  return is_file_name(name) || in_folder(folder, name) || indexed(folder, name) != nullptr;
+}
+
+bool Catalogue::in_folder(const std::string& folder, const std::string& name) const {
   const std::vector<std::string>& all = known(folder);
   return std::binary_search(all.begin(), all.end(), name);
+}
+
+const ModelIndex& Catalogue::model_index() const {
+  std::call_once(files_->index_read, [this] {
+    files_->index = ModelIndex(read_toml_file(path_in(directory_, "hub", "models")));
+  });
+  return files_->index;
+}
+
+const IndexedModel* Catalogue::indexed(const std::string& folder, const std::string& name) const {
+  if (folder != "models" || is_file_name(name) || in_folder(folder, name)) return nullptr;
+  return model_index().find(name);
+}
+
+std::vector<std::string> Catalogue::known_models() const {
+  std::vector<std::string> out = known("models");
+  for (const IndexedModel& model : model_index().models()) out.push_back(model.id);
+  return out;
+}
+
+std::string Catalogue::full_name(const std::string& folder, const std::string& name) const {
+  const IndexedModel* model = indexed(folder, name);
+  if (model == nullptr) return name;
+  return model->catalogue.empty() ? model->id : model->catalogue;
 }
 
 namespace {
@@ -222,8 +262,9 @@ template <class Spec, class Fill>
 Spec named_entry(const Catalogue& catalogue, const Kind& kind, const std::string& name,
                  const std::string& where, Fill fill) {
   const TomlValue& document = catalogue.entry(kind.folder, name, where);
-  return catalogue.once<Spec>(document,
-                              [&] { return whole_entry<Spec>(kind, document, name, fill); });
+  return catalogue.once<Spec>(document, [&] {
+    return whole_entry<Spec>(kind, document, catalogue.full_name(kind.folder, name), fill);
+  });
 }
 
 /// A table with `name` and the members that differ from the entry of that name; without a name,
@@ -340,6 +381,21 @@ workloads::TransformerShape Catalogue::model(TableReader& table) const {
   return shape;
 }
 
+namespace {
+
+bool has_large_mixer(const workloads::TransformerShape& s) {
+  constexpr std::int64_t most = 1'000'000;
+  for (const std::int64_t size :
+       {s.value_dim, s.window_heads, s.window_kv_heads, s.window_head_dim, s.experts.latent,
+        s.delta.key_heads, s.delta.value_heads, s.delta.key_dim, s.delta.value_dim,
+        s.state_space.heads, s.state_space.head_dim, s.state_space.groups, s.state_space.state,
+        s.index.heads, s.index.dim})
+    if (size > most) return true;
+  return s.index.top > 100'000'000;
+}
+
+}  // namespace
+
 void check_shape(const workloads::TransformerShape& shape, const std::string& where) {
   const auto refuse = [&](const std::string& what, const std::string& hint) {
     throw InputError(where, "model '" + shape.name + "': " + what, hint);
@@ -360,7 +416,8 @@ void check_shape(const workloads::TransformerShape& shape, const std::string& wh
       shape.head_dim > 1'000'000 || shape.ffn_hidden > 100'000'000 || shape.vocab > 100'000'000 ||
       shape.experts.count > 1'000'000 || shape.experts.ffn > 10'000'000 ||
       shape.experts.shared_ffn > 100'000'000 || shape.latent.kv_rank > 1'000'000 ||
-      shape.latent.q_rank > 1'000'000 || shape.latent.value > 1'000'000 || shape.mtp_layers > 1'000)
+      shape.latent.q_rank > 1'000'000 || shape.latent.value > 1'000'000 ||
+      shape.mtp_layers > 1'000 || has_large_mixer(shape))
     refuse("a size is too large", "the largest trained models have some hundred layers");
 }
 

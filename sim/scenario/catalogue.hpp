@@ -15,6 +15,9 @@
 
 namespace stepcast::sim {
 
+class ModelIndex;
+struct IndexedModel;
+
 /// One sentence of a catalogue file on where its numbers come from.
 struct SourceNote {
   std::string key;  // empty: the whole entry
@@ -41,7 +44,7 @@ class Catalogue {
  public:
   using Changes = std::vector<std::string>;
 
-  /// `directory` holds gpus/, nodes/, fabrics/, models/, software/, nccl/, exchange/ and
+  /// `directory` holds gpus/, nodes/, fabrics/, models/, hub/, software/, nccl/, exchange/ and
   /// network/.
   explicit Catalogue(std::string directory);
   ~Catalogue();
@@ -56,7 +59,11 @@ class Catalogue {
   /// Where a model read from a config.json is only nearly what that says; of other files none.
   std::vector<std::string> model_notes(const std::string& name, const std::string& where) const;
 
+  /// Of the folder, a file, or for models an id at Hugging Face (sim/import/model_index.hpp).
   bool has(const std::string& folder, const std::string& name) const;
+  /// The name that an entry is shown by: for "qwen3-4b-instruct" Qwen/Qwen3-4B.
+  std::string full_name(const std::string& folder, const std::string& name) const;
+  const ModelIndex& model_index() const;
 
   /// The value of an entry, made of its document when it is first asked for.
   template <class Value, class Make>
@@ -95,6 +102,9 @@ class Catalogue {
   NodeOfGpu node_of_gpu(const std::string& gpu, const std::string& where) const;
 
  private:
+  bool in_folder(const std::string& folder, const std::string& name) const;
+  const IndexedModel* indexed(const std::string& folder, const std::string& name) const;
+  std::vector<std::string> known_models() const;
   struct Files;  // what was read so far
   /// Which framework and version an entry of software/ is.
   struct SoftwareName {

@@ -138,6 +138,17 @@ class MemberReader : public MemberVisitor<MemberReader> {
                                                const std::vector<std::string>&, Range) {
     return table_.texts(key);
   }
+  std::optional<workloads::LayerPattern> read(std::string_view key, const workloads::LayerPattern&,
+                                              Range) {
+    const auto text = table_.text(key);
+    if (!text) return std::nullopt;
+    workloads::LayerPattern out;
+    std::string wrong;
+    if (!workloads::read_pattern(*text, out, wrong))
+      table_.fail(key, "'" + wrong + "' in '" + std::string(key) + "' is no layer",
+                  std::string(workloads::pattern_letters));
+    return out;
+  }
   std::optional<Ablation> read(std::string_view key, const Ablation&, Range) {
     return table_.value(key) != nullptr ? std::optional(read_without(table_)) : std::nullopt;
   }

@@ -53,6 +53,9 @@ class MemberWriter : public MemberVisitor<MemberWriter> {
     if (!value.empty()) put(key, value);
   }
   void member(const Key& key, Bound, const Ablation& without) { list(key, words_of(without)); }
+  void member(const Key& key, Bound, const workloads::LayerPattern& pattern) {
+    if (!pattern.empty()) put(key, workloads::to_text(pattern));
+  }
   template <class T>
   void member(const Key& key, Bound, const std::vector<T>& items) {
     list(key, items);

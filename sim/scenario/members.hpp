@@ -133,7 +133,10 @@ void visit_model(Spec& model, Visitor&& visit) {
   visit.may({"head_dim", "0: hidden / heads"}, model.head_dim);
   visit.may({"ffn_hidden", "width inside the MLP; 0: every layer has experts"}, model.ffn_hidden);
   visit.needs("vocab", model.vocab);
+  visit.may({"layer_pattern", "a word a layer, repeated: \"G- G- G- *-\" (docs/models.md)"},
+            model.pattern);
   visit.may("norm", model.norm, norm_names);
+  visit.may({"norm_place", "of each half of a layer"}, model.norm_place, norm_place_names);
   visit.may("activation", model.activation, activation_names);
   visit.may({"biases", "of products"}, model.biases);
   visit.may({"rope", "rotary positions; else learned ones"}, model.rope);
@@ -144,6 +147,8 @@ void visit_model(Spec& model, Visitor&& visit) {
   visit.may({"objective", "what is predicted"}, model.objective, objective_names);
   visit_experts(model.experts, visit);
   visit_attention(model, visit);
+  visit_mixers(model, visit);
+  visit.may({"logit_cap", "logits pass a tanh"}, model.logit_cap);
   visit.may({"mtp_layers", "modules that predict the tokens after the next"}, model.mtp_layers);
   visit_lora(model.lora, visit);
 }

@@ -26,6 +26,7 @@ std::string type_of(const double&) { return "number"; }
 std::string type_of(const bool&) { return "true|false"; }
 std::string type_of(const std::string&) { return "text"; }
 std::string type_of(const Ablation&) { return "words"; }
+std::string type_of(const workloads::LayerPattern&) { return "text"; }
 template <class T>
 std::string type_of(const std::vector<T>&) {
   return "array";

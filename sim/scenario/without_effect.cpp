@@ -6,6 +6,7 @@
 #include "sim/scenario/goal_file.hpp"
 #include "topology/fabric_layout.hpp"
 #include "workloads/pieces/piece.hpp"
+#include "workloads/plan/layer_shape.hpp"
 #include "workloads/plan/model_size.hpp"
 #include "workloads/step/framework_rules.hpp"
 
@@ -71,6 +72,26 @@ bool no_experts(S s) { return s.model.experts.count == 0; }
 bool one_expert_rank(S s) { return no_experts(s) || s.plan.expert.degree == 1; }
 bool not_latent(S s) { return !workloads::latent(s.model); }
 
+using Form = workloads::LayerForm;
+template <class Has>
+bool has_layer(S s, Has has) {
+  return workloads::any_layer(s.model, has);
+}
+bool no_window(S s) {
+  return !has_layer(s, [](const Form& f) { return f.mixer == workloads::Mixer::window; });
+}
+bool no_index(S s) { return s.model.index.heads == 0; }
+bool no_delta(S s) {
+  return !has_layer(s, [](const Form& f) { return f.mixer == workloads::Mixer::delta; });
+}
+bool no_states(S s) {
+  return !has_layer(s, [](const Form& f) { return workloads::has_state_space(f.mixer); });
+}
+constexpr const char* says_no_window = "no layer has a window";
+constexpr const char* says_no_index = "attention has no index (index_heads)";
+constexpr const char* says_no_delta = "no layer has the gated delta rule (layer_pattern)";
+constexpr const char* says_no_states = "no layer has a state space (layer_pattern)";
+
 bool no_offload(S s) {
   return s.plan.offload.activations == 0.0 && s.plan.offload.optimizer == 0.0;
 }
@@ -92,8 +113,9 @@ constexpr Rule rules[] = {
     {"model.max_positions", [](S s) { return !workloads::learned_positions(s.model); },
      "the model has no learned positions"},
     {"model.ffn_hidden",
-     [](S s) { return workloads::expert_layers(s.model) == s.model.layers; },
-     "every layer has experts"},
+     [](S s) { return !has_layer(s, [](const Form& f) { return f.mlp == workloads::Mlp::dense && f.ffn == 0; }); },
+     "no layer has a dense MLP of this width"},
+    {"model.expert_latent", no_experts, says_no_experts},
     {"model.experts_per_token", no_experts, says_no_experts},
     {"model.expert_ffn", no_experts, says_no_experts},
     {"model.shared_expert_ffn", no_experts, says_no_experts},
@@ -116,6 +138,24 @@ constexpr Rule rules[] = {
     {"model.qkv_biases", [](S s) { return s.model.biases; }, "all products have biases"},
     {"model.window", [](S s) { return s.model.window >= s.batch.sequence; },
      "no sequence is longer"},
+    {"model.window", no_window, says_no_window},
+    {"model.window_heads", no_window, says_no_window},
+    {"model.window_kv_heads", no_window, says_no_window},
+    {"model.window_head_dim", no_window, says_no_window},
+    {"model.index_dim", no_index, says_no_index},
+    {"model.index_top", no_index, says_no_index},
+    {"model.index_top", [](S s) { return s.model.index.top >= s.batch.sequence; },
+     "no sequence has more keys"},
+    {"model.delta_key_heads", no_delta, says_no_delta},
+    {"model.delta_value_heads", no_delta, says_no_delta},
+    {"model.delta_key_dim", no_delta, says_no_delta},
+    {"model.delta_value_dim", no_delta, says_no_delta},
+    {"model.ssm_heads", no_states, says_no_states},
+    {"model.ssm_head_dim", no_states, says_no_states},
+    {"model.ssm_groups", no_states, says_no_states},
+    {"model.ssm_state", no_states, says_no_states},
+    {"model.logit_cap", [](S s) { return s.software.loss_is_one_kernel(); },
+     "the loss's kernel has it"},
     {"model.window_every",
      [](S s) { return s.model.window == 0 || s.model.window >= s.batch.sequence; },
      "there is no window that a sequence is longer than"},

@@ -17,8 +17,9 @@ struct Change {
 
 bool on_tensor_cores(const TimelineEvent& e) {
   using enum workloads::KernelFamily;
-  return e.family == gemm || e.family == grouped_gemm || e.family == attention_forward ||
-         e.family == attention_backward;
+  return e.family == gemm || e.family == grouped_gemm ||
+         (e.family &&
+          (workloads::mixes_forward(*e.family) || workloads::mixes_backward(*e.family)));
 }
 
 void add_both(std::vector<Change>& changes, Change begin, Duration from, Duration to) {

@@ -38,7 +38,7 @@ bool is_product(KernelFamily family) {
   return family == KernelFamily::gemm || family == KernelFamily::grouped_gemm;
 }
 bool is_attention(KernelFamily family) {
-  return family == KernelFamily::attention_forward || family == KernelFamily::attention_backward;
+  return workloads::mixes_forward(family) || workloads::mixes_backward(family);
 }
 
 bool casts(KernelFamily family) { return family == KernelFamily::quantize; }

@@ -45,7 +45,7 @@ void add_program(const sim::Scenario& s, workloads::Recompute recompute,
       if (i.op != engine::Op::work) continue;
       const KernelFamily family = program.kernels[i.arg].family;
       products += family == KernelFamily::gemm ? 1 : 0;
-      attentions += family == KernelFamily::attention_forward ? 1 : 0;
+      attentions += workloads::mixes_forward(family) ? 1 : 0;
     }
     out.products.add(products);
     if (attentions > 0) out.attention.add(attentions);

@@ -116,13 +116,13 @@ class TrainerMemory {
     return parameters_.kinds.at(parameters_.kind_of.at(layer)).kind;
   }
   std::int64_t layer_activations(LayerKind kind) const {
-    return attention_activations() + (kind.experts ? expert_activations() : dense_activations());
+    return attention_activations() + (kind.experts() ? expert_activations() : dense_activations());
   }
   /// Of a layer at a time, whichever it is.
   std::int64_t any_layer_activations() const {
     bool dense = false, experts = false;
     for (const AlikeLayers& alike : parameters_.kinds)
-      (alike.kind.experts ? experts : dense) = true;
+      (alike.kind.experts() ? experts : dense) = true;
     return attention_activations() + (dense ? dense_activations() : 0) +
            (experts ? expert_activations() : 0);
   }

@@ -7,6 +7,7 @@
 #include "workloads/pieces/ends_piece.hpp"
 #include "workloads/pieces/latent_piece.hpp"
 #include "workloads/pieces/layer_piece.hpp"
+#include "workloads/pieces/mixer_piece.hpp"
 #include "workloads/pieces/operand_piece.hpp"
 #include "workloads/plan/lora.hpp"
 #include "workloads/plan/low_precision.hpp"
@@ -47,7 +48,7 @@ bool ActivationMemory::reads_again(SetOf<LoraTarget> targets) const {
 /// reads and a byte mask of it.
 std::vector<std::int64_t> ActivationMemory::adapters() const {
   std::vector<std::int64_t> out;
-  for (const Adapter& a : layer_adapters(in_.shape, in_.plan.tensor, kind_.experts)) {
+  for (const Adapter& a : layer_adapters(in_.shape, in_.plan.tensor, kind_.experts())) {
     out.push_back(sizes_.element * sizes_.tokens * in_.shape.lora.rank);
     if (!in_.shape.lora.dropout) continue;
     out.push_back(sizes_.element * sizes_.tokens * a.in);
@@ -74,7 +75,7 @@ std::vector<std::int64_t> ActivationMemory::projections() const {
   const bool again = reads_again({q, k, v});
   if (!latent(s)) {
     const std::int64_t input = again ? column_input(s.hidden) : 0;
-    if (!s.qk_norm) return {input};
+    if (!s.qk_norm && !s.qk_norm_whole) return {input};
     return {input, norm_input(sizes_.tokens * sizes_.query), norm_input(sizes_.tokens * sizes_.kv)};
   }
   std::vector<std::int64_t> out{!again                ? 0
@@ -129,33 +130,64 @@ std::vector<std::int64_t> ActivationMemory::layer_tensors() const {
   return out;
 }
 
-/// The norm and what it feeds; q, k, v, o and 4 bytes a row and head of softmax statistics; a byte
-/// mask of the residual branch's dropout; what adapters keep.
-std::vector<std::int64_t> ActivationMemory::attention_tensors() const {
+/// What attention's norm feeds; q, k, v, o and 4 bytes a row and head of softmax statistics; of a
+/// gate itself and what the last product reads.
+std::vector<std::int64_t> ActivationMemory::core_tensors() const {
   const std::int64_t row = sizes_.tokens * sizes_.element;
-  std::vector<std::int64_t> out{norm_input()};
-  for (const std::int64_t bytes : projections()) out.push_back(bytes);
-  if (recomputes(LayerModule::norm) && latent(in_.shape)) out[1] = 0;  // it stands alone
+  std::vector<std::int64_t> out = projections();
+  // It stands alone.
+  if (recomputes(LayerModule::norm) && latent(in_.shape)) out[0] = 0;
   if (!makes_latent_up_again(in_))
     for (const std::int64_t bytes : query_key_value()) out.push_back(bytes);
-  for (const std::int64_t bytes :
-       {row * sizes_.value, 4 * sizes_.tokens * sizes_.heads, dropout_mask()})
-    out.push_back(bytes);
-  if (keeps_quantized()) out.push_back(row_input(sizes_.value));  // beside attention's own
+  if (in_.shape.index.heads > 0 && kind_.mixer == Mixer::full)
+    for (const std::int64_t bytes : kept_by_index(in_)) out.push_back(bytes);
+  out.push_back(row * sizes_.value);
+  out.push_back(4 * sizes_.tokens * sizes_.heads);
+  if (sizes_.gate > 0) {
+    out.push_back(row * sizes_.gate);
+    out.push_back(row_input(sizes_.value));
+  }
+  return out;
+}
+
+std::vector<std::int64_t> ActivationMemory::mixer_tensors() const {
+  std::vector<std::int64_t> out;
+  if (attends(kind_.mixer)) out = core_tensors();
+  if (kind_.mixer == Mixer::delta) out = kept_by_delta(in_);
+  if (has_state_space(kind_.mixer))
+    for (const std::int64_t bytes : kept_by_state_space(in_)) out.push_back(bytes);
+  return out;
+}
+
+/// The norm and what it feeds; norms behind a half keep its output; a byte mask of the residual
+/// branch's dropout; what adapters keep.
+std::vector<std::int64_t> ActivationMemory::attention_tensors() const {
+  std::vector<std::int64_t> out;
+  if (kind_.mixer != Mixer::none) {
+    if (in_.shape.norm_place != NormPlace::behind) out.push_back(norm_input());
+    for (const std::int64_t bytes : mixer_tensors()) out.push_back(bytes);
+    if (in_.shape.norm_place != NormPlace::before) out.push_back(norm_input());
+    out.push_back(dropout_mask());
+  }
+  if (keeps_quantized() && attends(kind_.mixer) && sizes_.gate == 0)
+    out.push_back(row_input(sizes_.value));  // beside attention's own
   for (const std::int64_t bytes : adapters()) out.push_back(bytes);
   return out;
 }
 
 /// The norm, what it feeds and what follows from that; the other branch's mask.
 std::vector<std::int64_t> ActivationMemory::mlp_tensors() const {
-  std::vector<std::int64_t> out{norm_input()};
+  std::vector<std::int64_t> out;
+  if (kind_.mlp == Mlp::none) return out;
+  if (in_.shape.norm_place != NormPlace::behind) out.push_back(norm_input());
   for (const std::int64_t bytes : mlp_half().kept) out.push_back(bytes);
+  if (in_.shape.norm_place != NormPlace::before) out.push_back(norm_input());
   out.push_back(dropout_mask());
   return out;
 }
 
 ActivationMemory::Half ActivationMemory::mlp_half() const {
-  if (kind_.experts) return expert_half();
+  if (kind_.experts()) return expert_half();
   Half out;
   using enum LoraTarget;
   if (reads_again({gate, up})) out.kept.push_back(column_input(sizes_.hidden));
@@ -177,7 +209,8 @@ ActivationMemory::Half ActivationMemory::expert_half() const {
                      shared = s.element * sizes_.tokens * s.shared;
   Half out;
   const bool inputs = !adapted(in_.shape);  // of products, for their weights' gradients
-  if (inputs) (recomputes(norm) ? out.again : out.kept).push_back(s.token_bytes());
+  if (inputs) (recomputes(norm) ? out.again : out.kept).push_back(s.model_bytes());
+  if (inputs && s.hidden != s.model) out.kept.push_back(s.token_bytes());  // back to the width
   auto& routed = whole ? out.again : out.kept;
   const std::int64_t taken = inputs ? kept_input(s.taken_bytes() / s.element) : 0;
   for (const std::int64_t bytes : {9 * s.tokens * s.all, 8 * s.sent, taken, f})
@@ -219,7 +252,7 @@ std::vector<std::int64_t> ActivationMemory::mlp() const {
   // The last product's.
   const std::int64_t f = sizes_.ffn_bytes(),
                      input = reads_again({LoraTarget::down}) ? row_input(sizes_.ffn) : 0;
-  if (in_.shape.activation == Activation::gelu) return {f, input};
+  if (!gated(in_.shape)) return {f, input};
   switch (in_.software.fusion) {
     case Fusion::eager:
       return {f, f, f, input};
@@ -258,7 +291,7 @@ std::vector<std::int64_t> ActivationMemory::tensors_again() const {
   const std::int64_t row = sizes_.tokens * sizes_.element;
   std::vector<std::int64_t> saved{row * sizes_.value, 4 * sizes_.tokens * sizes_.heads};
   if (!composite_norm()) saved.push_back(norm_input());
-  if (!kind_.experts && gated(in_.shape) && !in_.software.products.packed)
+  if (!kind_.experts() && gated(in_.shape) && !in_.software.products.packed)
     saved.push_back(sizes_.ffn_bytes());
   for (const std::int64_t bytes : saved)
     if (const auto at = std::ranges::find(out, bytes); at != out.end()) out.erase(at);
@@ -289,6 +322,12 @@ std::int64_t ActivationMemory::output_gradients() const {
 /// fp32 (OneFlow auto_mixed_precision_lists.cpp names sparse_softmax_cross_entropy, not its form
 /// over ranks; read 2026-11).
 std::int64_t ActivationMemory::kept_of_logit() const {
+  // What tanh left of logits with a cap, where it is a kernel of its own.
+  const bool cap = in_.shape.logit_cap && !in_.software.loss_is_one_kernel();
+  return kept_of_loss() + (cap ? sizes_.element : 0);
+}
+
+std::int64_t ActivationMemory::kept_of_loss() const {
   switch (in_.software.loss.memory) {
     case LossMemory::kernels:
       if (in_.software.loss_is_one_kernel()) return sizes_.element;
@@ -361,7 +400,7 @@ std::vector<std::int64_t> ActivationMemory::head_tensors() const {
   std::vector<std::int64_t> out{norm_input()};
   if (!adapted(in_.shape)) out.push_back(gathered_input());
   if (in_.shape.mtp_layers > 0) {
-    const LayerKind last = layer_kind(in_.shape, in_.precision, in_.shape.layers - 1);
+    const LayerKind last = mtp_kind(in_.shape, in_.precision);
     for (const std::int64_t bytes :
          {norm_input(), norm_input(), 2 * gathered_input(), ActivationMemory(in_, last).layer(),
           norm_input(), gathered_input(), kept_of_logit() * logits()})
@@ -401,6 +440,7 @@ std::int64_t ActivationMemory::logits() const {
 /// stream, a rank's part, and where that is cut the last product's, whole. Tiles gather the
 /// gradient of the MLP's input (TiledMLP of deepspeed/runtime/sequence_parallel/ulysses_sp.py).
 std::vector<std::int64_t> ActivationMemory::work_tensors() const {
+  if (kind_.mlp == Mlp::none) return attention_work_tensors();
   const std::int64_t f = ceil_div(sizes_.ffn_bytes(), in_.plan.mlp_tiles);
   const bool cut = in_.plan.tensor > 1 && in_.plan.sequence_parallel;
   std::vector<std::int64_t> out{f};
@@ -409,7 +449,7 @@ std::vector<std::int64_t> ActivationMemory::work_tensors() const {
   if (cut) out.push_back(sizes_.hidden_bytes());
   out.push_back(sizes_.local_bytes());
   if (in_.plan.mlp_tiles > 1) out.push_back(sizes_.local_bytes());
-  if (kind_.experts) {
+  if (kind_.experts()) {
     // Gradients of gate, up and product, or of what GELU left, times the weights in fp32; of rows
     // as they leave and as they come. Eager norms work in fp32, and DTensor on whole tensors.
     const ExpertSizes& s = *experts_;
@@ -422,7 +462,9 @@ std::vector<std::int64_t> ActivationMemory::work_tensors() const {
     out = {s.inner_bytes(), inner, inner, s.taken_bytes(), s.sent_bytes(), part, part};
   }
   out.push_back(wide_weight());
-  for (const std::int64_t bytes : mlp_half().again) out.push_back(bytes);
+  if (const std::int64_t states = states_bytes(in_, kind_.mixer); states > 0) out.push_back(states);
+  if (kind_.mlp != Mlp::none)
+    for (const std::int64_t bytes : mlp_half().again) out.push_back(bytes);
   if (makes_latent_up_again(in_))
     for (const std::int64_t bytes : query_key_value()) out.push_back(bytes);
   return out;
@@ -434,6 +476,10 @@ std::vector<std::int64_t> ActivationMemory::work_tensors() const {
 /// much).
 std::vector<std::int64_t> ActivationMemory::attention_work_tensors() const {
   const std::int64_t row = sizes_.tokens * sizes_.element;
+  if (!attends(kind_.mixer)) {  // the gradient of the residual stream, and of the widest tensor
+    const std::vector<std::int64_t> kept = mixer_tensors();
+    return {sizes_.local_bytes(), kept.empty() ? 0 : std::ranges::max(kept)};
+  }
   std::vector<std::int64_t> out{sizes_.local_bytes(), row * sizes_.value};
   for (const std::int64_t bytes : query_key_value()) out.push_back(bytes);
   if (in_.software.attention.keeps_scores()) {
@@ -447,7 +493,7 @@ std::vector<std::int64_t> ActivationMemory::attention_work_tensors() const {
 }
 
 std::vector<std::int64_t> ActivationMemory::forward_work_tensors() const {
-  if (!kind_.experts)
+  if (!kind_.experts())
     return {ceil_div(sizes_.ffn_bytes(), in_.plan.mlp_tiles), sizes_.hidden_bytes(), wide_weight()};
   const ExpertSizes& s = *experts_;
   return {s.inner_bytes(), s.taken_bytes(), s.sent_bytes()};

@@ -14,8 +14,8 @@ namespace stepcast::workloads {
 class ActivationMemory {
  public:
   explicit ActivationMemory(const StepInputs& in, LayerKind kind = {})
-      : in_(in), sizes_(in), kind_(kind) {
-    if (kind.experts) experts_.emplace(in);
+      : layer_(in, kind), in_(layer_.get()), sizes_(in_), kind_(kind) {
+    if (kind.experts()) experts_.emplace(in_);
   }
 
   /// The tensors that a layer keeps without recompute but for its scores, in the order of forward:
@@ -55,6 +55,8 @@ class ActivationMemory {
   std::int64_t norm_input(std::int64_t elements) const;
   std::int64_t norm_input() const { return norm_input(sizes_.local_elements()); }
   std::vector<std::int64_t> projections() const;
+  std::vector<std::int64_t> core_tensors() const;
+  std::vector<std::int64_t> mixer_tensors() const;
   std::vector<std::int64_t> query_key_value() const;
   std::vector<std::int64_t> mlp() const;
   /// Whether a product of `targets` reads its input again in backward: for its weight's gradient,
@@ -80,9 +82,11 @@ class ActivationMemory {
   bool recomputes(LayerModule module) const { return in_.plan.recompute_modules.has(module); }
   std::int64_t dropout_mask() const;
   std::int64_t kept_of_logit() const;
+  std::int64_t kept_of_loss() const;
   std::int64_t work_of_logit() const;
   bool composite_norm() const;
-  const StepInputs& in_;
+  LayerInputs layer_;
+  StepInputs in_;  // the layer's
   Sizes sizes_;
   LayerKind kind_;  // of the layers that it speaks of
   std::optional<ExpertSizes> experts_;

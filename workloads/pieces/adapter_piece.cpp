@@ -81,7 +81,7 @@ class AdapterWriter {
 
 std::vector<Adapter> adapters_of(const PieceWriter& w, const Linear& l) {
   if (!w.frozen()) return {};
-  return adapters_beside(layer_adapters(w.in().shape, w.in().plan.tensor, w.kind().experts),
+  return adapters_beside(layer_adapters(w.in().shape, w.in().plan.tensor, w.kind().experts()),
                          l.tensor);
 }
 

@@ -207,10 +207,44 @@ AttentionPart whole_attention(const PieceWriter& w) {
           .rows = s,
           .sequence = s,
           .causal = !masked(w.in().shape),
-          .window = w.kind().window ? w.in().shape.window : 0};
+          .window = w.kind().mixer == Mixer::window ? w.in().shape.window : 0};
 }
 
+namespace {
+
+bool sparse(const PieceWriter& w) { return w.in().shape.index.heads > 0; }
+
+/// Each row against the latent keys that the index chose, which all heads share: scores over rank
+/// and rotary part, values over the rank; the products up are those of the projections (DeepSeek
+/// FlashMLA at 9241ae3, sparse prefill, read 2026-08).
+void sparse_attention(PieceWriter& w, const AttentionPart& part, bool backward) {
+  const LatentShape& l = w.in().shape.latent;
+  AttentionPart chosen = part;
+  chosen.window = w.in().shape.index.top;
+  const std::int64_t d = l.kv_rank + l.rope, v = l.kv_rank;
+  Kernel kernel;
+  kernel.name = std::string("layer.attention.core.") + (backward ? "backward" : "forward");
+  kernel.family = backward ? sparse_backward : sparse_forward;
+  kernel.dtype = w.in().precision.compute;
+  kernel.batch = part.batch;
+  kernel.heads = part.heads;
+  kernel.kv_heads = 1;
+  kernel.sequence = part.sequence;
+  kernel.head_dim = d;
+  kernel.value_dim = v;
+  kernel.window = chosen.window < part.sequence ? chosen.window : 0;
+  const std::int64_t products = backward ? 3 * d + 2 * v : d + v;
+  kernel.flops = Flops(2.0 * static_cast<double>(part.batch * part.rows) * keys_of_query(chosen) *
+                       static_cast<double>(part.heads * products));
+  const std::int64_t rows = w.sizes().element * w.sizes().tokens;
+  kernel.bytes = Bytes((backward ? 2 : 1) * rows * (part.heads * (d + v) + d));
+  w.kernel(std::move(kernel));
+}
+
+}  // namespace
+
 void write_attention_part_forward(PieceWriter& w, const AttentionPart& part) {
+  if (sparse(w)) return sparse_attention(w, part, false);
   if (keeps_scores(w))
     unfused_forward(w, part);
   else
@@ -218,6 +252,7 @@ void write_attention_part_forward(PieceWriter& w, const AttentionPart& part) {
 }
 
 void write_attention_part_backward(PieceWriter& w, const AttentionPart& part) {
+  if (sparse(w)) return sparse_attention(w, part, true);
   if (keeps_scores(w))
     unfused_backward(w, part);
   else

@@ -46,11 +46,27 @@ void loss_collectives(PieceWriter& w) {
   w.collective("loss.sum", CollectiveKind::all_reduce, Dtype::fp32, column);
 }
 
+/// A tanh of the logits over its cap, times it: one kernel, or three of torch; none where the
+/// loss's kernel has it (Liger, torch.compile).
+void cap_logits(PieceWriter& w) {
+  if (!w.in().shape.logit_cap || w.in().software.loss_is_one_kernel()) return;
+  for (int i = 0; i < (w.fused() ? 1 : 3); ++i)
+    w.pass("loss.cap", pointwise, 2 * w.sizes().element * logits(w));
+}
+/// tanh reads its output and the gradient, the others the gradient alone.
+void cap_logits_backward(PieceWriter& w) {
+  if (!w.in().shape.logit_cap || w.in().software.loss_is_one_kernel()) return;
+  w.pass("loss.cap.backward", pointwise, 3 * w.sizes().element * logits(w));
+  for (int i = 1; i < (w.fused() ? 1 : 3); ++i)
+    w.pass("loss.cap.scale.backward", pointwise, 2 * w.sizes().element * logits(w));
+}
+
 /// Bytes a logit. Eager: cast 2+4, log-softmax 4+4, then the loss of T numbers. Compiled: two reads
 /// of the 16-bit logits (maximum and sum, then the target). Megatron (not its fused option): cast
 /// 2+4, maximum 4, subtract 4+4, exponential 4+4, sum 4, divide 4+4.
 void loss_forward(PieceWriter& w) {
   const std::int64_t n = logits(w), e = w.sizes().element, row = w.sizes().tokens;
+  cap_logits(w);
   if (gathers_logits(w)) {  // rank by rank, then side by side: read and written once more
     w.collective("loss.gather", CollectiveKind::all_gather, w.in().precision.compute, e * n);
     w.pass("loss.gather.concatenate", copy, 2 * e * n);
@@ -87,6 +103,7 @@ void loss_backward(PieceWriter& w) {
     w.pass_fp32("loss.backward.log_softmax", softmax, 12 * n);
   }
   w.pass("loss.backward.cast", pointwise, (4 + e) * n);
+  cap_logits_backward(w);
   if (gathers_logits(w))  // the rank's own columns
     w.pass("loss.gather.backward", copy, 2 * e * w.sizes().tokens * w.sizes().vocab);
 }

@@ -76,7 +76,7 @@ void auxiliary_loss(PieceWriter& w, const ExpertSizes& s) {
 
 void router_forward(PieceWriter& w, const ExpertSizes& s) {
   w.module();
-  w.kernel(gate(w, s, "forward", s.tokens, s.all, s.hidden, 4));
+  w.kernel(gate(w, s, "forward", s.tokens, s.all, s.model, 4));
   if (software(w).fused_router) {
     w.pass("layer.router.scores", router, 9 * s.tokens * s.all);
   } else {
@@ -101,9 +101,9 @@ void router_backward(PieceWriter& w, const ExpertSizes& s, const ParameterTensor
       w.pass(std::string("layer.router.") + name, router, bytes);
   }
   w.pass("layer.router.cast", router, (4 + s.element) * scores);
-  w.kernel(gate(w, s, "dgrad", s.tokens, s.hidden, s.all, s.element));
+  w.kernel(gate(w, s, "dgrad", s.tokens, s.model, s.all, s.element));
   if (w.frozen()) return;
-  w.weight_gradient("layer.router.wgrad", s.all, s.hidden, s.tokens);
+  w.weight_gradient("layer.router.wgrad", s.all, s.model, s.tokens);
   w.gradient(unit, "router");
   if (!shape(w).biases) return;
   w.pass("layer.router.bias.gradient", reduction, s.element * scores);
@@ -334,14 +334,14 @@ bool has_shared(const PieceWriter& w) { return shape(w).shared_ffn > 0; }
 
 Linears shared_up(const PieceWriter& w, const ExpertSizes& s) {
   if (!gated(w.in().shape))
-    return {{"layer.shared.up", "shared.up", s.hidden, s.shared, false, w.low()}};
+    return {{"layer.shared.up", "shared.up", s.model, s.shared, false, w.low()}};
   if (w.packed())
-    return {{"layer.shared.gate_up", "shared.gate_up", s.hidden, 2 * s.shared, false, w.low()}};
-  return {{"layer.shared.gate", "shared.gate", s.hidden, s.shared, false, w.low()},
-          {"layer.shared.up", "shared.up", s.hidden, s.shared, false, w.low()}};
+    return {{"layer.shared.gate_up", "shared.gate_up", s.model, 2 * s.shared, false, w.low()}};
+  return {{"layer.shared.gate", "shared.gate", s.model, s.shared, false, w.low()},
+          {"layer.shared.up", "shared.up", s.model, s.shared, false, w.low()}};
 }
 Linear shared_down(const PieceWriter& w, const ExpertSizes& s) {
-  return {"layer.shared.down", "shared.down", s.shared, s.hidden, false, w.low()};
+  return {"layer.shared.down", "shared.down", s.shared, s.model, false, w.low()};
 }
 std::int64_t shared_bytes(const PieceWriter& w, const ExpertSizes& s) {
   return s.element * w.sizes().tokens * s.shared;
@@ -360,17 +360,17 @@ void shared_up_forward(PieceWriter& w, const ExpertSizes& s) {
 void shared_down_forward(PieceWriter& w, const ExpertSizes& s) {
   write_row_forward(w, shared_down(w, s));
   if (!shape(w).shared_gate) return;
-  w.gemm("layer.shared.weight.forward", s.tokens, 1, s.hidden);
+  w.gemm("layer.shared.weight.forward", s.tokens, 1, s.model);
   w.pass("layer.shared.sigmoid", pointwise, 2 * s.element * s.tokens);
-  w.pass("layer.shared.weigh", pointwise, 2 * s.token_bytes());
+  w.pass("layer.shared.weigh", pointwise, 2 * s.model_bytes());
 }
 
 void shared_down_backward(PieceWriter& w, const ExpertSizes& s, const ParameterTensors& unit) {
   if (shape(w).shared_gate) {
-    w.pass("layer.shared.weigh.backward", pointwise, 4 * s.token_bytes());
+    w.pass("layer.shared.weigh.backward", pointwise, 4 * s.model_bytes());
     w.pass("layer.shared.sigmoid.backward", pointwise, 3 * s.element * s.tokens);
-    w.gemm("layer.shared.weight.dgrad", s.tokens, s.hidden, 1);
-    if (!w.frozen()) w.weight_gradient("layer.shared.weight.wgrad", 1, s.hidden, s.tokens);
+    w.gemm("layer.shared.weight.dgrad", s.tokens, s.model, 1);
+    if (!w.frozen()) w.weight_gradient("layer.shared.weight.wgrad", 1, s.model, s.tokens);
     w.gradient(unit, "shared.weight");
   }
   write_row_backward(w, unit, shared_down(w, s));
@@ -401,8 +401,29 @@ bool overlaps_shared(const PieceWriter& w) {
   return has_shared(w) && w.in().plan.expert.shared_overlap;
 }
 
+/// From the layer's width to that of the experts and back, on a rank's own tokens (Megatron core
+/// moe_layer.py, moe_latent_size, read 2026-08).
+Linear to_latent(const PieceWriter& w, const ExpertSizes& s) {
+  return {.name = "layer.latent.to",
+          .tensor = "latent.to",
+          .in = s.model,
+          .out = s.hidden,
+          .low = w.low(),
+          .rows = s.tokens};
+}
+Linear from_latent(const PieceWriter& w, const ExpertSizes& s) {
+  return {.name = "layer.latent.from",
+          .tensor = "latent.from",
+          .in = s.hidden,
+          .out = s.model,
+          .low = w.low(),
+          .rows = s.tokens};
+}
+bool narrows(const ExpertSizes& s) { return s.hidden != s.model; }
+
 void routed_forward(PieceWriter& w, const ExpertSizes& s, bool beside) {
   router_forward(w, s);
+  if (narrows(s)) write_whole_forward(w, {to_latent(w, s)});
   w.end_graph();  // what follows depends on the counts
   write_permute(w, s, false);
   write_dispatch(w, s, false, beside ? Beside([&] { shared_up_forward(w, s); }) : Beside{});
@@ -415,6 +436,7 @@ void routed_forward(PieceWriter& w, const ExpertSizes& s, bool beside) {
   w.begin_node(LayerNode::rest);
   if (weighs_back(w)) w.pass("layer.experts.weigh", pointwise, 2 * s.sent_bytes() + 4 * s.sent);
   write_unpermute(w, s, false);
+  if (narrows(s)) write_whole_forward(w, {from_latent(w, s)});
 }
 
 }  // namespace
@@ -427,7 +449,7 @@ void write_experts_forward(PieceWriter& w) {
     w.begin_graph();
   }
   routed_forward(w, s, overlaps_shared(w));
-  if (has_shared(w)) w.pass("layer.shared.sum", pointwise, 3 * s.token_bytes());
+  if (has_shared(w)) w.pass("layer.shared.sum", pointwise, 3 * s.model_bytes());
 }
 
 void write_experts_backward(PieceWriter& w, const ParameterTensors& unit) {
@@ -439,6 +461,7 @@ void write_experts_backward(PieceWriter& w, const ParameterTensors& unit) {
   if (all) routed_forward(w, s, false);
   w.from_python(false);
   w.begin_node(LayerNode::rest);
+  if (narrows(s)) write_whole_backward(w, "layer.latent.from", unit, {from_latent(w, s)});
   write_unpermute(w, s, true);
   if (weighs_back(w))
     w.pass("layer.experts.weigh.backward", pointwise, 3 * s.sent_bytes() + 8 * s.sent);
@@ -452,13 +475,14 @@ void write_experts_backward(PieceWriter& w, const ParameterTensors& unit) {
   write_dispatch(w, s, true, beside ? Beside([&] { shared_up_backward(w, s, unit); }) : Beside{});
   w.begin_node(LayerNode::attention);
   write_permute(w, s, true);
+  if (narrows(s)) write_whole_backward(w, "layer.latent.to", unit, {to_latent(w, s)});
   router_backward(w, s, unit);
   if (has_shared(w) && !beside) {
     shared_down_backward(w, s, unit);
     shared_up_backward(w, s, unit);
   }
   // The router's gradient of the tokens, that of their rows, and that of the shared experts.
-  w.pass("layer.experts.token_sum", pointwise, (has_shared(w) ? 6 : 3) * s.token_bytes());
+  w.pass("layer.experts.token_sum", pointwise, (has_shared(w) ? 6 : 3) * s.model_bytes());
 }
 
 }  // namespace stepcast::workloads

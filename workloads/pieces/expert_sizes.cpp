@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "workloads/plan/model_size.hpp"
 #include "workloads/plan/routing.hpp"
 
 namespace stepcast::workloads {
@@ -35,7 +36,8 @@ ExpertSizes::ExpertSizes(const StepInputs& in) {
   per_token = e.per_token;
   all = e.count;
   experts = e.count / plan.degree;
-  hidden = sizes.hidden;
+  model = sizes.hidden;
+  hidden = expert_width(in.shape);
   ffn = e.ffn / part;
   shared = e.shared_ffn / in.plan.tensor;
   element = sizes.element;

@@ -18,7 +18,8 @@ struct ExpertSizes {
   std::int64_t sent;       // rows that the rank sends: T k, or as many as experts have room for
   std::int64_t rows;       // R, that the rank's experts take
   std::int64_t most;       // rows that may come: where all tokens choose them
-  std::int64_t hidden;     // h
+  std::int64_t model;      // h
+  std::int64_t hidden;     // of a row that experts take: h, or the width of their latent tensor
   std::int64_t ffn;        // inner width of the rank's part of an expert
   std::int64_t shared;     // of the shared experts
   std::int64_t element;    // bytes of an activation
@@ -26,7 +27,8 @@ struct ExpertSizes {
 
   std::int64_t rows_of_expert() const { return (rows + experts - 1) / experts; }
   std::int64_t row_bytes() const { return element * hidden; }
-  std::int64_t token_bytes() const { return tokens * row_bytes(); }  // A
+  std::int64_t model_bytes() const { return element * tokens * model; }  // A
+  std::int64_t token_bytes() const { return tokens * row_bytes(); }  // A, unless rows are narrower
   std::int64_t sent_bytes() const { return sent * row_bytes(); }     // k A
   std::int64_t taken_bytes() const { return rows * row_bytes(); }    // inputs of the experts
   std::int64_t inner_bytes() const { return element * rows * ffn; }  // F

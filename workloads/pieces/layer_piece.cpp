@@ -5,6 +5,7 @@
 #include "workloads/pieces/expert_piece.hpp"
 #include "workloads/pieces/latent_piece.hpp"
 #include "workloads/pieces/linear_piece.hpp"
+#include "workloads/pieces/mixer_piece.hpp"
 #include "workloads/pieces/norm_piece.hpp"
 #include "workloads/pieces/operand_piece.hpp"
 #include "workloads/pieces/own_experts_piece.hpp"
@@ -36,6 +37,27 @@ Linears up_projections(const PieceWriter& w) {
   return {after_norm(w, "mlp.gate", s.ffn), after_norm(w, "mlp.up", s.ffn)};
 }
 
+bool has_norm_before(const PieceWriter& w) { return w.in().shape.norm_place != NormPlace::behind; }
+bool has_norm_behind(const PieceWriter& w) { return w.in().shape.norm_place != NormPlace::before; }
+bool has_mixer(const PieceWriter& w) { return w.kind().mixer != Mixer::none; }
+bool has_mlp(const PieceWriter& w) { return w.kind().mlp != Mlp::none; }
+
+/// Of a half's output, before it is added to what came in.
+void norm_behind_forward(PieceWriter& w, const std::string& tensor) {
+  if (has_norm_behind(w))
+    write_inner_norm_forward(w, "layer." + tensor + ".behind", hidden_rows(w));
+}
+void norm_behind_backward(PieceWriter& w, const ParameterTensors& unit, const std::string& tensor) {
+  if (has_norm_behind(w))
+    write_inner_norm_backward(w, "layer." + tensor + ".behind", unit, tensor + ".behind",
+                              hidden_rows(w));
+}
+/// Of the norm before a half, with the gradient that flows past it.
+void norm_before_backward(PieceWriter& w, const ParameterTensors& unit, const std::string& tensor) {
+  if (has_norm_before(w)) return write_norm_backward(w, "layer." + tensor, unit, tensor, true);
+  w.pass("layer." + tensor + ".residual.backward", pointwise, 3 * w.sizes().local_bytes());
+}
+
 Linear output(const PieceWriter& w) {
   return linear(w, "attention.o", w.sizes().value, w.sizes().hidden);
 }
@@ -58,13 +80,54 @@ void dropout_backward(PieceWriter& w, const std::string& name) {
   w.pass(name, pointwise, 2 * w.sizes().local_bytes() + w.sizes().local_elements());
 }
 
-void attention_half_forward(PieceWriter& w) {
-  w.begin_graph();
-  write_norm_forward(w, "layer.norm1", false, !latent(w.in().shape));
+/// A sigmoid of the gate times attention's output: reads both, writes; operators one by one.
+void gate_forward(PieceWriter& w) {
+  const std::int64_t gate = w.sizes().element * w.sizes().tokens * w.sizes().gate;
+  const std::int64_t o = w.sizes().element * w.sizes().tokens * w.sizes().value;
+  if (gate == 0) return;
+  if (!w.eager()) return w.pass("layer.attention.gate.forward", pointwise, gate + 2 * o);
+  w.pass("layer.attention.gate.sigmoid", pointwise, 2 * gate);
+  w.pass("layer.attention.gate.forward", pointwise, gate + 2 * o);
+}
+/// Reads the gradient, output and gate, writes the gradients of both.
+void gate_backward(PieceWriter& w) {
+  const std::int64_t gate = w.sizes().element * w.sizes().tokens * w.sizes().gate;
+  const std::int64_t o = w.sizes().element * w.sizes().tokens * w.sizes().value;
+  if (gate == 0) return;
+  w.pass("layer.attention.gate.backward", pointwise, 2 * gate + 3 * o);
+  if (w.eager()) w.pass("layer.attention.gate.sigmoid.backward", pointwise, 3 * gate);
+}
+
+void softmax_attention_forward(PieceWriter& w) {
   write_projections_forward(w);
+  write_index_forward(w);
   write_attention_core_forward(w);
+  gate_forward(w);
   write_row_forward(w, output(w));
-  if (!w.compiled()) residual(w, "layer.attention.residual");
+}
+
+/// The sum of attention's output and a state space's that stands beside it.
+void sum_both(PieceWriter& w, const std::string& name) {
+  if (w.kind().mixer == Mixer::both) w.pass(name, pointwise, 3 * w.sizes().local_bytes());
+}
+
+/// The compiled kernel of the next norm holds the residual sum, where there is one in the layer.
+bool next_norm_adds(const PieceWriter& w) {
+  return w.compiled() && has_mixer(w) && has_mlp(w) && has_norm_before(w);
+}
+
+void attention_half_forward(PieceWriter& w) {
+  if (!has_mixer(w)) return;
+  w.begin_graph();
+  const Mixer mixer = w.kind().mixer;
+  if (has_norm_before(w))
+    write_norm_forward(w, "layer.norm1", false, attends(mixer) && !latent(w.in().shape));
+  if (attends(mixer)) softmax_attention_forward(w);
+  if (mixer == Mixer::delta) write_delta_forward(w);
+  if (has_state_space(mixer)) write_state_space_forward(w);
+  sum_both(w, "layer.mixers.sum");
+  norm_behind_forward(w, "norm1");
+  if (!next_norm_adds(w)) residual(w, "layer.attention.residual");
 }
 
 /// GELU as x (1 + tanh(c (x + b x^3))) / 2 in TensorFlow 1, in fp32 as x^3 is denied fp16; XLA
@@ -105,10 +168,10 @@ void activation_backward(PieceWriter& w) {
 /// Recompute of norms is of those that stand alone, before experts and before latent attention:
 /// others are inside the product that they feed (Megatron core 0.12 transformer_layer.py).
 bool attention_norm_again(const PieceWriter& w) {
-  return recomputes(w, LayerModule::norm) && latent(w.in().shape);
+  return recomputes(w, LayerModule::norm) && latent(w.in().shape) && has_norm_before(w);
 }
 bool mlp_norm_again(const PieceWriter& w) {
-  return recomputes(w, LayerModule::norm) && w.kind().experts;
+  return recomputes(w, LayerModule::norm) && w.kind().experts() && has_norm_before(w);
 }
 
 /// A part of forward that backward runs again.
@@ -135,7 +198,7 @@ void experts_inner_forward(PieceWriter& w) {
 template <class Write>
 void by_tiles(PieceWriter& w, Write write) {
   const std::int64_t tiles = w.in().plan.mlp_tiles;
-  if (tiles == 1 || w.kind().experts) return write(w);
+  if (tiles == 1 || w.kind().experts()) return write(w);
   const StepInputs& in = w.in();
   const std::int64_t tokens = ceil_div(w.sizes().tokens, tiles);
   const Batch batch{1, in.batch.micro_batches, tokens * in.plan.context};
@@ -147,8 +210,10 @@ void by_tiles(PieceWriter& w, Write write) {
 }
 
 void mlp_inner_forward(PieceWriter& w) {
-  write_norm_forward(w, "layer.norm2", w.compiled(), !w.kind().experts);
-  if (w.kind().experts) return experts_inner_forward(w);
+  if (!has_mlp(w)) return;
+  if (has_norm_before(w))
+    write_norm_forward(w, "layer.norm2", next_norm_adds(w), !w.kind().experts());
+  if (w.kind().experts()) return experts_inner_forward(w);
   by_tiles(w, [](PieceWriter& tile) {
     up_and_activation_forward(tile);
     if (tile.in().plan.mlp_tiles > 1) write_row_forward(tile, down(tile));
@@ -156,10 +221,12 @@ void mlp_inner_forward(PieceWriter& w) {
 }
 
 void mlp_half_forward(PieceWriter& w) {
-  if (!w.kind().experts) w.begin_node(LayerNode::experts);
+  if (!has_mlp(w)) return;
+  if (!w.kind().experts()) w.begin_node(LayerNode::experts);
   mlp_inner_forward(w);
-  if (w.kind().experts && w.own()) write_own_experts_outer(w);
-  if (!w.kind().experts && w.in().plan.mlp_tiles == 1) write_row_forward(w, down(w));
+  if (w.kind().experts() && w.own()) write_own_experts_outer(w);
+  if (!w.kind().experts() && w.in().plan.mlp_tiles == 1) write_row_forward(w, down(w));
+  norm_behind_forward(w, "norm2");
   residual(w, "layer.mlp.residual");
 }
 
@@ -188,24 +255,37 @@ void dense_mlp_backward(PieceWriter& w, const ParameterTensors& unit) {
 }
 
 void mlp_half_backward(PieceWriter& w, const ParameterTensors& unit) {
+  if (!has_mlp(w)) return;
   dropout_backward(w, "layer.mlp.dropout.backward");
+  norm_behind_backward(w, unit, "norm2");
   again(w, mlp_norm_again(w), [&] { write_norm_forward(w, "layer.norm2", false, false); });
-  w.kind().experts ? experts_backward(w, unit) : dense_mlp_backward(w, unit);
-  write_norm_backward(w, "layer.norm2", unit, "norm2", true);
+  w.kind().experts() ? experts_backward(w, unit) : dense_mlp_backward(w, unit);
+  norm_before_backward(w, unit, "norm2");
 }
 
-void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
-  w.begin_node(LayerNode::attention);
-  w.begin_graph();
-  dropout_backward(w, "layer.attention.dropout.backward");
+void softmax_attention_backward(PieceWriter& w, const ParameterTensors& unit) {
   write_row_backward(w, unit, output(w));
+  gate_backward(w);
   again(w, makes_latent_up_again(w.in()), [&] { write_latent_up_forward(w); });
   again(w, w.in().core_again(), [&] { write_attention_core_forward(w); });
   write_attention_core_backward(w);
   if (w.in().shape.sinks) w.gradient(unit, "attention.sinks");
   again(w, attention_norm_again(w), [&] { write_norm_forward(w, "layer.norm1", false, false); });
+  write_index_backward(w, unit);
   write_projections_backward(w, unit);
-  write_norm_backward(w, "layer.norm1", unit, "norm1", true);
+}
+
+void attention_half_backward(PieceWriter& w, const ParameterTensors& unit) {
+  if (!has_mixer(w)) return;
+  w.begin_node(LayerNode::attention);
+  w.begin_graph();
+  dropout_backward(w, "layer.attention.dropout.backward");
+  norm_behind_backward(w, unit, "norm1");
+  if (has_state_space(w.kind().mixer)) write_state_space_backward(w, unit);
+  if (w.kind().mixer == Mixer::delta) write_delta_backward(w, unit);
+  if (attends(w.kind().mixer)) softmax_attention_backward(w, unit);
+  sum_both(w, "layer.mixers.gradient_sum");
+  norm_before_backward(w, unit, "norm1");
 }
 
 void whole_forward(PieceWriter& w) {
@@ -236,8 +316,10 @@ Piece layer_again(const StepInputs& in, KernelTable& table, LayerKind kind) {
 
 }  // namespace
 
-std::vector<std::int64_t> saved_by_operators(const StepInputs& in, LayerKind kind) {
+std::vector<std::int64_t> saved_by_operators(const StepInputs& model, LayerKind kind) {
   KernelTable table;
+  const LayerInputs layer(model, kind);
+  const StepInputs& in = layer.get();
   PieceWriter w(in, table, kind);
   std::vector<std::int64_t> saved;
   w.again_by_operators(&saved);
@@ -250,20 +332,23 @@ std::vector<std::int64_t> saved_by_operators(const StepInputs& in, LayerKind kin
   return saved;
 }
 
-Piece layer_forward(const StepInputs& in, KernelTable& table, LayerKind kind) {
-  PieceWriter w(in, table, kind);
+Piece layer_forward(const StepInputs& model, KernelTable& table, LayerKind kind) {
+  const LayerInputs layer(model, kind);
+  PieceWriter w(layer.get(), table, kind);
   whole_forward(w);
   w.end_graph();
   return w.take();
 }
 
-Piece layer_backward(const StepInputs& in, KernelTable& table, const ParameterTensors& unit,
+Piece layer_backward(const StepInputs& model, KernelTable& table, const ParameterTensors& unit,
                      LayerKind kind) {
+  const LayerInputs layer(model, kind);
+  const StepInputs& in = layer.get();
   PieceWriter w(in, table, kind);
   if (in.plan.recompute == Recompute::full || in.operators_again())
     w.append(layer_again(in, table, kind));
-  w.begin_node(w.kind().experts ? LayerNode::rest : LayerNode::experts);
-  if (!w.kind().experts) w.begin_graph();
+  w.begin_node(w.kind().experts() ? LayerNode::rest : LayerNode::experts);
+  if (!w.kind().experts()) w.begin_graph();
   mlp_half_backward(w, unit);
   attention_half_backward(w, unit);
   return w.take();

@@ -21,9 +21,6 @@ Linear projection(const PieceWriter& w) {
           .in = 2 * h,
           .out = h / w.in().plan.tensor};
 }
-LayerKind last_kind(const StepInputs& in) {
-  return layer_kind(in.shape, in.precision, in.shape.layers - 1);
-}
 
 bool marks(const ParameterTensors& unit, const char* name) {
   return std::ranges::find(unit, name, &ParameterTensor::name) != unit.end();
@@ -49,7 +46,7 @@ Piece mtp_forward(const StepInputs& in, KernelTable& table) {
   w.pass("mtp.concatenate", copy, 4 * w.sizes().local_bytes());
   write_column_forward(w, "mtp.projection", {projection(w)});
   if (w.split()) w.all_gather_hidden("mtp.projection.gather");  // columns side by side
-  w.append(layer_forward(in, table, last_kind(in)));
+  w.append(layer_forward(in, table, mtp_kind(in.shape, in.precision)));
   write_inner_norm_forward(w, "mtp.final_norm", hidden_rows(w));
   return w.take();
 }
@@ -57,7 +54,7 @@ Piece mtp_forward(const StepInputs& in, KernelTable& table) {
 Piece mtp_backward(const StepInputs& in, KernelTable& table, const ParameterTensors& unit) {
   PieceWriter w(in, table);
   write_inner_norm_backward(w, "mtp.final_norm", unit, "mtp.final_norm", hidden_rows(w));
-  w.append(layer_backward(in, table, unit, last_kind(in)));
+  w.append(layer_backward(in, table, unit, mtp_kind(in.shape, in.precision)));
   // Each rank takes its columns of the gradient; with cut sequences they are gathered first.
   if (w.sequence_parallel()) w.all_gather_hidden("mtp.projection.gradient");
   write_column_backward(w, "mtp.projection", unit, {projection(w)});

@@ -16,6 +16,12 @@ enum class KernelFamily : std::uint8_t {
   grouped_gemm,  // of experts: `batch` products, `m` rows each on average
   attention_forward,
   attention_backward,
+  sparse_forward,  // attention to keys that an index chose, of latent keys common to all heads
+  sparse_backward,
+  delta_forward,  // gated delta rule: key heads in kv_heads, their width in head_dim
+  delta_backward,
+  state_space_forward,  // groups in kv_heads, state in head_dim
+  state_space_backward,
   pointwise,  // add, multiply, cast, SiLU, GELU, residual: vectorised, one pass
   quantize,   // casts, amax, transposes and scale layouts of low-precision operands
   permute,    // rows of tokens to the order of experts and back
@@ -32,6 +38,17 @@ enum class KernelFamily : std::uint8_t {
   host_copy,    // between the GPU's memory and the host's
   host_update,  // an optimizer's, by the host's processors
 };
+/// Softmax attention and what stands in its place.
+inline bool mixes_forward(KernelFamily family) {
+  using enum KernelFamily;
+  return family == attention_forward || family == sparse_forward || family == delta_forward ||
+         family == state_space_forward;
+}
+inline bool mixes_backward(KernelFamily family) {
+  using enum KernelFamily;
+  return family == attention_backward || family == sparse_backward || family == delta_backward ||
+         family == state_space_backward;
+}
 inline bool on_host(KernelFamily family) {
   return family == KernelFamily::host_copy || family == KernelFamily::host_update;
 }
@@ -46,7 +63,7 @@ struct Kernel {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;                       // gemm
   std::int64_t heads = 0, kv_heads = 0, sequence = 0, head_dim = 0;  // attention (batch above)
   std::int64_t value_dim = 0;  // of a head's v and o; 0: head_dim
-  std::int64_t window = 0;     // tokens that causal attention looks back; 0: all
+  std::int64_t window = 0;     // tokens that causal attention looks back; 0: all. Sparse: chosen
   bool causal = true;
   bool accumulate = false;   // gemm adds to an fp32 output (gradient-accumulation fusion)
   std::int64_t streams = 1;  // gemm: alike ones follow, that many of which run at a time

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "workloads/pieces/kernel_table.hpp"
+#include "workloads/plan/layer_shape.hpp"
 #include "workloads/plan/plan.hpp"
 #include "workloads/plan/rank_parameters.hpp"
 #include "workloads/plan/software.hpp"
@@ -82,6 +84,21 @@ struct StepInputs {
   /// In which replicated gradients wait: fp32 where weights are kept so (autocast), else that of
   /// the reduction, unless they are widened for it alone.
   Dtype gradient_dtype() const;
+};
+
+/// The same for a layer of that form: the model's sizes are the layer's.
+class LayerInputs {
+ public:
+  LayerInputs(const StepInputs& in, const LayerForm& form)
+      : own_(has_own_sizes(in.shape, form)
+                 ? std::make_shared<const TransformerShape>(sizes_of(in.shape, form))
+                 : nullptr),
+        in_{own_ ? *own_ : in.shape, in.plan, in.batch, in.precision, in.software} {}
+  const StepInputs& get() const { return in_; }
+
+ private:
+  std::shared_ptr<const TransformerShape> own_;  // null: the model's
+  StepInputs in_;
 };
 
 /// A micro-batch of the positions that the vocabulary's logits are made for, and no others.

@@ -37,15 +37,19 @@ void add_expert_tensors(ParameterTensors& out, const TransformerShape& s, const 
                         bool packed) {
   const ExpertShape& e = s.experts;
   const std::int64_t here = e.count / plan.expert.degree, ffn = e.ffn / plan.expert_tensor();
+  const std::int64_t width = expert_width(s);
   out.push_back({"router", s.hidden * e.count, true, true});
   if (e.biases) out.push_back({"router.bias", e.count, false, true});
+  if (e.latent > 0)
+    for (const char* way : {"latent.to", "latent.from"})
+      out.push_back({way, s.hidden * e.latent, true, true});
   if (gated(s) && packed) {
-    add_product(out, "experts.gate_up", here, s.hidden, 2 * ffn, packed, e.biases);
+    add_product(out, "experts.gate_up", here, width, 2 * ffn, packed, e.biases);
   } else {
-    if (gated(s)) add_product(out, "experts.gate", here, s.hidden, ffn, packed, e.biases);
-    add_product(out, "experts.up", here, s.hidden, ffn, packed, e.biases);
+    if (gated(s)) add_product(out, "experts.gate", here, width, ffn, packed, e.biases);
+    add_product(out, "experts.up", here, width, ffn, packed, e.biases);
   }
-  add_product(out, "experts.down", here, ffn, s.hidden, packed, e.biases);
+  add_product(out, "experts.down", here, ffn, width, packed, e.biases);
   add_shared(out, s, plan.tensor, packed);
 }
 

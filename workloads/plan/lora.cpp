@@ -4,6 +4,7 @@
 
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
+#include "workloads/plan/layer_shape.hpp"
 #include "workloads/plan/low_precision.hpp"
 #include "workloads/plan/model_size.hpp"
 
@@ -17,6 +18,10 @@ using enum LoraTarget;
 
 bool has(Shape s, LoraTarget target) { return adapted(s) && s.lora.targets.has(target); }
 bool in_mlp(Shape s) { return has(s, gate) || has(s, up) || has(s, down); }
+
+bool has_own_size_anywhere(Shape s) {
+  return any_layer(s, [&](const LayerForm& f) { return has_own_sizes(s, f); });
+}
 
 std::string rank_text(Shape s) { return "lora_rank " + std::to_string(s.lora.rank); }
 
@@ -32,6 +37,22 @@ constexpr Rule<TransformerShape> rules_of_adapters[] = {
        return std::string("adapters of q, k or v beside latent attention are not modelled");
      },
      [](Shape) { return std::string("lora_targets = [\"o\"] are"); }},
+    {"lora_rank",
+     [](Shape s) {
+       return adapted(s) && any_layer(s, [](const LayerForm& f) {
+                return !attends(f.mixer) || f.mlp == Mlp::none || f.mixer == Mixer::both;
+              });
+     },
+     [](Shape) {
+       return std::string("adapters in layers without attention or MLP are not modelled");
+     },
+     [](Shape) { return std::string("lora_rank = 0, or a model of attention in all layers"); }},
+    {"lora_rank",
+     [](Shape s) { return adapted(s) && (s.index.heads > 0 || has_own_size_anywhere(s)); },
+     [](Shape) {
+       return std::string("adapters beside an index or layers of several sizes are not modelled");
+     },
+     [](Shape) { return std::string("lora_rank = 0"); }},
     {"lora_targets", [](Shape s) { return s.experts.count > 0 && in_mlp(s); },
      [](Shape) {
        return std::string("adapters of gate, up or down among experts are not modelled");
@@ -73,11 +94,13 @@ std::span<const Rule<PlanCase>> lora_plan_rules() { return plan_rules_of_adapter
 std::vector<Adapter> layer_adapters(Shape s, std::int64_t tensor, bool experts) {
   if (!adapted(s)) return {};
   const RankWidths rank(s, tensor);
-  const Adapter all[] = {
-      {q, "attention.q", s.hidden, rank.query},    {k, "attention.k", s.hidden, rank.kv},
-      {v, "attention.v", s.hidden, rank.kv},       {o, "attention.o", rank.value, s.hidden, true},
-      {gate, "mlp.gate", s.hidden, rank.ffn},      {up, "mlp.up", s.hidden, rank.ffn},
-      {down, "mlp.down", rank.ffn, s.hidden, true}};
+  const Adapter all[] = {{q, "attention.q", s.hidden, rank.query + rank.gate},
+                         {k, "attention.k", s.hidden, rank.kv},
+                         {v, "attention.v", s.hidden, rank.kv_values},
+                         {o, "attention.o", rank.value, s.hidden, true},
+                         {gate, "mlp.gate", s.hidden, rank.ffn},
+                         {up, "mlp.up", s.hidden, rank.ffn},
+                         {down, "mlp.down", rank.ffn, s.hidden, true}};
   std::vector<Adapter> out;
   for (const Adapter& adapter : all)
     if (has(s, adapter.target) && !(experts && adapter.tensor.starts_with("mlp.")))

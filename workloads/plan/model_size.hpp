@@ -31,6 +31,8 @@ inline const char* beyond_llama(const TransformerShape& s) {
   return s.experts.count > 0 ? "experts" : attention_beyond_llama(s);
 }
 
+/// Of the rows that experts take.
+std::int64_t expert_width(const TransformerShape&);
 /// Parameters of one expert, with its biases.
 std::int64_t expert_parameters(const TransformerShape&);
 /// Of the layer with that number; of an MTP module: its layer, three norms and the product of both
@@ -43,7 +45,7 @@ enum class Counted : std::uint8_t { all, active };
 
 struct ModelParameters {
   std::int64_t embedding = 0;
-  std::int64_t attention = 0;  // products, biases, sinks
+  std::int64_t attention = 0;  // products, biases, sinks; of the other mixers too
   std::int64_t norms = 0;      // of layers, of heads and low ranks within them, and the final one
   std::int64_t dense_mlp = 0;
   std::int64_t router = 0;

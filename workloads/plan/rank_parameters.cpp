@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "engine/check.hpp"
+#include "workloads/plan/layer_shape.hpp"
 #include "workloads/plan/lora.hpp"
 #include "workloads/plan/model_size.hpp"
 
@@ -45,16 +46,48 @@ void add_latent(ParameterTensors& out, const TransformerShape& s, const RankWidt
 void add_query_key_value(ParameterTensors& out, const TransformerShape& s, const RankWidths& rank,
                          bool packed) {
   const bool bias = s.biases || s.qkv_biases;
+  const std::int64_t query = rank.query + rank.gate;
   if (packed) {
-    add_linear(out, bias, "attention.qkv", s.hidden, rank.query + 2 * rank.kv, false);
+    add_linear(out, bias, "attention.qkv", s.hidden, query + rank.kv + rank.kv_values, false);
   } else {
-    add_linear(out, bias, "attention.q", s.hidden, rank.query, false);
+    add_linear(out, bias, "attention.q", s.hidden, query, false);
     add_linear(out, bias, "attention.k", s.hidden, rank.kv, false);
-    add_linear(out, bias, "attention.v", s.hidden, rank.kv, false);
+    if (rank.kv_values > 0) add_linear(out, bias, "attention.v", s.hidden, rank.kv_values, false);
   }
-  if (!s.qk_norm) return;
-  add_norm(out, s, "attention.q_norm", s.head_dim);
-  add_norm(out, s, "attention.k_norm", s.head_dim);
+  if (!s.qk_norm && !s.qk_norm_whole) return;
+  add_norm(out, s, "attention.q_norm", s.qk_norm_whole ? rank.query : s.head_dim);
+  add_norm(out, s, "attention.k_norm", s.qk_norm_whole ? rank.kv : s.head_dim);
+}
+
+/// Queries of the index come out of the queries' low rank, its key (one for all heads, with a norm)
+/// and the heads' weights out of the layer's input; whole on every tensor rank.
+void add_index(ParameterTensors& out, const TransformerShape& s) {
+  const IndexShape& i = s.index;
+  out.push_back({"index.q", s.latent.q_rank * i.heads * i.dim, true, true});
+  out.push_back({"index.k", s.hidden * i.dim, true, true});
+  out.push_back({"index.weights", s.hidden * i.heads, true, true});
+  out.push_back({"index.norm", i.dim, false, true});
+}
+
+/// One product for all that a head needs, a short convolution, decay and step of each head, a norm
+/// of what leaves.
+void add_delta(ParameterTensors& out, const DeltaShape& whole, std::int64_t hidden,
+               std::int64_t tensor) {
+  const DeltaShape d = delta_of_rank(whole, tensor);
+  out.push_back({"delta.in", hidden * d.projected(), true, false});
+  out.push_back({"delta.conv", convolution_taps * d.convolved(), false, false});
+  out.push_back({"delta.decay", 2 * d.value_heads, false, false});
+  out.push_back({"delta.norm", d.value_dim, false, true});
+}
+
+/// With more tensor ranks than groups each rank keeps one group.
+void add_state_space(ParameterTensors& out, const StateSpaceShape& whole, std::int64_t hidden,
+                     std::int64_t tensor) {
+  const StateSpaceShape s = state_space_of_rank(whole, tensor);
+  out.push_back({"ssd.in", hidden * s.projected(), true, false});
+  out.push_back({"ssd.conv", (convolution_taps + 1) * s.convolved(), false, false});
+  out.push_back({"ssd.heads", 3 * s.heads, false, false});
+  out.push_back({"ssd.norm", s.inner(), false, false});
 }
 
 /// BERT's: transform and its norm, bias of the logits, pooler, next-sentence classes.
@@ -76,16 +109,24 @@ RankWidths::RankWidths(const TransformerShape& s, std::int64_t tensor)
       kv_heads(std::max<std::int64_t>(1, s.kv_heads / tensor)),
       query(heads * score_width(s)),
       kv(kv_heads * score_width(s)),
+      kv_values(s.values_are_keys ? 0 : kv_heads * value_width(s)),
+      gate(s.gate == AttentionGate::none   ? 0
+           : s.gate == AttentionGate::head ? heads
+                                           : heads * value_width(s)),
       value(heads * value_width(s)),
       ffn(s.ffn_hidden / tensor),
       vocab(s.vocab / tensor) {}
 
 LayerKind layer_kind(const TransformerShape& s, const Precision& precision, std::int64_t layer) {
-  LayerKind kind;
-  kind.experts = has_experts(s, layer);
-  kind.window = has_window(s, layer);
+  LayerKind kind{layer_form(s, layer)};
   kind.plain = precision.recipe != Recipe::none && (layer < precision.bf16_first_layers ||
                                                     layer >= s.layers - precision.bf16_last_layers);
+  return kind;
+}
+
+LayerKind mtp_kind(const TransformerShape& s, const Precision& precision) {
+  LayerKind kind = layer_kind(s, precision, s.layers - 1);
+  static_cast<LayerForm&>(kind) = mtp_form(s);
   return kind;
 }
 
@@ -100,24 +141,43 @@ std::vector<LayerKind> layer_kinds(const TransformerShape& s, const Precision& p
 
 namespace {
 
-ParameterTensors base_tensors(const TransformerShape& s, const ParallelPlan& plan, bool packed,
-                              LayerKind kind) {
-  const RankWidths rank(s, plan.tensor);
-  const std::int64_t ffn = rank.ffn;
-  ParameterTensors out;
-  add_norm(out, s, "norm1", s.hidden);
+void add_norm_before(ParameterTensors& out, const TransformerShape& s, const std::string& name) {
+  if (s.norm_place != NormPlace::behind) add_norm(out, s, name, s.hidden);
+}
+void add_norm_behind(ParameterTensors& out, const TransformerShape& s, const std::string& name) {
+  if (s.norm_place != NormPlace::before) add_norm(out, s, name + ".behind", s.hidden);
+}
+
+void add_attention(ParameterTensors& out, const TransformerShape& s, const RankWidths& rank,
+                   bool packed, Mixer mixer) {
   if (latent(s))
     add_latent(out, s, rank);
   else
     add_query_key_value(out, s, rank, packed);
+  if (s.index.heads > 0 && mixer == Mixer::full) add_index(out, s);
   if (s.sinks) out.push_back({"attention.sinks", rank.heads, false, false});
   add_linear(out, s.biases, "attention.o", rank.value, s.hidden, true);
-  add_norm(out, s, "norm2", s.hidden);
-  if (kind.experts) {
-    add_expert_tensors(out, s, plan, packed);
-    return out;
+}
+
+void add_mixer(ParameterTensors& out, const TransformerShape& s, const ParallelPlan& plan,
+               bool packed, Mixer mixer) {
+  if (mixer == Mixer::none) return;
+  add_norm_before(out, s, "norm1");
+  if (attends(mixer)) add_attention(out, s, RankWidths(s, plan.tensor), packed, mixer);
+  if (mixer == Mixer::delta) {
+    add_delta(out, s.delta, s.hidden, plan.tensor);
+    add_linear(out, false, "delta.out", s.delta.values() / plan.tensor, s.hidden, true);
   }
-  if (s.activation == Activation::gelu) {
+  if (has_state_space(mixer)) {
+    add_state_space(out, s.state_space, s.hidden, plan.tensor);
+    add_linear(out, false, "ssd.out", s.state_space.inner() / plan.tensor, s.hidden, true);
+  }
+  add_norm_behind(out, s, "norm1");
+}
+
+void add_dense_mlp(ParameterTensors& out, const TransformerShape& s, std::int64_t ffn,
+                   bool packed) {
+  if (!gated(s)) {
     add_linear(out, s.biases, "mlp.up", s.hidden, ffn, false);
   } else if (packed) {
     add_linear(out, s.biases, "mlp.gate_up", s.hidden, 2 * ffn, false);
@@ -126,6 +186,20 @@ ParameterTensors base_tensors(const TransformerShape& s, const ParallelPlan& pla
     add_linear(out, s.biases, "mlp.up", s.hidden, ffn, false);
   }
   add_linear(out, s.biases, "mlp.down", ffn, s.hidden, true);
+}
+
+/// `s` has the sizes of the layer.
+ParameterTensors base_tensors(const TransformerShape& s, const ParallelPlan& plan, bool packed,
+                              const LayerKind& kind) {
+  ParameterTensors out;
+  add_mixer(out, s, plan, packed, kind.mixer);
+  if (kind.mlp == Mlp::none) return out;
+  add_norm_before(out, s, "norm2");
+  if (kind.experts())
+    add_expert_tensors(out, s, plan, packed);
+  else
+    add_dense_mlp(out, s, RankWidths(s, plan.tensor).ffn, packed);
+  add_norm_behind(out, s, "norm2");
   return out;
 }
 
@@ -133,10 +207,12 @@ ParameterTensors base_tensors(const TransformerShape& s, const ParallelPlan& pla
 
 ParameterTensors layer_tensors(const TransformerShape& s, const ParallelPlan& plan, bool packed,
                                LayerKind kind) {
-  ParameterTensors out = base_tensors(s, plan, packed, kind);
-  freeze(out, s);
-  add_adapters(out, s, plan.tensor, kind.experts);
-  return out;
+  return with_sizes_of(s, kind, [&](const TransformerShape& own) {
+    ParameterTensors out = base_tensors(own, plan, packed, kind);
+    freeze(out, own);
+    add_adapters(out, own, plan.tensor, kind.experts());
+    return out;
+  });
 }
 
 ParameterTensors embedding_tensors(const TransformerShape& s, std::int64_t tensor) {
@@ -170,8 +246,7 @@ ParameterTensors mtp_tensors(const TransformerShape& s, const ParallelPlan& plan
   for (const char* name : {"mtp.norm_embedding", "mtp.norm_hidden"})
     add_norm(out, s, name, s.hidden);
   out.push_back({"mtp.projection", 2 * s.hidden * s.hidden / plan.tensor, true, false});
-  const ParameterTensors layer =
-      layer_tensors(s, plan, packed, layer_kind(s, precision, s.layers - 1));
+  const ParameterTensors layer = layer_tensors(s, plan, packed, mtp_kind(s, precision));
   out.insert(out.end(), layer.begin(), layer.end());
   add_norm(out, s, "mtp.final_norm", s.hidden);
   return out;

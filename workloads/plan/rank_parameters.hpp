@@ -29,22 +29,24 @@ struct RankWidths {
   RankWidths(const TransformerShape&, std::int64_t tensor);
 
   std::int64_t heads;
-  std::int64_t kv_heads;  // with more ranks than kv heads each rank keeps one (a copy)
-  std::int64_t query;     // q heads x head_dim
-  std::int64_t kv;        // kv heads x head_dim
-  std::int64_t value;     // q heads x the width of their values: what the last product reads
-  std::int64_t ffn;       // f / t
-  std::int64_t vocab;     // V / t
+  std::int64_t kv_heads;   // with more ranks than kv heads each rank keeps one (a copy)
+  std::int64_t query;      // q heads x head_dim
+  std::int64_t kv;         // kv heads x head_dim
+  std::int64_t kv_values;  // kv heads x the width of their values, as a product makes them
+  std::int64_t gate;       // of attention's output: columns beside the query's
+  std::int64_t value;      // q heads x the width of their values: what the last product reads
+  std::int64_t ffn;        // f / t
+  std::int64_t vocab;      // V / t
 };
 
 /// In what the layers of one model may differ.
-struct LayerKind {
-  bool experts = false;  // a choice of experts in the place of the MLP
-  bool window = false;   // attention looks back so far and no farther
-  bool plain = false;    // the precision's recipe leaves its products alone
+struct LayerKind : LayerForm {
+  bool plain = false;  // the precision's recipe leaves its products alone
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
 LayerKind layer_kind(const TransformerShape&, const Precision&, std::int64_t layer);
+/// Of the layer in a module for further tokens.
+LayerKind mtp_kind(const TransformerShape&, const Precision&);
 /// Those that a model has, in the order in which they come.
 std::vector<LayerKind> layer_kinds(const TransformerShape&, const Precision&);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "workloads/plan/layer_shape.hpp"
+
 namespace stepcast::workloads {
 namespace {
 
@@ -57,6 +59,22 @@ std::int64_t least_layers(Asked a) {
   return least;
 }
 bool one_share(double share) { return share >= 0.0 && share <= 1.0; }
+
+bool has_mixer(Asked a, bool (*is)(Mixer)) {
+  return any_layer(a.shape, [&](const LayerForm& f) { return is(f.mixer); });
+}
+bool has_delta(Asked a) {
+  return has_mixer(a, [](Mixer m) { return m == Mixer::delta; });
+}
+bool has_states(Asked a) { return has_mixer(a, has_state_space); }
+/// Ranks that share heads: each has whole sequences of its part.
+std::int64_t ranks_of_heads(Asked a) { return a.plan.tensor * a.plan.context; }
+/// A dense width of a layer's own that tensor ranks cannot cut; 0: there is none.
+std::int64_t uncut_width(Asked a) {
+  for (const LayerForm& form : a.shape.pattern)
+    if (form.ffn % a.plan.tensor != 0) return form.ffn;
+  return 0;
+}
 
 constexpr Rule<PlanCase> rules[] = {
     {"recompute_every",
@@ -195,6 +213,49 @@ constexpr Rule<PlanCase> rules[] = {
               number(a.shape.window);
      },
      [](Asked) { return std::string("which rank sees which keys is not modelled: context 1"); }},
+    {"context", [](Asked a) { return a.plan.context > 1 && a.shape.index.heads > 0; },
+     [](Asked a) { return "context degree " + number(a.plan.context) + " with an index of keys"; },
+     [](Asked) { return std::string("which rank scores which keys is not modelled: context 1"); }},
+    {"context",
+     [](Asked a) { return has_delta(a) && a.shape.delta.value_heads % ranks_of_heads(a) != 0; },
+     [](Asked a) {
+       return does_not_divide("tensor x context degree", ranks_of_heads(a), "delta_value_heads",
+                              a.shape.delta.value_heads);
+     },
+     [](Asked a) { return divisors_hint(a.shape.delta.value_heads); }},
+    {"context",
+     [](Asked a) { return has_states(a) && a.shape.state_space.heads % ranks_of_heads(a) != 0; },
+     [](Asked a) {
+       return does_not_divide("tensor x context degree", ranks_of_heads(a), "ssm_heads",
+                              a.shape.state_space.heads);
+     },
+     [](Asked a) { return divisors_hint(a.shape.state_space.heads); }},
+    {"tensor", [](Asked a) { return has_delta(a) && a.shape.delta.key_heads % a.plan.tensor != 0; },
+     [](Asked a) {
+       return does_not_divide("tensor degree", a.plan.tensor, "delta_key_heads",
+                              a.shape.delta.key_heads);
+     },
+     [](Asked a) { return divisors_hint(a.shape.delta.key_heads); }},
+    {"tensor", [](Asked a) { return a.shape.window_heads % a.plan.tensor != 0; },
+     [](Asked a) {
+       return does_not_divide("tensor degree", a.plan.tensor, "window_heads", a.shape.window_heads);
+     },
+     [](Asked a) { return divisors_hint(a.shape.window_heads); }},
+    {"tensor",
+     [](Asked a) {
+       return a.plan.tensor <= a.shape.window_kv_heads &&
+              a.shape.window_kv_heads % a.plan.tensor != 0;
+     },
+     [](Asked a) {
+       return does_not_divide("tensor degree", a.plan.tensor, "window_kv_heads",
+                              a.shape.window_kv_heads);
+     },
+     [](Asked a) { return divisors_hint(a.shape.window_kv_heads); }},
+    {"tensor", [](Asked a) { return uncut_width(a) > 0; },
+     [](Asked a) {
+       return does_not_divide("tensor degree", a.plan.tensor, "an MLP's width", uncut_width(a));
+     },
+     [](Asked a) { return divisors_hint(uncut_width(a)); }},
     {"tensor_overlap",
      [](Asked a) {
        return a.plan.tensor_overlap != TensorOverlap::none && a.plan.tensor > 1 &&

@@ -16,6 +16,7 @@ std::int64_t norm_parameters(const TransformerShape& s) {
 std::int64_t layer_parameters(const TransformerShape& s) {
   TransformerShape dense = s;
   dense.experts = {};
+  dense.pattern = {};
   return layer_parameters(dense, 0);
 }
 

@@ -7,12 +7,20 @@
 #include <string>
 
 #include "engine/units.hpp"
+#include "workloads/plan/layers.hpp"
 #include "workloads/plan/set_of.hpp"
 
 namespace stepcast::workloads {
 
 enum class Norm : std::uint8_t { rmsnorm, layernorm };
-enum class Activation : std::uint8_t { swiglu, gelu };
+/// swiglu has a gate, the others have none. squared_relu: Nemotron.
+enum class Activation : std::uint8_t { swiglu, gelu, squared_relu };
+/// Where a half of a layer has its norms: before it; also behind it, before the residual (Gemma 2,
+/// GLM-4); behind alone (OLMo 2).
+enum class NormPlace : std::uint8_t { before, both, behind };
+/// A sigmoid of the layer's input that weighs attention's output: none, one a head (Step-3.5), or
+/// one an element (Qwen3-Next).
+enum class AttentionGate : std::uint8_t { none, head, element };
 /// next_token: causal attention, every position is predicted. masked: BERT, attention in both
 /// directions, 5 of 32 positions are predicted, and whether two segments follow each other.
 enum class Objective : std::uint8_t { next_token, masked };
@@ -34,6 +42,7 @@ struct ExpertShape {
   bool score_bias = false;       // a bias per expert steers the choice (loss-free balancing)
   std::int64_t groups = 1;       // of experts, of which a token may choose
   std::int64_t group_limit = 1;  // so many
+  std::int64_t latent = 0;       // width that experts work in (Nemotron-3-Super); 0: hidden
   friend bool operator==(const ExpertShape&, const ExpertShape&) = default;
 };
 
@@ -45,6 +54,37 @@ struct LatentShape {
   std::int64_t rope = 0;     // of a head, with; the keys' is shared by all heads
   std::int64_t value = 0;    // of a head
   friend bool operator==(const LatentShape&, const LatentShape&) = default;
+};
+
+/// Layers of the gated delta rule: queries and keys of `key_heads`, values of `value_heads`, and a
+/// gate as wide as the values on what leaves.
+struct DeltaShape {
+  std::int64_t key_heads = 0, value_heads = 0;
+  std::int64_t key_dim = 0, value_dim = 0;  // of a head
+  std::int64_t keys() const { return key_heads * key_dim; }
+  std::int64_t values() const { return value_heads * value_dim; }
+  std::int64_t convolved() const { return 2 * keys() + values(); }
+  std::int64_t projected() const { return convolved() + values() + 2 * value_heads; }
+  friend bool operator==(const DeltaShape&, const DeltaShape&) = default;
+};
+
+/// Layers of state spaces: heads whose state is head_dim x state, with B and C common to a group.
+struct StateSpaceShape {
+  std::int64_t heads = 0, head_dim = 0, groups = 1, state = 0;
+  std::int64_t inner() const { return heads * head_dim; }
+  std::int64_t convolved() const { return inner() + 2 * groups * state; }
+  std::int64_t projected() const { return convolved() + inner() + heads; }
+  friend bool operator==(const StateSpaceShape&, const StateSpaceShape&) = default;
+};
+
+/// Tokens that the short convolution before either of them sees.
+inline constexpr std::int64_t convolution_taps = 4;
+
+/// An index beside latent attention: `heads` of `dim` score all keys, and attention sees the `top`
+/// best (DeepSeek sparse attention, arXiv 2512.02556).
+struct IndexShape {
+  std::int64_t heads = 0, dim = 0, top = 0;
+  friend bool operator==(const IndexShape&, const IndexShape&) = default;
 };
 
 /// Products of a layer that low-rank adapters may lie beside.
@@ -70,10 +110,13 @@ struct TransformerShape {
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;  // hidden / heads unless the model says otherwise
+  std::int64_t head_dim = 0;   // hidden / heads unless the model says otherwise
+  std::int64_t value_dim = 0;  // of a head's v; 0: head_dim
   std::int64_t ffn_hidden = 0;
   std::int64_t vocab = 0;
+  LayerPattern pattern;  // empty: what windows and experts say of their layers
   Norm norm = Norm::rmsnorm;
+  NormPlace norm_place = NormPlace::before;
   Activation activation = Activation::swiglu;
   bool biases = false;
   bool rope = true;  // false: learned positions, `max_positions` of them, unless ALiBi
@@ -84,12 +127,22 @@ struct TransformerShape {
   Objective objective = Objective::next_token;
   ExpertShape experts{};
   LatentShape latent{};
-  bool qkv_biases = false;        // of q, k and v alone (Qwen2)
-  bool qk_norm = false;           // a norm of each head's q and k (Qwen3)
+  bool qkv_biases = false;     // of q, k and v alone (Qwen2)
+  bool qk_norm = false;        // a norm of each head's q and k (Qwen3)
+  bool qk_norm_whole = false;  // ... of all heads' together (OLMo 2, MiniMax-M2)
+  AttentionGate gate = AttentionGate::none;
+  bool values_are_keys = false;  // outside windows: no product makes v (Gemma 4)
+  bool logit_cap = false;        // logits pass a tanh (Gemma 2)
+  DeltaShape delta{};
+  StateSpaceShape state_space{};
+  IndexShape index{};
   std::int64_t window = 0;        // tokens that attention looks back; 0: all
   std::int64_t window_every = 1;  // of the layers every n-th has the window, the first first
-  bool sinks = false;             // a learned logit per head beside the scores (GPT-OSS)
-  std::int64_t mtp_layers = 0;    // modules that predict the tokens after the next (DeepSeek-V3)
+  std::int64_t window_heads = 0;  // in layers with a window, where they differ; 0: as elsewhere
+  std::int64_t window_kv_heads = 0;
+  std::int64_t window_head_dim = 0;
+  bool sinks = false;           // a learned logit per head beside the scores (GPT-OSS)
+  std::int64_t mtp_layers = 0;  // modules that predict the tokens after the next (DeepSeek-V3)
   LoraShape lora{};
 
   friend bool operator==(const TransformerShape&, const TransformerShape&) = default;

@@ -15,7 +15,7 @@ namespace {
 /// The experts' tensors of a layer that has them.
 AlikeLayers expert_layer_of(const StepInputs& in) {
   for (const LayerKind kind : layer_kinds(in.shape, in.precision))
-    if (kind.experts)
+    if (kind.experts())
       return {kind, layer_tensors(in.shape, in.plan, in.software.products.packed, kind), 1};
   throw BrokenPromise("a model with experts");
 }

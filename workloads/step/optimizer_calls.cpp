@@ -374,7 +374,7 @@ void update_expert_biases(const StepInputs& in, KernelTable& table, Calls& calls
                           const StageParameters& stage) {
   std::int64_t biases = 0;
   for (const AlikeLayers& alike : stage.kinds)
-    biases += alike.kind.experts && in.shape.experts.score_bias
+    biases += alike.kind.experts() && in.shape.experts.score_bias
                   ? alike.count * in.shape.experts.count
                   : 0;
   if (biases == 0) return;

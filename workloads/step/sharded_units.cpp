@@ -20,7 +20,7 @@ ShardedUnits::ShardedUnits(const StepInputs& in, KernelTable& table, Calls& call
       num_units_(static_cast<std::size_t>(stage.layers) + (has_root_ ? 1 : 0)),
       kind_of_(stage.kind_of),
       states_(num_units_) {
-  if (has_root_) root_ = make_unit("root", {{.plain = true}, stage.root, 1}, table);
+  if (has_root_) root_ = make_unit("root", {{{}, true}, stage.root, 1}, table);
   for (const AlikeLayers& alike : stage.kinds) {
     layers_.push_back(make_unit("layer", alike, table));
     if (in.precision.recipe != Recipe::none) casts_.push_back(weight_casts(in, table, alike));

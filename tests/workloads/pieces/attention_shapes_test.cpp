@@ -155,7 +155,7 @@ TEST_CASE("norms of heads read and write q and k, backward 3 tensors each") {
 }
 
 TEST_CASE("a window leaves the pairs of tokens that lie within it") {
-  Case c{.shape = llama(2, 1024, 16, 16, 4096), .kind = {.window = true}};
+  Case c{.shape = llama(2, 1024, 16, 16, 4096), .kind = {{Mixer::window}}};
   c.shape.window = 64;
   double pairs = 0;  // as many keys as lie before, the token itself for a half
   for (std::int64_t row = 0; row < 512; ++row) {
@@ -165,10 +165,10 @@ TEST_CASE("a window leaves the pairs of tokens that lie within it") {
   const double forward = 2 * pairs * 16 * (64 + 64) * 2;
   CHECK(c.of(false).attention == Approx(forward).epsilon(1e-12));
   CHECK(c.of(true).attention == Approx(2.5 * forward).epsilon(1e-12));
-  c.kind.window = false;
+  c.kind.mixer = Mixer::full;
   const double whole = c.of(false).attention;
   CHECK(whole == Approx(2 * 512.0 * 256 * 16 * 128 * 2).epsilon(1e-12));
-  c.kind.window = true;
+  c.kind.mixer = Mixer::window;
   c.shape.window = 512;
   CHECK(c.of(false).attention == whole);
 }
@@ -180,7 +180,7 @@ TEST_CASE("layers of one model differ by their windows, every second from the fi
   const StageParameters all = stage_parameters(s, {}, {}, false, 0);
   CHECK(all.kinds.size() == 2);
   CHECK(all.kind_of == std::vector<std::uint8_t>{0, 1, 0, 1});
-  CHECK(all.kinds[0].kind.window);
+  CHECK(all.kinds[0].kind.mixer == Mixer::window);
   CHECK(all.elements() == parameters(s));
 }
 

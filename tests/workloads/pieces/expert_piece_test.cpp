@@ -164,7 +164,7 @@ TEST_CASE("every gradient of a layer of experts is marked once, with every softw
   s.experts.biases = true;
   s.experts.shared_ffn = 1024;
   s.experts.shared_gate = true;
-  const LayerKind kind{.experts = true};
+  const LayerKind kind{{.mlp = Mlp::experts}};
   for (const Software& software : {with_experts(), with_experts(eager()), with_experts(compiled())})
     for (const auto& [e, activation] :
          {std::pair{1, Activation::swiglu}, {4, Activation::swiglu}, {4, Activation::gelu}}) {
@@ -362,8 +362,8 @@ TEST_CASE("a layer of DeepSeek-V3 keeps rows, gate, up and product of its expert
   const Precision precision;
   const Software software = with_experts();
   const auto kept = [&](const ParallelPlan& plan, bool experts) {
-    return ActivationMemory({s, plan, batch, precision, software}, {.experts = experts})
-        .layer_without_recompute();
+    const LayerKind kind{{.mlp = experts ? Mlp::experts : Mlp::dense}};
+    return ActivationMemory({s, plan, batch, precision, software}, kind).layer_without_recompute();
   };
   ParallelPlan plan = plan_of({64, 1, 64});
   TransformerShape none = s;

@@ -133,12 +133,12 @@ TEST_CASE("products of experts are never saved, their exchange is") {
   c.shape = llama(48, 2048, 32, 4, 0);
   c.shape.experts = {.count = 128, .per_token = 8, .ffn = 768};
   c.by_operators();
-  const std::int64_t here = ActivationMemory(c.inputs(), {.experts = true}).layer();
+  const std::int64_t here = ActivationMemory(c.inputs(), {{.mlp = Mlp::experts}}).layer();
   // Input, q, v, attention's output and its statistics; o is the fourth product, and not saved.
   const std::int64_t element = 2 * tokens;
   CHECK(here == element * (2048 + 2048 + 256 + 2048) + 4 * tokens * 32);
   c.plan.data_degree = 8;
   c.plan.expert.degree = 8;
-  const std::int64_t away = ActivationMemory(c.inputs(), {.experts = true}).layer();
+  const std::int64_t away = ActivationMemory(c.inputs(), {{.mlp = Mlp::experts}}).layer();
   CHECK(away > here + 2 * element * 8 * 2048);  // rows sent and received
 }

@@ -165,8 +165,14 @@ TraceKind kind_of(KernelFamily family) {
     case KernelFamily::grouped_gemm:
       return TraceKind::gemm;
     case KernelFamily::attention_forward:
+    case KernelFamily::sparse_forward:
+    case KernelFamily::delta_forward:
+    case KernelFamily::state_space_forward:
       return TraceKind::attention_forward;
     case KernelFamily::attention_backward:
+    case KernelFamily::sparse_backward:
+    case KernelFamily::delta_backward:
+    case KernelFamily::state_space_backward:
       return TraceKind::attention_backward;
     case KernelFamily::norm:
     case KernelFamily::norm_backward:

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/check.hpp"
+#include "workloads/plan/model_size.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -27,6 +28,8 @@ void check_model(const TransformerShape& m, const std::string& where) {
              m.mtp_layers > 0,
          where, "knows attention of whole rows without biases, norms or sinks, and one next token",
          "leave latent attention, qkv_biases, qk_norm, window, sinks and mtp_layers out");
+  if (const char* what = workloads::attention_beyond_llama(m))
+    refuse(true, where, std::string("does not train ") + what, "a model like Llama, with experts");
   refuse(m.head_dim % 2 != 0, where, "turns pairs of a head's elements", "take an even head_dim");
 }
 
@@ -203,7 +206,7 @@ std::int64_t RankShare::layer_of_unit(std::size_t unit) const {
 }
 
 bool RankShare::has_experts(std::size_t unit) const {
-  return parameters.kinds.at(parameters.kind_of.at(layer_here(unit))).kind.experts;
+  return parameters.kinds.at(parameters.kind_of.at(layer_here(unit))).kind.experts();
 }
 
 const workloads::ParameterTensors& RankShare::tensors_of(std::size_t unit) const {
