@@ -18,7 +18,7 @@ struct StudySet {
   std::optional<sim::TomlValue> local_batch{};  // of the weak scaling alone
   bool preset = false;  // scenarios/study/NAME.toml where there is one, else scenarios/NAME.toml
 
-  const std::string& node(const std::string& asked) const {
+  std::string node(const std::string& asked) const {
     const auto found = nodes.find(asked);
     return found == nodes.end() ? asked : found->second;
   }

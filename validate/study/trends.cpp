@@ -110,7 +110,7 @@ double context_over_tensor(StudyRuns& runs) {
 }
 
 const StepReport& generation(StudyRuns& runs, const char* node) {
-  const std::string& name = runs.set().node(node);
+  const std::string name = runs.set().node(node);
   return runs.step("hardware_generations",
                    [&](const Scenario& s) { return s.node.name == name && s.global_batch == 512; });
 }
