@@ -16,7 +16,7 @@ read_plain_toml read_any_toml  the halves of read_toml
 read_evidence read_outline read_table read_own_runs read_pairs  lists of files of which residuals is one
 read_orders read_topology read_calibrations read_columns read_timeline  files of those that are here
 read_results read_shard read_mark read_lines read_step_row  written and read by us alone
-read_side read_around read_events  parts of those that are here
+read_side read_around read_events read_layers  parts of those that are here
 read_element read_times parse_arguments parse_cell  no file
 "
 failed=0
