@@ -17,6 +17,7 @@ read_evidence read_outline read_table read_own_runs read_pairs  lists of files o
 read_orders read_topology read_calibrations read_columns read_timeline  files of those that are here
 read_results read_shard read_mark read_lines read_step_row  written and read by us alone
 read_side read_around read_events read_layers  parts of those that are here
+read_crossovers read_study_sets  tables of csv and toml, cell by cell
 read_element read_times parse_arguments parse_cell  no file
 "
 failed=0

@@ -17,9 +17,11 @@ const std::array<std::string, 11> columns{
     "platform",      "gpu",   "kind",   "from_protocol", "to_protocol", "ranks",
     "gpus_per_node", "bytes", "source", "how_obtained",  "scored"};
 
-std::int64_t count_in(const sim::CsvLine& line, const char* column) {
+constexpr std::int64_t most_ranks = 1 << 20, most_bytes = std::int64_t{1} << 40;
+
+std::int64_t count_in(const sim::CsvLine& line, const char* column, std::int64_t most) {
   const auto value = sim::number_in<std::int64_t>(line.stated(column));
-  if (!value || *value <= 0)
+  if (!value || *value <= 0 || *value > most)
     line.fail(std::string(column) + " \"" + line.text(column) +
               "\" is not a positive whole number");
   return *value;
@@ -46,7 +48,8 @@ std::vector<Crossover> read_crossovers(const sim::CsvFile& file, const sim::Cata
     Crossover one;
     one.line = row.line;
     one.node = catalogue.node(sim::toml_text(line.stated("platform"), where));
-    const std::int64_t ranks = count_in(line, "ranks"), each = count_in(line, "gpus_per_node");
+    const std::int64_t ranks = count_in(line, "ranks", most_ranks),
+                       each = count_in(line, "gpus_per_node", most_ranks);
     if (ranks % each != 0 || each > one.node.gpus || ranks < 2)
       line.fail(line.text("ranks") + " ranks, " + line.text("gpus_per_node") + " a node");
     one.shape = {ranks, ranks / each, each, 1};
@@ -57,7 +60,7 @@ std::vector<Crossover> read_crossovers(const sim::CsvFile& file, const sim::Cata
     one.kind = *kind;
     one.from = protocol_in(line, "from_protocol");
     one.to = protocol_in(line, "to_protocol");
-    one.bytes = Bytes(count_in(line, "bytes"));
+    one.bytes = Bytes(count_in(line, "bytes", most_bytes));
     one.scored = line.text("scored") != "no";
     one.source = line.stated("source");
     one.note = line.text("how_obtained");

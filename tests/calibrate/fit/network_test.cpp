@@ -145,7 +145,8 @@ TEST_CASE("no constant leaves what wires can carry") {
 TEST_CASE("rows without a machine cannot be fitted") {
   auto rows = made_with(catalogue().network_constants(), 0.0);
   for (sim::CollectiveRow& row : rows) row.gpu = "MI300X";
-  CHECK_THROWS_AS(fit_network({rows, {}}, catalogue(), catalogue().network_constants()), InputError);
+  CHECK_THROWS_AS(fit_network({rows, {}}, catalogue(), catalogue().network_constants()),
+                  InputError);
 }
 
 TEST_CASE("a row that cannot be predicted says why") {

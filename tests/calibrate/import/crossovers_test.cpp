@@ -33,8 +33,7 @@ std::string refusal(const std::string& rows) {
 
 std::vector<Crossover> shipped() {
   return read_crossovers(
-      sim::read_csv(catalogue().directory() +
-                    "/../calibrate/published/protocol_crossovers.csv"),
+      sim::read_csv(catalogue().directory() + "/../calibrate/fit/protocol_crossovers.csv"),
       catalogue());
 }
 
@@ -51,8 +50,7 @@ TEST_CASE("a crossover is read with its node, its group and its two protocols") 
   CHECK((one.shape.ranks == 16 && one.shape.nodes == 2));
   CHECK((one.from == sim::Protocol::ll && one.to == sim::Protocol::ll128));
   CHECK(one.scored);
-  CHECK_FALSE(
-      read("aws-p5en,H200,allgather,ll,ll128,16,8,786432,a tuner,read,no\n").at(0).scored);
+  CHECK_FALSE(read("aws-p5en,H200,allgather,ll,ll128,16,8,786432,a tuner,read,no\n").at(0).scored);
 }
 
 TEST_CASE("what is no crossover is refused at its line") {
@@ -63,7 +61,8 @@ TEST_CASE("what is no crossover is refused at its line") {
   CHECK_THAT(refusal(""), Contains("holds no row"));
 }
 
-TEST_CASE("at the predicted size the two protocols take equally long, and below the first is faster") {
+TEST_CASE(
+    "at the predicted size the two protocols take equally long, and below the first is faster") {
   const sim::NetworkConstants constants = catalogue().network_constants();
   for (const Crossover& one : shipped()) {
     const CrossoverCase asked = case_of(one);

@@ -1,5 +1,5 @@
-// Habits of software as whole answers: launches that block, ranks of a ZeRO group, and software that
-// is nobody's product, held to published figures.
+// Habits of software as whole answers: launches that block, ranks of a ZeRO group, and software
+// that is nobody's product, held to published figures.
 #include <catch2/catch.hpp>
 
 #include "sim/run/session.hpp"
@@ -20,8 +20,8 @@ std::string llama(const std::string& plan, const std::string& software) {
 }
 
 /// Llama 3 405B in its first stage, 8,192 tokens: arXiv 2407.21783, table 4. Its schedule
-/// interleaves; with one layer a chunk 16 stages would have 128 parts, two of them without a layer, so
-/// here chunks are of one and two.
+/// interleaves; with one layer a chunk 16 stages would have 128 parts, two of them without a layer,
+/// so here chunks are of one and two.
 StepReport llama3_405b(std::int64_t nodes, std::int64_t sequences_per_replica) {
   return step(
       "[model]\nname = \"llama3-405b\"\nsequence = 8192\n"

@@ -48,7 +48,8 @@ TEST_CASE("a file that is no list of sets is refused at its place") {
   CHECK(refusal("[[set]]\n" + good).empty());
   CHECK_THAT(refusal("[[set]]\nname = \"a\"\nsays = \"b\"\n"), Contains("evidence"));
   CHECK_THAT(refusal("[[set]]\n" + good + "colour = 1\n"), Contains("toml:5: unknown key"));
-  CHECK_THAT(refusal("[[set]]\n" + good + "nodes = { dgx-h100 = 3 }\n"), Contains("no name of a node"));
+  CHECK_THAT(refusal("[[set]]\n" + good + "nodes = { dgx-h100 = 3 }\n"),
+             Contains("no name of a node"));
   CHECK_THAT(refusal("[[set]]\n" + good + "[[set]]\n" + good), Contains("stands twice"));
   CHECK_THAT(refusal("set = 3\n"), Contains("no list of tables"));
 }
