@@ -285,8 +285,9 @@ std::int64_t GradientBuckets::bucket() const {
 /// What fills a bucket per element: torch DDP's own buckets hold gradients as backward leaves them,
 /// also where a hook reduces fp32 sums of them.
 std::int64_t GradientBuckets::bytes_of_bucket() const {
-  return bytes_per_element(in_.software.data.reducer_buckets ? in_.precision.compute
-                                                             : gradient_dtype_);
+  const bool torch = in_.software.data.reducer_buckets && !in_.software.data.autocast;
+  return bytes_per_element(torch && !megatron() && !own() ? in_.precision.compute
+                                                          : gradient_dtype_);
 }
 
 /// Bucket by bucket, so many elements in so many bytes.

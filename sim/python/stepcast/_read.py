@@ -134,7 +134,8 @@ def _read_csv(path):
     count."""
     named = pandas.read_csv(path, nrows=0).columns
     versions = {name: "string" for name in named if name.endswith(("version", ".nccl"))}
-    table = pandas.read_csv(path, dtype=versions, keep_default_na=False, na_values=[""])
+    table = pandas.read_csv(path, dtype=versions, keep_default_na=False, na_values=[""],
+                            float_precision="round_trip")  # as written, to the last digit
     unit_of = units()
     columns = {}
     for name, column in table.items():
