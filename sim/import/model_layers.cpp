@@ -1,4 +1,5 @@
 #include "sim/import/model_layers.hpp"
+#include "sim/files/json_text.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -43,8 +44,9 @@ LayerForm form_of(const ConfigReader& config, const char* key, const LayerWord (
     if (item == word.name) return word.form;
   std::string known;
   for (const LayerWord& word : words) known += (known.empty() ? "" : ", ") + std::string(word.name);
-  config.refuse("layers of kind " + item.dump() + " ('" + std::string(key) + "') are not modelled",
-                "these are: " + known);
+  config.refuse(
+      "layers of kind " + json_text(item) + " ('" + std::string(key) + "') are not modelled",
+      "these are: " + known);
 }
 
 template <std::size_t N>

@@ -6,9 +6,9 @@ namespace stepcast::sim {
 namespace {
 
 /// Steps of Megatron-LM's own tests take 1.0 to 1.3 times as long on Grace as on x86 where the host
-/// bounds them (validate/published/mlgv.csv, 2026-08). A hot loop of torch's Linear takes 1.75 times
-/// what software's costs take it for (NVIDIA/TransformerEngine issue 2053, 2025-08): in a step x86
-/// loses its lead (software.host_factor).
+/// bounds them (validate/published/mlgv.csv, 2026-08). A hot loop of torch's Linear takes 1.75
+/// times what software's costs take it for (NVIDIA/TransformerEngine issue 2053, 2025-08): in a
+/// step x86 loses its lead (software.host_factor).
 constexpr double arm_over_x86 = 1.15;
 
 }  // namespace

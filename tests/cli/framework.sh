@@ -55,7 +55,7 @@ big="run --model llama2-7b --gpu h100 --nodes 1 --data zero2 --local-batch 8"
 code=0
 "$stepcast" $big >"$work/text" || code=$?
 [ $code -eq 4 ] || fail "8 sequences at once: $code"
-size=$(sed -n 's/.*it fits with micro-batch \([0-9]*\) (\([0-9.]*\) GiB).*/\1/p' "$work/text")
-need=$(sed -n 's/.*it fits with micro-batch \([0-9]*\) (\([0-9.]*\) GiB).*/\2/p' "$work/text")
+size=$(sed -n 's/.*it fits with micro-batch \([0-9]*\) (\([0-9.]*\) GiB, [0-9.]* %).*/\1/p' "$work/text")
+need=$(sed -n 's/.*it fits with micro-batch \([0-9]*\) (\([0-9.]*\) GiB, [0-9.]* %).*/\2/p' "$work/text")
 [ -n "$size" ] || fail "no advice: $(cat "$work/text")"
 "$stepcast" $big --micro-batch "$size" | grep -q "^memory per GPU  *$need GiB" || fail "wrong advice"

@@ -52,7 +52,7 @@ expect 3 "bad.toml:5: NCCL_ALGO knows no 'Rnig'" run "$work/bad.toml"
 
 # Where NCCL's own choice makes the step longer, the report says so: with the variable that it names
 # the step takes what it promises, and nothing is left to say.
-step="run --gpu gb200 --nodes 2 --model gpt-22b --data zero3 --local-batch 1 --sequence 2048"
+step="run --gpu h100 --nodes 32 --model gpt-22b --data zero3 --local-batch 1 --sequence 1024"
 # shellcheck disable=SC2086  # several words
 "$program" $step >"$work/choice.txt" 2>&1
 said="NCCL's own choice costs [0-9]* %: .* as it chooses (.*), \(.*\) with NCCL_PROTO=\"\(.*\)\";.*"

@@ -73,7 +73,8 @@ TEST_CASE("v chunks divide the pipeline's idle time (p-1)(F+B) by v where nothin
   const auto idle = [](std::int64_t chunks) {
     Scenario s = scenario_of(
         "data = \"ddp\"\npipeline = 4\nvirtual_stages = " + std::to_string(chunks) + "\n",
-        "launch_kernel = \"1 ns\"\nlaunch_collective = \"1 ns\"\nevent_call = \"1 ns\"\n"
+        "host_factor = 0.001\nlaunch_kernel = \"1 ns\"\nlaunch_collective = \"1 ns\"\nevent_call = "
+        "\"1 ns\"\n"
         "step_overhead = \"1 ns\"\npipeline_sync = false\n");
     s.run.without = {.interference = true, .latency = true, .bandwidth = true};
     const StepReport report = session().step(s);

@@ -9,7 +9,8 @@ namespace stepcast::sim {
 namespace {
 
 validate::StudyRuns& runs() {
-  static validate::StudyRuns all(session(), validate::StudySet{}, std::max(1U, std::thread::hardware_concurrency()));
+  static validate::StudyRuns all(session(), validate::StudySet{},
+                                 std::max(1U, std::thread::hardware_concurrency()));
   return all;
 }
 

@@ -14,8 +14,8 @@ namespace stepcast::sim {
 inline constexpr double slot_bytes = 512.0 * 1024;
 inline constexpr double ring_chunk_bytes = 4 * slot_bytes;
 // LL128 and LL: a slot of 600 KiB, of which 15/16 are data, and one of 64 KiB, of which half are
-// (nccl.h NCCL_LL128_ELEMS_PER_THREAD x NCCL_LL128_MAX_NTHREADS, NCCL_LL_LINES_PER_THREAD; recalled,
-// 2026).
+// (nccl.h NCCL_LL128_ELEMS_PER_THREAD x NCCL_LL128_MAX_NTHREADS, NCCL_LL_LINES_PER_THREAD;
+// recalled, 2026).
 inline constexpr double ll128_slot_bytes = 600.0 * 1024 * 15 / 16;
 inline constexpr double ll_slot_bytes = 32.0 * 1024;
 inline constexpr double nvls_channels = 16.0;

@@ -13,8 +13,9 @@
 //   message    a NIC is busy with every chunk of a tree's channel for a while, however short it is
 //              (posting, flushing, awaiting): 2 messages a chunk with two nodes, 6 among more.
 //              Between nodes a ring pays for each message of a NIC, one after the other and beside
-//              the bytes: steps x loops x slices of a chunk x channels of a NIC. A chunk is 2 MiB in
-//              two slices with Simple, a slot of LL (32 KiB of data) or LL128 (562.5 KiB) in one.
+//              the bytes: steps x loops x slices of a chunk x channels of a NIC. A chunk is 2 MiB
+//              in two slices with Simple, a slot of LL (32 KiB of data) or LL128 (562.5 KiB) in
+//              one.
 //   NVLS       start + fill + bytes / bandwidth: the NVSwitch sums, and sends the sum to all.
 //   NVLSTree   NVLS with a tree between the nodes.
 //   fill       a level passes a chunk on only when it is there; chunks shrink with the message as

@@ -97,7 +97,7 @@ TEST_CASE("every published row is imported") {
   CHECK(published().attention.size() == 226 + 736);
   CHECK(published().copies.size() == 30);
   CHECK(published().elementwise.size() == 320 + 293);
-  CHECK(published().collectives.size() == 618);
+  CHECK(published().collectives.size() == 742);
 }
 
 TEST_CASE("the study's AllReduce table is among the collectives") {

