@@ -353,7 +353,7 @@ std::int64_t ActivationMemory::kept_of_loss() const {
 /// kernel writes the 16-bit gradient 2. In place: the logits and their fp32 copy until it is
 /// shifted. Shifted: fp32 logits beside their copy, and in backward beside it the gradient that the
 /// slice of the last position is put into (slice_backward; transformers 4.4x modeling_llama.py and
-/// Unsloth's Fast_CrossEntropyLoss, which writes over its input; read 2026-11). Low: logits and
+/// Unsloth's Fast_CrossEntropyLoss, which writes over its input; recalled). Low: logits and
 /// then their gradient beside the probabilities.
 std::int64_t ActivationMemory::work_of_logit() const {
   if (in_.software.own()) return 0;  // in place
@@ -361,7 +361,7 @@ std::int64_t ActivationMemory::work_of_logit() const {
     case LossMemory::dropped:
       // Ranks that share the vocabulary: beside the log-softmax a dense gradient of the loss, the
       // exponential and their sum, 4 each (_nll_loss_and_log_softmax_backward of
-      // torch/distributed/tensor/parallel/loss.py, read 2026-11).
+      // torch/distributed/tensor/parallel/loss.py, recalled).
       if (in_.software.eager() && !in_.software.loss.fused && in_.plan.tensor > 1) return 12;
       [[fallthrough]];
     case LossMemory::kernels:
@@ -472,7 +472,7 @@ std::vector<std::int64_t> ActivationMemory::work_tensors() const {
 
 /// As attention's is: gradients of the residual stream, of what the core gave, of q, k and v as it
 /// took them; the sum of dQ in fp32, and dK and dV of every q head before a group's are added
-/// (flash-attn csrc/flash_attn/flash_api.cpp mha_bwd, read 2026-11; others are taken to need as
+/// (flash-attn csrc/flash_attn/flash_api.cpp mha_bwd, recalled; others are taken to need as
 /// much).
 std::vector<std::int64_t> ActivationMemory::attention_work_tensors() const {
   const std::int64_t row = sizes_.tokens * sizes_.element;
