@@ -26,9 +26,10 @@ struct Crossover {
   std::string source, note;
 };
 
+/// Whether a file's columns are those of crossovers.
+bool holds_crossovers(const sim::CsvFile& file);
 /// Columns: platform (a node of the catalogue), gpu, kind, from_protocol, to_protocol, ranks,
 /// gpus_per_node, bytes, source, how_obtained, scored (yes or no). Throws InputError (file:line).
-bool holds_crossovers(const sim::CsvFile& file);
 std::vector<Crossover> read_crossovers(const sim::CsvFile& file, const sim::Catalogue& catalogue);
 
 /// A crossover with what does not depend on constants.

@@ -114,6 +114,12 @@ TEST_CASE("a ring between nodes pays for each message of a NIC, beside its bytes
   // One channel uses one NIC.
   CHECK(messages(64, Bytes(8), AG, Protocol::ll) == Approx(511));
   CHECK(messages(1, 1024_MiB, AG, Protocol::simple) == 0.0);
+  // NICs that their PCIe links hold back are as many.
+  auto slow = machine_of(Architecture::hopper, whole_nodes(64));
+  slow.node.pcie = slow.node.nic * 0.5;
+  slow = nccl_machine(slow.node, slow.shape);
+  const NcclOption ring{.algorithm = Algorithm::ring, .protocol = Protocol::simple};
+  CHECK(in_us(nccl_time(t, slow, AG, 1024_MiB, ring, c).messages) == Approx(511 * 2 * 2));
 }
 
 TEST_CASE("a collective reads and writes memory as its algorithm does") {

@@ -48,7 +48,9 @@ struct Terms {
     return constants.extra_hop(machine.node.network, machine.node.gpu.architecture);
   }
   const TransportConstants& transport() const { return constants.of(machine.node.network); }
-  double nics_used() const { return machine.nic_bandwidth / machine.node.nic; }
+  double nics_used() const {  // each as fast as its PCIe link lets it be
+    return machine.nic_bandwidth / std::min(machine.node.nic, machine.node.pcie);
+  }
   /// What the NICs of a node carry at `share` of their line rate.
   double nics(double share) const {
     return machine.nic_bandwidth.value * share * transport().bandwidth;
