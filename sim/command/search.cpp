@@ -106,12 +106,22 @@ const std::initializer_list<std::string_view> search_answer_options{
 /// Finds them with a line of progress.
 void find_plans_telling(AskedSearch& asked, SearchMachine& machine, bool quiet) {
   ProgressLine line("stepcast: ", ProgressLine::style_for(quiet));
-  machine.progress = [&](const char* what, std::size_t done, std::size_t) {
+  std::string best;
+  const auto show = [&](const std::string& text) {
     const auto now = ProgressLine::Clock::now();
-    if (line.due(now)) line.show(fmt::format("{} {}", done, what), now);
+    if (line.due(now)) line.show(text + best, now);
   };
+  machine.progress = [&](const char* what, std::size_t done, std::size_t) {
+    show(fmt::format("{} {}", done, what));
+  };
+  machine.better = [&](const Found& found) {
+    best = fmt::format(", best so far {}: {}", to_text(found.report.step_time),
+                       plan_words(asked.answer.space, found.knobs));
+  };
+  asked.answer.options.look_first = true;
   find_plans(asked, machine, stop_requested());
   machine.progress = {};
+  machine.better = {};
 }
 
 int answer_search(const PlansRequest& request, const Arguments& arguments, const Origin& origin,
@@ -150,7 +160,7 @@ int answer_search(const PlansRequest& request, const Arguments& arguments, const
       !files.any() || handed_out(files, [&] { return search_page(answer, session, origin, stop); });
   if (stop) return stop_code();
   if (!written) return exit_unwritten;
-  return result.found.empty() ? exit_no_feasible_plan : exit_ok;
+  return result.found.empty() && result.proven() ? exit_no_feasible_plan : exit_ok;
 }
 
 int search(const Arguments& arguments, const Catalogue& catalogue) {

@@ -21,10 +21,10 @@ struct RefusedByRule {
 class RuleTally {
  public:
   template <class Case>
-  void add(const workloads::Rule<Case>& rule, const Case& of) {
+  void add(const workloads::Rule<Case>& rule, const Case& of, std::size_t plans = 1) {
     const auto [at, is_new] = refused_.try_emplace(&rule);
     if (is_new) at->second = {std::string(rule.knob), rule.what(of), 0};
-    ++at->second.plans;
+    at->second.plans += plans;
   }
   /// Plans that were not even written down, for a reason that is no rule's row.
   void add(const char* key, const std::string& why, std::size_t plans) {

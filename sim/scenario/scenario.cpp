@@ -101,29 +101,36 @@ struct Throw {
 /// Says whether none is, and counts what is.
 struct Ask {
   RuleTally* tally = nullptr;
+  std::size_t plans = 1;
   template <class Case>
   bool operator()(std::span<const workloads::Rule<Case>> rules, const Case& of,
                   const std::string&) const {
     const auto* broken = workloads::broken_rule(rules, of);
-    if (broken != nullptr && tally != nullptr) tally->add(*broken, of);
+    if (broken != nullptr && tally != nullptr) tally->add(*broken, of, plans);
     return broken == nullptr;
   }
 };
 
-/// Fills in what follows from the degrees of `plan`; `legal` is shown every table of rules.
+/// complete_batch(); `legal` is shown every table of rules.
 template <class Legal>
-bool complete_with(const Legal& legal, const Scenario& s, const PlanWishes& wishes,
-                   workloads::ParallelPlan& plan, workloads::Batch& batch) {
+bool complete_batch_with(const Legal& legal, const Scenario& s, const PlanWishes& wishes,
+                         workloads::ParallelPlan& plan, workloads::Batch& batch) {
   const DegreeCase asked{plan, s.gpus, s.global_batch, wishes.micro};
   if (!legal(recipe_gpu_rules(), RecipeOnGpu{s.precision.recipe, s.node.gpu}, s.precision_origin))
     return false;
   if (!legal(degree_rules(), asked, s.plan_origin)) return false;
   plan.data_degree = s.gpus / (plan.tensor * plan.pipeline * plan.context);
+  if (!legal(batch_rules(), asked, s.batch_origin)) return false;
+  batch = batch_of(asked, s.batch.sequence);
+  return true;
+}
+
+template <class Legal>
+bool complete_rest_with(const Legal& legal, const Scenario& s, const PlanWishes& wishes,
+                        workloads::ParallelPlan& plan, const workloads::Batch& batch) {
   const bool groups = plan.data == workloads::DataParallel::zero1 && s.model.experts.count == 0;
   plan.shard_group = groups ? s.software.data.shard_group : 0;
   plan.reduce = wishes.reduce.value_or(workloads::usual_reduction(plan, s.software));
-  if (!legal(batch_rules(), asked, s.batch_origin)) return false;
-  batch = batch_of(asked, s.batch.sequence);
   plan.stage_layers = wishes.stage_layers;
   if (plan.stage_layers.empty() && plan.parts() <= s.model.layers)
     plan.stage_layers = workloads::stage_layers(
@@ -142,16 +149,23 @@ bool complete_with(const Legal& legal, const Scenario& s, const PlanWishes& wish
 
 }  // namespace
 
-bool complete(const Scenario& scenario, const PlanWishes& wishes, workloads::ParallelPlan& plan,
-              workloads::Batch& batch, RuleTally* tally) {
-  return complete_with(Ask{tally}, scenario, wishes, plan, batch);
+bool complete_batch(const Scenario& scenario, const PlanWishes& wishes,
+                    workloads::ParallelPlan& plan, workloads::Batch& batch, RuleTally* tally,
+                    std::size_t plans) {
+  return complete_batch_with(Ask{tally, plans}, scenario, wishes, plan, batch);
+}
+
+bool complete_rest(const Scenario& scenario, const PlanWishes& wishes,
+                   workloads::ParallelPlan& plan, const workloads::Batch& batch, RuleTally* tally) {
+  return complete_rest_with(Ask{tally}, scenario, wishes, plan, batch);
 }
 
 Scenario with_degrees(Scenario scenario, std::int64_t tensor, std::int64_t pipeline) {
   scenario.plan.tensor = tensor;
   scenario.plan.pipeline = pipeline;
   const PlanWishes wishes{scenario.reduce, scenario.micro, std::nullopt, scenario.stage_layers};
-  complete_with(Throw{}, scenario, wishes, scenario.plan, scenario.batch);
+  complete_batch_with(Throw{}, scenario, wishes, scenario.plan, scenario.batch);
+  complete_rest_with(Throw{}, scenario, wishes, scenario.plan, scenario.batch);
   workloads::check(scenario.model, scenario.plan, scenario.batch, scenario.plan_origin);
   scenario.open.clear();
   return scenario;

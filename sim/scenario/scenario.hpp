@@ -132,11 +132,16 @@ struct PlanWishes {
 
 class RuleTally;
 
-/// Fills in what follows from the degrees of `plan` (data degree, reduction, layers of stages) and
-/// the batch, for the scenario's machine, model and software; false where a rule is broken, which
-/// `tally` counts.
-bool complete(const Scenario& scenario, const PlanWishes& wishes, workloads::ParallelPlan& plan,
-              workloads::Batch& batch, RuleTally* tally = nullptr);
+/// Fills in what follows from the degrees of `plan` and the wished micro-batch, for the scenario's
+/// machine: the data degree and the batch. False where a rule is broken, which `tally` counts for
+/// as many `plans`.
+bool complete_batch(const Scenario& scenario, const PlanWishes& wishes,
+                    workloads::ParallelPlan& plan, workloads::Batch& batch,
+                    RuleTally* tally = nullptr, std::size_t plans = 1);
+/// Of a plan with its batch all else (reduction, layers of stages), for model and software.
+bool complete_rest(const Scenario& scenario, const PlanWishes& wishes,
+                   workloads::ParallelPlan& plan, const workloads::Batch& batch,
+                   RuleTally* tally = nullptr);
 
 /// The same scenario with these degrees: the data degree and the micro-batches follow from GPUs and
 /// global batch. Throws InputError when they do not multiply to the GPUs or do not divide heads or

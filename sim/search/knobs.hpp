@@ -20,7 +20,8 @@ inline constexpr std::size_t num_knobs = 28;
 /// A plan of a space: what each knob says, in the order of knobs(). Small enough for millions.
 using KnobValues = std::array<std::int32_t, num_knobs>;
 
-/// A plan that is being filled in: knobs set its members and wishes, complete() the rest.
+/// A plan that is being filled in: knobs set its members and wishes,
+/// complete_batch() and complete_rest() all else.
 struct DraftPlan {
   const Scenario& base;  // of its framework, recipe and graphs
   workloads::ParallelPlan plan;

@@ -22,8 +22,9 @@ namespace stepcast::sim {
 namespace {
 
 constexpr std::size_t most_misses = 3;
-constexpr std::size_t batch_of_simulations = 8;  // at a time, whatever the threads
-constexpr std::size_t between_looks = 4096;      // plans, at the clock and the user's interrupt
+constexpr std::size_t batch_of_simulations = 8;    // at a time, whatever the threads
+constexpr std::size_t between_looks = 4096;        // plans, at the clock and the user's interrupt
+constexpr std::size_t few_combinations = 100'000;  // walked sooner than a first plan is found
 
 /// What a plan may need: to be tried, and not to be surely too large.
 struct Room {
@@ -33,8 +34,6 @@ struct Room {
 struct Bounded {
   double bound = 0;
   KnobValues knobs;
-  Room room;
-  bool fits = false;  // false: the allocator's replay decides, once it matters
 };
 
 bool sooner(const Bounded& a, const Bounded& b) {
@@ -48,12 +47,16 @@ class Search {
       : space_(space), machine_(machine), options_(options), stop_(stop) {}
 
   SearchResult run() {
+    if (options_.look_first && options_.limit == 0 && !options_.share.is_part() &&
+        space_.combinations() > few_combinations)
+      look_first();
     bound_all();
     std::ranges::sort(queue_, sooner);
     std::size_t next = 0;
     while (next < queue_.size() && !proven_from(next) && !ended()) next = simulate_from(next);
     result_.ended = !result_.walked || (next < queue_.size() && !proven_from(next) && late());
     settle(next);
+    take_first();
     for (Miss& miss : result_.misses) {
       const Scenario scenario = space_.scenario_of(miss.knobs);
       miss.needed = memory_figures(scenario).needed();
@@ -74,7 +77,9 @@ class Search {
   bool late() const {
     return stop_ || (options_.deadline && std::chrono::steady_clock::now() >= *options_.deadline);
   }
-  bool ended() const { return (options_.limit > 0 && simulated_ >= options_.limit) || late(); }
+  bool ended() const {
+    return (options_.limit > 0 && result_.found.size() >= options_.limit) || late();
+  }
 
   double least_value(const LeastStep& least, const Scenario& base) const {
     return value_of(base, least.power(base.node.gpu), seconds(least.time));
@@ -107,6 +112,33 @@ class Search {
     return at->second;
   }
 
+  /// Some plan that fits, from the few that most likely do.
+  void look_first() {
+    space_.walk_few([&](const KnobValues& c, const DraftPlan& plan) {
+      bound(c, plan);
+      return !late();
+    });
+    std::ranges::sort(queue_, sooner);
+    std::size_t next = 0;
+    while (next < queue_.size() && result_.found.empty() && !late()) next = simulate_from(next);
+    if (!result_.found.empty()) first_ = std::move(result_.found.front());
+    result_ = {};
+    queue_.clear();
+  }
+
+  /// A whole search has found what look_first() did, or better.
+  void take_first() {
+    if (!first_ || !result_.ended) return;
+    if (result_.found.empty() || first_->value < result_.found.front().value)
+      take(*std::move(first_));
+  }
+
+  void bound(const KnobValues& c, const DraftPlan& plan) {
+    const LeastStep least = machine_.bound ? machine_.bound(plan) : LeastStep{};
+    queue_.push_back({least_value(least, plan.base), c});
+  }
+
+  /// Memory is not asked here: most plans are left out by their bound.
   void bound_all() {
     RuleTally tally;
     const auto visit = [&](const KnobValues& c, const DraftPlan& plan) {
@@ -114,16 +146,7 @@ class Search {
         if (machine_.progress) machine_.progress("plans bounded", result_.legal, 0);
         if (ended()) return result_.walked = false;
       }
-      const Scenario& s = plan.base;
-      const workloads::MemoryFigures memory = fullest_memory(s, plan.plan, plan.batch);
-      const Room& room = room_of(s);
-      const workloads::Fit fit = fit_in(room.tried, s, memory);
-      if (!s.run.ignore_memory && fit == workloads::Fit::surely_not) {
-        refuse({c, memory.total()}, room);
-        return true;
-      }
-      const LeastStep bound = machine_.bound ? machine_.bound(plan) : LeastStep{};
-      queue_.push_back({least_value(bound, s), c, room, fit == workloads::Fit::surely});
+      bound(c, plan);
       return true;
     };
     space_.walk(visit, &tally);
@@ -159,7 +182,7 @@ class Search {
     bool open() const { return !found && !missed && refusal.empty(); }
   };
 
-  Tried try_plan(std::size_t place) const {
+  Tried try_plan(std::size_t place, const Room& room) const {
     const Bounded& one = queue_[place];
     Scenario scenario = space_.scenario_of(one.knobs);
     Tried out;
@@ -167,9 +190,9 @@ class Search {
     if (other && options_.share.is_part()) return out;  // whose it is finds out the rest
     if (machine_.refusal) out.refusal = machine_.refusal(scenario);
     if (!out.refusal.empty()) return out;
-    if (!one.fits && !scenario.run.ignore_memory) {
+    if (!scenario.run.ignore_memory) {
       const workloads::MemoryFigures memory = fullest_memory(scenario);
-      if (!fits_in(one.room.tried, scenario, memory)) {
+      if (!fits_in(room.tried, scenario, memory)) {
         out.missed = Miss{one.knobs, memory.total()};
         return out;
       }
@@ -191,14 +214,17 @@ class Search {
   /// All at once, kept in their order.
   void try_plans(const std::vector<std::size_t>& places) {
     std::vector<Tried> tried(places.size());
+    std::vector<const Room*> rooms;
+    for (const std::size_t place : places)
+      rooms.push_back(&room_of(space_.base(queue_[place].knobs)));
     const std::atomic<bool> to_the_end{false};
     for_each_index(places.size(), options_.threads, to_the_end,
-                   [&](std::size_t i) { tried[i] = try_plan(places[i]); });
+                   [&](std::size_t i) { tried[i] = try_plan(places[i], *rooms[i]); });
     for (std::size_t i = 0; i < tried.size(); ++i) {
       Tried& one = tried[i];
       if (one.open()) elsewhere_.push_back(places[i]);
       if (!one.refusal.empty() && result_.refused++ == 0) result_.refusal = one.refusal;
-      if (one.missed) refuse(*one.missed, queue_[places[i]].room);
+      if (one.missed) refuse(*one.missed, *rooms[i]);
       if (one.found) take(*std::move(one.found));
     }
   }
@@ -207,12 +233,11 @@ class Search {
   /// its proof wherever a share does. Returns the first that was not taken.
   std::size_t simulate_from(std::size_t next) {
     std::size_t end = std::min(queue_.size(), next + batch_of_simulations * options_.share.of);
-    if (options_.limit > 0) end = std::min(end, next + (options_.limit - simulated_));
+    if (options_.limit > 0) end = std::min(end, next + (options_.limit - result_.found.size()));
     std::vector<std::size_t> places(end - next);
     std::iota(places.begin(), places.end(), next);
     try_plans(places);
-    simulated_ += places.size();
-    if (machine_.progress) machine_.progress("plans simulated", simulated_, queue_.size());
+    if (machine_.progress) machine_.progress("plans simulated", result_.found.size(), end);
     // What others have found since narrows what is left.
     if (!options_.all && !elsewhere_.empty() && machine_.look_again && machine_.look_again())
       try_plans(std::exchange(elsewhere_, {}));
@@ -224,6 +249,9 @@ class Search {
     const auto less = [](const Found& a, const Found& b) {
       return std::tie(a.value, a.knobs) < std::tie(b.value, b.knobs);
     };
+    const bool better = !least_ || found.value < *least_;
+    if (better) least_ = found.value;
+    if (better && machine_.better) machine_.better(found);
     all.insert(std::ranges::upper_bound(all, found, less), std::move(found));
   }
 
@@ -248,8 +276,9 @@ class Search {
   const std::atomic<bool>& stop_;
   std::map<const Scenario*, Room> rooms_;  // by base
   std::vector<Bounded> queue_;
+  std::optional<Found> first_;          // of look_first()
+  std::optional<double> least_;         // value of what was found, then too
   std::vector<std::size_t> elsewhere_;  // places of plans that are left to other shards
-  std::size_t simulated_ = 0;
   SearchResult result_;
 };
 
@@ -268,23 +297,20 @@ Watts LeastStep::power(const topology::GpuSpec& gpu) const {
 
 SearchMachine machine_of(Session& session) {
   auto bounds = std::make_shared<std::map<const Scenario*, std::unique_ptr<StepBound>>>();
-  return {[&](const Scenario& s) { return session.step(s); },
-          [&session, bounds](const DraftPlan& c) {
-            std::unique_ptr<StepBound>& bound = (*bounds)[&c.base];
-            if (!bound) {
-              Scenario base = c.base;
-              use_measurements(base, *session.rows_for(base));
-              bound =
-                  std::make_unique<StepBound>(base, session.network(base), session.kernels(base));
-            }
-            const StepBound::Terms least = bound->of(c.plan, c.batch);
-            return LeastStep{least.longest(), least.tensor_s};
-          },
-          {},
-          {},
-          {},
-          {},
-          &session.memory_odds()};
+  SearchMachine out;
+  out.step = [&](const Scenario& s) { return session.step(s); };
+  out.bound = [&session, bounds](const DraftPlan& c) {
+    std::unique_ptr<StepBound>& bound = (*bounds)[&c.base];
+    if (!bound) {
+      Scenario base = c.base;
+      use_measurements(base, *session.rows_for(base));
+      bound = std::make_unique<StepBound>(base, session.network(base), session.kernels(base));
+    }
+    const StepBound::Terms least = bound->of(c.plan, c.batch);
+    return LeastStep{least.longest(), least.tensor_s};
+  };
+  out.odds = &session.memory_odds();
+  return out;
 }
 
 std::string_view knob_name(const Knob& knob) {

@@ -30,6 +30,8 @@ struct SearchOptions {
   std::optional<std::chrono::steady_clock::time_point> deadline{};
   unsigned threads = 1;
   bool all = false;  // simulate whatever fits
+  /// Of large spaces some plan that fits first, for who does not wait for the proof.
+  bool look_first = false;
   /// What cannot be as good as this is left out, also where nothing is found.
   double above = std::numeric_limits<double>::infinity();
   Objective objective = Objective::step;
@@ -48,6 +50,14 @@ struct LeastStep {
   Watts power(const topology::GpuSpec& gpu) const;
 };
 
+/// A plan that was simulated.
+struct Found {
+  KnobValues knobs;
+  StepReport report;
+  double bound = 0;  // below `value`
+  double value = 0;  // of the objective, a step: seconds, joules or US dollars
+};
+
 /// What answers a plan, and bounds its step from below; for tests, others than the session's.
 struct SearchMachine {
   std::function<StepReport(const Scenario&)> step;
@@ -58,6 +68,8 @@ struct SearchMachine {
   std::function<std::string(const Scenario&)> refusal{};
   /// Called now and then with plans walked, or simulated of those that may have to be.
   std::function<void(const char* what, std::size_t done, std::size_t of)> progress{};
+  /// Called with each plan that is better than all before.
+  std::function<void(const Found&)> better{};
   /// Whether `step` need not simulate a plan; empty: it has to.
   std::function<bool(const Scenario&)> knows{};
   /// Whether it may know more by now; empty: it does not.
@@ -68,14 +80,6 @@ struct SearchMachine {
 
 /// That of a session, which is borrowed; plans it bounds keep their bases (DraftPlan).
 SearchMachine machine_of(Session& session);
-
-/// A plan that was simulated.
-struct Found {
-  KnobValues knobs;
-  StepReport report;
-  double bound = 0;  // below `value`
-  double value = 0;  // of the objective, a step: seconds, joules or US dollars
-};
 
 /// A plan that does not fit.
 struct Miss {

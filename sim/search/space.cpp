@@ -10,6 +10,7 @@
 #include "sim/files/suggest.hpp"
 #include "sim/scenario/machine_rules.hpp"
 #include "sim/scenario/rule_tally.hpp"
+#include "workloads/step/framework_rules.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -20,9 +21,65 @@ constexpr std::string_view impossible = "degrees that do not divide GPUs, heads,
 /// A number that a user may write for a knob is below this.
 std::int64_t most_written(const Knob& knob) { return knob.parts == 1 ? 1'000'000 : 1000; }
 
-/// Lets every knob write its member of the draft.
-void write(const KnobValues& values, DraftPlan& draft) {
-  for (const Knob& knob : knobs().subspan(first_of_plan)) knob.member.set(draft, knob.in(values));
+/// In which order knobs are set: those first that many rules read, so that what a rule forbids is
+/// left out early; then all others as they stand in knobs().
+constexpr std::string_view set_first[] = {
+    "plan.tensor",      "plan.context",           "plan.pipeline",  "batch.micro_batch",
+    "plan.schedule",    "plan.virtual_stages",    "plan.expert",    "plan.expert_tensor",
+    "plan.data",        "plan.sequence_parallel", "plan.recompute", "plan.recompute_every",
+    "plan.shard_degree"};
+
+std::span<const Knob* const> knobs_as_set() {
+  static const std::vector<const Knob*> order = [] {
+    std::vector<const Knob*> out;
+    for (const Knob& knob : knobs().first(first_of_plan)) out.push_back(&knob);
+    for (const std::string_view key : set_first) out.push_back(find_knob(key));
+    for (const Knob& knob : knobs())
+      if (std::ranges::find(out, &knob) == out.end()) out.push_back(&knob);
+    return out;
+  }();
+  return order;
+}
+
+/// The rules that read this knob last.
+struct EarlyRules {
+  std::vector<const workloads::Rule<workloads::PlanCase>*> plan;
+  std::vector<const workloads::Rule<workloads::FrameworkPlan>*> framework;
+};
+
+const EarlyRules& rules_after(const Knob& knob) {
+  static const std::vector<EarlyRules> by_knob = [] {
+    std::vector<EarlyRules> out(num_knobs);
+    for (const Knob& each : knobs()) {
+      const std::string_view key(each.key), name = key.substr(key.find('.') + 1);
+      EarlyRules& rules = out[each.place()];
+      for (const auto all : {workloads::plan_rules(), workloads::expert_rules()})
+        for (const auto& rule : all)
+          if (rule.last == name) rules.plan.push_back(&rule);
+      for (const auto& rule : workloads::framework_rules())
+        if (rule.last == name) rules.framework.push_back(&rule);
+    }
+    return out;
+  }();
+  return by_knob[knob.place()];
+}
+
+/// What `of` breaks of them is counted as so many plans.
+template <class Case>
+bool keeps(const std::vector<const workloads::Rule<Case>*>& rules, const Case& of, RuleTally* tally,
+           std::size_t plans) {
+  for (const workloads::Rule<Case>* rule : rules) {
+    if (!rule->broken(of)) continue;
+    if (tally != nullptr) tally->add(*rule, of, plans);
+    return false;
+  }
+  return true;
+}
+
+/// Lets a knob write its member of the draft.
+void write(const Knob& knob, const KnobValues& values, DraftPlan& draft) {
+  if (knob.member.set == nullptr) return;
+  knob.member.set(draft, knob.in(values));
   const bool two_chunks = draft.plan.placement() != workloads::Placement::looped;
   if (two_chunks && draft.plan.virtual_stages == 1) draft.plan.virtual_stages = 2;  // unasked
 }
@@ -191,10 +248,10 @@ bool SearchSpace::possible_so_far(std::size_t index, const KnobValues& values) c
   return true;
 }
 
-/// Of the values of all knobs after this one.
-std::size_t SearchSpace::combinations_after(std::size_t index) const {
+/// Of the values of all knobs that are set after so many.
+std::size_t SearchSpace::combinations_after(std::size_t set) const {
   std::size_t out = 1;
-  for (std::size_t i = index + 1; i < values_.size(); ++i) out *= values_[i].size();
+  for (const Knob* knob : knobs_as_set().subspan(set)) out *= values_of(*knob).size();
   return out;
 }
 
@@ -213,55 +270,85 @@ bool SearchSpace::first_of_its_kind(const KnobValues& chosen, const DraftPlan& p
 }
 
 struct SearchSpace::Walk {
+  const Values& values;
   DraftPlan& draft;
   const Visit& visit;
   RuleTally* tally;
 };
 
-bool SearchSpace::walk_knob(std::size_t index, KnobValues& values, const Walk& walk) const {
-  if (index == num_knobs) {
-    DraftPlan& draft = walk.draft;
-    write(values, draft);
-    return !complete(draft.base, draft.wishes, draft.plan, draft.batch, walk.tally) ||
-           !first_of_its_kind(values, draft) || walk.visit(values, draft);
+/// Whether a draft in which `knob` is the last of the knobs that are set may become a plan.
+bool SearchSpace::may_become_a_plan(const Knob& knob, std::size_t set, const KnobValues& values,
+                                    const Walk& walk) const {
+  DraftPlan& draft = walk.draft;
+  const std::size_t plans = combinations_after(set);
+  if (!possible_so_far(knob.place(), values)) {
+    if (walk.tally != nullptr) walk.tally->add(knob.key, std::string(impossible), plans);
+    return false;
   }
-  const Knob& knob = knobs()[index];
-  for (const std::int64_t value : values_[index]) {
+  if (knob.key == std::string_view("batch.micro_batch") &&
+      !complete_batch(draft.base, draft.wishes, draft.plan, draft.batch, walk.tally, plans))
+    return false;
+  const EarlyRules& rules = rules_after(knob);
+  const workloads::TransformerShape& model = draft.base.model;
+  return keeps(rules.plan, {model, draft.plan, draft.batch}, walk.tally, plans) &&
+         keeps(rules.framework, {model, draft.plan, draft.base.software}, walk.tally, plans);
+}
+
+/// With the first `set` knobs set.
+bool SearchSpace::walk_knob(std::size_t set, KnobValues& values, const Walk& walk) const {
+  DraftPlan& draft = walk.draft;
+  if (set == num_knobs)
+    return !complete_rest(draft.base, draft.wishes, draft.plan, draft.batch, walk.tally) ||
+           !first_of_its_kind(values, draft) || walk.visit(values, draft);
+  const Knob& knob = *knobs_as_set()[set];
+  for (const std::int64_t value : walk.values[knob.place()]) {
     knob.put(values, value);
-    if (!possible_so_far(index, values)) {
-      if (walk.tally != nullptr)
-        walk.tally->add(knob.key, std::string(impossible), combinations_after(index));
-    } else if (!walk_knob(index + 1, values, walk)) {
+    write(knob, values, draft);
+    if (may_become_a_plan(knob, set + 1, values, walk) && !walk_knob(set + 1, values, walk))
       return false;
-    }
   }
   return true;
 }
 
-bool SearchSpace::walk_framework(std::int64_t framework, const Visit& visit,
+bool SearchSpace::walk_framework(std::int64_t framework, const Values& of, const Visit& visit,
                                  RuleTally* tally) const {
   KnobValues values{};
   knobs()[framework_knob].put(values, framework);
-  for (const std::int64_t recipe : values_[recipe_knob])
-    for (const std::int64_t graphs : values_[graphs_knob]) {
+  for (const std::int64_t recipe : of[recipe_knob])
+    for (const std::int64_t graphs : of[graphs_knob]) {
       knobs()[recipe_knob].put(values, recipe);
       knobs()[graphs_knob].put(values, graphs);
       const Scenario& s = base(values);
       DraftPlan draft{s, s.plan, s.batch};
-      if (!walk_knob(first_of_plan, values, {draft, visit, tally})) return false;
+      if (!walk_knob(first_of_plan, values, {of, draft, visit, tally})) return false;
     }
   return true;
 }
 
 void SearchSpace::walk(const Visit& visit, RuleTally* tally) const {
   for (const std::int64_t framework : values_[framework_knob])
-    if (!walk_framework(framework, visit, tally)) return;
+    if (!walk_framework(framework, values_, visit, tally)) return;
+}
+
+void SearchSpace::walk_few(const Visit& visit) const {
+  constexpr std::string_view whole[] = {"plan.tensor", "plan.context", "plan.pipeline",
+                                        "plan.expert", "plan.data",    "plan.sequence_parallel"};
+  Values few = values_;
+  for (const Knob& knob : knobs()) {
+    std::vector<std::int64_t>& values = few[knob.place()];
+    if (std::ranges::find(whole, knob.key) != std::end(whole)) continue;
+    const bool again = knob.key == std::string_view("plan.recompute");
+    values = again && values.size() > 1 ? std::vector{values.front(), values.back()}
+                                        : std::vector{values.front()};
+  }
+  for (const std::int64_t framework : few[framework_knob])
+    if (!walk_framework(framework, few, visit, nullptr)) return;
 }
 
 std::optional<KnobValues> SearchSpace::first_plan(std::int64_t framework) const {
   std::optional<KnobValues> out;
   walk_framework(
-      framework,
+      framework, values_,
       [&](const KnobValues& values, const DraftPlan&) {
         out = values;
         return false;
@@ -273,7 +360,7 @@ std::optional<KnobValues> SearchSpace::first_plan(std::int64_t framework) const 
 Scenario SearchSpace::scenario_of(const KnobValues& values) const {
   Scenario s = base(values);
   DraftPlan draft{base(values), s.plan, s.batch};
-  write(values, draft);
+  for (const Knob* knob : knobs_as_set()) write(*knob, values, draft);
   s.plan = std::move(draft.plan);
   s.reduce = draft.wishes.reduce;
   s.micro = draft.wishes.micro;

@@ -32,6 +32,11 @@ class SearchSpace {
   using Visit = std::function<bool(const KnobValues&, const DraftPlan&)>;
   /// `tally` counts what rules refuse on the way.
   void walk(const Visit& visit, RuleTally* tally = nullptr) const;
+  /// Those in which knobs that make no plan smaller have their first value: few enough to have a
+  /// plan that fits at once, among them one wherever there is any but for odd knobs.
+  void walk_few(const Visit& visit) const;
+  /// Of all values, legal or not.
+  std::size_t combinations() const { return combinations_after(0); }
 
   /// The first that a walk meets of a framework, the plainest; none: no plan of it is legal.
   std::optional<KnobValues> first_plan(std::int64_t framework) const;
@@ -50,15 +55,19 @@ class SearchSpace {
   SearchSpace() = default;
   void make_variants();
   static std::size_t variant_of(const KnobValues&);
-  bool walk_framework(std::int64_t framework, const Visit& visit, RuleTally* tally) const;
-  bool walk_knob(std::size_t index, KnobValues& values, const Walk& walk) const;
-  bool possible_so_far(std::size_t index, const KnobValues& values) const;
-  std::size_t combinations_after(std::size_t index) const;
+  using Values = std::vector<std::vector<std::int64_t>>;  // by knob
+  bool walk_framework(std::int64_t framework, const Values&, const Visit& visit,
+                      RuleTally* tally) const;
+  bool walk_knob(std::size_t set, KnobValues& values, const Walk& walk) const;
+  bool may_become_a_plan(const Knob&, std::size_t set, const KnobValues& values,
+                         const Walk& walk) const;
+  bool possible_so_far(std::size_t place, const KnobValues& values) const;
+  std::size_t combinations_after(std::size_t set) const;
   bool first_of_its_kind(const KnobValues& values, const DraftPlan& plan) const;
 
   std::vector<Scenario> bases_;
-  std::vector<Scenario> variants_;                 // of each base by recipe and graphs
-  std::vector<std::vector<std::int64_t>> values_;  // by knob
+  std::vector<Scenario> variants_;  // of each base by recipe and graphs
+  Values values_;
 };
 
 /// The keys of a [space] table, nested or dotted, as one table of dotted keys.

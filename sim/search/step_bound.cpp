@@ -210,9 +210,17 @@ std::size_t StepBound::QuestionHash::operator()(const Question& q) const {
   return out;
 }
 
+/// A question that is told anew each time: its plan's lists keep their place.
+StepBound::Question& StepBound::asked(const workloads::ParallelPlan& plan,
+                                      const workloads::Batch& batch) {
+  asked_.plan = plan;
+  asked_.batch = batch;
+  return asked_;
+}
+
 const StepBound::Parts& StepBound::parts(const workloads::StepInputs& in) {
   const workloads::ParallelPlan& plan = in.plan;
-  Question key{plan, in.batch};
+  Question& key = asked(plan, in.batch);
   key.plan.data = in.sharded() ? DataParallel::zero3 : DataParallel::ddp;
   key.plan.data_degree = key.plan.virtual_stages = key.plan.prefetch = 1;
   key.plan.shard_degree = 0;
@@ -222,7 +230,7 @@ const StepBound::Parts& StepBound::parts(const workloads::StepInputs& in) {
   forget_stages(key.plan);
   key.plan.reduce = workloads::ReduceWhen::last;
   key.batch.micro_batches = 1;
-  const auto [at, is_new] = parts_.try_emplace(std::move(key));
+  const auto [at, is_new] = parts_.try_emplace(key);
   if (!is_new) return at->second;
   const workloads::MicroBatchParts of = workloads::micro_batch_parts(in);
   const std::vector<KernelTime> kernels = times_of(of.kernels);
@@ -248,7 +256,7 @@ const StepBound::Parts& StepBound::parts(const workloads::StepInputs& in) {
 const StepBound::Data& StepBound::data(const workloads::StepInputs& in) {
   const workloads::ParallelPlan& plan = in.plan;
   const bool all_again = plan.recompute == workloads::Recompute::full && plan.recompute_every == 1;
-  Question key{plan, in.batch};
+  Question& key = asked(plan, in.batch);
   key.plan.shard_degree = plan.shards();
   key.plan.pipeline = std::min<std::int64_t>(plan.pipeline, 2);
   key.plan.virtual_stages = key.plan.prefetch = key.plan.recompute_every = 1;
@@ -258,7 +266,7 @@ const StepBound::Data& StepBound::data(const workloads::StepInputs& in) {
   if (plan.schedule == workloads::Schedule::gpipe) key.plan.schedule = plan.schedule;
   key.batch.micro_batch = 1;
   key.batch.micro_batches = std::min<std::int64_t>(in.batch.micro_batches, 2);
-  const auto [at, is_new] = data_.try_emplace(std::move(key));
+  const auto [at, is_new] = data_.try_emplace(key);
   if (!is_new) return at->second;
   Data& out = at->second;
   const auto compute_of = [&](const workloads::PartCalls& part) {
@@ -296,7 +304,7 @@ const StepBound::Data& StepBound::data(const workloads::StepInputs& in) {
 /// Of the first stage: what stands between its last backward and its next forward.
 const StepBound::Span& StepBound::tail(const workloads::StepInputs& in) {
   const workloads::ParallelPlan& plan = in.plan;
-  Question key{plan, {}};
+  Question& key = asked(plan, {});
   key.plan.shard_degree = plan.shards();
   key.plan.recompute = workloads::Recompute::none;
   key.plan.recompute_every = key.plan.prefetch = 1;
@@ -304,12 +312,36 @@ const StepBound::Span& StepBound::tail(const workloads::StepInputs& in) {
   key.plan.reduce = workloads::ReduceWhen::last;
   if (plan.placement() == workloads::Placement::looped)
     key.plan.schedule = workloads::Schedule::one_f_one_b;
-  const auto [at, is_new] = tails_.try_emplace(std::move(key));
+  const auto [at, is_new] = tails_.try_emplace(key);
   if (is_new)
     at->second = span_of(
         workloads::stage_tail(in, workloads::stage_parameters(in.shape, plan, in.precision,
                                                               in.software.products.packed, 0)),
         plan);
+  return at->second;
+}
+
+/// Of the first stage, with each micro-batch. A stage that has the head as well fills its buckets
+/// in another order, and counts nothing.
+StepBound::Reductions StepBound::reductions(const workloads::StepInputs& in) {
+  const workloads::ParallelPlan& plan = in.plan;
+  if (in.sharded() || plan.pipeline == 1) return {};
+  Question& key = asked(plan, {});
+  key.plan.recompute = workloads::Recompute::none;
+  key.plan.recompute_every = key.plan.prefetch = 1;
+  const auto [at, is_new] = reductions_.try_emplace(key);
+  if (!is_new) return at->second;
+  const workloads::StageParameters stage =
+      workloads::stage_parameters(in.shape, plan, in.precision, in.software.products.packed, 0);
+  for (const workloads::PartCalls& chunk : workloads::bucket_reductions(in, stage)) {
+    Duration last{};
+    for (const engine::Instruction& i : chunk.calls) {
+      if (i.lane != workloads::data_lane || i.op != engine::Op::join) continue;
+      last = time_of(chunk.collectives[i.arg], plan);
+      at->second.all += last;
+    }
+    at->second.last += last;
+  }
   return at->second;
 }
 
@@ -344,7 +376,8 @@ StepBound::Terms StepBound::of(const workloads::ParallelPlan& plan, const worklo
   };
   const bool zero3 = plan.data == workloads::DataParallel::zero3;
   const std::int64_t gathers = zero3 ? 2 * m : 1;
-  const std::int64_t reductions = plan.reduce == workloads::ReduceWhen::each ? m : 1;
+  const bool each = plan.reduce == workloads::ReduceWhen::each;
+  const std::int64_t reductions_of_unit = each ? m : 1;
   const Duration first_layer = std::max(Duration{}, data.gather - of.embedding_forward.lane);
   // Zero-bubble orders fill the drain with other work, and may not end on the first stage.
   // Nor do stages drain one after the other where weight gradients wait.
@@ -352,6 +385,8 @@ StepBound::Terms StepBound::of(const workloads::ParallelPlan& plan, const worklo
       !plan.expert.delay_wgrad && (plan.schedule == workloads::Schedule::gpipe ||
                                    plan.schedule == workloads::Schedule::one_f_one_b);
   const bool mirrored = plan.placement() == workloads::Placement::mirrored;
+  const bool waits = each && drains && !plan.expert.overlap;
+  const Reductions buckets = waits ? reductions(in) : Reductions{};
   const Duration ends =
       data.root_gather + first_layer + end.lane + (drains ? data.root_reduction : Duration{});
   Terms terms;
@@ -359,23 +394,36 @@ StepBound::Terms StepBound::of(const workloads::ParallelPlan& plan, const worklo
   Duration before{};  // fill and drain of the stage at hand
   for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
     Span own;
-    std::int64_t layers = 0;
+    Duration backwards{};
+    std::int64_t layers = 0, chunks = 0;  // with layers
     for (std::int64_t chunk = 0; chunk < plan.virtual_stages; ++chunk) {
       const std::int64_t part = plan.part_of(stage, chunk);
       Span both = forward(part);
-      both += backward(part);
+      const Span back = backward(part);
+      both += back;
+      backwards += back.lane;
       own += (mirrored ? m / 2 : m) * both;
-      layers += workloads::layers_of_part(in.shape.layers, plan, part);
+      const std::int64_t of_part = workloads::layers_of_part(in.shape.layers, plan, part);
+      layers += of_part;
+      chunks += of_part > 0 ? 1 : 0;
     }
     tensor += own.tensor;
     own += layers * data.first;
     own += (layers * (m - 1) / (mirrored ? 2 : 1)) * data.later;
+    // Compute waits for what a chunk's backward reduces, the last of which its last gradient
+    // begins.
+    if (waits) {
+      Reductions of_turns{layers * data.reduction, chunks * data.reduction};
+      if (stage == 0) of_turns = in.sharded() ? Reductions{} : buckets;
+      own.lane += m * std::max(of_turns.last, of_turns.all - backwards);
+    }
     const bool ends_step = drains || stage == 0;
     terms.pipe = std::max(terms.pipe, before + own.lane + (ends_step ? ends : Duration{}));
     terms.host = std::max(terms.host, own.host + (stage == 0 ? end.host : Duration{}));
     const Duration root = stage == 0 ? data.root_gather + data.root_reduction : Duration{};
-    terms.chain = std::max(terms.chain,
-                           layers * (gathers * data.gather + reductions * data.reduction) + root);
+    terms.chain = std::max(
+        terms.chain, layers * (gathers * data.gather + reductions_of_unit * data.reduction) + root +
+                         (stage == 0 ? m * buckets.all : Duration{}));
     if (drains) before += forward(stage).lane + backward(stage).lane + 2 * message;
   }
   terms.tensor_s = seconds(tensor) / static_cast<double>(plan.pipeline);

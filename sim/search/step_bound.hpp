@@ -55,6 +55,10 @@ class StepBound {
     Duration gather{}, reduction{};            // of a layer
     Duration root_gather{}, root_reduction{};  // of the first stage's root
   };
+  /// Of a stage's chunks, with each micro-batch: all of them, and those that end the chunks.
+  struct Reductions {
+    Duration all{}, last{};
+  };
   /// What an answer is remembered by: a plan and its batch, with members that do not matter to it
   /// at their defaults. One that is forgotten costs an answer more, and never a wrong one.
   struct Question {
@@ -68,9 +72,11 @@ class StepBound {
   template <class T>
   using Memo = std::unordered_map<Question, T, QuestionHash>;
 
+  Question& asked(const workloads::ParallelPlan&, const workloads::Batch&);
   const Parts& parts(const workloads::StepInputs&);
   const Data& data(const workloads::StepInputs&);
   const Span& tail(const workloads::StepInputs&);
+  Reductions reductions(const workloads::StepInputs&);
   Duration hop(const workloads::StepInputs&);
 
   Duration time_of(const workloads::Collective&, const workloads::ParallelPlan&);
@@ -85,9 +91,11 @@ class StepBound {
   std::shared_ptr<const KernelModel> kernels_;
   AblatedNetwork ablated_;
   std::vector<Duration> host_costs_;
+  Question asked_;
   Memo<Parts> parts_;
   Memo<Data> data_;
   Memo<Span> tails_;
+  Memo<Reductions> reductions_;
   std::map<std::tuple<workloads::CollectiveKind, std::int64_t, workloads::Dtype, GroupShape>,
            Duration>
       times_;

@@ -123,6 +123,8 @@ std::string own_text(const SearchAnswer& a) {
 }
 
 std::string misses_text(const SearchAnswer& a) {
+  if (!a.result.proven())
+    return "no plan found yet: a longer --time, a higher --limit, or --fix of more knobs\n";
   std::string out = "no plan fits; the nearest:\n";
   for (const Miss& miss : a.result.misses) {
     const topology::GpuSpec& gpu = a.space.base(miss.knobs).node.gpu;

@@ -43,12 +43,13 @@ bool pairs_passes(const ParallelPlan& plan) {
 constexpr Rule<PlanCase> expert_table[] = {
     {"expert", [](Held a) { return !has_experts(a) && a.plan.expert.degree > 1; },
      [](Held a) { return "expert degree " + text_of(a.plan.expert.degree) + " without experts"; },
-     [](Held) { return std::string("every layer of this model has a dense MLP"); }},
+     [](Held) { return std::string("every layer of this model has a dense MLP"); }, "expert"},
     {"expert_tensor", [](Held a) { return !has_experts(a) && a.plan.expert.tensor > 0; },
      [](Held a) {
        return "expert_tensor degree " + text_of(a.plan.expert.tensor) + " without experts";
      },
-     [](Held) { return std::string("every layer of this model has a dense MLP"); }},
+     [](Held) { return std::string("every layer of this model has a dense MLP"); },
+     "expert_tensor"},
     {"recompute_modules",
      [](Held a) {
        return !has_experts(a) &&
@@ -75,7 +76,7 @@ constexpr Rule<PlanCase> expert_table[] = {
        return does_not_divide("expert degree", a.plan.expert.degree, "the model's experts",
                               a.shape.experts.count);
      },
-     [](Held a) { return divisors_hint(a.shape.experts.count); }},
+     [](Held a) { return divisors_hint(a.shape.experts.count); }, "expert"},
     {"expert",
      [](Held a) {
        return has_experts(a) &&
@@ -89,33 +90,36 @@ constexpr Rule<PlanCase> expert_table[] = {
      [](Held a) {
        return "the experts' ranks are those of data x context x tensor; expert_tensor is " +
               text_of(a.plan.expert_tensor());
-     }},
+     },
+     "expert_tensor"},
     {"expert_tensor",
      [](Held a) { return has_experts(a) && a.shape.experts.ffn % a.plan.expert_tensor() != 0; },
      [](Held a) {
        return does_not_divide("expert_tensor degree", a.plan.expert_tensor(), "expert_ffn",
                               a.shape.experts.ffn);
      },
-     [](Held a) { return divisors_hint(a.shape.experts.ffn); }},
+     [](Held a) { return divisors_hint(a.shape.experts.ffn); }, "expert_tensor"},
     {"tensor",
      [](Held a) { return has_experts(a) && a.shape.experts.shared_ffn % a.plan.tensor != 0; },
      [](Held a) {
        return does_not_divide("tensor degree", a.plan.tensor, "shared_expert_ffn",
                               a.shape.experts.shared_ffn);
      },
-     [](Held a) { return divisors_hint(a.shape.experts.shared_ffn); }},
+     [](Held a) { return divisors_hint(a.shape.experts.shared_ffn); }, "tensor"},
     {"sequence_parallel",
      [](Held a) { return has_experts(a) && a.plan.tensor > 1 && !a.plan.sequence_parallel; },
      [](Held) { return std::string("experts beside tensor ranks without sequence_parallel"); },
      [](Held) {
        return std::string("a token is sent to its experts once: by the rank that has it");
-     }},
+     },
+     "sequence_parallel"},
     {"shard_degree",
      [](Held a) {
        return has_experts(a) && a.plan.shard_degree != 0 && a.plan.shard_degree != a.plan.copies();
      },
      [](Held) { return std::string("shard_degree in a model of experts"); },
-     [](Held) { return std::string("shards of experts in several copies are not modelled"); }},
+     [](Held) { return std::string("shards of experts in several copies are not modelled"); },
+     "shard_degree"},
     {"pad_to_capacity",
      [](Held a) { return a.plan.expert.pad_to_capacity && a.plan.expert.capacity_factor == 0.0; },
      [](Held) { return std::string("pad_to_capacity without capacity_factor"); },

@@ -82,7 +82,8 @@ constexpr Rule<PlanCase> rules[] = {
      [](Asked a) {
        return "recompute_every is " + number(a.plan.recompute_every) + " without full recompute";
      },
-     [](Asked) { return std::string("only whole layers are recomputed or kept one by one"); }},
+     [](Asked) { return std::string("only whole layers are recomputed or kept one by one"); },
+     "recompute_every"},
     {"prefetch", [](Asked a) { return a.plan.prefetch < 0; },
      [](Asked a) { return "prefetch is " + number(a.plan.prefetch); },
      [](Asked) { return std::string("it must be at least 0"); }},
@@ -97,7 +98,7 @@ constexpr Rule<PlanCase> rules[] = {
      [](Asked a) {
        return "virtual_stages " + number(a.plan.virtual_stages) + " without a pipeline";
      },
-     [](Asked) { return std::string("interleaving needs at least 2 stages"); }},
+     [](Asked) { return std::string("interleaving needs at least 2 stages"); }, "virtual_stages"},
     {"virtual_stages",
      [](Asked a) {
        return a.plan.virtual_stages > 1 &&
@@ -107,7 +108,7 @@ constexpr Rule<PlanCase> rules[] = {
        return "virtual_stages " + number(a.plan.virtual_stages) + " with " +
               std::string(name_of(a.plan.schedule));
      },
-     [](Asked) { return std::string("1f1b and zb_h1 are interleaved"); }},
+     [](Asked) { return std::string("1f1b and zb_h1 are interleaved"); }, "virtual_stages"},
     {"virtual_stages",
      [](Asked a) {
        const bool rounds_of_chunks =
@@ -119,10 +120,10 @@ constexpr Rule<PlanCase> rules[] = {
        return "interleaved 1f1b cannot run " + number(a.batch.micro_batches) +
               " micro-batches on " + number(a.plan.pipeline) + " stages";
      },
-     [](Asked) { return std::string("take a multiple of the pipeline degree"); }},
+     [](Asked) { return std::string("take a multiple of the pipeline degree"); }, "virtual_stages"},
     {"schedule", [](Asked a) { return two_chunks(a) && a.plan.pipeline == 1; },
      [](Asked a) { return schedule_text(a) + " without a pipeline"; },
-     [](Asked) { return std::string("it needs at least 2 stages"); }},
+     [](Asked) { return std::string("it needs at least 2 stages"); }, "schedule"},
     {"virtual_stages", [](Asked a) { return two_chunks(a) && a.plan.virtual_stages != 2; },
      [](Asked a) {
        return schedule_text(a) + " with virtual_stages " + number(a.plan.virtual_stages);
@@ -137,7 +138,8 @@ constexpr Rule<PlanCase> rules[] = {
        return "dualpipe on " + number(a.plan.pipeline) + " stages with " +
               number(a.batch.micro_batches) + " micro-batches";
      },
-     [](Asked) { return std::string("half of either runs the other way: both must be even"); }},
+     [](Asked) { return std::string("half of either runs the other way: both must be even"); },
+     "schedule"},
     {"schedule", [](Asked a) { return dual(a) && a.batch.micro_batches < 2 * a.plan.pipeline; },
      [](Asked a) {
        return schedule_text(a) + " with " + number(a.batch.micro_batches) + " micro-batches on " +
@@ -145,7 +147,8 @@ constexpr Rule<PlanCase> rules[] = {
      },
      [](Asked a) {
        return "it needs twice as many as stages, " + number(2 * a.plan.pipeline) + " or more";
-     }},
+     },
+     "schedule"},
     {"schedule",
      [](Asked a) { return listed(a) && std::ssize(listed(a)->stages) != a.plan.pipeline; },
      [](Asked a) {
@@ -206,41 +209,43 @@ constexpr Rule<PlanCase> rules[] = {
        return "sequence " + number(a.batch.sequence) + " is no multiple of 2 x context degree " +
               number(a.plan.context);
      },
-     [](Asked) { return std::string("each rank holds two chunks of the sequence"); }},
+     [](Asked) { return std::string("each rank holds two chunks of the sequence"); }, "context"},
     {"context", [](Asked a) { return a.plan.context > 1 && has_short_window(a); },
      [](Asked a) {
        return "context degree " + number(a.plan.context) + " with a window of " +
               number(a.shape.window);
      },
-     [](Asked) { return std::string("which rank sees which keys is not modelled: context 1"); }},
+     [](Asked) { return std::string("which rank sees which keys is not modelled: context 1"); },
+     "context"},
     {"context", [](Asked a) { return a.plan.context > 1 && a.shape.index.heads > 0; },
      [](Asked a) { return "context degree " + number(a.plan.context) + " with an index of keys"; },
-     [](Asked) { return std::string("which rank scores which keys is not modelled: context 1"); }},
+     [](Asked) { return std::string("which rank scores which keys is not modelled: context 1"); },
+     "context"},
     {"context",
      [](Asked a) { return has_delta(a) && a.shape.delta.value_heads % ranks_of_heads(a) != 0; },
      [](Asked a) {
        return does_not_divide("tensor x context degree", ranks_of_heads(a), "delta_value_heads",
                               a.shape.delta.value_heads);
      },
-     [](Asked a) { return divisors_hint(a.shape.delta.value_heads); }},
+     [](Asked a) { return divisors_hint(a.shape.delta.value_heads); }, "context"},
     {"context",
      [](Asked a) { return has_states(a) && a.shape.state_space.heads % ranks_of_heads(a) != 0; },
      [](Asked a) {
        return does_not_divide("tensor x context degree", ranks_of_heads(a), "ssm_heads",
                               a.shape.state_space.heads);
      },
-     [](Asked a) { return divisors_hint(a.shape.state_space.heads); }},
+     [](Asked a) { return divisors_hint(a.shape.state_space.heads); }, "context"},
     {"tensor", [](Asked a) { return has_delta(a) && a.shape.delta.key_heads % a.plan.tensor != 0; },
      [](Asked a) {
        return does_not_divide("tensor degree", a.plan.tensor, "delta_key_heads",
                               a.shape.delta.key_heads);
      },
-     [](Asked a) { return divisors_hint(a.shape.delta.key_heads); }},
+     [](Asked a) { return divisors_hint(a.shape.delta.key_heads); }, "tensor"},
     {"tensor", [](Asked a) { return a.shape.window_heads % a.plan.tensor != 0; },
      [](Asked a) {
        return does_not_divide("tensor degree", a.plan.tensor, "window_heads", a.shape.window_heads);
      },
-     [](Asked a) { return divisors_hint(a.shape.window_heads); }},
+     [](Asked a) { return divisors_hint(a.shape.window_heads); }, "tensor"},
     {"tensor",
      [](Asked a) {
        return a.plan.tensor <= a.shape.window_kv_heads &&
@@ -250,12 +255,12 @@ constexpr Rule<PlanCase> rules[] = {
        return does_not_divide("tensor degree", a.plan.tensor, "window_kv_heads",
                               a.shape.window_kv_heads);
      },
-     [](Asked a) { return divisors_hint(a.shape.window_kv_heads); }},
+     [](Asked a) { return divisors_hint(a.shape.window_kv_heads); }, "tensor"},
     {"tensor", [](Asked a) { return uncut_width(a) > 0; },
      [](Asked a) {
        return does_not_divide("tensor degree", a.plan.tensor, "an MLP's width", uncut_width(a));
      },
-     [](Asked a) { return divisors_hint(uncut_width(a)); }},
+     [](Asked a) { return divisors_hint(uncut_width(a)); }, "tensor"},
     {"tensor_overlap",
      [](Asked a) {
        return a.plan.tensor_overlap != TensorOverlap::none && a.plan.tensor > 1 &&
@@ -314,25 +319,27 @@ constexpr Rule<PlanCase> rules[] = {
     {"shard_degree",
      [](Asked a) { return a.plan.shard_degree != 0 && a.plan.data == DataParallel::ddp; },
      [](Asked a) { return "shard_degree " + number(a.plan.shard_degree) + " with data = \"ddp\""; },
-     [](Asked) { return std::string("ddp shards nothing: take zero1, zero2 or zero3"); }},
+     [](Asked) { return std::string("ddp shards nothing: take zero1, zero2 or zero3"); },
+     "shard_degree"},
     {"shard_degree", [](Asked a) { return a.plan.shard_degree < 0; },
      [](Asked a) { return "shard_degree is " + number(a.plan.shard_degree); },
      [](Asked) { return std::string("it must be at least 1"); }},
     {"shard_degree", [](Asked a) { return a.plan.shard_degree == 1 && a.plan.copies() > 1; },
      [](Asked) { return std::string("shard_degree is 1"); },
-     [](Asked) { return std::string("whole copies everywhere are data = \"ddp\""); }},
+     [](Asked) { return std::string("whole copies everywhere are data = \"ddp\""); },
+     "shard_degree"},
     {"shard_degree",
      [](Asked a) { return a.plan.shard_degree != 0 && a.plan.copies() % a.plan.shard_degree != 0; },
      [](Asked a) {
        return does_not_divide("shard_degree", a.plan.shard_degree, "data x context degree",
                               a.plan.copies());
      },
-     [](Asked a) { return divisors_hint(a.plan.copies()); }},
+     [](Asked a) { return divisors_hint(a.plan.copies()); }, "shard_degree"},
     {"tensor", [](Asked a) { return a.shape.heads % a.plan.tensor != 0; },
      [](Asked a) {
        return does_not_divide("tensor degree", a.plan.tensor, "heads", a.shape.heads);
      },
-     [](Asked a) { return divisors_hint(a.shape.heads); }},
+     [](Asked a) { return divisors_hint(a.shape.heads); }, "tensor"},
     // kv heads are split while there are enough; beyond that each rank keeps one (replicated).
     {"tensor",
      [](Asked a) {
@@ -341,7 +348,7 @@ constexpr Rule<PlanCase> rules[] = {
      [](Asked a) {
        return does_not_divide("tensor degree", a.plan.tensor, "kv_heads", a.shape.kv_heads);
      },
-     [](Asked a) { return divisors_hint(a.shape.kv_heads); }},
+     [](Asked a) { return divisors_hint(a.shape.kv_heads); }, "tensor"},
     {"tensor",
      [](Asked a) {
        return a.plan.tensor > a.shape.kv_heads && a.plan.tensor % a.shape.kv_heads != 0;
@@ -350,23 +357,23 @@ constexpr Rule<PlanCase> rules[] = {
        return "tensor degree " + number(a.plan.tensor) + " is no multiple of kv_heads " +
               number(a.shape.kv_heads);
      },
-     [](Asked) { return std::string("take a divisor or a multiple of kv_heads"); }},
+     [](Asked) { return std::string("take a divisor or a multiple of kv_heads"); }, "tensor"},
     {"tensor", [](Asked a) { return a.shape.ffn_hidden % a.plan.tensor != 0; },
      [](Asked a) {
        return does_not_divide("tensor degree", a.plan.tensor, "ffn_hidden", a.shape.ffn_hidden);
      },
-     [](Asked a) { return divisors_hint(a.shape.ffn_hidden); }},
+     [](Asked a) { return divisors_hint(a.shape.ffn_hidden); }, "tensor"},
     {"tensor",
      [](Asked a) { return a.shape.mtp_layers > 0 && a.shape.hidden % a.plan.tensor != 0; },
      [](Asked a) {
        return does_not_divide("tensor degree", a.plan.tensor, "hidden", a.shape.hidden);
      },
-     [](Asked a) { return divisors_hint(a.shape.hidden); }},
+     [](Asked a) { return divisors_hint(a.shape.hidden); }, "tensor"},
     {"tensor", [](Asked a) { return a.shape.vocab % a.plan.tensor != 0; },
      [](Asked a) {
        return does_not_divide("tensor degree", a.plan.tensor, "vocab", a.shape.vocab);
      },
-     [](Asked a) { return divisors_hint(a.shape.vocab); }},
+     [](Asked a) { return divisors_hint(a.shape.vocab); }, "tensor"},
     {"sequence_parallel",
      [](Asked a) {
        return a.plan.sequence_parallel && tokens_of_context_rank(a) % a.plan.tensor != 0;
@@ -376,7 +383,7 @@ constexpr Rule<PlanCase> rules[] = {
                               a.plan.context == 1 ? "sequence" : "the sequence on a context rank,",
                               tokens_of_context_rank(a));
      },
-     [](Asked a) { return divisors_hint(tokens_of_context_rank(a)); }},
+     [](Asked a) { return divisors_hint(tokens_of_context_rank(a)); }, "sequence_parallel"},
 };
 
 }  // namespace

@@ -19,6 +19,10 @@ struct Rule {
   bool (*broken)(const Case&);
   std::string (*what)(const Case&);  // is wrong, when broken
   std::string (*hint)(const Case&);
+  /// The last key that `broken` reads, in the order in which a search sets them
+  /// (sim/search/space.cpp): it leaves out at once what it would still set after it. Empty: it asks
+  /// when all keys are set.
+  std::string_view last{};
 };
 
 /// The first of `rules` that `of` breaks; null: none. A later rule may rely on the earlier ones.

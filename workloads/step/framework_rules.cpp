@@ -74,11 +74,11 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
        return name_of(a.software) + " cannot run data = \"" +
               std::string(workloads::name_of(a.plan.data)) + "\"";
      },
-     runs_hint},
+     runs_hint, "data"},
     {"pipeline",
      [](Asked a) { return a.plan.pipeline > 1 && runnable_kinds(a.software, true).empty(); },
      [](Asked a) { return name_of(a.software) + " has no pipeline stages"; },
-     [](Asked) { return std::string("take pipeline = 1"); }},
+     [](Asked) { return std::string("take pipeline = 1"); }, "pipeline"},
     {"pipeline",
      [](Asked a) {
        return a.plan.pipeline > 1 && !runnable_kinds(a.software, true).has(a.plan.data);
@@ -87,7 +87,7 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
        return name_of(a.software) + " cannot run data = \"" +
               std::string(workloads::name_of(a.plan.data)) + "\" with pipeline stages";
      },
-     [](Asked a) { return "with stages " + runs_hint(a); }},
+     [](Asked a) { return "with stages " + runs_hint(a); }, "data"},
     {"schedule",
      [](Asked a) {
        return (a.plan.pipeline > 1 || a.plan.schedule > Schedule::one_f_one_b) &&
@@ -102,7 +102,8 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
      [](Asked a) {
        return "it runs " + text_of(a.software.pipeline.schedules) +
               "; software.schedules says what a changed one runs";
-     }},
+     },
+     "schedule"},
     // The gradients of two copies of a unit would have to be summed before each reduction.
     {"schedule",
      [](Asked a) {
@@ -112,11 +113,12 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
        return a.plan.schedule == Schedule::dualpipe && units;
      },
      [](Asked) { return std::string("dualpipe with parameters that are sharded unit by unit"); },
-     [](Asked) { return std::string("take data = \"zero1\", as DeepSeek does, or \"ddp\""); }},
+     [](Asked) { return std::string("take data = \"zero1\", as DeepSeek does, or \"ddp\""); },
+     "data"},
     {"tensor",
      [](Asked a) { return a.plan.tensor * a.plan.context > 1 && !a.software.tensor.cuts_layers; },
      [](Asked a) { return name_of(a.software) + " has no tensor or context parallelism"; },
-     [](Asked) { return std::string("take tensor = 1 and context = 1"); }},
+     [](Asked) { return std::string("take tensor = 1 and context = 1"); }, "context"},
     {"tensor_overlap",
      [](Asked a) {
        return a.plan.tensor_overlap != TensorOverlap::none && a.plan.tensor > 1 &&
@@ -142,15 +144,18 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
      [](Asked a) { return "recompute by operators with " + name_of(a.software); },
      [](Asked) {
        return std::string("torch's checkpoint does that: pytorch-fsdp2, torchtitan, hf-trainer");
-     }},
+     },
+     "recompute"},
     {"recompute", [](Asked a) { return by_operators(a) && a.software.attention.keeps_scores(); },
      [](Asked) { return std::string("recompute by operators with scores kept in memory"); },
-     [](Asked) { return std::string("what it saves is told of flash and cuDNN attention alone"); }},
+     [](Asked) { return std::string("what it saves is told of flash and cuDNN attention alone"); },
+     "recompute"},
     {"recompute", [](Asked a) { return by_operators(a) && adapted(a.shape); },
      [](Asked) { return std::string("recompute by operators beside adapters"); },
      [](Asked) {
        return std::string("which of the adapters' products it saves is not told: recompute = full");
-     }},
+     },
+     "recompute"},
     {"recompute_modules",
      [](Asked a) { return by_operators(a) && !a.plan.recompute_modules.empty(); },
      [](Asked) { return std::string("recompute_modules beside recompute by operators"); },
@@ -257,7 +262,8 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
      },
      [](Asked) {
        return std::string("context_exchange = \"all_to_all\" gives each rank a part of the heads");
-     }},
+     },
+     "context"},
 };
 
 }  // namespace

@@ -28,6 +28,10 @@ Calls new_calls(const StepInputs& in) {
   return Calls(in.overlaps_tensor(), false, in.software.host.launch_blocking);
 }
 
+PartCalls taken(Calls& calls, KernelTable& table) {
+  return {table.take_kernels(), table.take_collectives(), calls.builder().instructions()};
+}
+
 /// The layer's micro-batches one after the other, without its own kernels. Sharded gradients that
 /// are reduced with each micro-batch are reduced here as well; buckets never: where they end
 /// depends on the layers before.
@@ -111,16 +115,34 @@ LayerData layer_data(const StepInputs& in, LayerKind kind) {
                       : write_layer<GradientBuckets>(in, kind, false);
 }
 
+std::vector<PartCalls> bucket_reductions(const StepInputs& in, const StageParameters& stage) {
+  std::vector<PartCalls> out;
+  std::size_t begin = 0;
+  for (const std::int64_t layers : stage.chunk_layers) {
+    KernelTable table;
+    Calls calls = new_calls(in);
+    GradientBuckets buckets(in, table, calls, stage);
+    const std::size_t end = begin + static_cast<std::size_t>(layers), root = buckets.has_root();
+    const auto gradients = [&](std::size_t unit, const ParameterTensors& tensors) {
+      for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor)
+        if (!tensors[tensor].frozen) buckets.gradient(unit, tensor);
+    };
+    buckets.start_backward(false, false);
+    for (std::size_t layer = end; layer-- > begin;) gradients(root + layer, stage.layer(layer));
+    if (begin == 0 && root > 0) gradients(0, stage.root);
+    buckets.finish_backward();
+    out.push_back(taken(calls, table));
+    begin = end;
+  }
+  return out;
+}
+
 PartCalls stage_tail(const StepInputs& in, const StageParameters& stage) {
   KernelTable table;
   Calls calls = new_calls(in);
   write_optimizer(in, table, calls, stage);
   if (!in.sharded()) GradientBuckets(in, table, calls, stage).after_optimizer();
-  PartCalls out;
-  out.calls = calls.builder().instructions();
-  out.kernels = table.take_kernels();
-  out.collectives = table.take_collectives();
-  return out;
+  return taken(calls, table);
 }
 
 Collective unit_gather(const StepInputs& in, std::int64_t elements) {
