@@ -122,8 +122,9 @@ said 'no plan fits; the nearest:'
 
 # What the framework cannot be told is no plan of its own.
 expect 0 "$stepcast" search --model llama2-7b --gpu h100 --nodes 2 --global-batch 64 --quiet \
-  --framework megatron-core@0.7 --data zero1 --fix plan.pipeline=4 --fix plan.recompute=none
-said 'cannot be launched (megatron-core 0.7 cuts 32$'
+  --framework megatron-core@0.7 --data zero1 --fix plan.pipeline=4 --fix plan.recompute=none \
+  --fix plan.reduce=software --fix batch.micro_batch=1 --fix plan.shard_degree=0 --all
+said 'cuts 32 layers into 32 equal parts alone'
 said '^launch .*megatron.args'
 
 # Mistakes have a place and a suggestion.
