@@ -10,7 +10,7 @@ list(JOIN STEPCAST_ALONE | STEPCAST_ALONE)
 
 # Rooms that read what users hand in and print answers: -Og compiles them a third faster than -O3,
 # and no case of ./dev bench gate spends a twentieth of its instructions there.
-set(STEPCAST_COLD "calibrate/(command|fit|import|report|rows|session)/|sim/(chakra|command|compare|design|goal|handout|import|launch|output|pictures|processes|program|scenario|study|timeline|told|why)/|validate/(cluster|command|compare|goodput|layers|published|rows|study|trace|trainer/ranks)/")
+set(STEPCAST_COLD "calibrate/(command|fit|import|report|rows|session)/|sim/(chakra|command|compare|design|goal|handout|import|launch|output|pictures|processes|program|scenario|study|timeline|told|why)/|validate/(cluster|command|compare|diagnose|goodput|layers|published|rows|study|trace|trainer/ranks)/")
 option(STEPCAST_COLD_OG "Compile rooms that read and print with -Og, whatever the build type" OFF)
 
 # Rooms that no fuzzed reader enters.
@@ -22,8 +22,9 @@ set(STEPCAST_NO_READERS
   "sim/design/(bill|design|machine|odds|plan_finder|study)[.]"
   "sim/output/(answer_files|crash_note|folder|kept_steps|stored_study|study_run)[.]"
   "sim/timeline/(arrows|chrome_trace|counters|memory_counter|perfetto_trace|write_timelines)[.]"
-  "validate/(cluster|command|compare|goodput|layers|published|rows|study|trainer/device|trainer/model)/"
-  "validate/trace/(command|intervals|launch_facts|measure|meetings|megatron_facts|report)[.]"
+  "validate/(cluster|command|compare|diagnose|goodput|layers|published|rows|study)/"
+  "validate/trainer/(device|model)/"
+  "validate/trace/(command|inputs|intervals|launch_facts|measure|meetings|megatron_facts|report)[.]"
   "validate/trace/(settings_facts|simulated|steps|timeline|torchtitan_facts|verdict)[.]"
   "validate/trainer/run/(command|rank_report|results|run)[.]")
 option(STEPCAST_READERS "Build what stepcast_replay needs and no more: no program can be linked" OFF)

@@ -21,7 +21,7 @@ set(rooms_sim files pictures processes program tables network import network/sea
   design told timeline chakra output compare handout command python)
 set(rooms_calibrate rows device import report fit host kernels reference cuda session command)
 set(rooms_validate trainer/ranks trainer/device trainer/model trainer/run compare study command rows published
-  layers goodput memory cluster trace/records trace)
+  layers goodput memory cluster trace/records trace diagnose)
 
 set(num_files 0)
 set(broken "")

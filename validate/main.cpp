@@ -17,6 +17,7 @@
 #include "validate/compare/kernels.hpp"
 #include "validate/compare/page.hpp"
 #include "validate/compare/report.hpp"
+#include "validate/diagnose/command.hpp"
 #include "validate/goodput/command.hpp"
 #include "validate/layers/command.hpp"
 #include "validate/memory/command.hpp"
@@ -193,7 +194,8 @@ int main(int argc, char** argv) {
                                    {validate::run_verb, validate::command_run},
                                    {validate::cluster_verb, validate::command_cluster},
                                    {study_verb, study},
-                                   {validate::trace_verb, validate::run_trace}};
+                                   {validate::trace_verb, validate::run_trace},
+                                   {validate::diagnose_verb, validate::run_diagnose}};
   return sim::program_main(
       {"stepcast-validate", "shows what was measured beside what is simulated", commands}, argc,
       argv);

@@ -21,24 +21,52 @@ struct Format {
   enum class Meaning : std::uint8_t { milliseconds, seconds, steps_per_second, tokens } meaning;
 };
 
-// Megatron-LM training.py training_log; torchtitan metrics.py ("wps" until 2024); NeMo's progress
-// bar (TimingCallback); Composer's SpeedMonitor; DeepSpeed PipelineEngine.
+constexpr std::string_view hugging_face = "Hugging Face Trainer";
+
+// Megatron-LM training.py training_log, of Megatron-DeepSpeed in seconds; torchtitan metrics.py
+// ("wps" until 2024); NeMo's progress bar (TimingCallback) and DLLogger's lines of JSON; Composer's
+// SpeedMonitor; DeepSpeed PipelineEngine; transformers' Trainer.
 constexpr Format formats[] = {
     {"Megatron-LM", "iteration", "elapsed time per iteration (ms)", Format::Meaning::milliseconds},
+    {"Megatron-LM", "iteration", "elapsed time per iteration (s)", Format::Meaning::seconds},
     {"torchtitan", "step:", "tps:", Format::Meaning::tokens},
     {"torchtitan", "step:", "wps:", Format::Meaning::tokens},
     {"NeMo", "train_step_timing", "train_step_timing in s", Format::Meaning::seconds},
+    {"NeMo", "DLLL", "train_step_time", Format::Meaning::seconds},
     {"llm-foundry", "throughput/batches_per_sec", "throughput/batches_per_sec",
      Format::Meaning::steps_per_second},
     {"DeepSpeed", "steps:", "iter time (s)", Format::Meaning::seconds},
+    {hugging_face, "train_runtime", "train_steps_per_second", Format::Meaning::steps_per_second},
 };
 
-/// What stands behind `word` and any blanks, ':' and '='.
+/// tqdm's bar without a name, as transformers' Trainer has it:
+/// "  2%|#  | 10/500 [00:30<24:30,  3.00s/it]": step 10, 3 s.
+struct Progress {
+  std::int64_t step = 0;
+  double seconds = 0;
+};
+std::optional<Progress> progress_in(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" 0123456789");
+  if (begin == 0 || begin == std::string_view::npos || text[begin] != '%') return std::nullopt;
+  const std::size_t bar = text.find_last_of('|');
+  if (bar == std::string_view::npos) return std::nullopt;
+  const auto step = leading_number(text.substr(bar + 1));
+  const std::size_t comma = text.find(", ", bar);
+  if (!step || *step < 1 || *step > 1e12 || comma == std::string_view::npos) return std::nullopt;
+  const std::string_view pace = text.substr(comma + 2);
+  const auto value = leading_number(pace);
+  if (!value || !(*value > 0) || *value > 1e9) return std::nullopt;
+  const bool per_step = pace.find("s/it") != std::string_view::npos;
+  if (!per_step && pace.find("it/s") == std::string_view::npos) return std::nullopt;
+  return Progress{static_cast<std::int64_t>(*step), per_step ? *value : 1 / *value};
+}
+
+/// What stands behind `word` and any blanks, quotes, ':' and '='.
 std::optional<std::string_view> behind(std::string_view line, std::string_view word) {
   const std::size_t at = line.find(word);
   if (at == std::string_view::npos) return std::nullopt;
   const std::string_view rest = line.substr(at + word.size());
-  const std::size_t value = rest.find_first_not_of(" \t:=");
+  const std::size_t value = rest.find_first_not_of(" \t:='\"");
   return value == std::string_view::npos ? std::string_view() : rest.substr(value);
 }
 
@@ -71,6 +99,15 @@ class LogReader {
 
   StepLog take() {
     log_.settings = settings_.take();
+    if (!bars_.empty() && (log_.framework.empty() || log_.framework == hugging_face)) {
+      log_.framework = hugging_face;
+      log_.step_s.clear();
+      log_.numbers.clear();
+      for (const Progress& bar : bars_) {
+        log_.step_s.push_back(bar.seconds);
+        log_.numbers.push_back(bar.step);
+      }
+    }
     return std::move(log_);
   }
 
@@ -81,8 +118,12 @@ class LogReader {
       const auto value = behind(text, format.word);
       if (!value) continue;
       step(format, *value);
+      log_.numbers.push_back(number_of(format, text));
       break;
     }
+    if (const auto bar = progress_in(text);
+        bar && (bars_.empty() || bars_.back().step != bar->step))
+      bars_.push_back(*bar);
     rates(text);
     memory(text);
     settings_.line(text);
@@ -104,11 +145,22 @@ class LogReader {
     };
     if (log_.framework == "Megatron-LM")
       keep(log_.flops_per_second_per_gpu, "throughput per GPU (TFLOP/s/GPU):", 1e12);
+    if (log_.framework == "Megatron-LM") keep(log_.flops_per_second_per_gpu, "TFLOPs:", 1e12);
+    if (log_.framework == "llm-foundry")
+      keep(log_.tokens_per_second_per_gpu, "throughput/device/tokens_per_sec", 1);
     if (log_.framework == "NeMo")
       keep(log_.tokens_per_second_per_gpu, "tokens_per_sec_per_gpu:", 1);
     if (log_.framework != "torchtitan") return;
     keep(log_.flops_per_second_per_gpu, "tflops:", 1e12);
     keep(log_.mfu, "mfu:", 1e-2);
+  }
+
+  /// Of the step, where it stands behind the mark; else 0.
+  static std::int64_t number_of(const Format& format, std::string_view text) {
+    const bool stands = format.mark == "iteration" || format.mark.starts_with("step");
+    const auto number =
+        stands ? leading_number(behind(text, format.mark).value_or("")) : std::nullopt;
+    return number && *number >= 1 && *number <= 1e12 ? static_cast<std::int64_t>(*number) : 0;
   }
 
   void step(const Format& format, std::string_view text) {
@@ -145,6 +197,7 @@ class LogReader {
 
   StepLog log_;
   SettingsReader settings_;
+  std::vector<Progress> bars_;
   std::int64_t number_ = 0;
 };
 

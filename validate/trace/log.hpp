@@ -1,5 +1,6 @@
-// Step times that frameworks print: Megatron-LM, torchtitan, NeMo, llm-foundry (Composer) and
-// DeepSpeed, and the configuration that some print before. Knows no scenario.
+// Step times that frameworks print: Megatron-LM, torchtitan, NeMo, llm-foundry (Composer),
+// DeepSpeed and transformers' Trainer, and the configuration that some print before. Knows no
+// scenario.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ struct StepLog {
   std::vector<double> step_s;                     // printed steps (or means of some), in order
   std::vector<double> tokens_per_second_per_gpu;  // where the framework prints that
   std::vector<double> flops_per_second_per_gpu, mfu;
+  std::vector<std::int64_t> numbers;  // of the steps as printed; 0: without
   Settings settings;
   std::optional<Bytes> memory;  // largest allocated
 };

@@ -35,31 +35,6 @@ class Sums {
   std::map<workloads::CollectiveKind, Sum> collectives_;
 };
 
-/// The GPU's time by what runs, over the whole trace.
-struct BusyLanes {
-  Intervals compute, any, exposed, transferring;
-};
-
-BusyLanes lanes_of(const RankTrace& trace, const std::vector<Duration>& transfer) {
-  std::vector<Interval> compute, communication, moving;
-  for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
-    const TraceKernel& kernel = trace.kernels[k];
-    const KernelName& name = trace.name_of(kernel);
-    if (name.communication) {
-      communication.push_back({kernel.begin, kernel.end()});
-      moving.push_back({kernel.end() - transfer[k], kernel.end()});
-    } else if (name.kind != TraceKind::host_copy) {
-      compute.push_back({kernel.begin, kernel.end()});
-    }
-  }
-  std::vector<Interval> all = compute;
-  all.insert(all.end(), communication.begin(), communication.end());
-  BusyLanes out{Intervals(std::move(compute)), Intervals(std::move(all)), {}, {}};
-  out.exposed = Intervals(std::move(communication)).minus(out.compute);
-  out.transferring = Intervals(std::move(moving)).minus(out.compute);
-  return out;
-}
-
 void Sums::add_steps(const RankSteps& rank, const std::vector<Duration>& transfer,
                      const std::set<std::int64_t>& numbers) {
   const BusyLanes lanes = lanes_of(rank.trace, transfer);
@@ -130,22 +105,6 @@ void check_ranks(const std::vector<RankTrace>& traces) {
   }
 }
 
-/// Numbers of the steps of this rank that count.
-std::set<std::int64_t> counted(const RankSteps& rank, std::optional<std::int64_t> skip) {
-  const std::vector<TraceStep>& steps = rank.steps.steps;
-  const auto there = static_cast<std::int64_t>(steps.size());
-  const std::int64_t left_out = skip.value_or(there >= 2 ? 1 : 0);
-  if (left_out >= there)
-    throw InputError(rank.trace.file,
-                     fmt::format("has {} whole step{}, {} to be left out", there,
-                                 there == 1 ? "" : "s", left_out),
-                     "profile more steps, or lower --skip");
-  std::set<std::int64_t> out;
-  for (std::int64_t i = left_out; i < there; ++i)
-    out.insert(steps[static_cast<std::size_t>(i)].number);
-  return out;
-}
-
 std::vector<std::string> notes_of(const Meetings& meetings, std::size_t ranks) {
   std::vector<std::string> out;
   if (meetings.met + meetings.alone == 0) return out;
@@ -166,6 +125,41 @@ std::vector<std::string> notes_of(const Meetings& meetings, std::size_t ranks) {
 }
 
 }  // namespace
+
+BusyLanes lanes_of(const RankTrace& trace, const std::vector<Duration>& transfer) {
+  std::vector<Interval> compute, communication, moving;
+  for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
+    const TraceKernel& kernel = trace.kernels[k];
+    const KernelName& name = trace.name_of(kernel);
+    if (name.communication) {
+      communication.push_back({kernel.begin, kernel.end()});
+      moving.push_back({kernel.end() - transfer[k], kernel.end()});
+    } else if (name.kind != TraceKind::host_copy) {
+      compute.push_back({kernel.begin, kernel.end()});
+    }
+  }
+  std::vector<Interval> all = compute;
+  all.insert(all.end(), communication.begin(), communication.end());
+  BusyLanes out{Intervals(std::move(compute)), Intervals(std::move(all)), {}, {}};
+  out.exposed = Intervals(std::move(communication)).minus(out.compute);
+  out.transferring = Intervals(std::move(moving)).minus(out.compute);
+  return out;
+}
+
+std::set<std::int64_t> counted_steps(const RankSteps& rank, std::optional<std::int64_t> skip) {
+  const std::vector<TraceStep>& steps = rank.steps.steps;
+  const auto there = static_cast<std::int64_t>(steps.size());
+  const std::int64_t left_out = skip.value_or(there >= 2 ? 1 : 0);
+  if (left_out >= there)
+    throw InputError(rank.trace.file,
+                     fmt::format("has {} whole step{}, {} to be left out", there,
+                                 there == 1 ? "" : "s", left_out),
+                     "profile more steps, or lower --skip");
+  std::set<std::int64_t> out;
+  for (std::int64_t i = left_out; i < there; ++i)
+    out.insert(steps[static_cast<std::size_t>(i)].number);
+  return out;
+}
 
 std::optional<double> bytes_of(const CollectiveFacts& facts) {
   struct Size {
@@ -204,7 +198,7 @@ MeasuredStep measure_traces(std::vector<RankTrace> traces, std::optional<std::in
   Sums sums;
   std::size_t least = ~std::size_t{0}, most = 0;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const std::set<std::int64_t> numbers = counted(ranks[r], skip);
+    const std::set<std::int64_t> numbers = counted_steps(ranks[r], skip);
     least = std::min(least, numbers.size());
     most = std::max(most, numbers.size());
     sums.add_steps(ranks[r], meetings.transfer[r], numbers);

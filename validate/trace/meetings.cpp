@@ -67,6 +67,7 @@ Meetings meetings_of(const std::vector<RankSteps>& ranks) {
     StreamOrder streams;
     std::map<std::string, std::int64_t> calls;
     std::vector<Duration>& transfer = out.transfer.emplace_back();
+    out.last.emplace_back(trace.kernels.size(), nobody);
     for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
       const TraceKernel& kernel = trace.kernels[k];
       transfer.push_back(trace.waits.empty() ? kernel.duration : kernel.duration - trace.waits[k]);
@@ -90,10 +91,14 @@ Meetings meetings_of(const std::vector<RankSteps>& ranks) {
   }
   for (const auto& [key, members] : meetings) {
     (members.size() > 1 ? out.met : out.alone) += members.size();
-    Duration shortest = Duration::max();
-    for (const Member& m : members)
-      shortest = std::min(shortest, ranks[m.rank].trace.kernels[m.kernel].duration);
-    for (const Member& m : members) out.transfer[m.rank][m.kernel] = shortest;
+    const auto duration_of = [&](const Member& m) {
+      return ranks[m.rank].trace.kernels[m.kernel].duration;
+    };
+    const Member& latest = *std::ranges::min_element(members, {}, duration_of);
+    for (const Member& m : members) {
+      out.transfer[m.rank][m.kernel] = duration_of(latest);
+      if (members.size() > 1) out.last[m.rank][m.kernel] = static_cast<std::int32_t>(latest.rank);
+    }
   }
   return out;
 }

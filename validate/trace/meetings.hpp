@@ -3,6 +3,7 @@
 // what others took longer, they waited.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,8 +19,12 @@ struct RankSteps {
   TraceSteps steps;
 };
 
+/// No rank came last: the kernel is no collective, or its peers are not known.
+inline constexpr std::int32_t nobody = -1;
+
 struct Meetings {
   std::vector<std::vector<Duration>> transfer;  // [rank][kernel]; a kernel alone: its duration
+  std::vector<std::vector<std::int32_t>> last;  // [rank][kernel]: the rank's place that came last
   std::size_t met = 0, alone = 0;               // collective kernels
   bool communicators_known = true;              // false: streams stood in for them
 };

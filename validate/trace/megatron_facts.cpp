@@ -246,7 +246,11 @@ void MegatronFacts::recompute() {
   const char* key = nemo ? "activations_checkpoint_granularity" : "recompute_granularity";
   const std::string* kind = find(key);
   if (!settings_.has(name("num_layers"))) return;
-  set("plan.recompute", kind == nullptr ? std::string("none") : *kind);
+  // Megatron-LM of 2021 and Megatron-DeepSpeed print a switch; only whole layers can be meant.
+  const bool switched = kind == nullptr && on("checkpoint_activations");
+  set("plan.recompute", switched          ? std::string("full")
+                        : kind == nullptr ? std::string("none")
+                                          : *kind);
   const std::string* method = find(nemo ? "activations_checkpoint_method" : "recompute_method");
   if (kind != nullptr && *kind == "full" && method != nullptr && *method == "block")
     note(

@@ -50,8 +50,13 @@ std::optional<std::string_view> between(std::string_view text, std::string_view 
   return end == std::string_view::npos ? std::nullopt : std::optional(rest.substr(0, end));
 }
 
-/// Without "[rank0]:" and "[default3]:", which torchrun puts before each line of a process.
+/// Without "[rank0]:" and "[default3]:", which torchrun puts before each line of a process, and
+/// without "12: " of srun -l.
 std::string_view without_rank(std::string_view text) {
+  const std::size_t digit = text.find_first_not_of(' ');
+  const std::size_t label = text.find_first_not_of("0123456789", std::min(digit, text.size()));
+  if (label != std::string_view::npos && label > digit && text.substr(label).starts_with(": "))
+    text.remove_prefix(label + 2);
   for (const std::string_view role : {"[rank", "[default"})
     if (text.starts_with(role))
       if (const std::size_t end = text.find("]:"); end != std::string_view::npos)
@@ -123,6 +128,11 @@ void Settings::add(const Settings& others) {
 
 void SettingsReader::line(std::string_view text) {
   text = without_rank(text);
+  if (trimmed(text).starts_with("```")) {  // a part of a pasted text begins or ends
+    begun_ = in_json_ = in_yaml_ = false;
+    section_.clear();
+    return;
+  }
   if (!begun_ && trimmed(text).starts_with("{")) return begin_json(text, "");
   begun_ = begun_ || !trimmed(text).empty();
   if (json(text) || arguments(text) || megatron(text) || yaml(text) || toml(text)) return;
@@ -156,9 +166,13 @@ bool SettingsReader::megatron(std::string_view text) {
   const std::string_view before = trimmed(text.substr(0, dots));
   const std::string_view name = before.substr(before.find_last_of(" \t:>") + 1);
   const std::size_t end = text.find_first_not_of('.', dots + 1);
+  // DeepSpeed prints its own configuration between Megatron's, some of it under the same names:
+  // world_size are the ranks of data parallelism there (deepspeed/runtime/config.py).
+  const bool deepspeed = before.find("[config.py:") != std::string_view::npos;
   if (!is_word(name)) return false;
   if (end == std::string_view::npos || text[end] != ' ') return false;
-  settings_.set(std::string(name), std::string(trimmed(text.substr(end))));
+  settings_.set((deepspeed ? "deepspeed." : "") + std::string(name),
+                std::string(trimmed(text.substr(end))));
   return true;
 }
 
@@ -192,7 +206,7 @@ bool SettingsReader::json(std::string_view text) {
 }
 
 void SettingsReader::finish_json() {
-  const SettingsJson value = sim::json_or_discarded(json_);
+  const SettingsJson value = sim::python_json_or_discarded(json_);
   if (value.is_object()) flatten(value, json_prefix_, settings_);
   in_json_ = false;
 }

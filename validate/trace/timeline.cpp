@@ -25,6 +25,7 @@ KernelName name_of(const sim::TimelineEvent& e) {
 /// Sizes are nccl-tests' already.
 CollectiveFacts facts_of(const sim::TimelineEvent& e) {
   CollectiveFacts out;
+  out.group = e.group;
   out.in = e.bytes.value;
   out.dtype = "Byte";
   return out;
@@ -92,18 +93,21 @@ sim::Timeline read_timeline(const std::string& path) {
   return std::move(measured == all.end() ? all.front() : *measured);
 }
 
-MeasuredStep measure_timeline(const sim::Timeline& timeline, const std::string& file) {
+std::vector<RankTrace> traces_of(const sim::Timeline& timeline, const std::string& file) {
   if (timeline.events.empty() || timeline.step <= Duration{})
     throw InputError(file, "shows no step");
   std::map<std::int64_t, Repeated> ranks;
   for (const auto& [rank, alike] : timeline.ranks) ranks.try_emplace(rank, timeline, rank, file);
   for (const sim::TimelineEvent& e : timeline.events) ranks.at(e.rank).add(e);
-  std::vector<RankTrace> traces;
+  std::vector<RankTrace> out;
+  for (auto& [rank, repeated] : ranks) out.push_back(repeated.finish());
+  return out;
+}
+
+MeasuredStep measure_timeline(const sim::Timeline& timeline, const std::string& file) {
+  std::vector<RankTrace> traces = traces_of(timeline, file);
   std::int64_t all = 0;
-  for (auto& [rank, repeated] : ranks) {
-    traces.push_back(repeated.finish());
-    all += traces.back().alike;
-  }
+  for (const RankTrace& trace : traces) all += trace.alike;
   MeasuredStep out = measure_traces(std::move(traces), 1);
   out.notes = {fmt::format("Timeline \"{}\" of {} rank{}: one step.", timeline.title, all,
                            all == 1 ? "" : "s")};

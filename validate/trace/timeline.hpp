@@ -15,6 +15,10 @@ bool is_timeline(TraceFile& file);
 /// One of the timelines in the file: the measured one where `stepcast-validate run` wrote both.
 sim::Timeline read_timeline(const std::string& path);
 
+/// Its ranks, each with the step twice as the run repeats it; the first is to be left out. Throws
+/// InputError where it shows none, naming `file`.
+std::vector<RankTrace> traces_of(const sim::Timeline& timeline, const std::string& file);
+
 /// Its one step. Throws InputError where it shows none, naming `file`.
 MeasuredStep measure_timeline(const sim::Timeline& timeline, const std::string& file);
 

@@ -54,6 +54,9 @@ Json parse_around(const std::string& path, const EventWindows& windows) {
   try {
     return sim::parsed_json(windows.around());
   } catch (const Json::parse_error& error) {
+    // PyTorch writes NaN and Infinity bare, as Python's json does.
+    const Json pythonic = sim::python_json_or_discarded(windows.around());
+    if (!pythonic.is_discarded()) return pythonic;
     throw no_json(path, windows.place_of(static_cast<std::int64_t>(error.byte)), error.what());
   }
 }

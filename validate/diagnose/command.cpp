@@ -1,0 +1,187 @@
+#include "validate/diagnose/command.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "engine/check.hpp"
+#include "sim/command/handout_options.hpp"
+#include "sim/program/answer_forms.hpp"
+#include "validate/diagnose/attribution.hpp"
+#include "validate/diagnose/clues.hpp"
+#include "validate/diagnose/report.hpp"
+#include "validate/diagnose/score.hpp"
+#include "validate/trace/inputs.hpp"
+#include "validate/trace/records/nsight.hpp"
+#include "validate/trace/simulated.hpp"
+#include "validate/trace/timeline.hpp"
+#include "validate/trace/verdict.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+constexpr sim::Option diagnose_options[] = {
+    {"scenario", "FILE.toml", "",
+     "what was run, as for stepcast run; one point, no sweep (default: read from the files)"},
+    {"set", "KEY=VALUE", "", "set any key (stepcast show keys); may be repeated"},
+    {"out", "FILE.toml", "", "where the scenario that was read goes (default: run.toml beside)"},
+    {"skip", "N", "", "steps to leave out at the start (default: 1 of a trace, 10 % of a log)"},
+    {"faults", "N", "", "without files: runs of each fault (default 13)"},
+    {"healthy", "N", "", "without files: runs without one (default 50)"},
+    {"seed", "N", "", "without files: of the faults"},
+    {"threads", "N", "", "without files: runs at once (default: all cores)"},
+    {"no-alternatives", "", "", "no search for other plans"},
+    sim::json_option,
+    sim::rows_option,
+    sim::report_option,
+    sim::svg_option,
+};
+
+/// Neither a trace nor a database.
+bool is_text(const std::string& path) {
+  TraceFile file(path);
+  return !is_sqlite(file) && !is_timeline(file) &&
+         (!is_trace(file) || is_configuration(file.ahead()));
+}
+
+int score(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
+  const auto outcomes =
+      diagnose_faults(catalogue, arguments.count("faults", 13, 0),
+                      arguments.count("healthy", 50, 0), arguments.seed(), arguments.threads());
+  const sim::ToldSection told = told_of(outcomes);
+  if (!sim::print_answer(arguments, sim::forms_of(told, {"faults", "runs"})))
+    return sim::exit_unwritten;
+  return good_enough(outcomes) ? sim::exit_ok : sim::exit_too_inaccurate;
+}
+
+/// What the files are of, and what stands around the steps.
+struct DiagnoseInputs {
+  TraceInputs run;
+  Surroundings around;
+};
+
+DiagnoseInputs read_diagnose_files(const std::vector<std::string>& files,
+                                   const sim::Catalogue& catalogue) {
+  DiagnoseInputs out;
+  for (const std::string& path : files) {
+    const bool text = is_text(path);
+    const std::size_t signs = out.around.signs.size();
+    out.around.known = false;
+    if (text) read_surroundings(path, out.around);
+    const bool known = out.around.known || out.around.signs.size() > signs;
+    try {
+      read_run_file(path, catalogue, out.run);
+    } catch (const InputError& error) {
+      // nvidia-smi's report, a launch script or NCCL's log has no steps, and needs none.
+      if (!known || error.problem() != no_steps_in(path).problem()) throw;
+    }
+  }
+  check_one_run(out.run, files[0]);
+  if (out.run.facts.gpu.empty() && !out.around.gpu.empty()) {
+    out.run.facts.gpu = out.around.gpu;
+    out.run.facts.gpu_source = out.around.gpu_source;
+  }
+  return out;
+}
+
+/// All ranks' parts, whatever the files are; none of a log alone.
+std::vector<RankParts> rank_parts(const TraceInputs& in, std::optional<std::int64_t> skip) {
+  if (!in.traces.empty()) return parts_of(in.traces, skip);
+  for (const auto& [file, timeline] : in.timelines) return parts_of(traces_of(timeline, file), 1);
+  return {};
+}
+
+/// Of a log alone: the gap, and nothing that divides it.
+Attribution without_parts(const StepBreakdown& measured, const ExpectedStep& expected) {
+  Attribution out;
+  out.measured = seconds(*measured.step);
+  out.expected = seconds(expected.report.step_time);
+  out.causes.push_back({CauseKind::not_explained, out.measured - out.expected});
+  return out;
+}
+
+/// A log's FLOP/s against its own step time: frameworks count FLOPs by up to a third apart.
+void hold_against_itself(const StepBreakdown& m, const sim::StepReport& expected,
+                         std::vector<std::string>& out) {
+  constexpr double counted_apart = 0.35;
+  if (!m.flops_per_second_per_gpu || !m.step) return;
+  const double by_time =
+      expected.model_flops_per_gpu.value * seconds(expected.step_time) / seconds(*m.step);
+  if (std::abs(*m.flops_per_second_per_gpu / by_time - 1) < counted_apart) return;
+  out.push_back(fmt::format(
+      "Warning: the log says {:.0f} TFLOP/s per GPU, its step time {:.0f} of this model.",
+      *m.flops_per_second_per_gpu / 1e12, by_time / 1e12));
+}
+
+Diagnosis diagnose(const DiagnoseInputs& in, const sim::Arguments& arguments,
+                   sim::Session& session) {
+  std::optional<std::int64_t> skip;
+  if (arguments.has("skip")) skip = arguments.count("skip", 0, 0);
+  MeasuredStep measured = measured_step(in.run, skip);
+  const RunScenario run = scenario_of(in.run, diagnose_verb, arguments, session.catalogue());
+  const std::vector<RankParts> parts = rank_parts(in.run, skip);
+  const ExpectedStep expected = expected_step(run.scenario, session, !parts.empty());
+  const sim::Scenario& s = expected.report.scenario;
+  const double tokens = tokens_per_gpu(in.run.facts, s);
+  complete(measured.mean, tokens);
+  Diagnosis out{arguments.positional(), run.from, expected.report, measured.mean, {}};
+  if (!measured.mean.kernels.empty())
+    out.mismatch = verdict_of(measured.mean, simulate_breakdown(s, session));
+  const auto under = [&](const std::string& name, const std::string& value) {
+    return exchanges_under(s, session, name, value);
+  };
+  out.found =
+      parts.empty() ? without_parts(measured.mean, expected) : attribute(parts, expected, under);
+  out.contradictions = contradictions(in.run.facts, s);
+  hold_against_itself(measured.mean, expected.report, out.contradictions);
+  for (const std::vector<std::string>& notes : {run.notes, in.run.facts.notes, measured.notes})
+    out.notes.insert(out.notes.end(), notes.begin(), notes.end());
+  for (const StepLog& log : in.run.logs)
+    if (const auto series = series_of(log, tokens)) {
+      add_series(out.found, *series);
+      for (std::string& note : notes_of(*series)) out.notes.push_back(std::move(note));
+    }
+  add_signs(out.found, in.around, s, !parts.empty(), session, out.notes);
+  if (!arguments.has("no-alternatives") && out.mismatch.empty())
+    out.faster = faster_ways(s, out.found.expected, session);
+  return out;
+}
+
+}  // namespace
+
+const sim::Verb diagnose_verb{
+    "stepcast diagnose",
+    "[FILE...]",
+    1 << 20,
+    "Why a run of your own is slower than expected, and what to do: training logs, traces of one "
+    "or "
+    "many ranks, configurations, NCCL's and nvidia-smi's output, a pasted text with several of "
+    "them, "
+    "in any mix. Without a file (stepcast-validate diagnose): how often that is right on runs with "
+    "a "
+    "known fault.",
+    diagnose_options,
+    "stepcast diagnose train.log rank*.json.gz --set cluster.node=dgx-h100"};
+
+int run_diagnose(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
+  sim::check_forms(arguments);
+  if (arguments.positional().empty()) return score(arguments, catalogue);
+  for (const char* name : {"faults", "healthy", "seed", "threads"})
+    if (arguments.has(name))
+      throw sim::UsageError(fmt::format("--{} is of runs with a known fault", name),
+                            "stepcast-validate diagnose, without files");
+  sim::Session session(catalogue);
+  const Diagnosis diagnosis =
+      diagnose(read_diagnose_files(arguments.positional(), catalogue), arguments, session);
+  const sim::ToldSection told = told_of(diagnosis);
+  const bool printed = sim::print_answer(arguments, forms_of(told, {"causes", "ranks", "faster"}));
+  const sim::HandoutFiles files = sim::handout_files(arguments);
+  const bool handed = !files.any() || sim::handed_out(files, [&] {
+    return diagnosis_page(diagnosis, sim::origin_of(diagnose_verb, arguments));
+  });
+  if (!printed || !handed) return sim::exit_unwritten;
+  constexpr int exit_slower = 8;
+  return is_slower(diagnosis) ? exit_slower : sim::exit_ok;
+}
+
+}  // namespace stepcast::validate

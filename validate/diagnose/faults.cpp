@@ -1,0 +1,199 @@
+#include "validate/diagnose/faults.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <utility>
+
+#include "engine/check.hpp"
+#include "engine/run.hpp"
+#include "sim/network/nccl/variables.hpp"
+#include "sim/run/measured_machine.hpp"
+#include "sim/scenario/noise.hpp"
+#include "validate/diagnose/recorded_traces.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+/// Uniform, the same with any library.
+class Draws {
+ public:
+  explicit Draws(std::uint64_t seed) : engine_(seed) {}
+  double share() { return static_cast<double>(engine_() >> 11U) * 0x1p-53; }
+  double between(double low, double high) { return low + (high - low) * share(); }
+  std::int64_t below(std::int64_t count) {
+    return static_cast<std::int64_t>(share() * static_cast<double>(count));
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+/// The scenario's step on a cluster of its own.
+sim::BoundStep bound_on(sim::Scenario s, topology::Cluster cluster, sim::Session& session) {
+  sim::use_measurements(s, *session.rows_for(s));
+  auto network = std::make_shared<sim::Network>(
+      sim::make_network(s, std::make_shared<sim::Wiring>(std::move(cluster)),
+                        session.catalogue().nccl(s.nccl, s.origin), *session.rows_for(s)));
+  return sim::bind_step(
+      s, workloads::make_step_program(s.model, s.plan, s.batch, s.precision, s.software),
+      std::move(network), *session.kernels(s));
+}
+
+std::uint8_t host_cost(engine::System& system, double seconds) {
+  system.host_costs.push_back(to_duration(seconds));
+  return static_cast<std::uint8_t>(system.host_costs.size() - 1);
+}
+
+/// The host is busy that long before the instruction at this share of the program.
+void pause(engine::Program& role, double where, std::uint8_t cost) {
+  const auto at =
+      static_cast<std::ptrdiff_t>(where * static_cast<double>(role.instructions.size()));
+  role.instructions.insert(role.instructions.begin() + at,
+                           engine::Instruction{engine::Op::host_work, 0, cost, 0, 0});
+}
+
+/// A copy of `seconds` behind every n-th kernel of the compute lane.
+void add_copies(sim::BoundStep& bound, double seconds, std::int64_t every) {
+  engine::System& system = bound.step.system;
+  workloads::Kernel kernel;
+  kernel.name = "copy that nobody asked for";
+  kernel.family = workloads::KernelFamily::copy;
+  bound.program.kernels.push_back(kernel);
+  const auto work = static_cast<std::uint32_t>(system.works.size());
+  system.works.push_back({to_duration(seconds), system.works.front().profile, engine::own_work});
+  for (engine::Program& role : system.roles) {
+    std::vector<engine::Instruction> out;
+    std::int64_t kernels = 0;
+    for (const engine::Instruction& i : role.instructions) {
+      out.push_back(i);
+      if (i.op == engine::Op::work && i.lane == engine::compute_lane && ++kernels % every == 0)
+        out.push_back({engine::Op::work, engine::compute_lane, workloads::kernel_call, work, 0});
+    }
+    role.instructions = std::move(out);
+  }
+}
+
+/// Takes layers from every stage but one, which gets them.
+void unbalance(sim::Scenario& s, Draws& draws) {
+  std::vector<std::int64_t> layers = s.plan.stage_layers;
+  const auto stages = static_cast<std::size_t>(s.plan.pipeline);
+  if (layers.empty()) layers.assign(stages, s.model.layers / static_cast<std::int64_t>(stages));
+  const auto to = static_cast<std::size_t>(draws.below(static_cast<std::int64_t>(stages)));
+  const std::size_t from =
+      (to + 1 + static_cast<std::size_t>(draws.below(static_cast<std::int64_t>(stages) - 1))) %
+      stages;
+  const std::int64_t moved = std::max<std::int64_t>(1, layers[from] / 2);
+  layers[from] -= moved;
+  layers[to] += moved;
+  s.plan.stage_layers = s.stage_layers = layers;
+}
+
+void set_protocol(sim::Scenario& s) {
+  s.nccl_variables.push_back({"NCCL_PROTO", "LL", "the fault"});
+  s.nccl_overrides = sim::nccl_overrides(s.nccl_variables);
+}
+
+/// One step under noise; its traces where `traces` is given.
+double run_step(sim::BoundStep bound, const sim::Scenario& s, std::vector<RankTrace>* traces) {
+  engine::System& system = bound.step.system;
+  sim::add_noise(s.noise, s.run.seed, s.node.gpus, system);
+  TraceRecorder recorder(bound.program, system);
+  const engine::RunOptions options{.measured = static_cast<int>(s.noise.steps)};
+  const engine::RunResult result =
+      engine::run(system, options, traces == nullptr ? nullptr : &recorder);
+  const Duration last = result.measured.empty() ? result.step : result.measured.back();
+  if (traces != nullptr) *traces = recorder.take(last);
+  return seconds(last);
+}
+
+}  // namespace
+
+std::string_view word_of(Fault fault) {
+  constexpr std::string_view all[] = {"none",       "slow GPU",   "slow NIC",
+                                      "host pause", "data stall", "extra copies",
+                                      "protocol",   "imbalance",  "launch blocking"};
+  static_assert(std::size(all) == num_faults);
+  return all[static_cast<std::size_t>(fault)];
+}
+
+FaultyRun run_with_fault(const FaultCase& one, sim::Session& session) {
+  Draws draws(one.seed);
+  sim::Scenario s = one.scenario;
+  s.run.seed = one.seed;
+  // Kernels of a GPU differ by 1 to 2 % from step to step, GPUs of a batch by 0.5 to 1 %: what
+  // healthy machines show in published sweeps (DESIGN.md, noise).
+  s.noise.kernel_sigma = draws.between(0.005, 0.02);
+  s.noise.gpu_sigma = draws.between(0.002, 0.008);
+  s.noise.steps = 2;
+  const double healthy = run_step(session.bound_step(s), s, nullptr);
+  FaultyRun out;
+  const auto finish = [&](sim::BoundStep bound) {
+    out.step = run_step(std::move(bound), s, &out.traces);
+    out.lengthened = out.step - healthy;
+  };
+  const std::int64_t rank = draws.below(s.gpus);
+  switch (one.fault) {
+    case Fault::none:
+      finish(session.bound_step(s));
+      break;
+    case Fault::slow_gpu:
+      out.rank = rank;
+      s.noise.stragglers.push_back({false, rank, draws.between(1.1, 1.5)});
+      finish(session.bound_step(s));
+      break;
+    case Fault::slow_nic: {
+      const auto cluster = topology::Cluster::build(s.node, s.nodes, s.fabric, s.origin);
+      finish(
+          bound_on(s, cluster.with_slow_cables(rank / s.node.gpus, draws.between(2, 6)), session));
+      break;
+    }
+    case Fault::host_pause: {
+      out.rank = rank;
+      sim::BoundStep bound = session.bound_step(s);
+      engine::System& system = bound.step.system;
+      const auto place = static_cast<std::size_t>(rank);
+      system.roles.push_back(system.roles[system.role_of_rank[place]]);
+      system.role_of_rank[place] = static_cast<std::uint32_t>(system.roles.size() - 1);
+      pause(system.roles.back(), draws.between(0.2, 0.8),
+            host_cost(system, draws.between(0.3, 0.8) * healthy));
+      finish(std::move(bound));
+      break;
+    }
+    case Fault::data_stall: {
+      sim::BoundStep bound = session.bound_step(s);
+      const std::uint8_t cost = host_cost(bound.step.system, draws.between(0.2, 0.6) * healthy);
+      for (engine::Program& role : bound.step.system.roles) pause(role, 0, cost);
+      finish(std::move(bound));
+      break;
+    }
+    case Fault::copies: {
+      sim::BoundStep bound = session.bound_step(s);
+      const std::int64_t every = 4 + draws.below(8);
+      double kernels = 0;
+      for (const engine::Instruction& i : bound.program.roles.front().instructions)
+        kernels += i.op == engine::Op::work ? 1 : 0;
+      add_copies(bound, draws.between(0.1, 0.3) * healthy / kernels * static_cast<double>(every),
+                 every);
+      finish(std::move(bound));
+      break;
+    }
+    case Fault::protocol:
+      set_protocol(s);
+      finish(session.bound_step(s));
+      break;
+    case Fault::imbalance:
+      unbalance(s, draws);
+      finish(session.bound_step(s));
+      break;
+    case Fault::launch_blocking:
+      s.software.host.launch_blocking = true;
+      finish(session.bound_step(s));
+      break;
+  }
+  return out;
+}
+
+}  // namespace stepcast::validate

@@ -1,0 +1,248 @@
+#include "validate/diagnose/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/units_text.hpp"
+#include "sim/pictures/heat_picture.hpp"
+#include "sim/pictures/waterfall_picture.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+std::string time_text(double seconds) { return stepcast::to_text(to_duration(seconds)); }
+
+std::pair<double, double> band_of(const Diagnosis& d) {
+  const auto& bar = d.expected.step_bar;
+  return bar ? std::pair(bar->low * d.found.expected, bar->high * d.found.expected)
+             : std::pair(d.found.expected, d.found.expected);
+}
+
+std::string ranks_text(const std::vector<std::int64_t>& ranks) {
+  constexpr std::size_t most = 6;
+  if (ranks.empty()) return "all";
+  const std::vector<std::int64_t> first(
+      ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(std::min(most, ranks.size())));
+  return fmt::format("{}{}", fmt::join(first, ", "),
+                     ranks.size() > most ? fmt::format(" and {} more", ranks.size() - most) : "");
+}
+
+sim::TextTable cause_table(const Diagnosis& d) {
+  sim::TextTable table{{"cause", "", sim::TextTable::Align::left},
+                       {"ms", "seconds"},
+                       {"of the gap", "share"},
+                       {"sure", "surety", sim::TextTable::Align::left},
+                       {"ranks", "", sim::TextTable::Align::left},
+                       sim::filed("cause"),
+                       sim::filed("ranks"),
+                       sim::filed("evidence"),
+                       sim::filed("try"),
+                       sim::filed("setting"),
+                       sim::filed("check")};
+  const double gap = d.found.measured - d.found.expected;
+  for (const Cause& cause : d.found.causes) {
+    const bool open = cause.kind == CauseKind::not_explained;
+    const CauseWords& words = words_of(cause.kind);
+    std::vector<std::string> ranks;
+    for (const std::int64_t rank : cause.ranks) ranks.push_back(fmt::format("{}", rank));
+    table.row({std::string(words.title),
+               {fmt::format("{:.1f}", 1e3 * cause.seconds), cause.seconds},
+               gap > 0 ? sim::TableCell(sim::percent(cause.seconds / gap), cause.seconds / gap)
+                       : sim::TableCell(),
+               open ? sim::TableCell() : sim::TableCell(std::string(word_of(cause.surety))),
+               open ? sim::TableCell() : sim::TableCell(ranks_text(cause.ranks)),
+               sim::kept(std::string(words.key)),
+               sim::kept(ranks),
+               sim::kept(cause.evidence),
+               sim::kept(std::string(words.what_to_try)),
+               sim::kept(setting_of(cause.kind, d.expected.scenario.software.framework)),
+               sim::kept(std::string(words.how_to_check))});
+  }
+  return table;
+}
+
+/// What there is to say of each cause, below their table.
+void say_causes(const Diagnosis& d, sim::ToldSection& out) {
+  for (const Cause& cause : d.found.causes) {
+    if (cause.kind == CauseKind::not_explained) continue;
+    const CauseWords& words = words_of(cause.kind);
+    out.say();
+    out.say(fmt::format("{}, {}:", words.title, milliseconds(cause.seconds)));
+    out.say(fmt::format("  seen   {}", cause.evidence));
+    const std::string setting = setting_of(cause.kind, d.expected.scenario.software.framework);
+    out.say(
+        fmt::format("  try    {}{}{}", words.what_to_try, setting.empty() ? "" : ": ", setting));
+    if (!cause.how.empty()) out.say(fmt::format("  here   {}", cause.how));
+    out.say(
+        fmt::format("  brings {} a step if it is gone altogether", milliseconds(cause.seconds)));
+    out.say(fmt::format("  check  {}", words.how_to_check));
+  }
+}
+
+struct HeatColumn {
+  const char *heading, *key;
+  double RankExcess::*part;
+};
+constexpr HeatColumn heat_columns[] = {
+    {"more kernels", "more_kernels_s", &RankExcess::kernels},
+    {"slower kernels", "slower_kernels_s", &RankExcess::slower},
+    {"transfers", "transfers_s", &RankExcess::transfer},
+    {"waiting", "waiting_s", &RankExcess::wait},
+    {"between steps", "between_steps_s", &RankExcess::boundary},
+    {"pauses", "pauses_s", &RankExcess::pauses},
+    {"launch gaps", "launch_gaps_s", &RankExcess::gaps},
+};
+
+/// Those that lie furthest from the others come first: those that wait least, so are waited for.
+std::vector<RankExcess> ranks_in_order(const Diagnosis& d) {
+  std::vector<RankExcess> out = d.found.ranks;
+  std::ranges::stable_sort(out, {}, &RankExcess::wait);
+  return out;
+}
+
+constexpr std::size_t most_ranks = 16;  // of a table or picture for people
+
+sim::TextTable rank_table(const Diagnosis& d) {
+  sim::TextTable table{{"rank", "rank"}};
+  for (const auto& [heading, key, part] : heat_columns)
+    table.column(heading, "ms", sim::TextTable::Align::right, key);
+  std::size_t shown = 0;
+  for (const RankExcess& rank : ranks_in_order(d)) {
+    sim::TableCells cells{sim::counted(rank.rank)};
+    for (const auto& [heading, key, part] : heat_columns)
+      cells.push_back({fmt::format("{:+.1f}", 1e3 * rank.*part), rank.*part});
+    table.row(std::move(cells),
+              shown++ < most_ranks ? sim::TextTable::For::all : sim::TextTable::For::files);
+  }
+  return table;
+}
+
+sim::Chart heat_map(const Diagnosis& d) {
+  sim::HeatPicture picture{"More than expected, by rank and part of the step", "rank", "ms"};
+  for (const auto& [heading, key, part] : heat_columns) picture.columns.emplace_back(heading);
+  std::size_t shown = 0;
+  for (const RankExcess& rank : ranks_in_order(d)) {
+    if (shown++ == most_ranks) break;
+    picture.rows.push_back(fmt::format("{}", rank.rank));
+    auto& values = picture.values.emplace_back();
+    auto& texts = picture.texts.emplace_back();
+    for (const auto& [heading, key, part] : heat_columns) {
+      values.emplace_back(std::max(0.0, 1e3 * rank.*part));
+      texts.push_back(fmt::format("{:+.1f}", 1e3 * rank.*part));
+    }
+  }
+  return {"ranks", "Milliseconds beyond the expected step", sim::heat_picture(picture),
+          rank_table(d), "Ranks that wait least come first: the others wait for them."};
+}
+
+sim::Chart waterfall(const Diagnosis& d) {
+  std::vector<sim::WaterfallBar> bars;
+  for (const Cause& cause : d.found.causes)
+    bars.push_back({std::string(words_of(cause.kind).title), cause.seconds, cause.evidence});
+  return {"causes", "From the expected to the measured step",
+          sim::waterfall_picture("expected", d.found.expected, bars, "measured", d.found.measured,
+                                 "From the expected to the measured step"),
+          cause_table(d), "Causes add up to the gap."};
+}
+
+sim::TextTable faster_table(const Diagnosis& d) {
+  sim::TextTable table{{"what else would be faster", "what", sim::TextTable::Align::left},
+                       {"step", "step_s"},
+                       {"how", "how", sim::TextTable::Align::left}};
+  for (const Faster& one : d.faster)
+    table.row({one.what, {time_text(one.step), one.step}, one.how});
+  return table;
+}
+
+}  // namespace
+
+bool is_slower(const Diagnosis& d) {
+  if (!d.mismatch.empty()) return false;
+  if (d.found.measured > band_of(d).second * 1.0001) return true;
+  constexpr double clearly = 0.05;  // of the step, by causes that need no forecast
+  double seen = 0;
+  for (const Cause& cause : d.found.causes)
+    if (cause.surety == Surety::sure) seen += cause.seconds;
+  return seen > clearly * d.found.expected;
+}
+
+std::string verdict_text(const Diagnosis& d) {
+  if (!d.mismatch.empty()) return "No verdict: " + d.mismatch + ".";
+  const auto [low, high] = band_of(d);
+  const bool faster = d.found.measured < low * 0.9999;
+  std::string out = fmt::format(
+      "{}: {} a step where {}{} is expected",
+      is_slower(d) ? "Slower than expected"
+      : faster     ? "Faster than expected"
+                   : "As expected",
+      time_text(d.found.measured), time_text(d.found.expected),
+      d.expected.step_bar ? fmt::format(" ({} to {})", time_text(low), time_text(high)) : "");
+  if (d.measured.flops_per_second_per_gpu && d.measured.step)
+    out += fmt::format(
+        "; {:.0f} TFLOP/s per GPU, {:.0f} would be normal",
+        *d.measured.flops_per_second_per_gpu / 1e12,
+        *d.measured.flops_per_second_per_gpu * d.found.measured / d.found.expected / 1e12);
+  else
+    out += fmt::format(
+        "; {:.0f} TFLOP/s per GPU would be normal, these are {:.0f}",
+        d.expected.model_flops_per_gpu.value / 1e12,
+        d.expected.model_flops_per_gpu.value * d.found.expected / d.found.measured / 1e12);
+  return out + ".";
+}
+
+sim::ToldSection told_of(const Diagnosis& d) {
+  sim::ToldSection out;
+  out.say(verdict_text(d));
+  const auto [low, high] = band_of(d);
+  out.keep("verdict", verdict_text(d));
+  out.keep("slower", is_slower(d));
+  out.keep("files", d.files);
+  out.keep("scenario", d.scenario);
+  out.keep("measured_s", d.found.measured);
+  out.keep("expected_s/mean", d.found.expected);
+  out.keep("expected_s/low", low);
+  out.keep("expected_s/high", high);
+  if (d.mismatch.empty()) {
+    out.table("causes", cause_table(d));
+    say_causes(d, out);
+    if (d.found.ranks.size() > 1) {
+      out.say();
+      out.say("ms of the step beyond the expected ones; ranks that wait least come first");
+      out.table("ranks", rank_table(d), false);
+    }
+    if (!d.faster.empty()) out.table("faster", faster_table(d));
+  }
+  if (!d.contradictions.empty() || !d.notes.empty()) out.say();
+  for (const std::string& one : d.contradictions) out.say(one);
+  for (const std::string& one : d.notes) out.say(one);
+  out.keep("contradictions", d.contradictions);
+  out.keep("notes", d.notes);
+  return out;
+}
+
+sim::Told diagnosis_page(const Diagnosis& d, const sim::Origin& origin) {
+  const sim::Scenario& s = d.expected.scenario;
+  sim::ToldSection glance{"At a glance", {}};
+  glance.say(verdict_text(d));
+  const auto [low, high] = band_of(d);
+  glance.blocks.emplace_back(
+      sim::KeyFigures{{"measured", time_text(d.found.measured), "a step"},
+                      {"expected", time_text(d.found.expected),
+                       fmt::format("{} to {}", time_text(low), time_text(high))}});
+  if (d.mismatch.empty()) {
+    glance.blocks.emplace_back(waterfall(d));
+    say_causes(d, glance);
+    if (d.found.ranks.size() > 1) glance.blocks.emplace_back(heat_map(d));
+    if (!d.faster.empty())
+      glance.blocks.emplace_back(
+          sim::ToldTable{"What else would be faster", faster_table(d), false});
+  }
+  for (const std::string& one : d.contradictions) glance.say(one);
+  for (const std::string& one : d.notes) glance.say(one);
+  return {fmt::format("{} on {} x {}", s.model.name, s.gpus, s.node.gpu.name),
+          "Why a run takes as long as it does.",
+          {std::move(glance), sim::origin_section(origin, &s)}};
+}
+
+}  // namespace stepcast::validate

@@ -1,0 +1,266 @@
+#include "validate/diagnose/score.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
+
+#include "engine/arithmetic.hpp"
+#include "sim/files/toml_value.hpp"
+#include "sim/program/parallel.hpp"
+#include "sim/scenario/file.hpp"
+#include "validate/diagnose/attribution.hpp"
+
+namespace stepcast::validate {
+namespace {
+
+/// Plans that faults are put into: small models, so that a step of 512 ranks is soon run.
+struct Base {
+  const char *name, *toml;
+  bool nodes = true, stages = false;
+};
+constexpr Base bases[] = {
+    {"FSDP, 16 ranks", R"([model]
+name = "llama3-8b"
+layers = 16
+sequence = 4096
+[cluster]
+node = "dgx-h100"
+nodes = 2
+[plan]
+data = "zero3"
+[batch]
+local = 1
+[software]
+framework = "pytorch-fsdp2"
+)"},
+    {"tensor 4 x pipeline 2, 32 ranks", R"([model]
+name = "llama3-8b"
+layers = 16
+sequence = 4096
+[cluster]
+node = "dgx-h100"
+nodes = 4
+[plan]
+data = "zero1"
+tensor = 4
+pipeline = 2
+sequence_parallel = true
+[batch]
+global = 32
+[software]
+framework = "megatron-core"
+)",
+     true, true},
+    {"data parallel, 64 ranks", R"([model]
+name = "llama2-1b"
+sequence = 2048
+[cluster]
+node = "dgx-a100"
+nodes = 8
+[plan]
+data = "zero1"
+[batch]
+local = 2
+[software]
+framework = "megatron-core"
+)"},
+    {"tensor 8 x pipeline 4, 128 ranks", R"([model]
+name = "llama3-70b"
+layers = 16
+sequence = 4096
+[cluster]
+node = "dgx-h100"
+nodes = 16
+[plan]
+data = "zero1"
+tensor = 8
+pipeline = 4
+sequence_parallel = true
+[batch]
+global = 32
+[software]
+framework = "megatron-core"
+)",
+     true, true},
+    {"tensor 8 x data 64, 512 ranks", R"([model]
+name = "llama3-70b"
+layers = 4
+sequence = 4096
+[cluster]
+node = "dgx-h100"
+nodes = 64
+[plan]
+data = "zero1"
+tensor = 8
+sequence_parallel = true
+[batch]
+global = 64
+[software]
+framework = "megatron-core"
+)"},
+};
+
+/// Whether the base can have the fault: one stage has no imbalance.
+bool can_have(const Base& base, Fault fault) { return fault != Fault::imbalance || base.stages; }
+
+bool names_right(Fault fault, CauseKind cause) {
+  switch (fault) {
+    case Fault::none:
+      return false;
+    case Fault::slow_gpu:
+      return cause == CauseKind::slow_rank;
+    case Fault::slow_nic:
+      return cause == CauseKind::slow_link;
+    case Fault::host_pause:
+      return cause == CauseKind::host_pause;
+    case Fault::data_stall:
+      return cause == CauseKind::data_loader;
+    case Fault::copies:
+      return cause == CauseKind::copies;
+    case Fault::protocol:
+      return cause == CauseKind::wrong_protocol;
+    case Fault::imbalance:
+      return cause == CauseKind::stage_imbalance;
+    case Fault::launch_blocking:
+      return cause == CauseKind::launch_blocking;
+  }
+  return false;
+}
+
+FaultOutcome outcome_of(const FaultCase& one, sim::Session& session) {
+  FaultyRun run = run_with_fault(one, session);
+  const ExpectedStep expected = expected_step(one.scenario, session, true);
+  const auto under = [&](const std::string& name, const std::string& value) {
+    return exchanges_under(expected.report.scenario, session, name, value);
+  };
+  const Attribution found = attribute(parts_of(std::move(run.traces), 1), expected, under);
+  FaultOutcome out{one.fault, one.base, one.seed, run.step, run.lengthened};
+  const Cause& first = found.causes.front();
+  if (first.kind == CauseKind::not_explained) return out;
+  out.first = first.kind;
+  out.named = first.seconds;
+  out.cause_right = names_right(one.fault, first.kind);
+  out.close = std::abs(first.seconds - run.lengthened) <= close_enough * run.lengthened;
+  if (run.rank) out.rank_right = first.ranks == std::vector<std::int64_t>{*run.rank};
+  return out;
+}
+
+struct Tally {
+  double runs = 0, cause = 0, close = 0, ranks = 0, ranks_right = 0, named = 0;
+  std::vector<double> errors{};
+
+  void add(const FaultOutcome& one) {
+    ++runs;
+    cause += one.cause_right ? 1 : 0;
+    close += one.close ? 1 : 0;
+    named += one.first ? 1 : 0;
+    if (one.rank_right) ++ranks, ranks_right += *one.rank_right ? 1 : 0;
+    if (one.cause_right) errors.push_back(std::abs(one.named / one.lengthened - 1));
+  }
+};
+
+std::map<Fault, Tally> tallies_of(const std::vector<FaultOutcome>& outcomes) {
+  std::map<Fault, Tally> out;
+  for (const FaultOutcome& one : outcomes) out[one.fault].add(one);
+  return out;
+}
+
+Tally of_faults(const std::vector<FaultOutcome>& outcomes) {
+  Tally out;
+  for (const FaultOutcome& one : outcomes)
+    if (one.fault != Fault::none) out.add(one);
+  return out;
+}
+
+sim::TableCell share_cell(double part, double whole) {
+  if (whole == 0) return {};
+  return {sim::percent(part / whole), part / whole};
+}
+
+}  // namespace
+
+std::vector<FaultOutcome> diagnose_faults(const sim::Catalogue& catalogue, std::int64_t each,
+                                          std::int64_t healthy, std::uint64_t seed,
+                                          unsigned threads) {
+  std::vector<FaultCase> cases;
+  sim::Session session(catalogue);
+  std::vector<sim::Scenario> scenarios;
+  for (const Base& base : bases) {
+    scenarios.push_back(sim::read_scenario(sim::read_toml(base.toml, base.name), catalogue));
+    scenarios.back().run.ignore_memory = true;
+  }
+  std::size_t place = 0;
+  const auto add = [&](Fault fault) {
+    while (!can_have(bases[place % std::size(bases)], fault)) ++place;
+    const std::size_t base = place++ % std::size(bases);
+    cases.push_back({fault, scenarios[base], bases[base].name, seed + cases.size()});
+  };
+  for (int fault = 1; fault < num_faults; ++fault)
+    for (std::int64_t i = 0; i < each; ++i) add(static_cast<Fault>(fault));
+  for (std::int64_t i = 0; i < healthy; ++i) add(Fault::none);
+  std::vector<FaultOutcome> out(cases.size());
+  const std::atomic<bool> go_on = false;
+  sim::for_each_index(cases.size(), threads, go_on,
+                      [&](std::size_t i) { out[i] = outcome_of(cases[i], session); });
+  return out;
+}
+
+bool good_enough(const std::vector<FaultOutcome>& outcomes) {
+  const Tally all = of_faults(outcomes);
+  const auto tallies = tallies_of(outcomes);
+  const auto healthy = tallies.find(Fault::none);
+  return all.cause >= 0.9 * all.runs && all.ranks_right >= 0.95 * all.ranks &&
+         !all.errors.empty() && median(all.errors) <= close_enough &&
+         (healthy == tallies.end() || healthy->second.named == 0);
+}
+
+sim::ToldSection told_of(const std::vector<FaultOutcome>& outcomes) {
+  sim::ToldSection out;
+  const Tally all = of_faults(outcomes);
+  const auto tallies = tallies_of(outcomes);
+  sim::TextTable faults{{"fault", "fault", sim::TextTable::Align::left},
+                        {"runs", "runs"},
+                        {"first cause right", "first_cause_right"},
+                        {"slow rank found", "slow_rank_found"},
+                        {"time within 20 %", "time_within"},
+                        {"median error", "median_error"}};
+  const auto row = [&](const std::string& name, const Tally& tally) {
+    faults.row({name, sim::counted(static_cast<std::int64_t>(tally.runs)),
+                share_cell(tally.cause, tally.runs), share_cell(tally.ranks_right, tally.ranks),
+                share_cell(tally.close, tally.runs),
+                tally.errors.empty() ? sim::TableCell() : share_cell(median(tally.errors), 1)});
+  };
+  for (const auto& [fault, tally] : tallies)
+    if (fault != Fault::none) row(std::string(word_of(fault)), tally);
+  row("all", all);
+  out.table("faults", faults);
+  const auto healthy = tallies.find(Fault::none);
+  if (healthy != tallies.end()) {
+    const Tally& none = healthy->second;
+    out.say();
+    out.say(
+        fmt::format("{} healthy runs with noise: a cause is named on {}.", none.runs, none.named));
+    out.keep("summary/healthy", static_cast<std::int64_t>(none.runs));
+    out.keep("summary/false_alarms", static_cast<std::int64_t>(none.named));
+  }
+  out.keep("summary/good_enough", good_enough(outcomes));
+  sim::TextTable runs;
+  for (const char* key : {"fault", "plan", "seed", "step_s", "lengthened_s", "first_cause",
+                          "first_cause_s", "cause_right", "rank_right", "close"})
+    runs.detail(key);
+  for (const FaultOutcome& one : outcomes)
+    runs.row({std::string(word_of(one.fault)), one.base,
+              sim::counted(static_cast<std::int64_t>(one.seed)), sim::rounded(one.step),
+              sim::rounded(one.lengthened),
+              one.first ? std::string(words_of(*one.first).key) : std::string("none"),
+              sim::rounded(one.named), sim::kept(one.cause_right),
+              one.rank_right ? sim::kept(*one.rank_right) : sim::kept(nullptr),
+              sim::kept(one.close)});
+  out.table("runs", runs);
+  return out;
+}
+
+}  // namespace stepcast::validate
