@@ -18,6 +18,9 @@ std::unique_ptr<Device> host_device(const DeviceOptions& options) {
   if (!host_device_available())
     throw InputError("--device host", "this program was built without OpenBLAS",
                      "install libopenblas-dev and build again");
+  if (options.nodes > 1 || !options.rendezvous.empty())
+    throw InputError("--nodes", "the host's device measures one node",
+                     "leave --nodes and --rendezvous out, or take --device cuda");
   HostOptions host;
   if (options.ranks > 0) host.ranks = host.busy_ranks = options.ranks;
   if (options.busy_ranks > 0) host.busy_ranks = options.busy_ranks;

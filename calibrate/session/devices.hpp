@@ -17,8 +17,8 @@ struct DeviceOptions {
   std::string rendezvous{};     // cuda, several nodes: "host:port" or a file
 };
 
-/// `kind`: host or cuda. Throws InputError for another word, and for a device that this program was
-/// built without, saying what is missing.
+/// `kind`: host or cuda. Throws InputError for another word, for several nodes of a host, and for a
+/// device that this program was built without, saying what is missing.
 std::unique_ptr<Device> make_device(const std::string& kind, const DeviceOptions& options);
 
 /// cuda where it is built in and a GPU is there, else host.

@@ -35,15 +35,33 @@ RankExcess excess_of(const RankParts& m, const RankParts& e) {
           ledger.gaps};
 }
 
-/// A slow rank first eats the slack of its waits: what it waits less is not the step's. Causes
+/// What a pipeline's bubble grows by: with m micro-batches on p stages it is (p - 1) / m of what
+/// the stages take, so that causes on all ranks lengthen it in proportion.
+void charge_bubble(Inquest& run) {
+  const sim::Scenario& s = run.expected.report.scenario;
+  const auto stages = static_cast<double>(s.plan.pipeline);
+  const double share = (stages - 1) / static_cast<double>(s.batch.micro_batches);
+  double common = 0;
+  for (const Cause& cause : run.causes)
+    if (cause.ranks.empty()) common += cause.seconds;
+  const double bubble = std::min(run.left.wait, share * common);
+  if (bubble <= 0) return;
+  for (Cause& cause : run.causes)
+    if (cause.ranks.empty()) cause.seconds *= 1 + bubble / common;
+  run.left.wait -= bubble;
+}
+
+/// A slow rank first eats the slack of its idle time: what it waits less is not the step's. Causes
 /// share that in proportion; the rest of the ledger stays unexplained.
 void charge_slack(Inquest& run) {
   double claimed = 0;
   for (const Cause& cause : run.causes) claimed += cause.seconds;
-  if (run.left.wait >= 0 || claimed <= 0) return;
-  const double slack = std::min(-run.left.wait, claimed);
+  const Ledger& left = run.left;
+  const double idle =
+      left.wait + left.boundary + left.pauses + left.gaps + left.rest + sum_of(left.moves);
+  if (idle >= 0 || claimed <= 0) return;
+  const double slack = std::min(-idle, claimed);
   for (Cause& cause : run.causes) cause.seconds *= 1 - slack / claimed;
-  run.left.wait += slack;
 }
 
 void drop_noise(Inquest& run) {
@@ -70,8 +88,9 @@ Attribution attribute(const std::vector<RankParts>& measured, const ExpectedStep
   Attribution out{run.mine().step, run.should().step, run.place, run.waiting_known, {}, {}};
   for (const RankParts& rank : measured)
     out.ranks.push_back(excess_of(rank, expected.of(rank.rank)));
-  for (const auto find : {find_launch_blocking, find_slow_rank, find_more_kernels,
-                          find_slow_network, find_host, find_waiting, find_slow_kernels})
+  for (const auto find :
+       {find_launch_blocking, find_slow_rank, find_more_kernels, find_slow_network, find_host,
+        find_slow_kernels, charge_bubble, find_waiting})
     find(run);
   charge_slack(run);
   drop_noise(run);

@@ -28,6 +28,16 @@ double spread(const std::vector<double>& values, double middle) {
   return 1.48 * median(std::move(away));
 }
 
+/// Kernels of collectives that wait for the slow rank hold SMs beside their peers' kernels, which
+/// therefore take longer too: no measure of what is usual.
+bool peers_are_slowed(const Inquest& run) {
+  constexpr double much_longer = 1.3;
+  std::vector<double> all;
+  for (const RankParts& rank : run.measured) all.push_back(rank.communicating);
+  const double mine = run.mine().communicating;
+  return median(std::move(all)) > much_longer * mine && run.mine().under_compute > 0.1;
+}
+
 /// Calls over expected ones of the kinds that a layer is made of.
 double layer_calls(const RankParts& m, const RankParts& e) {
   double measured = 0, expected = 0;
@@ -134,7 +144,8 @@ void find_slow_rank(Inquest& run) {
   Cause cause{experts && !all_kinds ? CauseKind::expert_imbalance : CauseKind::slow_rank};
   double slower = 0;
   for (const auto& [kind, amount] : run.left.slower) slower += amount;
-  const double share = mine > 1 ? std::min(1.0, (mine - middle) / (mine - 1)) : 1.0;
+  const double share =
+      mine > 1 && !peers_are_slowed(run) ? std::min(1.0, (mine - middle) / (mine - 1)) : 1.0;
   cause.seconds = share * slower;
   for (auto& [kind, amount] : run.left.slower) amount *= 1 - share;
   for (std::size_t r = 0; r < all.size(); ++r)

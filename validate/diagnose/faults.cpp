@@ -147,7 +147,7 @@ FaultyRun run_with_fault(const FaultCase& one, sim::Session& session) {
     case Fault::slow_nic: {
       const auto cluster = topology::Cluster::build(s.node, s.nodes, s.fabric, s.origin);
       finish(
-          bound_on(s, cluster.with_slow_cables(rank / s.node.gpus, draws.between(2, 6)), session));
+          bound_on(s, cluster.with_slow_cables(rank / s.node.gpus, draws.between(4, 16)), session));
       break;
     }
     case Fault::host_pause: {

@@ -16,7 +16,7 @@ namespace stepcast::validate {
 enum class Fault : std::uint8_t {
   none,
   slow_gpu,         // one rank's kernels take 10 to 50 % longer
-  slow_nic,         // the cables of one node are 2 to 6 times slower
+  slow_nic,         // the cables of one node are 4 to 16 times slower
   host_pause,       // one rank's host stands still in the middle of the step
   data_stall,       // every host is late at the beginning of the step
   copies,           // copies on the compute stream that are not in the program

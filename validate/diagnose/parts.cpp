@@ -73,14 +73,13 @@ class RankCutter {
       return;
     }
     const double hidden = seconds(lanes_.compute.within({kernel.begin, kernel.end()}));
-    communicating_ += seconds(kernel.duration);
+    out_.communicating += seconds(kernel.duration);
     out_.under_compute += hidden;
     const Time moves = kernel.end() - transfer_[k];
     const double waited = seconds(moves - kernel.begin);
     const double exposed_wait = waited - seconds(lanes_.compute.within({kernel.begin, moves}));
     if (last_[k] != nobody && exposed_wait > 0)
       out_.waited_for[static_cast<std::size_t>(last_[k])] += exposed_wait;
-    out_.moving += seconds(transfer_[k]);
     add_exchange(kernel, seconds(transfer_[k]),
                  seconds(transfer_[k]) - seconds(lanes_.compute.within({moves, kernel.end()})));
   }
@@ -117,10 +116,10 @@ class RankCutter {
   void finish() {
     const auto n = static_cast<double>(numbers_.size());
     for (double* part : {&out_.step, &out_.compute, &out_.transfer, &out_.wait, &out_.boundary,
-                         &out_.pauses, &out_.gaps, &out_.moving})
+                         &out_.pauses, &out_.gaps, &out_.communicating})
       *part /= n;
     out_.behind_a_gap /= std::max(1.0, kernels_);
-    out_.under_compute /= std::max(1e-12, communicating_);
+    out_.under_compute /= std::max(1e-12, n * out_.communicating);
     double exposed = 0, waited = 0;
     for (const auto& [kind, tally] : out_.exchanges) exposed += tally.exposed / n;
     for (const auto& [place, time] : out_.waited_for) waited += time / n;
@@ -143,7 +142,7 @@ class RankCutter {
   const std::vector<std::int32_t>& last_;
   std::set<std::int64_t> numbers_;
   BusyLanes lanes_;
-  double kernels_ = 0, communicating_ = 0;
+  double kernels_ = 0;
   RankParts out_;
 };
 

@@ -46,7 +46,7 @@ struct RankParts {
   double gaps = 0;      // no kernel, in gaps between launches
 
   double longest_pause = 0;
-  double moving = 0;         // bytes move, beside compute or not
+  double communicating = 0;  // kernels of collectives, waiting included, beside compute or not
   double behind_a_gap = 0;   // share of the kernels that begin on an idle GPU
   double under_compute = 0;  // of collectives' time: some kernel computes
   std::map<TraceKind, CallTally> kernels;

@@ -19,7 +19,7 @@ namespace {
 /// Plans that faults are put into: small models, so that a step of 512 ranks is soon run.
 struct Base {
   const char *name, *toml;
-  bool nodes = true, stages = false;
+  bool stages = false;
 };
 constexpr Base bases[] = {
     {"FSDP, 16 ranks", R"([model]
@@ -53,7 +53,7 @@ global = 32
 [software]
 framework = "megatron-core"
 )",
-     true, true},
+     true},
     {"data parallel, 64 ranks", R"([model]
 name = "llama2-1b"
 sequence = 2048
@@ -84,7 +84,7 @@ global = 32
 [software]
 framework = "megatron-core"
 )",
-     true, true},
+     true},
     {"tensor 8 x data 64, 512 ranks", R"([model]
 name = "llama3-70b"
 layers = 4
@@ -130,14 +130,17 @@ bool names_right(Fault fault, CauseKind cause) {
   return false;
 }
 
-FaultOutcome outcome_of(const FaultCase& one, sim::Session& session) {
-  FaultyRun run = run_with_fault(one, session);
+FaultOutcome outcome_of(const FaultCase& one, const FaultyRun& run, sim::Session& session,
+                        std::vector<RankTrace> traces) {
   const ExpectedStep expected = expected_step(one.scenario, session, true);
   const auto under = [&](const std::string& name, const std::string& value) {
     return exchanges_under(expected.report.scenario, session, name, value);
   };
-  const Attribution found = attribute(parts_of(std::move(run.traces), 1), expected, under);
+  const Attribution found = attribute(parts_of(std::move(traces), 1), expected, under);
   FaultOutcome out{one.fault, one.base, one.seed, run.step, run.lengthened};
+  for (const Cause& cause : found.causes)
+    out.causes += fmt::format("{}{} {}", out.causes.empty() ? "" : ", ", words_of(cause.kind).key,
+                              milliseconds(cause.seconds));
   const Cause& first = found.causes.front();
   if (first.kind == CauseKind::not_explained) return out;
   out.first = first.kind;
@@ -146,6 +149,31 @@ FaultOutcome outcome_of(const FaultCase& one, sim::Session& session) {
   out.close = std::abs(first.seconds - run.lengthened) <= close_enough * run.lengthened;
   if (run.rank) out.rank_right = first.ranks == std::vector<std::int64_t>{*run.rank};
   return out;
+}
+
+/// What is drawn for a place in the list: fault, first plan, seed.
+struct Drawn {
+  Fault fault{};
+  std::size_t base = 0;
+  std::uint64_t seed = 1;
+};
+
+/// Another draw, and after three another plan, where the fault hardly lengthens the step.
+FaultOutcome drawn_outcome(const Drawn& drawn, const std::vector<sim::Scenario>& scenarios,
+                           sim::Session& session) {
+  constexpr std::size_t most_draws = 20, draws_of_a_plan = 3;
+  constexpr std::uint64_t next_draw = 1'000'003;
+  for (std::size_t draw = 0;; ++draw) {
+    const std::size_t base = (drawn.base + draw / draws_of_a_plan) % std::size(bases);
+    if (!can_have(bases[base], drawn.fault)) continue;
+    const FaultCase one{drawn.fault, scenarios[base], bases[base].name,
+                        drawn.seed + draw * next_draw};
+    FaultyRun run = run_with_fault(one, session);
+    const bool lengthens = run.lengthened >= least_fault * (run.step - run.lengthened);
+    if (!lengthens && drawn.fault != Fault::none && draw < most_draws) continue;
+    std::vector<RankTrace> traces = std::move(run.traces);
+    return outcome_of(one, run, session, std::move(traces));
+  }
 }
 
 struct Tally {
@@ -185,26 +213,23 @@ sim::TableCell share_cell(double part, double whole) {
 std::vector<FaultOutcome> diagnose_faults(const sim::Catalogue& catalogue, std::int64_t each,
                                           std::int64_t healthy, std::uint64_t seed,
                                           unsigned threads) {
-  std::vector<FaultCase> cases;
   sim::Session session(catalogue);
   std::vector<sim::Scenario> scenarios;
   for (const Base& base : bases) {
     scenarios.push_back(sim::read_scenario(sim::read_toml(base.toml, base.name), catalogue));
     scenarios.back().run.ignore_memory = true;
   }
-  std::size_t place = 0;
+  std::vector<Drawn> all;
   const auto add = [&](Fault fault) {
-    while (!can_have(bases[place % std::size(bases)], fault)) ++place;
-    const std::size_t base = place++ % std::size(bases);
-    cases.push_back({fault, scenarios[base], bases[base].name, seed + cases.size()});
+    all.push_back({fault, all.size() % std::size(bases), seed + all.size()});
   };
   for (int fault = 1; fault < num_faults; ++fault)
     for (std::int64_t i = 0; i < each; ++i) add(static_cast<Fault>(fault));
   for (std::int64_t i = 0; i < healthy; ++i) add(Fault::none);
-  std::vector<FaultOutcome> out(cases.size());
-  const std::atomic<bool> go_on = false;
-  sim::for_each_index(cases.size(), threads, go_on,
-                      [&](std::size_t i) { out[i] = outcome_of(cases[i], session); });
+  std::vector<FaultOutcome> out(all.size());
+  const std::atomic<bool> stop = false;
+  sim::for_each_index(all.size(), threads, stop,
+                      [&](std::size_t i) { out[i] = drawn_outcome(all[i], scenarios, session); });
   return out;
 }
 
@@ -249,14 +274,14 @@ sim::ToldSection told_of(const std::vector<FaultOutcome>& outcomes) {
   out.keep("summary/good_enough", good_enough(outcomes));
   sim::TextTable runs;
   for (const char* key : {"fault", "plan", "seed", "step_s", "lengthened_s", "first_cause",
-                          "first_cause_s", "cause_right", "rank_right", "close"})
+                          "first_cause_s", "causes", "cause_right", "rank_right", "close"})
     runs.detail(key);
   for (const FaultOutcome& one : outcomes)
     runs.row({std::string(word_of(one.fault)), one.base,
               sim::counted(static_cast<std::int64_t>(one.seed)), sim::rounded(one.step),
               sim::rounded(one.lengthened),
               one.first ? std::string(words_of(*one.first).key) : std::string("none"),
-              sim::rounded(one.named), sim::kept(one.cause_right),
+              sim::rounded(one.named), one.causes, sim::kept(one.cause_right),
               one.rank_right ? sim::kept(*one.rank_right) : sim::kept(nullptr),
               sim::kept(one.close)});
   out.table("runs", runs);

@@ -20,9 +20,13 @@ struct FaultOutcome {
   double step = 0, lengthened = 0;   // s
   std::optional<CauseKind> first{};  // that was named; none: nothing above noise
   double named = 0;                  // s of the first cause
+  std::string causes{};              // all that were named: "slow_rank 12.3 ms"
   bool cause_right = false, close = false;
   std::optional<bool> rank_right{};  // none: no rank alone is slow
 };
+
+/// A fault lengthens its step by at least this share; one that does less is drawn anew.
+inline constexpr double least_fault = 0.04;
 
 /// Within this share of the truth, a cause's time is close.
 inline constexpr double close_enough = 0.2;
