@@ -11,6 +11,7 @@
 
 #include "calibrate/import/import_files.hpp"
 #include "calibrate/import/nccl_debug_log.hpp"
+#include "calibrate/import/nccl_tests_csv.hpp"
 #include "calibrate/import/nccl_tests_json.hpp"
 #include "calibrate/import/nccl_tests_log.hpp"
 #include "calibrate/import/topology_matrix.hpp"
@@ -40,6 +41,7 @@
 #include "sim/study/sweep.hpp"
 #include "sim/tables/calibration_table.hpp"
 #include "sim/timeline/timeline_file.hpp"
+#include "validate/diagnose/surroundings.hpp"
 #include "validate/trace/log.hpp"
 #include "validate/trace/records/events.hpp"
 #include "validate/trace/records/file.hpp"
@@ -89,6 +91,8 @@ sim::Scenario scenario_of(Bytes bytes) {
 }
 
 void read_as_trace(const std::string& path) {
+  validate::Surroundings around;
+  validate::read_surroundings(path, around);
   validate::TraceFile file(path);
   if (validate::is_trace(file))
     validate::read_trace(path, file);
@@ -191,6 +195,11 @@ constexpr Reader table[] = {
      [](Bytes b) {
        calibrate::Ignored ignored;
        calibrate::parse_nccl_tests_json("fuzz.json", text_of(b), ignored);
+     }},
+    {"nccl_tests_csv", "csv",
+     [](Bytes b) {
+       const sim::CsvFile file = sim::parse_csv("fuzz.csv", text_of(b));
+       if (calibrate::is_nccl_tests_csv(file)) calibrate::parse_nccl_tests_csv(file);
      }},
     {"nccl_debug", "log",
      [](Bytes b) {

@@ -20,6 +20,12 @@ constexpr Verb validate_verb{"stepcast validate",
                              "Measured beside simulated (stepcast-validate).",
                              {},
                              "stepcast validate --help"};
+constexpr Verb diagnose_verb{"stepcast diagnose",
+                             "FILE...",
+                             1 << 20,
+                             "Why a run of your own is slower than expected (stepcast-validate).",
+                             {},
+                             "stepcast diagnose train.log"};
 
 constexpr const char* first_steps =
     "  stepcast run --model llama3-8b --gpu h100 --gpus 64 --data zero3 --local-batch 1\n"
@@ -44,6 +50,7 @@ int main(int argc, char** argv) {
                               show_command(),
                               explain_command(),
                               import_model_command(),
+                              {diagnose_verb, nullptr, "stepcast-validate", "diagnose"},
                               {calibrate_verb, nullptr, "stepcast-calibrate"},
                               {validate_verb, nullptr, "stepcast-validate"}};
   return program_main(

@@ -8,6 +8,7 @@
 #include "calibrate/import/nccl_debug_log.hpp"
 #include "calibrate/import/nccl_init_log.hpp"
 #include "calibrate/import/nccl_tests.hpp"
+#include "calibrate/import/nccl_tests_csv.hpp"
 #include "calibrate/import/nccl_tests_json.hpp"
 #include "calibrate/import/nccl_tests_log.hpp"
 #include "calibrate/rows/text_lines.hpp"
@@ -75,9 +76,20 @@ void import_log(Import& import, const TextFile& file, const ClusterFacts& facts,
   append(import.table.nccl_choices, tables.choices);
 }
 
+/// CSV in our columns, or in nccl-tests'.
+void import_table(Import& import, const sim::CsvFile& file, const ClusterFacts& facts) {
+  if (!is_nccl_tests_csv(file)) return sim::append(import.table, sim::import_csv(file));
+  const NcclTestsCsv csv = parse_nccl_tests_csv(file);
+  ClusterFacts known = facts;
+  if (!known.ranks) known.ranks = csv.ranks;
+  if (!known.nodes) known.nodes = csv.nodes;
+  Ignored ignored;
+  for (const NcclTestsRun& run : csv.runs) add_run(import, run, known, ignored);
+  import.report += ignored.text(file.path);
+}
+
 void import_one(Import& import, const std::string& path, const ClusterFacts& facts) {
-  if (path.ends_with(".csv"))
-    return sim::append(import.table, sim::import_csv(sim::read_csv(path)));
+  if (path.ends_with(".csv")) return import_table(import, sim::read_csv(path), facts);
   const std::string text = read_bytes(path);
   Ignored ignored;
   const std::size_t first = text.find_first_not_of(" \t\r\n");

@@ -44,8 +44,20 @@ int print(const std::string& text) {
                    "build it with ./dev build");
 }
 
+/// What the sister program is called with.
+Words handed_on(const Command& command, const Words& words) {
+  Words out = words;
+  if (*command.sister_verb != '\0') out.insert(out.begin(), command.sister_verb);
+  return out;
+}
+
 int run_command(const Command& command, const Words& words) {
-  if (*command.sister != '\0') become_sister(command.sister, words);
+  if (*command.sister != '\0') {
+    if (*command.sister_verb != '\0' && words.empty())
+      throw UsageError(fmt::format("{} needs {}", command.verb.name, command.verb.positional),
+                       command.verb.example);
+    become_sister(command.sister, handed_on(command, words));
+  }
   const Arguments arguments = parse_arguments(command.verb, words);
   if (arguments.has("help")) return print(help_text(command.verb));
   return command.run(arguments, Catalogue::standard());
@@ -61,8 +73,8 @@ std::optional<std::string> documents(const Program& program, const Words& words)
   const Words typed(words.begin() + 2, words.end());
   const Command* command = program.has_verbs() ? command_of(program, typed[0]) : nullptr;
   if (typed.size() > 1 && command != nullptr && *command->sister != '\0') {
-    Words handed{"completion", "reply"};
-    handed.insert(handed.end(), typed.begin() + 1, typed.end());
+    Words handed = handed_on(*command, {typed.begin() + 1, typed.end()});
+    handed.insert(handed.begin(), {"completion", "reply"});
     become_sister(command->sister, handed);
   }
   std::string out;

@@ -18,6 +18,8 @@ struct Command {
   int (*run)(const Arguments&, const Catalogue&);
   /// Instead of `run`: the program beside this one that takes all further words.
   const char* sister = "";
+  /// Its verb that they are for, where they do not begin with one; such a verb needs words.
+  const char* sister_verb = "";
 };
 
 struct Program {

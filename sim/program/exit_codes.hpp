@@ -18,6 +18,7 @@ enum ExitCode : int {
   exit_wrong_kernel = 5,
   exit_rank_lost = 6,
   exit_unwritten = 7,
+  exit_slower = 8,
   exit_skipped = 77,
   exit_hung_up = 129,
   exit_interrupted = 130,

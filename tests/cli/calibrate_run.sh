@@ -51,6 +51,7 @@ fi
 expect 0 ' 0 measured, [1-9][0-9]* known before' run --device host --quick --resume \
   --for "$work/small.toml" --out "$table"
 expect 0 'gemm .* 1[0-9]' show "$table"
+expect 3 'measures one node' run --device host --quick --nodes 2 --rendezvous node1:41000
 expect 0 'stepcast-calibrate run' show "$table"
 expect 0 'gemm' diff "$table" "$table"
 expect 0 '' export --csv "$table"

@@ -83,19 +83,23 @@ printf '        SW Power Cap                      : Active\n' >"$work/smi.txt"
 
 # Traces of eight ranks, of which one computes 1.3 times as long as the others.
 "$program" run "$work/run.toml" --no-fold --timeline "$work/usual.json" >/dev/null
-cat >>"$work/run.toml" <<'TOML'
-[noise]
-stragglers = [{ rank = 5, slowdown = 1.3 }]
-TOML
-"$program" run "$work/run.toml" --no-fold --timeline "$work/slow.json" --timeline-ranks all \
-  >/dev/null || fail 'no timeline'
-sed -i '/noise/,$d' "$work/run.toml"
+{
+  cat "$work/run.toml"
+  printf '[[noise.straggler]]\nrank = 5\nslowdown = 1.3\n'
+} >"$work/straggler.toml"
+"$program" run "$work/straggler.toml" --no-fold --timeline "$work/slow.json" \
+  --timeline-ranks all >/dev/null || fail 'no timeline'
+mkdir "$work/kineto"
+"$python" "$2/tests/cli/shared/as_kineto.py" "$work/slow.json" "$work/kineto" || fail 'no traces'
 # shellcheck disable=SC2086
 {
   expect 0 '^As expected' diagnose "$work/usual.json" $run
   expect 8 '^a slow GPU .* sure  *5$' diagnose "$work/slow.json" $run
   expect 8 '"cause": "slow_rank"' diagnose "$work/slow.json" $run --json
-  expect 8 'a slow GPU' diagnose "$work/slow.json" $run --report "$work/slow.html"
+  expect 8 '^a slow GPU .* sure  *5$' diagnose "$work"/kineto/rank*.json $run \
+    --report "$work/slow.html"
+  "$python" "$2/tests/cli/shared/read_page.py" html "$work/slow.html" || fail 'the page of ranks'
+  expect 8 'One rank alone' diagnose "$work/kineto/rank0.json" $run
 }
 "$python" - "$work" "$program" <<'PYTHON' || fail 'causes add up to the gap'
 import json, subprocess, sys

@@ -70,6 +70,9 @@ for program in stepcast stepcast-calibrate stepcast-validate; do
       "stepcast calibrate" | "stepcast validate") # programs of their own
         "$programs/stepcast-$verb" --help >"$work/own"
         "$programs/stepcast" "$verb" --help | cmp -s - "$work/own" || fail "stepcast $verb --help" ;;
+      "stepcast diagnose") # a verb of another program
+        "$programs/stepcast-validate" "$verb" --help >"$work/own"
+        "$programs/stepcast" "$verb" --help | cmp -s - "$work/own" || fail "stepcast $verb --help" ;;
       *) check "$program" "$verb" ;;
     esac
   done

@@ -11,7 +11,7 @@ constexpr CauseWords cause_words[] = {
     {CauseKind::slow_rank, "slow_rank", "a slow GPU",
      "take its node out, or swap the GPU; before that, reset clocks and look at its cooling",
      "nvidia-smi -q -d PERFORMANCE,CLOCK,ECC,PCI on that node; one product of 8192^3 on every GPU"},
-    {CauseKind::slow_link, "slow_link", "transfers between nodes are slow",
+    {CauseKind::slow_link, "slow_link", "transfers are slow",
      "look for a NIC at a lower rate, GPUDirect that is off, sockets in the place of InfiniBand",
      "NCCL_DEBUG=INFO shows NET/IB and GDRDMA; all_reduce_perf of nccl-tests over pairs of nodes"},
     {CauseKind::wrong_protocol, "wrong_protocol", "NCCL runs another protocol or algorithm",
@@ -71,7 +71,7 @@ constexpr CauseWords cause_words[] = {
     {CauseKind::allocator, "allocator", "the allocator frees and asks again",
      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or a little less memory",
      "torch.cuda.memory_stats()['num_alloc_retries'] before and after a step"},
-    {CauseKind::waiting, "waiting", "ranks wait for late peers", "profile the ranks that come last",
+    {CauseKind::waiting, "waiting", "waiting for late peers", "profile the ranks that come last",
      "traces of all ranks, given together"},
     {CauseKind::not_explained, "not_explained", "not explained", "", ""},
 };

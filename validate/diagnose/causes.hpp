@@ -12,7 +12,7 @@ namespace stepcast::validate {
 
 enum class CauseKind : std::uint8_t {
   slow_rank,         // one GPU computes slower than its peers
-  slow_link,         // transfers between nodes take longer
+  slow_link,         // transfers take longer, all or those of some groups
   wrong_protocol,    // all transfers do, as under another setting of NCCL
   launch_blocking,   // the host waits for each kernel
   host_bound,        // gaps between launches

@@ -141,6 +141,11 @@ Diagnosis diagnose(const DiagnoseInputs& in, const sim::Arguments& arguments,
       add_series(out.found, *series);
       for (std::string& note : notes_of(*series)) out.notes.push_back(std::move(note));
     }
+  if (parts.empty() && out.found.causes.back().seconds > noise_share * out.found.expected)
+    out.notes.emplace_back(
+        "A log alone does not say where the time goes. What would: traces of some steps (PyTorch "
+        "profiler or Nsight Systems), best of all ranks of two nodes; the launch script's "
+        "environment; NCCL_DEBUG=INFO of the start; nvidia-smi -q during the run.");
   add_signs(out.found, in.around, s, !parts.empty(), session, out.notes);
   if (!arguments.has("no-alternatives") && out.mismatch.empty())
     out.faster = faster_ways(s, out.found.expected, session);
@@ -180,8 +185,7 @@ int run_diagnose(const sim::Arguments& arguments, const sim::Catalogue& catalogu
     return diagnosis_page(diagnosis, sim::origin_of(diagnose_verb, arguments));
   });
   if (!printed || !handed) return sim::exit_unwritten;
-  constexpr int exit_slower = 8;
-  return is_slower(diagnosis) ? exit_slower : sim::exit_ok;
+  return is_slower(diagnosis) ? sim::exit_slower : sim::exit_ok;
 }
 
 }  // namespace stepcast::validate

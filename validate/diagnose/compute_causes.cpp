@@ -144,18 +144,18 @@ void find_slow_rank(Inquest& run) {
   Cause cause{experts && !all_kinds ? CauseKind::expert_imbalance : CauseKind::slow_rank};
   double slower = 0;
   for (const auto& [kind, amount] : run.left.slower) slower += amount;
-  const double share =
-      mine > 1 && !peers_are_slowed(run) ? std::min(1.0, (mine - middle) / (mine - 1)) : 1.0;
+  const double usual = peers_are_slowed(run) ? std::min(1.0, middle) : middle;
+  const double share = mine > 1 ? std::min(1.0, (mine - usual) / (mine - 1)) : 1.0;
   cause.seconds = share * slower;
   for (auto& [kind, amount] : run.left.slower) amount *= 1 - share;
   for (std::size_t r = 0; r < all.size(); ++r)
     if (all[r] - middle > 0.5 * (mine - middle)) cause.ranks.push_back(run.measured[r].rank);
   cause.surety = Surety::sure;
   cause.evidence = fmt::format(
-      "the same kernels take {} as long on rank {} as on the median of {} ranks; it waits {} a "
-      "step, the median rank {}",
-      times_text(mine / middle), run.mine().rank, run.measured.size(),
-      milliseconds(run.mine().wait), milliseconds([&] {
+      "the same kernels take {} as long on rank {} as usual on {} ranks; it waits {} a step, the "
+      "median rank {}",
+      times_text(mine / usual), run.mine().rank, run.measured.size(), milliseconds(run.mine().wait),
+      milliseconds([&] {
         std::vector<double> waits;
         for (const RankParts& rank : run.measured) waits.push_back(rank.wait);
         return median(std::move(waits));
@@ -176,8 +176,9 @@ void find_slow_kernels(Inquest& run) {
   const double products = of(is_product), attention = of(is_attention),
                memory = of(is_memory_bound);
   constexpr double fp32 = 3, another_kernel = 1.5, slower = 1.04;
-  const auto than = [](double ratio, const char* what) {
-    return fmt::format("{} take {} as long as expected on every rank", what, times_text(ratio));
+  const auto than = [&run](double ratio, const char* what) {
+    return fmt::format("{} take {} as long as expected on {}", what, times_text(ratio),
+                       run.measured.size() > 1 ? "every rank" : "this rank");
   };
   if (products > fp32)
     take_slower(run, CauseKind::fp32_products, is_product, than(products, "products"));

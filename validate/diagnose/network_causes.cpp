@@ -93,8 +93,10 @@ std::vector<std::int64_t> slow_groups(const Inquest& run, const ExchangeKind& ki
   return {ranks.begin(), ranks.end()};
 }
 
-std::string exchange_text(const ExchangeKind& kind) {
-  return fmt::format("{} of {} ranks", sim::word_for(sim::collective_names, kind.kind), kind.ranks);
+std::string exchange_text(const Inquest& run, const ExchangeKind& kind) {
+  return fmt::format("{} of {} ranks {}", sim::word_for(sim::collective_names, kind.kind),
+                     kind.ranks,
+                     run.expected.between_nodes.contains(kind) ? "between nodes" : "inside a node");
 }
 
 }  // namespace
@@ -112,11 +114,17 @@ void find_slow_network(Inquest& run) {
   for (const SlowExchange& one : slow) cause.seconds += taken(run.left.moves[one.kind]);
   cause.surety = run.waiting_known ? run.beside_forecast(cause.seconds) : Surety::possible;
   cause.evidence = fmt::format("{} takes {:.2f} times as long as expected",
-                               exchange_text(worst->kind), worst->ratio);
+                               exchange_text(run, worst->kind), worst->ratio);
   for (const SlowExchange& one : slow)
     if (&one != &*worst)
-      cause.evidence += fmt::format(", {} {:.2f}", exchange_text(one.kind), one.ratio);
-  if (!run.waiting_known) cause.evidence += "; of one rank alone, waiting for peers is in it";
+      cause.evidence += fmt::format(", {} {:.2f}", exchange_text(run, one.kind), one.ratio);
+  if (!run.waiting_known) {
+    cause.kind = CauseKind::waiting;
+    cause.evidence += "; of one rank alone, waiting for peers is in it";
+    cause.how = "give the traces of all ranks of a group: then moving is told from waiting";
+    run.causes.push_back(std::move(cause));
+    return;
+  }
   if (const auto found = explaining_variable(run)) {
     const auto& [name, value] = found->variable;
     cause.kind = CauseKind::wrong_protocol;

@@ -28,6 +28,11 @@ class RankCutter {
         lanes_(lanes_of(rank_.trace, transfer_)) {
     out_.rank = rank_.trace.rank.value_or(static_cast<std::int64_t>(place));
     out_.alike = rank_.trace.alike;
+    for (const TraceKernel& kernel : rank_.trace.kernels) {
+      if (rank_.trace.name_of(kernel).kind != TraceKind::optimizer) continue;
+      optimizer_begins_.insert(kernel.begin);
+      optimizer_ends_.insert(kernel.end());
+    }
   }
 
   RankParts cut() {
@@ -50,7 +55,7 @@ class RankCutter {
     const Intervals idle = Intervals({span}).minus(lanes_.any);
     for (const Interval& gap : idle.list()) {
       const double length = seconds(gap.end - gap.begin);
-      if (gap.begin == span.begin || gap.end == span.end) {
+      if (gap.begin == span.begin || gap.end == span.end || behind_optimizer(gap)) {
         out_.boundary += length;
       } else if (length > std::max(shortest_pause_s, pause_share * step)) {
         out_.pauses += length;
@@ -106,6 +111,11 @@ class RankCutter {
     tally.exposed += exposed;
   }
 
+  /// Where ranks are not at the same place of the step when the profiler's next one begins.
+  bool behind_optimizer(const Interval& gap) const {
+    return optimizer_ends_.contains(gap.begin) && !optimizer_begins_.contains(gap.end);
+  }
+
   bool begins_on_idle(Time at) const {
     const auto& busy = lanes_.any.list();
     const auto one = std::ranges::lower_bound(busy, at, {}, &Interval::begin);
@@ -142,6 +152,7 @@ class RankCutter {
   const std::vector<std::int32_t>& last_;
   std::set<std::int64_t> numbers_;
   BusyLanes lanes_;
+  std::set<Time> optimizer_begins_, optimizer_ends_;
   double kernels_ = 0;
   RankParts out_;
 };

@@ -48,7 +48,8 @@ sim::TextTable cause_table(const Diagnosis& d) {
     for (const std::int64_t rank : cause.ranks) ranks.push_back(fmt::format("{}", rank));
     table.row({std::string(words.title),
                {fmt::format("{:.1f}", 1e3 * cause.seconds), cause.seconds},
-               gap > 0 ? sim::TableCell(sim::percent(cause.seconds / gap), cause.seconds / gap)
+               gap > 0 ? sim::TableCell(fmt::format("{:.0f} %", 100 * cause.seconds / gap),
+                                        cause.seconds / gap)
                        : sim::TableCell(),
                open ? sim::TableCell() : sim::TableCell(std::string(word_of(cause.surety))),
                open ? sim::TableCell() : sim::TableCell(ranks_text(cause.ranks)),

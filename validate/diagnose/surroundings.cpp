@@ -65,6 +65,14 @@ std::string_view trimmed_line(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
+/// With single blanks.
+std::string squeezed(std::string_view text) {
+  std::string out;
+  for (const char c : trimmed_line(text))
+    if (c != ' ' || !out.ends_with(' ')) out += c;
+  return out;
+}
+
 /// What stands behind "Key   : ", where the line is that.
 std::optional<std::string_view> value_of(std::string_view line, std::string_view key) {
   const std::string_view text = trimmed_line(line);
@@ -83,13 +91,11 @@ class SignReader {
     variables(text);
     for (const auto& [part, also, kind] : slow_lines)
       if (holds(text, part) && (also.empty() || holds(text, also)))
-        add({kind, std::string(trimmed_line(text)), ""}, std::string(part));
+        add({kind, squeezed(text), ""}, std::string(part));
     if (holds(text, "NCCL INFO") || holds(text, "NVIDIA-SMI") || holds(text, "NVSMI LOG"))
       out_.known = true;
     if (holds(text, "via NET/IB") && !holds(text, "GDRDMA"))
-      add({CauseKind::slow_link, "InfiniBand without GPUDirect: " + std::string(trimmed_line(text)),
-           ""},
-          "gdr");
+      add({CauseKind::slow_link, "InfiniBand without GPUDirect: " + squeezed(text), ""}, "gdr");
     health(text);
   }
 

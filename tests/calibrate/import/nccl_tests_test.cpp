@@ -1,6 +1,7 @@
 #include "calibrate/import/nccl_tests.hpp"
 
 #include "calibrate/import/import_files.hpp"
+#include "calibrate/import/nccl_tests_csv.hpp"
 #include "calibrate/import/nccl_tests_json.hpp"
 #include "calibrate/import/nccl_tests_log.hpp"
 #include "sim/network/nccl/network.hpp"
@@ -116,6 +117,30 @@ TEST_CASE("a process with several GPUs lists its first one only in JSON") {
       collective_rows(parse_nccl_tests_json("damaged", text, ignored), infiniband(), ignored);
   REQUIRE(rows.size() == 1);
   CHECK((rows[0].ranks == 8 && rows[0].nodes == 2 && rows[0].processes == "1 per node"));
+}
+
+TEST_CASE("figures as CSV: of rccl-tests, or the printed table of a script") {
+  ClusterFacts facts = infiniband();
+  facts.gpu = "h100";
+  const std::string path = fixture("all_reduce_2x8.csv");
+  const auto table = import_files(std::vector<std::string>{path}, facts).table;
+  REQUIRE(table.collectives.size() == 3);
+  const auto& row = table.collectives[0];
+  CHECK((row.collective == "allreduce" && row.dtype == "fp32" && row.ranks == 16));
+  CHECK(row.nodes == 2);
+  const auto parse = [](const std::string& text) {
+    return parse_nccl_tests_csv(sim::parse_csv("a.csv", text));
+  };
+  const NcclTestsCsv plain = parse(
+      "size,count,type,redop,root,time,algbw,busbw,wrong\n8,2,float,sum,-1,5.5,0.00,0.00,0\n");
+  REQUIRE(plain.runs.size() == 1);
+  CHECK(plain.runs[0].program.empty());
+  CHECK(plain.runs[0].rows[0].out_of_place->time_us.value == 5.5);
+  CHECK_THROWS_WITH(parse("size,type,time,algbw,busbw\n8,float,x,1,1\n"),
+                    Contains("a.csv:2") && Contains("no number"));
+  CHECK_THROWS_WITH(parse("ranks,size,type,time,algbw,busbw\n2,8,float,1,1,1\n4,8,float,1,1,1\n"),
+                    Contains("a.csv:3") && Contains("differ"));
+  CHECK_FALSE(is_nccl_tests_csv(sim::parse_csv("a.csv", "gpu,kind\nh100,gemm\n")));
 }
 
 TEST_CASE("what a log does not say is asked by the name of the option") {

@@ -67,6 +67,13 @@ TEST_CASE("Megatron-LM's arguments make the scenario, but for the GPU") {
   CHECK(contradictions(facts, s).empty());
 }
 
+TEST_CASE("Megatron-LM of 2021 recomputes whole layers by a switch") {
+  Facts facts;
+  add_facts(facts, settings_of({{"num_layers", "40"}, {"checkpoint_activations", "True"}}),
+            catalogue(), "log");
+  CHECK(*facts.find("plan.recompute")->text() == "full");
+}
+
 TEST_CASE("torchtitan's log says all of it") {
   const Facts facts = facts_of("torchtitan.log");
   const sim::Scenario s = scenario_of(facts);

@@ -84,8 +84,60 @@ TEST_CASE("NeMo's progress bar, llm-foundry and DeepSpeed") {
       "[batch=2/20]:\n\t Train throughput/batches_per_sec: 0.2500\n\t Train "
       "throughput/device/tokens_per_sec: 1234.5\n");
   CHECK(foundry.step_s == std::vector<double>{4.0});
+  CHECK(foundry.tokens_per_second_per_gpu == std::vector<double>{1234.5});
   const StepLog deepspeed = read("steps: 10 loss: 1.5 iter time (s): 0.750 samples/sec: 42.6\n");
   CHECK(deepspeed.step_s == std::vector<double>{0.75});
+}
+
+TEST_CASE("BigScience's Megatron-DeepSpeed: seconds, behind srun's and torchrun's labels") {
+  const StepLog log = read(
+      "63: [default7]: iteration       10/  159576 | consumed samples:  160 | elapsed time per "
+      "iteration (s): 29.47 | global batch size:    16 | samples per second: 0.543 | TFLOPs: 104.40 "
+      "|\n63: [default7]: iteration       11/  159576 | consumed samples:  176 | elapsed time per "
+      "iteration (s): 4.50 | global batch size:    16 | samples per second: 3.5 | TFLOPs: 105.40 |\n"
+      "63: [default7]:[2022-01-01 00:00:00,000] [INFO] [config.py:1063:print]   world_size "
+      "................... 8\n"
+      " 0:   world_size ...................................... 64\n"
+      " 0:   checkpoint_activations .......................... True\n"
+      " 0: [2022-01-01 00:00:00,000] [INFO] [config.py:1063:print]   world_size ............... 8\n");
+  CHECK(log.framework == "Megatron-LM");
+  CHECK(log.step_s == std::vector<double>{29.47, 4.5});
+  CHECK(log.numbers == std::vector<std::int64_t>{10, 11});
+  CHECK(log.flops_per_second_per_gpu.back() == Approx(105.4e12));
+  CHECK(log.settings.integer("world_size") == 64);
+  CHECK(log.settings.integer("deepspeed.world_size") == 8);
+  CHECK(log.settings.flag("checkpoint_activations") == true);
+}
+
+TEST_CASE("DLLogger's lines of JSON, with a bare NaN beside the time") {
+  const StepLog log = read(
+      "DLLL {\"timestamp\": \"17\", \"type\": \"LOG\", \"step\": 10, \"data\": "
+      "{\"reduced_train_loss\": NaN, \"train_step_timing in s\": 1.25}}\n"
+      "DLLL {\"timestamp\": \"18\", \"type\": \"LOG\", \"step\": 20, \"data\": "
+      "{\"train_step_timing in s\": 1.5, \"global_batch_size\": 128}}\n");
+  CHECK(log.framework == "NeMo");
+  CHECK(log.step_s == std::vector<double>{1.25, 1.5});
+}
+
+TEST_CASE("transformers' Trainer: its progress bar, else the last line") {
+  const StepLog bars = read(
+      "Loading checkpoint shards: 100%|####| 4/4 [00:08<00:00,  2.11s/it]\n"
+      "  1%|#         | 1/100 [00:09<15:00,  9.10s/it]\r  2%|#         | 2/100 [00:12<10:00,  "
+      "3.00s/it]\r  2%|#         | 2/100 [00:12<10:00,  3.00s/it]{'loss': 1.5, 'epoch': 0.1}\n"
+      " 30%|###       | 30/100 [00:19<00:30,  2.00it/s]\n");
+  CHECK(bars.framework == "Hugging Face Trainer");
+  CHECK(bars.step_s == std::vector<double>{9.1, 3, 0.5});
+  CHECK(bars.numbers == std::vector<std::int64_t>{1, 2, 30});
+  const StepLog end = read("{'train_runtime': 400.0, 'train_steps_per_second': 0.25}\n");
+  CHECK(end.step_s == std::vector<double>{4});
+}
+
+TEST_CASE("a pasted text: a configuration between its fences") {
+  const StepLog log = read("slow!\n```\n" + megatron(1, "100") + megatron(2, "100") +
+                           "```\n```json\n{\"train_micro_batch_size_per_gpu\": 2, \"clip\": "
+                           "Infinity}\n```\n");
+  CHECK(log.step_s.size() == 2);
+  CHECK(log.settings.integer("train_micro_batch_size_per_gpu") == 2);
 }
 
 TEST_CASE("NeMo 2: the batch in each step's line, tokens where it prints them") {

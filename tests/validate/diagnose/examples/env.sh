@@ -1,0 +1,2 @@
+export NCCL_DEBUG=WARN
+export NCCL_ALGO=Tree
