@@ -79,6 +79,11 @@ printf '        SW Power Cap                      : Active\n' >"$work/smi.txt"
   expect 0 'SW Power Cap .*a sign of "all GPUs compute slower"' \
     diagnose "$work/usual.log" "$work/smi.txt" $run
   expect 3 'no step of a known framework' diagnose "$work/usual.log" "$2/LICENSE" $run
+  test=$2/tests/calibrate/fixtures/all_reduce_a100_8.log
+  expect 0 'is of .*100.*, the scenario of h100.*: not compared' \
+    diagnose "$work/usual.log" "$test" $run
+  expect 0 'allreduce of .* on 8 ranks takes .* times as long as expected' \
+    diagnose "$work/usual.log" "$test" $run --set cluster.node=dgx-a100
 }
 
 # Traces of eight ranks, of which one computes 1.3 times as long as the others.

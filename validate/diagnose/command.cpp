@@ -9,6 +9,7 @@
 #include "sim/program/answer_forms.hpp"
 #include "validate/diagnose/attribution.hpp"
 #include "validate/diagnose/clues.hpp"
+#include "validate/diagnose/network_tests.hpp"
 #include "validate/diagnose/report.hpp"
 #include "validate/diagnose/score.hpp"
 #include "validate/trace/inputs.hpp"
@@ -58,12 +59,17 @@ int score(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
 struct DiagnoseInputs {
   TraceInputs run;
   Surroundings around;
+  std::vector<std::string> network_tests;  // files
 };
 
 DiagnoseInputs read_diagnose_files(const std::vector<std::string>& files,
                                    const sim::Catalogue& catalogue) {
   DiagnoseInputs out;
   for (const std::string& path : files) {
+    if (is_network_test(path)) {
+      out.network_tests.push_back(path);
+      continue;
+    }
     const bool text = is_text(path);
     const std::size_t signs = out.around.signs.size();
     out.around.known = false;
@@ -113,8 +119,7 @@ void hold_against_itself(const StepBreakdown& m, const sim::StepReport& expected
       *m.flops_per_second_per_gpu / 1e12, by_time / 1e12));
 }
 
-Diagnosis diagnose(const DiagnoseInputs& in, const sim::Arguments& arguments,
-                   sim::Session& session) {
+Diagnosis diagnose(DiagnoseInputs in, const sim::Arguments& arguments, sim::Session& session) {
   std::optional<std::int64_t> skip;
   if (arguments.has("skip")) skip = arguments.count("skip", 0, 0);
   MeasuredStep measured = measured_step(in.run, skip);
@@ -141,6 +146,8 @@ Diagnosis diagnose(const DiagnoseInputs& in, const sim::Arguments& arguments,
       add_series(out.found, *series);
       for (std::string& note : notes_of(*series)) out.notes.push_back(std::move(note));
     }
+  for (const std::string& path : in.network_tests)
+    add_network_test(path, s, session, in.around, out.notes);
   if (parts.empty() && out.found.causes.back().seconds > noise_share * out.found.expected)
     out.notes.emplace_back(
         "A log alone does not say where the time goes. What would: traces of some steps (PyTorch "

@@ -92,14 +92,17 @@ TEST_CASE("NeMo's progress bar, llm-foundry and DeepSpeed") {
 TEST_CASE("BigScience's Megatron-DeepSpeed: seconds, behind srun's and torchrun's labels") {
   const StepLog log = read(
       "63: [default7]: iteration       10/  159576 | consumed samples:  160 | elapsed time per "
-      "iteration (s): 29.47 | global batch size:    16 | samples per second: 0.543 | TFLOPs: 104.40 "
+      "iteration (s): 29.47 | global batch size:    16 | samples per second: 0.543 | TFLOPs: "
+      "104.40 "
       "|\n63: [default7]: iteration       11/  159576 | consumed samples:  176 | elapsed time per "
-      "iteration (s): 4.50 | global batch size:    16 | samples per second: 3.5 | TFLOPs: 105.40 |\n"
+      "iteration (s): 4.50 | global batch size:    16 | samples per second: 3.5 | TFLOPs: 105.40 "
+      "|\n"
       "63: [default7]:[2022-01-01 00:00:00,000] [INFO] [config.py:1063:print]   world_size "
       "................... 8\n"
       " 0:   world_size ...................................... 64\n"
       " 0:   checkpoint_activations .......................... True\n"
-      " 0: [2022-01-01 00:00:00,000] [INFO] [config.py:1063:print]   world_size ............... 8\n");
+      " 0: [2022-01-01 00:00:00,000] [INFO] [config.py:1063:print]   world_size ............... "
+      "8\n");
   CHECK(log.framework == "Megatron-LM");
   CHECK(log.step_s == std::vector<double>{29.47, 4.5});
   CHECK(log.numbers == std::vector<std::int64_t>{10, 11});
