@@ -76,14 +76,14 @@ printf '        SW Power Cap                      : Active\n' >"$work/smi.txt"
 {
   expect 8 'CUDA_LAUNCH_BLOCKING=1, by the simulation' diagnose "$work/pasted.md" $run
   expect 0 'env.sh:1: NCCL_PROTO=LL: a sign of' diagnose "$work/usual.log" "$work/env.sh" $run
-  expect 0 'SW Power Cap .*a sign of "all GPUs compute slower"' \
+  expect 0 'SW Power Cap : Active: a sign of' \
     diagnose "$work/usual.log" "$work/smi.txt" $run
   expect 3 'no step of a known framework' diagnose "$work/usual.log" "$2/LICENSE" $run
   test=$2/tests/calibrate/fixtures/all_reduce_a100_8.log
-  expect 0 'is of .*100.*, the scenario of h100.*: not compared' \
-    diagnose "$work/usual.log" "$test" $run
+  expect 0 'The network test is not compared: .* lists A100' \
+    diagnose "$work/usual.log" "$test" $run --json
   expect 0 'allreduce of .* on 8 ranks takes .* times as long as expected' \
-    diagnose "$work/usual.log" "$test" $run --set cluster.node=dgx-a100
+    diagnose "$work/usual.log" "$test" $run --set cluster.node=dgx-a100 --json
 }
 
 # Traces of eight ranks, of which one computes 1.3 times as long as the others.

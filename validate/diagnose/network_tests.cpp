@@ -10,7 +10,6 @@
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/files/collective_words.hpp"
-#include "sim/tables/gpu_names.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -59,11 +58,6 @@ void add_network_test(const std::string& path, const sim::Scenario& s, sim::Sess
     }
     for (const auto& [collective, row] : largest) {
       if (row == nullptr) continue;
-      if (sim::kinship(row->gpu, s.node.gpu) == sim::Kinship::foreign) {
-        notes.push_back(fmt::format("{} is of {}, the scenario of {}: not compared.", path,
-                                    row->gpu, s.node.gpu.name));
-        continue;
-      }
       const double ratio = seconds(row->duration) / seconds(expected_time(*row, s, session));
       const std::string told =
           fmt::format("{} of {} on {} ranks takes {:.2f} times as long as expected", collective,

@@ -7,6 +7,7 @@
 #include "engine/units_text.hpp"
 #include "sim/pictures/heat_picture.hpp"
 #include "sim/pictures/waterfall_picture.hpp"
+#include "sim/program/command_line.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -63,6 +64,13 @@ sim::TextTable cause_table(const Diagnosis& d) {
   return table;
 }
 
+/// Broken and set below itself.
+void say_item(sim::ToldSection& out, const char* name, std::size_t width, const std::string& text) {
+  std::string lines = sim::list_item(name, width, text);
+  lines.pop_back();
+  out.say(std::move(lines));
+}
+
 /// What there is to say of each cause, below their table.
 void say_causes(const Diagnosis& d, sim::ToldSection& out) {
   for (const Cause& cause : d.found.causes) {
@@ -70,14 +78,15 @@ void say_causes(const Diagnosis& d, sim::ToldSection& out) {
     const CauseWords& words = words_of(cause.kind);
     out.say();
     out.say(fmt::format("{}, {}:", words.title, milliseconds(cause.seconds)));
-    out.say(fmt::format("  seen   {}", cause.evidence));
+    const auto item = [&](const char* name, const std::string& text) {
+      say_item(out, name, 9, text);
+    };
+    item("seen", cause.evidence);
     const std::string setting = setting_of(cause.kind, d.expected.scenario.software.framework);
-    out.say(
-        fmt::format("  try    {}{}{}", words.what_to_try, setting.empty() ? "" : ": ", setting));
-    if (!cause.how.empty()) out.say(fmt::format("  here   {}", cause.how));
-    out.say(
-        fmt::format("  brings {} a step if it is gone altogether", milliseconds(cause.seconds)));
-    out.say(fmt::format("  check  {}", words.how_to_check));
+    item("try", std::string(words.what_to_try) + (setting.empty() ? "" : ": " + setting));
+    if (!cause.how.empty()) item("here", cause.how);
+    item("brings", milliseconds(cause.seconds) + " a step if it is gone altogether");
+    item("check", std::string(words.how_to_check));
   }
 }
 
@@ -194,9 +203,12 @@ std::string verdict_text(const Diagnosis& d) {
 
 sim::ToldSection told_of(const Diagnosis& d) {
   sim::ToldSection out;
-  out.say(verdict_text(d));
+  const std::string verdict = verdict_text(d);
+  const std::size_t half = verdict.find("; ");
+  out.say(verdict.substr(0, half == std::string::npos ? half : half + 1));
+  if (half != std::string::npos) out.say(verdict.substr(half + 2));
   const auto [low, high] = band_of(d);
-  out.keep("verdict", verdict_text(d));
+  out.keep("verdict", verdict);
   out.keep("slower", is_slower(d));
   out.keep("files", d.files);
   out.keep("scenario", d.scenario);
@@ -215,8 +227,8 @@ sim::ToldSection told_of(const Diagnosis& d) {
     if (!d.faster.empty()) out.table("faster", faster_table(d));
   }
   if (!d.contradictions.empty() || !d.notes.empty()) out.say();
-  for (const std::string& one : d.contradictions) out.say(one);
-  for (const std::string& one : d.notes) out.say(one);
+  for (const auto* all : {&d.contradictions, &d.notes})
+    for (const std::string& one : *all) say_item(out, "", 3, one);
   out.keep("contradictions", d.contradictions);
   out.keep("notes", d.notes);
   return out;

@@ -110,10 +110,10 @@ TEST_CASE("kernels: copies, recompute, fp32, attention, clocks") {
             0.1) == CauseKind::copies);
   CHECK(with(
             [](RankParts& r) {
-              r.kernels[TraceKind::gemm] = {133, 0.8};
+              r.kernels[TraceKind::gemm] = {133, 0.798};
               r.kernels[TraceKind::attention_forward] = {20, 0.2};
             },
-            0.3) == CauseKind::recompute);
+            0.298) == CauseKind::recompute);
   CHECK(with([](RankParts& r) { r.kernels[TraceKind::gemm].seconds = 3; }, 2.4) ==
         CauseKind::fp32_products);
   CHECK(with([](RankParts& r) { r.kernels[TraceKind::attention_forward].seconds = 0.3; }, 0.2) ==
@@ -172,7 +172,7 @@ TEST_CASE("the verdict: beyond the forecast's band, or by a cause that needs no 
   d.found.expected = 1;
   d.found.measured = 1.1;
   CHECK_FALSE(is_slower(d));
-  CHECK(verdict_text(d).starts_with("As expected: 1.1 s a step where 1 s (900 ms to 1.2 s)"));
+  CHECK(verdict_text(d).starts_with("As expected: 1.10 s a step where 1.00 s (900 ms to 1.20 s)"));
   d.found.causes.push_back({CauseKind::slow_rank, 0.1, "", Surety::sure});
   CHECK(is_slower(d));
   d.found.causes.clear();
