@@ -66,11 +66,11 @@ DiagnoseInputs read_diagnose_files(const std::vector<std::string>& files,
                                    const sim::Catalogue& catalogue) {
   DiagnoseInputs out;
   for (const std::string& path : files) {
-    if (is_network_test(path)) {
+    const bool text = is_text(path);
+    if (text && is_network_test(path)) {
       out.network_tests.push_back(path);
       continue;
     }
-    const bool text = is_text(path);
     const std::size_t signs = out.around.signs.size();
     out.around.known = false;
     if (text) read_surroundings(path, out.around);
