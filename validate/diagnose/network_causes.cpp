@@ -132,6 +132,12 @@ void find_slow_network(Inquest& run) {
     cause.evidence += fmt::format("; under {}={} these times would be expected to {:.0f} %", name,
                                   value, 100 * found->distance);
     cause.surety = Surety::likely;
+    if (std::ranges::all_of(run.mine().exchanges, [&](const auto& one) {
+          return run.expected.between_nodes.contains(one.first);
+        })) {
+      cause.surety = Surety::possible;
+      cause.how += "; so would slow links: no collective inside a node tells them apart";
+    }
   } else {
     cause.ranks = slow_groups(run, worst->kind);
     if (!cause.ranks.empty()) cause.evidence += "; other groups of the same kind are faster";
