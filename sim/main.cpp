@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
                               explain_command(),
                               import_model_command(),
                               {diagnose_verb, nullptr, "stepcast-validate", "diagnose"},
+                              new_command(),
                               {calibrate_verb, nullptr, "stepcast-calibrate"},
                               {validate_verb, nullptr, "stepcast-validate"}};
   return program_main(

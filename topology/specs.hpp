@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "engine/units.hpp"
+#include "topology/architecture.hpp"
 
 namespace stepcast::topology {
-
-/// host: a core of this machine in a GPU's place; all its times are measured (stepcast-calibrate).
-enum class Architecture : std::uint8_t { volta, ampere, hopper, blackwell, host };
 
 /// A GPU of the catalogue whose measured times say something of another of its generation.
 struct GpuRelative {
@@ -44,6 +42,7 @@ struct GpuSpec {
   Watts idle{};
   Watts power_cap{};         // set below tdp (nvidia-smi -pl); 0: none
   Hertz clock{};             // of its SMs, locked (nvidia-smi -lgc); 0: as its power allows
+  bool announced = false;    // its figures are the vendor's before release: nobody has measured it
   std::string nccl_since{};  // the first NCCL that knows it, as in 2.25; empty: all known ones
   // What the catalogue has of its generation, itself included. Of a chip's forms the usual first.
   std::vector<GpuRelative> relatives{};
@@ -102,7 +101,8 @@ struct NodeSpec {
   std::int64_t sockets = 2;
   BytesPerSecond socket{};  // between two CPU sockets, one direction
   Duration socket_latency{};
-  bool gpu_direct = true;             // NIC reads GPU memory through the PCIe switch, not the CPU
+  bool peer_access = true;  // GPUs read each other's memory over PCIe, not through the host's
+  bool gpu_direct = true;   // NIC reads GPU memory through the PCIe switch, not the CPU
   bool low_latency_protocols = true;  // NCCL may take LL and LL128: its plugin does not forbid them
   Duration plugin_latency{};  // of a message, as the network's plugin tells NCCL; 0: as NCCL has it
   std::string cpu;            // "intel" or "amd": NCCL's net overhead depends on it

@@ -7,6 +7,7 @@
 #include "sim/command/program.hpp"
 #include "sim/files/csv.hpp"
 #include "sim/files/printable.hpp"
+#include "sim/files/text_table.hpp"
 #include "sim/program/answer_forms.hpp"
 #include "sim/program/interrupt.hpp"
 #include "validate/cluster/command.hpp"
@@ -43,7 +44,7 @@ constexpr sim::Option collective_options[] = {
     sim::svg_option,
 };
 constexpr sim::Option kernel_options[] = {
-    {"leave-out", "source|shape", "", "what a prediction does not see (default: source)"},
+    {"leave-out", "source|shape|gpu", "", "what a prediction does not see (default: source)"},
     {"fail-above", "PERCENT", "", "exit code 5 when the median error is larger"},
     sim::json_option,
     sim::rows_option,
@@ -68,10 +69,10 @@ const sim::Verb collectives_verb{
     "stepcast validate collectives calibrate/published/collectives.csv"};
 const sim::Verb kernels_verb{
     "stepcast validate kernels",
-    "FILE.csv",
-    1,
+    "FILE.csv ...",
+    16,
     "Measured products and attention kernels beside the kernel model, the row's own source left "
-    "out.",
+    "out; or all rows of its card, as of one that nobody has measured.",
     kernel_options,
     "stepcast validate kernels calibrate/published/kernels.csv"};
 const sim::Verb study_verb{"stepcast validate study",
@@ -87,11 +88,11 @@ sim::CalibrationTable published() {
   return sim::read_calibrations(tables);
 }
 
-int print(const validate::Comparison& comparison, const sim::Verb& verb,
-          const Arguments& arguments) {
+int print(const validate::Comparison& comparison, const sim::Verb& verb, const Arguments& arguments,
+          const std::string& more = {}) {
   const auto limit = arguments.share("fail-above");
   const bool printed =
-      sim::print_answer(arguments, {[&] { return validate::report_text(comparison); },
+      sim::print_answer(arguments, {[&] { return validate::report_text(comparison) + more; },
                                     [&] { return validate::report_json(comparison); },
                                     {"rows"}});
   const sim::HandoutFiles files = sim::handout_files(arguments);
@@ -102,6 +103,19 @@ int print(const validate::Comparison& comparison, const sim::Verb& verb,
   if (!limit) return sim::exit_ok;
   const auto score = validate::summary_of(comparison).all;
   return score && score->median_ape <= *limit ? sim::exit_ok : sim::exit_too_inaccurate;
+}
+
+/// How far off a card is that nobody has measured.
+std::string coverage_text(const validate::Comparison& comparison) {
+  constexpr double level = 0.8;
+  sim::TextTable table;
+  table.column("left out", "", sim::TextTable::Align::left);
+  for (const char* heading : {"rows", "median", "in the 80 % bar of the others"})
+    table.column(heading);
+  for (const validate::CardCoverage& card : validate::coverage_of_cards(comparison, level))
+    table.row({card.gpu, sim::grouped(static_cast<std::int64_t>(card.rows)),
+               sim::percent(card.median), sim::percent(card.covered)});
+  return "\n" + table.text();
 }
 
 /// Where a tuner changes protocols: no times, so no page and no curves.
@@ -136,12 +150,21 @@ int collectives(const Arguments& arguments, const sim::Catalogue& catalogue) {
 }
 
 int kernels(const Arguments& arguments, const sim::Catalogue& catalogue) {
-  const std::string file = arguments.first("which file?");
-  const auto leave_out = arguments.choice("leave-out") == "source" ? validate::LeaveOut::source
-                                                                   : validate::LeaveOut::shape;
-  const auto rows = validate::measured_rows(sim::read_csv(file));
-  return print(validate::compare_kernels(file, rows, published(), catalogue, leave_out),
-               kernels_verb, arguments);
+  arguments.first("which file?");
+  const std::string word = arguments.choice("leave-out");
+  const auto leave_out = word == "gpu"     ? validate::LeaveOut::gpu
+                         : word == "shape" ? validate::LeaveOut::shape
+                                           : validate::LeaveOut::source;
+  std::string files;
+  std::vector<validate::MeasuredRow> rows;
+  for (const std::string& file : arguments.positional()) {
+    files += (files.empty() ? "" : ", ") + file;
+    for (validate::MeasuredRow& row : validate::measured_rows(sim::read_csv(file)))
+      rows.push_back(std::move(row));
+  }
+  const auto compared = validate::compare_kernels(files, rows, published(), catalogue, leave_out);
+  const bool cards = leave_out == validate::LeaveOut::gpu;
+  return print(compared, kernels_verb, arguments, cards ? coverage_text(compared) : "");
 }
 
 int trends(const Arguments& arguments, const sim::Catalogue& catalogue, unsigned threads) {

@@ -259,7 +259,7 @@ std::vector<CrossoverCase> cases_of(const std::vector<Crossover>& crossovers,
 
 std::string group_of(const Sample& s) {
   static constexpr std::array generations{"Volta", "Ampere", "Hopper", "Blackwell"};
-  return std::string(generations[static_cast<std::size_t>(s.question.node.gpu.architecture)]) +
+  return std::string(generations[static_cast<std::size_t>(s.question.node.gpu.architecture.nccl)]) +
          " " + s.row.collective + " " + s.row.fabric +
          (s.question.bytes < Bytes(1 << 20) ? ", below 1 MiB" : ", from 1 MiB");
 }

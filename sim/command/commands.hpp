@@ -20,5 +20,6 @@ Command launch_command();
 Command show_command();
 Command explain_command();
 Command import_model_command();
+Command new_command();
 
 }  // namespace stepcast::sim

@@ -74,7 +74,7 @@ Words positionals_of(const Verb& verb, const Words& before, const Catalogue& cat
       for (const Metric& one : explanations()) out.emplace_back(one.key);
     return out;
   }
-  const Words folders{"gpus", "models", "nodes", "fabrics", "software", "nccl"};
+  const Words folders{"gpus", "architectures", "models", "nodes", "fabrics", "software", "nccl"};
   const bool entry = wanted.find("NAME") != std::string_view::npos && before.size() == 1;
   return entry && std::ranges::count(folders, before[0]) > 0 ? catalogue.names(before[0]) : Words{};
 }

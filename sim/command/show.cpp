@@ -17,6 +17,7 @@
 #include "sim/files/whole_file.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/program/table_view.hpp"
+#include "sim/scenario/architecture_members.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/member_writer.hpp"
 #include "sim/scenario/scenario_keys.hpp"
@@ -43,8 +44,8 @@ constexpr Option own_options[] = {
 const std::vector<Option> show_options = with_table_options(own_options);
 const Verb verb{
     "stepcast show",
-    "gpus|models|nodes|fabrics|software|nccl|prices|grids|clusters|cluster|calibration|keys|"
-    "metrics [NAME | FILE ...]",
+    "gpus|architectures|models|nodes|fabrics|software|nccl|prices|grids|clusters|cluster|"
+    "calibration|keys|metrics [NAME | FILE ...]",
     16,
     "Prints the catalogue or one entry of it with every value and its source, a cluster "
     "(of a scenario or by options), what a calibration table holds, every key of a "
@@ -221,6 +222,9 @@ void add_defaults(TextTable& table, const TomlValue& document, const Catalogue& 
   TableReader reader(document, "");
   if (folder == "gpus")
     add([](auto& v, auto& visit) { visit_gpu(v, visit); }, catalogue.gpu(named));
+  else if (folder == "architectures")
+    add([](auto& v, auto& visit) { visit_architecture(v, visit); },
+        catalogue.architecture(name, "stepcast show"));
   else if (folder == "nodes")
     add([](auto& v, auto& visit) { visit_node(v, visit); }, catalogue.node(named));
   else if (folder == "fabrics")
@@ -340,6 +344,9 @@ std::optional<TextTable> table_of(const std::string& what, const Arguments& argu
   if (what == "models") return models_table(catalogue);
   if (what == "nodes") return nodes_table(catalogue);
   if (what == "fabrics") return fabrics_table(catalogue);
+  if (what == "architectures")
+    return listing(catalogue, what,
+                   {"collectives", "nccl", "fp8", "product_reach", "attention_reach"});
   if (what == "software")
     return listing(catalogue, what, {"framework", "version", "nccl", "data_kinds"});
   if (what == "nccl") return listing(catalogue, what, {"version", "fp8_sums", "source"});

@@ -12,7 +12,7 @@ namespace stepcast::sim {
 Case case_of(const StepReport& report);
 Case case_of(const CollectiveReport& report);
 /// Of a collective of that size; `unmeasured` is 0 or 1.
-Case case_of_collective(topology::Architecture architecture, std::int64_t nodes, Bytes bytes,
+Case case_of_collective(const topology::Architecture& architecture, std::int64_t nodes, Bytes bytes,
                         Provenance provenance);
 
 }  // namespace stepcast::sim

@@ -94,7 +94,7 @@ std::optional<Interval> Confidence::interval(const std::vector<Residual>& known,
   auto basis = bases_.find(key);
   if (basis == bases_.end()) basis = bases_.emplace(key, basis_for(forecast, known, level)).first;
   if (!basis->second) return std::nullopt;
-  return interval_on(*basis->second, forecast, evidence_->shift);
+  return interval_on(*basis->second, forecast, {evidence_->shift, evidence_->unmeasured_gpu});
 }
 
 void Confidence::judge(StepReport& report) {

@@ -55,6 +55,7 @@ Evidence read_outline(const std::string& folder) {
   const TomlValue document = read_toml_file(folder + origin_file);
   TableReader origin(document, "");
   out.shift = origin.required("shift", origin.number("shift"));
+  out.unmeasured_gpu = origin.required("unmeasured_gpu", origin.number("unmeasured_gpu"));
   out.date = origin.required("date", origin.text("date"));
   out.version = origin.required("version", origin.text("version"));
   origin.finish();
@@ -69,7 +70,10 @@ void write_evidence(const std::string& folder, const Evidence& evidence) {
   for (const auto& [file, member] : tables)
     changed |= update(folder + file, residuals_csv(evidence.*member));
   changed |= update(folder + pairs_file, pairs_csv(evidence.pairs));
-  const std::string shift = fmt::format("shift = {:.2f}\n", evidence.shift);
+  const std::string shift = fmt::format(
+      "shift = {:.2f}\n# The same of a GPU all of whose rows are left out.\nunmeasured_gpu = "
+      "{:.2f}\n",
+      evidence.shift, evidence.unmeasured_gpu);
   std::error_code ignored;
   const std::string path = folder + origin_file;
   if (!changed && std::filesystem::exists(path, ignored) &&

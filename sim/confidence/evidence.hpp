@@ -15,7 +15,8 @@ struct Evidence {
   // ln(card / forecast): of plans that died, and of those that ran without a reported peak.
   std::vector<Residual> died, fitted;
   std::vector<PairCount> pairs;
-  double shift = 1;  // see interval.hpp
+  double shift = 1;           // Growth::source, see interval.hpp
+  double unmeasured_gpu = 1;  // Growth::gpu
   std::string date, version;
 };
 

@@ -111,11 +111,11 @@ bool is_rare(const Case& wanted, const Rows& known) {
       rarities, [&](const auto member) { return !have_sources(rows_like(known, member, wanted)); });
 }
 
-double widening(const Case& wanted, bool rare, const LargestShares& largest, double shift) {
-  if (rare) return shift;
+double widening(const Case& wanted, bool rare, const LargestShares& largest, const Growth& growth) {
   const double outside =
       beyond(wanted.unmeasured, largest.unmeasured) + beyond(wanted.host, largest.host);
-  return 1.0 + (shift - 1.0) * std::min(1.0, outside);
+  const double left = rare ? 1.0 : std::min(1.0, outside);
+  return 1.0 + (growth.source - 1.0) * left + (growth.gpu - 1.0) * wanted.guessed;
 }
 
 double variance(const std::vector<double>& values) {
@@ -159,9 +159,9 @@ Rows akin(const Case& wanted, std::span<const Residual> known) {
   return out;
 }
 
-double widening_of(const Case& wanted, std::span<const Residual> known, double shift) {
+double widening_of(const Case& wanted, std::span<const Residual> known, const Growth& growth) {
   const Rows rows = akin(wanted, known);
-  return widening(wanted, is_rare(wanted, rows), largest_of(rows), shift);
+  return widening(wanted, is_rare(wanted, rows), largest_of(rows), growth);
 }
 
 std::optional<IntervalBasis> basis_for(const Case& wanted, std::span<const Residual> known,
@@ -186,10 +186,10 @@ std::optional<IntervalBasis> basis_for(const Case& wanted, std::span<const Resid
   return out;
 }
 
-Interval interval_on(const IntervalBasis& basis, const Case& wanted, double shift) {
+Interval interval_on(const IntervalBasis& basis, const Case& wanted, const Growth& growth) {
   Interval out = basis.plain;
   if (!out.assured) return out;
-  out.widened = widening(wanted, basis.rare, basis.largest, shift);
+  out.widened = widening(wanted, basis.rare, basis.largest, growth);
   const double centre = 0.5 * (out.low + out.high), radius = 0.5 * (out.high - out.low);
   out.low = centre - out.widened * radius;
   out.high = centre + out.widened * radius;
@@ -201,10 +201,10 @@ Interval interval_on(const IntervalBasis& basis, const Case& wanted, double shif
 }
 
 std::optional<Interval> interval_for(const Case& wanted, std::span<const Residual> known,
-                                     double level, double shift) {
+                                     double level, const Growth& growth) {
   const auto basis = basis_for(wanted, known, level);
   if (!basis) return std::nullopt;
-  return interval_on(*basis, wanted, shift);
+  return interval_on(*basis, wanted, growth);
 }
 
 Spread spread_of(std::span<const Residual> residuals) {

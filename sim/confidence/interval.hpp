@@ -26,6 +26,14 @@ struct Interval {
 
 using ResidualRefs = std::vector<const Residual*>;
 
+/// How much larger errors of kernels become on a source that was left out, and on a GPU of which no
+/// row is left.
+struct Growth {
+  // NOLINTNEXTLINE(google-explicit-constructor): most ask for the first alone
+  Growth(double of_source = 1, double of_gpu = 1) : source(of_source), gpu(of_gpu) {}
+  double source, gpu;
+};
+
 /// Sources weigh the same, and so do the rows of one: rows of one source err together, and what is
 /// asked is how far a source errs that nobody has seen. The centre is the weighted median of the
 /// residuals s, the ends the weighted quantile of |s - centre| at `level` (K + 1) / K away from it,
@@ -45,8 +53,9 @@ bool lacks_kin(const Case& wanted, std::span<const Residual> known);
 /// over nodes have been measured by `few_sources` sources or more, and neither the share of its
 /// time that nothing measured stands for nor the share in which the host launches is beyond the
 /// largest of the residuals. `shift`: one of the former has not, or the latter are all of it;
-/// between them linearly. `shift` is how much larger errors become on a source that was left out.
-double widening_of(const Case& wanted, std::span<const Residual> known, double shift);
+/// between them linearly. `shift`: Growth::source. What rests on a datasheet adds its share of
+/// Growth::gpu - 1: it is what a card would be that nobody has measured.
+double widening_of(const Case& wanted, std::span<const Residual> known, const Growth& growth);
 
 /// The interval for a case: of the residuals akin to it of its reach where so many sources have
 /// measured that one of them may lie outside (level (K + 1) <= K - 1), else of all akin; then
@@ -54,7 +63,7 @@ double widening_of(const Case& wanted, std::span<const Residual> known, double s
 /// further, never narrow it.
 /// None without residuals.
 std::optional<Interval> interval_for(const Case& wanted, std::span<const Residual> known,
-                                     double level, double shift);
+                                     double level, const Growth& growth);
 
 /// The largest shares of some residuals.
 struct LargestShares {
@@ -72,7 +81,7 @@ struct IntervalBasis {
 std::optional<IntervalBasis> basis_for(const Case& wanted, std::span<const Residual> known,
                                        double level);
 /// interval_for(), of a case with this basis.
-Interval interval_on(const IntervalBasis& basis, const Case& wanted, double shift);
+Interval interval_on(const IntervalBasis& basis, const Case& wanted, const Growth& growth);
 
 /// Spread of residuals between sources and inside of them, as standard deviations.
 struct Spread {

@@ -224,12 +224,16 @@ inline constexpr Names<workloads::ZeroExchange, 2> zero_exchange_names{{
     {"slices", workloads::ZeroExchange::slices},
     {"owner", workloads::ZeroExchange::owner},
 }};
-inline constexpr Names<topology::Architecture, 5> architecture_names{{
-    {"volta", topology::Architecture::volta},
-    {"ampere", topology::Architecture::ampere},
-    {"hopper", topology::Architecture::hopper},
-    {"blackwell", topology::Architecture::blackwell},
-    {"host", topology::Architecture::host},
+inline constexpr Names<topology::NcclGeneration, 5> nccl_generation_names{{
+    {"volta", topology::NcclGeneration::volta},
+    {"ampere", topology::NcclGeneration::ampere},
+    {"hopper", topology::NcclGeneration::hopper},
+    {"blackwell", topology::NcclGeneration::blackwell},
+    {"host", topology::NcclGeneration::host},
+}};
+inline constexpr Names<topology::CollectiveLibrary, 2> collective_library_names{{
+    {"nccl", topology::CollectiveLibrary::nccl},
+    {"rccl", topology::CollectiveLibrary::rccl},
 }};
 inline constexpr Names<topology::NodeKind, 3> node_kind_names{{
     {"hybrid_cube_mesh", topology::NodeKind::hybrid_cube_mesh},

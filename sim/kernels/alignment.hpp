@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "topology/specs.hpp"
 #include "workloads/plan/plan.hpp"
 
 namespace stepcast::sim {
@@ -16,9 +15,6 @@ namespace stepcast::sim {
 /// 2.2: a condition of tensor cores before cuBLAS 11, of their speed since.
 bool rows_are_aligned(std::int64_t m, std::int64_t n, std::int64_t k, std::string_view layout,
                       workloads::Dtype dtype);
-
-/// How much longer such a product takes than its aligned neighbour, at least 1.
-double misaligned_stretch(topology::Architecture architecture);
 
 /// Head dimension that an attention kernel works on: whole multiples of 8.
 constexpr std::int64_t padded_head_dim(std::int64_t head_dim) { return (head_dim + 7) / 8 * 8; }

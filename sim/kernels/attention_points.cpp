@@ -236,7 +236,7 @@ void AttentionTimes::add_first_flash() {
 /// and 8,192 tokens it reaches 0.87 to 0.97 of what cuDNN does on a GB200 (pull request 2280 of
 /// Dao-AILab/flash-attention, 2026-02, on an SM100).
 void AttentionTimes::add_flash_on_blackwell() {
-  if (gpu_.architecture != topology::Architecture::blackwell) return;
+  if (!gpu_.architecture.flash2_by_sms) return;
   std::vector<Point> added;
   const auto known = [&](std::string_view implementation) {
     return std::any_of(points_.begin(), points_.end(), [&](const Point& p) {

@@ -134,7 +134,7 @@ std::optional<AttentionTime> AttentionTimes::from(const Choice& choice,
   // Published shapes fill the GPU; fewer blocks than SMs leave the others idle.
   const double idle =
       std::max(1.0, static_cast<double>(gpu_.sms) / static_cast<double>(shape.blocks()));
-  const bool launched = gpu_.architecture != topology::Architecture::host;  // else it is called
+  const bool launched = !gpu_.architecture.host;  // else it is called
   return AttentionTime{
       to_duration((launched ? launch_floor_of(gpu_) : 0.0) + shape.flops() / rate * idle),
       provenance, short_run};
@@ -179,6 +179,8 @@ std::optional<AttentionTime> AttentionTimes::time_of(const AttentionShape& shape
           "attention has sizes");
   // A machine's cores have one implementation, whatever a GPU would run.
   if (const auto time = from_any_form("host", shape)) return time;
+  // AMD's GPUs run composable kernels behind every framework's name.
+  if (const auto time = from_any_form("ck", shape)) return time;
   if (const auto time = from_any_form(implementation_name(kernel), shape)) return time;
   for (const std::string_view other :
        {"flash2", "cudnn", "memory_efficient", "flash3", "own_flash"})

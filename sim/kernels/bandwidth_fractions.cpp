@@ -22,10 +22,6 @@ constexpr double fused_norm_backward = 0.625;  // TE, apex LayerNorm backward 0.
 constexpr double fused_softmax = 0.725;        // at 2k: 0.65-0.80 (memory)
 constexpr double eager_reduction = 0.675;      // rows: 0.60-0.75 (memory)
 constexpr double adam = 0.84;                  // fused and multi-tensor: 0.80-0.88 (memory)
-// Gather of embedding rows by PyTorch's kernel, which vLLM calls as well: vidur profiles, 4096
-// tokens (CUPTI medians, measured). V100: as A100.
-constexpr double embedding_ampere = 0.15;
-constexpr double embedding_hopper = 0.17;
 
 // Rows of 4 to 16 KiB in another order, or k of them added up: whole bursts, but no two of one page
 // (derived: between a gather of embeddings and a copy).
@@ -50,9 +46,8 @@ constexpr Bytes least_curve_bytes(64 << 20);
 }  // namespace
 
 double bandwidth_fraction(workloads::KernelFamily family, workloads::Fusion fusion,
-                          topology::Architecture architecture) {
+                          const topology::Architecture& architecture) {
   using enum workloads::KernelFamily;
-  using enum topology::Architecture;
   const bool compiled = fusion == workloads::Fusion::compiled;
   switch (family) {
     case pointwise:
@@ -69,8 +64,7 @@ double bandwidth_fraction(workloads::KernelFamily family, workloads::Fusion fusi
     case softmax:
       return fused_softmax;
     case embedding:
-      return architecture == hopper || architecture == blackwell ? embedding_hopper
-                                                                 : embedding_ampere;
+      return architecture.embedding;
     case quantize:
       return quantize_fraction(workloads::Dtype::fp8);
     case permute:

@@ -14,7 +14,7 @@ namespace stepcast::sim {
 /// Fraction of GpuSpec::memory_bandwidth, counted over the bytes a kernel must move, for tensors of
 /// 64 MiB and more.
 double bandwidth_fraction(workloads::KernelFamily family, workloads::Fusion fusion,
-                          topology::Architecture architecture);
+                          const topology::Architecture& architecture);
 
 /// The same of casts to fewer bits, by the type that they make: read once, or twice where the
 /// largest value comes first, written by row and by column. For fp8: the kernels that find the

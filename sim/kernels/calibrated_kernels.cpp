@@ -24,22 +24,9 @@ using workloads::KernelFamily;
 
 Duration shortest_kernel(const topology::GpuSpec& gpu) { return to_duration(launch_floor_of(gpu)); }
 
-// Of the tensor peak, where no attention kernel was measured on a GPU: between FlashAttention-2 on
-// A100 (0.6) and FlashAttention-3's backward on H100 (0.45), causal, head dimension 128 (published
-// table, 2026-11).
-constexpr double attention_reach = 0.5;
-
-// Of the tensor peak, attention to keys that an index chose. Read off whole modules of
-// DeepSeek-V3.2 at 16,384 and 32,768 tokens, less their projections (TensorRT-LLM 1.3.0rc20 in
-// aiconfigurator 095f58a, 2026-08): 230 TFLOP/s on H100, 890 on B200, 1,170 on GB300. Backward over
-// forward: DeepSeek V4's on MI355X (Primus fd1eeab, 2026).
-constexpr double sparse_hopper = 0.23;
-constexpr double sparse_blackwell = 0.43;
+// Of attention to keys that an index chose, backward over forward: DeepSeek V4's on MI355X (Primus
+// fd1eeab, 2026).
 constexpr double sparse_backward_share = 0.5;
-
-// Of the tensor peak, chunked recurrences without any row: what the delta rule reaches on H200
-// (100 TFLOP/s of 989; flash-linear-attention 0.5, 2026-08).
-constexpr double recurrence_reach = 0.1;
 
 // Of a link's rate, copies of pinned memory: 55 of 63 GB/s over PCIe 5.0 x16
 // (Azure/AI-benchmarking-guide, collected 2026); taken for every link.
@@ -143,8 +130,7 @@ KernelTime CalibratedKernels::time_of(const Kernel& kernel) const {
 
 /// A processor core has no published rows and no peak that a guess could rest on.
 void CalibratedKernels::refuse_on_host(const Kernel& kernel) const {
-  if (gpu_.architecture == topology::Architecture::host)
-    throw not_measured("kernel " + kernel.name, "it on " + gpu_.name);
+  if (gpu_.architecture.host) throw not_measured("kernel " + kernel.name, "it on " + gpu_.name);
 }
 
 /// Alike products on several streams fill the SMs like one of all their rows.
@@ -156,7 +142,7 @@ KernelTime CalibratedKernels::gemm(const Kernel& kernel) const {
   expects(time.has_value(), "a GPU that has a peak for this dtype");
   const bool aligned = rows_are_aligned(kernel.m, kernel.n, kernel.k, layout, kernel.dtype);
   if (!aligned && time->provenance != Provenance::measured) {  // rows that answer are aligned
-    time->duration = to_duration(seconds(time->duration) * misaligned_stretch(gpu_.architecture));
+    time->duration = to_duration(seconds(time->duration) * gpu_.architecture.misaligned);
     time->provenance = Provenance::derived;
   }
   time->duration = time->duration / kernel.streams;
@@ -164,7 +150,7 @@ KernelTime CalibratedKernels::gemm(const Kernel& kernel) const {
 }
 
 KernelTime CalibratedKernels::grouped(const Kernel& kernel) const {
-  if (gpu_.architecture == topology::Architecture::host) return one_by_one(kernel);
+  if (gpu_.architecture.host) return one_by_one(kernel);
   const GroupedCall call{
       {kernel.m, kernel.n, kernel.k, kernel.batch}, kernel.accumulate, kernel.one_launch};
   const auto time = grouped_.time_of(call, kernel.dtype, gemms_);
@@ -226,9 +212,9 @@ KernelTime CalibratedKernels::attention(const Kernel& kernel) const {
   } else {
     refuse_on_host(kernel);
     const Duration moved = kernel.bytes / gpu_.memory_bandwidth;
-    out.duration =
-        std::max({shortest_kernel(gpu_), moved,
-                  to_duration(shape.flops() / gpu_.tensor_peak.value / attention_reach / pace_)});
+    out.duration = std::max({shortest_kernel(gpu_), moved,
+                             to_duration(shape.flops() / gpu_.tensor_peak.value /
+                                         gpu_.architecture.attention_reach / pace_)});
     out.provenance = Provenance::datasheet;
   }
   return finished(out, shape.flops(), kernel.bytes, kernel.dtype);
@@ -248,8 +234,7 @@ KernelTime CalibratedKernels::by_share(const Kernel& kernel, double share,
 }
 
 KernelTime CalibratedKernels::sparse(const Kernel& kernel) const {
-  const double forward =
-      gpu_.architecture == topology::Architecture::blackwell ? sparse_blackwell : sparse_hopper;
+  const double forward = gpu_.architecture.sparse_reach;
   const bool backward = kernel.family == KernelFamily::sparse_backward;
   return by_share(kernel, backward ? forward * sparse_backward_share : forward,
                   Provenance::derived);
@@ -257,7 +242,7 @@ KernelTime CalibratedKernels::sparse(const Kernel& kernel) const {
 
 KernelTime CalibratedKernels::recurrence(const Kernel& kernel) const {
   const auto time = recurrences_.time_of(kernel);
-  if (!time) return by_share(kernel, recurrence_reach, Provenance::datasheet);
+  if (!time) return by_share(kernel, gpu_.architecture.recurrence_reach, Provenance::datasheet);
   refuse_on_host(kernel);
   KernelTime out{.duration = std::max(time->duration, kernel.bytes / gpu_.memory_bandwidth),
                  .provenance = time->provenance,

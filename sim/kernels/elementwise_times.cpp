@@ -62,11 +62,10 @@ Provenance origin_at(const std::map<double, double>& curve, double bytes) {
 ElementwiseTimes::ElementwiseTimes(const std::vector<ElementwiseRow>& rows,
                                    const topology::GpuSpec& gpu, workloads::Fusion fusion) {
   Points own, published, of_siblings;
-  const bool blackwell = gpu.architecture == topology::Architecture::blackwell;
   for (const ElementwiseRow& row : rows) {
     const bool same = kinship(row.gpu, gpu.name) == Kinship::same;
-    // All of Blackwell have one memory.
-    const bool sibling = !same && blackwell && kinship(row.gpu, gpu) == Kinship::sibling;
+    const bool sibling =
+        !same && gpu.architecture.one_memory && kinship(row.gpu, gpu) == Kinship::sibling;
     if (row.cache == "hot" || !(same || sibling)) continue;
     const bool measured = row.quality.samples > 0;
     const bool norm = row.kind == "rmsnorm" && row.width >= least_width;

@@ -20,10 +20,9 @@ namespace {
 // with w = tiles / SMs, rounded up to whole waves with the weight `quantised` (cuBLAS splits k and
 // picks other tiles to fill a last wave, so a sharp ceiling is too strict), and w^under_filled
 // below one wave (smaller tiles and split k; a GPU a quarter full is half as fast, not a quarter).
-// The five constants are global, chosen together by leave-one-out error over the published rows of
+// The constants are global, chosen together by leave-one-out error over the published rows of
 // V100, A100 and H100 (2026-11); near them the error changes by < 0.5 %.
 constexpr double k_overhead = 256;  // prologue and epilogue of a tile, in units of k
-constexpr double reachable = 0.75;  // of the tensor peak; deviations correct it
 constexpr double quantised = 0.25;
 constexpr double under_filled = 0.5;
 constexpr std::size_t enough_of_a_layout = 8;  // to answer for it alone
@@ -49,7 +48,6 @@ constexpr double comparable = 0.98;
 // against 894 TFLOP/s at 8192^3 on an H200 (measured 2026-10). Next to vidur's other products,
 // whose bits are random, those rows are 15 to 18 % faster from 4e10 FLOP on (about 50 us) and no
 // faster below; on an A100 they are not faster at all.
-constexpr double small_data_correction = 788.0 / 894.0;
 constexpr double small_data_from = 4e10;  // FLOP
 
 // A machine that says "power" ran some of its products in the state that its power limit leaves,
@@ -72,12 +70,6 @@ constexpr double same_peak = 0.005;
 
 bool low_precision(workloads::Dtype dtype) { return workloads::bits_per_element(dtype) < 16; }
 
-std::pair<std::int64_t, std::int64_t> tile_of(topology::Architecture architecture) {
-  using enum topology::Architecture;
-  const bool wide = architecture == hopper || architecture == blackwell;
-  return {128, wide ? 256 : 128};
-}
-
 }  // namespace
 
 double GemmShape::flops() const {
@@ -85,8 +77,8 @@ double GemmShape::flops() const {
          static_cast<double>(batch);
 }
 
-std::int64_t gemm_tiles(const GemmShape& s, topology::Architecture architecture) {
-  const auto [a, b] = tile_of(architecture);
+std::int64_t gemm_tiles(const GemmShape& s, const topology::Architecture& architecture) {
+  const std::int64_t a = architecture.tile_rows, b = architecture.tile_columns;
   return s.batch *
          std::min(ceil_div(s.m, a) * ceil_div(s.n, b), ceil_div(s.m, b) * ceil_div(s.n, a));
 }
@@ -94,11 +86,10 @@ std::int64_t gemm_tiles(const GemmShape& s, topology::Architecture architecture)
 double corrected_rate(const GemmRow& row, const topology::GpuSpec& gpu) {
   const double flops =
       GemmShape{row.m, row.n, row.k, std::max<std::int64_t>(1, row.groups)}.flops();
-  const bool hopper = gpu.architecture == topology::Architecture::hopper;
   // Timed after thousands of runs without a pause, as a step's are: a short run would be faster.
   if (row.limit == "sustained") return row.rate.value / sustained_share_of(row.gpu, gpu);
-  const bool fast = row.data == "small" && hopper && flops >= small_data_from;
-  if (fast) return row.rate.value * small_data_correction;
+  if (row.data == "small" && flops >= small_data_from)
+    return row.rate.value * gpu.architecture.idle_data;
   const auto type = operand_type(row.dtype);
   const auto peak = type ? peak_of(gpu, *type) : FlopsPerSecond{};
   const bool held = row.limit == "power" && flops >= held_from && row.rate > peak * held_above &&
@@ -211,11 +202,11 @@ double GemmTimes::usual_trend(const GemmShape& shape, FlopsPerSecond peak) const
 }
 
 double GemmTimes::loop_seconds(const GemmShape& shape, FlopsPerSecond peak) const {
-  const auto [a, b] = tile_of(gpu_.architecture);
+  const std::int64_t a = gpu_.architecture.tile_rows, b = gpu_.architecture.tile_columns;
   const double sms = static_cast<double>(gpu_.sms);
   const double k = static_cast<double>(shape.k);
-  const double tile_time =
-      2.0 * static_cast<double>(a * b) * (k + k_overhead) * sms / (peak.value * reachable);
+  const double tile_time = 2.0 * static_cast<double>(a * b) * (k + k_overhead) * sms /
+                           (peak.value * gpu_.architecture.product_reach);
   const double w = static_cast<double>(gemm_tiles(shape, gpu_.architecture)) / sms;
   const double waves = w < 1.0 ? std::pow(w, under_filled)
                                : std::pow(w, 1.0 - quantised) * std::pow(std::ceil(w), quantised);
@@ -346,9 +337,8 @@ std::optional<Duration> GemmTimes::trend_of(const GemmShape& shape, workloads::D
 std::optional<GemmTime> GemmTimes::time_of(const GemmShape& shape, workloads::Dtype dtype,
                                            const GemmCall& call) const {
   using enum workloads::Dtype;
-  using enum topology::Architecture;
   expects(shape.m > 0 && shape.n > 0 && shape.k > 0 && shape.batch > 0, "a product has sizes");
-  const bool emulated = dtype == bf16 && gpu_.architecture == volta;  // no bf16 in tensor cores
+  const bool emulated = dtype == bf16 && !gpu_.architecture.bf16;  // not in tensor cores
   const workloads::Dtype type = multiplied_as(dtype, gpu_.architecture);
   const auto family = families_.find(type);
   if (!emulated && family != families_.end() && !family->second.points.empty())

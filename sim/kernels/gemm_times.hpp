@@ -43,9 +43,8 @@ struct GemmTime {
   double short_run = 1.0;  // share of it that rests on rows that stepcast-calibrate did not measure
 };
 
-/// Thread blocks of a product: 128 x 256 outputs each on Hopper and later, 128 x 128 before, the
-/// tile turned the way that needs fewer.
-std::int64_t gemm_tiles(const GemmShape& shape, topology::Architecture architecture);
+/// Thread blocks of a product, by the architecture's tile, turned the way that needs fewer.
+std::int64_t gemm_tiles(const GemmShape& shape, const topology::Architecture& architecture);
 
 /// What the row says of short runs: rates on data that is nearly zero, or held by a power limit,
 /// are told as they would be without. `gpu`: for which the row is used, of the same generation.

@@ -35,15 +35,13 @@ std::optional<Dtype> operand_type(std::string_view word) {
   return std::nullopt;
 }
 
-Dtype multiplied_as(Dtype dtype, topology::Architecture architecture) {
+Dtype multiplied_as(Dtype dtype, const topology::Architecture& architecture) {
   if (dtype == Dtype::fp16) return Dtype::bf16;
-  const bool emulated =
-      dtype == Dtype::fp8_block && architecture == topology::Architecture::blackwell;
-  return emulated ? Dtype::mxfp8 : dtype;
+  return dtype == Dtype::fp8_block && architecture.microscales ? Dtype::mxfp8 : dtype;
 }
 
 FlopsPerSecond peak_of(const topology::GpuSpec& gpu, Dtype dtype) {
-  const bool microscales = gpu.architecture == topology::Architecture::blackwell;
+  const bool microscales = gpu.architecture.microscales;
   switch (dtype) {
     case Dtype::fp32:
       return gpu.fp32_peak;

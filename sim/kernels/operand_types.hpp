@@ -15,9 +15,10 @@ namespace stepcast::sim {
 /// scale per tensor or row; "fp8(1x128,128x128)" fp8_block. None for other words.
 std::optional<workloads::Dtype> operand_type(std::string_view word);
 
-/// What a GPU multiplies operands of this type as: Blackwell has no scales per block of 128, its
-/// library makes microscaled operands of them (Transformer Engine, recipe of Float8BlockScaling).
-workloads::Dtype multiplied_as(workloads::Dtype, topology::Architecture);
+/// What a GPU multiplies operands of this type as: one with microscales has no scales per block of
+/// 128, its library makes microscaled operands of them (Transformer Engine, recipe of
+/// Float8BlockScaling).
+workloads::Dtype multiplied_as(workloads::Dtype, const topology::Architecture&);
 
 /// Of the units that multiply this type; zero where the GPU has none. bf16 stands for both 16-bit
 /// types.

@@ -12,39 +12,21 @@
 namespace stepcast::sim {
 namespace {
 
-using topology::Architecture;
 using topology::GpuSpec;
 
 constexpr double context_share = 0.07;
 constexpr double memory_share = 0.20;           // of TDP: HBM at full speed (sim/run/power.hpp)
 constexpr double least_measured = 175.0 / 300;  // of the limit
 
-/// Dense 16-bit FLOPs of an SM in a cycle; peaks of data sheets are this times SMs times clock.
-double flops_per_cycle(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::volta:
-      return 1024;
-    case Architecture::ampere:
-      return 2048;
-    case Architecture::hopper:
-      return 4096;
-    case Architecture::blackwell:
-      return 8192;
-    case Architecture::host:
-      return 0;
-  }
-  throw BrokenPromise("unknown architecture");
-}
-
-/// The clock that the tensor peak is stated at; zero where it is stated lower than any clock
-/// would give (export versions).
+/// The clock that the tensor peak, FLOPs of an SM in a cycle times SMs times clock, is stated at;
+/// zero where it is stated lower than any clock would give (export versions).
 Hertz peak_clock(const GpuSpec& gpu) {
-  const double cycle = flops_per_cycle(gpu.architecture) * static_cast<double>(gpu.sms);
+  const double cycle = gpu.architecture.flops_per_cycle * static_cast<double>(gpu.sms);
   const double clock = cycle > 0 ? gpu.tensor_peak.value / cycle : 0;
   return Hertz(clock > 1e9 ? clock : 0);
 }
 
-double exponent(const GpuSpec& gpu) { return gpu.architecture == Architecture::blackwell ? 2 : 3; }
+double exponent(const GpuSpec& gpu) { return gpu.architecture.power_exponent; }
 
 double idle_share(const GpuSpec& gpu) { return gpu.idle / gpu.tdp + context_share; }
 
@@ -97,8 +79,7 @@ ClockRange clock_range(const GpuSpec& gpu) {
 
 void check_power(const GpuSpec& gpu, const std::string& where) {
   if (gpu.power_cap.value == 0 && gpu.clock.value == 0) return;
-  if (gpu.architecture == Architecture::host)
-    throw InputError(where, "[power] of " + gpu.name, "it is about GPUs");
+  if (gpu.architecture.host) throw InputError(where, "[power] of " + gpu.name, "it is about GPUs");
   const Watts least = gpu.tdp * (idle_share(gpu) + memory_share);
   if (gpu.power_cap.value > 0 && gpu.power_cap < least)
     throw InputError(where,

@@ -10,8 +10,8 @@ namespace {
 
 /// The last of `rows` stands for what came after it.
 template <class Rows>
-const auto& row_of(const Rows& rows, topology::Architecture architecture) {
-  return rows[std::min(static_cast<std::size_t>(architecture), rows.size() - 1)];
+const auto& row_of(const Rows& rows, topology::NcclGeneration generation) {
+  return rows[std::min(static_cast<std::size_t>(generation), rows.size() - 1)];
 }
 
 /// One reader per table of the file, made when its first constant is asked for.
@@ -45,18 +45,18 @@ class Tables {
 
 }  // namespace
 
-const GenerationConstants& NetworkConstants::of(topology::Architecture architecture) const {
-  return row_of(generation, architecture);
+const GenerationConstants& NetworkConstants::of(topology::NcclGeneration wanted) const {
+  return row_of(generation, wanted);
 }
 
 Duration NetworkConstants::extra_hop(topology::Network network,
-                                     topology::Architecture architecture) const {
-  return row_of(of(network).hop, architecture);
+                                     topology::NcclGeneration of_gpu) const {
+  return row_of(of(network).hop, of_gpu);
 }
 
 Duration NetworkConstants::message(topology::Network network,
-                                   topology::Architecture architecture) const {
-  return row_of(of(network).message, architecture);
+                                   topology::NcclGeneration of_gpu) const {
+  return row_of(of(network).message, of_gpu);
 }
 
 NetworkConstants read_network_constants(const std::string& path) {

@@ -74,12 +74,12 @@ struct NetworkConstants {
   SharedConstants shared;
   MeasurementConstants measurement;
 
-  const GenerationConstants& of(topology::Architecture) const;
+  const GenerationConstants& of(topology::NcclGeneration) const;
   const TransportConstants& of(topology::Network n) const {
     return transport[static_cast<std::size_t>(n)];
   }
-  Duration extra_hop(topology::Network, topology::Architecture) const;
-  Duration message(topology::Network, topology::Architecture) const;
+  Duration extra_hop(topology::Network, topology::NcclGeneration) const;
+  Duration message(topology::Network, topology::NcclGeneration) const;
 };
 
 /// Throws InputError (file:line) on a key that is unknown, missing or wrong.

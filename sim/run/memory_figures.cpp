@@ -9,11 +9,7 @@
 namespace stepcast::sim {
 namespace {
 
-/// What NCCL's search finds in a node of them (`stepcast collective all_reduce`): 12 in a DGX-1 of
-/// V100, 24 in NVSwitch nodes of A100; nodes of H100 and later are taken for the latter.
-std::int64_t nccl_channels(const topology::GpuSpec& gpu) {
-  return gpu.architecture == topology::Architecture::volta ? 12 : 24;
-}
+std::int64_t nccl_channels(const topology::GpuSpec& gpu) { return gpu.architecture.channels; }
 
 workloads::StepInputs inputs_of(const Scenario& s) {
   return {s.model, s.plan, s.batch, s.precision, s.software};

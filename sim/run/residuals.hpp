@@ -20,6 +20,7 @@ struct Case {
   double host = 0;         // share of the step in which nothing is launched
   double unmeasured = 0;   // share of its time that is extrapolated or rests on a datasheet
   std::string kind = dense_16_bit;  // of model and precision: "MoE fp8", "dense mxfp8"
+  double guessed = 0;  // share of its time that rests on a datasheet; not kept with a residual
 
   friend bool operator==(const Case&, const Case&) = default;
 };

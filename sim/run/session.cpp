@@ -24,7 +24,7 @@ constexpr std::size_t most_programs = 8;
 // Layouts of fewer GPUs are soon made, and are kept for the next step.
 constexpr std::int64_t least_folded_from_the_start = 4096;
 
-bool on_host(const Scenario& s) { return s.node.gpu.architecture == topology::Architecture::host; }
+bool on_host(const Scenario& s) { return s.node.gpu.architecture.host; }
 
 }  // namespace
 

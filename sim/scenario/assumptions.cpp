@@ -21,7 +21,13 @@ bool gpu_is(S s, std::initializer_list<std::string_view> begins) {
       begins, [&](std::string_view begin) { return s.node.gpu.name.starts_with(begin); });
 }
 
-bool blackwell(S s) { return s.node.gpu.architecture == topology::Architecture::blackwell; }
+bool blackwell(S s) {
+  return s.node.gpu.architecture.nccl == topology::NcclGeneration::blackwell &&
+         s.node.gpu.nvlink.value > 0;
+}
+bool by_rccl(S s) {
+  return s.node.gpu.architecture.collectives == topology::CollectiveLibrary::rccl;
+}
 
 /// Tokens leave their rank for their experts.
 bool exchanges(S s) {
@@ -75,6 +81,12 @@ constexpr Unknown unknowns[] = {
      "the step runs again is left out"},
     {[](S s) { return workloads::adapted(s.model); },
      "no run with adapters is among those that error bars rest on: they are full training's"},
+    {[](S s) { return s.node.gpu.announced; },
+     "the GPU is announced, not released: its figures are the vendor's, its kernels' shares of "
+     "them "
+     "those of the generation before"},
+    {[](S s) { return by_rccl(s) && s.gpus > 1; },
+     "RCCL's own tables are not read: it is taken to choose as NCCL of that version does"},
     {[](S s) { return s.node.name.find("36x2") != std::string::npos; },
      "two racks of 36 are timed as one of 72: the width between their switches is not published"},
     {[](S s) { return s.model.name == "deepseek-v3" && gpu_is(s, {"h800"}); },

@@ -12,6 +12,7 @@
 #include "sim/import/model_config.hpp"
 #include "sim/import/model_index.hpp"
 #include "sim/program/installation.hpp"
+#include "sim/scenario/architecture_members.hpp"
 #include "sim/scenario/catalogue_reference.hpp"
 #include "sim/scenario/member_reader.hpp"
 #include "sim/scenario/members.hpp"
@@ -69,9 +70,9 @@ struct Catalogue::Files {
   GpuIdentities gpus;
   template <class Value>
   using ByDocument = std::map<const TomlValue*, Value>;
-  std::tuple<ByDocument<topology::GpuSpec>, ByDocument<topology::NodeSpec>,
-             ByDocument<topology::FabricSpec>, ByDocument<workloads::TransformerShape>,
-             ByDocument<workloads::Software>>
+  std::tuple<ByDocument<topology::Architecture>, ByDocument<topology::GpuSpec>,
+             ByDocument<topology::NodeSpec>, ByDocument<topology::FabricSpec>,
+             ByDocument<workloads::TransformerShape>, ByDocument<workloads::Software>>
       values;
 
   const TomlValue& document(const std::string& path) {
@@ -235,6 +236,7 @@ struct Kind {
   const char* marker;
 };
 constexpr Kind gpu_kind{"gpus", "cluster.node.gpu", "architecture"};
+constexpr Kind architecture_kind{"architectures", "architecture", "nccl"};
 constexpr Kind node_kind{"nodes", "cluster.node", "kind"};
 constexpr Kind fabric_kind{"fabrics", "cluster.fabric", "kind"};
 constexpr Kind model_kind{"models", "model", "layers"};
@@ -302,19 +304,42 @@ Spec any_entry(const Catalogue& catalogue, const Kind& kind, const TomlValue& va
   return spec;
 }
 
-constexpr auto fill_gpu = [](topology::GpuSpec& gpu, TableReader& table, bool complete) {
+/// Of architectures/, or of a file.
+constexpr auto fill_architecture = [](topology::Architecture& architecture, TableReader& table,
+                                      bool complete) {
+  read_members(table, complete, [&](auto&& visitor) { visit_architecture(architecture, visitor); });
+};
+
+struct FillGpu {
+  const Catalogue& catalogue;
+  void operator()(topology::GpuSpec& gpu, TableReader& table, bool complete) const;
+};
+
+void FillGpu::operator()(topology::GpuSpec& gpu, TableReader& table, bool complete) const {
   read_members(table, complete, [&](auto&& visitor) { visit_gpu(gpu, visitor); });
+  if (table.value("architecture") != nullptr)
+    gpu.architecture = catalogue.architecture(gpu.architecture.name, table.where("architecture"));
   if (gpu.idle > gpu.tdp)
     table.fail(table.value("idle") != nullptr ? "idle" : "tdp",
                "an idle card draws " + to_text(gpu.idle) + ", a full one " + to_text(gpu.tdp),
                "idle is below tdp");
-};
+}
 
 }  // namespace
 
+/// One of a file is called by its path, so that a resolved scenario finds it again.
+topology::Architecture Catalogue::architecture(const std::string& name,
+                                               const std::string& where) const {
+  auto out =
+      named_entry<topology::Architecture>(*this, architecture_kind, name, where, fill_architecture);
+  if (is_file_name(name))
+    out.name = file_of(entry(architecture_kind.folder, name, where).where).string();
+  return out;
+}
+
 topology::GpuSpec Catalogue::gpu(const TomlValue& value, const topology::GpuSpec* base,
                                  Changes* changed) const {
-  auto gpu = any_entry<topology::GpuSpec>(*this, gpu_kind, value, base, changed, fill_gpu);
+  auto gpu = any_entry<topology::GpuSpec>(*this, gpu_kind, value, base, changed, FillGpu{*this});
   gpu.relatives = gpus().relatives_of(gpu.name);
   return gpu;
 }
@@ -325,7 +350,7 @@ const GpuIdentities& Catalogue::gpus() const {
     for (const std::string& name : names(gpu_kind.folder)) {
       const TomlValue& document = entry(gpu_kind.folder, name, "catalogue");
       all.push_back(read_identity(
-          document, whole_entry<topology::GpuSpec>(gpu_kind, document, name, fill_gpu)));
+          document, whole_entry<topology::GpuSpec>(gpu_kind, document, name, FillGpu{*this})));
     }
     files_->gpus = GpuIdentities(std::move(all));
   });
@@ -335,7 +360,7 @@ const GpuIdentities& Catalogue::gpus() const {
 GpuIdentity Catalogue::gpu_of_file(const std::string& file, const std::string& where) const {
   const TomlValue& document = entry(gpu_kind.folder, file, where);
   return read_identity(document,
-                       whole_entry<topology::GpuSpec>(gpu_kind, document, file, fill_gpu));
+                       whole_entry<topology::GpuSpec>(gpu_kind, document, file, FillGpu{*this}));
 }
 
 topology::NodeSpec Catalogue::node(const TomlValue& value, Changes* changed) const {

@@ -44,8 +44,8 @@ class Catalogue {
  public:
   using Changes = std::vector<std::string>;
 
-  /// `directory` holds gpus/, nodes/, fabrics/, models/, hub/, software/, nccl/, exchange/ and
-  /// network/.
+  /// `directory` holds gpus/, architectures/, nodes/, fabrics/, models/, hub/, software/, nccl/,
+  /// exchange/ and network/.
   explicit Catalogue(std::string directory);
   ~Catalogue();
   Catalogue(Catalogue&&) noexcept;
@@ -89,6 +89,8 @@ class Catalogue {
   topology::GpuSpec gpu(const TomlValue& value, const topology::GpuSpec* base = nullptr,
                         Changes* changed = nullptr) const;
   topology::FabricSpec fabric(const TomlValue& value, Changes* changed = nullptr) const;
+  /// Of architectures/, or a file beside that of `where`.
+  topology::Architecture architecture(const std::string& name, const std::string& where) const;
 
   // The tables [model] and [software]; keys that are not theirs stay unread in `table`.
   workloads::TransformerShape model(TableReader& table) const;

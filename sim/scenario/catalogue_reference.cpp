@@ -40,7 +40,7 @@ FabricReference itself(const FabricSpec& fabric) {
 
 /// The weightiest difference first; a whole number, 0 for the same.
 int unlikeness(const NodeSpec& a, const NodeSpec& b) {
-  return 16 * (a.kind != b.kind) + 8 * (a.gpu.architecture != b.gpu.architecture) +
+  return 16 * (a.kind != b.kind) + 8 * (a.gpu.architecture.name != b.gpu.architecture.name) +
          4 * (a.network != b.network) + 2 * (a.gpu.name != b.gpu.name) +
          1 * !b.name.starts_with("dgx-");
 }
@@ -141,7 +141,7 @@ std::optional<std::string> Catalogue::node_like(const GpuIdentity& wanted) const
   for (const GpuIdentity& other : gpus().all()) {
     const auto node = own_node(other);
     if (!node || (other.gpu.nvlink.value > 0) != (wanted.gpu.nvlink.value > 0)) continue;
-    const int fit = (other.gpu.architecture == wanted.gpu.architecture ? 2 : 0) +
+    const int fit = (other.gpu.architecture.name == wanted.gpu.architecture.name ? 2 : 0) +
                     (node->starts_with("dgx-") ? 1 : 0);
     if (fit > best) best = fit, found = node;
   }

@@ -27,7 +27,7 @@ class Warnings {
         switched_(s.node.kind != NodeKind::pcie) {}
 
   std::vector<std::string> all() && {
-    if (node_.gpu.architecture == topology::Architecture::host) {
+    if (node_.gpu.architecture.host) {
       measured();
       return std::move(out_);
     }

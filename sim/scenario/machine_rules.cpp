@@ -6,16 +6,6 @@ namespace {
 using workloads::Recipe;
 using OnGpu = const RecipeOnGpu&;
 
-bool before_hopper(OnGpu a) {
-  using enum topology::Architecture;
-  const auto architecture = a.gpu.architecture;
-  return architecture == volta || architecture == ampere || architecture == host;
-}
-
-bool blackwell(const topology::GpuSpec& gpu) {
-  return gpu.architecture == topology::Architecture::blackwell;
-}
-
 bool microscaled(OnGpu a) { return a.recipe == Recipe::mxfp8 || a.recipe == Recipe::nvfp4; }
 
 std::string refusal(OnGpu a) {
@@ -23,9 +13,9 @@ std::string refusal(OnGpu a) {
 }
 
 constexpr workloads::Rule<RecipeOnGpu> on_gpu[] = {
-    {"recipe", [](OnGpu a) { return a.recipe != Recipe::none && before_hopper(a); }, refusal,
+    {"recipe", [](OnGpu a) { return a.recipe != Recipe::none && !a.gpu.architecture.fp8; }, refusal,
      [](OnGpu) { return std::string("tensor cores multiply fp8 from Ada and Hopper on"); }},
-    {"recipe", [](OnGpu a) { return microscaled(a) && !blackwell(a.gpu); }, refusal,
+    {"recipe", [](OnGpu a) { return microscaled(a) && !a.gpu.architecture.microscales; }, refusal,
      [](OnGpu) {
        return std::string(
            "scales of 16 or 32 elements came with Blackwell: take fp8_delayed, "
@@ -39,7 +29,7 @@ using workloads::TensorOverlap;
 using On = const PlanOnNode&;
 
 bool overlaps(On a) { return a.plan.tensor_overlap != TensorOverlap::none && a.plan.tensor > 1; }
-bool on_host(On a) { return a.node.gpu.architecture == topology::Architecture::host; }
+bool on_host(On a) { return a.node.gpu.architecture.host; }
 bool offloads(On a) { return a.plan.offload.activations > 0.0 || a.plan.offload.optimizer > 0.0; }
 
 std::string overlap_text(On a) {
@@ -63,7 +53,7 @@ constexpr workloads::Rule<PlanOnNode> on_node[] = {
      [](On a) {
        return overlaps(a) && a.plan.tensor_overlap == TensorOverlap::userbuffers &&
               (a.plan.expert.overlap || a.plan.expert.shared_overlap) &&
-              a.node.gpu.architecture != topology::Architecture::blackwell;
+              a.node.gpu.architecture.one_connection;
      },
      [](On a) { return overlap_text(a) + " beside overlap of experts on " + a.node.gpu.name; },
      [](On) {
@@ -106,8 +96,8 @@ std::span<const workloads::Rule<RecipeOnGpu>> recipe_gpu_rules() { return on_gpu
 void suit_gpu(workloads::Precision& precision, const topology::GpuSpec& gpu,
               const std::string& where) {
   workloads::check_rules(recipe_gpu_rules(), RecipeOnGpu{precision.recipe, gpu}, where);
-  precision.transposes = precision.recipe != Recipe::none && !blackwell(gpu);
-  precision.emulates_blocks = precision.recipe == Recipe::fp8_block && blackwell(gpu);
+  precision.transposes = precision.recipe != Recipe::none && !gpu.architecture.transposed_fp8;
+  precision.emulates_blocks = precision.recipe == Recipe::fp8_block && gpu.architecture.microscales;
 }
 
 std::span<const workloads::Rule<PlanOnNode>> plan_node_rules() { return on_node; }

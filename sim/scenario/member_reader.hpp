@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/files/toml_table.hpp"
 #include "sim/scenario/members.hpp"
@@ -15,14 +18,16 @@ namespace stepcast::sim {
 class MemberReader : public MemberVisitor<MemberReader> {
  public:
   /// `complete`: members that an entry needs must stand in the table itself.
-  MemberReader(TableReader& table, bool complete) : table_(table), complete_(complete) {}
+  /// `also`: what to say beside the first that is missing.
+  MemberReader(TableReader& table, bool complete, std::string also = {})
+      : table_(table), complete_(complete), also_(std::move(also)) {}
 
   template <class T, class... Choices>
   void member(const Key& key, Bound bound, T& value, const Choices&... choices) {
     if (auto found = read(key.name, value, range_of(bound), choices...))
       take(key, value, *std::move(found));
     else if (bound == Bound::needed && complete_)
-      table_.missing(key.name);
+      table_.missing(key.name, also_);
   }
   template <class T, class... Choices>
   void member(const Key& key, Bound bound, std::optional<T>& value, const Choices&... choices) {
@@ -198,6 +203,7 @@ class MemberReader : public MemberVisitor<MemberReader> {
 
   TableReader& table_;
   bool complete_;
+  std::string also_;
 };
 
 /// Asks for every member without reading it, so that a missing one is not mistaken for a neighbour
@@ -216,11 +222,33 @@ class MemberKeys : public MemberVisitor<MemberKeys> {
   TableReader& table_;
 };
 
+/// The members that an entry needs and `table` does not have.
+class MissingMembers : public MemberVisitor<MissingMembers> {
+ public:
+  MissingMembers(TableReader& table, std::vector<std::string>& names)
+      : table_(table), names_(names) {}
+
+  template <class... T>
+  void member(const Key& key, Bound bound, const T&...) {
+    if (bound == Bound::needed && table_.value(key.name) == nullptr) names_.emplace_back(key.name);
+  }
+  void part(const Key&) {}
+
+ private:
+  TableReader& table_;
+  std::vector<std::string>& names_;
+};
+
 /// `visit` calls one of members.hpp with the visitor that it is given.
 template <class Visit>
 void read_members(TableReader& table, bool complete, Visit visit) {
   visit(MemberKeys(table));
-  visit(MemberReader(table, complete));
+  std::vector<std::string> missing;
+  if (complete) visit(MissingMembers(table, missing));
+  std::string also;
+  for (std::size_t i = 1; i < missing.size(); ++i)
+    also += (also.empty() ? "as are " : ", ") + missing[i];
+  visit(MemberReader(table, complete, also));
 }
 
 }  // namespace stepcast::sim

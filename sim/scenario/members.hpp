@@ -53,7 +53,7 @@ class MemberVisitor {
 
 template <class Spec, class Visitor>
 void visit_gpu(Spec& gpu, Visitor&& visit) {
-  visit.needs({"architecture", "generation"}, gpu.architecture, architecture_names);
+  visit.needs({"architecture", "what else is asked of its generation"}, gpu.architecture.name);
   visit.needs(Key{"sms", "streaming multiprocessors"}.within(1, 10'000), gpu.sms);
   visit.needs({"tensor_peak", "dense, the 16-bit type of training"}, gpu.tensor_peak);
   visit.may({"tf32_peak", "dense"}, gpu.tf32_peak);
@@ -69,6 +69,7 @@ void visit_gpu(Spec& gpu, Visitor&& visit) {
   visit.may(Key{"nvlink_links", "of one GPU"}.within(1, 1'000), gpu.nvlink_links);
   visit.needs(Key{"tdp", "power under full load"}.within(1, 100'000), gpu.tdp);
   visit.needs(Key{"idle", "power of an empty card"}.within(0.1, 100'000), gpu.idle);
+  visit.may({"announced", "not released: nobody has measured its figures"}, gpu.announced);
   visit.may({"nccl_since", "first NCCL that knows it"}, gpu.nccl_since);
 }
 
@@ -94,6 +95,8 @@ void visit_node(Spec& node, Visitor&& visit) {
   visit.may({"sockets", "processors"}, node.sockets);
   visit.may({"socket", "between two of them, one direction"}, node.socket);
   visit.may(Key{"socket_latency", "between two of them"}.within(0, 1), node.socket_latency);
+  visit.may({"peer_access", "GPUs read each other over PCIe, not through host memory"},
+            node.peer_access);
   visit.may({"gpu_direct", "NICs read GPU memory past the CPU"}, node.gpu_direct);
   visit.may({"low_latency_protocols", "NCCL's plugin allows LL and LL128"},
             node.low_latency_protocols);

@@ -28,10 +28,9 @@ double expected_largest(std::int64_t n) {
   return n <= 1 ? 0.0 : normal_quantile((count - 0.375) / (count + 0.25));
 }
 
-double pace(const Noise& noise, std::int64_t gpus, topology::Architecture architecture) {
-  constexpr std::int64_t sustained_read_at = 256;
+double pace(const Noise& noise, std::int64_t gpus, const topology::Architecture& architecture) {
   const auto of = [&](std::int64_t n) { return 1.0 + noise.pace_sigma * expected_largest(n); };
-  return of(gpus) / (architecture == topology::Architecture::hopper ? of(sustained_read_at) : 1.0);
+  return of(gpus) / of(architecture.sustained_gpus);
 }
 
 void add_noise(const Noise& noise, std::uint64_t seed, std::int64_t gpus_per_node,

@@ -39,9 +39,9 @@ double expected_largest(std::int64_t n);
 
 /// How much longer products and attention take where GPUs wait for the slowest of them in every
 /// step, while none of them is known: 1 + sigma x expected_largest(n). Equal GPUs differ in their
-/// clocks under load, so in tensor-core kernels, not in their memory. Hopper's sustained rate was
-/// read off runs on 128 to 512 GPUs (calibrated_kernels.cpp) and has the slowest of 256 in it.
-double pace(const Noise& noise, std::int64_t gpus, topology::Architecture architecture);
+/// clocks under load, so in tensor-core kernels, not in their memory. A sustained rate that was
+/// read off runs on many GPUs (Architecture::sustained_gpus) has the slowest of them in it.
+double pace(const Noise& noise, std::int64_t gpus, const topology::Architecture& architecture);
 
 /// Gives the ranks of `system` their speeds and their noise; nodes hold `gpus_per_node` ranks.
 void add_noise(const Noise& noise, std::uint64_t seed, std::int64_t gpus_per_node,

@@ -23,8 +23,8 @@ GpuIdentity read_identity(const TomlValue& document, topology::GpuSpec gpu) {
   out.aliases = table.texts("aliases").value_or(out.aliases);
   out.cuda_names = table.texts("cuda_names").value_or(out.cuda_names);
   out.pci_ids = table.texts("pci_ids").value_or(out.pci_ids);
-  out.generation =
-      table.text("generation").value_or(table.text("architecture").value_or(std::string()));
+  table.value("architecture");
+  out.generation = table.text("generation").value_or(out.gpu.architecture.name);
   out.compute_capability = table.integer("compute_capability").value_or(0);
   out.node = table.text("node").value_or("");
   return out;

@@ -18,7 +18,7 @@ struct GpuIdentity {
   std::vector<std::string> aliases;     // names that leave something open and mean this GPU: "h100"
   std::vector<std::string> cuda_names;  // cudaDeviceProp.name without "NVIDIA" and "Tesla"
   std::vector<std::string> pci_ids;     // PCI device ids of NVIDIA, "0x2330"
-  std::string generation;               // "hopper"; `gpu.architecture` says whose constants it uses
+  std::string generation;               // whose rows say something of it; else its architecture
   std::int64_t compute_capability = 0;  // 90; 0: not stated
   std::string node;                     // the node of the catalogue that it is usually in, or ""
 };

@@ -44,8 +44,15 @@ bool all_in(std::string_view some, std::string_view all) {
   return !any_word(some, [&](std::string_view word) { return !has_word(all, word); });
 }
 
+/// "4090" of "RTX-4090": the word in front is a family's.
+std::string_view without_family(std::string_view name) {
+  const bool family = name.size() > 4 && alike(name.substr(0, 4), "rtx-");
+  return family ? name.substr(4) : name;
+}
+
 /// Whether their first words are one; thousands of rows are asked, and few are.
-bool of_one_chip(std::string_view a, std::string_view b) {
+bool of_one_chip(std::string_view name, std::string_view other) {
+  const std::string_view a = without_family(name), b = without_family(other);
   for (std::size_t i = 0;; ++i) {
     const char x = i < a.size() ? lower(a[i]) : '-', y = i < b.size() ? lower(b[i]) : '-';
     if (x != y) return false;

@@ -24,7 +24,7 @@ expect 2 "did you mean 'collectives'" colectives
 expect 2 'which file' collectives
 expect 2 "unknown option '--jso'" collectives x.csv --jso # no guessing of prefixes
 expect 2 'is no percentage' collectives "$published/collectives.csv" --fail-above much
-expect 2 'is none of source, shape' kernels "$published/kernels.csv" --leave-out row
+expect 2 'is none of source, shape, gpu' kernels "$published/kernels.csv" --leave-out row
 expect 3 'cannot be opened' collectives "$work/none.csv"
 printf 'gpu,kinds\n' >"$work/bad.csv"
 expect 3 'bad.csv:1' collectives "$work/bad.csv"

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "architectures.hpp"
 #include "sim/network/model.hpp"
 #include "sim/tables/calibration_table.hpp"
 #include "topology/specs.hpp"
@@ -241,11 +242,11 @@ inline std::vector<CollectiveRow> rows_of(const std::vector<MeasuredCurve>& curv
 }
 
 /// A DGX with the numbers of the catalogue that collectives depend on.
-inline topology::NodeSpec dgx(topology::Architecture architecture) {
+inline topology::NodeSpec dgx(topology::NcclGeneration generation) {
   topology::NodeSpec node;
-  node.gpu.architecture = architecture;
+  node.gpu.architecture = architecture(generation);
   node.kind = topology::NodeKind::nvswitch;
-  node.nvlink_per_link = architecture == topology::Architecture::blackwell ? 50_GBps : 25_GBps;
+  node.nvlink_per_link = generation == topology::NcclGeneration::blackwell ? 50_GBps : 25_GBps;
   node.nvlink_latency = 500_ns;
   node.nics = 8;
   node.nic_latency = 500_ns;
@@ -253,8 +254,8 @@ inline topology::NodeSpec dgx(topology::Architecture architecture) {
   node.pcie_latency = 500_ns;
   node.socket = 20_GBps;
   node.cpu = "intel";
-  switch (architecture) {
-    case topology::Architecture::volta:
+  switch (generation) {
+    case topology::NcclGeneration::volta:
       node.gpu.name = "v100-sxm2-32gb";
       node.gpu.nvlink_links = 6;
       node.kind = topology::NodeKind::hybrid_cube_mesh;
@@ -265,7 +266,7 @@ inline topology::NodeSpec dgx(topology::Architecture architecture) {
       node.nic = 100_Gbps;
       node.pcie = 15.75_GBps;
       break;
-    case topology::Architecture::ampere:
+    case topology::NcclGeneration::ampere:
       node.gpu.name = "a100-sxm4-80gb";
       node.gpu.nvlink_links = 12;
       node.nvswitches = 6;
@@ -273,9 +274,9 @@ inline topology::NodeSpec dgx(topology::Architecture architecture) {
       node.pcie = 31.5_GBps;
       node.cpu = "amd";
       break;
-    case topology::Architecture::host:  // never asked for
-    case topology::Architecture::hopper:
-    case topology::Architecture::blackwell:
+    case topology::NcclGeneration::host:  // never asked for
+    case topology::NcclGeneration::hopper:
+    case topology::NcclGeneration::blackwell:
       node.gpu.name = "h100-sxm5-80gb";
       node.gpu.nvlink_links = 18;
       node.nvswitches = 4;
@@ -289,9 +290,9 @@ inline topology::NodeSpec dgx(topology::Architecture architecture) {
 }
 
 inline topology::NodeSpec dgx_of(const MeasuredCurve& curve) {
-  if (curve.gpu.starts_with("V100")) return dgx(topology::Architecture::volta);
-  if (curve.gpu.starts_with("A100")) return dgx(topology::Architecture::ampere);
-  return dgx(topology::Architecture::hopper);
+  if (curve.gpu.starts_with("V100")) return dgx(topology::NcclGeneration::volta);
+  if (curve.gpu.starts_with("A100")) return dgx(topology::NcclGeneration::ampere);
+  return dgx(topology::NcclGeneration::hopper);
 }
 
 }  // namespace stepcast::sim

@@ -23,12 +23,12 @@ inline NcclTuning tuning_of(const std::string& version) {
 inline GroupShape whole_nodes(std::int64_t nodes) { return {8 * nodes, nodes, 8, 1}; }
 inline GroupShape one_rank_a_node(std::int64_t nodes) { return {nodes, nodes, 1, 1}; }
 
-inline NcclMachine machine_of(topology::Architecture architecture, GroupShape shape) {
+inline NcclMachine machine_of(topology::NcclGeneration architecture, GroupShape shape) {
   return nccl_machine(dgx(architecture), shape);
 }
 
 /// On a fabric whose switches sum, with NCCL_COLLNET_ENABLE=1.
-inline NcclMachine with_sharp(topology::Architecture architecture, GroupShape shape) {
+inline NcclMachine with_sharp(topology::NcclGeneration architecture, GroupShape shape) {
   NcclMachine machine = machine_of(architecture, shape);
   machine.sharp = true;
   return machine;

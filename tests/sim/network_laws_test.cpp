@@ -13,7 +13,7 @@
 
 using namespace stepcast;
 using namespace stepcast::sim;
-using topology::Architecture;
+using topology::NcclGeneration;
 using workloads::CollectiveKind;
 
 namespace {
@@ -66,10 +66,10 @@ class Draws {
   Draw draw() {
     for (int attempt = 0; attempt < 10'000; ++attempt) {
       Draw d;
-      const auto [gpu, name] = one_of(
-          std::vector<std::pair<Architecture, const char*>>{{Architecture::volta, "dgx-1v"},
-                                                            {Architecture::ampere, "dgx-a100"},
-                                                            {Architecture::hopper, "dgx-h100"}});
+      const auto [gpu, name] = one_of(std::vector<std::pair<NcclGeneration, const char*>>{
+          {NcclGeneration::volta, "dgx-1v"},
+          {NcclGeneration::ampere, "dgx-a100"},
+          {NcclGeneration::hopper, "dgx-h100"}});
       d.node = dgx(gpu);
       d.node.name = name;
       static const std::vector<std::string> versions = nccl_versions(tuning_folder);
@@ -209,7 +209,7 @@ TEST_CASE("law: an AllGather over 8 to 4,096 GPUs is monotone in ranks, its hops
       NcclOverrides ring;
       ring.algorithm = Algorithm::ring;
       ring.protocol = Protocol::simple;
-      const CollectiveTimes times(dgx(Architecture::hopper), catalogue().nccl(version), {}, ring);
+      const CollectiveTimes times(dgx(NcclGeneration::hopper), catalogue().nccl(version), {}, ring);
       CollectiveTime last;
       for (std::int64_t nodes = 1; nodes <= 512; nodes *= 2) {
         const CollectiveTime t = times.time_of(AG, bytes, whole_nodes(nodes));
@@ -228,7 +228,7 @@ TEST_CASE("law: a ring's latency is linear in its steps") {
     NcclOverrides ring;
     ring.algorithm = Algorithm::ring;
     ring.protocol = Protocol::ll;
-    return CollectiveTimes(dgx(Architecture::hopper), catalogue().nccl("2.20"), {}, ring);
+    return CollectiveTimes(dgx(NcclGeneration::hopper), catalogue().nccl("2.20"), {}, ring);
   }();
   const auto latency = [&](std::int64_t nodes) {
     return seconds(times.time_of(AG, Bytes(64 * nodes), whole_nodes(nodes)).latency);
@@ -245,7 +245,7 @@ TEST_CASE("law: PAT's latency is logarithmic, Ring's is not") {
     NcclOverrides pinned;
     pinned.algorithm = algorithm;
     pinned.protocol = Protocol::simple;
-    const CollectiveTimes times(dgx(Architecture::hopper), catalogue().nccl("2.24"), {}, pinned);
+    const CollectiveTimes times(dgx(NcclGeneration::hopper), catalogue().nccl("2.24"), {}, pinned);
     const CollectiveTime t = times.time_of(AG, 64_KiB, {nodes, nodes, 1, 1});
     REQUIRE(t.algorithm == algorithm);
     return seconds(t.latency);
@@ -272,8 +272,8 @@ TEST_CASE("law: relabelling nodes changes neither time nor what the links of a n
                               .cable_latency = 100_ns};
   std::mt19937_64 random(6);
   for (const auto routing : {topology::Routing::destination, topology::Routing::spray})
-    for (const Architecture gpu :
-         {Architecture::volta, Architecture::ampere, Architecture::hopper}) {
+    for (const NcclGeneration gpu :
+         {NcclGeneration::volta, NcclGeneration::ampere, NcclGeneration::hopper}) {
       fabric.routing = routing;
       const auto cluster = topology::Cluster::build(dgx(gpu), 64, fabric);
       const topology::StaticRouter router(cluster);

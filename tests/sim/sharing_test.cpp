@@ -40,7 +40,7 @@ struct Job {
 class Machine {
  public:
   Machine(std::int64_t nodes, const FabricSpec& fabric)
-      : cluster_(topology::Cluster::build(dgx(topology::Architecture::hopper), nodes, fabric)),
+      : cluster_(topology::Cluster::build(dgx(topology::NcclGeneration::hopper), nodes, fabric)),
         router_(cluster_),
         loads_(cluster_, router_) {}
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <map>
 #include <tuple>
 
@@ -28,20 +29,11 @@ std::string band_of(Bytes bytes) {
   return ">= 64 MiB";
 }
 
-std::string generation_name(topology::Architecture architecture) {
-  switch (architecture) {
-    case topology::Architecture::volta:
-      return "Volta";
-    case topology::Architecture::ampere:
-      return "Ampere";
-    case topology::Architecture::hopper:
-      return "Hopper";
-    case topology::Architecture::blackwell:
-      return "Blackwell";
-    case topology::Architecture::host:
-      return "Host";
-  }
-  throw BrokenPromise("a GPU generation without a name");
+/// "Hopper".
+std::string generation_name(const topology::Architecture& architecture) {
+  std::string out = architecture.name;
+  if (!out.empty()) out.front() = static_cast<char>(std::toupper(out.front()));
+  return out;
 }
 
 std::string size_text(Bytes bytes) {

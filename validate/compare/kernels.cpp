@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "calibrate/import/collective_case.hpp"
 #include "calibrate/rows/source_key.hpp"
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
+#include "sim/confidence/interval.hpp"
 #include "sim/files/names.hpp"
 #include "sim/files/toml_value.hpp"
 #include "sim/kernels/attention_times.hpp"
@@ -47,6 +51,7 @@ std::string of_type(const std::string& kind, Dtype dtype) {
 
 AttentionKernel implementation_of(const std::string& name) {
   using enum AttentionKernel;
+  if (name == "ck") return flash2;  // whatever is asked for, AMD's GPUs run it
   for (const AttentionKernel kernel : {flash2, flash3, flash4, cudnn, memory_efficient, unfused})
     if (sim::implementation_name(kernel) == name) return kernel;
   throw Unpredictable{"attention implementation " + name};
@@ -71,21 +76,28 @@ bool same_shape(const ElementwiseRow& a, const ElementwiseRow& b) {
 template <class Row>
 struct Visible {
   std::vector<Row> rows;
-  bool source_left_out = false;
+  const char* left_out = "shape";
 };
 
 template <class Row>
 Visible<Row> visible_to(const Row& row, const std::vector<Row>& pool, const std::string& gpu,
                         LeaveOut leave_out) {
+  const auto of_this_chip = [&](const Row& other) {
+    return sim::kinship(other.gpu, gpu) <= sim::Kinship::same_chip;
+  };
+  if (leave_out == LeaveOut::gpu) {
+    Visible<Row> out{pool, "GPU"};
+    std::erase_if(out.rows, of_this_chip);
+    return out;
+  }
   if (leave_out == LeaveOut::source) {
-    Visible<Row> out{calibrate::without_source(pool, calibrate::source_key(row.source)), true};
+    Visible<Row> out{calibrate::without_source(pool, calibrate::source_key(row.source)), "source"};
     const auto serves = [&](const Row& other) {
-      return other.source.confidence != "low" &&
-             sim::kinship(other.gpu, gpu) <= sim::Kinship::same_chip;
+      return other.source.confidence != "low" && of_this_chip(other);
     };
     if (std::any_of(out.rows.begin(), out.rows.end(), serves)) return out;
   }
-  Visible<Row> out{pool, false};
+  Visible<Row> out{pool};
   std::erase_if(out.rows, [&](const Row& other) { return same_shape(row, other); });
   return out;
 }
@@ -120,8 +132,6 @@ class KernelPredictor {
     throw Unpredictable{name + " is not in the catalogue"};
   }
 
-  static std::string left_out(bool source) { return source ? "source" : "shape"; }
-
   void predict(const GemmRow& row, ComparedRow& out) const {
     const topology::GpuSpec& gpu = gpu_of(row.gpu);
     const sim::GemmShape shape{row.m, row.n, row.k, 1};
@@ -140,7 +150,7 @@ class KernelPredictor {
     out.measured = truth->duration;
     out.predicted = time->duration;
     out.provenance = sim::name_of(time->provenance);
-    out.group = {gpu.name, of_type("gemm", dtype), left_out(visible.source_left_out)};
+    out.group = {gpu.name, of_type("gemm", dtype), visible.left_out};
   }
 
   void predict_grouped(const GemmRow& row, const topology::GpuSpec& gpu, Dtype dtype,
@@ -155,7 +165,7 @@ class KernelPredictor {
     out.measured = to_duration(call.each.flops() / sim::corrected_rate(row, gpu));
     out.predicted = time->duration;
     out.provenance = sim::name_of(time->provenance);
-    out.group = {gpu.name, of_type("grouped_gemm", dtype), left_out(visible.source_left_out)};
+    out.group = {gpu.name, of_type("grouped_gemm", dtype), visible.left_out};
   }
 
   /// Norms by the software that calls them; other kernels of few rows are no family.
@@ -177,7 +187,7 @@ class KernelPredictor {
     out.measured = row.duration;
     out.predicted = time->duration;
     out.provenance = sim::name_of(time->provenance);
-    out.group = {gpu.name, out.kind + " " + row.implementation, left_out(visible.source_left_out)};
+    out.group = {gpu.name, out.kind + " " + row.implementation, visible.left_out};
   }
 
   void predict(const AttentionRow& row, ComparedRow& out) const {
@@ -211,7 +221,7 @@ class KernelPredictor {
     out.measured = to_duration(flops / row.rate.value);
     out.predicted = predicted;
     out.group = {gpu.name, of_type(out.kind + " " + row.implementation, dtype_of(row.dtype)),
-                 left_out(visible.source_left_out)};
+                 visible.left_out};
   }
 
   const sim::CalibrationTable& pool_;
@@ -219,7 +229,55 @@ class KernelPredictor {
   std::vector<topology::GpuSpec> gpus_;
 };
 
+/// For JSON, and for who reads the figures.
+struct LeftOut {
+  const char *word, *note;
+};
+LeftOut left_out_by(LeaveOut leave_out) {
+  switch (leave_out) {
+    case LeaveOut::source:
+      return {"source",
+              "Leave-one-source-out; where no other source has measured the GPU, only the rows of "
+              "the same shape are left out."};
+    case LeaveOut::shape:
+      return {"shape", "Leave-one-shape-out: other shapes of the same source are seen."};
+    case LeaveOut::gpu:
+      return {"gpu",
+              "Leave-one-GPU-out: no row of the chip is seen, as of a card that nobody has "
+              "measured; siblings of its generation are."};
+  }
+  throw BrokenPromise("a row that nothing is left out for");
+}
+
 }  // namespace
+
+std::vector<CardCoverage> coverage_of_cards(const Comparison& comparison, double level) {
+  std::vector<sim::Residual> errors;
+  for (const ComparedRow& row : comparison.rows)
+    if (row.scored()) errors.push_back({row.group.front(), "", -std::log1p(row.error()), {}});
+  std::set<std::string> cards;
+  for (const sim::Residual& error : errors) cards.insert(error.source);
+  std::vector<CardCoverage> out;
+  for (const std::string& card : cards) {
+    sim::ResidualRefs others;
+    std::vector<double> own;
+    for (const sim::Residual& error : errors) {
+      if (error.source == card)
+        own.push_back(error.log_ratio);
+      else
+        others.push_back(&error);
+    }
+    if (others.empty()) continue;
+    const sim::Interval bar = sim::interval_of(others, level);
+    const auto covered =
+        std::count_if(own.begin(), own.end(), [&](double error) { return bar.covers(error); });
+    CardCoverage& one = out.emplace_back();
+    one = {card, own.size(), 0.0, static_cast<double>(covered) / static_cast<double>(own.size())};
+    for (double& error : own) error = std::abs(std::expm1(-error));
+    one.median = median(std::move(own));
+  }
+  return out;
+}
 
 Comparison compare_kernels(const std::string& file, const std::vector<MeasuredRow>& rows,
                            const sim::CalibrationTable& known, const sim::Catalogue& catalogue,
@@ -230,12 +288,9 @@ Comparison compare_kernels(const std::string& file, const std::vector<MeasuredRo
                  .notes = {},
                  .group_headings = {"GPU", "kernel", "left out"},
                  .rows = {}};
-  const bool source = leave_out == LeaveOut::source;
-  out.left_out = source ? "source" : "shape";
-  out.notes = {source
-                   ? "Leave-one-source-out; where no other source has measured the GPU, only the "
-                     "rows of the same shape are left out."
-                   : "Leave-one-shape-out: other shapes of the same source are seen.",
+  const LeftOut left = left_out_by(leave_out);
+  out.left_out = left.word;
+  out.notes = {left.note,
                "The model's constants are not refitted: some were chosen with published rows in "
                "view.",
                "Products timed on small data are compared as the model reads them "

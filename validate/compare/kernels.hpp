@@ -14,6 +14,7 @@ namespace stepcast::validate {
 enum class LeaveOut : std::uint8_t {
   source,  // all rows of the row's own source; only its shape where no other source has that GPU
   shape,   // the rows of this very shape
+  gpu,     // all rows of the row's own chip
 };
 
 /// Every gemm, grouped_gemm, attention and rmsnorm row of `rows`, predicted from `known` and from
@@ -21,5 +22,14 @@ enum class LeaveOut : std::uint8_t {
 Comparison compare_kernels(const std::string& file, const std::vector<MeasuredRow>& rows,
                            const sim::CalibrationTable& known, const sim::Catalogue& catalogue,
                            LeaveOut leave_out = LeaveOut::source);
+
+/// Of one card how far its rows are off (median |error|), and the share of them inside the bar of
+/// this level that the errors of all other cards make, each card weighing the same.
+struct CardCoverage {
+  std::string gpu;
+  std::size_t rows = 0;
+  double median = 0, covered = 0;
+};
+std::vector<CardCoverage> coverage_of_cards(const Comparison& comparison, double level);
 
 }  // namespace stepcast::validate

@@ -95,7 +95,8 @@ std::vector<Covered> covered_by(const sim::Evidence& evidence, double level) {
   for (const auto& [what, residuals] : all) {
     const auto other = [&](const sim::Residual& row) { return row.source != residuals[0].source; };
     if (std::ranges::any_of(residuals, other))  // else none can be left out
-      out.push_back({what, residuals.size(), coverage_of(residuals, level, evidence.shift)});
+      out.push_back({what, residuals.size(),
+                     coverage_of(residuals, level, {evidence.shift, evidence.unmeasured_gpu})});
   }
   return out;
 }
@@ -195,8 +196,9 @@ int run_confidence(const sim::Arguments& arguments, const sim::Catalogue& catalo
   const auto text = [&] {
     std::string out = fmt::format(
         "bars of {:g} % from the errors of {}, {}\nshift {:.2f}: by so much errors of kernels grow "
-        "when their source is left out, not their shape alone\n\n",
-        100 * level, evidence.version, evidence.date, evidence.shift);
+        "when their source is left out, not their shape alone\n"
+        "unmeasured_gpu {:.2f}: the same of a GPU all of whose rows are left out\n\n",
+        100 * level, evidence.version, evidence.date, evidence.shift, evidence.unmeasured_gpu);
     for (const Covered& one : covered) out += coverage_text(one);
     return out + order_text(evidence.pairs) + own_runs_text(side_of(evidence.steps, true));
   };

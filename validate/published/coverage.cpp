@@ -79,11 +79,11 @@ Coverage coverage_by(std::span<const Residual> residuals, const Bars& bars) {
 
 }  // namespace
 
-Coverage coverage_of(std::span<const Residual> residuals, double level, double shift) {
+Coverage coverage_of(std::span<const Residual> residuals, double level, const sim::Growth& growth) {
   return coverage_by(residuals, [&](const std::string& source) {
     return [&, others = without(residuals, source)](const Residual& row) {
-      const auto unseen = sim::interval_for(row.of, others, level, shift);
-      const auto shown = sim::interval_for(row.of, residuals, level, shift);
+      const auto unseen = sim::interval_for(row.of, others, level, growth);
+      const auto shown = sim::interval_for(row.of, residuals, level, growth);
       expects(unseen && shown, "residuals of two sources or more");
       return std::pair(*unseen, *shown);
     };

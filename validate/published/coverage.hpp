@@ -35,7 +35,8 @@ struct Coverage {
 };
 
 /// `residuals`: of two sources or more.
-Coverage coverage_of(std::span<const sim::Residual> residuals, double level, double shift);
+Coverage coverage_of(std::span<const sim::Residual> residuals, double level,
+                     const sim::Growth& growth);
 
 /// The same of bars of memory (sim/confidence/memory_bar.hpp), of peaks of all kinds.
 Coverage coverage_of_memory(std::span<const sim::Residual> peaks, double level);

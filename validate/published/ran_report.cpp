@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/arithmetic.hpp"
+#include "engine/units_text.hpp"
 #include "sim/files/text_table.hpp"
 #include "validate/published/ran.hpp"
 
@@ -101,6 +103,24 @@ std::string worst_table(const RanSummary& s) {
   return "\n" + table.text();
 }
 
+/// GPUs that no error bar rests on: their times all the same.
+std::string aside_table(const std::vector<PublishedResult>& results) {
+  Table table;
+  table.column("aside", "", Table::Align::left);
+  table.column("states", "", Table::Align::left);
+  for (const char* heading : {"measured", "forecast", "error"}) table.column(heading);
+  std::vector<double> errors;
+  for (const PublishedResult& r : results) {
+    if (!r.aside || !r.predicted_s || !(r.measured_s > 0)) continue;
+    errors.push_back(std::abs(r.error()));
+    table.row({r.row.id, plan_words(r.row), to_text(to_duration(r.measured_s)),
+               to_text(to_duration(*r.predicted_s)), signed_share(r.error())});
+  }
+  if (errors.empty()) return "";
+  return "\n" + table.text() +
+         fmt::format("median of their times: {}\n", sim::percent(median(std::move(errors))));
+}
+
 }  // namespace
 
 std::string ran_text(const std::string& name, const std::vector<PublishedResult>& results) {
@@ -113,7 +133,7 @@ std::string ran_text(const std::string& name, const std::vector<PublishedResult>
       counted_of(s.foreseen_died), counted_of(s.not_entered), counted_of(s.aside));
   out += errors_table(s);
   for (const char* list : {"framework", "recompute", "feature"}) out += group_table(s, list);
-  out += worst_table(s);
+  out += worst_table(s) + aside_table(results);
   if (!s.reasons.empty()) out += "\nnot entered:\n";
   for (const auto& [reason, rows] : s.reasons) out += fmt::format("  {:>5}  {}\n", rows, reason);
   return out;

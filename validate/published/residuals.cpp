@@ -86,11 +86,14 @@ std::vector<sim::Residual> card_residuals(const std::vector<PublishedResult>& re
   return out;
 }
 
-double shift_of_kernels(const std::string& kernels_csv, const sim::Catalogue& catalogue) {
+namespace {
+
+/// Of `left_out` in place of the shape alone, by GPU and kernel.
+double growth_of_kernels(const std::string& kernels_csv, const sim::Catalogue& catalogue,
+                         LeaveOut left_out, const char* word) {
   const auto rows = measured_rows(sim::read_csv(kernels_csv));
   const auto known = published_table();
-  const Comparison without_source =
-      compare_kernels(kernels_csv, rows, known, catalogue, LeaveOut::source);
+  const Comparison without_source = compare_kernels(kernels_csv, rows, known, catalogue, left_out);
   const Comparison without_shape =
       compare_kernels(kernels_csv, rows, known, catalogue, LeaveOut::shape);
   ensures(without_source.rows.size() == without_shape.rows.size(), "the same rows twice");
@@ -99,7 +102,7 @@ double shift_of_kernels(const std::string& kernels_csv, const sim::Catalogue& ca
       errors;
   for (std::size_t i = 0; i < without_source.rows.size(); ++i) {
     const ComparedRow &far = without_source.rows[i], &near = without_shape.rows[i];
-    if (!far.scored() || !near.scored() || far.group.back() != "source") continue;
+    if (!far.scored() || !near.scored() || far.group.back() != word) continue;
     auto& [source, shape] = errors[{far.group[0], far.group[1]}];
     source.push_back(std::abs(std::log1p(far.error())));
     shape.push_back(std::abs(std::log1p(near.error())));
@@ -110,6 +113,20 @@ double shift_of_kernels(const std::string& kernels_csv, const sim::Catalogue& ca
     if (const double near = median(both.second); both.first.size() >= least_rows && near > 0)
       ratios.push_back(median(both.first) / near);
   return ratios.empty() ? 1.0 : std::max(1.0, median(ratios));
+}
+
+}  // namespace
+
+double shift_of_kernels(const std::string& kernels_csv, const sim::Catalogue& catalogue) {
+  return growth_of_kernels(kernels_csv, catalogue, LeaveOut::source, "source");
+}
+
+double growth_on_unmeasured(const std::string& folder, const sim::Catalogue& catalogue) {
+  std::vector<double> growths;
+  for (const char* file :
+       {"/kernels.csv", "/products.csv", "/products_trtllm.csv", "/amd_and_rtx.csv"})
+    growths.push_back(growth_of_kernels(folder + file, catalogue, LeaveOut::gpu, "GPU"));
+  return median(growths);
 }
 
 sim::Evidence evidence_of(const std::vector<PublishedResult>& training,
@@ -133,6 +150,7 @@ sim::Evidence evidence_of(const std::vector<PublishedResult>& training,
   out.collectives = collective_residuals(measurements + "/collectives.csv", catalogue);
   out.pairs = pair_counts(scored_of(training, sweep));
   out.shift = shift_of_kernels(measurements + "/kernels.csv", catalogue);
+  out.unmeasured_gpu = growth_on_unmeasured(measurements, catalogue);
   return out;
 }
 

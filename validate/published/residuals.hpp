@@ -27,6 +27,9 @@ std::vector<sim::Residual> card_residuals(const std::vector<PublishedResult>& re
 /// of five rows or more. At least 1.
 double shift_of_kernels(const std::string& kernels_csv, const sim::Catalogue& catalogue);
 
+/// The same where no row of the GPU is left, the median over the tables of products in `folder`.
+double growth_on_unmeasured(const std::string& folder, const sim::Catalogue& catalogue);
+
 /// `training`, `sweep`, `modern`, `what_ran`: their results; plans are compared of the first two,
 /// and of the last peaks alone are taken, and what ran or died. `measurements`: the folder of
 /// collectives.csv and kernels.csv. Without date and version.

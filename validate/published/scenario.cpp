@@ -281,7 +281,7 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   document.set("batch", batch.take());
   ScenarioTable types(framework.precision, where);
   const sim::GpuIdentity* gpu = session_.catalogue().gpus().find(cluster.gpu);
-  const bool volta = gpu != nullptr && gpu->gpu.architecture == topology::Architecture::volta;
+  const bool volta = gpu != nullptr && !gpu->gpu.architecture.bf16;
   const auto compute = precision.value_or(volta ? workloads::Dtype::fp16 : workloads::Dtype::bf16);
   if (!precision) out.assumed.push_back("precision " + sim::word_for(sim::dtype_names, compute));
   types.put("compute", sim::word_for(sim::dtype_names, compute));

@@ -9,7 +9,7 @@
 namespace stepcast::sim {
 namespace {
 
-using topology::Architecture;
+using topology::NcclGeneration;
 using topology::NodeKind;
 using workloads::CollectiveKind;
 
@@ -26,9 +26,9 @@ bool head_for_every_member(const NcclMachine& machine) {
 /// LL128 stores 128 bytes at once and needs a path that keeps them together: NVLink inside, the NIC
 /// under the GPU's own PCIe switch between nodes.
 bool keeps_128_bytes_together(const NcclTuning& tuning, const NcclMachine& machine) {
-  const Architecture architecture = machine.node.gpu.architecture;
-  if (architecture == Architecture::hopper && !tuning.ll128_on_hopper) return false;
-  if (architecture == Architecture::blackwell && !tuning.ll128_on_blackwell) return false;
+  const NcclGeneration generation = machine.node.gpu.architecture.nccl;
+  if (generation == NcclGeneration::hopper && !tuning.ll128_on_hopper) return false;
+  if (generation == NcclGeneration::blackwell && !tuning.ll128_on_blackwell) return false;
   return machine.nvlink && (machine.shape.nodes == 1 || machine.node.gpu_direct);
 }
 
@@ -130,7 +130,7 @@ const NcclOption* spares_ctas(const NcclTuning& tuning, const NcclMachine& machi
 /// CTAs that NVLS takes with registered buffers: enough for the heads of the node to keep the
 /// switch busy. Factors of nvls.cc at 2.28.9 (4-6 a node of 8 Hopper GPUs).
 std::int64_t registered_nvls_ctas(const NcclMachine& machine, const NcclCall& call) {
-  const bool blackwell = machine.node.gpu.architecture >= Architecture::blackwell;
+  const bool blackwell = machine.node.gpu.architecture.nccl >= NcclGeneration::blackwell;
   std::int64_t factor = 6;
   if (machine.shape.nodes > 1)
     factor = blackwell && call.is_reduction() ? 7 : 6;
@@ -198,7 +198,7 @@ void check_type(const NcclTuning& tuning, const topology::GpuSpec& gpu, const Nc
     throw InputError(where,
                      what + "NCCL has sums of fp8 since 2.24, and PyTorch refuses them before",
                      "take bf16, or nccl = \"2.24\" or newer");
-  if (gpu.architecture < Architecture::hopper)
+  if (gpu.architecture.nccl < NcclGeneration::hopper)
     throw InputError(where, what + "NCCL sums fp8 on Hopper and later, not on " + gpu.name,
                      "take bf16");
 }

@@ -10,7 +10,7 @@
 namespace stepcast::sim {
 namespace {
 
-using topology::Architecture;
+using topology::NcclGeneration;
 using workloads::CollectiveKind;
 
 constexpr double giga = 1e9;
@@ -27,9 +27,9 @@ struct Question {
   std::size_t row() const {
     return static_cast<std::size_t>(std::min<std::int64_t>(nodes(), 3) - 1);
   }
-  Architecture architecture() const { return machine.node.gpu.architecture; }
+  NcclGeneration generation() const { return machine.node.gpu.architecture.nccl; }
   double steps() const { return static_cast<double>(ring_steps(call.kind, machine.shape.ranks)); }
-  double cap(const NcclCap& cap) const { return cap.row(architecture())[row()]; }
+  double cap(const NcclCap& cap) const { return cap.row(generation())[row()]; }
   bool lone_ranks() const { return machine.shape.ranks_per_node == 1; }
   bool all_reduce() const { return call.kind == CollectiveKind::all_reduce; }
   bool to_or_from_root() const {
@@ -70,7 +70,7 @@ struct Question {
 double bus_of(const Question& q, const ChannelGraph& graph) {
   const double bus =
       (q.nodes() <= 2 ? graph.bus_in_node() : graph.bus_between_nodes()).value / giga;
-  const double most = q.tuning.bus_cap[static_cast<std::size_t>(q.architecture())];
+  const double most = q.tuning.bus_cap[static_cast<std::size_t>(q.generation())];
   return most > 0 ? std::min(bus, most) : bus;
 }
 
@@ -113,8 +113,8 @@ double nvls_channel(const Question& q, Algorithm algorithm) {
   const ChannelGraph& nvls = *q.machine.nvls;
   const auto heads = static_cast<double>(nvls.channels);
   double inside = nvls.in_node.value / giga *
-                  q.tuning.nvls_efficiency[static_cast<std::size_t>(q.architecture())] *
-                  (heads - 1) / heads;
+                  q.tuning.nvls_efficiency[static_cast<std::size_t>(q.generation())] * (heads - 1) /
+                  heads;
   inside *= q.all_reduce() ? 2 : (q.per_node() - 1) / q.per_node();
   if (q.nodes() == 1) return inside;
   double between = nvls.between_nodes.value / giga;
@@ -176,7 +176,7 @@ double collnet_direct_bandwidth(const Question& q) {
   }
   const double members_per_head = p / static_cast<double>(graph.channels);
   double bus = graph.bus_in_node().value / giga / ((members_per_head + 1) / 2);
-  if (q.architecture() >= Architecture::hopper) bus *= 0.85;
+  if (q.generation() >= NcclGeneration::hopper) bus *= 0.85;
   return 0.5 * bus;
 }
 
@@ -266,7 +266,7 @@ double tree_share(const Question& q, Algorithm algorithm, Protocol protocol) {
   const bool corrected =
       algorithm == Algorithm::tree ||
       (algorithm == Algorithm::nvls_tree && q.tuning.nvls_tree_corrected_on_blackwell &&
-       q.architecture() == Architecture::blackwell);
+       q.generation() == NcclGeneration::blackwell);
   if (!corrected) return 1.0;
   const auto& shares = q.tuning.tree_correction[index_of(protocol)];
   const auto units = static_cast<std::uint64_t>(std::max<std::int64_t>(1, q.call.bytes.value / 64));
@@ -282,7 +282,7 @@ double ring_plateau(const Question& q, Algorithm algorithm, Protocol protocol) {
   if (!q.tuning.plateau_by_channel)
     return q.call.bytes.value >= q.machine.shape.ranks * 4096 ? 1.9 : 1;
   if (q.call.bytes.value / (q.machine.ring.ctas * q.machine.shape.ranks) < 64) return 1;
-  return q.architecture() < Architecture::ampere ? 1.9 : 1.4;
+  return q.generation() < NcclGeneration::ampere ? 1.9 : 1.4;
 }
 
 /// How often a group of calls pays the latency. All channels take one call each at a time: Ring

@@ -8,7 +8,7 @@
 namespace stepcast::sim {
 namespace {
 
-using topology::Architecture;
+using topology::NcclGeneration;
 using topology::NodeKind;
 using workloads::CollectiveKind;
 
@@ -110,6 +110,7 @@ NcclMachine planned_machine(const topology::NodeSpec& node, const GroupShape& sh
   if (!overrides.peer_to_peer) {  // peers meet in the host's memory
     seen.kind = NodeKind::pcie;
     seen.gpu.nvlink_links = 0;
+    seen.peer_access = false;
   }
   NcclMachine machine = nccl_machine(seen, shape);
   if (!overrides.nvls.value_or(true)) machine.nvls.reset();
@@ -120,7 +121,7 @@ NcclMachine planned_machine(const topology::NodeSpec& node, const GroupShape& sh
 
 NcclMachine limited_machine(NcclMachine machine, const NcclTuning& tuning,
                             const NcclOverrides& overrides) {
-  if (machine.node.gpu.architecture == Architecture::blackwell) {
+  if (machine.node.gpu.architecture.nccl == NcclGeneration::blackwell) {
     machine.ring.ctas = std::min(machine.ring.ctas, tuning.blackwell_most_ctas);
     machine.tree.ctas = std::min(machine.tree.ctas, tuning.blackwell_most_ctas);
     if (machine.nvls) machine.nvls->ctas = std::min(machine.nvls->ctas, tuning.blackwell_most_ctas);

@@ -17,29 +17,34 @@ using workloads::CollectiveKind;
 constexpr double tasks_at_once = 8.0;
 constexpr double further_task = 1e-6;
 
-/// NVLink to one peer, achieved.
-double nvlink_to_peer(const topology::NodeSpec& node, const GenerationConstants& g) {
-  if (nvlinks_within(node, 2) == 0) return 0.76 * node.pcie.value;  // NCCL: 12 of 15.75 GB/s
+/// To one peer while `members` of the node send, achieved.
+double nvlink_to_peer(const topology::NodeSpec& node, std::int64_t members,
+                      const GenerationConstants& g) {
+  if (nvlinks_within(node, 2) == 0) {
+    const double pcie = 0.76 * node.pcie.value;  // NCCL: 12 of 15.75 GB/s
+    const auto hop = hop_through_host(node, members);
+    return hop ? std::min(pcie, hop->value) : pcie;
+  }
   if (node.kind == topology::NodeKind::nvswitch) return node.gpu.nvlink.value * g.p2p_nvlink;
   return node.nvlink_per_link.value * g.p2p_nvlink;  // neighbours share one link at least
 }
 
 NcclTime pair_time(const NcclMachine& machine, double size, const NetworkConstants& c) {
-  const GenerationConstants& g = c.of(machine.node.gpu.architecture);
+  const GenerationConstants& g = c.of(machine.node.gpu.architecture.nccl);
   NcclTime time;
   time.hops = 1;
   double bandwidth = 0.0;
   if (machine.shape.nodes > 1) {
     time.network_hops = 1;
     time.start = c.shared.p2p_network_start;
-    time.hop_between_nodes = c.extra_hop(machine.node.network, machine.node.gpu.architecture);
+    time.hop_between_nodes = c.extra_hop(machine.node.network, machine.node.gpu.architecture.nccl);
     const double nics =
         machine.nic_bandwidth.value / static_cast<double>(machine.shape.ranks_per_node);
     bandwidth = nics * c.shared.nic_p2p * c.of(machine.node.network).bandwidth;
   } else {
     time.start = g.p2p_start;
     time.fill = to_duration(seconds(g.p2p_ramp) * std::min(1.0, size / slot_bytes));
-    bandwidth = nvlink_to_peer(machine.node, g);
+    bandwidth = nvlink_to_peer(machine.node, machine.shape.ranks_per_node, g);
   }
   time.bandwidth = BytesPerSecond(bandwidth);
   time.transfer = to_duration(size / bandwidth);
@@ -55,7 +60,7 @@ Duration all_to_all_start(double ranks, const GenerationConstants& g) {
 
 /// Every member sends 1/n of its share to each other one, S/n in all but for its own.
 NcclTime all_to_all_time(const NcclMachine& machine, double size, const NetworkConstants& c) {
-  const GenerationConstants& g = c.of(machine.node.gpu.architecture);
+  const GenerationConstants& g = c.of(machine.node.gpu.architecture.nccl);
   const auto n = static_cast<double>(machine.shape.ranks);
   const auto p = static_cast<double>(machine.shape.ranks_per_node);
   NcclTime time;
@@ -63,7 +68,7 @@ NcclTime all_to_all_time(const NcclMachine& machine, double size, const NetworkC
   time.start = g.start + all_to_all_start(n, g);
   const double inside = machine.node.kind == topology::NodeKind::nvswitch
                             ? machine.node.gpu.nvlink.value * g.all_to_all
-                            : nvlink_to_peer(machine.node, g);
+                            : nvlink_to_peer(machine.node, machine.shape.ranks_per_node, g);
   // Under NVSwitches what goes to another rail passes the member on that rail (PXN).
   const bool passed_on = machine.node.kind == topology::NodeKind::nvswitch;
   const double to_rails = passed_on ? (n - p) * (p - 1) / p : 0.0;
@@ -71,7 +76,7 @@ NcclTime all_to_all_time(const NcclMachine& machine, double size, const NetworkC
   if (machine.shape.nodes > 1) {
     time.network_hops = 1;
     time.hop_between_nodes = c.shared.p2p_network_start +
-                             c.extra_hop(machine.node.network, machine.node.gpu.architecture);
+                             c.extra_hop(machine.node.network, machine.node.gpu.architecture.nccl);
     const double nic =
         machine.own_nics.value / p * c.shared.nic_p2p * c.of(machine.node.network).bandwidth;
     transfer = std::max(transfer, size / n * (n - p) / nic);

@@ -42,10 +42,10 @@ struct Terms {
   std::int64_t nodes() const { return machine.shape.nodes; }
   double per_node() const { return static_cast<double>(machine.shape.ranks_per_node); }
   const GenerationConstants& generation() const {
-    return constants.of(machine.node.gpu.architecture);
+    return constants.of(machine.node.gpu.architecture.nccl);
   }
   Duration extra_hop() const {
-    return constants.extra_hop(machine.node.network, machine.node.gpu.architecture);
+    return constants.extra_hop(machine.node.network, machine.node.gpu.architecture.nccl);
   }
   const TransportConstants& transport() const { return constants.of(machine.node.network); }
   double nics_used() const {  // each as fast as its PCIe link lets it be
@@ -171,7 +171,8 @@ double tree_load(const Terms& t) { return t.nodes() == 2 ? 1.0 : 2.0; }
 /// down once; among more it comes from two children, goes to the parent, and back.
 Duration tree_messages(const Terms& t) {
   if (t.nodes() == 1) return {};
-  const auto message = t.constants.message(t.machine.node.network, t.machine.node.gpu.architecture);
+  const auto message =
+      t.constants.message(t.machine.node.network, t.machine.node.gpu.architecture.nccl);
   const double each = t.nodes() == 2 ? 2.0 : 6.0;
   return to_duration(each * tree_chunks(t.bytes, t.machine, t.option.protocol) * seconds(message));
 }

@@ -237,17 +237,17 @@ Version first_of(const std::string& key) {
 
 }  // namespace
 
-const NodesGigabytes& NcclCap::row(topology::Architecture architecture) const {
-  switch (architecture) {
-    case topology::Architecture::volta:
+const NodesGigabytes& NcclCap::row(topology::NcclGeneration generation) const {
+  switch (generation) {
+    case topology::NcclGeneration::volta:
       return volta;
-    case topology::Architecture::ampere:
+    case topology::NcclGeneration::ampere:
       return ampere;
-    case topology::Architecture::hopper:
+    case topology::NcclGeneration::hopper:
       return hopper;
-    case topology::Architecture::blackwell:
+    case topology::NcclGeneration::blackwell:
       return blackwell;
-    case topology::Architecture::host:
+    case topology::NcclGeneration::host:
       break;  // has no NCCL
   }
   throw BrokenPromise("a GPU generation without a row");

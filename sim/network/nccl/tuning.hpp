@@ -34,7 +34,7 @@ struct NcclLatency {
 struct NcclCap {
   NodesGigabytes volta{}, ampere{}, hopper{}, blackwell{};
 
-  const NodesGigabytes& row(topology::Architecture) const;
+  const NodesGigabytes& row(topology::NcclGeneration) const;
 };
 
 /// How bus bandwidth turns into algorithm bandwidth where NCCL has changed its mind.

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "sim/network/search/ring_search.hpp"
 
@@ -48,7 +49,21 @@ ChannelGraph nvls_graph(const NodeSpec& node, const GroupShape& shape, const Cha
   return nvls;
 }
 
+// Of the nominal bandwidth of a host's memory: what STREAM's triad reaches on servers of two
+// sockets (recalled, 2026).
+constexpr double host_memory_reach = 0.8;
+
 }  // namespace
+
+std::optional<BytesPerSecond> hop_through_host(const NodeSpec& node, std::int64_t members) {
+  const bool meets = node.kind == NodeKind::pcie && !node.peer_access;
+  if (!meets || !(node.host_memory.value > 0)) return std::nullopt;
+  const std::int64_t sockets = std::max<std::int64_t>(1, node.sockets);
+  const std::int64_t used = ceil_div(members * sockets, node.gpus);
+  const double memory = node.host_memory.value * host_memory_reach * static_cast<double>(used) /
+                        static_cast<double>(sockets);
+  return BytesPerSecond(memory / (2.0 * static_cast<double>(members)));
+}
 
 std::int64_t nvlinks_within(const NodeSpec& node, std::int64_t members) {
   if (node.kind == NodeKind::pcie || node.gpu.nvlink_links == 0) return 0;
@@ -83,6 +98,8 @@ NcclMachine nccl_machine(const NodeSpec& node, const GroupShape& shape) {
     const NodeChannels alone = search_channels(node, gpus, false);
     machine.in_node_bus = alone.ring_speed * static_cast<double>(alone.count());
   }
+  if (const auto hop = hop_through_host(node, members))
+    machine.in_node_bus = std::min(machine.in_node_bus, *hop);
   if (several_nodes) {  // a NIC takes in no more than its PCIe link gives
     const BytesPerSecond nic = std::min(node.nic, node.pcie);
     machine.nic_bandwidth = nic * static_cast<double>(nics_used(found));

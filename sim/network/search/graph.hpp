@@ -41,6 +41,11 @@ inline constexpr std::int64_t most_nvls_heads = 32;
 
 NcclMachine nccl_machine(const topology::NodeSpec&, const GroupShape&);
 
+/// What a hop between two GPUs carries at most where peers have no access to each other and meet in
+/// the host's memory, which each hop writes and reads while all of `members` have one; nothing
+/// where they do, or where the memory is not known.
+std::optional<BytesPerSecond> hop_through_host(const topology::NodeSpec&, std::int64_t members);
+
 /// NVLinks of one member to other members when the first `members` GPUs of a node form a group: the
 /// least over the members. 0 when a member has none.
 std::int64_t nvlinks_within(const topology::NodeSpec&, std::int64_t members);

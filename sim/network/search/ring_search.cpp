@@ -15,7 +15,7 @@
 namespace stepcast::sim {
 namespace {
 
-using topology::Architecture;
+using topology::NcclGeneration;
 using topology::NodeSpec;
 
 constexpr std::size_t most_rings = 32;  // half of NCCL's 64 channels, which connect.cc doubles
@@ -33,7 +33,7 @@ constexpr std::array between_blackwell{96., 86., 80., 48.,  45.1, 42., 40., 30.,
                                        24., 22., 20., 17.5, 15.,  12., 6.,  3.};
 
 std::span<const double> candidates_of(const NodeSpec& node, bool several_nodes) {
-  if (node.gpu.architecture == Architecture::blackwell) {
+  if (node.gpu.architecture.nccl == NcclGeneration::blackwell) {
     if (several_nodes) return between_blackwell;
     return in_node_blackwell;
   }
@@ -135,6 +135,11 @@ class Search {
     if (several_nodes_) limit = std::min(wires_.nic_bandwidth(), planned_pcie(node_));
     if (several_nodes_ && members_.size() > 1) limit = std::min(limit, port_);
     std::vector<double> speeds;
+    // RCCL plans rings as fast as a link of the mesh (XGMI widths of rccl src/graph/topo.h;
+    // recalled, 2026).
+    const bool rccl = node_.gpu.architecture.collectives == topology::CollectiveLibrary::rccl;
+    if (rccl && !several_nodes_ && node_.kind == topology::NodeKind::hybrid_cube_mesh)
+      speeds.push_back(planned_nvlink(node_));
     for (const double speed : table)
       if (speed <= limit * 1.001) speeds.push_back(speed);
     if (speeds.empty()) speeds.push_back(limit);

@@ -8,30 +8,8 @@
 namespace stepcast::sim {
 namespace {
 
-using topology::Architecture;
 using topology::NodeKind;
 using topology::NodeSpec;
-
-// NCCL src/graph/topo.h (v2.28.9-1, read 2026-11): what the search takes one NVLink for, GB/s.
-double nvlink_of_generation(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::volta:
-    case Architecture::ampere:
-      return 20.0;
-    case Architecture::hopper:
-      return 20.6;
-    case Architecture::blackwell:
-      return 40.1;
-    case Architecture::host:
-      break;  // has no NVLink
-  }
-  throw BrokenPromise("a GPU generation without a planned NVLink speed");
-}
-
-/// One link as built, per direction, GB/s: 25 up to NVLink 4, 50 for NVLink 5.
-double built_nvlink(Architecture architecture) {
-  return architecture == Architecture::blackwell ? 50.0 : 25.0;
-}
 
 // topo.h: between sockets 10 GB/s on Intel (Skylake's UPI), 16 on AMD.
 double planned_socket(const NodeSpec& node) {
@@ -48,9 +26,11 @@ double planned_nvlink(const NodeSpec& node) {
   const double link = node.kind == NodeKind::nvswitch
                           ? node.gpu.nvlink.value / static_cast<double>(node.gpu.nvlink_links)
                           : node.nvlink_per_link.value;
-  const double ratio = link / bytes_per_gigabyte / built_nvlink(node.gpu.architecture);
+  const topology::Architecture& architecture = node.gpu.architecture;
+  expects(architecture.planned_link.value > 0, "an architecture with a planned speed of links");
+  const double ratio = link / architecture.link.value;
   const double speedup = std::abs(ratio - 1.0) < 0.02 ? 1.0 : ratio;
-  return nvlink_of_generation(node.gpu.architecture) * speedup;
+  return architecture.planned_link.value / bytes_per_gigabyte * speedup;
 }
 
 /// 12 of 15.75 GB/s on PCIe 3.0 x16 (topo.h), 24 and 48 on the next two.

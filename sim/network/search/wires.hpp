@@ -14,7 +14,7 @@ namespace stepcast::sim {
 inline constexpr double bytes_per_gigabyte = 1e9;
 
 inline bool hopper_or_later(const topology::NodeSpec& node) {
-  return node.gpu.architecture >= topology::Architecture::hopper;
+  return node.gpu.architecture.nccl >= topology::NcclGeneration::hopper;
 }
 
 /// How far a hop between two GPUs of a node may reach; NCCL tries the nearer first.

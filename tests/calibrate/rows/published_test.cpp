@@ -11,6 +11,7 @@
 #include "calibrate/import/import_files.hpp"
 #include "sim/kernels/attention_times.hpp"
 #include "sim/kernels/gemm_times.hpp"
+#include "sim/scenario/catalogue.hpp"
 #include "sim/tables/calibration_table.hpp"
 #include "sim/tables/gpu_names.hpp"
 
@@ -24,19 +25,23 @@ using workloads::Dtype;
 
 namespace {
 
+topology::Architecture architecture(const char* name) {
+  return sim::Catalogue(STEPCAST_SOURCE_DIR "/scenarios").architecture(name, "test");
+}
+
 const topology::GpuSpec v100{.name = "v100-sxm2-32gb",
-                             .architecture = topology::Architecture::volta,
+                             .architecture = architecture("volta"),
                              .sms = 80,
                              .tensor_peak = 125_TFLOPps,
                              .fp32_peak = FlopsPerSecond(15.7e12),
                              .memory_bandwidth = 900_GBps};
 const topology::GpuSpec a100{.name = "a100-sxm4-80gb",
-                             .architecture = topology::Architecture::ampere,
+                             .architecture = architecture("ampere"),
                              .sms = 108,
                              .tensor_peak = 312_TFLOPps,
                              .memory_bandwidth = 2039_GBps};
 const topology::GpuSpec h100{.name = "h100-sxm5-80gb",
-                             .architecture = topology::Architecture::hopper,
+                             .architecture = architecture("hopper"),
                              .sms = 132,
                              .tensor_peak = 989_TFLOPps,
                              .fp8_peak = 1979_TFLOPps,

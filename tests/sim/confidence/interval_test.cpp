@@ -71,6 +71,16 @@ TEST_CASE("what the residuals have measured is not widened, what they have not b
   CHECK(widening_of({"ampere", "megatron-lm", "nodes", 0.9, 0.9}, known, shift) == shift);
 }
 
+TEST_CASE("what rests on a datasheet widens as a card does that nobody has measured") {
+  const std::vector<Residual> known = ladder(10);
+  Case guessed = known.front().of;
+  guessed.guessed = 0.5;
+  CHECK(widening_of(guessed, known, {2.5, 3.0}) == Approx(2.0));
+  guessed.generation = "nobody's";
+  CHECK(widening_of(guessed, known, {2.5, 3.0}) == Approx(3.5));
+  CHECK(widening_of(guessed, known, {2.5}) == 2.5);
+}
+
 TEST_CASE("cases that differ in their shares alone have one basis, whichever it was made of") {
   const Evidence shipped = read_evidence(STEPCAST_SOURCE_DIR "/scenarios/confidence");
   for (const char* generation : {"volta", "ampere", "hopper", "blackwell"})

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "architectures.hpp"
 #include "sim/kernels/attention_times.hpp"
 
 using namespace stepcast;
@@ -17,14 +18,14 @@ using workloads::Dtype;
 namespace {
 
 const topology::GpuSpec h200{.name = "h200-sxm-141gb",
-                             .architecture = topology::Architecture::hopper,
+                             .architecture = sim::architecture("hopper"),
                              .sms = 132,
                              .tensor_peak = 989_TFLOPps,
                              .memory_bandwidth = 4800_GBps};
 
 topology::GpuSpec blackwell(const std::string& name, double half, double four) {
   topology::GpuSpec gpu{.name = name,
-                        .architecture = topology::Architecture::blackwell,
+                        .architecture = sim::architecture("blackwell"),
                         .sms = 148,
                         .tensor_peak = FlopsPerSecond(half),
                         .fp4_peak = FlopsPerSecond(four),

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "architectures.hpp"
+
 using namespace stepcast;
 using namespace stepcast::literals;
 using sim::AttentionRow;
@@ -13,7 +15,7 @@ using workloads::AttentionKernel;
 namespace {
 
 const topology::GpuSpec h100{.name = "h100-sxm5-80gb",
-                             .architecture = topology::Architecture::hopper,
+                             .architecture = sim::architecture("hopper"),
                              .sms = 132,
                              .tensor_peak = 989_TFLOPps,
                              .memory_bandwidth = 3350_GBps};

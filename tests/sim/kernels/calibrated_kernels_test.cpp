@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "architectures.hpp"
+
 using namespace stepcast;
 using namespace stepcast::literals;
 using sim::CalibratedKernels;
@@ -13,7 +15,7 @@ using workloads::KernelFamily;
 namespace {
 
 const topology::GpuSpec h100{.name = "h100-sxm5-80gb",
-                             .architecture = topology::Architecture::hopper,
+                             .architecture = sim::architecture("hopper"),
                              .sms = 132,
                              .tensor_peak = 989_TFLOPps,
                              .memory_bandwidth = 3350_GBps};
@@ -123,7 +125,7 @@ TEST_CASE("within a step, Hopper's tensor cores run at 0.86 of their short-run r
   sim::CalibrationTable table;
   table.gemm = {cube_on("H100-SXM5-80GB", 700_TFLOPps), cube_on("A100-SXM4-80GB", 250_TFLOPps)};
   const topology::GpuSpec a100{.name = "a100-sxm4-80gb",
-                               .architecture = topology::Architecture::ampere,
+                               .architecture = sim::architecture("ampere"),
                                .sms = 108,
                                .tensor_peak = 312_TFLOPps,
                                .memory_bandwidth = 2039_GBps};
@@ -160,11 +162,9 @@ TEST_CASE("a product whose rows are no multiple of 16 bytes leaves the fast kern
 }
 
 TEST_CASE("misaligned products are slower on all three generations, and never faster") {
-  using topology::Architecture;
-  for (const auto architecture :
-       {Architecture::volta, Architecture::ampere, Architecture::hopper, Architecture::blackwell}) {
+  for (const char* name : {"volta", "ampere", "hopper", "blackwell"}) {
     topology::GpuSpec gpu = h100;
-    gpu.architecture = architecture;
+    gpu.architecture = sim::architecture(name);
     const CalibratedKernels kernels({}, gpu, {});
     const auto time_of = [&](std::int64_t n) {
       Kernel kernel = product(2048, n, 2048);
@@ -200,7 +200,7 @@ TEST_CASE("within a step, a V100 at 300 W holds 1,330 of its 1,530 MHz, more at 
   table.gemm.front().dtype = "fp16";
   const auto time_at = [&](double watts) {
     const topology::GpuSpec v100{.name = "v100-sxm2-32gb",
-                                 .architecture = topology::Architecture::volta,
+                                 .architecture = sim::architecture("volta"),
                                  .sms = 80,
                                  .tensor_peak = 125_TFLOPps,
                                  .memory_bandwidth = 900_GBps,

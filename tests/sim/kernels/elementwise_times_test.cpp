@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "architectures.hpp"
 #include "sim/kernels/calibrated_kernels.hpp"
 #include "sim/kernels/kernel_names.hpp"
 
@@ -17,7 +18,7 @@ using workloads::KernelFamily;
 namespace {
 
 const topology::GpuSpec h100{.name = "h100-sxm5-80gb",
-                             .architecture = topology::Architecture::hopper,
+                             .architecture = sim::architecture("hopper"),
                              .sms = 132,
                              .tensor_peak = 989_TFLOPps,
                              .memory_bandwidth = 3350_GBps};

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "architectures.hpp"
 #include "engine/units.hpp"
 
 using namespace stepcast;
@@ -19,7 +20,7 @@ using workloads::Dtype;
 namespace {
 
 const topology::GpuSpec h100{.name = "h100-sxm5-80gb",
-                             .architecture = topology::Architecture::hopper,
+                             .architecture = sim::architecture("hopper"),
                              .sms = 132,
                              .tensor_peak = 989_TFLOPps,
                              .fp8_peak = 1979_TFLOPps,
@@ -99,7 +100,7 @@ TEST_CASE("a sibling's rows are scaled by the peak and called extrapolated") {
 
 TEST_CASE("where nothing is measured the datasheet's peak answers, and a missing one is told") {
   topology::GpuSpec volta{.name = "v100-sxm2-32gb",
-                          .architecture = topology::Architecture::volta,
+                          .architecture = sim::architecture("volta"),
                           .sms = 80,
                           .tensor_peak = 125_TFLOPps,
                           .fp32_peak = FlopsPerSecond(15.7e12),
@@ -116,11 +117,11 @@ TEST_CASE("where nothing is measured the datasheet's peak answers, and a missing
 }
 
 TEST_CASE("tiles are 128 x 256 on Hopper, turned the better way, and 128 x 128 before") {
-  using topology::Architecture;
-  CHECK(sim::gemm_tiles({4096, 4096, 4096, 1}, Architecture::hopper) == 32 * 16);
-  CHECK(sim::gemm_tiles({128, 512, 64, 3}, Architecture::hopper) == 3 * 2);
-  CHECK(sim::gemm_tiles({512, 128, 64, 3}, Architecture::hopper) == 3 * 2);
-  CHECK(sim::gemm_tiles({4096, 4096, 4096, 1}, Architecture::ampere) == 32 * 32);
+  const auto hopper = sim::architecture("hopper"), ampere = sim::architecture("ampere");
+  CHECK(sim::gemm_tiles({4096, 4096, 4096, 1}, hopper) == 32 * 16);
+  CHECK(sim::gemm_tiles({128, 512, 64, 3}, hopper) == 3 * 2);
+  CHECK(sim::gemm_tiles({512, 128, 64, 3}, hopper) == 3 * 2);
+  CHECK(sim::gemm_tiles({4096, 4096, 4096, 1}, ampere) == 32 * 32);
 }
 
 namespace {

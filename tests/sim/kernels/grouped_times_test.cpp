@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "architectures.hpp"
 #include "sim/kernels/calibrated_kernels.hpp"
 
 using namespace stepcast;
@@ -17,7 +18,7 @@ using workloads::Dtype;
 namespace {
 
 const topology::GpuSpec b200{.name = "b200-sxm",
-                             .architecture = topology::Architecture::blackwell,
+                             .architecture = sim::architecture("blackwell"),
                              .sms = 148,
                              .tensor_peak = 2250_TFLOPps,
                              .fp8_peak = 4500_TFLOPps,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "architectures.hpp"
 #include "sim/kernels/calibrated_kernels.hpp"
 #include "sim/kernels/gemm_times.hpp"
 #include "sim/kernels/operand_types.hpp"
@@ -19,14 +20,14 @@ using workloads::Dtype;
 namespace {
 
 const topology::GpuSpec h100{.name = "h100-sxm5-80gb",
-                             .architecture = topology::Architecture::hopper,
+                             .architecture = sim::architecture("hopper"),
                              .sms = 132,
                              .tensor_peak = FlopsPerSecond(989.4e12),
                              .fp8_peak = FlopsPerSecond(1978.9e12),
                              .memory_bandwidth = 3350_GBps,
                              .tdp = Watts(700)};
 const topology::GpuSpec b200{.name = "b200-sxm",
-                             .architecture = topology::Architecture::blackwell,
+                             .architecture = sim::architecture("blackwell"),
                              .sms = 148,
                              .tensor_peak = 2250_TFLOPps,
                              .fp8_peak = 4500_TFLOPps,

@@ -11,7 +11,7 @@
 
 using namespace stepcast;
 using namespace stepcast::sim;
-using topology::Architecture;
+using topology::NcclGeneration;
 
 namespace {
 
@@ -59,19 +59,19 @@ TEST_CASE("the shipped constants are physical") {
   CHECK(c.shared.nic_ring <= 1.0);
   // AWS's transport costs more per hop than InfiniBand. Its plugin sends, receives and flushes on
   // p4d and writes on p5 (aws-ofi-nccl, net_flush_required): a message costs less there.
-  CHECK(c.extra_hop(topology::Network::efa, Architecture::hopper) >
-        c.extra_hop(topology::Network::infiniband, Architecture::hopper));
-  CHECK(c.message(topology::Network::efa, Architecture::hopper) <
-        c.message(topology::Network::efa, Architecture::ampere));
+  CHECK(c.extra_hop(topology::Network::efa, NcclGeneration::hopper) >
+        c.extra_hop(topology::Network::infiniband, NcclGeneration::hopper));
+  CHECK(c.message(topology::Network::efa, NcclGeneration::hopper) <
+        c.message(topology::Network::efa, NcclGeneration::ampere));
 }
 
 TEST_CASE("Blackwell's NICs are Hopper's, its NVLink and switches its own") {
   const NetworkConstants& c = catalogue().network_constants();
   for (const topology::Network network : {topology::Network::infiniband, topology::Network::efa})
-    CHECK(c.extra_hop(network, Architecture::blackwell) ==
-          c.extra_hop(network, Architecture::hopper));
-  CHECK(c.of(Architecture::blackwell).nvls_bus > 0.0);
-  CHECK(c.of(Architecture::hopper).nvls_bus == 0.0);
+    CHECK(c.extra_hop(network, NcclGeneration::blackwell) ==
+          c.extra_hop(network, NcclGeneration::hopper));
+  CHECK(c.of(NcclGeneration::blackwell).nvls_bus > 0.0);
+  CHECK(c.of(NcclGeneration::hopper).nvls_bus == 0.0);
 }
 
 TEST_CASE("a file of constants must have every key and no other") {

@@ -14,7 +14,7 @@
 
 using namespace stepcast;
 using namespace stepcast::sim;
-using topology::Architecture;
+using topology::NcclGeneration;
 using workloads::CollectiveKind;
 
 namespace {
@@ -99,7 +99,8 @@ TEST_CASE("the study's table is printed", "[.table]") {
 
 TEST_CASE("more bytes are never faster, with and without measured curves") {
   std::mt19937_64 random(1);
-  for (const auto architecture : {Architecture::volta, Architecture::ampere, Architecture::hopper})
+  for (const auto architecture :
+       {NcclGeneration::volta, NcclGeneration::ampere, NcclGeneration::hopper})
     for (const bool measured : {false, true}) {
       const CollectiveTimes times(dgx(architecture), tuning(),
                                   measured ? all_rows() : std::vector<CollectiveRow>{});
@@ -168,7 +169,7 @@ TEST_CASE("a ring of Simple between nodes is its start, its hops and its bytes")
 
 TEST_CASE("more nodes are never faster for a ring of the same protocol") {
   for (const auto protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
-    const CollectiveTimes times(dgx(Architecture::hopper), tuning(), {},
+    const CollectiveTimes times(dgx(NcclGeneration::hopper), tuning(), {},
                                 {.algorithm = Algorithm::ring, .protocol = protocol});
     for (const CollectiveKind kind : {AR, AG, RS})
       for (const Bytes bytes : {1_KiB, 1_MiB, 64_MiB, 1_GiB}) {
@@ -184,7 +185,7 @@ TEST_CASE("more nodes are never faster for a ring of the same protocol") {
 
 TEST_CASE(
     "more nodes are never faster for what NCCL chooses, with the measured curves in between") {
-  const CollectiveTimes times(dgx(Architecture::hopper), tuning(), all_rows());
+  const CollectiveTimes times(dgx(NcclGeneration::hopper), tuning(), all_rows());
   for (const CollectiveKind kind : {AR, AG, RS})
     for (std::int64_t mib = 1; mib <= 16384; mib *= 4) {
       Duration last{};
@@ -198,7 +199,7 @@ TEST_CASE(
 }
 
 TEST_CASE("twice the bandwidth halves the bandwidth part and leaves the latency") {
-  auto fast = dgx(Architecture::hopper);
+  auto fast = dgx(NcclGeneration::hopper);
   const CollectiveTimes slow_times(fast, tuning(), {},
                                    {.algorithm = Algorithm::ring, .protocol = Protocol::simple});
   fast.nic = fast.nic * 2;
@@ -220,7 +221,7 @@ TEST_CASE("a slower network never speeds anything up") {
           kind == CollectiveKind::send_receive ? GroupShape{2, 2, 1, 1} : whole_nodes(8);
       Duration last{};
       for (const double gbit : {800., 400., 200., 100., 50.}) {
-        auto node = dgx(Architecture::hopper);
+        auto node = dgx(NcclGeneration::hopper);
         node.nic = BytesPerSecond(gbit / 8 * 1e9);
         const Duration now = CollectiveTimes(node, tuning()).time_of(kind, bytes, shape).duration;
         CHECK(seconds(now) >= 0.98 * seconds(last));  // NCCL's next choice may be a little better
@@ -230,7 +231,7 @@ TEST_CASE("a slower network never speeds anything up") {
 }
 
 TEST_CASE("the latency of a ring AllGather grows with its steps, up to 4,096 GPUs") {
-  const CollectiveTimes times(dgx(Architecture::hopper), tuning(), {},
+  const CollectiveTimes times(dgx(NcclGeneration::hopper), tuning(), {},
                               {.algorithm = {}, .protocol = Protocol::simple});
   const auto latency = [&](std::int64_t nodes) {
     return seconds(times.time_of(AG, 404_MiB, whole_nodes(nodes)).latency);
@@ -239,13 +240,13 @@ TEST_CASE("the latency of a ring AllGather grows with its steps, up to 4,096 GPU
   CHECK(latency(512) - latency(256) == Approx(256 * per_node).epsilon(0.01));
   const NetworkConstants& c = catalogue().network_constants();
   const double between =
-      14e-6 * 1.4 + seconds(c.extra_hop(topology::Network::infiniband, Architecture::hopper));
+      14e-6 * 1.4 + seconds(c.extra_hop(topology::Network::infiniband, NcclGeneration::hopper));
   CHECK(per_node ==
-        Approx(7 * 1.4 * seconds(c.of(Architecture::hopper).ring_step) + between).epsilon(0.01));
+        Approx(7 * 1.4 * seconds(c.of(NcclGeneration::hopper).ring_step) + between).epsilon(0.01));
 }
 
 TEST_CASE("the parts of a collective's time add up and say what they rest on") {
-  const CollectiveTimes times(dgx(Architecture::hopper), tuning(), all_rows());
+  const CollectiveTimes times(dgx(NcclGeneration::hopper), tuning(), all_rows());
   for (const CollectiveKind kind : {AR, AG, RS})
     for (const std::int64_t nodes : {1, 4, 7, 256}) {
       const CollectiveTime t = times.time_of(kind, 100_MiB, whole_nodes(nodes));
@@ -260,7 +261,7 @@ TEST_CASE("the parts of a collective's time add up and say what they rest on") {
 }
 
 TEST_CASE("a measured size is returned as measured, and what lies beside it says so") {
-  const CollectiveTimes times(dgx(Architecture::hopper), tuning(), all_rows());
+  const CollectiveTimes times(dgx(NcclGeneration::hopper), tuning(), all_rows());
   const MeasuredCurve& curve = study_all_reduce().front();
   const CollectiveTime at = times.time_of(AR, 64_MiB, whole_nodes(4));
   CHECK(at.provenance == Provenance::measured);
@@ -282,7 +283,7 @@ TEST_CASE("a measured size is returned as measured, and what lies beside it says
 TEST_CASE("NCCL's own model is as short of the measurements as known") {
   // Ours: model / measured for 8 x A100, superbenchmark log.
   const auto nccl = [](CollectiveKind kind, Bytes bytes) {
-    return seconds(CollectiveTimes(dgx(Architecture::ampere), tuning("2.28.9"))
+    return seconds(CollectiveTimes(dgx(NcclGeneration::ampere), tuning("2.28.9"))
                        .time_of(kind, bytes, {8, 1, 8, 1})
                        .nccl_estimate);
   };
@@ -301,7 +302,7 @@ TEST_CASE("NCCL's own model is as short of the measurements as known") {
 }
 
 TEST_CASE("two GPUs exchange a message at the speed of what lies between them") {
-  const CollectiveTimes times(dgx(Architecture::hopper), tuning());
+  const CollectiveTimes times(dgx(NcclGeneration::hopper), tuning());
   const auto send = [&](Bytes bytes, GroupShape shape) {
     return times.time_of(CollectiveKind::send_receive, bytes, shape).algbw.value / 1e9;
   };
@@ -313,7 +314,7 @@ TEST_CASE("two GPUs exchange a message at the speed of what lies between them") 
 }
 
 TEST_CASE("one rank, or nothing to move, takes no time") {
-  const CollectiveTimes times(dgx(Architecture::hopper), tuning());
+  const CollectiveTimes times(dgx(NcclGeneration::hopper), tuning());
   CHECK(times.time_of(AR, 1_GiB, {1, 1, 1, 1}).duration == Duration(0));
   CHECK(times.time_of(AR, Bytes(0), whole_nodes(2)).duration == Duration(0));
 }

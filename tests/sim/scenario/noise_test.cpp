@@ -191,13 +191,13 @@ TEST_CASE("the largest of n normal draws lies where tables have it") {
 }
 
 TEST_CASE("all GPUs at the pace of the slowest are as slow as they are many, and fold still") {
-  using topology::Architecture;
+  const topology::Architecture ampere, hopper{.sustained_gpus = 256};
   Noise noise;
   noise.pace_sigma = 0.015;
-  CHECK(pace(noise, 1, Architecture::ampere) == 1.0);
-  CHECK(pace(noise, 8, Architecture::ampere) == Approx(1.0 + 0.015 * 1.4236).epsilon(1e-3));
-  CHECK(pace(noise, 256, Architecture::hopper) == 1.0);  // in its sustained rate already
-  CHECK(pace(noise, 8, Architecture::hopper) < 1.0);
+  CHECK(pace(noise, 1, ampere) == 1.0);
+  CHECK(pace(noise, 8, ampere) == Approx(1.0 + 0.015 * 1.4236).epsilon(1e-3));
+  CHECK(pace(noise, 256, hopper) == 1.0);  // in its sustained rate already
+  CHECK(pace(noise, 8, hopper) < 1.0);
 
   const StepReport quiet = step(""), slow = step("[noise]\npace_sigma = 0.03\n");
   const StepReport left_out = step("[noise]\npace_sigma = 0.03\n" + without("\"jitter\""));

@@ -230,9 +230,7 @@ std::string job_id(const sim::Scenario& scenario) {
   return sim::id_of_text(sim::write_toml(sim::resolved_document(scenario)));
 }
 
-bool trains_on_gpus(const sim::Scenario& scenario) {
-  return scenario.node.gpu.architecture != topology::Architecture::host;
-}
+bool trains_on_gpus(const sim::Scenario& scenario) { return !scenario.node.gpu.architecture.host; }
 
 void check_trainable(const sim::Scenario& scenario) {
   if (scenario.collective)

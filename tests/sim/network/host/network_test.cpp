@@ -11,12 +11,13 @@ using workloads::CollectiveKind;
 
 namespace {
 
-const topology::GpuSpec core{.name = "host-core",
-                             .architecture = topology::Architecture::host,
-                             .sms = 1,
-                             .tensor_peak = FlopsPerSecond(1e11),
-                             .fp32_peak = FlopsPerSecond(1e11),
-                             .memory_bandwidth = 10_GBps};
+const topology::GpuSpec core{
+    .name = "host-core",
+    .architecture = {.name = "host", .host = true, .nccl = topology::NcclGeneration::host},
+    .sms = 1,
+    .tensor_peak = FlopsPerSecond(1e11),
+    .fp32_peak = FlopsPerSecond(1e11),
+    .memory_bandwidth = 10_GBps};
 
 CollectiveRow row(Bytes bytes, Duration duration) {
   CollectiveRow r;

@@ -9,8 +9,8 @@
 
 using namespace stepcast;
 using namespace stepcast::sim;
-using topology::Architecture;
 using topology::LinkKind;
+using topology::NcclGeneration;
 using workloads::CollectiveKind;
 
 namespace {
@@ -21,7 +21,7 @@ constexpr auto RS = CollectiveKind::reduce_scatter;
 constexpr double unit = 1.0 / 1024;
 
 struct Machine {
-  Machine(Architecture architecture, std::int64_t nodes,
+  Machine(NcclGeneration architecture, std::int64_t nodes,
           topology::Routing routing = topology::Routing::destination)
       : cluster(topology::Cluster::build(dgx(architecture), nodes, fabric(routing))),
         router(cluster),
@@ -86,8 +86,8 @@ double rounding(const std::vector<LinkLoad>& loads) {
 }  // namespace
 
 TEST_CASE("a ring puts its bytes on N network edges, whatever the machine") {
-  for (const Architecture architecture :
-       {Architecture::volta, Architecture::ampere, Architecture::hopper})
+  for (const NcclGeneration architecture :
+       {NcclGeneration::volta, NcclGeneration::ampere, NcclGeneration::hopper})
     for (const std::int64_t nodes : {2, 3, 8, 16}) {
       const Machine m(architecture, 16);
       for (const auto& group :
@@ -108,7 +108,7 @@ TEST_CASE("a ring puts its bytes on N network edges, whatever the machine") {
 }
 
 TEST_CASE("a ring in a node puts (n-1)/n on each of n edges") {
-  const Machine a(Architecture::ampere, 1), v(Architecture::volta, 1);
+  const Machine a(NcclGeneration::ampere, 1), v(NcclGeneration::volta, 1);
   for (const Machine* m : {&a, &v}) {
     const auto loads = m->loads.of({AG, Algorithm::ring}, strided(0, 1, 8));
     CHECK(out_of_gpus(*m, loads) == Approx(7.0).margin(rounding(loads)));
@@ -116,12 +116,13 @@ TEST_CASE("a ring in a node puts (n-1)/n on each of n edges") {
 }
 
 TEST_CASE("nothing enters the root of a Broadcast, nothing leaves that of a Reduce") {
-  const Machine m(Architecture::hopper, 4);
+  const Machine m(NcclGeneration::hopper, 4);
   const auto ranks = strided(0, 1, 32);
   const auto whole = m.loads.of({CollectiveKind::broadcast, Algorithm::ring}, ranks);
   // 32 edges less one; of the channels some enter the root's node at the root, by the network.
   const DrawnNetwork sum = network_of(m, whole);
-  const NodeChannels channels = search_channels(dgx(Architecture::hopper), strided(0, 1, 8), true);
+  const NodeChannels channels =
+      search_channels(dgx(NcclGeneration::hopper), strided(0, 1, 8), true);
   double at_root = 0.0;
   for (const NodeChannel& ring : channels.rings) at_root += ring.gpus.front() == 0 ? 1.0 : 0.0;
   CHECK(sum.up ==
@@ -139,7 +140,7 @@ TEST_CASE("nothing enters the root of a Broadcast, nothing leaves that of a Redu
 
 TEST_CASE("in a double tree every node but the roots sends S up and takes S in from above") {
   for (const std::int64_t nodes : {2, 3, 7, 16}) {
-    const Machine m(Architecture::ampere, 16);
+    const Machine m(NcclGeneration::ampere, 16);
     const auto group = strided(0, 1, 8 * nodes);
     const auto loads = m.loads.of({AR, Algorithm::tree}, group);
     const DrawnNetwork sum = network_of(m, loads);
@@ -154,7 +155,7 @@ TEST_CASE("in a double tree every node but the roots sends S up and takes S in f
 }
 
 TEST_CASE("NVLSTree sends a tree's bytes over the network and reads a node's in the switch") {
-  const Machine m(Architecture::hopper, 16);
+  const Machine m(NcclGeneration::hopper, 16);
   const auto loads = m.loads.of({AR, Algorithm::nvls_tree}, strided(0, 1, 128));
   const DrawnNetwork sum = network_of(m, loads);
   CHECK(sum.up == Approx(30.0).margin(sum.links * unit));
@@ -166,7 +167,7 @@ TEST_CASE("NVLSTree sends a tree's bytes over the network and reads a node's in 
 }
 
 TEST_CASE("switches that sum take every node's bytes once") {
-  const Machine m(Architecture::hopper, 16);
+  const Machine m(NcclGeneration::hopper, 16);
   for (const Algorithm algorithm :
        {Algorithm::collnet_direct, Algorithm::collnet_chain, Algorithm::nvls}) {
     const auto loads = m.loads.of({AR, algorithm}, strided(0, 1, 128));
@@ -185,7 +186,7 @@ TEST_CASE("switches that sum take every node's bytes once") {
 }
 
 TEST_CASE("PAT moves (n-1)/n of the buffer out of every rank and into it") {
-  const Machine m(Architecture::hopper, 16);
+  const Machine m(NcclGeneration::hopper, 16);
   for (const std::int64_t n : {2, 5, 8, 13, 16})
     for (const auto kind : {AG, RS}) {
       const auto loads = m.loads.of({kind, Algorithm::pat}, strided(2, 8, n));
@@ -199,7 +200,7 @@ TEST_CASE("PAT moves (n-1)/n of the buffer out of every rank and into it") {
 }
 
 TEST_CASE("AlltoAll moves each pair's n-th once, and stays on rails by PXN") {
-  const Machine m(Architecture::hopper, 4);
+  const Machine m(NcclGeneration::hopper, 4);
   const auto loads = m.loads.of({CollectiveKind::all_to_all, Algorithm::p2p}, strided(0, 1, 32));
   const DrawnNetwork sum = network_of(m, loads);
   CHECK(sum.up == Approx(32 * 24.0 / 32).margin(sum.links * unit));
@@ -211,7 +212,7 @@ TEST_CASE("AlltoAll moves each pair's n-th once, and stays on rails by PXN") {
 
 TEST_CASE("AlltoAll counted leaf by leaf is the sum of all pairs") {
   for (const auto routing : {topology::Routing::destination, topology::Routing::spray}) {
-    const Machine m(Architecture::hopper, 16, routing);  // two leaves for each rail
+    const Machine m(NcclGeneration::hopper, 16, routing);  // two leaves for each rail
     std::map<topology::LinkId, double> expected;
     std::vector<topology::LinkShare> shares;
     for (std::int64_t from = 0; from < 16; ++from)
@@ -234,7 +235,7 @@ TEST_CASE("AlltoAll counted leaf by leaf is the sum of all pairs") {
 }
 
 TEST_CASE("relabelling nodes changes no sum, nor does the order of ranks") {
-  const Machine m(Architecture::hopper, 16);
+  const Machine m(NcclGeneration::hopper, 16);
   std::vector<std::int64_t> low, high;
   for (const std::int64_t node : {0, 1, 2, 3})
     for (std::int64_t g = 0; g < 8; ++g) low.push_back(8 * node + g);
@@ -252,9 +253,9 @@ TEST_CASE("relabelling nodes changes no sum, nor does the order of ranks") {
 }
 
 TEST_CASE("hashing and spraying move the same bytes over the same NICs") {
-  const Machine fixed(Architecture::hopper, 16),
-      hashed(Architecture::hopper, 16, topology::Routing::ecmp),
-      sprayed(Architecture::hopper, 16, topology::Routing::spray);
+  const Machine fixed(NcclGeneration::hopper, 16),
+      hashed(NcclGeneration::hopper, 16, topology::Routing::ecmp),
+      sprayed(NcclGeneration::hopper, 16, topology::Routing::spray);
   const auto ranks = strided(0, 1, 128);
   const double up = network_of(fixed, fixed.loads.of({AG, Algorithm::ring}, ranks)).up;
   for (const Machine* m : {&hashed, &sprayed}) {

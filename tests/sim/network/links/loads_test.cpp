@@ -13,9 +13,9 @@
 
 using namespace stepcast;
 using namespace stepcast::sim;
-using topology::Architecture;
 using topology::LinkId;
 using topology::LinkKind;
+using topology::NcclGeneration;
 using workloads::CollectiveKind;
 
 namespace {
@@ -36,7 +36,7 @@ topology::FabricSpec fabric(topology::FabricKind kind = topology::FabricKind::ra
 }
 
 struct Machine {
-  explicit Machine(Architecture architecture, std::int64_t nodes,
+  explicit Machine(NcclGeneration architecture, std::int64_t nodes,
                    topology::FabricKind kind = topology::FabricKind::rail_optimized)
       : cluster(topology::Cluster::build(dgx(architecture), nodes, fabric(kind))),
         router(cluster),
@@ -74,7 +74,7 @@ constexpr double unit = 1.0 / 1024;
 }  // namespace
 
 TEST_CASE("a group knows its nodes, ranks per node and stride") {
-  const Machine m(Architecture::hopper, 16);
+  const Machine m(NcclGeneration::hopper, 16);
   CHECK(shape_of(m.cluster, strided(0, 1, 8)) == GroupShape{8, 1, 8, 1});
   CHECK(shape_of(m.cluster, strided(0, 1, 128)) == GroupShape{128, 16, 8, 1});
   CHECK(shape_of(m.cluster, strided(3, 4, 32)) == GroupShape{32, 16, 2, 1});
@@ -83,7 +83,7 @@ TEST_CASE("a group knows its nodes, ranks per node and stride") {
 }
 
 TEST_CASE("inside one node AllGather sends 7/8 of the buffer through every GPU's NVLink port") {
-  const Machine m(Architecture::hopper, 2);
+  const Machine m(NcclGeneration::hopper, 2);
   const auto loads = by_link(m.loads.of({AG, Algorithm::ring}, strided(8, 1, 8)));
   for (std::int64_t g = 8; g < 16; ++g) {
     double out = 0.0, in = 0.0;
@@ -96,7 +96,7 @@ TEST_CASE("inside one node AllGather sends 7/8 of the buffer through every GPU's
 }
 
 TEST_CASE("a port's links share by their width") {
-  const Machine m(Architecture::hopper, 1);
+  const Machine m(NcclGeneration::hopper, 1);
   const auto loads = by_link(m.loads.of({AG, Algorithm::ring}, strided(0, 1, 8)));
   const auto out = m.cluster.nvlink_out(0);  // 5, 4, 4, 5 NVLinks
   CHECK(loads.at(out[0]) == Approx(7.0 / 8 * 5 / 18).margin(unit));
@@ -104,7 +104,7 @@ TEST_CASE("a port's links share by their width") {
 }
 
 TEST_CASE("NVLink SHARP reads a buffer once and multicasts its share of the sum") {
-  const Machine h(Architecture::hopper, 1), a(Architecture::ampere, 1);
+  const Machine h(NcclGeneration::hopper, 1), a(NcclGeneration::ampere, 1);
   const auto out = [](const Machine& m, Algorithm algorithm) {
     return total(m, m.loads.of({AR, algorithm}, strided(0, 1, 8)), LinkKind::nvlink) / 16;
   };
@@ -113,7 +113,7 @@ TEST_CASE("NVLink SHARP reads a buffer once and multicasts its share of the sum"
 }
 
 TEST_CASE("the bytes between nodes are the ring's, spread over the rails") {
-  const Machine m(Architecture::hopper, 16);
+  const Machine m(NcclGeneration::hopper, 16);
   const auto group = strided(0, 1, 128);
   for (const auto& [kind, ring] : {std::pair{AG, 127.0 / 128}, std::pair{AR, 2 * 127.0 / 128}}) {
     const auto loads = by_link(m.loads.of({kind, Algorithm::ring}, group));
@@ -131,7 +131,7 @@ TEST_CASE("the bytes between nodes are the ring's, spread over the rails") {
 }
 
 TEST_CASE("a strided group uses its members' own rails and no NVLink") {
-  const Machine m(Architecture::hopper, 16);
+  const Machine m(NcclGeneration::hopper, 16);
   const auto loads = m.loads.of({AG, Algorithm::ring}, strided(3, 8, 16));
   CHECK(total(m, loads, LinkKind::nvlink) == 0.0);
   const auto map = by_link(loads);
@@ -145,14 +145,14 @@ TEST_CASE("a strided group uses its members' own rails and no NVLink") {
 }
 
 TEST_CASE("DGX-1 puts eight GPUs on four NICs") {
-  const Machine m(Architecture::volta, 4);
+  const Machine m(NcclGeneration::volta, 4);
   const auto loads = by_link(m.loads.of({AG, Algorithm::ring}, strided(0, 1, 32)));
   for (std::int64_t nic = 0; nic < 4; ++nic)
     CHECK(loads.at(m.cluster.nic_up(2, nic)) == Approx(31.0 / 32 / 4).margin(unit));
 }
 
 TEST_CASE("rings of a cube mesh use every link between members evenly") {
-  const Machine m(Architecture::volta, 1);
+  const Machine m(NcclGeneration::volta, 1);
   const auto loads = by_link(m.loads.of({AG, Algorithm::ring}, strided(0, 1, 8)));
   for (const auto& [link, weight] : loads)
     CHECK(weight ==
@@ -164,7 +164,7 @@ TEST_CASE("rings of a cube mesh use every link between members evenly") {
 
 TEST_CASE("links above the leaves are loaded where the ring crosses leaves") {
   // 32 nodes share a leaf of 64 ports; 64 nodes are two units.
-  const Machine small(Architecture::hopper, 32), large(Architecture::hopper, 64);
+  const Machine small(NcclGeneration::hopper, 32), large(NcclGeneration::hopper, 64);
   CHECK(total(small, small.loads.of({AG, Algorithm::ring}, strided(0, 1, 256)), LinkKind::fabric) ==
         0.0);
   // Two crossings of the whole ring, each up and down.
@@ -173,7 +173,7 @@ TEST_CASE("links above the leaves are loaded where the ring crosses leaves") {
 }
 
 TEST_CASE("a message takes all NVLinks of both ends, or the path between NICs") {
-  const Machine m(Architecture::hopper, 2);
+  const Machine m(NcclGeneration::hopper, 2);
   const auto inside = m.loads.of({SR, Algorithm::p2p}, {1, 6});
   CHECK(inside.size() == 8);
   CHECK(total(m, inside, LinkKind::nvlink) == Approx(2.0).margin(8 * unit));
@@ -185,7 +185,7 @@ TEST_CASE("a message takes all NVLinks of both ends, or the path between NICs") 
 }
 
 TEST_CASE("all weights are multiples of 1/1024 and the order of ranks changes nothing") {
-  const Machine m(Architecture::hopper, 40, topology::FabricKind::fat_tree);
+  const Machine m(NcclGeneration::hopper, 40, topology::FabricKind::fat_tree);
   auto group = strided(0, 1, 320);
   const auto loads = m.loads.of({AR, Algorithm::ring}, group);
   for (const LinkLoad& load : loads) {
@@ -198,7 +198,7 @@ TEST_CASE("all weights are multiples of 1/1024 and the order of ranks changes no
 
 TEST_CASE("no collective asks a link for more than it carries while it runs alone") {
   for (const auto architecture :
-       {Architecture::volta, Architecture::ampere, Architecture::hopper}) {
+       {NcclGeneration::volta, NcclGeneration::ampere, NcclGeneration::hopper}) {
     const Machine m(architecture, 16);
     const NcclNetwork network(m.cluster, m.router, catalogue().nccl("2.20"));
     for (const auto& group : {strided(0, 1, 2), strided(0, 1, 4), strided(0, 1, 8),
@@ -223,7 +223,7 @@ TEST_CASE("no collective asks a link for more than it carries while it runs alon
 }
 
 TEST_CASE("2,048 members are laid, thousands of small groups as well") {
-  const Machine m(Architecture::hopper, 256);
+  const Machine m(NcclGeneration::hopper, 256);
   CHECK(m.loads.of({AG, Algorithm::ring}, strided(0, 1, 2048)).size() > 2048);
   std::size_t links = 0;
   for (std::int64_t g = 0; g < 512; ++g)

@@ -17,7 +17,7 @@ TEST_CASE("a link holds no transfer that never takes a millionth of it") {
                                     .link = {},
                                     .switch_latency = 150_ns,
                                     .cable_latency = 25_ns};
-  const auto cluster = topology::Cluster::build(dgx(topology::Architecture::hopper), 2, fabric);
+  const auto cluster = topology::Cluster::build(dgx(topology::NcclGeneration::hopper), 2, fabric);
   topology::LinkId nic = 0;
   while (cluster.links()[nic].kind != topology::LinkKind::injection) ++nic;
   const double capacity = cluster.links()[nic].bandwidth.value;

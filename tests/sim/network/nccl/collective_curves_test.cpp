@@ -7,7 +7,7 @@
 
 using namespace stepcast;
 using namespace stepcast::sim;
-using topology::Architecture;
+using topology::NcclGeneration;
 using workloads::CollectiveKind;
 
 namespace {
@@ -40,13 +40,13 @@ std::vector<CollectiveRow> with(auto change) {
 }
 
 bool used(const std::vector<CollectiveRow>& rows) {
-  return !CollectiveCurves(rows, dgx(Architecture::hopper), measuring()).all().empty();
+  return !CollectiveCurves(rows, dgx(NcclGeneration::hopper), measuring()).all().empty();
 }
 
 }  // namespace
 
 TEST_CASE("a curve gives its points and goes straight between them on log-log paper") {
-  const CollectiveCurves curves(three_rows(), dgx(Architecture::hopper), measuring());
+  const CollectiveCurves curves(three_rows(), dgx(NcclGeneration::hopper), measuring());
   const CollectiveCurve* curve = curves.find(AR, {32, 4, 8, 1});
   REQUIRE(curve != nullptr);
   CHECK(curve->at(1_MiB) == 10_us);
@@ -79,33 +79,33 @@ TEST_CASE("curves of one node had LL and LL128: a node whose plugin forbids them
     r.ranks = 8, r.nodes = 1, r.fabric = "nvlink", r.node_bandwidth = {};
   });
   CHECK(used(rows));
-  auto node = dgx(Architecture::hopper);
+  auto node = dgx(NcclGeneration::hopper);
   node.low_latency_protocols = false;
   CHECK(CollectiveCurves(rows, node, measuring()).all().empty());
 }
 
 TEST_CASE("sums of fp8 have curves of their own: NCCL serves no other type as it serves them") {
   const auto narrow = with([](CollectiveRow& r) { r.dtype = "fp8"; });
-  const CollectiveCurves curves(narrow, dgx(Architecture::hopper), measuring());
+  const CollectiveCurves curves(narrow, dgx(NcclGeneration::hopper), measuring());
   CHECK(curves.find(AR, {32, 4, 8, 1}) == nullptr);
   CHECK(curves.find(AR, {32, 4, 8, 1}, true) != nullptr);
   CHECK(curves.neighbours(AR, {64, 8, 8, 1}).fewer == nullptr);
   CHECK(curves.neighbours(AR, {64, 8, 8, 1}, true).fewer != nullptr);
   // Bytes that only move have no type.
   const auto gathered = with([](CollectiveRow& r) { r.dtype = "fp8", r.collective = "allgather"; });
-  CHECK(CollectiveCurves(gathered, dgx(Architecture::hopper), measuring())
+  CHECK(CollectiveCurves(gathered, dgx(NcclGeneration::hopper), measuring())
             .find(CollectiveKind::all_gather, {32, 4, 8, 1}) != nullptr);
 }
 
 TEST_CASE("a curve knows whether it was measured on this very GPU and bandwidth") {
   const auto here = [](const std::vector<CollectiveRow>& rows) {
-    return CollectiveCurves(rows, dgx(Architecture::hopper), measuring()).all().front().here;
+    return CollectiveCurves(rows, dgx(NcclGeneration::hopper), measuring()).all().front().here;
   };
   CHECK(here(three_rows()));
   CHECK_FALSE(here(with([](CollectiveRow& r) { r.gpu = "H100-SXM-64GB"; })));
   CHECK_FALSE(here(with([](CollectiveRow& r) { r.node_bandwidth = 390_GBps; })));
   // NICs that their PCIe links cap are not the ones that were measured.
-  topology::NodeSpec capped = dgx(Architecture::hopper);
+  topology::NodeSpec capped = dgx(NcclGeneration::hopper);
   capped.pcie = 25_GBps;
   CHECK(CollectiveCurves(three_rows(), capped, measuring()).all().empty());
 }
@@ -117,7 +117,7 @@ TEST_CASE("a collective whose algorithm or protocol was forced is not what NCCL 
 }
 
 TEST_CASE("a slower fabric than the one measured gets no curve") {
-  auto node = dgx(Architecture::hopper);
+  auto node = dgx(NcclGeneration::hopper);
   node.nic = 200_Gbps;
   CHECK(CollectiveCurves(three_rows(), node, measuring()).all().empty());
 }
@@ -130,7 +130,7 @@ TEST_CASE("one or two figures are no curve") {
 
 TEST_CASE("a point that cannot be read off its plot is left out") {
   // 1 MiB in 419 us is 5 GB/s on 512 ranks, read to 3 GB/s.
-  const CollectiveCurves curves(rows_of(study_all_reduce()), dgx(Architecture::hopper),
+  const CollectiveCurves curves(rows_of(study_all_reduce()), dgx(NcclGeneration::hopper),
                                 measuring());
   const CollectiveCurve* curve = curves.find(AR, {512, 64, 8, 1});
   REQUIRE(curve != nullptr);
@@ -142,7 +142,7 @@ TEST_CASE("a point that cannot be read off its plot is left out") {
 TEST_CASE("a dip in a measurement does not make more bytes faster") {
   auto rows = three_rows();
   rows[1].duration = 5_us;
-  const CollectiveCurves curves(rows, dgx(Architecture::hopper), measuring());
+  const CollectiveCurves curves(rows, dgx(NcclGeneration::hopper), measuring());
   CHECK(curves.find(AR, {32, 4, 8, 1})->at(4_MiB) == 10_us);
 }
 
@@ -154,20 +154,20 @@ TEST_CASE("of two logs the one of the very GPU wins, then the one with more size
   sibling.push_back(sibling.back());
   sibling.back().bytes = 64_MiB;
   rows.insert(rows.end(), sibling.begin(), sibling.end());
-  const CollectiveCurves curves(rows, dgx(Architecture::hopper), measuring());
+  const CollectiveCurves curves(rows, dgx(NcclGeneration::hopper), measuring());
   REQUIRE(curves.all().size() == 1);
   CHECK(curves.all().front().gpu == "H100-SXM5-80GB");
 }
 
 TEST_CASE("two-node figures say nothing about more nodes") {
   auto rows = with([](CollectiveRow& r) { r.ranks = 16, r.nodes = 2; });
-  const CollectiveCurves curves(rows, dgx(Architecture::hopper), measuring());
+  const CollectiveCurves curves(rows, dgx(NcclGeneration::hopper), measuring());
   CHECK(curves.find(AR, {16, 2, 8, 1}) != nullptr);
   CHECK(curves.neighbours(AR, {32, 4, 8, 1}).fewer == nullptr);
 }
 
 TEST_CASE("neighbours are the nearest measured node counts with as many ranks a node") {
-  const CollectiveCurves curves(rows_of(study_all_reduce()), dgx(Architecture::hopper),
+  const CollectiveCurves curves(rows_of(study_all_reduce()), dgx(NcclGeneration::hopper),
                                 measuring());
   const auto near = curves.neighbours(AR, {256, 32, 8, 1});
   REQUIRE(near.fewer != nullptr);
@@ -183,13 +183,13 @@ TEST_CASE("points more than 16 times apart leave a hole that a straight line doe
   auto rows = three_rows();
   const Bytes low = rows[1].bytes;
   rows[2].bytes = low * 32;
-  const CollectiveCurves curves(rows, dgx(Architecture::hopper), measuring());
+  const CollectiveCurves curves(rows, dgx(NcclGeneration::hopper), measuring());
   const CollectiveCurve& curve = *curves.find(AR, {32, 4, 8, 1});
   CHECK(curve.hole_at(low * 4).has_value());
   CHECK_FALSE(curve.hole_at(low).has_value());
   CHECK_FALSE(curve.hole_at(curve.largest()).has_value());
   rows[2].bytes = low * 16;
-  CHECK_FALSE(CollectiveCurves(rows, dgx(Architecture::hopper), measuring())
+  CHECK_FALSE(CollectiveCurves(rows, dgx(NcclGeneration::hopper), measuring())
                   .find(AR, {32, 4, 8, 1})
                   ->hole_at(low * 4)
                   .has_value());
@@ -198,7 +198,7 @@ TEST_CASE("points more than 16 times apart leave a hole that a straight line doe
 TEST_CASE("curves of one node are not those of a what-if node with faster NVLinks") {
   auto rows = three_rows();
   for (CollectiveRow& row : rows) row.ranks = 8, row.nodes = 1, row.fabric = "nvlink";
-  topology::NodeSpec node = dgx(Architecture::hopper);
+  topology::NodeSpec node = dgx(NcclGeneration::hopper);
   node.gpu.relatives = {{node.gpu.name, node.gpu.tensor_peak, node.gpu.nvlink}};
   CHECK(CollectiveCurves(rows, node, measuring()).all().size() == 1);
   node.gpu.nvlink = node.gpu.nvlink * 2.0;

@@ -9,7 +9,7 @@
 
 using namespace stepcast;
 using namespace stepcast::sim;
-using topology::Architecture;
+using topology::NcclGeneration;
 using workloads::CollectiveKind;
 
 namespace {
@@ -23,11 +23,11 @@ void check(const std::string& name, const std::string& value, const std::string&
 }
 
 CollectiveTimes times(const NcclOverrides& overrides, const std::string& version = "2.20",
-                      Architecture architecture = Architecture::hopper) {
+                      NcclGeneration architecture = NcclGeneration::hopper) {
   return {dgx(architecture), catalogue().nccl(version), {}, overrides};
 }
 
-const NcclMachine h100s = machine_of(Architecture::hopper, whole_nodes(4));
+const NcclMachine h100s = machine_of(NcclGeneration::hopper, whole_nodes(4));
 
 NcclOption chosen(const NcclOverrides& overrides, CollectiveKind kind,
                   const std::string& version = "2.28.9") {
@@ -39,7 +39,7 @@ NcclOption chosen(const NcclOverrides& overrides, CollectiveKind kind,
 TEST_CASE(
     "a pinned algorithm or protocol is taken; one that cannot serve leaves Ring before 2.24") {
   const NcclTuning t = tuning_of("2.20");
-  const auto on = machine_of(Architecture::hopper, whole_nodes(256));
+  const auto on = machine_of(NcclGeneration::hopper, whole_nodes(256));
   CHECK(
       nccl_choice(t, on, {AG, 64_MiB}, {.algorithm = {}, .protocol = Protocol::simple}).protocol ==
       Protocol::simple);
@@ -118,7 +118,7 @@ TEST_CASE("CollNet without SHARP leaves Ring and Tree to AllReduce before 2.24")
 }
 
 TEST_CASE("warnings say what settings do not do") {
-  const auto node = dgx(Architecture::hopper);
+  const auto node = dgx(NcclGeneration::hopper);
   const auto warnings = [&](const NcclOverrides& o, const std::string& version) {
     return nccl_warnings(tuning_of(version), node, 4, o);
   };
@@ -133,18 +133,19 @@ TEST_CASE("warnings say what settings do not do") {
   CHECK(warnings(sharp, "2.20").empty());
   CHECK(warnings(set("NCCL_CTA_POLICY", "ZERO"), "2.27").size() == 1);
   CHECK(warnings(set("NCCL_PAT_ENABLE", "1"), "2.20").size() == 1);
-  CHECK(nccl_warnings(tuning_of("2.20"), dgx(Architecture::ampere), 1, set("NCCL_NVLS_ENABLE", "1"))
-            .size() == 1);
+  CHECK(
+      nccl_warnings(tuning_of("2.20"), dgx(NcclGeneration::ampere), 1, set("NCCL_NVLS_ENABLE", "1"))
+          .size() == 1);
 }
 
 TEST_CASE("SHARP runs where the fabric has it and NCCL_COLLNET_ENABLE asks for it") {
   NcclOverrides asked = set("NCCL_COLLNET_ENABLE", "1");
-  CHECK_FALSE(planned_machine(dgx(Architecture::hopper), whole_nodes(4), asked).sharp);
+  CHECK_FALSE(planned_machine(dgx(NcclGeneration::hopper), whole_nodes(4), asked).sharp);
   asked.fabric_has_sharp = true;
-  CHECK(planned_machine(dgx(Architecture::hopper), whole_nodes(4), asked).sharp);
-  CHECK_FALSE(planned_machine(dgx(Architecture::hopper), whole_nodes(1), asked).sharp);
+  CHECK(planned_machine(dgx(NcclGeneration::hopper), whole_nodes(4), asked).sharp);
+  CHECK_FALSE(planned_machine(dgx(NcclGeneration::hopper), whole_nodes(1), asked).sharp);
   asked.collnet = false;
-  CHECK_FALSE(planned_machine(dgx(Architecture::hopper), whole_nodes(4), asked).sharp);
+  CHECK_FALSE(planned_machine(dgx(NcclGeneration::hopper), whole_nodes(4), asked).sharp);
 }
 
 TEST_CASE("without NVLS AllReduce in a node is a ring or tree") {
@@ -235,7 +236,7 @@ TEST_CASE("the copy engines gather and exchange in a node without a CTA since 2.
 }
 
 TEST_CASE("EFFICIENCY moves gathers of registered buffers to NVLS since 2.27") {
-  const auto on = machine_of(Architecture::hopper, whole_nodes(1));
+  const auto on = machine_of(NcclGeneration::hopper, whole_nodes(1));
   const NcclOverrides efficient =
       nccl_overrides({{"NCCL_CTA_POLICY", "EFFICIENCY", "t"}, {"registered_buffers", "true", "t"}});
   const auto choice = [&](const char* version, const NcclOverrides& o) {

@@ -8,7 +8,7 @@
 
 using namespace stepcast;
 using namespace stepcast::sim;
-using topology::Architecture;
+using topology::NcclGeneration;
 using workloads::CollectiveKind;
 
 namespace {
@@ -65,7 +65,7 @@ TEST_CASE("a tuning file with an unknown, missing or wrong key names its line") 
 }
 
 TEST_CASE("between nodes, LL's hops in a node took 1.8 times as long until 2.17") {
-  const auto on = machine_of(Architecture::ampere, whole_nodes(4));
+  const auto on = machine_of(NcclGeneration::ampere, whole_nodes(4));
   const auto latency = [&](const std::string& version) {
     return latency_us(offered(version, on, {AG, 1_MiB}, Algorithm::ring, Protocol::ll), 1_MiB);
   };
@@ -80,7 +80,7 @@ TEST_CASE("between nodes, LL's hops in a node took 1.8 times as long until 2.17"
 
 TEST_CASE(
     "a plugin's latency was not asked for in 2.8, took the hop's place, and adds since 2.18") {
-  auto on = machine_of(Architecture::ampere, whole_nodes(4));
+  auto on = machine_of(NcclGeneration::ampere, whole_nodes(4));
   on.node.plugin_latency = 75_us;
   const auto latency = [&](const std::string& version, Protocol p) {
     return latency_us(offered(version, on, {AR, 1_GiB}, Algorithm::tree, p), 1_GiB);
@@ -95,7 +95,7 @@ TEST_CASE(
 }
 
 TEST_CASE("NCCL took Ampere for 235 GB/s at most until 2.17") {
-  const auto one = machine_of(Architecture::ampere, whole_nodes(1));
+  const auto one = machine_of(NcclGeneration::ampere, whole_nodes(1));
   const auto bus = [&](const std::string& version) {
     return in_gb(offered(version, one, {AG, 1_GiB}, Algorithm::ring).bandwidth) * 7 / 8;
   };
@@ -105,7 +105,7 @@ TEST_CASE("NCCL took Ampere for 235 GB/s at most until 2.17") {
 }
 
 TEST_CASE("LL128 had a ceiling for each collective in 2.8") {
-  const auto one = machine_of(Architecture::ampere, whole_nodes(1));
+  const auto one = machine_of(NcclGeneration::ampere, whole_nodes(1));
   const auto per_channel = [&](const std::string& version, CollectiveKind kind) {
     return in_gb(offered(version, one, {kind, 1_MiB}, Algorithm::ring, Protocol::ll128).bandwidth) *
            bus_factor(kind, 8) / static_cast<double>(one.ring.channels);
@@ -116,7 +116,7 @@ TEST_CASE("LL128 had a ceiling for each collective in 2.8") {
 }
 
 TEST_CASE("Hopper counted as Volta without LL128 until 2.16") {
-  const auto one = machine_of(Architecture::hopper, whole_nodes(1));
+  const auto one = machine_of(NcclGeneration::hopper, whole_nodes(1));
   CHECK_FALSE(offers("2.14.3", one, {AR, 1_MiB}, Protocol::ll128));
   CHECK(offers("2.17.1", one, {AR, 1_MiB}, Protocol::ll128));
   CHECK_FALSE(offers("2.14.3", one, {AR, 1_MiB}, Algorithm::nvls));
@@ -124,7 +124,7 @@ TEST_CASE("Hopper counted as Volta without LL128 until 2.16") {
 }
 
 TEST_CASE("Ring Simple's plateau began by ranks until 2.17, by bytes per channel since") {
-  const auto on = machine_of(Architecture::ampere, whole_nodes(2));
+  const auto on = machine_of(NcclGeneration::ampere, whole_nodes(2));
   const auto latency = [&](const std::string& version, Bytes bytes) {
     return latency_us(offered(version, on, {AR, bytes}, Algorithm::ring), bytes);
   };
@@ -134,7 +134,7 @@ TEST_CASE("Ring Simple's plateau began by ranks until 2.17, by bytes per channel
 }
 
 TEST_CASE("Tree Simple costs 28 us a hop, 4/6/14 in 2.18.6 and 4/4/14 with a base since 2.23") {
-  const auto on = machine_of(Architecture::hopper, whole_nodes(4));
+  const auto on = machine_of(NcclGeneration::hopper, whole_nodes(4));
   // 2 ((8 - 1) x NVLink + 2 levels x NET) + base
   const auto latency = [&](const std::string& version) {
     return latency_us(offered(version, on, {AR, 1_GiB}, Algorithm::tree, Protocol::simple), 1_GiB);
@@ -147,7 +147,7 @@ TEST_CASE("Tree Simple costs 28 us a hop, 4/6/14 in 2.18.6 and 4/4/14 with a bas
 }
 
 TEST_CASE("Ring LL reaches a quarter of the bus until 2.20 and half of it since 2.21") {
-  const auto one = machine_of(Architecture::ampere, whole_nodes(1));
+  const auto one = machine_of(NcclGeneration::ampere, whole_nodes(1));
   const auto ll = [&](const std::string& version, CollectiveKind kind) {
     return in_gb(offered(version, one, {kind, 64_KiB}, Algorithm::ring, Protocol::ll).bandwidth) *
            bus_factor(kind, 8);
@@ -159,7 +159,7 @@ TEST_CASE("Ring LL reaches a quarter of the bus until 2.20 and half of it since 
 }
 
 TEST_CASE("Hopper's LL ceiling rises from Ampere's in 2.21") {
-  const auto one = machine_of(Architecture::hopper, whole_nodes(1));
+  const auto one = machine_of(NcclGeneration::hopper, whole_nodes(1));
   const auto ll = [&](const std::string& version) {
     return in_gb(offered(version, one, {AR, 64_KiB}, Algorithm::ring, Protocol::ll).bandwidth) *
            bus_factor(AR, 8);
@@ -169,7 +169,7 @@ TEST_CASE("Hopper's LL ceiling rises from Ampere's in 2.21") {
 }
 
 TEST_CASE("Ring LL128 with one rank a node is discounted until 2.22") {
-  const auto single = machine_of(Architecture::ampere, one_rank_a_node(16));
+  const auto single = machine_of(NcclGeneration::ampere, one_rank_a_node(16));
   const auto share = [&](const std::string& version) {
     return in_gb(
                offered(version, single, {AG, 1_MiB}, Algorithm::ring, Protocol::ll128).bandwidth) *
@@ -180,7 +180,7 @@ TEST_CASE("Ring LL128 with one rank a node is discounted until 2.22") {
 }
 
 TEST_CASE("Ring AllReduce counts 2N network hops until 2.22 and 2(N-1) since 2.23") {
-  const auto on = machine_of(Architecture::hopper, whole_nodes(4));
+  const auto on = machine_of(NcclGeneration::hopper, whole_nodes(4));
   const auto latency = [&](const std::string& version) {
     return latency_us(offered(version, on, {AR, 1_KiB}, Algorithm::ring, Protocol::ll128), 1_KiB);
   };
@@ -190,7 +190,7 @@ TEST_CASE("Ring AllReduce counts 2N network hops until 2.22 and 2(N-1) since 2.2
 }
 
 TEST_CASE("NVLS latency is a base of 23 us in 2.18, 23 us a hop in 2.19 and 25 us since 2.21") {
-  const auto one = machine_of(Architecture::hopper, whole_nodes(1));
+  const auto one = machine_of(NcclGeneration::hopper, whole_nodes(1));
   const auto latency = [&](const std::string& version) {
     return latency_us(offered(version, one, {AR, 1_GiB}, Algorithm::nvls, Protocol::simple), 1_GiB);
   };
@@ -201,7 +201,7 @@ TEST_CASE("NVLS latency is a base of 23 us in 2.18, 23 us a hop in 2.19 and 25 u
 }
 
 TEST_CASE("NVLSTree's network latency is 19 us in 2.18, 14 until 2.28.3 and 20.9 since 2.28.9") {
-  const auto on = machine_of(Architecture::hopper, whole_nodes(4));
+  const auto on = machine_of(NcclGeneration::hopper, whole_nodes(4));
   const auto latency = [&](const std::string& version) {
     return latency_us(offered(version, on, {AR, 1_GiB}, Algorithm::nvls_tree, Protocol::simple),
                       1_GiB);
@@ -214,7 +214,7 @@ TEST_CASE("NVLSTree's network latency is 19 us in 2.18, 14 until 2.28.3 and 20.9
 
 TEST_CASE(
     "NVLS turns bus into algorithm bandwidth by 3/4, 5/6, and by the ring's ratio since 2.28") {
-  const auto one = machine_of(Architecture::hopper, whole_nodes(1));
+  const auto one = machine_of(NcclGeneration::hopper, whole_nodes(1));
   const auto bandwidth = [&](const std::string& version) {
     return in_gb(offered(version, one, {AR, 1_GiB}, Algorithm::nvls, Protocol::simple).bandwidth);
   };
@@ -225,7 +225,7 @@ TEST_CASE(
 }
 
 TEST_CASE("NVLSTree's ratio is 0.7 N/2(N-1) in 2.18, 5/6 of half the network, capped since 2.28") {
-  const auto on = machine_of(Architecture::hopper, whole_nodes(4));
+  const auto on = machine_of(NcclGeneration::hopper, whole_nodes(4));
   const auto bandwidth = [&](const std::string& version) {
     return in_gb(
         offered(version, on, {AR, 1_GiB}, Algorithm::nvls_tree, Protocol::simple).bandwidth);
@@ -236,9 +236,9 @@ TEST_CASE("NVLSTree's ratio is 0.7 N/2(N-1) in 2.18, 5/6 of half the network, ca
 }
 
 TEST_CASE("AllGather is served by Ring alone in 2.18, by NVLS since 2.19, by PAT since 2.23") {
-  const auto one = machine_of(Architecture::hopper, whole_nodes(1));
-  const auto strided = machine_of(Architecture::hopper, one_rank_a_node(16));
-  const auto many = machine_of(Architecture::hopper, whole_nodes(16));
+  const auto one = machine_of(NcclGeneration::hopper, whole_nodes(1));
+  const auto strided = machine_of(NcclGeneration::hopper, one_rank_a_node(16));
+  const auto many = machine_of(NcclGeneration::hopper, whole_nodes(16));
   for (const CollectiveKind kind : {AG, RS}) {
     CHECK_FALSE(offers("2.18", one, {kind, 1_MiB}, Algorithm::nvls));
     CHECK(offers("2.19", one, {kind, 1_MiB}, Algorithm::nvls));
@@ -253,7 +253,7 @@ TEST_CASE("AllGather is served by Ring alone in 2.18, by NVLS since 2.19, by PAT
 }
 
 TEST_CASE("PAT reaches 0.85 of the bus in 2.23 and 0.75 since 2.24") {
-  const auto strided = machine_of(Architecture::hopper, one_rank_a_node(16));
+  const auto strided = machine_of(NcclGeneration::hopper, one_rank_a_node(16));
   const auto bandwidth = [&](const std::string& version) {
     return in_gb(
         offered(version, strided, {AG, 64_MiB}, Algorithm::pat, Protocol::simple).bandwidth);
@@ -274,7 +274,7 @@ TEST_CASE("CollNet's constants are those of 2.18 until 2.19 changes them") {
 TEST_CASE(
     "one LL128 ceiling for Ring and Tree in 2.18.1, Tree's own since 2.18.6, NVLSTree's since "
     "2.28") {
-  const auto on = machine_of(Architecture::hopper, whole_nodes(4));
+  const auto on = machine_of(NcclGeneration::hopper, whole_nodes(4));
   const auto tree = [&](const char* version) {
     return in_gb(offered(version, on, {AR, 1_GiB}, Algorithm::tree, Protocol::ll128).bandwidth);
   };
@@ -286,7 +286,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a lone rank of a node pays Ring's own network latency until 2.22, Tree's since 2.23") {
-  const auto on = machine_of(Architecture::hopper, one_rank_a_node(16));
+  const auto on = machine_of(NcclGeneration::hopper, one_rank_a_node(16));
   const auto latency = [&](const char* version, Protocol p) {
     return latency_us(offered(version, on, {AG, 1_KiB}, Algorithm::ring, p), 1_KiB);
   };
@@ -298,7 +298,7 @@ TEST_CASE("a lone rank of a node pays Ring's own network latency until 2.22, Tre
 
 TEST_CASE(
     "NVLS gathers at 5/6 of the bus until 2.22, all of it, and without the own share since 2.27") {
-  const auto one = machine_of(Architecture::hopper, whole_nodes(1));
+  const auto one = machine_of(NcclGeneration::hopper, whole_nodes(1));
   const auto bandwidth = [&](const char* version) {
     return in_gb(offered(version, one, {AG, 1_GiB}, Algorithm::nvls).bandwidth);
   };
@@ -310,21 +310,21 @@ TEST_CASE(
 }
 
 TEST_CASE("CollNetDirect gathers by the node until 2.26, by 0.9 of the network since 2.27") {
-  const auto on = with_sharp(Architecture::hopper, whole_nodes(4));
+  const auto on = with_sharp(NcclGeneration::hopper, whole_nodes(4));
   const auto bandwidth = [&](const char* version) {
     return in_gb(offered(version, on, {AG, 1_GiB}, Algorithm::collnet_direct).bandwidth);
   };
   CHECK(bandwidth("2.20") == Approx(8 * in_gb(on.ring.in_node) * 0.85));
   CHECK(bandwidth("2.25") == Approx(8 * in_gb(on.ring.in_node) * 0.85));
   CHECK(bandwidth("2.27") == Approx(8 * 0.9 * in_gb(on.ring.between_nodes)));
-  const auto alone = with_sharp(Architecture::hopper, one_rank_a_node(4));
+  const auto alone = with_sharp(NcclGeneration::hopper, one_rank_a_node(4));
   CHECK(in_gb(offered("2.20", alone, {AG, 1_GiB}, Algorithm::collnet_direct).bandwidth) ==
         Approx(0.95 * in_gb(alone.ring.in_node)));
 }
 
 TEST_CASE("Blackwell takes Hopper's rows until 2.24, twice those in 2.25 and its own since 2.28") {
   const auto row = [](const char* version, const NcclCap NcclTuning::*cap) {
-    return (tuning_of(version).*cap).row(Architecture::blackwell);
+    return (tuning_of(version).*cap).row(NcclGeneration::blackwell);
   };
   CHECK(row("2.24", &NcclTuning::ll_bus) == tuning_of("2.24").ll_bus.hopper);
   CHECK(row("2.25", &NcclTuning::ll_bus) == NodesGigabytes{282, 90, 70});
@@ -337,26 +337,26 @@ TEST_CASE("Blackwell takes Hopper's rows until 2.24, twice those in 2.25 and its
 
 TEST_CASE(
     "since 2.28 the switch reaches 0.74 of Blackwell's channels, and NVLSTree its tree's share") {
-  const auto one = machine_of(Architecture::blackwell, whole_nodes(1));
+  const auto one = machine_of(NcclGeneration::blackwell, whole_nodes(1));
   const double heads = static_cast<double>(one.nvls->channels);
   CHECK(in_gb(offered("2.28.9", one, {AR, 1_GiB}, Algorithm::nvls).bandwidth) ==
         Approx(in_gb(one.nvls->bus_in_node()) * 0.74 * (heads - 1) / heads * 2 * 8 / 14));
-  const auto bandwidth = [](Architecture a, Bytes bytes, const char* version) {
+  const auto bandwidth = [](NcclGeneration a, Bytes bytes, const char* version) {
     const auto on = machine_of(a, whole_nodes(4));
     return in_gb(offered(version, on, {AR, bytes}, Algorithm::nvls_tree).bandwidth);
   };
   // 1 MiB = 64 B x 2^14: half.
-  CHECK(bandwidth(Architecture::blackwell, 1_MiB, "2.28.9") ==
-        Approx(0.5 * bandwidth(Architecture::blackwell, 4_GiB, "2.28.9")));
-  CHECK(bandwidth(Architecture::blackwell, 1_MiB, "2.27") ==
-        Approx(bandwidth(Architecture::blackwell, 4_GiB, "2.27")));
-  CHECK(bandwidth(Architecture::hopper, 1_MiB, "2.28.9") ==
-        Approx(bandwidth(Architecture::hopper, 4_GiB, "2.28.9")));
+  CHECK(bandwidth(NcclGeneration::blackwell, 1_MiB, "2.28.9") ==
+        Approx(0.5 * bandwidth(NcclGeneration::blackwell, 4_GiB, "2.28.9")));
+  CHECK(bandwidth(NcclGeneration::blackwell, 1_MiB, "2.27") ==
+        Approx(bandwidth(NcclGeneration::blackwell, 4_GiB, "2.27")));
+  CHECK(bandwidth(NcclGeneration::hopper, 1_MiB, "2.28.9") ==
+        Approx(bandwidth(NcclGeneration::hopper, 4_GiB, "2.28.9")));
 }
 
 TEST_CASE(
     "Reduce takes a quarter of the bus by LL in a node until 2.20, where Broadcast takes a third") {
-  const auto one = machine_of(Architecture::volta, whole_nodes(1));
+  const auto one = machine_of(NcclGeneration::volta, whole_nodes(1));
   const auto ll = [&](const char* version, CollectiveKind kind) {
     return in_gb(offered(version, one, {kind, 64_KiB}, Algorithm::ring, Protocol::ll).bandwidth);
   };

@@ -12,7 +12,7 @@
 
 using namespace stepcast;
 using namespace stepcast::sim;
-using topology::Architecture;
+using topology::NcclGeneration;
 
 namespace {
 
@@ -29,11 +29,11 @@ std::vector<std::int64_t> sorted(std::vector<std::int64_t> values) {
 
 double gb(BytesPerSecond b) { return b.value / 1e9; }
 
-constexpr Architecture generations[] = {Architecture::volta, Architecture::ampere,
-                                        Architecture::hopper};
+constexpr NcclGeneration generations[] = {NcclGeneration::volta, NcclGeneration::ampere,
+                                          NcclGeneration::hopper};
 
 topology::NodeSpec pcie_node() {
-  topology::NodeSpec node = dgx(Architecture::ampere);
+  topology::NodeSpec node = dgx(NcclGeneration::ampere);
   node.kind = topology::NodeKind::pcie;
   node.gpu.nvlink_links = 0;
   node.nvswitches = 0;
@@ -66,20 +66,20 @@ std::vector<double> used(const NodeWires& wires, const NodeChannels& channels) {
 
 TEST_CASE("the search finds the channels of the machines that are known") {
   struct Known {
-    Architecture architecture;
+    NcclGeneration architecture;
     std::int64_t nodes, channels;
     double speed;
     std::int64_t ctas;
   };
   // DGX-1V, DGX A100, DGX H100: one node, two, more (derived from search.cc).
-  for (const Known& known : {Known{Architecture::volta, 1, 6, 20, 12},
-                             {Architecture::ampere, 1, 12, 20, 24},
-                             {Architecture::hopper, 1, 12, 30, 24},
-                             {Architecture::volta, 4, 4, 12, 8},
-                             {Architecture::ampere, 2, 8, 24, 16},
-                             {Architecture::ampere, 16, 8, 24, 16},
-                             {Architecture::hopper, 2, 8, 48, 16},
-                             {Architecture::hopper, 256, 8, 48, 16}}) {
+  for (const Known& known : {Known{NcclGeneration::volta, 1, 6, 20, 12},
+                             {NcclGeneration::ampere, 1, 12, 20, 24},
+                             {NcclGeneration::hopper, 1, 12, 30, 24},
+                             {NcclGeneration::volta, 4, 4, 12, 8},
+                             {NcclGeneration::ampere, 2, 8, 24, 16},
+                             {NcclGeneration::ampere, 16, 8, 24, 16},
+                             {NcclGeneration::hopper, 2, 8, 48, 16},
+                             {NcclGeneration::hopper, 256, 8, 48, 16}}) {
     const NcclMachine machine =
         nccl_machine(dgx(known.architecture), {8 * known.nodes, known.nodes, 8, 1});
     INFO(static_cast<int>(known.architecture) << ", " << known.nodes << " nodes");
@@ -91,13 +91,13 @@ TEST_CASE("the search finds the channels of the machines that are known") {
 }
 
 TEST_CASE("DGX H100 nodes cross NICs in pairs, DGX A100 come and go by one NIC") {
-  const NodeChannels h100 = search_channels(dgx(Architecture::hopper), first_gpus(8), true);
+  const NodeChannels h100 = search_channels(dgx(NcclGeneration::hopper), first_gpus(8), true);
   CHECK(h100.crosses_nics);
   for (std::size_t c = 0; c < 8; c += 2) {
     CHECK(h100.rings[c].nic_out == h100.rings[c + 1].nic_in);
     CHECK(h100.rings[c].nic_in == h100.rings[c + 1].nic_out);
   }
-  const NodeChannels a100 = search_channels(dgx(Architecture::ampere), first_gpus(8), true);
+  const NodeChannels a100 = search_channels(dgx(NcclGeneration::ampere), first_gpus(8), true);
   CHECK_FALSE(a100.crosses_nics);
   for (const NodeChannel& ring : a100.rings) {
     CHECK(ring.nic_in == ring.nic_out);
@@ -108,7 +108,7 @@ TEST_CASE("DGX H100 nodes cross NICs in pairs, DGX A100 come and go by one NIC")
 TEST_CASE("where NVLink has room the last GPU sends through the one beside the NIC") {
   // Four members of a DGX H100: order and way out as in the graph dump of NVIDIA/nccl issue 1313
   // (an eight-GPU node with two of its NICs, typeinter PXN, 24 GB/s after duplication).
-  const NodeChannels four = search_channels(dgx(Architecture::hopper), first_gpus(4), true);
+  const NodeChannels four = search_channels(dgx(NcclGeneration::hopper), first_gpus(4), true);
   CHECK(four.rings.front().gpus == std::vector<std::int64_t>{0, 3, 2, 1});
   CHECK(four.rings.front().by_pxn());
   CHECK(four.copies == 2);
@@ -117,8 +117,8 @@ TEST_CASE("where NVLink has room the last GPU sends through the one beside the N
 
 TEST_CASE("every ring and chain visits every member once, no wire carries more than is planned") {
   std::mt19937 random(20261121);
-  for (const auto& node : {dgx(Architecture::volta), dgx(Architecture::ampere),
-                           dgx(Architecture::hopper), pcie_node()})
+  for (const auto& node : {dgx(NcclGeneration::volta), dgx(NcclGeneration::ampere),
+                           dgx(NcclGeneration::hopper), pcie_node()})
     for (const bool several : {false, true})
       for (int round = 0; round < 40; ++round) {
         std::vector<std::int64_t> members = first_gpus(8);
@@ -138,7 +138,7 @@ TEST_CASE("every ring and chain visits every member once, no wire carries more t
 }
 
 TEST_CASE("rings of a cube mesh use each NVLink once each way") {
-  const topology::NodeSpec node = dgx(Architecture::volta);
+  const topology::NodeSpec node = dgx(NcclGeneration::volta);
   const NodeChannels found = search_channels(node, first_gpus(8), false);
   const NodeWires wires(node);
   const std::vector<double> sums = used(wires, found);
@@ -151,7 +151,7 @@ TEST_CASE("rings of a cube mesh use each NVLink once each way") {
 }
 
 TEST_CASE("a ring over nodes visits every rank once and stays on its rails") {
-  const ChannelPlanner planner(dgx(Architecture::hopper));
+  const ChannelPlanner planner(dgx(NcclGeneration::hopper));
   std::vector<std::int64_t> ranks(128);
   std::iota(ranks.begin(), ranks.end(), 0);
   const ChannelPlan plan = planner.plan(ranks);
@@ -164,7 +164,7 @@ TEST_CASE("a ring over nodes visits every rank once and stays on its rails") {
 }
 
 TEST_CASE("a tree of ranks hangs together") {
-  const ChannelPlanner planner(dgx(Architecture::ampere));
+  const ChannelPlanner planner(dgx(NcclGeneration::ampere));
   std::vector<std::int64_t> ranks(72);
   std::iota(ranks.begin(), ranks.end(), 0);
   const ChannelPlan plan = planner.plan(ranks);
@@ -185,7 +185,7 @@ TEST_CASE("a tree of ranks hangs together") {
 }
 
 TEST_CASE("moving a group to other nodes moves its channels along") {
-  const ChannelPlanner planner(dgx(Architecture::volta));
+  const ChannelPlanner planner(dgx(NcclGeneration::volta));
   const auto on_nodes = [&](std::vector<std::int64_t> nodes) {
     std::vector<std::int64_t> ranks;
     for (const std::int64_t node : nodes)
@@ -202,7 +202,7 @@ TEST_CASE("moving a group to other nodes moves its channels along") {
 }
 
 TEST_CASE("faster links never leave a ring slower") {
-  for (const Architecture architecture : generations) {
+  for (const NcclGeneration architecture : generations) {
     topology::NodeSpec slow = dgx(architecture), fast = slow;
     fast.gpu.nvlink = fast.gpu.nvlink * 2;
     fast.nvlink_per_link = fast.nvlink_per_link * 2;

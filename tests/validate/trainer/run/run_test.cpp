@@ -154,7 +154,7 @@ TEST_CASE("a run of experts is timed by its calls, and goes on from a checkpoint
 TEST_CASE("a GPU trains no experts") {
   sim::Scenario scenario = tiny_experts("data = \"ddp\"\n", 1);
   CHECK_NOTHROW(check_trainable(scenario));
-  scenario.node.gpu.architecture = topology::Architecture::hopper;
+  scenario.node.gpu.architecture.host = false;
   CHECK_THROWS_WITH(check_trainable(scenario), Catch::Contains("layers of experts"));
 }
 

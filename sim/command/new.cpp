@@ -1,0 +1,253 @@
+// stepcast new: a file of one's own for the catalogue, with every key explained.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "engine/check.hpp"
+#include "sim/command/commands.hpp"
+#include "sim/files/printable.hpp"
+#include "sim/files/whole_file.hpp"
+#include "sim/scenario/architecture_members.hpp"
+#include "sim/scenario/catalogue.hpp"
+#include "sim/scenario/member_writer.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr Option new_options[] = {
+    {"like", "ENTRY", "", "take over what this entry of the catalogue says"},
+    {"set", "KEY=VALUE", "", "give a key its value; more than once"},
+    {"out", "FILE.toml", "", "write it there, - prints it (default: NAME.toml)"},
+};
+const Verb verb{
+    "stepcast new",
+    "gpu|node|fabric|model|architecture [NAME]",
+    2,
+    "Writes a GPU, a node, a fabric, a model or an architecture of one's own into a file "
+    "that --gpu, --node, --fabric, --model or the key architecture take: every key with "
+    "what it means, the given ones with their values, and the ones still to be filled in "
+    "named at once.",
+    new_options,
+    "stepcast new gpu my-card --like h100-sxm5-80gb --set memory='141 GB'"};
+
+/// What a key may be, for who fills it in.
+template <class T>
+std::string example_of(const T&) {
+  if constexpr (std::is_same_v<T, std::string>)
+    return "\"...\"";
+  else if constexpr (std::is_same_v<T, bool>)
+    return "true or false";
+  else if constexpr (std::is_arithmetic_v<T>)
+    return "a number";
+  else if constexpr (requires(T value) { TableReader::example_of(value); })
+    return "e.g. \"" + std::string(TableReader::example_of(T{})) + "\"";
+  else
+    return "a list";
+}
+template <class E, class Choices>
+std::string example_of(const E&, const Choices& choices) {
+  std::string words;
+  for (const auto& [name, meaning] : choices)
+    words += (words.empty() ? "" : ", ") + std::string(name);
+  return "one of: " + words;
+}
+
+/// Every key of an entry in order: its meaning, then its value, or a line to be filled in.
+class ExplainedKeys : public MemberVisitor<ExplainedKeys> {
+ public:
+  /// `given`: what the file says; `usual`: what holds without a key.
+  ExplainedKeys(const TomlValue& given, const TomlValue& usual) : given_(given), usual_(usual) {}
+
+  template <class T, class... Choices>
+  void member(const Key& key, Bound bound, const T& value, const Choices&... choices) {
+    const std::string what = example_of(value, choices...);
+    line(key, bound == Bound::needed, what);
+  }
+  template <class T, class... Choices>
+  void member(const Key& key, Bound bound, const std::optional<T>&, const Choices&... choices) {
+    member(key, bound, T{}, choices...);
+  }
+
+  /// Of a node its GPU.
+  void part(const Key& key) { line(key, true, "\"...\""); }
+
+  void line(const Key& key, bool needed, const std::string& what) {
+    const std::string help = *key.help == '\0' ? "" : std::string(key.help) + "; ";
+    text_ += "\n# " + help + what + (needed ? "" : "; may be left out") + "\n";
+    if (const TomlValue* value = given_.find(key.name)) {
+      text_ += fmt::format("{} = {}\n", key.name, write_toml_value(*value));
+      return;
+    }
+    const TomlValue* usual = needed ? nullptr : usual_.find(key.name);
+    text_ += fmt::format("# {} = {}\n", key.name, usual ? write_toml_value(*usual) : "");
+    if (needed) missing_.emplace_back(key.name);
+  }
+
+  const std::string& text() const { return text_; }
+  const std::vector<std::string>& missing() const { return missing_; }
+
+ private:
+  const TomlValue &given_, &usual_;
+  std::string text_;
+  std::vector<std::string> missing_;
+};
+
+struct Kind {
+  const char *word, *folder, *option;
+  ExplainedKeys (*explain)(const TomlValue& given);
+};
+
+template <class Spec, class Visit>
+ExplainedKeys explained(const TomlValue& given, Visit visit) {
+  const Spec usual;
+  const TomlValue values =
+      written(toml_table("default"), [&](auto&& visitor) { visit(usual, visitor); });
+  ExplainedKeys out(given, values);
+  visit(usual, out);
+  return out;
+}
+
+constexpr Kind kinds[] = {
+    {"gpu", "gpus", "--gpu",
+     [](const TomlValue& given) {
+       return explained<topology::GpuSpec>(given, [](auto& v, auto& to) { visit_gpu(v, to); });
+     }},
+    {"node", "nodes", "--node",
+     [](const TomlValue& given) {
+       return explained<topology::NodeSpec>(given, [](auto& v, auto& to) {
+         to.part(Key{"gpu", "an entry of the catalogue, or a file beside this one"});
+         visit_node(v, to);
+       });
+     }},
+    {"fabric", "fabrics", "--fabric",
+     [](const TomlValue& given) {
+       return explained<topology::FabricSpec>(given,
+                                              [](auto& v, auto& to) { visit_fabric(v, to); });
+     }},
+    {"model", "models", "--model",
+     [](const TomlValue& given) {
+       return explained<workloads::TransformerShape>(given,
+                                                     [](auto& v, auto& to) { visit_model(v, to); });
+     }},
+    {"architecture", "architectures", "architecture =",
+     [](const TomlValue& given) {
+       return explained<topology::Architecture>(
+           given, [](auto& v, auto& to) { visit_architecture(v, to); });
+     }},
+};
+
+const Kind& kind_of(const std::string& word) {
+  for (const Kind& kind : kinds)
+    if (kind.word == word) return kind;
+  throw UsageError("stepcast new " + word, suggestion(word, choices_in(verb.positional)));
+}
+
+/// Who an entry is, which none of one's own takes over.
+bool is_of_the_entry_alone(const std::string& key) {
+  constexpr std::string_view own[] = {"name",    "aliases", "cuda_names",
+                                      "pci_ids", "sources", "compute_capability",
+                                      "source",  "title"};
+  return std::ranges::count(own, key) > 0;
+}
+
+/// The entry's values, then the given ones, and of each where it is from.
+struct Given {
+  TomlValue values = toml_table("stepcast new"), sources = toml_table("stepcast new");
+};
+
+Given given_values(const Kind& kind, const Arguments& arguments, const Catalogue& catalogue) {
+  Given out;
+  if (const std::string like = arguments.get("like"); !like.empty()) {
+    for (const TomlEntry& entry : *catalogue.entry(kind.folder, like, "--like").table()) {
+      if (is_of_the_entry_alone(entry.key)) continue;
+      out.values.set(entry.key, entry.value);
+      out.sources.set(entry.key, toml_text("as " + like, "--like"));
+    }
+  }
+  for (const std::string& setting : arguments.all("set")) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UsageError("'--set " + setting + "' is no setting", "write --set memory='80 GB'");
+    const std::string key = setting.substr(0, equals);
+    out.values.set(key, read_setting(setting.substr(equals + 1), "--set " + key));
+    out.sources.set(key, toml_text("given to stepcast new", "--set"));
+  }
+  return out;
+}
+
+/// What the visitor does not know: a key of nobody, or one of who it is.
+std::string other_keys(const Kind& kind, const TomlValue& given, const ExplainedKeys& explained) {
+  std::string out;
+  for (const TomlEntry& entry : *given.table()) {
+    if (explained.text().find("\n" + entry.key + " = ") != std::string::npos) continue;
+    const bool identity = std::ranges::count(identity_keys, entry.key) > 0;
+    if (kind.folder != std::string_view("gpus") || !identity)
+      throw InputError(entry.value.where, "'" + entry.key + "' is no key of a " + kind.word,
+                       "stepcast new " + std::string(kind.word) + " NAME writes all of them");
+    out += fmt::format("{} = {}\n", entry.key, write_toml_value(entry.value));
+  }
+  return out;
+}
+
+/// Read as a scenario would.
+void check(const Kind& kind, const std::string& text, const std::string& path,
+           const Catalogue& catalogue) {
+  const TomlValue document = read_toml(text, path);
+  const std::string_view word = kind.word;
+  if (word == "gpu") catalogue.gpu(document);
+  if (word == "node") catalogue.node(document);
+  if (word == "fabric") catalogue.fabric(document);
+  if (word == "model") {
+    TableReader table(document, "model");
+    catalogue.model(table);
+  }
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+int write_new(const Arguments& arguments, const Catalogue& catalogue) {
+  const Kind& kind = kind_of(arguments.first("new what?"));
+  if (arguments.positional().size() < 2)
+    throw UsageError("which name?", fmt::format("stepcast new {} my-{}", kind.word, kind.word));
+  const std::string& name = arguments.positional()[1];
+  const auto known = catalogue.names(kind.folder);
+  if (std::ranges::count(known, name) > 0)
+    throw InputError("stepcast new", fmt::format("the catalogue has a {} '{}'", kind.word, name),
+                     "call yours otherwise; --like takes over what it says");
+  const Given given = given_values(kind, arguments, catalogue);
+  const ExplainedKeys keys = kind.explain(given.values);
+  const std::string others = other_keys(kind, given.values, keys);
+  std::string text =
+      fmt::format("# {}: written by stepcast new {}\n\nname = {}\n{}{}", name, kind.word,
+                  write_toml_value(toml_text(name, "stepcast new")), others, keys.text());
+  text += "\n# Where each figure is from: a page and its date, or that it is assumed.\n[sources]\n";
+  for (const TomlEntry& entry : *given.sources.table())
+    text += fmt::format("{} = {}\n", entry.key, write_toml_value(entry.value));
+
+  const std::string out = arguments.get("out", name + ".toml");
+  if (keys.missing().empty()) check(kind, text, out, catalogue);
+  if (out == "-") {
+    tell(stdout, text);
+    return exit_ok;
+  }
+  const std::filesystem::path path = out;
+  write_new_files(path.has_parent_path() ? path.parent_path().string() : ".",
+                  {{path.filename().string(), text}});
+  const std::string left = joined(keys.missing());
+  tell(stdout, left.empty() ? fmt::format("{} is whole: {} {}\n", out, kind.option, out)
+                            : fmt::format("{} is written; to be filled in: {}\n", out, left));
+  return exit_ok;
+}
+
+}  // namespace
+
+Command new_command() { return {verb, write_new}; }
+
+}  // namespace stepcast::sim

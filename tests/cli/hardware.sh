@@ -1,0 +1,52 @@
+# GPUs of other makers, cards, and files of one's own: they run, and say what is guessed.
+# Usage: hardware.sh FOLDER_OF_PROGRAMS SOURCE_FOLDER
+set -u
+program=$1/stepcast
+# shellcheck source=tests/cli/shared/expect.sh
+. "$2/tests/cli/shared/expect.sh"
+
+for gpu in mi300x mi325x mi355x rtx-pro-6000 b300; do
+  expect 0 'tokens/s' run --model llama2-7b --gpu $gpu --nodes 2 --data zero3 --local-batch 1
+done
+for gpu in mi250x rtx-4090 rtx-5090 a40 l4 gb10; do
+  expect 0 'tokens/s' run --model gpt3-350m --gpu $gpu --nodes 1 --data zero3 --local-batch 1
+done
+expect 0 'announced, not released' run --model llama2-7b --gpu rubin --nodes 1 --data zero2 \
+  --local-batch 1
+expect 0 "RCCL's own tables are not read" run --model llama2-7b --gpu mi300x --nodes 1 \
+  --data zero2 --local-batch 1
+expect 0 'tokens/s' run --model llama2-7b --gpu l40s --nodes 4 --data zero3 --local-batch 1 \
+  --recipe fp8_delayed
+
+# What a host's memory carries bounds cards whose peers meet in it.
+rate() { "$program" collective all_reduce --gpu rtx-5090 --nodes 1 --bytes 1GiB "$@" --csv - |
+  tail -1; }
+[ "$(rate)" != "$(rate --set cluster.node.peer_access=true)" ] ||
+  { echo "peer_access changes nothing"; failures=$((failures + 1)); }
+
+# A file of one's own: every key explained, what is missing named at once.
+expect 0 'to be filled in: .*tensor_peak.*tdp' new gpu my-card --set architecture=hopper \
+  --out "$work/my-card.toml"
+expect 3 'missing key .architecture.\|missing key .sms.*tensor_peak' run --model llama2-7b \
+  --gpu "$work/my-card.toml" --local-batch 1
+expect 3 'is there already' new gpu my-card --out "$work/my-card.toml"
+expect 0 'is whole' new gpu your-card --like b200-sxm --set memory='288 GB' \
+  --out "$work/your-card.toml"
+expect 0 'tokens/s' run --model llama2-7b --gpu "$work/your-card.toml" --nodes 2 --data zero2 \
+  --local-batch 1
+expect 0 'is whole' new node my-node --like dgx-b200 --set gpu=your-card.toml \
+  --out "$work/my-node.toml"
+expect 0 'your-card' run --model llama2-7b --node "$work/my-node.toml" --nodes 2 --data zero2 \
+  --local-batch 1
+expect 0 '^ports = 128' new fabric mine --set kind=fat_tree --set ports=128 --out -
+expect 0 'is whole' new architecture mine --like hopper --set product_reach=0.4 \
+  --out "$work/mine.toml"
+sed 's/^architecture = .*/architecture = "mine.toml"/' "$work/your-card.toml" >"$work/third.toml"
+sed -i 's/your-card/third/' "$work/third.toml"
+expect 0 'tokens/s' run --model llama2-7b --gpu "$work/third.toml" --nodes 1 --data zero2 \
+  --local-batch 1
+expect 0 'to be filled in: layers, hidden' new model mine --out "$work/model.toml"
+expect 3 "no key of a gpu" new gpu other --set wheels=4 --out "$work/other.toml"
+expect 3 "the catalogue has a gpu 'l4'" new gpu l4
+expect 2 'new wheel' new wheel mine
+exit $((failures > 0))
