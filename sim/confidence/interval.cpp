@@ -115,7 +115,7 @@ double widening(const Case& wanted, bool rare, const LargestShares& largest, con
   const double outside =
       beyond(wanted.unmeasured, largest.unmeasured) + beyond(wanted.host, largest.host);
   const double left = rare ? 1.0 : std::min(1.0, outside);
-  return 1.0 + (growth.source - 1.0) * left + (growth.gpu - 1.0) * wanted.guessed;
+  return 1.0 + std::max((growth.source - 1.0) * left, (growth.gpu - 1.0) * wanted.guessed);
 }
 
 double variance(const std::vector<double>& values) {

@@ -53,8 +53,8 @@ bool lacks_kin(const Case& wanted, std::span<const Residual> known);
 /// over nodes have been measured by `few_sources` sources or more, and neither the share of its
 /// time that nothing measured stands for nor the share in which the host launches is beyond the
 /// largest of the residuals. `shift`: one of the former has not, or the latter are all of it;
-/// between them linearly. `shift`: Growth::source. What rests on a datasheet adds its share of
-/// Growth::gpu - 1: it is what a card would be that nobody has measured.
+/// between them linearly. `shift`: Growth::source. Or by Growth::gpu - 1 times the share that
+/// rests on a datasheet, as a card would that nobody has measured, if that is more.
 double widening_of(const Case& wanted, std::span<const Residual> known, const Growth& growth);
 
 /// The interval for a case: of the residuals akin to it of its reach where so many sources have

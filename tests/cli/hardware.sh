@@ -15,8 +15,8 @@ expect 0 'announced, not released' run --model llama2-7b --gpu rubin --nodes 1 -
   --local-batch 1
 expect 0 "RCCL's own tables are not read" run --model llama2-7b --gpu mi300x --nodes 1 \
   --data zero2 --local-batch 1
-expect 0 'tokens/s' run --model llama2-7b --gpu l40s --nodes 4 --data zero3 --local-batch 1 \
-  --recipe fp8_delayed
+expect 0 'tokens/s' run --model llama2-7b --gpu l40s --nodes 1 --tensor 4 \
+  --framework megatron-core --local-batch 1 --recipe fp8_delayed
 
 # What a host's memory carries bounds cards whose peers meet in it.
 rate() { "$program" collective all_reduce --gpu rtx-5090 --nodes 1 --bytes 1GiB "$@" --csv - |

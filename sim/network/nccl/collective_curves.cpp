@@ -68,7 +68,8 @@ bool applies(const CollectiveRow& row, const topology::NodeSpec& node) {
   if (row.nodes == 1) {
     if (!same_nvlink(row, node)) return false;
     if (!node.low_latency_protocols) return false;  // rows of one node had no plugin to forbid them
-    return row.fabric.empty() || row.fabric == "nvlink";
+    const bool cards = node.kind == topology::NodeKind::pcie && node.peer_access;
+    return row.fabric.empty() || row.fabric == "nvlink" || (row.fabric == "pcie" && cards);
   }
   if (!same_network(row, node.network)) return false;
   return off_by(row, node) <= 0.1;

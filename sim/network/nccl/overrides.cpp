@@ -110,7 +110,6 @@ NcclMachine planned_machine(const topology::NodeSpec& node, const GroupShape& sh
   if (!overrides.peer_to_peer) {  // peers meet in the host's memory
     seen.kind = NodeKind::pcie;
     seen.gpu.nvlink_links = 0;
-    seen.peer_access = false;
   }
   NcclMachine machine = nccl_machine(seen, shape);
   if (!overrides.nvls.value_or(true)) machine.nvls.reset();

@@ -9,6 +9,7 @@
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "sim/network/search/ring_search.hpp"
+#include "sim/network/search/wires.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -98,8 +99,9 @@ NcclMachine nccl_machine(const NodeSpec& node, const GroupShape& shape) {
     const NodeChannels alone = search_channels(node, gpus, false);
     machine.in_node_bus = alone.ring_speed * static_cast<double>(alone.count());
   }
+  // Not what NCCL plans between sockets, which is far below what they carry.
   if (const auto hop = hop_through_host(node, members))
-    machine.in_node_bus = std::min(machine.in_node_bus, *hop);
+    machine.in_node_bus = std::min(*hop, BytesPerSecond(planned_pcie(node) * bytes_per_gigabyte));
   if (several_nodes) {  // a NIC takes in no more than its PCIe link gives
     const BytesPerSecond nic = std::min(node.nic, node.pcie);
     machine.nic_bandwidth = nic * static_cast<double>(nics_used(found));

@@ -33,7 +33,9 @@ constexpr std::array between_blackwell{96., 86., 80., 48.,  45.1, 42., 40., 30.,
                                        24., 22., 20., 17.5, 15.,  12., 6.,  3.};
 
 std::span<const double> candidates_of(const NodeSpec& node, bool several_nodes) {
-  if (node.gpu.architecture.nccl == NcclGeneration::blackwell) {
+  // Cards on two sockets: the table for SM100 ends above what is planned between them here.
+  const bool card = node.kind == topology::NodeKind::pcie;
+  if (node.gpu.architecture.nccl == NcclGeneration::blackwell && !card) {
     if (several_nodes) return between_blackwell;
     return in_node_blackwell;
   }

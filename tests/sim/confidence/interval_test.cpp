@@ -77,8 +77,8 @@ TEST_CASE("what rests on a datasheet widens as a card does that nobody has measu
   guessed.guessed = 0.5;
   CHECK(widening_of(guessed, known, {2.5, 3.0}) == Approx(2.0));
   guessed.generation = "nobody's";
-  CHECK(widening_of(guessed, known, {2.5, 3.0}) == Approx(3.5));
-  CHECK(widening_of(guessed, known, {2.5}) == 2.5);
+  CHECK(widening_of(guessed, known, {2.5, 3.0}) == 2.5);
+  CHECK(widening_of(guessed, known, {2.5, 7.0}) == Approx(4.0));
 }
 
 TEST_CASE("cases that differ in their shares alone have one basis, whichever it was made of") {
