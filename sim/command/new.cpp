@@ -10,9 +10,9 @@
 #include "sim/command/commands.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
-#include "sim/scenario/architecture_members.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/member_writer.hpp"
+#include "sim/tables/architecture_members.hpp"
 
 namespace stepcast::sim {
 namespace {

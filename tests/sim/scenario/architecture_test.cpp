@@ -54,8 +54,8 @@ TEST_CASE("where nobody has measured, products take the architecture's share of 
                         .tensor_peak = FlopsPerSecond(1e15)};
   const auto seconds_at = [&](double reach) {
     gpu.architecture.product_reach = reach;
-    return seconds(sim::GemmTimes({}, gpu).time_of({8192, 8192, 8192, 1}, workloads::Dtype::bf16)
-                       ->duration);
+    return seconds(
+        sim::GemmTimes({}, gpu).time_of({8192, 8192, 8192, 1}, workloads::Dtype::bf16)->duration);
   };
   CHECK(seconds_at(0.4) == Approx(2 * seconds_at(0.8)).epsilon(0.01));
 }

@@ -1,4 +1,4 @@
-// The members of an architecture, each with its key, as members.hpp has those of a scenario.
+// The members of an architecture, each with its key, as a scenario has its own (members.hpp).
 #pragma once
 
 #include "sim/files/key.hpp"
