@@ -8,14 +8,15 @@ program=$1/stepcast
 for gpu in mi300x mi325x mi355x rtx-pro-6000 b300; do
   expect 0 'tokens/s' run --model llama2-7b --gpu $gpu --nodes 2 --data zero3 --local-batch 1
 done
-for gpu in mi250x rtx-4090 rtx-5090 a40 l4 gb10; do
-  expect 0 'tokens/s' run --model gpt3-350m --gpu $gpu --nodes 1 --data zero3 --local-batch 1
+for gpu in mi250x rtx-4090 rtx-5090 a40 l4; do
+  expect 0 'tokens/s' run --model llama2-1b --gpu $gpu --nodes 1 --data zero3 --local-batch 1
 done
+expect 0 'tokens/s' run --model llama2-1b --gpu gb10 --gpus 1 --local-batch 1
 expect 0 'announced, not released' run --model llama2-7b --gpu rubin --nodes 1 --data zero2 \
   --local-batch 1
 expect 0 "RCCL's own tables are not read" run --model llama2-7b --gpu mi300x --nodes 1 \
   --data zero2 --local-batch 1
-expect 0 'tokens/s' run --model llama2-7b --gpu l40s --nodes 1 --tensor 4 \
+expect 0 'tokens/s' run --model llama2-7b --gpu l40s --nodes 1 --tensor 4 --data zero1 \
   --framework megatron-core --local-batch 1 --recipe fp8_delayed
 
 # What a host's memory carries bounds cards whose peers meet in it.

@@ -113,8 +113,8 @@ std::string aside_table(const std::vector<PublishedResult>& results) {
   for (const PublishedResult& r : results) {
     if (!r.aside || !r.predicted_s || !(r.measured_s > 0)) continue;
     errors.push_back(std::abs(r.error()));
-    table.row({r.row.id, plan_words(r.row), to_text(to_duration(r.measured_s)),
-               to_text(to_duration(*r.predicted_s)), signed_share(r.error())});
+    table.row({r.row.id, plan_words(r.row), stepcast::to_text(to_duration(r.measured_s)),
+               stepcast::to_text(to_duration(*r.predicted_s)), signed_share(r.error())});
   }
   if (errors.empty()) return "";
   return "\n" + table.text() +
