@@ -1,8 +1,12 @@
 // stepcast-validate: measured beside predicted.
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "engine/arithmetic.hpp"
 #include "sim/command/handout_options.hpp"
 #include "sim/command/program.hpp"
 #include "sim/files/csv.hpp"
@@ -112,10 +116,24 @@ std::string coverage_text(const validate::Comparison& comparison) {
   table.column("left out", "", sim::TextTable::Align::left);
   for (const char* heading : {"rows", "median", "in the 80 % bar of the others"})
     table.column(heading);
-  for (const validate::CardCoverage& card : validate::coverage_of_cards(comparison, level))
+  constexpr std::size_t least_rows = 30;
+  std::vector<double> medians;
+  double covered = 0;
+  for (const validate::CardCoverage& card : validate::coverage_of_cards(comparison, level)) {
     table.row({card.gpu, sim::grouped(static_cast<std::int64_t>(card.rows)),
                sim::percent(card.median), sim::percent(card.covered)});
-  return "\n" + table.text();
+    if (card.rows < least_rows) continue;
+    medians.push_back(card.median);
+    covered += card.covered;
+  }
+  if (medians.empty()) return "\n" + table.text();
+  const auto cards = medians.size();
+  return "\n" + table.text() +
+         fmt::format(
+             "products of {} cards of {} rows or more: median card {}, covered {} in the "
+             "mean\n",
+             cards, least_rows, sim::percent(median(std::move(medians))),
+             sim::percent(covered / static_cast<double>(cards)));
 }
 
 /// Where a tuner changes protocols: no times, so no page and no curves.
