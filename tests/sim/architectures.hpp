@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "sim/files/names.hpp"
 #include "sim/scenario/catalogue.hpp"
 
 namespace stepcast::sim {

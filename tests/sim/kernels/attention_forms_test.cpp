@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "architectures.hpp"
 #include "sim/kernels/attention_times.hpp"
+#include "tests/sim/architectures.hpp"
 
 using namespace stepcast;
 using namespace stepcast::literals;

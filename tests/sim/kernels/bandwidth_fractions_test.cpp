@@ -1,7 +1,7 @@
 #include "sim/kernels/bandwidth_fractions.hpp"
 
 #include <catch2/catch.hpp>
-#include "architectures.hpp"
+#include "tests/sim/architectures.hpp"
 
 using namespace stepcast;
 using namespace stepcast::literals;
@@ -11,7 +11,7 @@ using workloads::KernelFamily;
 TEST_CASE("every fraction lies between a tenth and one") {
   for (int family = 0; family <= static_cast<int>(KernelFamily::optimizer); ++family)
     for (const Fusion fusion : {Fusion::eager, Fusion::compiled, Fusion::fused})
-      for (const auto architecture : {sim::architecture("volta"), sim::architecture("hopper")}) {
+      for (const auto& architecture : {sim::architecture("volta"), sim::architecture("hopper")}) {
         const double fraction =
             sim::bandwidth_fraction(static_cast<KernelFamily>(family), fusion, architecture);
         CHECK(fraction > 0.1);

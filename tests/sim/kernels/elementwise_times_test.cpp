@@ -3,9 +3,9 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "architectures.hpp"
 #include "sim/kernels/calibrated_kernels.hpp"
 #include "sim/kernels/kernel_names.hpp"
+#include "tests/sim/architectures.hpp"
 
 using namespace stepcast;
 using namespace stepcast::literals;

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "architectures.hpp"
 #include "engine/units.hpp"
+#include "tests/sim/architectures.hpp"
 
 using namespace stepcast;
 using namespace stepcast::literals;

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "architectures.hpp"
+#include "tests/sim/architectures.hpp"
 
 using namespace stepcast;
 using namespace stepcast::literals;

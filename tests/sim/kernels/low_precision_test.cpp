@@ -4,11 +4,11 @@
 #include <cmath>
 #include <vector>
 
-#include "architectures.hpp"
 #include "sim/kernels/calibrated_kernels.hpp"
 #include "sim/kernels/gemm_times.hpp"
 #include "sim/kernels/operand_types.hpp"
 #include "sim/kernels/sustained.hpp"
+#include "tests/sim/architectures.hpp"
 
 using namespace stepcast;
 using namespace stepcast::literals;

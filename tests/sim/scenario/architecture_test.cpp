@@ -2,11 +2,11 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "architectures.hpp"
 #include "engine/check.hpp"
-#include "own_folder.hpp"
 #include "sim/kernels/gemm_times.hpp"
 #include "sim/kernels/sustained.hpp"
+#include "tests/own_folder.hpp"
+#include "tests/sim/architectures.hpp"
 
 using namespace stepcast;
 using namespace stepcast::literals;

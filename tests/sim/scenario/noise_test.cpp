@@ -191,7 +191,8 @@ TEST_CASE("the largest of n normal draws lies where tables have it") {
 }
 
 TEST_CASE("all GPUs at the pace of the slowest are as slow as they are many, and fold still") {
-  const topology::Architecture ampere, hopper{.sustained_gpus = 256};
+  topology::Architecture ampere, hopper;
+  hopper.sustained_gpus = 256;
   Noise noise;
   noise.pace_sigma = 0.015;
   CHECK(pace(noise, 1, ampere) == 1.0);
