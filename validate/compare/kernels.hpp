@@ -23,8 +23,8 @@ Comparison compare_kernels(const std::string& file, const std::vector<MeasuredRo
                            const sim::CalibrationTable& known, const sim::Catalogue& catalogue,
                            LeaveOut leave_out = LeaveOut::source);
 
-/// Of one card how far its products are off (median |error|), and the share of them inside the bar of
-/// this level that the errors of all other cards make, each card weighing the same.
+/// Of one card how far its products are off (median |error|), and the share of them inside the bar
+/// of this level that the errors of all other cards make, each card weighing the same.
 struct CardCoverage {
   std::string gpu;
   std::size_t rows = 0;
