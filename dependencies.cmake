@@ -61,6 +61,7 @@ dependency(HDF5 "${HDF5_VERSION}" NOASSERTION "libhdf5; its own BSD-style licenc
 dependency(zlib "${ZLIB_VERSION_STRING}" Zlib "libz")
 dependency(fmt "${fmt_VERSION}" MIT "libfmt")
 dependency(tomlplusplus "${TOMLPLUSPLUS_VERSION}" MIT "libtomlplusplus")
+dependency(yaml-cpp "${yaml-cpp_VERSION}" MIT "libyaml-cpp")
 dependency(nlohmann-json "${nlohmann_json_VERSION}" MIT "headers")
 dependency(NLopt "${NLOPT_VERSION}" "MIT AND LGPL-2.1-or-later" "libnlopt")
 dependency(pugixml "${pugixml_VERSION}" MIT "libpugixml")

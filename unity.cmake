@@ -10,13 +10,15 @@ list(JOIN STEPCAST_ALONE | STEPCAST_ALONE)
 
 # Rooms that read what users hand in and print answers: -Og compiles them a third faster than -O3,
 # and no case of ./dev bench gate spends a twentieth of its instructions there.
-set(STEPCAST_COLD "calibrate/(command|fit|import|report|rows|session)/|sim/(chakra|command|compare|design|goal|handout|import|launch|output|pictures|processes|program|scenario|study|timeline|told|why)/|validate/(cluster|command|compare|diagnose|goodput|layers|published|rows|study|trace|trainer/ranks)/")
+set(STEPCAST_COLD "calibrate/(command|fit|import|report|rows|session)/|sim/(chakra|command|compare|design|goal|handout|import|inputs|launch|output|pictures|processes|program|scenario|study|timeline|told|why)/|validate/(cluster|command|compare|diagnose|goodput|layers|published|rows|study|trace|trainer/ranks)/")
 option(STEPCAST_COLD_OG "Compile rooms that read and print with -Og, whatever the build type" OFF)
 
 # Rooms that no fuzzed reader enters.
 set(STEPCAST_NO_READERS
   "calibrate/(command|device|fit|host|reference|report|session)/"
-  "sim/(command|goal|handout|launch|pictures|told|why)/"
+  "sim/(command|goal|handout|pictures|told|why)/"
+  "sim/launch/(argument_text|bridge_config|deepspeed_config|fsdp_config|job|launch|megatron_arguments)[.]"
+  "sim/launch/(megatron_model|nemo_config|torchtitan_config|torchtitan_python|trl_config)[.]"
   "sim/chakra/(export|node_order|rank_lanes|rank_trace|replay|replay_system|trace_folder)[.]"
   "sim/compare/(attribution|changes|compare|picture|runner|shapley|told)[.]"
   "sim/design/(bill|design|machine|odds|plan_finder|study)[.]"
@@ -24,8 +26,7 @@ set(STEPCAST_NO_READERS
   "sim/timeline/(arrows|chrome_trace|counters|memory_counter|perfetto_trace|write_timelines)[.]"
   "validate/(cluster|command|compare|diagnose|goodput|layers|published|rows|study)/"
   "validate/trainer/(device|model)/"
-  "validate/trace/(command|inputs|intervals|launch_facts|measure|meetings|megatron_facts|report)[.]"
-  "validate/trace/(settings_facts|simulated|steps|timeline|torchtitan_facts|verdict)[.]"
+  "validate/trace/(command|inputs|intervals|measure|meetings|report|simulated|steps|timeline|verdict)[.]"
   "validate/trainer/run/(command|rank_report|results|run)[.]")
 option(STEPCAST_READERS "Build what stepcast_replay needs and no more: no program can be linked" OFF)
 if(STEPCAST_READERS)  # what is left out is at address 0: a reader that calls it ends there

@@ -18,6 +18,7 @@ read_orders read_topology read_calibrations read_columns read_timeline  files of
 read_results read_shard read_mark read_lines read_step_row  written and read by us alone
 read_side read_around read_events read_layers  parts of those that are here
 read_crossovers read_study_sets  tables of csv and toml, cell by cell
+read_scenario_input  by the readers of scenarios and launch files
 read_element read_times parse_arguments parse_cell  no file
 "
 failed=0

@@ -28,6 +28,11 @@
 #include "sim/import/calibration_csv.hpp"
 #include "sim/import/model_config.hpp"
 #include "sim/import/published_csv.hpp"
+#include "sim/inputs/document.hpp"
+#include "sim/inputs/launch_file.hpp"
+#include "sim/inputs/python_calls.hpp"
+#include "sim/inputs/shell_text.hpp"
+#include "sim/inputs/yaml_settings.hpp"
 #include "sim/output/row_log.hpp"
 #include "sim/run/residuals.hpp"
 #include "sim/run/session.hpp"
@@ -158,6 +163,18 @@ void read_lists(Bytes bytes) {
   each([&] { sim::read_failure_rates(sim::read_toml_file(file.path()), catalogue()); });
 }
 
+/// A launch file of another framework, as `name` makes it look.
+void read_as_launch(Bytes bytes, const std::string& name) {
+  const sim::NamedText file{name, std::string(text_of(bytes))};
+  const auto input = sim::read_launch_files({&file, 1}, catalogue());
+  if (!input) return;
+  sim::TomlValue document = sim::facts_document(input->facts, name);
+  sim::set_path(document, "cluster.node", sim::toml_text("dgx-h100", name));
+  sim::complete_machine(document, input->facts, catalogue());
+  if (sim::missing_keys(document, input->facts, catalogue()).empty())
+    sim::read_scenario(document, catalogue());
+}
+
 /// No more ranks and micro-batches than an execution a second allows.
 bool is_small(const sim::Scenario& s) {
   return s.plan.ranks() <= 256 && s.batch.micro_batches <= 64 && s.model.layers <= 128;
@@ -224,6 +241,16 @@ constexpr Reader table[] = {
     {"timeline", "json", [](Bytes b) { sim::read_timelines(File(b, "json").path()); }},
     {"result", "json", [](Bytes b) { sim::read_sides(File(b, "json").path()); }},
     {"model_config", "json", [](Bytes b) { sim::read_model_config(File(b, "json").path()); }},
+    {"launch_script", "sh", [](Bytes b) { read_as_launch(b, "fuzz.sh"); }},
+    {"launch_yaml", "yaml", [](Bytes b) { read_as_launch(b, "fuzz.yaml"); }},
+    {"launch_toml", "toml",
+     [](Bytes b) {
+       sim::torchtitan_input(sim::read_toml(text_of(b), "fuzz.toml"), "fuzz.toml", catalogue());
+     }},
+    {"shell", "sh", [](Bytes b) { sim::read_shell(text_of(b), "fuzz.sh"); }},
+    {"yaml", "yaml", [](Bytes b) { sim::read_yaml_settings(text_of(b), "fuzz.yaml"); }},
+    {"json", "json", [](Bytes b) { sim::read_json_settings(text_of(b), "fuzz.json"); }},
+    {"python_calls", "py", [](Bytes b) { sim::read_python_calls(text_of(b), "fuzz.py"); }},
     {"orders", "csv", [](Bytes b) { sim::parse_orders("fuzz.csv", text_of(b)); }},
     {"stage_layout", "txt", [](Bytes b) { sim::parse_stage_layout(text_of(b), "fuzz"); }},
     {"what_if", "txt", [](Bytes b) { sim::read_what_ifs(std::string(text_of(b)), "fuzz"); }},

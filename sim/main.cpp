@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
                               goodput_command(),
                               report_command(),
                               launch_command(),
+                              convert_command(),
                               show_command(),
                               explain_command(),
                               import_model_command(),

@@ -17,6 +17,7 @@ Command replay_command();
 Command goodput_command();
 Command report_command();
 Command launch_command();
+Command convert_command();
 Command show_command();
 Command explain_command();
 Command import_model_command();

@@ -70,9 +70,8 @@ Asked result_side(const std::string& path, const std::string& name, const Catalo
 
 void add_document_of(std::vector<Asked>& out, const Verb& verb, const Arguments& arguments,
                      const Catalogue& catalogue, const std::string& file, const std::string& name) {
-  TomlValue document = file.empty() ? toml_table("command line") : read_toml_file(file);
-  apply_options(document, verb, arguments, catalogue);
-  add_document(out, std::move(document), name);
+  const std::vector<std::string> files(file.empty() ? 0U : 1U, file);
+  add_document(out, asked_document(verb, arguments, catalogue, files, ""), name);
 }
 
 namespace {

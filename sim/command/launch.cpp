@@ -6,7 +6,9 @@
 #include "engine/check.hpp"
 #include "sim/command/commands.hpp"
 #include "sim/command/scenario_options.hpp"
+#include "sim/command/tell_launch.hpp"
 #include "sim/files/printable.hpp"
+#include "sim/launch/job.hpp"
 #include "sim/launch/launch.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
@@ -15,6 +17,7 @@ namespace stepcast::sim {
 namespace {
 
 constexpr Option own_launch_options[] = {
+    {"job", job_kinds, "", "also a whole script around it: meeting place, environment, command"},
     {"out", "DIR", "", "write the files into DIR, over no other file"},
 };
 
@@ -26,16 +29,28 @@ const std::vector<Option>& launch_options() {
 
 Verb launch_verb() {
   return {"stepcast launch",
-          "[SCENARIO.toml]",
-          1,
-          "Writes how to start a plan with its framework: Megatron-LM's arguments, torchtitan's "
-          "TOML, FSDP's or DeepSpeed's JSON.",
+          "[SCENARIO.toml | FILE ...]",
+          4,
+          "Writes how to start a plan with its framework: Megatron-LM's arguments, a recipe's "
+          "overrides, torchtitan's Python or TOML, TRL's YAML, FSDP's or DeepSpeed's JSON.",
           launch_options(),
           "stepcast launch --model llama3-8b --gpu h100 --nodes 2 --global-batch 64 --data zero3"};
 }
 
-Scenario scenario_to_launch(const Arguments& arguments, const Catalogue& catalogue) {
-  TomlValue document = asked_document(launch_verb(), arguments, catalogue);
+/// "# megatron.args: torchrun ... $(cat megatron.args)", then the file.
+void print_launch(const Launch& launch) {
+  for (const LaunchFile& file : launch.files)
+    tell(stdout, fmt::format("# {}: {}\n{}", file.name, file.use, file.text));
+}
+
+int run_launch(const Arguments& arguments, const Catalogue& catalogue) {
+  return tell_launch(launched(asked_document(launch_verb(), arguments, catalogue), catalogue),
+                     arguments);
+}
+
+}  // namespace
+
+Scenario launched(TomlValue document, const Catalogue& catalogue) {
   const std::string where = document.where;
   const Study study = read_study(std::move(document));
   if (study.is_sweep)
@@ -50,15 +65,11 @@ Scenario scenario_to_launch(const Arguments& arguments, const Catalogue& catalog
   return scenario;
 }
 
-/// "# megatron.args: torchrun ... $(cat megatron.args)", then the file.
-void print_launch(const Launch& launch) {
-  for (const LaunchFile& file : launch.files)
-    tell(stdout, fmt::format("# {}: {}\n{}", file.name, file.use, file.text));
-}
-
-int run_launch(const Arguments& arguments, const Catalogue& catalogue) {
-  const Launch launch = launch_of(scenario_to_launch(arguments, catalogue));
+int tell_launch(const Scenario& scenario, const Arguments& arguments) {
+  Launch launch = launch_of(scenario);
   if (launch.files.empty()) throw InputError("stepcast launch", launch.why_not);
+  if (arguments.has("job"))
+    launch.files.push_back(job_script(launch, scenario, arguments.choice("job")));
   for (const std::string& note : launch.notes) tell(stderr, "stepcast: " + note + "\n");
   if (!arguments.has("out")) return print_launch(launch), exit_ok;
   write_launch(launch, arguments.get("out"));
@@ -66,8 +77,6 @@ int run_launch(const Arguments& arguments, const Catalogue& catalogue) {
     tell(stdout, fmt::format("{}: {}\n", file.name, file.use));
   return exit_ok;
 }
-
-}  // namespace
 
 Command launch_command() { return {launch_verb(), run_launch}; }
 

@@ -95,9 +95,10 @@ const std::vector<Option>& collective_options() {
 
 Verb run_verb() {
   return {"stepcast run",
-          "[SCENARIO.toml]",
-          1,
-          "Forecasts one training step, or every point of a sweep.",
+          "[SCENARIO.toml | FILE ...]",
+          4,
+          "Forecasts one training step, or every point of a sweep; of a scenario, or of the launch "
+          "files of a framework.",
           run_options(),
           "stepcast run --model llama2-7b --gpu h100 --nodes 16 --data zero2 --local-batch 2"};
 }

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string>
 
+#include "sim/command/scenario_input.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/scenario/scenario_keys.hpp"
 #include "sim/study/sweep.hpp"
@@ -27,7 +28,7 @@ std::vector<Option> with_scenario_options(std::initializer_list<std::string_view
                                           std::span<const Option> own) {
   std::vector<Option> out{gpu_option};
   for (const Option& option : key_options(tables)) out.push_back(option);
-  out.insert(out.end(), {framework_option, nccl_env_option, set_option});
+  out.insert(out.end(), {framework_option, nccl_env_option, set_option, scenario_out_option});
   out.insert(out.end(), own.begin(), own.end());
   return out;
 }
@@ -35,10 +36,23 @@ std::vector<Option> with_scenario_options(std::initializer_list<std::string_view
 TomlValue asked_document(const Verb& verb, const Arguments& arguments, const Catalogue& catalogue,
                          std::string_view own_table) {
   if (arguments.words().empty()) arguments.first("which scenario?");
-  TomlValue document = arguments.positional().empty() ? toml_table("command line")
-                                                      : read_toml_file(arguments.positional()[0]);
-  apply_options(document, verb, arguments, catalogue, own_table);
-  return document;
+  return asked_document(verb, arguments, catalogue, arguments.positional(), own_table);
+}
+
+TomlValue asked_document(const Verb& verb, const Arguments& arguments, const Catalogue& catalogue,
+                         std::span<const std::string> files, std::string_view own_table) {
+  ScenarioInput input;
+  if (files.empty())
+    input.document = toml_table("command line");
+  else
+    input = read_scenario_input(files, catalogue);
+  apply_options(input.document, verb, arguments, catalogue, own_table);
+  if (input.launch)  // of two that say the same the command line's holds
+    for (const auto& [option, other] :
+         {std::pair{"global-batch", "batch.local"}, {"local-batch", "batch.global"}})
+      if (arguments.has(option)) erase_path(input.document, other);
+  complete_input(input, arguments, catalogue);
+  return std::move(input.document);
 }
 
 void apply_options(TomlValue& document, const Verb& verb, const Arguments& arguments,

@@ -12,7 +12,10 @@ namespace stepcast::sim {
 
 Launch megatron_launch(const Scenario& scenario);
 Launch nemo_launch(const Scenario& scenario);
-Launch torchtitan_launch(const Scenario& scenario);
+Launch torchtitan_launch(const Scenario& scenario);         // TOML of 2024 and 2025
+Launch torchtitan_python_launch(const Scenario& scenario);  // since 2026
+Launch trl_launch(const Scenario& scenario);
+Launch bridge_launch(const Scenario& scenario);  // NeMo since 25.11
 Launch fsdp_launch(const Scenario& scenario);
 Launch deepspeed_launch(const Scenario& scenario);
 
@@ -52,6 +55,8 @@ DataMesh data_mesh(const Scenario& scenario);
 /// Why the mesh cannot have them; empty: it can.
 std::string mesh_refusal(const Scenario& scenario);
 
+/// As YAML has it.
+inline const char* true_or_false(bool value) { return value ? "true" : "false"; }
 /// "bfloat16", as torch has it.
 std::string torch_dtype(workloads::Dtype dtype);
 

@@ -28,6 +28,8 @@ constexpr Form launch_forms[] = {
     {"pytorch-fsdp1", fsdp_launch},
     {"pytorch-fsdp1-compiled", fsdp_launch},
     {"pytorch-fsdp2", fsdp_launch},
+    {"trl", trl_launch},
+    {"hf-trainer", trl_launch},
 };
 
 std::string known_forms() {
@@ -56,9 +58,17 @@ std::string in_no_form(const Scenario& s) {
 
 /// Layers of experts that the form of this framework has no words for.
 bool no_words_for_experts(const Scenario& s) {
-  constexpr std::string_view have[] = {"megatron-core", "torchtitan", "deepspeed", "nemo"};
+  constexpr std::string_view have[] = {"megatron-core", "torchtitan", "deepspeed",
+                                       "nemo",          "trl",        "hf-trainer"};
   return s.model.experts.count > 0 &&
          std::ranges::find(have, std::string_view(s.software.framework)) == std::end(have);
+}
+
+/// Forms that name the parts of a model, or the model itself.
+bool says_models_by_parts(const Scenario& s) {
+  constexpr std::string_view forms[] = {"megatron-core", "torchtitan", "nemo",
+                                        "trl",           "hf-trainer", "deepspeed"};
+  return std::ranges::find(forms, std::string_view(s.software.framework)) != std::end(forms);
 }
 
 }  // namespace
@@ -78,12 +88,16 @@ Launch launch_of(const Scenario& s) {
     out.why_not = "the launch form of " + s.software.framework + " has no words for experts here";
     return out;
   }
-  if (workloads::adapted(s.model)) {
-    out.why_not = "no launch form here says that adapters alone are trained (lora_rank)";
+  if (workloads::adapted(s.model) && s.software.framework != "trl" &&
+      s.software.framework != "hf-trainer") {
+    out.why_not = "the launch form of " + s.software.framework +
+                  " does not say that adapters alone are trained (lora_rank): trl's does";
     return out;
   }
-  if (const char* what = workloads::attention_beyond_llama(s.model)) {
-    out.why_not = "no launch form here says that a model has " + std::string(what);
+  const char* what = workloads::attention_beyond_llama(s.model);
+  if (what != nullptr && !says_models_by_parts(s)) {
+    out.why_not = "the launch form of " + s.software.framework + " does not say that a model has " +
+                  std::string(what);
     return out;
   }
   for (const Form& form : launch_forms)

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "engine/check.hpp"
+#include "sim/launch/argument_text.hpp"
 #include "sim/launch/forms.hpp"
 #include "workloads/plan/rank_parameters.hpp"
 
@@ -21,36 +22,19 @@ using workloads::Dtype;
 using workloads::Recipe;
 using workloads::Recompute;
 
-/// Megatron-LM is called by its year up to 2023, its core by its version since.
-struct Release {
-  std::int64_t year = 0, minor = 0;
-  friend auto operator<=>(const Release&, const Release&) = default;
-};
+using Release = MegatronRelease;
 constexpr Release year_2022{2022, 0};  // sequence parallelism, selective recompute: b83477a3
-constexpr Release year_2023{2023,
-                            0};   // swiglu, untied embeddings, no biases, rope (recalled, 2026)
-constexpr Release core{2024, 0};  // grouped heads, --normalization, context (recalled, 2026)
-constexpr Release core_0_10{2024, 10};  // uneven stages: named in issue 1304 of 2024-11-27
-constexpr Release core_0_15{2024, 15};  // what 000c4ac2 alone has
+constexpr Release core = megatron_core;
 
-std::int64_t digits_of(const std::string& text, std::size_t at) {
-  std::int64_t out = 0;
-  for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at)
-    out = 10 * out + text[at] - '0';
-  return out;
+bool is_deepspeed(const Scenario& s) { return is_megatron_deepspeed(s); }
+bool before(const Scenario& s, Release release) { return megatron_release(s) < release; }
+std::string named(const Scenario& s) { return framework_and_version(s); }
+
+/// Whether the release of Megatron's core has an argument; older ones and DeepSpeed's have none of
+/// what is asked here.
+bool has(const Scenario& s, std::string_view argument) {
+  return s.software.framework == "megatron-core" && ArgumentText(s).has(argument);
 }
-
-bool is_deepspeed(const Scenario& s) { return s.software.framework == "megatron-deepspeed"; }
-
-Release release_of(const Scenario& s) {
-  const std::string& version = s.software.version;
-  if (s.software.framework != "megatron-core") return {digits_of(version, 0), 0};
-  const std::size_t dot = version.find('.');
-  return {2024, dot == std::string::npos ? 0 : digits_of(version, dot + 1)};
-}
-
-bool before(const Scenario& s, Release release) { return release_of(s) < release; }
-std::string named(const Scenario& s) { return s.software.framework + " " + s.software.version; }
 
 /// zero2 and zero3 of Megatron's own FSDP, which wants no CUDA_DEVICE_MAX_CONNECTIONS=1.
 bool runs_megatron_fsdp(const Scenario& s) {
@@ -85,13 +69,15 @@ constexpr Refusal megatron_refusals[] = {
      [](const Scenario& s) {
        return named(s) + " cuts the layers by its own rule, not by plan.stage_layers";
      }},
-    {[](const Scenario& s) { return !equal_parts(s) && !is_deepspeed(s) && before(s, core_0_10); },
+    {[](const Scenario& s) {
+       return !equal_parts(s) && !is_deepspeed(s) && !has(s, "decoder-first-pipeline-num-layers");
+     },
      [](const Scenario& s) {
        return fmt::format("{} cuts {} layers into {} equal parts alone", named(s), s.model.layers,
                           s.plan.parts());
      }},
     {[](const Scenario& s) {
-       return !equal_parts(s) && !is_deepspeed(s) && before(s, core_0_15) &&
+       return !equal_parts(s) && !is_deepspeed(s) && !has(s, "pipeline-model-parallel-layout") &&
               (s.plan.virtual_stages > 1 || !middle_is_equal(part_layers(s)));
      },
      [](const Scenario& s) {
@@ -99,13 +85,19 @@ constexpr Refusal megatron_refusals[] = {
      }},
     {[](const Scenario& s) {
        return s.plan.data != DataParallel::ddp && s.plan.shards() < s.plan.copies() &&
-              (is_deepspeed(s) || before(s, core_0_10));
+              !has(s, "num-distributed-optimizer-instances");
      },
      [](const Scenario& s) {
        return named(s) + " shards over all data ranks: no plan.shard_degree";
      }},
     {[](const Scenario& s) { return s.model.objective == workloads::Objective::masked; },
      [](const Scenario&) { return std::string("BERT has a training script of its own"); }},
+    {[](const Scenario& s) { return !megatron_model_refusal(s).empty(); }, megatron_model_refusal},
+    {[](const Scenario& s) {
+       return runs_megatron_fsdp(s) && !has(s, "use-custom-fsdp") && !has(s, "use-megatron-fsdp") &&
+              !before(s, core) && megatron_release(s).minor > 7;
+     },
+     [](const Scenario& s) { return named(s) + " has no FSDP of its own: 0.12 is the first"; }},
 };
 
 std::string_view megatron_recipe(Recipe recipe) {
@@ -128,11 +120,10 @@ std::string_view megatron_recipe(Recipe recipe) {
 
 class MegatronArguments {
  public:
-  explicit MegatronArguments(const Scenario& scenario) : s_(scenario) {}
+  explicit MegatronArguments(const Scenario& scenario) : s_(scenario), out_(scenario) {}
 
-  void write() {
-    model();
-    blocks();
+  ArgumentText write() {
+    write_megatron_model(s_, out_);
     degrees();
     if (s_.model.experts.count > 0) experts();
     stages();
@@ -141,70 +132,18 @@ class MegatronArguments {
     precision();
     recipe();
     if (is_deepspeed(s_)) deepspeed();
+    return std::move(out_);
   }
-
-  std::string text;
-  std::vector<std::string> notes;
 
  private:
-  void flag(std::string_view name) { text += fmt::format("--{}\n", name); }
+  void flag(std::string_view name) { out_.flag(name); }
   template <class T>
   void set(std::string_view name, const T& value) {
-    text += fmt::format("--{} {}\n", name, value);
+    out_.set(name, value);
   }
+  void note(std::string text) { out_.notes.push_back(std::move(text)); }
   bool before(Release release) const { return sim::before(s_, release); }
   bool old() const { return is_deepspeed(s_) || before(core); }
-  /// A part of the model that its release has no argument for.
-  void flag_since(Release since, std::string_view name) {
-    if (!is_deepspeed(s_) && before(since))
-      notes.push_back(fmt::format("--{} came later than {}: its model has none.", name, named(s_)));
-    else
-      flag(name);
-  }
-
-  void model() {
-    const auto& model = s_.model;
-    set("num-layers", model.layers);
-    set("hidden-size", model.hidden);
-    set("ffn-hidden-size", model.ffn_hidden > 0 ? model.ffn_hidden : model.experts.ffn);
-    set("num-attention-heads", model.heads);
-    set("kv-channels", model.head_dim);
-    if (model.kv_heads != model.heads) grouped_heads();
-    set("seq-length", s_.batch.sequence);
-    set("max-position-embeddings", std::max(model.max_positions, s_.batch.sequence));
-    if (before(year_2023))
-      notes.push_back(fmt::format("The vocabulary of {} is the tokenizer's.", model.vocab));
-    else
-      set("vocab-size", model.vocab);
-  }
-
-  void grouped_heads() {
-    if (is_deepspeed(s_)) return set("num-key-value-heads", s_.model.kv_heads);
-    if (before(core)) return flag_since(core, "group-query-attention");
-    flag("group-query-attention");
-    set("num-query-groups", s_.model.kv_heads);
-  }
-
-  void blocks() {
-    const auto& model = s_.model;
-    if (is_deepspeed(s_) && before(year_2023) && model.rope)
-      notes.emplace_back("Arguments of Llama's blocks are those of 2023 (b644fba3).");
-    if (model.activation == workloads::Activation::swiglu) flag_since(year_2023, "swiglu");
-    if (model.norm == workloads::Norm::rmsnorm)
-      flag_since(core, is_deepspeed(s_) ? "normalization rmsnorm" : "normalization RMSNorm");
-    if (!model.biases) flag_since(year_2023, "disable-bias-linear");
-    if (!model.tied_embeddings) flag_since(year_2023, "untie-embeddings-and-output-weights");
-    if (model.rope)
-      flag_since(year_2023,
-                 old() ? "use-rotary-position-embeddings" : "position-embedding-type rope");
-    if (model.alibi) notes.emplace_back("ALiBi has no argument.");
-    if (!model.dropout) {
-      set("attention-dropout", "0.0");
-      set("hidden-dropout", "0.0");
-    }
-    const bool flash = !s_.software.attention.keeps_scores();
-    if (flash && old() && !before(year_2023)) flag("use-flash-attn");
-  }
 
   void degrees() {
     const auto& plan = s_.plan;
@@ -245,7 +184,7 @@ class MegatronArguments {
     if (s_.software.experts.fused_router) flag("moe-router-fusion");
     if (s_.plan.routing.kind == workloads::RoutingKind::balanced)
       flag("moe-router-force-load-balancing");
-    if (stated_routing(s_)) notes.push_back(routing_note());
+    if (stated_routing(s_)) note(routing_note());
   }
 
   /// Which layers have experts, 1, and which are dense, 0.
@@ -265,7 +204,9 @@ class MegatronArguments {
     const workloads::Dispatcher kind = s_.plan.expert.dispatcher;
     const bool flex = kind == node_aware || kind == nvlink_domain;
     set("moe-token-dispatcher-type", flex ? "flex" : kind == all_gather ? "allgather" : "alltoall");
-    if (flex) set("moe-flex-dispatcher-backend", kind == node_aware ? "deepep" : "hybridep");
+    if (!flex) return;
+    if (out_.has("moe-enable-deepep") && kind == node_aware) return flag("moe-enable-deepep");
+    set("moe-flex-dispatcher-backend", kind == node_aware ? "deepep" : "hybridep");
   }
 
   /// Its words for the parts of a layer.
@@ -292,7 +233,7 @@ class MegatronArguments {
     const auto layers = part_layers(s_);
     if (!equal_parts(s_)) return uneven(layers);
     if (plan.virtual_stages == 1) return;
-    if (before(core_0_15))
+    if (old() || !out_.has("num-virtual-stages-per-pipeline-rank"))
       set("num-layers-per-virtual-pipeline-stage", layers.front());
     else
       set("num-virtual-stages-per-pipeline-rank", plan.virtual_stages);
@@ -330,20 +271,14 @@ class MegatronArguments {
     set("optimizer-offload-fraction", offload.optimizer);
     if (offload.optimizer_overlap) flag("overlap-cpu-optimizer-d2h-h2d");
     if (s_.precision.moments != Dtype::bf16) flag("use-precision-aware-optimizer");
-    if (before(core_0_15))
-      notes.push_back("Offload of the optimizer came later: its arguments are those of core 0.15.");
   }
 
   void megatron_fsdp() {
-    flag("use-megatron-fsdp");
+    flag(out_.has("use-custom-fsdp") ? "use-custom-fsdp" : "use-megatron-fsdp");
     set("data-parallel-sharding-strategy",
         s_.plan.data == DataParallel::zero3 ? "optim_grads_params" : "optim_grads");
     flag("no-gradient-accumulation-fusion");
-    set("ckpt-format", "fsdp_dtensor");
-    if (before(core_0_15))
-      notes.push_back(
-          "Megatron-FSDP came with core 0.12, then as --use-custom-fsdp: its arguments "
-          "are those of core 0.15.");
+    if (out_.has("use-megatron-fsdp")) out_.old_set("ckpt-format", "fsdp_dtensor");
   }
 
   void recompute() {
@@ -358,8 +293,8 @@ class MegatronArguments {
       full_recompute();
     }
     if (s_.plan.recompute_every > 1 && (is_deepspeed(s_) || before(year_2022)))
-      notes.push_back(fmt::format("plan.recompute_every = {}: it recomputes every layer.",
-                                  s_.plan.recompute_every));
+      note(fmt::format("plan.recompute_every = {}: it recomputes every layer.",
+                       s_.plan.recompute_every));
   }
 
   void full_recompute() {
@@ -368,7 +303,7 @@ class MegatronArguments {
     set("recompute-granularity", "full");
     set("recompute-method", every > 1 ? "block" : "uniform");
     set("recompute-num-layers", every > 1 ? (most + every - 1) / every : 1);
-    if (every > 1) notes.push_back(first_layers_note(s_));
+    if (every > 1) note(first_layers_note(s_));
   }
 
   void precision() {
@@ -378,10 +313,10 @@ class MegatronArguments {
     if (compute == Dtype::fp16) flag("fp16");
     if (is_deepspeed(s_)) return;
     if (half && reduce == Dtype::fp32) return flag("accumulate-allreduce-grads-in-fp32");
-    if (compute == Dtype::bf16 && reduce == compute && !before(core_0_15))
+    if (compute == Dtype::bf16 && reduce == compute && !old() && out_.has("grad-reduce-in-bf16"))
       return flag("grad-reduce-in-bf16");
     const Dtype summed = compute == Dtype::fp16 ? Dtype::fp16 : Dtype::fp32;
-    if (reduce != summed) notes.push_back(other_reduction(s_, summed));
+    if (reduce != summed) note(other_reduction(s_, summed));
   }
 
   /// Read in public scripts of 2025 and 2026 that call pretrain_gpt.py; delayed scaling is the
@@ -405,20 +340,18 @@ class MegatronArguments {
       set("num-layers-at-start-in-bf16", p.bf16_first_layers);
       set("num-layers-at-end-in-bf16", p.bf16_last_layers);
     }
-    if (before(core_0_15) && p.recipe != Recipe::fp8_delayed)
-      notes.push_back(fmt::format("Recipe {} came later than {}: its arguments are those of 2025.",
-                                  name_of(p.recipe), named(s_)));
   }
 
   void deepspeed() {
     flag("deepspeed");
-    set("deepspeed_config", "deepspeed.json");
+    out_.old_set("deepspeed_config", "deepspeed.json");
     set("zero-stage", zero_stage(s_.plan.data));
-    if (s_.plan.pipeline == 1) flag("no-pipeline-parallel");
-    if (s_.plan.recompute == Recompute::full) flag("deepspeed-activation-checkpointing");
+    if (s_.plan.pipeline == 1) out_.old_flag("no-pipeline-parallel");
+    if (s_.plan.recompute == Recompute::full) out_.old_flag("deepspeed-activation-checkpointing");
   }
 
   const Scenario& s_;
+  ArgumentText out_;
 };
 
 }  // namespace
@@ -436,8 +369,7 @@ Launch megatron_launch(const Scenario& s) {
   Launch out;
   out.why_not = refused(s, megatron_refusals);
   if (!out.why_not.empty()) return out;
-  MegatronArguments arguments(s);
-  arguments.write();
+  ArgumentText arguments = MegatronArguments(s).write();
   out.notes = std::move(arguments.notes);
   const auto common =
       is_deepspeed(s) ? common_notes(s, {"software.gradient_overlap", "software.ddp_bucket_bytes"})

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "sim/launch/forms.hpp"
+#include "workloads/plan/model_size.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -18,7 +19,7 @@ constexpr Refusal nemo_refusals[] = {
     {[](const Scenario& s) { return s.software.version != "2023"; },
      [](const Scenario& s) {
        return "nemo " + s.software.version +
-              " is set up by recipes in Python; nemo 2023 has a form here";
+              " is set up by recipes in Python; nemo 2023 and 25.11 to 26.06 have a form here";
      }},
     {[](const Scenario& s) { return asks_gpipe(s); },
      [](const Scenario&) { return std::string("NeMo runs 1f1b, not gpipe"); }},
@@ -36,7 +37,18 @@ constexpr Refusal nemo_refusals[] = {
      }},
     {[](const Scenario& s) { return s.model.objective == workloads::Objective::masked; },
      [](const Scenario&) { return std::string("BERT has a training script of its own"); }},
+    {[](const Scenario& s) {
+       return workloads::attention_beyond_llama(s.model) || s.model.experts.count > 0;
+     },
+     [](const Scenario&) {
+       return std::string("NeMo 1 has words for Llama's and GPT's layers alone");
+     }},
 };
+
+/// Containers from 25.11 on.
+bool of_bridge(const std::string& version) {
+  return version.starts_with("25.") || version.starts_with("26.");
+}
 
 class NemoYaml {
  public:
@@ -155,6 +167,7 @@ std::vector<std::string> nemo_notes(const Scenario& s) {
 }  // namespace
 
 Launch nemo_launch(const Scenario& s) {
+  if (of_bridge(s.software.version)) return bridge_launch(s);
   Launch out;
   out.why_not = refused(s, nemo_refusals);
   if (!out.why_not.empty()) return out;

@@ -230,11 +230,6 @@ std::vector<std::string> torchtitan_notes(const Scenario& s) {
     out.emplace_back(
         "torchtitan's tensor ranks always cut the sequence: sequence_parallel = true.");
   if (s.precision.gradient_reduce != Dtype::fp32) out.push_back(other_reduction(s, Dtype::fp32));
-  if (s.software.version == "2026")
-    out.emplace_back(
-        "torchtitan of 2026 is told by Python (config_registry.py): the same fields in a "
-        "Trainer.Config; its chunked loss is loss = ChunkedLossWrapper(num_chunks = " +
-        std::to_string(s.software.loss.chunks) + ").");
   if (!s.model.name.starts_with("llama"))
     out.push_back(s.model.name + " must be made known to torchtitan (train_spec) first.");
   if (stated_routing(s)) out.push_back(routing_note());
@@ -249,6 +244,7 @@ Launch torchtitan_launch(const Scenario& s) {
   out.why_not = refused(s, torchtitan_refusals);
   if (out.why_not.empty()) out.why_not = refused(s, torchtitan_expert_refusals);
   if (!out.why_not.empty()) return out;
+  if (s.software.version == "2026") return torchtitan_python_launch(s);
   TomlValue file = toml_table({});
   set_model(s, file);
   set_training(s, file);

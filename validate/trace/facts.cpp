@@ -35,53 +35,7 @@ bool same_gpu(const std::string& measured, const std::string& catalogue) {
   return sim::kinship(chip, catalogue) == sim::Kinship::same;
 }
 
-/// [cluster] of the ranks on nodes of the GPU.
-void set_cluster(const Facts& facts, const sim::Catalogue& catalogue, sim::TomlValue& out) {
-  const auto& gpus = catalogue.gpus();
-  const sim::GpuIdentity* gpu = gpus.by_cuda_name(facts.gpu);
-  std::string name(sim::without_maker(facts.gpu));
-  std::ranges::replace(name, ' ', '-');
-  if (gpu == nullptr && !name.empty()) gpu = gpus.nearest(name);
-  if (gpu != nullptr && sim::find_path(out, "cluster.node") == nullptr)
-    sim::set_path(out, "cluster.node",
-                  catalogue.node_of_gpu(gpu->gpu.name, "cluster.node").value("cluster.node"));
-}
-
-/// Nodes of that many ranks, once the node is known.
-void set_nodes(const Facts& facts, const sim::Catalogue& catalogue, sim::TomlValue& out) {
-  const sim::TomlValue* node = sim::find_path(out, "cluster.node");
-  const bool said = sim::find_path(out, "cluster.nodes") != nullptr;
-  if (node == nullptr || said || !facts.ranks) return;
-  const std::int64_t each = catalogue.node(*node).gpus;
-  if (*facts.ranks < each) {
-    sim::set_path(out, "cluster.nodes", value(std::int64_t{1}));
-    sim::set_path(out, "cluster.gpus", value(*facts.ranks));
-  } else if (*facts.ranks % each == 0) {
-    sim::set_path(out, "cluster.nodes", value(*facts.ranks / each));
-  }
-}
-
 }  // namespace
-
-const sim::TomlValue* Facts::find(std::string_view key) const {
-  const auto at = std::ranges::find(all, key, &Fact::key);
-  return at == all.end() ? nullptr : &at->value;
-}
-
-std::optional<std::int64_t> Facts::integer(std::string_view key) const {
-  const sim::TomlValue* found = find(key);
-  const auto* number = found == nullptr ? nullptr : std::get_if<std::int64_t>(&found->data);
-  return number == nullptr ? std::nullopt : std::optional(*number);
-}
-
-void Facts::set(const std::string& key, sim::TomlValue what, const std::string& source) {
-  what.where = source;
-  const auto at = std::ranges::find(all, key, &Fact::key);
-  if (at == all.end())
-    all.push_back({key, std::move(what), source});
-  else
-    *at = {key, std::move(what), source};
-}
 
 void add_facts(Facts& facts, const RankTrace& trace, const sim::Catalogue& catalogue) {
   if (trace.world_size) facts.ranks = trace.world_size, facts.ranks_source = trace.file;
@@ -119,55 +73,15 @@ std::vector<std::string> contradictions(const Facts& facts, const sim::Scenario&
   return out;
 }
 
-std::string left_open(const sim::TomlValue& document, const sim::Scenario& s) {
-  const sim::TomlValue resolved = sim::resolved_document(s);
-  std::vector<std::string> open;
-  for (const char* key : {"plan.data", "plan.tensor", "plan.pipeline", "plan.recompute",
-                          "precision.compute", "software.framework"}) {
-    const sim::TomlValue* value = sim::find_path(resolved, key);
-    if (sim::find_path(document, key) == nullptr && value != nullptr)
-      open.push_back(fmt::format("{} = {}", key, sim::write_toml_value(*value)));
-  }
-  if (open.empty()) return "";
-  return fmt::format("Nobody says, so as usual: {}.", fmt::join(open, ", "));
-}
-
 sim::TomlValue document_of(const Facts& facts,
                            const std::vector<std::pair<std::string, sim::TomlValue>>& settings,
                            const sim::Catalogue& catalogue) {
-  sim::TomlValue out = sim::toml_table("run.toml");
-  for (const char* table : {"model", "cluster", "plan", "batch"})
-    out.set(table, sim::toml_table("run.toml"));
-  for (const Fact& fact : facts.all) sim::set_path(out, fact.key, fact.value);
+  sim::TomlValue out = sim::facts_document(facts, "run.toml");
   for (const auto& [key, said] : settings) sim::set_path(out, key, said);
-  set_cluster(facts, catalogue, out);
-  set_nodes(facts, catalogue, out);
-  const sim::TomlValue* name = sim::find_path(out, "model.name");
-  const bool named =
-      name != nullptr && name->text() != nullptr && catalogue.has("models", *name->text());
-  if (name == nullptr && sim::find_path(out, "model.layers") != nullptr)
-    sim::set_path(out, "model.name", value(std::string("as-logged")));
+  sim::complete_machine(out, facts, catalogue);
   std::vector<std::string> missing;
-  const auto need = [&](const char* key, const std::string& example) {
-    if (sim::find_path(out, key) == nullptr)
-      missing.push_back(fmt::format("{} ({})", key, example));
-  };
-  if (!named && sim::find_path(out, "model.layers") == nullptr) {
-    need("model.name", "llama3-8b");
-  } else if (!named) {
-    need("model.hidden", "4096");
-    need("model.heads", "32");
-    need("model.ffn_hidden", "14336");
-    need("model.vocab", "128256");
-  }
-  need("model.sequence", "8192");
-  need("cluster.node", "dgx-h100");
-  const sim::TomlValue* node = sim::find_path(out, "cluster.node");
-  if (!facts.ranks) need("cluster.nodes", "1");
-  if (facts.ranks && node != nullptr)
-    need("cluster.nodes", fmt::format("{} ranks are no whole nodes of {} GPUs", *facts.ranks,
-                                      catalogue.node(*node).gpus));
-  if (sim::find_path(out, "batch.local") == nullptr) need("batch.global", "256");
+  for (const sim::MissingKey& one : sim::missing_keys(out, facts, catalogue))
+    missing.push_back(fmt::format("{} ({})", one.key, one.example));
   if (!missing.empty())
     throw InputError(
         "the scenario",

@@ -114,7 +114,7 @@ RunScenario scenario_of(const TraceInputs& inputs, const sim::Verb& verb,
   }
   const sim::TomlValue document = document_of(inputs.facts, settings, catalogue);
   RunScenario out{sim::read_scenario(document, catalogue), "as read"};
-  if (const std::string open = left_open(document, out.scenario); !open.empty())
+  if (const std::string open = sim::left_open(document, out.scenario); !open.empty())
     out.notes.push_back(open);
   keep_document(document, verb.name, arguments, out);
   return out;

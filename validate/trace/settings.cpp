@@ -5,8 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/files/json_text.hpp"
-#include "validate/trace/launch_arguments.hpp"
-#include "validate/trace/records/numbers.hpp"
+#include "sim/inputs/launch_arguments.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -97,35 +96,6 @@ void flatten(const SettingsJson& value, const std::string& name, Settings& out) 
 
 }  // namespace
 
-const std::string* Settings::find(const std::string& name) const {
-  const auto at = values_.find(name);
-  const bool said =
-      at != values_.end() && !at->second.empty() && at->second != "None" && at->second != "null";
-  return said ? &at->second : nullptr;
-}
-
-std::optional<std::int64_t> Settings::integer(const std::string& name) const {
-  const std::string* text = find(name);
-  return text == nullptr ? std::nullopt : integer_of(*text);
-}
-
-std::optional<double> Settings::number(const std::string& name) const {
-  const std::string* text = find(name);
-  return text == nullptr ? std::nullopt : leading_number(*text);
-}
-
-std::optional<bool> Settings::flag(const std::string& name) const {
-  const std::string* text = find(name);
-  if (text == nullptr) return std::nullopt;
-  if (*text == "True" || *text == "true") return true;
-  if (*text == "False" || *text == "false") return false;
-  return std::nullopt;
-}
-
-void Settings::add(const Settings& others) {
-  for (const auto& [name, value] : others.values_) values_[name] = value;
-}
-
 void SettingsReader::line(std::string_view text) {
   text = without_rank(text);
   if (trimmed(text).starts_with("```")) {  // a part of a pasted text begins or ends
@@ -140,13 +110,13 @@ void SettingsReader::line(std::string_view text) {
 }
 
 Settings SettingsReader::take() {
-  if (arguments_) set_usual_arguments(settings_);
+  if (arguments_) sim::set_usual_arguments(settings_);
   return std::move(settings_);
 }
 
 bool SettingsReader::arguments(std::string_view text) {
-  const auto all = launch_arguments(text);
-  for (const LaunchArgument& argument : all) {
+  const auto all = sim::launch_arguments(text);
+  for (const sim::LaunchArgument& argument : all) {
     settings_.set(argument.name, argument.value);
     arguments_ = arguments_ || argument.name == "tensor_model_parallel_size" ||
                  argument.name == "num_layers";

@@ -2,38 +2,16 @@
 // no scenario.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "sim/inputs/settings.hpp"
+
 namespace stepcast::validate {
 
-/// Names as the framework has them: "num_layers" of Megatron-LM, "model.num_layers" of NeMo,
-/// "training.seq_len" of torchtitan, "args.dim" of its model. A later value replaces an earlier
-/// one.
-class Settings {
- public:
-  void set(const std::string& name, std::string value) { values_[name] = std::move(value); }
-  bool empty() const { return values_.empty(); }
-  bool has(const std::string& name) const { return find(name) != nullptr; }
-  /// Null where it is not said, or said to be None or null.
-  const std::string* find(const std::string& name) const;
-  std::optional<std::int64_t> integer(const std::string& name) const;
-  std::optional<double> number(const std::string& name) const;
-  std::optional<bool> flag(const std::string& name) const;
-  void add(const Settings& others);
-  /// Where nothing is said yet.
-  void set_usual(const std::string& name, std::string value) {
-    values_.try_emplace(name, std::move(value));
-  }
-
- private:
-  std::map<std::string, std::string> values_;
-};
+using sim::Settings;
 
 /// Finds them in the lines of a log, or of a configuration in a file of its own:
 ///   Megatron-LM  "  num_layers ................ 32", _print_args of megatron/training/arguments.py
@@ -46,7 +24,7 @@ class Settings {
 ///   arguments    "--num-layers 32 --sequence-parallel" of Megatron-LM and Megatron-DeepSpeed, a
 ///   line
 ///                each or all in one, as under the names of Megatron-LM's print
-///                (launch_arguments.hpp)
+///                (sim/inputs/launch_arguments.hpp)
 ///   JSON         a file that is one object: DeepSpeed's configuration, stepcast launch's of FSDP
 class SettingsReader {
  public:

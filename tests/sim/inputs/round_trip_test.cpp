@@ -1,5 +1,5 @@
 // What stepcast launch writes is read back to the plan that it was written for, by the readers that
-// a framework's own configuration goes through.
+// stepcast run has for launch files.
 #include "sim/launch/launch.hpp"
 
 #include <fmt/format.h>
@@ -9,13 +9,14 @@
 #include <sstream>
 
 #include "engine/check.hpp"
+#include "sim/inputs/document.hpp"
+#include "sim/inputs/launch_file.hpp"
 #include "sim/scenario/file.hpp"
 #include "tests/session.hpp"
-#include "validate/trace/facts.hpp"
 
 using namespace stepcast;
-using namespace stepcast::validate;
 using Catch::Matchers::Contains;
+using sim::Facts;
 
 namespace {
 
@@ -28,14 +29,24 @@ struct Framework {
 
 const Framework frameworks[] = {
     {"megatron-core", "0.7", {"ddp", "zero1"}, {""}},
-    {"megatron-core", "0.7", {"zero1", "zero2", "zero3"}, {"use_megatron_fsdp = true"}},
+    {"megatron-core", "0.10", {"ddp", "zero1"}, {""}},
+    {"megatron-core", "0.12", {"ddp", "zero1"}, {""}},
+    {"megatron-core", "0.13", {"zero1", "zero2", "zero3"}, {"use_megatron_fsdp = true"}},
+    {"megatron-core", "0.14", {"zero1", "zero2", "zero3"}, {"use_megatron_fsdp = true"}},
+    {"megatron-core", "0.16", {"ddp", "zero1"}, {""}},
+    {"megatron-core", "0.18", {"ddp", "zero1"}, {""}},
     {"megatron-lm", "2023", {"ddp", "zero1"}, {""}},
     {"megatron-lm", "2022", {"ddp", "zero1"}, {""}},
     {"nemo", "2023", {"ddp", "zero1"}, {""}},
+    {"nemo", "25.11", {"ddp", "zero1"}, {""}},
+    {"nemo", "26.06", {"ddp", "zero1"}, {""}},
     {"megatron-deepspeed", "2022", {"ddp", "zero1", "zero2", "zero3"}, {""}},
     {"deepspeed", "0.14", {"ddp", "zero1", "zero2", "zero3"}, {""}},
+    {"deepspeed", "0.18", {"ddp", "zero1", "zero2", "zero3"}, {""}},
     {"torchtitan", "2024", {"ddp", "zero2", "zero3"}, {""}},
     {"torchtitan", "2025", {"ddp", "zero2", "zero3"}, {""}},
+    {"torchtitan", "2026", {"ddp", "zero2", "zero3"}, {""}},
+    {"trl", "2026", {"ddp", "zero1", "zero2", "zero3"}, {""}},
     {"pytorch-fsdp1", "2.3", {"ddp", "zero2", "zero3"}, {""}},
     {"pytorch-fsdp2", "2.7", {"ddp", "zero2", "zero3"}, {""}},
 };
@@ -103,14 +114,34 @@ std::string drawn_scenario(Draw& draw, const Framework& framework) {
 }
 
 Facts facts_of(const sim::Launch& launch) {
-  Facts facts;
-  for (const sim::LaunchFile& file : launch.files) {
-    SettingsReader reader;
-    std::istringstream text(file.text);
-    for (std::string line; std::getline(text, line);) reader.line(line);
-    add_facts(facts, reader.take(), catalogue(), file.name);
+  std::vector<sim::NamedText> files;
+  for (const sim::LaunchFile& file : launch.files) files.push_back({file.name, file.text});
+  const auto input = files[0].path.ends_with(".toml")
+                         ? sim::torchtitan_input(sim::read_toml(files[0].text, files[0].path),
+                                                 files[0].path, catalogue())
+                         : sim::read_launch_files(files, catalogue());
+  REQUIRE(input);
+  CHECK(input->understanding.unknown == std::vector<std::string>{});
+  return input->facts;
+}
+
+/// The scenario of facts, these keys over them.
+sim::TomlValue document_of(const Facts& facts,
+                           const std::vector<std::pair<std::string, sim::TomlValue>>& keys) {
+  sim::TomlValue out = sim::facts_document(facts, "read.toml");
+  for (const auto& [key, value] : keys) {
+    sim::set_path(out, key, value);
+    if (key == "batch.global") sim::erase_path(out, "batch.local");
   }
-  return facts;
+  sim::complete_machine(out, facts, catalogue());
+  CHECK(sim::missing_keys(out, facts, catalogue()).empty());
+  return out;
+}
+
+/// Forms that name the model, or leave it to a recipe or a script.
+bool has_no_shape(const std::string& framework, const std::string& version) {
+  return framework == "deepspeed" || framework == "trl" ||
+         (framework == "nemo" && version != "2023");
 }
 
 bool notes_say(const sim::Launch& launch, const std::string& words) {
@@ -129,16 +160,14 @@ sim::Scenario read_back(const sim::Launch& launch, const sim::Scenario& s) {
       {"software.version", word(s.software.version)}};
   if (s.software.data.use_megatron_fsdp)
     machine.push_back({"software.use_megatron_fsdp", {true, "--set"}});
-  Facts facts = facts_of(launch);
-  if (s.software.framework == "deepspeed" || facts.find("model.vocab") == nullptr) {
-    if (s.software.framework != "deepspeed" && s.software.framework != "torchtitan")
-      machine.push_back({"model.vocab", {s.model.vocab, "--set"}});
-    if (s.software.framework == "deepspeed")
-      for (const auto& [key, value] : {std::pair{"model.name", word(s.model.name)},
-                                       {"model.sequence", {s.batch.sequence, "--set"}}})
-        machine.emplace_back(key, value);
+  const Facts facts = facts_of(launch);
+  if (has_no_shape(s.software.framework, s.software.version)) {
+    machine.emplace_back("model.name", word(s.model.name));
+    machine.emplace_back("model.sequence", sim::TomlValue{s.batch.sequence, "--set"});
+  } else if (facts.find("model.vocab") == nullptr && s.software.framework != "torchtitan") {
+    machine.push_back({"model.vocab", {s.model.vocab, "--set"}});
   }
-  return sim::read_scenario(document_of(facts, machine, catalogue()), catalogue());
+  return sim::read_scenario(document_of(facts, machine), catalogue());
 }
 
 /// As a launch of this framework makes it: what its notes name is taken from what was read.
@@ -171,6 +200,12 @@ std::string text_of(const sim::Launch& launch) {
   for (const sim::LaunchFile& file : launch.files) out += file.text;
   for (const std::string& note : launch.notes) out += note + "\n";
   return out;
+}
+
+Facts facts_from(const std::vector<std::string>& lines) {
+  sim::NamedText file{"megatron.args", ""};
+  for (const std::string& line : lines) file.text += line + "\n";
+  return sim::read_launch_files({&file, 1}, catalogue())->facts;
 }
 
 }  // namespace
@@ -246,12 +281,8 @@ TEST_CASE("stages that Megatron cuts by count and by layout are read back") {
 
 TEST_CASE("NVIDIA's example of a layout has 61 layers in 32 parts") {
   // docs.nvidia.com, Megatron core, custom pipeline model parallel layout.
-  SettingsReader reader;
-  reader.line("--num-layers 61");
-  reader.line("--pipeline-model-parallel-size 16");
-  reader.line("--pipeline-model-parallel-layout \"Et*3|(tt|)*29,m|L\"");
-  Facts facts;
-  add_facts(facts, reader.take(), catalogue(), "args");
+  const Facts facts = facts_from({"--num-layers 61", "--pipeline-model-parallel-size 16",
+                                  "--pipeline-model-parallel-layout \"Et*3|(tt|)*29,m|L\""});
   CHECK(facts.integer("plan.virtual_stages") == 2);
   const sim::TomlValue* layers = facts.find("plan.stage_layers");
   REQUIRE(layers != nullptr);
@@ -291,13 +322,6 @@ TEST_CASE("layers of experts are written for Megatron core and read back") {
 }
 
 TEST_CASE("which layers have experts, and latent attention, are read from Megatron's arguments") {
-  const auto facts_from = [](const std::vector<std::string>& lines) {
-    SettingsReader reader;
-    for (const std::string& line : lines) reader.line(line);
-    Facts facts;
-    add_facts(facts, reader.take(), catalogue(), "args");
-    return facts;
-  };
   const Facts first = facts_from({"--num-layers 6", "--num-experts 64", "--moe-router-topk 6",
                                   "--moe-layer-freq '[0,1,1,1,1,1]'", "--multi-latent-attention",
                                   "--kv-lora-rank 512"});

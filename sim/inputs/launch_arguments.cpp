@@ -1,20 +1,20 @@
-#include "validate/trace/launch_arguments.hpp"
+#include "sim/inputs/launch_arguments.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace stepcast::validate {
+namespace stepcast::sim {
 namespace {
 
 constexpr std::string_view blanks = " \t\r", dashes = "--";
 
-std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> out;
+std::vector<std::string> words_of(std::string_view line) {
+  std::vector<std::string> out;
   for (std::size_t at = line.find_first_not_of(blanks); at != std::string_view::npos;) {
     const std::size_t end = std::min(line.find_first_of(blanks, at), line.size());
     const std::string_view word = line.substr(at, end - at);
     if (word.starts_with("#")) break;
-    if (word != "\\") out.push_back(word);
+    if (word != "\\") out.emplace_back(word);
     at = line.find_first_not_of(blanks, end);
   }
   return out;
@@ -28,7 +28,8 @@ std::string name_of(std::string_view word) {
 
 bool is_name(std::string_view name) {
   const auto letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.';
   };
   return !name.empty() && std::ranges::all_of(name, letter) && name.front() != '_';
 }
@@ -53,8 +54,16 @@ constexpr OtherName other_names[] = {
     {"fp8_format", "fp8", ""},
 };
 
+/// Arguments of several words.
+constexpr std::string_view lists[] = {"recompute_modules",
+                                      "lora_target_modules",
+                                      "target_modules",
+                                      "window_size",
+                                      "rampup_batch_size",
+                                      "step_batch_size_schedule",
+                                      "fsdp"};
+
 void add_argument(std::string name, std::string value, std::vector<LaunchArgument>& out) {
-  if (value.starts_with("$")) return;
   if (name == "num_key_value_heads") {
     out.push_back({"group_query_attention", "True"});
     name = "num_query_groups";
@@ -69,23 +78,33 @@ void add_argument(std::string name, std::string value, std::vector<LaunchArgumen
 
 }  // namespace
 
-std::vector<LaunchArgument> launch_arguments(std::string_view line) {
-  const std::vector<std::string_view> words = words_of(line);
-  const bool calls = line.find("--tensor-model-parallel-size") != std::string_view::npos;
+std::vector<LaunchArgument> command_arguments(std::span<const std::string> words) {
   std::vector<LaunchArgument> out;
-  if (words.empty() || !(calls || words.front().starts_with(dashes))) return out;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!words[i].starts_with(dashes)) continue;
     const std::size_t equals = words[i].find('=');
-    std::string name = name_of(words[i].substr(0, equals));
+    std::string name = name_of(std::string_view(words[i]).substr(0, equals));
     if (!is_name(name)) continue;
-    const bool valued = i + 1 < words.size() && !words[i + 1].starts_with(dashes);
-    add_argument(std::move(name),
-                 equals != std::string_view::npos ? without_quotes(words[i].substr(equals + 1))
-                 : valued                         ? without_quotes(words[i + 1])
-                                                  : std::string("True"),
-                 out);
+    std::string value = "True";
+    if (equals != std::string::npos) {
+      value = without_quotes(std::string_view(words[i]).substr(equals + 1));
+    } else if (i + 1 < words.size() && !words[i + 1].starts_with(dashes)) {
+      value = without_quotes(words[++i]);
+      const bool many = std::ranges::find(lists, name) != std::end(lists);
+      while (many && i + 1 < words.size() && !words[i + 1].starts_with(dashes))
+        value += " " + words[++i];
+    }
+    add_argument(std::move(name), std::move(value), out);
   }
+  return out;
+}
+
+std::vector<LaunchArgument> launch_arguments(std::string_view line) {
+  const std::vector<std::string> words = words_of(line);
+  const bool calls = line.find("--tensor-model-parallel-size") != std::string_view::npos;
+  if (words.empty() || !(calls || words.front().starts_with(dashes))) return {};
+  std::vector<LaunchArgument> out = command_arguments(words);
+  std::erase_if(out, [](const LaunchArgument& one) { return one.value.starts_with("$"); });
   return out;
 }
 
@@ -116,4 +135,4 @@ void set_usual_arguments(Settings& settings) {
   if (kind == nullptr) settings.set_usual("recompute_granularity", "None");
 }
 
-}  // namespace stepcast::validate
+}  // namespace stepcast::sim

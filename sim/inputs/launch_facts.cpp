@@ -1,13 +1,12 @@
-#include "validate/trace/launch_facts.hpp"
+#include "sim/inputs/launch_facts.hpp"
 
 #include <algorithm>
 #include <functional>
 
+#include "sim/inputs/translator.hpp"
 #include "sim/launch/forms.hpp"
-#include "validate/trace/records/numbers.hpp"
-#include "validate/trace/translator.hpp"
 
-namespace stepcast::validate {
+namespace stepcast::sim {
 namespace {
 
 std::string scenario_dtype(const std::string& name) {
@@ -29,6 +28,7 @@ class JsonFacts : public Translator {
   void number(const char* setting, const std::string& key) {
     if (const auto value = integer(setting)) set(key, *value);
   }
+  void offload();
   void mesh();
   void sharding();
 };
@@ -36,18 +36,42 @@ class JsonFacts : public Translator {
 void JsonFacts::deepspeed() {
   number("train_batch_size", "batch.global");
   number("train_micro_batch_size_per_gpu", "batch.micro_batch");
+  const auto micro = integer("train_micro_batch_size_per_gpu");
+  if (micro && !integer("train_batch_size"))
+    facts_.set(
+        "batch.local",
+        {static_cast<double>(*micro * integer("gradient_accumulation_steps").value_or(1)), ""},
+        source_);
+  if (word("train_micro_batch_size_per_gpu") == "auto" || word("train_batch_size") == "auto")
+    note("\"auto\" is the trainer's to say: its file beside this one, or --local-batch.");
+  offload();
   if (const auto stage = integer("zero_optimization.stage"))
     set("plan.data", *stage == 0 ? std::string("ddp") : "zero" + std::to_string(*stage));
-  const std::string compute = on("bf16.enabled") ? "bf16" : on("fp16.enabled") ? "fp16" : "fp32";
+  const bool open = word("bf16.enabled") == "auto";  // most trainers say bf16
+  const std::string compute = on("bf16.enabled") || open ? "bf16"
+                              : on("fp16.enabled")       ? "fp16"
+                                                         : "fp32";
   set("precision.compute", compute);
   // config.py: gradients are summed as they are unless it is said.
   const std::string reduce = word("communication_data_type");
   set("precision.gradient_reduce", reduce.empty() ? compute : reduce);
-  const sim::TomlValue* framework = facts_.find("software.framework");
+  const TomlValue* framework = facts_.find("software.framework");
   if (framework != nullptr && *framework->text() == "megatron-deepspeed") return;
   set("software.framework", std::string("deepspeed"));
   const bool recomputes = find("activation_checkpointing.number_checkpoints") != nullptr;
   set("plan.recompute", std::string(recomputes ? "full" : "none"));
+}
+
+/// To the processor or to a disk behind it.
+void JsonFacts::offload() {
+  const auto off = [&](const char* setting) {
+    const std::string device = word(setting);
+    return device == "cpu" || device == "nvme";
+  };
+  if (off("zero_optimization.offload_optimizer.device") || on("zero_optimization.cpu_offload"))
+    facts_.set("plan.optimizer_offload", {1.0, ""}, source_);
+  if (off("zero_optimization.offload_param.device"))
+    facts_.set("plan.parameter_offload", {1.0, ""}, source_);
 }
 
 /// A copy of the sharded state spans dp_shard x cp ranks.
@@ -111,7 +135,7 @@ std::string schedule_of_torch(const std::string& name) {
   if (name.ends_with(".csv")) return name;
   if (name == "gpipe" || name.ends_with("GPipe")) return std::string(name_of(Schedule::gpipe));
   for (const Schedule schedule : {Schedule::zb_h1, Schedule::zb_v, Schedule::dualpipe_v})
-    if (name.ends_with(sim::torch_schedule(schedule))) return std::string(name_of(schedule));
+    if (name.ends_with(torch_schedule(schedule))) return std::string(name_of(schedule));
   return std::string(name_of(Schedule::one_f_one_b));
 }
 
@@ -120,7 +144,7 @@ std::vector<std::int64_t> numbers_in(std::string_view text) {
   std::vector<std::int64_t> out;
   for (std::size_t at = text.find_first_of(digits); at != std::string_view::npos;) {
     const std::size_t end = std::min(text.find_first_not_of(digits, at), text.size());
-    if (const auto number = integer_of(text.substr(at, end - at))) out.push_back(*number);
+    if (const auto number = integer_in(text.substr(at, end - at))) out.push_back(*number);
     at = text.find_first_of(digits, end);
   }
   return out;
@@ -132,7 +156,7 @@ void set_parts(Facts& facts, const std::vector<std::int64_t>& layers, const std:
   if (stages < 1 || parts < 1 || parts % stages != 0) return;
   facts.set("plan.virtual_stages", {parts / stages, ""}, source);
   if (std::ranges::adjacent_find(layers, std::not_equal_to()) == layers.end()) return;
-  sim::TomlValue::Array all;
+  TomlValue::Array all;
   for (const std::int64_t one : layers) all.push_back({one, ""});
   facts.set("plan.stage_layers", {std::move(all), ""}, source);
 }
@@ -145,4 +169,4 @@ void add_fsdp_facts(Facts& facts, const Settings& settings, const std::string& s
   JsonFacts(facts, settings, "", source).fsdp();
 }
 
-}  // namespace stepcast::validate
+}  // namespace stepcast::sim

@@ -5,37 +5,13 @@
 #include <algorithm>
 
 #include "engine/check.hpp"
+#include "sim/inputs/launch_facts.hpp"
+#include "sim/inputs/translator.hpp"
 #include "sim/scenario/stage_layout.hpp"
-#include "validate/trace/launch_facts.hpp"
-#include "validate/trace/records/numbers.hpp"
-#include "validate/trace/translator.hpp"
 
-namespace stepcast::validate {
+namespace stepcast::sim {
 namespace {
 
-// megatron/training/arguments.py (core_v0.8 to v0.14); NeMo 1.23 has the same names under model:.
-constexpr Rename megatron_numbers[] = {
-    {"num_layers", "model.layers"},
-    {"hidden_size", "model.hidden"},
-    {"num_attention_heads", "model.heads"},
-    {"kv_channels", "model.head_dim"},
-    {"ffn_hidden_size", "model.ffn_hidden"},
-    {"seq_length", "model.sequence"},
-    {"encoder_seq_length", "model.sequence"},
-    {"tensor_model_parallel_size", "plan.tensor"},
-    {"pipeline_model_parallel_size", "plan.pipeline"},
-    {"context_parallel_size", "plan.context"},
-    {"virtual_pipeline_model_parallel_size", "plan.virtual_stages"},
-    {"global_batch_size", "batch.global"},
-    {"micro_batch_size", "batch.micro_batch"},
-};
-constexpr Rename megatron_flags[] = {
-    {"sequence_parallel", "plan.sequence_parallel"},
-    {"add_bias_linear", "model.biases"},
-    {"bias", "model.biases"},
-    {"overlap_grad_reduce", "software.gradient_overlap"},
-    {"overlap_param_gather", "software.gather_overlap"},
-};
 constexpr Rename expert_numbers[] = {
     {"moe_router_topk", "model.experts_per_token"},
     {"moe_ffn_hidden_size", "model.expert_ffn"},
@@ -61,6 +37,27 @@ constexpr Rename latent_numbers[] = {
     {"v_head_dim", "model.latent_value"},
 };
 
+/// Python's list of zeros and ones, parts of it repeated; of at most as many layers as a model has.
+std::vector<bool> layer_list(const std::string& text) {
+  constexpr std::size_t most = 10'000;
+  std::vector<bool> out, part;
+  for (std::size_t i = 0; i < text.size() && out.size() < most; ++i) {
+    if (text[i] == '[') part.clear();
+    if (text[i] == '0' || text[i] == '1') part.push_back(text[i] == '1');
+    if (text[i] != ']') continue;
+    std::size_t times = 1, at = text.find_first_not_of(' ', i + 1);
+    if (at != std::string::npos && text[at] == '*') {
+      at = text.find_first_not_of(' ', at + 1);
+      const std::size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
+      times = static_cast<std::size_t>(integer_in(text.substr(at, end - at)).value_or(1));
+      i = end - 1;
+    }
+    for (; times > 0 && out.size() < most; --times) out.insert(out.end(), part.begin(), part.end());
+    part.clear();
+  }
+  return out;
+}
+
 class MegatronFacts : public Translator {
  public:
   using Translator::Translator;
@@ -79,13 +76,12 @@ class MegatronFacts : public Translator {
 };
 
 void MegatronFacts::add() {
-  numbers(megatron_numbers);
-  for (const auto& [setting, key] : megatron_flags)
-    if (const auto flag = settings_.flag(name(setting))) set(key, *flag);
+  take(megatron_words());
   model();
   parts();
   data();
   recompute();
+  add_megatron_plan_parts(facts_, settings_, prefix_, source_);
   precision();
   set("software.framework", std::string(!prefix_.empty()  ? "nemo"
                                         : on("deepspeed") ? "megatron-deepspeed"
@@ -112,11 +108,11 @@ void MegatronFacts::model() {
         std::string(norm->starts_with("RMS") || norm->starts_with("rms") ? "rmsnorm"
                                                                          : "layernorm"));
   const std::string* activation = find("activation");
-  const bool gated =
-      on("swiglu") || (activation != nullptr && activation->find("swiglu") != std::string::npos);
+  const bool gated = on("swiglu") || on("quick_geglu") ||
+                     (activation != nullptr && activation->find("swiglu") != std::string::npos);
   if (gated || find("swiglu") != nullptr || activation != nullptr)
     set("model.activation", std::string(gated ? "swiglu" : "gelu"));
-  if (on("squared_relu")) note("squared_relu is taken as gelu.");
+  if (on("squared_relu")) set("model.activation", std::string("squared_relu"));
   if (const auto apart = settings_.flag(name("untie_embeddings_and_output_weights")))
     set("model.tied_embeddings", !*apart);
   if (const auto shared = settings_.flag(name("share_embeddings_and_output_weights")))
@@ -132,6 +128,7 @@ void MegatronFacts::model() {
   for (const char* setting : {"num_experts", "num_moe_experts"})
     if (const auto number = integer(setting); number && *number > 1) experts(*number);
   if (on("multi_latent_attention")) numbers(latent_numbers);
+  add_megatron_parts(facts_, settings_, prefix_, source_);
 }
 
 /// A print of all arguments has those of experts for dense models too, so they are read here alone.
@@ -162,16 +159,14 @@ void MegatronFacts::dispatcher() {
   if (!found.empty()) set("plan.dispatcher", found);
 }
 
-/// "2": every second layer; "[0,1,1]": of each layer whether it has experts.
+/// "2": every second layer; "[0,1,1]", "[0]*3+[1]*58": of each layer whether it has experts.
 void MegatronFacts::expert_layers(const std::string& frequency) {
-  std::vector<bool> has;
-  for (const char c : frequency)
-    if (c == '0' || c == '1') has.push_back(c == '1');
   if (frequency.find('[') == std::string::npos) {
     const auto every = integer("moe_layer_freq");
     if (every && *every > 1) set("model.expert_every", *every);
     return;
   }
+  const std::vector<bool> has = layer_list(frequency);
   const auto first = std::find(has.begin(), has.end(), true);
   if (first == has.end()) return;
   const auto second = std::find(first + 1, has.end(), true);
@@ -190,7 +185,7 @@ void MegatronFacts::parts() {
   const auto layers = integer("num_layers");
   if (!layers || stages < 2) return;
   if (const std::string* layout = find("pipeline_model_parallel_layout"))
-    return set_parts(facts_, sim::parse_stage_layout(*layout, source_).layers, source_);
+    return set_parts(facts_, parse_stage_layout(*layout, source_).layers, source_);
   const auto first = integer("decoder_first_pipeline_num_layers"),
              last = integer("decoder_last_pipeline_num_layers");
   if (first || last) {
@@ -305,4 +300,4 @@ void add_megatron_facts(Facts& facts, const Settings& settings, const std::strin
   MegatronFacts(facts, settings, prefix, source).add();
 }
 
-}  // namespace stepcast::validate
+}  // namespace stepcast::sim

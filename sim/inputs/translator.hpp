@@ -6,9 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "validate/trace/facts.hpp"
+#include "sim/inputs/facts.hpp"
+#include "sim/launch/words.hpp"
 
-namespace stepcast::validate {
+namespace stepcast::sim {
 
 struct Rename {
   const char *setting, *key;
@@ -27,7 +28,7 @@ class Translator {
   void set(const std::string& key, std::int64_t number) { facts_.set(key, {number, ""}, source_); }
   void set(const std::string& key, bool flag) { facts_.set(key, {flag, ""}, source_); }
   void set(const std::string& key, const std::string& word) {
-    facts_.set(key, sim::toml_text(word, ""), source_);
+    facts_.set(key, toml_text(word, ""), source_);
   }
   void set(const std::string& key, const char*) = delete;  // would be a flag
   void note(std::string text) { facts_.notes.push_back(std::move(text)); }
@@ -48,6 +49,17 @@ class Translator {
     for (const auto& [setting, key] : table)
       if (const auto number = integer(setting); number && *number > 0) set(key, *number);
   }
+  /// The counts and flags of a table.
+  void take(Words words) {
+    for (const LaunchWord& word : words) {
+      const std::string setting(word.name), key(word.key);
+      if (word.use == Use::count) {
+        if (const auto number = integer(setting.c_str()); number && *number > 0) set(key, *number);
+      } else if (word.use == Use::flag) {
+        if (const auto flag = settings_.flag(name(setting.c_str()))) set(key, *flag);
+      }
+    }
+  }
   void ranks(std::optional<std::int64_t> ranks) {
     if (!ranks || *ranks < 1) return;
     facts_.ranks = ranks;
@@ -59,4 +71,4 @@ class Translator {
   std::string prefix_, source_;
 };
 
-}  // namespace stepcast::validate
+}  // namespace stepcast::sim

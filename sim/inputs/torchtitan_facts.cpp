@@ -4,10 +4,11 @@
 #include <utility>
 
 #include "engine/check.hpp"
-#include "validate/trace/launch_facts.hpp"
-#include "validate/trace/translator.hpp"
+#include "sim/inputs/launch_facts.hpp"
+#include "sim/inputs/translator.hpp"
+#include "sim/launch/torchtitan_registry.hpp"
 
-namespace stepcast::validate {
+namespace stepcast::sim {
 namespace {
 
 // torchtitan's job_config.py (v0.1 and v0.2) and the fields of its models' arguments.
@@ -31,26 +32,38 @@ constexpr Rename torchtitan_numbers[] = {
     {"mesh.cp", "plan.context"},
 };
 
+/// The catalogue's name of a flavor that is called otherwise there.
+std::string entry_of(const std::string& module, const std::string& flavor,
+                     const std::string& usual) {
+  if (usual == "llama4-17bx16e") return "llama4-scout";
+  if (usual == "llama4-17bx128e") return "llama4-maverick";
+  for (const RegisteredModel& one : torchtitan_registry())
+    if (one.module == module && one.flavor == flavor) return std::string(one.model);
+  return usual;
+}
+
 class TorchtitanFacts : public Translator {
  public:
   using Translator::Translator;
-  void add(const sim::Catalogue& catalogue);
+  void add(const Catalogue& catalogue);
 
  private:
   void recipe();
   void ffn();
   std::int64_t data();  // replicas; 0 where nobody says
   void batch(std::int64_t replicas);
-  void parts(const sim::Catalogue& catalogue);
+  void parts(const Catalogue& catalogue);
   void recompute();
+  void experts();
 };
 
-void TorchtitanFacts::add(const sim::Catalogue& catalogue) {
+void TorchtitanFacts::add(const Catalogue& catalogue) {
   numbers(torchtitan_numbers);
   const std::string *model = find("model.name"), *flavor = find("model.flavor");
   if (model != nullptr && flavor != nullptr) {
     std::string entry = *model + "-" + *flavor;
     for (char& c : entry) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    entry = entry_of(*model, *flavor, entry);
     set("model.name", entry);
     if (!catalogue.has("models", entry)) ffn();
   }
@@ -60,6 +73,7 @@ void TorchtitanFacts::add(const sim::Catalogue& catalogue) {
   batch(data());
   parts(catalogue);
   recompute();
+  experts();
   // SequenceParallel of the norms is part of its tensor plan (models/llama3/parallelize.py).
   if (facts_.integer("plan.tensor").value_or(1) > 1) set("plan.sequence_parallel", true);
   const auto compiled = settings_.flag("compile.enable");
@@ -162,14 +176,13 @@ void TorchtitanFacts::batch(std::int64_t replicas) {
 }
 
 /// ["layers.20", "layers.40"]: where each part but the first begins.
-void TorchtitanFacts::parts(const sim::Catalogue& catalogue) {
+void TorchtitanFacts::parts(const Catalogue& catalogue) {
   const std::string* points = find("parallelism.pipeline_parallel_split_points");
-  const sim::TomlValue* model = facts_.find("model.name");
+  const TomlValue* model = facts_.find("model.name");
   auto layers = facts_.integer("model.layers");
   if (!layers && model != nullptr && catalogue.has("models", *model->text())) {
-    const sim::TomlValue entry = catalogue.entry("models", *model->text(), source_);
-    if (const sim::TomlValue* said = entry.find("layers"))
-      layers = std::get<std::int64_t>(said->data);
+    const TomlValue entry = catalogue.entry("models", *model->text(), source_);
+    if (const TomlValue* said = entry.find("layers")) layers = std::get<std::int64_t>(said->data);
   }
   if (points == nullptr || !layers) return;
   std::vector<std::int64_t> ends = numbers_in(*points), all;
@@ -180,6 +193,21 @@ void TorchtitanFacts::parts(const sim::Catalogue& catalogue) {
     begin = end;
   }
   set_parts(facts_, all, source_);
+}
+
+void TorchtitanFacts::experts() {
+  for (const auto& [setting, key] :
+       {std::pair{"parallelism.expert_parallel_degree", "plan.expert"},
+        {"parallelism.expert_tensor_parallel_degree", "plan.expert_tensor"}})
+    if (const auto degree = integer(setting); degree && *degree > 0) set(key, *degree);
+  const std::string backend = word("parallelism.expert_parallel_comm_backend");
+  if (backend == "standard") set("plan.dispatcher", std::string("all_to_all"));
+  if (backend == "deepep") set("plan.dispatcher", std::string("node_aware"));
+  if (backend == "hybridep") set("plan.dispatcher", std::string("nvlink_domain"));
+  if (on("debug.moe_force_load_balance")) set("routing.kind", std::string("balanced"));
+  for (const char* setting :
+       {"parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"})
+    if (on(setting)) set("plan.tensor_overlap", std::string("async_tp"));
 }
 
 /// "selective" with a number recomputes every n-th layer in full.
@@ -212,10 +240,10 @@ Settings with_names_of_2025(Settings settings) {
 
 }  // namespace
 
-void add_torchtitan_facts(Facts& facts, const Settings& settings, const sim::Catalogue& catalogue,
+void add_torchtitan_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                           const std::string& source) {
   const Settings renamed = with_names_of_2025(settings);
   TorchtitanFacts(facts, renamed, "", source).add(catalogue);
 }
 
-}  // namespace stepcast::validate
+}  // namespace stepcast::sim

@@ -7,14 +7,20 @@
 #include <string_view>
 #include <vector>
 
-#include "validate/trace/facts.hpp"
+#include "sim/inputs/facts.hpp"
 
-namespace stepcast::validate {
+namespace stepcast::sim {
 
 /// Of Megatron-LM, Megatron-DeepSpeed and, with the prefix "model.", NeMo.
 void add_megatron_facts(Facts& facts, const Settings& settings, const std::string& prefix,
                         const std::string& source);
-void add_torchtitan_facts(Facts& facts, const Settings& settings, const sim::Catalogue& catalogue,
+/// Windows, gates, sinks and linear layers of the model; modules that are recomputed, what lies on
+/// the host, exchanges that overlap: as above.
+void add_megatron_parts(Facts& facts, const Settings& settings, const std::string& prefix,
+                        const std::string& source);
+void add_megatron_plan_parts(Facts& facts, const Settings& settings, const std::string& prefix,
+                             const std::string& source);
+void add_torchtitan_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                           const std::string& source);
 void add_deepspeed_facts(Facts& facts, const Settings& settings, const std::string& source);
 /// What stepcast launch writes for scripts that call PyTorch's FSDP themselves (docs/launch.md).
@@ -29,4 +35,4 @@ std::string schedule_of_torch(const std::string& name);
 /// The whole numbers of a text, whatever stands between them.
 std::vector<std::int64_t> numbers_in(std::string_view text);
 
-}  // namespace stepcast::validate
+}  // namespace stepcast::sim

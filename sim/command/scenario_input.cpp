@@ -1,0 +1,77 @@
+#include "sim/command/scenario_input.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "engine/check.hpp"
+#include "sim/files/printable.hpp"
+#include "sim/files/whole_file.hpp"
+#include "sim/inputs/document.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+/// Tables that a scenario has and no launch file.
+bool is_scenario(const TomlValue& document) {
+  for (const char* table : {"cluster", "plan", "batch", "sweep", "collective", "run"})
+    if (document.find(table) != nullptr) return true;
+  return false;
+}
+
+}  // namespace
+
+ScenarioInput read_scenario_input(std::span<const std::string> paths, const Catalogue& catalogue) {
+  ScenarioInput out;
+  std::vector<NamedText> files;
+  std::string names;
+  for (const std::string& path : paths) {
+    const std::size_t function = path.rfind(".py#");
+    files.push_back(
+        {path,
+         read_toml_text(function == std::string::npos ? path : path.substr(0, function + 3))});
+    names += (names.empty() ? "" : ", ") + path;
+  }
+  if (files.size() == 1) {
+    try {
+      out.document = read_toml(files[0].text, names);
+      if (is_scenario(out.document)) return out;
+      out.launch = torchtitan_input(out.document, names, catalogue);
+      if (out.launch) out.document = facts_document(out.launch->facts, names);
+      return out;
+    } catch (const InputError&) {
+      if (names.ends_with(".toml")) throw;
+    }
+  }
+  out.launch = read_launch_files(files, catalogue);
+  if (!out.launch)
+    throw InputError(names, "is neither a scenario nor a launch file of a format that is known",
+                     "docs/inputs.md lists them");
+  out.document = facts_document(out.launch->facts, names);
+  return out;
+}
+
+void complete_input(ScenarioInput& input, const Arguments& arguments, const Catalogue& catalogue) {
+  if (!input.launch) {
+    if (arguments.has("scenario-out"))
+      throw UsageError("--scenario-out is for launch files of others",
+                       "stepcast run --out DIR writes the resolved scenario of any");
+    return;
+  }
+  complete_machine(input.document, input.launch->facts, catalogue);
+  for (const std::string& sentence : sentences_on(*input.launch))
+    tell(stderr, "stepcast: " + sentence + "\n");
+  std::string keys, options;
+  for (const MissingKey& one : missing_keys(input.document, input.launch->facts, catalogue)) {
+    keys += (keys.empty() ? "" : ", ") + one.key;
+    options += (options.empty() ? "" : " ") + one.option;
+  }
+  if (!keys.empty())
+    throw InputError(input.document.where, "does not say " + keys, "give it: " + options);
+  if (arguments.has("scenario-out"))
+    write_whole(arguments.get("scenario-out"), "# Read by stepcast from " + input.document.where +
+                                                   ", " + input.launch->format + ".\n" +
+                                                   write_toml(input.document));
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,33 @@
+// A scenario as a file says it: ours, or one of others' that is read as one (sim/inputs).
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "sim/files/toml_value.hpp"
+#include "sim/inputs/launch_file.hpp"
+#include "sim/program/command_line.hpp"
+#include "sim/scenario/catalogue.hpp"
+
+namespace stepcast::sim {
+
+inline constexpr Option scenario_out_option{
+    "scenario-out", "FILE.toml", "",
+    "also write there the scenario that a launch file was read as"};
+
+struct ScenarioInput {
+  TomlValue document;
+  std::optional<LaunchInput> launch;  // none: a scenario of ours
+};
+
+/// Told apart by what stands in them; several files are one run of others. "configs.py#llama3_8b"
+/// names a function of a file. Throws InputError.
+ScenarioInput read_scenario_input(std::span<const std::string> paths, const Catalogue& catalogue);
+
+/// Once the options of the command line are in the document: says on standard error how the file
+/// was read, names the machine that follows, writes --scenario-out. Throws InputError naming all
+/// that nobody said, each with its option.
+void complete_input(ScenarioInput& input, const Arguments& arguments, const Catalogue& catalogue);
+
+}  // namespace stepcast::sim

@@ -1,0 +1,116 @@
+#include "sim/inputs/document.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/scenario/file.hpp"
+#include "sim/tables/gpu_names.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+TomlValue value(std::int64_t number) { return {number, ""}; }
+TomlValue value(std::string text) { return toml_text(std::move(text), ""); }
+
+/// [cluster] of the ranks on nodes of the GPU.
+void set_cluster(TomlValue& out, const Facts& facts, const Catalogue& catalogue) {
+  const auto& gpus = catalogue.gpus();
+  const GpuIdentity* gpu = gpus.by_cuda_name(facts.gpu);
+  std::string name(without_maker(facts.gpu));
+  std::ranges::replace(name, ' ', '-');
+  if (gpu == nullptr && !name.empty()) gpu = gpus.nearest(name);
+  if (gpu != nullptr && find_path(out, "cluster.node") == nullptr)
+    set_path(out, "cluster.node",
+             catalogue.node_of_gpu(gpu->gpu.name, "cluster.node").value("cluster.node"));
+}
+
+/// Nodes of that many ranks, once the node is known.
+void set_nodes(TomlValue& out, const Facts& facts, const Catalogue& catalogue) {
+  const TomlValue* node = find_path(out, "cluster.node");
+  const bool said =
+      find_path(out, "cluster.nodes") != nullptr || find_path(out, "cluster.gpus") != nullptr;
+  if (node == nullptr || said || !facts.ranks) return;
+  const std::int64_t each = catalogue.node(*node).gpus;
+  if (*facts.ranks < each) {
+    set_path(out, "cluster.nodes", value(std::int64_t{1}));
+    set_path(out, "cluster.gpus", value(*facts.ranks));
+  } else if (*facts.ranks % each == 0) {
+    set_path(out, "cluster.nodes", value(*facts.ranks / each));
+  }
+}
+
+bool is_named(const TomlValue& document, const Catalogue& catalogue) {
+  const TomlValue* name = find_path(document, "model.name");
+  return name != nullptr && name->text() != nullptr && catalogue.has("models", *name->text());
+}
+
+}  // namespace
+
+TomlValue facts_document(const Facts& facts, const std::string& where) {
+  TomlValue out = toml_table(where);
+  for (const char* table : {"model", "cluster", "plan", "batch"}) out.set(table, toml_table(where));
+  for (const Fact& fact : facts.all) set_path(out, fact.key, fact.value);
+  return out;
+}
+
+void complete_machine(TomlValue& out, const Facts& facts, const Catalogue& catalogue) {
+  set_cluster(out, facts, catalogue);
+  set_nodes(out, facts, catalogue);
+  if (find_path(out, "model.name") == nullptr && find_path(out, "model.layers") != nullptr)
+    set_path(out, "model.name", value(std::string("as-logged")));
+}
+
+std::vector<MissingKey> missing_keys(const TomlValue& out, const Facts& facts,
+                                     const Catalogue& catalogue) {
+  std::vector<MissingKey> missing;
+  const auto need = [&](const char* key, const std::string& example, const std::string& option) {
+    if (find_path(out, key) == nullptr) missing.push_back({key, example, option + " " + example});
+  };
+  const auto set = [](const char* key) { return "--set " + std::string(key); };
+  if (!is_named(out, catalogue)) {
+    if (find_path(out, "model.layers") == nullptr) {
+      const TomlValue* name = find_path(out, "model.name");
+      if (name == nullptr)
+        need("model.name", "llama3-8b", "--model");
+      else
+        missing.push_back({"model.name", "llama3-8b", "--model llama3-8b"});
+    } else {
+      for (const auto& [key, example] : {std::pair{"model.hidden", "4096"},
+                                         {"model.heads", "32"},
+                                         {"model.ffn_hidden", "14336"},
+                                         {"model.vocab", "128256"}})
+        if (find_path(out, key) == nullptr)
+          missing.push_back({key, example, set(key) + "=" + example});
+    }
+  }
+  need("model.sequence", "8192", "--sequence");
+  if (find_path(out, "cluster.node") == nullptr)
+    missing.push_back({"cluster.node", "dgx-h100", "--gpu h100"});
+  const TomlValue* node = find_path(out, "cluster.node");
+  const bool sized =
+      find_path(out, "cluster.nodes") != nullptr || find_path(out, "cluster.gpus") != nullptr;
+  if (!facts.ranks && !sized) missing.push_back({"cluster.nodes", "1", "--nodes 2"});
+  if (facts.ranks && node != nullptr && !sized)
+    missing.push_back({"cluster.nodes",
+                       fmt::format("{} ranks are no whole nodes of {} GPUs", *facts.ranks,
+                                   catalogue.node(*node).gpus),
+                       "--nodes 2"});
+  if (find_path(out, "batch.local") == nullptr) need("batch.global", "256", "--global-batch");
+  return missing;
+}
+
+std::string left_open(const TomlValue& document, const Scenario& s) {
+  const TomlValue resolved = resolved_document(s);
+  std::vector<std::string> open;
+  for (const char* key : {"plan.data", "plan.tensor", "plan.pipeline", "plan.recompute",
+                          "precision.compute", "software.framework"}) {
+    const TomlValue* found = find_path(resolved, key);
+    if (find_path(document, key) == nullptr && found != nullptr)
+      open.push_back(fmt::format("{} = {}", key, write_toml_value(*found)));
+  }
+  if (open.empty()) return "";
+  return fmt::format("Nobody says, so as usual: {}.", fmt::join(open, ", "));
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,42 @@
+// What a file or log of a framework says of the run, as keys of a scenario. Knows no times.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/files/toml_value.hpp"
+#include "sim/inputs/settings.hpp"
+#include "sim/scenario/catalogue.hpp"
+
+namespace stepcast::sim {
+
+struct Fact {
+  std::string key;  // "plan.tensor"
+  TomlValue value;
+  std::string source;  // "the log"
+};
+
+struct Facts {
+  std::vector<Fact> all;  // a key once
+  std::optional<std::int64_t> ranks;
+  std::string ranks_source;
+  std::string gpu;  // CUDA's name
+  std::string gpu_source;
+  std::int64_t gpus_per_node = 0;
+  std::vector<std::string> notes;  // what the run did that a scenario cannot say
+
+  const TomlValue* find(std::string_view key) const;
+  std::optional<std::int64_t> integer(std::string_view key) const;
+  /// Replaces what was said before.
+  void set(const std::string& key, TomlValue value, const std::string& source);
+  void erase(std::string_view key);
+};
+
+/// Of a configuration of Megatron-LM, NeMo, torchtitan, DeepSpeed or FSDP; `source` is its file.
+void add_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+               const std::string& source);
+
+}  // namespace stepcast::sim

@@ -1,0 +1,146 @@
+#include "sim/inputs/formats.hpp"
+
+#include <algorithm>
+
+#include "sim/inputs/launch_arguments.hpp"
+#include "sim/inputs/launch_facts.hpp"
+#include "sim/inputs/other_words.hpp"
+#include "sim/inputs/trainer_words.hpp"
+#include "sim/inputs/vocabulary.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+bool any(const Settings& settings, std::string_view beginning) {
+  const auto at = settings.all().lower_bound(beginning);
+  return at != settings.all().end() && at->first.starts_with(beginning);
+}
+
+/// The program that a command line calls.
+bool calls(const Settings& settings, std::string_view program) {
+  const std::string* called = settings.find("@program");
+  return called != nullptr && called->find(program) != std::string::npos;
+}
+
+void add_megatron(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+                  const std::string& source) {
+  Settings all = settings;
+  if (all.has("@arguments")) set_usual_arguments(all);
+  add_megatron_facts(facts, all, "", source);
+  add_vocabulary(facts, all, catalogue, source);
+  if (all.has("zero_optimization.stage")) add_deepspeed_facts(facts, all, source);
+  const auto each = all.integer("nproc_per_node");
+  if (each && !facts.ranks) {
+    facts.gpus_per_node = *each;
+    facts.ranks = *each * all.integer("nnodes").value_or(1);
+    facts.ranks_source = source;
+  }
+}
+
+constexpr InputFormat formats[] = {
+    {"the command line of verl",
+     [](const Settings& s) { return any(s, "actor_rollout_ref."); },
+     add_verl_facts,
+     {verl_words}},
+    {"the registry and command line of torchtitan",
+     [](const Settings& s) {
+       return s.has("training.max_context_length") || s.has("model_spec") ||
+              calls(s, "torchtitan.train") || calls(s, "run_train.sh");
+     },
+     add_torchtitan_2026_facts,
+     {torchtitan_words}},
+    {"the TOML of torchtitan",
+     [](const Settings& s) { return s.has("training.seq_len") || s.has("model.flavor"); },
+     add_torchtitan_facts,
+     {torchtitan_words}},
+    {"the YAML of nanotron",
+     [](const Settings& s) { return any(s, "parallelism.dp") && any(s, "tokens."); },
+     add_nanotron_facts,
+     {nanotron_words}},
+    {"the YAML of NeMo",
+     [](const Settings& s) {
+       return (s.has("model.num_layers") || s.has("model.tensor_model_parallel_size")) &&
+              (any(s, "trainer.") || s.has("model.encoder_seq_length") ||
+               s.has("model.micro_batch_size"));
+     },
+     [](Facts& facts, const Settings& settings, const Catalogue&, const std::string& source) {
+       add_megatron_facts(facts, settings, "model.", source);
+     },
+     {nemo_words}},
+    {"the YAML of Megatron-Bridge",
+     [](const Settings& s) {
+       return s.has("train.global_batch_size") || s.has("train.micro_batch_size") ||
+              s.has("model.tensor_model_parallel_size") || s.has("model.num_layers");
+     },
+     add_bridge_facts,
+     {bridge_words}},
+    {"the JSON of stepcast launch for FSDP",
+     [](const Settings& s) { return s.has("init_device_mesh.tp"); },
+     [](Facts& facts, const Settings& settings, const Catalogue&, const std::string& source) {
+       add_fsdp_facts(facts, settings, source);
+     },
+     {fsdp_words}},
+    {"the arguments of ms-swift",
+     [](const Settings& s) {
+       return s.has("tuner_type") || s.has("train_type") || calls(s, "swift sft") ||
+              calls(s, "swift pt") || calls(s, "megatron sft") || calls(s, "megatron pt");
+     },
+     add_trainer_facts,
+     {swift_words, trainer_words, deepspeed_words}},
+    {"the arguments of Megatron-LM",
+     [](const Settings& s) {
+       return s.has("num_layers") ||
+              (s.has("tensor_model_parallel_size") && !s.has("model_name_or_path"));
+     },
+     add_megatron,
+     {megatron_words, deepspeed_words}},
+    {"the YAML of Axolotl",
+     [](const Settings& s) { return s.has("base_model"); },
+     add_trainer_facts,
+     {axolotl_words, trainer_words, deepspeed_words}},
+    {"the YAML of LLaMA-Factory",
+     [](const Settings& s) {
+       return s.has("finetuning_type") || s.has("cutoff_len") ||
+              (s.has("template") && s.has("model_name_or_path"));
+     },
+     add_trainer_facts,
+     {llama_factory_words, trainer_words, deepspeed_words}},
+    {"the arguments of transformers and TRL",
+     [](const Settings& s) {
+       return s.has("model_name_or_path") || s.has("per_device_train_batch_size");
+     },
+     add_trainer_facts,
+     {trainer_words, accelerate_words, deepspeed_words}},
+    {"the YAML of accelerate",
+     [](const Settings& s) { return s.has("distributed_type") || s.has("compute_environment"); },
+     add_trainer_facts,
+     {accelerate_words, trainer_words, deepspeed_words}},
+    {"the JSON of DeepSpeed",
+     [](const Settings& s) {
+       return s.has("train_micro_batch_size_per_gpu") || s.has("train_batch_size") ||
+              any(s, "zero_optimization.");
+     },
+     [](Facts& facts, const Settings& settings, const Catalogue&, const std::string& source) {
+       add_deepspeed_facts(facts, settings, source);
+     },
+     {deepspeed_words}},
+};
+
+}  // namespace
+
+std::vector<Words> InputFormat::tables() const {
+  std::vector<Words> out;
+  for (const auto table : words)
+    if (table != nullptr) out.push_back(table());
+  return out;
+}
+
+std::span<const InputFormat> input_formats() { return formats; }
+
+const InputFormat* format_of(const Settings& settings) {
+  for (const InputFormat& format : input_formats())
+    if (format.is(settings)) return &format;
+  return nullptr;
+}
+
+}  // namespace stepcast::sim

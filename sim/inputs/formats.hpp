@@ -1,0 +1,46 @@
+// The formats that a run can be told in, in the order in which a text is tried as one of them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/inputs/facts.hpp"
+#include "sim/inputs/understanding.hpp"
+#include "sim/launch/words.hpp"
+
+namespace stepcast::sim {
+
+struct InputFormat {
+  std::string_view name;  // "the YAML of LLaMA-Factory"
+  bool (*is)(const Settings&);
+  void (*add)(Facts&, const Settings&, const Catalogue&, const std::string& source);
+  Words (*words[3])();  // null beyond those that it has
+
+  std::vector<Words> tables() const;
+};
+
+std::span<const InputFormat> input_formats();
+
+/// The format of these settings; null: none that is known.
+const InputFormat* format_of(const Settings& settings);
+
+// One function a family of formats.
+void add_trainer_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+                       const std::string& source);
+void add_verl_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+                    const std::string& source);
+void add_nanotron_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+                        const std::string& source);
+void add_bridge_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+                      const std::string& source);
+void add_torchtitan_2026_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+                               const std::string& source);
+
+/// Names the model: an entry of the catalogue, an id at Hugging Face, or a path whose last part is
+/// one.
+void set_model_name(Facts& facts, const std::string& said, const Catalogue& catalogue,
+                    const std::string& source);
+
+}  // namespace stepcast::sim

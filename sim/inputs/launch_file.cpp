@@ -1,0 +1,386 @@
+#include "sim/inputs/launch_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "engine/check.hpp"
+#include "sim/inputs/formats.hpp"
+#include "sim/inputs/launch_arguments.hpp"
+#include "sim/inputs/python_calls.hpp"
+#include "sim/inputs/shell_text.hpp"
+#include "sim/inputs/yaml_settings.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string_view bare(std::string_view text) {
+  constexpr std::string_view whites = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(whites);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(whites) - first + 1);
+}
+
+template <class Call>
+void each_line(std::string_view text, Call call) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    call(text.substr(at, end - at));
+    at = end + 1;
+  }
+}
+
+/// "  num_layers ........ 32" of Megatron-LM's print, behind a launcher's prefix or not.
+Settings dump_settings(std::string_view text) {
+  Settings out;
+  each_line(text, [&](std::string_view line) {
+    const std::size_t dots = line.find(" ...");
+    if (dots == std::string_view::npos) return;
+    const std::size_t end = line.find_first_not_of('.', dots + 1);
+    if (end == std::string_view::npos || line[end] != ' ') return;
+    const std::string_view before = bare(line.substr(0, dots));
+    const std::string_view name = before.substr(before.find_last_of(" \t:>") + 1);
+    out.set(std::string(name), std::string(bare(line.substr(end))));
+  });
+  return out;
+}
+
+/// Between its blanks, as an unquoted $(cat FILE) is cut.
+std::vector<std::string_view> words_of_text(std::string_view text) {
+  constexpr std::string_view gaps = " \t\r\n";
+  std::vector<std::string_view> out;
+  for (std::size_t at = text.find_first_not_of(gaps); at != std::string_view::npos;) {
+    const std::size_t end = std::min(text.find_first_of(gaps, at), text.size());
+    out.push_back(text.substr(at, end - at));
+    at = text.find_first_not_of(gaps, end);
+  }
+  return out;
+}
+
+bool says(std::string_view text, std::string_view word) {
+  return text.find(word) != std::string_view::npos;
+}
+
+/// "+actor.megatron.x=1": hydra's words.
+void add_hydra_words(const ShellCommand& command, Settings& out) {
+  for (const std::string& word : command.words) {
+    const std::size_t equals = word.find('=');
+    const std::size_t first = word.find_first_not_of("+~");
+    if (equals == std::string::npos || first == std::string::npos || word[0] == '-') continue;
+    const std::string name = word.substr(first, equals - first);
+    const bool plain = name.find_first_not_of(
+                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                           "0123456789_.") == std::string::npos;
+    if (plain && !name.empty()) out.set(name, word.substr(equals + 1));
+  }
+}
+
+Settings command_settings(const ShellCommand& command) {
+  Settings out;
+  std::string program;
+  for (const std::string& word : command.words) {
+    if (word.starts_with("--")) break;
+    program += (program.empty() ? "" : " ") + word;
+  }
+  for (std::size_t i = 0; i + 1 < command.words.size(); ++i)
+    if (command.words[i] == "-m" || command.words[i].ends_with(".py") ||
+        command.words[i].ends_with(".sh"))
+      program += " " + command.words[i] + " " + command.words[i + 1];
+  for (const auto& [name, value] : command.environment)
+    if (!value.starts_with("$")) out.set(name, value);
+  for (const LaunchArgument& argument : command_arguments(command.words))
+    out.set(argument.name, argument.value);
+  add_hydra_words(command, out);
+  out.set("@program", program);
+  out.set("@arguments", "True");
+  return out;
+}
+
+bool is_no_training(const ShellCommand& command) {
+  constexpr std::string_view others[] = {"echo",   "printf", "export", "mkdir", "cd",  "set",
+                                         "source", ".",      "pip",    "git",   "cat", "ls"};
+  return std::ranges::find(others, command.words[0]) != std::end(others);
+}
+
+/// A file that the one at `path` names, beside it or beside a folder above.
+std::optional<std::string> text_beside(const std::string& path, const std::string& named) {
+  constexpr int most_folders = 6;
+  if (named.empty() || named.find('$') != std::string::npos) return std::nullopt;
+  std::error_code error;
+  fs::path folder = fs::absolute(path, error).parent_path();
+  for (int i = 0; i < most_folders; ++i, folder = folder.parent_path())
+    if (const fs::path file = folder / named; fs::is_regular_file(file, error))
+      return read_toml_text(file.string());
+  return std::nullopt;
+}
+
+class ScriptSettings {
+ public:
+  explicit ScriptSettings(const std::string& path) : path_(path) {}
+
+  /// The command that trains: of those of a known format the one with most words.
+  void read(std::string_view text, int depth = 0) {
+    constexpr int deepest_script = 3;
+    const ShellText shell = read_shell(text, path_);
+    for (ShellCommand command : shell.commands) {
+      with_files(command);
+      if (is_no_training(command)) {
+        heredoc(command);
+        continue;
+      }
+      take(command_settings(command));
+      heredoc(command);
+      if (depth == deepest_script) continue;
+      if (!command.input.empty()) read(command.input, depth + 1);
+      for (const std::string& word : command.words)  // bash -c "cd x; python train.py --a 1"
+        if (word.find(' ') != std::string::npos && says(word, "--")) read(word, depth + 1);
+    }
+    notes.insert(notes.end(), shell.notes.begin(), shell.notes.end());
+    if (depth == 0 && best.empty()) variables(shell);
+  }
+
+  Settings best;
+  std::vector<std::string> notes;
+
+ private:
+  /// "$(cat megatron.args)": the words of a file beside the script.
+  void with_files(ShellCommand& command) const {
+    std::vector<std::string> words;
+    for (const std::string& word : command.words) {
+      const bool shown = word.starts_with("$(cat ") && word.ends_with(")");
+      const auto text = shown ? text_beside(path_, word.substr(6, word.size() - 7)) : std::nullopt;
+      if (!text) {
+        words.push_back(word);
+        continue;
+      }
+      for (const std::string_view one : words_of_text(*text)) words.emplace_back(one);
+    }
+    command.words = std::move(words);
+  }
+
+  void take(Settings found) {
+    if (format_of(found) != nullptr && found.all().size() > best.all().size())
+      best = std::move(found);
+  }
+
+  /// A script that only sets variables for another: the arguments in them.
+  void variables(const ShellText& shell) {
+    ShellCommand all;
+    for (const auto& [name, values] : shell.variables)
+      for (const std::string& value : values)
+        for (const std::string_view one : words_of_text(value)) all.words.emplace_back(one);
+    take(command_settings(all));
+  }
+
+  /// DeepSpeed's JSON written by `cat <<EOT > ds.json`.
+  void heredoc(const ShellCommand& command) {
+    if (bare(command.input).starts_with("{") && says(command.input, "zero_optimization"))
+      deepspeed_ = read_json_settings(command.input, path_);
+  }
+
+ public:
+  Settings deepspeed_;
+
+ private:
+  const std::string& path_;
+};
+
+/// "MODEL_ARGS: {--num-layers: 12}" of Megatron-LM's own tests.
+Settings without_dashes(const Settings& said) {
+  constexpr std::string_view table = "MODEL_ARGS.--";
+  Settings out;
+  bool arguments = false;
+  std::vector<std::string> words;
+  for (const auto& [name, value] : said.all()) {
+    if (!name.starts_with(table)) {
+      if (!name.starts_with("ENV_VARS") && !name.starts_with("MODEL_ARGS")) out.set(name, value);
+      continue;
+    }
+    words.push_back("--" + name.substr(table.size()));
+    if (value != "true") words.push_back(value);
+    if (value == "false") words.resize(words.size() - 2);
+    arguments = true;
+  }
+  for (const LaunchArgument& argument : command_arguments(words))
+    out.set(argument.name, argument.value);
+  if (arguments) out.set("@arguments", "True");
+  return out;
+}
+
+/// TOML of torchtitan, as settings.
+void add_toml(const TomlValue& value, const std::string& path, Settings& out) {
+  if (const auto* table = value.table()) {
+    for (const TomlEntry& entry : *table)
+      add_toml(entry.value, path.empty() ? entry.key : path + "." + entry.key, out);
+  } else {
+    out.set(path, value.text() != nullptr ? *value.text() : write_toml_value(value));
+  }
+}
+
+/// What is not said yet. "auto" is the other file's to say.
+void add_usual(Settings& settings, const Settings& others) {
+  for (const auto& [name, value] : others.all()) {
+    const std::string* said = settings.find(name);
+    if (said == nullptr || *said == "auto") settings.set(name, value);
+  }
+}
+
+void add_named_files(Settings& settings, const std::string& path) {
+  for (const char* name : {"config_file", "accelerate_config"})
+    if (const std::string* file = settings.find(name))
+      if (const auto text = text_beside(path, *file))
+        add_usual(settings, read_yaml_settings(*text, *file));
+  for (const char* name :
+       {"deepspeed", "deepspeed_config", "deepspeed_config.deepspeed_config_file"})
+    if (const std::string* file = settings.find(name); file && file->ends_with(".json"))
+      if (const auto text = text_beside(path, *file))
+        add_usual(settings, read_json_settings(*text, *file));
+}
+
+/// One function of a registry: the only one, or the one named behind a '#' of the path.
+Settings registered(std::string_view text, const std::string& path, const std::string& function) {
+  auto calls = read_python_calls(text, path);
+  std::erase_if(calls, [](const auto& one) { return !one.second.has("training"); });
+  if (calls.empty()) throw InputError(path, "has no function that returns a Trainer.Config");
+  std::string names;
+  for (const auto& [name, call] : calls) names += (names.empty() ? "" : ", ") + name;
+  const auto found = function.empty() && calls.size() == 1 ? calls.begin() : calls.find(function);
+  if (found == calls.end())
+    throw InputError(path, "has several functions: " + names,
+                     "name one of them, " + path + "#" + calls.begin()->first);
+  Settings out = found->second;
+  out.set("config", found->first);
+  const fs::path folder = fs::path(path).parent_path().filename();  // models/llama3/...
+  const std::string& name = found->first;
+  out.set_usual("module",
+                folder.empty() || folder == "." ? name.substr(0, name.find('_')) : folder.string());
+  return out;
+}
+
+bool is_script(std::string_view text) {
+  if (text.starts_with("#!") && says(text.substr(0, text.find('\n')), "sh")) return true;
+  for (const std::string_view mark :
+       {" --", "\n--", "torchrun ", "actor_rollout_ref.", "run_train.sh", "torchtitan.train"})
+    if (says(text, mark)) return true;
+  return text.starts_with("--");
+}
+
+/// Lines that all begin with an argument: what "$(cat megatron.args)" hands on.
+Settings argument_settings(std::string_view text) {
+  Settings out;
+  bool all = true;
+  each_line(text, [&](std::string_view line) {
+    const std::string_view one = bare(line);
+    if (one.empty() || one.starts_with("#")) return;
+    all = all && one.starts_with("--");
+    for (const LaunchArgument& argument : launch_arguments(one))
+      out.set(argument.name, argument.value);
+  });
+  if (!all || out.empty()) return {};
+  out.set("@arguments", "True");
+  return out;
+}
+
+/// Lines that are all KEY=VALUE: overrides of hydra.
+Settings override_settings(std::string_view text) {
+  Settings out;
+  bool all = true;
+  each_line(text, [&](std::string_view line) {
+    const std::string_view one = bare(line);
+    if (one.empty() || one.starts_with("#")) return;
+    const std::size_t equals = one.find('=');
+    all = all && equals != std::string_view::npos && equals > 0 &&
+          one.substr(0, equals).find_first_of(" $-") == std::string_view::npos &&
+          one.substr(0, equals).find('.') != std::string_view::npos;
+    if (all) out.set(std::string(one.substr(0, equals)), std::string(one.substr(equals + 1)));
+  });
+  return all ? out : Settings();
+}
+
+struct Read {
+  Settings settings;
+  std::vector<std::string> notes;
+};
+
+Read settings_of(std::string_view text, const std::string& path, const std::string& function) {
+  const std::string_view body = bare(text);
+  if (body.starts_with("{")) return Read{read_json_settings(body, path), {}};
+  if (says(text, "Trainer.Config(") && says(text, "def "))
+    return Read{registered(text, path, function), {}};
+  Settings dump = dump_settings(text);
+  constexpr std::size_t least = 5;
+  if (dump.all().size() >= least) return Read{std::move(dump), {}};
+  if (Settings arguments = argument_settings(text); !arguments.empty())
+    return Read{std::move(arguments), {}};
+  if (Settings overrides = override_settings(text); !overrides.empty())
+    return Read{std::move(overrides), {}};
+  const bool named_yaml = path.ends_with(".yaml") || path.ends_with(".yml");
+  if (!named_yaml && is_script(text)) {
+    ScriptSettings script(path);
+    script.read(text);
+    add_usual(script.best, script.deepspeed_);
+    if (!script.best.empty()) return Read{std::move(script.best), std::move(script.notes)};
+  }
+  return Read{without_dashes(read_yaml_settings(text, path)), {}};
+}
+
+std::string listed(const std::vector<std::string>& all) {
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+}  // namespace
+
+std::optional<LaunchInput> read_launch_files(std::span<const NamedText> files,
+                                             const Catalogue& catalogue) {
+  Settings all;
+  LaunchInput out;
+  std::string names;
+  for (const auto& [path, text] : files) {
+    const std::size_t hash = path.rfind('#');
+    const std::string file = path.substr(0, hash);
+    Read read = settings_of(text, file, hash == std::string::npos ? "" : path.substr(hash + 1));
+    add_named_files(read.settings, file);
+    add_usual(all, read.settings);
+    for (const std::string& note : read.notes) out.facts.notes.push_back(file + ", " + note + ".");
+    names += (names.empty() ? "" : ", ") + file;
+  }
+  const InputFormat* format = format_of(all);
+  if (format == nullptr) return std::nullopt;
+  out.format = format->name;
+  format->add(out.facts, all, catalogue, names);
+  all.erase("@program");
+  all.erase("@arguments");
+  out.understanding = understanding_of(format->tables(), all);
+  return out;
+}
+
+std::optional<LaunchInput> torchtitan_input(const TomlValue& document, const std::string& path,
+                                            const Catalogue& catalogue) {
+  Settings settings;
+  add_toml(document, "", settings);
+  const InputFormat* format = format_of(settings);
+  if (format == nullptr || (!settings.has("training.seq_len") && !settings.has("model.flavor")))
+    return std::nullopt;
+  LaunchInput out{std::string(format->name), {}, {}};
+  format->add(out.facts, settings, catalogue, path);
+  out.understanding = understanding_of(format->tables(), settings);
+  return out;
+}
+
+std::vector<std::string> sentences_on(const LaunchInput& input) {
+  const Understanding& all = input.understanding;
+  std::vector<std::string> out{
+      fmt::format("Read as {}: {} words understood, {} that cannot matter to a step.", input.format,
+                  all.understood, all.ignored)};
+  if (!all.unsaid.empty())
+    out.push_back("Bears on a step, and no key says it: " + listed(all.unsaid) + ".");
+  if (!all.unknown.empty()) out.push_back("Not understood: " + listed(all.unknown) + ".");
+  if (!all.open.empty()) out.push_back("Only a shell knows: " + listed(all.open) + ".");
+  out.insert(out.end(), input.facts.notes.begin(), input.facts.notes.end());
+  return out;
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,324 @@
+#include "sim/inputs/shell_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/inputs/shell_condition.hpp"
+#include "sim/inputs/shell_words.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using Values = ShellWords::Values;
+
+class Shell : public ShellWords {
+ public:
+  using ShellWords::ShellWords;
+
+  ShellText take() {
+    while (at_ < text_.size()) command();
+    here_documents();
+    return std::move(out_);
+  }
+
+ private:
+  enum class Kind : std::uint8_t { choice, loop, cases, group };
+  struct Block {
+    Kind kind;
+    bool reads, taken, above;  // this branch; one of them; the block around
+    std::string subject{};     // of case
+    bool pattern = false;      // one is expected
+  };
+  struct HereDocument {
+    std::string end;
+    bool literal, strips;
+    std::optional<std::size_t> command;
+  };
+
+  bool reads() const { return blocks_.empty() || blocks_.back().reads; }
+
+  void command() {
+    skip_blanks();
+    if (at_ >= text_.size()) return;
+    if (!blocks_.empty() && blocks_.back().kind == Kind::cases && blocks_.back().pattern)
+      return pattern();
+    switch (look()) {
+      case '#':
+        return skip_line();
+      case '\n':
+        step();
+        return here_documents();
+      case ';':
+        if (look(1) == ';') end_of_case();
+        ++at_;
+        return;
+      case '&':
+      case '|':
+      case '(':
+      case ')':
+        ++at_;
+        return;
+      default:
+        return simple_command();
+    }
+  }
+
+  void end_of_case() {
+    ++at_;
+    if (!blocks_.empty() && blocks_.back().kind == Kind::cases) blocks_.back().pattern = true;
+  }
+
+  void pattern() {
+    Block& block = blocks_.back();
+    if (look() == '\n') return step();
+    if (look() == '#') return skip_line();
+    if (text_.substr(at_).starts_with("esac")) {
+      at_ += 4;
+      return blocks_.pop_back();
+    }
+    if (look() == '(') ++at_;
+    bool fits = false;
+    while (at_ < text_.size() && look() != ')') {
+      Values words;
+      const std::size_t before = at_;
+      word(words, true);
+      if (at_ == before) step();  // '|' or a blank
+      for (const std::string& one : words) fits = fits || matches_pattern(one, block.subject);
+    }
+    if (at_ < text_.size()) ++at_;
+    block.reads = block.above && !block.taken && fits;
+    block.taken = block.taken || fits;
+    block.pattern = false;
+  }
+
+  void open(Kind kind, bool taken) { blocks_.push_back({kind, reads() && taken, taken, reads()}); }
+  void close() {
+    if (!blocks_.empty()) blocks_.pop_back();
+  }
+
+  /// The words up to ';', "then", "do" or the end of the line.
+  Values condition() {
+    Values out;
+    bool inside = false;  // [[ ... ]], where '&', '|', '<' are its own
+    while (at_ < text_.size()) {
+      skip_blanks();
+      const char c = look();
+      if (c == '\n' || (c == ';' && !inside) || c == '#') break;
+      const bool operates = c == '&' || c == '|' || c == '<' || c == '>' || c == '(' || c == ')';
+      if (operates) {
+        const std::size_t size = look(1) == c && (c == '&' || c == '|') ? 2 : 1;
+        out.emplace_back(text_.substr(at_, size));
+        at_ += size;
+        continue;
+      }
+      const std::size_t before = at_;
+      word(out);
+      if (at_ == before) step();
+      if (!out.empty() && out.back() == "[[") inside = true;
+      if (!out.empty() && out.back() == "]]") inside = false;
+    }
+    return out;
+  }
+
+  bool decided(const Values& words) {
+    const std::optional<bool> value = shell_condition(words);
+    if (!value && reads())
+      out_.notes.push_back(fmt::format("line {}: '{}' is for a machine to say, taken as false",
+                                       line_, joined(words)));
+    return value.value_or(false);
+  }
+
+  void branch(bool taken) {
+    if (blocks_.empty()) return;
+    Block& block = blocks_.back();
+    block.reads = block.above && !block.taken && taken;
+    block.taken = block.taken || taken;
+  }
+
+  void loop() {
+    Values words = condition();
+    const bool over = words.size() > 2 && words[1] == "in" && !is_open({words[2]});
+    if (over && reads()) {
+      set(words[0], {words[2]});
+      if (words.size() > 3)
+        out_.notes.push_back(fmt::format("line {}: of the values of '{}' the first is taken, {}",
+                                         line_, words[0], words[2]));
+    }
+    open(Kind::loop, over);
+  }
+
+  /// A word that steers; false: the command is another.
+  bool keyword(const std::string& first) {
+    if (first == "if") {
+      const bool taken = decided(condition());
+      open(Kind::choice, taken);
+    } else if (first == "elif") {
+      if (!blocks_.empty()) blocks_.back().reads = false;
+      const Values words = condition();
+      const bool asked = !blocks_.empty() && blocks_.back().above && !blocks_.back().taken;
+      branch(asked && decided(words));
+    } else if (first == "else") {
+      branch(true);
+    } else if (first == "fi" || first == "done" || first == "}" || first == "esac") {
+      close();
+    } else if (first == "while" || first == "until") {
+      open(Kind::loop, false);
+    } else if (first == "for" || first == "select") {
+      loop();
+    } else if (first == "case") {
+      const Values words = condition();
+      open(Kind::cases, false);
+      blocks_.back().subject = words.empty() || words[0].starts_with("$") ? "" : words[0];
+      blocks_.back().pattern = true;
+    } else if (first == "{") {
+      open(Kind::group, true);
+    } else if (first == "[" || first == "[[") {
+      guard(first);
+    } else {
+      return first == "then" || first == "do";
+    }
+    return true;
+  }
+
+  /// "[ ... ] && command": decides whether the command behind it is read.
+  void guard(const std::string& bracket) {
+    Values words{bracket};
+    const std::string closed = bracket == "[" ? "]" : "]]";
+    while (at_ < text_.size() && words.back() != closed && look() != '\n') {
+      skip_blanks();
+      const std::size_t before = at_;
+      word(words);
+      if (at_ != before || at_ >= text_.size()) continue;
+      const std::size_t size = look(1) == look() ? 2 : 1;
+      words.emplace_back(text_.substr(at_, size));
+      at_ += size;
+    }
+    skip_blanks();
+    const bool both = look() == '&' && look(1) == '&', either = look() == '|' && look(1) == '|';
+    const std::optional<bool> value = shell_condition(words);
+    if (both || either) skips_ = value != std::optional(both);
+  }
+
+  void simple_command() {
+    ShellCommand out;
+    out.line = line_;
+    std::optional<HereDocument> here;
+    bool declares = false;
+    while (at_ < text_.size()) {
+      skip_blanks();
+      const char c = look();
+      if (c == '\0' || c == '\n' || c == ';' || c == '|' || c == ')') break;
+      if (c == '#') break;
+      if (c == '&') {
+        if (look(1) != '>') break;
+        ++at_;
+        continue;
+      }
+      if (c == '(') {  // a function: read where it stands
+        bracketless();
+        continue;
+      }
+      if (c == '<' || c == '>') {
+        redirection(out, here);
+        continue;
+      }
+      const auto name = out.words.empty() || declares ? assigned_name() : std::nullopt;
+      if (name) {
+        auto [key, values] = assignment(*name);
+        if (declares)
+          assign(key, values);
+        else
+          out.environment.emplace_back(key, joined(values)), pending_.emplace_back(key, values);
+        continue;
+      }
+      const std::size_t before = at_;
+      word(out.words);
+      if (at_ == before) step();
+      if (out.words.size() == 1 && out.environment.empty() && keyword(out.words[0])) return;
+      if (out.words.size() == 1)
+        declares = out.words[0] == "export" || out.words[0] == "local" ||
+                   out.words[0] == "declare" || out.words[0] == "readonly";
+    }
+    finish(std::move(out), here);
+  }
+
+  void bracketless() {
+    ++at_;
+    if (look() == ')') ++at_;
+  }
+
+  void assign(const std::string& name, const Values& values) {
+    if (reads()) set(name, values);
+  }
+
+  void finish(ShellCommand out, std::optional<HereDocument>& here) {
+    if (out.words.empty() && !skips_)
+      for (const auto& [name, values] : pending_) assign(name, values);
+    pending_.clear();
+    const bool kept = reads() && !out.words.empty() && !skips_;
+    if (kept && out.words[0] == "unset")
+      for (const std::string& name : out.words) out_.variables.erase(name);
+    if (kept) out_.commands.push_back(std::move(out));
+    skips_ = false;
+    if (!here) return;
+    if (kept) here->command = out_.commands.size() - 1;
+    here_.push_back(std::move(*here));
+  }
+
+  void redirection(ShellCommand& command, std::optional<HereDocument>& here) {
+    const bool in = look() == '<';
+    ++at_;
+    const bool document = in && look() == '<' && look(1) != '<';
+    if (document) {
+      ++at_;
+      const bool strips = look() == '-';
+      if (strips) ++at_;
+      skip_blanks();
+      const bool literal = look() == '\'' || look() == '"' || look() == '\\';
+      Values end;
+      word(end, true);
+      here = HereDocument{end.empty() ? "" : end[0], literal, strips, std::nullopt};
+      return;
+    }
+    while (look() == '>' || look() == '<' || look() == '&') ++at_;
+    skip_blanks();
+    Values target;
+    word(target, true);
+    if (!in && !target.empty()) command.output = target[0];
+    if (!command.words.empty() && !in &&
+        (command.words.back() == "1" || command.words.back() == "2"))
+      command.words.pop_back();  // 2>&1
+  }
+
+  void here_documents() {
+    for (const HereDocument& here : here_) {
+      std::string text;
+      while (at_ < text_.size()) {
+        const std::size_t end = std::min(text_.find('\n', at_), text_.size());
+        std::string_view line = text_.substr(at_, end - at_);
+        at_ = std::min(end + 1, text_.size());
+        ++line_;
+        while (here.strips && line.starts_with("\t")) line.remove_prefix(1);
+        if (line.ends_with("\r")) line.remove_suffix(1);
+        if (line == here.end) break;
+        text += std::string(line) + "\n";
+      }
+      if (here.command) out_.commands[*here.command].input = here.literal ? text : expanded(text);
+    }
+    here_.clear();
+  }
+
+  std::vector<Block> blocks_;
+  std::vector<HereDocument> here_;
+  bool skips_ = false;  // the command behind a guard
+  std::vector<std::pair<std::string, Values>> pending_;
+};
+
+}  // namespace
+
+ShellText read_shell(std::string_view text, const std::string& name) {
+  return Shell(text, name).take();
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,272 @@
+// The stacks around Hugging Face's Trainer: what their words mean (trainer_words.cpp), in one place
+// for all of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/files/split.hpp"
+#include "sim/inputs/formats.hpp"
+#include "sim/inputs/trainer_words.hpp"
+#include "sim/inputs/translator.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using Number = std::int64_t;
+
+class TrainerFacts : public Translator {
+ public:
+  TrainerFacts(Facts& facts, const Settings& settings, const std::string& source,
+               const InputFormat& format)
+      : Translator(facts, settings, "", source), tables_(format.tables()) {}
+
+  void add(const Catalogue& catalogue) {
+    if (const std::string model = meaning("model"); !model.empty())
+      set_model_name(facts_, model, catalogue, source_);
+    plain();
+    layout();
+    sharding();
+    batch();
+    recompute();
+    precision();
+    adapters();
+    machine();
+    software();
+  }
+
+ private:
+  /// What the file says of it, else the framework's default; empty: neither.
+  std::string meaning(std::string_view about) const {
+    const std::string* found = said(about);
+    if (found != nullptr) return *found;
+    for (const Words& words : tables_)
+      for (const LaunchWord& word : words)
+        if (word.use == Use::read && word.key == about && !word.usual.empty())
+          return std::string(word.usual);
+    return "";
+  }
+  const std::string* said(std::string_view about) const {
+    for (const Words& words : tables_)
+      for (const LaunchWord& word : words)
+        if (word.use == Use::read && word.key == about)
+          if (const std::string* found = settings_.find(std::string(word.name))) return found;
+    return nullptr;
+  }
+  bool on(std::string_view about) const { return flag_in(meaning(about)).value_or(false); }
+  std::optional<Number> number(std::string_view about) const {
+    const auto value = integer_in(meaning(about));
+    return value && *value > 0 ? value : std::nullopt;
+  }
+  Number degree(std::string_view about) const { return number(about).value_or(1); }
+  bool megatron() const { return said("pipeline") != nullptr || said("zero1") != nullptr; }
+
+  /// Counts and flags whose key is ours.
+  void plain() {
+    for (const Words& words : tables_)
+      for (const LaunchWord& word : words) {
+        const std::string name(word.name);
+        const std::string* found = settings_.find(name);
+        const std::string text = found != nullptr ? *found : std::string(word.usual);
+        if (word.use == Use::count) {
+          const auto value = integer_in(text);
+          if (value && *value > 0 && (found || !facts_.find(word.key)))
+            set(std::string(word.key), *value);
+        } else if (word.use == Use::flag && found != nullptr) {
+          if (const auto value = flag_in(text)) set(std::string(word.key), *value);
+        }
+      }
+  }
+
+  void layout() {
+    set("plan.tensor", degree("tensor"));
+    set("plan.pipeline", degree("pipeline"));
+    context_ = std::max({degree("context"), degree("ulysses"), degree("ring")});
+    set("plan.context", context_);
+    if (degree("ulysses") > 1) set("software.context_exchange", std::string("all_to_all"));
+    if (degree("ring") > 1) set("software.context_exchange", std::string("ring"));
+    if (const auto parts = number("virtual")) set("plan.virtual_stages", *parts);
+    if (const auto experts = number("expert")) set("plan.expert", *experts);
+    if (degree("tensor") > 1) set("plan.sequence_parallel", on("sequence_parallel"));
+    const std::string dispatcher = meaning("dispatcher");
+    if (dispatcher == "alltoall") set("plan.dispatcher", std::string("all_to_all"));
+    if (dispatcher == "allgather") set("plan.dispatcher", std::string("all_gather"));
+    if (dispatcher == "flex") set("plan.dispatcher", std::string("node_aware"));
+  }
+
+  bool by_deepspeed() const {
+    return said("zero_stage") != nullptr || meaning("distributed_type") == "DEEPSPEED" ||
+           said("deepspeed") != nullptr;
+  }
+  bool by_fsdp() const {
+    const std::string* mode = said("fsdp");
+    return meaning("distributed_type") == "FSDP" || said("fsdp_version") != nullptr ||
+           said("reshard") != nullptr || said("shard") != nullptr ||
+           (mode != nullptr && is_on(*mode));
+  }
+
+  void sharding() {
+    std::string data = "ddp";
+    if (megatron()) {
+      data = on("zero1") ? "zero1" : "ddp";
+    } else if (by_deepspeed()) {
+      data = zero();
+    } else if (by_fsdp()) {
+      data = fsdp();
+    }
+    set("plan.data", data);
+    for (const auto& [about, key] : {std::pair{"offload_optimizer", "plan.optimizer_offload"},
+                                     std::pair{"offload_parameters", "plan.parameter_offload"}}) {
+      const std::string to = meaning(about);
+      const bool off = !is_on(to) || (data == "ddp" && !megatron()) ||
+                       (data != "zero3" && key == std::string_view("plan.parameter_offload"));
+      if (!off) facts_.set(key, {1.0, ""}, source_);
+    }
+    if (on("offload_states")) {
+      facts_.set("plan.optimizer_offload", {1.0, ""}, source_);
+      if (data == "zero3") facts_.set("plan.parameter_offload", {1.0, ""}, source_);
+    }
+  }
+
+  /// The stage, of the JSON that was read beside it, or of its name.
+  std::string zero() {
+    if (const auto stage = integer_in(meaning("zero_stage")); stage && said("zero_stage"))
+      return *stage < 1 ? "ddp" : fmt::format("zero{}", std::min<Number>(*stage, 3));
+    const std::string file = meaning("deepspeed");
+    for (const auto& [mark, stage] : {std::pair{"3", "zero3"}, {"2", "zero2"}, {"1", "zero1"}})
+      for (const char* word : {"z", "zero", "zero_stage", "stage", "zero-"})
+        if (file.find(std::string(word) + mark) != std::string::npos) {
+          note(fmt::format("{} is not beside the file: stage {} is taken from its name.", file,
+                           mark));
+          return stage;
+        }
+    if (file.find("z0") == std::string::npos)
+      note(fmt::format("{} is not beside the file: give it as a second file, or --data.",
+                       file.empty() ? "DeepSpeed's configuration" : file));
+    return "ddp";
+  }
+
+  std::string fsdp() {
+    const std::string strategy = meaning("reshard") + " " + meaning("fsdp");
+    const auto has = [&](std::string_view word) {
+      return strategy.find(word) != std::string::npos;
+    };
+    const Number shard = degree("shard"), copies = degree("replicate");
+    if (copies > 1 && shard > 1) set("plan.shard_degree", shard * context_);
+    if (has("NO_SHARD") || (said("shard") && shard * context_ == 1)) return "ddp";
+    const bool hybrid = has("HYBRID") || has("hybrid");
+    if (hybrid && copies == 1)
+      note("Hybrid sharding: a copy a node is taken where --shard-degree says no other.");
+    const bool kept = has("SHARD_GRAD_OP") || has("shard_grad_op") || has("False") ||
+                      has("false") || has("ZERO2");
+    return kept ? "zero2" : "zero3";
+  }
+
+  /// Per device: what each data rank takes at once, and how often before an update.
+  void batch() {
+    const auto micro = number("micro");
+    const auto turns = number("accumulation");
+    if (micro) set("batch.micro_batch", *micro);
+    if (const auto global = number("global")) return set("batch.global", *global);
+    if (!micro || !turns) return;
+    const Number ranks = degree("tensor") * degree("pipeline") * context_;
+    facts_.set("batch.local",
+               {static_cast<double>(*micro * *turns) / static_cast<double>(ranks), ""}, source_);
+  }
+
+  void recompute() {
+    if (megatron()) {
+      const std::string kind = meaning("megatron_recompute");
+      return set("plan.recompute", kind.empty() ? std::string("none") : kind);
+    }
+    if (said("checkpoints")) return set("plan.recompute", std::string("full"));
+    const std::string word = meaning("recompute");
+    bool full = flag_in(word).value_or(is_on(word)) || on("recompute_too");
+    if (!meaning("recompute_off").empty()) full = !on("recompute_off");
+    set("plan.recompute", std::string(full ? "full" : "none"));
+    if (word == "offload" || word == "unsloth")
+      note("gradient_checkpointing = " + word + ": what lies on the host is not forecast.");
+  }
+
+  void precision() {
+    const std::string mixed = meaning("mixed_precision");
+    const bool pure = on("pure_bf16");
+    const bool half = !pure && (on("fp16") || mixed == "fp16");
+    const bool bf16 = pure || on("bf16") || meaning("bf16") == "auto" || mixed == "bf16";
+    const std::string compute = half ? "fp16" : bf16 ? "bf16" : "fp32";
+    set("precision.compute", compute);
+    const std::string reduced = meaning("reduced");
+    if (!reduced.empty()) return set("precision.gradient_reduce", reduced);
+    const bool sharded =
+        facts_.find("plan.data") != nullptr && *facts_.find("plan.data")->text() != "ddp";
+    // FSDP's policy and DeepSpeed reduce in the type of the gradients, DDP in that of the weights.
+    const std::string reduce = pure || (sharded && !megatron()) ? compute : "fp32";
+    set("precision.gradient_reduce", compute == "fp32" ? std::string("fp32") : reduce);
+    if (pure) set("precision.masters", false);
+    if (on("fp8") || mixed == "fp8") set("precision.recipe", std::string("fp8_current"));
+    if (on("fp8") && on("fp8_gather")) set("precision.fp8_parameters", true);
+    if (!sharded && !pure && compute != "fp32" && !megatron()) set("software.autocast", true);
+  }
+
+  void adapters() {
+    const std::string kind = meaning("adapted");
+    const bool on = kind == "lora" || kind == "qlora" || flag_in(kind).value_or(false);
+    if (!on) return;
+    set("model.lora_rank", number("lora_rank").value_or(8));
+    targets();
+    const auto bits = number("bits");
+    const bool four = kind == "qlora" || this->on("bits4") || bits == 4;
+    const bool eight = this->on("bits8") || bits == 8;
+    if (four)
+      set("model.lora_base", std::string(this->on("double_quant") ? "nf4_double" : "nf4"));
+    else if (eight)
+      set("model.lora_base", std::string("int8"));
+    if (const auto dropout = number("lora_dropout"); dropout) set("model.lora_dropout", true);
+  }
+
+  /// "[q_proj, v_proj]", "all", "all-linear"; nothing said: the default of PEFT.
+  void targets() {
+    const std::string list = meaning("lora_targets");
+    const bool all = on("lora_all") || list.starts_with("all");
+    TomlValue::Array out;
+    for (const char* name : {"q", "k", "v", "o", "gate", "up", "down"})
+      if (all || list.find(std::string(name) + "_proj") != std::string::npos)
+        out.push_back(toml_text(name, ""));
+    if (!out.empty()) facts_.set("model.lora_targets", {std::move(out), ""}, source_);
+  }
+
+  void machine() {
+    const auto each = number("processes_per_node"), all = number("processes");
+    if (all) return ranks(*all);
+    if (!each) return;
+    facts_.gpus_per_node = *each;
+    ranks(*each * degree("nodes"));
+  }
+
+  void software() {
+    if (megatron()) return set("software.framework", std::string("megatron-core"));
+    const bool trl = tables_[0].data() == trainer_words().data();
+    set("software.framework", std::string(trl ? "trl" : "hf-trainer"));
+    if (!trl) set("software.version", std::string("2026"));
+    if (on("compiled")) set("software.fusion", std::string("compiled"));
+    const std::string kernel = meaning("attention");
+    if (kernel == "eager" || kernel == "disabled")
+      set("software.attention", std::string("unfused"));
+    else if (kernel.find("flash") != std::string::npos || kernel == "fa2" || kernel == "True" ||
+             kernel == "true")
+      set("software.attention", std::string("flash2"));
+    if (!on("packed"))
+      note("Without packing sequences differ: every one is taken as long as the longest.");
+  }
+
+  std::vector<Words> tables_;
+  Number context_ = 1;
+};
+
+}  // namespace
+
+void add_trainer_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+                       const std::string& source) {
+  TrainerFacts(facts, settings, source, *format_of(settings)).add(catalogue);
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,159 @@
+// verl's command line: the update of the policy is the step that is forecast.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/inputs/formats.hpp"
+#include "sim/inputs/translator.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using Number = std::int64_t;
+
+/// Names and defaults of volcengine/verl at b178a3c (2026-01), trainer/config.
+class VerlFacts : public Translator {
+ public:
+  using Translator::Translator;
+
+  void add(const Catalogue& catalogue) {
+    const std::string model = word("actor_rollout_ref.model.path");
+    if (!model.empty()) set_model_name(facts_, model, catalogue, source_);
+    sequence_ = said("data.max_prompt_length", 512) + said("data.max_response_length", 512);
+    set("model.sequence", sequence_);
+    megatron_ = is_megatron();
+    if (megatron_)
+      megatron();
+    else
+      fsdp();
+    batch();
+    set("precision.compute", std::string("bf16"));
+    set("precision.gradient_reduce", std::string("fp32"));
+    adapters();
+    const Number each = said("trainer.n_gpus_per_node", 8), nodes = said("trainer.nnodes", 1);
+    facts_.gpus_per_node = each;
+    ranks(each * nodes);
+    note(
+        "The update of the policy is forecast: sampling, old probabilities, reference and critic "
+        "are steps of their own.");
+  }
+
+ private:
+  Number said(const char* name, Number usual) const { return integer(name).value_or(usual); }
+  static std::string actor(const char* name) {
+    return "actor_rollout_ref.actor." + std::string(name);
+  }
+  std::string actor_word(const char* name) const { return word(actor(name).c_str()); }
+  Number actor_number(const char* name, Number usual) const {
+    return said(actor(name).c_str(), usual);
+  }
+  bool actor_on(const char* name) const { return on(actor(name).c_str()); }
+
+  bool is_megatron() const {
+    if (word("config_name").find("megatron") != std::string::npos) return true;
+    if (actor_word("strategy") == "megatron") return true;
+    for (const auto& [name, value] : settings_.all())
+      if (name.starts_with("actor_rollout_ref.actor.megatron.")) return true;
+    return false;
+  }
+
+  void fsdp() {
+    const Number ulysses = actor_number("ulysses_sequence_parallel_size", 1);
+    set("plan.context", ulysses);
+    if (ulysses > 1) set("software.context_exchange", std::string("all_to_all"));
+    const bool kept = actor_word("fsdp_config.reshard_after_forward") == "False";
+    set("plan.data", std::string(kept ? "zero2" : "zero3"));
+    if (const Number size = actor_number("fsdp_config.fsdp_size", -1); size > 1)
+      set("plan.shard_degree", size);
+    const auto checkpoints =
+        settings_.flag("actor_rollout_ref.model.enable_gradient_checkpointing");
+    set("plan.recompute", std::string(checkpoints.value_or(true) ? "full" : "none"));
+    offload("fsdp_config.param_offload", "fsdp_config.optimizer_offload");
+    const bool second = actor_word("strategy") == "fsdp2";
+    set("software.framework", std::string(second ? "pytorch-fsdp2" : "pytorch-fsdp1"));
+  }
+
+  void megatron() {
+    for (const auto& [name, key] :
+         {std::pair{"megatron.tensor_model_parallel_size", "plan.tensor"},
+          {"megatron.pipeline_model_parallel_size", "plan.pipeline"},
+          {"megatron.context_parallel_size", "plan.context"},
+          {"megatron.expert_model_parallel_size", "plan.expert"},
+          {"megatron.expert_tensor_parallel_size", "plan.expert_tensor"},
+          {"megatron.virtual_pipeline_model_parallel_size", "plan.virtual_stages"}})
+      if (const Number value = actor_number(name, 0); value > 0) set(key, value);
+    if (facts_.integer("plan.tensor").value_or(1) > 1) set("plan.sequence_parallel", true);
+    set("plan.data", std::string("zero1"));
+    const std::string kind =
+        actor_word("megatron.override_transformer_config.recompute_granularity");
+    set("plan.recompute", kind.empty() ? std::string("none") : kind);
+    const std::string type =
+        actor_word("megatron.override_transformer_config.moe_token_dispatcher_type");
+    if (type == "flex") set("plan.dispatcher", std::string("node_aware"));
+    if (actor_on("megatron.override_transformer_config.moe_permute_fusion"))
+      set("software.permute_fused", true);
+    last_stage();
+    offload("megatron.param_offload", "megatron.optimizer_offload");
+    if (actor_on("optim.override_optimizer_config.optimizer_cpu_offload"))
+      facts_.set("plan.optimizer_offload", {1.0, ""}, source_);
+    set("software.framework", std::string("megatron-core"));
+  }
+
+  /// Uneven stages by their ends: the layers between them are shared.
+  void last_stage() {
+    const char* names[] = {
+        "megatron.override_transformer_config.num_layers_in_first_pipeline_stage",
+        "megatron.override_transformer_config.num_layers_in_last_pipeline_stage"};
+    for (const char* name : names)
+      if (const Number layers = actor_number(name, 0); layers > 0)
+        note(fmt::format("{} = {}: stages are cut evenly where --stages says no other.", name,
+                         layers));
+  }
+
+  /// It puts them on the host between the phases, not during the update.
+  void offload(const char* parameters, const char* optimizer) {
+    if (actor_on(parameters) || actor_on(optimizer))
+      note("param_offload, optimizer_offload: states are on the GPU while the policy is updated.");
+  }
+
+  /// A mini-batch of prompts, each with its answers, is one update.
+  void batch() {
+    const Number answers = said("actor_rollout_ref.rollout.n", 1);
+    const Number prompts = actor_number("ppo_mini_batch_size", 256);
+    set("batch.global", prompts * answers);
+    const bool dynamic = actor_on("use_dynamic_bsz");
+    const Number split =
+        megatron_ ? 1 : facts_.integer("plan.context").value_or(1);  // its tokens are of all ranks
+    if (const Number micro = actor_number("ppo_micro_batch_size_per_gpu", 0); micro > 0 && !dynamic)
+      return set("batch.micro_batch", micro);
+    const Number tokens = actor_number("ppo_max_token_len_per_gpu", 16384) * split;
+    set("batch.micro_batch", std::max<Number>(1, tokens / sequence_));
+    if (dynamic)
+      note(
+          fmt::format("use_dynamic_bsz: micro-batches of up to {} tokens are taken as whole "
+                      "sequences of {}.",
+                      tokens, sequence_));
+  }
+
+  void adapters() {
+    const Number rank = said("actor_rollout_ref.model.lora_rank", 0);
+    if (rank < 1) return;
+    set("model.lora_rank", rank);
+    TomlValue::Array all;
+    for (const char* target : {"q", "k", "v", "o", "gate", "up", "down"})
+      all.push_back(toml_text(target, ""));
+    facts_.set("model.lora_targets", {std::move(all), ""}, source_);
+  }
+
+  Number sequence_ = 1024;
+  bool megatron_ = false;
+};
+
+}  // namespace
+
+void add_verl_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+                    const std::string& source) {
+  VerlFacts(facts, settings, "", source).add(catalogue);
+}
+
+}  // namespace stepcast::sim

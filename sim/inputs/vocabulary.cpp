@@ -1,0 +1,67 @@
+#include "sim/inputs/vocabulary.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "sim/import/model_index.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+using Count = std::optional<std::int64_t>;
+
+Count count_in(const TomlValue& table, const char* key) {
+  const TomlValue* found = table.find(key);
+  const auto* number = found == nullptr ? nullptr : std::get_if<std::int64_t>(&found->data);
+  return number == nullptr ? std::nullopt : Count(*number);
+}
+
+/// Of a model that the catalogue or its index of ids has.
+Count vocabulary_of(const std::string& model, const Catalogue& catalogue) {
+  const std::string last = model.substr(model.rfind('/') + 1);
+  if (last.empty() || is_file_name(last) || !catalogue.has("models", last)) return std::nullopt;
+  const IndexedModel* indexed = catalogue.model_index().find(last);
+  if (indexed != nullptr && !indexed->unlike.empty()) return std::nullopt;
+  return count_in(catalogue.entry("models", last, "the tokenizer"), "vocab");
+}
+
+/// GPT-2's byte pairs; SentencePiece models of Llama 1 and 2. Others are files of any size.
+Count vocabulary_of_kind(const std::string& kind) {
+  constexpr std::int64_t gpt2 = 50'257, llama2 = 32'000;
+  if (kind == "GPT2BPETokenizer") return gpt2;
+  if (kind == "Llama2Tokenizer") return llama2;
+  return std::nullopt;
+}
+
+bool is_alike(const TomlValue& entry, const Facts& facts) {
+  for (const char* key : {"layers", "hidden", "heads", "ffn_hidden"}) {
+    const Count said = facts.integer(std::string("model.") + key);
+    if (said && count_in(entry, key) != said) return false;
+  }
+  return facts.integer("model.layers").has_value() && facts.integer("model.hidden").has_value();
+}
+
+}  // namespace
+
+void add_vocabulary(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+                    const std::string& source) {
+  if (facts.find("model.vocab") != nullptr) return;
+  const auto take = [&](Count vocab, const std::string& why) {
+    if (!vocab) return false;
+    facts.set("model.vocab", {*vocab, ""}, source);
+    facts.notes.push_back(fmt::format("The vocabulary is not said: {}, {}.", *vocab, why));
+    return true;
+  };
+  const std::string* model = settings.find("tokenizer_model");
+  if (model != nullptr && take(vocabulary_of(*model, catalogue), "that of " + *model)) return;
+  const std::string* kind = settings.find("tokenizer_type");
+  if (kind != nullptr && take(vocabulary_of_kind(*kind), "that of a " + *kind)) return;
+  for (const std::string& name : catalogue.names("models"))
+    if (const TomlValue& entry = catalogue.entry("models", name, source); is_alike(entry, facts)) {
+      take(count_in(entry, "vocab"), "that of " + name + ", which has such layers");
+      return;
+    }
+}
+
+}  // namespace stepcast::sim

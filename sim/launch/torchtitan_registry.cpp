@@ -1,0 +1,50 @@
+#include "sim/launch/torchtitan_registry.hpp"
+
+#include "sim/import/model_index.hpp"
+
+namespace stepcast::sim {
+namespace {
+
+constexpr RegisteredModel registry[] = {
+    {"llama3-8b", "llama3_8b", "llama3", "8B", 8192, 8192},
+    {"llama3-70b", "llama3_70b", "llama3", "70B", 65536, 8192, 8, 1, true},
+    {"llama3-405b", "llama3_405b", "llama3", "405B", 16384, 8192, 8, 1, true},
+    {"llama3.2-3b", "llama3_8b", "llama3", "3B", 8192, 8192, 1, 1, false, false},
+    {"Llama-3.2-1B", "llama3_8b", "llama3", "1B", 8192, 8192, 1, 1, false, false},
+    {"Qwen3-0.6B", "qwen3_0_6b", "qwen3", "0.6B", 16384, 4096},
+    {"Qwen3-1.7B", "qwen3_1_7b", "qwen3", "1.7B", 16384, 4096},
+    {"Qwen3-4B", "qwen3_1_7b", "qwen3", "4B", 16384, 4096, 1, 1, false, false},
+    {"qwen3-8b", "sft_qwen3_8b_math", "qwen3", "8B", 2048, 2048},
+    {"Qwen3-14B", "qwen3_14b", "qwen3", "14B", 16384, 4096, 1, 1, true},
+    {"qwen3-32b", "qwen3_32b", "qwen3", "32B", 8192, 4096, 1, 1, true},
+    {"qwen3-30b-a3b", "qwen3_30b_a3b", "qwen3", "30B-A3B", 8192, 4096, 1, 1, true},
+    {"qwen3-235b-a22b", "qwen3_30b_a3b", "qwen3", "235B-A22B", 8192, 4096, 1, 1, true, false},
+    {"deepseek-v2-lite", "deepseek_v3_16b", "deepseek_v3", "16B", 16384, 4096, 1, 8},
+    {"deepseek-v2", "deepseek_v3_671b", "deepseek_v3", "236B", 16384, 4096, 1, 2, false, false},
+    {"deepseek-v3", "deepseek_v3_671b", "deepseek_v3", "671B", 16384, 4096, 1, 2},
+    {"gpt-oss-20b", "gpt_oss_20b", "gpt_oss", "20b", 8192, 8192, 1, 1, true},
+    {"gpt-oss-120b", "gpt_oss_120b", "gpt_oss", "120b", 8192, 8192, 1, 1, true},
+    {"moonlight-16b-a3b", "moonlight_16b_a3b", "kimi_k2_7", "moonlight-16B-A3B", 16384, 4096, 1, 8,
+     true},
+    {"kimi-k2", "kimi_k2_5", "kimi_k2_7", "Kimi-K2.5", 16384, 4096, 1, 8, true},
+    {"Kimi-K2.5", "kimi_k2_5", "kimi_k2_7", "Kimi-K2.5", 16384, 4096, 1, 8, true},
+};
+
+}  // namespace
+
+std::span<const RegisteredModel> torchtitan_registry() { return registry; }
+
+const RegisteredModel* registered_model(std::string_view model) {
+  const std::string plain = plain_model_name(model);
+  for (const RegisteredModel& one : registry)
+    if (plain_model_name(one.model) == plain) return &one;
+  return nullptr;
+}
+
+const RegisteredModel* registered_function(std::string_view function) {
+  for (const RegisteredModel& one : registry)
+    if (one.own && one.function == function) return &one;
+  return nullptr;
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,19 @@
+#include "sim/launch/words.hpp"
+
+namespace stepcast::sim {
+
+const LaunchWord* find_word(WordTables tables, std::string_view name) {
+  for (const Words& words : tables) {
+    const LaunchWord* best = nullptr;
+    for (const LaunchWord& word : words) {
+      if (word.name == name) return &word;
+      const bool begins =
+          word.name.ends_with('*') && name.starts_with(word.name.substr(0, word.name.size() - 1));
+      if (begins && (best == nullptr || word.name.size() > best->name.size())) best = &word;
+    }
+    if (best != nullptr) return best;
+  }
+  return nullptr;
+}
+
+}  // namespace stepcast::sim
