@@ -40,6 +40,23 @@ void set_nodes(TomlValue& out, const Facts& facts, const Catalogue& catalogue) {
   }
 }
 
+/// Copies of the sharded state share the data ranks, once these are known.
+void set_shard_degree(TomlValue& out, const Facts& facts, const Catalogue& catalogue) {
+  const auto count = [&](const char* key) {
+    const TomlValue* found = find_path(out, key);
+    const auto* number = found == nullptr ? nullptr : std::get_if<std::int64_t>(&found->data);
+    return number == nullptr ? std::int64_t{0} : *number;
+  };
+  const TomlValue* node = find_path(out, "cluster.node");
+  if (facts.copies < 2 || node == nullptr || count("plan.shard_degree") > 0) return;
+  std::int64_t ranks = count("cluster.gpus");
+  if (ranks == 0) ranks = count("cluster.nodes") * catalogue.node(*node).gpus;
+  std::int64_t others = facts.copies;
+  for (const char* key : {"plan.tensor", "plan.pipeline"})
+    others *= std::max<std::int64_t>(1, count(key));
+  if (ranks > 0 && ranks % others == 0) set_path(out, "plan.shard_degree", value(ranks / others));
+}
+
 bool is_named(const TomlValue& document, const Catalogue& catalogue) {
   const TomlValue* name = find_path(document, "model.name");
   return name != nullptr && name->text() != nullptr && catalogue.has("models", *name->text());
@@ -57,6 +74,7 @@ TomlValue facts_document(const Facts& facts, const std::string& where) {
 void complete_machine(TomlValue& out, const Facts& facts, const Catalogue& catalogue) {
   set_cluster(out, facts, catalogue);
   set_nodes(out, facts, catalogue);
+  set_shard_degree(out, facts, catalogue);
   if (find_path(out, "model.name") == nullptr && find_path(out, "model.layers") != nullptr)
     set_path(out, "model.name", value(std::string("as-logged")));
 }

@@ -26,6 +26,7 @@ struct Facts {
   std::string gpu;  // CUDA's name
   std::string gpu_source;
   std::int64_t gpus_per_node = 0;
+  std::int64_t copies = 1;         // of the sharded state; plan.shard_degree follows from the ranks
   std::vector<std::string> notes;  // what the run did that a scenario cannot say
 
   const TomlValue* find(std::string_view key) const;

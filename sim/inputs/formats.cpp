@@ -28,6 +28,7 @@ void add_megatron(Facts& facts, const Settings& settings, const Catalogue& catal
   if (all.has("@arguments")) set_usual_arguments(all);
   add_megatron_facts(facts, all, "", source);
   add_vocabulary(facts, all, catalogue, source);
+  add_model_name(facts, catalogue, source);
   if (all.has("zero_optimization.stage")) add_deepspeed_facts(facts, all, source);
   const auto each = all.integer("nproc_per_node");
   if (each && !facts.ranks) {

@@ -253,10 +253,13 @@ Settings registered(std::string_view text, const std::string& path, const std::s
                      "name one of them, " + path + "#" + calls.begin()->first);
   Settings out = found->second;
   out.set("config", found->first);
-  const fs::path folder = fs::path(path).parent_path().filename();  // models/llama3/...
-  const std::string& name = found->first;
-  out.set_usual("module",
-                folder.empty() || folder == "." ? name.substr(0, name.find('_')) : folder.string());
+  constexpr std::string_view import = "from torchtitan.models.";
+  std::string module = fs::path(path).parent_path().filename().string();  // models/llama3/...
+  if (const std::size_t at = text.find(import); at != std::string_view::npos)
+    if (const std::size_t end = text.find_first_of(" .", at + import.size());
+        end != std::string_view::npos && text.substr(at + import.size(), 7) != "common.")
+      module = text.substr(at + import.size(), end - at - import.size());
+  out.set_usual("module", module);
   return out;
 }
 

@@ -146,6 +146,8 @@ void MegatronFacts::experts(std::int64_t count) {
   if (on("moe_router_force_load_balancing")) set("routing.kind", std::string("balanced"));
   dispatcher();
   expert_layers(word("moe_layer_freq"));
+  const bool everywhere = !facts_.find("model.dense_layers") && !facts_.find("model.expert_every");
+  if (everywhere) set("model.ffn_hidden", std::int64_t{0});
 }
 
 void MegatronFacts::dispatcher() {
@@ -218,10 +220,7 @@ void MegatronFacts::data() {
     if (const auto world = integer("world_size"); world && *world % others == 0)
       set("plan.shard_degree", *world / others);
     else
-      note(
-          fmt::format("num_distributed_optimizer_instances = {}: plan.shard_degree follows from "
-                      "the ranks, which are not said.",
-                      instances));
+      facts_.copies = instances;
   }
   const std::string* optimizer = settings_.find(prefix_ + "optim.name");
   const bool nemo_shards = optimizer != nullptr && optimizer->starts_with("distributed");

@@ -260,10 +260,13 @@ void ShellWords::word(Values& out, bool assigned) {
       begun = true;
     } else if (c == '"') {
       step();
+      const std::size_t begin = at_;
       while (at_ < text_.size() && look() != '"') quoted_part(now, out);
       if (at_ == text_.size()) fail("a quote \" is never closed");
       step();
-      begun = true;
+      const std::string_view inside = text_.substr(begin, at_ - begin - 1);
+      const bool none = now.empty() && (inside == "$@" || inside.ends_with("[@]}"));
+      if (!none) begun = true;
     } else if (c == '$' || c == '`') {
       cut(joined(expansion().values), assigned, now, begun, out);
     } else {

@@ -166,7 +166,13 @@ std::int64_t TorchtitanFacts::data() {
 void TorchtitanFacts::batch(std::int64_t replicas) {
   const auto local = facts_.integer("batch.micro_batch");
   if (local && replicas > 0 && !facts_.integer("batch.global"))
-    set("batch.global", *local * replicas);  // of 2024: no accumulation
+    set("batch.global", *local * replicas);                         // of 2024: no accumulation
+  if (local && replicas == 0 && !facts_.integer("batch.global")) {  // -1: as the ranks leave it
+    double others = 1;
+    for (const char* key : {"plan.tensor", "plan.pipeline", "plan.context"})
+      others *= static_cast<double>(facts_.integer(key).value_or(1));
+    facts_.set("batch.local", {static_cast<double>(*local) / others, ""}, source_);
+  }
   if (facts_.integer("plan.pipeline").value_or(1) < 2) return;
   const auto num = integer("parallelism.pipeline_parallel_microbatches");
   if (num && local && *num > 0 && *local % *num == 0)

@@ -85,7 +85,10 @@ class TrainerFacts : public Translator {
     if (degree("ulysses") > 1) set("software.context_exchange", std::string("all_to_all"));
     if (degree("ring") > 1) set("software.context_exchange", std::string("ring"));
     if (const auto parts = number("virtual")) set("plan.virtual_stages", *parts);
-    if (const auto experts = number("expert")) set("plan.expert", *experts);
+    if (const auto experts = number("expert")) {
+      set("plan.expert", *experts);
+      if (const auto each = number("expert_tensor")) set("plan.expert_tensor", *each);
+    }
     if (degree("tensor") > 1) set("plan.sequence_parallel", on("sequence_parallel"));
     const std::string dispatcher = meaning("dispatcher");
     if (dispatcher == "alltoall") set("plan.dispatcher", std::string("all_to_all"));

@@ -31,7 +31,9 @@ Understanding understanding_of(WordTables tables, const Settings& settings) {
     } else if (word->use == Use::ignored) {
       ++out.ignored;
     } else if (word->use == Use::unsaid) {
-      if (is_on(value)) out.unsaid.push_back(fmt::format("{} ({})", shown(name, value), word->key));
+      const bool is_usual = !word->usual.empty() && value.starts_with(word->usual);
+      if (is_on(value) && !is_usual)
+        out.unsaid.push_back(fmt::format("{} ({})", shown(name, value), word->key));
     } else if (value.find('$') != std::string::npos) {
       out.open.push_back(shown(name, value));
     } else {

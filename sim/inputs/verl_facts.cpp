@@ -71,6 +71,7 @@ class VerlFacts : public Translator {
     offload("fsdp_config.param_offload", "fsdp_config.optimizer_offload");
     const bool second = actor_word("strategy") == "fsdp2";
     set("software.framework", std::string(second ? "pytorch-fsdp2" : "pytorch-fsdp1"));
+    if (second) set("software.version", std::string("2.9"));
   }
 
   void megatron() {

@@ -42,7 +42,30 @@ bool is_alike(const TomlValue& entry, const Facts& facts) {
   return facts.integer("model.layers").has_value() && facts.integer("model.hidden").has_value();
 }
 
+/// Every key of the entry is a fact; learned positions are as many as are said.
+bool is_same(const TomlValue& entry, const Facts& facts) {
+  for (const TomlEntry& member : *entry.table()) {
+    bool beside = false;
+    for (const char* key : {"name", "source", "sources", "notes", "max_positions"})
+      beside = beside || member.key == key;
+    const TomlValue* fact = facts.find("model." + member.key);
+    if (!beside && (fact == nullptr || write_toml_value(*fact) != write_toml_value(member.value)))
+      return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+void add_model_name(Facts& facts, const Catalogue& catalogue, const std::string& source) {
+  if (facts.find("model.name") != nullptr || facts.find("model.layers") == nullptr) return;
+  for (const std::string& name : catalogue.names("models"))
+    if (is_same(catalogue.entry("models", name, source), facts))
+      return facts.set("model.name", toml_text(name, ""), source);
+  for (const IndexedModel& model : catalogue.model_index().models())
+    if (model.catalogue.empty() && model.unlike.empty() && is_same(model.entry, facts))
+      return facts.set("model.name", toml_text(model.id, ""), source);
+}
 
 void add_vocabulary(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                     const std::string& source) {

@@ -94,8 +94,7 @@ constexpr Refusal megatron_refusals[] = {
      [](const Scenario&) { return std::string("BERT has a training script of its own"); }},
     {[](const Scenario& s) { return !megatron_model_refusal(s).empty(); }, megatron_model_refusal},
     {[](const Scenario& s) {
-       return runs_megatron_fsdp(s) && !has(s, "use-custom-fsdp") && !has(s, "use-megatron-fsdp") &&
-              !before(s, core) && megatron_release(s).minor > 7;
+       return runs_megatron_fsdp(s) && !has(s, "use-custom-fsdp") && !has(s, "use-megatron-fsdp");
      },
      [](const Scenario& s) { return named(s) + " has no FSDP of its own: 0.12 is the first"; }},
 };

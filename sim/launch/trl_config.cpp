@@ -73,6 +73,8 @@ std::string training_yaml(const Scenario& s) {
   set("bf16", true_or_false(s.precision.compute == Dtype::bf16));
   if (s.precision.compute == Dtype::fp16) set("fp16", "true");
   if (s.software.compiled()) set("torch_compile", "true");
+  if (s.software.attention.kernel == workloads::AttentionKernel::flash2)
+    set("attn_implementation", "flash_attention_2");
   const auto& lora = s.model.lora;
   if (lora.rank == 0) return out;
   set("use_peft", "true");
@@ -131,7 +133,9 @@ std::vector<std::string> trl_notes(const Scenario& s) {
   if (stated_routing(s)) out.push_back(routing_note());
   if (s.plan.tensor > 1)
     out.emplace_back("tp_plan of the model says which products are cut: not every model has one.");
-  for (std::string& note : common_notes(s, {"software.fusion"})) out.push_back(std::move(note));
+  for (std::string& note :
+       common_notes(s, {"software.fusion", "software.attention", "software.autocast"}))
+    out.push_back(std::move(note));
   return out;
 }
 

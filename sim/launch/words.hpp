@@ -21,7 +21,8 @@ struct LaunchWord {
   std::string_view name;  // theirs, with '_' for '-'; one that ends in '*': all that begin so
   Use use;
   std::string_view key{};    // ours, or what it is about
-  std::string_view usual{};  // their default where nothing is said; empty: none that matters
+  std::string_view usual{};  // their default where nothing is said; of `unsaid` how a value begins
+                             // that changes nothing; empty: none that matters
   int since = 0;             // minor of the first release that has it; 0: all that are known
   int until = 0;             // of the first that calls it otherwise; 0: none does
 };

@@ -21,7 +21,7 @@ expect 0 "always cut the sequence: sequence_parallel = true" \
   launch $on_512 --framework torchtitan@2025 --data zero3 --tensor 8
 
 # What frameworks read, by Python's readers of the same formats.
-for framework in torchtitan pytorch-fsdp2 deepspeed; do
+for framework in torchtitan@2025 pytorch-fsdp2 deepspeed; do
   "$program" launch $on_512 --framework $framework --data zero3 --out "$work/read" >/dev/null
 done
 "$python" -c '

@@ -1,0 +1,82 @@
+#!/bin/sh
+# Launch files of other frameworks as scenarios: read, completed, converted, refused.
+#   inputs.sh FOLDER_OF_PROGRAMS SOURCE
+set -u
+program=$1/stepcast
+. "$2/tests/cli/shared/expect.sh"
+files=$2/scenarios/launch
+
+# Each example makes a step, with no more than the machine beside it; --ignore-memory, because
+# whether it fits is another question.
+while read -r file options; do
+  expect 0 '^step time ' run $(printf " $files/%s" $(echo "$file" | tr , ' ')) --gpu h100 $options \
+    --ignore-memory --quiet
+done <<END
+qwen3_30b_megatron.sh
+axolotl_lora.yaml --nodes 1
+deepspeed_auto.json --nodes 1 --model llama3-8b --sequence 4096 --local-batch 1
+verl_grpo.sh
+llama_factory_full.yaml --nodes 1
+trl_sft.yaml,fsdp2.yaml
+swift_megatron.sh
+torchtitan_llama3_70b.toml --nodes 8
+torchtitan_registry.py --nodes 2
+bridge_overrides.yaml --nodes 2 --model qwen3-8b
+nanotron_1b.yaml
+END
+
+# How it was read is said, and all that is missing at once.
+expect 0 'Read as the YAML of Axolotl: ' run "$files/axolotl_lora.yaml" --gpu h100 --nodes 1
+expect 3 'give it: --model llama3-8b --sequence 8192 --gpu h100 --nodes 2 --global-batch 256' \
+  run "$files/deepspeed_auto.json"
+expect 3 'does not say cluster.node, give it: --gpu h100' run "$files/verl_grpo.sh"
+sed 's/^bf16: auto/bf16: auto\nno_such_word: 3/' "$files/axolotl_lora.yaml" >"$work/odd.yaml"
+expect 0 'Not understood: no_such_word = 3' run "$work/odd.yaml" --gpu h100 --nodes 1
+
+# The scenario that was read, written and run again, is the same step.
+expect 0 '^step time ' run "$files/trl_sft.yaml" "$files/fsdp2.yaml" --gpu h100 \
+  --scenario-out "$work/read.toml"
+step_of() { "$program" run "$@" --quiet 2>/dev/null | grep '^step time'; }
+[ "$(step_of "$work/read.toml")" = "$(step_of "$files/trl_sft.yaml" "$files/fsdp2.yaml" --gpu h100)" ] ||
+  fail "the scenario that was written is another than the one that was run"
+expect 2 'is for launch files of others' run "$work/read.toml" --scenario-out "$work/other.toml"
+
+# Nothing of a script is executed.
+cat >"$work/evil.sh" <<END
+#!/bin/bash
+X=\$(touch $work/executed)
+\`touch $work/executed\`
+touch $work/executed
+torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 2 --hidden-size 128 \\
+  --num-attention-heads 4 --seq-length 128 --max-position-embeddings 128 --vocab-size 512 \\
+  --micro-batch-size 1 --global-batch-size 8 --bf16 --tensor-model-parallel-size \$TP
+END
+expect 0 'Only a shell knows: tensor_model_parallel_size = \$TP' run "$work/evil.sh" --gpu h100
+[ ! -e "$work/executed" ] || fail "a script was executed"
+
+# From one framework to another and back.
+expect 0 '^#SBATCH --nodes=2$' convert "$files/qwen3_30b_megatron.sh" --to torchtitan --gpu h100 \
+  --data zero3 --pipeline 1 --job slurm
+expect 0 '^fsdp_config:$' convert "$files/torchtitan_registry.py" --to trl --gpu h100 --nodes 2 \
+  --model qwen3-8b --set plan.expert=1
+expect 0 '^tensor = 8$' convert "$files/torchtitan_llama3_70b.toml" --to toml --gpu h100 --nodes 8
+expect 3 'the configuration of DeepSpeed has no tensor, context or pipeline degree' \
+  convert "$files/torchtitan_llama3_70b.toml" --to deepspeed --gpu h100 --nodes 8
+"$program" convert "$files/qwen3_30b_megatron.sh" --to megatron --gpu h100 --job slurm \
+  --out "$work/job" >/dev/null 2>&1
+expect 0 '^step time ' run "$work/job/job.sbatch" --gpu h100
+[ "$(step_of "$work/job/job.sbatch" --gpu h100)" = \
+  "$(step_of "$files/qwen3_30b_megatron.sh" --gpu h100)" ] ||
+  fail "the job that was written is another step than the script that was read"
+
+# Searched as any scenario.
+expect 0 'megatron-core' search "$files/qwen3_30b_megatron.sh" --gpu h100 --limit 2 --quiet
+
+# What is no format of these.
+echo 'colour: blue' >"$work/other.yaml"
+expect 3 'neither a scenario nor a launch file' run "$work/other.yaml"
+printf 'base_model: x\n  y: [1\n' >"$work/broken.yaml"
+expect 3 'broken.yaml:[0-9]*: is no YAML' run "$work/broken.yaml"
+expect 2 'which file?' convert
+
+exit $((failures > 0))
