@@ -60,7 +60,10 @@ class BridgeFacts : public Translator {
     else if (mixed.find("fp8") != std::string::npos)
       set("precision.recipe", std::string("fp8_delayed"));
     if (const auto wide = settings_.flag("ddp.grad_reduce_in_fp32"))
-      set("precision.gradient_reduce", std::string(*wide ? "fp32" : "bf16"));
+      set("precision.gradient_reduce",
+          std::string(*wide                                     ? "fp32"
+                      : mixed.find("fp16") != std::string::npos ? "fp16"
+                                                                : "bf16"));
     rest();
     set("software.framework", std::string("nemo"));
   }

@@ -30,10 +30,13 @@ void add_megatron(Facts& facts, const Settings& settings, const Catalogue& catal
   add_vocabulary(facts, all, catalogue, source);
   add_model_name(facts, catalogue, source);
   if (all.has("zero_optimization.stage")) add_deepspeed_facts(facts, all, source);
-  const auto each = all.integer("nproc_per_node");
+  const auto first = [&](const char* one, const char* other) {
+    return all.integer(one) ? all.integer(one) : all.integer(other);
+  };
+  const auto each = first("nproc_per_node", "num_gpus"), nodes = first("nnodes", "num_nodes");
   if (each && !facts.ranks) {
     facts.gpus_per_node = *each;
-    facts.ranks = *each * all.integer("nnodes").value_or(1);
+    facts.ranks = *each * nodes.value_or(1);
     facts.ranks_source = source;
   }
 }
@@ -52,7 +55,13 @@ constexpr InputFormat formats[] = {
      {torchtitan_words}},
     {"the TOML of torchtitan",
      [](const Settings& s) { return s.has("training.seq_len") || s.has("model.flavor"); },
-     add_torchtitan_facts,
+     [](Facts& facts, const Settings& settings, const Catalogue& catalogue,
+        const std::string& source) {
+       add_torchtitan_facts(facts, settings, catalogue, source);
+       // Its TOML was read up to then; a log names its GPU.
+       if (!facts.find("software.version") && !settings.has("gpu"))
+         facts.set("software.version", toml_text("2025", ""), source);
+     },
      {torchtitan_words}},
     {"the YAML of nanotron",
      [](const Settings& s) { return any(s, "parallelism.dp") && any(s, "tokens."); },

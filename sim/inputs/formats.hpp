@@ -38,6 +38,9 @@ void add_bridge_facts(Facts& facts, const Settings& settings, const Catalogue& c
 void add_torchtitan_2026_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                                const std::string& source);
 
+/// transformers and torchtitan train no modules for further tokens (MTP), whatever the model has.
+void without_further_tokens(Facts& facts, const Catalogue& catalogue, const std::string& source);
+
 /// Names the model: an entry of the catalogue, an id at Hugging Face, or a path whose last part is
 /// one.
 void set_model_name(Facts& facts, const std::string& said, const Catalogue& catalogue,

@@ -207,6 +207,8 @@ Settings without_dashes(const Settings& said) {
   for (const LaunchArgument& argument : command_arguments(words))
     out.set(argument.name, argument.value);
   if (arguments) out.set("@arguments", "True");
+  if (arguments)
+    for (const char* beside : {"LAUNCHER", "METRICS", "TEST_TYPE", "MODE"}) out.erase(beside);
   return out;
 }
 
@@ -243,7 +245,10 @@ void add_named_files(Settings& settings, const std::string& path) {
 /// One function of a registry: the only one, or the one named behind a '#' of the path.
 Settings registered(std::string_view text, const std::string& path, const std::string& function) {
   auto calls = read_python_calls(text, path);
-  std::erase_if(calls, [](const auto& one) { return !one.second.has("training"); });
+  std::erase_if(calls, [](const auto& one) {
+    const auto at = one.second.all().lower_bound("training");
+    return at == one.second.all().end() || !at->first.starts_with("training");
+  });
   if (calls.empty()) throw InputError(path, "has no function that returns a Trainer.Config");
   std::string names;
   for (const auto& [name, call] : calls) names += (names.empty() ? "" : ", ") + name;
@@ -287,20 +292,27 @@ Settings argument_settings(std::string_view text) {
   return out;
 }
 
-/// Lines that are all KEY=VALUE: overrides of hydra.
+/// Lines that are all KEY=VALUE, a path among the keys: overrides of hydra.
 Settings override_settings(std::string_view text) {
+  constexpr std::string_view letters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
   Settings out;
-  bool all = true;
+  bool all = true, paths = false;
   each_line(text, [&](std::string_view line) {
     const std::string_view one = bare(line);
     if (one.empty() || one.starts_with("#")) return;
     const std::size_t equals = one.find('=');
-    all = all && equals != std::string_view::npos && equals > 0 &&
-          one.substr(0, equals).find_first_of(" $-") == std::string_view::npos &&
-          one.substr(0, equals).find('.') != std::string_view::npos;
-    if (all) out.set(std::string(one.substr(0, equals)), std::string(one.substr(equals + 1)));
+    const std::string_view name = one.substr(0, std::min(equals, one.size()));
+    all = all && equals != std::string_view::npos && !name.empty() &&
+          name.find_first_not_of(letters) == std::string_view::npos;
+    if (!all) return;
+    paths = paths || name.find('.') != std::string_view::npos;
+    std::string_view value = one.substr(equals + 1);
+    if (value.size() > 1 && value.front() == '\'' && value.back() == '\'')
+      value = value.substr(1, value.size() - 2);
+    out.set(std::string(name), std::string(value));
   });
-  return all ? out : Settings();
+  return all && paths ? out : Settings();
 }
 
 struct Read {
@@ -311,7 +323,7 @@ struct Read {
 Read settings_of(std::string_view text, const std::string& path, const std::string& function) {
   const std::string_view body = bare(text);
   if (body.starts_with("{")) return Read{read_json_settings(body, path), {}};
-  if (says(text, "Trainer.Config(") && says(text, "def "))
+  if (says(text, "def ") && says(text, "model_registry("))
     return Read{registered(text, path, function), {}};
   Settings dump = dump_settings(text);
   constexpr std::size_t least = 5;

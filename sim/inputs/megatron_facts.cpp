@@ -65,6 +65,7 @@ class MegatronFacts : public Translator {
 
  private:
   void model();
+  void usual_width(bool gated);
   void experts(std::int64_t count);
   void dispatcher();
   void expert_layers(const std::string& frequency);
@@ -125,10 +126,26 @@ void MegatronFacts::model() {
   }
   if (const auto dropout = settings_.number(name("hidden_dropout")))
     set("model.dropout", *dropout > 0);
+  const auto sizes = numbers_in(word("step_batch_size_schedule"));
+  if (!integer("global_batch_size") && !sizes.empty() && sizes.back() > 0)
+    set("batch.global", sizes.back());
   for (const char* setting : {"num_experts", "num_moe_experts"})
     if (const auto number = integer(setting); number && *number > 1) experts(*number);
-  if (on("multi_latent_attention")) numbers(latent_numbers);
+  if (on("multi_latent_attention")) {
+    numbers(latent_numbers);
+    facts_.erase("model.qk_norm");  // of its low ranks, which are always there
+  }
+  usual_width(gated);
   add_megatron_parts(facts_, settings_, prefix_, source_);
+}
+
+/// validate_args(): four times the width, of a gated unit two thirds of that in 64s.
+void MegatronFacts::usual_width(bool gated) {
+  const auto hidden = integer("hidden_size");
+  if (!hidden || *hidden > 1'000'000'000 || find("ffn_hidden_size") ||
+      facts_.find("model.ffn_hidden"))
+    return;
+  set("model.ffn_hidden", gated ? 4 * *hidden * 2 / 3 / 64 * 64 : 4 * *hidden);
 }
 
 /// A print of all arguments has those of experts for dense models too, so they are read here alone.
@@ -271,8 +288,13 @@ void MegatronFacts::recipe() {
                                       : word == "blockwise"  ? "fp8_block"
                                       : word == "mxfp8"      ? "mxfp8"
                                                              : "fp8_delayed"));
+  const TomlValue* data = facts_.find("plan.data");
+  const bool sharded = data != nullptr && (*data->text() == "zero2" || *data->text() == "zero3");
   for (const char* setting : {"fp8_param_gather", "fp4_param_gather", "fp8_params"})
-    if (on(setting)) set("precision.fp8_parameters", true);
+    if (on(setting) && sharded)
+      note(std::string(setting) + " under FSDP: its gathers are taken in 16 bits.");
+    else if (on(setting))
+      set("precision.fp8_parameters", true);
   if (!on("first_last_layers_bf16")) return;
   set("precision.bf16_first_layers", integer("num_layers_at_start_in_bf16").value_or(1));
   set("precision.bf16_last_layers", integer("num_layers_at_end_in_bf16").value_or(1));

@@ -2,20 +2,52 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/import/model_index.hpp"
 #include "sim/inputs/formats.hpp"
 
 namespace stepcast::sim {
+namespace {
+
+/// The entry or id that a name means, quantised and dated ones too; empty: none.
+std::string known_model(const std::string& name, const Catalogue& catalogue) {
+  if (name.empty() || is_file_name(name)) return "";
+  if (catalogue.has("models", name)) return name;
+  const std::string plain = plain_model_name(name);
+  for (const std::string& entry : catalogue.names("models"))
+    if (plain_model_name(entry) == plain) return entry;
+  return "";
+}
+
+}  // namespace
 
 void set_model_name(Facts& facts, const std::string& said, const Catalogue& catalogue,
                     const std::string& source) {
   std::string name = said;
   while (name.ends_with("/")) name.pop_back();
-  const std::string last = name.substr(name.rfind('/') + 1);
+  std::string last = name.substr(name.rfind('/') + 1);
   for (const std::string& one : {name, last})
-    if (!one.empty() && !is_file_name(one) && catalogue.has("models", one))
-      return facts.set("model.name", toml_text(one, ""), source);
+    if (const std::string known = known_model(one, catalogue); !known.empty())
+      return facts.set("model.name", toml_text(known, ""), source);
+  for (std::size_t dash = last.rfind('-'); dash != std::string::npos; dash = last.rfind('-')) {
+    last.resize(dash);  // "DeepSeek-V3-config-mine"
+    const std::string known = known_model(last, catalogue);
+    if (known.empty()) continue;
+    facts.notes.push_back("The model '" + said + "' is taken as " + known + ".");
+    return facts.set("model.name", toml_text(known, ""), source);
+  }
   facts.set("model.name", toml_text(said, ""), source);
   facts.notes.push_back("No entry is near the model '" + said + "': --model says one.");
+}
+
+void without_further_tokens(Facts& facts, const Catalogue& catalogue, const std::string& source) {
+  const TomlValue* name = facts.find("model.name");
+  if (name == nullptr || name->text() == nullptr || !catalogue.has("models", *name->text()) ||
+      is_file_name(*name->text()))
+    return;
+  const IndexedModel* indexed = catalogue.model_index().find(*name->text());
+  if (indexed != nullptr && !indexed->unlike.empty()) return;
+  if (catalogue.entry("models", *name->text(), source).find("mtp_layers") != nullptr)
+    facts.set("model.mtp_layers", {std::int64_t{0}, ""}, source);
 }
 
 }  // namespace stepcast::sim

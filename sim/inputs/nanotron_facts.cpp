@@ -22,6 +22,9 @@ class NanotronFacts : public Translator {
           {"model.model_config.vocab_size", "model.vocab"},
           {"model.model_config.moe_config.num_experts", "model.experts"},
           {"model.model_config.moe_config.top_k", "model.experts_per_token"},
+          {"model.model_config.moe_num_experts", "model.experts"},
+          {"model.model_config.num_experts_per_tok", "model.experts_per_token"},
+          {"model.model_config.intermediate_size", "model.expert_ffn"},
           {"model.model_config.moe_config.moe_intermediate_size", "model.expert_ffn"},
           {"tokens.sequence_length", "model.sequence"},
           {"parallelism.tp", "plan.tensor"},
@@ -29,6 +32,10 @@ class NanotronFacts : public Translator {
           {"parallelism.context_parallel_size", "plan.context"},
           {"parallelism.expert_parallel_size", "plan.expert"}})
       if (const auto value = integer(name); value && *value > 0) set(key, *value);
+    if (facts_.find("model.experts") == nullptr)
+      facts_.erase("model.expert_ffn");
+    else
+      set("model.ffn_hidden", Number{0});
     set("model.norm", std::string("rmsnorm"));
     set("model.activation", std::string("swiglu"));
     set("model.rope", true);

@@ -84,7 +84,6 @@ class Torchtitan2026Facts : public Translator {
   void fields() {
     if (const auto cut = settings_.flag("parallelism.enable_sequence_parallel"))
       set("plan.sequence_parallel", *cut);
-    set("software.fusion", std::string(on("compile.enable") ? "compiled" : "eager"));
     if (on("compile.enable_async_tensor_parallel"))
       set("plan.tensor_overlap", std::string("async_tp"));
     if (on("training.enable_cpu_offload")) {

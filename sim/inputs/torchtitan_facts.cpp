@@ -77,8 +77,13 @@ void TorchtitanFacts::add(const Catalogue& catalogue) {
   // SequenceParallel of the norms is part of its tensor plan (models/llama3/parallelize.py).
   if (facts_.integer("plan.tensor").value_or(1) > 1) set("plan.sequence_parallel", true);
   const auto compiled = settings_.flag("compile.enable");
-  if (find("compile.enable") ? compiled == false : find("gpu") != nullptr)
+  const std::string parts = word("compile.components");
+  const bool model_too = parts.empty() || parts.find("model") != std::string::npos;
+  if (find("compile.enable") ? compiled == false || !model_too : find("gpu") != nullptr)
     set("software.fusion", std::string("eager"));
+  else if (compiled == true)
+    set("software.fusion", std::string("compiled"));
+  without_further_tokens(facts_, catalogue, source_);
   const std::string* schedule = find("parallelism.pipeline_parallel_schedule");
   if (schedule != nullptr) {
     const std::string word = schedule_of_torch(*schedule);

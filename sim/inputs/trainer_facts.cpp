@@ -26,6 +26,7 @@ class TrainerFacts : public Translator {
     plain();
     layout();
     sharding();
+    if (!megatron()) without_further_tokens(facts_, catalogue, source_);
     batch();
     recompute();
     precision();
@@ -39,10 +40,9 @@ class TrainerFacts : public Translator {
   std::string meaning(std::string_view about) const {
     const std::string* found = said(about);
     if (found != nullptr) return *found;
-    for (const Words& words : tables_)
-      for (const LaunchWord& word : words)
-        if (word.use == Use::read && word.key == about && !word.usual.empty())
-          return std::string(word.usual);
+    for (const LaunchWord& word : tables_[0])  // defaults are those of its own stack
+      if (word.use == Use::read && word.key == about && !word.usual.empty())
+        return std::string(word.usual);
     return "";
   }
   const std::string* said(std::string_view about) const {
@@ -66,7 +66,8 @@ class TrainerFacts : public Translator {
       for (const LaunchWord& word : words) {
         const std::string name(word.name);
         const std::string* found = settings_.find(name);
-        const std::string text = found != nullptr ? *found : std::string(word.usual);
+        const bool own = words.data() == tables_[0].data();
+        const std::string text = found != nullptr ? *found : std::string(own ? word.usual : "");
         if (word.use == Use::count) {
           const auto value = integer_in(text);
           if (value && *value > 0 && (found || !facts_.find(word.key)))
@@ -205,8 +206,8 @@ class TrainerFacts : public Translator {
     const std::string reduce = pure || (sharded && !megatron()) ? compute : "fp32";
     set("precision.gradient_reduce", compute == "fp32" ? std::string("fp32") : reduce);
     if (pure) set("precision.masters", false);
-    if (on("fp8") || mixed == "fp8") set("precision.recipe", std::string("fp8_current"));
-    if (on("fp8") && on("fp8_gather")) set("precision.fp8_parameters", true);
+    if (on("fp8") || mixed == "fp8")
+      note("fp8: the step is forecast in 16 bits, what its library makes narrow is not known.");
     if (!sharded && !pure && compute != "fp32" && !megatron()) set("software.autocast", true);
   }
 
@@ -248,8 +249,9 @@ class TrainerFacts : public Translator {
   void software() {
     if (megatron()) return set("software.framework", std::string("megatron-core"));
     const bool trl = tables_[0].data() == trainer_words().data();
-    set("software.framework", std::string(trl ? "trl" : "hf-trainer"));
-    if (!trl) set("software.version", std::string("2026"));
+    const bool offloads = by_deepspeed() && facts_.find("plan.optimizer_offload") != nullptr;
+    set("software.framework", std::string(offloads ? "deepspeed" : trl ? "trl" : "hf-trainer"));
+    if (!offloads && !trl) set("software.version", std::string("2026"));
     if (on("compiled")) set("software.fusion", std::string("compiled"));
     const std::string kernel = meaning("attention");
     if (kernel == "eager" || kernel == "disabled")

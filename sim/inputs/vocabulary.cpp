@@ -67,7 +67,22 @@ void add_model_name(Facts& facts, const Catalogue& catalogue, const std::string&
       return facts.set("model.name", toml_text(model.id, ""), source);
 }
 
-void add_vocabulary(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+namespace {
+
+/// _vocab_size_with_padding(): where tensor ranks would not have whole rows.
+void pad(Facts& facts, const Settings& settings, const std::string& source) {
+  const auto vocab = facts.integer("model.vocab"), tensor = facts.integer("plan.tensor");
+  const std::int64_t each = settings.integer("make_vocab_size_divisible_by").value_or(128);
+  constexpr std::int64_t most = 1'000'000;
+  if (!vocab || !tensor || *tensor < 1 || *tensor > most || each < 1 || each > most ||
+      *vocab % *tensor == 0)
+    return;
+  const std::int64_t step = each * *tensor, padded = (*vocab + step - 1) / step * step;
+  facts.set("model.vocab", {padded, ""}, source);
+  facts.notes.push_back(fmt::format("The vocabulary of {} is padded to {}.", *vocab, padded));
+}
+
+void say_vocabulary(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                     const std::string& source) {
   if (facts.find("model.vocab") != nullptr) return;
   const auto take = [&](Count vocab, const std::string& why) {
@@ -80,11 +95,22 @@ void add_vocabulary(Facts& facts, const Settings& settings, const Catalogue& cat
   if (model != nullptr && take(vocabulary_of(*model, catalogue), "that of " + *model)) return;
   const std::string* kind = settings.find("tokenizer_type");
   if (kind != nullptr && take(vocabulary_of_kind(*kind), "that of a " + *kind)) return;
+  if (kind == nullptr && settings.has("merge_file") &&
+      take(vocabulary_of_kind("GPT2BPETokenizer"), "that of GPT-2, whose merges it names"))
+    return;
   for (const std::string& name : catalogue.names("models"))
     if (const TomlValue& entry = catalogue.entry("models", name, source); is_alike(entry, facts)) {
       take(count_in(entry, "vocab"), "that of " + name + ", which has such layers");
       return;
     }
+}
+
+}  // namespace
+
+void add_vocabulary(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+                    const std::string& source) {
+  say_vocabulary(facts, settings, catalogue, source);
+  pad(facts, settings, source);
 }
 
 }  // namespace stepcast::sim

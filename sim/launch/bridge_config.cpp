@@ -18,6 +18,10 @@ using workloads::Recipe;
 using workloads::Recompute;
 
 constexpr Refusal bridge_refusals[] = {
+    {[](const Scenario& s) {
+       return s.precision.compute != Dtype::bf16 && s.precision.compute != Dtype::fp16;
+     },
+     [](const Scenario&) { return std::string("a recipe trains in 16 bits or less"); }},
     {[](const Scenario& s) { return asks_gpipe(s); },
      [](const Scenario&) { return std::string("Megatron-Bridge runs 1f1b, not gpipe"); }},
     {[](const Scenario& s) {
@@ -110,6 +114,9 @@ std::vector<std::string> bridge_notes(const Scenario& s) {
                                ": RECIPE is its name; a model without one comes from "
                                "AutoBridge.from_hf_pretrained(ID).to_megatron_provider()."};
   if (leaves_layers(s)) out.push_back(left_layers_note(s));
+  if (s.precision.gradient_reduce != Dtype::fp32 &&
+      s.precision.gradient_reduce != s.precision.compute)
+    out.push_back(other_reduction(s, s.precision.compute));
   if (stated_routing(s)) out.push_back(routing_note());
   for (std::string& note :
        common_notes(s, {"software.gradient_overlap", "software.gather_overlap"}))

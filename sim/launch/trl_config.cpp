@@ -17,6 +17,10 @@ using workloads::Recompute;
 constexpr Refusal trl_refusals[] = {
     {[](const Scenario& s) { return s.plan.pipeline > 1; },
      [](const Scenario&) { return std::string("transformers trains without pipeline stages"); }},
+    {[](const Scenario& s) { return s.plan.tensor > 1 && s.plan.sequence_parallel; },
+     [](const Scenario&) {
+       return std::string("transformers' tensor ranks do not cut the sequence: sequence_parallel");
+     }},
     {[](const Scenario& s) { return s.plan.expert.degree > 1; },
      [](const Scenario&) { return std::string("TRL has no expert-parallel degree"); }},
     {[](const Scenario& s) {

@@ -5,6 +5,10 @@ set -u
 program=$1/stepcast
 . "$2/tests/cli/shared/expect.sh"
 files=$2/scenarios/launch
+fail() {
+  echo "$1"
+  failures=$((failures + 1))
+}
 
 # Each example makes a step, with no more than the machine beside it; --ignore-memory, because
 # whether it fits is another question.
@@ -70,7 +74,7 @@ expect 0 '^step time ' run "$work/job/job.sbatch" --gpu h100
   fail "the job that was written is another step than the script that was read"
 
 # Searched as any scenario.
-expect 0 'megatron-core' search "$files/qwen3_30b_megatron.sh" --gpu h100 --limit 2 --quiet
+expect 0 'on 16 x h100-sxm5-80gb, 256 sequences' search "$files/qwen3_30b_megatron.sh" --gpu h100 --limit 2 --quiet
 
 # What is no format of these.
 echo 'colour: blue' >"$work/other.yaml"

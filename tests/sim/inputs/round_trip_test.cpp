@@ -211,43 +211,44 @@ Facts facts_from(const std::vector<std::string>& lines) {
 }  // namespace
 
 TEST_CASE("what is written for 200 random plans of each framework is read back to the same plan") {
-  for (const Framework& framework : frameworks) {
-    Draw draw(20261123);
-    int written = 0, refused = 0;
-    for (int tries = 0; written < 200 && tries < 20'000; ++tries) {
-      const std::string text = drawn_scenario(draw, framework);
-      sim::Scenario s;
-      try {
-        s = sim::read_scenario(sim::read_toml(text, "drawn.toml"), catalogue());
-      } catch (const InputError&) {
-        continue;  // no legal plan
+  for (const Framework& framework : frameworks)
+    DYNAMIC_SECTION(framework.name << " " << framework.version) {
+      Draw draw(20261123);
+      int written = 0, refused = 0;
+      for (int tries = 0; written < 200 && tries < 20'000; ++tries) {
+        const std::string text = drawn_scenario(draw, framework);
+        sim::Scenario s;
+        try {
+          s = sim::read_scenario(sim::read_toml(text, "drawn.toml"), catalogue());
+        } catch (const InputError&) {
+          continue;  // no legal plan
+        }
+        const sim::Launch launch = sim::launch_of(s);
+        CHECK(launch.files.empty() != launch.why_not.empty());
+        if (launch.files.empty()) {
+          ++refused;
+          continue;
+        }
+        ++written;
+        INFO(text << "\n" << text_of(launch));
+        const sim::Scenario read = read_back(launch, s);
+        s = as_noted(std::move(s), launch, read);
+        REQUIRE(layers_of(read) == layers_of(s));
+        s.plan.stage_layers = read.plan.stage_layers;
+        REQUIRE(read.plan == s.plan);
+        REQUIRE(read.batch == s.batch);
+        REQUIRE(read.global_batch == s.global_batch);
+        REQUIRE(read.precision.compute == s.precision.compute);
+        REQUIRE(read.precision.gradient_reduce == s.precision.gradient_reduce);
+        for (const auto size :
+             {&workloads::TransformerShape::layers, &workloads::TransformerShape::hidden,
+              &workloads::TransformerShape::heads, &workloads::TransformerShape::head_dim,
+              &workloads::TransformerShape::ffn_hidden, &workloads::TransformerShape::vocab})
+          REQUIRE(read.model.*size == s.model.*size);
       }
-      const sim::Launch launch = sim::launch_of(s);
-      CHECK(launch.files.empty() != launch.why_not.empty());
-      if (launch.files.empty()) {
-        ++refused;
-        continue;
-      }
-      ++written;
-      INFO(text << "\n" << text_of(launch));
-      const sim::Scenario read = read_back(launch, s);
-      s = as_noted(std::move(s), launch, read);
-      REQUIRE(layers_of(read) == layers_of(s));
-      s.plan.stage_layers = read.plan.stage_layers;
-      REQUIRE(read.plan == s.plan);
-      REQUIRE(read.batch == s.batch);
-      REQUIRE(read.global_batch == s.global_batch);
-      REQUIRE(read.precision.compute == s.precision.compute);
-      REQUIRE(read.precision.gradient_reduce == s.precision.gradient_reduce);
-      for (const auto size :
-           {&workloads::TransformerShape::layers, &workloads::TransformerShape::hidden,
-            &workloads::TransformerShape::heads, &workloads::TransformerShape::head_dim,
-            &workloads::TransformerShape::ffn_hidden, &workloads::TransformerShape::vocab})
-        REQUIRE(read.model.*size == s.model.*size);
+      INFO(framework.name << " " << framework.version << ": " << refused << " refused");
+      CHECK(written == 200);
     }
-    INFO(framework.name << " " << framework.version << ": " << refused << " refused");
-    CHECK(written == 200);
-  }
 }
 
 TEST_CASE("stages that Megatron cuts by count and by layout are read back") {
