@@ -9,14 +9,15 @@
 #include "sim/command/scenario_options.hpp"
 #include "sim/command/tell_launch.hpp"
 #include "sim/files/printable.hpp"
+#include "sim/inputs/own_words.hpp"
 #include "sim/launch/job.hpp"
 
 namespace stepcast::sim {
 namespace {
 
 constexpr Option own_convert_options[] = {
-    {"to", "toml|megatron|bridge|torchtitan|deepspeed|trl", "",
-     "what is written: a scenario, or the files of that framework"},
+    {"to", "toml|megatron|bridge|torchtitan|deepspeed|trl|axolotl|llama-factory|swift|verl", "",
+     "what is written: a scenario, the files of that framework, or words to lay over your own"},
     {"job", job_kinds, "", "also a whole script around it: meeting place, environment, command"},
     {"out", "DIR", "", "write the files into DIR, over no other file"},
 };
@@ -73,8 +74,13 @@ int convert(const Arguments& arguments, const Catalogue& catalogue) {
     launched(document, catalogue);  // is one
     return tell(stdout, write_toml(document)), exit_ok;
   }
+  if (std::ranges::find(own_word_stacks, std::string_view(to)) != std::end(own_word_stacks)) {
+    const Scenario scenario = launched(std::move(document), catalogue);
+    return tell_launch(own_words_of(scenario, to), scenario, arguments);
+  }
   change_framework(document, *std::ranges::find(targets, to, &Target::word));
-  return tell_launch(launched(std::move(document), catalogue), arguments);
+  const Scenario scenario = launched(std::move(document), catalogue);
+  return tell_launch(launch_of(scenario), scenario, arguments);
 }
 
 }  // namespace

@@ -44,8 +44,9 @@ void print_launch(const Launch& launch) {
 }
 
 int run_launch(const Arguments& arguments, const Catalogue& catalogue) {
-  return tell_launch(launched(asked_document(launch_verb(), arguments, catalogue), catalogue),
-                     arguments);
+  const Scenario scenario =
+      launched(asked_document(launch_verb(), arguments, catalogue), catalogue);
+  return tell_launch(launch_of(scenario), scenario, arguments);
 }
 
 }  // namespace
@@ -65,8 +66,7 @@ Scenario launched(TomlValue document, const Catalogue& catalogue) {
   return scenario;
 }
 
-int tell_launch(const Scenario& scenario, const Arguments& arguments) {
-  Launch launch = launch_of(scenario);
+int tell_launch(Launch launch, const Scenario& scenario, const Arguments& arguments) {
   if (launch.files.empty()) throw InputError("stepcast launch", launch.why_not);
   if (arguments.has("job"))
     launch.files.push_back(job_script(launch, scenario, arguments.choice("job")));

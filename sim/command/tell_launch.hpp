@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sim/files/toml_value.hpp"
+#include "sim/launch/launch.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/scenario/catalogue.hpp"
 #include "sim/scenario/scenario.hpp"
@@ -13,6 +14,6 @@ Scenario launched(TomlValue document, const Catalogue& catalogue);
 
 /// Prints its files, or writes them to --out; what they do not say goes to standard error. Throws
 /// InputError where the framework cannot be told the plan.
-int tell_launch(const Scenario& scenario, const Arguments& arguments);
+int tell_launch(Launch launch, const Scenario& scenario, const Arguments& arguments);
 
 }  // namespace stepcast::sim

@@ -153,4 +153,10 @@ const InputFormat* format_of(const Settings& settings) {
   return nullptr;
 }
 
+void add_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+               const std::string& source) {
+  if (const InputFormat* format = format_of(settings))
+    format->add(facts, settings, catalogue, source);
+}
+
 }  // namespace stepcast::sim

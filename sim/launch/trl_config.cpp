@@ -31,9 +31,12 @@ constexpr Refusal trl_refusals[] = {
      [](const Scenario&) {
        return std::string("gradient_checkpointing is of all layers or none");
      }},
-    {[](const Scenario& s) { return s.plan.context > 1 && s.plan.data == DataParallel::ddp; },
+    {[](const Scenario& s) {
+       return s.plan.context * s.plan.tensor > 1 && s.plan.data == DataParallel::ddp;
+     },
      [](const Scenario&) {
-       return std::string("accelerate has context ranks beside FSDP alone: there is no ddp");
+       return std::string(
+           "accelerate has tensor and context ranks beside FSDP alone: there is no ddp");
      }},
     {[](const Scenario& s) { return asks_gpipe(s); },
      [](const Scenario&) {

@@ -13,8 +13,9 @@ fail() {
 # Each example makes a step, with no more than the machine beside it; --ignore-memory, because
 # whether it fits is another question.
 while read -r file options; do
-  expect 0 '^step time ' run $(printf " $files/%s" $(echo "$file" | tr , ' ')) --gpu h100 $options \
-    --ignore-memory --quiet
+  set --
+  for one in $(echo "$file" | tr , ' '); do set -- "$@" "$files/$one"; done
+  expect 0 '^step time ' run "$@" --gpu h100 $options --ignore-memory --quiet
 done <<END
 qwen3_30b_megatron.sh
 axolotl_lora.yaml --nodes 1
@@ -66,6 +67,14 @@ expect 0 '^fsdp_config:$' convert "$files/torchtitan_registry.py" --to trl --gpu
 expect 0 '^tensor = 8$' convert "$files/torchtitan_llama3_70b.toml" --to toml --gpu h100 --nodes 8
 expect 3 'the configuration of DeepSpeed has no tensor, context or pipeline degree' \
   convert "$files/torchtitan_llama3_70b.toml" --to deepspeed --gpu h100 --nodes 8
+expect 0 '^micro_batch_size: 2$' convert "$files/axolotl_lora.yaml" --to axolotl --gpu h100 \
+  --nodes 1 --micro-batch 2
+expect 0 '^actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4$' convert \
+  "$files/verl_grpo.sh" --to verl --gpu h100 --micro-batch 4
+expect 0 '^--expert_model_parallel_size 8$' convert "$files/swift_megatron.sh" --to swift \
+  --gpu h100
+expect 0 '^cutoff_len\|^per_device_train_batch_size: 1$' convert \
+  "$files/llama_factory_full.yaml" --to llama-factory --gpu h100 --nodes 1
 "$program" convert "$files/qwen3_30b_megatron.sh" --to megatron --gpu h100 --job slurm \
   --out "$work/job" >/dev/null 2>&1
 expect 0 '^step time ' run "$work/job/job.sbatch" --gpu h100

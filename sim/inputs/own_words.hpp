@@ -1,0 +1,18 @@
+// A plan in the words of a stack that has no launch form of its own, for the user to lay over the
+// file that they have.
+#pragma once
+
+#include <string_view>
+
+#include "sim/launch/launch.hpp"
+
+namespace stepcast::sim {
+
+/// Stacks that are told so.
+inline constexpr std::string_view own_word_stacks[] = {"axolotl", "llama-factory", "swift", "verl"};
+
+/// One file with their names for what the plan says; notes on what they have no name for. `stack`:
+/// one of those above.
+Launch own_words_of(const Scenario& scenario, std::string_view stack);
+
+}  // namespace stepcast::sim
