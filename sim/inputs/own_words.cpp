@@ -160,7 +160,12 @@ Launch own_words_of(const Scenario& s, std::string_view stack) {
     return trainer_words_of(s, llama_factory_words(), "llama_factory.yaml", megatron);
   expects(stack == "swift", "a stack that is told in its own words");
   Launch out = trainer_words_of(s, swift_words(), "swift.args", megatron);
-  out.files[0].text = swift_arguments(out.files[0].text);
+  std::string& text = out.files[0].text;
+  if (const std::size_t nested = text.find("fsdp_config:"); nested != std::string::npos) {
+    text.resize(nested);
+    out.notes.emplace_back("How states are sharded is --deepspeed's to say, or --fsdp's.");
+  }
+  text = swift_arguments(text);
   return out;
 }
 
