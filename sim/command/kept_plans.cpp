@@ -42,8 +42,10 @@ std::vector<std::string> option_words(const Arguments& arguments,
 }
 
 void check_kept_plans(const Verb& verb, const Arguments& arguments) {
-  if (arguments.positional().size() > 1)
-    throw UsageError("'" + arguments.positional()[1] + "' is one argument too many",
+  // "merge DIR" are two words; one run may have several files where a verb takes more than that.
+  const std::size_t most = verb.max_positional > 2 ? verb.max_positional : 1;
+  if (arguments.positional().size() > most)
+    throw UsageError("'" + arguments.positional()[most] + "' is one argument too many",
                      fmt::format("see {} --help", verb.name));
   if (arguments.has("partial"))
     throw UsageError(fmt::format("--partial is for {} merge", verb.name));

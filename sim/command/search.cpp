@@ -54,8 +54,8 @@ const std::vector<Option>& search_options() {
 
 Verb search_verb() {
   return {"stepcast search",
-          "[SCENARIO.toml], or merge DIR",
-          2,
+          "[SCENARIO.toml | FILE ...], or merge DIR",
+          4,
           "Finds the fastest plans of a model on a machine, and proves that no other is faster.",
           search_options(),
           "stepcast search --model llama2-70b --gpu h100 --nodes 64 --global-batch 1024",
