@@ -8,6 +8,7 @@
 #include "sim/files/gzip.hpp"
 #include "sim/files/toml_value.hpp"
 #include "sim/files/whole_file.hpp"
+#include "sim/inputs/launch_file.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
 #include "validate/trace/records/nsight.hpp"
@@ -52,6 +53,18 @@ void keep_document(const sim::TomlValue& document, const std::string& verb,
   }
 }
 
+/// A launch file beside the log; false: of no format that is known.
+bool read_launch(const std::string& path, const sim::Catalogue& catalogue, Facts& out) {
+  const sim::NamedText file{path, sim::read_toml_text(path)};
+  const auto input = sim::read_launch_files({&file, 1}, catalogue);
+  if (!input) return false;
+  for (const Fact& fact : input->facts.all) out.set(fact.key, fact.value, fact.source);
+  if (input->facts.ranks) out.ranks = input->facts.ranks, out.ranks_source = path;
+  const std::vector<std::string> said = sim::sentences_on(*input);
+  out.notes.insert(out.notes.end(), said.begin(), said.end());
+  return true;
+}
+
 /// The log's step counts: the profiler slows the steps that it records.
 void add_log(MeasuredStep& measured, MeasuredStep log) {
   if (measured.mean.step)
@@ -85,10 +98,21 @@ void read_run_file(const std::string& path, const sim::Catalogue& catalogue, Tra
   } else if (is_trace(file) && !is_configuration(file.ahead())) {
     out.traces.push_back(read_trace(path, file));
     add_facts(out.facts, out.traces.back(), catalogue);
+  } else if (file.ahead().starts_with("#!") && read_launch(path, catalogue, out.facts)) {
+    // A script is no log.
   } else {
-    StepLog log = read_log(path, file);
-    add_facts(out.facts, log.settings, catalogue, path);
-    if (!log.framework.empty()) out.logs.push_back(std::move(log));
+    try {
+      StepLog log = read_log(path, file);
+      add_facts(out.facts, log.settings, catalogue, path);
+      if (!log.framework.empty()) out.logs.push_back(std::move(log));
+    } catch (const InputError& no_log) {
+      bool launch = false;
+      try {
+        launch = read_launch(path, catalogue, out.facts);
+      } catch (const InputError&) {
+      }
+      if (!launch) throw no_log;
+    }
   }
 }
 
