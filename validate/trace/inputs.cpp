@@ -53,10 +53,14 @@ void keep_document(const sim::TomlValue& document, const std::string& verb,
   }
 }
 
-/// A launch file beside the log; false: of no format that is known.
+/// A launch file beside the log; false: none that is understood.
 bool read_launch(const std::string& path, const sim::Catalogue& catalogue, Facts& out) {
-  const sim::NamedText file{path, sim::read_toml_text(path)};
-  const auto input = sim::read_launch_files({&file, 1}, catalogue);
+  std::optional<sim::LaunchInput> input;
+  try {
+    const sim::NamedText file{path, sim::read_toml_text(path)};
+    input = sim::read_launch_files({&file, 1}, catalogue);
+  } catch (const InputError&) {
+  }
   if (!input) return false;
   for (const Fact& fact : input->facts.all) out.set(fact.key, fact.value, fact.source);
   if (input->facts.ranks) out.ranks = input->facts.ranks, out.ranks_source = path;
@@ -105,13 +109,8 @@ void read_run_file(const std::string& path, const sim::Catalogue& catalogue, Tra
       StepLog log = read_log(path, file);
       add_facts(out.facts, log.settings, catalogue, path);
       if (!log.framework.empty()) out.logs.push_back(std::move(log));
-    } catch (const InputError& no_log) {
-      bool launch = false;
-      try {
-        launch = read_launch(path, catalogue, out.facts);
-      } catch (const InputError&) {
-      }
-      if (!launch) throw no_log;
+    } catch (const InputError&) {
+      if (!read_launch(path, catalogue, out.facts)) throw;
     }
   }
 }
