@@ -128,6 +128,11 @@ void add_torchtitan_2026_facts(Facts& facts, const Settings& said, const Catalog
   rest.fields();
   rest.batch();
   rest.machine();
+  for (const char* name : {"config", "CONFIG", ""})
+    if (const std::string* function = said.find(name))
+      if (const RegisteredModel* known = registered_function(*function))
+        facts.notes.push_back("What the files do not say is as in " + std::string(known->function) +
+                              " of torchtitan's registry (b5bcd76, 2026-08).");
   facts.set("software.version", toml_text("2026", ""), source);
 }
 

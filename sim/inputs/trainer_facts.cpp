@@ -33,6 +33,9 @@ class TrainerFacts : public Translator {
     adapters();
     machine();
     software();
+    if (!assumed_.empty())
+      note(fmt::format("As the framework has it where nothing is said: {}.",
+                       fmt::join(assumed_, ", ")));
   }
 
  private:
@@ -41,9 +44,15 @@ class TrainerFacts : public Translator {
     const std::string* found = said(about);
     if (found != nullptr) return *found;
     for (const LaunchWord& word : tables_[0])  // defaults are those of its own stack
-      if (word.use == Use::read && word.key == about && !word.usual.empty())
-        return std::string(word.usual);
+      if (word.use == Use::read && word.key == about && !word.usual.empty()) return as_usual(word);
     return "";
+  }
+  /// A default of the framework, which the user is told of.
+  std::string as_usual(const LaunchWord& word) const {
+    const std::string told = fmt::format("{} = {}", word.name, word.usual);
+    if (word.usual != "False" && std::ranges::find(assumed_, told) == assumed_.end())
+      assumed_.push_back(told);
+    return std::string(word.usual);
   }
   const std::string* said(std::string_view about) const {
     for (const Words& words : tables_)
@@ -67,7 +76,9 @@ class TrainerFacts : public Translator {
         const std::string name(word.name);
         const std::string* found = settings_.find(name);
         const bool own = words.data() == tables_[0].data();
-        const std::string text = found != nullptr ? *found : std::string(own ? word.usual : "");
+        const bool usual =
+            found == nullptr && own && !word.usual.empty() && facts_.find(word.key) == nullptr;
+        const std::string text = found != nullptr ? *found : usual ? as_usual(word) : "";
         if (word.use == Use::count) {
           const auto value = integer_in(text);
           if (value && *value > 0 && (found || !facts_.find(word.key)))
@@ -264,6 +275,7 @@ class TrainerFacts : public Translator {
   }
 
   std::vector<Words> tables_;
+  mutable std::vector<std::string> assumed_;
   Number context_ = 1;
 };
 
