@@ -76,8 +76,8 @@ class TrainerFacts : public Translator {
         const std::string name(word.name);
         const std::string* found = settings_.find(name);
         const bool own = words.data() == tables_[0].data();
-        const bool usual =
-            found == nullptr && own && !word.usual.empty() && facts_.find(word.key) == nullptr;
+        const bool usual = word.use == Use::count && found == nullptr && own &&
+                           !word.usual.empty() && facts_.find(word.key) == nullptr;
         const std::string text = found != nullptr ? *found : usual ? as_usual(word) : "";
         if (word.use == Use::count) {
           const auto value = integer_in(text);
