@@ -14,7 +14,7 @@ using sim::Catalogue;
 
 namespace {
 
-const Catalogue& catalogue() {
+const Catalogue& shipped() {
   static const Catalogue one(STEPCAST_SOURCE_DIR "/scenarios");
   return one;
 }
@@ -22,15 +22,15 @@ const Catalogue& catalogue() {
 }  // namespace
 
 TEST_CASE("every architecture is read and says where its figures are from") {
-  for (const std::string& name : catalogue().names("architectures")) {
+  for (const std::string& name : shipped().names("architectures")) {
     INFO(name);
-    CHECK(catalogue().architecture(name, "test").name == name);
-    CHECK(!catalogue().sources("architectures", name).empty());
+    CHECK(shipped().architecture(name, "test").name == name);
+    CHECK(!shipped().sources("architectures", name).empty());
   }
 }
 
 TEST_CASE("every GPU of the catalogue names one, and no other entry's figures move with it") {
-  for (const sim::GpuIdentity& one : catalogue().gpus().all()) {
+  for (const sim::GpuIdentity& one : shipped().gpus().all()) {
     INFO(one.gpu.name);
     CHECK(one.gpu.architecture == sim::architecture(one.gpu.architecture.name));
     CHECK(sim::sustained_share(one.gpu) <= 1.0);
@@ -41,7 +41,7 @@ TEST_CASE("an architecture of one's own lies beside the GPU's file") {
   const std::string folder = tests::own_folder().string(), path = folder + "/mine.toml";
   std::ofstream(path) << "nccl = \"ampere\"\nproduct_reach = 0.5\nattention_reach = 0.3\n"
                          "tile_columns = 64\n";
-  const auto mine = catalogue().architecture("mine.toml", folder + "/card.toml:3");
+  const auto mine = shipped().architecture("mine.toml", folder + "/card.toml:3");
   CHECK(mine.name == path);
   CHECK(mine.product_reach == 0.5);
   CHECK(sim::gemm_tiles({128, 128, 128, 1}, mine) == 2);
@@ -63,7 +63,7 @@ TEST_CASE("where nobody has measured, products take the architecture's share of 
 TEST_CASE("all keys that an entry lacks are named at once") {
   const std::string path = (tests::own_folder() / "card.toml").string();
   std::ofstream(path) << "architecture = \"hopper\"\nsms = 10\n";
-  CHECK_THROWS_WITH(catalogue().gpu(sim::toml_text(path, "test")),
+  CHECK_THROWS_WITH(shipped().gpu(sim::toml_text(path, "test")),
                     Catch::Contains("tensor_peak") && Catch::Contains("memory_bandwidth") &&
                         Catch::Contains("tdp"));
 }
