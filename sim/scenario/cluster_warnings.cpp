@@ -78,6 +78,11 @@ class Warnings {
   }
 
   void nvlink_keys() {
+    idle(changed("cluster.node.gpu.announced"), "announced", "it marks figures, and moves none");
+    if (changed("cluster.node.peer_access"))
+      say(switched_ ? "peer_access has no effect: GPUs with NVLink meet there"
+                    : "peer_access = false bounds GPUs by host_memory, where that is known: times "
+                      "move only where it is less than their PCIe links carry");
     idle(!node_.nvlinks.empty() && node_.kind != NodeKind::hybrid_cube_mesh, "nvlinks",
          "only a node of kind hybrid_cube_mesh has a table of links");
     idle(node_.nvlink_per_link.value > 0 && !switched_, "nvlink_per_link",

@@ -29,7 +29,8 @@ TEST_CASE("a name that leaves something open means the usual form of the chip") 
   CHECK(found(gpus().find("h10")) == "none");
   CHECK(found(gpus().find("A100-SXM-64GB")) == "none");
   CHECK(found(gpus().nearest("A100-SXM-64GB")) == "a100-sxm4-80gb");
-  CHECK(found(gpus().nearest("L4")) == "none");
+  CHECK(found(gpus().nearest("L4")) == "l4");
+  CHECK(found(gpus().nearest("T4")) == "none");
 }
 
 TEST_CASE("CUDA's names and PCI ids are in the files of the catalogue") {

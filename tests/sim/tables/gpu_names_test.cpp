@@ -47,17 +47,23 @@ bool all_in(const Words& some, const Words& all) {
   return std::ranges::all_of(some, [&](const std::string& word) { return has(all, word); });
 }
 
+/// The word that names the chip: behind a family's, "RTX-4090".
+std::string chip(const Words& words) {
+  const bool family = words.front() == "rtx" && (words.size() > 2 || !words.back().empty());
+  return family && words.size() > 1 ? words[1] : words.front();
+}
+
 /// The definitions, by lists of words.
 Kinship slow_kinship(std::string_view measured, std::string_view catalogue) {
   const Words a = words_of(measured), b = words_of(catalogue);
-  if (a.front() != b.front()) return Kinship::foreign;
+  if (chip(a) != chip(b)) return Kinship::foreign;
   if (a.size() <= b.size() ? all_in(a, b) : all_in(b, a)) return Kinship::same;
   return has(a, "pcie") == has(b, "pcie") ? Kinship::same_chip : Kinship::sibling;
 }
 
 int slow_fitness(std::string_view name, std::string_view catalogue) {
   const Words words = words_of(name), known = words_of(catalogue);
-  if (words.front() != known.front()) return 0;
+  if (chip(words) != chip(known)) return 0;
   return (all_in(words, known) ? sim::fits_chip : 0) +
          (has(words, "pcie") == has(known, "pcie") ? 2 : 1);
 }
@@ -98,6 +104,12 @@ TEST_CASE("a measured name that says less or writes capitals is the same GPU") {
   CHECK(kinship("H100-SXM5-80GB", "h100-sxm5-80gb") == Kinship::same);
   CHECK(kinship("V100-SXM2", "v100-sxm2-32gb") == Kinship::same);
   CHECK(kinship("A100", "a100-sxm4-80gb") == Kinship::same);
+}
+
+TEST_CASE("cards of one family are as foreign as any two chips") {
+  CHECK(kinship("RTX-5090", "rtx-4090") == Kinship::foreign);
+  CHECK(kinship("RTX-PRO-6000-Blackwell-Server", "rtx-pro-6000") == Kinship::same);
+  CHECK(kinship("RTX-A6000", "rtx-pro-6000") == Kinship::foreign);
 }
 
 TEST_CASE("the same chip with other memory is not the same GPU, but nearly") {
