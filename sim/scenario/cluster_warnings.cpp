@@ -78,7 +78,8 @@ class Warnings {
   }
 
   void nvlink_keys() {
-    idle(changed("cluster.node.gpu.announced"), "announced", "it marks figures, and moves none");
+    idle(scenario_.collective && changed("cluster.node.gpu.announced"), "announced",
+         "it marks a step's figures, and moves none");
     if (changed("cluster.node.peer_access"))
       say(switched_ ? "peer_access has no effect: GPUs with NVLink meet there"
                     : "peer_access = false bounds GPUs by host_memory, where that is known: times "
