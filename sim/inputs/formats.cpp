@@ -138,8 +138,8 @@ constexpr InputFormat formats[] = {
 
 }  // namespace
 
-std::vector<Words> InputFormat::tables() const {
-  std::vector<Words> out;
+std::vector<LaunchWords> InputFormat::tables() const {
+  std::vector<LaunchWords> out;
   for (const auto table : words)
     if (table != nullptr) out.push_back(table());
   return out;

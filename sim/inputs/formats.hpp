@@ -16,9 +16,9 @@ struct InputFormat {
   std::string_view name;  // "the YAML of LLaMA-Factory"
   bool (*is)(const Settings&);
   void (*add)(Facts&, const Settings&, const Catalogue&, const std::string& source);
-  Words (*words[3])();  // null beyond those that it has
+  LaunchWords (*words[3])();  // null beyond those that it has
 
-  std::vector<Words> tables() const;
+  std::vector<LaunchWords> tables() const;
 };
 
 std::span<const InputFormat> input_formats();

@@ -246,11 +246,11 @@ constexpr LaunchWord fsdp_rows[] = {{"*", read}};
 
 }  // namespace
 
-Words verl_words() { return verl_rows; }
-Words nanotron_words() { return nanotron_rows; }
-Words bridge_words() { return bridge_rows; }
-Words torchtitan_words() { return torchtitan_rows; }
-Words nemo_words() { return nemo_rows; }
-Words fsdp_words() { return fsdp_rows; }
+LaunchWords verl_words() { return verl_rows; }
+LaunchWords nanotron_words() { return nanotron_rows; }
+LaunchWords bridge_words() { return bridge_rows; }
+LaunchWords torchtitan_words() { return torchtitan_rows; }
+LaunchWords nemo_words() { return nemo_rows; }
+LaunchWords fsdp_words() { return fsdp_rows; }
 
 }  // namespace stepcast::sim

@@ -72,15 +72,16 @@ std::vector<Meaning> meanings_of(const Scenario& s, bool megatron) {
 }
 
 std::string name_for(WordTables tables, std::string_view about) {
-  for (const Words& words : tables)
+  for (const LaunchWords& words : tables)
     for (const LaunchWord& word : words)
       if (word.use == Use::read && word.key == about) return std::string(word.name);
   return "";
 }
 
-Launch trainer_words_of(const Scenario& s, Words own, const std::string& file, bool megatron) {
+Launch trainer_words_of(const Scenario& s, LaunchWords own, const std::string& file,
+                        bool megatron) {
   Launch out;
-  const Words tables[] = {own, trainer_words()};
+  const LaunchWords tables[] = {own, trainer_words()};
   std::string text, nested;
   for (const auto& [about, value, usual] : meanings_of(s, megatron)) {
     const bool trivial = usual && (about != "recompute" && about != "recompute_off");

@@ -1,5 +1,5 @@
-// Words of a shell's text with their variables put in: the half of shell_text.cpp that knows no
-// command.
+// Words of a shell's text with their variables put in: the half of shell_text.cpp that knows
+// no command.
 #pragma once
 
 #include <optional>

@@ -55,7 +55,7 @@ class TrainerFacts : public Translator {
     return std::string(word.usual);
   }
   const std::string* said(std::string_view about) const {
-    for (const Words& words : tables_)
+    for (const LaunchWords& words : tables_)
       for (const LaunchWord& word : words)
         if (word.use == Use::read && word.key == about)
           if (const std::string* found = settings_.find(std::string(word.name))) return found;
@@ -71,7 +71,7 @@ class TrainerFacts : public Translator {
 
   /// Counts and flags whose key is ours.
   void plain() {
-    for (const Words& words : tables_)
+    for (const LaunchWords& words : tables_)
       for (const LaunchWord& word : words) {
         const std::string name(word.name);
         const std::string* found = settings_.find(name);
@@ -274,7 +274,7 @@ class TrainerFacts : public Translator {
       note("Without packing sequences differ: every one is taken as long as the longest.");
   }
 
-  std::vector<Words> tables_;
+  std::vector<LaunchWords> tables_;
   mutable std::vector<std::string> assumed_;
   Number context_ = 1;
 };

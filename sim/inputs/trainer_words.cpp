@@ -433,11 +433,11 @@ constexpr LaunchWord deepspeed_rows[] = {
 
 }  // namespace
 
-Words trainer_words() { return trainer_rows; }
-Words accelerate_words() { return accelerate_rows; }
-Words llama_factory_words() { return llama_factory_rows; }
-Words axolotl_words() { return axolotl_rows; }
-Words swift_words() { return swift_rows; }
-Words deepspeed_words() { return deepspeed_rows; }
+LaunchWords trainer_words() { return trainer_rows; }
+LaunchWords accelerate_words() { return accelerate_rows; }
+LaunchWords llama_factory_words() { return llama_factory_rows; }
+LaunchWords axolotl_words() { return axolotl_rows; }
+LaunchWords swift_words() { return swift_rows; }
+LaunchWords deepspeed_words() { return deepspeed_rows; }
 
 }  // namespace stepcast::sim

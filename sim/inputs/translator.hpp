@@ -50,7 +50,7 @@ class Translator {
       if (const auto number = integer(setting); number && *number > 0) set(key, *number);
   }
   /// The counts and flags of a table.
-  void take(Words words) {
+  void take(LaunchWords words) {
     for (const LaunchWord& word : words) {
       const std::string setting(word.name), key(word.key);
       if (word.use == Use::count) {

@@ -18,7 +18,7 @@ std::int64_t digits_of(const std::string& text, std::size_t at) {
 const LaunchWord& word_of(std::string_view name) {
   std::string plain(name);
   std::ranges::replace(plain, '-', '_');
-  const Words tables[] = {megatron_words()};
+  const LaunchWords tables[] = {megatron_words()};
   const LaunchWord* word = find_word(tables, plain);
   if (word == nullptr || word->name != plain)
     throw BrokenPromise("--" + std::string(name) + " is no word of Megatron's table");

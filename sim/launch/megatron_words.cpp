@@ -412,6 +412,6 @@ constexpr LaunchWord megatron_rows[] = {
 
 }  // namespace
 
-Words megatron_words() { return megatron_rows; }
+LaunchWords megatron_words() { return megatron_rows; }
 
 }  // namespace stepcast::sim

@@ -3,7 +3,7 @@
 namespace stepcast::sim {
 
 const LaunchWord* find_word(WordTables tables, std::string_view name) {
-  for (const Words& words : tables) {
+  for (const LaunchWords& words : tables) {
     const LaunchWord* best = nullptr;
     for (const LaunchWord& word : words) {
       if (word.name == name) return &word;

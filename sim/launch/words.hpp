@@ -27,9 +27,9 @@ struct LaunchWord {
   int until = 0;             // of the first that calls it otherwise; 0: none does
 };
 
-using Words = std::span<const LaunchWord>;
+using LaunchWords = std::span<const LaunchWord>;
 /// Those of a framework and of what it is started by: an earlier table goes before a later one.
-using WordTables = std::span<const Words>;
+using WordTables = std::span<const LaunchWords>;
 
 /// The most exact one of the first table that has one; null: none.
 const LaunchWord* find_word(WordTables tables, std::string_view name);
@@ -37,6 +37,6 @@ const LaunchWord* find_word(WordTables tables, std::string_view name);
 /// Arguments of Megatron-LM, since 0.7 of its core: megatron/training/arguments.py and the
 /// dataclasses that arguments are made from, at its tags core_v0.7.0 to core_v0.19.0. Names as the
 /// dump prints them.
-Words megatron_words();
+LaunchWords megatron_words();
 
 }  // namespace stepcast::sim

@@ -7,8 +7,8 @@
 
 #include "engine/arithmetic.hpp"
 #include "sim/files/names.hpp"
+#include "sim/inputs/launch_facts.hpp"
 #include "validate/diagnose/attribution.hpp"
-#include "validate/trace/launch_facts.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -89,7 +89,7 @@ std::vector<std::int64_t> slow_groups(const Inquest& run, const ExchangeKind& ki
   std::set<std::int64_t> ranks;
   for (const auto& [members, seconds] : each)
     if (seconds > apart * middle)
-      for (const std::int64_t rank : numbers_in(members)) ranks.insert(rank);
+      for (const std::int64_t rank : sim::numbers_in(members)) ranks.insert(rank);
   return {ranks.begin(), ranks.end()};
 }
 

@@ -290,7 +290,7 @@ TEST_CASE("nanotron's and Megatron-Bridge's YAML") {
 
 TEST_CASE("every word of every table means something, and no name stands twice") {
   for (const InputFormat& format : input_formats())
-    for (const Words& words : format.tables())
+    for (const LaunchWords& words : format.tables())
       for (std::size_t i = 0; i < words.size(); ++i) {
         INFO(format.name << ": " << words[i].name);
         if (words[i].use == Use::count || words[i].use == Use::flag)

@@ -40,7 +40,7 @@ TEST_CASE("every word of Megatron's table has been in a parser since the release
 TEST_CASE("the most exact word is found, of the first table that has one") {
   const LaunchWord one[] = {{"a*", Use::ignored}, {"ab*", Use::read}, {"abc", Use::count}};
   const LaunchWord other[] = {{"a*", Use::unsaid}, {"b", Use::flag}};
-  const Words tables[] = {one, other};
+  const LaunchWords tables[] = {one, other};
   CHECK(find_word(tables, "abc")->use == Use::count);
   CHECK(find_word(tables, "abd")->use == Use::read);
   CHECK(find_word(tables, "ax")->use == Use::ignored);
