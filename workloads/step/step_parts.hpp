@@ -42,9 +42,9 @@ struct LayerData {
 };
 LayerData layer_data(const StepInputs&, LayerKind);
 
-/// What backward reduces of a micro-batch's gradients on the first of several stages, where they are
-/// reduced in buckets and with each micro-batch: chunk by chunk, of which compute waits for the last
-/// bucket.
+/// What backward reduces of a micro-batch's gradients on the first of several stages, where they
+/// are reduced in buckets and with each micro-batch: chunk by chunk, of which compute waits for the
+/// last bucket.
 std::vector<PartCalls> bucket_reductions(const StepInputs&, const StageParameters&);
 
 /// The end of a stage's step: gradient norm, optimizer, parameters gathered after it.

@@ -144,7 +144,7 @@ TEST_CASE("no constant leaves what wires can carry") {
 
 TEST_CASE("rows without a machine cannot be fitted") {
   auto rows = made_with(catalogue().network_constants(), 0.0);
-  for (sim::CollectiveRow& row : rows) row.gpu = "MI300X";
+  for (sim::CollectiveRow& row : rows) row.gpu = "TPU v4";
   CHECK_THROWS_AS(fit_network({rows, {}}, catalogue(), catalogue().network_constants()),
                   InputError);
 }

@@ -322,7 +322,7 @@ TEST_CASE("the words of a row name its cloud") {
 }
 
 TEST_CASE("a GPU without sourced facts is refused with a reason") {
-  for (const char* gpu : {"", "MI300X", "TPU v4", "RTX 4090", "Ascend 910B"}) {
+  for (const char* gpu : {"", "TPU v4", "Ascend 910B"}) {
     INFO(gpu);
     CHECK_FALSE(defaults().cluster(row_of("torchtitan", gpu)).refused.empty());
   }

@@ -66,7 +66,7 @@ TEST_CASE("law: every shipped row of what ran is counted once") {
 TEST_CASE("law: what is not entered says why, and what is open says what was taken") {
   for (const PublishedResult& r : shipped()) {
     INFO(r.row.id);
-    CHECK(entered(r) == r.refused.empty());
+    CHECK(entered(r) == (r.refused.empty() && !r.aside));
     if (!entered(r) || !r.row.activation_checkpointing.empty()) continue;
     CHECK(std::ranges::any_of(r.assumed, [](const std::string& sentence) {
       return sentence.find("not stated: ") != sentence.npos &&
