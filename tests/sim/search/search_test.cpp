@@ -2,8 +2,11 @@
 // of itself.
 #include "sim/search/search.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <functional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "engine/check.hpp"
@@ -47,6 +50,55 @@ SearchSpace small_space(const std::string& more = "") {
 }
 
 }  // namespace
+
+TEST_CASE("a large space has a plan that fits before it is walked, and that is the answer so far") {
+  const Scenario base = read_scenario(
+      read_toml("[model]\nname = \"llama3-70b\"\n[cluster]\nnode = \"dgx-h100\"\nnodes = 8\n"
+                "[plan]\ntensor = \"best\"\n[batch]\nglobal = 256\n"
+                "[software]\nframework = \"megatron-core\"\n",
+                "large.toml"),
+      catalogue());
+  const SearchSpace space({base}, false);
+  REQUIRE(space.combinations() > 100'000);
+  std::atomic<bool> stop{false};
+  SearchMachine machine = machine_of(session());
+  std::vector<double> values;
+  machine.better = [&](const Found& found) {
+    values.push_back(found.value);
+    stop = true;  // as a user does who has seen enough
+  };
+  const SearchResult first = search_plans(space, machine, {.look_first = true}, stop);
+  REQUIRE(first.found.size() == 1);
+  CHECK(first.found.front().value == values.back());
+  CHECK(std::ranges::is_sorted(values, std::greater<>()));
+  CHECK(first.ended);
+  CHECK_FALSE(first.walked);
+  CHECK_FALSE(first.proven());
+  const StepReport& report = first.found.front().report;
+  CHECK(report.memory.needed() <= base.node.gpu.memory);
+  CHECK(session().step(space.scenario_of(first.found.front().knobs)).step_time == report.step_time);
+}
+
+TEST_CASE("the few plans of a first look are plans of the space") {
+  RandomSpaces random(11);
+  std::size_t met = 0;
+  for (int i = 0; i < 20; ++i) {
+    const SearchSpace space =
+        random.space(i % 2 == 0 ? random.base() : random.base_of_experts(), 3);
+    const auto plan_text = [](const Scenario& s) { return write_toml(resolved_document(s)); };
+    std::set<std::string> plans;
+    space.walk([&](const KnobValues& c, const DraftPlan&) {
+      plans.insert(plan_text(space.scenario_of(c)));
+      return true;
+    });
+    space.walk_few([&](const KnobValues& c, const DraftPlan&) {
+      ++met;
+      CHECK(plans.contains(plan_text(space.scenario_of(c))));
+      return true;
+    });
+  }
+  CHECK(met > 10);
+}
 
 TEST_CASE("law: the search finds what trying every plan finds, on random spaces") {
   RandomSpaces random(7);
