@@ -24,7 +24,10 @@ set(STEPCAST_NO_READERS
   "sim/design/(bill|design|machine|odds|plan_finder|study)[.]"
   "sim/output/(answer_files|crash_note|folder|kept_steps|stored_study|study_run)[.]"
   "sim/timeline/(arrows|chrome_trace|counters|memory_counter|perfetto_trace|write_timelines)[.]"
-  "validate/(cluster|command|compare|diagnose|goodput|layers|published|rows|study)/"
+  "validate/(cluster|command|compare|goodput|layers|published|rows|study)/"
+  "validate/diagnose/(attribution|causes|clues|command|compute_causes|expected|faster|faults)[.]"
+  "validate/diagnose/(host_causes|ledger|network_causes|network_tests|parts|recorded_traces)[.]"
+  "validate/diagnose/(report|score|series)[.]"
   "validate/trainer/(device|model)/"
   "validate/trace/(command|inputs|intervals|measure|meetings|report|simulated|steps|timeline|verdict)[.]"
   "validate/trainer/run/(command|rank_report|results|run)[.]")
