@@ -61,14 +61,20 @@ Hdf5Handle text_type(std::size_t length) {
   return type;
 }
 
-void write_attribute(hid_t file, const std::string& object, const std::string& name, hid_t type,
+/// False: HDF5 had no memory, or no room on the disk.
+bool write_attribute(hid_t file, const std::string& object, const std::string& name, hid_t type,
                      const void* value) {
+  const Silence silence;
   const Hdf5Handle holder(H5Oopen(file, object.c_str(), H5P_DEFAULT), H5Oclose);
   const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
   const Hdf5Handle attribute(
       H5Acreate2(holder.get(), name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT),
       H5Aclose);
-  expects(attribute && H5Awrite(attribute.get(), type, value) >= 0, "attribute written");
+  return attribute && H5Awrite(attribute.get(), type, value) >= 0;
+}
+
+OutputError not_written(const std::string& path, const std::string& what) {
+  return {path, "cannot write " + what, "is the disk full, or is memory short?"};
 }
 
 /// Text of a fixed-length cell: up to the padding.
@@ -107,25 +113,29 @@ Hdf5Writer::Hdf5Writer(const std::string& path) : path_(path), whole_(path) {
 }
 
 void Hdf5Writer::group(const std::string& name) {
+  const Silence silence;
   const Hdf5Handle how = timeless(H5P_GROUP_CREATE);
   const Hdf5Handle made(H5Gcreate2(file_.get(), name.c_str(), H5P_DEFAULT, how.get(), H5P_DEFAULT),
                         H5Gclose);
-  expects(static_cast<bool>(made), "group created once");
+  if (!made) throw not_written(path_, name);
 }
 
 void Hdf5Writer::attribute(const std::string& object, const std::string& name,
                            const std::string& value) {
   const Hdf5Handle type = text_type(value.size());
   // An empty text still holds one (zero) byte.
-  write_attribute(file_.get(), object, name, type.get(), value.c_str());
+  if (!write_attribute(file_.get(), object, name, type.get(), value.c_str()))
+    throw not_written(path_, name);
 }
 
 void Hdf5Writer::attribute(const std::string& object, const std::string& name, std::int64_t value) {
-  write_attribute(file_.get(), object, name, H5T_NATIVE_INT64, &value);
+  if (!write_attribute(file_.get(), object, name, H5T_NATIVE_INT64, &value))
+    throw not_written(path_, name);
 }
 
 void Hdf5Writer::write(const std::string& dataset, std::size_t rows, std::int64_t type,
                        const void* values, const std::string& unit) {
+  const Silence silence;
   const hsize_t size = rows;
   const Hdf5Handle space(H5Screate_simple(1, &size, nullptr), H5Sclose);
   const Hdf5Handle how = timeless(H5P_DATASET_CREATE);
@@ -138,10 +148,9 @@ void Hdf5Writer::write(const std::string& dataset, std::size_t rows, std::int64_
   Hdf5Handle made(H5Dcreate2(file_.get(), dataset.c_str(), type, space.get(), H5P_DEFAULT,
                              how.get(), H5P_DEFAULT),
                   H5Dclose);
-  expects(static_cast<bool>(made), "dataset created once, in a group that exists");
-  const Silence silence;
+  if (!made) throw not_written(path_, dataset);
   if (rows > 0 && H5Dwrite(made.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
-    throw OutputError(path_, "cannot write " + dataset, "is the disk full?");
+    throw not_written(path_, dataset);
   made.reset();
   attribute(dataset, "unit", unit);
 }
