@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t most_misses = 3;
 constexpr std::size_t batch_of_simulations = 8;    // at a time, whatever the threads
 constexpr std::size_t between_looks = 4096;        // plans, at the clock and the user's interrupt
-constexpr std::size_t few_combinations = 100'000;  // walked sooner than a first plan is found
+constexpr std::size_t few_combinations = 100'000;  // a whole walk of so many takes no longer
 
 /// What a plan may need: to be tried, and not to be surely too large.
 struct Room {

@@ -32,8 +32,8 @@ class SearchSpace {
   using Visit = std::function<bool(const KnobValues&, const DraftPlan&)>;
   /// `tally` counts what rules refuse on the way.
   void walk(const Visit& visit, RuleTally* tally = nullptr) const;
-  /// Those in which knobs that make no plan smaller have their first value: few enough to have a
-  /// plan that fits at once, among them one wherever there is any but for odd knobs.
+  /// A few of them: all degrees, kinds of data and of sequence parallelism, nothing or everything
+  /// recomputed, of every other knob the first value. Where one of them fits it is soon found.
   void walk_few(const Visit& visit) const;
   /// Of all values, legal or not.
   std::size_t combinations() const { return combinations_after(0); }

@@ -22,11 +22,10 @@ namespace stepcast::validate {
 namespace {
 
 constexpr sim::Option diagnose_options[] = {
-    {"scenario", "FILE.toml", "",
-     "what was run, as for stepcast run; one point, no sweep (default: read from the files)"},
-    {"set", "KEY=VALUE", "", "set any key (stepcast show keys); may be repeated"},
-    {"out", "FILE.toml", "", "where the scenario that was read goes (default: run.toml beside)"},
-    {"skip", "N", "", "steps to leave out at the start (default: 1 of a trace, 10 % of a log)"},
+    run_scenario_option,
+    run_set_option,
+    run_out_option,
+    run_skip_option,
     {"faults", "N", "", "without files: runs of each fault (default 13)"},
     {"healthy", "N", "", "without files: runs without one (default 50)"},
     {"seed", "N", "", "without files: of the faults"},

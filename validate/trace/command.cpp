@@ -15,11 +15,10 @@ namespace stepcast::validate {
 namespace {
 
 constexpr sim::Option options[] = {
-    {"scenario", "FILE.toml", "",
-     "what was run, as for stepcast run; one point, no sweep (default: read from the files)"},
-    {"set", "KEY=VALUE", "", "set any key (stepcast show keys); may be repeated"},
-    {"out", "FILE.toml", "", "where the scenario that was read goes (default: run.toml beside)"},
-    {"skip", "N", "", "steps to leave out at the start (default: 1 of a trace, 10 % of a log)"},
+    run_scenario_option,
+    run_set_option,
+    run_out_option,
+    run_skip_option,
     {"fail-above", "PERCENT", "", "exit code 5 when the error of the step time is larger"},
     sim::json_option,
     sim::rows_option,

@@ -16,6 +16,17 @@
 
 namespace stepcast::validate {
 
+/// Options of verbs that take the files of a run.
+inline constexpr sim::Option run_scenario_option{
+    "scenario", "FILE.toml", "",
+    "what was run, as for stepcast run; one point, no sweep (default: read from the files)"};
+inline constexpr sim::Option run_set_option{"set", "KEY=VALUE", "",
+                                            "set any key (stepcast show keys); may be repeated"};
+inline constexpr sim::Option run_out_option{
+    "out", "FILE.toml", "", "where the scenario that was read goes (default: run.toml beside)"};
+inline constexpr sim::Option run_skip_option{
+    "skip", "N", "", "steps to leave out at the start (default: 1 of a trace, 10 % of a log)"};
+
 struct TraceInputs {
   std::vector<RankTrace> traces;
   std::vector<std::pair<std::string, sim::Timeline>> timelines;  // by file
