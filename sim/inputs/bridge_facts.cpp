@@ -1,74 +1,142 @@
-// Megatron-Bridge's YAML.
+// Megatron-Bridge's YAML, KEY=VALUE and command line: what is laid over a recipe. What no file says
+// is as in the recipe, where that is known (sim/launch/bridge_registry.hpp).
 #include "sim/inputs/formats.hpp"
 #include "sim/inputs/launch_facts.hpp"
 #include "sim/inputs/translator.hpp"
+#include "sim/inputs/vocabulary.hpp"
+#include "sim/launch/bridge_registry.hpp"
 #include "sim/scenario/stage_layout.hpp"
 
 namespace stepcast::sim {
 namespace {
 
-/// NVIDIA-NeMo/Megatron-Bridge at 067f987 (2026-08): what is laid over a recipe.
 class BridgeFacts : public Translator {
  public:
   using Translator::Translator;
 
   void add(const Catalogue& catalogue) {
-    for (const auto& [name, key] : {std::pair{"num_layers", "model.layers"},
-                                    {"hidden_size", "model.hidden"},
-                                    {"num_attention_heads", "model.heads"},
-                                    {"num_query_groups", "model.kv_heads"},
-                                    {"kv_channels", "model.head_dim"},
-                                    {"ffn_hidden_size", "model.ffn_hidden"},
-                                    {"vocab_size", "model.vocab"},
-                                    {"seq_length", "model.sequence"},
-                                    {"tensor_model_parallel_size", "plan.tensor"},
-                                    {"pipeline_model_parallel_size", "plan.pipeline"},
-                                    {"context_parallel_size", "plan.context"},
-                                    {"virtual_pipeline_model_parallel_size", "plan.virtual_stages"},
-                                    {"expert_model_parallel_size", "plan.expert"},
-                                    {"expert_tensor_parallel_size", "plan.expert_tensor"}})
-      if (const auto value = integer(("model." + std::string(name)).c_str()); value && *value > 0)
-        set(key, *value);
-    for (const char* name : {"dataset.sequence_length", "dataset.seq_length"})
-      if (const auto value = integer(name)) set("model.sequence", *value);
-    if (const auto value = integer("train.global_batch_size")) set("batch.global", *value);
-    if (const auto value = integer("train.micro_batch_size")) set("batch.micro_batch", *value);
-    for (const char* name : {"model.hf_model_id", "checkpoint.pretrained_checkpoint"})
-      if (const std::string model = word(name); !model.empty() && !facts_.find("model.layers"))
-        set_model_name(facts_, model, catalogue, source_);
-    if (settings_.has("model.sequence_parallel"))
-      set("plan.sequence_parallel", on("model.sequence_parallel"));
-    const auto shards = settings_.flag("ddp.use_distributed_optimizer");
-    set("plan.data", std::string(shards.value_or(true) ? "zero1" : "ddp"));
-    for (const auto& [name, key] :
-         {std::pair{"ddp.overlap_grad_reduce", "software.gradient_overlap"},
-          {"ddp.overlap_param_gather", "software.gather_overlap"},
-          {"model.moe_permute_fusion", "software.permute_fused"},
-          {"model.moe_router_fusion", "software.router_fused"}})
-      if (const auto value = settings_.flag(name)) set(key, *value);
-    const std::string kind = word("model.recompute_granularity");
-    set("plan.recompute", kind.empty() ? std::string("none") : kind);
-    const std::string mixed = word("mixed_precision");
-    if (mixed.find("fp16") != std::string::npos) set("precision.compute", std::string("fp16"));
-    if (mixed.find("nvfp4") != std::string::npos) set("precision.recipe", std::string("nvfp4"));
-    if (mixed.find("mxfp8") != std::string::npos)
-      set("precision.recipe", std::string("mxfp8"));
-    else if (mixed.find("fp8_subchannel") != std::string::npos)
-      set("precision.recipe", std::string("fp8_block"));
-    else if (mixed.find("fp8_current") != std::string::npos)
-      set("precision.recipe", std::string("fp8_current"));
-    else if (mixed.find("fp8") != std::string::npos)
-      set("precision.recipe", std::string("fp8_delayed"));
-    if (const auto wide = settings_.flag("ddp.grad_reduce_in_fp32"))
-      set("precision.gradient_reduce",
-          std::string(*wide                                     ? "fp32"
-                      : mixed.find("fp16") != std::string::npos ? "fp16"
-                                                                : "bf16"));
+    const std::string recipe = !word("recipe").empty() ? word("recipe") : word("model");
+    const bool named = settings_.has("recipe") || settings_.has("model");
+    if (named && !settings_.has("model.num_layers"))
+      as_in_recipe(recipe,
+                   recipe.find("pretrain") != std::string::npos ||
+                       (settings_.has("model") && word("mode") == "pretrain"),
+                   catalogue);
+    else if (!settings_.has("model.num_layers"))
+      model_of_files(catalogue);
+    if (settings_.has("model.num_layers")) provider();
+    take(bridge_words());
+    if (facts_.find("model.layers") != nullptr) add_model_name(facts_, catalogue, source_);
+    data();
+    recompute();
+    precision();
     rest();
+    machine();
     set("software.framework", std::string("nemo"));
   }
 
  private:
+  /// The model of its recipe, and, of one for pre-training, its plan.
+  void as_in_recipe(const std::string& function, bool pretrains, const Catalogue& catalogue) {
+    const BridgeRecipe* known = bridge_recipe_named(function);
+    set_model_name(facts_, std::string(known != nullptr ? known->model : recipe_stem(function)),
+                   catalogue, source_);
+    if (known == nullptr || !pretrains) return;
+    for (const auto& [key, value] : {std::pair{"model.sequence", known->sequence},
+                                     {"batch.global", known->global},
+                                     {"batch.micro_batch", known->micro},
+                                     {"plan.tensor", known->tensor},
+                                     {"plan.pipeline", known->pipeline},
+                                     {"plan.virtual_stages", known->virtual_stages},
+                                     {"plan.context", known->context}})
+      set(key, value);
+    if (known->expert > 1) set("plan.expert", known->expert);
+    if (known->tensor > 1) set("plan.sequence_parallel", known->sequence_parallel);
+    if (!known->recompute.empty()) set("plan.recompute", std::string(known->recompute));
+    note("What the files do not say is as in " + pretrain_function(*known) +
+         " of Megatron-Bridge v0.5.0 (2026-06).");
+  }
+
+  /// An id or checkpoint that is named, else a file that is called after a model.
+  void model_of_files(const Catalogue& catalogue) {
+    for (const char* name : {"model.hf_model_id", "hf_path", "checkpoint.pretrained_checkpoint"})
+      if (const std::string model = word(name); !model.empty() && model[0] != '<')
+        return set_model_name(facts_, model, catalogue, source_);
+    const std::string stem = model_in_file_name(source_, catalogue);
+    if (stem.empty()) return;
+    note("The model is not said: " + stem + ", which the file is called after.");
+    as_in_recipe(stem, source_.find("pretrain") != std::string::npos, catalogue);
+  }
+
+  /// The model by its shape, whose fields are called as Megatron-LM's arguments are.
+  void provider() {
+    Settings shape;
+    for (const auto& [name, value] : settings_.all())
+      if (name.starts_with("model.")) shape.set(name, value);
+    shape.set_usual("model.swiglu", on("model.gated_linear_unit") ? "True" : "False");
+    add_megatron_facts(facts_, shape, "model.", source_);
+    facts_.erase("software.version");
+    const bool gemma = word("model").starts_with("Gemma3");
+    if (word("model.transformer_layer_spec") == "layers_with_norms_behind") {
+      set("model.norm_place", std::string("behind"));
+      set("model.qk_norm_whole", true);
+      facts_.erase("model.qk_norm");
+    } else if (gemma) {
+      gemma3();
+    }
+  }
+
+  /// What Gemma3ModelProvider has where nothing is said.
+  void gemma3() {
+    set("model.norm", std::string("rmsnorm"));
+    set("model.activation", std::string("swiglu"));
+    set("model.norm_place", std::string("both"));
+    set("model.qk_norm", true);
+    set("model.rope", true);
+    set("model.biases", false);
+    set("model.dropout", false);
+    set("model.tied_embeddings", true);
+    set("model.layer_pattern", std::string("W- W- W- W- W- *-"));
+    if (const auto window = integer("model.window_size")) set("model.window", *window);
+  }
+
+  void data() {
+    const auto shards = settings_.flag("ddp.use_distributed_optimizer");
+    set("plan.data", std::string(shards.value_or(true) ? "zero1" : "ddp"));
+  }
+
+  void recompute() {
+    const std::string* kind = settings_.find("model.recompute_granularity");
+    const bool said = settings_.all().contains("model.recompute_granularity");
+    if (kind != nullptr)
+      set("plan.recompute", *kind);
+    else if (said || facts_.find("plan.recompute") == nullptr)
+      set("plan.recompute", std::string("none"));
+    if (word("model.recompute_granularity") != "full") return;
+    if (word("model.recompute_method") == "block" ||
+        integer("model.recompute_num_layers").value_or(1) > 1)
+      note(
+          "recompute_method, recompute_num_layers: every layer is taken to be recomputed on its "
+          "own.");
+  }
+
+  void precision() {
+    const std::string mixed = word("mixed_precision");
+    const auto has = [&](const char* part) { return mixed.find(part) != std::string::npos; };
+    if (has("fp16")) set("precision.compute", std::string("fp16"));
+    for (const auto& [part, recipe] : {std::pair{"nvfp4", "nvfp4"},
+                                       {"mxfp8", "mxfp8"},
+                                       {"fp8_subchannel", "fp8_block"},
+                                       {"fp8_current", "fp8_current"},
+                                       {"fp8", "fp8_delayed"}})
+      if (has(part)) {
+        set("precision.recipe", std::string(recipe));
+        break;
+      }
+    if (const auto wide = settings_.flag("ddp.grad_reduce_in_fp32"))
+      set("precision.gradient_reduce", std::string(*wide ? "fp32" : has("fp16") ? "fp16" : "bf16"));
+  }
+
   void rest() {
     const std::string type = word("model.moe_token_dispatcher_type");
     const bool hybrid = word("model.moe_flex_dispatcher_backend") == "hybridep";
@@ -77,8 +145,24 @@ class BridgeFacts : public Translator {
                                          : type == "alltoall" ? "all_to_all"
                                          : hybrid             ? "nvlink_domain"
                                                               : "node_aware"));
+    if (settings_.all().contains("model.mtp_num_layers"))
+      set("model.mtp_layers", integer("model.mtp_num_layers").value_or(0));
+    if (on("model.moe_router_force_load_balancing")) set("routing.kind", std::string("balanced"));
+    if (on("comm_overlap.tp_comm_overlap")) set("plan.tensor_overlap", std::string("userbuffers"));
+    for (const char* key :
+         {"plan.shared_expert_overlap", "plan.expert_overlap", "plan.delay_wgrad"})
+      if (const TomlValue* found = facts_.find(key);
+          found != nullptr && !std::get<bool>(found->data))
+        facts_.erase(key);
     if (const std::string layout = word("model.pipeline_model_parallel_layout"); !layout.empty())
       set_parts(facts_, parse_stage_layout(layout, source_).layers, source_);
+  }
+
+  void machine() {
+    const auto each = integer("nproc_per_node");
+    if (!each) return;
+    facts_.gpus_per_node = *each;
+    ranks(*each * integer("nnodes").value_or(1));
   }
 };
 

@@ -77,9 +77,10 @@ constexpr InputFormat formats[] = {
        add_megatron_facts(facts, settings, "model.", source);
      },
      {nemo_words}},
-    {"the YAML of Megatron-Bridge",
+    {"the overrides of Megatron-Bridge",
      [](const Settings& s) {
-       return s.has("train.global_batch_size") || s.has("train.micro_batch_size") ||
+       return s.has("recipe") || calls(s, "run_recipe.py") || calls(s, "stepcast_recipe.py") ||
+              s.has("train.global_batch_size") || s.has("train.micro_batch_size") ||
               s.has("model.tensor_model_parallel_size") || s.has("model.num_layers");
      },
      add_bridge_facts,

@@ -41,6 +41,9 @@ void add_torchtitan_2026_facts(Facts& facts, const Settings& settings, const Cat
 /// transformers and torchtitan train no modules for further tokens (MTP), whatever the model has.
 void without_further_tokens(Facts& facts, const Catalogue& catalogue, const std::string& source);
 
+/// The entry or id that the name of a file holds, "qwen3_8b_sft.yaml"; empty: none.
+std::string model_in_file_name(const std::string& path, const Catalogue& catalogue);
+
 /// Names the model: an entry of the catalogue, an id at Hugging Face, or a path whose last part is
 /// one.
 void set_model_name(Facts& facts, const std::string& said, const Catalogue& catalogue,

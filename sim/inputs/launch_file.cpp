@@ -230,18 +230,6 @@ void add_usual(Settings& settings, const Settings& others) {
   }
 }
 
-void add_named_files(Settings& settings, const std::string& path) {
-  for (const char* name : {"config_file", "accelerate_config"})
-    if (const std::string* file = settings.find(name))
-      if (const auto text = text_beside(path, *file))
-        add_usual(settings, read_yaml_settings(*text, *file));
-  for (const char* name :
-       {"deepspeed", "deepspeed_config", "deepspeed_config.deepspeed_config_file"})
-    if (const std::string* file = settings.find(name); file && file->ends_with(".json"))
-      if (const auto text = text_beside(path, *file))
-        add_usual(settings, read_json_settings(*text, *file));
-}
-
 /// One function of a registry: the only one, or the one named behind a '#' of the path.
 Settings registered(std::string_view text, const std::string& path, const std::string& function) {
   auto calls = read_python_calls(text, path);
@@ -266,6 +254,48 @@ Settings registered(std::string_view text, const std::string& path, const std::s
       module = text.substr(at + import.size(), end - at - import.size());
   out.set_usual("module", module);
   return out;
+}
+
+/// A recipe of Megatron-Bridge in Python: the function that makes a model or calls another recipe.
+Settings bridge_recipe(std::string_view text, const std::string& path,
+                       const std::string& function) {
+  auto calls = read_python_calls(text, path);
+  std::erase_if(calls, [&](const auto& one) {
+    const std::string* base = one.second.find("");
+    const bool recipe = base != nullptr && base->ends_with("_config");
+    return (!function.empty() && one.first != function) ||
+           !(recipe || one.second.has("model.num_layers"));
+  });
+  if (calls.empty()) throw InputError(path, "has no function that returns a recipe");
+  if (calls.size() > 1)
+    throw InputError(path, "has several recipes",
+                     "name one of them, " + path + "#" + calls.begin()->first);
+  Settings out = calls.begin()->second;
+  if (const std::string* base = out.find(""); base != nullptr && !out.has("model.num_layers"))
+    out.set("recipe", *base);
+  out.erase("");
+  return out;
+}
+
+bool is_bridge_recipe(std::string_view text) {
+  return says(text, "def ") && says(text, "from megatron.bridge");
+}
+
+void add_named_files(Settings& settings, const std::string& path) {
+  for (const char* name : {"config_file", "accelerate_config"})
+    if (const std::string* file = settings.find(name))
+      if (const auto text = text_beside(path, *file))
+        add_usual(settings, read_yaml_settings(*text, *file));
+  for (const char* name :
+       {"deepspeed", "deepspeed_config", "deepspeed_config.deepspeed_config_file"})
+    if (const std::string* file = settings.find(name); file && file->ends_with(".json"))
+      if (const auto text = text_beside(path, *file))
+        add_usual(settings, read_json_settings(*text, *file));
+  const std::string* program = settings.find("@program");
+  for (const std::string_view word : words_of_text(program == nullptr ? "" : *program))
+    if (word.ends_with(".py"))
+      if (const auto text = text_beside(path, std::string(word)); text && is_bridge_recipe(*text))
+        add_usual(settings, bridge_recipe(*text, std::string(word), ""));
 }
 
 bool is_script(std::string_view text) {
@@ -325,6 +355,7 @@ Read settings_of(std::string_view text, const std::string& path, const std::stri
   if (body.starts_with("{")) return Read{read_json_settings(body, path), {}};
   if (says(text, "def ") && says(text, "model_registry("))
     return Read{registered(text, path, function), {}};
+  if (is_bridge_recipe(text)) return Read{bridge_recipe(text, path, function), {}};
   Settings dump = dump_settings(text);
   constexpr std::size_t least = 5;
   if (dump.all().size() >= least) return Read{std::move(dump), {}};

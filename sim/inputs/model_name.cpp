@@ -1,6 +1,7 @@
 // A model's name as files have it: an id, a folder, a flavour.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "sim/import/model_index.hpp"
 #include "sim/inputs/formats.hpp"
@@ -8,13 +9,23 @@
 namespace stepcast::sim {
 namespace {
 
+/// "llama31_8b", "llama-3.1-8b"
+std::string without_dots(std::string name) {
+  std::erase(name, '.');
+  return name;
+}
+
 /// The entry or id that a name means, quantised and dated ones too; empty: none.
 std::string known_model(const std::string& name, const Catalogue& catalogue) {
   if (name.empty() || is_file_name(name)) return "";
   if (catalogue.has("models", name)) return name;
   const std::string plain = plain_model_name(name);
+  const std::string dotless = without_dots(plain);
   for (const std::string& entry : catalogue.names("models"))
-    if (plain_model_name(entry) == plain) return entry;
+    if (without_dots(plain_model_name(entry)) == dotless) return entry;
+  for (const IndexedModel& model : catalogue.model_index().models())
+    if (model.unlike.empty() && without_dots(plain_model_name(model.id)) == dotless)
+      return model.id;
   return "";
 }
 
@@ -37,6 +48,23 @@ void set_model_name(Facts& facts, const std::string& said, const Catalogue& cata
   }
   facts.set("model.name", toml_text(said, ""), source);
   facts.notes.push_back("No entry is near the model '" + said + "': --model says one.");
+}
+
+std::string model_in_file_name(const std::string& path, const Catalogue& catalogue) {
+  const std::string file = path.substr(path.rfind('/') + 1);
+  std::vector<std::string> words{""};
+  for (const char c : file.substr(0, file.rfind('.')))
+    if (c == '_' || c == '-')
+      words.emplace_back();
+    else
+      words.back() += c;
+  for (std::size_t length = words.size(); length > 1; --length)  // the longest first
+    for (std::size_t first = 0; first + length <= words.size(); ++first) {
+      std::string name = words[first];
+      for (std::size_t i = 1; i < length; ++i) name += "_" + words[first + i];
+      if (!known_model(name, catalogue).empty()) return name;
+    }
+  return "";
 }
 
 void without_further_tokens(Facts& facts, const Catalogue& catalogue, const std::string& source) {

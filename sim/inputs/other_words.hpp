@@ -1,5 +1,5 @@
-// Words of verl, nanotron, Megatron-Bridge and torchtitan, a table each. What Use::read means
-// is in the file of the framework's facts.
+// Words of verl, nanotron and NeMo 1, a table each; those of frameworks that stepcast launch writes
+// for are in sim/launch/words.hpp. What Use::read means is in the file of the framework's facts.
 #pragma once
 
 #include "sim/launch/words.hpp"
@@ -8,9 +8,7 @@ namespace stepcast::sim {
 
 LaunchWords verl_words();
 LaunchWords nanotron_words();
-LaunchWords bridge_words();
-LaunchWords torchtitan_words();  // TOML of 2024 and 2025, the command line of 2026
-LaunchWords nemo_words();        // NeMo 1's YAML
-LaunchWords fsdp_words();        // what stepcast launch writes for FSDP
+LaunchWords nemo_words();  // NeMo 1's YAML
+LaunchWords fsdp_words();  // what stepcast launch writes for FSDP
 
 }  // namespace stepcast::sim

@@ -92,22 +92,6 @@ class Torchtitan2026Facts : public Translator {
     }
     if (word("model.converters").find("nvfp4") != std::string::npos)
       set("precision.recipe", std::string("nvfp4"));
-    parts();
-  }
-
-  /// ["tok_embeddings", "layers.0"], ["layers.1", "norm", "lm_head"]
-  void parts() {
-    const std::string list = word("parallelism.module_fqns_per_model_part");
-    std::vector<Number> layers;
-    for (std::size_t at = list.find('[', 1); at != std::string::npos; at = list.find('[', at + 1)) {
-      const std::string part = list.substr(at, list.find(']', at) - at);
-      Number here = 0;
-      for (std::size_t one = part.find("\"layers."); one != std::string::npos;
-           one = part.find("\"layers.", one + 1))
-        ++here;
-      layers.push_back(here);
-    }
-    if (!layers.empty()) set_parts(facts_, layers, source_);
   }
 
   void machine() {

@@ -11,27 +11,6 @@
 namespace stepcast::sim {
 namespace {
 
-// torchtitan's job_config.py (v0.1 and v0.2) and the fields of its models' arguments.
-constexpr Rename torchtitan_numbers[] = {
-    {"args.n_layers", "model.layers"},
-    {"args.dim", "model.hidden"},
-    {"args.n_heads", "model.heads"},
-    {"args.n_kv_heads", "model.kv_heads"},
-    {"args.head_dim", "model.head_dim"},
-    {"args.hidden_dim", "model.ffn_hidden"},
-    {"args.vocab_size", "model.vocab"},
-    {"training.seq_len", "model.sequence"},
-    {"training.global_batch_size", "batch.global"},
-    {"training.local_batch_size", "batch.micro_batch"},
-    {"training.batch_size", "batch.micro_batch"},
-    {"parallelism.tensor_parallel_degree", "plan.tensor"},
-    {"parallelism.pipeline_parallel_degree", "plan.pipeline"},
-    {"parallelism.context_parallel_degree", "plan.context"},
-    {"mesh.tp", "plan.tensor"},
-    {"mesh.pp", "plan.pipeline"},
-    {"mesh.cp", "plan.context"},
-};
-
 /// The catalogue's name of a flavor that is called otherwise there.
 std::string entry_of(const std::string& module, const std::string& flavor,
                      const std::string& usual) {
@@ -40,6 +19,20 @@ std::string entry_of(const std::string& module, const std::string& flavor,
   for (const RegisteredModel& one : torchtitan_registry())
     if (one.module == module && one.flavor == flavor) return std::string(one.model);
   return usual;
+}
+
+/// How many layers each list within a list has.
+std::vector<std::int64_t> layers_of_lists(const std::string& list) {
+  std::vector<std::int64_t> out;
+  for (std::size_t at = list.find('[', 1); at != std::string::npos; at = list.find('[', at + 1)) {
+    const std::string part = list.substr(at, list.find(']', at) - at);
+    std::int64_t here = 0;
+    for (std::size_t one = part.find("layers."); one != std::string::npos;
+         one = part.find("layers.", one + 1))
+      ++here;
+    out.push_back(here);
+  }
+  return out;
 }
 
 class TorchtitanFacts : public Translator {
@@ -58,7 +51,7 @@ class TorchtitanFacts : public Translator {
 };
 
 void TorchtitanFacts::add(const Catalogue& catalogue) {
-  numbers(torchtitan_numbers);
+  take(torchtitan_words());
   const std::string *model = find("model.name"), *flavor = find("model.flavor");
   if (model != nullptr && flavor != nullptr) {
     std::string entry = *model + "-" + *flavor;
@@ -114,8 +107,10 @@ void TorchtitanFacts::recipe() {
   if (converts("mx")) set("precision.recipe", std::string("mxfp8"));
   if (!converts("float8") && !on("float8.enable_float8_linear")) return;
   set("precision.recipe", std::string("fp8_current"));
-  set("precision.fp8_parameters", on("float8.enable_fsdp_float8_all_gather"));
-  const std::string* kind = find("float8.recipe_name");
+  set("precision.fp8_parameters", on("float8.enable_fsdp_float8_all_gather") ||
+                                      on("quantize.linear.float8.enable_fsdp_float8_all_gather"));
+  const std::string* kind = find("quantize.linear.float8.recipe_name");
+  if (kind == nullptr) kind = find("float8.recipe_name");
   if (kind != nullptr && *kind != "tensorwise")
     note("float8.recipe_name = " + *kind + ": scales per row are taken as one per tensor.");
 }
@@ -186,8 +181,11 @@ void TorchtitanFacts::batch(std::int64_t replicas) {
     set("batch.micro_batch", integer("parallelism.pipeline_parallel_microbatch_size").value_or(1));
 }
 
-/// ["layers.20", "layers.40"]: where each part but the first begins.
+/// ["layers.20", "layers.40"]: where each part but the first begins; since v0.2.0 the modules of
+/// each part, ["tok_embeddings", "layers.0"], ["layers.1", "norm", "output"].
 void TorchtitanFacts::parts(const Catalogue& catalogue) {
+  const std::string modules = word("parallelism.module_fqns_per_model_part");
+  if (!modules.empty()) return set_parts(facts_, layers_of_lists(modules), source_);
   const std::string* points = find("parallelism.pipeline_parallel_split_points");
   const TomlValue* model = facts_.find("model.name");
   auto layers = facts_.integer("model.layers");
@@ -207,15 +205,12 @@ void TorchtitanFacts::parts(const Catalogue& catalogue) {
 }
 
 void TorchtitanFacts::experts() {
-  for (const auto& [setting, key] :
-       {std::pair{"parallelism.expert_parallel_degree", "plan.expert"},
-        {"parallelism.expert_tensor_parallel_degree", "plan.expert_tensor"}})
-    if (const auto degree = integer(setting); degree && *degree > 0) set(key, *degree);
   const std::string backend = word("parallelism.expert_parallel_comm_backend");
   if (backend == "standard") set("plan.dispatcher", std::string("all_to_all"));
   if (backend == "deepep") set("plan.dispatcher", std::string("node_aware"));
   if (backend == "hybridep") set("plan.dispatcher", std::string("nvlink_domain"));
-  if (on("debug.moe_force_load_balance")) set("routing.kind", std::string("balanced"));
+  if (on("debug.moe_force_load_balance") || on("training.debug_moe_force_load_balance"))
+    set("routing.kind", std::string("balanced"));
   for (const char* setting :
        {"parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"})
     if (on(setting)) set("plan.tensor_overlap", std::string("async_tp"));
@@ -231,21 +226,15 @@ void TorchtitanFacts::recompute() {
   if (layers) set("plan.recompute_every", *every);
 }
 
-/// Where torchtitan's keys stood in 2024 (config_manager.py, 0011fb90).
+/// Under the names of 2025, where a word of 2024 is called otherwise since.
 Settings with_names_of_2025(Settings settings) {
-  constexpr std::pair<const char*, const char*> moved[] = {
-      {"training.data_parallel_replicate_degree", "parallelism.data_parallel_replicate_degree"},
-      {"training.data_parallel_shard_degree", "parallelism.data_parallel_shard_degree"},
-      {"training.tensor_parallel_degree", "parallelism.tensor_parallel_degree"},
-      {"experimental.pipeline_parallel_degree", "parallelism.pipeline_parallel_degree"},
-      {"experimental.context_parallel_degree", "parallelism.context_parallel_degree"},
-      {"experimental.pipeline_parallel_schedule", "parallelism.pipeline_parallel_schedule"},
-      {"experimental.pipeline_parallel_split_points", "parallelism.pipeline_parallel_split_points"},
-      {"experimental.pipeline_parallel_microbatches", "parallelism.pipeline_parallel_microbatches"},
-      {"training.compile", "compile.enable"},
-  };
-  for (const auto& [old, now] : moved)
-    if (const std::string* said = settings.find(old)) settings.set_usual(now, *said);
+  constexpr int renamed = 2025;
+  for (const LaunchWord& old : torchtitan_words())
+    for (const LaunchWord& now : torchtitan_words())
+      if (old.until == renamed && old.key == now.key &&
+          (now.since == renamed || (now.since == 0 && now.name.starts_with("parallelism."))))
+        if (const std::string* said = settings.find(std::string(old.name)))
+          settings.set_usual(std::string(now.name), *said);
   return settings;
 }
 

@@ -34,6 +34,22 @@ Count vocabulary_of_kind(const std::string& kind) {
   return std::nullopt;
 }
 
+/// "nemotron_2_256k.model" has 256,000 tokens; none: no such number in a SentencePiece model's
+/// name.
+Count vocabulary_in_name(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  if (!name.ends_with(".model")) return std::nullopt;
+  for (std::size_t k = name.find('k'); k != std::string::npos; k = name.find('k', k + 1)) {
+    std::size_t first = k;
+    while (first > 0 && name[first - 1] >= '0' && name[first - 1] <= '9') --first;
+    const bool ends = name[k + 1] == '.' || name[k + 1] == '_' || name[k + 1] == '-';
+    const auto thousands = integer_in(std::string_view(name).substr(first, k - first));
+    constexpr std::int64_t least = 8, most = 1024;
+    if (ends && thousands && *thousands >= least && *thousands <= most) return *thousands * 1000;
+  }
+  return std::nullopt;
+}
+
 bool is_alike(const TomlValue& entry, const Facts& facts) {
   for (const char* key : {"layers", "hidden", "heads", "ffn_hidden"}) {
     const Count said = facts.integer(std::string("model.") + key);
@@ -93,6 +109,7 @@ void say_vocabulary(Facts& facts, const Settings& settings, const Catalogue& cat
   };
   const std::string* model = settings.find("tokenizer_model");
   if (model != nullptr && take(vocabulary_of(*model, catalogue), "that of " + *model)) return;
+  if (model != nullptr && take(vocabulary_in_name(*model), "as " + *model + " is called")) return;
   const std::string* kind = settings.find("tokenizer_type");
   if (kind != nullptr && take(vocabulary_of_kind(*kind), "that of a " + *kind)) return;
   if (kind == nullptr && settings.has("merge_file") &&

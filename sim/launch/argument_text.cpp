@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/check.hpp"
 #include "sim/launch/words.hpp"
 
 namespace stepcast::sim {
@@ -18,11 +17,7 @@ std::int64_t digits_of(const std::string& text, std::size_t at) {
 const LaunchWord& word_of(std::string_view name) {
   std::string plain(name);
   std::ranges::replace(plain, '-', '_');
-  const LaunchWords tables[] = {megatron_words()};
-  const LaunchWord* word = find_word(tables, plain);
-  if (word == nullptr || word->name != plain)
-    throw BrokenPromise("--" + std::string(name) + " is no word of Megatron's table");
-  return *word;
+  return written_word(megatron_words(), plain);
 }
 
 }  // namespace
@@ -48,9 +43,7 @@ ArgumentText::ArgumentText(const Scenario& s)
       by_core_(s.software.framework == "megatron-core") {}
 
 bool ArgumentText::has(std::string_view name) const {
-  const LaunchWord& word = word_of(name);
-  return !by_core_ ||
-         (release.minor >= word.since && (word.until == 0 || release.minor < word.until));
+  return !by_core_ || is_in(word_of(name), static_cast<int>(release.minor));
 }
 
 void ArgumentText::line(std::string_view name, const std::string& value) {

@@ -56,6 +56,10 @@ class ArgumentText {
 
 /// What the model is.
 void write_megatron_model(const Scenario& scenario, ArgumentText& out);
+/// Which layers have a window: "6" where every sixth has none, else a list; "": all of them.
+std::string window_frequency(const Scenario& scenario);
+/// Which layers have experts, a list of 1 and 0; "": all of them.
+std::string expert_frequency(const Scenario& scenario);
 /// What Megatron's arguments cannot say of it in this release; empty: nothing.
 std::string megatron_model_refusal(const Scenario& scenario);
 

@@ -1,12 +1,14 @@
 // Megatron-Bridge, which NeMo is since its container 25.11: fields of a recipe's ConfigContainer,
-// laid over it. Names of NVIDIA-NeMo/Megatron-Bridge at 067f987 (2026-08), scripts/training/
-// run_recipe.py and training/config.py; those of [model] are Megatron core's.
+// laid over it. Names and since when: bridge_words.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "sim/launch/bridge_recipe.hpp"
+#include "sim/launch/bridge_registry.hpp"
 #include "sim/launch/forms.hpp"
 #include "sim/launch/megatron_arguments.hpp"
+#include "sim/launch/words.hpp"
 #include "workloads/plan/model_size.hpp"
 
 namespace stepcast::sim {
@@ -61,12 +63,16 @@ std::string mixed_precision(const Scenario& s) {
   return "bf16_mixed";
 }
 
+int release_of(const Scenario& s) { return bridge_release(s.software.version); }
+
 std::string overrides_of(const Scenario& s) {
   std::string out;
   const auto set = [&](std::string_view name, const auto& value) {
-    out += fmt::format("{}={}\n", name, value);
+    out += fmt::format("{}={}\n", written_word(bridge_words(), name).name, value);
   };
-  set("dataset.seq_length", s.batch.sequence);
+  const bool old = !is_in(written_word(bridge_words(), "dataset.seq_length"), release_of(s));
+  set("model.seq_length", s.batch.sequence);
+  set(old ? "dataset.sequence_length" : "dataset.seq_length", s.batch.sequence);
   set("train.global_batch_size", s.global_batch);
   set("train.micro_batch_size", s.batch.micro_batch);
   set("model.tensor_model_parallel_size", s.plan.tensor);
@@ -92,7 +98,14 @@ std::string overrides_of(const Scenario& s) {
       set("model.moe_flex_dispatcher_backend", kind == node_aware ? "deepep" : "hybridep");
     set("model.moe_permute_fusion", true_or_false(s.software.experts.fused_permute));
     set("model.moe_router_fusion", true_or_false(s.software.experts.fused_router));
+    set("model.moe_shared_expert_overlap", true_or_false(s.plan.expert.shared_overlap));
+    set("model.moe_router_force_load_balancing",
+        true_or_false(s.plan.routing.kind == workloads::RoutingKind::balanced));
   }
+  if (s.model.mtp_layers > 0)
+    set("model.mtp_num_layers", s.model.mtp_layers);
+  else if (std::ranges::count(s.changed, "model.mtp_layers") > 0)
+    set("model.mtp_num_layers", "null");
   set("model.recompute_granularity", s.plan.recompute == Recompute::full        ? "full"
                                      : s.plan.recompute == Recompute::selective ? "selective"
                                                                                 : "null");
@@ -110,9 +123,7 @@ std::string overrides_of(const Scenario& s) {
 }
 
 std::vector<std::string> bridge_notes(const Scenario& s) {
-  std::vector<std::string> out{"bridge.overrides is laid over the recipe of " + s.model.name +
-                               ": RECIPE is its name; a model without one comes from "
-                               "AutoBridge.from_hf_pretrained(ID).to_megatron_provider()."};
+  std::vector<std::string> out;
   if (leaves_layers(s)) out.push_back(left_layers_note(s));
   if (s.precision.gradient_reduce != Dtype::fp32 &&
       s.precision.gradient_reduce != s.precision.compute)
@@ -129,15 +140,28 @@ std::vector<std::string> bridge_notes(const Scenario& s) {
 Launch bridge_launch(const Scenario& s) {
   Launch out;
   out.why_not = refused(s, bridge_refusals);
-  if (out.why_not.empty() && s.model.qk_norm_whole)
-    out.why_not = "Megatron-Bridge has no model with norms of all queries and keys together";
+  if (!out.why_not.empty()) return out;
+  const BridgeRecipe* recipe = bridge_recipe_of(s.model.name);
+  if (recipe != nullptr && release_of(s) < recipe->since) recipe = nullptr;
+  if (recipe == nullptr) out.why_not = bridge_provider_refusal(s);
   if (!out.why_not.empty()) return out;
   out.notes = bridge_notes(s);
+  constexpr int first_runner = 3;  // scripts/training/run_recipe.py is there from v0.3.0 on
+  const bool by_name = recipe != nullptr && release_of(s) >= first_runner;
+  const std::string program =
+      by_name ? "scripts/training/run_recipe.py --recipe " + pretrain_function(*recipe)
+              : std::string("stepcast_recipe.py");
   out.files.push_back(
-      {"bridge.overrides", overrides_of(s),
-       torchrun(s,
-                "scripts/training/run_recipe.py --recipe RECIPE --mode pretrain --dataset mock "
-                "$(cat bridge.overrides)")});
+      {"bridge.overrides", overrides_of(s), torchrun(s, program + " $(cat bridge.overrides)")});
+  if (by_name) return out;
+  if (recipe == nullptr)
+    out.notes.push_back(fmt::format(
+        "Megatron-Bridge of NeMo {} has no recipe of {}: stepcast_recipe.py makes the model of its "
+        "shape, over the optimizer and data of llama31_8b_pretrain_config. It was read against the "
+        "source, not run.",
+        s.software.version, s.model.name));
+  out.files.push_back({"stepcast_recipe.py", bridge_recipe_file(s, recipe),
+                       "the recipe that bridge.overrides is laid over"});
   return out;
 }
 

@@ -169,7 +169,8 @@ class MegatronArguments {
       set("moe-router-num-groups", e.groups);
       set("moe-router-group-topk", e.group_limit);
     }
-    layer_frequency();
+    if (const std::string which = expert_frequency(s_); !which.empty())
+      set("moe-layer-freq", "'" + which + "'");
     set("expert-model-parallel-size", plan.degree);
     set("expert-tensor-parallel-size", s_.plan.expert_tensor());
     dispatcher();
@@ -184,18 +185,6 @@ class MegatronArguments {
     if (s_.plan.routing.kind == workloads::RoutingKind::balanced)
       flag("moe-router-force-load-balancing");
     if (stated_routing(s_)) note(routing_note());
-  }
-
-  /// Which layers have experts, 1, and which are dense, 0.
-  void layer_frequency() {
-    const auto& e = s_.model.experts;
-    if (e.dense_layers == 0 && e.every == 1) return;
-    std::string list;
-    for (std::int64_t layer = 0; layer < s_.model.layers; ++layer)
-      list +=
-          (layer > 0 ? "," : "") +
-          std::string(workloads::layer_kind(s_.model, s_.precision, layer).experts() ? "1" : "0");
-    set("moe-layer-freq", "'[" + list + "]'");
   }
 
   void dispatcher() {

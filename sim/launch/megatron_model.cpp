@@ -47,8 +47,10 @@ std::int64_t period_of(const std::vector<bool>& others) {
 std::string list_of(const std::vector<bool>& layers) {
   std::string out;
   for (const bool one : layers) out += (out.empty() ? "" : ",") + std::string(one ? "1" : "0");
-  return "'[" + out + "]'";
+  return "[" + out + "]";
 }
+
+std::string quoted(const std::string& list) { return list[0] == '[' ? "'" + list + "'" : list; }
 
 class ModelArguments {
  public:
@@ -136,12 +138,8 @@ class ModelArguments {
     if (m_.sinks) out_.set("softmax-type", "learnable");
     if (m_.window == 0) return;
     out_.set("window-size", fmt::format("{},0", m_.window - 1));  // so many before, none behind
-    const auto which = windows(s_);
-    if (std::ranges::count(which, false) == 0) return;
-    if (const std::int64_t every = period_of(which); every > 0)
-      out_.set("window-attn-skip-freq", every);
-    else
-      out_.set("window-attn-skip-freq", list_of(which));
+    if (const std::string which = window_frequency(s_); !which.empty())
+      out_.set("window-attn-skip-freq", quoted(which));
   }
 
   void latent() {
@@ -160,7 +158,7 @@ class ModelArguments {
     if (const std::int64_t every = period_of(linear); every > 0)
       out_.set("linear-attention-freq", every);
     else
-      out_.set("linear-attention-freq", list_of(linear));
+      out_.set("linear-attention-freq", quoted(list_of(linear)));
     out_.set("linear-key-head-dim", m_.delta.key_dim);
     out_.set("linear-value-head-dim", m_.delta.value_dim);
     out_.set("linear-num-key-heads", m_.delta.key_heads);
@@ -179,6 +177,22 @@ struct Part {
 };
 
 }  // namespace
+
+std::string window_frequency(const Scenario& s) {
+  const auto which = windows(s);
+  if (std::ranges::count(which, false) == 0) return "";
+  const std::int64_t every = period_of(which);
+  return every > 0 ? std::to_string(every) : list_of(which);
+}
+
+std::string expert_frequency(const Scenario& s) {
+  const auto& e = s.model.experts;
+  if (e.dense_layers == 0 && e.every == 1) return "";
+  std::vector<bool> out;
+  for (std::int64_t layer = 0; layer < s.model.layers; ++layer)
+    out.push_back(workloads::layer_kind(s.model, s.precision, layer).experts());
+  return list_of(out);
+}
 
 void write_megatron_model(const Scenario& s, ArgumentText& out) { ModelArguments(s, out).write(); }
 

@@ -1,12 +1,12 @@
-// torchtitan's TOML. Keys were read in pytorch/torchtitan: torchtitan/config_manager.py at 0011fb90
-// (2024), torchtitan/config/job_config.py at 000204a4 and models/llama3/train_configs/
-// llama3_70b.toml at 038d5fd1 (2025); those of experts in job_config.py of 2026 (read 2026-11).
+// torchtitan's TOML of 2024 and 2025. Names and since when: torchtitan_words.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "sim/files/toml_value.hpp"
 #include "sim/launch/forms.hpp"
+#include "sim/launch/torchtitan_registry.hpp"
+#include "sim/launch/words.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -99,14 +99,23 @@ TomlValue number(std::int64_t value) { return {value, {}}; }
 TomlValue word(std::string text) { return toml_text(std::move(text), {}); }
 TomlValue yes_or_no(bool value) { return {value, {}}; }
 
+/// A key of the table of words, so that the reader knows it.
+void set_key(TomlValue& out, const std::string& name, TomlValue value) {
+  set_path(out, std::string(written_word(torchtitan_words(), name).name), std::move(value));
+}
+
 /// "llama3-70b" is flavor 70B of model llama3.
 void set_model(const Scenario& s, TomlValue& out) {
   const std::string& name = s.model.name;
+  if (const RegisteredModel* known = registered_model(name); known != nullptr && !of_2024(s)) {
+    set_key(out, "model.name", word(std::string(known->module)));
+    return set_key(out, "model.flavor", word(std::string(known->flavor)));
+  }
   const std::size_t dash = name.find('-');
   std::string flavor = dash == std::string::npos ? name : name.substr(dash + 1);
   std::ranges::transform(flavor, flavor.begin(), [](unsigned char c) { return std::toupper(c); });
-  set_path(out, "model.name", word(name.substr(0, dash)));
-  set_path(out, "model.flavor", word(flavor));
+  set_key(out, "model.name", word(name.substr(0, dash)));
+  set_key(out, "model.flavor", word(flavor));
 }
 
 /// "layers.4": where each part but the first begins.
@@ -116,6 +125,23 @@ TomlValue split_points(const Scenario& s) {
   for (const std::int64_t layers : part_layers(s)) {
     if (first > 0) out.push_back(word(fmt::format("layers.{}", first)));
     first += layers;
+  }
+  return {std::move(out), {}};
+}
+
+/// The modules of each part, all of them.
+TomlValue modules_of_parts(const Scenario& s) {
+  TomlValue::Array out;
+  const auto parts = part_layers(s);
+  std::int64_t layer = 0;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    TomlValue::Array names;
+    if (part == 0) names.push_back(word("tok_embeddings"));
+    for (std::int64_t i = 0; i < parts[part]; ++i, ++layer)
+      names.push_back(word(fmt::format("layers.{}", layer)));
+    if (part + 1 == parts.size())
+      for (const char* last : {"norm", "output"}) names.push_back(word(last));
+    out.push_back({std::move(names), {}});
   }
   return {std::move(out), {}};
 }
@@ -130,18 +156,20 @@ std::string schedule_of(const Scenario& s) {
 /// Points are named one by one: what layers_per_stage says counts embedding and head as layers.
 void set_stages(const Scenario& s, TomlValue& out) {
   const std::string table = of_2024(s) ? "experimental." : "parallelism.";
-  set_path(out, table + "pipeline_parallel_degree", number(s.plan.pipeline));
-  set_path(out, table + "context_parallel_degree", number(s.plan.context));
+  set_key(out, table + "pipeline_parallel_degree", number(s.plan.pipeline));
+  set_key(out, table + "context_parallel_degree", number(s.plan.context));
   if (s.plan.pipeline == 1) return;
   if (s.plan.schedule == workloads::Schedule::listed)
-    set_path(out, table + "pipeline_parallel_schedule_csv", word(s.plan.orders.list->file));
+    set_key(out, table + "pipeline_parallel_schedule_csv", word(s.plan.orders.list->file));
   else
-    set_path(out, table + "pipeline_parallel_schedule", word(schedule_of(s)));
-  set_path(out, table + "pipeline_parallel_split_points", split_points(s));
-  if (of_2024(s))
-    set_path(out, table + "pipeline_parallel_microbatches", number(s.batch.micro_batches));
-  else
-    set_path(out, table + "pipeline_parallel_microbatch_size", number(s.batch.micro_batch));
+    set_key(out, table + "pipeline_parallel_schedule", word(schedule_of(s)));
+  if (of_2024(s)) {
+    set_key(out, table + "pipeline_parallel_split_points", split_points(s));
+    set_key(out, table + "pipeline_parallel_microbatches", number(s.batch.micro_batches));
+  } else {
+    set_key(out, table + "module_fqns_per_model_part", modules_of_parts(s));
+    set_key(out, table + "pipeline_parallel_microbatch_size", number(s.batch.micro_batch));
+  }
 }
 
 /// What one replica of the pipeline is handed at once: all micro-batches of its stages.
@@ -151,76 +179,81 @@ std::int64_t local_batch_size(const Scenario& s) {
 
 void set_training(const Scenario& s, TomlValue& out) {
   const bool old = of_2024(s);
-  set_path(out, "training.seq_len", number(s.batch.sequence));
-  set_path(out, old ? "training.batch_size" : "training.local_batch_size",
-           number(local_batch_size(s)));
-  if (!old) set_path(out, "training.global_batch_size", number(s.global_batch));
-  set_path(out, "training.mixed_precision_param", word(torch_dtype(s.precision.compute)));
-  set_path(out, "training.mixed_precision_reduce", word("float32"));
-  if (old) set_path(out, "training.compile", yes_or_no(s.software.compiled()));
+  set_key(out, "training.seq_len", number(s.batch.sequence));
+  set_key(out, old ? "training.batch_size" : "training.local_batch_size",
+          number(local_batch_size(s)));
+  if (!old) set_key(out, "training.global_batch_size", number(s.global_batch));
+  set_key(out, "training.mixed_precision_param", word(torch_dtype(s.precision.compute)));
+  set_key(out, "training.mixed_precision_reduce", word("float32"));
+  if (old) set_key(out, "training.compile", yes_or_no(s.software.compiled()));
 }
 
 void set_degrees(const Scenario& s, TomlValue& out) {
   const std::string table = of_2024(s) ? "training." : "parallelism.";
   const DataMesh mesh = data_mesh(s);
-  set_path(out, table + "data_parallel_replicate_degree", number(mesh.replicate));
-  set_path(out, table + "data_parallel_shard_degree", number(mesh.shard));
-  set_path(out, table + "tensor_parallel_degree", number(s.plan.tensor));
+  set_key(out, table + "data_parallel_replicate_degree", number(mesh.replicate));
+  set_key(out, table + "data_parallel_shard_degree", number(mesh.shard));
+  set_key(out, table + "tensor_parallel_degree", number(s.plan.tensor));
   if (!of_2024(s) && s.plan.data != DataParallel::ddp)
-    set_path(out, "parallelism.fsdp_reshard_after_forward",
-             word(s.plan.data == DataParallel::zero3 ? "always" : "never"));
+    set_key(out, "parallelism.fsdp_reshard_after_forward",
+            word(s.plan.data == DataParallel::zero3 ? "always" : "never"));
   if (s.plan.tensor_overlap == workloads::TensorOverlap::async_tp)
-    set_path(out,
-             (of_2024(s) ? "experimental." : "parallelism.") +
-                 std::string("enable_async_tensor_parallel"),
-             yes_or_no(true));
+    set_key(out,
+            (of_2024(s) ? "experimental." : "parallelism.") +
+                std::string("enable_async_tensor_parallel"),
+            yes_or_no(true));
   set_stages(s, out);
 }
 
 void set_experts(const Scenario& s, TomlValue& out) {
   if (!has_experts(s)) return;
   const bool deepep = s.plan.expert.dispatcher == workloads::Dispatcher::node_aware;
-  set_path(out, "parallelism.expert_parallel_degree", number(s.plan.expert.degree));
-  set_path(out, "parallelism.expert_tensor_parallel_degree", number(s.plan.expert_tensor()));
-  set_path(out, "parallelism.expert_parallel_comm_backend",
-           word(by_nccl(s) ? "standard"
-                : deepep   ? "deepep"
-                           : "hybridep"));
+  set_key(out, "parallelism.expert_parallel_degree", number(s.plan.expert.degree));
+  set_key(out, "parallelism.expert_tensor_parallel_degree", number(s.plan.expert_tensor()));
+  set_key(out, "parallelism.expert_parallel_comm_backend",
+          word(by_nccl(s) ? "standard"
+               : deepep   ? "deepep"
+                          : "hybridep"));
   if (s.plan.routing.kind == workloads::RoutingKind::balanced)
-    set_path(out, "debug.moe_force_load_balance", yes_or_no(true));
+    set_key(out, "debug.moe_force_load_balance", yes_or_no(true));
 }
 
 /// "selective" with a number recomputes every n-th layer in full.
 void set_recompute(const Scenario& s, TomlValue& out) {
   const bool some = s.plan.recompute == Recompute::full && s.plan.recompute_every > 1;
   const bool selective = operators_again(s.plan, s.software);
-  set_path(out, "activation_checkpoint.mode",
-           word(some || selective                     ? "selective"
-                : s.plan.recompute == Recompute::full ? "full"
-                                                      : "none"));
+  set_key(out, "activation_checkpoint.mode",
+          word(some || selective                     ? "selective"
+               : s.plan.recompute == Recompute::full ? "full"
+                                                     : "none"));
   if (some || selective)
-    set_path(out, "activation_checkpoint.selective_ac_option",
-             word(some ? std::to_string(s.plan.recompute_every) : "op"));
+    set_key(out, "activation_checkpoint.selective_ac_option",
+            word(some ? std::to_string(s.plan.recompute_every) : "op"));
 }
 
-/// torchao's converters of linear layers (torchtitan docs/float8.md, read 2026-11; [mx] recalled,
-/// 2026). The head is among them unless it is filtered.
+/// torchao's converters of linear layers (torchtitan docs/float8.md, read 2026-11). The head is
+/// among them unless it is filtered.
 void set_recipe(const Scenario& s, TomlValue& out) {
-  const bool narrow = s.precision.fp8_parameters;
-  if (s.precision.recipe == workloads::Recipe::mxfp8) {
-    set_path(out, "model.converters", {TomlValue::Array{word("mx")}, {}});
-    set_path(out, "mx.recipe_name", word("mxfp8_cublas"));
-    set_path(out, "mx.filter_fqns", {TomlValue::Array{word("output")}, {}});
-    return;
-  }
-  if (s.precision.recipe == workloads::Recipe::none) return;
+  const workloads::Recipe recipe = s.precision.recipe;
+  if (recipe == workloads::Recipe::none) return;
+  const TomlValue narrow = yes_or_no(s.precision.fp8_parameters);
+  const TomlValue head{TomlValue::Array{word("output")}, {}};
+  const bool mx = recipe == workloads::Recipe::mxfp8;
+  const std::string table = of_2024(s) ? "float8."
+                            : mx       ? "quantize.linear.mx."
+                                       : "quantize.linear.float8.";
   if (of_2024(s))
-    set_path(out, "float8.enable_float8_linear", yes_or_no(true));
+    set_key(out, "float8.enable_float8_linear", yes_or_no(true));
   else
-    set_path(out, "model.converters", {TomlValue::Array{word("float8")}, {}});
-  set_path(out, "float8.enable_fsdp_float8_all_gather", yes_or_no(narrow));
-  set_path(out, "float8.precompute_float8_dynamic_scale_for_fsdp", yes_or_no(narrow));
-  if (!of_2024(s)) set_path(out, "float8.filter_fqns", {TomlValue::Array{word("output")}, {}});
+    set_key(out, "model.converters",
+            {TomlValue::Array{word(table.substr(0, table.size() - 1))}, {}});
+  if (mx) {
+    set_key(out, table + "recipe_name", word("mxfp8_cublas"));
+  } else {
+    set_key(out, table + "enable_fsdp_float8_all_gather", narrow);
+    set_key(out, table + "precompute_float8_dynamic_scale_for_fsdp", narrow);
+  }
+  if (!of_2024(s)) set_key(out, table + "filter_fqns", head);
 }
 
 std::vector<std::string> torchtitan_notes(const Scenario& s) {
@@ -230,7 +263,7 @@ std::vector<std::string> torchtitan_notes(const Scenario& s) {
     out.emplace_back(
         "torchtitan's tensor ranks always cut the sequence: sequence_parallel = true.");
   if (s.precision.gradient_reduce != Dtype::fp32) out.push_back(other_reduction(s, Dtype::fp32));
-  if (!s.model.name.starts_with("llama"))
+  if (!s.model.name.starts_with("llama") && (of_2024(s) || !registered_model(s.model.name)))
     out.push_back(s.model.name + " must be made known to torchtitan (train_spec) first.");
   if (stated_routing(s)) out.push_back(routing_note());
   for (std::string& note : common_notes(s, {"software.fusion"})) out.push_back(std::move(note));
@@ -252,7 +285,7 @@ Launch torchtitan_launch(const Scenario& s) {
   set_experts(s, file);
   set_recompute(s, file);
   set_recipe(s, file);
-  if (!of_2024(s)) set_path(file, "compile.enable", yes_or_no(s.software.compiled()));
+  if (!of_2024(s)) set_key(file, "compile.enable", yes_or_no(s.software.compiled()));
   out.notes = torchtitan_notes(s);
   out.files.push_back(
       {"torchtitan.toml", write_toml(file),

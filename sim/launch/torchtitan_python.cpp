@@ -1,13 +1,14 @@
 // torchtitan since 2026: a module of Python with one function that changes fields of the nearest
 // one of a registry, because the kind of recompute and the cut of stages have no words on its
-// command line. Fields were read in config/configs.py, distributed/activation_checkpoint.py and
-// models/*/__init__.py at b5bcd76 (2026-08).
+// command line. Fields and since when: torchtitan_words.cpp; models/*/__init__.py and distributed/
+// activation_checkpoint.py were read at b5bcd76 (2026-08).
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "sim/launch/forms.hpp"
 #include "sim/launch/torchtitan_registry.hpp"
+#include "sim/launch/words.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -58,7 +59,8 @@ class PythonModule {
  private:
   template <class T>
   void set(std::string_view field, const T& value) {
-    body_ += fmt::format("    config.{} = {}\n", field, value);
+    body_ +=
+        fmt::format("    config.{} = {}\n", written_word(torchtitan_words(), field).name, value);
   }
   void word(std::string_view field, std::string_view value) {
     set(field, fmt::format("\"{}\"", value));
@@ -71,6 +73,8 @@ class PythonModule {
     if (s_.plan.pipeline > 1) stages();
     recompute();
     set("compile.enable", python_bool(s_.software.compiled()));
+    if (std::ranges::count(s_.changed, "software.loss_chunks") > 0)
+      set("loss.num_chunks", s_.software.loss.chunks);
     if (s_.plan.tensor_overlap == workloads::TensorOverlap::async_tp)
       set("compile.enable_async_tensor_parallel", "True");
   }
@@ -165,7 +169,8 @@ std::vector<std::string> python_notes(const Scenario& s) {
   if (s.precision.gradient_reduce != Dtype::fp32) out.push_back(other_reduction(s, Dtype::fp32));
   if (stated_routing(s)) out.push_back(routing_note());
   if (s.model.mtp_layers > 0) out.emplace_back("model.mtp_layers: its models have none.");
-  for (std::string& note : common_notes(s, {"software.fusion"})) out.push_back(std::move(note));
+  for (std::string& note : common_notes(s, {"software.fusion", "software.loss_chunks"}))
+    out.push_back(std::move(note));
   return out;
 }
 

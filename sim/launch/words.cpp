@@ -1,6 +1,17 @@
 #include "sim/launch/words.hpp"
 
+#include <algorithm>
+#include <string>
+
+#include "engine/check.hpp"
+
 namespace stepcast::sim {
+
+const LaunchWord& written_word(LaunchWords words, std::string_view name) {
+  const auto found = std::ranges::find(words, name, &LaunchWord::name);
+  if (found == words.end()) throw BrokenPromise(std::string(name) + " is in no table of words");
+  return *found;
+}
 
 const LaunchWord* find_word(WordTables tables, std::string_view name) {
   for (const LaunchWords& words : tables) {

@@ -13,7 +13,7 @@ megatron="--framework megatron-core@0.7 --data zero1 --tensor 4 --pipeline 8 --v
 expect 0 '^# megatron.args: CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nnodes 64 ' \
   launch $on_512 $megatron
 expect 0 '^--num-layers-per-virtual-pipeline-stage 2$' launch $on_512 $megatron
-expect 0 '^pipeline_parallel_split_points = \["layers.40"\]' \
+expect 0 '^module_fqns_per_model_part = \[\["tok_embeddings", "layers.0", ' \
   launch $on_512 --framework torchtitan@2025 --data zero3 --tensor 8 --pipeline 2
 expect 0 '"reshard_after_forward": true' launch $on_512 --framework pytorch-fsdp2 --data zero3
 expect 0 '"stage": 3' launch $on_512 --framework deepspeed --data zero3

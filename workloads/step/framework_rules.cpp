@@ -217,7 +217,9 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
      [](Asked) { return std::string("the host's processors run Adam"); }},
     {"framework", [](Asked a) { return a.shape.experts.count > 0 && !a.software.experts.runs; },
      [](Asked a) { return name_of(a.software) + " has no layers of experts"; },
-     [](Asked) { return std::string("megatron-core, nemo, torchtitan and deepspeed run them"); }},
+     [](Asked) {
+       return std::string("megatron-core, nemo, torchtitan, deepspeed and trl run them");
+     }},
     {"dispatcher",
      [](Asked a) {
        const ExpertPlan& expert = a.plan.expert;
@@ -225,6 +227,8 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
               !a.software.experts.dispatchers.has(expert.dispatcher);
      },
      [](Asked a) {
+       if (a.software.experts.dispatchers.empty())
+         return name_of(a.software) + " has no expert-parallel degree";
        return name_of(a.software) + " has no dispatcher \"" +
               std::string(workloads::name_of(a.plan.expert.dispatcher)) + "\"";
      },
@@ -233,7 +237,7 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
        for (const Dispatcher each : all_dispatchers)
          if (a.software.experts.dispatchers.has(each))
            out += (out.empty() ? "it has " : ", ") + std::string(workloads::name_of(each));
-       return out;
+       return out.empty() ? "every rank has all of its experts: expert = 1" : out;
      }},
     {"expert_overlap", [](Asked a) { return a.plan.expert.overlap && !a.software.fused(); },
      [](Asked a) {

@@ -306,3 +306,112 @@ TEST_CASE("a text of no format is none, and broken YAML says its line") {
   const NamedText broken{"a.yaml", "base_model: x\n  micro_batch_size: [1\n"};
   CHECK_THROWS_WITH(read_launch_files({&broken, 1}, catalogue()), Contains("a.yaml:"));
 }
+
+TEST_CASE("a run of a recipe of Megatron-Bridge: what is laid over it, and what it says itself") {
+  const LaunchInput input = input_of(
+      "#!/bin/bash\nGPUS=8\ntorchrun --nproc_per_node=$GPUS --nnodes 2 scripts/training/"
+      "run_recipe.py \\\n  --recipe qwen3_30b_a3b_pretrain_config --seq_length 8192 \\\n"
+      "  train.global_batch_size=128 model.expert_model_parallel_size=8 \\\n"
+      "  model.pipeline_model_parallel_size=1 optimizer.lr=0.0003\n",
+      "train.sh");
+  CHECK_THAT(input.format, Contains("Megatron-Bridge"));
+  CHECK(input.understanding.unknown == std::vector<std::string>{});
+  CHECK(text_of(input.facts, "model.name") == "\"Qwen/Qwen3-30B-A3B\"");
+  CHECK(input.facts.integer("model.sequence") == 8192);
+  CHECK(input.facts.integer("batch.global") == 128);
+  CHECK(input.facts.integer("batch.micro_batch") == 2);  // of the recipe, as the rest
+  CHECK(input.facts.integer("plan.tensor") == 4);
+  CHECK(input.facts.integer("plan.pipeline") == 1);
+  CHECK(input.facts.integer("plan.expert") == 8);
+  CHECK(text_of(input.facts, "plan.recompute") == "\"full\"");
+  CHECK(input.facts.ranks == 16);
+  CHECK(says(input.facts.notes, "as in qwen3_30b_a3b_pretrain_config"));
+  const LaunchInput tuned =
+      input_of("torchrun run_recipe.py --recipe llama31_8b_sft_config --dataset squad\n");
+  CHECK(text_of(tuned.facts, "model.name").find("3.1-8B") != std::string::npos);
+  CHECK(tuned.facts.find("plan.tensor") == nullptr);  // of fine-tuning nothing is known
+}
+
+TEST_CASE("overrides of a recipe that name no model are of the one that the file is called after") {
+  const std::string text =
+      "model:\n  tensor_model_parallel_size: 1\ntrain:\n  "
+      "global_batch_size: 8\ncheckpoint:\n  pretrained_checkpoint: <a path>\n";
+  const LaunchInput input = input_of(text, "conf/small_llama3_8b_pretrain_example.yaml");
+  CHECK(text_of(input.facts, "model.name") == "\"llama3-8b\"");
+  CHECK(input.facts.integer("model.sequence") == 8192);
+  CHECK(input.facts.integer("plan.tensor") == 1);
+  CHECK(says(input.facts.notes, "which the file is called after"));
+  CHECK(text_of(input_of(text, "qwen3_next_80b_a3b_tune.yaml").facts, "model.name")
+            .find("Next-80B") != std::string::npos);
+  CHECK(input_of(text, "mine.yaml").facts.find("model.name") == nullptr);
+}
+
+TEST_CASE("a recipe in Python is read as text: another's, or a provider of the model's shape") {
+  const LaunchInput named = input_of(
+      "from megatron.bridge.recipes.qwen import qwen3_8b_pretrain_config\n\n"
+      "def mine():\n    cfg = qwen3_8b_pretrain_config()\n"
+      "    cfg.train.global_batch_size = 64\n    cfg.model.tensor_model_parallel_size = 2\n"
+      "    return cfg\n",
+      "mine.py");
+  CHECK(text_of(named.facts, "model.name") == "\"Qwen/Qwen3-8B\"");
+  CHECK(named.facts.integer("batch.global") == 64);
+  CHECK(named.facts.integer("plan.tensor") == 2);
+  const LaunchInput shape = input_of(
+      "from megatron.bridge.models.gpt_provider import GPTModelProvider\n\n"
+      "def mine():\n    config = base_config()\n    config.model = GPTModelProvider(\n"
+      "        num_layers=4,\n        hidden_size=512,\n        num_attention_heads=8,\n"
+      "        num_query_groups=2,\n        ffn_hidden_size=1024,\n        vocab_size=32000,\n"
+      "        seq_length=2048,\n        gated_linear_unit=True,\n        num_moe_experts=8,\n"
+      "        moe_router_topk=2,\n        moe_ffn_hidden_size=256,\n"
+      "        normalization=\"RMSNorm\",\n    )\n    return config\n",
+      "mine.py");
+  CHECK(shape.facts.integer("model.layers") == 4);
+  CHECK(shape.facts.integer("model.kv_heads") == 2);
+  CHECK(shape.facts.integer("model.experts") == 8);
+  CHECK(shape.facts.integer("model.expert_ffn") == 256);
+  CHECK(text_of(shape.facts, "model.activation") == "\"swiglu\"");
+  CHECK(text_of(shape.facts, "software.framework") == "\"nemo\"");
+}
+
+TEST_CASE("a vocabulary that is not said is as large as the tokenizer's file is called") {
+  const auto vocabulary = [](const std::string& model) {
+    return input_of(
+               "--num-layers 4\n--hidden-size 512\n--num-attention-heads 8\n"
+               "--seq-length 512\n--tokenizer-model " +
+                   model + "\n",
+               "megatron.args")
+        .facts.integer("model.vocab");
+  };
+  CHECK(vocabulary("utils/sp_2_256k.model") == 256'000);
+  CHECK(vocabulary("spiece_32k_en.model") == 32'000);
+  CHECK(vocabulary("tokenizer.model") == std::nullopt);
+  CHECK(vocabulary("checkpoint_5k.model") == std::nullopt);  // too few for a vocabulary
+}
+
+TEST_CASE("nanotron's experts, and its expert ranks beside all others") {
+  const std::string rest =
+      "tokens:\n  sequence_length: 512\n  micro_batch_size: 2\n"
+      "  batch_accumulation_per_replica: 1\n";
+  const LaunchInput qwen = input_of(
+      "model:\n  dtype: bfloat16\n  model_config:\n    num_hidden_layers: 2\n"
+      "    hidden_size: 256\n    num_attention_heads: 4\n    num_key_value_heads: 4\n"
+      "    intermediate_size: 768\n    vocab_size: 32000\n    moe_config:\n"
+      "      num_experts: 8\n      top_k: 1\n      enable_shared_expert: true\n"
+      "parallelism:\n  dp: 8\n  tp: 1\n  pp: 1\n" +
+          rest,
+      "qwen.yaml");
+  CHECK(qwen.facts.integer("model.expert_ffn") == 1408);  // a default of its configuration
+  CHECK(qwen.facts.integer("model.shared_expert_ffn") == 5632);
+  CHECK(scenario_of(qwen, 1).model.experts.count == 8);
+  const LaunchInput spread = input_of(
+      "model:\n  dtype: bfloat16\n  model_config:\n    num_hidden_layers: 2\n"
+      "    hidden_size: 256\n    num_attention_heads: 4\n    num_key_value_heads: 4\n"
+      "    intermediate_size: 512\n    vocab_size: 32000\n    moe_num_experts: 4\n"
+      "    num_experts_per_tok: 1\nparallelism:\n  dp: 4\n  tp: 1\n  pp: 1\n"
+      "  expert_parallel_size: 2\n" +
+          rest,
+      "moe.yaml");
+  CHECK(spread.facts.ranks == 8);
+  CHECK(spread.facts.integer("batch.global") == 16);
+  CHECK(scenario_of(spread, 1).plan.expert.degree == 2);
+}

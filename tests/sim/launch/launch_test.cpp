@@ -365,9 +365,11 @@ TEST_CASE("models of the year have a launch form, or a reason") {
         "deepseek-v3", "kimi-k2", "gpt-oss-20b", "GLM-4.5", "mixtral-8x7b"}) {
     INFO(model);
     CHECK(of(model, "megatron-core", "zero1").files.size() == 1);
-    CHECK(of(model, "nemo", "zero1").files.size() == 1);
+    CHECK(of(model, "nemo", "zero1").why_not == "");
   }
-  CHECK(of("gemma-3-27b", "nemo", "zero1").files.size() == 1);
+  for (const char* model : {"qwen3-30b-a3b", "gpt-oss-20b", "mixtral-8x7b"})
+    CHECK(of(model, "trl", "zero3").files.size() == 2);
+  CHECK(of("deepseek-v3", "trl", "zero3", "mtp_layers = 0\n").files.size() == 2);
   CHECK_THAT(of("gemma-3-27b", "megatron-core", "zero1").why_not,
              Contains("norms behind attention and MLP"));
   for (const char* model : {"gemma-3-27b", "Olmo-3-1025-7B", "qwen3-8b", "llama3-8b"})
@@ -386,6 +388,80 @@ TEST_CASE("models of the year have a launch form, or a reason") {
   CHECK(missing(of("deepseek-v3", "megatron-core", "zero1").files[0],
                 {"--multi-latent-attention", "--q-lora-rank 1536", "--mtp-num-layers 1"}) ==
         None{});
+}
+
+// The twelve that a user of 2026 asks for first, and where torchtitan has them.
+TEST_CASE(
+    "12 of 12 models have a form in Megatron or Bridge, and in torchtitan where it has them") {
+  struct Wanted {
+    const char* model;
+    bool in_torchtitan;
+    const char* more = "";
+  };
+  constexpr Wanted wanted[] = {{"qwen3-8b", true},
+                               {"qwen3-30b-a3b", true},
+                               {"Qwen3-Next-80B-A3B", false, "mtp_layers = 0\n"},
+                               {"llama3-8b", true},
+                               {"llama4-scout", false},
+                               {"deepseek-v3", true, "mtp_layers = 0\n"},
+                               {"kimi-k2", true},
+                               {"gpt-oss-20b", true},
+                               {"GLM-4.5", false, "mtp_layers = 0\n"},
+                               {"gemma-3-27b", false},
+                               {"mixtral-8x7b", false},
+                               {"Olmo-3-1025-7B", false}};
+  const auto files_of = [](const Wanted& one, const std::string& framework,
+                           const std::string& data) {
+    const Launch launch = launch_of(
+        scenario("[model]\nname = \"" + std::string(one.model) + "\"\nsequence = 4096\n" +
+                 one.more + "[cluster]\nnode = \"dgx-h100\"\nnodes = 64\n[plan]\ndata = \"" + data +
+                 "\"\n[batch]\nglobal = 1024\n[software]\nframework = \"" + framework + "\"\n"));
+    INFO(one.model << " " << framework << ": " << launch.why_not);
+    CHECK(launch.files.empty() != launch.why_not.empty());
+    return launch.files.size();
+  };
+  int by_nvidia = 0, in_torchtitan = 0;
+  for (const Wanted& one : wanted) {
+    INFO(one.model);
+    const bool bridge = files_of(one, "nemo", "zero1") > 0;
+    const bool megatron = files_of(one, "megatron-core", "zero1") > 0;
+    CHECK(bridge);
+    by_nvidia += bridge || megatron ? 1 : 0;
+    CHECK((files_of(one, "torchtitan", "zero3") == 1) == one.in_torchtitan);
+    in_torchtitan += one.in_torchtitan ? 1 : 0;
+  }
+  CHECK(by_nvidia == 12);
+  CHECK(in_torchtitan == 6);
+}
+
+TEST_CASE("Megatron-Bridge is given its own recipe, or one that is written for the model") {
+  const auto of = [](const std::string& model, const std::string& version,
+                     const std::string& plan = "") {
+    return launch_of(
+        scenario("[model]\nname = \"" + model +
+                 "\"\nsequence = 4096\n[cluster]\nnode = \"dgx-h100\"\nnodes = 8\n"
+                 "[plan]\ndata = \"zero1\"\n" +
+                 plan + "[batch]\nglobal = 64\n[software]\nframework = \"nemo\"\nversion = \"" +
+                 version + "\"\n"));
+  };
+  const Launch named = of("qwen3-8b", "26.06");
+  REQUIRE(named.files.size() == 1);
+  CHECK_THAT(named.files[0].use, Contains("run_recipe.py --recipe qwen3_8b_pretrain_config $(cat"));
+  CHECK(missing(named.files[0], {"dataset.seq_length=4096", "model.seq_length=4096"}) == None{});
+  const Launch old = of("qwen3-8b", "25.11");  // before there was such a script
+  REQUIRE(old.files.size() == 2);
+  CHECK(missing(old.files[0], {"dataset.sequence_length=4096"}) == None{});
+  CHECK_THAT(old.files[1].text,
+             Contains("from megatron.bridge.recipes.qwen import qwen3_8b_pretrain_config\n"));
+  CHECK_THAT(of("kimi-k2", "25.11").why_not, Contains("has no recipe of kimi-k2"));
+  const Launch olmo = of("Olmo-3-1025-7B", "26.06");
+  REQUIRE(olmo.files.size() == 2);
+  for (const char* line : {"self_attention=ModuleSpec(\n                module=OLMoESelfAttention",
+                           "window_size=(4095, 0),", "window_attn_skip_freq=4,",
+                           "transformer_layer_spec=layers_with_norms_behind,"})
+    CHECK_THAT(olmo.files[1].text, Contains(line));
+  CHECK_THAT(of("Olmo-3-1025-7B", "26.06", "tensor = 2\n").why_not, Contains("tensor = 1"));
+  CHECK_THAT(of("mixtral-8x7b", "26.06").files.at(1).text, Contains("moe_router_topk=2,"));
 }
 
 TEST_CASE("a job is the whole script around a launch") {
