@@ -10,6 +10,9 @@
 
 namespace stepcast::sim {
 
+/// A folder that --out wrote, or JSON that is no configuration of a framework.
+bool is_kept_result(const std::string& path);
+
 /// A result; of a folder that --out wrote with the scenario that it was. Throws InputError.
 Asked result_side(const std::string& path, const std::string& name, const Catalogue& catalogue);
 

@@ -13,10 +13,12 @@
 #include "sim/command/handout_options.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/compare/compare.hpp"
+#include "sim/files/input_file.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/split.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/handout/points_page.hpp"
+#include "sim/inputs/launch_file.hpp"
 #include "sim/program/answer_forms.hpp"
 #include "sim/program/interrupt.hpp"
 #include "sim/run/session.hpp"
@@ -53,6 +55,14 @@ void add_document(std::vector<Asked>& out, TomlValue document, const std::string
 }
 
 }  // namespace
+
+bool is_kept_result(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return true;
+  if (!is_json_file(path)) return false;
+  const bool there = std::filesystem::is_regular_file(path, error);  // else a point, "a.json#2"
+  return !there || !is_launch_json({path, read_input(path)});
+}
 
 Asked result_side(const std::string& path, const std::string& name, const Catalogue& catalogue) {
   namespace fs = std::filesystem;
@@ -175,8 +185,7 @@ std::vector<Asked> asked_of(const Arguments& arguments, const Catalogue& catalog
   std::vector<Asked> out;
   bool scenarios = false;
   for (const std::string& file : arguments.positional()) {
-    std::error_code error;
-    if (std::filesystem::is_directory(file, error) || is_json_file(file)) {
+    if (is_kept_result(file)) {
       out.push_back(result_side(file, name_of(file, arguments), catalogue));
     } else {
       add_scenario(out, arguments, catalogue, file, name_of(file, arguments));

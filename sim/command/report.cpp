@@ -66,7 +66,7 @@ std::optional<Kept> kept_at(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
   const bool folder = fs::is_directory(path, error);
-  if (!folder && !is_json_file(path)) return std::nullopt;
+  if (!is_kept_result(path)) return std::nullopt;
   fs::path file = path;
   if (folder) {
     file /= "results.json";

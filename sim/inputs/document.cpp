@@ -57,6 +57,33 @@ void set_shard_degree(TomlValue& out, const Facts& facts, const Catalogue& catal
   if (ranks > 0 && ranks % others == 0) set_path(out, "plan.shard_degree", value(ranks / others));
 }
 
+/// Layers of the document's model; 0: nobody says.
+std::int64_t layers_of(const TomlValue& document, const Catalogue& catalogue) {
+  const TomlValue* layers = find_path(document, "model.layers");
+  const TomlValue* name = find_path(document, "model.name");
+  if (layers == nullptr && name != nullptr && name->text() != nullptr && !name->text()->empty() &&
+      catalogue.has("models", *name->text())) {
+    const TomlValue entry = catalogue.entry("models", *name->text(), "model.name");
+    const TomlValue* said = entry.find("layers");
+    const auto* number = said == nullptr ? nullptr : std::get_if<std::int64_t>(&said->data);
+    return number == nullptr ? 0 : *number;
+  }
+  const auto* number = layers == nullptr ? nullptr : std::get_if<std::int64_t>(&layers->data);
+  return number == nullptr ? 0 : *number;
+}
+
+/// So many checkpoints are those of every n-th layer, once the model is known.
+void set_checkpoints(TomlValue& out, const Facts& facts, const Catalogue& catalogue) {
+  const std::int64_t layers = layers_of(out, catalogue);
+  if (facts.checkpoints < 1 || layers <= facts.checkpoints ||
+      find_path(out, "plan.recompute_every") != nullptr)
+    return;
+  const TomlValue* kind = find_path(out, "plan.recompute");
+  if (kind != nullptr && kind->text() != nullptr && *kind->text() == "full")
+    set_path(out, "plan.recompute_every",
+             value((layers + facts.checkpoints - 1) / facts.checkpoints));
+}
+
 bool is_named(const TomlValue& document, const Catalogue& catalogue) {
   const TomlValue* name = find_path(document, "model.name");
   return name != nullptr && name->text() != nullptr && catalogue.has("models", *name->text());
@@ -75,6 +102,7 @@ void complete_machine(TomlValue& out, const Facts& facts, const Catalogue& catal
   set_cluster(out, facts, catalogue);
   set_nodes(out, facts, catalogue);
   set_shard_degree(out, facts, catalogue);
+  set_checkpoints(out, facts, catalogue);
   if (find_path(out, "model.name") == nullptr && find_path(out, "model.layers") != nullptr)
     set_path(out, "model.name", value(std::string("as-logged")));
 }

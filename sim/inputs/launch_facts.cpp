@@ -59,6 +59,7 @@ void JsonFacts::deepspeed() {
   if (framework != nullptr && *framework->text() == "megatron-deepspeed") return;
   set("software.framework", std::string("deepspeed"));
   const bool recomputes = find("activation_checkpointing.number_checkpoints") != nullptr;
+  facts_.checkpoints = integer("activation_checkpointing.number_checkpoints").value_or(0);
   set("plan.recompute", std::string(recomputes ? "full" : "none"));
 }
 

@@ -403,6 +403,15 @@ std::optional<LaunchInput> read_launch_files(std::span<const NamedText> files,
   return out;
 }
 
+bool is_launch_json(const NamedText& file) {
+  const bool known = says(file.text, "\"zero_optimization\"") ||
+                     says(file.text, "\"train_batch_size\"") ||
+                     says(file.text, "\"train_micro_batch_size_per_gpu\"") ||
+                     says(file.text, "\"init_device_mesh\"");
+  if (!known || !bare(file.text).starts_with("{")) return false;
+  return format_of(read_json_settings(bare(file.text), file.path)) != nullptr;
+}
+
 std::optional<LaunchInput> torchtitan_input(const TomlValue& document, const std::string& path,
                                             const Catalogue& catalogue) {
   Settings settings;

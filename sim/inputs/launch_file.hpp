@@ -29,6 +29,10 @@ struct NamedText {
 std::optional<LaunchInput> read_launch_files(std::span<const NamedText> files,
                                              const Catalogue& catalogue);
 
+/// Whether JSON is a framework's configuration: DeepSpeed's, or what stepcast launch writes for
+/// FSDP.
+bool is_launch_json(const NamedText& file);
+
 /// The same of TOML that was read already: torchtitan's of 2024 and 2025.
 std::optional<LaunchInput> torchtitan_input(const TomlValue& document, const std::string& path,
                                             const Catalogue& catalogue);

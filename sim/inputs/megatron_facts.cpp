@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "engine/check.hpp"
 #include "sim/inputs/launch_facts.hpp"
@@ -72,6 +73,7 @@ class MegatronFacts : public Translator {
   void parts();
   void data();
   void recompute();
+  void recompute_blocks(std::int64_t layers);
   void precision();
   void recipe();
 };
@@ -262,11 +264,37 @@ void MegatronFacts::recompute() {
   set("plan.recompute", switched          ? std::string("full")
                         : kind == nullptr ? std::string("none")
                                           : *kind);
-  const std::string* method = find(nemo ? "activations_checkpoint_method" : "recompute_method");
-  if (kind != nullptr && *kind == "full" && method != nullptr && *method == "block")
-    note(
-        "recompute_method = block: only some layers of a stage are recomputed, the scenario "
-        "recomputes all.");
+  if (kind == nullptr || *kind != "full") return;
+  const std::string method = word(nemo ? "activations_checkpoint_method" : "recompute_method");
+  const auto layers =
+      integer(nemo ? "activations_checkpoint_num_layers" : "recompute_num_layers").value_or(1);
+  if (method == "block") return recompute_blocks(layers);
+  if (layers > 1)
+    note(fmt::format(
+        "Layers are recomputed {} at a time: each is taken to be recomputed on its own.", layers));
+}
+
+/// The first so many layers of each part: as many as every n-th.
+void MegatronFacts::recompute_blocks(std::int64_t layers) {
+  const auto degree = [&](const char* key) { return facts_.integer(key).value_or(1); };
+  constexpr std::int64_t most = 1'000'000;
+  const std::int64_t all = std::clamp<std::int64_t>(integer("num_layers").value_or(1), 1, most);
+  const std::int64_t parts = std::clamp<std::int64_t>(degree("plan.pipeline"), 1, most) *
+                             std::clamp<std::int64_t>(degree("plan.virtual_stages"), 1, most);
+  std::int64_t part = (all + parts - 1) / parts;
+  if (const TomlValue* said = facts_.find("plan.stage_layers"); said != nullptr)
+    for (const TomlValue& one : *said->array())
+      part = std::max(part, std::get<std::int64_t>(one.data));
+  if (layers < 1) return set("plan.recompute", std::string("none"));
+  const auto of = [&](std::int64_t every) { return (part + every - 1) / every; };
+  std::int64_t nearest = 1;
+  for (std::int64_t every = 1; every <= part; ++every)
+    if (std::abs(of(every) - layers) < std::abs(of(nearest) - layers)) nearest = every;
+  if (nearest > 1) set("plan.recompute_every", nearest);
+  if (of(nearest) != std::min(layers, part))
+    note(fmt::format(
+        "recompute_method = block: of {} layers of a stage {} are recomputed, {} are taken.", part,
+        layers, of(nearest)));
 }
 
 /// --fp8-recipe, which says nothing by itself: --fp8-format turns it on, "delayed" is its default.

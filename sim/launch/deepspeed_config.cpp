@@ -79,7 +79,7 @@ OrderedJson configuration_of(const Scenario& s) {
     out["communication_data_type"] = short_dtype(s.precision.gradient_reduce);
   if (s.software.optimizer.clips) out["gradient_clipping"] = 1.0;  // any threshold takes as long
   if (s.plan.recompute == Recompute::full) {
-    const std::int64_t every = s.plan.recompute_every;
+    const std::int64_t every = has_megatron(s) ? 1 : s.plan.recompute_every;  // its layers' own
     out["activation_checkpointing"] = {
         {"partition_activations", false},
         {"number_checkpoints", (s.model.layers + every - 1) / every}};

@@ -289,8 +289,9 @@ class MegatronArguments {
     const std::int64_t every = s_.plan.recompute_every;
     const std::int64_t most = std::ranges::max(part_layers(s_));
     set("recompute-granularity", "full");
-    set("recompute-method", every > 1 ? "block" : "uniform");
-    set("recompute-num-layers", every > 1 ? (most + every - 1) / every : 1);
+    const std::int64_t layers = (most + every - 1) / every;
+    set("recompute-method", layers < most ? "block" : "uniform");
+    set("recompute-num-layers", layers < most ? layers : 1);
     if (every > 1) note(first_layers_note(s_));
   }
 
@@ -305,6 +306,7 @@ class MegatronArguments {
       return flag("grad-reduce-in-bf16");
     const Dtype summed = compute == Dtype::fp16 ? Dtype::fp16 : Dtype::fp32;
     if (reduce != summed) note(other_reduction(s_, summed));
+    if (compute == Dtype::bf16 && reduce != summed) flag("accumulate-allreduce-grads-in-fp32");
   }
 
   /// Read in public scripts of 2025 and 2026 that call pretrain_gpt.py; delayed scaling is the

@@ -194,7 +194,7 @@ void set_degrees(const Scenario& s, TomlValue& out) {
   set_key(out, table + "data_parallel_replicate_degree", number(mesh.replicate));
   set_key(out, table + "data_parallel_shard_degree", number(mesh.shard));
   set_key(out, table + "tensor_parallel_degree", number(s.plan.tensor));
-  if (!of_2024(s) && s.plan.data != DataParallel::ddp)
+  if (!of_2024(s) && s.plan.data != DataParallel::ddp && mesh.shard * s.plan.context > 1)
     set_key(out, "parallelism.fsdp_reshard_after_forward",
             word(s.plan.data == DataParallel::zero3 ? "always" : "never"));
   if (s.plan.tensor_overlap == workloads::TensorOverlap::async_tp)

@@ -113,7 +113,7 @@ class PythonModule {
     set("parallelism.pipeline_parallel_degree", s_.plan.pipeline);
     if (s_.plan.tensor > 1)
       set("parallelism.enable_sequence_parallel", python_bool(s_.plan.sequence_parallel));
-    if (s_.plan.data != DataParallel::ddp)
+    if (s_.plan.data != DataParallel::ddp && mesh.shard * s_.plan.context > 1)
       word("parallelism.fsdp_reshard_after_forward",
            s_.plan.data == DataParallel::zero3 ? "always" : "never");
     if (s_.model.experts.count == 0) return;

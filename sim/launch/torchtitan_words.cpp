@@ -92,7 +92,7 @@ constexpr LaunchWord torchtitan_rows[] = {
     {"activation_checkpoint*", ignored},
     {"compile.enable", read, "software.fusion", {}, 2025},
     {"compile.enable_async_tensor_parallel", read, "plan.tensor_overlap", {}, 2026},
-    {"compile.components", read, "software.fusion", {}, 2025},
+    {"compile.components", read, "which parts are compiled", {}, 2025},
     {"compile*", ignored},
     {"float8.enable_float8_linear", read, "precision.recipe", {}, 2024, 2025},
     {"float8.enable_fsdp_float8_all_gather", read, "precision.fp8_parameters", {}, 2024, 2025},

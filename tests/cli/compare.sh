@@ -37,6 +37,16 @@ expect 0 '^changed from A to B  *from  *to  *alone  *share' compare a.toml b.tom
 expect 0 '^plan.data  *zero2  *zero3  *+' compare a.toml b.toml
 expect 0 'mean over 2 orders .*(Shapley), 4 runs' compare a.toml b.toml
 expect 0 '^P(order): from .* pairs of measured plans' compare a.toml b.toml
+# Configurations of DeepSpeed are scenarios, not results.
+ds() {
+  printf '{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": %s},' "$1"
+  printf ' "bf16": {"enabled": true}, "train_batch_size": 32}\n'
+}
+ds 2 >two.json
+ds 3 >three.json
+expect 0 '^plan.data  *zero2  *zero3  *+' compare two.json three.json --model llama2-7b \
+  --sequence 4096 --gpu h100 --nodes 2 --ignore-memory
+expect 3 'does not say model.name' compare two.json three.json --gpu h100 --nodes 2
 # The first column of parts is sorted: what comes first differs most.
 "$program" compare a.toml b.toml --json >compared.json
 "$python" - <<'END' || fail "the JSON does not add up"

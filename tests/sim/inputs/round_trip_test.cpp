@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <random>
+#include <set>
 #include <sstream>
 
 #include "engine/check.hpp"
@@ -21,35 +23,52 @@ using sim::Facts;
 namespace {
 
 struct Framework {
-  const char* name;
-  const char* version;
+  std::string name, version;
   std::vector<const char*> data;
-  std::vector<const char*> extra;  // lines of [software], one is drawn
+  std::string software{};     // a line of [software]
+  std::string launched_as{};  // a release between those of the catalogue
 };
 
-const Framework frameworks[] = {
-    {"megatron-core", "0.7", {"ddp", "zero1"}, {""}},
-    {"megatron-core", "0.10", {"ddp", "zero1"}, {""}},
-    {"megatron-core", "0.12", {"ddp", "zero1"}, {""}},
-    {"megatron-core", "0.13", {"zero1", "zero2", "zero3"}, {"use_megatron_fsdp = true"}},
-    {"megatron-core", "0.14", {"zero1", "zero2", "zero3"}, {"use_megatron_fsdp = true"}},
-    {"megatron-core", "0.16", {"ddp", "zero1"}, {""}},
-    {"megatron-core", "0.18", {"ddp", "zero1"}, {""}},
-    {"megatron-lm", "2023", {"ddp", "zero1"}, {""}},
-    {"megatron-lm", "2022", {"ddp", "zero1"}, {""}},
-    {"nemo", "2023", {"ddp", "zero1"}, {""}},
-    {"nemo", "25.11", {"ddp", "zero1"}, {""}},
-    {"nemo", "26.06", {"ddp", "zero1"}, {""}},
-    {"megatron-deepspeed", "2022", {"ddp", "zero1", "zero2", "zero3"}, {""}},
-    {"deepspeed", "0.14", {"ddp", "zero1", "zero2", "zero3"}, {""}},
-    {"deepspeed", "0.18", {"ddp", "zero1", "zero2", "zero3"}, {""}},
-    {"torchtitan", "2024", {"ddp", "zero2", "zero3"}, {""}},
-    {"torchtitan", "2025", {"ddp", "zero2", "zero3"}, {""}},
-    {"torchtitan", "2026", {"ddp", "zero2", "zero3"}, {""}},
-    {"trl", "2026", {"ddp", "zero1", "zero2", "zero3"}, {""}},
-    {"pytorch-fsdp1", "2.3", {"ddp", "zero2", "zero3"}, {""}},
-    {"pytorch-fsdp2", "2.7", {"ddp", "zero2", "zero3"}, {""}},
-};
+std::vector<const char*> data_of(const std::string& name) {
+  if (name == "deepspeed" || name == "megatron-deepspeed" || name == "trl" || name == "hf-trainer")
+    return {"ddp", "zero1", "zero2", "zero3"};
+  if (name == "torchtitan" || name.starts_with("pytorch")) return {"ddp", "zero2", "zero3"};
+  return {"ddp", "zero1"};
+}
+
+bool has_form(const std::string& name, const std::string& version) {
+  constexpr std::string_view with_form[] = {
+      "megatron-core", "megatron-lm",   "megatron-deepspeed",
+      "deepspeed",     "nemo",          "torchtitan",
+      "trl",           "pytorch-fsdp1", "pytorch-fsdp1-compiled",
+      "pytorch-fsdp2", "hf-trainer"};
+  return std::ranges::count(with_form, std::string_view(name)) > 0 &&
+         !(name == "nemo" && version == "2024");  // NeMo 2: Python alone
+}
+
+/// Every framework and version of the catalogue that has a launch form, and releases of Megatron
+/// core between them, which have arguments of their own.
+std::vector<Framework> frameworks() {
+  std::vector<Framework> out;
+  for (const auto& file :
+       std::filesystem::directory_iterator(STEPCAST_SOURCE_DIR "/scenarios/software")) {
+    const sim::TomlValue entry = sim::read_toml_file(file.path().string());
+    const std::string name = *entry.find("framework")->text(),
+                      version = *entry.find("version")->text();
+    if (!has_form(name, version)) continue;
+    out.push_back({name, version, data_of(name)});
+    if (name == "megatron-core" && (version == "0.13" || version == "0.14"))
+      out.push_back({name, version, {"zero1", "zero2", "zero3"}, "use_megatron_fsdp = true"});
+  }
+  for (const auto& [release, base] : {std::pair{"0.8", "0.7"},
+                                      {"0.9", "0.7"},
+                                      {"0.11", "0.10"},
+                                      {"0.15", "0.14"},
+                                      {"0.17", "0.16"},
+                                      {"0.19", "0.18"}})
+    out.push_back({"megatron-core", base, {"ddp", "zero1"}, "", release});
+  return out;
+}
 
 class Draw {
  public:
@@ -110,7 +129,7 @@ std::string drawn_scenario(Draw& draw, const Framework& framework) {
       "gradient_reduce = \"{}\"\n[software]\nframework = \"{}\"\nversion = \"{}\"\n{}\n",
       model.first, draw.of<Number>({2048, 4096}), nodes, plan, data * micro * turns, micro,
       draw.of<Word>({"bf16", "bf16", "fp16", "fp32"}), draw.of<Word>({"fp32", "fp32", "bf16"}),
-      framework.name, framework.version, draw.of(framework.extra));
+      framework.name, framework.version, framework.software);
 }
 
 Facts facts_of(const sim::Launch& launch) {
@@ -174,8 +193,7 @@ sim::Scenario read_back(const sim::Launch& launch, const sim::Scenario& s) {
 sim::Scenario as_noted(sim::Scenario s, const sim::Launch& launch, const sim::Scenario& read) {
   if (notes_say(launch, "sequence_parallel")) s.plan.sequence_parallel = true;
   if (s.plan.tensor == 1) s.plan.sequence_parallel = read.plan.sequence_parallel;  // no effect
-  if (notes_say(launch, "recompute_every") || s.software.framework == "deepspeed")
-    s.plan.recompute_every = read.plan.recompute_every;
+  if (notes_say(launch, "recompute_every")) s.plan.recompute_every = read.plan.recompute_every;
   if (notes_say(launch, "plan.reduce")) s.plan.reduce = read.plan.reduce;
   if (notes_say(launch, "precision.gradient_reduce"))
     s.precision.gradient_reduce = read.precision.gradient_reduce;
@@ -202,6 +220,25 @@ std::string text_of(const sim::Launch& launch) {
   return out;
 }
 
+/// "-" of the first alone, "+" of the second alone.
+std::vector<std::string> different_lines(const std::string& before, const std::string& after) {
+  const auto lines = [](const std::string& text) {
+    std::multiset<std::string> out;
+    std::istringstream all(text);
+    for (std::string line; std::getline(all, line);) out.insert(line);
+    return out;
+  };
+  const auto first = lines(before), second = lines(after);
+  std::vector<std::string> out;
+  for (const auto& [one, other, mark] :
+       {std::tuple(&first, &second, "-"), std::tuple(&second, &first, "+")}) {
+    std::vector<std::string> alone;
+    std::ranges::set_difference(*one, *other, std::back_inserter(alone));
+    for (const std::string& line : alone) out.push_back(mark + line);
+  }
+  return out;
+}
+
 Facts facts_from(const std::vector<std::string>& lines) {
   sim::NamedText file{"megatron.args", ""};
   for (const std::string& line : lines) file.text += line + "\n";
@@ -211,8 +248,11 @@ Facts facts_from(const std::vector<std::string>& lines) {
 }  // namespace
 
 TEST_CASE("what is written for 200 random plans of each framework is read back to the same plan") {
-  for (const Framework& framework : frameworks)
-    DYNAMIC_SECTION(framework.name << " " << framework.version) {
+  const std::vector<Framework> all = frameworks();
+  CHECK(all.size() >= 33);
+  for (const Framework& framework : all)
+    DYNAMIC_SECTION(framework.name << " " << framework.version << " " << framework.software
+                                   << framework.launched_as) {
       Draw draw(20261123);
       int written = 0, refused = 0;
       for (int tries = 0; written < 200 && tries < 20'000; ++tries) {
@@ -223,6 +263,8 @@ TEST_CASE("what is written for 200 random plans of each framework is read back t
         } catch (const InputError&) {
           continue;  // no legal plan
         }
+        const std::string version = s.software.version;
+        if (!framework.launched_as.empty()) s.software.version = framework.launched_as;
         const sim::Launch launch = sim::launch_of(s);
         CHECK(launch.files.empty() != launch.why_not.empty());
         if (launch.files.empty()) {
@@ -231,7 +273,8 @@ TEST_CASE("what is written for 200 random plans of each framework is read back t
         }
         ++written;
         INFO(text << "\n" << text_of(launch));
-        const sim::Scenario read = read_back(launch, s);
+        s.software.version = version;
+        sim::Scenario read = read_back(launch, s);
         s = as_noted(std::move(s), launch, read);
         REQUIRE(layers_of(read) == layers_of(s));
         s.plan.stage_layers = read.plan.stage_layers;
@@ -245,6 +288,14 @@ TEST_CASE("what is written for 200 random plans of each framework is read back t
               &workloads::TransformerShape::heads, &workloads::TransformerShape::head_dim,
               &workloads::TransformerShape::ffn_hidden, &workloads::TransformerShape::vocab})
           REQUIRE(read.model.*size == s.model.*size);
+        // File -> plan -> file: every line is there again.
+        if (!framework.launched_as.empty()) read.software.version = framework.launched_as;
+        const sim::Launch again = sim::launch_of(read);
+        REQUIRE(again.why_not == "");
+        REQUIRE(again.files.size() == launch.files.size());
+        for (std::size_t i = 0; i < launch.files.size(); ++i)
+          REQUIRE(different_lines(launch.files[i].text, again.files[i].text) ==
+                  std::vector<std::string>{});
       }
       INFO(framework.name << " " << framework.version << ": " << refused << " refused");
       CHECK(written == 200);
